@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/apply"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
@@ -39,7 +39,7 @@ func (r *reconciler) apply(ctx context.Context, want wanted, is observed, todo p
 	}
 	lb := r.found.balancer
 	switch {
-	case lb.Status == balancer.PendingDelete:
+	case lb.Status == octavia.PendingDelete:
 		r.cache().Invalidate(lb.ID, r.identity.UID)
 		return r.wait("deleting load balancer %s; a new one is created after that", lb.ID)
 	case created:
@@ -72,7 +72,7 @@ func (r *reconciler) adopt(done apply.Result) {
 
 func (r *reconciler) dropFloatingIP(id string) {
 	r.found.floatingIPs = slices.DeleteFunc(slices.Clone(r.found.floatingIPs),
-		func(ip balancer.FloatingIP) bool { return ip.ID == id })
+		func(ip neutron.FloatingIP) bool { return ip.ID == id })
 }
 
 // remember caches what is known after a run, also if it has only come as far as Octavia's pace let
@@ -86,23 +86,23 @@ func (r *reconciler) remember(
 	if lb == nil {
 		return
 	}
-	state, contents := octavia.AppliedState{}, (*balancer.Contents)(nil)
+	state, contents := octavia.AppliedState{}, (*octavia.Contents)(nil)
 	var pending *apply.PendingError
 	if err == nil || errors.As(err, &pending) {
 		switch {
 		case is.LoadBalancer != nil:
 			contents = plan.After(is.contents, done.Done)
 		case len(todo.Steps) > 0 && !want.Features.Serial:
-			contents = plan.AfterCreation(want.Desired, lb.Made)
+			contents = plan.AfterCreation(want.State, lb.Made)
 		}
 	}
 	if err == nil {
-		state = octavia.AppliedState{Hash: want.hash, Omitted: omitted(want.Desired)}
+		state = octavia.AppliedState{Hash: want.hash, Omitted: omitted(want.State)}
 	}
 	r.cache().Written(lb.ID, contents, r.identity.UID, state)
 }
 
-func (r *reconciler) noteWrite(lb *balancer.LoadBalancer) {
+func (r *reconciler) noteWrite(lb *octavia.LoadBalancer) {
 	now := r.config.Clock.Now()
 	r.cache().NoteWrite(r.identity.UID, now)
 	if lb != nil {
@@ -114,7 +114,7 @@ func (r *reconciler) noteWrite(lb *balancer.LoadBalancer) {
 func (r *reconciler) finish(ctx context.Context, want wanted, is observed) error {
 	lb := r.found.balancer
 	r.state.loadBalancerID = lb.ID
-	state := octavia.AppliedState{Hash: want.hash, Compared: r.deep, Omitted: omitted(want.Desired)}
+	state := octavia.AppliedState{Hash: want.hash, Compared: r.deep, Omitted: omitted(want.State)}
 	r.cache().Store(lb, is.contents, r.identity.UID, state, r.config.Clock.Now())
 	return r.announce(ctx)
 }
@@ -123,13 +123,13 @@ func (r *reconciler) finish(ctx context.Context, want wanted, is observed) error
 // none. Octavia deletes for longer than a reconcile waits, and then other creations may come first:
 // before is what the last reconcile has kept.
 func inheritedVIP(
-	before *balancer.VIP, todo plan.Plan, done apply.Result, err error,
-) *balancer.VIP {
+	before *octavia.VIP, todo plan.Plan, done apply.Result, err error,
+) *octavia.VIP {
 	deleted := slices.ContainsFunc(done.Done, func(step plan.Step) bool {
 		_, is := step.(plan.DeleteLoadBalancer)
 		return is
 	})
-	deleting := done.LoadBalancer != nil && done.LoadBalancer.Status == balancer.PendingDelete
+	deleting := done.LoadBalancer != nil && done.LoadBalancer.Status == octavia.PendingDelete
 	queued := errors.Is(err, apply.ErrQueued)
 	for _, step := range todo.Steps[len(done.Done):] {
 		create, is := step.(plan.CreateLoadBalancer)
@@ -180,7 +180,7 @@ func (r *reconciler) waitUntilActive(ctx context.Context) error {
 		return r.wait("load balancer %s is %s", lb.ID, is.Status)
 	case err != nil:
 		return err
-	case is.Status != balancer.Active:
+	case is.Status != octavia.Active:
 		return fmt.Errorf("load balancer %s is %s after it was changed", lb.ID, is.Status)
 	}
 	r.found.balancer = &is

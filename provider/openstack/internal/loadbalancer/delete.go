@@ -9,7 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/apply"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
@@ -103,15 +103,15 @@ func (r *reconciler) findAny(ctx context.Context) error {
 }
 
 // observeBeside reads what the Service has beside its load balancer.
-func (r *reconciler) observeBeside(ctx context.Context) (balancer.Observed, error) {
+func (r *reconciler) observeBeside(ctx context.Context) (plan.Observed, error) {
 	if err := r.readAllFloatingIPs(ctx); err != nil {
-		return balancer.Observed{}, err
+		return plan.Observed{}, err
 	}
-	is := balancer.Observed{
+	is := plan.Observed{
 		LoadBalancer: r.found.balancer, Role: r.found.role,
 		FloatingIPs: r.found.floatingIPs,
 	}
-	return is, r.observeGroup(ctx, balancer.Desired{}, &is)
+	return is, r.observeGroup(ctx, desired.State{}, &is)
 }
 
 func (r *reconciler) readAllFloatingIPs(ctx context.Context) (err error) {
@@ -162,14 +162,14 @@ func (r *reconciler) deleteDuplicates(ctx context.Context) error {
 }
 
 // deleteDuplicate deletes one of them, with its floating IPs alone.
-func (r *reconciler) deleteDuplicate(ctx context.Context, lb *balancer.LoadBalancer) error {
+func (r *reconciler) deleteDuplicate(ctx context.Context, lb *octavia.LoadBalancer) error {
 	other := *r
-	other.found.claim, other.found.floatingIPs = claim{balancer: lb, role: balancer.Owner}, nil
+	other.found.claim, other.found.floatingIPs = claim{balancer: lb, role: plan.Owner}, nil
 	floating, err := r.config.Neutron.FloatingIPsOf(ctx, other.floatingIPQuery(), time.Time{})
 	if err != nil {
 		return err
 	}
-	is := balancer.Observed{LoadBalancer: lb, Role: balancer.Owner}
+	is := plan.Observed{LoadBalancer: lb, Role: plan.Owner}
 	for _, ip := range floating {
 		if ip.PortID == lb.VIP.PortID {
 			is.FloatingIPs = append(is.FloatingIPs, ip)
@@ -180,7 +180,7 @@ func (r *reconciler) deleteDuplicate(ctx context.Context, lb *balancer.LoadBalan
 
 // deleteObserved deletes what was observed, and waits until end.
 func (r *reconciler) deleteObserved(
-	ctx context.Context, is balancer.Observed, end time.Time,
+	ctx context.Context, is plan.Observed, end time.Time,
 ) error {
 	if err := r.observeAllContents(ctx, &is); err != nil {
 		return err
@@ -214,7 +214,7 @@ func (r *reconciler) deleteObserved(
 
 // waitUntilGone returns nil when a load balancer that is being deleted is gone. It waits until end.
 func (r *reconciler) waitUntilGone(
-	ctx context.Context, lb *balancer.LoadBalancer, end time.Time,
+	ctx context.Context, lb *octavia.LoadBalancer, end time.Time,
 ) error {
 	last, err := r.config.Octavia.Settled(ctx, lb.ID, max(0, end.Sub(r.config.Clock.Now())))
 	switch {
@@ -230,7 +230,7 @@ func (r *reconciler) waitUntilGone(
 
 // observeAllContents reads the contents also of a load balancer that is deleted as a whole: its
 // listeners show a guest even if another client removed the tags of the guest.
-func (r *reconciler) observeAllContents(ctx context.Context, is *balancer.Observed) error {
+func (r *reconciler) observeAllContents(ctx context.Context, is *plan.Observed) error {
 	lb := r.found.balancer
 	if lb == nil {
 		return nil
@@ -245,7 +245,7 @@ func (r *reconciler) observeAllContents(ctx context.Context, is *balancer.Observ
 	return err
 }
 
-func (r *reconciler) removal(is balancer.Observed) plan.Plan {
+func (r *reconciler) removal(is plan.Observed) plan.Plan {
 	return plan.Removal(r.identity, is, plan.RemovalOptions{
 		KeepFloatingIP: r.settings.KeepFloatingIP, Cascade: r.settings.CascadeDelete,
 		Tags: r.found.apiMinor >= 5,
@@ -264,7 +264,7 @@ func (r *reconciler) disown(ctx context.Context) error {
 		return nil
 	}
 	gone := map[string]*string{settings.AnnotationLoadBalancerAddress: nil}
-	if r.found.role != balancer.Guest {
+	if r.found.role != plan.Guest {
 		// A guest's was written by a user.
 		gone[settings.AnnotationLoadBalancerID] = nil
 	}

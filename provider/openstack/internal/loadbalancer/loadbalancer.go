@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/apply"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
@@ -155,8 +155,8 @@ func isWait(err error) bool {
 	return errors.As(err, &retry)
 }
 
-func identity(clusterName, clusterUID string, service *v1.Service) balancer.Identity {
-	return balancer.Identity{
+func identity(clusterName, clusterUID string, service *v1.Service) desired.Identity {
+	return desired.Identity{
 		ClusterName: clusterName, ClusterUID: clusterUID,
 		Namespace: service.Namespace, Name: service.Name, UID: string(service.UID),
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
@@ -96,7 +96,7 @@ func (r *reconciler) tellFound(err error) error {
 // admitGuest enforces the limit of Services that share a load balancer.
 func (r *reconciler) admitGuest() error {
 	lb := r.found.balancer
-	if lb == nil || r.found.role != balancer.Guest {
+	if lb == nil || r.found.role != plan.Guest {
 		return nil
 	}
 	if r.found.apiMinor < 5 {
@@ -153,7 +153,7 @@ func (r *reconciler) readFloatingIPs(ctx context.Context) error {
 // hasFloatingIP tells whether a floating IP leads to the load balancer or can be attached to it.
 func (r *reconciler) hasFloatingIP() bool {
 	lb := r.found.balancer
-	return slices.ContainsFunc(r.found.floatingIPs, func(ip balancer.FloatingIP) bool {
+	return slices.ContainsFunc(r.found.floatingIPs, func(ip neutron.FloatingIP) bool {
 		own := slices.Contains(ip.Tags, r.identity.ServiceTag())
 		requested := ip.Address == r.settings.Address
 		return lb != nil && ip.PortID != "" && ip.PortID == lb.VIP.PortID || ip.PortID == "" &&
@@ -163,9 +163,9 @@ func (r *reconciler) hasFloatingIP() bool {
 
 // observed is what there is.
 type observed struct {
-	balancer.Observed
+	plan.Observed
 	// contents were read, now or earlier; nil: none were, because they are as wanted.
-	contents *balancer.Contents
+	contents *octavia.Contents
 	// known is what the cache knew.
 	known octavia.Known
 	// read: the contents were read now. complete: they were read to the last field, if not known to
@@ -187,7 +187,7 @@ const (
 func (r *reconciler) observe(ctx context.Context, want wanted, how thoroughness) (observed, error) {
 	lb := r.found.balancer
 	is := observed{complete: bool(how)}
-	is.Observed = balancer.Observed{
+	is.Observed = plan.Observed{
 		LoadBalancer: lb, Role: r.found.role,
 		FloatingIPs: r.found.floatingIPs,
 	}
@@ -196,7 +196,7 @@ func (r *reconciler) observe(ctx context.Context, want wanted, how thoroughness)
 	}
 	is.OtherServices = sharers(r.identity, lb)
 	is.NeverServed = len(r.service.Status.LoadBalancer.Ingress) == 0 &&
-		r.found.role == balancer.Owner
+		r.found.role == plan.Owner
 	is.known = r.cache().Lookup(lb, r.identity.UID)
 	unchanged := is.known.Current && is.known.State.Hash == want.hash &&
 		(!r.deep || is.known.State.Compared)
@@ -211,11 +211,11 @@ func (r *reconciler) observe(ctx context.Context, want wanted, how thoroughness)
 }
 
 // comparable is what of the desired state is to be compared.
-func (o observed) comparable(want wanted) balancer.Desired {
+func (o observed) comparable(want wanted) desired.State {
 	if o.withoutGroup {
 		want.SecurityGroup = nil
 	}
-	return want.Desired
+	return want.State
 }
 
 // observeContents makes no request if the contents are known.
@@ -225,7 +225,7 @@ func (r *reconciler) observeContents(
 	lb, known := r.found.balancer, is.known
 	switch {
 	case unchanged && known.Contents == nil:
-		now := plan.AsWanted(want.Desired)
+		now := plan.AsWanted(want.State)
 		is.Listeners, is.Pools = now.Listeners, now.Pools
 		return nil
 	case unchanged, known.Contents != nil && !r.repair && !is.complete:
@@ -253,10 +253,10 @@ func (r *reconciler) observeContents(
 
 // suffices tells whether a plan hangs on nothing that was not read.
 func (o observed) suffices(want wanted, todo plan.Plan) bool {
-	inPart := slices.ContainsFunc(o.Pools, func(pool balancer.Pool) bool {
+	inPart := slices.ContainsFunc(o.Pools, func(pool octavia.Pool) bool {
 		return pool.MembersInPart || pool.MonitorInPart
 	})
-	if last := o.known.State.Omitted; inPart && last != "" && last != omitted(want.Desired) {
+	if last := o.known.State.Omitted; inPart && last != "" && last != omitted(want.State) {
 		return false
 	}
 	return !slices.ContainsFunc(todo.Steps, func(step plan.Step) bool {
@@ -274,7 +274,7 @@ func (o observed) suffices(want wanted, todo plan.Plan) bool {
 
 // omitted are the values of the fields of members and monitors that a status tree omits, each once:
 // two desired states with the same ones can be compared by a status tree.
-func omitted(d balancer.Desired) string {
+func omitted(d desired.State) string {
 	var values []string
 	for _, port := range d.Ports {
 		if m := port.Pool.Monitor; m != nil {
@@ -299,12 +299,12 @@ func (r *reconciler) observeWantedGroup(ctx context.Context, want wanted, is *ob
 	if want.SecurityGroup == nil && !r.repair {
 		return nil
 	}
-	return r.observeGroup(ctx, want.Desired, &is.Observed)
+	return r.observeGroup(ctx, want.State, &is.Observed)
 }
 
 // observeGroup reads the Service's security group and the ports that have it or should have it.
 func (r *reconciler) observeGroup(
-	ctx context.Context, want balancer.Desired, is *balancer.Observed,
+	ctx context.Context, want desired.State, is *plan.Observed,
 ) error {
 	group, err := r.config.Neutron.SecurityGroup(ctx, r.identity.SecurityGroupName())
 	if err != nil {

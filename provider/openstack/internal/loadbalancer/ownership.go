@@ -9,20 +9,22 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
 // claim is the load balancer that a Service uses.
 type claim struct {
 	// balancer may be nil.
-	balancer *balancer.LoadBalancer
-	role     balancer.Role
+	balancer *octavia.LoadBalancer
+	role     plan.Role
 	// duplicates were also made for the Service: a request of a leader that was replaced while it
 	// was under way may have been carried out after its successor looked.
-	duplicates []balancer.LoadBalancer
+	duplicates []octavia.LoadBalancer
 	// deleting is one that was the Service's and is not gone yet; nil for none.
-	deleting *balancer.LoadBalancer
+	deleting *octavia.LoadBalancer
 	// lost: the Service was served by a load balancer that no longer exists.
 	lost bool
 }
@@ -38,7 +40,7 @@ const clockSkew = time.Minute
 // load balancers of the same names in one project. Without the annotation, which OCCM writes with
 // the first success, it must also be younger than the Service.
 func claimOf(
-	id balancer.Identity, service *v1.Service, named string, all []balancer.LoadBalancer,
+	id desired.Identity, service *v1.Service, named string, all []octavia.LoadBalancer,
 	tagged bool,
 ) (claim, error) {
 	if named != "" {
@@ -48,11 +50,11 @@ func claimOf(
 }
 
 func claimNamed(
-	id balancer.Identity, service *v1.Service, named string, all []balancer.LoadBalancer,
+	id desired.Identity, service *v1.Service, named string, all []octavia.LoadBalancer,
 	tagged bool,
 ) (claim, error) {
-	i := slices.IndexFunc(all, func(lb balancer.LoadBalancer) bool { return lb.ID == named })
-	if i < 0 || all[i].Status == balancer.Deleted {
+	i := slices.IndexFunc(all, func(lb octavia.LoadBalancer) bool { return lb.ID == named })
+	if i < 0 || all[i].Status == octavia.Deleted {
 		c := claimUnnamed(id, service, all, tagged)
 		if c.balancer == nil && c.deleting == nil {
 			if !wasServed(service) {
@@ -68,7 +70,7 @@ func claimNamed(
 		return c, nil
 	}
 	lb := all[i]
-	if other := balancer.ClusterOf(lb.Tags); other != "" && other != id.ClusterUID {
+	if other := desired.ClusterOf(lb.Tags); other != "" && other != id.ClusterUID {
 		return claim{},
 			&refusal{
 				"LoadBalancerOfOtherCluster",
@@ -81,19 +83,19 @@ func claimNamed(
 		if lb.Status.Gone() {
 			return claim{deleting: &lb}, nil
 		}
-		return claim{balancer: &lb, role: balancer.Guest}, nil
+		return claim{balancer: &lb, role: plan.Guest}, nil
 	}
 	c := claimOwn(id,
-		append([]balancer.LoadBalancer{lb},
+		append([]octavia.LoadBalancer{lb},
 			others(all, i,
-				func(other balancer.LoadBalancer) bool { return isTaggedOwn(id, other) })...))
+				func(other octavia.LoadBalancer) bool { return isTaggedOwn(id, other) })...))
 	return c, nil
 }
 
 func others(
-	all []balancer.LoadBalancer, except int, are func(balancer.LoadBalancer) bool,
-) []balancer.LoadBalancer {
-	var found []balancer.LoadBalancer
+	all []octavia.LoadBalancer, except int, are func(octavia.LoadBalancer) bool,
+) []octavia.LoadBalancer {
+	var found []octavia.LoadBalancer
 	for i, lb := range all {
 		if i != except && are(lb) {
 			found = append(found, lb)
@@ -103,12 +105,12 @@ func others(
 }
 
 func claimUnnamed(
-	id balancer.Identity, service *v1.Service, all []balancer.LoadBalancer, tagged bool,
+	id desired.Identity, service *v1.Service, all []octavia.LoadBalancer, tagged bool,
 ) claim {
 	// Tags come before names, because another cluster's load balancer may have the same name.
-	for _, are := range []func(balancer.LoadBalancer) bool{
-		func(lb balancer.LoadBalancer) bool { return isTaggedOwn(id, lb) },
-		func(lb balancer.LoadBalancer) bool {
+	for _, are := range []func(octavia.LoadBalancer) bool{
+		func(lb octavia.LoadBalancer) bool { return isTaggedOwn(id, lb) },
+		func(lb octavia.LoadBalancer) bool {
 			return isOwn(id, lb, tagged) && (lb.Name == id.LegacyName() || isYounger(lb, service))
 		},
 	} {
@@ -117,23 +119,23 @@ func claimUnnamed(
 		}
 	}
 	// A guest whose annotation was lost.
-	guest := others(all, -1, func(lb balancer.LoadBalancer) bool {
+	guest := others(all, -1, func(lb octavia.LoadBalancer) bool {
 		return slices.Contains(lb.Tags, id.ServiceTag()) && belongsHere(id, lb) && !lb.Status.Gone()
 	})
 	if len(guest) > 0 {
-		return claim{balancer: &guest[0], role: balancer.Guest}
+		return claim{balancer: &guest[0], role: plan.Guest}
 	}
 	return claim{}
 }
 
 // claimOwn makes the first one that lives the Service's. Only those that the tags show to be made
 // for the Service are duplicates.
-func claimOwn(id balancer.Identity, own []balancer.LoadBalancer) claim {
-	c := claim{role: balancer.Owner}
+func claimOwn(id desired.Identity, own []octavia.LoadBalancer) claim {
+	c := claim{role: plan.Owner}
 	for _, lb := range own {
 		switch {
-		case lb.Status == balancer.Deleted:
-		case lb.Status == balancer.PendingDelete:
+		case lb.Status == octavia.Deleted:
+		case lb.Status == octavia.PendingDelete:
 			if c.deleting == nil {
 				c.deleting = &lb
 			}
@@ -146,19 +148,19 @@ func claimOwn(id balancer.Identity, own []balancer.LoadBalancer) claim {
 	return c
 }
 
-func oldestFirst(lbs []balancer.LoadBalancer) []balancer.LoadBalancer {
-	slices.SortFunc(lbs, func(a, b balancer.LoadBalancer) int {
+func oldestFirst(lbs []octavia.LoadBalancer) []octavia.LoadBalancer {
+	slices.SortFunc(lbs, func(a, b octavia.LoadBalancer) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	return lbs
 }
 
 // isOwn tells whether a load balancer was made for the Service: by fxccm, or by OCCM.
-func isOwn(id balancer.Identity, lb balancer.LoadBalancer, tagged bool) bool {
+func isOwn(id desired.Identity, lb octavia.LoadBalancer, tagged bool) bool {
 	if isTaggedOwn(id, lb) {
 		return true
 	}
-	if balancer.ClusterOf(lb.Tags) != "" || len(balancer.ServicesOf(lb.Tags)) > 0 {
+	if desired.ClusterOf(lb.Tags) != "" || len(desired.ServicesOf(lb.Tags)) > 0 {
 		return false
 	}
 	switch lb.Name {
@@ -173,22 +175,22 @@ func isOwn(id balancer.Identity, lb balancer.LoadBalancer, tagged bool) bool {
 
 // isTaggedOwn tells whether the tags say that it was made for the Service. A guest's tags are the
 // same, but not the name. The cluster's name in it may have changed.
-func isTaggedOwn(id balancer.Identity, lb balancer.LoadBalancer) bool {
-	if balancer.ClusterOf(lb.Tags) != id.ClusterUID || !slices.Contains(lb.Tags, id.ServiceTag()) {
+func isTaggedOwn(id desired.Identity, lb octavia.LoadBalancer) bool {
+	if desired.ClusterOf(lb.Tags) != id.ClusterUID || !slices.Contains(lb.Tags, id.ServiceTag()) {
 		return false
 	}
-	renamed := strings.HasPrefix(lb.Name, balancer.ServicePrefix) &&
+	renamed := strings.HasPrefix(lb.Name, desired.ServicePrefix) &&
 		strings.HasSuffix(lb.Name, "_"+id.Namespace+"_"+id.Name)
 	return lb.Name == id.LoadBalancerName() || lb.Name == id.LegacyName() || renamed
 }
 
 // belongsHere tells whether no other cluster has tagged it.
-func belongsHere(id balancer.Identity, lb balancer.LoadBalancer) bool {
-	cluster := balancer.ClusterOf(lb.Tags)
+func belongsHere(id desired.Identity, lb octavia.LoadBalancer) bool {
+	cluster := desired.ClusterOf(lb.Tags)
 	return cluster == "" || cluster == id.ClusterUID
 }
 
-func isYounger(lb balancer.LoadBalancer, service *v1.Service) bool {
+func isYounger(lb octavia.LoadBalancer, service *v1.Service) bool {
 	return !lb.CreatedAt.Before(service.CreationTimestamp.Add(-clockSkew))
 }
 
@@ -200,15 +202,15 @@ func wasServed(service *v1.Service) bool {
 }
 
 // sharers are the other Services that use the load balancer, as the tags have them.
-func sharers(id balancer.Identity, lb *balancer.LoadBalancer) []string {
+func sharers(id desired.Identity, lb *octavia.LoadBalancer) []string {
 	var found []string
 	for _, tag := range lb.Tags {
-		if strings.HasPrefix(tag, balancer.ServicePrefix) && tag != id.LoadBalancerName() &&
+		if strings.HasPrefix(tag, desired.ServicePrefix) && tag != id.LoadBalancerName() &&
 			tag != lb.Name {
 			found = append(found, tag)
 		}
 	}
-	if strings.HasPrefix(lb.Name, balancer.ServicePrefix) && lb.Name != id.LoadBalancerName() &&
+	if strings.HasPrefix(lb.Name, desired.ServicePrefix) && lb.Name != id.LoadBalancerName() &&
 		slices.Contains(lb.Tags, lb.Name) {
 		found = append(found, lb.Name)
 	}

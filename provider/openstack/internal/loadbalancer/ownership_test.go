@@ -8,12 +8,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
 var (
 	birth = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	whose = balancer.Identity{
+	whose = desired.Identity{
 		ClusterName: "kubernetes", ClusterUID: "cluster-1",
 		Namespace: "default", Name: "web", UID: "c0ffee00-0000-4000-8000-000000000001",
 	}
@@ -22,24 +24,24 @@ var (
 const ownName = "kube_service_kubernetes_default_web"
 
 // of is a load balancer made a minute after the Service.
-func of(id, name string, tags ...string) balancer.LoadBalancer {
-	return balancer.LoadBalancer{
-		ID: id, Name: name, Tags: tags, Status: balancer.Active,
+func of(id, name string, tags ...string) octavia.LoadBalancer {
+	return octavia.LoadBalancer{
+		ID: id, Name: name, Tags: tags, Status: octavia.Active,
 		CreatedAt: birth.Add(time.Minute),
 	}
 }
 
 func TestLocate(t *testing.T) {
 	ours, service, elsewhere := whose.ClusterTag(), whose.ServiceTag(), "fxccm-cluster=cluster-2"
-	old := func(lb balancer.LoadBalancer) balancer.LoadBalancer {
+	old := func(lb octavia.LoadBalancer) octavia.LoadBalancer {
 		lb.CreatedAt = birth.Add(-time.Hour)
 		return lb
 	}
-	late := func(lb balancer.LoadBalancer) balancer.LoadBalancer {
+	late := func(lb octavia.LoadBalancer) octavia.LoadBalancer {
 		lb.CreatedAt = birth.Add(time.Hour)
 		return lb
 	}
-	in := func(status balancer.Status, lb balancer.LoadBalancer) balancer.LoadBalancer {
+	in := func(status octavia.Status, lb octavia.LoadBalancer) octavia.LoadBalancer {
 		lb.Status = status
 		return lb
 	}
@@ -47,70 +49,70 @@ func TestLocate(t *testing.T) {
 		named    string
 		served   bool
 		untagged bool
-		all      []balancer.LoadBalancer
+		all      []octavia.LoadBalancer
 
 		want       string
-		role       balancer.Role
+		role       plan.Role
 		duplicates int
 		deleting   string
 		lost       bool
 		refused    string
 	}{
 		"none":                                 {all: nil},
-		"one made by fxccm":                    {all: []balancer.LoadBalancer{of("a", ownName, ownName, ours, service)}, want: "a", role: balancer.Owner},
-		"one made by fxccm before the Service": {all: []balancer.LoadBalancer{old(of("a", ownName, ownName, ours, service))}, want: "a", role: balancer.Owner},
-		"another Service's":                    {all: []balancer.LoadBalancer{of("a", ownName, ownName, ours, "fxccm-service=other")}},
+		"one made by fxccm":                    {all: []octavia.LoadBalancer{of("a", ownName, ownName, ours, service)}, want: "a", role: plan.Owner},
+		"one made by fxccm before the Service": {all: []octavia.LoadBalancer{old(of("a", ownName, ownName, ours, service))}, want: "a", role: plan.Owner},
+		"another Service's":                    {all: []octavia.LoadBalancer{of("a", ownName, ownName, ours, "fxccm-service=other")}},
 		// D1: two clusters of one name in one project.
-		"another cluster's with the same name":                 {all: []balancer.LoadBalancer{of("a", ownName, ownName, elsewhere, "fxccm-service=other")}},
-		"another cluster's with the same name and Service UID": {all: []balancer.LoadBalancer{of("a", ownName, ownName, elsewhere, service)}},
-		"one made by OCCM, younger than the Service":           {all: []balancer.LoadBalancer{of("a", ownName, ownName)}, want: "a", role: balancer.Owner},
-		"one made by OCCM for another cluster, older":          {all: []balancer.LoadBalancer{old(of("a", ownName, ownName))}},
-		"only the name is right":                               {all: []balancer.LoadBalancer{of("a", ownName)}},
+		"another cluster's with the same name":                 {all: []octavia.LoadBalancer{of("a", ownName, ownName, elsewhere, "fxccm-service=other")}},
+		"another cluster's with the same name and Service UID": {all: []octavia.LoadBalancer{of("a", ownName, ownName, elsewhere, service)}},
+		"one made by OCCM, younger than the Service":           {all: []octavia.LoadBalancer{of("a", ownName, ownName)}, want: "a", role: plan.Owner},
+		"one made by OCCM for another cluster, older":          {all: []octavia.LoadBalancer{old(of("a", ownName, ownName))}},
+		"only the name is right":                               {all: []octavia.LoadBalancer{of("a", ownName)}},
 		"only the name is right, and there are no tags": {
 			untagged: true,
-			all:      []balancer.LoadBalancer{of("a", ownName)}, want: "a", role: balancer.Owner,
+			all:      []octavia.LoadBalancer{of("a", ownName)}, want: "a", role: plan.Owner,
 		},
-		"the legacy name, which holds the UID": {all: []balancer.LoadBalancer{old(
-			of("a", "ac0ffee0000004000800000000000000"))}, want: "a", role: balancer.Owner},
+		"the legacy name, which holds the UID": {all: []octavia.LoadBalancer{old(
+			of("a", "ac0ffee0000004000800000000000000"))}, want: "a", role: plan.Owner},
 		"the cluster's name has changed": {
-			all: []balancer.LoadBalancer{of(
+			all: []octavia.LoadBalancer{of(
 				"a", "kube_service_prod_default_web", "kube_service_prod_default_web", ours,
 				service)},
-			want: "a", role: balancer.Owner,
+			want: "a", role: plan.Owner,
 		},
 		// D44: that there are two does not stop it for ever.
-		"two made by fxccm": {all: []balancer.LoadBalancer{
+		"two made by fxccm": {all: []octavia.LoadBalancer{
 			of("b", ownName, ours, service),
 			old(of("a", ownName, ours, service)),
-		}, want: "a", role: balancer.Owner, duplicates: 1},
-		"two of OCCM's": {all: []balancer.LoadBalancer{of("b", ownName, ownName), of("a", ownName, ownName)}, want: "a", role: balancer.Owner},
+		}, want: "a", role: plan.Owner, duplicates: 1},
+		"two of OCCM's": {all: []octavia.LoadBalancer{of("b", ownName, ownName), of("a", ownName, ownName)}, want: "a", role: plan.Owner},
 		"one made by fxccm, and another cluster's of OCCM's that is older": {
-			all: []balancer.LoadBalancer{
+			all: []octavia.LoadBalancer{
 				of("a", ownName, ownName),
 				late(of("b", ownName, ownName, ours, service)),
-			}, want: "b", role: balancer.Owner,
+			}, want: "b", role: plan.Owner,
 		},
-		"one is being deleted": {all: []balancer.LoadBalancer{in(balancer.PendingDelete,
-			of("a", ownName, ours, service))}, deleting: "a", role: balancer.Owner},
-		"one was deleted":         {all: []balancer.LoadBalancer{in(balancer.Deleted, of("a", ownName, ours, service))}, role: balancer.Owner},
-		"a guest lost its id":     {all: []balancer.LoadBalancer{of("a", "users", "users", service)}, want: "a", role: balancer.Guest},
-		"named: one made by OCCM": {named: "a", all: []balancer.LoadBalancer{old(of("a", ownName, ownName))}, want: "a", role: balancer.Owner},
-		"named: a user's":         {named: "a", all: []balancer.LoadBalancer{of("a", "users")}, want: "a", role: balancer.Guest},
+		"one is being deleted": {all: []octavia.LoadBalancer{in(octavia.PendingDelete,
+			of("a", ownName, ours, service))}, deleting: "a", role: plan.Owner},
+		"one was deleted":         {all: []octavia.LoadBalancer{in(octavia.Deleted, of("a", ownName, ours, service))}, role: plan.Owner},
+		"a guest lost its id":     {all: []octavia.LoadBalancer{of("a", "users", "users", service)}, want: "a", role: plan.Guest},
+		"named: one made by OCCM": {named: "a", all: []octavia.LoadBalancer{old(of("a", ownName, ownName))}, want: "a", role: plan.Owner},
+		"named: a user's":         {named: "a", all: []octavia.LoadBalancer{of("a", "users")}, want: "a", role: plan.Guest},
 		"named: another Service's": {
 			named: "a",
-			all: []balancer.LoadBalancer{of("a", "kube_service_kubernetes_default_api",
+			all: []octavia.LoadBalancer{of("a", "kube_service_kubernetes_default_api",
 				"kube_service_kubernetes_default_api", ours, "fxccm-service=other")},
-			want: "a", role: balancer.Guest,
+			want: "a", role: plan.Guest,
 		},
 		// D3: a manifest that was copied from another cluster, with OCCM's annotation.
 		"named: another cluster's, made by OCCM": {
 			named: "a",
-			all: []balancer.LoadBalancer{of("a", "kube_service_prod_default_web",
-				"kube_service_prod_default_web")}, want: "a", role: balancer.Guest,
+			all: []octavia.LoadBalancer{of("a", "kube_service_prod_default_web",
+				"kube_service_prod_default_web")}, want: "a", role: plan.Guest,
 		},
 		"named: another cluster's, made by fxccm": {
 			named:   "a",
-			all:     []balancer.LoadBalancer{of("a", ownName, ownName, elsewhere, service)},
+			all:     []octavia.LoadBalancer{of("a", ownName, ownName, elsewhere, service)},
 			refused: "LoadBalancerOfOtherCluster",
 		},
 		// D5.
@@ -118,31 +120,31 @@ func TestLocate(t *testing.T) {
 		"named: it never existed":    {named: "a", refused: "LoadBalancerNotFound"},
 		"named: gone, and there is another": {
 			named: "a", served: true,
-			all: []balancer.LoadBalancer{of("b", ownName, ours, service)}, want: "b",
-			role: balancer.Owner,
+			all: []octavia.LoadBalancer{of("b", ownName, ours, service)}, want: "b",
+			role: plan.Owner,
 		},
 		"named: own, with a duplicate": {
 			named: "b",
-			all: []balancer.LoadBalancer{
+			all: []octavia.LoadBalancer{
 				old(of("a", ownName, ours, service)),
 				of("b", ownName, ours, service),
-			}, want: "b", role: balancer.Owner, duplicates: 1,
+			}, want: "b", role: plan.Owner, duplicates: 1,
 		},
 		"named: own, being deleted": {
 			named: "a",
-			all: []balancer.LoadBalancer{in(balancer.PendingDelete,
-				of("a", ownName, ours, service))}, deleting: "a", role: balancer.Owner,
+			all: []octavia.LoadBalancer{in(octavia.PendingDelete,
+				of("a", ownName, ours, service))}, deleting: "a", role: plan.Owner,
 		},
-		"named: a user's, being deleted": {named: "a", all: []balancer.LoadBalancer{in(balancer.PendingDelete, of("a", "users"))}, deleting: "a"},
+		"named: a user's, being deleted": {named: "a", all: []octavia.LoadBalancer{in(octavia.PendingDelete, of("a", "users"))}, deleting: "a"},
 		"named: deleted, as Octavia still shows it": {
 			named: "a", served: true,
-			all:  []balancer.LoadBalancer{in(balancer.Deleted, of("a", ownName, ours, service))},
-			lost: true, role: balancer.Owner,
+			all:  []octavia.LoadBalancer{in(octavia.Deleted, of("a", ownName, ours, service))},
+			lost: true, role: plan.Owner,
 		},
 		"OCCM's, but another's duplicate by its tags": {
-			all: []balancer.LoadBalancer{of("a",
+			all: []octavia.LoadBalancer{of("a",
 				ownName, ownName, ours, service), of("b", ownName, ownName)}, want: "a",
-			role: balancer.Owner,
+			role: plan.Owner,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -170,7 +172,7 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-func id(lb *balancer.LoadBalancer) string {
+func id(lb *octavia.LoadBalancer) string {
 	if lb == nil {
 		return ""
 	}
@@ -180,7 +182,7 @@ func id(lb *balancer.LoadBalancer) string {
 func TestSharers_AreTheOthers(t *testing.T) {
 	other := "kube_service_kubernetes_default_api"
 	for name, test := range map[string]struct {
-		lb   balancer.LoadBalancer
+		lb   octavia.LoadBalancer
 		want int
 	}{
 		"own":                       {of("a", ownName, ownName, whose.ServiceTag()), 0},

@@ -6,15 +6,15 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
 // Preview is what a pass would do.
 type Preview struct {
 	// LoadBalancer is what the Service has; nil for nothing.
-	LoadBalancer *balancer.LoadBalancer
-	Role         balancer.Role
+	LoadBalancer *octavia.LoadBalancer
+	Role         plan.Role
 	// Notices are the events that would be written, as sentences.
 	Notices []string
 	// Refused: the Service would not be served, as one of the notices says. There is no plan then.

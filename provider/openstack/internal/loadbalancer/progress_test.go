@@ -12,7 +12,7 @@ import (
 	"k8s.io/cloud-provider/api"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/apply"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
@@ -141,13 +141,13 @@ func TestBequeathed_UntilTheNewOneIsBegun(t *testing.T) {
 	t.Parallel()
 	remove, create := plan.DeleteLoadBalancer{ID: "old"},
 		plan.CreateLoadBalancer{
-			LoadBalancer: balancer.LoadBalancer{VIP: balancer.VIP{Address: "10.0.0.9"}},
+			LoadBalancer: octavia.LoadBalancer{VIP: octavia.VIP{Address: "10.0.0.9"}},
 		}
-	old := &balancer.LoadBalancer{ID: "old", Status: balancer.PendingDelete}
+	old := &octavia.LoadBalancer{ID: "old", Status: octavia.PendingDelete}
 	queued := fmt.Errorf("step 2 of 2: %w", apply.ErrQueued)
-	kept := &balancer.VIP{Address: "10.0.0.9"}
+	kept := &octavia.VIP{Address: "10.0.0.9"}
 	for name, test := range map[string]struct {
-		before *balancer.VIP
+		before *octavia.VIP
 		todo   []plan.Step
 		done   apply.Result
 		err    error

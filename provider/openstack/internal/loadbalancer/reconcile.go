@@ -10,9 +10,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/cloud-provider/api"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/places"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
@@ -39,7 +39,7 @@ type reconciler struct {
 	*LoadBalancers
 	request
 	state    *serviceState
-	identity balancer.Identity
+	identity desired.Identity
 	settings settings.Settings
 	found    found
 	// notices are what a silent reconcile would have written as events.
@@ -51,13 +51,13 @@ type found struct {
 	claim
 	// apiMinor is the minor version of Octavia's API.
 	apiMinor    int
-	floatingIPs []balancer.FloatingIP
+	floatingIPs []neutron.FloatingIP
 	unlock      func()
 }
 
 // wanted is the desired state. Its hash is that of what lies below the load balancer.
 type wanted struct {
-	balancer.Desired
+	desired.State
 	hash string
 }
 
@@ -107,7 +107,7 @@ func (r *reconciler) prepare(
 
 // converge takes the steps from what there is to what is wanted. Nil: Octavia has done all of them.
 func (r *reconciler) converge(ctx context.Context, want wanted) error {
-	if lb := r.found.balancer; lb != nil && lb.Status == balancer.Active {
+	if lb := r.found.balancer; lb != nil && lb.Status == octavia.Active {
 		r.cache().Confirm(lb, r.config.Clock.Now())
 	}
 	if r.found.balancer == nil {
@@ -229,7 +229,7 @@ func (r *reconciler) desire(ctx context.Context) (wanted, error) {
 		Settings: r.settings,
 		Features: r.features(),
 
-		Guest:         r.found.role == balancer.Guest,
+		Guest:         r.found.role == plan.Guest,
 		HasFloatingIP: r.hasFloatingIP(),
 	}
 	if r.found.balancer != nil {
@@ -268,12 +268,12 @@ func (r *reconciler) desire(ctx context.Context) (wanted, error) {
 
 const reasonUnsupported = "UnsupportedConfiguration"
 
-func (r *reconciler) features() balancer.Features {
+func (r *reconciler) features() desired.Features {
 	provider := r.settings.Provider
 	if r.found.balancer != nil {
 		provider = r.found.balancer.Provider
 	}
-	return balancer.FeaturesOf(provider, r.found.apiMinor, r.settings.Serial)
+	return desired.FeaturesOf(provider, r.found.apiMinor, r.settings.Serial)
 }
 
 func (r *reconciler) checkCertificate(ctx context.Context) error {
@@ -289,8 +289,8 @@ func (r *reconciler) checkCertificate(ctx context.Context) error {
 
 // below is what of a desired state lies below the load balancer, with the security group. The rest
 // is compared in each reconcile, because that costs no request.
-func below(d balancer.Desired) balancer.Desired {
-	d.LoadBalancer, d.FloatingIP = balancer.LoadBalancer{}, nil
+func below(d desired.State) desired.State {
+	d.LoadBalancer, d.FloatingIP = octavia.LoadBalancer{}, nil
 	return d
 }
 

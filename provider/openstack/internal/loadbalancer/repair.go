@@ -15,8 +15,8 @@ import (
 
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/internal/rescue"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 // Limits of repairs.
@@ -251,7 +251,7 @@ func (l *LoadBalancers) stale(ctx context.Context, service *v1.Service) bool {
 	}
 	defer unlock()
 	state := l.services.peek(service.UID)
-	applied := l.cache().Lookup(&balancer.LoadBalancer{ID: state.loadBalancerID},
+	applied := l.cache().Lookup(&octavia.LoadBalancer{ID: state.loadBalancerID},
 		string(service.UID)).State.Hash
 	if state.lastInput == nil || applied == "" {
 		return false

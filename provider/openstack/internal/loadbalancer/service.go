@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
@@ -29,7 +29,7 @@ func (r *reconciler) announce(ctx context.Context) error {
 // address is that of the floating IP, or else of the VIP.
 func (r *reconciler) address() string {
 	vip := r.found.balancer.VIP
-	if r.settings.Internal && r.found.role == balancer.Guest {
+	if r.settings.Internal && r.found.role == plan.Guest {
 		return vip.Address
 	}
 	for _, ip := range r.found.floatingIPs {

@@ -8,8 +8,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 // serviceState outlives a reconcile of a Service.
@@ -21,9 +22,9 @@ type serviceState struct {
 	waitingFor   string
 	// inheritedVIP is the VIP, with its address, of a load balancer that is being deleted to be
 	// recreated; nil for none. It is tried once.
-	inheritedVIP *balancer.VIP
+	inheritedVIP *octavia.VIP
 	// floatingIPs are those that were last seen; nil: they must be read.
-	floatingIPs *[]balancer.FloatingIP
+	floatingIPs *[]neutron.FloatingIP
 	// lastInput is what the last desired state was built from, without its nodes.
 	lastInput *desired.Input
 	// events were written for the Service.

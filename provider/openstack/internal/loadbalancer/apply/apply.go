@@ -18,7 +18,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
@@ -26,55 +26,55 @@ import (
 
 // Octavia is what is needed of package octavia.
 type Octavia interface {
-	Get(ctx context.Context, id string) (balancer.LoadBalancer, error)
-	Settled(ctx context.Context, id string, limit time.Duration) (balancer.LoadBalancer, error)
+	Get(ctx context.Context, id string) (octavia.LoadBalancer, error)
+	Settled(ctx context.Context, id string, limit time.Duration) (octavia.LoadBalancer, error)
 
-	CreateLoadBalancer(ctx context.Context, lb balancer.LoadBalancer,
-		ports []balancer.Port) (balancer.LoadBalancer, error)
+	CreateLoadBalancer(ctx context.Context, lb octavia.LoadBalancer,
+		ports []octavia.Port) (octavia.LoadBalancer, error)
 	UpdateLoadBalancer(ctx context.Context, id string, tags []string) error
 	DeleteLoadBalancer(ctx context.Context, id string, cascade bool) error
 	FailoverLoadBalancer(ctx context.Context, id string) error
 
-	CreateListener(ctx context.Context, loadBalancerID string, listener balancer.Listener,
+	CreateListener(ctx context.Context, loadBalancerID string, listener octavia.Listener,
 		poolID string) (id string, err error)
-	UpdateListener(ctx context.Context, id string, listener balancer.Listener, poolID string) error
+	UpdateListener(ctx context.Context, id string, listener octavia.Listener, poolID string) error
 	DeleteListener(ctx context.Context, id string) error
 
 	CreatePool(ctx context.Context, loadBalancerID, listenerID string,
-		pool balancer.Pool) (id string, err error)
-	UpdatePool(ctx context.Context, id string, pool balancer.Pool) error
+		pool octavia.Pool) (id string, err error)
+	UpdatePool(ctx context.Context, id string, pool octavia.Pool) error
 	DeletePool(ctx context.Context, id string) error
 
-	CreateMonitor(ctx context.Context, poolID string, monitor balancer.Monitor) error
-	UpdateMonitor(ctx context.Context, id string, monitor balancer.Monitor) error
+	CreateMonitor(ctx context.Context, poolID string, monitor octavia.Monitor) error
+	UpdateMonitor(ctx context.Context, id string, monitor octavia.Monitor) error
 	DeleteMonitor(ctx context.Context, id string) error
 
-	SetMembers(ctx context.Context, poolID string, members []balancer.Member) error
-	CreateMember(ctx context.Context, poolID string, member balancer.Member) (id string, err error)
-	UpdateMember(ctx context.Context, poolID, id string, member balancer.Member) error
+	SetMembers(ctx context.Context, poolID string, members []octavia.Member) error
+	CreateMember(ctx context.Context, poolID string, member octavia.Member) (id string, err error)
+	UpdateMember(ctx context.Context, poolID, id string, member octavia.Member) error
 	DeleteMember(ctx context.Context, poolID, id string) error
 
 	Contents(ctx context.Context, id string, depth octavia.Depth,
-		updated time.Time) (balancer.Contents, error)
+		updated time.Time) (octavia.Contents, error)
 }
 
 // Neutron is what is needed of package neutron.
 type Neutron interface {
-	CreateFloatingIP(ctx context.Context, wanted balancer.WantedFloatingIP, subnetID,
-		portID string) (balancer.FloatingIP, error)
+	CreateFloatingIP(ctx context.Context, wanted neutron.WantedFloatingIP, subnetID,
+		portID string) (neutron.FloatingIP, error)
 	AttachFloatingIP(ctx context.Context, id, portID string) error
 	DetachFloatingIP(ctx context.Context, id string) error
 	DeleteFloatingIP(ctx context.Context, id string) error
 	TagFloatingIP(ctx context.Context, id string, tags []string) error
 
-	CreateSecurityGroup(ctx context.Context, group balancer.SecurityGroup) (balancer.SecurityGroup,
+	CreateSecurityGroup(ctx context.Context, group neutron.SecurityGroup) (neutron.SecurityGroup,
 		error)
 	TagSecurityGroup(ctx context.Context, id string, tags []string) error
 	DeleteSecurityGroup(ctx context.Context, id string) error
-	CreateRule(ctx context.Context, groupID string, rule balancer.Rule) error
+	CreateRule(ctx context.Context, groupID string, rule neutron.Rule) error
 	DeleteRule(ctx context.Context, id string) error
-	AddGroup(ctx context.Context, port balancer.NodePort, groupID string) error
-	RemoveGroup(ctx context.Context, port balancer.NodePort, groupID string) error
+	AddGroup(ctx context.Context, port neutron.NodePort, groupID string) error
+	RemoveGroup(ctx context.Context, port neutron.NodePort, groupID string) error
 }
 
 // Config is what [New] needs.
@@ -123,7 +123,7 @@ func New(config Config) *Executor {
 type State struct {
 	// LoadBalancer is what the plan was made for, as last seen: its ID, VIP, status and tags count.
 	// It may be nil.
-	LoadBalancer *balancer.LoadBalancer
+	LoadBalancer *octavia.LoadBalancer
 	// Timeout is how long the run may wait for Octavia, in all. 0: it takes the steps that need no
 	// waiting.
 	Timeout time.Duration
@@ -133,10 +133,10 @@ type State struct {
 type Result struct {
 	// LoadBalancer is the created one, or the one that the run began with, as last seen. Its status
 	// is PENDING after a step that changed it. It may be nil.
-	LoadBalancer *balancer.LoadBalancer
+	LoadBalancer *octavia.LoadBalancer
 	// FloatingIP is the one that was made, or attached. Of one that was attached only ID, Address
 	// and PortID are known. Nil: none was.
-	FloatingIP *balancer.FloatingIP
+	FloatingIP *neutron.FloatingIP
 	// Done are the steps that were taken. A [plan.CreateMember] among them has the ID of the
 	// member.
 	Done []plan.Step

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
@@ -47,7 +46,7 @@ type PendingError struct {
 	LoadBalancerID string
 	// Status is the last one that was seen. It is ACTIVE if Octavia refuses the step all the same,
 	// which it does while a pool is in ERROR, or is being changed.
-	Status balancer.Status
+	Status octavia.Status
 	// Waits is the step that waits.
 	Waits plan.Step
 	err   error

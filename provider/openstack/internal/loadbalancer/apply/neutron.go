@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
@@ -68,7 +67,7 @@ func (r *run) createFloatingIP(ctx context.Context, s plan.CreateFloatingIP) err
 	}
 	var err error
 	for _, subnet := range subnets {
-		var made balancer.FloatingIP
+		var made neutron.FloatingIP
 		made, err = r.neutron.CreateFloatingIP(ctx, s.Wanted, subnet, port)
 		if made.ID != "" {
 			r.result.FloatingIP = &made
@@ -86,7 +85,7 @@ func (r *run) attachFloatingIP(ctx context.Context, s plan.AttachFloatingIP) err
 	if err != nil {
 		return err
 	}
-	attached := balancer.FloatingIP{ID: s.ID, Address: s.Address}
+	attached := neutron.FloatingIP{ID: s.ID, Address: s.Address}
 	if s.ID == "" {
 		if r.result.FloatingIP == nil {
 			return errors.New("no earlier step created the floating IP")

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
@@ -19,8 +19,8 @@ type slowOctavia struct {
 }
 
 func (o *slowOctavia) CreateLoadBalancer(
-	_ context.Context, lb balancer.LoadBalancer, _ []balancer.Port,
-) (balancer.LoadBalancer, error) {
+	_ context.Context, lb octavia.LoadBalancer, _ []octavia.Port,
+) (octavia.LoadBalancer, error) {
 	o.asked <- lb.Name
 	lb.ID = "id of " + lb.Name
 	return lb, <-o.answer
@@ -40,7 +40,7 @@ func newQueued() *queued {
 
 func (q *queued) begin(ctx context.Context, name string, timeout time.Duration) {
 	go func() {
-		step := plan.CreateLoadBalancer{LoadBalancer: balancer.LoadBalancer{Name: name}}
+		step := plan.CreateLoadBalancer{LoadBalancer: octavia.LoadBalancer{Name: name}}
 		_, err := q.executor.Run(ctx, plan.Plan{Steps: []plan.Step{step}}, State{Timeout: timeout})
 		q.ended <- err
 	}()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
@@ -42,7 +41,7 @@ func (r *run) id() string {
 	return r.result.LoadBalancer.ID
 }
 
-func (r *run) status() balancer.Status {
+func (r *run) status() octavia.Status {
 	if r.result.LoadBalancer == nil {
 		return ""
 	}
@@ -50,7 +49,7 @@ func (r *run) status() balancer.Status {
 }
 
 // mark notes what a change has brought about, until it is looked at again.
-func (r *run) mark(status balancer.Status) {
+func (r *run) mark(status octavia.Status) {
 	if r.result.LoadBalancer != nil {
 		r.result.LoadBalancer.Status = status
 	}
@@ -77,7 +76,7 @@ func (r *run) attempt(ctx context.Context, request func() error, mends bool) err
 		}
 		switch {
 		case err == nil:
-			r.mark(balancer.PendingUpdate)
+			r.mark(octavia.PendingUpdate)
 			return nil
 		case errors.Is(err, octavia.ErrNotFound):
 			return fmt.Errorf("%w: %w", ErrGone, err)
@@ -92,7 +91,7 @@ func (r *run) attempt(ctx context.Context, request func() error, mends bool) err
 			}
 		}
 		// Its state is unknown. It is read once, even after the timeout.
-		r.mark(balancer.PendingUpdate)
+		r.mark(octavia.PendingUpdate)
 	}
 }
 
@@ -104,7 +103,7 @@ func (r *run) settle(ctx context.Context, mends bool) error {
 			return err
 		}
 	}
-	if r.status() == balancer.Error && !mends {
+	if r.status() == octavia.InError && !mends {
 		return fmt.Errorf("load balancer %s is %w", r.id(), ErrFailed)
 	}
 	return nil

@@ -16,7 +16,6 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
@@ -182,10 +181,10 @@ func TestCreateLoadBalancer_WithPorts_IsWhole(t *testing.T) {
 	s := newSite(t)
 	s.ForgetCalls()
 	pool, monitor := tcpPool(), tcpMonitor()
-	pool.Members, pool.Monitor = []balancer.Member{member("node-1", "10.0.0.101")}, &monitor
+	pool.Members, pool.Monitor = []octavia.Member{member("node-1", "10.0.0.101")}, &monitor
 	step := plan.CreateLoadBalancer{
 		LoadBalancer: wantedBalancer(s),
-		Ports:        []balancer.Port{{Listener: tcpListener(), Pool: pool}},
+		Ports:        []octavia.Port{{Listener: tcpListener(), Pool: pool}},
 	}
 	_, err := s.run(nil, 0, step)
 	s.must(err)
@@ -311,7 +310,7 @@ func TestRun_NewLoadBalancer_HasItsFloatingIPWhilePending(t *testing.T) {
 	}
 	lb := s.is("lb")
 	if lb.ProvisioningStatus != openstacktest.StatusPendingCreate ||
-		done.LoadBalancer.Status != balancer.PendingCreate ||
+		done.LoadBalancer.Status != octavia.PendingCreate ||
 		s.FloatingIPs()[0].PortID != lb.VIPPortID {
 		t.Errorf("it is %s, in the result %s, and the floating IP is %+v", lb.ProvisioningStatus,
 			done.LoadBalancer.Status, s.FloatingIPs()[0])
@@ -337,13 +336,13 @@ func TestRun_PendingForEver_EndsWithTheStepThatWaits(t *testing.T) {
 				t.Fatalf("the error is %v", err)
 			}
 			if pending.LoadBalancerID != s.is("lb").ID ||
-				pending.Status != balancer.PendingCreate ||
+				pending.Status != octavia.PendingCreate ||
 				pending.Waits.String() != listener.String() {
 				t.Errorf("it tells %+v", pending)
 			}
 			if len(done.Done) != 2 || done.Complete || done.FloatingIP == nil ||
 				done.LoadBalancer.VIP.PortID == "" ||
-				done.LoadBalancer.Status != balancer.PendingCreate {
+				done.LoadBalancer.Status != octavia.PendingCreate {
 				t.Errorf("the result is %+v", done)
 			}
 			// The clock is turned by half seconds.
@@ -391,8 +390,8 @@ func TestRun_Busy_IsWaitedForAndTriedAgain(t *testing.T) {
 		"a creation": func(lb openstacktest.LoadBalancer) plan.Step {
 			return plan.CreateListener{
 				LoadBalancer: plan.Ref{ID: lb.ID},
-				Listener: balancer.Listener{
-					Name: "l", Protocol: balancer.TCP, Port: 81,
+				Listener: octavia.Listener{
+					Name: "l", Protocol: octavia.TCP, Port: 81,
 					ConnectionLimit: -1,
 				},
 			}
@@ -484,7 +483,7 @@ func TestRun_BusyForEver_IsPending(t *testing.T) {
 	done, err := s.run(start, 4*time.Second,
 		plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"a"}})
 	var pending *PendingError
-	if !errors.As(err, &pending) || pending.Status != balancer.PendingUpdate ||
+	if !errors.As(err, &pending) || pending.Status != octavia.PendingUpdate ||
 		len(done.Done) != 0 {
 		t.Errorf("%v, %+v", err, done)
 	}
@@ -511,12 +510,12 @@ func TestRun_BusyPool_IsTriedWithPauses(t *testing.T) {
 	s.must(s.SetProvisioningStatus(pool, openstacktest.StatusError))
 	step := plan.SetMembers{
 		Pool: plan.Ref{ID: pool}, PoolName: "pool_0",
-		Members: []balancer.Member{member("node-2", "10.0.0.102")},
+		Members: []octavia.Member{member("node-2", "10.0.0.102")},
 	}
 	_, err := s.run(start, 10*time.Second, step)
 	var pending *PendingError
 	if !errors.As(err, &pending) || !errors.Is(err, octavia.ErrPending) ||
-		pending.Status != balancer.Active || !strings.Contains(err.Error(), "immutable") {
+		pending.Status != octavia.Active || !strings.Contains(err.Error(), "immutable") {
 		t.Errorf("the error is %v", err)
 	}
 	if n := s.refusals(); n < 3 || n > 13 {
@@ -558,7 +557,7 @@ func TestRun_LoadBalancerInError_Stops(t *testing.T) {
 		plan.CreatePool{LoadBalancer: lbRef(), Pool: tcpPool()},
 	)
 	if !errors.Is(err, ErrFailed) || len(done.Done) != 1 ||
-		done.LoadBalancer.Status != balancer.Error {
+		done.LoadBalancer.Status != octavia.InError {
 		t.Errorf("%v, %+v", err, done)
 	}
 	if len(s.changes()) != 1 {
@@ -584,7 +583,7 @@ func TestRun_LoadBalancerFoundInError_Stops(t *testing.T) {
 			t.Errorf("%s: %v; the requests are %v", name, err, s.operations())
 		}
 		s.ForgetCalls()
-		start.Status = balancer.Error
+		start.Status = octavia.InError
 		if _, err := s.run(start, unlimited, step(lb)); !errors.Is(err, ErrFailed) ||
 			len(s.Calls()) != 0 {
 			t.Errorf("%s, seen in ERROR: %v; the requests are %v", name, err, s.operations())
@@ -623,7 +622,7 @@ func TestRun_WhatIsGone_IsErrGone(t *testing.T) {
 		plan.UpdatePool{ID: gone, Pool: tcpPool()},
 		plan.SetMembers{
 			Pool:    plan.Ref{ID: gone},
-			Members: []balancer.Member{member("n", "10.0.0.1")},
+			Members: []octavia.Member{member("n", "10.0.0.1")},
 		},
 		plan.CreateMember{Pool: plan.Ref{ID: gone}, Member: member("n", "10.0.0.1")},
 		plan.UpdateMember{PoolID: gone, ID: gone, Member: member("n", "10.0.0.1")},
@@ -646,7 +645,7 @@ func TestRun_LoadBalancerGoneWhileWaitedFor_IsErrGone(t *testing.T) {
 	start, lb := s.add("lb")
 	_, err := s.run(start, 0, plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"a"}})
 	s.must(err)
-	start.Status = balancer.PendingUpdate
+	start.Status = octavia.PendingUpdate
 	s.must(s.DeleteLoadBalancer(lb.ID))
 	if _, err := s.run(start, unlimited,
 		plan.DeleteListener{ID: lb.Listeners[0].ID}); !errors.Is(err, ErrGone) {
@@ -708,7 +707,7 @@ func TestSeeDeleted_WhatIsThere_IsAnError(t *testing.T) {
 	listener, pool := lb.Listeners[0].ID, lb.Pools[0].ID
 	_, err := s.run(start, 0, plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"a"}})
 	s.must(err)
-	start.Status, start.Tags = balancer.PendingUpdate, []string{"a"}
+	start.Status, start.Tags = octavia.PendingUpdate, []string{"a"}
 	s.must(s.SetProvisioningStatus(listener, openstacktest.StatusError))
 	after := plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{}}
 	done, err := s.run(start, unlimited,
@@ -741,11 +740,11 @@ func TestDeleteLoadBalancer_Pending_IsWaitedFor(t *testing.T) {
 	_, err := s.run(start, 0, plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"a"}})
 	s.must(err)
 	s.ForgetCalls()
-	start.Status, start.Tags = balancer.PendingUpdate, []string{"a"}
+	start.Status, start.Tags = octavia.PendingUpdate, []string{"a"}
 	done, err := s.run(start, unlimited, plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true})
 	s.must(err)
 	if s.refusals() != 0 || len(s.changes()) != 1 ||
-		done.LoadBalancer.Status != balancer.PendingDelete {
+		done.LoadBalancer.Status != octavia.PendingDelete {
 		t.Errorf("the requests are %v, the result is %+v", s.operations(), done)
 	}
 }
@@ -757,11 +756,11 @@ func TestDeleteLoadBalancer_BeingDeleted_IsDone(t *testing.T) {
 	step := plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true}
 	// It was seen before that.
 	done, err := s.run(start, 0, step)
-	if err != nil || done.LoadBalancer.Status != balancer.PendingDelete {
+	if err != nil || done.LoadBalancer.Status != octavia.PendingDelete {
 		t.Errorf("found so: %v, %+v", err, done)
 	}
 	s.ForgetCalls()
-	start.Status = balancer.PendingDelete
+	start.Status = octavia.PendingDelete
 	done, err = s.run(start, 0, step)
 	if err != nil || !done.Complete || len(s.Calls()) != 0 {
 		t.Errorf("seen so: %v; the requests are %v", err, s.operations())
@@ -769,9 +768,9 @@ func TestDeleteLoadBalancer_BeingDeleted_IsDone(t *testing.T) {
 }
 
 func TestDeleteLoadBalancer_Gone_IsDone(t *testing.T) {
-	for _, status := range []balancer.Status{
-		balancer.Active, balancer.PendingUpdate,
-		balancer.Deleted,
+	for _, status := range []octavia.Status{
+		octavia.Active, octavia.PendingUpdate,
+		octavia.Deleted,
 	} {
 		s := newSite(t)
 		start, lb := s.add("lb")
@@ -830,7 +829,7 @@ func TestRecreation_OldOneStays_MakesNoSecond(t *testing.T) {
 func TestRecreation_OldOneIsThereAfterAll_MakesNoSecond(t *testing.T) {
 	s := newSite(t)
 	start, _ := s.add("lb")
-	start.Status = balancer.PendingDelete
+	start.Status = octavia.PendingDelete
 	if _, err := s.run(start, 0,
 		plan.CreateLoadBalancer{LoadBalancer: wantedBalancer(s)}); err == nil ||
 		len(s.changes()) != 0 {
@@ -926,7 +925,7 @@ func TestRun_ReferenceToNothing_MakesNoRequest(t *testing.T) {
 		plan.SetMembers{},
 		plan.CreateMember{Pool: nothing},
 		plan.CreateMonitor{Pool: nothing, Monitor: tcpMonitor()},
-		plan.CreateFloatingIP{LoadBalancer: lbRef(), Wanted: balancer.WantedFloatingIP{}},
+		plan.CreateFloatingIP{LoadBalancer: lbRef(), Wanted: neutron.WantedFloatingIP{}},
 		plan.AttachFloatingIP{LoadBalancer: lbRef(), ID: "id"},
 		plan.CreateRule{Group: groupRef()},
 		plan.AddGroup{Group: groupRef()},
@@ -1011,7 +1010,7 @@ func TestRun_CancelledBetweenAttempts_EndsAtOnce(t *testing.T) {
 		_, err := s.Run(ctx, plan.Plan{Steps: []plan.Step{
 			plan.SetMembers{
 				Pool:    plan.Ref{ID: lb.Pools[0].ID},
-				Members: []balancer.Member{member("n", "10.0.0.102")},
+				Members: []octavia.Member{member("n", "10.0.0.102")},
 			},
 		}}, State{LoadBalancer: start, Timeout: unlimited})
 		ended <- err

@@ -16,7 +16,6 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
@@ -183,14 +182,14 @@ const unlimited = 24 * time.Hour
 
 // run takes steps on the load balancer as it is, nil for none.
 func (s *site) run(
-	lb *balancer.LoadBalancer, timeout time.Duration, steps ...plan.Step,
+	lb *octavia.LoadBalancer, timeout time.Duration, steps ...plan.Step,
 ) (Result, error) {
 	s.t.Helper()
 	return s.Run(s.t.Context(), plan.Plan{Steps: steps}, State{LoadBalancer: lb, Timeout: timeout})
 }
 
 // add creates a load balancer with a port as another client would.
-func (s *site) add(name string) (*balancer.LoadBalancer, openstacktest.LoadBalancer) {
+func (s *site) add(name string) (*octavia.LoadBalancer, openstacktest.LoadBalancer) {
 	s.t.Helper()
 	id := s.AddLoadBalancer(openstacktest.LoadBalancer{
 		OctaviaResource: openstacktest.OctaviaResource{Name: name}, VIPSubnetID: s.subnet,
@@ -212,12 +211,12 @@ func (s *site) add(name string) (*balancer.LoadBalancer, openstacktest.LoadBalan
 }
 
 // seen is a load balancer as the last look shows it.
-func (s *site) seen(id string) *balancer.LoadBalancer {
+func (s *site) seen(id string) *octavia.LoadBalancer {
 	s.t.Helper()
 	lb := s.is(id)
-	return &balancer.LoadBalancer{
-		ID: lb.ID, Name: lb.Name, Status: balancer.Status(lb.ProvisioningStatus), Tags: lb.Tags,
-		VIP: balancer.VIP{Address: lb.VIPAddress, PortID: lb.VIPPortID, SubnetID: lb.VIPSubnetID},
+	return &octavia.LoadBalancer{
+		ID: lb.ID, Name: lb.Name, Status: octavia.Status(lb.ProvisioningStatus), Tags: lb.Tags,
+		VIP: octavia.VIP{Address: lb.VIPAddress, PortID: lb.VIPPortID, SubnetID: lb.VIPSubnetID},
 	}
 }
 

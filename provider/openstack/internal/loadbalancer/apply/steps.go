@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
@@ -66,7 +65,7 @@ func (r *run) take(ctx context.Context, step plan.Step) error {
 // createLoadBalancer waits until a load balancer that is being replaced is gone, because the new
 // one may have its address.
 func (r *run) createLoadBalancer(ctx context.Context, s plan.CreateLoadBalancer) error {
-	if r.status() == balancer.PendingDelete {
+	if r.status() == octavia.PendingDelete {
 		switch err := r.settle(ctx, false); {
 		case errors.Is(err, octavia.ErrNotFound):
 			r.result.LoadBalancer = nil
@@ -184,8 +183,8 @@ func (r *run) deleteLoadBalancer(ctx context.Context, s plan.DeleteLoadBalancer)
 	})
 	var pending *PendingError
 	if err == nil || errors.Is(err, ErrGone) || errors.As(err, &pending) &&
-		pending.Status == balancer.PendingDelete {
-		r.mark(balancer.PendingDelete)
+		pending.Status == octavia.PendingDelete {
+		r.mark(octavia.PendingDelete)
 		return nil
 	}
 	return err
@@ -194,7 +193,7 @@ func (r *run) deleteLoadBalancer(ctx context.Context, s plan.DeleteLoadBalancer)
 // seeDeleted waits until Octavia is done, and looks.
 func (r *run) seeDeleted(ctx context.Context, s plan.SeeDeleted) error {
 	err := r.settle(ctx, false)
-	var is balancer.Contents
+	var is octavia.Contents
 	if err == nil {
 		is, err = r.octavia.Contents(ctx, s.LoadBalancerID, octavia.InPart, time.Time{})
 	}

@@ -3,7 +3,8 @@ package apply
 import (
 	"slices"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -14,44 +15,44 @@ import (
 func lbRef() plan.Ref    { return plan.LoadBalancerRef() }
 func groupRef() plan.Ref { return plan.GroupRef() }
 
-func wantedBalancer(s *site) balancer.LoadBalancer {
-	return balancer.LoadBalancer{
+func wantedBalancer(s *site) octavia.LoadBalancer {
+	return octavia.LoadBalancer{
 		Name: "lb", Description: "d", Tags: []string{"a"},
-		VIP: balancer.VIP{SubnetID: s.subnet},
+		VIP: octavia.VIP{SubnetID: s.subnet},
 	}
 }
 
-func tcpListener() balancer.Listener {
-	return balancer.Listener{
-		Name: "listener_0", Tags: []string{"a"}, Protocol: balancer.TCP,
+func tcpListener() octavia.Listener {
+	return octavia.Listener{
+		Name: "listener_0", Tags: []string{"a"}, Protocol: octavia.TCP,
 		Port: 80, ConnectionLimit: -1,
 	}
 }
 
-func tcpPool() balancer.Pool {
-	return balancer.Pool{Name: "pool_0", Protocol: balancer.TCP, Algorithm: "ROUND_ROBIN"}
+func tcpPool() octavia.Pool {
+	return octavia.Pool{Name: "pool_0", Protocol: octavia.TCP, Algorithm: "ROUND_ROBIN"}
 }
 
-func tcpMonitor() balancer.Monitor {
-	return balancer.Monitor{
-		Name: "monitor_0", Type: balancer.MonitorTCP, Delay: 5, Timeout: 3,
+func tcpMonitor() octavia.Monitor {
+	return octavia.Monitor{
+		Name: "monitor_0", Type: octavia.MonitorTCP, Delay: 5, Timeout: 3,
 		MaxRetries: 1, MaxRetriesDown: 3,
 	}
 }
 
-func member(name, address string) balancer.Member {
-	return balancer.Member{Name: name, Address: address, Port: 30080, Weight: 1}
+func member(name, address string) octavia.Member {
+	return octavia.Member{Name: name, Address: address, Port: 30080, Weight: 1}
 }
 
-func wantedIP(s *site) balancer.WantedFloatingIP {
-	return balancer.WantedFloatingIP{
+func wantedIP(s *site) neutron.WantedFloatingIP {
+	return neutron.WantedFloatingIP{
 		NetworkID: s.outside, SubnetIDs: []string{s.large},
 		Description: "for lb", Tags: []string{"a"},
 	}
 }
 
-func rule(port int) balancer.Rule {
-	return balancer.Rule{
+func rule(port int) neutron.Rule {
+	return neutron.Rule{
 		Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: port,
 		PortMax: port, RemotePrefix: "10.0.0.0/16",
 	}
@@ -66,24 +67,24 @@ func (s *site) nodePort(address string) string {
 }
 
 // portSeen is the port of a node as it was seen.
-func (s *site) portSeen(id string) balancer.NodePort {
+func (s *site) portSeen(id string) neutron.NodePort {
 	for _, p := range s.Ports() {
 		if p.ID == id {
-			return balancer.NodePort{
+			return neutron.NodePort{
 				ID: p.ID, ServerID: p.DeviceID,
 				SecurityGroups: p.SecurityGroups, PortSecurity: true, Revision: p.RevisionNumber,
 			}
 		}
 	}
 	s.t.Fatalf("there is no port %s", id)
-	return balancer.NodePort{}
+	return neutron.NodePort{}
 }
 
 // creation makes a load balancer bare, and then all that belongs to it.
-func creation(s *site) (*balancer.LoadBalancer, []plan.Step) {
+func creation(s *site) (*octavia.LoadBalancer, []plan.Step) {
 	node := s.nodePort("10.0.0.101")
-	udp := balancer.Listener{
-		Name: "listener_1", Protocol: balancer.UDP, Port: 53,
+	udp := octavia.Listener{
+		Name: "listener_1", Protocol: octavia.UDP, Port: 53,
 		ConnectionLimit: -1,
 	}
 	return nil, []plan.Step{
@@ -109,16 +110,16 @@ func creation(s *site) (*balancer.LoadBalancer, []plan.Step) {
 		plan.CreateListener{LoadBalancer: lbRef(), Listener: udp},
 		plan.CreatePool{
 			LoadBalancer: lbRef(), Listener: plan.Ref{Made: "listener_1"},
-			Pool: balancer.Pool{Name: "pool_1", Protocol: balancer.UDP, Algorithm: "SOURCE_IP"},
+			Pool: octavia.Pool{Name: "pool_1", Protocol: octavia.UDP, Algorithm: "SOURCE_IP"},
 		},
 		plan.SetMembers{
 			Pool: plan.Ref{Made: "pool_1"}, PoolName: "pool_1",
-			Members: []balancer.Member{
+			Members: []octavia.Member{
 				member("node-1", "10.0.0.101"),
 				member("node-2", "10.0.0.102"),
 			},
 		},
-		plan.CreateSecurityGroup{Group: balancer.SecurityGroup{
+		plan.CreateSecurityGroup{Group: neutron.SecurityGroup{
 			Name: "group", Description: "d",
 			Tags: []string{"a"},
 		}},
@@ -128,7 +129,7 @@ func creation(s *site) (*balancer.LoadBalancer, []plan.Step) {
 }
 
 // built is a load balancer of which there is all that creation makes.
-func (s *site) built() (*balancer.LoadBalancer, openstacktest.LoadBalancer) {
+func (s *site) built() (*octavia.LoadBalancer, openstacktest.LoadBalancer) {
 	s.t.Helper()
 	_, steps := creation(s)
 	done, err := s.run(nil, unlimited, steps...)
@@ -145,10 +146,10 @@ func (s *site) built() (*balancer.LoadBalancer, openstacktest.LoadBalancer) {
 	return s.seen(done.LoadBalancer.ID), s.is(done.LoadBalancer.ID)
 }
 
-func isSettled(status string) bool { return !balancer.Status(status).Pending() }
+func isSettled(status string) bool { return !octavia.Status(status).Pending() }
 
 // alteration changes all that there is.
-func alteration(s *site) (*balancer.LoadBalancer, []plan.Step) {
+func alteration(s *site) (*octavia.LoadBalancer, []plan.Step) {
 	seen, lb := s.built()
 	ip, group, groupRule := s.FloatingIPs()[0], s.group(), s.SecurityGroupRules()
 	groupRule = slices.DeleteFunc(groupRule, func(r openstacktest.SecurityGroupRule) bool {
@@ -163,8 +164,8 @@ func alteration(s *site) (*balancer.LoadBalancer, []plan.Step) {
 	pool.Algorithm, pool.Persistence = "LEAST_CONNECTIONS", "SOURCE_IP"
 	listener := tcpListener()
 	listener.ConnectionLimit, listener.AllowedCIDRs = 5, []string{"10.0.0.0/8"}
-	second := balancer.Pool{
-		Name: "pool_2", Tags: []string{"a"}, Protocol: balancer.TCP,
+	second := octavia.Pool{
+		Name: "pool_2", Tags: []string{"a"}, Protocol: octavia.TCP,
 		Algorithm: "SOURCE_IP",
 	}
 	renamed := member("renamed", "10.0.0.101")
@@ -212,7 +213,7 @@ func (s *site) group() openstacktest.SecurityGroup {
 }
 
 // removal takes away all that there is, piece by piece.
-func removal(s *site) (*balancer.LoadBalancer, []plan.Step) {
+func removal(s *site) (*octavia.LoadBalancer, []plan.Step) {
 	seen, lb := s.built()
 	group, ip := s.group(), s.FloatingIPs()[0]
 	node := s.Ports()[slices.IndexFunc(s.Ports(), func(p openstacktest.Port) bool {
@@ -242,8 +243,8 @@ func removal(s *site) (*balancer.LoadBalancer, []plan.Step) {
 }
 
 // stories are the plans by name; each makes what it needs.
-func stories() map[string]func(*site) (*balancer.LoadBalancer, []plan.Step) {
-	return map[string]func(*site) (*balancer.LoadBalancer, []plan.Step){
+func stories() map[string]func(*site) (*octavia.LoadBalancer, []plan.Step) {
+	return map[string]func(*site) (*octavia.LoadBalancer, []plan.Step){
 		"creation":   creation,
 		"alteration": alteration, "removal": removal,
 	}

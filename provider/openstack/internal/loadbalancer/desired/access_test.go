@@ -7,14 +7,14 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 const left = "LoadBalancerSourceRangesLeftOut"
 
 func dualStack(in *Input) {
 	in.Service.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
-	in.Places.AdditionalVIPs = []balancer.VIP{{SubnetID: "second subnet"}}
+	in.Places.AdditionalVIPs = []octavia.VIP{{SubnetID: "second subnet"}}
 }
 
 func TestAccess(t *testing.T) {
@@ -76,9 +76,9 @@ func TestAccess_NoRangeLeft_IsRefused(t *testing.T) {
 }
 
 func TestD17_NoSourceRanges_NothingIsIgnored(t *testing.T) {
-	for name, features := range map[string]balancer.Features{
+	for name, features := range map[string]Features{
 		"ovn":      ovn(),
-		"API 2.11": balancer.FeaturesOf("amphora", 11, false),
+		"API 2.11": FeaturesOf("amphora", 11, false),
 	} {
 		d, notices := build(t, withFeatures(features))
 		wantTold(t, notices)
@@ -94,7 +94,7 @@ func TestAccess_ProviderCannotRestrict_Warns(t *testing.T) {
 	ignored := "LoadBalancerSourceRangesIgnored!"
 	_, notices := build(t, withFeatures(ovn()), ranges)
 	wantTold(t, notices, ignored)
-	_, notices = build(t, withFeatures(balancer.FeaturesOf("amphora", 11, false)), ranges, manage)
+	_, notices = build(t, withFeatures(FeaturesOf("amphora", 11, false)), ranges, manage)
 	wantTold(t, notices, ignored)
 	d, notices := build(t, withFeatures(ovn()), ranges, manage)
 	wantTold(t, notices)
@@ -105,7 +105,7 @@ func TestAccess_ProviderCannotRestrict_Warns(t *testing.T) {
 
 // Zed has additional VIPs, and fails to make a load balancer that has one and CIDRs.
 func TestAccess_DualStackBeforeAPI227_IsOpen(t *testing.T) {
-	zed := withFeatures(balancer.FeaturesOf("amphora", 26, false))
+	zed := withFeatures(FeaturesOf("amphora", 26, false))
 	d, notices := build(t, zed, dualStack)
 	wantTold(t, notices)
 	if got := d.Ports[0].Listener.AllowedCIDRs; got != nil ||

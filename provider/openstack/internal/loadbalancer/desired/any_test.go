@@ -11,7 +11,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
@@ -45,20 +46,20 @@ func some[T any](c *choices, of ...T) (chosen []T) {
 func anyInput(data []byte) Input {
 	c := choices(data)
 	in := given()
-	in.Features = balancer.FeaturesOf(one(&c, "amphora", "amphora", "f5", balancer.ProviderOVN),
+	in.Features = FeaturesOf(one(&c, "amphora", "amphora", "f5", octavia.ProviderOVN),
 		one(&c, 27, 15, 11, 0), c.yes())
 	in.LoadBalancerName = one(&c, "", "kube_service_kubernetes_shop_web", "my own")
 	in.Guest, in.HasFloatingIP = c.yes(), c.yes()
 	anySpec(&c, &in.Service.Spec)
 	in.Settings = anySettings(&c, in.Settings)
-	in.Places.VIP = one(&c, balancer.VIP{SubnetID: "s"}, balancer.VIP{NetworkID: "n"},
-		balancer.VIP{})
+	in.Places.VIP = one(&c, octavia.VIP{SubnetID: "s"}, octavia.VIP{NetworkID: "n"},
+		octavia.VIP{})
 	if c.yes() {
-		in.Places.AdditionalVIPs = []balancer.VIP{{SubnetID: "second"}}
+		in.Places.AdditionalVIPs = []octavia.VIP{{SubnetID: "second"}}
 	}
-	in.Places.Member = one(&c, in.Places.Member, balancer.Subnet{ID: "s6", CIDR: "fd00::/64"})
+	in.Places.Member = one(&c, in.Places.Member, neutron.Subnet{ID: "s6", CIDR: "fd00::/64"})
 	if c.rarely() {
-		in.Places.Member = one(&c, balancer.Subnet{}, balancer.Subnet{ID: "x", CIDR: "x"})
+		in.Places.Member = one(&c, neutron.Subnet{}, neutron.Subnet{ID: "x", CIDR: "x"})
 	}
 	in.Places.FloatingNetworkID = one(&c, "public", "")
 	in.Nodes = nil
@@ -102,7 +103,7 @@ func anySettings(c *choices, s settings.Settings) settings.Settings {
 	if c.rarely() {
 		s.Address = one(c, "10.0.0.9", "fd00::9", "x")
 	}
-	s.ProxyProtocol = one(c, "", balancer.Proxy, balancer.ProxyV2)
+	s.ProxyProtocol = one(c, "", octavia.Proxy, octavia.ProxyV2)
 	s.TLSContainer = one(c, "", certificate)
 	s.PortID, s.SubnetID, s.NetworkID = one(c, "", "p"), one(c, "", "s"), one(c, "", "n")
 	s.FlavorID, s.AvailabilityZone = one(c, "", "f"), one(c, "", "z")
@@ -174,7 +175,7 @@ func checkBuild(t *testing.T, data []byte) bool {
 			noticesAgain, errAgain)
 	}
 	if err != nil {
-		if !reflect.DeepEqual(d, balancer.Desired{}) {
+		if !reflect.DeepEqual(d, State{}) {
 			t.Errorf("error %v, and yet %+v", err, d)
 		}
 		return false
@@ -185,16 +186,16 @@ func checkBuild(t *testing.T, data []byte) bool {
 	return true
 }
 
-func checkMembers(t *testing.T, d balancer.Desired) {
+func checkMembers(t *testing.T, d State) {
 	backends := map[string]string{}
 	for _, b := range d.Backends {
 		backends[b.Address] = b.Node
 	}
 	for _, port := range d.Ports {
-		keys := map[balancer.MemberKey]bool{}
+		keys := map[octavia.MemberKey]bool{}
 		for _, m := range port.Pool.Members {
 			address, err := netip.ParseAddr(m.Address)
-			key := balancer.MemberKey{Address: address.String(), Port: m.Port}
+			key := octavia.MemberKey{Address: address.String(), Port: m.Port}
 			if err != nil || keys[key] || backends[m.Address] == "" || m.Port == 0 ||
 				m.Weight < 0 || m.Weight > 1 {
 				t.Errorf("%s: member %+v among %+v", port.Name, m, port.Pool.Members)
@@ -205,7 +206,7 @@ func checkMembers(t *testing.T, d balancer.Desired) {
 			t.Errorf("%s: %d members of %d backends", port.Name, n, len(d.Backends))
 		}
 	}
-	if !slices.IsSortedFunc(d.Backends, func(a, b balancer.Backend) int {
+	if !slices.IsSortedFunc(d.Backends, func(a, b Backend) int {
 		return slices.Compare([]string{a.Node, a.Address}, []string{b.Node, b.Address})
 	}) {
 		t.Errorf("backends out of order: %+v", d.Backends)
@@ -214,7 +215,7 @@ func checkMembers(t *testing.T, d balancer.Desired) {
 
 // checkProtocols: what Octavia takes together (VALID_LISTENER_POOL_PROTOCOL_MAP of
 // octavia/common/constants.py), and what ovn takes at all.
-func checkProtocols(t *testing.T, in Input, d balancer.Desired) {
+func checkProtocols(t *testing.T, in Input, d State) {
 	pools := map[string][]string{
 		"TCP": {"TCP", "PROXY", "PROXYV2"}, "HTTP": {"HTTP", "PROXY", "PROXYV2"}, "TERMINATED_HTTPS": {"HTTP", "PROXY", "PROXYV2"},
 		"HTTPS": {"HTTPS", "PROXY", "PROXYV2"}, "UDP": {"UDP"}, "SCTP": {"SCTP"},
@@ -241,7 +242,7 @@ func checkProtocols(t *testing.T, in Input, d balancer.Desired) {
 	}
 }
 
-func checkAccess(t *testing.T, in Input, d balancer.Desired) {
+func checkAccess(t *testing.T, in Input, d State) {
 	asked := in.Settings.SourceRanges
 	for _, port := range d.Ports {
 		cidrs := port.Listener.AllowedCIDRs

@@ -7,17 +7,18 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
 // Input is what [Build] decides from. Build does not change it.
 type Input struct {
-	Identity balancer.Identity
+	Identity Identity
 	Service  *v1.Service
 	Nodes    []Node
 	Settings settings.Settings
-	Features balancer.Features
+	Features Features
 	Places   Places
 	// LoadBalancerName is that of the load balancer that the Service uses; "" before its creation.
 	// The listeners, pools and monitors of an owner bear it; a guest's bear the name of
@@ -34,13 +35,13 @@ type Input struct {
 type Places struct {
 	// VIP is the place of the address if the settings do not name it; an existing load balancer
 	// stays in its place. Only subnet and network count.
-	VIP balancer.VIP
+	VIP octavia.VIP
 	// AdditionalVIPs are for the second family of a dual-stack Service; an existing load balancer
 	// keeps its own.
-	AdditionalVIPs []balancer.VIP
+	AdditionalVIPs []octavia.VIP
 	// Member is the members' subnet; the zero value if it need not be named. Its CIDR is needed for
 	// security groups.
-	Member balancer.Subnet
+	Member neutron.Subnet
 	// FloatingNetworkID and FloatingSubnetIDs are where a floating IP is made.
 	FloatingNetworkID string
 	FloatingSubnetIDs []string
@@ -61,11 +62,11 @@ type Notice struct {
 // A missing capability of the provider is an error where an omission would expose or garble
 // traffic: certificates, the PROXY protocol, HTTP headers. Everything else is omitted with a
 // notice.
-func Build(in Input) (balancer.Desired, []Notice, error) {
+func Build(in Input) (State, []Notice, error) {
 	b := &builder{Input: in, families: families(in)}
 	d, err := b.build()
 	if err != nil {
-		return balancer.Desired{}, b.notices, err
+		return State{}, b.notices, err
 	}
 	return d, b.notices, nil
 }
@@ -78,29 +79,29 @@ type builder struct {
 	notices  []Notice
 }
 
-func (b *builder) build() (balancer.Desired, error) {
+func (b *builder) build() (State, error) {
 	if len(b.Service.Spec.Ports) == 0 {
-		return balancer.Desired{}, errors.New("the Service has no ports")
+		return State{}, errors.New("the Service has no ports")
 	}
 	address, err := b.address()
 	if err != nil {
-		return balancer.Desired{}, err
+		return State{}, err
 	}
 	clients, err := b.clients()
 	if err != nil {
-		return balancer.Desired{}, err
+		return State{}, err
 	}
 	backends := b.backends()
 	ports, err := b.ports(backends, clients)
 	if err != nil {
-		return balancer.Desired{}, err
+		return State{}, err
 	}
 	group, err := b.securityGroup(clients)
 	if err != nil {
-		return balancer.Desired{}, err
+		return State{}, err
 	}
 	b.sayWhatIsUnchecked()
-	return balancer.Desired{
+	return State{
 		Identity:       b.Identity,
 		LoadBalancer:   b.loadBalancer(address),
 		Ports:          ports,

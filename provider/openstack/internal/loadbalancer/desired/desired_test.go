@@ -6,7 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
@@ -19,43 +20,43 @@ func TestBuild_PlainService_IsAsOCCMMakesIt(t *testing.T) {
 		"kube_service_kubernetes_shop_web", "fxccm-cluster=" + clusterUID,
 		"fxccm-service=" + serviceUID,
 	}
-	port := func(name, index, protocol string, number, nodePort int) balancer.Port {
-		return balancer.Port{
+	port := func(name, index, protocol string, number, nodePort int) octavia.Port {
+		return octavia.Port{
 			Name: name,
-			Listener: balancer.Listener{
+			Listener: octavia.Listener{
 				Name: "listener_" + index + "_kube_service_kubernetes_shop_web", Tags: tags,
 				Protocol: protocol, Port: number,
 				ConnectionLimit: -1,
-				Timeouts: &balancer.Timeouts{
+				Timeouts: &octavia.Timeouts{
 					ClientData: 50000, MemberConnect: 5000,
 					MemberData: 50000,
 				},
 				AllowedCIDRs: []string{"0.0.0.0/0"},
 			},
-			Pool: balancer.Pool{
+			Pool: octavia.Pool{
 				Name: "pool_" + index + "_kube_service_kubernetes_shop_web", Protocol: protocol,
 				Algorithm: "ROUND_ROBIN",
-				Members: []balancer.Member{
+				Members: []octavia.Member{
 					{Name: "n1", Address: "10.0.0.1", Port: nodePort, SubnetID: "member subnet", Weight: 1},
 					{Name: "n2", Address: "10.0.0.2", Port: nodePort, SubnetID: "member subnet", Weight: 1},
 				},
 			},
 		}
 	}
-	want := balancer.Desired{
+	want := State{
 		Identity: id,
-		LoadBalancer: balancer.LoadBalancer{
+		LoadBalancer: octavia.LoadBalancer{
 			Name: "kube_service_kubernetes_shop_web", Description: description, Tags: tags,
-			VIP: balancer.VIP{SubnetID: "vip subnet"},
+			VIP: octavia.VIP{SubnetID: "vip subnet"},
 		},
-		Ports: []balancer.Port{
+		Ports: []octavia.Port{
 			port("80/TCP", "0", "TCP", 80, 30080),
 			port("81/UDP", "1", "UDP", 81, 30081),
 		},
-		FloatingIP: &balancer.WantedFloatingIP{
+		FloatingIP: &neutron.WantedFloatingIP{
 			NetworkID: "public", Description: "Floating IP for " + description, Tags: tags[1:],
 		},
-		Backends: []balancer.Backend{
+		Backends: []Backend{
 			{Node: "n1", Address: "10.0.0.1", SubnetID: "member subnet", ServerID: serverOf("n1")},
 			{Node: "n2", Address: "10.0.0.2", SubnetID: "member subnet", ServerID: serverOf("n2")},
 		},
@@ -99,7 +100,7 @@ func TestD43_RealProvider_Decides(t *testing.T) {
 }
 
 func TestBuild_OldAPI_UnknownFieldsAreOmitted(t *testing.T) {
-	d, _ := build(t, withFeatures(balancer.FeaturesOf("amphora", 0, false)))
+	d, _ := build(t, withFeatures(FeaturesOf("amphora", 0, false)))
 	l := d.Ports[0].Listener
 	if d.LoadBalancer.Tags != nil || l.Tags != nil || l.Timeouts != nil || l.AllowedCIDRs != nil {
 		t.Errorf("%+v, %+v", d.LoadBalancer, l)

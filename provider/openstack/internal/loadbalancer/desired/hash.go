@@ -5,13 +5,14 @@ import (
 	"encoding/hex"
 	"encoding/json"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 // Hash is equal for two desired states that want the same, and only for them, in this version of
 // fxccm. It ignores IDs and statuses, and where a floating IP would be created, because that is not
 // looked up for an existing one.
-func Hash(d balancer.Desired) string {
+func Hash(d State) string {
 	d = plain(d)
 	hash := sha256.New()
 	// Plain values; neither their encoding nor the hash fails. Maps are encoded in the order of
@@ -21,31 +22,31 @@ func Hash(d balancer.Desired) string {
 }
 
 // plain is a copy of what counts.
-func plain(d balancer.Desired) balancer.Desired {
+func plain(d State) State {
 	lb := d.LoadBalancer
-	d.LoadBalancer = balancer.LoadBalancer{
+	d.LoadBalancer = octavia.LoadBalancer{
 		Name: lb.Name, Description: lb.Description, Tags: lb.Tags,
 		Provider: lb.Provider, FlavorID: lb.FlavorID, AvailabilityZone: lb.AvailabilityZone,
 		VIP: lb.VIP, AdditionalVIPs: lb.AdditionalVIPs,
 	}
-	ports := make([]balancer.Port, 0, len(d.Ports))
+	ports := make([]octavia.Port, 0, len(d.Ports))
 	for _, port := range d.Ports {
 		ports = append(ports, plainPort(port))
 	}
 	d.Ports = ports
 	if wanted := d.FloatingIP; wanted != nil {
-		d.FloatingIP = &balancer.WantedFloatingIP{
+		d.FloatingIP = &neutron.WantedFloatingIP{
 			Address: wanted.Address, Description: wanted.Description, Tags: wanted.Tags,
 			Present: wanted.Present || wanted.NetworkID != "",
 		}
 	}
 	if group := d.SecurityGroup; group != nil {
-		rules := make([]balancer.Rule, 0, len(group.Rules))
+		rules := make([]neutron.Rule, 0, len(group.Rules))
 		for _, rule := range group.Rules {
 			rule.ID = ""
 			rules = append(rules, rule)
 		}
-		d.SecurityGroup = &balancer.SecurityGroup{
+		d.SecurityGroup = &neutron.SecurityGroup{
 			Name: group.Name, Description: group.Description,
 			Tags: group.Tags, Rules: rules,
 		}
@@ -53,10 +54,10 @@ func plain(d balancer.Desired) balancer.Desired {
 	return d
 }
 
-func plainPort(port balancer.Port) balancer.Port {
+func plainPort(port octavia.Port) octavia.Port {
 	port.Listener.ID, port.Listener.PoolID, port.Listener.Status = "", "", ""
 	port.Pool.ID, port.Pool.Status = "", ""
-	members := make([]balancer.Member, 0, len(port.Pool.Members))
+	members := make([]octavia.Member, 0, len(port.Pool.Members))
 	for _, member := range port.Pool.Members {
 		member.ID, member.Status = "", ""
 		members = append(members, member)

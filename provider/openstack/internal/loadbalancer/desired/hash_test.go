@@ -10,12 +10,11 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
 // everything has something in each field of a Desired that is a pointer, a slice or a map.
-func everything(t *testing.T) balancer.Desired {
+func everything(t *testing.T) State {
 	t.Helper()
 	d, _ := build(t, withLocal, withMonitor, managed, dualStack,
 		withSettings(func(s *settings.Settings) {

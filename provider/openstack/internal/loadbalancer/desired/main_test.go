@@ -10,7 +10,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
@@ -23,9 +24,9 @@ const (
 )
 
 // latest are the features of the latest amphora, ovn those of the latest ovn.
-func latest() balancer.Features { return balancer.FeaturesOf("amphora", 27, false) }
+func latest() Features { return FeaturesOf("amphora", 27, false) }
 
-func ovn() balancer.Features { return balancer.FeaturesOf(balancer.ProviderOVN, 27, false) }
+func ovn() Features { return FeaturesOf(octavia.ProviderOVN, 27, false) }
 
 // given is an external IPv4 Service with port 80/TCP and two nodes, in a cloud with all features,
 // and then what the changes make of it.
@@ -41,7 +42,7 @@ func given(changes ...func(*Input)) Input {
 		NodePort: 30080,
 	}}
 	in := Input{
-		Identity: balancer.Identity{
+		Identity: Identity{
 			ClusterName: "kubernetes", ClusterUID: clusterUID,
 			Namespace: "shop", Name: "web", UID: serviceUID,
 		},
@@ -57,8 +58,8 @@ func given(changes ...func(*Input)) Input {
 		},
 		Features: latest(),
 		Places: Places{
-			VIP:               balancer.VIP{SubnetID: "vip subnet"},
-			Member:            balancer.Subnet{ID: "member subnet", CIDR: "10.0.0.0/16"},
+			VIP:               octavia.VIP{SubnetID: "vip subnet"},
+			Member:            neutron.Subnet{ID: "member subnet", CIDR: "10.0.0.0/16"},
 			FloatingNetworkID: "public",
 		},
 	}
@@ -109,7 +110,7 @@ func withProtocols(protocols ...v1.Protocol) func(*Input) {
 	}
 }
 
-func withFeatures(f balancer.Features) func(*Input) { return func(in *Input) { in.Features = f } }
+func withFeatures(f Features) func(*Input) { return func(in *Input) { in.Features = f } }
 
 func withSettings(change func(*settings.Settings)) func(*Input) {
 	return func(in *Input) { change(&in.Settings) }
@@ -136,7 +137,7 @@ func withLocal(in *Input) {
 
 func withMonitor(in *Input) { in.Settings.Monitor = true }
 
-func build(t *testing.T, changes ...func(*Input)) (balancer.Desired, []Notice) {
+func build(t *testing.T, changes ...func(*Input)) (State, []Notice) {
 	t.Helper()
 	d, notices, err := Build(given(changes...))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/instances"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 const (
@@ -18,7 +18,7 @@ const (
 
 // backend is a node that is a member of each port that has a node port.
 type backend struct {
-	balancer.Backend
+	Backend
 	draining bool
 }
 
@@ -59,7 +59,7 @@ func (b *builder) backend(node Node) (backend, bool) {
 		return backend{}, false
 	}
 	return backend{
-		balancer.Backend{
+		Backend{
 			Node:     node.Name,
 			Address:  address,
 			SubnetID: b.Places.Member.ID,
@@ -158,8 +158,8 @@ func (b *builder) sayIfNone(selected []Node, found []backend) {
 	}
 }
 
-func nodesOf(backends []backend) []balancer.Backend {
-	nodes := make([]balancer.Backend, 0, len(backends))
+func nodesOf(backends []backend) []Backend {
+	nodes := make([]Backend, 0, len(backends))
 	for _, each := range backends {
 		nodes = append(nodes, each.Backend)
 	}
@@ -168,13 +168,13 @@ func nodesOf(backends []backend) []balancer.Backend {
 
 // members are the backends at a port; none if it has no node port (allocateLoadBalancerNodePorts:
 // false).
-func (b *builder) members(port v1.ServicePort, backends []backend) []balancer.Member {
+func (b *builder) members(port v1.ServicePort, backends []backend) []octavia.Member {
 	if port.NodePort == 0 {
 		return nil
 	}
-	members := make([]balancer.Member, 0, len(backends))
+	members := make([]octavia.Member, 0, len(backends))
 	for _, each := range backends {
-		m := balancer.Member{
+		m := octavia.Member{
 			Name:     each.Node,
 			Address:  each.Address,
 			Port:     int(port.NodePort),
@@ -182,7 +182,7 @@ func (b *builder) members(port v1.ServicePort, backends []backend) []balancer.Me
 			Weight:   1,
 		}
 		if b.Features.Serial {
-			m.Name = balancer.MemberName(each.Node, m.Address, m.Port)
+			m.Name = MemberName(each.Node, m.Address, m.Port)
 		}
 		if each.draining {
 			m.Weight = 0

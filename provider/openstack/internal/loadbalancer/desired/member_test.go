@@ -8,7 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
@@ -54,7 +55,7 @@ func TestMembers_OnePerNodeAndPort(t *testing.T) {
 		withProtocols(v1.ProtocolTCP, v1.ProtocolUDP))
 	wantTold(t, notices)
 	for i, port := range d.Ports {
-		want := []balancer.Member{
+		want := []octavia.Member{
 			{Name: "n1", Address: "10.0.0.3", Port: 30080 + i, SubnetID: "member subnet", Weight: 1},
 			{Name: "n3", Address: "10.0.0.1", Port: 30080 + i, SubnetID: "member subnet", Weight: 1},
 		}
@@ -65,7 +66,7 @@ func TestMembers_OnePerNodeAndPort(t *testing.T) {
 }
 
 func TestMembers_NoSubnetNamed(t *testing.T) {
-	d, _ := build(t, func(in *Input) { in.Places.Member = balancer.Subnet{} })
+	d, _ := build(t, func(in *Input) { in.Places.Member = neutron.Subnet{} })
 	if m := d.Ports[0].Pool.Members[0]; m.SubnetID != "" || d.Backends[0].SubnetID != "" {
 		t.Errorf("%+v, %+v", m, d.Backends[0])
 	}
@@ -89,7 +90,7 @@ func TestMembers_NoNodePort_NoMembers(t *testing.T) {
 }
 
 func TestD30_SerialProvider_HasTheSameMembers(t *testing.T) {
-	features := balancer.FeaturesOf("f5", 27, true)
+	features := FeaturesOf("f5", 27, true)
 	v6 := func(in *Input) {
 		withFamilies(v1.IPv6Protocol)(in)
 		withNodes(node("n1", "10.0.0.1", "fd00::1"), node("n2"))(in)
@@ -97,7 +98,7 @@ func TestD30_SerialProvider_HasTheSameMembers(t *testing.T) {
 	d, _ := build(t, withFeatures(features), v6, withLocal, withMonitor, withPorts(
 		v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80, NodePort: 30080},
 		v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 81}))
-	want := []balancer.Member{{
+	want := []octavia.Member{{
 		Name: "member_n1_fd00::1_30080", Address: "fd00::1", Port: 30080, SubnetID: "member subnet",
 		Weight: 1, MonitorPort: 31000,
 	}}
@@ -153,7 +154,7 @@ func TestMembers_NodeSelector(t *testing.T) {
 	}
 }
 
-func namesOf(d balancer.Desired) (names []string) {
+func namesOf(d State) (names []string) {
 	for _, m := range d.Ports[0].Pool.Members {
 		names = append(names, m.Name)
 	}

@@ -5,7 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 const (
@@ -14,12 +14,12 @@ const (
 )
 
 // monitor is nil for none.
-func (b *builder) monitor(port v1.ServicePort) *balancer.Monitor {
+func (b *builder) monitor(port v1.ServicePort) *octavia.Monitor {
 	s := b.Settings
 	if !s.Monitor {
 		return nil
 	}
-	m := &balancer.Monitor{
+	m := &octavia.Monitor{
 		Delay:          int(s.MonitorDelay / time.Second),
 		Timeout:        int(s.MonitorTimeout / time.Second),
 		MaxRetries:     s.MonitorMaxRetries,
@@ -28,14 +28,14 @@ func (b *builder) monitor(port v1.ServicePort) *balancer.Monitor {
 	switch carrier := transport(port); {
 	case b.asksKubeProxy(port):
 		// What kube-proxy serves at the health check node port.
-		m.Type, m.HTTPMethod, m.URLPath, m.ExpectedCodes = balancer.MonitorHTTP, "GET", "/healthz",
+		m.Type, m.HTTPMethod, m.URLPath, m.ExpectedCodes = octavia.MonitorHTTP, "GET", "/healthz",
 			"200"
-	case carrier == balancer.UDP:
-		m.Type = balancer.MonitorUDPConnect
-	case carrier != balancer.SCTP:
-		m.Type = balancer.MonitorTCP
+	case carrier == octavia.UDP:
+		m.Type = octavia.MonitorUDPConnect
+	case carrier != octavia.SCTP:
+		m.Type = octavia.MonitorTCP
 	case b.Features.SCTPMonitors:
-		m.Type = balancer.MonitorSCTP
+		m.Type = octavia.MonitorSCTP
 	default:
 		b.warn(reasonMonitorIgnored,
 			"the members of port "+portName(port)+
@@ -49,7 +49,7 @@ func (b *builder) monitor(port v1.ServicePort) *balancer.Monitor {
 // have endpoints of the Service.
 func (b *builder) asksKubeProxy(port v1.ServicePort) bool {
 	return b.Settings.Monitor && b.isLocal() && b.Features.HTTPMonitors &&
-		(transport(port) != balancer.UDP || b.Features.UDPHTTPMonitors)
+		(transport(port) != octavia.UDP || b.Features.UDPHTTPMonitors)
 }
 
 // isLocal tells whether nodes without endpoints of the Service drop its traffic.

@@ -6,13 +6,13 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
 func TestMonitor_Type(t *testing.T) {
 	const kubeProxy = 31000
-	old := balancer.FeaturesOf("amphora", 15, false)
+	old := FeaturesOf("amphora", 15, false)
 	withoutPort := func(in *Input) {
 		withLocal(in)
 		in.Service.Spec.HealthCheckNodePort = 0
@@ -20,7 +20,7 @@ func TestMonitor_Type(t *testing.T) {
 	plain := func(*Input) {}
 	for name, test := range map[string]struct {
 		protocol v1.Protocol
-		features balancer.Features
+		features Features
 		policy   func(*Input)
 		kind     string
 		port     int
@@ -57,7 +57,7 @@ func TestMonitor_Type(t *testing.T) {
 			}
 			continue
 		}
-		want := balancer.Monitor{
+		want := octavia.Monitor{
 			Name: "monitor_0_kube_service_kubernetes_shop_web", Type: test.kind,
 			Delay: 5, Timeout: 3, MaxRetries: 1, MaxRetriesDown: 3,
 		}

@@ -7,7 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 // The default algorithms.
@@ -21,15 +21,15 @@ const sourceIP = "SOURCE_IP"
 
 const reasonAlgorithmIgnored = "LoadBalancerAlgorithmIgnored"
 
-func (b *builder) ports(backends []backend, clients []string) ([]balancer.Port, error) {
+func (b *builder) ports(backends []backend, clients []string) ([]octavia.Port, error) {
 	name := b.LoadBalancerName
 	if name == "" || b.Guest {
 		name = b.Identity.LoadBalancerName()
 	}
 	algorithm := b.algorithm()
-	ports := make([]balancer.Port, 0, len(b.Service.Spec.Ports))
+	ports := make([]octavia.Port, 0, len(b.Service.Spec.Ports))
 	for i, of := range b.Service.Spec.Ports {
-		port := balancer.Port{Name: portName(of)}
+		port := octavia.Port{Name: portName(of)}
 		listens, err := b.listenerProtocol(of)
 		if err != nil {
 			return nil, fmt.Errorf("port %s: %w", port.Name, err)
@@ -39,9 +39,9 @@ func (b *builder) ports(backends []backend, clients []string) ([]balancer.Port, 
 			return nil, fmt.Errorf("port %s: %w", port.Name, err)
 		}
 		port.Listener = b.listener(of, listens, clients)
-		port.Listener.Name = balancer.ListenerName(i, name)
-		port.Pool = balancer.Pool{
-			Name:        balancer.PoolName(i, name),
+		port.Listener.Name = ListenerName(i, name)
+		port.Pool = octavia.Pool{
+			Name:        PoolName(i, name),
 			Protocol:    speaks,
 			Algorithm:   algorithm,
 			Persistence: b.persistence(),
@@ -49,7 +49,7 @@ func (b *builder) ports(backends []backend, clients []string) ([]balancer.Port, 
 			Members:     b.members(of, backends),
 		}
 		if port.Pool.Monitor != nil {
-			port.Pool.Monitor.Name = balancer.MonitorName(i, name)
+			port.Pool.Monitor.Name = MonitorName(i, name)
 		}
 		ports = append(ports, port)
 	}
@@ -63,7 +63,7 @@ func portName(port v1.ServicePort) string {
 // transport is TCP, UDP or SCTP; TCP is what the API server fills in.
 func transport(port v1.ServicePort) string {
 	if port.Protocol == "" {
-		return balancer.TCP
+		return octavia.TCP
 	}
 	return string(port.Protocol)
 }
@@ -72,35 +72,35 @@ func transport(port v1.ServicePort) string {
 // port replaces that.
 func (b *builder) listenerProtocol(port v1.ServicePort) (string, error) {
 	carrier := transport(port)
-	if !slices.Contains([]string{balancer.TCP, balancer.UDP, balancer.SCTP}, carrier) {
+	if !slices.Contains([]string{octavia.TCP, octavia.UDP, octavia.SCTP}, carrier) {
 		return "", fmt.Errorf("protocol %q is not supported", carrier)
 	}
 	protocol := b.Settings.ListenerProtocols.Of(port)
 	switch {
 	case protocol != "":
-	case carrier != balancer.TCP:
+	case carrier != octavia.TCP:
 		protocol = carrier
 	case b.Settings.TLSContainer != "":
-		protocol = balancer.TerminatedHTTPS
+		protocol = octavia.TerminatedHTTPS
 	case len(b.headers()) > 0:
-		protocol = balancer.HTTP
+		protocol = octavia.HTTP
 	default:
-		protocol = balancer.TCP
+		protocol = octavia.TCP
 	}
 	return protocol, b.admitProtocol(protocol, carrier)
 }
 
 func (b *builder) admitProtocol(protocol, carrier string) error {
 	known := []string{
-		balancer.TCP, balancer.HTTP, balancer.HTTPS, balancer.TerminatedHTTPS,
-		balancer.UDP, balancer.SCTP,
+		octavia.TCP, octavia.HTTP, octavia.HTTPS, octavia.TerminatedHTTPS,
+		octavia.UDP, octavia.SCTP,
 	}
 	switch {
 	case !slices.Contains(known, protocol):
 		return fmt.Errorf("there are no %s listeners", protocol)
-	case balancer.Transport(protocol) != carrier:
+	case octavia.Transport(protocol) != carrier:
 		return fmt.Errorf("a %s listener cannot serve it", protocol)
-	case protocol == balancer.TerminatedHTTPS && b.Settings.TLSContainer == "":
+	case protocol == octavia.TerminatedHTTPS && b.Settings.TLSContainer == "":
 		return fmt.Errorf("a %s listener needs a certificate, but no TLS container is configured",
 			protocol)
 	case protocol != carrier && !b.Features.HTTP:
@@ -130,16 +130,16 @@ func (b *builder) headers() map[string]string {
 // certificates from those alone that understand them.
 func (b *builder) listener(
 	port v1.ServicePort, protocol string, clients []string,
-) balancer.Listener {
+) octavia.Listener {
 	s := b.Settings
-	l := balancer.Listener{
+	l := octavia.Listener{
 		Tags:            b.tags(),
 		Protocol:        protocol,
 		Port:            int(port.Port),
 		ConnectionLimit: s.ConnectionLimit,
 	}
 	if b.Features.Timeouts {
-		l.Timeouts = &balancer.Timeouts{
+		l.Timeouts = &octavia.Timeouts{
 			ClientData:    s.TimeoutClientData,
 			MemberConnect: s.TimeoutMemberConnect,
 			MemberData:    s.TimeoutMemberData,
@@ -152,14 +152,14 @@ func (b *builder) listener(
 	if headers := b.headers(); isHTTP(protocol) && len(headers) > 0 {
 		l.InsertHeaders = headers
 	}
-	if protocol == balancer.TerminatedHTTPS {
+	if protocol == octavia.TerminatedHTTPS {
 		l.TLSContainer = s.TLSContainer
 	}
 	return l
 }
 
 func isHTTP(protocol string) bool {
-	return protocol == balancer.HTTP || protocol == balancer.TerminatedHTTPS
+	return protocol == octavia.HTTP || protocol == octavia.TerminatedHTTPS
 }
 
 // poolProtocol is how the members are spoken to. The PROXY protocol, which is of TCP, comes before
@@ -167,7 +167,7 @@ func isHTTP(protocol string) bool {
 func (b *builder) poolProtocol(listener string) (string, error) {
 	proxy := b.Settings.ProxyProtocol
 	switch {
-	case proxy != "" && balancer.Transport(listener) == balancer.TCP:
+	case proxy != "" && octavia.Transport(listener) == octavia.TCP:
 		if !b.Features.HTTP {
 			return "",
 				fmt.Errorf(
@@ -176,7 +176,7 @@ func (b *builder) poolProtocol(listener string) (string, error) {
 		}
 		return proxy, nil
 	case isHTTP(listener):
-		return balancer.HTTP, nil
+		return octavia.HTTP, nil
 	}
 	return listener, nil
 }

@@ -7,7 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
@@ -17,8 +17,8 @@ func TestPort_Protocols(t *testing.T) {
 	type asked = func(*settings.Settings)
 	tls := func(s *settings.Settings) { s.TLSContainer = certificate }
 	forwarded := func(s *settings.Settings) { s.XForwardedFor = true }
-	proxy := func(s *settings.Settings) { s.ProxyProtocol = balancer.Proxy }
-	proxyV2 := func(s *settings.Settings) { s.ProxyProtocol = balancer.ProxyV2 }
+	proxy := func(s *settings.Settings) { s.ProxyProtocol = octavia.Proxy }
+	proxyV2 := func(s *settings.Settings) { s.ProxyProtocol = octavia.ProxyV2 }
 	port := func(protocol string) asked {
 		return func(s *settings.Settings) {
 			s.ListenerProtocols = settings.ListenerProtocols{"p0": protocol}
@@ -69,7 +69,7 @@ func TestPort_Protocols(t *testing.T) {
 func TestD31_UDPAndSCTPPorts_AreNeverForcedIntoHTTPOrPROXY(t *testing.T) {
 	d, _ := build(t, withProtocols(v1.ProtocolTCP, v1.ProtocolUDP, v1.ProtocolSCTP),
 		withSettings(func(s *settings.Settings) {
-			s.TLSContainer, s.XForwardedFor, s.ProxyProtocol = certificate, true, balancer.ProxyV2
+			s.TLSContainer, s.XForwardedFor, s.ProxyProtocol = certificate, true, octavia.ProxyV2
 		}))
 	for i, want := range [][2]string{
 		{"TERMINATED_HTTPS", "PROXYV2"},
@@ -131,7 +131,7 @@ func TestPort_LimitsOfTheListener(t *testing.T) {
 		s.TimeoutTCPInspect = 4
 	}))
 	if l := d.Ports[0].Listener; l.ConnectionLimit != 10 ||
-		*l.Timeouts != (balancer.Timeouts{
+		*l.Timeouts != (octavia.Timeouts{
 			ClientData: 1, MemberConnect: 2, MemberData: 3, TCPInspect: 4,
 		}) {
 		t.Errorf("%+v, timeouts %+v", l, l.Timeouts)
@@ -147,13 +147,13 @@ func TestPort_WhatCannotBeServed_IsRefused(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		protocol v1.Protocol
-		features balancer.Features
+		features Features
 		asked    asked
 		says     string
 	}{
 		"ovn, certificate":     {v1.ProtocolTCP, ovn(), func(s *settings.Settings) { s.TLSContainer = certificate }, "TERMINATED_HTTPS"},
 		"ovn, X-Forwarded-For": {v1.ProtocolTCP, ovn(), func(s *settings.Settings) { s.XForwardedFor = true }, "HTTP"},
-		"ovn, PROXY":           {v1.ProtocolTCP, ovn(), func(s *settings.Settings) { s.ProxyProtocol = balancer.Proxy }, "PROXY"},
+		"ovn, PROXY":           {v1.ProtocolTCP, ovn(), func(s *settings.Settings) { s.ProxyProtocol = octavia.Proxy }, "PROXY"},
 		"ovn, HTTP":            {v1.ProtocolTCP, ovn(), port("HTTP"), "HTTP"},
 		"ovn, HTTPS":           {v1.ProtocolTCP, ovn(), port("HTTPS"), "HTTPS"},
 		"no certificate":       {v1.ProtocolTCP, latest(), port("TERMINATED_HTTPS"), "certificate"},
@@ -173,14 +173,14 @@ func TestPort_WhatCannotBeServed_IsRefused(t *testing.T) {
 	// A certificate for all Services does not concern one without TCP ports.
 	_, notices := build(t, withProtocols(v1.ProtocolUDP), withFeatures(ovn()),
 		withSettings(func(s *settings.Settings) {
-			s.TLSContainer, s.ProxyProtocol = certificate, balancer.Proxy
+			s.TLSContainer, s.ProxyProtocol = certificate, octavia.Proxy
 		}))
 	wantTold(t, notices)
 }
 
 func TestPort_Algorithm(t *testing.T) {
 	for name, test := range map[string]struct {
-		features    balancer.Features
+		features    Features
 		asked, want string
 		told        []string
 	}{

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 )
 
 // securityGroup opens the nodes' ports to the load balancer, in the members' subnet, or to the
 // clients where the provider keeps their addresses. It may be nil.
-func (b *builder) securityGroup(clients []string) (*balancer.SecurityGroup, error) {
+func (b *builder) securityGroup(clients []string) (*neutron.SecurityGroup, error) {
 	if !b.Settings.ManageSecurityGroups {
 		return nil, nil
 	}
@@ -19,7 +19,7 @@ func (b *builder) securityGroup(clients []string) (*balancer.SecurityGroup, erro
 	if !b.Features.KeepsClientAddress {
 		sources = []string{b.Places.Member.CIDR}
 	}
-	var rules []balancer.Rule
+	var rules []neutron.Rule
 	if port := int(b.Service.Spec.HealthCheckNodePort); port != 0 {
 		rules = append(rules, rule("tcp", port, b.Places.Member.CIDR))
 	}
@@ -41,7 +41,7 @@ func (b *builder) securityGroup(clients []string) (*balancer.SecurityGroup, erro
 		}
 		rules[i].EtherType = string(familyOf(prefix.Addr()))
 	}
-	return &balancer.SecurityGroup{
+	return &neutron.SecurityGroup{
 		Name:        b.Identity.SecurityGroupName(),
 		Description: b.Identity.SecurityGroupDescription(),
 		Tags:        b.Identity.NetworkTags(),
@@ -49,16 +49,16 @@ func (b *builder) securityGroup(clients []string) (*balancer.SecurityGroup, erro
 	}, nil
 }
 
-func rule(protocol string, port int, from string) balancer.Rule {
-	return balancer.Rule{
+func rule(protocol string, port int, from string) neutron.Rule {
+	return neutron.Rule{
 		Direction: "ingress", Protocol: protocol, PortMin: port, PortMax: port,
 		RemotePrefix: from,
 	}
 }
 
 // unique keeps the first of rules that let the same through: Neutron refuses the second.
-func unique(rules []balancer.Rule) []balancer.Rule {
-	var kept []balancer.Rule
+func unique(rules []neutron.Rule) []neutron.Rule {
+	var kept []neutron.Rule
 	for _, r := range rules {
 		if !slices.ContainsFunc(kept, r.Same) {
 			kept = append(kept, r)

@@ -6,7 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
@@ -23,7 +23,7 @@ func Status(service *v1.Service, s settings.Settings, addresses ...string) *v1.L
 	}
 	proxied := s.ProxyProtocol != "" &&
 		slices.ContainsFunc(service.Spec.Ports,
-			func(port v1.ServicePort) bool { return transport(port) == balancer.TCP })
+			func(port v1.ServicePort) bool { return transport(port) == octavia.TCP })
 	status := &v1.LoadBalancerStatus{}
 	for _, address := range addresses {
 		if address != "" {

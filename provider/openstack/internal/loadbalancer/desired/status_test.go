@@ -6,7 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
@@ -17,7 +17,7 @@ func TestStatus(t *testing.T) {
 	name := func(hostname string) v1.LoadBalancerIngress {
 		return v1.LoadBalancerIngress{Hostname: hostname}
 	}
-	proxy := settings.Settings{ProxyProtocol: balancer.Proxy, IngressHostnameSuffix: "nip.io"}
+	proxy := settings.Settings{ProxyProtocol: octavia.Proxy, IngressHostnameSuffix: "nip.io"}
 	faked := proxy
 	faked.EnableIngressHostname = true
 	named := faked

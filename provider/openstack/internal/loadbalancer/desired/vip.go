@@ -6,7 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 // The reasons of notices that OCCM gives too are its own words.
@@ -19,8 +20,8 @@ const (
 )
 
 // loadBalancer is the load balancer without what is below it.
-func (b *builder) loadBalancer(address string) balancer.LoadBalancer {
-	lb := balancer.LoadBalancer{
+func (b *builder) loadBalancer(address string) octavia.LoadBalancer {
+	lb := octavia.LoadBalancer{
 		Name:        b.Identity.LoadBalancerName(),
 		Description: b.Identity.LoadBalancerDescription(),
 		Tags:        b.tags(),
@@ -59,33 +60,33 @@ func (b *builder) tags() []string {
 // vip is where the address is: where the settings say, and else where it was found that it shall
 // be, or is. As with OCCM a port says all. Of a network that is named alone the subnet is the one
 // that was found in it, so that a load balancer that is recreated is of the same family.
-func (b *builder) vip() balancer.VIP {
+func (b *builder) vip() octavia.VIP {
 	asked, found := b.Settings, b.Places.VIP
 	switch {
 	case asked.PortID != "":
-		return balancer.VIP{PortID: asked.PortID}
+		return octavia.VIP{PortID: asked.PortID}
 	case asked.SubnetID != "":
-		return balancer.VIP{SubnetID: asked.SubnetID, NetworkID: asked.NetworkID}
+		return octavia.VIP{SubnetID: asked.SubnetID, NetworkID: asked.NetworkID}
 	case asked.NetworkID != "" && asked.NetworkID == found.NetworkID:
-		return balancer.VIP{SubnetID: found.SubnetID, NetworkID: asked.NetworkID}
+		return octavia.VIP{SubnetID: found.SubnetID, NetworkID: asked.NetworkID}
 	case asked.NetworkID != "":
-		return balancer.VIP{NetworkID: asked.NetworkID}
+		return octavia.VIP{NetworkID: asked.NetworkID}
 	case found.SubnetID != "":
-		return balancer.VIP{SubnetID: found.SubnetID}
+		return octavia.VIP{SubnetID: found.SubnetID}
 	}
-	return balancer.VIP{NetworkID: found.NetworkID}
+	return octavia.VIP{NetworkID: found.NetworkID}
 }
 
 // additionalVIPs are for the second family. A load balancer cannot be given one later.
-func (b *builder) additionalVIPs() []balancer.VIP {
+func (b *builder) additionalVIPs() []octavia.VIP {
 	wanted := b.Service.Spec.IPFamilies
 	if len(wanted) < 2 {
 		return nil
 	}
 	if len(b.families) == 2 {
-		vips := make([]balancer.VIP, 0, len(b.Places.AdditionalVIPs))
+		vips := make([]octavia.VIP, 0, len(b.Places.AdditionalVIPs))
 		for _, found := range b.Places.AdditionalVIPs {
-			vips = append(vips, balancer.VIP{SubnetID: found.SubnetID})
+			vips = append(vips, octavia.VIP{SubnetID: found.SubnetID})
 		}
 		return vips
 	}
@@ -137,7 +138,7 @@ func (b *builder) wantsFloatingIP() bool {
 
 // floatingIP is wanted by each external IPv4 Service, even if none can be created: an existing one
 // stays.
-func (b *builder) floatingIP(address string) *balancer.WantedFloatingIP {
+func (b *builder) floatingIP(address string) *neutron.WantedFloatingIP {
 	if b.Guest {
 		return nil
 	}
@@ -153,7 +154,7 @@ func (b *builder) floatingIP(address string) *balancer.WantedFloatingIP {
 			"no external network found for a floating IP; the load balancer has only its internal address; "+
 				"set floating-network-id in [LoadBalancer] of cloud.conf or by annotation, or make the Service internal")
 	}
-	wanted := &balancer.WantedFloatingIP{
+	wanted := &neutron.WantedFloatingIP{
 		NetworkID:   b.Places.FloatingNetworkID,
 		Address:     address,
 		Description: b.Identity.FloatingIPDescription(),

@@ -7,7 +7,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
@@ -29,7 +30,7 @@ func TestD12_WhatCannotBeChangedLater_IsDesired(t *testing.T) {
 	}))
 	wantTold(t, notices)
 	lb := d.LoadBalancer
-	if want := (balancer.VIP{
+	if want := (octavia.VIP{
 		Address: "10.0.0.9", SubnetID: "asked subnet",
 		NetworkID: "asked network",
 	}); lb.VIP != want {
@@ -39,32 +40,32 @@ func TestD12_WhatCannotBeChangedLater_IsDesired(t *testing.T) {
 		t.Errorf("%+v", lb)
 	}
 	d, _ = build(t, existing, withSettings(func(s *settings.Settings) { s.PortID = "asked port" }))
-	if want := (balancer.VIP{PortID: "asked port"}); d.LoadBalancer.VIP != want {
+	if want := (octavia.VIP{PortID: "asked port"}); d.LoadBalancer.VIP != want {
 		t.Errorf("VIP %+v, want %+v", d.LoadBalancer.VIP, want)
 	}
 }
 
 func TestVIP_IsInTheRequestedElseFoundPlace(t *testing.T) {
-	found := balancer.VIP{SubnetID: "found subnet", NetworkID: "found network"}
-	there := balancer.VIP{
+	found := octavia.VIP{SubnetID: "found subnet", NetworkID: "found network"}
+	there := octavia.VIP{
 		Address: "10.0.0.9", PortID: "its port", SubnetID: "found subnet",
 		NetworkID: "found network",
 	}
 	type S = settings.Settings
 	for name, test := range map[string]struct {
 		asked       S
-		found, want balancer.VIP
+		found, want octavia.VIP
 	}{
-		"nothing asked":               {S{}, found, balancer.VIP{SubnetID: "found subnet"}},
-		"nothing asked, it is there":  {S{}, there, balancer.VIP{SubnetID: "found subnet"}},
-		"nothing but a network":       {S{}, balancer.VIP{NetworkID: "n"}, balancer.VIP{NetworkID: "n"}},
-		"subnet":                      {S{SubnetID: "s"}, there, balancer.VIP{SubnetID: "s"}},
-		"subnet and network":          {S{SubnetID: "s", NetworkID: "n"}, there, balancer.VIP{SubnetID: "s", NetworkID: "n"}},
-		"a port says all":             {S{PortID: "p", SubnetID: "s", NetworkID: "n"}, there, balancer.VIP{PortID: "p"}},
-		"network, Octavia chooses":    {S{NetworkID: "n"}, balancer.VIP{NetworkID: "n"}, balancer.VIP{NetworkID: "n"}},
+		"nothing asked":               {S{}, found, octavia.VIP{SubnetID: "found subnet"}},
+		"nothing asked, it is there":  {S{}, there, octavia.VIP{SubnetID: "found subnet"}},
+		"nothing but a network":       {S{}, octavia.VIP{NetworkID: "n"}, octavia.VIP{NetworkID: "n"}},
+		"subnet":                      {S{SubnetID: "s"}, there, octavia.VIP{SubnetID: "s"}},
+		"subnet and network":          {S{SubnetID: "s", NetworkID: "n"}, there, octavia.VIP{SubnetID: "s", NetworkID: "n"}},
+		"a port says all":             {S{PortID: "p", SubnetID: "s", NetworkID: "n"}, there, octavia.VIP{PortID: "p"}},
+		"network, Octavia chooses":    {S{NetworkID: "n"}, octavia.VIP{NetworkID: "n"}, octavia.VIP{NetworkID: "n"}},
 		"network, and a subnet in it": {S{NetworkID: "found network"}, there, found},
 		// The subnet is of the network that was named before.
-		"another network": {S{NetworkID: "n"}, there, balancer.VIP{NetworkID: "n"}},
+		"another network": {S{NetworkID: "n"}, there, octavia.VIP{NetworkID: "n"}},
 	} {
 		d, _ := build(t, func(in *Input) {
 			in.Settings.PortID, in.Settings.SubnetID, in.Settings.NetworkID = test.asked.PortID,
@@ -117,7 +118,7 @@ func TestAddress_IsTheFloatingIPs_OrTheVIPs(t *testing.T) {
 }
 
 func TestFloatingIP(t *testing.T) {
-	wanted := &balancer.WantedFloatingIP{
+	wanted := &neutron.WantedFloatingIP{
 		NetworkID: "public", SubnetIDs: []string{"a", "b"},
 		Description: "Floating IP for Kubernetes external service shop/web from cluster kubernetes",
 		Tags:        []string{"fxccm-cluster=" + clusterUID, "fxccm-service=" + serviceUID},
@@ -158,9 +159,9 @@ func TestFlavorAndZone_UnknownToTheCloud_AreLeftOut(t *testing.T) {
 	asked := withSettings(func(s *settings.Settings) {
 		s.FlavorID, s.AvailabilityZone = "flavor", "zone"
 	})
-	for name, features := range map[string]balancer.Features{
+	for name, features := range map[string]Features{
 		"ovn":     ovn(),
-		"API 2.5": balancer.FeaturesOf("amphora", 5, false),
+		"API 2.5": FeaturesOf("amphora", 5, false),
 	} {
 		d, notices := build(t, asked, withFeatures(features))
 		wantTold(t, notices, "LoadBalancerFlavorIgnored!", "LoadBalancerAvailabilityZonesIgnored!")
@@ -178,7 +179,7 @@ func TestDualStack(t *testing.T) {
 		return func(in *Input) { in.Service.Spec.IPFamilyPolicy = &p }
 	}
 	found := func(in *Input) {
-		in.Places.AdditionalVIPs = []balancer.VIP{{
+		in.Places.AdditionalVIPs = []octavia.VIP{{
 			Address: "fd00::9", PortID: "p",
 			SubnetID: "second", NetworkID: "n",
 		}}
@@ -186,10 +187,10 @@ func TestDualStack(t *testing.T) {
 	none := func(*Input) {}
 	for name, test := range map[string]struct {
 		changes []func(*Input)
-		want    []balancer.VIP
+		want    []octavia.VIP
 		told    []string
 	}{
-		"two addresses":         {[]func(*Input){both, found}, []balancer.VIP{{SubnetID: "second"}}, nil},
+		"two addresses":         {[]func(*Input){both, found}, []octavia.VIP{{SubnetID: "second"}}, nil},
 		"one family":            {[]func(*Input){none, found}, nil, nil},
 		"nowhere found":         {[]func(*Input){both}, nil, nil},
 		"made with one address": {[]func(*Input){both, existing}, nil, []string{"LoadBalancerSingleStack"}},

@@ -14,7 +14,6 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -31,11 +30,11 @@ type site struct {
 
 func (s *site) Close() { s.API.Close() }
 
-func (s *site) Subnets(ctx context.Context, networkID string) ([]balancer.Subnet, error) {
+func (s *site) Subnets(ctx context.Context, networkID string) ([]Subnet, error) {
 	return s.API.Subnets(ctx, networkID)
 }
 
-func (s *site) FloatingIPs(ctx context.Context) ([]balancer.FloatingIP, error) {
+func (s *site) FloatingIPs(ctx context.Context) ([]FloatingIP, error) {
 	return s.API.FloatingIPs(ctx)
 }
 

@@ -10,8 +10,6 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
-
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
 // maxStale limits the retries of one change after concurrent changes by other clients.
@@ -30,8 +28,8 @@ type floatingIP struct {
 
 func (f floatingIP) identifier() string { return f.ID }
 
-func (f floatingIP) value() balancer.FloatingIP {
-	return balancer.FloatingIP{
+func (f floatingIP) value() FloatingIP {
+	return FloatingIP{
 		ID: f.ID, Address: f.Address, NetworkID: f.NetworkID, Description: f.Description,
 		Tags: f.Tags, PortID: f.PortID,
 	}
@@ -39,7 +37,7 @@ func (f floatingIP) value() balancer.FloatingIP {
 
 // FloatingIPs are all of the project, in the order of their ids, by one list, which begins after
 // the call. Concurrent calls share a list.
-func (a *API) FloatingIPs(ctx context.Context) ([]balancer.FloatingIP, error) {
+func (a *API) FloatingIPs(ctx context.Context) ([]FloatingIP, error) {
 	return a.FloatingIPsOf(ctx, nil, time.Time{})
 }
 
@@ -57,7 +55,7 @@ type FloatingIPQuery struct {
 	Description string
 }
 
-func (q *FloatingIPQuery) fits(f balancer.FloatingIP) bool {
+func (q *FloatingIPQuery) fits(f FloatingIP) bool {
 	return f.PortID != "" && slices.Contains(q.PortIDs, f.PortID) || q.Tag != "" &&
 		slices.Contains(f.Tags, q.Tag) ||
 		q.Address != "" && f.Address == q.Address || q.Description != "" &&
@@ -67,7 +65,7 @@ func (q *FloatingIPQuery) fits(f balancer.FloatingIP) bool {
 // floatingIPList is a list of all, and when it was begun.
 type floatingIPList struct {
 	begun time.Time
-	all   []balancer.FloatingIP
+	all   []FloatingIP
 }
 
 // FloatingIPsOf are those of [API.FloatingIPs] that are of interest; nil: all. A list that was
@@ -76,7 +74,7 @@ type floatingIPList struct {
 // balancer one list of the project is cheaper than a list for each filter.
 func (a *API) FloatingIPsOf(
 	ctx context.Context, query *FloatingIPQuery, since time.Time,
-) ([]balancer.FloatingIP, error) {
+) ([]FloatingIP, error) {
 	list := a.lastFloatingIPs.Load()
 	if list == nil || since.IsZero() || !list.begun.After(since) {
 		var err error
@@ -85,7 +83,7 @@ func (a *API) FloatingIPsOf(
 		}
 	}
 	all := list.all
-	var found []balancer.FloatingIP
+	var found []FloatingIP
 	for _, f := range all {
 		if query == nil || query.fits(f) {
 			f.Tags = slices.Clone(f.Tags)
@@ -111,7 +109,7 @@ func (a *API) readFloatingIPs(ctx context.Context, _ []string) (map[string]*floa
 	if err != nil {
 		return nil, err
 	}
-	var values []balancer.FloatingIP
+	var values []FloatingIP
 	for _, f := range all {
 		values = append(values, f.value())
 	}
@@ -126,8 +124,8 @@ func (a *API) readFloatingIPs(ctx context.Context, _ []string) (map[string]*floa
 // [ErrAddressInUse] or [ErrQuota] for these. A floating IP with an id beside an error was made, and
 // could not be tagged.
 func (a *API) CreateFloatingIP(
-	ctx context.Context, wanted balancer.WantedFloatingIP, subnetID, portID string,
-) (balancer.FloatingIP, error) {
+	ctx context.Context, wanted WantedFloatingIP, subnetID, portID string,
+) (FloatingIP, error) {
 	doing := "create floating IP in network " + wanted.NetworkID
 	if subnetID != "" {
 		doing += ", subnet " + subnetID
@@ -144,7 +142,7 @@ func (a *API) CreateFloatingIP(
 		return err
 	})
 	if err != nil {
-		return balancer.FloatingIP{}, err
+		return FloatingIP{}, err
 	}
 	value := made.value()
 	if len(wanted.Tags) == 0 {

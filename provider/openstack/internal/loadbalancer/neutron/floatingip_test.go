@@ -11,11 +11,10 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-func ids(all []balancer.FloatingIP) []string {
+func ids(all []FloatingIP) []string {
 	var found []string
 	for _, f := range all {
 		found = append(found, f.ID)
@@ -68,7 +67,7 @@ func TestFloatingIPsOf_AnyOfTheReasons_IsOneList(t *testing.T) {
 	found, err := s.FloatingIPsOf(t.Context(), &FloatingIPQuery{Tag: "fxccm-service=1"},
 		time.Time{})
 	s.must(err)
-	want := balancer.FloatingIP{
+	want := FloatingIP{
 		ID: tagged, Address: s.floatingIPNow(tagged).Address,
 		NetworkID: s.external,
 	}
@@ -115,7 +114,7 @@ func TestFloatingIPs_WhoAsksAfterAChangeSeesIt(t *testing.T) {
 	go func() {
 		all, err := s.FloatingIPs(context.WithoutCancel(t.Context()))
 		if err != nil {
-			all = make([]balancer.FloatingIP, 99)
+			all = make([]FloatingIP, 99)
 		}
 		early <- len(all)
 	}()
@@ -136,7 +135,7 @@ func TestCreateFloatingIP_IsMadeAndTagged_ByTwoRequests(t *testing.T) {
 	s := newSite(t)
 	vip := s.addPort("")
 	s.ForgetCalls()
-	wanted := balancer.WantedFloatingIP{
+	wanted := WantedFloatingIP{
 		NetworkID: s.external, Description: "what it is for",
 		Tags: []string{"a", "b", "a"},
 	}
@@ -186,7 +185,7 @@ func TestCreateFloatingIP_ErrorsTellWhatToDo(t *testing.T) {
 			vip := s.addPort("")
 			before := len(s.Cloud.FloatingIPs())
 			made, err := s.CreateFloatingIP(t.Context(),
-				balancer.WantedFloatingIP{NetworkID: s.external, Address: address}, subnet, vip)
+				WantedFloatingIP{NetworkID: s.external, Address: address}, subnet, vip)
 			if !errors.Is(err, c.want) || made.ID != "" {
 				t.Errorf("made %+v, error %v, want one that is %q", made, err, c.want)
 			}
@@ -206,7 +205,7 @@ func TestCreateFloatingIP_NotTagged_IsReturnedWithTheError(t *testing.T) {
 	s := newSite(t)
 	s.Inject(openstacktest.Fault{Operation: "floating_ip_tag_replace", Status: 500})
 	made, err := s.CreateFloatingIP(t.Context(),
-		balancer.WantedFloatingIP{NetworkID: s.external, Tags: []string{"a"}}, "", s.addPort(""))
+		WantedFloatingIP{NetworkID: s.external, Tags: []string{"a"}}, "", s.addPort(""))
 	if err == nil || made.ID == "" {
 		t.Errorf("made %+v, error %v, want both", made, err)
 	}
@@ -214,7 +213,7 @@ func TestCreateFloatingIP_NotTagged_IsReturnedWithTheError(t *testing.T) {
 
 func TestTags_CloudWithoutThem_DoesWithout(t *testing.T) {
 	s := newSite(t, openstacktest.WithoutExtensions("standard-attr-tag"))
-	wanted := balancer.WantedFloatingIP{NetworkID: s.external, Tags: []string{"a"}}
+	wanted := WantedFloatingIP{NetworkID: s.external, Tags: []string{"a"}}
 	for range 2 {
 		_, err := s.CreateFloatingIP(t.Context(), wanted, "", s.addPort(""))
 		s.must(err)

@@ -18,7 +18,6 @@ import (
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
 	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
 // How long subnets, addresses and certificates are cached: only operators change them. Absence is
@@ -55,12 +54,12 @@ type API struct {
 	floatingIPs *lookup[*floatingIPList]
 	// lastFloatingIPs is the last list; nil before the first.
 	lastFloatingIPs atomic.Pointer[floatingIPList]
-	groups          *lookup[*balancer.SecurityGroup]
-	serverPorts     *lookup[[]balancer.NodePort]
-	groupPorts      *lookup[[]balancer.NodePort]
-	addresses       *lookup[[]balancer.Address]
-	subnets         *lookup[balancer.Subnet]
-	networks        *lookup[[]balancer.Subnet]
+	groups          *lookup[*SecurityGroup]
+	serverPorts     *lookup[[]NodePort]
+	groupPorts      *lookup[[]NodePort]
+	addresses       *lookup[[]Address]
+	subnets         *lookup[Subnet]
+	networks        *lookup[[]Subnet]
 	external        *lookup[string]
 	certificates    *lookup[certificate]
 	groupEdits      *batch.Batches[*groupEdit]

@@ -9,8 +9,6 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
-
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
 // port is a port as Neutron shows it.
@@ -29,8 +27,8 @@ type port struct {
 
 func (p port) identifier() string { return p.ID }
 
-func (p port) value() balancer.NodePort {
-	value := balancer.NodePort{
+func (p port) value() NodePort {
+	value := NodePort{
 		ID: p.ID, ServerID: p.DeviceID, SecurityGroups: p.SecurityGroups,
 		PortSecurity: p.PortSecurity == nil || *p.PortSecurity, Revision: -1,
 	}
@@ -39,7 +37,7 @@ func (p port) value() balancer.NodePort {
 	}
 	for _, ip := range p.FixedIPs {
 		value.Addresses = append(value.Addresses,
-			balancer.Address{SubnetID: ip.SubnetID, IP: ip.Address})
+			Address{SubnetID: ip.SubnetID, IP: ip.Address})
 	}
 	return value
 }
@@ -49,9 +47,9 @@ func (p port) value() balancer.NodePort {
 // once, as they are after the call. Concurrent calls share their requests.
 func (a *API) NodePorts(
 	ctx context.Context, serverIDs []string, groupID string,
-) ([]balancer.NodePort, error) {
-	var found []balancer.NodePort
-	add := func(ports []balancer.NodePort) {
+) ([]NodePort, error) {
+	var found []NodePort
+	add := func(ports []NodePort) {
 		for _, p := range ports {
 			p.Addresses, p.SecurityGroups = slices.Clone(p.Addresses),
 				slices.Clone(p.SecurityGroups)
@@ -73,11 +71,11 @@ func (a *API) NodePorts(
 		add(bearing)
 	}
 	slices.SortFunc(found, newestFirst)
-	return slices.CompactFunc(found, func(a, b balancer.NodePort) bool { return a.ID == b.ID }), nil
+	return slices.CompactFunc(found, func(a, b NodePort) bool { return a.ID == b.ID }), nil
 }
 
 // newestFirst puts of the states of one port the newest first.
-func newestFirst(a, b balancer.NodePort) int {
+func newestFirst(a, b NodePort) int {
 	return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(b.Revision, a.Revision))
 }
 
@@ -91,12 +89,12 @@ func distinct(ids []string) []string {
 // while; a server that has none is missing, and asked for again the next time.
 func (a *API) ServerAddresses(
 	ctx context.Context, serverIDs []string,
-) (map[string][]balancer.Address, error) {
+) (map[string][]Address, error) {
 	found, err := a.addresses.get(ctx, distinct(serverIDs)...)
 	if err != nil {
 		return nil, err
 	}
-	own := map[string][]balancer.Address{}
+	own := map[string][]Address{}
 	for id, addresses := range found {
 		own[id] = slices.Clone(addresses)
 	}
@@ -105,12 +103,12 @@ func (a *API) ServerAddresses(
 
 func (a *API) readAddresses(
 	ctx context.Context, serverIDs []string,
-) (map[string][]balancer.Address, error) {
+) (map[string][]Address, error) {
 	byServer, err := a.readServerPorts(ctx, serverIDs)
 	if err != nil {
 		return nil, err
 	}
-	found := map[string][]balancer.Address{}
+	found := map[string][]Address{}
 	for id, ports := range byServer {
 		for _, p := range ports {
 			found[id] = append(found[id], p.Addresses...)
@@ -121,14 +119,14 @@ func (a *API) readAddresses(
 
 func (a *API) readServerPorts(
 	ctx context.Context, serverIDs []string,
-) (map[string][]balancer.NodePort, error) {
+) (map[string][]NodePort, error) {
 	return a.portsBy(ctx, "device_id", serverIDs,
 		func(p port) []string { return []string{p.DeviceID} })
 }
 
 func (a *API) readGroupPorts(
 	ctx context.Context, groupIDs []string,
-) (map[string][]balancer.NodePort, error) {
+) (map[string][]NodePort, error) {
 	return a.portsBy(ctx, "security_groups", groupIDs,
 		func(p port) []string { return p.SecurityGroups })
 }
@@ -137,7 +135,7 @@ func (a *API) readGroupPorts(
 // extension filter-validation ignores an unknown filter, and returns ports of other values too.
 func (a *API) portsBy(
 	ctx context.Context, attribute string, values []string, of func(port) []string,
-) (map[string][]balancer.NodePort, error) {
+) (map[string][]NodePort, error) {
 	all, err := listBy[port](ctx, a, "ports", "ports", attribute, values, url.Values{
 		"fields": {
 			"id", "device_id", "fixed_ips", "security_groups", "port_security_enabled",
@@ -147,12 +145,12 @@ func (a *API) portsBy(
 	if err != nil {
 		return nil, err
 	}
-	found := map[string][]balancer.NodePort{}
+	found := map[string][]NodePort{}
 	for _, p := range all {
 		for _, value := range of(p) {
 			if slices.Contains(values, value) &&
 				!slices.ContainsFunc(found[value],
-					func(known balancer.NodePort) bool { return known.ID == p.ID }) {
+					func(known NodePort) bool { return known.ID == p.ID }) {
 				found[value] = append(found[value], p.value())
 			}
 		}
@@ -160,14 +158,14 @@ func (a *API) portsBy(
 	return found, nil
 }
 
-func (a *API) port(ctx context.Context, id string) (balancer.NodePort, error) {
+func (a *API) port(ctx context.Context, id string) (NodePort, error) {
 	var found port
 	err := a.request(ctx, "get port "+id, func(client *gophercloud.ServiceClient) (err error) {
 		found, err = extract[port](ports.Get(ctx, client, id).Result, "port")
 		return err
 	})
 	if err != nil {
-		return balancer.NodePort{}, err
+		return NodePort{}, err
 	}
 	return found.value(), nil
 }

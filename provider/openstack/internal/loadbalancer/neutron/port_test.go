@@ -11,12 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-func portSeen(id string, revision int, groups ...string) balancer.NodePort {
-	return balancer.NodePort{ID: id, SecurityGroups: groups, PortSecurity: true, Revision: revision}
+func portSeen(id string, revision int, groups ...string) NodePort {
+	return NodePort{ID: id, SecurityGroups: groups, PortSecurity: true, Revision: revision}
 }
 
 func TestNodePorts_OfServersAndOfTheGroup(t *testing.T) {
@@ -42,7 +41,7 @@ func TestNodePorts_OfServersAndOfTheGroup(t *testing.T) {
 		if p.ServerID != is.DeviceID || !slices.Equal(p.SecurityGroups, is.SecurityGroups) ||
 			p.Revision != is.RevisionNumber ||
 			p.PortSecurity == is.NoPortSecurity || len(p.Addresses) != 1 ||
-			p.Addresses[0] != (balancer.Address{SubnetID: s.subnet, IP: is.FixedIPs[0].Address}) {
+			p.Addresses[0] != (Address{SubnetID: s.subnet, IP: is.FixedIPs[0].Address}) {
 			t.Errorf("told is %+v, and it is %+v", p, is)
 		}
 	}
@@ -56,11 +55,11 @@ func TestNodePorts_NoGroupOrNoServers_AsksForTheOtherOnly(t *testing.T) {
 	s := newSite(t)
 	group := s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "g"})
 	port := s.addPort("server", group)
-	for name, ask := range map[string]func() ([]balancer.NodePort, error){
-		"servers": func() ([]balancer.NodePort, error) {
+	for name, ask := range map[string]func() ([]NodePort, error){
+		"servers": func() ([]NodePort, error) {
 			return s.NodePorts(t.Context(), []string{"server"}, "")
 		},
-		"group": func() ([]balancer.NodePort, error) {
+		"group": func() ([]NodePort, error) {
 			return s.NodePorts(t.Context(), nil, group)
 		},
 	} {

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
 // editsAtATime is how many ports of a batch are written at a time.
@@ -16,7 +15,7 @@ const editsAtATime = 8
 
 // groupEdit is a change of the security groups that a port bears.
 type groupEdit struct {
-	port  balancer.NodePort
+	port  NodePort
 	group string
 	add   bool
 	err   error
@@ -25,12 +24,12 @@ type groupEdit struct {
 // AddGroup has the port bear the security group, beside those that it bears. port is as it was
 // seen: if it has changed since it is read again. Changes of one port that come at the same time
 // are one request, as when a node comes into many Services.
-func (a *API) AddGroup(ctx context.Context, port balancer.NodePort, groupID string) error {
+func (a *API) AddGroup(ctx context.Context, port NodePort, groupID string) error {
 	return a.editGroup(ctx, &groupEdit{port: port, group: groupID, add: true})
 }
 
 // RemoveGroup is the opposite of [API.AddGroup]. A port that is gone does not bear the group.
-func (a *API) RemoveGroup(ctx context.Context, port balancer.NodePort, groupID string) error {
+func (a *API) RemoveGroup(ctx context.Context, port NodePort, groupID string) error {
 	return a.editGroup(ctx, &groupEdit{port: port, group: groupID})
 }
 

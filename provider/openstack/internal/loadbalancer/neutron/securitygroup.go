@@ -12,8 +12,6 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/security/groups"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/security/rules"
-
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
 // securityGroup is a security group as Neutron shows it.
@@ -29,8 +27,8 @@ type securityGroup struct {
 
 func (g securityGroup) identifier() string { return g.ID }
 
-func (g securityGroup) value() *balancer.SecurityGroup {
-	value := &balancer.SecurityGroup{
+func (g securityGroup) value() *SecurityGroup {
+	value := &SecurityGroup{
 		ID: g.ID, Name: g.Name, Description: g.Description,
 		Tags: g.Tags,
 	}
@@ -53,8 +51,8 @@ type rule struct {
 	RemoteAddressGroupID string `json:"remote_address_group_id"`
 }
 
-func (r rule) value() balancer.Rule {
-	return balancer.Rule{
+func (r rule) value() Rule {
+	return Rule{
 		ID: r.ID, Direction: strings.ToLower(r.Direction), EtherType: etherType(r.EtherType),
 		Protocol: protocolName(r.Protocol),
 		PortMin:  r.PortMin, PortMax: r.PortMax, RemotePrefix: r.remote(),
@@ -110,7 +108,7 @@ func protocolName(text string) string {
 
 // SecurityGroup returns the security group of the project with that name, and its rules: the
 // oldest, if several have it; or nil. Concurrent calls share their requests.
-func (a *API) SecurityGroup(ctx context.Context, name string) (*balancer.SecurityGroup, error) {
+func (a *API) SecurityGroup(ctx context.Context, name string) (*SecurityGroup, error) {
 	found, ok, err := a.groups.one(ctx, name)
 	if err != nil || !ok {
 		return nil, err
@@ -122,7 +120,7 @@ func (a *API) SecurityGroup(ctx context.Context, name string) (*balancer.Securit
 
 func (a *API) readSecurityGroups(
 	ctx context.Context, names []string,
-) (map[string]*balancer.SecurityGroup, error) {
+) (map[string]*SecurityGroup, error) {
 	project, err := a.config.Project(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list security groups: %w", err)
@@ -140,7 +138,7 @@ func (a *API) readSecurityGroups(
 	}
 	slices.SortStableFunc(all,
 		func(a, b securityGroup) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
-	found := map[string]*balancer.SecurityGroup{}
+	found := map[string]*SecurityGroup{}
 	for _, g := range all {
 		if found[g.Name] == nil {
 			found[g.Name] = g.value()
@@ -154,8 +152,8 @@ func (a *API) readSecurityGroups(
 // send is not for its Services to say. A group with an id beside an error was made, and is not as
 // it should be.
 func (a *API) CreateSecurityGroup(
-	ctx context.Context, group balancer.SecurityGroup,
-) (balancer.SecurityGroup, error) {
+	ctx context.Context, group SecurityGroup,
+) (SecurityGroup, error) {
 	var made securityGroup
 	err := a.request(ctx, "create security group "+group.Name,
 		func(client *gophercloud.ServiceClient) (err error) {
@@ -166,7 +164,7 @@ func (a *API) CreateSecurityGroup(
 			return err
 		})
 	if err != nil {
-		return balancer.SecurityGroup{}, err
+		return SecurityGroup{}, err
 	}
 	value := *made.value()
 	for len(value.Rules) > 0 {
@@ -200,7 +198,7 @@ func (a *API) DeleteSecurityGroup(ctx context.Context, id string) error {
 }
 
 // CreateRule adds a rule to a group. It succeeds if the rule exists.
-func (a *API) CreateRule(ctx context.Context, groupID string, r balancer.Rule) error {
+func (a *API) CreateRule(ctx context.Context, groupID string, r Rule) error {
 	err := a.request(ctx, "create a rule of security group "+groupID,
 		func(client *gophercloud.ServiceClient) error {
 			_, err := extract[made](rules.Create(ctx, client, rules.CreateOpts{

@@ -10,7 +10,6 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -39,7 +38,7 @@ func TestSecurityGroup_WithItsRules_IsOneRequest(t *testing.T) {
 		!slices.Equal(group.Tags, []string{"a"}) {
 		t.Fatalf("found %+v", group)
 	}
-	for _, want := range []balancer.Rule{
+	for _, want := range []Rule{
 		{Direction: "egress", EtherType: "IPv4", RemotePrefix: "0.0.0.0/0"},
 		{Direction: "egress", EtherType: "IPv6", RemotePrefix: "::/0"},
 		{Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: 30080, PortMax: 30090, RemotePrefix: "10.0.0.0/8"},
@@ -47,7 +46,7 @@ func TestSecurityGroup_WithItsRules_IsOneRequest(t *testing.T) {
 		{Direction: "ingress", EtherType: "IPv4", Protocol: "sctp", PortMin: 30080, PortMax: 30080, RemotePrefix: "192.0.2.7/32"},
 	} {
 		if !slices.ContainsFunc(group.Rules,
-			func(r balancer.Rule) bool { return r.Same(want) && r.ID != "" }) {
+			func(r Rule) bool { return r.Same(want) && r.ID != "" }) {
 			t.Errorf("there is no rule %+v among %+v", want, group.Rules)
 		}
 	}
@@ -62,14 +61,14 @@ func TestSecurityGroup_RuleForAGroup_DiffersFromTheRuleForAll(t *testing.T) {
 		"of a group of address": {Direction: "ingress", EtherType: "IPv4", RemoteAddressGroupID: "g"},
 	} {
 		if r.value().Same(
-			balancer.Rule{Direction: "ingress", EtherType: "IPv4", RemotePrefix: "0.0.0.0/0"}) {
+			Rule{Direction: "ingress", EtherType: "IPv4", RemotePrefix: "0.0.0.0/0"}) {
 			t.Errorf("a rule %s admits all addresses", text)
 		}
 	}
 }
 
 func TestRule_CaseAndNumbersOfTheProtocol_DoNotCount(t *testing.T) {
-	want := balancer.Rule{
+	want := Rule{
 		Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: 1,
 		PortMax: 2, RemotePrefix: "10.0.0.0/8",
 	}
@@ -139,7 +138,7 @@ func TestSecurityGroup_200AtOnce_ShareRequests(t *testing.T) {
 func TestCreateSecurityGroup_HasNoRulesAndItsTags(t *testing.T) {
 	s := newSite(t)
 	made, err := s.CreateSecurityGroup(t.Context(),
-		balancer.SecurityGroup{Name: "lb-sg", Description: "d", Tags: []string{"a"}})
+		SecurityGroup{Name: "lb-sg", Description: "d", Tags: []string{"a"}})
 	s.must(err)
 	s.wantCalls(map[string]int{
 		"security_group_create": 1, "security_group_rule_delete": 2,
@@ -161,7 +160,7 @@ func TestCreateSecurityGroup_Incomplete_IsReturnedWithTheError(t *testing.T) {
 		s := newSite(t)
 		s.Inject(openstacktest.Fault{Operation: operation, Status: 500})
 		made, err := s.CreateSecurityGroup(t.Context(),
-			balancer.SecurityGroup{Name: "lb-sg", Tags: []string{"a"}})
+			SecurityGroup{Name: "lb-sg", Tags: []string{"a"}})
 		if err == nil || made.ID == "" {
 			t.Errorf("%s fails: made %+v, error %v, want both", operation, made, err)
 		}
@@ -171,7 +170,7 @@ func TestCreateSecurityGroup_Incomplete_IsReturnedWithTheError(t *testing.T) {
 func TestCreateRule_OneThatIsThere_IsMade(t *testing.T) {
 	s := newSite(t)
 	id := s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "g"})
-	wanted := balancer.Rule{
+	wanted := Rule{
 		Direction: "ingress", EtherType: "IPv4", Protocol: "udp",
 		PortMin: 30000, PortMax: 30000, RemotePrefix: "10.0.0.0/8",
 	}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
 // subnet is a subnet as Neutron shows it.
@@ -21,8 +19,8 @@ type subnet struct {
 
 func (s subnet) identifier() string { return s.ID }
 
-func (s subnet) value() balancer.Subnet {
-	return balancer.Subnet{
+func (s subnet) value() Subnet {
+	return Subnet{
 		ID: s.ID, Name: s.Name, NetworkID: s.NetworkID, CIDR: s.CIDR,
 		Tags: s.Tags, IPv6: s.IPVersion == 6,
 	}
@@ -30,13 +28,13 @@ func (s subnet) value() balancer.Subnet {
 
 // Subnet returns a subnet; [ErrNotFound] if the project sees none of that ID. It is cached for 10
 // min.
-func (a *API) Subnet(ctx context.Context, id string) (balancer.Subnet, error) {
+func (a *API) Subnet(ctx context.Context, id string) (Subnet, error) {
 	found, ok, err := a.subnets.one(ctx, id)
 	switch {
 	case err != nil:
-		return balancer.Subnet{}, err
+		return Subnet{}, err
 	case !ok:
-		return balancer.Subnet{}, fmt.Errorf("subnet %s: %w", id, ErrNotFound)
+		return Subnet{}, fmt.Errorf("subnet %s: %w", id, ErrNotFound)
 	}
 	found.Tags = slices.Clone(found.Tags)
 	return found, nil
@@ -44,7 +42,7 @@ func (a *API) Subnet(ctx context.Context, id string) (balancer.Subnet, error) {
 
 // Subnets are those of a network that the project sees, sorted by ID. They are cached for 1 min,
 // unless the list is empty.
-func (a *API) Subnets(ctx context.Context, networkID string) ([]balancer.Subnet, error) {
+func (a *API) Subnets(ctx context.Context, networkID string) ([]Subnet, error) {
 	found, _, err := a.networks.one(ctx, networkID)
 	if err != nil {
 		return nil, err
@@ -56,12 +54,12 @@ func (a *API) Subnets(ctx context.Context, networkID string) ([]balancer.Subnet,
 	return own, nil
 }
 
-func (a *API) readSubnets(ctx context.Context, ids []string) (map[string]balancer.Subnet, error) {
+func (a *API) readSubnets(ctx context.Context, ids []string) (map[string]Subnet, error) {
 	all, err := a.subnetsBy(ctx, "id", ids)
 	if err != nil {
 		return nil, err
 	}
-	found := map[string]balancer.Subnet{}
+	found := map[string]Subnet{}
 	for _, s := range all {
 		found[s.ID] = s.value()
 	}
@@ -70,12 +68,12 @@ func (a *API) readSubnets(ctx context.Context, ids []string) (map[string]balance
 
 func (a *API) readNetworks(
 	ctx context.Context, ids []string,
-) (map[string][]balancer.Subnet, error) {
+) (map[string][]Subnet, error) {
 	all, err := a.subnetsBy(ctx, "network_id", ids)
 	if err != nil {
 		return nil, err
 	}
-	found := map[string][]balancer.Subnet{}
+	found := map[string][]Subnet{}
 	for _, s := range all {
 		found[s.NetworkID] = append(found[s.NetworkID], s.value())
 	}
@@ -130,8 +128,8 @@ func (a *API) readExternalNetwork(ctx context.Context, _ []string) (map[string]s
 
 // givesFloatingIPs tells whether a network may have an address of IPv4, as far as its subnets are
 // seen.
-func givesFloatingIPs(n externalNetwork, seen []balancer.Subnet) bool {
-	if slices.ContainsFunc(seen, func(s balancer.Subnet) bool { return !s.IPv6 }) {
+func givesFloatingIPs(n externalNetwork, seen []Subnet) bool {
+	if slices.ContainsFunc(seen, func(s Subnet) bool { return !s.IPv6 }) {
 		return true
 	}
 	return len(seen) == 0 && len(n.Subnets) > 0

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -151,15 +150,15 @@ func TestExternalNetwork_None_IsEmptyAndRemembered(t *testing.T) {
 }
 
 func TestGivesFloatingIPs(t *testing.T) {
-	v4, v6 := balancer.Subnet{}, balancer.Subnet{IPv6: true}
+	v4, v6 := Subnet{}, Subnet{IPv6: true}
 	for name, c := range map[string]struct {
 		has  []string
-		seen []balancer.Subnet
+		seen []Subnet
 		want bool
 	}{
-		"IPv4":           {[]string{"a"}, []balancer.Subnet{v4}, true},
-		"both":           {[]string{"a", "b"}, []balancer.Subnet{v6, v4}, true},
-		"IPv6":           {[]string{"a"}, []balancer.Subnet{v6}, false},
+		"IPv4":           {[]string{"a"}, []Subnet{v4}, true},
+		"both":           {[]string{"a", "b"}, []Subnet{v6, v4}, true},
+		"IPv6":           {[]string{"a"}, []Subnet{v6}, false},
 		"hidden subnets": {[]string{"a"}, nil, true},
 		"no subnets":     {nil, nil, false},
 	} {

@@ -4,8 +4,6 @@ import (
 	"maps"
 	"sync"
 	"time"
-
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
 // clockResolution is more than the second to which Octavia tells the time of a change.
@@ -25,7 +23,7 @@ type Cache struct {
 type entry struct {
 	version
 	// contents is nil if unknown.
-	contents *balancer.Contents
+	contents *Contents
 	// states are what was last applied, by Service UID.
 	states map[string]*stateAt
 }
@@ -34,7 +32,7 @@ type entry struct {
 // fxccm has written since, and the UpdatedAt after that write has not been seen.
 type version struct{ updatedAt, seenAt time.Time }
 
-func (v version) is(lb *balancer.LoadBalancer) bool {
+func (v version) is(lb *LoadBalancer) bool {
 	return !v.seenAt.IsZero() && v.updatedAt.Equal(lb.UpdatedAt)
 }
 
@@ -56,14 +54,14 @@ type stateAt struct {
 // Known is what the cache knows of a load balancer.
 type Known struct {
 	// Contents are nil if they are unknown, or the load balancer has changed since.
-	Contents *balancer.Contents
+	Contents *Contents
 	// State was last applied. Current: the load balancer has not changed since.
 	State   AppliedState
 	Current bool
 }
 
 // Lookup returns what is known of a load balancer, and of the Service's part in it.
-func (c *Cache) Lookup(lb *balancer.LoadBalancer, service string) Known {
+func (c *Cache) Lookup(lb *LoadBalancer, service string) Known {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entries[lb.ID]
@@ -82,7 +80,7 @@ func (c *Cache) Lookup(lb *balancer.LoadBalancer, service string) Known {
 
 // Confirm takes the UpdatedAt of an ACTIVE load balancer for that of fxccm's last write, if no
 // UpdatedAt was seen since.
-func (c *Cache) Confirm(lb *balancer.LoadBalancer, now time.Time) {
+func (c *Cache) Confirm(lb *LoadBalancer, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entries[lb.ID]
@@ -100,7 +98,7 @@ func (c *Cache) Confirm(lb *balancer.LoadBalancer, now time.Time) {
 // Store remembers that a load balancer is in a state of the Service. Nil contents: they were not
 // read.
 func (c *Cache) Store(
-	lb *balancer.LoadBalancer, contents *balancer.Contents, service string, state AppliedState,
+	lb *LoadBalancer, contents *Contents, service string, state AppliedState,
 	now time.Time,
 ) {
 	c.mu.Lock()
@@ -125,7 +123,7 @@ func (c *Cache) Store(
 // Written replaces what is known of a load balancer after fxccm has written to it: contents are nil
 // if they are unknown, and the state has no Hash if a part of it is left to be applied.
 func (c *Cache) Written(
-	id string, contents *balancer.Contents, service string, state AppliedState,
+	id string, contents *Contents, service string, state AppliedState,
 ) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

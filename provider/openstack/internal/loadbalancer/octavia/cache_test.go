@@ -3,8 +3,6 @@ package octavia
 import (
 	"testing"
 	"time"
-
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
 // A cache that calls something current that has changed would hide drift for ever.
@@ -12,14 +10,14 @@ func TestCache_LoadBalancerChanges_IsReadAgain(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
-	seen := func(seconds int) *balancer.LoadBalancer {
-		return &balancer.LoadBalancer{ID: "lb", UpdatedAt: at(seconds)}
+	seen := func(seconds int) *LoadBalancer {
+		return &LoadBalancer{ID: "lb", UpdatedAt: at(seconds)}
 	}
-	contents := &balancer.Contents{Pools: []balancer.Pool{{ID: "pool"}}}
+	contents := &Contents{Pools: []Pool{{ID: "pool"}}}
 	state := AppliedState{Hash: "wanted", Compared: true, Omitted: "weights"}
 	for name, test := range map[string]struct {
 		do       func(*Cache)
-		look     *balancer.LoadBalancer
+		look     *LoadBalancer
 		current  bool
 		contents bool
 		hash     string
@@ -114,7 +112,7 @@ func TestCache_LoadBalancerChanges_IsReadAgain(t *testing.T) {
 // Fields that a status tree omits must not be taken for unchanged after an incomplete write.
 func TestCache_WriteIsIncomplete_KeepsTheOmittedFields(t *testing.T) {
 	t.Parallel()
-	c, lb := &Cache{}, &balancer.LoadBalancer{ID: "lb"}
+	c, lb := &Cache{}, &LoadBalancer{ID: "lb"}
 	c.Written("lb", nil, "a", AppliedState{Hash: "wanted", Omitted: "weights"})
 	c.Written("lb", nil, "a", AppliedState{})
 	if got := c.Lookup(lb, "a").State; got.Omitted != "weights" || got.Hash != "" {

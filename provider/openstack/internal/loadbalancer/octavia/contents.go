@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
 // Depth is how much is read of members and health monitors.
@@ -32,35 +31,35 @@ const (
 // the UpdatedAt that the caller has seen, shows that nothing has changed. The zero time never does.
 func (a *API) Contents(
 	ctx context.Context, id string, depth Depth, updated time.Time,
-) (balancer.Contents, error) {
+) (Contents, error) {
 	c, err := a.contents(ctx, id, depth, updated)
 	if err != nil {
-		return balancer.Contents{}, fmt.Errorf("read what is below load balancer %q: %w", id, err)
+		return Contents{}, fmt.Errorf("read what is below load balancer %q: %w", id, err)
 	}
 	return c, nil
 }
 
 func (a *API) contents(
 	ctx context.Context, id string, depth Depth, updated time.Time,
-) (balancer.Contents, error) {
+) (Contents, error) {
 	if id == "" {
-		return balancer.Contents{}, ErrNotFound
+		return Contents{}, ErrNotFound
 	}
 	s := &survey{id: id}
 	found, known := a.recallSurvey(id, updated)
 	if known {
 		s.findings = found
 	} else if err := a.surveys.Ask(ctx, s); err != nil {
-		return balancer.Contents{}, err
+		return Contents{}, err
 	}
 	if s.err != nil {
-		return balancer.Contents{}, s.err
+		return Contents{}, s.err
 	}
 	told, err := a.known(ctx, s, depth)
 	if err != nil {
-		return balancer.Contents{}, err
+		return Contents{}, err
 	}
-	var c balancer.Contents
+	var c Contents
 	for i := range s.listeners {
 		c.Listeners = append(c.Listeners, s.listeners[i].value())
 	}
@@ -68,7 +67,7 @@ func (a *API) contents(
 		c.Pools = append(c.Pools, s.pools[i].value())
 	}
 	if err := a.readMembersOf(ctx, c.Pools, told); err != nil {
-		return balancer.Contents{}, err
+		return Contents{}, err
 	}
 	return c, a.readMonitorsOf(ctx, c.Pools, s, told)
 }
@@ -88,8 +87,8 @@ func (a *API) known(ctx context.Context, s *survey, depth Depth) (tree, error) {
 
 // readMembersOf reads the members that the tree does not tell: the pool has no listener, or it got
 // one only after the pools were read.
-func (a *API) readMembersOf(ctx context.Context, pools []balancer.Pool, known tree) error {
-	var unknown []*balancer.Pool
+func (a *API) readMembersOf(ctx context.Context, pools []Pool, known tree) error {
+	var unknown []*Pool
 	for i := range pools {
 		pool := &pools[i]
 		branch, ok := known[pool.ID]
@@ -99,7 +98,7 @@ func (a *API) readMembersOf(ctx context.Context, pools []balancer.Pool, known tr
 		}
 		pool.Members, pool.MembersInPart = branch.members, true
 	}
-	errs := batch.InParallel(unknown, width, func(pool *balancer.Pool) (err error) {
+	errs := batch.InParallel(unknown, width, func(pool *Pool) (err error) {
 		pool.Members, err = a.members(ctx, pool.ID)
 		return err
 	})
@@ -109,7 +108,7 @@ func (a *API) readMembersOf(ctx context.Context, pools []balancer.Pool, known tr
 // readMonitorsOf takes from the tree what that tells, unless all of the monitors is known or must
 // be read anyway.
 func (a *API) readMonitorsOf(
-	ctx context.Context, pools []balancer.Pool, s *survey, known tree,
+	ctx context.Context, pools []Pool, s *survey, known tree,
 ) error {
 	var ids []string
 	full := s.monitors != nil

@@ -10,11 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-func (w *world) contents(id string, depth Depth) balancer.Contents {
+func (w *world) contents(id string, depth Depth) Contents {
 	w.t.Helper()
 	c, err := w.Contents(within(w.t), id, depth, time.Time{})
 	if err != nil {
@@ -77,96 +76,96 @@ func (w *world) rich() (id string) {
 }
 
 // richContents are all that there is of it.
-func (w *world) richContents(id string) balancer.Contents {
+func (w *world) richContents(id string) Contents {
 	w.t.Helper()
 	lb, err := w.cloud.LoadBalancer(id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	tags := []string{"b", "a"}
-	return balancer.Contents{
-		Listeners: []balancer.Listener{
+	return Contents{
+		Listeners: []Listener{
 			{
 				ID: lb.Listeners[0].ID, Name: "web", Tags: tags, Protocol: "HTTP", Port: 80,
 				PoolID: poolID("rich", 0), ConnectionLimit: 7,
 				InsertHeaders: map[string]string{"X-Forwarded-For": "true"},
 				AllowedCIDRs:  []string{"10.0.0.0/8", "192.0.2.0/24"},
-				Timeouts: &balancer.Timeouts{
+				Timeouts: &Timeouts{
 					ClientData: 1, MemberConnect: 2, MemberData: 3,
 					TCPInspect: 4,
-				}, Status: balancer.Active,
+				}, Status: Active,
 			},
 			{
 				ID: lb.Listeners[1].ID, Name: "bare", Tags: tags, Protocol: "UDP", Port: 53,
 				ConnectionLimit: -1,
-				Timeouts: &balancer.Timeouts{
+				Timeouts: &Timeouts{
 					ClientData: 50000, MemberConnect: 5000,
 					MemberData: 50000,
-				}, Status: balancer.Active,
+				}, Status: Active,
 			},
 		},
-		Pools: []balancer.Pool{
+		Pools: []Pool{
 			{
 				ID: poolID("rich", 0), Name: "served", Tags: tags, Protocol: "HTTP",
 				Algorithm: "LEAST_CONNECTIONS", Persistence: "SOURCE_IP",
-				Members: []balancer.Member{
+				Members: []Member{
 					{
 						ID: lb.Pools[0].Members[0].ID, Name: "node-1", Address: "10.0.1.1",
 						Port: 30080, SubnetID: w.subnet, Weight: 5,
-						MonitorPort: 32000, Status: balancer.Active,
+						MonitorPort: 32000, Status: Active,
 					},
-					{ID: lb.Pools[0].Members[1].ID, Name: "node-2", Address: "10.0.1.2", Port: 30080, Weight: 1, Backup: true, Status: balancer.Active},
+					{ID: lb.Pools[0].Members[1].ID, Name: "node-2", Address: "10.0.1.2", Port: 30080, Weight: 1, Backup: true, Status: Active},
 				},
-				Monitor: &balancer.Monitor{
+				Monitor: &Monitor{
 					ID: lb.Pools[0].Monitor.ID, Name: "check", Type: "HTTP", Delay: 5, Timeout: 3,
 					MaxRetries: 1, MaxRetriesDown: 4,
 					HTTPMethod: "GET", URLPath: "/healthz", ExpectedCodes: "200-204",
-					Status: balancer.Active,
+					Status: Active,
 				},
-				Status: balancer.Active,
+				Status: Active,
 			},
 			{
 				ID: poolID("rich", 1), Name: "unserved", Tags: tags, Protocol: "TCP",
 				Algorithm: "ROUND_ROBIN",
-				Members: []balancer.Member{
-					{ID: lb.Pools[1].Members[0].ID, Name: "node-3", Address: "10.0.1.3", Port: 1, Weight: 1, Status: balancer.Active},
+				Members: []Member{
+					{ID: lb.Pools[1].Members[0].ID, Name: "node-3", Address: "10.0.1.3", Port: 1, Weight: 1, Status: Active},
 				},
-				Monitor: &balancer.Monitor{
+				Monitor: &Monitor{
 					ID: lb.Pools[1].Monitor.ID, Name: "other", Type: "TCP", Delay: 1, Timeout: 1,
 					MaxRetries: 1, MaxRetriesDown: 3,
-					Status: balancer.Active,
+					Status: Active,
 				},
-				Status: balancer.Active,
+				Status: Active,
 			},
 		},
 	}
 }
 
-func inPart(p balancer.Pool) balancer.Pool {
+func inPart(p Pool) Pool {
 	members := p.Members
 	p.Members, p.MembersInPart, p.MonitorInPart = nil, true, true
 	for _, m := range members {
 		p.Members = append(p.Members,
-			balancer.Member{
+			Member{
 				ID: m.ID, Name: m.Name, Address: m.Address, Port: m.Port,
 				Status: m.Status,
 			})
 	}
-	p.Monitor = &balancer.Monitor{
+	p.Monitor = &Monitor{
 		ID: p.Monitor.ID, Name: p.Monitor.Name, Type: p.Monitor.Type,
 		Status: p.Monitor.Status,
 	}
 	return p
 }
 
-func same(t *testing.T, got, want balancer.Contents) {
+func same(t *testing.T, got, want Contents) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", show(got), show(want))
 	}
 }
 
-func show(c balancer.Contents) string {
+func show(c Contents) string {
 	var text strings.Builder
 	for _, l := range c.Listeners {
 		fmt.Fprintf(&text, "%+v %+v\n", l, l.Timeouts)
@@ -241,9 +240,9 @@ func TestContents_Full_ReadsAllPages(t *testing.T) {
 }
 
 // everyContents reads all load balancers at the same time.
-func (w *world) everyContents(ids []string, depth Depth) []balancer.Contents {
+func (w *world) everyContents(ids []string, depth Depth) []Contents {
 	w.t.Helper()
-	all, errs := make([]balancer.Contents, len(ids)), make(chan error, len(ids))
+	all, errs := make([]Contents, len(ids)), make(chan error, len(ids))
 	for i, id := range ids {
 		go func() {
 			var err error
@@ -490,8 +489,8 @@ func TestContents_ChangeDuringALook_IsSeenByWhoAsksAfterIt(t *testing.T) {
 	w := newWorld(t)
 	id := w.add("lb", 1, 1)
 	open := w.gate.close()
-	before, after := make(chan balancer.Contents, 1), make(chan balancer.Contents, 1)
-	look := func(into chan<- balancer.Contents) {
+	before, after := make(chan Contents, 1), make(chan Contents, 1)
+	look := func(into chan<- Contents) {
 		c, err := w.Contents(t.Context(), id, InPart, time.Time{})
 		if err != nil {
 			t.Error(err)

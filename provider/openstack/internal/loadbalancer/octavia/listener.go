@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
 // reference is another resource as Octavia shows it.
@@ -15,12 +13,12 @@ type reference struct {
 
 // below is what listeners and pools have in common.
 type below struct {
-	ID            string          `json:"id"`
-	Name          string          `json:"name"`
-	Tags          []string        `json:"tags"`
-	Protocol      string          `json:"protocol"`
-	LoadBalancers []reference     `json:"loadbalancers"`
-	Status        balancer.Status `json:"provisioning_status"`
+	ID            string      `json:"id"`
+	Name          string      `json:"name"`
+	Tags          []string    `json:"tags"`
+	Protocol      string      `json:"protocol"`
+	LoadBalancers []reference `json:"loadbalancers"`
+	Status        Status      `json:"provisioning_status"`
 }
 
 // belowFields are the fields of below.
@@ -66,8 +64,8 @@ func listenerFields() []string {
 }
 
 // value shares no memory with s.
-func (s *shownListener) value() balancer.Listener {
-	l := balancer.Listener{
+func (s *shownListener) value() Listener {
+	l := Listener{
 		ID: s.ID, Name: s.Name, Tags: slices.Clone(orNil(s.Tags)), Protocol: s.Protocol,
 		Port: s.Port, PoolID: s.PoolID,
 		// The API's default.
@@ -79,7 +77,7 @@ func (s *shownListener) value() balancer.Listener {
 		l.InsertHeaders = maps.Clone(s.InsertHeaders)
 	}
 	if s.ClientData != nil || s.MemberConnect != nil || s.MemberData != nil || s.TCPInspect != nil {
-		l.Timeouts = &balancer.Timeouts{
+		l.Timeouts = &Timeouts{
 			ClientData: or(s.ClientData, 0), MemberConnect: or(s.MemberConnect, 0),
 			MemberData: or(s.MemberData, 0), TCPInspect: or(s.TCPInspect, 0),
 		}

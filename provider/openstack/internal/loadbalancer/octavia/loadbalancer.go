@@ -7,27 +7,25 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
 // shownLoadBalancer is a load balancer as Octavia shows it.
 type shownLoadBalancer struct {
-	ID               string          `json:"id"`
-	Name             string          `json:"name"`
-	Description      string          `json:"description"`
-	Tags             []string        `json:"tags"`
-	Provider         string          `json:"provider"`
-	FlavorID         string          `json:"flavor_id"`
-	AvailabilityZone string          `json:"availability_zone"`
-	Address          string          `json:"vip_address"`
-	PortID           string          `json:"vip_port_id"`
-	SubnetID         string          `json:"vip_subnet_id"`
-	NetworkID        string          `json:"vip_network_id"`
-	AdditionalVIPs   []shownVIP      `json:"additional_vips"`
-	Status           balancer.Status `json:"provisioning_status"`
-	CreatedAt        timestamp       `json:"created_at"`
-	UpdatedAt        timestamp       `json:"updated_at"`
+	ID               string     `json:"id"`
+	Name             string     `json:"name"`
+	Description      string     `json:"description"`
+	Tags             []string   `json:"tags"`
+	Provider         string     `json:"provider"`
+	FlavorID         string     `json:"flavor_id"`
+	AvailabilityZone string     `json:"availability_zone"`
+	Address          string     `json:"vip_address"`
+	PortID           string     `json:"vip_port_id"`
+	SubnetID         string     `json:"vip_subnet_id"`
+	NetworkID        string     `json:"vip_network_id"`
+	AdditionalVIPs   []shownVIP `json:"additional_vips"`
+	Status           Status     `json:"provisioning_status"`
+	CreatedAt        timestamp  `json:"created_at"`
+	UpdatedAt        timestamp  `json:"updated_at"`
 }
 
 type shownVIP struct {
@@ -69,16 +67,16 @@ func (t *timestamp) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-func (s *shownLoadBalancer) value() (balancer.LoadBalancer, error) {
+func (s *shownLoadBalancer) value() (LoadBalancer, error) {
 	// Without a status it would pass for settled.
 	if s.Status == "" {
-		return balancer.LoadBalancer{},
+		return LoadBalancer{},
 			fmt.Errorf("%w: load balancer %s has no status", errNoAnswer, s.ID)
 	}
-	lb := balancer.LoadBalancer{
+	lb := LoadBalancer{
 		ID: s.ID, Name: s.Name, Description: s.Description, Tags: orNil(s.Tags),
 		Provider: s.Provider, FlavorID: s.FlavorID, AvailabilityZone: s.AvailabilityZone,
-		VIP: balancer.VIP{
+		VIP: VIP{
 			Address: s.Address, PortID: s.PortID, SubnetID: s.SubnetID,
 			NetworkID: s.NetworkID,
 		},
@@ -86,7 +84,7 @@ func (s *shownLoadBalancer) value() (balancer.LoadBalancer, error) {
 	}
 	for _, vip := range s.AdditionalVIPs {
 		lb.AdditionalVIPs = append(lb.AdditionalVIPs,
-			balancer.VIP{Address: vip.Address, PortID: vip.PortID, SubnetID: vip.SubnetID})
+			VIP{Address: vip.Address, PortID: vip.PortID, SubnetID: vip.SubnetID})
 	}
 	return lb, nil
 }
@@ -101,18 +99,18 @@ func orNil[T any](items []T) []T {
 
 // Get reads one load balancer, with one request. The error wraps [ErrNotFound] if it does not
 // exist, and [ErrForbidden] if it is another project's.
-func (a *API) Get(ctx context.Context, id string) (balancer.LoadBalancer, error) {
+func (a *API) Get(ctx context.Context, id string) (LoadBalancer, error) {
 	lb, err := a.getLoadBalancer(ctx, id)
 	if err != nil {
-		return balancer.LoadBalancer{}, fmt.Errorf("get load balancer %q: %w", id, err)
+		return LoadBalancer{}, fmt.Errorf("get load balancer %q: %w", id, err)
 	}
 	return lb, nil
 }
 
-func (a *API) getLoadBalancer(ctx context.Context, id string) (balancer.LoadBalancer, error) {
+func (a *API) getLoadBalancer(ctx context.Context, id string) (LoadBalancer, error) {
 	// The path without an id is that of the list.
 	if id == "" {
-		return balancer.LoadBalancer{}, ErrNotFound
+		return LoadBalancer{}, ErrNotFound
 	}
 	var body struct {
 		LoadBalancer *shownLoadBalancer `json:"loadbalancer"`
@@ -120,15 +118,15 @@ func (a *API) getLoadBalancer(ctx context.Context, id string) (balancer.LoadBala
 	err := a.get(ctx, "loadbalancers/"+url.PathEscape(id), nil, &body)
 	switch {
 	case isNotFound(err):
-		return balancer.LoadBalancer{}, fmt.Errorf("%w: %w", ErrNotFound, err)
+		return LoadBalancer{}, fmt.Errorf("%w: %w", ErrNotFound, err)
 	case err != nil:
-		return balancer.LoadBalancer{}, err
+		return LoadBalancer{}, err
 	case body.LoadBalancer == nil || !strings.EqualFold(body.LoadBalancer.ID, id):
-		return balancer.LoadBalancer{}, errNoAnswer
+		return LoadBalancer{}, errNoAnswer
 	}
 	lb, err := body.LoadBalancer.value()
-	if err == nil && lb.Status == balancer.Deleted {
-		return balancer.LoadBalancer{}, ErrNotFound
+	if err == nil && lb.Status == Deleted {
+		return LoadBalancer{}, ErrNotFound
 	}
 	return lb, err
 }
@@ -149,7 +147,7 @@ type shownPart struct {
 	Name string `json:"name"`
 }
 
-// ids are as [balancer.LoadBalancer] has them in Made.
+// ids are as [LoadBalancer] has them in Made.
 func (s *creation) ids() map[string]string {
 	ids := map[string]string{}
 	for _, l := range s.Listeners {
@@ -158,8 +156,8 @@ func (s *creation) ids() map[string]string {
 	for _, p := range s.Pools {
 		ids[p.Name], ids[p.Monitor.Name] = p.ID, p.Monitor.ID
 		for _, m := range p.Members {
-			ids[balancer.MadeMember(p.Name,
-				balancer.MemberKey{Address: m.Address, Port: m.Port})] = m.ID
+			ids[MadeMember(p.Name,
+				MemberKey{Address: m.Address, Port: m.Port})] = m.ID
 		}
 	}
 	delete(ids, "")

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -29,15 +28,15 @@ func TestGet_AndList_TellTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := balancer.LoadBalancer{
+	want := LoadBalancer{
 		ID: id, Name: "lb", Description: "d", Tags: []string{"b", "a"}, Provider: "amphora",
 		FlavorID: flavor, AvailabilityZone: "zone-1",
-		VIP: balancer.VIP{
+		VIP: VIP{
 			Address: "10.0.0.9", PortID: made.VIPPortID,
 			SubnetID: w.subnet, NetworkID: w.network,
 		},
-		AdditionalVIPs: []balancer.VIP{{Address: "10.1.0.9", SubnetID: other}},
-		Status:         balancer.Active, CreatedAt: w.clock.Now(), UpdatedAt: w.clock.Now(),
+		AdditionalVIPs: []VIP{{Address: "10.1.0.9", SubnetID: other}},
+		Status:         Active, CreatedAt: w.clock.Now(), UpdatedAt: w.clock.Now(),
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("one is\n%+v, want\n%+v", got, want)

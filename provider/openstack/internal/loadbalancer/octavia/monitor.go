@@ -5,23 +5,21 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
 // shownMonitor is a health monitor as Octavia shows it.
 type shownMonitor struct {
-	ID             string          `json:"id"`
-	Name           string          `json:"name"`
-	Type           string          `json:"type"`
-	Delay          int             `json:"delay"`
-	Timeout        int             `json:"timeout"`
-	MaxRetries     int             `json:"max_retries"`
-	MaxRetriesDown int             `json:"max_retries_down"`
-	HTTPMethod     string          `json:"http_method"`
-	URLPath        string          `json:"url_path"`
-	ExpectedCodes  string          `json:"expected_codes"`
-	Status         balancer.Status `json:"provisioning_status"`
+	ID             string `json:"id"`
+	Name           string `json:"name"`
+	Type           string `json:"type"`
+	Delay          int    `json:"delay"`
+	Timeout        int    `json:"timeout"`
+	MaxRetries     int    `json:"max_retries"`
+	MaxRetriesDown int    `json:"max_retries_down"`
+	HTTPMethod     string `json:"http_method"`
+	URLPath        string `json:"url_path"`
+	ExpectedCodes  string `json:"expected_codes"`
+	Status         Status `json:"provisioning_status"`
 }
 
 func monitorFields() []string {
@@ -32,8 +30,8 @@ func monitorFields() []string {
 	}
 }
 
-func (s *shownMonitor) value() *balancer.Monitor {
-	return &balancer.Monitor{
+func (s *shownMonitor) value() *Monitor {
+	return &Monitor{
 		ID: s.ID, Name: s.Name, Type: s.Type, Delay: s.Delay, Timeout: s.Timeout,
 		MaxRetries: s.MaxRetries, MaxRetriesDown: s.MaxRetriesDown,
 		HTTPMethod: s.HTTPMethod, URLPath: s.URLPath, ExpectedCodes: s.ExpectedCodes,
@@ -77,7 +75,7 @@ func (a *API) listMonitors(ctx context.Context) (map[string]*shownMonitor, error
 // readMonitors returns copies of the monitors with these ids, from a list of all if it is given.
 func (a *API) readMonitors(
 	ctx context.Context, ids []string, listed map[string]*shownMonitor,
-) (map[string]*balancer.Monitor, error) {
+) (map[string]*Monitor, error) {
 	if listed == nil {
 		var q monitorQuestion
 		if err := a.monitors.Ask(ctx, &q); err != nil {
@@ -88,7 +86,7 @@ func (a *API) readMonitors(
 		}
 		listed = q.byID
 	}
-	monitors := map[string]*balancer.Monitor{}
+	monitors := map[string]*Monitor{}
 	for _, id := range ids {
 		shown := listed[id]
 		if shown == nil {

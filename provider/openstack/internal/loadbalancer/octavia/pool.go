@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
 // shownPool is a pool as Octavia shows it: without its members.
@@ -25,8 +23,8 @@ func poolFields() []string {
 }
 
 // value lacks the members and the monitor. It shares no memory with s.
-func (s *shownPool) value() balancer.Pool {
-	p := balancer.Pool{
+func (s *shownPool) value() Pool {
+	p := Pool{
 		ID: s.ID, Name: s.Name, Tags: slices.Clone(orNil(s.Tags)), Protocol: s.Protocol,
 		Algorithm: s.Algorithm, Status: s.Status,
 	}
@@ -38,15 +36,15 @@ func (s *shownPool) value() balancer.Pool {
 
 // shownMember is a member as Octavia shows it.
 type shownMember struct {
-	ID          string          `json:"id"`
-	Name        string          `json:"name"`
-	Address     string          `json:"address"`
-	Port        int             `json:"protocol_port"`
-	SubnetID    string          `json:"subnet_id"`
-	Weight      *int            `json:"weight"`
-	MonitorPort int             `json:"monitor_port"`
-	Backup      bool            `json:"backup"`
-	Status      balancer.Status `json:"provisioning_status"`
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Address     string `json:"address"`
+	Port        int    `json:"protocol_port"`
+	SubnetID    string `json:"subnet_id"`
+	Weight      *int   `json:"weight"`
+	MonitorPort int    `json:"monitor_port"`
+	Backup      bool   `json:"backup"`
+	Status      Status `json:"provisioning_status"`
 }
 
 func memberFields() []string {
@@ -56,8 +54,8 @@ func memberFields() []string {
 	}
 }
 
-func (s *shownMember) value() balancer.Member {
-	return balancer.Member{
+func (s *shownMember) value() Member {
+	return Member{
 		ID: s.ID, Name: s.Name, Address: s.Address, Port: s.Port, SubnetID: s.SubnetID,
 		Weight:      or(s.Weight, 1),
 		MonitorPort: s.MonitorPort, Backup: s.Backup, Status: s.Status,
@@ -65,13 +63,13 @@ func (s *shownMember) value() balancer.Member {
 }
 
 // members reads all that there is of a pool's members.
-func (a *API) members(ctx context.Context, poolID string) ([]balancer.Member, error) {
+func (a *API) members(ctx context.Context, poolID string) ([]Member, error) {
 	path, query := "pools/"+url.PathEscape(poolID)+"/members", url.Values{"fields": memberFields()}
 	shown, err := list(ctx, a, path, "members", query, func(s *shownMember) string { return s.ID })
 	if err != nil {
 		return nil, fmt.Errorf("list members of pool %s: %w", poolID, err)
 	}
-	var members []balancer.Member
+	var members []Member
 	for i := range shown {
 		if shown[i].Address == "" || shown[i].Port == 0 {
 			return nil,

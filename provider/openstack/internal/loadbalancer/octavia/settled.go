@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
 // listMaxAge is how old a list may be that tells whether a load balancer is ready, and the pause
@@ -21,13 +19,13 @@ const listMaxAge = 2 * time.Second
 // ctx as soon as ctx ends.
 func (a *API) Settled(
 	ctx context.Context, id string, limit time.Duration,
-) (balancer.LoadBalancer, error) {
+) (LoadBalancer, error) {
 	defer a.wait()()
 	began := a.clock.Now()
 	first := &look{id: id}
 	if before := min(a.before, limit); before > 0 {
 		if err := a.pause(ctx, before); err != nil {
-			return balancer.LoadBalancer{}, err
+			return LoadBalancer{}, err
 		}
 		first.newer = began
 	}
@@ -38,12 +36,12 @@ func (a *API) Settled(
 			return lb, fmt.Errorf("load balancer %s is %s: %w", id, lb.Status, ErrPending)
 		}
 		if err := a.pause(ctx, min(a.interval(looks), left)); err != nil {
-			return balancer.LoadBalancer{}, err
+			return LoadBalancer{}, err
 		}
 		lb, err = a.see(ctx, &look{id: id, newer: later(began, a.clock.Now().Add(-listMaxAge))})
 	}
 	if err != nil {
-		return balancer.LoadBalancer{}, err
+		return LoadBalancer{}, err
 	}
 	return lb, nil
 }
@@ -68,9 +66,9 @@ func (a *API) wait() (done func()) {
 }
 
 // see returns the one load balancer that a look is for.
-func (a *API) see(ctx context.Context, l *look) (balancer.LoadBalancer, error) {
+func (a *API) see(ctx context.Context, l *look) (LoadBalancer, error) {
 	if err := a.look(ctx, l); err != nil {
-		return balancer.LoadBalancer{}, err
+		return LoadBalancer{}, err
 	}
 	if l.one != nil {
 		return *l.one, nil

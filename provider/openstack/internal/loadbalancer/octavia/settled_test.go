@@ -7,13 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
 // settling is a wait for a load balancer.
 type settling struct {
-	lb   balancer.LoadBalancer
+	lb   LoadBalancer
 	err  error
 	done chan struct{}
 }
@@ -28,7 +27,7 @@ func (w *world) settle(ctx context.Context, id string, limit time.Duration) *set
 }
 
 // result fails the test if the wait does not end.
-func (s *settling) result(t *testing.T) (balancer.LoadBalancer, error) {
+func (s *settling) result(t *testing.T) (LoadBalancer, error) {
 	t.Helper()
 	select {
 	case <-s.done:
@@ -39,7 +38,7 @@ func (s *settling) result(t *testing.T) (balancer.LoadBalancer, error) {
 }
 
 // setStatus changes what the cloud says of load balancers.
-func (w *world) setStatus(status balancer.Status, ids ...string) {
+func (w *world) setStatus(status Status, ids ...string) {
 	w.t.Helper()
 	for _, id := range ids {
 		if err := w.cloud.SetProvisioningStatus(id, string(status)); err != nil {
@@ -55,7 +54,7 @@ func (w *world) pausing(n int) {
 }
 
 func TestSettled_WhatIsNotPending_IsReturnedAtOnce(t *testing.T) {
-	for _, status := range []balancer.Status{balancer.Active, balancer.Error} {
+	for _, status := range []Status{Active, InError} {
 		w := newWorld(t)
 		id := w.add("lb", 0, 0)
 		w.setStatus(status, id)
@@ -70,16 +69,16 @@ func TestSettled_WhatIsNotPending_IsReturnedAtOnce(t *testing.T) {
 func TestSettled_Alone_AsksForTheOne(t *testing.T) {
 	w := newWorld(t)
 	id := w.add("lb", 0, 0)
-	w.setStatus(balancer.PendingUpdate, id)
+	w.setStatus(PendingUpdate, id)
 	s := w.settle(t.Context(), id, time.Minute)
 	for range 3 {
 		w.pausing(1)
 		w.clock.Step(listMaxAge)
 	}
 	w.pausing(1)
-	w.setStatus(balancer.Active, id)
+	w.setStatus(Active, id)
 	w.clock.Step(listMaxAge)
-	if lb, err := s.result(t); lb.Status != balancer.Active || err != nil {
+	if lb, err := s.result(t); lb.Status != Active || err != nil {
 		t.Errorf("%+v, %v", lb, err)
 	}
 	w.calls(map[string]int{"loadbalancer_get": 5})
@@ -92,7 +91,7 @@ func TestSettled_ManyWaits_ShareOneListATick(t *testing.T) {
 	for n := range many {
 		ids = append(ids, w.add(fmt.Sprintf("lb-%d", n), 0, 0))
 	}
-	w.setStatus(balancer.PendingCreate, ids...)
+	w.setStatus(PendingCreate, ids...)
 	var waits []*settling
 	for _, id := range ids {
 		waits = append(waits, w.settle(t.Context(), id, time.Hour))
@@ -108,16 +107,16 @@ func TestSettled_ManyWaits_ShareOneListATick(t *testing.T) {
 		w.calls(map[string]int{"loadbalancer_list": 1})
 	}
 	// Half of them are done, one of these in another way.
-	w.setStatus(balancer.Active, ids[:49]...)
-	w.setStatus(balancer.Error, ids[49])
+	w.setStatus(Active, ids[:49]...)
+	w.setStatus(InError, ids[49])
 	w.clock.Step(listMaxAge)
 	w.pausing(many / 2)
-	w.setStatus(balancer.Active, ids[50:]...)
+	w.setStatus(Active, ids[50:]...)
 	w.clock.Step(listMaxAge)
 	for n, s := range waits {
-		want := balancer.Active
+		want := Active
 		if n == 49 {
-			want = balancer.Error
+			want = InError
 		}
 		if lb, err := s.result(t); lb.ID != ids[n] || lb.Status != want || err != nil {
 			t.Errorf("%s: %+v, %v", ids[n], lb, err)
@@ -133,7 +132,7 @@ func TestSettled_WaitsThatBeganAtOtherTimes_ShareOneListATick(t *testing.T) {
 	var waits []*settling
 	for n := range many {
 		id := w.add(fmt.Sprintf("lb-%d", n), 0, 0)
-		w.setStatus(balancer.PendingCreate, id)
+		w.setStatus(PendingCreate, id)
 		waits = append(waits, w.settle(t.Context(), id, time.Hour))
 		w.pausing(n + 1)
 		w.clock.Step(listMaxAge / many)
@@ -160,7 +159,7 @@ func TestSettled_PendingThatNeverEnds_IsErrPendingAfterTheLimit(t *testing.T) {
 	for _, limit := range []time.Duration{0, time.Second, 5 * time.Second} {
 		w := newWorld(t)
 		id := w.add("lb", 0, 0)
-		w.setStatus(balancer.PendingUpdate, id)
+		w.setStatus(PendingUpdate, id)
 		began := w.clock.Now()
 		s := w.settle(t.Context(), id, limit)
 		for w.clock.Since(began) < limit {
@@ -168,7 +167,7 @@ func TestSettled_PendingThatNeverEnds_IsErrPendingAfterTheLimit(t *testing.T) {
 			w.clock.Step(time.Second)
 		}
 		lb, err := s.result(t)
-		if !errors.Is(err, ErrPending) || lb.ID != id || lb.Status != balancer.PendingUpdate {
+		if !errors.Is(err, ErrPending) || lb.ID != id || lb.Status != PendingUpdate {
 			t.Errorf("after %v: %+v, %v", limit, lb, err)
 		}
 		if took := w.clock.Since(began); took != limit {
@@ -180,7 +179,7 @@ func TestSettled_PendingThatNeverEnds_IsErrPendingAfterTheLimit(t *testing.T) {
 func TestSettled_CallerGivesUp_EndsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.add("first", 0, 0), w.add("second", 0, 0)
-	w.setStatus(balancer.PendingUpdate, first, second)
+	w.setStatus(PendingUpdate, first, second)
 	why := errors.New("over")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	leaving, staying := w.settle(ctx, first, time.Hour), w.settle(t.Context(), second, time.Hour)
@@ -191,7 +190,7 @@ func TestSettled_CallerGivesUp_EndsAtOnce(t *testing.T) {
 		t.Errorf("who gave up gets %v", err)
 	}
 	w.pausing(1)
-	w.setStatus(balancer.Active, second)
+	w.setStatus(Active, second)
 	w.clock.Step(listMaxAge)
 	if lb, err := staying.result(t); lb.ID != second || err != nil {
 		t.Errorf("who stayed gets %+v, %v", lb, err)
@@ -222,7 +221,7 @@ func TestSettled_LoadBalancerIsDeletedMeanwhile_IsErrNotFound(t *testing.T) {
 	for n := range 3 {
 		ids = append(ids, w.add(fmt.Sprintf("lb-%d", n), 0, 0))
 	}
-	w.setStatus(balancer.PendingDelete, ids...)
+	w.setStatus(PendingDelete, ids...)
 	for _, id := range ids {
 		waits = append(waits, w.settle(t.Context(), id, time.Hour))
 	}
@@ -231,7 +230,7 @@ func TestSettled_LoadBalancerIsDeletedMeanwhile_IsErrNotFound(t *testing.T) {
 	if err := w.cloud.DeleteLoadBalancer(ids[0]); err != nil {
 		t.Fatal(err)
 	}
-	w.setStatus(balancer.Deleted, ids[1])
+	w.setStatus(Deleted, ids[1])
 	w.clock.Step(listMaxAge)
 	for _, s := range waits[:2] {
 		if lb, err := s.result(t); !errors.Is(err, ErrNotFound) {
@@ -255,7 +254,7 @@ func TestSettled_ListOfBeforeTheCall_IsNoAnswer(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.add("first", 0, 0), w.add("second", 0, 0)
 	w.list(0)
-	w.setStatus(balancer.PendingUpdate, first, second)
+	w.setStatus(PendingUpdate, first, second)
 	waits := []*settling{
 		w.settle(t.Context(), first, time.Hour),
 		w.settle(t.Context(), second, time.Hour),
@@ -264,10 +263,10 @@ func TestSettled_ListOfBeforeTheCall_IsNoAnswer(t *testing.T) {
 	w.clock.Step(listMaxAge)
 	// In the list of before the calls both are ACTIVE.
 	w.pausing(2)
-	w.setStatus(balancer.Active, first, second)
+	w.setStatus(Active, first, second)
 	w.clock.Step(listMaxAge)
 	for _, s := range waits {
-		if lb, err := s.result(t); lb.Status != balancer.Active || err != nil {
+		if lb, err := s.result(t); lb.Status != Active || err != nil {
 			t.Errorf("%+v, %v", lb, err)
 		}
 	}
@@ -279,7 +278,7 @@ func TestSettled_AnotherProjects_IsReadAlone(t *testing.T) {
 	theirs := w.add("theirs", 0, 0)
 	admin := w.open(w.cloud.AddProject(openstacktest.Project{Name: "admin", Admin: true}))
 	w.API = admin
-	w.setStatus(balancer.PendingUpdate, theirs)
+	w.setStatus(PendingUpdate, theirs)
 	waits := []*settling{
 		w.settle(t.Context(), theirs, time.Hour),
 		w.settle(t.Context(), theirs, time.Hour),
@@ -287,10 +286,10 @@ func TestSettled_AnotherProjects_IsReadAlone(t *testing.T) {
 	w.pausing(2)
 	w.clock.Step(listMaxAge)
 	w.pausing(2)
-	w.setStatus(balancer.Active, theirs)
+	w.setStatus(Active, theirs)
 	w.clock.Step(listMaxAge)
 	for _, s := range waits {
-		if lb, err := s.result(t); lb.Status != balancer.Active || err != nil {
+		if lb, err := s.result(t); lb.Status != Active || err != nil {
 			t.Errorf("%+v, %v", lb, err)
 		}
 	}

@@ -6,8 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"time"
-
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
 // A Snapshot is a list of all load balancers of the project. It does not change.
@@ -15,29 +13,29 @@ type Snapshot struct {
 	// Begun is when Octavia was first asked for it.
 	Begun time.Time
 
-	all  []balancer.LoadBalancer
+	all  []LoadBalancer
 	byID map[string]int
 }
 
 // ByID returns a copy of a load balancer.
-func (s *Snapshot) ByID(id string) (balancer.LoadBalancer, bool) {
+func (s *Snapshot) ByID(id string) (LoadBalancer, bool) {
 	i, ok := s.byID[id]
 	if !ok {
-		return balancer.LoadBalancer{}, false
+		return LoadBalancer{}, false
 	}
 	return clone(s.all[i]), true
 }
 
 // All returns a copy of all load balancers, in the order in which they were made.
-func (s *Snapshot) All() []balancer.LoadBalancer {
-	all := make([]balancer.LoadBalancer, len(s.all))
+func (s *Snapshot) All() []LoadBalancer {
+	all := make([]LoadBalancer, len(s.all))
 	for i, lb := range s.all {
 		all[i] = clone(lb)
 	}
 	return all
 }
 
-func clone(lb balancer.LoadBalancer) balancer.LoadBalancer {
+func clone(lb LoadBalancer) LoadBalancer {
 	lb.Tags, lb.AdditionalVIPs = slices.Clone(lb.Tags), slices.Clone(lb.AdditionalVIPs)
 	return lb
 }
@@ -65,7 +63,7 @@ type look struct {
 
 	// The answer, once the batch is done: the list, or only the requested load balancer.
 	list *Snapshot
-	one  *balancer.LoadBalancer
+	one  *LoadBalancer
 	err  error
 }
 
@@ -161,7 +159,7 @@ func (a *API) readSnapshot(ctx context.Context) (*Snapshot, error) {
 		if err != nil {
 			return nil, err
 		}
-		if lb.Status == balancer.Deleted {
+		if lb.Status == Deleted {
 			continue
 		}
 		snapshot.byID[lb.ID] = len(snapshot.all)

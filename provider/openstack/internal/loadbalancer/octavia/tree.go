@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
 // tree is the status tree of a load balancer: the pools that have a listener, by ID.
@@ -14,8 +12,8 @@ type tree map[string]branch
 
 // branch holds a pool's members, and its monitor or nil: of both only a part.
 type branch struct {
-	members []balancer.Member
-	monitor *balancer.Monitor
+	members []Member
+	monitor *Monitor
 }
 
 // shownTree is the status tree as Octavia shows it. A nil list is missing: Octavia shows also empty
@@ -88,13 +86,13 @@ func (s *shownBranch) value() (branch, error) {
 					s.ID)
 		}
 		b.members = append(b.members,
-			balancer.Member{
+			Member{
 				ID: m.ID, Name: m.Name, Address: m.Address, Port: m.Port,
 				Status: m.Status,
 			})
 	}
 	if m := s.Monitor; m != nil {
-		b.monitor = &balancer.Monitor{ID: m.ID, Name: m.Name, Type: m.Type, Status: m.Status}
+		b.monitor = &Monitor{ID: m.ID, Name: m.Name, Type: m.Type, Status: m.Status}
 	}
 	return b, nil
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/pools"
 
 	"github.com/fxccm/fxccm/internal/fence"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
 // ErrBusy is wrapped by the error of a change that Octavia refuses because of the state that the
@@ -39,9 +38,9 @@ var ErrUncertain = errors.New("its outcome is unknown")
 // VIP is there when it returns; all the rest is when it is ACTIVE. A member's subnet that does not
 // exist shows only then, by ERROR.
 func (a *API) CreateLoadBalancer(
-	ctx context.Context, lb balancer.LoadBalancer, ports []balancer.Port,
-) (balancer.LoadBalancer, error) {
-	var made balancer.LoadBalancer
+	ctx context.Context, lb LoadBalancer, ports []Port,
+) (LoadBalancer, error) {
+	var made LoadBalancer
 	err := a.write(ctx, "create load balancer "+lb.Name,
 		func(client *gophercloud.ServiceClient) error {
 			var body struct {
@@ -90,7 +89,7 @@ func (a *API) FailoverLoadBalancer(ctx context.Context, id string) error {
 
 // CreateListener makes a listener whose default pool is the pool, "" for none, and returns its id.
 func (a *API) CreateListener(
-	ctx context.Context, loadBalancerID string, listener balancer.Listener, poolID string,
+	ctx context.Context, loadBalancerID string, listener Listener, poolID string,
 ) (id string, err error) {
 	opts := listenerCreation(listener)
 	opts.LoadbalancerID, opts.DefaultPoolID = loadBalancerID, poolID
@@ -107,7 +106,7 @@ func (a *API) CreateListener(
 // CIDRs and TLS container stay as they are if they are nil or "", and so does the default pool if
 // poolID is "".
 func (a *API) UpdateListener(
-	ctx context.Context, id string, listener balancer.Listener, poolID string,
+	ctx context.Context, id string, listener Listener, poolID string,
 ) error {
 	return a.writeTo(ctx, "update listener", id, func(client *gophercloud.ServiceClient) error {
 		return listeners.Update(ctx, client, id, listenerChange(listener, poolID)).Err
@@ -128,7 +127,7 @@ func (a *API) DeleteListener(ctx context.Context, id string) error {
 // request for a pool alone these attributes are known, but nothing good comes of them
 // (octavia/api/v2/controllers/pool.py, post).
 func (a *API) CreatePool(
-	ctx context.Context, loadBalancerID, listenerID string, pool balancer.Pool,
+	ctx context.Context, loadBalancerID, listenerID string, pool Pool,
 ) (id string, err error) {
 	opts, parent, of := poolCreation(pool), loadBalancerID, "load balancer"
 	if listenerID != "" {
@@ -147,7 +146,7 @@ func (a *API) CreatePool(
 
 // UpdatePool makes the name, the algorithm and the persistence what is given, and the tags unless
 // they are nil. A pool in ERROR is ACTIVE again after it.
-func (a *API) UpdatePool(ctx context.Context, id string, pool balancer.Pool) error {
+func (a *API) UpdatePool(ctx context.Context, id string, pool Pool) error {
 	return a.writeTo(ctx, "update pool", id, func(client *gophercloud.ServiceClient) error {
 		return pools.Update(ctx, client, id, poolChange(pool)).Err
 	})
@@ -162,7 +161,7 @@ func (a *API) DeletePool(ctx context.Context, id string) error {
 }
 
 // CreateMonitor makes the pool's monitor. A pool has one at most.
-func (a *API) CreateMonitor(ctx context.Context, poolID string, monitor balancer.Monitor) error {
+func (a *API) CreateMonitor(ctx context.Context, poolID string, monitor Monitor) error {
 	opts := monitorCreation(monitor)
 	opts.PoolID = poolID
 	return a.writeTo(ctx, "create the health monitor of pool", poolID,
@@ -172,7 +171,7 @@ func (a *API) CreateMonitor(ctx context.Context, poolID string, monitor balancer
 }
 
 // UpdateMonitor makes all but the type what is given.
-func (a *API) UpdateMonitor(ctx context.Context, id string, monitor balancer.Monitor) error {
+func (a *API) UpdateMonitor(ctx context.Context, id string, monitor Monitor) error {
 	return a.writeTo(ctx, "update health monitor", id,
 		func(client *gophercloud.ServiceClient) error {
 			return monitors.Update(ctx, client, id, monitorChange(monitor)).Err
@@ -189,7 +188,7 @@ func (a *API) DeleteMonitor(ctx context.Context, id string) error {
 
 // SetMembers replaces the pool's members by one request; it is a no-op if both are empty. Each
 // member's admin state is up after it, and it is not a backup, and is monitored at its own address.
-func (a *API) SetMembers(ctx context.Context, poolID string, members []balancer.Member) error {
+func (a *API) SetMembers(ctx context.Context, poolID string, members []Member) error {
 	return a.writeTo(ctx, fmt.Sprintf("set %d members of pool", len(members)), poolID,
 		func(client *gophercloud.ServiceClient) error {
 			return pools.BatchUpdateMembers(ctx, client, poolID, memberBatch(members)).ExtractErr()
@@ -198,7 +197,7 @@ func (a *API) SetMembers(ctx context.Context, poolID string, members []balancer.
 
 // CreateMember adds a member to the pool, and returns its id.
 func (a *API) CreateMember(
-	ctx context.Context, poolID string, member balancer.Member,
+	ctx context.Context, poolID string, member Member,
 ) (id string, err error) {
 	err = a.writeTo(ctx, fmt.Sprintf("create member %s of pool", member.Name), poolID,
 		func(client *gophercloud.ServiceClient) (err error) {
@@ -211,7 +210,7 @@ func (a *API) CreateMember(
 
 // UpdateMember makes the name, the weight and the monitor port of a member what is given, and no
 // backup of it unless it should be one.
-func (a *API) UpdateMember(ctx context.Context, poolID, id string, member balancer.Member) error {
+func (a *API) UpdateMember(ctx context.Context, poolID, id string, member Member) error {
 	minor, err := a.Version(ctx)
 	if err != nil {
 		return fmt.Errorf("update member %s: %w", id, err)

@@ -5,8 +5,6 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/loadbalancers"
 	"github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/monitors"
 	"github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/pools"
-
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 )
 
 // The bodies of requests. The API refuses attributes that its version does not know, so what the
@@ -18,7 +16,7 @@ import (
 const minorBackup = 1
 
 func loadBalancerCreation(
-	lb balancer.LoadBalancer, ports []balancer.Port,
+	lb LoadBalancer, ports []Port,
 ) loadbalancers.CreateOpts {
 	opts := loadbalancers.CreateOpts{
 		Name: lb.Name, Description: lb.Description, Tags: lb.Tags,
@@ -38,7 +36,7 @@ func loadBalancerCreation(
 	return opts
 }
 
-func listenerCreation(l balancer.Listener) listeners.CreateOpts {
+func listenerCreation(l Listener) listeners.CreateOpts {
 	opts := listeners.CreateOpts{
 		Name: l.Name, Tags: l.Tags, Protocol: listeners.Protocol(l.Protocol), ProtocolPort: l.Port,
 		ConnLimit:     &l.ConnectionLimit,
@@ -52,7 +50,7 @@ func listenerCreation(l balancer.Listener) listeners.CreateOpts {
 	return opts
 }
 
-func listenerChange(l balancer.Listener, poolID string) listeners.UpdateOpts {
+func listenerChange(l Listener, poolID string) listeners.UpdateOpts {
 	opts := listeners.UpdateOpts{
 		Name: given(l.Name), ConnLimit: &l.ConnectionLimit,
 		DefaultTlsContainerRef: given(l.TLSContainer), DefaultPoolID: given(poolID),
@@ -65,7 +63,7 @@ func listenerChange(l balancer.Listener, poolID string) listeners.UpdateOpts {
 		opts.TimeoutMemberData, opts.TimeoutTCPInspect = &t.MemberData, &t.TCPInspect
 	}
 	// Other listeners have no headers, and a provider may refuse the attribute.
-	if l.Protocol == balancer.HTTP || l.Protocol == balancer.TerminatedHTTPS {
+	if l.Protocol == HTTP || l.Protocol == TerminatedHTTPS {
 		headers := map[string]string{}
 		if l.InsertHeaders != nil {
 			headers = l.InsertHeaders
@@ -78,7 +76,7 @@ func listenerChange(l balancer.Listener, poolID string) listeners.UpdateOpts {
 	return opts
 }
 
-func poolCreation(p balancer.Pool) pools.CreateOpts {
+func poolCreation(p Pool) pools.CreateOpts {
 	opts := pools.CreateOpts{
 		Name: p.Name, Tags: p.Tags, Protocol: pools.Protocol(p.Protocol),
 		LBMethod: pools.LBMethod(p.Algorithm),
@@ -90,7 +88,7 @@ func poolCreation(p balancer.Pool) pools.CreateOpts {
 }
 
 // wholePool is for the creation of a whole load balancer.
-func wholePool(p balancer.Pool) pools.CreateOpts {
+func wholePool(p Pool) pools.CreateOpts {
 	opts := poolCreation(p)
 	for _, member := range p.Members {
 		opts.Members = append(opts.Members, memberCreation(member))
@@ -101,7 +99,7 @@ func wholePool(p balancer.Pool) pools.CreateOpts {
 	return opts
 }
 
-func poolChange(p balancer.Pool) pools.UpdateOpts {
+func poolChange(p Pool) pools.UpdateOpts {
 	opts := pools.UpdateOpts{
 		Name: given(p.Name), LBMethod: pools.LBMethod(p.Algorithm),
 		// gophercloud makes null of an empty one: no persistence.
@@ -113,7 +111,7 @@ func poolChange(p balancer.Pool) pools.UpdateOpts {
 	return opts
 }
 
-func memberCreation(m balancer.Member) pools.CreateMemberOpts {
+func memberCreation(m Member) pools.CreateMemberOpts {
 	return pools.CreateMemberOpts{
 		Name: m.Name, Address: m.Address, ProtocolPort: m.Port, SubnetID: m.SubnetID,
 		Weight: &m.Weight, MonitorPort: given(m.MonitorPort), Backup: given(m.Backup),
@@ -123,7 +121,7 @@ func memberCreation(m balancer.Member) pools.CreateMemberOpts {
 // memberBatch names all fields of a member: Octavia resets the others of an existing member to
 // their defaults, except name and subnet (octavia/api/v2/controllers/member.py,
 // MembersController.put).
-func memberBatch(members []balancer.Member) []pools.BatchUpdateMemberOpts {
+func memberBatch(members []Member) []pools.BatchUpdateMemberOpts {
 	opts := []pools.BatchUpdateMemberOpts{}
 	for _, m := range members {
 		opts = append(opts, pools.BatchUpdateMemberOpts{
@@ -137,7 +135,7 @@ func memberBatch(members []balancer.Member) []pools.BatchUpdateMemberOpts {
 // memberChange is the change of a single member, which leaves alone what it does not say.
 // gophercloud's cannot say null.
 type memberChange struct {
-	balancer.Member
+	Member
 	minor int
 }
 
@@ -153,7 +151,7 @@ func (c memberChange) ToMemberUpdateMap() (map[string]any, error) {
 	return map[string]any{"member": fields}, nil
 }
 
-func monitorCreation(m balancer.Monitor) monitors.CreateOpts {
+func monitorCreation(m Monitor) monitors.CreateOpts {
 	return monitors.CreateOpts{
 		Name: m.Name, Type: m.Type, Delay: m.Delay, Timeout: m.Timeout, MaxRetries: m.MaxRetries,
 		MaxRetriesDown: m.MaxRetriesDown,
@@ -161,7 +159,7 @@ func monitorCreation(m balancer.Monitor) monitors.CreateOpts {
 	}
 }
 
-func monitorChange(m balancer.Monitor) monitors.UpdateOpts {
+func monitorChange(m Monitor) monitors.UpdateOpts {
 	return monitors.UpdateOpts{
 		Name: given(m.Name), Delay: m.Delay, Timeout: m.Timeout, MaxRetries: m.MaxRetries,
 		MaxRetriesDown: m.MaxRetriesDown,

@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -68,7 +67,7 @@ func (d *desk) must(err error) {
 func (d *desk) bare() string {
 	d.t.Helper()
 	made, err := d.CreateLoadBalancer(d.t.Context(),
-		balancer.LoadBalancer{Name: "lb", VIP: balancer.VIP{SubnetID: d.subnet}}, nil)
+		LoadBalancer{Name: "lb", VIP: VIP{SubnetID: d.subnet}}, nil)
 	d.must(err)
 	return made.ID
 }
@@ -77,7 +76,7 @@ func (d *desk) bare() string {
 func (d *desk) full() openstacktest.LoadBalancer {
 	d.t.Helper()
 	made, err := d.CreateLoadBalancer(d.t.Context(),
-		balancer.LoadBalancer{Name: "lb", VIP: balancer.VIP{SubnetID: d.subnet}}, []balancer.Port{
+		LoadBalancer{Name: "lb", VIP: VIP{SubnetID: d.subnet}}, []Port{
 			{Listener: plainListener(), Pool: fullPool()},
 		})
 	d.must(err)
@@ -97,22 +96,22 @@ func (d *desk) body() string {
 	return calls[len(calls)-1].Body
 }
 
-func plainListener() balancer.Listener {
-	return balancer.Listener{
-		Name: "listener_0", Protocol: balancer.TCP, Port: 80,
+func plainListener() Listener {
+	return Listener{
+		Name: "listener_0", Protocol: TCP, Port: 80,
 		ConnectionLimit: -1,
 	}
 }
 
-func plainPool() balancer.Pool {
-	return balancer.Pool{Name: "pool_0", Protocol: balancer.TCP, Algorithm: "ROUND_ROBIN"}
+func plainPool() Pool {
+	return Pool{Name: "pool_0", Protocol: TCP, Algorithm: "ROUND_ROBIN"}
 }
 
-func fullPool() balancer.Pool {
+func fullPool() Pool {
 	p := plainPool()
-	p.Members = []balancer.Member{{Name: "node-1", Address: "10.0.0.101", Port: 30080, Weight: 1}}
-	p.Monitor = &balancer.Monitor{
-		Name: "monitor_0", Type: balancer.MonitorTCP, Delay: 5,
+	p.Members = []Member{{Name: "node-1", Address: "10.0.0.101", Port: 30080, Weight: 1}}
+	p.Monitor = &Monitor{
+		Name: "monitor_0", Type: MonitorTCP, Delay: 5,
 		Timeout: 3, MaxRetries: 1, MaxRetriesDown: 3,
 	}
 	return p
@@ -126,48 +125,48 @@ func TestCreateLoadBalancer_WithPorts_MakesAllByOneRequest(t *testing.T) {
 	six := d.cloud.AddSubnet(
 		openstacktest.Subnet{NetworkID: d.cloud.Networks()[0].ID, CIDR: "fd00::/64"})
 	d.cloud.ForgetCalls()
-	ports := []balancer.Port{
+	ports := []Port{
 		{
-			Listener: balancer.Listener{
-				Name: "listener_0", Tags: []string{"a"}, Protocol: balancer.TerminatedHTTPS,
+			Listener: Listener{
+				Name: "listener_0", Tags: []string{"a"}, Protocol: TerminatedHTTPS,
 				Port: 443, ConnectionLimit: 7, TLSContainer: tls,
-				Timeouts: &balancer.Timeouts{
+				Timeouts: &Timeouts{
 					ClientData: 1, MemberConnect: 2, MemberData: 3,
 					TCPInspect: 4,
 				},
 				InsertHeaders: map[string]string{"X-Forwarded-For": "true"},
 				AllowedCIDRs:  []string{"10.0.0.0/8", "fd00::/8"},
 			},
-			Pool: balancer.Pool{
-				Name: "pool_0", Protocol: balancer.HTTP, Algorithm: "LEAST_CONNECTIONS",
+			Pool: Pool{
+				Name: "pool_0", Protocol: HTTP, Algorithm: "LEAST_CONNECTIONS",
 				Persistence: "SOURCE_IP",
-				Members: []balancer.Member{
+				Members: []Member{
 					{Name: "node-1", Address: "10.0.0.101", Port: 30443, SubnetID: d.subnet, Weight: 1, MonitorPort: 32000},
 					{Name: "node-2", Address: "10.0.0.102", Port: 30443, Weight: 0},
 				},
-				Monitor: &balancer.Monitor{
-					Name: "monitor_0", Type: balancer.MonitorHTTP, Delay: 6, Timeout: 4,
+				Monitor: &Monitor{
+					Name: "monitor_0", Type: MonitorHTTP, Delay: 6, Timeout: 4,
 					MaxRetries: 2, MaxRetriesDown: 5,
 					HTTPMethod: "GET", URLPath: "/healthz", ExpectedCodes: "200",
 				},
 			},
 		},
 		{
-			Listener: balancer.Listener{
-				Name: "listener_1", Protocol: balancer.UDP, Port: 53,
+			Listener: Listener{
+				Name: "listener_1", Protocol: UDP, Port: 53,
 				ConnectionLimit: -1,
 			},
-			Pool: balancer.Pool{
-				Name: "pool_1", Protocol: balancer.UDP,
+			Pool: Pool{
+				Name: "pool_1", Protocol: UDP,
 				Algorithm: "SOURCE_IP_PORT",
 			},
 		},
 	}
-	made, err := d.CreateLoadBalancer(t.Context(), balancer.LoadBalancer{
+	made, err := d.CreateLoadBalancer(t.Context(), LoadBalancer{
 		Name: "lb", Description: "d", Tags: []string{"a", "b"}, Provider: "amphora",
 		FlavorID: flavor, AvailabilityZone: "zone-1",
-		VIP:            balancer.VIP{SubnetID: d.subnet, Address: "10.0.3.4"},
-		AdditionalVIPs: []balancer.VIP{{SubnetID: six, Address: "fd00::9"}},
+		VIP:            VIP{SubnetID: d.subnet, Address: "10.0.3.4"},
+		AdditionalVIPs: []VIP{{SubnetID: six, Address: "fd00::9"}},
 	}, ports)
 	d.must(err)
 	if counts := d.cloud.Counts(); !maps.Equal(counts, map[string]int{"loadbalancer_create": 1}) {
@@ -232,9 +231,9 @@ func TestCreateLoadBalancer_WithPorts_MakesAllByOneRequest(t *testing.T) {
 func TestCreateLoadBalancer_WithoutPorts_IsBare(t *testing.T) {
 	d := newDesk(t, openstacktest.WithSerialLoadBalancerProvider("serial"))
 	made, err := d.CreateLoadBalancer(t.Context(),
-		balancer.LoadBalancer{
+		LoadBalancer{
 			Name: "lb", Provider: "serial",
-			VIP: balancer.VIP{SubnetID: d.subnet},
+			VIP: VIP{SubnetID: d.subnet},
 		}, nil)
 	d.must(err)
 	if lb := d.lb(made.ID); len(lb.Listeners)+len(lb.Pools) != 0 || lb.Provider != "serial" {
@@ -257,15 +256,15 @@ func TestUpdateListener_SaysAllThatIsGiven_AndLeavesTheRest(t *testing.T) {
 	d := newDesk(t)
 	lb := d.full()
 	second, err := d.CreatePool(t.Context(), lb.ID, "",
-		balancer.Pool{
-			Name: "pool_1", Protocol: balancer.TCP, Algorithm: "SOURCE_IP",
+		Pool{
+			Name: "pool_1", Protocol: TCP, Algorithm: "SOURCE_IP",
 			Tags: []string{"p"},
 		})
 	d.must(err)
 	id := lb.Listeners[0].ID
-	d.must(d.UpdateListener(t.Context(), id, balancer.Listener{
-		Name: "renamed", Tags: []string{"a"}, Protocol: balancer.TCP, Port: 80, ConnectionLimit: 9,
-		Timeouts: &balancer.Timeouts{
+	d.must(d.UpdateListener(t.Context(), id, Listener{
+		Name: "renamed", Tags: []string{"a"}, Protocol: TCP, Port: 80, ConnectionLimit: 9,
+		Timeouts: &Timeouts{
 			ClientData: 1, MemberConnect: 2, MemberData: 3,
 			TCPInspect: 0,
 		},
@@ -282,14 +281,14 @@ func TestUpdateListener_SaysAllThatIsGiven_AndLeavesTheRest(t *testing.T) {
 	}
 	check(d.lb(lb.ID).Listeners[0], 9)
 	d.must(d.UpdateListener(t.Context(), id,
-		balancer.Listener{Protocol: balancer.TCP, Port: 80, ConnectionLimit: -1}, ""))
+		Listener{Protocol: TCP, Port: 80, ConnectionLimit: -1}, ""))
 	check(d.lb(lb.ID).Listeners[0], -1)
 	if body := d.body(); body != `{"listener":{"connection_limit":-1}}` {
 		t.Errorf("what is not given is sent: %s", body)
 	}
 
 	d.must(d.UpdateListener(t.Context(), id,
-		balancer.Listener{ConnectionLimit: -1, Tags: []string{}, AllowedCIDRs: []string{}}, ""))
+		Listener{ConnectionLimit: -1, Tags: []string{}, AllowedCIDRs: []string{}}, ""))
 	if l := d.lb(lb.ID).Listeners[0]; len(l.Tags)+len(l.AllowedCIDRs) != 0 {
 		t.Errorf("what is given as none is left: %+v", l)
 	}
@@ -298,8 +297,8 @@ func TestUpdateListener_SaysAllThatIsGiven_AndLeavesTheRest(t *testing.T) {
 func TestUpdateListener_HTTP_RemovesHeaders(t *testing.T) {
 	d := newDesk(t)
 	lb := d.bare()
-	l := balancer.Listener{
-		Name: "l", Protocol: balancer.HTTP, Port: 80, ConnectionLimit: -1,
+	l := Listener{
+		Name: "l", Protocol: HTTP, Port: 80, ConnectionLimit: -1,
 		InsertHeaders: map[string]string{"X-Forwarded-For": "true"},
 	}
 	id, err := d.CreateListener(t.Context(), lb, l, "")
@@ -328,14 +327,14 @@ func TestCreateListenerAndPool_OneByOne(t *testing.T) {
 	listener, err := d.CreateListener(t.Context(), lb, plainListener(), pool)
 	d.must(err)
 	udp, err := d.CreateListener(t.Context(), lb,
-		balancer.Listener{
-			Name: "listener_1", Protocol: balancer.UDP, Port: 80,
+		Listener{
+			Name: "listener_1", Protocol: UDP, Port: 80,
 			ConnectionLimit: -1,
 		}, "")
 	d.must(err)
 	its, err := d.CreatePool(t.Context(), lb, udp,
-		balancer.Pool{
-			Name: "pool_1", Protocol: balancer.UDP, Algorithm: "SOURCE_IP",
+		Pool{
+			Name: "pool_1", Protocol: UDP, Algorithm: "SOURCE_IP",
 			Persistence: "SOURCE_IP", Tags: []string{"a"},
 		})
 	d.must(err)
@@ -385,7 +384,7 @@ func TestSetMembers_MakesThemWhatIsGiven_AndNothingElse(t *testing.T) {
 		m.Backup, m.Weight, m.MonitorPort, m.MonitorAddress, m.Down, m.SubnetID = true, 50, 1,
 			"10.0.0.1", true, d.subnet
 	}))
-	members := []balancer.Member{
+	members := []Member{
 		{Name: "renamed", Address: "10.0.0.101", Port: 30080, Weight: 0, MonitorPort: 32000},
 		{Name: "node-2", Address: "10.0.0.102", Port: 30080, Weight: 1, SubnetID: d.subnet},
 	}
@@ -414,7 +413,7 @@ func TestMembers_OneByOne(t *testing.T) {
 	lb := d.full()
 	pool := lb.Pools[0].ID
 	id, err := d.CreateMember(t.Context(), pool,
-		balancer.Member{
+		Member{
 			Name: "node-2", Address: "10.0.0.102", Port: 30080, SubnetID: d.subnet,
 			Weight: 0, MonitorPort: 32000,
 		})
@@ -428,7 +427,7 @@ func TestMembers_OneByOne(t *testing.T) {
 		lb.Pools[0].Members[1].Backup, lb.Pools[0].Members[1].Down = true, true
 	}))
 	d.must(d.UpdateMember(t.Context(), pool, second.ID,
-		balancer.Member{Name: "renamed", Address: "10.0.0.102", Port: 30080, Weight: 1}))
+		Member{Name: "renamed", Address: "10.0.0.102", Port: 30080, Weight: 1}))
 	if m := d.lb(lb.ID).Pools[0].Members[1]; m.Name != "renamed" || m.Weight != 1 ||
 		m.MonitorPort != 0 || m.Backup || !m.Down || m.SubnetID != d.subnet {
 		t.Errorf("the member is %+v", m)
@@ -445,8 +444,8 @@ func TestMonitors(t *testing.T) {
 	pool := lb.Pools[0]
 	d.must(
 		d.UpdateMonitor(t.Context(), pool.Monitor.ID,
-			balancer.Monitor{
-				Name: "renamed", Type: balancer.MonitorTCP, Delay: 9, Timeout: 8,
+			Monitor{
+				Name: "renamed", Type: MonitorTCP, Delay: 9, Timeout: 8,
 				MaxRetries: 7, MaxRetriesDown: 6,
 			}))
 	if m := d.lb(lb.ID).Pools[0].Monitor; m.Name != "renamed" || m.Delay != 9 || m.Timeout != 8 ||
@@ -457,12 +456,12 @@ func TestMonitors(t *testing.T) {
 	if m := d.lb(lb.ID).Pools[0].Monitor; m != nil {
 		t.Errorf("the monitor is %+v", m)
 	}
-	d.must(d.CreateMonitor(t.Context(), pool.ID, balancer.Monitor{
-		Name: "m", Type: balancer.MonitorHTTP, Delay: 5, Timeout: 3, MaxRetries: 1,
+	d.must(d.CreateMonitor(t.Context(), pool.ID, Monitor{
+		Name: "m", Type: MonitorHTTP, Delay: 5, Timeout: 3, MaxRetries: 1,
 		MaxRetriesDown: 3, HTTPMethod: "GET", URLPath: "/a", ExpectedCodes: "200",
 	}))
-	d.must(d.UpdateMonitor(t.Context(), d.lb(lb.ID).Pools[0].Monitor.ID, balancer.Monitor{
-		Name: "m", Type: balancer.MonitorHTTP, Delay: 5, Timeout: 3, MaxRetries: 1,
+	d.must(d.UpdateMonitor(t.Context(), d.lb(lb.ID).Pools[0].Monitor.ID, Monitor{
+		Name: "m", Type: MonitorHTTP, Delay: 5, Timeout: 3, MaxRetries: 1,
 		MaxRetriesDown: 3, HTTPMethod: "HEAD", URLPath: "/b", ExpectedCodes: "204",
 	}))
 	if m := d.lb(lb.ID).Pools[0].Monitor; m.HTTPMethod != "HEAD" || m.URLPath != "/b" ||
@@ -476,7 +475,7 @@ func TestWrites_OldAPI_SayNothingThatItDoesNotKnow(t *testing.T) {
 	lb := d.full()
 	listener, pool := lb.Listeners[0].ID, lb.Pools[0]
 	_, created := d.CreateMember(t.Context(), pool.ID,
-		balancer.Member{Name: "n", Address: "10.0.0.103", Port: 1, Weight: 1})
+		Member{Name: "n", Address: "10.0.0.103", Port: 1, Weight: 1})
 	for _, err := range []error{
 		d.UpdateListener(t.Context(), listener, plainListener(), pool.ID),
 		d.UpdatePool(t.Context(), pool.ID, plainPool()),
@@ -484,7 +483,7 @@ func TestWrites_OldAPI_SayNothingThatItDoesNotKnow(t *testing.T) {
 		created,
 		d.SetMembers(t.Context(), pool.ID,
 			append(fullPool().Members,
-				balancer.Member{Name: "m", Address: "10.0.0.104", Port: 1, Weight: 1})),
+				Member{Name: "m", Address: "10.0.0.104", Port: 1, Weight: 1})),
 		d.UpdateMember(t.Context(), pool.ID, pool.Members[0].ID, fullPool().Members[0]),
 	} {
 		d.must(err)
@@ -511,9 +510,9 @@ func (d *desk) each(
 	ctx context.Context, lb, listener, pool, monitor, member string,
 ) map[string]error {
 	_, createListener := d.CreateListener(ctx, lb,
-		balancer.Listener{Name: "l", Protocol: balancer.TCP, Port: 81, ConnectionLimit: -1}, "")
+		Listener{Name: "l", Protocol: TCP, Port: 81, ConnectionLimit: -1}, "")
 	_, createPool := d.CreatePool(ctx, lb, "", plainPool())
-	m := balancer.Member{Name: "n", Address: "10.0.0.101", Port: 30080, Weight: 1}
+	m := Member{Name: "n", Address: "10.0.0.101", Port: 30080, Weight: 1}
 	other := m
 	other.Port++
 	_, createMember := d.CreateMember(ctx, pool, other)
@@ -525,7 +524,7 @@ func (d *desk) each(
 		"update pool":          d.UpdatePool(ctx, pool, plainPool()),
 		"create monitor":       d.CreateMonitor(ctx, pool, *fullPool().Monitor),
 		"update monitor":       d.UpdateMonitor(ctx, monitor, *fullPool().Monitor),
-		"set members":          d.SetMembers(ctx, pool, []balancer.Member{m}),
+		"set members":          d.SetMembers(ctx, pool, []Member{m}),
 		"create member":        createMember,
 		"update member":        d.UpdateMember(ctx, pool, member, m),
 	}
@@ -718,11 +717,11 @@ func TestCreations_BadAnswers_AreErrors(t *testing.T) {
 			},
 		})
 		_, balancerErr := d.CreateLoadBalancer(t.Context(),
-			balancer.LoadBalancer{Name: "b", VIP: balancer.VIP{SubnetID: d.subnet}}, nil)
+			LoadBalancer{Name: "b", VIP: VIP{SubnetID: d.subnet}}, nil)
 		_, listenerErr := d.CreateListener(t.Context(), lb, plainListener(), "")
 		_, poolErr := d.CreatePool(t.Context(), lb, "", plainPool())
 		_, memberErr := d.CreateMember(t.Context(), pool,
-			balancer.Member{Name: "n", Address: "10.0.0.103", Port: 1, Weight: 1})
+			Member{Name: "n", Address: "10.0.0.103", Port: 1, Weight: 1})
 		for kind, err := range map[string]error{
 			"load balancer": balancerErr,
 			"listener":      listenerErr, "pool": poolErr, "member": memberErr,

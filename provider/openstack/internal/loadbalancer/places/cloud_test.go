@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -141,10 +141,10 @@ func (s *site) wantCalls(want map[string]int) {
 }
 
 // existing is a load balancer in the subnet.
-func existing(subnet, network string) *balancer.LoadBalancer {
-	return &balancer.LoadBalancer{
+func existing(subnet, network string) *octavia.LoadBalancer {
+	return &octavia.LoadBalancer{
 		ID: "lb",
-		VIP: balancer.VIP{
+		VIP: octavia.VIP{
 			Address: "10.0.0.99", PortID: "vip", SubnetID: subnet,
 			NetworkID: network,
 		},

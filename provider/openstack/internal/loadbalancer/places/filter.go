@@ -4,12 +4,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/namepattern"
 )
 
 // subnetFilter matches subnets by name and tags; an empty argument matches all.
-func subnetFilter(pattern, tags string) (func(balancer.Subnet) bool, error) {
+func subnetFilter(pattern, tags string) (func(neutron.Subnet) bool, error) {
 	hasName := func(string) bool { return true }
 	if pattern != "" {
 		var err error
@@ -21,7 +21,7 @@ func subnetFilter(pattern, tags string) (func(balancer.Subnet) bool, error) {
 	if tags != "" {
 		hasTags = tagFilter(tags)
 	}
-	return func(s balancer.Subnet) bool { return hasName(s.Name) && hasTags(s.Tags) }, nil
+	return func(s neutron.Subnet) bool { return hasName(s.Name) && hasTags(s.Tags) }, nil
 }
 
 // tagFilter reads floating-subnet-tags: tags with commas between them, of which a subnet has one

@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 )
 
 // The cases of OCCM's own test (loadbalancer_subnet_match_test.go), each also negated, and more.
 func TestSubnetFilter(t *testing.T) {
-	subnet := balancer.Subnet{Name: "test-123", Tags: []string{"alice", "bob"}}
+	subnet := neutron.Subnet{Name: "test-123", Tags: []string{"alice", "bob"}}
 	for _, c := range []struct {
 		pattern, tags string
 		want          bool

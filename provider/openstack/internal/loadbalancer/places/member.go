@@ -9,8 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/instances"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 )
 
 // member is where the members are. More of it than the id is looked up for the rules of a security
@@ -21,7 +21,7 @@ func (r *resolver) member(ctx context.Context) error {
 		return err
 	}
 	if !r.Settings.ManageSecurityGroups {
-		r.places.Member = balancer.Subnet{ID: id}
+		r.places.Member = neutron.Subnet{ID: id}
 		return nil
 	}
 	if id == "" && r.places.VIP.NetworkID != "" {

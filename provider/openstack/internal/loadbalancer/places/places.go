@@ -22,21 +22,22 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
 // Cloud is the part of neutron.API that this package needs. It caches its answers.
 type Cloud interface {
 	// Subnet's error wraps neutron.ErrNotFound if the project sees no such subnet.
-	Subnet(ctx context.Context, id string) (balancer.Subnet, error)
+	Subnet(ctx context.Context, id string) (neutron.Subnet, error)
 	// Subnets are those of a network, in the order of their ids.
-	Subnets(ctx context.Context, networkID string) ([]balancer.Subnet, error)
+	Subnets(ctx context.Context, networkID string) ([]neutron.Subnet, error)
 	// ExternalNetwork is the default network of floating IPs, or "".
 	ExternalNetwork(ctx context.Context) (string, error)
 	// ServerAddresses are the fixed addresses of servers by their ids.
-	ServerAddresses(ctx context.Context, serverIDs []string) (map[string][]balancer.Address, error)
+	ServerAddresses(ctx context.Context, serverIDs []string) (map[string][]neutron.Address, error)
 }
 
 // Input is what [Resolve] depends on. It is not changed.
@@ -47,14 +48,14 @@ type Input struct {
 	// Nodes are all of the cluster's, in any order.
 	Nodes []*v1.Node
 	// Existing is the load balancer that the Service uses, or nil.
-	Existing *balancer.LoadBalancer
+	Existing *octavia.LoadBalancer
 	// Guest: it was made for another Service, or by a user. Its addresses and its floating IP are
 	// their matter.
 	Guest bool
 	// HasFloatingIP: where another would be made is not looked up.
 	HasFloatingIP bool
 	// Features tell whether there can be a second VIP.
-	Features balancer.Features
+	Features desired.Features
 }
 
 // NoNodeError says that a load balancer waits for the first node, which tells where it is to be.

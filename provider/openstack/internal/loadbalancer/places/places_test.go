@@ -10,7 +10,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -19,7 +20,7 @@ var none = map[string]int{}
 
 func TestResolve_EverythingIsNamed_NothingIsLookedUp(t *testing.T) {
 	s := newSite(t)
-	for _, is := range []*balancer.LoadBalancer{nil, existing(s.frontV4, s.front)} {
+	for _, is := range []*octavia.LoadBalancer{nil, existing(s.frontV4, s.front)} {
 		got := s.mustResolve(Input{
 			Settings: settings.Settings{
 				SubnetID: s.frontV4, NetworkID: s.front, MemberSubnetID: s.v4,
@@ -53,7 +54,7 @@ func TestResolve_NothingIsNamed_TheNodesSubnet(t *testing.T) {
 			Settings: settings.Settings{Internal: true},
 			Service:  service(families...), Nodes: nodes,
 		})
-		if got.VIP != (balancer.VIP{SubnetID: want}) || got.Member.ID != want ||
+		if got.VIP != (octavia.VIP{SubnetID: want}) || got.Member.ID != want ||
 			got.FloatingNetworkID != "" {
 			t.Errorf("%s: found %+v, want subnet %s", family, got, want)
 		}
@@ -137,12 +138,12 @@ func TestResolve_D45_PlaceIsNamed_WaitsForNoNode(t *testing.T) {
 	s := newSite(t)
 	for name, c := range map[string]struct {
 		settings settings.Settings
-		want     balancer.VIP
+		want     octavia.VIP
 		member   string
 	}{
-		"subnet":  {settings.Settings{SubnetID: s.frontV4}, balancer.VIP{SubnetID: s.frontV4}, s.frontV4},
-		"network": {settings.Settings{NetworkID: s.front}, balancer.VIP{NetworkID: s.front}, ""},
-		"port":    {settings.Settings{PortID: "port", SubnetID: s.frontV4}, balancer.VIP{PortID: "port"}, s.frontV4},
+		"subnet":  {settings.Settings{SubnetID: s.frontV4}, octavia.VIP{SubnetID: s.frontV4}, s.frontV4},
+		"network": {settings.Settings{NetworkID: s.front}, octavia.VIP{NetworkID: s.front}, ""},
+		"port":    {settings.Settings{PortID: "port", SubnetID: s.frontV4}, octavia.VIP{PortID: "port"}, s.frontV4},
 	} {
 		c.settings.Internal = true
 		got := s.mustResolve(Input{Settings: c.settings})
@@ -198,7 +199,7 @@ func TestResolve_D28_MemberSubnetIsTheSameBeforeAndAfter(t *testing.T) {
 		"nothing":       {settings.Settings{}, s.v4, s.v4},
 	} {
 		c.settings.Internal = true
-		for _, is := range []*balancer.LoadBalancer{nil, existing(c.vip, "whatever")} {
+		for _, is := range []*octavia.LoadBalancer{nil, existing(c.vip, "whatever")} {
 			got := s.mustResolve(Input{Settings: c.settings, Nodes: nodes, Existing: is})
 			if got.Member.ID != c.want {
 				t.Errorf("%s, existing %v: members in %q, want %q", name, is != nil, got.Member.ID,
@@ -218,7 +219,7 @@ func TestResolve_D8_NetworkAloneAndSecurityGroups(t *testing.T) {
 	}}
 	for name, c := range map[string]struct {
 		nodes    []*v1.Node
-		existing *balancer.LoadBalancer
+		existing *octavia.LoadBalancer
 		cidr     string
 	}{
 		"new, no node":      {nil, nil, "172.16.0.0/24"},
@@ -321,7 +322,7 @@ func TestResolve_NeutronFails_NothingIsGuessed(t *testing.T) {
 		"second family": {
 			Settings: settings.Settings{Internal: true, SubnetID: s.v4},
 			Service:  service(v1.IPv4Protocol, v1.IPv6Protocol),
-			Features: balancer.Features{AdditionalVIPs: true},
+			Features: desired.Features{AdditionalVIPs: true},
 		},
 	} {
 		_, _, err := s.resolve(in)
@@ -338,7 +339,7 @@ func TestResolve_IPv6InANetworkAlone_ChoosesItsSubnet(t *testing.T) {
 	in := Input{Settings: settings.Settings{NetworkID: s.nodes}, Service: service(v1.IPv6Protocol)}
 	got := s.mustResolve(in)
 	s.wantCalls(map[string]int{"subnet_list": 1})
-	if got.VIP != (balancer.VIP{SubnetID: s.v6, NetworkID: s.nodes}) ||
+	if got.VIP != (octavia.VIP{SubnetID: s.v6, NetworkID: s.nodes}) ||
 		got.FloatingNetworkID != "" {
 		t.Errorf("found %+v", got)
 	}
@@ -360,9 +361,9 @@ func TestResolve_DualStack(t *testing.T) {
 	*require.Spec.IPFamilyPolicy = v1.IPFamilyPolicyRequireDualStack
 	prefer := service(v1.IPv4Protocol, v1.IPv6Protocol)
 	reversed := service(v1.IPv6Protocol, v1.IPv4Protocol)
-	can := balancer.Features{AdditionalVIPs: true}
+	can := desired.Features{AdditionalVIPs: true}
 	dual := existing(s.v4, s.nodes)
-	dual.AdditionalVIPs = []balancer.VIP{{SubnetID: s.v6, Address: "fd00::9"}}
+	dual.AdditionalVIPs = []octavia.VIP{{SubnetID: s.v6, Address: "fd00::9"}}
 	for name, c := range map[string]struct {
 		in         Input
 		want       string
@@ -462,7 +463,7 @@ func TestResolve_DualStack(t *testing.T) {
 			if !strings.Contains(text, c.notice) || (text == "") != (c.notice == "") {
 				t.Errorf("notices %+v, want %q", notices, c.notice)
 			}
-			c.in.Features = balancer.Features{}
+			c.in.Features = desired.Features{}
 			if got, notices, err := s.resolve(c.in); err != nil || len(notices) > 0 ||
 				got.AdditionalVIPs != nil {
 				t.Errorf("where there is no second VIP: found %+v, notices %v, error %v",

@@ -7,9 +7,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 // namesPlace tells whether the settings say where the VIP is.
@@ -22,16 +22,16 @@ func (r *resolver) vip(ctx context.Context) error {
 	asked := r.Settings
 	switch {
 	case r.Existing != nil:
-		r.places.VIP = balancer.VIP{
+		r.places.VIP = octavia.VIP{
 			SubnetID:  r.Existing.VIP.SubnetID,
 			NetworkID: r.Existing.VIP.NetworkID,
 		}
 		return nil
 	case asked.PortID != "":
-		r.places.VIP = balancer.VIP{PortID: asked.PortID}
+		r.places.VIP = octavia.VIP{PortID: asked.PortID}
 		return nil
 	case r.namesPlace():
-		r.places.VIP = balancer.VIP{SubnetID: asked.SubnetID, NetworkID: asked.NetworkID}
+		r.places.VIP = octavia.VIP{SubnetID: asked.SubnetID, NetworkID: asked.NetworkID}
 		return r.subnetOfNetwork(ctx)
 	}
 	subnet, err := r.nodeSubnet(ctx)
@@ -41,7 +41,7 @@ func (r *resolver) vip(ctx context.Context) error {
 	if subnet == "" {
 		return &NoNodeError{"neither a subnet nor a network is configured"}
 	}
-	r.places.VIP = balancer.VIP{SubnetID: subnet}
+	r.places.VIP = octavia.VIP{SubnetID: subnet}
 	return nil
 }
 
@@ -102,7 +102,7 @@ func (r *resolver) additionalVIPs(ctx context.Context) error {
 	policy := r.Service.Spec.IPFamilyPolicy
 	switch {
 	case subnet != "":
-		r.places.AdditionalVIPs = []balancer.VIP{{SubnetID: subnet}}
+		r.places.AdditionalVIPs = []octavia.VIP{{SubnetID: subnet}}
 	case policy != nil && *policy == v1.IPFamilyPolicyRequireDualStack:
 		return impossible("the Service requires dual stack, but %s", why)
 	default:
@@ -116,11 +116,11 @@ func (r *resolver) additionalVIPs(ctx context.Context) error {
 
 // existingVIPs are those that the load balancer has, or, where it may differ from them, the one
 // that is named.
-func (r *resolver) existingVIPs() []balancer.VIP {
+func (r *resolver) existingVIPs() []octavia.VIP {
 	has := r.Existing.AdditionalVIPs
 	named := r.Settings.AdditionalSubnetID
 	if named != "" && !r.Guest && (len(has) > 0 || r.Settings.Recreate) {
-		return []balancer.VIP{{SubnetID: named}}
+		return []octavia.VIP{{SubnetID: named}}
 	}
 	return has
 }
@@ -145,10 +145,10 @@ func (r *resolver) secondSubnet(ctx context.Context) (subnet, why string, err er
 }
 
 // namedSubnet is a subnet that must be there.
-func (r *resolver) namedSubnet(ctx context.Context, id string) (balancer.Subnet, error) {
+func (r *resolver) namedSubnet(ctx context.Context, id string) (neutron.Subnet, error) {
 	subnet, err := r.cloud.Subnet(ctx, id)
 	if errors.Is(err, neutron.ErrNotFound) {
-		return balancer.Subnet{},
+		return neutron.Subnet{},
 			impossible("subnet %s does not exist or is not visible to the project", id)
 	}
 	return subnet, err

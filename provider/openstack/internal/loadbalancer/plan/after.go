@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 // After predicts the contents of a load balancer after the steps. Nil: it cannot be told, because
 // the ID of something that was created is unknown, or because the contents before are.
-func After(before *balancer.Contents, steps []Step) *balancer.Contents {
+func After(before *octavia.Contents, steps []Step) *octavia.Contents {
 	if before == nil {
 		return nil
 	}
@@ -19,12 +20,12 @@ func After(before *balancer.Contents, steps []Step) *balancer.Contents {
 			return nil
 		}
 	}
-	return &balancer.Contents{Listeners: now.listeners, Pools: now.pools}
+	return &octavia.Contents{Listeners: now.listeners, Pools: now.pools}
 }
 
 // AfterCreation predicts the contents of a load balancer that was created with all its ports. Nil:
 // not all IDs are known.
-func AfterCreation(want balancer.Desired, ids map[string]string) *balancer.Contents {
+func AfterCreation(want desired.State, ids map[string]string) *octavia.Contents {
 	made := AsWanted(want)
 	for i := range made.Listeners {
 		l, p := &made.Listeners[i], &made.Pools[i]
@@ -36,7 +37,7 @@ func AfterCreation(want balancer.Desired, ids map[string]string) *balancer.Conte
 		p.Members = slices.Clone(p.Members)
 		for i := range p.Members {
 			m := &p.Members[i]
-			m.ID, m.Status = ids[balancer.MadeMember(p.Name, m.Key())], balancer.Active
+			m.ID, m.Status = ids[octavia.MadeMember(p.Name, m.Key())], octavia.Active
 		}
 		if p.Monitor == nil {
 			continue
@@ -45,7 +46,7 @@ func AfterCreation(want balancer.Desired, ids map[string]string) *balancer.Conte
 		if monitor.ID = ids[monitor.Name]; monitor.ID == "" {
 			return nil
 		}
-		monitor.Status = balancer.Active
+		monitor.Status = octavia.Active
 		p.Monitor = &monitor
 	}
 	return &made
@@ -53,13 +54,13 @@ func AfterCreation(want balancer.Desired, ids map[string]string) *balancer.Conte
 
 // AsWanted are the contents of a load balancer that differs in nothing from the desired state. Its
 // names stand for its IDs.
-func AsWanted(want balancer.Desired) balancer.Contents {
-	var c balancer.Contents
+func AsWanted(want desired.State) octavia.Contents {
+	var c octavia.Contents
 	for _, port := range want.Ports {
 		listener, pool := port.Listener, port.Pool
 		listener.ID, pool.ID = listener.Name, pool.Name
 		listener.PoolID = pool.ID
-		listener.Status, pool.Status = balancer.Active, balancer.Active
+		listener.Status, pool.Status = octavia.Active, octavia.Active
 		c.Listeners, c.Pools = append(c.Listeners, listener), append(c.Pools, pool)
 	}
 	return c
@@ -67,8 +68,8 @@ func AsWanted(want balancer.Desired) balancer.Contents {
 
 // predicted are listeners and pools that steps are applied to.
 type predicted struct {
-	listeners []balancer.Listener
-	pools     []balancer.Pool
+	listeners []octavia.Listener
+	pools     []octavia.Pool
 }
 
 // take does what a step does. False: it cannot be told.
@@ -88,30 +89,30 @@ func (c *predicted) take(step Step) bool {
 			return false
 		}
 		m := s.Member
-		m.Status = balancer.Active
+		m.Status = octavia.Active
 		c.pools[i].Members = append(slices.Clip(c.pools[i].Members), m)
 		return true
 	case UpdateMember:
-		return c.member(s.PoolID, s.ID, func(members []balancer.Member, i int) []balancer.Member {
+		return c.member(s.PoolID, s.ID, func(members []octavia.Member, i int) []octavia.Member {
 			was := members[i]
 			members[i] = s.Member
 			members[i].ID, members[i].SubnetID, members[i].Status = was.ID, was.SubnetID,
-				balancer.Active
+				octavia.Active
 			return members
 		})
 	case DeleteMember:
-		return c.member(s.PoolID, s.ID, func(members []balancer.Member, i int) []balancer.Member {
+		return c.member(s.PoolID, s.ID, func(members []octavia.Member, i int) []octavia.Member {
 			return slices.Delete(members, i, i+1)
 		})
 	case UpdateListener:
-		i := slices.IndexFunc(c.listeners, func(l balancer.Listener) bool { return l.ID == s.ID })
+		i := slices.IndexFunc(c.listeners, func(l octavia.Listener) bool { return l.ID == s.ID })
 		if i < 0 || s.Pool.Made != "" {
 			return false
 		}
 		was := c.listeners[i]
 		c.listeners[i] = s.Listener
 		now := &c.listeners[i]
-		now.ID, now.PoolID, now.Status = was.ID, cmp.Or(s.Pool.ID, was.PoolID), balancer.Active
+		now.ID, now.PoolID, now.Status = was.ID, cmp.Or(s.Pool.ID, was.PoolID), octavia.Active
 		now.Name, now.Tags = cmp.Or(now.Name, was.Name), orElse(now.Tags, was.Tags)
 		now.AllowedCIDRs = orElse(now.AllowedCIDRs, was.AllowedCIDRs)
 		return true
@@ -121,7 +122,7 @@ func (c *predicted) take(step Step) bool {
 			return false
 		}
 		c.pools[i].Algorithm, c.pools[i].Persistence, c.pools[i].Status = s.Pool.Algorithm,
-			s.Pool.Persistence, balancer.Active
+			s.Pool.Persistence, octavia.Active
 		return true
 	case UpdateLoadBalancer,
 		CreateFloatingIP, AttachFloatingIP, DetachFloatingIP, DeleteFloatingIP, TagFloatingIP,
@@ -133,18 +134,18 @@ func (c *predicted) take(step Step) bool {
 }
 
 func (c *predicted) pool(id string) int {
-	return slices.IndexFunc(c.pools, func(p balancer.Pool) bool { return id != "" && p.ID == id })
+	return slices.IndexFunc(c.pools, func(p octavia.Pool) bool { return id != "" && p.ID == id })
 }
 
 // member changes a copy of the members of a pool, of which one has the id. False: none has.
 func (c *predicted) member(
-	pool, id string, change func(members []balancer.Member, i int) []balancer.Member,
+	pool, id string, change func(members []octavia.Member, i int) []octavia.Member,
 ) bool {
 	p := c.pool(pool)
 	if p < 0 {
 		return false
 	}
-	m := slices.IndexFunc(c.pools[p].Members, func(m balancer.Member) bool { return m.ID == id })
+	m := slices.IndexFunc(c.pools[p].Members, func(m octavia.Member) bool { return m.ID == id })
 	if m < 0 {
 		return false
 	}
@@ -153,14 +154,14 @@ func (c *predicted) member(
 }
 
 // replaced are the members after a request for all of them. New ones have an id that is not known.
-func replaced(was, now []balancer.Member) []balancer.Member {
-	ids := make(map[balancer.MemberKey]string, len(was))
+func replaced(was, now []octavia.Member) []octavia.Member {
+	ids := make(map[octavia.MemberKey]string, len(was))
 	for _, m := range was {
 		ids[m.Key()] = m.ID
 	}
 	now = slices.Clone(now)
 	for i := range now {
-		now[i].ID, now[i].Status = ids[now[i].Key()], balancer.Active
+		now[i].ID, now[i].Status = ids[now[i].Key()], octavia.Active
 	}
 	return now
 }

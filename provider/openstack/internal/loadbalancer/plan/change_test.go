@@ -6,17 +6,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
 // change is the plan for a cloud of which everything is known.
-func change(c *cloud, d balancer.Desired) plan.Plan {
+func change(c *cloud, d desired.State) plan.Plan {
 	c.lookFor(d)
 	return plan.Change(d, c.observe(false))
 }
 
-func (c *cloud) lookFor(d balancer.Desired) {
+func (c *cloud) lookFor(d desired.State) {
 	c.asked = ""
 	if d.FloatingIP != nil {
 		c.asked = d.FloatingIP.Address
@@ -32,59 +34,59 @@ func wantNothing(t *testing.T, p plan.Plan) {
 
 // Everything that can be changed is compared, and changed.
 func TestD2_EveryField_IsComparedAndChanged(t *testing.T) {
-	served := desire(onePort, guarded, monitored(balancer.MonitorHTTP))
-	port := func(change func(*balancer.Port)) func(*balancer.Desired) {
-		return everyPort(func(_ int, p *balancer.Port) { change(p) })
+	served := desire(onePort, guarded, monitored(octavia.MonitorHTTP))
+	port := func(change func(*octavia.Port)) func(*desired.State) {
+		return everyPort(func(_ int, p *octavia.Port) { change(p) })
 	}
 	for _, test := range []struct {
 		name   string
-		change func(*balancer.Desired)
+		change func(*desired.State)
 		want   []string
 	}{
-		{"session affinity", port(func(p *balancer.Port) { p.Pool.Persistence = "SOURCE_IP" }), []string{"UpdatePool"}},
-		{"algorithm", port(func(p *balancer.Port) { p.Pool.Algorithm = "SOURCE_IP" }), []string{"UpdatePool"}},
-		{"connection limit", port(func(p *balancer.Port) { p.Listener.ConnectionLimit = 1 }), []string{"UpdateListener"}},
-		{"client data timeout", port(func(p *balancer.Port) {
-			p.Listener.Timeouts = &balancer.Timeouts{
+		{"session affinity", port(func(p *octavia.Port) { p.Pool.Persistence = "SOURCE_IP" }), []string{"UpdatePool"}},
+		{"algorithm", port(func(p *octavia.Port) { p.Pool.Algorithm = "SOURCE_IP" }), []string{"UpdatePool"}},
+		{"connection limit", port(func(p *octavia.Port) { p.Listener.ConnectionLimit = 1 }), []string{"UpdateListener"}},
+		{"client data timeout", port(func(p *octavia.Port) {
+			p.Listener.Timeouts = &octavia.Timeouts{
 				ClientData: 1, MemberConnect: 5000,
 				MemberData: 50000,
 			}
 		}), []string{"UpdateListener"}},
-		{"TCP inspect timeout", port(func(p *balancer.Port) {
-			p.Listener.Timeouts = &balancer.Timeouts{
+		{"TCP inspect timeout", port(func(p *octavia.Port) {
+			p.Listener.Timeouts = &octavia.Timeouts{
 				ClientData: 50000, MemberConnect: 5000,
 				MemberData: 50000, TCPInspect: 1,
 			}
 		}), []string{"UpdateListener"}},
-		{"source ranges", port(func(p *balancer.Port) { p.Listener.AllowedCIDRs = []string{"192.0.2.0/24"} }), []string{"UpdateListener"}},
-		{"a header", port(func(p *balancer.Port) { p.Listener.InsertHeaders = map[string]string{"X-Forwarded-For": "true"} }), []string{"UpdateListener"}},
-		{"a tag", port(func(p *balancer.Port) { p.Listener.Tags = append(slices.Clone(p.Listener.Tags), "more") }), []string{"UpdateListener"}},
-		{"the members' subnet", port(func(p *balancer.Port) { p.Pool.Members[0].SubnetID = "subnet-nodes" }), []string{"SetMembers"}},
-		{"a member's name", port(func(p *balancer.Port) { p.Pool.Members[0].Name = "another node of the same address" }), []string{"UpdateMember"}},
-		{"a member's weight", port(func(p *balancer.Port) { p.Pool.Members[0].Weight = 0 }), []string{"UpdateMember"}},
-		{"the health check node port", port(func(p *balancer.Port) { p.Pool.Members[0].MonitorPort = 32000 }), []string{"UpdateMember"}},
-		{"the node port", port(func(p *balancer.Port) { p.Pool.Members[0].Port = 31000 }), []string{"SetMembers"}},
-		{"a monitor's delay", port(func(p *balancer.Port) { p.Pool.Monitor.Delay = 60 }), []string{"UpdateMonitor"}},
-		{"a monitor's timeout", port(func(p *balancer.Port) { p.Pool.Monitor.Timeout = 1 }), []string{"UpdateMonitor"}},
-		{"a monitor's retries", port(func(p *balancer.Port) { p.Pool.Monitor.MaxRetries = 9 }), []string{"UpdateMonitor"}},
-		{"a monitor's retries down", port(func(p *balancer.Port) { p.Pool.Monitor.MaxRetriesDown = 9 }), []string{"UpdateMonitor"}},
-		{"a monitor's method", port(func(p *balancer.Port) { p.Pool.Monitor.HTTPMethod = "HEAD" }), []string{"UpdateMonitor"}},
-		{"a monitor's path", port(func(p *balancer.Port) { p.Pool.Monitor.URLPath = "/" }), []string{"UpdateMonitor"}},
-		{"a monitor's codes", port(func(p *balancer.Port) { p.Pool.Monitor.ExpectedCodes = "204" }), []string{"UpdateMonitor"}},
-		{"a monitor's type", monitored(balancer.MonitorTCP), []string{"DeleteMonitor", "CreateMonitor"}},
-		{"a rule's range", func(d *balancer.Desired) {
-			d.SecurityGroup.Rules = []balancer.Rule{rule(30080, "192.0.2.0/24")}
+		{"source ranges", port(func(p *octavia.Port) { p.Listener.AllowedCIDRs = []string{"192.0.2.0/24"} }), []string{"UpdateListener"}},
+		{"a header", port(func(p *octavia.Port) { p.Listener.InsertHeaders = map[string]string{"X-Forwarded-For": "true"} }), []string{"UpdateListener"}},
+		{"a tag", port(func(p *octavia.Port) { p.Listener.Tags = append(slices.Clone(p.Listener.Tags), "more") }), []string{"UpdateListener"}},
+		{"the members' subnet", port(func(p *octavia.Port) { p.Pool.Members[0].SubnetID = "subnet-nodes" }), []string{"SetMembers"}},
+		{"a member's name", port(func(p *octavia.Port) { p.Pool.Members[0].Name = "another node of the same address" }), []string{"UpdateMember"}},
+		{"a member's weight", port(func(p *octavia.Port) { p.Pool.Members[0].Weight = 0 }), []string{"UpdateMember"}},
+		{"the health check node port", port(func(p *octavia.Port) { p.Pool.Members[0].MonitorPort = 32000 }), []string{"UpdateMember"}},
+		{"the node port", port(func(p *octavia.Port) { p.Pool.Members[0].Port = 31000 }), []string{"SetMembers"}},
+		{"a monitor's delay", port(func(p *octavia.Port) { p.Pool.Monitor.Delay = 60 }), []string{"UpdateMonitor"}},
+		{"a monitor's timeout", port(func(p *octavia.Port) { p.Pool.Monitor.Timeout = 1 }), []string{"UpdateMonitor"}},
+		{"a monitor's retries", port(func(p *octavia.Port) { p.Pool.Monitor.MaxRetries = 9 }), []string{"UpdateMonitor"}},
+		{"a monitor's retries down", port(func(p *octavia.Port) { p.Pool.Monitor.MaxRetriesDown = 9 }), []string{"UpdateMonitor"}},
+		{"a monitor's method", port(func(p *octavia.Port) { p.Pool.Monitor.HTTPMethod = "HEAD" }), []string{"UpdateMonitor"}},
+		{"a monitor's path", port(func(p *octavia.Port) { p.Pool.Monitor.URLPath = "/" }), []string{"UpdateMonitor"}},
+		{"a monitor's codes", port(func(p *octavia.Port) { p.Pool.Monitor.ExpectedCodes = "204" }), []string{"UpdateMonitor"}},
+		{"a monitor's type", monitored(octavia.MonitorTCP), []string{"DeleteMonitor", "CreateMonitor"}},
+		{"a rule's range", func(d *desired.State) {
+			d.SecurityGroup.Rules = []neutron.Rule{rule(30080, "192.0.2.0/24")}
 		}, []string{"CreateRule", "DeleteRule"}},
-		{"a rule's family", func(d *balancer.Desired) {
+		{"a rule's family", func(d *desired.State) {
 			r := rule(30080, "")
 			r.EtherType = "IPv6"
-			d.SecurityGroup.Rules = []balancer.Rule{r}
+			d.SecurityGroup.Rules = []neutron.Rule{r}
 		}, []string{"CreateRule", "DeleteRule"}},
-		{"the TLS container", port(func(p *balancer.Port) { p.Listener.TLSContainer = "https://barbican/v1/containers/other" }), []string{"UpdateListener"}},
+		{"the TLS container", port(func(p *octavia.Port) { p.Listener.TLSContainer = "https://barbican/v1/containers/other" }), []string{"UpdateListener"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := made(t, served)
-			want := desire(onePort, guarded, monitored(balancer.MonitorHTTP), test.change)
+			want := desire(onePort, guarded, monitored(octavia.MonitorHTTP), test.change)
 			wantKinds(t, change(c, want), test.want...)
 			c.carryOut(t, want)
 		})
@@ -98,10 +100,10 @@ func TestD24_D25_LoadBalancerOfAnotherName_RenamesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := made(t,
-				desire(monitored(balancer.MonitorTCP),
-					func(d *balancer.Desired) { d.LoadBalancer.Name = name }))
+				desire(monitored(octavia.MonitorTCP),
+					func(d *desired.State) { d.LoadBalancer.Name = name }))
 			for i := range c.listeners {
-				c.listeners[i].Name = balancer.ListenerName(i, name)
+				c.listeners[i].Name = desired.ListenerName(i, name)
 				c.listeners[i].Tags = []string{name}
 			}
 			c.lb.Tags = append([]string{name}, shop().NetworkTags()...)
@@ -109,7 +111,7 @@ func TestD24_D25_LoadBalancerOfAnotherName_RenamesNothing(t *testing.T) {
 				c.listeners[0].Tags, c.listeners[1].Tags = nil, nil
 			}
 			before := c.clone()
-			c.carryOut(t, desire(monitored(balancer.MonitorTCP)))
+			c.carryOut(t, desire(monitored(octavia.MonitorTCP)))
 			if c.lb.Name != name {
 				t.Errorf("the load balancer is named %s", c.lb.Name)
 			}
@@ -151,24 +153,24 @@ func TestD3_LoadBalancerOfOtherCluster_IsRefused(t *testing.T) {
 func TestD6_ProtocolChange_DeletesBeforeItCreates(t *testing.T) {
 	for _, test := range []struct {
 		name     string
-		from, to func(*balancer.Desired)
+		from, to func(*desired.State)
 		want     []string
 	}{
 		{
-			"to HTTP", protocols(balancer.TCP, balancer.TCP),
-			protocols(balancer.HTTP, balancer.HTTP),
+			"to HTTP", protocols(octavia.TCP, octavia.TCP),
+			protocols(octavia.HTTP, octavia.HTTP),
 			[]string{"CreatePool", "SetMembers", "DeleteListener", "CreateListener", "DeletePool"},
 		},
 		{
-			"from HTTP", protocols(balancer.HTTP, balancer.HTTP),
-			protocols(balancer.TCP, balancer.TCP),
+			"from HTTP", protocols(octavia.HTTP, octavia.HTTP),
+			protocols(octavia.TCP, octavia.TCP),
 			[]string{"CreatePool", "SetMembers", "DeleteListener", "CreateListener", "DeletePool"},
 		},
-		{"to TLS", protocols(balancer.HTTP, balancer.HTTP), protocols(balancer.TerminatedHTTPS, balancer.HTTP), []string{"DeleteListener", "CreateListener"}},
-		{"the pool stays", protocols(balancer.TCP, balancer.Proxy), protocols(balancer.HTTP, balancer.Proxy), []string{"DeleteListener", "CreateListener"}},
+		{"to TLS", protocols(octavia.HTTP, octavia.HTTP), protocols(octavia.TerminatedHTTPS, octavia.HTTP), []string{"DeleteListener", "CreateListener"}},
+		{"the pool stays", protocols(octavia.TCP, octavia.Proxy), protocols(octavia.HTTP, octavia.Proxy), []string{"DeleteListener", "CreateListener"}},
 		{
-			"only the pool's", protocols(balancer.TCP, balancer.TCP),
-			protocols(balancer.TCP, balancer.Proxy),
+			"only the pool's", protocols(octavia.TCP, octavia.TCP),
+			protocols(octavia.TCP, octavia.Proxy),
 			[]string{"CreatePool", "SetMembers", "UpdateListener", "DeletePool"},
 		},
 	} {
@@ -183,7 +185,7 @@ func TestD6_ProtocolChange_DeletesBeforeItCreates(t *testing.T) {
 
 func TestChange_InterruptedAnywhere_TheNextPlanGoesOn(t *testing.T) {
 	for _, asGuest := range []bool{false, true} {
-		for _, to := range []string{balancer.HTTP, balancer.Proxy, balancer.UDP} {
+		for _, to := range []string{octavia.HTTP, octavia.Proxy, octavia.UDP} {
 			t.Run(fmt.Sprintf("%s, guest %v", to, asGuest), func(t *testing.T) {
 				interrupt(t, asGuest, to)
 			})
@@ -194,24 +196,24 @@ func TestChange_InterruptedAnywhere_TheNextPlanGoesOn(t *testing.T) {
 func interrupt(t *testing.T, asGuest bool, to string) {
 	t.Helper()
 	begin, name := fresh(), shop().LoadBalancerName()
-	desired := func(changes ...func(*balancer.Desired)) balancer.Desired {
-		return desire(append([]func(*balancer.Desired){onePort}, changes...)...)
+	wanted := func(changes ...func(*desired.State)) desired.State {
+		return desire(append([]func(*desired.State){onePort}, changes...)...)
 	}
 	if asGuest {
 		begin, name = shared(t), neighbour().LoadBalancerName()
-		desired = func(changes ...func(*balancer.Desired)) balancer.Desired {
-			return visiting(name, append([]func(*balancer.Desired){onePort}, changes...)...)
+		wanted = func(changes ...func(*desired.State)) desired.State {
+			return visiting(name, append([]func(*desired.State){onePort}, changes...)...)
 		}
 	}
-	begin.carryOut(t, desired())
+	begin.carryOut(t, wanted())
 	for i := range begin.pools {
 		begin.pools[i].Tags = nil
 	}
 	listener := to
-	if to == balancer.Proxy {
-		listener = balancer.TCP
+	if to == octavia.Proxy {
+		listener = octavia.TCP
 	}
-	want := desired(monitored(balancer.MonitorTCP), protocols(listener, to))
+	want := wanted(monitored(octavia.MonitorTCP), protocols(listener, to))
 	p := change(begin, want)
 	if len(p.Steps) < 4 {
 		t.Fatalf("there is too little to interrupt:\n%s", p)
@@ -239,7 +241,7 @@ func TestChange_OneMemberOfMany_IsRequestedAlone(t *testing.T) {
 	none := func(*cloud) {}
 	for name, test := range map[string]struct {
 		before func(*cloud)
-		want   func(*balancer.Desired)
+		want   func(*desired.State)
 		kind   string
 	}{
 		"a node more":          {none, nodes("node-1", "node-2", "node-3", "node-4"), "CreateMember"},
@@ -267,10 +269,10 @@ func TestChange_OneMemberOfMany_IsRequestedAlone(t *testing.T) {
 func TestD10_ManyRulesChange_AllAreDeletedAndPortsFollow(t *testing.T) {
 	c := made(t, desire(guarded))
 	c.group.Rules = append(c.group.Rules,
-		balancer.Rule{ID: "egress-4", Direction: "egress", EtherType: "IPv4"},
-		balancer.Rule{ID: "egress-6", Direction: "egress", EtherType: "IPv6"})
-	want := desire(guarded, nodes("node-1", "node-2", "node-3"), func(d *balancer.Desired) {
-		d.SecurityGroup.Rules = []balancer.Rule{rule(31000, "10.0.0.0/24")}
+		neutron.Rule{ID: "egress-4", Direction: "egress", EtherType: "IPv4"},
+		neutron.Rule{ID: "egress-6", Direction: "egress", EtherType: "IPv6"})
+	want := desire(guarded, nodes("node-1", "node-2", "node-3"), func(d *desired.State) {
+		d.SecurityGroup.Rules = []neutron.Rule{rule(31000, "10.0.0.0/24")}
 	})
 	wantKinds(t, change(c, want), "CreateRule", "DeleteRule", "DeleteRule", "DeleteRule",
 		"DeleteRule", "AddGroup", "CreateMember", "CreateMember")
@@ -281,19 +283,19 @@ func TestD10_ManyRulesChange_AllAreDeletedAndPortsFollow(t *testing.T) {
 func TestD11_MonitorOfAnotherName_IsNotRenamed(t *testing.T) {
 	c := shared(t)
 	name := c.lb.Name
-	c.carryOut(t, visiting(name, monitored(balancer.MonitorTCP)))
-	wantNothing(t, change(c, visiting(name, everyPort(func(i int, p *balancer.Port) {
-		p.Pool.Monitor = monitor(i, "another", balancer.MonitorTCP)
+	c.carryOut(t, visiting(name, monitored(octavia.MonitorTCP)))
+	wantNothing(t, change(c, visiting(name, everyPort(func(i int, p *octavia.Port) {
+		p.Pool.Monitor = monitor(i, "another", octavia.MonitorTCP)
 	}))))
-	wantNothing(t, change(c, visiting(name, everyPort(func(i int, p *balancer.Port) {
-		p.Pool.Monitor = monitor(1-i, name, balancer.MonitorTCP)
+	wantNothing(t, change(c, visiting(name, everyPort(func(i int, p *octavia.Port) {
+		p.Pool.Monitor = monitor(1-i, name, octavia.MonitorTCP)
 	}))))
-	p := change(c, visiting(name, onePort, everyPort(func(_ int, p *balancer.Port) {
-		p.Pool.Monitor = monitor(0, "another", balancer.MonitorTCP)
+	p := change(c, visiting(name, onePort, everyPort(func(_ int, p *octavia.Port) {
+		p.Pool.Monitor = monitor(0, "another", octavia.MonitorTCP)
 		p.Pool.Monitor.Delay = 60
 	})))
 	update, ok := p.Steps[0].(plan.UpdateMonitor)
-	if !ok || update.Monitor.Name == balancer.MonitorName(0, "another") {
+	if !ok || update.Monitor.Name == desired.MonitorName(0, "another") {
 		t.Errorf("the monitor was to be changed, and to keep its name:\n%s", p)
 	}
 }
@@ -301,19 +303,19 @@ func TestD11_MonitorOfAnotherName_IsNotRenamed(t *testing.T) {
 func TestD12_Immutable_IsReportedOrRecreated(t *testing.T) {
 	for _, test := range []struct {
 		what   string
-		change func(*balancer.LoadBalancer)
+		change func(*octavia.LoadBalancer)
 	}{
-		{"provider", func(lb *balancer.LoadBalancer) { lb.Provider = "other" }},
-		{"flavor", func(lb *balancer.LoadBalancer) { lb.FlavorID = "other" }},
-		{"availability zone", func(lb *balancer.LoadBalancer) { lb.AvailabilityZone = "other" }},
-		{"address", func(lb *balancer.LoadBalancer) { lb.VIP.Address = "10.0.0.99" }},
-		{"port", func(lb *balancer.LoadBalancer) { lb.VIP.PortID = "other" }},
-		{"subnet", func(lb *balancer.LoadBalancer) { lb.VIP.SubnetID = "other" }},
-		{"network", func(lb *balancer.LoadBalancer) { lb.VIP.NetworkID = "other" }},
-		{"additional address", func(lb *balancer.LoadBalancer) { lb.AdditionalVIPs = []balancer.VIP{{SubnetID: "other"}} }},
+		{"provider", func(lb *octavia.LoadBalancer) { lb.Provider = "other" }},
+		{"flavor", func(lb *octavia.LoadBalancer) { lb.FlavorID = "other" }},
+		{"availability zone", func(lb *octavia.LoadBalancer) { lb.AvailabilityZone = "other" }},
+		{"address", func(lb *octavia.LoadBalancer) { lb.VIP.Address = "10.0.0.99" }},
+		{"port", func(lb *octavia.LoadBalancer) { lb.VIP.PortID = "other" }},
+		{"subnet", func(lb *octavia.LoadBalancer) { lb.VIP.SubnetID = "other" }},
+		{"network", func(lb *octavia.LoadBalancer) { lb.VIP.NetworkID = "other" }},
+		{"additional address", func(lb *octavia.LoadBalancer) { lb.AdditionalVIPs = []octavia.VIP{{SubnetID: "other"}} }},
 	} {
 		t.Run(test.what, func(t *testing.T) {
-			asking := func(d *balancer.Desired) { test.change(&d.LoadBalancer) }
+			asking := func(d *desired.State) { test.change(&d.LoadBalancer) }
 			c := made(t, desire())
 			p := change(c, desire(asking))
 			wantNothing(t, p)
@@ -339,7 +341,7 @@ func TestD12_Immutable_IsReportedOrRecreated(t *testing.T) {
 func TestChange_ProvidersOfOneKind_AreTheSame(t *testing.T) {
 	c := made(t, desire())
 	for _, name := range []string{"amphora", "amphorav2", "octavia", ""} {
-		p := change(c, desire(func(d *balancer.Desired) { d.LoadBalancer.Provider = name }))
+		p := change(c, desire(func(d *desired.State) { d.LoadBalancer.Provider = name }))
 		if len(p.Steps)+len(p.Notices) > 0 {
 			t.Errorf("%q is another provider than %s:\n%s", name, c.lb.Provider, p)
 		}
@@ -349,7 +351,7 @@ func TestChange_ProvidersOfOneKind_AreTheSame(t *testing.T) {
 // A load balancer that others use is not recreated, and neither is one whose floating IP would be
 // forgotten if the plan were interrupted.
 func TestChange_RecreateWouldTakeFromOthers_IsRefused(t *testing.T) {
-	want := desire(recreate, func(d *balancer.Desired) { d.LoadBalancer.FlavorID = "other" })
+	want := desire(recreate, func(d *desired.State) { d.LoadBalancer.FlavorID = "other" })
 	for _, test := range []struct {
 		name   string
 		damage func(*cloud)
@@ -358,14 +360,14 @@ func TestChange_RecreateWouldTakeFromOthers_IsRefused(t *testing.T) {
 		{"another Service's tag, of OCCM", func(c *cloud) { c.lb.Tags = append(c.lb.Tags, neighbour().LoadBalancerName()) }},
 		{"a listener", func(c *cloud) {
 			c.listeners = append(c.listeners,
-				balancer.Listener{
-					ID: "theirs", Protocol: balancer.TCP, Port: 22,
-					Status: balancer.Active,
+				octavia.Listener{
+					ID: "theirs", Protocol: octavia.TCP, Port: 22,
+					Status: octavia.Active,
 				})
 		}},
 		{"a pool", func(c *cloud) {
 			c.pools = append(c.pools,
-				balancer.Pool{ID: "theirs", Protocol: balancer.TCP, Status: balancer.Active})
+				octavia.Pool{ID: "theirs", Protocol: octavia.TCP, Status: octavia.Active})
 		}},
 		{"a floating IP", func(c *cloud) { c.ips[0].Tags, c.ips[0].Description = nil, "" }},
 	} {
@@ -375,7 +377,7 @@ func TestChange_RecreateWouldTakeFromOthers_IsRefused(t *testing.T) {
 			p := change(c, want)
 			wantNothing(t, p)
 			wantNotice(t, p, plan.ReasonOthers, false)
-			c.lb.Status = balancer.Error
+			c.lb.Status = octavia.InError
 			p = change(c, want)
 			wantKinds(t, p, "FailoverLoadBalancer")
 			wantNotice(t, p, plan.ReasonOthers, true)
@@ -393,7 +395,7 @@ func TestChange_RecreateWouldTakeFromOthers_IsRefused(t *testing.T) {
 		c.ips[0].Tags, c.ips[0].Description = nil, ""
 		address := c.ips[0].Address
 		asked := desire(recreate, asking(address),
-			func(d *balancer.Desired) { d.LoadBalancer.FlavorID = "other" })
+			func(d *desired.State) { d.LoadBalancer.FlavorID = "other" })
 		p := change(c, asked)
 		for n := range p.Steps {
 			c := c.clone()
@@ -413,9 +415,9 @@ func TestChange_RecreateWouldTakeFromOthers_IsRefused(t *testing.T) {
 func TestD13_NodeIsNoMemberAnyMore_ItsPortLosesTheGroup(t *testing.T) {
 	c := made(t, desire(onePort, guarded, nodes("node-1", "node-2")))
 	c.nodePorts = append(c.nodePorts,
-		balancer.NodePort{
+		neutron.NodePort{
 			ID: "port-second", ServerID: "server-node-1",
-			Addresses:    []balancer.Address{{SubnetID: "subnet-storage", IP: "192.168.0.1"}},
+			Addresses:    []neutron.Address{{SubnetID: "subnet-storage", IP: "192.168.0.1"}},
 			PortSecurity: true, SecurityGroups: []string{c.group.ID},
 		})
 	want := desire(onePort, guarded, nodes("node-1"))
@@ -435,7 +437,7 @@ func TestD9_NodeWithoutServerOrPortSecurity_IsLeftOut(t *testing.T) {
 	c := fresh()
 	c.nodePorts[0].PortSecurity = false
 	want := desire(guarded, nodes("node-1", "node-2", "node-3"),
-		func(d *balancer.Desired) { d.Backends[1].ServerID = "" })
+		func(d *desired.State) { d.Backends[1].ServerID = "" })
 	c.carryOut(t, want)
 	if !slices.Contains(c.nodePorts[2].SecurityGroups, c.group.ID) {
 		t.Error("the third node has no group")
@@ -445,22 +447,22 @@ func TestD9_NodeWithoutServerOrPortSecurity_IsLeftOut(t *testing.T) {
 // A second look finds nothing to do, with all that is known and with a part of it, for everything
 // that there may be.
 func TestD15_NothingHasChanged_NothingIsDone(t *testing.T) {
-	healthy := func(d *balancer.Desired) {
-		monitored(balancer.MonitorHTTP)(d)
-		everyPort(func(_ int, p *balancer.Port) {
+	healthy := func(d *desired.State) {
+		monitored(octavia.MonitorHTTP)(d)
+		everyPort(func(_ int, p *octavia.Port) {
 			for i := range p.Pool.Members {
 				p.Pool.Members[i].MonitorPort = 32000
 			}
 		})(d)
 	}
-	elsewhere := everyPort(func(_ int, p *balancer.Port) {
+	elsewhere := everyPort(func(_ int, p *octavia.Port) {
 		p.Pool.Members[0].SubnetID = "subnet-nodes"
 	})
-	drained := everyPort(func(_ int, p *balancer.Port) { p.Pool.Members[0].Weight = 0 })
-	for i, d := range []balancer.Desired{
+	drained := everyPort(func(_ int, p *octavia.Port) { p.Pool.Members[0].Weight = 0 })
+	for i, d := range []desired.State{
 		desire(), desire(internal), desire(serial), desire(guarded), desire(healthy),
 		desire(elsewhere), desire(drained),
-		desire(protocols(balancer.TerminatedHTTPS, balancer.ProxyV2)),
+		desire(protocols(octavia.TerminatedHTTPS, octavia.ProxyV2)),
 		desire(asking("203.0.113.7")), desire(nodes()),
 	} {
 		c := made(t, d)
@@ -473,14 +475,14 @@ func TestD15_NothingHasChanged_NothingIsDone(t *testing.T) {
 }
 
 func TestChange_KnownInPart_OnlyWhatIsKnownIsCompared(t *testing.T) {
-	d := desire(onePort, monitored(balancer.MonitorTCP))
+	d := desire(onePort, monitored(octavia.MonitorTCP))
 	c := made(t, d)
 	c.pools[0].Members[0].Weight, c.pools[0].Monitor.Delay = 0, 60
 	wantNothing(t, plan.Change(d, c.observe(true)))
 	wantKinds(t, plan.Change(d, c.observe(false)), "UpdateMember", "UpdateMonitor")
 	c.pools[0].Members[1].Name = "another"
 	wantKinds(t, plan.Change(d, c.observe(true)), "UpdateMember")
-	c.pools[0].Monitor.Type = balancer.MonitorHTTP
+	c.pools[0].Monitor.Type = octavia.MonitorHTTP
 	wantKinds(t, plan.Change(d, c.observe(true)), "UpdateMember", "DeleteMonitor", "CreateMonitor")
 }
 
@@ -512,16 +514,16 @@ func TestD16_TagsOfOthers_AreKept(t *testing.T) {
 
 // A cloud without tags gets none, and what is in it is known by its name.
 func TestChange_CloudWithoutTags_GoesByNames(t *testing.T) {
-	old := func(d *balancer.Desired) {
-		d.Features = balancer.FeaturesOf("amphora", 4, false)
+	old := func(d *desired.State) {
+		d.Features = desired.FeaturesOf("amphora", 4, false)
 		d.LoadBalancer.Tags = nil
-		everyPort(func(_ int, p *balancer.Port) {
+		everyPort(func(_ int, p *octavia.Port) {
 			p.Listener.Tags, p.Listener.AllowedCIDRs = nil, nil
 		})(d)
 	}
 	c := made(t, desire(old))
 	wantKinds(t, change(c, desire(old, onePort)), "DeletePool", "DeleteListener")
-	c.carryOut(t, desire(old, onePort, protocols(balancer.HTTP, balancer.HTTP)))
+	c.carryOut(t, desire(old, onePort, protocols(octavia.HTTP, octavia.HTTP)))
 	for _, pool := range c.pools {
 		if pool.Tags != nil {
 			t.Errorf("a pool has tags: %v", pool.Tags)
@@ -530,25 +532,25 @@ func TestChange_CloudWithoutTags_GoesByNames(t *testing.T) {
 }
 
 func TestChange_AllowedCIDRs_AllEqualsEmpty(t *testing.T) {
-	six := balancer.VIP{Address: "2001:db8::5", SubnetID: "subnet-6"}
+	six := octavia.VIP{Address: "2001:db8::5", SubnetID: "subnet-6"}
 	for _, test := range []struct {
 		is, want []string
-		vips     []balancer.VIP
+		vips     []octavia.VIP
 		same     bool
 	}{
 		{nil, []string{"0.0.0.0/0"}, nil, true},
 		{[]string{"0.0.0.0/0"}, []string{"0.0.0.0/0"}, nil, true},
 		{[]string{"192.0.2.0/24"}, []string{"0.0.0.0/0"}, nil, false},
 		{nil, []string{"192.0.2.0/24"}, nil, false},
-		{[]string{"0.0.0.0/0"}, []string{"0.0.0.0/0", "::/0"}, []balancer.VIP{six}, false},
-		{nil, []string{"0.0.0.0/0", "::/0"}, []balancer.VIP{six}, true},
-		{nil, []string{"0.0.0.0/0"}, []balancer.VIP{six}, false},
+		{[]string{"0.0.0.0/0"}, []string{"0.0.0.0/0", "::/0"}, []octavia.VIP{six}, false},
+		{nil, []string{"0.0.0.0/0", "::/0"}, []octavia.VIP{six}, true},
+		{nil, []string{"0.0.0.0/0"}, []octavia.VIP{six}, false},
 		{[]string{"192.0.2.0/24"}, nil, nil, true},
 		{[]string{"b", "a"}, []string{"a", "b"}, nil, true},
 	} {
 		c := made(t, desire(onePort))
 		c.lb.AdditionalVIPs, c.listeners[0].AllowedCIDRs = test.vips, test.is
-		p := change(c, desire(onePort, everyPort(func(_ int, p *balancer.Port) {
+		p := change(c, desire(onePort, everyPort(func(_ int, p *octavia.Port) {
 			p.Listener.AllowedCIDRs = test.want
 		})))
 		if same := len(p.Steps) == 0; same != test.same {
@@ -562,8 +564,8 @@ func TestD26_PortsThatWereNeverSeen_AreRemoved(t *testing.T) {
 	c := shared(t)
 	name := c.lb.Name
 	c.carryOut(t, visiting(name))
-	c.carryOut(t, visiting(name, func(d *balancer.Desired) {
-		d.Ports = []balancer.Port{tcp(0, 8443, name, "node-1")}
+	c.carryOut(t, visiting(name, func(d *desired.State) {
+		d.Ports = []octavia.Port{tcp(0, 8443, name, "node-1")}
 	}))
 	if len(c.listeners) != 2 || len(c.pools) != 2 {
 		t.Errorf("listeners %v, pools %v", c.listeners, c.pools)
@@ -573,38 +575,38 @@ func TestD26_PortsThatWereNeverSeen_AreRemoved(t *testing.T) {
 func TestD39_ListenerOfAnotherOwner_IsNeverTouched(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		role balancer.Role
+		role plan.Role
 		tags []string
 		own  bool
 	}{
-		{"by-hand", balancer.Owner, nil, false},
-		{"by-hand", balancer.Owner, []string{"team=web"}, false},
-		{balancer.ListenerName(7, shop().LoadBalancerName()), balancer.Owner, nil, true},
-		{balancer.ListenerName(7, shop().LoadBalancerName()), balancer.Guest, nil, false},
-		{balancer.ListenerName(7, shop().LoadBalancerName()), balancer.Owner, []string{"team=web"}, false},
-		{"listener_x_" + shop().LoadBalancerName(), balancer.Owner, nil, false},
-		{"listener_07_" + shop().LoadBalancerName(), balancer.Owner, nil, false},
-		{"anything", balancer.Owner, []string{shop().LoadBalancerName()}, true},
-		{"anything", balancer.Guest, []string{shop().LoadBalancerName()}, true},
-		{"anything", balancer.Guest, shop().Tags(), true},
-		{"anything", balancer.Owner, neighbour().Tags(), false},
-		{"anything", balancer.Owner, []string{neighbour().LoadBalancerName()}, false},
-		{"same names, another cluster", balancer.Owner, stranger().Tags(), false},
-		{"same name, another Service of it", balancer.Owner, []string{shop().LoadBalancerName(), "fxccm-service=before"}, false},
+		{"by-hand", plan.Owner, nil, false},
+		{"by-hand", plan.Owner, []string{"team=web"}, false},
+		{desired.ListenerName(7, shop().LoadBalancerName()), plan.Owner, nil, true},
+		{desired.ListenerName(7, shop().LoadBalancerName()), plan.Guest, nil, false},
+		{desired.ListenerName(7, shop().LoadBalancerName()), plan.Owner, []string{"team=web"}, false},
+		{"listener_x_" + shop().LoadBalancerName(), plan.Owner, nil, false},
+		{"listener_07_" + shop().LoadBalancerName(), plan.Owner, nil, false},
+		{"anything", plan.Owner, []string{shop().LoadBalancerName()}, true},
+		{"anything", plan.Guest, []string{shop().LoadBalancerName()}, true},
+		{"anything", plan.Guest, shop().Tags(), true},
+		{"anything", plan.Owner, neighbour().Tags(), false},
+		{"anything", plan.Owner, []string{neighbour().LoadBalancerName()}, false},
+		{"same names, another cluster", plan.Owner, stranger().Tags(), false},
+		{"same name, another Service of it", plan.Owner, []string{shop().LoadBalancerName(), "fxccm-service=before"}, false},
 	} {
 		t.Run(fmt.Sprint(test.name, test.role, test.tags), func(t *testing.T) {
 			c := made(t, desire(onePort))
 			c.role = test.role
 			c.listeners = append(c.listeners,
-				balancer.Listener{
+				octavia.Listener{
 					ID: "theirs", Name: test.name, Tags: test.tags,
-					Protocol: balancer.HTTP, Port: 443, PoolID: "their-pool",
-					Status: balancer.Active,
+					Protocol: octavia.HTTP, Port: 443, PoolID: "their-pool",
+					Status: octavia.Active,
 				})
 			c.pools = append(c.pools,
-				balancer.Pool{
-					ID: "their-pool", Name: "x", Protocol: balancer.HTTP,
-					Algorithm: "ROUND_ROBIN", Status: balancer.Active,
+				octavia.Pool{
+					ID: "their-pool", Name: "x", Protocol: octavia.HTTP,
+					Algorithm: "ROUND_ROBIN", Status: octavia.Active,
 				})
 			p := change(c, desire(onePort))
 			if touched := strings.Contains(p.String(), "theirs"); touched != test.own {
@@ -629,15 +631,15 @@ func TestChange_PoolOfAnotherOwnersListener_IsLeft(t *testing.T) {
 	c := made(t, desire(onePort))
 	pool := c.listeners[0].PoolID
 	c.listeners = append(c.listeners,
-		balancer.Listener{
-			ID: "theirs", Protocol: balancer.TCP, Port: 22, PoolID: pool,
-			ConnectionLimit: -1, Status: balancer.Active,
+		octavia.Listener{
+			ID: "theirs", Protocol: octavia.TCP, Port: 22, PoolID: pool,
+			ConnectionLimit: -1, Status: octavia.Active,
 		})
 	before := fmt.Sprintf("%+v", *c.pool(pool))
 	want := desire(onePort, nodes("node-3"))
 	wantKinds(t, change(c, want), "CreatePool", "CreateMember", "UpdateListener")
 	c.carryOut(t, want)
-	c.role = balancer.Guest
+	c.role = plan.Guest
 	c.listeners[0].PoolID = pool
 	p := plan.Removal(shop(), c.observe(false), all())
 	if err := c.run(p, len(p.Steps)); err != nil {
@@ -653,8 +655,8 @@ func TestChange_PoolOfAnotherOwnersListener_IsLeft(t *testing.T) {
 func TestChange_Order_TrafficFirstNewLast(t *testing.T) {
 	lb := shop().LoadBalancerName()
 	c := made(t, desire(guarded, nodes("node-1", "node-2")))
-	want := desire(guarded, nodes("node-2", "node-3"), func(d *balancer.Desired) {
-		d.Ports = []balancer.Port{
+	want := desire(guarded, nodes("node-2", "node-3"), func(d *desired.State) {
+		d.Ports = []octavia.Port{
 			tcp(0, 80, lb, "node-2", "node-3"),
 			tcp(1, 8443, lb, "node-2", "node-3"),
 		}
@@ -671,9 +673,9 @@ func TestChange_Order_TrafficFirstNewLast(t *testing.T) {
 
 // What Octavia is at work on is left alone.
 func TestChange_Pending_HasNoPlan(t *testing.T) {
-	for _, status := range []balancer.Status{
-		balancer.PendingCreate, balancer.PendingUpdate,
-		balancer.PendingDelete,
+	for _, status := range []octavia.Status{
+		octavia.PendingCreate, octavia.PendingUpdate,
+		octavia.PendingDelete,
 	} {
 		c := made(t, desire())
 		c.lb.Status = status
@@ -685,13 +687,13 @@ func TestChange_Pending_HasNoPlan(t *testing.T) {
 
 func TestChange_Deleted_IsRecreated(t *testing.T) {
 	c := made(t, desire(onePort))
-	c.lb.Status, c.ips[0].PortID = balancer.Deleted, ""
+	c.lb.Status, c.ips[0].PortID = octavia.Deleted, ""
 	wantKinds(t, change(c, desire(onePort)), "CreateLoadBalancer", "AttachFloatingIP")
 }
 
 func TestChange_NeverServed_IsRecreatedWithoutPermission(t *testing.T) {
 	c := made(t, desire(onePort, internal))
-	c.lb.Status = balancer.Error
+	c.lb.Status = octavia.InError
 	is := c.observe(false)
 	is.NeverServed = true
 	p := plan.Change(desire(onePort, internal), is)
@@ -709,7 +711,7 @@ func TestChange_Leftovers_AreUsedOrDeleted(t *testing.T) {
 	wantKinds(t, change(c, desire(onePort)), "UpdateListener")
 	c.pools[0].Members = nil
 	wantKinds(t, change(c, desire(onePort)), "SetMembers", "UpdateListener")
-	wantKinds(t, change(c, desire(onePort, protocols(balancer.TCP, balancer.Proxy))), "DeletePool",
+	wantKinds(t, change(c, desire(onePort, protocols(octavia.TCP, octavia.Proxy))), "DeletePool",
 		"CreatePool", "SetMembers")
 	c.pools[0].Name, c.pools[0].Tags = "by-hand", nil
 	wantKinds(t, change(c, desire(onePort)), "CreatePool", "SetMembers")
@@ -719,8 +721,8 @@ func TestChange_Leftovers_AreUsedOrDeleted(t *testing.T) {
 func TestChange_IsPure(t *testing.T) {
 	c := made(t, desire(guarded))
 	c.byOCCM()
-	want := desire(guarded, nodes("node-3"), protocols(balancer.HTTP, balancer.HTTP), recreate,
-		func(d *balancer.Desired) { d.LoadBalancer.FlavorID = "x" })
+	want := desire(guarded, nodes("node-3"), protocols(octavia.HTTP, octavia.HTTP), recreate,
+		func(d *desired.State) { d.LoadBalancer.FlavorID = "x" })
 	is := c.observe(false)
 	before := fmt.Sprintf("%+v %+v", want, is)
 	first := plan.Change(want, is).String()
@@ -738,9 +740,9 @@ func TestChange_RecreateOfOCCMs_FloatingIPIsNotForgotten(t *testing.T) {
 	begin := made(t, desire(onePort))
 	begin.byOCCM()
 	address := begin.ips[0].Address
-	for _, more := range []func(*balancer.Desired){recreate, internal} {
+	for _, more := range []func(*desired.State){recreate, internal} {
 		want := desire(onePort, recreate, more,
-			func(d *balancer.Desired) { d.LoadBalancer.FlavorID = "other" })
+			func(d *desired.State) { d.LoadBalancer.FlavorID = "other" })
 		p := change(begin, want)
 		for n := range p.Steps {
 			c := begin.clone()

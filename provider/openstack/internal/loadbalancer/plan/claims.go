@@ -5,20 +5,22 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 // claims tells what is the Service's.
 type claims struct {
-	id   balancer.Identity
-	role balancer.Role
+	id   desired.Identity
+	role Role
 	// loadBalancer is the load balancer's name; "" for none.
 	loadBalancer string
 }
 
 // isOfOtherCluster tells whether the tags name another cluster.
 func (c claims) isOfOtherCluster(tags []string) bool {
-	cluster := balancer.ClusterOf(tags)
+	cluster := desired.ClusterOf(tags)
 	return cluster != "" && cluster != c.id.ClusterUID
 }
 
@@ -27,41 +29,41 @@ func (c claims) byTags(tags []string) (own, told bool) {
 	if slices.Contains(tags, c.id.ServiceTag()) {
 		return true, true
 	}
-	return false, c.isOfOtherCluster(tags) || len(balancer.ServicesOf(tags)) > 0
+	return false, c.isOfOtherCluster(tags) || len(desired.ServicesOf(tags)) > 0
 }
 
 // ownsListener: fxccm's tag, or OCCM's, makes a listener the Service's. One without tags is as old
 // as an OCCM, or an Octavia, that knew none: it is the owner's if its name is the one that OCCM
 // gives. OCCM takes every listener without tags for the owner's, also one that a user has made.
-func (c claims) ownsListener(l balancer.Listener) bool {
+func (c claims) ownsListener(l octavia.Listener) bool {
 	if own, told := c.byTags(l.Tags); told {
 		return own
 	}
 	if slices.Contains(l.Tags, c.id.LoadBalancerName()) {
 		return true
 	}
-	if c.role != balancer.Owner {
+	if c.role != Owner {
 		return false
 	}
 	if slices.Contains(l.Tags, c.loadBalancer) && c.isServices() {
 		// The cluster's name was another when the load balancer was made, and so was the tag.
 		return true
 	}
-	return len(l.Tags) == 0 && c.isPart("listener_", l.Name, balancer.ListenerName)
+	return len(l.Tags) == 0 && c.isPart("listener_", l.Name, desired.ListenerName)
 }
 
 // ownsPool is about a pool that no listener uses: what a plan that was interrupted leaves.
-func (c claims) ownsPool(p balancer.Pool) bool {
+func (c claims) ownsPool(p octavia.Pool) bool {
 	if own, told := c.byTags(p.Tags); told {
 		return own
 	}
-	return c.role == balancer.Owner && len(p.Tags) == 0 &&
-		c.isPart("pool_", p.Name, balancer.PoolName)
+	return c.role == Owner && len(p.Tags) == 0 &&
+		c.isPart("pool_", p.Name, desired.PoolName)
 }
 
 // isServices tells whether the load balancer was made for a Service, whichever.
 func (c claims) isServices() bool {
-	return strings.HasPrefix(c.loadBalancer, balancer.ServicePrefix)
+	return strings.HasPrefix(c.loadBalancer, desired.ServicePrefix)
 }
 
 // isPart tells whether the name is the one that OCCM gives to a part of the load balancer.
@@ -79,7 +81,7 @@ func (c claims) isPart(
 
 // ownsFloatingIP: fxccm's tag makes a floating IP the Service's; without any owner's tag, OCCM's
 // description does.
-func (c claims) ownsFloatingIP(f balancer.FloatingIP) bool {
+func (c claims) ownsFloatingIP(f neutron.FloatingIP) bool {
 	if own, told := c.byTags(f.Tags); told {
 		return own
 	}
@@ -92,9 +94,9 @@ func (c claims) othersIn(tags []string) []string {
 	for _, tag := range tags {
 		switch {
 		case tag == c.id.LoadBalancerName() || tag == c.id.ServiceTag():
-		case c.role == balancer.Owner && tag == c.loadBalancer:
-		case strings.HasPrefix(tag, balancer.ServicePrefix) ||
-			len(balancer.ServicesOf([]string{tag})) > 0:
+		case c.role == Owner && tag == c.loadBalancer:
+		case strings.HasPrefix(tag, desired.ServicePrefix) ||
+			len(desired.ServicesOf([]string{tag})) > 0:
 			others = append(others, tag)
 		}
 	}

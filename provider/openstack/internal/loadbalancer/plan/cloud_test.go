@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
@@ -16,13 +17,13 @@ const (
 
 // cloud is a model of what Octavia and Neutron hold for one Service, and of what they refuse.
 type cloud struct {
-	lb        *balancer.LoadBalancer
-	role      balancer.Role
-	listeners []balancer.Listener
-	pools     []balancer.Pool
-	ips       []balancer.FloatingIP
-	group     *balancer.SecurityGroup
-	nodePorts []balancer.NodePort
+	lb        *octavia.LoadBalancer
+	role      plan.Role
+	listeners []octavia.Listener
+	pools     []octavia.Pool
+	ips       []neutron.FloatingIP
+	group     *neutron.SecurityGroup
+	nodePorts []neutron.NodePort
 
 	// asked is the address of a floating IP that is looked for.
 	asked string
@@ -58,7 +59,7 @@ func (c *cloud) clone() *cloud {
 	return &copied
 }
 
-func clonePools(pools []balancer.Pool) []balancer.Pool {
+func clonePools(pools []octavia.Pool) []octavia.Pool {
 	copied := slices.Clone(pools)
 	for i := range copied {
 		copied[i].Members = slices.Clone(copied[i].Members)
@@ -71,14 +72,14 @@ func clonePools(pools []balancer.Pool) []balancer.Pool {
 }
 
 // observe tells what shop sees of it. inPart: as in the status tree.
-func (c *cloud) observe(inPart bool) balancer.Observed {
+func (c *cloud) observe(inPart bool) plan.Observed {
 	seen := c.clone()
-	is := balancer.Observed{
+	is := plan.Observed{
 		LoadBalancer: seen.lb, Role: c.role, Listeners: seen.listeners, Pools: seen.pools,
 		FloatingIPs: seen.ips, SecurityGroup: seen.group, NodePorts: seen.nodePorts,
 	}
 	// As they are looked for: by the port, by the tag, by the address.
-	is.FloatingIPs = slices.DeleteFunc(is.FloatingIPs, func(f balancer.FloatingIP) bool {
+	is.FloatingIPs = slices.DeleteFunc(is.FloatingIPs, func(f neutron.FloatingIP) bool {
 		attached := seen.lb != nil && f.PortID != "" && f.PortID == seen.lb.VIP.PortID
 		return !attached && !slices.Contains(f.Tags, shop().ServiceTag()) && f.Address != c.asked
 	})
@@ -89,13 +90,13 @@ func (c *cloud) observe(inPart bool) balancer.Observed {
 		p := &is.Pools[i]
 		p.MembersInPart, p.MonitorInPart = true, p.Monitor != nil
 		for j, m := range p.Members {
-			p.Members[j] = balancer.Member{
+			p.Members[j] = octavia.Member{
 				ID: m.ID, Name: m.Name, Address: m.Address, Port: m.Port,
 				Status: m.Status,
 			}
 		}
 		if m := p.Monitor; m != nil {
-			*m = balancer.Monitor{ID: m.ID, Name: m.Name, Type: m.Type, Status: m.Status}
+			*m = octavia.Monitor{ID: m.ID, Name: m.Name, Type: m.Type, Status: m.Status}
 		}
 	}
 	return is
@@ -142,7 +143,7 @@ func (c *cloud) take(step plan.Step) error {
 		if c.lb == nil || c.lb.ID != s.ID {
 			return errMissing
 		}
-		c.lb.Status = balancer.Active
+		c.lb.Status = octavia.Active
 		return nil
 	case plan.CreateFloatingIP, plan.AttachFloatingIP, plan.DetachFloatingIP, plan.DeleteFloatingIP,
 		plan.TagFloatingIP:
@@ -154,7 +155,7 @@ func (c *cloud) take(step plan.Step) error {
 	if c.lb == nil {
 		return errMissing
 	}
-	if c.lb.Status != balancer.Active {
+	if c.lb.Status != octavia.Active {
 		return fmt.Errorf("%w: load balancer is %s", errConflict, c.lb.Status)
 	}
 	switch s := step.(type) {
@@ -184,7 +185,7 @@ func (c *cloud) createLoadBalancer(s plan.CreateLoadBalancer) error {
 		return fmt.Errorf("%w: a second load balancer", errConflict)
 	}
 	lb := s.LoadBalancer
-	lb.ID, lb.Status = c.newID("lb"), balancer.Active
+	lb.ID, lb.Status = c.newID("lb"), octavia.Active
 	lb.VIP.PortID = or(lb.VIP.PortID, vipPort+"-"+lb.ID)
 	lb.VIP.Address = or(lb.VIP.Address, "10.0.0.5")
 	lb.VIP.SubnetID = or(lb.VIP.SubnetID, vipSubnet)
@@ -207,9 +208,9 @@ func (c *cloud) createLoadBalancer(s plan.CreateLoadBalancer) error {
 			monitor.ID = c.newID("monitor")
 			pool.Monitor = &monitor
 		}
-		pool.Status = balancer.Active
+		pool.Status = octavia.Active
 		l := port.Listener
-		l.ID, l.PoolID, l.Status = c.newID("listener"), pool.ID, balancer.Active
+		l.ID, l.PoolID, l.Status = c.newID("listener"), pool.ID, octavia.Active
 		if err := c.admitListener(l, pool.Protocol); err != nil {
 			return err
 		}
@@ -245,18 +246,18 @@ func (c *cloud) deleteLoadBalancer(s plan.DeleteLoadBalancer) error {
 // fits is VALID_LISTENER_POOL_PROTOCOL_MAP of octavia/common/constants.py.
 func fits(listener, pool string) bool {
 	switch listener {
-	case balancer.TCP:
+	case octavia.TCP:
 		return slices.Contains([]string{
-			balancer.HTTP, balancer.HTTPS, balancer.Proxy,
-			balancer.ProxyV2, balancer.TCP,
+			octavia.HTTP, octavia.HTTPS, octavia.Proxy,
+			octavia.ProxyV2, octavia.TCP,
 		}, pool)
-	case balancer.HTTP, balancer.TerminatedHTTPS:
-		return slices.Contains([]string{balancer.HTTP, balancer.Proxy, balancer.ProxyV2}, pool)
+	case octavia.HTTP, octavia.TerminatedHTTPS:
+		return slices.Contains([]string{octavia.HTTP, octavia.Proxy, octavia.ProxyV2}, pool)
 	}
 	return listener == pool
 }
 
-func (c *cloud) admitListener(l balancer.Listener, pool string) error {
+func (c *cloud) admitListener(l octavia.Listener, pool string) error {
 	for _, other := range c.listeners {
 		if other.Key() == l.Key() {
 			return fmt.Errorf("%w: port %d is used by %s", errConflict, l.Port, other.ID)
@@ -268,7 +269,7 @@ func (c *cloud) admitListener(l balancer.Listener, pool string) error {
 	return nil
 }
 
-func (c *cloud) listener(id string) *balancer.Listener {
+func (c *cloud) listener(id string) *octavia.Listener {
 	for i := range c.listeners {
 		if c.listeners[i].ID == id {
 			return &c.listeners[i]
@@ -277,7 +278,7 @@ func (c *cloud) listener(id string) *balancer.Listener {
 	return nil
 }
 
-func (c *cloud) pool(id string) *balancer.Pool {
+func (c *cloud) pool(id string) *octavia.Pool {
 	for i := range c.pools {
 		if c.pools[i].ID == id {
 			return &c.pools[i]
@@ -310,7 +311,7 @@ func (c *cloud) takeListener(step plan.Step) error {
 		if err := c.admitListener(l, protocol); err != nil {
 			return err
 		}
-		l.ID, l.PoolID, l.Status = c.newID("listener"), id, balancer.Active
+		l.ID, l.PoolID, l.Status = c.newID("listener"), id, octavia.Active
 		c.learn("listener", l.Name, l.ID)
 		c.listeners = append(c.listeners, l)
 	case plan.UpdateListener:
@@ -322,7 +323,7 @@ func (c *cloud) takeListener(step plan.Step) error {
 			return fmt.Errorf("%w: protocol and port are immutable", errInvalid)
 		}
 		changed := s.Listener
-		changed.ID, changed.PoolID, changed.Status = l.ID, l.PoolID, balancer.Active
+		changed.ID, changed.PoolID, changed.Status = l.ID, l.PoolID, octavia.Active
 		if s.Pool != (plan.Ref{}) {
 			id, protocol, err := c.poolFor(s.Pool)
 			if err != nil {
@@ -343,7 +344,7 @@ func (c *cloud) takeListener(step plan.Step) error {
 			return errMissing
 		}
 		c.listeners = slices.DeleteFunc(c.listeners,
-			func(l balancer.Listener) bool { return l.ID == s.ID })
+			func(l octavia.Listener) bool { return l.ID == s.ID })
 	}
 	return nil
 }
@@ -357,7 +358,7 @@ func (c *cloud) takePool(step plan.Step) error {
 		}
 		pool := s.Pool
 		pool.ID, pool.Members, pool.Monitor, pool.Status = c.newID("pool"), nil, nil,
-			balancer.Active
+			octavia.Active
 		if listener != "" {
 			l := c.listener(listener)
 			switch {
@@ -382,7 +383,7 @@ func (c *cloud) takePool(step plan.Step) error {
 			return fmt.Errorf("%w: the protocol is immutable", errInvalid)
 		}
 		pool.Algorithm, pool.Persistence, pool.Status = s.Pool.Algorithm, s.Pool.Persistence,
-			balancer.Active
+			octavia.Active
 		if s.Pool.Tags != nil {
 			pool.Tags = slices.Clone(s.Pool.Tags)
 		}
@@ -390,7 +391,7 @@ func (c *cloud) takePool(step plan.Step) error {
 		if c.pool(s.ID) == nil {
 			return errMissing
 		}
-		c.pools = slices.DeleteFunc(c.pools, func(p balancer.Pool) bool { return p.ID == s.ID })
+		c.pools = slices.DeleteFunc(c.pools, func(p octavia.Pool) bool { return p.ID == s.ID })
 		for i := range c.listeners {
 			if c.listeners[i].PoolID == s.ID {
 				c.listeners[i].PoolID = ""
@@ -401,7 +402,7 @@ func (c *cloud) takePool(step plan.Step) error {
 }
 
 // changeable is a pool whose members and monitor can be changed.
-func (c *cloud) changeable(ref plan.Ref) (*balancer.Pool, error) {
+func (c *cloud) changeable(ref plan.Ref) (*octavia.Pool, error) {
 	id, err := c.find("pool", ref)
 	if err != nil {
 		return nil, err
@@ -410,7 +411,7 @@ func (c *cloud) changeable(ref plan.Ref) (*balancer.Pool, error) {
 	if pool == nil {
 		return nil, fmt.Errorf("%w: pool %s", errMissing, id)
 	}
-	if pool.Status != balancer.Active {
+	if pool.Status != octavia.Active {
 		return nil, fmt.Errorf("%w: pool %s is %s", errConflict, id, pool.Status)
 	}
 	return pool, nil
@@ -452,9 +453,9 @@ func (c *cloud) takeBelowPool(step plan.Step) error {
 	return c.changePool(pool, step)
 }
 
-func (c *cloud) changePool(pool *balancer.Pool, step plan.Step) error {
+func (c *cloud) changePool(pool *octavia.Pool, step plan.Step) error {
 	at := func(id string) int {
-		return slices.IndexFunc(pool.Members, func(m balancer.Member) bool { return m.ID == id })
+		return slices.IndexFunc(pool.Members, func(m octavia.Member) bool { return m.ID == id })
 	}
 	switch s := step.(type) {
 	case plan.CreateMonitor:
@@ -462,14 +463,14 @@ func (c *cloud) changePool(pool *balancer.Pool, step plan.Step) error {
 			return fmt.Errorf("%w: it has a monitor", errConflict)
 		}
 		monitor := s.Monitor
-		monitor.ID, monitor.Status = c.newID("monitor"), balancer.Active
+		monitor.ID, monitor.Status = c.newID("monitor"), octavia.Active
 		pool.Monitor = &monitor
 	case plan.UpdateMonitor:
 		if s.Monitor.Type != pool.Monitor.Type {
 			return fmt.Errorf("%w: the type is immutable", errInvalid)
 		}
 		monitor := s.Monitor
-		monitor.ID, monitor.Status = pool.Monitor.ID, balancer.Active
+		monitor.ID, monitor.Status = pool.Monitor.ID, octavia.Active
 		pool.Monitor = &monitor
 	case plan.DeleteMonitor:
 		pool.Monitor = nil
@@ -477,11 +478,11 @@ func (c *cloud) changePool(pool *balancer.Pool, step plan.Step) error {
 		return c.setMembers(pool, s.Members)
 	case plan.CreateMember:
 		if slices.ContainsFunc(pool.Members,
-			func(m balancer.Member) bool { return m.Key() == s.Member.Key() }) {
+			func(m octavia.Member) bool { return m.Key() == s.Member.Key() }) {
 			return fmt.Errorf("%w: there is a member %v", errConflict, s.Member.Key())
 		}
 		m := s.Member
-		m.ID, m.Status = c.newID("member"), balancer.Active
+		m.ID, m.Status = c.newID("member"), octavia.Active
 		pool.Members = append(pool.Members, m)
 	case plan.UpdateMember:
 		i := at(s.ID)
@@ -492,7 +493,7 @@ func (c *cloud) changePool(pool *balancer.Pool, step plan.Step) error {
 		if m.Key() != pool.Members[i].Key() {
 			return fmt.Errorf("%w: address and port are immutable", errInvalid)
 		}
-		m.ID, m.SubnetID, m.Status = s.ID, pool.Members[i].SubnetID, balancer.Active
+		m.ID, m.SubnetID, m.Status = s.ID, pool.Members[i].SubnetID, octavia.Active
 		pool.Members[i] = m
 	case plan.DeleteMember:
 		i := at(s.ID)
@@ -505,19 +506,19 @@ func (c *cloud) changePool(pool *balancer.Pool, step plan.Step) error {
 }
 
 // setMembers: an existing member keeps the subnet that is not named.
-func (c *cloud) setMembers(pool *balancer.Pool, members []balancer.Member) error {
-	old := map[balancer.MemberKey]balancer.Member{}
+func (c *cloud) setMembers(pool *octavia.Pool, members []octavia.Member) error {
+	old := map[octavia.MemberKey]octavia.Member{}
 	for _, m := range pool.Members {
 		old[m.Key()] = m
 	}
-	var now []balancer.Member
-	seen := map[balancer.MemberKey]bool{}
+	var now []octavia.Member
+	seen := map[octavia.MemberKey]bool{}
 	for _, m := range members {
 		if seen[m.Key()] {
 			return fmt.Errorf("%w: member %v twice", errInvalid, m.Key())
 		}
 		seen[m.Key()] = true
-		m.ID, m.Status = c.newID("member"), balancer.Active
+		m.ID, m.Status = c.newID("member"), octavia.Active
 		if is, ok := old[m.Key()]; ok {
 			m.ID, m.SubnetID = is.ID, or(m.SubnetID, is.SubnetID)
 		}
@@ -527,7 +528,7 @@ func (c *cloud) setMembers(pool *balancer.Pool, members []balancer.Member) error
 	return nil
 }
 
-func (c *cloud) ip(id string) *balancer.FloatingIP {
+func (c *cloud) ip(id string) *neutron.FloatingIP {
 	for i := range c.ips {
 		if c.ips[i].ID == id {
 			return &c.ips[i]
@@ -539,13 +540,13 @@ func (c *cloud) ip(id string) *balancer.FloatingIP {
 func (c *cloud) takeFloatingIP(step plan.Step) error {
 	switch s := step.(type) {
 	case plan.CreateFloatingIP:
-		ip := balancer.FloatingIP{
+		ip := neutron.FloatingIP{
 			ID: c.newID("fip"), NetworkID: s.Wanted.NetworkID, Description: s.Wanted.Description,
 			Tags: slices.Clone(s.Wanted.Tags),
 		}
 		ip.Address = or(s.Wanted.Address, fmt.Sprintf("203.0.113.%d", c.count))
 		if slices.ContainsFunc(c.ips,
-			func(f balancer.FloatingIP) bool { return f.Address == ip.Address }) {
+			func(f neutron.FloatingIP) bool { return f.Address == ip.Address }) {
 			return fmt.Errorf("%w: %s is in use", errConflict, ip.Address)
 		}
 		c.learn("floating IP", "", ip.ID)
@@ -566,7 +567,7 @@ func (c *cloud) takeFloatingIP(step plan.Step) error {
 		if c.ip(s.ID) == nil {
 			return errMissing
 		}
-		c.ips = slices.DeleteFunc(c.ips, func(f balancer.FloatingIP) bool { return f.ID == s.ID })
+		c.ips = slices.DeleteFunc(c.ips, func(f neutron.FloatingIP) bool { return f.ID == s.ID })
 	case plan.TagFloatingIP:
 		ip := c.ip(s.ID)
 		if ip == nil {
@@ -624,7 +625,7 @@ func (c *cloud) takeGroup(step plan.Step) error {
 	case plan.DeleteRule:
 		n := len(c.group.Rules)
 		c.group.Rules = slices.DeleteFunc(c.group.Rules,
-			func(r balancer.Rule) bool { return r.ID == s.ID })
+			func(r neutron.Rule) bool { return r.ID == s.ID })
 		if len(c.group.Rules) == n {
 			return errMissing
 		}
@@ -645,7 +646,7 @@ func (c *cloud) takeGroup(step plan.Step) error {
 	return nil
 }
 
-func (c *cloud) nodePort(id string) *balancer.NodePort {
+func (c *cloud) nodePort(id string) *neutron.NodePort {
 	for i := range c.nodePorts {
 		if c.nodePorts[i].ID == id {
 			return &c.nodePorts[i]

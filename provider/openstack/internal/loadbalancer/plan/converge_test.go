@@ -9,7 +9,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
@@ -40,7 +42,7 @@ type story struct {
 	cloud *cloud
 	// others is what must never change.
 	others *cloud
-	want   balancer.Desired
+	want   desired.State
 	guest  bool
 	log    string
 }
@@ -66,12 +68,12 @@ func (s *story) visit() {
 		name, tags = neighbour().LoadBalancerName(), neighbour().Tags()
 	}
 	c := s.cloud
-	c.role = balancer.Guest
-	c.lb = &balancer.LoadBalancer{
-		ID: "lb-theirs", Name: name, Tags: tags, Status: balancer.Active,
-		VIP: balancer.VIP{Address: "10.0.0.9", PortID: "port-theirs", SubnetID: vipSubnet},
+	c.role = plan.Guest
+	c.lb = &octavia.LoadBalancer{
+		ID: "lb-theirs", Name: name, Tags: tags, Status: octavia.Active,
+		VIP: octavia.VIP{Address: "10.0.0.9", PortID: "port-theirs", SubnetID: vipSubnet},
 	}
-	c.ips = []balancer.FloatingIP{{
+	c.ips = []neutron.FloatingIP{{
 		ID: "fip-theirs", Address: "203.0.113.200",
 		PortID: "port-theirs",
 	}}
@@ -81,17 +83,17 @@ func (s *story) visit() {
 func (s *story) stranger(tags []string) {
 	c := s.cloud
 	id := c.newID("theirs")
-	c.pools = append(c.pools, balancer.Pool{
-		ID: "pool-" + id, Name: balancer.PoolName(0, c.lb.Name) + "x", Protocol: balancer.TCP,
-		Algorithm: "LEAST_CONNECTIONS", Status: balancer.Active,
-		Members: []balancer.Member{{
+	c.pools = append(c.pools, octavia.Pool{
+		ID: "pool-" + id, Name: desired.PoolName(0, c.lb.Name) + "x", Protocol: octavia.TCP,
+		Algorithm: "LEAST_CONNECTIONS", Status: octavia.Active,
+		Members: []octavia.Member{{
 			ID: "member-" + id, Address: "10.0.0.99", Port: 1, Weight: 7,
-			Backup: true, Status: balancer.Active,
+			Backup: true, Status: octavia.Active,
 		}},
 	})
-	c.listeners = append(c.listeners, balancer.Listener{
-		ID: "listener-" + id, Name: "theirs", Tags: tags, Protocol: balancer.TCP,
-		Port: 9000 + c.count, PoolID: "pool-" + id, ConnectionLimit: 7, Status: balancer.Active,
+	c.listeners = append(c.listeners, octavia.Listener{
+		ID: "listener-" + id, Name: "theirs", Tags: tags, Protocol: octavia.TCP,
+		Port: 9000 + c.count, PoolID: "pool-" + id, ConnectionLimit: 7, Status: octavia.Active,
 	})
 }
 
@@ -104,12 +106,12 @@ func (s *story) strange() *cloud {
 			slices.Contains(tags, id.LoadBalancerName())
 	}
 	c.listeners = slices.DeleteFunc(c.listeners,
-		func(l balancer.Listener) bool { return own(l.Tags) })
-	c.pools = slices.DeleteFunc(c.pools, func(p balancer.Pool) bool {
+		func(l octavia.Listener) bool { return own(l.Tags) })
+	c.pools = slices.DeleteFunc(c.pools, func(p octavia.Pool) bool {
 		return len(p.ID) < 11 || p.ID[:11] != "pool-theirs"
 	})
 	c.ips = slices.DeleteFunc(c.ips,
-		func(f balancer.FloatingIP) bool { return f.ID != "fip-theirs" })
+		func(f neutron.FloatingIP) bool { return f.ID != "fip-theirs" })
 	return c
 }
 
@@ -128,7 +130,7 @@ func (s *story) name() string {
 func pick[T any](s *story, choices ...T) T { return choices[s.IntN(len(choices))] }
 
 // desire is anything that desired.Build may come to.
-func (s *story) desire() balancer.Desired {
+func (s *story) desire() desired.State {
 	d := desire()
 	d.Features.Serial = s.IntN(4) == 0
 	d.Recreate, d.KeepFloatingIP, d.Cascade = s.IntN(4) == 0, s.IntN(4) == 0, s.IntN(4) > 0
@@ -156,10 +158,10 @@ func (s *story) desire() balancer.Desired {
 	s.Shuffle(len(d.Ports), func(i, j int) { d.Ports[i], d.Ports[j] = d.Ports[j], d.Ports[i] })
 	for i := range d.Ports {
 		p := &d.Ports[i]
-		p.Listener.Name, p.Pool.Name = balancer.ListenerName(i, s.name()),
-			balancer.PoolName(i, s.name())
+		p.Listener.Name, p.Pool.Name = desired.ListenerName(i, s.name()),
+			desired.PoolName(i, s.name())
 		if p.Pool.Monitor != nil {
-			p.Pool.Monitor.Name = balancer.MonitorName(i, s.name())
+			p.Pool.Monitor.Name = desired.MonitorName(i, s.name())
 		}
 	}
 	d.Backends = nil
@@ -172,15 +174,15 @@ func (s *story) desire() balancer.Desired {
 	return d
 }
 
-func (s *story) port(index, number int, names []string) balancer.Port {
-	listener := pick(s, balancer.TCP, balancer.TCP, balancer.HTTP, balancer.TerminatedHTTPS,
-		balancer.UDP)
+func (s *story) port(index, number int, names []string) octavia.Port {
+	listener := pick(s, octavia.TCP, octavia.TCP, octavia.HTTP, octavia.TerminatedHTTPS,
+		octavia.UDP)
 	p := portOf(index, listener, number, s.name(), names...)
 	switch listener {
-	case balancer.TCP:
-		p.Pool.Protocol = pick(s, balancer.TCP, balancer.TCP, balancer.Proxy, balancer.ProxyV2)
-	case balancer.HTTP, balancer.TerminatedHTTPS:
-		p.Pool.Protocol = pick(s, balancer.HTTP, balancer.Proxy)
+	case octavia.TCP:
+		p.Pool.Protocol = pick(s, octavia.TCP, octavia.TCP, octavia.Proxy, octavia.ProxyV2)
+	case octavia.HTTP, octavia.TerminatedHTTPS:
+		p.Pool.Protocol = pick(s, octavia.HTTP, octavia.Proxy)
 		p.Listener.InsertHeaders = pick(s, nil, map[string]string{"X-Forwarded-For": "true"})
 	}
 	p.Listener.ConnectionLimit = pick(s, -1, 100)
@@ -189,7 +191,7 @@ func (s *story) port(index, number int, names []string) balancer.Port {
 		pick(s, "", "SOURCE_IP")
 	if s.IntN(2) == 0 {
 		p.Pool.Monitor = monitor(index, s.name(),
-			pick(s, balancer.MonitorTCP, balancer.MonitorHTTP))
+			pick(s, octavia.MonitorTCP, octavia.MonitorHTTP))
 		p.Pool.Monitor.Delay = pick(s, 5, 10)
 	}
 	subnet, health := pick(s, vipSubnet, "", "subnet-nodes"), pick(s, 0, 32000)
@@ -225,8 +227,8 @@ func (s *story) damage() {
 	if c.lb == nil {
 		return
 	}
-	own := func() *balancer.Listener {
-		var found []*balancer.Listener
+	own := func() *octavia.Listener {
+		var found []*octavia.Listener
 		for i := range c.listeners {
 			if slices.Contains(c.listeners[i].Tags, shop().LoadBalancerName()) {
 				found = append(found, &c.listeners[i])
@@ -251,13 +253,13 @@ func (s *story) damage() {
 	switch {
 	case kind == 0:
 		c.listeners = slices.DeleteFunc(c.listeners,
-			func(other balancer.Listener) bool { return other.ID == l.ID })
+			func(other octavia.Listener) bool { return other.ID == l.ID })
 	case kind == 1:
-		l.Status = balancer.Error
+		l.Status = octavia.InError
 	case kind == 2:
 		l.ConnectionLimit, l.AllowedCIDRs = 5, nil
 	case kind == 3 && !s.guest:
-		c.lb.Status = balancer.Error
+		c.lb.Status = octavia.InError
 	case kind == 4 && !s.guest:
 		_ = c.deleteLoadBalancer(plan.DeleteLoadBalancer{ID: c.lb.ID, Cascade: true})
 	case kind == 5 && !s.guest:
@@ -274,14 +276,14 @@ func (s *story) damage() {
 	case kind == 10:
 		_ = c.takePool(plan.DeletePool{ID: pool.ID})
 	case kind == 11:
-		pool.Status, pool.Members = balancer.Error, nil
+		pool.Status, pool.Members = octavia.InError, nil
 	case kind == 12 && len(pool.Members) > 0:
 		pool.Members[0].Address, pool.Members[0].Weight = "10.0.0.77", 3
 	case kind == 14:
 		// As OCCM makes them.
 		l.Tags, pool.Tags = []string{shop().LoadBalancerName()}, nil
 	case kind == 15:
-		pool.Protocol = pick(s, balancer.TCP, balancer.HTTP, balancer.Proxy)
+		pool.Protocol = pick(s, octavia.TCP, octavia.HTTP, octavia.Proxy)
 	case kind == 13:
 		// Two listeners share a pool.
 		other := own()
@@ -319,7 +321,7 @@ func (s *story) finish(t *testing.T) {
 func (s *story) compare(t *testing.T) {
 	t.Helper()
 	c, d := s.cloud, s.want
-	if c.lb == nil || c.lb.Status != balancer.Active {
+	if c.lb == nil || c.lb.Status != octavia.Active {
 		t.Errorf("the load balancer is %v", c.lb)
 		return
 	}
@@ -327,7 +329,7 @@ func (s *story) compare(t *testing.T) {
 	listeners, pools := len(s.others.listeners), len(s.others.pools)
 	for _, want := range d.Ports {
 		i := slices.IndexFunc(c.listeners,
-			func(l balancer.Listener) bool { return l.Key() == want.Listener.Key() })
+			func(l octavia.Listener) bool { return l.Key() == want.Listener.Key() })
 		if i < 0 {
 			t.Errorf("there is no listener for %s", want.Name)
 			continue
@@ -358,11 +360,11 @@ func (s *story) compare(t *testing.T) {
 	s.compareGroup(t)
 }
 
-func comparePort(t *testing.T, want balancer.Port, l balancer.Listener, pool balancer.Pool) {
+func comparePort(t *testing.T, want octavia.Port, l octavia.Listener, pool octavia.Pool) {
 	t.Helper()
 	expected := want.Listener
 	expected.ID, expected.Name, expected.PoolID, expected.Status = l.ID, l.Name, l.PoolID,
-		balancer.Active
+		octavia.Active
 	if len(expected.InsertHeaders) == 0 && len(l.InsertHeaders) == 0 {
 		expected.InsertHeaders = l.InsertHeaders
 	}
@@ -370,11 +372,11 @@ func comparePort(t *testing.T, want balancer.Port, l balancer.Listener, pool bal
 		t.Errorf("the listener of %s is\n%+v, not\n%+v", want.Name, l, expected)
 	}
 	if pool.Protocol != want.Pool.Protocol || pool.Algorithm != want.Pool.Algorithm ||
-		pool.Persistence != want.Pool.Persistence || pool.Status != balancer.Active {
+		pool.Persistence != want.Pool.Persistence || pool.Status != octavia.Active {
 		t.Errorf("the pool of %s is\n%+v, not\n%+v", want.Name, pool, want.Pool)
 	}
-	got, should := map[balancer.MemberKey]balancer.Member{},
-		map[balancer.MemberKey]balancer.Member{}
+	got, should := map[octavia.MemberKey]octavia.Member{},
+		map[octavia.MemberKey]octavia.Member{}
 	for _, m := range pool.Members {
 		m.ID, m.Status, m.SubnetID = "", "", or(m.SubnetID, vipSubnet)
 		got[m.Key()] = m
@@ -388,7 +390,7 @@ func comparePort(t *testing.T, want balancer.Port, l balancer.Listener, pool bal
 	if !maps.Equal(got, should) {
 		t.Errorf("the members of %s are\n%+v, not\n%+v", want.Name, got, should)
 	}
-	var is, wanted balancer.Monitor
+	var is, wanted octavia.Monitor
 	if pool.Monitor != nil {
 		is = *pool.Monitor
 		is.ID, is.Name, is.Status = "", "", ""
@@ -446,7 +448,7 @@ func (s *story) compareGroup(t *testing.T) {
 	}
 	for _, port := range c.nodePorts {
 		member := slices.ContainsFunc(d.Backends,
-			func(b balancer.Backend) bool {
+			func(b desired.Backend) bool {
 				return b.ServerID == port.ServerID
 			}) && port.PortSecurity
 		if has := slices.Contains(port.SecurityGroups, c.group.ID); has != member {

@@ -5,58 +5,60 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
 // shop is the Service of most tests.
-func shop() balancer.Identity {
-	return balancer.Identity{
+func shop() desired.Identity {
+	return desired.Identity{
 		ClusterName: "kubernetes", ClusterUID: "cluster-uid",
 		Namespace: "shop", Name: "web", UID: "service-uid",
 	}
 }
 
 // neighbour is another Service of the same cluster.
-func neighbour() balancer.Identity {
+func neighbour() desired.Identity {
 	id := shop()
 	id.Name, id.UID = "api", "neighbour-uid"
 	return id
 }
 
 // stranger is a Service of another cluster, of the same name.
-func stranger() balancer.Identity {
+func stranger() desired.Identity {
 	id := shop()
 	id.ClusterUID, id.UID = "other-cluster-uid", "stranger-uid"
 	return id
 }
 
-func amphora() balancer.Features { return balancer.FeaturesOf("amphora", 27, false) }
+func amphora() desired.Features { return desired.FeaturesOf("amphora", 27, false) }
 
 // tcp is a port as desired.Build makes it.
-func tcp(index, port int, lb string, nodes ...string) balancer.Port {
-	return portOf(index, balancer.TCP, port, lb, nodes...)
+func tcp(index, port int, lb string, nodes ...string) octavia.Port {
+	return portOf(index, octavia.TCP, port, lb, nodes...)
 }
 
-func portOf(index int, protocol string, port int, lb string, nodes ...string) balancer.Port {
-	p := balancer.Port{
-		Name: fmt.Sprintf("%d/%s", port, balancer.Transport(protocol)),
-		Listener: balancer.Listener{
-			Name: balancer.ListenerName(index, lb), Tags: shop().Tags(), Protocol: protocol,
+func portOf(index int, protocol string, port int, lb string, nodes ...string) octavia.Port {
+	p := octavia.Port{
+		Name: fmt.Sprintf("%d/%s", port, octavia.Transport(protocol)),
+		Listener: octavia.Listener{
+			Name: desired.ListenerName(index, lb), Tags: shop().Tags(), Protocol: protocol,
 			Port: port, ConnectionLimit: -1,
-			Timeouts: &balancer.Timeouts{
+			Timeouts: &octavia.Timeouts{
 				ClientData: 50000, MemberConnect: 5000,
 				MemberData: 50000,
 			},
 			AllowedCIDRs: []string{"0.0.0.0/0"},
 		},
-		Pool: balancer.Pool{
-			Name: balancer.PoolName(index, lb), Protocol: protocol,
+		Pool: octavia.Pool{
+			Name: desired.PoolName(index, lb), Protocol: protocol,
 			Algorithm: "ROUND_ROBIN",
 		},
 	}
-	if protocol == balancer.TerminatedHTTPS {
-		p.Pool.Protocol = balancer.HTTP
+	if protocol == octavia.TerminatedHTTPS {
+		p.Pool.Protocol = octavia.HTTP
 		p.Listener.TLSContainer = "https://barbican/v1/containers/certificate"
 	}
 	for _, node := range nodes {
@@ -65,8 +67,8 @@ func portOf(index int, protocol string, port int, lb string, nodes ...string) ba
 	return p
 }
 
-func member(node string, port int) balancer.Member {
-	return balancer.Member{
+func member(node string, port int) octavia.Member {
+	return octavia.Member{
 		Name: node, Address: addressOf(node), Port: port, SubnetID: vipSubnet,
 		Weight: 1,
 	}
@@ -75,43 +77,43 @@ func member(node string, port int) balancer.Member {
 // addressOf is node-1's 10.0.0.11, and so on.
 func addressOf(node string) string { return "10.0.0.1" + node[len(node)-1:] }
 
-func backend(node string) balancer.Backend {
-	return balancer.Backend{
+func backend(node string) desired.Backend {
+	return desired.Backend{
 		Node: node, Address: addressOf(node), SubnetID: vipSubnet,
 		ServerID: "server-" + node,
 	}
 }
 
-func monitor(index int, lb, kind string) *balancer.Monitor {
-	m := &balancer.Monitor{
-		Name: balancer.MonitorName(index, lb), Type: kind, Delay: 5, Timeout: 3,
+func monitor(index int, lb, kind string) *octavia.Monitor {
+	m := &octavia.Monitor{
+		Name: desired.MonitorName(index, lb), Type: kind, Delay: 5, Timeout: 3,
 		MaxRetries: 1, MaxRetriesDown: 3,
 	}
-	if kind == balancer.MonitorHTTP {
+	if kind == octavia.MonitorHTTP {
 		m.HTTPMethod, m.URLPath, m.ExpectedCodes = "GET", "/healthz", "200"
 	}
 	return m
 }
 
 // desire is an external Service with two ports and two nodes, and what a test changes of it.
-func desire(changes ...func(*balancer.Desired)) balancer.Desired {
+func desire(changes ...func(*desired.State)) desired.State {
 	id := shop()
 	lb := id.LoadBalancerName()
-	d := balancer.Desired{
+	d := desired.State{
 		Identity: id,
-		LoadBalancer: balancer.LoadBalancer{
+		LoadBalancer: octavia.LoadBalancer{
 			Name: lb, Description: id.LoadBalancerDescription(), Tags: id.Tags(),
-			VIP: balancer.VIP{SubnetID: vipSubnet},
+			VIP: octavia.VIP{SubnetID: vipSubnet},
 		},
-		Ports: []balancer.Port{
+		Ports: []octavia.Port{
 			tcp(0, 80, lb, "node-1", "node-2"),
 			tcp(1, 443, lb, "node-1", "node-2"),
 		},
-		FloatingIP: &balancer.WantedFloatingIP{
+		FloatingIP: &neutron.WantedFloatingIP{
 			NetworkID: "network-outside", Description: id.FloatingIPDescription(),
 			Tags: id.NetworkTags(),
 		},
-		Backends: []balancer.Backend{backend("node-1"), backend("node-2")},
+		Backends: []desired.Backend{backend("node-1"), backend("node-2")},
 		Features: amphora(),
 		Cascade:  true,
 	}
@@ -121,44 +123,44 @@ func desire(changes ...func(*balancer.Desired)) balancer.Desired {
 	return d
 }
 
-func internal(d *balancer.Desired) { d.FloatingIP = nil }
+func internal(d *desired.State) { d.FloatingIP = nil }
 
-func serial(d *balancer.Desired) { d.Features.Serial = true }
+func serial(d *desired.State) { d.Features.Serial = true }
 
-func recreate(d *balancer.Desired) { d.Recreate = true }
+func recreate(d *desired.State) { d.Recreate = true }
 
-func keep(d *balancer.Desired) { d.KeepFloatingIP = true }
+func keep(d *desired.State) { d.KeepFloatingIP = true }
 
-func onePort(d *balancer.Desired) { d.Ports = d.Ports[:1] }
+func onePort(d *desired.State) { d.Ports = d.Ports[:1] }
 
 // everyPort changes the ports.
-func everyPort(change func(index int, p *balancer.Port)) func(*balancer.Desired) {
-	return func(d *balancer.Desired) {
+func everyPort(change func(index int, p *octavia.Port)) func(*desired.State) {
+	return func(d *desired.State) {
 		for i := range d.Ports {
 			change(i, &d.Ports[i])
 		}
 	}
 }
 
-func protocols(listener, pool string) func(*balancer.Desired) {
-	return everyPort(func(_ int, p *balancer.Port) {
+func protocols(listener, pool string) func(*desired.State) {
+	return everyPort(func(_ int, p *octavia.Port) {
 		p.Listener.Protocol, p.Pool.Protocol = listener, pool
 	})
 }
 
-func monitored(kind string) func(*balancer.Desired) {
-	return everyPort(func(i int, p *balancer.Port) {
+func monitored(kind string) func(*desired.State) {
+	return everyPort(func(i int, p *octavia.Port) {
 		p.Pool.Monitor = monitor(i, shop().LoadBalancerName(), kind)
 	})
 }
 
-func nodes(names ...string) func(*balancer.Desired) {
-	return func(d *balancer.Desired) {
+func nodes(names ...string) func(*desired.State) {
+	return func(d *desired.State) {
 		d.Backends = nil
 		for _, name := range names {
 			d.Backends = append(d.Backends, backend(name))
 		}
-		everyPort(func(_ int, p *balancer.Port) {
+		everyPort(func(_ int, p *octavia.Port) {
 			p.Pool.Members = nil
 			for _, name := range names {
 				p.Pool.Members = append(p.Pool.Members, member(name, 30000+p.Listener.Port))
@@ -167,9 +169,9 @@ func nodes(names ...string) func(*balancer.Desired) {
 	}
 }
 
-func guarded(d *balancer.Desired) {
+func guarded(d *desired.State) {
 	id := shop()
-	group := &balancer.SecurityGroup{
+	group := &neutron.SecurityGroup{
 		Name:        id.SecurityGroupName(),
 		Description: id.SecurityGroupDescription(), Tags: id.NetworkTags(),
 	}
@@ -179,15 +181,15 @@ func guarded(d *balancer.Desired) {
 	d.SecurityGroup = group
 }
 
-func rule(port int, from string) balancer.Rule {
-	return balancer.Rule{
+func rule(port int, from string) neutron.Rule {
+	return neutron.Rule{
 		Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: port,
 		PortMax: port, RemotePrefix: from,
 	}
 }
 
-func asking(address string) func(*balancer.Desired) {
-	return func(d *balancer.Desired) {
+func asking(address string) func(*desired.State) {
+	return func(d *desired.State) {
 		wanted := *d.FloatingIP
 		wanted.Address = address
 		d.FloatingIP = &wanted
@@ -196,11 +198,11 @@ func asking(address string) func(*balancer.Desired) {
 
 // fresh is a cloud with three nodes and nothing else.
 func fresh() *cloud {
-	c := &cloud{role: balancer.Owner}
+	c := &cloud{role: plan.Owner}
 	for _, node := range []string{"node-1", "node-2", "node-3"} {
-		c.nodePorts = append(c.nodePorts, balancer.NodePort{
+		c.nodePorts = append(c.nodePorts, neutron.NodePort{
 			ID: "port-" + node, ServerID: "server-" + node,
-			Addresses:      []balancer.Address{{SubnetID: vipSubnet, IP: addressOf(node)}},
+			Addresses:      []neutron.Address{{SubnetID: vipSubnet, IP: addressOf(node)}},
 			SecurityGroups: []string{"default"}, PortSecurity: true, Revision: 1,
 		})
 	}
@@ -208,7 +210,7 @@ func fresh() *cloud {
 }
 
 // made is a cloud in which a Service is as desired.
-func made(t *testing.T, d balancer.Desired) *cloud {
+func made(t *testing.T, d desired.State) *cloud {
 	t.Helper()
 	c := fresh()
 	c.carryOut(t, d)
@@ -216,7 +218,7 @@ func made(t *testing.T, d balancer.Desired) *cloud {
 }
 
 // carryOut makes it so, and checks that nothing is left to do.
-func (c *cloud) carryOut(t *testing.T, d balancer.Desired) {
+func (c *cloud) carryOut(t *testing.T, d desired.State) {
 	t.Helper()
 	p := change(c, d)
 	if err := c.run(p, len(p.Steps)); err != nil {
@@ -231,25 +233,25 @@ func (c *cloud) carryOut(t *testing.T, d balancer.Desired) {
 func shared(t *testing.T) *cloud {
 	t.Helper()
 	id := neighbour()
-	owner := desire(func(d *balancer.Desired) {
+	owner := desire(func(d *desired.State) {
 		d.Identity = id
 		d.LoadBalancer.Name = id.LoadBalancerName()
 		d.LoadBalancer.Description = id.LoadBalancerDescription()
 		d.LoadBalancer.Tags = id.Tags()
 		p := tcp(0, 9000, id.LoadBalancerName(), "node-1")
 		p.Listener.Tags = id.Tags()
-		d.Ports = []balancer.Port{p}
+		d.Ports = []octavia.Port{p}
 		d.FloatingIP.Description, d.FloatingIP.Tags = id.FloatingIPDescription(), id.NetworkTags()
 	})
 	c := made(t, owner)
-	c.role = balancer.Guest
+	c.role = plan.Guest
 	return c
 }
 
 // visiting is what shop wants of the load balancer of that name.
-func visiting(name string, changes ...func(*balancer.Desired)) balancer.Desired {
-	return desire(append([]func(*balancer.Desired){internal, func(d *balancer.Desired) {
-		d.Ports = []balancer.Port{
+func visiting(name string, changes ...func(*desired.State)) desired.State {
+	return desire(append([]func(*desired.State){internal, func(d *desired.State) {
+		d.Ports = []octavia.Port{
 			tcp(0, 80, name, "node-1", "node-2"),
 			tcp(1, 443, name, "node-1", "node-2"),
 		}

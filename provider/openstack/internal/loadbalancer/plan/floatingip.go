@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 )
 
 // floatingIPs plans the floating IP of the load balancer. vipPort is "" if a port is made with the
@@ -25,7 +25,7 @@ func (c *changer) floatingIPs(loadBalancer Ref, vipPort string) {
 		}
 	}
 	switch want := c.want.FloatingIP; {
-	case c.role != balancer.Owner:
+	case c.role != Owner:
 		f.dropIdle("the Service shares another's load balancer")
 	case want == nil:
 		f.dropAttached("not wanted any more")
@@ -42,11 +42,11 @@ type floating struct {
 	loadBalancer Ref
 	// attached lead to the load balancer, whoever made them; idle are the Service's that lead
 	// nowhere, and moved those that lead elsewhere.
-	attached, idle, moved []balancer.FloatingIP
+	attached, idle, moved []neutron.FloatingIP
 }
 
 // useAny keeps an attached floating IP, or attaches the Service's detached one after a recreation.
-func (f *floating) useAny(want balancer.WantedFloatingIP) {
+func (f *floating) useAny(want neutron.WantedFloatingIP) {
 	switch {
 	case len(f.attached) > 0:
 		f.tagFloatingIP(f.attached[0], want.Tags)
@@ -63,7 +63,7 @@ func (f *floating) useAny(want balancer.WantedFloatingIP) {
 
 // giveUpMoved disowns a floating IP that another client attached elsewhere. A replacement is
 // created only after its network is known.
-func (f *floating) giveUpMoved(want balancer.WantedFloatingIP) {
+func (f *floating) giveUpMoved(want neutron.WantedFloatingIP) {
 	for _, ip := range f.moved {
 		f.notice(
 			Notice{
@@ -77,7 +77,7 @@ func (f *floating) giveUpMoved(want balancer.WantedFloatingIP) {
 
 // useAsked creates the new one before it releases the old one, because choosing an address needs a
 // permission that not every project has.
-func (f *floating) useAsked(want balancer.WantedFloatingIP) {
+func (f *floating) useAsked(want neutron.WantedFloatingIP) {
 	if i := slices.IndexFunc(f.attached, isAt(want.Address)); i >= 0 {
 		f.tagFloatingIP(f.attached[i], want.Tags)
 		f.dropIdle("the load balancer has another")
@@ -115,11 +115,11 @@ func (f *floating) useAsked(want balancer.WantedFloatingIP) {
 	f.dropIdle(why)
 }
 
-func isAt(address string) func(balancer.FloatingIP) bool {
-	return func(f balancer.FloatingIP) bool { return sameAddress(f.Address, address) }
+func isAt(address string) func(neutron.FloatingIP) bool {
+	return func(f neutron.FloatingIP) bool { return sameAddress(f.Address, address) }
 }
 
-func (f *floating) createAsked(want balancer.WantedFloatingIP, why string) {
+func (f *floating) createAsked(want neutron.WantedFloatingIP, why string) {
 	if len(f.attached) == 0 {
 		f.add(CreateFloatingIP{LoadBalancer: f.loadBalancer, Wanted: want})
 		return
@@ -130,15 +130,15 @@ func (f *floating) createAsked(want balancer.WantedFloatingIP, why string) {
 }
 
 // attach also takes it from the idle ones.
-func (f *floating) attach(ip balancer.FloatingIP, want balancer.WantedFloatingIP) {
+func (f *floating) attach(ip neutron.FloatingIP, want neutron.WantedFloatingIP) {
 	f.tagFloatingIP(ip, want.Tags)
 	f.add(AttachFloatingIP{LoadBalancer: f.loadBalancer, ID: ip.ID, Address: ip.Address})
 	f.idle = slices.DeleteFunc(slices.Clone(f.idle),
-		func(other balancer.FloatingIP) bool { return other.ID == ip.ID })
+		func(other neutron.FloatingIP) bool { return other.ID == ip.ID })
 }
 
 // tagFloatingIP tags a floating IP that was created for the Service. Another owner's is not tagged.
-func (p *planner) tagFloatingIP(ip balancer.FloatingIP, want []string) {
+func (p *planner) tagFloatingIP(ip neutron.FloatingIP, want []string) {
 	if p.ownsFloatingIP(ip) && len(added(ip.Tags, want)) > 0 {
 		p.add(TagFloatingIP{ID: ip.ID, Address: ip.Address, Tags: merged(ip.Tags, want)})
 	}
@@ -167,7 +167,7 @@ func (f *floating) dropIdle(why string) {
 
 // disown takes off the tags that make the floating IP a Service's, so that whoever uses it next
 // does not lose it.
-func (p *planner) disown(f balancer.FloatingIP) {
+func (p *planner) disown(f neutron.FloatingIP) {
 	own := func(tag string) bool { return slices.Contains(p.id.NetworkTags(), tag) }
 	if slices.ContainsFunc(f.Tags, own) {
 		p.add(TagFloatingIP{

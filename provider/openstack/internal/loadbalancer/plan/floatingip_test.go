@@ -3,22 +3,24 @@ package plan_test
 import (
 	"testing"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
 func TestChange_FloatingIP(t *testing.T) {
 	id := shop()
 	const there = "port-vip-lb-1"
-	own := func(port string) balancer.FloatingIP {
-		return balancer.FloatingIP{
+	own := func(port string) neutron.FloatingIP {
+		return neutron.FloatingIP{
 			ID: "own", Address: "203.0.113.1", PortID: port,
 			Tags: id.NetworkTags(), Description: id.FloatingIPDescription(),
 			NetworkID: "network-outside",
 		}
 	}
-	users := func(port string) balancer.FloatingIP {
-		return balancer.FloatingIP{
+	users := func(port string) neutron.FloatingIP {
+		return neutron.FloatingIP{
 			ID: "user", Address: "203.0.113.2", PortID: port,
 			NetworkID: "network-outside",
 		}
@@ -27,86 +29,86 @@ func TestChange_FloatingIP(t *testing.T) {
 	occm.Tags = nil
 	theirs := own(there)
 	theirs.Tags = neighbour().NetworkTags()
-	nowhere := func(d *balancer.Desired) {
+	nowhere := func(d *desired.State) {
 		wanted := *d.FloatingIP
 		wanted.NetworkID = ""
 		d.FloatingIP = &wanted
 	}
-	guest := func(d *balancer.Desired) { d.FloatingIP = nil }
+	guest := func(d *desired.State) { d.FloatingIP = nil }
 	for _, test := range []struct {
 		name string
-		role balancer.Role
-		is   []balancer.FloatingIP
-		want []func(*balancer.Desired)
+		role plan.Role
+		is   []neutron.FloatingIP
+		want []func(*desired.State)
 		then []string
 	}{
-		{"none", balancer.Owner, nil, nil, []string{"CreateFloatingIP"}},
-		{"its own", balancer.Owner, []balancer.FloatingIP{own(there)}, nil, nil},
-		{"a user's stays", balancer.Owner, []balancer.FloatingIP{users(there)}, nil, nil},
-		{"OCCM's is marked", balancer.Owner, []balancer.FloatingIP{occm}, nil, []string{"TagFloatingIP"}},
-		{"another Service's is not marked", balancer.Owner, []balancer.FloatingIP{theirs}, nil, nil},
-		{"its own leads nowhere", balancer.Owner, []balancer.FloatingIP{own("")}, nil, []string{"AttachFloatingIP"}},
-		{"one too many", balancer.Owner, []balancer.FloatingIP{users(there), own("")}, nil, []string{"DeleteFloatingIP"}},
-		{"one too many is kept", balancer.Owner, []balancer.FloatingIP{users(there), own("")}, []func(*balancer.Desired){keep}, nil},
-		{"no network to make one in", balancer.Owner, nil, []func(*balancer.Desired){nowhere}, nil},
-		{"no network, but one is there", balancer.Owner, []balancer.FloatingIP{own("")}, []func(*balancer.Desired){nowhere}, []string{"AttachFloatingIP"}},
+		{"none", plan.Owner, nil, nil, []string{"CreateFloatingIP"}},
+		{"its own", plan.Owner, []neutron.FloatingIP{own(there)}, nil, nil},
+		{"a user's stays", plan.Owner, []neutron.FloatingIP{users(there)}, nil, nil},
+		{"OCCM's is marked", plan.Owner, []neutron.FloatingIP{occm}, nil, []string{"TagFloatingIP"}},
+		{"another Service's is not marked", plan.Owner, []neutron.FloatingIP{theirs}, nil, nil},
+		{"its own leads nowhere", plan.Owner, []neutron.FloatingIP{own("")}, nil, []string{"AttachFloatingIP"}},
+		{"one too many", plan.Owner, []neutron.FloatingIP{users(there), own("")}, nil, []string{"DeleteFloatingIP"}},
+		{"one too many is kept", plan.Owner, []neutron.FloatingIP{users(there), own("")}, []func(*desired.State){keep}, nil},
+		{"no network to make one in", plan.Owner, nil, []func(*desired.State){nowhere}, nil},
+		{"no network, but one is there", plan.Owner, []neutron.FloatingIP{own("")}, []func(*desired.State){nowhere}, []string{"AttachFloatingIP"}},
 
-		{"internal", balancer.Owner, []balancer.FloatingIP{own(there)}, []func(*balancer.Desired){internal}, []string{"DeleteFloatingIP"}},
-		{"internal, kept", balancer.Owner, []balancer.FloatingIP{own(there)}, []func(*balancer.Desired){internal, keep}, []string{"DetachFloatingIP"}},
-		{"internal, a user's", balancer.Owner, []balancer.FloatingIP{users(there)}, []func(*balancer.Desired){internal}, []string{"DetachFloatingIP"}},
-		{"internal, another Service's", balancer.Owner, []balancer.FloatingIP{theirs}, []func(*balancer.Desired){internal}, []string{"DetachFloatingIP"}},
-		{"internal, leads nowhere", balancer.Owner, []balancer.FloatingIP{own("")}, []func(*balancer.Desired){internal}, []string{"DeleteFloatingIP"}},
-		{"internal, leads nowhere, kept", balancer.Owner, []balancer.FloatingIP{own("")}, []func(*balancer.Desired){internal, keep}, nil},
-		{"internal, leads elsewhere", balancer.Owner, []balancer.FloatingIP{own("elsewhere")}, []func(*balancer.Desired){internal}, nil},
+		{"internal", plan.Owner, []neutron.FloatingIP{own(there)}, []func(*desired.State){internal}, []string{"DeleteFloatingIP"}},
+		{"internal, kept", plan.Owner, []neutron.FloatingIP{own(there)}, []func(*desired.State){internal, keep}, []string{"DetachFloatingIP"}},
+		{"internal, a user's", plan.Owner, []neutron.FloatingIP{users(there)}, []func(*desired.State){internal}, []string{"DetachFloatingIP"}},
+		{"internal, another Service's", plan.Owner, []neutron.FloatingIP{theirs}, []func(*desired.State){internal}, []string{"DetachFloatingIP"}},
+		{"internal, leads nowhere", plan.Owner, []neutron.FloatingIP{own("")}, []func(*desired.State){internal}, []string{"DeleteFloatingIP"}},
+		{"internal, leads nowhere, kept", plan.Owner, []neutron.FloatingIP{own("")}, []func(*desired.State){internal, keep}, nil},
+		{"internal, leads elsewhere", plan.Owner, []neutron.FloatingIP{own("elsewhere")}, []func(*desired.State){internal}, nil},
 
-		{"asked for, new", balancer.Owner, nil, []func(*balancer.Desired){asking("203.0.113.2")}, []string{"CreateFloatingIP"}},
+		{"asked for, new", plan.Owner, nil, []func(*desired.State){asking("203.0.113.2")}, []string{"CreateFloatingIP"}},
 		{
-			"asked for, new, in place of its own", balancer.Owner,
-			[]balancer.FloatingIP{own(there)},
-			[]func(*balancer.Desired){asking("203.0.113.2")},
+			"asked for, new, in place of its own", plan.Owner,
+			[]neutron.FloatingIP{own(there)},
+			[]func(*desired.State){asking("203.0.113.2")},
 			[]string{"CreateFloatingIP", "DeleteFloatingIP", "AttachFloatingIP"},
 		},
 		{
-			"asked for, new, the network is that of its own", balancer.Owner,
-			[]balancer.FloatingIP{own(there)},
-			[]func(*balancer.Desired){nowhere, asking("203.0.113.2")},
+			"asked for, new, the network is that of its own", plan.Owner,
+			[]neutron.FloatingIP{own(there)},
+			[]func(*desired.State){nowhere, asking("203.0.113.2")},
 			[]string{"CreateFloatingIP", "DeleteFloatingIP", "AttachFloatingIP"},
 		},
-		{"asked for, there", balancer.Owner, []balancer.FloatingIP{users(there)}, []func(*balancer.Desired){asking("203.0.113.2")}, nil},
-		{"asked for, free", balancer.Owner, []balancer.FloatingIP{users("")}, []func(*balancer.Desired){asking("203.0.113.2")}, []string{"AttachFloatingIP"}},
+		{"asked for, there", plan.Owner, []neutron.FloatingIP{users(there)}, []func(*desired.State){asking("203.0.113.2")}, nil},
+		{"asked for, free", plan.Owner, []neutron.FloatingIP{users("")}, []func(*desired.State){asking("203.0.113.2")}, []string{"AttachFloatingIP"}},
 		{
-			"asked for, free, in place of its own", balancer.Owner,
-			[]balancer.FloatingIP{own(there), users("")},
-			[]func(*balancer.Desired){asking("203.0.113.2")},
+			"asked for, free, in place of its own", plan.Owner,
+			[]neutron.FloatingIP{own(there), users("")},
+			[]func(*desired.State){asking("203.0.113.2")},
 			[]string{"DeleteFloatingIP", "AttachFloatingIP"},
 		},
 		{
-			"asked for, free, its own is kept", balancer.Owner,
-			[]balancer.FloatingIP{own(there), users("")},
-			[]func(*balancer.Desired){asking("203.0.113.2"), keep},
+			"asked for, free, its own is kept", plan.Owner,
+			[]neutron.FloatingIP{own(there), users("")},
+			[]func(*desired.State){asking("203.0.113.2"), keep},
 			[]string{"DetachFloatingIP", "AttachFloatingIP"},
 		},
 		{
-			"asked for, its own, in place of a user's", balancer.Owner,
-			[]balancer.FloatingIP{users(there), own("")},
-			[]func(*balancer.Desired){asking("203.0.113.1")},
+			"asked for, its own, in place of a user's", plan.Owner,
+			[]neutron.FloatingIP{users(there), own("")},
+			[]func(*desired.State){asking("203.0.113.1")},
 			[]string{"DetachFloatingIP", "AttachFloatingIP"},
 		},
 		{
-			"asked for, there, and its own leads nowhere", balancer.Owner,
-			[]balancer.FloatingIP{users(there), own("")},
-			[]func(*balancer.Desired){asking("203.0.113.2")},
+			"asked for, there, and its own leads nowhere", plan.Owner,
+			[]neutron.FloatingIP{users(there), own("")},
+			[]func(*desired.State){asking("203.0.113.2")},
 			[]string{"DeleteFloatingIP"},
 		},
 
-		{"a guest touches none", balancer.Guest, []balancer.FloatingIP{users(there), theirs}, []func(*balancer.Desired){guest}, nil},
+		{"a guest touches none", plan.Guest, []neutron.FloatingIP{users(there), theirs}, []func(*desired.State){guest}, nil},
 		{
-			"a guest clears away what it had", balancer.Guest,
-			[]balancer.FloatingIP{users(there), own("")},
-			[]func(*balancer.Desired){guest},
+			"a guest clears away what it had", plan.Guest,
+			[]neutron.FloatingIP{users(there), own("")},
+			[]func(*desired.State){guest},
 			[]string{"DeleteFloatingIP"},
 		},
-		{"a guest keeps what it had", balancer.Guest, []balancer.FloatingIP{own("")}, []func(*balancer.Desired){guest, keep}, nil},
+		{"a guest keeps what it had", plan.Guest, []neutron.FloatingIP{own("")}, []func(*desired.State){guest, keep}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := made(t, desire(internal))
@@ -124,7 +126,7 @@ func TestChange_FloatingIP(t *testing.T) {
 }
 
 func TestChange_FloatingIPUnavailable_IsReportedAndTheOldOneStays(t *testing.T) {
-	nowhere := func(d *balancer.Desired) {
+	nowhere := func(d *desired.State) {
 		wanted := *d.FloatingIP
 		wanted.NetworkID = ""
 		d.FloatingIP = &wanted
@@ -132,7 +134,7 @@ func TestChange_FloatingIPUnavailable_IsReportedAndTheOldOneStays(t *testing.T) 
 	t.Run("it leads elsewhere", func(t *testing.T) {
 		c := made(t, desire())
 		c.ips = append(c.ips,
-			balancer.FloatingIP{ID: "user", Address: "203.0.113.99", PortID: "elsewhere"})
+			neutron.FloatingIP{ID: "user", Address: "203.0.113.99", PortID: "elsewhere"})
 		p := change(c, desire(asking("203.0.113.99")))
 		wantNothing(t, p)
 		wantNotice(t, p, plan.ReasonFloatingIP, true)
@@ -167,7 +169,7 @@ func TestChange_FloatingIPLeadsElsewhere_IsDisownedAndReplaced(t *testing.T) {
 	c.ips[0].PortID = "elsewhere"
 	moved := c.ips[0].ID
 	// Where another would be made is not looked up while there is one.
-	p := change(c, desire(func(d *balancer.Desired) {
+	p := change(c, desire(func(d *desired.State) {
 		d.FloatingIP.NetworkID, d.FloatingIP.Present = "", true
 	}))
 	wantKinds(t, p, "TagFloatingIP")
@@ -188,7 +190,7 @@ func TestChange_FloatingIPLeadsElsewhere_IsDisownedAndReplaced(t *testing.T) {
 // The port that a user has made for the VIP may have kept its floating IP when the load balancer
 // was deleted by hand.
 func TestChange_UsersPortHasTheFloatingIP_ItStays(t *testing.T) {
-	at := func(d *balancer.Desired) { d.LoadBalancer.VIP = balancer.VIP{PortID: "port-user"} }
+	at := func(d *desired.State) { d.LoadBalancer.VIP = octavia.VIP{PortID: "port-user"} }
 	c := made(t, desire(onePort, at))
 	c.lb, c.listeners, c.pools = nil, nil, nil
 	wantKinds(t, change(c, desire(onePort, at)), "CreateLoadBalancer")

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
@@ -15,7 +15,7 @@ import (
 type stage struct {
 	title string
 	// want is what should be from now on.
-	want balancer.Desired
+	want desired.State
 	// damage is done before; nil for none.
 	damage func(*cloud)
 	// removal: the Service is removed instead.
@@ -32,10 +32,10 @@ type feature struct {
 // option is the story of something that a user may ask for: a Service that has it from the start,
 // and one that gets it, has it changed and loses it.
 func option(
-	name string, with, changed func(*balancer.Desired), base ...func(*balancer.Desired),
+	name string, with, changed func(*desired.State), base ...func(*desired.State),
 ) feature {
-	of := func(more ...func(*balancer.Desired)) balancer.Desired {
-		return desire(append(append([]func(*balancer.Desired){onePort}, base...), more...)...)
+	of := func(more ...func(*desired.State)) desired.State {
+		return desire(append(append([]func(*desired.State){onePort}, base...), more...)...)
 	}
 	return feature{name, func(*testing.T) *cloud { return fresh() }, []stage{
 		{title: "a Service that has it from the start", want: of(with)},

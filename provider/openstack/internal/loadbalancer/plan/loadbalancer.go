@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 // createLoadBalancer makes the Service's own load balancer.
@@ -50,7 +50,7 @@ func (c *changer) noticeImmutable(changes []string) {
 // immutable are the differences that Octavia cannot change (octavia/api/v2/types/load_balancer.py,
 // LoadBalancerPUT). Only requested values are compared, and a guest requests none.
 func (c *changer) immutable() []string {
-	if c.role != balancer.Owner {
+	if c.role != Owner {
 		return nil
 	}
 	want, is := c.want.LoadBalancer, c.is.LoadBalancer
@@ -73,7 +73,7 @@ func (c *changer) immutable() []string {
 	compare("network", is.VIP.NetworkID, want.VIP.NetworkID)
 	for _, vip := range want.AdditionalVIPs {
 		if !slices.ContainsFunc(is.AdditionalVIPs,
-			func(there balancer.VIP) bool { return fulfils(there, vip) }) {
+			func(there octavia.VIP) bool { return fulfils(there, vip) }) {
 			changes = append(changes, "additional address "+textOf(vip)+" missing")
 		}
 	}
@@ -96,7 +96,7 @@ func sameAddress(a, b string) bool {
 	return err == nil && first == second
 }
 
-func fulfils(is, want balancer.VIP) bool {
+func fulfils(is, want octavia.VIP) bool {
 	return (want.SubnetID == "" || want.SubnetID == is.SubnetID) &&
 		(want.Address == "" || sameAddress(want.Address, is.Address))
 }
@@ -113,7 +113,7 @@ func (c *changer) recreate(why []string) bool {
 				ReasonOthers,
 				fmt.Sprintf("load balancer %s is not recreated (%s): %s", c.is.LoadBalancer.ID,
 					strings.Join(why, ", "), hindrance),
-				c.is.LoadBalancer.Status == balancer.Error,
+				c.is.LoadBalancer.Status == octavia.InError,
 			})
 		return false
 	}
@@ -154,7 +154,7 @@ func (c *changer) releaseFloatingIPs() {
 }
 
 // isWithin tells whether an address is where one is wanted.
-func isWithin(is, want balancer.VIP) bool {
+func isWithin(is, want octavia.VIP) bool {
 	return (want.SubnetID == "" || want.SubnetID == is.SubnetID) &&
 		(want.NetworkID == "" || want.NetworkID == is.NetworkID)
 }
@@ -182,7 +182,7 @@ func (c *changer) hindrance() string {
 func (p *planner) others() []string {
 	others := p.othersIn(p.is.LoadBalancer.Tags)
 	for _, name := range p.is.OtherServices {
-		renamed := p.role == balancer.Owner && name == p.loadBalancer
+		renamed := p.role == Owner && name == p.loadBalancer
 		if !renamed && !slices.Contains(others, name) {
 			others = append(others, name)
 		}
@@ -206,14 +206,14 @@ func (p *planner) others() []string {
 // isUsed tells whether the pool is a listener's default.
 func (p *planner) isUsed(pool string) bool {
 	return slices.ContainsFunc(p.is.Listeners,
-		func(l balancer.Listener) bool { return l.PoolID == pool })
+		func(l octavia.Listener) bool { return l.PoolID == pool })
 }
 
 // deleteLoadBalancer deletes it with all that is in it. In ERROR nothing in it can be deleted by
 // itself.
 func (p *planner) deleteLoadBalancer(cascade bool, why string) {
 	lb := p.is.LoadBalancer
-	cascade = cascade || lb.Status == balancer.Error
+	cascade = cascade || lb.Status == octavia.InError
 	if !cascade {
 		// A listener first, then its pool: a policy of the listener may use a pool too.
 		for _, l := range p.is.Listeners {
@@ -238,7 +238,7 @@ func shown(value any) string {
 	return "none"
 }
 
-func textOf(vip balancer.VIP) string {
+func textOf(vip octavia.VIP) string {
 	var parts []string
 	if vip.Address != "" {
 		parts = append(parts, vip.Address)

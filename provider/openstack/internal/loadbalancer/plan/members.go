@@ -4,35 +4,35 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 // memberDifference is how the members of a pool differ from those that should be.
 type memberDifference struct {
 	// want are the desired members as requested.
-	want   []balancer.Member
-	create []balancer.Member
+	want   []octavia.Member
+	create []octavia.Member
 	change []memberChange
-	remove []balancer.Member
+	remove []octavia.Member
 }
 
 type memberChange struct {
-	is, want balancer.Member
+	is, want octavia.Member
 	changes  []string
 	// wholesale: some differences need a replacement of all members.
 	wholesale bool
 }
 
-func differenceOf(want, is balancer.Pool, vipSubnet string) memberDifference {
+func differenceOf(want, is octavia.Pool, vipSubnet string) memberDifference {
 	var d memberDifference
-	there := map[balancer.MemberKey]balancer.Member{}
+	there := map[octavia.MemberKey]octavia.Member{}
 	for _, m := range is.Members {
-		if m.Status != balancer.Deleted {
+		if m.Status != octavia.Deleted {
 			there[m.Key()] = m
 		}
 	}
 	d.want = requested(want.Members, there, vipSubnet)
-	wanted := map[balancer.MemberKey]bool{}
+	wanted := map[octavia.MemberKey]bool{}
 	for i, m := range d.want {
 		wanted[m.Key()] = true
 		old, ok := there[m.Key()]
@@ -48,7 +48,7 @@ func differenceOf(want, is balancer.Pool, vipSubnet string) memberDifference {
 		}
 	}
 	for _, m := range is.Members {
-		if m.Status != balancer.Deleted && !wanted[m.Key()] {
+		if m.Status != octavia.Deleted && !wanted[m.Key()] {
 			d.remove = append(d.remove, m)
 		}
 	}
@@ -56,9 +56,9 @@ func differenceOf(want, is balancer.Pool, vipSubnet string) memberDifference {
 }
 
 // compareMember: of one that is known in part only the name is compared.
-func compareMember(want, is balancer.Member, inPart bool, vipSubnet string) memberChange {
+func compareMember(want, is octavia.Member, inPart bool, vipSubnet string) memberChange {
 	c := memberChange{is: is}
-	if is.Status == balancer.Error {
+	if is.Status == octavia.InError {
 		c.changes = append(c.changes, "in ERROR")
 	}
 	if want.Name != is.Name {
@@ -100,15 +100,15 @@ func number(n int) string {
 }
 
 // requested are the members as requested: without the subnet of the VIP, because Octavia asks
-// Neutron for each named subnet (see [balancer.Member]). The subnet of an existing member is named
+// Neutron for each named subnet (see [octavia.Member]). The subnet of an existing member is named
 // if it differs.
 func requested(
-	members []balancer.Member, there map[balancer.MemberKey]balancer.Member, vipSubnet string,
-) []balancer.Member {
+	members []octavia.Member, there map[octavia.MemberKey]octavia.Member, vipSubnet string,
+) []octavia.Member {
 	if len(members) == 0 {
 		return nil
 	}
-	asked := make([]balancer.Member, len(members))
+	asked := make([]octavia.Member, len(members))
 	for i, m := range members {
 		elsewhere := or(there[m.Key()].SubnetID, vipSubnet) != vipSubnet
 		if m.SubnetID == vipSubnet && !elsewhere {

@@ -18,7 +18,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 // Plan is what is to be done, in this order. Later steps assume the earlier ones.
@@ -57,18 +58,18 @@ const (
 
 // Change tells how to make what is what should be. It makes no plan for a load balancer that is
 // PENDING: the caller waits first.
-func Change(want balancer.Desired, is balancer.Observed) Plan {
+func Change(want desired.State, is Observed) Plan {
 	p := newPlanner(want.Identity, is)
 	c := changer{planner: p, want: want}
 	switch lb := is.LoadBalancer; {
-	case lb == nil || lb.Status == balancer.Deleted:
+	case lb == nil || lb.Status == octavia.Deleted:
 		c.make()
 	case p.isForeign():
 		p.refuseForeign()
 	case lb.Status.Pending():
 		p.notice(
 			Notice{ReasonPending, fmt.Sprintf("load balancer %s is %s", lb.ID, lb.Status), true})
-	case lb.Status == balancer.Error:
+	case lb.Status == octavia.InError:
 		c.mend()
 	default:
 		c.adjust()
@@ -79,11 +80,11 @@ func Change(want balancer.Desired, is balancer.Observed) Plan {
 // planner is a plan that is being made.
 type planner struct {
 	claims
-	is   balancer.Observed
+	is   Observed
 	plan Plan
 }
 
-func newPlanner(id balancer.Identity, is balancer.Observed) *planner {
+func newPlanner(id desired.Identity, is Observed) *planner {
 	p := &planner{claims: claims{id: id, role: is.Role}, is: is}
 	if is.LoadBalancer != nil {
 		p.loadBalancer = is.LoadBalancer.Name
@@ -102,18 +103,18 @@ func (p *planner) refuseForeign() {
 	lb := p.is.LoadBalancer
 	p.notice(Notice{ReasonOtherCluster, fmt.Sprintf(
 		"load balancer %s (%s) belongs to another cluster (%s)", lb.ID, lb.Name,
-		balancer.ClusterOf(lb.Tags)), true})
+		desired.ClusterOf(lb.Tags)), true})
 }
 
 // changer makes the plan of a change.
 type changer struct {
 	*planner
-	want balancer.Desired
+	want desired.State
 }
 
 // make is for a Service without a load balancer.
 func (c *changer) make() {
-	c.role = balancer.Owner
+	c.role = Owner
 	c.is.LoadBalancer, c.is.Listeners, c.is.Pools = nil, nil, nil
 	c.createLoadBalancer()
 	// A port that the user has made is there before the load balancer, and its floating IP with it.
@@ -149,7 +150,7 @@ func (c *changer) adjust() {
 // mend is for a load balancer in ERROR, whose contents cannot be changed.
 func (c *changer) mend() {
 	lb := c.is.LoadBalancer
-	if c.role != balancer.Owner {
+	if c.role != Owner {
 		c.notice(
 			Notice{
 				ReasonError,
@@ -165,7 +166,7 @@ func (c *changer) mend() {
 	c.floatingIPs(Ref{ID: lb.ID}, lb.VIP.PortID)
 	c.openNodes()
 	c.closeNodes()
-	if lb.Provider == balancer.ProviderOVN {
+	if lb.Provider == octavia.ProviderOVN {
 		// ovn_octavia_provider has nothing to fail over.
 		c.notice(
 			Notice{
@@ -188,10 +189,10 @@ func (c *changer) mend() {
 // failedAtOnce tells whether the load balancer failed before any of its listeners was created, so
 // that it never served a client.
 func (c *changer) failedAtOnce() bool {
-	if c.is.LoadBalancer.Status != balancer.Error {
+	if c.is.LoadBalancer.Status != octavia.InError {
 		return false
 	}
-	ready := func(l balancer.Listener) bool { return l.Status != balancer.PendingCreate }
+	ready := func(l octavia.Listener) bool { return l.Status != octavia.PendingCreate }
 	return c.is.NeverServed || len(c.is.Listeners) > 0 &&
 		!slices.ContainsFunc(c.is.Listeners, ready)
 }

@@ -6,13 +6,13 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 // listenerChanges are the differences that an update of the listener mends.
-func (c *changer) listenerChanges(want, is balancer.Listener) []string {
+func (c *changer) listenerChanges(want, is octavia.Listener) []string {
 	var changes []string
-	if is.Status == balancer.Error {
+	if is.Status == octavia.InError {
 		changes = append(changes, "in ERROR")
 	}
 	if c.want.Features.Tags {
@@ -39,7 +39,7 @@ func (c *changer) listenerChanges(want, is balancer.Listener) []string {
 	return changes
 }
 
-func timeoutChanges(want, is *balancer.Timeouts) []string {
+func timeoutChanges(want, is *octavia.Timeouts) []string {
 	if want == nil || is == nil {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (c *changer) admitsAll(cidrs []string) bool {
 	if lb == nil {
 		return false
 	}
-	for _, vip := range append([]balancer.VIP{lb.VIP}, lb.AdditionalVIPs...) {
+	for _, vip := range append([]octavia.VIP{lb.VIP}, lb.AdditionalVIPs...) {
 		address, err := netip.ParseAddr(vip.Address)
 		whole := "0.0.0.0/0"
 		if address.Is6() {
@@ -96,7 +96,7 @@ func (c *changer) admitsAll(cidrs []string) bool {
 //
 // Members come first, because they are the traffic. In a pool in ERROR the pool itself must come
 // first.
-func (p *ports) updatePool(is *balancer.Pool, want balancer.Pool, mark bool) {
+func (p *ports) updatePool(is *octavia.Pool, want octavia.Pool, mark bool) {
 	want.ID, want.Name, want.Tags = is.ID, is.Name, nil
 	changes := poolChanges(want, *is)
 	if mark && p.want.Features.Tags && !p.ownsPool(*is) {
@@ -108,19 +108,19 @@ func (p *ports) updatePool(is *balancer.Pool, want balancer.Pool, mark bool) {
 			p.add(UpdatePool{ID: is.ID, Pool: want, Changes: changes})
 		}
 	}
-	if is.Status == balancer.Error {
+	if is.Status == octavia.InError {
 		update()
 	}
 	p.setMembers(Ref{ID: is.ID}, is.Name, differenceOf(want, *is, p.vipSubnet()))
-	if is.Status != balancer.Error {
+	if is.Status != octavia.InError {
 		update()
 	}
 	p.updateMonitor(is, want.Monitor)
 }
 
-func poolChanges(want, is balancer.Pool) []string {
+func poolChanges(want, is octavia.Pool) []string {
 	var changes []string
-	if is.Status == balancer.Error {
+	if is.Status == octavia.InError {
 		changes = append(changes, "in ERROR")
 	}
 	if want.Algorithm != is.Algorithm {
@@ -133,7 +133,7 @@ func poolChanges(want, is balancer.Pool) []string {
 }
 
 // updateMonitor: the type cannot be changed, and a pool has one monitor at most.
-func (p *ports) updateMonitor(pool *balancer.Pool, want *balancer.Monitor) {
+func (p *ports) updateMonitor(pool *octavia.Pool, want *octavia.Monitor) {
 	is := pool.Monitor
 	ref := Ref{ID: pool.ID}
 	switch {
@@ -154,9 +154,9 @@ func (p *ports) updateMonitor(pool *balancer.Pool, want *balancer.Monitor) {
 	}
 }
 
-func monitorChanges(want, is balancer.Monitor, inPart bool) []string {
+func monitorChanges(want, is octavia.Monitor, inPart bool) []string {
 	var changes []string
-	if is.Status == balancer.Error {
+	if is.Status == octavia.InError {
 		changes = append(changes, "in ERROR")
 	}
 	if inPart {
@@ -175,7 +175,7 @@ func monitorChanges(want, is balancer.Monitor, inPart bool) []string {
 			changes = append(changes, changed(n.what, n.is, n.want))
 		}
 	}
-	if want.Type != balancer.MonitorHTTP {
+	if want.Type != octavia.MonitorHTTP {
 		return changes
 	}
 	for _, t := range []struct{ what, is, want string }{

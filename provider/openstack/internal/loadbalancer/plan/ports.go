@@ -4,19 +4,19 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 // slot is a port of the Service, and what there is of it.
 type slot struct {
-	want balancer.Port
+	want octavia.Port
 	// listener may be nil.
-	listener *balancer.Listener
+	listener *octavia.Listener
 	// pool is the one to use; nil if one is to be made. It is the listener's default pool, or one
 	// that an interrupted plan has left.
-	pool *balancer.Pool
+	pool *octavia.Pool
 	// old is a pool that another takes the place of; nil for none.
-	old *balancer.Pool
+	old *octavia.Pool
 }
 
 // isNew tells whether there is no listener yet.
@@ -54,9 +54,9 @@ type ports struct {
 
 // assign finds what exists of each port. A port that another owner's listener has is left out.
 func (p *ports) assign() []*slot {
-	there := map[balancer.ListenerKey]*balancer.Listener{}
+	there := map[octavia.ListenerKey]*octavia.Listener{}
 	for i := range p.is.Listeners {
-		if l := &p.is.Listeners[i]; l.Status != balancer.Deleted {
+		if l := &p.is.Listeners[i]; l.Status != octavia.Deleted {
 			there[l.Key()] = l
 		}
 	}
@@ -79,7 +79,7 @@ func (p *ports) assign() []*slot {
 	return slots
 }
 
-func (c *changer) noticePortInUse(want balancer.Port, l balancer.Listener) {
+func (c *changer) noticePortInUse(want octavia.Port, l octavia.Listener) {
 	c.notice(Notice{ReasonPortInUse, fmt.Sprintf(
 		"port %s is used by listener %s of load balancer %s, which is not the Service's", want.Name,
 		l.ID, c.is.LoadBalancer.ID), true})
@@ -90,14 +90,14 @@ func (c *changer) noticePortInUse(want balancer.Port, l balancer.Listener) {
 // max-shared-lb, are not put on the load balancer.
 func (c *changer) isTurnedAway() bool {
 	tags := c.is.LoadBalancer.Tags
-	if c.role != balancer.Guest || slices.Contains(tags, c.id.ServiceTag()) ||
+	if c.role != Guest || slices.Contains(tags, c.id.ServiceTag()) ||
 		slices.Contains(tags, c.id.LoadBalancerName()) {
 		return false
 	}
 	collides := false
 	for _, want := range c.want.Ports {
 		for _, l := range c.is.Listeners {
-			if l.Status != balancer.Deleted && l.Key() == want.Listener.Key() &&
+			if l.Status != octavia.Deleted && l.Key() == want.Listener.Key() &&
 				!c.ownsListener(l) {
 				c.noticePortInUse(want, l)
 				collides = true
@@ -135,7 +135,7 @@ func (p *ports) usedByOthers(pool string) bool {
 }
 
 // leftover is a pool that an interrupted plan has made for the port; nil for none.
-func (p *ports) leftover(want balancer.Pool) *balancer.Pool {
+func (p *ports) leftover(want octavia.Pool) *octavia.Pool {
 	for i := range p.is.Pools {
 		pool := &p.is.Pools[i]
 		if pool.Name == want.Name && pool.Protocol == want.Protocol && !p.taken[pool.ID] &&
@@ -147,8 +147,8 @@ func (p *ports) leftover(want balancer.Pool) *balancer.Pool {
 	return nil
 }
 
-func (p *planner) isLeftover(pool balancer.Pool) bool {
-	return pool.Status != balancer.Deleted && p.ownsPool(pool) && !p.isUsed(pool.ID)
+func (p *planner) isLeftover(pool octavia.Pool) bool {
+	return pool.Status != octavia.Deleted && p.ownsPool(pool) && !p.isUsed(pool.ID)
 }
 
 // update changes what is there and stays. Names stay as they are: they hold the port's index among
@@ -185,7 +185,7 @@ func (p *ports) updateListener(s *slot, pool Ref) {
 	p.add(UpdateListener{ID: is.ID, Listener: want, Pool: pool, Changes: changes})
 }
 
-func nameOf(ref Ref, pool balancer.Pool) string {
+func nameOf(ref Ref, pool octavia.Pool) string {
 	if ref.ID != "" {
 		return ref.ID
 	}
@@ -234,7 +234,7 @@ func (p *ports) poolAside(s *slot) Ref {
 }
 
 // mark makes a pool that is about to lose its listener known as the Service's.
-func (p *ports) mark(pool *balancer.Pool) {
+func (p *ports) mark(pool *octavia.Pool) {
 	if pool == nil || p.ownsPool(*pool) || !p.want.Features.Tags {
 		return
 	}
@@ -259,7 +259,7 @@ func (p *ports) createListener(s *slot, pool Ref) {
 
 // createPool makes a pool, of a load balancer or as the default pool of a listener, and what is in
 // it.
-func (p *ports) createPool(want balancer.Pool, loadBalancer, listener Ref) {
+func (p *ports) createPool(want octavia.Pool, loadBalancer, listener Ref) {
 	if p.want.Features.Tags {
 		want.Tags = p.id.Tags()
 	}
@@ -288,7 +288,7 @@ func (p *ports) remove(slots []*slot) {
 			kept[s.listener.ID] = true
 		}
 	}
-	p.removeListeners(func(l balancer.Listener) bool {
+	p.removeListeners(func(l octavia.Listener) bool {
 		return !kept[l.ID]
 	}, p.taken, "port not wanted any more")
 }
@@ -299,11 +299,11 @@ func (p *ports) remove(slots []*slot) {
 // The pool goes first: its listener tells whose it is. Octavia allows both orders, and whoever
 // connects in between is turned away a little later.
 func (p *planner) removeListeners(
-	unwanted func(balancer.Listener) bool, use map[string]bool, why string,
+	unwanted func(octavia.Listener) bool, use map[string]bool, why string,
 ) {
 	use = p.stillUsed(unwanted, use)
 	for _, l := range p.is.Listeners {
-		if l.Status == balancer.Deleted || !p.ownsListener(l) || !unwanted(l) {
+		if l.Status == octavia.Deleted || !p.ownsListener(l) || !unwanted(l) {
 			continue
 		}
 		if pool := p.is.Pool(l.PoolID); pool != nil && !use[pool.ID] {
@@ -321,7 +321,7 @@ func (p *planner) removeListeners(
 
 // stillUsed adds to the pools in use those of the listeners that stay, whoever they belong to.
 func (p *planner) stillUsed(
-	unwanted func(balancer.Listener) bool, use map[string]bool,
+	unwanted func(octavia.Listener) bool, use map[string]bool,
 ) map[string]bool {
 	used := map[string]bool{}
 	for id := range use {

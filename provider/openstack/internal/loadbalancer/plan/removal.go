@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 // RemovalOptions tell how to remove.
@@ -22,7 +24,7 @@ type RemovalOptions struct {
 
 // Removal plans the removal of all that belongs to the Service, and nothing else. Missing parts do
 // not block the others.
-func Removal(of balancer.Identity, is balancer.Observed, options RemovalOptions) Plan {
+func Removal(of desired.Identity, is Observed, options RemovalOptions) Plan {
 	p := newPlanner(of, is)
 	r := remover{planner: p, options: options}
 	lb := is.LoadBalancer
@@ -63,7 +65,7 @@ type remover struct {
 // isLast tells whether the load balancer goes with the Service: it was made for it, and no other
 // Service uses it.
 func (r *remover) isLast() bool {
-	return (r.role == balancer.Owner || r.isAbandoned()) && len(r.otherServices()) == 0
+	return (r.role == Owner || r.isAbandoned()) && len(r.otherServices()) == 0
 }
 
 // isUncertain tells whether the load balancer has parts that may be another Service's. A user's
@@ -83,9 +85,9 @@ func (r *remover) isUncertain() bool {
 // deleted.
 func (r *remover) isAbandoned() bool {
 	lb := r.is.LoadBalancer
-	own := func(l balancer.Listener) bool { return r.ownsListener(l) }
+	own := func(l octavia.Listener) bool { return r.ownsListener(l) }
 	strange := slices.ContainsFunc(r.is.Listeners,
-		func(l balancer.Listener) bool { return !own(l) })
+		func(l octavia.Listener) bool { return !own(l) })
 	used := slices.Contains(lb.Tags, r.id.ServiceTag()) ||
 		slices.Contains(lb.Tags, r.id.LoadBalancerName())
 	return r.isServices() && used && !strange && !slices.Contains(lb.Tags, lb.Name)
@@ -112,7 +114,7 @@ func (r *remover) otherServices() []string {
 // be changed.
 func (r *remover) leave() {
 	lb := r.is.LoadBalancer
-	if lb.Status == balancer.Error {
+	if lb.Status == octavia.InError {
 		r.notice(
 			Notice{
 				ReasonError,
@@ -122,7 +124,7 @@ func (r *remover) leave() {
 		return
 	}
 	before := len(r.plan.Steps)
-	r.removeListeners(func(balancer.Listener) bool { return true }, nil, why)
+	r.removeListeners(func(octavia.Listener) bool { return true }, nil, why)
 	r.seeDeleted(r.plan.Steps[before:])
 }
 
@@ -147,7 +149,7 @@ func (r *remover) seeDeleted(steps []Step) {
 func (r *remover) untag() {
 	lb := r.is.LoadBalancer
 	tags := r.tagsWithout(lb.Tags)
-	if len(tags) == len(lb.Tags) || lb.Status == balancer.Error {
+	if len(tags) == len(lb.Tags) || lb.Status == octavia.InError {
 		return
 	}
 	var changes []string
@@ -165,7 +167,7 @@ func (r *remover) tagsWithout(tags []string) []string {
 	left := []string{}
 	for _, tag := range tags {
 		own := tag == r.id.ServiceTag() || tag == r.id.LoadBalancerName() ||
-			r.role == balancer.Owner && tag == r.loadBalancer
+			r.role == Owner && tag == r.loadBalancer
 		if own || tag == r.id.ClusterTag() && len(others) == 0 {
 			continue
 		}
@@ -205,7 +207,7 @@ func (r *remover) floatingIPs(gone bool) {
 }
 
 // passOn leaves a floating IP to the remaining Services. With KeepFloatingIP it is disowned.
-func (r *remover) passOn(f balancer.FloatingIP) {
+func (r *remover) passOn(f neutron.FloatingIP) {
 	if r.options.KeepFloatingIP {
 		r.disown(f)
 	}
@@ -213,8 +215,8 @@ func (r *remover) passOn(f balancer.FloatingIP) {
 
 // wasOwners tells whether a floating IP was made for the Service that the load balancer was made
 // for, and has left: their descriptions agree.
-func (r *remover) wasOwners(f balancer.FloatingIP) bool {
+func (r *remover) wasOwners(f neutron.FloatingIP) bool {
 	lb := r.is.LoadBalancer
-	return r.role != balancer.Owner && balancer.ClusterOf(f.Tags) == r.id.ClusterUID &&
+	return r.role != Owner && desired.ClusterOf(f.Tags) == r.id.ClusterUID &&
 		f.Description == "Floating IP for "+lb.Description
 }

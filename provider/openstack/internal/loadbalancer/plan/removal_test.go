@@ -4,7 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
@@ -17,12 +18,12 @@ func withGuest(t *testing.T, tags []string) *cloud {
 	t.Helper()
 	c := made(t, desire(guarded))
 	l := tcp(0, 9000, c.lb.Name).Listener
-	l.ID, l.Tags, l.PoolID, l.Status = "listener-guest", tags, "pool-guest", balancer.Active
+	l.ID, l.Tags, l.PoolID, l.Status = "listener-guest", tags, "pool-guest", octavia.Active
 	c.listeners = append(c.listeners, l)
 	c.pools = append(c.pools,
-		balancer.Pool{
-			ID: "pool-guest", Name: balancer.PoolName(0, c.lb.Name),
-			Protocol: balancer.TCP, Algorithm: "ROUND_ROBIN", Status: balancer.Active,
+		octavia.Pool{
+			ID: "pool-guest", Name: desired.PoolName(0, c.lb.Name),
+			Protocol: octavia.TCP, Algorithm: "ROUND_ROBIN", Status: octavia.Active,
 		})
 	c.lb.Tags = append(c.lb.Tags, tags...)
 	return c
@@ -72,7 +73,7 @@ func TestD4_OthersOrUnknown_NeverCascades(t *testing.T) {
 }
 
 func TestD14_LoadBalancerIsGone_TheRestGoesToo(t *testing.T) {
-	for _, status := range []balancer.Status{"", balancer.Deleted, balancer.PendingDelete} {
+	for _, status := range []octavia.Status{"", octavia.Deleted, octavia.PendingDelete} {
 		c := made(t, desire(guarded))
 		if status == "" {
 			c.lb, c.ips[0].PortID = nil, ""
@@ -202,7 +203,7 @@ func TestRemoval_OwnerLeavesGuests_FloatingIPStays(t *testing.T) {
 			t.Errorf("kept %v: %+v", kept, c.ips[0])
 		}
 		// The last one who goes takes all with it, but for what is kept.
-		c.role = balancer.Guest
+		c.role = plan.Guest
 		last := plan.Removal(neighbour(), c.observe(false), all())
 		if err := c.run(last, len(last.Steps)); err != nil {
 			t.Fatal(err)
@@ -242,7 +243,7 @@ func TestRemoval_LastGuest_DeletesOnlyUnownedParts(t *testing.T) {
 func TestRemoval_GuestOfLoadBalancerInError_Waits(t *testing.T) {
 	c := shared(t)
 	c.carryOut(t, visiting(c.lb.Name, guarded))
-	c.lb.Status = balancer.Error
+	c.lb.Status = octavia.InError
 	p := removal(c, all())
 	wantKinds(t, p, "RemoveGroup", "RemoveGroup", "DeleteSecurityGroup")
 	wantNotice(t, p, plan.ReasonError, true)

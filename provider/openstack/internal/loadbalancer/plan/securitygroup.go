@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 )
 
 // openNodes lets the load balancer through to the nodes, before they become members. A rule is made
@@ -15,7 +15,7 @@ func (c *changer) openNodes() {
 		return
 	}
 	group := GroupRef()
-	var rules []balancer.Rule
+	var rules []neutron.Rule
 	if is == nil {
 		made := *want
 		made.Rules = nil
@@ -65,7 +65,7 @@ func (c *changer) closeNodes() {
 }
 
 // backendOf tells whether a port has the address of a member, and of which node.
-func (c *changer) backendOf(port balancer.NodePort) (node string, ok bool) {
+func (c *changer) backendOf(port neutron.NodePort) (node string, ok bool) {
 	for _, b := range c.want.Backends {
 		if b.ServerID == "" || b.ServerID != port.ServerID {
 			continue
@@ -80,7 +80,7 @@ func (c *changer) backendOf(port balancer.NodePort) (node string, ok bool) {
 }
 
 // nodeOf is the name of the port's node, if it is still a backend.
-func (c *changer) nodeOf(port balancer.NodePort) string {
+func (c *changer) nodeOf(port neutron.NodePort) string {
 	for _, b := range c.want.Backends {
 		if b.ServerID != "" && b.ServerID == port.ServerID {
 			return b.Node
@@ -103,7 +103,7 @@ func (p *planner) removeSecurityGroup(why string) {
 	p.add(DeleteSecurityGroup{group.ID, group.Name, why})
 }
 
-func ruleText(r balancer.Rule) string {
+func ruleText(r neutron.Rule) string {
 	ports := "all ports"
 	switch {
 	case r.PortMin == 0 && r.PortMax == 0:

@@ -1,7 +1,8 @@
 package plan
 
 import (
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 // Step is one change, by one request (but where its doc comment says more). Its String is for
@@ -30,8 +31,8 @@ type (
 	// CreateLoadBalancer makes a load balancer with all its ports, unless Bare. If the plan has
 	// deleted one before, that one is gone first: the new one may take over its address.
 	CreateLoadBalancer struct {
-		LoadBalancer balancer.LoadBalancer
-		Ports        []balancer.Port
+		LoadBalancer octavia.LoadBalancer
+		Ports        []octavia.Port
 		// Bare: the ports are made by later steps.
 		Bare bool
 	}
@@ -56,13 +57,13 @@ type (
 	// CreateListener makes a listener whose default pool is Pool; none if that is the zero value.
 	CreateListener struct {
 		LoadBalancer Ref
-		Listener     balancer.Listener
+		Listener     octavia.Listener
 		Pool         Ref
 	}
 	// UpdateListener sends all that can be changed of the listener.
 	UpdateListener struct {
 		ID       string
-		Listener balancer.Listener
+		Listener octavia.Listener
 		// Pool is the default pool if not the zero value.
 		Pool Ref
 		// Changes are for people, such as "allowed_cidrs [10.0.0.0/8] -> none".
@@ -76,13 +77,13 @@ type (
 		LoadBalancer Ref
 		// Listener is the one whose default pool it becomes; the zero value for none.
 		Listener Ref
-		Pool     balancer.Pool
+		Pool     octavia.Pool
 	}
 	// UpdatePool sends all that can be changed of the pool itself, its tags unless they are nil. A
 	// pool in ERROR is healed by it, and until then its members and its monitor cannot be changed.
 	UpdatePool struct {
 		ID      string
-		Pool    balancer.Pool
+		Pool    octavia.Pool
 		Changes []string
 	}
 	// DeletePool deletes its members and its monitor too. A listener whose default pool it was has
@@ -92,11 +93,11 @@ type (
 	CreateMonitor struct {
 		Pool     Ref
 		PoolName string
-		Monitor  balancer.Monitor
+		Monitor  octavia.Monitor
 	}
 	UpdateMonitor struct {
 		ID      string
-		Monitor balancer.Monitor
+		Monitor octavia.Monitor
 		Changes []string
 	}
 	DeleteMonitor struct{ ID, Name, Why string }
@@ -105,7 +106,7 @@ type (
 	SetMembers struct {
 		Pool     Ref
 		PoolName string
-		Members  []balancer.Member
+		Members  []octavia.Member
 		Changes  []string
 	}
 	// CreateMember, UpdateMember and DeleteMember are for one that is alone, and for providers that
@@ -113,11 +114,11 @@ type (
 	CreateMember struct {
 		Pool     Ref
 		PoolName string
-		Member   balancer.Member
+		Member   octavia.Member
 	}
 	UpdateMember struct {
 		PoolID, PoolName, ID string
-		Member               balancer.Member
+		Member               octavia.Member
 		Changes              []string
 	}
 	DeleteMember struct{ PoolID, PoolName, ID, Name, Why string }
@@ -139,7 +140,7 @@ type (
 	CreateFloatingIP struct {
 		// LoadBalancer is the zero value for a floating IP that a later AttachFloatingIP attaches.
 		LoadBalancer Ref
-		Wanted       balancer.WantedFloatingIP
+		Wanted       neutron.WantedFloatingIP
 	}
 	// AttachFloatingIP lets an existing one lead to the load balancer's VIP port.
 	AttachFloatingIP struct {
@@ -157,7 +158,7 @@ type (
 
 	// CreateSecurityGroup makes the group, without the rules that Neutron puts into a new one, and
 	// tags it. Its own rules are made by later steps.
-	CreateSecurityGroup struct{ Group balancer.SecurityGroup }
+	CreateSecurityGroup struct{ Group neutron.SecurityGroup }
 	// TagSecurityGroup replaces its tags.
 	TagSecurityGroup struct {
 		ID, Name string
@@ -165,22 +166,22 @@ type (
 	}
 	CreateRule struct {
 		Group Ref
-		Rule  balancer.Rule
+		Rule  neutron.Rule
 	}
 	DeleteRule struct {
 		ID   string
-		Rule balancer.Rule
+		Rule neutron.Rule
 	}
 	// AddGroup and RemoveGroup change the groups of a node's port, as of the revision that was
 	// seen.
 	AddGroup struct {
 		Group Ref
-		Port  balancer.NodePort
+		Port  neutron.NodePort
 		Node  string
 	}
 	RemoveGroup struct {
 		GroupID, GroupName string
-		Port               balancer.NodePort
+		Port               neutron.NodePort
 		// Node is "" if it is not known any more.
 		Node, Why string
 	}

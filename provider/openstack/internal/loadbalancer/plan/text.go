@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 // longest is how many changes the line of a step shows. There may be thousands of members.
@@ -92,7 +92,7 @@ func tagDetails(tags []string) []string {
 	return []string{"tags " + strings.Join(tags, ", ")}
 }
 
-func listenerDetails(l balancer.Listener) []string {
+func listenerDetails(l octavia.Listener) []string {
 	lines := []string{"connection_limit " + fmt.Sprint(l.ConnectionLimit)}
 	if t := l.Timeouts; t != nil {
 		lines = append(lines,
@@ -112,7 +112,7 @@ func listenerDetails(l balancer.Listener) []string {
 	return append(lines, tagDetails(l.Tags)...)
 }
 
-func poolDetails(p balancer.Pool) []string {
+func poolDetails(p octavia.Pool) []string {
 	lines := []string{"pool " + poolText(p)}
 	for _, m := range p.Members {
 		lines = append(lines, "  member "+memberText(m))
@@ -123,11 +123,11 @@ func poolDetails(p balancer.Pool) []string {
 	return lines
 }
 
-func listenerText(l balancer.Listener) string {
+func listenerText(l octavia.Listener) string {
 	return fmt.Sprintf("%s (%s, port %d)", l.Name, l.Protocol, l.Port)
 }
 
-func poolText(p balancer.Pool) string {
+func poolText(p octavia.Pool) string {
 	text := fmt.Sprintf("%s (%s, %s", p.Name, p.Protocol, p.Algorithm)
 	if p.Persistence != "" {
 		text += ", persistence " + p.Persistence
@@ -135,20 +135,20 @@ func poolText(p balancer.Pool) string {
 	return text + ")"
 }
 
-func monitorText(m balancer.Monitor) string {
+func monitorText(m octavia.Monitor) string {
 	text := fmt.Sprintf("%s (%s, delay %d s, timeout %d s, max_retries %d, max_retries_down %d",
 		m.Name, m.Type, m.Delay, m.Timeout, m.MaxRetries, m.MaxRetriesDown)
-	if m.Type == balancer.MonitorHTTP {
+	if m.Type == octavia.MonitorHTTP {
 		text += fmt.Sprintf(", %s %s expects %s", m.HTTPMethod, m.URLPath, m.ExpectedCodes)
 	}
 	return text + ")"
 }
 
-func memberName(m balancer.Member) string {
+func memberName(m octavia.Member) string {
 	return fmt.Sprintf("%s %s port %d", m.Name, m.Address, m.Port)
 }
 
-func memberText(m balancer.Member) string {
+func memberText(m octavia.Member) string {
 	text := memberName(m)
 	if m.SubnetID != "" {
 		text += ", subnet " + m.SubnetID

@@ -5,16 +5,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
 // The line of a step stays readable, however many members there are; the plan shows them all.
 func TestString_ManyMembers_LineIsShort(t *testing.T) {
 	c := made(t, desire(onePort, nodes()))
-	want := desire(onePort, func(d *balancer.Desired) {
+	want := desire(onePort, func(d *desired.State) {
 		for i := range 500 {
-			d.Ports[0].Pool.Members = append(d.Ports[0].Pool.Members, balancer.Member{
+			d.Ports[0].Pool.Members = append(d.Ports[0].Pool.Members, octavia.Member{
 				Name: fmt.Sprint("node-", i), Address: fmt.Sprintf("10.0.%d.%d", i/250, i%250),
 				Port: 30080, Weight: 1,
 			})
@@ -51,28 +53,28 @@ func TestString_WithoutReasons(t *testing.T) {
 			Address: "203.0.113.1",
 		},
 		"create load balancer lb at anywhere with ports ": plan.CreateLoadBalancer{
-			LoadBalancer: balancer.LoadBalancer{Name: "lb"},
+			LoadBalancer: octavia.LoadBalancer{Name: "lb"},
 		},
 		"create rule egress IPv6 any protocol all ports from anywhere": plan.CreateRule{
-			Rule: balancer.Rule{
+			Rule: neutron.Rule{
 				Direction: "egress", EtherType: "IPv6",
 			},
 		},
 		"create rule ingress IPv4 tcp ports 1-2 from 192.0.2.0/24": plan.CreateRule{
-			Rule: balancer.Rule{
+			Rule: neutron.Rule{
 				Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: 1, PortMax: 2,
 				RemotePrefix: "192.0.2.0/24",
 			},
 		},
 		"create member n 10.0.0.1 port 80, backup of pool p": plan.CreateMember{
 			PoolName: "p",
-			Member: balancer.Member{
+			Member: octavia.Member{
 				Name: "n", Address: "10.0.0.1", Port: 80, Weight: 1, Backup: true,
 			},
 		},
 		"take security group g off port p of node n": plan.RemoveGroup{
 			GroupName: "g",
-			Port:      balancer.NodePort{ID: "p"}, Node: "n",
+			Port:      neutron.NodePort{ID: "p"}, Node: "n",
 		},
 	} {
 		if got := step.String(); got != want {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	utilnet "k8s.io/utils/net"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/balancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/namepattern"
 )
 
@@ -166,7 +166,7 @@ func algorithm() kind[string] {
 
 func proxyProtocol() kind[string] {
 	return word("one of", map[string]string{
-		"false": "", "true": balancer.Proxy, "v1": balancer.Proxy, "v2": balancer.ProxyV2,
+		"false": "", "true": octavia.Proxy, "v1": octavia.Proxy, "v2": octavia.ProxyV2,
 	}, "false", "true", "v1", "v2")
 }
 
@@ -289,11 +289,11 @@ func portKey(port v1.ServicePort) string {
 func protocolsOver(port v1.ServicePort) []string {
 	switch port.Protocol {
 	case v1.ProtocolUDP:
-		return []string{balancer.UDP}
+		return []string{octavia.UDP}
 	case v1.ProtocolSCTP:
-		return []string{balancer.SCTP}
+		return []string{octavia.SCTP}
 	}
-	return []string{balancer.TCP, balancer.HTTP, balancer.HTTPS, balancer.TerminatedHTTPS}
+	return []string{octavia.TCP, octavia.HTTP, octavia.HTTPS, octavia.TerminatedHTTPS}
 }
 
 // parseRanges reads CIDRs as the API server does. It leaves invalid ones out, and returns the first

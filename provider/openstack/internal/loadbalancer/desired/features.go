@@ -1,4 +1,8 @@
-package balancer
+package desired
+
+import (
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+)
 
 // Features are what a load balancer's provider and the version of Octavia's API can do. They are
 // made when both are known: a cloud of which this could not be learned has no Features yet.
@@ -37,14 +41,11 @@ type Features struct {
 	Serial bool
 }
 
-// ProviderOVN is Octavia's provider that forwards packets in Open vSwitch.
-const ProviderOVN = "ovn"
-
 // FeaturesOf tells what a provider can do with version 2.minor of the API. serial is what the
 // operator says of the provider. The numbers are those of Octavia's API reference, "API version
 // history"; what ovn lacks is in ovn_octavia_provider/driver.py.
 func FeaturesOf(provider string, minor int, serial bool) Features {
-	ovn := provider == ProviderOVN
+	ovn := provider == octavia.ProviderOVN
 	return Features{
 		Tags:               minor >= 5,
 		Timeouts:           minor >= 1 && !ovn,

@@ -1,9 +1,14 @@
-package balancer
+package plan
+
+import (
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+)
 
 // Observed is what there is of a Service's load balancer, and of what belongs to it.
 type Observed struct {
 	// LoadBalancer may be nil.
-	LoadBalancer *LoadBalancer
+	LoadBalancer *octavia.LoadBalancer
 	// Role is the Service's part in it.
 	Role Role
 	// OtherServices are the names or UIDs in tags of the other Services that share it.
@@ -11,16 +16,16 @@ type Observed struct {
 	// NeverServed: the load balancer failed during its creation, so no client can have used it.
 	NeverServed bool
 	// Listeners and Pools are all of the load balancer's, whoever made them.
-	Listeners []Listener
-	Pools     []Pool
+	Listeners []octavia.Listener
+	Pools     []octavia.Pool
 	// FloatingIPs are those of the VIP port, those tagged as the Service's, and the one with the
 	// requested address.
-	FloatingIPs []FloatingIP
+	FloatingIPs []neutron.FloatingIP
 	// SecurityGroup may be nil.
-	SecurityGroup *SecurityGroup
+	SecurityGroup *neutron.SecurityGroup
 	// NodePorts are those of the backends and those that bear the security group; nil if there is
 	// nothing to do with security groups.
-	NodePorts []NodePort
+	NodePorts []neutron.NodePort
 }
 
 // Role is a Service's part in a load balancer.
@@ -33,24 +38,8 @@ const (
 	Guest Role = "guest"
 )
 
-// Contents are the listeners and pools of a load balancer, whoever created them.
-type Contents struct {
-	Listeners []Listener
-	Pools     []Pool
-}
-
-// Listener returns the one with the id; nil for none.
-func (o *Observed) Listener(id string) *Listener {
-	for i := range o.Listeners {
-		if o.Listeners[i].ID == id {
-			return &o.Listeners[i]
-		}
-	}
-	return nil
-}
-
 // Pool returns the one with the id; nil for none.
-func (o *Observed) Pool(id string) *Pool {
+func (o *Observed) Pool(id string) *octavia.Pool {
 	for i := range o.Pools {
 		if o.Pools[i].ID == id {
 			return &o.Pools[i]

@@ -1,4 +1,4 @@
-package balancer
+package neutron
 
 // FloatingIP is an address of an external network that leads to a port.
 type FloatingIP struct {
@@ -72,4 +72,21 @@ type Subnet struct {
 	Tags      []string
 	// IPv6 is false for IPv4.
 	IPv6 bool
+}
+
+// WantedFloatingIP is the floating IP that a load balancer should have. An existing one stays,
+// unless the Service requests another address.
+type WantedFloatingIP struct {
+	// NetworkID is where a new one is created. Empty: only an existing one, or the requested
+	// address, can be used.
+	NetworkID string
+	// SubnetIDs are tried in this order. Empty: Neutron chooses.
+	SubnetIDs []string
+	// Address is the one asked for; "" for any.
+	Address string
+	// Description and Tags are of one that is made.
+	Description string
+	Tags        []string
+	// Present: there is one, so where one would be made was not looked up.
+	Present bool
 }

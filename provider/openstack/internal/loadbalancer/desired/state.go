@@ -1,20 +1,25 @@
-package balancer
+package desired
+
+import (
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+)
 
 // Desired is what a Service's load balancer, and what belongs to it, should be. It depends on
 // nothing but the Service, the nodes, the settings and what was looked up for them; two equal ones
 // want the same.
-type Desired struct {
+type State struct {
 	Identity Identity
 	// LoadBalancer is created if the Service has none, and compared if it is an owner.
-	LoadBalancer LoadBalancer
+	LoadBalancer octavia.LoadBalancer
 	// Ports are in the order of the Service's.
-	Ports []Port
+	Ports []octavia.Port
 	// FloatingIP is nil if there should be none.
-	FloatingIP *WantedFloatingIP
+	FloatingIP *neutron.WantedFloatingIP
 	// KeepFloatingIP: a floating IP that is not wanted any more is detached instead of deleted.
 	KeepFloatingIP bool
 	// SecurityGroup is nil if there should be none.
-	SecurityGroup *SecurityGroup
+	SecurityGroup *neutron.SecurityGroup
 	// Backends are the nodes that are members of any port, draining ones too: their ports bear the
 	// security group.
 	Backends []Backend
@@ -23,32 +28,6 @@ type Desired struct {
 	Recreate bool
 	// Cascade: the load balancer is deleted with its children by one request.
 	Cascade bool
-}
-
-// Port is what a port of the Service becomes.
-type Port struct {
-	// Name tells people which one it is, such as "443/TCP".
-	Name     string
-	Listener Listener
-	// Pool has its members, and its monitor.
-	Pool Pool
-}
-
-// WantedFloatingIP is the floating IP that a load balancer should have. An existing one stays,
-// unless the Service requests another address.
-type WantedFloatingIP struct {
-	// NetworkID is where a new one is created. Empty: only an existing one, or the requested
-	// address, can be used.
-	NetworkID string
-	// SubnetIDs are tried in this order. Empty: Neutron chooses.
-	SubnetIDs []string
-	// Address is the one asked for; "" for any.
-	Address string
-	// Description and Tags are of one that is made.
-	Description string
-	Tags        []string
-	// Present: there is one, so where one would be made was not looked up.
-	Present bool
 }
 
 // Backend is a node's address as the members have it.

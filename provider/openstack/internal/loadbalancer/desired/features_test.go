@@ -1,6 +1,10 @@
-package balancer
+package desired
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+)
 
 func TestFeatures_ComeWithVersionsOfTheAPI(t *testing.T) {
 	has := map[string]struct {
@@ -26,59 +30,20 @@ func TestFeatures_ComeWithVersionsOfTheAPI(t *testing.T) {
 			if got != (minor >= feature.since) {
 				t.Errorf("amphora, API 2.%d: %s: %t", minor, name, got)
 			}
-			if got := feature.of(FeaturesOf(ProviderOVN, minor, false)); got != (name == "tags" &&
-				minor >= 5) {
+			got = feature.of(FeaturesOf(octavia.ProviderOVN, minor, false))
+			if got != (name == "tags" && minor >= 5) {
 				t.Errorf("ovn, API 2.%d: %s: %t", minor, name, got)
 			}
 		}
 	}
-	for _, provider := range []string{"", "amphora", "octavia", "amphorav2", "f5", ProviderOVN} {
+	for _, provider := range []string{"", "amphora", "amphorav2", "f5", octavia.ProviderOVN} {
 		f := FeaturesOf(provider, 27, true)
-		if ovn := provider == ProviderOVN; f.KeepsClientAddress != ovn ||
+		if ovn := provider == octavia.ProviderOVN; f.KeepsClientAddress != ovn ||
 			f.OnlySourceIPPort != ovn || !f.Serial {
 			t.Errorf("%q: %+v", provider, f)
 		}
 	}
 	if FeaturesOf("amphora", 27, false).Serial {
 		t.Error("the provider is serial without being configured so")
-	}
-}
-
-func TestListenerKey_TellsPortsOfOneTransportApart(t *testing.T) {
-	for protocol, want := range map[string]string{
-		TCP: TCP, HTTP: TCP, HTTPS: TCP, TerminatedHTTPS: TCP, Prometheus: TCP, UDP: UDP,
-		SCTP: SCTP,
-	} {
-		l := Listener{Protocol: protocol, Port: 443}
-		if got := l.Key(); got != (ListenerKey{want, 443}) {
-			t.Errorf("%s: %+v", protocol, got)
-		}
-	}
-}
-
-func TestStatus(t *testing.T) {
-	for status, want := range map[Status][2]bool{
-		Active: {false, false}, Error: {false, false}, Deleted: {false, true},
-		PendingCreate: {true, false}, PendingUpdate: {true, false}, PendingDelete: {true, true},
-	} {
-		if got := [2]bool{status.Pending(), status.Gone()}; got != want {
-			t.Errorf("%s: pending, gone = %v, want %v", status, got, want)
-		}
-	}
-}
-
-func TestRulesAreTheSame_WhateverTheirIDs(t *testing.T) {
-	a := Rule{
-		ID: "a", Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: 1,
-		PortMax: 1, RemotePrefix: "10.0.0.0/8",
-	}
-	b := a
-	b.ID = ""
-	if !a.Same(b) {
-		t.Error("the id makes a difference")
-	}
-	b.PortMax = 2
-	if a.Same(b) {
-		t.Error("the port makes no difference")
 	}
 }

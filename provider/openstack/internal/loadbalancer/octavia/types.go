@@ -1,6 +1,4 @@
-// Package balancer holds what a load balancer is, and what belongs to it, as it should be and as it
-// is: plain values, that whoever decides, reads or writes has in common.
-package balancer
+package octavia
 
 import (
 	"fmt"
@@ -51,7 +49,7 @@ type Status string
 // deleted or failed over.
 const (
 	Active        Status = "ACTIVE"
-	Error         Status = "ERROR"
+	InError       Status = "ERROR"
 	Deleted       Status = "DELETED"
 	PendingCreate Status = "PENDING_CREATE"
 	PendingUpdate Status = "PENDING_UPDATE"
@@ -74,7 +72,6 @@ const (
 	HTTP            = "HTTP"
 	HTTPS           = "HTTPS"
 	TerminatedHTTPS = "TERMINATED_HTTPS"
-	Prometheus      = "PROMETHEUS"
 	Proxy           = "PROXY"
 	ProxyV2         = "PROXYV2"
 )
@@ -211,3 +208,21 @@ const (
 	MonitorSCTP       = "SCTP"
 	MonitorHTTP       = "HTTP"
 )
+
+// Port is what a port of the Service becomes.
+type Port struct {
+	// Name tells people which one it is, such as "443/TCP".
+	Name     string
+	Listener Listener
+	// Pool has its members, and its monitor.
+	Pool Pool
+}
+
+// Contents are the listeners and pools of a load balancer, whoever created them.
+type Contents struct {
+	Listeners []Listener
+	Pools     []Pool
+}
+
+// ProviderOVN is Octavia's provider that forwards packets in Open vSwitch.
+const ProviderOVN = "ovn"
