@@ -13,7 +13,6 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/places"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
@@ -237,15 +236,11 @@ func (r *reconciler) desire(ctx context.Context) (wanted, error) {
 	}
 	var notes []desired.Notice
 	var err error
-	input.Places, notes, err = places.Resolve(ctx, r.config.Neutron, places.Input{
-		Settings: r.settings, Service: r.service, Nodes: r.nodes, Features: input.Features,
-		Existing: r.found.balancer, Guest: input.Guest, HasFloatingIP: input.HasFloatingIP,
-	})
-	var noNode *places.NoNodeError
-	var impossible *places.ImpossibleError
+	input.Places, notes, err = desired.Resolve(ctx, r.config.Neutron, input, r.found.balancer)
+	var impossible *desired.ImpossibleError
 	switch {
-	case errors.As(err, &noNode):
-		return wanted{}, r.wait("%v", noNode)
+	case errors.Is(err, desired.ErrNoNode):
+		return wanted{}, r.wait("%v", err)
 	case errors.As(err, &impossible):
 		return wanted{}, r.refuse(aboutPlaces, &refusal{reasonUnsupported, impossible.Message})
 	case err != nil:

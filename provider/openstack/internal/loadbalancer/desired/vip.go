@@ -16,7 +16,6 @@ const (
 	reasonFloatingIPSkipped = "LoadBalancerFloatingIPSkipped"
 	reasonZoneIgnored       = "LoadBalancerAvailabilityZonesIgnored"
 	reasonFlavorIgnored     = "LoadBalancerFlavorIgnored"
-	reasonSingleStack       = "LoadBalancerSingleStack"
 )
 
 // loadBalancer is the load balancer without what is below it.

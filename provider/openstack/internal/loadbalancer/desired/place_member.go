@@ -1,15 +1,12 @@
-package places
+package desired
 
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 
-	v1 "k8s.io/api/core/v1"
-
-	"github.com/fxccm/fxccm/provider/openstack/internal/instances"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 )
 
@@ -31,7 +28,8 @@ func (r *resolver) member(ctx context.Context) error {
 		}
 	}
 	if id == "" {
-		return &NoNodeError{"the security group rules contain the nodes' subnet"}
+		return fmt.Errorf("%w, because the security group rules contain the nodes' subnet",
+			ErrNoNode)
 	}
 	r.places.Member, err = r.namedSubnet(ctx, id)
 	return err
@@ -75,7 +73,7 @@ func (r *resolver) findNodeSubnet(ctx context.Context) (string, error) {
 		return "", err
 	}
 	found = append(found, others...)
-	if is := r.Existing; is != nil && r.prefersOther(firstOf(found)) &&
+	if is := r.existing; is != nil && r.prefersOther(firstOf(found)) &&
 		slices.Contains(found, is.VIP.SubnetID) {
 		return is.VIP.SubnetID, nil
 	}
@@ -86,7 +84,13 @@ func (r *resolver) findNodeSubnet(ctx context.Context) (string, error) {
 // chosen by a node. So a load balancer's members do not change their subnet when the node leaves
 // that was the first one when it was made.
 func (r *resolver) prefersOther(subnet string) bool {
-	return r.Existing != nil && !r.namesPlace() && subnet != r.Existing.VIP.SubnetID
+	return r.existing != nil && !r.namesPlace() && subnet != r.existing.VIP.SubnetID
+}
+
+func sameIP(a, b string) bool {
+	first, err := netip.ParseAddr(a)
+	second, bad := netip.ParseAddr(b)
+	return err == nil && bad == nil && first == second
 }
 
 func firstOf(subnets []string) string {
@@ -98,13 +102,13 @@ func firstOf(subnets []string) string {
 
 // subnetsOf are the subnets of the nodes' addresses, of those that are ports', in the order of the
 // nodes.
-func (r *resolver) subnetsOf(ctx context.Context, nodes []located) ([]string, error) {
+func (r *resolver) subnetsOf(ctx context.Context, nodes []backend) ([]string, error) {
 	if len(nodes) == 0 {
 		return nil, nil
 	}
 	var servers []string
 	for _, node := range nodes {
-		servers = append(servers, node.server)
+		servers = append(servers, node.ServerID)
 	}
 	addresses, err := r.cloud.ServerAddresses(ctx, servers)
 	if err != nil {
@@ -112,8 +116,8 @@ func (r *resolver) subnetsOf(ctx context.Context, nodes []located) ([]string, er
 	}
 	var subnets []string
 	for _, node := range nodes {
-		for _, a := range addresses[node.server] {
-			if ip, err := netip.ParseAddr(a.IP); err == nil && ip == node.address {
+		for _, a := range addresses[node.ServerID] {
+			if sameIP(a.IP, node.Address) {
 				subnets = append(subnets, a.SubnetID)
 			}
 		}
@@ -121,26 +125,19 @@ func (r *resolver) subnetsOf(ctx context.Context, nodes []located) ([]string, er
 	return subnets, nil
 }
 
-// located is a node of which it is known where it is: one without a provider ID, or without an
-// address, tells nothing.
-type located struct {
-	name     string
-	draining bool
-	server   string
-	address  netip.Addr
-}
-
-// located are the nodes that may become members, by name, those last that are about to go. If the
-// selector chooses none of them, any will do.
-func (r *resolver) located() []located {
-	var all, selected []located
-	for _, node := range desired.Candidates(r.Nodes) {
-		id, err := instances.ParseProviderID(node.Spec.ProviderID)
-		address, ok := r.addressOf(node.Node)
-		if err != nil || !ok {
+// located are the possible members that have a server and an address, by name, draining ones
+// last. If the selector chooses none of them, any will do.
+func (r *resolver) located() []backend {
+	var all, selected []backend
+	for _, node := range r.Nodes {
+		address, ok := memberAddress(node.Node, r.families[0])
+		server := serverID(node.Node)
+		if !ok || server == "" {
 			continue
 		}
-		found := located{node.Name, node.Draining, id.ID, address}
+		found := backend{
+			Backend{Node: node.Name, Address: address, ServerID: server}, node.Draining,
+		}
 		all = append(all, found)
 		if r.Settings.NodeSelector.Matches(node.Labels) {
 			selected = append(selected, found)
@@ -149,28 +146,8 @@ func (r *resolver) located() []located {
 	if len(selected) == 0 {
 		selected = all
 	}
-	slices.SortFunc(selected, func(a, b located) int {
-		if a.draining != b.draining {
-			if a.draining {
-				return 1
-			}
-			return -1
-		}
-		return cmp.Compare(a.name, b.name)
+	slices.SortFunc(selected, func(a, b backend) int {
+		return cmp.Or(compareBools(a.draining, b.draining), cmp.Compare(a.Node, b.Node))
 	})
 	return selected
-}
-
-// addressOf is where a node gets traffic: an InternalIP of the Service's family, or else an
-// ExternalIP.
-func (r *resolver) addressOf(node *v1.Node) (netip.Addr, bool) {
-	for _, kind := range []v1.NodeAddressType{v1.NodeInternalIP, v1.NodeExternalIP} {
-		for _, a := range node.Status.Addresses {
-			address, err := netip.ParseAddr(a.Address)
-			if err == nil && a.Type == kind && address.Is4() != isIPv6(r.families[0]) {
-				return address, true
-			}
-		}
-	}
-	return netip.Addr{}, false
 }

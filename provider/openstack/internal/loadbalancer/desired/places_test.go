@@ -1,4 +1,4 @@
-package places
+package desired
 
 import (
 	"errors"
@@ -10,7 +10,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
@@ -20,8 +19,8 @@ var none = map[string]int{}
 
 func TestResolve_EverythingIsNamed_NothingIsLookedUp(t *testing.T) {
 	s := newSite(t)
-	for _, is := range []*octavia.LoadBalancer{nil, existing(s.frontV4, s.front)} {
-		got := s.mustResolve(Input{
+	for _, is := range []*octavia.LoadBalancer{nil, existingIn(s.frontV4, s.front)} {
+		got := s.mustResolve(lookup{
 			Settings: settings.Settings{
 				SubnetID: s.frontV4, NetworkID: s.front, MemberSubnetID: s.v4,
 				FloatingNetworkID: s.external,
@@ -50,7 +49,7 @@ func TestResolve_NothingIsNamed_TheNodesSubnet(t *testing.T) {
 		if family != "" {
 			families = append(families, family)
 		}
-		got := s.mustResolve(Input{
+		got := s.mustResolve(lookup{
 			Settings: settings.Settings{Internal: true},
 			Service:  service(families...), Nodes: nodes,
 		})
@@ -60,13 +59,13 @@ func TestResolve_NothingIsNamed_TheNodesSubnet(t *testing.T) {
 		}
 	}
 	s.clock.SetTime(s.clock.Now().Add(time.Hour))
-	s.mustResolve(Input{Settings: settings.Settings{Internal: true}, Nodes: nodes})
+	s.mustResolve(lookup{Settings: settings.Settings{Internal: true}, Nodes: nodes})
 	s.wantCalls(map[string]int{"port_list": 1})
 	if c := s.Calls()[0]; !strings.Contains(c.Query, "device_id=server-of-a&") ||
 		strings.Contains(c.Query, "server-of-b") {
 		t.Errorf("asked for %s, want the first node by name alone", c.Query)
 	}
-	s.mustResolve(Input{Settings: settings.Settings{Internal: true}, Nodes: nodes})
+	s.mustResolve(lookup{Settings: settings.Settings{Internal: true}, Nodes: nodes})
 	s.wantCalls(none)
 }
 
@@ -74,9 +73,9 @@ func TestResolve_NothingIsNamed_TheNodesSubnet(t *testing.T) {
 // ID.
 func TestResolve_D9_NodesThatTellNothing_DoNotMakeItFail(t *testing.T) {
 	s := newSite(t)
-	unnamed := node("a", "10.0.0.10")
+	unnamed := serverNode("a", "10.0.0.10")
 	unnamed.Spec.ProviderID = ""
-	foreign := node("b", "10.0.0.10")
+	foreign := serverNode("b", "10.0.0.10")
 	foreign.Spec.ProviderID = "aws:///i-1"
 	without := s.addNode("c")
 	elsewhere := s.addNode("d", "10.0.0.13")
@@ -87,7 +86,7 @@ func TestResolve_D9_NodesThatTellNothing_DoNotMakeItFail(t *testing.T) {
 	all := []*v1.Node{unnamed, foreign, without, elsewhere, leaving, good}
 	for _, manage := range []bool{false, true} {
 		got := s.mustResolve(
-			Input{
+			lookup{
 				Settings: settings.Settings{Internal: true, ManageSecurityGroups: manage},
 				Nodes:    all,
 			})
@@ -103,7 +102,7 @@ func TestResolve_D9_NodesThatTellNothing_DoNotMakeItFail(t *testing.T) {
 
 func TestResolve_NoNodeYet_WaitsForOne(t *testing.T) {
 	s := newSite(t)
-	unnamed := node("a", "10.0.0.10")
+	unnamed := serverNode("a", "10.0.0.10")
 	unnamed.Spec.ProviderID = ""
 	excluded := s.addNode("b", "10.0.0.11")
 	excluded.Labels[v1.LabelNodeExcludeBalancers] = ""
@@ -111,21 +110,19 @@ func TestResolve_NoNodeYet_WaitsForOne(t *testing.T) {
 		"none": nil, "none that tells": {unnamed},
 		"none that may be a member": {excluded},
 	} {
-		_, _, err := s.resolve(Input{Settings: settings.Settings{Internal: true}, Nodes: nodes})
-		var noNode *NoNodeError
-		if !errors.As(err, &noNode) ||
-			!strings.Contains(err.Error(), "waiting for the first node") {
+		_, _, err := s.resolve(lookup{Settings: settings.Settings{Internal: true}, Nodes: nodes})
+		if !errors.Is(err, ErrNoNode) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
 	// The node has come, and then its port.
-	late := node("c", "10.0.0.12")
+	late := serverNode("c", "10.0.0.12")
 	if _, _, err := s.resolve(
-		Input{Settings: settings.Settings{Internal: true}, Nodes: []*v1.Node{late}}); err == nil {
+		lookup{Settings: settings.Settings{Internal: true}, Nodes: []*v1.Node{late}}); err == nil {
 		t.Error("a node whose port is not there yet told a subnet")
 	}
 	s.addNode("c", "10.0.0.12")
-	if got := s.mustResolve(Input{
+	if got := s.mustResolve(lookup{
 		Settings: settings.Settings{Internal: true},
 		Nodes:    []*v1.Node{late},
 	}); got.VIP.SubnetID != s.v4 {
@@ -146,7 +143,7 @@ func TestResolve_D45_PlaceIsNamed_WaitsForNoNode(t *testing.T) {
 		"port":    {settings.Settings{PortID: "port", SubnetID: s.frontV4}, octavia.VIP{PortID: "port"}, s.frontV4},
 	} {
 		c.settings.Internal = true
-		got := s.mustResolve(Input{Settings: c.settings})
+		got := s.mustResolve(lookup{Settings: c.settings})
 		s.wantCalls(none)
 		if got.VIP != c.want || got.Member.ID != c.member {
 			t.Errorf("%s: found %+v", name, got)
@@ -162,13 +159,13 @@ func TestResolve_SelectorChooses_TheSubnetIsOfAChosenNode(t *testing.T) {
 		NetworkID: s.front, DeviceID: "server-of-z",
 		FixedIPs: []openstacktest.FixedIP{{SubnetID: other, Address: "172.16.9.9"}},
 	})
-	chosen := node("z", "172.16.9.9")
+	chosen := serverNode("z", "172.16.9.9")
 	chosen.Labels["zone"] = "front"
 	for selector, want := range map[string]string{
 		"": s.v4, "zone=front": other,
 		"zone=nowhere": s.v4,
 	} {
-		got := s.mustResolve(Input{
+		got := s.mustResolve(lookup{
 			Settings: settings.Settings{
 				Internal:     true,
 				NodeSelector: settings.ParseNodeSelector(selector),
@@ -199,8 +196,8 @@ func TestResolve_D28_MemberSubnetIsTheSameBeforeAndAfter(t *testing.T) {
 		"nothing":       {settings.Settings{}, s.v4, s.v4},
 	} {
 		c.settings.Internal = true
-		for _, is := range []*octavia.LoadBalancer{nil, existing(c.vip, "whatever")} {
-			got := s.mustResolve(Input{Settings: c.settings, Nodes: nodes, Existing: is})
+		for _, is := range []*octavia.LoadBalancer{nil, existingIn(c.vip, "whatever")} {
+			got := s.mustResolve(lookup{Settings: c.settings, Nodes: nodes, Existing: is})
 			if got.Member.ID != c.want {
 				t.Errorf("%s, existing %v: members in %q, want %q", name, is != nil, got.Member.ID,
 					c.want)
@@ -213,7 +210,7 @@ func TestResolve_D28_MemberSubnetIsTheSameBeforeAndAfter(t *testing.T) {
 // crashes.
 func TestResolve_D8_NetworkAloneAndSecurityGroups(t *testing.T) {
 	s := newSite(t)
-	in := Input{Settings: settings.Settings{
+	in := lookup{Settings: settings.Settings{
 		Internal: true, NetworkID: s.front,
 		ManageSecurityGroups: true,
 	}}
@@ -223,28 +220,27 @@ func TestResolve_D8_NetworkAloneAndSecurityGroups(t *testing.T) {
 		cidr     string
 	}{
 		"new, no node":      {nil, nil, "172.16.0.0/24"},
-		"existing, no node": {nil, existing(s.frontV4, s.front), "172.16.0.0/24"},
+		"existing, no node": {nil, existingIn(s.frontV4, s.front), "172.16.0.0/24"},
 		"new":               {[]*v1.Node{s.addNode("a", "10.0.0.11")}, nil, "10.0.0.0/16"},
-		"existing":          {[]*v1.Node{s.addNode("a", "10.0.0.12")}, existing(s.frontV4, s.front), "10.0.0.0/16"},
+		"existing":          {[]*v1.Node{s.addNode("a", "10.0.0.12")}, existingIn(s.frontV4, s.front), "10.0.0.0/16"},
 	} {
 		in.Nodes, in.Existing = c.nodes, c.existing
 		if got := s.mustResolve(in); got.Member.CIDR != c.cidr || got.Member.ID == "" {
 			t.Errorf("%s: members in %+v, want %s", name, got.Member, c.cidr)
 		}
 	}
-	in = Input{Settings: settings.Settings{
+	in = lookup{Settings: settings.Settings{
 		Internal: true, PortID: "port",
 		ManageSecurityGroups: true,
 	}}
-	var noNode *NoNodeError
-	if _, _, err := s.resolve(in); !errors.As(err, &noNode) {
+	if _, _, err := s.resolve(in); !errors.Is(err, ErrNoNode) {
 		t.Errorf("a port alone, no node: error %v", err)
 	}
 }
 
 func TestResolve_SecurityGroups_SubnetIsRemembered(t *testing.T) {
 	s := newSite(t)
-	in := Input{Settings: settings.Settings{
+	in := lookup{Settings: settings.Settings{
 		Internal: true, SubnetID: s.v4,
 		ManageSecurityGroups: true,
 	}}
@@ -269,7 +265,8 @@ func TestResolve_NodeThatWasFirstLeaves_MembersStayInTheSubnetOfTheVIP(t *testin
 		NetworkID: s.front, DeviceID: "server-of-b",
 		FixedIPs: []openstacktest.FixedIP{{SubnetID: other, Address: "172.16.9.9"}},
 	})
-	a, b, c := s.addNode("a", "10.0.0.11"), node("b", "172.16.9.9"), s.addNode("c", "10.0.0.13")
+	a, b := s.addNode("a", "10.0.0.11"), serverNode("b", "172.16.9.9")
+	c := s.addNode("c", "10.0.0.13")
 	for name, nodes := range map[string][]*v1.Node{
 		"all": {a, b, c}, "without the first": {b, c},
 		"without both": {b},
@@ -278,18 +275,18 @@ func TestResolve_NodeThatWasFirstLeaves_MembersStayInTheSubnetOfTheVIP(t *testin
 		if len(nodes) == 1 {
 			want = other // nothing is left that the load balancer's subnet is good for
 		}
-		got := s.mustResolve(Input{
+		got := s.mustResolve(lookup{
 			Settings: settings.Settings{Internal: true}, Nodes: nodes,
-			Existing: existing(s.v4, s.nodes),
+			Existing: existingIn(s.v4, s.nodes),
 		})
 		if got.Member.ID != want {
 			t.Errorf("%s: members in %s, want %s", name, got.Member.ID, want)
 		}
 	}
 	// A load balancer elsewhere, such as a user's in which the Service is a guest.
-	got := s.mustResolve(Input{
+	got := s.mustResolve(lookup{
 		Settings: settings.Settings{Internal: true},
-		Nodes:    []*v1.Node{a, b, c}, Existing: existing(s.frontV4, s.front), Guest: true,
+		Nodes:    []*v1.Node{a, b, c}, Existing: existingIn(s.frontV4, s.front), Guest: true,
 	})
 	if got.Member.ID != s.v4 {
 		t.Errorf("a guest's members are in %s, want %s", got.Member.ID, s.v4)
@@ -298,9 +295,10 @@ func TestResolve_NodeThatWasFirstLeaves_MembersStayInTheSubnetOfTheVIP(t *testin
 
 func TestResolve_NoPortOfANodeIsKnown_MembersAreWhereTheVIPIs(t *testing.T) {
 	s := newSite(t)
-	got := s.mustResolve(Input{
+	got := s.mustResolve(lookup{
 		Settings: settings.Settings{Internal: true},
-		Nodes:    []*v1.Node{node("a", "10.0.0.11")}, Existing: existing(s.frontV4, s.front),
+		Nodes:    []*v1.Node{serverNode("a", "10.0.0.11")},
+		Existing: existingIn(s.frontV4, s.front),
 	})
 	if got.Member.ID != s.frontV4 || got.VIP.SubnetID != s.frontV4 {
 		t.Errorf("found %+v", got)
@@ -311,9 +309,9 @@ func TestResolve_NeutronFails_NothingIsGuessed(t *testing.T) {
 	s := newSite(t)
 	nodes := []*v1.Node{s.addNode("a", "10.0.0.11")}
 	s.Inject(openstacktest.Fault{Operation: "*_list", Status: 500})
-	for name, in := range map[string]Input{
+	for name, in := range map[string]lookup{
 		"nodes' subnet":   {Settings: settings.Settings{Internal: true}, Nodes: nodes},
-		"members'":        {Settings: settings.Settings{Internal: true, NetworkID: s.front}, Nodes: nodes, Existing: existing(s.frontV4, s.front)},
+		"members'":        {Settings: settings.Settings{Internal: true, NetworkID: s.front}, Nodes: nodes, Existing: existingIn(s.frontV4, s.front)},
 		"security groups": {Settings: settings.Settings{Internal: true, SubnetID: s.v4, ManageSecurityGroups: true}},
 		"external":        {Settings: settings.Settings{SubnetID: s.v4}},
 		"floating subnet": {Settings: settings.Settings{SubnetID: s.v4, FloatingSubnetID: s.public}},
@@ -322,13 +320,12 @@ func TestResolve_NeutronFails_NothingIsGuessed(t *testing.T) {
 		"second family": {
 			Settings: settings.Settings{Internal: true, SubnetID: s.v4},
 			Service:  service(v1.IPv4Protocol, v1.IPv6Protocol),
-			Features: desired.Features{AdditionalVIPs: true},
+			Features: Features{AdditionalVIPs: true},
 		},
 	} {
 		_, _, err := s.resolve(in)
-		var noNode *NoNodeError
 		var impossible *ImpossibleError
-		if err == nil || errors.As(err, &noNode) || errors.As(err, &impossible) {
+		if err == nil || errors.Is(err, ErrNoNode) || errors.As(err, &impossible) {
 			t.Errorf("%s: error %v, want the cloud's", name, err)
 		}
 	}
@@ -336,7 +333,7 @@ func TestResolve_NeutronFails_NothingIsGuessed(t *testing.T) {
 
 func TestResolve_IPv6InANetworkAlone_ChoosesItsSubnet(t *testing.T) {
 	s := newSite(t)
-	in := Input{Settings: settings.Settings{NetworkID: s.nodes}, Service: service(v1.IPv6Protocol)}
+	in := lookup{Settings: settings.Settings{NetworkID: s.nodes}, Service: service(v1.IPv6Protocol)}
 	got := s.mustResolve(in)
 	s.wantCalls(map[string]int{"subnet_list": 1})
 	if got.VIP != (octavia.VIP{SubnetID: s.v6, NetworkID: s.nodes}) ||
@@ -361,69 +358,69 @@ func TestResolve_DualStack(t *testing.T) {
 	*require.Spec.IPFamilyPolicy = v1.IPFamilyPolicyRequireDualStack
 	prefer := service(v1.IPv4Protocol, v1.IPv6Protocol)
 	reversed := service(v1.IPv6Protocol, v1.IPv4Protocol)
-	can := desired.Features{AdditionalVIPs: true}
-	dual := existing(s.v4, s.nodes)
+	can := Features{AdditionalVIPs: true}
+	dual := existingIn(s.v4, s.nodes)
 	dual.AdditionalVIPs = []octavia.VIP{{SubnetID: s.v6, Address: "fd00::9"}}
 	for name, c := range map[string]struct {
-		in         Input
+		in         lookup
 		want       string
 		notice     string
 		impossible string
 		calls      map[string]int
 	}{
 		"in the VIP's network": {
-			in:   Input{Settings: settings.Settings{NetworkID: s.nodes}, Service: require},
+			in:   lookup{Settings: settings.Settings{NetworkID: s.nodes}, Service: require},
 			want: s.v6, calls: map[string]int{"subnet_list": 1},
 		},
 		"in the network of the VIP's subnet": {
-			in: Input{Settings: settings.Settings{SubnetID: s.v4}, Service: prefer}, want: s.v6,
+			in: lookup{Settings: settings.Settings{SubnetID: s.v4}, Service: prefer}, want: s.v6,
 			calls: map[string]int{"subnet_list": 2},
 		},
 		"IPv6 first": {
-			in: Input{Settings: settings.Settings{SubnetID: s.v6}, Service: reversed}, want: s.v4,
+			in: lookup{Settings: settings.Settings{SubnetID: s.v6}, Service: reversed}, want: s.v4,
 			calls: map[string]int{"subnet_list": 2},
 		},
 		"named": {
-			in: Input{
+			in: lookup{
 				Settings: settings.Settings{SubnetID: s.frontV4, AdditionalSubnetID: "named"},
 				Service:  prefer,
 			}, want: "named", calls: none,
 		},
 		"none, preferred": {
-			in: Input{Settings: settings.Settings{NetworkID: s.front}, Service: prefer},
+			in: lookup{Settings: settings.Settings{NetworkID: s.front}, Service: prefer},
 			notice: "only IPv4 is served: network " + s.front +
 				" of the load balancer has no IPv6 subnet", calls: map[string]int{"subnet_list": 1},
 		},
 		"none, required": {
-			in:         Input{Settings: settings.Settings{NetworkID: s.front}, Service: require},
+			in:         lookup{Settings: settings.Settings{NetworkID: s.front}, Service: require},
 			impossible: "requires dual stack", calls: map[string]int{"subnet_list": 1},
 		},
 		"a port": {
-			in: Input{
+			in: lookup{
 				Settings: settings.Settings{PortID: "port", SubnetID: s.v4},
 				Service:  prefer,
 			},
 			notice: "is not configured", calls: none,
 		},
-		"existing with it":    {in: Input{Service: require, Existing: dual, Settings: settings.Settings{SubnetID: s.v4}}, want: s.v6, calls: none},
-		"existing without it": {in: Input{Service: require, Existing: existing(s.v4, s.nodes), Settings: settings.Settings{SubnetID: s.v4}}, calls: none},
+		"existing with it":    {in: lookup{Service: require, Existing: dual, Settings: settings.Settings{SubnetID: s.v4}}, want: s.v6, calls: none},
+		"existing without it": {in: lookup{Service: require, Existing: existingIn(s.v4, s.nodes), Settings: settings.Settings{SubnetID: s.v4}}, calls: none},
 		"existing, another named": {
-			in: Input{
+			in: lookup{
 				Service: require, Existing: dual,
 				Settings: settings.Settings{SubnetID: s.v4, AdditionalSubnetID: "named"},
 			},
 			want: "named", calls: none,
 		},
 		"existing without it, another named": {
-			in: Input{
-				Service: require, Existing: existing(s.v4, s.nodes),
+			in: lookup{
+				Service: require, Existing: existingIn(s.v4, s.nodes),
 				Settings: settings.Settings{SubnetID: s.v4, AdditionalSubnetID: "named"},
 			},
 			calls: none,
 		},
 		"existing without it, to be recreated": {
-			in: Input{
-				Service: require, Existing: existing(s.v4, s.nodes),
+			in: lookup{
+				Service: require, Existing: existingIn(s.v4, s.nodes),
 				Settings: settings.Settings{
 					SubnetID: s.v4, AdditionalSubnetID: "named",
 					Recreate: true,
@@ -432,7 +429,7 @@ func TestResolve_DualStack(t *testing.T) {
 			want: "named", calls: none,
 		},
 		"a guest": {
-			in: Input{
+			in: lookup{
 				Service: require, Existing: dual, Guest: true,
 				Settings: settings.Settings{SubnetID: s.v4, AdditionalSubnetID: "named"},
 			},
@@ -463,7 +460,7 @@ func TestResolve_DualStack(t *testing.T) {
 			if !strings.Contains(text, c.notice) || (text == "") != (c.notice == "") {
 				t.Errorf("notices %+v, want %q", notices, c.notice)
 			}
-			c.in.Features = desired.Features{}
+			c.in.Features = Features{}
 			if got, notices, err := s.resolve(c.in); err != nil || len(notices) > 0 ||
 				got.AdditionalVIPs != nil {
 				t.Errorf("where there is no second VIP: found %+v, notices %v, error %v",
@@ -484,39 +481,39 @@ func TestResolve_FloatingIP(t *testing.T) {
 	const hidden = "44444444-4444-4444-8444-444444444444"
 	all := []string{min(s.public, second), max(s.public, second)}
 	for name, c := range map[string]struct {
-		in         Input
+		in         lookup
 		network    string
 		subnets    []string
 		impossible string
 		calls      map[string]int
 	}{
-		"internal":      {in: Input{Settings: settings.Settings{Internal: true}}, calls: none},
-		"IPv6":          {in: Input{Service: service(v1.IPv6Protocol)}, calls: none},
-		"has one":       {in: Input{HasFloatingIP: true, Settings: settings.Settings{FloatingSubnet: "nothing-fits"}}, calls: none},
-		"guest":         {in: Input{Guest: true, Settings: settings.Settings{FloatingSubnet: "nothing-fits"}}, calls: none},
-		"network":       {in: Input{Settings: settings.Settings{FloatingNetworkID: s.external}}, network: s.external, calls: none},
-		"nothing named": {in: Input{}, network: s.external, calls: map[string]int{"network_list": 1, "subnet_list": 1}},
+		"internal":      {in: lookup{Settings: settings.Settings{Internal: true}}, calls: none},
+		"IPv6":          {in: lookup{Service: service(v1.IPv6Protocol)}, calls: none},
+		"has one":       {in: lookup{HasFloatingIP: true, Settings: settings.Settings{FloatingSubnet: "nothing-fits"}}, calls: none},
+		"guest":         {in: lookup{Guest: true, Settings: settings.Settings{FloatingSubnet: "nothing-fits"}}, calls: none},
+		"network":       {in: lookup{Settings: settings.Settings{FloatingNetworkID: s.external}}, network: s.external, calls: none},
+		"nothing named": {in: lookup{}, network: s.external, calls: map[string]int{"network_list": 1, "subnet_list": 1}},
 		"subnet": {
-			in:      Input{Settings: settings.Settings{FloatingSubnetID: second}},
+			in:      lookup{Settings: settings.Settings{FloatingSubnetID: second}},
 			network: s.external, subnets: []string{second},
 			calls: map[string]int{"subnet_list": 1},
 		},
 		"subnet, others": {
-			in: Input{Settings: settings.Settings{
+			in: lookup{Settings: settings.Settings{
 				FloatingSubnetID: second,
 				FloatingSubnet:   "public-1",
 			}}, network: s.external, subnets: []string{second},
 			calls: map[string]int{"subnet_list": 1},
 		},
 		"subnet of the network": {
-			in: Input{Settings: settings.Settings{
+			in: lookup{Settings: settings.Settings{
 				FloatingNetworkID: s.external,
 				FloatingSubnetID:  second,
 			}},
 			network: s.external, subnets: []string{second}, calls: map[string]int{"subnet_list": 1},
 		},
 		"subnet of another network": {
-			in: Input{Settings: settings.Settings{
+			in: lookup{Settings: settings.Settings{
 				FloatingNetworkID: s.front,
 				FloatingSubnetID:  second,
 			}},
@@ -525,32 +522,32 @@ func TestResolve_FloatingIP(t *testing.T) {
 		// To Neutron it may well be there: an external network's are hidden from those who may have
 		// floating IPs in them.
 		"hidden subnet": {
-			in:      Input{Settings: settings.Settings{FloatingSubnetID: hidden}},
+			in:      lookup{Settings: settings.Settings{FloatingSubnetID: hidden}},
 			network: s.external, subnets: []string{hidden},
 			calls: map[string]int{"network_list": 1, "subnet_list": 2},
 		},
 		"hidden subnet of the network": {
-			in: Input{Settings: settings.Settings{
+			in: lookup{Settings: settings.Settings{
 				FloatingNetworkID: "partners",
 				FloatingSubnetID:  hidden,
 			}},
 			network: "partners", subnets: []string{hidden}, calls: map[string]int{"subnet_list": 1},
 		},
-		"subnet of IPv6": {in: Input{Settings: settings.Settings{FloatingSubnetID: v6}}, impossible: "IPv6 subnet", calls: map[string]int{"subnet_list": 1}},
+		"subnet of IPv6": {in: lookup{Settings: settings.Settings{FloatingSubnetID: v6}}, impossible: "IPv6 subnet", calls: map[string]int{"subnet_list": 1}},
 		"pattern": {
-			in: Input{Settings: settings.Settings{
+			in: lookup{Settings: settings.Settings{
 				FloatingNetworkID: s.external,
 				FloatingSubnet:    "public-*",
 			}},
 			network: s.external, subnets: all, calls: map[string]int{"subnet_list": 1},
 		},
 		"pattern without a network": {
-			in:      Input{Settings: settings.Settings{FloatingSubnet: "!public-1"}},
+			in:      lookup{Settings: settings.Settings{FloatingSubnet: "!public-1"}},
 			network: s.external, subnets: []string{second},
 			calls: map[string]int{"network_list": 1, "subnet_list": 2},
 		},
 		"tags": {
-			in: Input{Settings: settings.Settings{
+			in: lookup{Settings: settings.Settings{
 				FloatingNetworkID:  s.external,
 				FloatingSubnetTags: "&alice,bob",
 			}},
@@ -558,14 +555,14 @@ func TestResolve_FloatingIP(t *testing.T) {
 			calls: map[string]int{"subnet_list": 1},
 		},
 		"both": {
-			in: Input{Settings: settings.Settings{
+			in: lookup{Settings: settings.Settings{
 				FloatingNetworkID: s.external,
 				FloatingSubnet:    "~.*-2", FloatingSubnetTags: "alice,carol",
 			}},
 			network: s.external, subnets: []string{second}, calls: map[string]int{"subnet_list": 1},
 		},
 		"nothing fits": {
-			in: Input{Settings: settings.Settings{
+			in: lookup{Settings: settings.Settings{
 				FloatingNetworkID: s.external,
 				FloatingSubnet:    "other-*", FloatingSubnetTags: "carol",
 			}},
@@ -573,15 +570,15 @@ func TestResolve_FloatingIP(t *testing.T) {
 			calls:      map[string]int{"subnet_list": 1},
 		},
 		"IPv6 fits": {
-			in: Input{Settings: settings.Settings{
+			in: lookup{Settings: settings.Settings{
 				FloatingNetworkID: s.external,
 				FloatingSubnet:    "public-3",
 			}},
 			impossible: "has a name", calls: map[string]int{"subnet_list": 1},
 		},
-		"no pattern": {in: Input{Settings: settings.Settings{FloatingNetworkID: s.external, FloatingSubnet: "~("}}, impossible: "pattern", calls: none},
+		"no pattern": {in: lookup{Settings: settings.Settings{FloatingNetworkID: s.external, FloatingSubnet: "~("}}, impossible: "pattern", calls: none},
 		"address asked for": {
-			in: Input{Settings: settings.Settings{
+			in: lookup{Settings: settings.Settings{
 				FloatingNetworkID: s.external,
 				FloatingSubnet:    "nothing-fits", Address: "203.0.113.7",
 			}},
@@ -616,7 +613,7 @@ func TestResolve_NoExternalNetwork_NoPlaceForAFloatingIP(t *testing.T) {
 		},
 	})
 	got := s.mustResolve(
-		Input{Settings: settings.Settings{SubnetID: s.v4, FloatingSubnet: "public-*"}})
+		lookup{Settings: settings.Settings{SubnetID: s.v4, FloatingSubnet: "public-*"}})
 	if got.FloatingNetworkID != "" || got.FloatingSubnetIDs != nil {
 		t.Errorf("found %+v", got)
 	}
@@ -636,8 +633,8 @@ func TestResolve_200Services_CostAboutAsMuchAsOne(t *testing.T) {
 				Settings: settings.Settings{
 					ManageSecurityGroups: true,
 					FloatingSubnetTags:   "alice",
-				}, Service: service(v1.IPv4Protocol), Nodes: nodes,
-			})
+				}, Service: service(v1.IPv4Protocol), Nodes: Candidates(nodes),
+			}, nil)
 			if err == nil &&
 				(got.VIP.SubnetID != s.v4 || got.Member.CIDR == "" ||
 					len(got.FloatingSubnetIDs) != 1) {

@@ -1,4 +1,4 @@
-package places
+package desired
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
@@ -21,10 +20,10 @@ func (r *resolver) namesPlace() bool {
 func (r *resolver) vip(ctx context.Context) error {
 	asked := r.Settings
 	switch {
-	case r.Existing != nil:
+	case r.existing != nil:
 		r.places.VIP = octavia.VIP{
-			SubnetID:  r.Existing.VIP.SubnetID,
-			NetworkID: r.Existing.VIP.NetworkID,
+			SubnetID:  r.existing.VIP.SubnetID,
+			NetworkID: r.existing.VIP.NetworkID,
 		}
 		return nil
 	case asked.PortID != "":
@@ -39,7 +38,7 @@ func (r *resolver) vip(ctx context.Context) error {
 		return err
 	}
 	if subnet == "" {
-		return &NoNodeError{"neither a subnet nor a network is configured"}
+		return fmt.Errorf("%w, because neither a subnet nor a network is configured", ErrNoNode)
 	}
 	r.places.VIP = octavia.VIP{SubnetID: subnet}
 	return nil
@@ -87,7 +86,7 @@ func (r *resolver) additionalVIPs(ctx context.Context) error {
 	if len(r.families) < 2 || !r.Features.AdditionalVIPs {
 		return nil
 	}
-	if r.Existing != nil {
+	if r.existing != nil {
 		r.places.AdditionalVIPs = r.existingVIPs()
 		return nil
 	}
@@ -106,7 +105,7 @@ func (r *resolver) additionalVIPs(ctx context.Context) error {
 	case policy != nil && *policy == v1.IPFamilyPolicyRequireDualStack:
 		return impossible("the Service requires dual stack, but %s", why)
 	default:
-		r.notices = append(r.notices, desired.Notice{
+		r.notices = append(r.notices, Notice{
 			Reason:  reasonSingleStack,
 			Message: fmt.Sprintf("only %s is served: %s", r.families[0], why),
 		})
@@ -117,7 +116,7 @@ func (r *resolver) additionalVIPs(ctx context.Context) error {
 // existingVIPs are those that the load balancer has, or, where it may differ from them, the one
 // that is named.
 func (r *resolver) existingVIPs() []octavia.VIP {
-	has := r.Existing.AdditionalVIPs
+	has := r.existing.AdditionalVIPs
 	named := r.Settings.AdditionalSubnetID
 	if named != "" && !r.Guest && (len(has) > 0 || r.Settings.Recreate) {
 		return []octavia.VIP{{SubnetID: named}}

@@ -1,4 +1,4 @@
-package places
+package desired
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -91,10 +91,10 @@ func (s *site) addNode(name string, addresses ...string) *v1.Node {
 		p.FixedIPs = append(p.FixedIPs, openstacktest.FixedIP{SubnetID: subnet, Address: address})
 	}
 	s.AddPort(p)
-	return node(name, addresses...)
+	return serverNode(name, addresses...)
 }
 
-func node(name string, addresses ...string) *v1.Node {
+func serverNode(name string, addresses ...string) *v1.Node {
 	n := &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}},
 		Spec:       v1.NodeSpec{ProviderID: "openstack:///server-of-" + name},
@@ -115,16 +115,31 @@ func service(families ...v1.IPFamily) *v1.Service {
 	return &v1.Service{Spec: v1.ServiceSpec{IPFamilies: families, IPFamilyPolicy: &policy}}
 }
 
-func (s *site) resolve(in Input) (desired.Places, []desired.Notice, error) {
+// lookup is the part of an Input that places depend on, and what [Resolve] takes besides.
+type lookup struct {
+	Settings      settings.Settings
+	Service       *v1.Service
+	Nodes         []*v1.Node
+	Existing      *octavia.LoadBalancer
+	Guest         bool
+	HasFloatingIP bool
+	Features      Features
+}
+
+func (s *site) resolve(in lookup) (Places, []Notice, error) {
 	s.t.Helper()
 	if in.Service == nil {
 		in.Service = service(v1.IPv4Protocol)
 	}
 	s.ForgetCalls()
-	return Resolve(s.t.Context(), s.api, in)
+	return Resolve(s.t.Context(), s.api, Input{
+		Settings: in.Settings, Service: in.Service, Nodes: Candidates(in.Nodes),
+		Features: in.Features,
+		Guest:    in.Guest, HasFloatingIP: in.HasFloatingIP,
+	}, in.Existing)
 }
 
-func (s *site) mustResolve(in Input) desired.Places {
+func (s *site) mustResolve(in lookup) Places {
 	s.t.Helper()
 	found, notices, err := s.resolve(in)
 	if err != nil || len(notices) > 0 {
@@ -141,7 +156,7 @@ func (s *site) wantCalls(want map[string]int) {
 }
 
 // existing is a load balancer in the subnet.
-func existing(subnet, network string) *octavia.LoadBalancer {
+func existingIn(subnet, network string) *octavia.LoadBalancer {
 	return &octavia.LoadBalancer{
 		ID: "lb",
 		VIP: octavia.VIP{
