@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/apply"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
@@ -18,16 +17,16 @@ func (r *reconciler) apply(ctx context.Context, want wanted, is observed, todo p
 	r.config.Logger.V(4).Info("Load balancer plan", "service",
 		r.service.Namespace+"/"+r.service.Name, "plan", todo.String())
 	created := r.found.balancer == nil
-	done, err := r.executor.Run(ctx, todo,
-		apply.State{LoadBalancer: r.found.balancer, Timeout: reconcileTimeout})
+	done, err := r.executor.run(ctx, todo,
+		r.found.balancer, reconcileTimeout)
 	r.adopt(done)
 	r.remember(want, is, todo, done, err)
 	r.state.inheritedVIP = inheritedVIP(r.state.inheritedVIP, todo, done, err)
-	if len(done.Done) > 0 {
+	if len(done.done) > 0 {
 		// A plan of many steps takes many reconciles: after progress the pause starts over.
 		r.state.waitingSince = time.Time{}
 	}
-	if errors.Is(err, apply.ErrChanged) && len(done.Done) == 0 {
+	if errors.Is(err, errChanged) && len(done.done) == 0 {
 		// It may not be the Service's any more.
 		return r.retry(err)
 	}
@@ -50,13 +49,13 @@ func (r *reconciler) apply(ctx context.Context, want wanted, is observed, todo p
 }
 
 // adopt takes over what a run has created or deleted.
-func (r *reconciler) adopt(done apply.Result) {
-	r.found.balancer = done.LoadBalancer
-	if lb := done.LoadBalancer; lb != nil {
+func (r *reconciler) adopt(done runResult) {
+	r.found.balancer = done.loadBalancer
+	if lb := done.loadBalancer; lb != nil {
 		r.state.loadBalancerID = lb.ID
 	}
 	r.state.floatingIPs = nil
-	for _, step := range done.Done {
+	for _, step := range done.done {
 		switch s := step.(type) {
 		case plan.DeleteFloatingIP:
 			r.dropFloatingIP(s.ID)
@@ -64,7 +63,7 @@ func (r *reconciler) adopt(done apply.Result) {
 			r.dropFloatingIP(s.ID)
 		}
 	}
-	if ip := done.FloatingIP; ip != nil {
+	if ip := done.floatingIP; ip != nil {
 		r.dropFloatingIP(ip.ID)
 		r.found.floatingIPs = append(r.found.floatingIPs, *ip)
 	}
@@ -78,7 +77,7 @@ func (r *reconciler) dropFloatingIP(id string) {
 // remember caches what is known after a run, also if it has only come as far as Octavia's pace let
 // it.
 func (r *reconciler) remember(
-	want wanted, is observed, todo plan.Plan, done apply.Result, err error,
+	want wanted, is observed, todo plan.Plan, done runResult, err error,
 ) {
 	lb := r.found.balancer
 	// Also a request that failed may have been carried out.
@@ -87,11 +86,11 @@ func (r *reconciler) remember(
 		return
 	}
 	state, contents := octavia.AppliedState{}, (*octavia.Contents)(nil)
-	var pending *apply.PendingError
+	var pending *pendingError
 	if err == nil || errors.As(err, &pending) {
 		switch {
 		case is.LoadBalancer != nil:
-			contents = plan.After(is.contents, done.Done)
+			contents = plan.After(is.contents, done.done)
 		case len(todo.Steps) > 0 && !want.Features.Serial:
 			contents = plan.AfterCreation(want.State, lb.Made)
 		}
@@ -123,15 +122,15 @@ func (r *reconciler) finish(ctx context.Context, want wanted, is observed) error
 // none. Octavia deletes for longer than a reconcile waits, and then other creations may come first:
 // before is what the last reconcile has kept.
 func inheritedVIP(
-	before *octavia.VIP, todo plan.Plan, done apply.Result, err error,
+	before *octavia.VIP, todo plan.Plan, done runResult, err error,
 ) *octavia.VIP {
-	deleted := slices.ContainsFunc(done.Done, func(step plan.Step) bool {
+	deleted := slices.ContainsFunc(done.done, func(step plan.Step) bool {
 		_, is := step.(plan.DeleteLoadBalancer)
 		return is
 	})
-	deleting := done.LoadBalancer != nil && done.LoadBalancer.Status == octavia.PendingDelete
-	queued := errors.Is(err, apply.ErrQueued)
-	for _, step := range todo.Steps[len(done.Done):] {
+	deleting := done.loadBalancer != nil && done.loadBalancer.Status == octavia.PendingDelete
+	queued := errors.Is(err, errQueued)
+	for _, step := range todo.Steps[len(done.done):] {
 		create, is := step.(plan.CreateLoadBalancer)
 		switch {
 		case is && deleted && (deleting || queued):
@@ -156,13 +155,13 @@ func (r *reconciler) inherit(want *wanted) {
 
 // retry makes a wait of an error that only says that Octavia is at work, or that there is news.
 func (r *reconciler) retry(err error) error {
-	var pending *apply.PendingError
+	var pending *pendingError
 	switch {
 	case errors.As(err, &pending):
-		return r.wait("load balancer %s is %s", pending.LoadBalancerID, pending.Status)
-	case errors.Is(err, apply.ErrQueued):
-		return r.wait("the load balancer is %v", apply.ErrQueued)
-	case errors.Is(err, apply.ErrGone), errors.Is(err, apply.ErrChanged):
+		return r.wait("load balancer %s is %s", pending.loadBalancerID, pending.status)
+	case errors.Is(err, errQueued):
+		return r.wait("the load balancer is %v", errQueued)
+	case errors.Is(err, errGone), errors.Is(err, errChanged):
 		return retryAfter(minRetryDelay, "%v", err)
 	}
 	return err

@@ -8,7 +8,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/apply"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
@@ -191,14 +190,14 @@ func (r *reconciler) deleteObserved(
 	lb := is.LoadBalancer
 	r.config.Logger.V(4).Info("Load balancer deletion plan", "service",
 		r.service.Namespace+"/"+r.service.Name, "plan", todo.String())
-	done, err := r.executor.Run(ctx, todo,
-		apply.State{LoadBalancer: lb, Timeout: max(0, end.Sub(r.config.Clock.Now()))})
+	done, err := r.executor.run(ctx, todo,
+		lb, max(0, end.Sub(r.config.Clock.Now())))
 	r.noteWrite(lb)
 	if err != nil {
 		return r.retry(err)
 	}
 	gone := r.found.deleting
-	for _, step := range done.Done {
+	for _, step := range done.done {
 		if _, deleted := step.(plan.DeleteLoadBalancer); deleted {
 			gone = lb
 		}

@@ -15,7 +15,6 @@ import (
 	"k8s.io/cloud-provider/api"
 	"k8s.io/utils/clock"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/apply"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
@@ -72,7 +71,7 @@ const (
 // LoadBalancers serves Services. It is safe for concurrent use. [LoadBalancers.Close] ends it.
 type LoadBalancers struct {
 	config   Config
-	executor *apply.Executor
+	executor *executor
 	locks    locks
 	services services
 	objects  objects
@@ -83,13 +82,7 @@ var _ cloudprovider.LoadBalancer = (*LoadBalancers)(nil)
 
 // New makes no request.
 func New(config Config) *LoadBalancers {
-	l := &LoadBalancers{
-		config: config,
-		executor: apply.New(apply.Config{
-			Octavia: config.Octavia, Neutron: config.Neutron, Clock: config.Clock,
-			Logger: config.Logger, Trouble: config.Trouble,
-		}),
-	}
+	l := &LoadBalancers{config: config, executor: newExecutor(config)}
 	if l.config.ClusterUID == nil {
 		l.config.ClusterUID = (&clusterUID{kube: config.Kube}).get
 	}

@@ -10,7 +10,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/apply"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -144,7 +143,7 @@ func TestDelete_GuestWhosePartsOctaviaCannotDelete_IsNotDone(t *testing.T) {
 	service := s.now(guest)
 	service.DeletionTimestamp = &metav1.Time{Time: s.clock.Now()}
 	err = c.EnsureLoadBalancerDeleted(t.Context(), "kubernetes", service)
-	if !errors.Is(err, apply.ErrNotDeleted) || !strings.Contains(err.Error(), before.Pools[0].ID) {
+	if !errors.Is(err, errNotDeleted) || !strings.Contains(err.Error(), before.Pools[0].ID) {
 		t.Errorf("the deletion is answered %v", err)
 	}
 	if now := s.tags(id); !slices.Equal(now, before.Tags) {

@@ -1,4 +1,4 @@
-package apply
+package loadbalancer
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 func (r *run) takeWithNeutron(ctx context.Context, step plan.Step) error {
 	err := r.askNeutron(ctx, step)
 	if errors.Is(err, neutron.ErrNotFound) {
-		return fmt.Errorf("%w: %w", ErrGone, err)
+		return fmt.Errorf("%w: %w", errGone, err)
 	}
 	return err
 }
@@ -70,7 +70,7 @@ func (r *run) createFloatingIP(ctx context.Context, s plan.CreateFloatingIP) err
 		var made neutron.FloatingIP
 		made, err = r.neutron.CreateFloatingIP(ctx, s.Wanted, subnet, port)
 		if made.ID != "" {
-			r.result.FloatingIP = &made
+			r.result.floatingIP = &made
 		}
 		if !errors.Is(err, neutron.ErrNoAddress) {
 			return err
@@ -87,22 +87,22 @@ func (r *run) attachFloatingIP(ctx context.Context, s plan.AttachFloatingIP) err
 	}
 	attached := neutron.FloatingIP{ID: s.ID, Address: s.Address}
 	if s.ID == "" {
-		if r.result.FloatingIP == nil {
+		if r.result.floatingIP == nil {
 			return errors.New("no earlier step created the floating IP")
 		}
-		attached = *r.result.FloatingIP
+		attached = *r.result.floatingIP
 	}
 	if err := r.neutron.AttachFloatingIP(ctx, attached.ID, port); err != nil {
 		return err
 	}
 	attached.PortID = port
-	r.result.FloatingIP = &attached
+	r.result.floatingIP = &attached
 	return nil
 }
 
 // vipPort is the port of the load balancer's VIP.
 func (r *run) vipPort(ref plan.Ref) (string, error) {
-	lb := r.result.LoadBalancer
+	lb := r.result.loadBalancer
 	if lb == nil || lb.ID != r.loadBalancer(ref) || lb.VIP.PortID == "" {
 		return "", fmt.Errorf("the VIP port of load balancer %s is unknown", r.loadBalancer(ref))
 	}

@@ -1,4 +1,4 @@
-package apply
+package loadbalancer
 
 import (
 	"context"
@@ -25,8 +25,8 @@ import (
 // All the steps that package plan has are in the stories, which the other tests tell.
 func TestStories_HaveEveryStep(t *testing.T) {
 	told := map[string]bool{}
-	for _, story := range stories() {
-		_, steps := story(newSite(t))
+	for _, story := range runStories() {
+		_, steps := story(newRunSite(t))
 		for _, step := range steps {
 			told[strings.TrimPrefix(fmt.Sprintf("%T", step), "plan.")] = true
 		}
@@ -46,7 +46,7 @@ func TestStories_HaveEveryStep(t *testing.T) {
 // stepsOfPackagePlan are the types that have a String.
 func stepsOfPackagePlan(t *testing.T) (steps []string) {
 	t.Helper()
-	files, err := filepath.Glob("../plan/*.go")
+	files, err := filepath.Glob("plan/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,24 +71,24 @@ func stepsOfPackagePlan(t *testing.T) (steps []string) {
 }
 
 func TestCreation_MakesAllOfIt(t *testing.T) {
-	s := newSite(t)
+	s := newRunSite(t)
 	start, steps := creation(s)
 	done, err := s.run(start, 0, steps...)
 	s.must(err)
-	if !done.Complete || names(done.Done) != names(steps) {
+	if names(done.done) != names(steps) {
 		t.Errorf("the result is %+v", done)
 	}
 	lb := s.is("lb")
-	if done.LoadBalancer.ID != lb.ID || done.LoadBalancer.VIP.PortID != lb.VIPPortID ||
-		done.LoadBalancer.VIP.Address != lb.VIPAddress {
-		t.Errorf("the result's load balancer is %+v", done.LoadBalancer)
+	if done.loadBalancer.ID != lb.ID || done.loadBalancer.VIP.PortID != lb.VIPPortID ||
+		done.loadBalancer.VIP.Address != lb.VIPAddress {
+		t.Errorf("the result's load balancer is %+v", done.loadBalancer)
 	}
 	ip := s.FloatingIPs()[0]
 	if ip.PortID != lb.VIPPortID || ip.Description != "for lb" ||
 		!slices.Equal(ip.Tags, []string{"a"}) ||
-		done.FloatingIP.ID != ip.ID || done.FloatingIP.Address != ip.Address ||
-		done.FloatingIP.PortID != lb.VIPPortID {
-		t.Errorf("the floating IP is %+v, and in the result %+v", ip, done.FloatingIP)
+		done.floatingIP.ID != ip.ID || done.floatingIP.Address != ip.Address ||
+		done.floatingIP.PortID != lb.VIPPortID {
+		t.Errorf("the floating IP is %+v, and in the result %+v", ip, done.floatingIP)
 	}
 	if len(lb.Listeners) != 2 || len(lb.Pools) != 2 ||
 		lb.Listeners[0].DefaultPoolID != lb.Pools[0].ID ||
@@ -117,11 +117,11 @@ func TestCreation_MakesAllOfIt(t *testing.T) {
 }
 
 func TestAlteration_ChangesAllOfIt(t *testing.T) {
-	s := newSite(t)
+	s := newRunSite(t)
 	start, steps := alteration(s)
 	done, err := s.run(start, 0, steps...)
 	s.must(err)
-	if !done.Complete || done.LoadBalancer.ID != start.ID {
+	if done.loadBalancer.ID != start.ID {
 		t.Errorf("the result is %+v", done)
 	}
 	lb := s.is("lb")
@@ -140,9 +140,9 @@ func TestAlteration_ChangesAllOfIt(t *testing.T) {
 	}
 	ip, group := s.FloatingIPs()[0], s.group()
 	if ip.PortID != lb.VIPPortID || !slices.Equal(ip.Tags, []string{"b"}) ||
-		done.FloatingIP == nil || done.FloatingIP.Address != ip.Address ||
-		done.FloatingIP.PortID != ip.PortID {
-		t.Errorf("the floating IP is %+v, and in the result %+v", ip, done.FloatingIP)
+		done.floatingIP == nil || done.floatingIP.Address != ip.Address ||
+		done.floatingIP.PortID != ip.PortID {
+		t.Errorf("the floating IP is %+v, and in the result %+v", ip, done.floatingIP)
 	}
 	if !slices.Equal(group.Tags, []string{"b"}) {
 		t.Errorf("the group is %+v", group)
@@ -160,7 +160,7 @@ func TestAlteration_ChangesAllOfIt(t *testing.T) {
 }
 
 func TestRemoval_LeavesNothing(t *testing.T) {
-	s := newSite(t)
+	s := newRunSite(t)
 	start, steps := removal(s)
 	done, err := s.run(start, 0, steps...)
 	s.must(err)
@@ -172,13 +172,13 @@ func TestRemoval_LeavesNothing(t *testing.T) {
 			t.Error("the security group is left")
 		}
 	}
-	if done.LoadBalancer == nil || !done.LoadBalancer.Status.Gone() {
-		t.Errorf("the result's load balancer is %+v", done.LoadBalancer)
+	if done.loadBalancer == nil || !done.loadBalancer.Status.Gone() {
+		t.Errorf("the result's load balancer is %+v", done.loadBalancer)
 	}
 }
 
 func TestCreateLoadBalancer_WithPorts_IsWhole(t *testing.T) {
-	s := newSite(t)
+	s := newRunSite(t)
 	s.ForgetCalls()
 	pool, monitor := tcpPool(), tcpMonitor()
 	pool.Members, pool.Monitor = []octavia.Member{member("node-1", "10.0.0.101")}, &monitor
@@ -198,7 +198,7 @@ func TestCreateLoadBalancer_WithPorts_IsWhole(t *testing.T) {
 }
 
 func TestRun_LogsALineForEachStep(t *testing.T) {
-	s := newSite(t)
+	s := newRunSite(t)
 	start, steps := creation(s)
 	_, err := s.run(start, 0, steps...)
 	s.must(err)
@@ -216,8 +216,8 @@ func TestRun_LogsALineForEachStep(t *testing.T) {
 // Whatever request of a plan fails, before it took effect or after: the error names its step, and
 // nothing else is done.
 func TestRun_FaultAtEachChange_StopsThere(t *testing.T) {
-	for name, story := range stories() {
-		s := newSite(t)
+	for name, story := range runStories() {
+		s := newRunSite(t)
 		start, steps := story(s)
 		if _, err := s.run(start, unlimited, steps...); err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -228,7 +228,7 @@ func TestRun_FaultAtEachChange_StopsThere(t *testing.T) {
 			for change := range total {
 				t.Run(fmt.Sprintf("%s, change %d of %d, after its effect: %v", name, change+1,
 					total, after), func(t *testing.T) {
-					s := newSite(t)
+					s := newRunSite(t)
 					start, steps := story(s)
 					s.ForgetCalls()
 					s.Inject(openstacktest.Fault{
@@ -237,18 +237,11 @@ func TestRun_FaultAtEachChange_StopsThere(t *testing.T) {
 					})
 					done, err := s.run(start, unlimited, steps...)
 					at, _ := slices.BinarySearch(ends, change+1)
-					var failed *StepError
-					if !errors.As(err, &failed) {
-						t.Fatalf("the error is %v", err)
+					if !stopsAt(err, at, steps) {
+						t.Fatalf("%v; want it at step %d, %v", err, at+1, steps[at])
 					}
-					if failed.Number != at+1 || failed.Of != len(steps) ||
-						failed.Step.String() != steps[at].String() ||
-						!strings.Contains(err.Error(), steps[at].String()) {
-						t.Errorf("it is at %d, %v, want %d, %v", failed.Number, failed.Step, at+1,
-							steps[at])
-					}
-					if done.Complete || names(done.Done) != names(steps[:at]) {
-						t.Errorf("reported as done:\n%s", names(done.Done))
+					if names(done.done) != names(steps[:at]) {
+						t.Errorf("reported as done:\n%s", names(done.done))
 					}
 					if n := len(s.changes()); n != change+1 {
 						t.Errorf("%d changes were made, want none after number %d", n, change+1)
@@ -260,7 +253,7 @@ func TestRun_FaultAtEachChange_StopsThere(t *testing.T) {
 }
 
 func TestRun_FaultAtTheLook_StopsThere(t *testing.T) {
-	s := newSite(t)
+	s := newRunSite(t)
 	start, steps := creation(s)
 	s.Inject(
 		openstacktest.Fault{Operation: "loadbalancer_get", Status: http.StatusInternalServerError})
@@ -269,21 +262,20 @@ func TestRun_FaultAtTheLook_StopsThere(t *testing.T) {
 	// Octavia takes no time here, which the answer to the creation tells: the pool is made, and
 	// then it is looked.
 	done, err := s.run(start, unlimited, steps...)
-	var failed *StepError
-	if !errors.As(err, &failed) || failed.Number != 4 || names(done.Done) != names(steps[:3]) {
-		t.Errorf("%v, done is\n%s", err, names(done.Done))
+	if !stopsAt(err, 3, steps) || names(done.done) != names(steps[:3]) {
+		t.Errorf("%v, done is\n%s", err, names(done.done))
 	}
 }
 
 func TestRun_SlowOctavia_EachStepWaitsForTheOneBefore(t *testing.T) {
-	for name, story := range stories() {
+	for name, story := range runStories() {
 		t.Run(name, func(t *testing.T) {
 			s := newSlowSite(t, 9*time.Second)
 			start, steps := story(s)
 			done, err := s.run(start, unlimited, steps...)
 			s.must(err)
-			if !done.Complete || s.refusals() != 0 {
-				t.Errorf("%d changes were refused, done is\n%s", s.refusals(), names(done.Done))
+			if s.refusals() != 0 {
+				t.Errorf("%d changes were refused, done is\n%s", s.refusals(), names(done.done))
 			}
 			calls := s.Calls()
 			if last := calls[len(calls)-1]; !isChange(last) {
@@ -310,10 +302,10 @@ func TestRun_NewLoadBalancer_HasItsFloatingIPWhilePending(t *testing.T) {
 	}
 	lb := s.is("lb")
 	if lb.ProvisioningStatus != openstacktest.StatusPendingCreate ||
-		done.LoadBalancer.Status != octavia.PendingCreate ||
+		done.loadBalancer.Status != octavia.PendingCreate ||
 		s.FloatingIPs()[0].PortID != lb.VIPPortID {
 		t.Errorf("it is %s, in the result %s, and the floating IP is %+v", lb.ProvisioningStatus,
-			done.LoadBalancer.Status, s.FloatingIPs()[0])
+			done.loadBalancer.Status, s.FloatingIPs()[0])
 	}
 }
 
@@ -331,18 +323,18 @@ func TestRun_PendingForEver_EndsWithTheStepThatWaits(t *testing.T) {
 				plan.CreatePool{LoadBalancer: lbRef(), Pool: tcpPool()},
 			)
 			took := s.clock.Since(begin)
-			var pending *PendingError
+			var pending *pendingError
 			if !errors.As(err, &pending) || !errors.Is(err, octavia.ErrPending) {
 				t.Fatalf("the error is %v", err)
 			}
-			if pending.LoadBalancerID != s.is("lb").ID ||
-				pending.Status != octavia.PendingCreate ||
-				pending.Waits.String() != listener.String() {
-				t.Errorf("it tells %+v", pending)
+			if pending.loadBalancerID != s.is("lb").ID ||
+				pending.status != octavia.PendingCreate ||
+				!strings.Contains(err.Error(), listener.String()) {
+				t.Errorf("it tells %+v: %v", pending, err)
 			}
-			if len(done.Done) != 2 || done.Complete || done.FloatingIP == nil ||
-				done.LoadBalancer.VIP.PortID == "" ||
-				done.LoadBalancer.Status != octavia.PendingCreate {
+			if len(done.done) != 2 || done.floatingIP == nil ||
+				done.loadBalancer.VIP.PortID == "" ||
+				done.loadBalancer.Status != octavia.PendingCreate {
 				t.Errorf("the result is %+v", done)
 			}
 			// The clock is turned by half seconds.
@@ -371,7 +363,7 @@ func TestRun_Patience_IsOneForAllWaits(t *testing.T) {
 	if !errors.Is(err, octavia.ErrPending) {
 		t.Fatalf("the error is %v", err)
 	}
-	if n := len(done.Done); n < 2 || n > 4 {
+	if n := len(done.done); n < 2 || n > 4 {
 		t.Errorf("%d steps were done", n)
 	}
 	if took := s.clock.Since(begin); took > 11*time.Second {
@@ -413,9 +405,9 @@ func TestRun_Busy_IsWaitedForAndTriedAgain(t *testing.T) {
 			s.ForgetCalls()
 			start.Tags = []string{"theirs"}
 
-			done, err := s.run(start, time.Minute, step(lb))
+			_, err = s.run(start, time.Minute, step(lb))
 			s.must(err)
-			if !done.Complete || s.refusals() != 1 || len(s.changes()) != 2 {
+			if s.refusals() != 1 || len(s.changes()) != 2 {
 				t.Errorf("the requests are %v, of which %d were refused", s.operations(),
 					s.refusals())
 			}
@@ -442,11 +434,8 @@ func TestRun_UncertainDeletion_IsReadBeforeARetry(t *testing.T) {
 				s.ForgetCalls()
 				fault.Match, fault.Times = isChange, 1
 				s.Inject(fault)
-				done, err := s.run(start, time.Minute, step(lb))
+				_, err := s.run(start, time.Minute, step(lb))
 				s.must(err)
-				if !done.Complete {
-					t.Errorf("done is\n%s", names(done.Done))
-				}
 				calls := s.operations()
 				again := slices.Index(calls[1:], calls[0]) + 1
 				switch {
@@ -482,9 +471,9 @@ func TestRun_BusyForEver_IsPending(t *testing.T) {
 	s.must(s.SetProvisioningStatus(lb.ID, openstacktest.StatusPendingUpdate))
 	done, err := s.run(start, 4*time.Second,
 		plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"a"}})
-	var pending *PendingError
-	if !errors.As(err, &pending) || pending.Status != octavia.PendingUpdate ||
-		len(done.Done) != 0 {
+	var pending *pendingError
+	if !errors.As(err, &pending) || pending.status != octavia.PendingUpdate ||
+		len(done.done) != 0 {
 		t.Errorf("%v, %+v", err, done)
 	}
 	if n := s.refusals(); n != 1 {
@@ -493,7 +482,7 @@ func TestRun_BusyForEver_IsPending(t *testing.T) {
 }
 
 func TestRun_NoPatience_ABusyOneIsTriedOnce(t *testing.T) {
-	s := newSite(t)
+	s := newRunSite(t)
 	start, lb := s.add("lb")
 	s.must(s.SetProvisioningStatus(lb.ID, openstacktest.StatusPendingUpdate))
 	_, err := s.run(start, 0, plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"a"}})
@@ -513,9 +502,9 @@ func TestRun_BusyPool_IsTriedWithPauses(t *testing.T) {
 		Members: []octavia.Member{member("node-2", "10.0.0.102")},
 	}
 	_, err := s.run(start, 10*time.Second, step)
-	var pending *PendingError
+	var pending *pendingError
 	if !errors.As(err, &pending) || !errors.Is(err, octavia.ErrPending) ||
-		pending.Status != octavia.Active || !strings.Contains(err.Error(), "immutable") {
+		pending.status != octavia.Active || !strings.Contains(err.Error(), "immutable") {
 		t.Errorf("the error is %v", err)
 	}
 	if n := s.refusals(); n < 3 || n > 13 {
@@ -538,7 +527,7 @@ func TestRun_BusyPool_IsTriedWithPauses(t *testing.T) {
 
 // Other conflicts do not pass with time.
 func TestRun_OtherConflict_IsAnError(t *testing.T) {
-	s := newSite(t)
+	s := newRunSite(t)
 	start, lb := s.add("lb")
 	_, err := s.run(start, unlimited,
 		plan.CreateListener{LoadBalancer: plan.Ref{ID: lb.ID}, Listener: tcpListener()})
@@ -556,8 +545,8 @@ func TestRun_LoadBalancerInError_Stops(t *testing.T) {
 		plan.CreateListener{LoadBalancer: lbRef(), Listener: tcpListener()},
 		plan.CreatePool{LoadBalancer: lbRef(), Pool: tcpPool()},
 	)
-	if !errors.Is(err, ErrFailed) || len(done.Done) != 1 ||
-		done.LoadBalancer.Status != octavia.InError {
+	if !errors.Is(err, errFailed) || len(done.done) != 1 ||
+		done.loadBalancer.Status != octavia.InError {
 		t.Errorf("%v, %+v", err, done)
 	}
 	if len(s.changes()) != 1 {
@@ -575,16 +564,16 @@ func TestRun_LoadBalancerFoundInError_Stops(t *testing.T) {
 			return plan.DeleteListener{ID: lb.Listeners[0].ID}
 		},
 	} {
-		s := newSite(t)
+		s := newRunSite(t)
 		start, lb := s.add("lb")
 		s.must(s.SetProvisioningStatus(lb.ID, openstacktest.StatusError))
-		if _, err := s.run(start, unlimited, step(lb)); !errors.Is(err, ErrFailed) ||
+		if _, err := s.run(start, unlimited, step(lb)); !errors.Is(err, errFailed) ||
 			len(s.changes()) != 1 {
 			t.Errorf("%s: %v; the requests are %v", name, err, s.operations())
 		}
 		s.ForgetCalls()
 		start.Status = octavia.InError
-		if _, err := s.run(start, unlimited, step(lb)); !errors.Is(err, ErrFailed) ||
+		if _, err := s.run(start, unlimited, step(lb)); !errors.Is(err, errFailed) ||
 			len(s.Calls()) != 0 {
 			t.Errorf("%s, seen in ERROR: %v; the requests are %v", name, err, s.operations())
 		}
@@ -604,9 +593,9 @@ func TestRun_WhatMendsError_IsDoneInError(t *testing.T) {
 		start, lb := s.add("lb")
 		s.Provision(openstacktest.ProvisioningRule{Fail: true, Times: 1})
 		// The first change ends in ERROR, which is seen when the second one waits for it.
-		done, err := s.run(start, unlimited,
+		_, err := s.run(start, unlimited,
 			plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"a"}}, step(lb.ID))
-		if err != nil || !done.Complete {
+		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -630,10 +619,10 @@ func TestRun_WhatIsGone_IsErrGone(t *testing.T) {
 		plan.UpdateMonitor{ID: gone, Monitor: tcpMonitor()},
 		plan.CreateRule{Group: plan.Ref{ID: gone}, Rule: rule(1)},
 	} {
-		s := newSite(t)
+		s := newRunSite(t)
 		start, _ := s.add("lb")
 		if _, err := s.run(start, unlimited, step,
-			plan.UpdateLoadBalancer{ID: start.ID, Tags: []string{"a"}}); !errors.Is(err, ErrGone) ||
+			plan.UpdateLoadBalancer{ID: start.ID, Tags: []string{"a"}}); !errors.Is(err, errGone) ||
 			len(s.changes()) != 1 {
 			t.Errorf("%s: %v; the requests are %v", step, err, s.operations())
 		}
@@ -648,7 +637,7 @@ func TestRun_LoadBalancerGoneWhileWaitedFor_IsErrGone(t *testing.T) {
 	start.Status = octavia.PendingUpdate
 	s.must(s.DeleteLoadBalancer(lb.ID))
 	if _, err := s.run(start, unlimited,
-		plan.DeleteListener{ID: lb.Listeners[0].ID}); !errors.Is(err, ErrGone) {
+		plan.DeleteListener{ID: lb.Listeners[0].ID}); !errors.Is(err, errGone) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -688,9 +677,9 @@ func TestRun_TagsChangeMeanwhile_IsErrChanged(t *testing.T) {
 				s.after = given
 			}
 			done, err := s.run(start, unlimited, steps...)
-			if !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), lb.ID) ||
-				names(done.Done) != names(wanted) || len(s.changes()) != len(wanted) {
-				t.Errorf("%s, %s: %v; done is\n%s", name, when, err, names(done.Done))
+			if !errors.Is(err, errChanged) || !strings.Contains(err.Error(), lb.ID) ||
+				names(done.done) != names(wanted) || len(s.changes()) != len(wanted) {
+				t.Errorf("%s, %s: %v; done is\n%s", name, when, err, names(done.done))
 			}
 			if now := s.is(lb.ID); !slices.Equal(now.Tags, []string{"fxccm-cluster=another"}) {
 				t.Errorf("%s, %s: the tags are %q", name, when, now.Tags)
@@ -712,8 +701,8 @@ func TestSeeDeleted_WhatIsThere_IsAnError(t *testing.T) {
 	after := plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{}}
 	done, err := s.run(start, unlimited,
 		plan.SeeDeleted{LoadBalancerID: lb.ID, IDs: []string{"other", listener, pool}}, after)
-	if !errors.Is(err, ErrNotDeleted) || len(done.Done) > 0 {
-		t.Fatalf("the error is %v; done is\n%s", err, names(done.Done))
+	if !errors.Is(err, errNotDeleted) || len(done.done) > 0 {
+		t.Fatalf("the error is %v; done is\n%s", err, names(done.done))
 	}
 	for _, id := range []string{listener, pool} {
 		if !strings.Contains(err.Error(), id) {
@@ -729,7 +718,7 @@ func TestSeeDeleted_WhatIsThere_IsAnError(t *testing.T) {
 	s.must(err)
 	s.must(s.DeleteLoadBalancer(lb.ID))
 	if _, err := s.run(start, unlimited,
-		plan.SeeDeleted{LoadBalancerID: lb.ID, IDs: []string{listener}}); !errors.Is(err, ErrGone) {
+		plan.SeeDeleted{LoadBalancerID: lb.ID, IDs: []string{listener}}); !errors.Is(err, errGone) {
 		t.Errorf("with the load balancer gone the error is %v", err)
 	}
 }
@@ -744,25 +733,25 @@ func TestDeleteLoadBalancer_Pending_IsWaitedFor(t *testing.T) {
 	done, err := s.run(start, unlimited, plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true})
 	s.must(err)
 	if s.refusals() != 0 || len(s.changes()) != 1 ||
-		done.LoadBalancer.Status != octavia.PendingDelete {
+		done.loadBalancer.Status != octavia.PendingDelete {
 		t.Errorf("the requests are %v, the result is %+v", s.operations(), done)
 	}
 }
 
 func TestDeleteLoadBalancer_BeingDeleted_IsDone(t *testing.T) {
-	s := newSite(t)
+	s := newRunSite(t)
 	start, lb := s.add("lb")
 	s.must(s.SetProvisioningStatus(lb.ID, openstacktest.StatusPendingDelete))
 	step := plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true}
 	// It was seen before that.
 	done, err := s.run(start, 0, step)
-	if err != nil || done.LoadBalancer.Status != octavia.PendingDelete {
+	if err != nil || done.loadBalancer.Status != octavia.PendingDelete {
 		t.Errorf("found so: %v, %+v", err, done)
 	}
 	s.ForgetCalls()
 	start.Status = octavia.PendingDelete
 	done, err = s.run(start, 0, step)
-	if err != nil || !done.Complete || len(s.Calls()) != 0 {
+	if err != nil || len(s.Calls()) != 0 {
 		t.Errorf("seen so: %v; the requests are %v", err, s.operations())
 	}
 }
@@ -772,12 +761,12 @@ func TestDeleteLoadBalancer_Gone_IsDone(t *testing.T) {
 		octavia.Active, octavia.PendingUpdate,
 		octavia.Deleted,
 	} {
-		s := newSite(t)
+		s := newRunSite(t)
 		start, lb := s.add("lb")
 		s.must(s.DeleteLoadBalancer(lb.ID))
 		start.Status = status
-		if done, err := s.run(start, 0,
-			plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true}); err != nil || !done.Complete {
+		if _, err := s.run(start, 0,
+			plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true}); err != nil {
 			t.Errorf("%s: %v", status, err)
 		}
 	}
@@ -800,7 +789,7 @@ func TestRecreation_WaitsUntilTheOldOneIsGone(t *testing.T) {
 	s.must(err)
 	lb := s.is("lb")
 	if lb.ID == old.ID || lb.VIPAddress != old.VIPAddress ||
-		s.FloatingIPs()[0].PortID != lb.VIPPortID || done.LoadBalancer.ID != lb.ID ||
+		s.FloatingIPs()[0].PortID != lb.VIPPortID || done.loadBalancer.ID != lb.ID ||
 		len(s.LoadBalancers()) != 1 {
 		t.Errorf("it is %+v, the floating IP %+v", lb, s.FloatingIPs()[0])
 	}
@@ -818,16 +807,16 @@ func TestRecreation_OldOneStays_MakesNoSecond(t *testing.T) {
 			plan.DeleteLoadBalancer{ID: old.ID, Cascade: true},
 			plan.CreateLoadBalancer{LoadBalancer: wantedBalancer(s)},
 		)
-		wanted := map[string]error{"pending": octavia.ErrPending, "in ERROR": ErrFailed}[name]
-		if !errors.Is(err, wanted) || len(done.Done) != 1 || len(s.LoadBalancers()) != 1 ||
-			done.LoadBalancer.ID != old.ID {
+		wanted := map[string]error{"pending": octavia.ErrPending, "in ERROR": errFailed}[name]
+		if !errors.Is(err, wanted) || len(done.done) != 1 || len(s.LoadBalancers()) != 1 ||
+			done.loadBalancer.ID != old.ID {
 			t.Errorf("%s: %v, %+v", name, err, done)
 		}
 	}
 }
 
 func TestRecreation_OldOneIsThereAfterAll_MakesNoSecond(t *testing.T) {
-	s := newSite(t)
+	s := newRunSite(t)
 	start, _ := s.add("lb")
 	start.Status = octavia.PendingDelete
 	if _, err := s.run(start, 0,
@@ -838,7 +827,7 @@ func TestRecreation_OldOneIsThereAfterAll_MakesNoSecond(t *testing.T) {
 }
 
 func TestCreateFloatingIP_FullSubnet_TheNextIsTried(t *testing.T) {
-	s := newSite(t)
+	s := newRunSite(t)
 	start, _ := s.add("lb")
 	wanted := wantedIP(s)
 	wanted.SubnetIDs = []string{s.small, s.large}
@@ -846,8 +835,8 @@ func TestCreateFloatingIP_FullSubnet_TheNextIsTried(t *testing.T) {
 	step := plan.CreateFloatingIP{LoadBalancer: plan.Ref{ID: start.ID}, Wanted: wanted}
 	done, err := s.run(start, 0, step)
 	s.must(err)
-	if !strings.HasPrefix(done.FloatingIP.Address, "203.0.113.") || len(s.FloatingIPs()) != 2 {
-		t.Errorf("the floating IP is %+v", done.FloatingIP)
+	if !strings.HasPrefix(done.floatingIP.Address, "203.0.113.") || len(s.FloatingIPs()) != 2 {
+		t.Errorf("the floating IP is %+v", done.floatingIP)
 	}
 
 	wanted.SubnetIDs = []string{s.small, s.small}
@@ -859,7 +848,7 @@ func TestCreateFloatingIP_FullSubnet_TheNextIsTried(t *testing.T) {
 }
 
 func TestCreateFloatingIP_OtherRefusals_EndIt(t *testing.T) {
-	s := newSite(t)
+	s := newRunSite(t)
 	start, _ := s.add("lb")
 	wanted := wantedIP(s)
 	wanted.SubnetIDs = []string{s.small, s.large}
@@ -873,33 +862,33 @@ func TestCreateFloatingIP_OtherRefusals_EndIt(t *testing.T) {
 }
 
 func TestCreateFloatingIP_WithoutSubnet_IsNeutronsChoice(t *testing.T) {
-	s := newSite(t)
+	s := newRunSite(t)
 	start, _ := s.add("lb")
 	wanted := wantedIP(s)
 	wanted.SubnetIDs = nil
 	done, err := s.run(start, 0,
 		plan.CreateFloatingIP{LoadBalancer: plan.Ref{ID: start.ID}, Wanted: wanted})
 	s.must(err)
-	if done.FloatingIP.PortID != start.VIP.PortID {
-		t.Errorf("the floating IP is %+v", done.FloatingIP)
+	if done.floatingIP.PortID != start.VIP.PortID {
+		t.Errorf("the floating IP is %+v", done.floatingIP)
 	}
 }
 
 // It is known all the same, so that it is not made again.
 func TestCreateFloatingIP_ThatCannotBeTagged_IsInTheResult(t *testing.T) {
-	s := newSite(t)
+	s := newRunSite(t)
 	start, _ := s.add("lb")
 	s.Inject(openstacktest.Fault{Operation: "floating_ip_tag_replace", Status: 500})
 	done, err := s.run(start, 0,
 		plan.CreateFloatingIP{LoadBalancer: plan.Ref{ID: start.ID}, Wanted: wantedIP(s)})
-	if err == nil || done.FloatingIP == nil || done.FloatingIP.ID != s.FloatingIPs()[0].ID ||
-		len(done.Done) != 0 {
+	if err == nil || done.floatingIP == nil || done.floatingIP.ID != s.FloatingIPs()[0].ID ||
+		len(done.done) != 0 {
 		t.Errorf("%v, %+v", err, done)
 	}
 }
 
 func TestFloatingIP_MadeBeforeItsLoadBalancer_IsAttachedToIt(t *testing.T) {
-	s := newSite(t)
+	s := newRunSite(t)
 	done, err := s.run(nil, 0,
 		plan.CreateFloatingIP{Wanted: wantedIP(s)},
 		plan.CreateLoadBalancer{LoadBalancer: wantedBalancer(s)},
@@ -907,9 +896,9 @@ func TestFloatingIP_MadeBeforeItsLoadBalancer_IsAttachedToIt(t *testing.T) {
 	)
 	s.must(err)
 	ip := s.FloatingIPs()[0]
-	if ip.PortID != s.is("lb").VIPPortID || done.FloatingIP.Address != ip.Address ||
-		done.FloatingIP.PortID != ip.PortID {
-		t.Errorf("it is %+v, in the result %+v", ip, done.FloatingIP)
+	if ip.PortID != s.is("lb").VIPPortID || done.floatingIP.Address != ip.Address ||
+		done.floatingIP.PortID != ip.PortID {
+		t.Errorf("it is %+v, in the result %+v", ip, done.floatingIP)
 	}
 }
 
@@ -933,7 +922,7 @@ func TestRun_ReferenceToNothing_MakesNoRequest(t *testing.T) {
 		plan.DeleteLoadBalancer{},
 		unknown{},
 	} {
-		s := newSite(t)
+		s := newRunSite(t)
 		s.ForgetCalls()
 		if _, err := s.run(nil, unlimited, step); err == nil || len(s.Calls()) != 0 {
 			t.Errorf("%s: %v; the requests are %v", step, err, s.operations())
@@ -948,7 +937,7 @@ func (unknown) String() string { return "do the unknown" }
 // A floating IP must not lead to another load balancer than the one that is meant, nor another one
 // to it.
 func TestAttachFloatingIP_OfWhatIsNotKnown_IsAnError(t *testing.T) {
-	s := newSite(t)
+	s := newRunSite(t)
 	start, _ := s.add("lb")
 	for _, step := range []plan.Step{
 		plan.AttachFloatingIP{LoadBalancer: plan.Ref{ID: "other"}, ID: "id"},
@@ -961,15 +950,15 @@ func TestAttachFloatingIP_OfWhatIsNotKnown_IsAnError(t *testing.T) {
 }
 
 func TestRun_Cancelled_DoesNothing(t *testing.T) {
-	s := newSite(t)
+	s := newRunSite(t)
 	start, lb := s.add("lb")
 	why := errors.New("the term is over")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	done, err := s.Run(ctx,
+	done, err := s.executor.run(ctx,
 		plan.Plan{Steps: []plan.Step{plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true}}},
-		State{LoadBalancer: start})
-	if !errors.Is(err, why) || len(done.Done) != 0 || len(s.Calls()) != 0 {
+		start, 0)
+	if !errors.Is(err, why) || len(done.done) != 0 || len(s.Calls()) != 0 {
 		t.Errorf("%v; the requests are %v", err, s.operations())
 	}
 }
@@ -982,10 +971,10 @@ func TestRun_CancelledWhileItWaits_EndsAtOnce(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := s.Run(ctx, plan.Plan{Steps: []plan.Step{
+		_, err := s.executor.run(ctx, plan.Plan{Steps: []plan.Step{
 			plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"a"}},
 			plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true},
-		}}, State{LoadBalancer: start, Timeout: 1 << 62})
+		}}, start, 1<<62)
 		ended <- err
 	}()
 	soon(t, "it looks again and again", func() bool { return len(s.Calls()) > 5 })
@@ -1000,19 +989,19 @@ func TestRun_CancelledWhileItWaits_EndsAtOnce(t *testing.T) {
 
 func TestRun_CancelledBetweenAttempts_EndsAtOnce(t *testing.T) {
 	stopped := clocktesting.NewFakeClock(time.Now())
-	s := makeSite(t, stopped)
+	s := makeRunSite(t, stopped)
 	start, lb := s.add("lb")
 	s.must(s.SetProvisioningStatus(lb.Pools[0].ID, openstacktest.StatusError))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := s.Run(ctx, plan.Plan{Steps: []plan.Step{
+		_, err := s.executor.run(ctx, plan.Plan{Steps: []plan.Step{
 			plan.SetMembers{
 				Pool:    plan.Ref{ID: lb.Pools[0].ID},
 				Members: []octavia.Member{member("n", "10.0.0.102")},
 			},
-		}}, State{LoadBalancer: start, Timeout: unlimited})
+		}}, start, unlimited)
 		ended <- err
 	}()
 	soon(t, "it pauses", stopped.HasWaiters)
@@ -1025,7 +1014,7 @@ func TestRun_CancelledBetweenAttempts_EndsAtOnce(t *testing.T) {
 func TestRun_ManyAtATime(t *testing.T) {
 	s := newSlowSite(t, 3*time.Second)
 	type answer struct {
-		done Result
+		done runResult
 		err  error
 	}
 	const many = 20
@@ -1034,14 +1023,14 @@ func TestRun_ManyAtATime(t *testing.T) {
 		lb := wantedBalancer(s)
 		lb.Name = fmt.Sprintf("lb-%d", i)
 		go func() {
-			done, err := s.Run(t.Context(), plan.Plan{Steps: []plan.Step{
+			done, err := s.executor.run(t.Context(), plan.Plan{Steps: []plan.Step{
 				plan.CreateLoadBalancer{LoadBalancer: lb, Bare: true},
 				plan.CreateListener{LoadBalancer: lbRef(), Listener: tcpListener()},
 				plan.CreatePool{
 					LoadBalancer: lbRef(), Listener: plan.Ref{Made: "listener_0"},
 					Pool: tcpPool(),
 				},
-			}}, State{Timeout: unlimited})
+			}}, nil, unlimited)
 			answers <- answer{done, err}
 		}()
 	}
@@ -1051,9 +1040,9 @@ func TestRun_ManyAtATime(t *testing.T) {
 			t.Error(a.err)
 			continue
 		}
-		if lb := s.is(a.done.LoadBalancer.ID); lb.Name != a.done.LoadBalancer.Name ||
+		if lb := s.is(a.done.loadBalancer.ID); lb.Name != a.done.loadBalancer.Name ||
 			len(lb.Listeners) != 1 || lb.Listeners[0].DefaultPoolID != lb.Pools[0].ID {
-			t.Errorf("%s is %+v", a.done.LoadBalancer.Name, lb)
+			t.Errorf("%s is %+v", a.done.loadBalancer.Name, lb)
 		}
 	}
 }
@@ -1067,12 +1056,5 @@ func TestRun_DoesNotChangeItsStart(t *testing.T) {
 	s.must(err)
 	if start.Status != before.Status || start.ID != before.ID {
 		t.Errorf("it is %+v", start)
-	}
-}
-
-func TestRun_EmptyPlan_IsComplete(t *testing.T) {
-	done, err := New(Config{}).Run(t.Context(), plan.Plan{}, State{})
-	if err != nil || !done.Complete || done.LoadBalancer != nil {
-		t.Errorf("%v, %+v", err, done)
 	}
 }

@@ -1,4 +1,4 @@
-package apply
+package loadbalancer
 
 import (
 	"slices"
@@ -15,7 +15,7 @@ import (
 func lbRef() plan.Ref    { return plan.LoadBalancerRef() }
 func groupRef() plan.Ref { return plan.GroupRef() }
 
-func wantedBalancer(s *site) octavia.LoadBalancer {
+func wantedBalancer(s *runSite) octavia.LoadBalancer {
 	return octavia.LoadBalancer{
 		Name: "lb", Description: "d", Tags: []string{"a"},
 		VIP: octavia.VIP{SubnetID: s.subnet},
@@ -44,7 +44,7 @@ func member(name, address string) octavia.Member {
 	return octavia.Member{Name: name, Address: address, Port: 30080, Weight: 1}
 }
 
-func wantedIP(s *site) neutron.WantedFloatingIP {
+func wantedIP(s *runSite) neutron.WantedFloatingIP {
 	return neutron.WantedFloatingIP{
 		NetworkID: s.outside, SubnetIDs: []string{s.large},
 		Description: "for lb", Tags: []string{"a"},
@@ -59,7 +59,7 @@ func rule(port int) neutron.Rule {
 }
 
 // nodePort makes the port of a node.
-func (s *site) nodePort(address string) string {
+func (s *runSite) nodePort(address string) string {
 	return s.AddPort(openstacktest.Port{
 		NetworkID: s.nodes, DeviceID: "server-" + address, DeviceOwner: openstacktest.OwnerCompute,
 		FixedIPs: []openstacktest.FixedIP{{SubnetID: s.subnet, Address: address}},
@@ -67,7 +67,7 @@ func (s *site) nodePort(address string) string {
 }
 
 // portSeen is the port of a node as it was seen.
-func (s *site) portSeen(id string) neutron.NodePort {
+func (s *runSite) portSeen(id string) neutron.NodePort {
 	for _, p := range s.Ports() {
 		if p.ID == id {
 			return neutron.NodePort{
@@ -81,7 +81,7 @@ func (s *site) portSeen(id string) neutron.NodePort {
 }
 
 // creation makes a load balancer bare, and then all that belongs to it.
-func creation(s *site) (*octavia.LoadBalancer, []plan.Step) {
+func creation(s *runSite) (*octavia.LoadBalancer, []plan.Step) {
 	node := s.nodePort("10.0.0.101")
 	udp := octavia.Listener{
 		Name: "listener_1", Protocol: octavia.UDP, Port: 53,
@@ -129,13 +129,13 @@ func creation(s *site) (*octavia.LoadBalancer, []plan.Step) {
 }
 
 // built is a load balancer of which there is all that creation makes.
-func (s *site) built() (*octavia.LoadBalancer, openstacktest.LoadBalancer) {
+func (s *runSite) built() (*octavia.LoadBalancer, openstacktest.LoadBalancer) {
 	s.t.Helper()
 	_, steps := creation(s)
 	done, err := s.run(nil, unlimited, steps...)
 	s.must(err)
 	if s.clock != nil {
-		for !isSettled(s.is(done.LoadBalancer.ID).ProvisioningStatus) {
+		for !isSettled(s.is(done.loadBalancer.ID).ProvisioningStatus) {
 			s.clock.Step(1e9)
 		}
 	}
@@ -143,13 +143,13 @@ func (s *site) built() (*octavia.LoadBalancer, openstacktest.LoadBalancer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.said, s.done = nil, nil
-	return s.seen(done.LoadBalancer.ID), s.is(done.LoadBalancer.ID)
+	return s.seen(done.loadBalancer.ID), s.is(done.loadBalancer.ID)
 }
 
 func isSettled(status string) bool { return !octavia.Status(status).Pending() }
 
 // alteration changes all that there is.
-func alteration(s *site) (*octavia.LoadBalancer, []plan.Step) {
+func alteration(s *runSite) (*octavia.LoadBalancer, []plan.Step) {
 	seen, lb := s.built()
 	ip, group, groupRule := s.FloatingIPs()[0], s.group(), s.SecurityGroupRules()
 	groupRule = slices.DeleteFunc(groupRule, func(r openstacktest.SecurityGroupRule) bool {
@@ -201,7 +201,7 @@ func alteration(s *site) (*octavia.LoadBalancer, []plan.Step) {
 	}
 }
 
-func (s *site) group() openstacktest.SecurityGroup {
+func (s *runSite) group() openstacktest.SecurityGroup {
 	s.t.Helper()
 	for _, g := range s.SecurityGroups() {
 		if g.Name == "group" {
@@ -213,7 +213,7 @@ func (s *site) group() openstacktest.SecurityGroup {
 }
 
 // removal takes away all that there is, piece by piece.
-func removal(s *site) (*octavia.LoadBalancer, []plan.Step) {
+func removal(s *runSite) (*octavia.LoadBalancer, []plan.Step) {
 	seen, lb := s.built()
 	group, ip := s.group(), s.FloatingIPs()[0]
 	node := s.Ports()[slices.IndexFunc(s.Ports(), func(p openstacktest.Port) bool {
@@ -242,9 +242,9 @@ func removal(s *site) (*octavia.LoadBalancer, []plan.Step) {
 	}
 }
 
-// stories are the plans by name; each makes what it needs.
-func stories() map[string]func(*site) (*octavia.LoadBalancer, []plan.Step) {
-	return map[string]func(*site) (*octavia.LoadBalancer, []plan.Step){
+// runStories are the plans by name; each makes what it needs.
+func runStories() map[string]func(*runSite) (*octavia.LoadBalancer, []plan.Step) {
+	return map[string]func(*runSite) (*octavia.LoadBalancer, []plan.Step){
 		"creation":   creation,
 		"alteration": alteration, "removal": removal,
 	}

@@ -1,7 +1,8 @@
-package apply
+package loadbalancer
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -22,10 +23,10 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// site is a cloud with a network of nodes, and one outside.
-type site struct {
+// runSite is a cloud with a network of nodes, and one outside.
+type runSite struct {
 	*openstacktest.Cloud
-	*Executor
+	*executor
 	t *testing.T
 	// clock is nil for the real one.
 	clock *clocktesting.FakeClock
@@ -42,18 +43,20 @@ type site struct {
 	after func()
 }
 
-// newSite makes a site of the real time, in which Octavia takes none.
-func newSite(t *testing.T, options ...openstacktest.Option) *site {
+// newRunSite makes a runSite of the real time, in which Octavia takes none.
+func newRunSite(t *testing.T, options ...openstacktest.Option) *runSite {
 	t.Helper()
-	return makeSite(t, nil, options...)
+	return makeRunSite(t, nil, options...)
 }
 
 // newSlowSite makes a site in which Octavia needs time for each change. The clock advances while a
 // caller waits.
-func newSlowSite(t *testing.T, provisioning time.Duration, options ...openstacktest.Option) *site {
+func newSlowSite(
+	t *testing.T, provisioning time.Duration, options ...openstacktest.Option,
+) *runSite {
 	t.Helper()
 	c := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	s := makeSite(t, c,
+	s := makeRunSite(t, c,
 		append(options, openstacktest.WithClock(c), openstacktest.WithProvisioning(provisioning),
 			openstacktest.WithTokenLife(24*time.Hour))...)
 	end, ended := make(chan struct{}), make(chan struct{})
@@ -77,9 +80,11 @@ func newSlowSite(t *testing.T, provisioning time.Duration, options ...openstackt
 	return s
 }
 
-func makeSite(t *testing.T, fake *clocktesting.FakeClock, options ...openstacktest.Option) *site {
+func makeRunSite(
+	t *testing.T, fake *clocktesting.FakeClock, options ...openstacktest.Option,
+) *runSite {
 	t.Helper()
-	s := &site{Cloud: openstacktest.NewCloud(
+	s := &runSite{Cloud: openstacktest.NewCloud(
 		append(options, openstacktest.WithFailoverByOwners())...), t: t, clock: fake}
 	t.Cleanup(s.Cloud.Close)
 	var c clock.Clock = clock.RealClock{}
@@ -106,14 +111,14 @@ func makeSite(t *testing.T, fake *clocktesting.FakeClock, options ...openstackte
 	n := neutron.New(
 		neutron.Config{Client: network, Project: project, Clock: c, Logger: testr.New(t)})
 	t.Cleanup(n.Close)
-	s.Executor = New(
+	s.executor = newExecutor(
 		Config{Octavia: o, Neutron: n, Clock: c, Logger: funcr.New(s.note, funcr.Options{})})
 	return s
 }
 
 type clientFunc = func(context.Context) (*gophercloud.ServiceClient, error)
 
-func (s *site) clients() (balancing, network clientFunc) {
+func (s *runSite) clients() (balancing, network clientFunc) {
 	s.t.Helper()
 	credentials := s.Credentials()
 	provider, err := openstack.AuthenticatedClient(s.t.Context(), gophercloud.AuthOptions{
@@ -131,7 +136,7 @@ func (s *site) clients() (balancing, network clientFunc) {
 		func(context.Context) (*gophercloud.ServiceClient, error) { return n, nil }
 }
 
-func (s *site) note(_, line string) {
+func (s *runSite) note(_, line string) {
 	done := len(s.changes())
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +146,7 @@ func (s *site) note(_, line string) {
 	}
 }
 
-func (s *site) must(err error) {
+func (s *runSite) must(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err)
@@ -153,12 +158,12 @@ func isChange(c openstacktest.Call) bool {
 }
 
 // changes are the requests that change something, whatever came of them.
-func (s *site) changes() []openstacktest.Call {
+func (s *runSite) changes() []openstacktest.Call {
 	return slices.DeleteFunc(s.Calls(), func(c openstacktest.Call) bool { return !isChange(c) })
 }
 
 // operations are those of all requests, in order.
-func (s *site) operations() []string {
+func (s *runSite) operations() []string {
 	var names []string
 	for _, c := range s.Calls() {
 		names = append(names, c.Operation)
@@ -167,7 +172,7 @@ func (s *site) operations() []string {
 }
 
 // refusals counts the answers with 409.
-func (s *site) refusals() int {
+func (s *runSite) refusals() int {
 	n := 0
 	for _, c := range s.Calls() {
 		if c.Status == http.StatusConflict {
@@ -181,15 +186,15 @@ func (s *site) refusals() int {
 const unlimited = 24 * time.Hour
 
 // run takes steps on the load balancer as it is, nil for none.
-func (s *site) run(
+func (s *runSite) run(
 	lb *octavia.LoadBalancer, timeout time.Duration, steps ...plan.Step,
-) (Result, error) {
+) (runResult, error) {
 	s.t.Helper()
-	return s.Run(s.t.Context(), plan.Plan{Steps: steps}, State{LoadBalancer: lb, Timeout: timeout})
+	return s.executor.run(s.t.Context(), plan.Plan{Steps: steps}, lb, timeout)
 }
 
 // add creates a load balancer with a port as another client would.
-func (s *site) add(name string) (*octavia.LoadBalancer, openstacktest.LoadBalancer) {
+func (s *runSite) add(name string) (*octavia.LoadBalancer, openstacktest.LoadBalancer) {
 	s.t.Helper()
 	id := s.AddLoadBalancer(openstacktest.LoadBalancer{
 		OctaviaResource: openstacktest.OctaviaResource{Name: name}, VIPSubnetID: s.subnet,
@@ -211,7 +216,7 @@ func (s *site) add(name string) (*octavia.LoadBalancer, openstacktest.LoadBalanc
 }
 
 // seen is a load balancer as the last look shows it.
-func (s *site) seen(id string) *octavia.LoadBalancer {
+func (s *runSite) seen(id string) *octavia.LoadBalancer {
 	s.t.Helper()
 	lb := s.is(id)
 	return &octavia.LoadBalancer{
@@ -220,7 +225,7 @@ func (s *site) seen(id string) *octavia.LoadBalancer {
 	}
 }
 
-func (s *site) is(id string) openstacktest.LoadBalancer {
+func (s *runSite) is(id string) openstacktest.LoadBalancer {
 	s.t.Helper()
 	lb, err := s.LoadBalancer(id)
 	s.must(err)
@@ -247,4 +252,10 @@ func names(steps []plan.Step) string {
 		all = append(all, step.String())
 	}
 	return strings.Join(all, "\n")
+}
+
+// stopsAt tells whether the error is of the step with this index.
+func stopsAt(err error, i int, steps []plan.Step) bool {
+	prefix := fmt.Sprintf("step %d of %d (%s): ", i+1, len(steps), steps[i])
+	return err != nil && strings.HasPrefix(err.Error(), prefix)
 }

@@ -1,4 +1,4 @@
-package apply
+package loadbalancer
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
@@ -68,7 +70,7 @@ func (r *run) createLoadBalancer(ctx context.Context, s plan.CreateLoadBalancer)
 	if r.status() == octavia.PendingDelete {
 		switch err := r.settle(ctx, false); {
 		case errors.Is(err, octavia.ErrNotFound):
-			r.result.LoadBalancer = nil
+			r.result.loadBalancer = nil
 		case err != nil:
 			return err
 		default:
@@ -87,7 +89,7 @@ func (r *run) createLoadBalancer(ctx context.Context, s plan.CreateLoadBalancer)
 	if err != nil {
 		return err
 	}
-	r.result.LoadBalancer, r.tags = &made, made.Tags
+	r.result.loadBalancer, r.tags = &made, made.Tags
 	return nil
 }
 
@@ -99,7 +101,7 @@ func (r *run) queue(ctx context.Context) error {
 	default:
 	}
 	if r.left() == 0 {
-		return ErrQueued
+		return errQueued
 	}
 	timer := r.clock.NewTimer(r.left())
 	defer timer.Stop()
@@ -107,7 +109,7 @@ func (r *run) queue(ctx context.Context) error {
 	case r.making <- struct{}{}:
 		return nil
 	case <-timer.C():
-		return ErrQueued
+		return errQueued
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -133,7 +135,7 @@ func (r *run) seeTagsAhead(ctx context.Context) error {
 	return nil
 }
 
-// seeTags looks at the load balancer, unless it has just done so, and is ErrChanged if its tags are
+// seeTags looks at the load balancer, unless it has just done so, and is errChanged if its tags are
 // neither what they were nor what else they may be.
 func (r *run) seeTags(ctx context.Context, or ...[]string) error {
 	if r.fresh || r.id() == "" {
@@ -145,7 +147,7 @@ func (r *run) seeTags(ctx context.Context, or ...[]string) error {
 	}
 	if !slices.ContainsFunc(append(or, r.tags),
 		func(tags []string) bool { return sameTags(tags, lb.Tags) }) {
-		return fmt.Errorf("load balancer %s: %w", lb.ID, ErrChanged)
+		return fmt.Errorf("load balancer %s: %w", lb.ID, errChanged)
 	}
 	r.fresh = true
 	return nil
@@ -181,9 +183,9 @@ func (r *run) deleteLoadBalancer(ctx context.Context, s plan.DeleteLoadBalancer)
 		}
 		return r.octavia.DeleteLoadBalancer(ctx, s.ID, s.Cascade)
 	})
-	var pending *PendingError
-	if err == nil || errors.Is(err, ErrGone) || errors.As(err, &pending) &&
-		pending.Status == octavia.PendingDelete {
+	var pending *pendingError
+	if err == nil || errors.Is(err, errGone) || errors.As(err, &pending) &&
+		pending.status == octavia.PendingDelete {
 		r.mark(octavia.PendingDelete)
 		return nil
 	}
@@ -198,19 +200,19 @@ func (r *run) seeDeleted(ctx context.Context, s plan.SeeDeleted) error {
 		is, err = r.octavia.Contents(ctx, s.LoadBalancerID, octavia.InPart, time.Time{})
 	}
 	if errors.Is(err, octavia.ErrNotFound) {
-		return fmt.Errorf("%w: %w", ErrGone, err)
+		return fmt.Errorf("%w: %w", errGone, err)
 	}
 	var left []error
 	for _, l := range is.Listeners {
 		if slices.Contains(s.IDs, l.ID) {
 			left = append(left,
-				fmt.Errorf("listener %s (%s, %s) %w", l.ID, l.Name, l.Status, ErrNotDeleted))
+				fmt.Errorf("listener %s (%s, %s) %w", l.ID, l.Name, l.Status, errNotDeleted))
 		}
 	}
 	for _, p := range is.Pools {
 		if slices.Contains(s.IDs, p.ID) {
 			left = append(left,
-				fmt.Errorf("pool %s (%s, %s) %w", p.ID, p.Name, p.Status, ErrNotDeleted))
+				fmt.Errorf("pool %s (%s, %s) %w", p.ID, p.Name, p.Status, errNotDeleted))
 		}
 	}
 	return errors.Join(append(left, err)...)
@@ -275,4 +277,35 @@ func (r *run) changePool(ctx context.Context, ref plan.Ref, request func(id stri
 		return err
 	}
 	return r.change(ctx, func() error { return request(id) })
+}
+
+// reportCreation reports whether a quota keeps a step from being taken.
+func (e *executor) reportCreation(step plan.Step, err error) {
+	if counted := countedBy(step); counted != "" {
+		e.trouble.Creation(counted, err,
+			errors.Is(err, octavia.ErrQuota) || errors.Is(err, neutron.ErrQuota))
+	}
+}
+
+// countedBy is what a step creates that there are quotas for; "" for nothing.
+func countedBy(step plan.Step) string {
+	switch step.(type) {
+	case plan.CreateLoadBalancer:
+		return "load balancers"
+	case plan.CreateListener:
+		return "listeners"
+	case plan.CreatePool:
+		return "pools"
+	case plan.CreateMember, plan.SetMembers:
+		return "members"
+	case plan.CreateMonitor:
+		return "health monitors"
+	case plan.CreateFloatingIP:
+		return "floating IPs"
+	case plan.CreateSecurityGroup:
+		return "security groups"
+	case plan.CreateRule:
+		return "security group rules"
+	}
+	return ""
 }
