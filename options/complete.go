@@ -18,7 +18,10 @@ type Completed struct {
 	// [ccm.New] knows, and the files of the secure port, which serving.New reads.
 	Configuration
 
-	// FeatureGates has the gates of --feature-gates; see [ParseFeatureGates] for how to apply them.
+	// FeatureGates has the gates of --feature-gates. Gates belong to the process, so only a program
+	// may set them, before it starts a Manager:
+	//
+	//	utilfeature.DefaultMutableFeatureGate.SetFromMap(completed.FeatureGates)
 	FeatureGates map[string]bool
 
 	// Warnings are sentences for the log, each about a flag without effect.
@@ -62,9 +65,9 @@ func (o *Options) merge() (Configuration, error) {
 
 // checkUnused returns warnings and errors for flags that set nothing.
 func (o *Options) checkUnused() (warnings []string, refusals []error) {
-	differences := map[string]Difference{}
-	for _, d := range Differences() {
-		differences[d.Flag] = d
+	byFlag := map[string]difference{}
+	for _, d := range differences() {
+		byFlag[d.Flag] = d
 	}
 	for _, b := range o.bound {
 		if !b.flag.Changed {
@@ -72,11 +75,11 @@ func (o *Options) checkUnused() (warnings []string, refusals []error) {
 		}
 		prefix := strings.TrimSuffix(b.flag.Name, b.spec.name)
 		value := b.flag.Value.String()
-		switch d := differences[b.spec.name]; {
-		case d.Kind == Ignored:
+		switch d := byFlag[b.spec.name]; {
+		case d.Kind == isIgnored:
 			why := binding{prefix: prefix}.text(d.Why)
 			warnings = append(warnings, fmt.Sprintf("--%s has no effect: %s", b.flag.Name, why))
-		case d.Kind == Refused && value != b.flag.DefValue && !slices.Contains(d.Accepted, value):
+		case d.Kind == isRefused && value != b.flag.DefValue && !slices.Contains(d.Accepted, value):
 			refusals = append(refusals,
 				fmt.Errorf("--%s=%s is not supported: %s", b.flag.Name, value, d.Why))
 		}

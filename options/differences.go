@@ -1,27 +1,27 @@
 package options
 
-// DifferenceKind is the kind of a difference from upstream's flags.
-type DifferenceKind string
+// differenceKind is the kind of a difference from upstream's flags.
+type differenceKind string
 
 const (
-	// Added flags do not exist upstream.
-	Added DifferenceKind = "added"
-	// Default is another value when the flag is not given.
-	Default DifferenceKind = "default"
-	// Meaning is another effect of some value.
-	Meaning DifferenceKind = "meaning"
-	// Ignored flags have no effect, upstream either; giving one is worth a warning.
-	Ignored DifferenceKind = "ignored"
-	// Refused flags configure unsupported features; a value other than the default is an error.
-	Refused DifferenceKind = "refused"
+	// isAdded flags do not exist upstream.
+	isAdded differenceKind = "added"
+	// isDefault is another value when the flag is not given.
+	isDefault differenceKind = "default"
+	// isMeaning is another effect of some value.
+	isMeaning differenceKind = "meaning"
+	// isIgnored flags have no effect, upstream either; giving one is worth a warning.
+	isIgnored differenceKind = "ignored"
+	// isRefused flags configure unsupported features; a value other than the default is an error.
+	isRefused differenceKind = "refused"
 )
 
-// Difference is one deliberate difference from the flags of upstream's cloud-controller-manager.
-type Difference struct {
+// difference is one deliberate difference from the flags of upstream's cloud-controller-manager.
+type difference struct {
 	// Flag is the name without prefix and dashes.
 	Flag string
-	Kind DifferenceKind
-	// Upstream and Ours are the defaults, if Kind is Default.
+	Kind differenceKind
+	// Upstream and Ours are the defaults, if Kind is isDefault.
 	Upstream, Ours string
 	// Accepted are values that a refused flag takes besides its default.
 	Accepted []string
@@ -29,111 +29,111 @@ type Difference struct {
 	Why string
 }
 
-// Differences lists every deliberate difference from the flags of upstream's
+// differences lists every deliberate difference from the flags of upstream's
 // cloud-controller-manager v0.37.2, at most one for a flag. All other flags have the same name,
 // type, default and meaning. [Options.Complete], the reference page and the comparison with
 // upstream's flag sets read it.
-func Differences() []Difference {
+func differences() []difference {
 	const (
 		migration = "leader migration moves controllers between two leases of upstream's managers; fxccm holds one lease."
 		webhooks  = "webhooks are not served."
 		podRanges = "the kube-controller-manager allocates pod ranges."
 	)
-	return append([]Difference{
-		{Flag: "config", Kind: Added, Why: "Upstream reads no configuration file."},
+	return append([]difference{
+		{Flag: "config", Kind: isAdded, Why: "Upstream reads no configuration file."},
 		{
-			Flag: "cache-sync-timeout", Kind: Added,
+			Flag: "cache-sync-timeout", Kind: isAdded,
 			Why: "Upstream waits for its informers without a limit.",
 		},
 		{
-			Flag: "cloud-config-strict", Kind: Added,
+			Flag: "cloud-config-strict", Kind: isAdded,
 			Why: "Upstream leaves the file to the provider, and many providers ignore unknown keys.",
 		},
 		{
-			Flag: "user-agent", Kind: Added,
+			Flag: "user-agent", Kind: isAdded,
 			Why: "openstack-cloud-controller-manager has this flag; upstream does not.",
 		},
 		{
-			Flag: "cloud-provider-start-timeout", Kind: Added,
+			Flag: "cloud-provider-start-timeout", Kind: isAdded,
 			Why: "Upstream waits for its cloud provider without a limit.",
 		},
 		{
-			Flag: "drain-timeout", Kind: Added,
+			Flag: "drain-timeout", Kind: isAdded,
 			Why: "Upstream exits the process instead of draining.",
 		},
 		{
-			Flag: "leader-elect-identity", Kind: Added,
+			Flag: "leader-elect-identity", Kind: isAdded,
 			Why: "Upstream's identity is always the host name and a random suffix.",
 		},
 
 		{
-			Flag: "concurrent-node-syncs", Kind: Default, Upstream: "1", Ours: "32",
+			Flag: "concurrent-node-syncs", Kind: isDefault, Upstream: "1", Ours: "32",
 			Why: "With 1, new nodes wait for the cloud calls of other nodes.",
 		},
 		{
-			Flag: "concurrent-node-lifecycle-syncs", Kind: Default, Upstream: "1", Ours: "16",
+			Flag: "concurrent-node-lifecycle-syncs", Kind: isDefault, Upstream: "1", Ours: "16",
 			Why: "With 1, a pass over the nodes takes as long as the sum of its cloud calls.",
 		},
 		{
-			Flag: "concurrent-service-syncs", Kind: Default, Upstream: "1", Ours: "16",
+			Flag: "concurrent-service-syncs", Kind: isDefault, Upstream: "1", Ours: "16",
 			Why: "With 1, each Service waits until all earlier ones have their load balancer.",
 		},
 		{
-			Flag: "kube-api-qps", Kind: Default, Upstream: "20", Ours: "0",
+			Flag: "kube-api-qps", Kind: isDefault, Upstream: "20", Ours: "0",
 			Why: "The API server's priority and fairness limits requests. 0 or less means no limit; upstream uses 5 for 0.",
 		},
 
 		{
-			Flag: "cloud-provider", Kind: Meaning,
+			Flag: "cloud-provider", Kind: isMeaning,
 			Why: "It may be empty if the program has only one provider; upstream requires it.",
 		},
 		{
-			Flag: "cluster-name", Kind: Meaning,
+			Flag: "cluster-name", Kind: isMeaning,
 			Why: "It must not be empty: cloud resources are named after it.",
 		},
 		{
-			Flag: "contention-profiling", Kind: Meaning,
+			Flag: "contention-profiling", Kind: isMeaning,
 			Why: "The setting applies to the whole process, so only the standalone binary applies it.",
 		},
 		{
-			Flag: "authentication-kubeconfig", Kind: Meaning,
+			Flag: "authentication-kubeconfig", Kind: isMeaning,
 			Why: "Empty means the Manager's own client; upstream tries the pod's service account, then treats every client as anonymous.",
 		},
 		{
-			Flag: "authorization-kubeconfig", Kind: Meaning,
+			Flag: "authorization-kubeconfig", Kind: isMeaning,
 			Why: "Empty means the Manager's own client; upstream tries the pod's service account, then forbids every request.",
 		},
 		{
-			Flag: "feature-gates", Kind: Meaning,
+			Flag: "feature-gates", Kind: isMeaning,
 			Why: "Only gates that a cloud-controller-manager reads are known; upstream also accepts those of the API server's library.",
 		},
 
 		{
-			Flag: "external-cloud-volume-plugin", Kind: Ignored,
+			Flag: "external-cloud-volume-plugin", Kind: isIgnored,
 			Why: "in-tree volume plugins are gone.",
 		},
-		{Flag: "allocate-node-cidrs", Kind: Ignored, Why: podRanges},
-		{Flag: "cidr-allocator-type", Kind: Ignored, Why: podRanges},
+		{Flag: "allocate-node-cidrs", Kind: isIgnored, Why: podRanges},
+		{Flag: "cidr-allocator-type", Kind: isIgnored, Why: podRanges},
 		{
-			Flag: "node-sync-period", Kind: Ignored,
+			Flag: "node-sync-period", Kind: isIgnored,
 			Why: "see --node-monitor-period and --node-status-update-frequency.",
 		},
 
-		{Flag: "enable-leader-migration", Kind: Refused, Why: migration},
-		{Flag: "leader-migration-config", Kind: Refused, Why: migration},
-		{Flag: "leader-elect-resource-lock", Kind: Refused, Why: "the lock is a Lease."},
-		{Flag: "webhooks", Kind: Refused, Why: webhooks},
-		{Flag: "webhook-secure-port", Kind: Refused, Accepted: []string{"0"}, Why: webhooks},
+		{Flag: "enable-leader-migration", Kind: isRefused, Why: migration},
+		{Flag: "leader-migration-config", Kind: isRefused, Why: migration},
+		{Flag: "leader-elect-resource-lock", Kind: isRefused, Why: "the lock is a Lease."},
+		{Flag: "webhooks", Kind: isRefused, Why: webhooks},
+		{Flag: "webhook-secure-port", Kind: isRefused, Accepted: []string{"0"}, Why: webhooks},
 	}, refused(webhooks,
 		"webhook-bind-address", "webhook-disable-http2-serving", "webhook-cert-dir",
 		"webhook-tls-cert-file", "webhook-tls-private-key-file", "webhook-tls-cipher-suites",
 		"webhook-tls-curve-preferences", "webhook-tls-min-version", "webhook-tls-sni-cert-key")...)
 }
 
-func refused(why string, flags ...string) []Difference {
-	rows := make([]Difference, 0, len(flags))
+func refused(why string, flags ...string) []difference {
+	rows := make([]difference, 0, len(flags))
 	for _, flag := range flags {
-		rows = append(rows, Difference{Flag: flag, Kind: Refused, Why: why})
+		rows = append(rows, difference{Flag: flag, Kind: isRefused, Why: why})
 	}
 	return rows
 }

@@ -51,9 +51,9 @@ A value is taken from the first of these that gives it:
 	o := New()
 	sets, _ := o.bind(newBinding(nil))
 	paths := leaves(&o.Configuration)
-	differences := map[string]Difference{}
-	for _, d := range Differences() {
-		differences[d.Flag] = d
+	byFlag := map[string]difference{}
+	for _, d := range differences() {
+		byFlag[d.Flag] = d
 	}
 	for _, group := range flagTable(newBinding(nil).controllers) {
 		fmt.Fprintf(&page,
@@ -67,7 +67,7 @@ A value is taken from the first of these that gives it:
 			}
 			fmt.Fprintf(&page, "| %s | %s | %s | %s | %s |\n", code("--"+spec.name),
 				flag.Value.Type(),
-				defaultCell(flag.DefValue, differences[spec.name]), field,
+				defaultCell(flag.DefValue, byFlag[spec.name]), field,
 				cell(spec.usage)+deprecatedCell(spec))
 		}
 		page.WriteString("\n")
@@ -82,22 +82,22 @@ func differencesSection() string {
 	var s strings.Builder
 	s.WriteString("## Differences from upstream\n\n")
 	for _, part := range []struct {
-		kind DifferenceKind
+		kind differenceKind
 		text string
 	}{
-		{Default, "Another default:"},
-		{Meaning, "Another meaning of some value:"},
-		{Added, "Not upstream:"},
-		{Ignored, "Accepted with a warning, and without effect, as upstream:"},
-		{Refused, "Refused when given another value than the default, because fxccm does not do what they ask for:"},
+		{isDefault, "Another default:"},
+		{isMeaning, "Another meaning of some value:"},
+		{isAdded, "Not upstream:"},
+		{isIgnored, "Accepted with a warning, and without effect, as upstream:"},
+		{isRefused, "Refused when given another value than the default, because fxccm does not do what they ask for:"},
 	} {
 		fmt.Fprintf(&s, "%s\n\n| flag | why |\n|---|---|\n", part.text)
-		for _, d := range Differences() {
+		for _, d := range differences() {
 			if d.Kind != part.kind {
 				continue
 			}
 			why := d.Why
-			if d.Kind == Default {
+			if d.Kind == isDefault {
 				why = fmt.Sprintf("%s instead of %s. %s", d.Ours, d.Upstream, why)
 			}
 			for _, value := range d.Accepted {
@@ -111,7 +111,7 @@ func differencesSection() string {
 }
 
 func fileSection() (string, error) {
-	defaults, err := Encode(DefaultConfiguration())
+	defaults, err := encode(DefaultConfiguration())
 	if err != nil {
 		return "", err
 	}
@@ -126,12 +126,12 @@ These are the defaults:
 ` + "```yaml\n" + string(defaults) + "```\n", nil
 }
 
-func defaultCell(value string, d Difference) string {
+func defaultCell(value string, d difference) string {
 	shown := ""
 	if value != "" && value != "[]" {
 		shown = code(value)
 	}
-	if d.Kind == Default {
+	if d.Kind == isDefault {
 		shown += " (upstream " + code(d.Upstream) + ")"
 	}
 	return shown

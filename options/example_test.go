@@ -59,16 +59,3 @@ leaderElection:
 	// blue [* -route] 30s <nil>
 	// line 5: leaderElection.leaseDuration: want a duration like 1m30s, got 30
 }
-
-func ExampleEncode() {
-	cfg := options.DefaultConfiguration()
-	cfg.Config.ClusterName = "blue"
-	data, err := options.Encode(cfg)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	again, err := options.Decode(data)
-	fmt.Println(again.Config.ClusterName, err)
-	// Output: blue <nil>
-}

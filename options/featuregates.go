@@ -45,15 +45,8 @@ func gatesHelp() string {
 	return strings.Join(known, " ")
 }
 
-// ParseFeatureGates reads a list like "A=true,B=false", the value of --feature-gates. It returns
-// only the gates of the list; if a gate is repeated, the last value wins. The error names the gate
-// that is unknown, has no boolean value, or cannot be enabled.
-//
-// Gates belong to the process (k8s.io/apiserver/pkg/util/feature), so only a program may set them,
-// before it starts a Manager:
-//
-//	utilfeature.DefaultMutableFeatureGate.SetFromMap(completed.FeatureGates)
-func ParseFeatureGates(list string) (map[string]bool, error) {
+// parseFeatureGates reads a list like "A=true,B=false". If a gate is repeated, the last value wins.
+func parseFeatureGates(list string) (map[string]bool, error) {
 	gates := map[string]bool{}
 	for pair := range strings.SplitSeq(list, ",") {
 		if strings.TrimSpace(pair) == "" {
@@ -97,7 +90,7 @@ func knownGate(name string) (featureGate, error) {
 type gatesValue struct{ gates *map[string]bool }
 
 func (v gatesValue) Set(list string) error {
-	given, err := ParseFeatureGates(list)
+	given, err := parseFeatureGates(list)
 	if err != nil {
 		return err
 	}

@@ -34,14 +34,14 @@ func TestTable_EveryFieldOfConfigHasExactlyOneFlag(t *testing.T) {
 }
 
 func TestTable_AFlagThatSetsNothingIsAccountedFor(t *testing.T) {
-	kinds := map[string]DifferenceKind{}
-	for _, d := range Differences() {
+	kinds := map[string]differenceKind{}
+	for _, d := range differences() {
 		kinds[d.Flag] = d.Kind
 	}
 	own := []string{"config", "feature-gates"}
 	for _, group := range flagTable(nil) {
 		for _, spec := range group.flags {
-			dropped := kinds[spec.name] == Ignored || kinds[spec.name] == Refused
+			dropped := kinds[spec.name] == isIgnored || kinds[spec.name] == isRefused
 			if sets := spec.field != nil || slices.Contains(own, spec.name); sets == dropped {
 				t.Errorf("--%s: sets something: %t; declared ignored or refused: %t", spec.name,
 					sets, dropped)

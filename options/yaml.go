@@ -126,20 +126,3 @@ func parse(data []byte) (*yaml.Node, error) {
 	}
 	return first.Content[0], nil
 }
-
-// Encode writes every field of cfg as YAML that [Decode] reads. A Configuration has no secrets: it
-// has the names of files, not their content.
-func Encode(cfg Configuration) ([]byte, error) {
-	doc := document{APIVersion: APIVersion, Kind: Kind, Configuration: cfg}
-	root, err := encodeSection("", reflect.ValueOf(doc))
-	if err != nil {
-		return nil, fmt.Errorf("encode configuration: %w", err)
-	}
-	var out bytes.Buffer
-	encoder := yaml.NewEncoder(&out)
-	encoder.SetIndent(2)
-	if err := errors.Join(encoder.Encode(root), encoder.Close()); err != nil {
-		return nil, fmt.Errorf("encode configuration: %w", err)
-	}
-	return out.Bytes(), nil
-}

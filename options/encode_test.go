@@ -1,12 +1,28 @@
 package options
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"reflect"
 
 	"go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// encode writes every field of a configuration file, in the order of its declaration.
+func encode(cfg Configuration) ([]byte, error) {
+	doc := document{APIVersion: APIVersion, Kind: Kind, Configuration: cfg}
+	root, err := encodeSection("", reflect.ValueOf(doc))
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	err = errors.Join(encoder.Encode(root), encoder.Close())
+	return out.Bytes(), err
+}
 
 // encodeSection returns the mapping of a struct: every member, in the order of its declaration.
 func encodeSection(path string, v reflect.Value) (*yaml.Node, error) {
@@ -34,21 +50,5 @@ func encodeMember(path string, v reflect.Value) (*yaml.Node, error) {
 	if err := node.Encode(value); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if isBinary(&node) {
-		return nil, fmt.Errorf("%s: not valid UTF-8", path)
-	}
 	return &node, nil
-}
-
-// isBinary reports whether the YAML library encoded a string that is not text as base64.
-func isBinary(node *yaml.Node) bool {
-	if node.ShortTag() == "!!binary" {
-		return true
-	}
-	for _, item := range node.Content {
-		if isBinary(item) {
-			return true
-		}
-	}
-	return false
 }
