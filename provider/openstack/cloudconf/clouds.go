@@ -203,9 +203,8 @@ func (c *cloudsReader) inRegion(cloud cloudEntry) cloudEntry {
 
 // take sets the options that cloud.conf leaves empty.
 func (c *cloudsReader) take(cloud cloudEntry) {
-	all := place{Config: &c.config}
 	cloud.unify()
-	for _, o := range global().options {
+	for _, o := range global(&c.config.Global).options {
 		s := cloud.settings[o.clouds]
 		at := origin{header("Global", ""), o.key}
 		if o.clouds == "" || s.value == "" {
@@ -215,11 +214,11 @@ func (c *cloudsReader) take(cloud cloudEntry) {
 			c.verify(s)
 			continue
 		}
-		if o.write(all)[0] != "" || o.key == "ca-file" && c.config.Global.CAFileContents != "" {
+		if o.write()[0] != "" || o.key == "ca-file" && c.config.Global.CAFileContents != "" {
 			continue
 		}
 		c.origins[at] = position{s.file, s.line}
-		if f := o.read(all, s.value, false); f != nil {
+		if f := o.read(s.value, false); f != nil {
 			c.report(f.severity, s, o.clouds, f.text)
 		}
 	}

@@ -294,7 +294,7 @@ func cloudsKeys() []string {
 		"auth", "auth_type", "cloud", "profile", "regions", "interface",
 		"auth.default_domain", "auth.tenant_id", "auth.tenant_name", "auth.user_name",
 	}
-	for _, o := range global().options {
+	for _, o := range global(&Global{}).options {
 		if o.clouds != "" {
 			keys = append(keys, o.clouds)
 		}

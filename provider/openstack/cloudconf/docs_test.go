@@ -65,7 +65,7 @@ are those of OCCM, except for [the differences](#differences-from-occm). A host 
 ` + "```ini\n" + example + "```\n")
 	p.WriteString(syntax)
 	defaults := Default()
-	for _, s := range table() {
+	for _, s := range table(&defaults) {
 		title := s.name
 		if s.named {
 			title += ` "name"`
@@ -77,8 +77,7 @@ are those of OCCM, except for [the differences](#differences-from-occm). A host 
 		p.WriteString("\n\n| key | type | default | |\n|---|---|---|---|\n")
 		for _, o := range s.options {
 			fmt.Fprintf(&p, "| `%s` | %s | %s | %s |\n", o.key, o.typ,
-				defaultCell(o, place{Config: &defaults, class: &LoadBalancerClass{}}),
-				meaningCell(o))
+				defaultCell(o), meaningCell(o))
 		}
 	}
 	p.WriteString(cloudsSection())
@@ -117,7 +116,7 @@ With ` + "`use-clouds = true`" + `, options that cloud.conf leaves empty are rea
 | clouds.yaml | cloud.conf |
 |---|---|
 `)
-	for _, o := range global().options {
+	for _, o := range global(&Global{}).options {
 		if o.clouds == "" {
 			continue
 		}
@@ -157,8 +156,8 @@ fxccm then supports these variables of OCCM:
 * If the file that ` + "`clouds-file`" + ` names does not exist, the default directories are searched, with a warning. In strict mode this is an error.
 `
 
-func defaultCell(o option, p place) string {
-	values := slices.DeleteFunc(slices.Clone(o.write(p)), func(v string) bool { return v == "" })
+func defaultCell(o option) string {
+	values := slices.DeleteFunc(slices.Clone(o.write()), func(v string) bool { return v == "" })
 	if len(values) == 0 {
 		return ""
 	}

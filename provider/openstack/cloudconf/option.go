@@ -3,7 +3,6 @@ package cloudconf
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,8 +13,9 @@ import (
 type section struct {
 	name    string
 	meaning string
-	// named sections may occur several times, each with a name in quotes.
-	named bool
+	// named sections may occur several times, each with the name of its instance in quotes.
+	named    bool
+	instance string
 	// own sections are fxccm's. OCCM ignores them.
 	own     bool
 	options []option
@@ -33,17 +33,11 @@ type option struct {
 	elsewhere []string
 
 	// read parses a value from a file into the field.
-	read func(p place, written string, bare bool) *finding
+	read func(written string, bare bool) *finding
 	// write returns the values of the field, one for each time that the key is written.
-	write func(p place) []string
+	write func() []string
 	// rules check the value, no matter where it came from.
 	rules []boundRule
-}
-
-// place is where the field of an option is: in the Config, or in a load balancer class.
-type place struct {
-	*Config
-	class *LoadBalancerClass
 }
 
 // finding is a Problem without its position.
@@ -64,13 +58,13 @@ type rule[T any] struct {
 
 type boundRule struct {
 	says  string
-	check func(place) *finding
+	check func() *finding
 }
 
-func bind[T any](at func(place) *T, rules []rule[T]) []boundRule {
+func bind[T any](field *T, rules []rule[T]) []boundRule {
 	var bound []boundRule
 	for _, r := range rules {
-		bound = append(bound, boundRule{r.says, func(p place) *finding { return r.check(*at(p)) }})
+		bound = append(bound, boundRule{r.says, func() *finding { return r.check(*field) }})
 	}
 	return bound
 }
@@ -87,17 +81,17 @@ func (o option) known(names ...string) option {
 	return o
 }
 
-func text(key string, at func(place) *string, meaning string, rules ...rule[string]) option {
+func text(key string, field *string, meaning string, rules ...rule[string]) option {
 	o := option{
-		key: key, typ: "text", meaning: meaning, rules: bind(at, rules),
-		read: func(p place, written string, bare bool) *finding {
+		key: key, typ: "text", meaning: meaning, rules: bind(field, rules),
+		read: func(written string, bare bool) *finding {
 			if bare {
 				return wrong("needs a value")
 			}
-			*at(p) = written
+			*field = written
 			return nil
 		},
-		write: func(p place) []string { return []string{*at(p)} },
+		write: func() []string { return []string{*field} },
 	}
 	for _, r := range rules {
 		o.typ = cmp.Or(r.typ, o.typ)
@@ -105,40 +99,40 @@ func text(key string, at func(place) *string, meaning string, rules ...rule[stri
 	return o
 }
 
-func secret(key string, at func(place) *Secret, meaning string) option {
-	o := text(key, func(p place) *string { return (*string)(at(p)) }, meaning)
+func secret(key string, field *Secret, meaning string) option {
+	o := text(key, (*string)(field), meaning)
 	o.typ, o.secret = "secret", true
 	return o
 }
 
 // texts is a repeatable option with one element per line.
-func texts(key string, at func(place) *[]string, meaning string, rules ...rule[[]string]) option {
+func texts(key string, field *[]string, meaning string, rules ...rule[[]string]) option {
 	return option{
-		key: key, typ: "text, repeatable", meaning: meaning, rules: bind(at, rules),
-		read: func(p place, written string, bare bool) *finding {
+		key: key, typ: "text, repeatable", meaning: meaning, rules: bind(field, rules),
+		read: func(written string, bare bool) *finding {
 			if bare {
-				*at(p) = nil
+				*field = nil
 			} else {
-				*at(p) = append(*at(p), written)
+				*field = append(*field, written)
 			}
 			return nil
 		},
-		write: func(p place) []string { return *at(p) },
+		write: func() []string { return *field },
 	}
 }
 
 // list is an option with elements between commas.
-func list(key string, at func(place) *[]string, meaning string, rules ...rule[[]string]) option {
+func list(key string, field *[]string, meaning string, rules ...rule[[]string]) option {
 	return option{
-		key: key, typ: "comma-separated list", meaning: meaning, rules: bind(at, rules),
-		read: func(p place, written string, bare bool) *finding {
+		key: key, typ: "comma-separated list", meaning: meaning, rules: bind(field, rules),
+		read: func(written string, bare bool) *finding {
 			if bare {
 				return wrong("needs a value")
 			}
-			*at(p) = elements(written)
+			*field = elements(written)
 			return nil
 		},
-		write: func(p place) []string { return []string{strings.Join(*at(p), ",")} },
+		write: func() []string { return []string{strings.Join(*field, ",")} },
 	}
 }
 
@@ -156,16 +150,16 @@ func elements(list string) []string {
 
 // word is a text without blanks. OCCM parses it with fmt's scanner. normalize is applied to the
 // value.
-func word(key string, at func(place) *string, normalize func(string) string, meaning string,
+func word(key string, field *string, normalize func(string) string, meaning string,
 	rules ...rule[string],
 ) option {
-	o := text(key, at, meaning, rules...)
-	o.read = func(p place, written string, bare bool) *finding {
+	o := text(key, field, meaning, rules...)
+	o.read = func(written string, bare bool) *finding {
 		words := strings.Fields(written)
 		if bare || len(words) != 1 || strings.Contains(written, "\n") {
 			return wrong("must be one word")
 		}
-		*at(p) = normalize(words[0])
+		*field = normalize(words[0])
 		return nil
 	}
 	return o
@@ -179,31 +173,31 @@ func words() map[string]bool {
 	}
 }
 
-func truth(key string, at func(place) *bool, meaning string) option {
+func truth(key string, field *bool, meaning string) option {
 	return option{
 		key: key, typ: "true or false", meaning: meaning,
-		read: func(p place, written string, bare bool) *finding {
+		read: func(written string, bare bool) *finding {
 			value, ok := words()[strings.ToLower(written)]
 			if !ok && !bare {
 				return wrong("must be true or false (yes, on, 1; no, off, 0)")
 			}
-			*at(p) = value || bare
+			*field = value || bare
 			return nil
 		},
-		write: func(p place) []string { return []string{strconv.FormatBool(*at(p))} },
+		write: func() []string { return []string{strconv.FormatBool(*field)} },
 	}
 }
 
 // exactTruth is true only for "true". OCCM reads a text here and treats every other value as false.
 // Treating "yes" as true would disable checks that OCCM makes.
-func exactTruth(key string, at func(place) *bool, meaning string) option {
-	o := truth(key, at, meaning)
-	o.read = func(p place, written string, bare bool) *finding {
+func exactTruth(key string, field *bool, meaning string) option {
+	o := truth(key, field, meaning)
+	o.read = func(written string, bare bool) *finding {
 		if bare {
 			return wrong("must be true or false")
 		}
-		*at(p) = written == "true"
-		if value, ok := words()[strings.ToLower(written)]; !*at(p) &&
+		*field = written == "true"
+		if value, ok := words()[strings.ToLower(written)]; !*field &&
 			written != "" && (value || !ok) {
 			return mistake(`is treated as false; only "true" enables it`)
 		}
@@ -212,18 +206,18 @@ func exactTruth(key string, at func(place) *bool, meaning string) option {
 	return o
 }
 
-func number(key string, at func(place) *int, meaning string, rules ...rule[int]) option {
+func number(key string, field *int, meaning string, rules ...rule[int]) option {
 	return option{
-		key: key, typ: "number", meaning: meaning, rules: bind(at, rules),
-		read: func(p place, written string, bare bool) *finding {
+		key: key, typ: "number", meaning: meaning, rules: bind(field, rules),
+		read: func(written string, bare bool) *finding {
 			value, err := parseNumber(written)
 			if err != nil || bare {
 				return wrong("must be a whole number")
 			}
-			*at(p) = value
+			*field = value
 			return nil
 		},
-		write: func(p place) []string { return []string{strconv.Itoa(*at(p))} },
+		write: func() []string { return []string{strconv.Itoa(*field)} },
 	}
 }
 
@@ -239,39 +233,39 @@ func parseNumber(written string) (int, error) {
 }
 
 // count is a number without a sign.
-func count(key string, at func(place) *int, meaning string, rules ...rule[int]) option {
-	o := number(key, at, meaning, rules...)
+func count(key string, field *int, meaning string, rules ...rule[int]) option {
+	o := number(key, field, meaning, rules...)
 	read := o.read
-	o.read = func(p place, written string, bare bool) *finding {
+	o.read = func(written string, bare bool) *finding {
 		if strings.ContainsAny(written, "+-") {
 			return wrong("must be a whole number without a sign")
 		}
-		return read(p, written, bare)
+		return read(written, bare)
 	}
 	return o
 }
 
-func real(key string, at func(place) *float64, meaning string, rules ...rule[float64]) option {
+func real(key string, field *float64, meaning string, rules ...rule[float64]) option {
 	return option{
-		key: key, typ: "number", meaning: meaning, rules: bind(at, rules),
-		read: func(p place, written string, bare bool) *finding {
+		key: key, typ: "number", meaning: meaning, rules: bind(field, rules),
+		read: func(written string, bare bool) *finding {
 			value, err := strconv.ParseFloat(written, 64)
 			if err != nil || bare {
 				return wrong("must be a number")
 			}
-			*at(p) = value
+			*field = value
 			return nil
 		},
-		write: func(p place) []string { return []string{strconv.FormatFloat(*at(p), 'g', -1, 64)} },
+		write: func() []string { return []string{strconv.FormatFloat(*field, 'g', -1, 64)} },
 	}
 }
 
-func duration(key string, at func(place) *time.Duration, meaning string,
+func duration(key string, field *time.Duration, meaning string,
 	rules ...rule[time.Duration],
 ) option {
 	return option{
-		key: key, typ: "duration", meaning: meaning, rules: bind(at, rules),
-		read: func(p place, written string, bare bool) *finding {
+		key: key, typ: "duration", meaning: meaning, rules: bind(field, rules),
+		read: func(written string, bare bool) *finding {
 			if written != "" && strings.Trim(written, "0123456789") == "" {
 				written += "s"
 			}
@@ -279,10 +273,10 @@ func duration(key string, at func(place) *time.Duration, meaning string,
 			if err != nil || bare {
 				return wrong("must be a duration such as 5s or 1m30s")
 			}
-			*at(p) = value
+			*field = value
 			return nil
 		},
-		write: func(p place) []string { return []string{short(*at(p))} },
+		write: func() []string { return []string{short(*field)} },
 	}
 }
 
@@ -346,6 +340,8 @@ func short(v any) string {
 	return shown
 }
 
+func (s section) header() string { return header(s.name, s.instance) }
+
 func (s section) keys() []string {
 	var keys []string
 	for _, o := range s.options {
@@ -353,21 +349,6 @@ func (s section) keys() []string {
 	}
 	return keys
 }
-
-// places returns the places of a section's options in c, by section name.
-func (s section) places(c *Config) map[string]place {
-	if !s.named {
-		return map[string]place{"": {Config: c}}
-	}
-	all := map[string]place{}
-	for name, class := range c.LoadBalancerClasses {
-		all[name] = place{Config: c, class: &class}
-	}
-	return all
-}
-
-// names returns the names of a section's places in order.
-func names(places map[string]place) []string { return slices.Sorted(maps.Keys(places)) }
 
 // header is the header line of a section.
 func header(section, name string) string {

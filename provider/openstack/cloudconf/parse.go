@@ -65,10 +65,9 @@ type position struct {
 
 func parse(content []byte, path string) *document {
 	statements, problems := scan(string(content))
+	d := &document{config: Default(), origins: map[origin]position{}, problems: problems}
 	r := reader{
-		document: &document{config: Default(), origins: map[origin]position{}, problems: problems},
-		classes:  map[string]*LoadBalancerClass{},
-		table:    table(),
+		document: d, classes: map[string]*LoadBalancerClass{}, table: table(&d.config),
 	}
 	for _, s := range statements {
 		if s.header {
@@ -102,7 +101,6 @@ type reader struct {
 	// The section of the last header. Nil: statements are skipped, because the header is already
 	// reported.
 	section *section
-	at      place
 	shown   string
 }
 
@@ -137,6 +135,8 @@ func (r *reader) header(s statement) {
 		if r.classes[s.name] == nil {
 			r.classes[s.name] = &LoadBalancerClass{}
 		}
+		class := loadBalancerClass(r.classes[s.name])
+		r.section = &class
 	case s.name != "":
 		r.problem(s.line, "",
 			*mistake(fmt.Sprintf("has no name; the section is ignored, write [%s]",
@@ -144,7 +144,6 @@ func (r *reader) header(s statement) {
 		r.section = nil
 		return
 	}
-	r.at = place{Config: &r.config, class: r.classes[s.name]}
 }
 
 func (r *reader) assign(s statement) {
@@ -157,7 +156,7 @@ func (r *reader) assign(s statement) {
 		}
 		at := origin{r.shown, o.key}
 		r.origins[at] = position{line: s.line}
-		if f := o.read(r.at, s.value, s.bare); f != nil {
+		if f := o.read(s.value, s.bare); f != nil {
 			r.problem(s.line, o.key, *f)
 			if f.severity == Error {
 				delete(r.origins, at)

@@ -335,7 +335,7 @@ func TestParse_LinesAreCountedThroughContinuations(t *testing.T) {
 // A value can be a secret whatever its key: it may stand in the wrong line.
 func TestProblems_NeverRepeatValues(t *testing.T) {
 	const value = "s3cr3t-Value"
-	for _, section := range table() {
+	for _, section := range table(&Config{}) {
 		for _, o := range section.options {
 			for _, written := range []string{
 				value, `"` + value, `"` + value + `\x"`, value + `\`,

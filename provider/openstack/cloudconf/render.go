@@ -17,37 +17,35 @@ func RenderWithSecrets(c Config) (string, error) { return render(c, true) }
 
 func render(c Config, secrets bool) (string, error) {
 	var text strings.Builder
-	defaults := Default()
-	for _, section := range table() {
-		places := section.places(&c)
-		for _, name := range names(places) {
-			defaultPlace := place{Config: &defaults, class: &LoadBalancerClass{}}
-			lines, err := section.lines(places[name], defaultPlace, secrets)
-			if err != nil {
-				return "", err
-			}
-			if len(lines) == 0 && !section.named {
-				continue
-			}
-			title, err := section.title(name)
-			if err != nil {
-				return "", err
-			}
-			if text.Len() > 0 {
-				text.WriteString("\n")
-			}
-			text.WriteString(strings.Join(append([]string{title}, lines...), "\n") + "\n")
+	for _, section := range c.sections() {
+		lines, err := section.lines(secrets)
+		if err != nil {
+			return "", err
 		}
+		if len(lines) == 0 && !section.named {
+			continue
+		}
+		title, err := section.title()
+		if err != nil {
+			return "", err
+		}
+		if text.Len() > 0 {
+			text.WriteString("\n")
+		}
+		text.WriteString(strings.Join(append([]string{title}, lines...), "\n") + "\n")
 	}
 	return text.String(), nil
 }
 
 // lines are the section's assignments that differ from the defaults.
-func (s section) lines(p, defaults place, secrets bool) ([]string, error) {
+func (s section) lines(secrets bool) ([]string, error) {
 	var lines []string
-	for _, o := range s.options {
-		values := o.write(p)
-		if slices.Equal(values, o.write(defaults)) {
+	defaults := Default()
+	same := func(other section) bool { return other.name == s.name }
+	unchanged := table(&defaults)[slices.IndexFunc(table(&defaults), same)]
+	for i, o := range s.options {
+		values := o.write()
+		if slices.Equal(values, unchanged.options[i].write()) {
 			continue
 		}
 		if o.secret && !secrets {
@@ -65,9 +63,11 @@ func (s section) lines(p, defaults place, secrets bool) ([]string, error) {
 	return lines, nil
 }
 
-func (s section) title(name string) (string, error) {
+// title is the header with a name that the format can express.
+func (s section) title() (string, error) {
+	name := s.instance
 	if name == "" {
-		return "[" + s.name + "]", nil
+		return s.header(), nil
 	}
 	if !utf8.ValidString(name) || strings.ContainsAny(name, "\x00\n") {
 		return "", fmt.Errorf("write [%s]: the format cannot express its name", s.name)

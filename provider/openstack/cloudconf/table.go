@@ -2,117 +2,132 @@ package cloudconf
 
 //go:generate env UPDATE_DOCS=1 go test -count=1 -run ^TestCloudConfPage_IsUpToDate$ .
 
-import "time"
+import (
+	"maps"
+	"slices"
+	"time"
+)
 
-// table lists every option in the order of the reference page.
-func table() []section {
+// table lists every option in the order of the reference page, bound to the fields of c. The
+// options of load balancer classes are bound to an empty class.
+func table(c *Config) []section {
 	return []section{
-		global(), networking(), loadBalancer(), loadBalancerClass(), route(),
-		metadata(), client(), instances(),
+		global(&c.Global), networking(&c.Networking), loadBalancer(&c.LoadBalancer),
+		loadBalancerClass(&LoadBalancerClass{}), route(&c.Route), metadata(&c.Metadata),
+		client(&c.Client), instances(&c.Instances),
 	}
 }
 
-func global() section {
+// sections lists every option of c, with a section for each load balancer class.
+func (c *Config) sections() []section {
+	var all []section
+	for _, s := range table(c) {
+		if !s.named {
+			all = append(all, s)
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(c.LoadBalancerClasses)) {
+			class := c.LoadBalancerClasses[name]
+			named := loadBalancerClass(&class)
+			named.instance = name
+			all = append(all, named)
+		}
+	}
+	return all
+}
+
+func global(g *Global) section {
 	return section{
 		name: "Global", meaning: "The address of the cloud and the login.",
 		options: []option{
-			text("auth-url", func(p place) *string { return &p.Global.AuthURL },
+			text("auth-url", &g.AuthURL,
 				"The URL of Keystone.", keystoneURL()).inClouds("auth.auth_url").
 				known("os-authURL"),
-			text("user-id", func(p place) *string { return &p.Global.UserID },
+			text("user-id", &g.UserID,
 				"The ID of the user.", identifier()).inClouds("auth.user_id").known("os-userID"),
-			text("username", func(p place) *string { return &p.Global.Username },
+			text("username", &g.Username,
 				"The name of the user. It needs a domain.").inClouds("auth.username").
 				known("user-name", "os-userName"),
-			secret("password", func(p place) *Secret { return &p.Global.Password },
+			secret("password", &g.Password,
 				"The password of the user.").inClouds("auth.password").known("os-password"),
-			text("tenant-id", func(p place) *string { return &p.Global.TenantID },
+			text("tenant-id", &g.TenantID,
 				"The ID of the project.", identifier()).inClouds("auth.project_id").
 				known("project-id", "os-projectID"),
-			text("tenant-name", func(p place) *string { return &p.Global.TenantName },
+			text("tenant-name", &g.TenantName,
 				"The name of the project, if the ID is not set. It needs a domain.").
 				inClouds("auth.project_name").known("project-name", "os-projectName"),
-			text("trust-id", func(p place) *string { return &p.Global.TrustID },
+			text("trust-id", &g.TrustID,
 				"The ID of a trust to log in with. It replaces the project.", identifier()).
 				inClouds("auth.trust_id").known("os-trustID"),
-			text("trustee-id", func(p place) *string { return &p.Global.TrusteeID },
+			text("trustee-id", &g.TrusteeID,
 				"The ID of the trustee, if it is not the user above.", identifier()).
 				known("os-trusteeID"),
-			secret("trustee-password", func(p place) *Secret { return &p.Global.TrusteePassword },
+			secret("trustee-password", &g.TrusteePassword,
 				"The password of the trustee.").known("os-trusteePassword"),
-			text("domain-id", func(p place) *string { return &p.Global.DomainID },
+			text("domain-id", &g.DomainID,
 				"The ID of the domain of user and project.", identifier()).
-				inClouds("auth.domain_id").
-				known("os-domainID"),
-			text("domain-name", func(p place) *string { return &p.Global.DomainName },
+				inClouds("auth.domain_id").known("os-domainID"),
+			text("domain-name", &g.DomainName,
 				"The name of the domain of user and project.").inClouds("auth.domain_name").
 				known("os-domainName"),
-			text("tenant-domain-id", func(p place) *string { return &p.Global.TenantDomainID },
+			text("tenant-domain-id", &g.TenantDomainID,
 				"The ID of the project's domain, if it differs.", identifier()).
-				inClouds("auth.project_domain_id").known("project-domain-id", "os-projectDomainID"),
-			text("tenant-domain-name", func(p place) *string { return &p.Global.TenantDomainName },
+				inClouds("auth.project_domain_id").
+				known("project-domain-id", "os-projectDomainID"),
+			text("tenant-domain-name", &g.TenantDomainName,
 				"The name of the project's domain, if it differs.").
 				inClouds("auth.project_domain_name").
 				known("project-domain-name", "os-projectDomainName"),
-			text("user-domain-id", func(p place) *string { return &p.Global.UserDomainID },
+			text("user-domain-id", &g.UserDomainID,
 				"The ID of the user's domain, if it differs.", identifier()).
 				inClouds("auth.user_domain_id").known("os-userDomainID"),
-			text("user-domain-name", func(p place) *string { return &p.Global.UserDomainName },
+			text("user-domain-name", &g.UserDomainName,
 				"The name of the user's domain, if it differs.").inClouds("auth.user_domain_name").
 				known("os-userDomainName"),
-			text("application-credential-id", func(p place) *string {
-				return &p.Global.ApplicationCredentialID
-			},
+			text("application-credential-id", &g.ApplicationCredentialID,
 				"The ID of an application credential. User and project are not needed.",
-				identifier()).
-				inClouds("auth.application_credential_id").known("os-applicationCredentialID"),
-			text("application-credential-name", func(p place) *string {
-				return &p.Global.ApplicationCredentialName
-			},
+				identifier()).inClouds("auth.application_credential_id").
+				known("os-applicationCredentialID"),
+			text("application-credential-name", &g.ApplicationCredentialName,
 				"The name of an application credential. It needs the user.").
 				inClouds("auth.application_credential_name").known("os-applicationCredentialName"),
-			secret("application-credential-secret", func(p place) *Secret {
-				return &p.Global.ApplicationCredentialSecret
-			},
+			secret("application-credential-secret", &g.ApplicationCredentialSecret,
 				"The secret of the application credential.").
 				inClouds("auth.application_credential_secret").
 				known("os-applicationCredentialSecret"),
-			secret("token", func(p place) *Secret { return &p.Global.Token },
-				"A token issued by Keystone. It cannot be renewed: when it expires, all requests "+
-					"fail until a new one is set.").inClouds("auth.token"),
-			text("region", func(p place) *string { return &p.Global.Region },
+			secret("token", &g.Token,
+				"A token issued by Keystone. It cannot be renewed: when it expires, all "+
+					"requests fail until a new one is set.").inClouds("auth.token"),
+			text("region", &g.Region,
 				"The region of the services, and of the nodes. It may be empty if the cloud has "+
-					"one "+
-					"region.").inClouds("region_name").known("os-region", "region-name"),
-			word("os-endpoint-type", func(p place) *string {
-				return &p.Global.EndpointType
-			}, endpointType,
+					"one region.").inClouds("region_name").known("os-region", "region-name"),
+			word("os-endpoint-type", &g.EndpointType, endpointType,
 				"The interface of the service endpoints. The long form, such as publicURL, is "+
 					"accepted. Empty means public.",
 				oneOf(Error, "", "public", "internal", "admin")).inClouds("endpoint_type").
 				known("endpoint-type", "interface", "os-endpointType"),
-			text("ca-file", func(p place) *string { return &p.Global.CAFile },
+			text("ca-file", &g.CAFile,
 				"File with the CA certificates of the cloud. Empty: those of the system.").
 				inClouds("cacert").known("cacert", "os-certAuthorityPath"),
-			text("cafilecontents", func(p place) *string { return &p.Global.CAFileContents },
-				"The CA certificates as text, if ca-file is empty: one value in quotes, with \\n "+
-					"between lines.", pem()).known("ca-file-contents", "os-certAuthority"),
-			exactTruth("tls-insecure", func(p place) *bool { return &p.Global.TLSInsecure },
+			text("cafilecontents", &g.CAFileContents,
+				"The CA certificates as text, if ca-file is empty: one value in quotes, with "+
+					"\\n between lines.", pem()).known("ca-file-contents", "os-certAuthority"),
+			exactTruth("tls-insecure", &g.TLSInsecure,
 				`Do not verify the certificates of the cloud. Only "true" has this effect.`).
 				inClouds("verify").known("insecure", "os-TLSInsecure"),
-			text("cert-file", func(p place) *string { return &p.Global.CertFile },
+			text("cert-file", &g.CertFile,
 				"File with the client certificate. It needs key-file.").inClouds("cert").
 				known("os-clientCertPath"),
-			text("key-file", func(p place) *string { return &p.Global.KeyFile },
+			text("key-file", &g.KeyFile,
 				"File with the key of the client certificate.").inClouds("key").
 				known("os-clientKeyPath"),
-			truth("use-clouds", func(p place) *bool { return &p.Global.UseClouds },
+			truth("use-clouds", &g.UseClouds,
 				"Fill options that are not set here from [clouds.yaml](#cloudsyaml).").
 				known("os-useClouds"),
-			text("clouds-file", func(p place) *string { return &p.Global.CloudsFile },
+			text("clouds-file", &g.CloudsFile,
 				"The path of clouds.yaml. Empty: search the default directories.").
 				known("os-cloudsFile"),
-			text("cloud", func(p place) *string { return &p.Global.Cloud },
+			text("cloud", &g.Cloud,
 				"The name of the cloud in clouds.yaml. It may be empty if there is only one.").
 				known("os-cloud"),
 		},
@@ -128,237 +143,173 @@ func endpointType(written string) string {
 	return written
 }
 
-func networking() section {
+func networking(n *Networking) section {
 	return section{
 		name:    "Networking",
 		meaning: "The addresses of an instance that become addresses of its node.",
 		options: []option{
-			truth("ipv6-support-disabled", func(p place) *bool {
-				return &p.Networking.IPv6SupportDisabled
-			},
-				"Omit IPv6 addresses."),
-			texts("public-network-name", func(p place) *[]string {
-				return &p.Networking.PublicNetworkNames
-			},
+			truth("ipv6-support-disabled", &n.IPv6SupportDisabled, "Omit IPv6 addresses."),
+			texts("public-network-name", &n.PublicNetworkNames,
 				"A network whose addresses become ExternalIPs.", noneEmpty()),
-			texts("internal-network-name", func(p place) *[]string {
-				return &p.Networking.InternalNetworkNames
-			},
-				"A network whose addresses become InternalIPs. If any is set, addresses in other "+
-					"networks are omitted.", noneEmpty()),
-			list("address-sort-order", func(p place) *[]string {
-				return &p.Networking.AddressSortOrder
-			},
+			texts("internal-network-name", &n.InternalNetworkNames,
+				"A network whose addresses become InternalIPs. If any is set, addresses in "+
+					"other networks are omitted.", noneEmpty()),
+			list("address-sort-order", &n.AddressSortOrder,
 				"CIDRs in the order in which their addresses are listed. Other addresses follow.",
 				cidrs()),
 		},
 	}
 }
 
-func loadBalancer() section {
+func loadBalancer(l *LoadBalancer) section {
 	return section{
 		name: "LoadBalancer",
 		meaning: "Defaults for Services of type LoadBalancer. Annotations of a Service override " +
 			"most of them.", options: []option{
-			truth("enabled", func(p place) *bool { return &p.LoadBalancer.Enabled },
-				"Serve Services of type LoadBalancer."),
-			text("lb-version", func(p place) *string { return &p.LoadBalancer.LBVersion },
+			truth("enabled", &l.Enabled, "Serve Services of type LoadBalancer."),
+			text("lb-version", &l.LBVersion,
 				"Deprecated: only one version exists.", oneOf(Error, "", "v2")),
-			text("subnet-id", func(p place) *string { return &p.LoadBalancer.SubnetID },
+			text("subnet-id", &l.SubnetID,
 				"The subnet of VIPs, and of members if member-subnet-id is empty.", uuidRule()),
-			text("member-subnet-id", func(p place) *string {
-				return &p.LoadBalancer.MemberSubnetID
-			},
-				"The subnet of members.", uuidRule()),
-			text("network-id", func(p place) *string { return &p.LoadBalancer.NetworkID },
+			text("member-subnet-id", &l.MemberSubnetID, "The subnet of members.", uuidRule()),
+			text("network-id", &l.NetworkID,
 				"The network of VIPs, if subnet-id is empty.", uuidRule()),
-			text("floating-network-id", func(p place) *string {
-				return &p.LoadBalancer.FloatingNetworkID
-			},
+			text("floating-network-id", &l.FloatingNetworkID,
 				"The network of floating IPs. Empty: the external network, if the project has "+
 					"access to one.", uuidRule()),
-			text("floating-subnet-id", func(p place) *string {
-				return &p.LoadBalancer.FloatingSubnetID
-			},
+			text("floating-subnet-id", &l.FloatingSubnetID,
 				"The subnet of floating IPs. It must be in the floating network.", uuidRule()),
-			text("floating-subnet", func(p place) *string { return &p.LoadBalancer.FloatingSubnet },
+			text("floating-subnet", &l.FloatingSubnet,
 				"The subnets of floating IPs, as a name pattern: wildcards, or a regular "+
-					"expression "+
-					"after ~; a leading ! negates.", subnetPattern()),
-			text("floating-subnet-tags", func(p place) *string {
-				return &p.LoadBalancer.FloatingSubnetTags
-			},
+					"expression after ~; a leading ! negates.", subnetPattern()),
+			text("floating-subnet-tags", &l.FloatingSubnetTags,
 				"The subnets of floating IPs, as comma-separated tags: any of them or, after &, "+
 					"all; a leading ! negates."),
-			text("lb-method", func(p place) *string { return &p.LoadBalancer.LBMethod },
+			text("lb-method", &l.LBMethod,
 				"The load balancing algorithm. The ovn provider supports only SOURCE_IP_PORT.",
 				oneOf(Mistake, "ROUND_ROBIN", "LEAST_CONNECTIONS", "SOURCE_IP", "SOURCE_IP_PORT")),
-			text("lb-provider", func(p place) *string { return &p.LoadBalancer.LBProvider },
+			text("lb-provider", &l.LBProvider,
 				"The Octavia provider. An unknown one is passed to Octavia with a warning.",
 				oneOf(Warning, "amphora", "octavia", "ovn", "f5", "amphorav2")),
-			truth("create-monitor", func(p place) *bool { return &p.LoadBalancer.CreateMonitor },
+			truth("create-monitor", &l.CreateMonitor,
 				"Create health monitors. Services with externalTrafficPolicy: Local need them."),
-			duration("monitor-delay", func(p place) *time.Duration {
-				return &p.LoadBalancer.MonitorDelay
-			},
+			duration("monitor-delay", &l.MonitorDelay,
 				"Interval between health checks of a member.", wholeSeconds()),
-			duration("monitor-timeout", func(p place) *time.Duration {
-				return &p.LoadBalancer.MonitorTimeout
-			},
+			duration("monitor-timeout", &l.MonitorTimeout,
 				"Timeout of a health check. It must be shorter than monitor-delay.",
 				wholeSeconds()),
-			count("monitor-max-retries", func(p place) *int {
-				return &p.LoadBalancer.MonitorMaxRetries
-			},
+			count("monitor-max-retries", &l.MonitorMaxRetries,
 				"Successful checks before a member is online again.", between(Mistake, 1, 10)),
-			count("monitor-max-retries-down", func(p place) *int {
-				return &p.LoadBalancer.MonitorMaxRetriesDown
-			},
+			count("monitor-max-retries-down", &l.MonitorMaxRetriesDown,
 				"Failed checks before a member is taken offline.", between(Mistake, 1, 10)),
-			truth("manage-security-groups", func(p place) *bool {
-				return &p.LoadBalancer.ManageSecurityGroups
-			},
+			truth("manage-security-groups", &l.ManageSecurityGroups,
 				"Create a security group for each Service that opens its node ports."),
-			truth("internal-lb", func(p place) *bool { return &p.LoadBalancer.InternalLB },
+			truth("internal-lb", &l.InternalLB,
 				"Create load balancers without floating IPs, even if annotations request one."),
-			text("node-selector", func(p place) *string { return &p.LoadBalancer.NodeSelector },
+			text("node-selector", &l.NodeSelector,
 				"Labels of the nodes that become members: comma-separated key=value or key.",
 				labels()),
-			truth("cascade-delete", func(p place) *bool { return &p.LoadBalancer.CascadeDelete },
+			truth("cascade-delete", &l.CascadeDelete,
 				"Delete a load balancer and its children with one request."),
-			text("flavor-id", func(p place) *string { return &p.LoadBalancer.FlavorID },
-				"The Octavia flavor of load balancers.", uuidRule()),
-			text("availability-zone", func(p place) *string {
-				return &p.LoadBalancer.AvailabilityZone
-			},
+			text("flavor-id", &l.FlavorID, "The Octavia flavor of load balancers.", uuidRule()),
+			text("availability-zone", &l.AvailabilityZone,
 				"The Octavia availability zone of load balancers."),
-			truth("enable-ingress-hostname", func(p place) *bool {
-				return &p.LoadBalancer.EnableIngressHostname
-			},
-				"Put a host name made from the address, instead of the address, in the status of "+
-					"Services with the PROXY protocol."),
-			text("ingress-hostname-suffix", func(p place) *string {
-				return &p.LoadBalancer.IngressHostnameSuffix
-			},
+			truth("enable-ingress-hostname", &l.EnableIngressHostname,
+				"Put a host name made from the address, instead of the address, in the status "+
+					"of Services with the PROXY protocol."),
+			text("ingress-hostname-suffix", &l.IngressHostnameSuffix,
 				"The suffix of that host name.", domain()),
-			number("max-shared-lb", func(p place) *int { return &p.LoadBalancer.MaxSharedLB },
+			number("max-shared-lb", &l.MaxSharedLB,
 				"The maximum number of Services that share a load balancer.", atLeast(Mistake, 1)),
-			text("container-store", func(p place) *string { return &p.LoadBalancer.ContainerStore },
+			text("container-store", &l.ContainerStore,
 				"The store of listener certificates. Only certificates in barbican are checked "+
-					"before use.",
-				oneOf(Mistake, "barbican", "external")),
-			truth("provider-requires-serial-api-calls", func(p place) *bool {
-				return &p.LoadBalancer.ProviderRequiresSerialAPICalls
-			},
+					"before use.", oneOf(Mistake, "barbican", "external")),
+			truth("provider-requires-serial-api-calls", &l.ProviderRequiresSerialAPICalls,
 				"Create each object of a load balancer with its own request, for providers that "+
 					"need this."),
-			text("default-tls-container-ref", func(p place) *string {
-				return &p.LoadBalancer.DefaultTLSContainerRef
-			},
+			text("default-tls-container-ref", &l.DefaultTLSContainerRef,
 				"The certificate of Services that name no other."),
-			duration("drift-period", func(p place) *time.Duration {
-				return &p.LoadBalancer.DriftPeriod
-			},
+			duration("drift-period", &l.DriftPeriod,
 				"Interval at which load balancers are checked for drift without a change in the "+
-					"cluster. 0 disables the check.",
-				between(Error, 0, 24*time.Hour)),
+					"cluster. 0 disables the check.", between(Error, 0, 24*time.Hour)),
 		},
 	}
 }
 
-func loadBalancerClass() section {
+func loadBalancerClass(class *LoadBalancerClass) section {
 	return section{
 		name: "LoadBalancerClass", named: true,
 		meaning: "Defaults for the Services whose annotation `loadbalancer.openstack.org/class` " +
 			"has this name. They override [LoadBalancer].",
 		options: []option{
-			text("floating-network-id", func(p place) *string {
-				return &p.class.FloatingNetworkID
-			}, "As in [LoadBalancer].", uuidRule()),
-			text("floating-subnet-id", func(p place) *string {
-				return &p.class.FloatingSubnetID
-			}, "As in [LoadBalancer].", uuidRule()),
-			text("floating-subnet", func(p place) *string {
-				return &p.class.FloatingSubnet
-			}, "As in [LoadBalancer].", subnetPattern()),
-			text("floating-subnet-tags", func(p place) *string {
-				return &p.class.FloatingSubnetTags
-			}, "As in [LoadBalancer]."),
-			text("network-id", func(p place) *string {
-				return &p.class.NetworkID
-			}, "As in [LoadBalancer].", uuidRule()),
-			text("subnet-id", func(p place) *string {
-				return &p.class.SubnetID
-			}, "As in [LoadBalancer].", uuidRule()),
-			text("member-subnet-id", func(p place) *string {
-				return &p.class.MemberSubnetID
-			}, "As in [LoadBalancer].", uuidRule()),
+			text("floating-network-id", &class.FloatingNetworkID,
+				"As in [LoadBalancer].", uuidRule()),
+			text("floating-subnet-id", &class.FloatingSubnetID,
+				"As in [LoadBalancer].", uuidRule()),
+			text("floating-subnet", &class.FloatingSubnet,
+				"As in [LoadBalancer].", subnetPattern()),
+			text("floating-subnet-tags", &class.FloatingSubnetTags, "As in [LoadBalancer]."),
+			text("network-id", &class.NetworkID, "As in [LoadBalancer].", uuidRule()),
+			text("subnet-id", &class.SubnetID, "As in [LoadBalancer].", uuidRule()),
+			text("member-subnet-id", &class.MemberSubnetID, "As in [LoadBalancer].", uuidRule()),
 		},
 	}
 }
 
-func route() section {
+func route(r *Route) section {
 	return section{
 		name:    "Route",
 		meaning: "The routes to the pods, for network plugins that need them.", options: []option{
-			text("router-id", func(p place) *string { return &p.Route.RouterID },
-				"The ID of the router that gets the routes. Empty: the provider serves no routes.",
-				uuidRule()),
+			text("router-id", &r.RouterID,
+				"The ID of the router that gets the routes. Empty: the provider serves no "+
+					"routes.", uuidRule()),
 		},
 	}
 }
 
-func metadata() section {
+func metadata(m *Metadata) section {
 	return section{name: "Metadata", meaning: "Other options of OCCM.", options: []option{
-		text("search-order", func(p place) *string { return &p.Metadata.SearchOrder },
+		text("search-order", &m.SearchOrder,
 			"Validated, but without effect, as in OCCM.", searchOrder()),
-		duration("request-timeout", func(p place) *time.Duration {
-			return &p.Metadata.RequestTimeout
-		},
+		duration("request-timeout", &m.RequestTimeout,
 			"Timeout of one attempt of one request to OpenStack, including the response body. 0 "+
 				"means the default.", atLeast(Mistake, time.Millisecond)),
 	}}
 }
 
-func client() section {
+func client(c *Client) section {
 	return section{
 		name: "Client", own: true,
 		meaning: "Limits of requests to OpenStack.", options: []option{
-			real("request-rate", func(p place) *float64 { return &p.Client.RequestRate },
+			real("request-rate", &c.RequestRate,
 				"Average number of requests per second.", between(Error, 0.1, 100000)),
-			number("request-burst", func(p place) *int { return &p.Client.RequestBurst },
+			number("request-burst", &c.RequestBurst,
 				"Number of requests that may start at once.", between(Error, 1, 100000)),
-			number("max-retries", func(p place) *int { return &p.Client.MaxRetries },
+			number("max-retries", &c.MaxRetries,
 				"Maximum number of retries of a request after a transient failure.",
 				between(Error, 0, 100)),
 		},
 	}
 }
 
-func instances() section {
+func instances(i *Instances) section {
 	return section{name: "Instances", own: true, meaning: "Lookups of servers.", options: []option{
-		truth("regional", func(p place) *bool { return &p.Instances.Regional },
+		truth("regional", &i.Regional,
 			"Write provider IDs with the region: `openstack://region/id` instead of "+
 				"`openstack:///id`."),
-		duration("metadata-max-age", func(p place) *time.Duration {
-			return &p.Instances.MetadataMaxAge
-		},
+		duration("metadata-max-age", &i.MetadataMaxAge,
 			"Maximum age of cached data for a node's addresses, type and zone.",
 			between(Error, 0, time.Hour)),
-		duration("status-max-age", func(p place) *time.Duration {
-			return &p.Instances.StatusMaxAge
-		},
+		duration("status-max-age", &i.StatusMaxAge,
 			"Maximum age of cached data that says whether an instance exists or is shut down.",
 			between(Error, 0, time.Hour)),
-		duration("absence-confirmation", func(p place) *time.Duration {
-			return &p.Instances.AbsenceConfirmation
-		},
+		duration("absence-confirmation", &i.AbsenceConfirmation,
 			"Minimum time between the two responses that confirm that an instance does not "+
 				"exist, before its node is deleted.", between(Error, time.Second, time.Hour)),
-		number("vanished-number", func(p place) *int { return &p.Instances.VanishedNumber },
+		number("vanished-number", &i.VanishedNumber,
 			"Mass deletion guard: if at least this many known instances are absent, and more "+
 				"than vanished-share, no node is deleted.", between(Error, 1, 1000000)),
-		real("vanished-share", func(p place) *float64 { return &p.Instances.VanishedShare },
+		real("vanished-share", &i.VanishedShare,
 			"Mass deletion guard: the share of absent instances among the known ones.",
 			between(Error, 0.0, 1)),
 	}}

@@ -15,9 +15,13 @@ func TestTable_HasOneRowForEachField(t *testing.T) {
 	var c Config
 	class := &LoadBalancerClass{}
 	rows := map[any]string{}
-	for _, s := range table() {
+	for _, s := range table(&c) {
+		var of any = &c
+		if s.named {
+			s, of = loadBalancerClass(class), class
+		}
 		for _, o := range s.options {
-			for _, field := range pointers(o, place{Config: &c, class: class}) {
+			for _, field := range fieldsSetBy(o, of) {
 				if other, taken := rows[field]; taken {
 					t.Errorf("%s and [%s] %s set the same field", other, s.name, o.key)
 				}
@@ -38,23 +42,17 @@ func TestTable_HasOneRowForEachField(t *testing.T) {
 	}
 }
 
-// pointers finds what fields an option sets: those that are not zero after it has been read.
-func pointers(o option, p place) []any {
-	*p.Config, *p.class = Config{}, LoadBalancerClass{}
+// fieldsSetBy reads an option into a struct, and returns the fields that are not zero then.
+func fieldsSetBy(o option, of any) (set []any) {
+	reflect.ValueOf(of).Elem().SetZero()
 	for _, value := range []string{"internal", "true", "7", "7s"} {
-		if o.read(p, value, false) == nil {
+		if o.read(value, false) == nil {
 			break
 		}
 	}
-	var set []any
-	for _, of := range []reflect.Value{
-		reflect.ValueOf(p.Config).Elem(),
-		reflect.ValueOf(p.class).Elem(),
-	} {
-		for _, field := range leaves("", of) {
-			if !reflect.ValueOf(field).Elem().IsZero() {
-				set = append(set, field)
-			}
+	for _, field := range leaves("", reflect.ValueOf(of).Elem()) {
+		if !reflect.ValueOf(field).Elem().IsZero() {
+			set = append(set, field)
 		}
 	}
 	return set
@@ -78,7 +76,7 @@ func leaves(name string, v reflect.Value) map[string]any {
 }
 
 func TestTable_KeysAreUniqueAndExplained(t *testing.T) {
-	for _, s := range table() {
+	for _, s := range table(&Config{}) {
 		seen := map[string]bool{}
 		if s.meaning == "" {
 			t.Errorf("[%s] has no meaning", s.name)

@@ -13,19 +13,16 @@ func Validate(c Config) []Problem {
 // valueProblems checks each value by itself.
 func (c *Config) valueProblems() []Problem {
 	var problems []Problem
-	for _, section := range table() {
-		places := section.places(c)
-		for _, name := range names(places) {
-			p := problemsOf{section: header(section.name, name)}
-			for _, option := range section.options {
-				for _, rule := range option.rules {
-					if f := rule.check(places[name]); f != nil {
-						p.add(f.severity, option.key, f.text)
-					}
+	for _, section := range c.sections() {
+		p := problemsOf{section: section.header()}
+		for _, option := range section.options {
+			for _, rule := range option.rules {
+				if f := rule.check(); f != nil {
+					p.add(f.severity, option.key, f.text)
 				}
 			}
-			problems = append(problems, p.problems...)
 		}
+		problems = append(problems, p.problems...)
 	}
 	return problems
 }
