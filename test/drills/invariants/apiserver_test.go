@@ -3,7 +3,6 @@
 package invariants_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -71,7 +70,7 @@ const (
 	tolerance = 16
 )
 
-// wantRecovered waits until all work is done and the process is what it was before.
+// wantRecovered waits until all work is done and the process is as small as before.
 func (p *patient) wantRecovered(t *testing.T) {
 	t.Helper()
 	p.awaitConvergence(t)
@@ -93,45 +92,8 @@ func (p *patient) wantRecovered(t *testing.T) {
 	p.wantOneTermAtATime(t)
 }
 
-func TestAPIServerAndEtcdRestarted_NoWorkIsLostAndNothingLeaks(t *testing.T) {
-	w := newWorld(t, shortLane)
-	p := newPatient(t, w, "")
-	for _, trouble := range []struct {
-		name        string
-		stop, start func(context.Context) error
-	}{
-		{"kube-apiserver", w.cp.StopAPIServer, w.cp.StartAPIServer},
-		{"etcd", w.cp.StopEtcd, w.cp.StartEtcd},
-	} {
-		w.addWork(t, patientNodes/2, patientServices/2)
-		w.awaitMutatingCall(t, p.replica)
-		if err := trouble.stop(t.Context()); err != nil {
-			t.Fatalf("stop %s: %v", trouble.name, err)
-		}
-		if err := trouble.start(t.Context()); err != nil {
-			t.Fatalf("start %s: %v", trouble.name, err)
-		}
-	}
-	p.wantRecovered(t)
-}
-
-// A slow API server is no reason to lose the lease.
-func TestAPIServerSlow_TheTermGoesOn(t *testing.T) {
-	w := newWorld(t, shortLane)
-	proxy := w.startAPIProxy(t, "replica-a")
-	p := newPatient(t, w, proxy.kubeconfig)
-	proxy.set(func(*http.Request) verdict { return verdict{delay: 2 * time.Second} })
-	w.addWork(t, patientNodes, patientServices)
-	w.awaitConvergence(t)
-	proxy.set(nil)
-	p.wantRecovered(t)
-	if term := p.replica.Term(t); term != 1 {
-		t.Errorf("the replica is in its term %d, want the first", term)
-	}
-}
-
 // stormLasts is several times as long as all of the work takes without a storm.
-const stormLasts = 20 * time.Second
+const stormLasts = 9 * time.Second
 
 func TestStormOfErrors_NoWorkIsLostAndNothingLeaks(t *testing.T) {
 	w := newWorld(t, shortLane)
@@ -186,7 +148,7 @@ func (s *storm) treat(*http.Request) verdict {
 	if s.rand.IntN(2) == 0 {
 		v.header.Set("Retry-After", "1")
 	}
-	// Who is told 429 has been turned away.
+	// A request that gets 429 has no effect.
 	v.afterEffect = v.status != http.StatusTooManyRequests && s.rand.IntN(3) == 0
 	s.answered[v.status]++
 	return v

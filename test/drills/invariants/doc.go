@@ -1,8 +1,8 @@
 // Package invariants proves at the wire what the library promises of a term and its fence. Its
 // tests run the example binary as processes, against a real kube-apiserver and etcd, under exactly
 // the RBAC rules it is shipped with; the cloud is a process of its own that the replicas share.
-// What was done, when and by whom is read from the API server's audit log and from the cloud's
-// record, never from what the library says of itself.
+// The evidence is the API server's audit log and the cloud's record, never what the library
+// reports of itself.
 //
 //	I1  After the fence has closed, nothing of the term changes anything.
 //	        TestLeaseTaken_NothingQueuedOrInFlightActsAnyMore
@@ -17,14 +17,12 @@
 //	        TestGracefulStop_HandsOverAtOnceAndWithNothingInFlight
 //	        TestDrainTimeoutOfStop_IsReportedAndTheLeaseExpires
 //	I5  Nothing leaks, and no work is lost.
-//	        TestAPIServerAndEtcdRestarted_NoWorkIsLostAndNothingLeaks
-//	        TestAPIServerSlow_TheTermGoesOn
 //	        TestStormOfErrors_NoWorkIsLostAndNothingLeaks
 //	I6  Nothing in the library ends the process or writes a global.
-//	        Shown by what survives in all of these; proved by a test of the packages' code, which is elsewhere.
+//	        The processes survive all of these. See tools/never and test/sideeffects.
 //	I7  A panic of a provider is an error of the call.
 //	        TestProviderPanics_TheCallFailsAndTheProcessLives
-//	I8  A term that cannot be drained is reported, its lease expires, and the host's policy decides.
+//	I8  A drain timeout is reported, the lease expires, and the host's policy decides.
 //	        TestDrainTimeoutOfStop_IsReportedAndTheLeaseExpires
 //	        TestDrainTimeoutOfLoss_EndsTheProcessBeforeAnotherLeads
 //

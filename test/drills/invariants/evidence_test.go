@@ -41,7 +41,7 @@ func (w *world) requests(t *testing.T, filters ...controlplane.Filter) []control
 	return records
 }
 
-// activity counts what a replica has asked of the world, to see whether it asks for more.
+// activity counts what a replica has sent, to see whether it sends more.
 type activity struct{ writes, calls, inFlight int }
 
 func (w *world) activity(t *testing.T, r *replica.Replica, caller string) (activity, error) {

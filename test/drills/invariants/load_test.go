@@ -189,7 +189,7 @@ func (w *world) awaitConvergence(t *testing.T) {
 }
 
 // wantNothingMadeTwice is for a world in which no Service and no Node was deleted: then each has
-// one load balancer or one route, which is still the first one. That a load balancer is asked for
+// one load balancer or one route, which is still the first one. That a load balancer is requested
 // several times is upstream's way: each term does so for all, and a term for one whose members
 // could not be updated.
 func (w *world) wantNothingMadeTwice(t *testing.T) {
@@ -211,12 +211,13 @@ func (w *world) wantNothingMadeTwice(t *testing.T) {
 	// once.
 	for _, method := range []fake.Method{fake.EnsureLoadBalancerDeleted, fake.DeleteRoute} {
 		for _, call := range w.cloud.Calls(fake.CallFilter{Method: method}.Matches) {
-			t.Errorf("%s deleted what nobody wanted to be deleted: %s of %s", call.Caller, method,
-				call.Object)
+			t.Errorf("%s deleted an object that exists in the cluster: %s of %s", call.Caller,
+				method, call.Object)
 		}
 	}
 	routes := map[string]string{}
-	for _, call := range w.cloud.Calls(fake.CallFilter{Method: fake.CreateRoute, Finished: true}.Matches) {
+	for _, call := range w.cloud.Calls(
+		fake.CallFilter{Method: fake.CreateRoute, Finished: true}.Matches) {
 		if call.Err != "" {
 			continue
 		}

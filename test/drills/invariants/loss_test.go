@@ -27,7 +27,7 @@ const (
 )
 
 // Another holder is written into the lease while every worker waits for the cloud and hundreds of
-// objects are queued behind them. Nothing is just being sent then, so the count begins before the
+// objects are queued behind them. No request is being sent then, so the count begins before the
 // loss and needs no allowance: whatever is sent at all was sent after the fence had closed.
 func TestLeaseTaken_NothingQueuedOrInFlightActsAnyMore(t *testing.T) {
 	w := newWorld(t, shortLane)

@@ -15,7 +15,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
-// A leader that the API server cannot be reached by any more, but the cloud can, has nobody to tell
+// A leader that cannot reach the API server any more, but the cloud, has no source to tell
 // it that another leads. It goes by the clock: its last call has ended before another may take the
 // lease.
 func TestCutOffLeader_StopsCallingTheCloudBeforeAnotherLeads(t *testing.T) {
@@ -26,7 +26,7 @@ func TestCutOffLeader_StopsCallingTheCloudBeforeAnotherLeads(t *testing.T) {
 	w.awaitLeader(t)
 	second := w.start(t, launch{name: "replica-b", lease: exactLease})
 
-	// The cloud is busy: load balancers are asked for again and again, which takes no API server.
+	// The cloud is busy: load balancers are requested again and again, which takes no API server.
 	busy := w.cloud.On(fake.EnsureLoadBalancer).
 		Fail(api.NewRetryError("busy", 100*time.Millisecond))
 	w.addWork(t, 5, 40)

@@ -60,7 +60,7 @@ func TestProviderPanics_TheCallFailsAndTheProcessLives(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(said) != 2*len(methods) {
-		t.Errorf("the log tells of %d panics, want %d", len(said), 2*len(methods))
+		t.Errorf("the log reports %d panics, want %d", len(said), 2*len(methods))
 	}
 	w.wantEvent(t, "SyncLoadBalancerFailed", "the provider's EnsureLoadBalancer is broken")
 }
@@ -163,7 +163,7 @@ func TestDrainTimeoutOfStop_IsReportedAndTheLeaseExpires(t *testing.T) {
 	w.wantDrainTimeout(t, patientLease, stubborn, heir)
 }
 
-// Nobody has asked the process to end: it does so by itself, because nothing else ends the call.
+// The process ends by itself, because nothing else ends the call.
 // The drain timeout is the default, which is longer than what is left of the lease.
 func TestDrainTimeoutOfLoss_EndsTheProcessBeforeAnotherLeads(t *testing.T) {
 	w := newWorld(t, shortLane)

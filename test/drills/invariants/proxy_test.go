@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -22,13 +21,11 @@ type apiProxy struct {
 	treat      atomic.Pointer[treatment]
 }
 
-// A treatment says what becomes of a request.
+// A treatment decides what happens to a request.
 type treatment func(*http.Request) verdict
 
 // verdict: the zero value lets a request pass.
 type verdict struct {
-	// delay comes before all else.
-	delay time.Duration
 	// status, if not 0, is the answer. header goes with it.
 	status int
 	header http.Header
@@ -64,7 +61,7 @@ func closing(t *testing.T, proxy *netfault.Proxy) {
 	})
 }
 
-// set changes what becomes of requests from now on; nil lets all pass.
+// set changes the treatment of requests from now on; nil lets all pass.
 func (p *apiProxy) set(treat treatment) {
 	if treat == nil {
 		treat = func(*http.Request) verdict { return verdict{} }
@@ -74,13 +71,6 @@ func (p *apiProxy) set(treat treatment) {
 
 func (p *apiProxy) serve(rw http.ResponseWriter, r *http.Request, forward http.Handler) {
 	v := (*p.treat.Load())(r)
-	if v.delay > 0 {
-		select {
-		case <-time.After(v.delay):
-		case <-r.Context().Done():
-			return
-		}
-	}
 	if v.status == 0 {
 		forward.ServeHTTP(rw, r)
 		return
