@@ -4,8 +4,8 @@
 //	outage x situation x topology
 //
 // One such combination is a cell. A cell has a cluster of its own, that is a part of a
-// kube-apiserver (package test/internal/endpoint), a cloud, and one or two processes, each with a way
-// of its own to the API server that is broken with package netfault. It shows that
+// kube-apiserver (package test/internal/endpoint), a cloud, and one or two processes, each with its
+// own way to the API server that is broken with package netfault. It shows that
 //
 //   - no mutating call, to the cloud or the API server, is made after the fence of a term has
 //     closed,

@@ -25,7 +25,7 @@ const (
 
 // A footprint is what the processes of a cell have.
 type footprint struct {
-	// goroutines are counted by what has started them. Those of idle connections are left out.
+	// goroutines are counted by what has started them. Goroutines of idle connections are left out.
 	goroutines map[string]int
 	// connections to the API server.
 	connections int

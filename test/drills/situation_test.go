@@ -125,8 +125,8 @@ func relist(w *world, begin func()) {
 	}
 }
 
-// loseTerm refuses renewals until the term ends, and returns when it does. Reads of nodes take
-// their time meanwhile.
+// loseTerm refuses renewals until the term ends, and returns when it does. Reads of nodes are
+// slow meanwhile.
 func loseTerm(w *world) {
 	w.t.Helper()
 	w.treat(func(rw http.ResponseWriter, r *http.Request) bool {

@@ -51,9 +51,9 @@ type world struct {
 	mark controlplane.Mark
 
 	cloud *fake.Cloud
-	// cloudAddress is where it is served, cloudConfig the file that says so.
+	// cloudAddress is where it is served, cloudConfig the file with that address.
 	cloudAddress, cloudConfig string
-	// cloudTreat is what becomes of requests to the cloud; nil: nothing.
+	// cloudTreat is the treatment of requests to the cloud; nil: none.
 	cloudTreat atomic.Pointer[treatment]
 
 	// names is the DNS server of the processes; nil if they use none.
@@ -362,7 +362,7 @@ func (w *world) awaitServed() {
 	}
 }
 
-// treat sets what becomes of the requests of all members; nil: nothing.
+// treat sets the treatment of requests of all members; nil: none.
 func (w *world) treat(by treatment) {
 	for _, m := range w.members {
 		if by == nil {

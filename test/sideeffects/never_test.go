@@ -1,4 +1,4 @@
-// Package sideeffects_test watches what linking the library, and running a Manager, does to the process
+// Package sideeffects_test watches what linking the library and running a Manager do to the process
 // of a host. The rules for the library's own code are checked by tools/never; these tests see what
 // happens in the end, dependencies included.
 package sideeffects_test
@@ -56,7 +56,7 @@ func TestImport_OfWhatNeedsUpstreamsCommand_AddsNothingToIt(t *testing.T) {
 	}
 }
 
-// What the test above would see if there were something to see.
+// The test above would see these changes.
 func TestImport_OfAPackageThatDoesAllThatMustNotBe_IsNoticed(t *testing.T) {
 	t.Parallel()
 	bad := []string{module + "/test/sideeffects/testdata/surprises/bad"}

@@ -102,8 +102,9 @@ func TestTerm_StoppedAndStartedAgain_SendsNothingBetween(t *testing.T) {
 	}
 }
 
-// A provider of upstream's kind is made for one term in a process. That of AWS starts goroutines in
-// its factory and in Initialize that never end; they are the provider's alone, and idle.
+// A provider of upstream's kind is made for one term in a process. The AWS provider starts
+// goroutines in its factory and in Initialize that never end; they are the provider's alone, and
+// idle.
 func TestTerms_LeaveNothingBehind_ButWhatTheProviderNeverEnds(t *testing.T) {
 	const terms = 5
 	cloud := newCloud(t)

@@ -32,7 +32,7 @@ func newCloud(t *testing.T, instances []string, opts ...fake.Option) *fake.Cloud
 	return cloud
 }
 
-// provider opens the cloud anew in each term, and tells the cloud who calls.
+// provider opens the cloud again in each term, and tells the cloud who calls.
 func provider(cloud *fake.Cloud) ccm.Provider {
 	return ccm.Provider{
 		Name: "fake",
@@ -127,7 +127,7 @@ func run(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) *replica 
 	return r
 }
 
-// requests returns what the CCM has asked of the API server since the mark.
+// requests returns the CCM's requests to the API server since the mark.
 func requests(
 	t *testing.T, since controlplane.Mark, filters ...controlplane.Filter,
 ) []controlplane.AuditRecord {

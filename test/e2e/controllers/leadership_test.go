@@ -154,7 +154,7 @@ func TestLeadership_LeaseIsKeptWhileACallIsInFlight(t *testing.T) {
 	}
 }
 
-// What cannot be drained is named, and its lease left to expire.
+// A call that cannot be drained is named, and the lease is left to expire.
 func TestLeadership_DrainTimeoutKeepsTheLease(t *testing.T) {
 	cloud := newCloud(t, nil)
 	release := cloud.On(fake.EnsureLoadBalancer).IgnoringContext().Hang()
@@ -233,7 +233,7 @@ func TestLeadership_WithoutElectionItLeadsAtOnceAndTouchesNoLease(t *testing.T) 
 	}
 }
 
-// Run, Run again, and in each run everything is built anew.
+// Run, Run again, and in each run everything is built again.
 func TestManager_RunsAgainAfterItReturned(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, []string{"again-1", "again-2"})
@@ -363,7 +363,7 @@ func TestTerm_RecorderSendsEventsOfTheDrainToo(t *testing.T) {
 			recorder := term.Recorder("announcer")
 			return ccm.RunnableFunc(func(ctx context.Context) error {
 				<-ctx.Done()
-				recorder.Event(node, corev1.EventTypeNormal, "Farewell", "the term ends")
+				recorder.Event(node, corev1.EventTypeNormal, "TermEnding", "the term ends")
 				return nil
 			}), nil
 		},
@@ -376,7 +376,7 @@ func TestTerm_RecorderSendsEventsOfTheDrainToo(t *testing.T) {
 	ccmtest.Eventually(t, "the event is there",
 		func(ctx context.Context) (*corev1.EventList, error) {
 			events, err := shared.Client(t).CoreV1().Events("default").List(ctx,
-				metav1.ListOptions{FieldSelector: "reason=Farewell"})
+				metav1.ListOptions{FieldSelector: "reason=TermEnding"})
 			if err == nil && len(events.Items) == 0 {
 				err = errors.New("no event")
 			}
@@ -409,8 +409,7 @@ func TestLeadership_StopDoesNotReleaseALeaseThatAnotherHolds(t *testing.T) {
 	}
 }
 
-// Who stands by does not wait for its next look at the lease, which here is minutes away: it
-// watches.
+// A standby watches the lease. Its next retry is minutes away here.
 func TestLeadership_ReleaseIsSeenAtOnce(t *testing.T) {
 	cloud := newCloud(t, nil)
 	first := run(t, cloud, patient, named("leaver"))

@@ -31,7 +31,7 @@ func passEvery(d time.Duration) func(*ccm.Params) {
 }
 
 // passMarker adds a node that is not ready and has an instance. Each pass asks the cloud for it
-// once. When it is asked for, nodes that were created before are known to the controller.
+// once. When it is requested, nodes that were created before are known to the controller.
 func passMarker(t *testing.T, cloud *fake.Cloud, name string) {
 	t.Helper()
 	addInstance(t, cloud, fake.Instance{Name: name})
@@ -94,7 +94,7 @@ func TestLifecycle_NotReadyNodeWithoutInstance_IsDeletedWithAnEvent(t *testing.T
 		"gone-unknown": {ready: corev1.ConditionUnknown},
 		"gone-silent":  {ready: ""},
 		"gone-known":   {ready: corev1.ConditionFalse, opts: []ccmtest.NodeOption{ccmtest.NodeProviderID(ownID("gone-known"))}},
-		// A node that has just registered is asked for too: a provider must not say "no" because it
+		// A node that has just registered is requested too: a provider must not say "no" because it
 		// does not know yet.
 		"gone-uninitialised": {
 			ready: corev1.ConditionFalse,

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		suite.Options{Rules: []string{"../../../deploy/base/rbac.yaml"}, Check: compareRules}))
 }
 
-// compareRules holds the shipped rules against what the tests' CCMs have asked of the API server: a
+// compareRules holds the shipped rules against the requests of the tests' CCMs: a
 // rule that is missing and one that nothing needs both fail the suite, but for those of the
 // OpenStack provider. Some of its tests alone do not need all rules, so a selection is not judged
 // for these.
@@ -49,8 +49,8 @@ func compareRules(s *suite.Suite) error {
 	return nil
 }
 
-// ofOpenStack tells whether only the OpenStack provider needs the permission, whose suite sees to
-// it.
+// ofOpenStack tells whether only the OpenStack provider needs the permission, whose suite
+// checks it.
 func ofOpenStack(p rbac.Permission) bool {
 	return slices.Contains([]string{"patch services", "get namespaces kube-system"}, p.String())
 }

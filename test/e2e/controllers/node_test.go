@@ -22,7 +22,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
-// firstNode is the name of a node that is there when the cloud-node controller starts.
+// firstNode is the name of a node that exists when the cloud-node controller starts.
 func firstNode(t *testing.T) string { return "first-" + suite.ClusterName(t) }
 
 // runCloudNode runs the cloud-node controller alone. It returns when the refresh that upstream
@@ -66,7 +66,7 @@ func getNode(t *testing.T, name string) *corev1.Node {
 	return node
 }
 
-// patchNode changes a node as somebody else.
+// patchNode changes a node as another client.
 func patchNode(t *testing.T, name, patch string, subresources ...string) {
 	t.Helper()
 	_, err := shared.Client(t).CoreV1().Nodes().Patch(context.Background(), name,
@@ -274,8 +274,7 @@ func TestNode_WhenTainted_IsInitialisedOnceByOneUpdate(t *testing.T) {
 		t.Fatalf("the node was changed %d times, want 2: what the cloud knows, and its addresses",
 			len(versions))
 	}
-	// Nobody may see a node without the taint that lacks its provider ID or its labels: the
-	// scheduler would use it.
+	// A node without the taint must have its provider ID and labels: the scheduler uses it.
 	first := versions[0]
 	if uninitialized(first) || !hasTaint(first, "dedicated", corev1.TaintEffectNoExecute) {
 		t.Errorf("taints after the first change: %v", first.Spec.Taints)
@@ -394,8 +393,8 @@ func TestNode_RefreshesAsManyNodesAtOnceAsConfigured(t *testing.T) {
 			}
 			run(t, cloud, only("cloud-node"), refreshEvery(100*time.Millisecond),
 				func(p *ccm.Params) {
-					p.Config.Node.ConcurrentSyncs, p.Config.Node.ConcurrentStatusUpdates = test.syncs,
-						test.updates
+					p.Config.Node.ConcurrentSyncs = test.syncs
+					p.Config.Node.ConcurrentStatusUpdates = test.updates
 				})
 			waitInFlight(t, cloud, int(test.want))
 			release()

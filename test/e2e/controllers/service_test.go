@@ -50,7 +50,7 @@ func serviceWorkers(n int32) func(*ccm.Params) {
 
 // settle waits until all Services have been dealt with that were queued before it was called, if
 // there is one service worker: the queue is a line then. A Service that is changed while it is
-// dealt with goes to the end of the line once more, hence the second round.
+// dealt with goes to the end of the line again, hence the second round.
 func settle(t *testing.T, cloud *fake.Cloud) *corev1.Service {
 	t.Helper()
 	var last *corev1.Service
@@ -226,8 +226,8 @@ func TestService_OnlyThoseOfTypeLoadBalancerWithoutAClassGetOne(t *testing.T) {
 	}
 }
 
-// Otherwise a Service could go while its load balancer stays, and nobody would delete that any
-// more.
+// Otherwise a Service could go while its load balancer stays, and no controller would delete that
+// any more.
 func TestService_FinalizerStandsFromBeforeTheFirstCallUntilAfterTheLast(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, nil)

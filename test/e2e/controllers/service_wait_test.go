@@ -13,7 +13,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// manyPasses are more than client-go lets tell of one object: 25 events, and then one in five
+// manyPasses are more events than client-go sends for one object: 25 events, and then one in five
 // minutes.
 const manyPasses = 40
 

@@ -72,7 +72,8 @@ func serve(t *testing.T, m *ccm.Manager) (address string) {
 	})
 }
 
-// expect asks until the answer has the status: at first the server does not know yet whom to trust.
+// expect asks until the answer has the status: at first the server does not know the trusted CAs
+// yet.
 func expect(t *testing.T, url, token string, status int) {
 	t.Helper()
 	// its certificate is self-signed

@@ -86,7 +86,7 @@ func TestTrouble_APIServerDownAtStartIsToldAndRecoveredFrom(t *testing.T) {
 	ccmtest.WaitReady(t, r.Manager)
 }
 
-// What the identity lacks is named, and when it is granted the Manager goes on without a restart.
+// The missing rights are named, and when they are granted the Manager continues without a restart.
 func TestTrouble_MissingRBACIsToldAndRecoveredFrom(t *testing.T) {
 	const user = "underprivileged"
 	identity, err := shared.ControlPlane.UserConfig(user)

@@ -53,7 +53,7 @@ func TestRESTConfig_UserAgentAndRateLimitAreTheHosts(t *testing.T) {
 	cloud := newCloud(t, "limits-1")
 	app := startApp(t, cloud, ccmtest.WithIdentity(config), ccmtest.WithLease(),
 		ccmtest.WithControllers(busy), only("busy", "cloud-node"),
-		// What the host's configuration says counts, not the Config.
+		// The host's configuration counts, not the Config.
 		ccmtest.WithConfig(func(cfg *ccm.Config) {
 			cfg.ClientConnection.QPS, cfg.ClientConnection.Burst = 1000, 1000
 		}))
@@ -76,7 +76,7 @@ func TestRESTConfig_UserAgentAndRateLimitAreTheHosts(t *testing.T) {
 	}
 	for _, r := range all {
 		if r.User != shared.User {
-			t.Errorf("a request of somebody else: %s", r)
+			t.Errorf("a request of another user: %s", r)
 		}
 	}
 }

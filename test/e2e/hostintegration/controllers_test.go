@@ -13,7 +13,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// panicking panics when it is told of a ConfigMap of the name.
+// panicking panics when it receives a ConfigMap of the name.
 func panicking(name string) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
 		if obj.(*corev1.ConfigMap).Name == name {

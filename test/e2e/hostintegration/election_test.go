@@ -23,7 +23,7 @@ import (
 )
 
 // The periods of the host's own election. The fence closes 3 s after the last renewal, when the
-// elector itself gives up 2 to 2.2 s after it has tried in vain for the first time.
+// elector itself gives up 2 to 2.2 s after it has tried without success for the first time.
 const (
 	leaseDuration, renewDeadline, retryPeriod = 4 * time.Second, 2 * time.Second,
 		200 * time.Millisecond

@@ -216,7 +216,7 @@ func createConfigMap(t *testing.T, name string) {
 	})
 }
 
-// witness is an event handler that remembers what it was told.
+// witness is an event handler that counts its events.
 type witness struct {
 	mu sync.Mutex
 	// told counts by "add name", "update name", "resync name" and "delete name".
@@ -263,7 +263,7 @@ func (w *witness) count() int {
 	return w.total
 }
 
-// wait waits until it was told of this n times.
+// wait waits until it has received this event n times.
 func (w *witness) wait(t *testing.T, what string, n int) {
 	t.Helper()
 	ccmtest.Eventually(t, fmt.Sprintf("a handler is told %d times: %s", n, what),

@@ -132,7 +132,7 @@ func TestHostInformers_ServeOneTermAfterAnother(t *testing.T) {
 	worksOnNode(t, cloud, "shared-1", "10.244.11.0/24")
 	service := ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("shared"))
 	ccmtest.WaitServiceAddress(t, shared.Admin, service.Namespace, service.Name)
-	// The host's informers do not resync; the Manager does, and says so.
+	// The host's informers do not resync; the Manager does, and warns.
 	first[0].wait(t, "resync shared-1", 1)
 	wantWarnings(t, m, "Informers are the host's", "driven by the Manager's own ticker",
 		"is not known for nodes")
@@ -162,7 +162,7 @@ func TestHostInformers_ServeOneTermAfterAnother(t *testing.T) {
 	worksOnNode(t, cloud, "shared-2", "")
 	second[0].wait(t, "resync shared-2", 1)
 	if got := [2]int{first[0].count(), first[1].count()}; got != told {
-		t.Errorf("handlers of the first term were told of %v things after its end",
+		t.Errorf("handlers of the first term were called %v times after its end",
 			[]int{got[0] - told[0], got[1] - told[1]})
 	}
 	for _, call := range cloud.Calls()[calls:] {
@@ -180,7 +180,7 @@ func TestHostInformers_ServeOneTermAfterAnother(t *testing.T) {
 	host.nodes.wait(t, "add shared-3", 1)
 	host.waitConfigMap(t, "after-the-run")
 	if got := [2]int{second[0].count(), second[1].count()}; got != told {
-		t.Errorf("handlers of the second term were told of %v things after the end of the run",
+		t.Errorf("handlers of the second term were called %v times after the end of the run",
 			[]int{got[0] - told[0], got[1] - told[1]})
 	}
 	for _, resource := range []string{"nodes", "services", "configmaps"} {

@@ -151,7 +151,7 @@ func TestLogger_OfTheHostIsToldWhoAndWhen_AndNothingSecret(t *testing.T) {
 		}
 	}
 	if len(tokens.seen) == 0 {
-		t.Error("no token was asked for")
+		t.Error("no token was requested")
 	}
 	for _, secret := range append(tokens.seen, p.RESTConfig.BearerToken) {
 		if got := said.containing(secret); len(got) > 0 {

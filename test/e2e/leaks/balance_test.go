@@ -85,11 +85,11 @@ func (b *balance) checkHeap(term uint64) {
 	}
 }
 
-// grown compares the end of a record with its beginning. What a round allocates is garbage after
-// it, but the heap is never quite the same: caches fill slowly, and net/http2 keeps the buffers of
-// a closed connection for half a minute. So of two weighings the lower one counts, and the whole
-// may grow by two terms. In a record of twenty rounds that shows a leak of an eighth of a term in
-// each, such as a client or an event handler with what it refers to.
+// grown compares the end of a record with its beginning. The allocations of a round are garbage
+// after it, but the heap is never quite the same: caches fill slowly, and net/http2 keeps the
+// buffers of a closed connection for half a minute. So of two weighings the lower one counts, and
+// the whole may grow by two terms. In a record of twenty rounds that shows a leak of an eighth of a
+// term in each, such as a client or an event handler with what it refers to.
 func grown(heap []uint64, term uint64) error {
 	n := len(heap)
 	if n < 4 {

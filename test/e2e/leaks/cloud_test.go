@@ -67,7 +67,7 @@ func (d *dialled) Close() error {
 	return nil
 }
 
-// provider dials anew in each term.
+// provider dials again in each term.
 func (c *cloud) provider(opts ...fake.ProviderOption) ccm.Provider {
 	return ccm.Provider{
 		Name: "fake",

@@ -32,7 +32,7 @@ type failure struct {
 	name string
 	// breaks makes the start fail, or stand still.
 	breaks func(*attempts, *ccm.Params)
-	// until is said by the status when the start has failed or stands still.
+	// until is true for the status when the start has failed or stands still.
 	until func(ccm.Status) bool
 	// loses ends the start by loss of leadership before the Manager is stopped.
 	loses bool
@@ -118,7 +118,7 @@ func (a *attempts) outcome(err error) error {
 func (a *attempts) await(ctx context.Context, what string, cond func(ccm.Status) bool) error {
 	return until(ctx, func() error {
 		if s := a.manager.Status(); !cond(s) {
-			return fmt.Errorf("waited in vain until %s; status: %+v", what, s)
+			return fmt.Errorf("waited without success until %s; status: %+v", what, s)
 		}
 		return nil
 	})
@@ -210,7 +210,7 @@ func configures(change func(*ccm.Config)) func(*attempts, *ccm.Params) {
 	return func(_ *attempts, p *ccm.Params) { change(&p.Config) }
 }
 
-// reaches sends the CCM to another API server, or there as somebody else.
+// reaches sends the CCM to another API server, or there as another user.
 func reaches(cfg *rest.Config) func(*attempts, *ccm.Params) {
 	return func(_ *attempts, p *ccm.Params) { p.RESTConfig = cfg }
 }
@@ -242,9 +242,9 @@ var (
 	})
 )
 
-// failures are all kinds. nobody has no rights, down is where nothing listens, frozen an API server
-// that takes requests and never answers.
-func failures(nobody, down, frozen *rest.Config) []failure {
+// failures are all kinds. powerless has no rights, down is where nothing listens, frozen an API
+// server that takes requests and never answers.
+func failures(powerless, down, frozen *rest.Config) []failure {
 	kinds := []failure{
 		{
 			name: "provider returns an error", until: told(errTest.Error()),
@@ -285,7 +285,8 @@ func failures(nobody, down, frozen *rest.Config) []failure {
 			}),
 		},
 		{
-			name: "Initialize asks for a client that cannot be", until: told("a client needs a name"),
+			name:  "Initialize asks for a client that cannot be",
+			until: told("a client needs a name"),
 			breaks: initializes(
 				func(_ *attempts, b cloudprovider.ControllerClientBuilder, _ <-chan struct{}) {
 					b.ClientOrDie("")
@@ -311,14 +312,14 @@ func failures(nobody, down, frozen *rest.Config) []failure {
 				return ccm.RunnableFunc(func(context.Context) error { return errTest }), nil
 			}),
 		},
-		{name: "RBAC is missing", until: told("lacks RBAC rules"), breaks: both(reaches(nobody), brief)},
+		{name: "RBAC is missing", until: told("lacks RBAC rules"), breaks: both(reaches(powerless), brief)},
 		{name: "informer never syncs", until: told("informer of volumeattributesclasses has not synced"), breaks: both(unserved, brief)},
 		{name: "API server is down", until: told("the API server is down"), breaks: both(reaches(down), brief)},
 		{name: "API server is frozen", until: told("has not synced"), breaks: both(reaches(frozen), brief)},
 		{name: "campaign without an API server", until: func(s ccm.Status) bool {
 			return s.State == ccm.StateDegraded
 		}, breaks: both(reaches(down), campaigns)},
-		{name: "campaign without RBAC", until: func(s ccm.Status) bool { return s.State == ccm.StateDegraded }, breaks: both(reaches(nobody), campaigns)},
+		{name: "campaign without RBAC", until: func(s ccm.Status) bool { return s.State == ccm.StateDegraded }, breaks: both(reaches(powerless), campaigns)},
 		{name: "campaign at a frozen API server", until: campaigning, breaks: both(reaches(frozen), campaigns)},
 		{
 			name: "provider ignores the end", until: inStep("build provider"), timesOut: true,
@@ -396,21 +397,22 @@ func (untagged) HasClusterID() bool { return false }
 func TestFailedStarts_TwentyOfEachKind_LeaveNothingBehind(t *testing.T) {
 	c := newCloud(t)
 	account, api := through(t, shared.Identity)
-	nobody, err := shared.ControlPlane.UserConfig("nobody")
+	powerless, err := shared.ControlPlane.UserConfig("powerless")
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody, apiForNobody := through(t, nobody)
+	powerless, apiForPowerless := through(t, powerless)
 	down := rest.CopyConfig(shared.Identity)
 	down.Host = "https://127.0.0.1:1"
 	frozen, ice := freezer(t)
 
 	var all []*attempts
-	for _, kind := range failures(nobody, down, frozen) {
+	for _, kind := range failures(powerless, down, frozen) {
 		all = append(all, newAttempts(t, kind, c, account))
 	}
 	term := measureTerm(t)
-	b := newBalance(t, c, []*rest.Config{account, nobody, frozen}, api, apiForNobody, ice)
+	b := newBalance(t, c, []*rest.Config{account, powerless, frozen}, api, apiForPowerless,
+		ice)
 	for range starts + 1 {
 		makeAll(t, all)
 		// The connections to the frozen server are those of requests that have been given up.

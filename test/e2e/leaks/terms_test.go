@@ -92,8 +92,7 @@ func params(cfg *rest.Config, elector ccm.Elector, provider ccm.Provider) ccm.Pa
 	}
 }
 
-// newWitness is a controller that remembers its term without holding it, and ends when the test
-// says so.
+// newWitness is a controller with a weak reference to its term. It ends when the test wants it.
 func (l *leader) newWitness(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
 	l.mu.Lock()
 	l.terms = append(l.terms, weak.Make(term))
@@ -224,12 +223,12 @@ func (l *leader) work(name string) {
 	ccmtest.WaitRoute(l.t, l.cloud.Cloud, name, cidr)
 }
 
-// begin begins some work that is in flight when it returns. What it returns cleans up.
+// begin begins some work that is in flight when it returns. The returned function cleans up.
 func (l *leader) begin(name string) (cleanUp func()) {
 	l.t.Helper()
 	takeBack := l.cloud.On(fake.InstanceMetadata).For(name).Delay(300 * time.Millisecond)
 	l.addNode(ccmtest.TaintedNode(name))
-	ccmtest.WaitCall(l.t, l.cloud.Cloud, "the new node is asked for",
+	ccmtest.WaitCall(l.t, l.cloud.Cloud, "the new node is requested",
 		fake.CallFilter{Method: fake.InstanceMetadata, Object: name}.Matches)
 	return func() {
 		takeBack()
@@ -369,7 +368,7 @@ func TestTerms_WithServiceAccountCredentials_LeaveNoConnectionsBehind(t *testing
 func (l *leader) connectionsStay() {
 	l.t.Helper()
 	l.lead(0, func() {})
-	heapInUse() // client-go keeps a connection as long as somebody refers to its client
+	heapInUse() // client-go keeps a connection as long as its client is referenced
 	first := l.api.Connections()
 	for round := range 2 {
 		l.lead(round+1, func() {})
@@ -380,8 +379,8 @@ func (l *leader) connectionsStay() {
 	settle(l.t,
 		fmt.Sprintf("after %d terms hardly more connections are open than after 4", l.led()),
 		func() error {
-			// A call of the last term that was cancelled may still refer to its client when the garbage
-			// is collected for the first time.
+			// A cancelled call of the last term may still refer to its client at the first garbage
+			// collection.
 			heapInUse()
 			return atMost(first+1, l.api.Connections())
 		})

@@ -21,7 +21,7 @@ const (
 type bystander struct {
 	*cluster
 	term uint64
-	// release ends the call that is in flight; nil if there is none.
+	// release ends the call that is in flight; nil without one.
 	release func()
 }
 

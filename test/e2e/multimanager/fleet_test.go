@@ -87,7 +87,7 @@ type cluster struct {
 	t     *testing.T
 	name  string
 	cloud *fake.Cloud
-	// user is whom the API server takes the Managers of the cluster for.
+	// user is the identity of the cluster's Managers.
 	user string
 	// nodes are those that should be initialised.
 	nodes []string
@@ -290,7 +290,7 @@ func (r *replica) run() {
 	go func() { r.result <- r.Run(ctx) }()
 }
 
-// stop stops Managers, all at once, and waits for them. Those that do not run are left alone.
+// stop stops Managers, all at once, and waits for them. Managers that do not run are left alone.
 func stop(t *testing.T, replicas ...*replica) {
 	t.Helper()
 	for _, r := range replicas {

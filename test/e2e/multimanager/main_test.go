@@ -1,4 +1,4 @@
-// Package multimanager_test runs many Managers in one process, each with an API endpoint of its own.
+// Package multimanager_test runs many Managers in one process, each with its own API endpoint.
 // Package endpoint shows each Manager its own part of one API server.
 package multimanager_test
 

@@ -100,7 +100,7 @@ func TestManagers_SomeLeadersStopOrAreCutOff_OnlyTheirStandbysTakeOver(t *testin
 	}
 	watched.verify()
 
-	// Those that were cut off come back, and see that they do not lead.
+	// The replicas that were cut off come back, and see that they do not lead.
 	for _, c := range cut {
 		if err := c.first.endpoint.Set(netfault.Pass()); err != nil {
 			t.Fatal(err)

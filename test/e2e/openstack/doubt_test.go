@@ -63,7 +63,7 @@ func doubts() []doubtful {
 		{"other-json", rewritten(always(200, `{"message": "welcome"}`), always(200, `{"message": "welcome"}`))},
 		{"wrong-types", rewritten(always(200, `{"servers": {"id": 7}}`), always(200, `{"server": "gone"}`))},
 		{"null", rewritten(always(200, `{"servers": null}`), always(200, `{"server": null}`))},
-		{"somebody-else", rewritten(nil, always(200, `{"server": {"id": "00000000-0000-4000-8000-000000000000", "name": "other", "status": "DELETED"}}`))},
+		{"another-server", rewritten(nil, always(200, `{"server": {"id": "00000000-0000-4000-8000-000000000000", "name": "other", "status": "DELETED"}}`))},
 		{"proxy-page", openstacktest.Fault{Operation: "server_*", Status: http.StatusNotFound, Body: proxyPage}},
 		{"wrong-address", rewritten(always(404, "{}"), always(404, "{}"))},
 		{"wrong-project", rewritten(always(200, noServers), always(404, notFound))},
@@ -98,7 +98,7 @@ func often(l *launch) {
 func (s *site) waitDoubt(m mark) {
 	s.t.Helper()
 	const times, least = 4, 6
-	ccmtest.Eventually(s.t, "Nova was asked for servers for long enough",
+	ccmtest.Eventually(s.t, "Nova was requested servers for long enough",
 		func(context.Context) (bool, error) {
 			asked := s.since(m, operations("server_list", "server_get"))
 			if len(asked) < least {
@@ -124,7 +124,7 @@ func TestDoubt_WhateverNovaAnswers_NoNodeIsDeleted_AndAfterwardsTheTruthCounts(t
 	}
 }
 
-// doubt has a number of nodes that are all not ready, so their servers are asked for in each pass.
+// doubt has a number of nodes that are all not ready, so their servers are requested in each pass.
 // The last one is deleted when the fault has gone on for long.
 func (s *site) doubt(name string, fault openstacktest.Fault, r *replica, number int) {
 	t := s.t
@@ -136,7 +136,7 @@ func (s *site) doubt(name string, fault openstacktest.Fault, r *replica, number 
 		machines = append(machines, s.addServer(fmt.Sprint(name, "-", i)))
 		nodes = append(nodes, notReady(t, machines[i]))
 	}
-	s.waitCalls(s.mark(), 3, asked, "the servers are asked for")
+	s.waitCalls(s.mark(), 3, asked, "the servers are requested")
 
 	remove := s.Inject(fault)
 	defer remove()
@@ -148,7 +148,7 @@ func (s *site) doubt(name string, fault openstacktest.Fault, r *replica, number 
 	remove()
 	ccmtest.WaitNodeGone(t, shared.Client(t), machines[last].name)
 	waitEvent(t, shared.Client(t), nodes[last], "DeletingNode")
-	s.waitCalls(s.mark(), 3, asked, "the servers are asked for again")
+	s.waitCalls(s.mark(), 3, asked, "the servers are requested again")
 	wantUntouched(t, nodes[:last]...)
 	r.unbroken()
 }

@@ -35,7 +35,7 @@ func TestGone_ANodeIsDeletedWhenNovaHasDeniedItsServerTwice(t *testing.T) {
 	m := s.addServer("gone-1")
 	began := shared.Audit().Mark()
 	node := notReady(t, m)
-	s.waitCalls(0, 3, operations("server_get"), "the server is asked for")
+	s.waitCalls(0, 3, operations("server_get"), "the server is requested")
 	before := s.mark()
 	s.must(s.DeleteServer(m.id))
 	ccmtest.WaitNodeGone(t, shared.Client(t), m.name)
@@ -91,7 +91,7 @@ func vanish(t *testing.T, s *site, prefix string) (r *replica, gone, left []*cor
 	}
 	before := s.mark()
 	s.waitCalls(before, 10, operations("server_list", "server_get"),
-		"servers are asked for, for several confirmations")
+		"servers are requested, for several confirmations")
 	wantUntouched(t, gone...)
 	wantUntouched(t, left...)
 	ours := map[string]string{"manager": prefix}

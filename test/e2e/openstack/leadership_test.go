@@ -64,7 +64,7 @@ func (s *site) waitSteady(least int, which func(openstacktest.Call) bool) {
 }
 
 // Leadership is lost while all that the first replica may have in flight waits for Neutron, and
-// more is queued behind it. Nothing is just being sent then, so the count begins before the loss
+// more is queued behind it. No request is being sent then, so the count begins before the loss
 // and needs no allowance.
 func TestLeadership_LostInTheMiddle_NothingChangesOpenStackAnyMore(t *testing.T) {
 	t.Parallel()
@@ -108,7 +108,7 @@ func TestLeadership_LostInTheMiddle_NothingChangesOpenStackAnyMore(t *testing.T)
 }
 
 // The process thinks that it leads, and is in the middle of a call whose first request has been
-// answered. That its time is over is told to nobody: the next request, which would change
+// answered. The term receives no notice of its end: the next request, which would change
 // something, is what finds out.
 func TestLeadership_ExpiredBetweenTwoRequestsOfOneCall_TheSecondIsNotSent(t *testing.T) {
 	t.Parallel()

@@ -68,7 +68,7 @@ func TestChurn_LoadBalancer_FollowsItsNodes(t *testing.T) {
 	deleteNode(t, "churn-3")
 	lb := s.waitShape(service, s.usual(service))
 	if lb.ID != id {
-		t.Error("the load balancer was made anew")
+		t.Error("the load balancer was made again")
 	}
 	r.unbroken()
 	deleteService(t, shared.Client(t), "churn")

@@ -40,7 +40,7 @@ const (
 // provisioning is how long Octavia works on each change.
 const provisioning = 200 * time.Millisecond
 
-// newBalancedSite is a cloud whose Octavia takes its time.
+// newBalancedSite is a cloud whose Octavia is slow.
 func newBalancedSite(t *testing.T, options ...openstacktest.Option) *site {
 	t.Helper()
 	return newSite(t,
@@ -73,8 +73,7 @@ func (s *site) node(m machine, options ...ccmtest.NodeOption) *corev1.Node {
 	return node
 }
 
-// balancing is where load balancers are and what they are made with. Nothing is repaired but what
-// the cluster asks for.
+// balancing is where load balancers are and what they are made with. Drift is not repaired.
 func balancing(s *site, change ...func(*cloudconf.LoadBalancer)) func(*launch) {
 	return configured(func(c *cloudconf.Config) {
 		c.LoadBalancer.SubnetID, c.LoadBalancer.FloatingNetworkID = s.subnets[4], s.public
@@ -153,7 +152,7 @@ func waitServed(t *testing.T, client kubernetes.Interface, name string) *corev1.
 		"Service "+name+" is annotated", func(s *corev1.Service) error {
 			if s == nil || s.Annotations[annotationID] == "" ||
 				s.Annotations[annotationAddress] == "" {
-				return errors.New("its annotations do not tell of a load balancer")
+				return errors.New("it has no annotations of a load balancer")
 			}
 			return nil
 		})
@@ -271,9 +270,9 @@ func shape(lb openstacktest.LoadBalancer) string {
 
 func shapeOfListener(lb openstacktest.LoadBalancer, l openstacktest.Listener) string {
 	line := fmt.Sprintf("%s:%d", l.Protocol, l.ProtocolPort)
-	// OCCM also writes down that everybody may connect.
-	if everybody := []string{"0.0.0.0/0"}; len(l.AllowedCIDRs) > 0 &&
-		!slices.Equal(l.AllowedCIDRs, everybody) {
+	// OCCM also writes the range that allows all clients.
+	if allClients := []string{"0.0.0.0/0"}; len(l.AllowedCIDRs) > 0 &&
+		!slices.Equal(l.AllowedCIDRs, allClients) {
 		line += fmt.Sprint(" for ", slices.Sorted(slices.Values(l.AllowedCIDRs)))
 	}
 	if l.ConnectionLimit != -1 {
@@ -438,8 +437,8 @@ func wantNoWarnings(t *testing.T, service *corev1.Service, but ...string) {
 	})
 }
 
-// wantToldOnce fails the test if the Service has an event that repeats another one. Upstream tells
-// of each pass that it begins: when a wait begins and ends, and after each annotation.
+// wantToldOnce fails the test if the Service has an event that repeats another one. Upstream
+// reports the begin of each pass: when a wait begins and ends, and after each annotation.
 func wantToldOnce(t *testing.T, service *corev1.Service) {
 	t.Helper()
 	wantNoEvents(t, service, func(e corev1.Event) bool {

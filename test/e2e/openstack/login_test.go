@@ -46,7 +46,7 @@ func TestKeystone_DownAtTheStart_IsWaitedForAndTold(t *testing.T) {
 				return c.Service == openstacktest.ServiceIdentity
 			}, "Keystone is asked")
 			// The login is told as what it is, by the Manager's log and by upstream's controller.
-			ccmtest.Eventually(t, "the log tells of the login",
+			ccmtest.Eventually(t, "the log reports the login",
 				func(context.Context) (bool, error) {
 					if lines := r.log.linesWith("Login to OpenStack failed", "log in to Keystone",
 						s.AuthURL(), s.Credentials().Username, test.tells); len(lines) > 0 {

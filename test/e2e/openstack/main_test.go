@@ -60,9 +60,8 @@ func (*leakReport) Helper() {}
 
 func (r *leakReport) Errorf(format string, args ...any) { r.err = fmt.Errorf(format, args...) }
 
-// compareRules fails the suite if a rule is missing that OpenStack's tests need, or if one is there
-// for OpenStack alone and not needed. That each of the others is needed by somebody is another
-// suite's.
+// compareRules fails the suite if OpenStack's tests need a rule that is missing, or do not need a
+// rule that is only for OpenStack. The other rules are checked by e2e/controllers.
 func compareRules(s *suite.Suite) error {
 	granted, err := s.Rules.Permissions(s.User)
 	if err != nil {

@@ -59,7 +59,7 @@ func TestMetrics_OfOCCMAndOursAreThere_AndCountWhatReachesTheCloud(t *testing.T)
 	tainted(t, m.name, ccmtest.NodePodCIDRs("10.244.1.0/24"))
 	s.waitRoute("10.244.1.0/24", s.address(m, 4))
 	s.waitCalls(0, 2, operations("server_get"),
-		"the server of the node that is not ready is asked for")
+		"the server of the node that is not ready is requested")
 
 	families, err := r.metrics.Gather()
 	if err != nil {
@@ -90,7 +90,7 @@ func TestMetrics_OfOCCMAndOursAreThere_AndCountWhatReachesTheCloud(t *testing.T)
 		t.Errorf("%v requests were made again for a 500, want 1", retried)
 	}
 
-	// OCCM's metrics outlive the term. Nothing is asked any more, so the counts can be compared.
+	// OCCM's metrics outlive the term. No more requests are sent, so the counts can be compared.
 	r.stop()
 	requests := map[string]float64{}
 	for operation, calls := range s.Counts() {

@@ -105,7 +105,7 @@ func wantUntouched(t *testing.T, nodes ...*corev1.Node) {
 		case err != nil:
 			t.Errorf("node %s: %v", before.Name, err)
 		case now.UID != before.UID:
-			t.Errorf("node %s was deleted, and is there again", before.Name)
+			t.Errorf("node %s was deleted and created again", before.Name)
 		case len(now.Spec.Taints) != len(before.Spec.Taints):
 			t.Errorf("the taints of node %s were %v, and are %v", before.Name, before.Spec.Taints,
 				now.Spec.Taints)

@@ -109,7 +109,7 @@ func (l *launch) provider() ccm.Provider {
 	return openstack.Provider(append(l.options, openstack.WithConfig(l.cloud))...)
 }
 
-// byClock gives the provider, and nobody else, the replica's clock.
+// byClock gives only the provider the replica's clock.
 func (r *replica) byClock(p ccm.Provider) ccm.Provider {
 	open := p.New
 	p.New = func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
@@ -159,7 +159,7 @@ func ready(t *testing.T, s *site, change ...func(*launch)) *replica {
 	return r
 }
 
-// unbroken fails the test if there was another term than the first, or a controller was made anew.
+// unbroken fails the test if there was another term than the first, or a controller was made again.
 func (r *replica) unbroken() {
 	r.site.t.Helper()
 	s := r.Status()
@@ -170,7 +170,7 @@ func (r *replica) unbroken() {
 	}
 	for _, c := range s.Controllers {
 		if c.Restarts > 0 || c.State == ccm.ControllerFailed {
-			r.site.t.Errorf("controller %s is %s, and was made anew %d times: %s", c.Name, c.State,
+			r.site.t.Errorf("controller %s is %s, and was made again %d times: %s", c.Name, c.State,
 				c.Restarts, c.Reason)
 		}
 	}

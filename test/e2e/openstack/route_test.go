@@ -59,7 +59,7 @@ func (s *site) waitRoute(destination, nextHop string) {
 		})
 }
 
-// setRoutes is what somebody else does.
+// setRoutes is what another client does.
 func (s *site) setRoutes(texts ...string) {
 	s.t.Helper()
 	var routes []openstacktest.Route
@@ -142,7 +142,7 @@ func TestRoute_ComesMovesAndGoesWithItsNode_AndThoseOfOthersStay(t *testing.T) {
 			s.wantPairs(two, "10.244.2.0/24")
 			s.wantPairs(stranger)
 
-			// Somebody else adds one meanwhile.
+			// Another client adds one meanwhile.
 			foreign = append(foreign, route("192.168.77.0/24", "10.0.200.2"))
 			s.setRoutes(with(route("10.244.1.0/24", s.address(one, 4)),
 				route("10.244.2.0/24", s.address(two, 4)))...)

@@ -13,7 +13,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// secrets are texts that the CCM must tell nobody: not the log, not the API server, not its status.
+// secrets are texts that must not appear in the log, the API server or the status.
 type secrets struct {
 	mu    sync.Mutex
 	texts []string
@@ -30,7 +30,7 @@ func newSecrets(c openstacktest.Credentials) *secrets {
 	}}
 }
 
-// scan looks for the secrets in a text that somebody can read there.
+// scan looks for the secrets in a text that can be read there.
 func (s *secrets) scan(where, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -165,7 +165,7 @@ func operations(patterns ...string) func(openstacktest.Call) bool {
 	}
 }
 
-// changes chooses the calls that may change something in the cloud. A login is none.
+// changes chooses the calls that may change something in the cloud. A login does not count.
 func changes(c openstacktest.Call) bool {
 	return c.Method != http.MethodGet && c.Operation != "token_create"
 }

@@ -52,8 +52,8 @@ func WithHandler(wrap func(http.Handler) http.Handler) Option {
 	return func(o *options) { o.wrap = wrap }
 }
 
-// Start opens an endpoint, at a loopback address and a free port, for the part of that name. What
-// comes through it reaches the API server of cluster under cluster's identity. It must be closed.
+// Start opens an endpoint, at a loopback address and a free port, for the part of that name. Its
+// requests reach the API server of cluster under cluster's identity. It must be closed.
 func Start(cluster *rest.Config, name string, opts ...Option) (*Endpoint, error) {
 	o := options{wrap: func(own http.Handler) http.Handler { return own }}
 	for _, opt := range opts {

@@ -51,7 +51,7 @@ func (p part) confine(method string, u *url.URL) error {
 		}
 		return nil
 	case "/configmaps":
-		// With it the API server tells whom to trust; it is the same for all.
+		// It holds the trusted CAs, which are the same for all.
 		if method != http.MethodGet || r.namespace != metav1.NamespaceSystem {
 			return refuse("of config maps, those in %s can be read", metav1.NamespaceSystem)
 		}
@@ -106,7 +106,7 @@ type resource struct {
 	group, namespace, resource, name string
 }
 
-// parse reads a path as the API server does. What is no resource, such as /version and the
+// parse reads a path as the API server does. A path without a resource, such as /version and the
 // discovery of groups, has none.
 func parse(path string) (r resource) {
 	segments := strings.Split(strings.Trim(path, "/"), "/")

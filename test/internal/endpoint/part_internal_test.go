@@ -7,22 +7,23 @@ import (
 )
 
 func TestPart_RequestsStayWithinIt(t *testing.T) {
-	for asked, want := range map[string]string{
-		"GET /version":                                                "/version",
-		"GET /apis":                                                   "/apis",
-		"GET /api/v1":                                                 "/api/v1",
-		"GET /api/v1/nodes?resourceVersion=0":                         "/api/v1/nodes?labelSelector=endpoint.example.com%2Fpart%3Dblue&resourceVersion=0",
-		"GET /api/v1/nodes?labelSelector=a%3Db":                       "/api/v1/nodes?labelSelector=endpoint.example.com%2Fpart%3Dblue%2Ca%3Db",
-		"PUT /api/v1/nodes/blue-1":                                    "/api/v1/nodes/blue-1",
-		"PATCH /api/v1/nodes/blue-1/status":                           "/api/v1/nodes/blue-1/status",
-		"GET /api/v1/services?watch=true":                             "/api/v1/namespaces/blue/services?watch=true",
-		"PATCH /api/v1/namespaces/blue/services/a":                    "/api/v1/namespaces/blue/services/a",
-		"POST /api/v1/namespaces/default/events":                      "/api/v1/namespaces/default/events",
-		"POST /api/v1/namespaces/blue/events":                         "/api/v1/namespaces/blue/events",
-		"PUT /apis/coordination.k8s.io/v1/namespaces/blue/leases/ccm": "/apis/coordination.k8s.io/v1/namespaces/blue/leases/ccm",
-		"GET /api/v1/namespaces/kube-system/configmaps":               "/api/v1/namespaces/kube-system/configmaps",
-		"POST /apis/authorization.k8s.io/v1/subjectaccessreviews":     "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+	for _, row := range [][2]string{
+		{"GET /version", "/version"},
+		{"GET /apis", "/apis"},
+		{"GET /api/v1", "/api/v1"},
+		{"GET /api/v1/nodes?resourceVersion=0", "/api/v1/nodes?labelSelector=endpoint.example.com%2Fpart%3Dblue&resourceVersion=0"},
+		{"GET /api/v1/nodes?labelSelector=a%3Db", "/api/v1/nodes?labelSelector=endpoint.example.com%2Fpart%3Dblue%2Ca%3Db"},
+		{"PUT /api/v1/nodes/blue-1", "/api/v1/nodes/blue-1"},
+		{"PATCH /api/v1/nodes/blue-1/status", "/api/v1/nodes/blue-1/status"},
+		{"GET /api/v1/services?watch=true", "/api/v1/namespaces/blue/services?watch=true"},
+		{"PATCH /api/v1/namespaces/blue/services/a", "/api/v1/namespaces/blue/services/a"},
+		{"POST /api/v1/namespaces/default/events", "/api/v1/namespaces/default/events"},
+		{"POST /api/v1/namespaces/blue/events", "/api/v1/namespaces/blue/events"},
+		{"PUT /apis/coordination.k8s.io/v1/namespaces/blue/leases/ccm", "/apis/coordination.k8s.io/v1/namespaces/blue/leases/ccm"},
+		{"GET /api/v1/namespaces/kube-system/configmaps", "/api/v1/namespaces/kube-system/configmaps"},
+		{"POST /apis/authorization.k8s.io/v1/subjectaccessreviews", "/apis/authorization.k8s.io/v1/subjectaccessreviews"},
 	} {
+		asked, want := row[0], row[1]
 		method, u := parseRequest(t, asked)
 		if err := part("blue").confine(method, u); err != nil {
 			t.Errorf("%s is refused: %v", asked, err)

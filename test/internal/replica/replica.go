@@ -64,11 +64,11 @@ func FreePort(t testing.TB) int {
 // Caller is how the cloud records the calls of a term.
 func (r *Replica) Caller(term uint64) string { return fake.TermCaller(r.Name, term) }
 
-// What the Manager says at the turning points of a term.
+// These are the Manager's log messages at the turning points of a term.
 const (
 	TermBegins = "Term begins"
 	TermReady  = "Term is ready"
-	// TermEnds is said right after the fence has closed, if leadership was lost, and tells when
+	// TermEnds is logged right after the fence has closed, if leadership was lost, and tells when
 	// that was.
 	TermEnds    = "Term ends"
 	TermDrained = "Term has drained"
@@ -162,7 +162,7 @@ func (r *Replica) Leads() error {
 	return nil
 }
 
-// Term is the number of the replica's last term; 0 if there was none.
+// Term is the number of the replica's last term; 0 without one.
 func (r *Replica) Term(t testing.TB) uint64 {
 	t.Helper()
 	begun, err := r.Entries(TermBegins)

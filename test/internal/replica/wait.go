@@ -18,7 +18,7 @@ const (
 )
 
 // Eventually asks probe again and again until it returns nil. what completes the sentence "waited
-// in vain until …".
+// without success until …".
 func Eventually(t testing.TB, what string, probe func() error) {
 	t.Helper()
 	deadline := time.Now().Add(WaitLimit)
@@ -28,7 +28,7 @@ func Eventually(t testing.TB, what string, probe func() error) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s; last seen: %v", what, err)
+			t.Fatalf("waited without success until %s; last seen: %v", what, err)
 		}
 		time.Sleep(pollInterval)
 	}

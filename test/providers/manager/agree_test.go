@@ -124,7 +124,7 @@ func sayPort(s corev1.Service, port corev1.ServicePort) []string {
 func sayListener(service, protocol string, port int, from []string, connections string) string {
 	slices.Sort(from)
 	if len(from) == 0 || slices.Equal(from, []string{"0.0.0.0/0"}) {
-		from = []string{"everybody"}
+		from = []string{"all clients"}
 	}
 	return fmt.Sprintf("%s listens at %s %d for %v, with %s connections", service, protocol, port,
 		from, connections)
@@ -193,7 +193,7 @@ func sayNode(name, providerID, address, zone, state string) string {
 	return fmt.Sprintf("%s is %s at %s in %s, %s", name, providerID, address, zone, state)
 }
 
-// sayServers tells of each server what its node should know.
+// sayServers says for each server what its node should know.
 func sayServers(cloud project.Inventory, network string) (said []string) {
 	states := map[string]string{"ACTIVE": "up", "SHUTOFF": "down"}
 	for _, server := range cloud.Of("server") {
@@ -229,8 +229,8 @@ func sayRoutes(cloud project.Inventory, router string) (said []string) {
 	return said
 }
 
-// sayBalancers tells whom the load balancers serve, with all that is in them. What serves nobody is
-// told as well.
+// sayBalancers says which Services the load balancers serve, with their contents, and what serves
+// no Service.
 func sayBalancers(cloud project.Inventory) (said []string) {
 	services := map[string]string{} // by load balancer
 	serving := map[string]bool{}    // floating IPs
@@ -254,7 +254,7 @@ func sayBalancers(cloud project.Inventory) (said []string) {
 	for _, ip := range cloud.Of("floating IP") {
 		if !serving[project.ID(ip)] {
 			said = append(said,
-				"floating IP "+project.Text(ip, "floating_ip_address")+" serves nobody")
+				"floating IP "+project.Text(ip, "floating_ip_address")+" serves no Service")
 		}
 	}
 	used := map[string]bool{} // pools
@@ -280,7 +280,7 @@ func sayBalancers(cloud project.Inventory) (said []string) {
 	return said
 }
 
-// sayContents tells of a listener with its pool.
+// sayContents describes a listener with its pool.
 func sayContents(
 	cloud project.Inventory, service string, listener, pool project.Object,
 ) (said []string) {
@@ -324,7 +324,7 @@ func objects(o project.Object, key string) (all []project.Object) {
 	return all
 }
 
-// first is the first of them; nil if there is none.
+// first is the first of them; nil if it is empty.
 func first(o project.Object, key string) project.Object {
 	if all := objects(o, key); len(all) > 0 {
 		return all[0]

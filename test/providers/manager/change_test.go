@@ -55,14 +55,14 @@ func changes(zone string) []change {
 			s.Spec.LoadBalancerSourceRanges = []string{"198.51.100.0/24", "203.0.113.0/24"}
 		}},
 		{"others may connect", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/25"} }},
-		{"everybody may connect", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = nil }},
+		{"all clients may connect", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = nil }},
 		{"connections are limited", annotate(connectionLimit, "77")},
 		{"another algorithm", annotate(algorithm, "LEAST_CONNECTIONS")},
 		{"headers are inserted", func(s *corev1.Service) {
 			delete(s.Annotations, proxyProtocol) // the two exclude each other
 			annotate(forwardedFor, "true")(s)
 		}},
-		{"the PROXY protocol is spoken", func(s *corev1.Service) {
+		{"the PROXY protocol is used", func(s *corev1.Service) {
 			delete(s.Annotations, forwardedFor)
 			annotate(proxyProtocol, "v2")(s)
 		}},
@@ -76,7 +76,8 @@ func changes(zone string) []change {
 		{"it becomes external", annotate(annotationInternal, "false")},
 		{"only nodes of one zone are members", annotate(nodeSelector, corev1.LabelTopologyZone+"="+zone)},
 		{"it is no load balancer any more", func(s *corev1.Service) {
-			s.Spec.Type, s.Spec.ExternalTrafficPolicy, s.Spec.LoadBalancerSourceRanges = corev1.ServiceTypeClusterIP, "", nil
+			s.Spec.Type, s.Spec.ExternalTrafficPolicy = corev1.ServiceTypeClusterIP, ""
+			s.Spec.LoadBalancerSourceRanges = nil
 		}},
 	}
 }

@@ -42,9 +42,9 @@ func newCluster(t *testing.T) *cluster {
 	before := ccmtest.IgnoringCurrent()
 	t.Cleanup(func() { ccmtest.VerifyNoLeaks(t, before) })
 	return &cluster{
-		// A second is what the lab's Octavia takes when it is idle.
-		Project: project.New(t, project.OnSimulator(openstacktest.WithProvisioning(time.Second))),
-		t:       t, kube: shared.Admin, servers: map[string]project.Server{}, began: time.Now(),
+		Project: project.New(t,
+			project.OnSimulator(openstacktest.WithProvisioning(200*time.Millisecond))),
+		t: t, kube: shared.Admin, servers: map[string]project.Server{}, began: time.Now(),
 	}
 }
 
@@ -64,7 +64,7 @@ func (c *cluster) pace() time.Duration {
 	if c.Real() {
 		return 5 * time.Second
 	}
-	return time.Second
+	return 400 * time.Millisecond
 }
 
 // tell notes in the test's log how far it has come.
@@ -188,7 +188,7 @@ func (c *cluster) exclude(name string, out bool) {
 	})
 }
 
-// retry repeats a change that somebody else came before.
+// retry repeats a change after a conflict.
 func (c *cluster) retry(change func() error) {
 	c.t.Helper()
 	if err := retry.RetryOnConflict(retry.DefaultBackoff, change); err != nil {
@@ -203,7 +203,7 @@ func (c *cluster) expose(name string) {
 		ccmtest.LoadBalancerService(name, ccmtest.ServicePorts(80, 443, 9000)))
 }
 
-// edit changes a Service of type LoadBalancer, and makes it one before if it is none.
+// edit changes a Service of type LoadBalancer, and sets that type first.
 func (c *cluster) edit(name string, change func(*corev1.Service)) {
 	c.t.Helper()
 	c.retry(func() error {
@@ -269,11 +269,11 @@ func (c *cluster) wait(what string, check func() []string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			c.t.Fatalf("waited in vain until %s:\n%s", what, lines(said))
+			c.t.Fatalf("waited without success until %s:\n%s", what, lines(said))
 		}
 		select {
 		case <-c.t.Context().Done():
-			c.t.Fatalf("waited in vain until %s:\n%s", what, lines(said))
+			c.t.Fatalf("waited without success until %s:\n%s", what, lines(said))
 		case <-time.After(3*time.Since(began) + 100*time.Millisecond):
 		}
 	}

@@ -18,9 +18,6 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// misery is how long OpenStack fails.
-const misery = time.Minute
-
 // While everything changes, one request in five goes wrong: refused, answered with an error though
 // it was carried out, not answered at all, or late.
 func TestChurn_WhileOpenStackFailsAtRandom_ClusterAndCloudAgreeInTheEndAndNothingIsLeft(
@@ -34,9 +31,9 @@ func TestChurn_WhileOpenStackFailsAtRandom_ClusterAndCloudAgreeInTheEndAndNothin
 	cfg := c.config()
 	// So that there are groups and rules, too, of which nothing may be left.
 	cfg.LoadBalancer.ManageSecurityGroups = true
-	// Upstream's service controller doubles its pauses, to five minutes, with each failure; what
-	// the provider compares by itself comes earlier.
-	cfg.LoadBalancer.DriftPeriod = 15 * time.Second
+	// Upstream's service controller doubles its pauses, to five minutes, with each failure. The
+	// provider's own comparison comes earlier.
+	cfg.LoadBalancer.DriftPeriod = 15 * c.pace()
 	ccm := ccmtest.StartManager(t, shared.ControlPlane, nil,
 		ccmtest.WithProvider(c.Provider(openstack.WithConfig(cfg))),
 		ccmtest.WithIdentity(shared.Identity))
@@ -48,19 +45,19 @@ func TestChurn_WhileOpenStackFailsAtRandom_ClusterAndCloudAgreeInTheEndAndNothin
 
 	mend := c.breakWire(chance(start, "faults"))
 	random, table := chance(start, "changes"), changes(c.Zones[0])
-	for end := time.Now().Add(misery); time.Now().Before(end); {
+	for range 40 {
 		name, change := services[1+random.IntN(4)], table[random.IntN(len(table))]
 		c.edit(name, change.edit)
 		c.tell("%s: %s", name, change.name)
 		switch node := nodes[random.IntN(len(nodes))]; random.IntN(6) {
 		case 0:
-			// As if it had been drained, and registers anew.
+			// As if it had been drained and registered again.
 			c.leave(node)
 			c.join(node)
 		case 1:
 			c.exclude(node, random.IntN(2) == 0)
 		}
-		c.pause(time.Duration(random.Int64N(int64(2 * time.Second))))
+		c.pause(time.Duration(random.Int64N(int64(2 * c.pace()))))
 	}
 	c.remove(services[0])
 	c.waitServicesGone(services[0])

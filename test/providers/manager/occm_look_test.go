@@ -68,7 +68,7 @@ func (l *look) service(service *corev1.Service) {
 	l.securityGroup(w)
 }
 
-// loadBalancer is found by the annotation, or else by its name, and renamed if the name tells of
+// loadBalancer is found by the annotation, or else by its name, and renamed if it names
 // another cluster (loadbalancer_rename.go, lbHasOldClusterName).
 func (l *look) loadBalancer(w wish) (lb project.Object, owner bool) {
 	id, named := w.service.Annotations[annotationID]
@@ -105,7 +105,7 @@ func (l *look) loadBalancer(w wish) (lb project.Object, owner bool) {
 	return lb, owner
 }
 
-// listeners are matched by protocol and port (listenerKey). Those that are left and bear the
+// listeners are matched by protocol and port (listenerKey). Listeners that are left and have the
 // Service's tag go, and those without any tag if the load balancer is the Service's own
 // (checkListenerPorts, deleteOctaviaListeners).
 func (l *look) listeners(w wish, lb project.Object, owner bool) {
@@ -166,7 +166,7 @@ func listenerChanges(w wish, is project.Object) (changes []string) {
 	return changes
 }
 
-// pool is the one that names the listener; it is made anew if its protocol differs
+// pool is the one that names the listener; it is made again if its protocol differs
 // (ensureOctaviaPool).
 func (l *look) pool(w wish, index int, port corev1.ServicePort, listener project.Object) {
 	of := fmt.Sprintf("of listener %q", project.Text(listener, "name"))
@@ -214,7 +214,7 @@ func (w wish) memberKeys(port corev1.ServicePort, nodes []*corev1.Node) []string
 	return slices.Sorted(slices.Values(keys))
 }
 
-// monitor is made anew if its type differs, and renamed after the port's index
+// monitor is made again if its type differs, and renamed after the port's index
 // (ensureOctaviaHealthMonitor).
 func (l *look) monitor(w wish, index int, port corev1.ServicePort, pool project.Object, of string) {
 	is := l.cloud["health monitor "+project.Text(pool, "healthmonitor_id")]
@@ -361,7 +361,7 @@ func (l *look) portsOf(node *corev1.Node) []project.Object {
 }
 
 // instances are found by provider IDs of just one form (instances.go, instanceIDFromProviderID). A
-// node without one is initialised anew.
+// node without one is initialised again.
 func (l *look) instances() {
 	for _, node := range l.nodes {
 		id := regexp.MustCompile(`^openstack:///([^/]+)$`).FindStringSubmatch(node.Spec.ProviderID)
@@ -372,8 +372,9 @@ func (l *look) instances() {
 	}
 }
 
-// routes are listed as they are in the router. Upstream's controller (controllers/route) deletes those within the cluster's CIDR that lead to
-// no node with that pod CIDR, and makes those that are missing; the pair of the port is made with the route.
+// routes compares the routes of the router. Upstream's controller (controllers/route) deletes
+// routes within the cluster's CIDR that lead to no node with that pod CIDR, and creates missing
+// routes. The pair of the port is created with the route.
 func (l *look) routes(router project.Object) {
 	missing := map[string]*corev1.Node{}
 	for _, node := range l.nodes {

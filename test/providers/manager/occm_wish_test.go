@@ -15,7 +15,7 @@ import (
 const (
 	prefix             = "loadbalancer.openstack.org/"
 	annotationInternal = "service.beta.kubernetes.io/openstack-internal-load-balancer"
-	// What it writes.
+	// OCCM writes these.
 	annotationID      = prefix + "load-balancer-id"
 	annotationAddress = prefix + "load-balancer-address"
 )
@@ -55,7 +55,7 @@ type wish struct {
 	proxy string
 	// monitor is nil for none.
 	monitor *monitorWish
-	// healthPort is where kube-proxy tells whether a node has endpoints; 0: nobody asks there.
+	// healthPort is where kube-proxy tells whether a node has endpoints; 0: without one.
 	healthPort int
 	// selector is a label that nodes must have; "" for none.
 	selector string
@@ -97,7 +97,7 @@ func (s settings) of(service *corev1.Service) wish {
 			"timeout_member_data":    number("timeout-member-data", 50000),
 			"timeout_tcp_inspect":    number("timeout-tcp-inspect", 0),
 		},
-		// getLoadBalancerSourceRanges: everybody is written down, too.
+		// getLoadBalancerSourceRanges: the range of all clients is written, too.
 		cidrs:     service.Spec.LoadBalancerSourceRanges,
 		forwarded: says("x-forwarded-for", "") == "true",
 		proxy: map[string]string{

@@ -20,7 +20,7 @@ type process struct {
 	exited chan struct{}
 }
 
-// startProcess runs the program; log is a file that is gone on with.
+// startProcess runs the program; it appends to the file log.
 func startProcess(log string, args ...string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

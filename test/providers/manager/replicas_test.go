@@ -3,6 +3,7 @@
 package manager_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
@@ -29,8 +32,8 @@ type replicas struct {
 	killed atomic.Int64
 }
 
-// startReplicas runs as many as there are names until the test ends. They are told of the cloud by
-// a cloud.conf. What they log is scanned for secrets then.
+// startReplicas runs n replicas until the test ends, with a cloud.conf. Then their logs are scanned
+// for secrets.
 func (c *cluster) startReplicas(cfg cloudconf.Config, n int) *replicas {
 	c.t.Helper()
 	r := &replicas{dir: c.t.TempDir(), pace: c.pace(), running: make([]*process, n)}
@@ -64,7 +67,7 @@ func (c *cluster) startReplicas(cfg cloudconf.Config, n int) *replicas {
 	return r
 }
 
-// start starts the replica anew, under an identity of its own: to the election it is another than
+// start starts the replica again, under an identity of its own: to the election it is another than
 // the one that was killed.
 func (r *replicas) start(i int) (err error) {
 	identity := fmt.Sprintf("replica-%d-%d", i, r.killed.Load())
@@ -82,6 +85,12 @@ func (r *replicas) end(t *testing.T, cfg cloudconf.Config) {
 		if err := p.kill(); err != nil {
 			t.Error(err)
 		}
+	}
+	// A killed leader leaves its lease, which the next test would wait for.
+	leases := shared.Admin.CoordinationV1().Leases(metav1.NamespaceSystem)
+	if err := leases.Delete(context.Background(), leaseName,
+		metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
 	}
 	all := logs(t, r.dir)
 	for name, text := range all {
@@ -128,7 +137,9 @@ func (r *replicas) killUntil(over <-chan struct{}, random *rand.Rand) error {
 			return false
 		}
 	}
-	for pause(r.pace, 6*r.pace) {
+	// Most pauses are longer than the lease, so that some leader works.
+	least := max(r.pace, time.Second)
+	for pause(least, 6*least) {
 		victims := random.Perm(len(r.running))[:1+random.IntN(len(r.running))]
 		for _, i := range victims {
 			if err := r.running[i].kill(); err != nil {

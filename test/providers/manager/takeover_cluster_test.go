@@ -270,8 +270,8 @@ func (o *occm) waitCompared(mark int) {
 	})
 }
 
-// beyondTags are calls that may have changed something else than tags. What a call sends as it was
-// before is no change: Octavia takes of a listener's attributes those that are sent.
+// beyondTags are calls that may have changed something else than tags. A call that sends the value
+// from before is no change: Octavia takes of a listener's attributes those that are sent.
 func beyondTags(before project.Inventory, calls []project.Call) []project.Call {
 	return slices.DeleteFunc(slices.Clone(calls), func(c project.Call) bool {
 		switch {

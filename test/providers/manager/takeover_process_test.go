@@ -87,7 +87,7 @@ func TestProcess_InThePlaceOfOCCMs_TakesOverByTagsAlone(t *testing.T) {
 			strings.Join(now, "\n"))
 	}
 
-	// It works, and OCCM would go on with it.
+	// It works, and OCCM would continue it.
 	stop := o.launch(args...)
 	ccmtest.CreateNode(t, shared.Admin,
 		ccmtest.TaintedNode(servers[1].Name, ccmtest.NodePodCIDRs("10.244.2.0/24")))
@@ -197,7 +197,7 @@ func (o *occm) launch(args ...string) (stop func()) {
 // waitLease waits for the holder of the lease.
 func (o *occm) waitLease(is func(holder string) bool) {
 	o.t.Helper()
-	o.Wait("the lease is had by whom it should", func() error {
+	o.Wait("the right replica holds the lease", func() error {
 		lease, err := shared.Admin.CoordinationV1().Leases(metav1.NamespaceSystem).Get(
 			o.t.Context(), leaseName, metav1.GetOptions{})
 		if err != nil {
@@ -214,8 +214,8 @@ func (o *occm) waitLease(is func(holder string) bool) {
 	})
 }
 
-// wantPlan fails the test if "fxccm plan" tells of a step for one of the Services that is about
-// anything else than tags; about "": of any.
+// wantPlan fails the test if "fxccm plan" has a step for one of the Services that is about
+// anything but tags; about "": any step.
 func (o *occm) wantPlan(conf, kubeconfig string, services []*corev1.Service, about string) {
 	o.t.Helper()
 	for _, service := range services {
@@ -228,7 +228,7 @@ func (o *occm) wantPlan(conf, kubeconfig string, services []*corev1.Service, abo
 		}
 		for _, step := range regexp.MustCompile(`(?m)^ *\d+\. .*`).FindAllString(out, -1) {
 			if about == "" || !strings.Contains(step, about) {
-				o.t.Errorf("fxccm plan tells of %q:\n%s", step, out)
+				o.t.Errorf("fxccm plan has %q:\n%s", step, out)
 			}
 		}
 		if nothing := strings.Contains(out, "No changes"); nothing != (about == "") {

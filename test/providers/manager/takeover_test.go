@@ -55,7 +55,7 @@ func TestTakeover_OfAllThatOCCMMakes_AndBack(t *testing.T) {
 		}
 	}
 	step("OCCM itself has nothing to do", func(o *occm) {
-		// Who has been stopped before it wrote the annotations writes them.
+		// An OCCM that was stopped before it wrote the annotations writes them.
 		o.wantDeeds(before,
 			`rewrite annotation `+annotationAddress+` "" -> `,
 			`rewrite annotation `+annotationID+` "" -> `,
@@ -364,7 +364,7 @@ func (o *occm) wantNoWarnings(service *corev1.Service) {
 }
 
 // wantAsBefore fails the test if there is more than before, or less, but for a floating IP that was
-// to be kept, and is nobody's now.
+// to be kept, and is unused now.
 func (o *occm) wantAsBefore(base project.Inventory, kept string) {
 	o.t.Helper()
 	now := o.inventory()
@@ -381,8 +381,8 @@ func (o *occm) wantAsBefore(base project.Inventory, kept string) {
 	if kept != "" {
 		o.t.Errorf("floating IP %s is not kept", kept)
 	}
-	// The tags of ports, by which older versions of OCCM found them again, stay: they are nothing
-	// to anybody any more.
+	// The tags of ports, by which older versions of OCCM found them again, stay:
+	// no client uses them any more.
 	for _, port := range base.Of("port") {
 		if is := now["port "+project.ID(port)]; is != nil {
 			is["tags"] = port["tags"]

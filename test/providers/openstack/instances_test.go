@@ -51,7 +51,7 @@ func instancesOf(t *testing.T, c cloudprovider.Interface) cloudprovider.Instance
 	return instances
 }
 
-// TestInstances looks at servers that nobody changes.
+// TestInstances looks at servers that do not change.
 func TestInstances(t *testing.T) {
 	t.Parallel()
 	p := project.New(t)
@@ -86,7 +86,7 @@ func serversOfADeletedFlavor(t *testing.T, p *project.Project) []project.Server 
 }
 
 // testMetadata of a new node that is known by its name: a request for the server and one for its
-// ports. The flavor is none, though it be deleted.
+// ports. The flavor may be deleted.
 func testMetadata(t *testing.T, p *project.Project, s project.Server) {
 	for name, test := range map[string]struct {
 		node *v1.Node
@@ -116,7 +116,7 @@ func testMetadata(t *testing.T, p *project.Project, s project.Server) {
 // testMetadataOfMany: the periodic refresh of all nodes is a list of servers and a list of ports,
 // not two requests for each node.
 func testMetadataOfMany(t *testing.T, p *project.Project, servers []project.Server) {
-	// One at a time, and nothing says at the first that more are to come: that one is asked for by
+	// One at a time, and nothing says at the first that more are to come: that one is fetched by
 	// itself.
 	mark := p.Wire.Mark()
 	c := openAtOnce(t, p, nil)
@@ -242,7 +242,7 @@ func testProviderIDs(t *testing.T, p *project.Project, s project.Server) {
 		}
 	}
 	if calls := p.Wire.Since(mark, nil); len(calls) != 0 {
-		t.Errorf("Nova was asked for what is no id of its: %q", traffic(calls))
+		t.Errorf("Nova was requested a malformed ID: %q", traffic(calls))
 	}
 }
 
@@ -308,8 +308,8 @@ func TestInstanceChanges(t *testing.T) {
 	})
 }
 
-// testNodeStates: what the node is told of each state that the fake hypervisor knows. A server that
-// is offloaded has no zone.
+// testNodeStates goes through the states that the fake hypervisor knows. An offloaded server has no
+// zone.
 func testNodeStates(t *testing.T, p *project.Project, s project.Server) {
 	c := p.Open(t, fresh(p))
 	node := nodeWithID(s.Name, s.ProviderID())

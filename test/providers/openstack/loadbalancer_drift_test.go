@@ -12,8 +12,8 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// What others change in the cloud is mended, without anything happening in the cluster. What they
-// add stays.
+// Changes by other clients in the cloud are repaired without an event in the cluster. Their
+// additions stay.
 func TestLoadBalancer_WhatOthersChangeIsMended(t *testing.T) {
 	t.Parallel()
 	s := begin(t, 2, func(_ *project.Project, c *cloudconf.LoadBalancer) {
@@ -69,7 +69,7 @@ func TestLoadBalancer_WhatOthersChangeIsMended(t *testing.T) {
 		change.do(v)
 		s.Wait("it is mended that "+change.what, func() error {
 			if len(s.Wire.Since(mark, project.Call.Changes)) == 0 {
-				return errors.New("nobody has done anything")
+				return errors.New("no request was made")
 			}
 			if now := s.picture("web"); now != picture {
 				return fmt.Errorf("there is\n%s\n\nand not\n%s", now, picture)
@@ -83,7 +83,7 @@ func TestLoadBalancer_WhatOthersChangeIsMended(t *testing.T) {
 	}
 	s.wantTags("the load balancer", s.view("web").balancer, "users")
 
-	// What is added is the user's.
+	// Additions are the user's.
 	listener := user.Create(project.LoadBalancer, "/lbaas/listeners", "listener",
 		project.Object{
 			"name": "mine", "loadbalancer_id": id, "protocol": "TCP",
@@ -119,7 +119,7 @@ func (p port) memberPath(name string) string {
 }
 
 // picture is a Service's load balancer in lines, without ids that change when something is made
-// anew, and without what others have added.
+// again, and without what others have added.
 func (s *story) picture(name string) string {
 	s.t.Helper()
 	v := s.view(name)
@@ -159,8 +159,8 @@ func (s *story) picture(name string) string {
 	return text
 }
 
-// A load balancer that somebody has deleted is made anew, with its floating IP, and what it leaves
-// is cleared away with the Service.
+// A load balancer that another client has deleted is created again, with its floating IP, and what
+// it leaves is cleared away with the Service.
 func TestLoadBalancer_DeletedBySomebody_IsMadeAnew(t *testing.T) {
 	t.Parallel()
 	s := begin(t, 1, func(_ *project.Project, c *cloudconf.LoadBalancer) {
@@ -194,7 +194,7 @@ func TestLoadBalancer_DeletedBySomebody_IsMadeAnew(t *testing.T) {
 	s.end()
 }
 
-// One that fails while it is made is deleted, and made again, until it succeeds.
+// A load balancer that fails at its creation is deleted, and made again, until it succeeds.
 func TestLoadBalancer_FailedAtItsCreation_IsMadeAgain(t *testing.T) {
 	t.Parallel()
 	s := begin(t, 1, nil)

@@ -84,7 +84,7 @@ type firstOfEach struct {
 	failed int
 }
 
-// fails is asked for the kinds in order, until one of them is the request's.
+// fails goes through the kinds in order, until one of them is the request's.
 func (f *firstOfEach) fails(r *http.Request, kind int) bool {
 	if r.Method == http.MethodGet || strings.HasSuffix(r.URL.Path, "/auth/tokens") {
 		return false
@@ -106,7 +106,7 @@ func (f *firstOfEach) fails(r *http.Request, kind int) bool {
 	return true
 }
 
-// Somebody else keeps the load balancer busy.
+// Another client keeps the load balancer busy.
 func TestLoadBalancer_BusyWithOthersChanges_IsServedInTheEnd(t *testing.T) {
 	t.Parallel()
 	s := begin(t, 2, nil)

@@ -48,7 +48,7 @@ func TestFloatingIP_ComesAndGoesAsTheServiceSays(t *testing.T) {
 	}
 	s.quietAfterRestart()
 
-	// When the Service is gone it is nobody's.
+	// When the Service is gone it is unused.
 	s.remove("web")
 	kept := user.Get(project.Network, "/floatingips/"+project.ID(second), "floatingip")
 	s.wantAttributes("the floating IP that is kept", kept,
@@ -88,10 +88,10 @@ func TestFloatingIP_OfTheUser_ServesWhoAsksForIt(t *testing.T) {
 		user.Get(project.Network, "/floatingips/"+project.ID(ips[0]), "floatingip"),
 		project.Object{"port_id": nil, "description": "mine"})
 
-	// One that serves another Service cannot be had; the Service keeps what it has.
+	// An address of another Service is refused; the Service keeps its own.
 	s.change("late", annotated(annotationInternal, "-"), asks(1))
 	s.refused("late", address(1))
-	s.wantAttributes("the one that is asked for twice",
+	s.wantAttributes("the one that two Services want",
 		user.Get(project.Network, "/floatingips/"+project.ID(ips[1]), "floatingip"), project.Object{
 			"port_id": s.view("web").balancer["vip_port_id"],
 		})
@@ -99,7 +99,7 @@ func TestFloatingIP_OfTheUser_ServesWhoAsksForIt(t *testing.T) {
 	s.serve("late")
 	s.wantStatus("late", address(0))
 
-	// One that does not exist is made, if the cloud lets the user choose; by default only
+	// An address that does not exist is created, if the cloud lets the user choose; by default only
 	// administrators may.
 	s.change("late", func(service *v1.Service) { service.Spec.LoadBalancerIP = "198.18.200.7" })
 	s.serveDespite(func(error) { s.change("late", asks(0)) }, "late")
@@ -132,10 +132,14 @@ func TestFloatingIP_IsInTheSubnetThatIsNamed(t *testing.T) {
 				project.Object{"tags": []string{name, "metal"}})
 		}
 		p.User().Must(http.MethodPut, project.Network, "/routers/"+p.Router,
-			project.Object{"router": project.Object{"external_gateway_info": project.Object{"network_id": network}}})
+			project.Object{"router": project.Object{
+				"external_gateway_info": project.Object{"network_id": network},
+			}})
 		c.FloatingNetworkID, c.FloatingSubnet = network, "tin"
 	})
-	s.config.LoadBalancerClasses = map[string]cloudconf.LoadBalancerClass{"silver": {FloatingSubnetTags: "silver"}}
+	s.config.LoadBalancerClasses = map[string]cloudconf.LoadBalancerClass{
+		"silver": {FloatingSubnetTags: "silver"},
+	}
 	s.restart()
 	s.create("web", internal())
 	s.serve("web")

@@ -55,7 +55,7 @@ func TestLoadBalancer_FollowsNodes(t *testing.T) {
 	s.wantMembers("web", s.view("web"), two)
 	s.wantGroupAt("web", two)
 
-	// Nodes are where they are, and the labels are theirs: nobody but the provider notices.
+	// Nodes are where they are, and the labels are theirs: only the provider notices.
 	s.editNode("node-1", func(node *v1.Node) { node.Labels["name"] = "node-2" })
 	s.Wait("node-1 is a member", func() error {
 		if p := s.view("web").ports["80/TCP"]; len(p.members) != 2 {

@@ -69,7 +69,7 @@ func TestLoadBalancer_HasAddressesOfItsServicesFamilies(t *testing.T) {
 }
 
 // Where a load balancer is, and of what kind, is as the Service, its class or cloud.conf says when
-// it is made. Later it is told that it cannot be changed, or the load balancer is made anew.
+// it is made. Later it is told that it cannot be changed, or the load balancer is made again.
 func TestLoadBalancer_IsWhereItIsToBe(t *testing.T) {
 	t.Parallel()
 	var network, inner, outer string
@@ -77,7 +77,9 @@ func TestLoadBalancer_IsWhereItIsToBe(t *testing.T) {
 		network = p.AddNetwork("front")
 		inner, outer = p.AddSubnet(network, "10.8.0.0/24"), p.AddSubnet(network, "10.9.0.0/24")
 	})
-	s.config.LoadBalancerClasses = map[string]cloudconf.LoadBalancerClass{"front": {NetworkID: network, SubnetID: outer, MemberSubnetID: s.Subnets[4]}}
+	s.config.LoadBalancerClasses = map[string]cloudconf.LoadBalancerClass{
+		"front": {NetworkID: network, SubnetID: outer, MemberSubnetID: s.Subnets[4]},
+	}
 	s.restart()
 	port := project.ID(s.User().Create(project.Network, "/ports", "port", project.Object{
 		"name": "address", "network_id": network,
@@ -134,7 +136,7 @@ func TestLoadBalancer_IsWhereItIsToBe(t *testing.T) {
 	s.wantAttributes("by-kind", s.view("by-kind").balancer,
 		project.Object{"id": id, "availability_zone": zone, "vip_subnet_id": s.Subnets[4]})
 
-	// Made anew, with the address that it had.
+	// It is created again, with its address.
 	address := s.view("by-subnet").balancer["vip_address"]
 	id = s.id("by-subnet")
 	s.change("by-subnet", annotated("flavor-id", flavor, "recreate", "true"))
@@ -143,7 +145,7 @@ func TestLoadBalancer_IsWhereItIsToBe(t *testing.T) {
 	s.wantAttributes("by-subnet", s.view("by-subnet").balancer,
 		project.Object{"flavor_id": flavor, "vip_address": address})
 	if s.id("by-subnet") == id || !s.gone(project.LoadBalancer, "/lbaas/loadbalancers/"+id) {
-		t.Errorf("by-subnet was not made anew: %s before, %s after", id, s.id("by-subnet"))
+		t.Errorf("by-subnet was not made again: %s before, %s after", id, s.id("by-subnet"))
 	}
 	s.quietAfterRestart()
 	s.end("security_groups")

@@ -70,7 +70,7 @@ func TestLoadBalancer_ExternalService_IsServedAndLeavesNothing(t *testing.T) {
 	s.wantStatus("inside", project.Text(inside.balancer, "vip_address"))
 	s.quietAfterRestart()
 
-	// One that wants none any more is a Service without a trace of its load balancer, and may want
+	// A Service of another type is left without a trace of its load balancer, and may want
 	// one again.
 	s.change("inside", func(service *v1.Service) { service.Spec.Type = v1.ServiceTypeClusterIP })
 	err := s.insist(t.Context(), "inside",
@@ -124,7 +124,7 @@ func TestLoadBalancer_PortsComeGoAndChange(t *testing.T) {
 		was, is := before.ports[step.kept], v.ports[step.kept]
 		if project.ID(was.listener) != project.ID(is.listener) ||
 			project.ID(was.pool) != project.ID(is.pool) {
-			t.Errorf("%s: port %s was made anew: %v", step.what, step.kept, is)
+			t.Errorf("%s: port %s was made again: %v", step.what, step.kept, is)
 		}
 	}
 	s.end()

@@ -9,14 +9,14 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// What a Service says is what Octavia has, also when the Service said something else before.
+// Octavia has the Service's settings, also after the Service had others.
 func TestLoadBalancer_WhatTheServiceSaysIsWhatThereIs(t *testing.T) {
 	t.Parallel()
 	s := begin(t, 1, nil)
 	s.create("web", internal())
 	s.serve("web")
 	id := s.id("web")
-	// What is not said.
+	// These are defaults.
 	listener := project.Object{
 		"protocol": "TCP", "connection_limit": -1, "allowed_cidrs": []string{"0.0.0.0/0"},
 		"insert_headers":      project.Object{},

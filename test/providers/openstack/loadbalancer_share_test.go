@@ -63,7 +63,7 @@ func TestLoadBalancer_IsSharedByServices(t *testing.T) {
 		t.Errorf("when the owner is gone, the ports are %q and the floating IPs %v", got,
 			v.floatingIPs)
 	}
-	// That the owner's tags go nobody waits for.
+	// The owner's tags may go later.
 	s.WaitBalancer(id)
 	s.quiet("guest")
 	s.wantStatus("guest", address)
@@ -120,12 +120,12 @@ func TestLoadBalancer_OfTheUser_IsUsed(t *testing.T) {
 	s.quiet("web")
 	s.wantStatus("web", project.Text(ip, "floating_ip_address"))
 
-	// What is another cluster's is not touched.
+	// A load balancer of another cluster is not touched.
 	tags := user.Get(project.LoadBalancer, "/lbaas/loadbalancers/"+id, "loadbalancer")["tags"]
 	s.meddle(http.MethodPut, "/loadbalancers/"+id,
 		project.Object{"loadbalancer": project.Object{"tags": []string{
 			"mine",
-			"fxccm-cluster=of-somebody-else",
+			"fxccm-cluster=of-another",
 		}}})
 	s.WaitBalancer(id)
 	s.create("stranger", ports("8443/TCP"), annotated("load-balancer-id", id))
@@ -134,7 +134,7 @@ func TestLoadBalancer_OfTheUser_IsUsed(t *testing.T) {
 		project.Object{"loadbalancer": project.Object{"tags": tags}})
 	s.WaitBalancer(id)
 
-	// What is not there is not made.
+	// A missing load balancer is not created.
 	s.create("nowhere", annotated("load-balancer-id", "00000000-0000-4000-8000-000000000000"))
 	s.refused("nowhere", "00000000-0000-4000-8000-000000000000")
 	s.end()

@@ -228,7 +228,8 @@ func ports(names ...string) edit {
 // local is externalTrafficPolicy: Local.
 func local(healthCheckNodePort int32) edit {
 	return func(service *v1.Service) {
-		service.Spec.ExternalTrafficPolicy, service.Spec.HealthCheckNodePort = v1.ServiceExternalTrafficPolicyLocal, healthCheckNodePort
+		service.Spec.ExternalTrafficPolicy = v1.ServiceExternalTrafficPolicyLocal
+		service.Spec.HealthCheckNodePort = healthCheckNodePort
 	}
 }
 
@@ -338,7 +339,7 @@ func isWait(err error) bool {
 	return errors.As(err, &retry) && retry.RetryAfter() < time.Minute
 }
 
-// isSlow tells a request that OpenStack has not answered in time: what becomes of it the next pass
+// isSlow tells a request that OpenStack has not answered in time: its result the next pass
 // sees.
 func isSlow(err error) bool { return strings.Contains(err.Error(), "no complete response within") }
 
@@ -491,7 +492,7 @@ func (s *story) told(words ...string) {
 	for {
 		event := s.cloud.NextEvent()
 		if event == "" {
-			s.t.Errorf("no event speaks of %q, but there are %q", words, heard)
+			s.t.Errorf("no event has %q, but there are %q", words, heard)
 			return
 		}
 		if !slices.ContainsFunc(words,

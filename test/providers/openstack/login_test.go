@@ -45,8 +45,8 @@ func writeConf(t *testing.T, file, text string) {
 	}
 }
 
-// askNova has the provider ask Nova for a server that there is none of, another one each time, so
-// that the answer is none from memory: that is a login, and a denial of Nova's. A first denial is
+// askNova has the provider ask Nova for a server that does not exist, another one each time, so
+// that the answer is not from memory: that is a login, and a denial of Nova's. A first denial is
 // not believed, which is an error.
 func askNova(t *testing.T, c cloudprovider.Interface) error {
 	t.Helper()
@@ -55,9 +55,9 @@ func askNova(t *testing.T, c cloudprovider.Interface) error {
 		t.Fatal("there are no instances")
 	}
 	exists, err := instances.InstanceExists(t.Context(),
-		nodeWithID("nobody", "openstack:///"+string(uuid.NewUUID())))
+		nodeWithID("absent", "openstack:///"+string(uuid.NewUUID())))
 	if exists {
-		t.Fatal("a server that there is none of exists")
+		t.Fatal("a server exists that was never created")
 	}
 	return err
 }
@@ -122,7 +122,7 @@ func testLoginByEachMethod(t *testing.T, p *project.Project, c openstacktest.Cre
 		mark := p.Wire.Mark()
 		cloud, _ := openConf(t, p, test.conf)
 		if calls := p.Wire.Since(mark, nil); len(calls) != 0 {
-			t.Errorf("%s: before anything is asked for there were %q", name, traffic(calls))
+			t.Errorf("%s: before the first request there were %q", name, traffic(calls))
 		}
 		if err := askNova(t, cloud); !novaAnswered(err) {
 			t.Errorf("%s: %v", name, err)
@@ -172,7 +172,7 @@ func testLoginRefused(t *testing.T, p *project.Project, c openstacktest.Credenti
 	}
 }
 
-// testTokenRevokedInFlight: the token is revoked after the login, before its first use, since a
+// testTokenRevokedInFlight: the token is revoked after the login, before its first use, because a
 // service that has seen a token goes on accepting it. There is one new login, and the request
 // succeeds.
 func testTokenRevokedInFlight(t *testing.T, p *project.Project, c openstacktest.Credentials) {

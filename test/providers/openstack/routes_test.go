@@ -133,7 +133,7 @@ func (r *routing) addPort(device string, security bool, addresses ...string) (id
 	return project.ID(r.User().Create(project.Network, "/ports", "port", attributes))
 }
 
-// addRoute adds a route as somebody else does.
+// addRoute adds a route as another client does.
 func (r *routing) addRoute(destination, nextHop string) {
 	r.t.Helper()
 	r.User().Update(project.Network, "/routers/"+r.Router+"/add_extraroutes", "router",
@@ -272,10 +272,10 @@ func TestRoutes_LiveFromCreateToDelete(t *testing.T) {
 	t.Parallel()
 	onEachRouter(t, func(t *testing.T, p *project.Project) {
 		r := newRouting(t, p)
-		r.addPort("somebody's", true, "10.0.9.1")
+		r.addPort("other's", true, "10.0.9.1")
 		r.addRoute("10.99.0.0/24", "10.0.9.1")
 		r.addRoute("10.244.9.0/24", "10.0.9.9")
-		// Also to somebody else's: within the cluster's own CIDR, and on the far side of the
+		// Also to another client's: within the cluster's own CIDR, and on the far side of the
 		// gateway.
 		r.addRoute("10.244.8.0/24", "10.0.9.1")
 		const foreign, within, dead = "10.99.0.0/24 via 10.0.9.1", "10.244.8.0/24 via 10.0.9.1",
@@ -300,7 +300,7 @@ func TestRoutes_LiveFromCreateToDelete(t *testing.T) {
 			t.Errorf("the route of IPv6: %+v", one)
 		}
 
-		// What is there already is not written again, and what cannot be leaves nothing.
+		// Existing routes are not written again, and refused ones leave nothing.
 		mark := p.Wire.Mark()
 		for _, one := range []struct{ node, cidr string }{
 			{"a", "10.244.1.0/24"},
@@ -324,7 +324,7 @@ func TestRoutes_LiveFromCreateToDelete(t *testing.T) {
 		}
 		if err := r.create("b", "10.244.8.0/24"); err == nil ||
 			!strings.Contains(err.Error(), "does not belong to this cluster") {
-			t.Errorf("a route to a destination that is somebody else's: %v", err)
+			t.Errorf("a route to a destination that is another client's: %v", err)
 		}
 		if calls := p.Wire.Since(mark, changes); len(calls) != 0 {
 			t.Errorf("what was there was written again: %+v", calls)
@@ -342,7 +342,7 @@ func TestRoutes_LiveFromCreateToDelete(t *testing.T) {
 			Name: foreign, DestinationCIDR: "10.99.0.0/24",
 			Blackhole: true,
 		}); err == nil {
-			t.Error("somebody else's route was deleted")
+			t.Error("another client's route was deleted")
 		}
 		r.wantRoutes(a6, foreign, within)
 		r.wantPairs("a", "fd00:244:1::/64")
@@ -472,13 +472,13 @@ func eachAtOnce(routes []*cloudprovider.Route, do func(*cloudprovider.Route) err
 	return errs
 }
 
-// TestRoutes_WhatFailsIsRepairedByTheNextPass: whatever becomes of the write of a port or of the
+// TestRoutes_WhatFailsIsRepairedByTheNextPass: whatever the result of the write of a port or of the
 // router, the controller's next pass leaves all as it should be, and nothing twice.
 func TestRoutes_WhatFailsIsRepairedByTheNextPass(t *testing.T) {
 	t.Parallel()
 	onEachRouter(t, func(t *testing.T, p *project.Project) {
 		r := newRouting(t, p)
-		r.addPort("somebody's", true, "10.0.9.1")
+		r.addPort("other's", true, "10.0.9.1")
 		r.addRoute("10.99.0.0/24", "10.0.9.1")
 		r.addServer("a", []string{"10.0.1.1"}, "10.244.1.0/24")
 		const foreign, own = "10.99.0.0/24 via 10.0.9.1", "10.244.1.0/24 via 10.0.1.1"
@@ -508,7 +508,7 @@ func TestRoutes_WhatFailsIsRepairedByTheNextPass(t *testing.T) {
 				remove := p.Wire.Break(once)
 				first := r.create("a", "10.244.1.0/24")
 				if err := r.create("a", "10.244.1.0/24"); err != nil {
-					t.Errorf("%s: create, once more after %v: %v", what, first, err)
+					t.Errorf("%s: create, again after %v: %v", what, first, err)
 				}
 				remove()
 				r.wantRoutes(own, foreign)
@@ -521,7 +521,7 @@ func TestRoutes_WhatFailsIsRepairedByTheNextPass(t *testing.T) {
 				}
 				first = r.delete(listed)
 				if err := r.delete(listed); err != nil {
-					t.Errorf("%s: delete, once more after %v: %v", what, first, err)
+					t.Errorf("%s: delete, again after %v: %v", what, first, err)
 				}
 				remove()
 				r.wantRoutes(foreign)
@@ -537,7 +537,7 @@ func TestRoutes_SomebodyElseWritesAtTheSameTime_NothingIsLost(t *testing.T) {
 	t.Parallel()
 	onEachRouter(t, func(t *testing.T, p *project.Project) {
 		r := newRouting(t, p)
-		r.addPort("somebody's", true, "10.0.9.1")
+		r.addPort("other's", true, "10.0.9.1")
 		r.addServer("a", []string{"10.0.1.1"}, "10.244.1.0/24")
 		r.waitTold()
 		var others []func()
@@ -556,7 +556,9 @@ func TestRoutes_SomebodyElseWritesAtTheSameTime_NothingIsLost(t *testing.T) {
 		meanwhile("/routers/", func() { r.addRoute("10.99.0.0/24", "10.0.9.1") })
 		meanwhile("/ports/", func() {
 			r.User().Update(project.Network, "/ports/"+r.ports["a"], "port",
-				project.Object{"allowed_address_pairs": []project.Object{{"ip_address": "10.77.0.0/24"}}})
+				project.Object{"allowed_address_pairs": []project.Object{
+					{"ip_address": "10.77.0.0/24"},
+				}})
 		})
 		r.mustCreate("a", "10.244.1.0/24")
 		r.wantRoutes("10.244.1.0/24 via 10.0.1.1", "10.99.0.0/24 via 10.0.9.1")
@@ -591,7 +593,7 @@ func TestRoutes_WithoutAddressPairs_NoPortIsTouched(t *testing.T) {
 }
 
 // TestRoutes_Idle_CostsOneRequestAMinute: or two, while there are routes of others, of which it has
-// to be known whether anybody is there.
+// to be known whether there are other routes.
 func TestRoutes_Idle_CostsOneRequestAMinute(t *testing.T) {
 	t.Parallel()
 	clock := clocktesting.NewFakeClock(time.Now())
@@ -611,12 +613,12 @@ func TestRoutes_Idle_CostsOneRequestAMinute(t *testing.T) {
 	if got := perMinutes(10); got != 10 {
 		t.Errorf("%d requests in 10 idle minutes, want 10: %+v", got, p.Wire.Calls())
 	}
-	r.addPort("somebody's", true, "10.0.9.1")
+	r.addPort("other's", true, "10.0.9.1")
 	r.addRoute("10.99.0.0/24", "10.0.9.1")
 	clock.Step(time.Minute)
 	r.list()
 	if got := perMinutes(10); got != 20 {
-		t.Errorf("%d requests in 10 idle minutes beside somebody else's route, want 20: %+v", got,
+		t.Errorf("%d requests in 10 idle minutes beside another client's route, want 20: %+v", got,
 			p.Wire.Calls())
 	}
 }

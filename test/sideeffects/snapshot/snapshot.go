@@ -22,7 +22,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// A Snapshot maps the kinds of shared things to the names of those that are there, sorted. A name
+// A Snapshot maps the kinds of shared things to their names, sorted. A name
 // is there as often as the thing is.
 type Snapshot map[Kind][]string
 
@@ -101,7 +101,7 @@ func Write(path string) error {
 	return os.WriteFile(path, data, 0o600)
 }
 
-// described names the metrics of a registry. It tells of those that have no value yet, too.
+// described names the metrics of a registry. Metrics without a value are included.
 func described(registerer prometheus.Registerer) ([]string, error) {
 	registry, ok := registerer.(*prometheus.Registry)
 	if !ok {

@@ -152,7 +152,7 @@ type subnet struct {
 	Zone string `xml:"availabilityZone"`
 }
 
-// describeSubnets knows one, and is asked for it by ID.
+// describeSubnets knows one, by its ID.
 func describeSubnets(_ *Cloud, form url.Values) (any, *fault) {
 	for _, id := range list(form, "SubnetId.") {
 		if id != Subnet {

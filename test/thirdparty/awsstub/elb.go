@@ -215,7 +215,7 @@ func memberOf(of string, n int, field string) string {
 	return of + ".member." + strconv.Itoa(n) + "." + field
 }
 
-// number is 0 for what is none: the provider sends only what the SDK has formatted.
+// number is 0 for other texts: the provider sends only what the SDK has formatted.
 func number(form url.Values, key string) int {
 	n, _ := strconv.Atoi(form.Get(key))
 	return n

@@ -68,7 +68,7 @@ func (c *Cloud) WaitUntil(ctx context.Context, cond func([]Request) bool) error 
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("waited in vain for requests at the cloud; they were: %v",
+			return fmt.Errorf("waited without success for requests at the cloud; they were: %v",
 				c.Requests())
 		}
 	}
