@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Builds kube-apiserver and etcd, in the versions that go.mod beside this file names, into bin/controlplane of the project.
+# Puts kube-apiserver and etcd, in the versions that go.mod beside this file names, into bin/controlplane of the project.
 # The tests and the demo start them (package ccm/ccmtest/controlplane). Called by `make controlplane`.
+# It downloads a release of the same minor version if the network allows, and builds them if not.
 #
+#   ENVTEST_INDEX=URL        download from this index of releases (default: that of controller-runtime's envtest); none: always build
 #   KUBEBUILDER_ASSETS=DIR   use the kube-apiserver and etcd in DIR and build nothing (the convention of controller-runtime's envtest)
 #
 # It uses only what bash 3.2 knows, which is the bash of macOS.
@@ -101,9 +103,15 @@ build() {
 
 mkdir -p "$out"
 rm -f "$stamp"
+version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
+
+if (cd "$here/../envtest" && go run . "${version#v}" "$out"); then
+	printf '%s\n' "$want" >"$stamp"
+	exit 0
+fi
+say "cannot download kube-apiserver and etcd, so they are built: about six minutes on two cores"
 trap 'rm -f "$out"/.*.$$ "$out"/.*.$$.stale' EXIT
 
-version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
 IFS=. read -r major minor _ <<<"${version#v}"
 ldflags="-s -w"
 # As the release build of Kubernetes sets them: without, /version and the emulation version are those of an unknown build.

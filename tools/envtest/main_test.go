@@ -1,0 +1,182 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha512"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// archive is a release with programs that print their name.
+func archive(t *testing.T, names ...string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	compressed := gzip.NewWriter(&out)
+	files := tar.NewWriter(compressed)
+	for _, name := range names {
+		content := "#!/bin/sh\necho " + name + "\n"
+		if err := files.WriteHeader(&tar.Header{
+			Typeflag: tar.TypeReg, Name: "controller-tools/envtest/" + name, Mode: 0o755,
+			Size: int64(len(content)),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(files, content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, closer := range []io.Closer{files, compressed} {
+		if err := closer.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.Bytes()
+}
+
+// serve serves an index with the content as two versions; hash may replace the right one.
+func serve(t *testing.T, content []byte, hash string) string {
+	t.Helper()
+	if hash == "" {
+		hash = fmt.Sprintf("%x", sha512.Sum512(content))
+	}
+	mux := http.NewServeMux()
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	mux.HandleFunc("/archive",
+		func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(content) })
+	mux.HandleFunc("/old", func(http.ResponseWriter, *http.Request) {
+		t.Error("took the old patch release")
+	})
+	mux.HandleFunc("/index", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "releases:")
+		for _, each := range []struct{ version, path string }{
+			{"v1.37.0", "old"},
+			{"v1.37.2", "archive"},
+		} {
+			fmt.Fprintf(w,
+				"  %s:\n    envtest-%s-%s-%s.tar.gz:\n      hash: %s\n      selfLink: %s/%s\n",
+				each.version, each.version, runtime.GOOS, runtime.GOARCH, hash, server.URL,
+				each.path)
+		}
+	})
+	return server.URL + "/index"
+}
+
+func TestDownload_NewestPatchRelease_IsInstalledAndRuns(t *testing.T) {
+	dir := t.TempDir()
+	index := serve(t, archive(t, "etcd", "kubectl", "kube-apiserver"), "")
+	if err := download(t.Context(), index, "1.37.1", dir, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range programs {
+		out, err := exec.Command(filepath.Join(dir, name)).Output()
+		if err != nil || string(out) != name+"\n" {
+			t.Errorf("%s: %q, %v", name, out, err)
+		}
+	}
+}
+
+func TestDownload_ThatFails_NamesTheCauseAndInstallsNothing(t *testing.T) {
+	whole := archive(t, "etcd", "kube-apiserver")
+	for name, test := range map[string]struct {
+		index   func(*testing.T) string
+		version string
+		want    string
+	}{
+		"wrong checksum": {
+			index: func(t *testing.T) string { return serve(t, whole, strings.Repeat("0", 128)) },
+			want:  "checksum mismatch",
+		},
+		"incomplete archive": {
+			index: func(t *testing.T) string { return serve(t, archive(t, "etcd"), "") },
+			want:  "kube-apiserver",
+		},
+		"not an archive": {
+			index: func(t *testing.T) string { return serve(t, []byte("<html>"), "") },
+			want:  "un-gz",
+		},
+		"no such minor version": {
+			index:   func(t *testing.T) string { return serve(t, whole, "") },
+			version: "1.99.0", want: "the index has no release 1.99",
+		},
+		"no index": {
+			index: func(t *testing.T) string {
+				server := httptest.NewServer(http.NotFoundHandler())
+				t.Cleanup(server.Close)
+				return server.URL
+			},
+			want: "404",
+		},
+		"nothing listens": {
+			index: func(*testing.T) string { return "http://127.0.0.1:1/index" },
+			want:  "connection refused",
+		},
+		"switched off":  {index: func(*testing.T) string { return "none" }, want: "ENVTEST_INDEX is none"},
+		"not a version": {index: func(*testing.T) string { return "" }, version: "new", want: `version "new"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			version := test.version
+			if version == "" {
+				version = "1.37.1"
+			}
+			err := download(t.Context(), test.index(t), version, dir, io.Discard)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want %q", err, test.want)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "kube-apiserver")); err == nil {
+				t.Error("a program was installed")
+			}
+		})
+	}
+}
+
+func TestDownload_IndexDoesNotAnswer_EndsWithItsContext(t *testing.T) {
+	hang := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-hang:
+		case <-r.Context().Done():
+		}
+	}))
+	defer server.Close()
+	defer close(hang)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := download(ctx, server.URL, "1.37.1", t.TempDir(), io.Discard); err == nil {
+		t.Error("no error")
+	}
+}
+
+// The build script installs what the index offers, and compiles nothing.
+func TestBuildScript_WithAnIndex_DownloadsInsteadOfBuilding(t *testing.T) {
+	root := t.TempDir()
+	for _, folder := range []string{"tools/controlplane", "tools/envtest"} {
+		if err := os.CopyFS(filepath.Join(root, folder),
+			os.DirFS(filepath.Join("../..", folder))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command("bash", filepath.Join(root, "tools/controlplane/build.sh"))
+	cmd.Env = append(os.Environ(), "KUBEBUILDER_ASSETS=",
+		"ENVTEST_INDEX="+serve(t, archive(t, "etcd", "kube-apiserver"), ""))
+	said, err := cmd.CombinedOutput()
+	if err != nil || strings.Contains(string(said), "compile") {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	out, err := exec.Command(filepath.Join(root, "bin/controlplane/kube-apiserver")).Output()
+	if err != nil || string(out) != "kube-apiserver\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
