@@ -22,28 +22,29 @@ func (r *reconciler) apply(ctx context.Context, want wanted, is observed, todo p
 	r.adopt(done)
 	r.remember(want, is, todo, done, err)
 	r.state.inheritedVIP = inheritedVIP(r.state.inheritedVIP, todo, done, err)
+	since := r.lastChange()
 	if len(done.done) > 0 {
 		// A plan of many steps takes many reconciles: after progress the pause starts over.
-		r.state.waitingSince = time.Time{}
+		since = r.config.Clock.Now()
 	}
 	if errors.Is(err, errChanged) && len(done.done) == 0 {
 		// It may not be the Service's any more.
-		return r.retry(err)
+		return r.retry(err, since)
 	}
 	if announced := r.announce(ctx); announced != nil {
 		err = errors.Join(err, announced)
 	}
 	if err != nil {
-		return r.retry(err)
+		return r.retry(err, since)
 	}
 	lb := r.found.balancer
 	switch {
 	case lb.Status == octavia.PendingDelete:
 		r.cache().Invalidate(lb.ID, r.identity.UID)
-		return r.wait("deleting load balancer %s; a new one is created after that", lb.ID)
+		return r.wait(since, "deleting load balancer %s; a new one is created after that", lb.ID)
 	case created:
 		// A creation takes long: waiting for it here would keep other Services waiting.
-		return r.wait("load balancer %s is %s", lb.ID, lb.Status)
+		return r.wait(since, "load balancer %s is %s", lb.ID, lb.Status)
 	}
 	return r.waitUntilActive(ctx)
 }
@@ -51,10 +52,6 @@ func (r *reconciler) apply(ctx context.Context, want wanted, is observed, todo p
 // adopt takes over what a run has created or deleted.
 func (r *reconciler) adopt(done runResult) {
 	r.found.balancer = done.loadBalancer
-	if lb := done.loadBalancer; lb != nil {
-		r.state.loadBalancerID = lb.ID
-	}
-	r.state.floatingIPs = nil
 	for _, step := range done.done {
 		switch s := step.(type) {
 		case plan.DeleteFloatingIP:
@@ -112,7 +109,6 @@ func (r *reconciler) noteWrite(lb *octavia.LoadBalancer) {
 // finish is for a load balancer that is as wanted.
 func (r *reconciler) finish(ctx context.Context, want wanted, is observed) error {
 	lb := r.found.balancer
-	r.state.loadBalancerID = lb.ID
 	state := octavia.AppliedState{Hash: want.hash, Compared: r.deep, Omitted: omitted(want.State)}
 	r.cache().Store(lb, is.contents, r.identity.UID, state, r.config.Clock.Now())
 	return r.announce(ctx)
@@ -154,13 +150,13 @@ func (r *reconciler) inherit(want *wanted) {
 }
 
 // retry makes a wait of an error that only says that Octavia is at work, or that there is news.
-func (r *reconciler) retry(err error) error {
+func (r *reconciler) retry(err error, since time.Time) error {
 	var pending *pendingError
 	switch {
 	case errors.As(err, &pending):
-		return r.wait("load balancer %s is %s", pending.loadBalancerID, pending.status)
+		return r.wait(since, "load balancer %s is %s", pending.loadBalancerID, pending.status)
 	case errors.Is(err, errQueued):
-		return r.wait("the load balancer is %v", errQueued)
+		return r.wait(since, "the load balancer is %v", errQueued)
 	case errors.Is(err, errGone), errors.Is(err, errChanged):
 		return retryAfter(minRetryDelay, "%v", err)
 	}
@@ -176,7 +172,7 @@ func (r *reconciler) waitUntilActive(ctx context.Context) error {
 	is, err := r.config.Octavia.Settled(ctx, lb.ID, reconcileTimeout)
 	switch {
 	case errors.Is(err, octavia.ErrPending):
-		return r.wait("load balancer %s is %s", lb.ID, is.Status)
+		return r.wait(r.config.Clock.Now(), "load balancer %s is %s", lb.ID, is.Status)
 	case err != nil:
 		return err
 	case is.Status != octavia.Active:

@@ -194,7 +194,7 @@ func (r *reconciler) deleteObserved(
 		lb, max(0, end.Sub(r.config.Clock.Now())))
 	r.noteWrite(lb)
 	if err != nil {
-		return r.retry(err)
+		return r.retry(err, r.lastChange())
 	}
 	gone := r.found.deleting
 	for _, step := range done.done {
@@ -220,7 +220,7 @@ func (r *reconciler) waitUntilGone(
 	case errors.Is(err, octavia.ErrNotFound):
 		return nil
 	case errors.Is(err, octavia.ErrPending):
-		return r.wait("load balancer %s is being deleted", lb.ID)
+		return r.wait(r.lastChange(), "load balancer %s is being deleted", lb.ID)
 	case err != nil:
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/cloud-provider/api"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -92,7 +93,7 @@ func TestMemory_OfServicesThatAreGone_IsFreed(t *testing.T) {
 			if err := c.serve(service); err != nil {
 				return err
 			}
-			id := c.services.peek(service.UID).loadBalancerID
+			id := c.site.now(service).Annotations[settings.AnnotationLoadBalancerID]
 			c.site.Provision(
 				openstacktest.ProvisioningRule{LoadBalancer: id, Times: 1, Never: true})
 			if err := c.EnsureLoadBalancerDeleted(t.Context(), "kubernetes",

@@ -29,13 +29,8 @@ func (r *reconciler) find(ctx context.Context) error {
 		age = 0
 	}
 	begun, err := r.findInList(ctx, age)
-	switch {
-	case age == 0:
-	case !r.state.waitingSince.IsZero() && r.cache().WrittenSince(r.state.loadBalancerID, begun):
-		// The list is older than the write that is waited for. All who wait share the next one.
-		return r.keepWaiting()
-	case err != nil || r.found.balancer == nil || r.state.loadBalancerID != "" &&
-		r.found.balancer.ID != r.state.loadBalancerID:
+	if age > 0 && (err != nil || r.found.balancer == nil ||
+		r.cache().WrittenSince(r.identity.UID, begun)) {
 		begun, err = r.findInList(ctx, 0)
 	}
 	if err == nil && r.found.balancer != nil {
@@ -125,28 +120,18 @@ func (r *reconciler) floatingIPQuery() *neutron.FloatingIPQuery {
 	return query
 }
 
-func (r *reconciler) readFloatingIPs(ctx context.Context) error {
+func (r *reconciler) readFloatingIPs(ctx context.Context) (err error) {
 	query, lb := r.floatingIPQuery(), r.found.balancer
-	if lb == nil && !wasServed(r.service) && query.Address == "" && r.state.loadBalancerID == "" {
+	if lb == nil && !wasServed(r.service) && query.Address == "" &&
+		r.settings.LoadBalancerID == "" {
 		// A Service that never had a load balancer has no floating IP.
-		return nil
-	}
-	if lb != nil && !r.create && !r.repair && r.state.floatingIPs != nil &&
-		r.state.loadBalancerID == lb.ID {
-		// A change of nodes does not change floating IPs.
-		r.found.floatingIPs = *r.state.floatingIPs
 		return nil
 	}
 	var since time.Time
 	if lb != nil && !r.repair {
 		since = r.cache().LastWrite(r.identity.UID, r.config.Clock.Now().Add(-listMaxAge))
 	}
-	var err error
 	r.found.floatingIPs, err = r.config.Neutron.FloatingIPsOf(ctx, query, since)
-	r.state.floatingIPs = nil
-	if err == nil {
-		r.state.floatingIPs = &r.found.floatingIPs
-	}
 	return err
 }
 

@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,6 @@ func (r *reconciler) reconcile(ctx context.Context) (*v1.LoadBalancerStatus, err
 	if err != nil {
 		return nil, explain(err)
 	}
-	r.state.waitingSince = time.Time{}
 	r.tell(aboutWaiting)
 	return r.status(), nil
 }
@@ -201,10 +201,10 @@ func (r *reconciler) waitWhilePending(ctx context.Context) error {
 			map[string]*string{settings.AnnotationLoadBalancerID: &lb.ID}); err != nil {
 			return err
 		}
-		return r.wait("load balancer %s is %s", lb.ID, lb.Status)
+		return r.wait(r.lastChange(), "load balancer %s is %s", lb.ID, lb.Status)
 	}
 	if lb := r.found.deleting; lb != nil && r.found.balancer == nil {
-		return r.wait("deleting load balancer %s; a new one is created after that", lb.ID)
+		return r.wait(r.lastChange(), "deleting load balancer %s; a new one is created after that", lb.ID)
 	}
 	if r.found.balancer == nil && !r.create {
 		return fmt.Errorf("service %s/%s has no load balancer yet", r.service.Namespace,
@@ -240,7 +240,7 @@ func (r *reconciler) desire(ctx context.Context) (wanted, error) {
 	var impossible *desired.ImpossibleError
 	switch {
 	case errors.Is(err, desired.ErrNoNode):
-		return wanted{}, r.wait("%v", err)
+		return wanted{}, r.wait(r.lastChange(), "%v", err)
 	case errors.As(err, &impossible):
 		return wanted{}, r.refuse(aboutPlaces, &refusal{reasonUnsupported, impossible.Message})
 	case err != nil:
@@ -256,8 +256,6 @@ func (r *reconciler) desire(ctx context.Context) (wanted, error) {
 	if unsupported != nil {
 		return wanted{}, &refusal{reasonUnsupported, unsupported.Error()}
 	}
-	input.Nodes = nil
-	r.state.lastInput = &input
 	return wanted{want, desired.Hash(below(want))}, nil
 }
 
@@ -313,19 +311,24 @@ func retryAfter(pause time.Duration, format string, arguments ...any) error {
 	return api.NewRetryError(fmt.Sprintf(format, arguments...), pause)
 }
 
-// wait ends the reconcile until later, and writes once what it waits for.
-func (r *reconciler) wait(format string, arguments ...any) error {
+// wait ends the reconcile, and reports once what it waits for. It pauses for a tenth of the time
+// since the last progress.
+func (r *reconciler) wait(since time.Time, format string, arguments ...any) error {
 	message := fmt.Sprintf(format, arguments...)
-	if r.state.waitingSince.IsZero() {
-		r.state.waitingSince = r.config.Clock.Now()
-	}
 	r.notify(aboutWaiting, notice{reason: "LoadBalancerWaiting", message: message})
-	r.state.waitingFor = message
-	return r.keepWaiting()
+	waited := r.config.Clock.Since(since)
+	return retryAfter(min(max(waited/10, minRetryDelay), maxRetryDelay), "%s", message)
 }
 
-// keepWaiting waits for the same as the last reconcile.
-func (r *reconciler) keepWaiting() error {
-	waited := r.config.Clock.Since(r.state.waitingSince)
-	return retryAfter(min(max(waited/10, minRetryDelay), maxRetryDelay), "%s", r.state.waitingFor)
+// lastChange is when the load balancer last changed. Before it exists, the Service waits since its
+// creation.
+func (r *reconciler) lastChange() time.Time {
+	lb := cmp.Or(r.found.balancer, r.found.deleting)
+	switch {
+	case lb == nil:
+		return r.service.CreationTimestamp.Time
+	case lb.UpdatedAt.After(lb.CreatedAt):
+		return lb.UpdatedAt
+	}
+	return lb.CreatedAt
 }

@@ -15,8 +15,6 @@ import (
 
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/internal/rescue"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 // Limits of repairs.
@@ -64,9 +62,6 @@ type repair struct {
 	all bool
 	// deep: all fields of all parts are compared, if that was not done since something changed.
 	deep bool
-	// begun: an earlier reconcile has not come to its end, so there is something left to do,
-	// whatever nodes are like now.
-	begun bool
 }
 
 func newRepairs(of *LoadBalancers) *repairs {
@@ -197,21 +192,19 @@ func (r *repairs) settle(item repair, err error) {
 		r.queue.Forget(item)
 	case errors.As(err, &wait):
 		r.queue.Forget(item)
-		item.begun = true
 		r.queue.AddAfter(item, max(wait.RetryAfter(), firstRetry))
 	default:
 		r.of.config.Logger.Error(err, "Load balancer reconcile failed; retrying", "service",
 			r.of.services.name(item.service).String())
-		item.begun = true
 		r.queue.AddRateLimited(item)
 	}
 }
 
-// do makes a pass, unless the Service has gone, or nodes have changed in a way that does not matter
-// and nothing is left of an earlier reconcile.
+// do reconciles, unless the Service has gone. If nodes have changed in a way that does not matter,
+// it finds nothing to do, and reads no contents of the load balancer.
 func (r *repairs) do(item repair) error {
 	service, cluster, ok := r.of.served(item.service)
-	if !ok || !item.all && !item.begun && !r.of.stale(r.ctx, service) {
+	if !ok {
 		return nil
 	}
 	status, err := r.of.ensure(r.ctx,
@@ -241,23 +234,4 @@ func (l *LoadBalancers) served(uid types.UID) (service *v1.Service, cluster stri
 		return nil, "", false
 	}
 	return service, who.cluster, true
-}
-
-// stale tells whether the nodes as they are now make a difference to what was carried out.
-func (l *LoadBalancers) stale(ctx context.Context, service *v1.Service) bool {
-	unlock, _, err := l.locks.lock(ctx, "service "+string(service.UID))
-	if err != nil {
-		return false
-	}
-	defer unlock()
-	state := l.services.peek(service.UID)
-	applied := l.cache().Lookup(&octavia.LoadBalancer{ID: state.loadBalancerID},
-		string(service.UID)).State.Hash
-	if state.lastInput == nil || applied == "" {
-		return false
-	}
-	input := *state.lastInput
-	input.Nodes = desired.Candidates(l.objects.nodesOr(nil))
-	now, _, err := desired.Build(input)
-	return err != nil || desired.Hash(below(now)) != applied
 }

@@ -36,8 +36,8 @@ var (
 // in a longer queue may be duplicated.
 const maxMaking = 4
 
-// executor takes the steps of plans, many at a time. It keeps nothing between them. No two plans for
-// one load balancer run at a time.
+// executor takes the steps of plans, many at a time, and keeps nothing between them. Two plans for
+// one load balancer never run together.
 //
 // Octavia changes one thing of a load balancer at a time, and refuses the next change until then.
 // So each step on the load balancer first waits for the end of its predecessor, which takes from a

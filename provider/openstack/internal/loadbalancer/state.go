@@ -4,29 +4,17 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 // serviceState outlives a reconcile of a Service.
 type serviceState struct {
-	// loadBalancerID is that of the load balancer that was last used; "" for none.
-	loadBalancerID string
-	// waitingSince is when the Service began to wait for waitingFor; zero if it does not wait.
-	waitingSince time.Time
-	waitingFor   string
 	// inheritedVIP is the VIP, with its address, of a load balancer that is being deleted to be
 	// recreated; nil for none. It is tried once.
 	inheritedVIP *octavia.VIP
-	// floatingIPs are those that were last seen; nil: they must be read.
-	floatingIPs *[]neutron.FloatingIP
-	// lastInput is what the last desired state was built from, without its nodes.
-	lastInput *desired.Input
 	// events were written for the Service.
 	events events
 }
