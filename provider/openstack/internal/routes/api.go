@@ -62,59 +62,55 @@ func portFields() []string {
 }
 
 func (a *api) router(ctx context.Context) (*router, error) {
-	client, err := a.network(ctx)
-	if err != nil {
-		return nil, err
-	}
-	found, err := a.extract(routers.Get(ctx, client, a.routerID).Result)
-	return found, a.wrap("get", err)
+	return a.request(ctx, "get", func(client *gophercloud.ServiceClient) gophercloud.Result {
+		return routers.Get(ctx, client, a.routerID).Result
+	})
 }
 
 // addRoutes adds the routes that the router lacks and returns the updated router.
 func (a *api) addRoutes(ctx context.Context, add []routers.Route) (*router, error) {
-	client, err := a.network(ctx)
-	if err != nil {
-		return nil, err
-	}
-	changed, err := a.extract(extraroutes.Add(ctx, client, a.routerID,
-		extraroutes.Opts{Routes: &add}).Result)
-	return changed, a.wrap("add routes to", err)
+	return a.request(ctx, "add routes to", func(c *gophercloud.ServiceClient) gophercloud.Result {
+		return extraroutes.Add(ctx, c, a.routerID, extraroutes.Opts{Routes: &add}).Result
+	})
 }
 
 // removeRoutes removes the routes that the router has and returns the updated router.
-func (a *api) removeRoutes(ctx context.Context, remove []routers.Route) (*router, error) {
-	client, err := a.network(ctx)
-	if err != nil {
-		return nil, err
-	}
-	changed, err := a.extract(extraroutes.Remove(ctx, client, a.routerID,
-		extraroutes.Opts{Routes: &remove}).Result)
-	return changed, a.wrap("remove routes from", err)
+func (a *api) removeRoutes(ctx context.Context, gone []routers.Route) (*router, error) {
+	return a.request(ctx, "remove routes from",
+		func(client *gophercloud.ServiceClient) gophercloud.Result {
+			return extraroutes.Remove(ctx, client, a.routerID,
+				extraroutes.Opts{Routes: &gone}).Result
+		})
 }
 
 // putRoutes replaces the router's routes if its revision is the given one. A nil revision makes the
 // write unconditional.
 func (a *api) putRoutes(ctx context.Context, all []routers.Route, revision *int) (*router, error) {
+	return a.request(ctx, "replace the routes of",
+		func(client *gophercloud.ServiceClient) gophercloud.Result {
+			return routers.Update(ctx, client, a.routerID,
+				routers.UpdateOpts{Routes: &all, RevisionNumber: revision}).Result
+		})
+}
+
+// request sends a request whose response is the router.
+func (a *api) request(
+	ctx context.Context, doing string, send func(*gophercloud.ServiceClient) gophercloud.Result,
+) (*router, error) {
 	client, err := a.network(ctx)
 	if err != nil {
 		return nil, err
 	}
-	changed, err := a.extract(routers.Update(ctx, client, a.routerID,
-		routers.UpdateOpts{Routes: &all, RevisionNumber: revision}).Result)
-	return changed, a.wrap("replace the routes of", err)
-}
-
-func (a *api) extract(result gophercloud.Result) (*router, error) {
 	var body struct {
-		Router *router `json:"router"`
+		Router router `json:"router"`
 	}
-	if err := result.ExtractInto(&body); err != nil {
-		return nil, err
+	if err := send(client).ExtractInto(&body); err != nil {
+		return nil, a.wrap(doing, err)
 	}
-	if body.Router == nil || body.Router.ID == "" {
-		return nil, errors.New("the response has no router")
+	if body.Router.ID == "" {
+		return nil, a.wrap(doing, errors.New("the response has no router"))
 	}
-	return body.Router, nil
+	return &body.Router, nil
 }
 
 func (a *api) wrap(doing string, err error) error {
