@@ -129,10 +129,6 @@ func (b *bench) clearBacklog(
 		if err := b.cluster.settle(ctx); err != nil {
 			return err
 		}
-		lease, err := b.cluster.watchLease(ctx, isHeld)
-		if err != nil {
-			return err
-		}
 		finished := 0
 		all, err := work.watch(ctx, b.cluster, func(done int) {
 			finished = done
@@ -141,13 +137,13 @@ func (b *bench) clearBacklog(
 		if err != nil {
 			return err
 		}
-		p, err := t.start(c)
+		var p *replica
+		from, err := t.lead(ctx, func() (err error) {
+			p, err = t.start(c)
+			return err
+		})
 		if err != nil {
 			return err
-		}
-		from, err := lease.wait()
-		if err != nil {
-			return fmt.Errorf("wait for the lease to be held: %w", err)
 		}
 		to, waitErr := all.wait()
 		if waitErr != nil && !errors.Is(waitErr, errLimit) {

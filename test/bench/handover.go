@@ -15,44 +15,18 @@ import (
 // is asked to end, as in every rolling update: from SIGTERM until the other holds the lease, and
 // until it has initialised a node that registers meanwhile.
 func measureHandover(ctx context.Context, b *bench) error {
-	toLease := row{
-		title:  "Hand-over: SIGTERM → other replica holds the lease",
-		target: handoverTarget, unit: seconds,
-	}
-	toWork := row{
-		title: "Hand-over: SIGTERM → it has initialised a node", target: handoverTarget,
-		unit: seconds,
-	}
 	retry := ccm.DefaultConfig().LeaderElection.RetryPeriod.Duration
-	for round := range b.settings.rounds {
-		// How long it takes depends on when, between two renewals, the leader is asked. The rounds
-		// are spread over that time.
-		moment := time.Duration(
-			(float64(round) + 0.5) / float64(b.settings.rounds) * float64(retry))
-		for _, c := range candidates() {
-			if c.backlogOnly {
-				continue
-			}
-			b.progress.update(fmt.Sprintf("hand-over, round %d: %s", round+1, c.name))
-			err := b.trial(ctx, 0, func(ctx context.Context, t *trial) error {
-				led, worked, err := timeHandover(ctx, t, c, moment)
-				if err != nil {
-					return err
-				}
-				b.results.add(toLease, c.name, sample{value: led.Seconds()})
-				b.results.add(toWork, c.name, sample{value: worked.Seconds()})
-				b.progress.say(
-					fmt.Sprintf(
-						"hand-over, round %d: the other %s holds the lease after %.2f s, and has initialised a node after %.2f s",
-						round+1, c.name, led.Seconds(), worked.Seconds()))
-				return nil
-			})
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
-			}
-		}
-	}
-	return nil
+	return b.measureLeading(ctx, "hand-over", handoverTarget,
+		"Hand-over: SIGTERM → other replica holds the lease",
+		"Hand-over: SIGTERM → it has initialised a node",
+		func(
+			ctx context.Context, t *trial, c candidate, round int,
+		) (led, worked time.Duration, _ error) {
+			// The result depends on the moment between two renewals at which the leader is asked.
+			// The rounds are spread over that time.
+			moment := (float64(round) + 0.5) / float64(b.settings.rounds) * float64(retry)
+			return timeHandover(ctx, t, c, time.Duration(moment))
+		})
 }
 
 func timeHandover(

@@ -37,20 +37,27 @@ func (t *labTrial) measureInitialise(ctx context.Context) error {
 	f, err := t.measure(ctx, fmt.Sprintf("%d nodes initialised", n),
 		func() (begun, done time.Time, _ error) {
 			all, err := t.watchNodes(ctx, n, isInitialised)
-			if err != nil {
-				return begun, done, err
-			}
-			if begun, err = t.lead(ctx); err != nil {
-				return begun, done, err
-			}
-			done, err = all.wait()
-			return begun, done, err
+			return t.leadUntil(ctx, all, err)
 		}, nothing)
 	if err != nil {
 		return err
 	}
 	t.noteLab(f.by(occmNodes(n), cost{}))
 	return t.stopCCM(ctx)
+}
+
+// leadUntil starts fxccm, and returns when it led and when all was seen. err is that of the watch.
+func (t *labTrial) leadUntil(
+	ctx context.Context, all *sight, err error,
+) (begun, done time.Time, _ error) {
+	if err != nil {
+		return begun, done, err
+	}
+	if begun, err = t.leadCCM(ctx); err != nil {
+		return begun, done, err
+	}
+	done, err = all.wait()
+	return begun, done, err
 }
 
 // nothing has no further condition than the cluster's.
@@ -61,7 +68,7 @@ func nothing(context.Context) error { return nil }
 // over.
 func (t *labTrial) measureStatusPass(ctx context.Context) error {
 	n := t.bench.settings.labNodes
-	if _, err := t.lead(ctx, "--node-status-update-frequency="+statusPeriod.String()); err != nil {
+	if _, err := t.leadCCM(ctx, "--node-status-update-frequency="+statusPeriod.String()); err != nil {
 		return err
 	}
 	if _, err := t.awaitQuiet(ctx); err != nil {
@@ -96,7 +103,7 @@ func (t *labTrial) measureStatusPass(ctx context.Context) error {
 
 // measureOne is of one Service, made and deleted, in a process that has just begun to lead.
 func (t *labTrial) measureOne(ctx context.Context) error {
-	if _, err := t.lead(ctx); err != nil {
+	if _, err := t.leadCCM(ctx); err != nil {
 		return err
 	}
 	if _, err := t.awaitQuiet(ctx); err != nil {
@@ -181,14 +188,7 @@ func (t *labTrial) measureRestart(ctx context.Context) error {
 		t.bench.settings.labNodes)
 	f, err := t.measure(ctx, title, func() (begun, done time.Time, _ error) {
 		all, err := t.watchEvents(ctx, ensuredReason, n)
-		if err != nil {
-			return begun, done, err
-		}
-		if begun, err = t.lead(ctx); err != nil {
-			return begun, done, err
-		}
-		done, err = all.wait()
-		return begun, done, err
+		return t.leadUntil(ctx, all, err)
 	}, nothing)
 	if err != nil {
 		return err

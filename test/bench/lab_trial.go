@@ -53,20 +53,9 @@ func (t *labTrial) startCCM(flags ...string) error {
 	return err
 }
 
-// lead starts fxccm, and tells when it led.
-func (t *labTrial) lead(ctx context.Context, flags ...string) (time.Time, error) {
-	lease, err := t.bench.cluster.watchLease(ctx, isHeld)
-	if err != nil {
-		return time.Time{}, err
-	}
-	if err := t.startCCM(flags...); err != nil {
-		return time.Time{}, err
-	}
-	at, err := lease.wait()
-	if err != nil {
-		return at, fmt.Errorf("wait for the lease to be held: %w", err)
-	}
-	return at, nil
+// leadCCM starts fxccm, and returns when it leads.
+func (t *labTrial) leadCCM(ctx context.Context, flags ...string) (time.Time, error) {
+	return t.lead(ctx, func() error { return t.startCCM(flags...) })
 }
 
 // stopCCM ends the process; the lease is free then.

@@ -167,17 +167,10 @@ func measureRestart(ctx context.Context, b *bench) error {
 		if err != nil {
 			return err
 		}
-		lease, err := b.cluster.watchLease(ctx, isHeld)
-		if err != nil {
-			return err
-		}
 		t.cloud.ForgetCalls()
-		if _, err := t.startCCM(serving()...); err != nil {
-			return err
-		}
-		from, err := lease.wait()
+		from, err := t.leadCCM(ctx, serving()...)
 		if err != nil {
-			return fmt.Errorf("wait for the lease to be held: %w", err)
+			return err
 		}
 		to, err := ensured.wait()
 		if err != nil {
@@ -382,20 +375,13 @@ func (t *openStackTrial) serveWaiting(
 	if err := t.prepare(ctx, t.cloud.podNodes()); err != nil {
 		return 0, err
 	}
-	lease, err := cluster.watchLease(ctx, isHeld)
-	if err != nil {
-		return 0, err
-	}
 	all, err := t.watchServed(ctx, services)
 	if err != nil {
 		return 0, err
 	}
-	if _, err := t.startCCM(serving()...); err != nil {
-		return 0, err
-	}
-	from, err := lease.wait()
+	from, err := t.leadCCM(ctx, serving()...)
 	if err != nil {
-		return 0, fmt.Errorf("wait for the lease to be held: %w", err)
+		return 0, err
 	}
 	to, err := all.wait()
 	if err != nil {

@@ -55,20 +55,13 @@ func (t *openStackTrial) run(
 	if err := t.prepare(ctx, nodes); err != nil {
 		return 0, err
 	}
-	lease, err := t.bench.cluster.watchLease(ctx, isHeld)
-	if err != nil {
-		return 0, err
-	}
 	all, err := t.watch(ctx, isSo)
 	if err != nil {
 		return 0, err
 	}
-	if _, err := t.startCCM(flags...); err != nil {
-		return 0, err
-	}
-	from, err := lease.wait()
+	from, err := t.leadCCM(ctx, flags...)
 	if err != nil {
-		return 0, fmt.Errorf("wait for the lease to be held: %w", err)
+		return 0, err
 	}
 	to, err := all.wait()
 	if err != nil {
@@ -87,6 +80,14 @@ func (t *openStackTrial) prepare(ctx context.Context, nodes []*corev1.Node) erro
 // startCCM starts fxccm on the cloud. Of flags that are given twice the last one counts.
 func (t *openStackTrial) startCCM(flags ...string) (*replica, error) {
 	return t.startWith("", flags...)
+}
+
+// leadCCM starts fxccm, and returns when it leads.
+func (t *openStackTrial) leadCCM(ctx context.Context, flags ...string) (time.Time, error) {
+	return t.lead(ctx, func() error {
+		_, err := t.startCCM(flags...)
+		return err
+	})
 }
 
 // startWith has something more in cloud.conf.

@@ -13,30 +13,39 @@ import (
 // measureStart measures how long a process takes, on an empty cluster without a lease, until it
 // leads and until it has done its first piece of work: to initialise the one node that waits.
 func measureStart(ctx context.Context, b *bench) error {
-	toLease := row{
-		title: "Start: process begins → it holds the lease", target: noWorseTarget,
-		unit: seconds,
-	}
-	toWork := row{
-		title: "Start: process begins → first node initialised", target: noWorseTarget,
-		unit: seconds,
-	}
+	return b.measureLeading(ctx, "start", noWorseTarget,
+		"Start: process begins → it holds the lease",
+		"Start: process begins → first node initialised",
+		func(ctx context.Context, t *trial, c candidate, _ int) (led, worked time.Duration, _ error) {
+			return timeStart(ctx, t, c)
+		})
+}
+
+// measureLeading measures for each candidate, in each round, how long it takes until a process leads
+// and until it has initialised a node.
+func (b *bench) measureLeading(
+	ctx context.Context, name string, target float64, leadTitle, workTitle string,
+	measure func(context.Context, *trial, candidate, int) (led, worked time.Duration, _ error),
+) error {
+	toLease := row{title: leadTitle, target: target, unit: seconds}
+	toWork := row{title: workTitle, target: target, unit: seconds}
 	for round := range b.settings.rounds {
 		for _, c := range candidates() {
 			if c.backlogOnly {
 				continue
 			}
+			title := fmt.Sprintf("%s, round %d: %s", name, round+1, c.name)
+			b.progress.update(title)
 			err := b.trial(ctx, 0, func(ctx context.Context, t *trial) error {
-				led, worked, err := timeStart(ctx, t, c)
+				led, worked, err := measure(ctx, t, c, round)
 				if err != nil {
 					return err
 				}
 				b.results.add(toLease, c.name, sample{value: led.Seconds()})
 				b.results.add(toWork, c.name, sample{value: worked.Seconds()})
-				b.progress.say(
-					fmt.Sprintf(
-						"start, round %d: %s holds the lease after %.2f s, and has initialised a node after %.2f s",
-						round+1, c.name, led.Seconds(), worked.Seconds()))
+				b.progress.say(fmt.Sprintf(
+					"%s holds the lease after %.2f s, and has initialised a node after %.2f s",
+					title, led.Seconds(), worked.Seconds()))
 				return nil
 			})
 			if err != nil {
@@ -55,21 +64,17 @@ func timeStart(ctx context.Context, t *trial, c candidate) (led, worked time.Dur
 	if err := cluster.createNodes(ctx, newNode("first")); err != nil {
 		return 0, 0, err
 	}
-	lease, err := cluster.watchLease(ctx, isHeld)
-	if err != nil {
-		return 0, 0, err
-	}
 	node, err := cluster.watchNode(ctx, "first")
 	if err != nil {
 		return 0, 0, err
 	}
-	p, err := t.start(c)
+	var p *replica
+	ledAt, err := t.lead(ctx, func() (err error) {
+		p, err = t.start(c)
+		return err
+	})
 	if err != nil {
 		return 0, 0, err
-	}
-	ledAt, err := lease.wait()
-	if err != nil {
-		return 0, 0, fmt.Errorf("wait for the lease to be held: %w", err)
 	}
 	workedAt, err := node.wait()
 	if err != nil {

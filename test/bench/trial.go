@@ -90,6 +90,22 @@ func (t *trial) start(c candidate) (*replica, error) {
 	return &replica{process: p, port: port}, nil
 }
 
+// lead calls start, which starts a process, and returns when the Lease has a holder.
+func (t *trial) lead(ctx context.Context, start func() error) (time.Time, error) {
+	lease, err := t.bench.cluster.watchLease(ctx, isHeld)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if err := start(); err != nil {
+		return time.Time{}, err
+	}
+	at, err := lease.wait()
+	if err != nil {
+		return at, fmt.Errorf("wait for the lease to be held: %w", err)
+	}
+	return at, nil
+}
+
 // startProgram starts a program that ends with the trial.
 func (t *trial) startProgram(name, program string, args ...string) (*process, error) {
 	b := t.bench
