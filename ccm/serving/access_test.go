@@ -215,7 +215,7 @@ func TestAccess_WhileTheLookupFails_ProtectedPathsSayWhy(t *testing.T) {
 func TestAccess_ByClientCertificate(t *testing.T) {
 	dir, ca, stranger := t.TempDir(), newAuthority(t, "clients"), newAuthority(t, "strangers")
 	v := &reviewer{mayRead: []string{"alice"}}
-	file := write(t, dir, "ca.crt", ca.pem)
+	file := write(t, dir, "ca.crt", ca.PEM)
 	r := serveFor(t, v.start(t), func(c *serving.Config) {
 		skipLookup(c)
 		c.Authentication.ClientCAFile = file
@@ -240,7 +240,7 @@ func TestAccess_ByClientCertificate(t *testing.T) {
 	get(t, with(expired), r.Server, "/metrics").wants(t, http.StatusUnauthorized, "")
 
 	// The CA is replaced.
-	write(t, dir, "ca.crt", stranger.pem)
+	write(t, dir, "ca.crt", stranger.PEM)
 	eventually(t, "the new CA is believed", func() bool {
 		return get(t, with(stranger.client("root", "system:masters")), r.Server,
 			"/metrics").StatusCode == http.StatusOK
@@ -256,8 +256,8 @@ func TestAccess_ByFrontProxy(t *testing.T) {
 	r := serveFor(t, v.start(t), func(c *serving.Config) {
 		skipLookup(c)
 		a := &c.Authentication
-		a.ClientCAFile = write(t, dir, "clients.crt", clients.pem)
-		a.RequestHeader.ClientCAFile = write(t, dir, "proxies.crt", ca.pem)
+		a.ClientCAFile = write(t, dir, "clients.crt", clients.PEM)
+		a.RequestHeader.ClientCAFile = write(t, dir, "proxies.crt", ca.PEM)
 		a.RequestHeader.AllowedNames = []string{"front-proxy"}
 	})
 	alice, masters := "X-Remote-User: alice", "X-Remote-Group: system:masters"

@@ -96,7 +96,7 @@ func TestNew_BadInputIsRefusedByName(t *testing.T) {
 		},
 		{"proxy without a user header", func(c *serving.Config) {
 			c.Authentication.RequestHeader = servingconfig.RequestHeader{ClientCAFile: write(t, dir,
-				"ca", ca.pem)}
+				"ca", ca.PEM)}
 		}, []string{"serving.authentication.requestHeader.usernameHeaders"}},
 		{
 			"missing kubeconfig for authentication",

@@ -186,7 +186,7 @@ func TestOnAPIServer_WhoMayAskIsDelegated(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			cm.Data["client-ca-file"] += "\n" + string(ca.pem)
+			cm.Data["client-ca-file"] += "\n" + string(ca.PEM)
 			_, err = maps.Update(ctx, cm, metav1.UpdateOptions{})
 			return err
 		}))

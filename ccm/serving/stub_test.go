@@ -2,17 +2,10 @@ package serving_test
 
 import (
 	"context"
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -25,11 +18,11 @@ import (
 	"github.com/go-logr/logr/testr"
 	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/keyutil"
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/serving"
+	"github.com/fxccm/fxccm/internal/authority"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -229,79 +222,44 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// authority is a CA of a test.
-type authority struct {
-	t    *testing.T
-	cert *x509.Certificate
-	key  crypto.Signer
-	pem  []byte
+// ca is a certificate authority of a test.
+type ca struct {
+	*authority.Authority
+	t *testing.T
 }
 
 // pair is a certificate with its key.
 type pair struct{ cert, key []byte }
 
-func newAuthority(t *testing.T, name string) *authority {
+func newAuthority(t *testing.T, name string) *ca {
 	t.Helper()
-	template := template(name)
-	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true,
-		x509.KeyUsageCertSign
-	a := &authority{t: t, key: newKey(t)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
+	a, err := authority.New(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.cert, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	a.pem = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return a
+	return &ca{Authority: a, t: t}
 }
 
-func newKey(t *testing.T) crypto.Signer {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
-
-func template(name string, groups ...string) *x509.Certificate {
-	serial, _ := rand.Int(rand.Reader, big.NewInt(1<<62))
-	return &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: name, Organization: groups},
-		NotBefore:    time.Now().Add(-time.Hour),
-		NotAfter:     time.Now().Add(time.Hour),
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-	}
-}
-
-// issue signs a certificate for a client in some groups, or for a server.
-func (a *authority) issue(name string, change func(*x509.Certificate)) pair {
+// issue signs a certificate that serves as a client's and a server's.
+func (a *ca) issue(name string, change func(*x509.Certificate)) pair {
 	a.t.Helper()
-	template := template(name)
-	if change != nil {
-		change(template)
-	}
-	key := newKey(a.t)
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	p, err := a.Issue(name, func(c *x509.Certificate) {
+		c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+		if change != nil {
+			change(c)
+		}
+	})
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return pair{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), keyPEM}
+	return pair{p.Certificate, p.Key}
 }
 
-func (a *authority) client(name string, groups ...string) pair {
+func (a *ca) client(name string, groups ...string) pair {
 	return a.issue(name, func(c *x509.Certificate) { c.Subject.Organization = groups })
 }
 
-func (a *authority) server(names ...string) pair {
+func (a *ca) server(names ...string) pair {
 	return a.issue(names[0], func(c *x509.Certificate) { c.DNSNames = names })
 }
 

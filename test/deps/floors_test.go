@@ -34,7 +34,7 @@ var floors = [][]tree{
 		{"deploy", nil},
 	},
 	{
-		{"ccm/ccmtest", []string{"ccm", "provider/fake"}},
+		{"ccm/ccmtest", []string{"ccm", "internal", "provider/fake"}},
 		{"options", []string{"ccm", "ccm/serving"}},
 	},
 	{

@@ -85,7 +85,7 @@ func TestImport_OfAPackageThatDoesAllThatMustNotBe_IsNoticed(t *testing.T) {
 // controllers register.
 func TestManager_ChangesNothingOfTheHostsProcess(t *testing.T) {
 	t.Parallel()
-	cp := controlplane.ForTest(t, controlplane.WithoutAudit())
+	cp := controlplane.ForTest(t)
 	dir := t.TempDir()
 	kubeconfig, file := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "snapshots")
 	if err := controlplane.WriteKubeconfig(kubeconfig, cp.RESTConfig()); err != nil {

@@ -3,10 +3,10 @@ package controlplane
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -62,7 +62,7 @@ func (c *ControlPlane) apiServerArgs() []string {
 	}
 	if !c.opts.DisableAudit {
 		args = append(args,
-			"--audit-policy-file="+c.dir.file(auditPolicyName),
+			"--audit-policy-file="+c.auditPolicy(),
 			"--audit-log-path="+c.audit.path,
 			// A record is in the file before the server goes on: what was asked before a server
 			// died is on record.
@@ -75,53 +75,43 @@ func (c *ControlPlane) apiServerArgs() []string {
 	return append(args, c.opts.APIServerArgs...)
 }
 
-// apiServerHealth asks kube-apiserver whether a test can begin.
-type apiServerHealth struct {
-	http   *http.Client
-	client kubernetes.Interface
-}
-
-func (c *ControlPlane) newAPIServerHealth() (*apiServerHealth, error) {
+// apiServerCheck returns a check whether a test can begin. It reads /readyz, and then what the
+// server creates a moment after it is ready: nothing can be created without the namespaces, and
+// without a ready ServiceCIDR no Service gets an address. The caller calls done at the end.
+func (c *ControlPlane) apiServerCheck() (
+	check func(context.Context) error, done func(), err error,
+) {
 	config := c.RESTConfig()
 	config.UserAgent = "controlplane-health"
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client to ask kube-apiserver with: %w", err)
+		return nil, nil, fmt.Errorf("make a client for kube-apiserver: %w", err)
 	}
 	client, err := kubernetes.NewForConfigAndClient(config, httpClient)
 	if err != nil {
-		return nil, fmt.Errorf("make a client to ask kube-apiserver with: %w", err)
+		return nil, nil, fmt.Errorf("make a client for kube-apiserver: %w", err)
 	}
-	return &apiServerHealth{http: httpClient, client: client}, nil
+	return func(ctx context.Context) error { return checkCluster(ctx, client) },
+		httpClient.CloseIdleConnections, nil
 }
 
-// check asks /readyz, and then for what the server makes a moment after it calls itself ready:
-// without the namespaces nothing can be created, and without a ready ServiceCIDR no Service gets an
-// address.
-func (h *apiServerHealth) check(ctx context.Context) error {
-	if err := h.client.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
+func checkCluster(ctx context.Context, client kubernetes.Interface) error {
+	if err := client.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
 		return fmt.Errorf("/readyz: %w", err)
 	}
 	for _, name := range []string{
-		metav1.NamespaceDefault, metav1.NamespaceSystem,
-		corev1.NamespaceNodeLease,
+		metav1.NamespaceDefault, metav1.NamespaceSystem, corev1.NamespaceNodeLease,
 	} {
-		if _, err := h.client.CoreV1().Namespaces().Get(ctx, name,
-			metav1.GetOptions{}); err != nil {
+		if _, err := client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{}); err != nil {
 			return err
 		}
 	}
-	cidr, err := h.client.NetworkingV1().ServiceCIDRs().Get(ctx, "kubernetes", metav1.GetOptions{})
+	cidr, err := client.NetworkingV1().ServiceCIDRs().Get(ctx, "kubernetes", metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	for _, condition := range cidr.Status.Conditions {
-		if condition.Type == networkingv1.ServiceCIDRConditionReady &&
-			condition.Status == metav1.ConditionTrue {
-			return nil
-		}
+	if !meta.IsStatusConditionTrue(cidr.Status.Conditions, networkingv1.ServiceCIDRConditionReady) {
+		return fmt.Errorf("the ServiceCIDR %s is not ready", cidr.Name)
 	}
-	return fmt.Errorf("the ServiceCIDR %s is not ready", cidr.Name)
+	return nil
 }
-
-func (h *apiServerHealth) close() { h.http.CloseIdleConnections() }

@@ -12,8 +12,6 @@ import (
 	"time"
 )
 
-const auditPolicyName = "audit-policy.yaml"
-
 // auditPolicy records each request once: a watch when it begins, because its end may never come
 // while the test runs, anything else when it has been answered. Left out is only what the API
 // server asks of itself, and what asks whether it is alive.
@@ -170,9 +168,6 @@ func (e *auditEvent) record() AuditRecord {
 	}
 }
 
-// ErrAuditDisabled is returned by the audit log of a control plane that was started without one.
-var ErrAuditDisabled = errors.New("the control plane was started without an audit log")
-
 // AuditLog reads the requests that an API server has recorded, in the order in which they were
 // answered. It is safe for concurrent use and may be read while the server writes.
 //
@@ -185,13 +180,7 @@ var ErrAuditDisabled = errors.New("the control plane was started without an audi
 // A record may follow a moment after the client has its answer. A test that expects a request waits
 // for it with [AuditLog.Wait]; one that expects none has to let something pass by which it must
 // have come, such as a later request of its own.
-type AuditLog struct {
-	path string
-}
-
-// OpenAuditLog reads the audit log at path, such as one that [Options.LogDir] has kept. The file
-// need not exist yet: it is opened by the methods.
-func OpenAuditLog(path string) *AuditLog { return &AuditLog{path: path} }
+type AuditLog struct{ path string }
 
 // Mark is a place in an [AuditLog]. The zero Mark is its beginning.
 type Mark struct{ offset int64 }
@@ -252,7 +241,7 @@ func (l *AuditLog) Wait(
 
 func (l *AuditLog) open() (*os.File, error) {
 	if l.path == "" {
-		return nil, fmt.Errorf("read the audit log: %w", ErrAuditDisabled)
+		return nil, errors.New("read the audit log: the control plane was started without one")
 	}
 	f, err := os.Open(l.path)
 	if err != nil {

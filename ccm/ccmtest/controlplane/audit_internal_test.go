@@ -21,7 +21,7 @@ func TestRepair_CutsTheHalfWrittenRecordOff(t *testing.T) {
 		if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := OpenAuditLog(path).repair(); err != nil {
+		if err := (&AuditLog{path: path}).repair(); err != nil {
 			t.Fatal(err)
 		}
 		got, err := os.ReadFile(path)

@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// AssetsEnv names the environment variable with the folder of the executables, a convention of
-// controller-runtime's envtest.
-const AssetsEnv = "KUBEBUILDER_ASSETS"
+// assetsEnv is a convention of controller-runtime's envtest.
+const assetsEnv = "KUBEBUILDER_ASSETS"
 
 const projectModule = "github.com/fxccm/fxccm"
 
@@ -33,9 +32,9 @@ type Binaries struct {
 //
 // The error wraps [ErrNoBinaries] and says what to do.
 func FindBinaries() (Binaries, error) {
-	if dir := os.Getenv(AssetsEnv); dir != "" {
+	if dir := os.Getenv(assetsEnv); dir != "" {
 		return binariesIn(dir,
-			fmt.Sprintf("correct %s, or unset it and run `make controlplane`", AssetsEnv))
+			fmt.Sprintf("correct %s, or unset it and run `make controlplane`", assetsEnv))
 	}
 	root, err := projectRoot()
 	if err != nil {
@@ -44,12 +43,12 @@ func FindBinaries() (Binaries, error) {
 	if root == "" {
 		return Binaries{},
 			fmt.Errorf("%w: set %s to a folder that holds kube-apiserver and etcd", ErrNoBinaries,
-				AssetsEnv)
+				assetsEnv)
 	}
 	return binariesIn(filepath.Join(root, "bin", "controlplane"),
 		fmt.Sprintf(
 			"run `make controlplane`, or set %s to a folder that holds kube-apiserver and etcd",
-			AssetsEnv))
+			assetsEnv))
 }
 
 func binariesIn(dir, advice string) (Binaries, error) {

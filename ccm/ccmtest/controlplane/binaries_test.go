@@ -38,7 +38,7 @@ func TestFindBinaries_WhenThereAreNone_SaysWhatToDo(t *testing.T) {
 		"in another project": {"", empty, []string{"set KUBEBUILDER_ASSETS"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv(controlplane.AssetsEnv, test.assets)
+			t.Setenv("KUBEBUILDER_ASSETS", test.assets)
 			t.Chdir(test.dir)
 			_, err := controlplane.Start(t.Context(), controlplane.Options{})
 			if !errors.Is(err, controlplane.ErrNoBinaries) {
@@ -60,7 +60,7 @@ func TestFindBinaries_WhenAssetsAreSet_TakesThem(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Setenv(controlplane.AssetsEnv, dir)
+	t.Setenv("KUBEBUILDER_ASSETS", dir)
 	found, err := controlplane.FindBinaries()
 	if err != nil {
 		t.Fatal(err)

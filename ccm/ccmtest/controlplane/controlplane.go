@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/fxccm/fxccm/internal/authority"
 )
 
 // etcdGrace is all that etcd gets to end in: while kube-apiserver is connected it waits five
@@ -22,12 +24,12 @@ var ErrStopped = errors.New("the control plane has been stopped")
 type ControlPlane struct {
 	opts     Options
 	binaries Binaries
-	dir      *dataDir
-	logDir   string
-	pki      *pki
-	files    pkiFiles
-	admin    keyPair
-	audit    *AuditLog
+	// dir holds etcd's data, certificates and configuration.
+	dir, logDir string
+	pki         *pki
+	files       pkiFiles
+	admin       authority.Pair
+	audit       *AuditLog
 
 	// The ports are fixed when Start returns.
 	etcdPort, apiPort int
@@ -45,11 +47,11 @@ type ControlPlane struct {
 // An error says which process failed, with the end of its log; nothing is left running then. It
 // wraps [ErrNoBinaries] if there is nothing to start.
 func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
-	c, err := prepare(opts.withDefaults())
+	c, err := prepare(opts)
 	if err != nil {
 		return nil, fmt.Errorf("start a control plane: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.opts.StartTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.opts.startTimeout())
 	defer cancel()
 	if err := c.start(ctx); err != nil {
 		// The context may be what ended the start; killing what was started is not up to it.
@@ -61,7 +63,7 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 // prepare does all that needs no process.
 func prepare(opts Options) (c *ControlPlane, err error) {
 	c = &ControlPlane{opts: opts}
-	if c.binaries, err = chooseBinaries(opts.BinaryDir); err != nil {
+	if c.binaries, err = FindBinaries(); err != nil {
 		return nil, err
 	}
 	if c.pki, err = newPKI(); err != nil {
@@ -70,29 +72,22 @@ func prepare(opts Options) (c *ControlPlane, err error) {
 	if c.admin, err = c.pki.issueUser(adminUser, adminGroup); err != nil {
 		return nil, err
 	}
-	if c.dir, err = newDataDir(); err != nil {
-		return nil, err
+	if c.dir, err = os.MkdirTemp("", "fxccm-controlplane-"); err != nil {
+		return nil, fmt.Errorf("make a folder for the control plane: %w", err)
 	}
-	if err := c.fillDataDir(); err != nil {
-		return nil, errors.Join(err, c.dir.remove())
+	if err := c.fillDir(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(c.dir))
 	}
 	return c, nil
 }
 
-func chooseBinaries(dir string) (Binaries, error) {
-	if dir != "" {
-		return binariesIn(dir, "correct BinaryDir")
-	}
-	return FindBinaries()
-}
-
-func (c *ControlPlane) fillDataDir() (err error) {
-	if c.files, err = c.pki.write(c.dir.path); err != nil {
+func (c *ControlPlane) fillDir() (err error) {
+	if c.files, err = c.pki.write(c.dir); err != nil {
 		return err
 	}
 	c.logDir = c.opts.LogDir
 	if c.logDir == "" {
-		c.logDir = c.dir.file("logs")
+		c.logDir = filepath.Join(c.dir, "logs")
 	}
 	if err := os.MkdirAll(c.logDir, 0o700); err != nil {
 		return fmt.Errorf("make the folder of the logs: %w", err)
@@ -101,10 +96,10 @@ func (c *ControlPlane) fillDataDir() (err error) {
 		c.audit = &AuditLog{}
 		return nil
 	}
-	if err := os.WriteFile(c.dir.file(auditPolicyName), []byte(auditPolicy), 0o600); err != nil {
+	if err := os.WriteFile(c.auditPolicy(), []byte(auditPolicy), 0o600); err != nil {
 		return fmt.Errorf("write the audit policy: %w", err)
 	}
-	c.audit = OpenAuditLog(filepath.Join(c.logDir, "audit.log"))
+	c.audit = &AuditLog{path: filepath.Join(c.logDir, "audit.log")}
 	return nil
 }
 
@@ -133,13 +128,11 @@ func (c *ControlPlane) startEtcd(ctx context.Context) error {
 	if c.etcd.running() {
 		return nil
 	}
-	health, err := c.newEtcdHealth()
+	check, err := c.etcdCheck()
 	if err != nil {
 		return err
 	}
-	defer health.close()
-	c.etcd, err = startReady(ctx, "etcd", c.binaries.Etcd, c.etcdArgs(), c.logFile("etcd"),
-		health.check)
+	c.etcd, err = startReady(ctx, "etcd", c.binaries.Etcd, c.etcdArgs(), c.logFile("etcd"), check)
 	return err
 }
 
@@ -150,28 +143,18 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 	if err := c.audit.repair(); err != nil {
 		return err
 	}
-	health, err := c.newAPIServerHealth()
+	check, done, err := c.apiServerCheck()
 	if err != nil {
 		return err
 	}
-	defer health.close()
+	defer done()
 	c.apiServer, err = startReady(ctx, "kube-apiserver", c.binaries.APIServer, c.apiServerArgs(),
-		c.logFile("kube-apiserver"), health.check)
+		c.logFile("kube-apiserver"), check)
 	return err
 }
 
-// awaitAPIServer waits until a running kube-apiserver is ready again.
-func (c *ControlPlane) awaitAPIServer(ctx context.Context) error {
-	health, err := c.newAPIServerHealth()
-	if err != nil {
-		return err
-	}
-	defer health.close()
-	return c.apiServer.await(ctx, health.check)
-}
-
 // Stop ends both processes and removes their data. The logs stay if [Options.LogDir] named a place
-// for them. A process that has not ended after [Options.StopTimeout], or when ctx ends, is killed,
+// for them. A process that has not ended after ten seconds, or when ctx ends, is killed,
 // so nothing is left in any case. Stop returns an error if a process had ended before by itself,
 // with the end of its log. A second Stop does nothing.
 func (c *ControlPlane) Stop(ctx context.Context) error {
@@ -182,7 +165,7 @@ func (c *ControlPlane) Stop(ctx context.Context) error {
 	}
 	c.stopped = true
 	// The API server first: without etcd it would not end in good order.
-	err := errors.Join(c.endAPIServer(ctx), c.endEtcd(ctx), c.dir.remove())
+	err := errors.Join(c.endAPIServer(ctx), c.endEtcd(ctx), os.RemoveAll(c.dir))
 	if err != nil {
 		return fmt.Errorf("stop the control plane: %w", err)
 	}
@@ -191,19 +174,19 @@ func (c *ControlPlane) Stop(ctx context.Context) error {
 
 // discard ends a control plane that could not be started.
 func (c *ControlPlane) discard() error {
-	return errors.Join(c.etcd.kill(), c.dir.remove())
+	return errors.Join(c.etcd.kill(), os.RemoveAll(c.dir))
 }
 
 func (c *ControlPlane) endAPIServer(ctx context.Context) error {
 	p := c.apiServer
 	c.apiServer = nil
-	return p.stop(ctx, c.opts.StopTimeout)
+	return p.stop(ctx, stopTimeout)
 }
 
 func (c *ControlPlane) endEtcd(ctx context.Context) error {
 	p := c.etcd
 	c.etcd = nil
-	return p.stop(ctx, min(c.opts.StopTimeout, etcdGrace))
+	return p.stop(ctx, etcdGrace)
 }
 
 // StopAPIServer ends kube-apiserver and leaves etcd with the data. Clients see refused connections.
@@ -217,7 +200,7 @@ func (c *ControlPlane) StopAPIServer(ctx context.Context) error {
 // when it is ready. It does nothing if the server runs; one that a test has killed is started.
 func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	return c.withProcesses(func() error {
-		ctx, cancel := context.WithTimeout(ctx, c.opts.StartTimeout)
+		ctx, cancel := context.WithTimeout(ctx, c.opts.startTimeout())
 		defer cancel()
 		return c.startAPIServer(ctx)
 	})
@@ -234,12 +217,17 @@ func (c *ControlPlane) StopEtcd(ctx context.Context) error {
 // if etcd runs.
 func (c *ControlPlane) StartEtcd(ctx context.Context) error {
 	return c.withProcesses(func() error {
-		ctx, cancel := context.WithTimeout(ctx, c.opts.StartTimeout)
+		ctx, cancel := context.WithTimeout(ctx, c.opts.startTimeout())
 		defer cancel()
 		if err := c.startEtcd(ctx); err != nil || !c.apiServer.running() {
 			return err
 		}
-		return c.awaitAPIServer(ctx)
+		check, done, err := c.apiServerCheck()
+		if err != nil {
+			return err
+		}
+		defer done()
+		return c.apiServer.await(ctx, check)
 	})
 }
 
@@ -272,5 +260,7 @@ func (c *ControlPlane) LogDir() string { return c.logDir }
 
 // Audit gives access to the record of all requests.
 func (c *ControlPlane) Audit() *AuditLog { return c.audit }
+
+func (c *ControlPlane) auditPolicy() string { return filepath.Join(c.dir, "audit-policy.yaml") }
 
 func (c *ControlPlane) logFile(name string) string { return filepath.Join(c.logDir, name+".log") }

@@ -4,10 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"fmt"
-	"io"
-	"net/http"
 	"path/filepath"
 )
 
@@ -16,7 +13,7 @@ func (c *ControlPlane) etcdURL() string { return "https://" + loopback(c.etcdPor
 func (c *ControlPlane) etcdArgs() []string {
 	return []string{
 		"--name=default",
-		"--data-dir=" + filepath.Join(c.dir.path, "etcd"),
+		"--data-dir=" + filepath.Join(c.dir, "etcd"),
 		"--listen-client-urls=" + c.etcdURL(),
 		"--advertise-client-urls=" + c.etcdURL(),
 		"--client-cert-auth",
@@ -37,54 +34,27 @@ func (c *ControlPlane) etcdArgs() []string {
 	}
 }
 
-// etcdHealth asks etcd whether it has a leader and serves.
-type etcdHealth struct {
-	url       string
-	client    *http.Client
-	transport *http.Transport
-}
-
-func (c *ControlPlane) newEtcdHealth() (*etcdHealth, error) {
-	pair, err := c.pki.etcd.issue(pkix.Name{CommonName: "health"}, false)
+// etcdCheck returns a check whether etcd serves. A handshake suffices: kube-apiserver is ready only
+// with a healthy etcd.
+func (c *ControlPlane) etcdCheck() (func(context.Context) error, error) {
+	pair, err := c.pki.etcd.Issue("health")
 	if err != nil {
-		return nil, fmt.Errorf("make a certificate to ask etcd with: %w", err)
+		return nil, fmt.Errorf("make a client certificate for etcd: %w", err)
 	}
-	cert, err := tls.X509KeyPair(pair.cert, pair.key)
+	cert, err := tls.X509KeyPair(pair.Certificate, pair.Key)
 	if err != nil {
-		return nil, fmt.Errorf("make a certificate to ask etcd with: %w", err)
+		return nil, fmt.Errorf("make a client certificate for etcd: %w", err)
 	}
 	roots := x509.NewCertPool()
-	roots.AddCert(c.pki.etcd.cert)
-	transport := &http.Transport{TLSClientConfig: &tls.Config{
-		RootCAs:      roots,
-		Certificates: []tls.Certificate{cert},
-		MinVersion:   tls.VersionTLS12,
+	roots.AddCert(c.pki.etcd.Certificate)
+	dialer := &tls.Dialer{Config: &tls.Config{
+		RootCAs: roots, Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12,
 	}}
-	return &etcdHealth{
-		url:       c.etcdURL() + "/health",
-		transport: transport,
-		client:    &http.Client{Transport: transport},
+	return func(ctx context.Context) error {
+		conn, err := dialer.DialContext(ctx, "tcp", loopback(c.etcdPort))
+		if err != nil {
+			return err
+		}
+		return conn.Close()
 	}, nil
 }
-
-func (h *etcdHealth) check(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.url, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := h.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 1024))
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET %s: %s: %s", h.url, resp.Status, body)
-	}
-	return nil
-}
-
-func (h *etcdHealth) close() { h.transport.CloseIdleConnections() }

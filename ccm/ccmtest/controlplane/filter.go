@@ -76,10 +76,3 @@ func ReceivedAfter(t time.Time) Filter {
 func Not(filter Filter) Filter {
 	return func(r AuditRecord) bool { return !filter(r) }
 }
-
-// Any chooses what at least one of the filters does.
-func Any(filters ...Filter) Filter {
-	return func(r AuditRecord) bool {
-		return slices.ContainsFunc(filters, func(filter Filter) bool { return filter(r) })
-	}
-}

@@ -12,16 +12,9 @@ const failedTestTail = 30
 // ForTest starts a control plane for one test and stops it when the test and its subtests are over.
 // A test that can not have one fails. When the test has failed, the logs are kept: the test's
 // output says where and shows the end of them.
-func ForTest(t testing.TB, options ...Option) *ControlPlane {
+func ForTest(t testing.TB) *ControlPlane {
 	t.Helper()
-	var opts Options
-	for _, option := range options {
-		option(&opts)
-	}
-	if opts.LogDir == "" {
-		opts.LogDir = logDirFor(t)
-	}
-	cp, err := Start(t.Context(), opts)
+	cp, err := Start(t.Context(), Options{LogDir: logDirFor(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,12 @@
 package controlplane
 
 import (
-	"crypto/x509/pkix"
+	"crypto/x509"
 	"fmt"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/fxccm/fxccm/internal/authority"
 )
 
 const (
@@ -47,25 +49,26 @@ func ServiceAccountUser(namespace, name string) string {
 	return "system:serviceaccount:" + namespace + ":" + name
 }
 
-func (p *pki) issueUser(user string, groups ...string) (keyPair, error) {
+func (p *pki) issueUser(user string, groups ...string) (authority.Pair, error) {
 	if user == "" {
-		return keyPair{}, fmt.Errorf("make a client certificate: the user has no name")
+		return authority.Pair{}, fmt.Errorf("make a client certificate: the user has no name")
 	}
-	pair, err := p.cluster.issue(pkix.Name{CommonName: user, Organization: groups}, false)
+	pair, err := p.cluster.Issue(user,
+		func(c *x509.Certificate) { c.Subject.Organization = groups })
 	if err != nil {
-		return keyPair{}, fmt.Errorf("make a client certificate for %s: %w", user, err)
+		return pair, fmt.Errorf("make a client certificate for %s: %w", user, err)
 	}
 	return pair, nil
 }
 
-func (c *ControlPlane) config(pair keyPair) *rest.Config {
+func (c *ControlPlane) config(pair authority.Pair) *rest.Config {
 	return &rest.Config{
 		Host: c.apiServerURL(),
 		QPS:  -1,
 		TLSClientConfig: rest.TLSClientConfig{
-			CAData:   c.pki.cluster.certPEM,
-			CertData: pair.cert,
-			KeyData:  pair.key,
+			CAData:   c.pki.cluster.PEM,
+			CertData: pair.Certificate,
+			KeyData:  pair.Key,
 		},
 	}
 }

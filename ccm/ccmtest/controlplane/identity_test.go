@@ -102,7 +102,8 @@ func TestIdentities_WhenNameless_AreRefused(t *testing.T) {
 
 func TestKubeconfig_WhenTheConfigCanNotBeWritten_SaysWhy(t *testing.T) {
 	t.Parallel()
-	if _, err := controlplane.Kubeconfig(
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := controlplane.WriteKubeconfig(path,
 		&rest.Config{Host: "https://h", Transport: http.DefaultTransport}); err == nil ||
 		!strings.Contains(err.Error(), "Transport") {
 		t.Errorf("a config with a transport: %v, want an error that names it", err)

@@ -10,10 +10,10 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Kubeconfig writes cfg as a kubeconfig file's content, for a program that takes one. Certificates
+// kubeconfig returns cfg as a kubeconfig file's content. Certificates
 // given as data are in it, those given as files are referred to. A setting that a kubeconfig cannot
 // express is left out if it is tuning (QPS, timeouts, user agent), and otherwise an error.
-func Kubeconfig(cfg *rest.Config) ([]byte, error) {
+func kubeconfig(cfg *rest.Config) ([]byte, error) {
 	if cfg.Transport != nil || cfg.WrapTransport != nil || cfg.Dial != nil {
 		return nil,
 			errors.New(
@@ -54,10 +54,10 @@ func Kubeconfig(cfg *rest.Config) ([]byte, error) {
 	return data, nil
 }
 
-// WriteKubeconfig writes [Kubeconfig] of cfg to path, readable by the owner only: it holds a
-// private key.
+// WriteKubeconfig writes cfg as a kubeconfig file, for a program that takes one, readable by the
+// owner only. It is an error if a kubeconfig cannot express how cfg reaches the server or logs in.
 func WriteKubeconfig(path string, cfg *rest.Config) error {
-	data, err := Kubeconfig(cfg)
+	data, err := kubeconfig(cfg)
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func TestOnFreePort_WhenSomebodyTakesThePort_TriesAnother(t *testing.T) {
 // The servers' own words for it are what the retry depends on.
 func TestServers_WhenTheirPortIsTaken_AreRecognised(t *testing.T) {
 	t.Parallel()
-	c, err := prepare(Options{DisableAudit: true}.withDefaults())
+	c, err := prepare(Options{DisableAudit: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +55,9 @@ func TestServers_WhenTheirPortIsTaken_AreRecognised(t *testing.T) {
 	defer l.Close()
 	taken := l.Addr().(*net.TCPAddr).Port
 
+	if _, err := c.audit.All(); err == nil {
+		t.Error("reading the audit log that was switched off succeeded")
+	}
 	c.etcdPort = taken
 	if err := c.startEtcd(t.Context()); !errors.Is(err, errPortTaken) {
 		t.Errorf("etcd on a port that is taken: %v", err)

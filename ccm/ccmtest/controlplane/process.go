@@ -17,6 +17,8 @@ const (
 	tailLines = 20
 	// pollInterval is how often something is asked whether it is so far.
 	pollInterval = 25 * time.Millisecond
+	// checkTimeout bounds one check: another program that has taken the port may never answer.
+	checkTimeout = 5 * time.Second
 )
 
 // process is a child of ours whose output goes to a log file. A nil process is one that does not
@@ -85,12 +87,10 @@ func startReady(
 
 // await polls check until it succeeds, the process ends, or ctx does.
 func (p *process) await(ctx context.Context, check func(context.Context) error) error {
-	whileAlive, cancel := p.whileAlive(ctx)
-	defer cancel()
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
-		err := check(whileAlive)
+		err := within(ctx, checkTimeout, check)
 		if err == nil && !p.ended() {
 			return nil
 		}
@@ -106,20 +106,12 @@ func (p *process) await(ctx context.Context, check func(context.Context) error) 
 	}
 }
 
-// whileAlive also ends when the process does: who has taken the port that the process wanted may
-// accept a question and never answer.
-func (p *process) whileAlive(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		select {
-		case <-p.done:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { cancel(); <-ended }
+func within(
+	ctx context.Context, limit time.Duration, check func(context.Context) error,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return check(ctx)
 }
 
 // pid is 0 when the process does not run.

@@ -163,7 +163,7 @@ func testApplyRestores(
 }
 
 func TestApply_WhenTheAPIServerRefuses_NamesTheObject(t *testing.T) {
-	cp := controlplane.ForTest(t, controlplane.WithoutAudit())
+	cp := controlplane.ForTest(t)
 	m, err := load(t, strings.ReplaceAll(manifest, "namespace: kube-system", "namespace: missing"))
 	if err != nil {
 		t.Fatal(err)
