@@ -283,9 +283,9 @@ func TestTransport_RequestInFlightIsCancelledByClose(t *testing.T) {
 		_, err := (&http.Client{Transport: f.Transport(base)}).Post(server.URL, "text/plain", nil)
 		result <- err
 	}()
-	<-arrived
+	receive(t, arrived)
 	f.Close(errLost)
-	if err := <-result; !errors.Is(err, errLost) {
+	if err := receive(t, result); !errors.Is(err, errLost) {
 		t.Errorf("request in flight ended with %v, want the reason of the close", err)
 	}
 	if err := f.WaitQuiet(t.Context(), 0); err != nil {
@@ -321,7 +321,7 @@ func TestTransport_EndReads_EndsReadsAndTheirBodies(t *testing.T) {
 				}
 				result <- err
 			}()
-			<-arrived
+			receive(t, arrived)
 			if n := f.InFlight(); len(n) != 0 {
 				t.Errorf("a read counts as in flight: %v", n)
 			}
@@ -332,7 +332,7 @@ func TestTransport_EndReads_EndsReadsAndTheirBodies(t *testing.T) {
 			case <-time.After(20 * time.Millisecond):
 			}
 			f.EndReads(errLost)
-			if err := <-result; err == nil {
+			if err := receive(t, result); err == nil {
 				t.Error("the read succeeded")
 			}
 		})
@@ -354,4 +354,15 @@ func TestWaitActing_CallsThatOnlyRead_AreNotWaitedFor(t *testing.T) {
 		t.Error("a call that reads is not in flight")
 	}
 	done()
+}
+
+// receive fails the test if nothing arrives within a minute.
+func receive[T any](t *testing.T, from <-chan T) (value T) {
+	t.Helper()
+	select {
+	case value = <-from:
+	case <-time.After(time.Minute):
+		t.Fatal("nothing has arrived within a minute")
+	}
+	return value
 }

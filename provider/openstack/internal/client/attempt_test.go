@@ -48,7 +48,7 @@ func TestTimeLimit_CoversTheWholeAnswer(t *testing.T) {
 			cfg.Client.MaxRetries = 0
 			f := open(t, cfg, func(o *Options) { o.Clock = clock })
 			done := make(chan error, 1)
-			go func() { done <- get(t.Context(), f.Clients, "ports") }()
+			go func() { done <- get(within(t), f.Clients, "ports") }()
 			until(t, "the request is made", func() bool { return s.count("/ports") == 1 })
 			clock.Step(59 * time.Second)
 			select {
@@ -74,7 +74,7 @@ func TestTimeLimit_CoversTheWholeAnswer(t *testing.T) {
 func TestRequest_EndsWithTheCallersContext(t *testing.T) {
 	s, cfg := newStub(t, hang(t, func(http.ResponseWriter) {}))
 	f := open(t, cfg)
-	ctx, cancel := context.WithCancelCause(t.Context())
+	ctx, cancel := context.WithCancelCause(within(t))
 	done := make(chan error, 1)
 	go func() { done <- get(ctx, f.Clients, "ports") }()
 	until(t, "the request is made", func() bool { return s.count("/ports") == 1 })

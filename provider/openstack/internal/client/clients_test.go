@@ -252,7 +252,7 @@ func TestFence_CancelsWhatIsInFlight(t *testing.T) {
 	gate := fence.New(nil, clock.RealClock{})
 	f := open(t, cfg, func(o *Options) { o.Transport = gate.Transport })
 	done := make(chan error, 1)
-	go func() { done <- send(t.Context(), f.Clients, "PUT", "routers/1", map[string]any{}) }()
+	go func() { done <- send(within(t), f.Clients, "PUT", "routers/1", map[string]any{}) }()
 	until(t, "the request is made", func() bool { return s.count("/routers/1") == 1 })
 	gate.Close(errors.New("lost"))
 	if err := <-done; !errors.Is(err, fence.ErrClosed) {
@@ -272,7 +272,7 @@ func TestClose_CancelsWhatIsInFlightAndRefusesTheRest(t *testing.T) {
 			}
 			f := open(t, cfg)
 			done := make(chan error, 1)
-			go func() { done <- get(t.Context(), f.Clients, "ports") }()
+			go func() { done <- get(within(t), f.Clients, "ports") }()
 			until(t, "it is on its way", func() bool { return s.count(stuck) == 1 })
 			if err := f.Close(); err != nil {
 				t.Error(err)
@@ -316,7 +316,7 @@ func TestClose_HTTP2_LeavesNoConnection(t *testing.T) {
 			for i := range 50 {
 				s, cfg := newStubHTTP2(t, hang(t, func(http.ResponseWriter) {}))
 				f := open(t, cfg)
-				ctx, cancel := context.WithCancelCause(t.Context())
+				ctx, cancel := context.WithCancelCause(within(t))
 				done := make(chan error, 1)
 				go func() { done <- get(ctx, f.Clients, "ports") }()
 				until(t, "it is on its way", func() bool { return s.count("/ports") == 1 })
