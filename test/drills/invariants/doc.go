@@ -9,13 +9,13 @@
 //	        TestRenewalsFail_RequestsEndWithTheTerm
 //	I2  The fence also closes by the clock.
 //	        TestFrozenLeader_ChangesNothingWhenItWakes
-//	        TestCutOffLeader_StopsCallingTheCloudBeforeAnotherLeads
+//	        and the outages of package drills
 //	I3  No two terms of one lease act at once.
 //	        TestKilledLeaders_NeverTwoTermsAtOnceAndNothingIsLostOrMadeTwice
 //	        and, by wantOneTermAtATime, every test with more than one replica
 //	I4  The lease is not released while a call is in flight.
-//	        TestGracefulStop_HandsOverAtOnceAndWithNothingInFlight
-//	        TestDrainTimeoutOfStop_IsReportedAndTheLeaseExpires
+//	        TestGracefulStop_HandsOverWithNothingInFlight
+//	        test/e2e/controllers: TestLeadership_DrainTimeoutKeepsTheLease
 //	I5  Nothing leaks, and no work is lost.
 //	        TestStormOfErrors_NoWorkIsLostAndNothingLeaks
 //	I6  Nothing in the library ends the process or writes a global.
@@ -23,8 +23,7 @@
 //	I7  A panic of a provider is an error of the call.
 //	        TestProviderPanics_TheCallFailsAndTheProcessLives
 //	I8  A drain timeout is reported, the lease expires, and the host's policy decides.
-//	        TestDrainTimeoutOfStop_IsReportedAndTheLeaseExpires
-//	        TestDrainTimeoutOfLoss_EndsTheProcessBeforeAnotherLeads
+//	        test/drills: TestProvider_IgnoresItsCancellation_TheProcessEndsBeforeAnotherLeads
 //
 // # When the fence has closed
 //

@@ -14,8 +14,8 @@ import (
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
-// programs are the paths of what the tests run as processes. It is set by TestMain.
-var programs struct{ ccm, stubborn string }
+// program is the path of the example binary. It is set by TestMain.
+var program string
 
 func TestMain(m *testing.M) { os.Exit(runSuite(m)) }
 
@@ -49,12 +49,10 @@ func runSuite(m *testing.M) (code int) {
 }
 
 func build(dir string) error {
-	if err := replica.Build(filepath.Join("..", "..", ".."), dir, "./example",
-		"./test/drills/invariants/stubborn"); err != nil {
+	if err := replica.Build(filepath.Join("..", "..", ".."), dir, "./example"); err != nil {
 		return err
 	}
-	programs.ccm = filepath.Join(dir, "example")
-	programs.stubborn = filepath.Join(dir, "stubborn")
+	program = filepath.Join(dir, "example")
 	return nil
 }
 

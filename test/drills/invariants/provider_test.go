@@ -5,14 +5,10 @@ package invariants_test
 import (
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fxccm/fxccm/ccm"
-	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
@@ -98,77 +94,4 @@ func (w *world) wantEvent(t *testing.T, reason, part string) {
 		}
 		return fmt.Errorf("%d other events", len(events.Items))
 	})
-}
-
-// startStubborn starts a host whose provider does not hear the end of a context, waits until a call
-// hangs in it, and starts a replica of the example that stands by.
-func (w *world) startStubborn(
-	t *testing.T, lease replica.LeaseTimes, kubeconfig string, args ...string,
-) (stubborn, heir *replica.Replica) {
-	t.Helper()
-	stubborn = w.start(t, launch{
-		name: "stubborn", program: programs.stubborn, lease: lease, kubeconfig: kubeconfig,
-		args: args,
-	})
-	w.awaitLeader(t)
-	heir = w.start(t, launch{name: "heir", lease: lease})
-	w.cloud.On(fake.EnsureLoadBalancer).By(stubborn.Caller(1)).Hang()
-	w.addWork(t, 0, 3)
-	w.awaitMutatingCall(t, stubborn)
-	return stubborn, heir
-}
-
-// wantDrainTimeout checks the end of a process with a call that does not: reported, by the exit
-// code, too; the lease kept; and the next one leads when it has expired.
-func (w *world) wantDrainTimeout(
-	t *testing.T, times replica.LeaseTimes, stubborn, heir *replica.Replica,
-) {
-	t.Helper()
-	if code := stubborn.Wait(t); code != ccm.ExitDrainTimeout {
-		t.Errorf("exit code %d, want %d", code, ccm.ExitDrainTimeout)
-	}
-	gone := time.Now()
-	if h := w.holder(t); h != stubborn.Name {
-		t.Errorf("the lease names %q, want it left to expire in the name of %s", h, stubborn.Name)
-	}
-	lease, err := w.lease(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	renewed := lease.Spec.RenewTime.Time
-	if log := stubborn.Tail(20); !strings.Contains(log, "did not end within its drain timeout") ||
-		!strings.Contains(log, "call LoadBalancer.EnsureLoadBalancer") {
-		t.Errorf("its log does not name the call that still ran:\n%s", log)
-	}
-	w.awaitLeader(t, stubborn)
-	if lease, err = w.lease(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	waited := lease.Spec.AcquireTime.Sub(renewed)
-	t.Logf(
-		"the process had gone %s after its last renewal; the next one took the lease %s after it",
-		gone.Sub(renewed), waited)
-	if waited < times.Duration {
-		t.Errorf("%s took the lease %s after its last renewal, before it had expired", heir.Name,
-			waited)
-	}
-	w.awaitConvergence(t)
-	w.wantOneTermAtATime(t)
-}
-
-func TestDrainTimeoutOfStop_IsReportedAndTheLeaseExpires(t *testing.T) {
-	w := newWorld(t, shortLane)
-	stubborn, heir := w.startStubborn(t, patientLease, "", "--drain-timeout=500ms")
-	stubborn.Signal(t, syscall.SIGTERM)
-	w.wantDrainTimeout(t, patientLease, stubborn, heir)
-}
-
-// The process ends by itself, because nothing else ends the call.
-// The drain timeout is the default, which is longer than what is left of the lease.
-func TestDrainTimeoutOfLoss_EndsTheProcessBeforeAnotherLeads(t *testing.T) {
-	w := newWorld(t, shortLane)
-	wire := w.startWire(t, "stubborn")
-	stubborn, heir := w.startStubborn(t, patientLease, wire.kubeconfig)
-	wire.set(t, netfault.BlackHole())
-	w.wantDrainTimeout(t, patientLease, stubborn, heir)
 }

@@ -5,11 +5,8 @@ package invariants_test
 import (
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"sync/atomic"
 	"testing"
-
-	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 )
@@ -82,34 +79,4 @@ func (p *apiProxy) serve(rw http.ResponseWriter, r *http.Request, forward http.H
 		rw.Header()[name] = values
 	}
 	http.Error(rw, "the test answers so", v.status)
-}
-
-// A wire is a proxy below HTTP that can be cut: then nothing arrives any more, in either direction,
-// and no one is told.
-type wire struct {
-	*netfault.Proxy
-	kubeconfig string
-}
-
-func (w *world) startWire(t *testing.T, name string) *wire {
-	t.Helper()
-	target, err := url.Parse(w.identity.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy, err := netfault.Listen(target.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	closing(t, proxy)
-	identity := rest.CopyConfig(w.identity)
-	identity.Host = "https://" + proxy.Addr()
-	return &wire{Proxy: proxy, kubeconfig: w.writeKubeconfig(t, name, identity)}
-}
-
-func (l *wire) set(t *testing.T, f netfault.Fault) {
-	t.Helper()
-	if err := l.Set(f); err != nil {
-		t.Fatal(err)
-	}
 }

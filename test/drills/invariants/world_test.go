@@ -83,7 +83,7 @@ func newWorld(t *testing.T, turn lane) *world {
 
 	w := &world{cp: controlplane.ForTest(t), dir: logDir(t)}
 	w.admin = kubernetes.NewForConfigOrDie(w.cp.RESTConfig())
-	ccmtest.ApplyRBAC(t, w.admin, filepath.Join("..", "..", "..", "example", "deploy", "rbac.yaml"))
+	ccmtest.ApplyRBAC(t, w.admin, filepath.Join("..", "..", "..", "deploy", "base", "rbac.yaml"))
 	var err error
 	if w.identity, err = w.cp.ServiceAccountConfig(metav1.NamespaceSystem, account); err != nil {
 		t.Fatal(err)
@@ -140,16 +140,6 @@ func (w *world) startCloud(t *testing.T) {
 func (w *world) lease(ctx context.Context) (*coordinationv1.Lease, error) {
 	return w.admin.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, account,
 		metav1.GetOptions{})
-}
-
-// holder is whose name is in the lease.
-func (w *world) holder(t *testing.T) string {
-	t.Helper()
-	lease, err := w.lease(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
 // awaitLeader waits until a replica leads and its controllers run, other than those that are named.

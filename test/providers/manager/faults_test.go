@@ -20,9 +20,7 @@ import (
 
 // While everything changes, one request in five goes wrong: refused, answered with an error though
 // it was carried out, not answered at all, or late.
-func TestChurn_WhileOpenStackFailsAtRandom_ClusterAndCloudAgreeInTheEndAndNothingIsLeft(
-	t *testing.T,
-) {
+func TestChurn_RequestsFailAtRandom_ClusterAndCloudAgreeAndNothingIsLeft(t *testing.T) {
 	c := newCluster(t)
 	start := seed(t)
 	nodes, services := names("node", 6), names("service", 5)
