@@ -31,10 +31,12 @@ example:
 	@cd example/embedded && CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/fxccm-embedded .
 	@CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/fxccm-demo ./example/demo
 
-# Packages that run without the race detector: their Managers are processes, or upstream's service controller races
-# with itself in them (suite.RaceDetector). The first ones take longest.
-WITHOUT_DETECTOR := ./test/providers/manager ./test/e2e/openstack ./test/e2e/multimanager ./test/e2e/leaks
-# Packages that need the machine for themselves.
+# Packages that run without the race detector. In the first line upstream's service controller races with itself
+# (suite.RaceDetector); the longest comes first. In the others there are processes, or nothing is concurrent.
+WITHOUT_DETECTOR := ./test/providers/manager ./test/e2e/leaks ./test/e2e/openstack ./test/e2e/multimanager \
+  ./test/sideeffects/... ./test/deps ./example/... ./deploy/... ./docs ./tools/... ./options ./provider/openstack/cloudconf \
+  $(addprefix ./provider/openstack/internal/,namepattern nearest pages loadbalancer/desired loadbalancer/plan loadbalancer/settings)
+# Packages that run after all others, because their processes and outages take time and memory.
 ALONE := ./test/drills/...
 # The longest packages with the race detector; they begin first.
 LONGEST := ./test/e2e/controllers ./provider/openstack/internal/loadbalancer
@@ -46,9 +48,8 @@ test: controlplane example ## Run all tests, on a real kube-apiserver and etcd
 	  $$($(GO) list ./... | grep -vxFf <($(GO) list $(WITHOUT_DETECTOR) $(ALONE)))
 	@echo "==> tests without the race detector"
 	$(GO) test -p 4 -parallel 8 -timeout 15m $(WITHOUT_DETECTOR)
-	$(GO) test -timeout 5m -run '^TestChurn' ./test/e2e/controllers
-	@echo "==> tests that need the machine for themselves"
-	$(GO) test -p 1 -timeout 15m $(ALONE)
+	@echo "==> drills"
+	$(GO) test -p 2 -timeout 15m $(ALONE)
 	@echo "==> nested modules"
 	cd test/thirdparty && $(GO) test -timeout 10m ./...
 	cd test/gcfg && $(GO) vet ./... && $(GO) test ./...
