@@ -21,12 +21,6 @@ type below struct {
 	Status        Status      `json:"provisioning_status"`
 }
 
-// belowFields are the fields of below.
-func belowFields(more ...string) []string {
-	return append(
-		[]string{"id", "name", "tags", "protocol", "loadbalancers", "provisioning_status"}, more...)
-}
-
 func (b *below) common() *below { return b }
 
 // check refuses what lacks something that Octavia always shows.
@@ -54,13 +48,6 @@ type shownListener struct {
 	InsertHeaders   map[string]string `json:"insert_headers"`
 	AllowedCIDRs    []string          `json:"allowed_cidrs"`
 	TLSContainer    string            `json:"default_tls_container_ref"`
-}
-
-func listenerFields() []string {
-	return belowFields("protocol_port", "default_pool_id", "connection_limit",
-		"timeout_client_data", "timeout_member_connect",
-		"timeout_member_data", "timeout_tcp_inspect", "insert_headers", "allowed_cidrs",
-		"default_tls_container_ref")
 }
 
 // value shares no memory with s.

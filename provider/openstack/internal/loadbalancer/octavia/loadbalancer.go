@@ -34,15 +34,6 @@ type shownVIP struct {
 	SubnetID string `json:"subnet_id"`
 }
 
-// loadBalancerFields are the fields of shownLoadBalancer: the others are not sent.
-func loadBalancerFields() []string {
-	return []string{
-		"id", "name", "description", "tags", "provider", "flavor_id", "availability_zone",
-		"vip_address", "vip_port_id", "vip_subnet_id",
-		"vip_network_id", "additional_vips", "provisioning_status", "created_at", "updated_at",
-	}
-}
-
 // timestamp is a time as Octavia writes it: without a zone, which is UTC. Null is zero.
 type timestamp struct{ time.Time }
 

@@ -7,42 +7,10 @@ import (
 	"strings"
 )
 
-// shownMonitor is a health monitor as Octavia shows it.
-type shownMonitor struct {
-	ID             string `json:"id"`
-	Name           string `json:"name"`
-	Type           string `json:"type"`
-	Delay          int    `json:"delay"`
-	Timeout        int    `json:"timeout"`
-	MaxRetries     int    `json:"max_retries"`
-	MaxRetriesDown int    `json:"max_retries_down"`
-	HTTPMethod     string `json:"http_method"`
-	URLPath        string `json:"url_path"`
-	ExpectedCodes  string `json:"expected_codes"`
-	Status         Status `json:"provisioning_status"`
-}
-
-func monitorFields() []string {
-	return []string{
-		"id", "name", "type", "delay", "timeout", "max_retries", "max_retries_down", "http_method",
-		"url_path", "expected_codes",
-		"provisioning_status",
-	}
-}
-
-func (s *shownMonitor) value() *Monitor {
-	return &Monitor{
-		ID: s.ID, Name: s.Name, Type: s.Type, Delay: s.Delay, Timeout: s.Timeout,
-		MaxRetries: s.MaxRetries, MaxRetriesDown: s.MaxRetriesDown,
-		HTTPMethod: s.HTTPMethod, URLPath: s.URLPath, ExpectedCodes: s.ExpectedCodes,
-		Status: s.Status,
-	}
-}
-
 // monitorQuestion asks for the health monitors of the project. Callers share the answer, and do not
 // change it.
 type monitorQuestion struct {
-	byID map[string]*shownMonitor
+	byID map[string]*Monitor
 	err  error
 }
 
@@ -54,18 +22,18 @@ func (a *API) answerMonitors(ctx context.Context, asked []*monitorQuestion) {
 }
 
 // listMonitors lists those of all load balancers: no filter is for those of one.
-func (a *API) listMonitors(ctx context.Context) (map[string]*shownMonitor, error) {
+func (a *API) listMonitors(ctx context.Context) (map[string]*Monitor, error) {
 	project, err := a.project(ctx)
 	if err != nil {
 		return nil, err
 	}
-	query := url.Values{"project_id": {project}, "fields": monitorFields()}
+	query := url.Values{"project_id": {project}, "fields": fieldsOf[Monitor]()}
 	shown, err := list(ctx, a, "healthmonitors", "healthmonitors", query,
-		func(s *shownMonitor) string { return s.ID })
+		func(m *Monitor) string { return m.ID })
 	if err != nil {
 		return nil, fmt.Errorf("list health monitors: %w", err)
 	}
-	byID := make(map[string]*shownMonitor, len(shown))
+	byID := make(map[string]*Monitor, len(shown))
 	for i := range shown {
 		byID[shown[i].ID] = &shown[i]
 	}
@@ -74,7 +42,7 @@ func (a *API) listMonitors(ctx context.Context) (map[string]*shownMonitor, error
 
 // readMonitors returns copies of the monitors with these ids, from a list of all if it is given.
 func (a *API) readMonitors(
-	ctx context.Context, ids []string, listed map[string]*shownMonitor,
+	ctx context.Context, ids []string, listed map[string]*Monitor,
 ) (map[string]*Monitor, error) {
 	if listed == nil {
 		var q monitorQuestion
@@ -96,14 +64,15 @@ func (a *API) readMonitors(
 				return nil, fmt.Errorf("get health monitor %s: %w", id, err)
 			}
 		}
-		monitors[id] = shown.value()
+		monitor := *shown
+		monitors[id] = &monitor
 	}
 	return monitors, nil
 }
 
-func (a *API) getMonitor(ctx context.Context, id string) (*shownMonitor, error) {
+func (a *API) getMonitor(ctx context.Context, id string) (*Monitor, error) {
 	var body struct {
-		Monitor *shownMonitor `json:"healthmonitor"`
+		Monitor *Monitor `json:"healthmonitor"`
 	}
 	if err := a.get(ctx, "healthmonitors/"+url.PathEscape(id), nil, &body); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
+	"reflect"
 	"strconv"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
@@ -24,4 +25,16 @@ func list[T any](
 			err = a.get(ctx, path, query, &body)
 			return body, err
 		})
+}
+
+// fieldsOf are the fields of T in Octavia's API: a request names them, so that the others are not
+// sent.
+func fieldsOf[T any]() []string {
+	var names []string
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		if name := field.Tag.Get("json"); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }

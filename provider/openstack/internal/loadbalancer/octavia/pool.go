@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// shownPool is a pool as Octavia shows it: without its members.
+// shownPool is a pool as Octavia shows it, without the ids of its members, of which there may be more
+// than of all else.
 type shownPool struct {
 	below
 	Algorithm   string `json:"lb_algorithm"`
@@ -15,11 +16,6 @@ type shownPool struct {
 		Type string `json:"type"`
 	} `json:"session_persistence"`
 	MonitorID string `json:"healthmonitor_id"`
-}
-
-// poolFields leave out the ids of the members, of which there may be more than of all else.
-func poolFields() []string {
-	return belowFields("lb_algorithm", "session_persistence", "healthmonitor_id")
 }
 
 // value lacks the members and the monitor. It shares no memory with s.
@@ -36,35 +32,18 @@ func (s *shownPool) value() Pool {
 
 // shownMember is a member as Octavia shows it.
 type shownMember struct {
-	ID          string `json:"id"`
-	Name        string `json:"name"`
-	Address     string `json:"address"`
-	Port        int    `json:"protocol_port"`
-	SubnetID    string `json:"subnet_id"`
-	Weight      *int   `json:"weight"`
-	MonitorPort int    `json:"monitor_port"`
-	Backup      bool   `json:"backup"`
-	Status      Status `json:"provisioning_status"`
-}
-
-func memberFields() []string {
-	return []string{
-		"id", "name", "address", "protocol_port", "subnet_id", "weight", "monitor_port", "backup",
-		"provisioning_status",
-	}
+	Member
+	Weight *int `json:"weight"`
 }
 
 func (s *shownMember) value() Member {
-	return Member{
-		ID: s.ID, Name: s.Name, Address: s.Address, Port: s.Port, SubnetID: s.SubnetID,
-		Weight:      or(s.Weight, 1),
-		MonitorPort: s.MonitorPort, Backup: s.Backup, Status: s.Status,
-	}
+	s.Member.Weight = or(s.Weight, 1)
+	return s.Member
 }
 
 // members reads all that there is of a pool's members.
 func (a *API) members(ctx context.Context, poolID string) ([]Member, error) {
-	path, query := "pools/"+url.PathEscape(poolID)+"/members", url.Values{"fields": memberFields()}
+	path, query := "pools/"+url.PathEscape(poolID)+"/members", url.Values{"fields": fieldsOf[shownMember]()}
 	shown, err := list(ctx, a, path, "members", query, func(s *shownMember) string { return s.ID })
 	if err != nil {
 		return nil, fmt.Errorf("list members of pool %s: %w", poolID, err)

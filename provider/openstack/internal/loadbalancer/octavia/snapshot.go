@@ -148,7 +148,7 @@ func (a *API) readSnapshot(ctx context.Context) (*Snapshot, error) {
 		return nil, err
 	}
 	snapshot := &Snapshot{Begun: a.clock.Now(), byID: map[string]int{}}
-	query := url.Values{"project_id": {project}, "fields": loadBalancerFields()}
+	query := url.Values{"project_id": {project}, "fields": fieldsOf[shownLoadBalancer]()}
 	shown, err := list(ctx, a, "loadbalancers", "loadbalancers", query,
 		func(s *shownLoadBalancer) string { return s.ID })
 	if err != nil {

@@ -33,7 +33,7 @@ type findings struct {
 	pools     []shownPool
 	// monitors are those of all load balancers by their ids, if many were asked about together;
 	// else nil.
-	monitors map[string]*shownMonitor
+	monitors map[string]*Monitor
 }
 
 // surveyed are the findings about the whole project, and when what they are about last changed.
@@ -191,12 +191,12 @@ func (a *API) find(ctx context.Context, filter, value string) (findings, error) 
 	var found findings
 	errs := batch.InParallel([]func() error{
 		func() (err error) {
-			query := url.Values{filter: {value}, "fields": listenerFields()}
+			query := url.Values{filter: {value}, "fields": fieldsOf[shownListener]()}
 			found.listeners, err = listBelow(ctx, a, "listeners", query, (*shownListener).common)
 			return err
 		},
 		func() (err error) {
-			query := url.Values{filter: {value}, "fields": poolFields()}
+			query := url.Values{filter: {value}, "fields": fieldsOf[shownPool]()}
 			found.pools, err = listBelow(ctx, a, "pools", query, (*shownPool).common)
 			return err
 		},

@@ -30,7 +30,7 @@ type shownTree struct {
 type shownBranch struct {
 	ID      string         `json:"id"`
 	Members *[]shownMember `json:"members"`
-	Monitor *shownMonitor  `json:"health_monitor"`
+	Monitor *Monitor       `json:"health_monitor"`
 }
 
 // statusTree reads the members and monitors of all pools with one request. The error wraps

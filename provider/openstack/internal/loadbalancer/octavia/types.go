@@ -149,10 +149,10 @@ type Pool struct {
 // Member is a node's port, behind a pool. Two members of a pool have not both address and port in
 // common.
 type Member struct {
-	ID      string
-	Name    string
-	Address string
-	Port    int
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Address string `json:"address"`
+	Port    int    `json:"protocol_port"`
 	// SubnetID is where the address is reached. Observed, empty means the subnet of the VIP.
 	// Desired, empty is not compared. So OCCM, which always names the subnet, and fxccm agree on
 	// each other's members.
@@ -161,15 +161,15 @@ type Member struct {
 	// asks Neutron for each named subnet, one by one (octavia/api/v2/controllers/member.py,
 	// subnet_exists), and keeps that of an existing member. A replacement of all members can change
 	// it, the PUT of one cannot.
-	SubnetID string
+	SubnetID string `json:"subnet_id"`
 	// Weight is 0 for a member that gets no new connections, and 1 else.
-	Weight int
+	Weight int `json:"weight"`
 	// MonitorPort is where it is checked; 0: at Port.
-	MonitorPort int
+	MonitorPort int `json:"monitor_port"`
 	// Backup: it gets connections only when the others do not work. Never wanted.
-	Backup bool
+	Backup bool `json:"backup"`
 
-	Status Status
+	Status Status `json:"provisioning_status"`
 }
 
 // Key identifies a member within its pool.
@@ -189,16 +189,20 @@ type MemberKey struct {
 
 // Monitor is how a pool's members are checked.
 type Monitor struct {
-	ID   string
-	Name string
-	Type string
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Type string `json:"type"`
 	// Delay and Timeout are in seconds.
-	Delay, Timeout             int
-	MaxRetries, MaxRetriesDown int
+	Delay          int `json:"delay"`
+	Timeout        int `json:"timeout"`
+	MaxRetries     int `json:"max_retries"`
+	MaxRetriesDown int `json:"max_retries_down"`
 	// HTTPMethod, URLPath and ExpectedCodes are of the type HTTP.
-	HTTPMethod, URLPath, ExpectedCodes string
+	HTTPMethod    string `json:"http_method"`
+	URLPath       string `json:"url_path"`
+	ExpectedCodes string `json:"expected_codes"`
 
-	Status Status
+	Status Status `json:"provisioning_status"`
 }
 
 // The types of monitors.
