@@ -4,11 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,197 +17,6 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
-
-// All the steps that package plan has are in the stories, which the other tests tell.
-func TestStories_HaveEveryStep(t *testing.T) {
-	told := map[string]bool{}
-	for _, story := range runStories() {
-		_, steps := story(newRunSite(t))
-		for _, step := range steps {
-			told[strings.TrimPrefix(fmt.Sprintf("%T", step), "plan.")] = true
-		}
-	}
-	steps := 0
-	for _, name := range stepsOfPackagePlan(t) {
-		steps++
-		if !told[name] {
-			t.Errorf("no story has the step %s", name)
-		}
-	}
-	if steps < 20 {
-		t.Errorf("only %d steps were found in package plan", steps)
-	}
-}
-
-// stepsOfPackagePlan are the types that have a String.
-func stepsOfPackagePlan(t *testing.T) (steps []string) {
-	t.Helper()
-	files, err := filepath.Glob("plan/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, declaration := range file.Decls {
-			f, ok := declaration.(*ast.FuncDecl)
-			if !ok || f.Name.Name != "String" || f.Recv == nil ||
-				strings.HasSuffix(name, "_test.go") {
-				continue
-			}
-			receiver, ok := f.Recv.List[0].Type.(*ast.Ident)
-			if ok && receiver.Name != "Plan" && receiver.Name != "Ref" {
-				steps = append(steps, receiver.Name)
-			}
-		}
-	}
-	return steps
-}
-
-func TestCreation_MakesAllOfIt(t *testing.T) {
-	s := newRunSite(t)
-	start, steps := creation(s)
-	done, err := s.run(start, 0, steps...)
-	s.must(err)
-	if names(done.done) != names(steps) {
-		t.Errorf("the result is %+v", done)
-	}
-	lb := s.is("lb")
-	if done.loadBalancer.ID != lb.ID || done.loadBalancer.VIP.PortID != lb.VIPPortID ||
-		done.loadBalancer.VIP.Address != lb.VIPAddress {
-		t.Errorf("the result's load balancer is %+v", done.loadBalancer)
-	}
-	ip := s.FloatingIPs()[0]
-	if ip.PortID != lb.VIPPortID || ip.Description != "for lb" ||
-		!slices.Equal(ip.Tags, []string{"a"}) ||
-		done.floatingIP.ID != ip.ID || done.floatingIP.Address != ip.Address ||
-		done.floatingIP.PortID != lb.VIPPortID {
-		t.Errorf("the floating IP is %+v, and in the result %+v", ip, done.floatingIP)
-	}
-	if len(lb.Listeners) != 2 || len(lb.Pools) != 2 ||
-		lb.Listeners[0].DefaultPoolID != lb.Pools[0].ID ||
-		lb.Listeners[1].DefaultPoolID != lb.Pools[1].ID ||
-		len(lb.Pools[0].Members) != 2 || len(lb.Pools[1].Members) != 2 ||
-		lb.Pools[0].Monitor == nil {
-		t.Errorf("the load balancer is %+v", lb)
-	}
-	group := s.group()
-	var rules []openstacktest.SecurityGroupRule
-	for _, r := range s.SecurityGroupRules() {
-		if r.SecurityGroupID == group.ID {
-			rules = append(rules, r)
-		}
-	}
-	if len(rules) != 1 || *rules[0].PortMin != 30080 || !slices.Equal(group.Tags, []string{"a"}) {
-		t.Errorf("the group is %+v, its rules are %+v", group, rules)
-	}
-	bears := slices.ContainsFunc(s.Ports(), func(p openstacktest.Port) bool {
-		return p.DeviceOwner == openstacktest.OwnerCompute &&
-			slices.Contains(p.SecurityGroups, group.ID)
-	})
-	if !bears {
-		t.Error("the node's port does not bear the group")
-	}
-}
-
-func TestAlteration_ChangesAllOfIt(t *testing.T) {
-	s := newRunSite(t)
-	start, steps := alteration(s)
-	done, err := s.run(start, 0, steps...)
-	s.must(err)
-	if done.loadBalancer.ID != start.ID {
-		t.Errorf("the result is %+v", done)
-	}
-	lb := s.is("lb")
-	if !slices.Equal(lb.Tags, []string{"a", "b"}) {
-		t.Errorf("its tags are %v", lb.Tags)
-	}
-	if l := lb.Listeners[0]; l.ConnectionLimit != 5 || len(l.AllowedCIDRs) != 1 ||
-		l.DefaultPoolID != lb.Pools[2].ID {
-		t.Errorf("the listener is %+v", l)
-	}
-	p := lb.Pools[0]
-	if p.LBAlgorithm != "LEAST_CONNECTIONS" || p.SessionPersistence == nil ||
-		p.Monitor.Delay != 60 || len(p.Members) != 1 ||
-		p.Members[0].Name != "renamed" || p.Members[0].Weight != 0 {
-		t.Errorf("the pool is %+v", p)
-	}
-	ip, group := s.FloatingIPs()[0], s.group()
-	if ip.PortID != lb.VIPPortID || !slices.Equal(ip.Tags, []string{"b"}) ||
-		done.floatingIP == nil || done.floatingIP.Address != ip.Address ||
-		done.floatingIP.PortID != ip.PortID {
-		t.Errorf("the floating IP is %+v, and in the result %+v", ip, done.floatingIP)
-	}
-	if !slices.Equal(group.Tags, []string{"b"}) {
-		t.Errorf("the group is %+v", group)
-	}
-	for _, r := range s.SecurityGroupRules() {
-		if r.SecurityGroupID == group.ID && *r.PortMin != 30081 {
-			t.Errorf("there is a rule %+v", r)
-		}
-	}
-	for _, p := range s.Ports() {
-		if slices.Contains(p.SecurityGroups, group.ID) {
-			t.Errorf("port %s bears the group", p.ID)
-		}
-	}
-}
-
-func TestRemoval_LeavesNothing(t *testing.T) {
-	s := newRunSite(t)
-	start, steps := removal(s)
-	done, err := s.run(start, 0, steps...)
-	s.must(err)
-	if len(s.LoadBalancers())+len(s.FloatingIPs()) != 0 {
-		t.Errorf("left are %+v, %+v", s.LoadBalancers(), s.FloatingIPs())
-	}
-	for _, g := range s.SecurityGroups() {
-		if g.Name == "group" {
-			t.Error("the security group is left")
-		}
-	}
-	if done.loadBalancer == nil || !done.loadBalancer.Status.Gone() {
-		t.Errorf("the result's load balancer is %+v", done.loadBalancer)
-	}
-}
-
-func TestCreateLoadBalancer_WithPorts_IsWhole(t *testing.T) {
-	s := newRunSite(t)
-	s.ForgetCalls()
-	pool, monitor := tcpPool(), tcpMonitor()
-	pool.Members, pool.Monitor = []octavia.Member{member("node-1", "10.0.0.101")}, &monitor
-	step := plan.CreateLoadBalancer{
-		LoadBalancer: wantedBalancer(s),
-		Ports:        []octavia.Port{{Listener: tcpListener(), Pool: pool}},
-	}
-	_, err := s.run(nil, 0, step)
-	s.must(err)
-	if lb := s.is("lb"); len(lb.Listeners) != 1 || len(lb.Pools) != 1 ||
-		len(lb.Pools[0].Members) != 1 || lb.Pools[0].Monitor == nil {
-		t.Errorf("the load balancer is %+v", lb)
-	}
-	if got := s.operations(); !slices.Equal(got, []string{"loadbalancer_create"}) {
-		t.Errorf("the requests are %v", got)
-	}
-}
-
-func TestRun_LogsALineForEachStep(t *testing.T) {
-	s := newRunSite(t)
-	start, steps := creation(s)
-	_, err := s.run(start, 0, steps...)
-	s.must(err)
-	if len(s.said) != len(steps) {
-		t.Fatalf("%d lines for %d steps: %q", len(s.said), len(steps), s.said)
-	}
-	for i, step := range steps {
-		if !strings.Contains(s.said[i], fmt.Sprintf("%q", step.String())) ||
-			!strings.Contains(s.said[i], s.is("lb").ID) {
-			t.Errorf("step %q is logged as %q", step, s.said[i])
-		}
-	}
-}
 
 // Whatever request of a plan fails, before it took effect or after: the error names its step, and
 // nothing else is done.
@@ -348,29 +153,6 @@ func TestRun_PendingForEver_EndsWithTheStepThatWaits(t *testing.T) {
 	}
 }
 
-// A run's timeout is for all its waits together.
-func TestRun_Patience_IsOneForAllWaits(t *testing.T) {
-	s := newSlowSite(t, 3*time.Second)
-	start, lb := s.add("lb")
-	begin := s.clock.Now()
-	var steps []plan.Step
-	for i := range 10 {
-		l := tcpListener()
-		l.Name, l.Port = fmt.Sprintf("l%d", i), 8000+i
-		steps = append(steps, plan.CreateListener{LoadBalancer: plan.Ref{ID: lb.ID}, Listener: l})
-	}
-	done, err := s.run(start, 10*time.Second, steps...)
-	if !errors.Is(err, octavia.ErrPending) {
-		t.Fatalf("the error is %v", err)
-	}
-	if n := len(done.done); n < 2 || n > 4 {
-		t.Errorf("%d steps were done", n)
-	}
-	if took := s.clock.Since(begin); took > 11*time.Second {
-		t.Errorf("it took %s", took)
-	}
-}
-
 func TestRun_Busy_IsWaitedForAndTriedAgain(t *testing.T) {
 	for name, step := range map[string]func(openstacktest.LoadBalancer) plan.Step{
 		"the load balancer itself": func(lb openstacktest.LoadBalancer) plan.Step {
@@ -478,16 +260,6 @@ func TestRun_BusyForEver_IsPending(t *testing.T) {
 	}
 	if n := s.refusals(); n != 1 {
 		t.Errorf("it was tried %d times", n)
-	}
-}
-
-func TestRun_NoPatience_ABusyOneIsTriedOnce(t *testing.T) {
-	s := newRunSite(t)
-	start, lb := s.add("lb")
-	s.must(s.SetProvisioningStatus(lb.ID, openstacktest.StatusPendingUpdate))
-	_, err := s.run(start, 0, plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"a"}})
-	if !errors.Is(err, octavia.ErrPending) || len(s.changes()) != 1 {
-		t.Errorf("%v; the requests are %v", err, s.operations())
 	}
 }
 
@@ -1008,53 +780,5 @@ func TestRun_CancelledBetweenAttempts_EndsAtOnce(t *testing.T) {
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) || s.refusals() != 2 {
 		t.Errorf("%v; the requests are %v", err, s.operations())
-	}
-}
-
-func TestRun_ManyAtATime(t *testing.T) {
-	s := newSlowSite(t, 3*time.Second)
-	type answer struct {
-		done runResult
-		err  error
-	}
-	const many = 20
-	answers := make(chan answer, many)
-	for i := range many {
-		lb := wantedBalancer(s)
-		lb.Name = fmt.Sprintf("lb-%d", i)
-		go func() {
-			done, err := s.executor.run(t.Context(), plan.Plan{Steps: []plan.Step{
-				plan.CreateLoadBalancer{LoadBalancer: lb, Bare: true},
-				plan.CreateListener{LoadBalancer: lbRef(), Listener: tcpListener()},
-				plan.CreatePool{
-					LoadBalancer: lbRef(), Listener: plan.Ref{Made: "listener_0"},
-					Pool: tcpPool(),
-				},
-			}}, nil, unlimited)
-			answers <- answer{done, err}
-		}()
-	}
-	for range many {
-		a := <-answers
-		if a.err != nil {
-			t.Error(a.err)
-			continue
-		}
-		if lb := s.is(a.done.loadBalancer.ID); lb.Name != a.done.loadBalancer.Name ||
-			len(lb.Listeners) != 1 || lb.Listeners[0].DefaultPoolID != lb.Pools[0].ID {
-			t.Errorf("%s is %+v", a.done.loadBalancer.Name, lb)
-		}
-	}
-}
-
-func TestRun_DoesNotChangeItsStart(t *testing.T) {
-	s := newSlowSite(t, time.Second)
-	start, lb := s.add("lb")
-	before := *start
-	_, err := s.run(start, unlimited, plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"a"}},
-		plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true})
-	s.must(err)
-	if start.Status != before.Status || start.ID != before.ID {
-		t.Errorf("it is %+v", start)
 	}
 }

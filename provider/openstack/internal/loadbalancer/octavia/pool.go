@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// shownPool is a pool as Octavia shows it, without the ids of its members, of which there may be more
-// than of all else.
+// shownPool is a pool as Octavia shows it, without the ids of its members, of which there may be
+// more than of all else.
 type shownPool struct {
 	below
 	Algorithm   string `json:"lb_algorithm"`
@@ -43,7 +43,8 @@ func (s *shownMember) value() Member {
 
 // members reads all that there is of a pool's members.
 func (a *API) members(ctx context.Context, poolID string) ([]Member, error) {
-	path, query := "pools/"+url.PathEscape(poolID)+"/members", url.Values{"fields": fieldsOf[shownMember]()}
+	path, query := "pools/"+url.PathEscape(poolID)+"/members",
+		url.Values{"fields": fieldsOf[shownMember]()}
 	shown, err := list(ctx, a, path, "members", query, func(s *shownMember) string { return s.ID })
 	if err != nil {
 		return nil, fmt.Errorf("list members of pool %s: %w", poolID, err)

@@ -228,19 +228,6 @@ func TestCreateLoadBalancer_WithPorts_MakesAllByOneRequest(t *testing.T) {
 	}
 }
 
-func TestCreateLoadBalancer_WithoutPorts_IsBare(t *testing.T) {
-	d := newDesk(t, openstacktest.WithSerialLoadBalancerProvider("serial"))
-	made, err := d.CreateLoadBalancer(t.Context(),
-		LoadBalancer{
-			Name: "lb", Provider: "serial",
-			VIP: VIP{SubnetID: d.subnet},
-		}, nil)
-	d.must(err)
-	if lb := d.lb(made.ID); len(lb.Listeners)+len(lb.Pools) != 0 || lb.Provider != "serial" {
-		t.Errorf("the load balancer is %+v", lb)
-	}
-}
-
 func TestUpdateLoadBalancer_ReplacesTheTags(t *testing.T) {
 	d := newDesk(t)
 	id := d.bare()

@@ -32,67 +32,6 @@ func wantNothing(t *testing.T, p plan.Plan) {
 	}
 }
 
-// Everything that can be changed is compared, and changed.
-func TestD2_EveryField_IsComparedAndChanged(t *testing.T) {
-	served := desire(onePort, guarded, monitored(octavia.MonitorHTTP))
-	port := func(change func(*octavia.Port)) func(*desired.State) {
-		return everyPort(func(_ int, p *octavia.Port) { change(p) })
-	}
-	for _, test := range []struct {
-		name   string
-		change func(*desired.State)
-		want   []string
-	}{
-		{"session affinity", port(func(p *octavia.Port) { p.Pool.Persistence = "SOURCE_IP" }), []string{"UpdatePool"}},
-		{"algorithm", port(func(p *octavia.Port) { p.Pool.Algorithm = "SOURCE_IP" }), []string{"UpdatePool"}},
-		{"connection limit", port(func(p *octavia.Port) { p.Listener.ConnectionLimit = 1 }), []string{"UpdateListener"}},
-		{"client data timeout", port(func(p *octavia.Port) {
-			p.Listener.Timeouts = &octavia.Timeouts{
-				ClientData: 1, MemberConnect: 5000,
-				MemberData: 50000,
-			}
-		}), []string{"UpdateListener"}},
-		{"TCP inspect timeout", port(func(p *octavia.Port) {
-			p.Listener.Timeouts = &octavia.Timeouts{
-				ClientData: 50000, MemberConnect: 5000,
-				MemberData: 50000, TCPInspect: 1,
-			}
-		}), []string{"UpdateListener"}},
-		{"source ranges", port(func(p *octavia.Port) { p.Listener.AllowedCIDRs = []string{"192.0.2.0/24"} }), []string{"UpdateListener"}},
-		{"a header", port(func(p *octavia.Port) { p.Listener.InsertHeaders = map[string]string{"X-Forwarded-For": "true"} }), []string{"UpdateListener"}},
-		{"a tag", port(func(p *octavia.Port) { p.Listener.Tags = append(slices.Clone(p.Listener.Tags), "more") }), []string{"UpdateListener"}},
-		{"the members' subnet", port(func(p *octavia.Port) { p.Pool.Members[0].SubnetID = "subnet-nodes" }), []string{"SetMembers"}},
-		{"a member's name", port(func(p *octavia.Port) { p.Pool.Members[0].Name = "another node of the same address" }), []string{"UpdateMember"}},
-		{"a member's weight", port(func(p *octavia.Port) { p.Pool.Members[0].Weight = 0 }), []string{"UpdateMember"}},
-		{"the health check node port", port(func(p *octavia.Port) { p.Pool.Members[0].MonitorPort = 32000 }), []string{"UpdateMember"}},
-		{"the node port", port(func(p *octavia.Port) { p.Pool.Members[0].Port = 31000 }), []string{"SetMembers"}},
-		{"a monitor's delay", port(func(p *octavia.Port) { p.Pool.Monitor.Delay = 60 }), []string{"UpdateMonitor"}},
-		{"a monitor's timeout", port(func(p *octavia.Port) { p.Pool.Monitor.Timeout = 1 }), []string{"UpdateMonitor"}},
-		{"a monitor's retries", port(func(p *octavia.Port) { p.Pool.Monitor.MaxRetries = 9 }), []string{"UpdateMonitor"}},
-		{"a monitor's retries down", port(func(p *octavia.Port) { p.Pool.Monitor.MaxRetriesDown = 9 }), []string{"UpdateMonitor"}},
-		{"a monitor's method", port(func(p *octavia.Port) { p.Pool.Monitor.HTTPMethod = "HEAD" }), []string{"UpdateMonitor"}},
-		{"a monitor's path", port(func(p *octavia.Port) { p.Pool.Monitor.URLPath = "/" }), []string{"UpdateMonitor"}},
-		{"a monitor's codes", port(func(p *octavia.Port) { p.Pool.Monitor.ExpectedCodes = "204" }), []string{"UpdateMonitor"}},
-		{"a monitor's type", monitored(octavia.MonitorTCP), []string{"DeleteMonitor", "CreateMonitor"}},
-		{"a rule's range", func(d *desired.State) {
-			d.SecurityGroup.Rules = []neutron.Rule{rule(30080, "192.0.2.0/24")}
-		}, []string{"CreateRule", "DeleteRule"}},
-		{"a rule's family", func(d *desired.State) {
-			r := rule(30080, "")
-			r.EtherType = "IPv6"
-			d.SecurityGroup.Rules = []neutron.Rule{r}
-		}, []string{"CreateRule", "DeleteRule"}},
-		{"the TLS container", port(func(p *octavia.Port) { p.Listener.TLSContainer = "https://barbican/v1/containers/other" }), []string{"UpdateListener"}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			c := made(t, served)
-			want := desire(onePort, guarded, monitored(octavia.MonitorHTTP), test.change)
-			wantKinds(t, change(c, want), test.want...)
-			c.carryOut(t, want)
-		})
-	}
-}
-
 func TestD24_D25_LoadBalancerOfAnotherName_RenamesNothing(t *testing.T) {
 	for _, name := range []string{
 		"kube_service_kube_shop_web", "kube_service_old_shop_web",
@@ -136,101 +75,6 @@ func TestD24_D25_LoadBalancerOfAnotherName_RenamesNothing(t *testing.T) {
 	}
 }
 
-// What another cluster has made is not touched, whatever its name.
-func TestD3_LoadBalancerOfOtherCluster_IsRefused(t *testing.T) {
-	c := made(t, desire(guarded))
-	c.lb.Tags = stranger().Tags()
-	p := change(c, desire(onePort, internal))
-	wantNothing(t, p)
-	wantNotice(t, p, plan.ReasonOtherCluster, true)
-	p = plan.Removal(shop(), c.observe(false), all())
-	wantNothing(t, p)
-	wantNotice(t, p, plan.ReasonOtherCluster, true)
-}
-
-// Two listeners cannot have one port, so the one that cannot be changed goes before its successor
-// comes. All that can be done before is.
-func TestD6_ProtocolChange_DeletesBeforeItCreates(t *testing.T) {
-	for _, test := range []struct {
-		name     string
-		from, to func(*desired.State)
-		want     []string
-	}{
-		{
-			"to HTTP", protocols(octavia.TCP, octavia.TCP),
-			protocols(octavia.HTTP, octavia.HTTP),
-			[]string{"CreatePool", "SetMembers", "DeleteListener", "CreateListener", "DeletePool"},
-		},
-		{
-			"from HTTP", protocols(octavia.HTTP, octavia.HTTP),
-			protocols(octavia.TCP, octavia.TCP),
-			[]string{"CreatePool", "SetMembers", "DeleteListener", "CreateListener", "DeletePool"},
-		},
-		{"to TLS", protocols(octavia.HTTP, octavia.HTTP), protocols(octavia.TerminatedHTTPS, octavia.HTTP), []string{"DeleteListener", "CreateListener"}},
-		{"the pool stays", protocols(octavia.TCP, octavia.Proxy), protocols(octavia.HTTP, octavia.Proxy), []string{"DeleteListener", "CreateListener"}},
-		{
-			"only the pool's", protocols(octavia.TCP, octavia.TCP),
-			protocols(octavia.TCP, octavia.Proxy),
-			[]string{"CreatePool", "SetMembers", "UpdateListener", "DeletePool"},
-		},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			c := made(t, desire(onePort, test.from))
-			want := desire(onePort, test.to)
-			wantKinds(t, change(c, want), test.want...)
-			c.carryOut(t, want)
-		})
-	}
-}
-
-func TestChange_InterruptedAnywhere_TheNextPlanGoesOn(t *testing.T) {
-	for _, asGuest := range []bool{false, true} {
-		for _, to := range []string{octavia.HTTP, octavia.Proxy, octavia.UDP} {
-			t.Run(fmt.Sprintf("%s, guest %v", to, asGuest), func(t *testing.T) {
-				interrupt(t, asGuest, to)
-			})
-		}
-	}
-}
-
-func interrupt(t *testing.T, asGuest bool, to string) {
-	t.Helper()
-	begin, name := fresh(), shop().LoadBalancerName()
-	wanted := func(changes ...func(*desired.State)) desired.State {
-		return desire(append([]func(*desired.State){onePort}, changes...)...)
-	}
-	if asGuest {
-		begin, name = shared(t), neighbour().LoadBalancerName()
-		wanted = func(changes ...func(*desired.State)) desired.State {
-			return visiting(name, append([]func(*desired.State){onePort}, changes...)...)
-		}
-	}
-	begin.carryOut(t, wanted())
-	for i := range begin.pools {
-		begin.pools[i].Tags = nil
-	}
-	listener := to
-	if to == octavia.Proxy {
-		listener = octavia.TCP
-	}
-	want := wanted(monitored(octavia.MonitorTCP), protocols(listener, to))
-	p := change(begin, want)
-	if len(p.Steps) < 4 {
-		t.Fatalf("there is too little to interrupt:\n%s", p)
-	}
-	for n := range p.Steps {
-		c := begin.clone()
-		if err := c.run(p, n); err != nil {
-			t.Fatal(err)
-		}
-		c.carryOut(t, want)
-		if len(c.pools) != len(begin.pools) || len(c.listeners) != len(begin.listeners) {
-			t.Errorf("after %d steps: %d pools and %d listeners, where there were %d and %d:\n%s",
-				n, len(c.pools), len(c.listeners), len(begin.pools), len(begin.listeners), p)
-		}
-	}
-}
-
 func TestChange_OneMemberOfMany_IsRequestedAlone(t *testing.T) {
 	begin := []string{"node-1", "node-2", "node-3"}
 	forgotten := func(c *cloud) {
@@ -265,20 +109,6 @@ func TestChange_OneMemberOfMany_IsRequestedAlone(t *testing.T) {
 	}
 }
 
-// All of the rules that should not be there go, and the nodes' ports come after.
-func TestD10_ManyRulesChange_AllAreDeletedAndPortsFollow(t *testing.T) {
-	c := made(t, desire(guarded))
-	c.group.Rules = append(c.group.Rules,
-		neutron.Rule{ID: "egress-4", Direction: "egress", EtherType: "IPv4"},
-		neutron.Rule{ID: "egress-6", Direction: "egress", EtherType: "IPv6"})
-	want := desire(guarded, nodes("node-1", "node-2", "node-3"), func(d *desired.State) {
-		d.SecurityGroup.Rules = []neutron.Rule{rule(31000, "10.0.0.0/24")}
-	})
-	wantKinds(t, change(c, want), "CreateRule", "DeleteRule", "DeleteRule", "DeleteRule",
-		"DeleteRule", "AddGroup", "CreateMember", "CreateMember")
-	c.carryOut(t, want)
-}
-
 // Monitors bear the name of the load balancer that they were made in, and keep it.
 func TestD11_MonitorOfAnotherName_IsNotRenamed(t *testing.T) {
 	c := shared(t)
@@ -297,44 +127,6 @@ func TestD11_MonitorOfAnotherName_IsNotRenamed(t *testing.T) {
 	update, ok := p.Steps[0].(plan.UpdateMonitor)
 	if !ok || update.Monitor.Name == desired.MonitorName(0, "another") {
 		t.Errorf("the monitor was to be changed, and to keep its name:\n%s", p)
-	}
-}
-
-func TestD12_Immutable_IsReportedOrRecreated(t *testing.T) {
-	for _, test := range []struct {
-		what   string
-		change func(*octavia.LoadBalancer)
-	}{
-		{"provider", func(lb *octavia.LoadBalancer) { lb.Provider = "other" }},
-		{"flavor", func(lb *octavia.LoadBalancer) { lb.FlavorID = "other" }},
-		{"availability zone", func(lb *octavia.LoadBalancer) { lb.AvailabilityZone = "other" }},
-		{"address", func(lb *octavia.LoadBalancer) { lb.VIP.Address = "10.0.0.99" }},
-		{"port", func(lb *octavia.LoadBalancer) { lb.VIP.PortID = "other" }},
-		{"subnet", func(lb *octavia.LoadBalancer) { lb.VIP.SubnetID = "other" }},
-		{"network", func(lb *octavia.LoadBalancer) { lb.VIP.NetworkID = "other" }},
-		{"additional address", func(lb *octavia.LoadBalancer) { lb.AdditionalVIPs = []octavia.VIP{{SubnetID: "other"}} }},
-	} {
-		t.Run(test.what, func(t *testing.T) {
-			asking := func(d *desired.State) { test.change(&d.LoadBalancer) }
-			c := made(t, desire())
-			p := change(c, desire(asking))
-			wantNothing(t, p)
-			wantNotice(t, p, plan.ReasonImmutable, false)
-			if text := p.Notices[0].Message; !strings.Contains(text, test.what) ||
-				!strings.Contains(text, "/recreate") {
-				t.Errorf("it is not told what, or what to do: %s", text)
-			}
-			address := c.ips[0].Address
-			p = change(c, desire(asking, recreate))
-			if err := c.run(p, len(p.Steps)); err != nil {
-				t.Fatal(err)
-			}
-			c.carryOut(t, desire(asking, recreate))
-			if len(c.ips) != 1 || c.ips[0].Address != address ||
-				c.ips[0].PortID != c.lb.VIP.PortID {
-				t.Errorf("the floating IP %s is lost: %v", address, c.ips)
-			}
-		})
 	}
 }
 
@@ -444,36 +236,6 @@ func TestD9_NodeWithoutServerOrPortSecurity_IsLeftOut(t *testing.T) {
 	}
 }
 
-// A second look finds nothing to do, with all that is known and with a part of it, for everything
-// that there may be.
-func TestD15_NothingHasChanged_NothingIsDone(t *testing.T) {
-	healthy := func(d *desired.State) {
-		monitored(octavia.MonitorHTTP)(d)
-		everyPort(func(_ int, p *octavia.Port) {
-			for i := range p.Pool.Members {
-				p.Pool.Members[i].MonitorPort = 32000
-			}
-		})(d)
-	}
-	elsewhere := everyPort(func(_ int, p *octavia.Port) {
-		p.Pool.Members[0].SubnetID = "subnet-nodes"
-	})
-	drained := everyPort(func(_ int, p *octavia.Port) { p.Pool.Members[0].Weight = 0 })
-	for i, d := range []desired.State{
-		desire(), desire(internal), desire(serial), desire(guarded), desire(healthy),
-		desire(elsewhere), desire(drained),
-		desire(protocols(octavia.TerminatedHTTPS, octavia.ProxyV2)),
-		desire(asking("203.0.113.7")), desire(nodes()),
-	} {
-		c := made(t, d)
-		for _, inPart := range []bool{false, true} {
-			if p := plan.Change(d, c.observe(inPart)); len(p.Steps)+len(p.Notices) > 0 {
-				t.Errorf("%d (in part: %v):\n%s", i, inPart, p)
-			}
-		}
-	}
-}
-
 func TestChange_KnownInPart_OnlyWhatIsKnownIsCompared(t *testing.T) {
 	d := desire(onePort, monitored(octavia.MonitorTCP))
 	c := made(t, d)
@@ -559,19 +321,6 @@ func TestChange_AllowedCIDRs_AllEqualsEmpty(t *testing.T) {
 	}
 }
 
-// The tags tell which listeners are the Service's, not its present ports.
-func TestD26_PortsThatWereNeverSeen_AreRemoved(t *testing.T) {
-	c := shared(t)
-	name := c.lb.Name
-	c.carryOut(t, visiting(name))
-	c.carryOut(t, visiting(name, func(d *desired.State) {
-		d.Ports = []octavia.Port{tcp(0, 8443, name, "node-1")}
-	}))
-	if len(c.listeners) != 2 || len(c.pools) != 2 {
-		t.Errorf("listeners %v, pools %v", c.listeners, c.pools)
-	}
-}
-
 func TestD39_ListenerOfAnotherOwner_IsNeverTouched(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -648,27 +397,6 @@ func TestChange_PoolOfAnotherOwnersListener_IsLeft(t *testing.T) {
 	if c.pool(pool) == nil || fmt.Sprintf("%+v", *c.pool(pool)) != before {
 		t.Errorf("the pool was %s, and is %v", before, c.pool(pool))
 	}
-}
-
-// Only what the Service's traffic does not need waits for what may fail: members are first, what is
-// new is last.
-func TestChange_Order_TrafficFirstNewLast(t *testing.T) {
-	lb := shop().LoadBalancerName()
-	c := made(t, desire(guarded, nodes("node-1", "node-2")))
-	want := desire(guarded, nodes("node-2", "node-3"), func(d *desired.State) {
-		d.Ports = []octavia.Port{
-			tcp(0, 80, lb, "node-2", "node-3"),
-			tcp(1, 8443, lb, "node-2", "node-3"),
-		}
-		d.Ports[0].Listener.AllowedCIDRs = []string{"192.0.2.0/24"}
-		guarded(d)
-	})
-	wantKinds(t, change(c, want),
-		"CreateRule", "DeleteRule", "AddGroup",
-		"SetMembers", "UpdateListener",
-		"DeletePool", "DeleteListener",
-		"CreateListener", "CreatePool", "SetMembers",
-		"RemoveGroup")
 }
 
 // What Octavia is at work on is left alone.

@@ -193,6 +193,9 @@ func (s *story) port(index, number int, names []string) octavia.Port {
 		p.Pool.Monitor = monitor(index, s.name(),
 			pick(s, octavia.MonitorTCP, octavia.MonitorHTTP))
 		p.Pool.Monitor.Delay = pick(s, 5, 10)
+		if p.Pool.Monitor.Type == octavia.MonitorHTTP {
+			p.Pool.Monitor.URLPath = pick(s, "/healthz", "/ready")
+		}
 	}
 	subnet, health := pick(s, vipSubnet, "", "subnet-nodes"), pick(s, 0, 32000)
 	for i := range p.Pool.Members {

@@ -147,23 +147,6 @@ func TestChange_FloatingIPUnavailable_IsReportedAndTheOldOneStays(t *testing.T) 
 	})
 }
 
-// A new address is there before the old one is given up; whatever is interrupted, nothing is left
-// over.
-func TestChange_AnotherAddress_InterruptedAnywhere(t *testing.T) {
-	begin, want := made(t, desire(onePort)), desire(onePort, asking("203.0.113.99"))
-	p := change(begin, want)
-	for n := range p.Steps {
-		c := begin.clone()
-		if err := c.run(p, n); err != nil {
-			t.Fatal(err)
-		}
-		c.carryOut(t, want)
-		if len(c.ips) != 1 || c.ips[0].Address != "203.0.113.99" {
-			t.Errorf("after %d steps: %v", n, c.ips)
-		}
-	}
-}
-
 func TestChange_FloatingIPLeadsElsewhere_IsDisownedAndReplaced(t *testing.T) {
 	c := made(t, desire())
 	c.ips[0].PortID = "elsewhere"

@@ -89,30 +89,6 @@ func TestD14_LoadBalancerIsGone_TheRestGoesToo(t *testing.T) {
 	}
 }
 
-func TestRemoval_NothingIsThere_NothingIsDone(t *testing.T) {
-	p := removal(fresh(), all())
-	wantNothing(t, p)
-	if len(p.Notices) > 0 {
-		t.Errorf("%s", p)
-	}
-}
-
-// Listeners of ports that are not in the Service any more, or never came to be seen, go with it.
-func TestD26_Guest_AllItsListenersGoWithTheirPools(t *testing.T) {
-	c := shared(t)
-	name := c.lb.Name
-	before := c.clone()
-	c.carryOut(t, visiting(name, guarded))
-	p := removal(c, all())
-	if err := c.run(p, len(p.Steps)); err != nil {
-		t.Fatal(err)
-	}
-	if len(c.listeners) != 1 || len(c.pools) != 1 || c.group != nil ||
-		!slices.Equal(c.lb.Tags, before.lb.Tags) || len(c.ips) != 1 || c.ips[0].PortID == "" {
-		t.Errorf("it was\n%+v\nand is\n%+v", before, c)
-	}
-}
-
 func TestRemoval_Guest_InterruptedAnywhere(t *testing.T) {
 	begin := shared(t)
 	begin.carryOut(t, visiting(begin.lb.Name, guarded))
