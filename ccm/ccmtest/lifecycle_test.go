@@ -15,7 +15,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -129,23 +129,43 @@ func TestStart_WhenTheAPIServerNeverAnswers_ReturnsAndStopsInOrder(t *testing.T)
 	}
 }
 
-func TestAPIServerDown_TheCCMSaysSoAndRecovers(t *testing.T) {
-	own := controlplane.ForTest(t)
-	if err := own.StopAPIServer(t.Context()); err != nil {
+// behindProxy reaches the shared API server through a proxy, which refuses connections.
+func behindProxy(t *testing.T) (*netfault.Proxy, *rest.Config) {
+	t.Helper()
+	cfg := cluster.RESTConfig()
+	proxy, err := netfault.Listen(strings.TrimPrefix(cfg.Host, "https://"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	cloud := cloudWith(t, "node-a")
-	app := ccmtest.StartApp(t, own, cloud)
+	t.Cleanup(func() { _ = proxy.Close() })
+	set(t, proxy, netfault.Refuse())
+	cfg.Host = "https://" + proxy.Addr()
+	return proxy, cfg
+}
+
+func set(t *testing.T, proxy *netfault.Proxy, fault netfault.Fault) {
+	t.Helper()
+	if err := proxy.Set(fault); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAPIServerDown_StatusNamesItAndTheCCMRecovers(t *testing.T) {
+	proxy, cfg := behindProxy(t)
+	app := ccmtest.StartApp(t, ccmtest.ClusterAt(cfg), cloudWith(t, "node-a"))
 	if status := app.WaitState(ccm.StateDegraded); !strings.Contains(status.Reason,
 		"the API server is down or its address is wrong") {
 		t.Errorf("the reason is %q", status.Reason)
 	}
-	if err := own.StartAPIServer(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	set(t, proxy, netfault.Pass())
 	app.WaitReady()
-	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-a"))
-	ccmtest.WaitNodeInitialized(t, app.Client, "node-a")
+	admin := clientOf(t, cluster.RESTConfig())
+	ccmtest.CreateNode(t, admin, ccmtest.TaintedNode("node-a"))
+	ccmtest.WaitNodeInitialized(t, admin, "node-a")
+	app.Stop()
+	if err := proxy.Close(); err != nil {
+		t.Error(err)
+	}
 	app.VerifyNoLeaks()
 }
 
@@ -186,28 +206,6 @@ func TestTermsThatFail_AreToldTriedAgainAndLeaveNothing(t *testing.T) {
 		t.Errorf("ready with %+v, want term 3 and no reason", status)
 	}
 	app.VerifyNoLeaks()
-}
-
-func TestTwoAppsInOneProcess_EachServesItsOwnCluster(t *testing.T) {
-	other := controlplane.ForTest(t)
-	here := ccmtest.StartApp(t, cluster, cloudWith(t, "node-here"))
-	there := ccmtest.StartApp(t, other, cloudWith(t, "node-there"))
-	ccmtest.CreateNode(t, here.Client, ccmtest.TaintedNode("node-here"))
-	ccmtest.CreateNode(t, there.Client, ccmtest.TaintedNode("node-there"))
-	ccmtest.WaitNodeInitialized(t, here.Client, "node-here")
-	ccmtest.WaitNodeInitialized(t, there.Client, "node-there")
-
-	here.Stop()
-	if calls := here.Cloud.Calls(fake.CallFilter{Object: "node-there"}.Matches); len(calls) > 0 {
-		t.Errorf("the cloud here has calls for the node there: %+v", calls)
-	}
-	if err := there.Cloud.AddInstances(fake.Instance{Name: "node-there-2"}); err != nil {
-		t.Fatal(err)
-	}
-	ccmtest.CreateNode(t, there.Client, ccmtest.TaintedNode("node-there-2"))
-	ccmtest.WaitNodeInitialized(t, there.Client, "node-there-2")
-	there.Stop()
-	here.VerifyNoLeaks()
 }
 
 func TestTwoAppsWithOneLease_OneActsAndTheOtherTakesOver(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -119,10 +119,11 @@ func TestWaitState_WhenInVain_ShowsTheStatus(t *testing.T) {
 }
 
 // A watch breaks when its API server stops; what is waited for must not be lost with it.
-func TestWaitNode_WhenTheAPIServerIsRestarted_GoesOn(t *testing.T) {
-	own := controlplane.ForTest(t)
-	client := clientOf(t, own.RESTConfig())
-	ccmtest.CreateNode(t, client, ccmtest.ReadyNode("node-a"))
+func TestWaitNode_WhenItsConnectionIsReset_WatchesAgain(t *testing.T) {
+	proxy, cfg := behindProxy(t)
+	set(t, proxy, netfault.Pass())
+	client, admin := clientOf(t, cfg), clientOf(t, cluster.RESTConfig())
+	ccmtest.CreateNode(t, admin, ccmtest.ReadyNode("node-a"))
 	looked := make(chan struct{})
 	result := make(chan *corev1.Node, 1)
 	go func() {
@@ -139,20 +140,16 @@ func TestWaitNode_WhenTheAPIServerIsRestarted_GoesOn(t *testing.T) {
 			})
 	}()
 	<-looked
-	if err := own.StopAPIServer(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := own.StartAPIServer(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	set(t, proxy, netfault.Refuse())
+	set(t, proxy, netfault.Pass())
 	node := ccmtest.Eventually(t, "the node is marked by the test",
 		func(ctx context.Context) (*corev1.Node, error) {
-			n, err := client.CoreV1().Nodes().Get(ctx, "node-a", getNow)
+			n, err := admin.CoreV1().Nodes().Get(ctx, "node-a", getNow)
 			if err != nil {
 				return nil, err
 			}
 			n.Labels["marked"] = "yes"
-			return client.CoreV1().Nodes().Update(ctx, n, updateNow)
+			return admin.CoreV1().Nodes().Update(ctx, n, updateNow)
 		})
 	if got := receive(t, result); got.ResourceVersion != node.ResourceVersion {
 		t.Errorf("the wait returned version %s, want %s", got.ResourceVersion, node.ResourceVersion)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 	"github.com/fxccm/fxccm/ccm/serving"
 )
 
@@ -43,10 +44,10 @@ func (c *cluster) must(err error) {
 	}
 }
 
-// ccm is the identity of a CCM.
-func (c *cluster) ccm() *rest.Config {
+// ccm is the identity of a CCM, the account in kube-system.
+func (c *cluster) ccm(account string) *rest.Config {
 	c.t.Helper()
-	config, err := c.ServiceAccountConfig(metav1.NamespaceSystem, "cloud-controller-manager")
+	config, err := c.ServiceAccountConfig(metav1.NamespaceSystem, account)
 	c.must(err)
 	return config
 }
@@ -59,12 +60,14 @@ func (c *cluster) user(name string, groups ...string) *http.Client {
 	return client(c.t, pair{config.CertData, config.KeyData}.presents(c.t))
 }
 
-var ccmSubject = rbacv1.Subject{
-	Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem,
-	Name: "cloud-controller-manager",
+// newcomer is the account of a CCM that has no rights at first.
+const newcomer = "newcomer"
+
+var newcomerSubject = rbacv1.Subject{
+	Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: newcomer,
 }
 
-// allowReviews and allowLookup give the CCM the roles that the package names.
+// allowReviews and allowLookup give the newcomer the roles that the package names.
 func (c *cluster) allowReviews(ctx context.Context) {
 	c.t.Helper()
 	_, err := c.admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
@@ -73,7 +76,7 @@ func (c *cluster) allowReviews(ctx context.Context) {
 			APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
 			Name: "system:auth-delegator",
 		},
-		Subjects: []rbacv1.Subject{ccmSubject},
+		Subjects: []rbacv1.Subject{newcomerSubject},
 	}, metav1.CreateOptions{})
 	c.must(err)
 }
@@ -86,7 +89,7 @@ func (c *cluster) allowLookup(ctx context.Context) {
 			APIGroup: rbacv1.GroupName, Kind: "Role",
 			Name: "extension-apiserver-authentication-reader",
 		},
-		Subjects: []rbacv1.Subject{ccmSubject},
+		Subjects: []rbacv1.Subject{newcomerSubject},
 	}, metav1.CreateOptions{})
 	c.must(err)
 }
@@ -148,13 +151,24 @@ func impatient(c *serving.Config) {
 		metav1.Duration{}
 }
 
-func TestOnAPIServer_WhoMayAskIsDelegated(t *testing.T) {
-	ctx := t.Context()
+func TestOnAPIServer(t *testing.T) {
 	c := newCluster(t)
-	// the rules that are shipped must do
+	c.allowScraping(t.Context(), "scraper")
+	prometheus := bearer(c.token(t.Context(), "prometheus"))
+	// The shipped rules suffice.
 	ccmtest.ApplyRBAC(t, c.admin, "../../deploy/base/rbac.yaml")
-	c.allowScraping(ctx, "scraper")
-	r := serveUnwatched(t, c.ccm(), impatient)
+	of := func(t *testing.T) *cluster { return &cluster{c.ControlPlane, t, c.admin} }
+	t.Run("WhoMayAskIsDelegated", func(t *testing.T) { testDelegation(t, of(t), prometheus) })
+	t.Run("WhenRBACIsMissing_ErrorsNameItUntilItIsGranted",
+		func(t *testing.T) { testMissingRBAC(t, of(t)) })
+	t.Run("WhenItIsDownAtStart_OnlyProbesAreAnsweredUntilItIsBack",
+		func(t *testing.T) { testOutage(t, of(t), prometheus) })
+}
+
+func testDelegation(t *testing.T, c *cluster, prometheus string) {
+	t.Helper()
+	ctx := t.Context()
+	r := serveUnwatched(t, c.ccm("cloud-controller-manager"), impatient)
 	anonymous := client(t, nil)
 
 	get(t, anonymous, r.Server, "/healthz").wants(t, http.StatusOK, "ok")
@@ -172,7 +186,7 @@ func TestOnAPIServer_WhoMayAskIsDelegated(t *testing.T) {
 	})
 	t.Run("by token", func(t *testing.T) {
 		eventuallyAnswers(t, anonymous, r, "/metrics", http.StatusOK, "go_goroutines",
-			bearer(c.token(ctx, "prometheus")))
+			prometheus)
 		get(t, anonymous, r.Server, "/metrics", bearer(c.token(ctx, "another"))).wants(t,
 			http.StatusForbidden, "system:serviceaccount:default:another")
 		get(t, anonymous, r.Server, "/metrics", bearer("forged")).wants(t, http.StatusUnauthorized,
@@ -200,11 +214,10 @@ func TestOnAPIServer_WhoMayAskIsDelegated(t *testing.T) {
 	})
 }
 
-func TestOnAPIServer_WhenRBACIsMissing_ItIsNamed_AndSeenWhenGranted(t *testing.T) {
+func testMissingRBAC(t *testing.T, c *cluster) {
+	t.Helper()
 	ctx := t.Context()
-	c := newCluster(t)
-	c.allowScraping(ctx, "scraper")
-	r := serveUnwatched(t, c.ccm(), impatient)
+	r := serveUnwatched(t, c.ccm(newcomer), impatient)
 	scraper := c.user("scraper")
 
 	get(t, scraper, r.Server, "/livez").wants(t, http.StatusOK, "ok")
@@ -217,16 +230,16 @@ func TestOnAPIServer_WhenRBACIsMissing_ItIsNamed_AndSeenWhenGranted(t *testing.T
 	eventuallyAnswers(t, scraper, r, "/metrics", http.StatusOK, "go_goroutines")
 }
 
-func TestOnAPIServer_WhenItIsDownAtStart_ProbesAreAnswered_AndTheRestWhenItIsBack(t *testing.T) {
-	ctx := t.Context()
-	c := newCluster(t)
-	// the rules that are shipped must do
-	ccmtest.ApplyRBAC(t, c.admin, "../../deploy/base/rbac.yaml")
-	c.allowScraping(ctx, "scraper")
-	token := bearer(c.token(ctx, "prometheus"))
-	c.must(c.StopAPIServer(ctx))
+func testOutage(t *testing.T, c *cluster, token string) {
+	t.Helper()
+	identity := c.ccm("cloud-controller-manager")
+	proxy, err := netfault.Listen(strings.TrimPrefix(identity.Host, "https://"))
+	c.must(err)
+	t.Cleanup(func() { c.must(proxy.Close()) })
+	identity.Host = "https://" + proxy.Addr()
+	c.must(proxy.Set(netfault.Refuse()))
 
-	r := serveUnwatched(t, c.ccm(), impatient)
+	r := serveUnwatched(t, identity, impatient)
 	scraper, other := c.user("scraper"), client(t, nil)
 	get(t, other, r.Server, "/healthz").wants(t, http.StatusOK, "ok")
 	get(t, other, r.Server, "/healthz", token).wants(t, http.StatusOK, "ok")
@@ -235,12 +248,12 @@ func TestOnAPIServer_WhenItIsDownAtStart_ProbesAreAnswered_AndTheRestWhenItIsBac
 			"the API server cannot be reached", headers...)
 	}
 
-	c.must(c.StartAPIServer(ctx))
+	c.must(proxy.Set(netfault.Pass()))
 	eventuallyAnswers(t, scraper, r, "/metrics", http.StatusOK, "go_goroutines")
 	eventuallyAnswers(t, other, r, "/metrics", http.StatusOK, "go_goroutines", token)
 
 	// After the ConfigMap has been read, the errors name the outage.
-	c.must(c.StopAPIServer(ctx))
+	c.must(proxy.Set(netfault.Refuse()))
 	get(t, other, r.Server, "/metrics", token).wants(t, http.StatusServiceUnavailable,
 		"cannot authenticate: the API server cannot be reached")
 	get(t, scraper, r.Server, "/metrics").wants(t, http.StatusServiceUnavailable,
@@ -248,6 +261,6 @@ func TestOnAPIServer_WhenItIsDownAtStart_ProbesAreAnswered_AndTheRestWhenItIsBac
 	get(t, c.user("root", "system:masters"), r.Server, "/statusz").wants(t, http.StatusOK,
 		`"state"`)
 	get(t, other, r.Server, "/livez").wants(t, http.StatusOK, "ok")
-	c.must(c.StartAPIServer(ctx))
+	c.must(proxy.Set(netfault.Pass()))
 	eventuallyAnswers(t, scraper, r, "/metrics", http.StatusOK, "go_goroutines")
 }
