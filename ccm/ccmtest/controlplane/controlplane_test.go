@@ -133,9 +133,20 @@ func whoAmI(t *testing.T, cfg *rest.Config) string {
 	return review.Status.UserInfo.Username
 }
 
-func TestTwoControlPlanes_AtOnce_AreTwoClusters(t *testing.T) {
+func TestFaults(t *testing.T) {
 	t.Parallel()
-	one, two := controlplane.ForTest(t), shared
+	cp := controlplane.ForTest(t)
+	t.Run("BesideAnotherControlPlane_IsAnotherCluster",
+		func(t *testing.T) { testTwoClusters(t, cp, shared) })
+	t.Run("StopAndStartAPIServer_SameDataAtTheSamePlace",
+		func(t *testing.T) { testStopAndStartAPIServer(t, cp) })
+	t.Run("StopAndStartEtcd_APIServerServesAgain",
+		func(t *testing.T) { testStopAndStartEtcd(t, cp) })
+	t.Run("KilledAPIServer_StartsAgain", func(t *testing.T) { testKilledAPIServer(t, cp) })
+}
+
+func testTwoClusters(t *testing.T, one, two *controlplane.ControlPlane) {
+	t.Helper()
 	if _, err := client(t, one.RESTConfig()).CoreV1().Namespaces().Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "only-in-one"}},
 		metav1.CreateOptions{}); err != nil {
@@ -146,16 +157,6 @@ func TestTwoControlPlanes_AtOnce_AreTwoClusters(t *testing.T) {
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("the second cluster answers %v for a namespace of the first, want not found", err)
 	}
-}
-
-func TestFaults(t *testing.T) {
-	t.Parallel()
-	cp := controlplane.ForTest(t)
-	t.Run("StopAndStartAPIServer_SameDataAtTheSamePlace",
-		func(t *testing.T) { testStopAndStartAPIServer(t, cp) })
-	t.Run("StopAndStartEtcd_APIServerServesAgain",
-		func(t *testing.T) { testStopAndStartEtcd(t, cp) })
-	t.Run("KilledAPIServer_StartsAgain", func(t *testing.T) { testKilledAPIServer(t, cp) })
 }
 
 func testStopAndStartAPIServer(t *testing.T, cp *controlplane.ControlPlane) {

@@ -41,16 +41,5 @@ func Example() {
 	for _, w := range writes {
 		fmt.Println(w.Verb, w.ResourcePath(), w.Name, w.Code)
 	}
-	// Output: create nodes node-1 201
-}
-
-func ExampleForTest() {
-	// In a test function:
-	//
-	//	func TestReadsNodes(t *testing.T) {
-	//		cp := controlplane.ForTest(t)
-	//		cfg, err := cp.ServiceAccountConfig("kube-system", "cloud-controller-manager")
-	//		...
-	//		client := kubernetes.NewForConfigOrDie(cfg)
-	//	}
+	// This prints: create nodes node-1 201
 }
