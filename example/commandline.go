@@ -14,9 +14,9 @@ import (
 	"github.com/fxccm/fxccm/options"
 )
 
-const about = `fxccm is a cloud controller manager: it initialises the nodes of a Kubernetes cluster with what the cloud
-knows of them, deletes those whose machine is gone, and makes load balancers and routes. Several
-replicas may run; one of them acts, and another takes over when it stops.`
+const about = `fxccm is a cloud controller manager: it initialises the nodes of a Kubernetes cluster with data of the cloud,
+deletes nodes whose machines no longer exist, and manages load balancers and routes. Of several replicas one
+leads, and another takes over when it stops.`
 
 // commandLine is every flag of the program, in the groups of the help text.
 type commandLine struct {
@@ -45,7 +45,7 @@ func newCommandLine() *commandLine {
 	return c
 }
 
-// globalFlags are those of the program rather than of the cloud controller manager in it.
+// globalFlags are the flags of the program itself.
 func (c *commandLine) globalFlags() *pflag.FlagSet {
 	set := pflag.NewFlagSet("global", pflag.ContinueOnError)
 	logsapi.AddFlags(c.logging, set)

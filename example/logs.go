@@ -14,11 +14,10 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// eventLevel is the verbosity at which fx tells what it builds, starts and stops.
+// eventLevel is the verbosity of fx's events.
 const eventLevel = 4
 
-// startLogging applies the logging flags to klog, which all of Kubernetes logs to. It can be done
-// once in a process.
+// startLogging applies the logging flags to klog, which is possible once in a process.
 func startLogging(c *logsapi.LoggingConfiguration) error {
 	var errs []error
 	for _, invalid := range logsapi.Validate(c, nil, nil) {
@@ -53,8 +52,7 @@ func loggingFlag(field string) string {
 	return flag
 }
 
-// logEvents writes fx's own events to the log. Its errors are not more important than the rest: run
-// reports what comes of them.
+// logEvents writes fx's own events to the log. run reports its errors.
 func logEvents() fxevent.Logger {
 	events := &fxevent.SlogLogger{Logger: slog.New(
 		logr.ToSlogHandler(klog.Background().WithName("fx").V(eventLevel)))}

@@ -25,15 +25,15 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-const planAbout = `Tell what would be done in OpenStack for a Service of type LoadBalancer, and do nothing.
+const planAbout = `Print the requests that fxccm would send to OpenStack for a Service of type LoadBalancer, and send none.
 
 Usage:
   fxccm plan --cloud-config=cloud.conf --kubeconfig=admin.conf [namespace/]service
   fxccm plan --cloud-config=cloud.conf --kubeconfig=admin.conf --service-file=service.yaml
   fxccm plan --cloud-config=cloud.conf --cluster-uid=UID --service-file=service.yaml --node-file=nodes.yaml
 
-The Service and the nodes are those of the cluster, or those of files: what "kubectl get -o yaml" writes. A Service of
-a file that is in the cluster, too, is planned for as it is in the file.
+The Service and the nodes come from the cluster, or from files as "kubectl get -o yaml" writes them. The file
+overrides a Service of the cluster.
 `
 
 // planLine is the command line of "fxccm plan".
@@ -51,15 +51,15 @@ func newPlanLine() *planLine {
 	p.flags.Usage = func() {}
 	p.flags.StringVar(&p.cloudConfig, "cloud-config", "", "The cloud.conf.")
 	p.flags.BoolVar(&p.strict, "cloud-config-strict", true,
-		"Whether what is unknown in the cloud.conf is an error.")
+		"Unknown keys in the cloud.conf are errors.")
 	p.flags.StringVar(&p.kubeconfig, "kubeconfig", "",
-		"The way to the cluster. Not needed if all is in files.")
+		"The kubeconfig of the cluster. Not needed if files contain everything.")
 	p.flags.StringVar(&p.serviceFile, "service-file", "",
 		"A file with the Service, instead of its name.")
 	p.flags.StringVar(&p.nodeFile, "node-file", "",
 		"A file with the nodes, as one list or several documents. Default: those of the cluster.")
 	p.flags.StringVar(&p.clusterName, "cluster-name", "kubernetes",
-		"The name that the cloud controller manager runs with.")
+		"The --cluster-name of the cloud controller manager.")
 	p.flags.StringVar(&p.clusterUID, "cluster-uid", "",
 		"The UID of the namespace kube-system. Default: that of the cluster.")
 	p.flags.BoolVarP(&p.help, "help", "h", false, "Show this help and exit.")
@@ -131,8 +131,7 @@ func (p *planLine) run(ctx context.Context, stdout, stderr io.Writer) error {
 	return err
 }
 
-// read takes the Service and the nodes from files as far as there are some, and the rest from the
-// cluster.
+// read reads the Service and the nodes from the given files, and the rest from the cluster.
 func (p *planLine) read(ctx context.Context) (openstack.PreviewInput, error) {
 	in := openstack.PreviewInput{ClusterUID: p.clusterUID}
 	if p.serviceFile != "" {
@@ -161,7 +160,7 @@ func (p *planLine) read(ctx context.Context) (openstack.PreviewInput, error) {
 	return in, p.complete(ctx, &in)
 }
 
-// complete asks the cluster for what is not in files.
+// complete reads from the cluster what the files lack.
 func (p *planLine) complete(ctx context.Context, in *openstack.PreviewInput) error {
 	restConfig, err := clientcmd.BuildConfigFromFlags("", p.kubeconfig)
 	if err != nil {
@@ -189,7 +188,7 @@ func (p *planLine) complete(ctx context.Context, in *openstack.PreviewInput) err
 			return fmt.Errorf("read the Service: %w", err)
 		}
 	} else if in.Service.UID == "" {
-		// The one that the file is to replace tells whose the load balancer is.
+		// The UID of the Service in the cluster identifies the load balancer.
 		there, err := client.CoreV1().Services(in.Service.Namespace).Get(ctx, in.Service.Name,
 			metav1.GetOptions{})
 		switch {

@@ -25,7 +25,7 @@ const (
 	exitClean = 0
 	// exitFailed: wrong configuration, or the program could not start. Another start will not help.
 	exitFailed = 1
-	// exitDrainTimeout: something of the last term still ran. The lease was left to expire.
+	// exitDrainTimeout: a part of the last term still ran. The lease was left to expire.
 	exitDrainTimeout = ccm.ExitDrainTimeout
 )
 
@@ -77,7 +77,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return serve(app)
 }
 
-// ownProcess sets what there is once in a process, which a library must not touch.
+// ownProcess sets global state, which a library must not touch.
 func ownProcess(completed options.Completed) error {
 	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(completed.FeatureGates); err != nil {
 		return fmt.Errorf("--feature-gates: %w", err)
@@ -107,7 +107,7 @@ func stop(app *fx.App) error {
 	return app.Stop(ctx)
 }
 
-// serve waits until the program is asked to stop, by a signal or by the app itself, and stops it.
+// serve waits for a signal or the app's own shutdown, and stops the app.
 func serve(app *fx.App) int {
 	asked := <-app.Wait()
 	exitOnNextSignal()
@@ -119,18 +119,17 @@ func serve(app *fx.App) int {
 	timedOut := (*ccm.DrainTimeoutError)(nil)
 	switch {
 	case errors.As(err, &timedOut):
-		log.Error(err, "Stopped with something still running; the lease is left to expire")
+		log.Error(err, "Stopped while a part of the term still runs; the lease is left to expire")
 		return exitDrainTimeout
 	case err != nil:
-		log.Error(err, "Stopped, but not cleanly")
+		log.Error(err, "Stopped with an error")
 		return max(asked.ExitCode, exitFailed)
 	}
 	log.Info("Stopped")
 	return asked.ExitCode
 }
 
-// exitOnNextSignal is for whoever does not want to wait for the drain. The goroutine lasts as long
-// as the process.
+// exitOnNextSignal skips the drain at a second signal. The goroutine lasts as long as the process.
 func exitOnNextSignal() {
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, os.Interrupt, syscall.SIGTERM)

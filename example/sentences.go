@@ -9,11 +9,11 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// sentences are what an error says to who has typed the command, one for each thing at fault. Which
-// of fx's constructors met it is of no interest to them.
+// sentences splits an error into one sentence for each mistake, without the names of fx's
+// constructors.
 func sentences(err error) []string {
 	err = dig.RootCause(err)
-	// The very error, and not one that says more around it: package options names the flag already.
+	// Not errors.As: an error of package options wraps it, and names the flag already.
 	invalid, ok := err.(*ccm.ConfigError)
 	if !ok {
 		return strings.Split(err.Error(), "\n")
@@ -29,8 +29,7 @@ func sentences(err error) []string {
 	return all
 }
 
-// flagOf is the flag that sets a field of ccm.Config. Package options names it in all that it can
-// check; these are the fields that only the app can.
+// flagOf is the flag of a field of ccm.Config that only the app can check.
 func flagOf(field string) string {
 	field, _, _ = strings.Cut(field, "[")
 	return map[string]string{

@@ -19,7 +19,7 @@ import (
 // balancedApp is the Service.
 const balancedApp = "web"
 
-// served is what a Service has in OpenStack. It is the same for all of its life.
+// served is a Service's load balancer and address, which never change.
 type served struct{ balancer, address string }
 
 func createBalanced(ctx context.Context, c *cluster) (string, error) {
@@ -34,7 +34,7 @@ func createBalanced(ctx context.Context, c *cluster) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf(
-		"%s has %s, a floating IP, after %.1f s, of which Octavia took %s; %d nodes are members; OpenStack received %s",
+		"%s has the floating IP %s after %.1f s, of which Octavia needed %s; %d nodes are members; OpenStack received %s",
 		balancedApp, c.web.address, time.Since(begun).Seconds(), provisioning, nodeCount,
 		c.openStack.calls().since(before)), nil
 }
@@ -65,7 +65,7 @@ func (c *cluster) awaitBalanced(ctx context.Context) (has served, err error) {
 	return has, err
 }
 
-// expectMembers tells whether all nodes, and nothing else, are members of each pool.
+// expectMembers is an error unless exactly the nodes are members of each pool.
 func (c *cluster) expectMembers(ctx context.Context, lb openstacktest.LoadBalancer) error {
 	nodes, err := c.nodes(ctx)
 	if err != nil {
@@ -85,8 +85,8 @@ func (c *cluster) expectMembers(ctx context.Context, lb openstacktest.LoadBalanc
 	return expectNot("the number of pools", len(lb.Pools), 0)
 }
 
-// expectBalanced tells whether the Service has what it had from the beginning, and all nodes are
-// members now.
+// expectBalanced is an error unless the Service has its first load balancer and address, and all
+// nodes are members.
 func (c *cluster) expectBalanced(ctx context.Context) error {
 	has, err := c.awaitBalanced(ctx)
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *cluster) expectBalanced(ctx context.Context) error {
 		"loadbalancer_delete", "floating_ip_delete")
 	return errors.Join(
 		expect("the load balancer of Service "+balancedApp, has, c.web),
-		expect("what was made and deleted for it", made.String(),
+		expect("the creations and deletions for it", made.String(),
 			tally{"loadbalancer_create": 1, "floating_ip_create": 1}.String()),
 	)
 }
@@ -115,13 +115,13 @@ func deleteBalanced(ctx context.Context, c *cluster) (string, error) {
 		}
 		there := slices.ContainsFunc(services.Items,
 			func(s corev1.Service) bool { return s.Name == balancedApp })
-		return expect("that Service "+balancedApp+" is there", there, false)
+		return expect("that Service "+balancedApp+" exists", there, false)
 	})
 	if err != nil {
 		return "", err
 	}
 	// Its finalizer has gone last, so no controller deletes anything later.
-	if err := expect("what is in Octavia and Neutron", c.openStack.holdings(),
+	if err := expect("the objects in Octavia and Neutron", c.openStack.holdings(),
 		c.unserved); err != nil {
 		return "", err
 	}
@@ -130,7 +130,7 @@ func deleteBalanced(ctx context.Context, c *cluster) (string, error) {
 		c.openStack.calls().since(before)), nil
 }
 
-// holdings is how many there are of what a Service may have in OpenStack.
+// holdings counts the objects that a Service may have in OpenStack.
 type holdings struct{ balancers, floatingIPs, securityGroups, ports int }
 
 func (o *openStack) holdings() holdings {
@@ -152,7 +152,7 @@ func (o *openStack) holdings() holdings {
 	return h
 }
 
-// balancerOf finds the load balancer of a Service by the tag that it has.
+// balancerOf finds the load balancer of a Service by its tag.
 func (o *openStack) balancerOf(service *corev1.Service) (openstacktest.LoadBalancer, bool) {
 	for _, lb := range o.server.LoadBalancers() {
 		if slices.Contains(lb.Tags, "fxccm-service="+string(service.UID)) {
@@ -162,7 +162,7 @@ func (o *openStack) balancerOf(service *corev1.Service) (openstacktest.LoadBalan
 	return openstacktest.LoadBalancer{}, false
 }
 
-// floatingIPOf is the address in the outer world that leads to a load balancer; "" for none.
+// floatingIPOf is the floating IP of a load balancer, or "".
 func (o *openStack) floatingIPOf(lb openstacktest.LoadBalancer) string {
 	for _, ip := range o.server.FloatingIPs() {
 		if ip.PortID == lb.VIPPortID {

@@ -27,15 +27,14 @@ const (
 	leaseName   = "cloud-controller-manager"
 	clusterCIDR = "10.200.0.0/16"
 
-	// cloudLatency makes a call to the cloud take about as long as one to a real one, so that
-	// something is to be seen.
+	// cloudLatency is about that of a real cloud, so changes are visible.
 	cloudLatency = 100 * time.Millisecond
 
 	pollPeriod = 50 * time.Millisecond
 )
 
-// cluster is all that the demo runs: a control plane, two replicas on OpenStack, and a host on a
-// fake cloud.
+// cluster is everything that the demo runs: a control plane, two replicas on OpenStack, and a host
+// on a fake cloud.
 type cluster struct {
 	dir      string
 	replicas []*replica
@@ -51,7 +50,7 @@ type cluster struct {
 	fakeServer   *http.Server
 	fakeURL      string
 
-	// The steps remember what OpenStack had before there was a Service, and what the Service got.
+	// OpenStack's objects before the Service, and the Service's load balancer.
 	unserved holdings
 	web      served
 }
@@ -97,7 +96,7 @@ func executable(flag, path string) (string, error) {
 	return path, nil
 }
 
-// newReplica says all that differs from the manifests.
+// newReplica has the flags that differ from the manifests.
 func (c *cluster) newReplica(name, binary string, port int) *replica {
 	url := fmt.Sprintf("https://127.0.0.1:%d/readyz", port)
 	return &replica{
@@ -106,7 +105,7 @@ func (c *cluster) newReplica(name, binary string, port int) *replica {
 			"--kubeconfig=" + c.file("ccm.kubeconfig"),
 			"--cloud-provider=openstack",
 			"--cloud-config=" + c.file("cloud.conf"),
-			"--user-agent=" + name, // so that OpenStack's record tells who has called
+			"--user-agent=" + name, // names the replica in OpenStack's record of calls
 			"--cluster-cidr=" + clusterCIDR,
 			"--leader-elect-identity=" + name,
 			"--leader-elect-retry-period=" + retryPeriod.String(),
@@ -122,8 +121,7 @@ func (c *cluster) newReplica(name, binary string, port int) *replica {
 
 func (c *cluster) file(name string) string { return filepath.Join(c.dir, name) }
 
-// startControlPlane starts etcd and kube-apiserver, and puts the rules into it that the binary is
-// shipped with.
+// startControlPlane starts etcd and kube-apiserver, and applies the shipped RBAC rules.
 func (c *cluster) startControlPlane(ctx context.Context) (err error) {
 	if c.controlPlane, err = controlplane.Start(ctx,
 		controlplane.Options{LogDir: c.file("control-plane")}); err != nil {
@@ -150,7 +148,7 @@ func (c *cluster) startControlPlane(ctx context.Context) (err error) {
 	)
 }
 
-// serveClouds serves the clouds to replicas and host, and to whoever looks around with curl.
+// serveClouds serves the clouds to replicas and host, and to a user with curl.
 func (c *cluster) serveClouds() (err error) {
 	if c.openStack, err = serveOpenStack(); err != nil {
 		return err
@@ -180,8 +178,8 @@ func (c *cluster) startReplicas() error {
 	return nil
 }
 
-// stopProcesses stops those that run, at once, so that none takes over from the other. It is an
-// error if one does not end with exit code 0.
+// stopProcesses stops running processes together, so that none takes over. An exit code other than
+// 0 is an error.
 func stopProcesses(processes ...*replica) error {
 	errs := make([]error, len(processes))
 	var stopped sync.WaitGroup
@@ -217,7 +215,7 @@ func (c *cluster) stop(ctx context.Context, keepLogs bool) error {
 	return errors.Join(errs...)
 }
 
-// holder is who leads by a lease, or "".
+// holder is the holder of a lease, or "".
 func (c *cluster) holder(ctx context.Context, lease string) string {
 	read, err := c.client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, lease,
 		metav1.GetOptions{})
@@ -250,7 +248,7 @@ func (c *cluster) until(ctx context.Context, cond func(ctx context.Context) erro
 			return nil
 		}
 		if ctx.Err() == nil || last == nil {
-			last = err // what the end of the context has made of a request says less
+			last = err // a request that the context ended says less
 		}
 		for _, r := range c.processes() {
 			if err := r.trouble(); err != nil {

@@ -58,11 +58,11 @@ func stopLeader(ctx context.Context, c *cluster) (string, error) {
 	if took > handOverLimit {
 		return "",
 			fmt.Errorf(
-				"%s took over after %.1f s, which is not a hand-over but a lease that expired",
+				"%s took over after %.1f s: the lease was not released, but expired",
 				other.name, took.Seconds())
 	}
 	return fmt.Sprintf(
-		"%s leads %.1f s after the SIGTERM, which %s has drained in; that one ended with exit code %d",
+		"%s leads %.1f s after the SIGTERM to %s, which has drained and ended with exit code %d",
 		other.name, took.Seconds(), leader.name, last.code), nil
 }
 
@@ -78,12 +78,12 @@ func workAgain(ctx context.Context, c *cluster) (string, error) {
 	if err := c.awaitRoutes(ctx, c.openStack); err != nil {
 		return "", err
 	}
-	// It has taken over what the other one has made.
+	// The new leader keeps the load balancer of the previous one.
 	if err := c.expectBalanced(ctx); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf(
-		"%s is initialised, has its route, and is a member of the load balancer, which is still the same; OpenStack received %s",
+		"%s is initialised, has its route, and is a member of the same load balancer; OpenStack received %s",
 		lateNode, c.openStack.calls().since(before)), nil
 }
 

@@ -34,8 +34,8 @@ const (
 	strandedApp   = "chat"
 )
 
-// newHost says how the host is started. Its own flags have no prefix, those of the cloud controller
-// manager in it have one.
+// newHost has the host's command line. The flags of the embedded cloud controller manager have a
+// prefix.
 func (c *cluster) newHost(binary string, port int) *replica {
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	return &replica{
@@ -84,8 +84,7 @@ func (c *cluster) prepareHost(ctx context.Context) error {
 	return controlplane.WriteKubeconfig(c.file("host.kubeconfig"), identity)
 }
 
-// startHost comes after the end of the replicas: their leases are two, so that both would act at
-// once.
+// startHost comes after the end of the replicas: with its own lease it would act beside them.
 func startHost(ctx context.Context, c *cluster) (string, error) {
 	if err := c.changeClouds(ctx); err != nil {
 		return "", err
@@ -113,7 +112,7 @@ func startHost(ctx context.Context, c *cluster) (string, error) {
 
 func hostNodeName(i int) string { return fmt.Sprintf("vm-%d", i) }
 
-// changeClouds has the machines of the fake cloud take the place of those of OpenStack.
+// changeClouds replaces the nodes of OpenStack by nodes of the fake cloud.
 func (c *cluster) changeClouds(ctx context.Context) error {
 	if err := c.client.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{},
 		metav1.ListOptions{}); err != nil {
@@ -128,8 +127,7 @@ func (c *cluster) changeClouds(ctx context.Context) error {
 	return nil
 }
 
-// takeLease writes another name into the host's lease. What then comes up in cluster and cloud has
-// to wait.
+// takeLease writes another name into the host's lease. New work in cluster and cloud must wait.
 func takeLease(ctx context.Context, c *cluster) (string, error) {
 	pid := c.host.pid()
 	if err := c.writeHostLease(ctx, stranger); err != nil {
@@ -148,7 +146,7 @@ func takeLease(ctx context.Context, c *cluster) (string, error) {
 	if err := c.createService(ctx, strandedApp); err != nil {
 		return "", err
 	}
-	// Twice as long as its controllers take to look at everything.
+	// Twice the period of its controllers.
 	if err := pause(ctx, 2*time.Second); err != nil {
 		return "", err
 	}
@@ -161,7 +159,7 @@ func takeLease(ctx context.Context, c *cluster) (string, error) {
 		c.awaitHost(ctx, ccm.StateStandby, 1)); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("process %d lives on; %s and Service %s wait, and no call goes to the cloud",
+	return fmt.Sprintf("process %d continues; %s and Service %s wait, and the cloud receives no call",
 		pid, strandedNode, strandedApp), nil
 }
 
@@ -224,8 +222,7 @@ func (c *cluster) writeHostLease(ctx context.Context, holder string) error {
 	return nil
 }
 
-// awaitHost waits until the host says that the cloud controller manager in it is in a state and a
-// term.
+// awaitHost waits until the embedded cloud controller manager has a state and a term.
 func (c *cluster) awaitHost(ctx context.Context, state ccm.State, term uint64) error {
 	return c.until(ctx, func(ctx context.Context) error {
 		status, err := c.hostStatus(ctx)

@@ -23,10 +23,10 @@ func lookBack(_ context.Context, c *cluster) (string, error) {
 	if err := c.expectDeletedNodes(lostNode); err != nil {
 		return "", err
 	}
-	// There was one hand-over: a third turn is that of a replica which has not waited for it.
+	// There was one hand-over, so a third turn means that a replica called without leading.
 	if turns := c.openStack.turns(c.replicas); len(turns) != len(c.replicas) {
 		return "",
-			fmt.Errorf("OpenStack was called by %v, one after the other: want each replica once",
+			fmt.Errorf("OpenStack was called by %v in this order: want each replica once",
 				turns)
 	}
 	if overlaps := c.fake.ConcurrentCalls(); len(overlaps) > 0 {
@@ -35,7 +35,7 @@ func lookBack(_ context.Context, c *cluster) (string, error) {
 				len(overlaps), overlaps[0])
 	}
 	return fmt.Sprintf(
-		"%d requests to the API server under the rules of rbac.yaml, %d to OpenStack, %d to the fake cloud; the only node that was deleted is %s",
+		"%d requests to the API server under the rules of rbac.yaml, %d to OpenStack, %d to the fake cloud; the only deleted node is %s",
 		requests, c.openStack.calls().total(), len(c.fake.Calls()), lostNode), nil
 }
 
@@ -50,7 +50,7 @@ func (c *cluster) requestsOf(account string) (int, error) {
 	if len(all) == 0 {
 		return 0,
 			fmt.Errorf(
-				"the audit log has no request of %s: the processes were not who they should be",
+				"the audit log has no request of %s: the processes had another identity",
 				account)
 	}
 	denied, err := c.controlPlane.Audit().All(user, controlplane.Denied())
@@ -67,7 +67,7 @@ func (c *cluster) requestsOf(account string) (int, error) {
 	return len(all), nil
 }
 
-// expectDeletedNodes tells whether cloud controller managers have deleted just these nodes.
+// expectDeletedNodes is an error unless cloud controller managers have deleted exactly these nodes.
 func (c *cluster) expectDeletedNodes(want ...string) error {
 	deletions, err := c.controlPlane.Audit().All(
 		controlplane.ByUser(

@@ -76,7 +76,7 @@ func stopMachine(ctx context.Context, c *cluster) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf(
-		"%s had the taint after %.1f s, and stayed; with the machine running again it is gone",
+		"%s was tainted after %.1f s and not deleted; the taint was removed when the machine ran again",
 		stoppedNode, tainted.Seconds()), nil
 }
 
@@ -118,7 +118,7 @@ func loseMachine(ctx context.Context, c *cluster) (string, error) {
 	if deleted < absenceConfirmation {
 		return "",
 			fmt.Errorf(
-				"the node %s was deleted after %s: Nova cannot have said twice, %s apart, that its machine is gone", lostNode, deleted, absenceConfirmation)
+				"node %s was deleted after %s: Nova cannot have answered 404 twice, %s apart", lostNode, deleted, absenceConfirmation)
 	}
 	err = c.until(ctx, func(context.Context) error {
 		return expect("the route to the pods of "+lostNode, c.openStack.routeTo(lost), "")
@@ -130,6 +130,6 @@ func loseMachine(ctx context.Context, c *cluster) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf(
-		"%s was deleted after %.1f s, then its route, and it is no member any more; OpenStack received %s",
+		"%s was deleted after %.1f s, and so were its route and its member; OpenStack received %s",
 		lostNode, deleted.Seconds(), c.openStack.calls().since(before)), nil
 }

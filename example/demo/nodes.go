@@ -30,13 +30,12 @@ func (c *cluster) join(ctx context.Context, name string, number int) error {
 	return nil
 }
 
-// silence is what the node controller of the kube-controller-manager says of a kubelet that it does
-// not hear from.
+// silence sets the condition of a node whose kubelet has stopped reporting.
 func (c *cluster) silence(ctx context.Context, name string) error {
 	return c.setReady(ctx, name, corev1.ConditionFalse)
 }
 
-// wake is what a kubelet says that is back.
+// wake sets the condition of a node whose kubelet reports again.
 func (c *cluster) wake(ctx context.Context, name string) error {
 	return c.setReady(ctx, name, corev1.ConditionTrue)
 }
@@ -61,7 +60,7 @@ func (c *cluster) setReady(ctx context.Context, name string, ready corev1.Condit
 	return nil
 }
 
-// awaitInitialised waits until a node has all that the cloud knows of it.
+// awaitInitialised waits until a node has the data of its machine.
 func (c *cluster) awaitInitialised(ctx context.Context, in cloud, name string) error {
 	return c.until(ctx, func(ctx context.Context) error {
 		node, err := c.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})

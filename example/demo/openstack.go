@@ -20,11 +20,9 @@ import (
 type openStack struct {
 	server  *openstacktest.Cloud
 	network string
-	// router is the one whose routes lead to the pods, outside the network of its gateway and of
-	// floating IPs.
+	// router has the routes to the pods; outside is the network of its gateway and of floating IPs.
 	router, outside string
-	// ours is the project in which the replicas log in, and elsewhere another one, of which they
-	// see nothing.
+	// ours is the project of the replicas' login, elsewhere another one that they cannot see.
 	ours, elsewhere string
 }
 
@@ -37,7 +35,7 @@ func serveOpenStack() (*openStack, error) {
 	server := openstacktest.NewCloud(
 		openstacktest.WithListener(listener), openstacktest.WithRegion(region),
 		openstacktest.WithLatency(cloudLatency),
-		// For whoever looks around with curl.
+		// For a user with curl.
 		openstacktest.WithAdmin(),
 	)
 	o := &openStack{
@@ -61,7 +59,7 @@ func serveOpenStack() (*openStack, error) {
 	return o, nil
 }
 
-// writeCloudConf writes what --cloud-config names. It has a secret, if only a simulated one.
+// writeCloudConf writes the file of --cloud-config.
 func (o *openStack) writeCloudConf(path string) error {
 	conf := o.server.CloudConf(openstacktest.ApplicationCredentialAuth) + fmt.Sprintf(`
 [Route]
@@ -79,13 +77,13 @@ absence-confirmation = %s
 }
 
 const (
-	// provisioning is how long Octavia is at work on each change of a load balancer.
+	// provisioning is how long Octavia needs for each change of a load balancer.
 	provisioning = time.Second
 	// machineOwner begins the owners of the machines' ports.
 	machineOwner = "compute:"
 
 	statusMaxAge = 250 * time.Millisecond
-	// absenceConfirmation is between the two answers that a machine is gone.
+	// absenceConfirmation is the time between the two 404s that delete a node.
 	absenceConfirmation = time.Second
 )
 
@@ -151,8 +149,7 @@ func (o *openStack) removeMachine(name string) error {
 	return o.server.DeleteServer(server.ID)
 }
 
-// hideMachines moves all machines into another project. For who asks that is the same as a login to
-// the wrong one, or a Nova that has lost its database.
+// hideMachines moves all machines into another project, as if fxccm had logged in to a wrong one.
 func (o *openStack) hideMachines() error { return o.moveMachines(o.elsewhere) }
 
 func (o *openStack) bringMachinesBack() error { return o.moveMachines(o.ours) }
@@ -188,8 +185,7 @@ func (o *openStack) mayUse(name, podCIDR string) (bool, error) {
 		func(p openstacktest.AddressPair) bool { return p.Address == podCIDR }), err
 }
 
-// turns are the replicas that called, one after the other. Each request tells by what --user-agent
-// has put into it.
+// turns are the replicas in the order of their calls, by --user-agent.
 func (o *openStack) turns(replicas []*replica) []string {
 	var all []string
 	for _, call := range o.server.Calls() {
@@ -204,7 +200,7 @@ func (o *openStack) turns(replicas []*replica) []string {
 // tally is how often each operation was called.
 type tally map[string]int
 
-// since is what was called after before.
+// since counts the calls after before.
 func (t tally) since(before tally) tally {
 	rest := tally{}
 	for operation, calls := range t {
@@ -215,7 +211,7 @@ func (t tally) since(before tally) tally {
 	return rest
 }
 
-// only is what was called of some operations.
+// only counts the calls of some operations.
 func (t tally) only(operations ...string) tally {
 	some := tally{}
 	for _, operation := range operations {
@@ -244,5 +240,5 @@ func (t tally) String() string {
 	return strings.Join(told, ", ")
 }
 
-// calls is what was called so far.
+// calls counts all calls so far.
 func (o *openStack) calls() tally { return o.server.Counts() }

@@ -16,8 +16,8 @@ import (
 
 // Steps in which OpenStack is in trouble. A CCM that believes it deletes nodes whose machines run.
 
-// failLogins has Keystone fail, and no service know the token that is in use, while the machine of
-// a silent node is looked for.
+// failLogins makes Keystone fail and revokes the token in use, while fxccm looks up the machine of
+// a silent node.
 func failLogins(ctx context.Context, c *cluster) (string, error) {
 	before, err := c.nodes(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func failLogins(ctx context.Context, c *cluster) (string, error) {
 		silentNode, len(before), c.openStack.calls().since(since)), nil
 }
 
-// hideMachines has Nova know no server, while no node gives a sign of life.
+// hideMachines makes Nova find no server, while all nodes are silent.
 func hideMachines(ctx context.Context, c *cluster) (string, error) {
 	before, err := c.nodes(ctx)
 	if err != nil {
@@ -72,7 +72,7 @@ func hideMachines(ctx context.Context, c *cluster) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// Twice as long as it takes until a second denial counts.
+	// Twice the time after which a second 404 counts.
 	if err := pause(ctx, 2*absenceConfirmation); err != nil {
 		return "", err
 	}
@@ -97,11 +97,11 @@ func hideMachines(ctx context.Context, c *cluster) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf(
-		"all nodes were silent, and Nova knew none of their machines (%s): all %d nodes are there and members, with an event %s",
+		"all nodes were silent, and Nova found none of their machines (%s): all %d nodes still exist, are members, and have an event %s",
 		denied, len(before), vanished), nil
 }
 
-// vanished is the reason of the event on nodes that are kept although Nova denies their machines.
+// vanished is the reason of the event on nodes that the mass deletion guard keeps.
 const vanished = "InstancesVanished"
 
 func (c *cluster) expectVanishedEvent(ctx context.Context) error {
@@ -113,7 +113,7 @@ func (c *cluster) expectVanishedEvent(ctx context.Context) error {
 	return expectNot("the number of events "+vanished, len(events.Items), 0)
 }
 
-// awaitCalls waits until OpenStack has been called as often, for one of the operations.
+// awaitCalls waits until OpenStack has received so many calls of the operations.
 func (c *cluster) awaitCalls(
 	ctx context.Context, since tally, times int, operations ...string,
 ) error {
@@ -126,7 +126,7 @@ func (c *cluster) awaitCalls(
 	})
 }
 
-// expectNodes tells whether the very same nodes are there as before.
+// expectNodes is an error unless the nodes are the same as before.
 func (c *cluster) expectNodes(ctx context.Context, before []corev1.Node) error {
 	now, err := c.nodes(ctx)
 	if err != nil {

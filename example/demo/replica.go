@@ -68,7 +68,7 @@ func (r *replica) start() error {
 		}
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // the exit code tells
+			_ = cmd.Wait() // the exit code says enough
 			r.mu.Lock()
 			r.code = cmd.ProcessState.ExitCode()
 			r.mu.Unlock()
@@ -127,7 +127,7 @@ func (r *replica) hasExited() bool {
 	}
 }
 
-// trouble is not nil when the process has ended by itself.
+// trouble is an error if the process has ended by itself.
 func (r *replica) trouble() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,7 +137,7 @@ func (r *replica) trouble() error {
 	return fmt.Errorf("%s has ended by itself with exit code %d", r.name, r.code)
 }
 
-// state is what a person sees of the process. leads tells that its name is in its lease.
+// state is the process's state in the table. leads: its name is in its lease.
 func (r *replica) state(leads bool) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -192,7 +192,7 @@ func (r *replica) logTail(lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// freePort finds a port that nothing listens on at the moment.
+// freePort finds an unused port.
 func freePort() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// A step does something and waits for what should come of it.
+// A step changes something and waits for the expected result.
 type step struct {
 	name string
-	// limit is how long it may take on a machine that has much else to do.
+	// limit is generous: the machine may be busy.
 	limit time.Duration
-	// do returns what was seen.
+	// do returns the observed result.
 	do func(ctx context.Context, c *cluster) (seen string, err error)
 }
 
@@ -27,11 +27,11 @@ const (
 	lostNode    = "node-6"
 	lateNode    = "node-7"
 
-	// handOverLimit is less than the lease lasts: a stop that did not release it would take longer.
+	// handOverLimit is shorter than the lease: without a release the hand-over would take longer.
 	handOverLimit = 10 * time.Second
 )
 
-// preparation is what the rest runs on.
+// preparation starts the control plane and the clouds.
 func preparation() []step {
 	return []step{
 		{"a control plane starts", 2 * time.Minute, prepareControlPlane},
@@ -47,15 +47,15 @@ func story() []step {
 		{"nodes get routes to their pods", time.Minute, awaitNodeRoutes},
 		{"a Service gets a load balancer and a floating IP", time.Minute, createBalanced},
 		{"a machine is switched off and on", time.Minute, stopMachine},
-		{"Keystone fails, no node goes", time.Minute, failLogins},
-		{"Nova knows no machine, no node goes", time.Minute, hideMachines},
-		{"a machine vanishes, its node goes", time.Minute, loseMachine},
+		{"Keystone fails, no node is deleted", time.Minute, failLogins},
+		{"Nova finds no machine, no node is deleted", time.Minute, hideMachines},
+		{"a machine is deleted, and so is its node", time.Minute, loseMachine},
 		{"the leader is stopped, the other takes over", time.Minute, stopLeader},
 		{"the new leader works", time.Minute, workAgain},
 		{"the stopped replica comes back", time.Minute, startStopped},
-		{"the Service is deleted, nothing of it is left", time.Minute, deleteBalanced},
-		{"both replicas stop in order", time.Minute, endReplicas},
-		{"a host with it inside starts, on a fake cloud", time.Minute, startHost},
+		{"the Service is deleted, with all it had in OpenStack", time.Minute, deleteBalanced},
+		{"both replicas stop cleanly", time.Minute, endReplicas},
+		{"a host that embeds fxccm starts, on a fake cloud", time.Minute, startHost},
 		{"Services get load balancers from the fake cloud", time.Minute, createServices},
 		{"the host loses its lease and stands by", time.Minute, takeLease},
 		{"the host leads again", time.Minute, giveLeaseBack},
@@ -88,11 +88,11 @@ func prepareClouds(_ context.Context, c *cluster) (string, error) {
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 
-// ending is how a check ends; a person sees it only if it goes wrong.
+// ending has the last steps of a check.
 func ending() []step {
 	return []step{
-		{"the host stops in order", time.Minute, endHost},
-		{"nothing is left", time.Minute, endAll},
+		{"the host stops cleanly", time.Minute, endHost},
+		{"no process and no file is left", time.Minute, endAll},
 	}
 }
 
@@ -104,16 +104,16 @@ func endAll(ctx context.Context, c *cluster) (string, error) {
 	for _, pid := range pids {
 		if process, err := os.FindProcess(pid); err == nil &&
 			process.Signal(syscall.Signal(0)) == nil {
-			return "", fmt.Errorf("the process %d of the control plane still runs", pid)
+			return "", fmt.Errorf("process %d of the control plane still runs", pid)
 		}
 	}
 	if _, err := os.Stat(c.dir); !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("the folder %s is still there", c.dir)
+		return "", fmt.Errorf("the folder %s still exists", c.dir)
 	}
 	return "no process and no file", nil
 }
 
-// pause waits, or returns why ctx has ended.
+// pause waits, or returns the cause that ended ctx.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

@@ -68,7 +68,8 @@ func nothing(context.Context) error { return nil }
 // over.
 func (t *labTrial) measureStatusPass(ctx context.Context) error {
 	n := t.bench.settings.labNodes
-	if _, err := t.leadCCM(ctx, "--node-status-update-frequency="+statusPeriod.String()); err != nil {
+	frequency := "--node-status-update-frequency=" + statusPeriod.String()
+	if _, err := t.leadCCM(ctx, frequency); err != nil {
 		return err
 	}
 	if _, err := t.awaitQuiet(ctx); err != nil {

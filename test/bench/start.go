@@ -16,13 +16,11 @@ func measureStart(ctx context.Context, b *bench) error {
 	return b.measureLeading(ctx, "start", noWorseTarget,
 		"Start: process begins → it holds the lease",
 		"Start: process begins → first node initialised",
-		func(ctx context.Context, t *trial, c candidate, _ int) (led, worked time.Duration, _ error) {
-			return timeStart(ctx, t, c)
-		})
+		timeStart)
 }
 
-// measureLeading measures for each candidate, in each round, how long it takes until a process leads
-// and until it has initialised a node.
+// measureLeading measures for each candidate, in each round, how long it takes until a process
+// leads and until it has initialised a node.
 func (b *bench) measureLeading(
 	ctx context.Context, name string, target float64, leadTitle, workTitle string,
 	measure func(context.Context, *trial, candidate, int) (led, worked time.Duration, _ error),
@@ -56,7 +54,9 @@ func (b *bench) measureLeading(
 	return nil
 }
 
-func timeStart(ctx context.Context, t *trial, c candidate) (led, worked time.Duration, err error) {
+func timeStart(
+	ctx context.Context, t *trial, c candidate, _ int,
+) (led, worked time.Duration, err error) {
 	cluster := t.bench.cluster
 	if err := t.cloud.AddInstances(fake.Instance{Name: "first"}); err != nil {
 		return 0, 0, err

@@ -1,9 +1,9 @@
-// Package never is an analyzer for what must not be in a package that somebody else's program
+// Package never is an analyzer for code that must not be in a package that another program
 // links: what ends the process, takes its signals, flags and global registries, changes its
 // settings, prints, or keeps state of its own for the whole process.
 //
-// Files of tests are not looked at. What is not found is a change of a package variable by way of a
-// local alias of it, and what a dependency does; the tests in test/sideeffects watch the latter in a
+// Test files are not checked. The analyzer misses a change of a package variable by way of a local
+// alias of it, and what a dependency does; the tests in test/sideeffects watch the latter in a
 // program that runs.
 package never
 
@@ -28,7 +28,7 @@ type Allowance struct {
 // Anywhere stands for all of a package in an [Allowance].
 const Anywhere = "*"
 
-// New returns the analyzer. What is allowed and not needed any more is reported, too.
+// New returns the analyzer. It also reports allowances that are not needed any more.
 func New(allowed []Allowance) *analysis.Analyzer {
 	return &analysis.Analyzer{
 		Name: "never",
@@ -106,7 +106,7 @@ func (c *checker) declaration(decl *ast.GenDecl) {
 	}
 }
 
-// body looks at all that is said in a declaration.
+// body checks all statements of a declaration.
 func (c *checker) body(node ast.Node) {
 	ast.Inspect(node, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -120,7 +120,7 @@ func (c *checker) body(node ast.Node) {
 	})
 }
 
-// report tells of a rule that is broken, unless it may be.
+// report reports a broken rule, unless an allowance covers it.
 func (c *checker) report(at ast.Node, rule Rule, text string) { c.reportIn(at, rule, c.in, text) }
 
 func (c *checker) reportIn(at ast.Node, rule Rule, in, text string) {
