@@ -110,7 +110,7 @@ func endAll(ctx context.Context, c *cluster) (string, error) {
 	if _, err := os.Stat(c.dir); !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("the folder %s still exists", c.dir)
 	}
-	return "no process and no file", nil
+	return "the control plane has ended, and its folder is removed", nil
 }
 
 // pause waits, or returns the cause that ended ctx.
