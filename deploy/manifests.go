@@ -1,5 +1,5 @@
-// Package deploy holds the Kubernetes manifests of the fxccm binary, for programs that put them into
-// a cluster: the demo, and tests. The Helm chart is their source.
+// Package deploy holds the Kubernetes manifests of the fxccm binary, for programs that put them
+// into a cluster: the demo, and tests. The Helm chart is their source.
 package deploy
 
 import (

@@ -15,12 +15,12 @@ func metricsPage() string {
 
 <!-- Generated from internal/metrics; change it there and run: go generate ./docs -->
 
-What a Manager counts and times. It does so where the host says: ` + "`Params.Registerer`" + `, in an fx app a
-` + "`prometheus.Registerer`" + `. Without one nothing is registered. Series are there while ` + "`Run`" + ` runs, and gone when it has returned.
+A Manager registers these metrics with ` + "`Params.Registerer`" + `, or in an fx app with a ` + "`prometheus.Registerer`" + `. Without one it registers
+no metrics. The series exist while ` + "`Run`" + ` runs.
 
-The OpenStack provider has [more](metrics-openstack.md). The four controllers of upstream have metrics of their own, in component-base's
-` + "`legacyregistry`" + `, which is the process's. [The endpoints](../how-to/embed-in-fx.md#what-you-can-hand-in) serve that registry at
-` + "`/metrics`" + `, and others that they are given.
+The OpenStack provider has [more](metrics-openstack.md). Upstream's four controllers register theirs in component-base's
+` + "`legacyregistry`" + `, which is global to the process. [The endpoints](../how-to/embed-in-fx.md#what-you-can-hand-in) serve that registry at
+` + "`/metrics`" + `, with those that the host adds.
 
 ` + metrics.Page(metrics.Table())
 }

@@ -47,7 +47,7 @@ func main() {
 
 func download(ctx context.Context, index, version, dir string, progress io.Writer) error {
 	if index == "none" {
-		return errors.New("ENVTEST_INDEX is none")
+		return errors.New("ENVTEST_INDEX=none")
 	}
 	ctx = logr.NewContext(ctx, logr.Discard())
 	client := &remote.HTTPClient{Log: logr.Discard(), IndexURL: index}

@@ -122,7 +122,7 @@ func TestDownload_ThatFails_NamesTheCauseAndInstallsNothing(t *testing.T) {
 			index: func(*testing.T) string { return "http://127.0.0.1:1/index" },
 			want:  "connection refused",
 		},
-		"switched off":  {index: func(*testing.T) string { return "none" }, want: "ENVTEST_INDEX is none"},
+		"switched off":  {index: func(*testing.T) string { return "none" }, want: "ENVTEST_INDEX=none"},
 		"not a version": {index: func(*testing.T) string { return "" }, version: "new", want: `version "new"`},
 	} {
 		t.Run(name, func(t *testing.T) {

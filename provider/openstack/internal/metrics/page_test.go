@@ -16,7 +16,7 @@ func TestPage_IsUpToDate(t *testing.T) {
 
 <!-- Generated from provider/openstack/internal/metrics; change it there and run: go generate ./provider/openstack/internal/metrics -->
 
-They are registered where [those of the Manager](metrics.md) are. Series are there while a term lasts.
+The provider registers these metrics with the registerer of [the Manager](metrics.md). The series exist while a term lasts.
 
 ` + manager.Page(metrics.Table())
 	if os.Getenv("UPDATE_DOCS") != "" {

@@ -32,29 +32,29 @@ const introduction = `# Annotations of Services
 
 <!-- Generated from provider/openstack/internal/loadbalancer/settings; change it there and run: go generate ./provider/openstack/internal/loadbalancer/settings -->
 
-What the OpenStack provider reads of a Service of type LoadBalancer. The annotations of openstack-cloud-controller-manager (OCCM) have their
-names and their meaning, but for [the differences](#differences-from-occm). Those marked *new* are fxccm's own.
+These annotations configure the load balancer of a Service of type LoadBalancer. Annotations of openstack-cloud-controller-manager (OCCM) keep
+their names and meanings, except for [the differences](#differences-from-occm). Annotations marked *new* exist only in fxccm.
 
-* What an annotation says beats what the class says, and that beats [LoadBalancer] of [cloud.conf](cloud-conf.md#loadbalancer); always.
+* An annotation overrides the class, and the class overrides [LoadBalancer] of [cloud.conf](cloud-conf.md#loadbalancer).
 * A name without a slash begins with ` + "`" + Prefix + "`" + `.
-* An annotation with an empty value is the same as none, unless the table says what empty means.
-* A value that is wrong is told by an event that names the annotation and the value, once and not on each pass. The default is used in its place. Where that
-  would not be safe, the Service is *refused*: it stays as it is until the annotation is mended.
-* An annotation that looks like one of these, and is unknown, also causes an event.
-* What changes *with a new load balancer* has no effect on the one that there is. An event reports it; with ` + "`recreate`" + ` it is recreated. What changes *with a new floating
-  IP* has no effect while the Service has one. Where listeners, pools or members are recreated, their connections break.
+* An empty value is the same as no annotation, unless the table gives it a meaning.
+* An event names an annotation with an invalid value, once and not at each pass. The default applies instead. Where that would not be safe, the Service is
+  *refused*: fxccm does not change its load balancer until the annotation is corrected.
+* An unknown annotation with a similar name causes an event, too.
+* A setting that changes *with a new load balancer* does not affect an existing one. An event reports that; ` + "`recreate`" + ` replaces the load balancer. A setting
+  that changes *with a new floating IP* does not affect an existing floating IP. Recreating listeners, pools or members breaks their connections.
 `
 
 const differences = `
 ## Differences from OCCM
 
-* The order of annotation, class and cloud.conf is the same for everything. With OCCM the class beats the annotations for floating IPs and, in external Services, for where a
-  new load balancer is.
-* ` + "`class`" + ` counts, and must exist, in internal Services, too.
-* Values are checked. OCCM passes on numbers that are out of range and invalid ids, and OpenStack refuses them on each pass.
+* Annotation, class and cloud.conf always have the same precedence. With OCCM the class overrides annotations for floating IPs and, in external Services, for the place of
+  a new load balancer.
+* ` + "`class`" + ` applies, and must exist, in internal Services, too.
+* fxccm validates values. OCCM passes numbers out of range and invalid IDs on, and OpenStack refuses them at each pass.
 * UDP and SCTP ports never become HTTP, TERMINATED_HTTPS or PROXY.
 * ` + "`health-monitor-timeout`" + ` must not be longer than ` + "`health-monitor-delay`" + `, as newer releases of Octavia demand.
-* ` + "`hostname`" + ` must be a host name: the API server takes nothing else into a status.
+* ` + "`hostname`" + ` must be a host name, because the API server accepts nothing else in a status.
 `
 
 func page() string {
@@ -62,7 +62,7 @@ func page() string {
 	p.WriteString(introduction)
 	for _, s := range sections() {
 		fmt.Fprintf(&p,
-			"\n## %s\n\n| | value | default | | can change later | if wrong |\n|---|---|---|---|---|---|\n", s.title)
+			"\n## %s\n\n| | value | default | | can change later | if invalid |\n|---|---|---|---|---|---|\n", s.title)
 		for _, row := range s.rows {
 			e := row.about()
 			fmt.Fprintf(&p, "| %s | %s | %s | %s | %s | %s |\n", nameCell(e), valueCell(e),
