@@ -8,6 +8,7 @@ import (
 	"go.uber.org/fx"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/internal/rescue"
 )
 
 // Mount puts the endpoints of a Manager of an fx app on the app's *http.ServeMux, below prefix:
@@ -19,7 +20,7 @@ func Mount(of ccm.NamedModule, prefix string, opts ...Option) fx.Option {
 		fx.ParamTags("", of.Tag())))
 }
 
-func mount(mux *http.ServeMux, m *ccm.Manager, prefix string, opts []Option) (err error) {
+func mount(mux *http.ServeMux, m *ccm.Manager, prefix string, opts []Option) error {
 	valid := strings.HasPrefix(prefix, "/") && !strings.HasSuffix(prefix, "/") &&
 		!strings.ContainsAny(prefix, "{} ")
 	if prefix != "" && !valid {
@@ -27,13 +28,12 @@ func mount(mux *http.ServeMux, m *ccm.Manager, prefix string, opts []Option) (er
 			"mount the endpoints of the cloud controller manager: %q is not a prefix such as /ccm",
 			prefix)
 	}
-	defer func() {
-		// A mux panics if a pattern is registered twice.
-		if r := recover(); r != nil {
-			err = fmt.Errorf("mount the endpoints of the cloud controller manager at %q: %v",
-				prefix, r)
-		}
-	}()
-	mux.Handle(prefix+"/", http.StripPrefix(prefix, NewHandler(m, opts...)))
-	return nil
+	// A mux panics if a pattern is registered twice.
+	return rescue.Call(func() error {
+		mux.Handle(prefix+"/", http.StripPrefix(prefix, NewHandler(m, opts...)))
+		return nil
+	}, func(value any) error {
+		return fmt.Errorf("mount the endpoints of the cloud controller manager at %q: %v", prefix,
+			value)
+	})
 }
