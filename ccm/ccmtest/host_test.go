@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/fx"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -241,40 +240,6 @@ func TestWithIdentity_TheCCMMayDoWhatItsRulesAllow(t *testing.T) {
 		}
 		app.VerifyNoLeaks()
 	})
-}
-
-// The rules that the example is shipped with are enough for all four controllers and the lease.
-func TestWithIdentity_UnderTheShippedRulesEverythingWorks(t *testing.T) {
-	ccmtest.ApplyRBAC(t, clientOf(t, cluster.RESTConfig()), "../../deploy/base/rbac.yaml")
-	identity, err := cluster.ServiceAccountConfig("kube-system", "cloud-controller-manager")
-	if err != nil {
-		t.Fatal(err)
-	}
-	begun := time.Now()
-	cloud := cloudWith(t, "node-a")
-	app := ccmtest.StartApp(t, cluster, cloud, ccmtest.WithIdentity(identity), ccmtest.WithLease())
-	ccmtest.CreateNode(t, app.Client,
-		ccmtest.TaintedNode("node-a", ccmtest.NodePodCIDRs("10.244.3.0/24")))
-	ccmtest.WaitNodeInitialized(t, app.Client, "node-a")
-	ccmtest.WaitNodeAddress(t, app.Client, "node-a", corev1.NodeInternalIP)
-	ccmtest.WaitRoute(t, cloud, "node-a", "10.244.3.0/24")
-	if err := cloud.RemoveInstance("node-a"); err != nil {
-		t.Fatal(err)
-	}
-	setReady(t, app, "node-a", corev1.ConditionFalse)
-	ccmtest.WaitNodeGone(t, app.Client, "node-a")
-	ccmtest.WaitRouteGone(t, cloud, "10.244.3.0/24")
-	ccmtest.CreateService(t, app.Client, ccmtest.LoadBalancerService("web"))
-	ccmtest.WaitServiceAddress(t, app.Client, "default", "web")
-	app.VerifyNoLeaks()
-	denied, err := cluster.Audit().All(controlplane.ByUser(app.User()),
-		controlplane.ReceivedAfter(begun), controlplane.Denied())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(denied) > 0 {
-		t.Errorf("the rules forbid what the CCM needs: %v", denied)
-	}
 }
 
 func TestApplyRBAC_BadManifestsAreNamed(t *testing.T) {

@@ -6,11 +6,8 @@ import (
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm"
@@ -181,33 +178,6 @@ func TestStopBeforeInformersHaveSynced_LeavesNothing(t *testing.T) {
 	app.VerifyNoLeaks()
 }
 
-func TestTermsThatFail_AreToldTriedAgainAndLeaveNothing(t *testing.T) {
-	var tries atomic.Int32
-	// By its name it is built after upstream's, which are built and never run then.
-	late := ccm.Controller{
-		Name: "zz-late",
-		New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
-			if tries.Add(1) < 3 {
-				return nil, errors.New("not yet")
-			}
-			return ccm.RunnableFunc(func(ctx context.Context) error {
-				<-ctx.Done()
-				return nil
-			}), nil
-		},
-	}
-	app := ccmtest.StartApp(t, cluster, fake.New(), ccmtest.WithControllers(late))
-	if status := app.WaitState(ccm.StateDegraded); !strings.Contains(status.Reason,
-		"controller zz-late: not yet") || status.RetryAt.IsZero() {
-		t.Errorf(
-			"the status is %+v, want a reason that names the controller, and when it is tried again", status)
-	}
-	if status := app.WaitReady(); status.Term != 3 || status.Reason != "" {
-		t.Errorf("ready with %+v, want term 3 and no reason", status)
-	}
-	app.VerifyNoLeaks()
-}
-
 func TestTwoAppsWithOneLease_OneActsAndTheOtherTakesOver(t *testing.T) {
 	cloud := cloudWith(t, "node-a", "node-b")
 	apps := []*ccmtest.CCM{
@@ -242,41 +212,4 @@ func TestTwoAppsWithOneLease_OneActsAndTheOtherTakesOver(t *testing.T) {
 	}
 	second.Stop()
 	first.VerifyNoLeaks()
-}
-
-func TestDrainTimeout_IsReportedAndLeadershipIsNotGivenBack(t *testing.T) {
-	release := make(chan struct{})
-	stuck := ccm.Controller{
-		Name: "stuck",
-		New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
-			return ccm.RunnableFunc(func(context.Context) error {
-				<-release
-				return nil
-			}), nil
-		},
-	}
-	app := ccmtest.StartApp(t, cluster, fake.New(),
-		ccmtest.WithControllers(stuck),
-		ccmtest.WithConfig(func(cfg *ccm.Config) {
-			cfg.Controllers = []string{"stuck"}
-			cfg.DrainTimeout = metav1.Duration{Duration: 200 * time.Millisecond}
-		}),
-	)
-	app.WaitReady()
-	app.Elector.Lose(nil)
-	ended := app.Elector.WaitReleased(t)
-	var timedOut *ccm.DrainTimeoutError
-	if ended.Drained || !errors.As(ended.Err, &timedOut) ||
-		!strings.Contains(ended.Err.Error(), "controller stuck") {
-		t.Errorf("the term ended with %+v, want it not drained, naming controller stuck", ended)
-	}
-	app.WaitState(ccm.StateDegraded)
-	if app.Elector.Leading() {
-		t.Error("the term that is over still leads")
-	}
-	if err := app.TryStop(); !errors.As(err, &timedOut) {
-		t.Errorf("the app stopped with %v, want the DrainTimeoutError", err)
-	}
-	close(release)
-	app.VerifyNoLeaks()
 }
