@@ -1,8 +1,6 @@
 package initfunc_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -21,24 +19,14 @@ var cluster *controlplane.ControlPlane
 func TestMain(m *testing.M) {
 	log := &keptLog{}
 	klog.SetLogger(funcr.New(log.line, funcr.Options{}))
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
-	}
+	code := controlplane.Main(m, func(cp *controlplane.ControlPlane) error {
+		cluster = cp
+		return nil
+	}, nil)
 	if code != 0 {
 		log.print()
 	}
 	os.Exit(code)
-}
-
-func run(m *testing.M) (code int, err error) {
-	cluster, err = controlplane.Start(context.Background(), controlplane.Options{})
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, cluster.Stop(context.Background())) }()
-	return m.Run(), nil
 }
 
 // keptLog is klog's output, which upstream's controllers write without asking for a logger. It is

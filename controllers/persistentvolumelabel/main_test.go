@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -31,36 +30,12 @@ const (
 	ownRules    = "../../deploy/base/persistentvolumelabel.yaml"
 )
 
-func TestMain(m *testing.M) { os.Exit(runSuite(m)) }
-
-func runSuite(m *testing.M) (code int) {
+func TestMain(m *testing.M) {
 	klog.SetLogger(klog.Logger{}) // client-go logs failed watches, which some tests provoke
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	cp, err := controlplane.Start(ctx, controlplane.Options{})
-	if err != nil {
-		return failed(err)
-	}
-	defer func() {
-		if err := cp.Stop(context.Background()); err != nil {
-			code = failed(err)
-		}
-	}()
-	if err := prepare(ctx, cp); err != nil {
-		return failed(err)
-	}
-	if code := m.Run(); code != 0 {
-		return code
-	}
-	return compareRules()
+	os.Exit(controlplane.Main(m, prepare, compareRules))
 }
 
-func failed(err error) int {
-	fmt.Fprintln(os.Stderr, err)
-	return 1
-}
-
-func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
+func prepare(cp *controlplane.ControlPlane) error {
 	admin, err := kubernetes.NewForConfig(cp.RESTConfig())
 	if err != nil {
 		return err
@@ -69,7 +44,7 @@ func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
 	if err != nil {
 		return err
 	}
-	if err := rules.Apply(ctx, admin); err != nil {
+	if err := rules.Apply(context.Background(), admin); err != nil {
 		return err
 	}
 	suite.cp, suite.admin = cp, admin
@@ -81,27 +56,27 @@ func prepare(ctx context.Context, cp *controlplane.ControlPlane) error {
 // compareRules compares the requests of the controllers to the API server with the
 // rules: none may be missing in the two files together, and none superfluous in the controller's
 // own.
-func compareRules() int {
+func compareRules() error {
 	own, err := rbac.Load(ownRules)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	granted, err := own.Permissions(suite.user)
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	records, err := suite.cp.Audit().All(controlplane.ByUser(suite.user))
 	if err != nil {
-		return failed(err)
+		return err
 	}
 	report := rbac.Compare(granted, records, suite.user)
 	if selected() {
 		report.Unused = nil
 	}
 	if !report.OK() {
-		return failed(fmt.Errorf("%s is not what the controller needs:\n%s", ownRules, report))
+		return fmt.Errorf("%s is not what the controller needs:\n%s", ownRules, report)
 	}
-	return 0
+	return nil
 }
 
 // selected tells that go test runs only some of the tests, which may not need all rules.

@@ -2,6 +2,8 @@ package controlplane
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"testing"
 )
@@ -30,6 +32,28 @@ func ForTest(t testing.TB) *ControlPlane {
 		}
 	})
 	return cp
+}
+
+// Main runs the tests of a package on one control plane, and returns the code for os.Exit.
+// It calls before with the control plane, and after, which may be nil, when all tests have passed;
+// an error of either fails the run.
+func Main(m *testing.M, before func(*ControlPlane) error, after func() error) (code int) {
+	ctx := context.Background()
+	cp, err := Start(ctx, Options{})
+	if err == nil {
+		if err = before(cp); err == nil {
+			code = m.Run()
+			if code == 0 && after != nil {
+				err = after()
+			}
+		}
+		err = errors.Join(err, cp.Stop(ctx))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
 }
 
 // logDirFor makes a folder that is removed when the test succeeds. t.TempDir would be removed in

@@ -1,7 +1,6 @@
 package controlplane_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"testing"
@@ -24,21 +23,13 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	ctx := context.Background()
-	var err error
-	if shared, err = controlplane.Start(ctx, controlplane.Options{}); err != nil {
+	code := controlplane.Main(m, func(cp *controlplane.ControlPlane) error {
+		shared = cp
+		return nil
+	}, nil)
+	if err := goleak.Find(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	code := m.Run()
-	for _, check := range []func() error{
-		func() error { return shared.Stop(ctx) },
-		func() error { return goleak.Find() },
-	} {
-		if err := check(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
+		code = 1
 	}
 	return code
 }
