@@ -259,7 +259,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{cp: controlplane.ForTest(t), cloud: fake.New()}
 	w.client = kubernetes.NewForConfigOrDie(w.cp.RESTConfig())
-	ccmtest.ApplyRBAC(t, w.client, "deploy/rbac.yaml")
+	ccmtest.ApplyRBAC(t, w.client, "../deploy/base/rbac.yaml")
 	identity, err := w.cp.ServiceAccountConfig(metav1.NamespaceSystem, account)
 	if err != nil {
 		t.Fatal(err)
@@ -578,7 +578,7 @@ func wantNothingDenied(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	for _, r := range denied {
-		t.Errorf("the rules in deploy/rbac.yaml do not allow %s %s %s", r.Verb, r.ResourcePath(),
+		t.Errorf("the rules in deploy/base/rbac.yaml do not allow %s %s %s", r.Verb, r.ResourcePath(),
 			r.Name)
 	}
 }

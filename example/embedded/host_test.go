@@ -60,7 +60,7 @@ func newWorld(t *testing.T, args ...string) *world {
 		exited: make(chan struct{}),
 	}
 	w.client = kubernetes.NewForConfigOrDie(w.cp.RESTConfig())
-	ccmtest.ApplyRBAC(t, w.client, "../deploy/rbac.yaml")
+	ccmtest.ApplyRBAC(t, w.client, "../../deploy/base/rbac.yaml")
 	ccmtest.ApplyRBAC(t, w.client, "rbac.yaml")
 	account, err := w.cp.ServiceAccountConfig(metav1.NamespaceSystem, "control-plane")
 	if err != nil {

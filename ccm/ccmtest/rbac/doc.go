@@ -5,7 +5,7 @@
 // A suite runs the program under the identity that the manifests bind their roles to, and compares
 // at its end:
 //
-//	manifests, err := rbac.Load("deploy/rbac.yaml")
+//	manifests, err := rbac.Load("deploy/base/rbac.yaml")
 //	err = manifests.Apply(ctx, admin)
 //	... the tests ...
 //	granted, err := manifests.Permissions(user)
