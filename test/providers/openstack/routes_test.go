@@ -8,13 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	cloudprovider "k8s.io/cloud-provider"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/provider/openstack"
@@ -472,65 +470,6 @@ func eachAtOnce(routes []*cloudprovider.Route, do func(*cloudprovider.Route) err
 	return errs
 }
 
-// TestRoutes_WhatFailsIsRepairedByTheNextPass: whatever the result of the write of a port or of the
-// router, the controller's next pass leaves all as it should be, and nothing twice.
-func TestRoutes_WhatFailsIsRepairedByTheNextPass(t *testing.T) {
-	t.Parallel()
-	onEachRouter(t, func(t *testing.T, p *project.Project) {
-		r := newRouting(t, p)
-		r.addPort("other's", true, "10.0.9.1")
-		r.addRoute("10.99.0.0/24", "10.0.9.1")
-		r.addServer("a", []string{"10.0.1.1"}, "10.244.1.0/24")
-		const foreign, own = "10.99.0.0/24 via 10.0.9.1", "10.244.1.0/24 via 10.0.1.1"
-		r.mustCreate("a", "10.244.1.0/24")
-		if err := r.delete(r.list()[own]); err != nil {
-			t.Fatal(err)
-		}
-		lost := errors.New("the connection broke")
-		for _, fault := range []project.Fault{
-			{Status: http.StatusConflict},
-			{Status: http.StatusPreconditionFailed},
-			{Status: http.StatusInternalServerError},
-			{Status: http.StatusInternalServerError, After: true},
-			{Err: lost},
-			{Err: lost, After: true},
-			{Status: http.StatusServiceUnavailable},
-			{Status: http.StatusBadGateway, After: true},
-		} {
-			for _, resource := range []string{"/ports/", "/routers/"} {
-				what := fmt.Sprintf("%s: status %d, error %v, after %t", resource, fault.Status,
-					fault.Err, fault.After)
-				once := fault
-				once.Times, once.Matches = 1, func(request *http.Request) bool {
-					return request.Method == http.MethodPut &&
-						strings.Contains(request.URL.Path, resource)
-				}
-				remove := p.Wire.Break(once)
-				first := r.create("a", "10.244.1.0/24")
-				if err := r.create("a", "10.244.1.0/24"); err != nil {
-					t.Errorf("%s: create, again after %v: %v", what, first, err)
-				}
-				remove()
-				r.wantRoutes(own, foreign)
-				r.wantPairs("a", "10.244.1.0/24")
-
-				remove = p.Wire.Break(once)
-				listed := r.list()[own]
-				if listed == nil {
-					t.Fatalf("%s: the route is not listed: %q", what, r.told())
-				}
-				first = r.delete(listed)
-				if err := r.delete(listed); err != nil {
-					t.Errorf("%s: delete, again after %v: %v", what, first, err)
-				}
-				remove()
-				r.wantRoutes(foreign)
-				r.wantPairs("a")
-			}
-		}
-	})
-}
-
 // TestRoutes_SomebodyElseWritesAtTheSameTime_NothingIsLost: what others write between a look and a
 // write is not undone: routes by name, or on the condition of the revision; pairs always so.
 func TestRoutes_SomebodyElseWritesAtTheSameTime_NothingIsLost(t *testing.T) {
@@ -574,51 +513,4 @@ func TestRoutes_SomebodyElseWritesAtTheSameTime_NothingIsLost(t *testing.T) {
 		r.wantRoutes("10.98.0.0/24 via 10.0.9.1", "10.99.0.0/24 via 10.0.9.1")
 		r.wantPairs("a", "10.77.0.0/24")
 	})
-}
-
-// TestRoutes_WithoutAddressPairs_NoPortIsTouched: on the wire, the extension is taken away.
-func TestRoutes_WithoutAddressPairs_NoPortIsTouched(t *testing.T) {
-	t.Parallel()
-	p := project.New(t)
-	p.Wire.Break(project.Fault{
-		Matches: project.On(http.MethodGet, "/extensions"), Status: http.StatusOK,
-		Body:   `{"extensions":[{"alias":"extraroute"},{"alias":"extraroute-atomic"}]}`,
-		Header: http.Header{"Content-Type": {"application/json"}},
-	})
-	r := newRouting(t, p)
-	r.addServer("a", []string{"10.0.1.1"}, "10.244.1.0/24")
-	r.mustCreate("a", "10.244.1.0/24")
-	r.wantRoutes("10.244.1.0/24 via 10.0.1.1")
-	r.wantPairs("a")
-}
-
-// TestRoutes_Idle_CostsOneRequestAMinute: or two, while there are routes of others, of which it has
-// to be known whether there are other routes.
-func TestRoutes_Idle_CostsOneRequestAMinute(t *testing.T) {
-	t.Parallel()
-	clock := clocktesting.NewFakeClock(time.Now())
-	p := project.New(t)
-	r := newRouting(t, p, func(env *ccm.ProviderEnv) { env.Clock = clock })
-	r.addServer("a", []string{"10.0.1.1"}, "10.244.1.0/24")
-	r.addRoute("10.244.1.0/24", "10.0.1.1")
-	r.waitTold("10.244.1.0/24 via 10.0.1.1: a")
-	perMinutes := func(minutes int) int {
-		mark := p.Wire.Mark()
-		for range minutes * 6 {
-			clock.Step(10 * time.Second)
-			r.list()
-		}
-		return len(p.Wire.Since(mark, nil))
-	}
-	if got := perMinutes(10); got != 10 {
-		t.Errorf("%d requests in 10 idle minutes, want 10: %+v", got, p.Wire.Calls())
-	}
-	r.addPort("other's", true, "10.0.9.1")
-	r.addRoute("10.99.0.0/24", "10.0.9.1")
-	clock.Step(time.Minute)
-	r.list()
-	if got := perMinutes(10); got != 20 {
-		t.Errorf("%d requests in 10 idle minutes beside another client's route, want 20: %+v", got,
-			p.Wire.Calls())
-	}
 }
