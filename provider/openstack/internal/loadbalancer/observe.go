@@ -109,10 +109,10 @@ func (r *reconciler) admitGuest() error {
 
 // floatingIPQuery is for the floating IPs of the load balancer, those tagged as the Service's, and
 // the requested one.
-func (r *reconciler) floatingIPQuery() *neutron.FloatingIPQuery {
-	query := &neutron.FloatingIPQuery{Tag: r.identity.ServiceTag()}
-	if lb := r.found.balancer; lb != nil && lb.VIP.PortID != "" {
-		query.PortIDs = []string{lb.VIP.PortID}
+func (r *reconciler) floatingIPQuery() neutron.FloatingIPQuery {
+	query := neutron.FloatingIPQuery{Tag: r.identity.ServiceTag()}
+	if lb := r.found.balancer; lb != nil {
+		query.PortID = lb.VIP.PortID
 	}
 	if !r.settings.Internal {
 		query.Address = r.settings.Address

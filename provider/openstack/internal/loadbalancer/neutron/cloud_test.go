@@ -35,7 +35,11 @@ func (s *site) Subnets(ctx context.Context, networkID string) ([]Subnet, error) 
 }
 
 func (s *site) FloatingIPs(ctx context.Context) ([]FloatingIP, error) {
-	return s.API.FloatingIPs(ctx)
+	list, _, err := s.floatingIPs.one(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	return list.all, nil
 }
 
 func (s *site) DeleteFloatingIP(ctx context.Context, id string) error {

@@ -17,49 +17,22 @@ const maxStale = 5
 
 // floatingIP is a floating IP as Neutron shows it.
 type floatingIP struct {
-	ID          string   `json:"id"`
-	Address     string   `json:"floating_ip_address"`
-	NetworkID   string   `json:"floating_network_id"`
-	Description string   `json:"description"`
-	PortID      string   `json:"port_id"`
-	Tags        []string `json:"tags"`
-	Revision    *int     `json:"revision_number"`
+	FloatingIP
+	Revision *int `json:"revision_number"`
 }
 
-func (f floatingIP) identifier() string { return f.ID }
-
-func (f floatingIP) value() FloatingIP {
-	return FloatingIP{
-		ID: f.ID, Address: f.Address, NetworkID: f.NetworkID, Description: f.Description,
-		Tags: f.Tags, PortID: f.PortID,
-	}
-}
-
-// FloatingIPs are all of the project, in the order of their ids, by one list, which begins after
-// the call. Concurrent calls share a list.
-func (a *API) FloatingIPs(ctx context.Context) ([]FloatingIP, error) {
-	return a.FloatingIPsOf(ctx, nil, time.Time{})
-}
+func (f FloatingIP) identifier() string { return f.ID }
 
 // FloatingIPQuery selects floating IPs that match any of its fields. An empty field matches
 // nothing.
 type FloatingIPQuery struct {
-	// PortIDs are the ports that they lead to.
-	PortIDs []string
-	// Tag is one of theirs.
-	Tag string
-	// Address is theirs.
-	Address string
-	// Description is theirs, to the letter: on a cloud without tags there is nothing else that
-	// tells whose they are.
-	Description string
+	PortID, Tag, Address string
 }
 
-func (q *FloatingIPQuery) fits(f FloatingIP) bool {
-	return f.PortID != "" && slices.Contains(q.PortIDs, f.PortID) || q.Tag != "" &&
+func (q FloatingIPQuery) fits(f FloatingIP) bool {
+	return q.PortID != "" && f.PortID == q.PortID || q.Tag != "" &&
 		slices.Contains(f.Tags, q.Tag) ||
-		q.Address != "" && f.Address == q.Address || q.Description != "" &&
-		f.Description == q.Description
+		q.Address != "" && f.Address == q.Address
 }
 
 // floatingIPList is a list of all, and when it was begun.
@@ -68,12 +41,11 @@ type floatingIPList struct {
 	all   []FloatingIP
 }
 
-// FloatingIPsOf are those of [API.FloatingIPs] that are of interest; nil: all. A list that was
-// begun after the time since serves, too; the zero time: only one that is begun after the call. It
-// costs the same for one as for all: Neutron has no "or" between filters, so even for one load
-// balancer one list of the project is cheaper than a list for each filter.
+// FloatingIPsOf are those of the project that match the query, sorted by ID. A list from after
+// the time since serves; with the zero time, it begins after the call. Neutron has no "or"
+// between filters, so one list of the project, which concurrent calls share, is the cheapest.
 func (a *API) FloatingIPsOf(
-	ctx context.Context, query *FloatingIPQuery, since time.Time,
+	ctx context.Context, query FloatingIPQuery, since time.Time,
 ) ([]FloatingIP, error) {
 	list := a.lastFloatingIPs.Load()
 	if list == nil || since.IsZero() || !list.begun.After(since) {
@@ -82,11 +54,9 @@ func (a *API) FloatingIPsOf(
 			return nil, err
 		}
 	}
-	all := list.all
 	var found []FloatingIP
-	for _, f := range all {
-		if query == nil || query.fits(f) {
-			f.Tags = slices.Clone(f.Tags)
+	for _, f := range list.all {
+		if query.fits(f) {
 			found = append(found, f)
 		}
 	}
@@ -99,7 +69,7 @@ func (a *API) readFloatingIPs(ctx context.Context, _ []string) (map[string]*floa
 	if err != nil {
 		return nil, fmt.Errorf("list floating IPs: %w", err)
 	}
-	all, err := list[floatingIP](ctx, a, "floatingips", "floatingips", url.Values{
+	all, err := list[FloatingIP](ctx, a, "floatingips", "floatingips", url.Values{
 		"project_id": {project},
 		"fields": {
 			"id", "floating_ip_address", "floating_network_id", "description", "port_id",
@@ -109,11 +79,7 @@ func (a *API) readFloatingIPs(ctx context.Context, _ []string) (map[string]*floa
 	if err != nil {
 		return nil, err
 	}
-	var values []FloatingIP
-	for _, f := range all {
-		values = append(values, f.value())
-	}
-	list := &floatingIPList{begun, values}
+	list := &floatingIPList{begun, all}
 	// A slow list may end after a newer one. It serves until the next.
 	a.lastFloatingIPs.Store(list)
 	return map[string]*floatingIPList{"": list}, nil
@@ -133,9 +99,9 @@ func (a *API) CreateFloatingIP(
 	if wanted.Address != "" {
 		doing += ", with address " + wanted.Address
 	}
-	var made floatingIP
+	var value FloatingIP
 	err := a.request(ctx, doing, func(client *gophercloud.ServiceClient) (err error) {
-		made, err = extract[floatingIP](floatingips.Create(ctx, client, floatingips.CreateOpts{
+		value, err = extract[FloatingIP](floatingips.Create(ctx, client, floatingips.CreateOpts{
 			FloatingNetworkID: wanted.NetworkID, SubnetID: subnetID, FloatingIP: wanted.Address,
 			PortID: portID, Description: wanted.Description,
 		}).Result, "floatingip")
@@ -144,14 +110,13 @@ func (a *API) CreateFloatingIP(
 	if err != nil {
 		return FloatingIP{}, err
 	}
-	value := made.value()
 	if len(wanted.Tags) == 0 {
 		return value, nil
 	}
-	if err := a.TagFloatingIP(ctx, made.ID, wanted.Tags); err != nil {
+	if err := a.TagFloatingIP(ctx, value.ID, wanted.Tags); err != nil {
 		return value, err
 	}
-	value.Tags = slices.Clone(wanted.Tags)
+	value.Tags = wanted.Tags
 	return value, nil
 }
 

@@ -45,8 +45,8 @@ type Config struct {
 	Logger logr.Logger
 }
 
-// API is a Neutron client. It is safe for concurrent use. Callers own the results. [API.Close] ends
-// it.
+// API is a Neutron client. It is safe for concurrent use. Callers share the results, and do not
+// change them. [API.Close] ends it.
 type API struct {
 	config     Config
 	extensions *capability.Fact[capability.NetworkExtensions]

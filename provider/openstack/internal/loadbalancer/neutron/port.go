@@ -49,26 +49,19 @@ func (a *API) NodePorts(
 	ctx context.Context, serverIDs []string, groupID string,
 ) ([]NodePort, error) {
 	var found []NodePort
-	add := func(ports []NodePort) {
-		for _, p := range ports {
-			p.Addresses, p.SecurityGroups = slices.Clone(p.Addresses),
-				slices.Clone(p.SecurityGroups)
-			found = append(found, p)
-		}
-	}
 	byServer, err := a.serverPorts.get(ctx, distinct(serverIDs)...)
 	if err != nil {
 		return nil, err
 	}
 	for _, ports := range byServer {
-		add(ports)
+		found = append(found, ports...)
 	}
 	if groupID != "" {
 		bearing, _, err := a.groupPorts.one(ctx, groupID)
 		if err != nil {
 			return nil, err
 		}
-		add(bearing)
+		found = append(found, bearing...)
 	}
 	slices.SortFunc(found, newestFirst)
 	return slices.CompactFunc(found, func(a, b NodePort) bool { return a.ID == b.ID }), nil
@@ -90,15 +83,7 @@ func distinct(ids []string) []string {
 func (a *API) ServerAddresses(
 	ctx context.Context, serverIDs []string,
 ) (map[string][]Address, error) {
-	found, err := a.addresses.get(ctx, distinct(serverIDs)...)
-	if err != nil {
-		return nil, err
-	}
-	own := map[string][]Address{}
-	for id, addresses := range found {
-		own[id] = slices.Clone(addresses)
-	}
-	return own, nil
+	return a.addresses.get(ctx, distinct(serverIDs)...)
 }
 
 func (a *API) readAddresses(

@@ -109,13 +109,8 @@ func protocolName(text string) string {
 // SecurityGroup returns the security group of the project with that name, and its rules: the
 // oldest, if several have it; or nil. Concurrent calls share their requests.
 func (a *API) SecurityGroup(ctx context.Context, name string) (*SecurityGroup, error) {
-	found, ok, err := a.groups.one(ctx, name)
-	if err != nil || !ok {
-		return nil, err
-	}
-	own := *found
-	own.Tags, own.Rules = slices.Clone(own.Tags), slices.Clone(own.Rules)
-	return &own, nil
+	found, _, err := a.groups.one(ctx, name)
+	return found, err
 }
 
 func (a *API) readSecurityGroups(
@@ -179,7 +174,7 @@ func (a *API) CreateSecurityGroup(
 	if err := a.TagSecurityGroup(ctx, made.ID, group.Tags); err != nil {
 		return value, err
 	}
-	value.Tags = slices.Clone(group.Tags)
+	value.Tags = group.Tags
 	return value, nil
 }
 

@@ -36,7 +36,6 @@ func (a *API) Subnet(ctx context.Context, id string) (Subnet, error) {
 	case !ok:
 		return Subnet{}, fmt.Errorf("subnet %s: %w", id, ErrNotFound)
 	}
-	found.Tags = slices.Clone(found.Tags)
 	return found, nil
 }
 
@@ -44,14 +43,7 @@ func (a *API) Subnet(ctx context.Context, id string) (Subnet, error) {
 // unless the list is empty.
 func (a *API) Subnets(ctx context.Context, networkID string) ([]Subnet, error) {
 	found, _, err := a.networks.one(ctx, networkID)
-	if err != nil {
-		return nil, err
-	}
-	own := slices.Clone(found)
-	for i := range own {
-		own[i].Tags = slices.Clone(own[i].Tags)
-	}
-	return own, nil
+	return found, err
 }
 
 func (a *API) readSubnets(ctx context.Context, ids []string) (map[string]Subnet, error) {

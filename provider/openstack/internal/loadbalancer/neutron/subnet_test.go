@@ -23,7 +23,6 @@ func TestSubnet_IsRememberedForAWhile(t *testing.T) {
 			got.CIDR != "fd00::/64" || !got.IPv6 || !slices.Equal(got.Tags, []string{"a"}) {
 			t.Errorf("found %+v", got)
 		}
-		got.Tags[0] = "the caller's own"
 	}
 	s.wantCalls(map[string]int{"subnet_list": 1})
 	s.clock.SetTime(s.clock.Now().Add(subnetAge))
@@ -87,7 +86,6 @@ func TestSubnets_OfANetwork_InOrder(t *testing.T) {
 			found[1].ID != max(s.subnet, second) {
 			t.Errorf("found %+v", found)
 		}
-		found[0].ID = "the caller's own"
 	}
 	s.wantCalls(map[string]int{"subnet_list": 1})
 	empty := s.AddNetwork(openstacktest.Network{Name: "empty"})

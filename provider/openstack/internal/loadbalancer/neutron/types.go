@@ -2,14 +2,14 @@ package neutron
 
 // FloatingIP is an address of an external network that leads to a port.
 type FloatingIP struct {
-	ID          string
-	Address     string
-	NetworkID   string
-	Description string
+	ID          string `json:"id"`
+	Address     string `json:"floating_ip_address"`
+	NetworkID   string `json:"floating_network_id"`
+	Description string `json:"description"`
 	// Tags are nil if Neutron knows none.
-	Tags []string
+	Tags []string `json:"tags"`
 	// PortID is the port that it leads to; "" for none.
-	PortID string
+	PortID string `json:"port_id"`
 }
 
 // SecurityGroup is what opens the nodes' ports for one Service.

@@ -1,7 +1,7 @@
 // Package octavia reads load balancers from Octavia's API, and writes them.
 //
-// Concurrent calls share their requests. No answer is older than its call, unless the caller
-// permits it.
+// Concurrent calls share their requests and their answers, which no caller changes. No answer is
+// older than its call, unless the caller permits it.
 package octavia
 
 import (

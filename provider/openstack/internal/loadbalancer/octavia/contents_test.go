@@ -335,22 +335,6 @@ func TestContents_ManyTogether_AreEachTheSameAsAlone(t *testing.T) {
 	}
 }
 
-func TestContents_ConcurrentCalls_ShareNoMemory(t *testing.T) {
-	w := newWorld(t)
-	id := w.rich()
-	all := w.everyContents([]string{id, id, id, id, id, id}, Full)
-	spoil := &all[0]
-	spoil.Listeners[0].Tags[0] = "x"
-	spoil.Listeners[0].AllowedCIDRs[0] = "x"
-	spoil.Listeners[0].InsertHeaders["X-Forwarded-For"] = "x"
-	spoil.Listeners[0].Timeouts.ClientData = 0
-	spoil.Pools[0].Members[0].Name = "x"
-	spoil.Pools[0].Monitor.Name = "x"
-	for _, c := range all[1:] {
-		same(t, c, w.richContents(id))
-	}
-}
-
 func TestContents_TellsWhyThereAreNone(t *testing.T) {
 	for _, depth := range []Depth{InPart, Full} {
 		w := newWorld(t)

@@ -2,7 +2,6 @@ package octavia
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 )
 
@@ -50,10 +49,9 @@ type shownListener struct {
 	TLSContainer    string            `json:"default_tls_container_ref"`
 }
 
-// value shares no memory with s.
 func (s *shownListener) value() Listener {
 	l := Listener{
-		ID: s.ID, Name: s.Name, Tags: slices.Clone(orNil(s.Tags)), Protocol: s.Protocol,
+		ID: s.ID, Name: s.Name, Tags: orNil(s.Tags), Protocol: s.Protocol,
 		Port: s.Port, PoolID: s.PoolID,
 		// The API's default.
 		ConnectionLimit: or(s.ConnectionLimit, -1),
@@ -61,7 +59,7 @@ func (s *shownListener) value() Listener {
 		Status: s.Status,
 	}
 	if len(s.InsertHeaders) > 0 {
-		l.InsertHeaders = maps.Clone(s.InsertHeaders)
+		l.InsertHeaders = s.InsertHeaders
 	}
 	if s.ClientData != nil || s.MemberConnect != nil || s.MemberData != nil || s.TCPInspect != nil {
 		l.Timeouts = &Timeouts{

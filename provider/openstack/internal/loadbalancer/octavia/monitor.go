@@ -40,7 +40,7 @@ func (a *API) listMonitors(ctx context.Context) (map[string]*Monitor, error) {
 	return byID, nil
 }
 
-// readMonitors returns copies of the monitors with these ids, from a list of all if it is given.
+// readMonitors returns the monitors with these ids, from a list of all if it is given.
 func (a *API) readMonitors(
 	ctx context.Context, ids []string, listed map[string]*Monitor,
 ) (map[string]*Monitor, error) {
@@ -64,8 +64,7 @@ func (a *API) readMonitors(
 				return nil, fmt.Errorf("get health monitor %s: %w", id, err)
 			}
 		}
-		monitor := *shown
-		monitors[id] = &monitor
+		monitors[id] = shown
 	}
 	return monitors, nil
 }

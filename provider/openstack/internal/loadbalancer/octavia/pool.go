@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"slices"
 )
 
 // shownPool is a pool as Octavia shows it, without the ids of its members, of which there may be
@@ -18,10 +17,10 @@ type shownPool struct {
 	MonitorID string `json:"healthmonitor_id"`
 }
 
-// value lacks the members and the monitor. It shares no memory with s.
+// value lacks the members and the monitor.
 func (s *shownPool) value() Pool {
 	p := Pool{
-		ID: s.ID, Name: s.Name, Tags: slices.Clone(orNil(s.Tags)), Protocol: s.Protocol,
+		ID: s.ID, Name: s.Name, Tags: orNil(s.Tags), Protocol: s.Protocol,
 		Algorithm: s.Algorithm, Status: s.Status,
 	}
 	if s.Persistence != nil {

@@ -17,28 +17,17 @@ type Snapshot struct {
 	byID map[string]int
 }
 
-// ByID returns a copy of a load balancer.
+// ByID returns a load balancer.
 func (s *Snapshot) ByID(id string) (LoadBalancer, bool) {
 	i, ok := s.byID[id]
 	if !ok {
 		return LoadBalancer{}, false
 	}
-	return clone(s.all[i]), true
+	return s.all[i], true
 }
 
-// All returns a copy of all load balancers, in the order in which they were made.
-func (s *Snapshot) All() []LoadBalancer {
-	all := make([]LoadBalancer, len(s.all))
-	for i, lb := range s.all {
-		all[i] = clone(lb)
-	}
-	return all
-}
-
-func clone(lb LoadBalancer) LoadBalancer {
-	lb.Tags, lb.AdditionalVIPs = slices.Clone(lb.Tags), slices.Clone(lb.AdditionalVIPs)
-	return lb
-}
+// All returns all load balancers, in the order in which they were made.
+func (s *Snapshot) All() []LoadBalancer { return slices.Clone(s.all) }
 
 // LoadBalancers lists all load balancers of the project, except DELETED ones. It returns a list
 // that was begun less than maxAge ago without a request; with 0, the list begins after the call.
@@ -97,8 +86,7 @@ func (a *API) answerLooks(ctx context.Context, asked []*look) {
 	if id := a.onlyOne(open); id != "" {
 		lb, err := a.Get(ctx, id)
 		for _, l := range open {
-			one := clone(lb)
-			l.one, l.err = &one, err
+			l.one, l.err = &lb, err
 		}
 		return
 	}

@@ -155,28 +155,6 @@ func TestLoadBalancers_ChangeDuringAList_IsSeenByWhoAsksAfterIt(t *testing.T) {
 	}
 }
 
-func TestSnapshot_IsNotSharedMemory(t *testing.T) {
-	w := newWorld(t)
-	other := w.cloud.AddSubnet(openstacktest.Subnet{NetworkID: w.network, CIDR: "10.1.0.0/16"})
-	id := w.cloud.AddLoadBalancer(openstacktest.LoadBalancer{
-		OctaviaResource: openstacktest.OctaviaResource{Tags: []string{"a"}}, VIPSubnetID: w.subnet,
-		AdditionalVIPs: []openstacktest.AdditionalVIP{{SubnetID: other}},
-	})
-	snapshot := w.list(0)
-	spoil := func() {
-		one, _ := snapshot.ByID(id)
-		one.Tags[0], one.AdditionalVIPs[0].SubnetID = "spoilt", "spoilt"
-		all := snapshot.All()
-		all[0].Tags[0], all[0].AdditionalVIPs[0].SubnetID, all[0].Name = "spoilt", "spoilt",
-			"spoilt"
-	}
-	spoil()
-	if lb, _ := snapshot.ByID(id); lb.Tags[0] != "a" || lb.AdditionalVIPs[0].SubnetID != other ||
-		lb.Name != "" {
-		t.Errorf("who changed a copy has changed the list: %+v", lb)
-	}
-}
-
 func TestLoadBalancers_BadAnswers_AreErrors(t *testing.T) {
 	for name, answer := range map[string]func([]byte) (int, []byte){
 		"cut off": func(body []byte) (int, []byte) { return 200, body[:len(body)-2] },
