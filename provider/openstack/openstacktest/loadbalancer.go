@@ -45,40 +45,16 @@ const (
 	QuotaHealthMonitor = octavia.QuotaHealthMonitor
 )
 
-// The providers that the cloud has without [WithLoadBalancerProviders].
-const (
-	// ProviderAmphora supports everything.
-	ProviderAmphora = octavia.ProviderAmphora
-	// ProviderOctavia is another name of it.
-	ProviderOctavia = octavia.ProviderOctavia
-	// ProviderOVN forwards packets: no HTTP, TLS, proxy protocol, allowed CIDRs, other algorithm
-	// than SOURCE_IP_PORT, other monitor than TCP and UDP-CONNECT, other address or port to
-	// monitor.
-	ProviderOVN = octavia.ProviderOVN
-)
-
 // WithLoadBalancerVersion sets the newest version of Octavia's API, 2.minor. Anything newer is
 // refused as unknown, and is not shown. Default 27, as in 2024.1.
 func WithLoadBalancerVersion(minor int) Option {
-	return func(s *settings) { s.octavia.Newest = &minor }
-}
-
-// WithLoadBalancerProviders sets the providers that are enabled, the default first. Default:
-// amphora, octavia, ovn. Those with other names are like amphora.
-func WithLoadBalancerProviders(names ...string) Option {
-	return func(s *settings) { s.octavia.Providers = names }
+	return func(s *settings) { s.octavia.Minor = minor }
 }
 
 // WithSerialLoadBalancerProvider adds a provider that does one thing at a time: it refuses the
 // creation of a load balancer with anything below it, and the change of several members at once.
 func WithSerialLoadBalancerProvider(name string) Option {
 	return func(s *settings) { s.octavia.Serial = append(s.octavia.Serial, name) }
-}
-
-// WithLoadBalancerRefusal sets the status for what a provider cannot do. Default 501; some releases
-// of Octavia say 400.
-func WithLoadBalancerRefusal(status int) Option {
-	return func(s *settings) { s.octavia.Refusal = status }
 }
 
 // WithFailoverByOwners lets projects fail over their own load balancers, as the policy of some

@@ -114,11 +114,6 @@ func TestVersions_NeedNoToken(t *testing.T) {
 	}
 }
 
-func TestPath_OfNoResource_IsNotFoundInNeutronsForm(t *testing.T) {
-	askNeutron(t, start(t), http.MethodGet, "bgp-speakers", "").refuses(http.StatusNotFound,
-		"HTTPNotFound", "could not be found")
-}
-
 func TestExtensions_AreListedAndServedUnlessOff(t *testing.T) {
 	s := start(t, WithoutExtensions("extraroute", "trunk"))
 	client := networkOf(t, s, s.Credentials())
@@ -194,34 +189,6 @@ func TestExtensions_Off_TakeTheirAttributes(t *testing.T) {
 	}
 }
 
-func TestBody_NotAsTheAPIWantsIt_IsRefused(t *testing.T) {
-	s := start(t)
-	at := newSite(s)
-	for name, c := range map[string]struct{ method, path, body, kind, text string }{
-		"no JSON":             {"POST", "networks", `{`, "MalformedRequestBody", "malformed request body"},
-		"other member":        {"POST", "networks", `{"net":{}}`, "HTTPBadRequest", "Unable to find 'network'"},
-		"null":                {"POST", "networks", `{"network":null}`, "HTTPBadRequest", "Unable to find 'network'"},
-		"unknown attribute":   {"POST", "networks", `{"network":{"x":1}}`, "HTTPBadRequest", "Unrecognized attribute(s) 'x'"},
-		"not in POST":         {"POST", "networks", `{"network":{"status":"DOWN"}}`, "HTTPBadRequest", "'status' not allowed in POST"},
-		"not in PUT":          {"PUT", "networks/" + at.internal, `{"network":{"id":"x"}}`, "HTTPBadRequest", "read-only attribute id"},
-		"constant":            {"PUT", "subnets/" + at.subnet, `{"subnet":{"cidr":"10.9.0.0/24"}}`, "HTTPBadRequest", "read-only attribute cidr"},
-		"required":            {"POST", "ports", `{"port":{}}`, "HTTPBadRequest", "Required attribute 'network_id' not specified"},
-		"of the wrong type":   {"POST", "networks", `{"network":{"name":1}}`, "HTTPBadRequest", "Invalid input for name"},
-		"no boolean":          {"POST", "networks", `{"network":{"admin_state_up":"perhaps"}}`, "InvalidInput", "cannot be converted"},
-		"project of another":  {"POST", "networks", `{"network":{"project_id":"x"}}`, "HTTPBadRequest", "requires admin or advsvc privileges"},
-		"several in one PUT":  {"PUT", "networks/" + at.internal, `{"networks":[{}]}`, "HTTPBadRequest", "Bulk"},
-		"several, one is bad": {"POST", "networks", `{"networks":[{"name":"a"},{"x":1}]}`, "HTTPBadRequest", "'x'"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			before := len(s.Networks())
-			askNeutron(t, s, c.method, c.path, c.body).refuses(400, c.kind, c.text)
-			if after := len(s.Networks()); after != before {
-				t.Errorf("%d networks after a refused request, %d before", after, before)
-			}
-		})
-	}
-}
-
 func TestProjects_SeeTheirOwnAndWhatIsShared(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
@@ -289,64 +256,6 @@ func TestProjects_CannotReachWhatIsNotTheirs(t *testing.T) {
 	as(t, s, admin, http.MethodPost, "networks",
 		`{"network":{"shared":true,"project_id":"`+other.ProjectID+`"}}`).
 		succeeds(201, "network")
-}
-
-func TestRevision_GrowsWithEachChangeAndOnlyThen(t *testing.T) {
-	s := start(t)
-	at := newSite(s)
-	path := "networks/" + at.internal
-	revision := func() float64 {
-		return askNeutron(t, s, http.MethodGet, path, "").succeeds(200,
-			"network")["revision_number"].(float64)
-	}
-	first := revision()
-	askNeutron(t, s, http.MethodPut, path, `{"network":{"name":"nodes"}}`).succeeds(200, "network")
-	if revision() != first {
-		t.Error("a change to the same name counted")
-	}
-	askNeutron(t, s, http.MethodPut, path, `{"network":{"name":"other"}}`).succeeds(200, "network")
-	askNeutron(t, s, http.MethodPut, path+"/tags/x", "").succeeds(201, "")
-	if revision() != first+2 {
-		t.Errorf("revision %v after a name and a tag, want %v", revision(), first+2)
-	}
-}
-
-func TestIfMatch_OfAnotherRevision_IsRefused(t *testing.T) {
-	s := start(t)
-	at := newSite(s)
-	for _, path := range []string{
-		"networks/" + at.internal, "routers/" + at.router,
-		"subnets/" + at.subnet,
-	} {
-		member := strings.TrimSuffix(strings.Split(path, "/")[0], "s")
-		change := func(name, match string) exchange {
-			return askNeutron(t, s, http.MethodPut, path, `{"`+member+`":{"name":"`+name+`"}}`,
-				"If-Match", match)
-		}
-		match := func(revision float64) string {
-			text, _ := json.Marshal(revision)
-			return "revision_number=" + string(text)
-		}
-		current := askNeutron(t, s, http.MethodGet, path, "").succeeds(200,
-			member)["revision_number"].(float64)
-		change("a", match(current+1)).refuses(412, "RevisionNumberConstraintFailed",
-			"but current revision is")
-		change("b", "revision_number=x").refuses(400, "BadRequest",
-			"in the format of revision_number=<int>")
-		change("c", match(current)).succeeds(200, member)
-		change("d", match(current)).refuses(412, "RevisionNumberConstraintFailed", "Constrained to")
-		// A resource in use is refused for its use first.
-		if answer := askNeutron(t, s, http.MethodDelete, path, "", "If-Match",
-			match(current)); answer.status != http.StatusConflict {
-			t.Errorf("%+v", answer)
-		}
-	}
-	port := "ports/" + s.AddPort(Port{NetworkID: at.internal})
-	askNeutron(t, s, http.MethodDelete, port, "", "If-Match", "revision_number=99").refuses(412,
-		"RevisionNumberConstraintFailed", "")
-	_ = s.SetExtension("revision-if-match", false)
-	askNeutron(t, s, http.MethodPut, "networks/"+at.internal, `{"network":{"name":"x"}}`,
-		"If-Match", "revision_number=99").succeeds(200, "network")
 }
 
 func TestQuota_Reached_IsConflict(t *testing.T) {

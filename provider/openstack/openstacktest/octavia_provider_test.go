@@ -16,7 +16,7 @@ func TestOVN_RefusesWhatItCannotDo(t *testing.T) {
 	_, subnet := vipSubnet(s, "10.0.0.0/24")
 	const pool = "00000000-0000-4000-8000-0000000000a0"
 	id := s.AddLoadBalancer(LoadBalancer{
-		VIPSubnetID: subnet, Provider: ProviderOVN,
+		VIPSubnetID: subnet, Provider: "ovn",
 		Pools: []Pool{{
 			OctaviaResource: OctaviaResource{ID: pool}, Protocol: "TCP",
 			LBAlgorithm: "SOURCE_IP_PORT",
@@ -81,14 +81,13 @@ func TestOVN_RefusesWhatItCannotDo(t *testing.T) {
 }
 
 func TestSerialProvider_RefusesSeveralThingsAtOnce(t *testing.T) {
-	s := start(t, WithSerialLoadBalancerProvider("serial"),
-		WithLoadBalancerRefusal(http.StatusBadRequest))
+	s := start(t, WithSerialLoadBalancerProvider("serial"))
 	_, subnet := vipSubnet(s, "10.0.0.0/24")
 	client := octaviaOf(t, s)
 	whole := wholeLoadBalancer(subnet)
 	whole.Provider = "serial"
 	_, err := loadbalancers.Create(patiently(t), client, whole).Extract()
-	if !gophercloud.ResponseCodeIs(err, http.StatusBadRequest) || len(s.Ports()) != 0 {
+	if !gophercloud.ResponseCodeIs(err, http.StatusNotImplemented) || len(s.Ports()) != 0 {
 		t.Errorf("got %v, want a refusal, and the ports %v", err, s.Ports())
 	}
 	lb := must(loadbalancers.Create(patiently(t), client,
@@ -102,7 +101,7 @@ func TestSerialProvider_RefusesSeveralThingsAtOnce(t *testing.T) {
 	member := pools.BatchUpdateMemberOpts{Address: "10.0.0.1", ProtocolPort: 1}
 	err = pools.BatchUpdateMembers(patiently(t), client, pool.ID,
 		[]pools.BatchUpdateMemberOpts{member}).ExtractErr()
-	if !gophercloud.ResponseCodeIs(err, http.StatusBadRequest) {
+	if !gophercloud.ResponseCodeIs(err, http.StatusNotImplemented) {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	must(pools.CreateMember(patiently(t), client, pool.ID,
@@ -110,17 +109,17 @@ func TestSerialProvider_RefusesSeveralThingsAtOnce(t *testing.T) {
 }
 
 func TestFlavor_DecidesTheProvider(t *testing.T) {
-	s := start(t, WithLoadBalancerProviders(ProviderOVN, ProviderAmphora))
+	s := start(t)
 	_, subnet := vipSubnet(s, "10.0.0.0/24")
-	flavor := s.AddLoadBalancerFlavor(LoadBalancerFlavor{Provider: ProviderAmphora})
+	flavor := s.AddLoadBalancerFlavor(LoadBalancerFlavor{Provider: "ovn"})
 	client := octaviaOf(t, s)
 	for _, c := range []struct {
 		opts loadbalancers.CreateOpts
 		want string
 	}{
-		{loadbalancers.CreateOpts{}, ProviderOVN},
-		{loadbalancers.CreateOpts{Provider: ProviderAmphora}, ProviderAmphora},
-		{loadbalancers.CreateOpts{FlavorID: flavor}, ProviderAmphora},
+		{loadbalancers.CreateOpts{}, "amphora"},
+		{loadbalancers.CreateOpts{Provider: "octavia"}, "octavia"},
+		{loadbalancers.CreateOpts{FlavorID: flavor}, "ovn"},
 	} {
 		c.opts.VipSubnetID = subnet
 		if lb := must(loadbalancers.Create(patiently(t), client, c.opts).Extract())(
@@ -131,7 +130,7 @@ func TestFlavor_DecidesTheProvider(t *testing.T) {
 	_, err := loadbalancers.Create(patiently(t), client,
 		loadbalancers.CreateOpts{
 			VipSubnetID: subnet, FlavorID: flavor,
-			Provider: ProviderOVN,
+			Provider: "amphora",
 		}).Extract()
 	if !gophercloud.ResponseCodeIs(err, http.StatusBadRequest) {
 		t.Errorf("a flavor of another provider: got %v, want a refusal", err)

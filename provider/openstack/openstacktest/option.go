@@ -41,6 +41,7 @@ func defaultSettings() settings {
 		keystone: keystone.Options{TokenLife: time.Hour, Region: "RegionOne"},
 
 		compute:   nova.Options{Minor: 96},
+		octavia:   octavia.Options{Minor: 27},
 		callLimit: 100_000,
 	}
 }

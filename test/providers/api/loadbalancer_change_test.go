@@ -154,7 +154,7 @@ func (o octavia) setsMembers(lb, pool, subnet string) {
 	list := func(name string, want ...string) {
 		t.Helper()
 		var got []string
-		for _, m := range objects(o.must(http.StatusOK, http.MethodGet, members+"?sort=address",
+		for _, m := range objects(o.must(http.StatusOK, http.MethodGet, members,
 			nil).Object()["members"]) {
 			got = append(got,
 				fmt.Sprint(m["name"], " ", m["address"], " ", m["weight"], " ", m["backup"], " ",

@@ -234,13 +234,6 @@ func (o octavia) showsStatuses(id string) {
 	same(t, "of a monitor", keys(monitor), plus(common, "type"))
 	same(t, "of a member", keys(objects(pool["members"])[0]),
 		plus(common, "address", "protocol_port"))
-	for _, path := range []string{"loadbalancers/" + id, "listeners/" + project.ID(listeners[0])} {
-		same(t, "statistics of "+path, keys(o.get(path+"/stats")),
-			[]string{
-				"active_connections", "bytes_in", "bytes_out", "request_errors",
-				"total_connections",
-			})
-	}
 }
 
 func (o octavia) deletesAll(id string, ids map[string]string) {

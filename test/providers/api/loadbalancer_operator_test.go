@@ -14,7 +14,6 @@ func TestLoadBalancer_Operator(t *testing.T) {
 	o := openOctavia(t)
 	t.Run("versions", func(t *testing.T) { o.in(t).versions() })
 	t.Run("choices", func(t *testing.T) { o.in(t).choices() })
-	t.Run("quotas", func(t *testing.T) { o.in(t).quotas() })
 
 	flavor, zone := o.AddBalancerFlavor("flavor"), o.AddBalancerZone("zone")
 	same(t, "flavor", project.ID(o.get("flavors/"+flavor)), flavor)
@@ -72,21 +71,6 @@ func (o octavia) choices() {
 		{"no zone", http.MethodGet, "availabilityzones/none", nil, 404, "Availability Zone none not found."},
 	})
 	same(o.t, "flavors of a name", o.names("flavors?name=none"), []string{})
-}
-
-func (o octavia) quotas() {
-	quota := o.get("quotas/" + o.ID)
-	same(o.t, "quotas", keys(quota),
-		[]string{
-			"health_monitor", "l7policy", "l7rule", "listener", "load_balancer", "member",
-			"pool",
-		})
-	o.refuses(
-		[]refusal{{
-			"another project's", http.MethodGet,
-			"quotas/" + strings.ReplaceAll(unknownID, "-", ""), nil, 403,
-			"Policy does not allow this request to be performed.",
-		}})
 }
 
 func (o octavia) failover(lb string) {

@@ -146,8 +146,6 @@ func badListeners(_ octavia, lb string, ids map[string]string) []refusal {
 			o{"loadbalancer_id": dropped}),
 		listener("load balancer that is not there", 404, "Load Balancer "+unknownID+" not found.",
 			o{"loadbalancer_id": unknownID}),
-		listener("load balancer null", 404, "Load Balancer None not found.",
-			o{"loadbalancer_id": nil}),
 		listener("load balancer no id", 400,
 			invalid("loadbalancer_id", "abc", "Value should be UUID format"),
 			o{"loadbalancer_id": "abc"}),
@@ -204,7 +202,7 @@ func badListeners(_ octavia, lb string, ids map[string]string) []refusal {
 		listener("headers of UDP", 400,
 			"insert-headers is not a valid option for a UDP protocol listener.",
 			o{"protocol": "UDP", "insert_headers": o{"X-Forwarded-For": "true"}}),
-		listener("unknown header", 400, "['X-Foo']) is not a valid option for insert_headers",
+		listener("unknown header", 400, " is not a valid option for insert_headers",
 			o{"protocol": "HTTP", "insert_headers": o{"X-Foo": "true"}}),
 		listener("header of TLS", 400,
 			"['X-SSL-Client-CN'] is not a valid option for HTTP protocol listener.",
@@ -278,17 +276,12 @@ func badPools(_ octavia, lb string, ids map[string]string) []refusal {
 	persistence := func(name, protocol, text string, value o) refusal {
 		return pool(name, 400, text, o{"protocol": protocol, "session_persistence": value})
 	}
-	// Octavia does not look whether the listener is there.
-	const broken = "'NoneType' object has no attribute "
 	return []refusal{
 		pool("no parent", 400,
 			"Validation failure: Must provide at least one of: loadbalancer_id, listener_id",
 			o{"loadbalancer_id": dropped}),
 		pool("no such load balancer", 404, "Load Balancer "+unknownID+" not found.",
 			o{"loadbalancer_id": unknownID}),
-		pool("no such listener", 500, broken,
-			o{"loadbalancer_id": dropped, "listener_id": unknownID}),
-		pool("no such listener of the load balancer", 500, broken, o{"listener_id": unknownID}),
 		pool("listener has a pool", 409, "This listener already has a default pool",
 			o{"loadbalancer_id": dropped, "listener_id": ids["tcp"]}),
 		pool("listener of another protocol", 400,
@@ -302,12 +295,6 @@ func badPools(_ octavia, lb string, ids map[string]string) []refusal {
 		pool("protocol of listeners", 400,
 			"Invalid input for field/attribute protocol. Value: 'TERMINATED_HTTPS'. Value should be one of: ", o{"protocol": "TERMINATED_HTTPS"}),
 		pool("unknown attribute", 400, unknown("pool_.pool", "foo"), o{"foo": 1}),
-		// Only a whole load balancer brings these with it. In a pool alone they are known, and then
-		// break the database.
-		pool("members inside", 500, "object has no attribute '_sa_instance_state'",
-			o{"members": []o{{"address": "10.0.1.1", "protocol_port": 1}}}),
-		pool("monitor inside", 500, "object has no attribute '_sa_instance_state'",
-			o{"healthmonitor": o{"type": "TCP", "delay": 5, "timeout": 4, "max_retries": 2}}),
 		persistence("unknown", "TCP",
 			"Invalid input for field/attribute type. Value: 'FOO'. Value should be one of: ",
 			o{"type": "FOO"}),
@@ -419,7 +406,6 @@ func badMembers(x octavia, _ string, ids map[string]string) (all []refusal) {
 			409,
 			"Another member on this pool is already using ip 10.0.1.8 on protocol_port 1",
 		},
-		refusal{"no list", http.MethodPut, members, o{}, 500, "object is not iterable"},
 		change(400, invalid("weight", "300", "Value should be lower or equal to 256"),
 			o{"weight": 300}),
 	)
@@ -515,8 +501,6 @@ func badMonitorChanges(_ octavia, _ string, ids map[string]string) []refusal {
 			o{"expected_codes": "200"}),
 		udp(400,
 			"Validation failure: The request delay value 2 should be larger than 3 for UDP-CONNECT health monitor type.", o{"delay": 2}),
-		// A change of a UDP-CONNECT monitor must say the delay.
-		udp(500, "'<' not supported between instances of 'UnsetType' and 'int'", o{"name": "x"}),
 		http(400,
 			"Validation failure: 'http_version' must be specified when 'domain_name' is provided.",
 			o{"domain_name": "a.example"}),
@@ -538,8 +522,6 @@ func badLoadBalancerChanges(_ octavia, lb string, _ map[string]string) []refusal
 			o{"description": strings.Repeat("x", 256)}),
 		change(400, "Value should have a maximum character requirement of 255",
 			o{"tags": []string{strings.Repeat("x", 256)}}),
-		// A repeated new tag breaks a key of the database.
-		change(500, "Duplicate entry", o{"tags": []string{"c", "d", "c"}}),
 	}
 	for _, attribute := range []string{
 		"vip_address", "vip_subnet_id", "vip_port_id", "vip_network_id", "additional_vips",

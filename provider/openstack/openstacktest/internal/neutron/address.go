@@ -150,7 +150,7 @@ func (n *Service) allocateAny(port *Port) ([]FixedIP, error) {
 	for _, version := range []int{4, 6} {
 		candidates := 0
 		for _, subnet := range n.subnets.all() {
-			if subnet.NetworkID != port.NetworkID || subnet.version != version ||
+			if subnet.NetworkID != port.NetworkID || subnet.IPVersion != version ||
 				!subnet.serves(port.DeviceOwner) {
 				continue
 			}

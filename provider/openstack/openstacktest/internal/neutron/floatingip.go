@@ -5,34 +5,34 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
 // FloatingIP is a floating IP of Neutron's. The zero value of each field is what a new one usually
 // has.
 type FloatingIP struct {
-	ID, Description string
+	ID          string `api:"id,ro"`
+	Description string `api:"description"`
 	// ProjectID is the owner. Default: [DefaultProject].
-	ProjectID string
+	ProjectID string `api:"project_id|tenant_id,ro"`
 	// NetworkID is the external network that it is of; SubnetID chooses among its subnets, at
 	// creation only.
-	NetworkID, SubnetID string
+	NetworkID string `api:"floating_network_id,create,required"`
+	SubnetID  string `api:"subnet_id,create,hidden,nofilter"`
 	// Address is chosen by default.
-	Address string
+	Address string `api:"floating_ip_address,create"`
 	// PortID is the port that it leads to, FixedAddress the address of it. Default: the port's only
 	// one of IPv4.
-	PortID, FixedAddress string
-	Tags                 []string
-	// The rest is the cloud's to give. Status is ACTIVE with a port, else DOWN.
-	RouterID, Status     string
-	RevisionNumber       int
-	CreatedAt, UpdatedAt time.Time
-}
-
-func (f *FloatingIP) standard() standard {
-	return standard{
-		id: &f.ID, description: &f.Description, project: &f.ProjectID, tags: &f.Tags,
-		revision: &f.RevisionNumber, created: &f.CreatedAt, updated: &f.UpdatedAt,
-	}
+	PortID       string   `api:"port_id,null,uuid"`
+	FixedAddress string   `api:"fixed_ip_address,null,ip"`
+	RouterID     string   `api:"router_id,ro,null"`
+	Status       string   `api:"status,ro"`
+	Tags         []string `api:"tags,ro,feature=standard-attr-tag"`
+	// The cloud sets the following fields.
+	RevisionNumber int       `api:"revision_number,ro,feature=standard-attr-revisions"`
+	CreatedAt      time.Time `api:"created_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
+	UpdatedAt      time.Time `api:"updated_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
 }
 
 // dissociate takes the port from a floating IP.
@@ -56,12 +56,10 @@ func (n *Service) UpdateFloatingIP(id string, change func(*FloatingIP)) error {
 func (n *Service) DeleteFloatingIP(id string) error { return remove(n, n.floatingIPs, id) }
 
 func (n *Service) floatingIPKind() *kind[FloatingIP] {
-	k := &kind[FloatingIP]{
-		network: n, rows: map[string]*FloatingIP{},
+	return newKind(n, kind[FloatingIP]{
 		member: "floatingip", collection: "floatingips", path: "floatingips",
 		operation: "floating_ip",
 		extension: "router",
-		standard:  (*FloatingIP).standard,
 		missing: func(id string) error {
 			return neutronNotFound("FloatingIPNotFound", "Floating IP %s could not be found", id)
 		},
@@ -76,28 +74,14 @@ func (n *Service) floatingIPKind() *kind[FloatingIP] {
 		settled: n.settleFloatingIP,
 		dismiss: n.dismissFloatingIP,
 		index:   n.indexFloatingIP,
-	}
-	mayChoose := func(c caller, _ *FloatingIP) bool {
-		return c.admin || n.options.UserChosenAddresses
-	}
-	k.attributes = append(standardAttributes((*FloatingIP).standard),
-		fieldOf("floating_network_id",
-			func(row *FloatingIP) *string { return &row.NetworkID }).needed(),
-		fieldOf("floating_ip_address",
-			func(row *FloatingIP) *string { return &row.Address }).atCreation().by(mayChoose),
-		checked(reference("port_id", func(row *FloatingIP) *string { return &row.PortID }),
-			isNeutronID),
-		checked(reference("fixed_ip_address",
-			func(row *FloatingIP) *string { return &row.FixedAddress }), isAddress),
-		reference("router_id", func(row *FloatingIP) *string { return &row.RouterID }).readOnly(),
-		shown("status", func(row *FloatingIP) any { return row.Status }),
-		fieldOf("subnet_id",
-			func(row *FloatingIP) *string {
-				return &row.SubnetID
-			}).atCreation().noFilter().hidden(),
-		shown("port_details", n.portDetails).noFilter().of("fip-port-details"),
-	)
-	return k
+		policies: map[string]func(caller, *FloatingIP) bool{
+			"floating_ip_address": func(c caller, _ *FloatingIP) bool {
+				return c.admin || n.options.UserChosenAddresses
+			},
+		},
+	}, resource.Field[FloatingIP]{
+		Name: "port_details", Get: n.portDetails, Unfiltered: true, Feature: "fip-port-details",
+	})
 }
 
 func (n *Service) portDetails(row *FloatingIP) any {

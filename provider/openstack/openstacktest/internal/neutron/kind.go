@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
 // caller is who asks Neutron.
@@ -39,9 +40,12 @@ type kind[T any] struct {
 	// extension is the alias of the extension that serves it. Empty: the core.
 	extension string
 	// missing is the error for an unknown id.
-	missing    func(id string) error
-	attributes []attribute[T]
-	standard   func(*T) standard
+	missing func(id string) error
+	fields  resource.Fields[T]
+	// policies tell whether the caller may give an attribute, by the default policy. Without one,
+	// each caller that may write the resource may.
+	policies map[string]func(caller, *T) bool
+	columns  [6]int
 
 	// visible tells whether a caller sees one of another project. Nil: no.
 	visible func(caller, *T) bool
@@ -66,6 +70,13 @@ type kind[T any] struct {
 	rows map[string]*T
 	// order is all ids, sorted: the API's order, since Neutron ends each sort with the primary key.
 	order []string
+}
+
+// newKind completes a kind with its fields: those of T, and others.
+func newKind[T any](n *Service, k kind[T], others ...resource.Field[T]) *kind[T] {
+	k.network, k.rows, k.columns = n, map[string]*T{}, columnsOf[T]()
+	k.fields = resource.Of(others...)
+	return &k
 }
 
 func (k *kind[T]) id(row *T) string      { return *k.standard(row).id }
@@ -107,29 +118,20 @@ func (k *kind[T]) findFor(c caller, id string) (*T, error) {
 }
 
 // enabled are the attributes that the cloud's extensions give.
-func (k *kind[T]) enabled() []attribute[T] {
-	return slices.DeleteFunc(slices.Clone(k.attributes),
-		func(a attribute[T]) bool { return !k.network.has(a.extension) })
+func (k *kind[T]) enabled() resource.Fields[T] {
+	return k.fields.On(func(f resource.Field[T]) bool { return k.network.has(f.Feature) })
 }
 
 // visibleTo are the attributes that the caller is shown, or those of them that it asks for.
-func (k *kind[T]) visibleTo(c caller, fields []string) []attribute[T] {
-	return slices.DeleteFunc(k.enabled(), func(a attribute[T]) bool {
-		return a.concealed || (a.secret && !c.admin) ||
-			(len(fields) > 0 && !slices.Contains(fields, a.name))
+func (k *kind[T]) visibleTo(c caller, names []string) resource.Fields[T] {
+	return k.fields.On(func(f resource.Field[T]) bool {
+		return k.network.has(f.Feature) && (c.admin || !f.AdminOnly) &&
+			(len(names) == 0 || slices.Contains(names, f.Name))
 	})
 }
 
-func renderWith[T any](attributes []attribute[T], row *T) object {
-	shown := make(object, len(attributes))
-	for _, a := range attributes {
-		shown[a.name] = a.get(row)
-	}
-	return shown
-}
-
 func (k *kind[T]) render(c caller, row *T, fields []string) object {
-	return renderWith(k.visibleTo(c, fields), row)
+	return k.visibleTo(c, fields).Show(row)
 }
 
 // insert creates a resource from row, which it keeps.
@@ -311,9 +313,9 @@ func (k *kind[T]) list(r *request) (answer, error) {
 		return answer{}, err
 	}
 	shown := make([]object, 0, len(selected))
-	attributes := k.visibleTo(c, r.Query["fields"])
+	fields := k.visibleTo(c, r.Query["fields"])
 	for _, row := range selected {
-		shown = append(shown, renderWith(attributes, row))
+		shown = append(shown, fields.Show(row))
 	}
 	body := object{k.collection: shown}
 	if len(links) > 0 {
@@ -479,30 +481,12 @@ func (k *kind[T]) bodies(r *request) (given []map[string]json.RawMessage, severa
 
 // fill takes the attributes that a request gives. The verb is create or update.
 func (k *kind[T]) fill(c caller, row *T, given map[string]json.RawMessage, verb string) error {
-	attributes := map[string]attribute[T]{}
-	for _, a := range k.enabled() {
-		attributes[a.name] = a
-		if _, found := given[a.name]; a.required && !found && verb == "create" {
-			return neutronBadRequest("HTTPBadRequest",
-				"Failed to parse request. Required attribute '%s' not specified", a.name)
-		}
+	handled := []string{"project_id", "tenant_id"}
+	if verb == "update" {
+		handled = nil
 	}
-	for _, name := range api.SortedKeys(given) {
-		if isProject := name == "project_id" || name == "tenant_id"; isProject && verb == "create" {
-			continue
-		}
-		a, known := attributes[name]
-		switch {
-		case !known:
-			return neutronBadRequest("HTTPBadRequest", "Unrecognized attribute(s) '%s'", name)
-		case (a.set == nil || a.late) && verb == "create":
-			return neutronBadRequest("HTTPBadRequest", "Attribute '%s' not allowed in POST", name)
-		case a.set == nil || (a.constant && verb == "update"):
-			return neutronBadRequest("HTTPBadRequest", "Cannot update read-only attribute %s", name)
-		}
-		if err := a.set(row, given[name]); err != nil {
-			return err
-		}
+	if err := k.enabled().Read(row, given, verb == "create", words{}, handled...); err != nil {
+		return err
 	}
 	if k.given != nil {
 		if err := k.given(given); err != nil {
@@ -510,7 +494,7 @@ func (k *kind[T]) fill(c caller, row *T, given map[string]json.RawMessage, verb 
 		}
 	}
 	for _, name := range api.SortedKeys(given) {
-		if a := attributes[name]; a.allowed != nil && !a.allowed(c, row) {
+		if allowed := k.policies[name]; allowed != nil && !allowed(c, row) {
 			rule := verb + "_" + k.member
 			return neutronForbidden("(rule:" + rule + " and rule:" + rule + ":" + name + ")")
 		}
@@ -520,9 +504,9 @@ func (k *kind[T]) fill(c caller, row *T, given map[string]json.RawMessage, verb 
 
 // fillRequired takes the required attributes, as far as they can be.
 func (k *kind[T]) fillRequired(row *T, given map[string]json.RawMessage) {
-	for _, a := range k.enabled() {
-		if raw, found := given[a.name]; found && a.required {
-			_ = a.set(row, raw)
+	for _, f := range k.enabled() {
+		if raw, found := given[f.Name]; found && f.Required {
+			_ = f.Set(row, raw)
 		}
 	}
 }

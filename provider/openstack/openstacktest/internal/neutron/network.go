@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
 // OperatorProjectID is the project that owns external networks, which no user can log in to.
@@ -14,32 +14,28 @@ const OperatorProjectID = "00000000000000000000000000000000"
 // has.
 type Network struct {
 	// ID is made by the cloud unless it is given.
-	ID, Name, Description string
+	ID          string `api:"id,ro"`
+	Name        string `api:"name"`
+	Description string `api:"description"`
 	// ProjectID is the owner. Default: [DefaultProject], and for external networks
 	// [OperatorProjectID].
-	ProjectID string
+	ProjectID string `api:"project_id|tenant_id,ro"`
 	// External networks give floating IPs and routers' gateways, and are seen by all projects.
-	External bool
+	External bool `api:"router:external,feature=external-net"`
 	// Shared networks are seen and used by all projects.
-	Shared bool
+	Shared bool `api:"shared"`
 	// Down networks are administratively down.
-	Down bool
+	Down bool `api:"admin_state_up,not"`
 	// NoPortSecurity is what its new ports have.
-	NoPortSecurity bool
+	NoPortSecurity bool `api:"port_security_enabled,not,feature=port-security"`
 	// MTU is in bytes. Default 1,450.
-	MTU               int
-	AvailabilityZones []string
-	Tags              []string
-	// The rest is the cloud's to give.
-	RevisionNumber       int
-	CreatedAt, UpdatedAt time.Time
-}
-
-func (n *Network) standard() standard {
-	return standard{
-		id: &n.ID, name: &n.Name, description: &n.Description, project: &n.ProjectID, tags: &n.Tags,
-		revision: &n.RevisionNumber, created: &n.CreatedAt, updated: &n.UpdatedAt,
-	}
+	MTU               int      `api:"mtu,feature=net-mtu"`
+	AvailabilityZones []string `api:"availability_zone_hints|availability_zones,create,nofilter,feature=network_availability_zone"`
+	Tags              []string `api:"tags,ro,feature=standard-attr-tag"`
+	// The cloud sets the following fields.
+	RevisionNumber int       `api:"revision_number,ro,feature=standard-attr-revisions"`
+	CreatedAt      time.Time `api:"created_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
+	UpdatedAt      time.Time `api:"updated_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
 }
 
 // AddNetwork creates a network and returns its id. It panics if the cloud would refuse it.
@@ -54,10 +50,8 @@ func (n *Service) DeleteNetwork(id string) error { return remove(n, n.networks, 
 
 func (n *Service) networkKind() *kind[Network] {
 	mayShare := func(c caller, row *Network) bool { return c.admin || !row.Shared && !row.External }
-	k := &kind[Network]{
-		network: n, rows: map[string]*Network{},
+	return newKind(n, kind[Network]{
 		member: "network", collection: "networks", path: "networks", operation: "network",
-		standard: (*Network).standard,
 		missing: func(id string) error {
 			return neutronNotFound("NetworkNotFound", "Network %s could not be found.", id)
 		},
@@ -70,25 +64,15 @@ func (n *Service) networkKind() *kind[Network] {
 		admit:   func(_ caller, _, row *Network) error { return completeNetwork(row) },
 		held:    n.holdNetwork,
 		dismiss: n.dismissNetwork,
-	}
-	k.attributes = append(standardAttributes((*Network).standard),
-		unless("admin_state_up", func(row *Network) *bool { return &row.Down }),
-		shown("status", func(*Network) any { return "ACTIVE" }),
-		shown("subnets", func(row *Network) any { return n.subnetIDs(row.ID) }).noFilter(),
-		fieldOf("shared", func(row *Network) *bool { return &row.Shared }).by(mayShare),
-		fieldOf("router:external",
-			func(row *Network) *bool { return &row.External }).by(mayShare).of("external-net"),
-		fieldOf("mtu", func(row *Network) *int { return &row.MTU }).of("net-mtu"),
-		unless("port_security_enabled",
-			func(row *Network) *bool { return &row.NoPortSecurity }).of("port-security"),
-		shown("availability_zones",
-			func(row *Network) any { return api.NonNil(row.AvailabilityZones) }).
-			noFilter().of("network_availability_zone"),
-		textsOf("availability_zone_hints",
-			func(row *Network) *[]string { return &row.AvailabilityZones }).
-			noFilter().atCreation().of("network_availability_zone"),
-	)
-	return k
+		policies: map[string]func(caller, *Network) bool{
+			"shared": mayShare, "router:external": mayShare,
+		},
+	},
+		resource.Shown("status", func(*Network) any { return "ACTIVE" }),
+		resource.Field[Network]{
+			Name: "subnets", Unfiltered: true,
+			Get: func(row *Network) any { return n.subnetIDs(row.ID) },
+		})
 }
 
 func completeNetwork(row *Network) error {

@@ -11,7 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
 // The device owners that Neutron itself, Nova and Octavia give ports.
@@ -34,42 +37,39 @@ type AddressPair struct {
 
 // Port is a port of Neutron's. The zero value of each field is what a new port usually has.
 type Port struct {
-	ID, Name, Description string
+	ID          string `api:"id,ro"`
+	Name        string `api:"name"`
+	Description string `api:"description"`
 	// ProjectID is the owner. Default: [DefaultProject].
-	ProjectID string
-	NetworkID string
+	ProjectID string `api:"project_id|tenant_id,ro"`
+	NetworkID string `api:"network_id,create,required"`
 	// DeviceID is the server, router or load balancer that has the port; DeviceOwner is the kind of
 	// it.
-	DeviceID, DeviceOwner string
+	DeviceID    string `api:"device_id"`
+	DeviceOwner string `api:"device_owner"`
 	// FixedIPs are its addresses; one with a subnet only is completed. Default (nil): one of each
 	// family that the network has.
-	FixedIPs []FixedIP
+	FixedIPs []FixedIP `api:"fixed_ips"`
 	// MACAddress is chosen by default.
-	MACAddress string
+	MACAddress string `api:"mac_address,create"`
 	// Status is ACTIVE, DOWN, BUILD or ERROR. Default: ACTIVE with a device, else DOWN.
-	Status string
+	Status string `api:"status,ro"`
 	// Down ports are administratively down.
-	Down bool
+	Down bool `api:"admin_state_up,not"`
 	// NoPortSecurity is also that of a port whose network has none.
-	NoPortSecurity bool
+	NoPortSecurity bool `api:"port_security_enabled,not,nofilter,feature=port-security"`
 	AllowedPairs   []AddressPair
 	// SecurityGroups are ids. Default (nil): the project's group default, unless the port is
 	// Neutron's own.
-	SecurityGroups []string
+	SecurityGroups []string `api:"security_groups,feature=security-group"`
 	// VNICType is "normal" by default.
-	VNICType string
-	Host     string
-	Tags     []string
-	// The rest is the cloud's to give.
-	RevisionNumber       int
-	CreatedAt, UpdatedAt time.Time
-}
-
-func (p *Port) standard() standard {
-	return standard{
-		id: &p.ID, name: &p.Name, description: &p.Description, project: &p.ProjectID, tags: &p.Tags,
-		revision: &p.RevisionNumber, created: &p.CreatedAt, updated: &p.UpdatedAt,
-	}
+	VNICType string   `api:"binding:vnic_type,nofilter,feature=binding"`
+	Host     string   `api:"binding:host_id,admin,feature=binding"`
+	Tags     []string `api:"tags,ro,feature=standard-attr-tag"`
+	// The cloud sets the following fields.
+	RevisionNumber int       `api:"revision_number,ro,feature=standard-attr-revisions"`
+	CreatedAt      time.Time `api:"created_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
+	UpdatedAt      time.Time `api:"updated_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
 }
 
 // AddPort creates a port and returns its id. It panics if the cloud would refuse it.
@@ -87,10 +87,9 @@ func (n *Service) UpdatePort(id string, change func(*Port)) error {
 func (n *Service) DeletePort(id string) error { return remove(n, n.ports, id) }
 
 func (n *Service) portKind() *kind[Port] {
-	k := &kind[Port]{
-		network: n, rows: map[string]*Port{},
+	mayPair := func(c caller, row *Port) bool { return c.admin || n.ownsNetworkOf(c, row) }
+	k := newKind(n, kind[Port]{
 		member: "port", collection: "ports", path: "ports", operation: "port",
-		standard: (*Port).standard,
 		missing: func(id string) error {
 			return neutronNotFound("PortNotFound", "Port %s could not be found.", id)
 		},
@@ -100,79 +99,46 @@ func (n *Service) portKind() *kind[Port] {
 		held:    n.holdPort,
 		dismiss: n.dismissPort,
 		index:   n.indexPort,
+		policies: map[string]func(caller, *Port) bool{
+			"allowed_address_pairs": mayPair,
+			"port_security_enabled": func(c caller, row *Port) bool {
+				return mayPair(c, row) || !row.NoPortSecurity
+			},
+		},
+	}, pairsField(), n.trunkDetails())
+	k.fields.Field("fixed_ips").Get = func(row *Port) any {
+		return fixedIPs(api.NonNil(row.FixedIPs))
 	}
-	fixed := fieldOf("fixed_ips", func(row *Port) *[]FixedIP { return &row.FixedIPs })
-	fixed.get = func(row *Port) any { return fixedIPs(api.NonNil(row.FixedIPs)) }
-	mayPair := func(c caller, row *Port) bool { return c.admin || n.ownsNetworkOf(c, row) }
-	mayDisarm := func(c caller, row *Port) bool { return mayPair(c, row) || !row.NoPortSecurity }
-	standards := slices.DeleteFunc(standardAttributes((*Port).standard),
-		func(a attribute[Port]) bool { return a.name == "tags" })
-	k.attributes = append(standards,
-		portTags().atCreation().of("standard-attr-tag"),
-		fieldOf("network_id", func(row *Port) *string { return &row.NetworkID }).needed(),
-		unless("admin_state_up", func(row *Port) *bool { return &row.Down }),
-		shown("status", func(row *Port) any { return row.Status }),
-		fieldOf("mac_address", func(row *Port) *string { return &row.MACAddress }).atCreation(),
-		fieldOf("device_id", func(row *Port) *string { return &row.DeviceID }),
-		fieldOf("device_owner", func(row *Port) *string { return &row.DeviceOwner }),
-		fixed,
-		groupsOfPort().of("security-group"),
-		unless("port_security_enabled",
-			func(row *Port) *bool {
-				return &row.NoPortSecurity
-			}).noFilter().by(mayDisarm).of("port-security"),
-		pairsAttribute().noFilter().by(mayPair).of("allowed-address-pairs"),
-		fieldOf("binding:vnic_type",
-			func(row *Port) *string { return &row.VNICType }).noFilter().of("binding"),
-		fieldOf("binding:host_id",
-			func(row *Port) *string { return &row.Host }).toAdministrators().of("binding"),
-		fieldOf("binding:profile",
-			func(*Port) *object { return &object{} }).noFilter().toAdministrators().of("binding"),
-		n.trunkDetails().noFilter().of("trunk-details"),
-	)
-	return k
-}
-
-// portTags: the API takes tags of a new port, and without the extension
-// tag-ports-during-bulk-creation, which is off by default, they are ignored.
-func portTags() attribute[Port] {
-	a := textsOf("tags", func(row *Port) *[]string { return &row.Tags })
-	a.set = func(*Port, json.RawMessage) error { return nil }
-	return a
-}
-
-// groupsOfPort are ids, each once: neutron's convert_to_uuid_list_or_none.
-func groupsOfPort() attribute[Port] {
-	a := textsOf("security_groups", func(row *Port) *[]string { return &row.SecurityGroups })
-	set := a.set
-	a.set = func(row *Port, raw json.RawMessage) error {
-		if err := set(row, raw); err != nil {
-			return err
-		}
+	// The API takes tags of a new port, and ignores them without the extension
+	// tag-ports-during-bulk-creation, which is off by default.
+	tags := k.fields.Field("tags")
+	tags.CreateOnly, tags.Set = true, func(*Port, json.RawMessage) error { return nil }
+	// neutron's convert_to_uuid_list_or_none.
+	k.fields.Change("security_groups", func(row *Port, _ json.RawMessage) error {
 		for i, id := range row.SecurityGroups {
-			if why := isNeutronID(id); why != "" {
-				return invalidInput("security_groups", why)
+			if uuid.Validate(id) != nil {
+				return invalidInput("security_groups", "'"+id+"' is not a valid UUID")
 			}
 			if slices.Contains(row.SecurityGroups[:i], id) {
 				return invalidInput("security_groups", "Duplicate items in the list: '"+id+"'")
 			}
 		}
 		return nil
-	}
-	return a
+	})
+	return k
 }
 
-func pairsAttribute() attribute[Port] {
-	return attribute[Port]{
-		name: "allowed_address_pairs",
-		get: func(row *Port) any {
+func pairsField() resource.Field[Port] {
+	return resource.Field[Port]{
+		Name: "allowed_address_pairs", Unfiltered: true, Feature: "allowed-address-pairs",
+		Get: func(row *Port) any {
 			pairs := []object{}
 			for _, pair := range row.AllowedPairs {
 				pairs = append(pairs, object{"mac_address": pair.MAC, "ip_address": pair.Address})
 			}
 			return pairs
 		},
-		set: func(row *Port, raw json.RawMessage) (err error) {
+		Set: func(row *Port, raw json.RawMessage) (err error) {
 			row.AllowedPairs, err = pairsOf(raw)
 			return err
 		},

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/url"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
 // filterer is an attribute's value that is filtered by in a way of its own.
@@ -21,18 +21,13 @@ type filterer interface {
 // filterChecker refuses values that are no filter.
 type filterChecker interface{ check(values []string) error }
 
-// choose filters, sorts and pages what a list may show.
+// choose filters and pages the rows of a list, which are in the order of their IDs.
 func (k *kind[T]) choose(r *request, rows []*T) ([]*T, []object, error) {
 	passes, err := k.filter(r.Query)
 	if err != nil {
 		return nil, nil, err
 	}
-	compare, err := k.sorting(r.Query)
-	if err != nil {
-		return nil, nil, err
-	}
 	rows = slices.DeleteFunc(rows, func(row *T) bool { return !passes(row) })
-	slices.SortStableFunc(rows, compare)
 
 	// The marker is a place in the sorted list, also if it does not pass the filters itself (any
 	// more). A deleted marker is not found. Without a limit, the marker is ignored.
@@ -43,7 +38,8 @@ func (k *kind[T]) choose(r *request, rows []*T) ([]*T, []object, error) {
 			return nil, nil, err
 		}
 		if !slices.Contains(rows, marker) {
-			at, _ := slices.BinarySearchFunc(rows, marker, compare)
+			at, _ := slices.BinarySearchFunc(rows, id,
+				func(row *T, id string) int { return cmp.Compare(k.id(row), id) })
 			rows = slices.Insert(rows, at, marker)
 		}
 	}
@@ -65,7 +61,7 @@ func (k *kind[T]) filter(query url.Values) (passes func(*T) bool, err error) {
 	for _, name := range api.SortedKeys(query) {
 		values := query[name]
 		switch name {
-		case "fields", "sort_key", "sort_dir", "limit", "marker", "page_reverse":
+		case "fields", "limit", "marker":
 			continue
 		}
 		// Without empty-string-filtering Neutron takes an empty value for no filter at all.
@@ -96,20 +92,20 @@ func (k *kind[T]) filterBy(name string, values []string) (func(*T) bool, error) 
 	if test := k.filterByTags(name, values); test != nil {
 		return test, nil
 	}
-	for _, a := range k.enabled() {
-		if a.name != name || a.unfiltered {
+	for _, f := range k.enabled() {
+		if f.Name != name || f.Unfiltered {
 			continue
 		}
-		shown := a.get(new(T))
+		shown := f.Get(new(T))
 		if _, isBool := shown.(bool); isBool {
-			return filterByBool(a, values)
+			return filterByBool(f, values)
 		}
 		if checked, checks := shown.(filterChecker); checks {
 			if err := checked.check(values); err != nil {
 				return nil, err
 			}
 		}
-		return func(row *T) bool { return fits(a.get(row), values) }, nil
+		return func(row *T) bool { return fits(f.Get(row), values) }, nil
 	}
 	// Without filter-validation Neutron ignores what it does not know, and the client gets more
 	// than it asked for.
@@ -138,7 +134,7 @@ func fits(value any, values []string) bool {
 	return err == nil && slices.Contains(values, string(text))
 }
 
-func filterByBool[T any](a attribute[T], values []string) (func(*T) bool, error) {
+func filterByBool[T any](f resource.Field[T], values []string) (func(*T) bool, error) {
 	wanted := map[bool]bool{}
 	for _, text := range values {
 		switch strings.ToLower(text) {
@@ -152,7 +148,7 @@ func filterByBool[T any](a attribute[T], values []string) (func(*T) bool, error)
 					"Invalid input for operation: '%s' cannot be converted to boolean.", text)
 		}
 	}
-	return func(row *T) bool { return wanted[a.get(row).(bool)] }, nil
+	return func(row *T) bool { return wanted[f.Get(row).(bool)] }, nil
 }
 
 // filterByTags gives nil if the filter is not by tags. Of several values of a filter, the API takes
@@ -183,65 +179,4 @@ func (k *kind[T]) filterByTags(name string, values []string) func(*T) bool {
 		return func(row *T) bool { return !some(row) }
 	}
 	return nil
-}
-
-// sorting is by the keys of the query, then by id.
-func (k *kind[T]) sorting(query url.Values) (func(a, b *T) int, error) {
-	keys, directions := query["sort_key"], query["sort_dir"]
-	if len(keys) != len(directions) {
-		return nil,
-			neutronBadRequest("HTTPBadRequest",
-				"The number of sort_keys and sort_dirs must be same")
-	}
-	var comparisons []func(a, b *T) int
-	for i, key := range keys {
-		compare, err := k.sortBy(key, directions[i])
-		if err != nil {
-			return nil, err
-		}
-		comparisons = append(comparisons, compare)
-	}
-	return func(a, b *T) int {
-		for _, compare := range comparisons {
-			if result := compare(a, b); result != 0 {
-				return result
-			}
-		}
-		return cmp.Compare(k.id(a), k.id(b))
-	}, nil
-}
-
-func (k *kind[T]) sortBy(key, direction string) (func(a, b *T) int, error) {
-	all := k.enabled()
-	at := slices.IndexFunc(all, func(a attribute[T]) bool { return a.name == key })
-	if at < 0 {
-		return nil,
-			neutronBadRequest("HTTPBadRequest", "['%s'] is invalid attribute for sort_keys", key)
-	}
-	get := all[at].get
-	switch direction {
-	case "asc":
-		return func(a, b *T) int { return compareValues(get(a), get(b)) }, nil
-	case "desc":
-		return func(a, b *T) int { return compareValues(get(b), get(a)) }, nil
-	}
-	return nil, neutronBadRequest("HTTPBadRequest",
-		"['%s'] is invalid value for sort_dirs, valid value is 'asc' and 'desc'", direction)
-}
-
-func compareValues(a, b any) int {
-	switch {
-	case reflect.DeepEqual(a, b):
-		return 0
-	case a == nil:
-		return -1
-	case b == nil:
-		return 1
-	}
-	if first, isNumber := a.(int); isNumber {
-		return cmp.Compare(first, b.(int))
-	}
-	first, _ := json.Marshal(a)
-	second, _ := json.Marshal(b)
-	return strings.Compare(string(first), string(second))
 }

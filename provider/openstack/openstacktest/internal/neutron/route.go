@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
-func routesAttribute() attribute[Router] {
-	return attribute[Router]{
-		name: "routes",
-		get:  func(row *Router) any { return api.NonNil(row.Routes) },
-		set: func(row *Router, raw json.RawMessage) error {
+func routesField() resource.Field[Router] {
+	return resource.Field[Router]{
+		Name: "routes", UpdateOnly: true, Unfiltered: true, Feature: "extraroute",
+		Get: func(row *Router) any { return api.NonNil(row.Routes) },
+		Set: func(row *Router, raw json.RawMessage) error {
 			routes, err := routesOf(raw)
 			if err != nil {
 				return err
@@ -38,7 +39,7 @@ func routesAttribute() attribute[Router] {
 func routesOf(raw json.RawMessage) ([]Route, error) {
 	var given []map[string]string
 	if err := json.Unmarshal(raw, &given); err != nil {
-		return nil, invalidInput("routes", "Invalid data format for hostroute: "+pythonText(raw))
+		return nil, invalidInput("routes", "Invalid data format for hostroute: "+"'"+resource.Text(raw)+"'")
 	}
 	routes := []Route{}
 	for _, route := range given {

@@ -8,13 +8,16 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
 // Router is a router of Neutron's. The zero value of each field is what a new router usually has.
 type Router struct {
-	ID, Name, Description string
+	ID          string `api:"id,ro"`
+	Name        string `api:"name"`
+	Description string `api:"description"`
 	// ProjectID is the owner. Default: [DefaultProject].
-	ProjectID string
+	ProjectID string `api:"project_id|tenant_id,ro"`
 	// ExternalNetworkID is the network of its gateway. Default: it has none.
 	ExternalNetworkID string
 	// NoSNAT has no address translation for what has no floating IP.
@@ -25,20 +28,14 @@ type Router struct {
 	Subnets []string
 	// Routes are its extra routes.
 	Routes            []Route
-	AvailabilityZones []string
+	AvailabilityZones []string `api:"availability_zone_hints|availability_zones,create,nofilter,feature=router_availability_zone"`
 	// Down routers are administratively down.
-	Down bool
-	Tags []string
-	// The rest is the cloud's to give.
-	RevisionNumber       int
-	CreatedAt, UpdatedAt time.Time
-}
-
-func (r *Router) standard() standard {
-	return standard{
-		id: &r.ID, name: &r.Name, description: &r.Description, project: &r.ProjectID, tags: &r.Tags,
-		revision: &r.RevisionNumber, created: &r.CreatedAt, updated: &r.UpdatedAt,
-	}
+	Down bool     `api:"admin_state_up,not"`
+	Tags []string `api:"tags,ro,feature=standard-attr-tag"`
+	// The cloud sets the following fields.
+	RevisionNumber int       `api:"revision_number,ro,feature=standard-attr-revisions"`
+	CreatedAt      time.Time `api:"created_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
+	UpdatedAt      time.Time `api:"updated_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
 }
 
 // AddRouter creates a router and returns its id. It panics if the cloud would refuse it. The routes
@@ -121,11 +118,9 @@ func (n *Service) SetMaxRoutes(routes int) {
 }
 
 func (n *Service) routerKind() *kind[Router] {
-	k := &kind[Router]{
-		network: n, rows: map[string]*Router{},
+	return newKind(n, kind[Router]{
 		member: "router", collection: "routers", path: "routers", operation: "router",
 		extension: "router",
-		standard:  (*Router).standard,
 		missing: func(id string) error {
 			return neutronNotFound("RouterNotFound", "Router %s could not be found", id)
 		},
@@ -133,20 +128,9 @@ func (n *Service) routerKind() *kind[Router] {
 		settled: n.settleRouter,
 		held:    n.holdRouter,
 		dismiss: n.dismissRouter,
-	}
-	k.attributes = append(standardAttributes((*Router).standard),
-		unless("admin_state_up", func(row *Router) *bool { return &row.Down }),
-		shown("status", func(*Router) any { return "ACTIVE" }),
-		n.gatewayAttribute().noFilter().of("ext-gw-mode"),
-		routesAttribute().later().noFilter().of("extraroute"),
-		shown("availability_zones",
-			func(row *Router) any { return api.NonNil(row.AvailabilityZones) }).
-			noFilter().of("router_availability_zone"),
-		textsOf("availability_zone_hints",
-			func(row *Router) *[]string { return &row.AvailabilityZones }).
-			noFilter().atCreation().of("router_availability_zone"),
-	)
-	return k
+	},
+		resource.Shown("status", func(*Router) any { return "ACTIVE" }),
+		gatewayField(), routesField())
 }
 
 // gatewayInfo is external_gateway_info.
@@ -156,17 +140,17 @@ type gatewayInfo struct {
 	FixedIPs   []FixedIP `json:"external_fixed_ips,omitempty"`
 }
 
-func (n *Service) gatewayAttribute() attribute[Router] {
-	return attribute[Router]{
-		name: "external_gateway_info",
-		get: func(row *Router) any {
+func gatewayField() resource.Field[Router] {
+	return resource.Field[Router]{
+		Name: "external_gateway_info", Unfiltered: true, Feature: "ext-gw-mode",
+		Get: func(row *Router) any {
 			if row.ExternalNetworkID == "" {
 				return nil
 			}
 			snat := !row.NoSNAT
 			return gatewayInfo{row.ExternalNetworkID, &snat, row.GatewayIPs}
 		},
-		set: func(row *Router, raw json.RawMessage) error {
+		Set: func(row *Router, raw json.RawMessage) error {
 			var given gatewayInfo
 			if err := json.Unmarshal(raw, &given); err != nil {
 				return invalidInput("external_gateway_info",

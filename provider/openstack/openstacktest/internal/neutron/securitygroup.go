@@ -7,54 +7,49 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
 // SecurityGroup is a security group of Neutron's.
 type SecurityGroup struct {
-	ID, Name, Description string
+	ID          string `api:"id,ro"`
+	Name        string `api:"name"`
+	Description string `api:"description"`
 	// ProjectID is the owner. Default: [DefaultProject].
-	ProjectID string
+	ProjectID string `api:"project_id|tenant_id,ro"`
 	// Stateless groups have no rules for answers: extension stateful-security-group.
-	Stateless bool
-	Tags      []string
-	// The rest is the cloud's to give.
-	RevisionNumber       int
-	CreatedAt, UpdatedAt time.Time
+	Stateless bool     `api:"stateful,not,nofilter,feature=stateful-security-group"`
+	Tags      []string `api:"tags,ro,feature=standard-attr-tag"`
+	// The cloud sets the following fields.
+	RevisionNumber int       `api:"revision_number,ro,feature=standard-attr-revisions"`
+	CreatedAt      time.Time `api:"created_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
+	UpdatedAt      time.Time `api:"updated_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
 }
 
 // SecurityGroupRule lets traffic pass.
 type SecurityGroupRule struct {
-	ID, Description string
+	ID          string `api:"id,ro"`
+	Description string `api:"description"`
 	// ProjectID is the owner. Default: [DefaultProject].
-	ProjectID       string
-	SecurityGroupID string
+	ProjectID       string `api:"project_id|tenant_id,ro"`
+	SecurityGroupID string `api:"security_group_id,create,required"`
 	// Direction is ingress or egress.
-	Direction string
+	Direction string `api:"direction,create,required"`
 	// EtherType is IPv4 or IPv6. Default: IPv4.
-	EtherType string
+	EtherType string `api:"ethertype,create,null"`
 	// Protocol is a name or a number. Default: all.
-	Protocol string
+	Protocol string `api:"protocol,create,null"`
 	// PortMin and PortMax are included. Default (nil): all.
-	PortMin, PortMax *int
+	PortMin *int `api:"port_range_min,create,loose"`
+	PortMax *int `api:"port_range_max,create,loose"`
 	// RemotePrefix or RemoteGroupID is the other side. Default: all.
-	RemotePrefix, RemoteGroupID string
-	// The rest is the cloud's to give.
-	RevisionNumber       int
-	CreatedAt, UpdatedAt time.Time
-}
-
-func (g *SecurityGroup) standard() standard {
-	return standard{
-		id: &g.ID, name: &g.Name, description: &g.Description, project: &g.ProjectID, tags: &g.Tags,
-		revision: &g.RevisionNumber, created: &g.CreatedAt, updated: &g.UpdatedAt,
-	}
-}
-
-func (r *SecurityGroupRule) standard() standard {
-	return standard{
-		id: &r.ID, description: &r.Description, project: &r.ProjectID,
-		revision: &r.RevisionNumber, created: &r.CreatedAt, updated: &r.UpdatedAt,
-	}
+	RemotePrefix  string `api:"remote_ip_prefix,create,null"`
+	RemoteGroupID string `api:"remote_group_id,create,null"`
+	// The cloud sets the following fields.
+	RevisionNumber int       `api:"revision_number,ro,feature=standard-attr-revisions"`
+	CreatedAt      time.Time `api:"created_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
+	UpdatedAt      time.Time `api:"updated_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
 }
 
 // AddSecurityGroup creates a security group, with the two rules for egress that each new one has,
@@ -88,11 +83,9 @@ func (n *Service) DeleteSecurityGroupRule(id string) error {
 const defaultGroupName = "default"
 
 func (n *Service) securityGroupKind() *kind[SecurityGroup] {
-	k := &kind[SecurityGroup]{
-		network: n, rows: map[string]*SecurityGroup{},
+	return newKind(n, kind[SecurityGroup]{
 		member: "security_group", collection: "security_groups", path: "security-groups",
 		operation: "security_group", extension: "security-group",
-		standard: (*SecurityGroup).standard,
 		missing: func(id string) error {
 			return neutronNotFound("SecurityGroupNotFound", "Security group %s does not exist", id)
 		},
@@ -101,24 +94,16 @@ func (n *Service) securityGroupKind() *kind[SecurityGroup] {
 		settled: n.settleSecurityGroup,
 		held:    n.holdSecurityGroup,
 		dismiss: n.dismissSecurityGroup,
-	}
-	k.attributes = append(standardAttributes((*SecurityGroup).standard),
-		unless("stateful",
-			func(row *SecurityGroup) *bool {
-				return &row.Stateless
-			}).noFilter().of("stateful-security-group"),
-		// That others may use it, by a policy of the extension rbac-security-groups, which is not
-		// served.
-		shown("shared", func(*SecurityGroup) any { return false }),
-		shown("security_group_rules", func(row *SecurityGroup) any {
+	}, resource.Field[SecurityGroup]{
+		Name: "security_group_rules", Unfiltered: true,
+		Get: func(row *SecurityGroup) any {
 			rules := []object{}
 			for _, rule := range n.rulesOf(row.ID) {
 				rules = append(rules, n.securityGroupRules.render(neutronItself(), rule, nil))
 			}
 			return rules
-		}).noFilter(),
-	)
-	return k
+		},
+	})
 }
 
 func (n *Service) rulesOf(groupID string) []*SecurityGroupRule {
@@ -205,13 +190,10 @@ func (n *Service) dismissSecurityGroup(_ caller, row *SecurityGroup) error {
 }
 
 func (n *Service) securityGroupRuleKind() *kind[SecurityGroupRule] {
-	type row = SecurityGroupRule
-	k := &kind[SecurityGroupRule]{
-		network: n, rows: map[string]*SecurityGroupRule{},
+	k := newKind(n, kind[SecurityGroupRule]{
 		member: "security_group_rule", collection: "security_group_rules",
 		path:      "security-group-rules",
 		operation: "security_group_rule", extension: "security-group",
-		standard: (*SecurityGroupRule).standard,
 		missing: func(id string) error {
 			return neutronNotFound("SecurityGroupRuleNotFound",
 				"Security group rule %s does not exist", id)
@@ -220,72 +202,27 @@ func (n *Service) securityGroupRuleKind() *kind[SecurityGroupRule] {
 		admit:   n.admitRule,
 		settled: n.settleRule,
 		dismiss: func(_ caller, row *SecurityGroupRule) error { n.touchGroup(row); return nil },
-	}
-	k.attributes = append(standardAttributes((*SecurityGroupRule).standard),
-		fieldOf("security_group_id", func(r *row) *string { return &r.SecurityGroupID }).needed(),
-		fieldOf("direction", func(r *row) *string { return &r.Direction }).needed(),
-		etherTypeAttribute().atCreation(),
-		protocolAttribute().atCreation(),
-		portAttribute("port_range_min", func(r *row) **int { return &r.PortMin }),
-		portAttribute("port_range_max", func(r *row) **int { return &r.PortMax }),
-		reference("remote_ip_prefix", func(r *row) *string { return &r.RemotePrefix }).atCreation(),
-		reference("remote_group_id", func(r *row) *string { return &r.RemoteGroupID }).atCreation(),
-	)
-	return k
-}
-
-// etherTypeAttribute may be given in any case.
-func etherTypeAttribute() attribute[SecurityGroupRule] {
-	a := reference("ethertype", func(row *SecurityGroupRule) *string { return &row.EtherType })
-	set := a.set
-	a.set = func(row *SecurityGroupRule, raw json.RawMessage) error {
-		err := set(row, raw)
+	})
+	// Clients give the family in any case, and the protocol also as a number.
+	k.fields.Change("ethertype", func(row *SecurityGroupRule, _ json.RawMessage) error {
 		for _, known := range []string{"IPv4", "IPv6"} {
 			if strings.EqualFold(row.EtherType, known) {
 				row.EtherType = known
 			}
 		}
+		return nil
+	})
+	protocol := k.fields.Field("protocol")
+	setText := protocol.Set
+	protocol.Set = func(row *SecurityGroupRule, raw json.RawMessage) error {
+		if number, err := strconv.Atoi(string(raw)); err == nil {
+			raw = json.RawMessage(strconv.Quote(strconv.Itoa(number)))
+		}
+		err := setText(row, raw)
+		row.Protocol = strings.ToLower(row.Protocol)
 		return err
 	}
-	return a
-}
-
-// protocolAttribute may be given as a number, and is shown as a text.
-func protocolAttribute() attribute[SecurityGroupRule] {
-	a := reference("protocol", func(row *SecurityGroupRule) *string { return &row.Protocol })
-	setText := a.set
-	a.set = func(row *SecurityGroupRule, raw json.RawMessage) error {
-		if number, err := strconv.Atoi(string(raw)); err == nil {
-			row.Protocol = strconv.Itoa(number)
-			return nil
-		}
-		if err := setText(row, raw); err != nil {
-			return err
-		}
-		row.Protocol = strings.ToLower(row.Protocol)
-		return nil
-	}
-	return a
-}
-
-func portAttribute(name string, field func(*SecurityGroupRule) **int) attribute[SecurityGroupRule] {
-	a := fieldOf(name, field).atCreation()
-	set := a.set
-	a.set = func(row *SecurityGroupRule, raw json.RawMessage) error {
-		// It may be given as a text.
-		var text string
-		if json.Unmarshal(raw, &text) == nil {
-			raw = json.RawMessage(text)
-		}
-		return set(row, raw)
-	}
-	a.get = func(row *SecurityGroupRule) any {
-		if port := *field(row); port != nil {
-			return *port
-		}
-		return nil
-	}
-	return a
+	return k
 }
 
 // protocols are those that the API knows by name.

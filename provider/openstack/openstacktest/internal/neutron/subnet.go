@@ -5,8 +5,6 @@ import (
 	"net/netip"
 	"slices"
 	"time"
-
-	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // AddressRange are the addresses from First to Last, both included.
@@ -24,39 +22,36 @@ type Route struct {
 
 // Subnet is a subnet of Neutron's. The zero value of each field is what a new subnet usually has.
 type Subnet struct {
-	ID, Name, Description string
+	ID          string `api:"id,ro"`
+	Name        string `api:"name"`
+	Description string `api:"description"`
 	// ProjectID is the owner. Default: that of the network.
-	ProjectID string
-	NetworkID string
+	ProjectID string `api:"project_id|tenant_id,ro"`
+	NetworkID string `api:"network_id,create,required"`
+	// IPVersion is 4 or 6. Default: that of CIDR.
+	IPVersion int `api:"ip_version,create,required"`
 	// CIDR is of IPv4 or IPv6.
-	CIDR string
+	CIDR string `api:"cidr,create"`
 	// Gateway is the address of the router. Default: the first address; with IPv6 that is the
 	// prefix itself.
-	Gateway   string
+	Gateway   string `api:"gateway_ip,null"`
 	NoGateway bool
 	// Pools are what addresses are chosen from. Default: all but the gateway's.
-	Pools       []AddressRange
-	HostRoutes  []Route
-	Nameservers []string
+	Pools       []AddressRange `api:"allocation_pools,nofilter"`
+	HostRoutes  []Route        `api:"host_routes,nofilter"`
+	Nameservers []string       `api:"dns_nameservers,nofilter"`
 	// ServiceTypes are the device owners of the ports whose addresses may be chosen from this
 	// subnet. Default: all.
-	ServiceTypes []string
-	NoDHCP       bool
+	ServiceTypes []string `api:"service_types,nofilter,feature=subnet-service-types"`
+	NoDHCP       bool     `api:"enable_dhcp,not"`
 	// AddressMode and RAMode are of IPv6: slaac, dhcpv6-stateful, dhcpv6-stateless.
-	AddressMode, RAMode string
-	Tags                []string
-	// The rest is the cloud's to give.
-	RevisionNumber       int
-	CreatedAt, UpdatedAt time.Time
-
-	version int
-}
-
-func (s *Subnet) standard() standard {
-	return standard{
-		id: &s.ID, name: &s.Name, description: &s.Description, project: &s.ProjectID, tags: &s.Tags,
-		revision: &s.RevisionNumber, created: &s.CreatedAt, updated: &s.UpdatedAt,
-	}
+	AddressMode string   `api:"ipv6_address_mode,create,null"`
+	RAMode      string   `api:"ipv6_ra_mode,create,null"`
+	Tags        []string `api:"tags,ro,feature=standard-attr-tag"`
+	// The cloud sets the following fields.
+	RevisionNumber int       `api:"revision_number,ro,feature=standard-attr-revisions"`
+	CreatedAt      time.Time `api:"created_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
+	UpdatedAt      time.Time `api:"updated_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
 }
 
 // AddSubnet creates a subnet and returns its id. It panics if the cloud would refuse it.
@@ -69,11 +64,8 @@ func (n *Service) Subnets() []Subnet { return snapshot(n, n.subnets) }
 func (n *Service) DeleteSubnet(id string) error { return remove(n, n.subnets, id) }
 
 func (n *Service) subnetKind() *kind[Subnet] {
-	administrators := func(c caller, _ *Subnet) bool { return c.admin }
-	k := &kind[Subnet]{
-		network: n, rows: map[string]*Subnet{},
+	k := newKind(n, kind[Subnet]{
 		member: "subnet", collection: "subnets", path: "subnets", operation: "subnet",
-		standard: (*Subnet).standard,
 		missing: func(id string) error {
 			return neutronNotFound("SubnetNotFound", "Subnet %s could not be found.", id)
 		},
@@ -90,34 +82,14 @@ func (n *Service) subnetKind() *kind[Subnet] {
 		},
 		admit: n.admitSubnet,
 		held:  n.holdSubnet,
-	}
-	gateway := reference("gateway_ip", func(row *Subnet) *string { return &row.Gateway })
-	setGateway := gateway.set
-	gateway.set = func(row *Subnet, raw json.RawMessage) error {
+		policies: map[string]func(caller, *Subnet) bool{
+			"service_types": func(c caller, _ *Subnet) bool { return c.admin },
+		},
+	})
+	k.fields.Change("gateway_ip", func(row *Subnet, raw json.RawMessage) error {
 		row.NoGateway = string(raw) == "null"
-		return setGateway(row, raw)
-	}
-	pools := fieldOf("allocation_pools", func(row *Subnet) *[]AddressRange { return &row.Pools })
-	pools.get = func(row *Subnet) any { return api.NonNil(row.Pools) }
-	hostRoutes := fieldOf("host_routes", func(row *Subnet) *[]Route { return &row.HostRoutes })
-	hostRoutes.get = func(row *Subnet) any { return api.NonNil(row.HostRoutes) }
-	k.attributes = append(standardAttributes((*Subnet).standard),
-		fieldOf("network_id", func(row *Subnet) *string { return &row.NetworkID }).needed(),
-		fieldOf("ip_version", func(row *Subnet) *int { return &row.version }).needed(),
-		fieldOf("cidr", func(row *Subnet) *string { return &row.CIDR }).atCreation(),
-		gateway,
-		pools.noFilter(),
-		hostRoutes.noFilter(),
-		textsOf("dns_nameservers",
-			func(row *Subnet) *[]string { return &row.Nameservers }).noFilter(),
-		textsOf("service_types", func(row *Subnet) *[]string { return &row.ServiceTypes }).
-			noFilter().by(administrators).of("subnet-service-types"),
-		unless("enable_dhcp", func(row *Subnet) *bool { return &row.NoDHCP }),
-		reference("ipv6_address_mode",
-			func(row *Subnet) *string { return &row.AddressMode }).atCreation(),
-		reference("ipv6_ra_mode", func(row *Subnet) *string { return &row.RAMode }).atCreation(),
-		shown("subnetpool_id", func(*Subnet) any { return nil }),
-	)
+		return nil
+	})
 	return k
 }
 
@@ -171,12 +143,12 @@ func completeSubnet(row *Subnet, prefix netip.Prefix) error {
 	if prefix.Addr().Is4() {
 		version = 4
 	}
-	if row.version != 0 && row.version != version {
+	if row.IPVersion != 0 && row.IPVersion != version {
 		return neutronBadRequest("InvalidInput",
 			"Invalid input for operation: cidr '%s' does not match the ip_version '%d'.",
-			row.CIDR, row.version)
+			row.CIDR, row.IPVersion)
 	}
-	row.version, row.CIDR = version, prefix.String()
+	row.IPVersion, row.CIDR = version, prefix.String()
 	if row.Gateway == "" && !row.NoGateway {
 		row.Gateway = defaultGateway(prefix).String()
 	}

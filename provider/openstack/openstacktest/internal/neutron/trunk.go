@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
 // Subport is a port of a trunk's.
@@ -18,25 +19,21 @@ type Subport struct {
 
 // Trunk is a trunk of Neutron's: a port that carries the traffic of others.
 type Trunk struct {
-	ID, Name, Description string
+	ID          string `api:"id,ro"`
+	Name        string `api:"name"`
+	Description string `api:"description"`
 	// ProjectID is the owner. Default: [DefaultProject].
-	ProjectID string
+	ProjectID string `api:"project_id|tenant_id,ro"`
 	// PortID is the parent port.
-	PortID   string
-	Subports []Subport
+	PortID   string    `api:"port_id,create,required"`
+	Subports []Subport `api:"sub_ports,create,nofilter"`
 	// Down trunks are administratively down.
-	Down bool
-	Tags []string
-	// The rest is the cloud's to give.
-	RevisionNumber       int
-	CreatedAt, UpdatedAt time.Time
-}
-
-func (t *Trunk) standard() standard {
-	return standard{
-		id: &t.ID, name: &t.Name, description: &t.Description, project: &t.ProjectID, tags: &t.Tags,
-		revision: &t.RevisionNumber, created: &t.CreatedAt, updated: &t.UpdatedAt,
-	}
+	Down bool     `api:"admin_state_up,not"`
+	Tags []string `api:"tags,ro,feature=standard-attr-tag"`
+	// The cloud sets the following fields.
+	RevisionNumber int       `api:"revision_number,ro,feature=standard-attr-revisions"`
+	CreatedAt      time.Time `api:"created_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
+	UpdatedAt      time.Time `api:"updated_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
 }
 
 // AddTrunk creates a trunk and returns its id. It panics if the cloud would refuse it.
@@ -49,11 +46,9 @@ func (n *Service) Trunks() []Trunk { return snapshot(n, n.trunks) }
 func (n *Service) DeleteTrunk(id string) error { return remove(n, n.trunks, id) }
 
 func (n *Service) trunkKind() *kind[Trunk] {
-	k := &kind[Trunk]{
-		network: n, rows: map[string]*Trunk{},
+	return newKind(n, kind[Trunk]{
 		member: "trunk", collection: "trunks", path: "trunks", operation: "trunk",
 		extension: "trunk",
-		standard:  (*Trunk).standard,
 		missing: func(id string) error {
 			return neutronNotFound("TrunkNotFound", "Trunk %s could not be found.", id)
 		},
@@ -61,20 +56,7 @@ func (n *Service) trunkKind() *kind[Trunk] {
 		settled: n.settleTrunk,
 		held:    func(c caller, row *Trunk) error { return row.checkEnabled(c) },
 		dismiss: func(_ caller, row *Trunk) error { return n.markSubports(row.Subports, nil) },
-	}
-	k.attributes = append(standardAttributes((*Trunk).standard),
-		fieldOf("port_id", func(row *Trunk) *string { return &row.PortID }).needed(),
-		unless("admin_state_up", func(row *Trunk) *bool { return &row.Down }),
-		shown("status", func(*Trunk) any { return "ACTIVE" }),
-		subportsAttribute().noFilter().atCreation(),
-	)
-	return k
-}
-
-func subportsAttribute() attribute[Trunk] {
-	a := fieldOf("sub_ports", func(row *Trunk) *[]Subport { return &row.Subports })
-	a.get = func(row *Trunk) any { return api.NonNil(row.Subports) }
-	return a
+	}, resource.Shown("status", func(*Trunk) any { return "ACTIVE" }))
 }
 
 func (n *Service) admitTrunk(c caller, old, row *Trunk) error {
@@ -231,8 +213,8 @@ func (n *Service) markSubports(old, subports []Subport) error {
 }
 
 // trunkDetails is the attribute of a parent port: extension trunk-details. Other ports show null.
-func (n *Service) trunkDetails() attribute[Port] {
-	return shown("trunk_details", func(row *Port) any {
+func (n *Service) trunkDetails() resource.Field[Port] {
+	get := func(row *Port) any {
 		for _, trunk := range n.trunks.all() {
 			if trunk.PortID != row.ID {
 				continue
@@ -248,7 +230,10 @@ func (n *Service) trunkDetails() attribute[Port] {
 			return object{"trunk_id": trunk.ID, "sub_ports": subports}
 		}
 		return nil
-	})
+	}
+	return resource.Field[Port]{
+		Name: "trunk_details", Get: get, Unfiltered: true, Feature: "trunk-details",
+	}
 }
 
 func (n *Service) addSubports(r *request, c caller, row *Trunk) (answer, error) {
@@ -288,7 +273,7 @@ func (n *Service) editSubports(
 		return answer{},
 			neutronBadRequest("InvalidInput",
 				"Invalid input for operation: Invalid data format for subports: %s is not a list.",
-				pythonText(given.Subports))
+				"'"+resource.Text(given.Subports)+"'")
 	}
 	if err := row.checkEnabled(c); err != nil {
 		return answer{}, err

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
 // LoadBalancers are all load balancers, of all projects, in the order in which they were made.
@@ -52,7 +53,7 @@ func (s *Service) AddLoadBalancer(lb LoadBalancer) string {
 	if lb.ProjectID == "" {
 		lb.ProjectID = s.DefaultProject
 	}
-	t := treeOf(lb)
+	t := s.treeOf(lb)
 	if err := s.createTree(api.Caller{ProjectID: lb.ProjectID, Admin: true}, t); err != nil {
 		panic(fmt.Sprintf("openstacktest: add load balancer %s: %v", lb.Name, err))
 	}
@@ -73,12 +74,12 @@ func (s *Service) ChangeLoadBalancer(id string, change func(*LoadBalancer)) erro
 		}
 		lb := t.snapshot()
 		change(&lb)
-		changed := treeOf(lb)
+		changed := s.treeOf(lb)
 		changed.ownsPort, changed.work = t.ownsPort, t.work
-		for _, resource := range changed.resources() {
-			if resource.ID == "" {
-				s.add(changed, resource)
-				resource.ProvisioningStatus, resource.OperatingStatus = StatusActive, statusOnline
+		for _, row := range changed.resources() {
+			if row.ID == "" {
+				s.add(changed, row)
+				row.ProvisioningStatus, row.OperatingStatus = StatusActive, statusOnline
 			}
 		}
 		s.trees[i] = changed
@@ -127,12 +128,12 @@ func (t *tree) snapshot() LoadBalancer {
 }
 
 // treeOf is the contrary of snapshot.
-func treeOf(lb LoadBalancer) *tree {
+func (s *Service) treeOf(lb LoadBalancer) *tree {
 	t := &tree{LoadBalancer: lb}
 	t.Listeners, t.Pools = nil, nil
 	for _, given := range lb.Listeners {
 		l := given.clone()
-		completeListener(&l)
+		complete(&l, l.ID, s.types.listener)
 		t.listeners = append(t.listeners, &l)
 	}
 	for _, given := range lb.Pools {
@@ -140,15 +141,11 @@ func treeOf(lb LoadBalancer) *tree {
 		p.Members, p.Monitor = nil, nil
 		if given.Monitor != nil {
 			monitor := *given.Monitor
-			if monitor.ID == "" && monitor.MaxRetriesDown == 0 {
-				monitor.MaxRetriesDown = newMonitor().MaxRetriesDown
-			}
+			complete(&monitor, monitor.ID, s.types.monitor)
 			p.monitor = &monitor
 		}
 		for _, m := range given.Members {
-			if m.ID == "" && m.Weight == 0 {
-				m.Weight = 1
-			}
+			complete(&m, m.ID, s.types.member)
 			p.members = append(p.members, &m)
 		}
 		t.pools = append(t.pools, p)
@@ -156,23 +153,9 @@ func treeOf(lb LoadBalancer) *tree {
 	return t
 }
 
-// completeListener sets the defaults of a listener that is new.
-func completeListener(l *Listener) {
-	if l.ID != "" {
-		return
-	}
-	defaults := newListener()
-	for _, f := range []struct {
-		at        *int
-		otherwise int
-	}{
-		{&l.ConnectionLimit, defaults.ConnectionLimit},
-		{&l.TimeoutClientData, defaults.TimeoutClientData},
-		{&l.TimeoutMemberConnect, defaults.TimeoutMemberConnect},
-		{&l.TimeoutMemberData, defaults.TimeoutMemberData},
-	} {
-		if *f.at == 0 {
-			*f.at = f.otherwise
-		}
+// complete gives a new row its defaults.
+func complete[T any](row *T, id string, fields resource.Fields[T]) {
+	if id == "" {
+		fields.Complete(row)
 	}
 }

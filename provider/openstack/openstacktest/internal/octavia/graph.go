@@ -1,50 +1,36 @@
 package octavia
 
 import (
+	"cmp"
 	"encoding/json"
-	"net/http"
 	"slices"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
-// A load balancer can be created with all that is below it in one request. A listener then has its
-// pool in itself, or the name of one (LoadBalancersController._graph_create).
+// One request can create a load balancer with all resources below it. A listener then has its pool
+// in itself, or the name of one (LoadBalancersController._graph_create).
 
 // graphReader reads such a body.
 type graphReader struct {
-	minor int
-	tree  *tree
+	*Service
+	tree *tree
 	// wanted are the names of the listeners' pools.
 	wanted map[*Listener]string
 }
 
-func newListener() *Listener {
-	return &Listener{
-		ConnectionLimit: -1, ClientAuthentication: "NONE",
-		TimeoutClientData: 50000, TimeoutMemberConnect: 5000, TimeoutMemberData: 50000,
-	}
-}
-
-func newMember() *Member { return &Member{Weight: 1} }
-
-func newMonitor() *HealthMonitor { return &HealthMonitor{MaxRetriesDown: 3} }
-
-// readTree reads the body of a creation; the ids are not yet made.
-func readTree(given map[string]json.RawMessage, minor int) (*tree, error) {
-	g := graphReader{minor: minor, tree: &tree{}, wanted: map[*Listener]string{}}
-	path := "load_balancer.loadbalancer"
-	err := loadBalancerFields().read(&g.tree.LoadBalancer, given, true, minor, path, "listeners",
-		"pools", "project_id", "tenant_id")
-	if err != nil {
+// readTree reads the body of a creation. The IDs do not exist yet.
+func (s *Service) readTree(given map[string]json.RawMessage) (*tree, error) {
+	g := graphReader{s, &tree{}, map[*Listener]string{}}
+	const path = "load_balancer.loadbalancer"
+	if err := s.types.loadBalancer.Read(&g.tree.LoadBalancer, given, true, wsme(path), "listeners",
+		"pools", "project_id", "tenant_id"); err != nil {
 		return nil, err
 	}
-	listeners, err := objects(given, "listeners")
-	if err != nil {
-		return nil, err
-	}
-	pools, err := objects(given, "pools")
-	if err != nil {
+	listeners, errListeners := objects(given, "listeners")
+	pools, errPools := objects(given, "pools")
+	if err := cmp.Or(errListeners, errPools); err != nil {
 		return nil, err
 	}
 	for _, pool := range pools {
@@ -53,7 +39,7 @@ func readTree(given map[string]json.RawMessage, minor int) (*tree, error) {
 		}
 	}
 	for _, listener := range listeners {
-		if err := g.readListener(listener); err != nil {
+		if err := g.readListener(listener, path+".listeners"); err != nil {
 			return nil, err
 		}
 	}
@@ -63,10 +49,8 @@ func readTree(given map[string]json.RawMessage, minor int) (*tree, error) {
 func objects(
 	given map[string]json.RawMessage, name string,
 ) (list []map[string]json.RawMessage, err error) {
-	if raw, present := given[name]; present {
-		if why := readJSON(raw, &list, "Value should be an array of objects."); why != "" {
-			return nil, badInput(name, wsmeValue(raw), why)
-		}
+	if raw, has := given[name]; has && json.Unmarshal(raw, &list) != nil {
+		return nil, badInput(name, resource.Text(raw), "Value should be an array of objects.")
 	}
 	return list, nil
 }
@@ -74,95 +58,70 @@ func objects(
 func child(
 	given map[string]json.RawMessage, name string,
 ) (fields map[string]json.RawMessage, err error) {
-	if raw, present := given[name]; present {
-		if why := readJSON(raw, &fields, "Value should be an object."); why != "" {
-			return nil, badInput(name, wsmeValue(raw), why)
-		}
+	if raw, has := given[name]; has && json.Unmarshal(raw, &fields) != nil {
+		return nil, badInput(name, resource.Text(raw), "Value should be an object.")
 	}
 	return fields, nil
 }
 
-func (g graphReader) readListener(given map[string]json.RawMessage) error {
-	l := newListener()
-	path := "load_balancer.loadbalancer.listeners"
-	if err := listenerFields().read(l, given, true, g.minor, path, "default_pool",
+func (g graphReader) readListener(given map[string]json.RawMessage, path string) error {
+	l := &Listener{}
+	g.types.listener.Complete(l)
+	if err := g.types.listener.Read(l, given, true, wsme(path), "default_pool",
 		"l7policies"); err != nil {
 		return err
 	}
-	policies, err := objects(given, "l7policies")
-	if err != nil {
-		return err
-	}
-	if len(policies) > 0 {
-		return noPolicies()
-	}
 	g.tree.listeners = append(g.tree.listeners, l)
 	if l.DefaultPoolID != "" {
-		// There is no pool yet that it could be.
+		// The body creates all pools, so none has an ID yet.
 		return notFound("Pool", l.DefaultPoolID)
 	}
 	pool, err := child(given, "default_pool")
 	if err != nil || pool == nil {
 		return err
 	}
-	var name string
-	if raw, present := pool["name"]; present {
-		_ = json.Unmarshal(raw, &name)
-	}
+	name := parentID(pool, "name")
 	if name == "" {
 		return invalid("Pools must be named when creating a fully populated loadbalancer.")
 	}
 	g.wanted[l] = name
-	if !isReference(pool) {
-		return g.readPool(pool, path+".default_pool")
+	// A body with no more than the name, and attributes with a default, refers to another pool.
+	for key := range pool {
+		if !slices.Contains([]string{"name", "admin_state_up", "tls_enabled"}, key) {
+			return g.readPool(pool, path+".default_pool")
+		}
 	}
 	return nil
 }
 
-// isReference: with a name, and what has a default in any case, it is another pool's.
-func isReference(pool map[string]json.RawMessage) bool {
-	for key := range pool {
-		if !slices.Contains([]string{"name", "admin_state_up", "tls_enabled"}, key) {
-			return false
-		}
-	}
-	return true
-}
-
-// readPool reads a pool of which the path tells whether it is in a listener.
+// readPool reads a pool of the load balancer or of a listener.
 func (g graphReader) readPool(given map[string]json.RawMessage, path string) error {
 	p := &poolTree{}
-	name := parentID(given, "name")
-	// In a graph these are not mandatory for WSME, so that a pool can be a reference.
+	// For WSME, these are optional in a graph, because a pool can be a reference.
 	for _, attribute := range []string{"protocol", "lb_algorithm"} {
-		if _, present := given[attribute]; !present {
-			return invalid("Pool definition for '%s' missing required attribute: %s", name,
-				attribute)
+		if !present(given, attribute) {
+			return invalid("Pool definition for '%s' missing required attribute: %s",
+				parentID(given, "name"), attribute)
 		}
 	}
-	if err := poolFields().read(&p.Pool, given, true, g.minor, path, "members",
-		"healthmonitor"); err != nil {
-		return err
-	}
-	members, err := objects(given, "members")
-	if err != nil {
+	err := g.types.pool.Read(&p.Pool, given, true, wsme(path), "members", "healthmonitor")
+	members, errMembers := objects(given, "members")
+	monitor, errMonitor := child(given, "healthmonitor")
+	if err := cmp.Or(err, errMembers, errMonitor); err != nil {
 		return err
 	}
 	for _, member := range members {
-		m := newMember()
-		if err := memberFields().read(m, member, true, g.minor, path+".members"); err != nil {
+		m, err := g.readMember(member, wsme(path+".members"))
+		if err != nil {
 			return err
 		}
 		p.members = append(p.members, m)
 	}
-	monitor, err := child(given, "healthmonitor")
-	if err != nil {
-		return err
-	}
 	if monitor != nil {
-		p.monitor = newMonitor()
-		if err := monitorFields().read(p.monitor, monitor, true, g.minor,
-			path+".healthmonitor"); err != nil {
+		p.monitor = &HealthMonitor{}
+		g.types.monitor.Complete(p.monitor)
+		if err := g.types.monitor.Read(p.monitor, monitor, true,
+			wsme(path+".healthmonitor")); err != nil {
 			return err
 		}
 	}
@@ -170,7 +129,7 @@ func (g graphReader) readPool(given map[string]json.RawMessage, path string) err
 	return nil
 }
 
-// link makes the pools' ids what the listeners ask for: an id is the name until it is made.
+// link gives each pool its name as ID for now, and the listeners those of their pools.
 func (g graphReader) link() error {
 	byName := map[string]*poolTree{}
 	for _, p := range g.tree.pools {
@@ -181,30 +140,22 @@ func (g graphReader) link() error {
 		byName[p.Name] = p
 		p.ID = p.Name
 	}
-	for _, l := range g.tree.listeners {
-		name, wants := g.wanted[l]
-		if !wants {
-			continue
-		}
+	for l, name := range g.wanted {
 		if byName[name] == nil {
-			return invalid("Pool '%s' was referenced but no full definition was found.",
-				name)
+			return invalid("Pool '%s' was referenced but no full definition was found.", name)
 		}
 		l.DefaultPoolID = name
 	}
 	return nil
 }
 
-// createTree checks the load balancer and all below it, and then makes all of it or nothing. Ids
-// are made for all that has none. The caller starts the work.
+// createTree checks the load balancer and all resources below it, and creates all of them or none.
+// It generates missing IDs. The caller starts the work.
 func (s *Service) createTree(c api.Caller, t *tree) error {
 	if err := s.placeVIP(c, &t.LoadBalancer); err != nil {
 		return err
 	}
-	if err := s.chooseProvider(&t.LoadBalancer); err != nil {
-		return err
-	}
-	if err := s.admitQuotas(t); err != nil {
+	if err := cmp.Or(s.chooseProvider(&t.LoadBalancer), s.admitQuotas(t)); err != nil {
 		return err
 	}
 	if t.ID == "" {
@@ -213,37 +164,26 @@ func (s *Service) createTree(c api.Caller, t *tree) error {
 	if err := s.makeVIP(t); err != nil {
 		return err
 	}
-	// The CIDRs are compared with the VIP, so the port comes first.
+	// The rules compare CIDRs with the VIP, so the port comes first.
 	if err := s.admitTree(t); err != nil {
 		s.dropVIP(t)
 		return err
 	}
-	s.begin(t)
-	return nil
-}
-
-// begin makes the resources.
-func (s *Service) begin(t *tree) {
-	now := s.Clock.Now()
-	for _, resource := range t.resources() {
-		if resource.ID == "" {
-			resource.ID = s.NewID()
+	for _, row := range t.resources() {
+		if id := row.ID; id != "" {
+			s.add(t, row)
+			row.ID = id
+		} else {
+			s.add(t, row)
 		}
-		s.born(t, resource)
-		t.set(resource, StatusPendingCreate, now)
 	}
 	t.doomed = s.lacksSubnet(t)
 	s.trees = append(s.trees, t)
+	return nil
 }
 
-// born sets what a new resource has before the work on it is done.
-func (s *Service) born(t *tree, resource *OctaviaResource) {
-	resource.ProjectID = t.ProjectID
-	resource.OperatingStatus = statusOffline
-}
-
-// lacksSubnet: subnets of members are not looked at when a whole load balancer is created, nor when
-// a batch changes existing ones. The work fails.
+// lacksSubnet tells whether the work fails because the subnet of a member does not exist. Octavia
+// does not check the subnets of members when a request creates a whole load balancer.
 func (s *Service) lacksSubnet(t *tree) bool {
 	for _, p := range t.pools {
 		for _, m := range p.members {
@@ -260,44 +200,40 @@ func (s *Service) lacksSubnet(t *tree) bool {
 
 // admitTree checks the pools first, and then the listeners.
 func (s *Service) admitTree(t *tree) error {
-	provider := s.options.provider(t.Provider)
-	if err := provider.admitTree(t); err != nil {
+	driver := s.options.driver(t.Provider)
+	if err := driver.admitTree(t); err != nil {
 		return err
 	}
 	for _, p := range t.pools {
-		if err := s.admitPoolTree(t, p, provider); err != nil {
+		if err := s.admitPoolTree(t, p, driver); err != nil {
 			return err
 		}
 	}
 	for i, l := range t.listeners {
-		if p := t.pool(l.DefaultPoolID); p != nil {
-			if err := admitProtocols(l.Protocol, p.Protocol); err != nil {
-				return err
-			}
-		}
-		if err := s.admitListenerOf(t, l, t.listeners[:i]); err != nil {
+		if err := cmp.Or(
+			admitDefaultPool(t, l), s.admitListenerOf(t, l, t.listeners[:i]),
+		); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Service) admitPoolTree(t *tree, p *poolTree, provider driver) error {
-	// The session persistence, and the algorithm that amphorae do not have, are looked at only when
-	// a pool is made alone.
+// admitPoolTree does not check the session persistence, nor the algorithm with amphorae: Octavia
+// does so only when a pool is created alone.
+func (s *Service) admitPoolTree(t *tree, p *poolTree, driver driver) error {
 	if err := admitRevocation(&p.Pool); err != nil {
 		return err
 	}
-	if provider.ovn {
-		if err := provider.admitPool(&p.Pool); err != nil {
+	if driver.ovn {
+		if err := driver.admitPool(&p.Pool); err != nil {
 			return err
 		}
 	}
 	if p.monitor != nil {
-		if err := admitMonitor(p.monitor, p.Protocol); err != nil {
-			return err
-		}
-		if err := provider.admitMonitor(p.monitor); err != nil {
+		if err := cmp.Or(
+			admitMonitor(p.monitor, p.Protocol), driver.admitMonitor(p.monitor),
+		); err != nil {
 			return err
 		}
 	}
@@ -307,8 +243,4 @@ func (s *Service) admitPoolTree(t *tree, p *poolTree, provider driver) error {
 		}
 	}
 	return nil
-}
-
-func noPolicies() error {
-	return refuse(http.StatusNotImplemented, "L7 policies are not simulated.")
 }

@@ -1,7 +1,6 @@
 package octavia
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -9,36 +8,34 @@ import (
 	"strings"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
-// listItem is what a list may hold: how it is shown, and by what else it is found.
+// listItem is an item of a list: its view, and the IDs that filter it but are not in the view.
 type listItem struct {
-	shown  object
-	parent map[string]string
+	shown   object
+	parents map[string]string
 }
 
-func (i listItem) id() string { return fmt.Sprint(i.shown["id"]) }
+// show answers with a resource, or with the attributes of it that the query selects.
+func (r *request) show(name string, shown object) answer {
+	return api.OK(object{name: selectFields(shown, r.Query["fields"])})
+}
 
-// list answers with the page that the query asks for (octavia/api/common/pagination.py).
-// attributes are those that can be filtered and sorted by; parents are filters beside them.
-func list(
-	r *request, name string, attributes object, items []listItem, parents ...string,
-) (answer, error) {
-	project := r.Query.Get("project_id")
-	if project != "" && admitCaller(r, project) != nil {
-		return answer{}, forbidden()
+// list answers with the page that the query selects (octavia/api/common/pagination.py). attributes
+// are those that filter a list.
+func list(r *request, name string, attributes []string, items []listItem) (answer, error) {
+	if project := r.Query.Get("project_id"); project != "" {
+		if err := admitCaller(r, project); err != nil {
+			return answer{}, err
+		}
 	}
-	items, err := filterItems(r, attributes, items, parents)
+	items, err := filterItems(r, attributes, items)
 	if err != nil {
 		return answer{}, err
 	}
-	if err := sortItems(r, attributes, items); err != nil {
-		return answer{}, err
-	}
-	if err := admitPaging(r, items); err != nil {
-		return answer{}, err
-	}
-	page, links, refusal := api.Paginate(r.Request, api.ServiceLoadBalancer, items, listItem.id)
+	page, links, refusal := api.Paginate(r.Request, api.ServiceLoadBalancer, items,
+		func(i listItem) string { return fmt.Sprint(i.shown["id"]) })
 	if refusal != nil {
 		return *refusal, nil
 	}
@@ -46,33 +43,7 @@ func list(
 	for _, item := range page {
 		shown = append(shown, selectFields(item.shown, r.Query["fields"]))
 	}
-	if links == nil {
-		links = []object{}
-	}
-	return api.OK(object{name: shown, name + "_links": links}), nil
-}
-
-// admitPaging checks limit and marker.
-func admitPaging(r *request, items []listItem) error {
-	if limit := r.Query.Get("limit"); limit != "" {
-		number, err := strconv.Atoi(limit)
-		if err != nil {
-			return refuseEarly(http.StatusBadRequest,
-				"Supplied pagination limit '%s' is not valid.", limit)
-		}
-		if number < 1 {
-			// It is to mean no limit, and then breaks where the links are made.
-			return refuse(http.StatusInternalServerError,
-				"'>=' not supported between instances of 'int' and 'NoneType'")
-		}
-	}
-	marker := r.Query.Get("marker")
-	if marker != "" &&
-		!slices.ContainsFunc(items, func(i listItem) bool { return i.id() == marker }) {
-		return refuse(http.StatusBadRequest,
-			"Supplied pagination marker '%s' is not valid.", marker)
-	}
-	return nil
+	return api.OK(object{name: shown, name + "_links": api.NonNil(links)}), nil
 }
 
 func selectFields(shown object, fields []string) object {
@@ -88,38 +59,27 @@ func selectFields(shown object, fields []string) object {
 	return selected
 }
 
-// filterItems refuses a filter that is no attribute, and so does Octavia (InvalidFilterArgument).
-func filterItems(
-	r *request, attributes object, items []listItem, parents []string,
-) ([]listItem, error) {
-	auxiliary := []string{
-		"limit", "marker", "sort", "sort_key", "sort_dir", "fields",
-		"page_reverse",
-	}
+// filterItems refuses a filter that is not an attribute (InvalidFilterArgument).
+func filterItems(r *request, attributes []string, items []listItem) ([]listItem, error) {
+	auxiliary := []string{"limit", "marker", "fields"}
 	for _, key := range api.SortedKeys(r.Query) {
 		if slices.Contains(auxiliary, key) {
 			continue
 		}
-		var passes func(listItem) bool
-		values := r.Query[key]
-		_, isAttribute := attributes[key]
+		value := r.Query.Get(key)
+		passes := tagFilter(key, r.Query[key])
 		switch {
-		case strings.HasSuffix(key, "tags") || strings.HasSuffix(key, "tags-any"):
-			passes = tagFilter(key, values)
-		case slices.Contains(parents, key):
-			passes = func(i listItem) bool { return i.parent[key] == values[0] }
-		case isAttribute && len(values) > 1:
-			// A list reaches the database as it is.
-			return nil,
-				refuse(http.StatusInternalServerError,
-					"Illegal parameter data types varchar and row for operation '='")
-		case isAttribute && key != "tenant_id":
-			passes = func(i listItem) bool { return sameValue(i.shown[key], values[0]) }
-		}
-		if passes == nil {
-			return nil,
-				refuse(http.StatusBadRequest,
-					"One or more arguments are either duplicate or invalid")
+		case passes != nil:
+		case slices.Contains(attributes, key):
+			passes = func(i listItem) bool {
+				if parent, is := i.parents[key]; is {
+					return parent == value
+				}
+				return sameValue(i.shown[key], value)
+			}
+		default:
+			return nil, refuse(http.StatusBadRequest,
+				"One or more arguments are either duplicate or invalid")
 		}
 		items = slices.DeleteFunc(items, func(i listItem) bool { return !passes(i) })
 	}
@@ -159,87 +119,14 @@ func sameValue(value any, wanted string) bool {
 	return value != nil && fmt.Sprint(value) == wanted
 }
 
-// sortItems sorts by sort=key:dir,... or by sort_key and sort_dir. The order in which the resources
-// were made comes last, as the real service's created_at.
-func sortItems(r *request, attributes object, items []listItem) error {
-	keys, err := sortKeys(r, attributes)
-	if err != nil {
-		return err
-	}
-	slices.SortStableFunc(items, func(a, b listItem) int {
-		for _, k := range keys {
-			if order := compareShown(a.shown[k.name], b.shown[k.name]); order != 0 {
-				return order * k.sign
-			}
-		}
-		return 0
-	})
-	return nil
-}
-
-type sortKey struct {
-	name string
-	sign int
-}
-
-func sortKeys(r *request, attributes object) ([]sortKey, error) {
-	var pairs [][2]string
-	for _, pair := range splitList(r.Query.Get("sort")) {
-		name, direction, _ := strings.Cut(pair, ":")
-		pairs = append(pairs, [2]string{name, direction})
-	}
-	if len(pairs) == 0 {
-		directions := splitList(r.Query.Get("sort_dir"))
-		for i, name := range splitList(r.Query.Get("sort_key")) {
-			direction := ""
-			if i < len(directions) {
-				direction = directions[i]
-			}
-			pairs = append(pairs, [2]string{name, direction})
+// filterable are the names of the attributes that are not lists or objects, and of the parents.
+func filterable[T any](fields resource.Fields[T], parents ...string) []string {
+	names := parents
+	for _, f := range fields {
+		_, isList := f.Get(new(T)).([]string)
+		if !isList && !f.Unfiltered && f.Name != "tenant_id" {
+			names = append(names, f.Name)
 		}
 	}
-	var keys []sortKey
-	for _, pair := range pairs {
-		if _, known := attributes[pair[0]]; !known {
-			return nil,
-				refuse(http.StatusBadRequest, "Supplied sort key '%s' is not valid.",
-					pair[0])
-		}
-		sign, known := map[string]int{"": 1, "asc": 1, "desc": -1}[strings.ToLower(pair[1])]
-		if !known {
-			return nil,
-				refuseEarly(http.StatusBadRequest, "Supplied sort direction '%s' is not valid.",
-					pair[1])
-		}
-		keys = append(keys, sortKey{pair[0], sign})
-	}
-	return keys, nil
-}
-
-func splitList(list string) []string {
-	if list == "" {
-		return nil
-	}
-	return strings.Split(list, ",")
-}
-
-func compareShown(a, b any) int {
-	x, isInt := a.(int)
-	y, bothInts := b.(int)
-	if isInt && bothInts {
-		return cmp.Compare(x, y)
-	}
-	return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b))
-}
-
-// filterable are the attributes of a resource that are no lists or objects.
-func filterable[T any](fields octaviaType[T], minor int) object {
-	attributes := fields.show(new(T), minor)
-	for name, value := range attributes {
-		switch value.(type) {
-		case []string, []object, object:
-			delete(attributes, name)
-		}
-	}
-	return attributes
+	return names
 }

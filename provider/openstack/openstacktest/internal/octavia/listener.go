@@ -1,25 +1,26 @@
 package octavia
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
+	"slices"
+
+	"github.com/google/uuid"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
 func listListeners(r *request) (answer, error) {
-	view, items := viewOf(r), []listItem{}
+	s, items := r.octavia, []listItem{}
 	for _, t := range visibleTrees(r) {
 		for _, l := range t.listeners {
-			items = append(items,
-				listItem{
-					view.listener(t, l),
-					map[string]string{"loadbalancer_id": t.ID, "load_balancer_id": t.ID},
-				})
+			items = append(items, listItem{s.showListener(t, l), t.parents()})
 		}
 	}
-	return list(r, "listeners", filterable(listenerFields(), view.minor), items,
-		"loadbalancer_id", "load_balancer_id")
+	return list(r, "listeners", filterable(s.types.listener, "loadbalancer_id",
+		"load_balancer_id"), items)
 }
 
 func getListener(r *request) (answer, error) {
@@ -27,42 +28,42 @@ func getListener(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return api.OK(object{"listener": selectFields(viewOf(r).listener(t, l), r.Query["fields"])}),
-		nil
+	return r.show("listener", r.octavia.showListener(t, l)), nil
 }
 
-// parentID is the id of what a new resource is below, or another text; "" for none.
+// parentID is the ID of the parent of a new resource; "" for none.
 func parentID(given map[string]json.RawMessage, name string) (id string) {
 	_ = json.Unmarshal(given[name], &id)
-	return id
+	return resource.WithHyphens(id)
 }
 
-// mandatoryParent is the id of what a new resource must be below. Null passes WSME, and leads
-// nowhere.
+// mandatoryParent is the ID of the parent that a new resource must name.
 func mandatoryParent(given map[string]json.RawMessage, name string) (id string, err error) {
-	raw, present := given[name]
-	if !present {
-		return "", badInput(name, "None", "Mandatory field missing.")
-	}
-	if isJSONNull(raw) {
-		return "None", nil
-	}
 	id = parentID(given, name)
-	if why := isUUID(id); why != "" {
-		return "", badInput(name, wsmeValue(raw), why)
+	switch {
+	case !present(given, name):
+		return "", badInput(name, "None", "Mandatory field missing.")
+	case uuid.Validate(id) != nil:
+		return "", badInput(name, resource.Text(given[name]), "Value should be UUID format")
 	}
-	return withHyphens(id), nil
+	return id, nil
+}
+
+// present tells whether the body gives an attribute another value than null.
+func present(given map[string]json.RawMessage, name string) bool {
+	raw, has := given[name]
+	return has && string(raw) != "null"
 }
 
 func createListener(r *request) (answer, error) {
+	s, l := r.octavia, &Listener{}
+	s.types.listener.Complete(l)
 	given, err := bodyOf(r, "listener")
 	if err != nil {
 		return answer{}, err
 	}
-	s, view, l := r.octavia, viewOf(r), newListener()
-	handled := []string{"loadbalancer_id", "project_id", "tenant_id", "default_pool", "l7policies"}
-	if err := listenerFields().read(l, given, true, view.minor, "listener_.listener",
-		handled...); err != nil {
+	if err := s.types.listener.Read(l, given, true, wsme("listener_.listener"), "loadbalancer_id",
+		"project_id", "tenant_id", "default_pool", "l7policies"); err != nil {
 		return answer{}, err
 	}
 	id, err := mandatoryParent(given, "loadbalancer_id")
@@ -73,32 +74,28 @@ func createListener(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if err := s.admitMore(t.ProjectID, QuotaListener, "Listener", 1); err != nil {
-		return answer{}, err
-	}
-	if err := admitDefaultPool(t, l); err != nil {
-		return answer{}, err
-	}
-	if err := t.mutable(); err != nil {
-		return answer{}, err
-	}
-	if err := s.admitListenerOf(t, l, t.listeners); err != nil {
+	if err := cmp.Or(
+		s.admitMore(t.ProjectID, QuotaListener, "Listener", 1),
+		admitDefaultPool(t, l),
+		t.mutable(),
+		s.admitListenerOf(t, l, t.listeners),
+	); err != nil {
 		return answer{}, err
 	}
 	s.add(t, &l.OctaviaResource)
 	t.listeners = append(t.listeners, l)
 	s.startWork(t, StatusPendingUpdate)
-	return api.Created(object{"listener": view.listener(t, l)}), nil
+	return api.Created(object{"listener": s.showListener(t, l)}), nil
 }
 
-// add makes a resource below a load balancer.
-func (s *Service) add(t *tree, resource *OctaviaResource) {
-	resource.ID = s.NewID()
-	s.born(t, resource)
-	t.set(resource, StatusPendingCreate, s.Clock.Now())
+// add creates a resource below a load balancer.
+func (s *Service) add(t *tree, row *OctaviaResource) {
+	row.ID = s.NewID()
+	row.ProjectID, row.OperatingStatus = t.ProjectID, statusOffline
+	t.set(row, StatusPendingCreate, s.Clock.Now())
 }
 
-// admitDefaultPool: the pool is of the same load balancer, and its protocol fits.
+// admitDefaultPool requires a pool of the same load balancer with a protocol that fits.
 func admitDefaultPool(t *tree, l *Listener) error {
 	if l.DefaultPoolID == "" {
 		return nil
@@ -110,97 +107,74 @@ func admitDefaultPool(t *tree, l *Listener) error {
 	return admitProtocols(l.Protocol, p.Protocol)
 }
 
-// admitListenerOf checks a listener that is made beside others.
+// admitListenerOf completes and checks a new listener.
 func (s *Service) admitListenerOf(t *tree, l *Listener, others []*Listener) error {
-	fillListener(l)
-	// dict_keys() is how Python shows the names of the headers here.
-	if err := admitHeaders(l, "dict_keys(%s)"); err != nil {
-		return err
+	if l.Protocol == protocolTerminated {
+		if l.TLSVersions == nil {
+			l.TLSVersions = []string{"TLSv1.2", "TLSv1.3"}
+		}
+		if l.ALPNProtocols == nil {
+			l.ALPNProtocols = []string{"h2", "http/1.1", "http/1.0"}
+		}
 	}
-	if err := admitListener(l, "%s protocol listener does not support TLS."); err != nil {
-		return err
-	}
-	if err := s.admitCertificates(l); err != nil {
-		return err
-	}
-	if err := admitPort(l, others); err != nil {
-		return err
-	}
-	if err := s.admitCIDRs(t, l.AllowedCIDRs); err != nil {
-		return err
-	}
-	return s.options.provider(t.Provider).admitListener(l)
+	return cmp.Or(
+		admitHeaders(l),
+		admitListener(l, "%s protocol listener does not support TLS."),
+		s.admitCertificates(l),
+		admitPort(l, others),
+		s.admitCIDRs(t, l.AllowedCIDRs),
+		s.options.driver(t.Provider).admitListener(l),
+	)
 }
 
 // admitCertificates looks for all certificates in Barbican (BaseController._validate_tls_refs).
 func (s *Service) admitCertificates(l *Listener) error {
-	refs := append([]string{}, l.SNIContainerRefs...)
+	refs := slices.Clone(l.SNIContainerRefs)
 	if l.DefaultTLSContainerRef != "" {
 		refs = append(refs, l.DefaultTLSContainerRef)
 	}
-	var bad []string
-	for _, ref := range refs {
-		if !s.holds(ref) {
-			bad = append(bad, ref)
-		}
-	}
+	bad := slices.DeleteFunc(refs, s.holds)
 	if len(bad) > 0 {
-		return refuse(http.StatusBadRequest, "Could not retrieve certificate: %s",
-			pythonList(bad))
+		return refuse(http.StatusBadRequest, "Could not retrieve certificate: %s", pythonList(bad))
 	}
 	return nil
 }
 
 func updateListener(r *request) (answer, error) {
-	given, err := bodyOf(r, "listener")
-	if err != nil {
-		return answer{}, err
-	}
 	t, l, err := findListener(r, r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
-	s, view, changed := r.octavia, viewOf(r), *l
-	if err := listenerFields().read(&changed, given, false, view.minor,
-		"listener_.listener"); err != nil {
+	s, changed := r.octavia, *l
+	given, err := bodyOf(r, "listener")
+	if err != nil {
 		return answer{}, err
 	}
-	if err := s.admitChangedListener(t, l, &changed); err != nil {
+	if err := s.types.listener.Read(&changed, given, false,
+		wsme("listener_.listener")); err != nil {
 		return answer{}, err
 	}
-	if err := s.admitCertificates(&changed); err != nil {
-		return answer{}, err
+	if changed.DefaultPoolID != l.DefaultPoolID {
+		err = admitDefaultPool(t, &changed)
 	}
-	if err := t.mutable(); err != nil {
-		return answer{}, err
-	}
-	if err := s.options.provider(t.Provider).admitListener(&changed); err != nil {
+	if err := cmp.Or(
+		admitListener(&changed, "%s protocol listener does not support TLS or header insertion."),
+		admitHeaders(&changed),
+		s.admitCIDRs(t, changed.AllowedCIDRs),
+		err,
+		s.admitCertificates(&changed),
+		t.mutable(),
+		s.options.driver(t.Provider).admitListener(&changed),
+	); err != nil {
 		return answer{}, err
 	}
 	*l = changed
 	t.set(&l.OctaviaResource, StatusPendingUpdate, s.Clock.Now())
 	s.startWork(t, StatusPendingUpdate)
-	return api.OK(object{"listener": view.listener(t, l)}), nil
+	return api.OK(object{"listener": s.showListener(t, l)}), nil
 }
 
-func (s *Service) admitChangedListener(t *tree, old, changed *Listener) error {
-	if err := admitListener(changed,
-		"%s protocol listener does not support TLS or header insertion."); err != nil {
-		return err
-	}
-	if err := admitHeaders(changed, "%s"); err != nil {
-		return err
-	}
-	if err := s.admitCIDRs(t, changed.AllowedCIDRs); err != nil {
-		return err
-	}
-	if changed.DefaultPoolID == old.DefaultPoolID {
-		return nil
-	}
-	return admitDefaultPool(t, changed)
-}
-
-// deleteListener leaves the pool, which may be another listener's too.
+// deleteListener leaves the pool, which other listeners may share.
 func deleteListener(r *request) (answer, error) {
 	t, l, err := findListener(r, r.PathValue("id"))
 	if err != nil {

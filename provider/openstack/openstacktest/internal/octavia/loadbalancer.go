@@ -1,6 +1,7 @@
 package octavia
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -10,11 +11,11 @@ import (
 )
 
 func listLoadBalancers(r *request) (answer, error) {
-	view, items := viewOf(r), []listItem{}
+	s, items := r.octavia, []listItem{}
 	for _, t := range visibleTrees(r) {
-		items = append(items, listItem{shown: view.loadBalancer(t)})
+		items = append(items, listItem{shown: s.showLoadBalancer(t)})
 	}
-	return list(r, "loadbalancers", filterable(loadBalancerFields(), view.minor), items)
+	return list(r, "loadbalancers", filterable(s.types.loadBalancer), items)
 }
 
 func getLoadBalancer(r *request) (answer, error) {
@@ -22,8 +23,7 @@ func getLoadBalancer(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return api.OK(
-		object{"loadbalancer": selectFields(viewOf(r).loadBalancer(t), r.Query["fields"])}), nil
+	return r.show("loadbalancer", r.octavia.showLoadBalancer(t)), nil
 }
 
 func createLoadBalancer(r *request) (answer, error) {
@@ -31,31 +31,22 @@ func createLoadBalancer(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	view := viewOf(r)
-	t, err := readTree(given, view.minor)
+	s := r.octavia
+	t, err := s.readTree(given)
 	if err != nil {
 		return answer{}, err
 	}
 	t.ProjectID = r.ProjectID()
 	for _, key := range []string{"tenant_id", "project_id"} {
-		if raw, present := given[key]; present && !isJSONNull(raw) {
-			_ = json.Unmarshal(raw, &t.ProjectID)
+		var project string
+		if present(given, key) && json.Unmarshal(given[key], &project) == nil {
+			t.ProjectID = project
 		}
 	}
 	if err := admitCaller(r, t.ProjectID); err != nil {
 		return answer{}, err
 	}
-	givePoolIDs(r.octavia, t)
-	if err := r.octavia.createTree(r.Caller, t); err != nil {
-		return answer{}, err
-	}
-	r.octavia.startWork(t, StatusPendingCreate)
-	view.full = true
-	return api.Created(object{"loadbalancer": view.loadBalancer(t)}), nil
-}
-
-// givePoolIDs gives the pools, which have their names for ids so far, ids of their own.
-func givePoolIDs(s *Service, t *tree) {
+	// The pools have their names for IDs so far.
 	for _, p := range t.pools {
 		listeners := t.listenersOf(p)
 		p.ID = s.NewID()
@@ -63,28 +54,32 @@ func givePoolIDs(s *Service, t *tree) {
 			l.DefaultPoolID = p.ID
 		}
 	}
+	if err := s.createTree(r.Caller, t); err != nil {
+		return answer{}, err
+	}
+	s.startWork(t, StatusPendingCreate)
+	return api.Created(object{"loadbalancer": s.showWhole(t)}), nil
 }
 
 func updateLoadBalancer(r *request) (answer, error) {
-	given, err := bodyOf(r, "loadbalancer")
-	if err != nil {
-		return answer{}, err
-	}
 	t, err := findTree(r, r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
-	view, changed := viewOf(r), t.LoadBalancer
-	if err := loadBalancerFields().read(&changed, given, false, view.minor,
-		"load_balancer.loadbalancer"); err != nil {
+	given, err := bodyOf(r, "loadbalancer")
+	if err != nil {
 		return answer{}, err
 	}
-	if err := t.allows(StatusActive); err != nil {
+	s, changed := r.octavia, t.LoadBalancer
+	if err := cmp.Or(
+		s.types.loadBalancer.Read(&changed, given, false, wsme("load_balancer.loadbalancer")),
+		t.allows(StatusActive),
+	); err != nil {
 		return answer{}, err
 	}
 	t.LoadBalancer = changed
-	r.octavia.startWork(t, StatusPendingUpdate)
-	return api.OK(object{"loadbalancer": view.loadBalancer(t)}), nil
+	s.startWork(t, StatusPendingUpdate)
+	return api.OK(object{"loadbalancer": s.showLoadBalancer(t)}), nil
 }
 
 // deleteLoadBalancer refuses one with children with 400, not with 409.
@@ -119,10 +114,9 @@ func failOver(r *request) (answer, error) {
 	if !r.IsAdmin() && !r.octavia.options.OwnersFailOver {
 		return answer{}, forbidden()
 	}
-	if err := t.allows(StatusActive, StatusError); err != nil {
-		return answer{}, err
-	}
-	if err := r.octavia.options.provider(t.Provider).admitFailover(); err != nil {
+	if err := cmp.Or(
+		t.allows(StatusActive, StatusError), r.octavia.options.driver(t.Provider).admitFailover(),
+	); err != nil {
 		return answer{}, err
 	}
 	t.healing = true
@@ -137,31 +131,3 @@ func getStatus(r *request) (answer, error) {
 	}
 	return api.OK(object{"statuses": object{"loadbalancer": t.statuses()}}), nil
 }
-
-// getStatistics: nothing ever flows through a simulated load balancer.
-func getStatistics(r *request) (answer, error) {
-	if _, err := findTree(r, r.PathValue("id")); err != nil {
-		return answer{}, err
-	}
-	return noTraffic(), nil
-}
-
-func getListenerStatistics(r *request) (answer, error) {
-	if _, _, err := findListener(r, r.PathValue("id")); err != nil {
-		return answer{}, err
-	}
-	return noTraffic(), nil
-}
-
-func noTraffic() answer {
-	return api.OK(object{"stats": object{
-		"active_connections": 0, "bytes_in": 0, "bytes_out": 0, "request_errors": 0,
-		"total_connections": 0,
-	}})
-}
-
-func listL7Policies(r *request) (answer, error) {
-	return list(r, "l7policies", object{"id": nil, "name": nil, "listener_id": nil}, nil)
-}
-
-func noL7Policies(*request) (answer, error) { return answer{}, noPolicies() }

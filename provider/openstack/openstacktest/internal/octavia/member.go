@@ -1,6 +1,7 @@
 package octavia
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 
@@ -8,29 +9,19 @@ import (
 )
 
 func listMembers(r *request) (answer, error) {
-	_, p, err := poolOfMembers(r)
+	_, p, err := findPool(r, r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
-	view, items := viewOf(r), []listItem{}
+	s, items := r.octavia, []listItem{}
 	for _, m := range p.members {
-		items = append(items, listItem{view.member(m), map[string]string{"pool_id": p.ID}})
+		items = append(items, listItem{s.types.member.Show(m), p.parents()})
 	}
-	return list(r, "members", filterable(memberFields(), view.minor), items, "pool_id")
-}
-
-// poolOfMembers finds the pool on the way to its members, where an unknown pool
-// has another error (PoolsController._lookup).
-func poolOfMembers(r *request) (*tree, *poolTree, error) {
-	t, p, err := findPool(r, r.PathValue("id"))
-	if p == nil {
-		err = refuseEarly(http.StatusNotFound, "%s", err)
-	}
-	return t, p, err
+	return list(r, "members", filterable(s.types.member, "pool_id"), items)
 }
 
 func findMember(r *request) (*tree, *poolTree, *Member, error) {
-	t, p, err := poolOfMembers(r)
+	t, p, err := findPool(r, r.PathValue("id"))
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -46,11 +37,20 @@ func getMember(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return api.OK(object{"member": selectFields(viewOf(r).member(m), r.Query["fields"])}), nil
+	return r.show("member", r.octavia.types.member.Show(m)), nil
+}
+
+// readMember reads a member of a creation.
+func (s *Service) readMember(
+	given map[string]json.RawMessage, path wsme, handled ...string,
+) (*Member, error) {
+	m := &Member{}
+	s.types.member.Complete(m)
+	return m, s.types.member.Read(m, given, true, path, handled...)
 }
 
 func createMember(r *request) (answer, error) {
-	t, p, err := poolOfMembers(r)
+	t, p, err := findPool(r, r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
@@ -58,34 +58,25 @@ func createMember(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	s, view, m := r.octavia, viewOf(r), newMember()
-	if err := memberFields().read(m, given, true, view.minor, "member_.member", "project_id",
-		"tenant_id"); err != nil {
+	s := r.octavia
+	m, err := s.readMember(given, "member_.member", "project_id", "tenant_id")
+	if err != nil {
 		return answer{}, err
 	}
-	if err := admitMember(m); err != nil {
+	if err := cmp.Or(
+		admitMember(m),
+		s.admitMemberSubnet(r.Caller, m),
+		s.admitMore(t.ProjectID, QuotaMember, "Member", 1),
+		t.mutablePool(p),
+		s.admitMemberOf(t, p, m),
+	); err != nil {
 		return answer{}, err
 	}
-	if err := s.admitMemberSubnet(r.Caller, m); err != nil {
-		return answer{}, err
-	}
-	if err := s.admitMore(t.ProjectID, QuotaMember, "Member", 1); err != nil {
-		return answer{}, err
-	}
-	if err := t.mutablePool(p); err != nil {
-		return answer{}, err
-	}
-	if err := s.admitMemberOf(t, p, m); err != nil {
-		return answer{}, err
-	}
-	s.add(t, &m.OctaviaResource)
-	p.members = append(p.members, m)
-	t.pendPool(p, s.Clock.Now())
-	s.startPlumbing(t)
-	return api.Created(object{"member": view.member(m)}), nil
+	s.apply(t, p, batch{added: []*Member{m}})
+	return api.Created(object{"member": s.types.member.Show(m)}), nil
 }
 
-// admitMemberSubnet: the subnet of a new member must be there.
+// admitMemberSubnet requires that the subnet of a new member exists.
 func (s *Service) admitMemberSubnet(c api.Caller, m *Member) error {
 	if m.SubnetID == "" {
 		return nil
@@ -96,34 +87,27 @@ func (s *Service) admitMemberSubnet(c api.Caller, m *Member) error {
 
 // admitMemberOf checks a new member.
 func (s *Service) admitMemberOf(t *tree, p *poolTree, m *Member) error {
-	if err := admitMember(m); err != nil {
-		return err
-	}
-	if err := admitAddress(m, p.members); err != nil {
-		return err
-	}
-	return s.options.provider(t.Provider).admitMember(m, t.addresses(), s.vipSubnet(t))
+	return cmp.Or(admitMember(m), admitAddress(m, p.members), s.admitByDriver(t, m))
+}
+
+func (s *Service) admitByDriver(t *tree, m *Member) error {
+	return s.options.driver(t.Provider).admitMember(m, t.addresses(), s.vipSubnet(t))
 }
 
 func updateMember(r *request) (answer, error) {
-	given, err := bodyOf(r, "member")
-	if err != nil {
-		return answer{}, err
-	}
 	t, p, m, err := findMember(r)
 	if err != nil {
 		return answer{}, err
 	}
-	s, view, changed := r.octavia, viewOf(r), *m
-	if err := memberFields().read(&changed, given, false, view.minor,
-		"member_.member"); err != nil {
+	given, err := bodyOf(r, "member")
+	if err != nil {
 		return answer{}, err
 	}
-	if err := t.mutablePool(p); err != nil {
+	s, changed := r.octavia, *m
+	if err := s.types.member.Read(&changed, given, false, wsme("member_.member")); err != nil {
 		return answer{}, err
 	}
-	if err := s.options.provider(t.Provider).admitMember(&changed, t.addresses(),
-		s.vipSubnet(t)); err != nil {
+	if err := cmp.Or(t.mutablePool(p), s.admitByDriver(t, &changed)); err != nil {
 		return answer{}, err
 	}
 	now := s.Clock.Now()
@@ -131,7 +115,7 @@ func updateMember(r *request) (answer, error) {
 	t.set(&m.OctaviaResource, StatusPendingUpdate, now)
 	t.pendPool(p, now)
 	s.startWork(t, StatusPendingUpdate)
-	return api.OK(object{"member": view.member(m)}), nil
+	return api.OK(object{"member": s.types.member.Show(m)}), nil
 }
 
 func deleteMember(r *request) (answer, error) {
@@ -142,79 +126,61 @@ func deleteMember(r *request) (answer, error) {
 	if err := t.mutablePool(p); err != nil {
 		return answer{}, err
 	}
-	now := r.octavia.Clock.Now()
-	t.set(&m.OctaviaResource, StatusPendingDelete, now)
-	t.pendPool(p, now)
-	r.octavia.startPlumbing(t)
+	r.octavia.apply(t, p, batch{deleted: []*Member{m}})
 	return api.NoContent(), nil
 }
 
-// batch is what a change of all members comes to (MembersController.put).
+// batch is a change of the members of a pool (MembersController.put).
 type batch struct {
 	added   []*Member
 	changed map[*Member]Member
 	deleted []*Member
 }
 
-// updateMembers makes the pool's members those of the body; existing ones, by address and
-// port, are changed.
+// updateMembers replaces the members of a pool by those of the body. It changes existing ones, by
+// address and port.
 func updateMembers(r *request) (answer, error) {
-	s, additive := r.octavia, isTrue(r.Query.Get("additive_only"))
-	t, p, err := poolOfMembers(r)
+	s := r.octavia
+	t, p, err := findPool(r, r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
-	given, err := membersOf(r)
-	if err != nil {
-		return answer{}, err
-	}
-	b, err := p.batch(given, viewOf(r).minor)
-	if err != nil {
-		return answer{}, err
-	}
-	if err := t.mutablePool(p); err != nil {
-		return answer{}, err
-	}
-	if additive {
-		b.deleted = nil
-	}
-	if len(b.added)+len(b.changed)+len(b.deleted) == 0 {
-		// Octavia locks nothing then.
-		return answer{Status: http.StatusAccepted}, nil
-	}
-	if err := s.admitMembers(r.Caller, t, p, b); err != nil {
-		return answer{}, err
-	}
-	s.apply(t, p, b)
-	return answer{Status: http.StatusAccepted}, nil
-}
-
-func membersOf(r *request) ([]map[string]json.RawMessage, error) {
 	var body map[string]json.RawMessage
 	if err := r.Decode(&body); err != nil {
-		return nil,
-			refuse(http.StatusBadRequest, "Request is not in valid JSON format: %s", err)
+		return answer{}, malformed(err)
 	}
 	if !present(body, "members") {
-		return nil,
-			refuse(http.StatusInternalServerError, "'UnsetType' object is not iterable")
+		return answer{}, badInput("members", "None", "Mandatory field missing.")
 	}
-	return objects(body, "members")
+	given, err := objects(body, "members")
+	if err != nil {
+		return answer{}, err
+	}
+	b, err := s.batch(p, given)
+	if err != nil {
+		return answer{}, err
+	}
+	if isTrue(r.Query.Get("additive_only")) {
+		b.deleted = nil
+	}
+	if err := cmp.Or(t.mutablePool(p), s.admitMembers(r.Caller, t, p, b)); err != nil {
+		return answer{}, err
+	}
+	// Octavia locks nothing for an empty change.
+	if len(b.added)+len(b.changed)+len(b.deleted) > 0 {
+		s.apply(t, p, b)
+	}
+	return answer{Status: http.StatusAccepted}, nil
 }
 
 // batch compares the members of the body with the pool's. A value that the body does not give for
 // an existing member is set back to its default, but for name, subnet and tags: the body's type is
-// that of a creation.
-//
-// A member that is in the body twice is refused since 2023. Before that it is taken, and the work
-// on it never ends: the load balancer stays PENDING_UPDATE.
-func (p *poolTree) batch(given []map[string]json.RawMessage, minor int) (batch, error) {
+// that of a creation. Octavia refuses a repeated member since 2023.
+func (s *Service) batch(p *poolTree, given []map[string]json.RawMessage) (batch, error) {
 	b := batch{changed: map[*Member]Member{}}
-	kept := map[*Member]bool{}
 	for _, fields := range given {
-		m := newMember()
-		if err := memberFields().read(m, fields, true, minor, "members_.members", "project_id",
-			"tenant_id"); err != nil {
+		m, err := s.readMember(fields, "members_.members", "project_id", "tenant_id")
+		if err != nil {
 			return b, err
 		}
 		old := p.memberAt(m.Address, m.ProtocolPort)
@@ -222,14 +188,13 @@ func (p *poolTree) batch(given []map[string]json.RawMessage, minor int) (batch, 
 			b.added = append(b.added, m)
 			continue
 		}
-		if kept[old] {
+		if _, repeated := b.changed[old]; repeated {
 			return b, invalid("Member must be updated only once in the same request.")
 		}
-		kept[old] = true
 		b.changed[old] = merged(*old, *m, fields)
 	}
 	for _, m := range p.members {
-		if !kept[m] {
+		if _, kept := b.changed[m]; !kept {
 			b.deleted = append(b.deleted, m)
 		}
 	}
@@ -246,46 +211,42 @@ func (p *poolTree) memberAt(address string, port int) *Member {
 }
 
 func merged(old, given Member, fields map[string]json.RawMessage) Member {
-	resource := old.OctaviaResource
-	resource.Down = given.Down
-	if _, present := fields["name"]; present {
-		resource.Name = given.Name
+	row := old.OctaviaResource
+	row.Down = given.Down
+	if _, has := fields["name"]; has {
+		row.Name = given.Name
 	}
-	if _, present := fields["tags"]; present {
-		resource.Tags = given.Tags
+	if _, has := fields["tags"]; has {
+		row.Tags = given.Tags
 	}
-	if _, present := fields["subnet_id"]; !present {
+	if _, has := fields["subnet_id"]; !has {
 		given.SubnetID = old.SubnetID
 	}
-	given.OctaviaResource = resource
+	given.OctaviaResource = row
 	return given
 }
 
 func (s *Service) admitMembers(c api.Caller, t *tree, p *poolTree, b batch) error {
-	provider := s.options.provider(t.Provider)
 	more := len(b.added) - len(b.deleted)
 	if err := s.admitMore(t.ProjectID, QuotaMember, "Member", more); err != nil {
 		return err
 	}
 	for i, m := range b.added {
-		if err := s.admitMemberSubnet(c, m); err != nil {
-			return err
-		}
-		if err := admitAddress(m, b.added[:i]); err != nil {
-			return err
-		}
-		if err := s.admitMemberOf(t, p, m); err != nil {
+		if err := cmp.Or(s.admitMemberSubnet(c, m), admitAddress(m, b.added[:i]),
+			s.admitMemberOf(t, p, m)); err != nil {
 			return err
 		}
 	}
 	for _, m := range b.changed {
-		if err := provider.admitMember(&m, t.addresses(), s.vipSubnet(t)); err != nil {
+		if err := s.admitByDriver(t, &m); err != nil {
 			return err
 		}
 	}
-	return provider.admitBatch()
+	return s.options.driver(t.Provider).admitBatch()
 }
 
+// apply changes the members. The amphorae get ports in the subnets of all members, of the unchanged
+// ones, too (network_tasks.CalculateDelta).
 func (s *Service) apply(t *tree, p *poolTree, b batch) {
 	now := s.Clock.Now()
 	for m, changed := range b.changed {
@@ -300,12 +261,6 @@ func (s *Service) apply(t *tree, p *poolTree, b batch) {
 		p.members = append(p.members, m)
 	}
 	t.pendPool(p, now)
-	s.startPlumbing(t)
-}
-
-// startPlumbing is startWork for members that come and go: the amphorae are put into their subnets,
-// those of the members that stay, too (network_tasks.CalculateDelta).
-func (s *Service) startPlumbing(t *tree) {
 	t.doomed = s.lacksSubnet(t)
 	s.startWork(t, StatusPendingUpdate)
 }

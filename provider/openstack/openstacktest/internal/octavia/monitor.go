@@ -1,6 +1,7 @@
 package octavia
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 
@@ -8,17 +9,15 @@ import (
 )
 
 func listMonitors(r *request) (answer, error) {
-	view, items := viewOf(r), []listItem{}
+	s, items := r.octavia, []listItem{}
 	for _, t := range visibleTrees(r) {
 		for _, p := range t.pools {
 			if p.monitor != nil {
-				items = append(items,
-					listItem{view.monitor(p), map[string]string{"pool_id": p.ID}})
+				items = append(items, listItem{s.showMonitor(p), p.parents()})
 			}
 		}
 	}
-	return list(r, "healthmonitors", filterable(monitorFields(), view.minor), items,
-		"pool_id")
+	return list(r, "healthmonitors", filterable(s.types.monitor, "pool_id"), items)
 }
 
 func getMonitor(r *request) (answer, error) {
@@ -26,19 +25,18 @@ func getMonitor(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return api.OK(object{"healthmonitor": selectFields(viewOf(r).monitor(p), r.Query["fields"])}),
-		nil
+	return r.show("healthmonitor", r.octavia.showMonitor(p)), nil
 }
 
 func createMonitor(r *request) (answer, error) {
+	s, m := r.octavia, &HealthMonitor{}
+	s.types.monitor.Complete(m)
 	given, err := bodyOf(r, "healthmonitor")
 	if err != nil {
 		return answer{}, err
 	}
-	s, view, m := r.octavia, viewOf(r), newMonitor()
-	handled := []string{"pool_id", "project_id", "tenant_id"}
-	if err := monitorFields().read(m, given, true, view.minor, "health_monitor_.healthmonitor",
-		handled...); err != nil {
+	if err := s.types.monitor.Read(m, given, true, wsme("health_monitor_.healthmonitor"), "pool_id",
+		"project_id", "tenant_id"); err != nil {
 		return answer{}, err
 	}
 	id, err := mandatoryParent(given, "pool_id")
@@ -49,53 +47,47 @@ func createMonitor(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if err := admitMonitorType(m, p.Protocol); err != nil {
-		return answer{}, err
-	}
-	if err := s.admitMore(t.ProjectID, QuotaHealthMonitor, "Health Monitor",
-		1); err != nil {
-		return answer{}, err
-	}
-	if err := t.mutablePool(p); err != nil {
-		return answer{}, err
-	}
-	if err := admitMonitor(m, p.Protocol); err != nil {
-		return answer{}, err
-	}
-	if p.monitor != nil {
-		return answer{}, refuse(409, "This pool already has a health monitor")
-	}
-	if err := s.options.provider(t.Provider).admitMonitor(m); err != nil {
+	if err := cmp.Or(
+		admitMonitorType(m, p.Protocol),
+		s.admitMore(t.ProjectID, QuotaHealthMonitor, "Health Monitor", 1),
+		t.mutablePool(p),
+		admitMonitor(m, p.Protocol),
+		admitNoMonitor(p),
+		s.options.driver(t.Provider).admitMonitor(m),
+	); err != nil {
 		return answer{}, err
 	}
 	s.add(t, &m.OctaviaResource)
 	p.monitor = m
 	t.pendPool(p, s.Clock.Now())
 	s.startWork(t, StatusPendingUpdate)
-	return api.Created(object{"healthmonitor": view.monitor(p)}), nil
+	return api.Created(object{"healthmonitor": s.showMonitor(p)}), nil
+}
+
+func admitNoMonitor(p *poolTree) error {
+	if p.monitor != nil {
+		return refuse(http.StatusConflict, "This pool already has a health monitor")
+	}
+	return nil
 }
 
 func updateMonitor(r *request) (answer, error) {
-	given, err := bodyOf(r, "healthmonitor")
-	if err != nil {
-		return answer{}, err
-	}
 	t, p, err := findMonitor(r, r.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
-	s, view, changed := r.octavia, viewOf(r), *p.monitor
-	if err := monitorFields().read(&changed, given, false, view.minor,
-		"health_monitor_.healthmonitor"); err != nil {
+	s, changed := r.octavia, *p.monitor
+	given, err := bodyOf(r, "healthmonitor")
+	if err != nil {
 		return answer{}, err
 	}
-	if err := admitMonitorChange(p.monitor, given, p.Protocol); err != nil {
+	if err := s.types.monitor.Read(&changed, given, false,
+		wsme("health_monitor_.healthmonitor")); err != nil {
 		return answer{}, err
 	}
-	if err := admitMonitor(&changed, p.Protocol); err != nil {
-		return answer{}, err
-	}
-	if err := t.mutablePool(p); err != nil {
+	if err := cmp.Or(
+		admitMonitorChange(p.monitor, given), admitMonitor(&changed, p.Protocol), t.mutablePool(p),
+	); err != nil {
 		return answer{}, err
 	}
 	now := s.Clock.Now()
@@ -103,21 +95,15 @@ func updateMonitor(r *request) (answer, error) {
 	t.set(&p.monitor.OctaviaResource, StatusPendingUpdate, now)
 	t.pendPool(p, now)
 	s.startWork(t, StatusPendingUpdate)
-	return api.OK(object{"healthmonitor": view.monitor(p)}), nil
+	return api.OK(object{"healthmonitor": s.showMonitor(p)}), nil
 }
 
-// admitMonitorChange refuses what is wrong just because it is in the body, or is not
-// (_validate_update_hm).
-func admitMonitorChange(m *HealthMonitor, given map[string]json.RawMessage, protocol string) error {
+// admitMonitorChange refuses attributes of HTTP for other types, even null (_validate_update_hm).
+func admitMonitorChange(m *HealthMonitor, given map[string]json.RawMessage) error {
 	for _, name := range []string{"http_method", "url_path", "expected_codes"} {
-		if _, said := given[name]; said && m.Type != monitorHTTP && m.Type != monitorHTTPS {
+		if _, has := given[name]; has && m.Type != monitorHTTP && m.Type != monitorHTTPS {
 			return badOption(name, "health monitors of type "+m.Type)
 		}
-	}
-	if _, said := given["delay"]; !said && isDatagram(protocol) && m.Type == monitorUDPConnect {
-		// The delay is compared with the shortest one, although UDP has no timeout.
-		return refuse(http.StatusInternalServerError,
-			"'<' not supported between instances of 'UnsetType' and 'int'")
 	}
 	return nil
 }

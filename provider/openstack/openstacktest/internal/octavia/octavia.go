@@ -17,6 +17,7 @@ const root = "/load-balancer"
 type Service struct {
 	*api.State
 	options Options
+	types   types
 	network *neutron.Service
 	// holds reports whether Barbican has a container or a secret.
 	holds func(ref string) bool
@@ -35,7 +36,8 @@ func New(
 	state *api.State, network *neutron.Service, holds func(ref string) bool, options Options,
 ) *Service {
 	return &Service{
-		State: state, options: options, network: network, holds: holds, quotas: map[string]int{},
+		State: state, options: options, types: typesAt(options.Minor), network: network,
+		holds: holds, quotas: map[string]int{},
 	}
 }
 
@@ -133,13 +135,28 @@ func (p *poolTree) member(id string) *Member {
 	return nil
 }
 
-// addresses are the VIP's.
+// addresses are the VIPs.
 func (t *tree) addresses() []string {
 	all := []string{t.VIPAddress}
 	for _, vip := range t.AdditionalVIPs {
 		all = append(all, vip.Address)
 	}
 	return all
+}
+
+// parents are the IDs that filter a list of listeners or pools.
+func (t *tree) parents() map[string]string {
+	return map[string]string{"loadbalancer_id": t.ID, "load_balancer_id": t.ID}
+}
+
+// parents are the IDs that filter a list of members or monitors.
+func (p *poolTree) parents() map[string]string { return map[string]string{"pool_id": p.ID} }
+
+func (p *poolTree) monitorID() string {
+	if p.monitor == nil {
+		return ""
+	}
+	return p.monitor.ID
 }
 
 // Operations are the operations of Octavia.
@@ -177,14 +194,12 @@ func (s *Service) operations(root string) []api.Operation {
 	add("loadbalancer_failover", "PUT", lbaas+"loadbalancers/{id}/failover", failOver)
 	add("loadbalancer_status", "GET", lbaas+"loadbalancers/{id}/status", getStatus)
 	add("loadbalancer_status", "GET", lbaas+"loadbalancers/{id}/statuses", getStatus)
-	add("loadbalancer_stats", "GET", lbaas+"loadbalancers/{id}/stats", getStatistics)
 
 	add("loadbalancer_listener_list", "GET", lbaas+"listeners", listListeners)
 	add("loadbalancer_listener_create", "POST", lbaas+"listeners", createListener)
 	add("loadbalancer_listener_get", "GET", lbaas+"listeners/{id}", getListener)
 	add("loadbalancer_listener_update", "PUT", lbaas+"listeners/{id}", updateListener)
 	add("loadbalancer_listener_delete", "DELETE", lbaas+"listeners/{id}", deleteListener)
-	add("loadbalancer_listener_stats", "GET", lbaas+"listeners/{id}/stats", getListenerStatistics)
 
 	add("loadbalancer_pool_list", "GET", lbaas+"pools", listPools)
 	add("loadbalancer_pool_create", "POST", lbaas+"pools", createPool)
@@ -205,9 +220,6 @@ func (s *Service) operations(root string) []api.Operation {
 	add("loadbalancer_healthmonitor_update", "PUT", lbaas+"healthmonitors/{id}", updateMonitor)
 	add("loadbalancer_healthmonitor_delete", "DELETE", lbaas+"healthmonitors/{id}", deleteMonitor)
 
-	add("loadbalancer_l7policy_list", "GET", lbaas+"l7policies", listL7Policies)
-	add("loadbalancer_l7policy_create", "POST", lbaas+"l7policies", noL7Policies)
-
 	add("loadbalancer_provider_list", "GET", lbaas+"providers", listProviders)
 	add("loadbalancer_flavor_list", "GET", lbaas+"flavors", listLoadBalancerFlavors)
 	add("loadbalancer_flavor_get", "GET", lbaas+"flavors/{id}", getLoadBalancerFlavor)
@@ -215,16 +227,13 @@ func (s *Service) operations(root string) []api.Operation {
 		listLoadBalancerZones)
 	add("loadbalancer_availability_zone_get", "GET", lbaas+"availabilityzones/{name}",
 		getLoadBalancerZone)
-	for _, path := range []string{root + "/quotas", lbaas + "quotas"} {
-		add("loadbalancer_quota_get", "GET", path+"/{project}", getLoadBalancerQuota)
-	}
 	return operations
 }
 
 // versions is the list of API versions, the newest last.
 func (s *Service) versions(*api.Request) answer {
 	versions := []object{}
-	newest := s.options.minor()
+	newest := s.options.Minor
 	for minor := 0; minor <= newest; minor++ {
 		status := "SUPPORTED"
 		if minor == newest {
@@ -245,8 +254,7 @@ func version(*api.Request) answer { return api.OK("v2") }
 func bodyOf(r *request, name string) (map[string]json.RawMessage, error) {
 	var body map[string]map[string]json.RawMessage
 	if err := r.Decode(&body); err != nil {
-		return nil,
-			refuse(http.StatusBadRequest, "Request is not in valid JSON format: %s", err)
+		return nil, malformed(err)
 	}
 	if body[name] == nil {
 		return nil, badInput(name, "None", "Mandatory field missing.")

@@ -1,55 +1,24 @@
 package octavia
 
-import (
-	"net/http"
-	"time"
-)
+import "time"
 
 // Options configure Octavia; package openstacktest documents them.
 type Options struct {
-	// Newest is the API's minor version; nil: 27.
-	Newest    *int
-	Providers []string
-	Serial    []string
-	// OwnersFailOver lets the owners of load balancers fail them over.
+	// Minor is the newest version of the API, 2.Minor.
+	Minor          int
+	Serial         []string
 	OwnersFailOver bool
-	// Refusal is the status for what a provider cannot do; 0: 501.
-	Refusal      int
-	Provisioning time.Duration
+	Provisioning   time.Duration
 }
 
-// minor is the newest minor version of the API.
-func (o Options) minor() int {
-	if o.Newest == nil {
-		return 27
-	}
-	return *o.Newest
-}
-
-// providerNames are the enabled ones, the default first.
-func (o Options) providerNames() []string {
-	names := o.Providers
-	if names == nil {
-		names = []string{ProviderAmphora, ProviderOctavia, ProviderOVN}
-	}
-	return append(append([]string{}, names...), o.Serial...)
-}
-
-func (o Options) refusalStatus() int {
-	if o.Refusal == 0 {
-		return http.StatusNotImplemented
-	}
-	return o.Refusal
-}
-
-// The providers that the cloud has without [WithLoadBalancerProviders].
+// The providers that each cloud has.
 const (
-	// ProviderAmphora can do all.
 	ProviderAmphora = "amphora"
-	// ProviderOctavia is another name of it.
 	ProviderOctavia = "octavia"
-	// ProviderOVN forwards packets: no HTTP, TLS, proxy protocol, allowed CIDRs, other algorithm
-	// than SOURCE_IP_PORT, other monitor than TCP and UDP-CONNECT, other address or port to
-	// monitor.
-	ProviderOVN = "ovn"
+	ProviderOVN     = "ovn"
 )
+
+// providers are the enabled providers, the default first.
+func (o Options) providers() []string {
+	return append([]string{ProviderAmphora, ProviderOctavia, ProviderOVN}, o.Serial...)
+}

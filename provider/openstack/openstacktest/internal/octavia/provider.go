@@ -1,6 +1,7 @@
 package octavia
 
 import (
+	"net/http"
 	"net/netip"
 	"slices"
 
@@ -13,25 +14,23 @@ type driver struct {
 	name   string
 	ovn    bool
 	serial bool
-	status int
 }
 
-func (o Options) provider(name string) driver {
+func (o Options) driver(name string) driver {
 	return driver{
 		name: name, ovn: name == ProviderOVN, serial: slices.Contains(o.Serial, name),
-		status: o.refusalStatus(),
 	}
 }
 
 // unsupported is ProviderUnsupportedOptionError.
 func (p driver) unsupported(format string, arguments ...any) error {
-	return refuse(p.status, "Provider '%s' does not support a requested option: "+format,
+	return refuse(http.StatusNotImplemented, "Provider '%s' does not support a requested option: "+format,
 		append([]any{p.name}, arguments...)...)
 }
 
 // unimplemented is ProviderNotImplementedError.
 func (p driver) unimplemented(what string) error {
-	return refuse(p.status, "Provider '%s' does not support a requested action: %s", p.name,
+	return refuse(http.StatusNotImplemented, "Provider '%s' does not support a requested action: %s", p.name,
 		what)
 }
 
@@ -143,7 +142,7 @@ func (s *Service) AddLoadBalancerFlavor(f LoadBalancerFlavor) string {
 	if f.ID == "" {
 		f.ID = s.NewID()
 	}
-	setDefault(&f.Provider, s.options.providerNames()[0])
+	setDefault(&f.Provider, s.options.providers()[0])
 	s.flavors = append(s.flavors, f)
 	return f.ID
 }
@@ -162,18 +161,18 @@ func (s *Service) chooseProvider(lb *LoadBalancer) error {
 	if err != nil {
 		return err
 	}
-	enabled := s.options.providerNames()
+	enabled := s.options.providers()
 	switch {
 	case flavor == nil:
 		setDefault(&lb.Provider, enabled[0])
 	case lb.Provider != "" && lb.Provider != flavor.Provider:
-		return refuse(400, "Flavor '%s' is not compatible with provider '%s'", lb.FlavorID,
+		return refuse(http.StatusBadRequest, "Flavor '%s' is not compatible with provider '%s'", lb.FlavorID,
 			lb.Provider)
 	default:
 		lb.Provider = flavor.Provider
 	}
 	if !slices.Contains(enabled, lb.Provider) {
-		return refuse(400, "Provider '%s' is not enabled.", lb.Provider)
+		return refuse(http.StatusBadRequest, "Provider '%s' is not enabled.", lb.Provider)
 	}
 	if lb.AvailabilityZone == "" {
 		return nil
@@ -181,7 +180,7 @@ func (s *Service) chooseProvider(lb *LoadBalancer) error {
 	if !slices.Contains(s.zones, lb.AvailabilityZone) {
 		return invalid("Invalid availability zone.")
 	}
-	if p := s.options.provider(lb.Provider); p.ovn {
+	if p := s.options.driver(lb.Provider); p.ovn {
 		return p.unimplemented("This provider does not support availability zones.")
 	}
 	return nil
@@ -198,7 +197,7 @@ func (s *Service) flavor(id string) (*LoadBalancerFlavor, error) {
 		}
 		if f.Disabled {
 			return nil,
-				refuse(400, "The selected flavor is not allowed in this deployment: %s", id)
+				refuse(http.StatusBadRequest, "The selected flavor is not allowed in this deployment: %s", id)
 		}
 		return &s.flavors[i], nil
 	}
@@ -207,7 +206,7 @@ func (s *Service) flavor(id string) (*LoadBalancerFlavor, error) {
 
 func listProviders(r *request) (answer, error) {
 	providers := []object{}
-	for _, name := range r.octavia.options.providerNames() {
+	for _, name := range r.octavia.options.providers() {
 		shown := object{"name": name, "description": "The simulated " + name + " provider."}
 		providers = append(providers, selectFields(shown, r.Query["fields"]))
 	}
@@ -227,7 +226,7 @@ func listLoadBalancerFlavors(r *request) (answer, error) {
 	for _, f := range r.octavia.flavors {
 		items = append(items, listItem{shown: f.shown()})
 	}
-	return list(r, "flavors", LoadBalancerFlavor{}.shown(), items)
+	return list(r, "flavors", []string{"id", "name"}, items)
 }
 
 func getLoadBalancerFlavor(r *request) (answer, error) {
@@ -244,7 +243,7 @@ func listLoadBalancerZones(r *request) (answer, error) {
 	for _, name := range r.octavia.zones {
 		items = append(items, listItem{shown: shownLoadBalancerZone(name)})
 	}
-	return list(r, "availability_zones", shownLoadBalancerZone(""), items)
+	return list(r, "availability_zones", []string{"name"}, items)
 }
 
 func shownLoadBalancerZone(name string) object {

@@ -1,8 +1,6 @@
 package octavia
 
-import (
-	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
-)
+import "net/http"
 
 // The resources that a quota counts, as the API names them.
 const (
@@ -27,7 +25,7 @@ func (s *Service) admitMore(project, resource, name string, more int) error {
 	if !limited || limit < 0 || more <= 0 || s.count(project, resource)+more <= limit {
 		return nil
 	}
-	return quotaMet(name)
+	return refuse(http.StatusForbidden, "Quota has been met for resources: %s", name)
 }
 
 func (s *Service) count(project, resource string) int {
@@ -78,34 +76,4 @@ func (s *Service) admitQuotas(t *tree) error {
 		}
 	}
 	return nil
-}
-
-func getLoadBalancerQuota(r *request) (answer, error) {
-	project := r.PathValue("project")
-	if admitCaller(r, project) != nil {
-		return answer{}, forbidden()
-	}
-	quota := object{"l7policy": -1, "l7rule": -1}
-	for _, resource := range []string{
-		QuotaLoadBalancer, QuotaListener, QuotaPool, QuotaMember,
-		QuotaHealthMonitor,
-	} {
-		limit, limited := r.octavia.quotas[resource]
-		if !limited {
-			limit = -1
-		}
-		quota[shownQuota(resource)] = limit
-	}
-	return api.OK(object{"quota": quota}), nil
-}
-
-// shownQuota: two names have an underscore here, and only here.
-func shownQuota(resource string) string {
-	switch resource {
-	case QuotaLoadBalancer:
-		return "load_balancer"
-	case QuotaHealthMonitor:
-		return "health_monitor"
-	}
-	return resource
 }

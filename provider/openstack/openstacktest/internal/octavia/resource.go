@@ -23,104 +23,102 @@ const (
 	statusDraining  = "DRAINING"
 )
 
-// OctaviaResource is what a load balancer and all below it have.
+// OctaviaResource has the attributes of a load balancer and of each resource below it.
 type OctaviaResource struct {
-	// ID is made if it is empty.
-	ID string
-	// ProjectID is the owner. A resource below a load balancer always belongs to the load
-	// balancer's owner.
-	ProjectID string
-	Name      string
-	// Down is the contrary of admin_state_up.
-	Down bool
+	// ID is generated if it is empty.
+	ID string `api:"id,ro"`
+	// ProjectID is the owner: for a resource below a load balancer, the owner of the load balancer.
+	ProjectID string `api:"project_id|tenant_id,ro"`
+	Name      string `api:"name"`
+	// Down is the negation of admin_state_up.
+	Down bool `api:"admin_state_up,not"`
 	// ProvisioningStatus is StatusActive, StatusError or a StatusPending....
-	ProvisioningStatus string
-	OperatingStatus    string
-	Tags               []string
-	CreatedAt          time.Time
-	// UpdatedAt is zero until the first change, and each change of a status is one.
-	UpdatedAt time.Time
+	ProvisioningStatus string    `api:"provisioning_status,ro"`
+	OperatingStatus    string    `api:"operating_status,ro"`
+	Tags               []string  `api:"tags,since=5"`
+	CreatedAt          time.Time `api:"created_at,ro,null,format=2006-01-02T15:04:05"`
+	// UpdatedAt is zero until the first change; each change of a status counts.
+	UpdatedAt time.Time `api:"updated_at,ro,null,format=2006-01-02T15:04:05"`
 }
 
-// LoadBalancer is one of Octavia's load balancers, with all that is below it.
+// LoadBalancer is a load balancer of Octavia with all resources below it.
 type LoadBalancer struct {
 	OctaviaResource
-	Description string
+	Description string `api:"description"`
 
-	// One of VIPSubnetID, VIPNetworkID and VIPPortID is needed; the others, and VIPAddress, are
-	// found.
-	VIPSubnetID    string
-	VIPNetworkID   string
-	VIPPortID      string
-	VIPAddress     string
-	VIPQoSPolicyID string
+	// One of VIPSubnetID, VIPNetworkID and VIPPortID is required. Octavia finds the others and
+	// VIPAddress.
+	VIPSubnetID    string `api:"vip_subnet_id,create,null,uuid"`
+	VIPNetworkID   string `api:"vip_network_id,create,null,uuid"`
+	VIPPortID      string `api:"vip_port_id,create,null,uuid"`
+	VIPAddress     string `api:"vip_address,create,null,ip"`
+	VIPQoSPolicyID string `api:"vip_qos_policy_id,null,uuid"`
 	AdditionalVIPs []AdditionalVIP
 
 	// Provider is "amphora" if it is empty.
-	Provider         string
-	FlavorID         string
-	AvailabilityZone string
+	Provider         string `api:"provider,create,null"`
+	FlavorID         string `api:"flavor_id,create,null,uuid,since=6"`
+	AvailabilityZone string `api:"availability_zone,create,null,since=14"`
 
 	Listeners []Listener
 	Pools     []Pool
 }
 
-// AdditionalVIP is an address of a load balancer beside its first. The subnet is of the same
-// network.
+// AdditionalVIP is a second address of a load balancer, in another subnet of the same network.
 type AdditionalVIP struct {
-	SubnetID string
-	Address  string
+	SubnetID string `json:"subnet_id"`
+	Address  string `json:"ip_address"`
 }
 
-// Listener is a port of a load balancer's.
+// Listener is a port of a load balancer.
 type Listener struct {
 	OctaviaResource
-	Description  string
-	Protocol     string
-	ProtocolPort int
-	// DefaultPoolID is a pool of the same load balancer; "" for none.
-	DefaultPoolID string
-	// ConnectionLimit is the most connections at a time; -1 for any number.
-	ConnectionLimit int
-	InsertHeaders   map[string]string
-	// AllowedCIDRs may connect; nil for all.
-	AllowedCIDRs []string
+	Description  string `api:"description"`
+	Protocol     string `api:"protocol,create,required,oneof=TCP|HTTPS|HTTP|TERMINATED_HTTPS|UDP|SCTP|PROMETHEUS"`
+	ProtocolPort int    `api:"protocol_port,create,required,min=1,max=65535"`
+	// DefaultPoolID is a pool of the same load balancer; "" means none.
+	DefaultPoolID string `api:"default_pool_id,null,uuid"`
+	// ConnectionLimit is the maximum of concurrent connections; -1 means no limit.
+	ConnectionLimit int               `api:"connection_limit,min=-1,default=-1"`
+	InsertHeaders   map[string]string `api:"insert_headers"`
+	// AllowedCIDRs may connect; nil means all.
+	AllowedCIDRs []string `api:"allowed_cidrs,null,cidr,since=12"`
 
-	DefaultTLSContainerRef string
-	SNIContainerRefs       []string
-	TLSCiphers             string
-	TLSVersions            []string
-	ALPNProtocols          []string
-	ClientAuthentication   string
-	ClientCATLSContainer   string
-	ClientCRLContainer     string
-	HSTSMaxAge             int
-	HSTSIncludeSubdomains  bool
-	HSTSPreload            bool
+	DefaultTLSContainerRef string   `api:"default_tls_container_ref,null"`
+	SNIContainerRefs       []string `api:"sni_container_refs"`
+	TLSCiphers             string   `api:"tls_ciphers,null,since=15"`
+	TLSVersions            []string `api:"tls_versions,null,since=17"`
+	ALPNProtocols          []string `api:"alpn_protocols,null,since=20"`
+	ClientAuthentication   string   `api:"client_authentication,oneof=NONE|OPTIONAL|MANDATORY,default=NONE,since=8"`
+	ClientCATLSContainer   string   `api:"client_ca_tls_container_ref,null,since=8"`
+	ClientCRLContainer     string   `api:"client_crl_container_ref,null,since=8"`
+	HSTSMaxAge             int      `api:"hsts_max_age,null,min=0,since=27"`
+	HSTSIncludeSubdomains  bool     `api:"hsts_include_subdomains,since=27"`
+	HSTSPreload            bool     `api:"hsts_preload,since=27"`
 
-	// The timeouts are in milliseconds.
-	TimeoutClientData    int
-	TimeoutMemberConnect int
-	TimeoutMemberData    int
-	TimeoutTCPInspect    int
+	// The timeouts are in milliseconds, at most 24 days (octavia/common/constants.py).
+	TimeoutClientData    int `api:"timeout_client_data,min=0,max=2073600000,default=50000,since=1"`
+	TimeoutMemberConnect int `api:"timeout_member_connect,min=0,max=2073600000,default=5000,since=1"`
+	TimeoutMemberData    int `api:"timeout_member_data,min=0,max=2073600000,default=50000,since=1"`
+	TimeoutTCPInspect    int `api:"timeout_tcp_inspect,min=0,max=2073600000,since=1"`
 }
 
-// Pool is a set of members that a listener distributes to.
+// Pool is a set of members to which a listener distributes.
 type Pool struct {
 	OctaviaResource
-	Description string
-	Protocol    string
-	LBAlgorithm string
+	Description string `api:"description"`
+	Protocol    string `api:"protocol,create,required,oneof=TCP|HTTPS|HTTP|PROXY|PROXYV2|UDP|SCTP"`
+	LBAlgorithm string `api:"lb_algorithm,required,oneof=LEAST_CONNECTIONS|ROUND_ROBIN|SOURCE_IP|SOURCE_IP_PORT"`
 	// SessionPersistence is nil for none.
 	SessionPersistence *SessionPersistence
 
-	TLSEnabled      bool
-	TLSContainerRef string
-	CATLSContainer  string
-	CRLContainer    string
-	TLSCiphers      string
-	TLSVersions     []string
-	ALPNProtocols   []string
+	TLSEnabled      bool     `api:"tls_enabled,since=8"`
+	TLSContainerRef string   `api:"tls_container_ref,null,since=8"`
+	CATLSContainer  string   `api:"ca_tls_container_ref,null,since=8"`
+	CRLContainer    string   `api:"crl_container_ref,null,since=8"`
+	TLSCiphers      string   `api:"tls_ciphers,null,since=15"`
+	TLSVersions     []string `api:"tls_versions,null,since=17"`
+	ALPNProtocols   []string `api:"alpn_protocols,null,since=24"`
 
 	Members []Member
 	// Monitor is nil for none.
@@ -138,34 +136,34 @@ type SessionPersistence struct {
 	Granularity    string
 }
 
-// Member is an address and port of a pool's. Two members of a pool have not both in common.
+// Member is an address and port of a pool, unique in it.
 type Member struct {
 	OctaviaResource
-	Address      string
-	ProtocolPort int
-	SubnetID     string
-	Weight       int
-	Backup       bool
-	// MonitorAddress and MonitorPort are checked instead of the above; zero: not given.
-	MonitorAddress string
-	MonitorPort    int
+	Address      string `api:"address,create,required,ip"`
+	ProtocolPort int    `api:"protocol_port,create,required,min=1,max=65535"`
+	SubnetID     string `api:"subnet_id,create,null,uuid"`
+	Weight       int    `api:"weight,min=0,max=256,default=1"`
+	Backup       bool   `api:"backup,since=1"`
+	// The monitor checks MonitorAddress and MonitorPort instead of the above; zero: not given.
+	MonitorAddress string `api:"monitor_address,null,ip"`
+	MonitorPort    int    `api:"monitor_port,null,min=1,max=65535"`
 }
 
-// HealthMonitor is how a pool's members are checked.
+// HealthMonitor is the health check of a pool's members.
 type HealthMonitor struct {
 	OctaviaResource
-	Type string
+	Type string `api:"type,create,required,oneof=HTTP|HTTPS|PING|TCP|TLS-HELLO|UDP-CONNECT|SCTP"`
 	// Delay and Timeout are in seconds.
-	Delay          int
-	Timeout        int
-	MaxRetries     int
-	MaxRetriesDown int
-	HTTPMethod     string
-	URLPath        string
-	ExpectedCodes  string
-	// HTTPVersion is 1.0 or 1.1; 0: not given.
-	HTTPVersion float64
-	DomainName  string
+	Delay          int    `api:"delay,required,min=0"`
+	Timeout        int    `api:"timeout,required,min=0"`
+	MaxRetries     int    `api:"max_retries,required,min=1,max=10"`
+	MaxRetriesDown int    `api:"max_retries_down,min=1,max=10,default=3"`
+	HTTPMethod     string `api:"http_method,null,oneof=GET|HEAD|POST|PUT|DELETE|TRACE|OPTIONS|CONNECT|PATCH"`
+	URLPath        string `api:"url_path,null"`
+	ExpectedCodes  string `api:"expected_codes,null"`
+	// HTTPVersion is 1.0 or 1.1; 0: not given. gophercloud sends it as a text.
+	HTTPVersion float64 `api:"http_version,null,loose,oneof=1.0|1.1,since=10"`
+	DomainName  string  `api:"domain_name,null,since=10"`
 }
 
 // clone copies the listener so that nothing is shared.

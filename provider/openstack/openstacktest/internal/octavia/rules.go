@@ -1,9 +1,9 @@
 package octavia
 
 import (
-	"fmt"
+	"cmp"
+	"net/http"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -41,7 +41,7 @@ func isDatagram(protocol string) bool { return protocol == protocolUDP || protoc
 
 func admitProtocols(listener, pool string) error {
 	if listener == protocolPrometheus {
-		return refuse(400, "Protocol %s listeners cannot have child objects.", listener)
+		return refuse(http.StatusBadRequest, "Protocol %s listeners cannot have child objects.", listener)
 	}
 	if !fitsListener(listener, pool) {
 		return invalid(
@@ -88,8 +88,8 @@ func admitListener(l *Listener, datagram string) error {
 	return nil
 }
 
-// admitHeaders checks the headers; list is how unknown ones are listed.
-func admitHeaders(l *Listener, list string) error {
+// admitHeaders checks the headers.
+func admitHeaders(l *Listener) error {
 	if len(l.InsertHeaders) == 0 {
 		return nil
 	}
@@ -105,7 +105,7 @@ func admitHeaders(l *Listener, list string) error {
 		switch {
 		case slices.Contains(plain, header):
 		case !slices.Contains(ssl, header):
-			return badOption(fmt.Sprintf(list, pythonList(api.SortedKeys(l.InsertHeaders))),
+			return badOption(pythonList(api.SortedKeys(l.InsertHeaders)),
 				"insert_headers")
 		case l.Protocol != protocolTerminated:
 			return badOption(pythonList([]string{header}), l.Protocol+" protocol listener.")
@@ -123,7 +123,7 @@ func admitPort(l *Listener, others []*Listener) error {
 	for _, other := range others {
 		if other != l && other.ProtocolPort == l.ProtocolPort &&
 			transport(other.Protocol) == transport(l.Protocol) {
-			return refuse(409,
+			return refuse(http.StatusConflict,
 				"Another Listener on this Load Balancer is already using protocol %s and protocol_port %d",
 				other.Protocol, l.ProtocolPort)
 		}
@@ -141,7 +141,7 @@ const minorAllVIPs = 27
 // (_validate_cidr_compatible_with_vip).
 func (s *Service) admitCIDRs(t *tree, cidrs []string) error {
 	vips := t.addresses()
-	all := s.options.minor() >= minorAllVIPs
+	all := s.options.Minor >= minorAllVIPs
 	if !all {
 		vips = vips[:1]
 	}
@@ -219,7 +219,7 @@ func admitMember(m *Member) error {
 func admitAddress(m *Member, others []*Member) error {
 	for _, other := range others {
 		if other != m && other.Address == m.Address && other.ProtocolPort == m.ProtocolPort {
-			return refuse(409,
+			return refuse(http.StatusConflict,
 				"Another member on this pool is already using ip %s on protocol_port %d", m.Address,
 				m.ProtocolPort)
 		}
@@ -285,35 +285,4 @@ func admitMonitorType(m *HealthMonitor, protocol string) error {
 	return nil
 }
 
-func setDefault(at *string, value string) {
-	if *at == "" {
-		*at = value
-	}
-}
-
-func isURLPath(s string) string {
-	if !strings.HasPrefix(s, "/") || strings.ContainsAny(s, " \t\n") {
-		return "Value must be a valid URL Path string"
-	}
-	return ""
-}
-
-func isExpectedCodes(s string) string {
-	if !regexp.MustCompile(`^(\d{3}(\s*,\s*\d{3})*)$|^(\d{3}-\d{3})$`).MatchString(s) {
-		return `Value should match the pattern ^(\d{3}(\s*,\s*\d{3})*)$|^(\d{3}-\d{3})$`
-	}
-	return ""
-}
-
-// fillListener sets what a new listener has unless it is given.
-func fillListener(l *Listener) {
-	setDefault(&l.ClientAuthentication, "NONE")
-	if l.Protocol == protocolTerminated {
-		if l.TLSVersions == nil {
-			l.TLSVersions = []string{"TLSv1.2", "TLSv1.3"}
-		}
-		if l.ALPNProtocols == nil {
-			l.ALPNProtocols = []string{"h2", "http/1.1", "http/1.0"}
-		}
-	}
-}
+func setDefault(at *string, value string) { *at = cmp.Or(*at, value) }

@@ -16,8 +16,8 @@ func TestProtocols_OfListenerAndPool(t *testing.T) {
 		"SCTP":             "SCTP",
 		"PROMETHEUS":       "",
 	}
-	for _, listener := range listenerProtocols() {
-		for _, pool := range poolProtocols() {
+	for _, listener := range strings.Fields("TCP HTTPS HTTP TERMINATED_HTTPS UDP SCTP PROMETHEUS") {
+		for _, pool := range strings.Fields("TCP HTTPS HTTP PROXY PROXYV2 UDP SCTP") {
 			want := strings.Contains(" "+fits[listener]+" ", " "+pool+" ")
 			if got := admitProtocols(listener, pool) == nil; got != want {
 				t.Errorf("a listener of %s with a pool of %s is allowed: %v, want %v", listener,
@@ -53,8 +53,8 @@ func TestPorts_OfTwoListeners(t *testing.T) {
 }
 
 func TestMonitors_OfPools(t *testing.T) {
-	for _, protocol := range poolProtocols() {
-		for _, kind := range monitorTypes() {
+	for _, protocol := range strings.Fields("TCP HTTPS HTTP PROXY PROXYV2 UDP SCTP") {
+		for _, kind := range strings.Fields("HTTP HTTPS PING TCP TLS-HELLO UDP-CONNECT SCTP") {
 			datagram := protocol == "UDP" || protocol == "SCTP"
 			want := kind != "UDP-CONNECT" && kind != "SCTP"
 			if datagram {

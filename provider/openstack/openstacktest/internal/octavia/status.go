@@ -1,6 +1,7 @@
 package octavia
 
 import (
+	"net/http"
 	"slices"
 	"time"
 )
@@ -218,7 +219,8 @@ func (t *tree) mutablePool(p *poolTree) error {
 // allows refuses a change of the load balancer itself unless it is in one of the states.
 func (t *tree) allows(states ...string) error {
 	if !slices.Contains(states, t.ProvisioningStatus) {
-		return wrongState(t.ProvisioningStatus, t.ID)
+		return refuse(http.StatusConflict, "Invalid state %s of loadbalancer resource %s",
+			t.ProvisioningStatus, t.ID)
 	}
 	return nil
 }

@@ -1,13 +1,5 @@
 package octavia
 
-// full tells what the answer to a creation of a whole load balancer shows instead of ids.
-type renderer struct {
-	minor int
-	full  bool
-}
-
-func viewOf(r *request) renderer { return renderer{minor: r.octavia.options.minor()} }
-
 func idsOf[T any](rows []T, id func(T) string) []object {
 	ids := []object{}
 	for _, row := range rows {
@@ -16,67 +8,64 @@ func idsOf[T any](rows []T, id func(T) string) []object {
 	return ids
 }
 
-func (v renderer) loadBalancer(t *tree) object {
-	shown := loadBalancerFields().show(&t.LoadBalancer, v.minor)
-	if !v.full {
-		shown["listeners"] = idsOf(t.listeners, func(l *Listener) string { return l.ID })
-		shown["pools"] = idsOf(t.pools, func(p *poolTree) string { return p.ID })
-		return shown
-	}
+func (s *Service) showLoadBalancer(t *tree) object {
+	shown := s.types.loadBalancer.Show(&t.LoadBalancer)
+	shown["listeners"] = idsOf(t.listeners, func(l *Listener) string { return l.ID })
+	shown["pools"] = idsOf(t.pools, func(p *poolTree) string { return p.ID })
+	return shown
+}
+
+// showWhole is the answer to the creation of a whole load balancer. It shows resources instead of
+// IDs, but no monitors: their place is always null (PoolFullResponse).
+func (s *Service) showWhole(t *tree) object {
+	shown := s.types.loadBalancer.Show(&t.LoadBalancer)
 	listeners, pools := []object{}, []object{}
 	for _, l := range t.listeners {
-		listeners = append(listeners, v.listener(t, l))
+		listener := s.showListener(t, l)
+		delete(listener, "loadbalancers")
+		listeners = append(listeners, listener)
 	}
 	for _, p := range t.pools {
-		pools = append(pools, v.pool(t, p))
+		members := []object{}
+		for _, m := range p.members {
+			members = append(members, s.types.member.Show(m))
+		}
+		pool := s.showPool(t, p)
+		delete(pool, "loadbalancers")
+		delete(pool, "healthmonitor_id")
+		pool["members"], pool["healthmonitor"] = members, nil
+		pools = append(pools, pool)
 	}
 	shown["listeners"], shown["pools"] = listeners, pools
 	return shown
 }
 
-func (v renderer) listener(t *tree, l *Listener) object {
-	shown := listenerFields().show(l, v.minor)
-	shown["l7policies"] = []object{}
-	if !v.full {
-		shown["loadbalancers"] = []object{{"id": t.ID}}
-	}
+func (s *Service) showListener(t *tree, l *Listener) object {
+	shown := s.types.listener.Show(l)
+	shown["l7policies"], shown["loadbalancers"] = []object{}, []object{{"id": t.ID}}
 	return shown
 }
 
-func (v renderer) pool(t *tree, p *poolTree) object {
-	shown := poolFields().show(&p.Pool, v.minor)
+func (s *Service) showPool(t *tree, p *poolTree) object {
+	shown := s.types.pool.Show(&p.Pool)
 	shown["listeners"] = idsOf(t.listenersOf(p), func(l *Listener) string { return l.ID })
-	if !v.full {
-		// Without a monitor the key is missing.
-		if p.monitor != nil {
-			shown["healthmonitor_id"] = p.monitor.ID
-		}
-		shown["loadbalancers"] = []object{{"id": t.ID}}
-		shown["members"] = idsOf(p.members, func(m *Member) string { return m.ID })
-		return shown
-	}
-	members := []object{}
-	for _, m := range p.members {
-		members = append(members, v.member(m))
-	}
-	shown["members"] = members
-	// The monitor is not shown, though it is made: its place is always null (PoolFullResponse).
-	shown["healthmonitor"] = nil
-	return shown
-}
-
-func (v renderer) member(m *Member) object { return memberFields().show(m, v.minor) }
-
-func (v renderer) monitor(p *poolTree) object {
-	shown := monitorFields().show(p.monitor, v.minor)
-	if !v.full {
-		shown["pools"] = []object{{"id": p.ID}}
+	shown["members"] = idsOf(p.members, func(m *Member) string { return m.ID })
+	shown["loadbalancers"] = []object{{"id": t.ID}}
+	// Without a monitor the key is missing.
+	if p.monitor != nil {
+		shown["healthmonitor_id"] = p.monitor.ID
 	}
 	return shown
 }
 
-// statuses is the status tree. It holds less than the resources: no port or subnet for monitoring,
-// no weight, and no pool that no listener has (LoadBalancerStatusResponse and those below it).
+func (s *Service) showMonitor(p *poolTree) object {
+	shown := s.types.monitor.Show(p.monitor)
+	shown["pools"] = []object{{"id": p.ID}}
+	return shown
+}
+
+// statuses is the status tree. It has no pools without a listener, and not all attributes
+// (LoadBalancerStatusResponse and those below it).
 func (t *tree) statuses() object {
 	listeners := []object{}
 	for _, l := range t.listeners {
@@ -111,10 +100,9 @@ func (p *poolTree) statuses() object {
 	return shown
 }
 
-func statusOf(resource *OctaviaResource) object {
+func statusOf(row *OctaviaResource) object {
 	return object{
-		"id": resource.ID, "name": resource.Name,
-		"provisioning_status": resource.ProvisioningStatus,
-		"operating_status":    resource.OperatingStatus,
+		"id": row.ID, "name": row.Name, "provisioning_status": row.ProvisioningStatus,
+		"operating_status": row.OperatingStatus,
 	}
 }

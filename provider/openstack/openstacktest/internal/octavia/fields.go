@@ -1,0 +1,204 @@
+package octavia
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
+)
+
+// The values that Octavia knows (octavia-lib, octavia_lib/common/constants.py).
+const (
+	protocolTCP        = "TCP"
+	protocolUDP        = "UDP"
+	protocolSCTP       = "SCTP"
+	protocolHTTP       = "HTTP"
+	protocolHTTPS      = "HTTPS"
+	protocolTerminated = "TERMINATED_HTTPS"
+	protocolPrometheus = "PROMETHEUS"
+	protocolProxy      = "PROXY"
+	protocolProxyV2    = "PROXYV2"
+
+	monitorHTTP       = "HTTP"
+	monitorHTTPS      = "HTTPS"
+	monitorTCP        = "TCP"
+	monitorUDPConnect = "UDP-CONNECT"
+	monitorSCTP       = "SCTP"
+
+	persistenceSourceIP   = "SOURCE_IP"
+	persistenceHTTPCookie = "HTTP_COOKIE"
+	persistenceAppCookie  = "APP_COOKIE"
+)
+
+// types are the attributes of the resources, as far as the API's version has them.
+type types struct {
+	loadBalancer resource.Fields[LoadBalancer]
+	listener     resource.Fields[Listener]
+	pool         resource.Fields[Pool]
+	member       resource.Fields[Member]
+	monitor      resource.Fields[HealthMonitor]
+}
+
+func typesAt(minor int) types {
+	t := types{
+		loadBalancer: resource.Of(additionalVIPs()), listener: resource.Of[Listener](),
+		pool: resource.Of(sessionPersistence()), member: resource.Of[Member](),
+		monitor: resource.Of[HealthMonitor](),
+	}
+	t.listener.Change("allowed_cidrs", func(l *Listener, _ json.RawMessage) error {
+		l.AllowedCIDRs = networks(l.AllowedCIDRs)
+		return nil
+	})
+	t.monitor.Change("url_path", func(m *HealthMonitor, _ json.RawMessage) error {
+		if m.URLPath != "" && (m.URLPath[0] != '/' || strings.ContainsAny(m.URLPath, " \t\n")) {
+			return &resource.InvalidError{
+				Field: "url_path", Value: m.URLPath, Why: "Value must be a valid URL Path string",
+			}
+		}
+		return nil
+	})
+	codes := regexp.MustCompile(`^(\d{3}(\s*,\s*\d{3})*)$|^(\d{3}-\d{3})$`)
+	t.monitor.Change("expected_codes", func(m *HealthMonitor, _ json.RawMessage) error {
+		if m.ExpectedCodes != "" && !codes.MatchString(m.ExpectedCodes) {
+			return &resource.InvalidError{
+				Field: "expected_codes", Value: m.ExpectedCodes,
+				Why: "Value should match the pattern " + codes.String(),
+			}
+		}
+		return nil
+	})
+	t.loadBalancer, t.listener = from(minor, t.loadBalancer), from(minor, t.listener)
+	t.pool, t.monitor = from(minor, t.pool), from(minor, t.monitor)
+	t.member = from(minor, t.member)
+	return t
+}
+
+func from[T any](minor int, fields resource.Fields[T]) resource.Fields[T] {
+	return fields.On(func(f resource.Field[T]) bool { return f.Since <= minor })
+}
+
+// networks are CIDRs as networks, each once (octavia/api/common/types.py, CidrType).
+func networks(cidrs []string) (all []string) {
+	for _, cidr := range cidrs {
+		if address, err := netip.ParseAddr(cidr); err == nil {
+			cidr = netip.PrefixFrom(address, address.BitLen()).String()
+		}
+		if prefix, err := netip.ParsePrefix(cidr); err == nil {
+			cidr = prefix.Masked().String()
+		}
+		if !slices.Contains(all, cidr) {
+			all = append(all, cidr)
+		}
+	}
+	return all
+}
+
+// wsme has the words of WSME, which reads Octavia's bodies. It is the path of an object in the
+// request.
+type wsme string
+
+func (wsme) Missing(name string, null bool) error {
+	if null {
+		return badOption("None", name)
+	}
+	return badInput(name, "None", "Mandatory field missing.")
+}
+
+func (path wsme) Unknown(within string, names []string) error {
+	argument, plural := string(path), ""
+	if within != "" {
+		argument += "." + within
+	}
+	if len(names) > 1 {
+		plural = "s"
+	}
+	return refuse(http.StatusBadRequest, "Unknown attribute%s for argument %s: %s", plural, argument,
+		strings.Join(names, ", "))
+}
+
+func (path wsme) ReadOnly(name string, _ bool) error { return path.Unknown("", []string{name}) }
+
+func (wsme) Invalid(e *resource.InvalidError) error { return badInput(e.Field, e.Value, e.Why) }
+
+// additionalVIPs needs a subnet for each address.
+func additionalVIPs() resource.Field[LoadBalancer] {
+	type vip struct {
+		SubnetID string `api:"subnet_id,required,uuid"`
+		Address  string `api:"ip_address,ip"`
+	}
+	const name = "additional_vips"
+	fields := resource.Of[vip]()
+	return resource.Field[LoadBalancer]{
+		Name: name, CreateOnly: true, Since: 26, Unfiltered: true,
+		Get: func(lb *LoadBalancer) any { return append([]AdditionalVIP{}, lb.AdditionalVIPs...) },
+		Set: func(lb *LoadBalancer, raw json.RawMessage) error {
+			var given []map[string]json.RawMessage
+			if json.Unmarshal(raw, &given) != nil {
+				return badInput(name, string(raw), "Value should be an array of additional VIPs.")
+			}
+			lb.AdditionalVIPs = nil
+			for _, attributes := range given {
+				if err := resource.Unknown(name, attributes, "subnet_id", "ip_address"); err != nil {
+					return err
+				}
+				var v vip
+				if err := fields.Read(&v, attributes, true, wsme(name)); err != nil {
+					return err
+				}
+				lb.AdditionalVIPs = append(lb.AdditionalVIPs, AdditionalVIP(v))
+			}
+			return nil
+		},
+	}
+}
+
+// sessionPersistence is shown whole. A change that leaves the type out keeps it; null and {} remove
+// the persistence (octavia/db/repositories.py, update_pool_and_sp).
+func sessionPersistence() resource.Field[Pool] {
+	type body struct {
+		Type           string `json:"type" api:"type,null,oneof=SOURCE_IP|HTTP_COOKIE|APP_COOKIE"`
+		CookieName     string `json:"cookie_name" api:"cookie_name,null"`
+		TimeoutSeconds int    `json:"persistence_timeout" api:"persistence_timeout,null"`
+		Granularity    string `json:"persistence_granularity" api:"persistence_granularity,null"`
+	}
+	const name = "session_persistence"
+	fields := resource.Of[body]()
+	return resource.Field[Pool]{
+		Name: name, Unfiltered: true,
+		Get: func(p *Pool) any {
+			if p.SessionPersistence == nil {
+				return nil
+			}
+			b := body(*p.SessionPersistence)
+			return fields.Show(&b)
+		},
+		Set: func(p *Pool, raw json.RawMessage) error {
+			var given map[string]json.RawMessage
+			if json.Unmarshal(raw, &given) != nil {
+				return badInput(name, string(raw), "Value should be a session persistence.")
+			}
+			if len(given) == 0 {
+				p.SessionPersistence = nil
+				return nil
+			}
+			if err := resource.Unknown(name, given, "type", "cookie_name", "persistence_timeout",
+				"persistence_granularity"); err != nil {
+				return err
+			}
+			var b body
+			if old := p.SessionPersistence; old != nil {
+				b.Type = old.Type
+			}
+			if err := fields.Read(&b, given, true, wsme(name)); err != nil {
+				return err
+			}
+			persistence := SessionPersistence(b)
+			p.SessionPersistence = &persistence
+			return nil
+		},
+	}
+}
