@@ -77,8 +77,8 @@ func TestAdmin_CallsAndCounts_AreThoseOfClientsOnly(t *testing.T) {
 	s := start(t, WithAdmin())
 	send(t, s, "GET", "/_sim/calls", "").is(200, `[]`)
 	ask(t, s, "GET", computePath+"/servers", "")
-	ask(t, s, "GET", computePath+"/flavors", "")
-	send(t, s, "GET", "/_sim/counts", "").is(200, `{"server_list": 1, "flavor_list": 1}`)
+	ask(t, s, "GET", computePath+"/flavors/1", "")
+	send(t, s, "GET", "/_sim/counts", "").is(200, `{"server_list": 1, "flavor_get": 1}`)
 	var calls []Call
 	if send(t, s, "GET", "/_sim/calls?operation=server_*", "").into(&calls); len(calls) != 1 ||
 		calls[0].Operation != "server_list" {

@@ -3,9 +3,6 @@ package openstacktest
 import (
 	"strings"
 	"testing"
-
-	"github.com/gophercloud/gophercloud/v2"
-	"sigs.k8s.io/yaml"
 )
 
 func TestCloudConf_EachMethod(t *testing.T) {
@@ -42,55 +39,11 @@ func TestCloudConf_QuotesWhatGcfgWouldMisread(t *testing.T) {
 	}
 }
 
-func TestCloudsYAML_LogsIn(t *testing.T) {
-	s := start(t)
-	for _, method := range []AuthMethod{PasswordAuth, TokenAuth, ApplicationCredentialAuth} {
-		var file struct {
-			Clouds map[string]struct {
-				Region string `json:"region_name"`
-				Type   string `json:"auth_type"`
-				Auth   map[string]string
-			}
-		}
-		if err := yaml.UnmarshalStrict([]byte(s.CloudsYAML(method)), &file); err != nil {
-			t.Fatal(err)
-		}
-		cloud := file.Clouds[CloudName]
-		options := gophercloud.AuthOptions{
-			IdentityEndpoint: cloud.Auth["auth_url"], Username: cloud.Auth["username"],
-			Password:   cloud.Auth["password"],
-			DomainName: cloud.Auth["user_domain_name"], TokenID: cloud.Auth["token"],
-			ApplicationCredentialID:     cloud.Auth["application_credential_id"],
-			ApplicationCredentialSecret: cloud.Auth["application_credential_secret"],
-		}
-		if name := cloud.Auth["project_name"]; name != "" {
-			options.Scope = &gophercloud.AuthScope{
-				ProjectName: name,
-				DomainName:  cloud.Auth["project_domain_name"],
-			}
-		}
-		if cloud.Region != "RegionOne" || !strings.HasPrefix(cloud.Type, "v3") {
-			t.Errorf("%s: the cloud is %+v", method, cloud)
-		}
-		if _, err := tryLogin(t, options); err != nil {
-			t.Errorf("%s: %v", method, err)
-		}
-	}
-}
-
 func TestConfiguration_OfAnUnknownMethod_Panics(t *testing.T) {
-	for name, write := range map[string]func() string{
-		"cloud.conf":               func() string { return Credentials{}.CloudConf("magic") },
-		"clouds.yaml":              func() string { return Credentials{}.CloudsYAML("magic") },
-		"clouds.yaml with a trust": func() string { return Credentials{}.CloudsYAML(TrustAuth) },
-	} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("%s: no panic", name)
-				}
-			}()
-			write()
-		}()
-	}
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	Credentials{}.CloudConf("magic")
 }

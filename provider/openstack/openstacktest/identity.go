@@ -8,8 +8,6 @@ const (
 	// DefaultDomain is the default domain of a [Project]. Its ID is "default", as in each
 	// OpenStack.
 	DefaultDomain = keystone.DefaultDomain
-	// CloudName is the name of the cloud in a clouds.yaml of [Credentials.CloudsYAML].
-	CloudName = keystone.CloudName
 )
 
 type (
@@ -44,9 +42,6 @@ func (s *Cloud) AddProject(p Project) Credentials { return s.keystone.AddProject
 
 // CloudConf returns a complete cloud.conf that logs in to [DefaultProject].
 func (s *Cloud) CloudConf(method AuthMethod) string { return s.Credentials().CloudConf(method) }
-
-// CloudsYAML returns a complete clouds.yaml that logs in to [DefaultProject].
-func (s *Cloud) CloudsYAML(method AuthMethod) string { return s.Credentials().CloudsYAML(method) }
 
 // RevokeTokens revokes all tokens that exist; see [WithTokenCache].
 func (s *Cloud) RevokeTokens() { s.keystone.RevokeTokens() }

@@ -188,22 +188,6 @@ func testPorts(t *testing.T, p *project.Project, s project.Server) {
 		novas(answer, "badRequest") == "" {
 		t.Errorf("one of two networks: %s", answer)
 	}
-	var ports []string
-	for _, one := range user.Must(http.MethodGet, project.Compute, path,
-		nil).Object()["interfaceAttachments"].([]any) {
-		ports = append(ports, project.Text(one.(object), "port_id"))
-	}
-	if want := []string{s.Port, auxPort, lent}; len(ports) != 3 || !sameSet(ports, want) {
-		t.Errorf("the interfaces are %q, want %q", ports, want)
-	}
-	if one := user.Must(http.MethodGet, project.Compute, path+"/"+lent,
-		nil); project.Text(one.Inner("interfaceAttachment"), "net_id") != p.Network {
-		t.Errorf("%s", one)
-	}
-	if none := user.Try(http.MethodGet, project.Compute, path+"/"+nothing,
-		nil); none.Status != http.StatusNotFound || novas(none, "itemNotFound") == "" {
-		t.Errorf("%s", none)
-	}
 	// An address more in Neutron is one more in Nova, next to the port's others.
 	user.Update(project.Network, "/ports/"+lent, "port", object{"fixed_ips": []object{
 		{"subnet_id": p.Subnets[4], "ip_address": "10.0.200.7"}, {"subnet_id": p.Subnets[4], "ip_address": "10.0.200.8"},
@@ -237,12 +221,7 @@ func testPorts(t *testing.T, p *project.Project, s project.Server) {
 	}
 }
 
-func sameSet(a, b []string) bool {
-	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
-}
-
-// testDeleted: a deleted server is not found, and not in a list; but it is a marker still, and a
-// change.
+// testDeleted: a deleted server is not found, and not in a list, but still a marker.
 func testDeleted(t *testing.T, p *project.Project, s project.Server) {
 	user, path := p.User(), "/servers/"+s.ID
 	if answer := user.Try(http.MethodDelete, project.Compute, path,
@@ -265,20 +244,11 @@ func testDeleted(t *testing.T, p *project.Project, s project.Server) {
 		}
 		return found
 	}
-	if has("") != nil || has("?deleted=true") != nil {
+	if has("") != nil {
 		t.Error("it is in the list")
-	}
-	change := has("?changes-since=2000-01-01T00:00:00Z")
-	if change["status"] != "DELETED" || change["OS-EXT-STS:vm_state"] != "deleted" ||
-		change["OS-SRV-USG:terminated_at"] == nil || len(change["addresses"].(object)) != 0 {
-		t.Errorf("as a change it is %v", change)
 	}
 	answer := user.Try(http.MethodGet, project.Compute, "/servers?limit=1&marker="+s.ID, nil)
 	if answer.Status != http.StatusOK || strings.Contains(string(answer.Body), s.ID) {
 		t.Errorf("as a marker: %s", answer)
-	}
-	if all := p.Admin().List(project.Compute, "/servers?all_tenants=1&deleted=true&uuid="+s.ID,
-		"servers"); len(all) != 1 {
-		t.Errorf("an administrator sees %v", all)
 	}
 }

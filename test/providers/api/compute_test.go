@@ -88,14 +88,6 @@ func testServerShown(t *testing.T, p *project.Project, first project.Server) {
 		"server")["OS-EXT-SRV-ATTR:host"]; host == nil || host == "" {
 		t.Errorf("its host is not told to an administrator: %v", host)
 	}
-	ips := p.User().Must(http.MethodGet, project.Compute, "/servers/"+first.ID+"/ips", nil)
-	brief, _ := ips.Object()["addresses"].(object)[p.NetworkName].([]any)
-	isFirst := func(a any) bool {
-		return len(a.(object)) == 2 && a.(object)["addr"] == first.Addresses[4]
-	}
-	if len(brief) != 2 || !slices.ContainsFunc(brief, isFirst) {
-		t.Errorf("%s", ips)
-	}
 }
 
 // addressesOf are those of a server in a network: type, version, address, MAC.
@@ -122,12 +114,6 @@ func testServerNotFound(t *testing.T, p *project.Project) {
 				novas(answer, "itemNotFound") != "Instance "+id+" could not be found." {
 				t.Errorf("%s", answer)
 			}
-		}
-	}
-	for _, path := range []string{"/os-interface", "/ips", "/metadata"} {
-		answer := p.User().Try(http.MethodGet, project.Compute, "/servers/"+nothing+path, nil)
-		if answer.Status != http.StatusNotFound || novas(answer, "itemNotFound") == "" {
-			t.Errorf("%s", answer)
 		}
 	}
 }
@@ -196,11 +182,7 @@ func testMicroversions(t *testing.T, p *project.Project) {
 }
 
 func testWhatMicroversionsShow(t *testing.T, p *project.Project, first project.Server) {
-	since := map[string]int{
-		"locked": 9, "description": 19, "tags": 26, "trusted_image_certificates": 63,
-		"server_groups": 71, "locked_reason": 73,
-		"OS-EXT-SRV-ATTR:hostname": 90,
-	}
+	since := map[string]int{"tags": 26}
 	for _, minor := range []int{1, 9, 19, 26, 46, 47, 53, 63, 71, 73, 79, 90} {
 		version := fmt.Sprintf("2.%d", minor)
 		got := p.User().Get(project.Compute, "/servers/"+first.ID, "server", at(version)...)
@@ -217,17 +199,9 @@ func testWhatMicroversionsShow(t *testing.T, p *project.Project, first project.S
 	}
 	listed := p.User().List(project.Compute, "/servers/detail?name=^n-1$", "servers", at("2.79")...)
 	for _, server := range listed {
-		if _, shown := server["server_groups"]; shown || server["tags"] == nil ||
+		if server["tags"] == nil ||
 			project.Text(server["flavor"].(object), "original_name") == "" {
 			t.Errorf("in a list it is %v", server)
-		}
-	}
-	for version, shown := range map[string]bool{"2.69": false, "2.70": true} {
-		answer := p.User().Must(http.MethodGet, project.Compute,
-			"/servers/"+first.ID+"/os-interface", nil, at(version)...)
-		attached, _ := answer.Object()["interfaceAttachments"].([]any)
-		if _, has := attached[0].(object)["tag"]; has != shown || len(attached) != 1 {
-			t.Errorf("at %s: %s", version, answer)
 		}
 	}
 }
@@ -257,34 +231,7 @@ func testServerList(t *testing.T, p *project.Project, first project.Server) {
 		{"status=active", "2.47", all},
 		{"status=SHUTOFF", "2.47", none},
 		{"status=SHUTOFF&status=ACTIVE", "2.47", all},
-		{"status=NONSENSE", "2.37", none},
-		{"changes-since=2000-01-01T00:00:00Z", "2.47", all},
-		{"changes-since=2100-01-01T00:00:00Z", "2.47", none},
-		{"changes-before=2000-01-01T00:00:00Z", "2.65", all},
-		{"changes-before=2000-01-01T00:00:00Z", "2.66", none},
-		{"ip=" + first.Addresses[4] + "&name=^n-1$", "2.1", "n-1"},
-		{"ip=^" + first.Addresses[4], "2.47", none},
-		{"ip6=" + first.Addresses[6] + "&name=^n-1$", "2.5", "n-1"},
-		{"ip6=none", "2.4", all},
-		{"ip6=none", "2.5", none},
-		{"flavor=" + p.Flavor, "2.47", all},
-		{"flavor=none", "2.47", none},
-		{"tags=blue", "2.26", "n-1"},
-		{"tags=blue,green", "2.26", "n-1"},
-		{"tags=blue,red", "2.26", none},
-		{"tags-any=blue,red", "2.47", "n-1"},
-		{"not-tags=blue", "2.47", "N-1 n-10 n-2"},
-		{"tags=red", "2.25", all},
-		{"locked=true", "2.72", all},
-		{"locked=true", "2.73", none},
-		{"availability_zone=none", "2.82", all},
-		{"availability_zone=none", "2.83", none},
-		{"vm_state=stopped", "2.82", all},
-		{"vm_state=stopped", "2.83", none},
 		{"uuid=" + nothing, "2.90", all},
-		{"host=none", "2.90", all},
-		{"project_id=none", "2.90", all},
-		{"deleted=true", "2.47", all},
 		{"all_tenants=0", "2.47", all},
 		{"nonsense=1", "2.74", all},
 		{"limit=2000", "2.47", all},
@@ -293,9 +240,6 @@ func testServerList(t *testing.T, p *project.Project, first project.Server) {
 		servers := p.User().List(project.Compute, "/servers?"+escaped(test.query), "servers",
 			at(test.version)...)
 		got := namesOf(servers)
-		if strings.Contains(test.query, "name=^n-1$") && strings.Contains(test.query, "ip") {
-			got = slices.DeleteFunc(got, func(name string) bool { return name == "N-1" })
-		}
 		if strings.Join(got, " ") != test.want {
 			t.Errorf("%q at %s: %q, want %q", test.query, test.version, got, test.want)
 		}
@@ -323,16 +267,9 @@ func testServerListRefused(t *testing.T, p *project.Project) {
 	}{
 		{"marker=none", "2.1", 400, "badRequest", "marker [none] not found"},
 		{"marker=" + nothing, "2.47", 400, "badRequest", "marker [" + nothing + "] not found"},
-		{"limit=-1", "2.1", 400, "badRequest", parameter("limit", "-1", "")},
-		{"limit=x", "2.47", 400, "badRequest", parameter("limit", "x", "")},
-		{"limit=", "2.47", 400, "badRequest", parameter("limit", "", "")},
 		{"name=[", "2.47", 400, "badRequest", parameter("name", "[", "'[' is not a 'regex'")},
 		{"name=*", "2.47", 400, "badRequest", parameter("name", "*", "'*' is not a 'regex'")},
 		{"name=", "2.47", 400, "badRequest", parameter("name", "", "'' is not a 'regex'")},
-		{"ip=(", "2.47", 400, "badRequest", parameter("ip", "(", "'(' is not a 'regex'")},
-		{"changes-since=x", "2.1", 400, "badRequest", parameter("changes-since", "x", "'x' is not a 'date-time'")},
-		{"status=NONSENSE", "2.38", 400, "badRequest", "Invalid status value"},
-		{"status=deleted", "2.1", 403, "forbidden", "Only administrators may list deleted instances"},
 		{"all_tenants=1", "2.1", 403, "forbidden", "Policy doesn't allow os_compute_api:servers:detail:get_all_tenants to be performed."},
 		{"nonsense=1", "2.75", 400, "badRequest", "'nonsense' does not match any of the regexes: '^_'"},
 	} {
@@ -510,12 +447,10 @@ func testFlavors(t *testing.T, p *project.Project) {
 		body); again.Status != http.StatusConflict {
 		t.Errorf("the same name again: %s", again)
 	}
-	for version, swap := range map[string]any{"2.47": "", "2.75": 0.0} {
-		got := p.User().Get(project.Compute, path, "flavor", at(version)...)
-		if got["name"] != p.Name+"-flavor" || got["vcpus"] != 1.0 || got["ram"] != 64.0 ||
-			got["swap"] != swap || got["os-flavor-access:is_public"] != true {
-			t.Errorf("at %s: %v", version, got)
-		}
+	got := p.User().Get(project.Compute, path, "flavor")
+	if got["name"] != p.Name+"-flavor" || got["vcpus"] != 1.0 || got["ram"] != 64.0 ||
+		got["os-flavor-access:is_public"] != true {
+		t.Errorf("%v", got)
 	}
 	if deleted := p.Admin().Try(http.MethodDelete, project.Compute, path,
 		nil); deleted.Status != http.StatusAccepted {

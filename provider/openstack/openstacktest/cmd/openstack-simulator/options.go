@@ -14,11 +14,10 @@ import (
 
 // options are what the command line says.
 type options struct {
-	listen     string
-	auth       string
-	cloudsYAML string
-	verbose    bool
-	tls        bool
+	listen  string
+	auth    string
+	verbose bool
+	tls     bool
 
 	servers  int
 	networks int
@@ -51,7 +50,6 @@ func (o *options) flags(output io.Writer) *pflag.FlagSet {
 	flags.StringVar(&o.listen, "listen", o.listen, "address to listen on; port 0 is a free one")
 	flags.StringVar(&o.auth, "auth", o.auth,
 		"how the configurations log in: password, token, application-credential or trust")
-	flags.StringVar(&o.cloudsYAML, "clouds-yaml", o.cloudsYAML, "file to write a clouds.yaml to")
 	flags.BoolVar(&o.verbose, "verbose", o.verbose, "write each call to the standard error")
 	flags.BoolVar(&o.tls, "tls", o.tls, "serve HTTPS; cloud.conf holds the certificate")
 	flags.IntVar(&o.servers, "servers", o.servers,
@@ -82,8 +80,6 @@ func (o *options) check() error {
 	switch {
 	case !slices.Contains(methods, openstacktest.AuthMethod(o.auth)):
 		return fmt.Errorf("--auth is %q, and must be one of %v", o.auth, methods)
-	case o.cloudsYAML != "" && o.auth == string(openstacktest.TrustAuth):
-		return errors.New("a clouds.yaml cannot log in with a trust")
 	case o.networks < 0 || o.networks > mostNetworks:
 		return fmt.Errorf("--networks is %d, and must be 0 to %d", o.networks, mostNetworks)
 	case o.servers < 0, o.pageSize < 0, o.calls < 0, o.latency < 0, o.provisioning < 0:

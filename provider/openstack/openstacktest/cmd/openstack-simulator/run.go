@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"strings"
 	"sync"
 
@@ -59,12 +58,6 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		return err
 	}
 	method := openstacktest.AuthMethod(o.auth)
-	if o.cloudsYAML != "" {
-		// It holds a password, if only a simulated one.
-		if err := os.WriteFile(o.cloudsYAML, []byte(cloud.CloudsYAML(method)), 0o600); err != nil {
-			return err
-		}
-	}
 	if _, err := io.WriteString(stdout, cloud.CloudConf(method)+seeded.sections()); err != nil {
 		return fmt.Errorf("write cloud.conf: %w", err)
 	}

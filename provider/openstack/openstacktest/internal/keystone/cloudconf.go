@@ -59,38 +59,6 @@ func quoteConf(value string) string {
 		`"`
 }
 
-// CloudName is the cloud in a clouds.yaml of [Credentials.CloudsYAML].
-const CloudName = "simulator"
-
-// CloudsYAML is a complete clouds.yaml with the cloud [CloudName]. It does not name the authority
-// of the cloud's certificate, which a clouds.yaml has in a file of its own. It panics for a method
-// that does not exist, and for [TrustAuth]: most readers of clouds.yaml know no trusts.
-func (c Credentials) CloudsYAML(method AuthMethod) string {
-	kind, settings := "v3"+strings.ReplaceAll(string(method), "-", ""),
-		[]setting{{"auth_url", c.AuthURL}}
-	switch method {
-	case PasswordAuth:
-		settings = append(settings, setting{"username", c.Username},
-			setting{"password", c.Password},
-			setting{"user_domain_name", c.DomainName}, setting{"project_domain_name", c.DomainName},
-			setting{"project_name", c.ProjectName})
-	case TokenAuth:
-		settings = append(settings, setting{"token", c.Token})
-	case ApplicationCredentialAuth:
-		settings = append(settings, setting{"application_credential_id", c.ApplicationCredentialID},
-			setting{"application_credential_secret", c.ApplicationCredentialSecret})
-	default:
-		unknownMethod(method)
-	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "clouds:\n  %s:\n    region_name: %q\n    auth_type: %s\n    auth:\n",
-		CloudName, c.Region, kind)
-	for _, s := range settings {
-		fmt.Fprintf(&text, "      %s: %q\n", s.key, s.value)
-	}
-	return text.String()
-}
-
 // unknownMethod is a mistake in the source of a test, told where it is made.
 func unknownMethod(method AuthMethod) {
 	panic(fmt.Sprintf("openstacktest: there is no configuration for the method %q", method))

@@ -243,7 +243,7 @@ func (k *kind[T]) reindex(old, row *T) {
 }
 
 func (k *kind[T]) checkQuota(c caller, project string) error {
-	limit := k.network.quotaOf(project, k.member)
+	limit := k.network.quotaOf(k.member)
 	if limit < 0 || c.neutron {
 		return nil
 	}

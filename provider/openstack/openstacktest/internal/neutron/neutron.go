@@ -43,11 +43,9 @@ type Service struct {
 	// macs counts the MAC addresses that were made.
 	macs uint32
 
-	off map[string]bool
-	// quotas are each project's, projectQuotas those that an administrator has given one.
-	quotas        map[string]int
-	projectQuotas map[string]map[string]int
-	maxRoutes     int
+	off       map[string]bool
+	quotas    map[string]int
+	maxRoutes int
 }
 
 // New returns an empty Neutron.
@@ -56,7 +54,6 @@ func New(state *api.State, options Options) *Service {
 		State: state, options: options, addresses: newAddresses(),
 		portsByDevice: map[string][]string{}, floatingByPort: map[string][]string{},
 		off: map[string]bool{}, quotas: map[string]int{},
-		projectQuotas: map[string]map[string]int{},
 	}
 	for _, alias := range options.WithoutExtensions {
 		n.off[alias] = true
@@ -97,14 +94,6 @@ func (n *Service) Operations() []operation {
 		n.floatingIPs.operations(), n.floatingIPs.tagOperations(),
 		n.securityGroups.operations(), n.securityGroups.tagOperations(),
 		n.securityGroupRules.operations(),
-		[]operation{
-			fixed("quota_get", "GET "+networkPath+"/v2.0/quotas/{project}",
-				neutronHandler(n.getQuota)),
-			fixed("quota_update", "PUT "+networkPath+"/v2.0/quotas/{project}",
-				neutronHandler(n.updateQuota)),
-			fixed("quota_delete", "DELETE "+networkPath+"/v2.0/quotas/{project}",
-				neutronHandler(n.deleteQuota)),
-		},
 		n.trunks.operations(), n.trunks.tagOperations(),
 		[]operation{
 			n.trunks.action("subport_add", "add_subports", n.addSubports),

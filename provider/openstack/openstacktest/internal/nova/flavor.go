@@ -85,20 +85,7 @@ func (f *Flavor) view(r *request) object {
 		"os-flavor-access:is_public": !f.Private,
 		"links":                      r.computeLinks("flavors", f.ID),
 	}
-	if r.Version.AtLeast(55) {
-		view["description"] = nil
-	}
-	if r.Version.AtLeast(61) {
-		view["extra_specs"] = mapped(f.ExtraSpecs)
-	}
-	if r.Version.AtLeast(75) {
-		view["swap"] = 0
-	}
 	return view
-}
-
-func (f *Flavor) brief(r *request) object {
-	return object{"id": f.ID, "name": f.Name, "links": r.computeLinks("flavors", f.ID)}
 }
 
 // getFlavor knows a flavor by its id only.
@@ -110,29 +97,6 @@ func getFlavor(r *request) answer {
 		}
 	}
 	return api.Failure(api.ServiceCompute, http.StatusNotFound, "Flavor "+id+" could not be found.")
-}
-
-func listFlavors(r *request) answer { return r.listFlavors((*Flavor).brief) }
-
-func listFlavorsInDetail(r *request) answer { return r.listFlavors((*Flavor).view) }
-
-func (r *request) listFlavors(view func(*Flavor, *request) object) answer {
-	all := slices.DeleteFunc(slices.Clone(r.nova.flavors),
-		func(f *Flavor) bool { return !f.visibleTo(r) })
-	page, links, refusal := api.Paginate(r.Request, api.ServiceCompute, all,
-		func(f *Flavor) string { return f.ID })
-	if refusal != nil {
-		return *refusal
-	}
-	views := []object{}
-	for _, f := range page {
-		views = append(views, view(f, r))
-	}
-	body := object{"flavors": views}
-	if len(links) > 0 {
-		body["flavors_links"] = links
-	}
-	return api.OK(body)
 }
 
 // byComputeAdmin refuses callers that are not administrators. The rule is the name of the

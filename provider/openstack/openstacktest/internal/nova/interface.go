@@ -14,20 +14,7 @@ func (r *request) interfaceView(p *neutron.Port) object {
 		"port_id": p.ID, "net_id": p.NetworkID, "mac_addr": p.MACAddress, "port_state": p.Status,
 		"fixed_ips": api.NonNil(p.FixedIPs),
 	}
-	if r.Version.AtLeast(70) {
-		view["tag"] = nil
-	}
 	return view
-}
-
-// listServerInterfaces asks Neutron for the ports: they come in its order, not in that of the
-// server's addresses.
-func listServerInterfaces(r *request, i *instance) answer {
-	views := []object{}
-	for _, port := range r.nova.network.PortsOf(i.ID) {
-		views = append(views, r.interfaceView(port))
-	}
-	return api.OK(object{"interfaceAttachments": views})
 }
 
 // onInterface serves what is about one port of a server.
@@ -41,10 +28,6 @@ func onInterface(handle func(*request, *instance, *neutron.Port) answer) func(*r
 		return api.Failure(api.ServiceCompute, http.StatusNotFound,
 			"Port id "+r.PathValue("port")+" could not be found.")
 	}
-}
-
-func getInterface(r *request, _ *instance, p *neutron.Port) answer {
-	return api.OK(object{"interfaceAttachment": r.interfaceView(p)})
 }
 
 // attachInterface gives a server one port more: an existing one, or a new one in a network.

@@ -1,10 +1,5 @@
 package nova
 
-import (
-	"slices"
-	"strings"
-)
-
 // Nova's numbers of power states (nova/compute/power_state.py).
 const (
 	powerNone      = 0
@@ -19,16 +14,6 @@ type state struct {
 	vm    string
 	task  any
 	power int
-}
-
-// isStatus tells whether there is such a status, in any case.
-func isStatus(text string) bool {
-	return slices.Contains([]string{
-		"ACTIVE", "BUILD", "DELETED", "ERROR", "HARD_REBOOT", "MIGRATING", "PASSWORD", "PAUSED",
-		"REBOOT", "REBUILD", "RESCUE", "RESIZE",
-		"REVERT_RESIZE", "SHELVED", "SHELVED_OFFLOADED", "SHUTOFF", "SOFT_DELETED", "SUSPENDED",
-		"UNKNOWN", "VERIFY_RESIZE",
-	}, strings.ToUpper(text))
 }
 
 // stateOf is the usual state of a server with this status: the inverse of Nova's table of vm_state

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
@@ -44,26 +43,8 @@ func (i *instance) view(r *request) object {
 			"created": computeTime(i.Updated), "message": "No valid host was found.",
 		}
 	}
-	if r.Version.AtLeast(9) {
-		view["locked"] = i.Locked
-	}
-	if r.Version.AtLeast(19) {
-		view["description"] = nil
-	}
 	if r.Version.AtLeast(26) {
 		view["tags"] = api.NonNil(i.Tags)
-	}
-	if r.Version.AtLeast(63) {
-		view["trusted_image_certificates"] = nil
-	}
-	if r.Version.AtLeast(71) && r.Method != http.MethodPost && r.PathValue("id") != "" {
-		view["server_groups"] = []string{}
-	}
-	if r.Version.AtLeast(73) {
-		view["locked_reason"] = nil
-	}
-	if r.Version.AtLeast(90) {
-		view["OS-EXT-SRV-ATTR:hostname"] = strings.ToLower(i.Name)
 	}
 	if r.IsAdmin() {
 		i.showHost(view)
@@ -169,18 +150,3 @@ func (s *Service) addressViews(i *instance) map[string][]object {
 }
 
 func getServer(r *request, i *instance) answer { return api.OK(object{"server": i.view(r)}) }
-
-func listServerAddresses(r *request, i *instance) answer {
-	views := map[string][]object{}
-	for network, addresses := range r.nova.addressViews(i) {
-		for _, a := range addresses {
-			views[network] = append(views[network],
-				object{"addr": a["addr"], "version": a["version"]})
-		}
-	}
-	return api.OK(object{"addresses": views})
-}
-
-func getServerMetadata(_ *request, i *instance) answer {
-	return api.OK(object{"metadata": mapped(i.Metadata)})
-}

@@ -109,6 +109,8 @@ func admitDefaultPool(t *tree, l *Listener) error {
 
 // admitListenerOf completes and checks a new listener.
 func (s *Service) admitListenerOf(t *tree, l *Listener, others []*Listener) error {
+	// API versions before 2.8 do not show it.
+	setDefault(&l.ClientAuthentication, "NONE")
 	if l.Protocol == protocolTerminated {
 		if l.TLSVersions == nil {
 			l.TLSVersions = []string{"TLSv1.2", "TLSv1.3"}
