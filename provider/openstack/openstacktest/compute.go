@@ -38,9 +38,9 @@ func (s *Cloud) UpdateServer(id string, change func(*Server)) error {
 
 // SetServerStatus sets the status of a server until the next change; an unknown ID is an error.
 // vm_state, power_state and task_state follow it. The statuses are ACTIVE, BUILD, DELETED, ERROR,
-// HARD_REBOOT, MIGRATING, PASSWORD, PAUSED, REBOOT, REBUILD, RESCUE, RESIZE, REVERT_RESIZE, SHELVED,
-// SHELVED_OFFLOADED, SHUTOFF, SOFT_DELETED, SUSPENDED, UNKNOWN and VERIFY_RESIZE; the API shows any
-// other as it is.
+// HARD_REBOOT, MIGRATING, PASSWORD, PAUSED, REBOOT, REBUILD, RESCUE, RESIZE, REVERT_RESIZE,
+// SHELVED, SHELVED_OFFLOADED, SHUTOFF, SOFT_DELETED, SUSPENDED, UNKNOWN and VERIFY_RESIZE; the API
+// shows any other as it is.
 func (s *Cloud) SetServerStatus(id, status string) error {
 	return s.compute.UpdateServer(id, func(i *Server) { i.Status, i.PowerState = status, 0 })
 }

@@ -77,7 +77,9 @@ func (s *Cloud) LoadBalancer(idOrName string) (LoadBalancer, error) {
 //
 // Zero values have the meaning of the API: a listener without ConnectionLimit has no limit, one
 // without timeouts has the defaults, and a member without Weight has 1; change it later to 0.
-func (s *Cloud) AddLoadBalancer(lb LoadBalancer) string { return s.loadBalancer.AddLoadBalancer(lb) }
+func (s *Cloud) AddLoadBalancer(lb LoadBalancer) string {
+	return s.loadBalancer.AddLoadBalancer(lb)
+}
 
 // ChangeLoadBalancer changes a load balancer and the resources below it at once and against all
 // rules, like an operator in the database. Listeners, pools and members that the change leaves out

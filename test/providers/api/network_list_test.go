@@ -53,7 +53,8 @@ func TestNetworkPages(t *testing.T) {
 	for i, id := range ids {
 		name := fmt.Sprintf("n%d", i)
 		n.noted[name] = id
-		n.expect(exchange{"PUT /networks/" + id, `{"network":{"name":"` + name + `"}}`, 200, "", ""})
+		n.expect(
+			exchange{"PUT /networks/" + id, `{"network":{"name":"` + name + `"}}`, 200, "", ""})
 	}
 	for _, test := range []struct{ query, want string }{
 		{"", "n0 n1 n2 n3 n4"},

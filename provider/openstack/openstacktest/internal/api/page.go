@@ -11,9 +11,9 @@ import (
 // given one (pagination_max_limit).
 const novaPageSize = 1000
 
-// Paginate cuts out of all, which is in the list's order, the page that the query selects with limit
-// and marker (the ID of the item before the page). A page holds at most as many items as the server
-// allows. The links are those for <resources>_links: to the next page only.
+// Paginate cuts out of all, which is in the list's order, the page that the query selects with
+// limit and marker (the ID of the item before the page). A page holds at most as many items as the
+// server allows. The links are those for <resources>_links: to the next page only.
 //
 // Without a limit, of the query or the server, Neutron returns all items and ignores the marker
 // (neutron/api/api_common.py, PaginationNativeHelper).

@@ -39,7 +39,8 @@ func routesField() resource.Field[Router] {
 func routesOf(raw json.RawMessage) ([]Route, error) {
 	var given []map[string]string
 	if err := json.Unmarshal(raw, &given); err != nil {
-		return nil, invalidInput("routes", "Invalid data format for hostroute: "+"'"+resource.Text(raw)+"'")
+		return nil,
+			invalidInput("routes", "Invalid data format for hostroute: "+"'"+resource.Text(raw)+"'")
 	}
 	routes := []Route{}
 	for _, route := range given {

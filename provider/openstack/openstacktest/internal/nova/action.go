@@ -150,7 +150,8 @@ func actOnServer(r *request, i *instance) answer {
 	}
 	a, known := actionNamed(name)
 	if !known {
-		return api.Failure(api.ServiceCompute, http.StatusBadRequest, "There is no such action: "+name)
+		return api.Failure(api.ServiceCompute, http.StatusBadRequest,
+			"There is no such action: "+name)
 	}
 	if !slices.Contains(a.from, i.Status) {
 		return api.Failure(api.ServiceCompute, http.StatusConflict, fmt.Sprintf(

@@ -152,7 +152,8 @@ func deleteFlavor(r *request) answer {
 		return *refusal
 	}
 	if id := r.PathValue("id"); !r.nova.deleteFlavor(id) {
-		return api.Failure(api.ServiceCompute, http.StatusNotFound, "Flavor "+id+" could not be found.")
+		return api.Failure(api.ServiceCompute, http.StatusNotFound,
+			"Flavor "+id+" could not be found.")
 	}
 	return answer{Status: http.StatusAccepted}
 }

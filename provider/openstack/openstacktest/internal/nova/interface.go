@@ -18,7 +18,9 @@ func (r *request) interfaceView(p *neutron.Port) object {
 }
 
 // onInterface serves what is about one port of a server.
-func onInterface(handle func(*request, *instance, *neutron.Port) answer) func(*request, *instance) answer {
+func onInterface(
+	handle func(*request, *instance, *neutron.Port) answer,
+) func(*request, *instance) answer {
 	return func(r *request, i *instance) answer {
 		for _, port := range r.nova.network.PortsOf(i.ID) {
 			if port.ID == r.PathValue("port") {

@@ -19,7 +19,8 @@ func (s *Service) portsInOrder(i *instance) []*neutron.Port {
 		return len(i.plugged)
 	}
 	ports := s.network.PortsOf(i.ID)
-	slices.SortStableFunc(ports, func(a, b *neutron.Port) int { return cmp.Compare(place(a), place(b)) })
+	slices.SortStableFunc(ports,
+		func(a, b *neutron.Port) int { return cmp.Compare(place(a), place(b)) })
 	return ports
 }
 

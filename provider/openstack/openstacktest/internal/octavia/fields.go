@@ -116,7 +116,8 @@ func (path wsme) Unknown(within string, names []string) error {
 	if len(names) > 1 {
 		plural = "s"
 	}
-	return refuse(http.StatusBadRequest, "Unknown attribute%s for argument %s: %s", plural, argument,
+	return refuse(http.StatusBadRequest, "Unknown attribute%s for argument %s: %s", plural,
+		argument,
 		strings.Join(names, ", "))
 }
 
@@ -142,7 +143,8 @@ func additionalVIPs() resource.Field[LoadBalancer] {
 			}
 			lb.AdditionalVIPs = nil
 			for _, attributes := range given {
-				if err := resource.Unknown(name, attributes, "subnet_id", "ip_address"); err != nil {
+				if err := resource.Unknown(name, attributes, "subnet_id",
+					"ip_address"); err != nil {
 					return err
 				}
 				var v vip

@@ -42,7 +42,8 @@ func createPool(r *request) (answer, error) {
 		(p.SessionPersistence == nil || p.SessionPersistence.Type == "") {
 		return answer{}, badInput("type", "None", "Mandatory field missing.")
 	}
-	t, l, err := parentsOfPool(r, parentID(given, "loadbalancer_id"), parentID(given, "listener_id"))
+	t, l, err := parentsOfPool(r, parentID(given, "loadbalancer_id"),
+		parentID(given, "listener_id"))
 	if err != nil {
 		return answer{}, err
 	}

@@ -24,13 +24,15 @@ func (o Options) driver(name string) driver {
 
 // unsupported is ProviderUnsupportedOptionError.
 func (p driver) unsupported(format string, arguments ...any) error {
-	return refuse(http.StatusNotImplemented, "Provider '%s' does not support a requested option: "+format,
+	return refuse(http.StatusNotImplemented,
+		"Provider '%s' does not support a requested option: "+format,
 		append([]any{p.name}, arguments...)...)
 }
 
 // unimplemented is ProviderNotImplementedError.
 func (p driver) unimplemented(what string) error {
-	return refuse(http.StatusNotImplemented, "Provider '%s' does not support a requested action: %s", p.name,
+	return refuse(http.StatusNotImplemented,
+		"Provider '%s' does not support a requested action: %s", p.name,
 		what)
 }
 
@@ -166,7 +168,8 @@ func (s *Service) chooseProvider(lb *LoadBalancer) error {
 	case flavor == nil:
 		setDefault(&lb.Provider, enabled[0])
 	case lb.Provider != "" && lb.Provider != flavor.Provider:
-		return refuse(http.StatusBadRequest, "Flavor '%s' is not compatible with provider '%s'", lb.FlavorID,
+		return refuse(http.StatusBadRequest, "Flavor '%s' is not compatible with provider '%s'",
+			lb.FlavorID,
 			lb.Provider)
 	default:
 		lb.Provider = flavor.Provider
@@ -197,7 +200,8 @@ func (s *Service) flavor(id string) (*LoadBalancerFlavor, error) {
 		}
 		if f.Disabled {
 			return nil,
-				refuse(http.StatusBadRequest, "The selected flavor is not allowed in this deployment: %s", id)
+				refuse(http.StatusBadRequest,
+					"The selected flavor is not allowed in this deployment: %s", id)
 		}
 		return &s.flavors[i], nil
 	}

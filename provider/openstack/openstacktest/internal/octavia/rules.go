@@ -41,7 +41,8 @@ func isDatagram(protocol string) bool { return protocol == protocolUDP || protoc
 
 func admitProtocols(listener, pool string) error {
 	if listener == protocolPrometheus {
-		return refuse(http.StatusBadRequest, "Protocol %s listeners cannot have child objects.", listener)
+		return refuse(http.StatusBadRequest, "Protocol %s listeners cannot have child objects.",
+			listener)
 	}
 	if !fitsListener(listener, pool) {
 		return invalid(

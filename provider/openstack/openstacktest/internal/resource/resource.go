@@ -35,8 +35,8 @@ type Field[T any] struct {
 	Name string
 	// Get returns the value that the API shows.
 	Get func(*T) any
-	// Set takes the value of a request. Nil: read-only. An [InvalidError] or [UnknownError] gets the
-	// words of the service; any other error is the answer.
+	// Set takes the value of a request. Nil: read-only. An [InvalidError] or [UnknownError] gets
+	// the words of the service; any other error is the answer.
 	Set func(*T, json.RawMessage) error
 
 	CreateOnly, UpdateOnly, Required bool

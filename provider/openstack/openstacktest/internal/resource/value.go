@@ -49,8 +49,7 @@ func Unknown(within string, given map[string]json.RawMessage, known ...string) e
 
 func isNull(raw json.RawMessage) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }
 
-// show returns the value as the API shows it. Lists and objects are never null unless the tag says
-// so.
+// show returns the value as the API shows it. Lists and objects are null only with the option null.
 func (o options) show(v reflect.Value) any {
 	empty := v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0
 	switch {
