@@ -78,7 +78,7 @@ test-openstack: controlplane example openstack-lab ## Run the suites of OpenStac
 	$(ON_LAB) $(if $(QUICK),-run '$(ON_LAB_QUICK)') ./test/providers/openstack ./test/providers/manager
 
 .PHONY: lint
-lint: $(BIN)/lint/.built $(BIN)/lint/never ## Check format, vet, staticcheck, the public API, what a library must never do, and that it builds on every platform
+lint: $(BIN)/lint/.built $(BIN)/lint/never ## Check format, vet, staticcheck, the public API, what a library must never do, the language, and that it builds on every platform
 	@unformatted=$$($(BIN)/lint/gofumpt -l $$(git ls-files -co --exclude-standard '*.go')); \
 	  if [ -n "$$unformatted" ]; then echo "not gofumpt-ed:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
@@ -86,6 +86,7 @@ lint: $(BIN)/lint/.built $(BIN)/lint/never ## Check format, vet, staticcheck, th
 	# What is below cmd is a program of its own.
 	$(GO) vet -vettool=$(BIN)/lint/never $$($(GO) list $(LIBRARY) | grep -v /cmd/)
 	@$(GO) run ./tools/api -check
+	@$(GO) run ./tools/language
 	@for platform in $(PLATFORMS); do echo "build library for $$platform"; \
 	  GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0 $(GO) build $(LIBRARY) || exit 1; done
 	@echo "lint: ok"

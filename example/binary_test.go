@@ -578,8 +578,8 @@ func wantNothingDenied(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	for _, r := range denied {
-		t.Errorf("the rules in deploy/base/rbac.yaml do not allow %s %s %s", r.Verb, r.ResourcePath(),
-			r.Name)
+		t.Errorf("the rules in deploy/base/rbac.yaml do not allow %s %s %s", r.Verb,
+			r.ResourcePath(), r.Name)
 	}
 }
 
