@@ -1,0 +1,472 @@
+package chart
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/kube"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+	"github.com/fxccm/fxccm/test/internal/project"
+)
+
+const (
+	namespace = metav1.NamespaceSystem
+	name      = "cloud-controller-manager"
+)
+
+// helm is Helm on the API server.
+func helm(t *testing.T, cp *controlplane.ControlPlane) *action.Configuration {
+	t.Helper()
+	flags := genericclioptions.NewConfigFlags(false)
+	flags.KubeConfig = ptr.To(kubeconfig(t, cp.RESTConfig()))
+	flags.Namespace = ptr.To(namespace)
+	cfg := action.NewConfiguration()
+	if err := cfg.Init(flags, namespace, "secret"); err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func kubeconfig(t *testing.T, cfg *rest.Config) string {
+	t.Helper()
+	content := clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{
+			"c": {Server: cfg.Host, CertificateAuthorityData: cfg.CAData},
+		},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"u": {
+			Token: cfg.BearerToken, ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData,
+		}},
+		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}},
+		CurrentContext: "c",
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(content, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func values(t *testing.T, text string) map[string]any {
+	t.Helper()
+	all := map[string]any{}
+	if err := yaml.Unmarshal([]byte(text), &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func install(t *testing.T, cfg *action.Configuration, text string) {
+	t.Helper()
+	installation := action.NewInstall(cfg)
+	installation.ReleaseName, installation.Namespace = "ccm", namespace
+	installation.ServerSideApply = true
+	installation.WaitStrategy = kube.HookOnlyStrategy
+	if _, err := installation.RunWithContext(t.Context(), load(t), values(t, text)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually asks until check returns no error.
+func eventually(t *testing.T, what string, check func(context.Context) error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			last = check(ctx)
+			return last == nil, nil
+		})
+	if err != nil {
+		t.Fatalf("%s: %v", what, last)
+	}
+}
+
+func TestChart_InstalledUpgradedAndRolledBack_TheAPIServerHasWhatItRenders(t *testing.T) {
+	cp := controlplane.ForTest(t)
+	client := kubernetes.NewForConfigOrDie(cp.RESTConfig())
+	cfg := helm(t, cp)
+	install(t, cfg, "")
+	workload := func() *appsv1.Deployment {
+		t.Helper()
+		d, err := client.AppsV1().Deployments(namespace).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	if got := *workload().Spec.Replicas; got != 2 {
+		t.Errorf("%d replicas, want the default 2", got)
+	}
+
+	upgrade := action.NewUpgrade(cfg)
+	upgrade.Namespace, upgrade.WaitStrategy = namespace, kube.HookOnlyStrategy
+	upgrade.ServerSideApply = "true"
+	if _, err := upgrade.RunWithContext(t.Context(), "ccm", load(t),
+		values(t, "{replicas: 3, clusterName: other}")); err != nil {
+		t.Fatal(err)
+	}
+	upgraded := workload()
+	if args := upgraded.Spec.Template.Spec.Containers[0].Args; *upgraded.Spec.Replicas != 3 ||
+		!strings.Contains(fmt.Sprint(args), "--cluster-name=other ") {
+		t.Errorf("after the upgrade: %d replicas, %q", *upgraded.Spec.Replicas, args)
+	}
+
+	rollback := action.NewRollback(cfg)
+	rollback.Version, rollback.WaitStrategy = 1, kube.HookOnlyStrategy
+	rollback.ServerSideApply = "true"
+	if err := rollback.Run("ccm"); err != nil {
+		t.Fatal(err)
+	}
+	back := workload()
+	if args := back.Spec.Template.Spec.Containers[0].Args; *back.Spec.Replicas != 2 ||
+		!strings.Contains(fmt.Sprint(args), "--cluster-name=kubernetes ") {
+		t.Errorf("after the rollback: %d replicas, %q", *back.Spec.Replicas, args)
+	}
+
+	uninstall := action.NewUninstall(cfg)
+	uninstall.WaitStrategy = kube.HookOnlyStrategy
+	if _, err := uninstall.Run("ccm"); err != nil {
+		t.Fatal(err)
+	}
+	roles, err := client.RbacV1().ClusterRoles().List(t.Context(),
+		metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=fxccm"})
+	if err != nil || len(roles.Items) != 0 {
+		t.Errorf("after the removal there are %d cluster roles, %v", len(roles.Items), err)
+	}
+}
+
+// Each set of values is rendered into objects that the API server accepts, and the Pod, too.
+func TestChart_WithOtherValues_IsAcceptedByTheAPIServer(t *testing.T) {
+	cp := controlplane.ForTest(t)
+	client := kubernetes.NewForConfigOrDie(cp.RESTConfig())
+	for what, text := range map[string]string{
+		"daemon set": "{kind: DaemonSet, hostCertificates: /etc/ssl/certs}",
+		"routes":     "{routes: {enabled: true}, clusterCIDR: 10.244.0.0/16}",
+		"one":        "{replicas: 1, leaderElection: {enabled: false}}",
+		"all": `{fullnameOverride: fxccm, imagePullSecrets: [{name: pull}], nodeSelector: {a: b},
+			image: {digest: "sha256:` + strings.Repeat("ab", 32) + `"}, persistentVolumeLabel: {enabled: true},
+			podLabels: {team: x}, podAnnotations: {note: written}, tolerations: [{operator: Exists}],
+			env: [{name: A, value: b}], extraArgs: [--drain-timeout=20s],
+			extraVolumes: [{name: v, emptyDir: {}}], extraVolumeMounts: [{name: v, mountPath: /v}],
+			serviceAccount: {name: mine, annotations: {k: v}}, metrics: {service: {enabled: true},
+			reader: {namespace: monitoring, name: prometheus}}}`,
+	} {
+		t.Run(what, func(t *testing.T) {
+			cfg := helm(t, cp)
+			install(t, cfg, text)
+			defer func() {
+				uninstall := action.NewUninstall(cfg)
+				uninstall.WaitStrategy = kube.HookOnlyStrategy
+				if _, err := uninstall.Run("ccm"); err != nil {
+					t.Error(err)
+				}
+			}()
+			template := podTemplate(t, text)
+			pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+			pod.GenerateName = "pod-"
+			if _, err := client.CoreV1().Pods(namespace).Create(t.Context(), pod,
+				metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func podTemplate(t *testing.T, text string) corev1.PodTemplateSpec {
+	t.Helper()
+	manifests, err := render(t, "Helm", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var workload appsv1.Deployment // a DaemonSet has its template in the same place
+	if err := yaml.Unmarshal([]byte(manifests["workload.yaml"]), &workload); err != nil {
+		t.Fatal(err)
+	}
+	return workload.Spec.Template
+}
+
+// A process with the rendered arguments, the mounted Secret and the ServiceAccount serves a cluster.
+// The audit log shows that the rendered rules are what it needs, and no more.
+func TestProgram_WithWhatTheChartRenders_ServesTheCluster(t *testing.T) {
+	cp := controlplane.ForTest(t)
+	admin := kubernetes.NewForConfigOrDie(cp.RESTConfig())
+	cloud := project.New(t,
+		project.OnSimulator(openstacktest.WithProvisioning(50*time.Millisecond)))
+	port, mount := freePort(t), t.TempDir()
+	text := fmt.Sprintf(`{securePort: %d, cloudConfig: {mountPath: %q}, clusterCIDR: 10.244.0.0/16,
+		routes: {enabled: true}, extraArgs: [--bind-address=127.0.0.1, --node-monitor-period=200ms]}`,
+		port, mount)
+	install(t, helm(t, cp), text)
+	conf := cloud.Credentials().CloudConf(openstacktest.PasswordAuth) +
+		"\n[Route]\nrouter-id = " + cloud.Router + "\n[LoadBalancer]\nfloating-network-id = " +
+		cloud.Public + "\nsubnet-id = " + cloud.Subnets[4] + "\n"
+	if err := os.WriteFile(filepath.Join(mount, "cloud.conf"), []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	account := serviceAccount(t, cp, admin)
+	stop := start(t, podTemplate(t, text).Spec.Containers[0].Args, kubeconfig(t, account), port)
+
+	servers := cloud.AddServers([]string{"node-1", "node-2"})
+	for _, server := range servers {
+		node := &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: server.Name},
+			Spec: corev1.NodeSpec{
+				PodCIDR: "10.244." + server.Name[5:] + ".0/24",
+				Taints: []corev1.Taint{{
+					Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true",
+					Effect: corev1.TaintEffectNoSchedule,
+				}},
+			},
+		}
+		if _, err := admin.CoreV1().Nodes().Create(t.Context(), node,
+			metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := admin.CoreV1().Nodes().Patch(t.Context(), node.Name,
+			types.StrategicMergePatchType,
+			[]byte(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`),
+			metav1.PatchOptions{},
+			"status"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "nodes are initialised and have routes", func(ctx context.Context) error {
+		nodes, err := admin.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, node := range nodes.Items {
+			routed := false
+			for _, condition := range node.Status.Conditions {
+				routed = routed || condition.Type == corev1.NodeNetworkUnavailable &&
+					condition.Status == corev1.ConditionFalse
+			}
+			if node.Spec.ProviderID == "" || len(node.Status.Addresses) == 0 || !routed {
+				return fmt.Errorf("%s: provider ID %q, addresses %v, conditions %v", node.Name,
+					node.Spec.ProviderID, node.Status.Addresses, node.Status.Conditions)
+			}
+		}
+		return nil
+	})
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default"},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}},
+		},
+	}
+	services := admin.CoreV1().Services("default")
+	if _, err := services.Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the Service has an address", func(ctx context.Context) error {
+		got, err := services.Get(ctx, "web", metav1.GetOptions{})
+		if err == nil && len(got.Status.LoadBalancer.Ingress) == 0 {
+			err = fmt.Errorf("no address: %v", got.Status)
+		}
+		return err
+	})
+	if err := services.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the Service is gone", func(ctx context.Context) error {
+		if got, err := services.Get(ctx, "web", metav1.GetOptions{}); err == nil {
+			return fmt.Errorf("it is there: %v", got.Finalizers)
+		}
+		return nil
+	})
+	cloud.Act(servers[0].ID, "os-stop")
+	eventually(t, "the stopped server's node is tainted", func(ctx context.Context) error {
+		node, err := admin.CoreV1().Nodes().Get(ctx, "node-1", metav1.GetOptions{})
+		if err == nil && !strings.Contains(fmt.Sprint(node.Spec.Taints), "shutdown") {
+			err = fmt.Errorf("taints %v", node.Spec.Taints)
+		}
+		return err
+	})
+	metrics(t, cp, port)
+	stop()
+
+	records, err := cp.Audit().All(controlplane.ByUser(user))
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := rbac.Compare(permissions(t, text), records, user)
+	var unused []rbac.Permission
+	for _, p := range report.Unused {
+		// Deleting a node takes minutes of confirmed absence; package tests show it.
+		if p.String() != "delete nodes" {
+			unused = append(unused, p)
+		}
+	}
+	report.Unused = unused
+	if !report.OK() {
+		t.Errorf("the chart's rules are not what the program needs:\n%s", report)
+	}
+}
+
+const user = "system:serviceaccount:" + namespace + ":" + name
+
+// serviceAccount is the identity of the Pods: a token, as the kubelet mounts it.
+func serviceAccount(
+	t *testing.T, cp *controlplane.ControlPlane, admin kubernetes.Interface,
+) *rest.Config {
+	t.Helper()
+	token, err := admin.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name,
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := rest.AnonymousClientConfig(cp.RESTConfig())
+	cfg.BearerToken = token.Status.Token
+	return cfg
+}
+
+// permissions are those of the rendered rules.
+func permissions(t *testing.T, text string) []rbac.Permission {
+	t.Helper()
+	manifests, err := render(t, "Helm", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "rbac.yaml")
+	if err := os.WriteFile(file, []byte(manifests["rbac.yaml"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rules, err := rbac.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted, err := rules.Permissions(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return granted
+}
+
+// start runs the program until it is ready. The function that it returns stops it in order.
+func start(t *testing.T, args []string, kubeconfig string, port int) func() {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "fxccm")
+	build := exec.Command("go", "build", "-o", program, "./example")
+	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the program: %v\n%s", err, out)
+	}
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, append(args, "--kubeconfig="+kubeconfig)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	stopped := false
+	stop := func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("the program ended with %v", err)
+			}
+		case <-time.After(time.Minute):
+			_ = cmd.Process.Kill()
+			t.Error("the program does not stop")
+		}
+		if text, err := os.ReadFile(log.Name()); t.Failed() {
+			t.Logf("log: %v\n%s", err, text)
+		}
+		_ = log.Close()
+	}
+	t.Cleanup(stop)
+	eventually(t, "the program is ready", func(ctx context.Context) error {
+		return fetch(ctx, "", port, "/readyz")
+	})
+	return stop
+}
+
+// metrics reads them without the right to, so that the program asks the API server about the caller.
+func metrics(t *testing.T, cp *controlplane.ControlPlane, port int) {
+	t.Helper()
+	admin := kubernetes.NewForConfigOrDie(cp.RESTConfig())
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "reader"}}
+	if _, err := admin.CoreV1().ServiceAccounts("default").Create(t.Context(), account,
+		metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	token, err := admin.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "reader",
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = fetch(t.Context(), token.Status.Token, port, "/metrics")
+	if err == nil || !strings.Contains(err.Error(), "403") {
+		t.Errorf("an account without rights: %v, want 403", err)
+	}
+}
+
+func fetch(ctx context.Context, token string, port int, path string) error {
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		"https://127.0.0.1:"+strconv.Itoa(port)+path, nil)
+	if err != nil {
+		return err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", response.Status, body)
+	}
+	return err
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
