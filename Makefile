@@ -118,8 +118,8 @@ image: ## Build the OCI image for linux/amd64 and arm64, as bin/fxccm-image.tar 
 	@$(BUILD_RELEASE) && $(BIN)/release-tool image $(if $(PUSH),-push $(PUSH))
 
 .PHONY: release
-release: ## Build all files of a release into bin/release/VERSION (VERSION=v1.2.3, the tag of the commit)
-	@$(BUILD_RELEASE) && $(BIN)/release-tool all $(VERSION)
+release: ## Build all files of a release into bin/release/VERSION (VERSION=v1.2.3, the tag of the commit; IMAGE=registry.example.com/fxccm: in the chart)
+	@$(BUILD_RELEASE) && $(BIN)/release-tool all $(if $(IMAGE),-image $(IMAGE)) $(VERSION)
 
 BUILD_RELEASE = cd tools/release && $(GO) build -o $(BIN)/release-tool . && cd $(CURDIR)
 

@@ -213,8 +213,8 @@ func podTemplate(t *testing.T, text string) corev1.PodTemplateSpec {
 	return workload.Spec.Template
 }
 
-// A process with the rendered arguments, the mounted Secret and the ServiceAccount serves a cluster.
-// The audit log shows that the rendered rules are what it needs, and no more.
+// A process with the rendered arguments, the mounted Secret and the ServiceAccount serves a
+// cluster. The audit log shows that the rendered rules are what it needs, and no more.
 func TestProgram_WithWhatTheChartRenders_ServesTheCluster(t *testing.T) {
 	cp := controlplane.ForTest(t)
 	admin := kubernetes.NewForConfigOrDie(cp.RESTConfig())
@@ -418,7 +418,8 @@ func start(t *testing.T, args []string, kubeconfig string, port int) func() {
 	return stop
 }
 
-// metrics reads them without the right to, so that the program asks the API server about the caller.
+// metrics reads them without the right to, so that the program asks the API server about the
+// caller.
 func metrics(t *testing.T, cp *controlplane.ControlPlane, port int) {
 	t.Helper()
 	admin := kubernetes.NewForConfigOrDie(cp.RESTConfig())

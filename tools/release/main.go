@@ -2,7 +2,7 @@
 // Helm chart's package, the section of the changelog, and checksums. It needs no container engine.
 //
 //	release image [-out FILE] [-push REFERENCE]
-//	release all VERSION
+//	release all [-image REPOSITORY] VERSION
 //
 // It is run from the repository's root, by `make image` and `make release`. The same commit and Go
 // toolchain give the same bytes.
@@ -45,10 +45,7 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	case "image":
 		return b.imageCommand(ctx, args[1:])
 	case "all":
-		if len(args) != 2 {
-			return errors.New("want one version: all v1.2.3")
-		}
-		return b.release(ctx, args[1], filepath.Join("bin", "release", args[1]))
+		return b.allCommand(ctx, args[1:])
 	}
 	return fmt.Errorf("unknown command %q: want image or all", args[0])
 }
@@ -93,9 +90,22 @@ func (b builder) imageCommand(ctx context.Context, args []string) error {
 	return b.push(ctx, index, *push)
 }
 
-// release writes everything that a release consists of into dir, which must not exist: a release is
-// built once.
-func (b builder) release(ctx context.Context, version, dir string) error {
+func (b builder) allCommand(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("all", flag.ContinueOnError)
+	image := flags.String("image", "",
+		"repository that the chart takes the image from, such as registry.example.com/fxccm")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() != 1 {
+		return errors.New("want one version: all v1.2.3")
+	}
+	return b.release(ctx, flags.Arg(0), *image)
+}
+
+// release writes everything that a release consists of into a folder of its own, which must not
+// exist: a release is built once.
+func (b builder) release(ctx context.Context, version, image string) error {
 	if !semver.IsValid(version) || semver.Canonical(version) != version {
 		return fmt.Errorf("version %q: want one like v1.2.3 or v1.2.3-rc.1", version)
 	}
@@ -111,6 +121,7 @@ func (b builder) release(ctx context.Context, version, dir string) error {
 	if err != nil {
 		return err
 	}
+	dir := filepath.Join("bin", "release", version)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
@@ -135,6 +146,9 @@ func (b builder) release(ctx context.Context, version, dir string) error {
 	}
 	if err := writeArchive(index, version,
 		filepath.Join(dir, "fxccm-"+version+"-image.tar")); err != nil {
+		return err
+	}
+	if err := b.writeChart(dir, version, image); err != nil {
 		return err
 	}
 	return writeChecksums(dir)

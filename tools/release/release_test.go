@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -22,6 +23,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
 )
 
 const version = "v0.3.0"
@@ -35,7 +37,8 @@ func checkout(t *testing.T) string {
 		t.Fatal(err)
 	}
 	write(t, dir, "go.mod",
-		"module example.org/program\n\ngo 1.26.0\n\nrequire golang.org/x/mod v0.39.0\n")
+		"module example.org/program\n\ngo 1.26.0\n\nrequire "+
+			strings.Replace(dependency(t), "@", " ", 1)+"\n")
 	write(t, dir, "go.sum", string(sums))
 	write(t, dir, "example/main.go", `package main
 
@@ -49,6 +52,10 @@ func main() { fmt.Println("it runs", semver.Major("v3.1.4")) }
 `)
 	write(t, dir, changelogFile,
 		"# Changes\n\n## "+version+" - 2026-11-01\n\n* The first.\n\n## v0.2.0\n\nOlder.\n")
+	if err := os.CopyFS(filepath.Join(dir, chartDir),
+		os.DirFS(filepath.Join("../..", chartDir))); err != nil {
+		t.Fatal(err)
+	}
 	for _, args := range [][]string{
 		{"init", "--quiet"},
 		{"add", "."},
@@ -66,6 +73,16 @@ func main() { fmt.Println("it runs", semver.Major("v3.1.4")) }
 		}
 	}
 	return dir
+}
+
+// dependency is a module, with the version whose checksum go.sum has.
+func dependency(t *testing.T) string {
+	t.Helper()
+	out, err := command(t.Context(), ".", nil, "go", "list", "-m", "golang.org/x/mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(strings.TrimSpace(out), " ", "@")
 }
 
 func write(t *testing.T, dir, name, content string) {
@@ -88,9 +105,9 @@ func in(t *testing.T, dir string, args ...string) error {
 
 func TestImage_BuiltTwiceFromTheSameCommit_IsTheSameFile(t *testing.T) {
 	var files [][]byte
-	for range 2 {
+	for _, dir := range []string{checkout(t), checkout(t)} {
 		out := filepath.Join(t.TempDir(), "image.tar")
-		if err := in(t, checkout(t), "image", "-out", out); err != nil {
+		if err := in(t, dir, "image", "-out", out); err != nil {
 			t.Fatal(err)
 		}
 		content, err := os.ReadFile(out)
@@ -105,7 +122,7 @@ func TestImage_BuiltTwiceFromTheSameCommit_IsTheSameFile(t *testing.T) {
 }
 
 func TestImage_Pushed_HoldsTheProgramAndAuthoritiesForEachPlatform(t *testing.T) {
-	server := httptest.NewServer(registry.New())
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
 	reference := strings.TrimPrefix(server.URL, "http://") + "/fxccm:" + version
 	archive := filepath.Join(t.TempDir(), "image.tar")
@@ -243,7 +260,7 @@ func TestImage_RegistryRefuses_IsAnErrorThatNamesTheReference(t *testing.T) {
 
 func TestRelease_HoldsBinariesImageBillsChangesAndChecksums(t *testing.T) {
 	dir := checkout(t)
-	if err := in(t, dir, "all", version); err != nil {
+	if err := in(t, dir, "all", "-image", "images.example.org/ccm", version); err != nil {
 		t.Fatal(err)
 	}
 	out := filepath.Join(dir, "bin", "release", version)
@@ -256,7 +273,7 @@ func TestRelease_HoldsBinariesImageBillsChangesAndChecksums(t *testing.T) {
 		names = append(names, entry.Name())
 	}
 	want := []string{
-		"CHANGELOG.md", "SHA256SUMS",
+		"CHANGELOG.md", "SHA256SUMS", "fxccm-0.3.0.tgz",
 		"fxccm-v0.3.0-darwin-arm64", "fxccm-v0.3.0-darwin-arm64.cdx.json", "fxccm-v0.3.0-image.tar",
 		"fxccm-v0.3.0-linux-amd64", "fxccm-v0.3.0-linux-amd64.cdx.json",
 		"fxccm-v0.3.0-linux-arm64", "fxccm-v0.3.0-linux-arm64.cdx.json",
@@ -284,13 +301,22 @@ func TestRelease_HoldsBinariesImageBillsChangesAndChecksums(t *testing.T) {
 		urls = append(urls, each.PackageURL)
 	}
 	if len(urls) != 2 || !strings.HasPrefix(urls[0], "pkg:golang/std@1.") ||
-		urls[1] != "pkg:golang/golang.org/x/mod@v0.39.0" ||
+		urls[1] != "pkg:golang/"+dependency(t) ||
 		bom.Metadata.Component.Version != version {
 		t.Errorf("bill of materials: %q of %+v", urls, bom.Metadata.Component)
 	}
 	if changes, err := os.ReadFile(filepath.Join(out, changelogFile)); string(
 		changes) != "* The first.\n" {
 		t.Errorf("changes: %q, %v", changes, err)
+	}
+	packaged, err := loader.Load(filepath.Join(out, "fxccm-0.3.0.tgz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(packaged.Metadata.Version, " ", packaged.Metadata.AppVersion, " ",
+		packaged.Values["image"].(map[string]any)["repository"]); got !=
+		"0.3.0 v0.3.0 images.example.org/ccm" {
+		t.Errorf("the chart's package has %s", got)
 	}
 	if err := in(t, dir, "all", version); err == nil || !strings.Contains(err.Error(), "exists") {
 		t.Errorf("a second time: %v, want an error: a release is built once", err)
