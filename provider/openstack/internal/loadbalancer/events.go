@@ -6,12 +6,6 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 )
 
-// notice is something that whoever made a Service should know.
-type notice struct {
-	reason, message string
-	warning         bool
-}
-
 // topic is what notices are about. Each reconcile comes to some of the topics, and says again all
 // that there is to say of them.
 type topic int
@@ -32,12 +26,12 @@ const (
 )
 
 // events are the notices that were last written for a Service, by topic.
-type events map[topic]map[notice]bool
+type events map[topic]map[desired.Notice]bool
 
 // update replaces the notices of a topic, and returns the new ones.
-func (e events) update(about topic, now []notice) (added []notice) {
+func (e events) update(about topic, now []desired.Notice) (added []desired.Notice) {
 	before := e[about]
-	e[about] = map[notice]bool{}
+	e[about] = map[desired.Notice]bool{}
 	for _, each := range now {
 		if !before[each] && !e[about][each] {
 			added = append(added, each)
@@ -48,7 +42,7 @@ func (e events) update(about topic, now []notice) (added []notice) {
 }
 
 // tell writes all that there is to say on a topic. A silent reconcile collects it.
-func (r *reconciler) tell(about topic, now ...notice) {
+func (r *reconciler) tell(about topic, now ...desired.Notice) {
 	if r.silent {
 		r.notices = append(r.notices, now...)
 		return
@@ -57,22 +51,14 @@ func (r *reconciler) tell(about topic, now ...notice) {
 }
 
 // notify writes an event for each notice that is new.
-func (r *reconciler) notify(about topic, now ...notice) {
+func (r *reconciler) notify(about topic, now ...desired.Notice) {
 	for _, each := range r.state.events.update(about, now) {
 		kind := v1.EventTypeNormal
-		if each.warning {
+		if each.Warning {
 			kind = v1.EventTypeWarning
 		}
 		if r.config.Recorder != nil {
-			r.config.Recorder.Event(r.service, kind, each.reason, each.message)
+			r.config.Recorder.Event(r.service, kind, each.Reason, each.Message)
 		}
 	}
-}
-
-func noticesOf(notes []desired.Notice) []notice {
-	list := make([]notice, 0, len(notes))
-	for _, n := range notes {
-		list = append(list, notice{reason: n.Reason, message: n.Message, warning: n.Warning})
-	}
-	return list
 }

@@ -3,24 +3,30 @@ package loadbalancer
 import (
 	"slices"
 	"testing"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 )
+
+func notice(reason, message string, warning bool) desired.Notice {
+	return desired.Notice{Reason: reason, Message: message, Warning: warning}
+}
 
 func TestNotices_AreSaidWhenTheyBecomeSo_AndNotAgain(t *testing.T) {
 	n := events{}
-	bad, worse := notice{"Bad", "a is bad", true}, notice{"Bad", "b is bad", true}
-	waits := notice{"Waiting", "for Octavia", false}
+	bad, worse := notice("Bad", "a is bad", true), notice("Bad", "b is bad", true)
+	waits := notice("Waiting", "for Octavia", false)
 	steps := []struct {
 		about topic
-		now   []notice
-		want  []notice
+		now   []desired.Notice
+		want  []desired.Notice
 	}{
-		{aboutSettings, []notice{bad, bad}, []notice{bad}},
-		{aboutSettings, []notice{bad}, nil},
-		{aboutWaiting, []notice{waits}, []notice{waits}},
-		{aboutSettings, []notice{worse, bad}, []notice{worse}},
+		{aboutSettings, []desired.Notice{bad, bad}, []desired.Notice{bad}},
+		{aboutSettings, []desired.Notice{bad}, nil},
+		{aboutWaiting, []desired.Notice{waits}, []desired.Notice{waits}},
+		{aboutSettings, []desired.Notice{worse, bad}, []desired.Notice{worse}},
 		{aboutSettings, nil, nil},
-		{aboutSettings, []notice{bad}, []notice{bad}},
-		{aboutWaiting, []notice{waits}, nil},
+		{aboutSettings, []desired.Notice{bad}, []desired.Notice{bad}},
+		{aboutWaiting, []desired.Notice{waits}, nil},
 	}
 	for i, step := range steps {
 		if got := n.update(step.about, step.now); !slices.Equal(got, step.want) {

@@ -84,7 +84,7 @@ var _ cloudprovider.LoadBalancer = (*LoadBalancers)(nil)
 func New(config Config) *LoadBalancers {
 	l := &LoadBalancers{config: config, executor: newExecutor(config)}
 	if l.config.ClusterUID == nil {
-		l.config.ClusterUID = (&clusterUID{kube: config.Kube}).get
+		l.config.ClusterUID = readClusterUID(config.Kube)
 	}
 	l.repairs = newRepairs(l)
 	return l

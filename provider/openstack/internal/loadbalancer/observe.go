@@ -77,9 +77,9 @@ func (r *reconciler) tellFound(err error) error {
 		return r.refuse(aboutIdentity, refused)
 	case err != nil:
 	case r.found.lost:
-		r.tell(aboutIdentity, notice{
-			reason: "LoadBalancerLost", warning: true,
-			message: fmt.Sprintf("load balancer %s no longer exists; creating a new one",
+		r.tell(aboutIdentity, desired.Notice{
+			Reason: "LoadBalancerLost", Warning: true,
+			Message: fmt.Sprintf("load balancer %s no longer exists; creating a new one",
 				r.settings.LoadBalancerID),
 		})
 	default:

@@ -43,7 +43,7 @@ type reconciler struct {
 	settings settings.Settings
 	found    found
 	// notices are what a silent reconcile would have written as events.
-	notices []notice
+	notices []desired.Notice
 }
 
 // found is the load balancer of the Service and what reaches it.
@@ -149,12 +149,12 @@ func (r *reconciler) diff(ctx context.Context, want wanted) (observed, plan.Plan
 // tellPlan writes what cannot be done, and returns what keeps the Service from being served.
 func (r *reconciler) tellPlan(notes []plan.Notice) error {
 	var blocked error
-	list := make([]notice, 0, len(notes))
+	list := make([]desired.Notice, 0, len(notes))
 	for _, n := range notes {
 		if n.Blocks && blocked == nil {
 			blocked = &refusal{n.Reason, n.Message}
 		}
-		list = append(list, notice{reason: n.Reason, message: n.Message, warning: true})
+		list = append(list, desired.Notice{Reason: n.Reason, Message: n.Message, Warning: true})
 	}
 	r.tell(aboutPlan, list...)
 	return blocked
@@ -172,10 +172,10 @@ func (r *reconciler) identify(ctx context.Context) error {
 func (r *reconciler) readSettings() []settings.Problem {
 	var problems []settings.Problem
 	r.settings, problems = settings.Of(r.service, r.config.Defaults)
-	list := make([]notice, 0, len(problems))
+	list := make([]desired.Notice, 0, len(problems))
 	for _, problem := range append(slices.Clone(problems), settings.Unknown(r.service)...) {
 		list = append(list,
-			notice{reason: "InvalidAnnotation", message: problem.String(), warning: true})
+			desired.Notice{Reason: "InvalidAnnotation", Message: problem.String(), Warning: true})
 	}
 	r.tell(aboutSettings, list...)
 	return problems
@@ -246,13 +246,13 @@ func (r *reconciler) desire(ctx context.Context) (wanted, error) {
 	case err != nil:
 		return wanted{}, err
 	}
-	r.tell(aboutPlaces, noticesOf(notes)...)
+	r.tell(aboutPlaces, notes...)
 	want, notes, unsupported := desired.Build(input)
 	if unsupported != nil {
 		notes = append(notes,
 			desired.Notice{Reason: reasonUnsupported, Message: unsupported.Error(), Warning: true})
 	}
-	r.tell(aboutDesired, noticesOf(notes)...)
+	r.tell(aboutDesired, notes...)
 	if unsupported != nil {
 		return wanted{}, &refusal{reasonUnsupported, unsupported.Error()}
 	}
@@ -294,7 +294,7 @@ func (r *refusal) Error() string { return r.message }
 
 // refuse writes a refusal.
 func (r *reconciler) refuse(about topic, refused *refusal) error {
-	r.tell(about, notice{reason: refused.reason, message: refused.message, warning: true})
+	r.tell(about, desired.Notice{Reason: refused.reason, Message: refused.message, Warning: true})
 	return refused
 }
 
@@ -315,7 +315,7 @@ func retryAfter(pause time.Duration, format string, arguments ...any) error {
 // since the last progress.
 func (r *reconciler) wait(since time.Time, format string, arguments ...any) error {
 	message := fmt.Sprintf(format, arguments...)
-	r.notify(aboutWaiting, notice{reason: "LoadBalancerWaiting", message: message})
+	r.notify(aboutWaiting, desired.Notice{Reason: "LoadBalancerWaiting", Message: message})
 	waited := r.config.Clock.Since(since)
 	return retryAfter(min(max(waited/10, minRetryDelay), maxRetryDelay), "%s", message)
 }

@@ -62,41 +62,36 @@ func (l *LoadBalancers) annotate(
 	if len(differ) == 0 {
 		return nil
 	}
-	client, err := l.config.Kube()
-	if err != nil {
-		return fmt.Errorf("get a client to annotate the Service: %w", err)
-	}
-	// The UID keeps it from a Service of the same name that was made since.
-	patch, err := json.Marshal(
-		map[string]any{"metadata": map[string]any{"uid": service.UID, "annotations": differ}})
-	if err != nil {
-		return err
-	}
-	if _, err := client.CoreV1().Services(service.Namespace).Patch(ctx, service.Name,
-		types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		return fmt.Errorf("annotate the Service: %w", err)
-	}
-	return nil
+	return l.patch(ctx, service, "annotate the Service", map[string]any{
+		"metadata": map[string]any{"uid": service.UID, "annotations": differ},
+	})
 }
 
-// publish writes the status if it differs.
+// publish writes the status.
 func (l *LoadBalancers) publish(
 	ctx context.Context, service *v1.Service, status *v1.LoadBalancerStatus,
 ) error {
-	client, err := l.config.Kube()
-	if err != nil {
-		return fmt.Errorf("get a client to write the Service's status: %w", err)
-	}
-	patch, err := json.Marshal(map[string]any{
+	return l.patch(ctx, service, "write the Service's status", map[string]any{
 		"metadata": map[string]any{"uid": service.UID},
 		"status":   map[string]any{"loadBalancer": map[string]any{"ingress": status.Ingress}},
-	})
+	}, "status")
+}
+
+// patch changes a Service. The UID in the patch keeps it from a later Service of the same name.
+func (l *LoadBalancers) patch(
+	ctx context.Context, service *v1.Service, doing string, patch any, subresources ...string,
+) error {
+	client, err := l.config.Kube()
+	if err != nil {
+		return fmt.Errorf("%s: get a client: %w", doing, err)
+	}
+	body, err := json.Marshal(patch)
 	if err != nil {
 		return err
 	}
 	if _, err := client.CoreV1().Services(service.Namespace).Patch(ctx, service.Name,
-		types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
-		return fmt.Errorf("write the Service's status: %w", err)
+		types.MergePatchType, body, metav1.PatchOptions{}, subresources...); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
 	}
 	return nil
 }

@@ -9,10 +9,7 @@ import (
 // families are those of the addresses that the load balancer has: the Service's first one, and the
 // second if there is a VIP for it.
 func families(in Input) []v1.IPFamily {
-	wanted := in.Service.Spec.IPFamilies
-	if len(wanted) == 0 {
-		return []v1.IPFamily{v1.IPv4Protocol}
-	}
+	wanted := familiesOf(in.Service)
 	if len(wanted) > 1 && in.Features.AdditionalVIPs && len(in.Places.AdditionalVIPs) > 0 {
 		return wanted[:2]
 	}
