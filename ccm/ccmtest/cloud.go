@@ -57,16 +57,3 @@ func WaitRoute(t testing.TB, cloud *fake.Cloud, node, cidr string) fake.Route {
 		})
 	return found
 }
-
-// WaitRouteGone waits until the cloud has no route for the CIDR.
-func WaitRouteGone(t testing.TB, cloud *fake.Cloud, cidr string) {
-	t.Helper()
-	WaitCloud(t, cloud, fmt.Sprintf("there is no route for %s", cidr), func() error {
-		for _, route := range cloud.Routes() {
-			if route.DestinationCIDR == cidr {
-				return fmt.Errorf("there is %+v", route)
-			}
-		}
-		return nil
-	})
-}

@@ -2,6 +2,7 @@ package ccmtest_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -40,7 +41,12 @@ func TestStartApp_NodeGoesThroughItsWholeLife(t *testing.T) {
 	}
 	setReady(t, app, "node-a", corev1.ConditionFalse)
 	ccmtest.WaitNodeGone(t, app.Client, "node-a")
-	ccmtest.WaitRouteGone(t, cloud, "10.244.1.0/24")
+	ccmtest.WaitCloud(t, cloud, "the route is gone", func() error {
+		if routes := cloud.Routes(); len(routes) > 0 {
+			return fmt.Errorf("there is %+v", routes)
+		}
+		return nil
+	})
 	app.VerifyNoLeaks()
 }
 

@@ -134,7 +134,8 @@ type tenure struct {
 }
 
 func (w *world) tenures() (history []tenure, _ error) {
-	writes, err := w.plane.Audit().Since(w.mark, controlplane.ByNamespace(w.name),
+	writes, err := w.plane.Audit().Since(w.mark,
+		func(r controlplane.AuditRecord) bool { return r.Namespace == w.name },
 		controlplane.ByResource("coordination.k8s.io", "leases"),
 		controlplane.ByVerb("create", "update"),
 		controlplane.ByCode(http.StatusOK, http.StatusCreated))

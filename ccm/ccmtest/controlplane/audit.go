@@ -29,16 +29,6 @@ rules:
   omitStages: ["RequestReceived", "ResponseStarted"]
 `
 
-// Stages of an [AuditRecord].
-const (
-	// StageResponseStarted is that of a watch: the server has accepted it, or refused it.
-	StageResponseStarted = "ResponseStarted"
-	// StageResponseComplete is that of all other requests: the answer is complete.
-	StageResponseComplete = "ResponseComplete"
-	// StagePanic says that the API server failed while it served the request.
-	StagePanic = "Panic"
-)
-
 // Decisions of an [AuditRecord].
 const (
 	DecisionAllow  = "allow"
@@ -52,7 +42,8 @@ type AuditRecord struct {
 	// Time is when the request reached the server, Done when it reached Stage. Both are the
 	// server's clock, in microseconds.
 	Time, Done time.Time
-	// Stage is one of the Stage constants. There is one record for a request.
+	// Stage is ResponseStarted for a watch, ResponseComplete for other requests, and Panic if the
+	// API server failed while it served the request.
 	Stage string
 
 	// User and Groups are who the server took the client for; system:authenticated is among the

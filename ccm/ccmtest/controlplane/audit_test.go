@@ -58,17 +58,17 @@ func TestAudit_RecordsWhatAClientAskedAndHowItWasAnswered(t *testing.T) {
 		{
 			Verb: "create", Resource: "configmaps", Namespace: "default", Name: "c",
 			Code:       http.StatusCreated,
-			Stage:      controlplane.StageResponseComplete,
+			Stage:      "ResponseComplete",
 			RequestURI: "/api/v1/namespaces/default/configmaps",
 		},
 		{
 			Verb: "patch", Resource: "nodes", Subresource: "status", Name: "missing",
 			Code:  http.StatusNotFound,
-			Stage: controlplane.StageResponseComplete, RequestURI: "/api/v1/nodes/missing/status",
+			Stage: "ResponseComplete", RequestURI: "/api/v1/nodes/missing/status",
 		},
 		{
 			Verb: "watch", Resource: "services", Code: http.StatusOK,
-			Stage: controlplane.StageResponseStarted, RequestURI: "/api/v1/services?watch=true",
+			Stage: "ResponseStarted", RequestURI: "/api/v1/services?watch=true",
 		},
 	} {
 		r := got[i]
@@ -179,7 +179,6 @@ func TestFilters(t *testing.T) {
 		"the subresource":            {record, controlplane.ByResource("", "services/status"), true},
 		"the resource itself":        {record, controlplane.ByResource("", "services"), false},
 		"another group":              {record, controlplane.ByResource("apps", "services/status"), false},
-		"the namespace":              {record, controlplane.ByNamespace("web"), true},
 		"another name":               {record, controlplane.ByName("back"), false},
 		"one of the codes":           {record, controlplane.ByCode(200, 403), true},
 		"a write":                    {record, controlplane.Mutating(), true},
@@ -188,7 +187,6 @@ func TestFilters(t *testing.T) {
 		"forbidden by admission":     {admission, controlplane.Denied(), false},
 		"not later than its time":    {record, controlplane.ReceivedAfter(at), false},
 		"later than the time before": {record, controlplane.ReceivedAfter(at.Add(-time.Microsecond)), true},
-		"not what is":                {record, controlplane.Not(controlplane.Mutating()), false},
 	} {
 		if got := test.filter(test.record); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)

@@ -16,8 +16,7 @@ import (
 // seconds and more for it to go away. Its data survive being killed.
 const etcdGrace = time.Second
 
-// ErrStopped is returned when a control plane is used after [ControlPlane.Stop].
-var ErrStopped = errors.New("the control plane has been stopped")
+var errStopped = errors.New("the control plane has been stopped")
 
 // ControlPlane is a running etcd with a kube-apiserver. Its methods may be called from several
 // goroutines; those that start or stop a process wait for each other.
@@ -206,36 +205,11 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	})
 }
 
-// StopEtcd ends etcd and keeps its data. kube-apiserver goes on, and fails whatever it needs etcd
-// for. It does nothing if etcd is stopped already.
-func (c *ControlPlane) StopEtcd(ctx context.Context) error {
-	return c.withProcesses(func() error { return c.endEtcd(ctx) })
-}
-
-// StartEtcd starts etcd again, on the same port and with the same data, and returns when it serves
-// and kube-apiserver, if that runs, has found it again, which takes a few seconds. It does nothing
-// if etcd runs.
-func (c *ControlPlane) StartEtcd(ctx context.Context) error {
-	return c.withProcesses(func() error {
-		ctx, cancel := context.WithTimeout(ctx, c.opts.startTimeout())
-		defer cancel()
-		if err := c.startEtcd(ctx); err != nil || !c.apiServer.running() {
-			return err
-		}
-		check, done, err := c.apiServerCheck()
-		if err != nil {
-			return err
-		}
-		defer done()
-		return c.apiServer.await(ctx, check)
-	})
-}
-
 func (c *ControlPlane) withProcesses(do func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopped {
-		return ErrStopped
+		return errStopped
 	}
 	return do()
 }
@@ -254,9 +228,6 @@ func (c *ControlPlane) EtcdPID() int {
 	defer c.mu.Unlock()
 	return c.etcd.pid()
 }
-
-// LogDir is the folder of kube-apiserver.log, etcd.log and audit.log.
-func (c *ControlPlane) LogDir() string { return c.logDir }
 
 // Audit gives access to the record of all requests.
 func (c *ControlPlane) Audit() *AuditLog { return c.audit }

@@ -140,8 +140,6 @@ func TestFaults(t *testing.T) {
 		func(t *testing.T) { testTwoClusters(t, cp, shared) })
 	t.Run("StopAndStartAPIServer_SameDataAtTheSamePlace",
 		func(t *testing.T) { testStopAndStartAPIServer(t, cp) })
-	t.Run("StopAndStartEtcd_APIServerServesAgain",
-		func(t *testing.T) { testStopAndStartEtcd(t, cp) })
 	t.Run("KilledAPIServer_StartsAgain", func(t *testing.T) { testKilledAPIServer(t, cp) })
 }
 
@@ -207,27 +205,6 @@ func testKilledAPIServer(t *testing.T, cp *controlplane.ControlPlane) {
 	}
 	if pid := cp.APIServerPID(); pid == killed || !alive(pid) {
 		t.Errorf("after the start the server's pid is %d (%d was killed)", pid, killed)
-	}
-}
-
-func testStopAndStartEtcd(t *testing.T, cp *controlplane.ControlPlane) {
-	t.Helper()
-	admin := client(t, cp.RESTConfig())
-	apiServer := cp.APIServerPID()
-	if err := cp.StopEtcd(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if cp.EtcdPID() != 0 || cp.APIServerPID() != apiServer {
-		t.Errorf("etcd is %d, want 0; kube-apiserver is %d, want %d as before", cp.EtcdPID(),
-			cp.APIServerPID(), apiServer)
-	}
-	if err := cp.StartEtcd(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.CoreV1().Nodes().Create(t.Context(),
-		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}},
-		metav1.CreateOptions{}); err != nil {
-		t.Errorf("a write after etcd came back: %v", err)
 	}
 }
 

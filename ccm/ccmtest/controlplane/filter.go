@@ -41,11 +41,6 @@ func ByResource(group, resource string) Filter {
 	return func(r AuditRecord) bool { return r.APIGroup == group && r.ResourcePath() == resource }
 }
 
-// ByNamespace chooses the requests within a namespace.
-func ByNamespace(namespace string) Filter {
-	return func(r AuditRecord) bool { return r.Namespace == namespace }
-}
-
 // ByName chooses the requests for the objects with any of the names.
 func ByName(names ...string) Filter {
 	return func(r AuditRecord) bool { return slices.Contains(names, r.Name) }
@@ -70,9 +65,4 @@ func Denied() Filter {
 // were answered later than it was taken, but may have been on their way before.
 func ReceivedAfter(t time.Time) Filter {
 	return func(r AuditRecord) bool { return r.Time.After(t) }
-}
-
-// Not chooses what the filter does not.
-func Not(filter Filter) Filter {
-	return func(r AuditRecord) bool { return !filter(r) }
 }

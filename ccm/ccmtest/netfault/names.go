@@ -23,26 +23,7 @@ const (
 	Known NameFault = iota
 	// Unknown answers that there is no such name (NXDOMAIN).
 	Unknown
-	// Failing answers that the server has failed (SERVFAIL).
-	Failing
-	// Silent does not answer.
-	Silent
 )
-
-// String implements fmt.Stringer.
-func (f NameFault) String() string {
-	switch f {
-	case Known:
-		return "known"
-	case Unknown:
-		return "unknown"
-	case Failing:
-		return "failing"
-	case Silent:
-		return "silent"
-	}
-	return fmt.Sprintf("NameFault(%d)", int(f))
-}
 
 // Names is a DNS server, by UDP on the loopback interface, that knows [Host] until it is told not
 // to. A change does not end connections that are open; see [Reset]. Its methods are safe for
@@ -53,7 +34,6 @@ type Names struct {
 
 	mu    sync.Mutex
 	fault NameFault
-	asked int
 }
 
 // ListenNames opens a DNS server at a free port. It must be closed.
@@ -75,13 +55,6 @@ func (n *Names) Set(f NameFault) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.fault = f
-}
-
-// Asked counts the questions.
-func (n *Names) Asked() int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.asked
 }
 
 // Close closes the server. It may be called more than once.
@@ -108,7 +81,7 @@ func (n *Names) serve() {
 	}
 }
 
-// answer is nil if the name has no address.
+// answer is nil for an invalid question.
 func (n *Names) answer(packet []byte) []byte {
 	var question dnsmessage.Message
 	if question.Unpack(packet) != nil || len(question.Questions) != 1 {
@@ -116,7 +89,6 @@ func (n *Names) answer(packet []byte) []byte {
 	}
 	n.mu.Lock()
 	fault := n.fault
-	n.asked++
 	n.mu.Unlock()
 	asked := question.Questions[0]
 	answer := dnsmessage.Message{
@@ -128,10 +100,6 @@ func (n *Names) answer(packet []byte) []byte {
 	}
 	known := strings.EqualFold(strings.TrimSuffix(asked.Name.String(), "."), Host)
 	switch {
-	case fault == Silent:
-		return nil
-	case fault == Failing:
-		answer.RCode = dnsmessage.RCodeServerFailure
 	case fault == Unknown || !known:
 		answer.RCode = dnsmessage.RCodeNameError
 	case asked.Type == dnsmessage.TypeA:
