@@ -16,15 +16,6 @@ const (
 	ServiceCompute      = api.ServiceCompute
 	ServiceNetwork      = api.ServiceNetwork
 	ServiceLoadBalancer = api.ServiceLoadBalancer
-	ServiceKeyManager   = api.ServiceKeyManager
-)
-
-// The interfaces of a service, as the catalog and os-endpoint-type name them. The addresses of the
-// internal and the admin interface begin with these words; all three lead to the same cloud.
-const (
-	InterfacePublic   = api.InterfacePublic
-	InterfaceInternal = api.InterfaceInternal
-	InterfaceAdmin    = api.InterfaceAdmin
 )
 
 // A Call is a request that has reached the cloud. It holds no secret: no token, and of a login no
@@ -38,8 +29,8 @@ type Call struct {
 	Method    string `json:"method"`
 	// Path is without what tells the interface apart.
 	Path string `json:"path"`
-	// Interface is whose address in the catalog was used: [InterfacePublic], [InterfaceInternal] or
-	// [InterfaceAdmin].
+	// Interface is the interface of the address in the catalog: public, internal or admin. The
+	// paths of the last two begin with their names.
 	Interface string `json:"interface"`
 	// Query is the raw query.
 	Query string `json:"query,omitempty"`
@@ -116,7 +107,7 @@ func (s *Cloud) WaitForCall(ctx context.Context, matches func(Call) bool) (Call,
 // passwords or keys.
 func redactBody(op api.Operation, body []byte) []byte {
 	switch {
-	case op.Service == ServiceIdentity, op.Service == ServiceKeyManager,
+	case op.Service == ServiceIdentity, op.Service == api.ServiceKeyManager,
 		op.Name == "server_create", op.Name == "server_action":
 		return nil
 	}

@@ -22,7 +22,7 @@ func TestCalls_TellWhatWasAsked(t *testing.T) {
 	want := Call{
 		Time: at, Service: ServiceCompute, Operation: "server_update", Method: "PUT",
 		Path: computePath + "/servers/x", Query: "a=b",
-		Interface: InterfaceInternal, Body: `{"server": {}}`, Status: 404, UserAgent: "tester/1",
+		Interface: "internal", Body: `{"server": {}}`, Status: 404, UserAgent: "tester/1",
 		Microversion: "2.47",
 	}
 	if got := s.Calls(); len(got) != 1 || got[0] != want {

@@ -51,7 +51,7 @@ type Cloud struct {
 	loadBalancer *octavia.Service
 }
 
-// NewCloud starts a cloud with the defaults of [DefaultProject]. The caller closes it. It panics
+// NewCloud starts a cloud with the defaults of the default project. The caller closes it. It panics
 // when it cannot listen on a loopback address, as httptest.NewServer does.
 func NewCloud(options ...Option) *Cloud {
 	s := &Cloud{settings: defaultSettings(), record: newRecord()}

@@ -2,12 +2,6 @@ package openstacktest
 
 import "github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/nova"
 
-// Defaults of a new server.
-const (
-	DefaultZone   = nova.DefaultZone
-	DefaultFlavor = nova.DefaultFlavor
-)
-
 type (
 	// Server is a server of Nova.
 	Server = nova.Server

@@ -22,7 +22,7 @@
 //   - Keystone v3, at /identity: logins by password (by ids, or by names and domain), token,
 //     application credential (by id, or by name and user), and for a trust; scopes by project or
 //     trust, or none; expiry ([WithTokenLife]), revocation ([Cloud.RevokeTokens],
-//     [Cloud.ChangePassword], [Cloud.DeleteApplicationCredential]), also as late as the services
+//     [Cloud.ChangePassword]), also as late as the services
 //     notice it ([WithTokenCache]); users and their roles, for an administrator, and application
 //     credentials; the catalog with its regions and the interfaces public, internal and admin
 //     ([WithRegion], [WithOtherRegion], [WithoutService], [WithVersionedNetworkURL]).
@@ -34,7 +34,7 @@
 //     floating IPs, security groups, trunks, tags, revisions, quotas of projects, extensions that
 //     can be switched off.
 //   - Octavia v2, at /load-balancer: load balancers with all that belongs to them and its states.
-//   - Barbican v1, at /key-manager: containers and secrets.
+//   - Barbican v1, at /key-manager: containers and secrets, which clients only read.
 //
 // Each request is carried out at once and alone: two that run at the same time never see half of
 // each other. What takes time in a real cloud, and what a client waits for, takes

@@ -2,14 +2,6 @@ package openstacktest
 
 import "github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/keystone"
 
-const (
-	// DefaultProject is the project of [Cloud.Credentials].
-	DefaultProject = keystone.DefaultProject
-	// DefaultDomain is the default domain of a [Project]. Its ID is "default", as in each
-	// OpenStack.
-	DefaultDomain = keystone.DefaultDomain
-)
-
 type (
 	// Project is a project with its domain. Admin gives its users the role admin.
 	Project = keystone.Project
@@ -33,14 +25,14 @@ const (
 // AuthURL is the versioned address of Keystone: the auth-url of cloud.conf.
 func (s *Cloud) AuthURL() string { return s.URL() + keystone.Path + "/v3" }
 
-// Credentials returns the credentials of [DefaultProject] with a new token.
+// Credentials returns the credentials of the default project with a new token.
 func (s *Cloud) Credentials() Credentials { return s.keystone.Credentials() }
 
 // AddProject adds a project with a user, an application credential of that user, and a trust
 // between that user and another one.
 func (s *Cloud) AddProject(p Project) Credentials { return s.keystone.AddProject(p) }
 
-// CloudConf returns a complete cloud.conf that logs in to [DefaultProject].
+// CloudConf returns a complete cloud.conf that logs in to the default project.
 func (s *Cloud) CloudConf(method AuthMethod) string { return s.Credentials().CloudConf(method) }
 
 // RevokeTokens revokes all tokens that exist; see [WithTokenCache].
@@ -49,9 +41,4 @@ func (s *Cloud) RevokeTokens() { s.keystone.RevokeTokens() }
 // ChangePassword changes the password of a user and revokes the user's tokens, as Keystone does.
 func (s *Cloud) ChangePassword(userID, password string) error {
 	return s.keystone.ChangePassword(userID, password)
-}
-
-// DeleteApplicationCredential deletes an application credential and revokes its tokens.
-func (s *Cloud) DeleteApplicationCredential(id string) error {
-	return s.keystone.DeleteApplicationCredential(id)
 }

@@ -45,7 +45,7 @@ func TestLogin_EachMethod_GivesAProjectsToken(t *testing.T) {
 				t.Fatalf("the login gave a %T", client.GetAuthResult())
 			}
 			project, err := result.ExtractProject()
-			if err != nil || project.ID != c.ProjectID || project.Domain.Name != DefaultDomain {
+			if err != nil || project.ID != c.ProjectID || project.Domain.Name != "Default" {
 				t.Errorf("the token is for %+v, %v", project, err)
 			}
 			user, err := result.ExtractUser()
@@ -72,16 +72,6 @@ func TestLogin_Trust_ActsAsTheTrustor(t *testing.T) {
 	if err != nil || project.ID != c.ProjectID {
 		t.Errorf("the token is for %+v, %v", project, err)
 	}
-}
-
-// passwordBody is a login with a password, and with the scope if it is not empty.
-func passwordBody(user, password, scope string) string {
-	body := fmt.Sprintf(
-		`{"auth": {"identity": {"methods": ["password"], "password": {"user": {%s, "password": %q}}}`, user, password)
-	if scope != "" {
-		body += `, "scope": ` + scope
-	}
-	return body + "}}"
 }
 
 func TestToken_Expires_ByTheCloudsClock(t *testing.T) {
@@ -206,7 +196,7 @@ func TestDeletedApplicationCredential_LogsNobodyIn(t *testing.T) {
 		ApplicationCredentialSecret: c.ApplicationCredentialSecret,
 	}
 	token := login(t, s, options).Token()
-	if err := s.DeleteApplicationCredential(c.ApplicationCredentialID); err != nil {
+	if err := s.keystone.DeleteApplicationCredential(c.ApplicationCredentialID); err != nil {
 		t.Fatal(err)
 	}
 	send(t, s, "GET", computePath+"/servers", "", "X-Auth-Token", token).is(http.StatusUnauthorized,
@@ -214,7 +204,7 @@ func TestDeletedApplicationCredential_LogsNobodyIn(t *testing.T) {
 	if _, err := tryLogin(t, options); !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		t.Errorf("the deleted one: %v", err)
 	}
-	if err := s.DeleteApplicationCredential(c.ApplicationCredentialID); err == nil {
+	if err := s.keystone.DeleteApplicationCredential(c.ApplicationCredentialID); err == nil {
 		t.Error("it was deleted twice")
 	}
 }
@@ -279,7 +269,7 @@ func TestCatalog_EachInterface_LeadsToTheSameCloud(t *testing.T) {
 	s.AddServer(Server{Name: "b"})
 	s.SetPageSize(1)
 	client := login(t, s, byPassword(s.Credentials()))
-	for _, kind := range []string{InterfacePublic, InterfaceInternal, InterfaceAdmin} {
+	for _, kind := range []string{"public", "internal", "admin"} {
 		s.ForgetCalls()
 		compute, err := openstack.NewComputeV2(client,
 			gophercloud.EndpointOpts{

@@ -36,13 +36,10 @@ const (
 	StatusPendingDelete = octavia.StatusPendingDelete
 )
 
-// The resources that a quota of Octavia counts, as the API names them.
+// Resources of [Cloud.SetLoadBalancerQuota].
 const (
-	QuotaLoadBalancer  = octavia.QuotaLoadBalancer
-	QuotaListener      = octavia.QuotaListener
-	QuotaPool          = octavia.QuotaPool
-	QuotaMember        = octavia.QuotaMember
-	QuotaHealthMonitor = octavia.QuotaHealthMonitor
+	QuotaLoadBalancer = octavia.QuotaLoadBalancer
+	QuotaListener     = octavia.QuotaListener
 )
 
 // WithLoadBalancerVersion sets the newest version of Octavia's API, 2.minor. Anything newer is
@@ -112,15 +109,8 @@ func (s *Cloud) SetProvisioningStatus(id, status string) error {
 	return s.loadBalancer.SetProvisioningStatus(id, status)
 }
 
-// SetOperatingStatus sets the operating status of a load balancer, listener, pool, member or health
-// monitor: ONLINE, OFFLINE, DEGRADED, ERROR, DRAINING or NO_MONITOR. The next change of the load
-// balancer resets it.
-func (s *Cloud) SetOperatingStatus(id, status string) error {
-	return s.loadBalancer.SetOperatingStatus(id, status)
-}
-
-// SetLoadBalancerQuota limits the number of a resource, such as [QuotaListener], in each project;
-// -1, the default, means no limit.
+// SetLoadBalancerQuota limits the number of a resource in each project: [QuotaLoadBalancer],
+// [QuotaListener], "pool", "member" or "healthmonitor"; -1, the default, means no limit.
 func (s *Cloud) SetLoadBalancerQuota(resource string, limit int) {
 	s.loadBalancer.SetLoadBalancerQuota(resource, limit)
 }

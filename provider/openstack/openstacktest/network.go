@@ -35,17 +35,10 @@ type (
 	Trunk = neutron.Trunk
 )
 
-// OperatorProjectID is the project that owns external networks. No user can log in to it.
-const OperatorProjectID = neutron.OperatorProjectID
-
-// The device owners of ports of Neutron, Nova and Octavia.
+// The device owners of the ports of servers and load balancers.
 const (
-	OwnerInterface    = neutron.OwnerInterface
-	OwnerGateway      = neutron.OwnerGateway
-	OwnerFloatingIP   = neutron.OwnerFloatingIP
 	OwnerCompute      = neutron.OwnerCompute
 	OwnerLoadBalancer = neutron.OwnerLoadBalancer
-	OwnerSubport      = neutron.OwnerSubport
 )
 
 // WithUserChosenAddresses lets all users choose the address of a new floating IP. Default: only
@@ -88,10 +81,6 @@ func (s *Cloud) AddNetwork(spec Network) string { return s.network.AddNetwork(sp
 // Networks are all networks, of all projects, in the order of their ids.
 func (s *Cloud) Networks() []Network { return s.network.Networks() }
 
-// DeleteNetwork deletes a network with its subnets, as another client does. It is an error if it is
-// in use.
-func (s *Cloud) DeleteNetwork(id string) error { return s.network.DeleteNetwork(id) }
-
 // SetNetworkQuota limits how many of a resource each project may have: "network", "subnet", "port",
 // "router", "floatingip", "security_group", "security_group_rule" or "trunk", or how many routes a
 // router: "router_route". Users' requests for more are refused with 409 OverQuota; what services
@@ -118,9 +107,6 @@ func (s *Cloud) DeletePort(id string) error { return s.network.DeletePort(id) }
 // AddRouter creates a router and returns its id. It panics if the cloud would refuse it. The routes
 // are not checked, as those of [Cloud.SetRoutes].
 func (s *Cloud) AddRouter(spec Router) string { return s.network.AddRouter(spec) }
-
-// Routers are all routers, of all projects, in the order of their ids.
-func (s *Cloud) Routers() []Router { return s.network.Routers() }
 
 // Routes are the extra routes of a router, as its "routes" show them; none if there is no such
 // router.
@@ -177,14 +163,5 @@ func (s *Cloud) AddSubnet(spec Subnet) string { return s.network.AddSubnet(spec)
 // Subnets are all subnets, of all projects, in the order of their ids.
 func (s *Cloud) Subnets() []Subnet { return s.network.Subnets() }
 
-// DeleteSubnet deletes a subnet, as another client does. It is an error if it is in use.
-func (s *Cloud) DeleteSubnet(id string) error { return s.network.DeleteSubnet(id) }
-
 // AddTrunk creates a trunk and returns its id. It panics if the cloud would refuse it.
 func (s *Cloud) AddTrunk(spec Trunk) string { return s.network.AddTrunk(spec) }
-
-// Trunks are all trunks, of all projects, in the order of their ids.
-func (s *Cloud) Trunks() []Trunk { return s.network.Trunks() }
-
-// DeleteTrunk deletes a trunk, as another client does. Its ports stay.
-func (s *Cloud) DeleteTrunk(id string) error { return s.network.DeleteTrunk(id) }

@@ -5,13 +5,6 @@ import (
 	"testing"
 )
 
-// portsNow are the ports of a device.
-func (s *Cloud) portsNow(deviceID string) []*Port {
-	s.state.Mu.Lock()
-	defer s.state.Mu.Unlock()
-	return s.network.PortsOf(deviceID)
-}
-
 func TestFloatingIP_PoolExhausted_IsConflict(t *testing.T) {
 	s := start(t)
 	external := s.AddNetwork(Network{External: true})

@@ -85,8 +85,8 @@ func TestFromOutside_ByTheRulesOfTheAPI(t *testing.T) {
 	group := s.SecurityGroups()[0].ID
 	second := s.AddSubnet(Subnet{NetworkID: at.internal, CIDR: "10.4.0.0/24"})
 	for name, err := range map[string]error{
-		"subnet in use":  s.DeleteSubnet(at.subnet),
-		"network in use": s.DeleteNetwork(at.internal),
+		"subnet in use":  s.network.DeleteSubnet(at.subnet),
+		"network in use": s.network.DeleteNetwork(at.internal),
 		"port in use":    s.DeletePort(port),
 		"group in use":   s.DeleteSecurityGroup(group),
 		"no such rule":   s.DeleteSecurityGroupRule("none"),
@@ -101,21 +101,22 @@ func TestFromOutside_ByTheRulesOfTheAPI(t *testing.T) {
 	}
 	for _, step := range []func() error{
 		func() error { return s.ConnectSubnet(at.router, second) },
-		func() error { return s.DeleteTrunk(trunk) },
+		func() error { return s.network.DeleteTrunk(trunk) },
 		func() error { return s.DeletePort(port) },
 		func() error { return s.DeleteSecurityGroupRule(s.SecurityGroupRules()[0].ID) },
 		func() error { return s.DeleteSecurityGroup(group) },
 		func() error { return s.DeleteRouter(at.router) },
-		func() error { return s.DeleteSubnet(second) },
-		func() error { return s.DeleteNetwork(at.internal) },
+		func() error { return s.network.DeleteSubnet(second) },
+		func() error { return s.network.DeleteNetwork(at.internal) },
 	} {
 		if err := step(); err != nil {
 			t.Error(err)
 		}
 	}
-	if len(s.Trunks()) != 0 || len(s.SecurityGroupRules()) != 0 || len(s.Networks()) != 1 ||
+	if len(s.network.Trunks()) != 0 || len(s.SecurityGroupRules()) != 0 || len(s.Networks()) != 1 ||
 		len(s.Subnets()) != 1 {
-		t.Errorf("left: %v %v %v %v", s.Trunks(), s.SecurityGroupRules(), s.Networks(), s.Subnets())
+		t.Errorf("left: %v %v %v %v", s.network.Trunks(), s.SecurityGroupRules(), s.Networks(),
+			s.Subnets())
 	}
 }
 

@@ -215,7 +215,7 @@ func TestProjects_SeeTheirOwnAndWhatIsShared(t *testing.T) {
 		{"another project", other, "ports", "ports", []string{"theirs"}},
 		// All ports on its networks are a project's to see.
 		{"the owner", s.Credentials(), "ports?device_id=", "ports", []string{"mine", "theirs"}},
-		{"an administrator", admin, "ports?device_owner=" + OwnerGateway, "ports", []string{""}},
+		{"an administrator", admin, "ports?device_owner=" + "network:router_gateway", "ports", []string{""}},
 	} {
 		if got := as(t, s, c.by, http.MethodGet, c.path, "").names(c.list); !slices.Equal(got,
 			c.want) {

@@ -234,7 +234,7 @@ func TestZones_AreThoseOfServersAndMore(t *testing.T) {
 	for _, zone := range zones {
 		names = append(names, zone.ZoneName)
 	}
-	if err != nil || !slices.Equal(names, []string{"az-0", "az-1", DefaultZone}) {
+	if err != nil || !slices.Equal(names, []string{"az-0", "az-1", "nova"}) {
 		t.Errorf("the zones are %v, %v", names, err)
 	}
 }

@@ -26,9 +26,9 @@ func TestQuota_IsMet(t *testing.T) {
 	for _, c := range []struct{ resource, text string }{
 		{QuotaLoadBalancer, "Load Balancer"},
 		{QuotaListener, "Listener"},
-		{QuotaPool, "Pool"},
-		{QuotaMember, "Member"},
-		{QuotaHealthMonitor, "Health Monitor"},
+		{"pool", "Pool"},
+		{"member", "Member"},
+		{"healthmonitor", "Health Monitor"},
 	} {
 		s := start(t)
 		_, subnet := vipSubnet(s, "10.0.0.0/24")
@@ -54,7 +54,7 @@ func TestQuota_OfMembers_CountsWhatABatchDeletes(t *testing.T) {
 				Members: []Member{{Address: "10.0.0.1", ProtocolPort: 1}},
 			}},
 		})
-	s.SetLoadBalancerQuota(QuotaMember, 1)
+	s.SetLoadBalancerQuota("member", 1)
 	path := octaviaRoot + "pools/" + must(s.LoadBalancer(id))(t).Pools[0].ID + "/members"
 	body := `{"members": [{"address": "10.0.0.2", "protocol_port": 1}]}`
 	if answer := ask(t, s, "PUT", path+"?additive_only=true",

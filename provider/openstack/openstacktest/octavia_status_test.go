@@ -361,7 +361,7 @@ func TestTimes_AreOfTheCloudsClock(t *testing.T) {
 func TestOperatingStatus_CanBeSet(t *testing.T) {
 	c := newSlowCloud(t)
 	member := c.now().Pools[0].Members[0].ID
-	if err := c.server.SetOperatingStatus(member, "ERROR"); err != nil {
+	if err := c.server.loadBalancer.SetOperatingStatus(member, "ERROR"); err != nil {
 		t.Fatal(err)
 	}
 	if got := c.now().Pools[0].Members[0].OperatingStatus; got != "ERROR" {

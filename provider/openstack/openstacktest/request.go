@@ -42,7 +42,7 @@ func (s *Cloud) registerUnknown(mux *http.ServeMux) {
 			Handle: func(*api.Request) answer {
 				return api.Failure(service, http.StatusNotFound, "The resource could not be found.")
 			},
-		}, InterfacePublic, w, r)
+		}, api.InterfacePublic, w, r)
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 // Project is a tenant of the cloud.
 type Project struct {
 	Name string
-	// Domain is the name of its domain, and of its users'. Default: [DefaultDomain]. An unknown one
+	// Domain is the name of its domain, and of its users'. Default: "Default". An unknown one
 	// is made.
 	Domain string
 	// Admin gives its users the role admin: they see and change what belongs to other projects.
@@ -44,7 +44,7 @@ func (s *Service) AddProject(p Project) Credentials {
 	return s.credentials(s.addProject(p))
 }
 
-// Credentials are those of [DefaultProject].
+// Credentials are those of the default project.
 func (s *Service) Credentials() Credentials {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

@@ -48,7 +48,7 @@ type Service struct {
 	issued       uint64
 }
 
-// New returns a Keystone with [DefaultProject].
+// New returns a Keystone with the default project.
 func New(state *api.State, options Options) *Service {
 	s := &Service{
 		State: state, options: options, tokens: map[string]*token{},

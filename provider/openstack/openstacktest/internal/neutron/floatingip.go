@@ -14,7 +14,7 @@ import (
 type FloatingIP struct {
 	ID          string `api:"id,ro"`
 	Description string `api:"description"`
-	// ProjectID is the owner. Default: [DefaultProject].
+	// ProjectID is the owner. Default: the default project.
 	ProjectID string `api:"project_id|tenant_id,ro"`
 	// NetworkID is the external network that it is of; SubnetID chooses among its subnets, at
 	// creation only.

@@ -17,8 +17,8 @@ type Network struct {
 	ID          string `api:"id,ro"`
 	Name        string `api:"name"`
 	Description string `api:"description"`
-	// ProjectID is the owner. Default: [DefaultProject], and for external networks
-	// [OperatorProjectID].
+	// ProjectID is the owner. Default: the default project, and for external
+	// networks a project without users.
 	ProjectID string `api:"project_id|tenant_id,ro"`
 	// External networks give floating IPs and routers' gateways, and are seen by all projects.
 	External bool `api:"router:external,feature=external-net"`

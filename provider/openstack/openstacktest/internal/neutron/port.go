@@ -40,7 +40,7 @@ type Port struct {
 	ID          string `api:"id,ro"`
 	Name        string `api:"name"`
 	Description string `api:"description"`
-	// ProjectID is the owner. Default: [DefaultProject].
+	// ProjectID is the owner. Default: the default project.
 	ProjectID string `api:"project_id|tenant_id,ro"`
 	NetworkID string `api:"network_id,create,required"`
 	// DeviceID is the server, router or load balancer that has the port; DeviceOwner is the kind of

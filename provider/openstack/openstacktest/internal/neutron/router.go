@@ -16,7 +16,7 @@ type Router struct {
 	ID          string `api:"id,ro"`
 	Name        string `api:"name"`
 	Description string `api:"description"`
-	// ProjectID is the owner. Default: [DefaultProject].
+	// ProjectID is the owner. Default: the default project.
 	ProjectID string `api:"project_id|tenant_id,ro"`
 	// ExternalNetworkID is the network of its gateway. Default: it has none.
 	ExternalNetworkID string

@@ -16,7 +16,7 @@ type SecurityGroup struct {
 	ID          string `api:"id,ro"`
 	Name        string `api:"name"`
 	Description string `api:"description"`
-	// ProjectID is the owner. Default: [DefaultProject].
+	// ProjectID is the owner. Default: the default project.
 	ProjectID string `api:"project_id|tenant_id,ro"`
 	// Stateless groups have no rules for answers: extension stateful-security-group.
 	Stateless bool     `api:"stateful,not,nofilter,feature=stateful-security-group"`
@@ -31,7 +31,7 @@ type SecurityGroup struct {
 type SecurityGroupRule struct {
 	ID          string `api:"id,ro"`
 	Description string `api:"description"`
-	// ProjectID is the owner. Default: [DefaultProject].
+	// ProjectID is the owner. Default: the default project.
 	ProjectID       string `api:"project_id|tenant_id,ro"`
 	SecurityGroupID string `api:"security_group_id,create,required"`
 	// Direction is ingress or egress.

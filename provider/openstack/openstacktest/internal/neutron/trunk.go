@@ -22,7 +22,7 @@ type Trunk struct {
 	ID          string `api:"id,ro"`
 	Name        string `api:"name"`
 	Description string `api:"description"`
-	// ProjectID is the owner. Default: [DefaultProject].
+	// ProjectID is the owner. Default: the default project.
 	ProjectID string `api:"project_id|tenant_id,ro"`
 	// PortID is the parent port.
 	PortID   string    `api:"port_id,create,required"`

@@ -75,7 +75,7 @@ type Server struct {
 	// ID is made if it is empty.
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// ProjectID is whose it is. Default: [DefaultProject]'s.
+	// ProjectID is whose it is. Default: the default project.
 	ProjectID string `json:"projectID"`
 	// Status is what the API shows, such as ACTIVE (the default) or SHUTOFF; see
 	// [Cloud.SetServerStatus].
@@ -83,9 +83,9 @@ type Server struct {
 	// PowerState is Nova's number: 1 running, 3 paused, 4 shut down, 6 crashed, 7 suspended.
 	// Default: what goes with the status.
 	PowerState int `json:"powerState,omitempty"`
-	// AvailabilityZone is DefaultZone in a server that is added without one.
+	// AvailabilityZone is "nova" by default.
 	AvailabilityZone string `json:"availabilityZone"`
-	// Flavor is the id or the name of one. Default: [DefaultFlavor]. A flavor that does not exist
+	// Flavor is the id or the name of one. Default: m1.small. A flavor that does not exist
 	// (any more) is known by its name only.
 	Flavor   string            `json:"flavor"`
 	Metadata map[string]string `json:"metadata,omitempty"`
