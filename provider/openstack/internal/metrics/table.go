@@ -18,166 +18,134 @@ func Table() []metrics.Metric {
 	}
 }
 
-func requestDuration() metrics.Metric {
+func counter(name, help string, labels ...metrics.Label) metrics.Metric {
+	return metrics.Metric{Name: name, Type: metrics.Counter, Help: help, Labels: labels}
+}
+
+func gauge(name, help string, labels ...metrics.Label) metrics.Metric {
+	return metrics.Metric{Name: name, Type: metrics.Gauge, Help: help, Labels: labels}
+}
+
+func histogram(
+	name, help string, buckets []float64, labels ...metrics.Label,
+) metrics.Metric {
 	return metrics.Metric{
-		Name: "fxccm_openstack_request_duration_seconds",
-		Type: metrics.Histogram,
-		Labels: []metrics.Label{managerLabel(), serviceLabel(), operationLabel(), {
-			Name: "code",
-			Help: "The status of the response; timeout if none came in time, cancelled if " +
-				"the caller or the term ended, refused if " +
-				"the term was over, and error for other failures, such as a refused connection.",
-		}},
-		Help: "Duration of requests to OpenStack, including the response body. Each retry and " +
-			"each page of a list counts. " +
-			"The wait for the client-side rate limit does not count.",
-		Buckets: []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60},
+		Name: name, Type: metrics.Histogram, Help: help, Labels: labels, Buckets: buckets,
 	}
+}
+
+func requestDuration() metrics.Metric {
+	buckets := []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
+	return histogram("fxccm_openstack_request_duration_seconds",
+		"Duration of requests to OpenStack, including the response body. Each retry and "+
+			"each page of a list counts. The wait for the client-side rate limit does not "+
+			"count.",
+		buckets, managerLabel(), serviceLabel(), operationLabel(), metrics.Label{
+			Name: "code",
+			Help: "The status of the response; timeout if none came in time, cancelled if the " +
+				"caller or the term ended, refused if the term was over, and error for other " +
+				"failures, such as a refused connection.",
+		})
 }
 
 func requestsInFlight() metrics.Metric {
-	return metrics.Metric{
-		Name:   "fxccm_openstack_requests_in_flight",
-		Type:   metrics.Gauge,
-		Labels: []metrics.Label{managerLabel(), serviceLabel()},
-		Help:   "Requests to OpenStack in flight.",
-	}
+	return gauge("fxccm_openstack_requests_in_flight",
+		"Requests to OpenStack in flight.",
+		managerLabel(), serviceLabel())
 }
 
 func requestRetries() metrics.Metric {
-	return metrics.Metric{
-		Name: "fxccm_openstack_request_retries_total",
-		Type: metrics.Counter,
-		Labels: []metrics.Label{managerLabel(), {
-			Name: "reason",
+	return counter("fxccm_openstack_request_retries_total",
+		"Retries of requests to OpenStack after transient failures.",
+		managerLabel(), metrics.Label{
+			Name: "reason", Values: retryReasons(),
 			Help: "The result of the previous attempt: the status of its response (409: the " +
-				"object was immutable), connection if the " +
-				"response was incomplete, or timeout.",
-			Values: retryReasons(),
-		}},
-		Help: "Retries of requests to OpenStack after transient failures.",
-	}
+				"object was immutable), connection if the response was incomplete, or timeout.",
+		})
 }
 
 func logins() metrics.Metric {
-	return metrics.Metric{
-		Name: "fxccm_openstack_logins_total",
-		Type: metrics.Counter,
-		Labels: []metrics.Label{managerLabel(), {
-			Name: "result",
+	return counter("fxccm_openstack_logins_total",
+		"Logins to OpenStack.",
+		managerLabel(), metrics.Label{
+			Name: "result", Values: loginResults(),
 			Help: "ok if Keystone issued a token, refused if it refused to, failed if it was " +
 				"unavailable.",
-			Values: loginResults(),
-		}},
-		Help: "Logins to OpenStack.",
-	}
+		})
 }
 
 func rateLimitWait() metrics.Metric {
-	return metrics.Metric{
-		Name:   "fxccm_openstack_rate_limit_wait_seconds",
-		Type:   metrics.Histogram,
-		Labels: []metrics.Label{managerLabel()},
-		Help: "Time that requests to OpenStack waited for the client-side rate limit. " +
-			"Requests that do not wait do not count.",
-		Buckets: []float64{0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60},
-	}
+	buckets := []float64{0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60}
+	return histogram("fxccm_openstack_rate_limit_wait_seconds",
+		"Time that requests to OpenStack waited for the client-side rate limit. Requests "+
+			"that do not wait do not count.",
+		buckets, managerLabel())
 }
 
 func lookups() metrics.Metric {
-	return metrics.Metric{
-		Name: "fxccm_openstack_lookups_total",
-		Type: metrics.Counter,
-		Labels: []metrics.Label{managerLabel(), {
-			Name: "source",
+	return counter("fxccm_openstack_lookups_total",
+		"Lookups of instances.",
+		managerLabel(), metrics.Label{
+			Name: "source", Values: lookupSources(),
 			Help: "The source of the result: the cache, a list of all servers, or a direct " +
 				"request for one server.",
-			Values: lookupSources(),
-		}},
-		Help: "Lookups of instances.",
-	}
+		})
 }
 
 func absentInstances() metrics.Metric {
-	return metrics.Metric{
-		Name:   "fxccm_openstack_absent_instances",
-		Type:   metrics.Gauge,
-		Labels: []metrics.Label{managerLabel()},
-		Help:   "Nodes whose instances OpenStack does not find.",
-	}
+	return gauge("fxccm_openstack_absent_instances",
+		"Nodes whose instances OpenStack does not find.",
+		managerLabel())
 }
 
 func absenceRefused() metrics.Metric {
-	return metrics.Metric{
-		Name:   "fxccm_openstack_absence_refused_total",
-		Type:   metrics.Counter,
-		Labels: []metrics.Label{managerLabel()},
-		Help: "Deletions of nodes that the mass deletion guard prevented, because too many " +
+	return counter("fxccm_openstack_absence_refused_total",
+		"Deletions of nodes that the mass deletion guard prevented, because too many "+
 			"instances were absent at once.",
-	}
+		managerLabel())
 }
 
 func occmRequestDuration() metrics.Metric {
-	return metrics.Metric{
-		Name:    "openstack_api_request_duration_seconds",
-		Type:    metrics.Histogram,
-		Labels:  []metrics.Label{requestLabel()},
-		Help:    "Duration of requests to OpenStack, under OCCM's name.",
-		Buckets: prometheus.DefBuckets,
-	}
+	return histogram("openstack_api_request_duration_seconds",
+		"Duration of requests to OpenStack, under OCCM's name.",
+		prometheus.DefBuckets, requestLabel())
 }
 
 func occmRequests() metrics.Metric {
-	return metrics.Metric{
-		Name:   "openstack_api_requests_total",
-		Type:   metrics.Counter,
-		Labels: []metrics.Label{requestLabel()},
-		Help: "Requests to OpenStack, under OCCM's name. Unlike in OCCM, each page of a list " +
-			"and each retry counts.",
-	}
+	return counter("openstack_api_requests_total",
+		"Requests to OpenStack, under OCCM's name. Unlike in OCCM, each page of a list and "+
+			"each retry counts.",
+		requestLabel())
 }
 
 func occmRequestErrors() metrics.Metric {
-	return metrics.Metric{
-		Name:   "openstack_api_request_errors_total",
-		Type:   metrics.Counter,
-		Labels: []metrics.Label{requestLabel()},
-		Help: "Requests to OpenStack that failed, under OCCM's name. Unlike in OCCM, a 404 of a " +
-			"read or a " +
-			"deletion is not an error.",
-	}
+	return counter("openstack_api_request_errors_total",
+		"Requests to OpenStack that failed, under OCCM's name. Unlike in OCCM, a 404 of a "+
+			"read or a deletion is not an error.",
+		requestLabel())
 }
 
 func occmReconcileDuration() metrics.Metric {
-	return metrics.Metric{
-		Name:   "cloudprovider_openstack_reconcile_duration_seconds",
-		Type:   metrics.Histogram,
-		Labels: []metrics.Label{reconcileLabel()},
-		Help:   "Duration of calls that change load balancers, under OCCM's name.",
-		// The same as OCCM's, so that heat maps can show both.
-		Buckets: []float64{
-			0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 7.5, 10, 12.5, 15, 17.5, 20, 22.5, 25, 27.5,
-			30, 50, 75, 100, 1000,
-		},
+	// The same as OCCM's, so that heat maps can show both.
+	buckets := []float64{
+		0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 7.5, 10, 12.5, 15, 17.5, 20, 22.5, 25, 27.5,
+		30, 50, 75, 100, 1000,
 	}
+	return histogram("cloudprovider_openstack_reconcile_duration_seconds",
+		"Duration of calls that change load balancers, under OCCM's name.",
+		buckets, reconcileLabel())
 }
 
 func occmReconciles() metrics.Metric {
-	return metrics.Metric{
-		Name:   "cloudprovider_openstack_reconcile_total",
-		Type:   metrics.Counter,
-		Labels: []metrics.Label{reconcileLabel()},
-		Help:   "Calls that change load balancers, under OCCM's name.",
-	}
+	return counter("cloudprovider_openstack_reconcile_total",
+		"Calls that change load balancers, under OCCM's name.",
+		reconcileLabel())
 }
 
 func occmReconcileErrors() metrics.Metric {
-	return metrics.Metric{
-		Name:   "cloudprovider_openstack_reconcile_errors_total",
-		Type:   metrics.Counter,
-		Labels: []metrics.Label{reconcileLabel()},
-		Help:   "Failed calls that change load balancers, under OCCM's name.",
-	}
+	return counter("cloudprovider_openstack_reconcile_errors_total",
+		"Failed calls that change load balancers, under OCCM's name.",
+		reconcileLabel())
 }
 
 func managerLabel() metrics.Label {
