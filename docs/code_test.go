@@ -36,7 +36,7 @@ func TestCode_IsFromFilesThatCompile(t *testing.T) {
 	}
 }
 
-func TestRefresh_TellsOfCodeFromNowhere(t *testing.T) {
+func TestRefresh_MissingCode_IsAnError(t *testing.T) {
 	for name, test := range map[string]struct{ page, want string }{
 		"no source":    {"text\n\n```go\nx := 1\n```\n", `3: Go code needs`},
 		"no file":      {"<!-- code: ccm/none.go X -->\n```go\n```\n", `2: open ../ccm/none.go`},

@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-func TestLinks_LeadSomewhere(t *testing.T) {
+func TestLinks_Resolve(t *testing.T) {
 	for _, page := range pages(t) {
 		for _, link := range links(read(t, page)) {
 			if err := follow(page, link.target); err != nil {
@@ -21,7 +21,7 @@ func TestLinks_LeadSomewhere(t *testing.T) {
 	}
 }
 
-func TestFollow_TellsOfLinksToNowhere(t *testing.T) {
+func TestFollow_BrokenLinks_AreErrors(t *testing.T) {
 	text := "[a](none.md) and ![b](term-and-fence.svg) `[no](link.md)`\n```\n[no](link.md)\n```\n<img src=\"none.svg\">\n[c](#none) [d](#the-problem)"
 	var broken []string
 	for _, link := range links(text) {

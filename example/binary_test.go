@@ -324,7 +324,7 @@ func TestHelp_ShowsEveryFlagInItsGroup(t *testing.T) {
 	}
 }
 
-func TestVersion_SaysWhatWasBuilt(t *testing.T) {
+func TestVersion_NamesTheBuild(t *testing.T) {
 	got := execute(t, "--version")
 	if got.code != 0 || got.stderr != "" ||
 		!regexp.MustCompile(

@@ -62,7 +62,7 @@ func planned(
 	return code, out.String(), err.String()
 }
 
-func TestPlan_OfFiles_TellsAndDoesNothing(t *testing.T) {
+func TestPlan_Files_PrintsStepsAndSendsNone(t *testing.T) {
 	cloud := openstacktest.NewCloud()
 	defer cloud.Close()
 	network := cloud.AddNetwork(openstacktest.Network{Name: "nodes"})
@@ -173,7 +173,7 @@ func TestPlan_OfACluster(t *testing.T) {
 	}
 }
 
-func TestPlan_BadInput_IsToldClearly(t *testing.T) {
+func TestPlan_BadInput_IsAnError(t *testing.T) {
 	cloud := openstacktest.NewCloud()
 	defer cloud.Close()
 	for name, test := range map[string]struct {

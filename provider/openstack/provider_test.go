@@ -128,7 +128,7 @@ func open(t *testing.T, path string, env ccm.ProviderEnv) cloudprovider.Interfac
 	return cloud
 }
 
-func TestOpen_AsksNothing(t *testing.T) {
+func TestOpen_SendsNoRequest(t *testing.T) {
 	sim := openstacktest.NewCloud()
 	defer sim.Close()
 	cloud := open(t, write(t,

@@ -13,7 +13,7 @@ import (
 // An attempt can stand where a test does.
 var _ project.T = (*attempt)(nil)
 
-func TestAttempt_WhatWasMadeIsRemovedHoweverItEnds(t *testing.T) {
+func TestAttempt_AnyEnd_CleansUp(t *testing.T) {
 	for name, test := range map[string]struct {
 		end  func(*attempt) error
 		want string

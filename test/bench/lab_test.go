@@ -68,7 +68,7 @@ func TestTallies_SinceIsWhatHasBeenAddedAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestRequestKind_WhatIsAWriteAndWhatIsAnswered(t *testing.T) {
+func TestRequestKind_WritesAndAnswers(t *testing.T) {
 	for kind, want := range map[requestKind]struct{ write, answered bool }{
 		listed: {false, true}, loggedIn: {false, true}, replaced: {true, true},
 		refused: {true, true}, cut: {false, false},
@@ -152,13 +152,13 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-func TestLogs_ALabWithoutThemIsAnError(t *testing.T) {
+func TestLogs_Missing_IsAnError(t *testing.T) {
 	if _, err := markLogs(t.TempDir()); err == nil {
 		t.Error("missing logs are no error")
 	}
 }
 
-func TestLooks_TellHowLongOctaviaIsAtWork(t *testing.T) {
+func TestLooks_MeasureHowLongOctaviaWorks(t *testing.T) {
 	at := time.Now()
 	all := looks{
 		{at, map[string]string{}},
@@ -219,7 +219,7 @@ func TestOCCM_FormulasForTheLab(t *testing.T) {
 	}
 }
 
-func TestLab_ThePageShowsCallsTimesAndWhatTheServicesHaveNoted(t *testing.T) {
+func TestLab_PageShowsCallsTimesAndLogs(t *testing.T) {
 	calls, pauses := occmMembers(2, 3, time.Second)
 	f := labFigure{
 		title: "A node added", took: 3 * time.Second, pending: 2 * time.Second,
@@ -254,7 +254,7 @@ func TestLab_ThePageShowsCallsTimesAndWhatTheServicesHaveNoted(t *testing.T) {
 	}
 }
 
-func TestLab_IsLeftOutWhereThereIsNoneUnlessItWasAskedFor(t *testing.T) {
+func TestLab_NotUp_IsAnErrorOnlyIfItIsNamed(t *testing.T) {
 	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer up.Close()
 	folder := t.TempDir()

@@ -13,7 +13,7 @@ import (
 )
 
 // The numbers are those that were counted with its unmodified provider, where there are such.
-func TestOCCM_FormulasOfLoadBalancersGiveWhatItsProviderWasSeenToDo(t *testing.T) {
+func TestOCCM_FormulasOfLoadBalancersMatchItsProvider(t *testing.T) {
 	const latency = 50 * time.Millisecond
 	for name, test := range map[string]struct {
 		cost    cost
@@ -120,7 +120,7 @@ func TestMostRequests_AreWhatTheSettingsAllow(t *testing.T) {
 	}
 }
 
-func TestReport_ShowsWhatWasNotCountedBeside(t *testing.T) {
+func TestReport_ShowsUncountedCallsBeside(t *testing.T) {
 	results := newResults()
 	results.begin("Load balancers")
 	f := countOf("New Service", calls{{Operation: "loadbalancer_create"}}, 5, occmNewService(3))
@@ -148,7 +148,7 @@ func TestReport_ShowsWhatWasNotCountedBeside(t *testing.T) {
 	}
 }
 
-func TestWorld_CheckOfLoadBalancersSeesWhatIsMissingAndWhatIsTooMuch(t *testing.T) {
+func TestWorld_LoadBalancersMissingOrTooMany_IsAnError(t *testing.T) {
 	cloud := newOpenStack(1)
 	defer cloud.Close()
 	services := newServices(2, 3)

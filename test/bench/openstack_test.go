@@ -139,7 +139,7 @@ func openStackReport() report {
 	}
 }
 
-func TestReport_ShowsCallsToOpenStackWithAllThatIsNeededToCheckThem(t *testing.T) {
+func TestReport_ShowsCallsToOpenStackAndTheirSources(t *testing.T) {
 	page := rendered(t, openStackReport().openStackMarkdown)
 	for _, want := range []string{
 		"| 500 routes created: writes of the router | 3 | ≤ 2 | missed | 500 | 1 × N = 1 × 500 (`pkg/openstack/routes.go`) |",

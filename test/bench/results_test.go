@@ -166,7 +166,7 @@ func TestCommandLine_RefusesNonsenseByName(t *testing.T) {
 	}
 }
 
-func TestCommandLine_QuickDoesNotOverrideWhatIsGiven(t *testing.T) {
+func TestCommandLine_Quick_DoesNotOverrideOtherFlags(t *testing.T) {
 	s, err := parse([]string{"--quick", "--nodes=7", "--programs=somewhere"})
 	if err != nil {
 		t.Fatal(err)

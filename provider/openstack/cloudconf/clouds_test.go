@@ -37,7 +37,7 @@ clouds:
     region_name: RegionOne
 `
 
-func TestClouds_FillWhatIsOpen(t *testing.T) {
+func TestClouds_FillEmptyOptions(t *testing.T) {
 	for name, test := range map[string]struct {
 		conf  string
 		files map[string]string
@@ -353,7 +353,7 @@ func TestClouds_AreSearchedFor(t *testing.T) {
 	}
 }
 
-func TestClouds_MistakesAreToldWithTheirLine(t *testing.T) {
+func TestClouds_Mistakes_AreReportedWithTheirLine(t *testing.T) {
 	for name, test := range map[string]struct {
 		files map[string]string
 		want  string
@@ -447,7 +447,7 @@ unknown key "pasword" in clouds.prod.auth (DIR/secure.yaml line 4): did you mean
 
 // A mapping that merges itself is a loop, and a merge of merges grows without bound where each is
 // followed.
-func TestClouds_BombsDoNoHarm(t *testing.T) {
+func TestClouds_YAMLBombs_DoNoHarm(t *testing.T) {
 	var bomb strings.Builder
 	bomb.WriteString("a0: &a0 {x: 1}\n")
 	for i := range 30 {

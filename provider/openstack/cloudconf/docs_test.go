@@ -29,7 +29,7 @@ func TestCloudConfPage_IsUpToDate(t *testing.T) {
 }
 
 // The example on the page is right, and the guide to it that what is wrong is told.
-func TestCloudConfPage_ExampleIsRight(t *testing.T) {
+func TestCloudConfPage_ExampleIsValid(t *testing.T) {
 	loaded, err := Read([]byte(example), Options{Strict: true})
 	if err != nil || len(loaded.Warnings) > 0 {
 		t.Errorf("the example has problems: %v\n%s", err, told(loaded.Warnings))

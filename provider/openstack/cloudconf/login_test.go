@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestLogin_IsTheOneThatTheCredentialsLeadTo(t *testing.T) {
+func TestLogin_FollowsFromTheCredentials(t *testing.T) {
 	const url = "https://keystone"
 	for name, test := range map[string]struct {
 		global Global

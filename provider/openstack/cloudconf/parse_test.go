@@ -237,7 +237,7 @@ search-order = configDrive, metadataService
 }
 
 // What OCCM takes in silence is told, and refused if the user asks for it.
-func TestParse_TyposAreToldWithTheirLine(t *testing.T) {
+func TestParse_Typos_AreReportedWithTheirLine(t *testing.T) {
 	content := `[Global]
 project-id = p
 os-authURL = x
@@ -293,7 +293,7 @@ tls-insecure = yes
 	}
 }
 
-func TestParse_TellsAllThatIsWrong(t *testing.T) {
+func TestParse_ReportsAllProblems(t *testing.T) {
 	_, _, err := Parse([]byte(`early = 1
 [Global]
 password = "open
@@ -353,7 +353,7 @@ func TestProblems_NeverRepeatValues(t *testing.T) {
 	}
 }
 
-func TestProblems_AreCutIfThereAreVeryMany(t *testing.T) {
+func TestProblems_Many_AreTruncated(t *testing.T) {
 	_, _, err := Parse([]byte(strings.Repeat("!\n", 1000)), Options{})
 	if got := err.Error(); len(refused(t, err)) != 1000 || strings.Count(got, "\n") != maxShown ||
 		!strings.HasSuffix(got, "and 950 more") {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestRender_IsReadAsItWas(t *testing.T) {
+func TestRender_IsParsedToTheSameConfig(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join("testdata", "full.conf"))
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestRender_IsReadAsItWas(t *testing.T) {
 	}
 }
 
-func TestRender_WritesWhatDiffersFromTheDefaults(t *testing.T) {
+func TestRender_WritesOnlyDifferencesFromTheDefaults(t *testing.T) {
 	c := Default()
 	c.Global = Global{AuthURL: "https://keystone", Username: "a b", Password: "hunter2"}
 	c.LoadBalancer.InternalLB = true
@@ -72,7 +72,7 @@ func TestRender_SecretsOnlyOnRequest(t *testing.T) {
 	}
 }
 
-func TestRender_RefusesWhatTheFormatCannotHold(t *testing.T) {
+func TestRender_InexpressibleValue_IsAnError(t *testing.T) {
 	for _, value := range []string{"a\rb", "a\x00b", "\xff"} {
 		c := Default()
 		c.Global.Password = Secret(value)

@@ -10,7 +10,7 @@ const id1 = "2cb9b4d4-8a27-4a22-8b5a-5b7a2a6a7e11"
 
 // Each case is added to a file in which nothing is wrong. Severities: what OCCM refuses or fails
 // with is an error, what it takes and fails with later is a mistake.
-func TestRead_JudgesValues(t *testing.T) {
+func TestRead_ValidatesValues(t *testing.T) {
 	for _, test := range []struct {
 		content string
 		want    string // severity: text, in the line after the header; none if empty
@@ -236,7 +236,7 @@ func TestRead_JudgesValues(t *testing.T) {
 	}
 }
 
-func TestValidate_JudgesWhatAHostHasFilledIn(t *testing.T) {
+func TestValidate_ConfigOfAHost(t *testing.T) {
 	c := Default()
 	c.Global = Global{AuthURL: "https://keystone", UserID: "u", Password: "p", TenantID: "t"}
 	c.LoadBalancer.MonitorDelay = -1
@@ -256,7 +256,7 @@ monitor-timeout in [LoadBalancer]: must be less than monitor-delay`
 	}
 }
 
-func TestJudge_RefusesMistakesInStrictModeOnly(t *testing.T) {
+func TestClassify_RefusesMistakesInStrictModeOnly(t *testing.T) {
 	problems := []Problem{
 		{Severity: Warning, Key: "a"},
 		{Severity: Mistake, Key: "b"},

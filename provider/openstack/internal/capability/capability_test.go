@@ -68,7 +68,7 @@ func want(t *testing.T, f *Fact[bool], yes bool, known bool) {
 	}
 }
 
-func TestGet_Known_IsRemembered(t *testing.T) {
+func TestGet_Known_IsCached(t *testing.T) {
 	for _, yes := range []bool{true, false} {
 		c := &cloud{yes: yes}
 		f, clock := newFact(c)
@@ -82,7 +82,7 @@ func TestGet_Known_IsRemembered(t *testing.T) {
 	}
 }
 
-func TestGet_CloudDown_IsUnknownAndAskedAgain(t *testing.T) {
+func TestGet_CloudDown_IsUnknownAndRequestedAgain(t *testing.T) {
 	c := &cloud{err: errDown}
 	f, clock := newFact(c)
 	for range 100 {
@@ -96,7 +96,7 @@ func TestGet_CloudDown_IsUnknownAndAskedAgain(t *testing.T) {
 	want(t, f, true, true)
 }
 
-func TestGet_AfterALongTime_IsAskedAgain(t *testing.T) {
+func TestGet_Expired_IsRequestedAgain(t *testing.T) {
 	c := &cloud{yes: false}
 	f, clock := newFact(c)
 	want(t, f, false, true)
@@ -105,7 +105,7 @@ func TestGet_AfterALongTime_IsAskedAgain(t *testing.T) {
 	want(t, f, true, true)
 }
 
-func TestGet_AskedAgainWhileTheCloudIsDown_HoldsTheOldAnswer(t *testing.T) {
+func TestGet_ExpiredWhileTheCloudIsDown_ReturnsThePreviousResponse(t *testing.T) {
 	c := &cloud{yes: true}
 	f, clock := newFact(c)
 	want(t, f, true, true)
@@ -122,7 +122,7 @@ func TestGet_AskedAgainWhileTheCloudIsDown_HoldsTheOldAnswer(t *testing.T) {
 	want(t, f, false, true)
 }
 
-func TestGet_Concurrently_AsksOnce(t *testing.T) {
+func TestGet_ConcurrentCallers_ShareOneRequest(t *testing.T) {
 	c := &cloud{yes: true, hold: make(chan struct{}), entered: make(chan struct{}, 1)}
 	f, _ := newFact(c)
 	var callers sync.WaitGroup
@@ -137,7 +137,7 @@ func TestGet_Concurrently_AsksOnce(t *testing.T) {
 	}
 }
 
-func TestGet_CallerGivesUp_ReturnsAtOnceAndLeavesTheOthersTheirAnswer(t *testing.T) {
+func TestGet_CallerCancelled_OthersGetTheResponse(t *testing.T) {
 	c := &cloud{yes: true, hold: make(chan struct{}), entered: make(chan struct{}, 2)}
 	f, _ := newFact(c)
 

@@ -34,7 +34,7 @@ func hang(t *testing.T, before func(http.ResponseWriter)) http.HandlerFunc {
 	}
 }
 
-func TestTimeLimit_CoversTheWholeAnswer(t *testing.T) {
+func TestRequestTimeout_CoversTheWholeResponse(t *testing.T) {
 	for name, before := range map[string]func(http.ResponseWriter){
 		"no answer": func(http.ResponseWriter) {},
 		"no end of the body": func(w http.ResponseWriter) {
@@ -85,7 +85,7 @@ func TestRequest_EndsWithTheCallersContext(t *testing.T) {
 	}
 }
 
-func TestAnswer_ThatIsNotJSON_IsNamed(t *testing.T) {
+func TestResponse_NotJSON_ErrorNamesItsType(t *testing.T) {
 	s, cfg := newStub(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = w.Write([]byte("<html>Please log in to the network</html>"))
@@ -98,7 +98,7 @@ func TestAnswer_ThatIsNotJSON_IsNamed(t *testing.T) {
 	}
 }
 
-func TestAnswer_ThatIsEmptyOrAList_IsJSONEnough(t *testing.T) {
+func TestResponse_EmptyOrList_IsAccepted(t *testing.T) {
 	for _, c := range []struct {
 		status int
 		body   string
@@ -257,7 +257,7 @@ func TestRateLimit_WaitEndsWithTheCallersContextAndWithClose(t *testing.T) {
 	}
 }
 
-func TestRateLimit_TurnThatNobodyTakesIsTheNextOnes(t *testing.T) {
+func TestRateLimit_CallerCancelled_NextCallerTakesItsTurn(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	l := &limits{
 		limiter: newLimiter(cloudconf.Client{RequestRate: 1, RequestBurst: 1}),
@@ -280,7 +280,7 @@ func TestRateLimit_TurnThatNobodyTakesIsTheNextOnes(t *testing.T) {
 	}
 }
 
-func TestConnections_AreUsedAgainAndGoneAfterClose(t *testing.T) {
+func TestConnections_AreReusedAndClosedByClose(t *testing.T) {
 	s, cfg := newStub(t, status(200))
 	f := open(t, cfg)
 	for range 20 {
@@ -330,7 +330,7 @@ func TestUserAgent(t *testing.T) {
 	}
 }
 
-func TestObserver_IsToldWhatTheMetricsKnow(t *testing.T) {
+func TestObserver_LabelsMatchTheMetrics(t *testing.T) {
 	// internal/metrics lists these words in its table.
 	known := []string{"409", "429", "500", "502", "503", "504", "connection", "timeout"}
 	for _, code := range []int{409, 429, 500, 502, 503, 504} {

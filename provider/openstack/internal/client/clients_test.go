@@ -32,7 +32,7 @@ func listPorts(ctx context.Context, c *Clients) error {
 
 // OCCM makes new clients for each call of a controller, and each of them asks Neutron for its
 // versions (D46).
-func TestClients_AreMadeOnceAndAskNothing_D46(t *testing.T) {
+func TestClients_AreBuiltOnce_D46(t *testing.T) {
 	cloud, cfg := simulator(t)
 	f := open(t, cfg)
 	for _, of := range []func(context.Context) (*gophercloud.ServiceClient, error){
@@ -106,7 +106,7 @@ func interfaces(cloud *openstacktest.Cloud) []string {
 }
 
 // OCCM exits when it does not find Octavia or Neutron (D41).
-func TestService_ThatIsNotInTheCatalog_IsAnError_D41(t *testing.T) {
+func TestService_NotInTheCatalog_IsAnError_D41(t *testing.T) {
 	_, cfg := simulator(t, openstacktest.WithoutService(openstacktest.ServiceLoadBalancer))
 	f := open(t, cfg)
 	if _, err := f.LoadBalancer(within(t)); !errors.Is(err, ErrNoService) {
@@ -126,7 +126,7 @@ func TestService_ThatIsNotInTheCatalog_IsAnError_D41(t *testing.T) {
 }
 
 // The next login may find a service that the catalog lacks now.
-func TestService_ThatComesLater_IsFound(t *testing.T) {
+func TestService_AddedToTheCatalog_IsFound(t *testing.T) {
 	cloud, cfg := simulator(t)
 	remove := cloud.Inject(openstacktest.Fault{
 		Service: openstacktest.ServiceIdentity, Operation: "token_create",
@@ -212,7 +212,7 @@ func TestTwoClouds_ShareNothing_D23(t *testing.T) {
 	}
 }
 
-func TestFence_WhatItRefusesIsNotTriedAgain(t *testing.T) {
+func TestFence_RefusedRequest_IsNotRetried(t *testing.T) {
 	cloud, cfg := simulator(t)
 	gate := fence.New(nil, clock.RealClock{})
 	refusals := 0
@@ -247,7 +247,7 @@ func TestFence_WhatItRefusesIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-func TestFence_CancelsWhatIsInFlight(t *testing.T) {
+func TestFence_Closes_RequestsInFlightAreCancelled(t *testing.T) {
 	s, cfg := newStub(t, hang(t, func(http.ResponseWriter) {}))
 	gate := fence.New(nil, clock.RealClock{})
 	f := open(t, cfg, func(o *Options) { o.Transport = gate.Transport })
@@ -263,7 +263,7 @@ func TestFence_CancelsWhatIsInFlight(t *testing.T) {
 	}
 }
 
-func TestClose_CancelsWhatIsInFlightAndRefusesTheRest(t *testing.T) {
+func TestClose_CancelsRequestsInFlightAndRefusesNewOnes(t *testing.T) {
 	for name, stuck := range map[string]string{"a request": "/ports", "a login": "/auth/tokens"} {
 		t.Run(name, func(t *testing.T) {
 			s, cfg := newStub(t, hang(t, func(http.ResponseWriter) {}))
@@ -358,7 +358,7 @@ func TestClose_ConnectionThatComesLate_IsClosed(t *testing.T) {
 	})
 }
 
-func TestClose_AClientThatSomebodyKeptIsRefused(t *testing.T) {
+func TestClose_KeptClient_IsRefused(t *testing.T) {
 	s, cfg := newStub(t, status(200))
 	f := open(t, cfg)
 	network, err := f.Network(within(t))

@@ -18,7 +18,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // A login runs on a goroutine of its own, where no caller can catch a panic.
-func TestLogin_ThatPanics_IsAnErrorOfThoseWhoWaitForIt(t *testing.T) {
+func TestLogin_Panics_WaitingCallersGetAnError(t *testing.T) {
 	_, cfg := simulator(t)
 	f := open(t, cfg, func(o *Options) {
 		o.Transport = func(http.RoundTripper) http.RoundTripper {
@@ -35,7 +35,7 @@ func TestLogin_ThatPanics_IsAnErrorOfThoseWhoWaitForIt(t *testing.T) {
 	all.Wait()
 }
 
-func TestReload_ThatPanics_LeavesTheOldOneInUse(t *testing.T) {
+func TestReload_Panics_PreviousConfigurationStays(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	_, cfg := simulator(t)
 	file := t.TempDir() + "/cloud.conf"

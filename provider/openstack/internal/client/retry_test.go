@@ -182,7 +182,7 @@ func immutableAnswer(w http.ResponseWriter, _ *http.Request) {
 func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
 // OCCM gives up at the first of these answers (D20).
-func TestRequest_RefusedForTheMoment_IsMadeAgain_D20(t *testing.T) {
+func TestRequest_TemporarilyRefused_IsRetried_D20(t *testing.T) {
 	s, cfg := newStub(t, script(immutableAnswer, status(429), status(503), status(201)))
 	f := open(t, cfg)
 	body := map[string]any{"listener": map[string]any{"name": "a"}}
@@ -209,7 +209,7 @@ func TestRequest_RefusedForTheMoment_IsMadeAgain_D20(t *testing.T) {
 	}
 }
 
-func TestConflict_ThatIsTheCallersToResolve_IsReturnedWithItsBody(t *testing.T) {
+func TestConflict_NotImmutable_IsReturnedWithItsBody(t *testing.T) {
 	s, cfg := newStub(t, func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusConflict,
 			map[string]any{"NeutronError": map[string]any{"type": "RouterInUse"}})
@@ -226,7 +226,7 @@ func TestConflict_ThatIsTheCallersToResolve_IsReturnedWithItsBody(t *testing.T) 
 	}
 }
 
-func TestRequest_ThatNeverSucceeds_IsGivenUpAfterMaxRetries(t *testing.T) {
+func TestRequest_AlwaysFails_EndsAfterMaxRetries(t *testing.T) {
 	for _, retries := range []int{0, 3} {
 		s, cfg := newStub(t, immutableAnswer)
 		cfg.Client.MaxRetries = retries
@@ -286,7 +286,7 @@ func TestRetryAfter_IsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestRetryAfter_LongerThanAnybodyWaits_IsTheCallers(t *testing.T) {
+func TestRetryAfter_TooLong_IsReturnedToTheCaller(t *testing.T) {
 	s, cfg := newStub(t, status(503, "Retry-After", "3600"))
 	f := open(t, cfg)
 	if err := get(within(t), f.Clients, "ports"); !gophercloud.ResponseCodeIs(err,
@@ -298,7 +298,7 @@ func TestRetryAfter_LongerThanAnybodyWaits_IsTheCallers(t *testing.T) {
 	}
 }
 
-func TestRetries_EndAfterAMinuteAltogether(t *testing.T) {
+func TestRetries_EndAfterAMinute(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	s, cfg := newStub(t, func(w http.ResponseWriter, r *http.Request) {
 		clock.Step(25 * time.Second)
@@ -358,7 +358,7 @@ func TestConnection_ThatBreaks(t *testing.T) {
 }
 
 // A truncated response is neither used nor returned as if it were complete.
-func TestAnswer_ThatBreaksOff_IsAskedForAgain(t *testing.T) {
+func TestResponse_Truncated_IsRetried(t *testing.T) {
 	cut := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", strconv.Itoa(1000))
 		_, _ = w.Write([]byte(`{"servers": [{"id": "1"}`))

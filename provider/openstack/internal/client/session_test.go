@@ -115,7 +115,7 @@ func TestLogin_ByEachMethod(t *testing.T) {
 	}
 }
 
-func TestNew_RefusesWhatCannotWork(t *testing.T) {
+func TestNew_InvalidConfiguration_IsRefused(t *testing.T) {
 	secret := cloudconf.Secret("s3cr3t-value")
 	whole := cloudconf.Global{
 		AuthURL: "http://keystone/v3", UserID: "u",
@@ -170,7 +170,7 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 	}
 }
 
-func TestNew_AsksNothing(t *testing.T) {
+func TestNew_SendsNoRequest(t *testing.T) {
 	s, cfg := newStub(t, status(200))
 	open(t, cfg)
 	if n := s.count(""); n != 0 {
@@ -178,7 +178,7 @@ func TestNew_AsksNothing(t *testing.T) {
 	}
 }
 
-func TestLogin_IsSharedByAllWhoAskAtOnce(t *testing.T) {
+func TestLogin_ConcurrentCallers_ShareOne(t *testing.T) {
 	cloud, cfg := simulator(t)
 	f := open(t, cfg)
 	var all sync.WaitGroup
@@ -195,7 +195,7 @@ func TestLogin_IsSharedByAllWhoAskAtOnce(t *testing.T) {
 	}
 }
 
-func TestToken_ThatIsNoLongerValid_IsRenewedOnceForAll(t *testing.T) {
+func TestToken_Revoked_IsRenewedOnceForAllCallers(t *testing.T) {
 	cloud, cfg := simulator(t)
 	f := open(t, cfg)
 	for round := 1; round <= 3; round++ {
@@ -215,7 +215,7 @@ func TestToken_ThatIsNoLongerValid_IsRenewedOnceForAll(t *testing.T) {
 	}
 }
 
-func TestToken_ThatExpires_IsRenewed(t *testing.T) {
+func TestToken_Expired_IsRenewed(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	cloud, cfg := simulator(t, openstacktest.WithClock(clock),
 		openstacktest.WithTokenLife(time.Hour))
@@ -231,7 +231,7 @@ func TestToken_ThatExpires_IsRenewed(t *testing.T) {
 	}
 }
 
-func TestRequest_RefusedForItsToken_IsMadeAgainWithItsBody(t *testing.T) {
+func TestRequest_TokenRefused_IsRepeatedWithItsBody(t *testing.T) {
 	s, cfg := newStub(t, status(201))
 	f := open(t, cfg)
 	if err := get(within(t), f.Clients, "networks"); err != nil {
@@ -248,7 +248,7 @@ func TestRequest_RefusedForItsToken_IsMadeAgainWithItsBody(t *testing.T) {
 	}
 }
 
-func TestService_ThatRefusesEveryToken_CostsFewLogins(t *testing.T) {
+func TestService_RefusesEveryToken_FewLogins(t *testing.T) {
 	s, cfg := newStub(t, status(http.StatusUnauthorized))
 	f := open(t, cfg)
 	for range 50 {
@@ -262,7 +262,7 @@ func TestService_ThatRefusesEveryToken_CostsFewLogins(t *testing.T) {
 	}
 }
 
-func TestLogin_WithAnIssuedTokenThatExpired_SaysSo(t *testing.T) {
+func TestLogin_IssuedTokenExpired_ErrorNamesTheReason(t *testing.T) {
 	cloud, cfg := simulator(t)
 	for name, tenant := range map[string]string{
 		"as it is":      "",
@@ -327,7 +327,7 @@ func TestKeystone_DownAndBack_NeedsNoRestart_D37(t *testing.T) {
 	}
 }
 
-func TestKeystone_ThatCannotBeReached_IsNamed(t *testing.T) {
+func TestKeystone_Unreachable_ErrorNamesIt(t *testing.T) {
 	s, cfg := newStub(t, status(200))
 	s.Close()
 	f := open(t, cfg)
@@ -335,7 +335,7 @@ func TestKeystone_ThatCannotBeReached_IsNamed(t *testing.T) {
 	wantError(t, cfg, err, "log in to Keystone ("+cfg.Global.AuthURL+")", "connection refused")
 }
 
-func TestLogin_CallerWhoGivesUpDoesNotSpoilItForOthers(t *testing.T) {
+func TestLogin_CallerCancelled_OthersSucceed(t *testing.T) {
 	s, cfg := newStub(t, status(200))
 	release := make(chan struct{})
 	s.answerLogins(func(w http.ResponseWriter, _ *http.Request) {
@@ -362,7 +362,7 @@ func TestLogin_CallerWhoGivesUpDoesNotSpoilItForOthers(t *testing.T) {
 }
 
 // OCCM says "no suitable endpoint", "unsupported", or nothing (D40).
-func TestLoginError_TellsWhatKeystoneSaid_D40(t *testing.T) {
+func TestLoginError_HasKeystonesMessage_D40(t *testing.T) {
 	cloud, cfg := simulator(t)
 	cfg.Global.Password = "wr0ng-password"
 	f := open(t, cfg)
@@ -380,7 +380,7 @@ func TestLoginError_TellsWhatKeystoneSaid_D40(t *testing.T) {
 	noSecret(t, cfg, "log", f.logs.String())
 }
 
-func TestLoginError_IsNeverTakenForAServersNotFound(t *testing.T) {
+func TestLoginError_IsNotANotFound(t *testing.T) {
 	s, cfg := newStub(t, status(200))
 	s.answerLogins(status(http.StatusNotFound))
 	f := open(t, cfg)
@@ -392,7 +392,7 @@ func TestLoginError_IsNeverTakenForAServersNotFound(t *testing.T) {
 	}
 }
 
-func TestKeystone_ThatAnswersNonsense(t *testing.T) {
+func TestKeystone_InvalidResponse_IsAnError(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
 		text   string
@@ -437,7 +437,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 		string(text)}})
 }
 
-func TestVersion3_IsWhereKeystoneSays(t *testing.T) {
+func TestVersion3_IsReadFromKeystonesVersions(t *testing.T) {
 	s, cfg := newStub(t, status(200))
 	cfg.Global.AuthURL = s.URL
 	f := open(t, cfg)

@@ -122,7 +122,7 @@ func TestReload_OfThePassword_WhileRequestsFlow_D42(t *testing.T) {
 		"log", f.logs.String())
 }
 
-func TestReload_ThatFails_LeavesTheOldOneInUse(t *testing.T) {
+func TestReload_Fails_PreviousConfigurationStays(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	cloud, cfg := simulator(t)
 	f, file := watching(t, cfg, clock)
@@ -146,7 +146,7 @@ func TestReload_ThatFails_LeavesTheOldOneInUse(t *testing.T) {
 	}
 }
 
-func TestReload_OfAWrongPassword_IsTriedLessAndLessOften(t *testing.T) {
+func TestReload_WrongPassword_LoginsBackOff(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	cloud, cfg := simulator(t)
 	f, file := watching(t, cfg, clock)
@@ -278,7 +278,7 @@ func TestTLS_WithACertificateOfOnesOwn_AndWithoutLooking(t *testing.T) {
 	wantError(t, cfg, get(within(t), f.Clients, "ports"), "certificate signed by unknown authority")
 }
 
-func TestReload_DoesNotBreakWhatIsInFlight(t *testing.T) {
+func TestReload_RequestsInFlight_Continue(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	release := make(chan struct{})
 	var once sync.Once
@@ -312,7 +312,7 @@ func TestReload_DoesNotBreakWhatIsInFlight(t *testing.T) {
 	until(t, "one connection is left", func() bool { _, left := s.connections(); return left == 1 })
 }
 
-func TestReload_TokenRefusedMeanwhile_GoesOnWithTheNewLogin(t *testing.T) {
+func TestReload_TokenRefusedMeanwhile_UsesTheNewLogin(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	release := make(chan struct{})
 	var once sync.Once

@@ -50,7 +50,7 @@ func TestDeletedServer_DeniedTwice_IsAbsent(t *testing.T) {
 
 // An alarm that watches the number must not ring for ever for a node that was deleted as it should
 // be.
-func TestAbsentInstances_AreNoneAgainWhenTheNodeIsGone(t *testing.T) {
+func TestAbsentInstances_NodeDeleted_CountIsZero(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.addNodes(2)
 	w.cluster(nodes...)
@@ -70,7 +70,7 @@ func TestAbsentInstances_AreNoneAgainWhenTheNodeIsGone(t *testing.T) {
 }
 
 // OCCM deletes a node at the first 404.
-func TestD35_OneDenial_IsNotBelieved(t *testing.T) {
+func TestD35_OneNotFound_IsNotAbsent(t *testing.T) {
 	w := newWorld(t)
 	node := w.addNodes(1)[0]
 	w.cloud.Inject(openstacktest.Fault{
@@ -88,7 +88,7 @@ func TestD35_OneDenial_IsNotBelieved(t *testing.T) {
 	w.doubts(node, ErrAbsenceUnconfirmed)
 }
 
-func TestD35_ReadyNode_IsASignOfLife(t *testing.T) {
+func TestD35_ReadyNode_IsNotAbsent(t *testing.T) {
 	w := newWorld(t)
 	node := w.addNodes(1)[0]
 	w.delete(node)
@@ -113,7 +113,7 @@ func (w *world) delete(node *v1.Node) {
 func idOf(node *v1.Node) string { return strings.TrimPrefix(node.Spec.ProviderID, "openstack:///") }
 
 // OCCM never deletes such a node: its own not-found error is not upstream's.
-func TestD32_NodeKnownByNameOnly_IsAbsentOnceItsServerIs(t *testing.T) {
+func TestD32_NodeWithoutProviderID_ServerDeleted_IsAbsent(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(node *v1.Node, id string)
@@ -222,7 +222,7 @@ func TestNewNode_WithoutServer_IsAbsentOnceItsKubeletIsSilent(t *testing.T) {
 }
 
 // Whatever goes wrong with Nova, no node is deleted.
-func TestFaults_NobodyIsAbsent(t *testing.T) {
+func TestFaults_NoInstanceIsAbsent(t *testing.T) {
 	rewrite := func(body string) func(openstacktest.Call, int, []byte) (int, []byte) {
 		return func(openstacktest.Call, int, []byte) (int,
 			[]byte,
@@ -330,7 +330,7 @@ func shorten(_ openstacktest.Call, status int, body []byte) (int, []byte) {
 	return status, []byte(`{"servers": [` + string(bytes.Join(kept, []byte(","))) + `]}`)
 }
 
-func TestHang_NobodyWaitsBeyondTheirContext(t *testing.T) {
+func TestHang_CallerReturnsWithItsContext(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.addNodes(20)
 	w.cloud.Inject(openstacktest.Fault{Service: openstacktest.ServiceCompute, Hang: true})
@@ -344,7 +344,7 @@ func TestHang_NobodyWaitsBeyondTheirContext(t *testing.T) {
 	})
 }
 
-func TestEmptyList_IsNotFollowedByARequestForEachServer(t *testing.T) {
+func TestEmptyList_DirectRequestsAreLimited(t *testing.T) {
 	for _, workers := range []int{1, 32} {
 		t.Run(fmt.Sprintf("workers=%d", workers), func(t *testing.T) {
 			w := newWorld(t)
@@ -366,7 +366,7 @@ func TestEmptyList_IsNotFollowedByARequestForEachServer(t *testing.T) {
 
 // Nova's lists leave out what is in a cell that is down, or deleted softly. Those servers all get
 // their turn.
-func TestServersThatListsLeaveOut_AreAskedForInTurn(t *testing.T) {
+func TestUnlistedServers_AreRequestedInTurn(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.addNodes(30)
 	w.cluster(nodes...)
@@ -487,7 +487,7 @@ func TestVanished_EndsWhenTheServersAreBack(t *testing.T) {
 	}
 }
 
-func TestVanished_AnOperatorEndsItByDeletingNodes(t *testing.T) {
+func TestVanished_OperatorDeletesNodes_GuardIsLifted(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.addNodes(6)
 	indexer := w.cluster(nodes...)

@@ -227,7 +227,7 @@ func TestNodeAddresses(t *testing.T) {
 	}
 }
 
-func TestParseSortOrder_LeavesOutWhatIsNoCIDR(t *testing.T) {
+func TestParseSortOrder_InvalidCIDRs_AreIgnored(t *testing.T) {
 	for _, c := range []struct {
 		order []string
 		want  []string

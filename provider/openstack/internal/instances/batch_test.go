@@ -8,7 +8,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-func TestRequestThatHangs_HoldsUpNobodyElse(t *testing.T) {
+func TestHangingRequest_OtherLookups_Succeed(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.addNodes(2)
 	hanging, cancel := context.WithCancel(t.Context())

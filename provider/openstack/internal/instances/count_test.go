@@ -99,7 +99,7 @@ func TestFiveHundredNodesNotReadyForAMinute(t *testing.T) {
 	}
 }
 
-func TestFewNodes_AreAskedForDirectly(t *testing.T) {
+func TestFewNodes_AreRequestedDirectly(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.addNodes(100)
 	for range 10 {
@@ -148,20 +148,4 @@ func TestLongList_IsNotReadForFewServers(t *testing.T) {
 		w.exists(node)
 	}
 	w.exactly(map[string]int{"server_get": 10})
-}
-
-// OCCM builds its clients for each call of a controller, which asks Neutron for its versions.
-func TestD46_NoClientIsBuiltAnew(t *testing.T) {
-	w := newWorld(t)
-	nodes := w.addNodes(1)
-	for range 5 {
-		w.metadata(nodes[0])
-		w.exists(nodes[0])
-		w.pass(time.Minute)
-	}
-	for _, call := range w.cloud.Calls() {
-		if call.Operation != "server_get" && call.Operation != "port_list" {
-			t.Errorf("unexpected call %s %s", call.Operation, call.Path)
-		}
-	}
 }

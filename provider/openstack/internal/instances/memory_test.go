@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestMemory_NewerAnswersWin(t *testing.T) {
+func TestMemory_NewerResponse_ReplacesOlder(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(1000+int64(seconds), 0) }
 	one := &server{ID: "a", Name: "n", Status: "ACTIVE"}
 	for _, c := range []struct {
@@ -39,7 +39,7 @@ func TestMemory_NewerAnswersWin(t *testing.T) {
 	}
 }
 
-func TestMemory_OldAnswersAreNone(t *testing.T) {
+func TestMemory_OldResponses_AreNotUsed(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(1000+int64(seconds), 0) }
 	one := &server{ID: "a", Name: "n", Status: "ACTIVE"}
 	m := newMemory()

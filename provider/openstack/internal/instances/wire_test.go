@@ -234,7 +234,7 @@ func TestD33_DeletedFlavor_BlocksNothing(t *testing.T) {
 	}
 }
 
-func TestOldNova_IsAskedForItsMicroversionOnce(t *testing.T) {
+func TestOldNova_MicroversionIsTriedOnce(t *testing.T) {
 	w := newWorldOn(t, []openstacktest.Option{openstacktest.WithComputeMicroversion(46)})
 	nodes := w.addNodes(100)
 	w.cluster(nodes...)
@@ -247,7 +247,7 @@ func TestOldNova_IsAskedForItsMicroversionOnce(t *testing.T) {
 	w.exactly(map[string]int{"server_list": 2, "port_list": 1, "flavor_get": 1})
 }
 
-func TestFlavorThatCannotBeRead_HoldsUpOnlyNewNodes(t *testing.T) {
+func TestUnreadableFlavor_OnlyNewNodesFail(t *testing.T) {
 	w := newWorldOn(t, []openstacktest.Option{openstacktest.WithComputeMicroversion(46)})
 	id := w.addServer("node-1")
 	w.cloud.Inject(openstacktest.Fault{
@@ -262,7 +262,7 @@ func TestFlavorThatCannotBeRead_HoldsUpOnlyNewNodes(t *testing.T) {
 	}
 }
 
-func TestNewNode_IsNotMetWithAnOldAnswer(t *testing.T) {
+func TestNewNode_CachedListIsOlder_IsRequestedAgain(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.addNodes(10)
 	w.cluster(nodes...)
@@ -348,7 +348,7 @@ func worldWithTrunks(t *testing.T, foreign bool) (*world, []*v1.Node) {
 }
 
 // OCCM goes on without the subport, so that the node loses addresses whenever Neutron stumbles.
-func TestTrunk_SubportThatCannotBeRead_IsAnError(t *testing.T) {
+func TestTrunk_UnreadableSubport_IsAnError(t *testing.T) {
 	for _, many := range []bool{false, true} {
 		w, nodes := worldWithTrunks(t, true)
 		plain := nodeOf("plain", w.addServer("plain"))
@@ -430,7 +430,7 @@ func TestPorts_NeutronFails_IsAnErrorForAddressesOnly(t *testing.T) {
 	}
 }
 
-func TestContextOfOne_DoesNotFailTheOthers(t *testing.T) {
+func TestCancelledCaller_OtherCallers_Succeed(t *testing.T) {
 	w := newWorld(t)
 	node := w.addNodes(1)[0]
 	arrivals, open := w.gate.close()
@@ -456,7 +456,7 @@ func TestContextOfOne_DoesNotFailTheOthers(t *testing.T) {
 	}
 }
 
-func TestQuestionsDuringARequest_AreAnsweredByOneList(t *testing.T) {
+func TestLookupsDuringARequest_ShareOneList(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.addNodes(200)
 	arrivals, open := w.gate.close()
@@ -579,7 +579,7 @@ func TestZones(t *testing.T) {
 }
 
 // With the caches disabled, concurrent requests still share one response.
-func TestNoAge_EachAnswerIsNew(t *testing.T) {
+func TestZeroMaxAge_EachResponseIsNew(t *testing.T) {
 	w := newWorld(t, func(c *Config) {
 		c.Options = cloudconf.Instances{
 			AbsenceConfirmation: time.Second, VanishedNumber: 3,

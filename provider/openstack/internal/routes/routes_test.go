@@ -267,7 +267,7 @@ func TestCreateRoute_ForeignWriters_NoUpdateIsLost(t *testing.T) {
 	})
 }
 
-func TestCreateRoute_SomebodyElseIsFirst_IsTriedAgainOnTheNewState(t *testing.T) {
+func TestCreateRoute_OtherClientWritesFirst_IsPlannedAgain(t *testing.T) {
 	s := newSite(t, withoutAtomic())
 	c := newCluster(t, s, nil)
 	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
@@ -301,7 +301,7 @@ func TestCreateRoute_NoRevisions_ReadsRightBeforeItWrites(t *testing.T) {
 }
 
 // D36: OCCM wrote a stale list back when the port failed.
-func TestPortFails_NothingIsWrong_AndTheNextPassRepairs(t *testing.T) {
+func TestPort_RequestFails_NextPassRepairs(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {
 		c := newCluster(t, s, nil)
 		c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
@@ -357,7 +357,7 @@ func TestPortFails_NothingIsWrong_AndTheNextPassRepairs(t *testing.T) {
 
 func isWrite(c openstacktest.Call) bool { return c.Method == http.MethodPut }
 
-func TestRouterWrite_AnswerIsLost_IsReadAgain(t *testing.T) {
+func TestRouterWrite_ResponseIsLost_RouterIsReadAgain(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {
 		c := newCluster(t, s, nil)
 		c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
@@ -402,7 +402,7 @@ func TestCloudDownAtStart_IsAnError_AndNeverUnsupported(t *testing.T) {
 	}
 }
 
-func TestNoExtraRoutes_EveryCallSaysSo(t *testing.T) {
+func TestNoExtraRoutes_EveryCall_IsAnError(t *testing.T) {
 	s, clock := newSite(t, openstacktest.WithoutExtensions("extraroute")), fakeClock()
 	c := newCluster(t, s, clock)
 	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
@@ -424,7 +424,7 @@ func TestNoExtraRoutes_EveryCallSaysSo(t *testing.T) {
 	c.must(c.create("a", "10.244.1.0/24"))
 }
 
-func TestNodesUnknown_NothingIsListedNorDone(t *testing.T) {
+func TestNodesNotSynced_EveryCall_IsAnError(t *testing.T) {
 	s := newSite(t)
 	c := newCluster(t, s, nil)
 	c.synced = false
@@ -441,7 +441,7 @@ func TestNodesUnknown_NothingIsListedNorDone(t *testing.T) {
 	s.wantRoutes("10.244.1.0/24 via 10.0.0.99")
 }
 
-func TestCreateRoute_SaysWhatIsWrong(t *testing.T) {
+func TestCreateRoute_InvalidRoute_ErrorNamesTheReason(t *testing.T) {
 	s := newSite(t)
 	c := newCluster(t, s, nil)
 	c.addNode("v4", []string{"10.0.0.11"}, "10.244.1.0/24")
@@ -498,7 +498,7 @@ func TestForeignRoutes_AreNeitherListedNorTouched(t *testing.T) {
 	})
 }
 
-func TestForeignRouteToTheSameDestination_CreatedMeanwhile_OursIsTakenBack(t *testing.T) {
+func TestForeignRouteToTheSameDestination_CreatedMeanwhile_OursIsRemoved(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {
 		c := newCluster(t, s, fakeClock())
 		c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
@@ -542,7 +542,7 @@ func TestBlackhole_IsListedAndRemoved(t *testing.T) {
 	s.wantRoutes("10.244.9.0/24 via 10.0.0.99")
 }
 
-func TestNodeDeleted_ItsServerLives_TheRouteIsItsOwnUntilARestart(t *testing.T) {
+func TestNodeDeleted_ServerStillRuns_RouteIsOwnedUntilARestart(t *testing.T) {
 	s := newSite(t)
 	c := newCluster(t, s, nil)
 	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
@@ -630,7 +630,7 @@ func TestAddressPairs_AreWrittenOnlyWhereTheyAreNeeded(t *testing.T) {
 	})
 }
 
-func TestAddressPairs_SomebodyElseWritesThePort_NothingIsLost(t *testing.T) {
+func TestAddressPairs_OtherClientWritesThePort_NothingIsLost(t *testing.T) {
 	for name, options := range map[string][]openstacktest.Option{
 		"revisions":    nil,
 		"no revisions": {openstacktest.WithoutExtensions("standard-attr-revisions")},
@@ -682,7 +682,7 @@ func TestAddressPairs_SomebodyElseWritesThePort_NothingIsLost(t *testing.T) {
 	}
 }
 
-func TestCallerGivesUp_TheOthersGetTheirRoutes(t *testing.T) {
+func TestCreateRoute_CallerCancelled_OthersGetTheirRoutes(t *testing.T) {
 	s := newSite(t)
 	c := newCluster(t, s, nil)
 	wanted := c.addNodes(10)
@@ -715,7 +715,7 @@ func TestCallerGivesUp_TheOthersGetTheirRoutes(t *testing.T) {
 	}
 }
 
-func TestClose_EndsWhatHangs(t *testing.T) {
+func TestClose_HangingRequest_IsCancelled(t *testing.T) {
 	s := newSite(t)
 	c := newCluster(t, s, nil)
 	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
@@ -809,7 +809,7 @@ func TestCreateRoute_OnePortHangs_TheOthersWaitForItOnlyAWhile(t *testing.T) {
 	}
 }
 
-func TestCreateRoute_SomebodyUndoesItEachTime_IsAnErrorAfterAFewTries(t *testing.T) {
+func TestCreateRoute_OtherClientUndoesIt_IsAnError(t *testing.T) {
 	s := newSite(t)
 	c := newCluster(t, s, nil)
 	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
@@ -826,7 +826,7 @@ func TestCreateRoute_SomebodyUndoesItEachTime_IsAnErrorAfterAFewTries(t *testing
 	s.wantCounts(map[string]int{"router_add_extraroutes": maxRounds})
 }
 
-func TestAnswersThatAreNone_AreErrors(t *testing.T) {
+func TestInvalidResponses_AreErrors(t *testing.T) {
 	for operation, body := range map[string]string{
 		"network_extension_list": `{"extensions": []}`,
 		"router_get":             `{}`,
