@@ -299,18 +299,6 @@ func cancelable(t *testing.T) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// eventuallyStays checks again and again, for longer than files are believed without a look at
-// them.
-func eventuallyStays(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(2500 * time.Millisecond); time.Now().Before(
-		deadline); time.Sleep(100 * time.Millisecond) {
-		if !condition() {
-			t.Fatalf("not always: %s", what)
-		}
-	}
-}
-
 // insist makes a client show the certificate whatever the server asks for.
 func insist(t *testing.T, p pair) func(*tls.Config) {
 	t.Helper()

@@ -105,24 +105,6 @@ func TestTLS_WhenFilesChange_NewConnectionsSeeIt(t *testing.T) {
 			return shown(t, s.Server, serverName).Subject.CommonName == name+"-2"
 		})
 	}
-
-	// Half a replacement, and garbage, leave what there was.
-	write(t, dir, "main.crt", ca.server("main-3").cert)
-	write(t, dir, "sni.crt", []byte("garbage"))
-	eventuallyStays(t, "the old certificates are shown", func() bool {
-		return shown(t, s.Server, "").Subject.CommonName == "main-2" &&
-			shown(t, s.Server, "sni.example").Subject.CommonName == "sni-2"
-	})
-	if err := os.Remove(main); err != nil {
-		t.Fatal(err)
-	}
-	ca.server("sni-4", "sni.example").write(t, dir, "sni")
-	eventually(t, "the repaired certificate is shown", func() bool {
-		return shown(t, s.Server, "sni.example").Subject.CommonName == "sni-4"
-	})
-	if got := shown(t, s.Server, "").Subject.CommonName; got != "main-2" {
-		t.Errorf("the file was removed, and %q is shown", got)
-	}
 }
 
 func TestTLS_RestrictsVersionsSuitesAndCurves(t *testing.T) {
