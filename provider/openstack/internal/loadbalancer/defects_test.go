@@ -161,25 +161,6 @@ func TestD7_UsersLoadBalancerWithoutFloatingIP_IsShared(t *testing.T) {
 	}
 }
 
-func TestD14_LoadBalancerIsGone_FloatingIPAndSecurityGroupGoToo(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.defaults.LoadBalancer.ManageSecurityGroups = true
-	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
-	service := s.addService("web", 80)
-	c.ensure(service, node)
-	if !strings.Contains(s.picture(), "security group") {
-		t.Fatal("there is no security group")
-	}
-	if err := s.DeleteLoadBalancer(s.LoadBalancers()[0].ID); err != nil {
-		t.Fatal(err)
-	}
-	c.remove(service)
-	if left := s.picture(); left != "" {
-		t.Errorf("there are left:\n%s", left)
-	}
-}
-
 func TestD18_WaitEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)
@@ -211,20 +192,6 @@ func TestD18_WaitEndsWithItsContext(t *testing.T) {
 		}
 	case <-time.After(30 * time.Second):
 		t.Fatal("it does not end")
-	}
-}
-
-func TestD19_FailedAtItsCreation_IsRecreated(t *testing.T) {
-	t.Parallel()
-	c, node := newCluster(t)
-	s := c.site
-	s.Provision(openstacktest.ProvisioningRule{Times: 1, Fail: true})
-	service := s.addService("web", 80)
-	c.persist(service, []*v1.Node{node})
-	lbs := s.LoadBalancers()
-	if len(lbs) != 1 || lbs[0].ProvisioningStatus != openstacktest.StatusActive ||
-		len(s.FloatingIPs()) != 1 {
-		t.Errorf("there are %+v and %d floating IPs", lbs, len(s.FloatingIPs()))
 	}
 }
 
@@ -418,36 +385,6 @@ func TestEnsure_MonitorsThatCheckOtherwise_AreChanged(t *testing.T) {
 		if m := s.LoadBalancers()[0].Pools[0].Monitor; m == nil || m.Delay != delay {
 			t.Errorf("the monitor is %+v, want one with a delay of %d s", m, delay)
 		}
-	}
-}
-
-// As with OCCM: a tag that stayed would count against max-shared-lb.
-func TestEnsure_GuestWhosePortIsTaken_LeavesNothingBehind(t *testing.T) {
-	t.Parallel()
-	c, node := newCluster(t)
-	s := c.site
-	owner := s.addService("owner", 80)
-	c.ensure(owner, node)
-	lb := s.LoadBalancers()[0]
-	guest := s.addGuest(lb.ID, "guest", 443, 80)
-	mark := s.mark()
-	if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(guest),
-		[]*v1.Node{node}); !isWait(err) {
-		t.Errorf("the guest is answered %v", err)
-	}
-	if writes := s.writes(mark); len(writes) > 0 {
-		t.Errorf("for a guest that is turned away the requests %q are made", writes)
-	}
-	if said := s.said("LoadBalancerPortInUse"); len(said) != 1 {
-		t.Errorf("the guest was told %q", said)
-	}
-	// When it wants other ports it is let in.
-	guest = s.now(guest)
-	guest.Spec.Ports = guest.Spec.Ports[:1]
-	s.update(guest)
-	c.ensure(guest, node)
-	if now := s.LoadBalancers()[0]; len(now.Listeners) != 2 {
-		t.Errorf("the listeners are %+v", now.Listeners)
 	}
 }
 

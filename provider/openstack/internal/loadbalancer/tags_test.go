@@ -1,9 +1,7 @@
 package loadbalancer
 
 import (
-	"errors"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -125,34 +123,6 @@ func TestDelete_AnotherClustersSinceTheLastList_IsLeftAlone(t *testing.T) {
 		if err := c.forgetList(); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-// What Octavia could not delete stays the Service's by the tags, until it is gone.
-func TestDelete_GuestWhosePartsOctaviaCannotDelete_IsNotDone(t *testing.T) {
-	t.Parallel()
-	c, node := newCluster(t)
-	s := c.site
-	id, guest := c.addUsers()
-	c.ensure(guest, node)
-	before, err := s.LoadBalancer(id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Provision(openstacktest.ProvisioningRule{Fail: true, Times: 1})
-	service := s.now(guest)
-	service.DeletionTimestamp = &metav1.Time{Time: s.clock.Now()}
-	err = c.EnsureLoadBalancerDeleted(t.Context(), "kubernetes", service)
-	if !errors.Is(err, errNotDeleted) || !strings.Contains(err.Error(), before.Pools[0].ID) {
-		t.Errorf("the deletion is answered %v", err)
-	}
-	if now := s.tags(id); !slices.Equal(now, before.Tags) {
-		t.Errorf("the tags are %q, want %q", now, before.Tags)
-	}
-	c.remove(guest)
-	if lb, err := s.LoadBalancer(id); err != nil || len(lb.Listeners)+len(lb.Pools) > 0 ||
-		!slices.Equal(lb.Tags, []string{"users"}) {
-		t.Errorf("the load balancer is %+v, %v", lb, err)
 	}
 }
 
