@@ -416,32 +416,45 @@ func TestRun_ManyTimes_LeavesNoConnection(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	defer server.Close()
-	for range 100 {
-		p := standaloneParams("mine")
-		p.RESTConfig = &rest.Config{
-			Host:            server.URL,
-			TLSClientConfig: rest.TLSClientConfig{CAData: caOf(server)},
+	t.Run("parallel", func(t *testing.T) {
+		for range 10 {
+			t.Run("runs", func(t *testing.T) {
+				t.Parallel()
+				for range 10 {
+					runWithClient(t, server)
+				}
+			})
 		}
-		answered := make(chan struct{})
-		p.Controllers = []ccm.Controller{{
-			Name: "mine",
-			New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
-				client, err := term.Client("mine")
-				return ccm.RunnableFunc(func(ctx context.Context) error {
-					_, _ = client.CoreV1().Nodes().Get(ctx, "a", metav1.GetOptions{})
-					term.Recorder("mine").Event(&v1.ObjectReference{Kind: "Node", Name: "a"},
-						v1.EventTypeNormal, "Seen", "")
-					close(answered)
-					<-ctx.Done()
-					return nil
-				}), err
-			},
-		}}
-		_, stop := start(t, p)
-		<-answered
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+	})
+}
+
+// runWithClient runs a Manager with a controller that sends one request and one event.
+func runWithClient(t *testing.T, server *httptest.Server) {
+	t.Helper()
+	p := standaloneParams("mine")
+	p.RESTConfig = &rest.Config{
+		Host:            server.URL,
+		TLSClientConfig: rest.TLSClientConfig{CAData: caOf(server)},
+	}
+	answered := make(chan struct{})
+	p.Controllers = []ccm.Controller{{
+		Name: "mine",
+		New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
+			client, err := term.Client("mine")
+			return ccm.RunnableFunc(func(ctx context.Context) error {
+				_, _ = client.CoreV1().Nodes().Get(ctx, "a", metav1.GetOptions{})
+				term.Recorder("mine").Event(&v1.ObjectReference{Kind: "Node", Name: "a"},
+					v1.EventTypeNormal, "Seen", "")
+				close(answered)
+				<-ctx.Done()
+				return nil
+			}), err
+		},
+	}}
+	_, stop := start(t, p)
+	<-answered
+	if err := stop(); err != nil {
+		t.Fatal(err)
 	}
 }
 
