@@ -26,9 +26,9 @@
 //     notice it ([WithTokenCache]); users and their roles, for an administrator, and application
 //     credentials; the catalog with its regions and the interfaces public, internal and admin
 //     ([WithRegion], [WithOtherRegion], [WithoutService], [WithVersionedNetworkURL]).
-//   - Nova v2.1, at /compute: servers in all their states, with their list's filters and pages;
+//   - Nova v2.1, at /compute: servers in all their states, listed by name, status and project;
 //     their addresses, which are those of Neutron's ports and floating IPs and those that a test
-//     gives; flavors, also deleted and private ones; availability zones; microversions 2.1 to 2.96
+//     adds; flavors, even deleted and private ones; availability zones; microversions 2.1 to 2.96
 //     ([WithComputeMicroversion]).
 //   - Neutron v2.0, at /networking: networks, subnets, ports, routers with their extra routes,
 //     floating IPs, security groups, trunks, tags, revisions, quotas of projects, extensions that
@@ -48,9 +48,9 @@
 // There is no data plane: nothing listens at the address of a load balancer. Policies are those
 // that a default cloud has for a member of a project and for an administrator; other roles have no
 // meaning. A login has no role in a domain or in the system, and there are no groups, federations
-// or second factors. Nova has no images, volumes, keys, server groups or quotas, sorts lists in no
-// other order than its own, and does at once what it is asked to do. What no service has is
-// answered with 404, and is called unknown in the record.
+// or second factors. Nova has no images, volumes, keys, server groups or quotas, and does at once
+// what a request asks for. Octavia has no L7 policies and no statistics. No list can be sorted, and
+// its links lead to the next page only. Any other path is a 404, and is unknown in the record.
 //
 // # How it misbehaves
 //

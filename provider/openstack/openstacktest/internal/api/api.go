@@ -185,9 +185,3 @@ func SortedKeys[V any](m map[string]V) []string {
 	slices.Sort(keys)
 	return keys
 }
-
-// IsUUID reports whether a text is a UUID, with or without hyphens.
-func IsUUID(text string) bool {
-	digits := strings.ReplaceAll(text, "-", "")
-	return len(digits) == 32 && strings.Trim(digits, "0123456789abcdefABCDEF") == ""
-}

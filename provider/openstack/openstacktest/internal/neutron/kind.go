@@ -243,8 +243,8 @@ func (k *kind[T]) reindex(old, row *T) {
 }
 
 func (k *kind[T]) checkQuota(c caller, project string) error {
-	limit := k.network.quotaOf(k.member)
-	if limit < 0 || c.neutron {
+	limit, limited := k.network.quotas[k.member]
+	if !limited || c.neutron {
 		return nil
 	}
 	used := 0

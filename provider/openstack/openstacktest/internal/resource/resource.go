@@ -179,16 +179,7 @@ func (fields Fields[T]) Read(
 			return inWords(err, refusals)
 		}
 	}
-	return unknown("", given, known, refusals)
-}
-
-func unknown(within string, given map[string]json.RawMessage, known []string, r Refusals) error {
-	names := slices.DeleteFunc(api.SortedKeys(given),
-		func(name string) bool { return slices.Contains(known, name) })
-	if len(names) > 0 {
-		return r.Unknown(within, names)
-	}
-	return nil
+	return inWords(Unknown("", given, known...), refusals)
 }
 
 func inWords(err error, refusals Refusals) error {
