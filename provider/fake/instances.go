@@ -203,7 +203,7 @@ func (c *Cloud) find(ref nodeRef) (Instance, bool, error) {
 }
 
 func (c *Cloud) isOwn(providerID string) error {
-	id, err := ParseProviderID(providerID)
+	id, err := parseProviderID(providerID)
 	if err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (c *Cloud) nameOf(ref nodeRef) string {
 	if name, ok := c.instanceByID[ref.ProviderID]; ok {
 		return name
 	}
-	if id, err := ParseProviderID(ref.ProviderID); err == nil {
+	if id, err := parseProviderID(ref.ProviderID); err == nil {
 		return id.Name
 	}
 	return ref.ProviderID

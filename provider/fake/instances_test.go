@@ -344,7 +344,7 @@ func TestParseProviderID_RefusesAnythingElse(t *testing.T) {
 		"", "fake://", "fake://r", "fake:///n", "fake://r/", "://r/n",
 		"fake://r/n/m", "fake:/r/n", "fake://r /n", "fäke://r/n",
 	} {
-		if id, err := ParseProviderID(text); err == nil {
+		if id, err := parseProviderID(text); err == nil {
 			t.Errorf("%q is accepted as %+v", text, id)
 		}
 	}
@@ -358,7 +358,7 @@ func FuzzParseProviderID(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		id, err := ParseProviderID(text)
+		id, err := parseProviderID(text)
 		if err != nil {
 			if id != (ProviderID{}) {
 				t.Errorf("%q is refused and yet parsed as %+v", text, id)

@@ -18,8 +18,8 @@ type ProviderID struct {
 // String is the text form, as in a node's spec.providerID.
 func (id ProviderID) String() string { return id.Provider + "://" + id.Region + "/" + id.Name }
 
-// ParseProviderID reads the text form. The error quotes the text.
-func ParseProviderID(text string) (ProviderID, error) {
+// parseProviderID reads the text form. The error quotes the text.
+func parseProviderID(text string) (ProviderID, error) {
 	provider, rest, ok := strings.Cut(text, "://")
 	region, name, slash := strings.Cut(rest, "/")
 	if !ok || !slash || !isWord(provider) || !isWord(region) || !isWord(name) {
