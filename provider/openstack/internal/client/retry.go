@@ -82,10 +82,10 @@ func (r *retries) RoundTrip(req *http.Request) (*http.Response, error) {
 // Requests that the fence refused or the caller cancelled are not retried.
 func retryReason(req *http.Request, resp *http.Response, err error) string {
 	read := req.Method == http.MethodGet || req.Method == http.MethodHead
-	repeatable := read || req.Method == http.MethodDelete && callOf(req.Context()).
-		service != serviceLoadBalancer ||
-		req.Method == http.MethodPut && !strings.HasSuffix(strings.TrimSuffix(req.URL.Path, "/"),
-			"/failover")
+	path := strings.TrimSuffix(req.URL.Path, "/")
+	repeatable := read ||
+		req.Method == http.MethodDelete && callOf(req.Context()).service != serviceLoadBalancer ||
+		req.Method == http.MethodPut && !strings.HasSuffix(path, "/failover")
 	if err != nil {
 		return retryError(err, repeatable)
 	}
