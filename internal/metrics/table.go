@@ -46,12 +46,12 @@ func callDuration() Metric {
 		Type: Histogram,
 		Labels: []Label{managerLabel(), interfaceLabel(), methodLabel(), {
 			Name: "result",
-			Help: "What came of the call. Cancelled calls failed since the term or their caller ended; refused ones came when the " +
-				"term was over, and were not made: they take 0 s.",
+			Help: "The result of the call. A cancelled call failed because the term or its caller ended. A refused call came " +
+				"after the end of the term and was not made; it takes 0 s.",
 			Values: texts(guard.Results()),
 		}},
 		Help: "Duration of calls of the cloud provider. The wait of a call while its term drains is not counted.",
-		// A look into a cache, a request, a load balancer that is being built.
+		// From a read of a cache to the creation of a load balancer.
 		Buckets: []float64{0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300},
 	}
 }
@@ -89,7 +89,7 @@ func termsEnded() Metric {
 		Type: Counter,
 		Labels: []Label{managerLabel(), {
 			Name: "reason",
-			Help: "Why: the Manager was stopped, leadership was lost, something of the term failed, or something of it " +
+			Help: "The reason: the Manager was stopped, leadership was lost, a part of the term failed, or a part of it " +
 				"did not end within the drain timeout.",
 			Values: texts(endReasons()),
 		}},
@@ -112,7 +112,7 @@ func termDrainDuration() Metric {
 		Name:    "fxccm_term_drain_duration_seconds",
 		Type:    Histogram,
 		Labels:  []Label{managerLabel()},
-		Help:    "Time from the reason for a term to end until nothing of it acts any more, or until that is given up.",
+		Help:    "Time from the reason for the end of a term until all of it has ended, or until the drain timeout.",
 		Buckets: termBuckets(),
 	}
 }
@@ -125,11 +125,11 @@ func fenceRefused() Metric {
 		Type: Counter,
 		Labels: []Label{managerLabel(), {
 			Name: "door",
-			Help: "Where: in a client of the API server, before a call of the cloud provider, or in the transport that the " +
+			Help: "The place: a client of the API server, a call of the cloud provider, or the transport that the " +
 				"provider uses for its own requests.",
 			Values: texts(doors()),
 		}},
-		Help: "Calls and requests that were refused since their term was over.",
+		Help: "Calls and requests that the fence refused because their term was over.",
 	}
 }
 
