@@ -106,7 +106,7 @@ func (f *floating) useAsked(want neutron.WantedFloatingIP) {
 				Notice{
 					ReasonFloatingIP,
 					fmt.Sprintf(
-						"requested floating IP %s does not exist, and no network is known to create it in", want.Address), true,
+						"requested floating IP %s does not exist, and no external network to create it in was found", want.Address), true,
 				})
 			return
 		}

@@ -76,7 +76,7 @@ func (r *remover) isUncertain() bool {
 		return false
 	}
 	r.notice(Notice{ReasonOthers, fmt.Sprintf(
-		"load balancer %s is not deleted: it is not known whose these are, for the cloud is not known to have tags: %s", r.is.LoadBalancer.ID, strings.Join(others, ", ")), true})
+		"load balancer %s is not deleted: Octavia may not support tags, so the owner of these parts is unknown: %s", r.is.LoadBalancer.ID, strings.Join(others, ", ")), true})
 	return true
 }
 
