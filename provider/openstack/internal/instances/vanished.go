@@ -6,10 +6,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-)
 
-// EventVanished is the reason of events on nodes that the mass deletion guard keeps.
-const EventVanished = "InstancesVanished"
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
+)
 
 // eventsPerEpisode limits the events of one episode.
 const eventsPerEpisode = 10
@@ -118,7 +117,8 @@ func (i *Instances) recordVanished(s subject) {
 	if s.node != nil {
 		reference.UID = s.node.UID
 	}
-	i.recorder.Eventf(reference, v1.EventTypeWarning, EventVanished,
+	i.recorder.Eventf(reference, v1.EventTypeWarning,
+		string(events.InstancesVanished),
 		"Nova does not find %s, but too many instances are missing at once: the node is kept. "+
 			"If the instance is gone, delete the node, or raise vanished-number or vanished-share",
 		s)

@@ -25,18 +25,18 @@ const (
 	aboutWaiting
 )
 
-// events are the notices that were last written for a Service, by topic.
-type events map[topic]map[desired.Notice]bool
+// writtenNotices are the notices that were last written for a Service, by topic.
+type writtenNotices map[topic]map[desired.Notice]bool
 
 // update replaces the notices of a topic, and returns the new ones.
-func (e events) update(about topic, now []desired.Notice) (added []desired.Notice) {
-	before := e[about]
-	e[about] = map[desired.Notice]bool{}
+func (w writtenNotices) update(about topic, now []desired.Notice) (added []desired.Notice) {
+	before := w[about]
+	w[about] = map[desired.Notice]bool{}
 	for _, each := range now {
-		if !before[each] && !e[about][each] {
+		if !before[each] && !w[about][each] {
 			added = append(added, each)
 		}
-		e[about][each] = true
+		w[about][each] = true
 	}
 	return added
 }
@@ -58,7 +58,7 @@ func (r *reconciler) notify(about topic, now ...desired.Notice) {
 			kind = v1.EventTypeWarning
 		}
 		if r.config.Recorder != nil {
-			r.config.Recorder.Event(r.service, kind, each.Reason, each.Message)
+			r.config.Recorder.Event(r.service, kind, string(each.Reason), each.Message)
 		}
 	}
 }

@@ -4,15 +4,16 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 )
 
-func notice(reason, message string, warning bool) desired.Notice {
+func notice(reason events.Reason, message string, warning bool) desired.Notice {
 	return desired.Notice{Reason: reason, Message: message, Warning: warning}
 }
 
 func TestNotices_AreSaidWhenTheyBecomeSo_AndNotAgain(t *testing.T) {
-	n := events{}
+	n := writtenNotices{}
 	bad, worse := notice("Bad", "a is bad", true), notice("Bad", "b is bad", true)
 	waits := notice("Waiting", "for Octavia", false)
 	steps := []struct {

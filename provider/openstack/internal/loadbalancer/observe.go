@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
@@ -78,7 +79,7 @@ func (r *reconciler) tellFound(err error) error {
 	case err != nil:
 	case r.found.lost:
 		r.tell(aboutIdentity, desired.Notice{
-			Reason: "LoadBalancerLost", Warning: true,
+			Reason: events.Lost, Warning: true,
 			Message: fmt.Sprintf("load balancer %s no longer exists; creating a new one",
 				r.settings.LoadBalancerID),
 		})
@@ -95,13 +96,13 @@ func (r *reconciler) admitGuest() error {
 		return nil
 	}
 	if r.found.apiMinor < 5 {
-		return &refusal{"LoadBalancerNotShared", fmt.Sprintf(
+		return &refusal{events.NotShared, fmt.Sprintf(
 			"load balancer %s cannot be shared: Octavia API 2.%d has no tags, which mark the owner of each part", lb.ID, r.found.apiMinor)}
 	}
 	others := sharers(r.identity, lb)
 	if !slices.Contains(lb.Tags, r.identity.LoadBalancerName()) &&
 		len(others)+1 > r.settings.MaxShared {
-		return &refusal{"LoadBalancerNotShared", fmt.Sprintf(
+		return &refusal{events.NotShared, fmt.Sprintf(
 			"load balancer %s is already shared by %d other Services; [LoadBalancer] max-shared-lb allows %d", lb.ID, len(others), r.settings.MaxShared)}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
@@ -60,7 +61,7 @@ func claimNamed(
 			if !wasServed(service) {
 				return claim{},
 					&refusal{
-						"LoadBalancerNotFound",
+						events.NotFound,
 						fmt.Sprintf("load balancer %s, named by annotation %s, does not exist",
 							named, settings.AnnotationLoadBalancerID),
 					}
@@ -73,7 +74,7 @@ func claimNamed(
 	if other := desired.ClusterOf(lb.Tags); other != "" && other != id.ClusterUID {
 		return claim{},
 			&refusal{
-				"LoadBalancerOfOtherCluster",
+				events.OfOtherCluster,
 				fmt.Sprintf(
 					"load balancer %s, named by annotation %s, belongs to another cluster (%s)",
 					named, settings.AnnotationLoadBalancerID, other),

@@ -156,7 +156,7 @@ func TestLocate(t *testing.T) {
 			got, err := claimOf(whose, svc, test.named, test.all, !test.untagged)
 			var refused *refusal
 			if errors.As(err, &refused) != (test.refused != "") || refused != nil &&
-				refused.reason != test.refused {
+				string(refused.reason) != test.refused {
 				t.Fatalf("the answer is %v, want the reason %q", err, test.refused)
 			}
 			if id(got.balancer) != test.want || id(got.deleting) != test.deleting ||

@@ -46,7 +46,7 @@ func (l *LoadBalancers) Preview(
 		Refused: refused != nil,
 	}
 	for _, n := range r.notices {
-		preview.Notices = append(preview.Notices, n.Reason+": "+n.Message)
+		preview.Notices = append(preview.Notices, string(n.Reason)+": "+n.Message)
 	}
 	return preview, nil
 }

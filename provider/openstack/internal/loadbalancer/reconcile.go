@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/cloud-provider/api"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
@@ -175,7 +176,10 @@ func (r *reconciler) readSettings() []settings.Problem {
 	list := make([]desired.Notice, 0, len(problems))
 	for _, problem := range append(slices.Clone(problems), settings.Unknown(r.service)...) {
 		list = append(list,
-			desired.Notice{Reason: "InvalidAnnotation", Message: problem.String(), Warning: true})
+			desired.Notice{
+				Reason: events.InvalidAnnotation, Message: problem.String(),
+				Warning: true,
+			})
 	}
 	r.tell(aboutSettings, list...)
 	return problems
@@ -186,7 +190,7 @@ func (r *reconciler) readSettings() []settings.Problem {
 func (r *reconciler) rejectFatal(problems []settings.Problem) error {
 	for _, problem := range settings.Fatal(problems) {
 		if r.found.balancer == nil || !problem.AtCreation {
-			return &refusal{"InvalidAnnotation", problem.String()}
+			return &refusal{events.InvalidAnnotation, problem.String()}
 		}
 		r.settings.Recreate = false
 	}
@@ -204,7 +208,8 @@ func (r *reconciler) waitWhilePending(ctx context.Context) error {
 		return r.wait(r.lastChange(), "load balancer %s is %s", lb.ID, lb.Status)
 	}
 	if lb := r.found.deleting; lb != nil && r.found.balancer == nil {
-		return r.wait(r.lastChange(), "deleting load balancer %s; a new one is created after that", lb.ID)
+		return r.wait(r.lastChange(), "deleting load balancer %s; a new one is created after that",
+			lb.ID)
 	}
 	if r.found.balancer == nil && !r.create {
 		return fmt.Errorf("service %s/%s has no load balancer yet", r.service.Namespace,
@@ -242,7 +247,7 @@ func (r *reconciler) desire(ctx context.Context) (wanted, error) {
 	case errors.Is(err, desired.ErrNoNode):
 		return wanted{}, r.wait(r.lastChange(), "%v", err)
 	case errors.As(err, &impossible):
-		return wanted{}, r.refuse(aboutPlaces, &refusal{reasonUnsupported, impossible.Message})
+		return wanted{}, r.refuse(aboutPlaces, &refusal{events.Unsupported, impossible.Message})
 	case err != nil:
 		return wanted{}, err
 	}
@@ -250,16 +255,14 @@ func (r *reconciler) desire(ctx context.Context) (wanted, error) {
 	want, notes, unsupported := desired.Build(input)
 	if unsupported != nil {
 		notes = append(notes,
-			desired.Notice{Reason: reasonUnsupported, Message: unsupported.Error(), Warning: true})
+			desired.Notice{Reason: events.Unsupported, Message: unsupported.Error(), Warning: true})
 	}
 	r.tell(aboutDesired, notes...)
 	if unsupported != nil {
-		return wanted{}, &refusal{reasonUnsupported, unsupported.Error()}
+		return wanted{}, &refusal{events.Unsupported, unsupported.Error()}
 	}
 	return wanted{want, desired.Hash(below(want))}, nil
 }
-
-const reasonUnsupported = "UnsupportedConfiguration"
 
 func (r *reconciler) features() desired.Features {
 	provider := r.settings.Provider
@@ -275,7 +278,7 @@ func (r *reconciler) checkCertificate(ctx context.Context) error {
 	}
 	err := r.config.Neutron.CheckCertificate(ctx, r.settings.TLSContainer)
 	if errors.Is(err, neutron.ErrNoCertificate) {
-		return r.refuse(aboutPlaces, &refusal{"CertificateNotFound", err.Error()})
+		return r.refuse(aboutPlaces, &refusal{events.CertificateNotFound, err.Error()})
 	}
 	return err
 }
@@ -288,7 +291,10 @@ func below(d desired.State) desired.State {
 }
 
 // A refusal says what a user must change before the Service can be served.
-type refusal struct{ reason, message string }
+type refusal struct {
+	reason  events.Reason
+	message string
+}
 
 func (r *refusal) Error() string { return r.message }
 
@@ -315,7 +321,7 @@ func retryAfter(pause time.Duration, format string, arguments ...any) error {
 // since the last progress.
 func (r *reconciler) wait(since time.Time, format string, arguments ...any) error {
 	message := fmt.Sprintf(format, arguments...)
-	r.notify(aboutWaiting, desired.Notice{Reason: "LoadBalancerWaiting", Message: message})
+	r.notify(aboutWaiting, desired.Notice{Reason: events.Waiting, Message: message})
 	waited := r.config.Clock.Since(since)
 	return retryAfter(min(max(waited/10, minRetryDelay), maxRetryDelay), "%s", message)
 }

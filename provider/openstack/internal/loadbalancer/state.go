@@ -16,10 +16,10 @@ type serviceState struct {
 	// recreated; nil for none. It is tried once.
 	inheritedVIP *octavia.VIP
 	// events were written for the Service.
-	events events
+	events writtenNotices
 }
 
-func newServiceState() *serviceState { return &serviceState{events: events{}} }
+func newServiceState() *serviceState { return &serviceState{events: writtenNotices{}} }
 
 // services are the known Services and their states. A state is used under the lock of its Service.
 // It is safe for concurrent use.

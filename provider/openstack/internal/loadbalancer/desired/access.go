@@ -6,11 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-)
 
-const (
-	reasonRangesIgnored = "LoadBalancerSourceRangesIgnored"
-	reasonRangesLeftOut = "LoadBalancerSourceRangesLeftOut"
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 )
 
 // clients are the CIDRs that may connect, sorted; nil if access cannot be restricted.
@@ -23,7 +20,7 @@ func (b *builder) clients() ([]string, error) {
 	asked := b.Settings.SourceRanges
 	if !b.keepsOut() {
 		if asked != nil {
-			b.warn(reasonRangesIgnored,
+			b.warn(events.SourceRangesIgnored,
 				"the source ranges are ignored and every client may connect: this provider or Octavia API version cannot "+
 					"restrict clients (API 2.12 is needed, or provider ovn with manage-security-groups)")
 		}
@@ -61,7 +58,7 @@ func (b *builder) clients() ([]string, error) {
 				strings.Join(others, ", "), b.familyNames())
 	}
 	if len(others) > 0 {
-		b.note(reasonRangesLeftOut,
+		b.note(events.SourceRangesLeftOut,
 			fmt.Sprintf("the load balancer has only %s addresses; source ranges %s have no effect",
 				b.familyNames(), strings.Join(others, ", ")))
 	}

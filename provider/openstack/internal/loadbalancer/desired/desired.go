@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
@@ -50,7 +51,7 @@ type Places struct {
 // Notice is something that whoever made the Service should know: an event.
 type Notice struct {
 	// Reason is a word in CamelCase, OCCM's where it has one.
-	Reason  string
+	Reason  events.Reason
 	Message string
 	// Warning is false for what is as it should be.
 	Warning bool
@@ -119,10 +120,10 @@ func (b *builder) build() (State, error) {
 func (b *builder) exists() bool { return b.LoadBalancerName != "" }
 
 // warn adds a notice that the user should act on, note one that is informational.
-func (b *builder) warn(reason, message string) {
+func (b *builder) warn(reason events.Reason, message string) {
 	b.notices = append(b.notices, Notice{Reason: reason, Message: message, Warning: true})
 }
 
-func (b *builder) note(reason, message string) {
+func (b *builder) note(reason events.Reason, message string) {
 	b.notices = append(b.notices, Notice{Reason: reason, Message: message})
 }

@@ -159,7 +159,7 @@ func refused(t *testing.T, changes ...func(*Input)) error {
 func told(notices []Notice) []string {
 	reasons := []string{}
 	for _, n := range notices {
-		reason := n.Reason
+		reason := string(n.Reason)
 		if n.Warning {
 			reason += "!"
 		}

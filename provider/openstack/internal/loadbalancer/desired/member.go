@@ -7,13 +7,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/instances"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
-)
-
-const (
-	reasonSameAddress = "LoadBalancerNodesShareAddress"
-	reasonNoMembers   = "LoadBalancerWithoutMembers"
 )
 
 // backend is a node that is a member of each port that has a node port.
@@ -120,7 +116,7 @@ func (b *builder) withoutDoubles(all []backend) []backend {
 			has[address] = each.Node
 			kept = append(kept, each)
 		case !each.draining:
-			b.warn(reasonSameAddress,
+			b.warn(events.NodesShareAddress,
 				"nodes "+first+" and "+each.Node+" have the same address "+each.Address+
 					": only the first is a member")
 		}
@@ -146,13 +142,13 @@ func (b *builder) sayIfNone(selected []Node, found []backend) {
 	case slices.ContainsFunc(found, func(each backend) bool { return !each.draining }) ||
 		len(b.Nodes) == 0:
 	case len(selected) == 0:
-		b.warn(reasonNoMembers,
+		b.warn(events.WithoutMembers,
 			"the load balancer has no members: no node matches the node selector")
 	case !slices.ContainsFunc(selected, func(node Node) bool { return !node.Draining }):
-		b.warn(reasonNoMembers,
+		b.warn(events.WithoutMembers,
 			"the load balancer has no active members: all nodes are being removed")
 	default:
-		b.warn(reasonNoMembers,
+		b.warn(events.WithoutMembers,
 			"the load balancer has no active members: no node has an "+string(b.family())+
 				" address")
 	}

@@ -5,12 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
-)
-
-const (
-	reasonUnchecked      = "LoadBalancerLocalWithoutMonitor"
-	reasonMonitorIgnored = "LoadBalancerMonitorIgnored"
 )
 
 // monitor is nil for none.
@@ -37,7 +33,7 @@ func (b *builder) monitor(port v1.ServicePort) *octavia.Monitor {
 	case b.Features.SCTPMonitors:
 		m.Type = octavia.MonitorSCTP
 	default:
-		b.warn(reasonMonitorIgnored,
+		b.warn(events.MonitorIgnored,
 			"the members of port "+portName(port)+
 				" have no health monitor: the provider supports none for SCTP")
 		return nil
@@ -61,7 +57,7 @@ func (b *builder) isLocal() bool {
 
 func (b *builder) sayWhatIsUnchecked() {
 	if b.isLocal() && !b.Settings.Monitor {
-		b.warn(reasonUnchecked,
+		b.warn(events.LocalWithoutMonitor,
 			"externalTrafficPolicy is Local, but the members have no health monitor: nodes without a local endpoint drop traffic; "+
 				"annotate the Service with loadbalancer.openstack.org/enable-health-monitor: \"true\"")
 	}

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
@@ -77,9 +78,6 @@ func (r *resolver) firstSubnet(
 	return "", nil
 }
 
-// reasonSingleStack is the same wherever a second family is not served.
-const reasonSingleStack = "LoadBalancerSingleStack"
-
 // additionalVIPs are for the second family of the Service. A load balancer gets them when it is
 // made, or never.
 func (r *resolver) additionalVIPs(ctx context.Context) error {
@@ -106,7 +104,7 @@ func (r *resolver) additionalVIPs(ctx context.Context) error {
 		return impossible("the Service requires dual stack, but %s", why)
 	default:
 		r.notices = append(r.notices, Notice{
-			Reason:  reasonSingleStack,
+			Reason:  events.SingleStack,
 			Message: fmt.Sprintf("only %s is served: %s", r.families[0], why),
 		})
 	}

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
@@ -18,8 +19,6 @@ const (
 
 // sourceIP is the persistence that keeps a client at a member.
 const sourceIP = "SOURCE_IP"
-
-const reasonAlgorithmIgnored = "LoadBalancerAlgorithmIgnored"
 
 func (b *builder) ports(backends []backend, clients []string) ([]octavia.Port, error) {
 	name := b.LoadBalancerName
@@ -188,7 +187,7 @@ func (b *builder) algorithm() string {
 	switch {
 	case b.Features.OnlySourceIPPort:
 		if asked != "" && asked != sourceIPPort {
-			b.warn(reasonAlgorithmIgnored,
+			b.warn(events.AlgorithmIgnored,
 				"lb-method "+asked+" is ignored: the provider supports only "+sourceIPPort)
 		}
 		return sourceIPPort

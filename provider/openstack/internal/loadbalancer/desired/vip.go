@@ -6,17 +6,13 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 // The reasons of notices that OCCM gives too are its own words.
-const (
-	reasonForcedInternal    = "LoadBalancerForcedInternal"
-	reasonFloatingIPSkipped = "LoadBalancerFloatingIPSkipped"
-	reasonZoneIgnored       = "LoadBalancerAvailabilityZonesIgnored"
-	reasonFlavorIgnored     = "LoadBalancerFlavorIgnored"
-)
+const ()
 
 // loadBalancer is the load balancer without what is below it.
 func (b *builder) loadBalancer(address string) octavia.LoadBalancer {
@@ -34,14 +30,14 @@ func (b *builder) loadBalancer(address string) octavia.LoadBalancer {
 	if b.Features.Flavors {
 		lb.FlavorID = b.Settings.FlavorID
 	} else if b.Settings.FlavorID != "" && !b.Guest {
-		b.warn(reasonFlavorIgnored,
+		b.warn(events.FlavorIgnored,
 			"flavor "+b.Settings.FlavorID+
 				" is ignored: flavors need Octavia API 2.6 and a provider other than ovn")
 	}
 	if b.Features.AvailabilityZones {
 		lb.AvailabilityZone = b.Settings.AvailabilityZone
 	} else if b.Settings.AvailabilityZone != "" && !b.Guest {
-		b.warn(reasonZoneIgnored,
+		b.warn(events.AvailabilityZonesIgnored,
 			"availability zone "+b.Settings.AvailabilityZone+
 				" is ignored: availability zones need Octavia API 2.14 and a provider other than ovn")
 	}
@@ -104,9 +100,9 @@ func (b *builder) additionalVIPs() []octavia.VIP {
 	message := fmt.Sprintf("only %s is served: %s", wanted[0], why)
 	if policy := b.Service.Spec.IPFamilyPolicy; policy != nil &&
 		*policy == v1.IPFamilyPolicyRequireDualStack {
-		b.warn(reasonSingleStack, message)
+		b.warn(events.SingleStack, message)
 	} else {
-		b.note(reasonSingleStack, message)
+		b.note(events.SingleStack, message)
 	}
 	return nil
 }
@@ -143,13 +139,13 @@ func (b *builder) floatingIP(address string) *neutron.WantedFloatingIP {
 	}
 	if !b.wantsFloatingIP() {
 		if !b.Settings.Internal {
-			b.note(reasonFloatingIPSkipped,
+			b.note(events.FloatingIPSkipped,
 				"publishing the load balancer's IPv6 address: there are no IPv6 floating IPs")
 		}
 		return nil
 	}
 	if b.Places.FloatingNetworkID == "" && !b.HasFloatingIP {
-		b.warn(reasonForcedInternal,
+		b.warn(events.ForcedInternal,
 			"no external network found for a floating IP; the load balancer has only its internal address; "+
 				"set floating-network-id in [LoadBalancer] of cloud.conf or by annotation, or make the Service internal")
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
@@ -168,11 +169,11 @@ func TestChange_RecreateWouldTakeFromOthers_IsRefused(t *testing.T) {
 			test.damage(c)
 			p := change(c, want)
 			wantNothing(t, p)
-			wantNotice(t, p, plan.ReasonOthers, false)
+			wantNotice(t, p, events.UsedByOthers, false)
 			c.lb.Status = octavia.InError
 			p = change(c, want)
 			wantKinds(t, p, "FailoverLoadBalancer")
-			wantNotice(t, p, plan.ReasonOthers, true)
+			wantNotice(t, p, events.UsedByOthers, true)
 		})
 	}
 	t.Run("a service that the caller knows of", func(t *testing.T) {
@@ -180,7 +181,7 @@ func TestChange_RecreateWouldTakeFromOthers_IsRefused(t *testing.T) {
 		is.OtherServices = []string{"another"}
 		p := plan.Change(want, is)
 		wantNothing(t, p)
-		wantNotice(t, p, plan.ReasonOthers, false)
+		wantNotice(t, p, events.UsedByOthers, false)
 	})
 	t.Run("a requested floating IP", func(t *testing.T) {
 		c := made(t, desire())
@@ -368,7 +369,7 @@ func TestD39_ListenerOfAnotherOwner_IsNeverTouched(t *testing.T) {
 			if strings.Contains(fmt.Sprint(p.Steps), "443") {
 				t.Errorf("its port is taken:\n%s", p)
 			}
-			wantNotice(t, p, plan.ReasonPortInUse, true)
+			wantNotice(t, p, events.PortInUse, true)
 			if !strings.Contains(p.Notices[0].Message, "theirs") {
 				t.Errorf("it is not told what is in the way: %s", p.Notices[0].Message)
 			}
@@ -409,7 +410,7 @@ func TestChange_Pending_HasNoPlan(t *testing.T) {
 		c.lb.Status = status
 		p := change(c, desire(onePort))
 		wantNothing(t, p)
-		wantNotice(t, p, plan.ReasonPending, true)
+		wantNotice(t, p, events.Pending, true)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
@@ -297,7 +298,7 @@ func wantKinds(t *testing.T, p plan.Plan, want ...string) {
 	}
 }
 
-func wantNotice(t *testing.T, p plan.Plan, reason string, blocks bool) {
+func wantNotice(t *testing.T, p plan.Plan, reason events.Reason, blocks bool) {
 	t.Helper()
 	for _, n := range p.Notices {
 		if n.Reason == reason && n.Blocks == blocks {

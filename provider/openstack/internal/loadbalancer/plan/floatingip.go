@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 )
 
@@ -67,7 +68,7 @@ func (f *floating) giveUpMoved(want neutron.WantedFloatingIP) {
 	for _, ip := range f.moved {
 		f.notice(
 			Notice{
-				ReasonFloatingIP,
+				events.FloatingIPUnavailable,
 				fmt.Sprintf("floating IP %s of the Service was moved to port %s; leaving it there",
 					ip.Address, ip.PortID), want.NetworkID == "",
 			})
@@ -89,7 +90,7 @@ func (f *floating) useAsked(want neutron.WantedFloatingIP) {
 	case i >= 0 && f.is.FloatingIPs[i].PortID != "":
 		f.notice(
 			Notice{
-				ReasonFloatingIP,
+				events.FloatingIPUnavailable,
 				fmt.Sprintf("requested floating IP %s is in use by port %s", want.Address,
 					f.is.FloatingIPs[i].PortID), true,
 			})
@@ -104,7 +105,7 @@ func (f *floating) useAsked(want neutron.WantedFloatingIP) {
 		if want.NetworkID == "" {
 			f.notice(
 				Notice{
-					ReasonFloatingIP,
+					events.FloatingIPUnavailable,
 					fmt.Sprintf(
 						"requested floating IP %s does not exist, and no external network to create it in was found", want.Address), true,
 				})

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"testing"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
@@ -137,13 +138,13 @@ func TestChange_FloatingIPUnavailable_IsReportedAndTheOldOneStays(t *testing.T) 
 			neutron.FloatingIP{ID: "user", Address: "203.0.113.99", PortID: "elsewhere"})
 		p := change(c, desire(asking("203.0.113.99")))
 		wantNothing(t, p)
-		wantNotice(t, p, plan.ReasonFloatingIP, true)
+		wantNotice(t, p, events.FloatingIPUnavailable, true)
 	})
 	t.Run("there is no network to make it in", func(t *testing.T) {
 		c := made(t, desire(internal))
 		p := change(c, desire(nowhere, asking("203.0.113.99")))
 		wantNothing(t, p)
-		wantNotice(t, p, plan.ReasonFloatingIP, true)
+		wantNotice(t, p, events.FloatingIPUnavailable, true)
 	})
 }
 
@@ -156,10 +157,10 @@ func TestChange_FloatingIPLeadsElsewhere_IsDisownedAndReplaced(t *testing.T) {
 		d.FloatingIP.NetworkID, d.FloatingIP.Present = "", true
 	}))
 	wantKinds(t, p, "TagFloatingIP")
-	wantNotice(t, p, plan.ReasonFloatingIP, true)
+	wantNotice(t, p, events.FloatingIPUnavailable, true)
 	p = change(c, desire())
 	wantKinds(t, p, "TagFloatingIP", "CreateFloatingIP")
-	wantNotice(t, p, plan.ReasonFloatingIP, false)
+	wantNotice(t, p, events.FloatingIPUnavailable, false)
 	c.carryOut(t, desire())
 	p = removal(c, all())
 	if err := c.run(p, len(p.Steps)); err != nil {

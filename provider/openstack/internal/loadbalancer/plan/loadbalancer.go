@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
@@ -42,7 +43,7 @@ func (c *changer) tagLoadBalancer() {
 const howToRecreate = `annotation loadbalancer.openstack.org/recreate: "true" recreates it`
 
 func (c *changer) noticeImmutable(changes []string) {
-	c.notice(Notice{Reason: ReasonImmutable, Message: fmt.Sprintf(
+	c.notice(Notice{Reason: events.Immutable, Message: fmt.Sprintf(
 		"this cannot be changed in a load balancer: %s; %s", strings.Join(changes, ", "),
 		howToRecreate)})
 }
@@ -110,7 +111,7 @@ func (c *changer) recreate(why []string) bool {
 		// It serves all the same, unless it is in ERROR.
 		c.notice(
 			Notice{
-				ReasonOthers,
+				events.UsedByOthers,
 				fmt.Sprintf("load balancer %s is not recreated (%s): %s", c.is.LoadBalancer.ID,
 					strings.Join(why, ", "), hindrance),
 				c.is.LoadBalancer.Status == octavia.InError,

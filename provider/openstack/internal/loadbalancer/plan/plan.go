@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
@@ -31,30 +32,11 @@ type Plan struct {
 
 // Notice is something that cannot be changed, or is in the way.
 type Notice struct {
-	// Reason is a word in CamelCase.
-	Reason  string
+	Reason  events.Reason
 	Message string
 	// Blocks: the Service is not as it should be; it is looked at again later.
 	Blocks bool
 }
-
-// The reasons of notices.
-const (
-	// ReasonOtherCluster: the load balancer is another cluster's.
-	ReasonOtherCluster = "LoadBalancerOfOtherCluster"
-	// ReasonPending: Octavia is at work on the load balancer.
-	ReasonPending = "LoadBalancerPending"
-	// ReasonError: the load balancer is in ERROR.
-	ReasonError = "LoadBalancerInError"
-	// ReasonImmutable: the Service requests a change of something immutable.
-	ReasonImmutable = "LoadBalancerImmutable"
-	// ReasonPortInUse: another owner's listener has a port of the Service.
-	ReasonPortInUse = "LoadBalancerPortInUse"
-	// ReasonFloatingIP: the requested floating IP is not available.
-	ReasonFloatingIP = "FloatingIPUnavailable"
-	// ReasonOthers: the load balancer is not deleted, because it has parts of other owners.
-	ReasonOthers = "LoadBalancerUsedByOthers"
-)
 
 // Change tells how to make what is what should be. It makes no plan for a load balancer that is
 // PENDING: the caller waits first.
@@ -68,7 +50,7 @@ func Change(want desired.State, is Observed) Plan {
 		p.refuseForeign()
 	case lb.Status.Pending():
 		p.notice(
-			Notice{ReasonPending, fmt.Sprintf("load balancer %s is %s", lb.ID, lb.Status), true})
+			Notice{events.Pending, fmt.Sprintf("load balancer %s is %s", lb.ID, lb.Status), true})
 	case lb.Status == octavia.InError:
 		c.mend()
 	default:
@@ -101,7 +83,7 @@ func (p *planner) isForeign() bool { return p.isOfOtherCluster(p.is.LoadBalancer
 
 func (p *planner) refuseForeign() {
 	lb := p.is.LoadBalancer
-	p.notice(Notice{ReasonOtherCluster, fmt.Sprintf(
+	p.notice(Notice{events.OfOtherCluster, fmt.Sprintf(
 		"load balancer %s (%s) belongs to another cluster (%s)", lb.ID, lb.Name,
 		desired.ClusterOf(lb.Tags)), true})
 }
@@ -153,7 +135,7 @@ func (c *changer) mend() {
 	if c.role != Owner {
 		c.notice(
 			Notice{
-				ReasonError,
+				events.InError,
 				fmt.Sprintf(
 					"shared load balancer %s (%s) is in ERROR; only its owner can repair it", lb.ID,
 					lb.Name), true,
@@ -170,7 +152,7 @@ func (c *changer) mend() {
 		// ovn_octavia_provider has nothing to fail over.
 		c.notice(
 			Notice{
-				ReasonError,
+				events.InError,
 				fmt.Sprintf(
 					"load balancer %s is in ERROR, and its provider %s supports no failover; %s",
 					lb.ID, lb.Provider, howToRecreate), true,
@@ -179,7 +161,7 @@ func (c *changer) mend() {
 	}
 	c.notice(
 		Notice{
-			ReasonError,
+			events.InError,
 			fmt.Sprintf(
 				"load balancer %s is in ERROR; triggering a failover, which needs administrator rights by default; %s", lb.ID, howToRecreate), false,
 		})

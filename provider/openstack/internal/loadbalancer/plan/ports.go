@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
@@ -80,7 +81,7 @@ func (p *ports) assign() []*slot {
 }
 
 func (c *changer) noticePortInUse(want octavia.Port, l octavia.Listener) {
-	c.notice(Notice{ReasonPortInUse, fmt.Sprintf(
+	c.notice(Notice{events.PortInUse, fmt.Sprintf(
 		"port %s is used by listener %s of load balancer %s, which is not the Service's", want.Name,
 		l.ID, c.is.LoadBalancer.ID), true})
 }

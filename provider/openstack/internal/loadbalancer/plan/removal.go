@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
@@ -75,7 +76,7 @@ func (r *remover) isUncertain() bool {
 	if len(others) == 0 || r.options.Tags {
 		return false
 	}
-	r.notice(Notice{ReasonOthers, fmt.Sprintf(
+	r.notice(Notice{events.UsedByOthers, fmt.Sprintf(
 		"load balancer %s is not deleted: Octavia may not support tags, so the owner of these parts is unknown: %s", r.is.LoadBalancer.ID, strings.Join(others, ", ")), true})
 	return true
 }
@@ -117,7 +118,7 @@ func (r *remover) leave() {
 	if lb.Status == octavia.InError {
 		r.notice(
 			Notice{
-				ReasonError,
+				events.InError,
 				fmt.Sprintf("load balancer %s (%s) is in ERROR; nothing in it can be deleted",
 					lb.ID, lb.Name), true,
 			})
@@ -189,7 +190,7 @@ func (r *remover) floatingIPs(gone bool) {
 		case f.PortID != "" && !attached:
 			r.notice(
 				Notice{
-					ReasonFloatingIP,
+					events.FloatingIPUnavailable,
 					fmt.Sprintf(
 						"floating IP %s of the Service was moved to port %s; leaving it there",
 						f.Address, f.PortID), false,

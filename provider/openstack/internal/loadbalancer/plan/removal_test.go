@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
@@ -163,7 +164,7 @@ func TestRemoval_FloatingIPLeadsElsewhere_IsDisowned(t *testing.T) {
 	c.ips[0].PortID = "elsewhere"
 	p := removal(c, all())
 	wantKinds(t, p, "TagFloatingIP", "DeleteLoadBalancer")
-	wantNotice(t, p, plan.ReasonFloatingIP, false)
+	wantNotice(t, p, events.FloatingIPUnavailable, false)
 }
 
 func TestRemoval_OwnerLeavesGuests_FloatingIPStays(t *testing.T) {
@@ -222,5 +223,5 @@ func TestRemoval_GuestOfLoadBalancerInError_Waits(t *testing.T) {
 	c.lb.Status = octavia.InError
 	p := removal(c, all())
 	wantKinds(t, p, "RemoveGroup", "RemoveGroup", "DeleteSecurityGroup")
-	wantNotice(t, p, plan.ReasonError, true)
+	wantNotice(t, p, events.InError, true)
 }

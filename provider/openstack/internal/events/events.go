@@ -1,0 +1,180 @@
+// Package events is the table of the events that the OpenStack provider writes, from which the
+// reference page is generated.
+package events
+
+// Reason is the reason of an event. Only the constants of this package are used.
+type Reason string
+
+// The reasons of events.
+const (
+	AlgorithmIgnored         Reason = "LoadBalancerAlgorithmIgnored"
+	AvailabilityZonesIgnored Reason = "LoadBalancerAvailabilityZonesIgnored"
+	CertificateNotFound      Reason = "CertificateNotFound"
+	FlavorIgnored            Reason = "LoadBalancerFlavorIgnored"
+	FloatingIPSkipped        Reason = "LoadBalancerFloatingIPSkipped"
+	FloatingIPUnavailable    Reason = "FloatingIPUnavailable"
+	ForcedInternal           Reason = "LoadBalancerForcedInternal"
+	Immutable                Reason = "LoadBalancerImmutable"
+	InError                  Reason = "LoadBalancerInError"
+	InstancesVanished        Reason = "InstancesVanished"
+	InvalidAnnotation        Reason = "InvalidAnnotation"
+	LocalWithoutMonitor      Reason = "LoadBalancerLocalWithoutMonitor"
+	Lost                     Reason = "LoadBalancerLost"
+	MonitorIgnored           Reason = "LoadBalancerMonitorIgnored"
+	NodesShareAddress        Reason = "LoadBalancerNodesShareAddress"
+	NotFound                 Reason = "LoadBalancerNotFound"
+	NotShared                Reason = "LoadBalancerNotShared"
+	OfOtherCluster           Reason = "LoadBalancerOfOtherCluster"
+	Pending                  Reason = "LoadBalancerPending"
+	PortInUse                Reason = "LoadBalancerPortInUse"
+	SingleStack              Reason = "LoadBalancerSingleStack"
+	SourceRangesIgnored      Reason = "LoadBalancerSourceRangesIgnored"
+	SourceRangesLeftOut      Reason = "LoadBalancerSourceRangesLeftOut"
+	Unsupported              Reason = "UnsupportedConfiguration"
+	UsedByOthers             Reason = "LoadBalancerUsedByOthers"
+	Waiting                  Reason = "LoadBalancerWaiting"
+	WithoutMembers           Reason = "LoadBalancerWithoutMembers"
+)
+
+// Event describes a reason for operators.
+type Event struct {
+	Reason Reason
+	// When the provider writes it.
+	When string
+	// Advice is what the operator does about it.
+	Advice string
+}
+
+const nothing = "Nothing: the provider continues by itself."
+
+// OfServices are the events on Services.
+func OfServices() []Event {
+	return []Event{
+		{
+			AlgorithmIgnored,
+			"The provider ovn supports only SOURCE_IP_PORT, so the requested lb-method is ignored.",
+			"Remove the setting, or use another provider of Octavia.",
+		},
+		{
+			AvailabilityZonesIgnored,
+			"The requested availability zone is ignored: it needs Octavia API 2.14 and a provider other than ovn.",
+			"Remove the setting, or upgrade Octavia.",
+		},
+		{
+			CertificateNotFound,
+			"The key manager has no container or secret with the reference, or denies access to it.", "Correct the annotation, or give the provider's user access to the secret.",
+		},
+		{
+			FlavorIgnored,
+			"The requested flavor is ignored: it needs Octavia API 2.6 and a provider other than ovn.",
+			"Remove the setting, or upgrade Octavia.",
+		},
+		{
+			FloatingIPSkipped,
+			"The load balancer's address is IPv6, and IPv6 has no floating IPs, so the address itself is published.",
+			"Make the Service internal if that is not wanted.",
+		},
+		{
+			FloatingIPUnavailable,
+			"The requested floating IP does not exist, is in use by another port, or was moved.",
+			"Release the floating IP, or set another spec.loadBalancerIP.",
+		},
+		{
+			ForcedInternal,
+			"No external network was found for a floating IP, so the load balancer has only its internal address.", "Set floating-network-id in cloud.conf or by annotation, or make the Service internal.",
+		},
+		{
+			Immutable,
+			"The Service requests a change that Octavia cannot make in an existing load balancer.",
+			"Take the change back, or set the annotation loadbalancer.openstack.org/recreate.",
+		},
+		{
+			InError,
+			"The load balancer is in ERROR. The provider requests a failover, or recreates the load balancer if that loses no address.", "Read the message: if it names no next step, repair or delete the load balancer in Octavia.",
+		},
+		{
+			InvalidAnnotation, "An annotation has an unknown name or an invalid value.",
+			"Correct the annotation; the message has the allowed values.",
+		},
+		{
+			LocalWithoutMonitor,
+			"externalTrafficPolicy is Local, but members have no health monitor, so nodes without an endpoint drop traffic.", "Enable the health monitor by annotation.",
+		},
+		{
+			Lost, "The load balancer no longer exists in Octavia; the provider creates a new one.",
+			"Check which client deleted it.",
+		},
+		{
+			MonitorIgnored,
+			"The provider supports no health monitor for SCTP, so the members of the port have none.",
+			"Use another provider of Octavia if the port needs a health monitor.",
+		},
+		{
+			NodesShareAddress, "Two nodes have the same address, so only one of them is a member.",
+			"Correct the addresses of the nodes.",
+		},
+		{
+			NotFound, "The load balancer that an annotation names does not exist.",
+			"Correct the annotation.",
+		},
+		{
+			NotShared,
+			"Octavia has no tags, which sharing needs, or max-shared-lb Services share the load balancer already.",
+			"Use another load balancer, or raise max-shared-lb in cloud.conf.",
+		},
+		{
+			OfOtherCluster, "The load balancer belongs to another cluster.",
+			"Use another load balancer, or remove the other cluster's tags if that cluster no longer exists.",
+		},
+		{
+			Pending, "Octavia is changing the load balancer.",
+			nothing + " If it stays so for long, look at Octavia's workers.",
+		},
+		{
+			PortInUse, "A listener of another owner has a port of the Service.",
+			"Change the port, or delete the listener.",
+		},
+		{
+			SingleStack,
+			"The Service requests two IP families, but the load balancer can serve only one.",
+			"Read the message: it names the missing subnet or Octavia version.",
+		},
+		{
+			SourceRangesIgnored,
+			"Octavia cannot restrict clients, so every client may connect: API 2.12 is needed, or ovn with manage-security-groups.",
+			"Upgrade Octavia, or restrict clients by other means.",
+		},
+		{
+			SourceRangesLeftOut, "Some source ranges are not in an IP family of the load balancer.",
+			"Remove these ranges, or give the load balancer the other family.",
+		},
+		{
+			Unsupported, "This OpenStack cannot serve the configuration of the Service.",
+			"Read the message: it names the setting and the cause.",
+		},
+		{
+			UsedByOthers,
+			"The load balancer has parts of other owners, so it is not deleted or not recreated.",
+			"Delete the other parts if they are no longer needed.",
+		},
+		{
+			Waiting, "The Service waits for Octavia, or for the first node with an address.",
+			"Nothing, unless it lasts: the message names the load balancer and its state.",
+		},
+		{
+			WithoutMembers, "No node can be a member of the load balancer.",
+			"Check the node selector, and whether nodes have an address in the load balancer's IP family.",
+		},
+	}
+}
+
+// OfNodes are the events on Nodes.
+func OfNodes() []Event {
+	return []Event{
+		{
+			InstancesVanished,
+			"Too many instances are absent at once, so the mass deletion guard keeps their nodes.",
+			"Check the cloud. Delete the nodes if their servers are really gone.",
+		},
+	}
+}

@@ -1,0 +1,105 @@
+package events
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+//go:generate env UPDATE_DOCS=1 go test -count=1 -run ^TestPage .
+
+const path = "../../../../docs/reference/events.md"
+
+func TestPage_IsUpToDate(t *testing.T) {
+	if os.Getenv("UPDATE_DOCS") != "" {
+		if err := os.WriteFile(path, []byte(Page()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != Page() {
+		t.Errorf("%s is out of date; run: go generate ./provider/openstack/internal/events", path)
+	}
+}
+
+// Each constant of type Reason has one row in the table.
+func TestTable_HasEachReasonOnce(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "events.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[Reason]int{}
+	for _, e := range append(OfServices(), OfNodes()...) {
+		rows[e.Reason]++
+		if !strings.HasSuffix(e.When, ".") || !strings.HasSuffix(e.Advice, ".") {
+			t.Errorf("%s: want whole sentences", e.Reason)
+		}
+	}
+	constants := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		value, ok := n.(*ast.ValueSpec)
+		if !ok || len(value.Values) != 1 {
+			return true
+		}
+		if kind, ok := value.Type.(*ast.Ident); !ok || kind.Name != "Reason" {
+			return true
+		}
+		constants++
+		text, err := strconv.Unquote(value.Values[0].(*ast.BasicLit).Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows[Reason(text)] != 1 {
+			t.Errorf("%s has %d rows, want 1", text, rows[Reason(text)])
+		}
+		return true
+	})
+	if constants == 0 || constants != len(rows) {
+		t.Errorf("%d constants and %d rows", constants, len(rows))
+	}
+}
+
+// Packages of the provider write no reason that is not in the table.
+func TestReasons_AreWrittenFromTheTable(t *testing.T) {
+	for _, dir := range []string{
+		"../loadbalancer", "../loadbalancer/desired",
+		"../loadbalancer/plan", "../instances",
+	} {
+		packages, err := parser.ParseDir(token.NewFileSet(), dir, func(f os.FileInfo) bool {
+			return !strings.HasSuffix(f.Name(), "_test.go")
+		}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range packages {
+			ast.Inspect(p, func(n ast.Node) bool {
+				call, ok := n.(*ast.CompositeLit)
+				if !ok {
+					return true
+				}
+				kind, ok := call.Type.(*ast.Ident)
+				if selector, is := call.Type.(*ast.SelectorExpr); is {
+					kind, ok = selector.Sel, true
+				}
+				if !ok || kind.Name != "Notice" && kind.Name != "refusal" || len(call.Elts) == 0 {
+					return true
+				}
+				first := call.Elts[0]
+				if pair, is := first.(*ast.KeyValueExpr); is {
+					first = pair.Value
+				}
+				if literal, is := first.(*ast.BasicLit); is {
+					t.Errorf("%s: %s is not a constant of this package", dir, literal.Value)
+				}
+				return true
+			})
+		}
+	}
+}
