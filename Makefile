@@ -45,17 +45,22 @@ NESTED := test/thirdparty example/embedded test/chart tools/envtest tools/releas
 
 .PHONY: test
 test: controlplane example ## Run all tests, on a real kube-apiserver and etcd
-	@echo "==> tests with the race detector"
-	$(GO) test -race -p 4 -parallel 8 -timeout 20m $(LONGEST) \
-	  $$($(GO) list ./... | grep -vxFf <($(GO) list $(WITHOUT_DETECTOR) $(ALONE)))
-	@echo "==> tests without the race detector"
-	$(GO) test -p 4 -parallel 8 -timeout 15m $(WITHOUT_DETECTOR)
+	@echo "==> tests, with and without the race detector"
+	@$(MAKE) --no-print-directory -j 2 test-with-detector test-without-detector
 	@echo "==> drills"
 	$(GO) test -p 2 -timeout 15m $(ALONE)
 	@echo "==> nested modules"
 	printf '%s\n' $(NESTED) | xargs -P 2 -I{} sh -c 'cd {} && $(GO) vet ./... && $(GO) test -timeout 10m ./...'
 	@echo "==> the demo, checked"
 	@$(MAKE) --no-print-directory demo CHECK=1
+
+# Both wait more than they compute, so they run side by side.
+.PHONY: test-with-detector test-without-detector
+test-with-detector:
+	$(GO) test -race -p 3 -parallel 8 -timeout 20m $(LONGEST) \
+	  $$($(GO) list ./... | grep -vxFf <($(GO) list $(WITHOUT_DETECTOR) $(ALONE)))
+test-without-detector:
+	$(GO) test -p 2 -parallel 8 -timeout 20m $(WITHOUT_DETECTOR)
 
 .PHONY: soak
 soak: ## Run long random sequences of changes to load balancers, in about ten minutes

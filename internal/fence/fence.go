@@ -40,6 +40,9 @@ type Fence struct {
 	// mu orders the admission of a call against Close.
 	mu       sync.Mutex
 	closedAt time.Time
+	// expired: leadership was seen to expire. A renewal after that does not open the fence, so it
+	// must not hide the expiry from [Fence.CloseOnExpiry].
+	expired bool
 }
 
 // New returns an open fence. expiry tells until when calls may be made by the clock; nil, or a zero
@@ -122,7 +125,8 @@ func (f *Fence) admit(call inflight.Activity) (end func(), _ error) {
 
 // closeIfExpired is called with the lock held.
 func (f *Fence) closeIfExpired() {
-	if f.closed.Err() == nil && f.remaining() <= 0 {
+	if !f.expired && f.remaining() <= 0 {
+		f.expired = true
 		f.shut(fmt.Errorf("%w: leadership expired without a renewal", ErrClosed))
 	}
 }
@@ -152,9 +156,9 @@ func (f *Fence) CloseOnExpiry(ctx context.Context) bool {
 	for {
 		f.mu.Lock()
 		f.closeIfExpired()
-		remaining := f.remaining()
+		expired, remaining := f.expired, f.remaining()
 		f.mu.Unlock()
-		if remaining <= 0 {
+		if expired {
 			return true
 		}
 		// The timer stands still while the machine is suspended, hence the limit: a call in flight

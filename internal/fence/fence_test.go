@@ -155,6 +155,33 @@ func TestCloseOnExpiry_CancelsCallsInFlightWhenLeadershipIsNotRenewed(t *testing
 	})
 }
 
+// A call that finds leadership expired closes the fence, and the elector renews a moment later.
+func TestCloseOnExpiry_RenewedAfterACallHasSeenTheExpiry_ReturnsAllTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var until atomic.Pointer[time.Time]
+		leadUntil := func(at time.Time) { until.Store(&at) }
+		leadUntil(time.Now().Add(time.Hour))
+		f := fence.New(func() time.Time { return *until.Load() }, clock.RealClock{})
+		expired := make(chan bool, 1)
+		go func() { expired <- f.CloseOnExpiry(t.Context()) }()
+		synctest.Wait()
+		leadUntil(time.Now())
+		if _, _, err := f.Enter(t.Context(), change("late")); !errors.Is(err, fence.ErrClosed) {
+			t.Fatalf("got %v, want a refusal", err)
+		}
+		leadUntil(time.Now().Add(time.Hour))
+		synctest.Wait()
+		select {
+		case got := <-expired:
+			if !got {
+				t.Error("the expiry is not reported")
+			}
+		default:
+			t.Error("the fence is closed, and its watch goes on as if leadership had not expired")
+		}
+	})
+}
+
 func TestCloseOnExpiry_WhenLeadershipHasExpiredAlready_ClosesAtOnce(t *testing.T) {
 	now := clocktesting.NewFakeClock(time.Now())
 	until := now.Now().Add(-time.Second)

@@ -125,7 +125,10 @@ func (w *world) startCloud(t *testing.T) {
 	t.Helper()
 	// The limit keeps the whole record of a test.
 	w.cloud = fake.New(fake.WithCallLimit(1_000_000))
-	server := httptest.NewServer(w.cloud.Handler())
+	server := httptest.NewUnstartedServer(w.cloud.Handler())
+	// Connections that a replica leaves behind are counted, so those in reserve must end.
+	server.Config.IdleTimeout = resting - time.Second
+	server.Start()
 	t.Cleanup(func() {
 		w.cloud.ClearFaults()
 		server.CloseClientConnections()
