@@ -88,7 +88,7 @@ func treated(by *atomic.Pointer[treatment], next http.Handler) http.Handler {
 func newWorld(t *testing.T, p *plane, name string) *world {
 	t.Helper()
 	w := &world{
-		t: t, name: name, plane: p, dir: logDir(t),
+		t: t, name: name, plane: p, dir: replica.LogDir(t),
 		cloud: fake.New(fake.WithCallLimit(1_000_000)),
 	}
 	w.mark = p.Audit().Mark()
@@ -109,25 +109,6 @@ func newWorld(t *testing.T, p *plane, name string) *world {
 		t.Fatal(err)
 	}
 	return w
-}
-
-// logDir is a folder that is removed when the test succeeds.
-func logDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "fxccm-drills-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the logs of the processes are kept in %s", dir)
-			return
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
 }
 
 // connect opens a way to the API server for a process of that name, and returns the path of its

@@ -81,7 +81,7 @@ func newWorld(t *testing.T, turn lane) *world {
 	}
 	t.Cleanup(func() { shortLane <- struct{}{} })
 
-	w := &world{cp: controlplane.ForTest(t), dir: logDir(t)}
+	w := &world{cp: controlplane.ForTest(t), dir: replica.LogDir(t)}
 	w.admin = kubernetes.NewForConfigOrDie(w.cp.RESTConfig())
 	ccmtest.ApplyRBAC(t, w.admin, filepath.Join("..", "..", "..", "deploy", "base", "rbac.yaml"))
 	var err error
@@ -91,25 +91,6 @@ func newWorld(t *testing.T, turn lane) *world {
 	w.kubeconfig = w.writeKubeconfig(t, "ccm", w.identity)
 	w.startCloud(t)
 	return w
-}
-
-// logDir is a folder that is removed when the test succeeds.
-func logDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "fxccm-invariants-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the logs of the processes are kept in %s", dir)
-			return
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
 }
 
 func (w *world) writeKubeconfig(t *testing.T, name string, cfg *rest.Config) string {
