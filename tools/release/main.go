@@ -121,12 +121,21 @@ func (b builder) release(ctx context.Context, version, image string) error {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join("bin", "release", version)
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+	complete := filepath.Join("bin", "release", version)
+	if _, err := os.Stat(complete); err == nil {
+		return fmt.Errorf("%s exists: remove it to build the release again", complete)
+	}
+	if err := os.MkdirAll(filepath.Dir(complete), 0o755); err != nil {
 		return err
 	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return fmt.Errorf("%w: remove it to build the release again", err)
+	// A release that fails half way leaves nothing behind.
+	dir, err := os.MkdirTemp(filepath.Dir(complete), ".building-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, changelogFile), []byte(section), 0o644); err != nil {
 		return err
@@ -151,5 +160,8 @@ func (b builder) release(ctx context.Context, version, image string) error {
 	if err := b.writeChart(dir, version, image); err != nil {
 		return err
 	}
-	return writeChecksums(dir)
+	if err := writeChecksums(dir); err != nil {
+		return err
+	}
+	return os.Rename(dir, complete)
 }
