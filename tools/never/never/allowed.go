@@ -30,42 +30,9 @@ func Allowed() []Allowance {
 			module + "ccm/ccmtest/controlplane", "Main", RuleOutput,
 			"it is the main function of a test binary, which prints why it fails",
 		},
-		{module + "provider/fake", "newPool", RulePanic, "the ranges are constants of the package"},
 		{
-			module + "provider/fake", "WithProviderName", RulePanic,
-			"a mistake in the source of a test, told where it is made",
-		},
-		{
-			module + "provider/fake", "WithRegion", RulePanic,
-			"a mistake in the source of a test, told where it is made",
-		},
-		{
-			module + "provider/fake", "Without", RulePanic,
-			"a mistake in the source of a test, told where it is made",
-		},
-		{
-			module + "provider/fake", "WithCallLimit", RulePanic,
-			"a mistake in the source of a test, told where it is made",
-		},
-		{
-			module + "provider/fake", "FaultBuilder.Times", RulePanic,
-			"a mistake in the source of a test, told where it is made",
-		},
-		{
-			module + "provider/fake", "Cloud.On", RulePanic,
-			"a mistake in the source of a test, told where it is made",
-		},
-		{
-			module + "provider/fake", "FaultBuilder.Fail", RulePanic,
-			"a mistake in the source of a test, told where it is made",
-		},
-		{
-			module + "provider/fake", "FaultBuilder.Panic", RulePanic,
-			"the panic that a test has asked for",
-		},
-		{
-			module + "provider/fake", "Client.call", RulePanic,
-			"the panic that a test has asked for, in the caller's process",
+			module + "provider/fake", Anywhere, RulePanic,
+			"a mistake in the source of a test, or the panic that the test has asked for",
 		},
 		{
 			module + "provider/openstack/openstacktest", Anywhere, RulePanic,
