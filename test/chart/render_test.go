@@ -133,6 +133,32 @@ func TestValues_ThatAreWrong_AreRefusedWithTheirName(t *testing.T) {
 	}
 }
 
+func TestMetrics_SwitchedOn_RenderAServiceMonitorOfTheService(t *testing.T) {
+	manifests, err := render(t, "Helm", "metrics: {serviceMonitor: {enabled: true}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]map[string]any{}
+	for _, text := range strings.Split(manifests["metrics.yaml"], "\n---\n") {
+		var object map[string]any
+		if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+			t.Fatal(err)
+		}
+		kinds[object["kind"].(string)] = object
+	}
+	service, monitor := kinds["Service"], kinds["ServiceMonitor"]
+	if service == nil || monitor == nil || len(kinds) != 2 {
+		t.Fatalf("want a Service and a ServiceMonitor, got:\n%s", manifests["metrics.yaml"])
+	}
+	labels := service["metadata"].(map[string]any)["labels"].(map[string]any)
+	selector := monitor["spec"].(map[string]any)["selector"].(map[string]any)["matchLabels"]
+	for name, value := range selector.(map[string]any) {
+		if labels[name] != value {
+			t.Errorf("the ServiceMonitor selects %s=%v, the Service has %v", name, value, labels)
+		}
+	}
+}
+
 // The page lists each value with its default and its comment.
 func TestPage_ListsEachValue(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(chartDir, "values.yaml"))
