@@ -38,9 +38,9 @@
 //
 //	app := ccmtest.StartApp(t, cp, cloud, ccmtest.WithHost(myprogram.Options()...))
 //
-// Who would rather write the app down in the test uses [ccm.ReplaceProviders] with
-// fake.Cloud.CCMProvider. Beware of fx.Decorate with a function that takes what it replaces: fx
-// builds the real one first, and that may log in to a cloud.
+// A test that builds the app itself uses [ccm.ReplaceProviders] with fake.Cloud.CCMProvider. Beware
+// of fx.Decorate with a function that takes what it replaces: fx builds the real one first, and
+// that may log in to a cloud.
 //
 // # Waiting
 //

@@ -550,12 +550,12 @@ func TestRecreation_WaitsUntilTheOldOneIsGone(t *testing.T) {
 	start, old := s.add("lb")
 	ip := s.AddFloatingIP(
 		openstacktest.FloatingIP{NetworkID: s.outside, SubnetID: s.large, PortID: old.VIPPortID})
-	anew := wantedBalancer(s)
-	anew.VIP.Address = old.VIPAddress
+	recreated := wantedBalancer(s)
+	recreated.VIP.Address = old.VIPAddress
 	done, err := s.run(start, unlimited,
 		plan.DetachFloatingIP{ID: ip},
 		plan.DeleteLoadBalancer{ID: old.ID, Cascade: true},
-		plan.CreateLoadBalancer{LoadBalancer: anew},
+		plan.CreateLoadBalancer{LoadBalancer: recreated},
 		plan.AttachFloatingIP{LoadBalancer: lbRef(), ID: ip, Address: s.FloatingIPs()[0].Address},
 	)
 	s.must(err)
