@@ -50,6 +50,8 @@ type Manager struct {
 	metrics        *controllersmetrics.ControllerManagerMetrics
 	// metricSet are the Manager's own metrics.
 	metricSet *metrics.Set
+	// history has the last terms of all runs.
+	history termHistory
 	// shared are the host's informers, if it has given any.
 	shared *informerview.Shared
 
@@ -289,6 +291,7 @@ func (m *Manager) newTerm(g Grant, number uint64, log logr.Logger) *Term {
 		fence:       gate,
 		metrics:     m.metrics,
 		series:      m.series,
+		history:     &m.history,
 		shared:      m.shared,
 		leaseExpiry: g.LeaseExpiry,
 		identity:    m.identity,
@@ -383,7 +386,9 @@ func (m *Manager) Err() error {
 func (m *Manager) Status() Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	status := Status{State: StateStopped, Term: m.terms, Provider: m.provider.Name}
+	status := Status{
+		State: StateStopped, Term: m.terms, Provider: m.provider.Name, Terms: m.history.list(),
+	}
 	for _, c := range m.all {
 		state := ControllerDisabled
 		if m.selected.enabled(c) {

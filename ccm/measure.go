@@ -2,17 +2,28 @@ package ccm
 
 import (
 	"errors"
+	"slices"
+	"sync"
 	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/internal/metrics"
 )
 
-// measurement records the metrics of a term. It is nil for a term without leader election, which
-// has no metrics.
+// maxTerms bounds the history of terms in [Status].
+const maxTerms = 10
+
+// measurement records the metrics and the history of a term. It is nil for a term without leader
+// election, which has neither.
 type measurement struct {
 	series *metrics.Series
 	// since is the start of the phase that is measured next: the opening or the drain.
 	since time.Time
+
+	clock   clock.PassiveClock
+	history *termHistory
+	status  TermStatus
 }
 
 func (t *Term) measure() *measurement {
@@ -21,19 +32,30 @@ func (t *Term) measure() *measurement {
 	}
 	t.series.TermBegan()
 	t.series.Leading(true)
-	return &measurement{series: t.series, since: time.Now()}
+	m := &measurement{
+		series: t.series, since: time.Now(), clock: t.clock, history: t.history,
+		status: TermStatus{Number: t.number, Began: t.clock.Now()},
+	}
+	m.history.record(m.status)
+	return m
 }
 
 func (m *measurement) opened() {
-	if m != nil {
-		m.series.TermOpened(time.Since(m.since))
+	if m == nil {
+		return
 	}
+	m.series.TermOpened(time.Since(m.since))
+	m.status.Opened = m.clock.Now()
+	m.history.record(m.status)
 }
 
-func (m *measurement) drains() {
-	if m != nil {
-		m.since = time.Now()
+func (m *measurement) drains(cause error) {
+	if m == nil {
+		return
 	}
+	m.since = time.Now()
+	m.status.DrainBegan, m.status.Reason = m.clock.Now(), cause.Error()
+	m.history.record(m.status)
 }
 
 func (m *measurement) ended(err error) {
@@ -41,7 +63,13 @@ func (m *measurement) ended(err error) {
 		return
 	}
 	m.series.Leading(false)
-	m.series.TermEnded(endReason(err), time.Since(m.since))
+	reason := endReason(err)
+	m.series.TermEnded(reason, time.Since(m.since))
+	m.status.Ended, m.status.End = m.clock.Now(), string(reason)
+	if reason == metrics.DrainTimedOut {
+		m.status.Reason += "; " + err.Error()
+	}
+	m.history.record(m.status)
 }
 
 func endReason(err error) metrics.EndReason {
@@ -55,4 +83,34 @@ func endReason(err error) metrics.EndReason {
 		return metrics.Stopped
 	}
 	return metrics.Failed
+}
+
+// termHistory has the last terms of a Manager, oldest first. It is safe for concurrent use.
+type termHistory struct {
+	mu    sync.Mutex
+	terms []TermStatus
+}
+
+// record adds a term, or replaces what is recorded of it.
+func (h *termHistory) record(term TermStatus) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	i := slices.IndexFunc(h.terms, func(t TermStatus) bool { return t.Number == term.Number })
+	if i >= 0 {
+		h.terms[i] = term
+		return
+	}
+	h.terms = append(h.terms, term)
+	if len(h.terms) > maxTerms {
+		h.terms = slices.Delete(h.terms, 0, len(h.terms)-maxTerms)
+	}
+}
+
+// list returns the terms, newest first.
+func (h *termHistory) list() []TermStatus {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := slices.Clone(h.terms)
+	slices.Reverse(all)
+	return all
 }

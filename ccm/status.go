@@ -57,9 +57,33 @@ type Status struct {
 	Election    ElectionStatus     `json:"election"`
 	Controllers []ControllerStatus `json:"controllers"`
 
+	// Terms are the last 10 terms, newest first. The first one may still last.
+	Terms []TermStatus `json:"terms,omitempty"`
+
 	// Running are the unfinished goroutines and calls of all terms, including terms that exceeded
 	// their drain timeout.
 	Running []Activity `json:"running,omitempty"`
+}
+
+// TermStatus is the course of one term.
+type TermStatus struct {
+	// Number is that of [Term.Number].
+	Number uint64    `json:"number"`
+	Began  time.Time `json:"began"`
+
+	// Opened is when the term became ready. It is zero if the term ended before.
+	Opened time.Time `json:"opened,omitzero"`
+
+	// DrainBegan is when the drain began, and Reason says why.
+	DrainBegan time.Time `json:"drainBegan,omitzero"`
+	Reason     string    `json:"reason,omitempty"`
+
+	// Ended is when the drain ended or timed out.
+	Ended time.Time `json:"ended,omitzero"`
+
+	// End is how the term ended: "stopped", "lost", "failed" or "drain_timeout", as in the metric
+	// fxccm_terms_ended_total. It is empty until then.
+	End string `json:"end,omitempty"`
 }
 
 // ControllerState is the state of a controller.

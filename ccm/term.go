@@ -75,6 +75,9 @@ type Term struct {
 	// series are the metrics of the run.
 	series *metrics.Series
 
+	// history records the terms of the Manager.
+	history *termHistory
+
 	// cloud is set when the provider has been built, informers when their clients have.
 	cloud     *guard.Cloud
 	guarded   cloudprovider.Interface
@@ -192,7 +195,7 @@ func (t *Term) run(stop, led context.Context) error {
 		t.log.Info("Term ends", "reason", cause.Error(),
 			"fenceClosed", closed.Format(time.RFC3339Nano))
 	}
-	measure.drains()
+	measure.drains(cause)
 	err := t.close(ctx, cause, lost, drainDeadline(stop, t.config.DrainTimeout.Duration), cancel)
 	if lost.Err() != nil && !errors.Is(cause, ErrLeadershipLost) {
 		t.log.Info("Leadership was lost during the drain", "reason", context.Cause(lost).Error())
