@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/fxccm/fxccm/example/migrate"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
@@ -29,6 +30,7 @@ const planAbout = `Print the requests that fxccm would send to OpenStack for a S
 
 Usage:
   fxccm plan --cloud-config=cloud.conf --kubeconfig=admin.conf [namespace/]service
+  fxccm plan --cloud-config=cloud.conf --kubeconfig=admin.conf --all
   fxccm plan --cloud-config=cloud.conf --kubeconfig=admin.conf --service-file=service.yaml
   fxccm plan --cloud-config=cloud.conf --cluster-uid=UID --service-file=service.yaml --node-file=nodes.yaml
 
@@ -40,8 +42,8 @@ overrides a Service of the cluster.
 type planLine struct {
 	cloudConfig, kubeconfig, serviceFile, nodeFile string
 	clusterName, clusterUID                        string
-	strict, help                                   bool
-	service                                        string
+	strict, help, all                              bool
+	service, output                                string
 
 	flags *pflag.FlagSet
 }
@@ -62,6 +64,8 @@ func newPlanLine() *planLine {
 		"The --cluster-name of the cloud controller manager.")
 	p.flags.StringVar(&p.clusterUID, "cluster-uid", "",
 		"The UID of the namespace kube-system. Default: that of the cluster.")
+	p.flags.BoolVar(&p.all, "all", false, "All Services of type LoadBalancer, in a table.")
+	p.flags.StringVarP(&p.output, "output", "o", "", "With --all: json. Empty: a table.")
 	p.flags.BoolVarP(&p.help, "help", "h", false, "Show this help and exit.")
 	return p
 }
@@ -77,6 +81,12 @@ func (p *planLine) parse(args []string) error {
 	switch {
 	case p.cloudConfig == "":
 		return errors.New("--cloud-config must be given")
+	case p.output != "" && (p.output != "json" || !p.all):
+		return fmt.Errorf("--output=%s is not supported: want json, with --all", p.output)
+	case p.all && (p.kubeconfig == "" || p.service+p.serviceFile+p.nodeFile != ""):
+		return errors.New("--all needs --kubeconfig, and takes no Service and no files")
+	case p.all:
+		return nil
 	case (p.service == "") == (p.serviceFile == ""):
 		return errors.New("want the name of a Service or --service-file, and not both")
 	case p.kubeconfig == "" && (p.serviceFile == "" || p.nodeFile == "" || p.clusterUID == ""):
@@ -117,6 +127,9 @@ func (p *planLine) run(ctx context.Context, stdout, stderr io.Writer) error {
 	for _, warning := range loaded.Warnings {
 		_, _ = fmt.Fprintln(stderr, "fxccm plan: warning: "+warning.String())
 	}
+	if p.all {
+		return p.runAll(ctx, loaded.Config, stdout)
+	}
 	input, err := p.read(ctx)
 	if err != nil {
 		return err
@@ -129,6 +142,29 @@ func (p *planLine) run(ctx context.Context, stdout, stderr io.Writer) error {
 	_, err = fmt.Fprintf(stdout, "Service %s/%s, %d nodes\n%s", input.Service.Namespace,
 		input.Service.Name, len(input.Nodes), preview)
 	return err
+}
+
+// runAll previews all Services of the cluster with one login.
+func (p *planLine) runAll(ctx context.Context, config cloudconf.Config, stdout io.Writer) error {
+	cluster, err := migrate.Connect(p.kubeconfig)
+	if err != nil {
+		return err
+	}
+	world, err := cluster.Read(ctx)
+	if err != nil {
+		return err
+	}
+	if p.clusterUID != "" {
+		world.UID = p.clusterUID
+	}
+	plans, err := migrate.PlanServices(ctx, config, p.clusterName, world)
+	if err != nil {
+		return err
+	}
+	if p.output == "json" {
+		return plans.WriteJSON(stdout)
+	}
+	return plans.WriteTable(stdout)
 }
 
 // read reads the Service and the nodes from the given files, and the rest from the cluster.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
@@ -132,6 +134,9 @@ func TestPlan_OfACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	service := ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("planned"))
+	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("second"))
+	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("others",
+		func(s *v1.Service) { s.Spec.LoadBalancerClass = ptr.To("example.com/other") }))
 	system, err := w.client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem,
 		metav1.GetOptions{})
 	if err != nil {
@@ -155,6 +160,20 @@ func TestPlan_OfACluster(t *testing.T) {
 			t.Errorf("exit code %d, it lacks %q:\n%s%s", code, want, &stdout, &stderr)
 		}
 	}
+	if stdout := planAll(t, cloud, kubeconfig); !strings.Contains(stdout,
+		"default/planned  none           changes\n") ||
+		!strings.Contains(stdout, "- create load balancer") ||
+		!strings.Contains(stdout, "2 Services: 2 changes.") {
+		t.Errorf("--all prints\n%s", stdout)
+	}
+	var plans []struct {
+		Service, Outcome string
+		Steps            []string
+	}
+	if err := json.Unmarshal([]byte(planAll(t, cloud, kubeconfig, "-ojson")), &plans); err != nil ||
+		len(plans) != 2 || plans[0].Service != "default/planned" || len(plans[0].Steps) == 0 {
+		t.Errorf("--all -ojson: %v, %+v", err, plans)
+	}
 	now, err := w.client.CoreV1().Services("default").Get(t.Context(), "planned",
 		metav1.GetOptions{})
 	if err != nil || now.ResourceVersion != service.ResourceVersion ||
@@ -171,6 +190,32 @@ func TestPlan_OfACluster(t *testing.T) {
 		!strings.Contains(stderr.String(), `"nowhere" not found`) {
 		t.Errorf("a Service that does not exist: exit code %d, %q, %q", code, &stdout, &stderr)
 	}
+}
+
+// planAll runs "fxccm plan --all", and fails the test if it logs in for each Service.
+func planAll(t *testing.T, cloud *openstacktest.Cloud, kubeconfig string, more ...string) string {
+	t.Helper()
+	calls := len(cloud.Calls())
+	var stdout, stderr bytes.Buffer
+	code := run(append([]string{
+		"plan", "--all", "--kubeconfig=" + kubeconfig,
+		"--cloud-config=" + writeFile(t, "cloud.conf", cloud.CloudConf(openstacktest.PasswordAuth)),
+	}, more...), &stdout, &stderr)
+	if code != exitClean {
+		t.Fatalf("exit code %d: %s", code, &stderr)
+	}
+	logins := 0
+	for _, call := range cloud.Calls()[calls:] {
+		if call.Service == openstacktest.ServiceIdentity && call.Method == http.MethodPost {
+			logins++
+		} else if call.Method != http.MethodGet {
+			t.Errorf("it has sent %s %s", call.Method, call.Path)
+		}
+	}
+	if logins != 1 {
+		t.Errorf("it has logged in %d times, want once", logins)
+	}
+	return stdout.String()
 }
 
 func TestPlan_BadInput_IsAnError(t *testing.T) {
@@ -192,6 +237,9 @@ func TestPlan_BadInput_IsAnError(t *testing.T) {
 		"no cloud.conf":    {aService, nodeList, []string{"--cloud-config="}, "--cloud-config must be given"},
 		"no cluster":       {aService, nodeList, []string{"--cluster-uid="}, "--kubeconfig must be given"},
 		"no such file":     {aService, nodeList, []string{"--node-file=nowhere"}, "nowhere"},
+		"all and a name":   {aService, nodeList, []string{"--all", "default/web"}, "no files"},
+		"all, no cluster":  {"", "", []string{"--all", "--service-file=", "--node-file="}, "needs --kubeconfig"},
+		"a bad format":     {aService, nodeList, []string{"-oxml"}, "--output=xml"},
 		"a bad kubeconfig": {aService, nodeList, []string{"--kubeconfig=nowhere"}, "--kubeconfig"},
 	} {
 		code, stdout, stderr := planned(t, cloud, test.service, test.nodes, test.more...)

@@ -48,6 +48,10 @@ type LoadBalancerPreview struct {
 	// Steps are the requests in order; further lines of a step list what it creates. Empty: the
 	// load balancer is up to date.
 	Steps []string
+	// TagsOnly: the steps change nothing but tags.
+	TagsOnly bool
+	// LoadBalancerID is empty if the Service has no load balancer.
+	LoadBalancerID string
 }
 
 // String formats the preview for people.
@@ -72,58 +76,104 @@ func (p LoadBalancerPreview) String() string {
 }
 
 // Preview computes what the provider would do for a Service with the current state of OpenStack. It
-// changes nothing: except for the login, it sends only read requests.
+// changes nothing: except for the login, it sends only read requests. For several Services, use a
+// [Previewer].
 func Preview(ctx context.Context, in PreviewInput) (LoadBalancerPreview, error) {
-	if in.ClusterUID == "" || in.Service == nil {
-		return LoadBalancerPreview{}, errors.New("the cluster UID and the Service are required")
+	if in.Service == nil {
+		return LoadBalancerPreview{}, errors.New("the Service is required")
 	}
-	if !in.Config.LoadBalancer.Enabled {
-		return LoadBalancerPreview{},
-			errors.New("load balancers are disabled: [LoadBalancer] enabled is false")
-	}
-	problems, err := cloudconf.Classify(cloudconf.Validate(in.Config), false)
-	if err != nil {
-		return LoadBalancerPreview{}, err
-	}
-	for _, warning := range problems {
-		in.Logger.Info("Problem in the cloud configuration", "warning", warning.String())
-	}
-	set, err := metrics.New(nil, "")
-	if err != nil {
-		return LoadBalancerPreview{}, err
-	}
-	series := set.Begin()
-	defer series.End()
-	clients, err := client.New(in.Config, client.Options{
-		Transport: func(next http.RoundTripper) http.RoundTripper { return readOnly{next} },
-		Logger:    in.Logger,
-		Observer:  series,
+	p, err := NewPreviewer(PreviewerConfig{
+		Config: in.Config, ClusterName: in.ClusterName, ClusterUID: in.ClusterUID,
+		Logger: in.Logger,
 	})
 	if err != nil {
 		return LoadBalancerPreview{}, err
 	}
-	b := newBalancing(in.Config, ccm.ProviderEnv{
-		Clock: clock.RealClock{}, Logger: in.Logger, Recorder: func(string) record.EventRecorder {
+	defer p.Close()
+	return p.Preview(ctx, in.Service, in.Nodes)
+}
+
+// PreviewerConfig is the input of [NewPreviewer]. All fields but Logger are required.
+type PreviewerConfig struct {
+	Config cloudconf.Config
+	// ClusterName is --cluster-name.
+	ClusterName string
+	// ClusterUID is the UID of the namespace kube-system, which tags the objects of the cluster.
+	ClusterUID string
+	Logger     logr.Logger
+}
+
+// Previewer reads what the provider would do, with one login for all Services. Its methods are safe
+// for concurrent use. It may use answers of OpenStack that are some seconds old.
+type Previewer struct {
+	config    PreviewerConfig
+	clients   *client.Clients
+	series    *metrics.Series
+	balancing *balancing
+}
+
+// NewPreviewer checks the configuration and sends no request. The caller must Close the Previewer.
+func NewPreviewer(c PreviewerConfig) (*Previewer, error) {
+	if c.ClusterUID == "" {
+		return nil, errors.New("the cluster UID is required")
+	}
+	if !c.Config.LoadBalancer.Enabled {
+		return nil, errors.New("load balancers are disabled: [LoadBalancer] enabled is false")
+	}
+	problems, err := cloudconf.Classify(cloudconf.Validate(c.Config), false)
+	if err != nil {
+		return nil, err
+	}
+	for _, warning := range problems {
+		c.Logger.Info("Problem in the cloud configuration", "warning", warning.String())
+	}
+	set, err := metrics.New(nil, "")
+	if err != nil {
+		return nil, err
+	}
+	p := &Previewer{config: c, series: set.Begin()}
+	p.clients, err = client.New(c.Config, client.Options{
+		Transport: func(next http.RoundTripper) http.RoundTripper { return readOnly{next} },
+		Logger:    c.Logger,
+		Observer:  p.series,
+	})
+	if err != nil {
+		p.series.End()
+		return nil, err
+	}
+	p.balancing = newBalancing(c.Config, ccm.ProviderEnv{
+		Clock: clock.RealClock{}, Logger: c.Logger, Recorder: func(string) record.EventRecorder {
 			return nil
 		},
-	}, clients, series, nil, func(context.Context) (string, error) { return in.ClusterUID, nil })
-	defer func() {
-		b.close()
-		_ = clients.Close()
-	}()
-	preview, err := b.balancers.Preview(ctx, in.ClusterName, in.Service, in.Nodes)
+	}, p.clients, p.series, nil, func(context.Context) (string, error) { return c.ClusterUID, nil })
+	return p, nil
+}
+
+// Preview computes what the provider would do for a Service with all nodes of the cluster.
+func (p *Previewer) Preview(
+	ctx context.Context, service *v1.Service, nodes []*v1.Node,
+) (LoadBalancerPreview, error) {
+	preview, err := p.balancing.balancers.Preview(ctx, p.config.ClusterName, service, nodes)
 	if err != nil {
 		return LoadBalancerPreview{}, err
 	}
 	return shown(preview), nil
 }
 
+// Close ends requests and closes the connections.
+func (p *Previewer) Close() {
+	p.balancing.close()
+	_ = p.clients.Close()
+	p.series.End()
+}
+
 func shown(preview loadbalancer.Preview) LoadBalancerPreview {
 	p := LoadBalancerPreview{
 		LoadBalancer: "none", Notices: preview.Notices,
-		Refused: preview.Refused,
+		Refused: preview.Refused, TagsOnly: preview.Plan.TagsOnly(),
 	}
 	if lb := preview.LoadBalancer; lb != nil {
+		p.LoadBalancerID = lb.ID
 		p.LoadBalancer = fmt.Sprintf("%s (%s), %s; the Service is its %s", lb.Name, lb.ID,
 			lb.Status, preview.Role)
 	}

@@ -119,7 +119,7 @@ func added(is, want []string) []string {
 	var changes []string
 	for _, tag := range want {
 		if !slices.Contains(is, tag) {
-			changes = append(changes, "tag "+tag+" added")
+			changes = append(changes, tagChange+tag+" added")
 		}
 	}
 	return changes

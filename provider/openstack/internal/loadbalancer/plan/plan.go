@@ -17,6 +17,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
@@ -28,6 +29,27 @@ type Plan struct {
 	Steps []Step
 	// Notices are what cannot be done, or is left as it is.
 	Notices []Notice
+}
+
+// tagChange begins the text of a change of a tag.
+const tagChange = "tag "
+
+// TagsOnly reports whether no step changes anything but tags.
+func (p Plan) TagsOnly() bool {
+	return !slices.ContainsFunc(p.Steps, func(step Step) bool {
+		var changes []string
+		switch s := step.(type) {
+		case UpdateLoadBalancer, TagFloatingIP, TagSecurityGroup, SeeDeleted:
+			return false
+		case UpdateListener:
+			changes = s.Changes
+		case UpdatePool:
+			changes = s.Changes
+		}
+		return len(changes) == 0 || slices.ContainsFunc(changes, func(change string) bool {
+			return !strings.HasPrefix(change, tagChange)
+		})
+	})
 }
 
 // Notice is something that cannot be changed, or is in the way.

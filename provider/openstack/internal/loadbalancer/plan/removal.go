@@ -156,7 +156,7 @@ func (r *remover) untag() {
 	var changes []string
 	for _, tag := range lb.Tags {
 		if !slices.Contains(tags, tag) {
-			changes = append(changes, "tag "+tag+" removed")
+			changes = append(changes, tagChange+tag+" removed")
 		}
 	}
 	r.add(UpdateLoadBalancer{ID: lb.ID, Name: lb.Name, Tags: tags, Changes: changes})

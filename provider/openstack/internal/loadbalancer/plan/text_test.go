@@ -82,3 +82,29 @@ func TestString_WithoutReasons(t *testing.T) {
 		}
 	}
 }
+
+func TestTagsOnly_StepsThatChangeMore_AreSeen(t *testing.T) {
+	tag := []string{"tag a added"}
+	for name, test := range map[string]struct {
+		steps []plan.Step
+		want  bool
+	}{
+		"no step": {nil, true},
+		"tags": {[]plan.Step{
+			plan.UpdateLoadBalancer{Changes: tag},
+			plan.UpdateListener{Changes: tag},
+			plan.UpdatePool{Changes: tag},
+			plan.TagFloatingIP{},
+			plan.TagSecurityGroup{},
+		}, true},
+		"a listener's timeout": {[]plan.Step{
+			plan.UpdateListener{Changes: []string{"tag a added", "timeout_client_data 1 -> 2"}},
+		}, false},
+		"members":    {[]plan.Step{plan.SetMembers{Changes: []string{"tag"}}}, false},
+		"a deletion": {[]plan.Step{plan.UpdateLoadBalancer{Changes: tag}, plan.DeleteRule{}}, false},
+	} {
+		if got := (plan.Plan{Steps: test.steps}).TagsOnly(); got != test.want {
+			t.Errorf("%s: %t, want %t", name, got, test.want)
+		}
+	}
+}

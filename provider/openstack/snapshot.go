@@ -1,0 +1,190 @@
+package openstack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/client"
+	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
+)
+
+// Snapshot is what a cluster has in OpenStack, by kind and ID, such as "listener 1234": the
+// attributes as the API returns them, without tags, times, revisions and states.
+type Snapshot map[string]map[string]any
+
+// volatile are the attributes that change by themselves, and the tags.
+var volatile = []string{
+	"tags", "updated_at", "revision_number", "provisioning_status", "operating_status", "status",
+}
+
+// Differences are lines that say what later has more, less or otherwise.
+func (s Snapshot) Differences(later Snapshot) []string {
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(s)) {
+		now, exists := later[key]
+		if !exists {
+			lines = append(lines, fmt.Sprintf("%s (%v) is deleted", key, s[key]["name"]))
+			continue
+		}
+		attributes := maps.Clone(s[key])
+		maps.Copy(attributes, now)
+		for _, name := range slices.Sorted(maps.Keys(attributes)) {
+			if !reflect.DeepEqual(s[key][name], now[name]) {
+				lines = append(lines, fmt.Sprintf("%s (%v): %s was %v and is %v", key, now["name"],
+					name, s[key][name], now[name]))
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(later)) {
+		if _, existed := s[key]; !existed {
+			lines = append(lines, fmt.Sprintf("%s (%v) is created", key, later[key]["name"]))
+		}
+	}
+	return lines
+}
+
+// Snapshot reads the load balancers of the cluster with their listeners, pools, members, health
+// monitors and floating IPs, the security groups of the Services, and the configured router.
+// A load balancer is the cluster's if its name has the cluster's name, or its ID is one of ids.
+func (p *Previewer) Snapshot(
+	ctx context.Context, services []*v1.Service, ids []string,
+) (Snapshot, error) {
+	r := snapshotReader{clients: p.clients, found: Snapshot{}}
+	project, err := p.clients.Project(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.query = url.Values{"project_id": {project}}
+	vips := map[string]bool{}
+	prefix := "kube_service_" + p.config.ClusterName + "_"
+	err = r.lbaas(ctx, "load balancer", "loadbalancers", func(o map[string]any) bool {
+		is := strings.HasPrefix(text(o, "name"), prefix) || slices.Contains(ids, text(o, "id"))
+		if port := text(o, "vip_port_id"); is && port != "" {
+			vips[port] = true
+		}
+		return is
+	})
+	within := func(kind, member string) func(map[string]any) bool {
+		return func(o map[string]any) bool {
+			owners, _ := o[member].([]any)
+			return slices.ContainsFunc(owners, func(owner any) bool {
+				of, _ := owner.(map[string]any)
+				return r.found[kind+" "+text(of, "id")] != nil
+			})
+		}
+	}
+	err = errors.Join(err,
+		r.lbaas(ctx, "listener", "listeners", within("load balancer", "loadbalancers")),
+		r.lbaas(ctx, "pool", "pools", within("load balancer", "loadbalancers")),
+		r.lbaas(ctx, "health monitor", "healthmonitors", within("pool", "pools")))
+	for _, key := range slices.Sorted(maps.Keys(r.found)) {
+		if id, isPool := strings.CutPrefix(key, "pool "); isPool {
+			err = errors.Join(err, r.list(ctx, "member", p.clients.LoadBalancer,
+				[]string{"lbaas", "pools", id, "members"}, "members", nil, all))
+		}
+	}
+	suffix := " from cluster " + p.config.ClusterName
+	err = errors.Join(err,
+		r.list(ctx, "floating IP", p.clients.Network, []string{"floatingips"}, "floatingips",
+			r.query, func(o map[string]any) bool {
+				return vips[text(o, "port_id")] || strings.HasSuffix(text(o, "description"), suffix)
+			}),
+		r.list(ctx, "security group", p.clients.Network, []string{"security-groups"},
+			"security_groups", r.query, func(o map[string]any) bool {
+				return slices.ContainsFunc(services, func(s *v1.Service) bool {
+					return strings.HasPrefix(text(o, "name"), "lb-sg-"+string(s.UID))
+				})
+			}))
+	if router := p.config.Config.Route.RouterID; router != "" {
+		err = errors.Join(err, r.list(ctx, "router", p.clients.Network, []string{"routers"},
+			"routers", url.Values{"id": {router}}, all))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.found, nil
+}
+
+func all(map[string]any) bool { return true }
+
+func text(o map[string]any, key string) string { s, _ := o[key].(string); return s }
+
+// snapshotReader collects the objects of lists.
+type snapshotReader struct {
+	clients *client.Clients
+	query   url.Values
+	found   Snapshot
+}
+
+func (r snapshotReader) lbaas(
+	ctx context.Context, kind, collection string, is func(map[string]any) bool,
+) error {
+	// Octavia's link to the next page is wrong without a limit.
+	query := url.Values{"limit": {"1000"}}
+	maps.Copy(query, r.query)
+	return r.list(ctx, kind, r.clients.LoadBalancer, []string{"lbaas", collection}, collection,
+		query, is)
+}
+
+func (r snapshotReader) list(
+	ctx context.Context, kind string,
+	service func(context.Context) (*gophercloud.ServiceClient, error),
+	path []string, collection string, query url.Values, is func(map[string]any) bool,
+) error {
+	objects, err := pages.All(ctx, collection, query,
+		func(o *map[string]any) string { return text(*o, "id") },
+		func(ctx context.Context, query url.Values) (body map[string]json.RawMessage, err error) {
+			client, err := service(ctx)
+			if err != nil {
+				return nil, err
+			}
+			_, err = client.Get(ctx, client.ServiceURL(path...)+"?"+query.Encode(), &body,
+				&gophercloud.RequestOpts{OkCodes: []int{http.StatusOK}})
+			return body, err
+		})
+	if err != nil {
+		return fmt.Errorf("list %s: %w", strings.Join(path, "/"), err)
+	}
+	for _, o := range objects {
+		if is(o) {
+			r.found[kind+" "+text(o, "id")], _ = stable(o).(map[string]any)
+		}
+	}
+	return nil
+}
+
+// stable is a value without volatile attributes. Its lists are sorted, because the order of answers
+// may differ.
+func stable(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		kept := map[string]any{}
+		for key, inner := range v {
+			if !slices.Contains(volatile, key) {
+				kept[key] = stable(inner)
+			}
+		}
+		return kept
+	case []any:
+		kept := make([]any, 0, len(v))
+		for _, inner := range v {
+			kept = append(kept, stable(inner))
+		}
+		slices.SortFunc(kept, func(a, b any) int {
+			return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) // maps are printed by sorted keys
+		})
+		return kept
+	}
+	return value
+}
