@@ -384,11 +384,19 @@ func (m *Manager) Err() error {
 
 // Status returns a snapshot of the Manager.
 func (m *Manager) Status() Status {
+	status, objects := m.snapshot()
+	objects.fill(&status)
+	return status
+}
+
+// snapshot returns the status without the state of the provider's objects, and what to ask for it.
+func (m *Manager) snapshot() (Status, *objects) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	status := Status{
 		State: StateStopped, Term: m.terms, Provider: m.provider.Name, Terms: m.history.list(),
 	}
+	var reporting *objects
 	for _, c := range m.all {
 		state := ControllerDisabled
 		if m.selected.enabled(c) {
@@ -412,6 +420,7 @@ func (m *Manager) Status() Status {
 	if m.leader.term != nil {
 		m.leader.term.status.fill(&status)
 		status.Troubles = m.leader.term.troubles.list()
+		reporting = m.leader.term.status.reporter()
 	}
 	status.Warnings = m.warnings()
 	switch {
@@ -431,5 +440,5 @@ func (m *Manager) Status() Status {
 	default:
 		status.State = StateStandby
 	}
-	return status
+	return status, reporting
 }

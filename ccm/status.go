@@ -60,6 +60,14 @@ type Status struct {
 	// Terms are the last 10 terms, newest first. The first one may still last.
 	Terms []TermStatus `json:"terms,omitempty"`
 
+	// LoadBalancers are the load balancers of the open term, worst first, if the provider is an
+	// [ObjectReporter].
+	LoadBalancers []LoadBalancerStatus `json:"loadBalancers,omitempty"`
+
+	// Nodes are the nodes that wait for their initialization, oldest first, if the provider is an
+	// [ObjectReporter].
+	Nodes []NodeStatus `json:"nodes,omitempty"`
+
 	// Running are the unfinished goroutines and calls of all terms, including terms that exceeded
 	// their drain timeout.
 	Running []Activity `json:"running,omitempty"`
@@ -126,7 +134,9 @@ type termStatus struct {
 	step    string
 	isReady bool
 	// view are the term's informers after their start.
-	view        *informerview.View
+	view *informerview.View
+	// objects asks the provider while the term is open. Nil: it cannot.
+	objects     *objects
 	controllers map[string]ControllerStatus
 	runnables   map[string]Runnable
 }
@@ -159,6 +169,22 @@ func (s *termStatus) informers() *informerview.View {
 	return s.view
 }
 
+// reporting publishes the provider, so that snapshots have the state of its objects.
+func (s *termStatus) reporting(o *objects) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase == StateLeading {
+		s.objects = o
+	}
+}
+
+// reporter returns nil if the provider cannot be asked.
+func (s *termStatus) reporter() *objects {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.objects
+}
+
 func (s *termStatus) ready() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,6 +195,7 @@ func (s *termStatus) draining() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.phase, s.step, s.view, s.isReady = StateDraining, "", nil, false
+	s.objects = nil
 }
 
 // running is called before a controller's goroutine begins, so that a ready term has running

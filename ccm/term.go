@@ -82,6 +82,8 @@ type Term struct {
 	cloud     *guard.Cloud
 	guarded   cloudprovider.Interface
 	informers *informerview.View
+	// reporter is nil if the provider does not report the state of its objects.
+	reporter ObjectReporter
 
 	// tasks are the goroutines of the term that run code of controllers and providers.
 	tasks  *inflight.Set
@@ -323,6 +325,7 @@ func (t *Term) buildProvider(ctx context.Context) error {
 		return fmt.Errorf("cloud provider %q: New returned neither a cloud nor an error",
 			t.provider.Name)
 	}
+	t.reporter, _ = cloud.(ObjectReporter)
 	t.guarded, t.cloud = guard.New(cloud, t.fence, t.log, guard.WithObserver(t.series),
 		guard.WithPanics(t.panicked))
 	if !t.cloud.HasClusterID() && !t.config.CloudProvider.AllowUntagged {
@@ -339,6 +342,9 @@ func (t *Term) startProvider(ctx context.Context) error {
 	}
 	if err := t.cloud.Start(t.clients, ctx.Done(), t.informers.Scope()); err != nil {
 		return fmt.Errorf("cloud provider %q: %w", t.provider.Name, err)
+	}
+	if t.reporter != nil {
+		t.status.reporting(&objects{t.reporter, t.cloud})
 	}
 	return nil
 }

@@ -36,6 +36,17 @@ const (
 	WithoutMembers           Reason = "LoadBalancerWithoutMembers"
 )
 
+// The reasons of states that are not events.
+const (
+	NodeIPMismatch Reason = "NodeIPMismatch"
+	NodeWaiting    Reason = "NodeWaiting"
+	QuotaExceeded  Reason = "QuotaExceeded"
+	RequestFailed  Reason = "RequestFailed"
+	Served         Reason = "Served"
+	ServerNotFound Reason = "ServerNotFound"
+	SeveralServers Reason = "SeveralServers"
+)
+
 // Event describes a reason for operators.
 type Event struct {
 	Reason Reason
@@ -43,6 +54,17 @@ type Event struct {
 	When string
 	// Advice is what the operator does about it.
 	Advice string
+}
+
+// maxMessage limits a message in a status.
+const maxMessage = 1024
+
+// Shorten limits a message, which may contain the answer of a server.
+func Shorten(message string) string {
+	if runes := []rune(message); len(runes) > maxMessage {
+		return string(runes[:maxMessage]) + "..."
+	}
+	return message
 }
 
 const nothing = "Nothing: the provider continues by itself."
@@ -175,6 +197,38 @@ func OfNodes() []Event {
 			InstancesVanished,
 			"Too many instances are absent at once, so the mass deletion guard keeps their nodes.",
 			"Check the cloud. Delete the nodes if their servers are really gone.",
+		},
+	}
+}
+
+// OfStates are the further reasons in the status of the Manager, for load balancers and nodes.
+func OfStates() []Event {
+	return []Event{
+		{
+			NodeIPMismatch,
+			"The server of the node does not have the address that the kubelet reports with --node-ip.",
+			"Correct the kubelet's --node-ip, or the network of the server.",
+		},
+		{
+			NodeWaiting, "The node controller has not initialized the node yet.",
+			"Nothing, unless it lasts: then read the log of the leader.",
+		},
+		{
+			QuotaExceeded, "A quota of the project does not allow the creation of a part.",
+			"Raise the quota, or delete what is no longer needed.",
+		},
+		{
+			RequestFailed, "A request to the cloud or to the API server failed; it is retried.",
+			readAnswer,
+		},
+		{Served, "The load balancer is as the Service requests it.", nothing},
+		{
+			ServerNotFound, "Nova has no server that is the node's.",
+			"Give the server the name of the node, or set --provider-id of the kubelet. Check the project in cloud.conf.",
+		},
+		{
+			SeveralServers, "Several servers of the project have the name of the node.",
+			"Rename the others, or set --provider-id of the kubelet.",
 		},
 	}
 }

@@ -100,6 +100,11 @@ A message names the object, the cause, and the next step. The same event is writ
 	out.WriteString(
 		"\n## On Nodes, by the OpenStack provider\n\n| reason | when | what to do |\n|---|---|---|\n")
 	write(OfNodes())
+	out.WriteString("\n## In the status, by the OpenStack provider\n\n" +
+		"The status of the Manager has a reason for each load balancer and for each node that waits:" +
+		" one of the events above, or one of these.\n\n" +
+		"| reason | when | what to do |\n|---|---|---|\n")
+	write(OfStates())
 	out.WriteString("\n## By the controllers and the Manager, with any provider\n\n" +
 		"| object | type | reason | when | what to do |\n|---|---|---|---|---|\n")
 	for _, r := range others() {

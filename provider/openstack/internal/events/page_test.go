@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -37,7 +38,7 @@ func TestTable_HasEachReasonOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := map[Reason]int{}
-	for _, e := range append(OfServices(), OfNodes()...) {
+	for _, e := range slices.Concat(OfServices(), OfNodes(), OfStates()) {
 		rows[e.Reason]++
 		if !strings.HasSuffix(e.When, ".") || !strings.HasSuffix(e.Advice, ".") {
 			t.Errorf("%s: want whole sentences", e.Reason)

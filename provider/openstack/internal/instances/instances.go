@@ -88,6 +88,8 @@ type Instances struct {
 	// nodes' names.
 	seen, matched map[string]seenInstance
 	swept         time.Time
+	// results are those of the last lookups for new nodes, by name.
+	results map[string]lookupResult
 	// absent is the result of the last count of absent instances, at the time counted.
 	absent  int
 	counted time.Time
@@ -103,6 +105,7 @@ func New(c Config) *Instances {
 		trouble:  c.Trouble,
 		absences: newAbsences(c.Options.AbsenceConfirmation),
 		seen:     map[string]seenInstance{}, matched: map[string]seenInstance{},
+		results: map[string]lookupResult{},
 	}
 	if i.observer == nil {
 		i.observer = noObserver{}

@@ -37,10 +37,12 @@ func (i instancesV2) InstanceMetadata(ctx context.Context,
 	node *v1.Node,
 ) (*cloudprovider.InstanceMetadata, error) {
 	s, err := i.subjectOf(node)
-	if err != nil {
-		return nil, err
+	var found *cloudprovider.InstanceMetadata
+	if err == nil {
+		found, err = i.metadata(ctx, s)
 	}
-	return i.metadata(ctx, s)
+	i.noteResult(ctx, node, found, err)
+	return found, err
 }
 
 func (i *Instances) exists(ctx context.Context, s subject) (bool, error) {

@@ -153,5 +153,10 @@ func (i *Instances) see(s subject, now time.Time) {
 			delete(i.matched, name)
 		}
 	}
+	for name, result := range i.results {
+		if now.Sub(result.at) > seenLife {
+			delete(i.results, name)
+		}
+	}
 	i.absences.forget(now.Add(-seenLife))
 }

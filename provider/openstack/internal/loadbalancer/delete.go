@@ -76,6 +76,7 @@ func (l *LoadBalancers) EnsureLoadBalancerDeleted(
 	}
 	defer r.close()
 	if err := r.delete(ctx); err != nil {
+		r.report(ctx, err)
 		return explain(err)
 	}
 	if err := r.disown(ctx); err != nil {

@@ -22,11 +22,11 @@ func (l *LoadBalancers) remembered() string {
 	defer l.services.mu.Unlock()
 	l.locks.mu.Lock()
 	defer l.locks.mu.Unlock()
-	return fmt.Sprintf("%d states, %d names, %d locks", len(l.services.states),
-		len(l.services.names), len(l.locks.held))
+	return fmt.Sprintf("%d states, %d names, %d locks, %d reports", len(l.services.states),
+		len(l.services.names), len(l.locks.held), len(l.Reports()))
 }
 
-const nothing = "0 states, 0 names, 0 locks"
+const nothing = "0 states, 0 names, 0 locks, 0 reports"
 
 // newSkipping is a cluster of internal load balancers whose clock advances while a caller waits.
 func newSkipping(t *testing.T, options ...openstacktest.Option) *cluster {

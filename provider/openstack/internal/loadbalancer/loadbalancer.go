@@ -74,6 +74,7 @@ type LoadBalancers struct {
 	executor *executor
 	locks    locks
 	services services
+	reports  reports
 	objects  objects
 	repairs  *repairs
 }
@@ -185,5 +186,6 @@ func (l *LoadBalancers) ensure(ctx context.Context, r request) (*v1.LoadBalancer
 // forget frees all that is known of a Service that is gone.
 func (l *LoadBalancers) forget(uid types.UID) {
 	l.services.forget(uid)
+	l.reports.forget(uid)
 	l.cache().ForgetService(string(uid))
 }

@@ -77,6 +77,7 @@ func (r *reconciler) reconcile(ctx context.Context) (*v1.LoadBalancerStatus, err
 	if err == nil {
 		err = r.deleteDuplicates(ctx)
 	}
+	r.report(ctx, err)
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -117,6 +118,7 @@ func (r *reconciler) converge(ctx context.Context, want wanted) error {
 	if err != nil {
 		return err
 	}
+	r.reportDifferences(todo)
 	blocked := r.tellPlan(todo.Notices)
 	if len(todo.Steps) > 0 {
 		if err := r.apply(ctx, want, is, todo); err != nil {

@@ -40,12 +40,17 @@ func (r *reconciler) address() string {
 	return vip.Address
 }
 
-func (r *reconciler) status() *v1.LoadBalancerStatus {
+// addresses are those at which clients reach the load balancer.
+func (r *reconciler) addresses() []string {
 	addresses := []string{r.address()}
 	for _, vip := range r.found.balancer.AdditionalVIPs {
 		addresses = append(addresses, vip.Address)
 	}
-	return desired.Status(r.service, r.settings, addresses...)
+	return addresses
+}
+
+func (r *reconciler) status() *v1.LoadBalancerStatus {
+	return desired.Status(r.service, r.settings, r.addresses()...)
 }
 
 // annotate sets annotations of the Service that differ; nil removes one.

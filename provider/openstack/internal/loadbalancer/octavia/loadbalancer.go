@@ -24,6 +24,7 @@ type shownLoadBalancer struct {
 	NetworkID        string     `json:"vip_network_id"`
 	AdditionalVIPs   []shownVIP `json:"additional_vips"`
 	Status           Status     `json:"provisioning_status"`
+	Operating        string     `json:"operating_status"`
 	CreatedAt        timestamp  `json:"created_at"`
 	UpdatedAt        timestamp  `json:"updated_at"`
 }
@@ -71,7 +72,8 @@ func (s *shownLoadBalancer) value() (LoadBalancer, error) {
 			Address: s.Address, PortID: s.PortID, SubnetID: s.SubnetID,
 			NetworkID: s.NetworkID,
 		},
-		Status: s.Status, CreatedAt: s.CreatedAt.Time, UpdatedAt: s.UpdatedAt.Time,
+		Status: s.Status, Operating: s.Operating,
+		CreatedAt: s.CreatedAt.Time, UpdatedAt: s.UpdatedAt.Time,
 	}
 	for _, vip := range s.AdditionalVIPs {
 		lb.AdditionalVIPs = append(lb.AdditionalVIPs,

@@ -36,7 +36,8 @@ func TestGet_AndList_TellTheSame(t *testing.T) {
 			SubnetID: w.subnet, NetworkID: w.network,
 		},
 		AdditionalVIPs: []VIP{{Address: "10.1.0.9", SubnetID: other}},
-		Status:         Active, CreatedAt: w.clock.Now(), UpdatedAt: w.clock.Now(),
+		Status:         Active, Operating: "ONLINE",
+		CreatedAt: w.clock.Now(), UpdatedAt: w.clock.Now(),
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("one is\n%+v, want\n%+v", got, want)

@@ -43,6 +43,13 @@ func (a *API) LoadBalancers(ctx context.Context, maxAge time.Duration) (*Snapsho
 	return l.list, nil
 }
 
+// LastList returns the last list without a request; nil before the first.
+func (a *API) LastList() *Snapshot {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.last
+}
+
 // look asks for load balancers. It is answered together with others.
 type look struct {
 	// id is the only one of interest; "" for all.

@@ -26,7 +26,9 @@ type LoadBalancer struct {
 	// and those of members, by [MadeMember]. Nil but in the answer to its creation.
 	Made map[string]string
 
-	Status    Status
+	Status Status
+	// Operating is Octavia's operating status: whether the members answer. It is only reported.
+	Operating string
 	CreatedAt time.Time
 	// UpdatedAt is when the load balancer, or anything below it, last changed, to the second: each
 	// change of a listener, pool, member or monitor changes the load balancer's status. Zero:

@@ -1,0 +1,107 @@
+package ccm
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/fxccm/fxccm/internal/guard"
+)
+
+// An ObjectReporter is a cloudprovider.Interface that also reports the state of the objects that it
+// works for. A provider may implement it. [Manager.Status] calls the methods while a term is open,
+// for each health check, too: they must be safe for concurrent use, return at once, and send no
+// request. A report must not contain secrets.
+type ObjectReporter interface {
+	// LoadBalancerStatus returns an entry for each Service that has or requests a load balancer.
+	LoadBalancerStatus() []LoadBalancerStatus
+	// NodeStatus returns an entry for each node that waits for its initialization.
+	NodeStatus() []NodeStatus
+}
+
+// LoadBalancerState is the state of a Service's load balancer.
+type LoadBalancerState string
+
+// The states of a load balancer, worst first.
+const (
+	// LoadBalancerDegraded: the last reconcile failed and is retried, or the load balancer has
+	// failed in the cloud. It may still serve.
+	LoadBalancerDegraded LoadBalancerState = "degraded"
+	// LoadBalancerRefused: the cloud cannot serve the Service as it is configured.
+	LoadBalancerRefused LoadBalancerState = "refused"
+	// LoadBalancerWaiting: the cloud is at work, or something is missing that will come.
+	LoadBalancerWaiting LoadBalancerState = "waiting"
+	// LoadBalancerReady: the load balancer is as the Service requests it.
+	LoadBalancerReady LoadBalancerState = "ready"
+)
+
+// LoadBalancerStatus is a snapshot of the load balancer of one Service.
+type LoadBalancerStatus struct {
+	// Namespace and Service name the Service.
+	Namespace string `json:"namespace"`
+	Service   string `json:"service"`
+
+	State LoadBalancerState `json:"state"`
+	// Reason is a CamelCase word, and Message a sentence. Ready load balancers have no Message.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Since has the time when the load balancer became ready, or when it ceased to be.
+	Since time.Time `json:"since"`
+
+	// ID and Name are those in the cloud. They are empty without a load balancer.
+	ID   string `json:"id,omitempty"`
+	Name string `json:"name,omitempty"`
+	// ProvisioningStatus and OperatingStatus are the cloud's words.
+	ProvisioningStatus string   `json:"provisioningStatus,omitempty"`
+	OperatingStatus    string   `json:"operatingStatus,omitempty"`
+	Addresses          []string `json:"addresses,omitempty"`
+
+	// ComparedAt is when the load balancer was last compared with the Service.
+	ComparedAt time.Time `json:"comparedAt,omitzero"`
+	// DriftedAt is when a comparison last found drift, and Drift lists the changes that repair it.
+	// The list is limited.
+	DriftedAt time.Time `json:"driftedAt,omitzero"`
+	Drift     []string  `json:"drift,omitempty"`
+}
+
+// NodeStatus is a snapshot of a node that waits for its initialization: it has the taint
+// node.cloudprovider.kubernetes.io/uninitialized.
+type NodeStatus struct {
+	Name string `json:"name"`
+	// Reason is a CamelCase word, and Message a sentence.
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	// Since has the time of the registration of the node.
+	Since time.Time `json:"since"`
+}
+
+// objects asks a provider for the state of its objects. Nil: it does not report them.
+type objects struct {
+	reporter ObjectReporter
+	cloud    *guard.Cloud
+}
+
+// fill adds the state of the objects to a snapshot. The term and the Manager are not locked,
+// because it calls the provider.
+func (o *objects) fill(status *Status) {
+	if o == nil {
+		return
+	}
+	o.cloud.Ask("LoadBalancerStatus",
+		func() { status.LoadBalancers = o.reporter.LoadBalancerStatus() })
+	o.cloud.Ask("NodeStatus", func() { status.Nodes = o.reporter.NodeStatus() })
+	slices.SortFunc(status.LoadBalancers, func(a, b LoadBalancerStatus) int {
+		return cmp.Or(cmp.Compare(a.State.rank(), b.State.rank()), a.Since.Compare(b.Since),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Service, b.Service))
+	})
+	slices.SortFunc(status.Nodes, func(a, b NodeStatus) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// rank sorts states, worst first.
+func (s LoadBalancerState) rank() int {
+	return slices.Index([]LoadBalancerState{
+		LoadBalancerDegraded, LoadBalancerRefused, LoadBalancerWaiting, LoadBalancerReady,
+	}, s)
+}

@@ -1,0 +1,81 @@
+package ccm_test
+
+import (
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+// reportingCloud reports fixed objects, unless it panics.
+type reportingCloud struct {
+	cloudprovider.Interface
+	panics *atomic.Bool
+}
+
+var reported = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func (c reportingCloud) LoadBalancerStatus() []ccm.LoadBalancerStatus {
+	if c.panics.Load() {
+		panic("no status")
+	}
+	at := func(state ccm.LoadBalancerState, name string, age time.Duration) ccm.LoadBalancerStatus {
+		return ccm.LoadBalancerStatus{
+			Namespace: "default", Service: name, State: state, Since: reported.Add(-age),
+		}
+	}
+	return []ccm.LoadBalancerStatus{
+		at(ccm.LoadBalancerReady, "a", time.Hour),
+		at(ccm.LoadBalancerWaiting, "b", time.Second),
+		at(ccm.LoadBalancerWaiting, "c", time.Minute),
+		at(ccm.LoadBalancerDegraded, "d", time.Second),
+		at(ccm.LoadBalancerRefused, "e", time.Second),
+	}
+}
+
+func (c reportingCloud) NodeStatus() []ccm.NodeStatus {
+	return []ccm.NodeStatus{{Name: "young", Since: reported}, {Name: "old"}}
+}
+
+func TestStatus_ProviderReportsObjects_AreListedWorstFirstWhileTheTermIsOpen(t *testing.T) {
+	cloud := reportingCloud{emptyCloud(), &atomic.Bool{}}
+	p := standaloneParams("mine")
+	p.Controllers = []ccm.Controller{idle("mine")}
+	p.Providers = []ccm.Provider{
+		provider(func() (cloudprovider.Interface, error) { return cloud, nil }),
+	}
+	m, stop := start(t, p)
+	waitReady(t, m)
+	names := func() (list []string) {
+		status := m.Status()
+		for _, lb := range status.LoadBalancers {
+			list = append(list, lb.Service)
+		}
+		for _, node := range status.Nodes {
+			list = append(list, node.Name)
+		}
+		return list
+	}
+	want := []string{"d", "e", "c", "b", "a", "old", "young"}
+	if got := names(); !slices.Equal(got, want) {
+		t.Errorf("the status lists %v, want %v", got, want)
+	}
+
+	cloud.panics.Store(true)
+	if got := names(); !slices.Equal(got, []string{"old", "young"}) {
+		t.Errorf("after a panic the status lists %v, want only the nodes", got)
+	}
+	if warnings := m.Status().Warnings; len(warnings) != 1 {
+		t.Errorf("the warnings are %q, want one about the panic", warnings)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(); len(got) > 0 {
+		t.Errorf("without a term the status lists %v", got)
+	}
+}

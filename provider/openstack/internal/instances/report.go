@@ -1,0 +1,112 @@
+package instances
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/cloud-provider/api"
+	"k8s.io/cloud-provider/node/helpers"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
+)
+
+// Report is a node that waits for its initialization.
+type Report struct {
+	Node    string
+	Reason  events.Reason
+	Message string
+	// Since has the time of the registration of the node.
+	Since time.Time
+}
+
+// Reports returns a report for each node that waits for its initialization. It sends no request,
+// and returns nothing before the nodes are known.
+func (i *Instances) Reports() []Report {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.nodes == nil || !i.nodesSynced() {
+		return nil
+	}
+	nodes, err := i.nodes.List(labels.Everything())
+	if err != nil {
+		return nil
+	}
+	var all []Report
+	for _, node := range nodes {
+		if isNew(node) {
+			all = append(all, i.reportOf(node))
+		}
+	}
+	return all
+}
+
+// reportOf is called with the lock held.
+func (i *Instances) reportOf(node *v1.Node) Report {
+	report := Report{
+		Node: node.Name, Reason: events.NodeWaiting,
+		Message: "the node controller has not looked up the server of the node yet",
+		Since:   node.CreationTimestamp.Time,
+	}
+	failed, ok := i.results[node.Name]
+	switch {
+	case !ok:
+	case failed.err == nil:
+		report.Message = "OpenStack has returned the server; the node controller updates the node"
+	default:
+		report.Reason, report.Message = nodeReason(failed.err), events.Shorten(failed.err.Error())
+	}
+	return report
+}
+
+// lookupResult is the result of the last lookup for a new node; err is nil after a success.
+type lookupResult struct {
+	err error
+	at  time.Time
+}
+
+// errNodeIP: upstream does not initialize the node, because its kubelet reports an address that the
+// server does not have.
+var errNodeIP = errors.New("the kubelet's --node-ip is not an address of the server")
+
+// noteResult records the result of a lookup that initializes a node.
+func (i *Instances) noteResult(
+	ctx context.Context, node *v1.Node, found *cloudprovider.InstanceMetadata, err error,
+) {
+	if ctx.Err() != nil {
+		return
+	}
+	if wanted, ok := node.Annotations[api.AnnotationAlphaProvidedIPAddr]; ok && err == nil {
+		if _, mismatch := helpers.GetNodeAddressesFromNodeIP(wanted,
+			found.NodeAddresses); mismatch != nil {
+			err = fmt.Errorf("%w: %w", errNodeIP, mismatch)
+		}
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if isNew(node) {
+		i.results[node.Name] = lookupResult{err, i.clock.Now()}
+	} else {
+		delete(i.results, node.Name)
+	}
+}
+
+// nodeReason names the cause of a failed lookup.
+func nodeReason(err error) events.Reason {
+	switch {
+	case errors.Is(err, ErrUnmatched), errors.Is(err, cloudprovider.InstanceNotFound),
+		errors.Is(err, ErrAbsenceUnconfirmed):
+		return events.ServerNotFound
+	case errors.Is(err, ErrSeveral):
+		return events.SeveralServers
+	case errors.Is(err, errNodeIP):
+		return events.NodeIPMismatch
+	case errors.Is(err, ErrInstancesVanished):
+		return events.InstancesVanished
+	}
+	return events.RequestFailed
+}

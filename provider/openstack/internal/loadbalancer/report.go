@@ -1,0 +1,172 @@
+package loadbalancer
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
+)
+
+// State is the result of the last reconcile of a Service.
+type State string
+
+// The states.
+const (
+	// Ready: the load balancer is as the Service requests it.
+	Ready State = "ready"
+	// Waiting: Octavia is at work, or no node has an address yet.
+	Waiting State = "waiting"
+	// Refused: the Service must be changed before it can be served.
+	Refused State = "refused"
+	// Degraded: a request failed, or the load balancer is in ERROR.
+	Degraded State = "degraded"
+)
+
+// Report is what is known of the load balancer of one Service.
+type Report struct {
+	Namespace, Name string
+
+	State   State
+	Reason  events.Reason
+	Message string
+	// Since has the time when the Service became ready, or when it ceased to be.
+	Since time.Time
+
+	// ID and what follows describe the load balancer; they are empty without one.
+	ID, LoadBalancerName string
+	Provisioning         octavia.Status
+	Operating            string
+	Addresses            []string
+
+	// ComparedAt is when the load balancer was last compared with the Service. Drifted and Drift
+	// are when that last showed drift, and the changes that it needed.
+	ComparedAt, Drifted time.Time
+	Drift               []string
+}
+
+// maxDrift limits the changes that a report lists.
+const maxDrift = 10
+
+// reports are the last results, by Service. They are safe for concurrent use.
+type reports struct {
+	mu    sync.Mutex
+	byUID map[types.UID]Report
+}
+
+func (s *reports) get(uid types.UID) Report {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byUID[uid]
+}
+
+func (s *reports) put(uid types.UID, report Report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byUID == nil {
+		s.byUID = map[types.UID]Report{}
+	}
+	s.byUID[uid] = report
+}
+
+func (s *reports) forget(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byUID, uid)
+}
+
+// Reports returns a report for each Service that was reconciled in this term. It sends no request.
+func (l *LoadBalancers) Reports() []Report {
+	l.reports.mu.Lock()
+	all := make([]Report, 0, len(l.reports.byUID))
+	for _, report := range l.reports.byUID {
+		if report.State == "" {
+			// Its first reconcile is under way.
+			continue
+		}
+		report.Addresses = slices.Clone(report.Addresses)
+		report.Drift = slices.Clone(report.Drift)
+		all = append(all, report)
+	}
+	l.reports.mu.Unlock()
+	// A list that was made for another Service may be newer than the reconcile.
+	if list := l.config.Octavia.LastList(); list != nil {
+		for i := range all {
+			if lb, ok := list.ByID(all[i].ID); ok {
+				all[i].Provisioning, all[i].Operating = lb.Status, lb.Operating
+			}
+		}
+	}
+	return all
+}
+
+// report records the result of a reconcile. A reconcile that the end of the term has cancelled says
+// nothing of the Service, and neither does a node sync that comes before the creation.
+func (r *reconciler) report(ctx context.Context, err error) {
+	now, lb := r.config.Clock.Now(), r.found.balancer
+	deletes := r.service.DeletionTimestamp != nil || !requestsLoadBalancer(r.service)
+	if ctx.Err() != nil || err != nil && lb == nil && !r.create && !deletes {
+		return
+	}
+	report := r.reports.get(r.service.UID)
+	before := report.State
+	report.Namespace, report.Name = r.service.Namespace, r.service.Name
+	report.State, report.Reason, report.Message = stateOf(err)
+	if report.State != Refused && lb != nil && lb.Status == octavia.InError {
+		report.State, report.Reason = Degraded, events.InError
+	}
+	if (before == Ready) != (report.State == Ready) || before == "" {
+		report.Since = now
+	}
+	report.ID, report.LoadBalancerName, report.Addresses = "", "", nil
+	report.Provisioning, report.Operating = "", ""
+	if lb == nil {
+		lb = r.found.deleting
+	} else {
+		report.Addresses = r.addresses()
+	}
+	if lb != nil {
+		report.ID, report.LoadBalancerName = lb.ID, lb.Name
+		report.Provisioning, report.Operating = lb.Status, lb.Operating
+	}
+	r.reports.put(r.service.UID, report)
+}
+
+// stateOf classifies the result of a reconcile.
+func stateOf(err error) (State, events.Reason, string) {
+	var refused *refusal
+	switch {
+	case err == nil:
+		return Ready, events.Served, ""
+	case errors.As(err, &refused) && refused.reason != events.InError:
+		return Refused, refused.reason, events.Shorten(refused.message)
+	case isWait(err):
+		return Waiting, events.Waiting, events.Shorten(err.Error())
+	case errors.As(err, &refused), errors.Is(err, errFailed):
+		return Degraded, events.InError, events.Shorten(err.Error())
+	case errors.Is(err, octavia.ErrQuota), errors.Is(err, neutron.ErrQuota):
+		return Degraded, events.QuotaExceeded, events.Shorten(err.Error())
+	}
+	return Degraded, events.RequestFailed, events.Shorten(err.Error())
+}
+
+// reportDifferences records a comparison. Differences are drift if the load balancer was as
+// requested, and neither the Service nor a node has changed since.
+func (r *reconciler) reportDifferences(todo plan.Plan) {
+	report := r.reports.get(r.service.UID)
+	report.ComparedAt = r.config.Clock.Now()
+	if r.repair && report.State == Ready && len(todo.Steps) > 0 {
+		report.Drifted, report.Drift = report.ComparedAt, nil
+		for _, step := range todo.Steps[:min(len(todo.Steps), maxDrift)] {
+			report.Drift = append(report.Drift, step.String())
+		}
+	}
+	r.reports.put(r.service.UID, report)
+}
