@@ -68,9 +68,7 @@ func NewHandler(m *ccm.Manager, opts ...Option) http.Handler {
 	newHealth("livez", m.LivenessChecks(), o.log).install(mux)
 	newHealth("readyz", m.ReadinessChecks(), o.log).install(mux)
 	mux.Handle("GET /metrics", metrics(o.gatherers, o.log))
-	mux.HandleFunc("GET /statusz", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, statusOf(m))
-	})
+	mux.HandleFunc("GET /statusz", statusz(m))
 	mux.HandleFunc("GET /configz", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, configOf(m, o.serving))
 	})

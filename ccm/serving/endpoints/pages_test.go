@@ -72,6 +72,33 @@ func TestStatusz_TellsTheStatusAndWhyTheElectionFails(t *testing.T) {
 	}
 }
 
+func TestStatusz_AcceptHeader_DecidesBetweenJSONAndPage(t *testing.T) {
+	h := newHandler(newManager(t, nil))
+	for accept, want := range map[string]string{
+		"":                                  "application/json",
+		"*/*":                               "application/json", // curl, Go, Prometheus
+		"application/json":                  "application/json",
+		"application/json, text/html;q=0.5": "application/json",
+		"image/png":                         "application/json",
+		"text/html":                         "text/html; charset=utf-8",
+		// Firefox, Chromium and Safari.
+		"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": "text/html; charset=utf-8",
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/statusz", nil)
+		r.Header.Set("Accept", accept)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if got := w.Header().Get("Content-Type"); w.Code != http.StatusOK || got != want ||
+			w.Header().Get("Vary") != "Accept" {
+			t.Errorf("Accept: %s is answered with %d %s, want %s", accept, w.Code, got, want)
+		}
+		csp := w.Header().Get("Content-Security-Policy")
+		if strings.HasPrefix(want, "text/html") != strings.HasPrefix(csp, "default-src 'none'; ") {
+			t.Errorf("Accept: %s is answered with the policy %q", accept, csp)
+		}
+	}
+}
+
 func TestConfigz_ShowsTheConfigurationAndNoSecret(t *testing.T) {
 	m := newManager(t, func(p *ccm.Params) {
 		p.Config.ClusterName = "blue"

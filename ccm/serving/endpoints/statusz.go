@@ -1,6 +1,13 @@
 package endpoints
 
-import "github.com/fxccm/fxccm/ccm"
+import (
+	"net/http"
+	"time"
+
+	"github.com/munnerz/goautoneg"
+
+	"github.com/fxccm/fxccm/ccm"
+)
 
 // status is the content of /statusz: [ccm.Status] as JSON, with the error of the election as a
 // text.
@@ -8,6 +15,9 @@ type status struct {
 	ccm.Status
 	// Election takes the place of Status.Election.
 	Election election `json:"election"`
+
+	// name and cluster title the page.
+	name, cluster string
 }
 
 type election struct {
@@ -17,10 +27,24 @@ type election struct {
 }
 
 func statusOf(m *ccm.Manager) status {
-	s := status{Status: m.Status()}
+	s := status{Status: m.Status(), name: m.Name(), cluster: m.Config().ClusterName}
 	s.Election.ElectionStatus = s.Status.Election
 	if err := s.Status.Election.Err; err != nil {
 		s.Election.Error = err.Error()
 	}
 	return s
+}
+
+// statusz serves a page to browsers, which ask for HTML, and JSON to all other clients.
+func statusz(m *ccm.Manager) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Vary", "Accept")
+		accepted := goautoneg.Negotiate(r.Header.Get("Accept"),
+			[]string{"application/json", "text/html"})
+		if accepted == "text/html" {
+			writePage(w, r, time.Now(), []status{statusOf(m)})
+			return
+		}
+		writeJSON(w, statusOf(m))
+	}
 }

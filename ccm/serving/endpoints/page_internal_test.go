@@ -1,0 +1,178 @@
+package endpoints
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+var now = time.Date(2026, 3, 1, 3, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) time.Time { return now.Add(-d) }
+
+func balancers(state ccm.LoadBalancerState, n int) []ccm.LoadBalancerStatus {
+	var all []ccm.LoadBalancerStatus
+	for i := range n {
+		all = append(all, ccm.LoadBalancerStatus{
+			Namespace: "shop", Service: fmt.Sprintf("%s-%d", state, i), State: state,
+			Since: ago(time.Duration(n-i) * time.Hour),
+		})
+	}
+	return all
+}
+
+func leading() status {
+	return status{
+		cluster: "blue",
+		Status:  ccm.Status{State: ccm.StateLeading, Ready: true, Term: 3, Provider: "openstack"},
+	}
+}
+
+// rendered returns the page of Managers.
+func rendered(t *testing.T, target string, all ...status) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	writePage(w, httptest.NewRequest(http.MethodGet, target, nil), now, all)
+	return w
+}
+
+func TestPage_Problems_AreListedWorstFirst(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*status)
+		// mark is that of the Manager.
+		mark string
+		want []string
+	}{
+		"leads":      {func(*status) {}, "good leading", nil},
+		"standby":    {func(s *status) { s.State = ccm.StateStandby }, "idle standby", nil},
+		"opens":      {func(s *status) { s.Ready = false }, "warn opening", nil},
+		"drains":     {func(s *status) { s.State = ccm.StateDraining }, "warn draining", nil},
+		"is stopped": {func(s *status) { s.State = ccm.StateStopped }, "idle stopped", nil},
+		"has failed": {func(s *status) {
+			s.State, s.Reason = ccm.StateDegraded, "RBAC rules are missing"
+		}, "bad degraded", []string{"bad degraded: RBAC rules are missing"}},
+		"has everything": {
+			func(s *status) {
+				s.Warnings = []string{"a controller restarts"}
+				s.Nodes = []ccm.NodeStatus{
+					{Name: "old", Reason: "InstanceNotFound", Message: "no server"}, {Name: "new"},
+				}
+				s.LoadBalancers = slices.Concat(balancers(ccm.LoadBalancerWaiting, 3),
+					balancers(ccm.LoadBalancerRefused, 1), balancers(ccm.LoadBalancerReady, 2))
+				s.Troubles = []ccm.TroubleStatus{{Subject: "identity", Reason: "401"}}
+			}, "bad leading", []string{
+				"bad cloud: identity: 401",
+				"bad refused: load balancer of shop/refused-0",
+				"warn waiting: 3 load balancers, the first of shop/waiting-0",
+				"warn waiting: 2 nodes, the first is old: InstanceNotFound: no server",
+				"warn warning: a controller restarts",
+			},
+		},
+	} {
+		s := leading()
+		test.change(&s)
+		v := viewOf(s, now)
+		var got []string
+		for _, p := range v.Problems {
+			got = append(got, fmt.Sprintf("%s %s: %s", p.Level, p.Word, p.Text))
+		}
+		if mark := v.Mark.Level.String() + " " + v.Mark.Word; mark != test.mark ||
+			!slices.Equal(got, test.want) {
+			t.Errorf("a Manager that %s is %s with %q, want %s with %q", name, mark, got, test.mark,
+				test.want)
+		}
+	}
+}
+
+func TestPage_SeveralManagers_AreSortedWorstFirst(t *testing.T) {
+	ill := leading()
+	ill.name, ill.State, ill.Reason = "green", ccm.StateDegraded, "broken"
+	page := rendered(t, "/", leading(), ill).Body.String()
+	if !strings.Contains(page, "<title>degraded: green (blue)</title>") ||
+		!strings.Contains(page, `id="m0-title"><span class="word bad">`) ||
+		!strings.Contains(page, `id="m1-title"><span class="word good">`) {
+		t.Errorf("the page is %s", page)
+	}
+	if page := rendered(t, "/").Body.String(); !strings.Contains(page, "runs no Manager") {
+		t.Errorf("without a Manager the page is %s", page)
+	}
+}
+
+func TestPage_ManyLoadBalancers_OnlyReadyOnesAreFolded(t *testing.T) {
+	s := leading()
+	s.LoadBalancers = slices.Concat(balancers(ccm.LoadBalancerDegraded, 30),
+		balancers(ccm.LoadBalancerReady, 970))
+	page := rendered(t, "/", s).Body.String()
+	unready, ready, found := strings.Cut(page, "<details>\n<summary>970 ready</summary>")
+	if !found || strings.Count(unready, "shop/degraded-") != 31 || // 30, and the first as a problem
+		strings.Count(ready, "shop/ready-") != 970 {
+		t.Errorf("%d of 30 not ready, %d of 970 ready", strings.Count(unready, "shop/degraded-"),
+			strings.Count(ready, "shop/ready-"))
+	}
+}
+
+func TestPage_TextsOfTheCloud_AreEscaped(t *testing.T) {
+	const hostile = `</style><script>alert("x")</script>`
+	s := leading()
+	s.name, s.cluster, s.Reason, s.Warnings = hostile, hostile, hostile, []string{hostile}
+	s.Election.Identity, s.Election.Leader = hostile, hostile
+	s.Troubles = []ccm.TroubleStatus{{Subject: hostile, Reason: hostile}}
+	s.Controllers = []ccm.ControllerStatus{{Name: hostile, Reason: hostile, State: hostile}}
+	s.Running = []ccm.Activity{{Name: "call " + hostile, Object: hostile}}
+	s.Terms = []ccm.TermStatus{{Number: 1, Began: now, Reason: hostile, End: hostile}}
+	s.Nodes = []ccm.NodeStatus{{Name: hostile, Reason: hostile, Message: hostile}}
+	s.LoadBalancers = []ccm.LoadBalancerStatus{{
+		Namespace: hostile, Service: hostile, State: hostile, Reason: hostile, Message: hostile,
+		ID: hostile, Name: hostile, ProvisioningStatus: hostile, OperatingStatus: hostile,
+		Addresses: []string{hostile}, Drift: []string{hostile}, DriftedAt: now,
+	}}
+	page := rendered(t, "/?refresh=5", s).Body.String()
+	if strings.Contains(page, "<script") || strings.Count(page, "</style>") != 1 ||
+		!strings.Contains(page, "&lt;script&gt;") {
+		t.Errorf("the page is %s", page)
+	}
+}
+
+func TestPage_Refresh_IsANumberOfSeconds(t *testing.T) {
+	if page := rendered(t, "/?refresh=5", leading()).Body.String(); !strings.Contains(page,
+		`<meta http-equiv="refresh" content="5">`) {
+		t.Errorf("the page is %s", page)
+	}
+	for _, wrong := range []string{"0", "-1", "soon", "3601", "5%3Burl=https://example.com"} {
+		if w := rendered(t, "/?refresh="+wrong, leading()); w.Code != http.StatusBadRequest {
+			t.Errorf("refresh=%s is answered with %d", wrong, w.Code)
+		}
+	}
+}
+
+func TestTimeline_Phases_AreBarsFromTheFirstTermUntilNow(t *testing.T) {
+	got := timeline([]ccm.TermStatus{
+		{Number: 2, Began: ago(40 * time.Minute), Opened: ago(30 * time.Minute)},
+		{
+			Number: 1, Began: ago(100 * time.Minute), Opened: ago(90 * time.Minute),
+			DrainBegan: ago(60 * time.Minute), Ended: ago(50 * time.Minute), End: "failed",
+		},
+	}, now)
+	want := []bar{
+		{bad, 400, 8, 100, 12},
+		{good, 100, 0, 300, 20},
+		{warn, 0, 8, 100, 12},
+		{good, 700, 0, 300, 20},
+		{warn, 600, 8, 100, 12},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the bars are %v, want %v", got, want)
+	}
+	// A clock that went back must not draw outside.
+	for _, b := range timeline([]ccm.TermStatus{{Began: now.Add(time.Hour)}}, now) {
+		if b.X < 0 || b.X+b.Width > 1000 {
+			t.Errorf("a bar of the future is %+v", b)
+		}
+	}
+}
