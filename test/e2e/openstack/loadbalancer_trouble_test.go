@@ -2,10 +2,14 @@ package openstack_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -44,6 +48,7 @@ func TestLoadBalancer_BadValues_AreToldOnceByNameAndValue(t *testing.T) {
 		s := s.in(t)
 		service := createService(t, shared.Client(t), "bad-refused", annotated(refused, "nowhere"))
 		told(service, refused, "nowhere")
+		waitCondition(t, service.Name, "InvalidAnnotation", "nowhere")
 		annotateService(t, service.Name, "example.org/touched", "yes")
 		neighbour := served(t, "bad-neighbour")
 		s.waitShape(neighbour, s.usual(neighbour, machines...))
@@ -54,5 +59,23 @@ func TestLoadBalancer_BadValues_AreToldOnceByNameAndValue(t *testing.T) {
 		}
 		annotateService(t, service.Name, refused, s.public)
 		waitServed(t, shared.Client(t), service.Name)
+		waitCondition(t, service.Name, "", "")
 	})
+}
+
+// waitCondition waits until the Service has the condition with the reason and the text; without a
+// reason, until it has none.
+func waitCondition(t *testing.T, name, reason, text string) {
+	t.Helper()
+	ccmtest.WaitService(t, shared.Client(t), metav1.NamespaceDefault, name,
+		fmt.Sprintf("Service %s has the condition %q", name, reason),
+		func(s *corev1.Service) error {
+			got := meta.FindStatusCondition(s.Status.Conditions,
+				"fxccm.github.io/LoadBalancerReady")
+			if got == nil && reason == "" || got != nil && got.Reason == reason &&
+				got.Status == metav1.ConditionFalse && strings.Contains(got.Message, text) {
+				return nil
+			}
+			return fmt.Errorf("the condition is %+v", got)
+		})
 }

@@ -2,6 +2,8 @@
 // reference page is generated.
 package events
 
+import "slices"
+
 // Reason is the reason of an event. Only the constants of this package are used.
 type Reason string
 
@@ -18,15 +20,19 @@ const (
 	InError                  Reason = "LoadBalancerInError"
 	InstancesVanished        Reason = "InstancesVanished"
 	InvalidAnnotation        Reason = "InvalidAnnotation"
+	LookupFailed             Reason = "InstanceLookupFailed"
 	LocalWithoutMonitor      Reason = "LoadBalancerLocalWithoutMonitor"
 	Lost                     Reason = "LoadBalancerLost"
 	MonitorIgnored           Reason = "LoadBalancerMonitorIgnored"
+	NodeIPMismatch           Reason = "NodeIPMismatch"
 	NodesShareAddress        Reason = "LoadBalancerNodesShareAddress"
 	NotFound                 Reason = "LoadBalancerNotFound"
 	NotShared                Reason = "LoadBalancerNotShared"
 	OfOtherCluster           Reason = "LoadBalancerOfOtherCluster"
 	Pending                  Reason = "LoadBalancerPending"
 	PortInUse                Reason = "LoadBalancerPortInUse"
+	ServerNotFound           Reason = "ServerNotFound"
+	SeveralServers           Reason = "SeveralServers"
 	SingleStack              Reason = "LoadBalancerSingleStack"
 	SourceRangesIgnored      Reason = "LoadBalancerSourceRangesIgnored"
 	SourceRangesLeftOut      Reason = "LoadBalancerSourceRangesLeftOut"
@@ -38,13 +44,10 @@ const (
 
 // The reasons of states that are not events.
 const (
-	NodeIPMismatch Reason = "NodeIPMismatch"
-	NodeWaiting    Reason = "NodeWaiting"
-	QuotaExceeded  Reason = "QuotaExceeded"
-	RequestFailed  Reason = "RequestFailed"
-	Served         Reason = "Served"
-	ServerNotFound Reason = "ServerNotFound"
-	SeveralServers Reason = "SeveralServers"
+	NodeWaiting   Reason = "NodeWaiting"
+	QuotaExceeded Reason = "QuotaExceeded"
+	RequestFailed Reason = "RequestFailed"
+	Served        Reason = "Served"
 )
 
 // Event describes a reason for operators.
@@ -198,17 +201,40 @@ func OfNodes() []Event {
 			"Too many instances are absent at once, so the mass deletion guard keeps their nodes.",
 			"Check the cloud. Delete the nodes if their servers are really gone.",
 		},
-	}
-}
-
-// OfStates are the further reasons in the status of the Manager, for load balancers and nodes.
-func OfStates() []Event {
-	return []Event{
+		{
+			LookupFailed,
+			"Requests for the server of a new node have failed for a minute; they are retried.",
+			"Read the message: it has the cloud's answer, or what is wrong with the provider ID.",
+		},
 		{
 			NodeIPMismatch,
 			"The server of the node does not have the address that the kubelet reports with --node-ip.",
 			"Correct the kubelet's --node-ip, or the network of the server.",
 		},
+		{
+			ServerNotFound, "Nova has no server that is the node's.",
+			"Give the server the name of the node, or set --provider-id of the kubelet. Check the project in cloud.conf.",
+		},
+		{
+			SeveralServers, "Several servers of the project have the name of the node.",
+			"Rename the others, or set --provider-id of the kubelet.",
+		},
+	}
+}
+
+// AdviceOf returns the advice for an event on a Node.
+func AdviceOf(reason Reason) string {
+	all := OfNodes()
+	i := slices.IndexFunc(all, func(e Event) bool { return e.Reason == reason })
+	if i < 0 {
+		return ""
+	}
+	return all[i].Advice
+}
+
+// OfStates are the further reasons of conditions of Services, and in the status of the Manager.
+func OfStates() []Event {
+	return []Event{
 		{
 			NodeWaiting, "The node controller has not initialized the node yet.",
 			"Nothing, unless it lasts: then read the log of the leader.",
@@ -222,13 +248,5 @@ func OfStates() []Event {
 			readAnswer,
 		},
 		{Served, "The load balancer is as the Service requests it.", nothing},
-		{
-			ServerNotFound, "Nova has no server that is the node's.",
-			"Give the server the name of the node, or set --provider-id of the kubelet. Check the project in cloud.conf.",
-		},
-		{
-			SeveralServers, "Several servers of the project have the name of the node.",
-			"Rename the others, or set --provider-id of the kubelet.",
-		},
 	}
 }

@@ -77,6 +77,19 @@ func others() []row {
 
 const readAnswer = "Read the message: it has the cloud's answer."
 
+const states = `
+## In conditions and in the status, by the OpenStack provider
+
+A Service that is not served has the condition ` + "`fxccm.github.io/LoadBalancerReady`" + ` with the status False.
+Its reason is that of an event on the Service, or one of the table below, and its message has the cause.
+fxccm removes the condition when the Service is served. It writes LoadBalancerWaiting and RequestFailed after 30 seconds.
+
+The status of the Manager has the same reasons, and those of nodes that wait for their initialization.
+
+| reason | when | what to do |
+|---|---|---|
+`
+
 // Page is the reference of all events.
 func Page() string {
 	var out strings.Builder
@@ -100,10 +113,7 @@ A message names the object, the cause, and the next step. The same event is writ
 	out.WriteString(
 		"\n## On Nodes, by the OpenStack provider\n\n| reason | when | what to do |\n|---|---|---|\n")
 	write(OfNodes())
-	out.WriteString("\n## In the status, by the OpenStack provider\n\n" +
-		"The status of the Manager has a reason for each load balancer and for each node that waits:" +
-		" one of the events above, or one of these.\n\n" +
-		"| reason | when | what to do |\n|---|---|---|\n")
+	out.WriteString(states)
 	write(OfStates())
 	out.WriteString("\n## By the controllers and the Manager, with any provider\n\n" +
 		"| object | type | reason | when | what to do |\n|---|---|---|---|---|\n")

@@ -67,7 +67,19 @@ func (i *Instances) reportOf(node *v1.Node) Report {
 type lookupResult struct {
 	err error
 	at  time.Time
+	// failingSince has the time of the first of the failures in a row, and told that of the last
+	// event, which had the reason.
+	failingSince, told time.Time
+	reason             events.Reason
 }
+
+const (
+	// lookupPatience is how long requests fail before an event is written: a retry follows soon.
+	lookupPatience = time.Minute
+	// eventInterval is the pause between two events of one reason. Upstream's spam filter admits 25
+	// events of an object at once, and one in five minutes after that.
+	eventInterval = 30 * time.Minute
+)
 
 // errNodeIP: upstream does not initialize the node, because its kubelet reports an address that the
 // server does not have.
@@ -88,11 +100,35 @@ func (i *Instances) noteResult(
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if isNew(node) {
-		i.results[node.Name] = lookupResult{err, i.clock.Now()}
-	} else {
+	if !isNew(node) {
 		delete(i.results, node.Name)
+		return
 	}
+	result := i.results[node.Name]
+	result.err, result.at = err, i.clock.Now()
+	if err == nil {
+		result.failingSince = time.Time{}
+	} else {
+		i.recordFailure(node, &result)
+	}
+	i.results[node.Name] = result
+}
+
+// recordFailure writes an event with the cause and the advice, unless that was done lately.
+func (i *Instances) recordFailure(node *v1.Node, result *lookupResult) {
+	if result.failingSince.IsZero() {
+		result.failingSince = result.at
+	}
+	reason := nodeReason(result.err)
+	if i.recorder == nil ||
+		reason == result.reason && result.at.Sub(result.told) < eventInterval ||
+		reason == events.LookupFailed && result.at.Sub(result.failingSince) < lookupPatience {
+		return
+	}
+	result.reason, result.told = reason, result.at
+	i.recorder.Eventf(node, v1.EventTypeWarning, string(reason),
+		"The node cannot be initialized: %s. %s", events.Shorten(result.err.Error()),
+		events.AdviceOf(reason))
 }
 
 // nodeReason names the cause of a failed lookup.
@@ -108,5 +144,5 @@ func nodeReason(err error) events.Reason {
 	case errors.Is(err, ErrInstancesVanished):
 		return events.InstancesVanished
 	}
-	return events.RequestFailed
+	return events.LookupFailed
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/cloud-provider/api"
@@ -35,13 +36,13 @@ func TestReports_NewNodes_HaveTheCauseOfTheirWait(t *testing.T) {
 					Operation: "server_*", Status: http.StatusInternalServerError,
 				})
 			},
-			ask: true, reason: events.RequestFailed, text: "500",
+			ask: true, reason: events.LookupFailed, text: "500",
 		},
 		"another region": {
 			prepare: func(_ *world, node *v1.Node) {
 				node.Spec.ProviderID = "openstack://elsewhere/5f8f1c3e-0000-4000-8000-000000000000"
 			},
-			ask: true, reason: events.RequestFailed, text: "region",
+			ask: true, reason: events.LookupFailed, text: "region",
 		},
 		"other address": {
 			prepare: func(w *world, node *v1.Node) {
@@ -71,5 +72,38 @@ func TestReports_NewNodes_HaveTheCauseOfTheirWait(t *testing.T) {
 					c.text)
 			}
 		})
+	}
+}
+
+func TestEvents_NodeCannotBeInitialized_HaveCauseAndAdviceAndAreRare(t *testing.T) {
+	w := newWorld(t)
+	node := newNode("new")
+	ask := func(age time.Duration) (told []string) {
+		t.Helper()
+		w.pass(age)
+		if _, err := w.V2().InstanceMetadata(within(t), node); err == nil {
+			t.Fatal("the lookup succeeded")
+		}
+		for len(w.events.Events) > 0 {
+			told = append(told, <-w.events.Events)
+		}
+		return told
+	}
+	if told := ask(0); len(told) != 1 || !strings.Contains(told[0], "Warning ServerNotFound") ||
+		!strings.Contains(told[0], "no server matches the node") ||
+		!strings.Contains(told[0], "--provider-id") {
+		t.Errorf("the events are %q, want one with the cause and the advice", told)
+	}
+	if told := ask(time.Minute); len(told) > 0 {
+		t.Errorf("a minute later the events are %q, want none", told)
+	}
+	if told := ask(eventInterval); len(told) != 1 {
+		t.Errorf("after the interval the events are %q, want one", told)
+	}
+	w.cloud.Inject(openstacktest.Fault{
+		Operation: "server_*", Status: http.StatusInternalServerError,
+	})
+	if told := ask(time.Minute); len(told) != 1 || !strings.Contains(told[0], "LookupFailed") {
+		t.Errorf("when Nova fails the events are %q, want one", told)
 	}
 }

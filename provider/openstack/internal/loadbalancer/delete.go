@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
@@ -48,7 +49,7 @@ func (l *LoadBalancers) GetLoadBalancer(
 	if err != nil {
 		return nil, false, err
 	}
-	left := len(is.FloatingIPs) > 0 || is.SecurityGroup != nil || hasStaleAnnotation(service)
+	left := len(is.FloatingIPs) > 0 || is.SecurityGroup != nil || isStillMarked(service)
 	if !left && !requestsLoadBalancer(service) {
 		// Upstream deletes nothing then: the Service was refused, or Octavia has finished
 		// meanwhile.
@@ -252,10 +253,12 @@ func (r *reconciler) removal(is plan.Observed) plan.Plan {
 	})
 }
 
-// hasStaleAnnotation tells whether a Service that requests no load balancer has the address of one.
-func hasStaleAnnotation(service *v1.Service) bool {
+// isStillMarked tells whether a Service that requests no load balancer has the address or the
+// condition of one.
+func isStillMarked(service *v1.Service) bool {
 	return service.DeletionTimestamp == nil && !requestsLoadBalancer(service) &&
-		service.Annotations[settings.AnnotationLoadBalancerAddress] != ""
+		(service.Annotations[settings.AnnotationLoadBalancerAddress] != "" ||
+			meta.FindStatusCondition(service.Status.Conditions, ConditionType) != nil)
 }
 
 // disown removes what was written to the Service, unless it goes itself.
@@ -263,6 +266,7 @@ func (r *reconciler) disown(ctx context.Context) error {
 	if r.service.DeletionTimestamp != nil {
 		return nil
 	}
+	r.publishCondition(ctx, nil)
 	gone := map[string]*string{settings.AnnotationLoadBalancerAddress: nil}
 	if r.found.role != plan.Guest {
 		// A guest's was written by a user.

@@ -107,8 +107,9 @@ func (l *LoadBalancers) Reports() []Report {
 	return all
 }
 
-// report records the result of a reconcile. A reconcile that the end of the term has cancelled says
-// nothing of the Service, and neither does a node sync that comes before the creation.
+// report records the result of a reconcile, and writes it to the Service. A reconcile that the end
+// of the term has cancelled says nothing of the Service, and neither does a node sync that comes
+// before the creation.
 func (r *reconciler) report(ctx context.Context, err error) {
 	now, lb := r.config.Clock.Now(), r.found.balancer
 	deletes := r.service.DeletionTimestamp != nil || !requestsLoadBalancer(r.service)
@@ -122,7 +123,9 @@ func (r *reconciler) report(ctx context.Context, err error) {
 	if report.State != Refused && lb != nil && lb.Status == octavia.InError {
 		report.State, report.Reason = Degraded, events.InError
 	}
-	if (before == Ready) != (report.State == Ready) || before == "" {
+	if before == "" && report.State != Ready {
+		report.Since = waitsSince(r.service, now)
+	} else if (before == Ready) != (report.State == Ready) || before == "" {
 		report.Since = now
 	}
 	report.ID, report.LoadBalancerName, report.Addresses = "", "", nil
@@ -137,6 +140,7 @@ func (r *reconciler) report(ctx context.Context, err error) {
 		report.Provisioning, report.Operating = lb.Status, lb.Operating
 	}
 	r.reports.put(r.service.UID, report)
+	r.publishCondition(ctx, conditionOf(report, r.service, now))
 }
 
 // stateOf classifies the result of a reconcile.

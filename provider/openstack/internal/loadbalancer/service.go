@@ -82,7 +82,8 @@ func (l *LoadBalancers) publish(
 	}, "status")
 }
 
-// patch changes a Service. The UID in the patch keeps it from a later Service of the same name.
+// patch changes a Service by a strategic merge patch, so that conditions of others stay. The UID in
+// the patch keeps it from a later Service of the same name.
 func (l *LoadBalancers) patch(
 	ctx context.Context, service *v1.Service, doing string, patch any, subresources ...string,
 ) error {
@@ -95,7 +96,7 @@ func (l *LoadBalancers) patch(
 		return err
 	}
 	if _, err := client.CoreV1().Services(service.Namespace).Patch(ctx, service.Name,
-		types.MergePatchType, body, metav1.PatchOptions{}, subresources...); err != nil {
+		types.StrategicMergePatchType, body, metav1.PatchOptions{}, subresources...); err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	return nil

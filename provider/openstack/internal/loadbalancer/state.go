@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
@@ -17,6 +18,9 @@ type serviceState struct {
 	inheritedVIP *octavia.VIP
 	// events were written for the Service.
 	events writtenNotices
+	// condition was last written to the Service, or removed from it, if conditionKnown is true.
+	condition      *metav1.Condition
+	conditionKnown bool
 }
 
 func newServiceState() *serviceState { return &serviceState{events: writtenNotices{}} }
