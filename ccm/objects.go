@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/internal/guard"
+	"github.com/fxccm/fxccm/internal/metrics"
 )
 
 // An ObjectReporter is a cloudprovider.Interface that also reports the state of the objects that it
@@ -99,9 +100,23 @@ func (o *objects) fill(status *Status) {
 	})
 }
 
+// metrics returns what the metrics count.
+func (o *objects) metrics() metrics.Objects {
+	var status Status
+	o.fill(&status)
+	var all metrics.Objects
+	for _, lb := range status.LoadBalancers {
+		all.LoadBalancers = append(all.LoadBalancers, metrics.LoadBalancer{
+			State: string(lb.State), ProvisioningStatus: lb.ProvisioningStatus, Since: lb.Since,
+		})
+	}
+	for _, node := range status.Nodes {
+		all.Nodes = append(all.Nodes, node.Since)
+	}
+	return all
+}
+
 // rank sorts states, worst first.
 func (s LoadBalancerState) rank() int {
-	return slices.Index([]LoadBalancerState{
-		LoadBalancerDegraded, LoadBalancerRefused, LoadBalancerWaiting, LoadBalancerReady,
-	}, s)
+	return slices.Index(metrics.LoadBalancerStates(), string(s))
 }

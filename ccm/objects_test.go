@@ -6,9 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/internal/metrics"
 )
 
 // reportingCloud reports fixed objects, unless it panics.
@@ -45,6 +48,8 @@ func TestStatus_ProviderReportsObjects_AreListedWorstFirstWhileTheTermIsOpen(t *
 	cloud := reportingCloud{emptyCloud(), &atomic.Bool{}}
 	p := standaloneParams("mine")
 	p.Controllers = []ccm.Controller{idle("mine")}
+	registry := prometheus.NewPedanticRegistry()
+	p.Registerer = registry
 	p.Providers = []ccm.Provider{
 		provider(func() (cloudprovider.Interface, error) { return cloud, nil }),
 	}
@@ -63,6 +68,11 @@ func TestStatus_ProviderReportsObjects_AreListedWorstFirstWhileTheTermIsOpen(t *
 	want := []string{"d", "e", "c", "b", "a", "old", "young"}
 	if got := names(); !slices.Equal(got, want) {
 		t.Errorf("the status lists %v, want %v", got, want)
+	}
+
+	if count, err := testutil.GatherAndCount(registry, "fxccm_load_balancers"); err != nil ||
+		count != len(metrics.LoadBalancerStates()) {
+		t.Errorf("%d series of load balancers, %v; want one for each state", count, err)
 	}
 
 	cloud.panics.Store(true)

@@ -135,8 +135,10 @@ type termStatus struct {
 	isReady bool
 	// view are the term's informers after their start.
 	view *informerview.View
-	// objects asks the provider while the term is open. Nil: it cannot.
+	// objects asks the provider while the term is open. Nil: it cannot. unregister ends the metrics
+	// that ask, too.
 	objects     *objects
+	unregister  func()
 	controllers map[string]ControllerStatus
 	runnables   map[string]Runnable
 }
@@ -170,12 +172,15 @@ func (s *termStatus) informers() *informerview.View {
 }
 
 // reporting publishes the provider, so that snapshots have the state of its objects.
-func (s *termStatus) reporting(o *objects) {
+// unregister ends the metrics of the objects.
+func (s *termStatus) reporting(o *objects, unregister func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.phase == StateLeading {
-		s.objects = o
+	if s.phase != StateLeading {
+		unregister()
+		return
 	}
+	s.objects, s.unregister = o, unregister
 }
 
 // reporter returns nil if the provider cannot be asked.
@@ -195,7 +200,10 @@ func (s *termStatus) draining() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.phase, s.step, s.view, s.isReady = StateDraining, "", nil, false
-	s.objects = nil
+	if s.objects != nil {
+		s.objects = nil
+		s.unregister()
+	}
 }
 
 // running is called before a controller's goroutine begins, so that a ready term has running

@@ -344,7 +344,8 @@ func (t *Term) startProvider(ctx context.Context) error {
 		return fmt.Errorf("cloud provider %q: %w", t.provider.Name, err)
 	}
 	if t.reporter != nil {
-		t.status.reporting(&objects{t.reporter, t.cloud})
+		reporting := &objects{t.reporter, t.cloud}
+		t.status.reporting(reporting, t.series.Objects(t.clock.Now, reporting.metrics))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ type collectors struct {
 	termDrainDuration *prometheus.HistogramVec
 	fenceRefused      *prometheus.CounterVec
 	cloudTrouble      *prometheus.GaugeVec
+	objects           *objectVec
 }
 
 func newCollectors() *collectors {
@@ -26,6 +27,7 @@ func newCollectors() *collectors {
 		termDrainDuration: termDrainDuration().Histogram(),
 		fenceRefused:      fenceRefused().Counter(),
 		cloudTrouble:      cloudTrouble().Gauge(),
+		objects:           newObjectVec(),
 	}
 }
 
@@ -34,7 +36,7 @@ func (c *collectors) Owned() []Vec {
 	return []Vec{
 		c.callDuration, c.callsInFlight,
 		c.leading, c.terms, c.termsEnded, c.termOpenDuration, c.termDrainDuration,
-		c.fenceRefused, c.cloudTrouble,
+		c.fenceRefused, c.cloudTrouble, c.objects,
 	}
 }
 

@@ -114,6 +114,53 @@ func TestSeries_CountWhatTheyAreTold(t *testing.T) {
 	wantValue(t, registry, 1, "fxccm_fence_refused_total", "door", "cloud")
 }
 
+func TestObjects_OfTwoManagersOfOneName_AddUpUntilTheirTermsEnd(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	ago := func(age time.Duration) time.Time { return now.Add(-age) }
+	report := func(age time.Duration) (stop func()) {
+		series := newSet(t, registry, "a").Begin()
+		t.Cleanup(series.End)
+		return series.Objects(func() time.Time { return now }, func() metrics.Objects {
+			return metrics.Objects{
+				LoadBalancers: []metrics.LoadBalancer{
+					{State: "ready", ProvisioningStatus: "ACTIVE", Since: ago(time.Hour)},
+					{State: "waiting", ProvisioningStatus: "PENDING_CREATE", Since: ago(age)},
+					{State: "waiting", ProvisioningStatus: "PENDING_CREATE", Since: ago(0)},
+					{State: "refused", Since: ago(2 * age)},
+				},
+				Nodes: []time.Time{ago(age), ago(0)},
+			}
+		})
+	}
+	want := func(values ...float64) {
+		t.Helper()
+		for i, labels := range [][]string{
+			{"fxccm_load_balancers", "state", "ready"},
+			{"fxccm_load_balancers", "state", "waiting"},
+			{"fxccm_load_balancers", "state", "degraded"},
+			{"fxccm_load_balancers_oldest_seconds", "state", "waiting"},
+			{"fxccm_load_balancers_oldest_seconds", "state", "refused"},
+			{"fxccm_load_balancers_oldest_seconds", "state", "degraded"},
+			{"fxccm_load_balancers_provisioning", "status", "PENDING_CREATE"},
+			{"fxccm_nodes_waiting"},
+			{"fxccm_nodes_waiting_oldest_seconds"},
+		} {
+			wantValue(t, registry, values[i], labels[0], append(labels[1:], "manager", "a")...)
+		}
+	}
+	first := report(time.Minute)
+	want(1, 2, 0, 60, 120, 0, 2, 2, 60)
+	second := report(time.Hour)
+	want(2, 4, 0, 3600, 7200, 0, 4, 4, 3600)
+	second()
+	want(1, 2, 0, 60, 120, 0, 2, 2, 60)
+	first()
+	if _, ok := value(t, registry, "fxccm_load_balancers"); ok {
+		t.Error("a Manager without a term has metrics of load balancers")
+	}
+}
+
 func TestManagers_ThatComeAndGoLeaveNothing(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	for range 2 {

@@ -37,6 +37,7 @@ func Table() []Metric {
 		callDuration(), callsInFlight(),
 		leading(), terms(), termsEnded(), termOpenDuration(), termDrainDuration(),
 		fenceRefused(), cloudTrouble(),
+		loadBalancers(), oldestLoadBalancer(), provisioningStatuses(), waitingNodes(), oldestNode(),
 	}
 }
 

@@ -52,6 +52,11 @@ func everything(s *metrics.Series) {
 		s.Refused(door)
 	}
 	s.Trouble("quota", true)
+	s.Objects(time.Now, func() metrics.Objects {
+		return metrics.Objects{LoadBalancers: []metrics.LoadBalancer{
+			{State: "ready", ProvisioningStatus: "ACTIVE", Since: time.Now()},
+		}}
+	})
 	s.CallRefused("Routes", "CreateRoute")
 	for _, result := range guard.Results() {
 		if result != guard.Refused {

@@ -49,6 +49,9 @@ type Observer interface {
 	// Reconciled is called after each reconcile with OCCM's name of the operation. That something
 	// is waited for is no error.
 	Reconciled(operation string, err error, duration time.Duration)
+	// Served is called when a new Service has its load balancer for the first time, with the age
+	// of the Service.
+	Served(after time.Duration)
 }
 
 // Timeouts and delays. They change when something is done, not what.

@@ -117,6 +117,9 @@ func (r *reconciler) report(ctx context.Context, err error) {
 		return
 	}
 	report := r.reports.get(r.service.UID)
+	if err == nil {
+		r.measureNew(report, now)
+	}
 	before := report.State
 	report.Namespace, report.Name = r.service.Namespace, r.service.Name
 	report.State, report.Reason, report.Message = stateOf(err)
@@ -141,6 +144,22 @@ func (r *reconciler) report(ctx context.Context, err error) {
 	}
 	r.reports.put(r.service.UID, report)
 	r.publishCondition(ctx, conditionOf(report, r.service, now))
+}
+
+// newServiceAge is how old a Service may be at its first reconcile to count as new: its type may
+// have changed long after its creation.
+const newServiceAge = time.Hour
+
+// measureNew measures a Service that is served for the first time.
+func (r *reconciler) measureNew(before Report, now time.Time) {
+	begun, created := before.Since, r.service.CreationTimestamp.Time
+	if before.State == "" {
+		begun = now
+	}
+	if r.config.Observer != nil && before.State != Ready &&
+		len(r.service.Status.LoadBalancer.Ingress) == 0 && begun.Sub(created) < newServiceAge {
+		r.config.Observer.Served(now.Sub(created))
+	}
 }
 
 // stateOf classifies the result of a reconcile.

@@ -31,11 +31,20 @@ func (c *cluster) pass(service *v1.Service, nodes ...*v1.Node) {
 	c.site.t.Logf("the pass returned %v", err)
 }
 
+// served has the ages of Services that were served for the first time.
+type served []time.Duration
+
+func (s *served) Reconciled(string, error, time.Duration) {}
+
+func (s *served) Served(after time.Duration) { *s = append(*s, after) }
+
 func TestReport_ServiceFromItsCreationToItsDeletion_FollowsEachPass(t *testing.T) {
 	t.Parallel()
 	s, now := newTickingSite(t, openstacktest.WithProvisioning(time.Hour))
 	s.defaults.LoadBalancer.SubnetID = s.subnet
 	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	var ages served
+	c.config.Observer = &ages
 	service := s.addService("web", 80)
 	want := func(what string, state State, reason events.Reason, text string) Report {
 		t.Helper()
@@ -66,6 +75,10 @@ func TestReport_ServiceFromItsCreationToItsDeletion_FollowsEachPass(t *testing.T
 		ready.Since.Before(created.Add(time.Hour)) || ready.ComparedAt.IsZero() ||
 		len(ready.Drift) > 0 {
 		t.Errorf("the ready load balancer is %+v", ready)
+	}
+	c.pass(service, node)
+	if len(ages) != 1 || ages[0] < time.Hour || ages[0] > 2*time.Hour {
+		t.Errorf("the times from Service to address are %v, want one of more than an hour", ages)
 	}
 
 	remove := s.Inject(openstacktest.Fault{

@@ -15,6 +15,7 @@ type collectors struct {
 	lookups          *prometheus.CounterVec
 	absentInstances  *prometheus.GaugeVec
 	absenceRefused   *prometheus.CounterVec
+	serviceToAddress *prometheus.HistogramVec
 
 	occmRequestDuration   *prometheus.HistogramVec
 	occmRequests          *prometheus.CounterVec
@@ -34,6 +35,7 @@ func newCollectors() *collectors {
 		lookups:          lookups().Counter(),
 		absentInstances:  absentInstances().Gauge(),
 		absenceRefused:   absenceRefused().Counter(),
+		serviceToAddress: serviceToAddress().Histogram(),
 
 		occmRequestDuration:   occmRequestDuration().Histogram(),
 		occmRequests:          occmRequests().Counter(),
@@ -48,7 +50,7 @@ func newCollectors() *collectors {
 func (c *collectors) Owned() []metrics.Vec {
 	return []metrics.Vec{
 		c.requestDuration, c.requestsInFlight, c.requestRetries, c.logins, c.rateLimitWait,
-		c.lookups, c.absentInstances, c.absenceRefused,
+		c.lookups, c.absentInstances, c.absenceRefused, c.serviceToAddress,
 	}
 }
 

@@ -58,6 +58,7 @@ func (s *Series) zero(c *collectors) {
 	}
 	c.absentInstances.WithLabelValues(s.manager)
 	c.absenceRefused.WithLabelValues(s.manager)
+	c.serviceToAddress.WithLabelValues(s.manager)
 	for _, operation := range reconcileOperations() {
 		c.occmReconcileDuration.WithLabelValues(operation)
 		c.occmReconciles.WithLabelValues(operation)
@@ -136,6 +137,13 @@ func (s *Series) AbsentInstances(n int) {
 func (s *Series) setAbsent(c *collectors, n int) {
 	c.absentInstances.WithLabelValues(s.manager).Add(float64(n - s.absent))
 	s.absent = n
+}
+
+// Served records how long a new Service has waited for its load balancer.
+func (s *Series) Served(after time.Duration) {
+	s.owner.Record(func(c *collectors) {
+		c.serviceToAddress.WithLabelValues(s.manager).Observe(after.Seconds())
+	})
 }
 
 // Reconciled records a call that changes a load balancer: loadbalancer_ensure, loadbalancer_update

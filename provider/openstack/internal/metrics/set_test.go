@@ -104,6 +104,7 @@ func everything(s *metrics.Series) {
 	}
 	s.AbsenceRefused()
 	s.AbsentInstances(1)
+	s.Served(time.Second)
 	for _, operation := range []string{
 		"loadbalancer_delete", "loadbalancer_ensure",
 		"loadbalancer_update",

@@ -12,7 +12,7 @@ import (
 func Table() []metrics.Metric {
 	return []metrics.Metric{
 		requestDuration(), requestsInFlight(), requestRetries(), logins(), rateLimitWait(),
-		lookups(), absentInstances(), absenceRefused(),
+		lookups(), absentInstances(), absenceRefused(), serviceToAddress(),
 		occmRequestDuration(), occmRequests(), occmRequestErrors(),
 		occmReconcileDuration(), occmReconciles(), occmReconcileErrors(),
 	}
@@ -103,6 +103,13 @@ func absenceRefused() metrics.Metric {
 		"Deletions of nodes that the mass deletion guard prevented, because too many "+
 			"instances were absent at once.",
 		managerLabel())
+}
+
+func serviceToAddress() metrics.Metric {
+	return histogram("fxccm_openstack_service_to_address_seconds",
+		"Time from the creation of a Service until its load balancer is ready for the first "+
+			"time. Services older than an hour at their first reconcile do not count.",
+		[]float64{1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800}, managerLabel())
 }
 
 func occmRequestDuration() metrics.Metric {
