@@ -72,6 +72,33 @@ func Create(
 	ctx context.Context, config *rest.Config, opts metav1.CreateOptions,
 	objects ...*unstructured.Unstructured,
 ) error {
+	opts.FieldValidation = metav1.FieldValidationStrict
+	return each(config, objects, func(client dynamic.ResourceInterface,
+		object *unstructured.Unstructured,
+	) error {
+		_, err := client.Create(ctx, object, opts)
+		return err
+	})
+}
+
+// Apply creates objects, or changes the fields that they have. It does not take fields from another
+// manager, unless opts say so.
+func Apply(
+	ctx context.Context, config *rest.Config, opts metav1.ApplyOptions,
+	objects ...*unstructured.Unstructured,
+) error {
+	return each(config, objects, func(client dynamic.ResourceInterface,
+		object *unstructured.Unstructured,
+	) error {
+		_, err := client.Apply(ctx, object.GetName(), object, opts)
+		return err
+	})
+}
+
+// each calls do for each object, until an error.
+func each(config *rest.Config, objects []*unstructured.Unstructured,
+	do func(dynamic.ResourceInterface, *unstructured.Unstructured) error,
+) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err
@@ -85,16 +112,15 @@ func Create(
 		return fmt.Errorf("ask the API server for its resources: %w", err)
 	}
 	mapper := restmapper.NewDiscoveryRESTMapper(groups)
-	opts.FieldValidation = metav1.FieldValidationStrict
 	for _, object := range objects {
 		kind := object.GroupVersionKind()
 		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil {
 			return err
 		}
-		if _, err := client.Resource(mapping.Resource).Namespace(object.GetNamespace()).Create(ctx,
-			object, opts); err != nil {
-			return fmt.Errorf("create %s %s: %w", kind.Kind, object.GetName(), err)
+		if err := do(client.Resource(mapping.Resource).Namespace(object.GetNamespace()),
+			object); err != nil {
+			return fmt.Errorf("%s %s: %w", kind.Kind, object.GetName(), err)
 		}
 	}
 	return nil

@@ -137,3 +137,24 @@ func refused(why string, flags ...string) []difference {
 	}
 	return rows
 }
+
+// ChangedDefault is a flag whose default differs from that of upstream's cloud-controller-manager.
+type ChangedDefault struct {
+	// Flag is the name without prefix and dashes.
+	Flag string
+	// Upstream and Default are the values without the flag, there and here.
+	Upstream, Default string
+	// Why is a sentence that explains it.
+	Why string
+}
+
+// ChangedDefaults lists the flags whose default differs from upstream's.
+func ChangedDefaults() []ChangedDefault {
+	var changed []ChangedDefault
+	for _, d := range differences() {
+		if d.Kind == isDefault {
+			changed = append(changed, ChangedDefault{d.Flag, d.Upstream, d.Ours, d.Why})
+		}
+	}
+	return changed
+}

@@ -16,6 +16,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/client"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
 )
 
@@ -54,25 +55,47 @@ func (s Snapshot) Differences(later Snapshot) []string {
 	return lines
 }
 
-// Snapshot reads the load balancers of the cluster with their listeners, pools, members, health
-// monitors and floating IPs, the security groups of the Services, and the configured router.
-// A load balancer is the cluster's if its name has the cluster's name, or its ID is one of ids.
-func (p *Previewer) Snapshot(
-	ctx context.Context, services []*v1.Service, ids []string,
-) (Snapshot, error) {
+// SnapshotScope says what a [Snapshot] contains.
+type SnapshotScope struct {
+	// Services are those whose security groups are read.
+	Services []*v1.Service
+	// LoadBalancers are IDs of load balancers whose names do not show the cluster.
+	LoadBalancers []string
+	// ExceptServices and ExceptLoadBalancers are left out, with what belongs to them.
+	ExceptServices      []*v1.Service
+	ExceptLoadBalancers []string
+}
+
+// Snapshot reads the load balancers whose names have the cluster's, with their listeners, pools,
+// members, health monitors and floating IPs, the security groups of the Services, and the
+// configured router.
+func (p *Previewer) Snapshot(ctx context.Context, scope SnapshotScope) (Snapshot, error) {
 	r := snapshotReader{clients: p.clients, found: Snapshot{}}
 	project, err := p.clients.Project(ctx)
 	if err != nil {
 		return nil, err
 	}
 	r.query = url.Values{"project_id": {project}}
-	vips := map[string]bool{}
-	prefix := "kube_service_" + p.config.ClusterName + "_"
+	cluster := p.config.ClusterName
+	except, groups := map[string]bool{}, map[string]bool{}
+	for _, service := range scope.ExceptServices {
+		identity := identify(cluster, service)
+		except[identity.LoadBalancerName()] = true
+		except[identity.FloatingIPDescription()] = true
+	}
+	for _, service := range scope.Services {
+		groups[identify(cluster, service).SecurityGroupName()] = true
+	}
+	vips, exceptVIPs := map[string]bool{"": false}, map[string]bool{}
 	err = r.lbaas(ctx, "load balancer", "loadbalancers", func(o map[string]any) bool {
-		is := strings.HasPrefix(text(o, "name"), prefix) || slices.Contains(ids, text(o, "id"))
-		if port := text(o, "vip_port_id"); is && port != "" {
-			vips[port] = true
+		id, name, vip := text(o, "id"), text(o, "name"), text(o, "vip_port_id")
+		if except[name] || slices.Contains(scope.ExceptLoadBalancers, id) {
+			exceptVIPs[vip] = vip != ""
+			return false
 		}
+		is := strings.HasPrefix(name, desired.ServicePrefix+cluster+"_") ||
+			slices.Contains(scope.LoadBalancers, id)
+		vips[vip] = is && vip != ""
 		return is
 	})
 	within := func(kind, member string) func(map[string]any) bool {
@@ -94,17 +117,16 @@ func (p *Previewer) Snapshot(
 				[]string{"lbaas", "pools", id, "members"}, "members", nil, all))
 		}
 	}
-	suffix := " from cluster " + p.config.ClusterName
 	err = errors.Join(err,
 		r.list(ctx, "floating IP", p.clients.Network, []string{"floatingips"}, "floatingips",
 			r.query, func(o map[string]any) bool {
-				return vips[text(o, "port_id")] || strings.HasSuffix(text(o, "description"), suffix)
+				port, description := text(o, "port_id"), text(o, "description")
+				return vips[port] || !exceptVIPs[port] && !except[description] &&
+					strings.HasSuffix(description, " from cluster "+cluster)
 			}),
 		r.list(ctx, "security group", p.clients.Network, []string{"security-groups"},
 			"security_groups", r.query, func(o map[string]any) bool {
-				return slices.ContainsFunc(services, func(s *v1.Service) bool {
-					return strings.HasPrefix(text(o, "name"), "lb-sg-"+string(s.UID))
-				})
+				return groups[text(o, "name")]
 			}))
 	if router := p.config.Config.Route.RouterID; router != "" {
 		err = errors.Join(err, r.list(ctx, "router", p.clients.Network, []string{"routers"},
@@ -114,6 +136,12 @@ func (p *Previewer) Snapshot(
 		return nil, err
 	}
 	return r.found, nil
+}
+
+func identify(cluster string, s *v1.Service) desired.Identity {
+	return desired.Identity{
+		ClusterName: cluster, Namespace: s.Namespace, Name: s.Name, UID: string(s.UID),
+	}
 }
 
 func all(map[string]any) bool { return true }

@@ -1,0 +1,205 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// lastRequests is for the last requests after an interruption.
+const lastRequests = 10 * time.Second
+
+func (m *migration) runApply(ctx context.Context) (int, error) {
+	return m.checked(ctx, func() (int, error) {
+		earlier, err := m.readRecord(ctx)
+		if err != nil {
+			return exitFailed, err
+		}
+		if m.occm.isStopped() && earlier == nil {
+			return m.alreadyDone(ctx)
+		}
+		if earlier != nil && m.occm.isStopped() {
+			m.say("Continuing an earlier migration: %s is stopped.", m.occm)
+		} else if m.isBlocked() {
+			if err := m.report().WriteTable(m.out); err != nil {
+				return exitFailed, err
+			}
+			return exitBlocked, errors.New("nothing was changed")
+		}
+		if m.conf == nil {
+			return exitBlocked, errors.New("no cloud.conf: see fxccm migrate check")
+		}
+		if err := m.install(ctx, true); err != nil {
+			return exitFailed, err
+		}
+		m.announce()
+		if err := m.confirm(ctx); err != nil {
+			return exitFailed, err
+		}
+		err = m.apply(ctx, earlier)
+		switch {
+		case err == nil:
+			return exitDone, nil
+		case ctx.Err() != nil:
+			return exitFailed, m.interrupted(err)
+		}
+		m.say("Going back: %v", err)
+		if back := m.goBack(ctx); back != nil {
+			return exitFailed, errors.Join(err, fmt.Errorf("the way back failed: %w", back),
+				m.interrupted(nil))
+		}
+		return exitFailed, fmt.Errorf("%w\nOCCM runs again; fxccm has no replicas", err)
+	})
+}
+
+// announce says what apply does.
+func (m *migration) announce() {
+	m.say("%s", m.plans.Summary())
+	for _, f := range m.findings {
+		if f.Level == Differs && f.Subject == "managed by" {
+			m.say("Warning: %s", f.Text)
+		}
+	}
+	m.say(`fxccm migrate apply does this:
+  1. install Deployment %s/%s with image %s and OCCM's settings, without replicas
+  2. stop %s, and wait until its Pods are gone and its lease is free
+  3. start fxccm, and wait until it leads and is ready
+  4. compare OpenStack before and after: only tags may differ
+If a step fails, it stops fxccm and starts OCCM again.
+Load balancers keep forwarding. Changes of nodes and Services wait until fxccm leads: avoid them.`,
+		m.occm.Namespace, fxccmName, m.line.image, m.occm)
+}
+
+// apply takes the steps. Each one is a no-op if it was taken before.
+func (m *migration) apply(ctx context.Context, earlier *record) error {
+	m.say("Installing fxccm")
+	if err := m.install(ctx, false); err != nil {
+		return err
+	}
+	before := earlier
+	if before == nil || !m.occm.isStopped() {
+		// fxccm from an attempt that was not finished must not lead before OCCM stops.
+		if err := m.scale(ctx, 0); err != nil {
+			return err
+		}
+		m.say("Reading OpenStack")
+		now, err := m.newRecord(ctx)
+		if err != nil {
+			return err
+		}
+		if err := m.writeRecord(ctx, now); err != nil {
+			return err
+		}
+		before = &now
+	}
+	replicas, err := m.installed(ctx)
+	if err != nil {
+		return err
+	}
+	m.say("Stopping %s", m.occm)
+	if err := m.stop(ctx, m.occm); err != nil {
+		return err
+	}
+	if err := m.awaitGone(ctx, "OCCM", m.occm.selector); err != nil {
+		return err
+	}
+	if replicas <= 0 {
+		if err := m.awaitFree(ctx); err != nil {
+			return err
+		}
+		m.say("Starting fxccm")
+		if err := m.scale(ctx, before.Replicas); err != nil {
+			return err
+		}
+	}
+	if err := m.awaitLeader(ctx); err != nil {
+		return err
+	}
+	m.say("Verifying")
+	if err := m.verify(ctx, *before); err != nil {
+		return err
+	}
+	if err := m.deleteRecord(ctx); err != nil {
+		return err
+	}
+	m.say(`fxccm runs the cluster. Nothing but tags has changed in OpenStack.
+Keep OCCM's objects for a while: "fxccm migrate rollback" needs them. Delete them afterwards.`)
+	return nil
+}
+
+// verify waits until fxccm has nothing left to do, and compares OpenStack with its state before.
+func (m *migration) verify(ctx context.Context, before record) error {
+	verified := map[string]bool{}
+	for _, uid := range before.Verified {
+		verified[uid] = true
+	}
+	pending := func(ctx context.Context) (string, error) {
+		var err error
+		if m.world, err = m.Read(ctx); err != nil {
+			return "", err
+		}
+		m.plans, err = PlanServices(ctx, *m.conf, m.settings.Config.ClusterName, m.world)
+		if err != nil {
+			return "", err
+		}
+		var left []string
+		for i, plan := range m.plans {
+			if verified[string(m.world.Services[i].UID)] && plan.Outcome != NoChange {
+				left = append(left, fmt.Sprintf("%s: %s %s", plan.Service, plan.Outcome,
+					plan.Error))
+			}
+		}
+		return strings.Join(left, "; "), nil
+	}
+	settled := m.until(ctx, "fxccm has served each Service", pending)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	after, err := m.snapshot(ctx, before.Verified)
+	if err != nil {
+		return err
+	}
+	if lines := before.Before.Differences(after); len(lines) > 0 {
+		return fmt.Errorf("more than tags has changed in OpenStack:\n%s", strings.Join(lines, "\n"))
+	}
+	return settled
+}
+
+// alreadyDone is apply after a finished migration.
+func (m *migration) alreadyDone(ctx context.Context) (int, error) {
+	if err := m.awaitLeader(ctx); err != nil {
+		return exitFailed, err
+	}
+	m.say("fxccm runs the cluster already; %s is stopped.", m.occm)
+	return exitDone, nil
+}
+
+// interrupted says where the migration stands. The context of the command has ended.
+func (m *migration) interrupted(err error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), lastRequests)
+	defer cancel()
+	state := m.occm.String()
+	if now, findErr := m.findOCCM(ctx, m.occm.Namespace+"/"+m.occm.Name); findErr != nil {
+		state += " has an unknown state"
+	} else if len(now) == 1 && now[0].kind == m.occm.kind && now[0].isStopped() {
+		state += " is stopped"
+	} else {
+		state += " runs"
+	}
+	replicas, installErr := m.installed(ctx)
+	switch {
+	case installErr != nil:
+		state += "; the state of fxccm is unknown"
+	case replicas < 0:
+		state += "; fxccm is not installed"
+	default:
+		state += fmt.Sprintf("; fxccm has %d replicas", replicas)
+	}
+	where := fmt.Errorf("%s. Run apply again to continue, or rollback to go back", state)
+	if err == nil {
+		return where
+	}
+	return fmt.Errorf("interrupted (%w): %w", err, where)
+}

@@ -1,0 +1,240 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fxccm/fxccm/deploy"
+)
+
+const (
+	// fxccmName is the name of fxccm's objects. The base has the name that OCCM's ServiceAccount
+	// has, too: fxccm must neither inherit OCCM's rights nor lose its account with OCCM.
+	fxccmName = "fxccm"
+	baseName  = "cloud-controller-manager"
+
+	// fieldManager owns the fields that are applied.
+	fieldManager = "fxccm-migrate"
+
+	podName = "POD_NAME"
+)
+
+// objects are fxccm's, with OCCM's settings. The Deployment is the last.
+func (m *migration) objects(replicas int32) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	for _, file := range []string{deploy.RBAC, "poddisruptionbudget.yaml", "workload.yaml"} {
+		objects, err := deploy.Read(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range objects {
+			if err := m.adapt(object, replicas); err != nil {
+				return nil, err
+			}
+			all = append(all, object)
+		}
+	}
+	return all, nil
+}
+
+// adapt gives an object of the base its name, its namespace and OCCM's settings.
+func (m *migration) adapt(object *unstructured.Unstructured, replicas int32) error {
+	object.SetName(renamed(object.GetName()))
+	election := m.settings.Config.LeaderElection
+	kind := object.GetKind()
+	isLease := strings.HasPrefix(kind, "Role") && object.GetName() == fxccmName
+	isAuthentication := strings.HasPrefix(kind, "Role") && !isLease
+	switch {
+	case isLease:
+		object.SetNamespace(election.ResourceNamespace)
+	case object.GetNamespace() != "" && !isAuthentication: // that one reads kube-system
+		object.SetNamespace(m.occm.Namespace)
+	}
+	switch kind {
+	case "Role":
+		return change(object, func(role *rbacv1.Role) {
+			for i := range role.Rules {
+				if isLease && role.Rules[i].ResourceNames != nil {
+					role.Rules[i].ResourceNames = []string{election.ResourceName}
+				}
+			}
+		})
+	case "RoleBinding":
+		return change(object, func(b *rbacv1.RoleBinding) {
+			m.bind(&b.RoleRef, b.Subjects)
+		})
+	case "ClusterRoleBinding":
+		return change(object, func(b *rbacv1.ClusterRoleBinding) {
+			m.bind(&b.RoleRef, b.Subjects)
+		})
+	case deploymentKind:
+		return change(object, func(d *appsv1.Deployment) {
+			d.Spec.Replicas = &replicas
+			m.adaptPod(&d.Spec.Template.Spec)
+		})
+	}
+	return nil
+}
+
+func renamed(name string) string {
+	return fxccmName + strings.TrimPrefix(name, baseName)
+}
+
+func (m *migration) bind(role *rbacv1.RoleRef, subjects []rbacv1.Subject) {
+	role.Name = renamed(role.Name)
+	for i := range subjects {
+		subjects[i].Name, subjects[i].Namespace = fxccmName, m.occm.Namespace
+	}
+}
+
+// change changes an object in its Go type.
+func change[T any](object *unstructured.Unstructured, do func(*T)) error {
+	typed := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object,
+		typed, true); err != nil {
+		return err
+	}
+	do(typed)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err != nil {
+		return err
+	}
+	// Fields of the API server must not be applied.
+	delete(content, "status")
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "creationTimestamp")
+	object.Object = content
+	return nil
+}
+
+// adaptPod takes over what OCCM's Pods have, except for their containers.
+func (m *migration) adaptPod(pod *v1.PodSpec) {
+	is := m.occm.template.Spec
+	pod.ServiceAccountName = fxccmName
+	pod.Volumes = is.Volumes
+	pod.HostNetwork, pod.HostAliases = is.HostNetwork, is.HostAliases
+	pod.DNSPolicy, pod.DNSConfig = is.DNSPolicy, is.DNSConfig
+	pod.ImagePullSecrets = is.ImagePullSecrets
+	if is.PriorityClassName != "" {
+		pod.PriorityClassName = is.PriorityClassName
+	}
+	selector := map[string]string{}
+	for key, value := range is.NodeSelector {
+		if key != stopSelector {
+			selector[key] = value
+		}
+	}
+	if old := m.occm.before(); old.NodeSelector != nil {
+		selector = old.NodeSelector
+	}
+	affinity := is.Affinity
+	if len(selector) > 0 || affinity != nil && affinity.NodeAffinity != nil {
+		// Not both: OCCM may run where no node is a control plane.
+		pod.NodeSelector, pod.Affinity.NodeAffinity = selector, nil
+		if affinity != nil {
+			pod.Affinity.NodeAffinity = affinity.NodeAffinity
+		}
+	}
+	for _, toleration := range is.Tolerations {
+		if !slices.Contains(pod.Tolerations, toleration) {
+			pod.Tolerations = append(pod.Tolerations, toleration)
+		}
+	}
+	if context := is.SecurityContext; context != nil {
+		pod.SecurityContext.FSGroup = context.FSGroup
+		pod.SecurityContext.SupplementalGroups = context.SupplementalGroups
+		if context.RunAsUser != nil && *context.RunAsUser > 0 {
+			pod.SecurityContext.RunAsUser = context.RunAsUser
+			if context.RunAsGroup != nil {
+				pod.SecurityContext.RunAsGroup = context.RunAsGroup
+			}
+		}
+	}
+	m.adaptContainer(&pod.Containers[0])
+}
+
+func (m *migration) adaptContainer(c *v1.Container) {
+	is := m.occm.container
+	c.Image = m.line.image
+	c.Env = append(slices.Clone(is.Env), v1.EnvVar{
+		Name:      podName,
+		ValueFrom: &v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{FieldPath: "metadata.name"}},
+	})
+	c.EnvFrom = is.EnvFrom
+	c.VolumeMounts = slices.Clone(is.VolumeMounts)
+	for i := range c.VolumeMounts {
+		c.VolumeMounts[i].ReadOnly = true
+	}
+	// A leader that has the name of its Pod shows that fxccm leads.
+	c.Args = append(slices.Concat(m.settings.args, m.extra),
+		"--leader-elect-identity=$("+podName+")")
+	serving := m.settings.Serving
+	port := int32(serving.SecurePort)
+	c.Ports[0].ContainerPort = port
+	host := ""
+	if ip := net.ParseIP(serving.BindAddress); ip != nil && !ip.IsUnspecified() {
+		host = ip.String() // with the node's network, the kubelet reaches its loopback, too
+	}
+	for _, probe := range []*v1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
+		probe.HTTPGet.Host = host
+	}
+}
+
+// install applies fxccm's objects; a new Deployment has no replicas. dryRun: the API server checks
+// the objects, and stores nothing.
+func (m *migration) install(ctx context.Context, dryRun bool) error {
+	// The number that it has: another field manager may have set it.
+	replicas, err := m.installed(ctx)
+	if err != nil {
+		return err
+	}
+	objects, err := m.objects(max(replicas, 0))
+	if err != nil {
+		return err
+	}
+	opts := metav1.ApplyOptions{FieldManager: fieldManager}
+	if dryRun {
+		opts.DryRun = []string{metav1.DryRunAll}
+	}
+	if err := deploy.Apply(ctx, m.config, opts, objects...); err != nil {
+		return fmt.Errorf("install fxccm: %w", err)
+	}
+	return nil
+}
+
+// installed returns the replicas of fxccm's Deployment, -1 if it does not exist.
+func (m *migration) installed(ctx context.Context) (int32, error) {
+	d, err := m.AppsV1().Deployments(m.occm.Namespace).Get(ctx, fxccmName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return -1, nil
+	case err != nil:
+		return 0, fmt.Errorf("read Deployment %s: %w", fxccmName, err)
+	case d.Spec.Replicas == nil:
+		return 1, nil
+	}
+	return *d.Spec.Replicas, nil
+}
+
+// scale changes the replicas of fxccm's Deployment, and nothing else.
+func (m *migration) scale(ctx context.Context, replicas int32) error {
+	patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)
+	_, err := m.AppsV1().Deployments(m.occm.Namespace).Patch(ctx, fxccmName, types.MergePatchType,
+		[]byte(patch), metav1.PatchOptions{FieldManager: fieldManager}, "scale")
+	if err != nil {
+		return fmt.Errorf("scale fxccm to %d: %w", replicas, err)
+	}
+	return nil
+}

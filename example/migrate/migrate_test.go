@@ -1,0 +1,389 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/fxccm/fxccm/options"
+)
+
+func newProgram() Program {
+	return Program{NewFlags: func() (*pflag.FlagSet, func() (options.Completed, error)) {
+		o, all := options.New(), pflag.NewFlagSet("fxccm", pflag.ContinueOnError)
+		groups := o.Flags()
+		for _, name := range groups.Order {
+			all.AddFlagSet(groups.FlagSets[name])
+		}
+		return all, o.Complete
+	}}
+}
+
+const configFlag = "--cloud-config=/etc/config/cloud.conf"
+
+func TestJudge_EachFlag_IsKeptLeftOutOrBlocks(t *testing.T) {
+	for name, c := range map[string]struct {
+		args  []string
+		kept  []string
+		level Level
+		want  string
+	}{
+		"kept": {[]string{"--cluster-name=prod"}, []string{"--cluster-name=prod"}, Same, "--cluster-name=prod: kept"},
+		"value in the next argument": {
+			[]string{"--cluster-name", "prod"},
+			[]string{"--cluster-name=prod"},
+			Same, "--cluster-name=prod: kept",
+		},
+		"a switch": {
+			[]string{"--leader-elect", "--cluster-name=prod"},
+			[]string{"--leader-elect", "--cluster-name=prod"},
+			Same, "--leader-elect: kept",
+		},
+		"another default":  {nil, nil, Differs, "--concurrent-service-syncs: the default is 16 instead of 1"},
+		"unknown":          {[]string{"--logtostderr=true"}, nil, Differs, "--logtostderr=true: fxccm does not have"},
+		"unknown, in two":  {[]string{"--port", "0"}, nil, Differs, "--port=0: fxccm does not have"},
+		"service accounts": {[]string{"--use-service-account-credentials"}, nil, Differs, "left out"},
+		"no secure port":   {[]string{"--secure-port=0"}, nil, Differs, "the probes need"},
+		"no effect": {
+			[]string{"--allocate-node-cidrs=true"},
+			[]string{"--allocate-node-cidrs=true"},
+			Differs,
+			"--allocate-node-cidrs: has no effect",
+		},
+		"an argument": {[]string{"now"}, nil, Differs, "now: it is not a flag"},
+		"no election": {
+			[]string{"--leader-elect=false"},
+			[]string{"--leader-elect=false"},
+			Blocks, "without leader election",
+		},
+		"refused": {
+			[]string{"--enable-leader-migration"},
+			[]string{"--enable-leader-migration"},
+			Blocks, "not supported",
+		},
+		"a bad value": {[]string{"--kube-api-qps=much"}, []string{"--kube-api-qps=much"}, Blocks, "much"},
+	} {
+		s, err := newProgram().judge(append([]string{configFlag}, c.args...))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !slices.Equal(s.args, append([]string{configFlag}, c.kept...)) {
+			t.Errorf("%s: fxccm gets %q, want %q", name, s.args, c.kept)
+		}
+		if !slices.ContainsFunc(s.findings, func(f Finding) bool {
+			return f.Level == c.level && strings.Contains(f.Subject+": "+f.Text, c.want)
+		}) {
+			t.Errorf("%s: no finding %q that %s:\n%+v", name, c.want, c.level, s.findings)
+		}
+	}
+	if _, err := newProgram().judge(nil); err == nil {
+		t.Error("a command line without --cloud-config is accepted")
+	}
+}
+
+// occmPod is as in OCCM's manifests.
+func occmPod(change func(*v1.PodSpec)) v1.PodTemplateSpec {
+	spec := v1.PodSpec{
+		ServiceAccountName: "cloud-controller-manager",
+		Containers: []v1.Container{{
+			Name: "occm", Image: "registry.k8s.io/provider-os/openstack-cloud-controller-manager:v1",
+			Args: []string{"/bin/openstack-cloud-controller-manager", "--cloud-config=$(CONF)"},
+			Env:  []v1.EnvVar{{Name: "CONF", Value: "/etc/config/cloud.conf"}},
+			VolumeMounts: []v1.VolumeMount{
+				{Name: "conf", MountPath: "/etc/config"}, {Name: "pki", MountPath: "/etc/pki"},
+			},
+		}},
+		Volumes: []v1.Volume{
+			{Name: "conf", VolumeSource: v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "cloud-config"}}},
+			{Name: "pki", VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/etc/pki"}}},
+		},
+	}
+	if change != nil {
+		change(&spec)
+	}
+	return v1.PodTemplateSpec{Spec: spec}
+}
+
+func daemonSet(name string, template v1.PodTemplateSpec) *appsv1.DaemonSet {
+	return &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name},
+		Spec:       appsv1.DaemonSetSpec{Template: template},
+	}
+}
+
+func TestFindOCCM_ByImageCommandOrLabels(t *testing.T) {
+	other := func(s *v1.PodSpec) {
+		s.Containers[0].Image, s.Containers[0].Args = "example.com/mirror@sha256:1", nil
+	}
+	labelled := occmPod(other)
+	labelled.Labels = map[string]string{"k8s-app": occmName}
+	byCommand := occmPod(func(s *v1.PodSpec) {
+		other(s)
+		s.Containers = append([]v1.Container{{Name: "sidecar"}}, s.Containers...)
+		s.Containers[1].Command = []string{"/usr/bin/" + occmName}
+	})
+	for name, c := range map[string]struct {
+		template v1.PodTemplateSpec
+		ref      string
+		want     string
+	}{
+		"image":         {occmPod(nil), "", "occm"},
+		"labels":        {labelled, "", "occm"},
+		"command":       {byCommand, "", "occm"},
+		"other":         {occmPod(other), "", ""},
+		"other, named":  {occmPod(other), "kube-system/ccm", "occm"},
+		"another name":  {occmPod(nil), "kube-system/other", ""},
+		"its namespace": {occmPod(nil), "default/ccm", ""},
+	} {
+		c2 := &Cluster{Interface: fake.NewClientset(daemonSet("ccm", c.template))}
+		found, err := c2.findOCCM(t.Context(), c.ref)
+		got := ""
+		if len(found) == 1 {
+			got = found[0].container.Name
+		}
+		if err != nil || got != c.want {
+			t.Errorf("%s: container %q, %v, want %q", name, got, err, c.want)
+		}
+	}
+}
+
+func TestReadMounted_FromASecret_OrSaysWhyNot(t *testing.T) {
+	secret := &v1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cloud-config"},
+		Data:       map[string][]byte{"cloud.conf": []byte("content"), "ca": []byte("pem")},
+	}
+	for name, c := range map[string]struct {
+		change func(*v1.PodSpec)
+		file   string
+		want   string
+		err    error
+	}{
+		"key":       {nil, "/etc/config/cloud.conf", "content", nil},
+		"host path": {nil, "/etc/pki/ca.crt", "", errUnreadable},
+		"nowhere":   {nil, "/etc/other/ca.crt", "", errNotMounted},
+		"item": {func(s *v1.PodSpec) {
+			s.Volumes[0].Secret.Items = []v1.KeyToPath{{Key: "ca", Path: "tls/ca.crt"}}
+		}, "/etc/config/tls/ca.crt", "pem", nil},
+		"sub path": {func(s *v1.PodSpec) {
+			s.Containers[0].VolumeMounts[0] = v1.VolumeMount{
+				Name: "conf", MountPath: "/etc/occm.conf", SubPath: "cloud.conf",
+			}
+		}, "/etc/occm.conf", "content", nil},
+		"projected": {func(s *v1.PodSpec) {
+			s.Volumes[0].VolumeSource = v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{
+				Sources: []v1.VolumeProjection{{Secret: &v1.SecretProjection{
+					LocalObjectReference: v1.LocalObjectReference{Name: "cloud-config"},
+				}}},
+			}}
+		}, "/etc/config/ca", "pem", nil},
+	} {
+		w := ofDaemonSet(daemonSet("ccm", occmPod(c.change)))
+		w.findContainer(false)
+		cluster := &Cluster{Interface: fake.NewClientset(secret)}
+		got, err := cluster.readMounted(t.Context(), w, c.file)
+		if string(got) != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%s: %q, %v, want %q, %v", name, got, err, c.want, c.err)
+		}
+	}
+}
+
+// checked runs check on a cluster with the workload and more objects.
+func checked(
+	t *testing.T, template v1.PodTemplateSpec, conf string, args []string, more ...runtime.Object,
+) *migration {
+	t.Helper()
+	set := daemonSet("ccm", template)
+	set.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "infra"}
+	objects := append([]runtime.Object{
+		set, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "c1"}},
+		&v1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cloud-config"},
+			Data:       map[string][]byte{"cloud.conf": []byte(conf)},
+		},
+	}, more...)
+	l := newLine()
+	if err := l.flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	m := &migration{
+		Cluster: &Cluster{Interface: fake.NewClientset(objects...)}, program: newProgram(), line: l,
+		out: io.Discard,
+	}
+	if err := m.check(context.Background(), t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+const conf = "[Global]\nauth-url = https://keystone.example/v3\nusername = ccm\n" +
+	"password = s3cret\ntenant-name = t\ndomain-name = d\n"
+
+func TestCheck_WhatBlocksAndWhatDiffers_IsReported(t *testing.T) {
+	secrets := []runtime.Object{
+		&rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: "occm"}, Rules: []rbacv1.PolicyRule{{
+				APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"},
+			}},
+		},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "occm"},
+			RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: "occm"},
+			Subjects: []rbacv1.Subject{{
+				Kind: "ServiceAccount", Namespace: "kube-system", Name: "cloud-controller-manager",
+			}},
+		},
+	}
+	for name, c := range map[string]struct {
+		change func(*v1.PodSpec)
+		conf   string
+		args   []string
+		more   []runtime.Object
+		level  Level
+		want   string
+	}{
+		"GitOps":      {nil, conf, nil, nil, Differs, "Flux Kustomization infra"},
+		"Secrets":     {nil, conf, nil, secrets, Differs, "can read all Secrets"},
+		"a shell":     {func(s *v1.PodSpec) { s.Containers[0].Command = []string{"/bin/sh", "-c"} }, conf, nil, nil, Blocks, "a shell"},
+		"a bad conf":  {nil, "[Global]\nauth-url = ftp://x\n", nil, nil, Blocks, "auth-url"},
+		"an old conf": {nil, conf + "nonsense = 1\n", nil, nil, Differs, `"nonsense"`},
+		"a node's CA": {nil, conf + "ca-file = /etc/pki/ca.crt\n", nil, nil, Blocks, "--file=/etc/pki/ca.crt=FILE"},
+		"a lost CA":   {nil, conf + "ca-file = /other/ca.crt\n", nil, nil, Blocks, "in no volume of OCCM"},
+		"a node's conf": {func(s *v1.PodSpec) {
+			s.Containers[0].Env[0].Value = "/etc/pki/cloud.conf"
+		}, conf, nil, nil, Blocks, "--cloud-config"},
+		"a variable": {func(s *v1.PodSpec) {
+			s.Containers[0].Env = append(s.Containers[0].Env,
+				v1.EnvVar{Name: "OCCM_WAIT_LB_ACTIVE_STEPS", Value: "9"})
+		}, conf, nil, nil, Differs, "no effect"},
+		"no routes":        {nil, conf, nil, nil, Same, "not served"},
+		"routes, no range": {nil, conf + "[Route]\nrouter-id = 7f1a1f2e-3a5d-4f3c-9c5e-1d2b3c4d5e6f\n", nil, nil, Blocks, "router-id"},
+		"no lease":         {nil, conf, nil, nil, Differs, "OCCM has never led"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := checked(t, occmPod(c.change), c.conf, c.args, c.more...)
+			var text strings.Builder
+			if err := m.report().WriteTable(&text); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(m.findings, func(f Finding) bool {
+				return f.Level == c.level && strings.Contains(f.Subject+" "+f.Text, c.want)
+			}) {
+				t.Errorf("no finding %q that %s:\n%s", c.want, c.level, &text)
+			}
+			if blocked := m.report().Blocked; blocked != (c.level == Blocks) {
+				t.Errorf("blocked: %t:\n%s", blocked, &text)
+			}
+			if strings.Contains(text.String(), "s3cret") {
+				t.Errorf("the report has the password:\n%s", &text)
+			}
+		})
+	}
+}
+
+func TestObjects_HaveOCCMsSettings(t *testing.T) {
+	user := int64(1001)
+	m := checked(t, occmPod(func(s *v1.PodSpec) {
+		c := &s.Containers[0]
+		c.Args = append(c.Args, "--bind-address=127.0.0.1", "--secure-port=10270",
+			"--leader-elect-resource-name=occm", "--leader-elect-resource-namespace=leases")
+		s.HostNetwork, s.DNSPolicy = true, v1.DNSClusterFirstWithHostNet
+		s.NodeSelector = map[string]string{"role": "infra"}
+		s.Tolerations = []v1.Toleration{{Key: "infra", Operator: v1.TolerationOpExists}}
+		s.SecurityContext = &v1.PodSecurityContext{RunAsUser: &user, FSGroup: &user}
+		s.HostAliases = []v1.HostAlias{{IP: "192.0.2.1", Hostnames: []string{"keystone"}}}
+	}), conf+"nonsense = 1\n", []string{"--image=example.com/fxccm:v1"})
+	m.occm.Namespace = "cloud"
+	objects, err := m.objects(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		if !strings.HasPrefix(o.GetName(), fxccmName) {
+			t.Errorf("%s has the name %s, which may be OCCM's", o.GetKind(), o.GetName())
+		}
+		switch {
+		case o.GetKind() == "Role" && o.GetName() == fxccmName:
+			var role rbacv1.Role
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object,
+				&role); err != nil {
+				t.Fatal(err)
+			}
+			if role.Namespace != "leases" || role.Rules[1].ResourceNames[0] != "occm" {
+				t.Errorf("the rules of the lease are %+v", role)
+			}
+		case o.GetKind() == "RoleBinding" && o.GetName() == "fxccm-authentication":
+			if o.GetNamespace() != "kube-system" {
+				t.Errorf("%s is in namespace %s", o.GetName(), o.GetNamespace())
+			}
+		}
+		if strings.HasSuffix(o.GetKind(), "Binding") {
+			subjects := o.Object["subjects"].([]any)
+			want := map[string]any{"kind": "ServiceAccount", "name": "fxccm", "namespace": "cloud"}
+			if !reflect.DeepEqual(subjects, []any{want}) {
+				t.Errorf("%s has the subjects %v", o.GetName(), subjects)
+			}
+		}
+	}
+	var d appsv1.Deployment
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(
+		objects[len(objects)-1].Object, &d); err != nil {
+		t.Fatal(err)
+	}
+	pod := d.Spec.Template.Spec
+	c := pod.Containers[0]
+	has := func(arg string) bool { return slices.Contains(c.Args, arg) }
+	for what, ok := range map[string]bool{
+		"namespace": d.Namespace == "cloud" && *d.Spec.Replicas == 0,
+		"image":     c.Image == "example.com/fxccm:v1",
+		"arguments": has(configFlag) && has("--cloud-config-strict=false") &&
+			has("--configure-cloud-routes=false"),
+		"identity":      has("--leader-elect-identity=$(POD_NAME)"),
+		"port":          c.Ports[0].ContainerPort == 10270,
+		"probes":        c.ReadinessProbe.HTTPGet.Host == "127.0.0.1",
+		"node selector": pod.NodeSelector["role"] == "infra" && pod.Affinity.NodeAffinity == nil,
+		"tolerations":   pod.Tolerations[len(pod.Tolerations)-1].Key == "infra",
+		"user":          *pod.SecurityContext.RunAsUser == user,
+		"group":         *pod.SecurityContext.FSGroup == user,
+		"host aliases":  len(pod.HostAliases) == 1,
+		"DNS":           pod.DNSPolicy == v1.DNSClusterFirstWithHostNet,
+		"volumes":       len(pod.Volumes) == 2 && c.VolumeMounts[1].ReadOnly,
+		"account":       pod.ServiceAccountName == fxccmName,
+	} {
+		if !ok {
+			t.Errorf("%s: the Deployment is\n%+v", what, d)
+		}
+	}
+}
+
+func TestRun_BadInput_IsAnError(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"command":    {[]string{"begin"}, "want check, plan, apply or rollback"},
+		"two":        {[]string{"check", "apply"}, "want check"},
+		"flag":       {[]string{"check", "--force"}, "unknown flag"},
+		"image":      {[]string{"apply"}, "--image must be given"},
+		"format":     {[]string{"check", "-oyaml"}, "--output=yaml"},
+		"timeout":    {[]string{"rollback", "--timeout=0s"}, "--timeout"},
+		"kubeconfig": {[]string{"check", "--kubeconfig=/nowhere"}, "--kubeconfig"},
+	} {
+		var out, errs strings.Builder
+		code := newProgram().Run(t.Context(), c.args, strings.NewReader(""), &out, &errs)
+		if code != exitFailed || out.String() != "" || !strings.Contains(errs.String(), c.want) {
+			t.Errorf("%s: exit code %d, %q, %q, want %q", name, code, &out, &errs, c.want)
+		}
+	}
+}

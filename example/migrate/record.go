@@ -1,0 +1,138 @@
+package migrate
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack"
+)
+
+// recordName is a ConfigMap beside OCCM. It exists from the time before OCCM is stopped until
+// the migration is verified, so that a repeated apply compares with the same state.
+const recordName = "fxccm-migration"
+
+const recordKey = "record.json.gz"
+
+// record is the state before the migration. It has no secrets.
+type record struct {
+	// Replicas is how many fxccm gets.
+	Replicas int32 `json:"replicas"`
+	// Verified are the UIDs of the Services whose objects are compared.
+	Verified []string           `json:"verified"`
+	Before   openstack.Snapshot `json:"before"`
+}
+
+// newRecord reads OpenStack.
+func (m *migration) newRecord(ctx context.Context) (record, error) {
+	r := record{Replicas: m.occm.replicas}
+	if m.occm.kind == daemonSetKind {
+		r.Replicas = min(r.Replicas, 2) // of more, fxccm has no use
+	}
+	r.Replicas = max(r.Replicas, 1)
+	for i, plan := range m.plans {
+		if plan.Outcome == NoChange || plan.Outcome == TagsOnly {
+			r.Verified = append(r.Verified, string(m.world.Services[i].UID))
+		}
+	}
+	var err error
+	r.Before, err = m.snapshot(ctx, r.Verified)
+	return r, err
+}
+
+// snapshot reads the objects of the verified Services, and those of no Service.
+func (m *migration) snapshot(
+	ctx context.Context, verified []string,
+) (openstack.Snapshot, error) {
+	if !m.conf.LoadBalancer.Enabled {
+		return openstack.Snapshot{}, nil
+	}
+	var scope openstack.SnapshotScope
+	for i, service := range m.world.Services {
+		id := ""
+		if i < len(m.plans) {
+			id = m.plans[i].LoadBalancer
+		}
+		if slices.Contains(verified, string(service.UID)) {
+			scope.Services = append(scope.Services, service)
+			scope.LoadBalancers = append(scope.LoadBalancers, id)
+			continue
+		}
+		scope.ExceptServices = append(scope.ExceptServices, service)
+		scope.ExceptLoadBalancers = append(scope.ExceptLoadBalancers, id)
+	}
+	previewer, err := newPreviewer(*m.conf, m.settings.Config.ClusterName, m.world)
+	if err != nil {
+		return nil, err
+	}
+	defer previewer.Close()
+	snapshot, err := previewer.Snapshot(ctx, scope)
+	if err != nil {
+		return nil, fmt.Errorf("read OpenStack: %w", err)
+	}
+	return snapshot, nil
+}
+
+func (m *migration) writeRecord(ctx context.Context, r record) error {
+	var packed bytes.Buffer
+	writer := gzip.NewWriter(&packed)
+	if err := errors.Join(json.NewEncoder(writer).Encode(r), writer.Close()); err != nil {
+		return err
+	}
+	config := &v1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: recordName, Labels: map[string]string{"app.kubernetes.io/part-of": fxccmName},
+		},
+		BinaryData: map[string][]byte{recordKey: packed.Bytes()},
+	}
+	client := m.CoreV1().ConfigMaps(m.occm.Namespace)
+	_, err := client.Create(ctx, config, metav1.CreateOptions{FieldManager: fieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = client.Update(ctx, config, metav1.UpdateOptions{FieldManager: fieldManager})
+	}
+	if err != nil {
+		return fmt.Errorf("write ConfigMap %s: %w", recordName, err)
+	}
+	return nil
+}
+
+// readRecord returns nil if there is no migration to continue.
+func (m *migration) readRecord(ctx context.Context) (*record, error) {
+	config, err := m.CoreV1().ConfigMaps(m.occm.Namespace).Get(ctx, recordName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read ConfigMap %s: %w", recordName, err)
+	}
+	reader, err := gzip.NewReader(bytes.NewReader(config.BinaryData[recordKey]))
+	if err != nil {
+		return nil, fmt.Errorf("ConfigMap %s: %w", recordName, err)
+	}
+	content, err := io.ReadAll(reader)
+	if err != nil {
+		return nil, fmt.Errorf("ConfigMap %s: %w", recordName, err)
+	}
+	var r record
+	if err := json.Unmarshal(content, &r); err != nil {
+		return nil, fmt.Errorf("ConfigMap %s: %w", recordName, err)
+	}
+	return &r, nil
+}
+
+func (m *migration) deleteRecord(ctx context.Context) error {
+	err := m.CoreV1().ConfigMaps(m.occm.Namespace).Delete(ctx, recordName, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete ConfigMap %s: %w", recordName, err)
+	}
+	return nil
+}

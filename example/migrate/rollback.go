@@ -1,0 +1,145 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+)
+
+func (m *migration) runRollback(ctx context.Context) (int, error) {
+	if err := m.find(ctx); err != nil {
+		return exitFailed, err
+	}
+	args, _ := m.occm.command()
+	var err error
+	if m.settings, err = m.program.judge(args); err != nil {
+		return exitFailed, err
+	}
+	replicas, err := m.installed(ctx)
+	if err != nil {
+		return exitFailed, err
+	}
+	if !m.occm.isStopped() && replicas <= 0 {
+		m.say("Nothing to do: %s is not stopped, and fxccm has no replicas.", m.occm)
+		return exitDone, m.deleteRecord(ctx)
+	}
+	if err := m.warnUnsupported(ctx); err != nil {
+		return exitFailed, err
+	}
+	m.say(`fxccm migrate rollback does this:
+  1. scale Deployment %s/%s to zero, and wait until its Pods are gone and its lease is free
+  2. start %s as it was`, m.occm.Namespace, fxccmName, m.occm)
+	if err := m.confirm(ctx); err != nil {
+		return exitFailed, err
+	}
+	if err := m.goBack(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = m.interrupted(err)
+		}
+		return exitFailed, err
+	}
+	m.say("%s runs again. fxccm stays installed, without replicas.", m.occm)
+	return exitDone, nil
+}
+
+// goBack stops fxccm and starts OCCM. OCCM is started even if fxccm's Pods do not end: it waits for
+// the lease, and a cluster without a cloud controller manager would be worse.
+func (m *migration) goBack(ctx context.Context) error {
+	replicas, err := m.installed(ctx)
+	if err != nil {
+		return err
+	}
+	if replicas > 0 {
+		m.say("Stopping fxccm")
+		if err := m.scale(ctx, 0); err != nil {
+			return err
+		}
+	}
+	if replicas >= 0 {
+		err = m.awaitGone(ctx, "fxccm", fxccmSelector())
+		if err == nil && replicas > 0 {
+			err = m.awaitFree(ctx)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			m.say("Warning: %v; OCCM waits for the lease", err)
+		}
+	}
+	m.say("Starting %s", m.occm)
+	if err := m.restore(ctx, m.occm); err != nil {
+		return err
+	}
+	return m.deleteRecord(ctx)
+}
+
+// unsupported are the annotations that OCCM does not know, and the effect with it.
+var unsupported = []struct{ annotation, effect string }{
+	{"listener-protocols", "OCCM wants TCP listeners and cannot create them on the same ports"},
+	{"x-forwarded-port", "OCCM wants TCP listeners and cannot create them on the same ports"},
+	{"x-forwarded-proto", "OCCM wants TCP listeners and cannot create them on the same ports"},
+	{"lb-provider", "no effect with OCCM"},
+	{"recreate", "no effect with OCCM"},
+	{"additional-subnet-id", "no effect with OCCM; the address stays"},
+}
+
+// warnUnsupported lists the settings that OCCM does not support.
+func (m *migration) warnUnsupported(ctx context.Context) error {
+	world, err := m.Read(ctx)
+	if err != nil {
+		return err
+	}
+	warn := func(format string, args ...any) { m.say("Warning: "+format, args...) }
+	for _, s := range world.Services {
+		name := s.Namespace + "/" + s.Name
+		for _, u := range unsupported {
+			if _, is := s.Annotations[annotations+u.annotation]; is {
+				warn("Service %s, annotation %s%s: %s", name, annotations, u.annotation, u.effect)
+			}
+		}
+		for _, mode := range []string{"proxy-protocol", "x-forwarded-for"} {
+			value := s.Annotations[annotations+mode]
+			if value != "" && value != "false" && hasDatagrams(s) {
+				warn("Service %s, annotation %s%s with UDP or SCTP ports: OCCM deletes their listeners",
+					name, annotations, mode)
+			}
+		}
+		if len(s.Status.LoadBalancer.Ingress) > 1 {
+			warn("Service %s: OCCM drops its second address from the status", name)
+		}
+	}
+	content, err := m.readMounted(ctx, m.occm, m.settings.Config.CloudProvider.ConfigFile)
+	if err != nil {
+		warn("cloud.conf cannot be read (%v): OCCM ignores [Client], [Instances] and drift-period", err)
+		return nil
+	}
+	loaded, err := cloudconf.Read(content, cloudconf.Options{})
+	if err != nil {
+		warn("cloud.conf is invalid: %v", err)
+		return nil
+	}
+	text, err := cloudconf.Render(loaded.Config)
+	if err != nil {
+		return fmt.Errorf("cloud.conf: %w", err)
+	}
+	for _, setting := range []string{"[Client]", "[Instances]", "drift-period"} {
+		if strings.Contains(text, "\n"+setting) {
+			warn("cloud.conf: OCCM ignores %s", setting)
+		}
+	}
+	return nil
+}
+
+func hasDatagrams(s *v1.Service) bool {
+	for _, port := range s.Spec.Ports {
+		if port.Protocol != v1.ProtocolTCP {
+			return true
+		}
+	}
+	return false
+}

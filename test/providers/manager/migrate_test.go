@@ -1,0 +1,364 @@
+//go:build linux && !race
+
+// Upstream's service controller races with itself when it finds nodes and Services with load
+// balancers at its start.
+
+package manager_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/test/internal/project"
+	"github.com/fxccm/fxccm/test/internal/replica"
+)
+
+// migrating is a cluster of OCCM with an administrator who runs fxccm migrate.
+type migrating struct {
+	*occm
+	*machine
+	kubeconfig string
+	before     project.Inventory
+}
+
+// newMigrating makes a cluster with two Services that OCCM has served.
+func newMigrating(t *testing.T, kind, namespace string) *migrating {
+	t.Helper()
+	o := newOCCM(t, "kubernetes")
+	o.manageSecurityGroups, o.subnetID = true, o.Subnets[4]
+	servers := o.AddServers([]string{"node-1"})
+	node := o.node(servers[0], o.Zones[0], "10.244.1.0/24", nil)
+	o.route(servers[0], "10.244.1.0/24")
+	var groups []string
+	for _, service := range []*corev1.Service{
+		o.created("web", ccmtest.ServicePorts(80, 443), monitored), o.created("inner", internal),
+	} {
+		groups = append(groups, o.openNodes(service))
+		id, address := o.serve(service, []*corev1.Node{node})
+		o.told(service, id, address)
+	}
+	o.admit(servers[0].Port, groups)
+	mount := t.TempDir()
+	m := &migrating{occm: o, kubeconfig: o.kubeconfig(shared.RESTConfig()), machine: &machine{
+		o: o, t: t, kind: kind, ns: namespace,
+	}}
+	args := []string{
+		"/bin/" + occmName, "--v=1", "--cluster-name=$(CLUSTER_NAME)",
+		"--cloud-config=$(CLOUD_CONFIG)", "--cloud-provider=openstack",
+		"--use-service-account-credentials=false", "--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", replica.FreePort(t)), "--logtostderr=true",
+		"--cluster-cidr=" + clusterCIDR.String(), "--leader-elect-lease-duration=3s",
+		"--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=300ms",
+		"--leader-elect-resource-namespace=" + namespace,
+	}
+	m.install(o.cloudConf(hasty+"[LoadBalancer]\nmanage-security-group = false\n"),
+		corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"k8s-app": occmName}},
+			Spec: corev1.PodSpec{
+				HostNetwork:        true,
+				ServiceAccountName: "default",
+				NodeSelector:       map[string]string{"node-role.kubernetes.io/control-plane": ""},
+				Containers: []corev1.Container{{
+					Name: occmName, Args: args,
+					Image: "registry.k8s.io/provider-os/" + occmName + ":v1.36.0",
+					Env: []corev1.EnvVar{
+						{Name: "CLOUD_CONFIG", Value: filepath.Join(mount, "cloud.conf")},
+						{Name: "CLUSTER_NAME", Value: o.clusterName},
+					},
+					VolumeMounts: []corev1.VolumeMount{
+						{Name: "cloud", MountPath: mount, ReadOnly: true},
+						{Name: "certificates", MountPath: "/etc/ssl/certs", ReadOnly: true},
+					},
+				}},
+				Volumes: []corev1.Volume{
+					{Name: "cloud", VolumeSource: corev1.VolumeSource{
+						Secret: &corev1.SecretVolumeSource{SecretName: "cloud-config"},
+					}},
+					{Name: "certificates", VolumeSource: corev1.VolumeSource{
+						HostPath: &corev1.HostPathVolumeSource{Path: "/etc/ssl/certs"},
+					}},
+				},
+			},
+		})
+	m.ensureAccount()
+	m.machine.run()
+	m.before = o.inventory()
+	m.awaitOCCM()
+	return m
+}
+
+// ensureAccount: no controller creates the ServiceAccount "default" here.
+func (m *migrating) ensureAccount() {
+	m.machine.t.Helper()
+	_, err := shared.Admin.CoreV1().ServiceAccounts(m.ns).Create(m.machine.t.Context(),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
+		metav1.CreateOptions{})
+	if err != nil && !strings.Contains(err.Error(), "already exists") {
+		m.machine.t.Fatal(err)
+	}
+}
+
+// awaitOCCM waits until OCCM leads.
+func (m *migrating) awaitOCCM() {
+	m.machine.t.Helper()
+	m.Wait("OCCM leads", func() error {
+		lease, err := shared.Admin.CoordinationV1().Leases(m.ns).Get(
+			m.machine.t.Context(), leaseName, metav1.GetOptions{})
+		if err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") != "control-plane-1_occm" {
+			err = errors.New("it does not")
+		}
+		return err
+	})
+}
+
+// migrate runs "fxccm migrate". It interrupts the command when it prints a line with stopAt.
+func (m *migrating) migrate(stopAt string, args ...string) (code int, out string) {
+	t := m.machine.t
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*ccmtest.WaitLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program,
+		append([]string{"migrate", "--kubeconfig=" + m.kubeconfig}, args...)...)
+	reader, writer := io.Pipe()
+	cmd.Stdout, cmd.Stderr = writer, writer
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan string)
+	go func() {
+		var text strings.Builder
+		lines := bufio.NewScanner(reader)
+		for lines.Scan() {
+			text.WriteString(lines.Text() + "\n")
+			if stopAt != "" && strings.HasPrefix(lines.Text(), stopAt) {
+				_ = cmd.Process.Signal(syscall.SIGINT)
+			}
+		}
+		read <- text.String()
+	}()
+	_ = cmd.Wait() // the exit code tells
+	_ = writer.Close()
+	out = <-read
+	if password := string(m.Config().Global.Password); strings.Contains(out, password) {
+		t.Errorf("the output has the password:\n%s", out)
+	}
+	return cmd.ProcessState.ExitCode(), out
+}
+
+// want runs "fxccm migrate", and fails the test if its exit code or its output is another.
+func (m *migrating) want(code int, texts []string, args ...string) string {
+	t := m.machine.t
+	t.Helper()
+	got, out := m.migrate("", args...)
+	for _, text := range texts {
+		if !strings.Contains(out, text) {
+			t.Errorf("fxccm migrate %v does not print %q", args, text)
+		}
+	}
+	if got != code || t.Failed() {
+		t.Fatalf("fxccm migrate %v: exit code %d, want %d:\n%s", args, got, code, out)
+	}
+	return out
+}
+
+func TestMigrate_FromAnOCCM_AndBack(t *testing.T) {
+	for _, c := range []struct{ kind, namespace string }{
+		{"DaemonSet", metav1.NamespaceSystem}, {"Deployment", "occm"},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			if c.namespace != metav1.NamespaceSystem {
+				createNamespace(t, c.namespace)
+			}
+			m := newMigrating(t, c.kind, c.namespace)
+			spec := m.spec()
+			m.want(0, []string{
+				c.kind + " " + c.namespace + "/" + occmName, "2 tags only", "can start",
+				"--logtostderr=true", "manage-security-group", "lease", "host path /etc/ssl/certs",
+			}, "check")
+			var report struct {
+				Blocked  bool
+				Findings []struct{ Level, Subject, Text string }
+			}
+			err := json.Unmarshal([]byte(m.want(0, nil, "check", "-ojson")), &report)
+			if err != nil || report.Blocked || len(report.Findings) == 0 {
+				t.Errorf("the report: %v, %+v", err, report)
+			}
+			m.want(0, []string{"default/web", "2 Services: 2 tags only."}, "plan")
+			m.want(1, []string{"not confirmed"}, "apply", "--image="+goodImage)
+			if now := m.spec(); !reflect.DeepEqual(now, spec) {
+				t.Errorf("without a confirmation OCCM is changed to %v", now)
+			}
+
+			m.want(0, []string{"fxccm runs the cluster"}, "apply", "--yes", "--image="+goodImage)
+			m.wantOnlyTags()
+			m.want(0, []string{"already"}, "apply", "--yes", "--image="+goodImage)
+			m.want(0, []string{"2 Services: 2 no change."}, "plan")
+
+			m.want(0, []string{"runs again"}, "rollback", "--yes")
+			if now := m.spec(); !reflect.DeepEqual(now, spec) {
+				t.Errorf("after the rollback OCCM is %v, want %v", now, spec)
+			}
+			m.awaitOCCM()
+			m.want(0, []string{"Nothing to do"}, "rollback", "--yes")
+			m.wantOnlyTags()
+			refused, err := shared.Audit().All(
+				controlplane.ByUser("system:serviceaccount:"+c.namespace+":"+fxccmName),
+				func(r controlplane.AuditRecord) bool {
+					return r.Decision == controlplane.DecisionForbid
+				})
+			if err != nil || len(refused) > 0 {
+				t.Errorf("the API server has refused %v, %v", refused, err)
+			}
+		})
+	}
+}
+
+func createNamespace(t *testing.T, name string) {
+	t.Helper()
+	_, err := shared.Admin.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantOnlyTags fails the test if more than tags has changed since OCCM.
+func (m *migrating) wantOnlyTags() {
+	m.machine.t.Helper()
+	if lines := m.before.Differences(m.inventory(), "tags"); len(lines) > 0 {
+		m.machine.t.Errorf("more than tags is changed:\n%s", strings.Join(lines, "\n"))
+	}
+}
+
+func TestMigrate_AStepFails_OCCMRunsAgain(t *testing.T) {
+	m := newMigrating(t, "DaemonSet", metav1.NamespaceSystem)
+	spec := m.spec()
+	for _, c := range []struct {
+		name, image  string
+		begin, end   func()
+		wants        []string
+		cloudChanges bool
+	}{
+		{
+			name: "OCCM's Pod does not end", image: goodImage,
+			begin: func() { m.stuck = true }, end: func() { m.stuck = false },
+			wants: []string{"OCCM's Pods are gone", "occm-1"},
+		},
+		{
+			name: "OCCM's lease is never free", image: goodImage,
+			begin: func() { m.haunted = true }, end: func() { m.haunted = false },
+			wants: []string{"the lease is free", "control-plane-1_occm"},
+		},
+		{
+			name: "the image does not exist", image: "registry.example.com/fxccm:typo",
+			wants: []string{"fxccm leads and is ready", "ErrImagePull"},
+		},
+		{
+			name: "more than tags changes", image: goodImage,
+			begin: func() { m.onStart = m.renameBalancers }, end: func() { m.onStart = nil },
+			wants:        []string{"more than tags has changed", "description was"},
+			cloudChanges: true,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.begin != nil {
+				m.set(c.begin)
+			}
+			code, out := m.migrate("", "apply", "--yes", "--timeout=20s", "--image="+c.image)
+			if c.end != nil {
+				m.set(c.end)
+			}
+			for _, want := range append(c.wants, "Going back", "OCCM runs again") {
+				if code != 1 || !strings.Contains(out, want) {
+					t.Errorf("exit code %d, want 1, and %q:\n%s", code, want, out)
+				}
+			}
+			if now := m.spec(); !reflect.DeepEqual(now, spec) {
+				t.Errorf("OCCM is %v, want %v", now, spec)
+			}
+			m.awaitOCCM()
+			if !c.cloudChanges {
+				m.wantOnlyTags()
+			}
+		})
+	}
+}
+
+// renameBalancers changes what fxccm would never change.
+func (m *migrating) renameBalancers() {
+	for _, lb := range m.before.Of("load balancer") {
+		answer := m.User().Try(http.MethodPut, project.LoadBalancer,
+			"/lbaas/loadbalancers/"+project.ID(lb),
+			project.Object{"loadbalancer": project.Object{"description": "changed"}})
+		if answer.Status >= 300 {
+			m.machine.t.Errorf("%s", answer)
+		}
+		m.WaitBalancer(project.ID(lb))
+	}
+}
+
+func TestMigrate_Interrupted_ApplyContinuesAndRollbackGoesBack(t *testing.T) {
+	m := newMigrating(t, "DaemonSet", metav1.NamespaceSystem)
+	spec := m.spec()
+	apply := []string{"apply", "--yes", "--image=" + goodImage}
+	interrupt := func(at string, args ...string) {
+		t.Helper()
+		code, out := m.migrate(at, args...)
+		// The comparison may end before the signal arrives.
+		late := code == 0 && at == "Verifying"
+		if !late && (code != 1 || !strings.Contains(out, "interrupted") ||
+			!strings.Contains(out, "Run apply again")) {
+			t.Fatalf("interrupted at %q: exit code %d:\n%s", at, code, out)
+		}
+	}
+	for _, c := range []struct {
+		at        string
+		continues bool
+	}{
+		{"Installing", false},
+		{"Reading OpenStack", true},
+		{"Stopping", false},
+		{"Stopping", true},
+		{"  waiting until the lease", false},
+		{"  waiting until the lease", true},
+		{"Starting fxccm", true},
+		{"  waiting until fxccm leads", false},
+		{"  waiting until fxccm leads", true},
+		{"Verifying", false},
+		{"Verifying", true},
+	} {
+		interrupt(c.at, apply...)
+		if c.continues {
+			if code, out := m.migrate("", apply...); code != 0 {
+				t.Fatalf("apply after %q: exit code %d:\n%s", c.at, code, out)
+			}
+			m.wantOnlyTags()
+			interrupt("Stopping fxccm", "rollback", "--yes")
+		}
+		if code, out := m.migrate("", "rollback", "--yes"); code != 0 {
+			t.Fatalf("rollback after %q: exit code %d:\n%s", c.at, code, out)
+		}
+		if now := m.spec(); !reflect.DeepEqual(now, spec) {
+			t.Fatalf("rollback after %q: OCCM is %v, want %v", c.at, now, spec)
+		}
+		m.awaitOCCM()
+		m.wantOnlyTags()
+	}
+}
