@@ -47,7 +47,7 @@ NESTED := test/thirdparty example/embedded test/chart tools/envtest tools/releas
 TEST := $(GO) test -vet=off -ldflags=-w
 
 .PHONY: test
-test: controlplane example ## Run all tests, on a real kube-apiserver and etcd
+test: controlplane example browser ## Run all tests, on a real kube-apiserver and etcd
 	@$(MAKE) --no-print-directory -j 2 test-with-detector test-without-detector
 	@$(MAKE) --no-print-directory -j 2 test-alone test-nested
 	@echo "==> the demo, checked"
@@ -138,6 +138,14 @@ BUILD_RELEASE = cd tools/release && $(GO) build -o $(BIN)/release-tool . && cd $
 .PHONY: controlplane
 controlplane: ## Download etcd and kube-apiserver, or build them, if they are not there
 	@tools/controlplane/build.sh
+
+.PHONY: browser
+browser: ## Install Chromium and fetch axe-core, if they are not there, for the tests of the status page
+	@tools/browser/install.sh $(BIN)/browser
+
+.PHONY: screenshots
+screenshots: browser ## Write the screenshots of the status page into docs/images
+	cd test/thirdparty && $(GO) test -count=1 -run EachSize ./page -update
 
 .PHONY: openstack-lab
 openstack-lab: ## Bring up a real OpenStack on this machine (Debian 12, as root: it installs packages)

@@ -201,8 +201,8 @@ func viewOf(s status, now time.Time) managerView {
 	}
 	v.Problems = problems(s)
 	v.Mark = markOfManager(s)
-	if len(v.Problems) > 0 {
-		v.Mark.Level = min(v.Mark.Level, v.Problems[0].Level)
+	if len(v.Problems) > 0 && v.Problems[0].Level < v.Mark.Level {
+		v.Mark = mark{v.Problems[0].Level, v.Mark.Word + ", with problems"}
 	}
 	return v
 }

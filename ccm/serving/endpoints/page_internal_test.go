@@ -66,7 +66,7 @@ func TestPage_Problems_AreListedWorstFirst(t *testing.T) {
 				s.LoadBalancers = slices.Concat(balancers(ccm.LoadBalancerWaiting, 3),
 					balancers(ccm.LoadBalancerRefused, 1), balancers(ccm.LoadBalancerReady, 2))
 				s.Troubles = []ccm.TroubleStatus{{Subject: "identity", Reason: "401"}}
-			}, "bad leading", []string{
+			}, "bad leading, with problems", []string{
 				"bad cloud: identity: 401",
 				"bad refused: load balancer of shop/refused-0",
 				"warn waiting: 3 load balancers, the first of shop/waiting-0",
