@@ -31,6 +31,7 @@ func (r *reconciler) apply(ctx context.Context, want wanted, is observed, todo p
 		// It may not be the Service's any more.
 		return r.retry(err, since)
 	}
+	r.noteCreation(created, todo, err)
 	if announced := r.announce(ctx); announced != nil {
 		err = errors.Join(err, announced)
 	}
@@ -41,12 +42,35 @@ func (r *reconciler) apply(ctx context.Context, want wanted, is observed, todo p
 	switch {
 	case lb.Status == octavia.PendingDelete:
 		r.cache().Invalidate(lb.ID, r.identity.UID)
-		return r.wait(since, "deleting load balancer %s; a new one is created after that", lb.ID)
+		return r.waitFor(lb, "is being deleted; a new one is created after that")
 	case created:
 		// A creation takes long: waiting for it here would keep other Services waiting.
-		return r.wait(since, "load balancer %s is %s", lb.ID, lb.Status)
+		return r.waitFor(lb, "is %s", lb.Status)
 	}
 	return r.waitUntilActive(ctx)
+}
+
+// noteCreation spares the reconciles that follow reads of what was created.
+func (r *reconciler) noteCreation(created bool, todo plan.Plan, err error) {
+	r.state.creation = freshCreation{}
+	if slices.ContainsFunc(todo.Steps, changesFloatingIP) {
+		r.state.floatingIPs = knownFloatingIPs{}
+	}
+	if created && err == nil {
+		r.state.creation.loadBalancer = r.found.balancer
+		r.state.floatingIPs = knownFloatingIPs{
+			query: r.floatingIPQuery(), all: r.found.floatingIPs, created: r.config.Clock.Now(),
+		}
+	}
+}
+
+func changesFloatingIP(step plan.Step) bool {
+	switch step.(type) {
+	case plan.CreateFloatingIP, plan.AttachFloatingIP, plan.DetachFloatingIP, plan.DeleteFloatingIP,
+		plan.TagFloatingIP:
+		return true
+	}
+	return false
 }
 
 // adopt takes over what a run has created or deleted.
@@ -120,10 +144,7 @@ func (r *reconciler) finish(ctx context.Context, want wanted, is observed) error
 func inheritedVIP(
 	before *octavia.VIP, todo plan.Plan, done runResult, err error,
 ) *octavia.VIP {
-	deleted := slices.ContainsFunc(done.done, func(step plan.Step) bool {
-		_, is := step.(plan.DeleteLoadBalancer)
-		return is
-	})
+	deleted := slices.ContainsFunc(done.done, isDeletion)
 	deleting := done.loadBalancer != nil && done.loadBalancer.Status == octavia.PendingDelete
 	queued := errors.Is(err, errQueued)
 	for _, step := range todo.Steps[len(done.done):] {
@@ -153,6 +174,8 @@ func (r *reconciler) inherit(want *wanted) {
 func (r *reconciler) retry(err error, since time.Time) error {
 	var pending *pendingError
 	switch {
+	case errors.As(err, &pending) && pending.status.Pending():
+		return r.waitFor(r.found.balancer, "is %s", pending.status)
 	case errors.As(err, &pending):
 		return r.wait(since, "load balancer %s is %s", pending.loadBalancerID, pending.status)
 	case errors.Is(err, errQueued):
@@ -169,10 +192,10 @@ func (r *reconciler) waitUntilActive(ctx context.Context) error {
 	if !lb.Status.Pending() {
 		return nil
 	}
-	is, err := r.config.Octavia.Settled(ctx, lb.ID, reconcileTimeout)
+	is, err := r.config.Octavia.Settled(ctx, lb.ID, lb.Status, reconcileTimeout)
 	switch {
 	case errors.Is(err, octavia.ErrPending):
-		return r.wait(r.config.Clock.Now(), "load balancer %s is %s", lb.ID, is.Status)
+		return r.waitFor(lb, "is %s", is.Status)
 	case err != nil:
 		return err
 	case is.Status != octavia.Active:

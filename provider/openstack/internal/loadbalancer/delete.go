@@ -116,7 +116,8 @@ func (r *reconciler) observeBeside(ctx context.Context) (plan.Observed, error) {
 }
 
 func (r *reconciler) readAllFloatingIPs(ctx context.Context) (err error) {
-	r.found.floatingIPs, err = r.config.Neutron.FloatingIPsOf(ctx, r.floatingIPQuery(), time.Time{})
+	since := r.cache().LastWrite(r.identity.UID, r.config.Clock.Now().Add(-listMaxAge))
+	r.found.floatingIPs, err = r.config.Neutron.FloatingIPsOf(ctx, r.floatingIPQuery(), since)
 	return err
 }
 
@@ -217,12 +218,13 @@ func (r *reconciler) deleteObserved(
 func (r *reconciler) waitUntilGone(
 	ctx context.Context, lb *octavia.LoadBalancer, end time.Time,
 ) error {
-	last, err := r.config.Octavia.Settled(ctx, lb.ID, max(0, end.Sub(r.config.Clock.Now())))
+	last, err := r.config.Octavia.Settled(ctx, lb.ID, octavia.PendingDelete,
+		max(0, end.Sub(r.config.Clock.Now())))
 	switch {
 	case errors.Is(err, octavia.ErrNotFound):
 		return nil
 	case errors.Is(err, octavia.ErrPending):
-		return r.wait(r.lastChange(), "load balancer %s is being deleted", lb.ID)
+		return r.waitFor(lb, "is being deleted")
 	case err != nil:
 		return err
 	}
@@ -230,13 +232,18 @@ func (r *reconciler) waitUntilGone(
 }
 
 // observeAllContents reads the contents also of a load balancer that is deleted as a whole: its
-// listeners show a guest even if another client removed the tags of the guest.
+// listeners show a guest even if another client removed the tags of the guest. Contents that are
+// known are not read again if Octavia shows the same parts.
 func (r *reconciler) observeAllContents(ctx context.Context, is *plan.Observed) error {
 	lb := r.found.balancer
 	if lb == nil {
 		return nil
 	}
 	is.OtherServices = sharers(r.identity, lb)
+	if known := r.cache().Lookup(lb, r.identity.UID).Contents; known.Are(lb) {
+		is.Listeners, is.Pools = known.Listeners, known.Pools
+		return nil
+	}
 	contents, err := r.config.Octavia.Contents(ctx, lb.ID, octavia.InPart, time.Time{})
 	if errors.Is(err, octavia.ErrNotFound) {
 		is.LoadBalancer = nil

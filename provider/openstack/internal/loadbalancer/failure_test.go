@@ -166,7 +166,7 @@ func (c *cluster) persist(service *v1.Service, nodes []*v1.Node) {
 			}
 			return
 		}
-		_ = c.forgetList()
+		_ = c.forgetList(service.UID)
 	}
 	c.site.t.Fatalf("%s is not served: %v", service.Name, err)
 }
@@ -189,7 +189,7 @@ func (c *cluster) persistRemoving(service *v1.Service) {
 				return
 			}
 		}
-		_ = c.forgetList()
+		_ = c.forgetList(service.UID)
 	}
 	c.site.t.Fatalf("%s is not deleted: %v", service.Name, err)
 }

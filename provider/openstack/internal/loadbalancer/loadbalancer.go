@@ -66,6 +66,9 @@ const (
 	// A waiting Service is retried after a tenth of the time that it has waited, within these
 	// bounds.
 	minRetryDelay, maxRetryDelay = time.Second, 15 * time.Second
+	// creationMaxAge is for how long the floating IPs that were created with a load balancer are
+	// not read again. Drift is repaired all the same.
+	creationMaxAge = 5 * time.Minute
 	// refusalRecheck is when a refused Service is checked again. A change of the Service is seen at
 	// once.
 	refusalRecheck = 5 * time.Minute

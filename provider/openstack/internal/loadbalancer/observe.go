@@ -24,15 +24,23 @@ func (r *reconciler) find(ctx context.Context) error {
 	if r.found.apiMinor, err = r.config.Octavia.Version(ctx); err != nil {
 		return fmt.Errorf("learn the version of Octavia's API: %w", err)
 	}
+	if lb := r.state.creation.pending(r); lb != nil {
+		r.found.claim = claim{balancer: lb, role: plan.Owner}
+		return nil
+	}
 	// An older list tells whether Octavia is done, but not what fxccm has written since.
 	age := listMaxAge
 	if r.repair {
 		age = 0
 	}
 	begun, err := r.findInList(ctx, age)
-	if age > 0 && (err != nil || r.found.balancer == nil ||
-		r.cache().WrittenSince(r.identity.UID, begun)) {
+	isMissing := r.found.balancer == nil &&
+		(r.found.deleting != nil || r.settings.LoadBalancerID != "" || wasServed(r.service))
+	if age > 0 && (err != nil || isMissing || r.cache().WrittenSince(r.identity.UID, begun)) {
 		begun, err = r.findInList(ctx, 0)
+	}
+	if lb := r.found.balancer; lb == nil || lb.Status != octavia.PendingCreate {
+		r.state.creation.loadBalancer = nil
 	}
 	if err == nil && r.found.balancer != nil {
 		err = r.lockFound(ctx, begun)
@@ -123,6 +131,10 @@ func (r *reconciler) floatingIPQuery() neutron.FloatingIPQuery {
 
 func (r *reconciler) readFloatingIPs(ctx context.Context) (err error) {
 	query, lb := r.floatingIPQuery(), r.found.balancer
+	if known := &r.state.floatingIPs; known.suffices(r, query) {
+		r.found.floatingIPs = known.all
+		return nil
+	}
 	if lb == nil && !wasServed(r.service) && query.Address == "" &&
 		r.settings.LoadBalancerID == "" {
 		// A Service that never had a load balancer has no floating IP.
@@ -133,6 +145,7 @@ func (r *reconciler) readFloatingIPs(ctx context.Context) (err error) {
 		since = r.cache().LastWrite(r.identity.UID, r.config.Clock.Now().Add(-listMaxAge))
 	}
 	r.found.floatingIPs, err = r.config.Neutron.FloatingIPsOf(ctx, query, since)
+	r.state.floatingIPs = knownFloatingIPs{query: query, all: r.found.floatingIPs}
 	return err
 }
 
@@ -292,7 +305,11 @@ func (r *reconciler) observeWantedGroup(ctx context.Context, want wanted, is *ob
 func (r *reconciler) observeGroup(
 	ctx context.Context, want desired.State, is *plan.Observed,
 ) error {
-	group, err := r.config.Neutron.SecurityGroup(ctx, r.identity.SecurityGroupName())
+	read := r.config.Neutron.SecurityGroup
+	if !r.config.Defaults.LoadBalancer.ManageSecurityGroups {
+		read = r.config.Neutron.LeftSecurityGroup
+	}
+	group, err := read(ctx, r.identity.SecurityGroupName())
 	if err != nil {
 		return err
 	}

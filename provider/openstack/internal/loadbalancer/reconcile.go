@@ -207,11 +207,10 @@ func (r *reconciler) waitWhilePending(ctx context.Context) error {
 			map[string]*string{settings.AnnotationLoadBalancerID: &lb.ID}); err != nil {
 			return err
 		}
-		return r.wait(r.lastChange(), "load balancer %s is %s", lb.ID, lb.Status)
+		return r.waitFor(lb, "is %s", lb.Status)
 	}
 	if lb := r.found.deleting; lb != nil && r.found.balancer == nil {
-		return r.wait(r.lastChange(), "deleting load balancer %s; a new one is created after that",
-			lb.ID)
+		return r.waitFor(lb, "is being deleted; a new one is created after that")
 	}
 	if r.found.balancer == nil && !r.create {
 		return fmt.Errorf("service %s/%s has no load balancer yet", r.service.Namespace,
@@ -322,10 +321,24 @@ func retryAfter(pause time.Duration, format string, arguments ...any) error {
 // wait ends the reconcile, and reports once what it waits for. It pauses for a tenth of the time
 // since the last progress.
 func (r *reconciler) wait(since time.Time, format string, arguments ...any) error {
-	message := fmt.Sprintf(format, arguments...)
-	r.notify(aboutWaiting, desired.Notice{Reason: events.Waiting, Message: message})
 	waited := r.config.Clock.Since(since)
-	return retryAfter(min(max(waited/10, minRetryDelay), maxRetryDelay), "%s", message)
+	pause := min(max(waited/10, minRetryDelay), maxRetryDelay)
+	return r.waitAndTell(pause, fmt.Sprintf(format, arguments...))
+}
+
+// waitFor ends the reconcile until Octavia's work on a load balancer is expected to end.
+func (r *reconciler) waitFor(lb *octavia.LoadBalancer, format string, arguments ...any) error {
+	pause := max(r.config.Octavia.NextLook(lb.ID, lb.Status), minRetryDelay)
+	if c := &r.state.creation; c.loadBalancer != nil && c.loadBalancer.ID == lb.ID {
+		c.nextLook = r.config.Clock.Now().Add(pause)
+	}
+	return r.waitAndTell(pause,
+		fmt.Sprintf("load balancer %s %s", lb.ID, fmt.Sprintf(format, arguments...)))
+}
+
+func (r *reconciler) waitAndTell(pause time.Duration, message string) error {
+	r.notify(aboutWaiting, desired.Notice{Reason: events.Waiting, Message: message})
+	return retryAfter(pause, "%s", message)
 }
 
 // lastChange is when the load balancer last changed. Before it exists, the Service waits since its

@@ -21,9 +21,9 @@ var (
 	errFailed = errors.New("in ERROR")
 	// errGone is of a step for what no longer exists.
 	errGone = errors.New("it no longer exists")
-	// errChanged is of a step that would replace the load balancer's tags, or delete it, when they
-	// are not what the plan was made for.
-	errChanged = errors.New("its tags were changed concurrently")
+	// errChanged is of a step that would replace the load balancer's tags, or delete it, when it is
+	// not what the plan was made for.
+	errChanged = errors.New("it was changed concurrently")
 	// errNotDeleted is of what is there after Octavia has deleted it.
 	errNotDeleted = errors.New("is not deleted")
 	// errQueued is of a load balancer that is not begun yet, because others are being made. No
@@ -79,7 +79,8 @@ type runResult struct {
 //   - [errFailed]: the load balancer is in ERROR, and the step does not repair that.
 //   - [errGone]: the object of the step no longer exists.
 //   - [errChanged]: the tags of the load balancer changed, and the step would replace them or
-//     delete the load balancer. A plan with such a step then does nothing at all.
+//     delete the load balancer; or it would delete a new listener or pool. A plan with such a step
+//     then does nothing at all.
 //   - [errNotDeleted]: Octavia still shows something after its deletion.
 //   - the error of ctx. The request in flight may have been carried out.
 func (e *executor) run(
@@ -89,6 +90,9 @@ func (e *executor) run(
 	if lb != nil {
 		seen := *lb
 		r.result.loadBalancer, r.tags = &seen, lb.Tags
+		if slices.ContainsFunc(p.Steps, isDeletion) {
+			r.parts = lb.Parts
+		}
 	}
 	for i, step := range p.Steps {
 		r.step = step
@@ -141,6 +145,8 @@ type run struct {
 	// be so, and nothing was waited for since.
 	tags  []string
 	fresh bool
+	// parts are the load balancer's, if the plan deletes it; nil if they are unknown.
+	parts []string
 	// made are the ids of the listeners and pools that earlier steps have made, and group is that
 	// of the security group.
 	made  map[thing]string
@@ -171,6 +177,14 @@ func (r *run) mark(status octavia.Status) {
 	}
 }
 
+// begun notes that Octavia has accepted work.
+func (r *run) begun(status octavia.Status) {
+	r.mark(status)
+	if r.id() != "" {
+		r.octavia.Begin(r.id(), status)
+	}
+}
+
 // change makes a request that changes the load balancer, or what is below it, as soon as Octavia
 // has finished the previous change.
 func (r *run) change(ctx context.Context, request func() error) error {
@@ -192,7 +206,7 @@ func (r *run) attempt(ctx context.Context, request func() error, mends bool) err
 		}
 		switch {
 		case err == nil:
-			r.mark(octavia.PendingUpdate)
+			r.begun(octavia.PendingUpdate)
 			return nil
 		case errors.Is(err, octavia.ErrNotFound):
 			return fmt.Errorf("%w: %w", errGone, err)
@@ -227,7 +241,7 @@ func (r *run) settle(ctx context.Context, mends bool) error {
 
 func (r *run) wait(ctx context.Context) error {
 	r.fresh = false
-	lb, err := r.octavia.Settled(ctx, r.id(), r.left())
+	lb, err := r.octavia.Settled(ctx, r.id(), r.status(), r.left())
 	switch {
 	case errors.Is(err, octavia.ErrPending):
 		r.mark(lb.Status)

@@ -90,6 +90,7 @@ func (r *run) createLoadBalancer(ctx context.Context, s plan.CreateLoadBalancer)
 		return err
 	}
 	r.result.loadBalancer, r.tags = &made, made.Tags
+	r.begun(made.Status)
 	return nil
 }
 
@@ -126,6 +127,11 @@ func isFinal(step plan.Step) bool {
 	return false
 }
 
+func isDeletion(step plan.Step) bool {
+	_, is := step.(plan.DeleteLoadBalancer)
+	return is
+}
+
 // seeTagsAhead is seeTags before the first step. That the load balancer is gone keeps nothing else
 // from being done.
 func (r *run) seeTagsAhead(ctx context.Context) error {
@@ -136,7 +142,7 @@ func (r *run) seeTagsAhead(ctx context.Context) error {
 }
 
 // seeTags looks at the load balancer, unless it has just done so, and is errChanged if its tags are
-// neither what they were nor what else they may be.
+// neither what they were nor what else they may be, or if it has a new part that would be deleted.
 func (r *run) seeTags(ctx context.Context, or ...[]string) error {
 	if r.fresh || r.id() == "" {
 		return nil
@@ -148,6 +154,12 @@ func (r *run) seeTags(ctx context.Context, or ...[]string) error {
 	if !slices.ContainsFunc(append(or, r.tags),
 		func(tags []string) bool { return sameTags(tags, lb.Tags) }) {
 		return fmt.Errorf("load balancer %s: %w", lb.ID, errChanged)
+	}
+	for _, part := range lb.Parts {
+		if r.parts != nil && !slices.Contains(r.parts, part) {
+			return fmt.Errorf("load balancer %s: %w: new listener or pool %s", lb.ID, errChanged,
+				part)
+		}
 	}
 	r.fresh = true
 	return nil
@@ -184,12 +196,16 @@ func (r *run) deleteLoadBalancer(ctx context.Context, s plan.DeleteLoadBalancer)
 		return r.octavia.DeleteLoadBalancer(ctx, s.ID, s.Cascade)
 	})
 	var pending *pendingError
-	if err == nil || errors.Is(err, errGone) || errors.As(err, &pending) &&
-		pending.status == octavia.PendingDelete {
+	switch {
+	case err == nil:
+		r.begun(octavia.PendingDelete)
+	case errors.Is(err, errGone), errors.As(err, &pending) &&
+		pending.status == octavia.PendingDelete:
 		r.mark(octavia.PendingDelete)
-		return nil
+	default:
+		return err
 	}
-	return err
+	return nil
 }
 
 // seeDeleted waits until Octavia is done, and looks.

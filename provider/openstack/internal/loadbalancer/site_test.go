@@ -245,7 +245,7 @@ func (c *cluster) ensure(service *v1.Service, nodes ...*v1.Node) *v1.LoadBalance
 		if !isWait(err) {
 			c.site.t.Fatalf("ensure %s: %v", service.Name, err)
 		}
-		if err := c.forgetList(); err != nil {
+		if err := c.forgetList(service.UID); err != nil {
 			c.site.t.Fatal(err)
 		}
 	}
@@ -254,7 +254,15 @@ func (c *cluster) ensure(service *v1.Service, nodes ...*v1.Node) *v1.LoadBalance
 }
 
 // forgetList does what time would: the next reconcile sees the load balancers as they are.
-func (c *cluster) forgetList() error {
+func (c *cluster) forgetList(services ...types.UID) error {
+	for _, uid := range services {
+		unlock, _, err := c.locks.lock(c.site.t.Context(), "service "+string(uid))
+		if err != nil {
+			return err
+		}
+		c.services.peek(uid).creation = freshCreation{}
+		unlock()
+	}
 	_, err := c.config.Octavia.LoadBalancers(c.site.t.Context(), 0)
 	return err
 }

@@ -4,10 +4,12 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
@@ -16,11 +18,49 @@ type serviceState struct {
 	// inheritedVIP is the VIP, with its address, of a load balancer that is being deleted to be
 	// recreated; nil for none. It is tried once.
 	inheritedVIP *octavia.VIP
+	// creation is that of the load balancer.
+	creation    freshCreation
+	floatingIPs knownFloatingIPs
 	// events were written for the Service.
 	events writtenNotices
 	// condition was last written to the Service, or removed from it, if conditionKnown is true.
 	condition      *metav1.Condition
 	conditionKnown bool
+}
+
+// freshCreation is a load balancer that fxccm has just created. It is not read while Octavia builds
+// it.
+type freshCreation struct {
+	// loadBalancer is nil for none.
+	loadBalancer *octavia.LoadBalancer
+	nextLook     time.Time
+}
+
+// pending is the load balancer as long as Octavia is expected to build it; else nil.
+func (c *freshCreation) pending(r *reconciler) *octavia.LoadBalancer {
+	lb, named := c.loadBalancer, r.settings.LoadBalancerID
+	isDue := !r.config.Clock.Now().Before(c.nextLook)
+	if lb == nil || !lb.Status.Pending() || isDue || !r.create || r.repair ||
+		named != "" && named != lb.ID {
+		return nil
+	}
+	return lb
+}
+
+// knownFloatingIPs are all that match the query, as of the last read or creation.
+type knownFloatingIPs struct {
+	query neutron.FloatingIPQuery
+	all   []neutron.FloatingIP
+	// created is when they were created with their load balancer; zero if they were read.
+	created time.Time
+}
+
+// suffices tells whether they are not to be read again: for new nodes they are of no importance,
+// and another client hardly changes them right after their creation. Drift is repaired all the
+// same.
+func (k *knownFloatingIPs) suffices(r *reconciler, query neutron.FloatingIPQuery) bool {
+	isFresh := r.config.Clock.Since(k.created) < creationMaxAge
+	return query == k.query && !r.repair && (isFresh || !r.create)
 }
 
 func newServiceState() *serviceState { return &serviceState{events: writtenNotices{}} }

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -180,6 +181,45 @@ func TestDelete_TakesLong_OnlyTheLoadBalancerIsLookedAt(t *testing.T) {
 				t.Errorf("there are left %v, %v, %v", lbs, ips, groups)
 			}
 		})
+	}
+}
+
+// The contents of the load balancer are known, so only the last look shows what a user has added.
+func TestDelete_NewListenerOfAnotherClient_IsSeenBeforeTheDeletion(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	s := c.site
+	service := s.addService("web", 80)
+	c.ensure(service, node)
+	lb := s.LoadBalancers()[0]
+	r := &reconciler{
+		LoadBalancers: c.LoadBalancers, state: newServiceState(),
+		request: request{cluster: "kubernetes", service: s.now(service), silent: true},
+	}
+	if err := r.findAny(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.ChangeLoadBalancer(lb.ID, func(lb *openstacktest.LoadBalancer) {
+		lb.Listeners = append(lb.Listeners, openstacktest.Listener{
+			OctaviaResource: openstacktest.OctaviaResource{
+				Name: "new", Tags: []string{"fxccm-service=another"},
+			},
+			Protocol: "TCP", ProtocolPort: 9000, ConnectionLimit: -1,
+		})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	mark := s.mark()
+	err := r.deleteObserved(t.Context(), plan.Observed{
+		LoadBalancer: r.found.balancer, Role: plan.Owner,
+	}, s.clock.Now().Add(deleteTimeout))
+	r.close()
+	if writes := s.writes(mark); !isWait(err) || len(writes) > 0 {
+		t.Errorf("the answer is %v, after %q", err, writes)
+	}
+	c.remove(service)
+	if lbs := s.LoadBalancers(); len(lbs) != 1 || len(lbs[0].Listeners) != 1 {
+		t.Errorf("of the load balancer with another's listener there is left %+v", lbs)
 	}
 }
 

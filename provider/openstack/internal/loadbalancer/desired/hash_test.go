@@ -62,6 +62,8 @@ func alter(v reflect.Value) {
 		v.SetInt(v.Int() + 1)
 	case v.Kind() == reflect.Bool:
 		v.SetBool(!v.Bool())
+	case v.Kind() == reflect.Slice && v.Len() == 0:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 	case v.Kind() == reflect.Slice:
 		v.Set(v.Slice(0, v.Len()-1))
 	case v.Kind() == reflect.Map:
@@ -100,6 +102,7 @@ func isObserved(path string) bool {
 		strings.HasSuffix(path, ".PoolID") ||
 		slices.Contains([]string{
 			".LoadBalancer.CreatedAt", ".LoadBalancer.UpdatedAt", ".LoadBalancer.Made{}",
+			".LoadBalancer.Parts[]",
 			// One could be made, wherever; or is there.
 			".FloatingIP.NetworkID", ".FloatingIP.SubnetIDs[0]", ".FloatingIP.SubnetIDs[]",
 			".FloatingIP.Present",

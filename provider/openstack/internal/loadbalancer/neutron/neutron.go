@@ -27,7 +27,9 @@ const (
 	// are.
 	subnetAge = 10 * time.Minute
 	// networkAge is for lists of networks and subnets, with names and tags.
-	networkAge = time.Minute
+	networkAge = 10 * time.Minute
+	// groupNamesAge is for the names of groups that this process makes none of.
+	groupNamesAge = time.Hour
 	// certificateAge is for whether a certificate is there.
 	certificateAge = 10 * time.Minute
 )
@@ -55,6 +57,7 @@ type API struct {
 	// lastFloatingIPs is the last list; nil before the first.
 	lastFloatingIPs atomic.Pointer[floatingIPList]
 	groups          *lookup[*SecurityGroup]
+	groupNames      *lookup[map[string]bool]
 	serverPorts     *lookup[[]NodePort]
 	groupPorts      *lookup[[]NodePort]
 	addresses       *lookup[[]Address]
@@ -74,6 +77,7 @@ func New(config Config) *API {
 	a.extensions = capability.Network(config.Client, capability.Options{Clock: config.Clock})
 	a.floatingIPs = newLookup(config.Clock, 0, a.readFloatingIPs)
 	a.groups = newLookup(config.Clock, 0, a.readSecurityGroups)
+	a.groupNames = newLookup(config.Clock, groupNamesAge, a.readGroupNames)
 	a.serverPorts = newLookup(config.Clock, 0, a.readServerPorts)
 	a.groupPorts = newLookup(config.Clock, 0, a.readGroupPorts)
 	a.addresses = newLookup(config.Clock, subnetAge, a.readAddresses)
@@ -90,6 +94,7 @@ func New(config Config) *API {
 func (a *API) Close() {
 	a.floatingIPs.close()
 	a.groups.close()
+	a.groupNames.close()
 	a.serverPorts.close()
 	a.groupPorts.close()
 	a.addresses.close()

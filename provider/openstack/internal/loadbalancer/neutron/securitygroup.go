@@ -113,6 +113,34 @@ func (a *API) SecurityGroup(ctx context.Context, name string) (*SecurityGroup, e
 	return found, err
 }
 
+// LeftSecurityGroup is SecurityGroup for the name of a group that an earlier CCM may have left.
+// This process must not make groups. All names are listed once an hour, so most calls make no
+// request.
+func (a *API) LeftSecurityGroup(ctx context.Context, name string) (*SecurityGroup, error) {
+	names, _, err := a.groupNames.one(ctx, "")
+	if err != nil || !names[name] {
+		return nil, err
+	}
+	return a.SecurityGroup(ctx, name)
+}
+
+func (a *API) readGroupNames(ctx context.Context, _ []string) (map[string]map[string]bool, error) {
+	project, err := a.config.Project(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list security groups: %w", err)
+	}
+	all, err := list[securityGroup](ctx, a, "security-groups", "security_groups",
+		url.Values{"project_id": {project}, "fields": {"id", "name"}})
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for _, g := range all {
+		names[g.Name] = true
+	}
+	return map[string]map[string]bool{"": names}, nil
+}
+
 func (a *API) readSecurityGroups(
 	ctx context.Context, names []string,
 ) (map[string]*SecurityGroup, error) {

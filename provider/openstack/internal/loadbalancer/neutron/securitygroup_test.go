@@ -55,6 +55,27 @@ func TestSecurityGroup_WithItsRules_IsOneRequest(t *testing.T) {
 	}
 }
 
+func TestLeftSecurityGroup_NamesAreListedOnceAnHour(t *testing.T) {
+	s := newSite(t)
+	s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "left"})
+	s.ForgetCalls()
+	look := func(name string, found bool, calls int) {
+		t.Helper()
+		group, err := s.LeftSecurityGroup(t.Context(), name)
+		s.must(err)
+		if (group != nil) != found {
+			t.Errorf("%s: found %+v", name, group)
+		}
+		s.wantCalls(map[string]int{"security_group_list": calls})
+	}
+	look("none", false, 1)
+	look("other", false, 1)
+	look("left", true, 2)
+	s.clock.SetTime(s.clock.Now().Add(groupNamesAge))
+	s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "other"})
+	look("other", true, 4)
+}
+
 func TestSecurityGroup_RuleForAGroup_DiffersFromTheRuleForAll(t *testing.T) {
 	for text, r := range map[string]rule{
 		"of a group":            {Direction: "ingress", EtherType: "IPv4", RemoteGroupID: "g"},

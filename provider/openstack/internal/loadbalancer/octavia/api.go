@@ -39,8 +39,7 @@ type Config struct {
 	Client func(context.Context) (*gophercloud.ServiceClient, error)
 	// Project is the id of the project that owns the load balancers.
 	Project func(context.Context) (string, error)
-	// Pause is how long Settled waits before it looks: who calls it has just had something changed,
-	// which takes a while. 0: it looks at once.
+	// Pause is the first pause after a change, until the duration of changes is known.
 	Pause  time.Duration
 	Clock  clock.Clock
 	Logger logr.Logger
@@ -71,6 +70,7 @@ type API struct {
 	// waiting is how many Settled calls are under way.
 	waiting int
 
+	paces paces
 	cache Cache
 }
 

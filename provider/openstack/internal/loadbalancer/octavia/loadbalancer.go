@@ -3,8 +3,10 @@ package octavia
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -27,6 +29,13 @@ type shownLoadBalancer struct {
 	Operating        string     `json:"operating_status"`
 	CreatedAt        timestamp  `json:"created_at"`
 	UpdatedAt        timestamp  `json:"updated_at"`
+	// Listeners and Pools are nil if they are missing, as in an answer that lists something else.
+	Listeners []shownID `json:"listeners"`
+	Pools     []shownID `json:"pools"`
+}
+
+type shownID struct {
+	ID string `json:"id"`
 }
 
 type shownVIP struct {
@@ -75,6 +84,13 @@ func (s *shownLoadBalancer) value() (LoadBalancer, error) {
 		Status: s.Status, Operating: s.Operating,
 		CreatedAt: s.CreatedAt.Time, UpdatedAt: s.UpdatedAt.Time,
 	}
+	if s.Listeners != nil && s.Pools != nil {
+		lb.Parts = []string{}
+		for _, part := range slices.Concat(s.Listeners, s.Pools) {
+			lb.Parts = append(lb.Parts, part.ID)
+		}
+		slices.Sort(lb.Parts)
+	}
 	for _, vip := range s.AdditionalVIPs {
 		lb.AdditionalVIPs = append(lb.AdditionalVIPs,
 			VIP{Address: vip.Address, PortID: vip.PortID, SubnetID: vip.SubnetID})
@@ -93,7 +109,11 @@ func orNil[T any](items []T) []T {
 // Get reads one load balancer, with one request. The error wraps [ErrNotFound] if it does not
 // exist, and [ErrForbidden] if it is another project's.
 func (a *API) Get(ctx context.Context, id string) (LoadBalancer, error) {
+	begun := a.clock.Now()
 	lb, err := a.getLoadBalancer(ctx, id)
+	if err == nil || errors.Is(err, ErrNotFound) {
+		a.paces.seeOne(begun, id, lb)
+	}
 	if err != nil {
 		return LoadBalancer{}, fmt.Errorf("get load balancer %q: %w", id, err)
 	}

@@ -38,6 +38,7 @@ func TestGet_AndList_TellTheSame(t *testing.T) {
 		AdditionalVIPs: []VIP{{Address: "10.1.0.9", SubnetID: other}},
 		Status:         Active, Operating: "ONLINE",
 		CreatedAt: w.clock.Now(), UpdatedAt: w.clock.Now(),
+		Parts: []string{},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("one is\n%+v, want\n%+v", got, want)

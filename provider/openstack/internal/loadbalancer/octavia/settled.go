@@ -6,52 +6,44 @@ import (
 	"time"
 )
 
-// listMaxAge is how old a list may be that tells whether a load balancer is ready, and the pause
-// between looks.
+// listMaxAge is how old a list may be that tells whether a load balancer is ready.
 const listMaxAge = 2 * time.Second
 
 // Settled waits until a load balancer is ACTIVE or in ERROR, and returns it.
 //
-// It polls after the Pause of the Config, and then every two seconds: all callers share one list of
-// load balancers. A single caller reads only its own, and sooner at first, because many changes
-// take less than a second. The error wraps [ErrNotFound] if the load balancer is gone, which is the
-// success of a deletion; [ErrPending] after the limit, with the load balancer as last seen; that of
-// ctx as soon as ctx ends.
+// It looks when [API.NextLook] says. All callers share one list of load balancers; a single caller
+// reads only its own. The error wraps [ErrNotFound] if the load balancer is gone, which is the
+// success of a deletion; [ErrPending] if it is PENDING, and the next look would come after the
+// limit; that of ctx as soon as ctx ends. status is how the caller has last seen the load balancer.
+// It is returned with ErrPending if no look was worth it.
 func (a *API) Settled(
-	ctx context.Context, id string, limit time.Duration,
+	ctx context.Context, id string, status Status, limit time.Duration,
 ) (LoadBalancer, error) {
 	defer a.wait()()
 	began := a.clock.Now()
-	first := &look{id: id}
-	if before := min(a.before, limit); before > 0 {
-		if err := a.pause(ctx, before); err != nil {
+	lb := LoadBalancer{ID: id, Status: status}
+	// The status of a load balancer that fxccm has not changed may be old.
+	if !a.paces.knows(id) {
+		var err error
+		if lb, err = a.see(ctx, &look{id: id}); err != nil {
 			return LoadBalancer{}, err
 		}
-		first.newer = began
 	}
-	lb, err := a.see(ctx, first)
-	for looks := 0; err == nil && lb.Status.Pending(); looks++ {
-		left := limit - a.clock.Since(began)
-		if left <= 0 {
+	for lb.Status.Pending() {
+		pause := a.NextLook(id, lb.Status)
+		if pause > limit-a.clock.Since(began) {
 			return lb, fmt.Errorf("load balancer %s is %s: %w", id, lb.Status, ErrPending)
 		}
-		if err := a.pause(ctx, min(a.interval(looks), left)); err != nil {
+		if err := a.pause(ctx, pause); err != nil {
 			return LoadBalancer{}, err
 		}
-		lb, err = a.see(ctx, &look{id: id, newer: later(began, a.clock.Now().Add(-listMaxAge))})
-	}
-	if err != nil {
-		return LoadBalancer{}, err
+		var err error
+		newer := later(began, a.clock.Now().Add(-listMaxAge))
+		if lb, err = a.see(ctx, &look{id: id, newer: newer}); err != nil {
+			return LoadBalancer{}, err
+		}
 	}
 	return lb, nil
-}
-
-// interval is the pause after so many looks.
-func (a *API) interval(looks int) time.Duration {
-	if looks > 1 || a.othersWait() {
-		return listMaxAge
-	}
-	return listMaxAge >> (2 - looks)
 }
 
 func (a *API) wait() (done func()) {
@@ -76,11 +68,17 @@ func (a *API) see(ctx context.Context, l *look) (LoadBalancer, error) {
 	if lb, ok := l.list.ByID(l.id); ok {
 		return lb, nil
 	}
+	if l.list.gone[l.id] {
+		return LoadBalancer{}, fmt.Errorf("load balancer %s: %w", l.id, ErrNotFound)
+	}
 	// The list is that of one project. The load balancer may be another project's.
 	return a.Get(ctx, l.id)
 }
 
 func (a *API) pause(ctx context.Context, d time.Duration) error {
+	if d == 0 {
+		return nil
+	}
 	timer := a.clock.NewTimer(d)
 	defer timer.Stop()
 	select {

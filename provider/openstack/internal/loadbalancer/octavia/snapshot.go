@@ -15,6 +15,8 @@ type Snapshot struct {
 
 	all  []LoadBalancer
 	byID map[string]int
+	// gone are those of the previous list that are missing in this one.
+	gone map[string]bool
 }
 
 // ByID returns a load balancer.
@@ -24,6 +26,20 @@ func (s *Snapshot) ByID(id string) (LoadBalancer, bool) {
 		return LoadBalancer{}, false
 	}
 	return s.all[i], true
+}
+
+// missing are the load balancers of an earlier list, which may be nil, that this one lacks.
+func (s *Snapshot) missing(earlier *Snapshot) map[string]bool {
+	missing := map[string]bool{}
+	if earlier == nil || !s.Begun.After(earlier.Begun) {
+		return missing
+	}
+	for id := range earlier.byID {
+		if _, listed := s.byID[id]; !listed {
+			missing[id] = true
+		}
+	}
+	return missing
 }
 
 // All returns all load balancers, in the order in which they were made.
@@ -129,6 +145,8 @@ func (a *API) list(ctx context.Context) (*Snapshot, error) {
 	a.cache.forgetMissing(snapshot)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	snapshot.gone = snapshot.missing(a.last)
+	a.paces.see(snapshot)
 	// A list that took long may end after one that was begun later.
 	if a.last == nil || snapshot.Begun.After(a.last.Begun) {
 		a.last = snapshot

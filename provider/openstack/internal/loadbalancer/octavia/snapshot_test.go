@@ -259,7 +259,7 @@ func TestLoadBalancers_AskForLargePagesAndFewFields(t *testing.T) {
 	w.list(0)
 	query, err := url.ParseQuery(w.cloud.Calls()[0].Query)
 	if err != nil || query.Get("limit") != "1000" ||
-		query.Get("project_id") != w.cloud.Credentials().ProjectID || len(query["fields"]) != 16 {
+		query.Get("project_id") != w.cloud.Credentials().ProjectID || len(query["fields"]) != 18 {
 		t.Errorf("the query is %v, %v", query, err)
 	}
 }

@@ -2,6 +2,7 @@ package octavia
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -22,6 +23,8 @@ type LoadBalancer struct {
 	// AdditionalVIPs are addresses beside the first, in the same network.
 	AdditionalVIPs []VIP
 
+	// Parts are the ids of its listeners and pools, sorted; nil if Octavia does not show them.
+	Parts []string
 	// Made are the ids of the listeners, pools and monitors that were made with it, by their names,
 	// and those of members, by [MadeMember]. Nil but in the answer to its creation.
 	Made map[string]string
@@ -228,6 +231,23 @@ type Port struct {
 type Contents struct {
 	Listeners []Listener
 	Pools     []Pool
+}
+
+// Are tells whether they are exactly the listeners and pools that Octavia shows in a load balancer.
+// Nil are not.
+func (c *Contents) Are(of *LoadBalancer) bool {
+	if c == nil || of.Parts == nil {
+		return false
+	}
+	var ids []string
+	for _, l := range c.Listeners {
+		ids = append(ids, l.ID)
+	}
+	for _, p := range c.Pools {
+		ids = append(ids, p.ID)
+	}
+	slices.Sort(ids)
+	return slices.Equal(ids, of.Parts)
 }
 
 // ProviderOVN is Octavia's provider that forwards packets in Open vSwitch.

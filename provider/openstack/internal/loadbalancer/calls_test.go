@@ -1,0 +1,180 @@
+package loadbalancer
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cloud-provider/api"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+// How long Octavia took on a real OpenStack for a creation, a change and a deletion.
+const creationTook, changeTook, deletionTook = 10 * time.Second, 3 * time.Second, 3 * time.Second
+
+// busySite is a site whose clock advances only while each of its workers waits, so that the number
+// of requests does not depend on how fast the machine is.
+type busySite struct {
+	*cluster
+	now    *clocktesting.FakeClock
+	active atomic.Int32
+}
+
+func newBusySite(t *testing.T) *busySite {
+	t.Helper()
+	now := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
+	s := newSite(t, openstacktest.WithClock(now))
+	s.clock = now
+	s.defaults.LoadBalancer.DriftPeriod = 0
+	return &busySite{cluster: s.begin("cluster-1", s.kube), now: now}
+}
+
+// each does something for each of n Services at once.
+func (b *busySite) each(n int, took time.Duration, do func(i int)) {
+	defer b.site.Provision(openstacktest.ProvisioningRule{Duration: took})()
+	var workers sync.WaitGroup
+	b.active.Store(int32(n))
+	for i := range n {
+		workers.Go(func() {
+			defer b.active.Add(-1)
+			do(i)
+		})
+	}
+	for b.active.Load() > 0 {
+		if int32(b.now.Waiters()) >= b.active.Load() {
+			b.now.Step(100 * time.Millisecond)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	workers.Wait()
+}
+
+// serve makes passes as upstream's controller does: another one follows the annotations.
+func (b *busySite) serve(service *v1.Service, nodes []*v1.Node) {
+	for range 2 {
+		b.pass(func() error {
+			_, err := b.EnsureLoadBalancer(b.site.t.Context(), "kubernetes", b.site.now(service),
+				nodes)
+			return err
+		})
+	}
+}
+
+func (b *busySite) update(service *v1.Service, nodes []*v1.Node) {
+	b.pass(func() error {
+		return b.UpdateLoadBalancer(b.site.t.Context(), "kubernetes", b.site.now(service), nodes)
+	})
+}
+
+func (b *busySite) delete(service *v1.Service) {
+	service = b.site.now(service)
+	deleted := metav1.NewTime(b.now.Now())
+	service.DeletionTimestamp = &deleted
+	b.pass(func() error {
+		_, exists, err := b.GetLoadBalancer(b.site.t.Context(), "kubernetes", service)
+		if err == nil && exists {
+			err = b.EnsureLoadBalancerDeleted(b.site.t.Context(), "kubernetes", service)
+		}
+		return err
+	})
+}
+
+func (b *busySite) pass(do func() error) {
+	for {
+		err := do()
+		var later *api.RetryError
+		if !errors.As(err, &later) {
+			if err != nil {
+				b.site.t.Error(err)
+			}
+			return
+		}
+		timer := b.now.NewTimer(later.RetryAfter())
+		<-timer.C()
+	}
+}
+
+// Every request to OpenStack counts, also the reads while Octavia is at work. The first Service has
+// taught how long that takes, and where the networks are.
+func TestCalls_OfServices_AreFew(t *testing.T) {
+	t.Parallel()
+	type counts map[string]int
+	const list, get = "loadbalancer_list", "loadbalancer_get"
+	created := func(n, lists int) counts {
+		return counts{
+			"loadbalancer_create": n, "floating_ip_create": n, "floating_ip_tag_replace": n,
+			list: lists,
+		}
+	}
+	deleted := func(n, lists, gets int) counts {
+		return counts{
+			"loadbalancer_delete": n, "floating_ip_delete": n, "floating_ip_list": 1,
+			list: lists, get: gets,
+		}
+	}
+	changed := func(n, lists, gets int) counts {
+		return counts{"loadbalancer_member_create": n, list: lists, get: gets}
+	}
+	for _, test := range []struct {
+		services, ports              int
+		creation, addition, deletion counts
+	}{
+		// Reads are at most so many, all others exactly.
+		{1, 1, created(1, 3), changed(1, 1, 3), deleted(1, 1, 3)},
+		{1, 3, created(1, 3), changed(3, 3, 4), deleted(1, 1, 3)},
+		{10, 1, created(10, 5), changed(10, 6, 2), deleted(10, 6, 13)},
+		{10, 3, created(10, 5), changed(30, 14, 3), deleted(10, 6, 13)},
+	} {
+		t.Run(fmt.Sprintf("%d Services of %d ports", test.services, test.ports),
+			func(t *testing.T) {
+				t.Parallel()
+				b := newBusySite(t)
+				nodes := []*v1.Node{b.site.addNode("a"), b.site.addNode("b"), b.site.addNode("c")}
+				ports := []int32{80, 443, 8080}[:test.ports]
+				first := b.site.addService("first", ports...)
+				b.each(1, creationTook, func(int) { b.serve(first, nodes[:2]) })
+				b.each(1, changeTook, func(int) { b.update(first, nodes) })
+				b.each(1, deletionTook, func(int) { b.delete(first) })
+				var services []*v1.Service
+				for i := range test.services {
+					services = append(services,
+						b.site.addService(fmt.Sprint("web-", i), ports...))
+				}
+				check := func(what string, want counts, took time.Duration, do func(i int)) {
+					t.Helper()
+					b.now.Step(time.Minute)
+					mark := b.site.mark()
+					b.each(test.services, took, do)
+					got := b.site.counts(mark)
+					t.Logf("%s: %d requests %v", what, total(got), got)
+					for operation := range maps.Keys(got) {
+						if want[operation] == 0 {
+							t.Errorf("%s: %d requests %s", what, got[operation], operation)
+						}
+					}
+					for operation, n := range want {
+						isRead := operation == list || operation == get ||
+							operation == "floating_ip_list"
+						if got[operation] > n || got[operation] < n && !isRead {
+							t.Errorf("%s: %d requests %s, want %d", what, got[operation],
+								operation, n)
+						}
+					}
+				}
+				check("creation", test.creation, creationTook,
+					func(i int) { b.serve(services[i], nodes[:2]) })
+				check("node added", test.addition, changeTook,
+					func(i int) { b.update(services[i], nodes) })
+				check("deletion", test.deletion, deletionTook,
+					func(i int) { b.delete(services[i]) })
+			})
+	}
+}

@@ -1,0 +1,82 @@
+package octavia
+
+import (
+	"testing"
+	"time"
+)
+
+// The pauses between looks at work that takes so long, as a caller makes them.
+func TestNextLook_FollowsHowLongOctaviaTakes(t *testing.T) {
+	const creation = 40 * time.Second
+	w := newWorld(t)
+	id := w.add("lb", 0, 0)
+	other := w.add("other", 0, 0)
+	looks := func(took time.Duration) (n int, late time.Duration) {
+		w.setStatus(PendingCreate, id)
+		began := w.clock.Now()
+		w.Begin(id, PendingCreate)
+		for {
+			w.clock.Step(w.NextLook(id, PendingCreate))
+			if w.clock.Since(began) >= took {
+				w.setStatus(Active, id)
+			}
+			n++
+			if lb, err := w.Get(within(t), id); err != nil {
+				t.Fatal(err)
+			} else if lb.Status == Active {
+				return n, w.clock.Since(began) - took
+			}
+		}
+	}
+	check := func(what string, took time.Duration, most int) {
+		t.Helper()
+		if n, late := looks(took); n > most || late > took/2+minPause {
+			t.Errorf("%s: %d looks, want at most %d; the last is %s late", what, n, most, late)
+		}
+	}
+	check("the first", creation, 14)
+	for range 20 {
+		check("the next", creation, 3)
+	}
+	check("a slower one", 2*creation, 8)
+	check("after a slower one", 2*creation, 4)
+
+	// Octavia's own times show that a creation ended long before the look.
+	at := w.clock.Now()
+	w.Begin(id, PendingCreate)
+	w.clock.Step(creation)
+	w.paces.seeOne(w.clock.Now(), id,
+		LoadBalancer{Status: Active, CreatedAt: at, UpdatedAt: at.Add(4 * time.Second)})
+	first := func() time.Duration {
+		w.Begin(id, PendingCreate)
+		return w.NextLook(id, PendingCreate)
+	}
+	if pause := first(); pause != 5*time.Second {
+		t.Errorf("after a creation of 4 s the first pause is %s", pause)
+	}
+	// While another is created, a slow creation is slow because of that.
+	w.Begin(other, PendingCreate)
+	w.clock.Step(creation)
+	w.paces.seeOne(w.clock.Now(), id, LoadBalancer{Status: Active})
+	if pause := first(); pause != 5*time.Second {
+		t.Errorf("after one of two slow creations the first pause is %s", pause)
+	}
+}
+
+func TestNextLook_WorkOfAnotherClient_TeachesNothing(t *testing.T) {
+	w := newWorld(t)
+	id := w.add("lb", 0, 0)
+	w.setStatus(PendingUpdate, id)
+	if pause := w.NextLook(id, PendingUpdate); pause != minPause {
+		t.Errorf("the first pause is %s", pause)
+	}
+	w.clock.Step(time.Minute)
+	w.setStatus(Active, id)
+	if _, err := w.Get(within(t), id); err != nil {
+		t.Fatal(err)
+	}
+	w.Begin(id, PendingUpdate)
+	if pause := w.NextLook(id, PendingUpdate); pause != 0 {
+		t.Errorf("the pause after a change is %s, as of work whose begin was not seen", pause)
+	}
+}
