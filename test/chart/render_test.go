@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -157,6 +158,59 @@ func TestMetrics_SwitchedOn_RenderAServiceMonitorOfTheService(t *testing.T) {
 			t.Errorf("the ServiceMonitor selects %s=%v, the Service has %v", name, value, labels)
 		}
 	}
+}
+
+func TestMonitoring_SwitchedOn_RendersTheAlertsAndTheDashboard(t *testing.T) {
+	manifests, err := render(t, "Helm", "metrics: {prometheusRule: {enabled: true, "+
+		"labels: {release: prometheus}}, dashboard: {enabled: true}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	alerts, dashboard, both := strings.Cut(manifests["monitoring.yaml"], "\n---\n")
+	if !both {
+		t.Fatalf("want two objects, got:\n%s", manifests["monitoring.yaml"])
+	}
+	var rule struct {
+		Kind     string
+		Metadata struct{ Labels map[string]string }
+		Spec     any
+	}
+	if err := yaml.Unmarshal([]byte(alerts), &rule); err != nil {
+		t.Fatal(err)
+	}
+	if rule.Kind != "PrometheusRule" || rule.Metadata.Labels["release"] != "prometheus" ||
+		!reflect.DeepEqual(rule.Spec, fromFile(t, "monitoring/alerts.yaml")) {
+		t.Errorf("the PrometheusRule is\n%s", alerts)
+	}
+	var config struct {
+		Kind     string
+		Metadata struct{ Labels map[string]string }
+		Data     map[string]string
+	}
+	if err := yaml.Unmarshal([]byte(dashboard), &config); err != nil {
+		t.Fatal(err)
+	}
+	var shown any
+	if err := yaml.Unmarshal([]byte(config.Data["fxccm.json"]), &shown); err != nil {
+		t.Fatal(err)
+	}
+	if config.Kind != "ConfigMap" || config.Metadata.Labels["grafana_dashboard"] != "1" ||
+		!reflect.DeepEqual(shown, fromFile(t, "monitoring/dashboard.json")) {
+		t.Errorf("the ConfigMap is\n%s", dashboard)
+	}
+}
+
+// fromFile is the content of a file of the chart.
+func fromFile(t *testing.T, name string) (content any) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(chartDir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, &content); err != nil {
+		t.Fatal(err)
+	}
+	return content
 }
 
 // The page lists each value with its default and its comment.

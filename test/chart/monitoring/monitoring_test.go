@@ -1,0 +1,297 @@
+package monitoring
+
+import (
+	"encoding/json"
+	"maps"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/common/promslog"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/promql/promqltest"
+	"github.com/prometheus/prometheus/rules"
+)
+
+const (
+	alertsFile    = "../../../deploy/chart/monitoring/alerts.yaml"
+	dashboardFile = "../../../deploy/chart/monitoring/dashboard.json"
+	runbooksFile  = "../../../docs/runbooks.md"
+	runbooksURL   = "https://github.com/fxccm/fxccm/blob/main/docs/runbooks.md"
+)
+
+// metricsPages are generated from the tables that the metrics are made from.
+var metricsPages = []string{
+	"../../../docs/reference/metrics.md", "../../../docs/reference/metrics-openstack.md",
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// alerts are the rules by name.
+func alerts(t *testing.T) map[string]rulefmt.Rule {
+	t.Helper()
+	groups, problems := rulefmt.Parse([]byte(read(t, alertsFile)), false, model.LegacyValidation,
+		parser.NewParser(parser.Options{}), promslog.NewNopLogger())
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	all := map[string]rulefmt.Rule{}
+	for _, group := range groups.Groups {
+		for _, rule := range group.Rules {
+			all[rule.Alert] = rule
+		}
+	}
+	return all
+}
+
+// series are the names of all series and their labels, by the metrics pages.
+func series(t *testing.T) map[string][]string {
+	t.Helper()
+	row := regexp.MustCompile("(?m)^\\| \\[`([a-z_]+)`\\]\\(#[a-z_]+\\) \\| ([a-z]+) \\|")
+	label := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|")
+	all := map[string][]string{}
+	for _, page := range metricsPages {
+		text := read(t, page)
+		for _, metric := range row.FindAllStringSubmatch(text, -1) {
+			name, kind := metric[1], metric[2]
+			_, section, _ := strings.Cut(text, "\n## "+name+"\n")
+			section, _, _ = strings.Cut(section, "\n## ")
+			var names []string
+			for _, found := range label.FindAllStringSubmatch(section, -1) {
+				names = append(names, found[1])
+			}
+			if kind != "histogram" {
+				all[name] = names
+				continue
+			}
+			all[name+"_count"], all[name+"_sum"] = names, names
+			all[name+"_bucket"] = append([]string{"le"}, names...)
+		}
+	}
+	if len(all) < 40 {
+		t.Fatalf("the pages have only the series %v", slices.Sorted(maps.Keys(all)))
+	}
+	return all
+}
+
+// check reports unknown metrics and labels in an expression. Prometheus itself adds the label job.
+func check(t *testing.T, where, expression string, known map[string][]string) {
+	t.Helper()
+	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expression)
+	if err != nil {
+		t.Errorf("%s: %v", where, err)
+		return
+	}
+	selected := 0
+	available := []string{"job", "le"}
+	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
+		selector, ok := node.(*parser.VectorSelector)
+		if !ok {
+			return nil
+		}
+		selected++
+		names, exists := known[selector.Name]
+		if !exists {
+			t.Errorf("%s: no metric is named %s", where, selector.Name)
+		}
+		available = append(available, names...)
+		for _, matcher := range selector.LabelMatchers {
+			if matcher.Name != labels.MetricName && !slices.Contains(names, matcher.Name) {
+				t.Errorf("%s: %s has no label %s", where, selector.Name, matcher.Name)
+			}
+		}
+		return nil
+	})
+	if selected == 0 {
+		t.Errorf("%s: %s selects no metric", where, expression)
+	}
+	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
+		if aggregate, ok := node.(*parser.AggregateExpr); ok {
+			for _, name := range aggregate.Grouping {
+				if !slices.Contains(available, name) {
+					t.Errorf("%s: no metric of it has the label %s", where, name)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func TestAlerts_NameExistingMetricsAndHaveARunbook(t *testing.T) {
+	known, runbooks := series(t), read(t, runbooksFile)
+	all := alerts(t)
+	for name, rule := range all {
+		check(t, name, rule.Expr, known)
+		if rule.Annotations["summary"] == "" || rule.Labels["severity"] == "" {
+			t.Errorf("%s lacks a summary or a severity", name)
+		}
+		if rule.Annotations["runbook_url"] != runbooksURL+"#"+strings.ToLower(name) {
+			t.Errorf("%s has the runbook %s", name, rule.Annotations["runbook_url"])
+		}
+		_, section, found := strings.Cut(runbooks, "\n## "+name+"\n")
+		section, _, _ = strings.Cut(section, "\n## ")
+		for _, part := range []string{"**Symptom.**", "**Causes.**", "**Look at**", "**Do.**"} {
+			if !found || !strings.Contains(section, part) {
+				t.Errorf("the runbook of %s lacks %s", name, part)
+			}
+		}
+	}
+	for _, found := range regexp.MustCompile(`(?m)^## (.+)$`).FindAllStringSubmatch(runbooks, -1) {
+		if _, ok := all[found[1]]; !ok {
+			t.Errorf("no alert has the runbook %s", found[1])
+		}
+	}
+}
+
+func TestDashboard_ShowsExistingMetrics(t *testing.T) {
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, dashboardFile)), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	known, count := series(t), 0
+	variables := strings.NewReplacer("$__rate_interval", "5m", "$manager", ".*")
+	for _, panel := range dashboard.Panels {
+		for _, target := range panel.Targets {
+			count++
+			check(t, panel.Title, variables.Replace(target.Expr), known)
+		}
+	}
+	if count < 15 {
+		t.Errorf("the dashboard has %d expressions", count)
+	}
+}
+
+// Each alert is silent while all is well and for a short problem, and fires for one that lasts.
+func TestAlerts_FireForProblemsThatLast(t *testing.T) {
+	const requests = "fxccm_openstack_request_duration_seconds_count" +
+		`{service="load-balancer", operation="loadbalancer_list", `
+	untested := alerts(t)
+	// A series has one value for each minute.
+	for name, c := range map[string]struct {
+		quiet, loud string
+		// after has the minutes until the loud series fire; the alert is silent a minute before.
+		after int
+		// summary is a part of the text of the alert.
+		summary string
+	}{
+		"FxccmDown": {
+			quiet: "fxccm_leading 0x60", loud: "other 0x60", after: 5, summary: "No replica",
+		},
+		"FxccmNoLeader": {
+			quiet: "fxccm_leading{pod=\"a\"} 0x60\n fxccm_leading{pod=\"b\"} 1x60",
+			loud:  "fxccm_leading{pod=\"a\"} 0x60\n fxccm_leading{pod=\"b\"} 0x60",
+			after: 2, summary: "leads",
+		},
+		"FxccmTermsFail": {
+			quiet: `fxccm_terms_ended_total{reason="failed"} 0x10 1x50` + "\n " +
+				`fxccm_terms_ended_total{reason="stopped"} 0+1x60`,
+			loud:  `fxccm_terms_ended_total{reason="failed"} 0 1 2 3 4 5 6 7 8 9 10 11 12`,
+			after: 3, summary: "failed",
+		},
+		"FxccmMassDeletionGuard": {
+			quiet: `fxccm_cloud_trouble{subject="instances"} 0x5 1x4 0x50` + "\n " +
+				`fxccm_cloud_trouble{subject="quota"} 1x60`,
+			loud:  `fxccm_cloud_trouble{subject="instances"} 1x60`,
+			after: 5, summary: "no node is deleted",
+		},
+		"FxccmCloudTrouble": {
+			quiet: `fxccm_cloud_trouble{subject="identity"} 0x5 1x8 0x46` + "\n " +
+				`fxccm_cloud_trouble{subject="instances"} 1x60`,
+			loud: `fxccm_cloud_trouble{subject="identity"} 1x60`, after: 10, summary: "identity",
+		},
+		"FxccmRequestsFail": {
+			quiet: requests + `code="200"} 0+100x60` + "\n " + requests + `code="500"} 0+5x60` +
+				"\n " + requests + `code="404"} 0+50x60`,
+			loud: requests + `code="200"} 0+100x60` + "\n " + requests +
+				`code="timeout"} 0+25x60`,
+			after: 11, summary: "20% of the requests to load-balancer",
+		},
+		"FxccmServicesRefused": {
+			quiet: `fxccm_load_balancers{state="refused"} 0x5 3x14 0x41` + "\n " +
+				`fxccm_load_balancers{state="ready"} 3x60`,
+			loud:  `fxccm_load_balancers{state="refused"} 3x60`,
+			after: 15, summary: "3 Services",
+		},
+		"FxccmServicesWait": {
+			quiet: `fxccm_load_balancers_oldest_seconds{state="waiting"} 0+60x14 0x46` + "\n " +
+				`fxccm_load_balancers_oldest_seconds{state="refused"} 90000x60`,
+			loud:  `fxccm_load_balancers_oldest_seconds{state="waiting"} 0+60x60`,
+			after: 17, summary: "17m 0s",
+		},
+		"FxccmLoadBalancersDegraded": {
+			quiet: `fxccm_load_balancers{state="degraded"} 0x5 1x14 0x41`,
+			loud:  `fxccm_load_balancers{state="degraded"} 1x60`,
+			after: 15, summary: "1 load balancers",
+		},
+		"FxccmNodesWait": {
+			quiet: "fxccm_nodes_waiting_oldest_seconds 0+60x14 0x46",
+			loud:  "fxccm_nodes_waiting_oldest_seconds 0+60x60",
+			after: 17, summary: "17m 0s",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if fired, at, summary := firstFiring(t, name, c.quiet); fired {
+				t.Errorf("the quiet series fire after %d minutes: %s", at, summary)
+			}
+			fired, at, summary := firstFiring(t, name, c.loud)
+			if !fired || at != c.after || !strings.Contains(summary, c.summary) {
+				t.Errorf("the loud series fire: %t, after %d minutes, %q; want %d, %q", fired, at,
+					summary, c.after, c.summary)
+			}
+		})
+		delete(untested, name)
+	}
+	for name := range untested {
+		t.Errorf("no series test %s", name)
+	}
+}
+
+// firstFiring evaluates an alert each minute for an hour, and returns the minute in which it fires.
+func firstFiring(t *testing.T, name, series string) (fired bool, minute int, summary string) {
+	t.Helper()
+	definition, ok := alerts(t)[name]
+	if !ok {
+		t.Fatalf("no alert is named %s", name)
+	}
+	expression, err := parser.NewParser(parser.Options{}).ParseExpr(definition.Expr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := rules.NewAlertingRule(name, expression, time.Duration(definition.For),
+		time.Duration(definition.KeepFiringFor), labels.FromMap(definition.Labels),
+		labels.FromMap(definition.Annotations), labels.EmptyLabels(), "", true,
+		promslog.NewNopLogger())
+	storage := promqltest.LoadedStorage(t, "load 1m\n "+series)
+	query := rules.EngineQueryFunc(promqltest.NewTestEngine(t, false, 0, 10000), storage)
+	for minute := range 61 {
+		at := time.Unix(0, 0).Add(time.Duration(minute) * time.Minute)
+		if _, err := rule.Eval(t.Context(), 0, at, query, &url.URL{}, 0); err != nil {
+			t.Fatal(err)
+		}
+		for _, alert := range rule.ActiveAlerts() {
+			if alert.State == rules.StateFiring {
+				return true, minute, alert.Annotations.Get("summary")
+			}
+		}
+	}
+	return false, 0, ""
+}
