@@ -29,7 +29,8 @@ func (m *migration) runApply(ctx context.Context) (int, error) {
 			return exitBlocked, errors.New("nothing was changed")
 		}
 		if m.conf == nil {
-			return exitBlocked, errors.New("no cloud.conf: see fxccm migrate check")
+			return exitBlocked, errors.Join(errors.New("no cloud.conf: see fxccm migrate check"),
+				m.interrupted(nil))
 		}
 		if err := m.install(ctx, true); err != nil {
 			return exitFailed, err

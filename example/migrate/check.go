@@ -144,6 +144,8 @@ func (m *migration) checkWorkload() {
 	m.add(Same, "OCCM", "%s, image %s, %d replicas", w, w.container.Image, w.replicas)
 	if w.isStopped() {
 		m.add(Differs, "OCCM", "stopped by an earlier fxccm migrate apply")
+	} else if w.Annotations[restoreAnnotation] != "" {
+		m.add(Differs, "OCCM", "it was stopped by fxccm migrate apply, and its owner has started it")
 	} else if w.replicas == 0 {
 		m.add(Differs, "OCCM", "it has no replicas")
 	}
@@ -159,6 +161,10 @@ func (m *migration) checkWorkload() {
 	for _, owner := range w.OwnerReferences {
 		m.add(Differs, "managed by", "%s %s may start it again: suspend it first", owner.Kind,
 			owner.Name)
+	}
+	if w.user() == 0 {
+		m.add(Differs, "user", "OCCM may run as root and fxccm does not: any user must be able to "+
+			"read the mounted files")
 	}
 	if n := len(w.template.Spec.InitContainers); n > 0 {
 		m.add(Differs, "init containers", "%d are not taken over", n)

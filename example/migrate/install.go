@@ -52,6 +52,7 @@ func (m *migration) objects(replicas int32) ([]*unstructured.Unstructured, error
 // adapt gives an object of the base its name, its namespace and OCCM's settings.
 func (m *migration) adapt(object *unstructured.Unstructured, replicas int32) error {
 	object.SetName(renamed(object.GetName()))
+	relabel(object.Object)
 	election := m.settings.Config.LeaderElection
 	kind := object.GetKind()
 	isLease := strings.HasPrefix(kind, "Role") && object.GetName() == fxccmName
@@ -86,6 +87,25 @@ func (m *migration) adapt(object *unstructured.Unstructured, replicas int32) err
 		})
 	}
 	return nil
+}
+
+const nameLabel = "app.kubernetes.io/name"
+
+// relabel changes the label by which Pods are selected: a release of the chart may run beside.
+func relabel(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		if v[nameLabel] == baseName {
+			v[nameLabel] = fxccmName
+		}
+		for _, inner := range v {
+			relabel(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			relabel(inner)
+		}
+	}
 }
 
 func renamed(name string) string {
@@ -155,12 +175,12 @@ func (m *migration) adaptPod(pod *v1.PodSpec) {
 	if context := is.SecurityContext; context != nil {
 		pod.SecurityContext.FSGroup = context.FSGroup
 		pod.SecurityContext.SupplementalGroups = context.SupplementalGroups
-		if context.RunAsUser != nil && *context.RunAsUser > 0 {
-			pod.SecurityContext.RunAsUser = context.RunAsUser
-			if context.RunAsGroup != nil {
-				pod.SecurityContext.RunAsGroup = context.RunAsGroup
-			}
+		if context.RunAsGroup != nil && *context.RunAsGroup > 0 {
+			pod.SecurityContext.RunAsGroup = context.RunAsGroup
 		}
+	}
+	if user := m.occm.user(); user > 0 {
+		pod.SecurityContext.RunAsUser = &user
 	}
 	m.adaptContainer(&pod.Containers[0])
 }

@@ -269,6 +269,7 @@ func TestCheck_WhatBlocksAndWhatDiffers_IsReported(t *testing.T) {
 		}, conf, nil, nil, Differs, "no effect"},
 		"no routes":        {nil, conf, nil, nil, Same, "not served"},
 		"routes, no range": {nil, conf + "[Route]\nrouter-id = 7f1a1f2e-3a5d-4f3c-9c5e-1d2b3c4d5e6f\n", nil, nil, Blocks, "router-id"},
+		"root":             {nil, conf, nil, nil, Differs, "OCCM may run as root"},
 		"no lease":         {nil, conf, nil, nil, Differs, "OCCM has never led"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -346,6 +347,8 @@ func TestObjects_HaveOCCMsSettings(t *testing.T) {
 	has := func(arg string) bool { return slices.Contains(c.Args, arg) }
 	for what, ok := range map[string]bool{
 		"namespace": d.Namespace == "cloud" && *d.Spec.Replicas == 0,
+		"selector":  d.Spec.Selector.MatchLabels[nameLabel] == "fxccm",
+		"labels":    d.Spec.Template.Labels[nameLabel] == "fxccm",
 		"image":     c.Image == "example.com/fxccm:v1",
 		"arguments": has(configFlag) && has("--cloud-config-strict=false") &&
 			has("--configure-cloud-routes=false"),

@@ -168,9 +168,9 @@ func stateOf(pod v1.Pod) string {
 	return "not ready"
 }
 
-// fxccmSelector selects the Pods of the base's Deployment.
+// fxccmSelector selects the Pods of the installed Deployment.
 func fxccmSelector() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{
-		"app.kubernetes.io/name": baseName, "app.kubernetes.io/part-of": fxccmName,
+		nameLabel: fxccmName, "app.kubernetes.io/part-of": fxccmName,
 	}}
 }

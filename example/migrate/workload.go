@@ -47,8 +47,25 @@ type workload struct {
 
 func (w *workload) String() string { return w.kind + " " + w.Namespace + "/" + w.Name }
 
-// isStopped: "fxccm migrate apply" has stopped it.
-func (w *workload) isStopped() bool { return w.Annotations[restoreAnnotation] != "" }
+// isStopped: "fxccm migrate apply" has stopped it, and no owner has started it again.
+func (w *workload) isStopped() bool {
+	_, stopped := w.template.Spec.NodeSelector[stopSelector]
+	if w.kind == deploymentKind {
+		stopped = w.replicas == 0
+	}
+	return stopped && w.Annotations[restoreAnnotation] != ""
+}
+
+// user is the user ID of OCCM's process, 0 if it is root or the image's.
+func (w *workload) user() int64 {
+	if c := w.container.SecurityContext; c != nil && c.RunAsUser != nil {
+		return *c.RunAsUser
+	}
+	if c := w.template.Spec.SecurityContext; c != nil && c.RunAsUser != nil {
+		return *c.RunAsUser
+	}
+	return 0
+}
 
 func ofDeployment(d *appsv1.Deployment) *workload {
 	w := &workload{

@@ -281,7 +281,11 @@ func TestMigrate_AStepFails_OCCMRunsAgain(t *testing.T) {
 			if c.begin != nil {
 				m.set(c.begin)
 			}
-			code, out := m.migrate("", "apply", "--yes", "--timeout=20s", "--image="+c.image)
+			timeout := "--timeout=20s"
+			if m.Real() {
+				timeout = "--timeout=2m"
+			}
+			code, out := m.migrate("", "apply", "--yes", timeout, "--image="+c.image)
 			if c.end != nil {
 				m.set(c.end)
 			}
@@ -298,6 +302,33 @@ func TestMigrate_AStepFails_OCCMRunsAgain(t *testing.T) {
 				m.wantOnlyTags()
 			}
 		})
+	}
+}
+
+// The sessionAffinity changed, and OCCM has ignored that.
+func TestMigrate_AServiceWouldChange_BlocksUnlessAllowed(t *testing.T) {
+	m := newMigrating(t, "DaemonSet", metav1.NamespaceSystem)
+	m.edit("web", affine)
+	spec := m.spec()
+	change := "fxccm would change more than tags (7 steps)"
+	m.want(2, []string{change, "is blocked"}, "check")
+	m.want(2, []string{change, "nothing was changed"}, "apply", "--yes", "--image="+goodImage)
+	if now := m.spec(); !reflect.DeepEqual(now, spec) {
+		t.Errorf("OCCM is %v, want %v", now, spec)
+	}
+	m.wantOnlyTags()
+	m.want(0, []string{"fxccm runs the cluster"}, "apply", "--yes", "--allow-changes",
+		"--image="+goodImage)
+	m.Wait("the Service is as it should be", func() error {
+		if code, out := m.migrate("", "plan"); !strings.Contains(out, "2 no change") {
+			return fmt.Errorf("exit code %d: %s", code, out)
+		}
+		return nil
+	})
+	for _, line := range m.before.Differences(m.inventory(), "tags") {
+		if !strings.Contains(line, "session_persistence") {
+			t.Errorf("more is changed: %s", line)
+		}
 	}
 }
 
