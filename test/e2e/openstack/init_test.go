@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -51,4 +52,28 @@ func TestInit_ANodeIsToldWhatTheCloudKnows(t *testing.T) {
 		t.Errorf("OpenStack was changed:\n%s", describe(made))
 	}
 	r.unbroken()
+}
+
+func TestInit_NodeWithoutAServer_HasAnEventAndIsInTheStatusUntilItIsInitialized(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	r := ready(t, s)
+	const name = "init-unmatched"
+	node := tainted(t, name)
+	waits := func(reason string) func(ccm.Status) bool {
+		return func(status ccm.Status) bool {
+			return slices.ContainsFunc(status.Nodes, func(n ccm.NodeStatus) bool {
+				return n.Name == name && n.Reason == reason && n.Message != ""
+			})
+		}
+	}
+	ccmtest.WaitStatus(t, r.Manager, "the node waits", waits("ServerNotFound"))
+	event := waitEvent(t, shared.Client(t), node, "ServerNotFound")
+	if !hasTexts(event.Message, []string{"no server matches the node", "--provider-id"}) {
+		t.Errorf("the event lacks the cause or the advice: %s", event.Message)
+	}
+	s.addServer(name)
+	initialised(t, name)
+	ccmtest.WaitStatus(t, r.Manager, "no node waits",
+		func(status ccm.Status) bool { return len(status.Nodes) == 0 })
 }

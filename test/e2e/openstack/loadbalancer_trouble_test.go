@@ -2,6 +2,7 @@ package openstack_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -17,7 +19,7 @@ func TestLoadBalancer_BadValues_AreToldOnceByNameAndValue(t *testing.T) {
 	besideOthers(t)
 	s := newBalancedSite(t)
 	machines := s.addNodes(shared.Client(t), "bad-1")
-	serving(t, s, balancing(s, drifting))
+	r := serving(t, s, balancing(s, drifting), named("bad"))
 	told := func(service *corev1.Service, name, value string) {
 		t.Helper()
 		e := waitServiceEvent(t, service, corev1.EventTypeWarning, name, value)
@@ -49,6 +51,7 @@ func TestLoadBalancer_BadValues_AreToldOnceByNameAndValue(t *testing.T) {
 		service := createService(t, shared.Client(t), "bad-refused", annotated(refused, "nowhere"))
 		told(service, refused, "nowhere")
 		waitCondition(t, service.Name, "InvalidAnnotation", "nowhere")
+		r.wantLoadBalancer(t, service.Name, ccm.LoadBalancerRefused, "InvalidAnnotation")
 		annotateService(t, service.Name, "example.org/touched", "yes")
 		neighbour := served(t, "bad-neighbour")
 		s.waitShape(neighbour, s.usual(neighbour, machines...))
@@ -60,7 +63,41 @@ func TestLoadBalancer_BadValues_AreToldOnceByNameAndValue(t *testing.T) {
 		annotateService(t, service.Name, refused, s.public)
 		waitServed(t, shared.Client(t), service.Name)
 		waitCondition(t, service.Name, "", "")
+		r.wantLoadBalancer(t, service.Name, ccm.LoadBalancerReady, "Served")
+		if n := metric(t, r.metrics, "fxccm_openstack_service_to_address_seconds",
+			map[string]string{"manager": "bad"}); n == 0 {
+			t.Error("no time from a Service to its address was measured")
+		}
 	})
+}
+
+// wantLoadBalancer waits until the status has the load balancer of a Service in a state, and checks
+// that the metrics count the same.
+func (r *replica) wantLoadBalancer(
+	t *testing.T, service string, state ccm.LoadBalancerState, reason string,
+) {
+	t.Helper()
+	status := ccmtest.WaitStatus(t, r.Manager,
+		fmt.Sprintf("the load balancer of %s is %s: %s", service, state, reason),
+		func(s ccm.Status) bool {
+			return slices.ContainsFunc(s.LoadBalancers, func(lb ccm.LoadBalancerStatus) bool {
+				ready := lb.State == ccm.LoadBalancerReady
+				return lb.Namespace == metav1.NamespaceDefault && lb.Service == service &&
+					lb.State == state && lb.Reason == reason && !lb.Since.IsZero() &&
+					(lb.Message == "") == ready && (len(lb.Addresses) == 1) == ready &&
+					(lb.ProvisioningStatus == "ACTIVE") == ready
+			})
+		})
+	count := 0
+	for _, lb := range status.LoadBalancers {
+		if lb.State == state {
+			count++
+		}
+	}
+	if got := metric(t, r.metrics, "fxccm_load_balancers",
+		map[string]string{"manager": "bad", "state": string(state)}); got != float64(count) {
+		t.Errorf("%v load balancers are %s by the metrics, and %d by the status", got, state, count)
+	}
 }
 
 // waitCondition waits until the Service has the condition with the reason and the text; without a
