@@ -142,12 +142,14 @@ func declareMembers(all map[string]bool, s *ast.TypeSpec) {
 }
 
 // commandFlag is the definition of a flag of a subcommand.
-var commandFlag = regexp.MustCompile(`Var\(&\w+\.\w+, "([a-z-]+)"`)
+var commandFlag = regexp.MustCompile(`VarP?\(&\w+\.\w+, "([a-z-]+)"`)
 
 // Flags that a guide names are those of package options, or of a subcommand.
 func TestFlags_Exist(t *testing.T) {
 	commands := map[string]bool{}
-	for _, file := range []string{"example/plan.go", "example/migrate/command.go"} {
+	for _, file := range []string{
+		"example/plan.go", "example/status.go", "example/migrate/command.go",
+	} {
 		for _, found := range commandFlag.FindAllStringSubmatch(read(t, file), -1) {
 			commands[found[1]] = true
 		}

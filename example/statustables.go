@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+// statusTables formats the state of a cluster for people, worst first. Load balancers that are
+// ready and have not drifted are counted only.
+func statusTables(status clusterStatus, now time.Time) (string, error) {
+	var out strings.Builder
+	table := tabwriter.NewWriter(&out, 0, 8, 3, ' ', 0)
+	row := func(cells ...string) {
+		for i, cell := range cells {
+			// A text of the cloud must not break the table, or steer the terminal.
+			cells[i] = strings.Map(func(r rune) rune {
+				if r < ' ' || r == 0x7f {
+					return ' '
+				}
+				return r
+			}, cell)
+		}
+		_, _ = fmt.Fprintln(table, strings.Join(cells, "\t"))
+	}
+	section := func(cells ...string) {
+		_ = table.Flush()
+		out.WriteString("\n")
+		row(cells...)
+	}
+	age := func(t time.Time) string { return ageOf(t, now) }
+	lease := status.Lease
+	switch {
+	case lease.Error != "":
+		row(fmt.Sprintf("Lease %s/%s: %s", lease.Namespace, lease.Name, lease.Error))
+	case lease.Holder == "":
+		row(fmt.Sprintf("Lease %s/%s: no leader", lease.Namespace, lease.Name))
+	default:
+		row(fmt.Sprintf("Lease %s/%s: held by %s, renewed %s ago", lease.Namespace, lease.Name,
+			lease.Holder, age(lease.Renewed)))
+	}
+	section("REPLICA", "STATE", "TERM", "READY", "SINCE", "PROBLEM")
+	var leader *ccm.Status
+	for i, r := range status.Replicas {
+		if r.Error != "" {
+			row(r.Name, "unknown", "-", "-", "-", r.Error)
+			continue
+		}
+		s := &status.Replicas[i].Status
+		since := time.Time{}
+		if len(s.Terms) > 0 && s.Terms[0].Ended.IsZero() {
+			since = s.Terms[0].Began
+		}
+		row(r.Name, string(s.State), fmt.Sprint(s.Term), fmt.Sprint(s.Ready), age(since),
+			strings.Join(replicaProblems(s), "; "))
+		if s.State == ccm.StateLeading {
+			leader = s
+		}
+	}
+	if leader != nil {
+		leaderTables(leader, now, row, section)
+	}
+	err := table.Flush()
+	lines := strings.Split(out.String(), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n"), err
+}
+
+// leaderTables adds the tables of the replica that leads.
+func leaderTables(leader *ccm.Status, now time.Time, row, section func(...string)) {
+	age := func(t time.Time) string { return ageOf(t, now) }
+	var ready, others []ccm.LoadBalancerStatus
+	for _, lb := range leader.LoadBalancers {
+		if lb.State == ccm.LoadBalancerReady && len(lb.Drift) == 0 {
+			ready = append(ready, lb)
+		} else {
+			others = append(others, lb)
+		}
+	}
+	section(fmt.Sprintf("Load balancers: %d, %d of them ready without drift",
+		len(leader.LoadBalancers), len(ready)))
+	if len(others) > 0 {
+		row("SERVICE", "STATE", "SINCE", "ADDRESS", "REASON")
+	}
+	for _, lb := range others {
+		why := lb.Reason
+		if lb.Message != "" {
+			why += ": " + lb.Message
+		}
+		if len(lb.Drift) > 0 {
+			drift := fmt.Sprintf("drift %s ago: %s", age(lb.DriftedAt),
+				strings.Join(lb.Drift, "; "))
+			why = strings.TrimPrefix(why+"; "+drift, "; ")
+		}
+		row(lb.Namespace+"/"+lb.Service, string(lb.State), age(lb.Since),
+			strings.Join(lb.Addresses, ","), why)
+	}
+	if len(leader.Nodes) > 0 {
+		section("WAITING NODE", "AGE", "REASON")
+		for _, n := range leader.Nodes {
+			row(n.Name, age(n.Since), n.Reason+": "+n.Message)
+		}
+	}
+	section("CONTROLLER", "STATE", "RESTARTS", "REASON")
+	for _, c := range leader.Controllers {
+		row(c.Name, string(c.State), fmt.Sprint(c.Restarts), c.Reason)
+	}
+	calls := 0
+	for _, a := range leader.Running {
+		// The others are the goroutines of the controllers.
+		if name, isCall := strings.CutPrefix(a.Name, "call "); isCall {
+			if calls++; calls == 1 {
+				section("CALL IN FLIGHT", "OBJECT", "AGE")
+			}
+			row(name, a.Object, age(a.Since))
+		}
+	}
+	section("TERM", "BEGAN", "LASTED", "END", "REASON")
+	for _, t := range leader.Terms {
+		lasted := now
+		if !t.DrainBegan.IsZero() {
+			lasted = t.DrainBegan
+		}
+		row(fmt.Sprint(t.Number), age(t.Began)+" ago",
+			duration.HumanDuration(lasted.Sub(t.Began)), t.End, t.Reason)
+	}
+}
+
+func ageOf(t, now time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return duration.HumanDuration(now.Sub(t))
+}
+
+func replicaProblems(s *ccm.Status) []string {
+	var all []string
+	if s.Reason != "" {
+		all = append(all, s.Reason)
+	}
+	for _, t := range s.Troubles {
+		all = append(all, t.Subject+": "+t.Reason)
+	}
+	return append(all, s.Warnings...)
+}
