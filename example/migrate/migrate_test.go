@@ -370,6 +370,51 @@ func TestObjects_HaveOCCMsSettings(t *testing.T) {
 	}
 }
 
+func TestWarnUnsupported_EachSettingThatOCCMLacks_IsListed(t *testing.T) {
+	service := func(name string, protocol v1.Protocol, settings ...string) *v1.Service {
+		s := &v1.Service{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "default", Name: name, Annotations: map[string]string{},
+			},
+			Spec: v1.ServiceSpec{
+				Type: v1.ServiceTypeLoadBalancer, Ports: []v1.ServicePort{{Protocol: protocol}},
+			},
+		}
+		for _, setting := range settings {
+			key, value, _ := strings.Cut(setting, "=")
+			s.Annotations[annotations+key] = value
+		}
+		return s
+	}
+	two := service("two", v1.ProtocolTCP)
+	two.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{
+		{IP: "192.0.2.1"}, {IP: "2001:db8::1"},
+	}
+	own := "ca-file = /etc/pki/ca.crt\n[Client]\nrequest-rate = 7\n"
+	m := checked(t, occmPod(nil), conf+own, nil,
+		service("plain", v1.ProtocolTCP, "proxy-protocol=true"),
+		service("datagrams", v1.ProtocolUDP, "proxy-protocol=v2"),
+		service("ports", v1.ProtocolTCP, "listener-protocols=80=HTTP"), two)
+	var out strings.Builder
+	m.out = &out
+	if err := m.warnUnsupported(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"default/datagrams, annotation " + annotations + "proxy-protocol with UDP",
+		"default/ports, annotation " + annotations + "listener-protocols",
+		"default/two: OCCM drops",
+		"OCCM ignores [Client]",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it lacks %q:\n%s", want, &out)
+		}
+	}
+	if n := strings.Count(out.String(), "\n"); n != 4 || strings.Contains(out.String(), "s3cret") {
+		t.Errorf("%d lines, want 4 without a secret:\n%s", n, &out)
+	}
+}
+
 func TestRun_BadInput_IsAnError(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string

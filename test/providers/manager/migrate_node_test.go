@@ -371,6 +371,7 @@ func (m *machine) install(conf string, template corev1.PodTemplateSpec) {
 		}, opts)
 	} else {
 		one := int32(1)
+		meta.Annotations = map[string]string{"meta.helm.sh/release-name": "occm"}
 		_, err = shared.Admin.AppsV1().Deployments(m.ns).Create(ctx, &appsv1.Deployment{
 			ObjectMeta: meta,
 			Spec: appsv1.DeploymentSpec{

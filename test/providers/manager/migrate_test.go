@@ -132,7 +132,7 @@ func (m *migrating) awaitOCCM() {
 func (m *migrating) migrate(stopAt string, args ...string) (code int, out string) {
 	t := m.machine.t
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*ccmtest.WaitLimit)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program,
 		append([]string{"migrate", "--kubeconfig=" + m.kubeconfig}, args...)...)
@@ -179,8 +179,8 @@ func (m *migrating) want(code int, texts []string, args ...string) string {
 }
 
 func TestMigrate_FromAnOCCM_AndBack(t *testing.T) {
-	for _, c := range []struct{ kind, namespace string }{
-		{"DaemonSet", metav1.NamespaceSystem}, {"Deployment", "occm"},
+	for _, c := range []struct{ kind, namespace, owner string }{
+		{"DaemonSet", metav1.NamespaceSystem, ""}, {"Deployment", "occm", "Helm release occm"},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			if c.namespace != metav1.NamespaceSystem {
@@ -190,7 +190,8 @@ func TestMigrate_FromAnOCCM_AndBack(t *testing.T) {
 			spec := m.spec()
 			m.want(0, []string{
 				c.kind + " " + c.namespace + "/" + occmName, "2 tags only", "can start",
-				"--logtostderr=true", "manage-security-group", "lease", "host path /etc/ssl/certs",
+				"--logtostderr=true", c.owner, "manage-security-group", "lease",
+				"host path /etc/ssl/certs",
 			}, "check")
 			var report struct {
 				Blocked  bool
