@@ -69,7 +69,7 @@ func (m *Manager) ReadinessChecks() []Check {
 }
 
 func (m *Manager) checkReady(*http.Request) error {
-	status := m.Status()
+	status, _ := m.snapshot()
 	switch {
 	case status.State == StateStandby, status.State == StateLeading && status.Ready:
 		return nil
@@ -85,7 +85,8 @@ func (m *Manager) checkReady(*http.Request) error {
 // served to anonymous callers, and Status is not.
 func (m *Manager) readyDetail() string {
 	detail := "ok"
-	for _, trouble := range m.Status().Troubles {
+	status, _ := m.snapshot()
+	for _, trouble := range status.Troubles {
 		detail += fmt.Sprintf("; problem with %s since %s", trouble.Subject,
 			trouble.Since.UTC().Format(time.RFC3339))
 	}
@@ -94,7 +95,7 @@ func (m *Manager) readyDetail() string {
 
 // controllerDetail describes a controller that has not failed. Like readyDetail, it omits reasons.
 func (m *Manager) controllerDetail(name string) string {
-	status := m.Status()
+	status, _ := m.snapshot()
 	i := slices.IndexFunc(status.Controllers,
 		func(c ControllerStatus) bool { return c.Name == name })
 	state := status.Controllers[i].State
@@ -131,7 +132,7 @@ func (m *Manager) checkDrain(*http.Request) error {
 }
 
 func (m *Manager) checkLease(*http.Request) error {
-	status := m.Status()
+	status, _ := m.snapshot()
 	if status.State != StateLeading && status.State != StateDraining ||
 		status.Election.LastRenewal.IsZero() {
 		return nil

@@ -390,6 +390,7 @@ func (m *Manager) Status() Status {
 }
 
 // snapshot returns the status without the state of the provider's objects, and what to ask for it.
+// Health checks use it, so that a provider that hangs does not fail them.
 func (m *Manager) snapshot() (Status, *objects) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

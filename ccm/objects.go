@@ -10,8 +10,8 @@ import (
 )
 
 // An ObjectReporter is a cloudprovider.Interface that also reports the state of the objects that it
-// works for. A provider may implement it. [Manager.Status] calls the methods while a term is open,
-// for each health check, too: they must be safe for concurrent use, return at once, and send no
+// works for. A provider may implement it. [Manager.Status] and each scrape of the metrics call the
+// methods while a term is open: they must be safe for concurrent use, return at once, and send no
 // request. A report must not contain secrets.
 type ObjectReporter interface {
 	// LoadBalancerStatus returns an entry for each Service that has or requests a load balancer.
