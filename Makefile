@@ -24,6 +24,10 @@ help: ## Show this help
 demo: controlplane example ## See two replicas run a cluster on a simulated OpenStack (CHECK=1: verify and exit)
 	@$(BIN)/fxccm-demo --binary $(BIN)/fxccm --embedded $(BIN)/fxccm-embedded $(if $(CHECK),--check)
 
+.PHONY: playground
+playground: controlplane example ## Run a control plane and a simulated OpenStack for the tutorial, until Ctrl-C
+	@exec $(BIN)/fxccm-demo --playground $(BIN)/playground
+
 .PHONY: example
 example:
 	@echo "build the example binary, the host that embeds, and the demo"

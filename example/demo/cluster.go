@@ -167,7 +167,12 @@ func (c *cluster) serveClouds() (err error) {
 }
 
 // processes are the replicas and the host.
-func (c *cluster) processes() []*replica { return append(slices.Clone(c.replicas), c.host) }
+func (c *cluster) processes() []*replica {
+	if c.host == nil {
+		return c.replicas
+	}
+	return append(slices.Clone(c.replicas), c.host)
+}
 
 func (c *cluster) startReplicas() error {
 	for _, r := range c.replicas {

@@ -4,6 +4,7 @@
 //
 //	make demo            a line for each step and each change; Ctrl-C ends it
 //	make demo CHECK=1    only the steps; the exit code is 0 if all succeed
+//	make playground      only the control plane and OpenStack, for commands of your own
 package main
 
 import (
@@ -36,11 +37,20 @@ func main() {
 	binary := flags.String("binary", "bin/fxccm", "The example binary.")
 	embedded := flags.String("embedded", "bin/fxccm-embedded", "The example binary of a host.")
 	check := flags.Bool("check", false, "Verify each step and exit: 0 if all went well.")
+	dir := flags.String("playground", "",
+		"Run only the control plane and OpenStack, and write their files into this folder.")
 	err := flags.Parse(os.Args[1:])
 	if errors.Is(err, pflag.ErrHelp) {
 		return
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case *dir != "":
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM,
+			syscall.SIGHUP)
+		defer stop()
+		err = playground(ctx, *dir)
+	default:
 		err = run(*binary, *embedded, *check)
 	}
 	if err != nil {
