@@ -20,7 +20,7 @@ import (
 const (
 	root = "../.."
 	// commandLimit is generous: the machine may be busy, and a command may build programs.
-	commandLimit = 10 * time.Minute
+	commandLimit = 5 * time.Minute
 )
 
 // TestPages_CommandsSucceed runs the commands of each page in one shell after another, which hand
