@@ -188,7 +188,9 @@ func (m *migration) adaptPod(pod *v1.PodSpec) {
 func (m *migration) adaptContainer(c *v1.Container) {
 	is := m.occm.container
 	c.Image = m.line.image
-	c.Env = append(slices.Clone(is.Env), v1.EnvVar{
+	others := slices.DeleteFunc(slices.Clone(is.Env),
+		func(env v1.EnvVar) bool { return env.Name == podName })
+	c.Env = append(others, v1.EnvVar{
 		Name:      podName,
 		ValueFrom: &v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{FieldPath: "metadata.name"}},
 	})

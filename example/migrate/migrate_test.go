@@ -299,6 +299,7 @@ func TestObjects_HaveOCCMsSettings(t *testing.T) {
 		c := &s.Containers[0]
 		c.Args = append(c.Args, "--bind-address=127.0.0.1", "--secure-port=10270",
 			"--leader-elect-resource-name=occm", "--leader-elect-resource-namespace=leases")
+		c.Env = append(c.Env, v1.EnvVar{Name: podName, Value: "other"})
 		s.HostNetwork, s.DNSPolicy = true, v1.DNSClusterFirstWithHostNet
 		s.NodeSelector = map[string]string{"role": "infra"}
 		s.Tolerations = []v1.Toleration{{Key: "infra", Operator: v1.TolerationOpExists}}
@@ -353,6 +354,7 @@ func TestObjects_HaveOCCMsSettings(t *testing.T) {
 		"arguments": has(configFlag) && has("--cloud-config-strict=false") &&
 			has("--configure-cloud-routes=false"),
 		"identity":      has("--leader-elect-identity=$(POD_NAME)"),
+		"environment":   len(c.Env) == 2 && c.Env[1].ValueFrom != nil,
 		"port":          c.Ports[0].ContainerPort == 10270,
 		"probes":        c.ReadinessProbe.HTTPGet.Host == "127.0.0.1",
 		"node selector": pod.NodeSelector["role"] == "infra" && pod.Affinity.NodeAffinity == nil,

@@ -1,7 +1,4 @@
-//go:build linux && !race
-
-// Upstream's service controller races with itself when it finds nodes and Services with load
-// balancers at its start.
+//go:build linux
 
 package manager_test
 
@@ -19,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -187,7 +185,7 @@ func TestMigrate_FromAnOCCM_AndBack(t *testing.T) {
 				createNamespace(t, c.namespace)
 			}
 			m := newMigrating(t, c.kind, c.namespace)
-			spec := m.spec()
+			spec, began := m.spec(), time.Now()
 			m.want(0, []string{
 				c.kind + " " + c.namespace + "/" + occmName, "2 tags only", "can start",
 				"--logtostderr=true", c.owner, "manage-security-group", "lease",
@@ -203,6 +201,7 @@ func TestMigrate_FromAnOCCM_AndBack(t *testing.T) {
 			}
 			m.want(0, []string{"default/web", "2 Services: 2 tags only."}, "plan")
 			m.want(1, []string{"not confirmed"}, "apply", "--image="+goodImage)
+			m.wantNothingWritten(began)
 			if now := m.spec(); !reflect.DeepEqual(now, spec) {
 				t.Errorf("without a confirmation OCCM is changed to %v", now)
 			}
@@ -237,6 +236,28 @@ func createNamespace(t *testing.T, name string) {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// wantNothingWritten fails the test if the program has changed something in the cluster or in
+// OpenStack. A dry run changes nothing.
+func (m *migrating) wantNothingWritten(since time.Time) {
+	t := m.machine.t
+	t.Helper()
+	written, err := shared.Audit().All(controlplane.ReceivedAfter(since), controlplane.Mutating(),
+		controlplane.ByUserAgent("fxccm"), func(r controlplane.AuditRecord) bool {
+			return !strings.Contains(r.RequestURI, "dryRun=All")
+		})
+	if err != nil || len(written) > 0 {
+		t.Errorf("the API server was asked to change something: %v, %v", written, err)
+	}
+	read, err := shared.Audit().All(controlplane.ReceivedAfter(since),
+		controlplane.ByUserAgent("fxccm"))
+	if err != nil || len(read) == 0 {
+		t.Errorf("the audit log does not know the program: %v", err)
+	}
+	if lines := m.before.Differences(m.inventory()); len(lines) > 0 {
+		t.Errorf("OpenStack is changed:\n%s", strings.Join(lines, "\n"))
 	}
 }
 
