@@ -73,6 +73,6 @@ func (c *commandLine) printHelp(out io.Writer) {
 	if err != nil {
 		columns = 0 // not a terminal: lines are not wrapped
 	}
-	_, _ = fmt.Fprintf(out, "%s\n\nUsage:\n  fxccm [flags]\n  fxccm status --help\n  fxccm plan --help\n  fxccm migrate --help\n", about)
+	_, _ = fmt.Fprintf(out, "%s\n\nUsage:\n  fxccm [flags]\n  fxccm status --help\n  fxccm describe --help\n  fxccm plan --help\n  fxccm migrate --help\n", about)
 	cliflag.PrintSections(out, c.groups, columns)
 }

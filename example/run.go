@@ -40,6 +40,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "status" {
 		return runStatus(args[1:], stdout, stderr)
 	}
+	if len(args) > 0 && args[0] == "describe" {
+		return runDescribe(args[1:], stdout, stderr)
+	}
 	fail := func(err error) int {
 		for _, sentence := range sentences(err) {
 			_, _ = fmt.Fprintln(stderr, "fxccm: "+sentence)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -18,13 +19,7 @@ func statusTables(status clusterStatus, now time.Time) (string, error) {
 	table := tabwriter.NewWriter(&out, 0, 8, 3, ' ', 0)
 	row := func(cells ...string) {
 		for i, cell := range cells {
-			// A text of the cloud must not break the table, or steer the terminal.
-			cells[i] = strings.Map(func(r rune) rune {
-				if r < ' ' || r == 0x7f {
-					return ' '
-				}
-				return r
-			}, cell)
+			cells[i] = strings.ReplaceAll(printable(cell), "\n", " ")
 		}
 		_, _ = fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
@@ -149,4 +144,14 @@ func replicaProblems(s *ccm.Status) []string {
 		all = append(all, t.Subject+": "+t.Reason)
 	}
 	return append(all, s.Warnings...)
+}
+
+// printable replaces control characters, which in a text of the cloud would steer the terminal.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
 }

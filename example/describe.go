@@ -1,0 +1,222 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/provider/openstack"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+)
+
+const describeAbout = `Print why a Service of type LoadBalancer is as it is: its addresses, conditions and events, what the running CCM
+reports about it, its calls in flight, the load balancer in OpenStack, and the requests that would change it.
+
+Usage:
+  fxccm describe service [namespace/]name --kubeconfig=admin.conf --cloud-config=cloud.conf
+
+Nothing is changed. The running CCM is asked as by "fxccm status".
+`
+
+// maxEvents is how many events of a Service are printed.
+const maxEvents = 10
+
+// describeLine is the command line of "fxccm describe".
+type describeLine struct {
+	// plan reads the Service, the nodes and the cloud, status asks the running replicas.
+	plan   *planLine
+	status *statusLine
+	help   bool
+
+	flags *pflag.FlagSet
+}
+
+func newDescribeLine() *describeLine {
+	d := &describeLine{
+		plan: newPlanLine(), status: newStatusLine(),
+		flags: pflag.NewFlagSet("fxccm describe", pflag.ContinueOnError),
+	}
+	d.flags.Usage = func() {}
+	for _, name := range []string{
+		"kubeconfig", "cloud-config", "cloud-config-strict", "cluster-name",
+	} {
+		d.flags.AddFlag(d.plan.flags.Lookup(name))
+	}
+	for _, name := range []string{"server", "server-ca", "insecure-skip-tls-verify"} {
+		d.flags.AddFlag(d.status.flags.Lookup(name))
+	}
+	d.flags.BoolVarP(&d.help, "help", "h", false, "Show this help and exit.")
+	return d
+}
+
+func (d *describeLine) parse(args []string) error {
+	if err := d.flags.Parse(args); err != nil || d.help {
+		return err
+	}
+	switch args := d.flags.Args(); {
+	case len(args) != 2 || !slices.Contains([]string{"service", "services", "svc"}, args[0]):
+		return fmt.Errorf("want the word service and the name of one, got %q", args)
+	case d.plan.kubeconfig == "" || d.plan.cloudConfig == "":
+		return errors.New("--kubeconfig and --cloud-config must be given")
+	default:
+		d.plan.service = args[1]
+	}
+	return nil
+}
+
+// runDescribe is "fxccm describe" from its arguments to its exit code.
+func runDescribe(args []string, stdout, stderr io.Writer) int {
+	line := newDescribeLine()
+	err := line.parse(args)
+	if err == nil && line.help {
+		_, _ = fmt.Fprintf(stdout, "%s\nFlags:\n%s", describeAbout, line.flags.FlagUsages())
+		return exitClean
+	}
+	if err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		err = line.run(ctx, stdout)
+	}
+	if err != nil {
+		for _, sentence := range sentences(err) {
+			_, _ = fmt.Fprintln(stderr, "fxccm describe: "+sentence)
+		}
+		return exitFailed
+	}
+	return exitClean
+}
+
+// run prints what each source tells. A source that fails does not keep the others from being
+// printed.
+func (d *describeLine) run(ctx context.Context, stdout io.Writer) error {
+	config, err := clientcmd.BuildConfigFromFlags("", d.plan.kubeconfig)
+	if err != nil {
+		return fmt.Errorf("read --kubeconfig: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	loaded, err := cloudconf.Load(d.plan.cloudConfig,
+		cloudconf.Options{Strict: d.plan.strict, Environment: os.Getenv})
+	if err != nil {
+		return err
+	}
+	input, err := d.plan.read(ctx)
+	if err != nil {
+		return err
+	}
+	input.Config, input.ClusterName = loaded.Config, d.plan.clusterName
+	input.Logger = logr.Discard()
+
+	var out strings.Builder
+	describeService(&out, input.Service, time.Now())
+	failed := describeEvents(ctx, &out, client, input.Service, time.Now())
+	d.describeRunning(ctx, &out, config, client, input.Service, time.Now())
+	preview, err := openstack.Preview(ctx, input)
+	if err == nil {
+		fmt.Fprintf(&out, "\nIn OpenStack, with %d nodes\n%s", len(input.Nodes), preview)
+	}
+	_, writing := io.WriteString(stdout, printable(out.String()))
+	return errors.Join(failed, err, writing)
+}
+
+func describeService(out io.Writer, service *v1.Service, now time.Time) {
+	fmt.Fprintf(out, "Service %s/%s, type %s, %s old\n", service.Namespace, service.Name,
+		service.Spec.Type, ageOf(service.CreationTimestamp.Time, now))
+	var addresses []string
+	for _, ingress := range service.Status.LoadBalancer.Ingress {
+		addresses = append(addresses, cmp.Or(ingress.IP, ingress.Hostname))
+	}
+	fmt.Fprintf(out, "Addresses: %s\n", cmp.Or(strings.Join(addresses, ", "), "none"))
+	for _, c := range service.Status.Conditions {
+		stale := ""
+		if c.ObservedGeneration != 0 && c.ObservedGeneration != service.Generation {
+			stale = " (of an older version of the Service)"
+		}
+		fmt.Fprintf(out, "Condition %s: %s for %s%s: %s: %s\n", c.Type, c.Status,
+			ageOf(c.LastTransitionTime.Time, now), stale, c.Reason, c.Message)
+	}
+}
+
+func describeEvents(
+	ctx context.Context, out io.Writer, client kubernetes.Interface, service *v1.Service,
+	now time.Time,
+) error {
+	list, err := client.CoreV1().Events(service.Namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.Set{
+			"involvedObject.kind": "Service", "involvedObject.uid": string(service.UID),
+		}.String(),
+	})
+	if err != nil {
+		return fmt.Errorf("list the events: %w", err)
+	}
+	last := func(e v1.Event) time.Time {
+		if e.LastTimestamp.IsZero() {
+			return e.EventTime.Time
+		}
+		return e.LastTimestamp.Time
+	}
+	slices.SortFunc(list.Items, func(a, b v1.Event) int { return last(b).Compare(last(a)) })
+	fmt.Fprintf(out, "\nEvents: %d, newest first\n", len(list.Items))
+	for _, e := range list.Items[:min(len(list.Items), maxEvents)] {
+		fmt.Fprintf(out, "  %s ago, %s %s: %s\n", ageOf(last(e), now), e.Type, e.Reason, e.Message)
+	}
+	return nil
+}
+
+// describeRunning prints what the replica that leads reports about a Service.
+func (d *describeLine) describeRunning(
+	ctx context.Context, out io.Writer, config *rest.Config, client kubernetes.Interface,
+	service *v1.Service, now time.Time,
+) {
+	status, err := d.status.read(ctx, config, client)
+	if err != nil {
+		fmt.Fprintf(out, "\nThe running CCM: unknown: %v\n", err)
+		return
+	}
+	var reasons []string
+	for _, r := range status.Replicas {
+		if r.Status.State != ccm.StateLeading {
+			reasons = append(reasons, r.Name+": "+cmp.Or(r.Error, string(r.Status.State)))
+			continue
+		}
+		fmt.Fprintf(out, "\nThe running CCM: %s leads in term %d\n", r.Name, r.Status.Term)
+		for _, lb := range r.Status.LoadBalancers {
+			if lb.Namespace != service.Namespace || lb.Service != service.Name {
+				continue
+			}
+			fmt.Fprintf(out, "  %s for %s: %s %s\n", lb.State, ageOf(lb.Since, now), lb.Reason,
+				lb.Message)
+			fmt.Fprintf(out, "  compared %s ago\n", ageOf(lb.ComparedAt, now))
+			for _, drift := range lb.Drift {
+				fmt.Fprintf(out, "  drift %s ago: %s\n", ageOf(lb.DriftedAt, now), drift)
+			}
+		}
+		for _, a := range r.Status.Running {
+			if a.Object == service.Namespace+"/"+service.Name {
+				fmt.Fprintf(out, "  in flight for %s: %s\n", ageOf(a.Since, now), a.Name)
+			}
+		}
+		return
+	}
+	fmt.Fprintf(out, "\nThe running CCM: no replica leads: %s\n", strings.Join(reasons, "; "))
+}
