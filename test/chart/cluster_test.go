@@ -177,7 +177,7 @@ func TestChart_WithOtherValues_IsAcceptedByTheAPIServer(t *testing.T) {
 			env: [{name: A, value: b}], extraArgs: [--drain-timeout=20s],
 			extraVolumes: [{name: v, emptyDir: {}}], extraVolumeMounts: [{name: v, mountPath: /v}],
 			serviceAccount: {name: mine, annotations: {k: v}}, metrics: {service: {enabled: true},
-			reader: {namespace: monitoring, name: prometheus}}}`,
+			dashboard: {enabled: true, labels: {team: x}}, reader: {namespace: monitoring, name: prometheus}}}`,
 	} {
 		t.Run(what, func(t *testing.T) {
 			cfg := helm(t, cp)
