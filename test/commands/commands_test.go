@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -55,6 +56,9 @@ func TestPages_CommandsSucceed(t *testing.T) {
 
 func run(t *testing.T, page string, blocks []block) {
 	s := newShell(t)
+	if slices.ContainsFunc(blocks, func(b block) bool { return b.inPlayground }) {
+		s.playground()
+	}
 	for _, b := range blocks {
 		for _, c := range b.commands {
 			where := fmt.Sprintf("%s:%d", page, c.line)
@@ -132,6 +136,33 @@ func goEnv(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// playground is what the tutorial has after its fourth step. The commands find admin.conf,
+// cloud.conf, and the folders of the project in theirs.
+func (s *shell) playground() {
+	s.t.Helper()
+	s.background("playground", command{text: "make playground"}, "Ready.")
+	dir := s.t.TempDir()
+	for _, text := range []string{
+		"source bin/playground/env",
+		"ln -s $PWD/deploy $PWD/docs " + dir,
+		"cp bin/playground/cloud.conf " + dir,
+		"cp bin/playground/admin.kubeconfig " + dir + "/admin.conf",
+		"cd " + dir + " && kubectl apply -f docs/tutorial",
+	} {
+		if printed, err := s.run(command{text: text}); err != nil {
+			s.t.Fatalf("%s: %v\n%s", text, err, printed)
+		}
+	}
+	s.dir = dir
+	s.background("playground", command{text: "fxccm --kubeconfig=$CCM_KUBECONFIG " +
+		"--cloud-provider=openstack --cloud-config=cloud.conf --cluster-cidr=10.200.0.0/16"},
+		"Term is ready")
+	served := "kubectl wait --for=jsonpath='{.status.loadBalancer.ingress}' --timeout=5m service/web"
+	if printed, err := s.run(command{text: served}); err != nil {
+		s.t.Fatalf("%v\n%s", err, printed)
+	}
 }
 
 func (s *shell) command(ctx context.Context, c command) *exec.Cmd {
@@ -222,6 +253,7 @@ func TestParse_MistakesOnAPage_AreErrors(t *testing.T) {
 		"output first":   {"<!-- run -->\n```console\nls\n```\n", "3: a block begins with a command"},
 		"no end":         {"<!-- run -->\n```console\n$ ls\n", "2: the block has no end"},
 		"no reason":      {"<!-- not run: -->\n```console\n$ ls\n```\n", "2: say above the block"},
+		"another shell":  {"<!-- run -->\n```sh\nls\n```\n", "2: a block of commands begins with"},
 		"no such phrase": {"<!-- ran -->\n```console\n$ ls\n```\n", "2: say above the block"},
 	} {
 		t.Run(name, func(t *testing.T) {

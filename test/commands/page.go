@@ -3,6 +3,7 @@
 // A block of commands (```console) stands below a comment that says whether it is run:
 //
 //	<!-- run -->                            its commands succeed, and print what the block shows
+//	<!-- run: in a playground -->           the same, beside the tutorial's cluster and Service
 //	<!-- run: in the background, until "text" -->  its command prints the text, and runs on
 //	<!-- not run: reason -->
 //
@@ -19,6 +20,8 @@ import (
 // A block is a block of commands of a page.
 type block struct {
 	line int
+	// inPlayground is set if the commands need a cluster with fxccm, nodes and a Service.
+	inPlayground bool
 	// until is not empty for a command in the background.
 	until string
 	// skipped is the reason why it is not run.
@@ -33,7 +36,9 @@ type command struct {
 }
 
 var mark = regexp.MustCompile(
-	`^<!-- (?:(run)|run: in the background, until "(.+)"|not run: (.+)) -->$`)
+	`^<!-- (?:run|run: (in a playground)|run: in the background, until "(.+)"|not run: (.+)) -->$`)
+
+var otherBlock = regexp.MustCompile("^```(ba)?sh(ell)?$|^```shell$")
 
 // parse returns the blocks of a page. A block without a mark is an error.
 func parse(page string) ([]block, error) {
@@ -56,12 +61,16 @@ func parse(page string) ([]block, error) {
 			if err := last.add(i+1, strings.TrimPrefix(line, indent)); err != nil {
 				return nil, err
 			}
+		case otherBlock.MatchString(text):
+			return nil, fmt.Errorf("%d: a block of commands begins with ```console", i+1)
 		case text == "```console" && marked == nil:
 			return nil, fmt.Errorf(
 				"%d: say above the block whether its commands are run, and if not, why", i+1)
 		case text == "```console":
 			inside, indent = true, line[:strings.Index(line, "`")]
-			found = append(found, block{line: i + 1, until: marked[2], skipped: marked[3]})
+			found = append(found, block{
+				line: i + 1, inPlayground: marked[1] != "", until: marked[2], skipped: marked[3],
+			})
 			marked = nil
 		case text == "":
 		case marked != nil:
