@@ -204,9 +204,16 @@ func (d *describeLine) describeRunning(
 			if lb.Namespace != service.Namespace || lb.Service != service.Name {
 				continue
 			}
-			fmt.Fprintf(out, "  %s for %s: %s %s\n", lb.State, ageOf(lb.Since, now), lb.Reason,
-				lb.Message)
-			fmt.Fprintf(out, "  compared %s ago\n", ageOf(lb.ComparedAt, now))
+			text := fmt.Sprintf("  %s for %s", lb.State, ageOf(lb.Since, now))
+			for _, why := range []string{lb.Reason, lb.Message} {
+				if why != "" {
+					text += ": " + why
+				}
+			}
+			fmt.Fprintln(out, text)
+			if !lb.ComparedAt.IsZero() {
+				fmt.Fprintf(out, "  compared %s ago\n", ageOf(lb.ComparedAt, now))
+			}
 			for _, drift := range lb.Drift {
 				fmt.Fprintf(out, "  drift %s ago: %s\n", ageOf(lb.DriftedAt, now), drift)
 			}

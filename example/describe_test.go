@@ -38,12 +38,17 @@ func TestDescribe_RefusedService_ShowsTheReasonOfEachSource(t *testing.T) {
 	})
 	for _, want := range []string{
 		"Service default/web, type LoadBalancer, ", "\nAddresses: none\n", "\nEvents: ",
-		"leads in term 1\n", "\nIn OpenStack, with 0 nodes\nLoad balancer: none\n",
+		"leads in term 1\n", ": InvalidAnnotation: loadbalancer.openstack.org/class: ",
+		"\nIn OpenStack, with 0 nodes\nLoad balancer: none\n",
 		"No changes: the Service is refused.", "gold",
 	} {
 		if !strings.Contains(last, want) {
 			t.Errorf("it lacks %q:\n%s", want, last)
 		}
+	}
+
+	if strings.Contains(last, "compared") {
+		t.Errorf("a Service without a load balancer cannot have been compared:\n%s", last)
 	}
 
 	// Without the process, and without the cloud, the rest is printed.
