@@ -2,6 +2,7 @@ package monitoring
 
 import (
 	"encoding/json"
+	"io/fs"
 	"maps"
 	"net/url"
 	"os"
@@ -294,4 +295,24 @@ func firstFiring(t *testing.T, name, series string) (fired bool, minute int, sum
 		}
 	}
 	return false, 0, ""
+}
+
+func TestPages_PromQLNamesExistingMetrics(t *testing.T) {
+	known := series(t)
+	blocks := regexp.MustCompile("(?s)```promql\n(.+?)```")
+	found := 0
+	find := func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".md") {
+			return err
+		}
+		for _, block := range blocks.FindAllStringSubmatch(read(t, "../../../docs/"+path), -1) {
+			found++
+			check(t, path, block[1], known)
+		}
+		return nil
+	}
+	err := fs.WalkDir(os.DirFS("../../../docs"), ".", find)
+	if err != nil || found == 0 {
+		t.Errorf("%d queries, %v", found, err)
+	}
 }
