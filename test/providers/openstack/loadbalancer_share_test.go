@@ -120,7 +120,7 @@ func TestLoadBalancer_OfTheUser_IsUsed(t *testing.T) {
 	s.quiet("web")
 	s.wantStatus("web", project.Text(ip, "floating_ip_address"))
 
-	// A load balancer of another cluster is not touched.
+	// A load balancer of another cluster is shared, and its tags stay.
 	tags := user.Get(project.LoadBalancer, "/lbaas/loadbalancers/"+id, "loadbalancer")["tags"]
 	s.meddle(http.MethodPut, "/loadbalancers/"+id,
 		project.Object{"loadbalancer": project.Object{"tags": []string{
@@ -129,7 +129,19 @@ func TestLoadBalancer_OfTheUser_IsUsed(t *testing.T) {
 		}}})
 	s.WaitBalancer(id)
 	s.create("stranger", ports("8443/TCP"), annotated("load-balancer-id", id))
-	s.refused("stranger", "another cluster")
+	s.serve("stranger")
+	v = s.view("stranger")
+	s.wantTags("the shared load balancer", v.balancer, append(s.tags("stranger"), "mine",
+		"fxccm-cluster=of-another", "fxccm-guest="+string(project.ClusterUID),
+		balancerName("stranger"))...)
+	gone := s.tags("stranger")[1]
+	s.remove("stranger")
+	s.WaitBalancer(id)
+	left := texts(user.Get(project.LoadBalancer, "/lbaas/loadbalancers/"+id,
+		"loadbalancer")["tags"])
+	if slices.Contains(left, gone) || !slices.Contains(left, "fxccm-cluster=of-another") {
+		t.Errorf("after the stranger the tags are %q", left)
+	}
 	s.meddle(http.MethodPut, "/loadbalancers/"+id,
 		project.Object{"loadbalancer": project.Object{"tags": tags}})
 	s.WaitBalancer(id)

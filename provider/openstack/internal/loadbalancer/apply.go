@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
@@ -186,6 +187,16 @@ func (r *reconciler) retry(err error, since time.Time) error {
 	return err
 }
 
+// lostTags are the Service's tags that the load balancer lacks. Another cluster that has read the
+// tags before this one wrote them replaces all of them.
+func (r *reconciler) lostTags(lb *octavia.LoadBalancer) []string {
+	if r.found.apiMinor < 5 {
+		return nil
+	}
+	return slices.DeleteFunc(r.identity.Tags(),
+		func(tag string) bool { return slices.Contains(lb.Tags, tag) })
+}
+
 // waitUntilActive returns nil when Octavia has done all.
 func (r *reconciler) waitUntilActive(ctx context.Context) error {
 	lb := r.found.balancer
@@ -202,6 +213,10 @@ func (r *reconciler) waitUntilActive(ctx context.Context) error {
 		return fmt.Errorf("load balancer %s is %s after it was changed", lb.ID, is.Status)
 	}
 	r.found.balancer = &is
+	if changes := r.lostTags(&is); len(changes) > 0 {
+		return retryAfter(minRetryDelay, "load balancer %s: %v: it lost %s", lb.ID, errChanged,
+			strings.Join(changes, ", "))
+	}
 	r.cache().Confirm(&is, r.config.Clock.Now())
 	return nil
 }

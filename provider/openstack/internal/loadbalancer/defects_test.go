@@ -54,7 +54,9 @@ func TestD1_TwoClustersOfOneName_HaveALoadBalancerEach(t *testing.T) {
 	}
 }
 
-func TestD3_AnnotationOfAnotherCluster_IsRefused(t *testing.T) {
+// A manifest was copied with its annotation: the load balancer has the name that the Service's own
+// would have, and its port is taken.
+func TestD3_AnnotationCopiedFromAnotherCluster_IsRefused(t *testing.T) {
 	t.Parallel()
 	first, node := newCluster(t)
 	s := first.site
@@ -67,7 +69,7 @@ func TestD3_AnnotationOfAnotherCluster_IsRefused(t *testing.T) {
 	mark := s.mark()
 	for range 3 {
 		if _, err := second.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(copied),
-			nil); !isWait(err) {
+			[]*v1.Node{node}); !isWait(err) {
 			t.Errorf("it is answered with %v", err)
 		}
 	}
@@ -75,7 +77,7 @@ func TestD3_AnnotationOfAnotherCluster_IsRefused(t *testing.T) {
 	if writes := s.writes(mark); len(writes) > 0 {
 		t.Errorf("it has made the requests %q", writes)
 	}
-	if said := s.said("LoadBalancerOfOtherCluster"); len(said) != 1 ||
+	if said := s.said("LoadBalancerPortInUse"); len(said) != 1 ||
 		!strings.Contains(said[0], theirs.ID) {
 		t.Errorf("the Service was told %q, want once why", said)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -206,12 +207,35 @@ func (r *reconciler) deleteObserved(
 		}
 	}
 	if gone == nil {
-		return blocked
+		return errors.Join(blocked, r.seeUntagged(ctx, done))
 	}
 	if err := r.waitUntilGone(ctx, gone, end); err != nil {
 		return err
 	}
 	return blocked
+}
+
+// seeUntagged reads the load balancer that the Service has left: another cluster that has read the
+// tags earlier writes the Service's again, and no later reconcile would remove them.
+func (r *reconciler) seeUntagged(ctx context.Context, done runResult) error {
+	lb := done.loadBalancer
+	untags := func(step plan.Step) bool { _, is := step.(plan.UpdateLoadBalancer); return is }
+	if !slices.ContainsFunc(done.done, untags) {
+		return nil
+	}
+	now, err := r.config.Octavia.Settled(ctx, lb.ID, lb.Status, deleteTimeout)
+	switch {
+	case errors.Is(err, octavia.ErrNotFound):
+		return nil
+	case errors.Is(err, octavia.ErrPending):
+		return r.waitFor(lb, "is %s", now.Status)
+	case err != nil:
+		return err
+	case slices.Contains(now.Tags, r.identity.ServiceTag()):
+		return retryAfter(minRetryDelay, "load balancer %s: %v: it has the Service's tags again",
+			lb.ID, errChanged)
+	}
+	return nil
 }
 
 // waitUntilGone returns nil when a load balancer that is being deleted is gone. It waits until end.

@@ -107,11 +107,11 @@ func (r *reconciler) admitGuest() error {
 		return &refusal{events.NotShared, fmt.Sprintf(
 			"load balancer %s cannot be shared: Octavia API 2.%d has no tags, which mark the owner of each part", lb.ID, r.found.apiMinor)}
 	}
-	others := sharers(r.identity, lb)
-	if !slices.Contains(lb.Tags, r.identity.LoadBalancerName()) &&
-		len(others)+1 > r.settings.MaxShared {
+	// Services of OCCM have only names, and Services of two clusters may have the same name.
+	others := max(len(sharers(r.identity, lb)), len(desired.ServicesOf(lb.Tags)))
+	if !r.identity.HasJoined(lb.Tags) && others+1 > r.settings.MaxShared {
 		return &refusal{events.NotShared, fmt.Sprintf(
-			"load balancer %s is already shared by %d other Services; [LoadBalancer] max-shared-lb allows %d", lb.ID, len(others), r.settings.MaxShared)}
+			"load balancer %s is already shared by %d other Services; [LoadBalancer] max-shared-lb allows %d", lb.ID, others, r.settings.MaxShared)}
 	}
 	return nil
 }

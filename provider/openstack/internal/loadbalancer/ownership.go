@@ -71,15 +71,6 @@ func claimNamed(
 		return c, nil
 	}
 	lb := all[i]
-	if other := desired.ClusterOf(lb.Tags); other != "" && other != id.ClusterUID {
-		return claim{},
-			&refusal{
-				events.OfOtherCluster,
-				fmt.Sprintf(
-					"load balancer %s, named by annotation %s, belongs to another cluster (%s)",
-					named, settings.AnnotationLoadBalancerID, other),
-			}
-	}
 	if !isOwn(id, lb, tagged) {
 		if lb.Status.Gone() {
 			return claim{deleting: &lb}, nil
@@ -121,7 +112,8 @@ func claimUnnamed(
 	}
 	// A guest whose annotation was lost.
 	guest := others(all, -1, func(lb octavia.LoadBalancer) bool {
-		return slices.Contains(lb.Tags, id.ServiceTag()) && belongsHere(id, lb) && !lb.Status.Gone()
+		isHere := slices.Contains(lb.Tags, id.ClusterTag()) || len(id.OtherClusters(lb.Tags)) == 0
+		return slices.Contains(lb.Tags, id.ServiceTag()) && isHere && !lb.Status.Gone()
 	})
 	if len(guest) > 0 {
 		return claim{balancer: &guest[0], role: plan.Guest}
@@ -175,20 +167,16 @@ func isOwn(id desired.Identity, lb octavia.LoadBalancer, tagged bool) bool {
 }
 
 // isTaggedOwn tells whether the tags say that it was made for the Service. A guest's tags are the
-// same, but not the name. The cluster's name in it may have changed.
+// same, but not the name. Only a guest of another cluster may have the same name; it has a tag for
+// that. The cluster's name in it may have changed.
 func isTaggedOwn(id desired.Identity, lb octavia.LoadBalancer) bool {
-	if desired.ClusterOf(lb.Tags) != id.ClusterUID || !slices.Contains(lb.Tags, id.ServiceTag()) {
+	if !slices.Contains(lb.Tags, id.ClusterTag()) || !slices.Contains(lb.Tags, id.ServiceTag()) ||
+		id.IsGuestCluster(lb.Tags) {
 		return false
 	}
 	renamed := strings.HasPrefix(lb.Name, desired.ServicePrefix) &&
 		strings.HasSuffix(lb.Name, "_"+id.Namespace+"_"+id.Name)
 	return lb.Name == id.LoadBalancerName() || lb.Name == id.LegacyName() || renamed
-}
-
-// belongsHere tells whether no other cluster has tagged it.
-func belongsHere(id desired.Identity, lb octavia.LoadBalancer) bool {
-	cluster := desired.ClusterOf(lb.Tags)
-	return cluster == "" || cluster == id.ClusterUID
 }
 
 func isYounger(lb octavia.LoadBalancer, service *v1.Service) bool {

@@ -111,9 +111,19 @@ func TestLocate(t *testing.T) {
 				"kube_service_prod_default_web")}, want: "a", role: plan.Guest,
 		},
 		"named: another cluster's, made by fxccm": {
-			named:   "a",
-			all:     []octavia.LoadBalancer{of("a", ownName, ownName, elsewhere, service)},
-			refused: "LoadBalancerOfOtherCluster",
+			named: "a",
+			all:   []octavia.LoadBalancer{of("a", ownName, ownName, elsewhere, service)},
+			want:  "a", role: plan.Guest,
+		},
+		"a guest in another cluster's with the same name": {
+			all: []octavia.LoadBalancer{of("a", ownName, ownName, elsewhere, "fxccm-service=other",
+				ours, service, whose.GuestTag())},
+			want: "a", role: plan.Guest,
+		},
+		"own, with a guest of another cluster": {
+			all: []octavia.LoadBalancer{of("a", ownName, ownName, elsewhere, "fxccm-service=other",
+				"fxccm-guest=cluster-2", ours, service)},
+			want: "a", role: plan.Owner,
 		},
 		// D5.
 		"named: it no longer exists": {named: "a", served: true, lost: true},

@@ -145,6 +145,9 @@ type run struct {
 	// be so, and nothing was waited for since.
 	tags  []string
 	fresh bool
+	// written are the tags that a step has written. Another client that read them earlier may
+	// replace them.
+	written []string
 	// parts are the load balancer's, if the plan deletes it; nil if they are unknown.
 	parts []string
 	// made are the ids of the listeners and pools that earlier steps have made, and group is that
@@ -250,6 +253,11 @@ func (r *run) wait(ctx context.Context) error {
 		return err
 	}
 	r.result.loadBalancer = &lb
+	for _, tag := range r.written {
+		if !slices.Contains(lb.Tags, tag) {
+			return fmt.Errorf("load balancer %s: %w: tag %s is lost", lb.ID, errChanged, tag)
+		}
+	}
 	return nil
 }
 

@@ -179,7 +179,7 @@ func (r *run) updateLoadBalancer(ctx context.Context, s plan.UpdateLoadBalancer)
 		return r.octavia.UpdateLoadBalancer(ctx, s.ID, s.Tags)
 	})
 	if err == nil {
-		r.tags = s.Tags
+		r.tags, r.written = s.Tags, s.Tags
 	}
 	return err
 }

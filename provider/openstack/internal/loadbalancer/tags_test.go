@@ -62,27 +62,6 @@ func TestEnsure_TagsOfOthersSinceTheLastList_Stay(t *testing.T) {
 	}
 }
 
-func TestEnsure_AnotherClustersSinceTheLastList_IsRefused(t *testing.T) {
-	t.Parallel()
-	c, node := newCluster(t)
-	s := c.site
-	id, guest := c.addUsers()
-	c.tagLate(id, "users", "fxccm-cluster=another")
-	mark := s.mark()
-	for len(s.said("LoadBalancerOfOtherCluster")) == 0 {
-		if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(guest),
-			[]*v1.Node{node}); !isWait(err) {
-			t.Fatalf("the Service is answered %v", err)
-		}
-		if err := c.forgetList(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if writes := s.writes(mark); len(writes) > 0 {
-		t.Errorf("the requests %q are made", writes)
-	}
-}
-
 func TestDelete_AnotherClustersSinceTheLastList_IsLeftAlone(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)

@@ -92,10 +92,37 @@ func cut(name string) string { return name[:min(len(name), nameLimit)] }
 const (
 	clusterTag = "fxccm-cluster="
 	serviceTag = "fxccm-service="
+	// guestTag is on a load balancer that another cluster was using when the cluster joined. Names
+	// do not show that, because both clusters may have the same name.
+	guestTag = "fxccm-guest="
 )
 
 // ClusterTag is on all that belongs to the cluster.
 func (i Identity) ClusterTag() string { return clusterTag + i.ClusterUID }
+
+// GuestTag marks the cluster as a guest in a load balancer of another cluster.
+func (i Identity) GuestTag() string { return guestTag + i.ClusterUID }
+
+// IsGuestCluster tells whether the tags mark the cluster as a guest.
+func (i Identity) IsGuestCluster(tags []string) bool { return slices.Contains(tags, i.GuestTag()) }
+
+// OtherClusters are the UIDs of the other clusters that use a load balancer with these tags.
+func (i Identity) OtherClusters(tags []string) []string {
+	var uids []string
+	for _, tag := range tags {
+		if uid, ok := strings.CutPrefix(tag, clusterTag); ok && uid != i.ClusterUID {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
+}
+
+// HasJoined tells whether the tags of a load balancer name the Service. Its name alone may be that
+// of another cluster's Service.
+func (i Identity) HasJoined(tags []string) bool {
+	return slices.Contains(tags, i.ServiceTag()) ||
+		slices.Contains(tags, i.LoadBalancerName()) && len(i.OtherClusters(tags)) == 0
+}
 
 // ServiceTag is on all that belongs to the Service.
 func (i Identity) ServiceTag() string { return serviceTag + i.UID }

@@ -32,6 +32,10 @@ func (c *changer) tagLoadBalancer() {
 	}
 	lb := c.is.LoadBalancer
 	want := c.id.Tags()
+	if c.role == Guest && len(c.id.OtherClusters(lb.Tags)) > 0 &&
+		!slices.Contains(lb.Tags, c.id.ClusterTag()) {
+		want = append(want, c.id.GuestTag())
+	}
 	if changes := added(lb.Tags, want); len(changes) > 0 {
 		c.add(UpdateLoadBalancer{
 			ID: lb.ID, Name: lb.Name, Tags: merged(lb.Tags, want),
@@ -182,6 +186,9 @@ func (c *changer) hindrance() string {
 // others are who but the Service uses the load balancer.
 func (p *planner) others() []string {
 	others := p.othersIn(p.is.LoadBalancer.Tags)
+	for _, cluster := range p.id.OtherClusters(p.is.LoadBalancer.Tags) {
+		others = append(others, "cluster "+cluster)
+	}
 	for _, name := range p.is.OtherServices {
 		renamed := p.role == Owner && name == p.loadBalancer
 		if !renamed && !slices.Contains(others, name) {

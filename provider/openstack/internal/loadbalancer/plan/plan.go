@@ -100,8 +100,12 @@ func (p *planner) add(steps ...Step) { p.plan.Steps = append(p.plan.Steps, steps
 
 func (p *planner) notice(n Notice) { p.plan.Notices = append(p.plan.Notices, n) }
 
-// isForeign tells whether the load balancer is another cluster's.
-func (p *planner) isForeign() bool { return p.isOfOtherCluster(p.is.LoadBalancer.Tags) }
+// isForeign tells whether the load balancer is another cluster's, and the Service no guest in it.
+func (p *planner) isForeign() bool {
+	tags := p.is.LoadBalancer.Tags
+	isHere := slices.Contains(tags, p.id.ClusterTag()) && !p.id.IsGuestCluster(tags)
+	return p.role == Owner && len(p.id.OtherClusters(tags)) > 0 && !isHere
+}
 
 func (p *planner) refuseForeign() {
 	lb := p.is.LoadBalancer

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
@@ -91,8 +90,7 @@ func (c *changer) noticePortInUse(want octavia.Port, l octavia.Listener) {
 // max-shared-lb, are not put on the load balancer.
 func (c *changer) isTurnedAway() bool {
 	tags := c.is.LoadBalancer.Tags
-	if c.role != Guest || slices.Contains(tags, c.id.ServiceTag()) ||
-		slices.Contains(tags, c.id.LoadBalancerName()) {
+	if c.role != Guest || c.id.HasJoined(tags) {
 		return false
 	}
 	collides := false

@@ -82,8 +82,8 @@ func (r *remover) isUncertain() bool {
 }
 
 // isAbandoned: the owner of the load balancer left before this Service, its last guest. Then it is
-// deleted, as OCCM does, which goes by the name. A load balancer that a user created is never
-// deleted.
+// deleted, as OCCM does, which goes by the name. A load balancer that a user or another cluster
+// created is never deleted.
 func (r *remover) isAbandoned() bool {
 	lb := r.is.LoadBalancer
 	own := func(l octavia.Listener) bool { return r.ownsListener(l) }
@@ -91,7 +91,8 @@ func (r *remover) isAbandoned() bool {
 		func(l octavia.Listener) bool { return !own(l) })
 	used := slices.Contains(lb.Tags, r.id.ServiceTag()) ||
 		slices.Contains(lb.Tags, r.id.LoadBalancerName())
-	return r.isServices() && used && !strange && !slices.Contains(lb.Tags, lb.Name)
+	return r.isServices() && used && !strange && !slices.Contains(lb.Tags, lb.Name) &&
+		!r.id.IsGuestCluster(lb.Tags)
 }
 
 // otherServices are those that bear witness to themselves by a tag: of the load balancer, or of a
@@ -99,6 +100,7 @@ func (r *remover) isAbandoned() bool {
 func (r *remover) otherServices() []string {
 	var services []string
 	for _, other := range r.others() {
+		// A cluster that joins or leaves may have a tag alone.
 		if !strings.HasPrefix(other, "listener ") && !strings.HasPrefix(other, "pool ") {
 			services = append(services, other)
 		}
@@ -162,14 +164,24 @@ func (r *remover) untag() {
 	r.add(UpdateLoadBalancer{ID: lb.ID, Name: lb.Name, Tags: tags, Changes: changes})
 }
 
-// tagsWithout leaves the cluster's tag while other Services are there.
+// tagsWithout leaves the cluster's tags while other Services of it are there. Services whose
+// listeners are not there yet add them again.
 func (r *remover) tagsWithout(tags []string) []string {
-	others := r.othersIn(tags)
+	others := slices.DeleteFunc(desired.ServicesOf(tags),
+		func(uid string) bool { return uid == r.id.UID })
+	staysHere := len(others) > 0 && len(r.id.OtherClusters(tags)) == 0
+	isShared := false
+	for _, l := range r.is.Listeners {
+		if !r.ownsListener(l) {
+			staysHere = staysHere || slices.Contains(l.Tags, r.id.ClusterTag())
+			isShared = isShared || slices.Contains(l.Tags, r.id.LoadBalancerName())
+		}
+	}
 	left := []string{}
 	for _, tag := range tags {
-		own := tag == r.id.ServiceTag() || tag == r.id.LoadBalancerName() ||
-			r.role == Owner && tag == r.loadBalancer
-		if own || tag == r.id.ClusterTag() && len(others) == 0 {
+		isName := tag == r.id.LoadBalancerName() || r.role == Owner && tag == r.loadBalancer
+		isClusters := tag == r.id.ClusterTag() || tag == r.id.GuestTag()
+		if tag == r.id.ServiceTag() || isName && !isShared || isClusters && !staysHere {
 			continue
 		}
 		left = append(left, tag)

@@ -399,7 +399,7 @@ func status() []row {
 		setting[string]{
 			entry: entry{
 				name: AnnotationLoadBalancerID, later: never,
-				meaning: "The load balancer. fxccm writes it here. Set it before creation to reuse an existing load balancer: that of another Service of the cluster, up to `max-shared-lb` of cloud.conf, or one of the user's own.",
+				meaning: "The load balancer. fxccm writes it here. Set it before creation to reuse an existing load balancer: that of another Service, of this cluster or another one, up to `max-shared-lb` of cloud.conf, or one of the user's own.",
 			},
 			kind: uuidKind(), at: func(s *Settings) *string { return &s.LoadBalancerID },
 		},
