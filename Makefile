@@ -61,11 +61,11 @@ test: controlplane example browser ## Run all tests, on a real kube-apiserver an
 .PHONY: test-with-detector test-without-detector test-alone test-nested
 test-with-detector:
 	@echo "==> tests with the race detector"
-	$(TEST) -race -p 3 -parallel 8 -timeout 20m $(LONGEST) \
+	$(TEST) -race -p 2 -parallel 8 -timeout 20m $(LONGEST) \
 	  $$($(GO) list ./... | grep -vxFf <($(GO) list $(WITHOUT_DETECTOR) $(ALONE)))
 test-without-detector:
 	@echo "==> tests without the race detector"
-	$(TEST) -p 2 -parallel 8 -timeout 20m $(WITHOUT_DETECTOR)
+	$(TEST) -p 3 -parallel 8 -timeout 20m $(WITHOUT_DETECTOR)
 test-alone:
 	@echo "==> drills"
 	$(TEST) -p 2 -timeout 15m $(ALONE)
