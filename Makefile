@@ -37,7 +37,7 @@ example:
 
 # Packages that run without the race detector. In the first line upstream's service controller races with itself
 # (suite.RaceDetector); the longest comes first. In the others there are processes, or nothing is concurrent.
-WITHOUT_DETECTOR := ./test/providers/manager ./test/e2e/leaks ./test/e2e/openstack ./test/e2e/multimanager \
+WITHOUT_DETECTOR := ./test/providers/takeover ./test/providers/manager ./test/e2e/leaks ./test/e2e/openstack ./test/e2e/multimanager \
   ./test/sideeffects/... ./test/deps ./example/... ./deploy/... ./docs ./tools/... ./options ./provider/openstack/cloudconf \
   $(addprefix ./provider/openstack/internal/,namepattern nearest pages loadbalancer/desired loadbalancer/plan loadbalancer/settings)
 # Packages that run after the others, because their processes and outages take time and memory.
@@ -91,7 +91,7 @@ ON_LAB_QUICK := ^Test(Login|Addresses$$|Routes_LiveFromCreateToDelete|Routes_Nod
 test-openstack: controlplane example openstack-lab ## Run the suites of OpenStack's provider on a real OpenStack, which is brought up if it is not (QUICK=1: a part)
 	@echo "==> what runs on the simulated OpenStack in make test, on the real one"
 	$(ON_LAB) ./test/internal/project ./test/providers/api
-	$(ON_LAB) $(if $(QUICK),-run '$(ON_LAB_QUICK)') ./test/providers/openstack ./test/providers/manager
+	$(ON_LAB) $(if $(QUICK),-run '$(ON_LAB_QUICK)') ./test/providers/openstack ./test/providers/manager ./test/providers/takeover
 
 .PHONY: lint
 lint: $(BIN)/lint/.built $(BIN)/lint/never ## Check format, vet, staticcheck, the public API, what a library must never do, the language, and that it builds on every platform

@@ -102,3 +102,18 @@ func (s *Suite) stop() error {
 	}
 	return s.Stop(context.Background())
 }
+
+// NothingForbidden is a check of Options: it fails the suite if the shipped rules have not allowed
+// something that the CCM has requested.
+func NothingForbidden(s *Suite) error {
+	refused, err := s.Audit().All(controlplane.ByUser(s.User),
+		func(r controlplane.AuditRecord) bool { return r.Decision == controlplane.DecisionForbid })
+	if err != nil {
+		return err
+	}
+	if len(refused) > 0 {
+		return fmt.Errorf("%d requests of the CCM were forbidden, the first: %s", len(refused),
+			refused[0])
+	}
+	return nil
+}

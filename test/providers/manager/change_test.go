@@ -14,6 +14,12 @@ type change struct {
 }
 
 const (
+	leaseName          = "cloud-controller-manager"
+	prefix             = "loadbalancer.openstack.org/"
+	annotationInternal = "service.beta.kubernetes.io/openstack-internal-load-balancer"
+	annotationID       = prefix + "load-balancer-id"
+	annotationAddress  = prefix + "load-balancer-address"
+
 	forwardedFor    = prefix + "x-forwarded-for"
 	proxyProtocol   = prefix + "proxy-protocol"
 	healthMonitor   = prefix + "enable-health-monitor"

@@ -19,6 +19,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+	"github.com/fxccm/fxccm/test/internal/program"
 )
 
 // replicas are processes of the CCM that contend for the lease, as the Deployment has them.
@@ -27,7 +28,7 @@ type replicas struct {
 	dir  string
 	pace time.Duration
 
-	running []*process
+	running []*program.Process
 	// killed counts the processes that were killed.
 	killed atomic.Int64
 }
@@ -36,7 +37,7 @@ type replicas struct {
 // for secrets.
 func (c *cluster) startReplicas(cfg cloudconf.Config, n int) *replicas {
 	c.t.Helper()
-	r := &replicas{dir: c.t.TempDir(), pace: c.pace(), running: make([]*process, n)}
+	r := &replicas{dir: c.t.TempDir(), pace: c.pace(), running: make([]*program.Process, n)}
 	conf, kubeconfig := filepath.Join(r.dir, "cloud.conf"), filepath.Join(r.dir, "kubeconfig")
 	text, err := cloudconf.RenderWithSecrets(cfg)
 	if err == nil {
@@ -71,7 +72,7 @@ func (c *cluster) startReplicas(cfg cloudconf.Config, n int) *replicas {
 // the one that was killed.
 func (r *replicas) start(i int) (err error) {
 	identity := fmt.Sprintf("replica-%d-%d", i, r.killed.Load())
-	r.running[i], err = startProcess(filepath.Join(r.dir, fmt.Sprintf("replica-%d.log", i)),
+	r.running[i], err = program.Start(binary, filepath.Join(r.dir, fmt.Sprintf("replica-%d.log", i)),
 		append(r.args, "--leader-elect-identity="+identity)...)
 	return err
 }
@@ -82,7 +83,7 @@ func (r *replicas) end(t *testing.T, cfg cloudconf.Config) {
 		if p == nil {
 			continue
 		}
-		if err := p.kill(); err != nil {
+		if err := p.Kill(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -92,7 +93,7 @@ func (r *replicas) end(t *testing.T, cfg cloudconf.Config) {
 		metav1.DeleteOptions{}); err != nil {
 		t.Error(err)
 	}
-	all := logs(t, r.dir)
+	all := program.Logs(t, r.dir)
 	for name, text := range all {
 		if text == "" {
 			t.Errorf("%s is empty", name)
@@ -108,7 +109,7 @@ func (r *replicas) end(t *testing.T, cfg cloudconf.Config) {
 			}
 		}
 		if t.Failed() {
-			t.Logf("the end of %s:\n%s", name, tail(text, 12))
+			t.Logf("the end of %s:\n%s", name, program.Tail(text, 12))
 		}
 	}
 }
@@ -142,7 +143,7 @@ func (r *replicas) killUntil(over <-chan struct{}, random *rand.Rand) error {
 	for pause(least, 6*least) {
 		victims := random.Perm(len(r.running))[:1+random.IntN(len(r.running))]
 		for _, i := range victims {
-			if err := r.running[i].kill(); err != nil {
+			if err := r.running[i].Kill(); err != nil {
 				return err
 			}
 			r.killed.Add(1)

@@ -4,7 +4,7 @@
 // balancers at its start: its node worker reads what its service workers write. This test runs
 // without the race detector.
 
-package manager_test
+package takeover_test
 
 import (
 	"errors"

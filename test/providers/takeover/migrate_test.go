@@ -1,6 +1,6 @@
 //go:build linux
 
-package manager_test
+package takeover_test
 
 import (
 	"bufio"
@@ -27,6 +27,9 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
+
+// commandLimit is generous: the real OpenStack takes minutes.
+const commandLimit = 12 * time.Minute
 
 // migrating is a cluster of OCCM with an administrator who runs fxccm migrate.
 type migrating struct {
@@ -130,9 +133,9 @@ func (m *migrating) awaitOCCM() {
 func (m *migrating) migrate(stopAt string, args ...string) (code int, out string) {
 	t := m.machine.t
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), commandLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program,
+	cmd := exec.CommandContext(ctx, binary,
 		append([]string{"migrate", "--kubeconfig=" + m.kubeconfig}, args...)...)
 	reader, writer := io.Pipe()
 	cmd.Stdout, cmd.Stderr = writer, writer

@@ -1,6 +1,7 @@
 //go:build linux
 
-package manager_test
+// Package program runs the example binary in tests, with its output in a file.
+package program
 
 import (
 	"errors"
@@ -14,25 +15,26 @@ import (
 	"testing"
 )
 
-// A process is a child whose output goes to a file.
-type process struct {
-	cmd    *exec.Cmd
-	exited chan struct{}
+// A Process is a child whose output goes to a file.
+type Process struct {
+	cmd *exec.Cmd
+	// Exited is closed when it has ended.
+	Exited chan struct{}
 }
 
-// startProcess runs the program; it appends to the file log.
-func startProcess(log string, args ...string) (*process, error) {
+// Start runs the program; it appends to the file log.
+func Start(program, log string, args ...string) (*Process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{cmd: exec.Command(program, args...), exited: make(chan struct{})}
+	p := &Process{cmd: exec.Command(program, args...), Exited: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	// It must not outlive a test binary that is killed.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
 	go func() {
-		defer close(p.exited)
+		defer close(p.Exited)
 		// The signal comes when the thread ends that has started the child (prctl(2),
 		// PR_SET_PDEATHSIG).
 		runtime.LockOSThread()
@@ -47,17 +49,20 @@ func startProcess(log string, args ...string) (*process, error) {
 	return p, <-started
 }
 
-// kill ends the process at once, with no chance to clean up, and waits for its end.
-func (p *process) kill() error {
+// Stop asks the process to end.
+func (p *Process) Stop() { _ = p.cmd.Process.Signal(syscall.SIGTERM) }
+
+// Kill ends the process at once, with no chance to clean up, and waits for its end.
+func (p *Process) Kill() error {
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
-	<-p.exited
+	<-p.Exited
 	return nil
 }
 
-// logs are the files in a folder, by name.
-func logs(t *testing.T, dir string) map[string]string {
+// Logs are the files in a folder, by name.
+func Logs(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.log"))
 	if err != nil {
@@ -74,8 +79,8 @@ func logs(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// tail is the end of a log, without the election's news of each second, and the ends of long lines.
-func tail(text string, lines int) string {
+// Tail is the end of a log, without the election's news of each second, and the ends of long lines.
+func Tail(text string, lines int) string {
 	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	all = slices.DeleteFunc(all, func(line string) bool {
 		return strings.Contains(line, "leaderelection") || strings.Contains(line, "round_trippers")

@@ -1,6 +1,6 @@
 //go:build linux
 
-package manager_test
+package takeover_test
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -28,6 +27,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/test/internal/program"
 )
 
 // machine plays kube-controller-manager, scheduler and kubelet of a cluster with one node. A Pod of
@@ -46,7 +46,7 @@ type machine struct {
 	onStart func()
 
 	stopOCCM func()
-	process  *process
+	process  *program.Process
 }
 
 const (
@@ -86,7 +86,7 @@ func (m *machine) run() {
 			m.stopOCCM()
 		}
 		if m.process != nil {
-			_ = m.process.kill()
+			_ = m.process.Kill()
 		}
 	})
 }
@@ -222,9 +222,9 @@ func (m *machine) playFxccm(ctx context.Context) error {
 		if m.process == nil {
 			return nil
 		}
-		_ = m.process.cmd.Process.Signal(syscall.SIGTERM)
+		m.process.Stop()
 		select {
-		case <-m.process.exited:
+		case <-m.process.Exited:
 			m.process = nil
 			return nil
 		case <-time.After(ccmtest.WaitLimit):
@@ -320,10 +320,10 @@ func (m *machine) start(ctx context.Context, pod *corev1.Pod) error {
 		args = append(args, strings.ReplaceAll(arg, "$(POD_NAME)", pod.Name))
 	}
 	log := filepath.Join(m.t.TempDir(), "fxccm.log")
-	m.process, err = startProcess(log, args...)
+	m.process, err = program.Start(binary, log, args...)
 	m.t.Cleanup(func() {
 		if text, err := os.ReadFile(log); m.t.Failed() {
-			m.t.Logf("the log of fxccm (%v):\n%s", err, tail(string(text), 30))
+			m.t.Logf("the log of fxccm (%v):\n%s", err, program.Tail(string(text), 30))
 		}
 	})
 	return err

@@ -1,4 +1,4 @@
-package manager_test
+package takeover_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package manager_test
+package takeover_test
 
 import (
 	"context"
@@ -142,7 +142,7 @@ func (o *occm) execute(args ...string) (code int, out string) {
 	o.t.Helper()
 	ctx, cancel := context.WithTimeout(o.t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, args...)
+	cmd := exec.CommandContext(ctx, binary, args...)
 	text, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		o.t.Fatal(err)
@@ -157,7 +157,7 @@ func (o *occm) launch(args ...string) (stop func()) {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	cmd := exec.Command(program, args...)
+	cmd := exec.Command(binary, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		o.t.Fatal(err)
