@@ -72,7 +72,8 @@ func (c *cluster) startReplicas(cfg cloudconf.Config, n int) *replicas {
 // the one that was killed.
 func (r *replicas) start(i int) (err error) {
 	identity := fmt.Sprintf("replica-%d-%d", i, r.killed.Load())
-	r.running[i], err = program.Start(binary, filepath.Join(r.dir, fmt.Sprintf("replica-%d.log", i)),
+	r.running[i], err = program.Start(binary,
+		filepath.Join(r.dir, fmt.Sprintf("replica-%d.log", i)),
 		append(r.args, "--leader-elect-identity="+identity)...)
 	return err
 }

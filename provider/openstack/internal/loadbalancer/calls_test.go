@@ -48,11 +48,15 @@ func (b *busySite) each(n int, took time.Duration, do func(i int)) {
 			do(i)
 		})
 	}
-	for b.active.Load() > 0 {
-		if int32(b.now.Waiters()) >= b.active.Load() {
+	// A worker can have two timers while another one works, so one look is not enough.
+	const looks = 5
+	for idle := 0; b.active.Load() > 0; time.Sleep(time.Millisecond) {
+		if int32(b.now.Waiters()) < b.active.Load() {
+			idle = 0
+		} else if idle++; idle == looks {
+			idle = 0
 			b.now.Step(100 * time.Millisecond)
 		}
-		time.Sleep(time.Millisecond)
 	}
 	workers.Wait()
 }
