@@ -67,14 +67,14 @@ func TestDescribeService_Condition_IsPrintedWithItsAge(t *testing.T) {
 	service.Generation = 3
 	service.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: "203.0.113.7"}}
 	service.Status.Conditions = []metav1.Condition{{
-		Type: "fxccm.github.io/LoadBalancerReady", Status: metav1.ConditionFalse,
+		Type: "fxccm.dev/LoadBalancerReady", Status: metav1.ConditionFalse,
 		ObservedGeneration: 2, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)),
 		Reason: "QuotaExceeded", Message: "no floating IP is left",
 	}}
 	var out strings.Builder
 	describeService(&out, service, now)
 	const want = "\nAddresses: 203.0.113.7\n" +
-		"Condition fxccm.github.io/LoadBalancerReady: False for 60m " +
+		"Condition fxccm.dev/LoadBalancerReady: False for 60m " +
 		"(of an older version of the Service): QuotaExceeded: no floating IP is left\n"
 	if !strings.HasSuffix(out.String(), want) {
 		t.Errorf("it is %q, want %q", &out, want)

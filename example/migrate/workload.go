@@ -24,10 +24,10 @@ const (
 )
 
 // restoreAnnotation holds the field of OCCM's workload that stopping it has changed.
-const restoreAnnotation = "fxccm.github.io/migrate-restore"
+const restoreAnnotation = "fxccm.dev/migrate-restore"
 
 // stopSelector is a node selector that no node satisfies.
-const stopSelector = "fxccm.github.io/migrate-stopped"
+const stopSelector = "fxccm.dev/migrate-stopped"
 
 // restored is the value of restoreAnnotation.
 type restored struct {

@@ -108,7 +108,7 @@ func waitCondition(t *testing.T, name, reason, text string) {
 		fmt.Sprintf("Service %s has the condition %q", name, reason),
 		func(s *corev1.Service) error {
 			got := meta.FindStatusCondition(s.Status.Conditions,
-				"fxccm.github.io/LoadBalancerReady")
+				"fxccm.dev/LoadBalancerReady")
 			if got == nil && reason == "" || got != nil && got.Reason == reason &&
 				got.Status == metav1.ConditionFalse && strings.Contains(got.Message, text) {
 				return nil

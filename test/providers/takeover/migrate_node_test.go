@@ -338,14 +338,14 @@ func (m *machine) spec() any {
 		if err != nil {
 			m.t.Fatal(err)
 		}
-		return []any{d.Spec, d.Annotations["fxccm.github.io/migrate-restore"]}
+		return []any{d.Spec, d.Annotations["fxccm.dev/migrate-restore"]}
 	}
 	d, err := shared.Admin.AppsV1().Deployments(m.ns).Get(m.t.Context(), occmName,
 		metav1.GetOptions{})
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	return []any{d.Spec, d.Annotations["fxccm.github.io/migrate-restore"]}
+	return []any{d.Spec, d.Annotations["fxccm.dev/migrate-restore"]}
 }
 
 // install creates OCCM's Secret, its role and its workload.

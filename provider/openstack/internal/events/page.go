@@ -80,7 +80,7 @@ const readAnswer = "Read the message: it has the cloud's answer."
 const states = `
 ## In conditions and in the status, by the OpenStack provider
 
-A Service that is not served has the condition ` + "`fxccm.github.io/LoadBalancerReady`" + ` with the status False.
+A Service that is not served has the condition ` + "`fxccm.dev/LoadBalancerReady`" + ` with the status False.
 Its reason is that of an event on the Service, or one of the table below, and its message has the cause.
 fxccm removes the condition when the Service is served. It writes LoadBalancerWaiting and RequestFailed after 30 seconds.
 

@@ -16,7 +16,7 @@ import (
 // reason and message have the cause. It is removed when the Service is served.
 //
 // Kubernetes has no standard condition for this: KEP-4631 was closed.
-const ConditionType = "fxccm.github.io/LoadBalancerReady"
+const ConditionType = "fxccm.dev/LoadBalancerReady"
 
 // conditionDelay is how long a Service waits, or requests fail, before the condition is written.
 // Most creations and most failures of the cloud are shorter, and need no write.
