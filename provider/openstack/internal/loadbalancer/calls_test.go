@@ -182,3 +182,23 @@ func TestCalls_OfServices_AreFew(t *testing.T) {
 			})
 	}
 }
+
+// Upstream's controller also reconciles when a Service or a node changes, whatever the pause is.
+func TestCreation_ReconciledOften_IsStillLookedAt(t *testing.T) {
+	t.Parallel()
+	b := newBusySite(t)
+	defer b.site.Provision(openstacktest.ProvisioningRule{Duration: creationTook})()
+	nodes := []*v1.Node{b.site.addNode("a")}
+	service := b.site.addService("web", 80)
+	begun := b.now.Now()
+	for {
+		_, err := b.EnsureLoadBalancer(t.Context(), "kubernetes", b.site.now(service), nodes)
+		if err == nil {
+			return
+		}
+		if b.now.Since(begun) > 10*creationTook {
+			t.Fatalf("not served after %s: %v", b.now.Since(begun), err)
+		}
+		b.now.Step(100 * time.Millisecond)
+	}
+}

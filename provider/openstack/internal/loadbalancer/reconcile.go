@@ -330,7 +330,13 @@ func (r *reconciler) wait(since time.Time, format string, arguments ...any) erro
 func (r *reconciler) waitFor(lb *octavia.LoadBalancer, format string, arguments ...any) error {
 	pause := max(r.config.Octavia.NextLook(lb.ID, lb.Status), minRetryDelay)
 	if c := &r.state.creation; c.loadBalancer != nil && c.loadBalancer.ID == lb.ID {
-		c.nextLook = r.config.Clock.Now().Add(pause)
+		now := r.config.Clock.Now()
+		if now.Before(c.nextLook) {
+			// A reconcile that comes earlier does not put the look off.
+			pause = c.nextLook.Sub(now)
+		} else {
+			c.nextLook = now.Add(pause)
+		}
 	}
 	return r.waitAndTell(pause,
 		fmt.Sprintf("load balancer %s %s", lb.ID, fmt.Sprintf(format, arguments...)))
