@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -85,23 +83,10 @@ func (d *describeLine) parse(args []string) error {
 // runDescribe is "fxccm describe" from its arguments to its exit code.
 func runDescribe(args []string, stdout, stderr io.Writer) int {
 	line := newDescribeLine()
-	err := line.parse(args)
-	if err == nil && line.help {
-		_, _ = fmt.Fprintf(stdout, "%s\nFlags:\n%s", describeAbout, line.flags.FlagUsages())
-		return exitClean
-	}
-	if err == nil {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		err = line.run(ctx, stdout)
-	}
-	if err != nil {
-		for _, sentence := range sentences(err) {
-			_, _ = fmt.Fprintln(stderr, "fxccm describe: "+sentence)
-		}
-		return exitFailed
-	}
-	return exitClean
+	return subcommand{
+		name: "describe", about: describeAbout, flags: line.flags, parse: line.parse,
+		run: func(ctx context.Context, stdout, _ io.Writer) error { return line.run(ctx, stdout) },
+	}.main(args, stdout, stderr)
 }
 
 // run prints what each source tells. A source that fails does not keep the others from being

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
@@ -99,23 +97,10 @@ func (p *planLine) parse(args []string) error {
 // runPlan is "fxccm plan" from its arguments to its exit code.
 func runPlan(args []string, stdout, stderr io.Writer) int {
 	line := newPlanLine()
-	err := line.parse(args)
-	if err == nil && line.help {
-		_, _ = fmt.Fprintf(stdout, "%s\nFlags:\n%s", planAbout, line.flags.FlagUsages())
-		return exitClean
-	}
-	if err == nil {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		err = line.run(ctx, stdout, stderr)
-	}
-	if err != nil {
-		for _, sentence := range sentences(err) {
-			_, _ = fmt.Fprintln(stderr, "fxccm plan: "+sentence)
-		}
-		return exitFailed
-	}
-	return exitClean
+	return subcommand{
+		name: "plan", about: planAbout, flags: line.flags, parse: line.parse,
+		run: line.run,
+	}.main(args, stdout, stderr)
 }
 
 func (p *planLine) run(ctx context.Context, stdout, stderr io.Writer) error {

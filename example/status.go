@@ -9,8 +9,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -100,23 +98,10 @@ func (s *statusLine) parse(args []string) error {
 // runStatus is "fxccm status" from its arguments to its exit code.
 func runStatus(args []string, stdout, stderr io.Writer) int {
 	line := newStatusLine()
-	err := line.parse(args)
-	if err == nil && line.help {
-		_, _ = fmt.Fprintf(stdout, "%s\nFlags:\n%s", statusAbout, line.flags.FlagUsages())
-		return exitClean
-	}
-	if err == nil {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		err = line.run(ctx, stdout)
-	}
-	if err != nil {
-		for _, sentence := range sentences(err) {
-			_, _ = fmt.Fprintln(stderr, "fxccm status: "+sentence)
-		}
-		return exitFailed
-	}
-	return exitClean
+	return subcommand{
+		name: "status", about: statusAbout, flags: line.flags, parse: line.parse,
+		run: func(ctx context.Context, stdout, _ io.Writer) error { return line.run(ctx, stdout) },
+	}.main(args, stdout, stderr)
 }
 
 // replica is what one process answered.

@@ -185,12 +185,12 @@ func TestStatus_OfACluster_ShowsTheLeaderThroughAForwardedPortAndByAddress(t *te
 		t.Errorf("the JSON is %s", stdout)
 	}
 
-	nobody, err := w.cp.ServiceAccountConfig("default", "default")
+	unprivileged, err := w.cp.ServiceAccountConfig("default", "default")
 	if err != nil {
 		t.Fatal(err)
 	}
 	weak := filepath.Join(t.TempDir(), "weak.conf")
-	if err := controlplane.WriteKubeconfig(weak, nobody); err != nil {
+	if err := controlplane.WriteKubeconfig(weak, unprivileged); err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {

@@ -25,7 +25,7 @@ var binary string
 func TestMain(m *testing.M) { os.Exit(runSuite(m)) }
 
 func runSuite(m *testing.M) (code int) {
-	dir, err := os.MkdirTemp("", "fxccm-manager-")
+	dir, err := os.MkdirTemp("", "fxccm-takeover-")
 	if err != nil {
 		return suite.Failed(err)
 	}
