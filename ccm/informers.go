@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,13 +57,20 @@ func (t *Term) resync() time.Duration {
 }
 
 // transform returns the function that reduces cached objects. It removes more if only upstream's
-// four controllers read them.
+// four controllers read them. It decides at the first object, because the provider and the
+// controllers request their informers until the informers start.
 func (t *Term) transform() cache.TransformFunc {
-	others := func(c Controller) bool { return !c.upstreams }
-	if slices.ContainsFunc(t.enabled, others) || t.cloud != nil && t.cloud.UsesInformers() {
-		return stripManagedFields
+	othersRead := sync.OnceValue(func() bool {
+		return slices.ContainsFunc(t.enabled, func(c Controller) bool { return !c.upstreams }) ||
+			t.cloud != nil && t.cloud.UsesInformers() ||
+			t.providerInformers != nil && t.providerInformers.Requested()
+	})
+	return func(obj any) (any, error) {
+		if othersRead() {
+			return stripManagedFields(obj)
+		}
+		return stripForUpstream(obj)
 	}
-	return stripForUpstream
 }
 
 // stripManagedFields drops the managed fields, which no controller reads and which are often half

@@ -6,6 +6,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/fxccm/fxccm/internal/informerview"
 )
 
 // Informers drop most of a Node only if upstream's controllers are the only readers.
@@ -13,15 +17,25 @@ func TestTransform_HostsControllers_ReceiveWholeNodes(t *testing.T) {
 	resources := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
 	for name, c := range map[string]struct {
 		enabled []Controller
-		whole   bool
+		// provider reports whether the provider requests an informer.
+		provider bool
+		whole    bool
 	}{
-		"the four":           {builtin(DefaultConfig()), false},
-		"and one of a host":  {append(builtin(DefaultConfig()), Controller{Name: "mine"}), true},
-		"only one of a host": {[]Controller{{Name: "mine"}}, true},
+		"the four":           {enabled: builtin(DefaultConfig())},
+		"and one of a host":  {append(builtin(DefaultConfig()), Controller{Name: "mine"}), false, true},
+		"only one of a host": {[]Controller{{Name: "mine"}}, false, true},
+		"and a provider":     {builtin(DefaultConfig()), true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			term := &Term{enabled: c.enabled}
-			obj, err := term.transform()(&corev1.Node{
+			factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
+			term := &Term{
+				enabled: c.enabled, providerInformers: informerview.New(factory).Scope(),
+			}
+			transform := term.transform()
+			if c.provider {
+				term.providerInformers.Core().V1().Nodes().Lister()
+			}
+			obj, err := transform(&corev1.Node{
 				ObjectMeta: metav1.ObjectMeta{
 					ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},
 				},

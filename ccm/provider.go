@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/record"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/utils/clock"
@@ -33,8 +34,13 @@ type Provider struct {
 	outlives bool
 }
 
-// ProviderEnv is the input of [Provider].New.
+// ProviderEnv is the input of [Provider].New. A Manager sets every field; its functions and clients
+// are safe for concurrent use.
 type ProviderEnv struct {
+	// Config is the Manager's whole configuration, such as the CIDRs of the cluster. The next four
+	// fields are parts of it.
+	Config Config
+
 	// ClusterName is --cluster-name.
 	ClusterName string
 
@@ -45,7 +51,7 @@ type ProviderEnv struct {
 	// warning.
 	ConfigStrict bool
 
-	// UserAgents precede the provider's own user agent in its requests.
+	// UserAgents precede the provider's own user agent in its requests to the cloud.
 	UserAgents []string
 
 	// Identity is this process's name in the lease. Term is the number of the term in this process.
@@ -69,13 +75,26 @@ type ProviderEnv struct {
 	// Recorder returns a recorder for events of a component; see [Term.Recorder].
 	Recorder func(component string) record.EventRecorder
 
+	// Clients makes the term's clients of the API server by name, as for Initialize; see
+	// [Term].RESTConfig. In New its methods ...OrDie end the term with an error.
+	Clients cloudprovider.ControllerClientBuilder
+
+	// Informers are the term's shared informers. New requests those that the cloud needs, and must
+	// not wait for them: they start when every controller has been built. Later requests may get
+	// objects without the fields that upstream's controllers do not read.
+	Informers informers.SharedInformerFactory
+
+	// Fail ends the term with the error, if the cloud cannot serve it any more. A new term follows
+	// after a pause of 1 to 30 seconds. Fail does not block, and does nothing with a nil error or
+	// after the term has ended.
+	Fail func(error)
+
 	// ReportTrouble reports a problem of the cloud that is not the error of one call: the identity
 	// service is down, a quota is exhausted, a mass deletion was refused. The problem lasts until
 	// the subject is reported with a nil cause or the term ends. [Status].Troubles and the gauge
 	// fxccm_cloud_trouble show it, and without its cause the detail of the readiness check, which
 	// does not fail. subject is a short constant, not a name of an object; a term has at most 32.
-	// cause must not contain secrets. ReportTrouble is safe for concurrent use, does not block, and
-	// ignores repetitions. A Manager always sets it.
+	// cause must not contain secrets. ReportTrouble does not block, and ignores repetitions.
 	ReportTrouble func(subject string, cause error)
 
 	// Transport adds the term's fence to a provider's own HTTP client. After the term, mutating

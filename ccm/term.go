@@ -82,6 +82,8 @@ type Term struct {
 	cloud     *guard.Cloud
 	guarded   cloudprovider.Interface
 	informers *informerview.View
+	// providerInformers is the provider's scope of informers.
+	providerInformers *informerview.View
 	// reporter is nil if the provider does not report the state of its objects.
 	reporter ObjectReporter
 
@@ -238,8 +240,8 @@ func (t *Term) open(ctx, life context.Context) error {
 		name string
 		do   func() error
 	}{
-		{"build provider", func() error { return t.buildProvider(ctx) }},
 		{"make informers", t.makeInformers},
+		{"build provider", func() error { return t.buildProvider(ctx) }},
 		{"start provider", func() error { return t.startProvider(ctx) }},
 		{"build controllers", func() error { return t.buildControllers(ctx) }},
 	} {
@@ -302,7 +304,9 @@ func (t *Term) buildProvider(ctx context.Context) error {
 	if t.provider == nil {
 		return nil
 	}
+	t.providerInformers = t.informers.Scope()
 	cloud, err := t.provider.New(ctx, ProviderEnv{
+		Config:       t.config,
 		ClusterName:  t.config.ClusterName,
 		ConfigFile:   t.config.CloudProvider.ConfigFile,
 		ConfigStrict: t.config.CloudProvider.ConfigStrict,
@@ -315,6 +319,9 @@ func (t *Term) buildProvider(ctx context.Context) error {
 		Clock:        t.clock,
 		Recorder:     t.Recorder,
 
+		Clients:       t.clients,
+		Informers:     t.providerInformers,
+		Fail:          t.failProvider,
 		ReportTrouble: t.troubles.report,
 		Transport:     t.fence.Door(func() { t.series.Refused(metrics.DoorProvider) }),
 	})
@@ -336,11 +343,18 @@ func (t *Term) buildProvider(ctx context.Context) error {
 	return nil
 }
 
+// failProvider is [ProviderEnv].Fail.
+func (t *Term) failProvider(err error) {
+	if err != nil {
+		t.fail(fmt.Errorf("cloud provider %q: %w", t.provider.Name, err))
+	}
+}
+
 func (t *Term) startProvider(ctx context.Context) error {
 	if t.provider == nil {
 		return nil
 	}
-	if err := t.cloud.Start(t.clients, ctx.Done(), t.informers.Scope()); err != nil {
+	if err := t.cloud.Start(t.clients, ctx.Done(), t.providerInformers); err != nil {
 		return fmt.Errorf("cloud provider %q: %w", t.provider.Name, err)
 	}
 	if t.reporter != nil {

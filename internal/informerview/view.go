@@ -107,6 +107,13 @@ func (v *View) ForResource(
 // InformerName implements informers.SharedInformerFactory.
 func (v *View) InformerName() *cache.InformerName { return v.root.factory.InformerName() }
 
+// Requested reports whether an informer was requested from the view.
+func (v *View) Requested() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.informers) > 0
+}
+
 // informer returns the view's one informer of the source.
 func (v *View) informer(s *source) *informer {
 	v.mu.Lock()
