@@ -41,12 +41,13 @@ var floors = [][]tree{
 		{"ccm/serving", []string{"ccm", "internal"}},
 		{"controllers", []string{"ccm", "internal"}},
 		{"provider/fake", []string{"ccm", "internal"}},
-		{"provider/openstack", []string{"ccm", "internal"}},
+		{"provider/openstack", []string{"ccm", "internal", "provider/kit"}},
 		{"provider/registered", []string{"ccm", "internal"}},
 		{"provider/openstack/openstacktest", nil},
 	},
 	{
 		{"ccm", []string{"internal"}},
+		{"provider/kit", []string{"internal"}},
 	},
 	{
 		{"internal", nil},

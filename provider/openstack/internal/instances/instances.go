@@ -16,8 +16,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/fxccm/fxccm/provider/kit/batch"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
-	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
+	"github.com/fxccm/fxccm/provider/kit/batch"
 )
 
 // question asks for servers. A batch answers it.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
+	"github.com/fxccm/fxccm/provider/kit/batch"
 )
 
 // editsAtATime is how many ports of a batch are written at a time.

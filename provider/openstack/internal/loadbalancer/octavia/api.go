@@ -14,7 +14,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
+	"github.com/fxccm/fxccm/provider/kit/batch"
 	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
 )
 

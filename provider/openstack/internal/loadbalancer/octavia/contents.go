@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
+	"github.com/fxccm/fxccm/provider/kit/batch"
 )
 
 // Depth is how much is read of members and health monitors.

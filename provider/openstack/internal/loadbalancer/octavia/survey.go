@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/batch"
+	"github.com/fxccm/fxccm/provider/kit/batch"
 )
 
 const (
