@@ -42,8 +42,12 @@ func (t *Term) activities() []Activity {
 	var all []Activity
 	add := func(prefix string, found []inflight.Activity) {
 		for _, a := range found {
+			name := prefix + a.Name
+			if a.Lasting {
+				name = a.Name
+			}
 			all = append(all, Activity{
-				Name: prefix + a.Name, Object: a.Object, Since: a.Since, MayAct: a.MayAct,
+				Name: name, Object: a.Object, Since: a.Since, MayAct: a.MayAct,
 			})
 		}
 	}

@@ -294,6 +294,7 @@ func (m *Manager) newTerm(g Grant, number uint64, log logr.Logger) *Term {
 		history:     &m.history,
 		shared:      m.shared,
 		leaseExpiry: g.LeaseExpiry,
+		validUntil:  g.ValidUntil,
 		identity:    m.identity,
 		clock:       m.clock,
 		manager:     m.name,

@@ -89,6 +89,9 @@ type ProviderEnv struct {
 	// after the term has ended.
 	Fail func(error)
 
+	// Leadership is for a cloud that acts from another process.
+	Leadership Leadership
+
 	// ReportTrouble reports a problem of the cloud that is not the error of one call: the identity
 	// service is down, a quota is exhausted, a mass deletion was refused. The problem lasts until
 	// the subject is reported with a nil cause or the term ends. [Status].Troubles and the gauge

@@ -68,6 +68,9 @@ type Term struct {
 	provider *Provider
 
 	leaseExpiry func() time.Time
+	// validUntil and lost are those of [Leadership]. lost is set before the term opens.
+	validUntil func() time.Time
+	lost       <-chan struct{}
 
 	// shared are the host's informers. Nil: the term makes its own.
 	shared *informerview.Shared
@@ -179,7 +182,7 @@ func (t *Term) run(stop, led context.Context) error {
 		lose(cause)
 		end(cause)
 	})()
-	t.fail = end
+	t.fail, t.lost = end, lost.Done()
 	measure := t.measure()
 
 	if err := t.open(ctx, life); err != nil {
@@ -322,6 +325,7 @@ func (t *Term) buildProvider(ctx context.Context) error {
 		Clients:       t.clients,
 		Informers:     t.providerInformers,
 		Fail:          t.failProvider,
+		Leadership:    t.Leadership(),
 		ReportTrouble: t.troubles.report,
 		Transport:     t.fence.Door(func() { t.series.Refused(metrics.DoorProvider) }),
 	})

@@ -232,9 +232,9 @@ func (f *Fence) WaitActing(ctx context.Context) error {
 	return f.calls.Wait(ctx, 0, inflight.MayAct)
 }
 
-// WaitQuiet waits until no call has been in flight for the length of quiet, or ctx ends. With
-// quiet > 0 it bridges the gap between the calls of one piece of work, such as a load balancer
+// WaitQuiet waits until no passing call has been in flight for the length of quiet, or ctx ends.
+// With quiet > 0 it bridges the gap between the calls of one piece of work, such as a load balancer
 // that has been created and the status that holds its address.
 func (f *Fence) WaitQuiet(ctx context.Context, quiet time.Duration) error {
-	return f.calls.Wait(ctx, quiet, nil)
+	return f.calls.Wait(ctx, quiet, inflight.Passing)
 }

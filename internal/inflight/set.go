@@ -22,6 +22,8 @@ type Activity struct {
 	// BeginsWork tells that it is the first call of a piece of work, as opposed to one that
 	// finishes it.
 	BeginsWork bool
+	// Lasting marks an activity that is as long as the term, such as a child process.
+	Lasting bool
 }
 
 // MayAct selects the activities that can change the cluster or the cloud.
@@ -29,6 +31,9 @@ func MayAct(a *Activity) bool { return a.MayAct }
 
 // BeginsWork selects the activities that begin a piece of work.
 func BeginsWork(a *Activity) bool { return a.BeginsWork }
+
+// Passing selects the activities that end by themselves.
+func Passing(a *Activity) bool { return !a.Lasting }
 
 // Set holds activities. The zero value is empty and ready to use. It is safe for concurrent use.
 type Set struct {
