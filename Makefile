@@ -45,7 +45,7 @@ ALONE := ./test/drills/...
 # The longest packages with the race detector; they begin first.
 LONGEST := ./test/e2e/controllers ./provider/openstack/internal/loadbalancer
 # Modules of their own, whose dependencies no host should see.
-NESTED := test/thirdparty example/embedded test/chart test/chart/monitoring test/commands tools/envtest tools/release tools/never test/gcfg test/bench
+NESTED := test/thirdparty hosting/controllerruntime example/embedded test/chart test/chart/monitoring test/commands tools/envtest tools/release tools/never test/gcfg test/bench
 
 # Without debug information the binaries of 75 packages link in two thirds of the time. `make lint` vets.
 TEST := $(GO) test -vet=off -ldflags=-w

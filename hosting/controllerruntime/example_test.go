@@ -1,0 +1,59 @@
+package controllerruntime_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"go.uber.org/fx"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/serving/endpoints"
+	"github.com/fxccm/fxccm/hosting/controllerruntime"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+// docs: begin run
+
+// runBoth runs reconcilers and a cloud controller manager under one election, until ctx ends.
+func runBoth(
+	ctx context.Context, restConfig *rest.Config, params ccm.Params, mux *http.ServeMux,
+) error {
+	host, err := controllerruntime.New(restConfig, controllerruntime.Config{
+		Options: ctrl.Options{
+			LeaderElection: true, LeaderElectionID: "my-control-plane",
+			LeaderElectionNamespace: "kube-system",
+		},
+		Setup: addNodeReconciler, // func(ctrl.Manager) error, called in each campaign
+	})
+	if err != nil {
+		return err
+	}
+	manager, err := ccm.New(host.Params(params)) // params has a Config and a Provider
+	if err != nil {
+		return err
+	}
+	mux.Handle("/", host.Handler()) // /healthz, /readyz, /metrics
+	mux.Handle("/ccm/", http.StripPrefix("/ccm", endpoints.NewHandler(manager)))
+	return host.Run(ctx, manager)
+}
+
+// docs: end
+
+var _ = runBoth
+
+func ExampleModule() {
+	newHostConfig := func() controllerruntime.Config {
+		return controllerruntime.Config{Setup: addNodeReconciler}
+	}
+	app := fx.New(fx.NopLogger,
+		ccm.Module, controllerruntime.Module,
+		fx.Provide(newHostConfig),
+		fx.Supply(ccm.DefaultConfig(), &rest.Config{Host: "https://127.0.0.1:6443"}),
+		fake.Module(fake.New()), // or fx.Provide(ccm.AsProvider(newCloud))
+	)
+	fmt.Println(app.Err()) // a program calls app.Run()
+	// Output: <nil>
+}

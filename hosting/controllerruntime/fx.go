@@ -1,0 +1,82 @@
+package controllerruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+// Module runs a [Host] in an fx app, beside [ccm.Module]. It takes from the app a *rest.Config, a
+// [Config], and optionally a logr.Logger for a Config without one. It provides the *[Host], and
+// for the cloud controller manager a [ccm.Elector], an informers.SharedInformerFactory and a
+// prometheus.Registerer.
+//
+// Fx stops the cloud controller manager first, while the lease is still renewed. If runnables do
+// not end with their manager, the module shuts the app down with [ccm.ExitDrainTimeout]. An app
+// starts once, because stopped informers cannot start again.
+var Module = fx.Module("controllerruntime",
+	fx.Provide(
+		fromApp,
+		func(h *Host) ccm.Elector { return h.Elector() },
+		(*Host).Informers,
+		func() prometheus.Registerer { return metrics.Registry },
+	),
+	fx.Invoke(runInApp),
+)
+
+type inputs struct {
+	fx.In
+
+	RESTConfig *rest.Config
+	Config     Config
+	Logger     logr.Logger `optional:"true"`
+}
+
+func fromApp(in inputs) (*Host, error) {
+	if in.Config.Options.Logger.GetSink() == nil {
+		in.Config.Options.Logger = in.Logger
+	}
+	return New(in.RESTConfig, in.Config)
+}
+
+func runInApp(lifecycle fx.Lifecycle, h *Host, app fx.Shutdowner) {
+	done := make(chan struct{})
+	campaigning, cancel := context.WithCancel(context.Background())
+	lifecycle.Append(fx.Hook{
+		OnStart: func(context.Context) error {
+			go func() {
+				defer close(done)
+				err := h.campaignUntil(campaigning)
+				if err == nil {
+					return
+				}
+				h.options.Logger.Error(err, "Shutting the app down")
+				code := 1
+				if errors.Is(err, ErrStillRunning) {
+					code = ccm.ExitDrainTimeout
+				}
+				// It fails only if the app stops already.
+				_ = app.Shutdown(fx.ExitCode(code))
+			}()
+			return nil
+		},
+		OnStop: func(ctx context.Context) error {
+			cancel()
+			select {
+			case <-done:
+				return nil
+			case <-ctx.Done():
+				return fmt.Errorf("controller-runtime's manager did not stop in time: %w",
+					context.Cause(ctx))
+			}
+		},
+	})
+}
