@@ -2,12 +2,15 @@ module github.com/fxccm/fxccm/example/embedded
 
 go 1.26.0
 
-replace github.com/fxccm/fxccm => ../..
+replace (
+	github.com/fxccm/fxccm => ../..
+	github.com/fxccm/fxccm/hosting/controllerruntime => ../../hosting/controllerruntime
+)
 
 require (
 	github.com/fxccm/fxccm v0.0.0-00010101000000-000000000000
+	github.com/fxccm/fxccm/hosting/controllerruntime v0.0.0-00010101000000-000000000000
 	github.com/go-logr/logr v1.4.4
-	github.com/prometheus/client_golang v1.25.0
 	github.com/spf13/pflag v1.0.10
 	go.uber.org/dig v1.19.0
 	go.uber.org/fx v1.24.0
@@ -54,6 +57,7 @@ require (
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
+	github.com/prometheus/client_golang v1.25.0 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect

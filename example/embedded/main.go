@@ -2,8 +2,8 @@
 // manager inside.
 //
 // Read newApp first: what a host has anyway, and the few lines that the cloud controller manager
-// adds to it. Then leadership.go: how a host with controller-runtime lives on when it has lost its
-// lease.
+// adds to it. Then leadership.go: what it tells package hosting/controllerruntime, with which the
+// process lives on after it has lost its lease.
 //
 //	fxccm-embedded --kubeconfig=admin.conf --ccm-cloud-config=cloud.yaml \
 //	  --ccm-cluster-cidr=10.200.0.0/16
@@ -16,14 +16,13 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"go.uber.org/dig"
 	"go.uber.org/fx"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
+	"github.com/fxccm/fxccm/hosting/controllerruntime"
 )
 
 // newApp is the whole program. Fx starts what is here from top to bottom and stops it from bottom
@@ -35,17 +34,21 @@ func newApp(flags hostFlags, config ccm.Config, log logr.Logger) *fx.App {
 		fx.Supply(flags, log),
 		fx.Provide(newRESTConfig),
 
-		// The host: its HTTP server, its informers, controller-runtime's manager with its election
+		// The host: its HTTP server with its pages, controller-runtime's manager with its election
 		// and its reconciler.
 		server,
-		sharedInformers,
-		leadership,
+		fx.Invoke(serveNodes),
+		fx.Provide(newHostConfig),
+		controllerruntime.Module,
 
 		// The cloud controller manager beside it. From the app it takes what the host has anyway:
-		// *rest.Config, logr.Logger, informers.SharedInformerFactory, and the Elector that
-		// leadership provides.
+		// *rest.Config, logr.Logger, and the Elector, the informers and the registry of metrics
+		// that the module above provides. Metrics of upstream's controllers are in another
+		// registry, which /ccm/metrics serves: both have go_* and process_*, so that one page of
+		// both would have series twice.
 		ccm.Module,
 		fx.Supply(config),
+		fx.Decorate(electorOf),
 		fx.Provide(ccm.AsProvider(newCloud)),
 
 		// A controller of the host's own that acts only while the lease is held, behind the same
@@ -54,11 +57,6 @@ func newApp(flags hostFlags, config ccm.Config, log logr.Logger) *fx.App {
 
 		// Its endpoints, on the host's mux: /ccm/healthz, /ccm/statusz, /ccm/metrics and others.
 		endpoints.Mount(ccm.Named(""), "/ccm"),
-
-		// Its metrics, in the registry that controller-runtime has. Metrics of upstream's
-		// controllers are in another one, which /ccm/metrics serves: both have go_* and process_*,
-		// so that one page of both would have series twice.
-		fx.Provide(func() prometheus.Registerer { return ctrlmetrics.Registry }),
 
 		// A stop has time for the drain and for controller-runtime's, one after the other.
 		fx.StopTimeout(config.DrainTimeout.Duration+2*managerGrace),

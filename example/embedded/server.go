@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/fx"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/fxccm/fxccm/hosting/controllerruntime"
 )
 
 // server is the host's HTTP server. Others add their pages to the mux. It is for a trusted network:
@@ -21,13 +21,11 @@ var server = fx.Module("server",
 	fx.Invoke(serve),
 )
 
-func newMux() *http.ServeMux {
+// newMux has /healthz, /readyz and /metrics from controller-runtime. They do not depend on
+// leadership: a probe that did would have the process killed for losing it.
+func newMux(host *controllerruntime.Host) *http.ServeMux {
 	mux := http.NewServeMux()
-	// The process lives, whoever leads: a probe that asked for leadership would have it killed for
-	// losing that.
-	mux.HandleFunc("GET /healthz",
-		func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
-	mux.Handle("GET /metrics", promhttp.HandlerFor(ctrlmetrics.Registry, promhttp.HandlerOpts{}))
+	mux.Handle("/", host.Handler())
 	return mux
 }
 
