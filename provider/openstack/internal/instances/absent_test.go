@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	cloudprovider "k8s.io/cloud-provider"
 
+	"github.com/fxccm/fxccm/provider/kit/absence"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -28,10 +29,10 @@ func TestDeletedServer_DeniedTwice_IsAbsent(t *testing.T) {
 	w.pass(time.Minute)
 	w.cloud.ForgetCalls()
 
-	w.doubts(node, ErrAbsenceUnconfirmed)
-	w.doubts(node, ErrAbsenceUnconfirmed)
+	w.doubts(node, absence.ErrUnconfirmed)
+	w.doubts(node, absence.ErrUnconfirmed)
 	w.pass(9 * time.Second)
-	w.doubts(node, ErrAbsenceUnconfirmed)
+	w.doubts(node, absence.ErrUnconfirmed)
 	w.exactly(map[string]int{"server_get": 1})
 
 	w.pass(time.Second)
@@ -60,7 +61,7 @@ func TestAbsentInstances_NodeDeleted_CountIsZero(t *testing.T) {
 		t.Errorf("%d instances are absent, want 1", absent)
 	}
 	w.cluster(nodes[1])
-	w.pass(recountAfter)
+	w.pass(absence.RecountAfter)
 	if !w.exists(nodes[1]) {
 		t.Error("the other instance is gone, too")
 	}
@@ -77,7 +78,7 @@ func TestD35_OneNotFound_IsNotAbsent(t *testing.T) {
 		Operation: "server_get",
 		Status:    http.StatusNotFound, Times: 1,
 	})
-	w.doubts(node, ErrAbsenceUnconfirmed)
+	w.doubts(node, absence.ErrUnconfirmed)
 	w.pass(w.options.AbsenceConfirmation)
 	if !w.exists(node) {
 		t.Error("the instance does not exist, although Nova shows it again")
@@ -85,7 +86,7 @@ func TestD35_OneNotFound_IsNotAbsent(t *testing.T) {
 	// The first denial is forgotten.
 	w.cloud.Inject(openstacktest.Fault{Operation: "server_get", Status: http.StatusNotFound})
 	w.pass(w.options.AbsenceConfirmation)
-	w.doubts(node, ErrAbsenceUnconfirmed)
+	w.doubts(node, absence.ErrUnconfirmed)
 }
 
 func TestD35_ReadyNode_IsNotAbsent(t *testing.T) {
@@ -94,7 +95,7 @@ func TestD35_ReadyNode_IsNotAbsent(t *testing.T) {
 	w.delete(node)
 	for range 5 {
 		if _, err := w.V2().InstanceMetadata(t.Context(),
-			withReady(node, v1.ConditionTrue)); !errors.Is(err, ErrAbsenceUnconfirmed) {
+			withReady(node, v1.ConditionTrue)); !errors.Is(err, absence.ErrUnconfirmed) {
 			t.Errorf("metadata of a ready node: %v", err)
 		}
 		w.pass(w.options.AbsenceConfirmation)
@@ -183,7 +184,7 @@ func TestD32_EmptyList_ProvesNothing(t *testing.T) {
 	w := newWorld(t)
 	node := nodeOf("node-1", "")
 	for range 5 {
-		w.doubts(node, ErrAbsenceUnconfirmed)
+		w.doubts(node, absence.ErrUnconfirmed)
 		w.pass(time.Minute)
 	}
 	w.addServer("another")
@@ -353,7 +354,7 @@ func TestEmptyList_DirectRequestsAreLimited(t *testing.T) {
 			w.cloud.Inject(openstacktest.Fault{Operation: "server_list", Rewrite: emptyLists})
 			forEach(nodes, workers, func(node *v1.Node) {
 				exists, err := w.V2().InstanceExists(t.Context(), node)
-				if !exists && !errors.Is(err, ErrAbsenceUnconfirmed) {
+				if !exists && !errors.Is(err, absence.ErrUnconfirmed) {
 					t.Errorf("exists = %t, %v", exists, err)
 				}
 			})
@@ -435,10 +436,10 @@ func TestVanished_OneNodeNotReadyInAWrongProject_IsRefused(t *testing.T) {
 	}
 	w.Instances = w.open(w.cloud.AddProject(openstacktest.Project{Name: "other"}))
 	w.cluster(nodes...)
-	w.doubts(nodes[0], ErrAbsenceUnconfirmed)
+	w.doubts(nodes[0], absence.ErrUnconfirmed)
 	w.pass(w.options.AbsenceConfirmation)
 	for range 50 {
-		w.doubts(nodes[0], ErrInstancesVanished)
+		w.doubts(nodes[0], absence.ErrMassDeletion)
 		w.pass(5 * time.Second)
 	}
 	if got := len(w.events.Events); got != 1 {
@@ -477,7 +478,7 @@ func TestVanished_EndsWhenTheServersAreBack(t *testing.T) {
 		}
 	}
 	// A 404 during the episode is no proof.
-	w.doubts(nodes[0], ErrAbsenceUnconfirmed)
+	w.doubts(nodes[0], absence.ErrUnconfirmed)
 	w.pass(w.options.AbsenceConfirmation)
 	if w.exists(nodes[0]) {
 		t.Error("the deleted instance exists")

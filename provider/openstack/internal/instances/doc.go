@@ -6,6 +6,6 @@
 // and one of the ports ([lookups]).
 //
 // Upstream deletes a node whose instance is reported as absent. So an absence is reported only
-// after Nova itself has denied the server twice, some time apart ([absences]), and never while a
-// large share of all instances is absent ([Instances.vanished]).
+// after Nova itself has denied the server twice, some time apart, and never while a large share of
+// all instances is absent: see package absence.
 package instances

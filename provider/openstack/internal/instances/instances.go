@@ -16,6 +16,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/fxccm/fxccm/provider/kit/absence"
 	"github.com/fxccm/fxccm/provider/kit/batch"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
@@ -83,16 +84,13 @@ type Instances struct {
 	mu          sync.Mutex
 	nodes       corev1.NodeLister
 	nodesSynced func() bool
-	absences    *absences
+	guard       *absence.Guard
 	// seen are the instances that callers asked for, by key; matched are the servers found by
 	// nodes' names.
 	seen, matched map[string]seenInstance
 	swept         time.Time
 	// results are those of the last lookups for new nodes, by name.
 	results map[string]lookupResult
-	// absent is the result of the last count of absent instances, at the time counted.
-	absent  int
-	counted time.Time
 	// episode is set while the mass deletion guard is active.
 	episode *episode
 }
@@ -102,11 +100,14 @@ func New(c Config) *Instances {
 	i := &Instances{
 		options: c.Options, networking: c.Networking, region: c.Region,
 		clock: c.Clock, logger: c.Logger, recorder: c.Recorder, observer: c.Observer,
-		trouble:  c.Trouble,
-		absences: newAbsences(c.Options.AbsenceConfirmation),
-		seen:     map[string]seenInstance{}, matched: map[string]seenInstance{},
+		trouble: c.Trouble,
+		seen:    map[string]seenInstance{}, matched: map[string]seenInstance{},
 		results: map[string]lookupResult{},
 	}
+	i.guard = absence.New(absence.Limits{
+		Confirmation: c.Options.AbsenceConfirmation,
+		Number:       c.Options.VanishedNumber, Share: c.Options.VanishedShare,
+	}, i.knownInstances, i.counted)
 	if i.observer == nil {
 		i.observer = noObserver{}
 	}

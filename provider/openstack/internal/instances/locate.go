@@ -5,19 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/kit/absence"
 )
 
-// Reasons why a missing instance is not reported as absent. The node stays unchanged.
-var (
-	// ErrAbsenceUnconfirmed: a second request to Nova, after a while, has to confirm the absence.
-	ErrAbsenceUnconfirmed = errors.New("the instance is missing; waiting for confirmation")
-	// ErrInstancesVanished: the mass deletion guard is active. See the limits in
-	// cloudconf.Instances.
-	ErrInstancesVanished = errors.New("the instance is missing, but too many are missing at " +
-		"once: mass deletion guard is active")
-	// ErrUnmatched: the node never had an instance, and its kubelet is running.
-	ErrUnmatched = errors.New("no server matches the node")
-)
+// ErrUnmatched: the node never had an instance, and its kubelet is running. The node stays
+// unchanged, as with the errors of package absence.
+var ErrUnmatched = errors.New("no server matches the node")
 
 // errAbsent: the absence is confirmed.
 var errAbsent = errors.New("the instance does not exist")
@@ -28,7 +22,7 @@ func (i *Instances) locate(ctx context.Context, s subject, p purpose) (outcome, 
 	if err != nil {
 		if errors.Is(err, errUnlisted) {
 			i.suspect(s)
-			err = fmt.Errorf("%w: %w", ErrAbsenceUnconfirmed, err)
+			err = fmt.Errorf("%w: %w", absence.ErrUnconfirmed, err)
 		}
 		return outcome{}, fmt.Errorf("find %s: %w", s, err)
 	}
@@ -98,9 +92,8 @@ func (i *Instances) find(ctx context.Context, s subject, p purpose, q question) 
 	now := i.clock.Now()
 	q.purpose, q.ports = p, p.needsPorts()
 	i.mu.Lock()
-	refused := i.episode != nil
 	i.see(s, now)
-	q.missing = i.absences.due(s.key(), now, i.options.StatusMaxAge, refused)
+	q.missing = i.guard.Due(s.key(), now, i.options.StatusMaxAge)
 	i.mu.Unlock()
 	switch p {
 	case status:
@@ -129,16 +122,15 @@ func (i *Instances) sinceRegistered(s subject, now time.Time) time.Time {
 // deny evaluates a denial by Nova. It returns errAbsent if the absence is confirmed.
 func (i *Instances) deny(ctx context.Context, s subject, at time.Time) error {
 	i.mu.Lock()
-	refusing := i.episode != nil
+	isRefusing := i.guard.IsRefusing()
 	i.mu.Unlock()
-	if refusing {
+	if isRefusing {
 		// Only a recent list ends the episode.
 		if err := i.checkList(ctx, s); err != nil {
 			return fmt.Errorf("check whether %s is missing: %w", s, err)
 		}
 	}
-	believed, err := i.weigh(s, at)
-	if !believed {
+	if err := i.weigh(s, at); err != nil {
 		return fmt.Errorf("%s: %w", s, err)
 	}
 	if err := i.checkList(ctx, s); err != nil {
@@ -147,39 +139,31 @@ func (i *Instances) deny(ctx context.Context, s subject, at time.Time) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.lookups.showsSince(s.id, s.name, at.Add(1)) {
-		i.absences.live(s.key())
-		return fmt.Errorf("%s: %w", s, ErrAbsenceUnconfirmed)
+		i.guard.Found(s.key(), i.clock.Now())
+		return fmt.Errorf("%s: %w", s, absence.ErrUnconfirmed)
 	}
-	if i.vanished() {
+	if i.guard.Count(i.clock.Now()) {
 		i.observer.AbsenceRefused()
 		i.recordVanished(s)
-		return fmt.Errorf("%s: %w", s, ErrInstancesVanished)
+		return fmt.Errorf("%s: %w", s, absence.ErrMassDeletion)
 	}
 	i.logger.Info("Instance no longer exists", "node", s.name, "server", s.id)
 	return errAbsent
 }
 
-func (i *Instances) weigh(s subject, at time.Time) (believed bool, err error) {
+// weigh returns nil if the absence is confirmed.
+func (i *Instances) weigh(s subject, at time.Time) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	confirmed := i.absences.deny(s.key(), at)
-	if s.ready {
-		// The kubelet is alive.
-		i.absences.begin(s.key())
-	}
-	wasRefusing := i.episode != nil
-	refused := i.vanished()
+	err := i.guard.Deny(s.key(), at, i.clock.Now(), s.ready)
 	switch {
 	case i.isUnmatched(s) && !s.silent:
-		return false, ErrUnmatched
-	case refused:
+		return ErrUnmatched
+	case errors.Is(err, absence.ErrMassDeletion):
 		i.observer.AbsenceRefused()
 		i.recordVanished(s)
-		return false, ErrInstancesVanished
-	case s.ready || wasRefusing || !confirmed:
-		return false, ErrAbsenceUnconfirmed
 	}
-	return true, nil
+	return err
 }
 
 // checkList makes sure that there is a recent list of all servers. If the servers of other nodes
@@ -191,7 +175,7 @@ func (i *Instances) weigh(s subject, at time.Time) (believed bool, err error) {
 func (i *Instances) checkList(ctx context.Context, s subject) error {
 	byListOnly := s.id == "" && len(i.otherIDs(s)) == 0
 	i.mu.Lock()
-	enough := len(i.knownNodes()) >= i.options.VanishedNumber
+	enough := i.guard.NeedsList()
 	i.mu.Unlock()
 	if !enough && !byListOnly {
 		return nil
@@ -199,7 +183,7 @@ func (i *Instances) checkList(ctx context.Context, s subject) error {
 	list, err := i.lookups.find(ctx, &question{list: true, found: i.clock.Now().
 		Add(-i.options.AbsenceConfirmation)})
 	if err == nil && byListOnly && len(list.servers) == 0 {
-		return fmt.Errorf("%w: Nova returned an empty server list", ErrAbsenceUnconfirmed)
+		return fmt.Errorf("%w: Nova returned an empty server list", absence.ErrUnconfirmed)
 	}
 	return err
 }
@@ -214,8 +198,7 @@ func (i *Instances) isUnmatched(s subject) bool {
 func (i *Instances) suspect(s subject) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.absences.suspect(s.key(), i.clock.Now())
-	if i.vanished() {
+	if i.guard.Suspect(s.key(), i.clock.Now()) {
 		i.recordVanished(s)
 	}
 }
@@ -227,13 +210,18 @@ func (i *Instances) live(s subject, found *server) {
 	if s.id == "" && (found.Name == s.name || found.ID == s.nameAsID()) {
 		i.matched[s.name] = seenInstance{id: found.ID, at: i.clock.Now()}
 	}
-	if i.absences.live(s.key()) || i.episode != nil || i.outdated() {
-		i.vanished()
-	}
+	i.guard.Found(s.key(), i.clock.Now())
 }
 
 func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
 		return a
 	}
 	return b

@@ -25,6 +25,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/fxccm/fxccm/provider/kit/absence"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -204,7 +205,7 @@ func (w *world) doubts(node *v1.Node, why error) {
 // isGone has upstream ask for as long as it takes.
 func (w *world) isGone(node *v1.Node) {
 	w.t.Helper()
-	w.doubts(node, ErrAbsenceUnconfirmed)
+	w.doubts(node, absence.ErrUnconfirmed)
 	w.pass(w.options.AbsenceConfirmation)
 	if w.exists(node) {
 		w.t.Errorf("%s still exists", node.Name)

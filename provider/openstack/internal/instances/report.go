@@ -12,6 +12,7 @@ import (
 	"k8s.io/cloud-provider/api"
 	"k8s.io/cloud-provider/node/helpers"
 
+	"github.com/fxccm/fxccm/provider/kit/absence"
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 )
 
@@ -135,13 +136,13 @@ func (i *Instances) recordFailure(node *v1.Node, result *lookupResult) {
 func nodeReason(err error) events.Reason {
 	switch {
 	case errors.Is(err, ErrUnmatched), errors.Is(err, cloudprovider.InstanceNotFound),
-		errors.Is(err, ErrAbsenceUnconfirmed):
+		errors.Is(err, absence.ErrUnconfirmed):
 		return events.ServerNotFound
 	case errors.Is(err, ErrSeveral):
 		return events.SeveralServers
 	case errors.Is(err, errNodeIP):
 		return events.NodeIPMismatch
-	case errors.Is(err, ErrInstancesVanished):
+	case errors.Is(err, absence.ErrMassDeletion):
 		return events.InstancesVanished
 	}
 	return events.LookupFailed

@@ -7,15 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fxccm/fxccm/provider/kit/absence"
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 )
 
 // eventsPerEpisode limits the events of one episode.
 const eventsPerEpisode = 10
 
-// episode is a period in which the mass deletion guard is active. Nova may answer for another
-// project, from a restored database, or without some of its cells. The episode ends when few enough
-// instances are absent: they are back, or an operator deleted nodes or raised the limits.
+// episode is a period in which the mass deletion guard is active. It ends when few enough instances
+// are absent: they are back, or an operator deleted nodes or raised the limits.
 type episode struct {
 	told map[string]bool
 }
@@ -23,53 +23,34 @@ type episode struct {
 // knownNode is a node whose instance is known.
 type knownNode struct{ key, id, name string }
 
-// census counts the absent instances.
-type census struct{ known, absent int }
-
-// tooMany tells whether the mass deletion guard must be active.
-func (c census) tooMany(number int, share float64) bool {
-	return c.absent >= number && float64(c.absent) > share*float64(c.known)
+// knownInstances are the instances that the guard counts. It is called with the lock held.
+func (i *Instances) knownInstances() []absence.Instance {
+	nodes := i.knownNodes()
+	isUnlisted := i.lookups.lacks(nodes)
+	known := make([]absence.Instance, len(nodes))
+	for at, n := range nodes {
+		known[at] = absence.Instance{Key: n.key, IsUnlisted: isUnlisted[at]}
+	}
+	return known
 }
 
-// vanished counts the absent instances and tells whether the mass deletion guard is active. It is
-// called with the lock held.
-func (i *Instances) vanished() bool {
-	nodes := i.knownNodes()
-	c := census{known: len(nodes)}
-	lacking := i.lookups.lacks(nodes)
-	for at, n := range nodes {
-		if lacking[at] || i.absences.has(n.key) {
-			c.absent++
-		}
-	}
-	i.absent, i.counted = c.absent, i.clock.Now()
-	i.observer.AbsentInstances(c.absent)
-	refused := c.tooMany(i.options.VanishedNumber, i.options.VanishedShare)
-	if refused {
-		i.trouble.Absence(c.absent, c.known)
+// counted reports a count. It is called with the lock held.
+func (i *Instances) counted(c absence.Count) {
+	i.observer.AbsentInstances(c.Absent)
+	if c.IsRefused {
+		i.trouble.Absence(c.Absent, c.Known)
 	}
 	switch {
-	case refused && i.episode == nil:
+	case !c.HasChanged:
+	case c.IsRefused:
 		i.episode = &episode{told: map[string]bool{}}
 		i.logger.Info("Mass deletion guard active: too many instances are missing, no node is "+
-			"deleted", "absent", c.absent, "known", c.known)
-	case !refused && i.episode != nil:
+			"deleted", "absent", c.Absent, "known", c.Known)
+	default:
 		i.episode = nil
-		// Denials during the episode confirm nothing.
-		i.absences.beginAll()
 		i.trouble.AbsenceOver()
-		i.logger.Info("Mass deletion guard lifted", "absent", c.absent, "known", c.known)
+		i.logger.Info("Mass deletion guard lifted", "absent", c.Absent, "known", c.Known)
 	}
-	return refused
-}
-
-// recountAfter is how long a count with absent instances is valid: their nodes may be deleted at
-// any time.
-const recountAfter = time.Second
-
-// outdated tells whether the count must be repeated. It is called with the lock held.
-func (i *Instances) outdated() bool {
-	return i.absent > 0 && i.clock.Since(i.counted) >= recountAfter
 }
 
 // knownNodes are the nodes of the cluster or, before they are synced, those that callers asked for.
@@ -158,5 +139,5 @@ func (i *Instances) see(s subject, now time.Time) {
 			delete(i.results, name)
 		}
 	}
-	i.absences.forget(now.Add(-seenLife))
+	i.guard.Forget(now.Add(-seenLife))
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	cloudprovider "k8s.io/cloud-provider"
 
+	"github.com/fxccm/fxccm/provider/kit/absence"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -543,10 +544,10 @@ func TestV1(t *testing.T) {
 	}
 	w.pass(time.Minute)
 	if got, err := v1Instances.InstanceExistsByProviderID(ctx, providerID); got ||
-		!errors.Is(err, ErrAbsenceUnconfirmed) {
+		!errors.Is(err, absence.ErrUnconfirmed) {
 		t.Errorf("InstanceExistsByProviderID once it is deleted: %t, %v", got, err)
 	}
-	if _, err := v1Instances.InstanceID(ctx, "node-1"); !errors.Is(err, ErrAbsenceUnconfirmed) {
+	if _, err := v1Instances.InstanceID(ctx, "node-1"); !errors.Is(err, absence.ErrUnconfirmed) {
 		t.Errorf("InstanceID once it is deleted: %v", err)
 	}
 	w.pass(w.options.AbsenceConfirmation)

@@ -1,8 +1,8 @@
-package instances
+package absence
 
 import "time"
 
-// absences records the instances that Nova denied, until Nova returns them again. It is not safe
+// absences records the instances that the cloud denied, until it returns them again. It is not safe
 // for concurrent use.
 type absences struct {
 	// confirmation is the minimum time between the two denials that confirm an absence.
@@ -11,7 +11,7 @@ type absences struct {
 }
 
 type absence struct {
-	// first and last are the times of Nova's denials. Zero: only a list lacked the instance.
+	// first and last are the times of the denials. Zero: only a list lacked the instance.
 	first, last time.Time
 	// seen is when the instance was last missing in a list or a direct response.
 	seen time.Time
@@ -24,8 +24,8 @@ func newAbsences(confirmation time.Duration) *absences {
 	return &absences{confirmation: confirmation, entries: map[string]absence{}}
 }
 
-// deny records that Nova denied the instance, and tells whether the absence is confirmed: Nova
-// denied it before, long enough ago, and has not returned it since.
+// deny records that the cloud denied the instance, and tells whether the absence is confirmed: the
+// cloud denied it before, long enough ago, and has not returned it since.
 func (a *absences) deny(key string, at time.Time) bool {
 	e := a.entries[key]
 	if e.first.IsZero() || at.Sub(e.last) > oldDenial {

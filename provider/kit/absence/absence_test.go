@@ -1,4 +1,4 @@
-package instances
+package absence
 
 import (
 	"testing"
@@ -94,7 +94,7 @@ func TestAbsences_Due(t *testing.T) {
 	check(30, true, 20, "where it does not count, it is requested seldom")
 }
 
-func TestCensus(t *testing.T) {
+func TestCount(t *testing.T) {
 	for _, c := range []struct {
 		known, absent int
 		want          bool
@@ -108,7 +108,8 @@ func TestCensus(t *testing.T) {
 		{1000, 334, true},
 		{0, 0, false},
 	} {
-		if got := (census{c.known, c.absent}).tooMany(3, 1.0/3); got != c.want {
+		limits := Limits{Number: 3, Share: 1.0 / 3}
+		if got := (Count{Known: c.known, Absent: c.absent}).tooMany(limits); got != c.want {
 			t.Errorf("%d of %d absent: too many = %t, want %t", c.absent, c.known, got, c.want)
 		}
 	}
