@@ -1,6 +1,32 @@
-// Package registered runs any cloud provider that is registered with k8s.io/cloud-provider by name:
-// that of every cloud controller manager that is built on upstream's framework. The host imports
-// the package that registers the provider when the program starts:
+// Package registered runs cloud providers that were written for k8s.io/cloud-provider, inside the
+// host's process.
+//
+// # What fxccm cannot fence
+//
+// A provider in the host's process is ordinary Go code, so the fence has limits:
+//
+//   - A goroutine that the provider starts and that ignores the end of its term may still write to
+//     the cloud with the provider's own HTTP client, after the term has been reported drained.
+//   - A panic in such a goroutine ends the host's process, as do os.Exit and klog.Fatal. A panic in
+//     a factory or in a call does not.
+//   - A call that ignores its context holds up the drain, and the Manager stays degraded until the
+//     call returns.
+//   - Environment variables, flags, metrics registries and global variables belong to the process:
+//     all Managers share them.
+//
+// A provider with one of these habits needs a process of its own.
+//
+// # Three ways in
+//
+//   - [Provider] and [Module]: a provider that registers itself by name when its package is
+//     imported.
+//   - [Factory]: a provider with a constructor that takes a lister, a CIDR or a client.
+//   - [Shared]: a provider of either kind that can exist only once in a process, because it owns a
+//     port or writes global variables.
+//
+// # A registered provider
+//
+// The host imports the package that registers the provider when the program starts:
 //
 //	import _ "k8s.io/cloud-provider-aws/pkg/providers/v1"
 //
@@ -8,39 +34,28 @@
 //
 //	fx.New(ccm.Module, registered.Module("aws"), fx.Supply(cfg)).Run()
 //
-// Its configuration is the file of --cloud-config. The file is read in every term, so a change is
-// taken up by the next one, and a mistake in it is a reason in the Manager's Status, until it is
-// put right. Upstream's own way in, cloudprovider.InitCloudProvider, ends the process when the file
-// cannot be read; it is not used.
+// Its configuration is the file of --cloud-config. Each term reads the file, so the next term uses
+// a change, and Status shows the reason while the file has a mistake. Upstream's function
+// cloudprovider.InitCloudProvider ends the process when the file cannot be read; this package does
+// not use it.
 //
-// # What such a provider can rely on
+//   - The registry belongs to the process. A name that is registered twice ends the process while
+//     it starts.
+//   - Factories run one after another in the whole process, because the registry is locked
+//     meanwhile. While one hangs, no other Manager's registered provider can be built, and its own
+//     term ends without draining.
+//   - The text of a factory's error is the provider's. Status and logs show it; some parsers quote
+//     from the file that they read.
 //
-// Upstream builds a provider once in a process; here it is built once a term. Its Initialize gets
-// the term's clients, and a channel that is closed when the term ends: what it starts there is the
-// term's, and has to end with it. SetInformers gets the term's informers. A Close() error, if it
-// has one, is called after the term has drained. Work that a provider starts for the life of the
-// process, in its factory or ignoring the channel, stays behind with each term.
+// # What a provider can rely on
 //
-// # What fxccm can do about it
+// Upstream builds a provider once in a process; here it is built once a term, except with [Shared].
+// Its Initialize gets the term's clients, and a channel that is closed when the term ends. The work
+// that Initialize starts must end with that channel. SetInformers gets the term's informers. A
+// method Close() error, if it exists, is called after the term has drained.
 //
-// Every call of the provider passes the term's guard: it is refused when the term is over, its
-// context ends with the term, and a panic becomes its error. A term is not over, and the lease not
-// given back, before all of them have returned. The provider's own HTTP does not pass the term's
-// fence, because a registered factory is handed nothing but its configuration: a request that the
-// provider makes outside the calls it was given, or that it has not tied to their contexts, is out
-// of reach. [ccm.ProviderEnv] has the transport for a provider that is written for it.
-//
-// # What cannot be kept from the host
-//
-//   - The registry is the process's. A name that is registered twice ends the process, while it
-//     starts.
-//   - A factory reads environment variables and credential files as it likes: Managers in one
-//     process that use the same provider share these. Settings that differ between them must be in
-//     the configuration file.
-//   - Factories run one after another in the whole process, and with the registry locked. While one
-//     hangs, no other Manager's registered provider can be built; its own term ends without
-//     draining.
-//   - os.Exit and klog.Fatal, in a factory or later, end the process. A factory's panic does not.
-//   - The text of a factory's error is the provider's. It is shown in Status and in logs; some
-//     parsers quote from the file they read.
+// Every call of the provider is checked by the term's guard: it is refused when the term is over,
+// its context ends with the term, and a panic becomes its error. The lease is not released before
+// all calls have returned. The provider's own HTTP is checked by the term's fence only if the
+// provider uses the Transport of [ccm.ProviderEnv].
 package registered

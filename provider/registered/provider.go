@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
-	"github.com/fxccm/fxccm/internal/rescue"
 )
 
 // Provider is the provider that is registered under the name, for a [ccm.Manager]. Its
@@ -41,7 +39,10 @@ func build(ctx context.Context, name string, env ccm.ProviderEnv) (cloudprovider
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	cloud, err := cfg.runFactory(name, env)
+	// The registry unlocks itself when a factory panics.
+	cloud, err := construct(env, func() (cloudprovider.Interface, error) {
+		return cloudprovider.GetCloudProvider(name, cfg.reader)
+	})
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("build it %s: %w", cfg, err)
@@ -50,21 +51,6 @@ func build(ctx context.Context, name string, env ccm.ProviderEnv) (cloudprovider
 			cfg)
 	}
 	return cloud, nil
-}
-
-// runFactory turns a panic of the factory into an error. The registry unlocks itself then.
-func (c config) runFactory(
-	name string, env ccm.ProviderEnv,
-) (cloud cloudprovider.Interface, err error) {
-	err = rescue.Call(func() (err error) {
-		cloud, err = cloudprovider.GetCloudProvider(name, c.reader)
-		return err
-	}, func(value any) error {
-		env.Logger.Error(nil, "Factory of the cloud provider panicked",
-			"panic", fmt.Sprint(value), "stack", string(debug.Stack()))
-		return fmt.Errorf("its factory panicked: %v", value)
-	})
-	return cloud, err
 }
 
 // check says what is wrong with a name. The registry does not tell which names there are.

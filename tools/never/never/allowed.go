@@ -15,6 +15,14 @@ func Allowed() []Allowance {
 			"upstream's interface has no error to return; the guard around the provider turns the panic into one",
 		},
 		{
+			module + "provider/registered", "boundClients.ConfigOrDie", RulePanic,
+			"upstream's interface has no error to return; the guard around the provider turns the panic into one",
+		},
+		{
+			module + "provider/registered", "boundClients.ClientOrDie", RulePanic,
+			"upstream's interface has no error to return; the guard around the provider turns the panic into one",
+		},
+		{
 			module + "internal/cloudcontrollers", "k8s.io/controller-manager/pkg/features/register",
 			RuleImport, "the route controller panics unless its feature gate is registered",
 		},
