@@ -16,10 +16,6 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrNoAddress: no address is left in the subnet or network. Another subnet may have one.
 	ErrNoAddress = errors.New("no address is left")
-	// ErrAddressInUse: the requested address has another owner, or leads to another port.
-	ErrAddressInUse = errors.New("the address is in use")
-	// ErrInUse: what should be deleted is still used.
-	ErrInUse = errors.New("still in use")
 	// ErrQuota: the project has as many as it may have.
 	ErrQuota = errors.New("the project's quota is exceeded")
 	// ErrNoCertificate: the reference names no certificate.
@@ -53,11 +49,6 @@ func kindOf(err error) error {
 		strings.HasPrefix(kind, "IpAddressGenerationFailure"),
 		code.Actual == http.StatusConflict && strings.Contains(message, "No more IP addresses"):
 		return ErrNoAddress
-	case strings.HasPrefix(kind, "IpAddressInUse"),
-		strings.HasPrefix(kind, "IpAddressAlreadyAllocated"):
-		return ErrAddressInUse
-	case kind == "SecurityGroupInUse":
-		return ErrInUse
 	}
 	return nil
 }

@@ -86,9 +86,8 @@ func (a *API) readFloatingIPs(ctx context.Context, _ []string) (map[string]*floa
 }
 
 // CreateFloatingIP makes a floating IP that leads to the port, with an address of the subnet ("":
-// of any), or the one that is wanted, and tags it: two requests. The error wraps [ErrNoAddress],
-// [ErrAddressInUse] or [ErrQuota] for these. A floating IP with an id beside an error was made, and
-// could not be tagged.
+// of any), or the one that is wanted, and tags it: two requests. The error wraps [ErrNoAddress] or
+// [ErrQuota] for these. A floating IP with an id beside an error was made, and could not be tagged.
 func (a *API) CreateFloatingIP(
 	ctx context.Context, wanted WantedFloatingIP, subnetID, portID string,
 ) (FloatingIP, error) {
@@ -120,8 +119,8 @@ func (a *API) CreateFloatingIP(
 	return value, nil
 }
 
-// AttachFloatingIP lets a floating IP lead to the port. It looks first, and returns
-// [ErrAddressInUse] for one that leads to another port.
+// AttachFloatingIP lets a floating IP lead to the port. It looks first: one that leads to another
+// port stays there, and is an error.
 func (a *API) AttachFloatingIP(ctx context.Context, id, portID string) error {
 	doing := fmt.Sprintf("attach floating IP %s to port %s", id, portID)
 	for range maxStale {
@@ -136,8 +135,7 @@ func (a *API) AttachFloatingIP(ctx context.Context, id, portID string) error {
 		case is.PortID == portID:
 			return nil
 		case is.PortID != "":
-			return fmt.Errorf("%s: %w: %s leads to port %s", doing, ErrAddressInUse, is.Address,
-				is.PortID)
+			return fmt.Errorf("%s: %s is in use by port %s", doing, is.Address, is.PortID)
 		}
 		err = a.pointFloatingIP(ctx, doing, id, portID, is.Revision)
 		if !isStale(err) {

@@ -211,8 +211,7 @@ func (a *API) TagSecurityGroup(ctx context.Context, id string, tags []string) er
 	return a.replaceTags(ctx, "security-groups", id, tags)
 }
 
-// DeleteSecurityGroup fails with [ErrInUse] while a port bears the group. It succeeds if the group
-// does not exist.
+// DeleteSecurityGroup fails while a port bears the group. It succeeds if the group does not exist.
 func (a *API) DeleteSecurityGroup(ctx context.Context, id string) error {
 	return a.remove(ctx, "delete security group "+id,
 		func(client *gophercloud.ServiceClient) error {
