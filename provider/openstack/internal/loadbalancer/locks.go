@@ -8,57 +8,44 @@ import (
 // locks are one lock for each name, which can be waited for with a context. The zero value is of
 // use.
 type locks struct {
-	mu   sync.Mutex
-	held map[string]*lock
-}
-
-type lock struct {
-	// token is in the channel while the lock is free.
-	token chan struct{}
-	users int
+	mu sync.Mutex
+	// held has a channel for each lock that is held, which is closed when it is released.
+	held map[string]chan struct{}
 }
 
 // lock returns when the caller holds the lock of the name. waited tells whether it was held before.
 func (l *locks) lock(ctx context.Context, name string) (unlock func(), waited bool, err error) {
-	mine := l.enter(name)
-	select {
-	case <-mine.token:
-	default:
+	for {
+		released := l.take(name)
+		if released == nil {
+			return sync.OnceFunc(func() { l.release(name) }), waited, nil
+		}
 		waited = true
 		select {
-		case <-mine.token:
+		case <-released:
 		case <-ctx.Done():
-			l.leave(name)
 			return nil, true, context.Cause(ctx)
 		}
 	}
-	return sync.OnceFunc(func() {
-		mine.token <- struct{}{}
-		l.leave(name)
-	}), waited, nil
 }
 
-func (l *locks) enter(name string) *lock {
+// take returns nil if the lock was free and is the caller's now, else what to wait for.
+func (l *locks) take(name string) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if released, isHeld := l.held[name]; isHeld {
+		return released
+	}
 	if l.held == nil {
-		l.held = map[string]*lock{}
+		l.held = map[string]chan struct{}{}
 	}
-	mine, ok := l.held[name]
-	if !ok {
-		mine = &lock{token: make(chan struct{}, 1)}
-		mine.token <- struct{}{}
-		l.held[name] = mine
-	}
-	mine.users++
-	return mine
+	l.held[name] = make(chan struct{})
+	return nil
 }
 
-func (l *locks) leave(name string) {
+func (l *locks) release(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.held[name].users--
-	if l.held[name].users == 0 {
-		delete(l.held, name)
-	}
+	close(l.held[name])
+	delete(l.held, name)
 }
