@@ -6,15 +6,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
 // apply takes the steps of a plan. It announces a created load balancer even after a failure.
-func (r *reconciler) apply(ctx context.Context, want wanted, is observed, todo plan.Plan) error {
+func (r *reconciler) apply(
+	ctx context.Context, want desired.State, is observed, todo plan.Plan,
+) error {
 	r.config.Logger.V(4).Info("Load balancer plan", "service",
 		r.service.Namespace+"/"+r.service.Name, "plan", todo.String())
 	created := r.found.balancer == nil
@@ -99,7 +101,7 @@ func (r *reconciler) dropFloatingIP(id string) {
 // remember caches what is known after a run, also if it has only come as far as Octavia's pace let
 // it.
 func (r *reconciler) remember(
-	want wanted, is observed, todo plan.Plan, done runResult, err error,
+	want desired.State, is observed, todo plan.Plan, done runResult, err error,
 ) {
 	lb := r.found.balancer
 	// Also a request that failed may have been carried out.
@@ -114,11 +116,11 @@ func (r *reconciler) remember(
 		case is.LoadBalancer != nil:
 			contents = plan.After(is.contents, done.done)
 		case len(todo.Steps) > 0 && !want.Features.Serial:
-			contents = plan.AfterCreation(want.State, lb.Made)
+			contents = plan.AfterCreation(want, lb.Made)
 		}
 	}
 	if err == nil {
-		state = octavia.AppliedState{Hash: want.hash, Omitted: omitted(want.State)}
+		state = octavia.AppliedState{Hash: is.hash, Omitted: omitted(want)}
 	}
 	r.cache().Written(lb.ID, contents, r.identity.UID, state)
 }
@@ -132,9 +134,9 @@ func (r *reconciler) noteWrite(lb *octavia.LoadBalancer) {
 }
 
 // finish is for a load balancer that is as wanted.
-func (r *reconciler) finish(ctx context.Context, want wanted, is observed) error {
+func (r *reconciler) finish(ctx context.Context, want desired.State, is observed) error {
 	lb := r.found.balancer
-	state := octavia.AppliedState{Hash: want.hash, Compared: r.deep, Omitted: omitted(want.State)}
+	state := octavia.AppliedState{Hash: is.hash, Compared: r.deep, Omitted: omitted(want)}
 	r.cache().Store(lb, is.contents, r.identity.UID, state, r.config.Clock.Now())
 	return r.announce(ctx)
 }
@@ -163,28 +165,12 @@ func inheritedVIP(
 
 // inherit has a new load balancer created with the address of the one that it replaces, if it is in
 // the same place.
-func (r *reconciler) inherit(want *wanted) {
+func (r *reconciler) inherit(want *desired.State) {
 	vip, from := &want.LoadBalancer.VIP, r.state.inheritedVIP
 	if from != nil && vip.Address == "" && vip.PortID == "" && vip.SubnetID == from.SubnetID &&
 		vip.NetworkID == from.NetworkID {
 		vip.Address = from.Address
 	}
-}
-
-// retry makes a wait of an error that only says that Octavia is at work, or that there is news.
-func (r *reconciler) retry(err error, since time.Time) error {
-	var pending *pendingError
-	switch {
-	case errors.As(err, &pending) && pending.status.Pending():
-		return r.waitFor(r.found.balancer, "is %s", pending.status)
-	case errors.As(err, &pending):
-		return r.wait(since, "load balancer %s is %s", pending.loadBalancerID, pending.status)
-	case errors.Is(err, errQueued):
-		return r.wait(since, "the load balancer is %v", errQueued)
-	case errors.Is(err, errGone), errors.Is(err, errChanged):
-		return retryAfter(minRetryDelay, "%v", err)
-	}
-	return err
 }
 
 // lostTags are the Service's tags that the load balancer lacks. Another cluster that has read the

@@ -23,15 +23,9 @@ import (
 func (l *LoadBalancers) GetLoadBalancer(
 	ctx context.Context, clusterName string, service *v1.Service,
 ) (*v1.LoadBalancerStatus, bool, error) {
-	unlock, _, err := l.locks.lock(ctx, "service "+string(service.UID))
+	r, err := l.begin(ctx, request{cluster: clusterName, service: service, silent: true})
 	if err != nil {
 		return nil, false, err
-	}
-	defer unlock()
-	r := &reconciler{
-		LoadBalancers: l,
-		request:       request{cluster: clusterName, service: service, silent: true},
-		state:         l.services.peek(service.UID),
 	}
 	defer r.close()
 	if err := r.findAny(ctx); err != nil {
@@ -65,18 +59,13 @@ func (l *LoadBalancers) EnsureLoadBalancerDeleted(
 	ctx context.Context, clusterName string, service *v1.Service,
 ) (err error) {
 	defer l.measure("loadbalancer_delete", &err)()
-	unlock, _, err := l.locks.lock(ctx, "service "+string(service.UID))
+	r, err := l.begin(ctx, request{cluster: clusterName, service: service, silent: true})
 	if err != nil {
 		return err
 	}
-	defer unlock()
-	l.services.untrack(service.UID)
-	r := &reconciler{
-		LoadBalancers: l,
-		request:       request{cluster: clusterName, service: service, silent: true},
-		state:         l.services.state(service.UID),
-	}
 	defer r.close()
+	l.tracked.forget(service.UID)
+	l.states.set(service.UID, r.state)
 	if err := r.delete(ctx); err != nil {
 		r.report(ctx, err)
 		return explain(err)
@@ -263,7 +252,6 @@ func (r *reconciler) observeAllContents(ctx context.Context, is *plan.Observed) 
 	if lb == nil {
 		return nil
 	}
-	is.OtherServices = sharers(r.identity, lb)
 	if known := r.cache().Lookup(lb, r.identity.UID).Contents; known.Are(lb) {
 		is.Listeners, is.Pools = known.Listeners, known.Pools
 		return nil

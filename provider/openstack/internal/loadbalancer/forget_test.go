@@ -18,12 +18,10 @@ import (
 
 // remembered counts what is kept of Services.
 func (l *LoadBalancers) remembered() string {
-	l.services.mu.Lock()
-	defer l.services.mu.Unlock()
 	l.locks.mu.Lock()
 	defer l.locks.mu.Unlock()
-	return fmt.Sprintf("%d states, %d names, %d locks, %d reports", len(l.services.states),
-		len(l.services.names), len(l.locks.held), len(l.Reports()))
+	return fmt.Sprintf("%d states, %d names, %d locks, %d reports", len(l.states.all()),
+		len(l.tracked.all()), len(l.locks.held), len(l.Reports()))
 }
 
 const nothing = "0 states, 0 names, 0 locks, 0 reports"
@@ -194,7 +192,7 @@ func TestMemory_ServiceVanishesFromTheInformer_IsFreed(t *testing.T) {
 	}
 	s.eventually("nothing is remembered", func() bool { return c.remembered() == nothing })
 
-	c.services.state(types.UID("missed"))
+	c.states.set(types.UID("missed"), newServiceState())
 	c.forgetDeleted(
 		cache.DeletedFinalStateUnknown{
 			Obj: &v1.Service{ObjectMeta: metav1.ObjectMeta{UID: "missed"}},

@@ -79,10 +79,13 @@ type LoadBalancers struct {
 	config   Config
 	executor *executor
 	locks    locks
-	services services
-	reports  reports
-	objects  objects
-	repairs  *repairs
+	states   byUID[*serviceState]
+	// tracked are the Services that follow changes of the cloud and of nodes.
+	tracked byUID[serviceName]
+	// reports are the last results.
+	reports byUID[Report]
+	objects objects
+	repairs *repairs
 }
 
 var _ cloudprovider.LoadBalancer = (*LoadBalancers)(nil)
@@ -163,12 +166,12 @@ func identity(clusterName, clusterUID string, service *v1.Service) desired.Ident
 }
 
 // ensure reconciles the Service.
-func (l *LoadBalancers) ensure(ctx context.Context, r request) (*v1.LoadBalancerStatus, error) {
-	unlock, _, err := l.locks.lock(ctx, "service "+string(r.service.UID))
+func (l *LoadBalancers) ensure(ctx context.Context, of request) (*v1.LoadBalancerStatus, error) {
+	r, err := l.begin(ctx, of)
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
+	defer r.close()
 	service, ok := l.objects.current(r.service)
 	if !ok {
 		return nil,
@@ -178,20 +181,19 @@ func (l *LoadBalancers) ensure(ctx context.Context, r request) (*v1.LoadBalancer
 	r.service = service
 	r.nodes = l.objects.nodesOr(r.nodes)
 	// Upstream's node sync may come after the deletion of a Service, and must leave nothing behind.
-	state := l.services.peek(service.UID)
 	if r.create {
-		state = l.services.state(service.UID)
-		l.services.track(service.UID, serviceName{r.cluster, service.Namespace, service.Name})
+		l.states.set(service.UID, r.state)
+		l.tracked.set(service.UID, serviceName{r.cluster, service.Namespace, service.Name})
 	}
 	l.repairs.start()
-	reconciler := &reconciler{LoadBalancers: l, request: r, state: state}
-	defer reconciler.close()
-	return reconciler.reconcile(ctx)
+	return r.reconcile(ctx)
 }
 
-// forget frees all that is known of a Service that is gone.
+// forget frees all that is known of a Service that is gone. A reconcile in progress keeps its state
+// to its end.
 func (l *LoadBalancers) forget(uid types.UID) {
-	l.services.forget(uid)
+	l.states.forget(uid)
+	l.tracked.forget(uid)
 	l.reports.forget(uid)
 	l.cache().ForgetService(string(uid))
 }

@@ -2,13 +2,11 @@ package loadbalancer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
@@ -16,105 +14,6 @@ import (
 )
 
 func (l *LoadBalancers) cache() *octavia.Cache { return l.config.Octavia.Cache() }
-
-// find finds the load balancer and locks it. A list from before it was created would not show it,
-// and it would be created twice.
-func (r *reconciler) find(ctx context.Context) error {
-	var err error
-	if r.found.apiMinor, err = r.config.Octavia.Version(ctx); err != nil {
-		return fmt.Errorf("learn the version of Octavia's API: %w", err)
-	}
-	if lb := r.state.creation.pending(r); lb != nil {
-		r.found.claim = claim{balancer: lb, role: plan.Owner}
-		return nil
-	}
-	// An older list tells whether Octavia is done, but not what fxccm has written since.
-	age := listMaxAge
-	if r.repair {
-		age = 0
-	}
-	begun, err := r.findInList(ctx, age)
-	isMissing := r.found.balancer == nil &&
-		(r.found.deleting != nil || r.settings.LoadBalancerID != "" || wasServed(r.service))
-	if age > 0 && (err != nil || isMissing || r.cache().WrittenSince(r.identity.UID, begun)) {
-		begun, err = r.findInList(ctx, 0)
-	}
-	if lb := r.found.balancer; lb == nil || lb.Status != octavia.PendingCreate {
-		r.state.creation.loadBalancer = nil
-	}
-	if err == nil && r.found.balancer != nil {
-		err = r.lockFound(ctx, begun)
-	}
-	return r.tellFound(err)
-}
-
-// lockFound locks the load balancer, and looks again if another Service may have written to it
-// since the list was begun.
-func (r *reconciler) lockFound(ctx context.Context, begun time.Time) error {
-	id := r.found.balancer.ID
-	unlock, waited, err := r.locks.lock(ctx, "load balancer "+id)
-	if err != nil {
-		return err
-	}
-	r.found.unlock = unlock
-	if waited || r.cache().WrittenSince(id, begun) {
-		_, err = r.findInList(ctx, 0)
-	}
-	return err
-}
-
-// findInList finds the load balancer in a list of at most this age, and returns when it was begun.
-func (r *reconciler) findInList(
-	ctx context.Context, age time.Duration,
-) (begun time.Time, err error) {
-	all, err := r.config.Octavia.LoadBalancers(ctx, age)
-	if err != nil {
-		return time.Time{}, err
-	}
-	r.found.claim, err = claimOf(r.identity, r.service, r.settings.LoadBalancerID, all.All(),
-		r.found.apiMinor >= 5)
-	if err != nil {
-		return all.Begun, err
-	}
-	return all.Begun, r.admitGuest()
-}
-
-func (r *reconciler) tellFound(err error) error {
-	var refused *refusal
-	switch {
-	case errors.As(err, &refused):
-		return r.refuse(aboutIdentity, refused)
-	case err != nil:
-	case r.found.lost:
-		r.tell(aboutIdentity, desired.Notice{
-			Reason: events.Lost, Warning: true,
-			Message: fmt.Sprintf("load balancer %s no longer exists; creating a new one",
-				r.settings.LoadBalancerID),
-		})
-	default:
-		r.tell(aboutIdentity)
-	}
-	return err
-}
-
-// admitGuest enforces the limit of Services that share a load balancer.
-func (r *reconciler) admitGuest() error {
-	lb := r.found.balancer
-	if lb == nil || r.found.role != plan.Guest {
-		return nil
-	}
-	if r.found.apiMinor < 5 {
-		return &refusal{events.NotShared, fmt.Sprintf(
-			"load balancer %s cannot be shared: Octavia API 2.%d has no tags, which mark the owner of each part", lb.ID, r.found.apiMinor)}
-	}
-	// Services of OCCM have only names, and Services of two clusters may have the same name.
-	others := max(len(sharers(r.identity, lb)), len(desired.ServicesOf(lb.Tags)))
-	if !r.identity.HasJoined(lb.Tags) && others+1 > r.settings.MaxShared {
-		return &refusal{events.NotShared, fmt.Sprintf(
-			"load balancer %s is already shared by %d other Services; [LoadBalancer] max-shared-lb allows %d", lb.ID, others, r.settings.MaxShared)}
-	}
-	return nil
-}
 
 // floatingIPQuery is for the floating IPs of the load balancer, those tagged as the Service's, and
 // the requested one.
@@ -165,41 +64,44 @@ type observed struct {
 	plan.Observed
 	// contents were read, now or earlier; nil: none were, because they are as wanted.
 	contents *octavia.Contents
-	// known is what the cache knew.
+	// known is what the cache knew, and hash that of the desired state.
 	known octavia.Known
-	// read: the contents were read now. complete: they were read to the last field, if not known to
-	// be as wanted.
-	read, complete bool
+	hash  string
+	// read: the contents were read now.
+	read bool
 	// withoutGroup: the security group was not read, because nothing has changed.
 	withoutGroup bool
 }
 
-// thoroughness of a read.
-type thoroughness bool
-
-const (
-	cached   thoroughness = false
-	complete thoroughness = true
-)
-
-// observe reads what exists, but not what is known to be unchanged.
-func (r *reconciler) observe(ctx context.Context, want wanted, how thoroughness) (observed, error) {
+// observe reads what exists, but not what is known to be unchanged. complete: the contents are read
+// to the last field, if they are not known to be as wanted.
+func (r *reconciler) observe(
+	ctx context.Context, want desired.State, complete bool,
+) (observed, error) {
 	lb := r.found.balancer
-	is := observed{complete: bool(how)}
+	is := observed{hash: want.Hash()}
 	is.Observed = plan.Observed{
-		LoadBalancer: lb, Role: r.found.role,
-		FloatingIPs: r.found.floatingIPs,
+		LoadBalancer: lb, Role: r.found.role, FloatingIPs: r.found.floatingIPs,
 	}
 	if lb == nil {
 		return is, r.observeWantedGroup(ctx, want, &is)
 	}
-	is.OtherServices = sharers(r.identity, lb)
 	is.NeverServed = len(r.service.Status.LoadBalancer.Ingress) == 0 &&
 		r.found.role == plan.Owner
 	is.known = r.cache().Lookup(lb, r.identity.UID)
-	unchanged := is.known.Current && is.known.State.Hash == want.hash &&
+	unchanged := is.known.Current && is.known.State.Hash == is.hash &&
 		(!r.deep || is.known.State.Compared)
-	if err := r.observeContents(ctx, want, unchanged, &is); err != nil {
+	var err error
+	switch contents := is.known.Contents; {
+	case unchanged && contents == nil:
+		now := plan.AsWanted(want)
+		is.Listeners, is.Pools = now.Listeners, now.Pools
+	case unchanged, contents != nil && !r.repair && !complete:
+		is.use(contents)
+	default:
+		err = r.readContents(ctx, complete, &is)
+	}
+	if err != nil {
 		return observed{}, err
 	}
 	if unchanged && !r.repair {
@@ -210,52 +112,44 @@ func (r *reconciler) observe(ctx context.Context, want wanted, how thoroughness)
 }
 
 // comparable is what of the desired state is to be compared.
-func (o observed) comparable(want wanted) desired.State {
+func (o observed) comparable(want desired.State) desired.State {
 	if o.withoutGroup {
 		want.SecurityGroup = nil
 	}
-	return want.State
+	return want
 }
 
-// observeContents makes no request if the contents are known.
-func (r *reconciler) observeContents(
-	ctx context.Context, want wanted, unchanged bool, is *observed,
-) error {
-	lb, known := r.found.balancer, is.known
-	switch {
-	case unchanged && known.Contents == nil:
-		now := plan.AsWanted(want.State)
-		is.Listeners, is.Pools = now.Listeners, now.Pools
-		return nil
-	case unchanged, known.Contents != nil && !r.repair && !is.complete:
-		is.contents = known.Contents
-	default:
-		depth := octavia.InPart
-		if r.deep || is.complete || r.repair && known.State.Hash != "" {
-			// Another client has changed something.
-			depth = octavia.Full
-		}
-		// A drift repair trusts no list from before it.
-		upTo := lb.UpdatedAt
-		if r.repair {
-			upTo = time.Time{}
-		}
-		contents, err := r.config.Octavia.Contents(ctx, lb.ID, depth, upTo)
-		if err != nil {
-			return err
-		}
-		is.contents, is.read = &contents, true
+func (r *reconciler) readContents(ctx context.Context, complete bool, is *observed) error {
+	lb := is.LoadBalancer
+	depth := octavia.InPart
+	if r.deep || complete || r.repair && is.known.State.Hash != "" {
+		// Another client has changed something.
+		depth = octavia.Full
 	}
-	is.Listeners, is.Pools = is.contents.Listeners, is.contents.Pools
+	// A drift repair trusts no list from before it.
+	upTo := lb.UpdatedAt
+	if r.repair {
+		upTo = time.Time{}
+	}
+	contents, err := r.config.Octavia.Contents(ctx, lb.ID, depth, upTo)
+	if err != nil {
+		return err
+	}
+	is.read = true
+	is.use(&contents)
 	return nil
 }
 
+func (o *observed) use(contents *octavia.Contents) {
+	o.contents, o.Listeners, o.Pools = contents, contents.Listeners, contents.Pools
+}
+
 // suffices tells whether a plan hangs on nothing that was not read.
-func (o observed) suffices(want wanted, todo plan.Plan) bool {
+func (o observed) suffices(want desired.State, todo plan.Plan) bool {
 	inPart := slices.ContainsFunc(o.Pools, func(pool octavia.Pool) bool {
 		return pool.MembersInPart || pool.MonitorInPart
 	})
-	if last := o.known.State.Omitted; inPart && last != "" && last != omitted(want.State) {
+	if last := o.known.State.Omitted; inPart && last != "" && last != omitted(want) {
 		return false
 	}
 	return !slices.ContainsFunc(todo.Steps, func(step plan.Step) bool {
@@ -294,11 +188,13 @@ func omitted(d desired.State) string {
 
 // observeWantedGroup reads the security group if one is wanted and, in a repair, also if none is:
 // the option may have been turned off.
-func (r *reconciler) observeWantedGroup(ctx context.Context, want wanted, is *observed) error {
+func (r *reconciler) observeWantedGroup(
+	ctx context.Context, want desired.State, is *observed,
+) error {
 	if want.SecurityGroup == nil && !r.repair {
 		return nil
 	}
-	return r.observeGroup(ctx, want.State, &is.Observed)
+	return r.observeGroup(ctx, want, &is.Observed)
 }
 
 // observeGroup reads the Service's security group and the ports that have it or should have it.

@@ -67,15 +67,14 @@ func (r *reconciler) preview(ctx context.Context) (plan.Plan, error) {
 		todo := r.removal(is)
 		return todo, r.tellPlan(todo.Notices)
 	}
-	want, err := r.prepare(ctx, func(context.Context) error { return nil })
+	want, err := r.decide(ctx, func(context.Context) error { return nil })
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	is, err := r.observe(ctx, want, cached)
+	_, todo, err := r.diff(ctx, want, false)
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	todo := plan.Change(is.comparable(want), is.Observed)
 	// A notice that blocks does not keep the other steps from being taken.
 	_ = r.tellPlan(todo.Notices)
 	return todo, nil

@@ -3,6 +3,8 @@ package loadbalancer
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -163,7 +165,7 @@ func (r *repairs) pause(d time.Duration) bool {
 }
 
 func (r *repairs) ask(all bool) {
-	uids := r.of.services.tracked()
+	uids := slices.Sorted(maps.Keys(r.of.tracked.all()))
 	for i, uid := range uids {
 		// Others each time.
 		deep := all && (i-r.turn+len(uids))%len(uids) < deepScanBatch
@@ -195,7 +197,7 @@ func (r *repairs) settle(item repair, err error) {
 		r.queue.AddAfter(item, max(wait.RetryAfter(), firstRetry))
 	default:
 		r.of.config.Logger.Error(err, "Load balancer reconcile failed; retrying", "service",
-			r.of.services.name(item.service).String())
+			r.of.tracked.get(item.service).String())
 		r.queue.AddRateLimited(item)
 	}
 }
@@ -223,7 +225,7 @@ func (r *repairs) do(item repair) error {
 
 // served finds a Service that upstream's controller has asked for, and has not asked to drop.
 func (l *LoadBalancers) served(uid types.UID) (service *v1.Service, cluster string, ok bool) {
-	who := l.services.name(uid)
+	who := l.tracked.get(uid)
 	services, _, synced := l.objects.listers()
 	if !synced || who.name == "" {
 		return nil, "", false

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
@@ -55,38 +52,10 @@ type Report struct {
 // maxDrift limits the changes that a report lists.
 const maxDrift = 10
 
-// reports are the last results, by Service. They are safe for concurrent use.
-type reports struct {
-	mu    sync.Mutex
-	byUID map[types.UID]Report
-}
-
-func (s *reports) get(uid types.UID) Report {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.byUID[uid]
-}
-
-func (s *reports) put(uid types.UID, report Report) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.byUID == nil {
-		s.byUID = map[types.UID]Report{}
-	}
-	s.byUID[uid] = report
-}
-
-func (s *reports) forget(uid types.UID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.byUID, uid)
-}
-
 // Reports returns a report for each Service that was reconciled in this term. It sends no request.
 func (l *LoadBalancers) Reports() []Report {
-	l.reports.mu.Lock()
-	all := make([]Report, 0, len(l.reports.byUID))
-	for _, report := range l.reports.byUID {
+	all := []Report{}
+	for _, report := range l.reports.all() {
 		if report.State == "" {
 			// Its first reconcile is under way.
 			continue
@@ -95,7 +64,6 @@ func (l *LoadBalancers) Reports() []Report {
 		report.Drift = slices.Clone(report.Drift)
 		all = append(all, report)
 	}
-	l.reports.mu.Unlock()
 	// A list that was made for another Service may be newer than the reconcile.
 	if list := l.config.Octavia.LastList(); list != nil {
 		for i := range all {
@@ -142,7 +110,7 @@ func (r *reconciler) report(ctx context.Context, err error) {
 		report.ID, report.LoadBalancerName = lb.ID, lb.Name
 		report.Provisioning, report.Operating = lb.Status, lb.Operating
 	}
-	r.reports.put(r.service.UID, report)
+	r.reports.set(r.service.UID, report)
 	r.publishCondition(ctx, conditionOf(report, r.service, now))
 }
 
@@ -191,5 +159,5 @@ func (r *reconciler) reportDifferences(todo plan.Plan) {
 			report.Drift = append(report.Drift, step.String())
 		}
 	}
-	r.reports.put(r.service.UID, report)
+	r.reports.set(r.service.UID, report)
 }

@@ -260,7 +260,7 @@ func (c *cluster) forgetList(services ...types.UID) error {
 		if err != nil {
 			return err
 		}
-		c.services.peek(uid).creation = freshCreation{}
+		c.states.get(uid).creation = freshCreation{}
 		unlock()
 	}
 	_, err := c.config.Octavia.LoadBalancers(c.site.t.Context(), 0)

@@ -2,7 +2,6 @@ package loadbalancer
 
 import (
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// serviceState outlives a reconcile of a Service.
+// serviceState outlives a reconcile of a Service. It is used under the lock of the Service.
 type serviceState struct {
 	// inheritedVIP is the VIP, with its address, of a load balancer that is being deleted to be
 	// recreated; nil for none. It is tried once.
@@ -65,78 +64,41 @@ func (k *knownFloatingIPs) suffices(r *reconciler, query neutron.FloatingIPQuery
 
 func newServiceState() *serviceState { return &serviceState{events: writtenNotices{}} }
 
-// services are the known Services and their states. A state is used under the lock of its Service.
-// It is safe for concurrent use.
-type services struct {
-	mu     sync.Mutex
-	states map[types.UID]*serviceState
-	// names are the Services that follow changes of the cloud and of nodes.
-	names map[types.UID]serviceName
-}
-
 // serviceName finds a Service by its UID.
 type serviceName struct{ cluster, namespace, name string }
 
 func (n serviceName) String() string { return n.namespace + "/" + n.name }
 
-// state returns the state of the Service, and creates it if needed.
-func (s *services) state(uid types.UID) *serviceState {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.states == nil {
-		s.states = map[types.UID]*serviceState{}
+// byUID holds one thing of each Service. It is safe for concurrent use.
+type byUID[T any] struct {
+	mu sync.Mutex
+	of map[types.UID]T
+}
+
+// get returns the zero value for an unknown Service.
+func (b *byUID[T]) get(uid types.UID) T {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.of[uid]
+}
+
+func (b *byUID[T]) set(uid types.UID, to T) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.of == nil {
+		b.of = map[types.UID]T{}
 	}
-	if s.states[uid] == nil {
-		s.states[uid] = newServiceState()
-	}
-	return s.states[uid]
+	b.of[uid] = to
 }
 
-// peek returns the state of the Service, or one that is not kept.
-func (s *services) peek(uid types.UID) *serviceState {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if known := s.states[uid]; known != nil {
-		return known
-	}
-	return newServiceState()
+func (b *byUID[T]) forget(uid types.UID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.of, uid)
 }
 
-func (s *services) track(uid types.UID, name serviceName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.names == nil {
-		s.names = map[types.UID]serviceName{}
-	}
-	s.names[uid] = name
-}
-
-// untrack is for a Service whose load balancer is being deleted.
-func (s *services) untrack(uid types.UID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.names, uid)
-}
-
-// name is the zero value for a Service that is not tracked.
-func (s *services) name(uid types.UID) serviceName {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.names[uid]
-}
-
-// tracked are sorted.
-func (s *services) tracked() []types.UID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.names))
-}
-
-// forget frees the state of a Service that is gone. A reconcile in progress keeps its state to its
-// end.
-func (s *services) forget(uid types.UID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.states, uid)
-	delete(s.names, uid)
+func (b *byUID[T]) all() map[types.UID]T {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return maps.Clone(b.of)
 }

@@ -11,9 +11,6 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// The reasons of notices that OCCM gives too are its own words.
-const ()
-
 // loadBalancer is the load balancer without what is below it.
 func (b *builder) loadBalancer(address string) octavia.LoadBalancer {
 	lb := octavia.LoadBalancer{
@@ -154,7 +151,6 @@ func (b *builder) floatingIP(address string) *neutron.WantedFloatingIP {
 		Address:     address,
 		Description: b.Identity.FloatingIPDescription(),
 		Tags:        b.Identity.NetworkTags(),
-		Present:     b.HasFloatingIP,
 	}
 	if address == "" {
 		// Neutron derives the subnet from a requested address.

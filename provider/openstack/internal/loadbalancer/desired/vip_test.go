@@ -145,12 +145,12 @@ func TestFloatingIP_NetworkUnknown_OneThatIsThereStays(t *testing.T) {
 	unknown := func(in *Input) { in.Places.FloatingNetworkID = "" }
 	d, notices := build(t, unknown)
 	wantTold(t, notices, "LoadBalancerForcedInternal!")
-	if d.FloatingIP == nil || d.FloatingIP.NetworkID != "" || d.FloatingIP.Present {
+	if d.FloatingIP == nil || d.FloatingIP.NetworkID != "" {
 		t.Errorf("%+v", d.FloatingIP)
 	}
 	d, notices = build(t, unknown, func(in *Input) { in.HasFloatingIP = true })
 	wantTold(t, notices)
-	if d.FloatingIP == nil || !d.FloatingIP.Present {
+	if d.FloatingIP == nil {
 		t.Errorf("%+v", d.FloatingIP)
 	}
 }

@@ -87,6 +87,4 @@ type WantedFloatingIP struct {
 	// Description and Tags are of one that is made.
 	Description string
 	Tags        []string
-	// Present: there is one, so where one would be made was not looked up.
-	Present bool
 }

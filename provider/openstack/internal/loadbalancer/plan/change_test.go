@@ -176,13 +176,6 @@ func TestChange_RecreateWouldTakeFromOthers_IsRefused(t *testing.T) {
 			wantNotice(t, p, events.UsedByOthers, true)
 		})
 	}
-	t.Run("a service that the caller knows of", func(t *testing.T) {
-		is := made(t, desire()).observe(false)
-		is.OtherServices = []string{"another"}
-		p := plan.Change(want, is)
-		wantNothing(t, p)
-		wantNotice(t, p, events.UsedByOthers, false)
-	})
 	t.Run("a requested floating IP", func(t *testing.T) {
 		c := made(t, desire())
 		c.ips[0].Tags, c.ips[0].Description = nil, ""

@@ -154,7 +154,7 @@ func TestChange_FloatingIPLeadsElsewhere_IsDisownedAndReplaced(t *testing.T) {
 	moved := c.ips[0].ID
 	// Where another would be made is not looked up while there is one.
 	p := change(c, desire(func(d *desired.State) {
-		d.FloatingIP.NetworkID, d.FloatingIP.Present = "", true
+		d.FloatingIP.NetworkID = ""
 	}))
 	wantKinds(t, p, "TagFloatingIP")
 	wantNotice(t, p, events.FloatingIPUnavailable, true)

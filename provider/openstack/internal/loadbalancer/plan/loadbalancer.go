@@ -189,12 +189,6 @@ func (p *planner) others() []string {
 	for _, cluster := range p.id.OtherClusters(p.is.LoadBalancer.Tags) {
 		others = append(others, "cluster "+cluster)
 	}
-	for _, name := range p.is.OtherServices {
-		renamed := p.role == Owner && name == p.loadBalancer
-		if !renamed && !slices.Contains(others, name) {
-			others = append(others, name)
-		}
-	}
 	own := map[string]bool{}
 	for _, l := range p.is.Listeners {
 		if p.ownsListener(l) {

@@ -11,8 +11,6 @@ type Observed struct {
 	LoadBalancer *octavia.LoadBalancer
 	// Role is the Service's part in it.
 	Role Role
-	// OtherServices are the names or UIDs in tags of the other Services that share it.
-	OtherServices []string
 	// NeverServed: the load balancer failed during its creation, so no client can have used it.
 	NeverServed bool
 	// Listeners and Pools are all of the load balancer's, whoever made them.

@@ -1,0 +1,99 @@
+package loadbalancer
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/cloud-provider/api"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+)
+
+// A refusal says what a user must change before the Service can be served.
+type refusal struct {
+	reason  events.Reason
+	message string
+}
+
+func (r *refusal) Error() string { return r.message }
+
+// refuse writes a refusal.
+func (r *reconciler) refuse(about topic, refused *refusal) error {
+	r.tell(about, desired.Notice{Reason: refused.reason, Message: refused.message, Warning: true})
+	return refused
+}
+
+// explain has the service controller retry a refused Service late and without a Warning.
+func explain(err error) error {
+	var refused *refusal
+	if errors.As(err, &refused) {
+		return retryAfter(refusalRecheck, "%s", refused.message)
+	}
+	return err
+}
+
+func retryAfter(pause time.Duration, format string, arguments ...any) error {
+	return api.NewRetryError(fmt.Sprintf(format, arguments...), pause)
+}
+
+// wait ends the reconcile, and reports once what it waits for. It pauses for a tenth of the time
+// since the last progress.
+func (r *reconciler) wait(since time.Time, format string, arguments ...any) error {
+	waited := r.config.Clock.Since(since)
+	pause := min(max(waited/10, minRetryDelay), maxRetryDelay)
+	return r.waitAndTell(pause, fmt.Sprintf(format, arguments...))
+}
+
+// waitFor ends the reconcile until Octavia's work on a load balancer is expected to end.
+func (r *reconciler) waitFor(lb *octavia.LoadBalancer, format string, arguments ...any) error {
+	pause := max(r.config.Octavia.NextLook(lb.ID, lb.Status), minRetryDelay)
+	if c := &r.state.creation; c.loadBalancer != nil && c.loadBalancer.ID == lb.ID {
+		now := r.config.Clock.Now()
+		if now.Before(c.nextLook) {
+			// A reconcile that comes earlier does not put the look off.
+			pause = c.nextLook.Sub(now)
+		} else {
+			c.nextLook = now.Add(pause)
+		}
+	}
+	return r.waitAndTell(pause,
+		fmt.Sprintf("load balancer %s %s", lb.ID, fmt.Sprintf(format, arguments...)))
+}
+
+func (r *reconciler) waitAndTell(pause time.Duration, message string) error {
+	r.notify(aboutWaiting, desired.Notice{Reason: events.Waiting, Message: message})
+	return retryAfter(pause, "%s", message)
+}
+
+// lastChange is when the load balancer last changed. Before it exists, the Service waits since its
+// creation.
+func (r *reconciler) lastChange() time.Time {
+	lb := cmp.Or(r.found.balancer, r.found.deleting)
+	switch {
+	case lb == nil:
+		return r.service.CreationTimestamp.Time
+	case lb.UpdatedAt.After(lb.CreatedAt):
+		return lb.UpdatedAt
+	}
+	return lb.CreatedAt
+}
+
+// retry makes a wait of an error that only says that Octavia is at work, or that there is news.
+func (r *reconciler) retry(err error, since time.Time) error {
+	var pending *pendingError
+	switch {
+	case errors.As(err, &pending) && pending.status.Pending():
+		return r.waitFor(r.found.balancer, "is %s", pending.status)
+	case errors.As(err, &pending):
+		return r.wait(since, "load balancer %s is %s", pending.loadBalancerID, pending.status)
+	case errors.Is(err, errQueued):
+		return r.wait(since, "the load balancer is %v", errQueued)
+	case errors.Is(err, errGone), errors.Is(err, errChanged):
+		return retryAfter(minRetryDelay, "%v", err)
+	}
+	return err
+}
