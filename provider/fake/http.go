@@ -11,13 +11,12 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	cloudprovider "k8s.io/cloud-provider"
-	"k8s.io/cloud-provider/api"
 
 	"github.com/fxccm/fxccm/internal/rescue"
+	"github.com/fxccm/fxccm/internal/wireerror"
 )
 
 // Handler serves the cloud to other processes; see [Dial] for the other end. It has neither
@@ -55,7 +54,7 @@ func (c *Cloud) serveCall(w http.ResponseWriter, r *http.Request, body io.Reader
 	var answer reply
 	_ = rescue.Call(func() error {
 		res, err := c.call(r.Context(), r.URL.Query().Get("caller"), method, args)
-		answer = reply{results: res, Error: encodeError(err)}
+		answer = reply{results: res, Error: wireerror.Encode(err)}
 		return nil
 	}, func(value any) error {
 		// An injected panic is meant for the caller's process.
@@ -75,75 +74,9 @@ func writeJSON(w http.ResponseWriter, value any) {
 // reply is the answer to a provider's call: its results, its error, or the value of its panic.
 type reply struct {
 	results
-	Error *wireError `json:"error,omitempty"`
-	Panic *string    `json:"panic,omitempty"`
+	Error *wireerror.Error `json:"error,omitempty"`
+	Panic *string          `json:"panic,omitempty"`
 }
-
-// sentinels are the errors that callers compare with, and their names on the wire. The map is never
-// written.
-var sentinels = map[string]error{
-	"InstanceNotFound":     cloudprovider.InstanceNotFound,
-	"NotImplemented":       cloudprovider.NotImplemented,
-	"ImplementedElsewhere": cloudprovider.ImplementedElsewhere,
-	"DiskNotFound":         cloudprovider.DiskNotFound,
-	"Canceled":             context.Canceled,
-	"DeadlineExceeded":     context.DeadlineExceeded,
-}
-
-// wireError is an error on the wire. A sentinel arrives as itself, so that == holds; an error
-// around a sentinel or an *api.RetryError arrives as one that wraps it.
-type wireError struct {
-	// Sentinel is a key of sentinels, or "".
-	Sentinel string `json:"sentinel,omitempty"`
-	// Message is the text; "" for a sentinel itself.
-	Message string `json:"message,omitempty"`
-	// RetryAfter is that of an *api.RetryError, and RetryMessage its text.
-	RetryAfter   *time.Duration `json:"retryAfter,omitempty"`
-	RetryMessage string         `json:"retryMessage,omitempty"`
-}
-
-func encodeError(err error) *wireError {
-	if err == nil {
-		return nil
-	}
-	if retry, ok := errors.AsType[*api.RetryError](err); ok {
-		after := retry.RetryAfter()
-		return &wireError{
-			Message: err.Error(), RetryAfter: &after, RetryMessage: retry.Error(),
-		}
-	}
-	for name, sentinel := range sentinels {
-		if err == sentinel {
-			return &wireError{Sentinel: name}
-		}
-		if errors.Is(err, sentinel) {
-			return &wireError{Sentinel: name, Message: err.Error()}
-		}
-	}
-	return &wireError{Message: err.Error()}
-}
-
-func (w *wireError) decode() error {
-	wrapped := sentinels[w.Sentinel]
-	switch {
-	case w.RetryAfter != nil:
-		wrapped = api.NewRetryError(w.RetryMessage, *w.RetryAfter)
-	case wrapped == nil:
-		return errors.New(w.Message)
-	case w.Message == "":
-		return wrapped
-	}
-	return remoteError{w.Message, wrapped}
-}
-
-// remoteError is an error around one that callers test for.
-type remoteError struct {
-	message string
-	wrapped error
-}
-
-func (e remoteError) Error() string { return e.message }
-func (e remoteError) Unwrap() error { return e.wrapped }
 
 var errClientClosed = errors.New("the client of the fake cloud is closed")
 
@@ -238,7 +171,7 @@ func (c *Client) call(
 		panic(*answer.Panic)
 	}
 	if answer.Error != nil {
-		return results{}, answer.Error.decode()
+		return results{}, answer.Error.Decode()
 	}
 	return answer.results, nil
 }

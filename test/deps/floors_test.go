@@ -42,6 +42,7 @@ var floors = [][]tree{
 		{"controllers", []string{"ccm", "internal"}},
 		{"provider/fake", []string{"ccm", "internal"}},
 		{"provider/openstack", []string{"ccm", "internal", "provider/kit"}},
+		{"provider/process", []string{"ccm", "internal"}},
 		{"provider/registered", []string{"ccm", "internal"}},
 		{"provider/openstack/openstacktest", nil},
 	},

@@ -39,6 +39,34 @@ func Allowed() []Allowance {
 			"it is the main function of a test binary, which prints why it fails",
 		},
 		{
+			module + "provider/process", "Main", RuleExit,
+			"it is the main function of a child process, and returns at once in any other",
+		},
+		{
+			module + "provider/process", "Main", RuleSignal,
+			"it is the main function of a child process, and returns at once in any other",
+		},
+		{
+			module + "provider/process", "os/signal", RuleImport,
+			"it is the main function of a child process, and returns at once in any other",
+		},
+		{
+			module + "provider/process", "Main", RuleSetting,
+			"it is the main function of a child process, and returns at once in any other",
+		},
+		{
+			module + "provider/process", "Main", RuleOutput,
+			"it is the main function of a child process, which prints why it ends",
+		},
+		{
+			module + "provider/process", "clients.ConfigOrDie", RulePanic,
+			"upstream's interface has no error to return; a panic is an error of Initialize",
+		},
+		{
+			module + "provider/process", "clients.ClientOrDie", RulePanic,
+			"upstream's interface has no error to return; a panic is an error of Initialize",
+		},
+		{
 			module + "provider/fake", Anywhere, RulePanic,
 			"a mistake in the source of a test, or the panic that the test has asked for",
 		},

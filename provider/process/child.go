@@ -1,0 +1,347 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/internal/events"
+	"github.com/fxccm/fxccm/internal/kubeproxy"
+	"github.com/fxccm/fxccm/internal/rescue"
+	"github.com/fxccm/fxccm/internal/wireerror"
+)
+
+// expiryCheck limits the wait for the expiry of leadership: timers stand still while the machine is
+// suspended.
+const expiryCheck = time.Second
+
+// errExpired ends a child whose parent has not renewed its leadership, or is frozen.
+var errExpired = errors.New("leadership expired without a renewal")
+
+// Main runs a provider and ends the process, if [Provider] has started the process. In any other
+// process it returns at once. Call it first in main, before flags are parsed.
+func Main(providers ...ccm.Provider) {
+	if os.Getenv(variable) == "" {
+		return
+	}
+	// Programs that the provider starts are not children of fxccm.
+	_ = os.Unsetenv(variable)
+	// Signals to all processes of a service are for the parent, which stops its children in order.
+	signal.Ignore(os.Interrupt, syscall.SIGTERM)
+	if err := runChild(providers); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// child is the child's side.
+type child struct {
+	providers []ccm.Provider
+	link      *link
+	stop      chan struct{}
+	// ends receives the reason why the child ends; nil after a stop.
+	ends chan error
+	// calls are those in flight.
+	calls sync.WaitGroup
+
+	mu     sync.Mutex
+	until  time.Time
+	cancel map[uint64]context.CancelFunc
+
+	// The following are set by build, which comes first.
+	cloud     cloudprovider.Interface
+	clients   clients
+	informers informers.SharedInformerFactory
+	events    *events.Broadcaster
+}
+
+func runChild(providers []ccm.Provider) error {
+	conn, err := inherited()
+	if err != nil {
+		return fmt.Errorf("connect to the parent process: %w", err)
+	}
+	c := &child{
+		providers: providers, link: newLink(conn), stop: make(chan struct{}),
+		ends: make(chan error, 1), cancel: map[uint64]context.CancelFunc{},
+	}
+	go c.receive()
+	timer := time.NewTicker(expiryCheck / 4)
+	defer timer.Stop()
+	for {
+		select {
+		case err := <-c.ends:
+			return err
+		case <-timer.C:
+			if c.expired() {
+				return errExpired
+			}
+		}
+	}
+}
+
+func (c *child) expired() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.until.IsZero() && remaining(c.until) <= 0
+}
+
+func (c *child) end(err error) {
+	select {
+	case c.ends <- err:
+	default:
+	}
+}
+
+// receive handles messages in their order; calls run beside each other.
+func (c *child) receive() {
+	for {
+		m, err := c.link.receive()
+		if err != nil {
+			c.end(fmt.Errorf("connection to the parent process ended: %w", err))
+			return
+		}
+		switch m.Kind {
+		case expiry:
+			c.setExpiry(m.Time)
+		case cancel:
+			c.mu.Lock()
+			if end, ok := c.cancel[m.ID]; ok {
+				end()
+			}
+			c.mu.Unlock()
+		case stop:
+			close(c.stop)
+			go c.drain()
+		case build, initialize, serves, call:
+			if m.Kind == build {
+				c.setExpiry(m.Time)
+				m.Time = time.Time{}
+			}
+			c.begin(m)
+		}
+	}
+}
+
+// setExpiry gives the wall clock's time a monotonic reading, so that neither clock can extend it.
+func (c *child) setExpiry(until time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = until
+	if !until.IsZero() {
+		c.until = time.Now().Add(time.Until(until))
+	}
+}
+
+// begin answers a message in its own goroutine. It registers the call first, so that a later
+// message can cancel it.
+func (c *child) begin(m message) {
+	ctx, end := context.WithCancel(context.Background())
+	if !m.Time.IsZero() {
+		ctx, end = context.WithDeadline(context.Background(), m.Time)
+	}
+	c.mu.Lock()
+	c.cancel[m.ID] = end
+	c.mu.Unlock()
+	c.calls.Go(func() {
+		got, err := c.handle(ctx, m)
+		c.mu.Lock()
+		delete(c.cancel, m.ID)
+		c.mu.Unlock()
+		end()
+		// Without a connection the child ends.
+		_ = c.link.send(message{
+			Kind: answer, ID: m.ID, Results: got, Err: wireerror.Encode(err),
+		})
+	})
+}
+
+func (c *child) handle(ctx context.Context, m message) (got results, err error) {
+	err = rescue.Call(func() (err error) {
+		switch m.Kind {
+		case build:
+			got, err = c.build(*m.Env)
+		case initialize:
+			err = c.initialize(ctx)
+		case serves:
+			got.Yes = served(c.cloud, m.Method)
+		case call:
+			got, err = dispatch(ctx, c.cloud, m.Method, m.Args)
+		}
+		return err
+	}, func(value any) error {
+		klog.Background().Error(nil, "Cloud provider panicked", "call", m.Method,
+			"panic", fmt.Sprint(value), "stack", string(debug.Stack()))
+		return fmt.Errorf("cloud provider panicked: %v", value)
+	})
+	return got, err
+}
+
+func (c *child) build(env environment) (results, error) {
+	if env.Protocol != protocol {
+		return results{}, fmt.Errorf("host speaks version %d of the protocol, its child %d; "+
+			"build both with the same fxccm", env.Protocol, protocol)
+	}
+	at := slices.IndexFunc(c.providers, func(p ccm.Provider) bool { return p.Name == env.Provider })
+	if at < 0 {
+		return results{}, fmt.Errorf("process.Main was not called with the provider %q",
+			env.Provider)
+	}
+	c.clients = clients{env}
+	client, err := c.clients.Client("shared-informers")
+	if err != nil {
+		return results{}, err
+	}
+	c.informers = informers.NewSharedInformerFactory(client, 0)
+	own, err := c.clients.Client("cloud-controller-manager")
+	if err != nil {
+		return results{}, err
+	}
+	c.events = events.New(own.CoreV1())
+	cloud, err := c.providers[at].New(c.whileRunning(), c.providerEnv(env))
+	if err != nil {
+		return results{}, err
+	}
+	if cloud == nil {
+		return results{}, errors.New("provider returned neither a cloud nor an error")
+	}
+	c.cloud = cloud
+	got := results{Text: cloud.ProviderName(), Yes: cloud.HasClusterID()}
+	if _, ok := cloud.(cloudprovider.PVLabeler); ok {
+		got.Names = []string{"PVLabeler"}
+	}
+	return got, nil
+}
+
+// whileRunning returns a context that ends at the stop.
+func (c *child) whileRunning() context.Context {
+	ctx, end := context.WithCancelCause(context.Background())
+	go func() {
+		<-c.stop
+		end(ccm.ErrStopped)
+	}()
+	return ctx
+}
+
+func (c *child) providerEnv(env environment) ccm.ProviderEnv {
+	cfg := ccm.DefaultConfig()
+	cfg.ClusterName, cfg.ClusterCIDR = env.ClusterName, env.ClusterCIDR
+	cfg.CloudProvider.Name, cfg.CloudProvider.ConfigFile = env.Provider, env.ConfigFile
+	cfg.CloudProvider.ConfigStrict = env.ConfigStrict
+	cfg.CloudProvider.UserAgents = env.UserAgents
+	return ccm.ProviderEnv{
+		Config: cfg, ClusterName: env.ClusterName, ConfigFile: env.ConfigFile,
+		ConfigStrict: env.ConfigStrict, UserAgents: env.UserAgents, Identity: env.Identity,
+		Term: env.Term, Manager: env.Manager, Logger: klog.Background(), Clock: clock.RealClock{},
+		Recorder:  func(name string) record.EventRecorder { return c.events.Recorder(name) },
+		Clients:   c.clients,
+		Informers: c.informers,
+		Fail: func(err error) {
+			if err != nil {
+				c.end(err)
+			}
+		},
+		// The parent has the leadership, and waits for this process.
+		Leadership: ccm.Leadership{Begin: func(string) (func(), error) { return func() {}, nil }},
+		ReportTrouble: func(subject string, cause error) {
+			_ = c.link.send(message{
+				Kind: trouble, Subject: subject, Err: wireerror.Encode(cause),
+			})
+		},
+		Transport: func(next http.RoundTripper) http.RoundTripper { return next },
+	}
+}
+
+// initialize does what a Manager does with a provider of its own process.
+func (c *child) initialize(ctx context.Context) error {
+	c.cloud.Initialize(c.clients, c.stop)
+	if user, ok := c.cloud.(cloudprovider.InformerUser); ok {
+		user.SetInformers(c.informers)
+	}
+	c.informers.Start(c.stop)
+	for kind, synced := range c.informers.WaitForCacheSync(c.stop) {
+		if !synced {
+			return fmt.Errorf("informer of %s has not synced before the stop", kind)
+		}
+	}
+	return ctx.Err()
+}
+
+// drain ends the child in order: the calls, whose callers have cancelled them, then the provider.
+func (c *child) drain() {
+	c.calls.Wait()
+	if closer, ok := c.cloud.(interface{ Close() error }); ok {
+		if err := rescue.Panic(closer.Close); err != nil {
+			klog.Background().Error(err, "Cloud provider did not close cleanly")
+		}
+	}
+	if c.events != nil {
+		c.events.Close()
+	}
+	c.end(nil)
+}
+
+// clients makes clients of the parent's proxy.
+type clients struct{ env environment }
+
+var _ cloudprovider.ControllerClientBuilder = clients{}
+
+// Config implements cloudprovider.ControllerClientBuilder.
+func (c clients) Config(name string) (*rest.Config, error) {
+	if name == "" {
+		return nil, errors.New("a client needs a name")
+	}
+	qps := c.env.QPS
+	if qps <= 0 {
+		qps = -1 // client-go's word for no limit
+	}
+	return &rest.Config{
+		Host: c.env.Server, BearerToken: kubeproxy.ClientToken(c.env.Token, name),
+		QPS: qps, Burst: c.env.Burst,
+		ContentConfig: rest.ContentConfig{ContentType: c.env.ContentType},
+	}, nil
+}
+
+// Client implements cloudprovider.ControllerClientBuilder.
+func (c clients) Client(name string) (kubernetes.Interface, error) {
+	config, err := c.Config(name)
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+// ConfigOrDie implements cloudprovider.ControllerClientBuilder.
+func (c clients) ConfigOrDie(name string) *rest.Config {
+	config, err := c.Config(name)
+	if err != nil {
+		panic(err)
+	}
+	return config
+}
+
+// ClientOrDie implements cloudprovider.ControllerClientBuilder.
+func (c clients) ClientOrDie(name string) kubernetes.Interface {
+	client, err := c.Client(name)
+	if err != nil {
+		panic(err)
+	}
+	return client
+}

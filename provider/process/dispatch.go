@@ -1,0 +1,198 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	cloudprovider "k8s.io/cloud-provider"
+)
+
+// served reports whether the provider serves an interface.
+func served(cloud cloudprovider.Interface, name string) (yes bool) {
+	switch name {
+	case "LoadBalancer":
+		_, yes = cloud.LoadBalancer()
+	case "Instances":
+		_, yes = cloud.Instances()
+	case "InstancesV2":
+		_, yes = cloud.InstancesV2()
+	case "Zones":
+		_, yes = cloud.Zones()
+	case "Clusters":
+		_, yes = cloud.Clusters()
+	case "Routes":
+		_, yes = cloud.Routes()
+	}
+	return yes
+}
+
+// dispatch makes one call to the provider.
+func dispatch(
+	ctx context.Context, cloud cloudprovider.Interface, name string, a arguments,
+) (r results, err error) {
+	iface, method, _ := strings.Cut(name, ".")
+	switch iface {
+	case "LoadBalancer":
+		if balancer, ok := cloud.LoadBalancer(); ok {
+			return dispatchLoadBalancer(ctx, balancer, method, a)
+		}
+	case "Instances":
+		if instances, ok := cloud.Instances(); ok {
+			return dispatchInstances(ctx, instances, method, a)
+		}
+	case "InstancesV2":
+		if instances, ok := cloud.InstancesV2(); ok {
+			return dispatchInstancesV2(ctx, instances, method, a)
+		}
+	case "Zones":
+		if zones, ok := cloud.Zones(); ok {
+			switch method {
+			case "GetZone":
+				r.Zone, err = zones.GetZone(ctx)
+				return r, err
+			case "GetZoneByProviderID":
+				r.Zone, err = zones.GetZoneByProviderID(ctx, a.ID)
+				return r, err
+			case "GetZoneByNodeName":
+				r.Zone, err = zones.GetZoneByNodeName(ctx, types.NodeName(a.Name))
+				return r, err
+			}
+		}
+	case "Clusters":
+		if clusters, ok := cloud.Clusters(); ok {
+			switch method {
+			case "ListClusters":
+				r.Names, err = clusters.ListClusters(ctx)
+				return r, err
+			case "Master":
+				r.Text, err = clusters.Master(ctx, a.Cluster)
+				return r, err
+			}
+		}
+	case "Routes":
+		if routes, ok := cloud.Routes(); ok {
+			return dispatchRoutes(ctx, routes, method, a)
+		}
+	case "PVLabeler":
+		if labeler, ok := cloud.(cloudprovider.PVLabeler); ok {
+			volume, err := decode[v1.PersistentVolume](a.Volume)
+			if err != nil {
+				return r, err
+			}
+			r.Labels, err = labeler.GetLabelsForVolume(ctx, volume)
+			return r, err
+		}
+	}
+	return r, cloudprovider.NotImplemented
+}
+
+func dispatchLoadBalancer(
+	ctx context.Context, balancer cloudprovider.LoadBalancer, method string, a arguments,
+) (r results, err error) {
+	service, err := decode[v1.Service](a.Service)
+	if err != nil {
+		return r, err
+	}
+	nodes, err := decodeNodes(a.Nodes)
+	if err != nil {
+		return r, err
+	}
+	var status *v1.LoadBalancerStatus
+	switch method {
+	case "GetLoadBalancer":
+		status, r.Yes, err = balancer.GetLoadBalancer(ctx, a.Cluster, service)
+	case "GetLoadBalancerName":
+		r.Text = balancer.GetLoadBalancerName(ctx, a.Cluster, service)
+	case "EnsureLoadBalancer":
+		status, err = balancer.EnsureLoadBalancer(ctx, a.Cluster, service, nodes)
+	case "UpdateLoadBalancer":
+		err = balancer.UpdateLoadBalancer(ctx, a.Cluster, service, nodes)
+	case "EnsureLoadBalancerDeleted":
+		err = balancer.EnsureLoadBalancerDeleted(ctx, a.Cluster, service)
+	default:
+		err = cloudprovider.NotImplemented
+	}
+	if err != nil {
+		return r, err
+	}
+	r.Status, err = encodeStatus(status)
+	return r, err
+}
+
+func dispatchInstances(
+	ctx context.Context, instances cloudprovider.Instances, method string, a arguments,
+) (r results, err error) {
+	name := types.NodeName(a.Name)
+	switch method {
+	case "NodeAddresses":
+		r.Addresses, err = instances.NodeAddresses(ctx, name)
+	case "NodeAddressesByProviderID":
+		r.Addresses, err = instances.NodeAddressesByProviderID(ctx, a.ID)
+	case "InstanceID":
+		r.Text, err = instances.InstanceID(ctx, name)
+	case "InstanceType":
+		r.Text, err = instances.InstanceType(ctx, name)
+	case "InstanceTypeByProviderID":
+		r.Text, err = instances.InstanceTypeByProviderID(ctx, a.ID)
+	case "AddSSHKeyToAllInstances":
+		err = instances.AddSSHKeyToAllInstances(ctx, a.Name, a.Data)
+	case "CurrentNodeName":
+		name, err = instances.CurrentNodeName(ctx, a.Name)
+		r.Text = string(name)
+	case "InstanceExistsByProviderID":
+		r.Yes, err = instances.InstanceExistsByProviderID(ctx, a.ID)
+	case "InstanceShutdownByProviderID":
+		r.Yes, err = instances.InstanceShutdownByProviderID(ctx, a.ID)
+	default:
+		err = cloudprovider.NotImplemented
+	}
+	return r, err
+}
+
+func dispatchInstancesV2(
+	ctx context.Context, instances cloudprovider.InstancesV2, method string, a arguments,
+) (r results, err error) {
+	nodes, err := decodeNodes(a.Nodes)
+	if err != nil {
+		return r, err
+	}
+	if len(nodes) != 1 {
+		return r, fmt.Errorf("%s received %d nodes, want 1", method, len(nodes))
+	}
+	switch method {
+	case "InstanceExists":
+		r.Yes, err = instances.InstanceExists(ctx, nodes[0])
+	case "InstanceShutdown":
+		r.Yes, err = instances.InstanceShutdown(ctx, nodes[0])
+	case "InstanceMetadata":
+		r.Metadata, err = instances.InstanceMetadata(ctx, nodes[0])
+	default:
+		err = cloudprovider.NotImplemented
+	}
+	return r, err
+}
+
+func dispatchRoutes(
+	ctx context.Context, routes cloudprovider.Routes, method string, a arguments,
+) (r results, err error) {
+	switch method {
+	case "ListRoutes":
+		all, err := routes.ListRoutes(ctx, a.Cluster)
+		for _, route := range all {
+			if route == nil {
+				return r, errors.New("cloud provider returned a route that is nil")
+			}
+			r.Routes = append(r.Routes, *route)
+		}
+		return r, err
+	case "CreateRoute":
+		return r, routes.CreateRoute(ctx, a.Cluster, a.Name, &a.Route)
+	case "DeleteRoute":
+		return r, routes.DeleteRoute(ctx, a.Cluster, &a.Route)
+	}
+	return r, cloudprovider.NotImplemented
+}

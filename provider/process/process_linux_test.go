@@ -1,0 +1,213 @@
+package process_test
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/provider/process"
+
+	cloudprovider "k8s.io/cloud-provider"
+)
+
+// cluster is shared by all tests of this package.
+var cluster *controlplane.ControlPlane
+
+func TestMain(m *testing.M) {
+	// The child is this test binary.
+	process.Main(remote)
+	os.Exit(controlplane.Main(m, func(cp *controlplane.ControlPlane) error {
+		cluster = cp
+		return nil
+	}, nil))
+}
+
+// remote is the provider in the child: its cloud is in the test's process, at the address in the
+// child's arguments. Its caller is the ID of its process.
+var remote = ccm.Provider{
+	Name: "remote",
+	New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+		if len(os.Args) < 2 || os.Args[1] == "broken" {
+			return nil, fmt.Errorf("no cloud at %q", os.Args[1:])
+		}
+		client, err := fake.Dial(ctx, os.Args[1])
+		if err != nil {
+			return nil, err
+		}
+		return client.Provider(fake.WithCaller(strconv.Itoa(os.Getpid()))), nil
+	},
+}
+
+func startCCM(t *testing.T, opts ...fake.Option) (*fake.Cloud, *ccmtest.CCM) {
+	t.Helper()
+	cloud := fake.New(opts...)
+	server := httptest.NewServer(cloud.Handler())
+	t.Cleanup(server.Close)
+	provider := process.Provider(process.Options{Name: "remote", Args: []string{server.URL}})
+	return cloud, ccmtest.StartManager(t, cluster, cloud, ccmtest.WithProvider(provider))
+}
+
+// childOf returns the process that made the last call to Initialize.
+func childOf(t *testing.T, cloud *fake.Cloud) int {
+	t.Helper()
+	pid := 0
+	for _, call := range cloud.Calls() {
+		if call.Method == fake.Initialize {
+			var err error
+			if pid, err = strconv.Atoi(call.Caller); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if pid == 0 || pid == os.Getpid() {
+		t.Fatalf("Initialize was called by process %d, want a child", pid)
+	}
+	return pid
+}
+
+func wantDead(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
+		t.Errorf("process %d still exists: %v", pid, err)
+	}
+}
+
+func TestProvider_ThreeTerms_EachHasItsOwnChildAndWorks(t *testing.T) {
+	cloud, app := startCCM(t)
+	seen := map[int]bool{}
+	for term := range 3 {
+		if term > 0 {
+			app.Elector.Lead()
+		}
+		app.WaitReady()
+		pid := childOf(t, cloud)
+		if seen[pid] {
+			t.Errorf("term %d has the child %d of an earlier term", term+1, pid)
+		}
+		seen[pid] = true
+		name := fmt.Sprintf("three-%d", term)
+		cloud.AddInstances(fake.Instance{Name: name})
+		ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode(name))
+		if got := ccmtest.WaitNodeInitialized(t, app.Client, name).Spec.ProviderID; got == "" {
+			t.Error("the node has no provider ID")
+		}
+		app.Elector.Lose(nil)
+		if released := app.Elector.WaitReleased(t); !released.Drained {
+			t.Errorf("term %d did not drain: %v", term+1, released.Err)
+		}
+		wantDead(t, pid)
+	}
+	app.VerifyNoLeaks()
+}
+
+func TestProvider_LeadershipLostDuringACallThatHangs_ChildIsKilledAndTheTermDrains(t *testing.T) {
+	cloud, app := startCCM(t)
+	app.WaitReady()
+	pid := childOf(t, cloud)
+	release := cloud.On(fake.EnsureLoadBalancer).IgnoringContext().Hang()
+	defer release()
+	ccmtest.CreateService(t, app.Client, ccmtest.LoadBalancerService("hangs"))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := cloud.WaitUntil(ctx, func() bool {
+		for _, call := range cloud.Calls() {
+			if call.Method == fake.EnsureLoadBalancer {
+				return true
+			}
+		}
+		return false
+	}); err != nil {
+		t.Fatal(err)
+	}
+	app.Elector.Lose(nil)
+	if released := app.Elector.WaitReleased(t); !released.Drained {
+		t.Errorf("the term did not drain: %v", released.Err)
+	}
+	wantDead(t, pid)
+}
+
+func TestProvider_ChildIsKilled_TermEndsWithTheCauseAndTheNextWorks(t *testing.T) {
+	cloud, app := startCCM(t)
+	app.WaitReady()
+	first := childOf(t, cloud)
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	status := app.WaitState(ccm.StateDegraded)
+	if want := fmt.Sprintf("(pid %d) ended: signal: killed", first); !strings.Contains(
+		status.Reason, want) {
+		t.Errorf("reason %q, want one with %q", status.Reason, want)
+	}
+	app.WaitReady()
+	if second := childOf(t, cloud); second == first {
+		t.Errorf("the second term has the dead child %d", first)
+	}
+}
+
+func TestProvider_StopOfTheManager_ChildEndsInOrder(t *testing.T) {
+	cloud, app := startCCM(t)
+	app.WaitReady()
+	pid := childOf(t, cloud)
+	if err := app.TryStop(); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	wantDead(t, pid)
+}
+
+func TestProvider_ChildThatCannotStart_IsAnErrorWithItsCause(t *testing.T) {
+	for name, c := range map[string]struct {
+		options process.Options
+		want    string
+	}{
+		"program does not exist": {
+			process.Options{Name: "remote", Path: "/does/not/exist"},
+			`start the process of provider "remote".*no such file`,
+		},
+		"provider fails": {
+			process.Options{Name: "remote", Args: []string{"broken"}}, `no cloud at`,
+		},
+		"provider is unknown": {
+			process.Options{Name: "unknown"}, `process.Main was not called with the provider`,
+		},
+		"program exits": {
+			process.Options{
+				Name: "remote", Path: "/bin/sh", Args: []string{"-c", "echo bye; exit 3"},
+			},
+			`ended: exit status 3; its last lines: bye`,
+		},
+		"program sends garbage": {
+			process.Options{
+				Name: "remote", Path: "/bin/sh",
+				Args: []string{"-c", "head -c 100000 /dev/zero | tr '\\0' x >&3; exec sleep 600"},
+			},
+			`ended: signal: killed`,
+		},
+		"program floods its output": {
+			process.Options{
+				Name: "remote", Path: "/bin/sh",
+				Args: []string{"-c", "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo end; exit 4"},
+			},
+			`ended: exit status 4; its last lines: .*end`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := ccmtest.StartManager(t, cluster, nil,
+				ccmtest.WithProvider(process.Provider(c.options)))
+			reason := app.WaitState(ccm.StateDegraded).Reason
+			if !regexp.MustCompile(c.want).MatchString(reason) {
+				t.Errorf("reason %q, want a match of %q", reason, c.want)
+			}
+		})
+	}
+}
