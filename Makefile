@@ -8,7 +8,7 @@ BIN   := $(CURDIR)/bin
 LAB_DIR ?= $(BIN)/openstack-lab
 
 # Packages that a host links. They must build wherever a host does.
-LIBRARY   := ./ccm/... ./controllers/... ./options/... ./provider/... ./internal/...
+LIBRARY   := ./ccm/... ./controllers/... ./fleet/... ./options/... ./provider/... ./internal/...
 PLATFORMS := linux/amd64 darwin/arm64 windows/amd64
 
 # envtest's convention: a user who has etcd and kube-apiserver says where, and nothing is built.

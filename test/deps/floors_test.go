@@ -35,6 +35,7 @@ var floors = [][]tree{
 	},
 	{
 		{"ccm/ccmtest", []string{"ccm", "internal", "provider/fake"}},
+		{"fleet", []string{"ccm", "internal"}},
 		{"options", []string{"ccm", "ccm/serving"}},
 	},
 	{

@@ -1,0 +1,79 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"reflect"
+
+	"k8s.io/client-go/rest"
+)
+
+// A Cluster is one cluster of a fleet, as its [Source] describes it.
+type Cluster struct {
+	// Name identifies the cluster in the fleet: in leases, logs and metrics. It must be a DNS
+	// subdomain of at most 200 characters, and must not change over the life of the cluster.
+	Name string
+
+	// UID distinguishes a cluster from an earlier one of the same name. A change replaces the
+	// Manager. Optional.
+	UID string
+
+	// Labels are those of the cluster's object in the source, for [Params].Manager. A change
+	// replaces the Manager.
+	Labels map[string]string
+
+	// RESTConfig is the client configuration of the cluster's API server. A change of the
+	// credentials does not interrupt the Manager. A change of the address replaces it.
+	RESTConfig *rest.Config
+
+	// CloudConfig is the provider's configuration, for [Params].Manager. A change replaces the
+	// Manager, unless it is of a kind that [Params].Manager follows by itself.
+	CloudConfig []byte
+
+	// Err is why the source cannot read the cluster. The Manager continues with the last
+	// configuration that was readable, and [Status] shows the error. It must not contain secrets.
+	Err error
+}
+
+// A Source yields the clusters of a fleet.
+type Source interface {
+	// Run calls update with all clusters of the fleet: when it has read all of them, and again
+	// after each change. A cluster that is missing in an update leaves the fleet, so an incomplete
+	// list must not be passed; a cluster that cannot be read is passed with Err. The fleet does not
+	// change the clusters, and neither may the source.
+	//
+	// Run returns when ctx has ended. An earlier return is a failure: the clusters stay as they
+	// are, and Run is called again after a pause.
+	Run(ctx context.Context, update func([]Cluster)) error
+}
+
+// SourceFunc is a function as a [Source].
+type SourceFunc func(ctx context.Context, update func([]Cluster)) error
+
+// Run calls f.
+func (f SourceFunc) Run(ctx context.Context, update func([]Cluster)) error { return f(ctx, update) }
+
+// Static is a [Source] of clusters that do not change.
+func Static(clusters ...Cluster) Source {
+	return SourceFunc(func(ctx context.Context, update func([]Cluster)) error {
+		update(clusters)
+		<-ctx.Done()
+		return nil
+	})
+}
+
+// needsNewManager reports whether a change of the cluster cannot be followed by its Manager.
+func (c *Cluster) needsNewManager(changed *Cluster) bool {
+	return c.UID != changed.UID || !maps.Equal(c.Labels, changed.Labels) ||
+		!bytes.Equal(c.CloudConfig, changed.CloudConfig) ||
+		(c.RESTConfig == nil) != (changed.RESTConfig == nil) ||
+		c.RESTConfig != nil && !sameServer(c.RESTConfig, changed.RESTConfig)
+}
+
+// sameServer reports whether two configurations differ in nothing but what [access] replaces.
+func sameServer(a, b *rest.Config) bool {
+	return a.Host == b.Host && a.APIPath == b.APIPath &&
+		reflect.DeepEqual(a.ContentConfig, b.ContentConfig) &&
+		a.QPS == b.QPS && a.Burst == b.Burst && a.UserAgent == b.UserAgent
+}

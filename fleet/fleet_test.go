@@ -1,0 +1,475 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
+	"github.com/fxccm/fxccm/fleet"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+// A world is a management cluster's namespace and the clusters of a fleet, each with a controller
+// that records where it runs.
+type world struct {
+	t         *testing.T
+	namespace string
+
+	mu       sync.Mutex
+	clusters []fleet.Cluster
+	changed  chan struct{}
+	// active are the replicas in which a cluster's controller runs.
+	active map[string][]string
+	// begun counts the terms of each cluster.
+	begun map[string]int
+	twice []string
+}
+
+func newWorld(t *testing.T, clusters int) *world {
+	t.Helper()
+	t.Cleanup(func() { ccmtest.VerifyNoLeaks(t) })
+	w := &world{
+		t: t, active: map[string][]string{}, begun: map[string]int{}, changed: make(chan struct{}),
+	}
+	client := kubernetes.NewForConfigOrDie(cluster.RESTConfig())
+	namespace, err := client.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "fleet-"}},
+		metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.namespace = namespace.Name
+	for i := range clusters {
+		w.clusters = append(w.clusters, newCluster(fmt.Sprintf("cluster-%d", i)))
+	}
+	return w
+}
+
+func newCluster(name string) fleet.Cluster {
+	host := "https://" + name + ".invalid:6443"
+	return fleet.Cluster{Name: name, RESTConfig: &rest.Config{Host: host}}
+}
+
+// Run implements fleet.Source.
+func (w *world) Run(ctx context.Context, update func([]fleet.Cluster)) error {
+	for {
+		w.mu.Lock()
+		clusters, changed := append([]fleet.Cluster{}, w.clusters...), w.changed
+		w.mu.Unlock()
+		update(clusters)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// change replaces the source's clusters.
+func (w *world) change(f func([]fleet.Cluster) []fleet.Cluster) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clusters = f(append([]fleet.Cluster{}, w.clusters...))
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// A running replica.
+type running struct {
+	*fleet.Fleet
+	name string
+	stop context.CancelFunc
+	done chan error
+}
+
+func (w *world) start(name string, change ...func(*fleet.Params)) *running {
+	w.t.Helper()
+	log := testr.NewWithInterface(quiet{}, testr.Options{})
+	params := fleet.DefaultParams()
+	params.Source, params.Namespace, params.Identity = w, w.namespace, name
+	params.Management = cluster.RESTConfig()
+	params.Logger = &log
+	params.Manager = w.manager(name)
+	for _, f := range change {
+		f(&params)
+	}
+	f, err := fleet.New(params)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	r := &running{Fleet: f, name: name, stop: stop, done: make(chan error, 1)}
+	go func() { r.done <- f.Run(ctx) }()
+	w.t.Cleanup(func() {
+		stop()
+		r.done <- <-r.done
+	})
+	return r
+}
+
+type quiet struct{}
+
+func (quiet) Helper()         {}
+func (quiet) Log(args ...any) {}
+
+// manager runs one controller, which tells where it runs, and needs no API server.
+func (w *world) manager(replica string) func(fleet.Cluster) (ccm.Params, error) {
+	return func(c fleet.Cluster) (ccm.Params, error) {
+		cfg := ccm.DefaultConfig()
+		cfg.ClusterName = c.Name
+		cfg.Controllers = []string{"tells"}
+		return ccm.Params{
+			Config:    cfg,
+			Providers: []ccm.Provider{fake.New().CCMProvider()},
+			Controllers: []ccm.Controller{{
+				Name: "tells",
+				New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
+					return ccm.RunnableFunc(func(ctx context.Context) error {
+						w.enter(c.Name, replica)
+						defer w.leave(c.Name, replica)
+						<-ctx.Done()
+						return nil
+					}), nil
+				},
+			}},
+		}, nil
+	}
+}
+
+func (w *world) enter(name, replica string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.active[name] = append(w.active[name], replica)
+	w.begun[name]++
+	if len(w.active[name]) > 1 {
+		w.twice = append(w.twice, fmt.Sprintf("%s in %v", name, w.active[name]))
+	}
+}
+
+func (w *world) leave(name, replica string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, r := range w.active[name] {
+		if r == replica {
+			w.active[name] = append(w.active[name][:i:i], w.active[name][i+1:]...)
+			return
+		}
+	}
+}
+
+// served returns the replica of each served cluster.
+func (w *world) served() map[string]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	by := map[string]string{}
+	for name, replicas := range w.active {
+		if len(replicas) > 0 {
+			by[name] = replicas[0]
+		}
+	}
+	return by
+}
+
+func (w *world) terms(name string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.begun[name]
+}
+
+// waitServed waits until each of the clusters is served by the replica that all replicas prefer.
+func (w *world) waitServed(clusters int, replicas ...*running) {
+	w.t.Helper()
+	eventually(w.t, fmt.Sprintf("%d clusters are served where they are preferred", clusters),
+		func() error {
+			by := w.served()
+			if len(by) != clusters {
+				return fmt.Errorf("%d of %d clusters are served", len(by), clusters)
+			}
+			for _, r := range replicas {
+				status := r.Status()
+				if len(status.Replicas) != len(replicas) {
+					return fmt.Errorf("%s sees %d replicas", r.name, len(status.Replicas))
+				}
+				for _, c := range status.Clusters {
+					if by[c.Name] != c.Preferred || c.Leader != c.Preferred {
+						return fmt.Errorf("%s is served by %q, led by %q, preferred is %q", c.Name,
+							by[c.Name], c.Leader, c.Preferred)
+					}
+				}
+			}
+			return nil
+		})
+}
+
+// verify fails the test if a cluster was ever served twice at once.
+func (w *world) verify() {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.twice) > 0 {
+		w.t.Errorf("served twice at once: %s", strings.Join(w.twice, ", "))
+	}
+}
+
+func TestFleet_ReplicasComeAndGo_EachClusterIsServedOnceAndFewMove(t *testing.T) {
+	const clusters = 40
+	w := newWorld(t, clusters)
+	a, b := w.start("a"), w.start("b")
+	w.waitServed(clusters, a, b)
+	before := w.served()
+
+	c := w.start("c")
+	w.waitServed(clusters, a, b, c)
+	moved := 0
+	for name, replica := range w.served() {
+		if replica != before[name] {
+			moved++
+			if replica != "c" {
+				t.Errorf("%s moved from %s to %s when c came", name, before[name], replica)
+			}
+		}
+	}
+	if moved == 0 || moved > clusters/3+clusters/5 {
+		t.Errorf("%d of %d clusters moved when the third replica came", moved, clusters)
+	}
+
+	a.stop()
+	if err := <-a.done; err != nil {
+		t.Errorf("the replica that goes: %v", err)
+	}
+	a.done <- nil
+	w.waitServed(clusters, b, c)
+	w.verify()
+}
+
+// A replica that cannot reach the management cluster stops to act before the others take over.
+func TestFleet_ReplicaIsCutOff_OthersServeItsClustersAndNoneIsServedTwice(t *testing.T) {
+	const clusters = 12
+	w := newWorld(t, clusters)
+	proxy, err := netfault.ListenAPI(cluster.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := proxy.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	a, b := w.start("a"), w.start("b", func(p *fleet.Params) { p.Management = proxy.RESTConfig() })
+	w.waitServed(clusters, a, b)
+	if err := proxy.Set(netfault.BlackHole()); err != nil {
+		t.Fatal(err)
+	}
+	w.waitServed(clusters, a)
+	if err := proxy.Set(netfault.Pass()); err != nil {
+		t.Fatal(err)
+	}
+	w.waitServed(clusters, a, b)
+	w.verify()
+}
+
+func TestFleet_CredentialsAreReplaced_TheManagerGoesOnWithTheNewOnes(t *testing.T) {
+	var tokens sync.Map
+	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+		if in.URL.Path == "/version" {
+			tokens.Store(in.Header.Get("Authorization"), true)
+			_, _ = io.WriteString(out, "{}")
+			return
+		}
+		http.NotFound(out, in)
+	}))
+	defer server.Close()
+	w := newWorld(t, 1)
+	w.clusters[0].RESTConfig = &rest.Config{Host: server.URL, BearerToken: "old"}
+	r := w.start("only", func(p *fleet.Params) {
+		made := p.Manager
+		p.Manager = func(c fleet.Cluster) (ccm.Params, error) {
+			params, err := made(c)
+			params.Config.Controllers = append(params.Config.Controllers, "asks")
+			params.Controllers = append(params.Controllers,
+				ccm.Controller{Name: "asks", New: newAsking})
+			return params, err
+		}
+	})
+	seen := func(token string) func() error {
+		return func() error {
+			if _, ok := tokens.Load("Bearer " + token); !ok {
+				return errors.New("no request has it")
+			}
+			return nil
+		}
+	}
+	eventually(t, "requests have the first token", seen("old"))
+	w.change(func(all []fleet.Cluster) []fleet.Cluster {
+		all[0].RESTConfig = &rest.Config{Host: server.URL, BearerToken: "new"}
+		return all
+	})
+	eventually(t, "requests have the second token", seen("new"))
+	tokens.Clear()
+	eventually(t, "requests have the second token again", seen("new"))
+	if seen("old")() == nil {
+		t.Error("a request had the replaced token")
+	}
+	if got := w.terms("cluster-0"); got != 1 {
+		t.Errorf("the cluster had %d terms", got)
+	}
+	w.waitServed(1, r)
+}
+
+// newAsking makes a controller that asks the API server for its version again and again.
+func newAsking(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
+	client, err := term.Client("asks")
+	if err != nil {
+		return nil, err
+	}
+	return ccm.RunnableFunc(func(ctx context.Context) error {
+		wait.UntilWithContext(ctx, func(context.Context) {
+			_, _ = client.Discovery().ServerVersion()
+		}, 10*time.Millisecond)
+		return nil
+	}), nil
+}
+
+func TestFleet_ClustersComeAndGo_AreServedAndDrained(t *testing.T) {
+	w := newWorld(t, 3)
+	r := w.start("only")
+	w.waitServed(3, r)
+	w.change(func(all []fleet.Cluster) []fleet.Cluster {
+		return append(all[1:], newCluster("newcomer"))
+	})
+	eventually(t, "the newcomer is served and the first cluster is not", func() error {
+		by := w.served()
+		if by["newcomer"] == "" || by["cluster-0"] != "" || len(by) != 3 {
+			return fmt.Errorf("served are %v", by)
+		}
+		return nil
+	})
+	if got := w.terms("cluster-1"); got != 1 {
+		t.Errorf("a cluster that stayed had %d terms", got)
+	}
+	w.verify()
+}
+
+func TestFleet_ClusterCannotBeRead_IsServedAsBeforeAndTheStatusSaysWhy(t *testing.T) {
+	w := newWorld(t, 2)
+	r := w.start("only")
+	w.waitServed(2, r)
+	w.change(func(all []fleet.Cluster) []fleet.Cluster {
+		all[0] = fleet.Cluster{Name: all[0].Name, Err: errors.New("the kubeconfig is garbled")}
+		return append(all, fleet.Cluster{Name: "broken", Err: errors.New("no kubeconfig")})
+	})
+	eventually(t, "the Status says what is wrong", func() error {
+		reasons := map[string]fleet.ClusterStatus{}
+		for _, c := range r.Status().Clusters {
+			reasons[c.Name] = c
+		}
+		if c := reasons["cluster-0"]; c.State != fleet.StateLeading ||
+			c.Reason != "the kubeconfig is garbled" {
+			return fmt.Errorf("the first cluster is %+v", c)
+		}
+		if c := reasons["broken"]; c.State != fleet.StateFailed || c.Reason != "no kubeconfig" {
+			return fmt.Errorf("the broken cluster is %+v", c)
+		}
+		return nil
+	})
+	if got := w.terms("cluster-0"); got != 1 {
+		t.Errorf("the cluster had %d terms", got)
+	}
+}
+
+func TestFleet_ManagerCannotBeMade_OthersAreServedAndItIsRetried(t *testing.T) {
+	w := newWorld(t, 2)
+	var (
+		mu    sync.Mutex
+		calls int
+	)
+	r := w.start("only", func(p *fleet.Params) {
+		make := p.Manager
+		p.Manager = func(c fleet.Cluster) (ccm.Params, error) {
+			if c.Name != "cluster-0" {
+				return make(c)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if calls++; calls == 1 {
+				panic("no such project")
+			}
+			return make(c)
+		}
+	})
+	w.waitServed(2, r)
+	w.verify()
+}
+
+func TestFleet_SourceFails_ClustersStayServed(t *testing.T) {
+	w := newWorld(t, 2)
+	failed := make(chan struct{})
+	var once sync.Once
+	r := w.start("only", func(p *fleet.Params) {
+		p.Source = fleet.SourceFunc(func(ctx context.Context, update func([]fleet.Cluster)) error {
+			first := false
+			once.Do(func() { first = true })
+			if !first {
+				<-ctx.Done()
+				return nil
+			}
+			update(w.clusters)
+			<-failed
+			return errors.New("the directory is gone")
+		})
+	})
+	w.waitServed(2, r)
+	close(failed)
+	eventually(t, "the Status names the source's error", func() error {
+		if problems := r.Status().Problems; len(problems) != 1 ||
+			problems[0] != "source: the directory is gone" {
+			return fmt.Errorf("problems: %q", problems)
+		}
+		return nil
+	})
+	if by := w.served(); len(by) != 2 {
+		t.Errorf("served are %v", by)
+	}
+}
+
+func TestNew_InvalidParams_AreNamed(t *testing.T) {
+	_, err := fleet.New(fleet.Params{Name: "Not a label"})
+	for _, want := range []string{"name", "source", "manager", "management"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not name %s: %v", want, err)
+		}
+	}
+	params := fleet.DefaultParams()
+	params.Source, params.Manager = fleet.Static(), func(fleet.Cluster) (ccm.Params, error) {
+		return ccm.Params{}, nil
+	}
+	params.Management = cluster.RESTConfig()
+	params.Election.RenewDeadline.Duration = time.Hour
+	if _, err := fleet.New(params); err == nil || !strings.Contains(err.Error(), "renewDeadline") {
+		t.Errorf("a renew deadline beyond the lease duration: %v", err)
+	}
+}
+
+func eventually(t *testing.T, what string, probe func() error) {
+	t.Helper()
+	ccmtest.Eventually(t, what, func(context.Context) (struct{}, error) {
+		return struct{}{}, probe()
+	})
+}

@@ -1,0 +1,44 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+
+	"go.uber.org/fx"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+// Module runs a [Fleet] in an fx app. It takes [Params] from the app (fx.Supply or fx.Provide), and
+// provides a *[Fleet]. Invalid Params are an error of fx.New. OnStart only starts the fleet. OnStop
+// drains all Managers within the hook's deadline, and its error names those that have not.
+var Module = fx.Module("fleet", fx.Provide(New), fx.Invoke(run))
+
+func run(lifecycle fx.Lifecycle, fleet *Fleet) {
+	var (
+		stop context.CancelCauseFunc
+		done chan error
+	)
+	lifecycle.Append(fx.Hook{
+		OnStart: func(context.Context) error {
+			var ctx context.Context
+			ctx, stop = context.WithCancelCause(context.Background())
+			done = make(chan error, 1)
+			go func() { done <- fleet.Run(ctx) }()
+			return nil
+		},
+		OnStop: func(ctx context.Context) error {
+			if deadline, ok := ctx.Deadline(); ok {
+				stop(ccm.StopBy(deadline))
+			} else {
+				stop(nil)
+			}
+			select {
+			case err := <-done:
+				return err
+			case <-ctx.Done():
+				return fmt.Errorf("fleet: %w", context.Cause(ctx))
+			}
+		},
+	})
+}

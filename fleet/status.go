@@ -1,0 +1,130 @@
+package fleet
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fxccm/fxccm/ccm"
+)
+
+// State is the state of a cluster in one replica.
+type State string
+
+// The states of a cluster. A running Manager has the states of ccm.
+const (
+	// StateWaiting: another replica serves the cluster, or is preferred.
+	StateWaiting State = "waiting"
+	// StateFailed: the cluster cannot be read or its Manager cannot be made; Reason has the error.
+	StateFailed State = "failed"
+	// StateStandby, StateLeading, StateDraining and StateDegraded are those of the Manager.
+	StateStandby  = State(ccm.StateStandby)
+	StateLeading  = State(ccm.StateLeading)
+	StateDraining = State(ccm.StateDraining)
+	StateDegraded = State(ccm.StateDegraded)
+)
+
+// Status is a snapshot of a fleet, as one replica sees it. It contains no secrets.
+type Status struct {
+	// Identity is this replica's.
+	Identity string `json:"identity"`
+
+	// Replicas are those that announce themselves.
+	Replicas []ReplicaStatus `json:"replicas"`
+
+	// Problems are those of the fleet itself: the source, the announcement.
+	Problems []string `json:"problems,omitempty"`
+
+	// Clusters are all of the fleet, in the order of their names.
+	Clusters []ClusterStatus `json:"clusters"`
+}
+
+// ReplicaStatus is a snapshot of a live replica.
+type ReplicaStatus struct {
+	Identity string `json:"identity"`
+	Weight   int    `json:"weight"`
+	// Leads counts the clusters whose Lease the replica holds.
+	Leads int `json:"leads"`
+}
+
+// ClusterStatus is a snapshot of a cluster.
+type ClusterStatus struct {
+	Name string `json:"name"`
+
+	// State is that in this replica.
+	State State `json:"state"`
+	// Reason explains a state of failure, and why the source cannot read the cluster.
+	Reason string `json:"reason,omitempty"`
+	// Ready reports whether this replica's Manager has an open and ready term.
+	Ready bool `json:"ready,omitempty"`
+
+	// Leader is the replica that holds the cluster's Lease, and Preferred the one that should. They
+	// are empty if no replica holds it, or if no replica is live.
+	Leader    string `json:"leader,omitempty"`
+	Preferred string `json:"preferred,omitempty"`
+}
+
+// Status returns a snapshot of the fleet. Before Run and after it there are no clusters in it.
+func (f *Fleet) Status() Status {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	status := Status{Identity: f.self.identity}
+	leads := map[string]int{}
+	names := slices.Collect(maps.Keys(f.clusters))
+	for name := range f.members {
+		if _, ok := f.clusters[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		cluster := f.clusterStatus(name)
+		leads[cluster.Leader]++
+		status.Clusters = append(status.Clusters, cluster)
+	}
+	for _, r := range f.replicas {
+		status.Replicas = append(status.Replicas,
+			ReplicaStatus{Identity: r.identity, Weight: r.weight, Leads: leads[r.identity]})
+	}
+	for _, subject := range slices.Sorted(maps.Keys(f.problems)) {
+		if !strings.HasPrefix(subject, clusterSubject("")) {
+			status.Problems = append(status.Problems, subject+": "+f.problems[subject].Error())
+		}
+	}
+	return status
+}
+
+// clusterStatus needs the lock.
+func (f *Fleet) clusterStatus(name string) ClusterStatus {
+	status := ClusterStatus{Name: name, State: StateWaiting}
+	status.Leader, _, _ = f.view.cluster(f.leaseOf(name))
+	if order := rank(name, f.replicas); len(order) > 0 {
+		status.Preferred = order[0]
+	}
+	err := cmp.Or(f.clusters[name].Err, f.problems[clusterSubject(name)])
+	if m := f.members[name]; m != nil {
+		of := m.manager.Status()
+		status.State, status.Reason, status.Ready = State(of.State), of.Reason, of.Ready
+		if m.ended {
+			status.State = StateDraining
+		}
+	} else if err != nil {
+		status.State = StateFailed
+	}
+	if err != nil {
+		status.Reason = err.Error()
+	}
+	return status
+}
+
+// Manager returns the Manager that this replica runs for a cluster, and nil if it runs none. The
+// Manager's methods report its state; only the fleet may run it.
+func (f *Fleet) Manager(cluster string) *ccm.Manager {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if m := f.members[cluster]; m != nil {
+		return m.manager
+	}
+	return nil
+}
