@@ -5,13 +5,9 @@
 // host, and it cannot act after the term: fxccm kills it when leadership is lost.
 //
 // The program of the child is the host's own, unless [Options].Path names another one. Its main
-// function begins with [Main]:
-//
-//	func main() {
-//		process.Main(registered.Provider("acme")) // returns at once in the host
-//		...
-//		params.Providers = []ccm.Provider{process.Provider(process.Options{Name: "acme"})}
-//	}
+// function begins with a call of [Main] with the provider. In the host the call returns at once; in
+// a child it serves the provider until the term has ended. The host gives [Provider], with the name
+// of that provider, to its Manager.
 //
 // # How a term ends
 //
