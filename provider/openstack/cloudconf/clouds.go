@@ -16,8 +16,10 @@ import (
 // https://docs.openstack.org/openstacksdk/latest/user/config/configuration.html. Values in
 // secure.yaml take precedence over clouds.yaml; clouds-public.yaml has the lowest precedence and
 // contains the profiles that a cloud may name.
-func (d *document) takeClouds(o Options) {
-	c := cloudsReader{document: d, options: o}
+//
+// global are the options of a section, which is [Global] or that of a region.
+func (d *document) takeClouds(o Options, global *Global, section string) {
+	c := cloudsReader{document: d, options: o, global: global, section: section}
 	clouds := c.openClouds()
 	if clouds == nil {
 		return
@@ -49,6 +51,8 @@ func (d *document) takeClouds(o Options) {
 type cloudsReader struct {
 	*document
 	options Options
+	global  *Global
+	section string
 }
 
 // report adds a problem of a setting.
@@ -61,15 +65,15 @@ func (c *cloudsReader) report(severity Severity, s setting, key, text string) {
 
 // reportOption adds a problem of an option of [Global].
 func (c *cloudsReader) reportOption(severity Severity, key, text string) {
-	at := c.origins[origin{header("Global", ""), key}]
-	c.report(severity, setting{section: header("Global", ""), file: at.file, line: at.line}, key,
+	at := c.origins[origin{c.section, key}]
+	c.report(severity, setting{section: c.section, file: at.file, line: at.line}, key,
 		text)
 }
 
 // openClouds opens the clouds.yaml that is configured, or else the first that is found. As in OCCM,
 // it searches even if the configured file does not exist.
 func (c *cloudsReader) openClouds() *cloudsFile {
-	global := &c.config.Global
+	global := c.global
 	if global.CloudsFile == "" {
 		global.CloudsFile = c.options.environment("OS_CLIENT_CONFIG_FILE")
 	}
@@ -149,7 +153,7 @@ func reason(err error) string {
 
 // choose returns the cloud that cloud.conf names, or else the only one.
 func (c *cloudsReader) choose(clouds, secure *cloudsFile) (string, bool) {
-	global := &c.config.Global
+	global := c.global
 	if global.Cloud == "" {
 		global.Cloud = c.options.environment("OS_CLOUD")
 	}
@@ -178,7 +182,7 @@ func (c *cloudsReader) choose(clouds, secure *cloudsFile) (string, bool) {
 // inRegion adds the values of a region: the region that cloud.conf names, or that the cloud names,
 // or the only one.
 func (c *cloudsReader) inRegion(cloud cloudEntry) cloudEntry {
-	name := c.config.Global.Region
+	name := c.global.Region
 	if name == "" {
 		name = cloud.settings["region_name"].value
 	}
@@ -204,9 +208,9 @@ func (c *cloudsReader) inRegion(cloud cloudEntry) cloudEntry {
 // take sets the options that cloud.conf leaves empty.
 func (c *cloudsReader) take(cloud cloudEntry) {
 	cloud.unify()
-	for _, o := range global(&c.config.Global).options {
+	for _, o := range global(c.global).options {
 		s := cloud.settings[o.clouds]
-		at := origin{header("Global", ""), o.key}
+		at := origin{c.section, o.key}
 		if o.clouds == "" || s.value == "" {
 			continue
 		}
@@ -214,7 +218,7 @@ func (c *cloudsReader) take(cloud cloudEntry) {
 			c.verify(s)
 			continue
 		}
-		if o.write()[0] != "" || o.key == "ca-file" && c.config.Global.CAFileContents != "" {
+		if o.write()[0] != "" || o.key == "ca-file" && c.global.CAFileContents != "" {
 			continue
 		}
 		c.origins[at] = position{s.file, s.line}
@@ -228,13 +232,13 @@ func (c *cloudsReader) take(cloud cloudEntry) {
 
 // verify is the opposite of tls-insecure. A tls-insecure in cloud.conf has precedence.
 func (c *cloudsReader) verify(s setting) {
-	at := origin{header("Global", ""), "tls-insecure"}
+	at := origin{c.section, "tls-insecure"}
 	verify, ok := words()[strings.ToLower(s.value)]
 	if !ok {
 		c.report(Error, s, "verify", "must be true or false")
 	}
 	if _, given := c.origins[at]; !given && ok {
-		c.config.Global.TLSInsecure = !verify
+		c.global.TLSInsecure = !verify
 		c.origins[at] = position{s.file, s.line}
 	}
 }
@@ -250,7 +254,7 @@ func (c *cloudsReader) authType(s setting) {
 
 // defaultDomain sets the domain ID where no domain is named.
 func (c *cloudsReader) defaultDomain(id string) {
-	g := &c.config.Global
+	g := c.global
 	if domainID, domainName := g.UserDomain(); domainID == "" && domainName == "" {
 		g.UserDomainID = id
 	}

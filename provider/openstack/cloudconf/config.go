@@ -16,6 +16,12 @@ type Config struct {
 	Route               Route
 	Metadata            Metadata
 
+	// Regions are further regions or projects, by name: the sections [Global "name"],
+	// [Networking "name"], [LoadBalancer "name"] and [Route "name"]. The fields above are the
+	// default region. Metadata, Client and Instances hold for each of them. OCCM has no such
+	// sections.
+	Regions map[string]Region
+
 	// Client and Instances exist only in fxccm. OCCM ignores these sections.
 	Client    Client
 	Instances Instances

@@ -30,9 +30,11 @@ func TestCloudConfPage_IsUpToDate(t *testing.T) {
 
 // The example on the page is right, and the guide to it that what is wrong is told.
 func TestCloudConfPage_ExampleIsValid(t *testing.T) {
-	loaded, err := Read([]byte(example), Options{Strict: true})
-	if err != nil || len(loaded.Warnings) > 0 {
-		t.Errorf("the example has problems: %v\n%s", err, told(loaded.Warnings))
+	for _, text := range []string{example, regionsExample} {
+		loaded, err := Read([]byte(text), Options{Strict: true})
+		if err != nil || len(loaded.Warnings) > 0 {
+			t.Errorf("the example has problems: %v\n%s", err, told(loaded.Warnings))
+		}
 	}
 }
 
@@ -80,10 +82,49 @@ are those of OCCM, except for [the differences](#differences-from-occm). A host 
 				defaultCell(o), meaningCell(o))
 		}
 	}
+	p.WriteString(regionsSection)
 	p.WriteString(cloudsSection())
 	p.WriteString(rest)
 	return p.String()
 }
+
+const regionsSection = `
+## Regions
+
+One file can have several regions, or several projects of one region:
+
+` + "```ini\n" + regionsExample + "```" + `
+
+* The sections without a name are the default region. Its name is its ` + "`region`" + `, which must be set.
+* ` + "`[Global \"name\"]`" + ` adds a region. Its ` + "`region`" + ` is the name unless it is set.
+  It takes all other options from ` + "`[Global]`" + `, unless it has a login of its own: then it takes ` + "`auth-url`" + `, ` + "`os-endpoint-type`" + ` and the TLS options.
+  With another ` + "`auth-url`" + ` it must have its own login. With ` + "`use-clouds`, `clouds-file` or `cloud`" + ` it takes nothing.
+* ` + "`[Networking \"name\"]`, `[LoadBalancer \"name\"]` and `[Route \"name\"]`" + ` take nothing: an option that they leave out has its default, because IDs differ between regions.
+* ` + "`[LoadBalancerClass]`" + ` belongs to the default region. The other sections apply to each region by itself: each has its own rate limit and its own mass deletion guard.
+* Provider IDs name the region, as with ` + "`regional = true`" + `.
+
+OCCM has no such sections. [Run in several regions](../how-to/run-in-several-regions.md) says what they do.
+`
+
+const regionsExample = `[Global]
+auth-url = https://keystone.example:5000/v3
+application-credential-id = 4f1c8a0de4c24b4c8b3cbb1f0f6a1f3e
+application-credential-secret = "..."
+region = RegionOne
+
+[LoadBalancer]
+floating-network-id = 2cb9b4d4-8a27-4a22-8b5a-5b7a2a6a7e11
+
+[Global "RegionTwo"]
+
+[LoadBalancer "RegionTwo"]
+floating-network-id = 7f1a1f2e-3a5d-4f3c-9c5e-1d2b3c4d5e6f
+
+[Global "shop"]
+region = RegionOne
+application-credential-id = 8a27b5f1cbb1f0f6a1f3e4f1c8a0de4c
+application-credential-secret = "..."
+`
 
 const syntax = `
 ## Syntax

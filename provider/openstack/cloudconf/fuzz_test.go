@@ -106,9 +106,10 @@ func FuzzCloudsYAML(f *testing.F) {
 
 // take goes the way of takeClouds from what a file says to a Config.
 func take(t *testing.T, file *cloudsFile, entry cloudEntry) {
+	document := parse([]byte("[Global]\nuse-clouds\n"), "")
 	c := cloudsReader{
-		document: parse([]byte("[Global]\nuse-clouds\n"), ""),
-		options:  Options{CloudsDirs: []string{}},
+		document: document, options: Options{CloudsDirs: []string{}},
+		global: &document.config.Global, section: header("Global", ""),
 	}
 	merged := entry.over(entry)
 	merged.profile()

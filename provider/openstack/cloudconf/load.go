@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -38,7 +39,13 @@ func Read(content []byte, o Options) (Loaded, error) {
 	d := parse(content, o.Path)
 	d.takeEnvironment(o)
 	if d.config.Global.UseClouds {
-		d.takeClouds(o)
+		d.takeClouds(o, &d.config.Global, header("Global", ""))
+	}
+	for name, region := range d.config.Regions {
+		if region.Global.UseClouds {
+			d.takeClouds(o, &region.Global, header("Global", name))
+			d.config.Regions[name] = region
+		}
 	}
 	d.complete()
 	d.validate()
@@ -47,10 +54,17 @@ func Read(content []byte, o Options) (Loaded, error) {
 	if err != nil {
 		return Loaded{Warnings: warnings}, err
 	}
-	return Loaded{
-		Config: d.config, Warnings: warnings,
-		Files: append(d.files, d.config.Global.files()...),
-	}, nil
+	for _, name := range d.config.RegionNames() {
+		region, _ := d.config.In(name)
+		d.files = append(d.files, region.Global.files()...)
+	}
+	var files []string
+	for _, file := range d.files {
+		if !slices.Contains(files, file) {
+			files = append(files, file)
+		}
+	}
+	return Loaded{Config: d.config, Warnings: warnings, Files: files}, nil
 }
 
 func (d *document) takeEnvironment(o Options) {
@@ -86,6 +100,9 @@ func (d *document) validate() {
 		brokenLine = brokenLine || p.Section == ""
 		if strings.HasPrefix(p.Section, "clouds") {
 			unread[header("Global", "")] = true
+			for name := range d.config.Regions {
+				unread[header("Global", name)] = true
+			}
 		}
 	}
 	for _, p := range Validate(d.config) {

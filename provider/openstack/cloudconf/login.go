@@ -63,8 +63,8 @@ func domainOr(id, name, commonID, commonName string) (string, string) {
 }
 
 // loginProblems reports missing and contradictory credentials.
-func (g Global) loginProblems() []Problem {
-	p := problemsOf{section: header("Global", "")}
+func (g Global) loginProblems(region string) []Problem {
+	p := problemsOf{section: header("Global", region)}
 	if g.AuthURL == "" {
 		p.add(Error, "auth-url", "is missing; set it to the URL of Keystone")
 	}

@@ -180,7 +180,7 @@ func TestLogin_FollowsFromTheCredentials(t *testing.T) {
 				t.Errorf("the login is by %q, want %q", got, test.login)
 			}
 			var got []string
-			for _, p := range test.global.loginProblems() {
+			for _, p := range test.global.loginProblems("") {
 				got = append(got, fmt.Sprintf("%d: %s", p.Severity, p))
 			}
 			if strings.Join(got, "\n") != strings.Join(test.want, "\n") {

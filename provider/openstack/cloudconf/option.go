@@ -16,6 +16,8 @@ type section struct {
 	// named sections may occur several times, each with the name of its instance in quotes.
 	named    bool
 	instance string
+	// regional sections may occur again for each region, with its name in quotes.
+	regional bool
 	// own sections are fxccm's. OCCM ignores them.
 	own     bool
 	options []option

@@ -68,6 +68,7 @@ func parse(content []byte, path string) *document {
 	d := &document{config: Default(), origins: map[origin]position{}, problems: problems}
 	r := reader{
 		document: d, classes: map[string]*LoadBalancerClass{}, table: table(&d.config),
+		regions: map[string]*Region{}, headers: map[origin]int{},
 	}
 	for _, s := range statements {
 		if s.header {
@@ -82,6 +83,7 @@ func parse(content []byte, path string) *document {
 		}
 		r.config.LoadBalancerClasses[name] = *class
 	}
+	r.takeRegions()
 	for i := range r.problems {
 		r.problems[i].File = path
 	}
@@ -97,6 +99,9 @@ type reader struct {
 	*document
 	table   []section
 	classes map[string]*LoadBalancerClass
+	regions map[string]*Region
+	// headers are the lines of the sections of regions.
+	headers map[origin]int
 
 	// The section of the last header. Nil: statements are skipped, because the header is already
 	// reported.
@@ -137,6 +142,8 @@ func (r *reader) header(s statement) {
 		}
 		class := loadBalancerClass(r.classes[s.name])
 		r.section = &class
+	case s.name != "" && r.section.regional:
+		r.section = r.inRegion(s)
 	case s.name != "":
 		r.problem(s.line, "",
 			*mistake(fmt.Sprintf("has no name; the section is ignored, write [%s]",

@@ -266,7 +266,7 @@ tls-insecure = yes
 		`unknown section [Router] (line 11): did you mean [Route]?`,
 		`unknown section [Foobarbaz] (line 13)`,
 		`[LoadBalancerClass] (line 14): needs a name: [LoadBalancerClass "name"]`,
-		`[Route "x"] (line 15): has no name; the section is ignored, write [Route]`,
+		`[Route "x"] (line 15): is ignored: its region needs a section [Global "x"]`,
 		`tls-insecure in [Global] (line 18): is treated as false; only "true" enables it`,
 	}
 	harmless := []string{

@@ -18,7 +18,7 @@ func RenderWithSecrets(c Config) (string, error) { return render(c, true) }
 func render(c Config, secrets bool) (string, error) {
 	var text strings.Builder
 	for _, section := range c.sections() {
-		lines, err := section.lines(secrets)
+		lines, err := section.lines(secrets, c)
 		if err != nil {
 			return "", err
 		}
@@ -37,18 +37,24 @@ func render(c Config, secrets bool) (string, error) {
 	return text.String(), nil
 }
 
-// lines are the section's assignments that differ from the defaults.
-func (s section) lines(secrets bool) ([]string, error) {
+// lines are the section's assignments that differ from the defaults, or from what [Global] of a
+// region would inherit.
+func (s section) lines(secrets bool, c Config) ([]string, error) {
 	var lines []string
 	defaults := Default()
 	same := func(other section) bool { return other.name == s.name }
-	unchanged := table(&defaults)[slices.IndexFunc(table(&defaults), same)]
+	at := slices.IndexFunc(table(&defaults), same)
+	unchanged, inherited := table(&defaults)[at], table(&defaults)[at]
+	if s.name == "Global" && s.instance != "" {
+		inherited = table(&c)[at]
+	}
 	for i, o := range s.options {
 		values := o.write()
-		if slices.Equal(values, unchanged.options[i].write()) {
+		if slices.Equal(values, unchanged.options[i].write()) &&
+			slices.Equal(values, inherited.options[i].write()) {
 			continue
 		}
-		if o.secret && !secrets {
+		if o.secret && !secrets && values[0] != "" {
 			lines = append(lines, "# "+o.key+" is omitted")
 			continue
 		}

@@ -18,7 +18,8 @@ func table(c *Config) []section {
 	}
 }
 
-// sections lists every option of c, with a section for each load balancer class.
+// sections lists every option of c, with a section for each load balancer class, and those of the
+// regions.
 func (c *Config) sections() []section {
 	var all []section
 	for _, s := range table(c) {
@@ -33,12 +34,16 @@ func (c *Config) sections() []section {
 			all = append(all, named)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.Regions)) {
+		region := c.Regions[name]
+		all = append(all, region.sections(name)...)
+	}
 	return all
 }
 
 func global(g *Global) section {
 	return section{
-		name: "Global", meaning: "The address of the cloud and the login.",
+		name: "Global", regional: true, meaning: "The address of the cloud and the login.",
 		options: []option{
 			text("auth-url", &g.AuthURL,
 				"The URL of Keystone.", keystoneURL()).inClouds("auth.auth_url").
@@ -145,7 +150,7 @@ func endpointType(written string) string {
 
 func networking(n *Networking) section {
 	return section{
-		name:    "Networking",
+		name: "Networking", regional: true,
 		meaning: "The addresses of an instance that become addresses of its node.",
 		options: []option{
 			truth("ipv6-support-disabled", &n.IPv6SupportDisabled, "Omit IPv6 addresses."),
@@ -163,7 +168,7 @@ func networking(n *Networking) section {
 
 func loadBalancer(l *LoadBalancer) section {
 	return section{
-		name: "LoadBalancer",
+		name: "LoadBalancer", regional: true,
 		meaning: "Defaults for Services of type LoadBalancer. Annotations of a Service override " +
 			"most of them.", options: []option{
 			truth("enabled", &l.Enabled, "Serve Services of type LoadBalancer."),
@@ -258,7 +263,7 @@ func loadBalancerClass(class *LoadBalancerClass) section {
 
 func route(r *Route) section {
 	return section{
-		name:    "Route",
+		name: "Route", regional: true,
 		meaning: "The routes to the pods, for network plugins that need them.", options: []option{
 			text("router-id", &r.RouterID,
 				"The ID of the router that gets the routes. Empty: the provider serves no "+

@@ -68,7 +68,7 @@ func leaves(name string, v reflect.Value) map[string]any {
 			for below, leaf := range leaves(path, field) {
 				all[below] = leaf
 			}
-		case path != "LoadBalancerClasses":
+		case path != "LoadBalancerClasses" && path != "Regions":
 			all[path] = field.Addr().Interface()
 		}
 	}

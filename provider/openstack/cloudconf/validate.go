@@ -4,10 +4,17 @@ package cloudconf
 // which of them refuse it. Validate reads no files and sends no requests, so it does not know
 // whether, for example, a network exists.
 func Validate(c Config) []Problem {
-	problems := c.valueProblems()
-	problems = append(problems, c.Global.loginProblems()...)
-	problems = append(problems, c.Global.transportProblems()...)
-	return append(problems, c.LoadBalancer.problems()...)
+	problems := append(c.valueProblems(), c.regionProblems()...)
+	check := func(g Global, l LoadBalancer, name string) {
+		problems = append(problems, g.loginProblems(name)...)
+		problems = append(problems, g.transportProblems(name)...)
+		problems = append(problems, l.problems(name)...)
+	}
+	check(c.Global, c.LoadBalancer, "")
+	for _, name := range c.RegionNames()[1:] {
+		check(c.Regions[name].Global, c.Regions[name].LoadBalancer, name)
+	}
+	return problems
 }
 
 // valueProblems checks each value by itself.
@@ -27,8 +34,9 @@ func (c *Config) valueProblems() []Problem {
 	return problems
 }
 
-func (g Global) transportProblems() []Problem {
-	p := problemsOf{section: header("Global", "")}
+// transportProblems are those of a region, or of the default one if the name is empty.
+func (g Global) transportProblems(region string) []Problem {
+	p := problemsOf{section: header("Global", region)}
 	if g.CertFile != "" && g.KeyFile == "" {
 		p.add(Mistake, "cert-file", "has no effect without key-file")
 	}
@@ -44,8 +52,8 @@ func (g Global) transportProblems() []Problem {
 	return p.problems
 }
 
-func (l LoadBalancer) problems() []Problem {
-	p := problemsOf{section: header("LoadBalancer", "")}
+func (l LoadBalancer) problems(region string) []Problem {
+	p := problemsOf{section: header("LoadBalancer", region)}
 	// https://docs.openstack.org/api-ref/load-balancer/v2/#create-health-monitor
 	if l.MonitorTimeout >= l.MonitorDelay {
 		p.add(Mistake, "monitor-timeout", "must be less than monitor-delay")
