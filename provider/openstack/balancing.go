@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
@@ -29,23 +30,26 @@ type balancing struct {
 
 	mu      sync.Mutex
 	clients cloudprovider.ControllerClientBuilder
-	// factory is nil before SetInformers, and after its informers are used.
+	// factory is nil before SetInformers, and after its informers are used. nodes are the nodes
+	// that may be members.
 	factory informers.SharedInformerFactory
+	nodes   corelisters.NodeLister
 }
 
 // newBalancing sends no request. If clusterUID is nil, it is read from the API server.
 func newBalancing(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Clients,
 	series *metrics.Series, trouble *trouble.Report,
-	clusterUID func(context.Context) (string, error),
+	clusterUID func(context.Context) (string, error), shares shares,
 ) *balancing {
 	b := &balancing{
 		octavia: octavia.New(octavia.Config{
 			Client: clients.LoadBalancer, Project: clients.Project,
+			Share: shares.read, MaxAge: shares.maxAge,
 			Pause: firstLook, Clock: env.Clock, Logger: env.Logger,
 		}),
 		neutron: neutron.New(neutron.Config{
 			Client: clients.Network, KeyManager: clients.KeyManager, Project: clients.Project,
-			Clock: env.Clock, Logger: env.Logger,
+			Share: shares.read, Clock: env.Clock, Logger: env.Logger,
 		}),
 	}
 	b.balancers = loadbalancer.New(loadbalancer.Config{
@@ -56,6 +60,7 @@ func newBalancing(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Cli
 			LoadBalancer: cfg.LoadBalancer,
 			Classes:      cfg.LoadBalancerClasses,
 		},
+		CheckAge: shares.maxAge,
 		Kube:     b.kube,
 		Clock:    env.Clock,
 		Logger:   env.Logger,
@@ -94,10 +99,12 @@ func (b *balancing) kube() (kubernetes.Interface, error) {
 	return clients.Client(clientName)
 }
 
-func (b *balancing) setInformers(factory informers.SharedInformerFactory) {
+func (b *balancing) setInformers(
+	factory informers.SharedInformerFactory, nodes corelisters.NodeLister,
+) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.factory = factory
+	b.factory, b.nodes = factory, nodes
 }
 
 // serve is called before informers start by the host that will use the load balancers. Without it,
@@ -106,7 +113,7 @@ func (b *balancing) serve() cloudprovider.LoadBalancer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.factory != nil {
-		b.balancers.SetInformers(b.factory)
+		b.balancers.SetInformers(b.factory, b.nodes)
 		b.factory = nil
 	}
 	return b.balancers

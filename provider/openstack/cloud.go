@@ -2,6 +2,8 @@ package openstack
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
 
 	"k8s.io/client-go/informers"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -14,12 +16,16 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/client"
 	"github.com/fxccm/fxccm/provider/openstack/internal/instances"
 	"github.com/fxccm/fxccm/provider/openstack/internal/metrics"
+	"github.com/fxccm/fxccm/provider/openstack/internal/quota"
 	"github.com/fxccm/fxccm/provider/openstack/internal/routes"
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
-// cloud is OpenStack in one term.
+// cloud is one region of OpenStack in one term.
 type cloud struct {
+	// name is that of the region in the configuration, and region that in Keystone's catalog.
+	name, region string
+
 	clients   *client.Clients
 	series    *metrics.Series
 	instances *instances.Instances
@@ -27,6 +33,11 @@ type cloud struct {
 	routes *routes.Routes
 	// balancing is nil if load balancers are turned off.
 	balancing *balancing
+	// balancerCalls are those in flight, if there are several regions.
+	balancerCalls atomic.Int32
+	// quotas is nil if nothing is measured.
+	quotas     *quota.Config
+	stopQuotas func()
 }
 
 var (
@@ -34,7 +45,7 @@ var (
 	_ cloudprovider.InformerUser = (*cloud)(nil)
 )
 
-// open creates the clients and sends no request.
+// open creates the clients and sends no request. A cloud of one region is that region.
 func open(s source, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 	loaded, err := s.load(env.ConfigFile, env.ConfigStrict)
 	if err != nil {
@@ -48,23 +59,61 @@ func open(s source, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	series := set.Begin()
+	names := loaded.Config.RegionNames()
+	all := make([]*cloud, 0, len(names))
+	for _, name := range names {
+		inRegion := env
+		if len(names) > 1 {
+			inRegion = ofRegion(env, name)
+		}
+		c, err := openRegion(s, loaded, name, inRegion, set.Begin())
+		if err != nil {
+			for _, opened := range all {
+				_ = opened.Close() // the error of opening is the cause
+			}
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	return newRegions(all, env.Logger), nil
+}
+
+// ofRegion names the region in logs and troubles.
+func ofRegion(env ccm.ProviderEnv, name string) ccm.ProviderEnv {
+	env.Logger = env.Logger.WithValues("region", name)
+	if report := env.ReportTrouble; report != nil {
+		env.ReportTrouble = func(subject string, cause error) {
+			report(subject+" in region "+name, cause)
+		}
+	}
+	return env
+}
+
+func openRegion(s source, loaded cloudconf.Loaded, name string, env ccm.ProviderEnv,
+	series *metrics.Series,
+) (*cloud, error) {
+	cfg, _ := loaded.Config.In(name)
 	trouble := trouble.New(env.ReportTrouble)
-	clients, err := client.New(loaded.Config, client.Options{
+	options := client.Options{
 		Transport:  env.Transport,
 		UserAgents: env.UserAgents,
 		Logger:     env.Logger,
 		Observer:   series,
 		Trouble:    trouble,
 		Clock:      env.Clock,
-		Reload:     s.reload(env),
+		Reload:     s.reload(env, name, name == loaded.Config.Global.Region),
 		Files:      loaded.Files,
-	})
+	}
+	s.shared.share(env, &options)
+	clients, err := client.New(cfg, options)
 	if err != nil {
 		series.End()
 		return nil, err
 	}
-	return newCloud(loaded.Config, env, clients, series, trouble), nil
+	return newCloud(name, cfg, env, clients, series, trouble, s.shared.reads(clients)), nil
 }
 
 // complete sets the fields that callers other than a Manager may omit.
@@ -78,28 +127,46 @@ func complete(env ccm.ProviderEnv) ccm.ProviderEnv {
 	return env
 }
 
-// reload reads the configuration again, for the login and the connections. It is nil if the
-// configuration is not a file.
-func (s source) reload(env ccm.ProviderEnv) func(context.Context) (cloudconf.Config, error) {
+// reload reads the configuration of a region again, for the login and the connections. It is nil
+// if the configuration is not a file.
+func (s source) reload(
+	env ccm.ProviderEnv, region string, isDefault bool,
+) func(context.Context) (cloudconf.Config, error) {
 	if s.given != nil {
 		return nil
 	}
 	return func(context.Context) (cloudconf.Config, error) {
 		loaded, err := s.load(env.ConfigFile, env.ConfigStrict)
-		return loaded.Config, err
+		if err != nil {
+			return cloudconf.Config{}, err
+		}
+		name := region
+		if isDefault {
+			name = loaded.Config.Global.Region
+		}
+		cfg, ok := loaded.Config.In(name)
+		if !ok {
+			return cloudconf.Config{}, fmt.Errorf("region %q is gone; the next term notices it",
+				name)
+		}
+		return cfg, nil
 	}
 }
 
-func newCloud(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Clients,
-	series *metrics.Series, trouble *trouble.Report,
+func newCloud(name string, cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Clients,
+	series *metrics.Series, trouble *trouble.Report, shares shares,
 ) *cloud {
 	c := &cloud{
+		name:    name,
+		region:  cfg.Global.Region,
 		clients: clients,
 		series:  series,
 		instances: instances.New(instances.Config{
 			Compute:    clients.Compute,
 			Network:    clients.Network,
 			Project:    clients.Project,
+			Share:      shares.read,
+			RefreshAge: shares.maxAge,
 			Options:    cfg.Instances,
 			Networking: cfg.Networking,
 			Region:     cfg.Global.Region,
@@ -114,12 +181,26 @@ func newCloud(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Clients
 		c.routes = routes.New(routes.Config{
 			Network:  clients.Network,
 			RouterID: cfg.Route.RouterID,
+			Share:    shares.read,
+			MaxAge:   shares.maxAge,
 			Clock:    env.Clock,
 			Logger:   env.Logger,
 		})
 	}
 	if cfg.LoadBalancer.Enabled {
-		c.balancing = newBalancing(cfg, env, clients, series, trouble, nil)
+		c.balancing = newBalancing(cfg, env, clients, series, trouble, nil, shares)
+	}
+	if env.Registerer != nil {
+		c.quotas = &quota.Config{
+			Project: clients.Project, Network: clients.Network,
+			Share: shares.read, Clock: env.Clock, Logger: env.Logger,
+			Observe: func(resource string, limit, used int) {
+				series.Quota(name, resource, limit, used)
+			},
+		}
+		if cfg.LoadBalancer.Enabled {
+			c.quotas.LoadBalancer = clients.LoadBalancer
+		}
 	}
 	return c
 }
@@ -138,6 +219,9 @@ func (c *cloud) Initialize(clients cloudprovider.ControllerClientBuilder, stop <
 	if c.balancing != nil {
 		c.balancing.initialize(clients, stop)
 	}
+	if c.quotas != nil && c.stopQuotas == nil {
+		c.stopQuotas = quota.Watch(*c.quotas)
+	}
 }
 
 // SetInformers implements cloudprovider.InformerUser.
@@ -147,7 +231,7 @@ func (c *cloud) SetInformers(factory informers.SharedInformerFactory) {
 	synced := nodes.Informer().HasSynced
 	c.setNodes(nodes.Lister(), synced)
 	if c.balancing != nil {
-		c.balancing.setInformers(factory)
+		c.balancing.setInformers(factory, nodes.Lister())
 	}
 }
 
@@ -191,6 +275,9 @@ func (c *cloud) Clusters() (cloudprovider.Clusters, bool) { return nil, false }
 
 // Close ends the term's background work. It is called after the term drained.
 func (c *cloud) Close() error {
+	if c.stopQuotas != nil {
+		c.stopQuotas()
+	}
 	if c.balancing != nil {
 		c.balancing.close()
 	}

@@ -1,6 +1,10 @@
 package openstack
 
-import "github.com/fxccm/fxccm/ccm"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fxccm/fxccm/ccm"
+)
 
 var _ ccm.ObjectReporter = (*cloud)(nil)
 
@@ -12,6 +16,13 @@ func (c *cloud) LoadBalancerStatus() []ccm.LoadBalancerStatus {
 	reports := c.balancing.balancers.Reports()
 	all := make([]ccm.LoadBalancerStatus, 0, len(reports))
 	for _, r := range reports {
+		var requests []ccm.CloudRequest
+		for _, q := range r.Requests {
+			requests = append(requests, ccm.CloudRequest{
+				Request: q.Method + " " + q.Path, Result: q.Code, Count: q.Count, Ended: q.Ended,
+				Duration: metav1.Duration{Duration: q.Duration},
+			})
+		}
 		all = append(all, ccm.LoadBalancerStatus{
 			Namespace: r.Namespace, Service: r.Name,
 			State: ccm.LoadBalancerState(r.State), Reason: string(r.Reason), Message: r.Message,
@@ -19,6 +30,7 @@ func (c *cloud) LoadBalancerStatus() []ccm.LoadBalancerStatus {
 			ProvisioningStatus: string(r.Provisioning), OperatingStatus: r.Operating,
 			Addresses:  r.Addresses,
 			ComparedAt: r.ComparedAt, DriftedAt: r.Drifted, Drift: r.Drift,
+			Requests: requests,
 		})
 	}
 	return all

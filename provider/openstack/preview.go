@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +17,10 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/client"
+	"github.com/fxccm/fxccm/provider/openstack/internal/instances"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/internal/metrics"
 )
 
@@ -50,6 +53,11 @@ type LoadBalancerPreview struct {
 	Steps []string
 	// TagsOnly: the steps change nothing but tags.
 	TagsOnly bool
+	// Desired and Observed list the objects that should exist and that exist: the load balancer,
+	// listeners, pools, members, monitors, floating IPs and the security group. Each object and
+	// attribute is a line, indented below its parent. Desired is empty if the Service is refused,
+	// or if its load balancer would be deleted.
+	Desired, Observed []string
 	// LoadBalancerID is empty if the Service has no load balancer.
 	LoadBalancerID string
 }
@@ -110,6 +118,9 @@ type Previewer struct {
 	clients   *client.Clients
 	series    *metrics.Series
 	balancing *balancing
+	// regions are the further regions that serve load balancers, by name. Nil: there is one
+	// region.
+	regions map[string]*Previewer
 }
 
 // NewPreviewer checks the configuration and sends no request. The caller must Close the Previewer.
@@ -127,6 +138,27 @@ func NewPreviewer(c PreviewerConfig) (*Previewer, error) {
 	for _, warning := range problems {
 		c.Logger.Info("Problem in the cloud configuration", "warning", warning.String())
 	}
+	names := c.Config.RegionNames()
+	first, err := newPreviewer(c, names[0])
+	if err != nil || len(names) == 1 {
+		return first, err
+	}
+	first.regions = map[string]*Previewer{}
+	for _, name := range names[1:] {
+		if !c.Config.Regions[name].LoadBalancer.Enabled {
+			continue
+		}
+		if first.regions[name], err = newPreviewer(c, name); err != nil {
+			delete(first.regions, name)
+			first.Close()
+			return nil, err
+		}
+	}
+	return first, nil
+}
+
+func newPreviewer(c PreviewerConfig, region string) (*Previewer, error) {
+	c.Config, _ = c.Config.In(region)
 	set, err := metrics.New(nil, "")
 	if err != nil {
 		return nil, err
@@ -145,12 +177,45 @@ func NewPreviewer(c PreviewerConfig) (*Previewer, error) {
 		Clock: clock.RealClock{}, Logger: c.Logger, Recorder: func(string) record.EventRecorder {
 			return nil
 		},
-	}, p.clients, p.series, nil, func(context.Context) (string, error) { return c.ClusterUID, nil })
+	}, p.clients, p.series, nil, func(context.Context) (string, error) { return c.ClusterUID, nil },
+		shares{})
 	return p, nil
 }
 
-// Preview computes what the provider would do for a Service with all nodes of the cluster.
+// Preview computes what the provider would do for a Service with all nodes of the cluster. With
+// several regions, it is that in the Service's region, whose nodes have its name in their provider
+// ID or label.
 func (p *Previewer) Preview(
+	ctx context.Context, service *v1.Service, nodes []*v1.Node,
+) (LoadBalancerPreview, error) {
+	if p.regions != nil {
+		name := cmp.Or(service.Annotations[settings.AnnotationLoadBalancerRegion],
+			service.Annotations[settings.AnnotationRegion], p.config.Config.Global.Region)
+		in := p
+		if name != p.config.Config.Global.Region {
+			in = p.regions[name]
+		}
+		if in == nil {
+			return LoadBalancerPreview{}, fmt.Errorf("service %s/%s requests the region %q, "+
+				"which cloud.conf does not have, or which serves no load balancers",
+				service.Namespace, service.Name, name)
+		}
+		region := in.config.Config.Global.Region
+		nodes = slices.DeleteFunc(slices.Clone(nodes), func(node *v1.Node) bool {
+			return regionOf(node) != region
+		})
+		return in.preview(ctx, service, nodes)
+	}
+	return p.preview(ctx, service, nodes)
+}
+
+// regionOf is the region of a node by its provider ID, or else by its label.
+func regionOf(node *v1.Node) string {
+	id, _ := instances.ParseProviderID(node.Spec.ProviderID)
+	return cmp.Or(id.Region, node.Labels[v1.LabelTopologyRegion])
+}
+
+func (p *Previewer) preview(
 	ctx context.Context, service *v1.Service, nodes []*v1.Node,
 ) (LoadBalancerPreview, error) {
 	preview, err := p.balancing.balancers.Preview(ctx, p.config.ClusterName, service, nodes)
@@ -162,6 +227,9 @@ func (p *Previewer) Preview(
 
 // Close ends requests and closes the connections.
 func (p *Previewer) Close() {
+	for _, region := range p.regions {
+		region.Close()
+	}
 	p.balancing.close()
 	_ = p.clients.Close()
 	p.series.End()
@@ -171,6 +239,7 @@ func shown(preview loadbalancer.Preview) LoadBalancerPreview {
 	p := LoadBalancerPreview{
 		LoadBalancer: "none", Notices: preview.Notices,
 		Refused: preview.Refused, TagsOnly: preview.Plan.TagsOnly(),
+		Desired: preview.Desired, Observed: preview.Observed,
 	}
 	if lb := preview.LoadBalancer; lb != nil {
 		p.LoadBalancerID = lb.ID

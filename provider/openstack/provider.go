@@ -48,10 +48,12 @@ func Provider(opts ...Option) ccm.Provider {
 	}
 }
 
-// source is the origin of the configuration.
+// source is the origin of the configuration, and what is shared.
 type source struct {
 	given       *cloudconf.Config
 	environment func(string) string
+	// shared is nil unless [WithShared] sets it.
+	shared *Shared
 }
 
 // load reads the configuration. The error contains all problems and no secret.

@@ -2,21 +2,28 @@ package openstack_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr/testr"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	cloudprovider "k8s.io/cloud-provider"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+	"github.com/fxccm/fxccm/provider/openstack/internal/quota"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -192,6 +199,39 @@ func TestCloud_CountsItsRequestsForItsManager(t *testing.T) {
 	}
 	if agent := sim.Calls()[0].UserAgent; !strings.HasPrefix(agent, "acme/1 ") {
 		t.Errorf("the first user agent is %q", agent)
+	}
+}
+
+func TestCloud_MeasuresTheQuotasOfItsProject(t *testing.T) {
+	sim := openstacktest.NewCloud()
+	defer sim.Close()
+	sim.SetNetworkQuota("floatingip", 5)
+	sim.SetLoadBalancerQuota(openstacktest.QuotaLoadBalancer, 3)
+	registry, passing := prometheus.NewPedanticRegistry(), clocktesting.NewFakeClock(time.Now())
+	cloud := open(t, write(t, sim.CloudConf(openstacktest.PasswordAuth)), ccm.ProviderEnv{
+		Manager: "m", Registerer: registry, Clock: passing, Logger: testr.New(t),
+	})
+	cloud.Initialize(nil, nil)
+	cloud.Initialize(nil, nil)
+	const head = "# HELP fxccm_openstack_quota_limit How many of a resource the project may have. " +
+		"There is no series without a limit, or if the cloud does not tell it. It is read every " +
+		"30 minutes.\n# TYPE fxccm_openstack_quota_limit gauge\n"
+	measured := func(floatingIPs int) string {
+		return head + fmt.Sprintf(
+			"fxccm_openstack_quota_limit{manager=\"m\",region=\"RegionOne\",resource=\"floatingip\"} %d\n"+
+				"fxccm_openstack_quota_limit{manager=\"m\",region=\"RegionOne\",resource=\"loadbalancer\"} 3\n",
+			floatingIPs)
+	}
+	for _, limit := range []int{5, 6} {
+		sim.SetNetworkQuota("floatingip", limit)
+		ccmtest.Eventually(t, "the quotas are measured",
+			func(context.Context) (struct{}, error) {
+				if passing.HasWaiters() {
+					passing.Step(quota.Period)
+				}
+				return struct{}{}, testutil.GatherAndCompare(registry,
+					strings.NewReader(measured(limit)), "fxccm_openstack_quota_limit")
+			})
 	}
 }
 

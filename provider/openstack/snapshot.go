@@ -68,7 +68,7 @@ type SnapshotScope struct {
 
 // Snapshot reads the load balancers whose names have the cluster's, with their listeners, pools,
 // members, health monitors and floating IPs, the security groups of the Services, and the
-// configured router.
+// configured router. With several regions, it reads the default region only.
 func (p *Previewer) Snapshot(ctx context.Context, scope SnapshotScope) (Snapshot, error) {
 	r := snapshotReader{clients: p.clients, found: Snapshot{}}
 	project, err := p.clients.Project(ctx)

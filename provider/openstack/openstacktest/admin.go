@@ -161,43 +161,26 @@ func (d *jsonDuration) UnmarshalText(text []byte) error {
 
 // faultBody is a [Fault] in JSON: all of it but the functions.
 type faultBody struct {
-	ID          int          `json:"id,omitempty"`
-	Service     string       `json:"service,omitempty"`
-	Operation   string       `json:"operation,omitempty"`
-	Skip        int          `json:"skip,omitempty"`
-	Times       int          `json:"times,omitempty"`
-	Delay       jsonDuration `json:"delay,omitzero"`
-	Status      int          `json:"status,omitempty"`
-	Message     string       `json:"message,omitempty"`
-	RetryAfter  jsonDuration `json:"retryAfter,omitzero"`
-	Body        string       `json:"body,omitempty"`
-	AfterEffect bool         `json:"afterEffect,omitempty"`
-	Hang        bool         `json:"hang,omitempty"`
-	Drop        bool         `json:"drop,omitempty"`
-	Truncate    int          `json:"truncate,omitempty"`
-	Slow        jsonDuration `json:"slow,omitzero"`
+	ID int `json:"id,omitempty"`
+	Fault
+	Delay      jsonDuration `json:"delay,omitzero"`
+	RetryAfter jsonDuration `json:"retryAfter,omitzero"`
+	Slow       jsonDuration `json:"slow,omitzero"`
 	// Used is how many requests were faulty so far.
 	Used int `json:"used,omitempty"`
 }
 
 func (b faultBody) fault() Fault {
-	return Fault{
-		Service: b.Service, Operation: b.Operation, Skip: b.Skip, Times: b.Times,
-		Delay:  time.Duration(b.Delay),
-		Status: b.Status, Message: b.Message, RetryAfter: time.Duration(b.RetryAfter), Body: b.Body,
-		AfterEffect: b.AfterEffect,
-		Hang:        b.Hang, Drop: b.Drop, Truncate: b.Truncate, Slow: time.Duration(b.Slow),
-	}
+	f := b.Fault
+	f.Delay, f.RetryAfter = time.Duration(b.Delay), time.Duration(b.RetryAfter)
+	f.Slow = time.Duration(b.Slow)
+	return f
 }
 
 func (f *injected) body() faultBody {
 	return faultBody{
-		ID: f.id, Service: f.Service, Operation: f.Operation, Skip: f.Skip, Times: f.Times,
-		Delay:  jsonDuration(f.Delay),
-		Status: f.Status, Message: f.Message, RetryAfter: jsonDuration(f.RetryAfter), Body: f.Body,
-		AfterEffect: f.AfterEffect,
-		Hang:        f.Hang, Drop: f.Drop, Truncate: f.Truncate, Slow: jsonDuration(f.Slow),
-		Used: f.used,
+		ID: f.id, Fault: f.Fault, Delay: jsonDuration(f.Delay),
+		RetryAfter: jsonDuration(f.RetryAfter), Slow: jsonDuration(f.Slow), Used: f.used,
 	}
 }
 
@@ -217,8 +200,7 @@ func (s *Cloud) adminInject(_ *http.Request, body faultBody) (any, error) {
 }
 
 func (s *Cloud) adminFaults() []faultBody {
-	s.state.Mu.Lock()
-	defer s.state.Mu.Unlock()
+	defer s.state.Enter()()
 	all := []faultBody{}
 	for _, f := range s.faults {
 		all = append(all, f.body())

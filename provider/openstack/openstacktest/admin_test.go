@@ -36,8 +36,9 @@ func TestAdmin_Faults(t *testing.T) {
 
 // Each field must come through: one that is forgotten would silently do nothing.
 func TestAdmin_Fault_AllFieldsComeThrough(t *testing.T) {
-	text := `{"service":"compute","operation":"x","skip":1,"times":2,"delay":"3s","status":400,"message":"m","retryAfter":"4s",` +
-		`"body":"b","afterEffect":true,"hang":true,"drop":true,"truncate":5,"slow":"6s"}`
+	text := `{"service":"compute","operation":"x","skip":1,"times":2,"status":400,"message":"m",` +
+		`"body":"b","afterEffect":true,"hang":true,"drop":true,"truncate":5,` +
+		`"delay":"3s","retryAfter":"4s","slow":"6s"}`
 	var body faultBody
 	if err := json.Unmarshal([]byte(text), &body); err != nil {
 		t.Fatal(err)

@@ -65,22 +65,19 @@ func (r *record) add(call Call) {
 // Calls are the requests that have reached the cloud, in the order in which they were carried out:
 // the last ones, see [WithCallLimit].
 func (s *Cloud) Calls() []Call {
-	s.state.Mu.Lock()
-	defer s.state.Mu.Unlock()
+	defer s.state.Enter()()
 	return slices.Clone(s.record.calls)
 }
 
 // Counts are the numbers of calls by operation.
 func (s *Cloud) Counts() map[string]int {
-	s.state.Mu.Lock()
-	defer s.state.Mu.Unlock()
+	defer s.state.Enter()()
 	return maps.Clone(s.record.counts)
 }
 
 // ForgetCalls clears the record and the counts.
 func (s *Cloud) ForgetCalls() {
-	s.state.Mu.Lock()
-	defer s.state.Mu.Unlock()
+	defer s.state.Enter()()
 	s.record.calls = nil
 	clear(s.record.counts)
 }

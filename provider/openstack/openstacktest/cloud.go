@@ -110,16 +110,14 @@ func (s *Cloud) URL() string { return s.state.URL }
 
 // SetLatency delays the answer to each request from now on.
 func (s *Cloud) SetLatency(latency time.Duration) {
-	s.state.Mu.Lock()
-	defer s.state.Mu.Unlock()
+	defer s.state.Enter()()
 	s.latency = latency
 }
 
 // SetPageSize is how many items a list returns at most, whatever limit a request gives. 0 means
 // all; below 0, each service does as it does by default: Nova 1,000, the others all.
 func (s *Cloud) SetPageSize(items int) {
-	s.state.Mu.Lock()
-	defer s.state.Mu.Unlock()
+	defer s.state.Enter()()
 	s.state.PageSize = items
 }
 

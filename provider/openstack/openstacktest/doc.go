@@ -49,8 +49,10 @@
 // that a default cloud has for a member of a project and for an administrator; other roles have no
 // meaning. A login has no role in a domain or in the system, and there are no groups, federations
 // or second factors. Nova has no images, volumes, keys, server groups or quotas, and does at once
-// what a request asks for. Octavia has no L7 policies and no statistics. No list can be sorted, and
-// its links lead to the next page only. Any other path is a 404, and is unknown in the record.
+// what a request asks for. A request to Neutron creates one resource, deletes no network, subnet or
+// router, and changes no subports of a trunk. Octavia has no L7 policies and no statistics, lists
+// no providers, flavors or zones, and knows of TLS only the certificates. No list can be sorted,
+// and its links lead to the next page only. Any other path is a 404, and is unknown in the record.
 //
 // # How it misbehaves
 //

@@ -17,41 +17,41 @@ import (
 // removed. Its functions must not use the Cloud: they are part of a step of the cloud.
 type Fault struct {
 	// Service and Operation choose the requests, as patterns of path.Match: "server_*". Empty: all.
-	Service   string
-	Operation string
+	Service   string `json:"service,omitempty"`
+	Operation string `json:"operation,omitempty"`
 	// Match chooses further. Nil: all.
-	Match func(Call) bool
+	Match func(Call) bool `json:"-"`
 
 	// Skip lets so many of these requests pass first, and Times is how many are faulty then. 0:
 	// all.
-	Skip  int
-	Times int
+	Skip  int `json:"skip,omitempty"`
+	Times int `json:"times,omitempty"`
 
 	// Delay holds the answer back, beside the latency.
-	Delay time.Duration
+	Delay time.Duration `json:"-"`
 
 	// Status answers with an error instead of carrying the request out, in the service's own form.
 	// RetryAfter is put into the header of that name, in seconds.
-	Status     int
-	Message    string
-	RetryAfter time.Duration
+	Status     int           `json:"status,omitempty"`
+	Message    string        `json:"message,omitempty"`
+	RetryAfter time.Duration `json:"-"`
 	// Body replaces the service's form, as when a proxy in front of the service answers. It is sent
 	// as HTML.
-	Body string
+	Body string `json:"body,omitempty"`
 	// AfterEffect carries the request out before it is answered with Status, Hang or Drop.
-	AfterEffect bool
+	AfterEffect bool `json:"afterEffect,omitempty"`
 
 	// Hang never answers: until the client gives up or the Cloud is closed.
-	Hang bool
+	Hang bool `json:"hang,omitempty"`
 	// Drop closes the connection instead of answering.
-	Drop bool
+	Drop bool `json:"drop,omitempty"`
 
 	// Rewrite changes the true answer.
-	Rewrite func(call Call, status int, body []byte) (int, []byte)
+	Rewrite func(call Call, status int, body []byte) (int, []byte) `json:"-"`
 	// Truncate ends the body after so many bytes, while its length was announced. 0: not.
-	Truncate int
+	Truncate int `json:"truncate,omitempty"`
 	// Slow sends the body in small pieces, and pauses as long after each. 0: not.
-	Slow time.Duration
+	Slow time.Duration `json:"-"`
 }
 
 // injected is a fault that is in force.
@@ -69,8 +69,7 @@ func (s *Cloud) Inject(fault Fault) (remove func()) {
 }
 
 func (s *Cloud) inject(fault Fault) *injected {
-	s.state.Mu.Lock()
-	defer s.state.Mu.Unlock()
+	defer s.state.Enter()()
 	s.injected++
 	f := &injected{Fault: fault, id: s.injected}
 	s.faults = append(s.faults, f)
@@ -79,8 +78,7 @@ func (s *Cloud) inject(fault Fault) *injected {
 
 // removeFault tells whether the fault was in force.
 func (s *Cloud) removeFault(id int) bool {
-	s.state.Mu.Lock()
-	defer s.state.Mu.Unlock()
+	defer s.state.Enter()()
 	before := len(s.faults)
 	s.faults = slices.DeleteFunc(s.faults, func(f *injected) bool { return f.id == id })
 	return len(s.faults) < before
@@ -88,8 +86,7 @@ func (s *Cloud) removeFault(id int) bool {
 
 // RemoveFaults removes all faults.
 func (s *Cloud) RemoveFaults() {
-	s.state.Mu.Lock()
-	defer s.state.Mu.Unlock()
+	defer s.state.Enter()()
 	s.faults = nil
 }
 

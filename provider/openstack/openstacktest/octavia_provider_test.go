@@ -80,34 +80,6 @@ func TestOVN_RefusesWhatItCannotDo(t *testing.T) {
 	}
 }
 
-func TestSerialProvider_RefusesSeveralThingsAtOnce(t *testing.T) {
-	s := start(t, WithSerialLoadBalancerProvider("serial"))
-	_, subnet := vipSubnet(s, "10.0.0.0/24")
-	client := octaviaOf(t, s)
-	whole := wholeLoadBalancer(subnet)
-	whole.Provider = "serial"
-	_, err := loadbalancers.Create(patiently(t), client, whole).Extract()
-	if !gophercloud.ResponseCodeIs(err, http.StatusNotImplemented) || len(s.Ports()) != 0 {
-		t.Errorf("got %v, want a refusal, and the ports %v", err, s.Ports())
-	}
-	lb := must(loadbalancers.Create(patiently(t), client,
-		loadbalancers.CreateOpts{VipSubnetID: subnet, Provider: "serial"}).Extract())(t)
-	pool := must(
-		pools.Create(patiently(t), client,
-			pools.CreateOpts{
-				LoadbalancerID: lb.ID, Protocol: "TCP",
-				LBMethod: "ROUND_ROBIN",
-			}).Extract())(t)
-	member := pools.BatchUpdateMemberOpts{Address: "10.0.0.1", ProtocolPort: 1}
-	err = pools.BatchUpdateMembers(patiently(t), client, pool.ID,
-		[]pools.BatchUpdateMemberOpts{member}).ExtractErr()
-	if !gophercloud.ResponseCodeIs(err, http.StatusNotImplemented) {
-		t.Errorf("got %v, want a refusal", err)
-	}
-	must(pools.CreateMember(patiently(t), client, pool.ID,
-		pools.CreateMemberOpts{Address: "10.0.0.1", ProtocolPort: 1}).Extract())(t)
-}
-
 func TestFlavor_DecidesTheProvider(t *testing.T) {
 	s := start(t)
 	_, subnet := vipSubnet(s, "10.0.0.0/24")

@@ -357,14 +357,3 @@ func TestTimes_AreOfTheCloudsClock(t *testing.T) {
 		t.Errorf("got %+v", body)
 	}
 }
-
-func TestOperatingStatus_CanBeSet(t *testing.T) {
-	c := newSlowCloud(t)
-	member := c.now().Pools[0].Members[0].ID
-	if err := c.server.loadBalancer.SetOperatingStatus(member, "ERROR"); err != nil {
-		t.Fatal(err)
-	}
-	if got := c.now().Pools[0].Members[0].OperatingStatus; got != "ERROR" {
-		t.Errorf("the member is %s", got)
-	}
-}

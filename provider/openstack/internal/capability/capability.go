@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
 // ErrUnknown is wrapped by the errors of [Fact.Get] after a failed request to the cloud.
@@ -33,6 +35,10 @@ type Options struct {
 	// Retry is how long a failure is cached, so that concurrent callers do not each query a cloud
 	// that is down. 0: [DefaultRetry].
 	Retry time.Duration
+	// Share shares the fact with other clusters of the project, as that with the name Key. It may
+	// be nil.
+	Share sharing.Read
+	Key   string
 }
 
 // Fact is a property of a cloud that changes rarely, such as its extensions or API versions. It is
@@ -65,7 +71,21 @@ func New[T any](ask func(context.Context) (T, error), options Options) *Fact[T] 
 	if options.Retry <= 0 {
 		options.Retry = DefaultRetry
 	}
-	return &Fact[T]{ask: ask, options: options, asking: make(chan struct{}, 1)}
+	return &Fact[T]{ask: share(ask, options), options: options, asking: make(chan struct{}, 1)}
+}
+
+// shareAge limits the age of what another cluster has read.
+const shareAge = 10 * time.Minute
+
+// share lets clusters of one project ask for each other.
+func share[T any](
+	ask func(context.Context) (T, error), options Options,
+) func(context.Context) (T, error) {
+	return func(ctx context.Context) (T, error) {
+		newer := options.Clock.Now().Add(-shareAge)
+		value, _, err := sharing.Of(ctx, options.Share, options.Clock, options.Key, newer, ask)
+		return value, err
+	}
 }
 
 // Get returns the fact, and reads it if needed. The error is that of the context, or wraps

@@ -13,10 +13,11 @@ import (
 type NetworkExtensions map[string]bool
 
 // Network returns the extensions of a cloud's Neutron. Each read is one request with a client from
-// the function client.
+// the function client, which clusters may share.
 func Network(client func(context.Context) (*gophercloud.ServiceClient, error),
 	options Options,
 ) *Fact[NetworkExtensions] {
+	options.Key = "network extensions"
 	return New(func(ctx context.Context) (NetworkExtensions, error) {
 		service, err := client(ctx)
 		if err != nil {

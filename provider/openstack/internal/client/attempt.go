@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/internal/fence"
+	"github.com/fxccm/fxccm/provider/openstack/internal/recent"
 )
 
 // maxBody limits a response body, in bytes. Nova's longest page, a thousand servers, needs less
@@ -60,6 +61,11 @@ func (a *attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	code, duration := codeOf(resp, err), a.clock.Since(start)
 	a.observer.RequestEnded(what.service, what.operation, code, duration)
+	// The query is left out, because it may be long. Only bodies and headers have secrets.
+	recent.Add(req.Context(), recent.Request{
+		Method: req.Method, Path: req.URL.Path, Code: code, Ended: start.Add(duration),
+		Duration: duration,
+	})
 	a.logger.V(6).Info("Request to OpenStack", "operation", what.operation, "method", req.Method,
 		"url", req.URL.Redacted(),
 		"code", code, "duration", duration)

@@ -49,6 +49,10 @@ func (c *Clients) send(req *http.Request, stale *identity) (*http.Response, *ide
 	defer c.release(g)
 	signed := req.Clone(req.Context())
 	signed.Header.Set("X-Auth-Token", who.token)
-	resp, err := g.http.RoundTrip(signed)
+	pipeline := g.http
+	if flightOf(req.Context()) != nil {
+		pipeline = g.detached
+	}
+	resp, err := pipeline.RoundTrip(signed)
 	return resp, who, err
 }

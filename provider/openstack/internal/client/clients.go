@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/gophercloud/gophercloud/v2"
@@ -45,6 +46,12 @@ type Options struct {
 	// Files are the files that Reload reads.
 	Files []string
 
+	// Shared shares the login, the connections, reads and a request budget with other Clients of
+	// the same access. Cluster is whose requests these are: the clusters take turns. Nil: nothing
+	// is shared.
+	Shared  *Shared
+	Cluster string
+
 	random func() float64
 }
 
@@ -78,24 +85,26 @@ func (o Options) userAgent() gophercloud.UserAgent {
 	return agent
 }
 
-// Clients are the clients of one cloud's services. Several Clients share no state. They are safe
-// for concurrent use.
+// Clients are the clients of one cloud's services. Several Clients share no state, except through
+// Options.Shared. They are safe for concurrent use.
 //
 // A request passes these layers, from the outside to the inside:
 //
 // 1. the token; if the service rejects it, fxccm gets a new token and sends the request again;
 // 2. retries after transient failures;
-// 3. the rate limit, for each attempt;
+// 3. the rate limit, for each attempt, and that of [Shared];
 // 4. timeout, metrics and log of one attempt, until the last byte of the response;
 // 5. Options.Transport, the fence;
 // 6. the HTTP transport, with the proxy of the environment.
 //
-// A login passes 2 to 6.
+// A login passes 2 to 6. A login and a read for several clusters do not pass 5: each of the terms
+// that wait passes its own fence, and the request ends when no term waits any more.
 type Clients struct {
 	options Options
 	// closing is cancelled by Close.
 	closing context.Context
 	close   context.CancelCauseFunc
+	opened  time.Time
 	watcher sync.WaitGroup
 
 	mu       sync.Mutex
@@ -115,7 +124,7 @@ func New(cfg cloudconf.Config, o Options) (*Clients, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Clients{options: o, current: first}
+	c := &Clients{options: o, current: first, opened: o.Clock.Now()}
 	c.closing, c.close = context.WithCancelCause(context.Background())
 	if len(watched(o, cfg)) > 0 || o.Reload != nil {
 		w := &watch{clients: c, clock: o.Clock, logger: o.Logger, seen: seen}
@@ -177,7 +186,7 @@ func (c *Clients) Close() error {
 	c.mu.Lock()
 	last := c.current
 	c.mu.Unlock()
-	last.session.end()
+	last.endSession()
 	c.requests.Wait()
 	last.disconnect()
 	return nil
@@ -227,9 +236,17 @@ func (c *Clients) provider(service, endpoint string) *gophercloud.ProviderClient
 // login returns the current generation and its identity. The caller releases the generation unless
 // there is an error.
 func (c *Clients) login(ctx context.Context, stale *identity) (*generation, *identity, error) {
+	if g := flightOf(ctx); g != nil {
+		// The read is for several clusters, so it outlives these Clients.
+		who, err := g.session.identity(ctx, stale, g.signer)
+		if err == nil {
+			c.use(g)
+		}
+		return g, who, err
+	}
 	for {
 		g := c.acquire()
-		who, err := g.session.identity(ctx, stale)
+		who, err := c.identity(ctx, g, stale)
 		if err == nil {
 			return g, who, nil
 		}
@@ -243,23 +260,52 @@ func (c *Clients) login(ctx context.Context, stale *identity) (*generation, *ide
 	}
 }
 
+// identity logs in if needed. A shared login is for all clusters and passes no fence, so the term
+// that waits for it passes its own.
+func (c *Clients) identity(
+	ctx context.Context, g *generation, stale *identity,
+) (who *identity, err error) {
+	if who = g.session.known(stale); who != nil {
+		return who, nil
+	}
+	if !g.isShared() {
+		return g.session.identity(ctx, stale, g.signer)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.closing, func() { cancel(ErrClosed) })()
+	err = c.pass(ctx, http.MethodPost, g.authURL(), func(ctx context.Context) (err error) {
+		who, err = g.session.identity(ctx, stale, g.signer)
+		return err
+	})
+	return who, err
+}
+
 func (c *Clients) acquire() *generation {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.current.users++
+	c.current.requests++
 	return c.current
+}
+
+func (c *Clients) use(g *generation) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g.requests++
 }
 
 // release tells whether the generation was replaced. The last user of a replaced generation closes
 // its connections.
 func (c *Clients) release(g *generation) (replaced bool) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	g.users--
-	if g.retired && g.users == 0 {
+	g.requests--
+	isUnused := g.retired && g.requests == 0
+	replaced = g != c.current
+	c.mu.Unlock()
+	if isUnused {
 		g.disconnect()
 	}
-	return g != c.current
+	return replaced
 }
 
 // replace switches new requests to the next generation.
@@ -273,18 +319,22 @@ func (c *Clients) replace(next *generation) {
 
 // retire is called when no new request uses the generation.
 func (c *Clients) retire(g *generation) {
-	g.session.end()
+	g.endSession()
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	g.retired = true
-	g.transport.CloseIdleConnections()
-	if g.users == 0 {
+	isUnused := g.requests == 0
+	c.mu.Unlock()
+	if isUnused {
 		g.disconnect()
 	}
 }
 
-// enter registers a request. The returned context is cancelled when the Clients are closed.
+// enter registers a request. The returned context is cancelled when the Clients are closed, unless
+// the request is one of a shared read.
 func (c *Clients) enter(ctx context.Context) (_ context.Context, done func(), _ error) {
+	if flightOf(ctx) != nil {
+		return ctx, func() {}, nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closing.Err() != nil {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,73 +17,94 @@ import (
 	"k8s.io/client-go/util/connrotation"
 
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
 // generation is everything that depends on one configuration: connections and login. A new
 // configuration creates a new generation, while requests of the old one finish.
 type generation struct {
+	*access
 	config       cloudconf.Config
 	availability string
-	transport    *http.Transport
-	connections  *connections
+	signer       signer
 	// http is the pipeline without the token; see [Clients].
-	http    http.RoundTripper
-	session *session
+	http http.RoundTripper
+	// detached is the pipeline of requests that serve several clusters: logins and shared reads.
+	// They do not pass the fence of one term; see [Clients.pass]. Without sharing it is http.
+	detached http.RoundTripper
+	left     sync.Once
+	report   *trouble.Report
 
-	// Guarded by Clients.mu. users counts the requests in flight.
+	// Guarded by Clients.mu. requests counts those in flight.
 	services map[string]*gophercloud.ServiceClient
-	users    int
+	requests int
 	retired  bool
 }
 
 // newGeneration reads the certificate and key files of the configuration and sends no request.
 func newGeneration(cfg cloudconf.Config, o Options) (*generation, error) {
-	who, err := newCredentials(cfg.Global)
-	if err != nil {
-		return nil, err
-	}
 	endpointType, err := availability(cfg.Global.EndpointType)
 	if err != nil {
 		return nil, err
 	}
-	connections := newConnections()
-	transport, err := newTransport(cfg.Global, connections)
+	open := newAccess
+	if o.Shared != nil {
+		open = o.Shared.join
+	}
+	of, err := open(cfg.Global, o)
 	if err != nil {
 		return nil, err
 	}
 	g := &generation{
-		config: cfg, availability: endpointType, transport: transport, connections: connections,
-		http:     newPipeline(cfg, o, transport),
+		access: of, config: cfg, availability: endpointType, report: o.Trouble,
 		services: map[string]*gophercloud.ServiceClient{},
 	}
-	k := &keystone{credentials: who, http: g.http, userAgent: o.userAgent()}
-	g.session = newSession(k.login, o)
+	own := &limits{limiter: newLimiter(cfg.Client), clock: o.Clock, observer: o.Observer}
+	fenced := newAttempts(cfg, o, o.Transport(g.transport))
+	if g.isShared() {
+		own.next = &fair{
+			next: fenced, queue: g.queue, observer: o.Observer,
+			flowOf: func(context.Context) flow { return flow{cluster: o.Cluster} },
+		}
+		g.detached = newRetries(cfg, o, &fair{
+			next: newAttempts(cfg, o, g.transport), queue: g.queue, observer: o.Observer,
+			// A list that several clusters wait for is delayed by no cluster's requests.
+			flowOf: func(ctx context.Context) flow {
+				return flow{operation: callOf(ctx).operation}
+			},
+		})
+		g.http = newRetries(cfg, o, own)
+	} else {
+		own.next = fenced
+		g.http = newRetries(cfg, o, own)
+		g.detached = g.http
+	}
+	g.signer = signer{
+		observer: o.Observer, logger: o.Logger,
+		login: func(ctx context.Context) (*identity, error) {
+			return g.keystone.login(ctx, g.detached, o.userAgent())
+		},
+	}
+	g.session.follow(o.Trouble)
 	return g, nil
 }
 
-// newPipeline builds the layers that requests and logins pass, from the outside to the inside.
-func newPipeline(cfg cloudconf.Config, o Options, transport http.RoundTripper) http.RoundTripper {
+func newRetries(cfg cloudconf.Config, o Options, next http.RoundTripper) *retries {
 	return &retries{
-		max: cfg.Client.MaxRetries, clock: o.Clock, random: o.random,
+		next: next, max: cfg.Client.MaxRetries, clock: o.Clock, random: o.random,
 		observer: o.Observer, logger: o.Logger,
-		next: &limits{
-			limiter: newLimiter(cfg.Client), clock: o.Clock, observer: o.Observer,
-			next: &attempts{
-				timeout: cfg.Metadata.RequestTimeout, clock: o.Clock,
-				observer: o.Observer, logger: o.Logger,
-				next: o.Transport(transport),
-			},
-		},
 	}
 }
 
-// disconnect closes all connections permanently. It is called when no request is in flight, but an
-// HTTP/2 connection may still be busy, and another may still be dialled, so closing idle
-// connections is not enough.
-func (g *generation) disconnect() {
-	g.transport.CloseIdleConnections()
-	g.connections.close()
+func newAttempts(cfg cloudconf.Config, o Options, next http.RoundTripper) *attempts {
+	return &attempts{
+		next: next, timeout: cfg.Metadata.RequestTimeout, clock: o.Clock,
+		observer: o.Observer, logger: o.Logger,
+	}
 }
+
+// disconnect ends the use of the access. It is called when no request is in flight.
+func (g *generation) disconnect() { g.left.Do(func() { g.leave(g.report) }) }
 
 // connections dials until it is closed, and tracks the open connections.
 type connections struct {

@@ -61,21 +61,21 @@ func (e *LoginError) Refused() bool {
 // keystone logs in with one set of credentials.
 type keystone struct {
 	credentials credentials
-	http        http.RoundTripper
-	userAgent   gophercloud.UserAgent
 
 	// endpoint is the address of Keystone's API with a trailing /, once it is known.
 	mu       sync.Mutex
 	endpoint string
 }
 
-func (k *keystone) login(ctx context.Context) (*identity, error) {
+func (k *keystone) login(
+	ctx context.Context, via http.RoundTripper, agent gophercloud.UserAgent,
+) (*identity, error) {
 	provider, err := openstack.NewClient(k.credentials.authURL.String())
 	if err != nil {
 		return nil, k.failure(err)
 	}
-	provider.HTTPClient = http.Client{Transport: toKeystone{k.http}, CheckRedirect: sameService}
-	provider.UserAgent = k.userAgent
+	provider.HTTPClient = http.Client{Transport: toKeystone{via}, CheckRedirect: sameService}
+	provider.UserAgent = agent
 	endpoint, err := k.find(ctx, provider)
 	if err != nil {
 		return nil, k.failure(err)

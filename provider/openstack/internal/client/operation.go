@@ -217,6 +217,7 @@ func singular(service string) []single {
 		return []single{
 			{http.MethodPut, "routers/*/add_extraroutes", "router_add_extraroutes"},
 			{http.MethodPut, "routers/*/remove_extraroutes", "router_remove_extraroutes"},
+			{http.MethodGet, "quotas/*/details.json", "quota_get"},
 		}
 	case serviceLoadBalancer:
 		return []single{
@@ -224,6 +225,7 @@ func singular(service string) []single {
 			{http.MethodGet, "lbaas/loadbalancers/*/statuses", "loadbalancer_status_get"},
 			{http.MethodPut, "lbaas/loadbalancers/*/failover", "loadbalancer_failover"},
 			{http.MethodPut, "lbaas/pools/*/members", "loadbalancer_members_update"},
+			{http.MethodGet, "quotas/*", "loadbalancer_quota_get"},
 		}
 	case serviceKeyManager:
 		return []single{

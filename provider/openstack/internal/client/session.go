@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,21 +38,26 @@ var (
 // allow; the login continues without them. A failure is remembered for a while, so a failing
 // Keystone does not get a request from every caller. session is safe for concurrent use.
 type session struct {
-	login    func(context.Context) (*identity, error)
 	clock    clock.Clock
 	random   func() float64
-	observer Observer
-	logger   logr.Logger
-	trouble  *trouble.Report
 	renewals *rate.Limiter
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	// reports are told the results of logins.
+	reports  []*trouble.Report
 	current  *identity
 	attempt  *loginAttempt
 	failures int
 	failure  error
 	notUntil time.Time
 	ended    bool
+}
+
+// signer is who logs in, if a login is needed.
+type signer struct {
+	login    func(context.Context) (*identity, error)
+	observer Observer
+	logger   logr.Logger
 }
 
 type loginAttempt struct {
@@ -62,17 +68,44 @@ type loginAttempt struct {
 	err      error
 }
 
-func newSession(login func(context.Context) (*identity, error), o Options) *session {
+func newSession(c clock.Clock, random func() float64) *session {
 	return &session{
-		login: login, clock: o.Clock, random: o.random, observer: o.Observer, logger: o.Logger,
-		trouble:  o.Trouble,
+		clock: c, random: random,
 		renewals: rate.NewLimiter(rate.Every(renewalEvery), renewalBurst),
 	}
 }
 
+// follow has the results of logins reported, and a present failure at once.
+func (s *session) follow(r *trouble.Report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reports = append(s.reports, r)
+	if s.failure != nil {
+		r.Login(s.failure)
+	}
+}
+
+func (s *session) unfollow(r *trouble.Report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := slices.Index(s.reports, r); at >= 0 {
+		s.reports = slices.Delete(s.reports, at, at+1)
+	}
+}
+
+// known returns an identity other than stale if there is one.
+func (s *session) known(stale *identity) *identity {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended || s.current == stale {
+		return nil
+	}
+	return s.current
+}
+
 // identity returns an identity other than stale, which a service has rejected. stale may be nil.
-func (s *session) identity(ctx context.Context, stale *identity) (*identity, error) {
-	known, attempt, err := s.join(ctx, stale)
+func (s *session) identity(ctx context.Context, stale *identity, by signer) (*identity, error) {
+	known, attempt, err := s.join(ctx, stale, by)
 	if attempt == nil {
 		return known, err
 	}
@@ -85,7 +118,9 @@ func (s *session) identity(ctx context.Context, stale *identity) (*identity, err
 }
 
 // join returns the known identity, or the login to wait for.
-func (s *session) join(ctx context.Context, stale *identity) (*identity, *loginAttempt, error) {
+func (s *session) join(
+	ctx context.Context, stale *identity, by signer,
+) (*identity, *loginAttempt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()
@@ -108,18 +143,20 @@ func (s *session) join(ctx context.Context, stale *identity) (*identity, *loginA
 	// All callers share the login, so it does not end with the first caller's context.
 	shared, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	s.attempt.cancel = cancel
-	go s.carryOut(shared, s.attempt, renewal)
+	go s.carryOut(shared, s.attempt, by, renewal)
 	return nil, s.attempt, nil
 }
 
-func (s *session) carryOut(ctx context.Context, attempt *loginAttempt, renewal bool) {
+func (s *session) carryOut(
+	ctx context.Context, attempt *loginAttempt, by signer, renewal bool,
+) {
 	defer close(attempt.done)
 	defer attempt.cancel(nil)
 	attempt.err = rescue.Panic(func() (err error) {
-		attempt.identity, err = s.login(ctx)
+		attempt.identity, err = by.login(ctx)
 		return err
 	})
-	s.observer.LoggedIn(loginResult(attempt.err))
+	by.observer.LoggedIn(loginResult(attempt.err))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.attempt = nil
@@ -127,31 +164,38 @@ func (s *session) carryOut(ctx context.Context, attempt *loginAttempt, renewal b
 		return
 	}
 	if attempt.err == nil {
-		s.succeeded(attempt.identity, renewal)
+		s.succeeded(attempt.identity, by.logger, renewal)
 	} else {
-		s.failed(attempt.err)
+		s.failed(attempt.err, by.logger)
 	}
 }
 
 // succeeded is called with the lock held.
-func (s *session) succeeded(i *identity, renewal bool) {
+func (s *session) succeeded(i *identity, logger logr.Logger, renewal bool) {
 	s.current, s.failure, s.failures = i, nil, 0
-	s.trouble.Login(nil)
+	s.report(nil)
 	if renewal {
-		s.logger.V(2).Info("Renewed the token of OpenStack", "project", i.project,
+		logger.V(2).Info("Renewed the token of OpenStack", "project", i.project,
 			"expires", i.expires)
 	} else {
-		s.logger.Info("Logged in to OpenStack", "project", i.project, "expires", i.expires)
+		logger.Info("Logged in to OpenStack", "project", i.project, "expires", i.expires)
 	}
 }
 
 // failed is called with the lock held.
-func (s *session) failed(err error) {
+func (s *session) failed(err error, logger logr.Logger) {
 	wait := backoff(firstLoginPause, maxLoginPause, s.failures, 0.5+s.random()/2)
 	s.failures++
 	s.failure, s.notUntil = err, s.clock.Now().Add(wait)
-	s.trouble.Login(err)
-	s.logger.Error(err, "Login to OpenStack failed", "failures", s.failures, "retryAfter", wait)
+	s.report(err)
+	logger.Error(err, "Login to OpenStack failed", "failures", s.failures, "retryAfter", wait)
+}
+
+// report is called with the lock held.
+func (s *session) report(err error) {
+	for _, r := range s.reports {
+		r.Login(err)
+	}
 }
 
 func loginResult(err error) string {

@@ -104,7 +104,7 @@ func (c *Clients) reload(ctx context.Context) error {
 		return err
 	}
 	if c.loggedIn() {
-		if _, err := next.session.identity(ctx, nil); err != nil {
+		if _, err := c.identity(ctx, next, nil); err != nil {
 			c.retire(next)
 			return err
 		}

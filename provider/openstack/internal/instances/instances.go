@@ -19,6 +19,7 @@ import (
 	"github.com/fxccm/fxccm/provider/kit/absence"
 	"github.com/fxccm/fxccm/provider/kit/batch"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
@@ -32,6 +33,11 @@ type Config struct {
 	Compute, Network func(context.Context) (*gophercloud.ServiceClient, error)
 	// Project is the ID of the project that owns the nodes' ports.
 	Project func(context.Context) (string, error)
+	// Share shares lists of the project with other clusters. It may be nil. RefreshAge limits the
+	// age of lists for the periodic refresh of addresses, if it is more than
+	// Options.MetadataMaxAge.
+	Share      sharing.Read
+	RefreshAge time.Duration
 
 	Options    cloudconf.Instances
 	Networking cloudconf.Networking
@@ -72,6 +78,7 @@ type Instances struct {
 	options    cloudconf.Instances
 	networking cloudconf.Networking
 	region     string
+	refreshAge time.Duration
 	clock      clock.PassiveClock
 	logger     logr.Logger
 	recorder   record.EventRecorder
@@ -99,7 +106,8 @@ type Instances struct {
 func New(c Config) *Instances {
 	i := &Instances{
 		options: c.Options, networking: c.Networking, region: c.Region,
-		clock: c.Clock, logger: c.Logger, recorder: c.Recorder, observer: c.Observer,
+		refreshAge: max(c.RefreshAge, c.Options.MetadataMaxAge),
+		clock:      c.Clock, logger: c.Logger, recorder: c.Recorder, observer: c.Observer,
 		trouble: c.Trouble,
 		seen:    map[string]seenInstance{}, matched: map[string]seenInstance{},
 		results: map[string]lookupResult{},
@@ -118,12 +126,14 @@ func New(c Config) *Instances {
 	}
 	api := &nova{client: c.Compute, clock: c.Clock}
 	i.lookups = &lookups{
-		nova: api, neutron: &neutron{client: c.Network}, project: c.Project,
+		nova: api, neutron: &neutron{client: c.Network}, project: c.Project, share: c.Share,
 		clock: c.Clock, logger: c.Logger, observe: i.observer.Lookup, upcoming: i.upcoming,
 		statusAge: c.Options.StatusMaxAge, networkAge: c.Options.MetadataMaxAge,
-		keep: 2 * max(c.Options.StatusMaxAge, c.Options.MetadataMaxAge,
-			c.Options.AbsenceConfirmation),
+		keep:   2 * max(c.Options.StatusMaxAge, i.refreshAge, c.Options.AbsenceConfirmation),
 		demand: demand{}, memory: newMemory(),
+	}
+	if c.Share != nil {
+		i.lookups.own = i.ownServers
 	}
 	i.lookups.batches = batch.New(ErrClosed, i.lookups.answer)
 	i.types = &instanceTypes{
@@ -167,6 +177,31 @@ func (i *Instances) upcoming(p purpose) int {
 		}
 	}
 	return count
+}
+
+// ownServers selects the servers that nodes of the cluster may have. Nil: the nodes are unknown.
+func (i *Instances) ownServers() func(*server) bool {
+	i.mu.Lock()
+	lister, synced := i.nodes, i.nodesSynced
+	i.mu.Unlock()
+	if lister == nil || !synced() {
+		return nil
+	}
+	nodes, err := lister.List(labels.Everything())
+	if err != nil {
+		return nil
+	}
+	own := map[string]bool{}
+	for _, node := range nodes {
+		// The region of a provider ID is of no importance here.
+		s, _ := i.subjectOf(node)
+		for _, key := range []string{
+			nameKey(s.name), idKey(s.id), idKey(s.systemUUID), idKey(s.nameAsID()),
+		} {
+			own[key] = true
+		}
+	}
+	return func(s *server) bool { return own[idKey(s.ID)] || own[nameKey(s.Name)] }
 }
 
 // isAskedFor tells whether upstream's node and node lifecycle controllers ask for the node.

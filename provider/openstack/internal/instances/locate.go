@@ -99,7 +99,9 @@ func (i *Instances) find(ctx context.Context, s subject, p purpose, q question) 
 	case status:
 		q.found, q.unlisted = now.Add(-i.options.StatusMaxAge),
 			now.Add(-i.options.AbsenceConfirmation)
-	case refresh, describe:
+	case refresh:
+		q.found = now.Add(-i.refreshAge)
+	case describe:
 		q.found = now.Add(-i.options.MetadataMaxAge)
 	case initialise:
 		q.found, q.missing = i.sinceRegistered(s, now), now

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/provider/kit/batch"
+	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
 // question asks for servers. A batch answers it.
@@ -74,6 +75,7 @@ type lookups struct {
 	nova    *nova
 	neutron *neutron
 	project func(context.Context) (string, error)
+	share   sharing.Read
 	clock   clock.PassiveClock
 	logger  logr.Logger
 	// observe counts the sources of responses: see the Source constants.
@@ -81,6 +83,9 @@ type lookups struct {
 	// upcoming is the number of questions that will follow for a purpose. It is called without the
 	// lock.
 	upcoming func(purpose) int
+	// own selects what is cached of a list of a project that many clusters use. Nil, and a nil
+	// result: all. It is called without the lock.
+	own func() func(*server) bool
 	// statusAge limits the age of a cached status, networkAge that of a network; cached data is
 	// dropped after keep.
 	statusAge, networkAge, keep time.Duration
@@ -158,7 +163,7 @@ func (l *lookups) answerServers(ctx context.Context, questions []*question, many
 	open := l.withoutServers(questions)
 	wantList := slices.DeleteFunc(slices.Clone(open), func(q *question) bool { return !q.list })
 	if len(wantList) > 0 || many && l.listHelps(open) {
-		if err := l.listServers(ctx); err != nil {
+		if err := l.listServers(ctx, newest(open)); err != nil {
 			if many {
 				fail(open, err)
 			}
@@ -187,17 +192,42 @@ func (l *lookups) listHelps(open []*question) bool {
 	})
 }
 
-func (l *lookups) listServers(ctx context.Context) error {
+// newest is the earliest request time of a list that may answer all questions.
+func newest(open []*question) (found time.Time) {
+	for _, q := range open {
+		found = later(found, q.found)
+	}
+	return found
+}
+
+type serverList struct {
+	servers []*server
+	calls   int
+}
+
+// listServers uses a list from the given time or later.
+func (l *lookups) listServers(ctx context.Context, newer time.Time) error {
 	l.observe(SourceList)
-	at := l.clock.Now()
-	servers, calls, err := l.nova.servers(ctx)
+	list, at, err := sharing.Of(ctx, l.share, l.clock, "servers", newer,
+		func(ctx context.Context) (list serverList, err error) {
+			list.servers, list.calls, err = l.nova.servers(ctx)
+			return list, err
+		})
 	if err != nil {
 		return err
 	}
+	isOwn := func(*server) bool { return true }
+	if l.own != nil {
+		if selected := l.own(); selected != nil {
+			isOwn = selected
+		}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.memory.putList(servers, at, calls)
-	l.logger.V(4).Info("Listed servers", "servers", len(servers), "requests", calls)
+	l.memory.putList(list.servers, at, list.calls, func(s *server) bool {
+		return isOwn(s) || l.demand.wants(idKey(s.ID)) || l.demand.wants(nameKey(s.Name))
+	})
+	l.logger.V(4).Info("Listed servers", "servers", len(list.servers), "requests", list.calls)
 	return nil
 }
 

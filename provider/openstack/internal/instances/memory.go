@@ -78,15 +78,21 @@ func (m *memory) putNamed(name string, servers []*server, at time.Time) {
 	m.byName[name] = record
 }
 
-func (m *memory) putList(servers []*server, at time.Time, calls int) {
+// putList caches the servers of interest.
+func (m *memory) putList(
+	servers []*server, at time.Time, calls int, isOfInterest func(*server) bool,
+) {
 	if at.Before(m.list.at) {
 		return
 	}
 	m.list = listing{
 		at: at, calls: calls, servers: servers,
-		byName: make(map[string][]string, len(servers)),
+		byName: map[string][]string{},
 	}
 	for _, s := range servers {
+		if !isOfInterest(s) {
+			continue
+		}
 		m.put(s.ID, serverRecord{s, at, false})
 		if s.exists() {
 			m.list.byName[s.Name] = append(m.list.byName[s.Name], s.ID)

@@ -15,19 +15,19 @@ func TestMemory_NewerResponse_ReplacesOlder(t *testing.T) {
 	}{
 		{"404 after the list was requested, recorded before it came", func(m *memory) {
 			m.putServer("a", nil, at(2))
-			m.putList([]*server{one}, at(1), 1)
+			m.putList([]*server{one}, at(1), 1, anyServer)
 		}, false},
 		{"listed after it was denied", func(m *memory) {
 			m.putServer("a", nil, at(1))
-			m.putList([]*server{one}, at(2), 1)
+			m.putList([]*server{one}, at(2), 1, anyServer)
 		}, true},
 		{"an old list does not replace a new one", func(m *memory) {
-			m.putList([]*server{one}, at(2), 1)
-			m.putList(nil, at(1), 1)
+			m.putList([]*server{one}, at(2), 1, anyServer)
+			m.putList(nil, at(1), 1, anyServer)
 		}, true},
 		{"a list that lacks it does not deny it", func(m *memory) {
 			m.putServer("a", one, at(1))
-			m.putList(nil, at(2), 1)
+			m.putList(nil, at(2), 1, anyServer)
 		}, true},
 	} {
 		m := newMemory()
@@ -45,7 +45,7 @@ func TestMemory_OldResponses_AreNotUsed(t *testing.T) {
 	m := newMemory()
 	m.putServer("a", one, at(1))
 	m.putNamed("gone", nil, at(1))
-	m.putList([]*server{one}, at(1), 1)
+	m.putList([]*server{one}, at(1), 1, anyServer)
 	for _, c := range []struct {
 		q    question
 		want bool
@@ -70,3 +70,5 @@ func TestMemory_OldResponses_AreNotUsed(t *testing.T) {
 		t.Errorf("memory %+v, want nothing but what a list costs", m)
 	}
 }
+
+func anyServer(*server) bool { return true }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
 // answerPorts looks up the ports of the found servers: all ports of the project, or those of a few
@@ -13,7 +15,7 @@ func (l *lookups) answerPorts(ctx context.Context, questions []*question, many b
 	var incomplete []string
 	if many && l.portListHelps(open) {
 		var err error
-		if incomplete, err = l.listPorts(ctx); err != nil {
+		if incomplete, err = l.listPorts(ctx, newestPorts(open)); err != nil {
 			failPorts(open, err)
 			return
 		}
@@ -56,16 +58,26 @@ func (l *lookups) portListHelps(open []portQuestion) bool {
 	})
 }
 
-// listPorts lists the project's ports. A server may have ports of another project, which the list
-// lacks. Servers with addresses that no port has are incomplete and need their own request.
-func (l *lookups) listPorts(ctx context.Context) (incomplete []string, err error) {
+func newestPorts(open []portQuestion) (found time.Time) {
+	for _, q := range open {
+		found = later(found, q.found)
+	}
+	return found
+}
+
+// listPorts lists the project's ports, at the given time or later. A server may have ports of
+// another project, which the list lacks. Servers with addresses that no port has are incomplete and
+// need their own request.
+func (l *lookups) listPorts(
+	ctx context.Context, newer time.Time,
+) (incomplete []string, err error) {
 	project, err := l.project(ctx)
 	if err != nil {
 		return nil, err
 	}
 	l.observe(SourceList)
-	at := l.clock.Now()
-	all, err := l.neutron.projectPorts(ctx, project)
+	all, at, err := sharing.Of(ctx, l.share, l.clock, "ports", newer,
+		func(ctx context.Context) ([]port, error) { return l.neutron.projectPorts(ctx, project) })
 	if err != nil {
 		return nil, err
 	}

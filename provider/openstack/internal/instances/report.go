@@ -86,8 +86,8 @@ const (
 // server does not have.
 var errNodeIP = errors.New("the kubelet's --node-ip is not an address of the server")
 
-// noteResult records the result of a lookup that initializes a node.
-func (i *Instances) noteResult(
+// NoteResult records the result of a lookup that initializes a node.
+func (i *Instances) NoteResult(
 	ctx context.Context, node *v1.Node, found *cloudprovider.InstanceMetadata, err error,
 ) {
 	if ctx.Err() != nil {

@@ -41,8 +41,19 @@ func (i instancesV2) InstanceMetadata(ctx context.Context,
 	if err == nil {
 		found, err = i.metadata(ctx, s)
 	}
-	i.noteResult(ctx, node, found, err)
+	i.NoteResult(ctx, node, found, err)
 	return found, err
+}
+
+// Has tells whether Nova shows a server for the node. Unlike with [Instances.V2], a denial has no
+// consequences: with several regions, the node may belong to another one.
+func (i *Instances) Has(ctx context.Context, node *v1.Node) (bool, error) {
+	s, err := i.subjectOf(node)
+	if err != nil {
+		return false, err
+	}
+	found, err := i.search(ctx, s, status)
+	return len(found.servers) > 0, err
 }
 
 func (i *Instances) exists(ctx context.Context, s subject) (bool, error) {

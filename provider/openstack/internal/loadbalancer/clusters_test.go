@@ -214,6 +214,99 @@ func TestClusters_WriteTagsAtOnce_LostOnesAreWrittenAgain(t *testing.T) {
 	}
 }
 
+// leaveToOCCM leaves the load balancer as OCCM makes it for a Service of this name: without tags of
+// fxccm.
+func (c *twoClusters) leaveToOCCM(t *testing.T, name string, guests ...string) {
+	t.Helper()
+	if err := c.first.site.ChangeLoadBalancer(c.id, func(lb *openstacktest.LoadBalancer) {
+		lb.Name, lb.Tags = name, append([]string{name}, guests...)
+		lb.Listeners[0].Name, lb.Listeners[0].Tags = "listener_0_"+name, []string{name}
+		lb.Pools[0].Name, lb.Pools[0].Tags = "pool_0_"+name, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	c.first = c.first.site.begin("cluster-1", c.first.site.kube)
+}
+
+// A guest may be reconciled before the owner, and its cluster may migrate to fxccm earlier.
+func TestClusters_GuestOfOCCMsIsFirst_OwnerStaysTheOwner(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		isOwnGuest, ownerIsUnknown, ownerLeavesFirst bool
+		// left is what is left of the load balancer.
+		left string
+	}{
+		"the owner's cluster":                      {isOwnGuest: true, left: "gone"},
+		"the owner's cluster, owner leaves first":  {isOwnGuest: true, ownerLeavesFirst: true, left: "gone"},
+		"the owner's cluster, owner leaves unseen": {isOwnGuest: true, ownerIsUnknown: true, ownerLeavesFirst: true, left: "gone"},
+		"another cluster":                          {left: "gone"},
+		"another cluster, guest leaves unseen":     {ownerIsUnknown: true, left: "gone"},
+		"another cluster, owner leaves first":      {ownerLeavesFirst: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newTwoClusters(t)
+			c.leaveToOCCM(t, webName, "kube_service_kubernetes_default_api")
+			in := c.second
+			if test.isOwnGuest {
+				in = c.first
+			}
+			guest := in.site.addGuest(c.id, "api", 8080)
+			in.ensure(guest, c.nodes[1])
+			if !test.ownerIsUnknown {
+				c.first.ensure(c.owner, c.nodes[0])
+			}
+			if test.ownerLeavesFirst {
+				c.first.remove(c.owner)
+			}
+			in.remove(guest)
+			if !test.ownerLeavesFirst {
+				c.first.ensure(c.owner, c.nodes[0])
+				c.want(t, "the guest has left", ownersPort, c.ownerTags()...)
+				c.first.remove(c.owner)
+			}
+			c.want(t, "both have left", test.left)
+			if ips := c.first.site.FloatingIPs(); (len(ips) == 0) != (test.left == "gone") {
+				t.Errorf("the floating IPs are %+v", ips)
+			}
+		})
+	}
+}
+
+// Without its mark, a guest would take the load balancer for one that its own cluster left.
+func TestClusters_OwnerHasLeftAndTagsAreLost_GuestDeletesNoLoadBalancer(t *testing.T) {
+	t.Parallel()
+	c := newTwoClusters(t)
+	guest := c.second.site.addGuest(c.id, "api", 443)
+	c.second.ensure(guest, c.nodes[1])
+	c.first.remove(c.owner)
+	c.second.tagLate(c.id)
+	if err := c.second.forgetList(); err != nil {
+		t.Fatal(err)
+	}
+	c.second.ensure(guest, c.nodes[1])
+	c.second.remove(guest)
+	c.want(t, "both have left", "")
+	if ips := c.first.site.FloatingIPs(); len(ips) != 1 || ips[0].PortID == "" {
+		t.Errorf("the floating IPs are %+v", ips)
+	}
+}
+
+// D3: the annotation of OCCM comes with a manifest that was copied from a cluster of another name.
+func TestClusters_AnnotationCopiedFromOCCMs_NeverMakesAnOwner(t *testing.T) {
+	t.Parallel()
+	c := newTwoClusters(t)
+	const prod = "kube_service_prod_default_web"
+	c.leaveToOCCM(t, prod)
+	c.second.ensure(c.guest, c.nodes[1])
+	c.second.ensure(c.guest, c.nodes[1])
+	c.second.remove(c.guest)
+	lb, err := c.first.site.LoadBalancer(c.id)
+	if err != nil || len(lb.Listeners) != 1 || !slices.Equal(lb.Tags, []string{prod}) {
+		t.Errorf("after the guest has left, the load balancer is %+v, %v", lb, err)
+	}
+}
+
 func TestClusters_LimitOfShares_CountsBoth(t *testing.T) {
 	t.Parallel()
 	c := newTwoClusters(t)

@@ -12,6 +12,27 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
+// decide finds the load balancer and decides what it should be. admit may end the reconcile in
+// between.
+func (r *reconciler) decide(
+	ctx context.Context, admit func(context.Context) error,
+) (desired.State, error) {
+	if err := r.identify(ctx); err != nil {
+		return desired.State{}, err
+	}
+	problems := r.readSettings()
+	if err := r.find(ctx); err != nil {
+		return desired.State{}, err
+	}
+	if err := r.rejectFatal(problems); err != nil {
+		return desired.State{}, err
+	}
+	if err := admit(ctx); err != nil {
+		return desired.State{}, err
+	}
+	return r.desire(ctx)
+}
+
 func (r *reconciler) identify(ctx context.Context) error {
 	uid, err := r.config.ClusterUID(ctx)
 	if err != nil {
@@ -26,11 +47,7 @@ func (r *reconciler) readSettings() []settings.Problem {
 	r.settings, problems = settings.Of(r.service, r.config.Defaults)
 	list := make([]desired.Notice, 0, len(problems))
 	for _, problem := range append(slices.Clone(problems), settings.Unknown(r.service)...) {
-		list = append(list,
-			desired.Notice{
-				Reason: events.InvalidAnnotation, Message: problem.String(),
-				Warning: true,
-			})
+		list = append(list, (&refusal{events.InvalidAnnotation, problem.String()}).notice())
 	}
 	r.tell(aboutSettings, list...)
 	return problems
@@ -85,13 +102,11 @@ func (r *reconciler) desire(ctx context.Context) (desired.State, error) {
 	r.tell(aboutPlaces, notes...)
 	want, notes, unsupported := desired.Build(input)
 	if unsupported != nil {
-		notes = append(notes,
-			desired.Notice{Reason: events.Unsupported, Message: unsupported.Error(), Warning: true})
+		refused := &refusal{events.Unsupported, unsupported.Error()}
+		r.tell(aboutDesired, append(notes, refused.notice())...)
+		return desired.State{}, refused
 	}
 	r.tell(aboutDesired, notes...)
-	if unsupported != nil {
-		return desired.State{}, &refusal{events.Unsupported, unsupported.Error()}
-	}
 	return want, nil
 }
 

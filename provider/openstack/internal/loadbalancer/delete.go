@@ -14,6 +14,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+	"github.com/fxccm/fxccm/provider/openstack/internal/recent"
 )
 
 // GetLoadBalancer implements cloudprovider.LoadBalancer. A load balancer exists as long as anything
@@ -66,6 +67,7 @@ func (l *LoadBalancers) EnsureLoadBalancerDeleted(
 	defer r.close()
 	l.tracked.forget(service.UID)
 	l.states.set(service.UID, r.state)
+	ctx = recent.With(ctx, &r.state.requests)
 	if err := r.delete(ctx); err != nil {
 		r.report(ctx, err)
 		return explain(err)
@@ -132,15 +134,11 @@ func (r *reconciler) delete(ctx context.Context) error {
 	if err := r.deleteObserved(ctx, is, end); err != nil {
 		return err
 	}
-	for i := range r.found.duplicates {
-		if err := r.deleteDuplicate(ctx, &r.found.duplicates[i]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.deleteDuplicates(ctx)
 }
 
-// deleteDuplicates deletes load balancers that were created twice, when the first is in service.
+// deleteDuplicates deletes load balancers that were created twice, when the first is in service or
+// gone.
 func (r *reconciler) deleteDuplicates(ctx context.Context) error {
 	for i := range r.found.duplicates {
 		duplicate := &r.found.duplicates[i]
@@ -291,5 +289,5 @@ func (r *reconciler) disown(ctx context.Context) error {
 		// A guest's was written by a user.
 		gone[settings.AnnotationLoadBalancerID] = nil
 	}
-	return r.annotate(ctx, r.service, gone)
+	return r.Annotate(ctx, r.service, gone)
 }

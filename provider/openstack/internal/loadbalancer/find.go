@@ -26,12 +26,15 @@ func (r *reconciler) find(ctx context.Context) error {
 	// An older list tells whether Octavia is done, but not what fxccm has written since.
 	age := listMaxAge
 	if r.repair {
-		age = 0
+		age = r.age
 	}
 	begun, err := r.findInList(ctx, age)
 	isMissing := r.found.balancer == nil &&
 		(r.found.deleting != nil || r.settings.LoadBalancerID != "" || wasServed(r.service))
-	if age > 0 && (err != nil || isMissing || r.cache().WrittenSince(r.identity.UID, begun)) {
+	// What an old list shows of Octavia's work is over.
+	isWork := r.age > 0 && r.found.balancer != nil && r.found.balancer.Status != octavia.Active
+	isOld := isWork || r.cache().WrittenSince(r.identity.UID, begun)
+	if age > 0 && (err != nil || isMissing || isOld) {
 		begun, err = r.findInList(ctx, 0)
 	}
 	if lb := r.found.balancer; lb == nil || lb.Status != octavia.PendingCreate {
@@ -99,14 +102,14 @@ func (r *reconciler) admitGuest() error {
 		return nil
 	}
 	if r.found.apiMinor < 5 {
-		return &refusal{events.NotShared, fmt.Sprintf(
-			"load balancer %s cannot be shared: Octavia API 2.%d has no tags, which mark the owner of each part", lb.ID, r.found.apiMinor)}
+		return newRefusal(events.NotShared,
+			"load balancer %s cannot be shared: Octavia API 2.%d has no tags, which mark the owner of each part", lb.ID, r.found.apiMinor)
 	}
 	// Services of OCCM have only names, and Services of two clusters may have the same name.
 	others := max(len(sharers(r.identity, lb)), len(desired.ServicesOf(lb.Tags)))
 	if !r.identity.HasJoined(lb.Tags) && others+1 > r.settings.MaxShared {
-		return &refusal{events.NotShared, fmt.Sprintf(
-			"load balancer %s is already shared by %d other Services; [LoadBalancer] max-shared-lb allows %d", lb.ID, others, r.settings.MaxShared)}
+		return newRefusal(events.NotShared,
+			"load balancer %s is already shared by %d other Services; [LoadBalancer] max-shared-lb allows %d", lb.ID, others, r.settings.MaxShared)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+	"github.com/fxccm/fxccm/provider/openstack/internal/recent"
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
@@ -27,6 +28,9 @@ type Config struct {
 	Octavia  *octavia.API
 	Neutron  *neutron.API
 	Defaults settings.Defaults
+	// CheckAge limits the age of the lists that a check for drift reads first. Before it changes
+	// anything, it reads new ones. 0: it always does.
+	CheckAge time.Duration
 
 	// ClusterUID is that of the namespace kube-system. Nil: it is read by Kube.
 	ClusterUID func(context.Context) (string, error)
@@ -52,6 +56,10 @@ type Observer interface {
 	// Served is called when a new Service has its load balancer for the first time, with the age
 	// of the Service.
 	Served(after time.Duration)
+	// Drifted is called when a load balancer differs although nothing in Kubernetes has changed,
+	// and Repaired when it no longer differs after that.
+	Drifted()
+	Repaired()
 }
 
 // Timeouts and delays. They change when something is done, not what.
@@ -179,6 +187,7 @@ func (l *LoadBalancers) ensure(ctx context.Context, of request) (*v1.LoadBalance
 				r.service.Name)
 	}
 	r.service = service
+	ctx = recent.With(ctx, &r.state.requests)
 	r.nodes = l.objects.nodesOr(r.nodes)
 	// Upstream's node sync may come after the deletion of a Service, and must leave nothing behind.
 	if r.create {

@@ -51,9 +51,8 @@ func (o *objects) current(service *v1.Service) (*v1.Service, bool) {
 	return now, requestsLoadBalancer(now)
 }
 
-// requestsLoadBalancer tells whether the Service requests a load balancer. Upstream's controller
-// leaves those with a class to others; a host may have a controller of its own for one, with this
-// provider.
+// requestsLoadBalancer tells whether the Service requests a load balancer. The service controller
+// selects the classes.
 func requestsLoadBalancer(service *v1.Service) bool {
 	return service.Spec.Type == v1.ServiceTypeLoadBalancer && service.DeletionTimestamp == nil
 }
@@ -71,11 +70,14 @@ func (o *objects) nodesOr(given []*v1.Node) []*v1.Node {
 }
 
 // SetInformers has Services and nodes read from informers, and load balancers repaired that do not
-// fit the nodes any more. It is called before the informers are started.
-func (l *LoadBalancers) SetInformers(factory informers.SharedInformerFactory) {
+// fit the nodes any more. members lists the nodes that may be members. It is called before the
+// informers are started.
+func (l *LoadBalancers) SetInformers(
+	factory informers.SharedInformerFactory, members corelisters.NodeLister,
+) {
 	services, nodes := factory.Core().V1().Services(), factory.Core().V1().Nodes()
 	servicesSynced, nodesSynced := services.Informer().HasSynced, nodes.Informer().HasSynced
-	l.objects.set(services.Lister(), nodes.Lister(),
+	l.objects.set(services.Lister(), members,
 		func() bool { return servicesSynced() && nodesSynced() })
 	_, err := services.Informer().AddEventHandler(
 		cache.ResourceEventHandlerFuncs{DeleteFunc: l.forgetDeleted})

@@ -39,9 +39,13 @@ func (r *reconciler) readFloatingIPs(ctx context.Context) (err error) {
 		// A Service that never had a load balancer has no floating IP.
 		return nil
 	}
+	age := listMaxAge
+	if r.repair {
+		age = r.age
+	}
 	var since time.Time
-	if lb != nil && !r.repair {
-		since = r.cache().LastWrite(r.identity.UID, r.config.Clock.Now().Add(-listMaxAge))
+	if lb != nil && age > 0 {
+		since = r.cache().LastWrite(r.identity.UID, r.config.Clock.Now().Add(-age))
 	}
 	r.found.floatingIPs, err = r.config.Neutron.FloatingIPsOf(ctx, query, since)
 	r.state.floatingIPs = knownFloatingIPs{query: query, all: r.found.floatingIPs}

@@ -21,9 +21,17 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.message }
 
+func newRefusal(reason events.Reason, format string, arguments ...any) *refusal {
+	return &refusal{reason, fmt.Sprintf(format, arguments...)}
+}
+
+func (r *refusal) notice() desired.Notice {
+	return desired.Notice{Reason: r.reason, Message: r.message, Warning: true}
+}
+
 // refuse writes a refusal.
 func (r *reconciler) refuse(about topic, refused *refusal) error {
-	r.tell(about, desired.Notice{Reason: refused.reason, Message: refused.message, Warning: true})
+	r.tell(about, refused.notice())
 	return refused
 }
 

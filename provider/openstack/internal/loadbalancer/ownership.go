@@ -2,7 +2,6 @@ package loadbalancer
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -59,29 +58,24 @@ func claimNamed(
 		c := claimUnnamed(id, service, all, tagged)
 		if c.balancer == nil && c.deleting == nil {
 			if !wasServed(service) {
-				return claim{},
-					&refusal{
-						events.NotFound,
-						fmt.Sprintf("load balancer %s, named by annotation %s, does not exist",
-							named, settings.AnnotationLoadBalancerID),
-					}
+				return claim{}, newRefusal(events.NotFound,
+					"load balancer %s, named by annotation %s, does not exist", named,
+					settings.AnnotationLoadBalancerID)
 			}
 			c.lost = true
 		}
 		return c, nil
 	}
 	lb := all[i]
-	if !isOwn(id, lb, tagged) {
+	if !isOwn(id, lb, tagged) && !isOwnBesideGuests(id, lb, tagged) {
 		if lb.Status.Gone() {
 			return claim{deleting: &lb}, nil
 		}
 		return claim{balancer: &lb, role: plan.Guest}, nil
 	}
-	c := claimOwn(id,
-		append([]octavia.LoadBalancer{lb},
-			others(all, i,
-				func(other octavia.LoadBalancer) bool { return isTaggedOwn(id, other) })...))
-	return c, nil
+	twins := others(all, i,
+		func(other octavia.LoadBalancer) bool { return isTaggedOwn(id, other) })
+	return claimOwn(id, append([]octavia.LoadBalancer{lb}, twins...)), nil
 }
 
 func others(
@@ -153,9 +147,18 @@ func isOwn(id desired.Identity, lb octavia.LoadBalancer, tagged bool) bool {
 	if isTaggedOwn(id, lb) {
 		return true
 	}
-	if desired.ClusterOf(lb.Tags) != "" || len(desired.ServicesOf(lb.Tags)) > 0 {
-		return false
-	}
+	return desired.ClusterOf(lb.Tags) == "" && len(desired.ServicesOf(lb.Tags)) == 0 &&
+		isMadeByOCCM(id, lb, tagged)
+}
+
+// isOwnBesideGuests tells whether OCCM made a load balancer for the Service, and fxccm has joined
+// only guests since. It counts for a Service whose annotation names the load balancer.
+func isOwnBesideGuests(id desired.Identity, lb octavia.LoadBalancer, tagged bool) bool {
+	return desired.OnlyGuests(lb.Tags) && !slices.Contains(lb.Tags, id.ServiceTag()) &&
+		isMadeByOCCM(id, lb, tagged)
+}
+
+func isMadeByOCCM(id desired.Identity, lb octavia.LoadBalancer, tagged bool) bool {
 	switch lb.Name {
 	case id.LegacyName():
 		return true
@@ -168,14 +171,15 @@ func isOwn(id desired.Identity, lb octavia.LoadBalancer, tagged bool) bool {
 
 // isTaggedOwn tells whether the tags say that it was made for the Service. A guest's tags are the
 // same, but not the name. Only a guest of another cluster may have the same name; it has a tag for
-// that. The cluster's name in it may have changed.
+// that. The cluster's name in it may have changed, but OCCM's tag shows the name as it was.
 func isTaggedOwn(id desired.Identity, lb octavia.LoadBalancer) bool {
 	if !slices.Contains(lb.Tags, id.ClusterTag()) || !slices.Contains(lb.Tags, id.ServiceTag()) ||
 		id.IsGuestCluster(lb.Tags) {
 		return false
 	}
 	renamed := strings.HasPrefix(lb.Name, desired.ServicePrefix) &&
-		strings.HasSuffix(lb.Name, "_"+id.Namespace+"_"+id.Name)
+		strings.HasSuffix(lb.Name, "_"+id.Namespace+"_"+id.Name) &&
+		slices.Contains(lb.Tags, lb.Name)
 	return lb.Name == id.LoadBalancerName() || lb.Name == id.LegacyName() || renamed
 }
 

@@ -125,6 +125,39 @@ func TestLocate(t *testing.T) {
 				"fxccm-guest=cluster-2", ours, service)},
 			want: "a", role: plan.Owner,
 		},
+		"named: one made by OCCM, with guests of fxccm": {
+			named: "a",
+			all: []octavia.LoadBalancer{of("a", ownName, ownName, elsewhere,
+				"fxccm-guest=cluster-2", "fxccm-service=other", ours, whose.GuestTag(),
+				"fxccm-service=guest")},
+			want: "a", role: plan.Owner,
+		},
+		"named: the same, and the Service is one of the guests": {
+			named: "a",
+			all: []octavia.LoadBalancer{of("a", ownName, ownName, ours, whose.GuestTag(),
+				service)},
+			want: "a", role: plan.Guest,
+		},
+		"named: the same, and one cluster is no guest": {
+			named: "a",
+			all: []octavia.LoadBalancer{of("a", ownName, ownName, ours, whose.GuestTag(),
+				elsewhere, "fxccm-service=other")},
+			want: "a", role: plan.Guest,
+		},
+		"named: only the name is right, with guests of fxccm": {
+			named: "a",
+			all:   []octavia.LoadBalancer{of("a", ownName, elsewhere, "fxccm-guest=cluster-2")},
+			want:  "a", role: plan.Guest,
+		},
+		"not named: one made by OCCM, with guests of fxccm": {
+			all: []octavia.LoadBalancer{of("a", ownName, ownName, elsewhere,
+				"fxccm-guest=cluster-2")},
+		},
+		"named: a guest in one that a cluster of another name lost": {
+			named: "a",
+			all:   []octavia.LoadBalancer{of("a", "kube_service_prod_default_web", ours, service)},
+			want:  "a", role: plan.Guest,
+		},
 		// D5.
 		"named: it no longer exists": {named: "a", served: true, lost: true},
 		"named: it never existed":    {named: "a", refused: "LoadBalancerNotFound"},
@@ -199,6 +232,7 @@ func TestSharers_AreTheOthers(t *testing.T) {
 		"own, with a guest":         {of("a", ownName, ownName, whose.ServiceTag(), other, "fxccm-service=2"), 1},
 		"another's":                 {of("a", other, other, "fxccm-service=2"), 1},
 		"another's, joined already": {of("a", other, other, ownName, whose.ServiceTag()), 1},
+		"another's, which has left": {of("a", other, ownName, whose.ServiceTag()), 0},
 		"a user's":                  {of("a", "users", "mine"), 0},
 	} {
 		if got := sharers(whose, &test.lb); len(got) != test.want {

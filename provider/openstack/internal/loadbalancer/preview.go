@@ -20,6 +20,9 @@ type Preview struct {
 	// Refused: the Service would not be served, as one of the notices says. There is no plan then.
 	Refused bool
 	Plan    plan.Plan
+	// Desired and Observed are the objects for people, a line each. Desired is empty if the Service
+	// is refused, or its load balancer is to be deleted.
+	Desired, Observed []string
 }
 
 // Preview tells what would be done for a Service, or for its deletion if it is being deleted, and
@@ -36,15 +39,17 @@ func (l *LoadBalancers) Preview(
 		state: newServiceState(),
 	}
 	defer r.close()
-	todo, err := r.preview(ctx)
+	preview := Preview{}
 	var refused *refusal
-	if err != nil && !errors.As(err, &refused) {
+	err := r.preview(ctx, &preview)
+	if errors.As(err, &refused) {
+		err = r.previewRefused(ctx, &preview)
+	}
+	if err != nil {
 		return Preview{}, err
 	}
-	preview := Preview{
-		LoadBalancer: r.found.balancer, Role: r.found.role, Plan: todo,
-		Refused: refused != nil,
-	}
+	preview.LoadBalancer, preview.Role = r.found.balancer, r.found.role
+	preview.Refused = refused != nil
 	for _, n := range r.notices {
 		preview.Notices = append(preview.Notices, string(n.Reason)+": "+n.Message)
 	}
@@ -52,30 +57,39 @@ func (l *LoadBalancers) Preview(
 }
 
 // preview is reconcile, or delete, without acting.
-func (r *reconciler) preview(ctx context.Context) (plan.Plan, error) {
+func (r *reconciler) preview(ctx context.Context, preview *Preview) error {
 	if !requestsLoadBalancer(r.service) {
 		if err := r.findAny(ctx); err != nil {
-			return plan.Plan{}, err
+			return err
 		}
 		is, err := r.observeBeside(ctx)
 		if err != nil {
-			return plan.Plan{}, err
+			return err
 		}
 		if err := r.observeAllContents(ctx, &is); err != nil {
-			return plan.Plan{}, err
+			return err
 		}
-		todo := r.removal(is)
-		return todo, r.tellPlan(todo.Notices)
+		preview.Observed, preview.Plan = is.Outline(), r.removal(is)
+		return r.tellPlan(preview.Plan.Notices)
 	}
 	want, err := r.decide(ctx, func(context.Context) error { return nil })
 	if err != nil {
-		return plan.Plan{}, err
+		return err
 	}
-	_, todo, err := r.diff(ctx, want, false)
+	is, todo, err := r.diff(ctx, want, false)
 	if err != nil {
-		return plan.Plan{}, err
+		return err
 	}
+	preview.Desired, preview.Observed, preview.Plan = plan.OutlineDesired(want), is.Outline(), todo
 	// A notice that blocks does not keep the other steps from being taken.
 	_ = r.tellPlan(todo.Notices)
-	return todo, nil
+	return nil
+}
+
+// previewRefused reads the load balancer that a refused Service has.
+func (r *reconciler) previewRefused(ctx context.Context, preview *Preview) error {
+	is := plan.Observed{LoadBalancer: r.found.balancer, FloatingIPs: r.found.floatingIPs}
+	err := r.observeAllContents(ctx, &is)
+	preview.Observed, preview.Plan = is.Outline(), plan.Plan{}
+	return err
 }

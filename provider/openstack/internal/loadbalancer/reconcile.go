@@ -2,7 +2,9 @@ package loadbalancer
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -24,6 +26,9 @@ type request struct {
 	repair bool
 	// deep: compare all fields, also those that a status tree omits.
 	deep bool
+	// age is how old the lists may be for a repair. If there is something to repair, the reconcile
+	// ends with errOld.
+	age time.Duration
 	// silent: write no events.
 	silent bool
 }
@@ -80,33 +85,15 @@ func (r *reconciler) reconcile(ctx context.Context) (*v1.LoadBalancerStatus, err
 	if err == nil {
 		err = r.deleteDuplicates(ctx)
 	}
+	if errors.Is(err, errOld) {
+		return nil, err
+	}
 	r.report(ctx, err)
 	if err != nil {
 		return nil, explain(err)
 	}
 	r.tell(aboutWaiting)
 	return r.status(), nil
-}
-
-// decide finds the load balancer and decides what it should be. admit may end the reconcile in
-// between.
-func (r *reconciler) decide(
-	ctx context.Context, admit func(context.Context) error,
-) (desired.State, error) {
-	if err := r.identify(ctx); err != nil {
-		return desired.State{}, err
-	}
-	problems := r.readSettings()
-	if err := r.find(ctx); err != nil {
-		return desired.State{}, err
-	}
-	if err := r.rejectFatal(problems); err != nil {
-		return desired.State{}, err
-	}
-	if err := admit(ctx); err != nil {
-		return desired.State{}, err
-	}
-	return r.desire(ctx)
 }
 
 // waitWhilePending ends the reconcile while Octavia is at work.
@@ -122,7 +109,7 @@ func (r *reconciler) waitWhilePending(ctx context.Context) error {
 		return nil
 	}
 	// OCCM writes the ID when all is done. Earlier, it survives a restart.
-	if err := r.annotate(ctx, r.service,
+	if err := r.Annotate(ctx, r.service,
 		map[string]*string{settings.AnnotationLoadBalancerID: &lb.ID}); err != nil {
 		return err
 	}
@@ -139,6 +126,9 @@ func (r *reconciler) converge(ctx context.Context, want desired.State) error {
 	is, todo, err := r.diff(ctx, want, false)
 	if err != nil {
 		return err
+	}
+	if r.age > 0 && (len(todo.Steps) > 0 || len(r.found.duplicates) > 0) {
+		return errOld
 	}
 	r.reportDifferences(todo)
 	blocked := r.tellPlan(todo.Notices)
@@ -175,10 +165,11 @@ func (r *reconciler) tellPlan(notes []plan.Notice) error {
 	var blocked error
 	list := make([]desired.Notice, 0, len(notes))
 	for _, n := range notes {
+		refused := &refusal{n.Reason, n.Message}
 		if n.Blocks && blocked == nil {
-			blocked = &refusal{n.Reason, n.Message}
+			blocked = refused
 		}
-		list = append(list, desired.Notice{Reason: n.Reason, Message: n.Message, Warning: true})
+		list = append(list, refused.notice())
 	}
 	r.tell(aboutPlan, list...)
 	return blocked

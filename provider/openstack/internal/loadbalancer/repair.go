@@ -57,6 +57,9 @@ type repairs struct {
 	closed bool
 }
 
+// errOld is of a repair that would act on old lists.
+var errOld = errors.New("the lists are too old to act on")
+
 // repair is an item of the queue.
 type repair struct {
 	service types.UID
@@ -209,11 +212,17 @@ func (r *repairs) do(item repair) error {
 	if !ok {
 		return nil
 	}
-	status, err := r.of.ensure(r.ctx,
-		request{
-			cluster: cluster, service: service, create: true, repair: item.all,
-			deep: item.deep,
-		})
+	what := request{
+		cluster: cluster, service: service, create: true, repair: item.all, deep: item.deep,
+	}
+	if item.all {
+		what.age = r.of.config.CheckAge
+	}
+	status, err := r.of.ensure(r.ctx, what)
+	if errors.Is(err, errOld) {
+		what.age = 0
+		status, err = r.of.ensure(r.ctx, what)
+	}
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func watched(t *testing.T, s *site) (c *cluster, stop chan struct{}) {
 	t.Helper()
 	c = s.begin("cluster-1", s.kube)
 	factory := informers.NewSharedInformerFactory(s.kube, 0)
-	c.SetInformers(factory)
+	c.SetInformers(factory, factory.Core().V1().Nodes().Lister())
 	stop = make(chan struct{})
 	c.EndWith(stop)
 	ending := make(chan struct{})

@@ -10,6 +10,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
+	"github.com/fxccm/fxccm/provider/openstack/internal/recent"
 )
 
 // State is the result of the last reconcile of a Service.
@@ -47,6 +48,9 @@ type Report struct {
 	// are when that last showed drift, and the changes that it needed.
 	ComparedAt, Drifted time.Time
 	Drift               []string
+
+	// Requests are the last ones for the Service, the last one first.
+	Requests []recent.Request
 }
 
 // maxDrift limits the changes that a report lists.
@@ -55,13 +59,16 @@ const maxDrift = 10
 // Reports returns a report for each Service that was reconciled in this term. It sends no request.
 func (l *LoadBalancers) Reports() []Report {
 	all := []Report{}
-	for _, report := range l.reports.all() {
+	for uid, report := range l.reports.all() {
 		if report.State == "" {
 			// Its first reconcile is under way.
 			continue
 		}
 		report.Addresses = slices.Clone(report.Addresses)
 		report.Drift = slices.Clone(report.Drift)
+		if state := l.states.get(uid); state != nil {
+			report.Requests = state.requests.List()
+		}
 		all = append(all, report)
 	}
 	// A list that was made for another Service may be newer than the reconcile.
@@ -87,6 +94,10 @@ func (r *reconciler) report(ctx context.Context, err error) {
 	report := r.reports.get(r.service.UID)
 	if err == nil {
 		r.measureNew(report, now)
+		if r.state.isDrifted && r.config.Observer != nil {
+			r.config.Observer.Repaired()
+		}
+		r.state.isDrifted = false
 	}
 	before := report.State
 	report.Namespace, report.Name = r.service.Namespace, r.service.Name
@@ -155,6 +166,10 @@ func (r *reconciler) reportDifferences(todo plan.Plan) {
 	report.ComparedAt = r.config.Clock.Now()
 	if r.repair && report.State == Ready && len(todo.Steps) > 0 {
 		report.Drifted, report.Drift = report.ComparedAt, nil
+		if !r.state.isDrifted && r.config.Observer != nil {
+			r.config.Observer.Drifted()
+		}
+		r.state.isDrifted = true
 		for _, step := range todo.Steps[:min(len(todo.Steps), maxDrift)] {
 			report.Drift = append(report.Drift, step.String())
 		}

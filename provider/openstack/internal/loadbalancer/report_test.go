@@ -31,20 +31,28 @@ func (c *cluster) pass(service *v1.Service, nodes ...*v1.Node) {
 	c.site.t.Logf("the pass returned %v", err)
 }
 
-// served has the ages of Services that were served for the first time.
-type served []time.Duration
+// counts is an Observer for one Service.
+type counts struct {
+	// ages are those of Services that were served for the first time.
+	ages            []time.Duration
+	found, repaired int
+}
 
-func (s *served) Reconciled(string, error, time.Duration) {}
+func (c *counts) Reconciled(string, error, time.Duration) {}
 
-func (s *served) Served(after time.Duration) { *s = append(*s, after) }
+func (c *counts) Served(after time.Duration) { c.ages = append(c.ages, after) }
+
+func (c *counts) Drifted() { c.found++ }
+
+func (c *counts) Repaired() { c.repaired++ }
 
 func TestReport_ServiceFromItsCreationToItsDeletion_FollowsEachPass(t *testing.T) {
 	t.Parallel()
 	s, now := newTickingSite(t, openstacktest.WithProvisioning(time.Hour))
 	s.defaults.LoadBalancer.SubnetID = s.subnet
 	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
-	var ages served
-	c.config.Observer = &ages
+	var counted counts
+	c.config.Observer = &counted
 	service := s.addService("web", 80)
 	want := func(what string, state State, reason events.Reason, text string) Report {
 		t.Helper()
@@ -77,7 +85,7 @@ func TestReport_ServiceFromItsCreationToItsDeletion_FollowsEachPass(t *testing.T
 		t.Errorf("the ready load balancer is %+v", ready)
 	}
 	c.pass(service, node)
-	if len(ages) != 1 || ages[0] < time.Hour || ages[0] > 2*time.Hour {
+	if ages := counted.ages; len(ages) != 1 || ages[0] < time.Hour || ages[0] > 2*time.Hour {
 		t.Errorf("the times from Service to address are %v, want one of more than an hour", ages)
 	}
 
@@ -108,12 +116,17 @@ func TestReport_ServiceFromItsCreationToItsDeletion_FollowsEachPass(t *testing.T
 	if all := c.Reports(); len(all) > 0 {
 		t.Errorf("after the deletion there are the reports %+v", all)
 	}
+	if counted.found+counted.repaired > 0 {
+		t.Errorf("changes of the Service count as drift: %+v", counted)
+	}
 }
 
 func TestReport_LoadBalancerDrifts_ListsTheRepair(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)
 	s := c.site
+	var counted counts
+	c.config.Observer = &counted
 	service := s.addService("web", 80)
 	c.ensure(service, node)
 	lb := s.LoadBalancers()[0]
@@ -122,11 +135,31 @@ func TestReport_LoadBalancerDrifts_ListsTheRepair(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.LoadBalancers.ensure(t.Context(), request{
-		cluster: "kubernetes", service: s.now(service), nodes: []*v1.Node{node}, create: true,
-		repair: true, deep: true,
-	}); err != nil {
-		t.Fatal(err)
+	compare := func() error {
+		_, err := c.LoadBalancers.ensure(t.Context(), request{
+			cluster: "kubernetes", service: s.now(service), nodes: []*v1.Node{node}, create: true,
+			repair: true, deep: true,
+		})
+		return err
+	}
+	remove := s.Inject(openstacktest.Fault{
+		Service: openstacktest.ServiceLoadBalancer, Status: http.StatusForbidden,
+		Match: func(c openstacktest.Call) bool { return c.Method != http.MethodGet },
+	})
+	if err := compare(); err == nil {
+		t.Fatal("the repair succeeded while Octavia refuses changes")
+	}
+	if counted.found != 1 || counted.repaired != 0 {
+		t.Errorf("after a repair that failed the counts are %+v, want one found", counted)
+	}
+	remove()
+	for range 2 {
+		if err := compare(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if counted.found != 1 || counted.repaired != 1 {
+		t.Errorf("after the repair the counts are %+v, want one found and one repaired", counted)
 	}
 	got := c.reported()
 	if got.State != Ready || len(got.Drift) != 1 || !strings.Contains(got.Drift[0], "member") ||

@@ -14,7 +14,6 @@ import (
 	"github.com/go-logr/logr/testr"
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
-	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
@@ -23,19 +22,16 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// runSite is a cloud with a network of nodes, and one outside.
+// runSite is a site whose external network has a second subnet with one address, and an executor.
 type runSite struct {
-	*openstacktest.Cloud
+	*site
 	*executor
-	t *testing.T
-	// clock is nil for the real one.
-	clock *clocktesting.FakeClock
+	// time is nil for the real one.
+	time *clocktesting.FakeClock
+	// small is the subnet with one address.
+	small string
 
-	nodes, subnet string
-	outside       string
-	small, large  string
-
-	mu sync.Mutex
+	lines sync.Mutex
 	// said are the lines of the log, done the number of changes that had reached the cloud at each.
 	said []string
 	done []int
@@ -55,69 +51,47 @@ func newSlowSite(
 	t *testing.T, provisioning time.Duration, options ...openstacktest.Option,
 ) *runSite {
 	t.Helper()
-	c := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	s := makeRunSite(t, c,
-		append(options, openstacktest.WithClock(c), openstacktest.WithProvisioning(provisioning),
+	now := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	s := makeRunSite(t, now,
+		append(options, openstacktest.WithClock(now), openstacktest.WithProvisioning(provisioning),
 			openstacktest.WithTokenLife(24*time.Hour))...)
-	end, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			select {
-			case <-end:
-				return
-			case <-time.After(time.Millisecond):
-				if c.HasWaiters() {
-					c.Step(500 * time.Millisecond)
-				}
-			}
-		}
-	}()
-	t.Cleanup(func() {
-		close(end)
-		<-ended
-	})
+	tick(t, now, 500*time.Millisecond)
 	return s
 }
 
 func makeRunSite(
-	t *testing.T, fake *clocktesting.FakeClock, options ...openstacktest.Option,
+	t *testing.T, now *clocktesting.FakeClock, options ...openstacktest.Option,
 ) *runSite {
 	t.Helper()
-	s := &runSite{Cloud: openstacktest.NewCloud(
-		append(options, openstacktest.WithFailoverByOwners())...), t: t, clock: fake}
-	t.Cleanup(s.Cloud.Close)
-	var c clock.Clock = clock.RealClock{}
-	if fake != nil {
-		c = fake
+	s := &runSite{
+		site: newSite(t, append(options, openstacktest.WithFailoverByOwners())...), time: now,
 	}
-	s.nodes = s.AddNetwork(openstacktest.Network{Name: "nodes"})
-	s.subnet = s.AddSubnet(openstacktest.Subnet{NetworkID: s.nodes, CIDR: "10.0.0.0/16"})
-	s.outside = s.AddNetwork(openstacktest.Network{Name: "outside", External: true})
+	if now != nil {
+		s.site.clock = now
+	}
 	s.small = s.AddSubnet(openstacktest.Subnet{
-		NetworkID: s.outside, CIDR: "198.51.100.0/29",
+		NetworkID: s.external, CIDR: "198.51.100.0/29",
 		Pools: []openstacktest.AddressRange{{First: "198.51.100.2", Last: "198.51.100.2"}},
-	})
-	s.large = s.AddSubnet(openstacktest.Subnet{NetworkID: s.outside, CIDR: "203.0.113.0/24"})
-	s.AddRouter(openstacktest.Router{
-		Name: "router", ExternalNetworkID: s.outside, Subnets: []string{s.subnet},
-		GatewayIPs: []openstacktest.FixedIP{{SubnetID: s.large}},
 	})
 	balancing, network := s.clients()
 	project := func(context.Context) (string, error) { return s.Credentials().ProjectID, nil }
-	o := octavia.New(
-		octavia.Config{Client: balancing, Project: project, Clock: c, Logger: testr.New(t)})
+	o := octavia.New(octavia.Config{
+		Client: balancing, Project: project, Clock: s.site.clock, Logger: testr.New(t),
+	})
 	t.Cleanup(o.Close)
-	n := neutron.New(
-		neutron.Config{Client: network, Project: project, Clock: c, Logger: testr.New(t)})
+	n := neutron.New(neutron.Config{
+		Client: network, Project: project, Clock: s.site.clock, Logger: testr.New(t),
+	})
 	t.Cleanup(n.Close)
-	s.executor = newExecutor(
-		Config{Octavia: o, Neutron: n, Clock: c, Logger: funcr.New(s.note, funcr.Options{})})
+	s.executor = newExecutor(Config{
+		Octavia: o, Neutron: n, Clock: s.site.clock, Logger: funcr.New(s.note, funcr.Options{}),
+	})
 	return s
 }
 
 type clientFunc = func(context.Context) (*gophercloud.ServiceClient, error)
 
+// clients are without the provider's own retries, so that a test sees those of the executor.
 func (s *runSite) clients() (balancing, network clientFunc) {
 	s.t.Helper()
 	credentials := s.Credentials()
@@ -138,8 +112,8 @@ func (s *runSite) clients() (balancing, network clientFunc) {
 
 func (s *runSite) note(_, line string) {
 	done := len(s.changes())
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.lines.Lock()
+	defer s.lines.Unlock()
 	s.said, s.done = append(s.said, line), append(s.done, done)
 	if s.after != nil && len(s.said) == 1 {
 		s.after()
@@ -230,20 +204,6 @@ func (s *runSite) is(id string) openstacktest.LoadBalancer {
 	lb, err := s.LoadBalancer(id)
 	s.must(err)
 	return lb
-}
-
-// soon waits for a condition.
-func soon(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for !holds() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("not so after a minute: %s", what)
-		case <-time.After(time.Millisecond):
-		}
-	}
 }
 
 func names(steps []plan.Step) string {

@@ -46,7 +46,7 @@ func member(name, address string) octavia.Member {
 
 func wantedIP(s *runSite) neutron.WantedFloatingIP {
 	return neutron.WantedFloatingIP{
-		NetworkID: s.outside, SubnetIDs: []string{s.large},
+		NetworkID: s.external, SubnetIDs: []string{s.floating},
 		Description: "for lb", Tags: []string{"a"},
 	}
 }
@@ -61,8 +61,9 @@ func rule(port int) neutron.Rule {
 // nodePort makes the port of a node.
 func (s *runSite) nodePort(address string) string {
 	return s.AddPort(openstacktest.Port{
-		NetworkID: s.nodes, DeviceID: "server-" + address, DeviceOwner: openstacktest.OwnerCompute,
-		FixedIPs: []openstacktest.FixedIP{{SubnetID: s.subnet, Address: address}},
+		NetworkID: s.network, DeviceID: "server-" + address,
+		DeviceOwner: openstacktest.OwnerCompute,
+		FixedIPs:    []openstacktest.FixedIP{{SubnetID: s.subnet, Address: address}},
 	})
 }
 
@@ -134,14 +135,14 @@ func (s *runSite) built() (*octavia.LoadBalancer, openstacktest.LoadBalancer) {
 	_, steps := creation(s)
 	done, err := s.run(nil, unlimited, steps...)
 	s.must(err)
-	if s.clock != nil {
+	if s.time != nil {
 		for !isSettled(s.is(done.loadBalancer.ID).ProvisioningStatus) {
-			s.clock.Step(1e9)
+			s.time.Step(1e9)
 		}
 	}
 	s.ForgetCalls()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.lines.Lock()
+	defer s.lines.Unlock()
 	s.said, s.done = nil, nil
 	return s.seen(done.loadBalancer.ID), s.is(done.loadBalancer.ID)
 }

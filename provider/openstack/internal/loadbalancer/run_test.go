@@ -119,7 +119,7 @@ func TestRun_PendingForEver_EndsWithTheStepThatWaits(t *testing.T) {
 		t.Run(timeout.String(), func(t *testing.T) {
 			s := newSlowSite(t, time.Second)
 			s.Provision(openstacktest.ProvisioningRule{Never: true})
-			begin := s.clock.Now()
+			begin := s.time.Now()
 			listener := plan.CreateListener{LoadBalancer: lbRef(), Listener: tcpListener()}
 			done, err := s.run(nil, timeout,
 				plan.CreateLoadBalancer{LoadBalancer: wantedBalancer(s), Bare: true},
@@ -127,7 +127,7 @@ func TestRun_PendingForEver_EndsWithTheStepThatWaits(t *testing.T) {
 				listener,
 				plan.CreatePool{LoadBalancer: lbRef(), Pool: tcpPool()},
 			)
-			took := s.clock.Since(begin)
+			took := s.time.Since(begin)
 			var pending *pendingError
 			if !errors.As(err, &pending) || !errors.Is(err, octavia.ErrPending) {
 				t.Fatalf("the error is %v", err)
@@ -549,7 +549,9 @@ func TestRecreation_WaitsUntilTheOldOneIsGone(t *testing.T) {
 	s := newSlowSite(t, 20*time.Second)
 	start, old := s.add("lb")
 	ip := s.AddFloatingIP(
-		openstacktest.FloatingIP{NetworkID: s.outside, SubnetID: s.large, PortID: old.VIPPortID})
+		openstacktest.FloatingIP{
+			NetworkID: s.external, SubnetID: s.floating, PortID: old.VIPPortID,
+		})
 	recreated := wantedBalancer(s)
 	recreated.VIP.Address = old.VIPAddress
 	done, err := s.run(start, unlimited,
@@ -602,8 +604,8 @@ func TestCreateFloatingIP_FullSubnet_TheNextIsTried(t *testing.T) {
 	s := newRunSite(t)
 	start, _ := s.add("lb")
 	wanted := wantedIP(s)
-	wanted.SubnetIDs = []string{s.small, s.large}
-	s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.outside, SubnetID: s.small})
+	wanted.SubnetIDs = []string{s.small, s.floating}
+	s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, SubnetID: s.small})
 	step := plan.CreateFloatingIP{LoadBalancer: plan.Ref{ID: start.ID}, Wanted: wanted}
 	done, err := s.run(start, 0, step)
 	s.must(err)
@@ -623,7 +625,7 @@ func TestCreateFloatingIP_OtherRefusals_EndIt(t *testing.T) {
 	s := newRunSite(t)
 	start, _ := s.add("lb")
 	wanted := wantedIP(s)
-	wanted.SubnetIDs = []string{s.small, s.large}
+	wanted.SubnetIDs = []string{s.small, s.floating}
 	s.SetNetworkQuota("floatingip", 0)
 	s.ForgetCalls()
 	if _, err := s.run(start, 0,
@@ -749,7 +751,7 @@ func TestRun_CancelledWhileItWaits_EndsAtOnce(t *testing.T) {
 		}}, start, 1<<62)
 		ended <- err
 	}()
-	soon(t, "it looks again and again", func() bool { return len(s.Calls()) > 5 })
+	s.eventually("it looks again and again", func() bool { return len(s.Calls()) > 5 })
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
@@ -776,7 +778,7 @@ func TestRun_CancelledBetweenAttempts_EndsAtOnce(t *testing.T) {
 		}}, start, unlimited)
 		ended <- err
 	}()
-	soon(t, "it pauses", stopped.HasWaiters)
+	s.eventually("it pauses", stopped.HasWaiters)
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) || s.refusals() != 2 {
 		t.Errorf("%v; the requests are %v", err, s.operations())

@@ -21,7 +21,7 @@ func (r *reconciler) announce(ctx context.Context) error {
 		return nil
 	}
 	address := r.address()
-	return r.annotate(ctx, r.service, map[string]*string{
+	return r.Annotate(ctx, r.service, map[string]*string{
 		settings.AnnotationLoadBalancerID: &lb.ID, settings.AnnotationLoadBalancerAddress: &address,
 	})
 }
@@ -53,8 +53,8 @@ func (r *reconciler) status() *v1.LoadBalancerStatus {
 	return desired.Status(r.service, r.settings, r.addresses()...)
 }
 
-// annotate sets annotations of the Service that differ; nil removes one.
-func (l *LoadBalancers) annotate(
+// Annotate sets annotations of the Service that differ; nil removes one.
+func (l *LoadBalancers) Annotate(
 	ctx context.Context, service *v1.Service, want map[string]*string,
 ) error {
 	differ := map[string]*string{}

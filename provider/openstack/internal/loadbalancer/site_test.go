@@ -40,6 +40,8 @@ type site struct {
 	clock    clock.Clock
 
 	network, subnet, external string
+	// floating is the subnet of the external network.
+	floating string
 
 	mu     sync.Mutex
 	events []string
@@ -57,10 +59,10 @@ func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	s.network = s.AddNetwork(openstacktest.Network{Name: "nodes"})
 	s.subnet = s.AddSubnet(openstacktest.Subnet{NetworkID: s.network, CIDR: "10.0.0.0/16"})
 	s.external = s.AddNetwork(openstacktest.Network{Name: "public", External: true})
-	s.AddSubnet(openstacktest.Subnet{NetworkID: s.external, CIDR: "203.0.113.0/24"})
+	s.floating = s.AddSubnet(
+		openstacktest.Subnet{NetworkID: s.external, CIDR: "203.0.113.0/24"})
 	s.AddRouter(openstacktest.Router{
-		Name: "router", Subnets: []string{s.subnet},
-		ExternalNetworkID: s.external,
+		Name: "router", Subnets: []string{s.subnet}, ExternalNetworkID: s.external,
 	})
 	return s
 }
@@ -73,18 +75,23 @@ func newTickingSite(
 	now := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
 	s := newSite(t, append(options, openstacktest.WithClock(now))...)
 	s.clock = now
+	tick(t, now, 100*time.Millisecond)
+	return s, now
+}
+
+// tick advances the clock by steps while a caller waits for it.
+func tick(t *testing.T, now *clocktesting.FakeClock, by time.Duration) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var ticking sync.WaitGroup
 	ticking.Go(func() {
 		for ctx.Err() == nil {
 			time.Sleep(time.Millisecond)
 			if now.HasWaiters() {
-				now.Step(100 * time.Millisecond)
+				now.Step(by)
 			}
 		}
 	})
 	t.Cleanup(func() { cancel(); ticking.Wait() })
-	return s, now
 }
 
 // cluster is a provider that serves one cluster, as of a term.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/recent"
 )
 
 // serviceState outlives a reconcile of a Service. It is used under the lock of the Service.
@@ -25,6 +26,10 @@ type serviceState struct {
 	// condition was last written to the Service, or removed from it, if conditionKnown is true.
 	condition      *metav1.Condition
 	conditionKnown bool
+	// isDrifted: the load balancer has drifted and is not repaired yet.
+	isDrifted bool
+	// requests are the last ones for the Service. They lock themselves.
+	requests recent.Requests
 }
 
 // freshCreation is a load balancer that fxccm has just created. It is not read while Octavia builds

@@ -22,7 +22,7 @@ func New(registerer prometheus.Registerer, manager string) (*Set, error) {
 	if err := metrics.CheckManager(manager); err != nil {
 		return nil, err
 	}
-	group, err := metrics.Share(registerer, newCollectors())
+	group, err := metrics.Share(registerer, newCollectors)
 	if err != nil {
 		return nil, fmt.Errorf("OpenStack: %w", err)
 	}
@@ -59,6 +59,9 @@ func (s *Series) zero(c *collectors) {
 	c.absentInstances.WithLabelValues(s.manager)
 	c.absenceRefused.WithLabelValues(s.manager)
 	c.serviceToAddress.WithLabelValues(s.manager)
+	for _, stage := range driftStages() {
+		c.drift.WithLabelValues(s.manager, stage)
+	}
 	for _, operation := range reconcileOperations() {
 		c.occmReconcileDuration.WithLabelValues(operation)
 		c.occmReconciles.WithLabelValues(operation)
@@ -128,6 +131,19 @@ func (s *Series) AbsenceRefused() {
 	s.owner.Record(func(c *collectors) { c.absenceRefused.WithLabelValues(s.manager).Inc() })
 }
 
+// Quota sets how many of a resource a region's project may have, and how many it has. A limit below
+// 0 stands for no limit, and has no series.
+func (s *Series) Quota(region, resource string, limit, used int) {
+	s.owner.Record(func(c *collectors) {
+		c.quotaUsed.WithLabelValues(s.manager, region, resource).Set(float64(used))
+		if limit < 0 {
+			c.quotaLimit.DeleteLabelValues(s.manager, region, resource)
+			return
+		}
+		c.quotaLimit.WithLabelValues(s.manager, region, resource).Set(float64(limit))
+	})
+}
+
 // AbsentInstances sets the number of nodes without an instance.
 func (s *Series) AbsentInstances(n int) {
 	s.owner.Alone(func(c *collectors) { s.setAbsent(c, n) })
@@ -144,6 +160,16 @@ func (s *Series) Served(after time.Duration) {
 	s.owner.Record(func(c *collectors) {
 		c.serviceToAddress.WithLabelValues(s.manager).Observe(after.Seconds())
 	})
+}
+
+// Drifted counts a load balancer that was found to differ although nothing in Kubernetes changed.
+func (s *Series) Drifted() { s.countDrift("found") }
+
+// Repaired counts a load balancer that had drifted and no longer differs.
+func (s *Series) Repaired() { s.countDrift("repaired") }
+
+func (s *Series) countDrift(stage string) {
+	s.owner.Record(func(c *collectors) { c.drift.WithLabelValues(s.manager, stage).Inc() })
 }
 
 // Reconciled records a call that changes a load balancer: loadbalancer_ensure, loadbalancer_update

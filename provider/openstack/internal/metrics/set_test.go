@@ -105,11 +105,33 @@ func everything(s *metrics.Series) {
 	s.AbsenceRefused()
 	s.AbsentInstances(1)
 	s.Served(time.Second)
+	s.Drifted()
+	s.Repaired()
+	for _, resource := range []string{"floatingip", "loadbalancer", "port", "security_group"} {
+		s.Quota("region", resource, 2, 1)
+	}
 	for _, operation := range []string{
 		"loadbalancer_delete", "loadbalancer_ensure",
 		"loadbalancer_update",
 	} {
 		s.Reconciled(operation, errors.New("no"), time.Second)
+	}
+}
+
+func TestQuota_WithoutALimit_HasNoSeriesOfIt(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	s := begin(t, registry, "m")
+	s.Quota("", "port", 2, 1)
+	s.Quota("", "port", -1, 3)
+	if limit, told := value(t, registry, "fxccm_openstack_quota_limit"); told {
+		t.Errorf("the limit is %v", limit)
+	}
+	if used, _ := value(t, registry, "fxccm_openstack_quota_used", "resource", "port"); used != 3 {
+		t.Errorf("%v are used, want 3", used)
+	}
+	s.End()
+	if used, told := value(t, registry, "fxccm_openstack_quota_used"); told {
+		t.Errorf("after the term %v are used", used)
 	}
 }
 
@@ -310,7 +332,7 @@ func TestClouds_OfOneNameShareTheirSeries(t *testing.T) {
 	b.End()
 }
 
-func TestNew_WithoutRegistererCounts(t *testing.T) {
+func TestNew_WithoutRegisterer_RecordsNothing(t *testing.T) {
 	s := begin(t, nil, "m")
 	everything(s)
 	s.End()

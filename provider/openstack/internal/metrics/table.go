@@ -8,35 +8,12 @@ import (
 	"github.com/fxccm/fxccm/internal/metrics"
 )
 
-// Table lists all metrics. The collectors are created from it.
-func Table() []metrics.Metric {
-	return []metrics.Metric{
-		requestDuration(), requestsInFlight(), requestRetries(), logins(), rateLimitWait(),
-		lookups(), absentInstances(), absenceRefused(), serviceToAddress(),
-		occmRequestDuration(), occmRequests(), occmRequestErrors(),
-		occmReconcileDuration(), occmReconciles(), occmReconcileErrors(),
-	}
-}
+// Table lists all metrics.
+func Table() []metrics.Metric { return newCollectors().table }
 
-func counter(name, help string, labels ...metrics.Label) metrics.Metric {
-	return metrics.Metric{Name: name, Type: metrics.Counter, Help: help, Labels: labels}
-}
-
-func gauge(name, help string, labels ...metrics.Label) metrics.Metric {
-	return metrics.Metric{Name: name, Type: metrics.Gauge, Help: help, Labels: labels}
-}
-
-func histogram(
-	name, help string, buckets []float64, labels ...metrics.Label,
-) metrics.Metric {
-	return metrics.Metric{
-		Name: name, Type: metrics.Histogram, Help: help, Labels: labels, Buckets: buckets,
-	}
-}
-
-func requestDuration() metrics.Metric {
+func (c *collectors) addRequests() {
 	buckets := []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
-	return histogram("fxccm_openstack_request_duration_seconds",
+	c.requestDuration = c.histogram("fxccm_openstack_request_duration_seconds",
 		"Duration of requests to OpenStack, including the response body. Each retry and "+
 			"each page of a list counts. The wait for the client-side rate limit does not "+
 			"count.",
@@ -46,111 +23,90 @@ func requestDuration() metrics.Metric {
 				"caller or the term ended, refused if the term was over, and error for other " +
 				"failures, such as a refused connection.",
 		})
-}
-
-func requestsInFlight() metrics.Metric {
-	return gauge("fxccm_openstack_requests_in_flight",
+	c.requestsInFlight = c.gauge("fxccm_openstack_requests_in_flight",
 		"Requests to OpenStack in flight.",
 		managerLabel(), serviceLabel())
-}
-
-func requestRetries() metrics.Metric {
-	return counter("fxccm_openstack_request_retries_total",
+	c.requestRetries = c.counter("fxccm_openstack_request_retries_total",
 		"Retries of requests to OpenStack after transient failures.",
 		managerLabel(), metrics.Label{
 			Name: "reason", Values: retryReasons(),
 			Help: "The result of the previous attempt: the status of its response (409: the " +
 				"object was immutable), connection if the response was incomplete, or timeout.",
 		})
-}
-
-func logins() metrics.Metric {
-	return counter("fxccm_openstack_logins_total",
+	c.logins = c.counter("fxccm_openstack_logins_total",
 		"Logins to OpenStack.",
 		managerLabel(), metrics.Label{
 			Name: "result", Values: loginResults(),
 			Help: "ok if Keystone issued a token, refused if it refused to, failed if it was " +
 				"unavailable.",
 		})
-}
-
-func rateLimitWait() metrics.Metric {
-	buckets := []float64{0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60}
-	return histogram("fxccm_openstack_rate_limit_wait_seconds",
-		"Time that requests to OpenStack waited for the client-side rate limit. Requests "+
-			"that do not wait do not count.",
+	buckets = []float64{0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60}
+	c.rateLimitWait = c.histogram("fxccm_openstack_rate_limit_wait_seconds",
+		"Time that requests to OpenStack waited for the client-side rate limit, and for the "+
+			"turn of their cluster if clusters share a request budget. Requests that do not "+
+			"wait do not count.",
 		buckets, managerLabel())
 }
 
-func lookups() metrics.Metric {
-	return counter("fxccm_openstack_lookups_total",
+func (c *collectors) addObjects() {
+	c.lookups = c.counter("fxccm_openstack_lookups_total",
 		"Lookups of instances.",
 		managerLabel(), metrics.Label{
 			Name: "source", Values: lookupSources(),
 			Help: "The source of the result: the cache, a list of all servers, or a direct " +
 				"request for one server.",
 		})
-}
-
-func absentInstances() metrics.Metric {
-	return gauge("fxccm_openstack_absent_instances",
+	c.absentInstances = c.gauge("fxccm_openstack_absent_instances",
 		"Nodes whose instances OpenStack does not find.",
 		managerLabel())
-}
-
-func absenceRefused() metrics.Metric {
-	return counter("fxccm_openstack_absence_refused_total",
+	c.absenceRefused = c.counter("fxccm_openstack_absence_refused_total",
 		"Deletions of nodes that the mass deletion guard prevented, because too many "+
 			"instances were absent at once.",
 		managerLabel())
-}
-
-func serviceToAddress() metrics.Metric {
-	return histogram("fxccm_openstack_service_to_address_seconds",
+	c.serviceToAddress = c.histogram("fxccm_openstack_service_to_address_seconds",
 		"Time from the creation of a Service until its load balancer is ready for the first "+
 			"time. Services older than an hour at their first reconcile do not count.",
 		[]float64{1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800}, managerLabel())
+	c.drift = c.counter("fxccm_openstack_load_balancer_drift_total",
+		"Load balancers that differed although neither their Service nor a node had changed.",
+		managerLabel(), metrics.Label{
+			Name: "stage", Values: driftStages(),
+			Help: "found when a comparison shows drift, repaired when the load balancer is as the " +
+				"Service requests it again.",
+		})
+	c.quotaLimit = c.gauge("fxccm_openstack_quota_limit",
+		"How many of a resource the project may have. There is no series without a limit, or if "+
+			"the cloud does not tell it. It is read every 30 minutes.",
+		managerLabel(), regionLabel(), resourceLabel())
+	c.quotaUsed = c.gauge("fxccm_openstack_quota_used",
+		"How many of a resource the project has, whoever created them.",
+		managerLabel(), regionLabel(), resourceLabel())
 }
 
-func occmRequestDuration() metrics.Metric {
-	return histogram("openstack_api_request_duration_seconds",
+func (c *collectors) addOCCM() {
+	c.occmRequestDuration = c.histogram("openstack_api_request_duration_seconds",
 		"Duration of requests to OpenStack, under OCCM's name.",
 		prometheus.DefBuckets, requestLabel())
-}
-
-func occmRequests() metrics.Metric {
-	return counter("openstack_api_requests_total",
+	c.occmRequests = c.counter("openstack_api_requests_total",
 		"Requests to OpenStack, under OCCM's name. Unlike in OCCM, each page of a list and "+
 			"each retry counts.",
 		requestLabel())
-}
-
-func occmRequestErrors() metrics.Metric {
-	return counter("openstack_api_request_errors_total",
+	c.occmRequestErrors = c.counter("openstack_api_request_errors_total",
 		"Requests to OpenStack that failed, under OCCM's name. Unlike in OCCM, a 404 of a "+
 			"read or a deletion is not an error.",
 		requestLabel())
-}
-
-func occmReconcileDuration() metrics.Metric {
 	// The same as OCCM's, so that heat maps can show both.
 	buckets := []float64{
 		0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 7.5, 10, 12.5, 15, 17.5, 20, 22.5, 25, 27.5,
 		30, 50, 75, 100, 1000,
 	}
-	return histogram("cloudprovider_openstack_reconcile_duration_seconds",
+	c.occmReconcileDuration = c.histogram("cloudprovider_openstack_reconcile_duration_seconds",
 		"Duration of calls that change load balancers, under OCCM's name.",
 		buckets, reconcileLabel())
-}
-
-func occmReconciles() metrics.Metric {
-	return counter("cloudprovider_openstack_reconcile_total",
+	c.occmReconciles = c.counter("cloudprovider_openstack_reconcile_total",
 		"Calls that change load balancers, under OCCM's name.",
 		reconcileLabel())
-}
-
-func occmReconcileErrors() metrics.Metric {
-	return counter("cloudprovider_openstack_reconcile_errors_total",
+	c.occmReconcileErrors = c.counter("cloudprovider_openstack_reconcile_errors_total",
 		"Failed calls that change load balancers, under OCCM's name.",
 		reconcileLabel())
 }
@@ -159,6 +115,21 @@ func managerLabel() metrics.Label {
 	return metrics.Label{
 		Name: "manager",
 		Help: "The name of the Manager. Managers with the same name share series.",
+	}
+}
+
+func regionLabel() metrics.Label {
+	return metrics.Label{
+		Name: "region",
+		Help: "The region of the cloud configuration; empty if it names none.",
+	}
+}
+
+func resourceLabel() metrics.Label {
+	return metrics.Label{
+		Name:   "resource",
+		Help:   "The resource, as the cloud's quotas name it.",
+		Values: quotaResources(),
 	}
 }
 

@@ -1,6 +1,10 @@
 package metrics
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/quota"
+)
 
 func retryReasons() []string {
 	return []string{"409", "429", "500", "502", "503", "504", "connection", "timeout"}
@@ -9,6 +13,12 @@ func retryReasons() []string {
 func loginResults() []string { return []string{"ok", "refused", "failed"} }
 
 func lookupSources() []string { return []string{"cache", "list", "direct"} }
+
+func driftStages() []string { return []string{"found", "repaired"} }
+
+func quotaResources() []string {
+	return []string{quota.FloatingIPs, quota.LoadBalancers, quota.Ports, quota.SecurityGroups}
+}
 
 func reconcileOperations() []string {
 	return []string{"loadbalancer_delete", "loadbalancer_ensure", "loadbalancer_update"}

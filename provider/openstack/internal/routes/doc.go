@@ -31,7 +31,7 @@
 //
 // # Caching
 //
-// [Routes.ListRoutes] answers from a copy of the router that is at most a minute old. Writes of
-// this process update the copy at once. Changes by others are visible after at most a minute; a
+// [Routes.ListRoutes] answers from a copy of the router that is at most 5 minutes old. Writes
+// of this process update the copy at once. Changes by others are visible after at most 5 minutes; a
 // write reads the router again if the copy is older than 10 s.
 package routes

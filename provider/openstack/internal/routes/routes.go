@@ -17,6 +17,7 @@ import (
 
 	"github.com/fxccm/fxccm/provider/kit/batch"
 	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
+	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
 var (
@@ -32,14 +33,24 @@ var (
 	errClosed = errors.New("the provider's routes are closed")
 )
 
-// maxAge limits the age of the router copy that ListRoutes answers from.
-const maxAge = time.Minute
+const (
+	// listAge limits the age of the router copy that ListRoutes answers from, unless Config.MaxAge
+	// is longer. Upstream's controller lists the routes every 10 s, mostly to find changes that
+	// other clients made. Drift of load balancers and of addresses is found as late.
+	listAge = 5 * time.Minute
+	// maxAge limits the age of the copy that a creation is compared with before its first write.
+	maxAge = time.Minute
+)
 
 // Config has the dependencies of [Routes].
 type Config struct {
 	// Network returns the client of Neutron. It is called for each request.
 	Network  func(context.Context) (*gophercloud.ServiceClient, error)
 	RouterID string
+	// Share shares reads with other clusters of the project. It may be nil.
+	Share sharing.Read
+	// MaxAge limits the age of the router that ListRoutes reports, if it is more than 5 minutes.
+	MaxAge time.Duration
 	// Clock defaults to the real clock.
 	Clock  clock.Clock
 	Logger logr.Logger
@@ -48,6 +59,7 @@ type Config struct {
 // Routes implements cloudprovider.Routes. It is safe for concurrent use.
 type Routes struct {
 	log        logr.Logger
+	maxAge     time.Duration
 	extensions *capability.Fact[capability.NetworkExtensions]
 	router     *routerCache
 	finder     *portFinder
@@ -70,8 +82,9 @@ func New(c Config) *Routes {
 		c.Clock = clock.RealClock{}
 	}
 	a := &api{network: c.Network, routerID: c.RouterID}
-	r := &Routes{log: c.Logger, known: map[route]string{}}
-	r.extensions = capability.Network(c.Network, capability.Options{Clock: c.Clock})
+	r := &Routes{log: c.Logger, maxAge: max(listAge, c.MaxAge), known: map[route]string{}}
+	r.extensions = capability.Network(c.Network,
+		capability.Options{Clock: c.Clock, Share: c.Share})
 	r.router = newRouterCache(a, c.Clock)
 	r.finder = newPortFinder(a, r.router, c.Clock)
 	r.neighbours = newNeighbours(r.finder, c.Clock)
@@ -99,12 +112,13 @@ func (r *Routes) SetNodes(lister corelisters.NodeLister, synced func() bool) {
 }
 
 // ListRoutes implements cloudprovider.Routes. It omits foreign routes and ignores the cluster name.
-// An idle cluster costs one request per minute, or two if the router has foreign routes.
+// An idle cluster costs one request every 5 minutes, or per Config.MaxAge if that is longer; two if
+// the router has foreign routes.
 func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Route, error) {
 	if err := r.ready(ctx); err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
 	}
-	found, err := r.router.get(ctx, maxAge)
+	found, err := r.router.get(ctx, r.maxAge)
 	if err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
 	}
@@ -112,7 +126,7 @@ func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Rou
 	if err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
 	}
-	if err := r.neighbours.look(ctx, k.strangers(found.entries), maxAge); err != nil {
+	if err := r.neighbours.look(ctx, k.strangers(found.entries), r.maxAge); err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
 	}
 	// Requests take time, so read the nodes again.

@@ -92,8 +92,8 @@ func cut(name string) string { return name[:min(len(name), nameLimit)] }
 const (
 	clusterTag = "fxccm-cluster="
 	serviceTag = "fxccm-service="
-	// guestTag is on a load balancer that another cluster was using when the cluster joined. Names
-	// do not show that, because both clusters may have the same name.
+	// guestTag is on a load balancer that another cluster was using when the cluster joined, or
+	// that OCCM had made for another Service. Names do not tell: clusters may have the same.
 	guestTag = "fxccm-guest="
 )
 
@@ -105,6 +105,20 @@ func (i Identity) GuestTag() string { return guestTag + i.ClusterUID }
 
 // IsGuestCluster tells whether the tags mark the cluster as a guest.
 func (i Identity) IsGuestCluster(tags []string) bool { return slices.Contains(tags, i.GuestTag()) }
+
+// OnlyGuests tells whether the tags name clusters, and all of them are guests.
+func OnlyGuests(tags []string) bool {
+	clusters := 0
+	for _, tag := range tags {
+		if uid, ok := strings.CutPrefix(tag, clusterTag); ok {
+			if !slices.Contains(tags, guestTag+uid) {
+				return false
+			}
+			clusters++
+		}
+	}
+	return clusters > 0
+}
 
 // OtherClusters are the UIDs of the other clusters that use a load balancer with these tags.
 func (i Identity) OtherClusters(tags []string) []string {

@@ -35,11 +35,11 @@ func (s *site) Subnets(ctx context.Context, networkID string) ([]Subnet, error) 
 }
 
 func (s *site) FloatingIPs(ctx context.Context) ([]FloatingIP, error) {
-	list, _, err := s.floatingIPs.one(ctx, "")
-	if err != nil {
+	call := &floatingIPCall{}
+	if err := s.floatingIPs.Ask(ctx, call); err != nil {
 		return nil, err
 	}
-	return list.all, nil
+	return call.list.all, call.err
 }
 
 func (s *site) DeleteFloatingIP(ctx context.Context, id string) error {

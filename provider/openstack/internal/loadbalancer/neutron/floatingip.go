@@ -10,6 +10,8 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/floatingips"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
 // maxStale limits the retries of one change after concurrent changes by other clients.
@@ -47,15 +49,17 @@ type floatingIPList struct {
 func (a *API) FloatingIPsOf(
 	ctx context.Context, query FloatingIPQuery, since time.Time,
 ) ([]FloatingIP, error) {
-	list := a.lastFloatingIPs.Load()
-	if list == nil || since.IsZero() || !list.begun.After(since) {
-		var err error
-		if list, _, err = a.floatingIPs.one(ctx, ""); err != nil {
+	call := &floatingIPCall{since: since}
+	if !a.recallFloatingIPs(call) {
+		if err := a.floatingIPs.Ask(ctx, call); err != nil {
 			return nil, err
 		}
 	}
+	if call.err != nil {
+		return nil, call.err
+	}
 	var found []FloatingIP
-	for _, f := range list.all {
+	for _, f := range call.list.all {
 		if query.fits(f) {
 			found = append(found, f)
 		}
@@ -63,26 +67,65 @@ func (a *API) FloatingIPsOf(
 	return found, nil
 }
 
-func (a *API) readFloatingIPs(ctx context.Context, _ []string) (map[string]*floatingIPList, error) {
-	begun := a.config.Clock.Now()
+// floatingIPCall asks for the list. It is answered together with others.
+type floatingIPCall struct {
+	// since is what the list must be newer than. Zero: than the call.
+	since time.Time
+
+	list *floatingIPList
+	err  error
+}
+
+func (a *API) recallFloatingIPs(call *floatingIPCall) bool {
+	list := a.lastFloatingIPs.Load()
+	if list == nil || call.since.IsZero() || !list.begun.After(call.since) {
+		return false
+	}
+	call.list = list
+	return true
+}
+
+func (a *API) answerFloatingIPs(ctx context.Context, calls []*floatingIPCall) {
+	// The list of the previous batch came while these calls waited.
+	calls = slices.DeleteFunc(calls, a.recallFloatingIPs)
+	if len(calls) == 0 {
+		return
+	}
+	now := a.config.Clock.Now()
+	var newer time.Time
+	for _, call := range calls {
+		from := now
+		if !call.since.IsZero() {
+			from = call.since.Add(1)
+		}
+		if from.After(newer) {
+			newer = from
+		}
+	}
+	all, begun, err := sharing.Of(ctx, a.config.Share, a.config.Clock, "floating IPs", newer,
+		a.readFloatingIPs)
+	list := &floatingIPList{begun, all}
+	if err == nil {
+		// A slow list may end after a newer one. It serves until the next.
+		a.lastFloatingIPs.Store(list)
+	}
+	for _, call := range calls {
+		call.list, call.err = list, err
+	}
+}
+
+func (a *API) readFloatingIPs(ctx context.Context) ([]FloatingIP, error) {
 	project, err := a.config.Project(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list floating IPs: %w", err)
 	}
-	all, err := list[FloatingIP](ctx, a, "floatingips", "floatingips", url.Values{
+	return list[FloatingIP](ctx, a, "floatingips", "floatingips", url.Values{
 		"project_id": {project},
 		"fields": {
 			"id", "floating_ip_address", "floating_network_id", "description", "port_id",
 			"tags",
 		},
 	})
-	if err != nil {
-		return nil, err
-	}
-	list := &floatingIPList{begun, all}
-	// A slow list may end after a newer one. It serves until the next.
-	a.lastFloatingIPs.Store(list)
-	return map[string]*floatingIPList{"": list}, nil
 }
 
 // CreateFloatingIP makes a floating IP that leads to the port, with an address of the subnet ("":

@@ -97,6 +97,29 @@ func TestFloatingIPs_200AtOnce_ShareAFewLists(t *testing.T) {
 	}
 }
 
+func TestFloatingIPsOf_ListFromBeforeTheCallServes_IsOneList(t *testing.T) {
+	s := newSite(t)
+	s.Inject(
+		openstacktest.Fault{Operation: "floating_ip_list", Times: 1, Delay: 300 * time.Millisecond})
+	since := s.clock.Now().Add(-time.Second)
+	failed := atOnce(20, func(i int) error {
+		if i >= 10 {
+			// The list is on its way.
+			if _, err := s.WaitForCall(t.Context(), func(c openstacktest.Call) bool {
+				return c.Operation == "floating_ip_list"
+			}); err != nil {
+				return err
+			}
+		}
+		_, err := s.FloatingIPsOf(t.Context(), FloatingIPQuery{Tag: "mine"}, since)
+		return err
+	})
+	if len(failed) > 0 {
+		t.Fatal(failed[0])
+	}
+	s.wantCalls(map[string]int{"floating_ip_list": 1})
+}
+
 func TestFloatingIPs_WhoAsksAfterAChangeSeesIt(t *testing.T) {
 	s := newSite(t)
 	s.Inject(

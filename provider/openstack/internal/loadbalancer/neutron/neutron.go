@@ -18,6 +18,7 @@ import (
 
 	"github.com/fxccm/fxccm/provider/kit/batch"
 	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
+	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
 // How long subnets, addresses and certificates are cached: only operators change them. Absence is
@@ -42,6 +43,8 @@ type Config struct {
 	KeyManager func(context.Context) (*gophercloud.ServiceClient, error)
 	// Project returns the id of the project that the client is for.
 	Project func(context.Context) (string, error)
+	// Share shares lists of the project with other clusters. It may be nil.
+	Share sharing.Read
 	// Clock tells how old an answer is. Nil: the real one.
 	Clock  clock.PassiveClock
 	Logger logr.Logger
@@ -53,7 +56,7 @@ type API struct {
 	config     Config
 	extensions *capability.Fact[capability.NetworkExtensions]
 
-	floatingIPs *lookup[*floatingIPList]
+	floatingIPs *batch.Batches[*floatingIPCall]
 	// lastFloatingIPs is the last list; nil before the first.
 	lastFloatingIPs atomic.Pointer[floatingIPList]
 	groups          *lookup[*SecurityGroup]
@@ -74,8 +77,9 @@ func New(config Config) *API {
 		config.Clock = clock.RealClock{}
 	}
 	a := &API{config: config}
-	a.extensions = capability.Network(config.Client, capability.Options{Clock: config.Clock})
-	a.floatingIPs = newLookup(config.Clock, 0, a.readFloatingIPs)
+	a.extensions = capability.Network(config.Client,
+		capability.Options{Clock: config.Clock, Share: config.Share})
+	a.floatingIPs = batch.New(ErrClosed, a.answerFloatingIPs)
 	a.groups = newLookup(config.Clock, 0, a.readSecurityGroups)
 	a.groupNames = newLookup(config.Clock, groupNamesAge, a.readGroupNames)
 	a.serverPorts = newLookup(config.Clock, 0, a.readServerPorts)
@@ -92,7 +96,7 @@ func New(config Config) *API {
 
 // Close cancels what is under way, and waits for its end.
 func (a *API) Close() {
-	a.floatingIPs.close()
+	a.floatingIPs.Close()
 	a.groups.close()
 	a.groupNames.close()
 	a.serverPorts.close()

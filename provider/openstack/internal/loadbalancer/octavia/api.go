@@ -16,6 +16,7 @@ import (
 
 	"github.com/fxccm/fxccm/provider/kit/batch"
 	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
+	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
 var (
@@ -32,13 +33,17 @@ var (
 	ErrClosed = errors.New("the Octavia client is closed")
 )
 
-// Config is what [New] needs. All must be set but Pause.
+// Config is what [New] needs. All must be set but Pause, Share and MaxAge.
 type Config struct {
 	// Client gives the client of Octavia. It is called for each request, and must keep what it
 	// builds.
 	Client func(context.Context) (*gophercloud.ServiceClient, error)
 	// Project is the id of the project that owns the load balancers.
 	Project func(context.Context) (string, error)
+	// Share shares lists of the project with other clusters. It may be nil. MaxAge is the most that
+	// callers allow as the age of a list, if that is more than some seconds.
+	Share  sharing.Read
+	MaxAge time.Duration
 	// Pause is the first pause after a change, until the duration of changes is known.
 	Pause  time.Duration
 	Clock  clock.Clock
@@ -49,6 +54,7 @@ type Config struct {
 type API struct {
 	client  func(context.Context) (*gophercloud.ServiceClient, error)
 	project func(context.Context) (string, error)
+	share   sharing.Read
 	clock   clock.Clock
 	logger  logr.Logger
 	before  time.Duration
@@ -80,10 +86,12 @@ func (a *API) Cache() *Cache { return &a.cache }
 // New makes no request.
 func New(c Config) *API {
 	a := &API{
-		client: c.Client, project: c.Project, clock: c.Clock, logger: c.Logger,
+		client: c.Client, project: c.Project, share: c.Share, clock: c.Clock, logger: c.Logger,
 		before: c.Pause, closing: make(chan struct{}),
+		cache: Cache{writeLife: 2 * max(listMaxAge, c.MaxAge)},
 	}
-	a.minor = capability.New(a.askVersion, capability.Options{Clock: c.Clock})
+	a.minor = capability.New(a.askVersion,
+		capability.Options{Clock: c.Clock, Share: c.Share, Key: "version of Octavia"})
 	a.looks = batch.New(ErrClosed, a.answerLooks)
 	a.surveys = batch.New(ErrClosed, a.answerSurveys)
 	a.monitors = batch.New(ErrClosed, a.answerMonitors)

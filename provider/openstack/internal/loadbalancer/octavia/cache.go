@@ -17,6 +17,8 @@ type Cache struct {
 	entries map[string]*entry
 	// writes are the times of fxccm's last writes, by load balancer ID or Service UID.
 	writes map[string]time.Time
+	// writeLife is how long they are remembered: a list may be half as old.
+	writeLife time.Duration
 }
 
 // entry is what is known of one load balancer.
@@ -186,7 +188,7 @@ func (c *Cache) NoteWrite(key string, now time.Time) {
 		c.writes = map[string]time.Time{}
 	}
 	maps.DeleteFunc(c.writes,
-		func(_ string, at time.Time) bool { return now.Sub(at) > 2*listMaxAge })
+		func(_ string, at time.Time) bool { return now.Sub(at) > max(c.writeLife, 2*listMaxAge) })
 	c.writes[key] = now
 }
 

@@ -3,6 +3,8 @@ package octavia
 import (
 	"fmt"
 	"slices"
+
+	"k8s.io/utils/ptr"
 )
 
 // reference is another resource as Octavia shows it.
@@ -54,7 +56,7 @@ func (s *shownListener) value() Listener {
 		ID: s.ID, Name: s.Name, Tags: orNil(s.Tags), Protocol: s.Protocol,
 		Port: s.Port, PoolID: s.PoolID,
 		// The API's default.
-		ConnectionLimit: or(s.ConnectionLimit, -1),
+		ConnectionLimit: ptr.Deref(s.ConnectionLimit, -1),
 		AllowedCIDRs:    slices.Sorted(slices.Values(s.AllowedCIDRs)), TLSContainer: s.TLSContainer,
 		Status: s.Status,
 	}
@@ -63,16 +65,9 @@ func (s *shownListener) value() Listener {
 	}
 	if s.ClientData != nil || s.MemberConnect != nil || s.MemberData != nil || s.TCPInspect != nil {
 		l.Timeouts = &Timeouts{
-			ClientData: or(s.ClientData, 0), MemberConnect: or(s.MemberConnect, 0),
-			MemberData: or(s.MemberData, 0), TCPInspect: or(s.TCPInspect, 0),
+			ClientData: ptr.Deref(s.ClientData, 0), MemberConnect: ptr.Deref(s.MemberConnect, 0),
+			MemberData: ptr.Deref(s.MemberData, 0), TCPInspect: ptr.Deref(s.TCPInspect, 0),
 		}
 	}
 	return l
-}
-
-func or(value *int, otherwise int) int {
-	if value == nil {
-		return otherwise
-	}
-	return *value
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
 // monitorQuestion asks for the health monitors of the project. Callers share the answer, and do not
@@ -15,7 +17,7 @@ type monitorQuestion struct {
 }
 
 func (a *API) answerMonitors(ctx context.Context, asked []*monitorQuestion) {
-	byID, err := a.listMonitors(ctx)
+	byID, _, err := sharing.Of(ctx, a.share, a.clock, "monitors", a.clock.Now(), a.listMonitors)
 	for _, q := range asked {
 		q.byID, q.err = byID, err
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+
+	"k8s.io/utils/ptr"
 )
 
 // shownPool is a pool as Octavia shows it, without the ids of its members, of which there may be
@@ -36,7 +38,7 @@ type shownMember struct {
 }
 
 func (s *shownMember) value() Member {
-	s.Member.Weight = or(s.Weight, 1)
+	s.Member.Weight = ptr.Deref(s.Weight, 1)
 	return s.Member
 }
 

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
 // A Snapshot is a list of all load balancers of the project. It does not change.
@@ -113,10 +115,22 @@ func (a *API) answerLooks(ctx context.Context, asked []*look) {
 		}
 		return
 	}
-	list, err := a.list(ctx)
+	list, err := a.list(ctx, a.newerThan(open))
 	for _, l := range open {
 		l.list, l.err = list, err
 	}
+}
+
+// newerThan is the time from which a list answers all.
+func (a *API) newerThan(open []*look) (newer time.Time) {
+	now := a.clock.Now()
+	for _, l := range open {
+		if l.newer.IsZero() {
+			return now
+		}
+		newer = later(newer, l.newer.Add(1))
+	}
+	return newer
 }
 
 // onlyOne returns the id of the load balancer that all look for, if one request for it is enough,
@@ -137,11 +151,12 @@ func (a *API) othersWait() bool {
 	return a.waiting > 1
 }
 
-func (a *API) list(ctx context.Context) (*Snapshot, error) {
-	snapshot, err := a.readSnapshot(ctx)
+func (a *API) list(ctx context.Context, newer time.Time) (*Snapshot, error) {
+	read, begun, err := sharing.Of(ctx, a.share, a.clock, "load balancers", newer, a.readSnapshot)
 	if err != nil {
 		return nil, fmt.Errorf("list load balancers: %w", err)
 	}
+	snapshot := &Snapshot{Begun: begun, all: read.all, byID: read.byID}
 	a.cache.forgetMissing(snapshot)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -155,12 +170,13 @@ func (a *API) list(ctx context.Context) (*Snapshot, error) {
 	return snapshot, nil
 }
 
+// readSnapshot reads a list, which clusters may share.
 func (a *API) readSnapshot(ctx context.Context) (*Snapshot, error) {
 	project, err := a.project(ctx)
 	if err != nil {
 		return nil, err
 	}
-	snapshot := &Snapshot{Begun: a.clock.Now(), byID: map[string]int{}}
+	snapshot := &Snapshot{byID: map[string]int{}}
 	query := url.Values{"project_id": {project}, "fields": fieldsOf[shownLoadBalancer]()}
 	shown, err := list(ctx, a, "loadbalancers", "loadbalancers", query,
 		func(s *shownLoadBalancer) string { return s.ID })

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/provider/kit/batch"
+	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
 const (
@@ -112,7 +113,7 @@ func (a *API) surveyAll(
 	ctx context.Context, ids []string, answer func(string, findings, error),
 ) (unknown []string) {
 	began := a.startSurvey()
-	all, err := a.surveyProject(ctx)
+	all, _, err := sharing.Of(ctx, a.share, a.clock, "contents", a.clock.Now(), a.surveyProject)
 	byID := all.byLoadBalancer()
 	for id, found := range byID {
 		found.monitors = all.monitors

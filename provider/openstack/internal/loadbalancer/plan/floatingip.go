@@ -1,10 +1,10 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 )
 
@@ -62,16 +62,14 @@ func (f *floating) useAny(want neutron.WantedFloatingIP) {
 	f.dropIdle("the load balancer has another")
 }
 
+const movedFloatingIP = "floating IP %s of the Service was moved to port %s; leaving it there"
+
 // giveUpMoved disowns a floating IP that another client attached elsewhere. A replacement is
 // created only after its network is known.
 func (f *floating) giveUpMoved(want neutron.WantedFloatingIP) {
 	for _, ip := range f.moved {
-		f.notice(
-			Notice{
-				events.FloatingIPUnavailable,
-				fmt.Sprintf("floating IP %s of the Service was moved to port %s; leaving it there",
-					ip.Address, ip.PortID), want.NetworkID == "",
-			})
+		f.notice(want.NetworkID == "", events.FloatingIPUnavailable, movedFloatingIP, ip.Address,
+			ip.PortID)
 		f.disown(ip)
 	}
 }
@@ -88,12 +86,8 @@ func (f *floating) useAsked(want neutron.WantedFloatingIP) {
 	i := slices.IndexFunc(f.is.FloatingIPs, isAt(want.Address))
 	switch {
 	case i >= 0 && f.is.FloatingIPs[i].PortID != "":
-		f.notice(
-			Notice{
-				events.FloatingIPUnavailable,
-				fmt.Sprintf("requested floating IP %s is in use by port %s", want.Address,
-					f.is.FloatingIPs[i].PortID), true,
-			})
+		f.block(events.FloatingIPUnavailable, "requested floating IP %s is in use by port %s",
+			want.Address, f.is.FloatingIPs[i].PortID)
 		return
 	case i >= 0:
 		f.dropAttached(why)
@@ -103,12 +97,8 @@ func (f *floating) useAsked(want neutron.WantedFloatingIP) {
 			want.NetworkID = f.attached[0].NetworkID
 		}
 		if want.NetworkID == "" {
-			f.notice(
-				Notice{
-					events.FloatingIPUnavailable,
-					fmt.Sprintf(
-						"requested floating IP %s does not exist, and no external network to create it in was found", want.Address), true,
-				})
+			f.block(events.FloatingIPUnavailable,
+				"requested floating IP %s does not exist, and no external network to create it in was found", want.Address)
 			return
 		}
 		f.createAsked(want, why)
@@ -138,11 +128,28 @@ func (f *floating) attach(ip neutron.FloatingIP, want neutron.WantedFloatingIP) 
 		func(other neutron.FloatingIP) bool { return other.ID == ip.ID })
 }
 
-// tagFloatingIP tags a floating IP that was created for the Service. Another owner's is not tagged.
+// tagFloatingIP tags a floating IP that was created for the Service, or for an earlier Service of
+// its name that has left it to the guests. Another owner's is not tagged.
 func (p *planner) tagFloatingIP(ip neutron.FloatingIP, want []string) {
-	if p.ownsFloatingIP(ip) && len(added(ip.Tags, want)) > 0 {
-		p.add(TagFloatingIP{ID: ip.ID, Address: ip.Address, Tags: merged(ip.Tags, want)})
+	tags := ip.Tags
+	if p.isInherited(ip) {
+		tags = slices.DeleteFunc(slices.Clone(tags),
+			func(tag string) bool { return len(desired.ServicesOf([]string{tag})) > 0 })
+	} else if !p.ownsFloatingIP(ip) {
+		return
 	}
+	if len(added(tags, want)) > 0 {
+		p.add(TagFloatingIP{ID: ip.ID, Address: ip.Address, Tags: merged(tags, want)})
+	}
+}
+
+// isInherited tells whether a floating IP was created for an earlier Service of the same name, and
+// leads to the load balancer that was created for it and is the Service's now.
+func (p *planner) isInherited(ip neutron.FloatingIP) bool {
+	lb := p.is.LoadBalancer
+	return p.role == Owner && lb != nil && ip.PortID != "" && ip.PortID == lb.VIP.PortID &&
+		!p.ownsFloatingIP(ip) && desired.ClusterOf(ip.Tags) == p.id.ClusterUID &&
+		ip.Description == p.id.FloatingIPDescription()
 }
 
 // dropAttached takes the floating IP off the load balancer, so that it leads to a Service that is

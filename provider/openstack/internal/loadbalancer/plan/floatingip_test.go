@@ -29,7 +29,9 @@ func TestChange_FloatingIP(t *testing.T) {
 	occm := own(there)
 	occm.Tags = nil
 	theirs := own(there)
-	theirs.Tags = neighbour().NetworkTags()
+	theirs.Tags, theirs.Description = neighbour().NetworkTags(), neighbour().FloatingIPDescription()
+	earlier := own(there)
+	earlier.Tags = []string{id.ClusterTag(), "fxccm-service=before"}
 	nowhere := func(d *desired.State) {
 		wanted := *d.FloatingIP
 		wanted.NetworkID = ""
@@ -48,6 +50,7 @@ func TestChange_FloatingIP(t *testing.T) {
 		{"a user's stays", plan.Owner, []neutron.FloatingIP{users(there)}, nil, nil},
 		{"OCCM's is marked", plan.Owner, []neutron.FloatingIP{occm}, nil, []string{"TagFloatingIP"}},
 		{"another Service's is not marked", plan.Owner, []neutron.FloatingIP{theirs}, nil, nil},
+		{"an earlier Service's of the same name is marked", plan.Owner, []neutron.FloatingIP{earlier}, nil, []string{"TagFloatingIP"}},
 		{"its own leads nowhere", plan.Owner, []neutron.FloatingIP{own("")}, nil, []string{"AttachFloatingIP"}},
 		{"one too many", plan.Owner, []neutron.FloatingIP{users(there), own("")}, nil, []string{"DeleteFloatingIP"}},
 		{"one too many is kept", plan.Owner, []neutron.FloatingIP{users(there), own("")}, []func(*desired.State){keep}, nil},

@@ -32,24 +32,35 @@ func (c *changer) tagLoadBalancer() {
 	}
 	lb := c.is.LoadBalancer
 	want := c.id.Tags()
-	if c.role == Guest && len(c.id.OtherClusters(lb.Tags)) > 0 &&
-		!slices.Contains(lb.Tags, c.id.ClusterTag()) {
+	if c.joinsAnothers() {
 		want = append(want, c.id.GuestTag())
 	}
-	if changes := added(lb.Tags, want); len(changes) > 0 {
-		c.add(UpdateLoadBalancer{
-			ID: lb.ID, Name: lb.Name, Tags: merged(lb.Tags, want),
-			Changes: changes,
-		})
+	changes, tags := added(lb.Tags, want), merged(lb.Tags, want)
+	if at := slices.Index(tags, c.id.GuestTag()); at >= 0 && c.role == Owner {
+		// A guest of the owner's cluster was there before fxccm knew the owner.
+		tags = slices.Delete(tags, at, at+1)
+		changes = append(changes, tagChange+c.id.GuestTag()+" removed")
 	}
+	if len(changes) > 0 {
+		c.add(UpdateLoadBalancer{ID: lb.ID, Name: lb.Name, Tags: tags, Changes: changes})
+	}
+}
+
+// joinsAnothers tells whether the cluster joins a load balancer that another cluster uses, or one
+// that OCCM made for another Service. The cluster of that Service is not known.
+func (c *changer) joinsAnothers() bool {
+	lb := c.is.LoadBalancer
+	isOCCMs := c.isServices() && lb.Name != c.id.LoadBalancerName() &&
+		slices.Contains(lb.Tags, lb.Name)
+	return c.role == Guest && !slices.Contains(lb.Tags, c.id.ClusterTag()) &&
+		(isOCCMs || len(c.id.OtherClusters(lb.Tags)) > 0)
 }
 
 const howToRecreate = `annotation loadbalancer.openstack.org/recreate: "true" recreates it`
 
 func (c *changer) noticeImmutable(changes []string) {
-	c.notice(Notice{Reason: events.Immutable, Message: fmt.Sprintf(
-		"this cannot be changed in a load balancer: %s; %s", strings.Join(changes, ", "),
-		howToRecreate)})
+	c.notice(false, events.Immutable, "this cannot be changed in a load balancer: %s; %s",
+		strings.Join(changes, ", "), howToRecreate)
 }
 
 // immutable are the differences that Octavia cannot change (octavia/api/v2/types/load_balancer.py,
@@ -113,13 +124,9 @@ func fulfils(is, want octavia.VIP) bool {
 func (c *changer) recreate(why []string) bool {
 	if hindrance := c.hindrance(); hindrance != "" {
 		// It serves all the same, unless it is in ERROR.
-		c.notice(
-			Notice{
-				events.UsedByOthers,
-				fmt.Sprintf("load balancer %s is not recreated (%s): %s", c.is.LoadBalancer.ID,
-					strings.Join(why, ", "), hindrance),
-				c.is.LoadBalancer.Status == octavia.InError,
-			})
+		c.notice(c.is.LoadBalancer.Status == octavia.InError, events.UsedByOthers,
+			"load balancer %s is not recreated (%s): %s", c.is.LoadBalancer.ID,
+			strings.Join(why, ", "), hindrance)
 		return false
 	}
 	old, served := *c.is.LoadBalancer, !c.failedAtOnce()
@@ -226,6 +233,23 @@ func (p *planner) deleteLoadBalancer(cascade bool, why string) {
 		}
 	}
 	p.add(DeleteLoadBalancer{ID: lb.ID, Name: lb.Name, Cascade: cascade, Why: why})
+}
+
+// differences are the changes that a step makes, for people.
+type differences []string
+
+// compare adds a difference of two values of the same type.
+func (d *differences) compare(what string, is, want any) {
+	if is != want {
+		*d = append(*d, changed(what, is, want))
+	}
+}
+
+// mend adds what a resource in ERROR needs: any change sets it up again.
+func (d *differences) mend(status octavia.Status) {
+	if status == octavia.InError {
+		*d = append(*d, "in ERROR")
+	}
 }
 
 // changed tells a difference.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -18,7 +19,7 @@ type memberDifference struct {
 
 type memberChange struct {
 	is, want octavia.Member
-	changes  []string
+	changes  differences
 	// wholesale: some differences need a replacement of all members.
 	wholesale bool
 }
@@ -58,37 +59,19 @@ func differenceOf(want, is octavia.Pool, vipSubnet string) memberDifference {
 // compareMember: of one that is known in part only the name is compared.
 func compareMember(want, is octavia.Member, inPart bool, vipSubnet string) memberChange {
 	c := memberChange{is: is}
-	if is.Status == octavia.InError {
-		c.changes = append(c.changes, "in ERROR")
-	}
-	if want.Name != is.Name {
-		c.changes = append(c.changes, changed("name", is.Name, want.Name))
-	}
+	c.changes.mend(is.Status)
+	c.changes.compare("name", is.Name, want.Name)
 	if inPart {
 		return c
 	}
-	if want.SubnetID != "" && or(want.SubnetID, vipSubnet) != or(is.SubnetID, vipSubnet) {
+	if want.SubnetID != "" && cmp.Or(want.SubnetID, vipSubnet) != cmp.Or(is.SubnetID, vipSubnet) {
 		c.changes = append(c.changes, changed("subnet_id", is.SubnetID, want.SubnetID))
 		c.wholesale = true
 	}
-	if want.Weight != is.Weight {
-		c.changes = append(c.changes, changed("weight", is.Weight, want.Weight))
-	}
-	if want.MonitorPort != is.MonitorPort {
-		c.changes = append(c.changes,
-			changed("monitor_port", number(is.MonitorPort), number(want.MonitorPort)))
-	}
-	if want.Backup != is.Backup {
-		c.changes = append(c.changes, changed("backup", is.Backup, want.Backup))
-	}
+	c.changes.compare("weight", is.Weight, want.Weight)
+	c.changes.compare("monitor_port", number(is.MonitorPort), number(want.MonitorPort))
+	c.changes.compare("backup", is.Backup, want.Backup)
 	return c
-}
-
-func or(value, instead string) string {
-	if value == "" {
-		return instead
-	}
-	return value
 }
 
 // number is "" for 0.
@@ -110,7 +93,7 @@ func requested(
 	}
 	asked := make([]octavia.Member, len(members))
 	for i, m := range members {
-		elsewhere := or(there[m.Key()].SubnetID, vipSubnet) != vipSubnet
+		elsewhere := cmp.Or(there[m.Key()].SubnetID, vipSubnet) != vipSubnet
 		if m.SubnetID == vipSubnet && !elsewhere {
 			m.SubnetID = ""
 		}

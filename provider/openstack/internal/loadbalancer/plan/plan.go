@@ -71,8 +71,7 @@ func Change(want desired.State, is Observed) Plan {
 	case p.isForeign():
 		p.refuseForeign()
 	case lb.Status.Pending():
-		p.notice(
-			Notice{events.Pending, fmt.Sprintf("load balancer %s is %s", lb.ID, lb.Status), true})
+		p.block(events.Pending, "load balancer %s is %s", lb.ID, lb.Status)
 	case lb.Status == octavia.InError:
 		c.mend()
 	default:
@@ -98,20 +97,28 @@ func newPlanner(id desired.Identity, is Observed) *planner {
 
 func (p *planner) add(steps ...Step) { p.plan.Steps = append(p.plan.Steps, steps...) }
 
-func (p *planner) notice(n Notice) { p.plan.Notices = append(p.plan.Notices, n) }
+func (p *planner) notice(blocks bool, reason events.Reason, format string, arguments ...any) {
+	p.plan.Notices = append(p.plan.Notices,
+		Notice{Reason: reason, Message: fmt.Sprintf(format, arguments...), Blocks: blocks})
+}
+
+// block notices what keeps the Service from being as it should be.
+func (p *planner) block(reason events.Reason, format string, arguments ...any) {
+	p.notice(true, reason, format, arguments...)
+}
 
 // isForeign tells whether the load balancer is another cluster's, and the Service no guest in it.
 func (p *planner) isForeign() bool {
 	tags := p.is.LoadBalancer.Tags
 	isHere := slices.Contains(tags, p.id.ClusterTag()) && !p.id.IsGuestCluster(tags)
-	return p.role == Owner && len(p.id.OtherClusters(tags)) > 0 && !isHere
+	return p.role == Owner && len(p.id.OtherClusters(tags)) > 0 && !isHere &&
+		!desired.OnlyGuests(tags)
 }
 
 func (p *planner) refuseForeign() {
 	lb := p.is.LoadBalancer
-	p.notice(Notice{events.OfOtherCluster, fmt.Sprintf(
-		"load balancer %s (%s) belongs to another cluster (%s)", lb.ID, lb.Name,
-		desired.ClusterOf(lb.Tags)), true})
+	p.block(events.OfOtherCluster, "load balancer %s (%s) belongs to another cluster (%s)", lb.ID,
+		lb.Name, desired.ClusterOf(lb.Tags))
 }
 
 // changer makes the plan of a change.
@@ -159,13 +166,8 @@ func (c *changer) adjust() {
 func (c *changer) mend() {
 	lb := c.is.LoadBalancer
 	if c.role != Owner {
-		c.notice(
-			Notice{
-				events.InError,
-				fmt.Sprintf(
-					"shared load balancer %s (%s) is in ERROR; only its owner can repair it", lb.ID,
-					lb.Name), true,
-			})
+		c.block(events.InError,
+			"shared load balancer %s (%s) is in ERROR; only its owner can repair it", lb.ID, lb.Name)
 		return
 	}
 	if (c.want.Recreate || c.failedAtOnce()) && c.recreate([]string{"it is in ERROR"}) {
@@ -176,21 +178,13 @@ func (c *changer) mend() {
 	c.closeNodes()
 	if lb.Provider == octavia.ProviderOVN {
 		// ovn_octavia_provider has nothing to fail over.
-		c.notice(
-			Notice{
-				events.InError,
-				fmt.Sprintf(
-					"load balancer %s is in ERROR, and its provider %s supports no failover; %s",
-					lb.ID, lb.Provider, howToRecreate), true,
-			})
+		c.block(events.InError,
+			"load balancer %s is in ERROR, and its provider %s supports no failover; %s", lb.ID,
+			lb.Provider, howToRecreate)
 		return
 	}
-	c.notice(
-		Notice{
-			events.InError,
-			fmt.Sprintf(
-				"load balancer %s is in ERROR; triggering a failover, which needs administrator rights by default; %s", lb.ID, howToRecreate), false,
-		})
+	c.notice(false, events.InError,
+		"load balancer %s is in ERROR; triggering a failover, which needs administrator rights by default; %s", lb.ID, howToRecreate)
 	c.add(FailoverLoadBalancer{lb.ID, lb.Name})
 }
 

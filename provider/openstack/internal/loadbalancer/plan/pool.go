@@ -11,51 +11,26 @@ import (
 
 // listenerChanges are the differences that an update of the listener mends.
 func (c *changer) listenerChanges(want, is octavia.Listener) []string {
-	var changes []string
-	if is.Status == octavia.InError {
-		changes = append(changes, "in ERROR")
-	}
+	var changes differences
+	changes.mend(is.Status)
 	if c.want.Features.Tags {
 		changes = append(changes, added(is.Tags, want.Tags)...)
 	}
-	if want.ConnectionLimit != is.ConnectionLimit {
-		changes = append(changes,
-			changed("connection_limit", is.ConnectionLimit, want.ConnectionLimit))
+	changes.compare("connection_limit", is.ConnectionLimit, want.ConnectionLimit)
+	if is, want := is.Timeouts, want.Timeouts; is != nil && want != nil {
+		changes.compare("timeout_client_data", is.ClientData, want.ClientData)
+		changes.compare("timeout_member_connect", is.MemberConnect, want.MemberConnect)
+		changes.compare("timeout_member_data", is.MemberData, want.MemberData)
+		changes.compare("timeout_tcp_inspect", is.TCPInspect, want.TCPInspect)
 	}
-	changes = append(changes, timeoutChanges(want.Timeouts, is.Timeouts)...)
-	if !maps.Equal(want.InsertHeaders, is.InsertHeaders) {
-		changes = append(changes,
-			changed("insert_headers", headersText(is.InsertHeaders),
-				headersText(want.InsertHeaders)))
-	}
+	changes.compare("insert_headers", headersText(is.InsertHeaders),
+		headersText(want.InsertHeaders))
 	if want.AllowedCIDRs != nil && !c.admitsSame(want.AllowedCIDRs, is.AllowedCIDRs) {
 		changes = append(changes,
 			changed("allowed_cidrs", listText(is.AllowedCIDRs), listText(want.AllowedCIDRs)))
 	}
-	if want.TLSContainer != "" && want.TLSContainer != is.TLSContainer {
-		changes = append(changes,
-			changed("default_tls_container_ref", is.TLSContainer, want.TLSContainer))
-	}
-	return changes
-}
-
-func timeoutChanges(want, is *octavia.Timeouts) []string {
-	if want == nil || is == nil {
-		return nil
-	}
-	var changes []string
-	for _, t := range []struct {
-		what     string
-		is, want int
-	}{
-		{"timeout_client_data", is.ClientData, want.ClientData},
-		{"timeout_member_connect", is.MemberConnect, want.MemberConnect},
-		{"timeout_member_data", is.MemberData, want.MemberData},
-		{"timeout_tcp_inspect", is.TCPInspect, want.TCPInspect},
-	} {
-		if t.is != t.want {
-			changes = append(changes, changed(t.what, t.is, t.want))
-		}
+	if want.TLSContainer != "" {
+		changes.compare("default_tls_container_ref", is.TLSContainer, want.TLSContainer)
 	}
 	return changes
 }
@@ -119,16 +94,10 @@ func (p *ports) updatePool(is *octavia.Pool, want octavia.Pool, mark bool) {
 }
 
 func poolChanges(want, is octavia.Pool) []string {
-	var changes []string
-	if is.Status == octavia.InError {
-		changes = append(changes, "in ERROR")
-	}
-	if want.Algorithm != is.Algorithm {
-		changes = append(changes, changed("lb_algorithm", is.Algorithm, want.Algorithm))
-	}
-	if want.Persistence != is.Persistence {
-		changes = append(changes, changed("session_persistence", is.Persistence, want.Persistence))
-	}
+	var changes differences
+	changes.mend(is.Status)
+	changes.compare("lb_algorithm", is.Algorithm, want.Algorithm)
+	changes.compare("session_persistence", is.Persistence, want.Persistence)
 	return changes
 }
 
@@ -155,37 +124,19 @@ func (p *ports) updateMonitor(pool *octavia.Pool, want *octavia.Monitor) {
 }
 
 func monitorChanges(want, is octavia.Monitor, inPart bool) []string {
-	var changes []string
-	if is.Status == octavia.InError {
-		changes = append(changes, "in ERROR")
-	}
+	var changes differences
+	changes.mend(is.Status)
 	if inPart {
 		return changes
 	}
-	for _, n := range []struct {
-		what     string
-		is, want int
-	}{
-		{"delay", is.Delay, want.Delay},
-		{"timeout", is.Timeout, want.Timeout},
-		{"max_retries", is.MaxRetries, want.MaxRetries},
-		{"max_retries_down", is.MaxRetriesDown, want.MaxRetriesDown},
-	} {
-		if n.is != n.want {
-			changes = append(changes, changed(n.what, n.is, n.want))
-		}
-	}
-	if want.Type != octavia.MonitorHTTP {
-		return changes
-	}
-	for _, t := range []struct{ what, is, want string }{
-		{"http_method", is.HTTPMethod, want.HTTPMethod},
-		{"url_path", is.URLPath, want.URLPath},
-		{"expected_codes", is.ExpectedCodes, want.ExpectedCodes},
-	} {
-		if t.is != t.want {
-			changes = append(changes, changed(t.what, t.is, t.want))
-		}
+	changes.compare("delay", is.Delay, want.Delay)
+	changes.compare("timeout", is.Timeout, want.Timeout)
+	changes.compare("max_retries", is.MaxRetries, want.MaxRetries)
+	changes.compare("max_retries_down", is.MaxRetriesDown, want.MaxRetriesDown)
+	if want.Type == octavia.MonitorHTTP {
+		changes.compare("http_method", is.HTTPMethod, want.HTTPMethod)
+		changes.compare("url_path", is.URLPath, want.URLPath)
+		changes.compare("expected_codes", is.ExpectedCodes, want.ExpectedCodes)
 	}
 	return changes
 }

@@ -1,7 +1,8 @@
 package plan
 
 import (
-	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
@@ -80,9 +81,9 @@ func (p *ports) assign() []*slot {
 }
 
 func (c *changer) noticePortInUse(want octavia.Port, l octavia.Listener) {
-	c.notice(Notice{events.PortInUse, fmt.Sprintf(
+	c.block(events.PortInUse,
 		"port %s is used by listener %s of load balancer %s, which is not the Service's", want.Name,
-		l.ID, c.is.LoadBalancer.ID), true})
+		l.ID, c.is.LoadBalancer.ID)
 }
 
 // isTurnedAway tells whether a new guest wants a port that another owner's listener has. Then it
@@ -125,12 +126,9 @@ func (p *ports) assignPool(s *slot) {
 }
 
 func (p *ports) usedByOthers(pool string) bool {
-	for _, l := range p.is.Listeners {
-		if l.PoolID == pool && !p.ownsListener(l) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.is.Listeners, func(l octavia.Listener) bool {
+		return l.PoolID == pool && !p.ownsListener(l)
+	})
 }
 
 // leftover is a pool that an interrupted plan has made for the port; nil for none.
@@ -172,7 +170,7 @@ func (p *ports) updateListener(s *slot, pool Ref) {
 	is, want := *s.listener, s.want.Listener
 	changes := p.listenerChanges(want, is)
 	if pool != (Ref{}) {
-		changes = []string{changed("default pool", is.PoolID, nameOf(pool, s.want.Pool))}
+		changes = []string{changed("default pool", is.PoolID, pool)}
 	}
 	if len(changes) == 0 {
 		return
@@ -182,13 +180,6 @@ func (p *ports) updateListener(s *slot, pool Ref) {
 		want.Tags = merged(is.Tags, want.Tags)
 	}
 	p.add(UpdateListener{ID: is.ID, Listener: want, Pool: pool, Changes: changes})
-}
-
-func nameOf(ref Ref, pool octavia.Pool) string {
-	if ref.ID != "" {
-		return ref.ID
-	}
-	return "the new " + pool.Name
 }
 
 // create makes what is new, or takes the place of what cannot be changed. A pool is complete before
@@ -323,9 +314,7 @@ func (p *planner) stillUsed(
 	unwanted func(octavia.Listener) bool, use map[string]bool,
 ) map[string]bool {
 	used := map[string]bool{}
-	for id := range use {
-		used[id] = true
-	}
+	maps.Copy(used, use)
 	for _, l := range p.is.Listeners {
 		if l.PoolID != "" && (!p.ownsListener(l) || !unwanted(l)) {
 			used[l.PoolID] = true

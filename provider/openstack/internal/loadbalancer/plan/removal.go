@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -76,8 +75,8 @@ func (r *remover) isUncertain() bool {
 	if len(others) == 0 || r.options.Tags {
 		return false
 	}
-	r.notice(Notice{events.UsedByOthers, fmt.Sprintf(
-		"load balancer %s is not deleted: Octavia may not support tags, so the owner of these parts is unknown: %s", r.is.LoadBalancer.ID, strings.Join(others, ", ")), true})
+	r.block(events.UsedByOthers,
+		"load balancer %s is not deleted: Octavia may not support tags, so the owner of these parts is unknown: %s", r.is.LoadBalancer.ID, strings.Join(others, ", "))
 	return true
 }
 
@@ -86,13 +85,18 @@ func (r *remover) isUncertain() bool {
 // created is never deleted.
 func (r *remover) isAbandoned() bool {
 	lb := r.is.LoadBalancer
-	own := func(l octavia.Listener) bool { return r.ownsListener(l) }
 	strange := slices.ContainsFunc(r.is.Listeners,
-		func(l octavia.Listener) bool { return !own(l) })
+		func(l octavia.Listener) bool { return !r.ownsListener(l) })
 	used := slices.Contains(lb.Tags, r.id.ServiceTag()) ||
 		slices.Contains(lb.Tags, r.id.LoadBalancerName())
 	return r.isServices() && used && !strange && !slices.Contains(lb.Tags, lb.Name) &&
-		!r.id.IsGuestCluster(lb.Tags)
+		!r.id.IsGuestCluster(lb.Tags) && !slices.ContainsFunc(r.is.FloatingIPs, r.isOthers)
+}
+
+// isOthers tells whether a floating IP shows that another cluster created the load balancer, whose
+// tags may have been lost.
+func (r *remover) isOthers(f neutron.FloatingIP) bool {
+	return f.PortID != "" && f.PortID == r.vipPort && r.isOfOtherCluster(f.Tags)
 }
 
 // otherServices are those that bear witness to themselves by a tag: of the load balancer, or of a
@@ -118,12 +122,8 @@ func (r *remover) otherServices() []string {
 func (r *remover) leave() {
 	lb := r.is.LoadBalancer
 	if lb.Status == octavia.InError {
-		r.notice(
-			Notice{
-				events.InError,
-				fmt.Sprintf("load balancer %s (%s) is in ERROR; nothing in it can be deleted",
-					lb.ID, lb.Name), true,
-			})
+		r.block(events.InError, "load balancer %s (%s) is in ERROR; nothing in it can be deleted",
+			lb.ID, lb.Name)
 		return
 	}
 	before := len(r.plan.Steps)
@@ -181,7 +181,8 @@ func (r *remover) tagsWithout(tags []string) []string {
 	for _, tag := range tags {
 		isName := tag == r.id.LoadBalancerName() || r.role == Owner && tag == r.loadBalancer
 		isClusters := tag == r.id.ClusterTag() || tag == r.id.GuestTag()
-		if tag == r.id.ServiceTag() || isName && !isShared || isClusters && !staysHere {
+		isWrong := tag == r.id.GuestTag() && r.role == Owner
+		if tag == r.id.ServiceTag() || isName && !isShared || isClusters && !staysHere || isWrong {
 			continue
 		}
 		left = append(left, tag)
@@ -197,16 +198,12 @@ func (r *remover) floatingIPs(gone bool) {
 		own := r.ownsFloatingIP(f) || attached && gone && r.wasOwners(f)
 		switch {
 		case !own:
+		case attached && !gone && r.options.KeepFloatingIP:
+			r.disown(f)
 		case attached && !gone:
-			r.passOn(f)
+			// It serves the remaining Services.
 		case f.PortID != "" && !attached:
-			r.notice(
-				Notice{
-					events.FloatingIPUnavailable,
-					fmt.Sprintf(
-						"floating IP %s of the Service was moved to port %s; leaving it there",
-						f.Address, f.PortID), false,
-				})
+			r.notice(false, events.FloatingIPUnavailable, movedFloatingIP, f.Address, f.PortID)
 			r.disown(f)
 		case r.options.KeepFloatingIP:
 			if attached {
@@ -216,13 +213,6 @@ func (r *remover) floatingIPs(gone bool) {
 		default:
 			r.add(DeleteFloatingIP{f.ID, f.Address, why})
 		}
-	}
-}
-
-// passOn leaves a floating IP to the remaining Services. With KeepFloatingIP it is disowned.
-func (r *remover) passOn(f neutron.FloatingIP) {
-	if r.options.KeepFloatingIP {
-		r.disown(f)
 	}
 }
 

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -113,5 +114,5 @@ func ruleText(r neutron.Rule) string {
 		ports = fmt.Sprintf("ports %d-%d", r.PortMin, r.PortMax)
 	}
 	return fmt.Sprintf("%s %s %s %s from %s", r.Direction, r.EtherType,
-		or(r.Protocol, "any protocol"), ports, or(r.RemotePrefix, "anywhere"))
+		cmp.Or(r.Protocol, "any protocol"), ports, cmp.Or(r.RemotePrefix, "anywhere"))
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -180,6 +181,14 @@ func because(why string) string {
 	return ": " + why
 }
 
+func update(kind, id, name string, changes []string) string {
+	return fmt.Sprintf("update %s %s (%s): %s", kind, id, name, listed(changes))
+}
+
+func deletion(kind, id, name, why string) string {
+	return fmt.Sprintf("delete %s %s (%s)%s", kind, id, name, because(why))
+}
+
 func listed(changes []string) string {
 	if len(changes) > longest {
 		return fmt.Sprintf("%s; and %d more", strings.Join(changes[:longest], "; "),
@@ -202,7 +211,7 @@ func (s CreateLoadBalancer) String() string {
 }
 
 func (s UpdateLoadBalancer) String() string {
-	return fmt.Sprintf("update load balancer %s (%s): %s", s.ID, s.Name, listed(s.Changes))
+	return update("load balancer", s.ID, s.Name, s.Changes)
 }
 
 func (s DeleteLoadBalancer) String() string {
@@ -226,12 +235,10 @@ func (s CreateListener) String() string {
 }
 
 func (s UpdateListener) String() string {
-	return fmt.Sprintf("update listener %s (%s): %s", s.ID, s.Listener.Name, listed(s.Changes))
+	return update("listener", s.ID, s.Listener.Name, s.Changes)
 }
 
-func (s DeleteListener) String() string {
-	return fmt.Sprintf("delete listener %s (%s)%s", s.ID, s.Name, because(s.Why))
-}
+func (s DeleteListener) String() string { return deletion("listener", s.ID, s.Name, s.Why) }
 
 func (s CreatePool) String() string {
 	text := "create pool " + poolText(s.Pool)
@@ -241,25 +248,19 @@ func (s CreatePool) String() string {
 	return text + " without a listener"
 }
 
-func (s UpdatePool) String() string {
-	return fmt.Sprintf("update pool %s (%s): %s", s.ID, s.Pool.Name, listed(s.Changes))
-}
+func (s UpdatePool) String() string { return update("pool", s.ID, s.Pool.Name, s.Changes) }
 
-func (s DeletePool) String() string {
-	return fmt.Sprintf("delete pool %s (%s)%s", s.ID, s.Name, because(s.Why))
-}
+func (s DeletePool) String() string { return deletion("pool", s.ID, s.Name, s.Why) }
 
 func (s CreateMonitor) String() string {
 	return fmt.Sprintf("create health monitor %s of pool %s", monitorText(s.Monitor), s.PoolName)
 }
 
 func (s UpdateMonitor) String() string {
-	return fmt.Sprintf("update health monitor %s (%s): %s", s.ID, s.Monitor.Name, listed(s.Changes))
+	return update("health monitor", s.ID, s.Monitor.Name, s.Changes)
 }
 
-func (s DeleteMonitor) String() string {
-	return fmt.Sprintf("delete health monitor %s (%s)%s", s.ID, s.Name, because(s.Why))
-}
+func (s DeleteMonitor) String() string { return deletion("health monitor", s.ID, s.Name, s.Why) }
 
 func (s SetMembers) String() string {
 	return fmt.Sprintf("set the %d members of pool %s: %s", len(s.Members), s.PoolName,
@@ -311,14 +312,14 @@ func (s DeleteFloatingIP) String() string {
 
 func (s TagFloatingIP) String() string {
 	return "tag floating IP " + withID(s.Address, s.ID) + ": " +
-		or(strings.Join(s.Tags, ", "), "no tags")
+		cmp.Or(strings.Join(s.Tags, ", "), "no tags")
 }
 
 func (s CreateSecurityGroup) String() string { return "create security group " + s.Group.Name }
 
 func (s TagSecurityGroup) String() string {
 	return fmt.Sprintf("tag security group %s (%s): %s", s.ID, s.Name,
-		or(strings.Join(s.Tags, ", "), "no tags"))
+		cmp.Or(strings.Join(s.Tags, ", "), "no tags"))
 }
 
 func (s CreateRule) String() string { return "create rule " + ruleText(s.Rule) }
@@ -341,7 +342,7 @@ func (s RemoveGroup) String() string {
 }
 
 func (s DeleteSecurityGroup) String() string {
-	return fmt.Sprintf("delete security group %s (%s)%s", s.ID, s.Name, because(s.Why))
+	return deletion("security group", s.ID, s.Name, s.Why)
 }
 
 func withID(address, id string) string {

@@ -3,13 +3,21 @@ package settings
 // Prefix begins the names of the annotations, but for two that are older.
 const Prefix = "loadbalancer.openstack.org/"
 
-// The annotations that are written, too. Both are OCCM's.
+// The annotations of OCCM that are written, too.
 const (
 	// AnnotationLoadBalancerID names the Service's load balancer. A user writes it to share one, or
 	// to have one adopted.
 	AnnotationLoadBalancerID = Prefix + "load-balancer-id"
 	// AnnotationLoadBalancerAddress shows its address.
 	AnnotationLoadBalancerAddress = Prefix + "load-balancer-address"
+)
+
+// The annotations of several regions. OCCM has none of them.
+const (
+	// AnnotationRegion requests a region of cloud.conf.
+	AnnotationRegion = Prefix + "region"
+	// AnnotationLoadBalancerRegion is written: the region in which the load balancer may exist.
+	AnnotationLoadBalancerRegion = Prefix + "load-balancer-region"
 )
 
 // olderPrefix begins the names of annotations from when the provider was a part of Kubernetes.

@@ -56,9 +56,7 @@ type setting[T any] struct {
 	entry
 	kind kind[T]
 	at   func(*Settings) *T
-	// The default is what the class says, if that is not nil, or else what cloud.conf says, or else
-	// otherwise.
-	class     func(cloudconf.LoadBalancerClass) *T
+	// The default is what cloud.conf says, with the class, or else otherwise.
 	conf      func(cloudconf.LoadBalancer) T
 	otherwise T
 }
@@ -78,13 +76,12 @@ type kind[T any] struct {
 func (s setting[T]) about() entry {
 	e := s.entry
 	e.typ, e.limits, e.fatal = s.kind.typ, s.kind.limits, s.kind.fatal
-	e.preset = s.kind.show(
-		s.preset(cloudconf.Default().LoadBalancer, cloudconf.LoadBalancerClass{}))
+	e.preset = s.kind.show(s.preset(cloudconf.Default().LoadBalancer))
 	return e
 }
 
 func (s setting[T]) read(r *reader) {
-	value := s.preset(r.conf, r.class)
+	value := s.preset(r.conf)
 	if written, ok := r.written(s.name); ok && (written != "" || s.empty != "") {
 		parsed, why := s.kind.parse(written, r.service)
 		if why == "" {
@@ -97,15 +94,10 @@ func (s setting[T]) read(r *reader) {
 	*s.at(&r.settings) = value
 }
 
-func (s setting[T]) preset(conf cloudconf.LoadBalancer, class cloudconf.LoadBalancerClass) T {
+func (s setting[T]) preset(conf cloudconf.LoadBalancer) T {
 	value := s.otherwise
 	if s.conf != nil {
 		value = s.conf(conf)
-	}
-	if s.class != nil {
-		if of := s.class(class); of != nil {
-			value = *of
-		}
 	}
 	if s.kind.normal != nil {
 		value = s.kind.normal(value)
@@ -130,10 +122,9 @@ func (s special) read(r *reader) {
 // reader reads one Service.
 type reader struct {
 	service *v1.Service
+	// conf is cloud.conf's, with the options of the class that the Service names.
 	conf    cloudconf.LoadBalancer
 	classes map[string]cloudconf.LoadBalancerClass
-	// class is the one that the Service names; the zero value for none.
-	class cloudconf.LoadBalancerClass
 
 	settings Settings
 	problems []Problem

@@ -27,7 +27,24 @@ func (r *reader) chooseClass() {
 		r.problem(annotationClass, name, noSuchClass(name, slices.Sorted(maps.Keys(r.classes))),
 			true)
 	}
-	r.class = class
+	r.conf = withClass(r.conf, class)
+}
+
+// withClass replaces the options that the class has.
+func withClass(
+	conf cloudconf.LoadBalancer, class cloudconf.LoadBalancerClass,
+) cloudconf.LoadBalancer {
+	// Without a subnet of their own, members are in subnet-id of [LoadBalancer], not of the class.
+	conf.MemberSubnetID = cmp.Or(class.MemberSubnetID, conf.MemberSubnetID, conf.SubnetID)
+	conf.NetworkID = cmp.Or(class.NetworkID, conf.NetworkID)
+	conf.SubnetID = cmp.Or(class.SubnetID, conf.SubnetID)
+	conf.FloatingNetworkID = cmp.Or(class.FloatingNetworkID, conf.FloatingNetworkID)
+	// A subnet's ID and a pattern of two sources do not belong together.
+	if cmp.Or(class.FloatingSubnetID, class.FloatingSubnet, class.FloatingSubnetTags) != "" {
+		conf.FloatingSubnetID, conf.FloatingSubnet, conf.FloatingSubnetTags =
+			class.FloatingSubnetID, class.FloatingSubnet, class.FloatingSubnetTags
+	}
+	return conf
 }
 
 // mostClasses is how many are told.
@@ -93,27 +110,17 @@ func (r *reader) internalByOrder() {
 	}
 }
 
-// floatingSubnetsOfOneSource: a subnet's id from here and a pattern from there do not belong
-// together. Of one source, the id counts before the others.
+// floatingSubnetsOfOneSource: an annotation for one of them overrides cloud.conf for all. The ID
+// counts before the others.
 func (r *reader) floatingSubnetsOfOneSource() {
 	s := &r.settings
-	type source struct{ id, pattern, tags string }
-	annotations := source{
-		r.says(annotationFloatingSubnetID), r.says(annotationFloatingSubnet),
-		r.says(annotationFloatingSubnetTags),
-	}
-	if annotations != (source{}) {
+	id, pattern, tags := r.says(annotationFloatingSubnetID), r.says(annotationFloatingSubnet),
+		r.says(annotationFloatingSubnetTags)
+	if cmp.Or(id, pattern, tags) != "" {
 		// The settings are normalised, and "" if invalid.
-		s.FloatingSubnetID = onlyIf(annotations.id != "", s.FloatingSubnetID)
-		s.FloatingSubnet = onlyIf(annotations.pattern != "", s.FloatingSubnet)
-		s.FloatingSubnetTags = onlyIf(annotations.tags != "", s.FloatingSubnetTags)
-	} else {
-		chosen := cmp.Or(
-			source{r.class.FloatingSubnetID, r.class.FloatingSubnet, r.class.FloatingSubnetTags},
-			source{r.conf.FloatingSubnetID, r.conf.FloatingSubnet, r.conf.FloatingSubnetTags},
-		)
-		s.FloatingSubnetID, s.FloatingSubnet, s.FloatingSubnetTags = uuidKind().normal(chosen.id),
-			chosen.pattern, chosen.tags
+		s.FloatingSubnetID = onlyIf(id != "", s.FloatingSubnetID)
+		s.FloatingSubnet = onlyIf(pattern != "", s.FloatingSubnet)
+		s.FloatingSubnetTags = onlyIf(tags != "", s.FloatingSubnetTags)
 	}
 	if s.FloatingSubnetID != "" {
 		s.FloatingSubnet, s.FloatingSubnetTags = "", ""

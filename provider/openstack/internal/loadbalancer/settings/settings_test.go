@@ -362,6 +362,7 @@ func TestOf_FloatingSubnets_AreOfOneSource(t *testing.T) {
 		LoadBalancer: cloudconf.LoadBalancer{FloatingSubnetID: id1, FloatingSubnet: "conf"},
 		Classes: map[string]cloudconf.LoadBalancerClass{
 			"pattern": {FloatingSubnet: "class", FloatingSubnetTags: "t"}, "other": {FloatingNetworkID: id3},
+			"tags": {FloatingSubnetTags: "t"},
 		},
 	}
 	for _, c := range []struct {
@@ -371,6 +372,7 @@ func TestOf_FloatingSubnets_AreOfOneSource(t *testing.T) {
 		{nil, subnets{id: id1}},
 		{map[string]string{"class": "other"}, subnets{id: id1}},
 		{map[string]string{"class": "pattern"}, subnets{pattern: "class", tags: "t"}},
+		{map[string]string{"class": "tags"}, subnets{tags: "t"}},
 		{map[string]string{"class": "pattern", "floating-subnet-tags": "a"}, subnets{tags: "a"}},
 		{map[string]string{"class": "pattern", "floating-subnet": "mine"}, subnets{pattern: "mine"}},
 		{map[string]string{"floating-subnet": "mine", "floating-subnet-tags": "a"}, subnets{pattern: "mine", tags: "a"}},
@@ -645,7 +647,7 @@ func TestTable_IsComplete(t *testing.T) {
 		default-tls-container-ref load-balancer-id node-selector connection-limit
 		service.beta.kubernetes.io/openstack-internal-load-balancer service.beta.kubernetes.io/load-balancer-source-ranges`)
 	own := strings.Fields(
-		"lb-provider x-forwarded-port x-forwarded-proto listener-protocols additional-subnet-id recreate")
+		"region load-balancer-region lb-provider x-forwarded-port x-forwarded-proto listener-protocols additional-subnet-id recreate")
 	seen := map[string]int{}
 	for _, row := range table() {
 		e := row.about()

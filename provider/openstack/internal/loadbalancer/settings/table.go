@@ -46,16 +46,13 @@ var table = sync.OnceValue(func() []row {
 	return all
 })
 
-// unlessEmpty is for options of a class: one that is not given leaves what is in [LoadBalancer].
-func unlessEmpty(value string) *string {
-	if value == "" {
-		return nil
-	}
-	return &value
-}
-
 func place() []row {
 	return []row{
+		special{entry: entry{
+			name: AnnotationRegion, typ: "name", limits: "of a region of cloud.conf",
+			fatal: true, later: never, own: true,
+			meaning: "The region of the load balancer, whose nodes are its members. The default is the default region.",
+		}},
 		special{entry: entry{
 			name: annotationClass, typ: "name", limits: "of a section [LoadBalancerClass]",
 			fatal: true, later: "as what it sets",
@@ -75,8 +72,7 @@ func place() []row {
 				meaning: "The subnet of the load balancer's address. If neither it nor the network is given: that of the nodes.",
 			},
 			kind: uuidKind(), at: func(s *Settings) *string { return &s.SubnetID },
-			class: func(c cloudconf.LoadBalancerClass) *string { return unlessEmpty(c.SubnetID) },
-			conf:  func(c cloudconf.LoadBalancer) string { return c.SubnetID },
+			conf: func(c cloudconf.LoadBalancer) string { return c.SubnetID },
 		},
 		setting[string]{
 			entry: entry{
@@ -85,8 +81,7 @@ func place() []row {
 				meaning: "The network of the load balancer's address.",
 			},
 			kind: uuidKind(), at: func(s *Settings) *string { return &s.NetworkID },
-			class: func(c cloudconf.LoadBalancerClass) *string { return unlessEmpty(c.NetworkID) },
-			conf:  func(c cloudconf.LoadBalancer) string { return c.NetworkID },
+			conf: func(c cloudconf.LoadBalancer) string { return c.NetworkID },
 		},
 		setting[string]{
 			entry: entry{
@@ -115,9 +110,6 @@ func floatingIP() []row {
 				empty:   "The external network that the project sees, as if no option named one.",
 			},
 			kind: uuidKind(), at: func(s *Settings) *string { return &s.FloatingNetworkID },
-			class: func(c cloudconf.LoadBalancerClass) *string {
-				return unlessEmpty(c.FloatingNetworkID)
-			},
 			conf: func(c cloudconf.LoadBalancer) string { return c.FloatingNetworkID },
 		},
 		setting[string]{
@@ -127,9 +119,6 @@ func floatingIP() []row {
 				meaning: "The subnet of the floating IP, in its network. Any of the floating-subnet annotations overrides class and cloud.conf for all three; within one source, the id precedes the others.",
 			},
 			kind: uuidKind(), at: func(s *Settings) *string { return &s.FloatingSubnetID },
-			class: func(c cloudconf.LoadBalancerClass) *string {
-				return unlessEmpty(c.FloatingSubnetID)
-			},
 			conf: func(c cloudconf.LoadBalancer) string { return c.FloatingSubnetID },
 		},
 		setting[string]{
@@ -139,9 +128,6 @@ func floatingIP() []row {
 				meaning: "The subnets of the floating IP, by name: with wildcards or, after `~`, as a regular expression; `!` before it negates. They are tried one after the other. Only those that the project sees can be found by name or tags; of an external network of others that is not shared it sees none, and the id must be given.",
 			},
 			kind: subnetPattern(), at: func(s *Settings) *string { return &s.FloatingSubnet },
-			class: func(c cloudconf.LoadBalancerClass) *string {
-				return unlessEmpty(c.FloatingSubnet)
-			},
 			conf: func(c cloudconf.LoadBalancer) string { return c.FloatingSubnet },
 		},
 		setting[string]{
@@ -151,9 +137,6 @@ func floatingIP() []row {
 				meaning: "The subnets of the floating IP, by tags with commas between them: one of them or, after `&`, all; `!` before it negates.",
 			},
 			kind: text(), at: func(s *Settings) *string { return &s.FloatingSubnetTags },
-			class: func(c cloudconf.LoadBalancerClass) *string {
-				return unlessEmpty(c.FloatingSubnetTags)
-			},
 			conf: func(c cloudconf.LoadBalancer) string { return c.FloatingSubnetTags },
 		},
 		setting[bool]{
@@ -315,9 +298,6 @@ func members() []row {
 				meaning: "The subnet of the members. If no source gives it: `subnet-id` of cloud.conf, or else that of the load balancer.",
 			},
 			kind: uuidKind(), at: func(s *Settings) *string { return &s.MemberSubnetID },
-			class: func(c cloudconf.LoadBalancerClass) *string {
-				return unlessEmpty(c.MemberSubnetID)
-			},
 			conf: func(c cloudconf.LoadBalancer) string {
 				return cmp.Or(c.MemberSubnetID, c.SubnetID)
 			},
@@ -406,6 +386,10 @@ func status() []row {
 		special{entry: entry{
 			name: AnnotationLoadBalancerAddress, typ: "address", later: notRead,
 			meaning: "The floating IP, or else the load balancer's address. It is written here, and not read.",
+		}},
+		special{entry: entry{
+			name: AnnotationLoadBalancerRegion, typ: "name", later: never, own: true,
+			meaning: "The region that has the load balancer, if cloud.conf has several. fxccm writes it here.",
 		}},
 	}
 }

@@ -58,6 +58,14 @@ type State struct {
 	ids uint64
 }
 
+// Enter locks the cloud for a look into it, or a change from outside, and brings it up to date. The
+// caller calls leave at the end.
+func (s *State) Enter() (leave func()) {
+	s.Mu.Lock()
+	s.Settle()
+	return s.Mu.Unlock
+}
+
 // NewID returns an ID in the form of Nova and Neutron. The same calls return the same IDs in each
 // run. The caller holds Mu.
 func (s *State) NewID() string {

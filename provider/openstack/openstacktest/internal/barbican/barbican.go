@@ -127,8 +127,7 @@ func (s *Service) AddContainer(c Container) (ref string) {
 }
 
 func (s *Service) add(kind, refName, id, project string, view api.Object) (ref string) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	defer s.Enter()()
 	if id == "" {
 		id = s.NewID()
 	}

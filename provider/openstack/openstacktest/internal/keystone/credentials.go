@@ -36,18 +36,15 @@ type Credentials struct {
 	CertificatePEM string
 }
 
-// AddProject makes a project with a user, an application credential of the user's, and a trust of
-// the user's for another one.
+// AddProject implements Cloud.AddProject.
 func (s *Service) AddProject(p Project) Credentials {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	defer s.Enter()()
 	return s.credentials(s.addProject(p))
 }
 
 // Credentials are those of the default project.
 func (s *Service) Credentials() Credentials {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	defer s.Enter()()
 	return s.credentials(s.projects[0])
 }
 
@@ -112,31 +109,18 @@ func (s *Service) credentials(p *project) Credentials {
 
 // RevokeTokens makes all tokens invalid that were issued so far; see [WithTokenCache].
 func (s *Service) RevokeTokens() {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	defer s.Enter()()
 	s.revoke(func(*token) bool { return true })
 }
 
-// ChangePassword gives the user with this id another password, and revokes the user's tokens, as
-// Keystone does.
+// ChangePassword implements Cloud.ChangePassword.
 func (s *Service) ChangePassword(userID, password string) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	defer s.Enter()()
 	u := s.findUser(userBody{ID: userID})
 	if u == nil {
 		return fmt.Errorf("change password: no user %s", userID)
 	}
 	s.changePassword(u, password)
-	return nil
-}
-
-// DeleteApplicationCredential deletes it, and revokes the tokens that were issued for it.
-func (s *Service) DeleteApplicationCredential(id string) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	if !s.deleteApplicationCredential(func(a *applicationCredential) bool { return a.id == id }) {
-		return fmt.Errorf("delete application credential: no %s", id)
-	}
 	return nil
 }
 

@@ -146,7 +146,6 @@ func (s *Service) Operations() []api.Operation {
 		s.operation("token_get", "GET", "/v3/auth/tokens", getToken),
 		s.operation("token_delete", "DELETE", "/v3/auth/tokens", deleteToken),
 		s.operation("catalog_get", "GET", "/v3/auth/catalog", getCatalog),
-		s.operation("auth_project_list", "GET", "/v3/auth/projects", listAuthProjects),
 	}, s.userOperations()...)
 }
 

@@ -51,9 +51,7 @@ type scopeBody struct {
 		Name   string     `json:"name"`
 		Domain domainBody `json:"domain"`
 	} `json:"project"`
-	Domain *domainBody      `json:"domain"`
-	System *json.RawMessage `json:"system"`
-	Trust  *struct {
+	Trust *struct {
 		ID string `json:"id"`
 	} `json:"OS-TRUST:trust"`
 }
@@ -70,11 +68,6 @@ func createToken(r *request) answer {
 	case body.Auth.Identity.Methods == nil:
 		return api.IdentityFailure(http.StatusBadRequest, "'methods' is a required property")
 	}
-	for _, method := range body.Auth.Identity.Methods {
-		if !hasSection(r.Body, method) {
-			return malformed("Expecting to find " + method + " in identity.")
-		}
-	}
 	t, refusal := r.server.identify(body)
 	if refusal == nil {
 		refusal = r.server.scope(t, body.Auth.Scope)
@@ -84,16 +77,6 @@ func createToken(r *request) answer {
 	}
 	r.server.issue(t)
 	return t.answer(r, http.StatusCreated)
-}
-
-// hasSection tells whether what a method is about is there, be the method known or not.
-func hasSection(body []byte, method string) bool {
-	var sections struct {
-		Auth struct {
-			Identity map[string]json.RawMessage `json:"identity"`
-		} `json:"auth"`
-	}
-	return json.Unmarshal(body, &sections) == nil && sections.Auth.Identity[method] != nil
 }
 
 // malformed is Keystone's answer to a body in which something is missing.
@@ -142,7 +125,7 @@ func (s *Service) identify(body authBody) (*token, *answer) {
 		case "application_credential":
 			who, refusal = s.userWithApplicationCredential(t, body)
 		default:
-			refusal = s.unknownMethod()
+			refusal = s.refused()
 		}
 		switch {
 		case refusal != nil:
@@ -156,17 +139,6 @@ func (s *Service) identify(body authBody) (*token, *answer) {
 		return nil, s.refused()
 	}
 	return t, nil
-}
-
-// unknownMethod tells which there are, unlike any other refusal.
-func (s *Service) unknownMethod() *answer {
-	a := s.unauthorized()
-	a.Body = object{"error": object{
-		"code": http.StatusUnauthorized, "title": "Unauthorized",
-		"message":  "Attempted to authenticate with an unsupported method.",
-		"identity": object{"methods": []string{"password", "token", "application_credential"}},
-	}}
-	return &a
 }
 
 func (s *Service) userWithPassword(b userBody) (*user, *answer) {
@@ -274,7 +246,7 @@ func (s *Service) scope(t *token, raw json.RawMessage) *answer {
 	if raw == nil || string(raw) == `"unscoped"` {
 		return nil
 	}
-	if json.Unmarshal(raw, &scope) != nil || scope.kinds() != 1 {
+	if json.Unmarshal(raw, &scope) != nil {
 		return refusedAs(
 			malformed(
 				"Expecting to find system, project, domain, OS-TRUST:trust or unscoped in scope."))
@@ -304,18 +276,6 @@ func (s *Service) scopeToApplication(t *token, raw json.RawMessage) *answer {
 		return s.refused()
 	}
 	return nil
-}
-
-func (b scopeBody) kinds() (n int) {
-	for _, there := range []bool{
-		b.Project != nil, b.Domain != nil, b.System != nil,
-		b.Trust != nil,
-	} {
-		if there {
-			n++
-		}
-	}
-	return n
 }
 
 func (s *Service) scopeToProject(t *token, id, name string, in domainBody) *answer {
@@ -443,20 +403,5 @@ func deleteToken(r *request) answer {
 	return r.onSubject("revoke", func(t *token) answer {
 		t.revoked = true
 		return api.NoContent()
-	})
-}
-
-func listAuthProjects(r *request) answer {
-	views := []object{}
-	for _, p := range r.server.projects {
-		if len(r.token.user.grants[p.id]) > 0 {
-			view := p.view()
-			view["domain_id"], view["enabled"] = p.domain.id, true
-			views = append(views, view)
-		}
-	}
-	return api.OK(object{
-		"projects": views,
-		"links":    object{"next": nil, "previous": nil, "self": r.server.URL + r.URL.Path},
 	})
 }

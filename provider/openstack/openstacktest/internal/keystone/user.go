@@ -22,14 +22,10 @@ func (s *Service) userOperations() []api.Operation {
 		s.operation("role_list", "GET", "/v3/roles", byAdmin("list_roles", listRoles)),
 		s.operation("role_grant", "PUT", "/v3/projects/{project}/users/{user}/roles/{role}",
 			byAdmin("create_grant", onUser(grantRole))),
-		s.operation("role_revoke", "DELETE", "/v3/projects/{project}/users/{user}/roles/{role}",
-			byAdmin("revoke_grant", onUser(revokeRole))),
-		s.operation("application_credential_list", "GET",
-			"/v3/users/{user}/application_credentials", byOwner(listApplicationCredentials)),
 		s.operation("application_credential_create", "POST",
-			"/v3/users/{user}/application_credentials", byOwner(createApplicationCredential)),
+			"/v3/users/{user}/application_credentials", onUser(createApplicationCredential)),
 		s.operation("application_credential_delete", "DELETE",
-			"/v3/users/{user}/application_credentials/{id}", byOwner(deleteApplicationCredential)),
+			"/v3/users/{user}/application_credentials/{id}", onUser(deleteApplicationCredential)),
 	}
 }
 
@@ -60,20 +56,9 @@ func onUser(handle func(*request, *user) answer) func(*request) answer {
 	}
 }
 
-// byOwner serves users only what is their own.
-func byOwner(handle func(*request, *user) answer) func(*request) answer {
-	return onUser(func(r *request, u *user) answer {
-		if u != r.token.user {
-			return forbiddenIdentity("application_credential")
-		}
-		return handle(r, u)
-	})
-}
-
 // userAttributes are those of a user that can be set.
 type userAttributes struct {
 	Name     string  `json:"name"`
-	DomainID string  `json:"domain_id"`
 	Password *string `json:"password"`
 	Enabled  *bool   `json:"enabled"`
 }
@@ -92,18 +77,7 @@ func createUser(r *request) answer {
 		return malformed("Expecting to find name in user.")
 	}
 	s := r.server
-	in := s.domainNamed(DefaultDomain)
-	for _, d := range s.domains {
-		if d.id == given.DomainID {
-			in = d
-		}
-	}
-	if s.findUser(userBody{Name: given.Name, Domain: domainBody{ID: in.id}}) != nil {
-		return api.IdentityFailure(http.StatusConflict,
-			"Conflict occurred attempting to store user - "+
-				"Duplicate entry found with name "+given.Name+" at domain ID "+in.id+".")
-	}
-	u := s.addUser(given.Name, in)
+	u := s.addUser(given.Name, s.domainNamed(DefaultDomain))
 	s.change(u, given)
 	return api.Created(object{"user": u.account()})
 }
@@ -141,6 +115,12 @@ func deleteUser(r *request, u *user) answer {
 	return api.NoContent()
 }
 
+func grantRole(r *request, u *user) answer {
+	project, role := r.PathValue("project"), strings.TrimPrefix(r.PathValue("role"), "role-")
+	u.grants[project] = append(u.grants[project], role)
+	return api.NoContent()
+}
+
 // account is the user as the API shows it, which is more than a token tells.
 func (u *user) account() object {
 	return object{
@@ -162,41 +142,6 @@ func listRoles(r *request) answer {
 	return api.OK(object{"roles": views})
 }
 
-func grantRole(r *request, u *user) answer {
-	return r.onRole(func(project, role string) {
-		if !slices.Contains(u.grants[project], role) {
-			u.grants[project] = append(u.grants[project], role)
-		}
-	})
-}
-
-func revokeRole(r *request, u *user) answer {
-	return r.onRole(func(project, role string) {
-		u.grants[project] = slices.DeleteFunc(u.grants[project],
-			func(other string) bool { return other == role })
-	})
-}
-
-func (r *request) onRole(do func(project, role string)) answer {
-	role := strings.TrimPrefix(r.PathValue("role"), "role-")
-	if !slices.Contains(roles[:], role) {
-		return api.IdentityFailure(http.StatusNotFound,
-			"Could not find role: "+r.PathValue("role")+".")
-	}
-	do(r.PathValue("project"), role)
-	return api.NoContent()
-}
-
-func listApplicationCredentials(r *request, u *user) answer {
-	views := []object{}
-	for _, a := range r.server.applications {
-		if a.user == u {
-			views = append(views, a.view())
-		}
-	}
-	return api.OK(object{"application_credentials": views})
-}
-
 // createApplicationCredential: it is for the project that the caller acts in. This answer alone has
 // the secret.
 func createApplicationCredential(r *request, u *user) answer {
@@ -209,16 +154,7 @@ func createApplicationCredential(r *request, u *user) answer {
 	if err := r.Decode(&body); err != nil || body.Credential.Name == "" {
 		return malformed("Expecting to find name in application_credential.")
 	}
-	if r.token.project == nil {
-		return forbiddenIdentity("create_application_credential")
-	}
 	s := r.server
-	for _, a := range s.applications {
-		if a.user == u && a.name == body.Credential.Name {
-			return api.IdentityFailure(http.StatusConflict,
-				"Conflict occurred attempting to store application_credential - Duplicate entry found.")
-		}
-	}
 	id := s.newIdentityID()
 	made := &applicationCredential{
 		id: id, name: body.Credential.Name,

@@ -149,7 +149,7 @@ func (n *Service) allocateAny(port *Port) ([]FixedIP, error) {
 	given := []FixedIP{}
 	for _, version := range []int{4, 6} {
 		candidates := 0
-		for _, subnet := range n.subnets.all() {
+		for _, subnet := range n.Subnets.all() {
 			if subnet.NetworkID != port.NetworkID || subnet.IPVersion != version ||
 				!subnet.serves(port.DeviceOwner) {
 				continue
@@ -210,7 +210,7 @@ func (n *Service) allocateOne(c caller, port *Port, want FixedIP, also []FixedIP
 
 // subnetOn finds a subnet that must be of the network.
 func (n *Service) subnetOn(c caller, networkID, id string) (*Subnet, error) {
-	subnet, err := n.subnets.findFor(c, id)
+	subnet, err := n.Subnets.findFor(c, id)
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +232,7 @@ func (n *Service) subnetFor(c caller, networkID, id string, address netip.Addr) 
 		}
 		return subnet, err
 	}
-	for _, subnet := range n.subnets.all() {
+	for _, subnet := range n.Subnets.all() {
 		if subnet.NetworkID == networkID && subnet.Holds(address) {
 			return subnet, nil
 		}

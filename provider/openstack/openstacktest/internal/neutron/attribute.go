@@ -7,31 +7,33 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
+// Stamps are attributes that the cloud sets.
+type Stamps struct {
+	RevisionNumber int       `api:"revision_number,ro,feature=standard-attr-revisions"`
+	CreatedAt      time.Time `api:"created_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
+	UpdatedAt      time.Time `api:"updated_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
+}
+
 // standard are the attributes of each resource. Only tags may be nil.
 type standard struct {
-	id, project      *string
-	tags             *[]string
-	revision         *int
-	created, updated *time.Time
+	*Stamps
+	id, project *string
+	tags        *[]string
 }
 
 func (k *kind[T]) standard(row *T) standard {
 	v := reflect.ValueOf(row).Elem()
 	at := func(i int) any { return v.Field(k.columns[i]).Addr().Interface() }
-	s := standard{
-		id: at(0).(*string), project: at(1).(*string), revision: at(2).(*int),
-		created: at(3).(*time.Time), updated: at(4).(*time.Time),
-	}
-	if k.columns[5] >= 0 {
-		s.tags = at(5).(*[]string)
+	s := standard{Stamps: at(0).(*Stamps), id: at(1).(*string), project: at(2).(*string)}
+	if k.columns[3] >= 0 {
+		s.tags = at(3).(*[]string)
 	}
 	return s
 }
 
 // columnsOf are the places of the standard attributes in T.
-func columnsOf[T any]() (columns [6]int) {
-	names := [...]string{"ID", "ProjectID", "RevisionNumber", "CreatedAt", "UpdatedAt", "Tags"}
-	for i, name := range names {
+func columnsOf[T any]() (columns [4]int) {
+	for i, name := range [...]string{"Stamps", "ID", "ProjectID", "Tags"} {
 		columns[i] = -1
 		if field, has := reflect.TypeFor[T]().FieldByName(name); has {
 			columns[i] = field.Index[0]

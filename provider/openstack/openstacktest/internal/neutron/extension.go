@@ -47,11 +47,9 @@ func extensionNeeds(alias string) []string {
 	return nil
 }
 
-// SetExtension gives Neutron an extension, or takes it, as an operator does who restarts it with
-// another configuration. It is an error if the cloud does not know the alias.
+// SetExtension implements Cloud.SetExtension.
 func (n *Service) SetExtension(alias string, on bool) error {
-	n.Mu.Lock()
-	defer n.Mu.Unlock()
+	defer n.Enter()()
 	if !slices.Contains(networkExtensions(), alias) {
 		return fmt.Errorf("set extension: the cloud does not know %q", alias)
 	}
@@ -83,13 +81,4 @@ func (n *Service) listExtensions(*request) answer {
 		}
 	}
 	return api.OK(object{"extensions": shown})
-}
-
-func (n *Service) getExtension(r *request) (answer, error) {
-	alias := r.PathValue("alias")
-	if !slices.Contains(networkExtensions(), alias) || !n.has(alias) {
-		return answer{},
-			neutronNotFound("HTTPNotFound", "Extension with alias %s does not exist", alias)
-	}
-	return api.OK(object{"extension": extension(alias)}), nil
 }

@@ -1,10 +1,8 @@
 package neutron
 
 import (
-	"encoding/json"
 	"net/netip"
 	"slices"
-	"time"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
@@ -29,10 +27,7 @@ type FloatingIP struct {
 	RouterID     string   `api:"router_id,ro,null"`
 	Status       string   `api:"status,ro"`
 	Tags         []string `api:"tags,ro,feature=standard-attr-tag"`
-	// The cloud sets the following fields.
-	RevisionNumber int       `api:"revision_number,ro,feature=standard-attr-revisions"`
-	CreatedAt      time.Time `api:"created_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
-	UpdatedAt      time.Time `api:"updated_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
+	Stamps
 }
 
 // dissociate takes the port from a floating IP.
@@ -41,20 +36,6 @@ func (f *FloatingIP) dissociate() error {
 	return nil
 }
 
-// AddFloatingIP creates a floating IP and returns its id. It panics if the cloud would refuse it.
-func (n *Service) AddFloatingIP(spec FloatingIP) string { return add(n, n.floatingIPs, spec) }
-
-// FloatingIPs are all floating IPs, of all projects, in the order of their ids.
-func (n *Service) FloatingIPs() []FloatingIP { return snapshot(n, n.floatingIPs) }
-
-// UpdateFloatingIP changes a floating IP, as another client does: by the API's rules.
-func (n *Service) UpdateFloatingIP(id string, change func(*FloatingIP)) error {
-	return update(n, n.floatingIPs, id, change)
-}
-
-// DeleteFloatingIP deletes a floating IP, as another client does.
-func (n *Service) DeleteFloatingIP(id string) error { return remove(n, n.floatingIPs, id) }
-
 func (n *Service) floatingIPKind() *kind[FloatingIP] {
 	return newKind(n, kind[FloatingIP]{
 		member: "floatingip", collection: "floatingips", path: "floatingips",
@@ -62,13 +43,6 @@ func (n *Service) floatingIPKind() *kind[FloatingIP] {
 		extension: "router",
 		missing: func(id string) error {
 			return neutronNotFound("FloatingIPNotFound", "Floating IP %s could not be found", id)
-		},
-		given: func(attributes map[string]json.RawMessage) error {
-			_, port := attributes["port_id"]
-			if _, fixed := attributes["fixed_ip_address"]; fixed && !port {
-				return floatingIPRefused("fixed_ip_address cannot be specified without a port_id")
-			}
-			return nil
 		},
 		admit:   n.admitFloatingIP,
 		settled: n.settleFloatingIP,
@@ -85,7 +59,7 @@ func (n *Service) floatingIPKind() *kind[FloatingIP] {
 }
 
 func (n *Service) portDetails(row *FloatingIP) any {
-	port, exists := n.ports.rows[row.PortID]
+	port, exists := n.Ports.rows[row.PortID]
 	if !exists {
 		return nil
 	}
@@ -98,7 +72,7 @@ func (n *Service) portDetails(row *FloatingIP) any {
 
 func (n *Service) admitFloatingIP(c caller, old, row *FloatingIP) error {
 	if old == nil {
-		external, err := n.networks.findFor(c, row.NetworkID)
+		external, err := n.Networks.findFor(c, row.NetworkID)
 		if err != nil {
 			return err
 		}
@@ -148,7 +122,7 @@ func (n *Service) chooseFloatingAddress(row *FloatingIP) error {
 // associate checks the port of a floating IP: neutron's l3_db, _get_assoc_data and
 // _internal_fip_assoc_data.
 func (n *Service) associate(c caller, row *FloatingIP) error {
-	port, err := n.ports.findFor(c, row.PortID)
+	port, err := n.Ports.findFor(c, row.PortID)
 	if err != nil {
 		return err
 	}
@@ -205,22 +179,21 @@ func fixedAddressOf(port *Port, wanted string) (FixedIP, error) {
 
 // settleFloatingIP creates the port that has the address on the external network. It is of no
 // project, so that only administrators see it.
-func (n *Service) settleFloatingIP(_ caller, old, row *FloatingIP) error {
+func (n *Service) settleFloatingIP(_ caller, old, row *FloatingIP) {
 	if old != nil {
-		return nil
+		return
 	}
-	_, err := n.CreatePort(Port{
+	// Nothing refuses it: the address is allocated.
+	_, _ = n.CreatePort(Port{
 		NetworkID: row.NetworkID, DeviceID: row.ID, DeviceOwner: OwnerFloatingIP,
 		FixedIPs: []FixedIP{{row.SubnetID, row.Address}},
 	})
-	return err
 }
 
-func (n *Service) dismissFloatingIP(_ caller, row *FloatingIP) error {
+func (n *Service) dismissFloatingIP(row *FloatingIP) {
 	for _, port := range n.PortsOf(row.ID) {
-		n.ports.forget(port)
+		n.Ports.forget(port)
 	}
-	return nil
 }
 
 func (n *Service) indexFloatingIP(old, row *FloatingIP) {
@@ -241,7 +214,7 @@ func (n *Service) indexFloatingIP(old, row *FloatingIP) {
 func (n *Service) FloatingIPsOf(portID string) []*FloatingIP {
 	var ips []*FloatingIP
 	for _, id := range slices.Sorted(slices.Values(n.floatingByPort[portID])) {
-		ips = append(ips, n.floatingIPs.rows[id])
+		ips = append(ips, n.FloatingIPs.rows[id])
 	}
 	return ips
 }

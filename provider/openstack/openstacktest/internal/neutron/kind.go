@@ -45,25 +45,25 @@ type kind[T any] struct {
 	// policies tell whether the caller may give an attribute, by the default policy. Without one,
 	// each caller that may write the resource may.
 	policies map[string]func(caller, *T) bool
-	columns  [6]int
+	columns  [4]int
 
 	// visible tells whether a caller sees one of another project. Nil: no.
 	visible func(caller, *T) bool
 	// expect makes what the API makes when it is first asked for.
 	expect func(caller)
+	// kept: no request deletes one.
+	kept bool
 	// prepare gives a new one the defaults that follow from its required attributes.
 	prepare func(*T)
-	// given checks what a request gives beyond each attribute by itself. Nil: nothing.
-	given func(attributes map[string]json.RawMessage) error
 	// admit completes and checks one before it is created (old is nil) or changed. It must not
 	// change anything else.
 	admit func(c caller, old, row *T) error
 	// settled follows a change (old is nil for a creation): what other resources have to do with
 	// it.
-	settled func(c caller, old, row *T) error
+	settled func(c caller, old, row *T)
 	// held checks whether one may be deleted; dismiss deletes what goes with it.
 	held    func(c caller, row *T) error
-	dismiss func(c caller, row *T) error
+	dismiss func(row *T)
 	// index keeps lookups up to date. One of the two is nil at creation and deletion.
 	index func(old, row *T)
 
@@ -150,7 +150,7 @@ func (k *kind[T]) insert(c caller, row *T) error {
 		return neutronConflict("Conflict", "%s %s already exists.", k.member, *s.id)
 	}
 	now := k.network.Clock.Now()
-	*s.created, *s.updated, *s.revision = now, now, 1
+	s.CreatedAt, s.UpdatedAt, s.RevisionNumber = now, now, 1
 	if k.admit != nil {
 		if err := k.admit(c, nil, row); err != nil {
 			return err
@@ -160,12 +160,8 @@ func (k *kind[T]) insert(c caller, row *T) error {
 	at, _ := slices.BinarySearch(k.order, *s.id)
 	k.order = slices.Insert(k.order, at, *s.id)
 	k.reindex(nil, row)
-	if k.settled == nil {
-		return nil
-	}
-	if err := k.settled(c, nil, row); err != nil {
-		k.forget(row)
-		return err
+	if k.settled != nil {
+		k.settled(c, nil, row)
 	}
 	return nil
 }
@@ -191,13 +187,8 @@ func (k *kind[T]) change(c caller, row *T, apply func(*T) error) error {
 	*row = changed
 	k.touch(row)
 	k.reindex(&old, row)
-	if k.settled == nil {
-		return nil
-	}
-	if err := k.settled(c, &old, row); err != nil {
-		k.reindex(row, &old)
-		*row = old
-		return err
+	if k.settled != nil {
+		k.settled(c, &old, row)
 	}
 	return nil
 }
@@ -205,8 +196,8 @@ func (k *kind[T]) change(c caller, row *T, apply func(*T) error) error {
 // touch counts a change.
 func (k *kind[T]) touch(row *T) {
 	s := k.standard(row)
-	*s.revision++
-	*s.updated = k.network.Clock.Now()
+	s.RevisionNumber++
+	s.UpdatedAt = k.network.Clock.Now()
 }
 
 func (k *kind[T]) remove(c caller, row *T) error {
@@ -219,9 +210,7 @@ func (k *kind[T]) remove(c caller, row *T) error {
 		return err
 	}
 	if k.dismiss != nil {
-		if err := k.dismiss(c, row); err != nil {
-			return err
-		}
+		k.dismiss(row)
 	}
 	k.forget(row)
 	return nil
@@ -247,13 +236,17 @@ func (k *kind[T]) checkQuota(c caller, project string) error {
 	if !limited || c.neutron {
 		return nil
 	}
-	used := 0
+	return overQuota(k.member, k.count(project)+1, limit)
+}
+
+func (k *kind[T]) count(project string) int {
+	count := 0
 	for _, row := range k.rows {
 		if k.project(row) == project {
-			used++
+			count++
 		}
 	}
-	return overQuota(k.member, used+1, limit)
+	return count
 }
 
 func overQuota(resource string, wanted, limit int) error {
@@ -263,16 +256,20 @@ func overQuota(resource string, wanted, limit int) error {
 	return neutronConflict("OverQuota", "Quota exceeded for resources: ['%s'].", resource)
 }
 
-// operations are the five of each kind.
+// operations are those that each kind has.
 func (k *kind[T]) operations() []operation {
 	collection := networkPath + "/v2.0/" + k.path
-	return []operation{
+	operations := []operation{
 		k.serve("list", "GET "+collection, k.list),
 		k.serve("create", "POST "+collection, k.create),
 		k.serve("get", "GET "+collection+"/{id}", k.get),
 		k.serve("update", "PUT "+collection+"/{id}", k.update),
-		k.serve("delete", "DELETE "+collection+"/{id}", k.delete),
 	}
+	if !k.kept {
+		operations = append(operations,
+			k.serve("delete", "DELETE "+collection+"/{id}", k.delete))
+	}
+	return operations
 }
 
 // action is an operation on one resource that is not one of the five.
@@ -333,39 +330,17 @@ func (k *kind[T]) get(r *request) (answer, error) {
 	return api.OK(object{k.member: k.render(c, row, r.Query["fields"])}), nil
 }
 
-// create creates one, or several in one request: all of them or none.
+// create creates one.
 func (k *kind[T]) create(r *request) (answer, error) {
 	c := callerOf(r)
-	bodies, several, err := k.bodies(r)
+	given, err := k.body(r)
 	if err != nil {
 		return answer{}, err
 	}
-	made := make([]*T, 0, len(bodies))
-	shown := make([]object, 0, len(bodies))
-	for _, given := range bodies {
-		row, err := k.createOne(c, given)
-		if err != nil {
-			for _, other := range slices.Backward(made) {
-				_ = k.remove(neutronItself(), other)
-			}
-			return answer{}, err
-		}
-		made = append(made, row)
-	}
-	for _, row := range made {
-		shown = append(shown, k.render(c, row, nil))
-	}
-	if several {
-		return api.Created(object{k.collection: shown}), nil
-	}
-	return api.Created(object{k.member: shown[0]}), nil
-}
-
-func (k *kind[T]) createOne(c caller, given map[string]json.RawMessage) (*T, error) {
 	row := new(T)
 	project, err := projectOf(c, given)
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	*k.standard(row).project = project
 	if k.prepare != nil {
@@ -373,9 +348,12 @@ func (k *kind[T]) createOne(c caller, given map[string]json.RawMessage) (*T, err
 		k.prepare(row)
 	}
 	if err := k.fill(c, row, given, "create"); err != nil {
-		return nil, err
+		return answer{}, err
 	}
-	return row, k.insert(c, row)
+	if err := k.insert(c, row); err != nil {
+		return answer{}, err
+	}
+	return api.Created(object{k.member: k.render(c, row, nil)}), nil
 }
 
 func (k *kind[T]) update(r *request) (answer, error) {
@@ -383,15 +361,12 @@ func (k *kind[T]) update(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	bodies, several, err := k.bodies(r)
+	given, err := k.body(r)
 	if err != nil {
 		return answer{}, err
 	}
-	if several {
-		return answer{}, neutronBadRequest("HTTPBadRequest", "Bulk operation not supported")
-	}
 	err = k.change(c, row,
-		func(changed *T) error { return k.fill(c, changed, bodies[0], "update") })
+		func(changed *T) error { return k.fill(c, changed, given, "update") })
 	if err != nil {
 		return answer{}, err
 	}
@@ -448,7 +423,7 @@ func (k *kind[T]) conditionOf(r *request) (condition, error) {
 // checkCondition is called when all else has been found right: Neutron looks at the revision when
 // it writes to its database.
 func (k *kind[T]) checkCondition(c caller, row *T) error {
-	current := *k.standard(row).revision
+	current := k.standard(row).RevisionNumber
 	if c.only.id != k.id(row) || c.only.revision == current {
 		return nil
 	}
@@ -458,25 +433,17 @@ func (k *kind[T]) checkCondition(c caller, row *T) error {
 	return failed
 }
 
-// bodies are the attributes that a request gives: of one resource, or of several.
-func (k *kind[T]) bodies(r *request) (given []map[string]json.RawMessage, several bool, err error) {
-	var body map[string]json.RawMessage
+// body is the attributes that a request gives.
+func (k *kind[T]) body(r *request) (map[string]json.RawMessage, error) {
+	var body map[string]map[string]json.RawMessage
 	if err := r.Decode(&body); err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	if raw, found := body[k.member]; found {
-		given = make([]map[string]json.RawMessage, 1)
-		if json.Unmarshal(raw, &given[0]) == nil && given[0] != nil {
-			return given, false, nil
-		}
+	if body[k.member] == nil {
+		return nil, neutronBadRequest("HTTPBadRequest", "Unable to find '%s' in request body",
+			k.member)
 	}
-	if raw, found := body[k.collection]; found {
-		if json.Unmarshal(raw, &given) == nil && len(given) > 0 {
-			return given, true, nil
-		}
-	}
-	return nil, false,
-		neutronBadRequest("HTTPBadRequest", "Unable to find '%s' in request body", k.member)
+	return body[k.member], nil
 }
 
 // fill takes the attributes that a request gives. The verb is create or update.
@@ -487,11 +454,6 @@ func (k *kind[T]) fill(c caller, row *T, given map[string]json.RawMessage, verb 
 	}
 	if err := k.enabled().Read(row, given, verb == "create", words{}, handled...); err != nil {
 		return err
-	}
-	if k.given != nil {
-		if err := k.given(given); err != nil {
-			return err
-		}
 	}
 	for _, name := range api.SortedKeys(given) {
 		if allowed := k.policies[name]; allowed != nil && !allowed(c, row) {

@@ -1,9 +1,6 @@
 package neutron
 
 import (
-	"strings"
-	"time"
-
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
@@ -14,9 +11,8 @@ const OperatorProjectID = "00000000000000000000000000000000"
 // has.
 type Network struct {
 	// ID is made by the cloud unless it is given.
-	ID          string `api:"id,ro"`
-	Name        string `api:"name"`
-	Description string `api:"description"`
+	ID   string `api:"id,ro"`
+	Name string `api:"name"`
 	// ProjectID is the owner. Default: the default project, and for external
 	// networks a project without users.
 	ProjectID string `api:"project_id|tenant_id,ro"`
@@ -24,29 +20,11 @@ type Network struct {
 	External bool `api:"router:external,feature=external-net"`
 	// Shared networks are seen and used by all projects.
 	Shared bool `api:"shared"`
-	// Down networks are administratively down.
-	Down bool `api:"admin_state_up,not"`
 	// NoPortSecurity is what its new ports have.
-	NoPortSecurity bool `api:"port_security_enabled,not,feature=port-security"`
-	// MTU is in bytes. Default 1,450.
-	MTU               int      `api:"mtu,feature=net-mtu"`
-	AvailabilityZones []string `api:"availability_zone_hints|availability_zones,create,nofilter,feature=network_availability_zone"`
-	Tags              []string `api:"tags,ro,feature=standard-attr-tag"`
-	// The cloud sets the following fields.
-	RevisionNumber int       `api:"revision_number,ro,feature=standard-attr-revisions"`
-	CreatedAt      time.Time `api:"created_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
-	UpdatedAt      time.Time `api:"updated_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
+	NoPortSecurity bool     `api:"port_security_enabled,not,feature=port-security"`
+	Tags           []string `api:"tags,ro,feature=standard-attr-tag"`
+	Stamps
 }
-
-// AddNetwork creates a network and returns its id. It panics if the cloud would refuse it.
-func (n *Service) AddNetwork(spec Network) string { return add(n, n.networks, spec) }
-
-// Networks are all networks, of all projects, in the order of their ids.
-func (n *Service) Networks() []Network { return snapshot(n, n.networks) }
-
-// DeleteNetwork deletes a network with its subnets, as another client does. It is an error if it is
-// in use.
-func (n *Service) DeleteNetwork(id string) error { return remove(n, n.networks, id) }
 
 func (n *Service) networkKind() *kind[Network] {
 	mayShare := func(c caller, row *Network) bool { return c.admin || !row.Shared && !row.External }
@@ -61,9 +39,7 @@ func (n *Service) networkKind() *kind[Network] {
 				row.ProjectID = OperatorProjectID
 			}
 		},
-		admit:   func(_ caller, _, row *Network) error { return completeNetwork(row) },
-		held:    n.holdNetwork,
-		dismiss: n.dismissNetwork,
+		kept: true,
 		policies: map[string]func(caller, *Network) bool{
 			"shared": mayShare, "router:external": mayShare,
 		},
@@ -74,37 +50,3 @@ func (n *Service) networkKind() *kind[Network] {
 			Get: func(row *Network) any { return n.subnetIDs(row.ID) },
 		})
 }
-
-func completeNetwork(row *Network) error {
-	if row.MTU == 0 {
-		row.MTU = 1450
-	}
-	return nil
-}
-
-func (n *Service) holdNetwork(_ caller, row *Network) error {
-	for _, port := range n.ports.all() {
-		if port.NetworkID == row.ID && !isAutomatic(port) {
-			return neutronConflict("NetworkInUse",
-				"Unable to complete operation on network %s. There are one or more ports still in use on the network.", row.ID)
-		}
-	}
-	return nil
-}
-
-func (n *Service) dismissNetwork(_ caller, row *Network) error {
-	for _, port := range n.ports.all() {
-		if port.NetworkID == row.ID {
-			n.ports.forget(port)
-		}
-	}
-	for _, subnet := range n.subnets.all() {
-		if subnet.NetworkID == row.ID {
-			n.subnets.forget(subnet)
-		}
-	}
-	return nil
-}
-
-// isAutomatic tells whether Neutron deletes the port together with the last subnet or the network.
-func isAutomatic(port *Port) bool { return strings.HasPrefix(port.DeviceOwner, "network:dhcp") }

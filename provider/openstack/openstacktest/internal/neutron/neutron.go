@@ -28,14 +28,14 @@ type Service struct {
 	*api.State
 	options Options
 
-	networks           *kind[Network]
-	subnets            *kind[Subnet]
-	ports              *kind[Port]
-	routers            *kind[Router]
-	floatingIPs        *kind[FloatingIP]
-	securityGroups     *kind[SecurityGroup]
-	securityGroupRules *kind[SecurityGroupRule]
-	trunks             *kind[Trunk]
+	Networks           *kind[Network]
+	Subnets            *kind[Subnet]
+	Ports              *kind[Port]
+	Routers            *kind[Router]
+	FloatingIPs        *kind[FloatingIP]
+	SecurityGroups     *kind[SecurityGroup]
+	SecurityGroupRules *kind[SecurityGroupRule]
+	Trunks             *kind[Trunk]
 
 	addresses      addresses
 	portsByDevice  map[string][]string
@@ -58,9 +58,9 @@ func New(state *api.State, options Options) *Service {
 	for _, alias := range options.WithoutExtensions {
 		n.off[alias] = true
 	}
-	n.networks, n.subnets, n.ports = n.networkKind(), n.subnetKind(), n.portKind()
-	n.routers, n.floatingIPs, n.trunks = n.routerKind(), n.floatingIPKind(), n.trunkKind()
-	n.securityGroups, n.securityGroupRules = n.securityGroupKind(), n.securityGroupRuleKind()
+	n.Networks, n.Subnets, n.Ports = n.networkKind(), n.subnetKind(), n.portKind()
+	n.Routers, n.FloatingIPs, n.Trunks = n.routerKind(), n.floatingIPKind(), n.trunkKind()
+	n.SecurityGroups, n.SecurityGroupRules = n.securityGroupKind(), n.securityGroupRuleKind()
 	return n
 }
 
@@ -74,33 +74,24 @@ func (n *Service) Operations() []operation {
 		[]operation{
 			open(fixed("version_list", "GET "+networkPath, networkVersions)),
 			open(fixed("version_list", "GET "+networkPath+"/{$}", networkVersions)),
-			fixed("network_resource_list", "GET "+networkPath+"/v2.0", n.listResources),
-			fixed("network_resource_list", "GET "+networkPath+"/v2.0/{$}", n.listResources),
 			fixed("network_extension_list", "GET "+networkPath+"/v2.0/extensions",
 				n.listExtensions),
-			fixed("network_extension_get", "GET "+networkPath+"/v2.0/extensions/{alias}",
-				neutronHandler(n.getExtension)),
+			fixed("quota_details", "GET "+networkPath+"/v2.0/quotas/{project}/details.json",
+				n.quotaDetails),
 		},
-		n.networks.operations(), n.networks.tagOperations(),
-		n.subnets.operations(), n.subnets.tagOperations(),
-		n.ports.operations(), n.ports.tagOperations(),
-		n.routers.operations(), n.routers.tagOperations(),
+		n.Networks.operations(), n.Networks.tagOperations(),
+		n.Subnets.operations(), n.Subnets.tagOperations(),
+		n.Ports.operations(), n.Ports.tagOperations(),
+		n.Routers.operations(), n.Routers.tagOperations(),
 		[]operation{
-			n.routers.action("add_extraroutes", "add_extraroutes", n.addRoutes),
-			n.routers.action("remove_extraroutes", "remove_extraroutes", n.removeRoutes),
-			n.routers.action("interface_add", "add_router_interface", n.addInterface),
-			n.routers.action("interface_remove", "remove_router_interface", n.removeInterface),
+			n.Routers.action("add_extraroutes", "add_extraroutes", n.addRoutes),
+			n.Routers.action("remove_extraroutes", "remove_extraroutes", n.removeRoutes),
+			n.Routers.action("interface_add", "add_router_interface", n.addInterface),
 		},
-		n.floatingIPs.operations(), n.floatingIPs.tagOperations(),
-		n.securityGroups.operations(), n.securityGroups.tagOperations(),
-		n.securityGroupRules.operations(),
-		n.trunks.operations(), n.trunks.tagOperations(),
-		[]operation{
-			n.trunks.action("subport_add", "add_subports", n.addSubports),
-			n.trunks.action("subport_remove", "remove_subports", n.removeSubports),
-			n.trunks.serve("subport_list", "GET "+networkPath+"/v2.0/trunks/{id}/get_subports",
-				n.getSubports),
-		},
+		n.FloatingIPs.operations(), n.FloatingIPs.tagOperations(),
+		n.SecurityGroups.operations(), n.SecurityGroups.tagOperations(),
+		n.SecurityGroupRules.operations(),
+		n.Trunks.operations(), n.Trunks.tagOperations(),
 	)
 }
 
@@ -117,30 +108,14 @@ func networkURL(r *request, path string) string {
 	return r.State.URL + r.InterfacePrefix() + networkPath + "/v2.0/" + path
 }
 
-func (n *Service) listResources(r *request) answer {
-	resources := []object{}
-	for _, collection := range []string{"network", "subnet", "port"} {
-		resources = append(resources, object{
-			"name": collection, "collection": collection + "s",
-			"links": []object{{"rel": "self", "href": networkURL(r, collection+"s")}},
-		})
-	}
-	return api.OK(object{"resources": resources})
-}
-
 // callerOf is the user of a request.
 func callerOf(r *request) caller { return callerFrom(r.Caller) }
 
 func callerFrom(c api.Caller) caller { return caller{project: c.ProjectID, admin: c.Admin} }
 
-// SetNetworkQuota limits how many of a resource each project may have: "network", "subnet", "port",
-// "router", "floatingip", "security_group", "security_group_rule" or "trunk", or how many routes a
-// router: "router_route". Users' requests for more are refused with 409 OverQuota; what services
-// and the methods of Cloud create counts, and is not refused. Default, and with a limit below 0: no
-// limit.
+// SetNetworkQuota implements Cloud.SetNetworkQuota.
 func (n *Service) SetNetworkQuota(resource string, limit int) {
-	n.Mu.Lock()
-	defer n.Mu.Unlock()
+	defer n.Enter()()
 	if limit < 0 {
 		delete(n.quotas, resource)
 		return
@@ -148,11 +123,12 @@ func (n *Service) SetNetworkQuota(resource string, limit int) {
 	n.quotas[resource] = limit
 }
 
-// add creates a resource by the rules of the API, for the methods of Cloud.
-func add[T any](n *Service, k *kind[T], spec T) string {
-	n.Mu.Lock()
-	defer n.Mu.Unlock()
-	n.Settle()
+// The following methods are for the face of the cloud. They act by the rules of the API.
+
+// Add creates a resource and returns its ID. It panics if the API would refuse it.
+func (k *kind[T]) Add(spec T) string {
+	n := k.network
+	defer n.Enter()()
 	row := cloned(spec)
 	if k.prepare != nil {
 		k.prepare(&row)
@@ -166,37 +142,36 @@ func add[T any](n *Service, k *kind[T], spec T) string {
 	return k.id(&row)
 }
 
-func update[T any](n *Service, k *kind[T], id string, change func(*T)) error {
-	n.Mu.Lock()
-	defer n.Mu.Unlock()
-	n.Settle()
-	row, err := k.find(id)
-	if err != nil {
-		return err
-	}
-	return k.change(neutronItself(), row, func(changed *T) error {
-		own := cloned(*changed)
-		change(&own)
-		*changed = own
-		return nil
+// Update changes a resource.
+func (k *kind[T]) Update(id string, change func(*T)) error {
+	return k.outside(id, func(row *T) error {
+		return k.change(neutronItself(), row, func(changed *T) error {
+			own := cloned(*changed)
+			change(&own)
+			*changed = own
+			return nil
+		})
 	})
 }
 
-func remove[T any](n *Service, k *kind[T], id string) error {
-	n.Mu.Lock()
-	defer n.Mu.Unlock()
-	n.Settle()
+// Delete deletes a resource.
+func (k *kind[T]) Delete(id string) error {
+	return k.outside(id, func(row *T) error { return k.remove(neutronItself(), row) })
+}
+
+// outside does something with a resource for a caller that does not hold the lock.
+func (k *kind[T]) outside(id string, do func(*T) error) error {
+	defer k.network.Enter()()
 	row, err := k.find(id)
 	if err != nil {
 		return err
 	}
-	return k.remove(neutronItself(), row)
+	return do(row)
 }
 
-func snapshot[T any](n *Service, k *kind[T]) []T {
-	n.Mu.Lock()
-	defer n.Mu.Unlock()
-	n.Settle()
+// Snapshot returns copies of all resources, of all projects, in the order of their IDs.
+func (k *kind[T]) Snapshot() []T {
+	defer k.network.Enter()()
 	rows := make([]T, 0, len(k.order))
 	for _, row := range k.all() {
 		rows = append(rows, cloned(*row))

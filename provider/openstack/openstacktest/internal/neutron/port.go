@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -24,7 +23,6 @@ const (
 	OwnerFloatingIP   = "network:floatingip"
 	OwnerCompute      = "compute:nova"
 	OwnerLoadBalancer = "Octavia"
-	OwnerSubport      = "trunk:subport"
 )
 
 // AddressPair is what a port may send and receive beside its own addresses.
@@ -62,29 +60,10 @@ type Port struct {
 	// SecurityGroups are ids. Default (nil): the project's group default, unless the port is
 	// Neutron's own.
 	SecurityGroups []string `api:"security_groups,feature=security-group"`
-	// VNICType is "normal" by default.
-	VNICType string   `api:"binding:vnic_type,nofilter,feature=binding"`
-	Host     string   `api:"binding:host_id,admin,feature=binding"`
-	Tags     []string `api:"tags,ro,feature=standard-attr-tag"`
-	// The cloud sets the following fields.
-	RevisionNumber int       `api:"revision_number,ro,feature=standard-attr-revisions"`
-	CreatedAt      time.Time `api:"created_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
-	UpdatedAt      time.Time `api:"updated_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
+	Host           string   `api:"binding:host_id,admin,feature=binding"`
+	Tags           []string `api:"tags,ro,feature=standard-attr-tag"`
+	Stamps
 }
-
-// AddPort creates a port and returns its id. It panics if the cloud would refuse it.
-func (n *Service) AddPort(spec Port) string { return add(n, n.ports, spec) }
-
-// Ports are all ports, of all projects, also Neutron's own ones, in the order of their ids.
-func (n *Service) Ports() []Port { return snapshot(n, n.ports) }
-
-// UpdatePort changes a port, as another client does: by the API's rules.
-func (n *Service) UpdatePort(id string, change func(*Port)) error {
-	return update(n, n.ports, id, change)
-}
-
-// DeletePort deletes a port, as another client does. Its floating IP stays, without a port.
-func (n *Service) DeletePort(id string) error { return remove(n, n.ports, id) }
 
 func (n *Service) portKind() *kind[Port] {
 	mayPair := func(c caller, row *Port) bool { return c.admin || n.ownsNetworkOf(c, row) }
@@ -194,24 +173,24 @@ func checkPair(pair AddressPair, before []AddressPair) error {
 }
 
 func (n *Service) ownsNetworkOf(c caller, row *Port) bool {
-	parent, exists := n.networks.rows[row.NetworkID]
-	return exists && n.networks.owns(c, parent)
+	parent, exists := n.Networks.rows[row.NetworkID]
+	return exists && n.Networks.owns(c, parent)
 }
 
 // preparePort gives a new port the defaults of its network.
 func (n *Service) preparePort(row *Port) {
-	if parent, exists := n.networks.rows[row.NetworkID]; exists {
+	if parent, exists := n.Networks.rows[row.NetworkID]; exists {
 		row.NoPortSecurity = row.NoPortSecurity || parent.NoPortSecurity
 	}
 }
 
 func (n *Service) admitPort(c caller, old, row *Port) error {
-	parent, err := n.networks.findFor(c, row.NetworkID)
+	parent, err := n.Networks.findFor(c, row.NetworkID)
 	if err != nil {
 		return err
 	}
 	// All see an external network, and its ports are its owner's (neutron/db/external_net_db.py).
-	if old == nil && parent.External && !parent.Shared && !n.networks.owns(c, parent) {
+	if old == nil && parent.External && !parent.Shared && !n.Networks.owns(c, parent) {
 		return &neutronError{
 			http.StatusForbidden, "HTTPForbidden",
 			"Tenant " + c.project + " not allowed to create port on this network",
@@ -225,9 +204,6 @@ func (n *Service) admitPort(c caller, old, row *Port) error {
 		n.macs++
 		row.MACAddress = fmt.Sprintf("fa:16:3e:%02x:%02x:%02x", byte(n.macs>>16), byte(n.macs>>8),
 			byte(n.macs))
-	}
-	if row.VNICType == "" {
-		row.VNICType = "normal"
 	}
 	if old == nil || !slices.Equal(old.FixedIPs, row.FixedIPs) {
 		given, err := n.allocate(c, row, row.FixedIPs)
@@ -276,7 +252,7 @@ func (n *Service) admitSecurity(c caller, old, row *Port) error {
 			"Port security must be enabled and port must have an IP address in order to use security groups.")
 	}
 	for _, id := range row.SecurityGroups {
-		if _, err := n.securityGroups.findFor(c, id); err != nil {
+		if _, err := n.SecurityGroups.findFor(c, id); err != nil {
 			return err
 		}
 	}
@@ -327,16 +303,14 @@ func (n *Service) holdPort(c caller, row *Port) error {
 				row.DeviceOwner)
 		}
 	}
-	return n.checkTrunksOf(row)
+	return nil
 }
 
-func (n *Service) dismissPort(_ caller, row *Port) error {
+func (n *Service) dismissPort(row *Port) {
 	for _, ip := range n.FloatingIPsOf(row.ID) {
-		if err := n.floatingIPs.change(neutronItself(), ip, (*FloatingIP).dissociate); err != nil {
-			return err
-		}
+		// Nothing refuses it: it is Neutron itself that asks.
+		_ = n.FloatingIPs.change(neutronItself(), ip, (*FloatingIP).dissociate)
 	}
-	return nil
 }
 
 func (n *Service) indexPort(old, row *Port) {
@@ -362,7 +336,7 @@ func (n *Service) PortsOf(deviceID string) []*Port {
 	}
 	var ports []*Port
 	for _, id := range slices.Sorted(slices.Values(n.portsByDevice[deviceID])) {
-		ports = append(ports, n.ports.rows[id])
+		ports = append(ports, n.Ports.rows[id])
 	}
 	return ports
 }
@@ -371,14 +345,14 @@ func (n *Service) PortsOf(deviceID string) []*Port {
 func (n *Service) CreatePort(spec Port) (*Port, error) {
 	row := cloned(spec)
 	n.preparePort(&row)
-	return &row, n.ports.insert(neutronItself(), &row)
+	return &row, n.Ports.insert(neutronItself(), &row)
 }
 
 // RemovePort deletes a port for a service, whoever has it.
 func (n *Service) RemovePort(id string) error {
-	row, err := n.ports.find(id)
+	row, err := n.Ports.find(id)
 	if err != nil {
 		return err
 	}
-	return n.ports.remove(neutronItself(), row)
+	return n.Ports.remove(neutronItself(), row)
 }

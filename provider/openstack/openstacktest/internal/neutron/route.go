@@ -124,7 +124,7 @@ func pythonRoute(route Route) string {
 func (n *Service) connected(row *Router) (prefixes []netip.Prefix, own []netip.Addr) {
 	for _, port := range n.PortsOf(row.ID) {
 		for _, ip := range port.FixedIPs {
-			prefixes = append(prefixes, netip.MustParsePrefix(n.subnets.rows[ip.SubnetID].CIDR))
+			prefixes = append(prefixes, netip.MustParsePrefix(n.Subnets.rows[ip.SubnetID].CIDR))
 			own = append(own, netip.MustParseAddr(ip.Address))
 		}
 	}
@@ -180,11 +180,11 @@ func (n *Service) editRoutes(
 	if !n.has("extraroute-atomic") {
 		return answer{}, noSuchPath()
 	}
-	bodies, _, err := n.routers.bodies(r)
+	body, err := n.Routers.body(r)
 	if err != nil {
 		return answer{}, err
 	}
-	given, err := routesOf(bodies[0]["routes"])
+	given, err := routesOf(body["routes"])
 	if err != nil {
 		return answer{}, err
 	}
@@ -193,12 +193,12 @@ func (n *Service) editRoutes(
 		// Neutron writes nothing then, and does not check the condition.
 		c.only = condition{}
 	}
-	err = n.routers.change(c, row, func(changed *Router) error {
+	err = n.Routers.change(c, row, func(changed *Router) error {
 		changed.Routes = edited
 		return nil
 	})
 	if err != nil {
 		return answer{}, err
 	}
-	return api.OK(object{"router": n.routers.render(c, row, nil)}), nil
+	return api.OK(object{"router": n.Routers.render(c, row, nil)}), nil
 }

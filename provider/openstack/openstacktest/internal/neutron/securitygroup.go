@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
@@ -21,10 +20,7 @@ type SecurityGroup struct {
 	// Stateless groups have no rules for answers: extension stateful-security-group.
 	Stateless bool     `api:"stateful,not,nofilter,feature=stateful-security-group"`
 	Tags      []string `api:"tags,ro,feature=standard-attr-tag"`
-	// The cloud sets the following fields.
-	RevisionNumber int       `api:"revision_number,ro,feature=standard-attr-revisions"`
-	CreatedAt      time.Time `api:"created_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
-	UpdatedAt      time.Time `api:"updated_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
+	Stamps
 }
 
 // SecurityGroupRule lets traffic pass.
@@ -46,38 +42,7 @@ type SecurityGroupRule struct {
 	// RemotePrefix or RemoteGroupID is the other side. Default: all.
 	RemotePrefix  string `api:"remote_ip_prefix,create,null"`
 	RemoteGroupID string `api:"remote_group_id,create,null"`
-	// The cloud sets the following fields.
-	RevisionNumber int       `api:"revision_number,ro,feature=standard-attr-revisions"`
-	CreatedAt      time.Time `api:"created_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
-	UpdatedAt      time.Time `api:"updated_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
-}
-
-// AddSecurityGroup creates a security group, with the two rules for egress that each new one has,
-// and returns its id. It panics if the cloud would refuse it.
-func (n *Service) AddSecurityGroup(spec SecurityGroup) string {
-	return add(n, n.securityGroups, spec)
-}
-
-// AddSecurityGroupRule creates a rule and returns its id. It panics if the cloud would refuse it.
-func (n *Service) AddSecurityGroupRule(spec SecurityGroupRule) string {
-	return add(n, n.securityGroupRules, spec)
-}
-
-// SecurityGroups are all security groups, of all projects, in the order of their ids.
-func (n *Service) SecurityGroups() []SecurityGroup { return snapshot(n, n.securityGroups) }
-
-// SecurityGroupRules are all rules, of all projects, in the order of their ids.
-func (n *Service) SecurityGroupRules() []SecurityGroupRule {
-	return snapshot(n, n.securityGroupRules)
-}
-
-// DeleteSecurityGroup deletes a security group with its rules, as another client does. It is an
-// error if it is in use.
-func (n *Service) DeleteSecurityGroup(id string) error { return remove(n, n.securityGroups, id) }
-
-// DeleteSecurityGroupRule deletes a rule, as another client does.
-func (n *Service) DeleteSecurityGroupRule(id string) error {
-	return remove(n, n.securityGroupRules, id)
+	Stamps
 }
 
 const defaultGroupName = "default"
@@ -99,7 +64,7 @@ func (n *Service) securityGroupKind() *kind[SecurityGroup] {
 		Get: func(row *SecurityGroup) any {
 			rules := []object{}
 			for _, rule := range n.rulesOf(row.ID) {
-				rules = append(rules, n.securityGroupRules.render(neutronItself(), rule, nil))
+				rules = append(rules, n.SecurityGroupRules.render(neutronItself(), rule, nil))
 			}
 			return rules
 		},
@@ -107,7 +72,7 @@ func (n *Service) securityGroupKind() *kind[SecurityGroup] {
 }
 
 func (n *Service) rulesOf(groupID string) []*SecurityGroupRule {
-	return slices.DeleteFunc(n.securityGroupRules.all(),
+	return slices.DeleteFunc(n.SecurityGroupRules.all(),
 		func(rule *SecurityGroupRule) bool { return rule.SecurityGroupID != groupID })
 }
 
@@ -119,7 +84,7 @@ func (n *Service) expectDefaultGroup(project string) {
 }
 
 func (n *Service) defaultGroup(project string) *SecurityGroup {
-	for _, group := range n.securityGroups.all() {
+	for _, group := range n.SecurityGroups.all() {
 		if group.ProjectID == project && group.Name == defaultGroupName {
 			return group
 		}
@@ -129,7 +94,7 @@ func (n *Service) defaultGroup(project string) *SecurityGroup {
 		ProjectID: project,
 	}
 	// Nothing refuses it: it is Neutron itself that asks.
-	_ = n.securityGroups.insert(neutronItself(), group)
+	_ = n.SecurityGroups.insert(neutronItself(), group)
 	return group
 }
 
@@ -148,9 +113,9 @@ func (n *Service) admitSecurityGroup(c caller, old, row *SecurityGroup) error {
 
 // settleSecurityGroup gives a new group its rules: all may leave, and in a group "default" its
 // members reach each other.
-func (n *Service) settleSecurityGroup(_ caller, old, row *SecurityGroup) error {
+func (n *Service) settleSecurityGroup(_ caller, old, row *SecurityGroup) {
 	if old != nil {
-		return nil
+		return
 	}
 	for _, family := range []string{"IPv4", "IPv6"} {
 		rules := []*SecurityGroupRule{{Direction: "egress"}}
@@ -159,16 +124,14 @@ func (n *Service) settleSecurityGroup(_ caller, old, row *SecurityGroup) error {
 		}
 		for _, rule := range rules {
 			rule.SecurityGroupID, rule.ProjectID, rule.EtherType = row.ID, row.ProjectID, family
-			if err := n.securityGroupRules.insert(neutronItself(), rule); err != nil {
-				return err
-			}
+			// Nothing refuses it: the rules of a new group are the first.
+			_ = n.SecurityGroupRules.insert(neutronItself(), rule)
 		}
 	}
-	return nil
 }
 
 func (n *Service) holdSecurityGroup(c caller, row *SecurityGroup) error {
-	for _, port := range n.ports.all() {
+	for _, port := range n.Ports.all() {
 		if slices.Contains(port.SecurityGroups, row.ID) {
 			return neutronConflict("SecurityGroupInUse", "Security Group %s in use.", row.ID)
 		}
@@ -180,13 +143,12 @@ func (n *Service) holdSecurityGroup(c caller, row *SecurityGroup) error {
 	return nil
 }
 
-func (n *Service) dismissSecurityGroup(_ caller, row *SecurityGroup) error {
-	for _, rule := range n.securityGroupRules.all() {
+func (n *Service) dismissSecurityGroup(row *SecurityGroup) {
+	for _, rule := range n.SecurityGroupRules.all() {
 		if rule.SecurityGroupID == row.ID || rule.RemoteGroupID == row.ID {
-			n.securityGroupRules.forget(rule)
+			n.SecurityGroupRules.forget(rule)
 		}
 	}
-	return nil
 }
 
 func (n *Service) securityGroupRuleKind() *kind[SecurityGroupRule] {
@@ -201,7 +163,7 @@ func (n *Service) securityGroupRuleKind() *kind[SecurityGroupRule] {
 		expect:  func(c caller) { n.expectDefaultGroup(c.project) },
 		admit:   n.admitRule,
 		settled: n.settleRule,
-		dismiss: func(_ caller, row *SecurityGroupRule) error { n.touchGroup(row); return nil },
+		dismiss: n.touchGroup,
 	})
 	// Clients give the family in any case, and the protocol also as a number.
 	k.fields.Change("ethertype", func(row *SecurityGroupRule, _ json.RawMessage) error {
@@ -236,12 +198,12 @@ func protocols() []string {
 }
 
 func (n *Service) admitRule(c caller, old, row *SecurityGroupRule) error {
-	group, err := n.securityGroups.findFor(c, row.SecurityGroupID)
+	group, err := n.SecurityGroups.findFor(c, row.SecurityGroupID)
 	if err != nil {
 		return err
 	}
 	if row.RemoteGroupID != "" {
-		if _, err := n.securityGroups.findFor(c, row.RemoteGroupID); err != nil {
+		if _, err := n.SecurityGroups.findFor(c, row.RemoteGroupID); err != nil {
 			return err
 		}
 	}
@@ -323,8 +285,6 @@ func checkPortRange(row *SecurityGroupRule) error {
 			"Must also specify protocol if port range is given.")
 	case "tcp", "udp", "sctp", "dccp", "udplite":
 		return checkPorts(row)
-	case "icmp", "ipv6-icmp":
-		return checkICMP(row)
 	}
 	return nil
 }
@@ -339,25 +299,6 @@ func checkPorts(row *SecurityGroupRule) error {
 	if row.PortMin == nil || row.PortMax == nil || *row.PortMin > *row.PortMax {
 		return neutronBadRequest("SecurityGroupInvalidPortRange",
 			"For TCP/UDP protocols, port_range_min must be <= port_range_max")
-	}
-	return nil
-}
-
-// checkICMP: the "ports" are type and code.
-func checkICMP(row *SecurityGroupRule) error {
-	for _, part := range []struct {
-		name  string
-		value *int
-	}{{"type (port_range_min)", row.PortMin}, {"code (port_range_max)", row.PortMax}} {
-		if part.value != nil && (*part.value < 0 || *part.value > 255) {
-			return neutronBadRequest("SecurityGroupInvalidIcmpValue",
-				"Invalid value for ICMP %s %d. It must be 0 to 255.", part.name, *part.value)
-		}
-	}
-	if row.PortMin == nil {
-		return neutronBadRequest("SecurityGroupMissingIcmpType",
-			"ICMP code (port-range-max) %d is provided but ICMP type (port-range-min) is missing.",
-			*row.PortMax)
 	}
 	return nil
 }
@@ -410,16 +351,15 @@ func sameRule(a, b *SecurityGroupRule) bool {
 	return of(a) == of(b)
 }
 
-func (n *Service) settleRule(_ caller, old, row *SecurityGroupRule) error {
+func (n *Service) settleRule(_ caller, old, row *SecurityGroupRule) {
 	if old == nil {
 		n.touchGroup(row)
 	}
-	return nil
 }
 
 // touchGroup counts a change of a group's rules as one of the group, as Neutron does.
 func (n *Service) touchGroup(row *SecurityGroupRule) {
-	if group, exists := n.securityGroups.rows[row.SecurityGroupID]; exists {
-		n.securityGroups.touch(group)
+	if group, exists := n.SecurityGroups.rows[row.SecurityGroupID]; exists {
+		n.SecurityGroups.touch(group)
 	}
 }

@@ -3,8 +3,6 @@ package neutron
 import (
 	"encoding/json"
 	"net/netip"
-	"slices"
-	"time"
 )
 
 // AddressRange are the addresses from First to Last, both included.
@@ -13,7 +11,7 @@ type AddressRange struct {
 	Last  string `json:"end"`
 }
 
-// Route is a route of a router, or a host route of a subnet.
+// Route is a route of a router.
 type Route struct {
 	// Destination is a CIDR.
 	Destination string `json:"destination"`
@@ -22,9 +20,8 @@ type Route struct {
 
 // Subnet is a subnet of Neutron's. The zero value of each field is what a new subnet usually has.
 type Subnet struct {
-	ID          string `api:"id,ro"`
-	Name        string `api:"name"`
-	Description string `api:"description"`
+	ID   string `api:"id,ro"`
+	Name string `api:"name"`
 	// ProjectID is the owner. Default: that of the network.
 	ProjectID string `api:"project_id|tenant_id,ro"`
 	NetworkID string `api:"network_id,create,required"`
@@ -37,31 +34,14 @@ type Subnet struct {
 	Gateway   string `api:"gateway_ip,null"`
 	NoGateway bool
 	// Pools are what addresses are chosen from. Default: all but the gateway's.
-	Pools       []AddressRange `api:"allocation_pools,nofilter"`
-	HostRoutes  []Route        `api:"host_routes,nofilter"`
-	Nameservers []string       `api:"dns_nameservers,nofilter"`
+	Pools []AddressRange `api:"allocation_pools,nofilter"`
 	// ServiceTypes are the device owners of the ports whose addresses may be chosen from this
 	// subnet. Default: all.
 	ServiceTypes []string `api:"service_types,nofilter,feature=subnet-service-types"`
 	NoDHCP       bool     `api:"enable_dhcp,not"`
-	// AddressMode and RAMode are of IPv6: slaac, dhcpv6-stateful, dhcpv6-stateless.
-	AddressMode string   `api:"ipv6_address_mode,create,null"`
-	RAMode      string   `api:"ipv6_ra_mode,create,null"`
-	Tags        []string `api:"tags,ro,feature=standard-attr-tag"`
-	// The cloud sets the following fields.
-	RevisionNumber int       `api:"revision_number,ro,feature=standard-attr-revisions"`
-	CreatedAt      time.Time `api:"created_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
-	UpdatedAt      time.Time `api:"updated_at,ro,format=2006-01-02T15:04:05Z,feature=standard-attr-timestamp"`
+	Tags         []string `api:"tags,ro,feature=standard-attr-tag"`
+	Stamps
 }
-
-// AddSubnet creates a subnet and returns its id. It panics if the cloud would refuse it.
-func (n *Service) AddSubnet(spec Subnet) string { return add(n, n.subnets, spec) }
-
-// Subnets are all subnets, of all projects, in the order of their ids.
-func (n *Service) Subnets() []Subnet { return snapshot(n, n.subnets) }
-
-// DeleteSubnet deletes a subnet, as another client does. It is an error if it is in use.
-func (n *Service) DeleteSubnet(id string) error { return remove(n, n.subnets, id) }
 
 func (n *Service) subnetKind() *kind[Subnet] {
 	k := newKind(n, kind[Subnet]{
@@ -72,16 +52,16 @@ func (n *Service) subnetKind() *kind[Subnet] {
 		visible: func(c caller, row *Subnet) bool {
 			// Of an external network that is not shared all see the network, and none of its
 			// subnets (neutron/conf/policies/subnet.py).
-			parent, exists := n.networks.rows[row.NetworkID]
-			return exists && (parent.Shared || n.networks.owns(c, parent))
+			parent, exists := n.Networks.rows[row.NetworkID]
+			return exists && (parent.Shared || n.Networks.owns(c, parent))
 		},
 		prepare: func(row *Subnet) {
-			if parent, exists := n.networks.rows[row.NetworkID]; exists && row.ProjectID == "" {
+			if parent, exists := n.Networks.rows[row.NetworkID]; exists && row.ProjectID == "" {
 				row.ProjectID = parent.ProjectID
 			}
 		},
 		admit: n.admitSubnet,
-		held:  n.holdSubnet,
+		kept:  true,
 		policies: map[string]func(caller, *Subnet) bool{
 			"service_types": func(c caller, _ *Subnet) bool { return c.admin },
 		},
@@ -95,7 +75,7 @@ func (n *Service) subnetKind() *kind[Subnet] {
 
 func (n *Service) subnetIDs(networkID string) []string {
 	ids := []string{}
-	for _, subnet := range n.subnets.all() {
+	for _, subnet := range n.Subnets.all() {
 		if subnet.NetworkID == networkID {
 			ids = append(ids, subnet.ID)
 		}
@@ -104,11 +84,11 @@ func (n *Service) subnetIDs(networkID string) []string {
 }
 
 func (n *Service) admitSubnet(c caller, old, row *Subnet) error {
-	parent, err := n.networks.findFor(c, row.NetworkID)
+	parent, err := n.Networks.findFor(c, row.NetworkID)
 	if err != nil {
 		return err
 	}
-	if !n.networks.owns(c, parent) {
+	if !n.Networks.owns(c, parent) {
 		return neutronForbidden("rule:create_subnet")
 	}
 	if row.CIDR == "" {
@@ -127,7 +107,7 @@ func (n *Service) admitSubnet(c caller, old, row *Subnet) error {
 	if old != nil {
 		return nil
 	}
-	for _, other := range n.subnets.all() {
+	for _, other := range n.Subnets.all() {
 		if other.NetworkID == row.NetworkID && netip.MustParsePrefix(other.CIDR).Overlaps(prefix) {
 			return neutronBadRequest("InvalidInput",
 				"Invalid input for operation: Requested subnet with cidr: %s for network: %s overlaps with another subnet.",
@@ -218,16 +198,4 @@ func lastOf(prefix netip.Prefix) netip.Addr {
 	}
 	last, _ := netip.AddrFromSlice(bytes)
 	return last
-}
-
-func (n *Service) holdSubnet(_ caller, row *Subnet) error {
-	for _, port := range n.ports.all() {
-		onSubnet := slices.ContainsFunc(port.FixedIPs,
-			func(ip FixedIP) bool { return ip.SubnetID == row.ID })
-		if onSubnet && !isAutomatic(port) {
-			return neutronConflict("SubnetInUse",
-				"Unable to complete operation on subnet %s: One or more ports have an IP allocation from this subnet.", row.ID)
-		}
-	}
-	return nil
 }

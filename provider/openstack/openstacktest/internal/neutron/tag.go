@@ -16,9 +16,6 @@ const longestTag = 255
 func (k *kind[T]) tagOperations() []operation {
 	tags := networkPath + "/v2.0/" + k.path + "/{id}/tags"
 	return []operation{
-		k.serve("tag_list", "GET "+tags, k.tagged(func(r *request, row *T) (answer, error) {
-			return api.OK(object{"tags": api.NonNil(*k.standard(row).tags)}), nil
-		})),
 		k.serve("tag_replace", "PUT "+tags, k.tagged(k.replaceTags)),
 		k.serve("tag_delete_all", "DELETE "+tags,
 			k.tagged(func(_ *request, row *T) (answer, error) {

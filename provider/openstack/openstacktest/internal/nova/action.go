@@ -23,7 +23,7 @@ func updateServer(r *request, i *instance) answer {
 		Server map[string]json.RawMessage `json:"server"`
 	}
 	if err := r.Decode(&body); err != nil {
-		return api.Failure(api.ServiceCompute, http.StatusBadRequest, err.Error())
+		return failure(http.StatusBadRequest, err.Error())
 	}
 	changed := i.Server
 	fields := map[string]*string{
@@ -33,7 +33,7 @@ func updateServer(r *request, i *instance) answer {
 	for name, raw := range body.Server {
 		field, known := fields[name]
 		if !known {
-			return api.Failure(api.ServiceCompute, http.StatusBadRequest,
+			return failure(http.StatusBadRequest,
 				"Invalid input for field/attribute server. Value: "+string(raw)+
 					". Additional properties are not allowed ('"+name+"' was unexpected)")
 		}
@@ -81,7 +81,7 @@ func checkServerAttributes(name, accessIPv4, accessIPv6 string) *answer {
 
 // invalidAttribute is how Nova refuses what its schemas of bodies do not allow.
 func invalidAttribute(field, value, why string) answer {
-	return api.Failure(api.ServiceCompute, http.StatusBadRequest,
+	return failure(http.StatusBadRequest,
 		"Invalid input for field/attribute "+field+". Value: "+value+". "+why)
 }
 
@@ -127,7 +127,7 @@ func actionNamed(name string) (action, bool) {
 func actOnServer(r *request, i *instance) answer {
 	var body map[string]json.RawMessage
 	if err := r.Decode(&body); err != nil || len(body) != 1 {
-		return api.Failure(api.ServiceCompute, http.StatusBadRequest, "Malformed request body")
+		return failure(http.StatusBadRequest, "Malformed request body")
 	}
 	name := slices.Collect(maps.Keys(body))[0]
 	if refusal := r.mayAct(i, name); refusal != nil {
@@ -150,11 +150,11 @@ func actOnServer(r *request, i *instance) answer {
 	}
 	a, known := actionNamed(name)
 	if !known {
-		return api.Failure(api.ServiceCompute, http.StatusBadRequest,
+		return failure(http.StatusBadRequest,
 			"There is no such action: "+name)
 	}
 	if !slices.Contains(a.from, i.Status) {
-		return api.Failure(api.ServiceCompute, http.StatusConflict, fmt.Sprintf(
+		return failure(http.StatusConflict, fmt.Sprintf(
 			"Cannot '%s' instance %s while it is in vm_state %s", a.verb, i.ID, i.state().vm))
 	}
 	i.setStatus(a.to, r.nova.Clock.Now())

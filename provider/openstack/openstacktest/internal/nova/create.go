@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // serverBody is the body of POST /servers, as far as it is looked at.
@@ -27,7 +25,7 @@ type serverBody struct {
 func createServer(r *request) answer {
 	var body serverBody
 	if err := r.Decode(&body); err != nil {
-		return api.Failure(api.ServiceCompute, http.StatusBadRequest, err.Error())
+		return failure(http.StatusBadRequest, err.Error())
 	}
 	given := body.Server
 	if refusal := r.checkNewServer(body); refusal != nil {
@@ -35,12 +33,12 @@ func createServer(r *request) answer {
 	}
 	flavor := r.nova.findFlavor(given.FlavorRef)
 	if flavor == nil || !flavor.visibleTo(r) {
-		return api.Failure(api.ServiceCompute, http.StatusBadRequest,
+		return failure(http.StatusBadRequest,
 			"Flavor "+given.FlavorRef+" could not be found.")
 	}
 	if zone := given.AvailabilityZone; zone != "" &&
 		!slices.Contains(r.nova.zones, zone) {
-		return api.Failure(api.ServiceCompute, http.StatusBadRequest,
+		return failure(http.StatusBadRequest,
 			"The requested availability zone is not available")
 	}
 	status := "ACTIVE"

@@ -21,11 +21,9 @@ type Flavor struct {
 	ExtraSpecs map[string]string
 }
 
-// AddFlavor makes a flavor and returns its id. One with the same id is replaced; the servers that
-// have it keep what they have.
+// AddFlavor implements Cloud.AddFlavor.
 func (s *Service) AddFlavor(f Flavor) (id string) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	defer s.Enter()()
 	if f.ID == "" {
 		f.ID = s.NewID()
 	}
@@ -34,11 +32,9 @@ func (s *Service) AddFlavor(f Flavor) (id string) {
 	return f.ID
 }
 
-// DeleteFlavor deletes the flavor with this id or name; an unknown one is an error. The
-// servers that have it show it still.
+// DeleteFlavor implements Cloud.DeleteFlavor.
 func (s *Service) DeleteFlavor(idOrName string) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	defer s.Enter()()
 	if !s.deleteFlavor(idOrName) {
 		return fmt.Errorf("there is no flavor %s", idOrName)
 	}
@@ -96,7 +92,7 @@ func getFlavor(r *request) answer {
 			return api.OK(object{"flavor": f.view(r)})
 		}
 	}
-	return api.Failure(api.ServiceCompute, http.StatusNotFound, "Flavor "+id+" could not be found.")
+	return failure(http.StatusNotFound, "Flavor "+id+" could not be found.")
 }
 
 // byComputeAdmin refuses callers that are not administrators. The rule is the name of the
@@ -125,18 +121,18 @@ func createFlavor(r *request) answer {
 		} `json:"flavor"`
 	}
 	if err := r.Decode(&body); err != nil {
-		return api.Failure(api.ServiceCompute, http.StatusBadRequest, err.Error())
+		return failure(http.StatusBadRequest, err.Error())
 	}
 	given := body.Flavor
 	if given.ID == "" || given.ID == "auto" {
 		given.ID = r.nova.NewID()
 	}
 	if r.nova.findFlavor(given.Name) != nil {
-		return api.Failure(api.ServiceCompute, http.StatusConflict,
+		return failure(http.StatusConflict,
 			"Flavor with name "+given.Name+" already exists.")
 	}
 	if r.nova.findFlavor(given.ID) != nil {
-		return api.Failure(api.ServiceCompute, http.StatusConflict,
+		return failure(http.StatusConflict,
 			"Flavor with ID "+given.ID+" already exists.")
 	}
 	made := &Flavor{
@@ -152,7 +148,7 @@ func deleteFlavor(r *request) answer {
 		return *refusal
 	}
 	if id := r.PathValue("id"); !r.nova.deleteFlavor(id) {
-		return api.Failure(api.ServiceCompute, http.StatusNotFound,
+		return failure(http.StatusNotFound,
 			"Flavor "+id+" could not be found.")
 	}
 	return answer{Status: http.StatusAccepted}

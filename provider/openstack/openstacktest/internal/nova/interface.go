@@ -27,7 +27,7 @@ func onInterface(
 				return handle(r, i, port)
 			}
 		}
-		return api.Failure(api.ServiceCompute, http.StatusNotFound,
+		return failure(http.StatusNotFound,
 			"Port id "+r.PathValue("port")+" could not be found.")
 	}
 }
@@ -44,7 +44,7 @@ func attachInterface(r *request, i *instance) answer {
 		} `json:"interfaceAttachment"`
 	}
 	if err := r.Decode(&body); err != nil {
-		return api.Failure(api.ServiceCompute, http.StatusBadRequest, err.Error())
+		return failure(http.StatusBadRequest, err.Error())
 	}
 	wanted := requestedNetwork{UUID: body.Attachment.Network, Port: body.Attachment.Port}
 	if len(body.Attachment.FixedIPs) > 0 {
@@ -53,7 +53,7 @@ func attachInterface(r *request, i *instance) answer {
 	if wanted.UUID == "" && wanted.Port == "" {
 		networks, refusal := r.requestedNetworks(nil)
 		if refusal != nil || len(networks) == 0 {
-			return api.Failure(api.ServiceCompute, http.StatusBadRequest,
+			return failure(http.StatusBadRequest,
 				"Multiple possible networks found, use a Network ID to be more specific.")
 		}
 		wanted = networks[0]
@@ -63,7 +63,7 @@ func attachInterface(r *request, i *instance) answer {
 	}
 	port, err := r.nova.network.Port(i.plugged[len(i.plugged)-1])
 	if err != nil {
-		return api.Failure(api.ServiceCompute, http.StatusNotFound, err.Error())
+		return failure(http.StatusNotFound, err.Error())
 	}
 	return api.OK(object{"interfaceAttachment": r.interfaceView(port)})
 }

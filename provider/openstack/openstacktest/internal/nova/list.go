@@ -96,7 +96,11 @@ func serverParameters() []string {
 	}
 }
 
+func failure(status int, message string) answer {
+	return api.Failure(api.ServiceCompute, status, message)
+}
+
 func refuse(status int, message string) *answer {
-	refusal := api.Failure(api.ServiceCompute, status, message)
+	refusal := failure(status, message)
 	return &refusal
 }

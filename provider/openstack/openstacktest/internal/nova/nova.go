@@ -170,11 +170,9 @@ func (s *Service) Finish(now time.Time) {
 	}
 }
 
-// AddServer makes a server and returns its id. One with the same id is replaced. With
-// [WithProvisioning] one in the status BUILD becomes ACTIVE when its time has come.
+// AddServer implements Cloud.AddServer.
 func (s *Service) AddServer(i Server) (id string) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	defer s.Enter()()
 	return s.addServer(i).ID
 }
 
@@ -221,9 +219,7 @@ func clone(i Server) Server {
 
 // Servers are all servers of all projects, oldest first.
 func (s *Service) Servers() []Server {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	s.Settle()
+	defer s.Enter()()
 	var all []Server
 	for _, i := range s.serversByAge() {
 		all = append(all, clone(i.Server))
@@ -236,12 +232,9 @@ func (s *Service) serversByAge() []*instance {
 		func(a, b *instance) int { return cmp.Compare(a.number, b.number) })
 }
 
-// UpdateServer changes a server; an unknown id is an error. The change must
-// not use the Cloud; the id stays.
+// UpdateServer implements Cloud.UpdateServer.
 func (s *Service) UpdateServer(id string, change func(*Server)) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	s.Settle()
+	defer s.Enter()()
 	i := s.servers[id]
 	if i == nil {
 		return noServer(id)
@@ -263,8 +256,7 @@ func (s *Service) UpdateServer(id string, change func(*Server)) error {
 
 // DeleteServer deletes a server at once, with its ports; an unknown id is an error.
 func (s *Service) DeleteServer(id string) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	defer s.Enter()()
 	i := s.servers[id]
 	if i == nil {
 		return noServer(id)
@@ -291,8 +283,7 @@ func (i *instance) setStatus(status string, at time.Time) {
 
 // AddZone makes an availability zone without any server.
 func (s *Service) AddZone(name string) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	defer s.Enter()()
 	s.addZone(name)
 }
 
@@ -317,7 +308,7 @@ func onServer(handle func(*request, *instance) answer) func(*request) answer {
 		id := r.PathValue("id")
 		i := r.nova.find(id)
 		if i == nil || !r.sees(i) {
-			return api.Failure(api.ServiceCompute, http.StatusNotFound,
+			return failure(http.StatusNotFound,
 				"Instance "+id+" could not be found.")
 		}
 		return handle(r, i)

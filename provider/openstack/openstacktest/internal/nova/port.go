@@ -118,7 +118,7 @@ func (r *request) makePort(i *instance, wanted requestedNetwork) *answer {
 	}
 	made, err := n.CreatePort(port)
 	if err != nil {
-		return refuseAsNeutron(err)
+		return refuse(http.StatusBadRequest, err.Error())
 	}
 	i.plugged = append(i.plugged, made.ID)
 	return nil
@@ -135,19 +135,9 @@ func (r *request) lendPort(i *instance, id string) *answer {
 	}
 	i.plugged, i.lent = append(i.plugged, id), append(i.lent, id)
 	if err := r.nova.network.BindPort(port, i.ID, "compute:"+i.AvailabilityZone); err != nil {
-		return refuseAsNeutron(err)
+		return refuse(http.StatusBadRequest, err.Error())
 	}
 	return nil
-}
-
-// refuseAsNeutron is Nova's form of Neutron's refusal: a conflict stays one, all else is a bad
-// request.
-func refuseAsNeutron(err error) *answer {
-	status := http.StatusBadRequest
-	if neutron.IsConflict(err) {
-		status = http.StatusConflict
-	}
-	return refuse(status, err.Error())
 }
 
 // unplug deletes the ports of a server that is gone, and leaves those that were lent to it.

@@ -8,12 +8,9 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
-// LoadBalancers are all load balancers, of all projects, in the order in which they were made.
-// Changing them changes nothing.
+// LoadBalancers implements Cloud.LoadBalancers.
 func (s *Service) LoadBalancers() []LoadBalancer {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	s.Settle()
+	defer s.Enter()()
 	var all []LoadBalancer
 	for _, t := range s.trees {
 		all = append(all, t.snapshot())
@@ -39,17 +36,9 @@ func (s *Service) LoadBalancer(idOrName string) (LoadBalancer, error) {
 	return named[0], nil
 }
 
-// AddLoadBalancer makes a load balancer as a user would, with all that is below it, ACTIVE at once,
-// and returns its id. A listener names its pool by an id that the pool is given here; ids that are
-// empty are made. It panics if the cloud would refuse it.
-//
-// Zero values mean what they mean for the API: a listener without ConnectionLimit has no limit, one
-// without timeouts has the defaults, and a member without Weight has 1; for a member of weight 0
-// change it later.
+// AddLoadBalancer implements Cloud.AddLoadBalancer.
 func (s *Service) AddLoadBalancer(lb LoadBalancer) string {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	s.Settle()
+	defer s.Enter()()
 	if lb.ProjectID == "" {
 		lb.ProjectID = s.DefaultProject
 	}
@@ -61,13 +50,9 @@ func (s *Service) AddLoadBalancer(lb LoadBalancer) string {
 	return t.ID
 }
 
-// ChangeLoadBalancer changes a load balancer and what is below it behind the API's back, by no
-// rules and in no time: as an operator in the database. Listeners, pools and members that the
-// change leaves out are gone, new ones without an id get one.
+// ChangeLoadBalancer implements Cloud.ChangeLoadBalancer.
 func (s *Service) ChangeLoadBalancer(id string, change func(*LoadBalancer)) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	s.Settle()
+	defer s.Enter()()
 	for i, t := range s.trees {
 		if t.ID != id {
 			continue
@@ -88,12 +73,9 @@ func (s *Service) ChangeLoadBalancer(id string, change func(*LoadBalancer)) erro
 	return fmt.Errorf("load balancing: no load balancer %s", id)
 }
 
-// DeleteLoadBalancer deletes a load balancer and all below it at once, whatever its state, as
-// another client does.
+// DeleteLoadBalancer implements Cloud.DeleteLoadBalancer.
 func (s *Service) DeleteLoadBalancer(id string) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	s.Settle()
+	defer s.Enter()()
 	for _, t := range s.trees {
 		if t.ID == id {
 			s.forgetTree(t)

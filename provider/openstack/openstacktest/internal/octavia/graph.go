@@ -200,10 +200,7 @@ func (s *Service) lacksSubnet(t *tree) bool {
 
 // admitTree checks the pools first, and then the listeners.
 func (s *Service) admitTree(t *tree) error {
-	driver := s.options.driver(t.Provider)
-	if err := driver.admitTree(t); err != nil {
-		return err
-	}
+	driver := driverOf(t.Provider)
 	for _, p := range t.pools {
 		if err := s.admitPoolTree(t, p, driver); err != nil {
 			return err
@@ -222,9 +219,6 @@ func (s *Service) admitTree(t *tree) error {
 // admitPoolTree does not check the session persistence, nor the algorithm with amphorae: Octavia
 // does so only when a pool is created alone.
 func (s *Service) admitPoolTree(t *tree, p *poolTree, driver driver) error {
-	if err := admitRevocation(&p.Pool); err != nil {
-		return err
-	}
 	if driver.ovn {
 		if err := driver.admitPool(&p.Pool); err != nil {
 			return err

@@ -24,11 +24,7 @@ func listListeners(r *request) (answer, error) {
 }
 
 func getListener(r *request) (answer, error) {
-	t, l, err := findListener(r, r.PathValue("id"))
-	if err != nil {
-		return answer{}, err
-	}
-	return r.show("listener", r.octavia.showListener(t, l)), nil
+	return r.show("listener", r.octavia.showListener(r.tree, r.listener)), nil
 }
 
 // parentID is the ID of the parent of a new resource; "" for none.
@@ -58,15 +54,11 @@ func present(given map[string]json.RawMessage, name string) bool {
 func createListener(r *request) (answer, error) {
 	s, l := r.octavia, &Listener{}
 	s.types.listener.Complete(l)
-	given, err := bodyOf(r, "listener")
-	if err != nil {
-		return answer{}, err
-	}
-	if err := s.types.listener.Read(l, given, true, wsme("listener_.listener"), "loadbalancer_id",
+	if err := s.types.listener.Read(l, r.given, true, wsme("listener_.listener"), "loadbalancer_id",
 		"project_id", "tenant_id", "default_pool", "l7policies"); err != nil {
 		return answer{}, err
 	}
-	id, err := mandatoryParent(given, "loadbalancer_id")
+	id, err := mandatoryParent(r.given, "loadbalancer_id")
 	if err != nil {
 		return answer{}, err
 	}
@@ -109,23 +101,13 @@ func admitDefaultPool(t *tree, l *Listener) error {
 
 // admitListenerOf completes and checks a new listener.
 func (s *Service) admitListenerOf(t *tree, l *Listener, others []*Listener) error {
-	// API versions before 2.8 do not show it.
-	setDefault(&l.ClientAuthentication, "NONE")
-	if l.Protocol == protocolTerminated {
-		if l.TLSVersions == nil {
-			l.TLSVersions = []string{"TLSv1.2", "TLSv1.3"}
-		}
-		if l.ALPNProtocols == nil {
-			l.ALPNProtocols = []string{"h2", "http/1.1", "http/1.0"}
-		}
-	}
 	return cmp.Or(
 		admitHeaders(l),
 		admitListener(l, "%s protocol listener does not support TLS."),
 		s.admitCertificates(l),
 		admitPort(l, others),
 		s.admitCIDRs(t, l.AllowedCIDRs),
-		s.options.driver(t.Provider).admitListener(l),
+		driverOf(t.Provider).admitListener(l),
 	)
 }
 
@@ -143,19 +125,13 @@ func (s *Service) admitCertificates(l *Listener) error {
 }
 
 func updateListener(r *request) (answer, error) {
-	t, l, err := findListener(r, r.PathValue("id"))
-	if err != nil {
-		return answer{}, err
-	}
-	s, changed := r.octavia, *l
-	given, err := bodyOf(r, "listener")
-	if err != nil {
-		return answer{}, err
-	}
-	if err := s.types.listener.Read(&changed, given, false,
+	s, t, l := r.octavia, r.tree, r.listener
+	changed := *l
+	if err := s.types.listener.Read(&changed, r.given, false,
 		wsme("listener_.listener")); err != nil {
 		return answer{}, err
 	}
+	var err error
 	if changed.DefaultPoolID != l.DefaultPoolID {
 		err = admitDefaultPool(t, &changed)
 	}
@@ -166,26 +142,20 @@ func updateListener(r *request) (answer, error) {
 		err,
 		s.admitCertificates(&changed),
 		t.mutable(),
-		s.options.driver(t.Provider).admitListener(&changed),
+		driverOf(t.Provider).admitListener(&changed),
 	); err != nil {
 		return answer{}, err
 	}
 	*l = changed
-	t.set(&l.OctaviaResource, StatusPendingUpdate, s.Clock.Now())
-	s.startWork(t, StatusPendingUpdate)
+	s.work(t, nil, &l.OctaviaResource, StatusPendingUpdate)
 	return api.OK(object{"listener": s.showListener(t, l)}), nil
 }
 
 // deleteListener leaves the pool, which other listeners may share.
 func deleteListener(r *request) (answer, error) {
-	t, l, err := findListener(r, r.PathValue("id"))
-	if err != nil {
+	if err := r.tree.mutable(); err != nil {
 		return answer{}, err
 	}
-	if err := t.mutable(); err != nil {
-		return answer{}, err
-	}
-	t.set(&l.OctaviaResource, StatusPendingDelete, r.octavia.Clock.Now())
-	r.octavia.startWork(t, StatusPendingUpdate)
+	r.octavia.work(r.tree, nil, &r.listener.OctaviaResource, StatusPendingDelete)
 	return api.NoContent(), nil
 }

@@ -19,19 +19,11 @@ func listLoadBalancers(r *request) (answer, error) {
 }
 
 func getLoadBalancer(r *request) (answer, error) {
-	t, err := findTree(r, r.PathValue("id"))
-	if err != nil {
-		return answer{}, err
-	}
-	return r.show("loadbalancer", r.octavia.showLoadBalancer(t)), nil
+	return r.show("loadbalancer", r.octavia.showLoadBalancer(r.tree)), nil
 }
 
 func createLoadBalancer(r *request) (answer, error) {
-	given, err := bodyOf(r, "loadbalancer")
-	if err != nil {
-		return answer{}, err
-	}
-	s := r.octavia
+	s, given := r.octavia, r.given
 	t, err := s.readTree(given)
 	if err != nil {
 		return answer{}, err
@@ -62,17 +54,10 @@ func createLoadBalancer(r *request) (answer, error) {
 }
 
 func updateLoadBalancer(r *request) (answer, error) {
-	t, err := findTree(r, r.PathValue("id"))
-	if err != nil {
-		return answer{}, err
-	}
-	given, err := bodyOf(r, "loadbalancer")
-	if err != nil {
-		return answer{}, err
-	}
-	s, changed := r.octavia, t.LoadBalancer
+	s, t := r.octavia, r.tree
+	changed := t.LoadBalancer
 	if err := cmp.Or(
-		s.types.loadBalancer.Read(&changed, given, false, wsme("load_balancer.loadbalancer")),
+		s.types.loadBalancer.Read(&changed, r.given, false, wsme("load_balancer.loadbalancer")),
 		t.allows(StatusActive),
 	); err != nil {
 		return answer{}, err
@@ -84,10 +69,7 @@ func updateLoadBalancer(r *request) (answer, error) {
 
 // deleteLoadBalancer refuses one with children with 400, not with 409.
 func deleteLoadBalancer(r *request) (answer, error) {
-	t, err := findTree(r, r.PathValue("id"))
-	if err != nil {
-		return answer{}, err
-	}
+	t := r.tree
 	if !isTrue(r.Query.Get("cascade")) && len(t.listeners)+len(t.pools) > 0 {
 		return answer{}, invalid("Cannot delete Load Balancer %s - it has children", t.ID)
 	}
@@ -107,15 +89,12 @@ func isTrue(text string) bool {
 // failOver is for administrators, unless the policy says otherwise
 // (octavia/policies/loadbalancer.py, RULE_API_ADMIN).
 func failOver(r *request) (answer, error) {
-	t, err := findTree(r, r.PathValue("id"))
-	if err != nil {
-		return answer{}, err
-	}
+	t := r.tree
 	if !r.IsAdmin() && !r.octavia.options.OwnersFailOver {
 		return answer{}, forbidden()
 	}
 	if err := cmp.Or(
-		t.allows(StatusActive, StatusError), r.octavia.options.driver(t.Provider).admitFailover(),
+		t.allows(StatusActive, StatusError), driverOf(t.Provider).admitFailover(),
 	); err != nil {
 		return answer{}, err
 	}
@@ -125,9 +104,5 @@ func failOver(r *request) (answer, error) {
 }
 
 func getStatus(r *request) (answer, error) {
-	t, err := findTree(r, r.PathValue("id"))
-	if err != nil {
-		return answer{}, err
-	}
-	return api.OK(object{"statuses": object{"loadbalancer": t.statuses()}}), nil
+	return api.OK(object{"statuses": object{"loadbalancer": r.tree.statuses()}}), nil
 }

@@ -9,35 +9,15 @@ import (
 )
 
 func listMembers(r *request) (answer, error) {
-	_, p, err := findPool(r, r.PathValue("id"))
-	if err != nil {
-		return answer{}, err
-	}
-	s, items := r.octavia, []listItem{}
+	s, p, items := r.octavia, r.pool, []listItem{}
 	for _, m := range p.members {
 		items = append(items, listItem{s.types.member.Show(m), p.parents()})
 	}
 	return list(r, "members", filterable(s.types.member, "pool_id"), items)
 }
 
-func findMember(r *request) (*tree, *poolTree, *Member, error) {
-	t, p, err := findPool(r, r.PathValue("id"))
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	m := p.member(r.PathValue("member"))
-	if m == nil {
-		return nil, nil, nil, notFound("Member", r.PathValue("member"))
-	}
-	return t, p, m, nil
-}
-
 func getMember(r *request) (answer, error) {
-	_, _, m, err := findMember(r)
-	if err != nil {
-		return answer{}, err
-	}
-	return r.show("member", r.octavia.types.member.Show(m)), nil
+	return r.show("member", r.octavia.types.member.Show(r.member)), nil
 }
 
 // readMember reads a member of a creation.
@@ -50,16 +30,8 @@ func (s *Service) readMember(
 }
 
 func createMember(r *request) (answer, error) {
-	t, p, err := findPool(r, r.PathValue("id"))
-	if err != nil {
-		return answer{}, err
-	}
-	given, err := bodyOf(r, "member")
-	if err != nil {
-		return answer{}, err
-	}
-	s := r.octavia
-	m, err := s.readMember(given, "member_.member", "project_id", "tenant_id")
+	s, t, p := r.octavia, r.tree, r.pool
+	m, err := s.readMember(r.given, "member_.member", "project_id", "tenant_id")
 	if err != nil {
 		return answer{}, err
 	}
@@ -91,38 +63,25 @@ func (s *Service) admitMemberOf(t *tree, p *poolTree, m *Member) error {
 }
 
 func (s *Service) admitByDriver(t *tree, m *Member) error {
-	return s.options.driver(t.Provider).admitMember(m, t.addresses(), s.vipSubnet(t))
+	return driverOf(t.Provider).admitMember(m, t.addresses(), s.vipSubnet(t))
 }
 
 func updateMember(r *request) (answer, error) {
-	t, p, m, err := findMember(r)
-	if err != nil {
-		return answer{}, err
-	}
-	given, err := bodyOf(r, "member")
-	if err != nil {
-		return answer{}, err
-	}
-	s, changed := r.octavia, *m
-	if err := s.types.member.Read(&changed, given, false, wsme("member_.member")); err != nil {
+	s, t, p, m := r.octavia, r.tree, r.pool, r.member
+	changed := *m
+	if err := s.types.member.Read(&changed, r.given, false, wsme("member_.member")); err != nil {
 		return answer{}, err
 	}
 	if err := cmp.Or(t.mutablePool(p), s.admitByDriver(t, &changed)); err != nil {
 		return answer{}, err
 	}
-	now := s.Clock.Now()
 	*m = changed
-	t.set(&m.OctaviaResource, StatusPendingUpdate, now)
-	t.pendPool(p, now)
-	s.startWork(t, StatusPendingUpdate)
+	s.work(t, p, &m.OctaviaResource, StatusPendingUpdate)
 	return api.OK(object{"member": s.types.member.Show(m)}), nil
 }
 
 func deleteMember(r *request) (answer, error) {
-	t, p, m, err := findMember(r)
-	if err != nil {
-		return answer{}, err
-	}
+	t, p, m := r.tree, r.pool, r.member
 	if err := t.mutablePool(p); err != nil {
 		return answer{}, err
 	}
@@ -140,11 +99,7 @@ type batch struct {
 // updateMembers replaces the members of a pool by those of the body. It changes existing ones, by
 // address and port.
 func updateMembers(r *request) (answer, error) {
-	s := r.octavia
-	t, p, err := findPool(r, r.PathValue("id"))
-	if err != nil {
-		return answer{}, err
-	}
+	s, t, p := r.octavia, r.tree, r.pool
 	var body map[string]json.RawMessage
 	if err := r.Decode(&body); err != nil {
 		return answer{}, malformed(err)
@@ -242,7 +197,7 @@ func (s *Service) admitMembers(c api.Caller, t *tree, p *poolTree, b batch) erro
 			return err
 		}
 	}
-	return s.options.driver(t.Provider).admitBatch()
+	return nil
 }
 
 // apply changes the members. The amphorae get ports in the subnets of all members, of the unchanged

@@ -21,25 +21,17 @@ func listMonitors(r *request) (answer, error) {
 }
 
 func getMonitor(r *request) (answer, error) {
-	_, p, err := findMonitor(r, r.PathValue("id"))
-	if err != nil {
-		return answer{}, err
-	}
-	return r.show("healthmonitor", r.octavia.showMonitor(p)), nil
+	return r.show("healthmonitor", r.octavia.showMonitor(r.pool)), nil
 }
 
 func createMonitor(r *request) (answer, error) {
 	s, m := r.octavia, &HealthMonitor{}
 	s.types.monitor.Complete(m)
-	given, err := bodyOf(r, "healthmonitor")
-	if err != nil {
+	if err := s.types.monitor.Read(m, r.given, true, wsme("health_monitor_.healthmonitor"),
+		"pool_id", "project_id", "tenant_id"); err != nil {
 		return answer{}, err
 	}
-	if err := s.types.monitor.Read(m, given, true, wsme("health_monitor_.healthmonitor"), "pool_id",
-		"project_id", "tenant_id"); err != nil {
-		return answer{}, err
-	}
-	id, err := mandatoryParent(given, "pool_id")
+	id, err := mandatoryParent(r.given, "pool_id")
 	if err != nil {
 		return answer{}, err
 	}
@@ -53,14 +45,13 @@ func createMonitor(r *request) (answer, error) {
 		t.mutablePool(p),
 		admitMonitor(m, p.Protocol),
 		admitNoMonitor(p),
-		s.options.driver(t.Provider).admitMonitor(m),
+		driverOf(t.Provider).admitMonitor(m),
 	); err != nil {
 		return answer{}, err
 	}
 	s.add(t, &m.OctaviaResource)
 	p.monitor = m
-	t.pendPool(p, s.Clock.Now())
-	s.startWork(t, StatusPendingUpdate)
+	s.work(t, p, &m.OctaviaResource, StatusPendingCreate)
 	return api.Created(object{"healthmonitor": s.showMonitor(p)}), nil
 }
 
@@ -72,29 +63,20 @@ func admitNoMonitor(p *poolTree) error {
 }
 
 func updateMonitor(r *request) (answer, error) {
-	t, p, err := findMonitor(r, r.PathValue("id"))
-	if err != nil {
-		return answer{}, err
-	}
-	s, changed := r.octavia, *p.monitor
-	given, err := bodyOf(r, "healthmonitor")
-	if err != nil {
-		return answer{}, err
-	}
-	if err := s.types.monitor.Read(&changed, given, false,
+	s, t, p := r.octavia, r.tree, r.pool
+	changed := *p.monitor
+	if err := s.types.monitor.Read(&changed, r.given, false,
 		wsme("health_monitor_.healthmonitor")); err != nil {
 		return answer{}, err
 	}
 	if err := cmp.Or(
-		admitMonitorChange(p.monitor, given), admitMonitor(&changed, p.Protocol), t.mutablePool(p),
+		admitMonitorChange(p.monitor, r.given), admitMonitor(&changed, p.Protocol),
+		t.mutablePool(p),
 	); err != nil {
 		return answer{}, err
 	}
-	now := s.Clock.Now()
 	*p.monitor = changed
-	t.set(&p.monitor.OctaviaResource, StatusPendingUpdate, now)
-	t.pendPool(p, now)
-	s.startWork(t, StatusPendingUpdate)
+	s.work(t, p, &p.monitor.OctaviaResource, StatusPendingUpdate)
 	return api.OK(object{"healthmonitor": s.showMonitor(p)}), nil
 }
 
@@ -109,16 +91,9 @@ func admitMonitorChange(m *HealthMonitor, given map[string]json.RawMessage) erro
 }
 
 func deleteMonitor(r *request) (answer, error) {
-	t, p, err := findMonitor(r, r.PathValue("id"))
-	if err != nil {
+	if err := r.tree.mutablePool(r.pool); err != nil {
 		return answer{}, err
 	}
-	if err := t.mutablePool(p); err != nil {
-		return answer{}, err
-	}
-	now := r.octavia.Clock.Now()
-	t.set(&p.monitor.OctaviaResource, StatusPendingDelete, now)
-	t.pendPool(p, now)
-	r.octavia.startWork(t, StatusPendingUpdate)
+	r.octavia.work(r.tree, r.pool, &r.pool.monitor.OctaviaResource, StatusPendingDelete)
 	return api.NoContent(), nil
 }

@@ -50,6 +50,13 @@ type (
 type request struct {
 	*api.Request
 	octavia *Service
+	// given is the resource in the body; see withBody.
+	given map[string]json.RawMessage
+	// The following fields are what the request is about; see onTree.
+	tree     *tree
+	listener *Listener
+	pool     *poolTree
+	member   *Member
 }
 
 // tree is a load balancer with all that is below it. The rows' own lists are empty.
@@ -63,7 +70,7 @@ type tree struct {
 	doomed bool
 	// healing: the work under way is a failover.
 	healing bool
-	work    *work
+	work    *task
 }
 
 type poolTree struct {
@@ -180,53 +187,54 @@ func (s *Service) Operations() []api.Operation {
 func (s *Service) operations(root string) []api.Operation {
 	lbaas := root + "/lbaas/"
 	var operations []api.Operation
-	add := func(name, method, path string, handle func(*request) (answer, error)) {
+	add := func(name, method, path string, handle handling) {
 		operations = append(operations, api.Operation{
 			Service: api.ServiceLoadBalancer, Name: name, Pattern: method + " " + path,
-			Handle: func(r *api.Request) answer { return handler(handle)(&request{r, s}) },
+			Handle: func(r *api.Request) answer {
+				return handler(handle)(&request{Request: r, octavia: s})
+			},
 		})
 	}
-	add("loadbalancer_list", "GET", lbaas+"loadbalancers", listLoadBalancers)
-	add("loadbalancer_create", "POST", lbaas+"loadbalancers", createLoadBalancer)
-	add("loadbalancer_get", "GET", lbaas+"loadbalancers/{id}", getLoadBalancer)
-	add("loadbalancer_update", "PUT", lbaas+"loadbalancers/{id}", updateLoadBalancer)
-	add("loadbalancer_delete", "DELETE", lbaas+"loadbalancers/{id}", deleteLoadBalancer)
-	add("loadbalancer_failover", "PUT", lbaas+"loadbalancers/{id}/failover", failOver)
-	add("loadbalancer_status", "GET", lbaas+"loadbalancers/{id}/status", getStatus)
-	add("loadbalancer_status", "GET", lbaas+"loadbalancers/{id}/statuses", getStatus)
+	// several adds the list and the creation of a kind, single the operations on one resource.
+	several := func(name, path, kind string, list, create handling) {
+		add(name+"_list", "GET", lbaas+path, list)
+		add(name+"_create", "POST", lbaas+path, withBody(kind, create))
+	}
+	single := func(
+		name, path, kind string, on func(handling) handling, get, update, remove handling,
+	) {
+		add(name+"_get", "GET", lbaas+path, on(get))
+		add(name+"_update", "PUT", lbaas+path, on(withBody(kind, update)))
+		add(name+"_delete", "DELETE", lbaas+path, on(remove))
+	}
+	// gophercloud reads quotas beside lbaas, where V2Controller has all that is below it, too.
+	add("loadbalancer_quota", "GET", root+"/quotas/{project}", getQuota)
 
-	add("loadbalancer_listener_list", "GET", lbaas+"listeners", listListeners)
-	add("loadbalancer_listener_create", "POST", lbaas+"listeners", createListener)
-	add("loadbalancer_listener_get", "GET", lbaas+"listeners/{id}", getListener)
-	add("loadbalancer_listener_update", "PUT", lbaas+"listeners/{id}", updateListener)
-	add("loadbalancer_listener_delete", "DELETE", lbaas+"listeners/{id}", deleteListener)
+	name, kind := "loadbalancer", "loadbalancer"
+	several(name, "loadbalancers", kind, listLoadBalancers, createLoadBalancer)
+	single(name, "loadbalancers/{id}", kind, onTree, getLoadBalancer, updateLoadBalancer,
+		deleteLoadBalancer)
+	add("loadbalancer_failover", "PUT", lbaas+"loadbalancers/{id}/failover", onTree(failOver))
+	add("loadbalancer_status", "GET", lbaas+"loadbalancers/{id}/status", onTree(getStatus))
+	add("loadbalancer_status", "GET", lbaas+"loadbalancers/{id}/statuses", onTree(getStatus))
 
-	add("loadbalancer_pool_list", "GET", lbaas+"pools", listPools)
-	add("loadbalancer_pool_create", "POST", lbaas+"pools", createPool)
-	add("loadbalancer_pool_get", "GET", lbaas+"pools/{id}", getPool)
-	add("loadbalancer_pool_update", "PUT", lbaas+"pools/{id}", updatePool)
-	add("loadbalancer_pool_delete", "DELETE", lbaas+"pools/{id}", deletePool)
+	name, kind = "loadbalancer_listener", "listener"
+	several(name, "listeners", kind, listListeners, createListener)
+	single(name, "listeners/{id}", kind, onListener, getListener, updateListener, deleteListener)
 
-	add("loadbalancer_member_list", "GET", lbaas+"pools/{id}/members", listMembers)
-	add("loadbalancer_member_create", "POST", lbaas+"pools/{id}/members", createMember)
-	add("loadbalancer_members_update", "PUT", lbaas+"pools/{id}/members", updateMembers)
-	add("loadbalancer_member_get", "GET", lbaas+"pools/{id}/members/{member}", getMember)
-	add("loadbalancer_member_update", "PUT", lbaas+"pools/{id}/members/{member}", updateMember)
-	add("loadbalancer_member_delete", "DELETE", lbaas+"pools/{id}/members/{member}", deleteMember)
+	name, kind = "loadbalancer_pool", "pool"
+	several(name, "pools", kind, listPools, createPool)
+	single(name, "pools/{id}", kind, onPool, getPool, updatePool, deletePool)
 
-	add("loadbalancer_healthmonitor_list", "GET", lbaas+"healthmonitors", listMonitors)
-	add("loadbalancer_healthmonitor_create", "POST", lbaas+"healthmonitors", createMonitor)
-	add("loadbalancer_healthmonitor_get", "GET", lbaas+"healthmonitors/{id}", getMonitor)
-	add("loadbalancer_healthmonitor_update", "PUT", lbaas+"healthmonitors/{id}", updateMonitor)
-	add("loadbalancer_healthmonitor_delete", "DELETE", lbaas+"healthmonitors/{id}", deleteMonitor)
+	name, kind = "loadbalancer_member", "member"
+	several(name, "pools/{id}/members", kind, onPool(listMembers), onPool(createMember))
+	single(name, "pools/{id}/members/{member}", kind, onMember, getMember, updateMember,
+		deleteMember)
+	add("loadbalancer_members_update", "PUT", lbaas+"pools/{id}/members", onPool(updateMembers))
 
-	add("loadbalancer_provider_list", "GET", lbaas+"providers", listProviders)
-	add("loadbalancer_flavor_list", "GET", lbaas+"flavors", listLoadBalancerFlavors)
-	add("loadbalancer_flavor_get", "GET", lbaas+"flavors/{id}", getLoadBalancerFlavor)
-	add("loadbalancer_availability_zone_list", "GET", lbaas+"availabilityzones",
-		listLoadBalancerZones)
-	add("loadbalancer_availability_zone_get", "GET", lbaas+"availabilityzones/{name}",
-		getLoadBalancerZone)
+	name, kind = "loadbalancer_healthmonitor", "healthmonitor"
+	several(name, "healthmonitors", kind, listMonitors, createMonitor)
+	single(name, "healthmonitors/{id}", kind, onMonitor, getMonitor, updateMonitor, deleteMonitor)
 	return operations
 }
 
@@ -249,6 +257,65 @@ func (s *Service) versions(*api.Request) answer {
 
 // version says nothing of its version.
 func version(*api.Request) answer { return api.OK("v2") }
+
+// handling is what an operation does, or why it is refused.
+type handling func(*request) (answer, error)
+
+// withBody reads the body of the request before it is handled.
+func withBody(name string, handle handling) handling {
+	return found(func(r *request) (err error) {
+		r.given, err = bodyOf(r, name)
+		return err
+	}, handle)
+}
+
+// onTree and the functions below find the resource of the request before it is handled.
+func onTree(handle handling) handling {
+	return found(func(r *request) (err error) {
+		r.tree, err = findTree(r, r.PathValue("id"))
+		return err
+	}, handle)
+}
+
+func onListener(handle handling) handling {
+	return found(func(r *request) (err error) {
+		r.tree, r.listener, err = findListener(r, r.PathValue("id"))
+		return err
+	}, handle)
+}
+
+func onPool(handle handling) handling {
+	return found(func(r *request) (err error) {
+		r.tree, r.pool, err = findPool(r, r.PathValue("id"))
+		return err
+	}, handle)
+}
+
+func onMember(handle handling) handling {
+	return onPool(found(func(r *request) error {
+		if r.member = r.pool.member(r.PathValue("member")); r.member == nil {
+			return notFound("Member", r.PathValue("member"))
+		}
+		return nil
+	}, handle))
+}
+
+// onMonitor finds the pool of the monitor.
+func onMonitor(handle handling) handling {
+	return found(func(r *request) (err error) {
+		r.tree, r.pool, err = findMonitor(r, r.PathValue("id"))
+		return err
+	}, handle)
+}
+
+func found(find func(*request) error, handle handling) handling {
+	return func(r *request) (answer, error) {
+		if err := find(r); err != nil {
+			return answer{}, err
+		}
+		return handle(r)
+	}
+}
 
 // bodyOf is the object in a request's body.
 func bodyOf(r *request, name string) (map[string]json.RawMessage, error) {

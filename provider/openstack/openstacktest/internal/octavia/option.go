@@ -6,7 +6,6 @@ import "time"
 type Options struct {
 	// Minor is the newest version of the API, 2.Minor.
 	Minor          int
-	Serial         []string
 	OwnersFailOver bool
 	Provisioning   time.Duration
 }
@@ -19,6 +18,4 @@ const (
 )
 
 // providers are the enabled providers, the default first.
-func (o Options) providers() []string {
-	return append([]string{ProviderAmphora, ProviderOctavia, ProviderOVN}, o.Serial...)
-}
+func providers() []string { return []string{ProviderAmphora, ProviderOctavia, ProviderOVN} }

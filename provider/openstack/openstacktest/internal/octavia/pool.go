@@ -21,19 +21,11 @@ func listPools(r *request) (answer, error) {
 }
 
 func getPool(r *request) (answer, error) {
-	t, p, err := findPool(r, r.PathValue("id"))
-	if err != nil {
-		return answer{}, err
-	}
-	return r.show("pool", r.octavia.showPool(t, p)), nil
+	return r.show("pool", r.octavia.showPool(r.tree, r.pool)), nil
 }
 
 func createPool(r *request) (answer, error) {
-	s, p := r.octavia, &poolTree{}
-	given, err := bodyOf(r, "pool")
-	if err != nil {
-		return answer{}, err
-	}
+	s, p, given := r.octavia, &poolTree{}, r.given
 	if err := s.types.pool.Read(&p.Pool, given, true, wsme("pool_.pool"), "loadbalancer_id",
 		"listener_id", "project_id", "tenant_id"); err != nil {
 		return answer{}, err
@@ -99,46 +91,31 @@ func parentsOfPool(r *request, loadBalancerID, listenerID string) (*tree, *Liste
 
 // admitPool checks a new or changed pool.
 func (s *Service) admitPool(t *tree, p *Pool) error {
-	return cmp.Or(admitRevocation(p), s.options.driver(t.Provider).admitPool(p))
+	return driverOf(t.Provider).admitPool(p)
 }
 
 func updatePool(r *request) (answer, error) {
-	t, p, err := findPool(r, r.PathValue("id"))
-	if err != nil {
-		return answer{}, err
-	}
-	s, changed := r.octavia, p.Pool
-	given, err := bodyOf(r, "pool")
-	if err != nil {
-		return answer{}, err
-	}
-	if err := s.types.pool.Read(&changed, given, false, wsme("pool_.pool")); err != nil {
+	s, t, p := r.octavia, r.tree, r.pool
+	changed := p.Pool
+	if err := s.types.pool.Read(&changed, r.given, false, wsme("pool_.pool")); err != nil {
 		return answer{}, err
 	}
 	if err := cmp.Or(
-		admitRevocation(&changed), admitPersistence(&changed, "UDP"), t.mutable(),
+		admitPersistence(&changed, "UDP"), t.mutable(),
 		s.admitPool(t, &changed),
 	); err != nil {
 		return answer{}, err
 	}
 	p.Pool = changed
-	t.pendPool(p, s.Clock.Now())
-	s.startWork(t, StatusPendingUpdate)
+	s.work(t, p, &p.OctaviaResource, StatusPendingUpdate)
 	return api.OK(object{"pool": s.showPool(t, p)}), nil
 }
 
 // deletePool also deletes members and monitor; the listeners stay without a default pool.
 func deletePool(r *request) (answer, error) {
-	t, p, err := findPool(r, r.PathValue("id"))
-	if err != nil {
+	if err := r.tree.mutable(); err != nil {
 		return answer{}, err
 	}
-	if err := t.mutable(); err != nil {
-		return answer{}, err
-	}
-	now := r.octavia.Clock.Now()
-	t.pendListeners(p, now)
-	t.set(&p.OctaviaResource, StatusPendingDelete, now)
-	r.octavia.startWork(t, StatusPendingUpdate)
+	r.octavia.work(r.tree, r.pool, &r.pool.OctaviaResource, StatusPendingDelete)
 	return api.NoContent(), nil
 }

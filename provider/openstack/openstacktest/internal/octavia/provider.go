@@ -5,35 +5,22 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/neutron"
 )
 
 // driver is a driver of Octavia's, as far as it refuses what Octavia itself allows.
 type driver struct {
-	name   string
-	ovn    bool
-	serial bool
+	name string
+	ovn  bool
 }
 
-func (o Options) driver(name string) driver {
-	return driver{
-		name: name, ovn: name == ProviderOVN, serial: slices.Contains(o.Serial, name),
-	}
-}
+func driverOf(name string) driver { return driver{name: name, ovn: name == ProviderOVN} }
 
 // unsupported is ProviderUnsupportedOptionError.
 func (p driver) unsupported(format string, arguments ...any) error {
 	return refuse(http.StatusNotImplemented,
 		"Provider '%s' does not support a requested option: "+format,
 		append([]any{p.name}, arguments...)...)
-}
-
-// unimplemented is ProviderNotImplementedError.
-func (p driver) unimplemented(what string) error {
-	return refuse(http.StatusNotImplemented,
-		"Provider '%s' does not support a requested action: %s", p.name,
-		what)
 }
 
 // The rules of OVN's provider are those of ovn_octavia_provider/driver.py.
@@ -113,25 +100,10 @@ func (p driver) admitFailover() error {
 	return nil
 }
 
-func (p driver) admitTree(t *tree) error {
-	if p.serial && len(t.listeners)+len(t.pools) > 0 {
-		return p.unimplemented(
-			"This provider does not support creating fully populated load balancers.")
-	}
-	return nil
-}
-
-func (p driver) admitBatch() error {
-	if p.serial {
-		return p.unimplemented("This provider does not support batch updating members.")
-	}
-	return nil
-}
-
 // LoadBalancerFlavor is a flavor of load balancers.
 type LoadBalancerFlavor struct {
 	// ID is made if it is empty.
-	ID, Name, Description string
+	ID, Name string
 	// Provider is whose flavor it is. Default: the cloud's default provider.
 	Provider string
 	Disabled bool
@@ -139,20 +111,18 @@ type LoadBalancerFlavor struct {
 
 // AddLoadBalancerFlavor adds a flavor and returns its id.
 func (s *Service) AddLoadBalancerFlavor(f LoadBalancerFlavor) string {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	defer s.Enter()()
 	if f.ID == "" {
 		f.ID = s.NewID()
 	}
-	setDefault(&f.Provider, s.options.providers()[0])
+	setDefault(&f.Provider, providers()[0])
 	s.flavors = append(s.flavors, f)
 	return f.ID
 }
 
 // AddLoadBalancerZone adds an availability zone of Octavia's.
 func (s *Service) AddLoadBalancerZone(name string) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	defer s.Enter()()
 	s.zones = append(s.zones, name)
 }
 
@@ -163,7 +133,7 @@ func (s *Service) chooseProvider(lb *LoadBalancer) error {
 	if err != nil {
 		return err
 	}
-	enabled := s.options.providers()
+	enabled := providers()
 	switch {
 	case flavor == nil:
 		setDefault(&lb.Provider, enabled[0])
@@ -183,8 +153,9 @@ func (s *Service) chooseProvider(lb *LoadBalancer) error {
 	if !slices.Contains(s.zones, lb.AvailabilityZone) {
 		return invalid("Invalid availability zone.")
 	}
-	if p := s.options.driver(lb.Provider); p.ovn {
-		return p.unimplemented("This provider does not support availability zones.")
+	if lb.Provider == ProviderOVN { // ProviderNotImplementedError
+		return refuse(http.StatusNotImplemented, "Provider '%s' does not support a requested "+
+			"action: This provider does not support availability zones.", lb.Provider)
 	}
 	return nil
 }
@@ -206,61 +177,4 @@ func (s *Service) flavor(id string) (*LoadBalancerFlavor, error) {
 		return &s.flavors[i], nil
 	}
 	return nil, invalid("Invalid flavor_id.")
-}
-
-func listProviders(r *request) (answer, error) {
-	providers := []object{}
-	for _, name := range r.octavia.options.providers() {
-		shown := object{"name": name, "description": "The simulated " + name + " provider."}
-		providers = append(providers, selectFields(shown, r.Query["fields"]))
-	}
-	// The list is no list of rows: it has no pages (octavia/api/v2/controllers/provider.py).
-	return api.OK(object{"providers": providers}), nil
-}
-
-func (f LoadBalancerFlavor) shown() object {
-	return object{
-		"id": f.ID, "name": f.Name, "description": f.Description, "enabled": !f.Disabled,
-		"flavor_profile_id": nil,
-	}
-}
-
-func listLoadBalancerFlavors(r *request) (answer, error) {
-	items := []listItem{}
-	for _, f := range r.octavia.flavors {
-		items = append(items, listItem{shown: f.shown()})
-	}
-	return list(r, "flavors", []string{"id", "name"}, items)
-}
-
-func getLoadBalancerFlavor(r *request) (answer, error) {
-	for _, f := range r.octavia.flavors {
-		if f.ID == r.PathValue("id") {
-			return api.OK(object{"flavor": f.shown()}), nil
-		}
-	}
-	return answer{}, notFound("Flavor", r.PathValue("id"))
-}
-
-func listLoadBalancerZones(r *request) (answer, error) {
-	items := []listItem{}
-	for _, name := range r.octavia.zones {
-		items = append(items, listItem{shown: shownLoadBalancerZone(name)})
-	}
-	return list(r, "availability_zones", []string{"name"}, items)
-}
-
-func shownLoadBalancerZone(name string) object {
-	return object{
-		"name": name, "description": "", "enabled": true,
-		"availability_zone_profile_id": nil,
-	}
-}
-
-func getLoadBalancerZone(r *request) (answer, error) {
-	name := r.PathValue("name")
-	if !slices.Contains(r.octavia.zones, name) {
-		return answer{}, notFound("Availability Zone", name)
-	}
-	return api.OK(object{"availability_zone": shownLoadBalancerZone(name)}), nil
 }

@@ -28,16 +28,13 @@ type provisioningRule struct {
 	used int
 }
 
-// Provision lets a rule apply to all work that begins from now on. Of several rules for a load
-// balancer the first is used.
+// Provision implements Cloud.Provision.
 func (s *Service) Provision(rule ProvisioningRule) (remove func()) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	defer s.Enter()()
 	added := &provisioningRule{ProvisioningRule: rule}
 	s.rules = append(s.rules, added)
 	return func() {
-		s.Mu.Lock()
-		defer s.Mu.Unlock()
+		defer s.Enter()()
 		s.rules = slices.DeleteFunc(s.rules,
 			func(r *provisioningRule) bool { return r == added })
 	}
@@ -55,9 +52,7 @@ func (s *Service) takeProvisioningRule(t *tree) *provisioningRule {
 	return nil
 }
 
-// SetProvisioningStatus puts a load balancer, or a listener, pool, member or health monitor, into a
-// state, with no rule asked. Work that is under way on the load balancer is given up; it stays in a
-// state PENDING until the state is set again.
+// SetProvisioningStatus implements Cloud.SetProvisioningStatus.
 func (s *Service) SetProvisioningStatus(id, status string) error {
 	return s.changeResource(id, func(t *tree, resource *OctaviaResource) {
 		t.set(resource, status, s.Clock.Now())
@@ -67,18 +62,8 @@ func (s *Service) SetProvisioningStatus(id, status string) error {
 	})
 }
 
-// SetOperatingStatus sets the operating status of a load balancer, a listener, a pool, a member or
-// a health monitor: ONLINE, OFFLINE, DEGRADED, ERROR, DRAINING or NO_MONITOR. The next change of
-// the load balancer sets it back.
-func (s *Service) SetOperatingStatus(id, status string) error {
-	return s.changeResource(id,
-		func(_ *tree, resource *OctaviaResource) { resource.OperatingStatus = status })
-}
-
 func (s *Service) changeResource(id string, change func(*tree, *OctaviaResource)) error {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	s.Settle()
+	defer s.Enter()()
 	for _, t := range s.trees {
 		for _, resource := range t.resources() {
 			if resource.ID == id {

@@ -1,6 +1,10 @@
 package octavia
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+)
 
 // The resources that a quota counts, as the API names them.
 const (
@@ -11,12 +15,29 @@ const (
 	QuotaHealthMonitor = "healthmonitor"
 )
 
-// SetLoadBalancerQuota limits how many resources, such as [QuotaListener], each project may have;
-// -1 for any number, as it is at first.
+// SetLoadBalancerQuota implements Cloud.SetLoadBalancerQuota.
 func (s *Service) SetLoadBalancerQuota(resource string, limit int) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+	defer s.Enter()()
 	s.quotas[resource] = limit
+}
+
+// getQuota shows each limit under the API's present name.
+func getQuota(r *request) (answer, error) {
+	if err := admitCaller(r, r.PathValue("project")); err != nil {
+		return answer{}, err
+	}
+	quota := object{}
+	for resource, name := range map[string]string{
+		QuotaLoadBalancer: "load_balancer", QuotaListener: "listener", QuotaPool: "pool",
+		QuotaMember: "member", QuotaHealthMonitor: "health_monitor",
+	} {
+		limit, limited := r.octavia.quotas[resource]
+		if !limited {
+			limit = -1
+		}
+		quota[name] = limit
+	}
+	return api.OK(object{"quota": quota}), nil
 }
 
 // admitMore refuses so many more of a resource. name is how the refusal calls it.

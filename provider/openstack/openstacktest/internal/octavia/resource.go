@@ -52,7 +52,6 @@ type LoadBalancer struct {
 	VIPNetworkID   string `api:"vip_network_id,create,null,uuid"`
 	VIPPortID      string `api:"vip_port_id,create,null,uuid"`
 	VIPAddress     string `api:"vip_address,create,null,ip"`
-	VIPQoSPolicyID string `api:"vip_qos_policy_id,null,uuid"`
 	AdditionalVIPs []AdditionalVIP
 
 	// Provider is "amphora" if it is empty.
@@ -86,15 +85,6 @@ type Listener struct {
 
 	DefaultTLSContainerRef string   `api:"default_tls_container_ref,null"`
 	SNIContainerRefs       []string `api:"sni_container_refs"`
-	TLSCiphers             string   `api:"tls_ciphers,null,since=15"`
-	TLSVersions            []string `api:"tls_versions,null,since=17"`
-	ALPNProtocols          []string `api:"alpn_protocols,null,since=20"`
-	ClientAuthentication   string   `api:"client_authentication,oneof=NONE|OPTIONAL|MANDATORY,default=NONE,since=8"`
-	ClientCATLSContainer   string   `api:"client_ca_tls_container_ref,null,since=8"`
-	ClientCRLContainer     string   `api:"client_crl_container_ref,null,since=8"`
-	HSTSMaxAge             int      `api:"hsts_max_age,null,min=0,since=27"`
-	HSTSIncludeSubdomains  bool     `api:"hsts_include_subdomains,since=27"`
-	HSTSPreload            bool     `api:"hsts_preload,since=27"`
 
 	// The timeouts are in milliseconds, at most 24 days (octavia/common/constants.py).
 	TimeoutClientData    int `api:"timeout_client_data,min=0,max=2073600000,default=50000,since=1"`
@@ -111,14 +101,6 @@ type Pool struct {
 	LBAlgorithm string `api:"lb_algorithm,required,oneof=LEAST_CONNECTIONS|ROUND_ROBIN|SOURCE_IP|SOURCE_IP_PORT"`
 	// SessionPersistence is nil for none.
 	SessionPersistence *SessionPersistence
-
-	TLSEnabled      bool     `api:"tls_enabled,since=8"`
-	TLSContainerRef string   `api:"tls_container_ref,null,since=8"`
-	CATLSContainer  string   `api:"ca_tls_container_ref,null,since=8"`
-	CRLContainer    string   `api:"crl_container_ref,null,since=8"`
-	TLSCiphers      string   `api:"tls_ciphers,null,since=15"`
-	TLSVersions     []string `api:"tls_versions,null,since=17"`
-	ALPNProtocols   []string `api:"alpn_protocols,null,since=24"`
 
 	Members []Member
 	// Monitor is nil for none.
@@ -171,7 +153,6 @@ func (l *Listener) clone() Listener {
 	c := *l
 	c.Tags, c.AllowedCIDRs, c.SNIContainerRefs = slices.Clone(l.Tags), slices.Clone(l.AllowedCIDRs),
 		slices.Clone(l.SNIContainerRefs)
-	c.TLSVersions, c.ALPNProtocols = slices.Clone(l.TLSVersions), slices.Clone(l.ALPNProtocols)
 	c.InsertHeaders = maps.Clone(l.InsertHeaders)
 	return c
 }
@@ -179,8 +160,7 @@ func (l *Listener) clone() Listener {
 // clone copies the pool, but not its members and its monitor.
 func (p *Pool) clone() Pool {
 	c := *p
-	c.Tags, c.TLSVersions, c.ALPNProtocols = slices.Clone(p.Tags), slices.Clone(p.TLSVersions),
-		slices.Clone(p.ALPNProtocols)
+	c.Tags = slices.Clone(p.Tags)
 	if p.SessionPersistence != nil {
 		persistence := *p.SessionPersistence
 		c.SessionPersistence = &persistence

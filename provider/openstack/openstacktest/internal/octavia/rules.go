@@ -55,36 +55,18 @@ func admitProtocols(listener, pool string) error {
 // admitListener checks a listener by itself (ListenersController._validate_create_listener and
 // _validate_listener_PUT). datagram is the text for UDP and SCTP with TLS or headers.
 func admitListener(l *Listener, datagram string) error {
-	refs := l.DefaultTLSContainerRef != "" || l.ClientCATLSContainer != "" ||
-		len(l.SNIContainerRefs) > 0
 	certified := l.DefaultTLSContainerRef != "" || len(l.SNIContainerRefs) > 0
-	terminates := l.Protocol == protocolTerminated || l.Protocol == protocolPrometheus && refs
+	terminates := l.Protocol == protocolTerminated || l.Protocol == protocolPrometheus && certified
 	switch {
-	case isDatagram(l.Protocol) && (refs || len(l.InsertHeaders) > 0):
+	case isDatagram(l.Protocol) && (certified || len(l.InsertHeaders) > 0):
 		return invalid(datagram, l.Protocol)
-	case !terminates && refs:
+	case !terminates && certified:
 		return invalid(
 			"Certificate container references are not allowed on %s protocol listeners.",
 			l.Protocol)
-	case l.ClientCATLSContainer != "" && !certified:
-		return invalid(
-			"An SNI or default certificate container reference must be provided with a client CA container reference.")
 	case terminates && !certified:
 		return invalid(
 			"An SNI or default certificate container reference must be provided for %s protocol listeners.", l.Protocol)
-	case l.ClientAuthentication != "NONE" && l.ClientCATLSContainer == "":
-		return invalid(
-			"Client authentication setting %s requires a client CA container reference.",
-			l.ClientAuthentication)
-	case l.ClientCRLContainer != "" && l.ClientCATLSContainer == "":
-		return invalid(
-			"A client authentication CA reference is required to specify a client authentication revocation list.")
-	case l.HSTSMaxAge == 0 && (l.HSTSIncludeSubdomains || l.HSTSPreload):
-		return invalid(
-			"HSTS configuration options hsts_include_subdomains and hsts_preload only make sense if hsts_max_age is set as well.")
-	case l.HSTSMaxAge != 0 && l.Protocol != protocolTerminated:
-		return invalid(
-			"The HSTS feature can only be used for listeners using the TERMINATED_HTTPS protocol.")
 	}
 	return nil
 }
@@ -195,14 +177,6 @@ func admitPersistence(p *Pool, only string) error {
 	case s.CookieName == "" && s.Type == persistenceAppCookie:
 		return invalid(
 			`Field "cookie_name" must be specified when using the "APP_COOKIE" session persistence type.`)
-	}
-	return nil
-}
-
-func admitRevocation(p *Pool) error {
-	if p.CRLContainer != "" && p.CATLSContainer == "" {
-		return invalid(
-			"A CA certificate reference is required to specify a revocation list.")
 	}
 	return nil
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// work is what Octavia does for one change: until it is done the load balancer is in a state
+// task is what Octavia does for one change: until it is done the load balancer is in a state
 // PENDING.
-type work struct {
+type task struct {
 	due time.Time
 	// never ends.
 	never bool
@@ -22,7 +22,7 @@ func (s *Service) startWork(t *tree, status string) {
 	now := s.Clock.Now()
 	t.set(&t.OctaviaResource, status, now)
 	duration := s.options.Provisioning
-	w := &work{}
+	w := &task{}
 	if rule := s.takeProvisioningRule(t); rule != nil {
 		if rule.Duration > 0 {
 			duration = rule.Duration
@@ -36,6 +36,17 @@ func (s *Service) startWork(t *tree, status string) {
 	if duration == 0 {
 		s.settleTree(t, now)
 	}
+}
+
+// work puts a resource below the load balancer into the state, locks its pool with the listeners of
+// the pool, if it has one, and starts the work.
+func (s *Service) work(t *tree, p *poolTree, row *OctaviaResource, status string) {
+	now := s.Clock.Now()
+	if p != nil {
+		t.pendPool(p, now)
+	}
+	t.set(row, status, now)
+	s.startWork(t, StatusPendingUpdate)
 }
 
 // Finish finishes the work that is due. The caller holds the lock.

@@ -1,0 +1,206 @@
+package client
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
+)
+
+// access is what one set of credentials needs once: connections and a login.
+type access struct {
+	transport   *http.Transport
+	connections *connections
+	keystone    *keystone
+	session     *session
+
+	// queue and reads are nil unless several Clients share the access.
+	queue *fairQueue
+	reads *reads
+
+	// shared has the access as the entry key, with the number of its users; nil if it is not
+	// shared. shared.mu guards users.
+	shared *Shared
+	key    [sha256.Size]byte
+	users  int
+}
+
+// newAccess reads the certificate and key files and sends no request.
+func newAccess(g cloudconf.Global, o Options) (*access, error) {
+	who, err := newCredentials(g)
+	if err != nil {
+		return nil, err
+	}
+	connections := newConnections()
+	transport, err := newTransport(g, connections)
+	if err != nil {
+		return nil, err
+	}
+	return &access{
+		transport: transport, connections: connections,
+		keystone: &keystone{credentials: who}, session: newSession(o.Clock, o.random),
+	}, nil
+}
+
+func (a *access) isShared() bool { return a.shared != nil }
+
+// authURL is an address of Keystone.
+func (a *access) authURL() *url.URL { return a.keystone.credentials.authURL }
+
+// endSession ends the login of an access that is not shared.
+func (a *access) endSession() {
+	if !a.isShared() {
+		a.session.end()
+		a.transport.CloseIdleConnections()
+	}
+}
+
+// leave ends one use. The last one closes all connections permanently: no request is in flight
+// then, but an HTTP/2 connection may still be busy, and another may still be dialled, so closing
+// idle connections is not enough.
+func (a *access) leave(report *trouble.Report) {
+	a.session.unfollow(report)
+	if a.isShared() && !a.shared.drop(a) {
+		return
+	}
+	a.session.end()
+	if a.isShared() {
+		a.reads.close()
+		a.queue.grants.Wait()
+	}
+	a.transport.CloseIdleConnections()
+	a.connections.close()
+}
+
+// SharedOptions limit what the clusters of one project send to it together.
+type SharedOptions struct {
+	// Rate is the average number of requests per second, rate.Inf for no limit. Burst is the number
+	// of requests at once.
+	Rate  rate.Limit
+	Burst int
+	// Clock is the clock of limits and reads. Default: the real one.
+	Clock clock.Clock
+}
+
+// Shared lets Clients share an access: those whose credentials, cloud, region and TLS settings are
+// equal in every field. It holds an access as long as a Clients uses it. It is safe for concurrent
+// use.
+type Shared struct {
+	options SharedOptions
+
+	mu       sync.Mutex
+	accesses map[[sha256.Size]byte]*access
+}
+
+// NewShared starts nothing.
+func NewShared(o SharedOptions) *Shared {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return &Shared{options: o, accesses: map[[sha256.Size]byte]*access{}}
+}
+
+// join returns the access of the configuration. Each use ends with access.leave.
+func (s *Shared) join(g cloudconf.Global, o Options) (*access, error) {
+	key := accessKey(g)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.accesses[key]
+	if a == nil {
+		o.Clock = s.options.Clock
+		var err error
+		if a, err = newAccess(g, o); err != nil {
+			return nil, err
+		}
+		a.shared, a.key = s, key
+		a.queue = newFairQueue(s.options.Rate, s.options.Burst, s.options.Clock)
+		a.reads = newReads(s.options.Clock)
+		s.accesses[key] = a
+	}
+	a.users++
+	return a, nil
+}
+
+// drop tells whether this was the last use.
+func (s *Shared) drop(a *access) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a.users--; a.users > 0 {
+		return false
+	}
+	delete(s.accesses, a.key)
+	return true
+}
+
+// accessKey differs if any field of the configuration or any of its files differs, because each may
+// decide who logs in, or what is seen.
+func accessKey(g cloudconf.Global) (key [sha256.Size]byte) {
+	hash := sha256.New()
+	fields := reflect.ValueOf(g)
+	for i := range fields.NumField() {
+		// Through the kind, because a Secret prints as redacted.
+		switch field := fields.Field(i); field.Kind() {
+		case reflect.String:
+			fmt.Fprintf(hash, "%d %q\n", i, field.String())
+		default:
+			fmt.Fprintf(hash, "%d %#v\n", i, field.Interface())
+		}
+	}
+	fmt.Fprint(hash, fingerprint([]string{g.CAFile, g.CertFile, g.KeyFile}))
+	hash.Sum(key[:0])
+	return key
+}
+
+// maxSharedPause limits the pause of a project, so that a wrong Retry-After does not stop clusters
+// for longer. minSharedPause is for an answer without one.
+const (
+	minSharedPause = time.Second
+	maxSharedPause = time.Minute
+)
+
+// fair has requests to a shared access wait for their turn.
+type fair struct {
+	next     http.RoundTripper
+	queue    *fairQueue
+	flowOf   func(context.Context) flow
+	observer Observer
+}
+
+// RoundTrip implements http.RoundTripper.
+func (f *fair) RoundTrip(req *http.Request) (*http.Response, error) {
+	waited, err := f.queue.wait(req.Context(), f.flowOf(req.Context()))
+	if waited > 0 {
+		f.observer.RateLimitWaited(waited)
+	}
+	if err != nil {
+		closeBody(req)
+		return nil, err
+	}
+	resp, err := f.next.RoundTrip(req)
+	if err == nil {
+		f.follow(resp)
+	}
+	return resp, err
+}
+
+// follow pauses the project if the cloud asks for it.
+func (f *fair) follow(resp *http.Response) {
+	wait := retryAfter(resp, f.queue.clock.Now())
+	switch {
+	case resp.StatusCode == http.StatusTooManyRequests:
+	case resp.StatusCode == http.StatusServiceUnavailable && wait > 0:
+	default:
+		return
+	}
+	f.queue.pause(min(max(wait, minSharedPause), maxSharedPause))
+}

@@ -1,0 +1,190 @@
+package client
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/utils/clock"
+)
+
+// fairQueue limits the requests of several clusters to one rate. The flows that wait take turns, so
+// a cluster with a thousand waiting requests delays a request of another by one turn. It is safe
+// for concurrent use.
+type fairQueue struct {
+	clock   clock.Clock
+	limiter *rate.Limiter
+
+	mu      sync.Mutex
+	waiting turns
+	// resumes is when the pause ends that the cloud has requested.
+	resumes time.Time
+	// granting: a goroutine grants turns. It ends when no request waits.
+	granting bool
+	grants   sync.WaitGroup
+	// left has an element when a request has left the queue.
+	left chan struct{}
+}
+
+// flow is what takes turns with others: a cluster, or one kind of request for all clusters.
+type flow struct{ cluster, operation string }
+
+// ticket is a waiting request. granted is closed when its turn comes.
+type ticket struct{ granted chan struct{} }
+
+func newFairQueue(limit rate.Limit, burst int, c clock.Clock) *fairQueue {
+	return &fairQueue{
+		clock: c, limiter: rate.NewLimiter(limit, max(1, burst)), left: make(chan struct{}, 1),
+	}
+}
+
+// wait returns when the request may be sent, or with the cause of the end of ctx, and how long it
+// has waited.
+func (q *fairQueue) wait(ctx context.Context, f flow) (waited time.Duration, err error) {
+	begun := q.clock.Now()
+	t := q.join(f)
+	if t == nil {
+		return 0, nil
+	}
+	select {
+	case <-t.granted:
+	case <-ctx.Done():
+		q.leave(f, t)
+		err = context.Cause(ctx)
+	}
+	return q.clock.Since(begun), err
+}
+
+// join returns nil if the request need not wait.
+func (q *fairQueue) join(f flow) *ticket {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.waiting.isEmpty() && q.delay() <= 0 {
+		return nil
+	}
+	t := &ticket{granted: make(chan struct{})}
+	q.waiting.push(f, t)
+	if !q.granting {
+		q.granting = true
+		q.grants.Go(q.grant)
+	}
+	return t
+}
+
+// delay takes a turn if it is due, and otherwise returns when it is. The lock is held.
+func (q *fairQueue) delay() time.Duration {
+	now := q.clock.Now()
+	if pause := q.resumes.Sub(now); pause > 0 {
+		return pause
+	}
+	turn := q.limiter.ReserveN(now, 1)
+	delay := turn.DelayFrom(now)
+	if delay > 0 {
+		turn.CancelAt(now)
+	}
+	return delay
+}
+
+// leave removes a request whose caller has left. A turn that it was just granted is the next
+// request's.
+func (q *fairQueue) leave(f flow, t *ticket) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.waiting.remove(f, t) {
+		q.waiting.pop()
+	}
+	select {
+	case q.left <- struct{}{}:
+	default:
+	}
+}
+
+// grant grants turns until no request waits.
+func (q *fairQueue) grant() {
+	for {
+		delay, isEmpty := q.grantDue()
+		if isEmpty {
+			return
+		}
+		timer := q.clock.NewTimer(delay)
+		select {
+		case <-timer.C():
+		case <-q.left:
+		}
+		timer.Stop()
+	}
+}
+
+// grantDue grants the turns that are due, and returns when the next one is.
+func (q *fairQueue) grantDue() (delay time.Duration, isEmpty bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for !q.waiting.isEmpty() {
+		if delay = q.delay(); delay > 0 {
+			return delay, false
+		}
+		q.waiting.pop()
+	}
+	q.granting = false
+	return 0, true
+}
+
+// pause grants no turn for a while, because the cloud refuses requests.
+func (q *fairQueue) pause(d time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if until := q.clock.Now().Add(d); until.After(q.resumes) {
+		q.resumes = until
+	}
+}
+
+// turns are the waiting requests, by flow. The flows take turns; within a flow, the first request
+// is the first to go. The zero value is empty.
+type turns struct {
+	// order has the flows that wait, the next one first.
+	order []flow
+	by    map[flow][]*ticket
+}
+
+func (t *turns) isEmpty() bool { return len(t.order) == 0 }
+
+func (t *turns) push(f flow, waiting *ticket) {
+	if t.by == nil {
+		t.by = map[flow][]*ticket{}
+	}
+	if len(t.by[f]) == 0 {
+		t.order = append(t.order, f)
+	}
+	t.by[f] = append(t.by[f], waiting)
+}
+
+// pop grants the next turn, if a request waits.
+func (t *turns) pop() {
+	if t.isEmpty() {
+		return
+	}
+	f := t.order[0]
+	close(t.by[f][0].granted)
+	t.order = slices.Delete(t.order, 0, 1)
+	t.by[f] = slices.Delete(t.by[f], 0, 1)
+	if len(t.by[f]) > 0 {
+		t.order = append(t.order, f)
+	} else {
+		delete(t.by, f)
+	}
+}
+
+// remove returns false if the request no longer waits.
+func (t *turns) remove(f flow, waiting *ticket) bool {
+	at := slices.Index(t.by[f], waiting)
+	if at < 0 {
+		return false
+	}
+	if t.by[f] = slices.Delete(t.by[f], at, at+1); len(t.by[f]) == 0 {
+		delete(t.by, f)
+		t.order = slices.DeleteFunc(t.order, func(other flow) bool { return other == f })
+	}
+	return true
+}

@@ -1,0 +1,470 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fxccm/fxccm/internal/fence"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
+)
+
+// sharing is how Clients of a cluster share.
+func sharing(s *Shared, cluster string) func(*Options) {
+	return func(o *Options) { o.Shared, o.Cluster = s, cluster }
+}
+
+func unlimited() *Shared { return NewShared(SharedOptions{Rate: rate.Inf}) }
+
+// inAll calls do for all at the same time.
+func inAll(t *testing.T, all []fixture, do func(fixture) error) {
+	t.Helper()
+	var group sync.WaitGroup
+	for _, f := range all {
+		group.Go(func() {
+			if err := do(f); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestShared_TenClusters_LogInOnce(t *testing.T) {
+	cloud, cfg := simulator(t)
+	shared := unlimited()
+	var all []fixture
+	for i := range 10 {
+		all = append(all, open(t, cfg, sharing(shared, strconv.Itoa(i))))
+	}
+	list := func(f fixture) error { return listServers(within(t), f.Clients) }
+	inAll(t, all, list)
+	if logins := cloud.Counts()["token_create"]; logins != 1 {
+		t.Errorf("%d logins at the start, want 1", logins)
+	}
+	cloud.RevokeTokens()
+	inAll(t, all, list)
+	if logins := cloud.Counts()["token_create"]; logins != 2 {
+		t.Errorf("%d logins after the token was revoked, want 1 more", logins)
+	}
+	if len(shared.accesses) != 1 {
+		t.Errorf("%d accesses, want 1", len(shared.accesses))
+	}
+	for _, f := range all {
+		_ = f.Close()
+	}
+	if len(shared.accesses) != 0 {
+		t.Errorf("%d accesses are left after all have closed", len(shared.accesses))
+	}
+}
+
+func TestShared_AnyFieldDiffers_SharesNothing(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	base := cloudconf.Global{CAFile: write("ca", "a"), CertFile: write("cert", "a")}
+	keys := map[[32]byte]string{accessKey(base): "the same"}
+	expectNew := func(what string, g cloudconf.Global) {
+		key := accessKey(g)
+		if other, exists := keys[key]; exists {
+			t.Errorf("%s: shares with %s", what, other)
+		}
+		keys[key] = what
+	}
+	for i := range reflect.TypeFor[cloudconf.Global]().NumField() {
+		changed := base
+		field := reflect.ValueOf(&changed).Elem().Field(i)
+		switch field.Kind() {
+		case reflect.String:
+			field.SetString(field.String() + "x")
+		case reflect.Bool:
+			field.SetBool(!field.Bool())
+		default:
+			t.Fatalf("the test cannot change a %s", field.Kind())
+		}
+		expectNew(reflect.TypeFor[cloudconf.Global]().Field(i).Name, changed)
+	}
+	if again := base; keys[accessKey(again)] != "the same" {
+		t.Error("equal configurations do not share")
+	}
+	write("ca", "b")
+	expectNew("content of the CA file", base)
+	write("cert", "b")
+	expectNew("content of the certificate", base)
+}
+
+func TestShared_OtherCredentials_HaveTheirOwnLoginAndReads(t *testing.T) {
+	cloud, cfg := simulator(t)
+	other := cfg
+	c := cloud.Credentials()
+	other.Global = cloudconf.Global{
+		AuthURL: c.AuthURL, Region: c.Region, ApplicationCredentialID: c.ApplicationCredentialID,
+		ApplicationCredentialSecret: cloudconf.Secret(c.ApplicationCredentialSecret),
+	}
+	shared := unlimited()
+	a, b := open(t, cfg, sharing(shared, "a")), open(t, other, sharing(shared, "b"))
+	for _, f := range []fixture{a, b} {
+		value, _, err := f.Read(within(t), "who", time.Time{}, func(ctx context.Context) (any,
+			error,
+		) {
+			return f.config.Global.Username, listServers(ctx, f.Clients)
+		})
+		if err != nil || value != f.config.Global.Username {
+			t.Errorf("got %v, %v of other credentials", value, err)
+		}
+	}
+	if counts := cloud.Counts(); counts["token_create"] != 2 || counts["server_list"] != 2 {
+		t.Errorf("requests: %v", counts)
+	}
+}
+
+func TestShared_WrongPassword_IsTriedOnceAndReportedToAll(t *testing.T) {
+	cloud, cfg := simulator(t)
+	cfg.Global.Password = "wrong-password"
+	shared := unlimited()
+	var reported [3]atomic.Int32
+	var all []fixture
+	for i := range reported {
+		all = append(all, open(t, cfg, sharing(shared, strconv.Itoa(i)), func(o *Options) {
+			o.random = func() float64 { return 1 }
+			o.Trouble = trouble.New(func(subject string, cause error) {
+				if subject == trouble.Identity && cause != nil {
+					reported[i].Add(1)
+				}
+			})
+		}))
+	}
+	inAll(t, all, func(f fixture) error {
+		wantError(t, cfg, listServers(within(t), f.Clients), "401")
+		return nil
+	})
+	if logins := cloud.Counts()["token_create"]; logins != 1 {
+		t.Errorf("%d logins with a wrong password, want 1", logins)
+	}
+	for i := range reported {
+		if reported[i].Load() != 1 {
+			t.Errorf("cluster %d got %d reports, want 1", i, reported[i].Load())
+		}
+	}
+}
+
+// blocked is a service whose answers wait for the test.
+func blocked(t *testing.T) (service http.HandlerFunc, arrived chan struct{}, answer func()) {
+	t.Helper()
+	arrived, answers := make(chan struct{}, 100), make(chan struct{})
+	answer = sync.OnceFunc(func() { close(answers) })
+	t.Cleanup(answer)
+	return func(w http.ResponseWriter, r *http.Request) {
+		arrived <- struct{}{}
+		select {
+		case <-answers:
+			reply(w, http.StatusOK, map[string]any{})
+		case <-r.Context().Done():
+		}
+	}, arrived, answer
+}
+
+func readPorts(ctx context.Context, c *Clients, newer time.Time) error {
+	_, begun, err := c.Read(ctx, "ports", newer, func(ctx context.Context) (any, error) {
+		return nil, get(ctx, c, "ports")
+	})
+	if err == nil && begun.Before(newer) {
+		err = fmt.Errorf("the read was begun at %s, before %s", begun, newer)
+	}
+	return err
+}
+
+func TestRead_FirstTermEnds_ItIsRefusedAndOthersAreServed(t *testing.T) {
+	service, arrived, answer := blocked(t)
+	stub, cfg := newStub(t, service)
+	shared := unlimited()
+	term := fence.New(nil, clock.RealClock{})
+	a := open(t, cfg, sharing(shared, "a"), func(o *Options) { o.Transport = term.Transport })
+	joined := make(chan struct{}, 100)
+	b := open(t, cfg, sharing(shared, "b"), func(o *Options) {
+		o.Transport = func(next http.RoundTripper) http.RoundTripper {
+			return doing(func(ctx context.Context) error {
+				joined <- struct{}{}
+				return next.(doing)(ctx)
+			})
+		}
+	})
+	long := time.Now().Add(-time.Hour)
+	results := [2]chan error{make(chan error, 1), make(chan error, 1)}
+	go func() { results[0] <- readPorts(within(t), a.Clients, long) }()
+	<-arrived
+	go func() { results[1] <- readPorts(within(t), b.Clients, long) }()
+	<-joined
+	term.EndReads(errors.New("the lease is lost"))
+	if err := <-results[0]; !errors.Is(err, fence.ErrClosed) {
+		t.Errorf("the ended term got %v", err)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	answer()
+	if err := <-results[1]; err != nil {
+		t.Errorf("the other cluster got %v", err)
+	}
+	if n := stub.count("/auth/tokens"); n != 1 {
+		t.Errorf("%d logins, want 1: that of the ended term serves the other cluster", n)
+	}
+}
+
+func TestShared_TermIsOver_SendsNothing(t *testing.T) {
+	stub, cfg := newStub(t, func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, http.StatusOK, map[string]any{})
+	})
+	shared := unlimited()
+	term := fence.New(nil, clock.RealClock{})
+	a := open(t, cfg, sharing(shared, "a"), func(o *Options) { o.Transport = term.Transport })
+	b := open(t, cfg, sharing(shared, "b"))
+	term.EndReads(errors.New("the lease is lost"))
+	ask := func(what string) {
+		t.Helper()
+		if err := get(within(t), a.Clients, "ports"); !errors.Is(err, fence.ErrClosed) {
+			t.Errorf("%s: a request got %v", what, err)
+		}
+		if err := readPorts(within(t), a.Clients, time.Now()); !errors.Is(err, fence.ErrClosed) {
+			t.Errorf("%s: a shared read got %v", what, err)
+		}
+	}
+	ask("without a login")
+	if n := len(stub.seen("")); n != 0 {
+		t.Errorf("%d requests after the end of the term", n)
+	}
+	if _, err := b.Project(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	ask("with the login of another cluster")
+	if n := len(stub.seen("")); n != 1 {
+		t.Errorf("%d requests, want only the login of the other cluster", n)
+	}
+}
+
+// waitingRead reads until the test answers. ended has the cause when the read is cancelled.
+type waitingRead struct {
+	begun, ended chan struct{}
+	answer       chan string
+}
+
+func (w *waitingRead) read(ctx context.Context) (any, error) {
+	w.begun <- struct{}{}
+	select {
+	case value := <-w.answer:
+		return value, nil
+	case <-ctx.Done():
+		w.ended <- struct{}{}
+		return nil, ctx.Err()
+	}
+}
+
+func TestReads_CallersLeave_CancelsItWithTheLast(t *testing.T) {
+	for _, staying := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newReads(clock.RealClock{})
+			defer r.close()
+			w := &waitingRead{
+				begun: make(chan struct{}, 9), ended: make(chan struct{}, 9),
+				answer: make(chan string, 1),
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			results := make(chan *readCall, 3)
+			for i := range 3 {
+				of := t.Context()
+				if i >= staying {
+					of = ctx
+				}
+				go func() {
+					call := &readCall{read: w.read, newer: time.Now().Add(-time.Hour)}
+					if err := r.get(of, "key", call); err != nil {
+						call = &readCall{err: err}
+					}
+					results <- call
+				}()
+			}
+			<-w.begun
+			cancel()
+			for range 3 - staying {
+				if call := <-results; !errors.Is(call.err, context.Canceled) {
+					t.Errorf("a caller that left got %v", call.err)
+				}
+			}
+			if staying == 0 {
+				<-w.ended
+				return
+			}
+			synctest.Wait()
+			w.answer <- "ports"
+			if call := <-results; call.err != nil || call.value != "ports" {
+				t.Errorf("the caller that stays got %v, %v", call.value, call.err)
+			}
+			if len(w.begun)+len(w.ended) > 0 {
+				t.Error("the read was cancelled or begun again")
+			}
+		})
+	}
+}
+
+func TestReads_Newer_NeverAnswersWithAnEarlierRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReads(clock.RealClock{})
+		defer r.close()
+		var count int
+		get := func(age time.Duration) (int, time.Duration) {
+			call := &readCall{newer: time.Now().Add(-age)}
+			call.read = func(context.Context) (any, error) {
+				time.Sleep(10 * time.Second)
+				if count++; count == 3 {
+					return nil, errors.New("unavailable")
+				}
+				return count, nil
+			}
+			if err := r.get(t.Context(), "key", call); err != nil {
+				return 0, 0
+			}
+			return call.value.(int), time.Since(call.begun).Truncate(time.Second)
+		}
+		for i, c := range []struct {
+			age, pause time.Duration
+			want       int
+			old        time.Duration
+		}{
+			{age: time.Minute, want: 1, old: 10 * time.Second},
+			{age: 10 * time.Second, want: 1, old: 10 * time.Second},
+			{age: 9 * time.Second, want: 2, old: 10 * time.Second},
+			{age: time.Minute, pause: 20 * time.Second, want: 2, old: 30 * time.Second},
+			{age: 0, want: 0}, // fails, and the last result stays
+			{age: time.Minute, want: 2, old: 40 * time.Second},
+		} {
+			time.Sleep(c.pause)
+			if got, old := get(c.age); got != c.want || old != c.old {
+				t.Errorf("read %d: got %d of %s ago, want %d of %s ago", i, got, old, c.want, c.old)
+			}
+		}
+	})
+}
+
+// waiting is how many requests of the cluster wait for their turn.
+func waiting(f fixture) int {
+	q := f.current.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting.by[flow{cluster: f.options.Cluster}])
+}
+
+func TestShared_NoisyCluster_DelaysAnotherByOneTurn(t *testing.T) {
+	const noise = 1000
+	stub, cfg := newStub(t, func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, http.StatusOK, map[string]any{})
+	})
+	now := clocktesting.NewFakeClock(time.Unix(1_000_000, 0))
+	shared := NewShared(SharedOptions{Rate: 1, Burst: 1, Clock: now})
+	noisy, quiet := open(t, cfg, sharing(shared, "noisy")), open(t, cfg, sharing(shared, "quiet"))
+	if _, err := quiet.Project(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	for range noise {
+		group.Go(func() { _ = get(ctx, noisy.Clients, "noise") })
+	}
+	until(t, "the noise waits", func() bool { return waiting(noisy) >= noise-1 })
+	result := make(chan error, 1)
+	go func() { result <- get(within(t), quiet.Clients, "quiet") }()
+	until(t, "the request waits", func() bool { return waiting(quiet) == 1 })
+	before := stub.count("/noise")
+	advance(t, now, time.Second, "the request is sent", func() bool {
+		return stub.count("/quiet") == 1 || waiting(noisy) < noise-10
+	})
+	if err := <-result; err != nil {
+		t.Fatal(err)
+	}
+	if overtook := stub.count("/noise") - before; overtook > 3 {
+		t.Errorf("%d requests of the noisy cluster came before", overtook)
+	}
+	stop()
+	group.Wait()
+	if left := waiting(noisy); left > 0 {
+		t.Errorf("%d cancelled requests still wait", left)
+	}
+}
+
+func TestShared_CloudRefusesOneCluster_PausesAll(t *testing.T) {
+	var refused atomic.Bool
+	stub, cfg := newStub(t, func(w http.ResponseWriter, r *http.Request) {
+		if !refused.Swap(true) {
+			w.Header().Set("Retry-After", "20")
+			reply(w, http.StatusTooManyRequests, map[string]any{})
+			return
+		}
+		reply(w, http.StatusOK, map[string]any{})
+	})
+	cfg.Client.MaxRetries = 0
+	now := clocktesting.NewFakeClock(time.Unix(1_000_000, 0))
+	shared := NewShared(SharedOptions{Rate: rate.Inf, Clock: now})
+	a, b := open(t, cfg, sharing(shared, "a")), open(t, cfg, sharing(shared, "b"))
+	if err := get(within(t), a.Clients, "ports"); err == nil {
+		t.Fatal("the refused request succeeded")
+	}
+	begun := now.Now()
+	result := make(chan error, 1)
+	go func() { result <- get(within(t), b.Clients, "networks") }()
+	until(t, "the other cluster waits", func() bool { return waiting(b) == 1 })
+	advance(t, now, time.Second, "the other cluster is served", func() bool {
+		return stub.count("/networks") == 1
+	})
+	if err := <-result; err != nil {
+		t.Error(err)
+	}
+	if waited := now.Since(begun); waited < 20*time.Second {
+		t.Errorf("the other cluster was served after %s, before Retry-After", waited)
+	}
+	if waits := b.observed.waits; len(waits) != 1 || waits[0] < 20*time.Second {
+		t.Errorf("observed waits: %v", waits)
+	}
+}
+
+func TestShared_OneCloses_OthersKeepTheConnections(t *testing.T) {
+	stub, cfg := newStub(t, func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, http.StatusOK, map[string]any{})
+	})
+	shared := unlimited()
+	a, b := open(t, cfg, sharing(shared, "a")), open(t, cfg, sharing(shared, "b"))
+	list := func(f fixture) error { return get(within(t), f.Clients, "ports") }
+	inAll(t, []fixture{a, b}, list)
+	opened, _ := stub.connections()
+	_ = a.Close()
+	if err := get(within(t), b.Clients, "ports"); err != nil {
+		t.Error(err)
+	}
+	if now, _ := stub.connections(); now != opened || stub.count("/auth/tokens") != 1 {
+		t.Errorf("%d connections and %d logins, want %d and 1", now, stub.count("/auth/tokens"),
+			opened)
+	}
+	_ = b.Close()
+	until(t, "all connections are closed", func() bool {
+		_, left := stub.connections()
+		return left == 0
+	})
+}

@@ -1,0 +1,183 @@
+package openstack
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/cloud-provider/api"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+)
+
+// regionalBalancers keeps the load balancer of a Service in the region that the Service requests,
+// with the nodes of that region as members.
+//
+// The region is recorded in the Service before the first request creates anything. A load balancer
+// cannot move, so a Service that requests another region later is refused while it has one.
+type regionalBalancers struct{ *regions }
+
+var _ cloudprovider.LoadBalancer = regionalBalancers{}
+
+// LoadBalancer implements cloudprovider.Interface. They are served if a region serves them.
+func (r *regions) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
+	served := false
+	for _, c := range r.all {
+		if c.balancing != nil {
+			c.balancing.serve()
+			served = true
+		}
+	}
+	if !served {
+		return nil, false
+	}
+	return regionalBalancers{r}, true
+}
+
+// GetLoadBalancerName implements cloudprovider.LoadBalancer. It is the same in all regions.
+func (b regionalBalancers) GetLoadBalancerName(
+	ctx context.Context, cluster string, service *v1.Service,
+) string {
+	serving := b.where(func(c *cloud) bool { return c.balancing != nil })
+	return serving[0].balancing.balancers.GetLoadBalancerName(ctx, cluster, service)
+}
+
+// GetLoadBalancer implements cloudprovider.LoadBalancer.
+func (b regionalBalancers) GetLoadBalancer(
+	ctx context.Context, cluster string, service *v1.Service,
+) (status *v1.LoadBalancerStatus, exists bool, err error) {
+	err = b.inRecorded(service, func(c *cloud) (err error) {
+		status, exists, err = c.balancing.balancers.GetLoadBalancer(ctx, cluster, service)
+		return err
+	})
+	return status, exists, err
+}
+
+// EnsureLoadBalancer implements cloudprovider.LoadBalancer.
+func (b regionalBalancers) EnsureLoadBalancer(
+	ctx context.Context, cluster string, service *v1.Service, nodes []*v1.Node,
+) (status *v1.LoadBalancerStatus, err error) {
+	wanted := b.nameOr(service.Annotations[settings.AnnotationRegion])
+	c, err := b.serving(wanted, settings.AnnotationRegion)
+	if err != nil {
+		return nil, err
+	}
+	if recorded := b.recorded(service); recorded != wanted {
+		if err := b.mayMove(ctx, cluster, service, recorded, wanted); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.balancing.balancers.Annotate(ctx, service,
+		map[string]*string{settings.AnnotationLoadBalancerRegion: &wanted}); err != nil {
+		return nil, fmt.Errorf("record the region of the load balancer: %w", err)
+	}
+	b.mu.Lock()
+	b.balancing[service.UID] = wanted
+	b.mu.Unlock()
+	err = c.limitBalancerCalls(func() error {
+		status, err = c.balancing.balancers.EnsureLoadBalancer(ctx, cluster, service,
+			b.nodesIn(c, nodes))
+		return err
+	})
+	return status, err
+}
+
+// maxBalancerCalls limits the calls in flight of one region to half of the default of
+// --concurrent-service-syncs. So a region whose requests hang leaves room for the others.
+const maxBalancerCalls = 8
+
+// limitBalancerCalls calls a region. If too many calls to it are in flight, the error has the call
+// repeated without a worker of the service controller.
+func (c *cloud) limitBalancerCalls(call func() error) error {
+	defer c.balancerCalls.Add(-1)
+	if c.balancerCalls.Add(1) > maxBalancerCalls {
+		return api.NewRetryError("many calls to region "+c.name+" are in flight", time.Second)
+	}
+	return call()
+}
+
+// mayMove returns nil if the Service has no load balancer in the region that is recorded.
+func (b regionalBalancers) mayMove(
+	ctx context.Context, cluster string, service *v1.Service, recorded, wanted string,
+) error {
+	_, exists, err := b.GetLoadBalancer(ctx, cluster, service)
+	if err != nil {
+		return fmt.Errorf("look for the load balancer in region %s before it is created in %s: %w",
+			recorded, wanted, err)
+	}
+	if exists {
+		return fmt.Errorf("the load balancer is in region %s and cannot move to %s: set the "+
+			"annotation %s back, or delete the Service and create it again", recorded, wanted,
+			settings.AnnotationRegion)
+	}
+	return nil
+}
+
+// UpdateLoadBalancer implements cloudprovider.LoadBalancer.
+func (b regionalBalancers) UpdateLoadBalancer(
+	ctx context.Context, cluster string, service *v1.Service, nodes []*v1.Node,
+) error {
+	return b.inRecorded(service, func(c *cloud) error {
+		return c.balancing.balancers.UpdateLoadBalancer(ctx, cluster, service, b.nodesIn(c, nodes))
+	})
+}
+
+// EnsureLoadBalancerDeleted implements cloudprovider.LoadBalancer.
+func (b regionalBalancers) EnsureLoadBalancerDeleted(
+	ctx context.Context, cluster string, service *v1.Service,
+) error {
+	return b.inRecorded(service, func(c *cloud) error {
+		err := c.balancing.balancers.EnsureLoadBalancerDeleted(ctx, cluster, service)
+		if err != nil {
+			return err
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.balancing, service.UID)
+		return nil
+	})
+}
+
+// recorded is the name of the region in which the Service may have a load balancer, or "". Before
+// there were several regions, load balancers were in the default one, and nothing was recorded.
+func (b regionalBalancers) recorded(service *v1.Service) string {
+	b.mu.Lock()
+	known := b.balancing[service.UID]
+	b.mu.Unlock()
+	switch name := service.Annotations[settings.AnnotationLoadBalancerRegion]; {
+	case known != "":
+		return known
+	case name == "" && len(service.Status.LoadBalancer.Ingress) > 0:
+		return b.all[0].name
+	default:
+		return name
+	}
+}
+
+// inRecorded calls the region in which the Service may have a load balancer, if it has one.
+func (b regionalBalancers) inRecorded(service *v1.Service, call func(*cloud) error) error {
+	recorded := b.recorded(service)
+	if recorded == "" {
+		return nil
+	}
+	c, err := b.serving(recorded, settings.AnnotationLoadBalancerRegion)
+	if err != nil {
+		return err
+	}
+	return c.limitBalancerCalls(func() error { return call(c) })
+}
+
+// serving is the region of a name that an annotation has.
+func (b regionalBalancers) serving(name, annotation string) (*cloud, error) {
+	c := b.named(name)
+	if c == nil {
+		return nil, fmt.Errorf("annotation %s: cloud.conf has no region %q", annotation, name)
+	}
+	if c.balancing == nil {
+		return nil, fmt.Errorf("annotation %s: load balancers of region %q are disabled in "+
+			"cloud.conf", annotation, name)
+	}
+	return c, nil
+}

@@ -1,0 +1,354 @@
+package openstack
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/provider/kit/batch"
+	"github.com/fxccm/fxccm/provider/openstack/internal/instances"
+)
+
+// regions are several clouds in one term, each with its own clients, caches and mass deletion
+// guard. They find the region of a node, a route or a Service, and call it. The outage of a region
+// fails the calls of that region alone.
+type regions struct {
+	// all has the default region first.
+	all    []*cloud
+	logger logr.Logger
+
+	mu    sync.Mutex
+	nodes corelisters.NodeLister
+	// synced tells whether nodes are complete. It is nil without informers.
+	synced func() bool
+	// found are the regions of nodes whose provider ID does not tell, by the UIDs of the nodes.
+	found map[types.UID]*cloud
+	// balancing are the regions in which a load balancer of a Service may exist, by the UIDs.
+	balancing map[types.UID]string
+}
+
+var (
+	_ cloudprovider.Interface    = (*regions)(nil)
+	_ cloudprovider.InformerUser = (*regions)(nil)
+	_ cloudprovider.InstancesV2  = regionalInstances{}
+	_ ccm.ObjectReporter         = (*regions)(nil)
+)
+
+// regionTimeout limits requests to several regions, of which one may not answer.
+const regionTimeout = 15 * time.Second
+
+func newRegions(all []*cloud, logger logr.Logger) *regions {
+	return &regions{
+		all: all, logger: logger,
+		found: map[types.UID]*cloud{}, balancing: map[types.UID]string{},
+	}
+}
+
+// ProviderName implements cloudprovider.Interface.
+func (r *regions) ProviderName() string { return Name }
+
+// HasClusterID implements cloudprovider.Interface.
+func (r *regions) HasClusterID() bool { return true }
+
+// Initialize implements cloudprovider.Interface.
+func (r *regions) Initialize(clients cloudprovider.ControllerClientBuilder, stop <-chan struct{}) {
+	for _, c := range r.all {
+		c.Initialize(clients, stop)
+	}
+}
+
+// SetInformers implements cloudprovider.InformerUser. Each region sees its own nodes, because the
+// others would be absent instances and members that it cannot reach. A router may be that of
+// several projects, so routes need all nodes to recognize their owners.
+func (r *regions) SetInformers(factory informers.SharedInformerFactory) {
+	nodes := factory.Core().V1().Nodes()
+	synced := nodes.Informer().HasSynced
+	r.mu.Lock()
+	r.nodes, r.synced = nodes.Lister(), synced
+	r.mu.Unlock()
+	for _, c := range r.all {
+		own := ownNodes{nodes.Lister(), func(node *v1.Node) bool { return r.home(node) == c }}
+		c.instances.SetNodes(own, synced)
+		if c.routes != nil {
+			c.routes.SetNodes(nodes.Lister(), synced)
+		}
+		if c.balancing != nil {
+			c.balancing.setInformers(factory, own)
+		}
+	}
+}
+
+// ownNodes are the nodes of a region.
+type ownNodes struct {
+	corelisters.NodeLister
+	isOwn func(*v1.Node) bool
+}
+
+// List implements corelisters.NodeLister.
+func (n ownNodes) List(selector labels.Selector) ([]*v1.Node, error) {
+	all, err := n.NodeLister.List(selector)
+	return slices.DeleteFunc(slices.Clone(all), func(node *v1.Node) bool {
+		return !n.isOwn(node)
+	}), err
+}
+
+// possible are the regions in which the server of a node may be: those that the provider ID names,
+// or all.
+func (r *regions) possible(node *v1.Node) ([]*cloud, error) {
+	id, err := instances.ParseProviderID(node.Spec.ProviderID)
+	if err != nil || id.Region == "" {
+		// The default region returns the error of a malformed provider ID.
+		return r.all, nil
+	}
+	named := r.where(func(c *cloud) bool { return c.region == id.Region })
+	if len(named) == 0 {
+		return nil, fmt.Errorf("provider ID %q of node %s: cloud.conf has no region %q",
+			node.Spec.ProviderID, node.Name, id.Region)
+	}
+	return named, nil
+}
+
+func (r *regions) where(is func(*cloud) bool) []*cloud {
+	return slices.DeleteFunc(slices.Clone(r.all), func(c *cloud) bool { return !is(c) })
+}
+
+// home is the region of a node as far as it is known without a request, or nil. A new node without
+// a label is reported by the default region.
+func (r *regions) home(node *v1.Node) *cloud {
+	possible, err := r.possible(node)
+	if err != nil {
+		return nil
+	}
+	c := r.hinted(node, possible)
+	if c == nil && node.Spec.ProviderID == "" {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return cmp.Or(r.found[node.UID], r.all[0])
+	}
+	return c
+}
+
+// hinted is the region that the provider ID names, in which the server with this ID was found, or
+// that the region label names, in this order; or nil. Several projects of a region have the same
+// name of the region. A server with another ID may have the name of a node later.
+func (r *regions) hinted(node *v1.Node, possible []*cloud) *cloud {
+	if len(possible) == 1 {
+		return possible[0]
+	}
+	r.mu.Lock()
+	known := r.found[node.UID]
+	r.mu.Unlock()
+	if known != nil && node.Spec.ProviderID != "" {
+		return known
+	}
+	label, ok := node.Labels[v1.LabelTopologyRegion]
+	labelled := slices.DeleteFunc(slices.Clone(possible), func(c *cloud) bool {
+		return !ok || c.region != label
+	})
+	if len(labelled) == 1 {
+		return labelled[0]
+	}
+	return nil
+}
+
+// place finds the region of a node: by its provider ID, its label, or by search.
+func (r *regions) place(ctx context.Context, node *v1.Node) (*cloud, error) {
+	possible, err := r.possible(node)
+	if err != nil {
+		return nil, err
+	}
+	if c := r.hinted(node, possible); c != nil {
+		return c, nil
+	}
+	return r.search(ctx, node, possible)
+}
+
+// search looks for the node's server in several regions at once. If none of them has it, and all
+// of them have answered, the first one decides about it.
+func (r *regions) search(
+	ctx context.Context, node *v1.Node, possible []*cloud,
+) (*cloud, error) {
+	ctx, cancel := context.WithTimeout(ctx, regionTimeout)
+	defer cancel()
+	has := make([]bool, len(possible))
+	indexes := make([]int, len(possible))
+	for i := range indexes {
+		indexes[i] = i
+	}
+	errs := batch.InParallel(indexes, len(possible), func(i int) (err error) {
+		if has[i], err = possible[i].instances.Has(ctx, node); err != nil {
+			return fmt.Errorf("region %s: %w", possible[i].name, err)
+		}
+		return nil
+	})
+	var found []*cloud
+	var names []string
+	for i, c := range possible {
+		if has[i] {
+			found, names = append(found, c), append(names, c.name)
+		}
+	}
+	failure := errors.Join(errs...)
+	switch {
+	case len(found) > 1:
+		return nil, fmt.Errorf("%w %s in the regions %q; set --provider-id of the kubelet",
+			instances.ErrSeveral, node.Name, names)
+	case len(found) == 1:
+		r.remember(node, found[0])
+		return found[0], nil
+	case failure != nil:
+		return nil, fmt.Errorf("find the region of node %s: %w", node.Name, failure)
+	}
+	return possible[0], nil
+}
+
+// remember keeps the region of a node until the end of the term. There is room for the nodes of the
+// cluster and those that have left.
+func (r *regions) remember(node *v1.Node, in *cloud) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	const most = 20_000
+	if len(r.found) >= most {
+		clear(r.found)
+	}
+	r.found[node.UID] = in
+}
+
+// InstancesV2 implements cloudprovider.Interface.
+func (r *regions) InstancesV2() (cloudprovider.InstancesV2, bool) {
+	return regionalInstances{r}, true
+}
+
+// Instances implements cloudprovider.Interface. Upstream's controllers prefer InstancesV2, and the
+// older interface has no node whose region could be found.
+func (r *regions) Instances() (cloudprovider.Instances, bool) { return nil, false }
+
+// Zones implements cloudprovider.Interface; see Instances.
+func (r *regions) Zones() (cloudprovider.Zones, bool) { return nil, false }
+
+// Clusters implements cloudprovider.Interface.
+func (r *regions) Clusters() (cloudprovider.Clusters, bool) { return nil, false }
+
+type regionalInstances struct{ *regions }
+
+// InstanceExists returns false only if each region in which the instance may be has confirmed its
+// absence. A label may be wrong; only the provider ID, or that the server with this ID was found
+// before, proves that one region knows.
+func (i regionalInstances) InstanceExists(ctx context.Context, node *v1.Node) (bool, error) {
+	first, err := i.place(ctx, node)
+	if err != nil {
+		return false, err
+	}
+	possible, err := i.possible(node)
+	if err != nil {
+		return false, err
+	}
+	others := slices.DeleteFunc(slices.Clone(possible), func(c *cloud) bool { return c == first })
+	i.mu.Lock()
+	if node.Spec.ProviderID != "" && i.found[node.UID] == first {
+		others = nil
+	}
+	i.mu.Unlock()
+	for _, c := range append([]*cloud{first}, others...) {
+		exists, err := c.instances.V2().InstanceExists(ctx, node)
+		if err != nil {
+			return false, fmt.Errorf("region %s: %w", c.name, err)
+		}
+		if exists {
+			i.remember(node, c)
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// InstanceShutdown implements cloudprovider.InstancesV2.
+func (i regionalInstances) InstanceShutdown(ctx context.Context, node *v1.Node) (bool, error) {
+	c, err := i.place(ctx, node)
+	if err != nil {
+		return false, err
+	}
+	return c.instances.V2().InstanceShutdown(ctx, node)
+}
+
+// InstanceMetadata implements cloudprovider.InstancesV2. The errors are the region's own, because
+// upstream compares them.
+func (i regionalInstances) InstanceMetadata(
+	ctx context.Context, node *v1.Node,
+) (*cloudprovider.InstanceMetadata, error) {
+	c, err := i.place(ctx, node)
+	if err != nil {
+		i.all[0].instances.NoteResult(ctx, node, nil, err)
+		return nil, err
+	}
+	return c.instances.V2().InstanceMetadata(ctx, node)
+}
+
+// LoadBalancerStatus implements ccm.ObjectReporter.
+func (r *regions) LoadBalancerStatus() []ccm.LoadBalancerStatus {
+	var all []ccm.LoadBalancerStatus
+	for _, c := range r.all {
+		all = append(all, c.LoadBalancerStatus()...)
+	}
+	return all
+}
+
+// NodeStatus implements ccm.ObjectReporter.
+func (r *regions) NodeStatus() []ccm.NodeStatus {
+	var all []ccm.NodeStatus
+	for _, c := range r.all {
+		all = append(all, c.NodeStatus()...)
+	}
+	return all
+}
+
+// Close ends the background work of all regions.
+func (r *regions) Close() error {
+	var errs []error
+	for _, c := range r.all {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// named is the region of this name, or nil.
+func (r *regions) named(name string) *cloud {
+	if found := r.where(func(c *cloud) bool { return c.name == name }); len(found) > 0 {
+		return found[0]
+	}
+	return nil
+}
+
+// node is the node of this name from the informers.
+func (r *regions) node(name string) (*v1.Node, error) {
+	r.mu.Lock()
+	nodes, synced := r.nodes, r.synced
+	r.mu.Unlock()
+	if nodes == nil || !synced() {
+		return nil, errors.New("the nodes are not synced yet")
+	}
+	return nodes.Get(name)
+}
+
+// nodesIn are the nodes of a region.
+func (r *regions) nodesIn(in *cloud, nodes []*v1.Node) []*v1.Node {
+	return slices.DeleteFunc(slices.Clone(nodes), func(node *v1.Node) bool {
+		return r.home(node) != in
+	})
+}
+
+// nameOr is the name of a region, or that of the default region.
+func (r *regions) nameOr(name string) string { return cmp.Or(name, r.all[0].name) }

@@ -1,0 +1,667 @@
+package openstack_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/cloud-provider/api"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/provider/openstack"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+// place is a simulated region with a network of nodes.
+type place struct {
+	*openstacktest.Cloud
+	network, subnet, router string
+}
+
+// twoRegions is a cluster in two regions, with a provider for both.
+type twoRegions struct {
+	t        *testing.T
+	one, two *place
+	conf     string
+	clock    *clocktesting.FakeClock
+	kube     *fake.Clientset
+	cloud    cloudprovider.Interface
+	factory  informers.SharedInformerFactory
+
+	mu       sync.Mutex
+	troubles map[string]error
+}
+
+// newTwoRegions makes the clouds. The caller adds servers and nodes before it opens the provider.
+func newTwoRegions(t *testing.T) *twoRegions {
+	t.Helper()
+	return newOneAnd(t, "two")
+}
+
+// newOneAnd names the region of the second cloud in its catalog. It is "two" in cloud.conf.
+func newOneAnd(t *testing.T, second string) *twoRegions {
+	t.Helper()
+	r := &twoRegions{
+		t: t, clock: clocktesting.NewFakeClock(time.Now()), troubles: map[string]error{},
+	}
+	r.one, r.two = r.newPlace("one", "10.1.0.0/16"), r.newPlace(second, "10.2.0.0/16")
+	config := func(p *place, suffix string) string {
+		conf := strings.Replace(p.CloudConf(openstacktest.PasswordAuth), "[Global]",
+			"[Global"+suffix+"]", 1)
+		return conf + fmt.Sprintf("[LoadBalancer%[1]s]\nsubnet-id = %[2]s\ninternal-lb = true\n"+
+			"drift-period = 0s\n[Route%[1]s]\nrouter-id = %[3]s\n", suffix, p.subnet, p.router)
+	}
+	r.conf = config(r.one, "") + config(r.two, ` "two"`) +
+		"[Client]\nmax-retries = 0\nrequest-rate = 10000\nrequest-burst = 10000\n"
+	r.kube = fake.NewClientset(&corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "cluster-1"},
+	})
+	return r
+}
+
+func (r *twoRegions) newPlace(name, cidr string) *place {
+	p := &place{Cloud: openstacktest.NewCloud(openstacktest.WithClock(r.clock),
+		openstacktest.WithRegion(name))}
+	r.t.Cleanup(p.Close)
+	p.network = p.AddNetwork(openstacktest.Network{Name: "nodes"})
+	p.subnet = p.AddSubnet(openstacktest.Subnet{NetworkID: p.network, CIDR: cidr})
+	p.router = p.AddRouter(openstacktest.Router{Name: "router", Subnets: []string{p.subnet}})
+	return p
+}
+
+// add makes a server and its node, whose provider ID does not name the region.
+func (r *twoRegions) add(p *place, name string, change ...func(*corev1.Node)) *corev1.Node {
+	r.t.Helper()
+	id := p.AddServer(openstacktest.Server{ID: string(uuid.NewUUID()), Name: name})
+	port := p.AddPort(openstacktest.Port{
+		NetworkID: p.network, DeviceID: id, DeviceOwner: openstacktest.OwnerCompute,
+	})
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(id)}}
+	node.Spec.ProviderID = "openstack:///" + id
+	for _, found := range p.Ports() {
+		if found.ID == port {
+			node.Status.Addresses = []corev1.NodeAddress{{
+				Type: corev1.NodeInternalIP, Address: found.FixedIPs[0].Address,
+			}}
+		}
+	}
+	for _, f := range change {
+		f(node)
+	}
+	if _, err := r.kube.CoreV1().Nodes().Create(r.t.Context(), node,
+		metav1.CreateOptions{}); err != nil {
+		r.t.Fatal(err)
+	}
+	return node
+}
+
+// labelled and regional are nodes as the provider has initialized them.
+func labelled(region string) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Labels = map[string]string{corev1.LabelTopologyRegion: region} }
+}
+
+func regional(region string) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Spec.ProviderID = strings.Replace(n.Spec.ProviderID, "///", "//"+region+"/", 1)
+	}
+}
+
+// open starts the provider with the nodes that exist.
+func (r *twoRegions) open() {
+	r.t.Helper()
+	r.cloud = open(r.t, write(r.t, r.conf), ccm.ProviderEnv{
+		Clock: r.clock,
+		ReportTrouble: func(subject string, cause error) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if r.troubles[subject] = cause; cause == nil {
+				delete(r.troubles, subject)
+			}
+		},
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	factory := informers.NewSharedInformerFactory(r.kube, 0)
+	r.factory = factory
+	r.cloud.Initialize(builder{r.kube}, nil)
+	r.cloud.(cloudprovider.InformerUser).SetInformers(factory)
+	if _, ok := r.cloud.LoadBalancer(); !ok {
+		r.t.Fatal("no load balancers are served")
+	}
+	factory.Start(ctx.Done())
+	r.t.Cleanup(func() { cancel(); factory.Shutdown() })
+	for kind, synced := range factory.WaitForCacheSync(ctx.Done()) {
+		if !synced {
+			r.t.Fatalf("%v are not synced", kind)
+		}
+	}
+}
+
+func (r *twoRegions) instances() cloudprovider.InstancesV2 {
+	instances, _ := r.cloud.InstancesV2()
+	return instances
+}
+
+// calls are the operations that a region has seen since the last time.
+func (p *place) calls() map[string]int {
+	seen := map[string]int{}
+	for _, call := range p.Calls() {
+		seen[call.Operation]++
+	}
+	p.ForgetCalls()
+	return seen
+}
+
+func (p *place) goDown() {
+	p.Inject(openstacktest.Fault{Status: http.StatusServiceUnavailable})
+}
+
+func TestRegions_NodeOfEachKind_IsServedByItsRegionAlone(t *testing.T) {
+	r := newTwoRegions(t)
+	for name, test := range map[string]struct {
+		node *corev1.Node
+		// searches: the first lookup asks both regions.
+		searches bool
+	}{
+		"provider ID":  {r.add(r.two, "node-a", regional("two")), false},
+		"region label": {r.add(r.two, "node-b", labelled("two")), false},
+		"search by ID": {r.add(r.two, "node-c"), true},
+		"search by name": {
+			r.add(r.two, "node-d", func(n *corev1.Node) { n.Spec.ProviderID = "" }), true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r.t = t
+			r.open()
+			r.one.calls()
+			found, err := r.instances().InstanceMetadata(t.Context(), test.node)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := "openstack://two/" + string(test.node.UID); found.ProviderID != want ||
+				found.Region != "two" || len(found.NodeAddresses) == 0 {
+				t.Errorf("the metadata are %+v, want the provider ID %s", found, want)
+			}
+			if calls := r.one.calls(); (len(calls) > 0) != test.searches {
+				t.Errorf("the other region had the requests %v", calls)
+			}
+			if test.node.Spec.ProviderID == "" {
+				return
+			}
+			r.clock.Step(time.Minute)
+			if exists, err := r.instances().InstanceExists(t.Context(), test.node); !exists ||
+				err != nil {
+				t.Errorf("exists: %t, %v", exists, err)
+			}
+			if calls := r.one.calls(); len(calls) > 0 {
+				t.Errorf("later the other region had the requests %v", calls)
+			}
+		})
+	}
+}
+
+func TestRegions_OneIsDown_ItsNodesStayAndOthersAreServed(t *testing.T) {
+	r := newTwoRegions(t)
+	mine := r.add(r.one, "node-1", labelled("one"))
+	down, regionalDown := r.add(r.two, "node-2"), r.add(r.two, "node-3", regional("two"))
+	gone := r.add(r.one, "node-4")
+	stranger := r.add(r.one, "node-5", regional("three"))
+	if err := r.one.DeleteServer(string(gone.UID)); err != nil {
+		t.Fatal(err)
+	}
+	r.open()
+	r.two.goDown()
+	for range 4 {
+		if exists, err := r.instances().InstanceExists(t.Context(), mine); !exists || err != nil {
+			t.Fatalf("the node of the other region exists: %t, %v", exists, err)
+		}
+		for _, node := range []*corev1.Node{down, regionalDown, gone, stranger} {
+			if exists, err := r.instances().InstanceExists(t.Context(), node); err == nil {
+				t.Fatalf("%s exists: %t, although its region does not answer", node.Name, exists)
+			}
+		}
+		r.clock.Step(time.Minute)
+	}
+	if r.troubles["identity in region two"] == nil || len(r.troubles) != 1 {
+		t.Errorf("the troubles are %v", r.troubles)
+	}
+	r.two.RemoveFaults()
+	r.clock.Step(time.Minute)
+	if exists, err := r.instances().InstanceExists(t.Context(), down); !exists || err != nil {
+		t.Errorf("when the region is back, the node exists: %t, %v", exists, err)
+	}
+	if confirmAbsence(r, gone) {
+		t.Error("the node whose server is in no region exists")
+	}
+}
+
+// confirmAbsence returns whether the node exists, when that is certain.
+func confirmAbsence(r *twoRegions, node *corev1.Node) (exists bool) {
+	r.t.Helper()
+	var err error
+	for range 5 {
+		r.clock.Step(time.Minute)
+		if exists, err = r.instances().InstanceExists(r.t.Context(), node); err == nil {
+			return exists
+		}
+	}
+	r.t.Fatalf("%s: %v", node.Name, err)
+	return false
+}
+
+// Provider IDs and labels of two projects name the same region.
+func TestRegions_TwoProjectsOfOneRegion_NodeIsFoundInItsProject(t *testing.T) {
+	r := newOneAnd(t, "one")
+	here := r.add(r.one, "node-1", regional("one"), labelled("one"))
+	there := r.add(r.two, "node-2", regional("one"), labelled("one"))
+	gone := r.add(r.two, "node-3", regional("one"), labelled("one"))
+	r.open()
+	for _, node := range []*corev1.Node{here, there, gone} {
+		found, err := r.instances().InstanceMetadata(t.Context(), node)
+		if err != nil || found.ProviderID != node.Spec.ProviderID {
+			t.Errorf("%s: %+v, %v", node.Name, found, err)
+		}
+	}
+	if err := r.two.DeleteServer(string(gone.UID)); err != nil {
+		t.Fatal(err)
+	}
+	if confirmAbsence(r, gone) {
+		t.Error("the node whose server is deleted exists")
+	}
+	service := r.service("web", map[string]string{wantsRegion: "two"})
+	if err := r.ensure(service); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.two.members(), there.Status.Addresses[0].Address; !slices.Contains(got,
+		want) || slices.Contains(got, here.Status.Addresses[0].Address) {
+		t.Errorf("the members are %q, want %s of the project", got, want)
+	}
+}
+
+// A label is no proof: the kubelet can set it.
+func TestRegions_LabelNamesTheWrongRegion_NodeIsNotAbsent(t *testing.T) {
+	r := newTwoRegions(t)
+	node := r.add(r.two, "node-1", labelled("one"))
+	r.open()
+	if !confirmAbsence(r, node) {
+		t.Error("the node is absent, although its server is in the other region")
+	}
+}
+
+func TestRegions_ManyServersVanishInOne_GuardHoldsThereAlone(t *testing.T) {
+	r := newTwoRegions(t)
+	var here, there []*corev1.Node
+	for i := range 6 {
+		here = append(here, r.add(r.one, fmt.Sprint("one-", i), labelled("one")))
+		there = append(there, r.add(r.two, fmt.Sprint("two-", i), labelled("two")))
+	}
+	r.open()
+	for _, node := range slices.Concat(here, there) {
+		if exists, err := r.instances().InstanceExists(t.Context(), node); !exists || err != nil {
+			t.Fatalf("%s exists: %t, %v", node.Name, exists, err)
+		}
+	}
+	for _, node := range there {
+		if err := r.two.DeleteServer(string(node.UID)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.one.DeleteServer(string(here[0].UID)); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		r.clock.Step(time.Minute)
+		for _, node := range there {
+			if exists, err := r.instances().InstanceExists(t.Context(), node); err == nil &&
+				!exists {
+				t.Fatalf("%s is absent", node.Name)
+			}
+		}
+	}
+	if confirmAbsence(r, here[0]) {
+		t.Error("the guard of one region keeps the node of the other")
+	}
+	if _, ok := r.troubles["instances in region two"]; !ok || len(r.troubles) != 1 {
+		t.Errorf("the troubles are %v", r.troubles)
+	}
+}
+
+func (r *twoRegions) service(name string, annotations map[string]string) *corev1.Service {
+	r.t.Helper()
+	service, err := r.kube.CoreV1().Services("default").Create(r.t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, Annotations: annotations,
+			UID: types.UID(fmt.Sprintf("c0ffee00-0000-4000-8000-%012d", len(name))),
+		},
+		Spec: corev1.ServiceSpec{
+			Type:       corev1.ServiceTypeLoadBalancer,
+			IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+			Ports: []corev1.ServicePort{{
+				Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, NodePort: 30080,
+			}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if r.factory == nil {
+		return service
+	}
+	lister := r.factory.Core().V1().Services().Lister().Services("default")
+	if err := wait.PollUntilContextTimeout(r.t.Context(), time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) {
+			_, err := lister.Get(name)
+			return err == nil, nil
+		}); err != nil {
+		r.t.Fatalf("the informer does not see Service %s: %v", name, err)
+	}
+	return service
+}
+
+// ensure passes all nodes of the cluster, as upstream does.
+func (r *twoRegions) ensure(service *corev1.Service) error {
+	balancers, _ := r.cloud.LoadBalancer()
+	nodes, err := r.kube.CoreV1().Nodes().List(r.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var all []*corev1.Node
+	for i := range nodes.Items {
+		all = append(all, &nodes.Items[i])
+	}
+	return r.untilDone(func() error {
+		_, err := balancers.EnsureLoadBalancer(r.t.Context(), "kubernetes", service, all)
+		return err
+	})
+}
+
+// untilDone repeats a call until its answer is not that Octavia has not finished. The clock
+// advances while the call waits for it.
+func (r *twoRegions) untilDone(call func() error) error {
+	done := make(chan error, 1)
+	start := func() { go func() { done <- call() }() }
+	start()
+	for {
+		select {
+		case err := <-done:
+			var retry *api.RetryError
+			if !errors.As(err, &retry) {
+				return err
+			}
+			r.clock.Step(retry.RetryAfter())
+			start()
+		case <-time.After(time.Millisecond):
+			if r.clock.HasWaiters() {
+				r.clock.Step(time.Second)
+			}
+		}
+	}
+}
+
+// current is the Service at the API server.
+func (r *twoRegions) current(service *corev1.Service) *corev1.Service {
+	r.t.Helper()
+	now, err := r.kube.CoreV1().Services("default").Get(r.t.Context(), service.Name,
+		metav1.GetOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return now
+}
+
+func (p *place) members() []string {
+	var addresses []string
+	for _, lb := range p.LoadBalancers() {
+		for _, pool := range lb.Pools {
+			for _, member := range pool.Members {
+				addresses = append(addresses, member.Address)
+			}
+		}
+	}
+	return addresses
+}
+
+const (
+	wantsRegion = "loadbalancer.openstack.org/region"
+	hasRegion   = "loadbalancer.openstack.org/load-balancer-region"
+)
+
+func TestRegions_Services_AreBalancedInTheirRegionWithItsNodes(t *testing.T) {
+	r := newTwoRegions(t)
+	r.add(r.one, "node-1", labelled("one"))
+	two := r.add(r.two, "node-2", labelled("two"))
+	r.open()
+	service := r.service("web", map[string]string{wantsRegion: "two"})
+	r.one.calls()
+	if err := r.ensure(service); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.current(service).Annotations[hasRegion]; got != "two" {
+		t.Errorf("the recorded region is %q", got)
+	}
+	if got, want := r.two.members(), two.Status.Addresses[0].Address; !slices.Equal(got,
+		[]string{want}) {
+		t.Errorf("the members are %q, want %q", got, want)
+	}
+	if calls := r.one.calls(); len(calls) > 0 {
+		t.Errorf("the other region had the requests %v", calls)
+	}
+
+	// The Service without an annotation is the default region's, also while the other one is down.
+	r.two.goDown()
+	plain := r.service("plain", nil)
+	if err := r.ensure(plain); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(r.one.LoadBalancers()); n != 1 ||
+		r.current(plain).Annotations[hasRegion] != "one" {
+		t.Errorf("the default region has %d load balancers, and the Service the annotations %q", n,
+			r.current(plain).Annotations)
+	}
+	r.two.RemoveFaults()
+	r.clock.Step(time.Minute)
+
+	// Deletion goes where the load balancer is, whatever the annotation requests now.
+	service = r.current(service).DeepCopy()
+	delete(service.Annotations, wantsRegion)
+	balancers, _ := r.cloud.LoadBalancer()
+	if err := r.untilDone(func() error {
+		return balancers.EnsureLoadBalancerDeleted(t.Context(), "kubernetes", service)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if n, m := len(r.one.LoadBalancers()), len(r.two.LoadBalancers()); n != 1 || m != 0 {
+		t.Errorf("after the deletion there are %d and %d load balancers, want 1 and 0", n, m)
+	}
+}
+
+// Otherwise the Services of a region that hangs would take all workers of the service controller.
+func TestRegions_RequestsOfOneHang_OnlySomeCallsWaitForIt(t *testing.T) {
+	r := newTwoRegions(t)
+	r.open()
+	r.two.Inject(openstacktest.Fault{Hang: true})
+	balancers, _ := r.cloud.LoadBalancer()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	const calls = 9
+	answers := make(chan error, calls)
+	for i := range calls {
+		service := r.service(strings.Repeat("x", i+1), map[string]string{wantsRegion: "two"})
+		go func() {
+			_, err := balancers.EnsureLoadBalancer(ctx, "kubernetes", service, nil)
+			answers <- err
+		}()
+	}
+	var retry *api.RetryError
+	if err := <-answers; !errors.As(err, &retry) {
+		t.Errorf("the first answer is %v, want that one call is repeated later", err)
+	}
+	if n := len(answers); n != 0 {
+		t.Errorf("%d other calls are answered, although the region hangs", n)
+	}
+	// The clock advances meanwhile, so requests to the region that hangs may time out.
+	if err := r.ensure(r.service("elsewhere-x", nil)); err != nil {
+		t.Errorf("the other region: %v", err)
+	}
+	cancel()
+	for range calls - 1 {
+		<-answers
+	}
+}
+
+func TestRegions_ServiceRequestsAnotherRegion_IsRefusedWhileItHasALoadBalancer(t *testing.T) {
+	for name, term := range map[string]func(*twoRegions){
+		"same term": func(*twoRegions) {}, "next term": (*twoRegions).open,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newTwoRegions(t)
+			r.open()
+			service := r.service("web", nil)
+			if err := r.ensure(service); err != nil {
+				t.Fatal(err)
+			}
+			term(r)
+			service = r.current(service).DeepCopy()
+			service.Annotations[wantsRegion] = "two"
+			err := r.ensure(service)
+			if err == nil || !strings.Contains(err.Error(), "cannot move to two") {
+				t.Errorf("the error is %v", err)
+			}
+			if n, m := len(r.one.LoadBalancers()), len(r.two.LoadBalancers()); n != 1 || m != 0 {
+				t.Errorf("there are %d and %d load balancers", n, m)
+			}
+			service.Annotations[wantsRegion] = "three"
+			if err := r.ensure(service); err == nil ||
+				!strings.Contains(err.Error(), `no region "three"`) {
+				t.Errorf("for a region that does not exist, the error is %v", err)
+			}
+			// Once the load balancer is gone, the Service may have one elsewhere.
+			if err := r.one.DeleteLoadBalancer(r.one.LoadBalancers()[0].ID); err != nil {
+				t.Fatal(err)
+			}
+			r.clock.Step(time.Minute)
+			service.Annotations[wantsRegion] = "two"
+			if err := r.ensure(service); err != nil || len(r.two.LoadBalancers()) != 1 {
+				t.Errorf("%v; there are %d load balancers", err, len(r.two.LoadBalancers()))
+			}
+		})
+	}
+}
+
+func TestRegions_Routes_AreInTheRouterOfTheNode(t *testing.T) {
+	r := newTwoRegions(t)
+	pods := func(cidr string) func(*corev1.Node) {
+		return func(n *corev1.Node) {
+			n.Spec.PodCIDRs = []string{cidr}
+			n.Status.Conditions = []corev1.NodeCondition{{
+				Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse,
+			}}
+		}
+	}
+	r.add(r.one, "node-1", labelled("one"), pods("10.244.1.0/24"))
+	r.add(r.two, "node-2", labelled("two"), pods("10.244.2.0/24"))
+	r.open()
+	routes, ok := r.cloud.Routes()
+	if !ok {
+		t.Fatal("no routes are served")
+	}
+	for i := 1; i <= 2; i++ {
+		if err := routes.CreateRoute(t.Context(), "kubernetes", "", &cloudprovider.Route{
+			TargetNode:      types.NodeName(fmt.Sprint("node-", i)),
+			DestinationCIDR: fmt.Sprintf("10.244.%d.0/24", i),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, p := range []*place{r.one, r.two} {
+		got := p.Routes(p.router)
+		if want := fmt.Sprintf("10.244.%d.0/24", i+1); len(got) != 1 || got[0].Destination != want {
+			t.Errorf("router %d has the routes %+v, want %s", i+1, got, want)
+		}
+	}
+	list := func() map[string]*cloudprovider.Route {
+		t.Helper()
+		all, err := routes.ListRoutes(t.Context(), "kubernetes")
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]*cloudprovider.Route{}
+		for _, route := range all {
+			found[string(route.TargetNode)+" "+route.DestinationCIDR] = route
+		}
+		return found
+	}
+	want := []string{"node-1 10.244.1.0/24", "node-2 10.244.2.0/24"}
+	before := list()
+	if got := slices.Sorted(maps.Keys(before)); !slices.Equal(got, want) {
+		t.Errorf("the routes are %q, want %q", got, want)
+	}
+	r.two.goDown()
+	r.clock.Step(time.Hour)
+	if got := slices.Sorted(maps.Keys(list())); !slices.Equal(got, want) {
+		t.Errorf("while a region is down, the routes are %q, want %q", got, want)
+	}
+	if err := routes.DeleteRoute(t.Context(), "kubernetes", before[want[1]]); err == nil {
+		t.Error("a route of the region that is down was deleted")
+	}
+	r.one.goDown()
+	r.clock.Step(time.Hour)
+	if all, err := routes.ListRoutes(t.Context(), "kubernetes"); err == nil {
+		t.Errorf("while all regions are down, the routes are %v", all)
+	}
+	r.one.RemoveFaults()
+	r.two.RemoveFaults()
+	r.clock.Step(time.Hour)
+	if err := routes.DeleteRoute(t.Context(), "kubernetes", before[want[1]]); err != nil {
+		t.Fatal(err)
+	}
+	if n, m := len(r.one.Routes(r.one.router)), len(r.two.Routes(r.two.router)); n != 1 || m != 0 {
+		t.Errorf("after the deletion the routers have %d and %d routes, want 1 and 0", n, m)
+	}
+}
+
+func TestRegions_Preview_IsOfTheServicesRegion(t *testing.T) {
+	r := newTwoRegions(t)
+	nodes := []*corev1.Node{
+		r.add(r.one, "node-1", labelled("one")), r.add(r.two, "node-2", labelled("two")),
+	}
+	loaded, err := cloudconf.Read([]byte(r.conf), cloudconf.Options{Strict: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	preview := func(region string) (string, error) {
+		service := r.service("web-"+region, map[string]string{wantsRegion: region})
+		p, err := openstack.Preview(t.Context(), openstack.PreviewInput{
+			Config: loaded.Config, ClusterName: "kubernetes", ClusterUID: "cluster-1",
+			Service: service, Nodes: nodes,
+		})
+		return strings.Join(p.Desired, "\n"), err
+	}
+	shown, err := preview("two")
+	if err != nil || !strings.Contains(shown, nodes[1].Status.Addresses[0].Address) ||
+		strings.Contains(shown, nodes[0].Status.Addresses[0].Address) {
+		t.Errorf("%v; the load balancer in region two would be\n%s", err, shown)
+	}
+	if len(r.two.calls()) == 0 || len(r.one.calls()) > 0 {
+		t.Error("the preview read the other region")
+	}
+	if _, err := preview("three"); err == nil || !strings.Contains(err.Error(), `"three"`) {
+		t.Errorf("for a region that does not exist, the error is %v", err)
+	}
+}
