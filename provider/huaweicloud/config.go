@@ -1,0 +1,260 @@
+package huaweicloud
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Secret is a string that is not printed.
+type Secret string
+
+// String returns a placeholder.
+func (Secret) String() string { return "[redacted]" }
+
+// GoString returns a placeholder.
+func (Secret) GoString() string { return "[redacted]" }
+
+// MarshalText returns a placeholder, for JSON and loggers.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Config is the configuration of the provider: a YAML file with these keys, or the environment
+// variables in the comments. An empty field is unset.
+type Config struct {
+	// IdentityEndpoint is the URL of IAM. The endpoints of the other services follow from its
+	// domain: https://iam.example.com gives https://ecs.REGION.example.com. The provider sends no
+	// request to IAM, because each request is signed. IDENTITY_ENDPOINT.
+	IdentityEndpoint string `json:"identityEndpoint,omitempty"`
+	// ProjectID is the project of the cluster's resources. Required. PROJECT_ID.
+	ProjectID string `json:"projectID,omitempty"`
+	// DomainID is the account. It is accepted so that one set of variables serves several programs;
+	// requests in a project do not contain it. DOMAIN_ID.
+	DomainID string `json:"domainID,omitempty"`
+	// AccessKeyID and AccessKeySecret sign the requests. Required. ACCESS_KEY_ID and
+	// ACCESS_KEY_SECRET.
+	AccessKeyID     string `json:"accessKeyID,omitempty"`
+	AccessKeySecret Secret `json:"accessKeySecret,omitempty"`
+	// RouterID is the VPC of the cluster. Required. ROUTER_ID.
+	RouterID string `json:"routerID,omitempty"`
+	// Region is the region, such as cn-north-4. Required. REGION.
+	Region string `json:"region,omitempty"`
+	// SubnetID is the IPv4 subnet (neutron_subnet_id) of the nodes and of the load balancers'
+	// private addresses. Required. SUBNET_ID.
+	SubnetID string `json:"subnetID,omitempty"`
+
+	// ECSEndpoint, ELBEndpoint and EIPEndpoint override the URLs that follow from IdentityEndpoint.
+	ECSEndpoint string `json:"ecsEndpoint,omitempty"`
+	ELBEndpoint string `json:"elbEndpoint,omitempty"`
+	EIPEndpoint string `json:"eipEndpoint,omitempty"`
+
+	LoadBalancer LoadBalancerConfig `json:"loadBalancer,omitempty"`
+}
+
+// LoadBalancerConfig applies to the load balancers that the provider creates.
+type LoadBalancerConfig struct {
+	// AvailabilityZones are those of new load balancers. Default: all in which ELB sells them.
+	AvailabilityZones []string `json:"availabilityZones,omitempty"`
+	// L4FlavorID and L7FlavorID are the flavors of new load balancers. Without both, ELB chooses.
+	L4FlavorID string `json:"l4FlavorID,omitempty"`
+	L7FlavorID string `json:"l7FlavorID,omitempty"`
+	// MemberSubnets are the IPv4 subnets (neutron_subnet_id) of nodes by their CIDR. Default, also
+	// for nodes in none of them: SubnetID.
+	MemberSubnets map[string]string `json:"memberSubnets,omitempty"`
+}
+
+// subnets returns the parsed MemberSubnets and what is wrong with them.
+func (c LoadBalancerConfig) subnets() (map[netip.Prefix]string, []string) {
+	subnets, problems := map[netip.Prefix]string{}, []string(nil)
+	for _, text := range slices.Sorted(maps.Keys(c.MemberSubnets)) {
+		id := c.MemberSubnets[text]
+		prefix, err := netip.ParsePrefix(text)
+		switch {
+		case err != nil || !prefix.Addr().Is4() || prefix != prefix.Masked():
+			problems = append(problems, fmt.Sprintf("loadBalancer.memberSubnets: %q is not the "+
+				"IPv4 CIDR of a subnet, such as 192.168.1.0/24", text))
+		case id == "" || !isPlain(id):
+			problems = append(problems, fmt.Sprintf("loadBalancer.memberSubnets: %s needs the ID "+
+				"of its subnet", text))
+		default:
+			subnets[prefix] = id
+		}
+	}
+	return subnets, problems
+}
+
+// variables are the environment variables of a Config.
+func (c *Config) variables() map[string]*string {
+	return map[string]*string{
+		"IDENTITY_ENDPOINT": &c.IdentityEndpoint,
+		"PROJECT_ID":        &c.ProjectID,
+		"DOMAIN_ID":         &c.DomainID,
+		"ACCESS_KEY_ID":     &c.AccessKeyID,
+		"ACCESS_KEY_SECRET": (*string)(&c.AccessKeySecret),
+		"ROUTER_ID":         &c.RouterID,
+		"REGION":            &c.Region,
+		"SUBNET_ID":         &c.SubnetID,
+	}
+}
+
+func fromEnvironment(getenv func(string) string) Config {
+	var c Config
+	for name, field := range c.variables() {
+		*field = strings.TrimSpace(getenv(name))
+	}
+	return c
+}
+
+// fromFile reads a YAML file. Unless strict, unknown keys are warnings.
+func fromFile(path string, strict bool) (c Config, warnings []string, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, nil, fmt.Errorf("read the cloud configuration: %w", err)
+	}
+	strictErr := yaml.UnmarshalStrict(text, &c)
+	if strictErr == nil {
+		return c, nil, nil
+	}
+	c = Config{}
+	if err := yaml.Unmarshal(text, &c); err != nil {
+		return Config{}, nil, fmt.Errorf("%s is not valid YAML with the keys of the cloud "+
+			"configuration: %s", path, withoutValues(err))
+	}
+	problem := fmt.Sprintf("%s: %s", path, withoutValues(strictErr))
+	if strict {
+		return Config{}, nil, errors.New(problem)
+	}
+	return c, []string{problem}, nil
+}
+
+// withoutValues shortens an error of the decoder, which may quote a value of the file.
+func withoutValues(err error) string {
+	text := err.Error()
+	if _, key, ok := strings.Cut(text, `unknown field "`); ok {
+		return "unknown key " + upTo(key, `"`)
+	}
+	if before, _, ok := strings.Cut(text, `" already set in map`); ok {
+		return "key " + before[strings.LastIndex(before, `"`)+1:] + " is given twice"
+	}
+	if _, name, ok := strings.Cut(text, "Go struct field "); ok {
+		_, key, _ := strings.Cut(upTo(name, " "), ".")
+		return "key " + key + " has a value of the wrong type"
+	}
+	return "the text cannot be parsed"
+}
+
+func upTo(text, end string) string {
+	before, _, _ := strings.Cut(text, end)
+	return before
+}
+
+// problems returns what is wrong, without secrets.
+func (c Config) problems() []string {
+	var problems []string
+	for _, required := range []struct{ key, variable, value string }{
+		{"projectID", "PROJECT_ID", c.ProjectID},
+		{"accessKeyID", "ACCESS_KEY_ID", c.AccessKeyID},
+		{"accessKeySecret", "ACCESS_KEY_SECRET", string(c.AccessKeySecret)},
+		{"routerID", "ROUTER_ID", c.RouterID},
+		{"region", "REGION", c.Region},
+		{"subnetID", "SUBNET_ID", c.SubnetID},
+	} {
+		switch {
+		case required.value == "":
+			problems = append(problems, fmt.Sprintf("%s (%s) is required",
+				required.key, required.variable))
+		case required.key != "accessKeySecret" && !isPlain(required.value):
+			problems = append(problems, fmt.Sprintf("%s (%s) may contain only letters, digits, "+
+				"'-', '_' and '.'", required.key, required.variable))
+		}
+	}
+	for _, endpoint := range []struct{ key, value string }{
+		{"identityEndpoint", c.IdentityEndpoint},
+		{"ecsEndpoint", c.ECSEndpoint},
+		{"elbEndpoint", c.ELBEndpoint},
+		{"eipEndpoint", c.EIPEndpoint},
+	} {
+		if endpoint.value == "" {
+			continue
+		}
+		if err := checkEndpoint(endpoint.value); err != nil {
+			problems = append(problems, fmt.Sprintf("%s: %s", endpoint.key, err))
+		}
+	}
+	_, invalid := c.LoadBalancer.subnets()
+	problems = append(problems, invalid...)
+	if len(problems) > 0 {
+		return problems
+	}
+	if _, err := c.endpoints(); err != nil {
+		problems = append(problems, err.Error())
+	}
+	return problems
+}
+
+// isPlain reports whether the value may be part of a URL's path or host.
+func isPlain(value string) bool {
+	return strings.IndexFunc(value, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("-_.", r))
+	}) < 0
+}
+
+func checkEndpoint(endpoint string) error {
+	u, err := url.Parse(endpoint)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return errors.New("it must be a URL such as https://iam.cn-north-4.myhuaweicloud.com")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return errors.New("it must not contain credentials, a query or a fragment")
+	case u.Scheme == "http" && !isLoopback(u.Hostname()):
+		return errors.New("http is allowed for this machine only; use https")
+	}
+	return nil
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// endpoints are the URLs of the services.
+type endpoints struct{ ecs, elb, eip string }
+
+func (c Config) endpoints() (endpoints, error) {
+	result := endpoints{c.ECSEndpoint, c.ELBEndpoint, c.EIPEndpoint}
+	for service, endpoint := range map[string]*string{
+		"ecs": &result.ecs, "elb": &result.elb,
+		// EIPs are part of the VPC service.
+		"vpc": &result.eip,
+	} {
+		if *endpoint != "" {
+			*endpoint = strings.TrimSuffix(*endpoint, "/")
+			continue
+		}
+		if c.IdentityEndpoint == "" {
+			return endpoints{}, errors.New("identityEndpoint (IDENTITY_ENDPOINT) is required " +
+				"unless ecsEndpoint, elbEndpoint and eipEndpoint are set")
+		}
+		u, err := url.Parse(c.IdentityEndpoint)
+		if err != nil {
+			return endpoints{}, errors.New("identityEndpoint is not a URL")
+		}
+		domain, isIAM := strings.CutPrefix(u.Host, "iam.")
+		if !isIAM {
+			return endpoints{}, fmt.Errorf("identityEndpoint: the host %s does not begin with "+
+				"iam., so the other endpoints are unknown: set ecsEndpoint, elbEndpoint and "+
+				"eipEndpoint", u.Host)
+		}
+		domain = strings.TrimPrefix(domain, c.Region+".")
+		*endpoint = fmt.Sprintf("%s://%s.%s.%s", u.Scheme, service, c.Region, domain)
+	}
+	return result, nil
+}

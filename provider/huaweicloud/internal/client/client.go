@@ -1,0 +1,188 @@
+// Package client makes the SDK's clients of Huawei Cloud for one term.
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/huaweicloud/huaweicloud-sdk-go-v3/core"
+	"github.com/huaweicloud/huaweicloud-sdk-go-v3/core/auth/basic"
+	"github.com/huaweicloud/huaweicloud-sdk-go-v3/core/config"
+	"github.com/huaweicloud/huaweicloud-sdk-go-v3/core/impl"
+	"github.com/huaweicloud/huaweicloud-sdk-go-v3/core/sdkerr"
+	ecs "github.com/huaweicloud/huaweicloud-sdk-go-v3/services/ecs/v2"
+	eip "github.com/huaweicloud/huaweicloud-sdk-go-v3/services/eip/v2"
+	elb "github.com/huaweicloud/huaweicloud-sdk-go-v3/services/elb/v3"
+	"golang.org/x/time/rate"
+)
+
+const (
+	// requestTimeout limits one request with its response.
+	requestTimeout = time.Minute
+	// requestsPerSecond and burst stay below the limits of Huawei's API gateway.
+	requestsPerSecond, burst = 20, 40
+	// maxResponse limits a response. A page of the largest lists has a few megabytes.
+	maxResponse = 64 << 20
+)
+
+// Config is the input of [New].
+type Config struct {
+	ECS, ELB, EIP string // URLs
+
+	ProjectID, AccessKeyID, AccessKeySecret string
+
+	// Transport adds the term's fence. Optional.
+	Transport  func(http.RoundTripper) http.RoundTripper
+	UserAgents []string
+	// Limiter overrides the default rate of requests. Optional.
+	Limiter *rate.Limiter
+}
+
+// Client makes a cheap client of the SDK for each call, because no call of the SDK has a context.
+// It is safe for concurrent use.
+type Client struct {
+	config    Config
+	base      *http.Transport
+	transport http.RoundTripper
+	limiter   *rate.Limiter
+}
+
+// New sends no request.
+func New(c Config) *Client {
+	base := &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		TLSHandshakeTimeout: 10 * time.Second,
+		IdleConnTimeout:     90 * time.Second,
+		MaxIdleConnsPerHost: 10,
+		ForceAttemptHTTP2:   true,
+	}
+	client := &Client{
+		config: c, base: base, transport: base,
+		limiter: c.Limiter,
+	}
+	if client.limiter == nil {
+		client.limiter = rate.NewLimiter(requestsPerSecond, burst)
+	}
+	if c.Transport != nil {
+		client.transport = c.Transport(base)
+	}
+	return client
+}
+
+// Close closes idle connections.
+func (c *Client) Close() { c.base.CloseIdleConnections() }
+
+// ECS returns a client whose calls end with ctx.
+func (c *Client) ECS(ctx context.Context) *ecs.EcsClient {
+	return ecs.NewEcsClient(c.sdk(ctx, c.config.ECS))
+}
+
+// ELB returns a client whose calls end with ctx.
+func (c *Client) ELB(ctx context.Context) *elb.ElbClient {
+	return elb.NewElbClient(c.sdk(ctx, c.config.ELB))
+}
+
+// EIP returns a client whose calls end with ctx.
+func (c *Client) EIP(ctx context.Context) *eip.EipClient {
+	return eip.NewEipClient(c.sdk(ctx, c.config.EIP))
+}
+
+func (c *Client) sdk(ctx context.Context, endpoint string) *core.HcHttpClient {
+	// With a project ID the SDK does not ask IAM for one.
+	credentials := &basic.Credentials{ProjectId: c.config.ProjectID}
+	credentials.AK, credentials.SK = c.config.AccessKeyID, c.config.AccessKeySecret
+	settings := config.DefaultHttpConfig().
+		// The limit of the SDK would be lost with the request's own context.
+		WithTimeout(0).
+		WithHttpRoundTripper(roundTripper{ctx: ctx, client: c}).
+		WithUserAgent(strings.Join(append(c.config.UserAgents[:len(c.config.UserAgents):len(
+			c.config.UserAgents)], "fxccm"), " "))
+	return core.NewHcHttpClient(impl.NewDefaultHttpClient(settings)).
+		WithEndpoints([]string{endpoint}).
+		WithCredential(credentials)
+}
+
+// roundTripper sends the request of one call with the context of the call.
+type roundTripper struct {
+	ctx    context.Context
+	client *Client
+}
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithTimeoutCause(r.ctx, requestTimeout,
+		fmt.Errorf("no response within %s", requestTimeout))
+	defer cancel()
+	if err := r.client.limiter.Wait(ctx); err != nil {
+		return nil, cause(ctx, err)
+	}
+	response, err := r.client.transport.RoundTrip(request.WithContext(ctx))
+	if err != nil {
+		return nil, cause(ctx, err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
+	if err != nil {
+		return nil, cause(ctx, err)
+	}
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	return response, nil
+}
+
+// cause returns why ctx has ended, if it has.
+func cause(ctx context.Context, err error) error {
+	ended, why := ctx.Err(), context.Cause(ctx)
+	switch {
+	case ended == nil:
+		return err
+	case errors.Is(why, ended):
+		return why
+	}
+	return fmt.Errorf("%w: %w", ended, why)
+}
+
+// Describe adds what was done to an error of the SDK, and makes it readable.
+func Describe(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	what := fmt.Sprintf(format, args...)
+	var refused *sdkerr.ServiceResponseError
+	if !errors.As(err, &refused) {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return &Error{
+		what: what, Status: refused.StatusCode, Code: refused.ErrorCode,
+		message: refused.ErrorMessage, request: refused.RequestId,
+	}
+}
+
+// Error is a refusal by Huawei Cloud.
+type Error struct {
+	Status                       int
+	Code, what, message, request string
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%s: HTTP %d", e.what, e.Status)
+	if e.Code != "" {
+		text += " " + e.Code
+	}
+	text += ": " + e.message
+	if e.request != "" {
+		text += " (request " + e.request + ")"
+	}
+	return text
+}
+
+// IsNotFound reports whether the cloud answered that the object does not exist.
+func IsNotFound(err error) bool {
+	var refused *Error
+	return errors.As(err, &refused) && refused.Status == http.StatusNotFound
+}

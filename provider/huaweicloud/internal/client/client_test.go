@@ -1,0 +1,122 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	ecsmodel "github.com/huaweicloud/huaweicloud-sdk-go-v3/services/ecs/v2/model"
+	elbmodel "github.com/huaweicloud/huaweicloud-sdk-go-v3/services/elb/v3/model"
+
+	"github.com/fxccm/fxccm/provider/huaweicloud/internal/client"
+	"github.com/fxccm/fxccm/provider/huaweicloud/internal/stub"
+)
+
+func configOf(cloud *stub.Cloud) client.Config {
+	return client.Config{
+		ECS: cloud.URL, ELB: cloud.URL, EIP: cloud.URL, ProjectID: stub.ProjectID,
+		AccessKeyID: stub.AccessKeyID, AccessKeySecret: stub.AccessKeySecret,
+	}
+}
+
+func newClient(t *testing.T, config client.Config) *client.Client {
+	t.Helper()
+	c := client.New(config)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestRequest_IsSignedWithQueryAndBody(t *testing.T) {
+	cloud := stub.New(t)
+	c := newClient(t, configOf(cloud))
+	description := []string{"a b&c=d/é+", "second"}
+	if _, err := c.ELB(t.Context()).ListListeners(&elbmodel.ListListenersRequest{
+		Description: &description,
+	}); err != nil {
+		t.Error(err)
+	}
+	name, port := "übung", int32(80)
+	_, err := c.ELB(t.Context()).CreateListener(&elbmodel.CreateListenerRequest{
+		Body: &elbmodel.CreateListenerRequestBody{Listener: &elbmodel.CreateListenerOption{
+			LoadbalancerId: "x", Name: &name, Protocol: "TCP", ProtocolPort: &port,
+		}},
+	})
+	// The stub verifies the signature before it looks for the load balancer.
+	if err = client.Describe(err, "create listener"); !client.IsNotFound(err) {
+		t.Error(err)
+	}
+}
+
+func TestWrongKey_ErrorSaysSoWithoutTheSecret(t *testing.T) {
+	cloud := stub.New(t)
+	config := configOf(cloud)
+	config.AccessKeySecret = "wrong-and-secret"
+	_, err := newClient(t, config).ECS(t.Context()).ShowServer(
+		&ecsmodel.ShowServerRequest{ServerId: "x"})
+	err = client.Describe(err, "get ECS instance %s", "x")
+	const want = "get ECS instance x: HTTP 401 APIGW.0301: Incorrect IAM authentication " +
+		"information: verify aksk signature fail (request stub-request)"
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+func TestErrorForms_OfTheServices_HaveCodeAndMessage(t *testing.T) {
+	cloud := stub.New(t)
+	_, err := newClient(t, configOf(cloud)).ECS(t.Context()).ShowServer(
+		&ecsmodel.ShowServerRequest{ServerId: "x"})
+	err = client.Describe(err, "get")
+	var refused *client.Error
+	if !errors.As(err, &refused) || refused.Status != 404 || refused.Code != "Ecs.0114" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCallCancelled_ReturnsAtOnce(t *testing.T) {
+	cloud := stub.New(t)
+	held := cloud.Hold("GET cloudservers")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	errLost := errors.New("the lease was lost")
+	done := make(chan error, 1)
+	go func() {
+		_, err := newClient(t, configOf(cloud)).ECS(ctx).ShowServer(
+			&ecsmodel.ShowServerRequest{ServerId: "x"})
+		done <- err
+	}()
+	<-held
+	cancel(errLost)
+	if err := <-done; !errors.Is(err, context.Canceled) || !errors.Is(err, errLost) {
+		t.Errorf("got %v", err)
+	}
+}
+
+type refusingTransport struct{ next http.RoundTripper }
+
+func (f refusingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet {
+		return nil, errors.New("the term has ended")
+	}
+	return f.next.RoundTrip(r)
+}
+
+func TestTransport_OfTheTermIsUnderEachCall(t *testing.T) {
+	cloud := stub.New(t)
+	config := configOf(cloud)
+	config.Transport = func(next http.RoundTripper) http.RoundTripper {
+		return refusingTransport{next}
+	}
+	c := newClient(t, config)
+	_, err := c.ELB(t.Context()).DeleteLoadBalancer(
+		&elbmodel.DeleteLoadBalancerRequest{LoadbalancerId: "x"})
+	if err == nil || !strings.Contains(err.Error(), "the term has ended") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := c.ELB(t.Context()).ListPools(&elbmodel.ListPoolsRequest{}); err != nil {
+		t.Error(err)
+	}
+	if got := cloud.Writes(); len(got) != 0 {
+		t.Errorf("the cloud received %v", got)
+	}
+}

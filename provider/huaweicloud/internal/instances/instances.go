@@ -1,0 +1,274 @@
+// Package instances looks up the ECS instances of nodes.
+package instances
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/uuid"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	corev1 "k8s.io/client-go/listers/core/v1"
+	cloudprovider "k8s.io/cloud-provider"
+	cloudproviderapi "k8s.io/cloud-provider/api"
+	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/provider/huaweicloud/internal/client"
+	"github.com/fxccm/fxccm/provider/kit/absence"
+	"github.com/fxccm/fxccm/provider/kit/batch"
+)
+
+const (
+	// statusAge is how long a response is reused for the status of a node, and metadataAge for the
+	// metadata of a node that is initialized. A denial is never reused.
+	statusAge, metadataAge = 3 * time.Second, 30 * time.Second
+	// confirmation is the time between the two denials that confirm an absence.
+	confirmation = 10 * time.Second
+	// While massNumber or more instances are absent, and more than massShare of all, no absence
+	// counts.
+	massNumber, massShare = 3, 1.0 / 3
+)
+
+var errClosed = errors.New("the term has ended")
+
+// Config is the input of [New].
+type Config struct {
+	Client *client.Client
+	Region string
+	Clock  clock.PassiveClock
+	Logger logr.Logger
+	// Trouble reports a mass absence; see ccm.ProviderEnv. Optional.
+	Trouble func(subject string, cause error)
+}
+
+// Instances implements cloudprovider.InstancesV2. It is safe for concurrent use.
+type Instances struct {
+	config  Config
+	batches *batch.Batches[*question]
+
+	mu      sync.Mutex
+	nodes   corev1.NodeLister
+	synced  func() bool
+	guard   *absence.Guard
+	records map[string]record
+	// seen are the instances that callers asked for. They count until the nodes are synced.
+	seen map[string]bool
+	// unlisted are the instances that lists lacked. All known ones were listed at the time listed.
+	unlisted map[string]bool
+	listed   time.Time
+}
+
+// record is an instance and the time of the request.
+type record struct {
+	server *server
+	at     time.Time
+}
+
+// New sends no request.
+func New(c Config) *Instances {
+	i := &Instances{
+		config: c, records: map[string]record{},
+		seen: map[string]bool{}, unlisted: map[string]bool{},
+	}
+	i.guard = absence.New(absence.Limits{
+		Confirmation: confirmation, Number: massNumber, Share: massShare,
+	}, i.known, i.counted)
+	i.batches = batch.New(errClosed, i.answer)
+	return i
+}
+
+// SetNodes sets the nodes of the cluster, which count once synced returns true.
+func (i *Instances) SetNodes(nodes corev1.NodeLister, synced func() bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.nodes, i.synced = nodes, synced
+}
+
+// Close cancels lookups and waits for them.
+func (i *Instances) Close() { i.batches.Close() }
+
+// InstanceExists returns false only if the instance certainly does not exist: upstream then deletes
+// the node. An error keeps the node.
+func (i *Instances) InstanceExists(ctx context.Context, node *v1.Node) (bool, error) {
+	_, err := i.locate(ctx, node, statusAge)
+	if errors.Is(err, cloudprovider.InstanceNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// InstanceShutdown implements cloudprovider.InstancesV2.
+func (i *Instances) InstanceShutdown(ctx context.Context, node *v1.Node) (bool, error) {
+	found, err := i.locate(ctx, node, statusAge)
+	if err != nil {
+		return false, err
+	}
+	return found.isShutDown(), nil
+}
+
+// InstanceMetadata implements cloudprovider.InstancesV2.
+func (i *Instances) InstanceMetadata(ctx context.Context,
+	node *v1.Node,
+) (*cloudprovider.InstanceMetadata, error) {
+	age := metadataAge
+	if isNew(node) {
+		age = 0
+	}
+	found, err := i.locate(ctx, node, age)
+	if err != nil {
+		return nil, err
+	}
+	return &cloudprovider.InstanceMetadata{
+		ProviderID:    found.id,
+		InstanceType:  found.flavor,
+		NodeAddresses: found.nodeAddresses(node.Name),
+		Zone:          found.zone,
+		Region:        i.config.Region,
+	}, nil
+}
+
+func isNew(node *v1.Node) bool {
+	for _, taint := range node.Spec.Taints {
+		if taint.Key == cloudproviderapi.TaintExternalCloudProvider {
+			return true
+		}
+	}
+	return false
+}
+
+// isID reports whether the value has the form of an instance ID, a UUID with hyphens.
+func isID(value string) bool { return len(value) == 36 && uuid.Validate(value) == nil }
+
+// ID returns the ID of the node's instance: the provider ID, else the name.
+func ID(node *v1.Node) (string, error) {
+	switch {
+	case isID(node.Spec.ProviderID):
+		return node.Spec.ProviderID, nil
+	case node.Spec.ProviderID != "":
+		return "", fmt.Errorf("node %s: the provider ID %q is not the ID of an ECS instance",
+			node.Name, node.Spec.ProviderID)
+	case isID(node.Name):
+		return node.Name, nil
+	}
+	return "", fmt.Errorf("node %s has no provider ID, and its name is not the ID of an ECS "+
+		"instance: start the kubelet with --provider-id and --hostname-override set to the "+
+		"instance ID", node.Name)
+}
+
+// locate finds the instance of a node. The error is cloudprovider.InstanceNotFound if it certainly
+// does not exist.
+func (i *Instances) locate(ctx context.Context, node *v1.Node, age time.Duration) (*server, error) {
+	id, err := ID(node)
+	if err != nil {
+		return nil, err
+	}
+	now := i.config.Clock.Now()
+	i.mu.Lock()
+	i.seen[id] = true
+	known, isKnown := i.records[id]
+	i.mu.Unlock()
+	if isKnown && age > 0 && now.Sub(known.at) < age {
+		return known.server, nil
+	}
+	q := &question{id: id}
+	if err := i.batches.Ask(ctx, q); err != nil {
+		return nil, err
+	}
+	if q.err != nil {
+		return nil, q.err
+	}
+	if q.server != nil {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		delete(i.unlisted, id)
+		i.guard.Found(id, i.config.Clock.Now())
+		return q.server, nil
+	}
+	return nil, i.deny(ctx, node, id, q.at)
+}
+
+// deny evaluates a denial. It returns cloudprovider.InstanceNotFound if the absence is confirmed.
+func (i *Instances) deny(ctx context.Context, node *v1.Node, id string, at time.Time) error {
+	i.mu.Lock()
+	needsList := i.guard.NeedsList() || i.guard.IsRefusing()
+	i.mu.Unlock()
+	if needsList {
+		if err := i.listKnown(ctx, at); err != nil {
+			return fmt.Errorf("confirm that instance %s is missing: %w", id, err)
+		}
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	now := i.config.Clock.Now()
+	if newer, ok := i.records[id]; ok && newer.at.After(at) {
+		i.guard.Found(id, now)
+		return fmt.Errorf("instance %s: %w", id, absence.ErrUnconfirmed)
+	}
+	if err := i.guard.Deny(id, at, now, isReady(node)); err != nil {
+		return fmt.Errorf("instance %s: %w", id, err)
+	}
+	i.config.Logger.Info("Instance no longer exists", "node", node.Name, "instance", id)
+	return cloudprovider.InstanceNotFound
+}
+
+func isReady(node *v1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == v1.NodeReady {
+			return c.Status == v1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// known returns the instances that the guard counts. It is called with the lock held.
+func (i *Instances) known() []absence.Instance {
+	ids := i.knownIDs()
+	known := make([]absence.Instance, len(ids))
+	for at, id := range ids {
+		known[at] = absence.Instance{Key: id, IsUnlisted: i.unlisted[id]}
+	}
+	return known
+}
+
+func (i *Instances) knownIDs() []string {
+	var ids []string
+	if i.nodes == nil || !i.synced() {
+		for id := range i.seen {
+			ids = append(ids, id)
+		}
+		return ids
+	}
+	clear(i.seen)
+	nodes, err := i.nodes.List(labels.Everything())
+	if err != nil {
+		return nil
+	}
+	for _, node := range nodes {
+		if id, err := ID(node); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// counted reports a count. It is called with the lock held.
+func (i *Instances) counted(c absence.Count) {
+	if !c.HasChanged {
+		return
+	}
+	var cause error
+	if c.IsRefused {
+		cause = fmt.Errorf("%d of %d instances are missing; no node is deleted", c.Absent, c.Known)
+		i.config.Logger.Info("Mass deletion guard active: too many instances are missing, no "+
+			"node is deleted", "absent", c.Absent, "known", c.Known)
+	} else {
+		i.config.Logger.Info("Mass deletion guard lifted", "absent", c.Absent, "known", c.Known)
+	}
+	if i.config.Trouble != nil {
+		i.config.Trouble("instances", cause)
+	}
+}

@@ -1,0 +1,144 @@
+package loadbalancer
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// owner identifies a Service in the cloud.
+type owner struct {
+	// name is the standard name of the Service's load balancer.
+	name string
+	// mark is the description of every load balancer, listener and pool of the Service. Only
+	// objects with exactly this mark are changed or deleted.
+	mark string
+	// alias is the mark of its EIPs, whose names are shorter.
+	alias string
+}
+
+// maxDescription is ELB's limit.
+const maxDescription = 255
+
+func newOwner(cluster, name string, service *v1.Service) (owner, error) {
+	o := owner{
+		name: name,
+		mark: fmt.Sprintf("fxccm cluster=%s service=%s/%s uid=%s",
+			cluster, service.Namespace, service.Name, service.UID),
+	}
+	o.alias = "fxccm-" + string(service.UID) + "-" + shortHash(cluster)
+	if len(o.mark) > maxDescription {
+		return owner{}, fmt.Errorf("--cluster-name and the name of the Service are too long for "+
+			"the description of a load balancer: %d characters, %d at most", len(o.mark),
+			maxDescription)
+	}
+	return o, nil
+}
+
+// port is a desired listener with its pool.
+type port struct {
+	// name is that of listener, pool and health check.
+	name         string
+	number       int32
+	protocol     string
+	poolProtocol string
+	algorithm    string
+	certificate  string
+	// persistence is how many minutes clients stay with a member, 0 if they need not.
+	persistence int32
+	// monitor is nil without health checks.
+	monitor *monitor
+	// members are the names of nodes by "address:port".
+	members map[string]string
+}
+
+// monitor is a health check.
+type monitor struct {
+	kind, path                 string
+	port                       int32
+	delay, timeout, maxRetries int32
+}
+
+// desire returns the listeners that the Service should have.
+func desire(o owner, service *v1.Service, nodes []*v1.Node, s settings) ([]port, error) {
+	addresses := nodeAddresses(nodes)
+	if len(addresses) == 0 {
+		return nil, errNoNodes
+	}
+	ports := make([]port, len(service.Spec.Ports))
+	for at, sp := range service.Spec.Ports {
+		p := port{
+			name:   fmt.Sprintf("%s-%s-%d", o.name, strings.ToLower(string(sp.Protocol)), sp.Port),
+			number: sp.Port, protocol: string(sp.Protocol), poolProtocol: string(sp.Protocol),
+			algorithm: s.algorithm, persistence: persistence(service),
+			members: map[string]string{},
+		}
+		if protocol := s.protocols[sp.Port]; protocol != "" && sp.Protocol == v1.ProtocolTCP {
+			p.protocol = protocol
+			if protocol != "TLS" {
+				p.poolProtocol = "HTTP"
+			}
+			if protocol != "HTTP" {
+				p.certificate = s.certificate
+			}
+		}
+		p.monitor = desireMonitor(service, sp, s.check)
+		for node, address := range addresses {
+			p.members[netip.AddrPortFrom(address, uint16(sp.NodePort)).String()] = node
+		}
+		ports[at] = p
+	}
+	return ports, nil
+}
+
+func desireMonitor(service *v1.Service, sp v1.ServicePort, c *check) *monitor {
+	if c == nil {
+		return nil
+	}
+	m := &monitor{kind: "TCP", delay: c.Delay, timeout: c.Timeout, maxRetries: c.MaxRetries}
+	switch {
+	case sp.Protocol == v1.ProtocolUDP:
+		m.kind = "UDP_CONNECT"
+	case service.Spec.ExternalTrafficPolicy == v1.ServiceExternalTrafficPolicyLocal:
+		// kube-proxy answers on this port whether the node has endpoints.
+		m.kind, m.path, m.port = "HTTP", "/healthz", service.Spec.HealthCheckNodePort
+	case c.Protocol == "HTTP":
+		m.kind, m.path = "HTTP", "/"
+		if c.Path != "" {
+			m.path = c.Path
+		}
+	}
+	return m
+}
+
+// maxPersistence is ELB's limit for TCP and UDP, in minutes.
+const maxPersistence = 60
+
+func persistence(service *v1.Service) int32 {
+	if service.Spec.SessionAffinity != v1.ServiceAffinityClientIP {
+		return 0
+	}
+	seconds := int32(v1.DefaultClientIPServiceAffinitySeconds)
+	if c := service.Spec.SessionAffinityConfig; c != nil && c.ClientIP != nil &&
+		c.ClientIP.TimeoutSeconds != nil {
+		seconds = *c.ClientIP.TimeoutSeconds
+	}
+	return min(max((seconds+59)/60, 1), maxPersistence)
+}
+
+// nodeAddresses returns the first internal IPv4 address of each node.
+func nodeAddresses(nodes []*v1.Node) map[string]netip.Addr {
+	addresses := map[string]netip.Addr{}
+	for _, node := range nodes {
+		for _, a := range node.Status.Addresses {
+			parsed, err := netip.ParseAddr(a.Address)
+			if a.Type == v1.NodeInternalIP && err == nil && parsed.Is4() {
+				addresses[node.Name] = parsed
+				break
+			}
+		}
+	}
+	return addresses
+}

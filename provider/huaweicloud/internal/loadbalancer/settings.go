@@ -1,0 +1,251 @@
+package loadbalancer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+const prefix = "kubernetes.io/elb."
+
+// Annotations of Services. Their names and values are those of Huawei's CCE and of
+// cloud-provider-huaweicloud.
+const (
+	annotationClass       = prefix + "class"
+	annotationID          = prefix + "id"
+	annotationEIP         = prefix + "eip-id"
+	annotationNewEIP      = prefix + "eip-auto-create-option"
+	annotationKeepEIP     = prefix + "keep-eip"
+	annotationAlgorithm   = prefix + "lb-algorithm"
+	annotationPorts       = prefix + "protocol-port"
+	annotationCertificate = prefix + "cert-id"
+	annotationCheck       = prefix + "health-check-flag"
+	annotationCheckOption = prefix + "health-check-option"
+)
+
+// settings are the annotations of a Service.
+type settings struct {
+	// balancer is the ID of an existing load balancer, publicIP that of an existing EIP.
+	balancer, publicIP string
+	// newPublicIP is set if an EIP is to be created.
+	newPublicIP  *newPublicIP
+	keepPublicIP bool
+	algorithm    string
+	// protocols are those of listeners, by port, if they differ from the Service's.
+	protocols   map[int32]string
+	certificate string
+	// check is nil if health checks are off.
+	check *check
+	// sources are those that may connect. Empty: all.
+	sources []string
+}
+
+// newPublicIP is the value of annotationNewEIP.
+type newPublicIP struct {
+	Type       string `json:"ip_type"`
+	Bandwidth  int32  `json:"bandwidth_size"`
+	ShareType  string `json:"share_type"`
+	ShareID    string `json:"share_id"`
+	ChargeMode string `json:"charge_mode"`
+}
+
+// check is the value of annotationCheckOption. Delay and Timeout are seconds.
+type check struct {
+	Protocol   string `json:"protocol"`
+	Path       string `json:"path"`
+	Delay      int32  `json:"delay"`
+	Timeout    int32  `json:"timeout"`
+	MaxRetries int32  `json:"max_retries"`
+}
+
+// parse reads the annotations. The error contains all problems.
+func parse(service *v1.Service) (settings, error) {
+	p := &parser{annotations: service.Annotations, known: map[string]bool{}}
+	s := settings{
+		balancer:     p.value(annotationID),
+		publicIP:     p.value(annotationEIP),
+		keepPublicIP: p.choice(annotationKeepEIP, "false", "true") == "true",
+		algorithm: p.choice(annotationAlgorithm,
+			"ROUND_ROBIN", "LEAST_CONNECTIONS", "SOURCE_IP"),
+		certificate: p.value(annotationCertificate),
+		newPublicIP: p.newPublicIP(),
+		protocols:   p.protocols(service),
+		check:       p.check(),
+		sources:     p.sources(service),
+	}
+	// Shared load balancers cannot be created with the API that the provider uses.
+	p.choice(annotationClass, "dedicated", "performance")
+	if s.publicIP != "" && s.newPublicIP != nil {
+		p.problem("%s and %s exclude each other", annotationEIP, annotationNewEIP)
+	}
+	if needs := len(s.protocols) - p.plain; needs > 0 && s.certificate == "" {
+		p.problem("%s has HTTPS or TLS ports, which need %s", annotationPorts,
+			annotationCertificate)
+	} else if needs == 0 && s.certificate != "" {
+		p.problem("%s needs a port with https or tls in %s", annotationCertificate,
+			annotationPorts)
+	}
+	for name := range service.Annotations {
+		if strings.HasPrefix(name, prefix) && !p.known[name] {
+			p.problem("annotation %s is not supported", name)
+		}
+	}
+	p.unsupported(service, s)
+	slices.Sort(p.problems)
+	if len(p.problems) > 0 {
+		return settings{}, fmt.Errorf("the Service cannot be served: %s",
+			strings.Join(p.problems, "; "))
+	}
+	return s, nil
+}
+
+// parser collects problems.
+type parser struct {
+	annotations map[string]string
+	known       map[string]bool
+	problems    []string
+	// plain counts the ports of annotationPorts without TLS.
+	plain int
+}
+
+func (p *parser) problem(format string, args ...any) {
+	p.problems = append(p.problems, fmt.Sprintf(format, args...))
+}
+
+func (p *parser) value(name string) string {
+	p.known[name] = true
+	return strings.TrimSpace(p.annotations[name])
+}
+
+// choice returns one of several values; the first is the default.
+func (p *parser) choice(name string, values ...string) string {
+	value := p.value(name)
+	switch {
+	case value == "":
+		return values[0]
+	case !slices.Contains(values, value):
+		p.problem("%s must be one of %s", name, strings.Join(values, ", "))
+	}
+	return value
+}
+
+// object decodes a JSON object. It returns false without one.
+func (p *parser) object(name string, into any) bool {
+	value := p.value(name)
+	if value == "" {
+		return false
+	}
+	decoder := json.NewDecoder(strings.NewReader(value))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		p.problem("%s: %s", name, err)
+		return false
+	}
+	return true
+}
+
+func (p *parser) newPublicIP() *newPublicIP {
+	n := newPublicIP{ShareType: "PER", ChargeMode: "traffic", Type: "5_bgp"}
+	if !p.object(annotationNewEIP, &n) {
+		return nil
+	}
+	switch {
+	case n.ShareType != "PER" && n.ShareType != "WHOLE":
+		p.problem("%s: share_type must be PER or WHOLE", annotationNewEIP)
+	case n.ShareType == "WHOLE" && n.ShareID == "":
+		p.problem("%s: share_type WHOLE needs share_id", annotationNewEIP)
+	case n.ShareType == "PER" && n.Bandwidth < 1:
+		p.problem("%s: bandwidth_size must be at least 1", annotationNewEIP)
+	case n.ChargeMode != "traffic" && n.ChargeMode != "bandwidth":
+		p.problem("%s: charge_mode must be traffic or bandwidth", annotationNewEIP)
+	case n.Type == "":
+		p.problem("%s: ip_type must not be empty", annotationNewEIP)
+	}
+	return &n
+}
+
+func (p *parser) check() *check {
+	c := check{Delay: 5, Timeout: 3, MaxRetries: 3}
+	p.object(annotationCheckOption, &c)
+	if p.choice(annotationCheck, "on", "off") == "off" {
+		return nil
+	}
+	c.Protocol = strings.ToUpper(c.Protocol)
+	switch {
+	case c.Delay < 1 || c.Delay > 50 || c.Timeout < 1 || c.Timeout > 50:
+		p.problem("%s: delay and timeout must be 1 to 50 seconds", annotationCheckOption)
+	case c.MaxRetries < 1 || c.MaxRetries > 10:
+		p.problem("%s: max_retries must be 1 to 10", annotationCheckOption)
+	case c.Protocol != "" && c.Protocol != "TCP" && c.Protocol != "HTTP":
+		p.problem("%s: protocol must be tcp or http", annotationCheckOption)
+	case c.Path != "" && (c.Protocol != "HTTP" || !strings.HasPrefix(c.Path, "/")):
+		p.problem("%s: path needs protocol http, and begins with /", annotationCheckOption)
+	}
+	return &c
+}
+
+// protocols reads "https:443,http:80".
+func (p *parser) protocols(service *v1.Service) map[int32]string {
+	protocols := map[int32]string{}
+	value := p.value(annotationPorts)
+	if value == "" {
+		return protocols
+	}
+	for item := range strings.SplitSeq(value, ",") {
+		protocol, number, _ := strings.Cut(strings.TrimSpace(item), ":")
+		protocol = strings.ToUpper(protocol)
+		port, err := strconv.ParseInt(number, 10, 32)
+		isTCP := slices.ContainsFunc(service.Spec.Ports, func(s v1.ServicePort) bool {
+			return int64(s.Port) == port && s.Protocol == v1.ProtocolTCP
+		})
+		switch {
+		case err != nil || !slices.Contains([]string{"HTTP", "HTTPS", "TLS"}, protocol):
+			p.problem("%s: %q is not http, https or tls with a port, such as https:443",
+				annotationPorts, item)
+		case !isTCP:
+			p.problem("%s: the Service has no TCP port %d", annotationPorts, port)
+		default:
+			protocols[int32(port)] = protocol
+			if protocol == "HTTP" {
+				p.plain++
+			}
+		}
+	}
+	return protocols
+}
+
+// unsupported reports fields of the Service that the provider would otherwise ignore.
+func (p *parser) unsupported(service *v1.Service, s settings) {
+	spec := service.Spec
+	if spec.LoadBalancerIP != "" {
+		p.problem("loadBalancerIP is not supported; use %s or %s", annotationID, annotationEIP)
+	}
+	if len(spec.IPFamilies) > 0 && !slices.Contains(spec.IPFamilies, v1.IPv4Protocol) {
+		p.problem("the Service has no IPv4 address, and load balancers forward IPv4 only")
+	}
+	for _, port := range spec.Ports {
+		switch {
+		case port.Protocol != v1.ProtocolTCP && port.Protocol != v1.ProtocolUDP:
+			p.problem("port %d: protocol %s is not supported", port.Port, port.Protocol)
+		case port.NodePort == 0:
+			p.problem("port %d has no node port, which load balancers forward to", port.Port)
+		case port.Protocol == v1.ProtocolUDP &&
+			spec.ExternalTrafficPolicy == v1.ServiceExternalTrafficPolicyLocal:
+			p.problem("port %d: externalTrafficPolicy Local needs health checks by HTTP, which "+
+				"ELB does not offer for UDP", port.Port)
+		}
+	}
+	if spec.SessionAffinity == v1.ServiceAffinityClientIP &&
+		slices.ContainsFunc(slices.Collect(maps.Values(s.protocols)),
+			func(protocol string) bool { return protocol != "TLS" }) {
+		p.problem("sessionAffinity ClientIP is not possible with HTTP and HTTPS listeners")
+	}
+}
+
+var errNoNodes = errors.New("no node with an internal IPv4 address is available as a member")
