@@ -40,6 +40,10 @@ func everyMethod(ctx context.Context, t *testing.T, p cloudprovider.Interface) {
 	try(err)
 	_, err = v2.InstanceMetadata(ctx, node)
 	try(err)
+	_, err = v2.(interface {
+		PodCIDRs(context.Context, *v1.Node) ([]string, error)
+	}).PodCIDRs(ctx, node)
+	try(err)
 	_, err = instances.NodeAddresses(ctx, "node-1")
 	try(err)
 	_, err = instances.NodeAddressesByProviderID(ctx, machineID)

@@ -31,6 +31,8 @@ type Instance struct {
 	Addresses []v1.NodeAddress `json:"addresses"`
 	// AdditionalLabels are put on the node when it is initialised.
 	AdditionalLabels map[string]string `json:"additionalLabels,omitempty"`
+	// PodCIDRs are the pod ranges that the cloud has assigned to the instance.
+	PodCIDRs []string `json:"podCIDRs,omitempty"`
 	// Shutdown instances exist but do not run.
 	Shutdown bool `json:"shutdown,omitempty"`
 }
@@ -38,6 +40,7 @@ type Instance struct {
 func (i Instance) copy() Instance {
 	i.Addresses = slices.Clone(i.Addresses)
 	i.AdditionalLabels = maps.Clone(i.AdditionalLabels)
+	i.PodCIDRs = slices.Clone(i.PodCIDRs)
 	return i
 }
 
@@ -299,6 +302,12 @@ func (p *provider) InstanceMetadata(
 		Region:           r.Instance.Region,
 		AdditionalLabels: r.Instance.AdditionalLabels,
 	}, nil
+}
+
+// PodCIDRs implements nodeipam.PodCIDRReporter.
+func (p *provider) PodCIDRs(ctx context.Context, node *v1.Node) ([]string, error) {
+	r, err := p.call(ctx, PodCIDRs, arguments{Node: refTo(node)})
+	return r.instance().PodCIDRs, err
 }
 
 // NodeAddresses implements cloudprovider.Instances.

@@ -44,6 +44,8 @@ const (
 	InstanceExists   Method = "InstanceExists"
 	InstanceShutdown Method = "InstanceShutdown"
 	InstanceMetadata Method = "InstanceMetadata"
+	// PodCIDRs is what nodeipam.PodCIDRReporter adds to InstancesV2.
+	PodCIDRs Method = "PodCIDRs"
 
 	NodeAddresses                Method = "NodeAddresses"
 	NodeAddressesByProviderID    Method = "NodeAddressesByProviderID"
@@ -110,6 +112,10 @@ var operations = map[Method]operation{
 		serve: (*Cloud).describeInstance,
 	},
 	InstanceMetadata: {
+		of: InstancesV2, check: needsNode, object: nodeObject,
+		serve: (*Cloud).describeInstance,
+	},
+	PodCIDRs: {
 		of: InstancesV2, check: needsNode, object: nodeObject,
 		serve: (*Cloud).describeInstance,
 	},

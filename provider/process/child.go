@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -31,6 +32,10 @@ import (
 // expiryCheck limits the wait for the expiry of leadership: timers stand still while the machine is
 // suspended.
 const expiryCheck = time.Second
+
+// backgroundGrace is the time that goroutines of the provider have at an orderly stop. fxccm cannot
+// see their end.
+const backgroundGrace = 500 * time.Millisecond
 
 // errExpired ends a child whose parent has not renewed its leadership, or is frozen.
 var errExpired = errors.New("leadership expired without a renewal")
@@ -68,6 +73,7 @@ type child struct {
 
 	// The following are set by build, which comes first.
 	cloud     cloudprovider.Interface
+	offered   *offered
 	clients   clients
 	informers informers.SharedInformerFactory
 	events    *events.Broadcaster
@@ -130,7 +136,7 @@ func (c *child) receive() {
 		case stop:
 			close(c.stop)
 			go c.drain()
-		case build, initialize, serves, call:
+		case build, initialize, serves, call, report:
 			if m.Kind == build {
 				c.setExpiry(m.Time)
 				m.Time = time.Time{}
@@ -158,40 +164,54 @@ func (c *child) begin(m message) {
 		ctx, end = context.WithDeadline(context.Background(), m.Time)
 	}
 	c.mu.Lock()
-	c.cancel[m.ID] = end
+	c.cancel[m.ID] = func() {
+		// A deadline that has passed ends the call by itself, and with its own error.
+		if deadline, ok := ctx.Deadline(); !ok || time.Now().Before(deadline) {
+			end()
+		}
+	}
 	c.mu.Unlock()
 	c.calls.Go(func() {
-		got, err := c.handle(ctx, m)
+		reply := c.handle(ctx, m)
 		c.mu.Lock()
 		delete(c.cancel, m.ID)
 		c.mu.Unlock()
 		end()
-		// Without a connection the child ends.
-		_ = c.link.send(message{
-			Kind: answer, ID: m.ID, Results: got, Err: wireerror.Encode(err),
-		})
+		if err := c.link.send(reply); err != nil {
+			c.end(fmt.Errorf("send an answer to the parent process: %w", err))
+		}
 	})
 }
 
-func (c *child) handle(ctx context.Context, m message) (got results, err error) {
-	err = rescue.Call(func() (err error) {
+// handle returns the answer to a message.
+func (c *child) handle(ctx context.Context, m message) message {
+	reply := message{Kind: answer, ID: m.ID}
+	err := rescue.Call(func() (err error) {
 		switch m.Kind {
 		case build:
-			got, err = c.build(*m.Env)
+			reply.Results, err = c.build(*m.Env)
 		case initialize:
 			err = c.initialize(ctx)
 		case serves:
-			got.Yes = served(c.cloud, m.Method)
+			reply.Results.Yes = c.offered.serves(m.Method)
 		case call:
-			got, err = dispatch(ctx, c.cloud, m.Method, m.Args)
+			reply.Results, err = c.offered.dispatch(ctx, m.Method, m.Args)
+		case report:
+			if reporter, ok := c.cloud.(ccm.ObjectReporter); ok {
+				reply.Results.LoadBalancers = reporter.LoadBalancerStatus()
+				reply.Results.WaitingNodes = reporter.NodeStatus()
+			}
 		}
 		return err
 	}, func(value any) error {
+		text := fmt.Sprint(value)
+		reply.Panic = &text
 		klog.Background().Error(nil, "Cloud provider panicked", "call", m.Method,
-			"panic", fmt.Sprint(value), "stack", string(debug.Stack()))
-		return fmt.Errorf("cloud provider panicked: %v", value)
+			"panic", text, "stack", string(debug.Stack()))
+		return nil
 	})
-	return got, err
+	reply.Err = wireerror.Encode(err)
+	return reply
 }
 
 func (c *child) build(env environment) (results, error) {
@@ -203,6 +223,9 @@ func (c *child) build(env environment) (results, error) {
 	if at < 0 {
 		return results{}, fmt.Errorf("process.Main was not called with the provider %q",
 			env.Provider)
+	}
+	if err := setVerbosity(env.Verbosity); err != nil {
+		return results{}, err
 	}
 	c.clients = clients{env}
 	client, err := c.clients.Client("shared-informers")
@@ -222,12 +245,21 @@ func (c *child) build(env environment) (results, error) {
 	if cloud == nil {
 		return results{}, errors.New("provider returned neither a cloud nor an error")
 	}
-	c.cloud = cloud
+	c.cloud, c.offered = cloud, offer(cloud)
 	got := results{Text: cloud.ProviderName(), Yes: cloud.HasClusterID()}
 	if _, ok := cloud.(cloudprovider.PVLabeler); ok {
-		got.Names = []string{"PVLabeler"}
+		got.Names = append(got.Names, labelerName)
+	}
+	if _, ok := cloud.(ccm.ObjectReporter); ok {
+		got.Names = append(got.Names, reporterName)
 	}
 	return got, nil
+}
+
+// setVerbosity gives klog the verbosity of the host. A flag that New parses overrides it.
+func setVerbosity(verbosity int) error {
+	var level klog.Level
+	return level.Set(strconv.Itoa(verbosity))
 }
 
 // whileRunning returns a context that ends at the stop.
@@ -241,14 +273,11 @@ func (c *child) whileRunning() context.Context {
 }
 
 func (c *child) providerEnv(env environment) ccm.ProviderEnv {
-	cfg := ccm.DefaultConfig()
-	cfg.ClusterName, cfg.ClusterCIDR = env.ClusterName, env.ClusterCIDR
-	cfg.CloudProvider.Name, cfg.CloudProvider.ConfigFile = env.Provider, env.ConfigFile
-	cfg.CloudProvider.ConfigStrict = env.ConfigStrict
-	cfg.CloudProvider.UserAgents = env.UserAgents
+	selected := env.Config.CloudProvider
 	return ccm.ProviderEnv{
-		Config: cfg, ClusterName: env.ClusterName, ConfigFile: env.ConfigFile,
-		ConfigStrict: env.ConfigStrict, UserAgents: env.UserAgents, Identity: env.Identity,
+		Config: env.Config, ClusterName: env.Config.ClusterName,
+		ConfigFile: selected.ConfigFile, ConfigStrict: selected.ConfigStrict,
+		UserAgents: selected.UserAgents, Identity: env.Identity,
 		Term: env.Term, Manager: env.Manager, Logger: klog.Background(), Clock: clock.RealClock{},
 		Recorder:  func(name string) record.EventRecorder { return c.events.Recorder(name) },
 		Clients:   c.clients,
@@ -284,9 +313,16 @@ func (c *child) initialize(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// drain ends the child in order: the calls, whose callers have cancelled them, then the provider.
+// drain ends the child in order: the calls, whose callers have cancelled them, the goroutines of
+// the provider, then the provider.
 func (c *child) drain() {
+	grace := time.NewTimer(backgroundGrace)
+	defer grace.Stop()
 	c.calls.Wait()
+	if c.cloud != nil {
+		c.informers.Shutdown()
+		<-grace.C
+	}
 	if closer, ok := c.cloud.(interface{ Close() error }); ok {
 		if err := rescue.Panic(closer.Close); err != nil {
 			klog.Background().Error(err, "Cloud provider did not close cleanly")
@@ -308,14 +344,15 @@ func (c clients) Config(name string) (*rest.Config, error) {
 	if name == "" {
 		return nil, errors.New("a client needs a name")
 	}
-	qps := c.env.QPS
+	connection := c.env.Config.ClientConnection
+	qps := connection.QPS
 	if qps <= 0 {
 		qps = -1 // client-go's word for no limit
 	}
 	return &rest.Config{
 		Host: c.env.Server, BearerToken: kubeproxy.ClientToken(c.env.Token, name),
-		QPS: qps, Burst: c.env.Burst,
-		ContentConfig: rest.ContentConfig{ContentType: c.env.ContentType},
+		QPS: qps, Burst: connection.Burst,
+		ContentConfig: rest.ContentConfig{ContentType: connection.ContentType},
 	}, nil
 }
 

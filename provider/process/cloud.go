@@ -2,11 +2,27 @@ package process
 
 import (
 	"context"
+	"slices"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/internal/rescue"
+)
+
+// reportTimeout limits the wait for a report of the child, which may be frozen. A scrape of the
+// metrics waits for it.
+const reportTimeout = time.Second
+
+// The interfaces that callers find by a type assertion, as names on the wire.
+const (
+	labelerName  = "PVLabeler"
+	reporterName = "ObjectReporter"
 )
 
 // cloud is the provider as the host sees it.
@@ -16,10 +32,32 @@ type cloud struct {
 	hasClusterID bool
 }
 
-// labelingCloud is a cloud that labels volumes. Callers find the method by a type assertion.
-type labelingCloud struct{ *cloud }
-
-var _ cloudprovider.PVLabeler = labelingCloud{}
+// newCloud returns the cloud with the interfaces that the provider of the child has.
+func newCloud(p *parent, built results) cloudprovider.Interface {
+	c := &cloud{parent: p, name: built.Text, hasClusterID: built.Yes}
+	labels, reports := volumeLabeler{c}, &objectReporter{cloud: c}
+	isLabeler := slices.Contains(built.Names, labelerName)
+	isReporter := slices.Contains(built.Names, reporterName)
+	switch {
+	case isLabeler && isReporter:
+		return struct {
+			*cloud
+			cloudprovider.PVLabeler
+			ccm.ObjectReporter
+		}{c, labels, reports}
+	case isLabeler:
+		return struct {
+			*cloud
+			cloudprovider.PVLabeler
+		}{c, labels}
+	case isReporter:
+		return struct {
+			*cloud
+			ccm.ObjectReporter
+		}{c, reports}
+	}
+	return c
+}
 
 // Initialize starts the provider in the child, which has its own clients and informers.
 func (c *cloud) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {
@@ -73,16 +111,56 @@ func (c *cloud) Clusters() (cloudprovider.Clusters, bool) {
 
 func (c *cloud) Routes() (cloudprovider.Routes, bool) { return routes{c}, c.serves("Routes") }
 
-// GetLabelsForVolume implements cloudprovider.PVLabeler.
-func (c labelingCloud) GetLabelsForVolume(
+type volumeLabeler struct{ cloud *cloud }
+
+func (l volumeLabeler) GetLabelsForVolume(
 	ctx context.Context, volume *v1.PersistentVolume,
 ) (map[string]string, error) {
 	data, err := encode(volume)
 	if err != nil {
 		return nil, err
 	}
-	got, err := c.call(ctx, "PVLabeler.GetLabelsForVolume", arguments{Volume: data})
+	got, err := l.cloud.call(ctx, "PVLabeler.GetLabelsForVolume", arguments{Volume: data})
 	return got.Labels, err
+}
+
+// objectReporter has the last report of the child.
+type objectReporter struct {
+	cloud *cloud
+	// requests has at most one request to a child that does not answer.
+	requests singleflight.Group
+	last     atomic.Pointer[results]
+}
+
+func (r *objectReporter) LoadBalancerStatus() []ccm.LoadBalancerStatus {
+	return slices.Clone(r.report().LoadBalancers)
+}
+
+func (r *objectReporter) NodeStatus() []ccm.NodeStatus {
+	return slices.Clone(r.report().WaitingNodes)
+}
+
+// report returns the report of the child, or the last one if the child does not answer.
+func (r *objectReporter) report() results {
+	answer := r.requests.DoChan("", func() (any, error) {
+		return nil, rescue.Panic(func() error {
+			got, err := r.cloud.parent.request(context.Background(), message{Kind: report})
+			if err == nil {
+				r.last.Store(&got)
+			}
+			return err
+		})
+	})
+	limit := time.NewTimer(reportTimeout)
+	defer limit.Stop()
+	select {
+	case <-answer:
+	case <-limit.C:
+	}
+	if last := r.last.Load(); last != nil {
+		return *last
+	}
+	return results{}
 }
 
 type loadBalancer struct{ cloud *cloud }
@@ -106,11 +184,7 @@ func (l loadBalancer) GetLoadBalancer(
 	ctx context.Context, cluster string, service *v1.Service,
 ) (*v1.LoadBalancerStatus, bool, error) {
 	got, err := l.service(ctx, "GetLoadBalancer", cluster, service, nil)
-	if err != nil {
-		return nil, got.Yes, err
-	}
-	status, err := decodeStatus(got.Status)
-	return status, got.Yes, err
+	return got.Status, got.Yes, err
 }
 
 func (l loadBalancer) GetLoadBalancerName(
@@ -125,10 +199,7 @@ func (l loadBalancer) EnsureLoadBalancer(
 	ctx context.Context, cluster string, service *v1.Service, nodes []*v1.Node,
 ) (*v1.LoadBalancerStatus, error) {
 	got, err := l.service(ctx, "EnsureLoadBalancer", cluster, service, nodes)
-	if err != nil {
-		return nil, err
-	}
-	return decodeStatus(got.Status)
+	return got.Status, err
 }
 
 func (l loadBalancer) UpdateLoadBalancer(
@@ -143,21 +214,6 @@ func (l loadBalancer) EnsureLoadBalancerDeleted(
 ) error {
 	_, err := l.service(ctx, "EnsureLoadBalancerDeleted", cluster, service, nil)
 	return err
-}
-
-func encodeStatus(status *v1.LoadBalancerStatus) ([]byte, error) {
-	if status == nil {
-		return nil, nil
-	}
-	data, err := encode(status)
-	return append([]byte{0}, data...), err
-}
-
-func decodeStatus(data []byte) (*v1.LoadBalancerStatus, error) {
-	if len(data) == 0 {
-		return nil, nil
-	}
-	return decode[v1.LoadBalancerStatus](data[1:])
 }
 
 type instancesV2 struct{ cloud *cloud }

@@ -5,51 +5,76 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	cloudprovider "k8s.io/cloud-provider"
 )
 
-// served reports whether the provider serves an interface.
-func served(cloud cloudprovider.Interface, name string) (yes bool) {
+// offered are the interfaces of a provider. Each getter is called once, as in a Manager, because
+// some providers send requests to answer.
+type offered struct {
+	cloud        cloudprovider.Interface
+	loadBalancer func() (cloudprovider.LoadBalancer, bool)
+	instances    func() (cloudprovider.Instances, bool)
+	instancesV2  func() (cloudprovider.InstancesV2, bool)
+	zones        func() (cloudprovider.Zones, bool)
+	clusters     func() (cloudprovider.Clusters, bool)
+	routes       func() (cloudprovider.Routes, bool)
+}
+
+func offer(cloud cloudprovider.Interface) *offered {
+	return &offered{
+		cloud:        cloud,
+		loadBalancer: sync.OnceValues(cloud.LoadBalancer),
+		instances:    sync.OnceValues(cloud.Instances),
+		instancesV2:  sync.OnceValues(cloud.InstancesV2),
+		zones:        sync.OnceValues(cloud.Zones),
+		clusters:     sync.OnceValues(cloud.Clusters),
+		routes:       sync.OnceValues(cloud.Routes),
+	}
+}
+
+// serves reports whether the provider serves an interface.
+func (o *offered) serves(name string) (yes bool) {
 	switch name {
 	case "LoadBalancer":
-		_, yes = cloud.LoadBalancer()
+		_, yes = o.loadBalancer()
 	case "Instances":
-		_, yes = cloud.Instances()
+		_, yes = o.instances()
 	case "InstancesV2":
-		_, yes = cloud.InstancesV2()
+		_, yes = o.instancesV2()
 	case "Zones":
-		_, yes = cloud.Zones()
+		_, yes = o.zones()
 	case "Clusters":
-		_, yes = cloud.Clusters()
+		_, yes = o.clusters()
 	case "Routes":
-		_, yes = cloud.Routes()
+		_, yes = o.routes()
 	}
 	return yes
 }
 
 // dispatch makes one call to the provider.
-func dispatch(
-	ctx context.Context, cloud cloudprovider.Interface, name string, a arguments,
+func (o *offered) dispatch(
+	ctx context.Context, name string, a arguments,
 ) (r results, err error) {
 	iface, method, _ := strings.Cut(name, ".")
 	switch iface {
 	case "LoadBalancer":
-		if balancer, ok := cloud.LoadBalancer(); ok {
+		if balancer, ok := o.loadBalancer(); ok {
 			return dispatchLoadBalancer(ctx, balancer, method, a)
 		}
 	case "Instances":
-		if instances, ok := cloud.Instances(); ok {
+		if instances, ok := o.instances(); ok {
 			return dispatchInstances(ctx, instances, method, a)
 		}
 	case "InstancesV2":
-		if instances, ok := cloud.InstancesV2(); ok {
+		if instances, ok := o.instancesV2(); ok {
 			return dispatchInstancesV2(ctx, instances, method, a)
 		}
 	case "Zones":
-		if zones, ok := cloud.Zones(); ok {
+		if zones, ok := o.zones(); ok {
 			switch method {
 			case "GetZone":
 				r.Zone, err = zones.GetZone(ctx)
@@ -63,7 +88,7 @@ func dispatch(
 			}
 		}
 	case "Clusters":
-		if clusters, ok := cloud.Clusters(); ok {
+		if clusters, ok := o.clusters(); ok {
 			switch method {
 			case "ListClusters":
 				r.Names, err = clusters.ListClusters(ctx)
@@ -74,11 +99,11 @@ func dispatch(
 			}
 		}
 	case "Routes":
-		if routes, ok := cloud.Routes(); ok {
+		if routes, ok := o.routes(); ok {
 			return dispatchRoutes(ctx, routes, method, a)
 		}
 	case "PVLabeler":
-		if labeler, ok := cloud.(cloudprovider.PVLabeler); ok {
+		if labeler, ok := o.cloud.(cloudprovider.PVLabeler); ok {
 			volume, err := decode[v1.PersistentVolume](a.Volume)
 			if err != nil {
 				return r, err
@@ -101,14 +126,13 @@ func dispatchLoadBalancer(
 	if err != nil {
 		return r, err
 	}
-	var status *v1.LoadBalancerStatus
 	switch method {
 	case "GetLoadBalancer":
-		status, r.Yes, err = balancer.GetLoadBalancer(ctx, a.Cluster, service)
+		r.Status, r.Yes, err = balancer.GetLoadBalancer(ctx, a.Cluster, service)
 	case "GetLoadBalancerName":
 		r.Text = balancer.GetLoadBalancerName(ctx, a.Cluster, service)
 	case "EnsureLoadBalancer":
-		status, err = balancer.EnsureLoadBalancer(ctx, a.Cluster, service, nodes)
+		r.Status, err = balancer.EnsureLoadBalancer(ctx, a.Cluster, service, nodes)
 	case "UpdateLoadBalancer":
 		err = balancer.UpdateLoadBalancer(ctx, a.Cluster, service, nodes)
 	case "EnsureLoadBalancerDeleted":
@@ -116,10 +140,6 @@ func dispatchLoadBalancer(
 	default:
 		err = cloudprovider.NotImplemented
 	}
-	if err != nil {
-		return r, err
-	}
-	r.Status, err = encodeStatus(status)
 	return r, err
 }
 

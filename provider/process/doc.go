@@ -13,7 +13,8 @@
 //
 //   - Leadership is lost: the child is killed at once. The term has drained when the child is dead.
 //   - The term is stopped: the stop channel of Initialize is closed, calls in flight are cancelled,
-//     Close is called, and the child ends. It is killed after two seconds.
+//     the provider's goroutines have half a second, Close is called, and the child ends. It is
+//     killed after two seconds.
 //   - The child ends by itself: the term ends, and its error has the last lines of the child's
 //     output. A new term follows after a pause.
 //   - The host is killed or frozen: Linux ends the child with its parent. The child also ends when
@@ -33,7 +34,8 @@
 // # Limits
 //
 // A host and a child that are frozen together, such as in a frozen cgroup, send the rest of a
-// request when they thaw. A provider that makes its own in-cluster clients bypasses the fence,
-// until it is killed. The metrics of the child are not served. Informers of the child have their
-// own cache. It needs Linux.
+// request when they thaw. A provider that finds the API server by itself, such as with a kubeconfig
+// of its own, bypasses the fence until it is killed. Programs that it starts are killed with it,
+// unless they leave its process group. The metrics of the child are not served. Informers of the
+// child have their own cache. It needs Linux.
 package process

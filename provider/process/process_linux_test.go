@@ -2,6 +2,7 @@ package process_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -12,13 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/provider/process"
-
-	cloudprovider "k8s.io/cloud-provider"
 )
 
 // cluster is shared by all tests of this package.
@@ -27,34 +29,34 @@ var cluster *controlplane.ControlPlane
 func TestMain(m *testing.M) {
 	// The child is this test binary.
 	process.Main(remote)
-	os.Exit(controlplane.Main(m, func(cp *controlplane.ControlPlane) error {
+	if cloud := os.Getenv(hostVariable); cloud != "" {
+		if err := runHost(cloud); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(withCluster{m})
+}
+
+// withCluster runs the tests on one control plane.
+type withCluster struct{ tests *testing.M }
+
+func (w withCluster) Run() int {
+	return controlplane.Main(w.tests, func(cp *controlplane.ControlPlane) error {
 		cluster = cp
 		return nil
-	}, nil))
+	}, nil)
 }
 
-// remote is the provider in the child: its cloud is in the test's process, at the address in the
-// child's arguments. Its caller is the ID of its process.
-var remote = ccm.Provider{
-	Name: "remote",
-	New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
-		if len(os.Args) < 2 || os.Args[1] == "broken" {
-			return nil, fmt.Errorf("no cloud at %q", os.Args[1:])
-		}
-		client, err := fake.Dial(ctx, os.Args[1])
-		if err != nil {
-			return nil, err
-		}
-		return client.Provider(fake.WithCaller(strconv.Itoa(os.Getpid()))), nil
-	},
-}
-
-func startCCM(t *testing.T, opts ...fake.Option) (*fake.Cloud, *ccmtest.CCM) {
+func startCCM(t *testing.T, more ...string) (*fake.Cloud, *ccmtest.CCM) {
 	t.Helper()
-	cloud := fake.New(opts...)
+	cloud := fake.New()
 	server := httptest.NewServer(cloud.Handler())
 	t.Cleanup(server.Close)
-	provider := process.Provider(process.Options{Name: "remote", Args: []string{server.URL}})
+	provider := process.Provider(process.Options{
+		Name: "remote", Args: append([]string{server.URL}, more...),
+	})
 	return cloud, ccmtest.StartManager(t, cluster, cloud, ccmtest.WithProvider(provider))
 }
 
@@ -155,14 +157,68 @@ func TestProvider_ChildIsKilled_TermEndsWithTheCauseAndTheNextWorks(t *testing.T
 	}
 }
 
-func TestProvider_StopOfTheManager_ChildEndsInOrder(t *testing.T) {
-	cloud, app := startCCM(t)
+func TestProvider_OwnControllers_SeeInformersAndDoNotWriteAfterTheTerm(t *testing.T) {
+	cloud, app := startCCM(t, "controls")
 	app.WaitReady()
 	pid := childOf(t, cloud)
-	if err := app.TryStop(); err != nil {
-		t.Errorf("stop: %v", err)
+	ccmtest.CreateNode(t, app.Client, ccmtest.ReadyNode("own-1"))
+	ccmtest.WaitCall(t, cloud, "the informer of the child has the Node", fake.CallFilter{
+		Method: fake.AddSSHKeyToAllInstances, Object: "saw-own-1",
+	}.Matches)
+	ccmtest.WaitNode(t, app.Client, "own-1", "the controller of the child labels it",
+		func(node *corev1.Node) error {
+			if node == nil || node.Labels["own"] == "" {
+				return errors.New("the label is missing")
+			}
+			return nil
+		})
+	app.Elector.Lose(nil)
+	if released := app.Elector.WaitReleased(t); !released.Drained {
+		t.Errorf("the term did not drain: %v", released.Err)
 	}
 	wantDead(t, pid)
+	mark := cluster.Audit().Mark()
+	ccmtest.CreateNode(t, app.Client, ccmtest.ReadyNode("own-2"))
+	writes, err := cluster.Audit().Since(mark, controlplane.ByUser(app.User()),
+		controlplane.Mutating())
+	if err != nil || len(writes) > 0 {
+		t.Errorf("after the term: %v, %v", writes, err)
+	}
+}
+
+func TestProvider_StopOfTheManager_GoroutinesOfInitializeCanEnd(t *testing.T) {
+	cloud, app := startCCM(t, "controls")
+	app.WaitReady()
+	pid := childOf(t, cloud)
+	app.Stop()
+	wantDead(t, pid)
+	after := cloud.Calls(fake.CallFilter{
+		Method: fake.AddSSHKeyToAllInstances, Object: "stopped", Finished: true,
+	}.Matches)
+	if len(after) != lastCalls {
+		t.Errorf("the cloud received %d of the %d calls after the stop", len(after), lastCalls)
+	}
+}
+
+func TestProvider_ChildIsFrozen_IsKilledAtTheEndOfTheTerm(t *testing.T) {
+	for name, end := range map[string]func(*ccmtest.CCM){
+		"loss": func(app *ccmtest.CCM) { app.Elector.Lose(nil) },
+		"stop": (*ccmtest.CCM).Stop,
+	} {
+		t.Run(name, func(t *testing.T) {
+			cloud, app := startCCM(t)
+			app.WaitReady()
+			pid := childOf(t, cloud)
+			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			end(app)
+			if released := app.Elector.WaitReleased(t); !released.Drained {
+				t.Errorf("the term did not drain: %v", released.Err)
+			}
+			wantDead(t, pid)
+		})
+	}
 }
 
 func TestProvider_ChildThatCannotStart_IsAnErrorWithItsCause(t *testing.T) {
@@ -170,6 +226,13 @@ func TestProvider_ChildThatCannotStart_IsAnErrorWithItsCause(t *testing.T) {
 		options process.Options
 		want    string
 	}{
+		"program is a directory": {
+			process.Options{Name: "remote", Path: "/"}, `is a directory`,
+		},
+		"arguments are too long": {
+			process.Options{Name: "remote", Args: []string{strings.Repeat("x", 1<<20)}},
+			`argument list too long`,
+		},
 		"program does not exist": {
 			process.Options{Name: "remote", Path: "/does/not/exist"},
 			`start the process of provider "remote".*no such file`,

@@ -10,12 +10,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"github.com/go-logr/logr"
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
-	"github.com/fxccm/fxccm/internal/childprocess"
 	"github.com/fxccm/fxccm/internal/kubeproxy"
+	"github.com/fxccm/fxccm/provider/internal/termprocess"
 )
 
 const (
@@ -24,12 +24,9 @@ const (
 	// expiryInterval is the pause between two looks at the expiry of leadership, which the child
 	// must know.
 	expiryInterval = 250 * time.Millisecond
-	// exitGrace is the time between the end of the connection and that of a child that exits.
-	exitGrace = time.Second
+	// maxVerbosity is klog's most verbose level.
+	maxVerbosity = 10
 )
-
-// errNotBuilt ends a child whose provider was not built.
-var errNotBuilt = errors.New("provider was not built")
 
 // Options describe the child.
 type Options struct {
@@ -42,7 +39,8 @@ type Options struct {
 	// Args are the arguments of the child.
 	Args []string
 
-	// Env is the whole environment of the child, as "key=value". Nil: that of this process.
+	// Env is the whole environment of the child, as "key=value". Nil: that of this process, without
+	// the variables by which a client finds the API server of a Pod's cluster.
 	Env []string
 }
 
@@ -60,94 +58,91 @@ func (o Options) start(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.
 	p.running.Go(p.pushExpiry)
 	supervised, abandon := context.WithCancelCause(ctx)
 	context.AfterFunc(ctx, func() { abandon(nil) })
-	go p.supervise(supervised)
-	config := env.Config.ClientConnection
+	go func() {
+		defer close(p.ended)
+		p.Supervise(termprocess.Supervision{
+			Context: supervised,
+			Stop: func() {
+				p.running.Go(func() { _ = p.link.send(message{Kind: stop}) })
+			},
+			StopTimeout: stopTimeout,
+			Broken:      p.broken,
+			CleanUp:     p.cleanUp,
+		})
+	}()
+	isBuilt := false
+	defer func() {
+		// Also after a panic of the provider.
+		if !isBuilt {
+			abandon(termprocess.ErrAbandoned)
+			<-p.ended
+		}
+	}()
 	built, err := p.request(ctx, message{Kind: build, Time: p.validUntil(), Env: &environment{
-		Protocol: protocol, Provider: o.Name,
-		ClusterName: env.ClusterName, ClusterCIDR: env.Config.ClusterCIDR,
-		ConfigFile: env.ConfigFile, ConfigStrict: env.ConfigStrict, UserAgents: env.UserAgents,
+		Protocol: protocol, Provider: o.Name, Config: env.Config,
 		Identity: env.Identity, Manager: env.Manager, Term: env.Term,
-		Server: p.proxy.Address(), Token: p.proxy.Token(),
-		QPS: config.QPS, Burst: int(config.Burst), ContentType: config.ContentType,
+		Server: p.Proxy.Address(), Token: p.Proxy.Token(), Verbosity: verbosity(env.Logger),
 	}})
 	if err != nil {
-		abandon(errNotBuilt)
-		<-p.ended
 		return nil, err
 	}
-	c := &cloud{parent: p, name: built.Text, hasClusterID: built.Yes}
-	if slices.Contains(built.Names, "PVLabeler") {
-		return labelingCloud{c}, nil
-	}
-	return c, nil
+	isBuilt = true
+	return newCloud(p, built), nil
 }
 
-// spawn starts the child and all that it needs.
-func (o Options) spawn(env ccm.ProviderEnv) (_ *parent, err error) {
+// spawn starts the child.
+func (o Options) spawn(env ccm.ProviderEnv) (*parent, error) {
+	if os.Getenv(variable) != "" {
+		// Otherwise each child would start a child.
+		return nil, errors.New("this process is the child of a provider, " +
+			"and its main function has not begun with a call of process.Main")
+	}
 	path := o.Path
 	if path == "" {
+		var err error
 		if path, err = os.Executable(); err != nil {
 			return nil, fmt.Errorf("find the program of this process: %w", err)
 		}
 	}
-	name := fmt.Sprintf("process of provider %q", o.Name)
-	done, err := env.Leadership.Begin(name)
-	if err != nil {
-		return nil, err
-	}
-	proxy, err := kubeproxy.Start(env.Clients.Config, env.Logger)
-	if err != nil {
-		done()
-		return nil, err
+	environ := o.Env
+	if environ == nil {
+		environ = termprocess.Environment()
 	}
 	conn, theirs, err := socketPair()
 	if err != nil {
-		proxy.Close()
-		done()
 		return nil, err
 	}
-	environ := o.Env
-	if environ == nil {
-		environ = os.Environ()
-	}
-	child, err := childprocess.Start(childprocess.Spec{
-		Name: name, Path: path, Args: o.Args, Env: append(slices.Clone(environ), variable+"=1"),
-		Files: []*os.File{theirs}, Log: env.Logger,
+	process, err := termprocess.Start(env, termprocess.Spec{
+		Provider: o.Name, Name: fmt.Sprintf("process of provider %q", o.Name),
+		Path: path, Args: o.Args, Env: append(slices.Clone(environ), variable+"=1"),
+		Files: func(*kubeproxy.Proxy) ([]*os.File, error) { return []*os.File{theirs}, nil },
 	})
 	_ = theirs.Close()
 	if err != nil {
 		_ = conn.Close()
-		proxy.Close()
-		done()
 		return nil, err
 	}
-	p := &parent{
-		env: env, proxy: proxy, conn: conn, link: newLink(conn), child: child, done: done,
+	return &parent{
+		Process: process, env: env, conn: conn, link: newLink(conn),
 		broken: make(chan struct{}), ended: make(chan struct{}), pending: map[uint64]chan message{},
+	}, nil
+}
+
+// verbosity is the most verbose level that a logger logs.
+func verbosity(log logr.Logger) int {
+	level := 0
+	for level < maxVerbosity && log.V(level+1).Enabled() {
+		level++
 	}
-	p.memory = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name:        "fxccm_provider_process_resident_memory_bytes",
-		Help:        "Resident memory of the process of a provider.",
-		ConstLabels: prometheus.Labels{"manager": env.Manager, "provider": o.Name},
-	}, child.Memory)
-	if env.Registerer != nil {
-		if err := env.Registerer.Register(p.memory); err != nil {
-			env.Logger.Error(err, "Memory of the provider's process is not measured")
-		}
-	}
-	return p, nil
+	return level
 }
 
 // parent is the host's side of one child.
 type parent struct {
-	env    ccm.ProviderEnv
-	proxy  *kubeproxy.Proxy
-	conn   net.Conn
-	link   *link
-	child  *childprocess.Process
-	memory prometheus.Collector
-	// done tells the term that the child cannot act any more.
-	done func()
+	*termprocess.Process
+	env  ccm.ProviderEnv
+	conn net.Conn
+	link *link
 
 	// running are the goroutines that end with the connection.
 	running sync.WaitGroup
@@ -159,60 +154,16 @@ type parent struct {
 	pending map[uint64]chan message // nil when the child has ended
 }
 
-// supervise ends the child with the term, and the term with the child.
-func (p *parent) supervise(ctx context.Context) {
-	defer p.cleanUp()
-	select {
-	case <-p.child.Done():
-	case <-p.broken:
-		p.awaitExit(nil, exitGrace)
-	case <-p.env.Leadership.Lost:
-		p.awaitExit(nil, 0)
-		return
-	case <-ctx.Done():
-		cause := context.Cause(ctx)
-		if errors.Is(cause, ccm.ErrLeadershipLost) || errors.Is(cause, errNotBuilt) {
-			p.awaitExit(nil, 0)
-			return
-		}
-		p.running.Go(func() { _ = p.link.send(message{Kind: stop}) })
-		p.awaitExit(p.env.Leadership.Lost, stopTimeout)
-		return
-	}
-	if ctx.Err() == nil {
-		p.env.Fail(p.child.Err())
-	}
-}
-
-// awaitExit waits for the end of the child, and kills it after the grace or when lost is closed.
-func (p *parent) awaitExit(lost <-chan struct{}, grace time.Duration) {
-	limit := time.NewTimer(grace)
-	defer limit.Stop()
-	select {
-	case <-p.child.Done():
-		return
-	case <-lost:
-	case <-limit.C:
-	}
-	p.child.Kill()
-	<-p.child.Done()
-}
-
+// cleanUp ends what waits for the child, which is dead.
 func (p *parent) cleanUp() {
-	defer close(p.ended)
 	_ = p.conn.Close()
 	p.running.Wait()
-	p.proxy.Close()
-	if p.env.Registerer != nil {
-		p.env.Registerer.Unregister(p.memory)
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, waiting := range p.pending {
 		close(waiting)
 	}
 	p.pending = nil
-	p.done()
 }
 
 // receive passes on what the child sends.
@@ -222,7 +173,7 @@ func (p *parent) receive() {
 		m, err := p.link.receive()
 		if err != nil {
 			select {
-			case <-p.child.Done():
+			case <-p.Done():
 			default:
 				p.env.Logger.V(2).Info("Connection to the provider's process ended",
 					"reason", err.Error())
@@ -281,14 +232,18 @@ func (p *parent) request(ctx context.Context, m message) (results, error) {
 	p.mu.Lock()
 	if p.pending == nil {
 		p.mu.Unlock()
-		return results{}, p.child.Err()
+		return results{}, p.Err()
 	}
 	p.last++
 	m.ID = p.last
 	p.pending[m.ID] = waiting
 	p.mu.Unlock()
-	// An error is that of a connection that has ended, and so will the child.
-	_ = p.link.send(m)
+	if err := p.link.send(m); err != nil {
+		// The connection has ended, or no further message can follow a part of this one.
+		p.env.Logger.V(2).Info("Message to the provider's process was not sent",
+			"reason", err.Error())
+		p.Kill()
+	}
 	select {
 	case got, ok := <-waiting:
 		return p.unpack(got, ok)
@@ -301,7 +256,11 @@ func (p *parent) request(ctx context.Context, m message) (results, error) {
 
 func (p *parent) unpack(got message, ok bool) (results, error) {
 	if !ok {
-		return results{}, p.child.Err()
+		return results{}, p.Err()
+	}
+	if got.Panic != nil {
+		// The guard of the term reports panics of a provider.
+		panic(*got.Panic)
 	}
 	return got.Results, got.Err.Decode()
 }

@@ -10,11 +10,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 	cloudprovider "k8s.io/cloud-provider"
 
+	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/internal/wireerror"
 )
 
 // protocol changes with the messages: host and child may be different programs.
-const protocol = 1
+const protocol = 2
 
 // variable is set in the environment of a child.
 const variable = "FXCCM_PROVIDER_PROCESS"
@@ -23,11 +24,12 @@ const variable = "FXCCM_PROVIDER_PROCESS"
 type kind int
 
 const (
-	// To the child; the first four are answered.
+	// To the child; the first five are answered.
 	build kind = iota + 1
 	initialize
 	serves
 	call
+	report
 	cancel
 	expiry
 	stop
@@ -47,24 +49,22 @@ type message struct {
 	Args    arguments
 	Results results
 	Err     *wireerror.Error
+	// Panic is the text of a provider's panic during the call.
+	Panic *string
 	// Subject is that of a trouble, whose cause is Err.
 	Subject string
 }
 
 // environment describes a term to its child.
 type environment struct {
-	Protocol                 int
-	Provider                 string
-	ClusterName, ClusterCIDR string
-	ConfigFile               string
-	ConfigStrict             bool
-	UserAgents               []string
-	Identity, Manager        string
-	Term                     uint64
-	Server, Token            string
-	QPS                      float32
-	Burst                    int
-	ContentType              string
+	Protocol          int
+	Provider          string
+	Config            ccm.Config
+	Identity, Manager string
+	Term              uint64
+	Server, Token     string
+	// Verbosity is that of the host's logger.
+	Verbosity int
 }
 
 // arguments of all methods.
@@ -83,11 +83,13 @@ type results struct {
 	Addresses []v1.NodeAddress
 	Metadata  *cloudprovider.InstanceMetadata
 	Zone      cloudprovider.Zone
-	// Status is nil for no status, and otherwise begins with a zero byte.
-	Status []byte
-	Routes []cloudprovider.Route
-	Names  []string
-	Labels map[string]string
+	Status    *v1.LoadBalancerStatus
+	Routes    []cloudprovider.Route
+	Names     []string
+	Labels    map[string]string
+	// LoadBalancers and WaitingNodes are those of a report.
+	LoadBalancers []ccm.LoadBalancerStatus
+	WaitingNodes  []ccm.NodeStatus
 }
 
 // object is a Kubernetes object in its protobuf form: encoding/gob would lose the private fields of

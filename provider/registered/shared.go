@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
@@ -135,7 +134,8 @@ func (s *shared) make(env ccm.ProviderEnv) error {
 	}
 	env.Fail = func(err error) { s.current().env.Fail(err) }
 	factory := informers.NewSharedInformerFactoryWithOptions(informerview.ListingClient(client),
-		env.Config.MinResyncPeriod.Duration, informers.WithTransform(stripManagedFields))
+		env.Config.MinResyncPeriod.Duration,
+		informers.WithTransform(informerview.StripManagedFields))
 	view := informerview.New(factory, informerview.WithPanicHandler(func(err error) {
 		env.Fail(fmt.Errorf("event handler: %w", err))
 	}))
@@ -162,14 +162,6 @@ func (s *shared) make(env ccm.ProviderEnv) error {
 	s.cloud, s.informers = cloud, view
 	s.advance(building, built)
 	return nil
-}
-
-// stripManagedFields drops the managed fields, which are often half of an object.
-func stripManagedFields(obj any) (any, error) {
-	if accessor, err := meta.Accessor(obj); err == nil {
-		accessor.SetManagedFields(nil)
-	}
-	return obj, nil
 }
 
 func (s *shared) advance(from, to string) bool {

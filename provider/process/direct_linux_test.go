@@ -1,0 +1,513 @@
+package process_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	v1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/cloud-provider/api"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/provider/process"
+)
+
+// noServer makes clients of an API server that does not exist. The children of these tests send it
+// no requests.
+type noServer struct{}
+
+func (noServer) Config(string) (*rest.Config, error) {
+	return &rest.Config{Host: "http://127.0.0.1:1"}, nil
+}
+
+func (n noServer) Client(name string) (kubernetes.Interface, error) {
+	return kubernetes.NewForConfig(n.ConfigOrDie(name))
+}
+
+func (n noServer) ConfigOrDie(name string) *rest.Config {
+	config, _ := n.Config(name)
+	return config
+}
+
+func (n noServer) ClientOrDie(name string) kubernetes.Interface {
+	client, err := n.Client(name)
+	if err != nil {
+		panic(err)
+	}
+	return client
+}
+
+// term is a term without a Manager.
+type term struct {
+	env      ccm.ProviderEnv
+	failed   chan error
+	troubles chan error
+	lost     chan struct{}
+	registry *prometheus.Registry
+	// outside counts what may act for the term outside this process.
+	outside atomic.Int64
+}
+
+func newTerm() *term {
+	t := &term{
+		failed: make(chan error, 10), troubles: make(chan error, 10),
+		lost: make(chan struct{}), registry: prometheus.NewRegistry(),
+	}
+	t.env = ccm.ProviderEnv{
+		Config: ccm.DefaultConfig(), Manager: "m", Logger: logr.Discard(), Clients: noServer{},
+		Registerer: t.registry,
+		Fail:       func(err error) { t.failed <- err },
+		Leadership: ccm.Leadership{Lost: t.lost, Begin: func(string) (func(), error) {
+			t.outside.Add(1)
+			return func() { t.outside.Add(-1) }, nil
+		}},
+		ReportTrouble: func(_ string, cause error) { t.troubles <- cause },
+	}
+	return t
+}
+
+// open starts the provider of a child with a cloud, and stops it when the test is over.
+func (t *term) open(
+	tb testing.TB, cloud *fake.Cloud, more ...string,
+) (cloudprovider.Interface, error) {
+	tb.Helper()
+	server := httptest.NewServer(cloud.Handler())
+	tb.Cleanup(server.Close)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	provider := process.Provider(process.Options{
+		Name: "remote", Args: append([]string{server.URL}, more...),
+	})
+	got, err := provider.New(ctx, t.env)
+	tb.Cleanup(func() {
+		cloud.ClearFaults()
+		cancel(ccm.ErrStopped)
+		if closer, ok := got.(interface{ Close() error }); ok {
+			if err := closer.Close(); err != nil {
+				tb.Error(err)
+			}
+		}
+		if left := t.outside.Load(); left != 0 {
+			tb.Errorf("%d processes are left after the term", left)
+		}
+	})
+	return got, err
+}
+
+func openChild(
+	tb testing.TB, cloud *fake.Cloud, more ...string,
+) (cloudprovider.Interface, *term) {
+	tb.Helper()
+	opened := newTerm()
+	got, err := opened.open(tb, cloud, more...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return got, opened
+}
+
+// interfaces are those of a provider whose methods are calls to its cloud.
+func interfaces() []reflect.Type {
+	return []reflect.Type{
+		reflect.TypeFor[cloudprovider.InstancesV2](), reflect.TypeFor[cloudprovider.Instances](),
+		reflect.TypeFor[cloudprovider.Zones](), reflect.TypeFor[cloudprovider.LoadBalancer](),
+		reflect.TypeFor[cloudprovider.Routes](), reflect.TypeFor[cloudprovider.Clusters](),
+		reflect.TypeFor[cloudprovider.PVLabeler](),
+	}
+}
+
+// serving returns the implementation of an interface.
+func serving(cloud cloudprovider.Interface, iface reflect.Type) (reflect.Value, bool) {
+	if iface.Name() == "PVLabeler" {
+		labeler, ok := cloud.(cloudprovider.PVLabeler)
+		return reflect.ValueOf(labeler), ok
+	}
+	got := reflect.ValueOf(cloud).MethodByName(iface.Name()).Call(nil)
+	return got[0], got[1].Bool()
+}
+
+// methods returns the methods of an interface: those that create first, those that delete last.
+func methods(iface reflect.Type) []string {
+	var names []string
+	for n := range iface.NumMethod() {
+		names = append(names, iface.Method(n).Name)
+	}
+	rank := func(name string) int {
+		switch {
+		case strings.Contains(name, "Delete"):
+			return 2
+		case strings.HasPrefix(name, "Create"), strings.HasPrefix(name, "Ensure"):
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return rank(a) - rank(b) })
+	return names
+}
+
+// invoke calls a method with arguments for the instance node-1.
+func invoke(
+	ctx context.Context, cloud cloudprovider.Interface, iface reflect.Type, method string,
+) (results []any, err error) {
+	implementation, ok := serving(cloud, iface)
+	if !ok {
+		return nil, fmt.Errorf("the provider does not serve %s", iface.Name())
+	}
+	const id = "fake://region-1/node-1"
+	node := &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-1", Labels: map[string]string{"a": "b"}},
+		Spec:       v1.NodeSpec{ProviderID: id},
+		Status: v1.NodeStatus{Capacity: v1.ResourceList{
+			v1.ResourceMemory: resource.MustParse("1500Mi"),
+		}},
+	}
+	service := ccmtest.LoadBalancerService("web")
+	service.UID = "6a4b"
+	call := implementation.MethodByName(method)
+	args := make([]reflect.Value, 0, call.Type().NumIn())
+	for n := range call.Type().NumIn() {
+		var value any
+		switch call.Type().In(n) {
+		case reflect.TypeFor[context.Context]():
+			value = ctx
+		case reflect.TypeFor[*v1.Node]():
+			value = node
+		case reflect.TypeFor[[]*v1.Node]():
+			value = []*v1.Node{node}
+		case reflect.TypeFor[*v1.Service]():
+			value = service
+		case reflect.TypeFor[types.NodeName]():
+			value = types.NodeName("node-1")
+		case reflect.TypeFor[*cloudprovider.Route]():
+			value = &cloudprovider.Route{
+				Name: "r", TargetNode: "node-1", DestinationCIDR: "10.1.0.0/24",
+			}
+		case reflect.TypeFor[*v1.PersistentVolume]():
+			value = &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "volume"}}
+		case reflect.TypeFor[[]byte]():
+			value = []byte("key")
+		case reflect.TypeFor[string]():
+			value = "kubernetes"
+			if strings.HasSuffix(method, "ProviderID") {
+				value = id
+			}
+		}
+		args = append(args, reflect.ValueOf(value))
+	}
+	for _, result := range call.Call(args) {
+		if result.Type() != reflect.TypeFor[error]() {
+			results = append(results, result.Interface())
+		} else if !result.IsNil() {
+			err = result.Interface().(error)
+		}
+	}
+	return results, err
+}
+
+func newFakeCloud(tb testing.TB) *fake.Cloud {
+	tb.Helper()
+	cloud := fake.New(fake.WithCluster("kubernetes", "10.0.0.1"), fake.WithRouteNodeAddresses())
+	if err := cloud.AddInstances(fake.Instance{
+		Name: "node-1", AdditionalLabels: map[string]string{"rack": "7"},
+	}); err != nil {
+		tb.Fatal(err)
+	}
+	return cloud
+}
+
+func TestCloud_EachMethod_ReturnsWhatItReturnsInProcess(t *testing.T) {
+	here := newFakeCloud(t)
+	inProcess, cloud := here.Provider(), newFakeCloud(t)
+	inChild, _ := openChild(t, cloud)
+	if got := inChild.ProviderName(); got != "fake" || !inChild.HasClusterID() {
+		t.Errorf("name %q, cluster ID %v", got, inChild.HasClusterID())
+	}
+	for _, iface := range interfaces() {
+		// The second round is that of absent load balancers and routes.
+		for range 2 {
+			for _, method := range methods(iface) {
+				want, wantErr := invoke(t.Context(), inProcess, iface, method)
+				got, err := invoke(t.Context(), inChild, iface, method)
+				if !apiequality.Semantic.DeepEqual(got, want) {
+					t.Errorf("%s: got %v, in process %v", method, got, want)
+				}
+				if fmt.Sprint(err) != fmt.Sprint(wantErr) {
+					t.Errorf("%s: error %v, in process %v", method, err, wantErr)
+				}
+			}
+		}
+	}
+	if got, want := calls(cloud), calls(here); !slices.Equal(got, want) {
+		t.Errorf("the cloud of the child received\n%q\nthat in process\n%q", got, want)
+	}
+}
+
+// calls returns the calls that a cloud has received after Initialize.
+func calls(cloud *fake.Cloud) (all []string) {
+	for _, call := range cloud.Calls() {
+		if call.Interface != fake.Core && call.Interface != fake.InformerUser {
+			all = append(all, fmt.Sprint(call.Method, " ", call.Object, " ", call.Err))
+		}
+	}
+	return all
+}
+
+func TestCloud_EachMethodThatFails_KeepsErrorsThatCallersCompare(t *testing.T) {
+	cloud := newFakeCloud(t)
+	inChild, _ := openChild(t, cloud)
+	for _, sent := range []error{
+		cloudprovider.InstanceNotFound, cloudprovider.NotImplemented,
+		cloudprovider.ImplementedElsewhere, context.DeadlineExceeded,
+	} {
+		clearFault := cloud.On().Fail(sent)
+		for _, iface := range interfaces() {
+			for _, method := range methods(iface) {
+				_, err := invoke(t.Context(), inChild, iface, method)
+				if method != "GetLoadBalancerName" && err != sent {
+					t.Errorf("%s: error %#v, want %#v", method, err, sent)
+				}
+			}
+		}
+		clearFault()
+	}
+	cloud.On().Fail(fmt.Errorf("create: %w", api.NewRetryError("busy", time.Minute)))
+	_, err := invoke(t.Context(), inChild, reflect.TypeFor[cloudprovider.LoadBalancer](),
+		"EnsureLoadBalancer")
+	retry, ok := errors.AsType[*api.RetryError](err)
+	if !ok || retry.RetryAfter() != time.Minute || err.Error() != "create: busy" {
+		t.Errorf("error %#v, want a RetryError after a minute", err)
+	}
+}
+
+func TestCloud_InterfacesAreThoseOfTheProvider(t *testing.T) {
+	for name, without := range map[string][]fake.Interface{
+		"all":        nil,
+		"V2 only":    {fake.Instances, fake.Zones, fake.PVLabeler, fake.Clusters},
+		"V1 only":    {fake.InstancesV2, fake.LoadBalancer, fake.Routes},
+		"no cluster": {fake.InformerUser},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inChild, _ := openChild(t, fake.New(fake.Without(without...)))
+			for _, iface := range interfaces() {
+				_, got := serving(inChild, iface)
+				if want := !slices.Contains(without, fake.Interface(iface.Name())); got != want {
+					t.Errorf("%s is served: %v, want %v", iface.Name(), got, want)
+				}
+			}
+			if _, ok := inChild.(ccm.ObjectReporter); ok {
+				t.Error("the cloud reports objects, which its provider does not")
+			}
+		})
+	}
+}
+
+func TestCloud_CallIsCancelled_ProviderSeesItAndOtherCallsContinue(t *testing.T) {
+	cloud := newFakeCloud(t)
+	inChild, _ := openChild(t, cloud)
+	instances, _ := inChild.InstancesV2()
+	node := ccmtest.ReadyNode("node-1")
+	release := cloud.On(fake.InstanceMetadata).Hang()
+	for name, want := range map[string]error{
+		"cancelled": context.Canceled, "deadline": context.DeadlineExceeded,
+	} {
+		cloud.ResetCalls()
+		ctx, cancel := context.WithCancel(t.Context())
+		if want == context.DeadlineExceeded {
+			ctx, cancel = context.WithTimeout(t.Context(), 3*time.Second)
+		}
+		result := make(chan error, 1)
+		go func() {
+			_, err := instances.InstanceMetadata(ctx, node)
+			result <- err
+		}()
+		ccmtest.WaitCall(t, cloud, "the call hangs", fake.CallFilter{
+			Method: fake.InstanceMetadata,
+		}.Matches)
+		if exists, err := instances.InstanceExists(t.Context(), node); err != nil || !exists {
+			t.Errorf("%s: a call beside it returned %v, %v", name, exists, err)
+		}
+		if want == context.Canceled {
+			cancel()
+		}
+		if err := <-result; !errors.Is(err, want) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		cancel()
+		ccmtest.WaitCall(t, cloud, "the cloud's call ends", fake.CallFilter{
+			Method: fake.InstanceMetadata, Finished: true,
+		}.Matches)
+	}
+	release()
+	if _, err := instances.InstanceMetadata(t.Context(), node); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCloud_PanicOfTheProvider_IsAPanicInTheHost(t *testing.T) {
+	cloud := newFakeCloud(t)
+	inChild, _ := openChild(t, cloud)
+	cloud.On(fake.ListRoutes).Times(1).Panic("index out of range")
+	panicked := func() (value any) {
+		defer func() { value = recover() }()
+		_, _ = invoke(t.Context(), inChild, reflect.TypeFor[cloudprovider.Routes](), "ListRoutes")
+		return nil
+	}
+	if got := panicked(); got != "index out of range" {
+		t.Errorf("panic %v", got)
+	}
+	if got := panicked(); got != nil {
+		t.Errorf("panic %v after the fault", got)
+	}
+}
+
+func TestProvider_ChildGetsTheWholeConfigurationAndTheVerbosity(t *testing.T) {
+	opened := newTerm()
+	want := description{
+		Config: ccm.DefaultConfig(), ConfigFile: "/etc/cloud.conf", Identity: "replica",
+		Manager: "m", Term: 7, IsVerbose: true,
+	}
+	want.Config.ClusterCIDR = "10.244.0.0/16,fd00::/64"
+	want.Config.CloudProvider.ConfigFile = want.ConfigFile
+	want.Config.Node.StatusUpdateFrequency.Duration = 77 * time.Second
+	opened.env.Config, opened.env.Identity, opened.env.Term = want.Config, want.Identity, want.Term
+	opened.env.Logger = funcr.New(func(string, string) {}, funcr.Options{Verbosity: 3})
+	if _, err := opened.open(t, fake.New(), "describes"); err != nil {
+		t.Fatal(err)
+	}
+	var got description
+	if err := json.Unmarshal([]byte((<-opened.troubles).Error()), &got); err != nil {
+		t.Fatal(err)
+	}
+	if !apiequality.Semantic.DeepEqual(got, want) {
+		t.Errorf("the child has\n%+v\nwant\n%+v", got, want)
+	}
+}
+
+func TestProvider_ReportsObjects_HostHasThem(t *testing.T) {
+	inChild, _ := openChild(t, fake.New(), "reports")
+	reporter, ok := inChild.(ccm.ObjectReporter)
+	if !ok {
+		t.Fatal("the cloud does not report objects")
+	}
+	want := reporting{}
+	if got := reporter.LoadBalancerStatus(); !reflect.DeepEqual(got, want.LoadBalancerStatus()) {
+		t.Errorf("load balancers %+v", got)
+	}
+	if got := reporter.NodeStatus(); !reflect.DeepEqual(got, want.NodeStatus()) {
+		t.Errorf("nodes %+v", got)
+	}
+}
+
+func TestProvider_ChildIsFrozen_ReportsTheLastObjects(t *testing.T) {
+	cloud := fake.New()
+	inChild, _ := openChild(t, cloud, "reports")
+	inChild.Initialize(nil, nil)
+	reporter := inChild.(ccm.ObjectReporter)
+	reporter.NodeStatus()
+	if err := syscall.Kill(childOf(t, cloud), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if got := reporter.NodeStatus(); len(got) != 1 {
+		t.Errorf("%d nodes, want the one of the last report", len(got))
+	}
+}
+
+func TestProvider_MemoryOfTheChild_IsMeasuredWhileItLives(t *testing.T) {
+	opened := newTerm()
+	t.Run("term", func(t *testing.T) {
+		if _, err := opened.open(t, fake.New()); err != nil {
+			t.Fatal(err)
+		}
+		families, err := opened.registry.Gather()
+		if err != nil || len(families) != 1 {
+			t.Fatalf("gathered %v, %v", families, err)
+		}
+		series := families[0].GetMetric()[0]
+		if got := fmt.Sprint(series.GetLabel()); families[0].GetName() !=
+			"fxccm_provider_process_resident_memory_bytes" ||
+			!strings.Contains(got, `value:"m"`) || !strings.Contains(got, `value:"remote"`) {
+			t.Errorf("metric %s with labels %s", families[0].GetName(), got)
+		}
+		if got := series.GetGauge().GetValue(); got < 1<<20 {
+			t.Errorf("the child has %v bytes", got)
+		}
+	})
+	if families, err := opened.registry.Gather(); err != nil || len(families) != 0 {
+		t.Errorf("after the term: %v, %v", families, err)
+	}
+}
+
+func TestProvider_ChildCannotBeBuilt_ReturnsTheCauseAndLeavesNoProcess(t *testing.T) {
+	t.Run("panic", func(t *testing.T) {
+		opened := newTerm()
+		defer func() {
+			if got := recover(); got != "cannot begin" {
+				t.Errorf("panic %v", got)
+			}
+			if left := opened.outside.Load(); left != 0 {
+				t.Errorf("%d processes are left", left)
+			}
+		}()
+		_, err := opened.open(t, fake.New(), "panics")
+		t.Errorf("no panic, but %v", err)
+	})
+	t.Run("leadership is over", func(t *testing.T) {
+		opened := newTerm()
+		opened.env.Leadership.Begin = func(string) (func(), error) { return nil, ccm.ErrTermOver }
+		if _, err := opened.open(t, fake.New()); !errors.Is(err, ccm.ErrTermOver) {
+			t.Error(err)
+		}
+	})
+	t.Run("in a child", func(t *testing.T) {
+		t.Setenv("FXCCM_PROVIDER_PROCESS", "1")
+		_, err := newTerm().open(t, fake.New())
+		if err == nil || !strings.Contains(err.Error(), "process.Main") {
+			t.Errorf("error %v, want one that names process.Main", err)
+		}
+	})
+}
+
+func TestProvider_FailsByItself_EndsTheTermWithItsCause(t *testing.T) {
+	inChild, opened := openChild(t, fake.New(), "fails")
+	inChild.Initialize(nil, nil)
+	if err := <-opened.failed; !strings.Contains(err.Error(), "credentials were revoked") {
+		t.Errorf("cause %v", err)
+	}
+}
+
+// The children live in the group of a service, whose signals are for the host.
+func TestProvider_ChildIsTerminated_Continues(t *testing.T) {
+	cloud := newFakeCloud(t)
+	inChild, opened := openChild(t, cloud)
+	inChild.Initialize(nil, nil)
+	if err := syscall.Kill(childOf(t, cloud), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	zones, _ := inChild.Zones()
+	if _, err := zones.GetZone(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if len(opened.failed) > 0 {
+		t.Errorf("the term failed: %v", <-opened.failed)
+	}
+}

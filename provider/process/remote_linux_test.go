@@ -1,0 +1,148 @@
+package process_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/klog/v2"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+// remote is the provider in the child: its cloud is in the test's process, at the address in the
+// child's first argument. The second one selects more. Its caller is the ID of its process.
+var remote = ccm.Provider{
+	Name: "remote",
+	New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+		if len(os.Args) < 2 || os.Args[1] == "broken" {
+			return nil, fmt.Errorf("no cloud at %q", os.Args[1:])
+		}
+		client, err := fake.Dial(ctx, os.Args[1])
+		if err != nil {
+			return nil, err
+		}
+		caller := fake.WithCaller(strconv.Itoa(os.Getpid()))
+		if len(os.Args) < 3 {
+			return client.Provider(caller), nil
+		}
+		switch os.Args[2] {
+		case "panics":
+			panic("cannot begin")
+		case "describes":
+			return client.Provider(caller), describe(env)
+		case "reports":
+			return reporting{client.Provider(caller)}, nil
+		case "fails":
+			return client.Provider(caller, fake.WithInitialize(
+				func(cloudprovider.ControllerClientBuilder, <-chan struct{}) {
+					env.Fail(errors.New("credentials were revoked"))
+				})), nil
+		case "controls":
+			own := &ownController{cloud: client.Provider(caller)}
+			return client.Provider(caller, fake.WithInitialize(own.initialize),
+				fake.WithSetInformers(own.setInformers)), nil
+		}
+		return nil, fmt.Errorf("unknown argument %q", os.Args[2])
+	},
+}
+
+// description is what a child has of its term.
+type description struct {
+	Config            ccm.Config
+	ConfigFile        string
+	Identity, Manager string
+	Term              uint64
+	IsVerbose         bool
+	IsTooVerbose      bool
+}
+
+func describe(env ccm.ProviderEnv) error {
+	text, err := json.Marshal(description{
+		Config: env.Config, ConfigFile: env.ConfigFile, Identity: env.Identity,
+		Manager: env.Manager, Term: env.Term,
+		IsVerbose: klog.V(3).Enabled(), IsTooVerbose: klog.V(4).Enabled(),
+	})
+	if err != nil {
+		return err
+	}
+	env.ReportTrouble("description", errors.New(string(text)))
+	return nil
+}
+
+// reporting also reports the state of its objects.
+type reporting struct{ cloudprovider.Interface }
+
+var since = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func (reporting) LoadBalancerStatus() []ccm.LoadBalancerStatus {
+	return []ccm.LoadBalancerStatus{{
+		Service: "web", State: ccm.LoadBalancerWaiting, Since: since, Drift: []string{"port"},
+	}}
+}
+
+func (reporting) NodeStatus() []ccm.NodeStatus {
+	return []ccm.NodeStatus{{Name: "node-1", Reason: "InstanceNotFound", Since: since}}
+}
+
+// ownController is a controller that a provider starts in Initialize. It labels Nodes all the time,
+// and when it is stopped it makes calls to the cloud.
+type ownController struct {
+	cloud  cloudprovider.Interface
+	client kubernetes.Interface
+	stop   <-chan struct{}
+}
+
+// lastCalls are the calls of the controller after the stop.
+const lastCalls = 20
+
+func (o *ownController) initialize(
+	builder cloudprovider.ControllerClientBuilder, stop <-chan struct{},
+) {
+	o.client, o.stop = builder.ClientOrDie("own-controller"), stop
+	go func() {
+		<-stop
+		o.call("stopped", lastCalls)
+	}()
+}
+
+func (o *ownController) setInformers(factory informers.SharedInformerFactory) {
+	_, err := factory.Core().V1().Nodes().Informer().AddEventHandler(
+		cache.ResourceEventHandlerFuncs{AddFunc: func(object any) {
+			name := object.(*v1.Node).Name
+			o.call("saw-"+name, 1)
+			go o.label(name)
+		}})
+	if err != nil {
+		panic(err)
+	}
+}
+
+func (o *ownController) call(name string, times int) {
+	instances, _ := o.cloud.Instances()
+	for range times {
+		_ = instances.AddSSHKeyToAllInstances(context.Background(), name, nil)
+	}
+}
+
+// label never stops by itself.
+func (o *ownController) label(node string) {
+	for n := 0; ; n++ {
+		patch := fmt.Sprintf(`{"metadata":{"labels":{"own":"%d"}}}`, n)
+		_, _ = o.client.CoreV1().Nodes().Patch(context.Background(), node,
+			types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		time.Sleep(10 * time.Millisecond)
+	}
+}
