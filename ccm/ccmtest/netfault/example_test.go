@@ -35,7 +35,7 @@ func ExampleListenAPI() {
 		return
 	}
 	list := func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		_, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		return err

@@ -1,0 +1,347 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+)
+
+// check is a promise that a provider must keep.
+type check struct {
+	name string
+	// isolation reports whether a process of its own protects the host from a failure.
+	isolation bool
+	// run returns what it has measured.
+	run func(*trial) string
+}
+
+func checks() []check {
+	return []check{
+		{"bad-configuration", true, (*trial).badConfiguration},
+		{"three-terms", true, (*trial).threeTerms},
+		{"leadership-lost", true, (*trial).leadershipLost},
+		{"growth", true, (*trial).growth},
+		{"cloud-failure", true, (*trial).cloudFailure},
+		{"two-managers", true, (*trial).twoManagers},
+		{"absence", false, (*trial).absence},
+		{"provider-ids", false, (*trial).providerIDs},
+		{"adopted-load-balancer", false, (*trial).adoptedLoadBalancer},
+	}
+}
+
+func (x *trial) badConfiguration() string {
+	if x.suite.BadConfig == "" {
+		x.Skip("the suite has no BadConfig")
+	}
+	file := x.suite.badConfigFile(x)
+	cfg := ccmtest.Config()
+	x.configure(&cfg, file)
+	if validate := x.suite.Provider.Validate; validate != nil {
+		if err := validate(cfg); err != nil {
+			return "refused by Validate"
+		}
+	}
+	app := x.startWith(file, &manager{})
+	var status ccm.Status
+	x.poll("the bad configuration is refused", func() error {
+		if status = app.Manager.Status(); status.State == ccm.StateDegraded &&
+			status.Reason != "" {
+			return nil
+		}
+		return fmt.Errorf("the Manager is %s, ready: %t", status.State, status.Ready)
+	})
+	return "refused by New"
+}
+
+func (x *trial) threeTerms() string {
+	m := x.start(x.suite.NewCloud(x))
+	for term := range 3 {
+		if term > 0 {
+			x.lose(m)
+		}
+		m.lead()
+		x.join(m)
+	}
+	return "a Node was initialized in each"
+}
+
+// maxDrain is how long a cancelled call may continue.
+const maxDrain = time.Second
+
+// leadershipLost holds each operation of a journey in turn, and takes leadership away meanwhile.
+func (x *trial) leadershipLost() string {
+	m := x.start(x.suite.NewCloud(x))
+	m.WaitReady()
+	x.travel(x.journey(m), nil)
+	operations := operationsOf(m.cloud.Requests())
+	if len(operations) == 0 {
+		x.Fatal("the provider has sent no request to the cloud while two Nodes joined and left")
+	}
+	var held []string
+	slowest := time.Duration(0)
+	for _, operation := range operations {
+		loss := x.loseDuring(m, operation)
+		// On a busy machine one drain can be slow, and one cancelled request can reach the cloud
+		// late. A defect does so each time.
+		for tries := 1; loss.defect() != "" && tries < 3; tries++ {
+			if again := x.loseDuring(m, operation); again.isHeld {
+				loss = again
+			}
+		}
+		if defect := loss.defect(); defect != "" {
+			x.Fatalf("%s; the cloud held %q", defect, operation)
+		}
+		slowest = max(slowest, loss.took)
+		if loss.isHeld {
+			held = append(held, operation)
+		}
+	}
+	if len(held) == 0 {
+		x.Fatalf("none of the operations %q was requested again", operations)
+	}
+	return fmt.Sprintf("drained within %s while the cloud held one of %s",
+		slowest.Round(time.Millisecond), strings.Join(held, ", "))
+}
+
+// A loss is what was seen when leadership was lost while the cloud held an operation.
+type loss struct {
+	// isHeld is false if the journey needs no such request.
+	isHeld bool
+	took   time.Duration
+	// late is a change that reached the cloud after the term had drained, or "".
+	late string
+}
+
+func (l loss) defect() string {
+	switch {
+	case l.late != "":
+		return fmt.Sprintf("after the term had drained the cloud received %q", l.late)
+	case l.took > maxDrain:
+		return fmt.Sprintf("a call continues for %s after its cancellation",
+			l.took.Round(time.Millisecond))
+	}
+	return ""
+}
+
+// loseDuring takes leadership away while the cloud holds an operation. Then the journey continues
+// in the next term.
+func (x *trial) loseDuring(m *manager, operation string) (seen loss) {
+	x.Helper()
+	began := len(m.cloud.Requests())
+	release := m.cloud.Hold(operation)
+	defer release()
+	x.travel(x.journey(m), func() {
+		isInFlight := func(r Request) bool { return r.Operation == operation && r.Ended.IsZero() }
+		if seen.isHeld || !slices.ContainsFunc(m.cloud.Requests()[began:], isInFlight) {
+			return
+		}
+		seen.isHeld = true
+		lost := time.Now()
+		m.Elector.Lose(nil)
+		released := m.Elector.WaitReleased(x)
+		seen.took = time.Since(lost)
+		if !released.Drained {
+			x.Fatalf("the term did not drain while the cloud held %q: %v", operation, released.Err)
+		}
+		ended := len(m.cloud.Requests())
+		release()
+		for until := time.Now().Add(quietTime); time.Now().Before(until); {
+			for _, r := range m.cloud.Requests()[ended:] {
+				if r.Mutating {
+					seen.late = r.Operation
+				}
+			}
+			time.Sleep(pollInterval)
+		}
+		m.lead()
+	})
+	return seen
+}
+
+// operationsOf returns the operations of requests, mutating ones first.
+func operationsOf(requests []Request) []string {
+	var changes, reads []string
+	for _, r := range requests {
+		switch {
+		case slices.Contains(changes, r.Operation), slices.Contains(reads, r.Operation):
+		case r.Mutating:
+			changes = append(changes, r.Operation)
+		default:
+			reads = append(reads, r.Operation)
+		}
+	}
+	return append(changes, reads...)
+}
+
+// cloudFailure lets all requests fail while there is work, and then the provider must do it.
+func (x *trial) cloudFailure() string {
+	m := x.start(x.suite.NewCloud(x))
+	m.WaitReady()
+	x.join(m)
+	began := len(m.cloud.Requests())
+	end := m.cloud.Fail()
+	defer end()
+	name := x.name()
+	m.cloud.AddInstance(name)
+	x.createNode(m.cloud, name)
+	const failures = 5
+	x.poll("the provider has sent requests that fail", func() error {
+		if n := len(m.cloud.Requests()) - began; n < failures {
+			return fmt.Errorf("%d requests", n)
+		}
+		return nil
+	})
+	end()
+	ccmtest.WaitNodeInitialized(x, x.client, name)
+	x.poll("the Manager is ready after the failure", func() error {
+		if s := m.Manager.Status(); s.State != ccm.StateLeading || !s.Ready {
+			return fmt.Errorf("the Manager is %s: %s", s.State, s.Reason)
+		}
+		return nil
+	})
+	return fmt.Sprintf("the provider works again after %d failed requests", failures)
+}
+
+// twoManagers runs two Managers on one API server. Each cloud has an instance for one Node only.
+func (x *trial) twoManagers() string {
+	first := x.start(x.suite.NewCloud(x))
+	first.WaitReady()
+	second := x.start(x.suite.NewCloud(x))
+	second.WaitReady()
+	x.join(first)
+	x.join(second)
+	second.Stop()
+	x.join(first)
+	second.Start()
+	second.WaitReady()
+	first.Stop()
+	x.join(second)
+	return "each uses its own cloud"
+}
+
+// absence compares a cloud that fails with an instance that is deleted. The Node is not ready, so
+// the lifecycle controller deletes it when the provider reports its instance as absent.
+func (x *trial) absence() string {
+	m := x.start(x.suite.NewCloud(x))
+	m.WaitReady()
+	var nodes []*corev1.Node
+	for range 3 { // a guard against mass deletion must not see the last Node
+		nodes = append(nodes, x.join(m))
+	}
+	node := nodes[0]
+	if exists, err := x.exists(m, node); err != nil || !exists {
+		x.Fatalf("an existing instance: exists %t, error %v", exists, err)
+	}
+	end := m.cloud.Fail()
+	defer end()
+	if _, err := x.client.CoreV1().Nodes().Patch(x.Context(), node.Name,
+		types.StrategicMergePatchType, []byte(notReady), metav1.PatchOptions{},
+		"status"); err != nil {
+		x.Fatal(err)
+	}
+	// A provider may answer from a cache for a while.
+	for until := time.Now().Add(3 * time.Second); time.Now().Before(until); {
+		exists, err := x.exists(m, node)
+		if err == nil && !exists {
+			x.Fatal("the provider reports an instance as absent while the cloud fails; " +
+				"its Node would be deleted")
+		}
+		if err != nil {
+			break
+		}
+		time.Sleep(pollInterval)
+	}
+	if _, err := x.client.CoreV1().Nodes().Get(x.Context(), node.Name,
+		metav1.GetOptions{}); err != nil {
+		x.Fatalf("after the failure of the cloud: %v", err)
+	}
+	end()
+	m.cloud.RemoveInstance(node.Name)
+	ccmtest.WaitNodeGone(x, x.client, node.Name)
+	return "the Node stays during a failure, and is deleted after its instance"
+}
+
+// notReady is a patch of the status of a Node whose kubelet is silent.
+const notReady = `{"status":{"conditions":[
+	{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown"}]}}`
+
+// exists asks the provider about the instance of a Node.
+func (x *trial) exists(m *manager, node *corev1.Node) (bool, error) {
+	x.Helper()
+	ctx, cancel := context.WithTimeout(x.Context(), x.suite.WaitLimit)
+	defer cancel()
+	if v2, ok := m.provider().InstancesV2(); ok {
+		exists, err := v2.InstanceExists(ctx, node)
+		if errors.Is(err, cloudprovider.InstanceNotFound) {
+			return false, nil
+		}
+		return exists, err
+	}
+	v1, ok := m.provider().Instances()
+	if !ok {
+		x.Skip("the provider serves no instances")
+	}
+	exists, err := v1.InstanceExistsByProviderID(ctx, node.Spec.ProviderID)
+	if errors.Is(err, cloudprovider.InstanceNotFound) {
+		return false, nil
+	}
+	return exists, err
+}
+
+// providerIDs asks about a Node whose kubelet has set the bare ID of its instance.
+func (x *trial) providerIDs() string {
+	m := x.start(x.suite.NewCloud(x))
+	m.WaitReady()
+	node := x.join(m)
+	bare := path.Base(node.Spec.ProviderID)
+	if bare == node.Spec.ProviderID {
+		x.Skip("the provider's own IDs are bare")
+	}
+	for _, name := range []string{node.Name, bare} {
+		exists, err := x.exists(m, &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       corev1.NodeSpec{ProviderID: bare},
+		})
+		if err == nil && !exists {
+			x.Fatalf("an existing instance with the provider ID %q is reported as absent; "+
+				"its Node %q would be deleted", bare, name)
+		}
+	}
+	return fmt.Sprintf("%q is found or an error", bare)
+}
+
+func (x *trial) adoptedLoadBalancer() string {
+	cloud, ok := x.suite.NewCloud(x).(Adopter)
+	if !ok {
+		x.Skip("the cloud is no Adopter")
+	}
+	id, annotations := cloud.AddLoadBalancer()
+	m := x.start(cloud)
+	m.WaitReady()
+	x.join(m)
+	service := ccmtest.LoadBalancerService(x.name())
+	service.Annotations = annotations
+	ccmtest.CreateService(x, x.client, service)
+	ccmtest.WaitServiceAddress(x, x.client, service.Namespace, service.Name)
+	if err := x.client.CoreV1().Services(service.Namespace).Delete(x.Context(), service.Name,
+		metav1.DeleteOptions{}); err != nil {
+		x.Fatal(err)
+	}
+	ccmtest.WaitServiceGone(x, x.client, service.Namespace, service.Name)
+	if !cloud.HasLoadBalancer(id) {
+		x.Fatalf("the load balancer %s of the user was deleted with the Service", id)
+	}
+	return "the load balancer of the user survives"
+}

@@ -1,0 +1,150 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// errFailing is the error of requests while [Gate.Fail] is in force.
+var errFailing = errors.New("the cloud fails by order of the test")
+
+// Gate records the requests to a stub, holds them and lets them fail. The zero value is ready, and
+// safe for concurrent use. A [Cloud] embeds one.
+type Gate struct {
+	mu       sync.Mutex
+	requests []*Request
+	holds    []*hold
+	failing  int
+}
+
+type hold struct {
+	operation string
+	released  chan struct{}
+}
+
+// Requests implements [Cloud].
+func (g *Gate) Requests() []Request {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := make([]Request, 0, len(g.requests))
+	for _, r := range g.requests {
+		all = append(all, *r)
+	}
+	return all
+}
+
+// Hold implements [Cloud].
+func (g *Gate) Hold(operation string) (release func()) {
+	h := &hold{operation, make(chan struct{})}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.holds = append(g.holds, h)
+	return sync.OnceFunc(func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.holds = slices.DeleteFunc(g.holds, func(other *hold) bool { return other == h })
+		close(h.released)
+	})
+}
+
+// Fail implements [Cloud].
+func (g *Gate) Fail() (end func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.failing++
+	return sync.OnceFunc(func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.failing--
+	})
+}
+
+// Pass records a request and waits while its operation is held. ctx ends when the client goes away.
+// The caller answers with an error if err is not nil, and calls done when it has answered.
+func (g *Gate) Pass(ctx context.Context, operation string, mutating bool) (done func(), err error) {
+	r := &Request{Operation: operation, Mutating: mutating, Began: time.Now()}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.requests = append(g.requests, r)
+	for err == nil {
+		at := slices.IndexFunc(g.holds, func(h *hold) bool { return h.operation == operation })
+		if at < 0 {
+			break
+		}
+		h := g.holds[at]
+		g.mu.Unlock()
+		select {
+		case <-h.released:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		g.mu.Lock()
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil && g.failing > 0 {
+		err = errFailing
+	}
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		r.Ended = time.Now()
+	}, err
+}
+
+// Handler puts the gate before a stub that speaks HTTP. classify names the operation of a request;
+// nil means [Classify]. A request fails with status 500, and one whose client has gone away does
+// not reach the stub.
+func (g *Gate) Handler(
+	next http.Handler, classify func(*http.Request) (operation string, mutating bool),
+) http.Handler {
+	if classify == nil {
+		classify = Classify
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// The server notices that a client has gone away after it has read the body.
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		operation, mutating := classify(r)
+		done, err := g.Pass(r.Context(), operation, mutating)
+		defer done()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+const digits = "0123456789"
+
+// Classify names the operation of a request by its method and its path, in which names with digits
+// become "*"; versions such as v2.1 stay. All methods but GET, HEAD and OPTIONS are mutating.
+func Classify(r *http.Request) (operation string, mutating bool) {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+	default:
+		mutating = true
+	}
+	parts := strings.Split(r.URL.Path, "/")
+	for i, part := range parts {
+		version, isVersion := strings.CutPrefix(part, "v")
+		isVersion = isVersion && strings.Trim(version, digits+".") == ""
+		if strings.ContainsAny(part, digits) && !isVersion {
+			parts[i] = "*"
+		}
+	}
+	return r.Method + " " + strings.Join(parts, "/"), mutating
+}
