@@ -93,6 +93,26 @@ func TestNew_InvalidInput_ErrorNamesTheField(t *testing.T) {
 			[]string{"service.concurrentSyncs"},
 		},
 		{
+			"no load balancer class at all",
+			func(p *ccm.Params) { p.Config.Service.DefaultLoadBalancer = false },
+			[]string{"service.loadBalancerClasses", "-service-lb-controller"},
+		},
+		{
+			"load balancer class that is no name",
+			func(p *ccm.Params) { p.Config.Service.LoadBalancerClasses = []string{"a/b/c"} },
+			[]string{"service.loadBalancerClasses[0]", "a/b/c"},
+		},
+		{
+			"load balancer class that is served and left out",
+			func(p *ccm.Params) { p.Config.Service.LoadBalancerClasses = []string{"*", "a", "-a"} },
+			[]string{"service.loadBalancerClasses[2]", "Duplicate"},
+		},
+		{
+			"load balancer class that is left out of nothing",
+			func(p *ccm.Params) { p.Config.Service.LoadBalancerClasses = []string{"-a"} },
+			[]string{"service.loadBalancerClasses[0]", "has no effect"},
+		},
+		{
 			"zero monitor period",
 			func(p *ccm.Params) { p.Config.NodeLifecycle.MonitorPeriod = seconds(0) },
 			[]string{"nodeLifecycle.monitorPeriod"},

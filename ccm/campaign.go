@@ -62,6 +62,10 @@ func (m *Manager) begin() error {
 	}
 	m.running, m.err, m.leader, m.replica = true, nil, termSlot{}, termSlot{}
 	m.series = m.metricSet.Begin()
+	m.series.State(func() string {
+		status, _ := m.snapshot()
+		return string(status.State)
+	})
 	return nil
 }
 

@@ -15,8 +15,13 @@ type Config struct {
 	ClusterName string `json:"clusterName"`
 
 	// ClusterCIDR is the range of pod addresses, or two of different IP families separated by a
-	// comma (--cluster-cidr). Only the route controller reads it. Default "".
+	// comma (--cluster-cidr). The route controller and node-ipam-controller read it. Default "".
 	ClusterCIDR string `json:"clusterCIDR,omitempty"`
+
+	// AllocateNodeCIDRs lets node-ipam-controller (package controllers/nodeipam) give each node a
+	// range of pod addresses (--allocate-node-cidrs). It has no effect unless Controllers names
+	// that controller. Default false.
+	AllocateNodeCIDRs bool `json:"allocateNodeCIDRs,omitempty"`
 
 	// ConfigureCloudRoutes lets the route controller run if the provider serves routes
 	// (--configure-cloud-routes). Default true.
@@ -58,6 +63,7 @@ type Config struct {
 	NodeLifecycle    NodeLifecycleConfig    `json:"nodeLifecycle"`
 	Service          ServiceConfig          `json:"service"`
 	Route            RouteConfig            `json:"route"`
+	NodeIPAM         NodeIPAMConfig         `json:"nodeIPAM"`
 }
 
 // CloudProviderConfig selects and configures the provider.
@@ -173,8 +179,9 @@ func DefaultConfig() Config {
 			ConcurrentSyncs: 16,
 			MonitorPeriod:   duration(5 * time.Second),
 		},
-		Service: ServiceConfig{ConcurrentSyncs: 16},
-		Route:   RouteConfig{ReconciliationPeriod: duration(10 * time.Second)},
+		Service:  ServiceConfig{ConcurrentSyncs: 16, DefaultLoadBalancer: true},
+		Route:    RouteConfig{ReconciliationPeriod: duration(10 * time.Second)},
+		NodeIPAM: NodeIPAMConfig{AllocatorType: RangeAllocator},
 	}
 }
 

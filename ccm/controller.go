@@ -116,7 +116,7 @@ func builtin(cfg Config) []Controller {
 			}),
 		},
 		{Name: names.ServiceLBController, New: build(func(t *Term) (cloudcontrollers.Run, error) {
-			return cloudcontrollers.ServiceLB(t, cfg.Service.ConcurrentSyncs)
+			return cloudcontrollers.ServiceLB(t, cfg.Service.ConcurrentSyncs, cfg.Service.classes())
 		})},
 		{Name: names.NodeRouteController, New: build(func(t *Term) (cloudcontrollers.Run, error) {
 			if !cfg.ConfigureCloudRoutes {

@@ -1,8 +1,14 @@
 package ccm
 
 import (
+	"slices"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/fxccm/fxccm/internal/cloudcontrollers"
 )
 
 // NodeConfig configures the cloud-node-controller.
@@ -36,6 +42,15 @@ type ServiceConfig struct {
 	// ConcurrentSyncs is how many Services are reconciled at once (--concurrent-service-syncs).
 	// Default 16; upstream 1.
 	ConcurrentSyncs int32 `json:"concurrentSyncs"`
+
+	// DefaultLoadBalancer serves the Services without spec.loadBalancerClass
+	// (--default-load-balancer). One controller of a cluster should. Default true.
+	DefaultLoadBalancer bool `json:"defaultLoadBalancer"`
+
+	// LoadBalancerClasses are the values of spec.loadBalancerClass that are served
+	// (--load-balancer-classes). "*" is every class, and "-name" leaves one out. Services of other
+	// classes are not touched, also when they are deleted. Default none.
+	LoadBalancerClasses []string `json:"loadBalancerClasses,omitempty"`
 }
 
 // RouteConfig configures the node-route-controller.
@@ -45,6 +60,35 @@ type RouteConfig struct {
 	// CloudControllerManagerWatchBasedRoutesReconciliation is on.
 	ReconciliationPeriod metav1.Duration `json:"reconciliationPeriod"`
 }
+
+// NodeIPAMConfig configures the node-ipam-controller. Only that controller reads it, so it is
+// checked only if [Config].Controllers names the controller and AllocateNodeCIDRs is true.
+type NodeIPAMConfig struct {
+	// AllocatorType selects who chooses the ranges (--cidr-allocator-type): [RangeAllocator] or
+	// [CloudAllocator]. Default RangeAllocator.
+	AllocatorType string `json:"allocatorType"`
+
+	// ServiceCIDR is the range of Service addresses, or two of different IP families separated by a
+	// comma (--service-cluster-ip-range). The range allocator leaves it out. Default "".
+	ServiceCIDR string `json:"serviceCIDR,omitempty"`
+
+	// NodeCIDRMaskSize is the prefix length of a node's range if there is one ClusterCIDR
+	// (--node-cidr-mask-size). 0 is NodeCIDRMaskSizeIPv4 or NodeCIDRMaskSizeIPv6. Default 0.
+	NodeCIDRMaskSize int32 `json:"nodeCIDRMaskSize,omitempty"`
+
+	// NodeCIDRMaskSizeIPv4 and NodeCIDRMaskSizeIPv6 are the prefix lengths by IP family
+	// (--node-cidr-mask-size-ipv4, --node-cidr-mask-size-ipv6). Default 0, which is 24 and 64.
+	NodeCIDRMaskSizeIPv4 int32 `json:"nodeCIDRMaskSizeIPv4,omitempty"`
+	NodeCIDRMaskSizeIPv6 int32 `json:"nodeCIDRMaskSizeIPv6,omitempty"`
+}
+
+// The values of NodeIPAMConfig.AllocatorType.
+const (
+	// RangeAllocator divides ClusterCIDR among the nodes.
+	RangeAllocator = "RangeAllocator"
+	// CloudAllocator takes the ranges that the cloud has assigned to the nodes' instances.
+	CloudAllocator = "CloudAllocator"
+)
 
 func (c NodeConfig) validate(path *field.Path) field.ErrorList {
 	errs := atLeastOne(path.Child("concurrentSyncs"), c.ConcurrentSyncs)
@@ -61,11 +105,68 @@ func (c NodeLifecycleConfig) validate(path *field.Path) field.ErrorList {
 }
 
 func (c ServiceConfig) validate(path *field.Path) field.ErrorList {
-	return atLeastOne(path.Child("concurrentSyncs"), c.ConcurrentSyncs)
+	errs := atLeastOne(path.Child("concurrentSyncs"), c.ConcurrentSyncs)
+	classes := path.Child("loadBalancerClasses")
+	if !c.DefaultLoadBalancer && len(c.LoadBalancerClasses) == 0 {
+		errs = append(errs, field.Required(classes, "no Service is served if defaultLoadBalancer "+
+			"is false; to turn the controller off, set --controllers=*,-service-lb-controller"))
+	}
+	given := map[string]bool{}
+	for i, class := range c.LoadBalancerClasses {
+		name, excluded := strings.CutPrefix(class, "-")
+		switch {
+		case given[name]:
+			errs = append(errs, field.Duplicate(classes.Index(i), class))
+		case class == cloudcontrollers.AnyClass:
+		case excluded && !slices.Contains(c.LoadBalancerClasses, cloudcontrollers.AnyClass):
+			errs = append(errs, field.Invalid(classes.Index(i), class,
+				`has no effect without "*", which serves every class`))
+		default:
+			for _, problem := range validation.IsQualifiedName(name) {
+				errs = append(errs, field.Invalid(classes.Index(i), class, problem))
+			}
+		}
+		given[name] = true
+	}
+	return errs
+}
+
+func (c ServiceConfig) classes() cloudcontrollers.Classes {
+	return cloudcontrollers.Classes{Default: c.DefaultLoadBalancer, Names: c.LoadBalancerClasses}
 }
 
 func (c RouteConfig) validate(path *field.Path) field.ErrorList {
 	return aboveZero(path.Child("reconciliationPeriod"), c.ReconciliationPeriod)
+}
+
+// validate is called only if node-ipam-controller works; see [NodeIPAMConfig].
+func (c NodeIPAMConfig) validate(path *field.Path, clusterCIDR string) field.ErrorList {
+	switch c.AllocatorType {
+	case CloudAllocator:
+		return nil
+	case RangeAllocator:
+	default:
+		return field.ErrorList{field.NotSupported(path.Child("allocatorType"), c.AllocatorType,
+			[]string{RangeAllocator, CloudAllocator})}
+	}
+	if clusterCIDR == "" {
+		return field.ErrorList{field.Required(field.NewPath("clusterCIDR"),
+			"the range allocator of node-ipam-controller divides it; see --cluster-cidr")}
+	}
+	var errs field.ErrorList
+	sizes := cloudcontrollers.MaskSizes{
+		Any: c.NodeCIDRMaskSize, IPv4: c.NodeCIDRMaskSizeIPv4, IPv6: c.NodeCIDRMaskSizeIPv6,
+	}
+	if _, err := cloudcontrollers.NodeRanges(clusterCIDR, sizes); err != nil {
+		errs = append(errs, field.Invalid(path, sizes, err.Error()))
+	}
+	if c.ServiceCIDR != "" {
+		if _, err := cloudcontrollers.ParsePrefixes(c.ServiceCIDR); err != nil {
+			errs = append(errs, field.Invalid(path.Child("serviceCIDR"), c.ServiceCIDR,
+				err.Error()))
+		}
+	}
+	return errs
 }
 
 func atLeastOne(path *field.Path, n int32) field.ErrorList {

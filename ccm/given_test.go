@@ -235,12 +235,18 @@ func TestRegisterer_TwoManagers_HaveSeriesWhileTheyRun(t *testing.T) {
 	}
 	eventually(t, func() []string { return series("fxccm_leading") },
 		func(s []string) bool { return slices.Equal(s, []string{"east", "west"}) }, "both lead")
+	// Exactly one state of each Manager is 1; that it is the right one, Status shows.
+	if s := series("fxccm_manager_state"); !slices.Equal(s, []string{"east", "west"}) {
+		t.Errorf("the Managers with a state are %q", s)
+	}
 	stop()
 	for _, m := range all {
 		<-m.Done()
 	}
-	if s := series("fxccm_leading"); len(s) > 0 {
-		t.Errorf("after their ends there are still series of %q", s)
+	for _, metric := range []string{"fxccm_leading", "fxccm_manager_state"} {
+		if s := series(metric); len(s) > 0 {
+			t.Errorf("after their ends there are still series of %s of %q", metric, s)
+		}
 	}
 	// A metric name that another collector uses is an error.
 	other := prometheus.NewRegistry()

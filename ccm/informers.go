@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
@@ -67,29 +66,20 @@ func (t *Term) transform() cache.TransformFunc {
 	})
 	return func(obj any) (any, error) {
 		if othersRead() {
-			return stripManagedFields(obj)
+			return informerview.StripManagedFields(obj)
 		}
 		return stripForUpstream(obj)
 	}
 }
 
-// stripManagedFields drops the managed fields, which no controller reads and which are often half
-// of an object.
-func stripManagedFields(obj any) (any, error) {
-	if accessor, err := meta.Accessor(obj); err == nil {
-		accessor.SetManagedFields(nil)
-	}
-	return obj, nil
-}
-
-// stripForUpstream also drops the parts of a Node that upstream's four controllers do not read,
-// which are most of it. These controllers patch only what they have changed, or read nodes from the
-// API server first.
+// stripForUpstream drops the managed fields, and the parts of a Node that upstream's four
+// controllers do not read, which are most of it. These controllers patch only what they have
+// changed, or read nodes from the API server first.
 func stripForUpstream(obj any) (any, error) {
 	if node, ok := obj.(*corev1.Node); ok {
 		node.Status.Images, node.Status.Capacity, node.Status.Allocatable = nil, nil, nil
 	}
-	return stripManagedFields(obj)
+	return informerview.StripManagedFields(obj)
 }
 
 // syncInformers starts the requested informers that do not run yet, and waits until all have synced

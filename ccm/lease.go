@@ -38,18 +38,42 @@ const minLeaseTimeout = time.Second
 //     restores the lease. A standby notices a release as quickly.
 //   - A standby that has seen a live holder does not take a deleted or edited lease before the
 //     holder's lease duration is over.
+//   - A standby that has seen no renewal for the lease duration takes the lease with its next
+//     request.
 //
 // Events of the lease report who leads, and who stopped leading.
 func NewLeaseElector(
-	config *rest.Config, cfg LeaderElectionConfig, log logr.Logger,
+	config *rest.Config, cfg LeaderElectionConfig, log logr.Logger, opts ...LeaseOption,
 ) (Elector, error) {
-	return newLeaseElector(config, cfg, log, clock.RealClock{}, nil, nil)
+	return newLeaseElector(config, cfg, log, clock.RealClock{}, nil, nil, opts...)
+}
+
+// A LeaseOption changes the elector of [NewLeaseElector].
+type LeaseOption func(*leaseElector)
+
+// LeaseState is a state of a Lease that the host has seen.
+type LeaseState struct {
+	// Lease is nil if the Lease was deleted. It is not changed.
+	Lease *apicoordinationv1.Lease
+	// Seen is when this process saw the state first, by its own clock. The lease duration begins
+	// then, so it must not be earlier.
+	Seen time.Time
+}
+
+// WithLeaseStates gives the elector the states of its Lease, in place of a watch of its own: for a
+// host with many elections, whose informer sees all Leases. So a campaign can begin when the Lease
+// has expired already, and win with its first request.
+//
+// The channel that follow returns has the present state at once, if there is one, and each newer
+// state. A state may be left out if a newer one follows. The channel is closed after ctx has ended.
+func WithLeaseStates(follow func(ctx context.Context) <-chan LeaseState) LeaseOption {
+	return func(e *leaseElector) { e.follow = follow }
 }
 
 // newLeaseElector makes an elector that calls onTimeout when a request to the lease timed out.
 func newLeaseElector(
 	config *rest.Config, cfg LeaderElectionConfig, log logr.Logger, time clock.PassiveClock,
-	recorders EventRecorderSource, onTimeout func(),
+	recorders EventRecorderSource, onTimeout func(), opts ...LeaseOption,
 ) (Elector, error) {
 	config = rest.CopyConfig(config)
 	// A request that hangs must leave time for another attempt before the renew deadline, as in
@@ -71,10 +95,14 @@ func newLeaseElector(
 		return nil, fmt.Errorf("client for events of the lease: %w", err)
 	}
 	record := &leaseRecord{clock: time, status: ElectionStatus{Identity: cfg.Identity}}
-	return &leaseElector{
+	e := &leaseElector{
 		cfg: cfg, client: client, watching: watching, recording: recording, recorders: recorders,
 		log: log.WithName("leader-election"), lease: record, onTimeout: onTimeout,
-	}, nil
+	}
+	for _, opt := range opts {
+		opt(e)
+	}
+	return e, nil
 }
 
 type leaseElector struct {
@@ -85,6 +113,8 @@ type leaseElector struct {
 	recorders EventRecorderSource
 	log       logr.Logger
 	onTimeout func()
+	// follow returns the states of the lease that the host has seen. Nil: the elector watches.
+	follow func(context.Context) <-chan LeaseState
 
 	// lease outlives the campaigns: Status reports the last one, and a lease that is deleted
 	// between two campaigns may still have a holder.
@@ -266,9 +296,23 @@ type leaseWatch struct {
 func (w *leaseWatch) start(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
+	run := w.run
+	if w.elector.follow != nil {
+		states := w.elector.follow(ctx)
+		select {
+		case state := <-states: // before the first request
+			w.handleState(ctx, state)
+		default:
+		}
+		run = func(ctx context.Context) {
+			for state := range states {
+				w.handleState(ctx, state)
+			}
+		}
+	}
 	go func() {
 		defer close(done)
-		w.run(ctx)
+		run(ctx)
 	}()
 	return func() {
 		cancel()
@@ -290,7 +334,7 @@ func (w *leaseWatch) run(ctx context.Context) {
 		for event := range events.ResultChan() {
 			// else an error of the watch, which ends it
 			if lease, ok := event.Object.(*apicoordinationv1.Lease); ok {
-				w.handle(ctx, event.Type, resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec))
+				w.handle(ctx, event.Type == watch.Deleted, lease, e.lease.clock.Now())
 			}
 		}
 		events.Stop()
@@ -301,14 +345,21 @@ func (w *leaseWatch) run(ctx context.Context) {
 	}
 }
 
-// handle reacts to a change of the lease.
+func (w *leaseWatch) handleState(ctx context.Context, state LeaseState) {
+	if ctx.Err() == nil { // else the lease was released after the state, or will be
+		w.handle(ctx, state.Lease == nil, state.Lease, state.Seen)
+	}
+}
+
+// handle reacts to a change of the lease, which was seen at a time.
 func (w *leaseWatch) handle(
-	ctx context.Context, change watch.EventType, record *resourcelock.LeaderElectionRecord,
+	ctx context.Context, deleted bool, lease *apicoordinationv1.Lease, seen time.Time,
 ) {
 	e := w.elector
-	deleted := change == watch.Deleted
+	record := &resourcelock.LeaderElectionRecord{}
 	if !deleted {
-		e.lease.observeRecord(record, e.cfg.LeaseDuration.Duration)
+		record = resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)
+		e.lease.observeRecord(record, e.cfg.LeaseDuration.Duration, seen)
 	}
 	if lock := w.lock.Load(); lock != nil && lock.isHeld() {
 		// The event may be older than this process's last write, so restore reads the lease again.

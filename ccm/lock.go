@@ -47,9 +47,9 @@ func isRelease(r *resourcelock.LeaderElectionRecord) bool {
 }
 
 // observeRecord remembers the other holder of the lease and its expiry. duration is that of this
-// process's own configuration, the least to wait for.
+// process's own configuration, the least to wait for. at is when this process saw the record.
 func (r *leaseRecord) observeRecord(
-	seen *resourcelock.LeaderElectionRecord, duration time.Duration,
+	seen *resourcelock.LeaderElectionRecord, duration time.Duration, at time.Time,
 ) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +67,7 @@ func (r *leaseRecord) observeRecord(
 		if last != nil && last.record.HolderIdentity == seen.HolderIdentity {
 			now.duration = max(duration, last.duration)
 		}
-		now.until = r.clock.Now().Add(now.duration)
+		now.until = at.Add(now.duration)
 		if last != nil && last.until.After(now.until) {
 			now.until = last.until
 		}
@@ -85,6 +85,14 @@ func (r *leaseRecord) liveHolder() (resourcelock.LeaderElectionRecord, bool) {
 	record := r.other.record
 	record.LeaseDurationSeconds = int(r.other.duration / time.Second)
 	return record, true
+}
+
+// hasExpired reports whether this process has seen no renewal of a record of another holder for the
+// lease duration.
+func (r *leaseRecord) hasExpired(seen *resourcelock.LeaderElectionRecord) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.other != nil && r.other.record == *seen && !r.clock.Now().Before(r.other.until)
 }
 
 func (r *leaseRecord) lastWritten() resourcelock.LeaderElectionRecord {
@@ -279,13 +287,21 @@ func (l *watchedLock) checkRelease() error {
 }
 
 // Get implements resourcelock.Interface. While the last other holder may lead, Get returns its
-// record even if the lease was deleted, or edited to be free, shorter, or this process's.
+// record even if the lease was deleted, or edited to be free, shorter, or this process's. A lease
+// that has expired is returned without its holder, because client-go's elector counts the lease
+// duration only from its own first request.
 func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	l.requests.Lock()
 	defer l.requests.Unlock()
 	record, raw, err := l.get(ctx)
 	if err != nil && !apierrors.IsNotFound(err) || l.isHeld() {
 		return record, raw, err
+	}
+	if err == nil && l.record.hasExpired(record) {
+		free := *record
+		free.HolderIdentity = ""
+		raw, err = json.Marshal(free)
+		return &free, raw, err
 	}
 	other, ok := l.record.liveHolder()
 	if !ok || err == nil && record.HolderIdentity == other.HolderIdentity &&
@@ -301,7 +317,7 @@ func (l *watchedLock) get(ctx context.Context) (*resourcelock.LeaderElectionReco
 	record, raw, err := l.Interface.Get(ctx)
 	switch {
 	case err == nil:
-		l.record.observeRecord(record, l.duration)
+		l.record.observeRecord(record, l.duration, l.record.clock.Now())
 		l.recordHolder(record.HolderIdentity)
 		l.record.observe(record.HolderIdentity, nil)
 	case !apierrors.IsNotFound(err): // a lease that does not exist is created next

@@ -136,6 +136,41 @@ func TestLock_LeaseDeletedOrEdited_StandbyWaitsForTheLastHolder(t *testing.T) {
 	}
 }
 
+// A campaign can begin with what the host has seen. client-go's elector alone would wait for a
+// lease duration from its first request.
+func TestLock_LeaseExpiredBeforeTheCampaign_IsFreeAtTheFirstRequest(t *testing.T) {
+	begin := time.Unix(1_000_000, 0)
+	for name, test := range map[string]struct {
+		now  time.Duration
+		read *resourcelock.LeaderElectionRecord
+		free bool
+	}{
+		"expired":                  {15 * time.Second, by("leader", 15, begin), true},
+		"valid":                    {15*time.Second - 1, by("leader", 15, begin), false},
+		"renewed, which is unseen": {time.Hour, by("leader", 15, begin.Add(time.Second)), false},
+		"other holder, unseen":     {time.Hour, by("ghost", 15, begin), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakePassiveClock(begin.Add(test.now))
+			record := &leaseRecord{clock: clock, status: ElectionStatus{Identity: "standby"}}
+			record.observeRecord(by("leader", 15, begin), 10*time.Second, begin)
+			lease := &storedLease{identity: "standby", record: test.read}
+			lock := &watchedLock{Interface: lease, duration: 10 * time.Second, record: record}
+			seen, _, err := lock.Get(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if free := seen.HolderIdentity == ""; free != test.free {
+				t.Errorf("the holder is %q, want a free lease: %v", seen.HolderIdentity, test.free)
+			}
+			err = lock.Update(t.Context(), *by("standby", 10, begin))
+			if (err == nil) != test.free {
+				t.Errorf("the standby takes the lease: %v, want that it may: %v", err, test.free)
+			}
+		})
+	}
+}
+
 // The leader restores its lease after a deletion or an edit. It loses the lease to another holder.
 func TestLock_Restore_WritesTheLeaseUnlessAnotherProcessHoldsIt(t *testing.T) {
 	now := time.Unix(1_000_000, 0)

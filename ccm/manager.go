@@ -108,6 +108,9 @@ func New(p Params) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkNodeIPAM(p.Config, selected); err != nil {
+		return nil, err
+	}
 	if err := checkRoutes(p.Config, selected); err != nil {
 		return nil, err
 	}
@@ -197,6 +200,18 @@ func checkRoutes(cfg Config, selected controllerSelection) error {
 	return configError(field.Required(field.NewPath("clusterCIDR"),
 		"needed by "+names.NodeRouteController+
 			", which controllers (--controllers) names; see --cluster-cidr"))
+}
+
+// checkNodeIPAM validates the settings of a node-ipam-controller that will work.
+func checkNodeIPAM(cfg Config, selected controllerSelection) error {
+	if !cfg.AllocateNodeCIDRs || !selected.named["node-ipam-controller"] {
+		return nil
+	}
+	errs := cfg.NodeIPAM.validate(field.NewPath("nodeIPAM"), cfg.ClusterCIDR)
+	if len(errs) == 0 {
+		return nil
+	}
+	return &ConfigError{Fields: errs}
 }
 
 // identity is unique and readable: the host name and a random suffix, as upstream's.

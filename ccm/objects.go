@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fxccm/fxccm/internal/guard"
 	"github.com/fxccm/fxccm/internal/metrics"
 )
@@ -63,6 +65,22 @@ type LoadBalancerStatus struct {
 	// The list is limited.
 	DriftedAt time.Time `json:"driftedAt,omitzero"`
 	Drift     []string  `json:"drift,omitempty"`
+
+	// Requests are the last requests to the cloud for the Service, the last one first. The list is
+	// limited. A request that serves several objects counts for the one that caused it.
+	Requests []CloudRequest `json:"requests,omitempty"`
+}
+
+// CloudRequest is a request to the API of the cloud, with its result.
+type CloudRequest struct {
+	// Request says what was sent, such as a method and a path. It contains no secret.
+	Request string `json:"request"`
+	// Result is the status of the response, or why no response came, such as timeout.
+	Result string `json:"result"`
+	// Count is how often the request had this result. Ended and Duration are of the last time.
+	Count    int             `json:"count"`
+	Ended    time.Time       `json:"ended"`
+	Duration metav1.Duration `json:"duration"`
 }
 
 // NodeStatus is a snapshot of a node that waits for its initialization: it has the taint

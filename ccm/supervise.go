@@ -23,8 +23,8 @@ type builtController struct {
 	// err is why there is no runnable.
 	err     error
 	started bool
-	// panics receives a panic of the controller's event handlers.
-	panics chan error
+	// panicked ends with the first panic of the controller's event handlers as its cause.
+	panicked context.Context
 }
 
 // builtControllers are the controllers of a term. It is safe for concurrent use.
@@ -84,13 +84,8 @@ func (t *Term) skipped(c Controller, reason error) {
 
 // build builds a controller with its own view of the term.
 func (t *Term) build(ctx context.Context, c Controller) *builtController {
-	b := &builtController{Controller: c, panics: make(chan error, 1)}
-	b.scope = t.scope(func(err error) {
-		select {
-		case b.panics <- err:
-		default: // one is enough
-		}
-	})
+	panicked, panicking := context.WithCancelCause(context.Background())
+	b := &builtController{Controller: c, panicked: panicked, scope: t.scope(panicking)}
 	b.err = protect("New", func() (err error) {
 		b.runnable, err = c.New(ctx, b.scope)
 		return err
@@ -167,21 +162,13 @@ func (t *Term) runBuilt(ctx context.Context, b *builtController) error {
 	log := t.log.WithValues("controller", b.Name)
 	running, stop := context.WithCancelCause(klog.NewContext(ctx, log))
 	defer stop(nil)
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		select {
-		case err := <-b.panics:
-			stop(fmt.Errorf("event handler: %w", err))
-		case <-running.Done():
-		}
-	}()
+	defer context.AfterFunc(b.panicked, func() {
+		stop(fmt.Errorf("event handler: %w", context.Cause(b.panicked)))
+	})()
 	err := protect("Run", func() error { return b.runnable.Run(running) })
 	if running.Err() != nil && ctx.Err() == nil {
 		err = errors.Join(context.Cause(running), err)
 	}
-	stop(nil)
-	<-watched
 	if err == nil {
 		err = errors.New("Run returned before the term ended")
 	}

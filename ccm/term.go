@@ -114,6 +114,14 @@ type Term struct {
 // Number counts the terms of the Manager from 1. It is 0 for a controller without leader election.
 func (t *Term) Number() uint64 { return t.number }
 
+// Manager returns the Manager's name, for the label "manager" of metrics. It may be empty.
+func (t *Term) Manager() string { return t.manager }
+
+// Registerer registers the metrics of a controller. Nil: they are not registered. It outlives the
+// term, and several Managers may share it, so the collectors may be registered already
+// (prometheus.AlreadyRegisteredError).
+func (t *Term) Registerer() prometheus.Registerer { return t.registerer }
+
 // Config returns the Manager's configuration.
 func (t *Term) Config() Config { return t.config }
 

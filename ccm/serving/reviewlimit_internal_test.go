@@ -15,9 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
-	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/internal/inflight"
-	"github.com/fxccm/fxccm/provider/fake"
 )
 
 // checked are the settings of a Manager's port whose API server is at the address.
@@ -26,14 +24,7 @@ func checked(t *testing.T, address string) *settings {
 	cfg := DefaultConfig()
 	cfg.Authentication.SkipLookup = true
 	log := logr.Discard()
-	m, err := ccm.New(ccm.Params{
-		Config: ccm.DefaultConfig(), Providers: []ccm.Provider{fake.New().CCMProvider()},
-		RESTConfig: &rest.Config{Host: address}, Logger: &log,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := check(m, cfg, log)
+	s, err := check(&rest.Config{Host: address}, cfg, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/ccm"
@@ -81,6 +82,17 @@ type Server struct {
 // request. An error is a *[ccm.ConfigError] that names the invalid field. With SecurePort 0 the
 // other fields are ignored: the Server runs without a port.
 func New(m *ccm.Manager, cfg Config, opts ...Option) (*Server, error) {
+	return NewFor(m.RESTConfig(), func(of ...endpoints.Option) http.Handler {
+		return endpoints.NewHandler(m, of...)
+	}, cfg, opts...)
+}
+
+// NewFor is [New] for a handler of another kind than a Manager's, such as that of a fleet. handler
+// is called with the options of the endpoints. client is the configuration for the reviews of
+// clients, unless cfg names another.
+func NewFor(
+	client *rest.Config, handler func(...endpoints.Option) http.Handler, cfg Config, opts ...Option,
+) (*Server, error) {
 	logger := klog.Background().WithName("ccm")
 	o := options{log: &logger}
 	for _, opt := range opts {
@@ -91,7 +103,7 @@ func New(m *ccm.Manager, cfg Config, opts ...Option) (*Server, error) {
 	if s.listen == nil && cfg.SecurePort == 0 {
 		return s, nil
 	}
-	settings, err := check(m, cfg, log)
+	settings, err := check(client, cfg, log)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +111,7 @@ func New(m *ccm.Manager, cfg Config, opts ...Option) (*Server, error) {
 		s.listen = settings.listen
 	}
 	s.settings = settings
-	s.handler = endpoints.NewHandler(m, append([]endpoints.Option{
+	s.handler = handler(append([]endpoints.Option{
 		endpoints.WithServingConfig(cfg), endpoints.WithProfiling(cfg.Profiling),
 		endpoints.WithLogger(log),
 	}, o.endpoints...)...)

@@ -44,15 +44,16 @@ type settings struct {
 	open openPaths
 }
 
-// check validates cfg and reads its files. Its error names every invalid field.
-func check(m *ccm.Manager, cfg Config, log logr.Logger) (*settings, error) {
+// check validates cfg and reads its files. Reviews use client, unless cfg names another
+// configuration. The error names every invalid field.
+func check(client *rest.Config, cfg Config, log logr.Logger) (*settings, error) {
 	c := &checker{settings: &settings{cfg: cfg, log: log}, path: field.NewPath("serving")}
 	c.errs = cfg.Validate(c.path)
 	c.checkTLS()
 	c.checkCertificates()
 	c.checkSockets()
-	c.checkAuthentication(m)
-	c.checkAuthorization(m)
+	c.checkAuthentication(client)
+	c.checkAuthorization(client)
 	if len(c.errs) > 0 {
 		return nil, &ccm.ConfigError{Fields: c.errs}
 	}
@@ -166,7 +167,7 @@ func (c *checker) checkSockets() {
 	}
 }
 
-func (c *checker) checkAuthentication(m *ccm.Manager) {
+func (c *checker) checkAuthentication(client *rest.Config) {
 	cfg, path := c.cfg.Authentication, c.path.Child("authentication")
 	var err error
 	if cfg.ClientCAFile != "" {
@@ -175,7 +176,7 @@ func (c *checker) checkAuthentication(m *ccm.Manager) {
 		}
 	}
 	c.authentication = c.client(
-		m, path.Child("kubeconfig"), cfg.Kubeconfig, "authentication-kubeconfig")
+		client, path.Child("kubeconfig"), cfg.Kubeconfig, "authentication-kubeconfig")
 	c.notNegative(path.Child("tokenCacheTTL"), cfg.TokenCacheTTL.Duration)
 	c.checkRequestHeader(cfg.RequestHeader, path.Child("requestHeader"))
 }
@@ -211,10 +212,10 @@ func (c *checker) checkRequestHeader(cfg servingconfig.RequestHeader, path *fiel
 	}
 }
 
-func (c *checker) checkAuthorization(m *ccm.Manager) {
+func (c *checker) checkAuthorization(client *rest.Config) {
 	cfg, path := c.cfg.Authorization, c.path.Child("authorization")
 	c.authorization = c.client(
-		m, path.Child("kubeconfig"), cfg.Kubeconfig, "authorization-kubeconfig")
+		client, path.Child("kubeconfig"), cfg.Kubeconfig, "authorization-kubeconfig")
 	c.notNegative(path.Child("authorizedCacheTTL"), cfg.AuthorizedCacheTTL.Duration)
 	c.notNegative(path.Child("unauthorizedCacheTTL"), cfg.UnauthorizedCacheTTL.Duration)
 	for i, text := range cfg.AlwaysAllowPaths {
@@ -231,20 +232,19 @@ func (c *checker) notNegative(path *field.Path, d time.Duration) {
 	}
 }
 
-// client returns the configuration of the kubeconfig, or the Manager's, for reviews.
+// client returns the configuration of the kubeconfig, or else the given one, for reviews.
 func (c *checker) client(
-	m *ccm.Manager, path *field.Path, kubeconfig, flag string,
+	given *rest.Config, path *field.Path, kubeconfig, flag string,
 ) *rest.Config {
-	config := m.RESTConfig()
+	config := rest.CopyConfig(given)
 	if kubeconfig != "" {
 		var err error
 		if config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
 			c.invalid(path, kubeconfig, flag, err)
 			return nil
 		}
-		from := m.RESTConfig()
-		config.ContentType, config.AcceptContentTypes = from.ContentType, from.AcceptContentTypes
-		config.UserAgent = from.UserAgent
+		config.ContentType, config.AcceptContentTypes = given.ContentType, given.AcceptContentTypes
+		config.UserAgent = given.UserAgent
 	}
 	config.RateLimiter = newReviewLimiter()
 	// Each request has its own timeout; this one would end watches.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -116,6 +117,9 @@ func (p *Process) Kill() {
 		_ = p.cmd.Process.Kill()
 	}
 }
+
+// Terminate asks the process to end (SIGTERM). It does not wait.
+func (p *Process) Terminate() { _ = p.cmd.Process.Signal(syscall.SIGTERM) }
 
 // lines logs what is written to it, line by line. exec calls it from one goroutine.
 type lines struct {

@@ -1,8 +1,11 @@
 package cloudcontrollers
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 
 	netutils "k8s.io/utils/net"
@@ -35,4 +38,82 @@ func ParseClusterCIDRs(list string) ([]*net.IPNet, error) {
 			cidrs[0], cidrs[1])
 	}
 	return cidrs, nil
+}
+
+// MaskSizes are the prefix lengths of node ranges, as the flags --node-cidr-mask-size and its two
+// variants for one family give them. 0 is not given.
+type MaskSizes struct{ Any, IPv4, IPv6 int32 }
+
+// A NodeRange is a cluster CIDR that is divided into ranges of Bits bits, one for each node.
+type NodeRange struct {
+	Cluster netip.Prefix
+	Bits    int
+}
+
+// maxIndexBits limits the number of ranges in a cluster CIDR, because each has a counter in memory.
+const maxIndexBits = 20
+
+// NodeRanges divides the cluster CIDRs by the rules of kube-controller-manager: one mask size for a
+// single family, one for each of two families, 24 and 64 by default.
+func NodeRanges(clusterCIDR string, sizes MaskSizes) ([]NodeRange, error) {
+	cidrs, err := ParseClusterCIDRs(clusterCIDR)
+	if err != nil {
+		return nil, fmt.Errorf("cluster CIDR: %w", err)
+	}
+	if sizes.Any != 0 && (len(cidrs) == 2 || sizes.IPv4 != 0 || sizes.IPv6 != 0) {
+		return nil, errors.New("--node-cidr-mask-size is for one cluster CIDR and excludes the " +
+			"variants -ipv4 and -ipv6; with two cluster CIDRs use these two")
+	}
+	ranges := make([]NodeRange, len(cidrs))
+	used := map[bool]bool{} // by IsIPv6CIDR
+	for i, cidr := range cidrs {
+		isIPv6 := netutils.IsIPv6CIDR(cidr)
+		used[isIPv6] = true
+		bits := cmp.Or(sizes.Any, sizes.IPv4, 24)
+		if isIPv6 {
+			bits = cmp.Or(sizes.Any, sizes.IPv6, 64)
+		}
+		ranges[i] = NodeRange{Cluster: prefixOf(cidr), Bits: int(bits)}
+		if err := ranges[i].validate(); err != nil {
+			return nil, err
+		}
+	}
+	if sizes.IPv4 != 0 && !used[false] || sizes.IPv6 != 0 && !used[true] {
+		return nil, fmt.Errorf("a node mask size is given for an IP family that the cluster CIDR "+
+			"%s does not have", clusterCIDR)
+	}
+	return ranges, nil
+}
+
+func (r NodeRange) validate() error {
+	cluster, width := r.Cluster.Bits(), r.Cluster.Addr().BitLen()
+	switch {
+	case r.Bits < cluster || r.Bits > width:
+		return fmt.Errorf("node mask size %d must be from %d, the size of the cluster CIDR %s, "+
+			"to %d", r.Bits, cluster, r.Cluster, width)
+	case r.Bits-cluster > maxIndexBits:
+		return fmt.Errorf("node mask size %d must be at most %d, which is %d more than the size "+
+			"of the cluster CIDR %s", r.Bits, cluster+maxIndexBits, maxIndexBits, r.Cluster)
+	}
+	return nil
+}
+
+// ParsePrefixes reads one CIDR, or two of different IP families separated by a comma.
+func ParsePrefixes(list string) ([]netip.Prefix, error) {
+	cidrs, err := ParseClusterCIDRs(list)
+	if err != nil {
+		return nil, err
+	}
+	prefixes := make([]netip.Prefix, len(cidrs))
+	for i, cidr := range cidrs {
+		prefixes[i] = prefixOf(cidr)
+	}
+	return prefixes, nil
+}
+
+// prefixOf converts a CIDR that has been parsed, and therefore is valid.
+func prefixOf(cidr *net.IPNet) netip.Prefix {
+	address, _ := netip.AddrFromSlice(cidr.IP)
+	bits, _ := cidr.Mask.Size()
+	return netip.PrefixFrom(address.Unmap(), bits)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // ServiceLB builds the service-lb-controller: it keeps a load balancer for every Service of type
-// LoadBalancer that has no load balancer class.
+// LoadBalancer that the classes select.
 //
 // A cloud that has not finished returns an error that wraps an [api.RetryError], which says when to
 // call again. Upstream would log it and write a Warning event each time. Here it is no failure:
@@ -28,7 +28,7 @@ import (
 //
 // Its Run returns when ctx has ended and no Service waits any more, while each of upstream's
 // workers may still be busy with one Service.
-func ServiceLB(t Term, syncs int32) (Run, error) {
+func ServiceLB(t Term, syncs int32, classes Classes) (Run, error) {
 	balancers, ok := t.Cloud().LoadBalancer()
 	// Asked here because upstream's constructor leaks two queues when the answer is no.
 	if !ok {
@@ -39,15 +39,17 @@ func ServiceLB(t Term, syncs int32) (Run, error) {
 		return nil, err
 	}
 	core := t.Informers().Core().V1()
-	retrying := newRetryingBalancers(balancers, core.Services().Lister(), int(syncs))
+	services := &servedServices{ServiceInformer: core.Services(), classes: classes}
+	retrying := newRetryingBalancers(balancers, services.Lister(), int(syncs))
 	controller, err := servicecontroller.New(
 		retryingCloud{t.Cloud(), retrying}, client,
-		serviceInformer{core.Services(), retrying}, core.Nodes(), t.ClusterName(),
+		services, core.Nodes(), t.ClusterName(),
 		nil, // not used by upstream (0.37)
 	)
 	if err != nil {
 		return nil, err
 	}
+	retrying.queue = services.handler
 	if retrying.queue == nil {
 		return nil, errors.New(
 			"upstream's service controller did not register an event handler for Services as in version 0.37")

@@ -8,7 +8,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	coreinformers "k8s.io/client-go/informers/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	cloudprovider "k8s.io/cloud-provider"
@@ -270,28 +269,4 @@ type retryingCloud struct {
 // LoadBalancer implements cloudprovider.Interface.
 func (c retryingCloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
 	return c.balancers, true
-}
-
-// serviceInformer gives retryingBalancers the event handler that upstream registers for Services.
-type serviceInformer struct {
-	coreinformers.ServiceInformer
-	balancers *retryingBalancers
-}
-
-// Informer implements coreinformers.ServiceInformer.
-func (s serviceInformer) Informer() cache.SharedIndexInformer {
-	return handlerInformer{s.ServiceInformer.Informer(), s.balancers}
-}
-
-type handlerInformer struct {
-	cache.SharedIndexInformer
-	balancers *retryingBalancers
-}
-
-// AddEventHandlerWithResyncPeriod implements cache.SharedInformer.
-func (i handlerInformer) AddEventHandlerWithResyncPeriod(
-	handler cache.ResourceEventHandler, period time.Duration,
-) (cache.ResourceEventHandlerRegistration, error) {
-	i.balancers.queue = handler
-	return i.SharedIndexInformer.AddEventHandlerWithResyncPeriod(handler, period)
 }

@@ -60,7 +60,7 @@ func WithPanics(report func(err *PanicError, fatal bool)) Option {
 }
 
 // New guards a provider for the term of the fence. The result also is a cloudprovider.PVLabeler if
-// the provider is one.
+// the provider is one. Its InstancesV2 also reports pod ranges if the provider's does.
 func New(
 	real cloudprovider.Interface, f *fence.Fence, log logr.Logger, options ...Option,
 ) (cloudprovider.Interface, *Cloud) {
@@ -83,6 +83,9 @@ func New(
 			}),
 		instancesV2: ask(calls, "InstancesV2", real.InstancesV2,
 			func(i cloudprovider.InstancesV2) cloudprovider.InstancesV2 {
+				if reporter, ok := i.(podCIDRReporter); ok {
+					return reportingInstances{instancesV2{i, calls}, reporter}
+				}
 				return instancesV2{i, calls}
 			}),
 		zones: ask(calls, "Zones", real.Zones, func(z cloudprovider.Zones) cloudprovider.Zones {

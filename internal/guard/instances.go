@@ -44,6 +44,24 @@ func (i instancesV2) InstanceMetadata(
 		})
 }
 
+// podCIDRReporter is nodeipam.PodCIDRReporter.
+type podCIDRReporter interface {
+	PodCIDRs(ctx context.Context, node *v1.Node) ([]string, error)
+}
+
+// reportingInstances are instances that also report the pod ranges of nodes.
+type reportingInstances struct {
+	instancesV2
+	reporter podCIDRReporter
+}
+
+func (i reportingInstances) PodCIDRs(ctx context.Context, node *v1.Node) ([]string, error) {
+	return call(ctx, i.caller, reads("InstancesV2.PodCIDRs", nodeName(node)),
+		func(ctx context.Context) ([]string, error) {
+			return i.reporter.PodCIDRs(ctx, node)
+		})
+}
+
 type instances struct {
 	real cloudprovider.Instances
 	caller

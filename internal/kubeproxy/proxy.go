@@ -5,8 +5,10 @@ package kubeproxy
 import (
 	"crypto/rand"
 	"crypto/subtle"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -18,10 +20,13 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
 )
 
 // headerTimeout limits the time in which a client sends the header of a request.
 const headerTimeout = 10 * time.Second
+
+const loopback = "127.0.0.1"
 
 // A Proxy forwards requests to the API server as one of the term's clients. The fence of the term
 // therefore checks them. It is safe for concurrent use.
@@ -30,6 +35,7 @@ type Proxy struct {
 	log     logr.Logger
 	token   string
 	address string
+	ca      []byte
 	server  *http.Server
 
 	// serving counts the goroutine of the server and the requests in flight.
@@ -43,7 +49,36 @@ type Proxy struct {
 // Start serves on a free port of the loopback address. clients returns the configuration of a
 // client of the term by name. The Proxy must be closed.
 func Start(clients func(string) (*rest.Config, error), log logr.Logger) (*Proxy, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	return start(clients, log, nil)
+}
+
+// StartTLS is Start with TLS, for clients with a kubeconfig: client-go sends the token of a
+// kubeconfig to a TLS server only.
+func StartTLS(clients func(string) (*rest.Config, error), log logr.Logger) (*Proxy, error) {
+	certificate, key, err := cert.GenerateSelfSignedCertKey(loopback,
+		[]net.IP{net.ParseIP(loopback)}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate for %s: %w", loopback, err)
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return nil, fmt.Errorf("use the certificate for %s: %w", loopback, err)
+	}
+	p, err := start(clients, log, &tls.Config{
+		Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.ca = certificate
+	return p, nil
+}
+
+// start serves with TLS unless the configuration is nil.
+func start(
+	clients func(string) (*rest.Config, error), log logr.Logger, secure *tls.Config,
+) (*Proxy, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
 	if err != nil {
 		return nil, fmt.Errorf("listen for the clients of another process: %w", err)
 	}
@@ -51,10 +86,21 @@ func Start(clients func(string) (*rest.Config, error), log logr.Logger) (*Proxy,
 		clients: clients, log: log, token: rand.Text(),
 		address: "http://" + listener.Addr().String(), forward: map[string]http.Handler{},
 	}
-	p.server = &http.Server{Handler: p, ReadHeaderTimeout: headerTimeout}
-	p.serving.Go(func() { _ = p.server.Serve(listener) })
+	p.server = &http.Server{
+		Handler: p, ReadHeaderTimeout: headerTimeout, TLSConfig: secure,
+		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(log.V(2)), slog.LevelInfo),
+	}
+	serve := p.server.Serve
+	if secure != nil {
+		p.address = "https://" + listener.Addr().String()
+		serve = func(l net.Listener) error { return p.server.ServeTLS(l, "", "") }
+	}
+	p.serving.Go(func() { _ = serve(listener) })
 	return p, nil
 }
+
+// CA is the certificate of StartTLS, in PEM form.
+func (p *Proxy) CA() []byte { return p.ca }
 
 // Address is the URL of the proxy.
 func (p *Proxy) Address() string { return p.address }

@@ -14,6 +14,7 @@ type collectors struct {
 	fenceRefused      *prometheus.CounterVec
 	cloudTrouble      *prometheus.GaugeVec
 	objects           *objectVec
+	states            *stateVec
 }
 
 func newCollectors() *collectors {
@@ -28,6 +29,7 @@ func newCollectors() *collectors {
 		fenceRefused:      fenceRefused().Counter(),
 		cloudTrouble:      cloudTrouble().Gauge(),
 		objects:           newObjectVec(),
+		states:            newStateVec(),
 	}
 }
 
@@ -37,6 +39,7 @@ func (c *collectors) Owned() []Vec {
 		c.callDuration, c.callsInFlight,
 		c.leading, c.terms, c.termsEnded, c.termOpenDuration, c.termDrainDuration,
 		c.fenceRefused, c.cloudTrouble, c.objects,
+		c.states,
 	}
 }
 

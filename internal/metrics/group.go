@@ -25,7 +25,7 @@ type Vecs interface {
 
 // A Group is metrics that are registered together, and shared by all Managers that are given the
 // same registerer. It is one collector, so that the registerer has all of them or none, and returns
-// the registered group, with its users.
+// the registered group, with its users. A nil Group records nothing.
 type Group[V Vecs] struct {
 	vecs V
 
@@ -43,12 +43,12 @@ type name struct {
 }
 
 // Share returns the group of a registerer, which has it afterwards. Groups of one type are the same
-// group. Nil registers nowhere.
-func Share[V Vecs](registerer prometheus.Registerer, vecs V) (*Group[V], error) {
-	g := &Group[V]{vecs: vecs, names: map[string]*name{}}
+// group. Without a registerer the group is nil, because no reader could get its series.
+func Share[V Vecs](registerer prometheus.Registerer, vecs func() V) (*Group[V], error) {
 	if registerer == nil {
-		return g, nil
+		return nil, nil
 	}
+	g := &Group[V]{vecs: vecs(), names: map[string]*name{}}
 	err := registerer.Register(g)
 	var already prometheus.AlreadyRegisteredError
 	if errors.As(err, &already) {
@@ -93,6 +93,9 @@ func (g *Group[V]) Collect(metrics chan<- prometheus.Metric) {
 // Begin begins the use of a group by a Manager. begin makes the series that are to be there at
 // once.
 func (g *Group[V]) Begin(manager string, begin func(V)) *Owner[V] {
+	if g == nil {
+		return nil
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	n := g.names[manager]
@@ -105,7 +108,7 @@ func (g *Group[V]) Begin(manager string, begin func(V)) *Owner[V] {
 	return &Owner[V]{group: g, manager: manager, name: n}
 }
 
-// An Owner is one use of a group. It is safe for concurrent use.
+// An Owner is one use of a group. It is safe for concurrent use. A nil Owner records nothing.
 type Owner[V Vecs] struct {
 	group   *Group[V]
 	manager string
@@ -118,6 +121,9 @@ type Owner[V Vecs] struct {
 // end of a call, as long as another owner of the name keeps the series, because its start was
 // counted. Several may record at once.
 func (o *Owner[V]) Record(change func(V)) {
+	if o == nil {
+		return
+	}
 	o.group.mu.RLock()
 	defer o.group.mu.RUnlock()
 	if !o.name.deleted {
@@ -127,6 +133,9 @@ func (o *Owner[V]) Record(change func(V)) {
 
 // Alone changes series of an owner that has not ended, while no other owner does.
 func (o *Owner[V]) Alone(change func(V)) {
+	if o == nil {
+		return
+	}
 	o.group.mu.Lock()
 	defer o.group.mu.Unlock()
 	if !o.ended {
@@ -137,6 +146,9 @@ func (o *Owner[V]) Alone(change func(V)) {
 // End ends the use: end takes back what holds only while it lasts. The series are deleted, unless
 // another owner of the name is left. Another call does nothing.
 func (o *Owner[V]) End(end func(V)) {
+	if o == nil {
+		return
+	}
 	g := o.group
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -21,7 +21,7 @@ func New(registerer prometheus.Registerer, manager string) (*Set, error) {
 	if err := CheckManager(manager); err != nil {
 		return nil, err
 	}
-	group, err := Share(registerer, newCollectors())
+	group, err := Share(registerer, newCollectors)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,12 @@ func (s *Series) zero(c *collectors) {
 }
 
 // End deletes the series, unless another Manager of the same name runs. Another call does nothing.
-func (s *Series) End() { s.owner.End(func(c *collectors) { s.setLeading(c, false) }) }
+func (s *Series) End() {
+	s.owner.End(func(c *collectors) {
+		s.setLeading(c, false)
+		c.states.remove(s)
+	})
+}
 
 // Leading tells whether the Manager leads. It does not before it is told.
 func (s *Series) Leading(leads bool) {

@@ -161,6 +161,31 @@ func TestObjects_OfTwoManagersOfOneName_AddUpUntilTheirTermsEnd(t *testing.T) {
 	}
 }
 
+func TestManagerState_OfTwoManagersOfOneName_AddsUpUntilTheyEnd(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	state := "standby"
+	first, second := newSet(t, registry, "a").Begin(), newSet(t, registry, "a").Begin()
+	first.State(func() string { return state })
+	second.State(func() string { return "degraded" })
+	want := func(values ...float64) {
+		t.Helper()
+		for i, name := range []string{"standby", "leading", "draining", "degraded"} {
+			wantValue(t, registry, values[i], "fxccm_manager_state", "manager", "a", "state", name)
+		}
+	}
+	want(1, 0, 0, 1)
+	state = "leading"
+	want(0, 1, 0, 1)
+	second.End()
+	want(0, 1, 0, 0)
+	state = "stopped"
+	want(0, 0, 0, 0)
+	first.End()
+	if _, ok := value(t, registry, "fxccm_manager_state"); ok {
+		t.Error("a Manager that has ended has a state")
+	}
+}
+
 func TestManagers_ThatComeAndGoLeaveNothing(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	for range 2 {

@@ -35,7 +35,7 @@ type Label struct {
 func Table() []Metric {
 	return []Metric{
 		callDuration(), callsInFlight(),
-		leading(), terms(), termsEnded(), termOpenDuration(), termDrainDuration(),
+		leading(), managerState(), terms(), termsEnded(), termOpenDuration(), termDrainDuration(),
 		fenceRefused(), cloudTrouble(),
 		loadBalancers(), oldestLoadBalancer(), provisioningStatuses(), waitingNodes(), oldestNode(),
 	}
@@ -180,4 +180,16 @@ func texts[S ~string](list []S) []string {
 		out = append(out, string(s))
 	}
 	return out
+}
+
+// ProcessMemory describes the memory of a provider's process. It is registered while there is such
+// a process, so it is not in [Table].
+func ProcessMemory() Metric {
+	return Metric{
+		Name: "fxccm_provider_process_resident_memory_bytes", Type: Gauge,
+		Labels: []Label{
+			managerLabel(), {Name: "provider", Help: "The name of the provider."},
+		},
+		Help: "Resident memory of the process of a provider that runs in a process of its own.",
+	}
 }

@@ -40,6 +40,7 @@ func gather(t *testing.T, g prometheus.Gatherer) map[string]*dto.MetricFamily {
 // everything makes each series happen.
 func everything(s *metrics.Series) {
 	s.Leading(true)
+	s.State(func() string { return "leading" })
 	s.TermBegan()
 	s.TermOpened(2 * time.Second)
 	for _, reason := range []metrics.EndReason{

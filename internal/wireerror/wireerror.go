@@ -3,8 +3,11 @@
 package wireerror
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	cloudprovider "k8s.io/cloud-provider"
@@ -22,11 +25,11 @@ var sentinels = map[string]error{
 	"DeadlineExceeded":     context.DeadlineExceeded,
 }
 
-// Error is an error on the wire. A sentinel arrives as itself, so that == holds; an error around a
-// sentinel or an *api.RetryError arrives as one that wraps it.
+// Error is an error on the wire. A sentinel arrives as itself, so that == holds. An error around
+// sentinels and an *api.RetryError arrives as one that wraps them.
 type Error struct {
-	// Sentinel is a key of sentinels, or "".
-	Sentinel string `json:"sentinel,omitempty"`
+	// Sentinels are the keys of sentinels that the error wraps, sorted.
+	Sentinels []string `json:"sentinels,omitempty"`
 	// Message is the text; "" for a sentinel itself.
 	Message string `json:"message,omitempty"`
 	// RetryAfter is that of an *api.RetryError, and RetryMessage its text.
@@ -39,21 +42,21 @@ func Encode(err error) *Error {
 	if err == nil {
 		return nil
 	}
-	if retry, ok := errors.AsType[*api.RetryError](err); ok {
-		after := retry.RetryAfter()
-		return &Error{
-			Message: err.Error(), RetryAfter: &after, RetryMessage: retry.Error(),
-		}
-	}
+	w := &Error{Message: err.Error()}
 	for name, sentinel := range sentinels {
 		if err == sentinel {
-			return &Error{Sentinel: name}
+			return &Error{Sentinels: []string{name}}
 		}
 		if errors.Is(err, sentinel) {
-			return &Error{Sentinel: name, Message: err.Error()}
+			w.Sentinels = append(w.Sentinels, name)
 		}
 	}
-	return &Error{Message: err.Error()}
+	slices.Sort(w.Sentinels)
+	if retry, ok := errors.AsType[*api.RetryError](err); ok {
+		after := retry.RetryAfter()
+		w.RetryAfter, w.RetryMessage = &after, retry.Error()
+	}
+	return w
 }
 
 // Decode returns nil for nil.
@@ -61,23 +64,27 @@ func (w *Error) Decode() error {
 	if w == nil {
 		return nil
 	}
-	wrapped := sentinels[w.Sentinel]
-	switch {
-	case w.RetryAfter != nil:
-		wrapped = api.NewRetryError(w.RetryMessage, *w.RetryAfter)
-	case wrapped == nil:
-		return errors.New(w.Message)
-	case w.Message == "":
-		return wrapped
+	var wrapped []error
+	for _, name := range w.Sentinels {
+		// A newer program may have sentinels that this one does not know.
+		if sentinel := sentinels[name]; sentinel != nil {
+			wrapped = append(wrapped, sentinel)
+		}
 	}
-	return remoteError{w.Message, wrapped}
+	if w.Message == "" && len(wrapped) == 1 {
+		return wrapped[0]
+	}
+	if w.RetryAfter != nil {
+		wrapped = append(wrapped, api.NewRetryError(w.RetryMessage, *w.RetryAfter))
+	}
+	return remoteError{cmp.Or(w.Message, strings.Join(w.Sentinels, ", ")), wrapped}
 }
 
-// remoteError is an error around one that callers test for.
+// remoteError is an error around those that callers test for.
 type remoteError struct {
 	message string
-	wrapped error
+	wrapped []error
 }
 
-func (e remoteError) Error() string { return e.message }
-func (e remoteError) Unwrap() error { return e.wrapped }
+func (e remoteError) Error() string   { return e.message }
+func (e remoteError) Unwrap() []error { return e.wrapped }

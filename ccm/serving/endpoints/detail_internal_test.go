@@ -26,7 +26,7 @@ func (c detailedCheck) Detail(*http.Request) string { return c.detail }
 
 func TestHealth_ChecksThatPass_ShowTheirDetails(t *testing.T) {
 	mux := http.NewServeMux()
-	health{name: "livez", log: logr.Discard(), checks: []check{
+	health{name: "livez", log: logr.Discard(), checks: []Check{
 		plainCheck{name: "plain"},
 		detailedCheck{plainCheck{name: "runs"}, "ok"},
 		detailedCheck{plainCheck{name: "waits"}, "not running: standby"},

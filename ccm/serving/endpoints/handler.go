@@ -56,6 +56,36 @@ func WithLogger(log logr.Logger) Option { return func(o *options) { o.log = log 
 // strips its prefix. Only GET and HEAD are allowed, except below /debug/controllers/, where the
 // controllers decide. The handler is safe for concurrent use, and needs no cleanup.
 func NewHandler(m *ccm.Manager, opts ...Option) http.Handler {
+	o := collect(opts)
+	mux := newMux(Parts{
+		Liveness: checksOf(m.LivenessChecks()), Readiness: checksOf(m.ReadinessChecks()),
+		Statusz: Statusz(m),
+	}, &o)
+	mux.HandleFunc("GET /configz", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, configOf(m, o.serving))
+	})
+	if o.profiling {
+		const prefix = "/debug/controllers"
+		mux.Handle(prefix+"/", http.StripPrefix(prefix, m.DebuggingHandler()))
+	}
+	return canonical(mux)
+}
+
+// Parts are what the endpoints of something else than one Manager consist of, such as a fleet's.
+type Parts struct {
+	// Liveness and Readiness are the checks of /livez (and /healthz) and of /readyz.
+	Liveness, Readiness []Check
+	// Statusz serves /statusz.
+	Statusz http.Handler
+}
+
+// NewHandlerOf is [NewHandler] for other parts. It has neither /configz nor /debug/controllers/.
+func NewHandlerOf(p Parts, opts ...Option) http.Handler {
+	o := collect(opts)
+	return canonical(newMux(p, &o))
+}
+
+func collect(opts []Option) options {
 	o := options{
 		gatherers: prometheus.Gatherers{legacyregistry.DefaultGatherer},
 		log:       klog.Background().WithName("ccm").WithName("endpoints"),
@@ -63,21 +93,20 @@ func NewHandler(m *ccm.Manager, opts ...Option) http.Handler {
 	for _, opt := range opts {
 		opt(&o)
 	}
+	return o
+}
+
+func newMux(p Parts, o *options) *http.ServeMux {
 	mux := http.NewServeMux()
-	newHealth("healthz", m.LivenessChecks(), o.log).install(mux)
-	newHealth("livez", m.LivenessChecks(), o.log).install(mux)
-	newHealth("readyz", m.ReadinessChecks(), o.log).install(mux)
+	health{"healthz", p.Liveness, o.log}.install(mux)
+	health{"livez", p.Liveness, o.log}.install(mux)
+	health{"readyz", p.Readiness, o.log}.install(mux)
 	mux.Handle("GET /metrics", metrics(o.gatherers, o.log))
-	mux.HandleFunc("GET /statusz", statusz(m))
-	mux.HandleFunc("GET /configz", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, configOf(m, o.serving))
-	})
+	mux.Handle("GET /statusz", p.Statusz)
 	if o.profiling {
 		installProfiles(mux)
-		const prefix = "/debug/controllers"
-		mux.Handle(prefix+"/", http.StripPrefix(prefix, m.DebuggingHandler()))
 	}
-	return canonical(mux)
+	return mux
 }
 
 // canonical returns 404 for paths that http.ServeMux would redirect to their clean form, because

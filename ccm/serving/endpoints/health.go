@@ -18,13 +18,15 @@ import (
 // reason.
 type health struct {
 	name   string
-	checks []check
+	checks []Check
 	log    logr.Logger
 }
 
-// check is a [ccm.Check].
-type check interface {
+// A Check is a named health check, such as a [ccm.Check].
+type Check interface {
+	// Name is a part of a path such as /livez/leaderElection.
 	Name() string
+	// Check returns nil if the checked part is healthy. It must not block.
 	Check(*http.Request) error
 }
 
@@ -34,16 +36,16 @@ type detailed interface {
 	Detail(*http.Request) string
 }
 
-func newHealth(name string, checks []ccm.Check, log logr.Logger) health {
-	h := health{name: name, log: log}
-	for _, c := range checks {
-		h.checks = append(h.checks, c)
+func checksOf(checks []ccm.Check) []Check {
+	all := make([]Check, len(checks))
+	for i := range checks {
+		all[i] = checks[i]
 	}
-	return h
+	return all
 }
 
 // passed returns the line of a check that has passed: its detail, or "ok".
-func passed(c check, r *http.Request) string {
+func passed(c Check, r *http.Request) string {
 	if d, ok := c.(detailed); ok {
 		if detail := strings.Join(strings.Fields(d.Detail(r)), " "); detail != "" {
 			return detail
@@ -97,7 +99,7 @@ func (h health) all(w http.ResponseWriter, r *http.Request) {
 
 func (h health) one(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("check")
-	i := slices.IndexFunc(h.checks, func(c check) bool { return c.Name() == name })
+	i := slices.IndexFunc(h.checks, func(c Check) bool { return c.Name() == name })
 	if i < 0 {
 		http.NotFound(w, r)
 		return

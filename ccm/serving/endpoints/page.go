@@ -1,29 +1,24 @@
 package endpoints
 
 import (
-	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"embed"
-	"encoding/base64"
 	"fmt"
 	"html/template"
+	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/internal/webpage"
 )
 
-//go:embed page.html page.css
+//go:embed page.html
 var pageFiles embed.FS
-
-// maxRefresh is the longest ?refresh of the page, in seconds.
-const maxRefresh = 3600
 
 // StatusPage serves the state of several Managers as one HTML page, worst first, such as that of
 // all Managers of a process. managers is called for each request. The page has no scripts and loads
@@ -40,36 +35,13 @@ func StatusPage(managers func() []*ccm.Manager) http.Handler {
 }
 
 func writePage(w http.ResponseWriter, r *http.Request, now time.Time, all []status) {
-	refresh := 0
-	if text := r.URL.Query().Get("refresh"); text != "" {
-		seconds, err := strconv.Atoi(text)
-		if err != nil || seconds < 1 || seconds > maxRefresh {
-			http.Error(w, fmt.Sprintf("refresh=%q is not a number of seconds from 1 to %d", text,
-				maxRefresh), http.StatusBadRequest)
-			return
-		}
-		refresh = seconds
-	}
-	var body bytes.Buffer
-	style, err := pageFiles.ReadFile("page.css")
-	if err == nil {
-		err = renderPage(&body, template.CSS(style), now, refresh, all)
-	}
-	if err != nil {
-		http.Error(w, "render the page: "+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	hash := sha256.Sum256(style)
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; img-src data:; "+
-		"style-src 'sha256-"+base64.StdEncoding.EncodeToString(hash[:])+"'; "+
-		"base-uri 'none'; form-action 'none'; frame-ancestors 'self'")
-	w.Header().Set("Referrer-Policy", "no-referrer")
-	_, _ = w.Write(body.Bytes()) // an error means that the client is gone
+	webpage.Write(w, r, func(body io.Writer, style template.CSS, refresh int) error {
+		return renderPage(body, style, now, refresh, all)
+	})
 }
 
 func renderPage(
-	body *bytes.Buffer, style template.CSS, now time.Time, refresh int, all []status,
+	body io.Writer, style template.CSS, now time.Time, refresh int, all []status,
 ) error {
 	page, err := template.New("page.html").Funcs(template.FuncMap{
 		"age":     func(t time.Time) string { return between(t, now) },
@@ -100,76 +72,52 @@ func renderPage(
 
 func between(from, to time.Time) string { return duration.HumanDuration(to.Sub(from)) }
 
-// level is how much attention a state needs. Worse levels are smaller.
-type level int
-
-const (
-	bad level = iota
-	warn
-	good
-	idle
-)
-
-// String is the CSS class of the level.
-func (l level) String() string { return []string{"bad", "warn", "good", "idle"}[l] }
-
-// Shape tells levels apart without colors.
-func (l level) Shape() string { return []string{"✖", "▲", "●", "○"}[l] }
-
-// mark is a state as the page shows it.
-type mark struct {
-	Level level
-	Word  string
-}
-
 // markOf returns the mark of a state of ccm.
-func markOf(state any) mark {
+func markOf(state any) webpage.Mark {
 	switch state := state.(type) {
 	case ccm.ControllerState:
-		return mark{map[ccm.ControllerState]level{
-			ccm.ControllerFailed: bad, ccm.ControllerRunning: good,
-			ccm.ControllerWaiting: idle, ccm.ControllerSkipped: idle,
-			ccm.ControllerDisabled: idle, ccm.ControllerStopped: idle,
-		}[state], string(state)}
+		return map[ccm.ControllerState]webpage.Level{
+			ccm.ControllerFailed: webpage.Bad, ccm.ControllerRunning: webpage.Good,
+			ccm.ControllerWaiting: webpage.Idle, ccm.ControllerSkipped: webpage.Idle,
+			ccm.ControllerDisabled: webpage.Idle, ccm.ControllerStopped: webpage.Idle,
+		}[state].Mark(string(state))
 	case ccm.LoadBalancerState:
-		return mark{map[ccm.LoadBalancerState]level{
-			ccm.LoadBalancerDegraded: bad, ccm.LoadBalancerRefused: bad,
-			ccm.LoadBalancerWaiting: warn, ccm.LoadBalancerReady: good,
-		}[state], string(state)}
+		return map[ccm.LoadBalancerState]webpage.Level{
+			ccm.LoadBalancerDegraded: webpage.Bad, ccm.LoadBalancerRefused: webpage.Bad,
+			ccm.LoadBalancerWaiting: webpage.Warn, ccm.LoadBalancerReady: webpage.Good,
+		}[state].Mark(string(state))
 	case ccm.TermStatus:
 		switch {
 		case state.End == "stopped":
-			return mark{idle, state.End}
+			return webpage.Idle.Mark(state.End)
 		case state.End == "lost":
-			return mark{warn, state.End}
+			return webpage.Warn.Mark(state.End)
 		case state.End != "":
-			return mark{bad, strings.ReplaceAll(state.End, "_", " ")}
+			return webpage.Bad.Mark(strings.ReplaceAll(state.End, "_", " "))
 		case !state.DrainBegan.IsZero():
-			return mark{warn, "draining"}
+			return webpage.Warn.Mark("draining")
 		case state.Opened.IsZero():
-			return mark{warn, "opening"}
+			return webpage.Warn.Mark("opening")
 		}
-		return mark{good, "leading"}
+		return webpage.Good.Mark("leading")
 	}
-	return mark{bad, fmt.Sprint(state)}
+	return webpage.Bad.Mark(fmt.Sprint(state))
 }
 
 // problem is one line of the list at the top of a Manager.
 type problem struct {
-	mark
+	webpage.Mark
 	// Subject is short, for the table of Managers.
 	Subject string
 	Text    string
 	Since   time.Time
 }
 
-func (p problem) Mark() mark { return p.mark }
-
 // managerView is one Manager as the page shows it.
 type managerView struct {
 	status
 	Title    string
-	Mark     mark
+	Mark     webpage.Mark
 	Problems []problem
 
 	Unready, ReadyBalancers []ccm.LoadBalancerStatus
@@ -202,36 +150,36 @@ func viewOf(s status, now time.Time) managerView {
 	v.Problems = problems(s)
 	v.Mark = markOfManager(s)
 	if len(v.Problems) > 0 && v.Problems[0].Level < v.Mark.Level {
-		v.Mark = mark{v.Problems[0].Level, v.Mark.Word + ", with problems"}
+		v.Mark = v.Problems[0].Level.Mark(v.Mark.Word + ", with problems")
 	}
 	return v
 }
 
-func markOfManager(s status) mark {
+func markOfManager(s status) webpage.Mark {
 	switch {
 	case s.State == ccm.StateDegraded, s.State == ccm.StateStopped && s.Reason != "":
-		return mark{bad, string(s.State)}
+		return webpage.Bad.Mark(string(s.State))
 	case s.State == ccm.StateDraining:
-		return mark{warn, string(s.State)}
+		return webpage.Warn.Mark(string(s.State))
 	case s.State == ccm.StateLeading && !s.Ready:
-		return mark{warn, "opening"}
+		return webpage.Warn.Mark("opening")
 	case s.State == ccm.StateLeading:
-		return mark{good, string(s.State)}
+		return webpage.Good.Mark(string(s.State))
 	}
-	return mark{idle, string(s.State)}
+	return webpage.Idle.Mark(string(s.State))
 }
 
 // problems lists what needs attention, worst first.
 func problems(s status) []problem {
 	var all []problem
-	add := func(l level, word, subject, text string, since time.Time) {
-		all = append(all, problem{mark{l, word}, subject, text, since})
+	add := func(l webpage.Level, word, subject, text string, since time.Time) {
+		all = append(all, problem{l.Mark(word), subject, text, since})
 	}
 	if s.Reason != "" {
-		add(bad, string(s.State), string(s.State), s.Reason, time.Time{})
+		add(webpage.Bad, string(s.State), string(s.State), s.Reason, time.Time{})
 	}
 	for _, t := range s.Troubles {
-		add(bad, "cloud", "cloud: "+t.Subject, t.Subject+": "+t.Reason, t.Since)
+		add(webpage.Bad, "cloud", "cloud: "+t.Subject, t.Subject+": "+t.Reason, t.Since)
 	}
 	for _, state := range []ccm.LoadBalancerState{
 		ccm.LoadBalancerDegraded, ccm.LoadBalancerRefused, ccm.LoadBalancerWaiting,
@@ -256,11 +204,11 @@ func problems(s status) []problem {
 		if len(s.Nodes) > 1 {
 			text = fmt.Sprintf("%d nodes, the first is ", len(s.Nodes))
 		}
-		add(warn, "waiting", fmt.Sprintf("nodes waiting: %d", len(s.Nodes)),
+		add(webpage.Warn, "waiting", fmt.Sprintf("nodes waiting: %d", len(s.Nodes)),
 			text+first.Name+because(first.Reason, first.Message), first.Since)
 	}
 	for _, w := range s.Warnings {
-		add(warn, "warning", "warning", w, time.Time{})
+		add(webpage.Warn, "warning", "warning", w, time.Time{})
 	}
 	slices.SortStableFunc(all, func(a, b problem) int { return cmp.Compare(a.Level, b.Level) })
 	return all
@@ -279,7 +227,7 @@ func because(texts ...string) string {
 
 // bar is a rectangle in the timeline, which is 1000 wide and 20 high.
 type bar struct {
-	Level               level
+	Level               webpage.Level
 	X, Y, Width, Height int
 }
 
@@ -308,9 +256,9 @@ func timeline(terms []ccm.TermStatus, now time.Time) []bar {
 			draw(term.DrainBegan, bar{Level: markOf(term).Level, Y: 8, Height: 12})
 		}
 		if !term.Opened.IsZero() {
-			draw(term.Opened, bar{Level: good, Height: 20})
+			draw(term.Opened, bar{Level: webpage.Good, Height: 20})
 		}
-		draw(term.Began, bar{Level: warn, Y: 8, Height: 12})
+		draw(term.Began, bar{Level: webpage.Warn, Y: 8, Height: 12})
 	}
 	return bars
 }

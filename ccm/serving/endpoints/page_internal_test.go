@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/internal/webpage"
 )
 
 var now = time.Date(2026, 3, 1, 3, 0, 0, 0, time.UTC)
@@ -160,11 +161,11 @@ func TestTimeline_Phases_AreBarsFromTheFirstTermUntilNow(t *testing.T) {
 		},
 	}, now)
 	want := []bar{
-		{bad, 400, 8, 100, 12},
-		{good, 100, 0, 300, 20},
-		{warn, 0, 8, 100, 12},
-		{good, 700, 0, 300, 20},
-		{warn, 600, 8, 100, 12},
+		{webpage.Bad, 400, 8, 100, 12},
+		{webpage.Good, 100, 0, 300, 20},
+		{webpage.Warn, 0, 8, 100, 12},
+		{webpage.Good, 700, 0, 300, 20},
+		{webpage.Warn, 600, 8, 100, 12},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the bars are %v, want %v", got, want)

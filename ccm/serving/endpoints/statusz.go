@@ -35,9 +35,10 @@ func statusOf(m *ccm.Manager) status {
 	return s
 }
 
-// statusz serves a page to browsers, which ask for HTML, and JSON to all other clients.
-func statusz(m *ccm.Manager) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+// Statusz is the handler of /statusz alone: it serves a page to browsers, which ask for HTML, and
+// the [ccm.Status] as JSON to all other clients.
+func Statusz(m *ccm.Manager) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Vary", "Accept")
 		accepted := goautoneg.Negotiate(r.Header.Get("Accept"),
 			[]string{"application/json", "text/html"})
@@ -46,5 +47,5 @@ func statusz(m *ccm.Manager) http.HandlerFunc {
 			return
 		}
 		writeJSON(w, statusOf(m))
-	}
+	})
 }

@@ -1,0 +1,86 @@
+package metrics
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// ManagerStates are all states of a Manager that runs.
+func ManagerStates() []string { return []string{"standby", "leading", "draining", "degraded"} }
+
+// stateVec asks the Managers for their states at each scrape. It is a [Vec].
+type stateVec struct {
+	desc *prometheus.Desc
+
+	mu      sync.Mutex
+	sources map[*Series]func() string
+}
+
+func newStateVec() *stateVec {
+	return &stateVec{desc: managerState().desc(), sources: map[*Series]func() string{}}
+}
+
+func (v *stateVec) add(s *Series, state func() string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.sources[s] = state
+}
+
+func (v *stateVec) remove(s *Series) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.sources, s)
+}
+
+// Describe implements prometheus.Collector.
+func (v *stateVec) Describe(descs chan<- *prometheus.Desc) { descs <- v.desc }
+
+// Collect implements prometheus.Collector. Managers of one name add up.
+func (v *stateVec) Collect(metrics chan<- prometheus.Metric) {
+	type source struct {
+		manager string
+		state   func() string
+	}
+	// The Manager locks itself to answer, and removes its source with that lock.
+	v.mu.Lock()
+	var sources []source
+	for s, state := range v.sources {
+		sources = append(sources, source{s.manager, state})
+	}
+	v.mu.Unlock()
+	values := map[[2]string]float64{}
+	for _, s := range sources {
+		for _, state := range ManagerStates() {
+			values[[2]string{s.manager, state}] += 0
+		}
+		// A Manager that has just stopped has no other state.
+		if key := [2]string{s.manager, s.state()}; slices.Contains(ManagerStates(), key[1]) {
+			values[key]++
+		}
+	}
+	for labels, value := range values {
+		// Only a label that is not valid UTF-8 is an error; it must not fail the scrape.
+		if metric, err := prometheus.NewConstMetric(v.desc, prometheus.GaugeValue, value,
+			labels[:]...); err == nil {
+			metrics <- metric
+		}
+	}
+}
+
+// DeletePartialMatch implements [Vec]. [Series.End] has removed the sources.
+func (*stateVec) DeletePartialMatch(prometheus.Labels) int { return 0 }
+
+// State asks for the state of the Manager at each scrape, until the series end.
+func (s *Series) State(state func() string) {
+	s.owner.Alone(func(c *collectors) { c.states.add(s, state) })
+}
+
+func managerState() Metric {
+	return Metric{
+		Name: "fxccm_manager_state", Type: Gauge,
+		Labels: []Label{managerLabel(), stateLabel(ManagerStates())},
+		Help:   "1 for the state of the Manager, and 0 for the others.",
+	}
+}
