@@ -71,6 +71,7 @@ func setShared(shared *cpconfig.KubeCloudSharedConfiguration, cfg ccm.Config, pr
 	shared.RouteReconciliationPeriod = cfg.Route.ReconciliationPeriod
 	shared.ClusterName = cfg.ClusterName
 	shared.ClusterCIDR = cfg.ClusterCIDR
-	shared.CIDRAllocatorType = "RangeAllocator" // upstream has this default only among its flags
+	shared.AllocateNodeCIDRs = cfg.AllocateNodeCIDRs
+	shared.CIDRAllocatorType = cfg.NodeIPAM.AllocatorType
 	shared.ConfigureCloudRoutes = cfg.ConfigureCloudRoutes
 }

@@ -31,8 +31,8 @@ func DisabledByDefault() Option { return func(s *settings) { s.disabled = true }
 
 // WithComponentConfig changes the configuration that the InitFunc finds in its CompletedConfig, and
 // nothing else. It is for what [ccm.Config] does not have, such as
-// KubeCloudShared.AllocateNodeCIDRs. change is called once a term, with a value of that term. The
-// option may be given several times.
+// KubeCloudShared.ExternalCloudVolumePlugin. change is called once a term, with a value of that
+// term. The option may be given several times.
 func WithComponentConfig(change func(*cpconfig.CloudControllerManagerConfiguration)) Option {
 	return func(s *settings) { s.configure = append(s.configure, change) }
 }

@@ -23,7 +23,7 @@
 //     that, and when a kind is not known, so that a kind which was added is found.
 //   - The recorder is the term's: what is recorded until the end of its drain is sent.
 //   - The ComponentConfig holds the Manager's configuration. What that does not have keeps
-//     upstream's default; see [WithComponentConfig] for --allocate-node-cidrs and its like.
+//     upstream's default; see [WithComponentConfig].
 //
 // Not set are SecureServing, LoopbackClientConfig, Authentication, Authorization and
 // WebhookSecureServing: a Manager listens on no port. For the same

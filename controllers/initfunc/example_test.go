@@ -10,7 +10,6 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/cloud-provider/app"
 	"k8s.io/cloud-provider/app/config"
-	cpconfig "k8s.io/cloud-provider/config"
 	"k8s.io/cloud-provider/names"
 	genericcontrollermanager "k8s.io/controller-manager/app"
 	"k8s.io/controller-manager/controller"
@@ -51,17 +50,14 @@ func Example() {
 
 	cfg := ccm.DefaultConfig()
 	cfg.Controllers = []string{"nodeipam"} // --controllers, by name or alias
+	cfg.AllocateNodeCIDRs, cfg.ClusterCIDR = true, "10.244.0.0/16"
 	log := logr.Discard()
 	m, err := ccm.New(ccm.Params{
-		Config:    cfg,
-		Providers: []ccm.Provider{fake.New().CCMProvider()},
-		Controllers: initfunc.Controllers(constructors, aliases,
-			// ccm.Config has no --allocate-node-cidrs, so the program sets the field itself.
-			initfunc.WithComponentConfig(func(c *cpconfig.CloudControllerManagerConfiguration) {
-				c.KubeCloudShared.AllocateNodeCIDRs = true
-			})),
-		RESTConfig: &rest.Config{Host: "https://127.0.0.1:6443"},
-		Logger:     &log,
+		Config:      cfg,
+		Providers:   []ccm.Provider{fake.New().CCMProvider()},
+		Controllers: initfunc.Controllers(constructors, aliases),
+		RESTConfig:  &rest.Config{Host: "https://127.0.0.1:6443"},
+		Logger:      &log,
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -1,0 +1,84 @@
+package nodeipam
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The reasons of the Warning events on nodes.
+const (
+	// ReasonNotAvailable: no range is free, or the cloud has not assigned one.
+	ReasonNotAvailable = "CIDRNotAvailable"
+	// ReasonAssignmentFailed: the API server or the cloud has refused a request.
+	ReasonAssignmentFailed = "CIDRAssignmentFailed"
+	// ReasonOutside: the node has a range that no cluster CIDR contains.
+	ReasonOutside = "CIDROutsideClusterCIDR"
+	// ReasonShared: another node has the same range.
+	ReasonShared = "CIDRShared"
+)
+
+// refuse returns the message as an error, and writes it as an event of the node unless that is the
+// last event of the node.
+func (c *controller) refuse(node *corev1.Node, reason, message string) error {
+	if c.waiting.add(node.Name, message) {
+		c.events.Event(node, corev1.EventTypeWarning, reason, message)
+	}
+	return errors.New(message)
+}
+
+// occupy records the ranges of a node, and warns of irregular ones.
+func (c *controller) occupy(node *corev1.Node) {
+	found := c.pool.occupy(node)
+	if len(found.outside) > 0 {
+		c.events.Event(node, corev1.EventTypeWarning, ReasonOutside, fmt.Sprintf(
+			"pod range %s is outside the cluster CIDR (--cluster-cidr); the node keeps it",
+			strings.Join(found.outside, ", ")))
+	}
+	if len(found.shared) > 0 {
+		c.events.Event(node, corev1.EventTypeWarning, ReasonShared, fmt.Sprintf(
+			"pod range %s is also in use by %s; recreate this node, because addresses may conflict",
+			strings.Join(node.Spec.PodCIDRs, ", "), strings.Join(found.shared, ", ")))
+	}
+}
+
+// waiting are the nodes whose last attempt failed, with the last event. It is safe for concurrent
+// use.
+type waiting struct {
+	mu   sync.Mutex
+	told map[string]string
+}
+
+// add returns whether the message is new for the node.
+func (w *waiting) add(node, message string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if told, ok := w.told[node]; ok && told == message {
+		return false
+	}
+	w.told[node] = message
+	return true
+}
+
+func (w *waiting) remove(node string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.told, node)
+}
+
+func (w *waiting) names() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.told))
+}
+
+func (w *waiting) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.told)
+}

@@ -1,0 +1,50 @@
+package nodeipam_test
+
+import (
+	"context"
+	"testing"
+
+	"go.uber.org/goleak"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
+)
+
+// suite is shared by all tests. They run one after another, because the ranges belong to the whole
+// cluster. The controller has the identity, and no rules beside those of every Manager.
+var suite struct {
+	cp       *controlplane.ControlPlane
+	admin    kubernetes.Interface
+	identity *rest.Config
+	user     string
+}
+
+func TestMain(m *testing.M) {
+	klog.SetLogger(klog.Logger{})
+	goleak.VerifyTestMain(withCluster{m})
+}
+
+// withCluster runs the tests on one control plane.
+type withCluster struct{ tests *testing.M }
+
+func (w withCluster) Run() int {
+	return controlplane.Main(w.tests, func(cp *controlplane.ControlPlane) (err error) {
+		suite.cp = cp
+		suite.user = controlplane.ServiceAccountUser("kube-system", "cloud-controller-manager")
+		if suite.admin, err = kubernetes.NewForConfig(cp.RESTConfig()); err != nil {
+			return err
+		}
+		rules, err := rbac.Load("../../deploy/base/rbac.yaml")
+		if err != nil {
+			return err
+		}
+		if err := rules.Apply(context.Background(), suite.admin); err != nil {
+			return err
+		}
+		suite.identity, err = cp.ServiceAccountConfig("kube-system", "cloud-controller-manager")
+		return err
+	}, nil)
+}
