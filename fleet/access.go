@@ -1,19 +1,21 @@
 package fleet
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/connrotation"
+
+	"github.com/fxccm/fxccm/internal/apiconn"
 )
 
 // retirement is how long requests with replaced credentials may go on. Watches never end by
-// themselves; the clients start them again with
-// the new credentials then.
+// themselves; their clients start them again with the new credentials.
 const retirement = 10 * time.Second
 
 // access is the transport to one cluster's API server. Its credentials can be replaced while
@@ -21,53 +23,30 @@ const retirement = 10 * time.Second
 type access struct {
 	mu      sync.Mutex
 	current http.RoundTripper
-	dialer  *connrotation.Dialer
+	dialer  *apiconn.Dialer
+	// address is that of the API server.
+	address string
 	// retired ends the connections of replaced credentials.
-	retired map[*time.Timer]*connrotation.Dialer
+	retired map[*time.Timer]*apiconn.Dialer
 }
 
 // newAccess returns a configuration like given whose requests go through the access.
 func newAccess(given *rest.Config) (*access, *rest.Config, error) {
-	a := &access{retired: map[*time.Timer]*connrotation.Dialer{}}
-	address, _, err := rest.DefaultServerUrlFor(given)
-	if err != nil {
-		return nil, nil, fmt.Errorf("client configuration: %w", err)
-	}
+	a := &access{retired: map[*time.Timer]*apiconn.Dialer{}}
 	if err := a.replace(given); err != nil {
 		return nil, nil, err
 	}
-	return a, &rest.Config{
-		Host:                      address.String(),
-		APIPath:                   given.APIPath,
-		ContentConfig:             given.ContentConfig,
-		UserAgent:                 given.UserAgent,
-		QPS:                       given.QPS,
-		Burst:                     given.Burst,
-		RateLimiter:               given.RateLimiter,
-		WarningHandler:            given.WarningHandler,
-		WarningHandlerWithContext: given.WarningHandlerWithContext,
-		Timeout:                   given.Timeout,
-		Transport:                 a,
-	}, nil
+	config, err := apiconn.Config(given, a)
+	if err != nil {
+		return nil, nil, fmt.Errorf("client configuration: %w", err)
+	}
+	a.address = strings.TrimSuffix(config.Host, "/")
+	return a, config, nil
 }
 
 // replace makes new requests use the credentials of another configuration of the same server.
 func (a *access) replace(given *rest.Config) error {
-	config := rest.CopyConfig(given)
-	config.UserAgent, config.Timeout = "", 0
-	dial := config.Dial
-	if dial == nil {
-		// client-go's default
-		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
-	}
-	dialer := connrotation.NewDialer(dial)
-	config.Dial = dialer.DialContext
-	if config.Proxy == nil {
-		// The default, given as a function, keeps the transport out of client-go's cache, which
-		// never forgets one.
-		config.Proxy = http.ProxyFromEnvironment
-	}
-	next, err := rest.TransportFor(config)
+	next, dialer, err := apiconn.Transport(given)
 	if err != nil {
 		return fmt.Errorf("client configuration: %w", err)
 	}
@@ -79,7 +58,7 @@ func (a *access) replace(given *rest.Config) error {
 			a.mu.Lock()
 			delete(a.retired, timer)
 			a.mu.Unlock()
-			old.CloseAll()
+			old.Close()
 		})
 		a.retired[timer] = old
 	}
@@ -99,10 +78,32 @@ func (a *access) RoundTrip(r *http.Request) (*http.Response, error) {
 func (a *access) reset() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.dialer.CloseAll()
+	a.dialer.Reset()
 	for timer, dialer := range a.retired {
 		timer.Stop()
-		dialer.CloseAll()
+		dialer.Close()
 	}
 	clear(a.retired)
+}
+
+// probeTimeout limits a probe of an API server.
+const probeTimeout = 10 * time.Second
+
+// probe returns nil if the API server answers, whatever it answers.
+func (a *access) probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.address+"/version", nil)
+	if err != nil {
+		return err
+	}
+	response, err := a.RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	_ = response.Body.Close()
+	if isOutage(response.StatusCode) {
+		return errors.New(response.Status)
+	}
+	return nil
 }

@@ -12,7 +12,7 @@ import (
 // A Cluster is one cluster of a fleet, as its [Source] describes it.
 type Cluster struct {
 	// Name identifies the cluster in the fleet: in leases, logs and metrics. It must be a DNS
-	// subdomain of at most 200 characters, and must not change over the life of the cluster.
+	// subdomain of at most 180 characters, and must not change over the life of the cluster.
 	Name string
 
 	// UID distinguishes a cluster from an earlier one of the same name. A change replaces the
@@ -28,7 +28,7 @@ type Cluster struct {
 	RESTConfig *rest.Config
 
 	// CloudConfig is the provider's configuration, for [Params].Manager. A change replaces the
-	// Manager, unless it is of a kind that [Params].Manager follows by itself.
+	// Manager.
 	CloudConfig []byte
 
 	// Err is why the source cannot read the cluster. The Manager continues with the last

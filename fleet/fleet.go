@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -26,6 +28,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/internal/informerview"
+	"github.com/fxccm/fxccm/internal/metrics"
 	"github.com/fxccm/fxccm/internal/rescue"
 )
 
@@ -39,9 +43,9 @@ type Params struct {
 	Source Source
 
 	// Manager returns the Params of a cluster's Manager: configuration, provider, controllers. The
-	// fleet sets the name, and the client configuration, elector, logger and clock unless they are
-	// set. It is called for each Manager that is made, so an error or a panic is one of that
-	// cluster, and is retried. It must be safe for concurrent use.
+	// fleet sets the name, client configuration, elector and logger that are not set. It is called
+	// for each Manager that is made, in a goroutine of the cluster, so an error or a panic is one
+	// of that cluster, and is retried. It must be safe for concurrent use, and must return.
 	Manager func(Cluster) (ccm.Params, error)
 
 	// Management is the client configuration of the management cluster, which has the Leases. The
@@ -61,14 +65,43 @@ type Params struct {
 	// [DefaultParams].
 	Weight int
 
+	// Lock says where a cluster's Lease is. Default [LockManagement].
+	Lock Lock
+
 	// Election has the durations of the clusters' Leases; its other fields are not used. A zero
-	// duration is that of ccm.DefaultConfig. A shorter retry period costs more writes to the
+	// duration is that of [DefaultParams]. A shorter retry period costs more writes to the
 	// management cluster: one each retry period and cluster.
 	Election ccm.LeaderElectionConfig
+
+	// Limits protect the replica from each of its clusters. A limit that is zero is that of
+	// [DefaultParams].
+	Limits Limits
+
+	// Registerer registers the fleet's metrics while Run runs. Nil: no metrics. The Managers
+	// register theirs, with the cluster as the label "manager", only if [Params].Manager says
+	// where, because they are many for each cluster.
+	Registerer prometheus.Registerer
 
 	// Logger is the logger of the fleet and its Managers. Nil: klog's.
 	Logger *logr.Logger
 }
+
+// Lock says where the Lease is that decides which replica acts for a cluster.
+type Lock string
+
+const (
+	// LockManagement is a Lease for each cluster in the management cluster.
+	LockManagement Lock = "management"
+
+	// LockWorkload is the Lease of a single cloud controller manager in the cluster itself. Its
+	// name and namespace are those of the Manager's LeaderElectionConfig, by default
+	// cloud-controller-manager in kube-system. So a fleet and the cluster's own cloud controller
+	// manager never act at the same time.
+	//
+	// The other replicas do not see this Lease. They know only which replicas announce themselves,
+	// so they never replace one that announces itself and cannot reach the cluster.
+	LockWorkload Lock = "workload"
+)
 
 // DefaultParams returns Params with all defaults. The election has durations that a management
 // cluster with a thousand clusters bears: 15 s, 10 s, and a renewal every 5 s.
@@ -77,12 +110,31 @@ func DefaultParams() Params {
 		Name:      "fxccm",
 		Namespace: "fxccm-system",
 		Weight:    1,
+		Lock:      LockManagement,
 		Election: ccm.LeaderElectionConfig{
 			LeaseDuration: metav1.Duration{Duration: 15 * time.Second},
 			RenewDeadline: metav1.Duration{Duration: 10 * time.Second},
 			RetryPeriod:   metav1.Duration{Duration: 5 * time.Second},
 		},
+		Limits: Limits{
+			ObjectBytes: 64 << 20, BytesPerSecond: 1 << 20, Outage: 2 * time.Minute,
+		},
 	}
+}
+
+// DefaultConfig returns the configuration of a Manager in a fleet: ccm.DefaultConfig, with the
+// election of [DefaultParams] and with fewer workers. A worker is a goroutine also while it has no
+// work, and the clusters share the processors.
+func DefaultConfig() ccm.Config {
+	cfg := ccm.DefaultConfig()
+	election := DefaultParams().Election
+	cfg.LeaderElection.LeaseDuration = election.LeaseDuration
+	cfg.LeaderElection.RenewDeadline = election.RenewDeadline
+	cfg.LeaderElection.RetryPeriod = election.RetryPeriod
+	cfg.Node.ConcurrentSyncs = 4
+	cfg.NodeLifecycle.ConcurrentSyncs = 4
+	cfg.Service.ConcurrentSyncs = 2
+	return cfg
 }
 
 // A Fleet runs Managers for the clusters of a [Source]. Its methods are safe for concurrent use.
@@ -117,6 +169,8 @@ type Fleet struct {
 	rankedSince time.Time
 	// keep is how long clusters are kept whose preferred replica was not able to lead.
 	keep workqueue.TypedRateLimiter[string]
+	// pauses are those of clusters whose Manager failed.
+	pauses workqueue.TypedRateLimiter[string]
 }
 
 // New checks everything that needs no network. It starts nothing.
@@ -131,6 +185,10 @@ func New(p Params) (*Fleet, error) {
 	setDefault(&p.Election.LeaseDuration, defaults.Election.LeaseDuration)
 	setDefault(&p.Election.RenewDeadline, defaults.Election.RenewDeadline)
 	setDefault(&p.Election.RetryPeriod, defaults.Election.RetryPeriod)
+	if p.Lock == "" {
+		p.Lock = defaults.Lock
+	}
+	p.Limits.setDefaults(defaults.Limits)
 	if p.Identity == "" {
 		host, err := os.Hostname()
 		if err != nil {
@@ -192,11 +250,15 @@ func (p *Params) validate() error {
 		all = append(all,
 			field.Required(field.NewPath("management"), "the fleet's Leases are there"))
 	}
+	if locks := []Lock{LockManagement, LockWorkload}; !slices.Contains(locks, p.Lock) {
+		all = append(all, field.NotSupported(field.NewPath("lock"), p.Lock, locks))
+	}
 	// The rules for the durations are those of a Manager's own election.
 	cfg := ccm.DefaultConfig()
 	cfg.LeaderElection.LeaseDuration = p.Election.LeaseDuration
 	cfg.LeaderElection.RenewDeadline = p.Election.RenewDeadline
 	cfg.LeaderElection.RetryPeriod = p.Election.RetryPeriod
+	all = append(all, p.Limits.validate(field.NewPath("limits"))...)
 	if err, ok := errors.AsType[*ccm.ConfigError](cfg.Validate()); ok {
 		all = append(all, err.Fields...)
 	}
@@ -216,6 +278,17 @@ func (f *Fleet) Run(ctx context.Context) error {
 		return err
 	}
 	defer f.finish()
+	if f.params.Registerer != nil {
+		states := make([]string, 0, len(States()))
+		for _, s := range States() {
+			states = append(states, string(s))
+		}
+		collector := metrics.Fleet(f.params.Name, states, f.measure)
+		if err := f.params.Registerer.Register(collector); err != nil {
+			return fmt.Errorf("fleet: register metrics: %w", err)
+		}
+		defer f.params.Registerer.Unregister(collector)
+	}
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
 	var background sync.WaitGroup
@@ -274,6 +347,8 @@ func (f *Fleet) begin() error {
 	f.problems, f.replicas = map[string]error{}, nil
 	f.view = newLeaseView(time.Now)
 	f.keep = newKeep()
+	f.pauses = workqueue.NewTypedItemExponentialFailureRateLimiter[string](pauseAtLeast,
+		pauseAtMost)
 	f.queue = workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, 5*time.Minute))
 	return nil
@@ -283,6 +358,7 @@ func (f *Fleet) finish() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.running = false
+	f.clusters, f.members, f.problems, f.replicas = nil, nil, nil, nil
 	f.connection.reset()
 }
 
@@ -305,7 +381,8 @@ func (f *Fleet) settle(ctx context.Context) {
 // watchLeases keeps the view of the fleet's Leases. The result is closed when it is complete.
 func (f *Fleet) watchLeases(ctx context.Context, background *sync.WaitGroup) <-chan struct{} {
 	factory := informers.NewSharedInformerFactoryWithOptions(f.client, 0,
-		informers.WithNamespace(f.params.Namespace), informers.WithTransform(stripManagedFields))
+		informers.WithNamespace(f.params.Namespace),
+		informers.WithTransform(informerview.StripManagedFields))
 	informer := factory.Coordination().V1().Leases().Informer()
 	handle := func(obj any, deleted bool) {
 		if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
@@ -333,14 +410,6 @@ func (f *Fleet) watchLeases(ctx context.Context, background *sync.WaitGroup) <-c
 		}
 	})
 	return synced
-}
-
-// stripManagedFields saves most of the memory of a Lease.
-func stripManagedFields(obj any) (any, error) {
-	if lease, ok := obj.(*coordinationv1.Lease); ok {
-		lease.ManagedFields = nil
-	}
-	return obj, nil
 }
 
 func (f *Fleet) observe(lease *coordinationv1.Lease, deleted bool) {
@@ -412,7 +481,7 @@ func (f *Fleet) announcer() *announcer {
 	return &announcer{
 		leases: f.client.CoordinationV1().Leases(f.params.Namespace),
 		name:   fmt.Sprintf("%s-replica-%x", f.params.Name, sum[:8]),
-		fleet:  f.params.Name, self: f.self, deadline: announcePeriod,
+		fleet:  f.params.Name, self: f.self, timeout: announcePeriod, dead: f.view.dead,
 		problem: func(err error) {
 			f.problem("announcement", err)
 			// A request without an answer may be on a dead connection, which the informer and the
@@ -526,7 +595,7 @@ func (f *Fleet) stopAll(why error) error {
 		left := 0
 		for name, m := range f.members {
 			switch {
-			case !m.ended:
+			case !m.ended, m.pausing:
 				left++
 			default:
 				if m.err != nil {

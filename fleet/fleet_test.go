@@ -9,15 +9,19 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr/testr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
@@ -60,6 +64,10 @@ func newWorld(t *testing.T, clusters int) *world {
 		w.clusters = append(w.clusters, newCluster(fmt.Sprintf("cluster-%d", i)))
 	}
 	return w
+}
+
+func (w *world) leases() coordinationclient.LeaseInterface {
+	return kubernetes.NewForConfigOrDie(cluster.RESTConfig()).CoordinationV1().Leases(w.namespace)
 }
 
 func newCluster(name string) fleet.Cluster {
@@ -285,10 +293,48 @@ func TestFleet_ReplicaIsCutOff_OthersServeItsClustersAndNoneIsServedTwice(t *tes
 	w.verify()
 }
 
+// Each write of a Lease would go through the watches of all clusters.
+func TestFleet_ManyClusters_WatchTheirLeasesWithOneRequest(t *testing.T) {
+	const clusters = 12
+	w := newWorld(t, clusters)
+	api, release, err := netfault.APIHandler(cluster.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	var watches atomic.Int64
+	proxy, err := netfault.ListenHTTP(
+		http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+			if in.URL.Query().Get("watch") != "" {
+				watches.Add(1)
+				defer watches.Add(-1)
+			}
+			api.ServeHTTP(out, in)
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := proxy.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	a := w.start("a", func(p *fleet.Params) { p.Management = proxy.RESTConfig() })
+	w.waitServed(clusters, a)
+	if n := watches.Load(); n != 1 {
+		t.Errorf("there are %d watches in the management cluster, want 1", n)
+	}
+	a.stop()
+	if err := <-a.done; err != nil {
+		t.Error(err)
+	}
+	a.done <- nil
+}
+
 func TestFleet_CredentialsAreReplaced_TheManagerGoesOnWithTheNewOnes(t *testing.T) {
 	var tokens sync.Map
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
-		if in.URL.Path == "/version" {
+		if in.URL.Path == "/version" && strings.HasSuffix(in.UserAgent(), "/only/asks") {
 			tokens.Store(in.Header.Get("Authorization"), true)
 			_, _ = io.WriteString(out, "{}")
 			return
@@ -363,6 +409,94 @@ func TestFleet_ClustersComeAndGo_AreServedAndDrained(t *testing.T) {
 	})
 	if got := w.terms("cluster-1"); got != 1 {
 		t.Errorf("a cluster that stayed had %d terms", got)
+	}
+	leases := w.leases()
+	eventually(t, "only the Lease of the cluster that left is deleted", func() error {
+		for name, want := range map[string]bool{
+			"cluster-0": false, "cluster-1": true, "cluster-2": true, "newcomer": true,
+		} {
+			_, err := leases.Get(t.Context(), "fxccm."+name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) == want {
+				return fmt.Errorf("Lease of %s: %w", name, err)
+			}
+		}
+		return nil
+	})
+	w.verify()
+}
+
+// The source of one replica shows earlier than that of another one that a cluster has left.
+func TestFleet_ClusterLeavesOneReplica_TheLeaseOfItsNewLeaderIsNotDeleted(t *testing.T) {
+	w := newWorld(t, 1)
+	const lease = "fxccm.cluster-0"
+	leases := w.leases()
+	ledBy := func(replica string) (err error) {
+		now, err := leases.Get(t.Context(), lease, metav1.GetOptions{})
+		if err == nil && ptr.Deref(now.Spec.HolderIdentity, "") != replica {
+			err = fmt.Errorf("the holder is %q", ptr.Deref(now.Spec.HolderIdentity, ""))
+		}
+		return err
+	}
+	api, release, err := netfault.APIHandler(cluster.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	var deletions atomic.Int64
+	proxy, err := netfault.ListenHTTP(
+		http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+			if in.Method == http.MethodDelete && strings.HasSuffix(in.URL.Path, lease) {
+				deletions.Add(1)
+				eventually(t, "the other replica has taken the Lease", func() error {
+					return ledBy("b")
+				})
+			}
+			api.ServeHTTP(out, in)
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := proxy.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	leave := make(chan struct{})
+	a := w.start("a", func(p *fleet.Params) {
+		p.Management = proxy.RESTConfig()
+		p.Source = fleet.SourceFunc(func(ctx context.Context, update func([]fleet.Cluster)) error {
+			update([]fleet.Cluster{newCluster("cluster-0")})
+			select {
+			case <-leave:
+				update(nil)
+			case <-ctx.Done():
+			}
+			<-ctx.Done()
+			return nil
+		})
+	})
+	w.waitServed(1, a)
+	w.start("b", func(p *fleet.Params) { p.Weight = 0 })
+	before, err := leases.Get(t.Context(), lease, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(leave)
+	eventually(t, "the other replica serves the cluster", func() error {
+		if by := w.served()["cluster-0"]; by != "b" || deletions.Load() == 0 {
+			return fmt.Errorf("it is served by %q after %d deletions", by, deletions.Load())
+		}
+		return nil
+	})
+	eventually(t, "the first replica has finished", func() error {
+		if c := a.Status().Clusters; len(c) != 0 {
+			return fmt.Errorf("it has %v", c)
+		}
+		return nil
+	})
+	after, err := leases.Get(t.Context(), lease, metav1.GetOptions{})
+	if err != nil || after.UID != before.UID {
+		t.Errorf("the Lease was %s and is %s (%v)", before.UID, after.UID, err)
 	}
 	w.verify()
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm"
@@ -16,20 +17,29 @@ import (
 )
 
 // A member is the Manager of one cluster in this replica, from the moment at which it campaigns to
-// the moment at which it has drained.
+// the moment at which it has drained, or at which the pause after its failure is over. The fleet's
+// lock guards it.
 type member struct {
 	cluster Cluster
+	// manager is nil until it has been made.
 	manager *ccm.Manager
-	// access is nil if Params.Manager has given the client configuration.
+	// access and meter are nil if Params.Manager has given the client configuration.
 	access *access
+	meter  *meter
 	// stop ends the Manager. stopped is the reason, nil before.
 	stop    context.CancelCauseFunc
 	stopped error
+	// campaigned is set if the Manager's Lease is the fleet's. Only the member's goroutine uses it.
+	campaigned bool
 	// leading reports whether the Manager has won the Lease.
 	leading atomic.Bool
 	// ended is set with the result when the Manager's Run has returned.
 	ended bool
 	err   error
+	// pausing is set while the member waits after a failure, which is in failure, until retryAt.
+	pausing bool
+	failure error
+	retryAt time.Time
 	// generation is that of the placement that started the Manager.
 	generation uint64
 	// keepUntil is how long this replica keeps the cluster while the set of replicas does not
@@ -46,6 +56,12 @@ const (
 	// was not able to lead. The time doubles each time.
 	keepAtLeast = 15 * time.Second
 	keepAtMost  = 10 * time.Minute
+
+	// pauseAtLeast and pauseAtMost limit the pause after a failure. The time doubles each time,
+	// until a Manager has run for pauseForgotten.
+	pauseAtLeast   = time.Second
+	pauseAtMost    = 5 * time.Minute
+	pauseForgotten = 10 * time.Minute
 )
 
 var (
@@ -78,7 +94,7 @@ func (f *Fleet) reconcile(name string) {
 	cluster, wanted := f.clusters[name]
 	m := f.members[name]
 	switch {
-	case m != nil && m.ended:
+	case m != nil && m.ended && !m.pausing:
 		f.forget(name, m)
 	case m != nil && m.stopped != nil:
 		// Its end comes.
@@ -116,6 +132,9 @@ func (f *Fleet) forget(name string, m *member) {
 	if m.access != nil {
 		m.access.reset()
 	}
+	if m.stopped == errChanged || m.stopped == errGone {
+		f.pauses.Forget(name)
+	}
 	delete(f.members, name)
 	f.queue.Add(name)
 }
@@ -129,9 +148,19 @@ func (f *Fleet) mustStop(m *member, wanted bool, cluster *Cluster) error {
 		return errGone
 	case cluster.Err == nil && m.cluster.needsNewManager(cluster):
 		return errChanged
+	case m.pausing && cluster.Err == nil &&
+		!sameAccess(m.cluster.RESTConfig, cluster.RESTConfig):
+		return errChanged
+	case m.pausing:
+		return nil
 	}
 	position := f.position(cluster.Name)
 	if position <= 0 {
+		return nil
+	}
+	// A replica that comes campaigns when it has settled. Until then it could not take over.
+	if wait := time.Until(f.rankedSince.Add(settleTime)); wait > 0 {
+		f.queue.AddAfter(cluster.Name, wait)
 		return nil
 	}
 	keep := time.Until(m.keepUntil)
@@ -148,7 +177,7 @@ func (f *Fleet) mustStop(m *member, wanted bool, cluster *Cluster) error {
 
 // refresh gives a running Manager the cluster's new credentials. The lock is held.
 func (f *Fleet) refresh(m *member, cluster *Cluster) {
-	if cluster.Err != nil {
+	if cluster.Err != nil || m.manager == nil {
 		return
 	}
 	if m.access != nil && !sameAccess(m.cluster.RESTConfig, cluster.RESTConfig) {
@@ -171,14 +200,19 @@ func (f *Fleet) position(cluster string) int {
 // number if there is nothing to wait for but a change. The lock is held.
 func (f *Fleet) campaignIn(name string) time.Duration {
 	position := f.position(name)
-	if position == 0 {
-		return 0
-	}
 	holder, since, until := f.view.cluster(f.leaseOf(name))
 	now := time.Now()
 	switch {
+	case position == 0 && holder != "" && !f.isLive(holder):
+		// A campaign that begins when the Lease of a dead replica has expired wins with its first
+		// request. An earlier one would wait for its next one.
+		return max(0, until.Sub(now))
+	case position == 0:
+		return 0
 	case position < 0:
 		return -1 // the other replicas do not see this one; its announcement looks again
+	case f.params.Lock == LockWorkload:
+		return -1 // when the announcements of the preferred replicas end, this one is the first
 	case holder != "" && holder != f.self.identity:
 		return until.Sub(now) + time.Duration(position)*rankDelay
 	}
@@ -188,15 +222,16 @@ func (f *Fleet) campaignIn(name string) time.Duration {
 	return max(0, since.Add(time.Duration(position)*rankDelay).Sub(now))
 }
 
+// isLive needs the lock.
+func (f *Fleet) isLive(identity string) bool {
+	return slices.ContainsFunc(f.replicas, func(r replica) bool { return r.identity == identity })
+}
+
 // start makes and runs the Manager of a cluster. The lock is held.
 func (f *Fleet) start(cluster Cluster) {
 	m := &member{cluster: cluster, generation: f.generation}
 	if f.position(cluster.Name) > 0 {
 		m.keepUntil = time.Now().Add(f.keep.When(cluster.Name))
-	}
-	if err := f.build(m); err != nil {
-		f.failed(cluster.Name, err)
-		return
 	}
 	f.queue.Forget(cluster.Name)
 	delete(f.problems, clusterSubject(cluster.Name))
@@ -204,68 +239,174 @@ func (f *Fleet) start(cluster Cluster) {
 	m.stop = stop
 	f.members[cluster.Name] = m
 	go func() {
-		err := m.manager.Run(ctx)
-		stop(nil)
+		defer f.queue.Add(cluster.Name)
+		defer stop(nil)
+		begun := time.Now()
+		err, failure := f.serve(ctx, m, cluster)
+		timedOut, isDrainTimeout := errors.AsType[*ccm.DrainTimeoutError](err)
+		if !isDrainTimeout && f.hasLeft(m) {
+			f.deleteLease(cluster.Name) // before another Manager of this replica may take it
+		}
 		f.mu.Lock()
 		m.ended, m.err = true, err
+		if failure != nil && m.stopped == nil && !isDrainTimeout {
+			// The ended Manager would keep memory.
+			m.pausing, m.failure, m.manager, m.meter = true, failure, nil, nil
+		}
+		if time.Since(begun) >= pauseForgotten {
+			f.pauses.Forget(cluster.Name)
+		}
+		pausing := m.pausing
 		f.mu.Unlock()
 		f.membersEnded.Broadcast()
-		timedOut, ok := errors.AsType[*ccm.DrainTimeoutError](err)
-		if ok && timedOut.Ended() != nil {
+		switch {
+		case isDrainTimeout && timedOut.Ended() != nil:
 			f.log.Error(err, "The cluster's Manager did not drain in time", "cluster", cluster.Name)
 			f.queue.Add(cluster.Name)
 			<-timedOut.Ended()
+		case pausing:
+			f.pause(ctx, m, &cluster)
+			if f.hasLeft(m) {
+				f.deleteLease(cluster.Name)
+			}
+			f.mu.Lock()
+			m.pausing = false
+			f.mu.Unlock()
+			f.membersEnded.Broadcast()
 		}
-		f.queue.Add(cluster.Name)
 	}()
 }
 
-// failed records that a cluster's Manager cannot be made, and tries again later. The lock is held.
+// serve makes a member's Manager and runs it. err is that of the Manager's Run. failure is why the
+// Manager was not made, or which limit has stopped it.
+func (f *Fleet) serve(ctx context.Context, m *member, cluster Cluster) (err, failure error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var exceeded atomic.Pointer[error]
+	made, err := f.build(m, cluster, func(why error) {
+		exceeded.CompareAndSwap(nil, &why)
+		stop(why)
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	m.manager, m.access, m.meter = made.manager, made.access, made.meter
+	f.mu.Unlock()
+	f.queue.Add(cluster.Name) // its credentials may have been replaced meanwhile
+	err = made.manager.Run(ctx)
+	if why := exceeded.Load(); why != nil {
+		return err, *why
+	}
+	return err, nil
+}
+
+// pause waits after a failure, until ctx ends or the cluster may be served again. If the API server
+// was dead, that is when it answers a probe.
+func (f *Fleet) pause(ctx context.Context, m *member, cluster *Cluster) {
+	if m.access != nil {
+		m.access.reset()
+	}
+	for {
+		pause := wait.Jitter(f.pauses.When(cluster.Name), 0.2)
+		f.mu.Lock()
+		failure := m.failure
+		m.retryAt = time.Now().Add(pause)
+		f.mu.Unlock()
+		f.log.Error(failure, "The cluster is not served", "cluster", cluster.Name, "retryIn",
+			pause.Round(time.Second).String())
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+		dead, ok := errors.AsType[*outageError](failure)
+		if !ok {
+			return
+		}
+		err := m.access.probe(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		f.mu.Lock()
+		m.failure = &outageError{dead.since, err}
+		f.mu.Unlock()
+	}
+}
+
+// failed records that a running Manager cannot get new credentials, and tries again later. The
+// lock is held.
 func (f *Fleet) failed(name string, err error) {
 	f.problems[clusterSubject(name)] = err
-	f.log.Error(err, "The cluster's Manager cannot be made", "cluster", name)
+	f.log.Error(err, "The cluster's credentials cannot be replaced", "cluster", name)
 	f.queue.AddRateLimited(name)
 }
 
 func clusterSubject(name string) string { return "cluster " + name }
 
-// build makes a member's Manager.
-func (f *Fleet) build(m *member) error {
+// made is a Manager with its connections.
+type made struct {
+	manager *ccm.Manager
+	access  *access
+	meter   *meter
+}
+
+// build makes a member's Manager. exceeded is called if the cluster exceeds a limit.
+func (f *Fleet) build(m *member, cluster Cluster, exceeded func(error)) (made made, err error) {
 	var params ccm.Params
-	err := rescue.Panic(func() (err error) {
-		params, err = f.params.Manager(m.cluster)
+	if err := rescue.Panic(func() (err error) {
+		params, err = f.params.Manager(cluster)
 		return err
-	})
-	if err != nil {
-		return fmt.Errorf("parameters of the Manager: %w", err)
+	}); err != nil {
+		return made, fmt.Errorf("parameters of the Manager: %w", err)
 	}
 	if params.Name == "" {
-		params.Name = m.cluster.Name
+		params.Name = cluster.Name
+	}
+	if params.Config.LeaderElection.Identity == "" {
+		params.Config.LeaderElection.Identity = f.self.identity
 	}
 	if params.Logger == nil {
-		log := f.log.WithValues("cluster", m.cluster.Name)
+		log := f.log.WithValues("cluster", cluster.Name)
 		params.Logger = &log
 	}
-	if params.RESTConfig == nil && params.Clients == nil && m.cluster.RESTConfig != nil {
-		if m.access, params.RESTConfig, err = newAccess(m.cluster.RESTConfig); err != nil {
-			return err
-		}
-	}
-	if params.Elector == nil {
-		cfg := f.params.Election
-		cfg.ResourceName, cfg.ResourceNamespace = f.leaseOf(m.cluster.Name), f.params.Namespace
-		cfg.Identity = f.self.identity
-		elector, err := ccm.NewLeaseElector(f.management, cfg, *params.Logger)
+	if params.RESTConfig == nil && params.Clients == nil && cluster.RESTConfig != nil {
+		made.access, params.RESTConfig, err = newAccess(cluster.RESTConfig)
 		if err != nil {
-			return err
+			return made, err
 		}
-		name := m.cluster.Name
+		if params.RESTConfig.UserAgent == "" { // the cluster's audit log names the replica
+			params.RESTConfig.UserAgent = rest.DefaultKubernetesUserAgent() + "/" + f.self.identity
+		}
+		made.meter = newMeter(params.RESTConfig, f.params.Limits, made.access, exceeded)
+	}
+	switch {
+	case params.Elector != nil:
+	case f.params.Lock == LockWorkload:
+		cfg := &params.Config.LeaderElection
+		cfg.LeaderElect, cfg.Identity = true, f.self.identity
+		cfg.LeaseDuration = f.params.Election.LeaseDuration
+		cfg.RenewDeadline = f.params.Election.RenewDeadline
+		cfg.RetryPeriod = f.params.Election.RetryPeriod
+	default:
+		cfg := f.params.Election
+		cfg.ResourceName, cfg.ResourceNamespace = f.leaseOf(cluster.Name), f.params.Namespace
+		cfg.Identity = f.self.identity
+		view := f.view
+		elector, err := ccm.NewLeaseElector(f.management, cfg, *params.Logger,
+			ccm.WithLeaseStates(func(ctx context.Context) <-chan ccm.LeaseState {
+				return view.follow(ctx, cfg.ResourceName)
+			}))
+		if err != nil {
+			return made, err
+		}
+		m.campaigned = true
 		params.Elector = &memberElector{
-			Elector: elector, member: m, changed: func() { f.queue.Add(name) },
+			Elector: elector, member: m, changed: func() { f.queue.Add(cluster.Name) },
 		}
 	}
-	m.manager, err = ccm.New(params)
-	return err
+	made.manager, err = ccm.New(params)
+	return made, err
 }
 
 // memberElector tells the member when it leads.

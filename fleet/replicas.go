@@ -15,12 +15,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/fxccm/fxccm/ccm"
 )
 
 const (
-	// fleetLabel is on each Lease of a fleet, with the fleet's name.
+	// fleetLabel is on the Lease of each replica, with the fleet's name.
 	fleetLabel = "fxccm.dev/fleet"
-	// clusterLabel is on the Lease of a cluster, with the cluster's name if a label can hold it.
 	// replicaLabel is on the Lease by which a replica announces itself.
 	replicaLabel = "fxccm.dev/fleet-replica"
 	// weightAnnotation is on the same Lease.
@@ -29,6 +30,9 @@ const (
 	// A replica announces itself every announcePeriod, and counts for announceDuration.
 	announcePeriod   = 4 * time.Second
 	announceDuration = 12 * time.Second
+
+	// forgetReplica is how long a replica has been dead when the others delete its announcement.
+	forgetReplica = 10 * time.Minute
 )
 
 // leaseView is what this process has seen of the fleet's Leases. Other processes' clocks play no
@@ -40,9 +44,12 @@ type leaseView struct {
 	mu       sync.Mutex
 	clusters map[string]seenLease // by Lease name
 	replicas map[string]seenLease
+	// followers receive the states of a cluster's Lease.
+	followers map[string]map[chan ccm.LeaseState]struct{}
 }
 
 type seenLease struct {
+	lease  *coordinationv1.Lease
 	holder string
 	weight int
 	// until is when the holder loses the Lease unless it renews. since is the last change.
@@ -50,10 +57,13 @@ type seenLease struct {
 }
 
 func newLeaseView(now func() time.Time) *leaseView {
-	return &leaseView{now: now, clusters: map[string]seenLease{}, replicas: map[string]seenLease{}}
+	return &leaseView{
+		now: now, clusters: map[string]seenLease{}, replicas: map[string]seenLease{},
+		followers: map[string]map[chan ccm.LeaseState]struct{}{},
+	}
 }
 
-// observe records a Lease, and returns the name of the cluster's Lease whose holder has changed.
+// observe records a Lease, and reports whether its holder or its weight has changed.
 func (v *leaseView) observe(lease *coordinationv1.Lease, deleted bool) (changed bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -64,18 +74,54 @@ func (v *leaseView) observe(lease *coordinationv1.Lease, deleted bool) (changed 
 	last, known := of[lease.Name]
 	if deleted {
 		delete(of, lease.Name)
+		v.tell(lease.Name, ccm.LeaseState{Seen: v.now()})
 		return known
 	}
-	seen := seenLease{since: v.now()}
-	if lease.Spec.HolderIdentity != nil {
-		seen.holder = *lease.Spec.HolderIdentity
-	}
+	seen := seenLease{lease: lease, since: v.now()}
+	v.tell(lease.Name, ccm.LeaseState{Lease: lease, Seen: seen.since})
+	seen.holder = holderOf(lease)
 	if d := lease.Spec.LeaseDurationSeconds; d != nil {
 		seen.until = seen.since.Add(time.Duration(*d) * time.Second)
 	}
 	seen.weight, _ = strconv.Atoi(lease.Annotations[weightAnnotation])
 	of[lease.Name] = seen
 	return !known || last.holder != seen.holder || last.weight != seen.weight
+}
+
+// tell gives the followers of a Lease its newest state, in place of one that they have not taken.
+// The lock is held.
+func (v *leaseView) tell(lease string, state ccm.LeaseState) {
+	for follower := range v.followers[lease] {
+		select {
+		case <-follower:
+		default:
+		}
+		follower <- state
+	}
+}
+
+// follow returns the states of a Lease until ctx ends, the present one first.
+func (v *leaseView) follow(ctx context.Context, lease string) <-chan ccm.LeaseState {
+	states := make(chan ccm.LeaseState, 1)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.followers[lease] == nil {
+		v.followers[lease] = map[chan ccm.LeaseState]struct{}{}
+	}
+	v.followers[lease][states] = struct{}{}
+	if seen, ok := v.clusters[lease]; ok {
+		states <- ccm.LeaseState{Lease: seen.lease, Seen: seen.since}
+	}
+	context.AfterFunc(ctx, func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		delete(v.followers[lease], states)
+		if len(v.followers[lease]) == 0 {
+			delete(v.followers, lease)
+		}
+		close(states)
+	})
+	return states
 }
 
 // cluster returns the holder of a cluster's Lease, and since when or until when that is so. A free
@@ -111,31 +157,52 @@ func (v *leaseView) live() (all []replica, until time.Time) {
 	return all, until
 }
 
-// announcer keeps this replica's own Lease.
+// dead returns the announcements that did not change for forgetReplica, and expired before that.
+func (v *leaseView) dead() (all []*coordinationv1.Lease) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	limit := v.now().Add(-forgetReplica)
+	for _, seen := range v.replicas {
+		if !seen.since.After(limit) && !seen.until.After(limit) {
+			all = append(all, seen.lease)
+		}
+	}
+	return all
+}
+
+// announcer keeps this replica's own Lease, and deletes those of replicas that are dead.
 type announcer struct {
-	leases   coordinationclient.LeaseInterface
-	name     string
-	fleet    string
-	self     replica
-	problem  func(error)
-	deadline time.Duration
+	leases coordinationclient.LeaseInterface
+	// dead returns the announcements to delete.
+	dead func() []*coordinationv1.Lease
+
+	name  string
+	fleet string
+	self  replica
+	// problem receives the result of each announcement.
+	problem func(error)
+	// timeout limits an announcement.
+	timeout time.Duration
 }
 
 // run announces the replica until ctx ends, and then takes the announcement back, so that the
 // other replicas take over at once.
 func (a *announcer) run(ctx context.Context) {
 	wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, a.deadline)
+		ctx, cancel := context.WithTimeout(ctx, a.timeout)
 		defer cancel()
 		err := a.announce(ctx)
+		if err == nil {
+			err = deleteDead(ctx, a.leases, a.dead())
+		}
 		switch {
 		case err == nil:
 			a.problem(nil)
 		case !errors.Is(ctx.Err(), context.Canceled): // else this replica stops
-			a.problem(fmt.Errorf("announce this replica: %w", err))
+			a.problem(err)
 		}
 	}, announcePeriod, 0.1, true)
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.deadline)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.timeout)
 	defer cancel()
 	if err := a.leases.Delete(last, a.name, metav1.DeleteOptions{}); err != nil &&
 		!apierrors.IsNotFound(err) {
@@ -150,7 +217,7 @@ func (a *announcer) announce(ctx context.Context) error {
 	case missing:
 		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: a.name}}
 	case err != nil:
-		return err
+		return fmt.Errorf("announce this replica: %w", err)
 	}
 	now, duration := metav1.NowMicro(), int32(announceDuration/time.Second)
 	metav1.SetMetaDataLabel(&lease.ObjectMeta, fleetLabel, a.fleet)
@@ -165,5 +232,8 @@ func (a *announcer) announce(ctx context.Context) error {
 	} else {
 		_, err = a.leases.Update(ctx, lease, metav1.UpdateOptions{})
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("announce this replica: %w", err)
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fxccm/fxccm/ccm"
 )
@@ -16,7 +17,8 @@ type State string
 const (
 	// StateWaiting: another replica serves the cluster, or is preferred.
 	StateWaiting State = "waiting"
-	// StateFailed: the cluster cannot be read or its Manager cannot be made; Reason has the error.
+	// StateFailed: the cluster cannot be read, its Manager cannot be made, or it exceeds one of the
+	// [Limits]; Reason has the error.
 	StateFailed State = "failed"
 	// StateStandby, StateLeading, StateDraining and StateDegraded are those of the Manager.
 	StateStandby  = State(ccm.StateStandby)
@@ -24,6 +26,13 @@ const (
 	StateDraining = State(ccm.StateDraining)
 	StateDegraded = State(ccm.StateDegraded)
 )
+
+// States are all states of a cluster, those that need attention first.
+func States() []State {
+	return []State{
+		StateFailed, StateDegraded, StateDraining, StateStandby, StateLeading, StateWaiting,
+	}
+}
 
 // Status is a snapshot of a fleet, as one replica sees it. It contains no secrets.
 type Status struct {
@@ -54,23 +63,57 @@ type ClusterStatus struct {
 
 	// State is that in this replica.
 	State State `json:"state"`
-	// Reason explains a state of failure, and why the source cannot read the cluster.
+	// Reason explains a state of failure, why the source cannot read the cluster, and that a limit
+	// slows it down.
 	Reason string `json:"reason,omitempty"`
+	// RetryAt is when this replica tries again to serve a cluster that has failed.
+	RetryAt time.Time `json:"retryAt,omitzero"`
 	// Ready reports whether this replica's Manager has an open and ready term.
 	Ready bool `json:"ready,omitempty"`
 
 	// Leader is the replica that holds the cluster's Lease, and Preferred the one that should. They
-	// are empty if no replica holds it, or if no replica is live.
+	// are empty if no replica holds it, or if no replica is live. With [LockWorkload] Leader is
+	// what this replica's Manager has seen in the Lease, and Preferred if it runs none.
 	Leader    string `json:"leader,omitempty"`
 	Preferred string `json:"preferred,omitempty"`
 }
 
 // Status returns a snapshot of the fleet. Before Run and after it there are no clusters in it.
 func (f *Fleet) Status() Status {
+	status, running := f.snapshot()
+	leads := map[string]int{}
+	// Without the lock, because a Manager's Status calls its provider.
+	for i, r := range running {
+		c := &status.Clusters[i]
+		if r.manager == nil {
+			leads[c.Leader]++
+			continue
+		}
+		of := r.manager.Status()
+		if f.params.Lock == LockWorkload {
+			c.Leader = of.Election.Leader
+		}
+		leads[c.Leader]++
+		if c.State != StateDraining {
+			c.State = State(of.State)
+		}
+		c.Ready = of.Ready
+		c.Reason = cmp.Or(c.Reason, of.Reason)
+		if c.Reason == "" && r.meter != nil && r.meter.slowed() {
+			c.Reason = slowedReason
+		}
+	}
+	for i := range status.Replicas {
+		status.Replicas[i].Leads = leads[status.Replicas[i].Identity]
+	}
+	return status
+}
+
+// snapshot returns the status without what the Managers report, and the Manager of each cluster.
+func (f *Fleet) snapshot() (Status, []made) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	status := Status{Identity: f.self.identity}
-	leads := map[string]int{}
 	names := slices.Collect(maps.Keys(f.clusters))
 	for name := range f.members {
 		if _, ok := f.clusters[name]; !ok {
@@ -78,21 +121,26 @@ func (f *Fleet) Status() Status {
 		}
 	}
 	slices.Sort(names)
+	running := make([]made, 0, len(names))
 	for _, name := range names {
 		cluster := f.clusterStatus(name)
-		leads[cluster.Leader]++
 		status.Clusters = append(status.Clusters, cluster)
+		r := made{}
+		if m := f.members[name]; m != nil {
+			r.manager, r.meter = m.manager, m.meter
+		}
+		running = append(running, r)
 	}
 	for _, r := range f.replicas {
 		status.Replicas = append(status.Replicas,
-			ReplicaStatus{Identity: r.identity, Weight: r.weight, Leads: leads[r.identity]})
+			ReplicaStatus{Identity: r.identity, Weight: r.weight})
 	}
 	for _, subject := range slices.Sorted(maps.Keys(f.problems)) {
 		if !strings.HasPrefix(subject, clusterSubject("")) {
 			status.Problems = append(status.Problems, subject+": "+f.problems[subject].Error())
 		}
 	}
-	return status
+	return status, running
 }
 
 // clusterStatus needs the lock.
@@ -102,15 +150,26 @@ func (f *Fleet) clusterStatus(name string) ClusterStatus {
 	if order := rank(name, f.replicas); len(order) > 0 {
 		status.Preferred = order[0]
 	}
+	if f.params.Lock == LockWorkload {
+		status.Leader = status.Preferred
+	}
 	err := cmp.Or(f.clusters[name].Err, f.problems[clusterSubject(name)])
-	if m := f.members[name]; m != nil {
-		of := m.manager.Status()
-		status.State, status.Reason, status.Ready = State(of.State), of.Reason, of.Ready
-		if m.ended {
-			status.State = StateDraining
+	m := f.members[name]
+	switch {
+	case m == nil:
+		if err != nil {
+			status.State = StateFailed
 		}
-	} else if err != nil {
-		status.State = StateFailed
+	case m.pausing:
+		status.State, status.RetryAt = StateFailed, m.retryAt
+		if f.params.Lock == LockWorkload {
+			status.Leader = ""
+		}
+		err = cmp.Or(err, m.failure)
+	case m.ended:
+		status.State = StateDraining
+	default:
+		status.State = StateStandby
 	}
 	if err != nil {
 		status.Reason = err.Error()

@@ -1,0 +1,168 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/fxccm/fxccm/internal/informerview"
+)
+
+// ClusterAPIConfig is the input of [ClusterAPI].
+type ClusterAPIConfig struct {
+	// Management is the client configuration of the management cluster. Required.
+	Management *rest.Config
+
+	// Namespace has the Clusters. Default: all namespaces.
+	Namespace string
+
+	// Selector is a label selector for the Clusters. Default: all Clusters.
+	Selector string
+
+	// CloudSuffix is appended to a Cluster's name for the name of the Secret with the provider's
+	// configuration, and CloudKey is its key there. The Secret must have the label
+	// "cluster.x-k8s.io/cluster-name" with the Cluster's name, as the Cluster's other Secrets have.
+	// Default "-cloud-config" and "cloud.conf". A Secret that is missing is no error.
+	CloudSuffix, CloudKey string
+}
+
+// What Cluster API gives its objects.
+const (
+	clusterAPIGroup  = "cluster.x-k8s.io"
+	clusterNameLabel = "cluster.x-k8s.io/cluster-name"
+	kubeconfigSuffix = "-kubeconfig"
+	kubeconfigKey    = "value"
+	cloudSuffix      = "-cloud-config"
+)
+
+// ClusterAPI is a [Source] of the Clusters of Cluster API, in whatever version the management
+// cluster prefers. A cluster's name is "<namespace>.<name>", and its labels are the Cluster's. Its
+// client configuration is the kubeconfig in the Secret "<name>-kubeconfig" that each provider of
+// control planes writes. A Cluster that has none yet is shown with an error.
+//
+// A Cluster stays in the fleet while it is being deleted, because its nodes and Services need their
+// controllers until they are gone, and leaves it when its object does. A paused Cluster is served,
+// too. While Clusters are moved to another management cluster, both have them: stop the fleet of
+// the first before they are moved.
+//
+// The source lists and watches Clusters and Secrets. It reads the metadata of Clusters only, and
+// keeps nothing of the Secrets' private keys.
+func ClusterAPI(config ClusterAPIConfig) Source {
+	config.CloudSuffix = cmp.Or(config.CloudSuffix, cloudSuffix)
+	config.CloudKey = cmp.Or(config.CloudKey, cloudConfigFile)
+	return SourceFunc(config.run)
+}
+
+func (c ClusterAPIConfig) run(ctx context.Context, update func([]Cluster)) error {
+	if c.Management == nil {
+		return errors.New("fleet.ClusterAPI needs a client configuration")
+	}
+	client, err := kubernetes.NewForConfig(c.Management)
+	if err != nil {
+		return fmt.Errorf("client of the management cluster: %w", err)
+	}
+	objects, err := metadata.NewForConfig(c.Management)
+	if err != nil {
+		return fmt.Errorf("client of the management cluster: %w", err)
+	}
+	resource, err := clusterResource(client.Discovery())
+	if err != nil {
+		return err
+	}
+	watching, stop := context.WithCancelCause(ctx)
+	secretsOf := secretsFactory(client, c.Namespace, clusterNameLabel, kubeconfigKey, c.CloudKey)
+	secrets := secretsOf.Core().V1().Secrets().Informer()
+	clusters := metadatainformer.NewFilteredMetadataInformer(objects, resource, c.Namespace, 0,
+		cache.Indexers{}, func(o *metav1.ListOptions) { o.LabelSelector = c.Selector }).Informer()
+	if err := errors.Join(
+		clusters.SetTransform(informerview.StripManagedFields),
+		// A version that is no longer served does not return. Run is called again, and finds
+		// another.
+		clusters.SetWatchErrorHandlerWithContext(
+			func(ctx context.Context, r *cache.Reflector, err error) {
+				cache.DefaultWatchErrorHandler(ctx, r, err)
+				if apierrors.IsNotFound(err) {
+					stop(fmt.Errorf("list Clusters of %s: %w", resource.Version, err))
+				}
+			}),
+	); err != nil {
+		stop(nil)
+		return err
+	}
+	secretsOf.Start(watching.Done())
+	defer secretsOf.Shutdown()
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop(nil)
+	running.Go(func() { clusters.RunWithContext(watching) })
+
+	var parsed kubeconfigs
+	err = passOn(watching, []cache.SharedIndexInformer{secrets, clusters}, func() []Cluster {
+		last := parsed
+		parsed = kubeconfigs{}
+		var all []Cluster
+		for _, obj := range clusters.GetStore().List() {
+			object := obj.(*metav1.PartialObjectMetadata)
+			cluster := Cluster{
+				Name: object.Namespace + "." + object.Name, UID: string(object.UID),
+				Labels: object.Labels,
+			}
+			read := func(suffix, key string) ([]byte, bool) {
+				name := cache.NewObjectName(object.Namespace, object.Name+suffix).String()
+				obj, found, err := secrets.GetStore().GetByKey(name)
+				if err != nil || !found ||
+					obj.(*corev1.Secret).Labels[clusterNameLabel] != object.Name {
+					return nil, false
+				}
+				data, found := obj.(*corev1.Secret).Data[key]
+				return data, found
+			}
+			cluster.CloudConfig, _ = read(c.CloudSuffix, c.CloudKey)
+			if data, ok := read(kubeconfigSuffix, kubeconfigKey); ok {
+				cluster.RESTConfig, cluster.Err = parsed.parse(cluster.Name, data, last)
+			} else {
+				cluster.Err = fmt.Errorf("there is no Secret %s%s with the key %q yet",
+					object.Name, kubeconfigSuffix, kubeconfigKey)
+			}
+			all = append(all, cluster)
+		}
+		return all
+	}, update)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	return context.Cause(watching)
+}
+
+// clusterResource returns the resource of Clusters in the version that the API server prefers.
+func clusterResource(client discovery.DiscoveryInterface) (schema.GroupVersionResource, error) {
+	groups, err := restmapper.GetAPIGroupResources(client)
+	if err != nil {
+		return schema.GroupVersionResource{}, fmt.Errorf("discover the Cluster API: %w", err)
+	}
+	mapping, err := restmapper.NewDiscoveryRESTMapper(groups).RESTMapping(
+		schema.GroupKind{Group: clusterAPIGroup, Kind: "Cluster"})
+	if meta.IsNoMatchError(err) {
+		return schema.GroupVersionResource{},
+			errors.New("the management cluster has no Cluster API: install its types first")
+	}
+	if err != nil {
+		return schema.GroupVersionResource{}, err
+	}
+	return mapping.Resource, nil
+}

@@ -1,0 +1,219 @@
+// Package endpoints serves the state of a [fleet.Fleet] over HTTP:
+//
+//	/healthz /livez   health checks: a failure may justify a restart
+//	/readyz           readiness: the replica takes clusters
+//	/metrics          Prometheus
+//	/statusz          [fleet.Status]: a page for browsers, JSON for all other clients
+//	/clusters/<name>  the page of a cluster's Manager, or its [ccm.Status] as JSON
+//
+// The handler opens no port and does not authenticate; see [ccmendpoints]. On a secure port of its
+// own:
+//
+//	server, err := serving.NewFor(management, func(opts ...ccmendpoints.Option) http.Handler {
+//		return endpoints.NewHandler(f, opts...)
+//	}, serving.DefaultConfig())
+//
+// [ccmendpoints]: https://pkg.go.dev/github.com/fxccm/fxccm/ccm/serving/endpoints
+package endpoints
+
+import (
+	"cmp"
+	"embed"
+	"encoding/json"
+	"html/template"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/munnerz/goautoneg"
+
+	ccmendpoints "github.com/fxccm/fxccm/ccm/serving/endpoints"
+	"github.com/fxccm/fxccm/fleet"
+	"github.com/fxccm/fxccm/internal/webpage"
+)
+
+// NewHandler returns the endpoints of f. Options are those of a Manager's endpoints. The handler is
+// safe for concurrent use, and needs no cleanup.
+func NewHandler(f *fleet.Fleet, opts ...ccmendpoints.Option) http.Handler {
+	parts := ccmendpoints.Parts{Statusz: statusz(f)}
+	for _, c := range f.LivenessChecks() {
+		parts.Liveness = append(parts.Liveness, c)
+	}
+	for _, c := range f.ReadinessChecks() {
+		parts.Readiness = append(parts.Readiness, c)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", ccmendpoints.NewHandlerOf(parts, opts...))
+	mux.HandleFunc("GET /clusters/{name}", func(w http.ResponseWriter, r *http.Request) {
+		manager := f.Manager(r.PathValue("name"))
+		if manager == nil {
+			http.Error(w, "this replica runs no Manager for the cluster", http.StatusNotFound)
+			return
+		}
+		ccmendpoints.Statusz(manager).ServeHTTP(w, r)
+	})
+	return mux
+}
+
+func statusz(f *fleet.Fleet) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Vary", "Accept")
+		status := f.Status()
+		accepted := goautoneg.Negotiate(r.Header.Get("Accept"),
+			[]string{"application/json", "text/html"})
+		if accepted == "text/html" {
+			webpage.Write(w, r, func(body io.Writer, style template.CSS, refresh int) error {
+				return render(body, style, refresh, status, r.URL.Query())
+			})
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		_ = encoder.Encode(status) // an error means that the client is gone
+	})
+}
+
+//go:embed page.html
+var files embed.FS
+
+// column is a column of the table, by which it can be sorted.
+type column struct {
+	Key, Title string
+	compare    func(a, b fleet.ClusterStatus) int
+}
+
+func columns() []column {
+	text := func(of func(fleet.ClusterStatus) string) func(a, b fleet.ClusterStatus) int {
+		return func(a, b fleet.ClusterStatus) int { return strings.Compare(of(a), of(b)) }
+	}
+	return []column{
+		{"state", "State", func(a, b fleet.ClusterStatus) int {
+			return cmp.Compare(attention(a), attention(b))
+		}},
+		{"cluster", "Cluster", text(func(c fleet.ClusterStatus) string { return c.Name })},
+		{"leader", "Leader", text(func(c fleet.ClusterStatus) string { return c.Leader })},
+		{"reason", "Reason", text(func(c fleet.ClusterStatus) string { return c.Reason })},
+	}
+}
+
+// attention is the place of a cluster's state in [fleet.States]. A cluster without a leader needs
+// more attention than one that is served.
+func attention(c fleet.ClusterStatus) int {
+	place := 2 * slices.Index(fleet.States(), c.State)
+	if c.Leader == "" || c.Reason != "" {
+		place--
+	}
+	return place
+}
+
+func markOf(c fleet.ClusterStatus) webpage.Mark {
+	word := string(c.State)
+	switch {
+	case c.State == fleet.StateFailed, c.State == fleet.StateDegraded:
+		return webpage.Bad.Mark(word)
+	case c.Leader == "":
+		return webpage.Warn.Mark(word + ", no leader")
+	case c.Reason != "", c.State == fleet.StateDraining, c.State == fleet.StateLeading && !c.Ready:
+		return webpage.Warn.Mark(word)
+	case c.State == fleet.StateLeading:
+		return webpage.Good.Mark(word)
+	}
+	return webpage.Idle.Mark(word)
+}
+
+type row struct {
+	fleet.ClusterStatus
+	Mark webpage.Mark
+	// Link is the page of the cluster's Manager in this replica.
+	Link string
+}
+
+// tally is how many clusters are in a state.
+type tally struct {
+	State fleet.State
+	Count int
+	Link  string
+}
+
+type heading struct {
+	column
+	Link string
+	// Sorted is the value of aria-sort, empty for a column that the table is not sorted by.
+	Sorted string
+}
+
+// render writes the page. The query may have sort=<column>, order=descending and state=<state>.
+func render(
+	body io.Writer, style template.CSS, refresh int, status fleet.Status, query url.Values,
+) error {
+	by, state := cmp.Or(query.Get("sort"), "state"), query.Get("state")
+	descending := query.Get("order") == "descending"
+	link := func(key, value string, clear ...string) string {
+		q := url.Values{}
+		for name, values := range query {
+			q[name] = values
+		}
+		for _, name := range clear {
+			q.Del(name)
+		}
+		q.Set(key, value)
+		return "?" + q.Encode()
+	}
+	var tallies []tally
+	for _, s := range fleet.States() {
+		count := 0
+		for _, c := range status.Clusters {
+			if c.State == s {
+				count++
+			}
+		}
+		if count > 0 {
+			tallies = append(tallies, tally{s, count, link("state", string(s))})
+		}
+	}
+	clusters := slices.DeleteFunc(slices.Clone(status.Clusters), func(c fleet.ClusterStatus) bool {
+		return state != "" && string(c.State) != state
+	})
+	var headings []heading
+	for _, c := range columns() {
+		h := heading{column: c, Link: link("sort", c.Key, "order")}
+		if c.Key == by {
+			h.Sorted = "ascending"
+			if descending {
+				h.Sorted = "descending"
+			} else {
+				h.Link = link("order", "descending")
+			}
+			slices.SortStableFunc(clusters, func(a, b fleet.ClusterStatus) int {
+				if descending {
+					a, b = b, a
+				}
+				return c.compare(a, b)
+			})
+		}
+		headings = append(headings, h)
+	}
+	rows := make([]row, 0, len(clusters))
+	for _, c := range clusters {
+		r := row{ClusterStatus: c, Mark: markOf(c)}
+		if c.State != fleet.StateWaiting && c.State != fleet.StateFailed {
+			r.Link = "clusters/" + url.PathEscape(c.Name)
+		}
+		rows = append(rows, r)
+	}
+	page, err := template.New("page.html").Funcs(template.FuncMap{
+		"iso": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	}).ParseFS(files, "page.html")
+	if err != nil {
+		return err
+	}
+	return page.Execute(body, map[string]any{
+		"Style": style, "Refresh": refresh, "RefreshLink": link("refresh", "5"),
+		"Status": status, "Tallies": tallies, "State": state, "AllLink": "?",
+		"Headings": headings, "Rows": rows, "Now": time.Now(),
+	})
+}

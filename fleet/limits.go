@@ -1,0 +1,352 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/rest"
+)
+
+// Limits protect a replica and its other clusters from one cluster's API server, which may be dead,
+// broken or hostile. Go cannot limit the memory or the CPU time of a part of a process, so they
+// limit what enters: the responses of the API server.
+//
+// The Manager of a cluster that exceeds ObjectBytes or Outage is stopped, and the Lease released.
+// [ClusterStatus] has the reason. The replica retries after a pause, which grows from 1 second to
+// 5 minutes. They apply if the client configuration is the [Cluster]'s, not if Params.Manager sets
+// another one.
+type Limits struct {
+	// ObjectBytes limits the cluster's objects that the replica keeps: the sum of its lists, in
+	// bytes of the responses, decompressed. It also limits each single response. The objects of a
+	// watch count in the next list, which is forced when the watch has received as many bytes. The
+	// replica's memory grows by a few times that. Default 64 MiB, which is about 5,000 nodes.
+	ObjectBytes int64
+
+	// BytesPerSecond limits how fast responses are read, and so the CPU time of their decoding.
+	// The bytes of 32 seconds may be read at once. Default 1 MiB.
+	BytesPerSecond int64
+
+	// Outage is for how long all requests may fail, without a response or with the status 502 or
+	// 503 of a proxy. Then only a probe is left, which reads /version in growing intervals.
+	// Default 2 minutes.
+	Outage time.Duration
+}
+
+// burstSeconds is for how many seconds a cluster may read ahead of BytesPerSecond, as it does when
+// its Manager starts.
+const burstSeconds = 32
+
+func (l *Limits) setDefaults(to Limits) {
+	if l.ObjectBytes == 0 {
+		l.ObjectBytes = to.ObjectBytes
+	}
+	if l.BytesPerSecond == 0 {
+		l.BytesPerSecond = to.BytesPerSecond
+	}
+	if l.Outage == 0 {
+		l.Outage = to.Outage
+	}
+}
+
+func (l *Limits) validate(path *field.Path) (all field.ErrorList) {
+	const positive = "must be positive"
+	if l.ObjectBytes < 0 {
+		all = append(all, field.Invalid(path.Child("objectBytes"), l.ObjectBytes, positive))
+	}
+	if l.BytesPerSecond < 0 {
+		all = append(all, field.Invalid(path.Child("bytesPerSecond"), l.BytesPerSecond, positive))
+	}
+	if l.Outage < 0 {
+		all = append(all, field.Invalid(path.Child("outage"), l.Outage.String(), positive))
+	}
+	return all
+}
+
+// leasePath is a part of the path of a Lease, which is in the cluster with [LockWorkload].
+const leasePath = "/apis/coordination.k8s.io/"
+
+// readChunk limits one read, so that the rate is kept in small steps.
+const readChunk = 64 << 10
+
+// outageRequests is how many requests must fail before an outage is assumed.
+const outageRequests = 3
+
+// An outageError is why the Manager of a cluster was stopped whose API server is dead.
+type outageError struct {
+	since time.Time
+	last  error
+}
+
+func (e *outageError) Error() string {
+	return fmt.Sprintf("the API server has not answered since %s: %v",
+		e.since.UTC().Format(time.RFC3339), e.last)
+}
+
+func (e *outageError) Unwrap() error { return e.last }
+
+var errRelist = errors.New("the watch exceeds fleet.Limits.ObjectBytes: the next list counts " +
+	"the objects")
+
+const slowedReason = "the API server sends more than fleet.Limits.BytesPerSecond; " +
+	"its responses are read slowly"
+
+// A meter passes the requests of a cluster's clients on and keeps its limits. It is safe for
+// concurrent use.
+type meter struct {
+	next   http.RoundTripper
+	limits Limits
+	rate   *rate.Limiter
+	access *access
+	// prefix is the path of the API server's address.
+	prefix string
+	// exceeded is called with a limit that is exceeded.
+	exceeded func(error)
+
+	mu sync.Mutex
+	// collections are those that are listed or watched, by path and selectors.
+	collections map[string]*collection
+	// failures counts the requests without an answer, the first of them at failingSince.
+	failures     int
+	failingSince time.Time
+	slowedAt     time.Time
+}
+
+// A collection is a kind of objects that clients keep, such as all nodes.
+type collection struct {
+	// list has the bytes of the last list, or of the one that is being read.
+	list *int64
+	// watched has the bytes of watches since the list began.
+	watched int64
+	// mustList refuses watches until the next list.
+	mustList bool
+}
+
+// newMeter wraps the transport of a client configuration.
+func newMeter(
+	config *rest.Config, limits Limits, access *access, exceeded func(error),
+) *meter {
+	m := &meter{
+		next: config.Transport, limits: limits, access: access, exceeded: exceeded,
+		rate: rate.NewLimiter(rate.Limit(limits.BytesPerSecond),
+			int(max(readChunk, burstSeconds*limits.BytesPerSecond))),
+		collections: map[string]*collection{},
+	}
+	if address, err := url.Parse(config.Host); err == nil {
+		m.prefix = strings.TrimSuffix(address.Path, "/")
+	}
+	config.Transport = m
+	return m
+}
+
+// RoundTrip implements http.RoundTripper.
+func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
+	count, isWatch, mustList := m.begin(r)
+	if mustList {
+		return gone(r)
+	}
+	response, err := m.next.RoundTrip(r)
+	switch {
+	case err == nil && !isOutage(response.StatusCode):
+		m.answered()
+	case err == nil:
+		m.unanswered(errors.New(response.Status))
+	case !errors.Is(r.Context().Err(), context.Canceled): // else the client has given up
+		m.unanswered(err)
+		if r.Context().Err() != nil && strings.Contains(r.URL.Path, leasePath) {
+			// The connection may be dead, and the Lease must be renewed.
+			m.access.reset()
+		}
+	}
+	if err == nil && response.StatusCode != http.StatusSwitchingProtocols {
+		response.Body = &meteredBody{
+			ReadCloser: response.Body, meter: m, request: r, count: count,
+			isWatch: isWatch,
+		}
+	}
+	return response, err
+}
+
+// isOutage reports whether a status is one of a proxy whose API server does not answer.
+func isOutage(status int) bool {
+	return status == http.StatusBadGateway || status == http.StatusServiceUnavailable
+}
+
+// begin returns what counts the bytes of the response.
+func (m *meter) begin(r *http.Request) (count func(int64) error, isWatch, mustList bool) {
+	single := new(int64)
+	count = func(n int64) error {
+		*single += n
+		return m.check(*single)
+	}
+	if r.Method != http.MethodGet || !isCollection(strings.TrimPrefix(r.URL.Path, m.prefix)) {
+		return count, false, false
+	}
+	query := r.URL.Query()
+	isWatch = query.Get("watch") == "true" || query.Get("watch") == "1"
+	key := r.URL.Path + "?" + query.Get("labelSelector") + "&" + query.Get("fieldSelector")
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.collections[key]
+	if c == nil {
+		// Only informers and pagers set one of these. Other lists are not kept.
+		if !isWatch && query.Get("resourceVersion")+query.Get("limit")+query.Get("continue") == "" {
+			return count, false, false
+		}
+		c = &collection{list: single}
+		m.collections[key] = c
+	}
+	switch {
+	case isWatch && c.mustList:
+		return nil, true, true
+	case isWatch:
+		return func(n int64) error { return m.countWatch(c, n) }, true, false
+	case query.Get("continue") == "":
+		*c = collection{list: single}
+	}
+	list := c.list // a later list does not count in this one
+	return func(n int64) error { return m.countList(list, n) }, false, false
+}
+
+func (m *meter) countList(list *int64, n int64) error {
+	m.mu.Lock()
+	*list += n
+	total, isCurrent := int64(0), false
+	for _, c := range m.collections {
+		total += *c.list
+		isCurrent = isCurrent || c.list == list
+	}
+	if !isCurrent {
+		total = *list
+	}
+	m.mu.Unlock()
+	return m.check(total)
+}
+
+func (m *meter) countWatch(c *collection, n int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c.watched += n
+	if c.watched <= m.limits.ObjectBytes {
+		return nil
+	}
+	c.mustList = true
+	return errRelist
+}
+
+func (m *meter) check(bytes int64) error {
+	if bytes <= m.limits.ObjectBytes {
+		return nil
+	}
+	err := fmt.Errorf("the cluster's objects have more than %d bytes (fleet.Limits.ObjectBytes)",
+		m.limits.ObjectBytes)
+	m.exceeded(err)
+	return err
+}
+
+func (m *meter) answered() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failures = 0
+}
+
+func (m *meter) unanswered(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.failures == 0 {
+		m.failingSince = time.Now()
+	}
+	m.failures++
+	if m.failures >= outageRequests && time.Since(m.failingSince) >= m.limits.Outage {
+		m.exceeded(&outageError{m.failingSince, err})
+	}
+}
+
+// slowed reports whether reads have waited for BytesPerSecond within the last minute.
+func (m *meter) slowed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return time.Since(m.slowedAt) < time.Minute
+}
+
+// isCollection reports whether a path below the API server's address is that of a list of objects,
+// not that of one object: an object that is read is not kept.
+func isCollection(path string) bool {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	switch parts[0] {
+	case "api":
+		parts = parts[min(2, len(parts)):]
+	case "apis":
+		parts = parts[min(3, len(parts)):]
+	default:
+		return false
+	}
+	return len(parts) == 1 || len(parts) == 3 && parts[0] == "namespaces"
+}
+
+// gone is the answer that makes a client list again.
+func gone(r *http.Request) (*http.Response, error) {
+	status := apierrors.NewResourceExpired(errRelist.Error()).Status()
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	body, err := json.Marshal(status)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		Status: "410 Gone", StatusCode: http.StatusGone, Request: r,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header:        http.Header{"Content-Type": {"application/json"}},
+		Body:          io.NopCloser(bytes.NewReader(body)),
+		ContentLength: int64(len(body)),
+	}, nil
+}
+
+// A meteredBody is the body of a response that counts for the limits.
+type meteredBody struct {
+	io.ReadCloser
+	meter   *meter
+	request *http.Request
+	count   func(int64) error
+	isWatch bool
+}
+
+// Read implements io.Reader. The transport has decompressed what it reads.
+func (b *meteredBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p[:min(len(p), readChunk)])
+	if n == 0 {
+		return n, err
+	}
+	if b.isWatch {
+		b.meter.answered()
+	}
+	if limit := b.count(int64(n)); limit != nil {
+		return 0, limit
+	}
+	if limit := b.meter.wait(b.request.Context(), n); limit != nil {
+		return 0, limit
+	}
+	return n, err
+}
+
+// wait keeps BytesPerSecond.
+func (m *meter) wait(ctx context.Context, n int) error {
+	if m.rate.AllowN(time.Now(), n) {
+		return nil
+	}
+	m.mu.Lock()
+	m.slowedAt = time.Now()
+	m.mu.Unlock()
+	return m.rate.WaitN(ctx, n)
+}

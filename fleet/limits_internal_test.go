@@ -1,0 +1,189 @@
+package fleet
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+const testLimit = 100_000
+
+// metered is a meter in front of a server that sends as many bytes as the request names.
+type metered struct {
+	t *testing.T
+	*meter
+	url      string
+	exceeded []error
+}
+
+func newMetered(t *testing.T, limits Limits, handler http.HandlerFunc) *metered {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	access, config, err := newAccess(&rest.Config{Host: server.URL + "/prefix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &metered{t: t, url: config.Host}
+	limits.setDefaults(DefaultParams().Limits)
+	m.meter = newMeter(config, limits, access, func(err error) {
+		m.exceeded = append(m.exceeded, err)
+	})
+	return m
+}
+
+// get reads a response, and returns its status and the error of its body.
+func (m *metered) get(path string) (status int, err error) {
+	m.t.Helper()
+	request, err := http.NewRequestWithContext(m.t.Context(), http.MethodGet, m.url+path, nil)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	response, err := m.RoundTrip(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	return response.StatusCode, err
+}
+
+// sends answers with as many bytes as the query parameter "timeoutSeconds" says, which no limit
+// depends on.
+func sends(w http.ResponseWriter, r *http.Request) {
+	size := 0
+	_, _ = fmt.Sscan(r.URL.Query().Get("timeoutSeconds"), &size)
+	_, _ = w.Write(bytes.Repeat([]byte("x"), size))
+}
+
+func TestMeter_ObjectsOfACluster_AreLimitedByTheirBytes(t *testing.T) {
+	const (
+		nodes    = "/api/v1/nodes?resourceVersion=0&timeoutSeconds="
+		services = "/api/v1/services?resourceVersion=0&timeoutSeconds="
+		others   = "/apis/discovery.k8s.io/v1/namespaces/x/endpointslices?limit=500&timeoutSeconds="
+		page     = "/api/v1/nodes?continue=more&timeoutSeconds="
+		node     = "/api/v1/nodes/a?resourceVersion=0&timeoutSeconds="
+		direct   = "/api/v1/pods?timeoutSeconds="
+	)
+	for name, test := range map[string]struct {
+		paths []string
+		// within is how many requests are within the limit. The next one is not.
+		within int
+	}{
+		"one response":      {[]string{direct + "100001"}, 0},
+		"one object":        {[]string{node + "90000", node + "90000", node + "100001"}, 2},
+		"several kinds":     {[]string{nodes + "50000", services + "40000", others + "20000"}, 2},
+		"pages of a list":   {[]string{nodes + "50000", page + "40000", page + "20000"}, 2},
+		"lists replace":     {[]string{nodes + "90000", nodes + "90000", page + "20000"}, 2},
+		"lists of a caller": {[]string{direct + "90000", direct + "90000", nodes + "100001"}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMetered(t, Limits{ObjectBytes: testLimit}, sends)
+			for i, path := range test.paths {
+				_, err := m.get(path)
+				if tooMuch := i == test.within; tooMuch != (err != nil) ||
+					tooMuch != (len(m.exceeded) == 1) {
+					t.Errorf("request %d, %s: error %v, exceeded %v", i, path, err, m.exceeded)
+				}
+			}
+		})
+	}
+}
+
+func TestMeter_CompressedResponse_CountsDecompressed(t *testing.T) {
+	m := newMetered(t, Limits{ObjectBytes: testLimit},
+		func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			zip := gzip.NewWriter(w)
+			defer zip.Close()
+			for range 1000 { // it compresses to less than the limit
+				if _, err := zip.Write(make([]byte, 10_000)); err != nil {
+					return
+				}
+			}
+		})
+	if _, err := m.get("/api/v1/nodes?limit=1"); err == nil || len(m.exceeded) != 1 {
+		t.Errorf("error %v, exceeded %v", err, m.exceeded)
+	}
+}
+
+func TestMeter_WatchReceivesMoreThanTheLimit_ClientMustList(t *testing.T) {
+	m := newMetered(t, Limits{ObjectBytes: testLimit}, sends)
+	const watch = "/api/v1/nodes?watch=true&timeoutSeconds="
+	steps := []struct {
+		path   string
+		status int
+		ends   bool
+	}{
+		{watch + "60000", http.StatusOK, false},
+		{watch + "60000", http.StatusOK, true},
+		{watch + "1", http.StatusGone, false},
+		{"/api/v1/services?watch=true&timeoutSeconds=1", http.StatusOK, false},
+		{"/api/v1/nodes?resourceVersion=7&timeoutSeconds=50000", http.StatusOK, false},
+		{watch + "60000", http.StatusOK, false},
+	}
+	for i, step := range steps {
+		status, err := m.get(step.path)
+		if status != step.status || step.ends != errors.Is(err, errRelist) {
+			t.Errorf("step %d, %s: status %d, error %v", i, step.path, status, err)
+		}
+	}
+	if len(m.exceeded) > 0 {
+		t.Errorf("a watch stopped the Manager: %v", m.exceeded)
+	}
+}
+
+func TestMeter_FastServer_IsReadSlowly(t *testing.T) {
+	limits := Limits{BytesPerSecond: 4 << 10} // a burst of 128 KiB
+	m := newMetered(t, limits, sends)
+	if _, err := m.get("/api/v1/nodes?timeoutSeconds=65536"); err != nil || m.slowed() {
+		t.Fatalf("within the burst: error %v, slowed %t", err, m.slowed())
+	}
+	begun := time.Now()
+	if _, err := m.get("/api/v1/nodes?timeoutSeconds=67584"); err != nil || !m.slowed() {
+		t.Errorf("beyond the burst: error %v, slowed %t", err, m.slowed())
+	}
+	if took := time.Since(begun); took < 100*time.Millisecond { // 2 KiB at 4 KiB a second
+		t.Errorf("it took %s", took)
+	}
+}
+
+func TestMeter_RequestsFail_OutageIsReported(t *testing.T) {
+	for name, test := range map[string]struct {
+		statuses []int
+		outage   bool
+	}{
+		"a proxy without its server": {[]int{502, 503, 502}, true},
+		"an answer between":          {[]int{502, 503, 404, 502}, false},
+		"errors of the server":       {[]int{500, 429, 504, 500}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			statuses := test.statuses
+			m := newMetered(t, Limits{Outage: time.Nanosecond},
+				func(w http.ResponseWriter, _ *http.Request) {
+					w.WriteHeader(statuses[0])
+					statuses = statuses[1:]
+				})
+			for range test.statuses {
+				if _, err := m.get("/api/v1/nodes"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if outage := len(m.exceeded) > 0; outage != test.outage {
+				t.Errorf("exceeded: %v, want outage %t", m.exceeded, test.outage)
+			}
+			if test.outage && !strings.Contains(m.exceeded[0].Error(), "502 Bad Gateway") {
+				t.Errorf("the reason is %v", m.exceeded[0])
+			}
+		})
+	}
+}
