@@ -42,7 +42,8 @@ func (o *Options) Complete() (Completed, error) {
 		return Completed{}, err
 	}
 	return Completed{
-		Configuration: cfg, FeatureGates: maps.Clone(o.featureGates), Warnings: warnings,
+		Configuration: cfg, FeatureGates: maps.Clone(o.featureGates),
+		Warnings: append(warnings, o.warnUnallocated(cfg)...),
 	}, nil
 }
 
@@ -91,6 +92,20 @@ func (o *Options) checkUnused() (warnings []string, refusals []error) {
 		}
 	}
 	return warnings, refusals
+}
+
+// warnUnallocated warns of --allocate-node-cidrs if no controller reads it. Many manifests give the
+// flag to a CCM although kube-controller-manager allocates the ranges.
+func (o *Options) warnUnallocated(cfg Configuration) []string {
+	selected := cfg.Config.Controllers
+	if !cfg.Config.AllocateNodeCIDRs || slices.ContainsFunc(selected, func(name string) bool {
+		return name != "*" && !strings.HasPrefix(name, "-")
+	}) {
+		return nil
+	}
+	return []string{o.source("allocateNodeCIDRs") + " has no effect: " +
+		"only controllers that are selected by name, such as node-ipam-controller, " +
+		"allocate pod ranges"}
 }
 
 // validate returns an error for each value out of range, with its source.

@@ -37,7 +37,7 @@ func differences() []difference {
 	const (
 		migration = "leader migration moves controllers between two leases of upstream's managers; fxccm holds one lease."
 		webhooks  = "webhooks are not served."
-		podRanges = "the kube-controller-manager allocates pod ranges."
+		ipam      = "Kube-controller-manager has this flag for its own node-ipam-controller."
 	)
 	return append([]difference{
 		{Flag: "config", Kind: isAdded, Why: "Upstream reads no configuration file."},
@@ -65,6 +65,18 @@ func differences() []difference {
 			Flag: "leader-elect-identity", Kind: isAdded,
 			Why: "Upstream's identity is always the host name and a random suffix.",
 		},
+		{
+			Flag: "default-load-balancer", Kind: isAdded,
+			Why: "Upstream always serves Services without a class.",
+		},
+		{
+			Flag: "load-balancer-classes", Kind: isAdded,
+			Why: "Upstream serves no Service with a class.",
+		},
+		{Flag: "service-cluster-ip-range", Kind: isAdded, Why: ipam},
+		{Flag: "node-cidr-mask-size", Kind: isAdded, Why: ipam},
+		{Flag: "node-cidr-mask-size-ipv4", Kind: isAdded, Why: ipam},
+		{Flag: "node-cidr-mask-size-ipv6", Kind: isAdded, Why: ipam},
 
 		{
 			Flag: "concurrent-node-syncs", Kind: isDefault, Upstream: "1", Ours: "32",
@@ -92,6 +104,14 @@ func differences() []difference {
 			Why: "It must not be empty: cloud resources are named after it.",
 		},
 		{
+			Flag: "allocate-node-cidrs", Kind: isMeaning,
+			Why: "It enables node-ipam-controller if --controllers names that; upstream's command ignores the flag.",
+		},
+		{
+			Flag: "cidr-allocator-type", Kind: isMeaning,
+			Why: "node-ipam-controller reads it; upstream's command ignores the flag.",
+		},
+		{
 			Flag: "contention-profiling", Kind: isMeaning,
 			Why: "The setting applies to the whole process, so only the standalone binary applies it.",
 		},
@@ -112,8 +132,6 @@ func differences() []difference {
 			Flag: "external-cloud-volume-plugin", Kind: isIgnored,
 			Why: "in-tree volume plugins are gone.",
 		},
-		{Flag: "allocate-node-cidrs", Kind: isIgnored, Why: podRanges},
-		{Flag: "cidr-allocator-type", Kind: isIgnored, Why: podRanges},
 		{
 			Flag: "node-sync-period", Kind: isIgnored,
 			Why: "see --node-monitor-period and --node-status-update-frequency.",

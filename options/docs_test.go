@@ -36,7 +36,8 @@ func flagsPage() (string, error) {
 <!-- Generated from package options; change it there and run: go generate ./options -->
 
 Every flag of upstream's cloud-controller-manager v0.37.2 exists with its name, meaning and default, but for
-[the differences](#differences-from-upstream) below. Flags for logging are the program's own.
+[the differences](#differences-from-upstream) below. Flags for logging are the program's own:
+[commands](commands.md#logging) lists them, and the flags of all commands.
 
 A host that embeds fxccm may put a prefix before every name (` + "`options.WithPrefix(\"ccm-\")`" + `: ` + "`--ccm-leader-elect`" + `).
 

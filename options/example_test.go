@@ -33,7 +33,7 @@ func ExampleOptions_AddFlags() {
 	fmt.Println(completed.Warnings)
 	// Output:
 	// blue [* -route]
-	// [--ccm-allocate-node-cidrs has no effect: the kube-controller-manager allocates pod ranges.]
+	// [--ccm-allocate-node-cidrs has no effect: only controllers that are selected by name, such as node-ipam-controller, allocate pod ranges]
 }
 
 func ExampleDecode() {

@@ -231,7 +231,7 @@ func TestFlags_GroupsPrintAsSections(t *testing.T) {
 
 func TestComplete_WhatHasNoEffect_IsAWarningThatNamesTheFlag(t *testing.T) {
 	for _, arg := range []string{
-		"--allocate-node-cidrs=true", "--cidr-allocator-type=CloudAllocator",
+		"--allocate-node-cidrs=true",
 		"--external-cloud-volume-plugin=openstack", "--node-sync-period=10s",
 	} {
 		name, _, _ := strings.Cut(arg, "=")
@@ -244,6 +244,11 @@ func TestComplete_WhatHasNoEffect_IsAWarningThatNamesTheFlag(t *testing.T) {
 	if len(got.Warnings) != 1 ||
 		!strings.Contains(got.Warnings[0], "see --ccm-node-monitor-period") {
 		t.Errorf("with a prefix, the warnings are %q", got.Warnings)
+	}
+	got = mustComplete(t,
+		[]string{"--allocate-node-cidrs", "--controllers=*,node-ipam-controller"})
+	if len(got.Warnings) != 0 {
+		t.Errorf("with node-ipam-controller, the warnings are %q", got.Warnings)
 	}
 	got = mustComplete(t,
 		[]string{"--feature-gates=ControllerManagerReleaseLeaderElectionLockOnExit=true"})
