@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -128,12 +129,17 @@ func (b *logBuffer) String() string {
 // launch runs the binary with its secure port on loopback, until the test ends it or is over.
 func launch(t *testing.T, args ...string) *process {
 	t.Helper()
+	return launchCommand(t, nil, args...)
+}
+
+// launchCommand runs the command, which is empty or a subcommand that does not end by itself.
+func launchCommand(t *testing.T, command []string, args ...string) *process {
+	t.Helper()
 	p := &process{t: t, log: &logBuffer{}, port: freePort(t), exited: make(chan struct{})}
-	p.cmd = exec.Command(binary(t),
-		append([]string{
-			"--cloud-provider=fake", "--bind-address=127.0.0.1",
-			fmt.Sprintf("--secure-port=%d", p.port),
-		}, args...)...)
+	p.cmd = exec.Command(binary(t), slices.Concat(command, []string{
+		"--cloud-provider=fake", "--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", p.port),
+	}, args)...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -225,14 +231,22 @@ func (p *process) eventually(what string, cond func() (string, bool)) {
 	}
 }
 
+// freePort chooses below the ports that the system assigns, so no other program takes it before the
+// binary binds it.
 func freePort(t *testing.T) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	var last error
+	for range 100 {
+		port := 10000 + rand.IntN(10000)
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			_ = listener.Close()
+			return port
+		}
+		last = err
 	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
+	t.Fatal(last)
+	return 0
 }
 
 func writeFile(t *testing.T, name, content string) string {

@@ -18,7 +18,8 @@ import (
 
 // fakeCloud is --cloud-provider=fake: a cloud in memory, in this process or in another one that
 // serves it.
-var fakeCloud = fx.Module("fake-cloud", fx.Provide(ccm.AsProvider(newFakeProvider)))
+var fakeCloud = fx.Module("fake-cloud",
+	fx.Provide(ccm.AsProvider(func() (ccm.Provider, error) { return newFakeProvider(nil) })))
 
 const fakeName = "fake"
 
@@ -33,17 +34,26 @@ type fakeConfig struct {
 	Instances []fake.Instance `json:"instances,omitempty"`
 }
 
-func newFakeProvider() ccm.Provider {
+// newFakeProvider configures the cloud from data, or without data from the file.
+func newFakeProvider(data []byte) (ccm.Provider, error) {
 	var own ownCloud
-	// Errors in the file are reported at the start, and not when leadership is won.
-	validate := func(config ccm.Config) error {
-		_, err := readFakeConfig(config.CloudProvider.ConfigFile)
-		return err
+	read := readFakeConfig
+	if data != nil {
+		given, err := parseFakeConfig(data)
+		if err != nil {
+			return ccm.Provider{}, err
+		}
+		read = func(string) (fakeConfig, error) { return given, nil }
 	}
 	return ccm.Provider{
-		Name: fakeName, Validate: validate,
+		Name: fakeName,
+		// Errors in the file are reported at the start, and not when leadership is won.
+		Validate: func(config ccm.Config) error {
+			_, err := read(config.CloudProvider.ConfigFile)
+			return err
+		},
 		New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
-			cfg, err := readFakeConfig(env.ConfigFile)
+			cfg, err := read(env.ConfigFile)
 			if err != nil {
 				return nil, err
 			}
@@ -57,7 +67,7 @@ func newFakeProvider() ccm.Provider {
 			}
 			return dialCloud(ctx, cfg.Endpoint, env.Transport, caller)
 		},
-	}
+	}, nil
 }
 
 // ownCloud is the cloud in this process. It outlives the terms, as a cloud does.
@@ -107,21 +117,28 @@ func (d *dialled) Close() error {
 
 // readFakeConfig reads a file strictly. No file is an empty one.
 func readFakeConfig(path string) (fakeConfig, error) {
-	var cfg fakeConfig
 	if path == "" {
-		return cfg, nil
+		return fakeConfig{}, nil
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return cfg, fmt.Errorf("read the configuration of the fake cloud: %w", err)
+		return fakeConfig{}, fmt.Errorf("read the configuration of the fake cloud: %w", err)
 	}
+	cfg, err := parseFakeConfig(data)
+	if err != nil {
+		return cfg, fmt.Errorf("%s: %w", path, err)
+	}
+	return cfg, nil
+}
+
+func parseFakeConfig(data []byte) (cfg fakeConfig, err error) {
 	err = yaml.UnmarshalStrict(data, &cfg)
 	if err == nil && cfg.Endpoint != "" && len(cfg.Instances) > 0 {
 		err = errors.New(
 			"endpoint and instances exclude each other: the instances are those of the cloud at the endpoint")
 	}
 	if err != nil {
-		return cfg, fmt.Errorf("read the configuration of the fake cloud: %s: %w", path, err)
+		return cfg, fmt.Errorf("read the configuration of the fake cloud: %w", err)
 	}
 	return cfg, nil
 }

@@ -29,8 +29,8 @@ type commandLine struct {
 	all    *pflag.FlagSet
 }
 
-func newCommandLine() *commandLine {
-	c := &commandLine{options: options.New(), logging: logsapi.NewLoggingConfiguration()}
+func newCommandLine(of *options.Options) *commandLine {
+	c := &commandLine{options: of, logging: logsapi.NewLoggingConfiguration()}
 	c.groups = c.options.Flags()
 	c.groups.Order = append(c.groups.Order, "global")
 	c.groups.FlagSets["global"] = c.globalFlags()
@@ -73,6 +73,6 @@ func (c *commandLine) printHelp(out io.Writer) {
 	if err != nil {
 		columns = 0 // not a terminal: lines are not wrapped
 	}
-	_, _ = fmt.Fprintf(out, "%s\n\nUsage:\n  fxccm [flags]\n  fxccm status --help\n  fxccm describe --help\n  fxccm plan --help\n  fxccm migrate --help\n", about)
+	_, _ = fmt.Fprintf(out, "%s\n\nUsage:\n  fxccm [flags]\n  fxccm status --help\n  fxccm describe --help\n  fxccm plan --help\n  fxccm migrate --help\n  fxccm fleet --help\n", about)
 	cliflag.PrintSections(out, c.groups, columns)
 }

@@ -26,6 +26,8 @@ import (
 	"github.com/fxccm/fxccm/deploy"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+
+	"github.com/fxccm/fxccm/options"
 )
 
 const kustomizationFile = "kustomization.yaml"
@@ -165,7 +167,7 @@ func TestManifests_AreAllInTheKustomization(t *testing.T) {
 }
 
 func TestManifests_GiveFlagsThatTheBinaryAccepts(t *testing.T) {
-	cmd := newCommandLine()
+	cmd := newCommandLine(options.New())
 	if err := cmd.parse(container(t).Args, t.Output()); err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +230,7 @@ func TestManifests_CloudConfigIsWhereTheFlagSays(t *testing.T) {
 // flags are what the Deployment's arguments say of the cloud.
 func flags(t *testing.T) ccm.CloudProviderConfig {
 	t.Helper()
-	cmd := newCommandLine()
+	cmd := newCommandLine(options.New())
 	if err := cmd.parse(container(t).Args, t.Output()); err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,8 @@ import (
 )
 
 const describeAbout = `Print why a Service of type LoadBalancer is as it is: its addresses, conditions and events, what the running CCM
-reports about it, its calls in flight, the load balancer in OpenStack, and the requests that would change it.
+reports about it, its calls in flight and its last requests to OpenStack, the desired objects, the observed ones,
+and the requests that would make them equal.
 
 Usage:
   fxccm describe service [namespace/]name --kubeconfig=admin.conf --cloud-config=cloud.conf
@@ -40,9 +41,10 @@ const maxEvents = 10
 // describeLine is the command line of "fxccm describe".
 type describeLine struct {
 	// plan reads the Service, the nodes and the cloud, status asks the running replicas.
-	plan   *planLine
-	status *statusLine
-	help   bool
+	plan      *planLine
+	status    *statusLine
+	namespace string
+	help      bool
 
 	flags *pflag.FlagSet
 }
@@ -58,9 +60,15 @@ func newDescribeLine() *describeLine {
 	} {
 		d.flags.AddFlag(d.plan.flags.Lookup(name))
 	}
-	for _, name := range []string{"server", "server-ca", "insecure-skip-tls-verify"} {
+	d.flags.Lookup("kubeconfig").Usage = "The kubeconfig of the cluster."
+	for _, name := range []string{"selector", "server", "server-ca", "insecure-skip-tls-verify"} {
 		d.flags.AddFlag(d.status.flags.Lookup(name))
 	}
+	pods := *d.status.flags.Lookup("namespace")
+	pods.Name, pods.Shorthand = "ccm-namespace", "" // --namespace is the Service's
+	d.flags.AddFlag(&pods)
+	d.flags.StringVarP(&d.namespace, "namespace", "n", "",
+		"The namespace of the Service, unless its name is given with one. (default \"default\")")
 	d.flags.BoolVarP(&d.help, "help", "h", false, "Show this help and exit.")
 	return d
 }
@@ -74,6 +82,10 @@ func (d *describeLine) parse(args []string) error {
 		return fmt.Errorf("want the word service and the name of one, got %q", args)
 	case d.plan.kubeconfig == "" || d.plan.cloudConfig == "":
 		return errors.New("--kubeconfig and --cloud-config must be given")
+	case d.namespace != "" && strings.Contains(args[1], "/"):
+		return fmt.Errorf("--namespace is given, and so is the namespace in %q", args[1])
+	case d.namespace != "":
+		d.plan.service = d.namespace + "/" + args[1]
 	default:
 		d.plan.service = args[1]
 	}
@@ -118,10 +130,34 @@ func (d *describeLine) run(ctx context.Context, stdout io.Writer) error {
 	d.describeRunning(ctx, &out, config, client, input.Service, time.Now())
 	preview, err := openstack.Preview(ctx, input)
 	if err == nil {
-		fmt.Fprintf(&out, "\nIn OpenStack, with %d nodes\n%s", len(input.Nodes), preview)
+		describeObjects(&out, "Desired", preview.Desired)
+		describeObjects(&out, "Observed", preview.Observed)
+		fmt.Fprintf(&out, "\nDifference in OpenStack, with %d nodes\n%s", len(input.Nodes), preview)
 	}
 	_, writing := io.WriteString(stdout, printable(out.String()))
 	return errors.Join(failed, err, writing)
+}
+
+func describeObjects(out io.Writer, title string, lines []string) {
+	if len(lines) == 0 {
+		lines = []string{"none"}
+	}
+	fmt.Fprintf(out, "\n%s in OpenStack\n  %s\n", title, strings.Join(lines, "\n  "))
+}
+
+func describeRequests(out io.Writer, requests []ccm.CloudRequest, now time.Time) {
+	if len(requests) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "  last requests to the cloud, newest first\n")
+	for _, r := range requests {
+		often := ""
+		if r.Count > 1 {
+			often = fmt.Sprintf(", %d times", r.Count)
+		}
+		fmt.Fprintf(out, "    %s ago: %s: %s in %s%s\n", ageOf(r.Ended, now), r.Request, r.Result,
+			r.Duration.Round(time.Millisecond), often)
+	}
 }
 
 func describeService(out io.Writer, service *v1.Service, now time.Time) {
@@ -202,6 +238,7 @@ func (d *describeLine) describeRunning(
 			for _, drift := range lb.Drift {
 				fmt.Fprintf(out, "  drift %s ago: %s\n", ageOf(lb.DriftedAt, now), drift)
 			}
+			describeRequests(out, lb.Requests, now)
 		}
 		for _, a := range r.Status.Running {
 			if a.Object == service.Namespace+"/"+service.Name {

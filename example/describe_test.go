@@ -8,48 +8,97 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-func TestDescribe_RefusedService_ShowsTheReasonOfEachSource(t *testing.T) {
+// addCloudNode adds a node to a cluster, and its server at 10.0.0.10 to the cloud.
+func addCloudNode(t *testing.T, w *world, cloud *openstacktest.Cloud) {
+	t.Helper()
+	network := cloud.AddNetwork(openstacktest.Network{Name: "nodes"})
+	subnet := cloud.AddSubnet(openstacktest.Subnet{NetworkID: network, CIDR: "10.0.0.0/24"})
+	server := cloud.AddServer(openstacktest.Server{Name: "a"})
+	cloud.AddPort(openstacktest.Port{
+		NetworkID: network, DeviceID: server,
+		FixedIPs: []openstacktest.FixedIP{{SubnetID: subnet, Address: "10.0.0.10"}},
+	})
+	node := ccmtest.CreateNode(t, w.client,
+		ccmtest.ReadyNode("a", ccmtest.NodeProviderID("openstack:///"+server)))
+	node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "10.0.0.10"}}
+	if _, err := w.client.CoreV1().Nodes().UpdateStatus(t.Context(), node,
+		metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDescribe_ServedThenRefused_ShowsWhatEachSourceKnows(t *testing.T) {
 	w := newWorld(t)
 	cloud := openstacktest.NewCloud()
 	defer cloud.Close()
-	network := cloud.AddNetwork(openstacktest.Network{Name: "nodes"})
-	cloud.AddSubnet(openstacktest.Subnet{NetworkID: network, CIDR: "10.0.0.0/24"})
+	addCloudNode(t, w, cloud)
 	conf := writeFile(t, "cloud.conf", cloud.CloudConf(openstacktest.PasswordAuth))
 	p := launch(t, "--cloud-provider=openstack", "--cloud-config="+conf, w.args[0])
-	refused := ccmtest.LoadBalancerService("web")
-	refused.Annotations = map[string]string{"loadbalancer.openstack.org/class": "gold"}
-	ccmtest.CreateService(t, w.client, refused)
+	internal := ccmtest.LoadBalancerService("web")
+	internal.Annotations = map[string]string{
+		"service.beta.kubernetes.io/openstack-internal-load-balancer": "true",
+	}
+	ccmtest.CreateService(t, w.client, internal)
 	args := []string{
-		"describe", "service", "default/web", "--kubeconfig=" + w.admin(t),
+		"describe", "service", "web", "-n=default", "--kubeconfig=" + w.admin(t),
 		"--cloud-config=" + conf, "--insecure-skip-tls-verify",
 		fmt.Sprintf("--server=https://127.0.0.1:%d", p.port),
 	}
-	var last string
-	p.eventually("the running process reports that it refuses the Service", func() (string, bool) {
-		code, stdout, stderr := runSubcommand(args...)
-		last = stdout
-		return fmt.Sprint(code, stdout, stderr), code == exitClean &&
-			strings.Contains(stdout, "  refused for ")
-	})
-	for _, want := range []string{
-		"Service default/web, type LoadBalancer, ", "\nAddresses: none\n", "\nEvents: ",
-		"leads in term 1\n", ": InvalidAnnotation: loadbalancer.openstack.org/class: ",
-		"\nIn OpenStack, with 0 nodes\nLoad balancer: none\n",
-		"No changes: the Service is refused.", "gold",
-	} {
-		if !strings.Contains(last, want) {
-			t.Errorf("it lacks %q:\n%s", want, last)
+	described := func(state string) (text string) {
+		t.Helper()
+		p.eventually("the running process reports "+state, func() (string, bool) {
+			code, stdout, stderr := runSubcommand(args...)
+			text = stdout
+			return fmt.Sprint(code, stdout, stderr), code == exitClean &&
+				strings.Contains(stdout, "  "+state+" for ")
+		})
+		return text
+	}
+	want := func(text string, parts ...string) {
+		t.Helper()
+		for _, part := range parts {
+			if !strings.Contains(text, part) {
+				t.Errorf("it lacks %q:\n%s", part, text)
+			}
 		}
 	}
 
-	if strings.Contains(last, "compared") {
-		t.Errorf("a Service without a load balancer cannot have been compared:\n%s", last)
+	served := described("ready")
+	listener := "listener listener_0_kube_service_kubernetes_default_web (TCP, port 80)"
+	_, desired, _ := strings.Cut(served, "\nDesired in OpenStack\n")
+	desired, observed, _ := strings.Cut(desired, "\nObserved in OpenStack\n")
+	want(served, "leads in term 1\n", "  compared ", "last requests to the cloud, newest first\n",
+		" ago: POST /load-balancer/v2.0/lbaas/loadbalancers: 201 in ",
+		"\nNo changes: the load balancer is up to date.\n")
+	want(desired, listener, "member a 10.0.0.10 port ")
+	lb := cloud.LoadBalancers()[0]
+	want(observed, "load balancer kube_service_kubernetes_default_web ("+lb.ID+
+		"), ACTIVE ONLINE", listener+", ACTIVE", "member a 10.0.0.10 port ", "Difference")
+
+	// The process compares later, the command at once.
+	if err := cloud.ChangeLoadBalancer(lb.ID, func(lb *openstacktest.LoadBalancer) {
+		lb.Pools[0].Members[0].Weight = 7
+	}); err != nil {
+		t.Fatal(err)
 	}
+	want(described("ready"), ", weight 7\n", "\nSteps: 1\n", "weight 7 -> 1")
+
+	if _, err := w.client.CoreV1().Services("default").Patch(t.Context(), "web",
+		types.MergePatchType,
+		[]byte(`{"metadata": {"annotations": {"loadbalancer.openstack.org/class": "gold"}}}`),
+		metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	want(described("refused"), "Service default/web, type LoadBalancer, ", "\nEvents: ",
+		": InvalidAnnotation: loadbalancer.openstack.org/class: ",
+		"\nDesired in OpenStack\n  none\n", "  "+listener,
+		"No changes: the Service is refused.", "gold")
 
 	// Without the process, and without the cloud, the rest is printed.
 	args[len(args)-1] = "--server=https://127.0.0.1:1"
@@ -86,6 +135,7 @@ func TestDescribe_BadInput_IsAnError(t *testing.T) {
 		"want the word service": {"node", "a"},
 		"the name of one":       {"service"},
 		"must be given":         {"service", "web", "--kubeconfig=x"},
+		"--namespace is given":  {"service", "a/web", "-n=a", "--kubeconfig=x", "--cloud-config=x"},
 		"read --kubeconfig":     {"service", "web", "--kubeconfig=nowhere", "--cloud-config=x"},
 	} {
 		code, stdout, stderr := runSubcommand(append([]string{"describe"}, args...)...)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/serving"
+	"github.com/fxccm/fxccm/controllers/nodeipam"
 	"github.com/fxccm/fxccm/controllers/persistentvolumelabel"
 	"github.com/fxccm/fxccm/options"
 	"github.com/fxccm/fxccm/provider/openstack"
@@ -46,8 +47,9 @@ func newApp(config options.Configuration) *fx.App {
 		openstack.Module(openstack.WithEnvironment(os.Getenv)),
 		fakeCloud,
 
-		// A controller beside the four. This one is off unless --controllers names it.
+		// Controllers beside the four. These two are off unless --controllers names them.
 		fx.Provide(ccm.AsController(persistentvolumelabel.Controller)),
+		fx.Provide(ccm.AsController(nodeipam.Controller)),
 
 		// Its metrics, and those of the cloud, join those of upstream's controllers, which the
 		// secure port serves.

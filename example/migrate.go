@@ -19,7 +19,7 @@ func runMigrate(args []string, stdout, stderr io.Writer) int {
 	defer stop()
 	program := migrate.Program{
 		NewFlags: func() (*pflag.FlagSet, func() (options.Completed, error)) {
-			cmd := newCommandLine()
+			cmd := newCommandLine(options.New())
 			return cmd.all, cmd.options.Complete
 		},
 	}

@@ -119,20 +119,7 @@ func TestPlan_OfACluster(t *testing.T) {
 	w := newWorld(t)
 	cloud := openstacktest.NewCloud()
 	defer cloud.Close()
-	network := cloud.AddNetwork(openstacktest.Network{Name: "nodes"})
-	subnet := cloud.AddSubnet(openstacktest.Subnet{NetworkID: network, CIDR: "10.0.0.0/24"})
-	server := cloud.AddServer(openstacktest.Server{Name: "a"})
-	cloud.AddPort(openstacktest.Port{
-		NetworkID: network, DeviceID: server,
-		FixedIPs: []openstacktest.FixedIP{{SubnetID: subnet, Address: "10.0.0.10"}},
-	})
-	node := ccmtest.CreateNode(t, w.client,
-		ccmtest.ReadyNode("a", ccmtest.NodeProviderID("openstack:///"+server)))
-	node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "10.0.0.10"}}
-	if _, err := w.client.CoreV1().Nodes().UpdateStatus(t.Context(), node,
-		metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	addCloudNode(t, w, cloud)
 	service := ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("planned"))
 	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("second"))
 	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("others",

@@ -31,49 +31,62 @@ const (
 
 // run is the program from its arguments to its exit code.
 func run(args []string, stdout, stderr io.Writer) int {
-	if len(args) > 0 && args[0] == "plan" {
-		return runPlan(args[1:], stdout, stderr)
+	subcommands := map[string]func(args []string, stdout, stderr io.Writer) int{
+		"plan": runPlan, "migrate": runMigrate, "status": runStatus, "describe": runDescribe,
+		"fleet": runFleet,
 	}
-	if len(args) > 0 && args[0] == "migrate" {
-		return runMigrate(args[1:], stdout, stderr)
+	if len(args) > 0 && subcommands[args[0]] != nil {
+		return subcommands[args[0]](args[1:], stdout, stderr)
 	}
-	if len(args) > 0 && args[0] == "status" {
-		return runStatus(args[1:], stdout, stderr)
-	}
-	if len(args) > 0 && args[0] == "describe" {
-		return runDescribe(args[1:], stdout, stderr)
-	}
+	cmd := newCommandLine(options.New())
+	return server{
+		commandLine: cmd, name: "fxccm", printHelp: cmd.printHelp,
+		newApp: func(config options.Configuration) (*fx.App, error) { return newApp(config), nil },
+	}.run(args, stdout, stderr)
+}
+
+// A server is a command that runs until it is asked to stop.
+type server struct {
+	*commandLine
+	name      string
+	printHelp func(io.Writer)
+	newApp    func(options.Configuration) (*fx.App, error)
+}
+
+func (s server) run(args []string, stdout, stderr io.Writer) int {
 	fail := func(err error) int {
 		for _, sentence := range sentences(err) {
-			_, _ = fmt.Fprintln(stderr, "fxccm: "+sentence)
+			_, _ = fmt.Fprintln(stderr, s.name+": "+sentence)
 		}
 		return exitFailed
 	}
-	cmd := newCommandLine()
-	if err := cmd.parse(args, stderr); err != nil {
+	if err := s.parse(args, stderr); err != nil {
 		return fail(err)
 	}
 	switch {
-	case cmd.help:
-		cmd.printHelp(stdout)
+	case s.help:
+		s.printHelp(stdout)
 		return exitClean
-	case cmd.version:
+	case s.version:
 		_, _ = fmt.Fprintln(stdout, version())
 		return exitClean
 	}
-	completed, err := cmd.options.Complete()
+	completed, err := s.options.Complete()
 	if err != nil {
 		return fail(err)
 	}
-	if err := startLogging(cmd.logging); err != nil {
+	if err := startLogging(s.logging); err != nil {
 		return fail(err)
 	}
 	defer logs.FlushLogs()
 	if err := ownProcess(completed); err != nil {
 		return fail(err)
 	}
-	app := newApp(completed.Configuration)
-	if err := app.Err(); err != nil {
+	app, err := s.newApp(completed.Configuration)
+	if err == nil {
+		err = app.Err()
+	}
+	if err != nil {
 		return fail(err)
 	}
 	klog.Background().Info("Starting", "version", version())

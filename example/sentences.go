@@ -35,6 +35,9 @@ func flagOf(field string) string {
 	return map[string]string{
 		"controllers":                 "--controllers",
 		"clusterCIDR":                 "--cluster-cidr",
+		"nodeIPAM":                    "--node-cidr-mask-size",
+		"nodeIPAM.allocatorType":      "--cidr-allocator-type",
+		"nodeIPAM.serviceCIDR":        "--service-cluster-ip-range",
 		"cloudProvider.name":          "--cloud-provider",
 		"cloudProvider.configFile":    "--cloud-config",
 		"clientConnection":            "--kubeconfig",

@@ -239,7 +239,7 @@ func TestStatus_OfACluster_ShowsTheLeaderThroughAForwardedPortAndByAddress(t *te
 
 func TestStatusTables_LoadBalancersAndTexts_AreShownWorstFirstAndOnOneLine(t *testing.T) {
 	now := time.Now()
-	text, err := statusTables(clusterStatus{Replicas: []replica{{
+	text, err := statusTables(clusterStatus{Replicas: []replica[ccm.Status]{{
 		Name: "ccm-1", Status: ccm.Status{
 			State: ccm.StateLeading,
 			LoadBalancers: []ccm.LoadBalancerStatus{

@@ -12,22 +12,45 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
+// tables are texts in aligned columns. A section has columns of its own.
+type tables struct {
+	out    strings.Builder
+	writer *tabwriter.Writer
+}
+
+func newTables() *tables {
+	t := &tables{}
+	t.writer = tabwriter.NewWriter(&t.out, 0, 8, 3, ' ', 0)
+	return t
+}
+
+func (t *tables) row(cells ...string) {
+	for i, cell := range cells {
+		cells[i] = strings.ReplaceAll(printable(cell), "\n", " ")
+	}
+	_, _ = fmt.Fprintln(t.writer, strings.Join(cells, "\t"))
+}
+
+func (t *tables) section(cells ...string) {
+	_ = t.writer.Flush()
+	t.out.WriteString("\n")
+	t.row(cells...)
+}
+
+func (t *tables) text() (string, error) {
+	err := t.writer.Flush()
+	lines := strings.Split(t.out.String(), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n"), err
+}
+
 // statusTables formats the state of a cluster for people, worst first. Load balancers that are
 // ready and have not drifted are counted only.
 func statusTables(status clusterStatus, now time.Time) (string, error) {
-	var out strings.Builder
-	table := tabwriter.NewWriter(&out, 0, 8, 3, ' ', 0)
-	row := func(cells ...string) {
-		for i, cell := range cells {
-			cells[i] = strings.ReplaceAll(printable(cell), "\n", " ")
-		}
-		_, _ = fmt.Fprintln(table, strings.Join(cells, "\t"))
-	}
-	section := func(cells ...string) {
-		_ = table.Flush()
-		out.WriteString("\n")
-		row(cells...)
-	}
+	t := newTables()
+	row, section := t.row, t.section
 	age := func(t time.Time) string { return ageOf(t, now) }
 	lease := status.Lease
 	switch {
@@ -60,12 +83,7 @@ func statusTables(status clusterStatus, now time.Time) (string, error) {
 	if leader != nil {
 		leaderTables(leader, now, row, section)
 	}
-	err := table.Flush()
-	lines := strings.Split(out.String(), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	return strings.Join(lines, "\n"), err
+	return t.text()
 }
 
 // leaderTables adds the tables of the replica that leads.

@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/fxccm/fxccm/options"
 )
@@ -199,6 +201,39 @@ func TestReadMounted_FromASecret_OrSaysWhyNot(t *testing.T) {
 	}
 }
 
+func TestRemoveConditions_ConditionsOfOthers_Stay(t *testing.T) {
+	service := func(name string, types ...string) *v1.Service {
+		s := &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+		s.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: "192.0.2.1"}}
+		for _, conditionType := range types {
+			s.Status.Conditions = append(s.Status.Conditions,
+				metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse})
+		}
+		return s
+	}
+	client := fake.NewClientset(service("refused", "example.com/Other", conditionType),
+		service("ready", "example.com/Other"), service("only", conditionType))
+	if err := (&Cluster{Interface: client}).removeConditions(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{"refused": 1, "ready": 1, "only": 0} {
+		s, err := client.CoreV1().Services("default").Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Status.Conditions) != want || len(s.Status.LoadBalancer.Ingress) != 1 ||
+			want == 1 && s.Status.Conditions[0].Type != "example.com/Other" {
+			t.Errorf("%s has the status %+v", name, s.Status)
+		}
+	}
+	for _, action := range client.Actions() {
+		if patch, ok := action.(clienttesting.PatchAction); ok &&
+			(patch.GetName() == "ready" || patch.GetSubresource() != "status") {
+			t.Errorf("it patches %s, subresource %q", patch.GetName(), patch.GetSubresource())
+		}
+	}
+}
+
 // checked runs check on a cluster with the workload and more objects.
 func checked(
 	t *testing.T, template v1.PodTemplateSpec, conf string, args []string, more ...runtime.Object,
@@ -206,6 +241,13 @@ func checked(
 	t.Helper()
 	set := daemonSet("ccm", template)
 	set.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "infra"}
+	return checkedSet(t, set, conf, args, more...)
+}
+
+func checkedSet(
+	t *testing.T, set *appsv1.DaemonSet, conf string, args []string, more ...runtime.Object,
+) *migration {
+	t.Helper()
 	objects := append([]runtime.Object{
 		set, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "c1"}},
 		&v1.Secret{
@@ -229,6 +271,116 @@ func checked(
 
 const conf = "[Global]\nauth-url = https://keystone.example/v3\nusername = ccm\n" +
 	"password = s3cret\ntenant-name = t\ndomain-name = d\n"
+
+// chartSet has what OCCM's Helm chart renders with its defaults, and a metrics port.
+// Its containers have no command, its labels are older than those of Kubernetes, and the image may
+// come from a mirror.
+func chartSet() *appsv1.DaemonSet {
+	hostPath := func(name, path string) v1.Volume {
+		return v1.Volume{Name: name, VolumeSource: v1.VolumeSource{
+			HostPath: &v1.HostPathVolumeSource{Path: path},
+		}}
+	}
+	mount := func(name, path string) v1.VolumeMount {
+		return v1.VolumeMount{Name: name, MountPath: path, ReadOnly: true}
+	}
+	const flexvolumes = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec"
+	set := daemonSet(occmName, v1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
+			"app": occmName, "release": "occm", "component": "controllermanager",
+		}},
+		Spec: v1.PodSpec{
+			ServiceAccountName: "cloud-controller-manager", HostNetwork: true,
+			SecurityContext: &v1.PodSecurityContext{RunAsUser: ptr.To[int64](1001)},
+			Containers: []v1.Container{{
+				Name: occmName, Image: "mirror.example.com/k8s/occm:v1.34.0",
+				Args: []string{
+					"/bin/openstack-cloud-controller-manager", "--v=2",
+					"--cloud-config=$(CLOUD_CONFIG)", "--cluster-name=$(CLUSTER_NAME)",
+					"--cloud-provider=openstack", "--use-service-account-credentials=false",
+					"--controllers=cloud-node,cloud-node-lifecycle,route,service",
+					"--bind-address=0.0.0.0",
+				},
+				Env: []v1.EnvVar{
+					{Name: "CLOUD_CONFIG", Value: "/etc/config/cloud.conf"},
+					{Name: "CLUSTER_NAME", Value: "kubernetes"},
+				},
+				Ports: []v1.ContainerPort{{Name: "http", ContainerPort: 10258, HostPort: 10258}},
+				VolumeMounts: []v1.VolumeMount{
+					mount("cloud-config-volume", "/etc/config"),
+					mount("flexvolume-dir", flexvolumes),
+					mount("ca-certs", "/etc/ssl/certs"), mount("k8s-certs", "/etc/kubernetes/pki"),
+				},
+			}},
+			Volumes: []v1.Volume{
+				{Name: "cloud-config-volume", VolumeSource: v1.VolumeSource{
+					Secret: &v1.SecretVolumeSource{SecretName: "cloud-config"},
+				}},
+				hostPath("flexvolume-dir", flexvolumes), hostPath("ca-certs", "/etc/ssl/certs"),
+				hostPath("k8s-certs", "/etc/kubernetes/pki"),
+			},
+		},
+	})
+	set.Status.DesiredNumberScheduled = 3
+	set.Labels = map[string]string{"app.kubernetes.io/managed-by": "Helm"}
+	set.Annotations = map[string]string{"meta.helm.sh/release-name": "occm"}
+	return set
+}
+
+// chartConf is in the form of the chart: quoted values, and sections without keys.
+const chartConf = `[Global]
+auth-url = "https://keystone.example/v3"
+username = "ccm"
+password = "s3cret"
+tenant-name = "t"
+domain-name = "d"
+
+[Networking]
+
+[LoadBalancer]
+
+[BlockStorage]
+
+[Metadata]
+
+[Route]
+`
+
+func TestCheck_OCCMsChart_IsTakenOver(t *testing.T) {
+	m := checkedSet(t, chartSet(), chartConf, nil)
+	found := map[string]Finding{}
+	for _, f := range m.findings {
+		if f.Level == Blocks {
+			t.Errorf("it blocks: %s: %s", f.Subject, f.Text)
+		}
+		found[f.Subject] = f
+	}
+	for subject, want := range map[string]Finding{
+		"OCCM":                       {Same, "", "DaemonSet kube-system/" + occmName},
+		"managed by":                 {Differs, "", "Helm release occm"},
+		"volume cloud-config-volume": {Same, "", "Secret cloud-config"},
+		"volume ca-certs":            {Same, "", "host path /etc/ssl/certs"},
+		"volume k8s-certs":           {Same, "", "host path /etc/kubernetes/pki"},
+		"variable CLUSTER_NAME":      {Same, "", "taken over"},
+		"lease":                      {Differs, "", "does not exist"},
+	} {
+		got := found[subject]
+		if got.Level != want.Level || !strings.Contains(got.Text, want.Text) {
+			t.Errorf("%s: the finding is %+v, want %+v", subject, got, want)
+		}
+	}
+	// The flags of the log are the program's, which is not part of this test.
+	if want := []string{
+		"--cloud-config=/etc/config/cloud.conf", "--cluster-name=kubernetes",
+		"--cloud-provider=openstack",
+		"--controllers=cloud-node,cloud-node-lifecycle,route,service", "--bind-address=0.0.0.0",
+	}; !slices.Equal(m.settings.args, want) {
+		t.Errorf("fxccm gets %q, want %q", m.settings.args, want)
+	}
+	if _, found := found["user"]; found {
+		t.Error("the user of the chart is not root")
+	}
+}
 
 func TestCheck_WhatBlocksAndWhatDiffers_IsReported(t *testing.T) {
 	secrets := []runtime.Object{

@@ -2,10 +2,15 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
@@ -32,7 +37,9 @@ func (m *migration) runRollback(ctx context.Context) (int, error) {
 	}
 	m.say(`fxccm migrate rollback does this:
   1. scale Deployment %s/%s to zero, and wait until its Pods are gone and its lease is free
-  2. start %s as it was`, m.occm.Namespace, fxccmName, m.occm)
+  2. start %s as it was
+  3. remove the condition %s from Services`, m.occm.Namespace, fxccmName, m.occm,
+		conditionType)
 	if err := m.confirm(ctx); err != nil {
 		return exitFailed, err
 	}
@@ -75,7 +82,38 @@ func (m *migration) goBack(ctx context.Context) error {
 	if err := m.restore(ctx, m.occm); err != nil {
 		return err
 	}
+	if err := m.removeConditions(ctx); err != nil {
+		m.say("Warning: %v; the condition %s stays, and OCCM ignores it", err, conditionType)
+	}
 	return m.deleteRecord(ctx)
+}
+
+// conditionType is the condition of Services that fxccm does not serve.
+const conditionType = "fxccm.dev/LoadBalancerReady"
+
+// removeConditions removes fxccm's condition from all Services, because only fxccm updates it. The
+// rest of the status stays.
+func (c *Cluster) removeConditions(ctx context.Context) error {
+	services, err := c.CoreV1().Services("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the Services: %w", err)
+	}
+	patch := fmt.Appendf(nil, `{"status": {"conditions": [{"$patch": "delete", "type": %q}]}}`,
+		conditionType)
+	var failed []error
+	for _, s := range services.Items {
+		if meta.FindStatusCondition(s.Status.Conditions, conditionType) == nil {
+			continue
+		}
+		_, err := c.CoreV1().Services(s.Namespace).Patch(ctx, s.Name,
+			types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager},
+			"status")
+		if err != nil && !apierrors.IsNotFound(err) {
+			failed = append(failed,
+				fmt.Errorf("update Service %s/%s: %w", s.Namespace, s.Name, err))
+		}
+	}
+	return errors.Join(failed...)
 }
 
 // unsupported are the annotations that OCCM does not know, and the effect with it.
@@ -122,6 +160,10 @@ func (m *migration) warnUnsupported(ctx context.Context) error {
 	if err != nil {
 		warn("cloud.conf is invalid: %v", err)
 		return nil
+	}
+	if names := loaded.Config.RegionNames()[1:]; len(names) > 0 {
+		warn("cloud.conf: OCCM serves only the default region, and not %s",
+			strings.Join(names, ", "))
 	}
 	text, err := cloudconf.Render(loaded.Config)
 	if err != nil {

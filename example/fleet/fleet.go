@@ -1,0 +1,220 @@
+// Package fleet configures "fxccm fleet": a fleet whose clusters, placement and cloud providers are
+// flags. It shows a program how to make the Params of a fleet from its own configuration.
+package fleet
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/fleet"
+	"github.com/fxccm/fxccm/options"
+)
+
+// Labels of a cluster's object in its source.
+const (
+	// ProviderLabel chooses the cloud provider, instead of --cloud-provider.
+	ProviderLabel = "fxccm.dev/cloud-provider"
+	// NameLabel is the name of the cluster in the cloud, which a cloud controller manager of its
+	// own had as --cluster-name. Without it that is the cluster's name in the fleet.
+	NameLabel = "fxccm.dev/cluster-name"
+)
+
+// A Config has the flags of a fleet. All other flags of fxccm apply to each cluster.
+type Config struct {
+	// Kind is clusterapi, secrets or directory.
+	Kind string
+	// Clusters is the namespace of the source's objects, and Selector selects among them.
+	Clusters, Selector string
+	// Directory has a folder for each cluster.
+	Directory string
+
+	Name, Namespace, Identity string
+	Weight                    int
+
+	// Lock is management or workload.
+	Lock   string
+	Limits fleet.Limits
+}
+
+// The kinds of sources.
+const (
+	kindClusterAPI = "clusterapi"
+	kindSecrets    = "secrets"
+	kindDirectory  = "directory"
+)
+
+// AddFlags adds the flags to a set.
+func (c *Config) AddFlags(set *pflag.FlagSet) {
+	defaults := fleet.DefaultParams()
+	set.StringVar(&c.Kind, "clusters", kindClusterAPI,
+		"The source of the clusters: clusterapi, secrets or directory.")
+	set.StringVar(&c.Clusters, "clusters-namespace", "",
+		"The namespace of the clusters' objects. With clusterapi, empty means all namespaces.")
+	set.StringVar(&c.Selector, "clusters-selector", "",
+		"A label selector for the clusters' objects. With secrets, empty means "+
+			"fxccm.dev/fleet-cluster=true.")
+	set.StringVar(&c.Directory, "clusters-directory", "",
+		"With directory: the directory with a folder for each cluster.")
+	set.StringVar(&c.Name, "name", defaults.Name,
+		"The name of the fleet, which begins the names of its Leases.")
+	set.StringVar(&c.Namespace, "namespace", defaults.Namespace,
+		"The namespace of the fleet's Leases in the management cluster. It must exist.")
+	set.StringVar(&c.Identity, "identity", "",
+		"The name of this replica in the Leases, which must be unique. Empty: the host name and a "+
+			"random suffix.")
+	set.IntVar(&c.Weight, "weight", defaults.Weight,
+		"This replica's share of the clusters in relation to the others'.")
+	set.StringVar(&c.Lock, "lock", string(defaults.Lock),
+		"Where the Lease of a cluster is: in the management cluster, or in the workload cluster "+
+			"itself, where a cloud controller manager of its own has its Lease, too.")
+	limits := defaults.Limits
+	set.Int64Var(&c.Limits.ObjectBytes, "limit-object-bytes", limits.ObjectBytes,
+		"How many bytes of a cluster's objects a replica keeps, as they come from the API server.")
+	set.Int64Var(&c.Limits.BytesPerSecond, "limit-bytes-per-second", limits.BytesPerSecond,
+		"How fast the responses of a cluster's API server are read.")
+	set.DurationVar(&c.Limits.Outage, "limit-outage", limits.Outage,
+		"How long the API server of a cluster may fail before its Manager is stopped and only a "+
+			"probe remains.")
+}
+
+// Defaults sets what differs from a cloud controller manager of one cluster.
+func Defaults(base *options.Options) { base.Configuration.Config = fleet.DefaultConfig() }
+
+// Check returns an error for each flag that is missing or has no effect here.
+func (c *Config) Check(set *pflag.FlagSet) error {
+	var errs []error
+	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	kinds := []string{kindClusterAPI, kindSecrets, kindDirectory}
+	switch isDirectory := c.Kind == kindDirectory; {
+	case !slices.Contains(kinds, c.Kind):
+		refuse("--clusters=%s is not supported: want %s", c.Kind, strings.Join(kinds, ", "))
+	case c.Kind == kindSecrets && c.Clusters == "":
+		refuse("--clusters=secrets needs --clusters-namespace")
+	case isDirectory && c.Directory == "":
+		refuse("--clusters=directory needs --clusters-directory")
+	case !isDirectory && c.Directory != "":
+		refuse("--clusters-directory needs --clusters=directory")
+	case isDirectory && (c.Clusters != "" || c.Selector != ""):
+		refuse("--clusters-namespace and --clusters-selector have no effect on a directory")
+	}
+	locks := []string{string(fleet.LockManagement), string(fleet.LockWorkload)}
+	if !slices.Contains(locks, c.Lock) {
+		refuse("--lock=%s is not supported: want %s", c.Lock, strings.Join(locks, ", "))
+	}
+	for _, flag := range refused() {
+		isUsed := flag.why == ownLease && c.Lock == string(fleet.LockWorkload)
+		if set.Changed(flag.name) && !isUsed {
+			refuse("--%s has no effect in a fleet: %s", flag.name, flag.why)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ownLease is why the name of a Lease has no effect with --lock=management.
+const ownLease = "each cluster has a Lease in --namespace that begins with --name"
+
+// refused are flags of one cluster that the fleet sets for each.
+func refused() []struct{ name, why string } {
+	return []struct{ name, why string }{
+		{"cluster-name", "it is the cluster's own name, or its label " + NameLabel},
+		{"leader-elect", "a cluster is served under its Lease only"},
+		{"leader-elect-identity", "use --identity"},
+		{"leader-elect-resource-name", ownLease},
+		{"leader-elect-resource-namespace", ownLease},
+	}
+}
+
+// A Host is what the program gives to each cluster's Manager.
+type Host struct {
+	// Providers make a provider from the configuration that a cluster's source has for it. Without
+	// one, the data is nil, and the provider reads the file of --cloud-config, if there is one.
+	Providers map[string]func(data []byte) (ccm.Provider, error)
+	// Controllers are those beside upstream's four.
+	Controllers []ccm.Controller
+	// Registerer registers the fleet's metrics.
+	Registerer prometheus.Registerer
+}
+
+// Params are those of the fleet, from its flags and from the configuration of each cluster.
+func (c *Config) Params(base ccm.Config, host Host) (fleet.Params, error) {
+	if name := base.CloudProvider.Name; host.Providers[name] == nil {
+		return fleet.Params{}, fmt.Errorf("--cloud-provider=%s is unknown: want %s", name,
+			strings.Join(slices.Sorted(maps.Keys(host.Providers)), ", "))
+	}
+	management, err := connect(base.ClientConnection)
+	if err != nil {
+		return fleet.Params{}, err
+	}
+	params := fleet.Params{
+		Name: c.Name, Namespace: c.Namespace, Identity: c.Identity, Weight: c.Weight,
+		Management: management, Source: c.source(management), Election: base.LeaderElection,
+		Lock: fleet.Lock(c.Lock), Limits: c.Limits, Registerer: host.Registerer,
+		Manager: func(cluster fleet.Cluster) (ccm.Params, error) {
+			return manager(base, host, cluster)
+		},
+	}
+	return params, nil
+}
+
+// connect is the client configuration of the management cluster.
+func connect(flags ccm.ClientConnectionConfig) (*rest.Config, error) {
+	if flags.Kubeconfig == "" && flags.Master == "" {
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("no management cluster: set --kubeconfig, or run in a pod (%w)",
+				err)
+		}
+		return config, nil
+	}
+	config, err := clientcmd.BuildConfigFromFlags(flags.Master, flags.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	return config, nil
+}
+
+func (c *Config) source(management *rest.Config) fleet.Source {
+	switch c.Kind {
+	case kindSecrets:
+		return fleet.Secrets(fleet.SecretsConfig{
+			Management: management, Namespace: c.Clusters, Selector: c.Selector,
+		})
+	case kindDirectory:
+		return fleet.Directory(c.Directory)
+	}
+	return fleet.ClusterAPI(fleet.ClusterAPIConfig{
+		Management: management, Namespace: c.Clusters, Selector: c.Selector,
+	})
+}
+
+// manager configures the Manager of one cluster.
+func manager(base ccm.Config, host Host, cluster fleet.Cluster) (ccm.Params, error) {
+	base.ClusterName = cmp.Or(cluster.Labels[NameLabel], cluster.Name)
+	name := cmp.Or(cluster.Labels[ProviderLabel], base.CloudProvider.Name)
+	base.CloudProvider.Name = name
+	open, ok := host.Providers[name]
+	if !ok {
+		return ccm.Params{}, fmt.Errorf("the cloud provider %q in the cluster's label %s is unknown",
+			name, ProviderLabel)
+	}
+	if cluster.CloudConfig != nil {
+		base.CloudProvider.ConfigFile = ""
+	}
+	provider, err := open(cluster.CloudConfig)
+	if err != nil {
+		return ccm.Params{}, err
+	}
+	return ccm.Params{
+		Config: base, Providers: []ccm.Provider{provider}, Controllers: host.Controllers,
+	}, nil
+}

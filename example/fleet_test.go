@@ -1,0 +1,188 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/fleet"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+func TestFleet_ClustersInSecrets_AreServedAndShownUntilTheReplicaStops(t *testing.T) {
+	w := newWorld(t)
+	if err := w.cloud.AddInstances(fake.Instance{Name: "node-1"}); err != nil {
+		t.Fatal(err)
+	}
+	flag := func(name string) string {
+		at := slices.IndexFunc(w.args, func(a string) bool { return strings.HasPrefix(a, name) })
+		data, err := os.ReadFile(strings.TrimPrefix(w.args[at], name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	for _, namespace := range []string{"clusters", "fxccm-system"} {
+		if _, err := w.client.CoreV1().Namespaces().Create(t.Context(),
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+			metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	addCluster := func(name, provider string) {
+		t.Helper()
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+				"fxccm.dev/fleet-cluster": "true", "fxccm.dev/cloud-provider": provider,
+			}},
+			StringData: map[string]string{
+				"kubeconfig": flag("--kubeconfig="), "cloud.conf": flag("--cloud-config="),
+			},
+		}
+		if _, err := w.client.CoreV1().Secrets("clusters").Create(t.Context(), secret,
+			metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	addCluster("served", "fake")
+	addCluster("wrong", "clowd")
+	ccmtest.CreateNode(t, w.client, ccmtest.TaintedNode("node-1"))
+
+	admin := w.admin(t)
+	p := launchCommand(t, []string{"fleet"}, "--kubeconfig="+admin,
+		"--clusters=secrets", "--clusters-namespace=clusters", "--identity=replica-a",
+		"--cluster-cidr=10.200.0.0/16")
+	ccmtest.WaitNodeInitialized(t, w.client, "node-1")
+	p.awaitAnswer("/readyz", http.StatusOK)
+
+	server := fmt.Sprintf("--server=https://127.0.0.1:%d", p.port)
+	status := []string{
+		"fleet", "status", "--kubeconfig=" + admin, server, "--insecure-skip-tls-verify",
+	}
+	p.eventually("the status shows both clusters", func() (string, bool) {
+		_, stdout, stderr := runSubcommand(status...)
+		all := squeezed(stdout)
+		return stdout + stderr, strings.Contains(all, " replica-a 1 1\n") &&
+			strings.Contains(all, "\nClusters: 2: 1 failed, 1 leading\n") &&
+			strings.Contains(all, "\nwrong failed false - parameters of the Manager: "+
+				"the cloud provider \"clowd\" in the cluster's label fxccm.dev/cloud-provider is "+
+				"unknown\nserved leading true replica-a\n")
+	})
+	code, stdout, stderr := runSubcommand(append(status, "--output=json", "--sort=cluster")...)
+	var got fleetStatus
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != exitClean ||
+		len(got.Replicas) != 1 || got.Replicas[0].Identity != "replica-a" ||
+		len(got.Clusters) != 2 || got.Clusters[0].Name != "served" {
+		t.Errorf("the JSON: exit code %d, %v: %s%s", code, err, stdout, stderr)
+	}
+
+	p.signal(syscall.SIGTERM)
+	if code := p.wait(); code != exitClean {
+		t.Errorf("the replica's exit code is %d", code)
+	}
+	leases, err := w.client.CoordinationV1().Leases("fxccm-system").List(t.Context(),
+		metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lease := range leases.Items {
+		if holder := lease.Spec.HolderIdentity; holder != nil && *holder != "" {
+			t.Errorf("the Lease %s is still held by %s", lease.Name, *holder)
+		}
+	}
+	if code, stdout, _ := runSubcommand(status...); code != exitFailed ||
+		!strings.Contains(stdout, "connection refused") {
+		t.Errorf("the status of no replica: exit code %d: %s", code, stdout)
+	}
+}
+
+func TestFleetStatus_OfSeveralReplicas_ShowsEachClusterOnceWorstFirst(t *testing.T) {
+	of := func(identity string, clusters ...fleet.ClusterStatus) replica[fleet.Status] {
+		return replica[fleet.Status]{Name: "pod-" + identity, Status: fleet.Status{
+			Identity: identity, Clusters: clusters,
+			Replicas: []fleet.ReplicaStatus{{Identity: "a", Weight: 1}, {Identity: "b", Weight: 2}},
+		}}
+	}
+	in := func(name string, state fleet.State, leader, reason string) fleet.ClusterStatus {
+		return fleet.ClusterStatus{Name: name, State: state, Leader: leader, Reason: reason}
+	}
+	answers := []replica[fleet.Status]{
+		of("a", in("free", fleet.StateWaiting, "", ""), in("led-by-a", fleet.StateLeading, "a", ""),
+			in("led-by-b", fleet.StateWaiting, "b", ""),
+			in("led-by-c", fleet.StateWaiting, "c", ""),
+			in("unread", fleet.StateFailed, "", "no Secret\x1b[2J")),
+		of("b", in("free", fleet.StateStandby, "", ""), in("led-by-a", fleet.StateWaiting, "a", ""),
+			in("led-by-b", fleet.StateDegraded, "b", "no cloud"),
+			in("led-by-c", fleet.StateWaiting, "c", ""),
+			in("unread", fleet.StateFailed, "", "no Secret\x1b[2J")),
+		{Name: "pod-c", Error: "the pod is Pending"},
+	}
+	const want = `REPLICA IDENTITY WEIGHT LEADS PROBLEM
+pod-a a 1 0
+pod-b b 2 0
+pod-c - - - the pod is Pending
+
+Clusters: 5: 1 failed, 1 degraded, 1 standby, 1 leading, 1 unknown
+
+CLUSTER STATE READY LEADER REASON
+led-by-c unknown false c
+unread failed false - no Secret [2J
+led-by-b degraded false b no cloud
+free standby false -
+led-by-a leading false a
+`
+	got, err := mergeFleet(answers, "state").tables(time.Time{})
+	if squeezed(got) != want || err != nil {
+		t.Errorf("got %v\n%swant\n%s", err, got, want)
+	}
+	for by, want := range map[string]string{
+		"cluster": "free led-by-a led-by-b led-by-c unread",
+		"leader":  "free unread led-by-a led-by-b led-by-c",
+		"reason":  "unread led-by-b free led-by-a led-by-c",
+	} {
+		var names []string
+		for _, c := range mergeFleet(answers, by).Clusters {
+			names = append(names, c.Name)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("sorted by %s: %s, want %s", by, got, want)
+		}
+	}
+}
+
+func TestFleet_BadInput_IsAnError(t *testing.T) {
+	config := "--kubeconfig=" + writeFile(t, "kubeconfig", "{}")
+	for want, args := range map[string][]string{
+		"--cloud-provider= is unknown: want fake, openstack":       {},
+		"--cloud-provider=aws is unknown":                          {"--cloud-provider=aws"},
+		"--kubeconfig":                                             {"--cloud-provider=fake", config},
+		"--clusters=x is not supported":                            {"--clusters=x"},
+		"--clusters=secrets needs --clusters-namespace":            {"--clusters=secrets"},
+		"--clusters=directory needs --clusters-directory":          {"--clusters=directory"},
+		"--clusters-directory needs --clusters=directory":          {"--clusters-directory=/x"},
+		"--cluster-name has no effect in a fleet":                  {"--cluster-name=x"},
+		"--leader-elect-resource-name has no effect in a fleet":    {"--leader-elect-resource-name=x"},
+		"--lock=x is not supported: want management, workload":     {"--lock=x"},
+		"--leader-elect-identity has no effect in a fleet":         {"--leader-elect-identity=x"},
+		"--clusters-namespace and --clusters-selector have no":     {"--clusters=directory", "--clusters-directory=/x", "--clusters-selector=a=b"},
+		"--sort=age is not supported: want state, cluster":         {"status", config, "--sort=age"},
+		"fxccm fleet status: --kubeconfig must be given":           {"status"},
+		"fxccm fleet: unknown flag: --clusters-everywhere":         {"--clusters-everywhere"},
+		"--leader-elect-lease-duration (leaderElection.leaseDurat": {"--leader-elect-renew-deadline=1h"},
+	} {
+		got := execute(t, append([]string{"fleet"}, args...)...)
+		if got.code != exitFailed || !strings.Contains(got.stderr, want) {
+			t.Errorf("%q: exit code %d, %q", args, got.code, got.stderr)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fxccm/fxccm/fleet"
+)
+
+const fleetStatusAbout = `Print the state of a fleet: its replicas, and all clusters with their leaders.
+
+Usage:
+  fxccm fleet status --kubeconfig=management.conf
+  fxccm fleet status --kubeconfig=management.conf --sort=leader --watch
+
+The replicas are asked as by "fxccm status". A cluster's state is that in the replica that holds its Lease.
+`
+
+// stateUnknown is the state of a cluster whose leader has not answered.
+const stateUnknown fleet.State = "unknown"
+
+// fleetStatusLine is the command line of "fxccm fleet status".
+type fleetStatusLine struct {
+	*replicasLine
+	sort string
+}
+
+func newFleetStatusLine() *fleetStatusLine {
+	l := &fleetStatusLine{replicasLine: newReplicasLine("fxccm fleet status",
+		fleet.DefaultParams().Namespace, "fxccm-fleet")}
+	l.flags.StringVar(&l.sort, "sort", "state",
+		"The column by which the clusters are sorted: "+strings.Join(clusterColumns(), ", ")+".")
+	return l
+}
+
+func clusterColumns() []string { return []string{"state", "cluster", "leader", "reason"} }
+
+func (l *fleetStatusLine) parse(args []string) error {
+	if err := l.replicasLine.parse(args); err != nil || l.help {
+		return err
+	}
+	if !slices.Contains(clusterColumns(), l.sort) {
+		return fmt.Errorf("--sort=%s is not supported: want %s", l.sort,
+			strings.Join(clusterColumns(), ", "))
+	}
+	return nil
+}
+
+// runFleetStatus is "fxccm fleet status" from its arguments to its exit code.
+func runFleetStatus(args []string, stdout, stderr io.Writer) int {
+	l := newFleetStatusLine()
+	return subcommand{
+		name: "fleet status", about: fleetStatusAbout, flags: l.flags, parse: l.parse,
+		run: func(ctx context.Context, stdout, _ io.Writer) error {
+			config, client, err := l.connect()
+			if err != nil {
+				return err
+			}
+			return l.print(ctx, stdout, func(ctx context.Context) (snapshot, error) {
+				answers, err := askReplicas[fleet.Status](ctx, l.replicasLine, config, client)
+				return mergeFleet(answers, l.sort), err
+			})
+		},
+	}.main(args, stdout, stderr)
+}
+
+// fleetStatus is what all replicas together report about a fleet.
+type fleetStatus struct {
+	Replicas []fleetReplica        `json:"replicas"`
+	Clusters []fleet.ClusterStatus `json:"clusters"`
+}
+
+// fleetReplica is a replica with its own view of itself.
+type fleetReplica struct {
+	Name string `json:"name"`
+	// Error is why the replica has not told its state.
+	Error string `json:"error,omitempty"`
+	fleet.ReplicaStatus
+	Problems []string `json:"problems,omitempty"`
+}
+
+// mergeFleet has each cluster once: as the replica that leads it reports it, or else as the replica
+// in which it needs attention most.
+func mergeFleet(answers []replica[fleet.Status], by string) fleetStatus {
+	status := fleetStatus{Clusters: []fleet.ClusterStatus{}}
+	reported := map[string][]fleet.ClusterStatus{}
+	led := map[string]bool{}
+	for _, a := range answers {
+		r := fleetReplica{Name: a.Name, Error: a.Error, Problems: a.Status.Problems}
+		r.Identity = a.Status.Identity
+		for _, of := range a.Status.Replicas {
+			if of.Identity == r.Identity {
+				r.ReplicaStatus = of
+			}
+		}
+		status.Replicas = append(status.Replicas, r)
+		for _, c := range a.Status.Clusters {
+			if led[c.Name] {
+				continue
+			}
+			if c.Leader != "" && c.Leader == r.Identity {
+				led[c.Name], reported[c.Name] = true, nil
+			}
+			reported[c.Name] = append(reported[c.Name], c)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(reported)) {
+		c := slices.MinFunc(reported[name], func(a, b fleet.ClusterStatus) int {
+			return cmp.Compare(attention(a), attention(b))
+		})
+		if c.Leader != "" && !led[name] && c.State == fleet.StateWaiting {
+			c.State = stateUnknown
+		}
+		status.Clusters = append(status.Clusters, c)
+	}
+	slices.SortStableFunc(status.Clusters, func(a, b fleet.ClusterStatus) int {
+		switch by {
+		case "state":
+			return cmp.Compare(attention(a), attention(b))
+		case "leader":
+			return strings.Compare(a.Leader, b.Leader)
+		case "reason":
+			if (a.Reason == "") != (b.Reason == "") {
+				return strings.Compare(b.Reason, a.Reason) // without a reason it comes last
+			}
+			return strings.Compare(a.Reason, b.Reason)
+		}
+		return 0
+	})
+	return status
+}
+
+// attention is lower for a cluster that needs more attention. A cluster that waits and has no
+// leader needs more than one that is served.
+func attention(c fleet.ClusterStatus) int {
+	place := 2 * slices.Index(fleet.States(), c.State)
+	if c.Leader == "" || c.Reason != "" {
+		place--
+	}
+	return place
+}
+
+func (s fleetStatus) answered() bool {
+	return slices.ContainsFunc(s.Replicas, func(r fleetReplica) bool { return r.Error == "" })
+}
+
+func (s fleetStatus) tables(time.Time) (string, error) {
+	t := newTables()
+	t.row("REPLICA", "IDENTITY", "WEIGHT", "LEADS", "PROBLEM")
+	for _, r := range s.Replicas {
+		if r.Error != "" {
+			t.row(r.Name, "-", "-", "-", r.Error)
+			continue
+		}
+		t.row(r.Name, r.Identity, fmt.Sprint(r.Weight), fmt.Sprint(r.Leads),
+			strings.Join(r.Problems, "; "))
+	}
+	counts := map[fleet.State]int{}
+	for _, c := range s.Clusters {
+		counts[c.State]++
+	}
+	var tallies []string
+	for _, state := range append(fleet.States(), stateUnknown) {
+		if counts[state] > 0 {
+			tallies = append(tallies, fmt.Sprintf("%d %s", counts[state], state))
+		}
+	}
+	t.section(strings.TrimSuffix(fmt.Sprintf("Clusters: %d: %s", len(s.Clusters),
+		strings.Join(tallies, ", ")), ": "))
+	if len(s.Clusters) == 0 {
+		return t.text()
+	}
+	t.section("CLUSTER", "STATE", "READY", "LEADER", "REASON")
+	for _, c := range s.Clusters {
+		t.row(c.Name, string(c.State), fmt.Sprint(c.Ready), cmp.Or(c.Leader, "-"), c.Reason)
+	}
+	return t.text()
+}
