@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,7 +26,7 @@ import (
 // The chart's tests render the manifests.
 //go:generate go test -C ../test/chart . -update
 
-//go:embed base/*.yaml
+//go:embed base/*.yaml fleet/rbac.yaml
 var files embed.FS
 
 // Files are the manifests.
@@ -40,9 +41,12 @@ func Files() fs.FS {
 // RBAC is the manifest of the rules that the binary needs, and of its ServiceAccount.
 const RBAC = "rbac.yaml"
 
+// FleetRBAC is the manifest of the rules that a fleet needs in its management cluster.
+const FleetRBAC = "../fleet/rbac.yaml"
+
 // Read returns the objects of one of the files, in order. A field given twice is an error.
 func Read(name string) ([]*unstructured.Unstructured, error) {
-	data, err := fs.ReadFile(Files(), name)
+	data, err := files.ReadFile(path.Join("base", name))
 	if err != nil {
 		return nil, err
 	}

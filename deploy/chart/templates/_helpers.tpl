@@ -37,3 +37,17 @@ subjects:
     name: {{ include "fxccm.serviceAccount" . }}
     namespace: {{ .Release.Namespace }}
 {{- end }}
+
+{{- define "fxccm.sourceRules" -}}
+{{- if eq .Values.fleet.clusters "clusterapi" -}}
+# The clusters of the fleet.
+- apiGroups: ["cluster.x-k8s.io"]
+  resources: ["clusters"]
+  verbs: ["list", "watch"]
+{{ end -}}
+# Their kubeconfigs, and the configurations of their cloud provider. A list is selected by labels,
+# but RBAC cannot restrict it to them.
+- apiGroups: [""]
+  resources: ["secrets"]
+  verbs: ["list", "watch"]
+{{- end }}
