@@ -45,7 +45,7 @@ func candidates() []candidate {
 }
 
 func checkPrograms(dir string) error {
-	needed := []string{manyProgram}
+	needed := []string{fleetProgram}
 	for _, c := range candidates() {
 		needed = append(needed, c.program)
 	}

@@ -18,6 +18,8 @@ type cloudServer struct {
 	server  *http.Server
 	address string
 	done    chan error
+	// requests counts those to the address.
+	requests atomic.Int64
 }
 
 type servedCloud struct {
@@ -34,6 +36,7 @@ func serveCloud() (*cloudServer, error) {
 	s.renew(0)
 	s.server = &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.requests.Add(1)
 			s.current.Load().handler.ServeHTTP(w, r)
 		}),
 		ReadHeaderTimeout: 10 * time.Second,

@@ -21,8 +21,10 @@ type settings struct {
 	nodes, services int
 	latencies       []time.Duration
 	rounds          int
-	managers        int
 	rest            time.Duration
+	// clusters are in the fleet whose size shows what one more costs, smallClusters in the one that
+	// is large, lossClusters in the one that loses a replica.
+	clusters, smallClusters, lossClusters int
 	// notReady and routes are for OpenStack, and idle is how long calls for routes are counted.
 	notReady, routes int
 	idle             time.Duration
@@ -36,6 +38,7 @@ type settings struct {
 	out                   string
 	outOpenStack          string
 	outLab                string
+	outFleet              string
 	// asked: the scenarios were named, so none of them may be left out.
 	asked bool
 }
@@ -66,8 +69,11 @@ func parse(args []string) (settings, error) {
 		"how long a call to the cloud takes, one set of trials each")
 	flags.IntVar(&s.rounds, "rounds", 5,
 		"trials of each start and hand-over; nodes and services have at most 3")
-	flags.IntVar(&s.managers, "managers", 21,
-		"Managers in one process, to measure what each after the first costs")
+	flags.IntVar(&s.clusters, "clusters", 21,
+		"fleet: clusters of one replica, to measure what each after the first costs")
+	flags.IntVar(&s.smallClusters, "small-clusters", 500, "fleet: small clusters of one replica")
+	flags.IntVar(&s.lossClusters, "loss-clusters", 99,
+		"fleet: clusters of three replicas, of which one is killed")
 	flags.DurationVar(&s.rest, "rest", 150*time.Second,
 		"wait before memory at rest is measured; Go collects garbage at least every two minutes")
 	flags.IntVar(&s.notReady, "not-ready", 500, "OpenStack: nodes that are not ready")
@@ -84,7 +90,7 @@ func parse(args []string) (settings, error) {
 	flags.StringSliceVar(&s.scenarios, "scenarios", scenarioNames(),
 		"what to measure; "+labScenario+" is left out by default where there is no lab")
 	flags.BoolVar(&quick, "quick", false,
-		"100 nodes, 20 services, one round, 6 managers and a rest of 10 seconds, 50 nodes not ready, 50 routes that are idle for a minute, 10 load balancers; on a real OpenStack 5 nodes and 2 Services: "+
+		"100 nodes, 20 services, one round, fleets of 6, 20 and 9 clusters and a rest of 10 seconds, 50 nodes not ready, 50 routes that are idle for a minute, 10 load balancers; on a real OpenStack 5 nodes and 2 Services: "+
 			"to try the benchmark itself")
 	flags.StringVar(&s.programs, "programs", "",
 		"folder of the programs fxccm and upstream (default: where this program is)")
@@ -94,13 +100,16 @@ func parse(args []string) (settings, error) {
 		"also write to this file, as Markdown, what the scenario openstack has counted")
 	flags.StringVar(&s.outLab, "out-lab", "",
 		"also write to this file, as Markdown, what the scenario lab has measured")
+	flags.StringVar(&s.outFleet, "out-fleet", "",
+		"also write to this file, as Markdown, what the scenario fleet has measured")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
 	s.asked = flags.Changed("scenarios")
 	if quick {
 		for name, value := range map[string]string{
-			"nodes": "100", "services": "20", "rounds": "1", "managers": "6", "rest": "10s",
+			"nodes": "100", "services": "20", "rounds": "1", "rest": "10s",
+			"clusters": "6", "small-clusters": "20", "loss-clusters": "9",
 			"not-ready": "50", "routes": "50", "idle": "1m", "balancers": "10",
 			"lab-nodes": "5", "lab-services": "2",
 		} {
@@ -121,16 +130,17 @@ func (s *settings) validate(extra []string) error {
 	for name, n := range map[string]int{
 		"--nodes": s.nodes, "--services": s.services, "--rounds": s.rounds,
 		"--not-ready": s.notReady, "--routes": s.routes, "--balancers": s.balancers,
+		"--small-clusters": s.smallClusters, "--loss-clusters": s.lossClusters,
 		"--lab-nodes": s.labNodes, "--lab-services": s.labServices,
 	} {
 		if n < 1 {
 			return fmt.Errorf("%s=%d: there must be at least 1", name, n)
 		}
 	}
-	if s.managers < 2 {
+	if s.clusters < 2 {
 		return fmt.Errorf(
-			"--managers=%d: to measure what each after the first costs there must be at least 2",
-			s.managers)
+			"--clusters=%d: to measure what each after the first costs there must be at least 2",
+			s.clusters)
 	}
 	if s.rest < 0 {
 		return fmt.Errorf("--rest=%s: it is negative", s.rest)
@@ -207,6 +217,9 @@ func run(ctx context.Context, s settings) (err error) {
 	}
 	if b.results.lab != nil {
 		err = errors.Join(err, writePage(s.outLab, page.labMarkdown))
+	}
+	if b.results.fleet != nil {
+		err = errors.Join(err, writePage(s.outFleet, page.fleetMarkdown))
 	}
 	return err
 }

@@ -132,7 +132,7 @@ func newRole() *rbacv1.ClusterRole {
 			rule("", []string{"events"}, "create", "patch", "update"),
 			rule("events.k8s.io", []string{"events"}, "create", "patch", "update"),
 			rule("coordination.k8s.io", []string{"leases"}, "get", "list", "watch", "create",
-				"update"),
+				"update", "delete"),
 			rule("authentication.k8s.io", []string{"tokenreviews"}, "create"),
 			rule("authorization.k8s.io", []string{"subjectaccessreviews"}, "create"),
 		},

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +24,8 @@ type part struct {
 	endpoint   *endpoint.Endpoint
 	cloud      *cloudServer
 	kubeconfig string
+	// requests counts those of the candidate, except watches.
+	requests atomic.Int64
 }
 
 // openPart fills a part with nodes that have just registered and with Services that wait.
@@ -38,7 +42,7 @@ func (b *bench) openPart(
 	if err != nil {
 		return nil, err
 	}
-	if p.endpoint, err = endpoint.Start(account, name); err != nil {
+	if p.endpoint, err = endpoint.Start(account, name, endpoint.WithHandler(p.count)); err != nil {
 		return nil, err
 	}
 	if err := controlplane.WriteKubeconfig(p.kubeconfig, p.endpoint.RESTConfig()); err != nil {
@@ -48,6 +52,23 @@ func (b *bench) openPart(
 		return nil, err
 	}
 	return p, b.cluster.fillPart(ctx, p, nodes, services)
+}
+
+// count counts requests in front of the endpoint.
+func (p *part) count(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") == "" {
+			p.requests.Add(1)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// newNode returns a node of the part that has just registered, and that the part's cloud has.
+func (p *part) newNode(name string) (*corev1.Node, error) {
+	node := newNode(endpoint.NodeName(p.name, name))
+	node.Labels[endpoint.PartLabel] = p.name
+	return node, p.cloud.current.Load().AddInstances(fake.Instance{Name: node.Name})
 }
 
 // close ends the endpoint and the cloud. The next reset empties the cluster.
@@ -69,9 +90,8 @@ func (c *cluster) fillPart(ctx context.Context, p *part, nodes, services int) er
 	}
 	var registered []*corev1.Node
 	for i := range nodes {
-		node := newNode(endpoint.NodeName(p.name, fmt.Sprintf("node-%04d", i)))
-		node.Labels[endpoint.PartLabel] = p.name
-		if err := p.cloud.current.Load().AddInstances(fake.Instance{Name: node.Name}); err != nil {
+		node, err := p.newNode(fmt.Sprintf("node-%04d", i))
+		if err != nil {
 			return err
 		}
 		registered = append(registered, node)

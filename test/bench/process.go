@@ -154,6 +154,9 @@ func (p *process) memory() (map[string]float64, error) {
 	return found, nil
 }
 
+// cpuTime is how long the process has computed so far.
+func (p *process) cpuTime() (time.Duration, error) { return cpuTime(p.cmd.Process.Pid) }
+
 func (p *process) logTail() string {
 	data, err := os.ReadFile(p.log)
 	if err != nil {

@@ -24,10 +24,13 @@ type report struct {
 func (r report) terminal() string {
 	var text strings.Builder
 	if len(r.results.rows) > 0 {
-		text.WriteString(terminalTable(header(), r.table()) + "\n")
+		text.WriteString(terminalTable(header(), r.results.table()) + "\n")
 	}
 	for _, c := range r.results.chapters {
 		text.WriteString("On a simulated OpenStack: " + c.title + "\n" + c.terminal() + "\n")
+	}
+	if r.results.fleet != nil {
+		text.WriteString("Fleets\n" + r.results.fleet.terminal() + "\n")
 	}
 	if r.results.lab != nil {
 		text.WriteString("On a real OpenStack\n" + r.results.lab.terminal() + "\n")
@@ -53,17 +56,17 @@ func header() []string {
 	return append(cells, "fxccm / upstream", "target", "")
 }
 
-func (r report) table() (lines [][]string) {
-	for _, at := range r.results.rows {
+func (r *results) table() (lines [][]string) {
+	for _, at := range r.rows {
 		cells := []string{at.title}
 		for _, c := range candidates() {
 			text := ""
-			if median, ok := r.results.median(at, c.name); ok {
+			if median, ok := r.median(at, c.name); ok {
 				text = median.text(at.unit)
 			}
 			cells = append(cells, text)
 		}
-		v := r.results.judge(at)
+		v := r.judge(at)
 		lines = append(lines, append(cells, v.ratio, v.target, v.text))
 	}
 	return lines
@@ -110,12 +113,10 @@ func (r report) page(name string, values map[string]any) (string, error) {
 // markdown is the page on upstream's command beside fxccm.
 func (r report) markdown() (string, error) {
 	return r.page("benchmarks", map[string]any{
-		"Table": markdownTable(header(), r.table()),
+		"Table": markdownTable(header(), r.results.table()),
 		"Samples": markdownTable(append([]string{""}, header()[1:len(candidates())+1]...),
 			r.samples()),
 		"Upstream": r.versions.upstream, "TunedFlags": strings.Join(tunedFlags(), " "),
-		"Managers": r.settings.managers, "Further": r.settings.managers - 1,
-		"Rest": r.settings.rest,
 	})
 }
 

@@ -12,11 +12,16 @@ type unit string
 const (
 	seconds   unit = "s"
 	mebibytes unit = "MiB"
+	kibibytes unit = "KiB"
 	// count is of things; it has no name.
 	count unit = ""
 	// perMinute and perSecond are of things, too.
 	perMinute unit = "a minute"
 	perSecond unit = "a second"
+	// coresInUse is CPU time by time.
+	coresInUse unit = "cores"
+	// perCluster is of things that one more cluster has.
+	perCluster unit = "each"
 )
 
 // A row is one thing that is measured of all candidates. Less is better.
@@ -42,6 +47,10 @@ func (s sample) text(u unit) string {
 		return fmt.Sprintf("not in %.0f %s (%d of %d)", s.value, u, s.done, s.of)
 	case u == count:
 		return fmt.Sprintf("%.0f", s.value)
+	case u == perCluster:
+		return fmt.Sprintf("%.1f", s.value)
+	case u == coresInUse:
+		return fmt.Sprintf("%.3f %s", s.value, u)
 	case u == perMinute, u == perSecond:
 		return strings.TrimSuffix(fmt.Sprintf("%.1f", s.value), ".0") + " " + string(u)
 	case u == mebibytes && s.value >= 10 || s.value >= 100:
@@ -59,6 +68,8 @@ type results struct {
 	// measured.
 	chapters []chapter
 	lab      *labResult
+	// fleet is of fleets; nil if they were not measured.
+	fleet *fleetResult
 }
 
 // A chapter is figures that are shown together.

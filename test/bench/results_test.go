@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -102,7 +101,6 @@ func TestReport_ShowsWhatDidNotFinish(t *testing.T) {
 }
 
 func TestReport_ShowsWhatOneMoreClusterCosts(t *testing.T) {
-	b := &bench{results: newResults(), progress: newProgress(os.Stderr)}
 	process := usage{
 		resident: 80 << 20, private: 20 << 20, peak: 81 << 20, heap: 10 << 20,
 		goroutines: 120, connections: 2,
@@ -115,17 +113,20 @@ func TestReport_ShowsWhatOneMoreClusterCosts(t *testing.T) {
 		resident: 45 << 20, private: 15 << 20, peak: 50 << 20, heap: 10 << 20,
 		goroutines: 100, connections: 1,
 	}
-	b.addMany(1, "started again", process, one, many.minus(one).over(20))
+	r := newResults()
+	r.fleet = &fleetResult{beside: newResults()}
+	r.fleet.addFurther(startedAgain, process, one, many.minus(one).over(20))
 	page := rendered(t, report{
-		results: b.results, begun: time.Now(),
-		settings: settings{managers: 21, rest: 150 * time.Second},
-	}.markdown)
+		results: r, begun: time.Now(),
+		settings: settings{clusters: 21, rest: 150 * time.Second},
+	}.fleetMarkdown)
 	for _, want := range []string{
-		"memory at rest | 80 MiB |  | 4.00 MiB | 0.050 | ≤ 0.05 | passed |",
+		"memory at rest | 80 MiB |  | 4.00 MiB | 0.050 |  |  |",
+		"memory at rest | 4.00 MiB | ≤ 2.5 MiB | missed |",
 		"memory at rest that is its own | 20 MiB |  | 4.00 MiB | 0.200 |",
 		"goroutines | 120 |  | 95 | 0.792 |",
 		"connections to the API server | 2 |  | 1 | 0.500 |",
-		"21 Managers and a process with one, divided by 20.",
+		"a fleet of 21 clusters and a fleet of one, divided by 20.",
 		"rest for 2m30s",
 	} {
 		if !strings.Contains(page, want) {
@@ -148,7 +149,7 @@ func TestCommandLine_RefusesNonsenseByName(t *testing.T) {
 		"--nodes=0":          "--nodes=0",
 		"--rounds=-1":        "--rounds=-1",
 		"--limit=0s":         "--limit=0s",
-		"--managers=1":       "--managers=1",
+		"--clusters=1":       "--clusters=1",
 		"--rest=-1s":         "--rest=-1s",
 		"--not-ready=0":      "--not-ready=0",
 		"--routes=0":         "--routes=0",

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -35,6 +34,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+	"github.com/fxccm/fxccm/test/internal/ports"
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
@@ -171,6 +171,9 @@ func TestChart_WithOtherValues_IsAcceptedByTheAPIServer(t *testing.T) {
 		"daemon set": "{kind: DaemonSet, hostCertificates: /etc/ssl/certs}",
 		"routes":     "{routes: {enabled: true}, clusterCIDR: 10.244.0.0/16}",
 		"one":        "{replicas: 1, leaderElection: {enabled: false}}",
+		"fleet":      fleetValues(t),
+		"secrets": `{fleet: {enabled: true, clusters: secrets, clustersNamespace: default},
+			metrics: {service: {enabled: true}}}`,
 		"all": `{fullnameOverride: fxccm, imagePullSecrets: [{name: pull}], nodeSelector: {a: b},
 			image: {digest: "sha256:` + strings.Repeat("ab", 32) + `"}, persistentVolumeLabel: {enabled: true},
 			podLabels: {team: x}, podAnnotations: {note: written}, tolerations: [{operator: Exists}],
@@ -464,10 +467,9 @@ func fetch(ctx context.Context, token string, port int, path string) error {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := ports.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
+	return port
 }

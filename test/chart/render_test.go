@@ -25,6 +25,7 @@ var update = flag.Bool("update", false, "write what is generated from the chart"
 const (
 	chartDir = "../../deploy/chart"
 	baseDir  = "../../deploy/base"
+	fleetDir = "../../deploy/fleet"
 	// kustomize is the releasing service of the base: it has no Helm release.
 	kustomize = "kustomize"
 )
@@ -44,13 +45,18 @@ func load(t *testing.T) *chart.Chart {
 // render returns the manifests by the name of their template. Values are YAML, over the defaults.
 func render(t *testing.T, service, values string) (map[string]string, error) {
 	t.Helper()
+	return renderInto(t, "kube-system", service, values)
+}
+
+func renderInto(t *testing.T, namespace, service, values string) (map[string]string, error) {
+	t.Helper()
 	given := map[string]any{}
 	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
 		t.Fatal(err)
 	}
 	loaded := load(t)
 	all, err := commonutil.ToRenderValues(loaded, given, common.ReleaseOptions{
-		Name: "ccm", Namespace: "kube-system", Revision: 1, IsInstall: true,
+		Name: "ccm", Namespace: namespace, Revision: 1, IsInstall: true,
 	}, common.DefaultCapabilities)
 	if err != nil {
 		return nil, err
@@ -80,7 +86,31 @@ func TestBase_IsTheChartWithItsDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want[optional] = all[optional]
-	entries, err := os.ReadDir(baseDir)
+	compareManifests(t, baseDir, want)
+}
+
+// The manifests of a fleet are the chart with the values beside them.
+func TestFleet_IsTheChartWithItsValues(t *testing.T) {
+	want, err := renderInto(t, "fxccm-system", kustomize, fleetValues(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compareManifests(t, fleetDir, want)
+}
+
+func fleetValues(t *testing.T) string {
+	t.Helper()
+	values, err := os.ReadFile(filepath.Join(fleetDir, "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(values)
+}
+
+// compareManifests compares a folder with what is rendered, and writes it with -update.
+func compareManifests(t *testing.T, dir string, want map[string]string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
 	if err != nil && !*update {
 		t.Fatal(err)
 	}
@@ -91,11 +121,11 @@ func TestBase_IsTheChartWithItsDefaults(t *testing.T) {
 		}
 	}
 	if names := slices.Sorted(maps.Keys(want)); !*update && !slices.Equal(have, names) {
-		t.Errorf("the base has %q, the chart renders %q", have, names)
+		t.Errorf("%s has %q, the chart renders %q", dir, have, names)
 	}
 	for name, text := range want {
 		text = "# Rendered from deploy/chart; to change it, run: go generate ./deploy\n" + text
-		file := filepath.Join(baseDir, name)
+		file := filepath.Join(dir, name)
 		if *update {
 			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 				t.Fatal(err)
@@ -110,8 +140,10 @@ func TestBase_IsTheChartWithItsDefaults(t *testing.T) {
 // optional is beside the base for those who run the controller.
 const optional = "persistentvolumelabel.yaml"
 
-// handwritten are files of the base that the chart does not have.
-var handwritten = []string{"kustomization.yaml", "cloud-config.yaml"}
+// handwritten are files beside the rendered ones.
+var handwritten = []string{
+	"kustomization.yaml", "cloud-config.yaml", "namespace.yaml", "values.yaml",
+}
 
 func TestValues_ThatAreWrong_AreRefusedWithTheirName(t *testing.T) {
 	for values, want := range map[string]string{
@@ -127,6 +159,9 @@ func TestValues_ThatAreWrong_AreRefusedWithTheirName(t *testing.T) {
 		"routes: {enabled: true}":                             "routes.enabled needs clusterCIDR",
 		"metrics: {reader: {name: prometheus}}":               "metrics.reader needs a namespace",
 		"{kind: DaemonSet, leaderElection: {enabled: false}}": "only one replica may act",
+		"{kind: DaemonSet, fleet: {enabled: true}}":           "fleet.enabled needs kind",
+		"fleet: {clusters: kamaji}":                           "clusters",
+		"cloudConfig: {secretName: \"\"}":                     "secretName must not be empty",
 	} {
 		if _, err := render(t, "Helm", values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one with %q", values, err, want)

@@ -25,9 +25,32 @@ const (
 )
 
 // TestPages_CommandsSucceed runs the commands of each page in one shell after another, which hand
-// on their exported variables.
+// on their exported variables. Pages that need a playground share one.
 func TestPages_CommandsSucceed(t *testing.T) {
-	ran := 0
+	alone, inPlayground := blocksToRun(t)
+	if len(alone) == 0 || len(inPlayground) == 0 {
+		t.Errorf("%d pages with commands, and %d that need a playground: want both",
+			len(alone), len(inPlayground))
+	}
+	for page, blocks := range alone {
+		t.Run(page, func(t *testing.T) { newShell(t).runBlocks(page, blocks) })
+	}
+	t.Run("in a playground", func(t *testing.T) {
+		startPlayground(t)
+		for page, blocks := range inPlayground {
+			t.Run(page, func(t *testing.T) {
+				s := newShell(t)
+				s.enter()
+				s.runBlocks(page, blocks)
+			})
+		}
+	})
+}
+
+// blocksToRun are the blocks of all pages, by page.
+func blocksToRun(t *testing.T) (alone, inPlayground map[string][]block) {
+	t.Helper()
+	alone, inPlayground = map[string][]block{}, map[string][]block{}
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(filepath.Join(root, page))
 		if err != nil {
@@ -36,29 +59,21 @@ func TestPages_CommandsSucceed(t *testing.T) {
 		blocks, err := parse(string(text))
 		if err != nil {
 			t.Errorf("%s:%v", page, err)
-			continue
 		}
-		var toRun []block
-		for _, b := range blocks {
-			if b.skipped == "" {
-				toRun = append(toRun, b)
-			}
-		}
-		ran += len(toRun)
-		if len(toRun) > 0 {
-			t.Run(page, func(t *testing.T) { run(t, page, toRun) })
+		blocks = slices.DeleteFunc(blocks, func(b block) bool { return b.skipped != "" })
+		switch {
+		case len(blocks) == 0:
+		case slices.ContainsFunc(blocks, func(b block) bool { return b.inPlayground }):
+			inPlayground[page] = blocks
+		default:
+			alone[page] = blocks
 		}
 	}
-	if ran == 0 {
-		t.Error("no page has commands to run")
-	}
+	return alone, inPlayground
 }
 
-func run(t *testing.T, page string, blocks []block) {
-	s := newShell(t)
-	if slices.ContainsFunc(blocks, func(b block) bool { return b.inPlayground }) {
-		s.playground()
-	}
+func (s *shell) runBlocks(page string, blocks []block) {
+	t := s.t
 	for _, b := range blocks {
 		for _, c := range b.commands {
 			where := fmt.Sprintf("%s:%d", page, c.line)
@@ -138,30 +153,34 @@ func goEnv(t *testing.T, name string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// playground is what the tutorial has after its fourth step. The commands find admin.conf,
-// cloud.conf, and the folders of the project in theirs.
-func (s *shell) playground() {
-	s.t.Helper()
+// startPlayground runs what the tutorial has after its fourth step.
+func startPlayground(t *testing.T) {
+	t.Helper()
+	s := newShell(t)
 	s.background("playground", command{text: "make playground"}, "Ready.")
-	dir := s.t.TempDir()
-	for _, text := range []string{
-		"source bin/playground/env",
-		"ln -s $PWD/deploy $PWD/docs " + dir,
-		"cp bin/playground/cloud.conf " + dir,
-		"cp bin/playground/admin.kubeconfig " + dir + "/admin.conf",
-		"cd " + dir + " && kubectl apply -f docs/tutorial",
-	} {
-		if printed, err := s.run(command{text: text}); err != nil {
-			s.t.Fatalf("%s: %v\n%s", text, err, printed)
-		}
-	}
-	s.dir = dir
+	s.enter()
+	s.mustRun("kubectl apply -f docs/tutorial")
 	s.background("playground", command{text: "fxccm --kubeconfig=$CCM_KUBECONFIG " +
 		"--cloud-provider=openstack --cloud-config=cloud.conf --cluster-cidr=10.200.0.0/16"},
 		"Term is ready")
-	served := "kubectl wait --for=jsonpath='{.status.loadBalancer.ingress}' --timeout=5m service/web"
-	if printed, err := s.run(command{text: served}); err != nil {
-		s.t.Fatalf("%v\n%s", err, printed)
+	s.mustRun(
+		"kubectl wait --for=jsonpath='{.status.loadBalancer.ingress}' --timeout=5m service/web")
+}
+
+// enter goes to a folder of its own, with admin.conf, cloud.conf, and the folders of the project.
+func (s *shell) enter() {
+	s.t.Helper()
+	dir := s.t.TempDir()
+	s.mustRun("source bin/playground/env && ln -s $PWD/deploy $PWD/docs " + dir +
+		" && cp bin/playground/cloud.conf " + dir +
+		" && cp bin/playground/admin.kubeconfig " + dir + "/admin.conf")
+	s.dir = dir
+}
+
+func (s *shell) mustRun(text string) {
+	s.t.Helper()
+	if printed, err := s.run(command{text: text}); err != nil {
+		s.t.Fatalf("%s: %v\n%s", text, err, printed)
 	}
 }
 

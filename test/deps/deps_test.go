@@ -51,6 +51,7 @@ var exceptions = map[string][]string{
 	},
 	// For tests of hosts.
 	module + "/ccm/ccmtest":              {"what only our tests need"},
+	module + "/ccm/ccmtest/conformance":  {"what only our tests need"},
 	module + "/ccm/ccmtest/controlplane": {"what only our tests need"},
 	module + "/ccm/ccmtest/rbac":         {"what only our tests need"},
 }

@@ -20,11 +20,11 @@ type tree struct {
 var floors = [][]tree{
 	{
 		{"example", []string{
-			"ccm", "ccm/ccmtest", "ccm/serving", "controllers", "deploy", "options",
-			"provider/fake", "provider/openstack", "provider/openstack/openstacktest",
+			"ccm", "ccm/serving", "controllers", "deploy", "fleet", "options",
+			"provider/fake", "provider/openstack",
 		}},
 		{"test", []string{
-			"ccm", "ccm/ccmtest", "ccm/serving", "options",
+			"ccm", "ccm/ccmtest", "ccm/serving", "deploy", "fleet", "options",
 			"provider/fake", "provider/openstack", "provider/openstack/openstacktest",
 		}},
 		{"docs", nil},
@@ -35,7 +35,7 @@ var floors = [][]tree{
 	},
 	{
 		{"ccm/ccmtest", []string{"ccm", "internal", "provider/fake"}},
-		{"fleet", []string{"ccm", "internal"}},
+		{"fleet", []string{"ccm", "ccm/serving", "internal"}},
 		{"options", []string{"ccm", "ccm/serving"}},
 	},
 	{
@@ -43,9 +43,13 @@ var floors = [][]tree{
 		{"controllers", []string{"ccm", "internal"}},
 		{"provider/fake", []string{"ccm", "internal"}},
 		{"provider/openstack", []string{"ccm", "internal", "provider/kit"}},
-		{"provider/process", []string{"ccm", "internal"}},
+		{"provider/process", []string{"ccm", "internal", "provider/internal"}},
+		{"provider/program", []string{"ccm", "internal", "provider/internal"}},
 		{"provider/registered", []string{"ccm", "internal"}},
 		{"provider/openstack/openstacktest", nil},
+	},
+	{
+		{"provider/internal", []string{"ccm", "internal"}},
 	},
 	{
 		{"ccm", []string{"internal"}},

@@ -59,6 +59,8 @@ type list struct {
 	mu     sync.Mutex
 	all    []*result
 	leases []string
+	// fleets and hostile have the lines of the fleet drills, in their order.
+	fleets, hostile []string
 }
 
 func (l *list) add(r *result) {
@@ -76,27 +78,69 @@ func (l *list) addLease(candidates, changes string, o overlap) {
 			o.calls, o.time.Seconds()))
 }
 
+// addFleet adds a line to the table of the fleet drills.
+func (l *list) addFleet(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fleets = append(l.fleets, line)
+}
+
+// addHostile adds a line to the table of the drill with hostile clusters.
+func (l *list) addHostile(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hostile = append(l.hostile, line)
+}
+
 // report prints the results, and writes them to the page if asked to.
 func report() error {
-	if len(results.all) == 0 && len(results.leases) == 0 {
-		return nil
+	var fleets, written string
+	if len(results.fleets) > 0 && len(results.hostile) > 0 {
+		fleets = fleetPreamble + strings.Join(results.fleets, "\n") + "\n" +
+			hostilePreamble + strings.Join(results.hostile, "\n") + "\n"
 	}
-	written := tables(results.all, results.leases)
-	fmt.Println(written)
-	if !*update {
+	if len(results.all) > 0 || len(results.leases) > 0 {
+		written = tables(results.all, results.leases)
+	}
+	fmt.Print(fleets, written)
+	if !*update || fleets+written == "" {
 		return nil
 	}
 	path := filepath.Join("..", "..", "docs", "reference", "drills.md")
-	page, err := os.ReadFile(path)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	prose, _, found := strings.Cut(string(page), resultsMark)
-	if !found {
-		return fmt.Errorf("%s has no line %s", path, resultsMark)
+	page := string(data)
+	if fleets != "" {
+		before, rest, found := strings.Cut(page, fleetMark)
+		_, after, ends := strings.Cut(rest, fleetEnd)
+		if !found || !ends {
+			return fmt.Errorf("%s has no lines %s and %s", path, fleetMark, fleetEnd)
+		}
+		page = before + fleetMark + "\n\n" + fleets + "\n" + fleetEnd + after
 	}
-	return os.WriteFile(path, []byte(prose+resultsMark+"\n\n"+written), 0o644)
+	if written != "" {
+		prose, _, found := strings.Cut(page, resultsMark)
+		if !found {
+			return fmt.Errorf("%s has no line %s", path, resultsMark)
+		}
+		page = prose + resultsMark + "\n\n" + written
+	}
+	return os.WriteFile(path, []byte(page), 0o644)
 }
+
+// The results of the fleet drills are between these lines of the page.
+const (
+	fleetMark = "<!-- fleet results -->"
+	fleetEnd  = "<!-- end of fleet results -->"
+)
+
+const fleetPreamble = "| event | clusters that moved | half served again after | 95 % after | " +
+	"all after |\n|---|---|---|---|---|\n"
+
+const hostilePreamble = "\n| clusters | Services of the others | half reach the cloud after | " +
+	"all after | memory of the replica |\n|---|---|---|---|---|\n"
 
 // resultsMark is the line of the page behind which the results are.
 const resultsMark = "<!-- results -->"

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -143,12 +144,16 @@ func defaults() file {
 	return f
 }
 
+// region begins a section of a region, which OCCM ignores.
+var region = regexp.MustCompile(`(?i)\[\s*(global|networking|loadbalancer|route)\s+"`)
+
 // compare tells how the two readers differ, or nothing.
 func compare(content string) string {
 	theirs := defaults()
 	theirError := gcfg.FatalOnly(gcfg.ReadStringInto(&theirs, content))
 	ours, _, ourError := cloudconf.Parse([]byte(content), cloudconf.Options{})
-	if onlyOwn(ourError) || theirs.LoadBalancer.MonitorMaxRetries > math.MaxInt ||
+	if onlyOwn(ourError) || region.MatchString(content) ||
+		theirs.LoadBalancer.MonitorMaxRetries > math.MaxInt ||
 		theirs.LoadBalancer.MonitorMaxRetriesDown > math.MaxInt {
 		return ""
 	}

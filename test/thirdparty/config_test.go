@@ -8,6 +8,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/provider/registered"
+	"github.com/fxccm/fxccm/test/thirdparty/awsstub"
 )
 
 // Upstream itself ends the process for the first of these, and the commands that are built on it do
@@ -43,7 +44,7 @@ func TestConfigFile_ThatIsWrong_IsTheReasonInStatus_AndIsTakenUpOnceItIsRight(t 
 				t.Errorf("the reason tells what stands in the file: %q", reason)
 			}
 
-			writeFile(t, path, cloud.Config())
+			writeFile(t, path, cloud.Config(awsstub.ClusterID))
 			c.WaitReady()
 		})
 	}

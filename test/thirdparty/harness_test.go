@@ -107,9 +107,18 @@ func writeFile(t *testing.T, path, content string) {
 // start runs a CCM with the registered provider on the cloud, until the test ends.
 func start(t *testing.T, cloud *awsstub.Cloud, change ...func(*ccm.Config)) *ccmtest.CCM {
 	t.Helper()
-	config, _ := configure(t, cloud.Config(), change...)
+	return startHosted(t, cloud, registered.Provider("aws"), change...)
+}
+
+// startHosted runs a CCM with the provider on the cloud, until the test ends.
+func startHosted(
+	t *testing.T, cloud *awsstub.Cloud, provider ccm.Provider, change ...func(*ccm.Config),
+) *ccmtest.CCM {
+	t.Helper()
+	config, _ := configure(t, cloud.Config(awsstub.ClusterID), append(change,
+		func(cfg *ccm.Config) { cfg.ClusterName = awsstub.ClusterID })...)
 	return ccmtest.StartManager(t, shared.ControlPlane, nil, config,
-		ccmtest.WithProvider(registered.Provider("aws")))
+		ccmtest.WithProvider(provider))
 }
 
 // monitorRarely keeps the lifecycle controller from asking the cloud while a test counts.

@@ -1,5 +1,6 @@
 // Package thirdparty_test runs a cloud provider that knows nothing of fxccm, that of AWS, in a
-// cloud controller manager on a real API server and a stub of the AWS API.
+// cloud controller manager on a real API server and a stub of the AWS API: in the host's process,
+// shared by all terms, and in a process of its own.
 package thirdparty_test
 
 import (
@@ -8,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/fxccm/fxccm/provider/process"
+	"github.com/fxccm/fxccm/provider/registered"
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
@@ -15,6 +18,8 @@ import (
 var shared suite.Suite
 
 func TestMain(m *testing.M) {
+	// A provider in a process of its own is served by this test binary.
+	process.Main(registered.Provider("aws"))
 	os.Exit(suite.Run(m, &shared, suite.Options{Prepare: func(context.Context, *suite.Suite) error {
 		return isolate()
 	}}))

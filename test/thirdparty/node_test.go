@@ -24,7 +24,7 @@ func TestModule_InAnFxApp_ANewNodeBecomesWhatTheCloudSays(t *testing.T) {
 	cfg.CloudProvider.Name = "aws"
 	cfg.CloudProvider.ConfigFile = t.TempDir() + "/cloud.conf"
 	cfg.Controllers = []string{"*", "-node-route-controller"}
-	writeFile(t, cfg.CloudProvider.ConfigFile, cloud.Config())
+	writeFile(t, cfg.CloudProvider.ConfigFile, cloud.Config(awsstub.ClusterID))
 
 	app := fxtest.New(t, ccm.Module, registered.Module("aws"), fx.NopLogger,
 		fx.Supply(cfg, shared.RESTConfig()))

@@ -3,27 +3,100 @@ package thirdparty_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"strings"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
+	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/provider/process"
+	"github.com/fxccm/fxccm/provider/registered"
 	"github.com/fxccm/fxccm/test/thirdparty/awsstub"
 )
 
-// The provider's HTTP does not pass the fence, and its term ends in the worst moment: with as many
-// requests in flight as there are workers, and as many Services behind them, which upstream's
-// workers would still take from their queue. Each term signs with a key of its own, so that what
-// the first one does late cannot be taken for work of the second.
+// hosting is a way to host the provider.
+type hosting struct {
+	provider ccm.Provider
+	// keepsKey reports whether all terms sign with the key of the first one.
+	keepsKey bool
+	// leaves are the goroutines that the provider never ends.
+	leaves []goleak.Option
+	// hostEnds is what the host calls at its own end.
+	hostEnds func()
+}
+
+// hostings returns the ways that fxccm has for a provider that others wrote.
+func hostings(t *testing.T, cloud *awsstub.Cloud) map[string]hosting {
+	t.Helper()
+	stop := make(chan struct{})
+	hostEnds := sync.OnceFunc(func() { close(stop) })
+	t.Cleanup(hostEnds)
+	never := []goleak.Option{
+		goleak.IgnoreAnyFunction(
+			"k8s.io/cloud-provider-aws/pkg/providers/v1/batcher.(*Batcher[...]).run"),
+		// Of its event broadcaster, which it does not shut down.
+		goleak.IgnoreAnyFunction("k8s.io/apimachinery/pkg/watch.(*Broadcaster).loop"),
+		goleak.IgnoreAnyFunction(
+			"k8s.io/client-go/tools/record.(*eventBroadcasterImpl).StartEventWatcher.func1"),
+	}
+	all := map[string]hosting{
+		"registered": {provider: registered.Provider("aws"), leaves: never},
+		"factory": {
+			// The host composes the configuration, without a file.
+			provider: registered.Factory("aws",
+				func(env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+					return cloudprovider.GetCloudProvider("aws",
+						strings.NewReader(cloud.Config(env.ClusterName)))
+				}),
+			leaves: never,
+		},
+		"shared": {
+			provider: registered.Shared(registered.Provider("aws"), stop),
+			keepsKey: true, leaves: never, hostEnds: hostEnds,
+		},
+	}
+	if runtime.GOOS == "linux" {
+		all["process"] = hosting{provider: process.Provider(process.Options{Name: "aws"})}
+	}
+	return all
+}
+
+// forHostings runs a test for each of the named ways to host the provider.
+func forHostings(
+	t *testing.T, test func(*testing.T, *awsstub.Cloud, hosting), names ...string,
+) {
+	t.Helper()
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			cloud := newCloud(t)
+			h, ok := hostings(t, cloud)[name]
+			if !ok {
+				t.Skip("a process of its own needs Linux")
+			}
+			test(t, cloud, h)
+		})
+	}
+}
+
+// Outside a process of its own the provider's HTTP bypasses the fence. The term ends in the worst
+// moment: with as many requests in flight as there are workers, and with Services behind them,
+// which upstream's workers would still take from their queue. Each term signs with a key of its
+// own, so that a late request of the first term differs from one of the second.
 func TestTerm_LostWhileTheProviderWorks_SendsNothingMore_AndTheNextOneFinishes(t *testing.T) {
-	const workers, services = 5, 15
-	cloud := newCloud(t)
+	forHostings(t, loseWhileWorking, "registered", "factory", "shared", "process")
+}
+
+func loseWhileWorking(t *testing.T, cloud *awsstub.Cloud, h hosting) {
+	const workers, services = 5, 10
 	signWith(t, "FIRST")
 	instance := launch(cloud, 1)
 	knownNode(t, instance)
-	c := start(t, cloud, monitorRarely,
+	c := startHosted(t, cloud, h.provider, monitorRarely,
 		func(cfg *ccm.Config) { cfg.Service.ConcurrentSyncs = workers })
 	// With its addresses the node controller is done, and only Services are left to work on.
 	ccmtest.WaitNodeAddress(t, shared.Admin, instance.PrivateDNSName, corev1.NodeInternalIP)
@@ -51,7 +124,14 @@ func TestTerm_LostWhileTheProviderWorks_SendsNothingMore_AndTheNextOneFinishes(t
 	// There is work for a controller that has not noticed.
 	second := launch(cloud, 2)
 	newNode(t, second, ccmtest.NodeLabel(corev1.LabelNodeExcludeBalancers, ""))
-	signWith(t, "SECOND")
+	if late := cloud.Requests()[before:]; len(late) > 0 {
+		t.Errorf("between the terms the cloud received %v", late)
+	}
+	key := "SECOND"
+	signWith(t, key)
+	if h.keepsKey {
+		key = "FIRST"
+	}
 	c.Elector.Lead()
 	if status := c.WaitReady(); status.Term != 2 {
 		t.Errorf("the Manager is in term %d, want 2", status.Term)
@@ -64,7 +144,7 @@ func TestTerm_LostWhileTheProviderWorks_SendsNothingMore_AndTheNextOneFinishes(t
 	}
 
 	for _, late := range cloud.Requests()[before:] {
-		if late.AccessKey != "SECOND" {
+		if late.AccessKey != key {
 			t.Errorf("after the first term had ended the cloud still received %v", late)
 		}
 	}
@@ -102,15 +182,17 @@ func TestTerm_StoppedAndStartedAgain_SendsNothingBetween(t *testing.T) {
 	}
 }
 
-// A provider of upstream's kind is made for one term in a process. The AWS provider starts
-// goroutines in its factory and in Initialize that never end; they are the provider's alone, and
-// idle.
+// Upstream builds a provider once in a process. The AWS provider starts goroutines in its factory
+// and in Initialize that never end. They are idle, and a process of its own ends them.
 func TestTerms_LeaveNothingBehind_ButWhatTheProviderNeverEnds(t *testing.T) {
-	const terms = 5
-	cloud := newCloud(t)
+	forHostings(t, leadThreeTimes, "registered", "shared", "process")
+}
+
+func leadThreeTimes(t *testing.T, cloud *awsstub.Cloud, h hosting) {
+	const terms = 3
 	signWith(t, "KEY")
 	instance := launch(cloud, 1)
-	c := start(t, cloud)
+	c := startHosted(t, cloud, h.provider)
 	for n := range terms {
 		c.Elector.Lead()
 		c.WaitReady()
@@ -126,13 +208,9 @@ func TestTerms_LeaveNothingBehind_ButWhatTheProviderNeverEnds(t *testing.T) {
 	}
 
 	c.Stop()
+	if h.hostEnds != nil {
+		h.hostEnds()
+	}
 	cloud.Close() // and with it the connections that the SDK keeps
-	c.VerifyNoLeaks(ccmtest.Ignoring(
-		goleak.IgnoreAnyFunction(
-			"k8s.io/cloud-provider-aws/pkg/providers/v1/batcher.(*Batcher[...]).run"),
-		// Of its event broadcaster, which it does not shut down.
-		goleak.IgnoreAnyFunction("k8s.io/apimachinery/pkg/watch.(*Broadcaster).loop"),
-		goleak.IgnoreAnyFunction(
-			"k8s.io/client-go/tools/record.(*eventBroadcasterImpl).StartEventWatcher.func1"),
-	))
+	c.VerifyNoLeaks(ccmtest.Ignoring(h.leaves...))
 }

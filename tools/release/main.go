@@ -113,6 +113,9 @@ func (b builder) release(ctx context.Context, version, image string) error {
 		return fmt.Errorf("the checkout is %s, not %s: commit all changes and tag the commit first",
 			b.source.version, version)
 	}
+	if err := b.checkModules(ctx, version); err != nil {
+		return err
+	}
 	changelog, err := os.ReadFile(changelogFile)
 	if err != nil {
 		return err

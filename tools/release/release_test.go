@@ -28,7 +28,11 @@ import (
 
 const version = "v0.3.0"
 
-// checkout is a repository with a small program that needs one module. Its commit is tagged.
+// nested is a module below the program's, which other modules import.
+const nested = "hosting/library"
+
+// checkout is a repository with a small program that needs one module, and two nested modules. Its
+// commit is tagged.
 func checkout(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -40,6 +44,13 @@ func checkout(t *testing.T) string {
 		"module example.org/program\n\ngo 1.26.0\n\nrequire "+
 			strings.Replace(dependency(t), "@", " ", 1)+"\n")
 	write(t, dir, "go.sum", string(sums))
+	require := func(module, version string) string {
+		return "module example.org/program/" + module +
+			"\n\nreplace example.org/program => ../..\n\n" +
+			"require example.org/program " + version + "\n"
+	}
+	write(t, dir, nested+"/go.mod", require(nested, version))
+	write(t, dir, "test/own/go.mod", require("test/own", "v0.0.0-00010101000000-000000000000"))
 	write(t, dir, "example/main.go", `package main
 
 import (
@@ -63,6 +74,7 @@ func main() { fmt.Println("it runs", semver.Major("v3.1.4")) }
 			"-c", "user.name=test", "-c", "user.email=test@example.org", "commit", "--quiet",
 			"--message", "All", "--date", "2026-11-01T12:00:00Z",
 		},
+		{"tag", nested + "/" + version},
 		{"tag", version},
 	} {
 		cmd := exec.Command("git", args...)
@@ -334,6 +346,15 @@ func TestRelease_WhatIsNotReady_IsRefusedAndWritesNothing(t *testing.T) {
 		"another's tag":     {version: "v0.4.0", want: "the checkout is v0.3.0, not v0.4.0"},
 		"changes since":     {change: edit, version: version, want: "the checkout is v0.3.0-dirty"},
 		"without changes":   {change: forget, version: version, want: `no section "## v0.3.0"`},
+		"a module's tag": {
+			change: untag, version: version,
+			want: "module hosting/library needs the tag hosting/library/v0.3.0",
+		},
+		"a module's requirement": {
+			change: requireOlder, version: version,
+			want: "hosting/library/go.mod requires example.org/program v0.2.0: run go mod edit " +
+				"-require=example.org/program@v0.3.0 there",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := checkout(t)
@@ -356,14 +377,35 @@ func edit(t *testing.T, dir string) { write(t, dir, "example/main.go", "package 
 // forget takes the section away in the tagged commit.
 func forget(t *testing.T, dir string) {
 	write(t, dir, changelogFile, "# Changes\n")
-	for _, args := range [][]string{
-		{
-			"-c", "user.name=test", "-c", "user.email=test@example.org", "commit", "--quiet",
-			"--all",
-			"--message", "Forget",
-		},
-		{"tag", "--force", version},
-	} {
+	commit(t, dir, version, nested+"/"+version)
+}
+
+// untag leaves the nested module without a tag.
+func untag(t *testing.T, dir string) {
+	if _, err := command(t.Context(), dir, nil, "git", "tag", "--delete",
+		nested+"/"+version); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// requireOlder has the nested module require the previous version.
+func requireOlder(t *testing.T, dir string) {
+	write(t, dir, nested+"/go.mod",
+		"module example.org/program/"+nested+"\n\nrequire example.org/program v0.2.0\n")
+	commit(t, dir, version, nested+"/"+version)
+}
+
+// commit commits all changes, and moves the tags.
+func commit(t *testing.T, dir string, tags ...string) {
+	t.Helper()
+	all := [][]string{{
+		"-c", "user.name=test", "-c", "user.email=test@example.org", "commit", "--quiet", "--all",
+		"--message", "Change",
+	}}
+	for _, tag := range tags {
+		all = append(all, []string{"tag", "--force", tag})
+	}
+	for _, args := range all {
 		if _, err := command(context.Background(), dir, nil, "git", args...); err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,9 @@ type source struct {
 func readSource(ctx context.Context, dir string) (source, error) {
 	s := source{dir: dir}
 	var err error
-	if s.version, err = git(ctx, dir, "describe", "--tags", "--always", "--dirty"); err != nil {
+	// The tags of nested modules have their folder before the version.
+	if s.version, err = git(ctx, dir, "describe", "--tags", "--match", "v[0-9]*", "--always",
+		"--dirty"); err != nil {
 		return s, err
 	}
 	if s.revision, err = git(ctx, dir, "rev-parse", "HEAD"); err != nil {

@@ -202,6 +202,13 @@ func TestAlerts_FireForProblemsThatLast(t *testing.T) {
 			loud:  "fxccm_leading{pod=\"a\"} 0x60\n fxccm_leading{pod=\"b\"} 0x60",
 			after: 2, summary: "leads",
 		},
+		"FxccmDegraded": {
+			quiet: `fxccm_manager_state{pod="a", state="degraded"} 0x5 1x8 0x46` + "\n " +
+				`fxccm_manager_state{pod="b", state="leading"} 1x60`,
+			loud: `fxccm_manager_state{pod="a", state="degraded"} 1x60` + "\n " +
+				`fxccm_manager_state{pod="b", state="degraded"} 0x60`,
+			after: 10, summary: "cannot start a term",
+		},
 		"FxccmTermsFail": {
 			quiet: `fxccm_terms_ended_total{reason="failed"} 0x10 1x50` + "\n " +
 				`fxccm_terms_ended_total{reason="stopped"} 0+1x60`,
@@ -242,6 +249,19 @@ func TestAlerts_FireForProblemsThatLast(t *testing.T) {
 			quiet: `fxccm_load_balancers{state="degraded"} 0x5 1x14 0x41`,
 			loud:  `fxccm_load_balancers{state="degraded"} 1x60`,
 			after: 15, summary: "1 load balancers",
+		},
+		"FxccmDriftRecurs": {
+			quiet: `fxccm_openstack_load_balancer_drift_total{stage="found"} 0x10 1x10 2x10 3x30` +
+				"\n " + `fxccm_openstack_load_balancer_drift_total{stage="repaired"} 0+1x60`,
+			loud:  `fxccm_openstack_load_balancer_drift_total{stage="found"} 0+1x60`,
+			after: 6, summary: "times in an hour",
+		},
+		"FxccmQuotaNearlyUsed": {
+			quiet: `fxccm_openstack_quota_limit{resource="port"} 100x60` + "\n " +
+				`fxccm_openstack_quota_used{resource="port"} 90x60`,
+			loud: `fxccm_openstack_quota_limit{resource="port"} 100x60` + "\n " +
+				`fxccm_openstack_quota_used{resource="port"} 90x5 95x60`,
+			after: 36, summary: "95% of the project's quota of port",
 		},
 		"FxccmNodesWait": {
 			quiet: "fxccm_nodes_waiting_oldest_seconds 0+60x14 0x46",

@@ -3,6 +3,7 @@ package leaks
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"runtime"
 	"slices"
 	"testing"
@@ -21,20 +22,26 @@ type balance struct {
 	before  ccmtest.LeakOption
 	cloud   *cloud
 	tunnels []*netfault.Proxy
-	// configs are those whose idle connections client-go keeps, for a minute and a half, for
-	// whoever comes next.
-	configs []*rest.Config
-	heap    []uint64
+	// transports have the idle connections that client-go keeps, for a minute and a half, for
+	// whoever comes next. client-go shares a transport only as long as something holds it.
+	transports []http.RoundTripper
+	heap       []uint64
 }
 
 // newBalance remembers what runs now. tunnels lead to API servers.
 func newBalance(
 	t *testing.T, c *cloud, configs []*rest.Config, tunnels ...*netfault.Proxy,
 ) *balance {
-	return &balance{
-		t: t, before: ccmtest.IgnoringCurrent(), cloud: c, configs: configs,
-		tunnels: tunnels,
+	t.Helper()
+	b := &balance{t: t, before: ccmtest.IgnoringCurrent(), cloud: c, tunnels: tunnels}
+	for _, cfg := range configs {
+		transport, err := rest.TransportFor(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.transports = append(b.transports, transport)
 	}
+	return b
 }
 
 // check fails the test if something is left. To an API server one connection may be: client-go
@@ -65,10 +72,8 @@ func (b *balance) connections() (n int) {
 }
 
 func (b *balance) closeIdle() {
-	for _, cfg := range b.configs {
-		if transport, err := rest.TransportFor(cfg); err == nil {
-			utilnet.CloseIdleConnectionsFor(transport)
-		}
+	for _, transport := range b.transports {
+		utilnet.CloseIdleConnectionsFor(transport)
 	}
 }
 

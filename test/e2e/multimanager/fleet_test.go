@@ -276,10 +276,11 @@ func (c *cluster) prepare(name string, change func(*ccm.Config)) *replica {
 	return r
 }
 
-// quick makes a lease that is lost and taken within seconds. Other Managers have the defaults.
+// quick makes a lease that is lost and taken within seconds, but not because the machine is busy.
+// Other Managers have the defaults.
 func quick(cfg *ccm.Config) {
-	cfg.LeaderElection.LeaseDuration = metav1.Duration{Duration: 4 * time.Second}
-	cfg.LeaderElection.RenewDeadline = metav1.Duration{Duration: 2 * time.Second}
+	cfg.LeaderElection.LeaseDuration = metav1.Duration{Duration: 12 * time.Second}
+	cfg.LeaderElection.RenewDeadline = metav1.Duration{Duration: 10 * time.Second}
 	cfg.LeaderElection.RetryPeriod = metav1.Duration{Duration: 500 * time.Millisecond}
 }
 

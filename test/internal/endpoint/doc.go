@@ -7,6 +7,7 @@
 // begin with the part's name and a hyphen; lists and watches get a label selector. Services are
 // those in the namespace that has the part's name: a request for the Services of all namespaces
 // becomes one for that namespace. Leases are in it, too, and events in it or in the namespace
-// default, where those about Nodes go. A request that a cloud controller manager never makes is
-// refused, as is whatever belongs to another part, and can be looked at with [Endpoint.Refused].
+// default, where those about Nodes go. The namespace kube-system, whose UID identifies a cluster,
+// is the part's own. A request that a cloud controller manager never makes is refused, as is
+// whatever belongs to another part, and can be looked at with [Endpoint.Refused].
 package endpoint

@@ -23,12 +23,12 @@ import (
 type Endpoint struct {
 	*netfault.Proxy
 	part            part
-	token           string
 	serviceAccounts bool
 	cluster         http.Handler
 	release         func()
 
 	mu       sync.Mutex
+	token    string
 	inFlight int
 	refused  []string
 }
@@ -75,8 +75,18 @@ func Start(cluster *rest.Config, name string, opts ...Option) (*Endpoint, error)
 // token. As all configurations for tests it has client-side throttling off.
 func (e *Endpoint) RESTConfig() *rest.Config {
 	config := e.Proxy.RESTConfig()
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	config.BearerToken = e.token
 	return config
+}
+
+// Rotate replaces the token. New requests with the previous one are refused; as at an API server,
+// open watches continue.
+func (e *Endpoint) Rotate() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.token = rand.Text()
 }
 
 // InFlight is how many requests are being answered, watches included.
@@ -113,8 +123,11 @@ func (e *Endpoint) serve(w http.ResponseWriter, r *http.Request) {
 	e.count(1)
 	defer e.count(-1)
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	e.mu.Lock()
+	own := e.token
+	e.mu.Unlock()
 	switch {
-	case subtle.ConstantTimeCompare([]byte(token), []byte(e.token)) == 1:
+	case subtle.ConstantTimeCompare([]byte(token), []byte(own)) == 1:
 		r.Header.Del("Authorization")
 	case !e.serviceAccounts || token == "":
 		e.refuse(r, "it has another token")

@@ -40,6 +40,13 @@ func (p part) confine(method string, u *url.URL) error {
 		return p.confineNodes(method, u, r)
 	case "/services":
 		return p.confineServices(u, r)
+	case "/namespaces":
+		// Its UID identifies the cluster, and each part is one.
+		if method != http.MethodGet || r.name != metav1.NamespaceSystem {
+			return refuse("of namespaces, %s can be read", metav1.NamespaceSystem)
+		}
+		u.Path, u.RawPath = "/api/v1/namespaces/"+string(p), ""
+		return nil
 	case "/events", "events.k8s.io/events":
 		if r.namespace != string(p) && r.namespace != metav1.NamespaceDefault {
 			return refuse("events of the namespace %q are not those of %s", r.namespace, p)

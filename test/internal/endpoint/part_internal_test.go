@@ -21,6 +21,7 @@ func TestPart_RequestsStayWithinIt(t *testing.T) {
 		{"POST /api/v1/namespaces/blue/events", "/api/v1/namespaces/blue/events"},
 		{"PUT /apis/coordination.k8s.io/v1/namespaces/blue/leases/ccm", "/apis/coordination.k8s.io/v1/namespaces/blue/leases/ccm"},
 		{"GET /api/v1/namespaces/kube-system/configmaps", "/api/v1/namespaces/kube-system/configmaps"},
+		{"GET /api/v1/namespaces/kube-system", "/api/v1/namespaces/blue"},
 		{"POST /apis/authorization.k8s.io/v1/subjectaccessreviews", "/apis/authorization.k8s.io/v1/subjectaccessreviews"},
 	} {
 		asked, want := row[0], row[1]
@@ -51,6 +52,7 @@ func TestPart_WhatIsNotItsOwnIsRefused(t *testing.T) {
 		"GET /api/v1/pods",
 		"GET /api/v1/namespaces/blue/secrets/a",
 		"GET /api/v1/namespaces/blue",
+		"PATCH /api/v1/namespaces/kube-system",
 	} {
 		method, u := parseRequest(t, asked)
 		if err := part("blue").confine(method, u); err == nil {

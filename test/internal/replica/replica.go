@@ -13,8 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"regexp"
@@ -26,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/ports"
 )
 
 // A Replica is a cloud controller manager in a process of its own. Its name is its identity in the
@@ -37,28 +36,14 @@ type Replica struct {
 	Port int
 }
 
-// Ports of replicas are below those that the system hands out by itself, and apart from those of
-// packages controlplane and netfault: no one takes one between the look at it and the replica's
-// bind, but for another replica's choice of the same.
-const (
-	firstPort    = 10000
-	lastPort     = 19999
-	portAttempts = 100
-)
-
-// FreePort is a port on which no program listens.
+// FreePort returns a port on which no program listens.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	for range portAttempts {
-		port := firstPort + rand.IntN(lastPort-firstPort+1)
-		if listener, err := net.Listen("tcp",
-			net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
-			_ = listener.Close()
-			return port
-		}
+	port, err := ports.Free()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("no port from %d to %d is free", firstPort, lastPort)
-	return 0
+	return port
 }
 
 // Caller is how the cloud records the calls of a term.

@@ -20,26 +20,24 @@ var (
 		"flavor_id", "id", "listeners", "name",
 		"operating_status", "pools", "project_id", "provider", "provisioning_status", "tags",
 		"tenant_id", "updated_at", "vip_address",
-		"vip_network_id", "vip_port_id", "vip_qos_policy_id", "vip_subnet_id",
+		"vip_network_id", "vip_port_id", "vip_subnet_id",
 	}
 	// listenerKeys and poolKeys are without the references to what is above, which the answer to a
 	// creation of all lacks.
 	listenerKeys = []string{
-		"admin_state_up", "allowed_cidrs", "alpn_protocols", "client_authentication",
-		"client_ca_tls_container_ref", "client_crl_container_ref",
+		"admin_state_up", "allowed_cidrs",
 		"connection_limit", "created_at", "default_pool_id", "default_tls_container_ref",
 		"description", "id", "insert_headers", "l7policies",
 		"name", "operating_status", "project_id", "protocol", "protocol_port",
 		"provisioning_status", "sni_container_refs", "tags", "tenant_id",
 		"timeout_client_data", "timeout_member_connect", "timeout_member_data",
-		"timeout_tcp_inspect", "tls_ciphers", "tls_versions", "updated_at",
+		"timeout_tcp_inspect", "updated_at",
 	}
 	poolKeys = []string{
-		"admin_state_up", "alpn_protocols", "ca_tls_container_ref", "created_at",
-		"crl_container_ref", "description", "id", "lb_algorithm", "listeners",
+		"admin_state_up", "created_at", "description", "id", "lb_algorithm", "listeners",
 		"members", "name", "operating_status", "project_id", "protocol", "provisioning_status",
 		"session_persistence", "tags", "tenant_id",
-		"tls_ciphers", "tls_container_ref", "tls_enabled", "tls_versions", "updated_at",
+		"updated_at",
 	}
 	memberKeys = []string{
 		"address", "admin_state_up", "backup", "created_at", "id", "monitor_address",

@@ -13,14 +13,8 @@ func TestLoadBalancer_Operator(t *testing.T) {
 	t.Parallel()
 	o := openOctavia(t)
 	t.Run("versions", func(t *testing.T) { o.in(t).versions() })
-	t.Run("choices", func(t *testing.T) { o.in(t).choices() })
 
 	flavor, zone := o.AddBalancerFlavor("flavor"), o.AddBalancerZone("zone")
-	same(t, "flavor", project.ID(o.get("flavors/"+flavor)), flavor)
-	same(t, "zone", o.get("availabilityzones/" + zone)["name"], zone)
-	same(t, "zones",
-		o.must(http.StatusOK, http.MethodGet, "availabilityzones?name="+zone+"&fields=name",
-			nil).Object()["availability_zones"], []any{map[string]any{"name": zone}})
 	lb := o.create(project.Object{
 		"name": "lb", "vip_subnet_id": o.Subnets[4], "flavor_id": flavor,
 		"availability_zone": zone,
@@ -33,6 +27,9 @@ func TestLoadBalancer_Operator(t *testing.T) {
 	// Flavor and zone are deleted after the test only when nothing has them any more.
 	o.must(http.StatusNoContent, http.MethodDelete, "loadbalancers/"+lb, nil)
 	o.WaitBalancer(lb, true)
+	same(t, "the limit of load balancers",
+		o.User().Get(project.LoadBalancer, "/quotas/"+o.Credentials().ProjectID,
+			"quota")["load_balancer"], -1.0)
 	t.Run("another project's", func(t *testing.T) { o.in(t).foreign() })
 }
 
@@ -57,20 +54,6 @@ func (o octavia) versions() {
 	same(o.t, "version 2.26", list[26]["id"], "v2.26")
 	same(o.t, "an address of a version",
 		string(o.User().Must(http.MethodGet, project.LoadBalancer, root+"/v2.0", nil).Body), `"v2"`)
-}
-
-// choices: providers are no list of rows, and have no links.
-func (o octavia) choices() {
-	answer := o.must(http.StatusOK, http.MethodGet, "providers", nil)
-	same(o.t, "providers", keys(answer.Object()), []string{"providers"})
-	first := objects(answer.Object()["providers"])[0]
-	same(o.t, "attributes of a provider", keys(first), []string{"description", "name"})
-	same(o.t, "provider", first["name"], "amphora")
-	o.refuses([]refusal{
-		{"no flavor", http.MethodGet, "flavors/" + unknownID, nil, 404, "Flavor " + unknownID + " not found."},
-		{"no zone", http.MethodGet, "availabilityzones/none", nil, 404, "Availability Zone none not found."},
-	})
-	same(o.t, "flavors of a name", o.names("flavors?name=none"), []string{})
 }
 
 func (o octavia) failover(lb string) {

@@ -217,8 +217,6 @@ func badListeners(_ octavia, lb string, ids map[string]string) []refusal {
 		listener("certificate of UDP", 400,
 			"Validation failure: UDP protocol listener does not support TLS.",
 			o{"protocol": "UDP", "default_tls_container_ref": noCertificate}),
-		listener("client authentication", 400,
-			"Validation failure: Client authentication setting MANDATORY requires a client CA container reference.", o{"protocol": "HTTP", "client_authentication": "MANDATORY"}),
 		listener("PROMETHEUS with a pool", 400,
 			"Protocol PROMETHEUS listeners cannot have child objects.",
 			o{"protocol": "PROMETHEUS", "default_pool_id": ids["tcp-pool"]}),

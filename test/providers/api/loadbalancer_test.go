@@ -158,14 +158,18 @@ type absence struct{}
 
 var dropped any = absence{}
 
-// keys are those of an object, but those of newer releases of Octavia than Zed.
+// keys are those of an object, without the attributes that the simulator does not have: no client
+// of fxccm reads them.
 func keys(object project.Object) []string {
-	newer := []string{
-		"hsts_max_age", "hsts_include_subdomains", "hsts_preload", "vip_vnic_type",
-		"vip_sg_ids", "vnic_type",
+	unread := []string{
+		"alpn_protocols", "ca_tls_container_ref", "client_authentication",
+		"client_ca_tls_container_ref", "client_crl_container_ref", "crl_container_ref",
+		"hsts_include_subdomains", "hsts_max_age", "hsts_preload", "tls_ciphers",
+		"tls_container_ref", "tls_enabled", "tls_versions", "vip_qos_policy_id", "vip_sg_ids",
+		"vip_vnic_type", "vnic_type",
 	}
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(object)),
-		func(key string) bool { return slices.Contains(newer, key) })
+		func(key string) bool { return slices.Contains(unread, key) })
 }
 
 // objects are those in a list.

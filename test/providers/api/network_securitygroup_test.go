@@ -180,10 +180,6 @@ func TestSecurityGroupRules(t *testing.T) {
 			"Security group rule protocol nonsense not supported.",
 		},
 		exchange{
-			post, ruleBody(`"protocol":"icmp","port_range_min":300`), 400,
-			"SecurityGroupInvalidIcmpValue", "It must be 0 to 255.",
-		},
-		exchange{
 			post, ruleBody(`"protocol":"icmpv6"`), 400,
 			"SecurityGroupEthertypeConflictWithProtocol",
 			"Invalid ethertype IPv4 for protocol icmpv6.",

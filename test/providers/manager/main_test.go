@@ -4,9 +4,7 @@
 package manager_test
 
 import (
-	"context"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/fxccm/fxccm/test/internal/replica"
@@ -19,27 +17,4 @@ var shared suite.Suite
 // binary is the example program. It is set by TestMain.
 var binary string
 
-func TestMain(m *testing.M) { os.Exit(runSuite(m)) }
-
-func runSuite(m *testing.M) (code int) {
-	dir, err := os.MkdirTemp("", "fxccm-manager-")
-	if err != nil {
-		return suite.Failed(err)
-	}
-	defer func() {
-		if err := os.RemoveAll(dir); err != nil {
-			code = suite.Failed(err)
-		}
-	}()
-	binary = filepath.Join(dir, "fxccm")
-	return suite.Run(m, &shared, suite.Options{
-		Rules: []string{"../../../deploy/base/rbac.yaml"},
-		Prepare: func(context.Context, *suite.Suite) error {
-			if err := replica.Build("../../..", dir, "./example"); err != nil {
-				return err
-			}
-			return os.Rename(filepath.Join(dir, "example"), binary)
-		},
-		Check: suite.NothingForbidden,
-	})
-}
+func TestMain(m *testing.M) { os.Exit(replica.RunSuite(m, &shared, &binary)) }

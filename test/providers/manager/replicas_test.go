@@ -143,17 +143,25 @@ func (r *replicas) killUntil(over <-chan struct{}, random *rand.Rand) error {
 	least := max(r.pace, time.Second)
 	for pause(least, 6*least) {
 		victims := random.Perm(len(r.running))[:1+random.IntN(len(r.running))]
-		for _, i := range victims {
-			if err := r.running[i].Kill(); err != nil {
-				return err
-			}
-			r.killed.Add(1)
+		if err := r.restart(victims, func() { pause(0, 2*time.Second) }); err != nil {
+			return err
 		}
-		pause(0, 2*time.Second)
-		for _, i := range victims {
-			if err := r.start(i); err != nil {
-				return err
-			}
+	}
+	return nil
+}
+
+// restart kills replicas, waits, and starts them again.
+func (r *replicas) restart(victims []int, wait func()) error {
+	for _, i := range victims {
+		if err := r.running[i].Kill(); err != nil {
+			return err
+		}
+		r.killed.Add(1)
+	}
+	wait()
+	for _, i := range victims {
+		if err := r.start(i); err != nil {
+			return err
 		}
 	}
 	return nil

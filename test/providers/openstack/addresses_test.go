@@ -182,11 +182,13 @@ func TestAddresses_OfATrunksSubports(t *testing.T) {
 	sub := func(port string, id int) project.Object {
 		return project.Object{"port_id": port, "segmentation_type": "vlan", "segmentation_id": id}
 	}
-	parent, first, second := port(p.Network, p.Subnets[4], "10.0.100.1"),
-		port(vlan, subnet, "10.8.0.11"), port(vlan, subnet, "10.8.0.12")
-	trunk := project.ID(user.Create(project.Network, "/trunks", "trunk",
-		project.Object{"port_id": parent, "sub_ports": []project.Object{sub(first, 7)}}))
-	s := p.AddServer("trunked", project.Object{"networks": []project.Object{{"port": parent}}})
+	trunked := func(name, address string, subports ...project.Object) project.Server {
+		parent := port(p.Network, p.Subnets[4], address)
+		user.Create(project.Network, "/trunks", "trunk",
+			project.Object{"port_id": parent, "sub_ports": subports})
+		return p.AddServer(name, project.Object{"networks": []project.Object{{"port": parent}}})
+	}
+	s := trunked("one", "10.0.100.1", sub(port(vlan, subnet, "10.8.0.11"), 7))
 
 	cfg := fresh(p)
 	wantAddresses(t, p, cfg, s, "a subport", "InternalIP 10.0.100.1", "InternalIP 10.8.0.11")
@@ -202,19 +204,14 @@ func TestAddresses_OfATrunksSubports(t *testing.T) {
 		t.Errorf("the requests are %q, want %q", requests, want)
 	}
 
-	user.Must(http.MethodPut, project.Network, "/trunks/"+trunk+"/add_subports",
-		project.Object{"sub_ports": []project.Object{sub(second, 8)}})
-	wantAddresses(t, p, cfg, s, "two subports", "InternalIP 10.0.100.1", "InternalIP 10.8.0.11",
-		"InternalIP 10.8.0.12")
+	s = trunked("two", "10.0.100.2", sub(port(vlan, subnet, "10.8.0.12"), 7),
+		sub(port(vlan, subnet, "10.8.0.13"), 8))
+	wantAddresses(t, p, cfg, s, "two subports", "InternalIP 10.0.100.2", "InternalIP 10.8.0.12",
+		"InternalIP 10.8.0.13")
 	cfg.Networking.PublicNetworkNames = []string{"vlan"}
-	wantAddresses(t, p, cfg, s, "subports in a public network", "InternalIP 10.0.100.1",
-		"ExternalIP 10.8.0.11", "ExternalIP 10.8.0.12")
+	wantAddresses(t, p, cfg, s, "subports in a public network", "InternalIP 10.0.100.2",
+		"ExternalIP 10.8.0.12", "ExternalIP 10.8.0.13")
 	cfg.Networking.PublicNetworkNames, cfg.Networking.InternalNetworkNames = nil, []string{"vlan"}
-	wantAddresses(t, p, cfg, s, "subports in the internal network", "InternalIP 10.8.0.11",
-		"InternalIP 10.8.0.12")
-
-	user.Must(http.MethodPut, project.Network, "/trunks/"+trunk+"/remove_subports",
-		project.Object{"sub_ports": []project.Object{{"port_id": first}}})
-	wantAddresses(t, p, fresh(p), s, "one subport less", "InternalIP 10.0.100.1",
-		"InternalIP 10.8.0.12")
+	wantAddresses(t, p, cfg, s, "subports in the internal network", "InternalIP 10.8.0.12",
+		"InternalIP 10.8.0.13")
 }

@@ -349,34 +349,6 @@ func TestRoutes_LiveFromCreateToDelete(t *testing.T) {
 	}, project.WithIPv6())
 }
 
-// TestRoutes_NodesChange: a node that has another address, and one that is gone, leave routes that
-// the controller deletes.
-func TestRoutes_NodesChange(t *testing.T) {
-	t.Parallel()
-	r := newRouting(t, project.New(t))
-	r.addServer("a", []string{"10.0.1.1"}, "10.244.1.0/24")
-	r.addServer("b", []string{"10.0.1.2"}, "10.244.2.0/24")
-	r.mustCreate("a", "10.244.1.0/24")
-	r.mustCreate("b", "10.244.2.0/24")
-	r.waitTold("10.244.1.0/24 via 10.0.1.1: a", "10.244.2.0/24 via 10.0.1.2: b")
-
-	r.addServer("a", []string{"10.0.1.3"}, "10.244.1.0/24")
-	if err := r.cloud.Kube.CoreV1().Nodes().Delete(t.Context(), "b",
-		metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	r.waitTold("10.244.1.0/24 via 10.0.1.1: blackhole", "10.244.2.0/24 via 10.0.1.2: b")
-	for _, one := range r.list() {
-		if err := r.delete(one); err != nil {
-			t.Error(err)
-		}
-	}
-	r.wantPairs("b")
-	r.mustCreate("a", "10.244.1.0/24")
-	r.wantRoutes("10.244.1.0/24 via 10.0.1.3")
-	r.wantPairs("a", "10.244.1.0/24")
-}
-
 // TestRoutes_200AtOnce: as the route controller asks for them. The router is written a few times,
 // and one node that cannot be has no route while all others have.
 func TestRoutes_200AtOnce(t *testing.T) {

@@ -40,8 +40,6 @@ type machine struct {
 	kind string
 
 	mu sync.Mutex
-	// stuck: OCCM's Pod does not end. haunted: its lease is renewed although its Pod is gone.
-	stuck, haunted bool
 	// onStart is called before fxccm's process starts.
 	onStart func()
 
@@ -114,8 +112,6 @@ func (m *machine) ensure(ctx context.Context, wanted bool, name string,
 	return pod, err
 }
 
-var errStuck = errors.New("the Pod does not end")
-
 func (m *machine) playOCCM(ctx context.Context) error {
 	var template corev1.PodTemplateSpec
 	var wanted bool
@@ -149,22 +145,16 @@ func (m *machine) playOCCM(ctx context.Context) error {
 		template, wanted = d.Spec.Template, *d.Spec.Replicas > 0
 	}
 	pod, err := m.ensure(ctx, wanted, "occm-1", template, func() error {
-		if m.stuck {
-			return errStuck
-		}
-		if m.stopOCCM != nil && !m.haunted {
+		if m.stopOCCM != nil {
 			m.stopOCCM()
 			m.stopOCCM = nil
 		}
 		return nil
 	})
-	if errors.Is(err, errStuck) {
-		return nil
-	}
 	if pod != nil && m.stopOCCM == nil {
 		m.stopOCCM = m.lead(template)
 	}
-	if !m.haunted && pod == nil && err == nil && m.stopOCCM != nil {
+	if pod == nil && err == nil && m.stopOCCM != nil {
 		m.stopOCCM()
 		m.stopOCCM = nil
 	}
@@ -235,29 +225,20 @@ func (m *machine) playFxccm(ctx context.Context) error {
 		return err
 	}
 	container := pod.Spec.Containers[0]
-	status := corev1.PodStatus{Phase: corev1.PodPending}
-	switch {
-	case container.Image != goodImage:
-		status.ContainerStatuses = []corev1.ContainerStatus{{
-			Name: container.Name, Image: container.Image,
-			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
-				Reason: "ErrImagePull", Message: "not found",
-			}},
-		}}
-	case m.process == nil:
+	if m.process == nil {
 		if m.onStart != nil {
 			m.onStart()
 		}
 		return m.start(ctx, pod)
-	default:
-		status.Phase = corev1.PodRunning
-		ready := corev1.ConditionFalse
-		if probe(container.ReadinessProbe.HTTPGet, container.Ports) == nil {
-			ready = corev1.ConditionTrue
-		}
-		status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}
 	}
-	pod.Status = status
+	ready := corev1.ConditionFalse
+	if probe(container.ReadinessProbe.HTTPGet, container.Ports) == nil {
+		ready = corev1.ConditionTrue
+	}
+	pod.Status = corev1.PodStatus{
+		Phase:      corev1.PodRunning,
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}},
+	}
 	_, err = shared.Admin.CoreV1().Pods(m.ns).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 	return client404(err)
 }

@@ -84,12 +84,12 @@ func (c *Cloud) Close() {
 	c.server.Close()
 }
 
-// Config is the provider's configuration file for this cloud, from outside of it: its region,
-// network and cluster are given, since there is no metadata service to ask.
-func (c *Cloud) Config() string {
+// Config is the provider's configuration file for a cluster on this cloud, from outside of it: its
+// region, network and cluster are given, because the cloud has no metadata service.
+func (c *Cloud) Config(clusterID string) string {
 	config := fmt.Sprintf(
 		"[Global]\nRegion = %s\nVPC = %s\nSubnetID = %s\nKubernetesClusterID = %s\nElbSecurityGroup = %s\nDisableSecurityGroupIngress = true\n",
-		Region, VPC, Subnet, ClusterID, securityGroup)
+		Region, VPC, Subnet, clusterID, securityGroup)
 	for service, signing := range map[string]string{
 		"EC2":                    "ec2",
 		"Elastic Load Balancing": "elasticloadbalancing",

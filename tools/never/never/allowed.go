@@ -67,6 +67,10 @@ func Allowed() []Allowance {
 			"upstream's interface has no error to return; a panic is an error of Initialize",
 		},
 		{
+			module + "provider/process", "parent.unpack", RulePanic,
+			"it is the panic of the provider in its process; the guard around the provider reports it",
+		},
+		{
 			module + "provider/fake", Anywhere, RulePanic,
 			"a mistake in the source of a test, or the panic that the test has asked for",
 		},

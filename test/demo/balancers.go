@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+// Steps about a Service with a load balancer of Octavia's.
+
+// balancedApp is the Service.
+const balancedApp = "web"
+
+// served is a Service's load balancer and address, which never change.
+type served struct{ balancer, address string }
+
+func createBalanced(ctx context.Context, c *cluster) (string, error) {
+	before := c.openStack.calls()
+	c.unserved = c.openStack.holdings()
+	if err := c.createService(ctx, balancedApp); err != nil {
+		return "", err
+	}
+	begun := time.Now()
+	var err error
+	if c.web, err = c.awaitBalanced(ctx); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf(
+		"%s has the floating IP %s after %.1f s, of which Octavia needed %s; %d nodes are members; OpenStack received %s",
+		balancedApp, c.web.address, time.Since(begun).Seconds(), provisioning, nodeCount,
+		c.openStack.calls().since(before)), nil
+}
+
+// awaitBalanced waits until the Service has the floating IP of a load balancer that is ready, and
+// whose members are the nodes.
+func (c *cluster) awaitBalanced(ctx context.Context) (has served, err error) {
+	err = c.until(ctx, func(ctx context.Context) error {
+		service, err := c.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, balancedApp,
+			metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		lb, ok := c.openStack.balancerOf(service)
+		if !ok {
+			return fmt.Errorf("OpenStack has no load balancer of Service %s", balancedApp)
+		}
+		has = served{lb.ID, ingressIP(service)}
+		return errors.Join(
+			expect("the state of the load balancer", lb.ProvisioningStatus,
+				openstacktest.StatusActive),
+			expect("the address of Service "+balancedApp, has.address,
+				c.openStack.floatingIPOf(lb)),
+			expectNot("the address of Service "+balancedApp, has.address, ""),
+			c.expectMembers(ctx, lb),
+		)
+	})
+	return has, err
+}
+
+// expectMembers is an error unless exactly the nodes are members of each pool.
+func (c *cluster) expectMembers(ctx context.Context, lb openstacktest.LoadBalancer) error {
+	nodes, err := c.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	var want []string
+	for _, node := range nodes {
+		want = append(want, internalIP(&node))
+	}
+	slices.Sort(want)
+	for _, pool := range lb.Pools {
+		if got := memberAddresses(pool); !slices.Equal(got, want) {
+			return fmt.Errorf("the members of the load balancer are %v, and the nodes %v", got,
+				want)
+		}
+	}
+	return expectNot("the number of pools", len(lb.Pools), 0)
+}
+
+// expectBalanced is an error unless the Service has its first load balancer and address, and all
+// nodes are members.
+func (c *cluster) expectBalanced(ctx context.Context) error {
+	has, err := c.awaitBalanced(ctx)
+	if err != nil {
+		return err
+	}
+	made := c.openStack.calls().only("loadbalancer_create", "floating_ip_create",
+		"loadbalancer_delete", "floating_ip_delete")
+	return errors.Join(
+		expect("the load balancer of Service "+balancedApp, has, c.web),
+		expect("the creations and deletions for it", made.String(),
+			tally{"loadbalancer_create": 1, "floating_ip_create": 1}.String()),
+	)
+}
+
+func deleteBalanced(ctx context.Context, c *cluster) (string, error) {
+	before := c.openStack.calls()
+	if err := c.client.CoreV1().Services(metav1.NamespaceDefault).Delete(ctx, balancedApp,
+		metav1.DeleteOptions{}); err != nil {
+		return "", fmt.Errorf("delete Service %s: %w", balancedApp, err)
+	}
+	err := c.until(ctx, func(ctx context.Context) error {
+		services, err := c.client.CoreV1().Services(metav1.NamespaceDefault).List(ctx,
+			metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		there := slices.ContainsFunc(services.Items,
+			func(s corev1.Service) bool { return s.Name == balancedApp })
+		return expect("that Service "+balancedApp+" exists", there, false)
+	})
+	if err != nil {
+		return "", err
+	}
+	// Its finalizer has gone last, so no controller deletes anything later.
+	if err := expect("the objects in Octavia and Neutron", c.openStack.holdings(),
+		c.unserved); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf(
+		"no load balancer, floating IP, security group or port is left in Octavia and Neutron; OpenStack received %s",
+		c.openStack.calls().since(before)), nil
+}
+
+// holdings counts the objects that a Service may have in OpenStack.
+type holdings struct{ balancers, floatingIPs, securityGroups, ports int }
+
+func (o *openStack) holdings() holdings {
+	h := holdings{
+		balancers:   len(o.server.LoadBalancers()),
+		floatingIPs: len(o.server.FloatingIPs()),
+	}
+	for _, group := range o.server.SecurityGroups() {
+		// Neutron creates it in each project at the first request
+		if group.Name != "default" {
+			h.securityGroups++
+		}
+	}
+	for _, port := range o.server.Ports() {
+		if !strings.HasPrefix(port.DeviceOwner, machineOwner) {
+			h.ports++
+		}
+	}
+	return h
+}
+
+// balancerOf finds the load balancer of a Service by its tag.
+func (o *openStack) balancerOf(service *corev1.Service) (openstacktest.LoadBalancer, bool) {
+	for _, lb := range o.server.LoadBalancers() {
+		if slices.Contains(lb.Tags, "fxccm-service="+string(service.UID)) {
+			return lb, true
+		}
+	}
+	return openstacktest.LoadBalancer{}, false
+}
+
+// floatingIPOf is the floating IP of a load balancer, or "".
+func (o *openStack) floatingIPOf(lb openstacktest.LoadBalancer) string {
+	for _, ip := range o.server.FloatingIPs() {
+		if ip.PortID == lb.VIPPortID {
+			return ip.Address
+		}
+	}
+	return ""
+}
+
+// machineNames are those of the machines with the addresses.
+func (o *openStack) machineNames(addresses []string) []string {
+	names := map[string]string{}
+	for _, server := range o.server.Servers() {
+		names[server.ID] = server.Name
+	}
+	var found []string
+	for _, port := range o.server.Ports() {
+		for _, ip := range port.FixedIPs {
+			if name := names[port.DeviceID]; name != "" && slices.Contains(addresses, ip.Address) {
+				found = append(found, name)
+			}
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// memberAddresses are sorted.
+func memberAddresses(pool openstacktest.Pool) []string {
+	var addresses []string
+	for _, member := range pool.Members {
+		addresses = append(addresses, member.Address)
+	}
+	slices.Sort(addresses)
+	return addresses
+}
