@@ -116,6 +116,7 @@ var surroundings = map[string]string{
 			client           kubernetes.Interface
 			myprogram        struct{ Options func() []fx.Option }
 		)`,
+	"ccm/ccmtest/conformance":  `var startStub func(testing.TB) conformance.Cloud`,
 	"ccm/ccmtest/controlplane": `var cp *controlplane.ControlPlane`,
 	"ccm/ccmtest/netfault":     `var cp *controlplane.ControlPlane; var start func(*rest.Config)`,
 	"ccm/ccmtest/rbac":         `var cp *controlplane.ControlPlane; var admin kubernetes.Interface`,

@@ -3,11 +3,27 @@ package docs_test
 import (
 	"testing"
 
+	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/internal/metrics"
 )
 
 func TestMetricsPage_IsUpToDate(t *testing.T) {
 	keep(t, "docs/reference/metrics.md", metricsPage())
+}
+
+func TestFleetMetricsPage_IsUpToDate(t *testing.T) {
+	states := make([]string, 0, len(fleet.States()))
+	for _, s := range fleet.States() {
+		states = append(states, string(s))
+	}
+	keep(t, "docs/reference/metrics-fleet.md", `# Metrics of a fleet
+
+<!-- Generated from internal/metrics; change it there and run: go generate ./docs -->
+
+A fleet registers these metrics with `+"`fleet.Params.Registerer`"+` while `+"`Run`"+` runs. They do not grow with the number of clusters. The Managers
+of the clusters have [theirs](metrics.md), with the cluster as the label `+"`manager`"+`, if `+"`fleet.Params.Manager`"+` gives them a registerer.
+
+`+metrics.Page(metrics.FleetTable(states)))
 }
 
 func metricsPage() string {
@@ -22,5 +38,10 @@ The OpenStack provider has [more](metrics-openstack.md). Upstream's four control
 ` + "`legacyregistry`" + `, which is global to the process. [The endpoints](../how-to/embed-in-fx.md#what-you-can-hand-in) serve that registry at
 ` + "`/metrics`" + `, with those that the host adds.
 
-` + metrics.Page(metrics.Table())
+` + metrics.Page(append(metrics.Table(), metrics.ProcessMemory())) + `
+# Metrics of node-ipam-controller
+
+[node-ipam-controller](../how-to/allocate-pod-ranges.md) registers these with the same registerer.
+
+` + metrics.Page(metrics.NodeIPAMTable())
 }
