@@ -74,7 +74,7 @@ test-without-detector:
 	$(TEST) -p 2 -parallel 8 -timeout 20m -run '$(LARGE)' ./provider/openstack/internal/{loadbalancer,instances}
 test-nested:
 	@echo "==> nested modules"
-	@printf '%s\n' $(NESTED) | xargs -P 1 -I{} sh -c 'cd {} && $(GO) vet ./... && $(GO) test -timeout 10m ./...'
+	@printf '%s\n' $(NESTED) | xargs -P 1 -I{} sh -c 'cd {} && $(GO) vet ./... && $(GO) test -timeout 30m ./...'
 test-alone:
 	@echo "==> drills"
 	$(TEST) -p 2 -timeout 15m $(ALONE)
