@@ -66,12 +66,12 @@ test: controlplane example browser ## Run all tests, on a real kube-apiserver an
 .PHONY: test-with-detector test-without-detector test-nested test-alone test-demos
 test-with-detector:
 	@echo "==> tests with the race detector"
-	$(TEST) -race -p 2 -parallel 8 -timeout 20m -skip '$(LARGE)' $(LONGEST) \
+	$(TEST) -race -p 2 -parallel 8 -timeout 40m -skip '$(LARGE)' $(LONGEST) \
 	  $$($(GO) list ./... | grep -vxFf <($(GO) list $(WITHOUT_DETECTOR) $(ALONE)))
 test-without-detector:
 	@echo "==> tests without the race detector"
-	$(TEST) -p 3 -parallel 8 -timeout 20m $(WITHOUT_DETECTOR)
-	$(TEST) -p 2 -parallel 8 -timeout 20m -run '$(LARGE)' ./provider/openstack/internal/{loadbalancer,instances}
+	$(TEST) -p 3 -parallel 8 -timeout 40m $(WITHOUT_DETECTOR)
+	$(TEST) -p 2 -parallel 8 -timeout 40m -run '$(LARGE)' ./provider/openstack/internal/{loadbalancer,instances}
 test-nested:
 	@echo "==> nested modules"
 	@printf '%s\n' $(NESTED) | xargs -P 1 -I{} sh -c 'cd {} && $(GO) vet ./... && $(GO) test -timeout 30m ./...'
