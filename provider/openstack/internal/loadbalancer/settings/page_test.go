@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 // The page is written by `go generate ./provider/openstack/internal/loadbalancer/settings`.
@@ -60,7 +62,7 @@ const differences = `
 func page() string {
 	var p strings.Builder
 	p.WriteString(introduction)
-	for _, s := range sections() {
+	for _, s := range sections(&Settings{}, cloudconf.Default().LoadBalancer) {
 		fmt.Fprintf(&p,
 			"\n## %s\n\n| | value | default | | can change later | if invalid |\n|---|---|---|---|---|---|\n", s.title)
 		for _, row := range s.rows {

@@ -9,7 +9,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-// A row of the table is about one annotation, or one field of a Service's spec.
+// A row of the table is about one annotation, or one field of a Service's spec. An [entry] alone is
+// read elsewhere.
 type row interface {
 	about() entry
 	read(*reader)
@@ -31,9 +32,12 @@ type entry struct {
 	// These are the kind's.
 	typ, limits string
 	fatal       bool
-	// preset shows the default where cloud.conf says nothing.
+	// preset shows the default.
 	preset string
 }
+
+func (e entry) about() entry { return e }
+func (e entry) read(*reader) {}
 
 // later tells whether a change takes effect while the Service has a load balancer.
 type later string
@@ -51,14 +55,51 @@ const (
 	notRead       later = ""
 )
 
-// A setting is an annotation whose value is a T.
+// A setting is an annotation whose value is a T, bound to a field of Settings.
 type setting[T any] struct {
 	entry
-	kind kind[T]
-	at   func(*Settings) *T
-	// The default is what cloud.conf says, with the class, or else otherwise.
-	conf      func(cloudconf.LoadBalancer) T
-	otherwise T
+	kind  kind[T]
+	field *T
+}
+
+// annotation is a setting whose default is the zero value.
+func annotation[T any](
+	name string, kind kind[T], field *T, later later, meaning string,
+) setting[T] {
+	e := entry{name: name, later: later, meaning: meaning}
+	e.typ, e.limits, e.fatal = kind.typ, kind.limits, kind.fatal
+	var none T
+	return setting[T]{e, kind, field}.otherwise(none)
+}
+
+// otherwise sets the default.
+func (s setting[T]) otherwise(value T) setting[T] {
+	if s.kind.normal != nil {
+		value = s.kind.normal(value)
+	}
+	*s.field, s.preset = value, s.kind.show(value)
+	return s
+}
+
+// from sets the option of cloud.conf that is the default, and its value.
+func (s setting[T]) from(option string, value T) setting[T] {
+	s.option = option
+	return s.otherwise(value)
+}
+
+func (s setting[T]) orClass() setting[T] {
+	s.ofClass = true
+	return s
+}
+
+func (s setting[T]) ifEmpty(meaning string) setting[T] {
+	s.empty = meaning
+	return s
+}
+
+func (s setting[T]) isOwn() setting[T] {
+	s.own = true
+	return s
 }
 
 // A kind is what values of an annotation can be.
@@ -73,50 +114,18 @@ type kind[T any] struct {
 	normal func(T) T
 }
 
-func (s setting[T]) about() entry {
-	e := s.entry
-	e.typ, e.limits, e.fatal = s.kind.typ, s.kind.limits, s.kind.fatal
-	e.preset = s.kind.show(s.preset(cloudconf.Default().LoadBalancer))
-	return e
-}
-
 func (s setting[T]) read(r *reader) {
-	value := s.preset(r.conf)
-	if written, ok := r.written(s.name); ok && (written != "" || s.empty != "") {
-		parsed, why := s.kind.parse(written, r.service)
-		if why == "" {
-			value = parsed
-		} else {
-			r.problem(s.name, written, why, s.kind.fatal)
-			r.problems[len(r.problems)-1].AtCreation = s.later == newBalancer
-		}
+	written, ok := r.written(s.name)
+	if !ok || written == "" && s.empty == "" {
+		return
 	}
-	*s.at(&r.settings) = value
-}
-
-func (s setting[T]) preset(conf cloudconf.LoadBalancer) T {
-	value := s.otherwise
-	if s.conf != nil {
-		value = s.conf(conf)
+	value, why := s.kind.parse(written, r.service)
+	if why == "" {
+		*s.field = value
+		return
 	}
-	if s.kind.normal != nil {
-		value = s.kind.normal(value)
-	}
-	return value
-}
-
-// A special is a row that is read in a way of its own.
-type special struct {
-	entry
-	take func(*reader)
-}
-
-func (s special) about() entry { return s.entry }
-
-func (s special) read(r *reader) {
-	if s.take != nil {
-		s.take(r)
-	}
+	r.problem(s.name, written, why, s.fatal)
+	r.problems[len(r.problems)-1].AtCreation = s.later == newBalancer
 }
 
 // reader reads one Service.
@@ -143,9 +152,9 @@ func (r *reader) problem(name, value, why string, fatal bool) {
 }
 
 // inOrder sorts the problems as the table is.
-func (r *reader) inOrder() []Problem {
+func (r *reader) inOrder(table []row) []Problem {
 	position := map[string]int{}
-	for i, row := range table() {
+	for i, row := range table {
 		position[row.about().name] = i
 	}
 	slices.SortStableFunc(r.problems, func(a, b Problem) int {

@@ -97,14 +97,18 @@ type Defaults struct {
 func Of(service *v1.Service, defaults Defaults) (Settings, []Problem) {
 	r := &reader{service: service, conf: defaults.LoadBalancer, classes: defaults.Classes}
 	r.settings = ofCloudConf(defaults.LoadBalancer)
-	for _, row := range table() {
+	r.chooseClass()
+	table := table(&r.settings, r.conf)
+	for _, row := range table {
 		row.read(r)
 	}
+	r.takeSourceRanges()
+	r.takeAddress()
 	r.internalByOrder()
 	r.floatingSubnetsOfOneSource()
 	r.monitorTimesThatFit()
 	r.certificateThatCanBeChecked()
-	return r.settings, r.inOrder()
+	return r.settings, r.inOrder(table)
 }
 
 // ofCloudConf is what no Service has a say in.

@@ -222,7 +222,7 @@ func TestOf_BadValue_IsReported(t *testing.T) {
 // Charts write annotations without a value: that is no mistake.
 func TestOf_EmptyValueIsNoProblem(t *testing.T) {
 	annotations := map[string]string{}
-	for _, row := range table() {
+	for _, row := range table(&Settings{}, cloudconf.LoadBalancer{}) {
 		annotations[row.about().name] = ""
 	}
 	want := untouched()
@@ -632,7 +632,7 @@ func TestUnknown(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("told was\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	for _, row := range table() {
+	for _, row := range table(&Settings{}, cloudconf.LoadBalancer{}) {
 		if known := serviceWith(map[string]string{row.about().name: "x"}); len(Unknown(known)) > 0 {
 			t.Errorf("%s is not known", row.about().name)
 		}
@@ -649,7 +649,7 @@ func TestTable_IsComplete(t *testing.T) {
 	own := strings.Fields(
 		"region load-balancer-region lb-provider x-forwarded-port x-forwarded-proto listener-protocols additional-subnet-id recreate")
 	seen := map[string]int{}
-	for _, row := range table() {
+	for _, row := range table(&Settings{}, cloudconf.LoadBalancer{}) {
 		e := row.about()
 		seen[strings.TrimPrefix(e.name, Prefix)]++
 		if e.own != slices.Contains(own, strings.TrimPrefix(e.name, Prefix)) {
@@ -680,7 +680,7 @@ func TestTable_OptionsAreTheDefaults(t *testing.T) {
 		"node-selector": "a=b",
 	}
 	nothing, _ := Of(serviceWith(nil), parsed(t, ""))
-	for _, row := range table() {
+	for _, row := range table(&Settings{}, cloudconf.LoadBalancer{}) {
 		option := row.about().option
 		if option == "" {
 			continue

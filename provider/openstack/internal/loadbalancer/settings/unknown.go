@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/nearest"
 )
 
@@ -15,7 +16,7 @@ import (
 // are sorted by name, have no Value, and are never fatal: others may use the prefix, too.
 func Unknown(service *v1.Service) []Problem {
 	var known, short []string
-	for _, row := range table() {
+	for _, row := range table(&Settings{}, cloudconf.LoadBalancer{}) {
 		name := row.about().name
 		known, short = append(known, name), append(short, strings.TrimPrefix(name, Prefix))
 	}
