@@ -17,11 +17,6 @@ type listItem struct {
 	parents map[string]string
 }
 
-// show answers with a resource, or with the attributes of it that the query selects.
-func (r *request) show(name string, shown object) answer {
-	return api.OK(object{name: selectFields(shown, r.Query["fields"])})
-}
-
 // list answers with the page that the query selects (octavia/api/common/pagination.py). attributes
 // are those that filter a list.
 func list(r *request, name string, attributes []string, items []listItem) (answer, error) {

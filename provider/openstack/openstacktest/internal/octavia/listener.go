@@ -12,21 +12,6 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
-func listListeners(r *request) (answer, error) {
-	s, items := r.octavia, []listItem{}
-	for _, t := range visibleTrees(r) {
-		for _, l := range t.listeners {
-			items = append(items, listItem{s.showListener(t, l), t.parents()})
-		}
-	}
-	return list(r, "listeners", filterable(s.types.listener, "loadbalancer_id",
-		"load_balancer_id"), items)
-}
-
-func getListener(r *request) (answer, error) {
-	return r.show("listener", r.octavia.showListener(r.tree, r.listener)), nil
-}
-
 // parentID is the ID of the parent of a new resource; "" for none.
 func parentID(given map[string]json.RawMessage, name string) (id string) {
 	_ = json.Unmarshal(given[name], &id)
@@ -62,10 +47,11 @@ func createListener(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	t, err := findTree(r, id)
+	parent, err := r.find(s.loadBalancers(), id)
 	if err != nil {
 		return answer{}, err
 	}
+	t := parent.tree
 	if err := cmp.Or(
 		s.admitMore(t.ProjectID, QuotaListener, "Listener", 1),
 		admitDefaultPool(t, l),
@@ -149,13 +135,4 @@ func updateListener(r *request) (answer, error) {
 	*l = changed
 	s.work(t, nil, &l.OctaviaResource, StatusPendingUpdate)
 	return api.OK(object{"listener": s.showListener(t, l)}), nil
-}
-
-// deleteListener leaves the pool, which other listeners may share.
-func deleteListener(r *request) (answer, error) {
-	if err := r.tree.mutable(); err != nil {
-		return answer{}, err
-	}
-	r.octavia.work(r.tree, nil, &r.listener.OctaviaResource, StatusPendingDelete)
-	return api.NoContent(), nil
 }

@@ -10,18 +10,6 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-func listLoadBalancers(r *request) (answer, error) {
-	s, items := r.octavia, []listItem{}
-	for _, t := range visibleTrees(r) {
-		items = append(items, listItem{shown: s.showLoadBalancer(t)})
-	}
-	return list(r, "loadbalancers", filterable(s.types.loadBalancer), items)
-}
-
-func getLoadBalancer(r *request) (answer, error) {
-	return r.show("loadbalancer", r.octavia.showLoadBalancer(r.tree)), nil
-}
-
 func createLoadBalancer(r *request) (answer, error) {
 	s, given := r.octavia, r.given
 	t, err := s.readTree(given)

@@ -8,18 +8,6 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-func listMembers(r *request) (answer, error) {
-	s, p, items := r.octavia, r.pool, []listItem{}
-	for _, m := range p.members {
-		items = append(items, listItem{s.types.member.Show(m), p.parents()})
-	}
-	return list(r, "members", filterable(s.types.member, "pool_id"), items)
-}
-
-func getMember(r *request) (answer, error) {
-	return r.show("member", r.octavia.types.member.Show(r.member)), nil
-}
-
 // readMember reads a member of a creation.
 func (s *Service) readMember(
 	given map[string]json.RawMessage, path wsme, handled ...string,

@@ -8,22 +8,6 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-func listMonitors(r *request) (answer, error) {
-	s, items := r.octavia, []listItem{}
-	for _, t := range visibleTrees(r) {
-		for _, p := range t.pools {
-			if p.monitor != nil {
-				items = append(items, listItem{s.showMonitor(p), p.parents()})
-			}
-		}
-	}
-	return list(r, "healthmonitors", filterable(s.types.monitor, "pool_id"), items)
-}
-
-func getMonitor(r *request) (answer, error) {
-	return r.show("healthmonitor", r.octavia.showMonitor(r.pool)), nil
-}
-
 func createMonitor(r *request) (answer, error) {
 	s, m := r.octavia, &HealthMonitor{}
 	s.types.monitor.Complete(m)
@@ -35,10 +19,11 @@ func createMonitor(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	t, p, err := findPool(r, id)
+	parent, err := r.find(s.pools(), id)
 	if err != nil {
 		return answer{}, err
 	}
+	t, p := parent.tree, parent.pool
 	if err := cmp.Or(
 		admitMonitorType(m, p.Protocol),
 		s.admitMore(t.ProjectID, QuotaHealthMonitor, "Health Monitor", 1),
@@ -88,12 +73,4 @@ func admitMonitorChange(m *HealthMonitor, given map[string]json.RawMessage) erro
 		}
 	}
 	return nil
-}
-
-func deleteMonitor(r *request) (answer, error) {
-	if err := r.tree.mutablePool(r.pool); err != nil {
-		return answer{}, err
-	}
-	r.octavia.work(r.tree, r.pool, &r.pool.monitor.OctaviaResource, StatusPendingDelete)
-	return api.NoContent(), nil
 }

@@ -52,11 +52,8 @@ type request struct {
 	octavia *Service
 	// given is the resource in the body; see withBody.
 	given map[string]json.RawMessage
-	// The following fields are what the request is about; see onTree.
-	tree     *tree
-	listener *Listener
-	pool     *poolTree
-	member   *Member
+	// target is the resource that the request is about; see [kind.on].
+	target
 }
 
 // tree is a load balancer with all that is below it. The rows' own lists are empty.
@@ -133,15 +130,6 @@ func (t *tree) listenersOf(p *poolTree) []*Listener {
 	return listeners
 }
 
-func (p *poolTree) member(id string) *Member {
-	for _, m := range p.members {
-		if m.ID == id {
-			return m
-		}
-	}
-	return nil
-}
-
 // addresses are the VIPs.
 func (t *tree) addresses() []string {
 	all := []string{t.VIPAddress}
@@ -149,21 +137,6 @@ func (t *tree) addresses() []string {
 		all = append(all, vip.Address)
 	}
 	return all
-}
-
-// parents are the IDs that filter a list of listeners or pools.
-func (t *tree) parents() map[string]string {
-	return map[string]string{"loadbalancer_id": t.ID, "load_balancer_id": t.ID}
-}
-
-// parents are the IDs that filter a list of members or monitors.
-func (p *poolTree) parents() map[string]string { return map[string]string{"pool_id": p.ID} }
-
-func (p *poolTree) monitorID() string {
-	if p.monitor == nil {
-		return ""
-	}
-	return p.monitor.ID
 }
 
 // Operations are the operations of Octavia.
@@ -195,46 +168,21 @@ func (s *Service) operations(root string) []api.Operation {
 			},
 		})
 	}
-	// several adds the list and the creation of a kind, single the operations on one resource.
-	several := func(name, path, kind string, list, create handling) {
-		add(name+"_list", "GET", lbaas+path, list)
-		add(name+"_create", "POST", lbaas+path, withBody(kind, create))
-	}
-	single := func(
-		name, path, kind string, on func(handling) handling, get, update, remove handling,
-	) {
-		add(name+"_get", "GET", lbaas+path, on(get))
-		add(name+"_update", "PUT", lbaas+path, on(withBody(kind, update)))
-		add(name+"_delete", "DELETE", lbaas+path, on(remove))
-	}
 	// gophercloud reads quotas beside lbaas, where V2Controller has all that is below it, too.
 	add("loadbalancer_quota", "GET", root+"/quotas/{project}", getQuota)
-
-	name, kind := "loadbalancer", "loadbalancer"
-	several(name, "loadbalancers", kind, listLoadBalancers, createLoadBalancer)
-	single(name, "loadbalancers/{id}", kind, onTree, getLoadBalancer, updateLoadBalancer,
-		deleteLoadBalancer)
-	add("loadbalancer_failover", "PUT", lbaas+"loadbalancers/{id}/failover", onTree(failOver))
-	add("loadbalancer_status", "GET", lbaas+"loadbalancers/{id}/status", onTree(getStatus))
-	add("loadbalancer_status", "GET", lbaas+"loadbalancers/{id}/statuses", onTree(getStatus))
-
-	name, kind = "loadbalancer_listener", "listener"
-	several(name, "listeners", kind, listListeners, createListener)
-	single(name, "listeners/{id}", kind, onListener, getListener, updateListener, deleteListener)
-
-	name, kind = "loadbalancer_pool", "pool"
-	several(name, "pools", kind, listPools, createPool)
-	single(name, "pools/{id}", kind, onPool, getPool, updatePool, deletePool)
-
-	name, kind = "loadbalancer_member", "member"
-	several(name, "pools/{id}/members", kind, onPool(listMembers), onPool(createMember))
-	single(name, "pools/{id}/members/{member}", kind, onMember, getMember, updateMember,
-		deleteMember)
-	add("loadbalancer_members_update", "PUT", lbaas+"pools/{id}/members", onPool(updateMembers))
-
-	name, kind = "loadbalancer_healthmonitor", "healthmonitor"
-	several(name, "healthmonitors", kind, listMonitors, createMonitor)
-	single(name, "healthmonitors/{id}", kind, onMonitor, getMonitor, updateMonitor, deleteMonitor)
+	for _, k := range s.kinds() {
+		path, one := lbaas+k.path, lbaas+k.path+"/{id}"
+		add(k.operation+"_list", "GET", path, inPool(k.list))
+		add(k.operation+"_create", "POST", path, withBody(k.name, inPool(k.create)))
+		add(k.operation+"_get", "GET", one, k.on(k.get))
+		add(k.operation+"_update", "PUT", one, k.on(withBody(k.name, k.update)))
+		add(k.operation+"_delete", "DELETE", one, k.on(k.remove))
+	}
+	one := lbaas + "loadbalancers/{id}"
+	add("loadbalancer_failover", "PUT", one+"/failover", s.loadBalancers().on(failOver))
+	add("loadbalancer_status", "GET", one+"/status", s.loadBalancers().on(getStatus))
+	add("loadbalancer_status", "GET", one+"/statuses", s.loadBalancers().on(getStatus))
+	add("loadbalancer_members_update", "PUT", lbaas+"pools/{pool}/members", inPool(updateMembers))
 	return operations
 }
 
@@ -265,45 +213,6 @@ type handling func(*request) (answer, error)
 func withBody(name string, handle handling) handling {
 	return found(func(r *request) (err error) {
 		r.given, err = bodyOf(r, name)
-		return err
-	}, handle)
-}
-
-// onTree and the functions below find the resource of the request before it is handled.
-func onTree(handle handling) handling {
-	return found(func(r *request) (err error) {
-		r.tree, err = findTree(r, r.PathValue("id"))
-		return err
-	}, handle)
-}
-
-func onListener(handle handling) handling {
-	return found(func(r *request) (err error) {
-		r.tree, r.listener, err = findListener(r, r.PathValue("id"))
-		return err
-	}, handle)
-}
-
-func onPool(handle handling) handling {
-	return found(func(r *request) (err error) {
-		r.tree, r.pool, err = findPool(r, r.PathValue("id"))
-		return err
-	}, handle)
-}
-
-func onMember(handle handling) handling {
-	return onPool(found(func(r *request) error {
-		if r.member = r.pool.member(r.PathValue("member")); r.member == nil {
-			return notFound("Member", r.PathValue("member"))
-		}
-		return nil
-	}, handle))
-}
-
-// onMonitor finds the pool of the monitor.
-func onMonitor(handle handling) handling {
-	return found(func(r *request) (err error) {
-		r.tree, r.pool, err = findMonitor(r, r.PathValue("id"))
 		return err
 	}, handle)
 }
@@ -342,50 +251,4 @@ func admitCaller(r *request, project string) error {
 		return forbidden()
 	}
 	return nil
-}
-
-// findTree finds a load balancer that the caller may use.
-func findTree(r *request, id string) (*tree, error) {
-	for _, t := range r.octavia.trees {
-		if t.ID == id {
-			return t, admitCaller(r, t.ProjectID)
-		}
-	}
-	return nil, notFound("Load Balancer", id)
-}
-
-func findListener(r *request, id string) (*tree, *Listener, error) {
-	for _, t := range r.octavia.trees {
-		if l := t.listener(id); l != nil {
-			return t, l, admitCaller(r, t.ProjectID)
-		}
-	}
-	return nil, nil, notFound("Listener", id)
-}
-
-func findPool(r *request, id string) (*tree, *poolTree, error) {
-	for _, t := range r.octavia.trees {
-		if p := t.pool(id); p != nil {
-			return t, p, admitCaller(r, t.ProjectID)
-		}
-	}
-	return nil, nil, notFound("Pool", id)
-}
-
-func findMonitor(r *request, id string) (*tree, *poolTree, error) {
-	for _, t := range r.octavia.trees {
-		for _, p := range t.pools {
-			if p.monitor != nil && p.monitor.ID == id {
-				return t, p, admitCaller(r, t.ProjectID)
-			}
-		}
-	}
-	return nil, nil, notFound("Health Monitor", id)
-}
-
-// visibleTrees are those of the caller's project; all of them for an administrator.
-func visibleTrees(r *request) []*tree {
-	return slices.DeleteFunc(slices.Clone(r.octavia.trees), func(t *tree) bool {
-		return admitCaller(r, t.ProjectID) != nil
-	})
 }

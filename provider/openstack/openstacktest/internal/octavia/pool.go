@@ -7,23 +7,6 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-func listPools(r *request) (answer, error) {
-	s, items := r.octavia, []listItem{}
-	for _, t := range visibleTrees(r) {
-		for _, p := range t.pools {
-			parents := t.parents()
-			parents["healthmonitor_id"] = p.monitorID()
-			items = append(items, listItem{s.showPool(t, p), parents})
-		}
-	}
-	return list(r, "pools", filterable(s.types.pool, "loadbalancer_id",
-		"load_balancer_id", "healthmonitor_id"), items)
-}
-
-func getPool(r *request) (answer, error) {
-	return r.show("pool", r.octavia.showPool(r.tree, r.pool)), nil
-}
-
 func createPool(r *request) (answer, error) {
 	s, p, given := r.octavia, &poolTree{}, r.given
 	if err := s.types.pool.Read(&p.Pool, given, true, wsme("pool_.pool"), "loadbalancer_id",
@@ -76,17 +59,18 @@ func parentsOfPool(r *request, loadBalancerID, listenerID string) (*tree, *Liste
 	case loadBalancerID == "" && listenerID == "":
 		return nil, nil, invalid("Must provide at least one of: loadbalancer_id, listener_id")
 	case loadBalancerID == "":
-		return findListener(r, listenerID)
+		parent, err := r.find(r.octavia.listeners(), listenerID)
+		return parent.tree, parent.listener, err
 	}
-	t, err := findTree(r, loadBalancerID)
+	parent, err := r.find(r.octavia.loadBalancers(), loadBalancerID)
 	if err != nil || listenerID == "" {
-		return t, nil, err
+		return parent.tree, nil, err
 	}
-	l := t.listener(listenerID)
+	l := parent.tree.listener(listenerID)
 	if l == nil {
 		return nil, nil, notFound("Listener", listenerID)
 	}
-	return t, l, nil
+	return parent.tree, l, nil
 }
 
 // admitPool checks a new or changed pool.
@@ -109,13 +93,4 @@ func updatePool(r *request) (answer, error) {
 	p.Pool = changed
 	s.work(t, p, &p.OctaviaResource, StatusPendingUpdate)
 	return api.OK(object{"pool": s.showPool(t, p)}), nil
-}
-
-// deletePool also deletes members and monitor; the listeners stay without a default pool.
-func deletePool(r *request) (answer, error) {
-	if err := r.tree.mutable(); err != nil {
-		return answer{}, err
-	}
-	r.octavia.work(r.tree, r.pool, &r.pool.OctaviaResource, StatusPendingDelete)
-	return api.NoContent(), nil
 }
