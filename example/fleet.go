@@ -69,6 +69,7 @@ func newFleetApp(config fleet.Config, each options.Configuration) (*fx.App, erro
 	if err != nil {
 		return nil, err
 	}
+	fleet.SaveMemory()
 	return fx.New(
 		fx.Supply(params, each.Serving), fleet.Module,
 		fx.StopTimeout(each.Config.DrainTimeout.Duration+stopReserve), fx.WithLogger(logEvents),

@@ -21,6 +21,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/fxccm/fxccm/ccm"
+	example "github.com/fxccm/fxccm/example/fleet"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/provider/fake"
 )
@@ -65,6 +66,7 @@ func run(ctx context.Context, args []string) error {
 	if params.Management, err = clientcmd.BuildConfigFromFlags("", *management); err != nil {
 		return fmt.Errorf("management cluster: %w", err)
 	}
+	example.SaveMemory() // as "fxccm fleet"
 	f, err := fleet.New(params)
 	if err != nil {
 		return err
