@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/cloud-provider/names"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
@@ -36,9 +37,10 @@ type Manager struct {
 	provider Provider
 	clients  *clientConfigs
 	rest     *rest.Config
-	own      kubernetes.Interface
-	elector  Elector
-	identity string
+	// recording creates events as the Manager.
+	recording typedcorev1.EventsGetter
+	elector   Elector
+	identity  string
 	// connections are those of the Manager's own clients.
 	connections *connections
 	log         logr.Logger
@@ -149,7 +151,7 @@ func New(p Params) (*Manager, error) {
 	if m.clock == nil {
 		m.clock = clock.RealClock{}
 	}
-	if err := m.makeOwnClient(); err != nil {
+	if err := m.makeRecordingClient(); err != nil {
 		return nil, err
 	}
 	if m.metricSet, err = metrics.New(p.Registerer, m.name); err != nil {
@@ -175,14 +177,14 @@ func New(p Params) (*Manager, error) {
 	return m, nil
 }
 
-func (m *Manager) makeOwnClient() (err error) {
+func (m *Manager) makeRecordingClient() (err error) {
 	path := field.NewPath("clientConnection")
 	if m.rest, err = m.clients.named(ownClient); err != nil {
 		return configError(field.Invalid(path, ownClient, err.Error()))
 	}
 	config, err := m.connections.client(m.rest, m.clients.identity(ownClient))
 	if err == nil {
-		m.own, err = kubernetes.NewForConfig(config)
+		m.recording, err = typedcorev1.NewForConfig(config)
 	}
 	if err != nil {
 		return configError(field.Invalid(path, m.rest.Host, err.Error()))
@@ -317,7 +319,7 @@ func (m *Manager) newTerm(g Grant, number uint64, log logr.Logger) *Term {
 		tasks:       &inflight.Set{},
 		status:      newTermStatus(),
 		built:       &builtControllers{},
-		events:      events.New(m.own.CoreV1()),
+		events:      events.New(m.recording),
 		recorders:   m.recorders,
 		panics:      &panicLog{},
 		ended:       make(chan struct{}),
