@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,10 +63,7 @@ func New(c Config) *Client {
 		MaxIdleConnsPerHost: 10,
 		ForceAttemptHTTP2:   true,
 	}
-	client := &Client{
-		config: c, base: base, transport: base,
-		limiter: c.Limiter,
-	}
+	client := &Client{config: c, base: base, transport: base, limiter: c.Limiter}
 	if client.limiter == nil {
 		client.limiter = rate.NewLimiter(requestsPerSecond, burst)
 	}
@@ -101,8 +99,7 @@ func (c *Client) sdk(ctx context.Context, endpoint string) *core.HcHttpClient {
 		// The limit of the SDK would be lost with the request's own context.
 		WithTimeout(0).
 		WithHttpRoundTripper(roundTripper{ctx: ctx, client: c}).
-		WithUserAgent(strings.Join(append(c.config.UserAgents[:len(c.config.UserAgents):len(
-			c.config.UserAgents)], "fxccm"), " "))
+		WithUserAgent(strings.Join(slices.Concat(c.config.UserAgents, []string{"fxccm"}), " "))
 	return core.NewHcHttpClient(impl.NewDefaultHttpClient(settings)).
 		WithEndpoints([]string{endpoint}).
 		WithCredential(credentials)
@@ -146,43 +143,51 @@ func cause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ended, why)
 }
 
-// Describe adds what was done to an error of the SDK, and makes it readable.
-func Describe(err error, format string, args ...any) error {
+// Call sends a request. The error contains what was being done, such as "create pool x".
+func Call[Q, R any](what string, method func(*Q) (*R, error), request *Q) (*R, error) {
+	response, err := method(request)
 	if err == nil {
-		return nil
+		return response, nil
 	}
-	what := fmt.Sprintf(format, args...)
-	var refused *sdkerr.ServiceResponseError
-	if !errors.As(err, &refused) {
-		return fmt.Errorf("%s: %w", what, err)
+	var refusal *sdkerr.ServiceResponseError
+	if errors.As(err, &refusal) {
+		err = (*Error)(refusal)
 	}
-	return &Error{
-		what: what, Status: refused.StatusCode, Code: refused.ErrorCode,
-		message: refused.ErrorMessage, request: refused.RequestId,
+	return nil, fmt.Errorf("%s: %w", what, err)
+}
+
+// Get is Call for an object of the response. A response without the object is an error.
+func Get[Q, R, T any](what string, method func(*Q) (*R, error), request *Q,
+	object func(*R) *T,
+) (T, error) {
+	response, err := Call(what, method, request)
+	if err != nil {
+		return *new(T), err
 	}
+	if found := object(response); found != nil {
+		return *found, nil
+	}
+	return *new(T), fmt.Errorf("%s: the response is empty", what)
 }
 
 // Error is a refusal by Huawei Cloud.
-type Error struct {
-	Status                       int
-	Code, what, message, request string
-}
+type Error sdkerr.ServiceResponseError
 
-// Error implements error.
+// Error implements error. The text of the SDK's error is JSON.
 func (e *Error) Error() string {
-	text := fmt.Sprintf("%s: HTTP %d", e.what, e.Status)
-	if e.Code != "" {
-		text += " " + e.Code
+	text := fmt.Sprintf("HTTP %d", e.StatusCode)
+	if e.ErrorCode != "" {
+		text += " " + e.ErrorCode
 	}
-	text += ": " + e.message
-	if e.request != "" {
-		text += " (request " + e.request + ")"
+	text += ": " + e.ErrorMessage
+	if e.RequestId != "" {
+		text += " (request " + e.RequestId + ")"
 	}
 	return text
 }
 
 // IsNotFound reports whether the cloud answered that the object does not exist.
 func IsNotFound(err error) bool {
-	var refused *Error
-	return errors.As(err, &refused) && refused.Status == http.StatusNotFound
+	var refusal *Error
+	return errors.As(err, &refusal) && refusal.StatusCode == http.StatusNotFound
 }

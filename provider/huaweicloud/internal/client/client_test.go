@@ -32,19 +32,19 @@ func TestRequest_IsSignedWithQueryAndBody(t *testing.T) {
 	cloud := stub.New(t)
 	c := newClient(t, configOf(cloud))
 	description := []string{"a b&c=d/é+", "second"}
-	if _, err := c.ELB(t.Context()).ListListeners(&elbmodel.ListListenersRequest{
-		Description: &description,
-	}); err != nil {
+	if _, err := client.Call("list", c.ELB(t.Context()).ListListeners,
+		&elbmodel.ListListenersRequest{Description: &description}); err != nil {
 		t.Error(err)
 	}
 	name, port := "übung", int32(80)
-	_, err := c.ELB(t.Context()).CreateListener(&elbmodel.CreateListenerRequest{
-		Body: &elbmodel.CreateListenerRequestBody{Listener: &elbmodel.CreateListenerOption{
-			LoadbalancerId: "x", Name: &name, Protocol: "TCP", ProtocolPort: &port,
-		}},
-	})
+	_, err := client.Call("create listener", c.ELB(t.Context()).CreateListener,
+		&elbmodel.CreateListenerRequest{Body: &elbmodel.CreateListenerRequestBody{
+			Listener: &elbmodel.CreateListenerOption{
+				LoadbalancerId: "x", Name: &name, Protocol: "TCP", ProtocolPort: &port,
+			},
+		}})
 	// The stub verifies the signature before it looks for the load balancer.
-	if err = client.Describe(err, "create listener"); !client.IsNotFound(err) {
+	if !client.IsNotFound(err) {
 		t.Error(err)
 	}
 }
@@ -53,9 +53,8 @@ func TestWrongKey_ErrorSaysSoWithoutTheSecret(t *testing.T) {
 	cloud := stub.New(t)
 	config := configOf(cloud)
 	config.AccessKeySecret = "wrong-and-secret"
-	_, err := newClient(t, config).ECS(t.Context()).ShowServer(
+	_, err := client.Call("get ECS instance x", newClient(t, config).ECS(t.Context()).ShowServer,
 		&ecsmodel.ShowServerRequest{ServerId: "x"})
-	err = client.Describe(err, "get ECS instance %s", "x")
 	const want = "get ECS instance x: HTTP 401 APIGW.0301: Incorrect IAM authentication " +
 		"information: verify aksk signature fail (request stub-request)"
 	if err == nil || err.Error() != want {
@@ -65,11 +64,10 @@ func TestWrongKey_ErrorSaysSoWithoutTheSecret(t *testing.T) {
 
 func TestErrorForms_OfTheServices_HaveCodeAndMessage(t *testing.T) {
 	cloud := stub.New(t)
-	_, err := newClient(t, configOf(cloud)).ECS(t.Context()).ShowServer(
+	_, err := client.Call("get", newClient(t, configOf(cloud)).ECS(t.Context()).ShowServer,
 		&ecsmodel.ShowServerRequest{ServerId: "x"})
-	err = client.Describe(err, "get")
-	var refused *client.Error
-	if !errors.As(err, &refused) || refused.Status != 404 || refused.Code != "Ecs.0114" {
+	var refusal *client.Error
+	if !errors.As(err, &refusal) || refusal.StatusCode != 404 || refusal.ErrorCode != "Ecs.0114" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -81,7 +79,7 @@ func TestCallCancelled_ReturnsAtOnce(t *testing.T) {
 	errLost := errors.New("the lease was lost")
 	done := make(chan error, 1)
 	go func() {
-		_, err := newClient(t, configOf(cloud)).ECS(ctx).ShowServer(
+		_, err := client.Call("get", newClient(t, configOf(cloud)).ECS(ctx).ShowServer,
 			&ecsmodel.ShowServerRequest{ServerId: "x"})
 		done <- err
 	}()
@@ -108,12 +106,13 @@ func TestTransport_OfTheTermIsUnderEachCall(t *testing.T) {
 		return refusingTransport{next}
 	}
 	c := newClient(t, config)
-	_, err := c.ELB(t.Context()).DeleteLoadBalancer(
+	_, err := client.Call("delete", c.ELB(t.Context()).DeleteLoadBalancer,
 		&elbmodel.DeleteLoadBalancerRequest{LoadbalancerId: "x"})
 	if err == nil || !strings.Contains(err.Error(), "the term has ended") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := c.ELB(t.Context()).ListPools(&elbmodel.ListPoolsRequest{}); err != nil {
+	if _, err := client.Call("list", c.ELB(t.Context()).ListPools,
+		&elbmodel.ListPoolsRequest{}); err != nil {
 		t.Error(err)
 	}
 	if got := cloud.Writes(); len(got) != 0 {

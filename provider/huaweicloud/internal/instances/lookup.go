@@ -2,6 +2,7 @@ package instances
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -69,18 +70,15 @@ func (i *Instances) list(ctx context.Context,
 	for chunk := range slices.Chunk(ids, maxIDs) {
 		at := i.config.Clock.Now()
 		joined, limit := strings.Join(chunk, ","), int32(maxIDs)
-		response, err := i.config.Client.ECS(ctx).ListServersDetails(
-			&model.ListServersDetailsRequest{ServerId: &joined, Limit: &limit})
+		servers, err := client.Get(fmt.Sprintf("list %d ECS instances", len(chunk)),
+			i.config.Client.ECS(ctx).ListServersDetails,
+			&model.ListServersDetailsRequest{ServerId: &joined, Limit: &limit},
+			func(r *model.ListServersDetailsResponse) *[]model.ServerDetail { return r.Servers })
 		if err != nil {
-			err = client.Describe(err, "list %d ECS instances", len(chunk))
 			for _, id := range chunk {
 				errs[id] = err
 			}
 			continue
-		}
-		var servers []model.ServerDetail
-		if response.Servers != nil {
-			servers = *response.Servers
 		}
 		for _, detail := range servers {
 			// An instance that does not exist has an entry with an ID and nulls.
@@ -115,18 +113,17 @@ func (i *Instances) remember(chunk []string, found map[string]*server, at time.T
 // askDirectly confirms that a list lacks an instance: only a response with 404 is a denial.
 func (i *Instances) askDirectly(ctx context.Context, q *question) {
 	q.at = i.config.Clock.Now()
-	response, err := i.config.Client.ECS(ctx).ShowServer(&model.ShowServerRequest{ServerId: q.id})
-	err = client.Describe(err, "get ECS instance %s", q.id)
+	detail, err := client.Get("get ECS instance "+q.id, i.config.Client.ECS(ctx).ShowServer,
+		&model.ShowServerRequest{ServerId: q.id},
+		func(r *model.ShowServerResponse) *model.ServerDetail { return r.Server })
 	switch {
 	case client.IsNotFound(err):
 	case err != nil:
 		q.err = err
-	case response.Server != nil:
-		if s := newServer(*response.Server); s.exists() {
+	default:
+		if s := newServer(detail); s.exists() {
 			q.server = s
 		}
-	default:
-		q.err = client.Describe(errEmpty, "get ECS instance %s", q.id)
 	}
 }
 

@@ -1,15 +1,12 @@
 package instances
 
 import (
-	"errors"
 	"maps"
 	"slices"
 
 	"github.com/huaweicloud/huaweicloud-sdk-go-v3/services/ecs/v2/model"
 	v1 "k8s.io/api/core/v1"
 )
-
-var errEmpty = errors.New("the response is empty")
 
 // server is the part of an ECS instance that nodes need.
 type server struct {

@@ -1,10 +1,12 @@
 package loadbalancer
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"net/netip"
 	"strings"
 
+	"github.com/huaweicloud/huaweicloud-sdk-go-v3/services/elb/v3/model"
 	v1 "k8s.io/api/core/v1"
 )
 
@@ -12,8 +14,8 @@ import (
 type owner struct {
 	// name is the standard name of the Service's load balancer.
 	name string
-	// mark is the description of every load balancer, listener and pool of the Service. Only
-	// objects with exactly this mark are changed or deleted.
+	// mark is the description of every load balancer, listener, pool and IP address group of the
+	// Service. Only objects with exactly this mark are changed or deleted.
 	mark string
 	// alias is the mark of its EIPs, whose names are shorter.
 	alias string
@@ -23,12 +25,13 @@ type owner struct {
 const maxDescription = 255
 
 func newOwner(cluster, name string, service *v1.Service) (owner, error) {
+	hash := sha256.Sum256([]byte(cluster))
 	o := owner{
 		name: name,
 		mark: fmt.Sprintf("fxccm cluster=%s service=%s/%s uid=%s",
 			cluster, service.Namespace, service.Name, service.UID),
+		alias: fmt.Sprintf("fxccm-%s-%x", service.UID, hash[:4]),
 	}
-	o.alias = "fxccm-" + string(service.UID) + "-" + shortHash(cluster)
 	if len(o.mark) > maxDescription {
 		return owner{}, fmt.Errorf("--cluster-name and the name of the Service are too long for "+
 			"the description of a load balancer: %d characters, %d at most", len(o.mark),
@@ -48,17 +51,27 @@ type port struct {
 	certificate  string
 	// persistence is how many minutes clients stay with a member, 0 if they need not.
 	persistence int32
-	// monitor is nil without health checks.
-	monitor *monitor
-	// members are the names of nodes by "address:port".
-	members map[string]string
+	monitor     monitor
+	// members are the names of nodes by address and node port.
+	members map[netip.AddrPort]string
 }
 
-// monitor is a health check.
+// String returns the protocol and the number.
+func (p port) String() string { return fmt.Sprintf("%s %d", p.protocol, p.number) }
+
+// monitor is a health check. It is zero if health checks are off.
 type monitor struct {
 	kind, path                 string
 	port                       int32
 	delay, timeout, maxRetries int32
+}
+
+func newMonitor(m model.HealthMonitor) monitor {
+	path := m.UrlPath
+	if m.Type != "HTTP" {
+		path = ""
+	}
+	return monitor{m.Type, path, m.MonitorPort, m.Delay, m.Timeout, m.MaxRetries}
 }
 
 // desire returns the listeners that the Service should have.
@@ -73,7 +86,7 @@ func desire(o owner, service *v1.Service, nodes []*v1.Node, s settings) ([]port,
 			name:   fmt.Sprintf("%s-%s-%d", o.name, strings.ToLower(string(sp.Protocol)), sp.Port),
 			number: sp.Port, protocol: string(sp.Protocol), poolProtocol: string(sp.Protocol),
 			algorithm: s.algorithm, persistence: persistence(service),
-			members: map[string]string{},
+			members: map[netip.AddrPort]string{},
 		}
 		if protocol := s.protocols[sp.Port]; protocol != "" && sp.Protocol == v1.ProtocolTCP {
 			p.protocol = protocol
@@ -86,18 +99,18 @@ func desire(o owner, service *v1.Service, nodes []*v1.Node, s settings) ([]port,
 		}
 		p.monitor = desireMonitor(service, sp, s.check)
 		for node, address := range addresses {
-			p.members[netip.AddrPortFrom(address, uint16(sp.NodePort)).String()] = node
+			p.members[netip.AddrPortFrom(address, uint16(sp.NodePort))] = node
 		}
 		ports[at] = p
 	}
 	return ports, nil
 }
 
-func desireMonitor(service *v1.Service, sp v1.ServicePort, c *check) *monitor {
+func desireMonitor(service *v1.Service, sp v1.ServicePort, c *check) monitor {
 	if c == nil {
-		return nil
+		return monitor{}
 	}
-	m := &monitor{kind: "TCP", delay: c.Delay, timeout: c.Timeout, maxRetries: c.MaxRetries}
+	m := monitor{kind: "TCP", delay: c.Delay, timeout: c.Timeout, maxRetries: c.MaxRetries}
 	switch {
 	case sp.Protocol == v1.ProtocolUDP:
 		m.kind = "UDP_CONNECT"

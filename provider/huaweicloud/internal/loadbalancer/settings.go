@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	eipmodel "github.com/huaweicloud/huaweicloud-sdk-go-v3/services/eip/v2/model"
 	v1 "k8s.io/api/core/v1"
 )
 
@@ -31,12 +32,11 @@ const (
 
 // settings are the annotations of a Service.
 type settings struct {
-	// balancer is the ID of an existing load balancer, publicIP that of an existing EIP.
-	balancer, publicIP string
-	// newPublicIP is set if an EIP is to be created.
-	newPublicIP  *newPublicIP
-	keepPublicIP bool
-	algorithm    string
+	// balancer is the ID of an existing load balancer.
+	balancer string
+	// newEIP is set if an EIP is to be created.
+	newEIP    *newEIP
+	algorithm string
 	// protocols are those of listeners, by port, if they differ from the Service's.
 	protocols   map[int32]string
 	certificate string
@@ -46,14 +46,19 @@ type settings struct {
 	sources []string
 }
 
-// newPublicIP is the value of annotationNewEIP.
-type newPublicIP struct {
-	Type       string `json:"ip_type"`
-	Bandwidth  int32  `json:"bandwidth_size"`
-	ShareType  string `json:"share_type"`
-	ShareID    string `json:"share_id"`
-	ChargeMode string `json:"charge_mode"`
+// newEIP is the value of annotationNewEIP.
+type newEIP struct {
+	Type       string                                           `json:"ip_type"`
+	Bandwidth  int32                                            `json:"bandwidth_size"`
+	ShareType  eipmodel.CreatePublicipBandwidthOptionShareType  `json:"share_type"`
+	ShareID    string                                           `json:"share_id"`
+	ChargeMode eipmodel.CreatePublicipBandwidthOptionChargeMode `json:"charge_mode"`
 }
+
+var (
+	shareTypes  = eipmodel.GetCreatePublicipBandwidthOptionShareTypeEnum()
+	chargeModes = eipmodel.GetCreatePublicipBandwidthOptionChargeModeEnum()
+)
 
 // check is the value of annotationCheckOption. Delay and Timeout are seconds.
 type check struct {
@@ -68,28 +73,19 @@ type check struct {
 func parse(service *v1.Service) (settings, error) {
 	p := &parser{annotations: service.Annotations, known: map[string]bool{}}
 	s := settings{
-		balancer:     p.value(annotationID),
-		publicIP:     p.value(annotationEIP),
-		keepPublicIP: p.choice(annotationKeepEIP, "false", "true") == "true",
-		algorithm: p.choice(annotationAlgorithm,
-			"ROUND_ROBIN", "LEAST_CONNECTIONS", "SOURCE_IP"),
-		certificate: p.value(annotationCertificate),
-		newPublicIP: p.newPublicIP(),
+		balancer:    p.value(annotationID),
+		newEIP:      p.newEIP(),
+		algorithm:   p.choice(annotationAlgorithm, "ROUND_ROBIN", "LEAST_CONNECTIONS", "SOURCE_IP"),
 		protocols:   p.protocols(service),
+		certificate: p.value(annotationCertificate),
 		check:       p.check(),
 		sources:     p.sources(service),
 	}
 	// Shared load balancers cannot be created with the API that the provider uses.
 	p.choice(annotationClass, "dedicated", "performance")
-	if s.publicIP != "" && s.newPublicIP != nil {
+	p.choice(annotationKeepEIP, "false", "true")
+	if p.value(annotationEIP) != "" && s.newEIP != nil {
 		p.problem("%s and %s exclude each other", annotationEIP, annotationNewEIP)
-	}
-	if needs := len(s.protocols) - p.plain; needs > 0 && s.certificate == "" {
-		p.problem("%s has HTTPS or TLS ports, which need %s", annotationPorts,
-			annotationCertificate)
-	} else if needs == 0 && s.certificate != "" {
-		p.problem("%s needs a port with https or tls in %s", annotationCertificate,
-			annotationPorts)
 	}
 	for name := range service.Annotations {
 		if strings.HasPrefix(name, prefix) && !p.known[name] {
@@ -110,8 +106,6 @@ type parser struct {
 	annotations map[string]string
 	known       map[string]bool
 	problems    []string
-	// plain counts the ports of annotationPorts without TLS.
-	plain int
 }
 
 func (p *parser) problem(format string, args ...any) {
@@ -150,19 +144,19 @@ func (p *parser) object(name string, into any) bool {
 	return true
 }
 
-func (p *parser) newPublicIP() *newPublicIP {
-	n := newPublicIP{ShareType: "PER", ChargeMode: "traffic", Type: "5_bgp"}
+func (p *parser) newEIP() *newEIP {
+	n := newEIP{Type: "5_bgp", ShareType: shareTypes.PER, ChargeMode: chargeModes.TRAFFIC}
 	if !p.object(annotationNewEIP, &n) {
 		return nil
 	}
 	switch {
-	case n.ShareType != "PER" && n.ShareType != "WHOLE":
+	case n.ShareType != shareTypes.PER && n.ShareType != shareTypes.WHOLE:
 		p.problem("%s: share_type must be PER or WHOLE", annotationNewEIP)
-	case n.ShareType == "WHOLE" && n.ShareID == "":
+	case n.ShareType == shareTypes.WHOLE && n.ShareID == "":
 		p.problem("%s: share_type WHOLE needs share_id", annotationNewEIP)
-	case n.ShareType == "PER" && n.Bandwidth < 1:
+	case n.ShareType == shareTypes.PER && n.Bandwidth < 1:
 		p.problem("%s: bandwidth_size must be at least 1", annotationNewEIP)
-	case n.ChargeMode != "traffic" && n.ChargeMode != "bandwidth":
+	case n.ChargeMode != chargeModes.TRAFFIC && n.ChargeMode != chargeModes.BANDWIDTH:
 		p.problem("%s: charge_mode must be traffic or bandwidth", annotationNewEIP)
 	case n.Type == "":
 		p.problem("%s: ip_type must not be empty", annotationNewEIP)
@@ -212,9 +206,6 @@ func (p *parser) protocols(service *v1.Service) map[int32]string {
 			p.problem("%s: the Service has no TCP port %d", annotationPorts, port)
 		default:
 			protocols[int32(port)] = protocol
-			if protocol == "HTTP" {
-				p.plain++
-			}
 		}
 	}
 	return protocols
@@ -241,9 +232,18 @@ func (p *parser) unsupported(service *v1.Service, s settings) {
 				"ELB does not offer for UDP", port.Port)
 		}
 	}
-	if spec.SessionAffinity == v1.ServiceAffinityClientIP &&
-		slices.ContainsFunc(slices.Collect(maps.Values(s.protocols)),
-			func(protocol string) bool { return protocol != "TLS" }) {
+	protocols := slices.Collect(maps.Values(s.protocols))
+	isHTTP := slices.Contains(protocols, "HTTP") || slices.Contains(protocols, "HTTPS")
+	isTLS := slices.Contains(protocols, "TLS") || slices.Contains(protocols, "HTTPS")
+	switch {
+	case isTLS && s.certificate == "":
+		p.problem("%s has HTTPS or TLS ports, which need %s", annotationPorts,
+			annotationCertificate)
+	case !isTLS && s.certificate != "":
+		p.problem("%s needs a port with https or tls in %s", annotationCertificate,
+			annotationPorts)
+	}
+	if isHTTP && spec.SessionAffinity == v1.ServiceAffinityClientIP {
 		p.problem("sessionAffinity ClientIP is not possible with HTTP and HTTPS listeners")
 	}
 }
