@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -80,7 +81,7 @@ func (c LoadBalancerConfig) subnets() (map[netip.Prefix]string, []string) {
 		case err != nil || !prefix.Addr().Is4() || prefix != prefix.Masked():
 			problems = append(problems, fmt.Sprintf("loadBalancer.memberSubnets: %q is not the "+
 				"IPv4 CIDR of a subnet, such as 192.168.1.0/24", text))
-		case id == "" || !isPlain(id):
+		case !plain.MatchString(id):
 			problems = append(problems, fmt.Sprintf("loadBalancer.memberSubnets: %s needs the ID "+
 				"of its subnet", text))
 		default:
@@ -90,24 +91,30 @@ func (c LoadBalancerConfig) subnets() (map[netip.Prefix]string, []string) {
 	return subnets, problems
 }
 
-// variables are the environment variables of a Config.
-func (c *Config) variables() map[string]*string {
-	return map[string]*string{
-		"IDENTITY_ENDPOINT": &c.IdentityEndpoint,
-		"PROJECT_ID":        &c.ProjectID,
-		"DOMAIN_ID":         &c.DomainID,
-		"ACCESS_KEY_ID":     &c.AccessKeyID,
-		"ACCESS_KEY_SECRET": (*string)(&c.AccessKeySecret),
-		"ROUTER_ID":         &c.RouterID,
-		"REGION":            &c.Region,
-		"SUBNET_ID":         &c.SubnetID,
+// variable is an environment variable with the key that it stands for.
+type variable struct {
+	name, key  string
+	field      *string
+	isRequired bool
+}
+
+func (c *Config) variables() []variable {
+	return []variable{
+		{"IDENTITY_ENDPOINT", "identityEndpoint", &c.IdentityEndpoint, false},
+		{"PROJECT_ID", "projectID", &c.ProjectID, true},
+		{"DOMAIN_ID", "domainID", &c.DomainID, false},
+		{"ACCESS_KEY_ID", "accessKeyID", &c.AccessKeyID, true},
+		{"ACCESS_KEY_SECRET", "accessKeySecret", (*string)(&c.AccessKeySecret), true},
+		{"ROUTER_ID", "routerID", &c.RouterID, true},
+		{"REGION", "region", &c.Region, true},
+		{"SUBNET_ID", "subnetID", &c.SubnetID, true},
 	}
 }
 
 func fromEnvironment(getenv func(string) string) Config {
 	var c Config
-	for name, field := range c.variables() {
-		*field = strings.TrimSpace(getenv(name))
+	for _, v := range c.variables() {
+		*v.field = strings.TrimSpace(getenv(v.name))
 	}
 	return c
 }
@@ -158,21 +165,14 @@ func upTo(text, end string) string {
 // problems returns what is wrong, without secrets.
 func (c Config) problems() []string {
 	var problems []string
-	for _, required := range []struct{ key, variable, value string }{
-		{"projectID", "PROJECT_ID", c.ProjectID},
-		{"accessKeyID", "ACCESS_KEY_ID", c.AccessKeyID},
-		{"accessKeySecret", "ACCESS_KEY_SECRET", string(c.AccessKeySecret)},
-		{"routerID", "ROUTER_ID", c.RouterID},
-		{"region", "REGION", c.Region},
-		{"subnetID", "SUBNET_ID", c.SubnetID},
-	} {
+	for _, v := range c.variables() {
 		switch {
-		case required.value == "":
-			problems = append(problems, fmt.Sprintf("%s (%s) is required",
-				required.key, required.variable))
-		case required.key != "accessKeySecret" && !isPlain(required.value):
+		case !v.isRequired:
+		case *v.field == "":
+			problems = append(problems, fmt.Sprintf("%s (%s) is required", v.key, v.name))
+		case v.key != "accessKeySecret" && !plain.MatchString(*v.field):
 			problems = append(problems, fmt.Sprintf("%s (%s) may contain only letters, digits, "+
-				"'-', '_' and '.'", required.key, required.variable))
+				"'-', '_' and '.'", v.key, v.name))
 		}
 	}
 	for _, endpoint := range []struct{ key, value string }{
@@ -199,13 +199,8 @@ func (c Config) problems() []string {
 	return problems
 }
 
-// isPlain reports whether the value may be part of a URL's path or host.
-func isPlain(value string) bool {
-	return strings.IndexFunc(value, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
-			strings.ContainsRune("-_.", r))
-	}) < 0
-}
+// plain are the values that may be part of a URL's path or host.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
 func checkEndpoint(endpoint string) error {
 	u, err := url.Parse(endpoint)

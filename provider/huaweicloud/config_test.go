@@ -39,9 +39,9 @@ func TestConfig_FromEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, field := range c.variables() {
-		if *field != environment[name] {
-			t.Errorf("%s: %q", name, *field)
+	for _, v := range c.variables() {
+		if *v.field != environment[v.name] {
+			t.Errorf("%s: %q", v.name, *v.field)
 		}
 	}
 }

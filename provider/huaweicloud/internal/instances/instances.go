@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/client-go/listers/core/v1"
 	cloudprovider "k8s.io/cloud-provider"
 	cloudproviderapi "k8s.io/cloud-provider/api"
+	nodeutil "k8s.io/component-helpers/node/util"
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/provider/huaweicloud/internal/client"
@@ -132,19 +134,16 @@ func (i *Instances) InstanceMetadata(ctx context.Context,
 }
 
 func isNew(node *v1.Node) bool {
-	for _, taint := range node.Spec.Taints {
-		if taint.Key == cloudproviderapi.TaintExternalCloudProvider {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(node.Spec.Taints, func(taint v1.Taint) bool {
+		return taint.Key == cloudproviderapi.TaintExternalCloudProvider
+	})
 }
 
 // isID reports whether the value has the form of an instance ID, a UUID with hyphens.
 func isID(value string) bool { return len(value) == 36 && uuid.Validate(value) == nil }
 
-// ID returns the ID of the node's instance: the provider ID, else the name.
-func ID(node *v1.Node) (string, error) {
+// idOf returns the ID of the node's instance: the provider ID, else the name.
+func idOf(node *v1.Node) (string, error) {
 	switch {
 	case isID(node.Spec.ProviderID):
 		return node.Spec.ProviderID, nil
@@ -162,7 +161,7 @@ func ID(node *v1.Node) (string, error) {
 // locate finds the instance of a node. The error is cloudprovider.InstanceNotFound if it certainly
 // does not exist.
 func (i *Instances) locate(ctx context.Context, node *v1.Node, age time.Duration) (*server, error) {
-	id, err := ID(node)
+	id, err := idOf(node)
 	if err != nil {
 		return nil, err
 	}
@@ -216,12 +215,8 @@ func (i *Instances) deny(ctx context.Context, node *v1.Node, id string, at time.
 }
 
 func isReady(node *v1.Node) bool {
-	for _, c := range node.Status.Conditions {
-		if c.Type == v1.NodeReady {
-			return c.Status == v1.ConditionTrue
-		}
-	}
-	return false
+	_, ready := nodeutil.GetNodeCondition(&node.Status, v1.NodeReady)
+	return ready != nil && ready.Status == v1.ConditionTrue
 }
 
 // known returns the instances that the guard counts. It is called with the lock held.
@@ -248,7 +243,7 @@ func (i *Instances) knownIDs() []string {
 		return nil
 	}
 	for _, node := range nodes {
-		if id, err := ID(node); err == nil {
+		if id, err := idOf(node); err == nil {
 			ids = append(ids, id)
 		}
 	}

@@ -109,7 +109,7 @@ func TestID(t *testing.T) {
 	} {
 		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.name}}
 		node.Spec.ProviderID = c.provider
-		got, err := ID(node)
+		got, err := idOf(node)
 		if got != c.want || (err == nil) != (c.problem == "") ||
 			err != nil && !strings.Contains(err.Error(), c.problem) {
 			t.Errorf("%s %s: %q, %v", c.name, c.provider, got, err)

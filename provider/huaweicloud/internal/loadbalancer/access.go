@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/huaweicloud/huaweicloud-sdk-go-v3/services/elb/v3/model"
-	v1 "k8s.io/api/core/v1"
 	servicehelpers "k8s.io/cloud-provider/service/helpers"
 	"k8s.io/utils/ptr"
 )
@@ -14,8 +13,8 @@ import (
 const maxSources = 300
 
 // sources returns the addresses that may connect. Empty: all.
-func (p *parser) sources(service *v1.Service) []string {
-	ranges, err := servicehelpers.GetLoadBalancerSourceRanges(service)
+func (p *parser) sources() []string {
+	ranges, err := servicehelpers.GetLoadBalancerSourceRanges(p.service)
 	switch {
 	case err != nil:
 		p.problem("%s", err)

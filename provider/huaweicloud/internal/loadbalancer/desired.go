@@ -2,6 +2,7 @@ package loadbalancer
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -78,7 +79,7 @@ func newMonitor(m model.HealthMonitor) monitor {
 func desire(o owner, service *v1.Service, nodes []*v1.Node, s settings) ([]port, error) {
 	addresses := nodeAddresses(nodes)
 	if len(addresses) == 0 {
-		return nil, errNoNodes
+		return nil, errors.New("no node with an internal IPv4 address is available as a member")
 	}
 	ports := make([]port, len(service.Spec.Ports))
 	for at, sp := range service.Spec.Ports {

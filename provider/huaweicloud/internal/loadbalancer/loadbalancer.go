@@ -53,13 +53,10 @@ func (c Config) memberSubnet(address netip.Addr) string {
 
 // Balancers implements cloudprovider.LoadBalancer. It is safe for concurrent use for different
 // Services.
-type Balancers struct {
-	config Config
-	client *client.Client
-}
+type Balancers struct{ config Config }
 
 // New sends no request.
-func New(c Config) *Balancers { return &Balancers{config: c, client: c.Client} }
+func New(c Config) *Balancers { return &Balancers{c} }
 
 // GetLoadBalancerName implements cloudprovider.LoadBalancer.
 func (b *Balancers) GetLoadBalancerName(_ context.Context, _ string, service *v1.Service) string {
@@ -79,9 +76,10 @@ func (b *Balancers) GetLoadBalancer(ctx context.Context, cluster string,
 	if p.err != nil {
 		return nil, false, p.err
 	}
+	isLeft := func(b model.LoadBalancer) bool { return !isDeleting(b) }
+	isOwned := func(ip publicIP) bool { return ip.port != "" || !p.keepsEIP }
 	exists := len(p.listeners)+len(p.pools)+len(p.groups) > 0 ||
-		slices.ContainsFunc(p.balancers, func(b model.LoadBalancer) bool { return !isDeleting(b) }) ||
-		slices.ContainsFunc(p.publicIPs, func(ip publicIP) bool { return ip.port != "" || !p.keepsEIP })
+		slices.ContainsFunc(p.balancers, isLeft) || slices.ContainsFunc(p.publicIPs, isOwned)
 	return &service.Status.LoadBalancer, exists, nil
 }
 
@@ -158,7 +156,7 @@ func (b *Balancers) EnsureLoadBalancerDeleted(ctx context.Context, cluster strin
 		remove(p, "delete IP address group "+g.Id, p.elb.DeleteIpGroup,
 			&model.DeleteIpGroupRequest{IpgroupId: g.Id})
 	}
-	p.unbindNamedEIP(service.Annotations[annotationID])
+	p.unbindNamedEIP(annotation(service, annotationID))
 	p.releasePublicIPs(p.publicIPs, p.keepsEIP)
 	p.deleteBalancers("")
 	return p.err

@@ -2,7 +2,6 @@ package loadbalancer
 
 import (
 	"context"
-	"strings"
 
 	eip "github.com/huaweicloud/huaweicloud-sdk-go-v3/services/eip/v2"
 	elb "github.com/huaweicloud/huaweicloud-sdk-go-v3/services/elb/v3"
@@ -36,9 +35,9 @@ type pass struct {
 func (b *Balancers) begin(ctx context.Context, cluster string, service *v1.Service) (*pass, error) {
 	owner, err := newOwner(cluster, cloudprovider.DefaultLoadBalancerName(service), service)
 	return &pass{
-		Balancers: b, owner: owner, elb: b.client.ELB(ctx), eip: b.client.EIP(ctx),
-		namedEIP: strings.TrimSpace(service.Annotations[annotationEIP]),
-		keepsEIP: service.Annotations[annotationKeepEIP] == "true",
+		Balancers: b, owner: owner, elb: b.config.Client.ELB(ctx), eip: b.config.Client.EIP(ctx),
+		namedEIP: annotation(service, annotationEIP),
+		keepsEIP: annotation(service, annotationKeepEIP) == "true",
 		unbound:  map[string]bool{},
 	}, err
 }

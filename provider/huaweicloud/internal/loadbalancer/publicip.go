@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -25,7 +26,7 @@ func (p *pass) showNamedEIP() (publicIP, error) {
 // unbindNamedEIP unbinds the EIP that the Service names from the existing load balancer that the
 // Service names. Those of other load balancers are unbound with their deletion.
 func (p *pass) unbindNamedEIP(balancer string) {
-	if balancer == "" || p.err != nil {
+	if p.err != nil || balancer == "" {
 		return
 	}
 	named, err := p.showNamedEIP()
@@ -35,12 +36,11 @@ func (p *pass) unbindNamedEIP(balancer string) {
 			p.unbindPublicIP(named.id)
 		}
 	}
-	if p.err == nil {
-		p.err = unlessGone(err)
-	}
+	p.err = cmp.Or(p.err, unlessGone(err))
 }
 
-// checkPublicIPs makes sure that the EIP that the Service asks for takes no other's place.
+// checkPublicIPs refuses an EIP that is in use elsewhere, and an EIP for a load balancer that already
+// has that of another.
 func (p *pass) checkPublicIPs(balancer model.LoadBalancer, s settings, named publicIP) error {
 	if named.port != "" && named.port != balancer.VipPortId {
 		return fmt.Errorf("EIP %s of annotation %s is bound to port %s: unbind it first",
@@ -62,38 +62,35 @@ func (p *pass) checkPublicIPs(balancer model.LoadBalancer, s settings, named pub
 }
 
 // applyPublicIPs binds the EIP that the Service asks for, and releases the others that carry its
-// mark. It returns the address of the Service.
+// mark. It returns the address of the Service: without such an EIP one that the load balancer has
+// anyway, or its private address.
 func (p *pass) applyPublicIPs(balancer model.LoadBalancer, s settings, named publicIP) string {
-	if s.newEIP == nil {
-		p.releasePublicIPs(p.publicIPs, p.keepsEIP)
-		return p.bindPublicIP(balancer, named)
-	}
-	if len(p.publicIPs) == 0 {
-		return p.bindPublicIP(balancer, p.createPublicIP(*s.newEIP))
-	}
-	// A creation whose response was lost may have been repeated.
-	p.releasePublicIPs(p.publicIPs[1:], false)
-	return p.bindPublicIP(balancer, p.publicIPs[0])
-}
-
-// bindPublicIP returns the address of the EIP. Without an EIP, that is one that the load balancer
-// has anyway, or its private address.
-func (p *pass) bindPublicIP(balancer model.LoadBalancer, ip publicIP) string {
+	wanted, others, keep := named, p.publicIPs, p.keepsEIP
 	switch {
-	case ip.id == "":
-		for _, bound := range balancer.Publicips {
-			if !p.unbound[bound.PublicipId] && bound.IpVersion != 6 {
-				return bound.PublicipAddress
-			}
-		}
-		return balancer.VipAddress
-	case ip.port != balancer.VipPortId:
-		if ip.port != "" {
-			p.unbindPublicIP(ip.id)
-		}
-		send(p, "bind EIP "+ip.address, p.eip.UpdatePublicip, bindingOf(ip.id, balancer.VipPortId))
+	case s.newEIP == nil:
+	case len(p.publicIPs) == 0:
+		wanted = p.createPublicIP(*s.newEIP)
+	default:
+		// A creation whose response was lost may have been repeated.
+		wanted, others, keep = p.publicIPs[0], p.publicIPs[1:], false
 	}
-	return ip.address
+	p.releasePublicIPs(others, keep)
+	if wanted.id != "" {
+		if wanted.port != "" && wanted.port != balancer.VipPortId {
+			p.unbindPublicIP(wanted.id)
+		}
+		if wanted.port != balancer.VipPortId {
+			send(p, "bind EIP "+wanted.address, p.eip.UpdatePublicip,
+				bindingOf(wanted.id, balancer.VipPortId))
+		}
+		return wanted.address
+	}
+	for _, bound := range balancer.Publicips {
+		if !p.unbound[bound.PublicipId] && bound.IpVersion != 6 {
+			return bound.PublicipAddress
+		}
+	}
+	return balancer.VipAddress
 }
 
 // releasePublicIPs unbinds EIPs, and deletes them unless they are to be kept.

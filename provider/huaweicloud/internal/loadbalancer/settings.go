@@ -2,7 +2,6 @@ package loadbalancer
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,6 +28,10 @@ const (
 	annotationCheck       = prefix + "health-check-flag"
 	annotationCheckOption = prefix + "health-check-option"
 )
+
+func annotation(service *v1.Service, name string) string {
+	return strings.TrimSpace(service.Annotations[name])
+}
 
 // settings are the annotations of a Service.
 type settings struct {
@@ -71,15 +74,15 @@ type check struct {
 
 // parse reads the annotations. The error contains all problems.
 func parse(service *v1.Service) (settings, error) {
-	p := &parser{annotations: service.Annotations, known: map[string]bool{}}
+	p := &parser{service: service, known: map[string]bool{}}
 	s := settings{
 		balancer:    p.value(annotationID),
 		newEIP:      p.newEIP(),
 		algorithm:   p.choice(annotationAlgorithm, "ROUND_ROBIN", "LEAST_CONNECTIONS", "SOURCE_IP"),
-		protocols:   p.protocols(service),
+		protocols:   p.protocols(),
 		certificate: p.value(annotationCertificate),
 		check:       p.check(),
-		sources:     p.sources(service),
+		sources:     p.sources(),
 	}
 	// Shared load balancers cannot be created with the API that the provider uses.
 	p.choice(annotationClass, "dedicated", "performance")
@@ -92,7 +95,7 @@ func parse(service *v1.Service) (settings, error) {
 			p.problem("annotation %s is not supported", name)
 		}
 	}
-	p.unsupported(service, s)
+	p.unsupported(s)
 	slices.Sort(p.problems)
 	if len(p.problems) > 0 {
 		return settings{}, fmt.Errorf("the Service cannot be served: %s",
@@ -103,9 +106,9 @@ func parse(service *v1.Service) (settings, error) {
 
 // parser collects problems.
 type parser struct {
-	annotations map[string]string
-	known       map[string]bool
-	problems    []string
+	service  *v1.Service
+	known    map[string]bool
+	problems []string
 }
 
 func (p *parser) problem(format string, args ...any) {
@@ -114,7 +117,7 @@ func (p *parser) problem(format string, args ...any) {
 
 func (p *parser) value(name string) string {
 	p.known[name] = true
-	return strings.TrimSpace(p.annotations[name])
+	return annotation(p.service, name)
 }
 
 // choice returns one of several values; the first is the default.
@@ -185,7 +188,7 @@ func (p *parser) check() *check {
 }
 
 // protocols reads "https:443,http:80".
-func (p *parser) protocols(service *v1.Service) map[int32]string {
+func (p *parser) protocols() map[int32]string {
 	protocols := map[int32]string{}
 	value := p.value(annotationPorts)
 	if value == "" {
@@ -195,7 +198,7 @@ func (p *parser) protocols(service *v1.Service) map[int32]string {
 		protocol, number, _ := strings.Cut(strings.TrimSpace(item), ":")
 		protocol = strings.ToUpper(protocol)
 		port, err := strconv.ParseInt(number, 10, 32)
-		isTCP := slices.ContainsFunc(service.Spec.Ports, func(s v1.ServicePort) bool {
+		isTCP := slices.ContainsFunc(p.service.Spec.Ports, func(s v1.ServicePort) bool {
 			return int64(s.Port) == port && s.Protocol == v1.ProtocolTCP
 		})
 		switch {
@@ -212,8 +215,8 @@ func (p *parser) protocols(service *v1.Service) map[int32]string {
 }
 
 // unsupported reports fields of the Service that the provider would otherwise ignore.
-func (p *parser) unsupported(service *v1.Service, s settings) {
-	spec := service.Spec
+func (p *parser) unsupported(s settings) {
+	spec := p.service.Spec
 	if spec.LoadBalancerIP != "" {
 		p.problem("loadBalancerIP is not supported; use %s or %s", annotationID, annotationEIP)
 	}
@@ -247,5 +250,3 @@ func (p *parser) unsupported(service *v1.Service, s settings) {
 		p.problem("sessionAffinity ClientIP is not possible with HTTP and HTTPS listeners")
 	}
 }
-
-var errNoNodes = errors.New("no node with an internal IPv4 address is available as a member")
