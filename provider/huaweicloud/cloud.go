@@ -1,9 +1,7 @@
 package huaweicloud
 
 import (
-	"k8s.io/client-go/informers"
 	cloudprovider "k8s.io/cloud-provider"
-	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/provider/huaweicloud/internal/client"
@@ -18,10 +16,7 @@ type cloud struct {
 	balancers *loadbalancer.Balancers
 }
 
-var (
-	_ cloudprovider.Interface    = (*cloud)(nil)
-	_ cloudprovider.InformerUser = (*cloud)(nil)
-)
+var _ cloudprovider.Interface = (*cloud)(nil)
 
 // open sends no request.
 func open(s source, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
@@ -36,9 +31,7 @@ func open(s source, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	if env.Clock == nil {
-		env.Clock = clock.RealClock{}
-	}
+	nodes := env.Informers.Core().V1().Nodes()
 	c := &cloud{client: client.New(client.Config{
 		ECS: urls.ecs, ELB: urls.elb, EIP: urls.eip,
 		ProjectID:   cfg.ProjectID,
@@ -47,15 +40,15 @@ func open(s source, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 	})}
 	c.instances = instances.New(instances.Config{
 		Client: c.client, Region: cfg.Region, Clock: env.Clock, Logger: env.Logger,
+		Nodes: nodes.Lister(), NodesSynced: nodes.Informer().HasSynced,
 		Trouble: env.ReportTrouble,
 	})
 	// Problems are those of the configuration, which has been checked.
 	subnets, _ := cfg.LoadBalancer.subnets()
 	c.balancers = loadbalancer.New(loadbalancer.Config{
 		Client: c.client, VPC: cfg.RouterID, SubnetID: cfg.SubnetID,
-		MemberSubnets: subnets,
-		Zones:         cfg.LoadBalancer.AvailabilityZones,
-		L4Flavor:      cfg.LoadBalancer.L4FlavorID, L7Flavor: cfg.LoadBalancer.L7FlavorID,
+		MemberSubnets: subnets, Zones: cfg.LoadBalancer.AvailabilityZones,
+		L4Flavor: cfg.LoadBalancer.L4FlavorID, L7Flavor: cfg.LoadBalancer.L7FlavorID,
 		Logger: env.Logger,
 	})
 	return c, nil
@@ -69,14 +62,6 @@ func (c *cloud) HasClusterID() bool { return true }
 
 // Initialize implements cloudprovider.Interface.
 func (c *cloud) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {}
-
-// SetInformers implements cloudprovider.InformerUser.
-func (c *cloud) SetInformers(factory informers.SharedInformerFactory) {
-	nodes := factory.Core().V1().Nodes()
-	// Requested here, so that the factory starts it with the others.
-	synced := nodes.Informer().HasSynced
-	c.instances.SetNodes(nodes.Lister(), synced)
-}
 
 // InstancesV2 implements cloudprovider.Interface.
 func (c *cloud) InstancesV2() (cloudprovider.InstancesV2, bool) { return c.instances, true }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/netip"
 	"net/url"
 	"os"
@@ -181,19 +180,13 @@ func (c Config) problems() []string {
 		{"elbEndpoint", c.ELBEndpoint},
 		{"eipEndpoint", c.EIPEndpoint},
 	} {
-		if endpoint.value == "" {
-			continue
-		}
-		if err := checkEndpoint(endpoint.value); err != nil {
+		if err := checkEndpoint(endpoint.value); endpoint.value != "" && err != nil {
 			problems = append(problems, fmt.Sprintf("%s: %s", endpoint.key, err))
 		}
 	}
 	_, invalid := c.LoadBalancer.subnets()
 	problems = append(problems, invalid...)
-	if len(problems) > 0 {
-		return problems
-	}
-	if _, err := c.endpoints(); err != nil {
+	if _, err := c.endpoints(); err != nil && len(problems) == 0 {
 		problems = append(problems, err.Error())
 	}
 	return problems
@@ -216,8 +209,8 @@ func checkEndpoint(endpoint string) error {
 }
 
 func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	ip, _ := netip.ParseAddr(host)
+	return host == "localhost" || ip.IsLoopback()
 }
 
 // endpoints are the URLs of the services.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -34,16 +35,66 @@ func with(name, value string) func(string) string {
 }
 
 func TestConfig_FromEnvironment(t *testing.T) {
-	s := source{getenv: with("", "")}
-	c, _, err := s.load("", true)
-	if err != nil {
+	c, _, err := source{getenv: with("", "")}.load("", true)
+	want := Config{
+		IdentityEndpoint: environment["IDENTITY_ENDPOINT"],
+		ProjectID:        environment["PROJECT_ID"],
+		DomainID:         environment["DOMAIN_ID"],
+		AccessKeyID:      environment["ACCESS_KEY_ID"],
+		AccessKeySecret:  Secret(environment["ACCESS_KEY_SECRET"]),
+		RouterID:         environment["ROUTER_ID"],
+		Region:           environment["REGION"],
+		SubnetID:         environment["SUBNET_ID"],
+	}
+	if err != nil || !reflect.DeepEqual(c, want) {
+		t.Errorf("got %+v, %v, want %+v", c, err, want)
+	}
+}
+
+func TestConfig_FromFile(t *testing.T) {
+	c, _, err := source{}.load(writeFile(t, `
+identityEndpoint: https://iam.cn-north-4.myhuaweicloud.com
+projectID: project
+domainID: domain
+accessKeyID: key
+accessKeySecret: secret
+routerID: router
+region: cn-north-4
+subnetID: subnet
+ecsEndpoint: https://ecs.example.com
+elbEndpoint: https://elb.example.com
+eipEndpoint: https://eip.example.com
+loadBalancer:
+  availabilityZones: [cn-north-4a]
+  l4FlavorID: l4
+  l7FlavorID: l7
+  memberSubnets: {192.168.1.0/24: second}
+`), true)
+	want := Config{
+		IdentityEndpoint: "https://iam.cn-north-4.myhuaweicloud.com",
+		ProjectID:        "project", DomainID: "domain",
+		AccessKeyID: "key", AccessKeySecret: "secret",
+		RouterID: "router", Region: "cn-north-4", SubnetID: "subnet",
+		ECSEndpoint: "https://ecs.example.com", ELBEndpoint: "https://elb.example.com",
+		EIPEndpoint: "https://eip.example.com",
+		LoadBalancer: LoadBalancerConfig{
+			AvailabilityZones: []string{"cn-north-4a"}, L4FlavorID: "l4", L7FlavorID: "l7",
+			MemberSubnets: map[string]string{"192.168.1.0/24": "second"},
+		},
+	}
+	if err != nil || !reflect.DeepEqual(c, want) {
+		t.Errorf("got %+v, %v, want %+v", c, err, want)
+	}
+}
+
+// writeFile returns the path of a new file.
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "cloud.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range c.variables() {
-		if *v.field != environment[v.name] {
-			t.Errorf("%s: %q", v.name, *v.field)
-		}
-	}
+	return path
 }
 
 func TestEndpoints_FollowFromTheIdentityEndpoint(t *testing.T) {
@@ -89,7 +140,7 @@ func TestConfig_Invalid_ErrorNamesTheKey(t *testing.T) {
 	}
 }
 
-func TestConfig_File(t *testing.T) {
+func TestConfig_FileWithProblems_ErrorHasNoValue(t *testing.T) {
 	const complete = `
 identityEndpoint: https://iam.cn-north-4.myhuaweicloud.com
 projectID: p
@@ -128,11 +179,7 @@ loadBalancer:
 		},
 		{"not YAML", "accessKeySecret: \"hush-hush", false, "the text cannot be parsed", 0},
 	} {
-		path := filepath.Join(t.TempDir(), "cloud.yaml")
-		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		_, warnings, err := (source{}).load(path, c.strict)
+		_, warnings, err := (source{}).load(writeFile(t, c.text), c.strict)
 		switch {
 		case len(warnings) != c.warnings:
 			t.Errorf("%s: warnings %q", c.name, warnings)

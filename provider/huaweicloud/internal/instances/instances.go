@@ -43,7 +43,10 @@ type Config struct {
 	Region string
 	Clock  clock.PassiveClock
 	Logger logr.Logger
-	// Trouble reports a mass absence; see ccm.ProviderEnv. Optional.
+	// Nodes are the nodes of the cluster, which count once NodesSynced returns true.
+	Nodes       corev1.NodeLister
+	NodesSynced func() bool
+	// Trouble reports a mass absence; see ccm.ProviderEnv.
 	Trouble func(subject string, cause error)
 }
 
@@ -53,8 +56,6 @@ type Instances struct {
 	batches *batch.Batches[*question]
 
 	mu      sync.Mutex
-	nodes   corev1.NodeLister
-	synced  func() bool
 	guard   *absence.Guard
 	records map[string]record
 	// seen are the instances that callers asked for. They count until the nodes are synced.
@@ -81,13 +82,6 @@ func New(c Config) *Instances {
 	}, i.known, i.counted)
 	i.batches = batch.New(errClosed, i.answer)
 	return i
-}
-
-// SetNodes sets the nodes of the cluster, which count once synced returns true.
-func (i *Instances) SetNodes(nodes corev1.NodeLister, synced func() bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.nodes, i.synced = nodes, synced
 }
 
 // Close cancels lookups and waits for them.
@@ -231,14 +225,14 @@ func (i *Instances) known() []absence.Instance {
 
 func (i *Instances) knownIDs() []string {
 	var ids []string
-	if i.nodes == nil || !i.synced() {
+	if !i.config.NodesSynced() {
 		for id := range i.seen {
 			ids = append(ids, id)
 		}
 		return ids
 	}
 	clear(i.seen)
-	nodes, err := i.nodes.List(labels.Everything())
+	nodes, err := i.config.Nodes.List(labels.Everything())
 	if err != nil {
 		return nil
 	}
@@ -263,7 +257,5 @@ func (i *Instances) counted(c absence.Count) {
 	} else {
 		i.config.Logger.Info("Mass deletion guard lifted", "absent", c.Absent, "known", c.Known)
 	}
-	if i.config.Trouble != nil {
-		i.config.Trouble("instances", cause)
-	}
+	i.config.Trouble("instances", cause)
 }

@@ -31,6 +31,8 @@ type world struct {
 	clock   *clocktesting.FakePassiveClock
 	nodes   []*v1.Node
 	trouble error
+	// isSyncing: the informer of nodes has not synced yet.
+	isSyncing bool
 }
 
 func newWorld(t *testing.T, nodes int) *world {
@@ -45,12 +47,13 @@ func newWorld(t *testing.T, nodes int) *world {
 		Limiter: rate.NewLimiter(rate.Inf, 0),
 	})
 	t.Cleanup(c.Close)
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	w.Instances = New(Config{
 		Client: c, Region: "stub-1", Clock: w.clock, Logger: logr.Discard(),
+		Nodes: corev1.NewNodeLister(indexer), NodesSynced: func() bool { return !w.isSyncing },
 		Trouble: func(_ string, cause error) { w.trouble = cause },
 	})
 	t.Cleanup(w.Close)
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	for n := range nodes {
 		id := fmt.Sprintf("%08d-aaaa-4000-8000-000000000000", n)
 		w.cloud.AddServer(id, fmt.Sprintf("192.168.0.%d", n), "")
@@ -63,7 +66,6 @@ func newWorld(t *testing.T, nodes int) *world {
 			t.Fatal(err)
 		}
 	}
-	w.SetNodes(corev1.NewNodeLister(indexer), func() bool { return true })
 	return w
 }
 
@@ -238,5 +240,37 @@ func TestManyInstancesGone_NoNodeIsAbsentUntilTheyAreBack(t *testing.T) {
 	_, _ = w.exists(0)
 	if exists, err := w.exists(0); exists || err != nil {
 		t.Errorf("one is gone for certain: %t, %v", exists, err)
+	}
+}
+
+func TestNodesNotSynced_InstancesOfCallsCount(t *testing.T) {
+	w := newWorld(t, 9)
+	w.isSyncing = true
+	for _, node := range w.nodes[:4] {
+		w.cloud.RemoveServer(node.Name)
+	}
+	for range 3 {
+		for n := range w.nodes {
+			if exists, err := w.exists(n); n < 4 && (exists || err == nil) || n >= 4 && !exists {
+				t.Errorf("node %d: exists %t, %v", n, exists, err)
+			}
+		}
+	}
+	if w.trouble == nil {
+		t.Error("4 of 9 are missing, and the guard is not active")
+	}
+}
+
+func TestNewNode_GetsItsPresentAddresses(t *testing.T) {
+	w := newWorld(t, 1)
+	node := w.nodes[0]
+	if _, err := w.InstanceMetadata(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	w.cloud.AddServer(node.Name, "192.168.0.99", "")
+	node.Spec.Taints = []v1.Taint{{Key: cloudproviderapi.TaintExternalCloudProvider}}
+	got, err := w.InstanceMetadata(t.Context(), node)
+	if err != nil || got.NodeAddresses[1].Address != "192.168.0.99" {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }

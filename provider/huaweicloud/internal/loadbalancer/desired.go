@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -119,10 +120,7 @@ func desireMonitor(service *v1.Service, sp v1.ServicePort, c *check) monitor {
 		// kube-proxy answers on this port whether the node has endpoints.
 		m.kind, m.path, m.port = "HTTP", "/healthz", service.Spec.HealthCheckNodePort
 	case c.Protocol == "HTTP":
-		m.kind, m.path = "HTTP", "/"
-		if c.Path != "" {
-			m.path = c.Path
-		}
+		m.kind, m.path = "HTTP", cmp.Or(c.Path, "/")
 	}
 	return m
 }

@@ -317,6 +317,38 @@ func TestExistingBalancer_GetsListenersAndSurvives(t *testing.T) {
 	w.mustBe(strings.Split(before, "\n")...)
 }
 
+// Whichever change of an existing load balancer is the last one, the objects are found by their
+// mark, even when the annotation is gone.
+func TestExistingBalancer_AdoptionInterrupted_DeletionFindsTheChanges(t *testing.T) {
+	adopt := func(w *world) (before string) {
+		theirs := w.cloud.AddBalancer("theirs")
+		w.cloud.AddListener(theirs.Id, "TCP", 8080)
+		before = w.state()
+		w.annotate(annotationID, theirs.Id)
+		w.annotate(annotationNewEIP, `{"bandwidth_size": 5}`)
+		w.limit("10.0.0.0/8")
+		return before
+	}
+	clean := newWorld(t)
+	adopt(clean)
+	clean.mustEnsure()
+	writes := clean.cloud.Writes()
+	for at := range writes {
+		w := newWorld(t)
+		before := adopt(w)
+		w.failAt(writes, at)
+		if _, err := w.ensure(); err == nil {
+			t.Errorf("%s: no error", writes[at])
+		}
+		if got := w.cloud.Writes(); len(got) != at+1 {
+			t.Errorf("%s failed, but %v follow", writes[at], got[at+1:])
+		}
+		delete(w.service.Annotations, annotationID)
+		w.mustDelete()
+		w.mustBe(strings.Split(before, "\n")...)
+	}
+}
+
 func TestNodes_InSeveralSubnets_AreMembersInTheirSubnet(t *testing.T) {
 	w := newWorld(t)
 	w.nodes = append(w.nodes, newNode("c", "192.168.200.3"))
@@ -568,19 +600,10 @@ func TestWriteFails_NextPassCompletes(t *testing.T) {
 	clean.mustDelete()
 	deletion := clean.cloud.Writes()
 
-	failAt := func(w *world, writes []string, at int) {
-		earlier := 0
-		for _, operation := range writes[:at] {
-			if operation == writes[at] {
-				earlier++
-			}
-		}
-		w.cloud.FailLater(writes[at], earlier, 500, "ELB.9999", "internal error")
-	}
 	for at := range creation {
 		w := newWorld(t)
 		prepare(w)
-		failAt(w, creation, at)
+		w.failAt(creation, at)
 		if _, err := w.ensure(); err == nil || !strings.Contains(err.Error(), "internal error") {
 			t.Errorf("%s: %v", creation[at], err)
 		}
@@ -596,7 +619,7 @@ func TestWriteFails_NextPassCompletes(t *testing.T) {
 		prepare(w)
 		w.mustEnsure()
 		change(w)
-		failAt(w, changes, at)
+		w.failAt(changes, at)
 		if _, err := w.ensure(); err == nil {
 			t.Errorf("%s: no error", changes[at])
 		}
@@ -611,7 +634,7 @@ func TestWriteFails_NextPassCompletes(t *testing.T) {
 		w.mustEnsure()
 		change(w)
 		w.mustEnsure()
-		failAt(w, deletion, at)
+		w.failAt(deletion, at)
 		err := w.EnsureLoadBalancerDeleted(t.Context(), "prod", w.service)
 		if err == nil {
 			t.Errorf("%s: no error", deletion[at])
@@ -622,6 +645,17 @@ func TestWriteFails_NextPassCompletes(t *testing.T) {
 		w.mustDelete()
 		w.mustBe()
 	}
+}
+
+// failAt lets one of the writes fail.
+func (w *world) failAt(writes []string, at int) {
+	earlier := 0
+	for _, operation := range writes[:at] {
+		if operation == writes[at] {
+			earlier++
+		}
+	}
+	w.cloud.FailLater(writes[at], earlier, 500, "ELB.9999", "internal error")
 }
 
 // withoutAddresses drops the address of an EIP, which differs after a repeated creation.

@@ -115,7 +115,7 @@ func (p *pass) observePools(marks *[]string, limit *int32) {
 			&request.Marker, func(r *model.ListMembersResponse) (*[]model.Member, *string) {
 				return r.Members, next(r.PageInfo)
 			}) {
-			// The address of a member that fxccm did not add may be none; the member is removed.
+			// A member with an invalid address gets the zero address, and is removed.
 			address, _ := netip.ParseAddr(m.Address)
 			q.members[netip.AddrPortFrom(address, uint16(m.ProtocolPort))] = m.Id
 		}
