@@ -31,6 +31,7 @@ type world struct {
 	clock   *clocktesting.FakePassiveClock
 	nodes   []*v1.Node
 	trouble error
+	indexer cache.Indexer
 	// isSyncing: the informer of nodes has not synced yet.
 	isSyncing bool
 }
@@ -47,10 +48,10 @@ func newWorld(t *testing.T, nodes int) *world {
 		Limiter: rate.NewLimiter(rate.Inf, 0),
 	})
 	t.Cleanup(c.Close)
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	w.indexer = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	w.Instances = New(Config{
 		Client: c, Region: "stub-1", Clock: w.clock, Logger: logr.Discard(),
-		Nodes: corev1.NewNodeLister(indexer), NodesSynced: func() bool { return !w.isSyncing },
+		Nodes: corev1.NewNodeLister(w.indexer), NodesSynced: func() bool { return !w.isSyncing },
 		Trouble: func(_ string, cause error) { w.trouble = cause },
 	})
 	t.Cleanup(w.Close)
@@ -62,7 +63,7 @@ func newWorld(t *testing.T, nodes int) *world {
 			Spec:       v1.NodeSpec{ProviderID: id},
 		}
 		w.nodes = append(w.nodes, node)
-		if err := indexer.Add(node); err != nil {
+		if err := w.indexer.Add(node); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -243,9 +244,24 @@ func TestManyInstancesGone_NoNodeIsAbsentUntilTheyAreBack(t *testing.T) {
 	}
 }
 
+func TestManyInstancesGone_CallForOne_IsRefused(t *testing.T) {
+	w := newWorld(t, 150) // more than one request lists
+	for _, node := range w.nodes[:51] {
+		w.cloud.RemoveServer(node.Name)
+	}
+	for range 2 {
+		if exists, err := w.exists(0); exists || !errors.Is(err, absence.ErrMassDeletion) {
+			t.Errorf("51 of 150 are gone: %t, %v", exists, err)
+		}
+	}
+}
+
 func TestNodesNotSynced_InstancesOfCallsCount(t *testing.T) {
 	w := newWorld(t, 9)
 	w.isSyncing = true
+	if err := w.indexer.Replace(nil, ""); err != nil {
+		t.Fatal(err)
+	}
 	for _, node := range w.nodes[:4] {
 		w.cloud.RemoveServer(node.Name)
 	}

@@ -27,7 +27,7 @@ type observed struct {
 	publicIPs []publicIP
 }
 
-// pool is a pool with its health check, which is zero if there is none, and its members.
+// pool is a pool with its members and its health check. Without a health check, monitor is zero.
 type pool struct {
 	model.Pool
 	monitor monitor
@@ -56,7 +56,8 @@ func (p *pass) observe() {
 	p.err = unlessGone(p.err)
 	balancers := &model.ListLoadBalancersRequest{Description: marks, Limit: limit}
 	p.balancers = list(p, "list load balancers", p.elb.ListLoadBalancers, balancers,
-		&balancers.Marker, func(r *model.ListLoadBalancersResponse) (*[]model.LoadBalancer, *string) {
+		&balancers.Marker,
+		func(r *model.ListLoadBalancersResponse) (*[]model.LoadBalancer, *string) {
 			return r.Loadbalancers, next(r.PageInfo)
 		})
 	slices.SortFunc(p.balancers, func(a, b model.LoadBalancer) int {

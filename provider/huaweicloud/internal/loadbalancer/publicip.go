@@ -24,7 +24,7 @@ func (p *pass) showNamedEIP() (publicIP, error) {
 }
 
 // unbindNamedEIP unbinds the EIP that the Service names from the existing load balancer that the
-// Service names. Those of other load balancers are unbound with their deletion.
+// Service names. The deletion of a load balancer unbinds its EIPs.
 func (p *pass) unbindNamedEIP(balancer string) {
 	if p.err != nil || balancer == "" {
 		return
@@ -39,8 +39,8 @@ func (p *pass) unbindNamedEIP(balancer string) {
 	p.err = cmp.Or(p.err, unlessGone(err))
 }
 
-// checkPublicIPs refuses an EIP that is in use elsewhere, and an EIP for a load balancer that already
-// has that of another.
+// checkPublicIPs refuses an EIP that is in use elsewhere, and an EIP for a load balancer that
+// already has one that does not belong to the Service.
 func (p *pass) checkPublicIPs(balancer model.LoadBalancer, s settings, named publicIP) error {
 	if named.port != "" && named.port != balancer.VipPortId {
 		return fmt.Errorf("EIP %s of annotation %s is bound to port %s: unbind it first",
