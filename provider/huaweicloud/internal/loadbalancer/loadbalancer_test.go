@@ -429,6 +429,7 @@ func TestOwnBalancerWithPartsOfOthers_IsKept(t *testing.T) {
 
 func TestOtherCluster_WithTheSameUID_IsNotTouched(t *testing.T) {
 	w := newWorld(t)
+	w.annotate(annotationNewEIP, `{"bandwidth_size": 5}`)
 	if _, err := w.EnsureLoadBalancer(t.Context(), "copy", w.service, w.nodes); err != nil {
 		t.Fatal(err)
 	}
@@ -517,6 +518,9 @@ func TestPublicIP_OfTheOperator_IsBoundAndSurvives(t *testing.T) {
 		if len(ips) != 1 || ips[0].PortId != nil {
 			t.Errorf("adopted balancer %t: EIPs %+v", adopt, ips)
 		}
+		if left := w.cloud.Balancers(); (len(left) == 1) != adopt {
+			t.Errorf("adopted balancer %t: %d are left", adopt, len(left))
+		}
 	}
 }
 
@@ -540,6 +544,98 @@ func TestPublicIP_InUseElsewhere_IsAnError(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "already has EIP 203.0.113.9") {
 		t.Errorf("got %v", err)
 	}
+}
+
+func TestPublicIP_Named_WithoutAddressOrUnknown_IsAnError(t *testing.T) {
+	w := newWorld(t)
+	w.annotate(annotationEIP, w.cloud.AddPublicIP(""))
+	var retry *api.RetryError
+	if _, err := w.ensure(); !errors.As(err, &retry) {
+		t.Errorf("without an address: %v", err)
+	}
+	w.annotate(annotationEIP, "unknown")
+	if _, err := w.ensure(); !client.IsNotFound(err) {
+		t.Errorf("unknown: %v", err)
+	}
+}
+
+// body returns the body of the only request of an operation.
+func (w *world) body(operation string) string {
+	w.t.Helper()
+	var bodies []string
+	for _, r := range w.cloud.Requests() {
+		if r.Operation == operation {
+			bodies = append(bodies, r.Body)
+		}
+	}
+	if len(bodies) != 1 {
+		w.t.Fatalf("%d requests %s, want one", len(bodies), operation)
+	}
+	return bodies[0]
+}
+
+func TestPublicIP_Bandwidth_IsThatOfTheAnnotation(t *testing.T) {
+	for option, want := range map[string]string{
+		`{"bandwidth_size": 7}`:                             `"charge_mode":"traffic","name":"fxccm-`,
+		`{"bandwidth_size": 8, "charge_mode": "bandwidth"}`: `"share_type":"PER","size":8}`,
+		`{"share_type": "WHOLE", "share_id": "shared"}`:     `{"id":"shared","share_type":"WHOLE"}`,
+	} {
+		w := newWorld(t)
+		w.annotate(annotationNewEIP, option)
+		w.mustEnsure()
+		if got := w.body("POST publicips"); !strings.Contains(got, want) {
+			t.Errorf("%s: the request is %s, want %s", option, got, want)
+		}
+	}
+}
+
+func TestConfiguration_OfNewBalancers_IsSent(t *testing.T) {
+	w := newWorld(t)
+	w.config.L4Flavor, w.config.L7Flavor, w.config.Zones = "four", "seven", []string{"zone"}
+	w.mustEnsure()
+	for _, want := range []string{
+		`"l4_flavor_id":"four"`, `"l7_flavor_id":"seven"`, `"availability_zone_list":["zone"]`,
+	} {
+		if got := w.body("POST loadbalancers"); !strings.Contains(got, want) {
+			t.Errorf("the request is %s, want %s", got, want)
+		}
+	}
+}
+
+func TestObjectsGone_DeletionGoesOn(t *testing.T) {
+	for _, operation := range []string{
+		"DELETE ipgroups", "DELETE publicips", "DELETE loadbalancers",
+	} {
+		w := newWorld(t)
+		w.annotate(annotationNewEIP, `{"bandwidth_size": 5}`)
+		w.limit("10.0.0.0/8")
+		w.mustEnsure()
+		w.cloud.Fail(operation, 404, "ELB.8904", "not found")
+		if err := w.EnsureLoadBalancerDeleted(t.Context(), "prod", w.service); err != nil {
+			t.Errorf("%s: %v", operation, err)
+		}
+	}
+}
+
+func TestGroupLeft_ServiceStillExists(t *testing.T) {
+	w := newWorld(t)
+	w.annotate(annotationID, w.cloud.AddBalancer("theirs").Id)
+	w.limit("10.0.0.0/8")
+	w.mustEnsure()
+	w.cloud.Fail("DELETE ipgroups", 409, "ELB.8907", "in use")
+	if err := w.EnsureLoadBalancerDeleted(t.Context(), "prod", w.service); err == nil {
+		t.Error("no error")
+	}
+	if _, exists, err := w.GetLoadBalancer(t.Context(), "prod", w.service); !exists {
+		t.Errorf("nothing exists, but an IP address group is left: %v", err)
+	}
+}
+
+func TestRegionWithoutGroups_ServiceWithoutSourceRangesWorks(t *testing.T) {
+	w := newWorld(t)
+	w.cloud.Fail("GET ipgroups", 404, "APIGW.0101", "the API does not exist")
+	w.mustEnsure()
+	w.mustBe(complete...)
 }
 
 func TestBalancerBeingDeleted_IsWaitedFor(t *testing.T) {
