@@ -2,6 +2,7 @@ package instances
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -75,12 +76,9 @@ func (s subject) String() string {
 }
 
 func isNew(node *v1.Node) bool {
-	for _, taint := range node.Spec.Taints {
-		if taint.Key == cloudproviderapi.TaintExternalCloudProvider {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(node.Spec.Taints, func(taint v1.Taint) bool {
+		return taint.Key == cloudproviderapi.TaintExternalCloudProvider
+	})
 }
 
 func readyCondition(node *v1.Node) *v1.NodeCondition {
