@@ -70,7 +70,10 @@ func Shorten(message string) string {
 	return message
 }
 
-const nothing = "Nothing: the provider continues by itself."
+const (
+	nothing    = "Nothing: the provider continues by itself."
+	readAnswer = "Read the message: it has the cloud's answer."
+)
 
 // OfServices are the events on Services.
 func OfServices() []Event {
