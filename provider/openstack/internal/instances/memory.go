@@ -1,6 +1,9 @@
 package instances
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // memory caches the responses of Nova and Neutron with the times of the requests. A newer response
 // replaces an older one.
@@ -184,26 +187,10 @@ func (m *memory) knowsSince(id, name string, since time.Time) bool {
 
 // forget drops responses to requests before a time.
 func (m *memory) forget(before time.Time) {
-	for id, r := range m.byID {
-		if r.at.Before(before) {
-			delete(m.byID, id)
-		}
-	}
-	for name, r := range m.byName {
-		if r.at.Before(before) {
-			delete(m.byName, name)
-		}
-	}
-	for id, r := range m.ports {
-		if r.at.Before(before) {
-			delete(m.ports, id)
-		}
-	}
-	for id, r := range m.networks {
-		if r.at.Before(before) {
-			delete(m.networks, id)
-		}
-	}
+	maps.DeleteFunc(m.byID, func(_ string, r serverRecord) bool { return r.at.Before(before) })
+	maps.DeleteFunc(m.byName, func(_ string, r nameRecord) bool { return r.at.Before(before) })
+	maps.DeleteFunc(m.ports, func(_ string, r portRecord) bool { return r.at.Before(before) })
+	maps.DeleteFunc(m.networks, func(_ string, r networkRecord) bool { return r.at.Before(before) })
 	if m.list.at.Before(before) {
 		m.list = listing{calls: m.list.calls}
 	}
