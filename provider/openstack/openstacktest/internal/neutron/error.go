@@ -38,6 +38,11 @@ func neutronNotFound(kind, format string, arguments ...any) error {
 	return &neutronError{http.StatusNotFound, kind, fmt.Sprintf(format, arguments...)}
 }
 
+// notFound is the error for unknown ids.
+func notFound(kind, format string) func(id string) error {
+	return func(id string) error { return neutronNotFound(kind, format, id) }
+}
+
 func neutronConflict(kind, format string, arguments ...any) error {
 	return &neutronError{http.StatusConflict, kind, fmt.Sprintf(format, arguments...)}
 }

@@ -38,12 +38,8 @@ func (f *FloatingIP) dissociate() error {
 
 func (n *Service) floatingIPKind() *kind[FloatingIP] {
 	return newKind(n, kind[FloatingIP]{
-		member: "floatingip", collection: "floatingips", path: "floatingips",
-		operation: "floating_ip",
-		extension: "router",
-		missing: func(id string) error {
-			return neutronNotFound("FloatingIPNotFound", "Floating IP %s could not be found", id)
-		},
+		member: "floatingip", operation: "floating_ip", extension: "router",
+		missing: notFound("FloatingIPNotFound", "Floating IP %s could not be found"),
 		admit:   n.admitFloatingIP,
 		settled: n.settleFloatingIP,
 		dismiss: n.dismissFloatingIP,

@@ -1,6 +1,7 @@
 package neutron
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"reflect"
@@ -35,7 +36,7 @@ func neutronItself() caller { return caller{admin: true, neutron: true} }
 type kind[T any] struct {
 	network *Service
 	// member and collection are the names in bodies, path that in addresses, operation that in
-	// [Call].
+	// [Call]: by default the member's.
 	member, collection, path, operation string
 	// extension is the alias of the extension that serves it. Empty: the core.
 	extension string
@@ -75,6 +76,8 @@ type kind[T any] struct {
 // newKind completes a kind with its fields: those of T, and others.
 func newKind[T any](n *Service, k kind[T], others ...resource.Field[T]) *kind[T] {
 	k.network, k.rows, k.columns = n, map[string]*T{}, columnsOf[T]()
+	k.collection, k.operation = k.member+"s", cmp.Or(k.operation, k.member)
+	k.path = strings.ReplaceAll(k.collection, "_", "-")
 	k.fields = resource.Of(others...)
 	return &k
 }

@@ -29,10 +29,8 @@ type Network struct {
 func (n *Service) networkKind() *kind[Network] {
 	mayShare := func(c caller, row *Network) bool { return c.admin || !row.Shared && !row.External }
 	return newKind(n, kind[Network]{
-		member: "network", collection: "networks", path: "networks", operation: "network",
-		missing: func(id string) error {
-			return neutronNotFound("NetworkNotFound", "Network %s could not be found.", id)
-		},
+		member:  "network",
+		missing: notFound("NetworkNotFound", "Network %s could not be found."),
 		visible: func(_ caller, row *Network) bool { return row.Shared || row.External },
 		prepare: func(row *Network) {
 			if row.External && row.ProjectID == "" {

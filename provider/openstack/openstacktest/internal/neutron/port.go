@@ -68,10 +68,8 @@ type Port struct {
 func (n *Service) portKind() *kind[Port] {
 	mayPair := func(c caller, row *Port) bool { return c.admin || n.ownsNetworkOf(c, row) }
 	k := newKind(n, kind[Port]{
-		member: "port", collection: "ports", path: "ports", operation: "port",
-		missing: func(id string) error {
-			return neutronNotFound("PortNotFound", "Port %s could not be found.", id)
-		},
+		member:  "port",
+		missing: notFound("PortNotFound", "Port %s could not be found."),
 		visible: n.ownsNetworkOf,
 		prepare: n.preparePort,
 		admit:   n.admitPort,

@@ -89,8 +89,9 @@ func (k *kind[T]) filter(query url.Values) (passes func(*T) bool, err error) {
 }
 
 func (k *kind[T]) filterBy(name string, values []string) (func(*T) bool, error) {
-	if test := k.filterByTags(name, values); test != nil {
-		return test, nil
+	hasTags := k.standard(new(T)).tags != nil && k.network.has("standard-attr-tag")
+	if test := resource.TagFilter(name, values); test != nil && hasTags {
+		return func(row *T) bool { return test(*k.standard(row).tags) }, nil
 	}
 	for _, f := range k.enabled() {
 		if f.Name != name || f.Unfiltered {
@@ -149,34 +150,4 @@ func filterByBool[T any](f resource.Field[T], values []string) (func(*T) bool, e
 		}
 	}
 	return func(row *T) bool { return wanted[f.Get(row).(bool)] }, nil
-}
-
-// filterByTags gives nil if the filter is not by tags. Of several values of a filter, the API takes
-// the commas for "and" or "or", and so it is with values that are given apart.
-func (k *kind[T]) filterByTags(name string, values []string) func(*T) bool {
-	if k.standard(new(T)).tags == nil || !k.network.has("standard-attr-tag") {
-		return nil
-	}
-	var wanted []string
-	for _, value := range values {
-		wanted = append(wanted, strings.Split(value, ",")...)
-	}
-	has := func(row *T) func(string) bool {
-		return func(tag string) bool { return slices.Contains(*k.standard(row).tags, tag) }
-	}
-	all := func(row *T) bool {
-		return !slices.ContainsFunc(wanted, func(tag string) bool { return !has(row)(tag) })
-	}
-	some := func(row *T) bool { return slices.ContainsFunc(wanted, has(row)) }
-	switch name {
-	case "tags":
-		return all
-	case "tags-any":
-		return some
-	case "not-tags":
-		return func(row *T) bool { return !all(row) }
-	case "not-tags-any":
-		return func(row *T) bool { return !some(row) }
-	}
-	return nil
 }

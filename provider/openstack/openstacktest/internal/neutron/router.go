@@ -99,11 +99,8 @@ func (n *Service) SetMaxRoutes(routes int) {
 
 func (n *Service) routerKind() *kind[Router] {
 	return newKind(n, kind[Router]{
-		member: "router", collection: "routers", path: "routers", operation: "router",
-		extension: "router",
-		missing: func(id string) error {
-			return neutronNotFound("RouterNotFound", "Router %s could not be found", id)
-		},
+		member: "router", extension: "router",
+		missing: notFound("RouterNotFound", "Router %s could not be found"),
 		kept:    true,
 		admit:   n.admitRouter,
 		settled: n.settleRouter,

@@ -49,11 +49,8 @@ const defaultGroupName = "default"
 
 func (n *Service) securityGroupKind() *kind[SecurityGroup] {
 	return newKind(n, kind[SecurityGroup]{
-		member: "security_group", collection: "security_groups", path: "security-groups",
-		operation: "security_group", extension: "security-group",
-		missing: func(id string) error {
-			return neutronNotFound("SecurityGroupNotFound", "Security group %s does not exist", id)
-		},
+		member: "security_group", extension: "security-group",
+		missing: notFound("SecurityGroupNotFound", "Security group %s does not exist"),
 		expect:  func(c caller) { n.expectDefaultGroup(c.project) },
 		admit:   n.admitSecurityGroup,
 		settled: n.settleSecurityGroup,
@@ -153,13 +150,8 @@ func (n *Service) dismissSecurityGroup(row *SecurityGroup) {
 
 func (n *Service) securityGroupRuleKind() *kind[SecurityGroupRule] {
 	k := newKind(n, kind[SecurityGroupRule]{
-		member: "security_group_rule", collection: "security_group_rules",
-		path:      "security-group-rules",
-		operation: "security_group_rule", extension: "security-group",
-		missing: func(id string) error {
-			return neutronNotFound("SecurityGroupRuleNotFound",
-				"Security group rule %s does not exist", id)
-		},
+		member: "security_group_rule", extension: "security-group",
+		missing: notFound("SecurityGroupRuleNotFound", "Security group rule %s does not exist"),
 		expect:  func(c caller) { n.expectDefaultGroup(c.project) },
 		admit:   n.admitRule,
 		settled: n.settleRule,

@@ -45,10 +45,8 @@ type Subnet struct {
 
 func (n *Service) subnetKind() *kind[Subnet] {
 	k := newKind(n, kind[Subnet]{
-		member: "subnet", collection: "subnets", path: "subnets", operation: "subnet",
-		missing: func(id string) error {
-			return neutronNotFound("SubnetNotFound", "Subnet %s could not be found.", id)
-		},
+		member:  "subnet",
+		missing: notFound("SubnetNotFound", "Subnet %s could not be found."),
 		visible: func(c caller, row *Subnet) bool {
 			// Of an external network that is not shared all see the network, and none of its
 			// subnets (neutron/conf/policies/subnet.py).

@@ -27,12 +27,9 @@ type Trunk struct {
 
 func (n *Service) trunkKind() *kind[Trunk] {
 	return newKind(n, kind[Trunk]{
-		member: "trunk", collection: "trunks", path: "trunks", operation: "trunk",
-		extension: "trunk",
-		missing: func(id string) error {
-			return neutronNotFound("TrunkNotFound", "Trunk %s could not be found.", id)
-		},
-		admit: n.admitTrunk,
+		member: "trunk", extension: "trunk",
+		missing: notFound("TrunkNotFound", "Trunk %s could not be found."),
+		admit:   n.admitTrunk,
 	})
 }
 

@@ -62,9 +62,14 @@ func filterItems(r *request, attributes []string, items []listItem) ([]listItem,
 			continue
 		}
 		value := r.Query.Get(key)
-		passes := tagFilter(key, r.Query[key])
+		var passes func(listItem) bool
+		tags := resource.TagFilter(key, r.Query[key])
 		switch {
-		case passes != nil:
+		case tags != nil:
+			passes = func(i listItem) bool {
+				shown, _ := i.shown["tags"].([]string)
+				return tags(shown)
+			}
 		case slices.Contains(attributes, key):
 			passes = func(i listItem) bool {
 				if parent, is := i.parents[key]; is {
@@ -79,31 +84,6 @@ func filterItems(r *request, attributes []string, items []listItem) ([]listItem,
 		items = slices.DeleteFunc(items, func(i listItem) bool { return !passes(i) })
 	}
 	return items, nil
-}
-
-// tagFilter is nil for an unknown key. The values may be lists with commas.
-func tagFilter(key string, values []string) func(listItem) bool {
-	wanted := strings.Split(strings.Join(values, ","), ",")
-	count := func(i listItem) (has int) {
-		tags, _ := i.shown["tags"].([]string)
-		for _, tag := range wanted {
-			if slices.Contains(tags, tag) {
-				has++
-			}
-		}
-		return has
-	}
-	switch key {
-	case "tags":
-		return func(i listItem) bool { return count(i) == len(wanted) }
-	case "tags-any":
-		return func(i listItem) bool { return count(i) > 0 }
-	case "not-tags":
-		return func(i listItem) bool { return count(i) < len(wanted) }
-	case "not-tags-any":
-		return func(i listItem) bool { return count(i) == 0 }
-	}
-	return nil
 }
 
 func sameValue(value any, wanted string) bool {
