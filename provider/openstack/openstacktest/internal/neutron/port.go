@@ -161,11 +161,7 @@ func checkPair(pair AddressPair, before []AddressPair) error {
 			cmp.Or(pair.MAC, "None"), pair.Address)
 	}
 	if !isAddressOrPrefix(pair.Address) {
-		kind := "IP address"
-		if strings.Contains(pair.Address, "/") {
-			kind = "IP subnet"
-		}
-		return neutronBadRequest("HTTPBadRequest", "'%s' is not a valid %s", pair.Address, kind)
+		return neutronBadRequest("HTTPBadRequest", "'%s' is not a valid IP address", pair.Address)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
@@ -128,8 +127,6 @@ func fits(value any, values []string) bool {
 		return slices.Contains(values, "")
 	case string:
 		return slices.Contains(values, value)
-	case int:
-		return slices.Contains(values, strconv.Itoa(value))
 	}
 	text, err := json.Marshal(value)
 	return err == nil && slices.Contains(values, string(text))

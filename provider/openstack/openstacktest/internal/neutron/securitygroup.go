@@ -295,27 +295,18 @@ func checkPorts(row *SecurityGroupRule) error {
 	return nil
 }
 
-// canonicalProtocol is the protocol by the name that all of its names and numbers have in common.
+// canonicalProtocol is the name for which a number, or an older name, stands: of the protocols that
+// Services and neighbor discovery need.
 func canonicalProtocol(row *SecurityGroupRule) string {
 	switch row.Protocol {
-	case "1":
-		return "icmp"
 	case "6":
 		return "tcp"
 	case "17":
 		return "udp"
-	case "33":
-		return "dccp"
 	case "58", "icmpv6":
 		return "ipv6-icmp"
 	case "132":
 		return "sctp"
-	case "136":
-		return "udplite"
-	case "icmp":
-		if row.EtherType == "IPv6" {
-			return "ipv6-icmp"
-		}
 	}
 	return row.Protocol
 }

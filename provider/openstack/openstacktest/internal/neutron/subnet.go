@@ -137,24 +137,6 @@ func completeSubnet(row *Subnet, prefix netip.Prefix) error {
 	if row.Pools == nil {
 		row.Pools = poolsOf(prefix, gateway)
 	}
-	for _, pool := range row.Pools {
-		first, errFirst := netip.ParseAddr(pool.First)
-		last, errLast := netip.ParseAddr(pool.Last)
-		if errFirst != nil || errLast != nil || last.Less(first) {
-			return neutronBadRequest("InvalidAllocationPool",
-				"The allocation pool %s-%s is not valid.", pool.First, pool.Last)
-		}
-		if !prefix.Contains(first) || !prefix.Contains(last) {
-			return neutronBadRequest("OutOfBoundsAllocationPool",
-				"The allocation pool %s-%s spans beyond the subnet cidr %s.", pool.First, pool.Last,
-				prefix)
-		}
-		if gateway.IsValid() && !gateway.Less(first) && !last.Less(gateway) {
-			return neutronConflict("GatewayConflictWithAllocationPools",
-				"Gateway ip %s conflicts with allocation pool %s-%s.", gateway, pool.First,
-				pool.Last)
-		}
-	}
 	return nil
 }
 

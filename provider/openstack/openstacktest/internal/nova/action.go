@@ -138,9 +138,6 @@ func actOnServer(r *request, i *instance) answer {
 	case "lock", "unlock":
 		i.Locked = name == "lock"
 		return accepted
-	case "forceDelete":
-		r.nova.removeServer(i)
-		return accepted
 	case "os-resetState":
 		return r.resetState(i, body[name])
 	case "reboot":

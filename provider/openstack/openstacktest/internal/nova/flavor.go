@@ -131,10 +131,6 @@ func createFlavor(r *request) answer {
 		return failure(http.StatusConflict,
 			"Flavor with name "+given.Name+" already exists.")
 	}
-	if r.nova.findFlavor(given.ID) != nil {
-		return failure(http.StatusConflict,
-			"Flavor with ID "+given.ID+" already exists.")
-	}
 	made := &Flavor{
 		ID: given.ID, Name: given.Name, VCPUs: given.VCPUs, RAM: given.RAM, Disk: given.Disk,
 		Private: given.Public != nil && !*given.Public,

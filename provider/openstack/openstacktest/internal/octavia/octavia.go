@@ -100,15 +100,6 @@ func (p *poolTree) resources() []*OctaviaResource {
 	return all
 }
 
-func (t *tree) listener(id string) *Listener {
-	for _, l := range t.listeners {
-		if l.ID == id {
-			return l
-		}
-	}
-	return nil
-}
-
 // pool is nil for no id.
 func (t *tree) pool(id string) *poolTree {
 	for _, p := range t.pools {

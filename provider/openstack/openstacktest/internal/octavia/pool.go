@@ -32,7 +32,7 @@ func createPool(r *request) (answer, error) {
 		s.admitMore(t.ProjectID, QuotaPool, "Pool", 1),
 		admitNoPool(l),
 		t.mutable(),
-		s.admitPool(t, &p.Pool),
+		driverOf(t.Provider).admitPool(&p.Pool),
 	); err != nil {
 		return answer{}, err
 	}
@@ -55,27 +55,15 @@ func admitNoPool(l *Listener) error {
 
 // parentsOfPool are the load balancer and the listener, if the body names one.
 func parentsOfPool(r *request, loadBalancerID, listenerID string) (*tree, *Listener, error) {
+	kind, id := r.octavia.listeners(), listenerID
 	switch {
 	case loadBalancerID == "" && listenerID == "":
 		return nil, nil, invalid("Must provide at least one of: loadbalancer_id, listener_id")
-	case loadBalancerID == "":
-		parent, err := r.find(r.octavia.listeners(), listenerID)
-		return parent.tree, parent.listener, err
+	case listenerID == "":
+		kind, id = r.octavia.loadBalancers(), loadBalancerID
 	}
-	parent, err := r.find(r.octavia.loadBalancers(), loadBalancerID)
-	if err != nil || listenerID == "" {
-		return parent.tree, nil, err
-	}
-	l := parent.tree.listener(listenerID)
-	if l == nil {
-		return nil, nil, notFound("Listener", listenerID)
-	}
-	return parent.tree, l, nil
-}
-
-// admitPool checks a new or changed pool.
-func (s *Service) admitPool(t *tree, p *Pool) error {
-	return driverOf(t.Provider).admitPool(p)
+	parent, err := r.find(kind, id)
+	return parent.tree, parent.listener, err
 }
 
 func updatePool(r *request) (answer, error) {
@@ -86,7 +74,7 @@ func updatePool(r *request) (answer, error) {
 	}
 	if err := cmp.Or(
 		admitPersistence(&changed, "UDP"), t.mutable(),
-		s.admitPool(t, &changed),
+		driverOf(t.Provider).admitPool(&changed),
 	); err != nil {
 		return answer{}, err
 	}

@@ -156,10 +156,6 @@ func admitPersistence(p *Pool, only string) error {
 	}
 	const datagrams = "UDP/SCTP"
 	switch {
-	case isDatagram(p.Protocol) && s.CookieName != "" && s.Type == persistenceSourceIP:
-		return invalid(
-			"session_persistence %s type for UDP and SCTP protocols only accepts: type, persistence_timeout, persistence_granularity.",
-			persistenceSourceIP)
 	case isDatagram(p.Protocol) && s.CookieName != "":
 		return invalid("Cookie names are not supported for %s pools.", datagrams)
 	case isDatagram(p.Protocol) && s.Type != persistenceSourceIP:
