@@ -107,26 +107,6 @@ func TestLoadBalancerCreate_Refused_LeavesNothing(t *testing.T) {
 	}
 }
 
-func TestLoadBalancer_UserPort_OutlivesIt(t *testing.T) {
-	s := start(t)
-	network, subnet := vipSubnet(s, "10.0.0.0/24")
-	port := s.AddPort(
-		Port{NetworkID: network, FixedIPs: []FixedIP{{SubnetID: subnet, Address: "10.0.0.77"}}})
-	client := octaviaOf(t, s)
-	lb := must(loadbalancers.Create(patiently(t), client,
-		loadbalancers.CreateOpts{VipPortID: port}).Extract())(t)
-	if lb.VipAddress != "10.0.0.77" || lb.VipSubnetID != subnet || lb.VipNetworkID != network {
-		t.Errorf("got %+v", lb)
-	}
-	if err := loadbalancers.Delete(patiently(t), client, lb.ID,
-		loadbalancers.DeleteOpts{}).ExtractErr(); err != nil {
-		t.Error(err)
-	}
-	if len(s.Ports()) != 1 {
-		t.Errorf("the port is gone: %v", s.Ports())
-	}
-}
-
 func TestLoadBalancer_AdditionalVIPs_AreOfOnePort(t *testing.T) {
 	s := start(t)
 	network, subnet := vipSubnet(s, "10.0.0.0/24")
@@ -148,11 +128,6 @@ func TestLoadBalancer_AdditionalVIPs_AreOfOnePort(t *testing.T) {
 	}).Extract()
 	if err != nil {
 		t.Error(err)
-	}
-	opts.AdditionalVips[0].SubnetID = subnet
-	_, err = loadbalancers.Create(patiently(t), client, opts).Extract()
-	if !gophercloud.ResponseCodeIs(err, http.StatusBadRequest) {
-		t.Errorf("a subnet twice: got %v, want a refusal", err)
 	}
 }
 
