@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -52,22 +53,37 @@ func (a *nodeAPI) serve(w http.ResponseWriter, r *http.Request) {
 		a.mu.Unlock()
 		_ = json.NewEncoder(w).Encode(node("written"))
 	case r.URL.Query().Has("watch"):
-		w.(http.Flusher).Flush()
+		// A watch that has lasted is resumed, without another list.
+		a.sendNodes(w, r.URL.Query().Get("resourceVersion"))
 		<-r.Context().Done()
 	case r.URL.Path == "/api/v1/nodes":
 		list := corev1.NodeList{
 			TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"},
-			ListMeta: metav1.ListMeta{ResourceVersion: "1"},
 		}
 		a.mu.Lock()
 		for _, name := range a.nodes {
 			list.Items = append(list.Items, *node(name))
 		}
 		a.mu.Unlock()
+		list.ResourceVersion = strconv.Itoa(len(list.Items))
 		_ = json.NewEncoder(w).Encode(list)
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// sendNodes begins a watch with the nodes that were created after a resource version, which is the
+// number of nodes.
+func (a *nodeAPI) sendNodes(w http.ResponseWriter, resourceVersion string) {
+	after, _ := strconv.Atoi(resourceVersion) // none: from the beginning
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := after; i < len(a.nodes); i++ {
+		created := node(a.nodes[i])
+		created.ResourceVersion = strconv.Itoa(i + 1)
+		_ = json.NewEncoder(w).Encode(map[string]any{"type": "ADDED", "object": created})
+	}
+	w.(http.Flusher).Flush()
 }
 
 func (a *nodeAPI) written() []string {
