@@ -25,11 +25,15 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/test/commandblocks"
 )
 
+// defaultPort is the secure port of a pod unless a command says otherwise.
+const defaultPort = "10258"
+
 // kubelet forwards ports as a node's kubelet does for the API server. All ports of all pods are
-// those of this machine.
-func kubelet(t *testing.T) (port int) {
+// those of this machine, and the default port is securePort.
+func kubelet(t *testing.T, securePort int) (port int) {
 	t.Helper()
 	var open sync.WaitGroup
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -58,7 +62,11 @@ func kubelet(t *testing.T) (port int) {
 				if s.Headers().Get(v1.StreamType) != v1.StreamTypeData {
 					continue
 				}
-				to, err := net.Dial("tcp", "127.0.0.1:"+s.Headers().Get(v1.PortHeader))
+				port := s.Headers().Get(v1.PortHeader)
+				if port == defaultPort {
+					port = strconv.Itoa(securePort)
+				}
+				to, err := net.Dial("tcp", "127.0.0.1:"+port)
 				if err != nil {
 					_ = s.Reset()
 					continue
@@ -90,8 +98,10 @@ func kubelet(t *testing.T) (port int) {
 	return port
 }
 
-// addPod creates a node with the kubelet and a pod that runs there.
-func (w *world) addPod(t *testing.T, name string, kubeletPort int, phase v1.PodPhase) {
+// addPod creates a node with the kubelet and a pod of the app that runs there.
+func (w *world) addPod(
+	t *testing.T, namespace, name, app string, kubeletPort int, phase v1.PodPhase,
+) {
 	t.Helper()
 	node, err := w.client.CoreV1().Nodes().Create(t.Context(), &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "node-of-" + name},
@@ -105,12 +115,12 @@ func (w *world) addPod(t *testing.T, name string, kubeletPort int, phase v1.PodP
 		metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	pod, err := w.client.CoreV1().Pods(metav1.NamespaceSystem).Create(t.Context(), &v1.Pod{
+	pod, err := w.client.CoreV1().Pods(namespace).Create(t.Context(), &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Labels: map[string]string{"app.kubernetes.io/name": account},
+			Name: name, Labels: map[string]string{"app.kubernetes.io/name": app},
 		},
 		Spec: v1.PodSpec{
-			NodeName: node.Name, ServiceAccountName: account,
+			NodeName: node.Name, ServiceAccountName: app,
 			Containers: []v1.Container{{Name: "fxccm", Image: "registry.example.com/fxccm"}},
 		},
 	}, metav1.CreateOptions{})
@@ -118,7 +128,7 @@ func (w *world) addPod(t *testing.T, name string, kubeletPort int, phase v1.PodP
 		t.Fatal(err)
 	}
 	pod.Status.Phase = phase
-	if _, err := w.client.CoreV1().Pods(metav1.NamespaceSystem).UpdateStatus(t.Context(), pod,
+	if _, err := w.client.CoreV1().Pods(namespace).UpdateStatus(t.Context(), pod,
 		metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +136,12 @@ func (w *world) addPod(t *testing.T, name string, kubeletPort int, phase v1.PodP
 
 func (w *world) admin(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "admin.conf")
+	return w.adminNamed(t, "admin.conf")
+}
+
+func (w *world) adminNamed(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
 	if err := controlplane.WriteKubeconfig(path, w.cp.RESTConfig()); err != nil {
 		t.Fatal(err)
 	}
@@ -137,6 +152,19 @@ func runSubcommand(args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
 	code = run(args, &out, &err)
 	return code, out.String(), err.String()
+}
+
+// commandOfPage is the only command of the page that this package runs, with its arguments.
+func commandOfPage(t *testing.T, page string) (command commandblocks.Command, args []string) {
+	t.Helper()
+	commands, err := commandblocks.RunBy("example", page)
+	if err != nil || len(commands) != 1 {
+		t.Fatalf("%s has the commands %v, %v, want one", page, commands, err)
+	}
+	if args, err = commands[0].Args("fxccm"); err != nil {
+		t.Fatalf("%s:%v", page, err)
+	}
+	return commands[0], args
 }
 
 // squeezed has one space where a table has several.
@@ -152,18 +180,15 @@ func TestStatus_OfACluster_ShowsTheLeaderThroughAForwardedPortAndByAddress(t *te
 		_, body, err := p.get("/statusz", w.cp.RESTConfig())
 		return fmt.Sprint(body, err), strings.Contains(body, `"ready": true`)
 	})
-	w.addPod(t, "ccm-1", kubelet(t), v1.PodRunning)
-	w.addPod(t, "ccm-2", 1, v1.PodPending)
+	w.addPod(t, metav1.NamespaceSystem, "ccm-1", account, kubelet(t, p.port), v1.PodRunning)
+	w.addPod(t, metav1.NamespaceSystem, "ccm-2", account, 1, v1.PodPending)
+	command, onPage := commandOfPage(t, "../docs/how-to/look-at-a-running-ccm.md")
 	admin, address := w.admin(t), fmt.Sprintf("https://127.0.0.1:%d", p.port)
-	byPod := []string{"status", "--kubeconfig=" + admin, fmt.Sprintf("--port=%d", p.port)}
+	t.Chdir(filepath.Dir(admin))
 
-	code, stdout, stderr := runSubcommand(byPod...)
-	for _, want := range []string{
-		"Lease kube-system/cloud-controller-manager: held by " + w.holder(t),
-		"\nccm-1 leading 1 true ", "\nccm-2 unknown - - - the pod is Pending\n",
-		"\ncloud-node-controller running 0\n", "\nTERM BEGAN LASTED END REASON\n1 ",
-	} {
-		if !strings.Contains(squeezed(stdout), want) {
+	code, stdout, stderr := runSubcommand(onPage...)
+	for _, want := range []string{command.Missing(stdout), " held by " + w.holder(t) + ", "} {
+		if code != exitClean || !strings.Contains(stdout, want) {
 			t.Errorf("exit code %d, it lacks %q:\n%s%s", code, want, stdout, stderr)
 		}
 	}
@@ -212,7 +237,9 @@ func TestStatus_OfACluster_ShowsTheLeaderThroughAForwardedPortAndByAddress(t *te
 
 	// --watch prints again when the leader stops.
 	line := newStatusLine()
-	if err := line.parse(append(byPod[1:], "--watch")); err != nil {
+	if err := line.parse([]string{
+		"--kubeconfig=" + admin, fmt.Sprintf("--port=%d", p.port), "--watch",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())

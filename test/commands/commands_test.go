@@ -1,7 +1,9 @@
+// Package commands runs the commands of the documentation.
 package commands
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +18,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/test/commandblocks"
 )
 
 const (
@@ -27,17 +32,38 @@ const (
 // TestPages_CommandsSucceed runs the commands of each page in one shell after another, which hand
 // on their exported variables. Pages that need a playground share one.
 func TestPages_CommandsSucceed(t *testing.T) {
-	alone, inPlayground := blocksToRun(t)
-	if len(alone) == 0 || len(inPlayground) == 0 {
-		t.Errorf("%d pages with commands, and %d that need a playground: want both",
-			len(alone), len(inPlayground))
+	places := map[string]map[string][]commandblocks.Block{
+		"": {}, commandblocks.Playground: {}, commandblocks.NewCluster: {},
 	}
-	for page, blocks := range alone {
+	for page, blocks := range blocksOfPages(t) {
+		blocks = slices.DeleteFunc(blocks,
+			func(b commandblocks.Block) bool { return b.RunBy != "" })
+		place := ""
+		for _, b := range blocks {
+			place = cmp.Or(place, b.Place)
+		}
+		if len(blocks) > 0 {
+			places[place][page] = blocks
+		}
+	}
+	for place, blocks := range places {
+		if len(blocks) == 0 {
+			t.Errorf("no page has commands that run %s", cmp.Or(place, "anywhere"))
+		}
+	}
+	for page, blocks := range places[""] {
 		t.Run(page, func(t *testing.T) { newShell(t).runBlocks(page, blocks) })
 	}
-	t.Run("in a playground", func(t *testing.T) {
+	for page, blocks := range places[commandblocks.NewCluster] {
+		t.Run(page, func(t *testing.T) {
+			s := newShell(t)
+			s.enterNewCluster()
+			s.runBlocks(page, blocks)
+		})
+	}
+	t.Run(commandblocks.Playground, func(t *testing.T) {
 		startPlayground(t)
-		for page, blocks := range inPlayground {
+		for page, blocks := range places[commandblocks.Playground] {
 			t.Run(page, func(t *testing.T) {
 				s := newShell(t)
 				s.enter()
@@ -47,46 +73,183 @@ func TestPages_CommandsSucceed(t *testing.T) {
 	})
 }
 
-// blocksToRun are the blocks of all pages, by page.
-func blocksToRun(t *testing.T) (alone, inPlayground map[string][]block) {
+// TestPages_BlocksOfOtherTests_AreTakenByThem looks for the call that takes the block.
+func TestPages_BlocksOfOtherTests_AreTakenByThem(t *testing.T) {
+	for page, blocks := range blocksOfPages(t) {
+		for _, b := range blocks {
+			if b.RunBy != "" && b.RunBy != commandblocks.CI && !takes(t, b.RunBy, page) {
+				t.Errorf("%s: no test in %s takes its commands", page, b.RunBy)
+			}
+		}
+	}
+	if takes(t, "test/chart", "README.md") || takes(t, "no/such/folder", "README.md") {
+		t.Error("a folder without such a test seems to take commands")
+	}
+}
+
+// takes reports whether the tests in the folder call commandblocks.RunBy and name the page.
+func takes(t *testing.T, folder, page string) bool {
 	t.Helper()
-	alone, inPlayground = map[string][]block{}, map[string][]block{}
+	files, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := filepath.Rel(folder, page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code.Write(text)
+	}
+	return strings.Contains(code.String(), fmt.Sprintf("commandblocks.RunBy(%q", folder)) &&
+		strings.Contains(code.String(), fmt.Sprintf("%q", path))
+}
+
+// TestPages_BlocksOfCI_AreRunByCI compares what make would run for a page with what it would run in
+// CI, where the same programs may have more arguments.
+func TestPages_BlocksOfCI_AreRunByCI(t *testing.T) {
+	inCI := recipes(t, commandblocks.CI)
+	compared := 0
+	for page, blocks := range blocksOfPages(t) {
+		for _, b := range blocks {
+			if b.RunBy != commandblocks.CI {
+				continue
+			}
+			for _, c := range b.Commands {
+				compared++
+				if err := isRunBy(t, inCI, c.Text); err != nil {
+					t.Errorf("%s:%d: %s: %v", page, c.Line, c.Text, err)
+				}
+			}
+		}
+	}
+	if compared == 0 {
+		t.Error("no page has commands that CI runs")
+	}
+	for command, want := range map[string]string{
+		"make nothing":                   "No rule to make target",
+		"export FXCCM_OPENSTACK_LAB=/no": "CI does not run: FXCCM_OPENSTACK_LAB=/no",
+		"go test ./...":                  "want make or export",
+		"make demo FLEEET=1":             "FLEEET=1 has no effect",
+		"make clean":                     "CI does not run: rm -rf",
+		"make test-openstack WIPE=1":     "WIPE=1 has no effect",
+		"make release VERSION=v1":        "CI does not run: ",
+		"sudo make openstack-lab QUICK=": "QUICK= has no effect",
+	} {
+		if err := isRunBy(t, inCI, command); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", command, err, want)
+		}
+	}
+}
+
+// isRunBy reports a line of the command's recipes that is not among those of CI, or a variable that
+// does not change the recipes.
+func isRunBy(t *testing.T, inCI []string, command string) error {
+	t.Helper()
+	command, _, _ = strings.Cut(command, "#")
+	words := strings.Fields(strings.TrimPrefix(command, "sudo "))
+	switch words[0] {
+	case "make":
+	case "export": // the recipes have the variable
+		words = []string{"bash", "-c", "echo " + strings.Join(words[1:], " ")}
+	default:
+		return errors.New("want make or export")
+	}
+	lines, err := dryRun(t, words...)
+	if err != nil {
+		return err
+	}
+	for i, word := range words {
+		if words[0] != "make" || !strings.Contains(word, "=") {
+			continue
+		}
+		without, err := dryRun(t, slices.Delete(slices.Clone(words), i, i+1)...)
+		if err != nil {
+			return err
+		}
+		if slices.Equal(lines, without) {
+			return fmt.Errorf("%s has no effect", word)
+		}
+	}
+	for _, line := range lines {
+		if !slices.ContainsFunc(inCI, func(of string) bool { return hasWordsOf(of, line) }) {
+			return fmt.Errorf("CI does not run: %s", line)
+		}
+	}
+	return nil
+}
+
+// hasWordsOf reports whether the line has all words of the other line in their order.
+func hasWordsOf(line, other string) bool {
+	want := strings.Fields(other)
+	for _, word := range strings.Fields(line) {
+		if len(want) > 0 && word == want[0] {
+			want = want[1:]
+		}
+	}
+	return len(want) == 0
+}
+
+func recipes(t *testing.T, command ...string) []string {
+	t.Helper()
+	lines, err := dryRun(t, command...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+// dryRun are the lines that make prints for the command instead of running them.
+func dryRun(t *testing.T, command ...string) ([]string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "MAKEFLAGS=n --no-print-directory", "MAKELEVEL=")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", err, out)
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n"), nil
+}
+
+// blocksOfPages are the blocks of all pages, by page.
+func blocksOfPages(t *testing.T) map[string][]commandblocks.Block {
+	t.Helper()
+	all := map[string][]commandblocks.Block{}
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(filepath.Join(root, page))
 		if err != nil {
 			t.Fatal(err)
 		}
-		blocks, err := parse(string(text))
+		blocks, err := commandblocks.Parse(string(text))
 		if err != nil {
 			t.Errorf("%s:%v", page, err)
 		}
-		blocks = slices.DeleteFunc(blocks, func(b block) bool { return b.skipped != "" })
-		switch {
-		case len(blocks) == 0:
-		case slices.ContainsFunc(blocks, func(b block) bool { return b.inPlayground }):
-			inPlayground[page] = blocks
-		default:
-			alone[page] = blocks
-		}
+		all[page] = blocks
 	}
-	return alone, inPlayground
+	return all
 }
 
-func (s *shell) runBlocks(page string, blocks []block) {
+func (s *shell) runBlocks(page string, blocks []commandblocks.Block) {
 	t := s.t
 	for _, b := range blocks {
-		for _, c := range b.commands {
-			where := fmt.Sprintf("%s:%d", page, c.line)
-			t.Logf("%s: $ %s", where, c.text)
-			if b.until != "" {
-				s.background(where, c, b.until)
+		for _, c := range b.Commands {
+			where := fmt.Sprintf("%s:%d", page, c.Line)
+			t.Logf("%s: $ %s", where, c.Text)
+			if b.Until != "" {
+				s.background(where, c.Text, b.Until)
 				continue
 			}
-			printed, err := s.run(c)
+			printed, err := s.run(c.Text)
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", where, err, printed)
 			}
-			if line := c.missing(printed); line != "" {
+			if line := c.Missing(printed); line != "" {
 				t.Fatalf("%s: the output lacks %q:\n%s", where, line, printed)
 			}
 		}
@@ -113,8 +276,8 @@ func pages(t *testing.T) []string {
 
 // shell runs commands in the project's folder.
 type shell struct {
-	t   *testing.T
-	dir string
+	t         *testing.T
+	home, dir string
 	// state has the exported variables between two commands.
 	state string
 	env   []string
@@ -133,7 +296,7 @@ func newShell(t *testing.T) *shell {
 		t.Fatalf("build kubectl and helm: %v\n%s", err, out)
 	}
 	home := t.TempDir()
-	s := &shell{t: t, dir: dir, state: filepath.Join(home, "state")}
+	s := &shell{t: t, home: home, dir: dir, state: filepath.Join(home, "state")}
 	s.env = append(os.Environ(), "HOME="+home, "GOCACHE="+goEnv(t, "GOCACHE"),
 		"GOMODCACHE="+goEnv(t, "GOMODCACHE"), "GOPATH="+goEnv(t, "GOPATH"),
 		"PATH="+tools+string(filepath.ListSeparator)+os.Getenv("PATH"))
@@ -157,11 +320,11 @@ func goEnv(t *testing.T, name string) string {
 func startPlayground(t *testing.T) {
 	t.Helper()
 	s := newShell(t)
-	s.background("playground", command{text: "make playground"}, "Ready.")
+	s.background("playground", "make playground", "Ready.")
 	s.enter()
 	s.mustRun("kubectl apply -f docs/tutorial")
-	s.background("playground", command{text: "fxccm --kubeconfig=$CCM_KUBECONFIG " +
-		"--cloud-provider=openstack --cloud-config=cloud.conf --cluster-cidr=10.200.0.0/16"},
+	s.background("playground", "fxccm --kubeconfig=$CCM_KUBECONFIG "+
+		"--cloud-provider=openstack --cloud-config=cloud.conf --cluster-cidr=10.200.0.0/16",
 		"Term is ready")
 	s.mustRun(
 		"kubectl wait --for=jsonpath='{.status.loadBalancer.ingress}' --timeout=5m service/web")
@@ -177,15 +340,32 @@ func (s *shell) enter() {
 	s.dir = dir
 }
 
+// enterNewCluster starts a control plane, and goes to a folder with cloud.conf and the project's
+// deploy. The kubeconfig is where kubectl looks for it.
+func (s *shell) enterNewCluster() {
+	s.t.Helper()
+	kubeconfig := filepath.Join(s.home, ".kube", "config")
+	if err := os.Mkdir(filepath.Dir(kubeconfig), 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := controlplane.WriteKubeconfig(kubeconfig,
+		controlplane.ForTest(s.t).RESTConfig()); err != nil {
+		s.t.Fatal(err)
+	}
+	dir := s.t.TempDir()
+	s.mustRun("ln -s $PWD/deploy " + dir + " && echo '[Global]' > " + dir + "/cloud.conf")
+	s.dir = dir
+}
+
 func (s *shell) mustRun(text string) {
 	s.t.Helper()
-	if printed, err := s.run(command{text: text}); err != nil {
+	if printed, err := s.run(text); err != nil {
 		s.t.Fatalf("%s: %v\n%s", text, err, printed)
 	}
 }
 
-func (s *shell) command(ctx context.Context, c command) *exec.Cmd {
-	script := fmt.Sprintf("source %q\n%s\ncode=$?\nexport -p > %q\nexit $code\n", s.state, c.text,
+func (s *shell) command(ctx context.Context, text string) *exec.Cmd {
+	script := fmt.Sprintf("source %q\n%s\ncode=$?\nexport -p > %q\nexit $code\n", s.state, text,
 		s.state)
 	cmd := exec.CommandContext(ctx, "bash", "-c", script)
 	cmd.Dir, cmd.Env = s.dir, s.env
@@ -195,18 +375,18 @@ func (s *shell) command(ctx context.Context, c command) *exec.Cmd {
 	return cmd
 }
 
-func (s *shell) run(c command) (string, error) {
+func (s *shell) run(text string) (string, error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), commandLimit)
 	defer cancel()
-	printed, err := s.command(ctx, c).CombinedOutput()
+	printed, err := s.command(ctx, text).CombinedOutput()
 	return string(printed), err
 }
 
 // background starts a command, waits for the text, and interrupts it at the end of the test.
-func (s *shell) background(where string, c command, until string) {
+func (s *shell) background(where, text, until string) {
 	s.t.Helper()
 	printed := &output{found: make(chan struct{}), until: until}
-	cmd := s.command(context.WithoutCancel(s.t.Context()), c)
+	cmd := s.command(context.WithoutCancel(s.t.Context()), text)
 	cmd.Stdout, cmd.Stderr = printed, printed
 	cmd.WaitDelay = 10 * time.Second
 	if err := cmd.Start(); err != nil {
@@ -264,43 +444,24 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-func TestParse_MistakesOnAPage_AreErrors(t *testing.T) {
-	for name, c := range map[string]struct{ page, want string }{
-		"no mark":        {"text\n\n```console\n$ ls\n```\n", "3: say above the block"},
-		"no block":       {"<!-- run -->\n\ntext\n", "2: no block of commands follows"},
-		"no command":     {"<!-- run -->\n```console\n```\n", "2: the block has no command"},
-		"output first":   {"<!-- run -->\n```console\nls\n```\n", "3: a block begins with a command"},
-		"no end":         {"<!-- run -->\n```console\n$ ls\n", "2: the block has no end"},
-		"no reason":      {"<!-- not run: -->\n```console\n$ ls\n```\n", "2: say above the block"},
-		"another shell":  {"<!-- run -->\n```sh\nls\n```\n", "2: a block of commands begins with"},
-		"no such phrase": {"<!-- ran -->\n```console\n$ ls\n```\n", "2: say above the block"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if _, err := parse(c.page); err == nil || !strings.HasPrefix(err.Error(), c.want) {
-				t.Errorf("got %v, want %q", err, c.want)
-			}
-		})
-	}
-}
-
 func TestShell_RunsWhatThePageShows(t *testing.T) {
 	page := "<!-- run -->\n```console\n$ export A=1 B=$PWD\n$ echo a \\\n  $A; echo; echo c  d\na …\nc d\n$ false\n```\n"
-	blocks, err := parse(page)
-	if err != nil || len(blocks) != 1 || len(blocks[0].commands) != 3 {
+	blocks, err := commandblocks.Parse(page)
+	if err != nil || len(blocks) != 1 || len(blocks[0].Commands) != 3 {
 		t.Fatalf("got %+v, %v", blocks, err)
 	}
 	s := newShell(t)
-	for i, c := range blocks[0].commands {
-		printed, err := s.run(c)
+	for i, c := range blocks[0].Commands {
+		printed, err := s.run(c.Text)
 		if failed := i == 2; failed != (err != nil) {
-			t.Errorf("%s: %v", c.text, err)
+			t.Errorf("%s: %v", c.Text, err)
 		}
-		if line := c.missing(printed); line != "" {
-			t.Errorf("%s: the output lacks %q: %s", c.text, line, printed)
+		if line := c.Missing(printed); line != "" {
+			t.Errorf("%s: the output lacks %q: %s", c.Text, line, printed)
 		}
 	}
-	other := command{text: "echo a 1", output: []string{"a 2"}}
-	if printed, _ := s.run(other); other.missing(printed) != "a 2" {
+	other := commandblocks.Command{Text: "echo a 1", Output: []string{"a 2"}}
+	if printed, _ := s.run(other.Text); other.Missing(printed) != "a 2" {
 		t.Error("a line that is not printed was not missed")
 	}
 }

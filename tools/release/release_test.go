@@ -24,6 +24,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+
+	"github.com/fxccm/fxccm/test/commandblocks"
 )
 
 const version = "v0.3.0"
@@ -133,12 +135,43 @@ func TestImage_BuiltTwiceFromTheSameCommit_IsTheSameFile(t *testing.T) {
 	}
 }
 
-func TestImage_Pushed_HoldsTheProgramAndAuthoritiesForEachPlatform(t *testing.T) {
+// fromPage are the arguments that the page's command gives to this program, with another address of
+// the registry, and the reference that it pushes to.
+func fromPage(t *testing.T, registryAddress string) (args []string, reference string) {
+	t.Helper()
+	const page = "../../docs/how-to/run-on-openstack.md"
+	commands, err := commandblocks.RunBy("tools/release", page)
+	if err != nil || len(commands) != 1 {
+		t.Fatalf("the page has %v, %v, want one command", commands, err)
+	}
+	words, err := commands[0].Args("make")
+	if err != nil {
+		t.Fatalf("%s:%v", page, err)
+	}
+	for i, word := range words {
+		words[i] = strings.Replace(word, "registry.example.com", registryAddress, 1)
+		if after, ok := strings.CutPrefix(words[i], "PUSH="+registryAddress); ok {
+			reference = registryAddress + after
+		}
+	}
+	recipe, err := command(t.Context(), "../..", []string{"MAKEFLAGS="},
+		"make", append([]string{"--dry-run", "--no-print-directory"}, words...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(recipe, "release-tool image ")
+	if !found || reference == "" {
+		t.Fatalf("%s does not push an image: %s", commands[0].Text, recipe)
+	}
+	return append([]string{"image"}, strings.Fields(rest)...), reference
+}
+
+func TestImage_PushedAsOnThePage_HoldsTheProgramAndAuthoritiesForEachPlatform(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
-	reference := strings.TrimPrefix(server.URL, "http://") + "/fxccm:" + version
+	args, reference := fromPage(t, strings.TrimPrefix(server.URL, "http://"))
 	archive := filepath.Join(t.TempDir(), "image.tar")
-	if err := in(t, checkout(t), "image", "-out", archive, "-push", reference); err != nil {
+	if err := in(t, checkout(t), append(args, "-out", archive)...); err != nil {
 		t.Fatal(err)
 	}
 	ref, err := name.ParseReference(reference)

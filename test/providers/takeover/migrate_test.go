@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/test/commandblocks"
 	"github.com/fxccm/fxccm/test/internal/project"
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
@@ -37,6 +39,10 @@ type migrating struct {
 	*machine
 	kubeconfig string
 	before     project.Inventory
+	// asOnPage has the commands read the kubeconfig that the environment names.
+	asOnPage bool
+	// answer is what the administrator answers to a question.
+	answer string
 }
 
 // newMigrating makes a cluster with two Services that OCCM has served.
@@ -135,8 +141,13 @@ func (m *migrating) migrate(stopAt string, args ...string) (code int, out string
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), commandLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary,
-		append([]string{"migrate", "--kubeconfig=" + m.kubeconfig}, args...)...)
+	cmd := exec.CommandContext(ctx, binary, append([]string{"migrate"}, args...)...)
+	if m.asOnPage {
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+m.kubeconfig)
+	} else {
+		cmd.Args = append(cmd.Args, "--kubeconfig="+m.kubeconfig)
+	}
+	cmd.Stdin = strings.NewReader(m.answer)
 	reader, writer := io.Pipe()
 	cmd.Stdout, cmd.Stderr = writer, writer
 	if err := cmd.Start(); err != nil {
@@ -179,7 +190,30 @@ func (m *migrating) want(code int, texts []string, args ...string) string {
 	return out
 }
 
+// pageCommands are the arguments of the four commands of the page.
+func pageCommands(t *testing.T) (check, plan, apply, rollback []string) {
+	t.Helper()
+	commands, err := commandblocks.RunBy("test/providers/takeover",
+		"../../../docs/how-to/migrate-from-occm.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(commands) != 4 {
+		t.Fatalf("the page has %d commands, want 4", len(commands))
+	}
+	var all [4][]string
+	for i, c := range commands {
+		args, err := c.Args("fxccm", "migrate")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[i] = args
+	}
+	return all[0], all[1], all[2], all[3]
+}
+
 func TestMigrate_FromAnOCCM_AndBack(t *testing.T) {
+	check, plan, apply, rollback := pageCommands(t)
 	for _, c := range []struct{ kind, namespace, owner string }{
 		{"DaemonSet", metav1.NamespaceSystem, ""}, {"Deployment", "occm", "Helm release occm"},
 	} {
@@ -188,12 +222,13 @@ func TestMigrate_FromAnOCCM_AndBack(t *testing.T) {
 				createNamespace(t, c.namespace)
 			}
 			m := newMigrating(t, c.kind, c.namespace)
+			m.asOnPage = true
 			spec, began := m.spec(), time.Now()
 			m.want(0, []string{
 				c.kind + " " + c.namespace + "/" + occmName, "2 tags only", "can start",
 				"--logtostderr=true", c.owner, "manage-security-group", "lease",
 				"host path /etc/ssl/certs",
-			}, "check")
+			}, check...)
 			var report struct {
 				Blocked  bool
 				Findings []struct{ Level, Subject, Text string }
@@ -202,24 +237,25 @@ func TestMigrate_FromAnOCCM_AndBack(t *testing.T) {
 			if err != nil || report.Blocked || len(report.Findings) == 0 {
 				t.Errorf("the report: %v, %+v", err, report)
 			}
-			m.want(0, []string{"default/web", "2 Services: 2 tags only."}, "plan")
-			m.want(1, []string{"not confirmed"}, "apply", "--image="+goodImage)
+			m.want(0, []string{"default/web", "2 Services: 2 tags only."}, plan...)
+			m.want(1, []string{"not confirmed"}, apply...)
 			m.wantNothingWritten(began)
 			if now := m.spec(); !reflect.DeepEqual(now, spec) {
 				t.Errorf("without a confirmation OCCM is changed to %v", now)
 			}
 
-			m.want(0, []string{"fxccm runs the cluster"}, "apply", "--yes", "--image="+goodImage)
+			m.answer = "y\n"
+			m.want(0, []string{"fxccm runs the cluster"}, apply...)
 			m.wantOnlyTags()
-			m.want(0, []string{"already"}, "apply", "--yes", "--image="+goodImage)
-			m.want(0, []string{"2 Services: 2 no change."}, "plan")
+			m.want(0, []string{"already"}, apply...)
+			m.want(0, []string{"2 Services: 2 no change."}, plan...)
 
-			m.want(0, []string{"runs again"}, "rollback", "--yes")
+			m.want(0, []string{"runs again"}, rollback...)
 			if now := m.spec(); !reflect.DeepEqual(now, spec) {
 				t.Errorf("after the rollback OCCM is %v, want %v", now, spec)
 			}
 			m.awaitOCCM()
-			m.want(0, []string{"Nothing to do"}, "rollback", "--yes")
+			m.want(0, []string{"Nothing to do"}, rollback...)
 			m.wantOnlyTags()
 			refused, err := shared.Audit().All(
 				controlplane.ByUser("system:serviceaccount:"+c.namespace+":"+fxccmName),
