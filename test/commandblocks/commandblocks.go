@@ -9,6 +9,7 @@
 //	<!-- run: in the background, until "text" -->  its command prints the text, and runs on
 //	<!-- run by: example -->       the tests of the package in this folder take it with [RunBy]
 //	<!-- run by: .ci/run -->       CI runs the same make targets
+//	<!-- dry run: reason -->       make has the targets and uses the variables
 //
 // A command begins with "$ ", and goes on in the next line after a backslash. The other lines are
 // its output: each is found in what the command prints, in this order; "…" stands for anything.
@@ -30,7 +31,9 @@ type Block struct {
 	Until string
 	// RunBy is the folder of the test that runs the block, or CI. If it is empty, test/commands
 	// does.
-	RunBy    string
+	RunBy string
+	// DryRun is why make only prints what it would run, or "".
+	DryRun   string
 	Commands []Command
 }
 
@@ -49,9 +52,10 @@ type Command struct {
 }
 
 var mark = regexp.MustCompile(`^<!-- (?:run|run: (` + Playground + `|` + NewCluster +
-	`)|run: in the background, until "(.+)"|run by: (\S+)) -->$`)
+	`)|run: in the background, until "(.+)"|run by: (\S+)|dry run: (.+)) -->$`)
 
-var otherBlock = regexp.MustCompile("^```(ba)?sh(ell)?$|^```shell$")
+// unclear is the begin of a block that could have commands.
+var unclear = regexp.MustCompile("^```(sh|bash|shell)?$")
 
 // RunBy returns the commands of the page that are run by the folder's tests. Errors are a page that
 // cannot be read or parsed, or that has no such block.
@@ -85,6 +89,7 @@ func Parse(page string) ([]Block, error) {
 		indent string
 		begun  int
 		inside bool
+		fenced bool // inside another block
 	)
 	for i, line := range strings.Split(page, "\n") {
 		text := strings.TrimSpace(line)
@@ -99,17 +104,24 @@ func Parse(page string) ([]Block, error) {
 			if err := last.add(i+1, strings.TrimPrefix(line, indent)); err != nil {
 				return nil, err
 			}
-		case otherBlock.MatchString(text):
-			return nil, fmt.Errorf("%d: a block of commands begins with ```console", i+1)
+		case fenced:
+			fenced = text != "```"
+		case unclear.MatchString(text):
+			return nil, fmt.Errorf("%d: a block of commands begins with ```console, and another "+
+				"one with its language, or ```text", i+1)
 		case text == "```console" && marked == nil:
 			return nil, fmt.Errorf("%d: say above the block how its commands are run", i+1)
 		case text == "```console":
 			inside, begun, indent = true, i+1, line[:strings.Index(line, "`")]
-			found = append(found, Block{Place: marked[1], Until: marked[2], RunBy: marked[3]})
+			found = append(found, Block{
+				Place: marked[1], Until: marked[2], RunBy: marked[3], DryRun: marked[4],
+			})
 			marked = nil
 		case text == "":
 		case marked != nil:
 			return nil, fmt.Errorf("%d: no block of commands follows", i)
+		case strings.HasPrefix(text, "```"):
+			fenced = true
 		default:
 			marked = mark.FindStringSubmatch(text)
 		}

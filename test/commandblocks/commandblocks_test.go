@@ -17,6 +17,7 @@ func TestParse_MistakesOnAPage_AreErrors(t *testing.T) {
 		"no end":         {"<!-- run -->\n```console\n$ ls\n", "2: the block has no end"},
 		"a reason":       {"<!-- not run: it is long -->\n```console\n$ ls\n```\n", "2: say above the block"},
 		"another shell":  {"<!-- run -->\n```sh\nls\n```\n", "2: a block of commands begins with"},
+		"no language":    {"```go\n```\n```\nls\n```\n", "3: a block of commands begins with"},
 		"no such phrase": {"<!-- ran -->\n```console\n$ ls\n```\n", "2: say above the block"},
 	} {
 		t.Run(name, func(t *testing.T) {
