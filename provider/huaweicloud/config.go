@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -80,7 +79,7 @@ func (c LoadBalancerConfig) subnets() (map[netip.Prefix]string, []string) {
 		case err != nil || !prefix.Addr().Is4() || prefix != prefix.Masked():
 			problems = append(problems, fmt.Sprintf("loadBalancer.memberSubnets: %q is not the "+
 				"IPv4 CIDR of a subnet, such as 192.168.1.0/24", text))
-		case !plain.MatchString(id):
+		case !isPlain(id):
 			problems = append(problems, fmt.Sprintf("loadBalancer.memberSubnets: %s needs the ID "+
 				"of its subnet", text))
 		default:
@@ -169,7 +168,7 @@ func (c Config) problems() []string {
 		case !v.isRequired:
 		case *v.field == "":
 			problems = append(problems, fmt.Sprintf("%s (%s) is required", v.key, v.name))
-		case v.key != "accessKeySecret" && !plain.MatchString(*v.field):
+		case v.key != "accessKeySecret" && !isPlain(*v.field):
 			problems = append(problems, fmt.Sprintf("%s (%s) may contain only letters, digits, "+
 				"'-', '_' and '.'", v.key, v.name))
 		}
@@ -192,8 +191,10 @@ func (c Config) problems() []string {
 	return problems
 }
 
-// plain are the values that may be part of a URL's path or host.
-var plain = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+// plain are the characters that may be part of a URL's path or host.
+const plain = "-._0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+func isPlain(value string) bool { return value != "" && strings.Trim(value, plain) == "" }
 
 func checkEndpoint(endpoint string) error {
 	u, err := url.Parse(endpoint)

@@ -118,7 +118,8 @@ func (g *Guard) Deny(key string, at, now time.Time, isAlive bool) error {
 }
 
 // NeedsList reports whether so many instances are known that the guard may have to refuse an
-// absence. Then a single denial counts only beside a recent list.
+// absence. Then a single denial counts only beside a recent list. With fewer instances, the next
+// count lifts the guard.
 func (g *Guard) NeedsList() bool { return len(g.known()) >= g.limits.Number }
 
 // Suspect records that a list lacked the instance, and counts.

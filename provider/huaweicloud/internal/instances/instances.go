@@ -187,7 +187,7 @@ func (i *Instances) locate(ctx context.Context, node *v1.Node, age time.Duration
 // deny evaluates a denial. It returns cloudprovider.InstanceNotFound if the absence is confirmed.
 func (i *Instances) deny(ctx context.Context, node *v1.Node, id string, at time.Time) error {
 	i.mu.Lock()
-	needsList := i.guard.NeedsList() || i.guard.IsRefusing()
+	needsList := i.guard.NeedsList()
 	i.mu.Unlock()
 	if needsList {
 		if err := i.listKnown(ctx, at); err != nil {

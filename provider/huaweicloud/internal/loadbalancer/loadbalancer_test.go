@@ -575,16 +575,17 @@ func (w *world) body(operation string) string {
 }
 
 func TestPublicIP_Bandwidth_IsThatOfTheAnnotation(t *testing.T) {
-	for option, want := range map[string]string{
-		`{"bandwidth_size": 7}`:                             `"charge_mode":"traffic","name":"fxccm-`,
-		`{"bandwidth_size": 8, "charge_mode": "bandwidth"}`: `"share_type":"PER","size":8}`,
-		`{"share_type": "WHOLE", "share_id": "shared"}`:     `{"id":"shared","share_type":"WHOLE"}`,
+	for _, c := range []struct{ option, want string }{
+		{`{"bandwidth_size": 7}`, `"charge_mode":"traffic"`},
+		{`{"bandwidth_size": 7}`, `"share_type":"PER","size":7}`},
+		{`{"bandwidth_size": 7, "charge_mode": "bandwidth"}`, `"charge_mode":"bandwidth"`},
+		{`{"share_type": "WHOLE", "share_id": "s"}`, `{"id":"s","share_type":"WHOLE"}`},
 	} {
 		w := newWorld(t)
-		w.annotate(annotationNewEIP, option)
+		w.annotate(annotationNewEIP, c.option)
 		w.mustEnsure()
-		if got := w.body("POST publicips"); !strings.Contains(got, want) {
-			t.Errorf("%s: the request is %s, want %s", option, got, want)
+		if got := w.body("POST publicips"); !strings.Contains(got, c.want) {
+			t.Errorf("%s: the request is %s, want %s", c.option, got, c.want)
 		}
 	}
 }
