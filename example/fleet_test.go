@@ -172,6 +172,7 @@ func TestFleet_BadInput_IsAnError(t *testing.T) {
 		"--leader-elect-resource-name has no effect in a fleet":    {"--leader-elect-resource-name=x"},
 		"--lock=x is not supported: want management, workload":     {"--lock=x"},
 		"--leader-elect-identity has no effect in a fleet":         {"--leader-elect-identity=x"},
+		"--clean-up-load-balancers needs --clusters=clusterapi":    {"--clean-up-load-balancers", "--lock=workload"},
 		"--clusters-namespace and --clusters-selector have no":     {"--clusters=directory", "--clusters-directory=/x", "--clusters-selector=a=b"},
 		"--sort=age is not supported: want state, cluster":         {"status", config, "--sort=age"},
 		"fxccm fleet status: --kubeconfig must be given":           {"status"},

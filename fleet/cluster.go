@@ -34,6 +34,9 @@ type Cluster struct {
 	// Err is why the source cannot read the cluster. The Manager continues with the last
 	// configuration that was readable, and [Status] shows the error. It must not contain secrets.
 	Err error
+
+	// object is nil unless the source is [ClusterAPI] and the fleet cleans up after its Clusters.
+	object *clusterObject
 }
 
 // A Source yields the clusters of a fleet.

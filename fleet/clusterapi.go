@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
@@ -39,6 +40,14 @@ type ClusterAPIConfig struct {
 	// "cluster.x-k8s.io/cluster-name" with the Cluster's name, as the Cluster's other Secrets have.
 	// Default "-cloud-config" and "cloud.conf". A Secret that is missing is no error.
 	CloudSuffix, CloudKey string
+
+	// CleanUpLoadBalancers deletes the load balancers that remain of a deleted Cluster when its API
+	// server is gone, if the cloud provider is a ccm.ClusterCleaner. Default false.
+	//
+	// Each Cluster that the fleet serves gets the finalizer "fxccm.dev/load-balancers", which is
+	// removed when nothing is left. An operator who removes it ends the clean-up. It needs
+	// [LockManagement], and params of the Manager without Clients of their own.
+	CleanUpLoadBalancers bool
 }
 
 // What Cluster API gives its objects.
@@ -61,7 +70,8 @@ const (
 // the first before they are moved.
 //
 // The source lists and watches Clusters and Secrets. It reads the metadata of Clusters only, and
-// keeps nothing of the Secrets' private keys.
+// keeps nothing of the Secrets' private keys. With CleanUpLoadBalancers, the fleet also gets and
+// patches Clusters, and creates Events in their namespaces.
 func ClusterAPI(config ClusterAPIConfig) Source {
 	config.CloudSuffix = cmp.Or(config.CloudSuffix, cloudSuffix)
 	config.CloudKey = cmp.Or(config.CloudKey, cloudConfigFile)
@@ -83,6 +93,14 @@ func (c ClusterAPIConfig) run(ctx context.Context, update func([]Cluster)) error
 	resource, err := clusterResource(client.Discovery())
 	if err != nil {
 		return err
+	}
+	full, err := dynamic.NewForConfig(c.Management)
+	if err != nil {
+		return fmt.Errorf("client of the management cluster: %w", err)
+	}
+	all := &clusterObjects{
+		client: client, objects: full, metadata: objects, resource: resource,
+		namespace: c.Namespace,
 	}
 	watching, stop := context.WithCancelCause(ctx)
 	secretsOf := secretsFactory(client, c.Namespace, clusterNameLabel, kubeconfigKey, c.CloudKey)
@@ -115,7 +133,7 @@ func (c ClusterAPIConfig) run(ctx context.Context, update func([]Cluster)) error
 	err = passOn(watching, []cache.SharedIndexInformer{secrets, clusters}, func() []Cluster {
 		last := parsed
 		parsed = kubeconfigs{}
-		var all []Cluster
+		var found []Cluster
 		for _, obj := range clusters.GetStore().List() {
 			object := obj.(*metav1.PartialObjectMetadata)
 			cluster := Cluster{
@@ -133,15 +151,20 @@ func (c ClusterAPIConfig) run(ctx context.Context, update func([]Cluster)) error
 				return data, found
 			}
 			cluster.CloudConfig, _ = read(c.CloudSuffix, c.CloudKey)
-			if data, ok := read(kubeconfigSuffix, kubeconfigKey); ok {
+			data, hasKubeconfig := read(kubeconfigSuffix, kubeconfigKey)
+			if hasKubeconfig {
 				cluster.RESTConfig, cluster.Err = parsed.parse(cluster.Name, data, last)
 			} else {
 				cluster.Err = fmt.Errorf("there is no Secret %s%s with the key %q yet",
 					object.Name, kubeconfigSuffix, kubeconfigKey)
 			}
-			all = append(all, cluster)
+			if c.CleanUpLoadBalancers {
+				cluster.object = all.of(object)
+				cluster.object.noKubeconfig = !hasKubeconfig
+			}
+			found = append(found, cluster)
 		}
-		return all
+		return found
 	}, update)
 	if err != nil || ctx.Err() != nil {
 		return err

@@ -531,6 +531,9 @@ func (f *Fleet) update(clusters []Cluster) {
 				"cluster", c.Name)
 			continue
 		}
+		if f.params.Lock == LockWorkload {
+			c.object = nil // its Lease goes with the API server
+		}
 		if _, twice := next[c.Name]; twice {
 			c.Err = errors.New("the source yields two clusters of this name")
 		}
@@ -547,7 +550,7 @@ func (f *Fleet) update(clusters []Cluster) {
 		last, known := f.clusters[name]
 		if known && c.Err != nil {
 			// The Manager continues with what was readable.
-			last.Err = c.Err
+			last.Err, last.object = c.Err, c.object
 			next[name] = last
 		}
 		f.queue.Add(name)

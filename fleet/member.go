@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
@@ -31,6 +33,11 @@ type member struct {
 	stopped error
 	// campaigned is set if the Manager's Lease is the fleet's. Only the member's goroutine uses it.
 	campaigned bool
+	// cleaning is set if the Manager cleans up after a deleted cluster, and note says what it does.
+	cleaning bool
+	note     string
+	// cleanedUp is set when nothing is left of the cluster.
+	cleanedUp atomic.Bool
 	// leading reports whether the Manager has won the Lease.
 	leading atomic.Bool
 	// ended is set with the result when the Manager's Run has returned.
@@ -104,7 +111,7 @@ func (f *Fleet) reconcile(name string) {
 			return
 		}
 		f.refresh(m, &cluster)
-	case wanted && f.stopping == nil && f.settled && cluster.Err == nil:
+	case wanted && f.stopping == nil && f.settled && (cluster.Err == nil || cluster.isDeleting()):
 		if wait := f.campaignIn(name); wait > 0 {
 			f.queue.AddAfter(name, wait)
 		} else if wait == 0 {
@@ -146,7 +153,8 @@ func (f *Fleet) mustStop(m *member, wanted bool, cluster *Cluster) error {
 		return f.stopping
 	case !wanted:
 		return errGone
-	case cluster.Err == nil && m.cluster.needsNewManager(cluster):
+	case cluster.Err == nil && m.cluster.needsNewManager(cluster),
+		m.cleaning && !cluster.isDeleting():
 		return errChanged
 	case m.pausing && cluster.Err == nil &&
 		!sameAccess(m.cluster.RESTConfig, cluster.RESTConfig):
@@ -244,7 +252,7 @@ func (f *Fleet) start(cluster Cluster) {
 		begun := time.Now()
 		err, failure := f.serve(ctx, m, cluster)
 		timedOut, isDrainTimeout := errors.AsType[*ccm.DrainTimeoutError](err)
-		if !isDrainTimeout && f.hasLeft(m) {
+		if !isDrainTimeout && (m.cleanedUp.Load() || f.hasLeft(m)) {
 			f.deleteLease(cluster.Name) // before another Manager of this replica may take it
 		}
 		f.mu.Lock()
@@ -283,7 +291,7 @@ func (f *Fleet) serve(ctx context.Context, m *member, cluster Cluster) (err, fai
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var exceeded atomic.Pointer[error]
-	made, err := f.build(m, cluster, func(why error) {
+	made, err := f.build(ctx, m, cluster, func(why error) {
 		exceeded.CompareAndSwap(nil, &why)
 		stop(why)
 	})
@@ -292,6 +300,7 @@ func (f *Fleet) serve(ctx context.Context, m *member, cluster Cluster) (err, fai
 	}
 	f.mu.Lock()
 	m.manager, m.access, m.meter = made.manager, made.access, made.meter
+	m.cleaning = made.cleaning
 	f.mu.Unlock()
 	f.queue.Add(cluster.Name) // its credentials may have been replaced meanwhile
 	err = made.manager.Run(ctx)
@@ -325,7 +334,7 @@ func (f *Fleet) pause(ctx context.Context, m *member, cluster *Cluster) {
 			return
 		}
 		err := m.access.probe(ctx)
-		if err == nil || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil || f.mayBeGone(cluster.Name, err) {
 			return
 		}
 		f.mu.Lock()
@@ -349,10 +358,14 @@ type made struct {
 	manager *ccm.Manager
 	access  *access
 	meter   *meter
+	// cleaning is set if the Manager cleans up after a deleted cluster.
+	cleaning bool
 }
 
 // build makes a member's Manager. exceeded is called if the cluster exceeds a limit.
-func (f *Fleet) build(m *member, cluster Cluster, exceeded func(error)) (made made, err error) {
+func (f *Fleet) build(
+	ctx context.Context, m *member, cluster Cluster, exceeded func(error),
+) (made made, err error) {
 	var params ccm.Params
 	if err := rescue.Panic(func() (err error) {
 		params, err = f.params.Manager(cluster)
@@ -370,7 +383,21 @@ func (f *Fleet) build(m *member, cluster Cluster, exceeded func(error)) (made ma
 		log := f.log.WithValues("cluster", cluster.Name)
 		params.Logger = &log
 	}
-	if params.RESTConfig == nil && params.Clients == nil && cluster.RESTConfig != nil {
+	if cluster.isDeleting() {
+		_, err := proveDeleted(ctx, &cluster)
+		switch {
+		case err == nil:
+			made.cleaning = true
+			params = f.cleanUpParams(m, &cluster, &params, exceeded)
+		case errors.Is(err, errKept):
+			f.tell(ctx, &cluster, corev1.EventTypeWarning, reasonKept, err.Error())
+			return made, err
+		case cluster.RESTConfig == nil:
+			return made, err
+		}
+	}
+	if !made.cleaning && params.RESTConfig == nil && params.Clients == nil &&
+		cluster.RESTConfig != nil {
 		made.access, params.RESTConfig, err = newAccess(cluster.RESTConfig)
 		if err != nil {
 			return made, err
@@ -401,9 +428,13 @@ func (f *Fleet) build(m *member, cluster Cluster, exceeded func(error)) (made ma
 			return made, err
 		}
 		m.campaigned = true
-		params.Elector = &memberElector{
+		own := &memberElector{
 			Elector: elector, member: m, changed: func() { f.queue.Add(cluster.Name) },
 		}
+		if config := params.RESTConfig; !made.cleaning && cluster.object != nil && config != nil {
+			own.record = func(ctx context.Context) { f.record(ctx, &cluster, config) }
+		}
+		params.Elector = own
 	}
 	made.manager, err = ccm.New(params)
 	return made, err
@@ -414,6 +445,8 @@ type memberElector struct {
 	ccm.Elector
 	member  *member
 	changed func()
+	// record runs beside the Manager while it leads. It may be nil.
+	record func(context.Context)
 }
 
 // Elect implements ccm.Elector.
@@ -424,6 +457,13 @@ func (e *memberElector) Elect(
 		e.member.leading.Store(true)
 		defer e.member.leading.Store(false)
 		e.changed()
+		if e.record != nil {
+			recording, stop := context.WithCancel(ctx)
+			var done sync.WaitGroup
+			done.Go(func() { e.record(recording) })
+			defer done.Wait()
+			defer stop()
+		}
 		return lead(ctx, g)
 	})
 }

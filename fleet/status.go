@@ -171,7 +171,10 @@ func (f *Fleet) clusterStatus(name string) ClusterStatus {
 	default:
 		status.State = StateStandby
 	}
-	if err != nil {
+	switch {
+	case m != nil && m.failure == nil && m.note != "":
+		status.Reason = m.note
+	case err != nil:
 		status.Reason = err.Error()
 	}
 	return status

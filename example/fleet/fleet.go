@@ -35,6 +35,8 @@ type Config struct {
 	Kind string
 	// Clusters is the namespace of the source's objects, and Selector selects among them.
 	Clusters, Selector string
+	// CleanUpLoadBalancers deletes the load balancers of deleted Clusters.
+	CleanUpLoadBalancers bool
 	// Directory has a folder for each cluster.
 	Directory string
 
@@ -63,6 +65,9 @@ func (c *Config) AddFlags(set *pflag.FlagSet) {
 	set.StringVar(&c.Selector, "clusters-selector", "",
 		"A label selector for the clusters' objects. With secrets, empty means "+
 			"fxccm.dev/fleet-cluster=true.")
+	set.BoolVar(&c.CleanUpLoadBalancers, "clean-up-load-balancers", false,
+		"With clusterapi: delete the load balancers that remain of a deleted Cluster when its API "+
+			"server is gone. Each Cluster gets a finalizer.")
 	set.StringVar(&c.Directory, "clusters-directory", "",
 		"With directory: the directory with a folder for each cluster.")
 	set.StringVar(&c.Name, "name", defaults.Name,
@@ -106,6 +111,10 @@ func (c *Config) Check(set *pflag.FlagSet) error {
 		refuse("--clusters-directory needs --clusters=directory")
 	case isDirectory && (c.Clusters != "" || c.Selector != ""):
 		refuse("--clusters-namespace and --clusters-selector have no effect on a directory")
+	}
+	if c.CleanUpLoadBalancers &&
+		(c.Kind != kindClusterAPI || c.Lock != string(fleet.LockManagement)) {
+		refuse("--clean-up-load-balancers needs --clusters=clusterapi and --lock=management")
 	}
 	locks := []string{string(fleet.LockManagement), string(fleet.LockWorkload)}
 	if !slices.Contains(locks, c.Lock) {
@@ -194,6 +203,7 @@ func (c *Config) source(management *rest.Config) fleet.Source {
 	}
 	return fleet.ClusterAPI(fleet.ClusterAPIConfig{
 		Management: management, Namespace: c.Clusters, Selector: c.Selector,
+		CleanUpLoadBalancers: c.CleanUpLoadBalancers,
 	})
 }
 

@@ -184,6 +184,20 @@ func (c *Cloud) HasClusterID() (has bool) {
 	return has
 }
 
+// CleanUpCluster deletes what is left of a deleted cluster, if the provider can: else the error is
+// [errors.ErrUnsupported].
+func (c *Cloud) CleanUpCluster(ctx context.Context, uid string) ([]string, error) {
+	cleaner, ok := c.real.(interface {
+		CleanUpCluster(ctx context.Context, uid string) ([]string, error)
+	})
+	if !ok {
+		return nil, fmt.Errorf("the cloud provider cannot clean up after a deleted cluster: %w",
+			errors.ErrUnsupported)
+	}
+	return call(ctx, c.calls, writes("Cloud.CleanUpCluster", uid),
+		func(ctx context.Context) ([]string, error) { return cleaner.CleanUpCluster(ctx, uid) })
+}
+
 // Ask calls f, which asks the provider for more than cloudprovider.Interface has. It is not
 // measured and bypasses the fence. A panic of f is reported.
 func (c *Cloud) Ask(name string, f func()) {

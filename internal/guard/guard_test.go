@@ -262,6 +262,35 @@ func TestGuard_KeepsWhatTheProviderDoesNotServe(t *testing.T) {
 	}
 }
 
+type cleaningCloud struct{ *cloud }
+
+func (cleaningCloud) CleanUpCluster(_ context.Context, uid string) ([]string, error) {
+	if uid == "panic" {
+		panic("nil map")
+	}
+	return []string{"of " + uid}, nil
+}
+
+func TestGuard_CleanUpOfACluster_PassesTheFence(t *testing.T) {
+	_, plain, _ := guarded(&cloud{})
+	if _, err := plain.CleanUpCluster(t.Context(), "a"); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("a provider that cannot clean up: %v", err)
+	}
+	_, c, f := guarded(cleaningCloud{&cloud{}})
+	if left, err := c.CleanUpCluster(t.Context(), "a"); err != nil || len(left) != 1 ||
+		left[0] != "of a" {
+		t.Errorf("%q, %v", left, err)
+	}
+	var panicked *guard.PanicError
+	if _, err := c.CleanUpCluster(t.Context(), "panic"); !errors.As(err, &panicked) {
+		t.Errorf("a panic: %v", err)
+	}
+	f.Close(errors.New("the term is over"))
+	if left, err := c.CleanUpCluster(t.Context(), "a"); err == nil {
+		t.Errorf("after the term it returns %q", left)
+	}
+}
+
 func TestGuard_PanicsBecomeErrors(t *testing.T) {
 	g, _, f := guarded(&cloud{
 		update: func(context.Context) error { panic("nil map") },

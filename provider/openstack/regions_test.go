@@ -525,6 +525,39 @@ func TestRegions_RequestsOfOneHang_OnlySomeCallsWaitForIt(t *testing.T) {
 	}
 }
 
+func TestRegions_ClusterIsCleanedUp_LoadBalancersOfAllRegionsAreDeleted(t *testing.T) {
+	r := newTwoRegions(t)
+	r.open()
+	for name, region := range map[string]string{"web": "one", "shop": "two"} {
+		annotations := map[string]string{}
+		if region == "two" {
+			annotations[wantsRegion] = region
+		}
+		if err := r.ensure(r.service(name, annotations)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, m := len(r.one.LoadBalancers()), len(r.two.LoadBalancers()); n != 1 || m != 1 {
+		t.Fatalf("there are %d and %d load balancers", n, m)
+	}
+	cleaner := r.cloud.(ccm.ClusterCleaner)
+	if left, err := cleaner.CleanUpCluster(t.Context(), "cluster-2"); err != nil || left != nil {
+		t.Errorf("for another cluster: %q, %v", left, err)
+	}
+	if err := r.untilDone(func() error {
+		left, err := cleaner.CleanUpCluster(t.Context(), "cluster-1")
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("left: %q", left)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+	if n, m := len(r.one.LoadBalancers()), len(r.two.LoadBalancers()); n+m != 0 {
+		t.Errorf("%d and %d load balancers are left", n, m)
+	}
+}
+
 func TestRegions_ServiceRequestsAnotherRegion_IsRefusedWhileItHasALoadBalancer(t *testing.T) {
 	for name, term := range map[string]func(*twoRegions){
 		"same term": func(*twoRegions) {}, "next term": (*twoRegions).open,

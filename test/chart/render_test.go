@@ -98,6 +98,25 @@ func TestFleet_IsTheChartWithItsValues(t *testing.T) {
 	compareManifests(t, fleetDir, want)
 }
 
+func TestFleet_CleanUpLoadBalancers_AddsItsFlagAndItsRules(t *testing.T) {
+	off := fleetValues(t)
+	on := strings.Replace(off, "enabled: true", "enabled: true\n  cleanUpLoadBalancers: true", 1)
+	for values, want := range map[string]bool{off: false, on: true} {
+		manifests, err := renderInto(t, "fxccm-system", kustomize, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{
+			"workload.yaml": "- --clean-up-load-balancers\n",
+			"rbac.yaml":     "resources: [\"clusters\"]\n    verbs: [\"get\", \"patch\"]\n",
+		} {
+			if got := strings.Contains(manifests[name], text); got != want {
+				t.Errorf("%s has %q: %t, want %t:\n%s", name, text, got, want, manifests[name])
+			}
+		}
+	}
+}
+
 func fleetValues(t *testing.T) string {
 	t.Helper()
 	values, err := os.ReadFile(filepath.Join(fleetDir, "values.yaml"))

@@ -44,6 +44,15 @@ subjects:
 - apiGroups: ["cluster.x-k8s.io"]
   resources: ["clusters"]
   verbs: ["list", "watch"]
+{{ if .Values.fleet.cleanUpLoadBalancers -}}
+# A Cluster has the fleet's finalizer until its load balancers are deleted, and events that say so.
+- apiGroups: ["cluster.x-k8s.io"]
+  resources: ["clusters"]
+  verbs: ["get", "patch"]
+- apiGroups: [""]
+  resources: ["events"]
+  verbs: ["create"]
+{{ end -}}
 {{ end -}}
 # Their kubeconfigs, and the configurations of their cloud provider. A list is selected by labels,
 # but RBAC cannot restrict it to them.

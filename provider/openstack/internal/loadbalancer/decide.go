@@ -34,9 +34,12 @@ func (r *reconciler) decide(
 }
 
 func (r *reconciler) identify(ctx context.Context) error {
-	uid, err := r.config.ClusterUID(ctx)
-	if err != nil {
-		return err
+	uid := r.deletedCluster
+	if uid == "" {
+		var err error
+		if uid, err = r.config.ClusterUID(ctx); err != nil {
+			return err
+		}
 	}
 	r.identity = identity(r.cluster, uid, r.service)
 	return nil

@@ -69,7 +69,11 @@ func (r *reconciler) findInList(
 	if err != nil {
 		return time.Time{}, err
 	}
-	r.found.claim, err = claimOf(r.identity, r.service, r.settings.LoadBalancerID, all.All(),
+	candidates := all.All()
+	if r.deletedCluster != "" {
+		candidates = taggedFor(r.identity, candidates)
+	}
+	r.found.claim, err = claimOf(r.identity, r.service, r.settings.LoadBalancerID, candidates,
 		r.found.apiMinor >= 5)
 	if err != nil {
 		return all.Begun, err

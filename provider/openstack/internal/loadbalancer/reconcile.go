@@ -31,6 +31,9 @@ type request struct {
 	age time.Duration
 	// silent: write no events.
 	silent bool
+	// deletedCluster is the UID of a cluster without an API server, whose Service is deleted. Only
+	// what has its tag counts. "": the cluster is that of the term.
+	deletedCluster string
 }
 
 // reconciler is one reconcile of one Service. It holds the lock of the Service and, once that is

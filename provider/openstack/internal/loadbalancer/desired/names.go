@@ -170,3 +170,38 @@ func valueOf(tags []string, prefix string) string {
 	}
 	return strings.TrimPrefix(tags[i], prefix)
 }
+
+// NamedBy returns the identity of the Service that OCCM's tag names, without UIDs: false if the tag
+// is another, or too long to hold the whole name.
+func NamedBy(tag string) (Identity, bool) {
+	rest, isName := strings.CutPrefix(tag, ServicePrefix)
+	// Neither a namespace nor a Service has an underscore in its name, but a cluster may.
+	last := strings.LastIndexByte(rest, '_')
+	if !isName || last < 0 || len(tag) >= nameLimit {
+		return Identity{}, false
+	}
+	middle := strings.LastIndexByte(rest[:last], '_')
+	if middle < 0 {
+		return Identity{}, false
+	}
+	return Identity{
+		ClusterName: rest[:middle], Namespace: rest[middle+1 : last], Name: rest[last+1:],
+	}, true
+}
+
+// OwnerOfSecurityGroup returns the identity of the Service for which a security group was made, by
+// its tags, and its name and description as [Identity] has them; false if they do not agree.
+func OwnerOfSecurityGroup(name, description string, tags []string) (Identity, bool) {
+	services := ServicesOf(tags)
+	rest, isGroup := strings.CutPrefix(description, "Security Group for ")
+	service, cluster, hasCluster := strings.Cut(rest, " Service LoadBalancer in cluster ")
+	namespace, of, hasNamespace := strings.Cut(service, "/")
+	if !isGroup || !hasCluster || !hasNamespace || len(services) != 1 {
+		return Identity{}, false
+	}
+	owner := Identity{
+		ClusterName: cluster, ClusterUID: ClusterOf(tags), Namespace: namespace, Name: of,
+		UID: services[0],
+	}
+	return owner, owner.SecurityGroupName() == name
+}

@@ -124,6 +124,27 @@ func (a *API) LeftSecurityGroup(ctx context.Context, name string) (*SecurityGrou
 	return a.SecurityGroup(ctx, name)
 }
 
+// TaggedSecurityGroups returns the security groups of the project with the tag, without a cache.
+func (a *API) TaggedSecurityGroups(ctx context.Context, tag string) ([]SecurityGroup, error) {
+	project, err := a.config.Project(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list security groups: %w", err)
+	}
+	all, err := list[securityGroup](ctx, a, "security-groups", "security_groups", url.Values{
+		"project_id": {project}, "fields": {"id", "name", "description", "tags"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var found []SecurityGroup
+	for _, g := range all {
+		if slices.Contains(g.Tags, tag) { // a Neutron without tags ignores a filter for them
+			found = append(found, *g.value())
+		}
+	}
+	return found, nil
+}
+
 func (a *API) readGroupNames(ctx context.Context, _ []string) (map[string]map[string]bool, error) {
 	project, err := a.config.Project(ctx)
 	if err != nil {

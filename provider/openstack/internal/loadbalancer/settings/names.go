@@ -12,6 +12,9 @@ const (
 	AnnotationLoadBalancerAddress = Prefix + "load-balancer-address"
 )
 
+// AnnotationKeepFloatingIP keeps the floating IP when the Service is deleted.
+const AnnotationKeepFloatingIP = Prefix + "keep-floatingip"
+
 // The annotations of several regions. OCCM has none of them.
 const (
 	// AnnotationRegion requests a region of cloud.conf.

@@ -88,7 +88,7 @@ func floatingIP(s *Settings, c cloudconf.LoadBalancer) []row {
 		annotation(annotationFloatingSubnetTags, text(), &s.FloatingSubnetTags, newFloatingIP,
 			"The subnets of the floating IP, by tags with commas between them: one of them or, after `&`, all; `!` before it negates.").
 			from("floating-subnet-tags", c.FloatingSubnetTags).orClass(),
-		annotation(Prefix+"keep-floatingip", truth(), &s.KeepFloatingIP, atDetaching,
+		annotation(AnnotationKeepFloatingIP, truth(), &s.KeepFloatingIP, atDetaching,
 			"The floating IP stays when the Service goes or becomes internal."),
 	}
 }

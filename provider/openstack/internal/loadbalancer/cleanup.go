@@ -1,0 +1,191 @@
+package loadbalancer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+)
+
+// CleanUp deletes what the tags show to be a deleted cluster's, as if all of its Services were
+// deleted, and returns what is left of it. Floating IPs are detached and kept. Of a load balancer
+// that other clusters use, only the Services of this cluster are removed. It needs no API server.
+//
+// Calls may be repeated at any time: each reads from OpenStack what is left.
+func (l *LoadBalancers) CleanUp(
+	ctx context.Context, clusterUID string,
+) (left []string, err error) {
+	if clusterUID == "" {
+		return nil, errors.New("the UID of the cluster is required")
+	}
+	minor, err := l.config.Octavia.Version(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("learn the version of Octavia's API: %w", err)
+	}
+	if minor < 5 {
+		return nil, fmt.Errorf("version 2.%d of Octavia's API has no tags, which show the load "+
+			"balancers of a cluster", minor)
+	}
+	services, _, err := l.remainsOf(ctx, clusterUID)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, service := range services {
+		if err := l.deleteWithoutCluster(ctx, service); err != nil && !isWait(err) {
+			errs = append(errs, fmt.Errorf("load balancer of service %s/%s (%s): %w",
+				service.Namespace, service.Name, service.UID, err))
+		}
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+	}
+	_, left, err = l.remainsOf(ctx, clusterUID)
+	return left, errors.Join(append(errs, err)...)
+}
+
+// deleteWithoutCluster is EnsureLoadBalancerDeleted for a Service that no API server has any more.
+func (l *LoadBalancers) deleteWithoutCluster(ctx context.Context, id desired.Identity) error {
+	now := metav1.NewTime(l.config.Clock.Now())
+	service := &v1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: id.Namespace, Name: id.Name, UID: types.UID(id.UID),
+			DeletionTimestamp: &now,
+			// The annotation that the Service had is lost.
+			Annotations: map[string]string{settings.AnnotationKeepFloatingIP: "true"},
+		},
+		Spec: v1.ServiceSpec{Type: v1.ServiceTypeLoadBalancer},
+	}
+	r, err := l.begin(ctx, request{
+		cluster: id.ClusterName, service: service, silent: true, deletedCluster: id.ClusterUID,
+	})
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	return r.delete(ctx)
+}
+
+// taggedFor are the load balancers with the tag of the cluster.
+func taggedFor(id desired.Identity, all []octavia.LoadBalancer) []octavia.LoadBalancer {
+	return slices.DeleteFunc(slices.Clone(all), func(lb octavia.LoadBalancer) bool {
+		return !slices.Contains(lb.Tags, id.ClusterTag())
+	})
+}
+
+// remainsOf returns the Services of a cluster that the tags in OpenStack name, and descriptions of
+// what has the tag of the cluster.
+func (l *LoadBalancers) remainsOf(
+	ctx context.Context, clusterUID string,
+) (services []desired.Identity, remains []string, err error) {
+	cluster := desired.Identity{ClusterUID: clusterUID}
+	list, err := l.config.Octavia.LoadBalancers(ctx, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	found := map[string]desired.Identity{}
+	for _, lb := range taggedFor(cluster, list.All()) {
+		named, err := l.servicesOf(ctx, cluster, lb)
+		if errors.Is(err, octavia.ErrNotFound) {
+			continue // it was deleted since it was listed
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		description := fmt.Sprintf("load balancer %s (%s)", lb.ID, lb.Name)
+		if len(named) == 0 {
+			description += ": its tags do not show which Services of the cluster use it"
+		}
+		remains = append(remains, description)
+		for _, service := range named {
+			found[service.UID] = service
+		}
+	}
+	// A deletion that is interrupted may leave a security group.
+	groups, err := l.config.Neutron.TaggedSecurityGroups(ctx, cluster.ClusterTag())
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, group := range groups {
+		remains = append(remains, fmt.Sprintf("security group %s (%s)", group.ID, group.Name))
+		owner, ok := desired.OwnerOfSecurityGroup(group.Name, group.Description, group.Tags)
+		if _, known := found[owner.UID]; ok && !known {
+			found[owner.UID] = owner
+		}
+	}
+	for _, service := range found {
+		services = append(services, service)
+	}
+	slices.SortFunc(services, func(a, b desired.Identity) int {
+		return cmp.Compare(a.UID, b.UID)
+	})
+	return services, remains, nil
+}
+
+// servicesOf returns the Services of a cluster that use a load balancer. A listener has the tags of
+// one Service. What no listener shows is left of an interrupted deletion, or is about to join.
+func (l *LoadBalancers) servicesOf(
+	ctx context.Context, cluster desired.Identity, lb octavia.LoadBalancer,
+) ([]desired.Identity, error) {
+	contents, err := l.config.Octavia.Contents(ctx, lb.ID, octavia.InPart, lb.UpdatedAt)
+	if err != nil {
+		return nil, err
+	}
+	others := cluster.OtherClusters(lb.Tags)
+	var found []desired.Identity
+	add := func(uid string, tags []string) bool {
+		service, ok := nameOf(lb, tags)
+		if ok {
+			service.ClusterUID, service.UID = cluster.ClusterUID, uid
+			found = append(found, service)
+		}
+		return ok
+	}
+	var shown []string // tags that a listener has, too
+	for _, listener := range contents.Listeners {
+		shown = append(shown, listener.Tags...)
+		services := desired.ServicesOf(listener.Tags)
+		if slices.Contains(listener.Tags, cluster.ClusterTag()) && len(services) == 1 {
+			add(services[0], listener.Tags)
+		}
+	}
+	// A single Service without a listener is the cluster's if all other clusters have listeners,
+	// and the cluster has none, or there are no others.
+	rest := slices.DeleteFunc(slices.Clone(lb.Tags),
+		func(tag string) bool { return slices.Contains(shown, tag) })
+	isAlone := len(others) == 0 || slices.Contains(rest, cluster.ClusterTag())
+	uids := desired.ServicesOf(rest)
+	if len(uids) == 1 && isAlone && len(cluster.OtherClusters(rest)) == 0 {
+		// Services of two clusters may have the same name.
+		_ = add(uids[0], rest) || add(uids[0], lb.Tags)
+	}
+	return found, nil
+}
+
+// nameOf returns the one Service that the tags name. If the cluster was renamed, the load balancer
+// has the earlier name, and the tags have both.
+func nameOf(lb octavia.LoadBalancer, tags []string) (desired.Identity, bool) {
+	var found desired.Identity
+	for _, tag := range tags {
+		named, ok := desired.NamedBy(tag)
+		switch {
+		case !ok:
+		case found.Name == "" || found.LoadBalancerName() == lb.Name &&
+			found.Namespace == named.Namespace && found.Name == named.Name:
+			found = named
+		case tag == lb.Name && found.Namespace == named.Namespace && found.Name == named.Name:
+		default:
+			return desired.Identity{}, false
+		}
+	}
+	return found, found.Name != ""
+}
