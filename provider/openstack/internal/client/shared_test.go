@@ -397,8 +397,8 @@ func TestShared_NoisyCluster_DelaysAnotherByOneTurn(t *testing.T) {
 	advance(t, now, time.Second, "the turn of the request comes", func() bool {
 		return waiting(quiet) == 0 || waiting(noisy) < noise-10
 	})
-	// A request leaves the queue when its turn comes. When it reaches the server depends on the load
-	// of the machine.
+	// A request leaves the queue when its turn comes. When it reaches the server depends on the
+	// load of the machine.
 	if overtook := before - waiting(noisy); overtook > 3 {
 		t.Errorf("%d requests of the noisy cluster came before", overtook)
 	}
