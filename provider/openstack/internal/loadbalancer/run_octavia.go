@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
-
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
