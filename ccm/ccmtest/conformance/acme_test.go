@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -332,15 +333,39 @@ func (s *acmeStub) RemoveInstance(node string) {
 
 // docs: end
 
-// docs: begin conformance
 func TestAcme_Conforms(t *testing.T) {
 	t.Parallel()
-	conformance.Run(t, conformance.Suite{
+	// docs: begin conformance
+	report := conformance.Run(t, conformance.Suite{
 		Provider:  ccm.Provider{Name: "acme", New: newAcme},
 		NewCloud:  newAcmeStub,
 		BadConfig: "endpoint: nowhere\n",
 		Cluster:   cluster, // optional: an API server that other tests use, too
 	})
+	// docs: end
+	page, err := os.ReadFile("../../../docs/how-to/write-a-provider.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, shown, found := strings.Cut(string(page), "```text\nprovider acme\n")
+	shown, _, ended := strings.Cut(shown, "\n```")
+	if !found || !ended {
+		t.Fatal("the page shows no report")
+	}
+	want := outcomes(shown)
+	if got := outcomes(report.String())[1:]; !slices.Equal(got, want) {
+		t.Errorf("the page shows %q, want %q", want, got)
+	}
 }
 
-// docs: end
+// outcomes are the lines of a report without the columns that differ from run to run.
+func outcomes(report string) (lines []string) {
+	for line := range strings.Lines(report) {
+		words := strings.Fields(line)
+		if len(words) > 3 {
+			words = words[:2]
+		}
+		lines = append(lines, strings.Join(words, " "))
+	}
+	return lines
+}
