@@ -362,6 +362,7 @@ func (w *deletedWorld) waitReason(r *running, name, reason string) {
 }
 
 func TestDeletedCluster_ProofIsMissing_OnlyReadsReachTheCloud(t *testing.T) {
+	t.Parallel()
 	w := newDeletedWorld(t)
 	on := []string{
 		"undeleted", "unmarked", "keyless", "answering", "unreachable", "paused", "moved", "twin",
@@ -477,6 +478,7 @@ func TestDeletedCluster_ProofIsMissing_OnlyReadsReachTheCloud(t *testing.T) {
 
 // The replica that cleans up is cut off in the middle. Another one finishes.
 func TestDeletedCluster_BothProofs_ItsLoadBalancersAreDeletedByOneReplicaAtATime(t *testing.T) {
+	t.Parallel()
 	w := newDeletedWorld(t)
 	w.add("gone", "uid-of-gone", "on")
 	w.add("keyless", "uid-of-keyless", "on")

@@ -48,7 +48,6 @@ type world struct {
 
 func newWorld(t *testing.T, clusters int) *world {
 	t.Helper()
-	t.Cleanup(func() { ccmtest.VerifyNoLeaks(t) })
 	w := &world{
 		t: t, active: map[string][]string{}, begun: map[string]int{}, changed: make(chan struct{}),
 	}
@@ -237,6 +236,7 @@ func (w *world) verify() {
 }
 
 func TestFleet_ReplicasComeAndGo_EachClusterIsServedOnceAndFewMove(t *testing.T) {
+	t.Parallel()
 	const clusters = 40
 	w := newWorld(t, clusters)
 	a, b := w.start("a"), w.start("b")
@@ -269,6 +269,7 @@ func TestFleet_ReplicasComeAndGo_EachClusterIsServedOnceAndFewMove(t *testing.T)
 
 // A replica that cannot reach the management cluster stops to act before the others take over.
 func TestFleet_ReplicaIsCutOff_OthersServeItsClustersAndNoneIsServedTwice(t *testing.T) {
+	t.Parallel()
 	const clusters = 12
 	w := newWorld(t, clusters)
 	proxy, err := netfault.ListenAPI(cluster.RESTConfig())
@@ -295,6 +296,7 @@ func TestFleet_ReplicaIsCutOff_OthersServeItsClustersAndNoneIsServedTwice(t *tes
 
 // Each write of a Lease would go through the watches of all clusters.
 func TestFleet_ManyClusters_WatchTheirLeasesWithOneRequest(t *testing.T) {
+	t.Parallel()
 	const clusters = 12
 	w := newWorld(t, clusters)
 	api, release, err := netfault.APIHandler(cluster.RESTConfig())
@@ -332,6 +334,7 @@ func TestFleet_ManyClusters_WatchTheirLeasesWithOneRequest(t *testing.T) {
 }
 
 func TestFleet_CredentialsAreReplaced_TheManagerGoesOnWithTheNewOnes(t *testing.T) {
+	t.Parallel()
 	var tokens sync.Map
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
 		if in.URL.Path == "/version" && strings.HasSuffix(in.UserAgent(), "/only/asks") {
@@ -394,6 +397,7 @@ func newAsking(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
 }
 
 func TestFleet_ClustersComeAndGo_AreServedAndDrained(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 3)
 	r := w.start("only")
 	w.waitServed(3, r)
@@ -427,6 +431,7 @@ func TestFleet_ClustersComeAndGo_AreServedAndDrained(t *testing.T) {
 
 // The source of one replica shows earlier than that of another one that a cluster has left.
 func TestFleet_ClusterLeavesOneReplica_TheLeaseOfItsNewLeaderIsNotDeleted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 1)
 	const lease = "fxccm.cluster-0"
 	leases := w.leases()
@@ -502,6 +507,7 @@ func TestFleet_ClusterLeavesOneReplica_TheLeaseOfItsNewLeaderIsNotDeleted(t *tes
 }
 
 func TestFleet_ClusterCannotBeRead_IsServedAsBeforeAndTheStatusSaysWhy(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 2)
 	r := w.start("only")
 	w.waitServed(2, r)
@@ -529,6 +535,7 @@ func TestFleet_ClusterCannotBeRead_IsServedAsBeforeAndTheStatusSaysWhy(t *testin
 }
 
 func TestFleet_ManagerCannotBeMade_OthersAreServedAndItIsRetried(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 2)
 	var (
 		mu    sync.Mutex
@@ -553,6 +560,7 @@ func TestFleet_ManagerCannotBeMade_OthersAreServedAndItIsRetried(t *testing.T) {
 }
 
 func TestFleet_SourceFails_ClustersStayServed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 2)
 	failed := make(chan struct{})
 	var once sync.Once

@@ -108,6 +108,7 @@ func statusOf(r *running, name string) fleet.ClusterStatus {
 }
 
 func TestFleet_ClusterExceedsItsLimits_IsStoppedAndOthersAreServed(t *testing.T) {
+	t.Parallel()
 	for name, list := range map[string]http.HandlerFunc{
 		"an object of 10 MB": func(w http.ResponseWriter, _ *http.Request) {
 			writeNodes(w, "", 1, 10<<20)
@@ -120,6 +121,7 @@ func TestFleet_ClusterExceedsItsLimits_IsStoppedAndOthersAreServed(t *testing.T)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w, h := newWorld(t, 3), newHostile(t)
 			h.list.Store(&list)
 			r := w.start("only", withNodes(w, h))
@@ -169,6 +171,7 @@ func (w *world) verifyOthers() {
 	w.verify()
 }
 
+// The test counts goroutines, so it is not parallel.
 func TestFleet_APIServerIsDead_OnlyAProbeIsLeftUntilItAnswers(t *testing.T) {
 	w, h := newWorld(t, 2), newHostile(t)
 	h.down.Store(true)
@@ -240,6 +243,7 @@ func TestFleet_APIServerIsDead_OnlyAProbeIsLeftUntilItAnswers(t *testing.T) {
 
 // A host's function that does not return keeps its cluster from being served, and no other.
 func TestFleet_ParamsOfAManagerHang_OthersAreServed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 3)
 	hang := make(chan struct{})
 	release := sync.OnceFunc(func() { close(hang) })

@@ -36,6 +36,7 @@ func newWorldOfOneServer(t *testing.T, clusters int) *world {
 }
 
 func TestLockWorkload_ReplicasComeAndGo_EachClusterIsServedOnce(t *testing.T) {
+	t.Parallel()
 	const clusters = 12
 	w := newWorldOfOneServer(t, clusters)
 	a := w.start("a", w.inCluster)
@@ -53,6 +54,7 @@ func TestLockWorkload_ReplicasComeAndGo_EachClusterIsServedOnce(t *testing.T) {
 
 // A cluster moves from a cloud controller manager of its own into a fleet, and back.
 func TestLockWorkload_ClusterHasItsOwnCCM_OneOfThemActs(t *testing.T) {
+	t.Parallel()
 	w := newWorldOfOneServer(t, 1)
 	name := w.clusters[0].Name
 	own := func() (stop func()) {

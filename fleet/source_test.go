@@ -72,6 +72,7 @@ func follow(t *testing.T, source fleet.Source) func(want string) {
 }
 
 func TestDirectory_FilesChange_ClustersFollow(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write := func(path, text string) {
 		t.Helper()
@@ -107,6 +108,7 @@ func TestDirectory_CannotBeRead_IsAnError(t *testing.T) {
 }
 
 func TestSecrets_SecretsChange_ClustersFollow(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 0)
 	secrets := kubernetes.NewForConfigOrDie(cluster.RESTConfig()).CoreV1().Secrets(w.namespace)
 	set := func(name, config string, labels map[string]string) {
