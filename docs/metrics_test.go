@@ -43,5 +43,5 @@ The OpenStack provider has [more](metrics-openstack.md). Upstream's four control
 
 [node-ipam-controller](../how-to/allocate-pod-ranges.md) registers these with the same registerer.
 
-` + metrics.Page(metrics.NodeIPAMTable())
+` + metrics.Page(metrics.NewNodeIPAM().Table())
 }

@@ -91,7 +91,7 @@ func newController(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 	if c.client, err = t.Client(clientName); err != nil {
 		return nil, err
 	}
-	group, err := metrics.Share(t.Registerer(), metrics.NewNodeIPAM)
+	group, err := metrics.Share(t.Registerer(), c.manager, metrics.NewNodeIPAM)
 	if err != nil {
 		return nil, err
 	}

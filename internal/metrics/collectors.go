@@ -1,12 +1,19 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fxccm/fxccm/internal/guard"
+)
 
 // collectors are the metrics of Managers.
 type collectors struct {
+	Catalog
+
 	callDuration      *prometheus.HistogramVec
 	callsInFlight     *prometheus.GaugeVec
 	leading           *prometheus.GaugeVec
+	states            *stateVec
 	terms             *prometheus.CounterVec
 	termsEnded        *prometheus.CounterVec
 	termOpenDuration  *prometheus.HistogramVec
@@ -14,34 +21,92 @@ type collectors struct {
 	fenceRefused      *prometheus.CounterVec
 	cloudTrouble      *prometheus.GaugeVec
 	objects           *objectVec
-	states            *stateVec
 }
+
+// Table lists the metrics of Managers.
+func Table() []Metric { return newCollectors().Table() }
 
 func newCollectors() *collectors {
-	return &collectors{
-		callDuration:      callDuration().Histogram(),
-		callsInFlight:     callsInFlight().Gauge(),
-		leading:           leading().Gauge(),
-		terms:             terms().Counter(),
-		termsEnded:        termsEnded().Counter(),
-		termOpenDuration:  termOpenDuration().Histogram(),
-		termDrainDuration: termDrainDuration().Histogram(),
-		fenceRefused:      fenceRefused().Counter(),
-		cloudTrouble:      cloudTrouble().Gauge(),
-		objects:           newObjectVec(),
-		states:            newStateVec(),
-	}
+	c := &collectors{}
+	c.addCalls()
+	c.addTerms()
+	c.fenceRefused = c.Counter("fxccm_fence_refused_total",
+		"Calls and requests that the fence refused because their term was over.",
+		ManagerLabel(), Label{
+			Name: "door",
+			Help: "The place: a client of the API server, a call of the cloud provider, or the transport that the " +
+				"provider uses for its own requests.",
+			Values: texts(doors()),
+		})
+	c.cloudTrouble = c.Gauge("fxccm_cloud_trouble",
+		"1 while the cloud provider reports a problem of the cloud; Status says why and since when.",
+		ManagerLabel(), Label{
+			Name: "subject",
+			Help: "The part of the cloud that is in trouble, as the provider names it, such as identity or quota.",
+		})
+	c.objects = c.addObjects()
+	return c
 }
 
-// Owned implements [Vecs].
-func (c *collectors) Owned() []Vec {
-	return []Vec{
-		c.callDuration, c.callsInFlight,
-		c.leading, c.terms, c.termsEnded, c.termOpenDuration, c.termDrainDuration,
-		c.fenceRefused, c.cloudTrouble, c.objects,
-		c.states,
-	}
+func (c *collectors) addCalls() {
+	of := []Label{ManagerLabel(), {
+		Name: "interface",
+		Help: "An interface of k8s.io/cloud-provider; Cloud for the methods of the cloud itself.",
+		Values: []string{
+			"Cloud", "Clusters", "Instances", "InstancesV2", "LoadBalancer", "PVLabeler", "Routes",
+			"Zones",
+		},
+	}, {Name: "method", Help: "A method of the interface."}}
+	// From a read of a cache to the creation of a load balancer.
+	buckets := []float64{0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300}
+	c.callDuration = c.Histogram("fxccm_cloud_call_duration_seconds",
+		"Duration of calls of the cloud provider. The wait of a call while its term drains is not counted.",
+		buckets, append(of, Label{
+			Name: "result",
+			Help: "The result of the call. A cancelled call failed because the term or its caller ended. A refused call came " +
+				"after the end of the term and was not made; it takes 0 s.",
+			Values: texts(guard.Results()),
+		})...)
+	c.callsInFlight = c.Gauge("fxccm_cloud_calls_in_flight",
+		"Calls of the cloud provider that have not returned.", of...)
 }
 
-// Common implements [Vecs].
-func (*collectors) Common() []Vec { return nil }
+func (c *collectors) addTerms() {
+	c.leading = c.Gauge("fxccm_leading",
+		"Whether the Manager leads (1) or stands by (0).", ManagerLabel())
+	c.states = c.addStates()
+	c.terms = c.Counter("fxccm_terms_total", "Terms that have begun.", ManagerLabel())
+	c.termsEnded = c.Counter("fxccm_terms_ended_total", "Terms that have ended.",
+		ManagerLabel(), Label{
+			Name: "reason",
+			Help: "The reason: the Manager was stopped, leadership was lost, a part of the term failed, or a part of it " +
+				"did not end within the drain timeout.",
+			Values: texts(endReasons()),
+		})
+	buckets := []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300}
+	c.termOpenDuration = c.Histogram("fxccm_term_open_duration_seconds",
+		"Time from the beginning of a term until its controllers run.", buckets, ManagerLabel())
+	c.termDrainDuration = c.Histogram("fxccm_term_drain_duration_seconds",
+		"Time from the reason for the end of a term until all of it has ended, or until the drain timeout.",
+		buckets, ManagerLabel())
+}
+
+func texts[S ~string](list []S) []string {
+	var out []string
+	for _, s := range list {
+		out = append(out, string(s))
+	}
+	return out
+}
+
+// ProcessMemory describes the memory of a provider's process. It is registered while there is such
+// a process, so it is not in [Table].
+func ProcessMemory() Metric {
+	return Metric{
+		Name: "fxccm_provider_process_resident_memory_bytes", Type: Gauge,
+		Labels: []Label{
+			ManagerLabel(), {Name: "provider", Help: "The name of the provider."},
+		},
+		Help: "Resident memory of the process of a provider that runs in a process of its own.",
+	}
+}

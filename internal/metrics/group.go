@@ -9,19 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A Vec is the series of one metric: a vector of Prometheus.
-type Vec interface {
-	prometheus.Collector
-	DeletePartialMatch(prometheus.Labels) int
-}
-
-// Vecs are the metrics of a [Group].
-type Vecs interface {
-	// Owned are those whose series belong to a Manager, by the label "manager", and go with it.
-	// Common are all others.
-	Owned() []Vec
-	Common() []Vec
-}
+// Vecs are the metrics of a [Group]: a type that embeds a [Catalog].
+type Vecs interface{ catalog() *Catalog }
 
 // A Group is metrics that are registered together, and shared by all Managers that are given the
 // same registerer. It is one collector, so that the registerer has all of them or none, and returns
@@ -43,8 +32,14 @@ type name struct {
 }
 
 // Share returns the group of a registerer, which has it afterwards. Groups of one type are the same
-// group. Without a registerer the group is nil, because no reader could get its series.
-func Share[V Vecs](registerer prometheus.Registerer, vecs func() V) (*Group[V], error) {
+// group. Without a registerer the group is nil, because no reader could get its series. It is an
+// error if the Manager's name cannot be a label.
+func Share[V Vecs](
+	registerer prometheus.Registerer, manager string, vecs func() V,
+) (*Group[V], error) {
+	if !utf8.ValidString(manager) {
+		return nil, fmt.Errorf("name of the manager for metrics: %q is not valid UTF-8", manager)
+	}
 	if registerer == nil {
 		return nil, nil
 	}
@@ -63,31 +58,18 @@ func Share[V Vecs](registerer prometheus.Registerer, vecs func() V) (*Group[V], 
 	return g, nil
 }
 
-// CheckManager tells whether a Manager's name can be a label.
-func CheckManager(manager string) error {
-	if !utf8.ValidString(manager) {
-		return fmt.Errorf("name of the manager for metrics: %q is not valid UTF-8", manager)
-	}
-	return nil
-}
-
-func (g *Group[V]) each(do func(Vec)) {
-	for _, v := range g.vecs.Owned() {
-		do(v)
-	}
-	for _, v := range g.vecs.Common() {
-		do(v)
-	}
-}
-
 // Describe implements prometheus.Collector.
 func (g *Group[V]) Describe(descs chan<- *prometheus.Desc) {
-	g.each(func(v Vec) { v.Describe(descs) })
+	for _, v := range g.vecs.catalog().vecs {
+		v.Describe(descs)
+	}
 }
 
 // Collect implements prometheus.Collector.
 func (g *Group[V]) Collect(metrics chan<- prometheus.Metric) {
-	g.each(func(v Vec) { v.Collect(metrics) })
+	for _, v := range g.vecs.catalog().vecs {
+		v.Collect(metrics)
+	}
 }
 
 // Begin begins the use of a group by a Manager. begin makes the series that are to be there at
@@ -162,26 +144,7 @@ func (o *Owner[V]) End(end func(V)) {
 	}
 	o.name.deleted = true
 	delete(g.names, o.manager)
-	for _, v := range g.vecs.Owned() {
+	for _, v := range g.vecs.catalog().owned {
 		v.DeletePartialMatch(prometheus.Labels{"manager": o.manager})
 	}
-}
-
-// Histogram makes the vector of a metric of that type.
-func (m Metric) Histogram() *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: m.Name, Help: m.Help,
-		Buckets: m.Buckets,
-	}, m.labelNames())
-}
-
-// Gauge makes the vector of a metric of that type.
-func (m Metric) Gauge() *prometheus.GaugeVec {
-	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: m.Name, Help: m.Help}, m.labelNames())
-}
-
-// Counter makes the vector of a metric of that type.
-func (m Metric) Counter() *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help},
-		m.labelNames())
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/internal/guard"
+	"github.com/fxccm/fxccm/test/metricstest"
 )
 
 type routesCloud struct {
@@ -38,7 +39,7 @@ func TestCallsOfAGuardedCloud_AreCountedByResult(t *testing.T) {
 	gate := fence.New(nil, clock.RealClock{})
 	call := []string{"manager", "m", "interface", "Routes", "method", "DeleteRoute"}
 	cloud, _ := guard.New(routesCloud{deleteRoute: func(ctx context.Context) error {
-		wantValue(t, registry, 1, "fxccm_cloud_calls_in_flight", call...)
+		metricstest.Want(t, registry, 1, "fxccm_cloud_calls_in_flight", call...)
 		gate.Close(errors.New("lost"))
 		<-ctx.Done()
 		return ctx.Err()
@@ -48,12 +49,13 @@ func TestCallsOfAGuardedCloud_AreCountedByResult(t *testing.T) {
 	for range 3 {
 		_ = routes.DeleteRoute(context.TODO(), "", nil)
 	}
-	wantValue(t, registry, 0, "fxccm_cloud_calls_in_flight", call...)
-	wantValue(t, registry, 1, "fxccm_cloud_call_duration_seconds",
+	metricstest.Want(t, registry, 0, "fxccm_cloud_calls_in_flight", call...)
+	metricstest.Want(t, registry, 1, "fxccm_cloud_call_duration_seconds",
 		append(call, "result", "cancelled")...)
-	wantValue(t, registry, 2, "fxccm_cloud_call_duration_seconds",
+	metricstest.Want(t, registry, 2, "fxccm_cloud_call_duration_seconds",
 		append(call, "result", "refused")...)
-	wantValue(t, registry, 2, "fxccm_fence_refused_total", "door", "cloud")
-	wantValue(t, registry, 1, "fxccm_cloud_call_duration_seconds", "interface", "Cloud", "method",
+	metricstest.Want(t, registry, 2, "fxccm_fence_refused_total", "door", "cloud")
+	metricstest.Want(t, registry, 1, "fxccm_cloud_call_duration_seconds",
+		"interface", "Cloud", "method",
 		"Routes", "result", "ok")
 }

@@ -38,13 +38,45 @@ type objectVec struct {
 	sources map[*objectSource]bool
 }
 
-func newObjectVec() *objectVec {
-	return &objectVec{
-		states: loadBalancers().desc(), oldest: oldestLoadBalancer().desc(),
-		statuses: provisioningStatuses().desc(),
-		nodes:    waitingNodes().desc(), oldestNode: oldestNode().desc(),
-		sources: map[*objectSource]bool{},
+func (c *Catalog) addObjects() *objectVec {
+	states := LoadBalancerStates()
+	metrics := []Metric{
+		{
+			Name: "fxccm_load_balancers", Type: Gauge,
+			Labels: []Label{ManagerLabel(), stateLabel(states)},
+			Help:   "Services with a load balancer, by state, if the provider reports them. Only the leader has them.",
+		},
+		{
+			Name: "fxccm_load_balancers_oldest_seconds", Type: Gauge,
+			Labels: []Label{ManagerLabel(), stateLabel(states[:len(states)-1])},
+			Help:   "How long the Service that has gone longest without a ready load balancer, among those in the state, has waited; 0 without one.",
+		},
+		{
+			Name: "fxccm_load_balancers_provisioning", Type: Gauge,
+			Labels: []Label{ManagerLabel(), {
+				Name: "status",
+				Help: "The cloud's word, such as ACTIVE or PENDING_UPDATE.",
+			}},
+			Help: "Load balancers of Services, by the cloud's provisioning status.",
+		},
+		{
+			Name: "fxccm_nodes_waiting", Type: Gauge, Labels: []Label{ManagerLabel()},
+			Help: "Nodes that wait for their initialization, if the provider reports them. Only the leader has them.",
+		},
+		{
+			Name: "fxccm_nodes_waiting_oldest_seconds", Type: Gauge,
+			Labels: []Label{ManagerLabel()},
+			Help:   "Age of the oldest node that waits for its initialization; 0 without one.",
+		},
 	}
+	vec := &objectVec{sources: map[*objectSource]bool{}}
+	for i, desc := range []**prometheus.Desc{
+		&vec.states, &vec.oldest, &vec.statuses, &vec.nodes, &vec.oldestNode,
+	} {
+		*desc = metrics[i].desc()
+	}
+	c.add(vec, metrics...)
+	return vec
 }
 
 func (v *objectVec) add(s *objectSource) (remove func()) {
@@ -139,11 +171,6 @@ func (v *objectVec) count(s *objectSource, values map[series]float64) {
 	}
 }
 
-// desc describes a metric that is computed at each scrape.
-func (m Metric) desc() *prometheus.Desc {
-	return prometheus.NewDesc(m.Name, m.Help, m.labelNames(), nil)
-}
-
 // Objects reports the objects of a term at each scrape, until the returned function is called.
 func (s *Series) Objects(now func() time.Time, report func() Objects) (stop func()) {
 	stop = func() {}
@@ -151,48 +178,6 @@ func (s *Series) Objects(now func() time.Time, report func() Objects) (stop func
 		stop = c.objects.add(&objectSource{s.manager, now, report})
 	})
 	return stop
-}
-
-func loadBalancers() Metric {
-	return Metric{
-		Name: "fxccm_load_balancers", Type: Gauge,
-		Labels: []Label{managerLabel(), stateLabel(LoadBalancerStates())},
-		Help:   "Services with a load balancer, by state, if the provider reports them. Only the leader has them.",
-	}
-}
-
-func oldestLoadBalancer() Metric {
-	states := LoadBalancerStates()
-	return Metric{
-		Name: "fxccm_load_balancers_oldest_seconds", Type: Gauge,
-		Labels: []Label{managerLabel(), stateLabel(states[:len(states)-1])},
-		Help:   "How long the Service that has gone longest without a ready load balancer, among those in the state, has waited; 0 without one.",
-	}
-}
-
-func provisioningStatuses() Metric {
-	return Metric{
-		Name: "fxccm_load_balancers_provisioning", Type: Gauge,
-		Labels: []Label{managerLabel(), {
-			Name: "status",
-			Help: "The cloud's word, such as ACTIVE or PENDING_UPDATE.",
-		}},
-		Help: "Load balancers of Services, by the cloud's provisioning status.",
-	}
-}
-
-func waitingNodes() Metric {
-	return Metric{
-		Name: "fxccm_nodes_waiting", Type: Gauge, Labels: []Label{managerLabel()},
-		Help: "Nodes that wait for their initialization, if the provider reports them. Only the leader has them.",
-	}
-}
-
-func oldestNode() Metric {
-	return Metric{
-		Name: "fxccm_nodes_waiting_oldest_seconds", Type: Gauge, Labels: []Label{managerLabel()},
-		Help: "Age of the oldest node that waits for its initialization; 0 without one.",
-	}
 }
 
 func stateLabel(values []string) Label {

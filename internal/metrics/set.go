@@ -18,10 +18,7 @@ type Set struct {
 // There are no series before [Set.Begin]. Nil registers nowhere. The error names the manager, or
 // the metric that the registerer refuses.
 func New(registerer prometheus.Registerer, manager string) (*Set, error) {
-	if err := CheckManager(manager); err != nil {
-		return nil, err
-	}
-	group, err := Share(registerer, newCollectors)
+	group, err := Share(registerer, manager, newCollectors)
 	if err != nil {
 		return nil, err
 	}

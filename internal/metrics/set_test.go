@@ -9,56 +9,70 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 	componentmetrics "k8s.io/component-base/metrics"
 
 	"github.com/fxccm/fxccm/internal/guard"
 	"github.com/fxccm/fxccm/internal/metrics"
+	"github.com/fxccm/fxccm/test/metricstest"
 )
 
-// value is that of the series with these labels, given as name and value in turn, or 0 and false if
-// no series has them. Of a histogram it is the count.
-func value(t *testing.T, g prometheus.Gatherer, metric string, labels ...string) (float64, bool) {
+func newSet(t *testing.T, registerer prometheus.Registerer, manager string) *metrics.Set {
 	t.Helper()
-	for _, series := range gather(t, g)[metric].GetMetric() {
-		if !has(series, labels) {
-			continue
-		}
-		switch {
-		case series.Counter != nil:
-			return series.GetCounter().GetValue(), true
-		case series.Gauge != nil:
-			return series.GetGauge().GetValue(), true
-		default:
-			return float64(series.GetHistogram().GetSampleCount()), true
-		}
+	set, err := metrics.New(registerer, manager)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return 0, false
+	return set
 }
 
-func has(series *dto.Metric, labels []string) bool {
-	found := 0
-	for i := 0; i < len(labels); i += 2 {
-		for _, pair := range series.GetLabel() {
-			if pair.GetName() == labels[i] && pair.GetValue() == labels[i+1] {
-				found += 2
-			}
+// everything makes each series happen.
+func everything(s *metrics.Series) {
+	s.Leading(true)
+	s.State(func() string { return "leading" })
+	s.TermBegan()
+	s.TermOpened(2 * time.Second)
+	for _, reason := range []metrics.EndReason{
+		metrics.Stopped, metrics.Lost, metrics.Failed,
+		metrics.DrainTimedOut,
+	} {
+		s.TermEnded(reason, time.Second)
+	}
+	for _, door := range []metrics.Door{metrics.DoorKube, metrics.DoorProvider} {
+		s.Refused(door)
+	}
+	s.Trouble("quota", true)
+	s.Objects(time.Now, func() metrics.Objects {
+		return metrics.Objects{LoadBalancers: []metrics.LoadBalancer{
+			{State: "ready", ProvisioningStatus: "ACTIVE", Since: time.Now()},
+		}}
+	})
+	// Each interface of the table; the values of its label are all that occur.
+	for _, iface := range []string{
+		"Cloud", "Clusters", "Instances", "InstancesV2", "LoadBalancer", "PVLabeler", "Routes",
+		"Zones",
+	} {
+		s.CallRefused(iface, "method")
+		s.CallStarted(iface, "method")
+		s.CallEnded(iface, "method", guard.OK, time.Second)
+	}
+	for _, result := range guard.Results() {
+		if result != guard.Refused {
+			s.CallStarted("Routes", "CreateRoute")
+			s.CallEnded("Routes", "CreateRoute", result, time.Second)
 		}
 	}
-	return found == len(labels)
 }
 
-func wantValue(t *testing.T, g prometheus.Gatherer, want float64, metric string, labels ...string) {
-	t.Helper()
-	if got, ok := value(t, g, metric, labels...); !ok || got != want {
-		t.Errorf("%s%v = %v (exists: %v), want %v", metric, labels, got, ok, want)
-	}
+func TestTable_IsWhatIsGathered(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	everything(newSet(t, registry, "m").Begin())
+	metricstest.WantTable(t, registry, metrics.Table())
 }
 
 func TestSeries_CountWhatTheyAreTold(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	set := newSet(t, registry, "a")
-	if families := gather(t, registry); len(families) != 0 {
+	if families := metricstest.Gather(t, registry); len(families) != 0 {
 		t.Errorf("there are series before the Manager runs: %v", families)
 	}
 	series := set.Begin()
@@ -71,15 +85,15 @@ func TestSeries_CountWhatTheyAreTold(t *testing.T) {
 		{"fxccm_fence_refused_total", "door", "kube"},
 		{"fxccm_fence_refused_total", "door", "provider"},
 	} {
-		wantValue(t, registry, 0, zero[0], append(zero[1:], "manager", "a")...)
+		metricstest.Want(t, registry, 0, zero[0], append(zero[1:], "manager", "a")...)
 	}
 
 	series.Leading(true)
 	series.Leading(true)
-	wantValue(t, registry, 1, "fxccm_leading")
+	metricstest.Want(t, registry, 1, "fxccm_leading")
 	series.Leading(false)
 	series.Leading(false)
-	wantValue(t, registry, 0, "fxccm_leading")
+	metricstest.Want(t, registry, 0, "fxccm_leading")
 
 	series.TermBegan()
 	series.TermBegan()
@@ -87,31 +101,31 @@ func TestSeries_CountWhatTheyAreTold(t *testing.T) {
 	series.TermEnded(metrics.Lost, time.Second)
 	series.TermEnded(metrics.DrainTimedOut, time.Second)
 	series.Refused(metrics.DoorProvider)
-	wantValue(t, registry, 2, "fxccm_terms_total")
-	wantValue(t, registry, 1, "fxccm_term_open_duration_seconds")
-	wantValue(t, registry, 2, "fxccm_term_drain_duration_seconds")
-	wantValue(t, registry, 1, "fxccm_terms_ended_total", "reason", "lost")
-	wantValue(t, registry, 0, "fxccm_terms_ended_total", "reason", "stopped")
-	wantValue(t, registry, 1, "fxccm_fence_refused_total", "door", "provider")
+	metricstest.Want(t, registry, 2, "fxccm_terms_total")
+	metricstest.Want(t, registry, 1, "fxccm_term_open_duration_seconds")
+	metricstest.Want(t, registry, 2, "fxccm_term_drain_duration_seconds")
+	metricstest.Want(t, registry, 1, "fxccm_terms_ended_total", "reason", "lost")
+	metricstest.Want(t, registry, 0, "fxccm_terms_ended_total", "reason", "stopped")
+	metricstest.Want(t, registry, 1, "fxccm_fence_refused_total", "door", "provider")
 
 	call := []string{"interface", "Routes", "method", "ListRoutes"}
 	series.CallStarted("Routes", "ListRoutes")
 	series.CallStarted("Routes", "ListRoutes")
-	wantValue(t, registry, 2, "fxccm_cloud_calls_in_flight", call...)
+	metricstest.Want(t, registry, 2, "fxccm_cloud_calls_in_flight", call...)
 	series.CallEnded("Routes", "ListRoutes", guard.Retry, 1500*time.Millisecond)
-	wantValue(t, registry, 1, "fxccm_cloud_calls_in_flight", call...)
-	wantValue(t, registry, 1, "fxccm_cloud_call_duration_seconds",
+	metricstest.Want(t, registry, 1, "fxccm_cloud_calls_in_flight", call...)
+	metricstest.Want(t, registry, 1, "fxccm_cloud_call_duration_seconds",
 		append(call, "result", "retry")...)
-	histogram := gather(t,
+	histogram := metricstest.Gather(t,
 		registry)["fxccm_cloud_call_duration_seconds"].GetMetric()[0].GetHistogram()
 	if histogram.GetSampleSum() != 1.5 {
 		t.Errorf("a call of 1.5 s took %v s", histogram.GetSampleSum())
 	}
 	series.CallRefused("Routes", "ListRoutes")
-	wantValue(t, registry, 1, "fxccm_cloud_calls_in_flight", call...)
-	wantValue(t, registry, 1, "fxccm_cloud_call_duration_seconds",
+	metricstest.Want(t, registry, 1, "fxccm_cloud_calls_in_flight", call...)
+	metricstest.Want(t, registry, 1, "fxccm_cloud_call_duration_seconds",
 		append(call, "result", "refused")...)
-	wantValue(t, registry, 1, "fxccm_fence_refused_total", "door", "cloud")
+	metricstest.Want(t, registry, 1, "fxccm_fence_refused_total", "door", "cloud")
 }
 
 func TestObjects_OfTwoManagersOfOneName_AddUpUntilTheirTermsEnd(t *testing.T) {
@@ -146,7 +160,8 @@ func TestObjects_OfTwoManagersOfOneName_AddUpUntilTheirTermsEnd(t *testing.T) {
 			{"fxccm_nodes_waiting"},
 			{"fxccm_nodes_waiting_oldest_seconds"},
 		} {
-			wantValue(t, registry, values[i], labels[0], append(labels[1:], "manager", "a")...)
+			metricstest.Want(t, registry, values[i], labels[0], append(labels[1:], "manager",
+				"a")...)
 		}
 	}
 	first := report(time.Minute)
@@ -156,7 +171,7 @@ func TestObjects_OfTwoManagersOfOneName_AddUpUntilTheirTermsEnd(t *testing.T) {
 	second()
 	want(1, 2, 0, 60, 120, 0, 2, 2, 60)
 	first()
-	if _, ok := value(t, registry, "fxccm_load_balancers"); ok {
+	if _, ok := metricstest.Value(t, registry, "fxccm_load_balancers"); ok {
 		t.Error("a Manager without a term has metrics of load balancers")
 	}
 }
@@ -170,7 +185,8 @@ func TestManagerState_OfTwoManagersOfOneName_AddsUpUntilTheyEnd(t *testing.T) {
 	want := func(values ...float64) {
 		t.Helper()
 		for i, name := range []string{"standby", "leading", "draining", "degraded"} {
-			wantValue(t, registry, values[i], "fxccm_manager_state", "manager", "a", "state", name)
+			metricstest.Want(t, registry, values[i], "fxccm_manager_state",
+				"manager", "a", "state", name)
 		}
 	}
 	want(1, 0, 0, 1)
@@ -181,7 +197,7 @@ func TestManagerState_OfTwoManagersOfOneName_AddsUpUntilTheyEnd(t *testing.T) {
 	state = "stopped"
 	want(0, 0, 0, 0)
 	first.End()
-	if _, ok := value(t, registry, "fxccm_manager_state"); ok {
+	if _, ok := metricstest.Value(t, registry, "fxccm_manager_state"); ok {
 		t.Error("a Manager that has ended has a state")
 	}
 }
@@ -195,20 +211,20 @@ func TestManagers_ThatComeAndGoLeaveNothing(t *testing.T) {
 			everything(series)
 			running = append(running, series)
 		}
-		if n := len(gather(t, registry)["fxccm_leading"].GetMetric()); n != 50 {
+		if n := len(metricstest.Gather(t, registry)["fxccm_leading"].GetMetric()); n != 50 {
 			t.Errorf("%d of 50 Managers are seen", n)
 		}
 		// again in the second round
-		wantValue(t, registry, 1, "fxccm_terms_total", "manager", "cluster-49")
+		metricstest.Want(t, registry, 1, "fxccm_terms_total", "manager", "cluster-49")
 		running[0].End()
-		if _, ok := value(t, registry, "fxccm_leading", "manager", "cluster-0"); ok {
+		if _, ok := metricstest.Value(t, registry, "fxccm_leading", "manager", "cluster-0"); ok {
 			t.Error("the Manager that ended is still seen")
 		}
-		wantValue(t, registry, 1, "fxccm_leading", "manager", "cluster-10")
+		metricstest.Want(t, registry, 1, "fxccm_leading", "manager", "cluster-10")
 		for _, series := range running {
 			series.End()
 		}
-		for name, family := range gather(t, registry) {
+		for name, family := range metricstest.Gather(t, registry) {
 			t.Errorf("%s has %d series, although no Manager runs", name, len(family.GetMetric()))
 		}
 	}
@@ -223,21 +239,21 @@ func TestManager_ThatRunsAgainBeginsAnew(t *testing.T) {
 	first.End()
 	first.End()
 	everything(first)
-	if families := gather(t, registry); len(families) != 0 {
+	if families := metricstest.Gather(t, registry); len(families) != 0 {
 		t.Errorf("what was told after the end made series: %v", families)
 	}
 
 	second := set.Begin()
-	wantValue(t, registry, 0, "fxccm_leading")
-	wantValue(t, registry, 0, "fxccm_terms_total")
+	metricstest.Want(t, registry, 0, "fxccm_leading")
+	metricstest.Want(t, registry, 0, "fxccm_terms_total")
 	// The first run left a call behind that could not be drained.
 	first.CallEnded("Routes", "ListRoutes", guard.Cancelled, time.Hour)
-	if got, ok := value(t, registry, "fxccm_cloud_calls_in_flight"); ok {
+	if got, ok := metricstest.Value(t, registry, "fxccm_cloud_calls_in_flight"); ok {
 		t.Errorf("a call of the run before counts in this one: %v in flight", got)
 	}
 	second.TermBegan()
 	first.End()
-	wantValue(t, registry, 1, "fxccm_terms_total")
+	metricstest.Want(t, registry, 1, "fxccm_terms_total")
 }
 
 func TestManagers_OfOneNameShareTheirSeries(t *testing.T) {
@@ -245,18 +261,18 @@ func TestManagers_OfOneNameShareTheirSeries(t *testing.T) {
 	a, b := newSet(t, registry, "kubernetes").Begin(), newSet(t, registry, "kubernetes").Begin()
 	a.Leading(true)
 	b.Leading(false)
-	wantValue(t, registry, 1, "fxccm_leading")
+	metricstest.Want(t, registry, 1, "fxccm_leading")
 	a.CallStarted("Routes", "ListRoutes")
 	b.TermBegan()
 	a.End()
-	wantValue(t, registry, 0, "fxccm_leading")
-	wantValue(t, registry, 1, "fxccm_terms_total")
+	metricstest.Want(t, registry, 0, "fxccm_leading")
+	metricstest.Want(t, registry, 1, "fxccm_terms_total")
 	a.CallEnded("Routes", "ListRoutes", guard.OK, time.Second)
-	wantValue(t, registry, 0, "fxccm_cloud_calls_in_flight")
+	metricstest.Want(t, registry, 0, "fxccm_cloud_calls_in_flight")
 	a.Leading(true)
-	wantValue(t, registry, 0, "fxccm_leading")
+	metricstest.Want(t, registry, 0, "fxccm_leading")
 	b.End()
-	if families := gather(t, registry); len(families) != 0 {
+	if families := metricstest.Gather(t, registry); len(families) != 0 {
 		t.Errorf("series are left: %v", families)
 	}
 }
@@ -276,9 +292,9 @@ func TestNew_SharesTheRegistererThroughItsWrappers(t *testing.T) {
 		newSet(t, prometheus.WrapRegistererWithPrefix("host_", registry),
 			manager).Begin().TermBegan()
 	}
-	wantValue(t, registry, 1, "fxccm_terms_total", "manager", "b", "region", "south")
-	wantValue(t, registry, 1, "host_fxccm_terms_total", "manager", "b")
-	if n := len(gather(t, registry)["fxccm_terms_total"].GetMetric()); n != 4 {
+	metricstest.Want(t, registry, 1, "fxccm_terms_total", "manager", "b", "region", "south")
+	metricstest.Want(t, registry, 1, "host_fxccm_terms_total", "manager", "b")
+	if n := len(metricstest.Gather(t, registry)["fxccm_terms_total"].GetMetric()); n != 4 {
 		t.Errorf("%d series, want 2 Managers in 2 regions", n)
 	}
 }
@@ -288,7 +304,7 @@ func TestNew_AcceptsTheRegistererOfAKubernetesRegistry(t *testing.T) {
 	registry := componentmetrics.NewKubeRegistry()
 	newSet(t, registry.Registerer(), "a").Begin().TermBegan()
 	newSet(t, registry.Registerer(), "b").Begin().TermBegan()
-	wantValue(t, registry, 1, "fxccm_terms_total", "manager", "a")
+	metricstest.Want(t, registry, 1, "fxccm_terms_total", "manager", "a")
 }
 
 type refusing struct{ prometheus.Registerer }
@@ -354,7 +370,7 @@ func TestSeries_MayBeUsedAtOnce(t *testing.T) {
 		})
 	}
 	managers.Wait()
-	if families := gather(t, registry); len(families) != 0 {
+	if families := metricstest.Gather(t, registry); len(families) != 0 {
 		t.Errorf("series are left: %v", families)
 	}
 }

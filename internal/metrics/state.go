@@ -18,8 +18,15 @@ type stateVec struct {
 	sources map[*Series]func() string
 }
 
-func newStateVec() *stateVec {
-	return &stateVec{desc: managerState().desc(), sources: map[*Series]func() string{}}
+func (c *Catalog) addStates() *stateVec {
+	m := Metric{
+		Name: "fxccm_manager_state", Type: Gauge,
+		Labels: []Label{ManagerLabel(), stateLabel(ManagerStates())},
+		Help:   "1 for the state of the Manager, and 0 for the others.",
+	}
+	vec := &stateVec{desc: m.desc(), sources: map[*Series]func() string{}}
+	c.add(vec, m)
+	return vec
 }
 
 func (v *stateVec) add(s *Series, state func() string) {
@@ -75,12 +82,4 @@ func (*stateVec) DeletePartialMatch(prometheus.Labels) int { return 0 }
 // State asks for the state of the Manager at each scrape, until the series end.
 func (s *Series) State(state func() string) {
 	s.owner.Alone(func(c *collectors) { c.states.add(s, state) })
-}
-
-func managerState() Metric {
-	return Metric{
-		Name: "fxccm_manager_state", Type: Gauge,
-		Labels: []Label{managerLabel(), stateLabel(ManagerStates())},
-		Help:   "1 for the state of the Manager, and 0 for the others.",
-	}
 }

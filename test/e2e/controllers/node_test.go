@@ -20,6 +20,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/suite"
+	"github.com/fxccm/fxccm/test/metricstest"
 )
 
 // firstNode is the name of a node that exists when the cloud-node controller starts.
@@ -226,32 +227,10 @@ func waitCalls(
 	return calls
 }
 
-// metric is the value of a counter, or the number of observations of a histogram, summed over the
-// series that have the labels.
-func metric(t *testing.T, name string, labels map[string]string) float64 {
+// metric is the sum of all series; see [metricstest.Value].
+func metric(t *testing.T, name string) float64 {
 	t.Helper()
-	families, err := legacyregistry.DefaultGatherer.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := 0.0
-	for _, family := range families {
-		if family.GetName() != name {
-			continue
-		}
-		for _, series := range family.GetMetric() {
-			matching := 0
-			for _, label := range series.GetLabel() {
-				if labels[label.GetName()] == label.GetValue() {
-					matching++
-				}
-			}
-			if matching == len(labels) {
-				sum += series.GetCounter().GetValue() +
-					float64(series.GetHistogram().GetSampleCount())
-			}
-		}
-	}
+	sum, _ := metricstest.Value(t, legacyregistry.DefaultGatherer, name)
 	return sum
 }
 
@@ -326,7 +305,7 @@ func TestNode_WhenInitialised_AnEventAndTwoHistogramsSaySo(t *testing.T) {
 		"node_controller_cloud_provider_taint_removal_delay_seconds",
 		"node_controller_initial_node_sync_delay_seconds",
 	}
-	before := []float64{metric(t, delays[0], nil), metric(t, delays[1], nil)}
+	before := []float64{metric(t, delays[0]), metric(t, delays[1])}
 	node := ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("event-1"))
 	event := nodeEvent(t, node, "Synced")
 	if event.Type != corev1.EventTypeNormal || event.Message != "Node synced successfully" ||
@@ -337,7 +316,7 @@ func TestNode_WhenInitialised_AnEventAndTwoHistogramsSaySo(t *testing.T) {
 	// The second one is observed when the event has been handed over.
 	ccmtest.Eventually(t, "both delays are observed", func(context.Context) (bool, error) {
 		for i, name := range delays {
-			if n := metric(t, name, nil) - before[i]; n != 1 {
+			if n := metric(t, name) - before[i]; n != 1 {
 				return false, fmt.Errorf("%s has %v more observations, want 1", name, n)
 			}
 		}

@@ -31,11 +31,11 @@ func runServiceLB(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := metric(t, passes, nil)
+	before := metric(t, passes)
 	r := run(t, cloud, append([]func(*ccm.Params){only("service")}, change...)...)
 	ccmtest.Eventually(t, "the service controller knows the nodes",
 		func(context.Context) (float64, error) {
-			n := metric(t, passes, nil) - before
+			n := metric(t, passes) - before
 			if n < float64(len(nodes.Items)) {
 				return n, fmt.Errorf("%v of %d nodes are dealt with", n, len(nodes.Items))
 			}

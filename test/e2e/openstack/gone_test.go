@@ -94,11 +94,11 @@ func vanish(t *testing.T, s *site, prefix string) (r *replica, gone, left []*cor
 		"servers are requested, for several confirmations")
 	wantUntouched(t, gone...)
 	wantUntouched(t, left...)
-	ours := map[string]string{"manager": prefix}
-	if n := metric(t, r.metrics, "fxccm_openstack_absent_instances", ours); n != 4 {
+	ours := []string{"manager", prefix}
+	if n := metric(t, r.metrics, "fxccm_openstack_absent_instances", ours...); n != 4 {
 		t.Errorf("%v instances are absent by the metric, want 4", n)
 	}
-	if n := metric(t, r.metrics, "fxccm_openstack_absence_refused_total", ours); n < 4 {
+	if n := metric(t, r.metrics, "fxccm_openstack_absence_refused_total", ours...); n < 4 {
 		t.Errorf("%v absences were refused by the metric, want one for each node at least", n)
 	}
 	return r, gone, left
@@ -116,7 +116,7 @@ func TestGone_ManyAtOnce_AreKeptUntilAnOperatorHasDeletedSome(t *testing.T) {
 	wantUntouched(t, left...)
 	ccmtest.Eventually(t, "the metric tells that none is absent",
 		func(context.Context) (bool, error) {
-			if n := metric(t, r.metrics, "fxccm_openstack_absent_instances", nil); n != 0 {
+			if n := metric(t, r.metrics, "fxccm_openstack_absent_instances"); n != 0 {
 				return false, fmt.Errorf("%v", n)
 			}
 			return true, nil

@@ -92,7 +92,7 @@ func drifting(c *cloudconf.LoadBalancer) { c.DriftPeriod = 10 * time.Second }
 func serving(t *testing.T, s *site, change ...func(*launch)) *replica {
 	t.Helper()
 	const passes = "service_controller_nodesync_latency_seconds"
-	before := metric(t, legacyregistry.DefaultGatherer, passes, nil)
+	before := metric(t, legacyregistry.DefaultGatherer, passes)
 	r := ready(t, s, append([]func(*launch){balancing(s)}, change...)...)
 	nodes, err := r.client(t).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -100,8 +100,8 @@ func serving(t *testing.T, s *site, change ...func(*launch)) *replica {
 	}
 	ccmtest.Eventually(t, "the service controller knows the nodes",
 		func(context.Context) (bool, error) {
-			if n := metric(t, legacyregistry.DefaultGatherer, passes,
-				nil) - before; n < float64(len(nodes.Items)) {
+			n := metric(t, legacyregistry.DefaultGatherer, passes) - before
+			if n < float64(len(nodes.Items)) {
 				return false, fmt.Errorf("%v of %d nodes are dealt with", n, len(nodes.Items))
 			}
 			return true, nil

@@ -65,7 +65,7 @@ func TestLoadBalancer_BadValues_AreToldOnceByNameAndValue(t *testing.T) {
 		waitCondition(t, service.Name, "", "")
 		r.wantLoadBalancer(t, service.Name, ccm.LoadBalancerReady, "Served")
 		if n := metric(t, r.metrics, "fxccm_openstack_service_to_address_seconds",
-			map[string]string{"manager": "bad"}); n == 0 {
+			"manager", "bad"); n == 0 {
 			t.Error("no time from a Service to its address was measured")
 		}
 	})
@@ -95,7 +95,7 @@ func (r *replica) wantLoadBalancer(
 		}
 	}
 	if got := metric(t, r.metrics, "fxccm_load_balancers",
-		map[string]string{"manager": "bad", "state": string(state)}); got != float64(count) {
+		"manager", "bad", "state", string(state)); got != float64(count) {
 		t.Errorf("%v load balancers are %s by the metrics, and %d by the status", got, state, count)
 	}
 }

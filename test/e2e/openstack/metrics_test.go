@@ -1,7 +1,6 @@
 package openstack_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -9,42 +8,14 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+	"github.com/fxccm/fxccm/test/metricstest"
 )
 
-// metric is the value of a counter or a gauge, or the number of observations of a histogram, summed
-// over the series with the labels.
-func metric(t *testing.T, from prometheus.Gatherer, name string, labels map[string]string) float64 {
+// metric is the sum of the series with the labels; see [metricstest.Value].
+func metric(t *testing.T, from prometheus.Gatherer, name string, labels ...string) float64 {
 	t.Helper()
-	families, err := from.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := 0.0
-	for _, family := range families {
-		if family.GetName() != name {
-			continue
-		}
-		for _, series := range family.GetMetric() {
-			has := map[string]string{}
-			for _, label := range series.GetLabel() {
-				has[label.GetName()] = label.GetValue()
-			}
-			if isPartOf(labels, has) {
-				sum += series.GetCounter().GetValue() + series.GetGauge().GetValue() +
-					float64(series.GetHistogram().GetSampleCount())
-			}
-		}
-	}
+	sum, _ := metricstest.Value(t, from, name, labels...)
 	return sum
-}
-
-func isPartOf(wanted, all map[string]string) bool {
-	for name, value := range wanted {
-		if got, ok := all[name]; !ok || got != value {
-			return false
-		}
-	}
-	return true
 }
 
 func TestMetrics_OfOCCMAndOursAreThere_AndCountWhatReachesTheCloud(t *testing.T) {
@@ -61,14 +32,7 @@ func TestMetrics_OfOCCMAndOursAreThere_AndCountWhatReachesTheCloud(t *testing.T)
 	s.waitCalls(0, 2, operations("server_get"),
 		"the server of the node that is not ready is requested")
 
-	families, err := r.metrics.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, family := range families {
-		names = append(names, family.GetName())
-	}
+	families := metricstest.Gather(t, r.metrics)
 	for _, name := range []string{
 		"openstack_api_request_duration_seconds", "openstack_api_requests_total",
 		"openstack_api_request_errors_total",
@@ -81,12 +45,12 @@ func TestMetrics_OfOCCMAndOursAreThere_AndCountWhatReachesTheCloud(t *testing.T)
 		"fxccm_openstack_lookups_total",
 		"fxccm_openstack_absent_instances", "fxccm_openstack_absence_refused_total",
 	} {
-		if !slices.Contains(names, name) {
+		if families[name] == nil {
 			t.Errorf("there is no metric %s", name)
 		}
 	}
 	if retried := metric(t, r.metrics, "fxccm_openstack_request_retries_total",
-		map[string]string{"manager": "measured", "reason": "500"}); retried != 1 {
+		"manager", "measured", "reason", "500"); retried != 1 {
 		t.Errorf("%v requests were made again for a 500, want 1", retried)
 	}
 
@@ -104,12 +68,12 @@ func TestMetrics_OfOCCMAndOursAreThere_AndCountWhatReachesTheCloud(t *testing.T)
 	}
 	for request, calls := range requests {
 		if counted := metric(t, r.metrics, "openstack_api_requests_total",
-			map[string]string{"request": request}); counted != calls {
+			"request", request); counted != calls {
 			t.Errorf("%v requests %s were counted, and %v have reached the cloud", counted, request,
 				calls)
 		}
 	}
-	if sum := metric(t, r.metrics, "openstack_api_requests_total", nil); sum == 0 {
+	if sum := metric(t, r.metrics, "openstack_api_requests_total"); sum == 0 {
 		t.Error("no request was counted")
 	}
 }

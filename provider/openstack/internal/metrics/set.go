@@ -19,10 +19,7 @@ type Set struct {
 // [Set.Begin]. A nil registerer registers nothing. The error names the Manager or the metric that
 // the registerer refuses.
 func New(registerer prometheus.Registerer, manager string) (*Set, error) {
-	if err := metrics.CheckManager(manager); err != nil {
-		return nil, err
-	}
-	group, err := metrics.Share(registerer, newCollectors)
+	group, err := metrics.Share(registerer, manager, newCollectors)
 	if err != nil {
 		return nil, fmt.Errorf("OpenStack: %w", err)
 	}
