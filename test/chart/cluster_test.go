@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -234,7 +235,7 @@ func TestProgram_WithWhatTheChartRenders_ServesTheCluster(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(mount, "cloud.conf"), []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	account := serviceAccount(t, cp, admin)
+	account := serviceAccount(t, cp, admin, name)
 	stop := start(t, podTemplate(t, text).Spec.Containers[0].Args, kubeconfig(t, account), port)
 
 	servers := cloud.AddServers([]string{"node-1", "node-2"})
@@ -316,29 +317,32 @@ func TestProgram_WithWhatTheChartRenders_ServesTheCluster(t *testing.T) {
 	metrics(t, cp, port)
 	stop()
 
+	// Deleting a node takes minutes of confirmed absence; package tests show it.
+	compareRules(t, cp, text, name, "delete nodes")
+}
+
+// compareRules compares the rendered rules with the requests of the account, but for permissions
+// that the test does not need.
+func compareRules(t *testing.T, cp *controlplane.ControlPlane, text, account string,
+	unneeded ...string,
+) {
+	t.Helper()
+	user := "system:serviceaccount:" + namespace + ":" + account
 	records, err := cp.Audit().All(controlplane.ByUser(user))
 	if err != nil {
 		t.Fatal(err)
 	}
-	report := rbac.Compare(permissions(t, text), records, user)
-	var unused []rbac.Permission
-	for _, p := range report.Unused {
-		// Deleting a node takes minutes of confirmed absence; package tests show it.
-		if p.String() != "delete nodes" {
-			unused = append(unused, p)
-		}
-	}
-	report.Unused = unused
+	report := rbac.Compare(permissions(t, text, user), records, user)
+	report.Unused = slices.DeleteFunc(report.Unused,
+		func(p rbac.Permission) bool { return slices.Contains(unneeded, p.String()) })
 	if !report.OK() {
 		t.Errorf("the chart's rules are not what the program needs:\n%s", report)
 	}
 }
 
-const user = "system:serviceaccount:" + namespace + ":" + name
-
 // serviceAccount is the identity of the Pods: a token, as the kubelet mounts it.
 func serviceAccount(
-	t *testing.T, cp *controlplane.ControlPlane, admin kubernetes.Interface,
+	t *testing.T, cp *controlplane.ControlPlane, admin kubernetes.Interface, name string,
 ) *rest.Config {
 	t.Helper()
 	token, err := admin.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name,
@@ -352,7 +356,7 @@ func serviceAccount(
 }
 
 // permissions are those of the rendered rules.
-func permissions(t *testing.T, text string) []rbac.Permission {
+func permissions(t *testing.T, text, user string) []rbac.Permission {
 	t.Helper()
 	manifests, err := render(t, "Helm", text)
 	if err != nil {
