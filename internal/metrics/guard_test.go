@@ -12,7 +12,7 @@ import (
 
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/internal/guard"
-	"github.com/fxccm/fxccm/test/metricstest"
+	"github.com/fxccm/fxccm/internal/metrics/metricstest"
 )
 
 type routesCloud struct {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/fxccm/fxccm/internal/guard"
 	"github.com/fxccm/fxccm/internal/metrics"
-	"github.com/fxccm/fxccm/test/metricstest"
+	"github.com/fxccm/fxccm/internal/metrics/metricstest"
 )
 
 func newSet(t *testing.T, registerer prometheus.Registerer, manager string) *metrics.Set {

@@ -21,11 +21,11 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/internal/metrics/metricstest"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/quota"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
-	"github.com/fxccm/fxccm/test/metricstest"
 )
 
 // write makes a cloud.conf.

@@ -54,6 +54,8 @@ var exceptions = map[string][]string{
 	module + "/ccm/ccmtest/conformance":  {"what only our tests need"},
 	module + "/ccm/ccmtest/controlplane": {"what only our tests need"},
 	module + "/ccm/ccmtest/rbac":         {"what only our tests need"},
+	// For tests of this module.
+	module + "/internal/metrics/metricstest": {"what only our tests need"},
 }
 
 // The route controller reads the process's feature gate, which lives in a small package of the API

@@ -18,9 +18,9 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/metrics/metricstest"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/suite"
-	"github.com/fxccm/fxccm/test/metricstest"
 )
 
 // firstNode is the name of a node that exists when the cloud-node controller starts.

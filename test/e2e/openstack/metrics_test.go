@@ -6,9 +6,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/internal/metrics/metricstest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
-	"github.com/fxccm/fxccm/test/metricstest"
 )
 
 // metric is the sum of the series with the labels; see [metricstest.Value].

@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
+	"github.com/fxccm/fxccm/internal/metrics/metricstest"
 	"github.com/fxccm/fxccm/provider/openstack/internal/metrics"
-	"github.com/fxccm/fxccm/test/metricstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
