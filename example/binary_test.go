@@ -25,6 +25,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -42,6 +43,9 @@ const limit = time.Minute
 // buildDir is removed by TestMain.
 var buildDir string
 
+// cluster is shared by all tests, which are sequential.
+var cluster *controlplane.ControlPlane
+
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "fxccm-example-")
 	if err != nil {
@@ -49,7 +53,10 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	buildDir = dir
-	code := m.Run()
+	code := controlplane.Main(m, func(cp *controlplane.ControlPlane) error {
+		cluster = cp
+		return nil
+	}, nil)
 	if err := os.RemoveAll(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
@@ -271,8 +278,16 @@ const account = "cloud-controller-manager"
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{cp: controlplane.ForTest(t), cloud: fake.New()}
+	w := &world{cp: cluster, cloud: fake.New()}
 	w.client = kubernetes.NewForConfigOrDie(w.cp.RESTConfig())
+	t.Cleanup(func() {
+		// A killed leader leaves its lease, which the next test would wait for.
+		if err := w.client.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(
+			context.Background(), account, metav1.DeleteOptions{}); err != nil &&
+			!apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+	})
 	ccmtest.ApplyRBAC(t, w.client, "../deploy/base/rbac.yaml")
 	identity, err := w.cp.ServiceAccountConfig(metav1.NamespaceSystem, account)
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/test/commandblocks"
 )
@@ -45,6 +46,7 @@ func kubelet(t *testing.T, securePort int) (port int) {
 			return
 		}
 		streams := make(chan httpstream.Stream, 8)
+		errors := map[string]httpstream.Stream{} // by request
 		connection := spdy.NewResponseUpgrader().UpgradeResponse(w, r,
 			func(s httpstream.Stream, _ <-chan struct{}) error {
 				streams <- s
@@ -59,7 +61,9 @@ func kubelet(t *testing.T, securePort int) (port int) {
 			case <-connection.CloseChan():
 				return
 			case s := <-streams:
+				request := s.Headers().Get(v1.PortForwardRequestIDHeader)
 				if s.Headers().Get(v1.StreamType) != v1.StreamTypeData {
+					errors[request] = s
 					continue
 				}
 				port := s.Headers().Get(v1.PortHeader)
@@ -68,7 +72,8 @@ func kubelet(t *testing.T, securePort int) (port int) {
 				}
 				to, err := net.Dial("tcp", "127.0.0.1:"+port)
 				if err != nil {
-					_ = s.Reset()
+					_, _ = fmt.Fprint(errors[request], err)
+					_, _ = errors[request].Close(), s.Reset()
 					continue
 				}
 				open.Go(func() {
@@ -103,12 +108,9 @@ func (w *world) addPod(
 	t *testing.T, namespace, name, app string, kubeletPort int, phase v1.PodPhase,
 ) {
 	t.Helper()
-	node, err := w.client.CoreV1().Nodes().Create(t.Context(), &v1.Node{
+	node := ccmtest.CreateNode(t, w.client, &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "node-of-" + name},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "127.0.0.1"}}
 	node.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(kubeletPort)
 	if _, err := w.client.CoreV1().Nodes().UpdateStatus(t.Context(), node,
@@ -127,6 +129,12 @@ func (w *world) addPod(
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := w.client.CoreV1().Pods(namespace).Delete(context.Background(), name,
+			*metav1.NewDeleteOptions(0)); err != nil {
+			t.Error(err)
+		}
+	})
 	pod.Status.Phase = phase
 	if _, err := w.client.CoreV1().Pods(namespace).UpdateStatus(t.Context(), pod,
 		metav1.UpdateOptions{}); err != nil {
