@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 )
@@ -89,15 +90,15 @@ func retryBackoff(clock clock.Clock) wait.DelayFunc {
 	return backoff.DelayWithReset(clock, 2*time.Minute)
 }
 
-// shortestTerm is the least time between the starts of two terms, if the first lost its leadership.
-const shortestTerm = time.Second
+// lossesAtOnce is the number of terms that may lose leadership without a pause before the next.
+// For each term after them, a second must pass.
+const lossesAtOnce = 5
 
 func (m *Manager) campaign(ctx context.Context) error {
 	delay := retryBackoff(m.clock)
+	losses := rate.NewLimiter(rate.Every(time.Second), lossesAtOnce)
 	for ctx.Err() == nil {
-		var began time.Time
 		err := m.elector.Elect(ctx, func(led context.Context, g Grant) error {
-			began = time.Now()
 			return m.newLeaderTerm(g).run(ctx, led)
 		})
 		timedOut, isDrainTimeout := errors.AsType[*DrainTimeoutError](err)
@@ -115,7 +116,7 @@ func (m *Manager) campaign(ctx context.Context) error {
 			// An elector that grants lost leadership again and again must not keep the process
 			// busy.
 			select {
-			case <-time.After(time.Until(began.Add(shortestTerm))):
+			case <-time.After(losses.Reserve().Delay()):
 			case <-ctx.Done():
 			}
 			continue

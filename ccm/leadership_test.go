@@ -90,3 +90,36 @@ func TestLeadership_OutsideActivityHangs_DrainTimeoutMayAct(t *testing.T) {
 		}
 	})
 }
+
+// lossy is an elector that grants leadership which is lost already.
+type lossy struct{ terms int }
+
+func (l *lossy) Elect(
+	ctx context.Context, lead func(context.Context, ccm.Grant) error,
+) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	l.terms++
+	led, lose := context.WithCancelCause(context.WithoutCancel(ctx))
+	lose(ccm.ErrLeadershipLost)
+	return lead(led, ccm.Grant{})
+}
+
+func TestCampaign_LeadershipIsLostAgainAndAgain_AFewTermsBeginAtOnceThenOneASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		elector := &lossy{}
+		p := standaloneParams()
+		p.Elector = elector
+		m := newManager(t, p)
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second+time.Millisecond)
+		defer stop()
+		if err := m.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		// The first pause is after the sixth term.
+		if got := elector.terms; got != 16 {
+			t.Errorf("%d terms began in ten seconds, want 16", got)
+		}
+	})
+}
