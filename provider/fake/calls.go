@@ -73,12 +73,9 @@ type ConcurrentCalls struct {
 
 // Stats are counts since the cloud was made or [Cloud.ResetCalls].
 type Stats struct {
-	Methods map[Method]int         `json:"methods"`
 	Callers map[string]CallerStats `json:"callers"`
 	// InFlight is the number of calls that have not ended.
 	InFlight int `json:"inFlight"`
-	// MaxMutatingCallers is the most callers that ever had mutating calls in flight at once.
-	MaxMutatingCallers int `json:"maxMutatingCallers"`
 }
 
 // CallerStats are the counts of one caller.
@@ -152,9 +149,7 @@ type record struct {
 	inFlight map[*entry]struct{}
 	overlaps []ConcurrentCalls
 
-	methods            map[Method]int
-	callers            map[string]CallerStats
-	maxMutatingCallers int
+	callers map[string]CallerStats
 }
 
 type entry struct {
@@ -166,7 +161,6 @@ func newRecord(limit int, changed func()) *record {
 	return &record{
 		changed: changed, limit: limit,
 		inFlight: map[*entry]struct{}{},
-		methods:  map[Method]int{},
 		callers:  map[string]CallerStats{},
 	}
 }
@@ -210,20 +204,11 @@ func (r *record) touch(e *entry) {
 
 // count adds a call that is in flight to the counts.
 func (r *record) count(call Call) {
-	r.methods[call.Method]++
 	counts := r.callers[call.Caller]
 	counts.Calls++
 	counts.InFlight++
 	counts.MaxInFlight = max(counts.MaxInFlight, counts.InFlight)
 	r.callers[call.Caller] = counts
-
-	mutating := map[string]bool{}
-	for e := range r.inFlight {
-		if e.Mutating {
-			mutating[e.Caller] = true
-		}
-	}
-	r.maxMutatingCallers = max(r.maxMutatingCallers, len(mutating))
 }
 
 func (r *record) noteConcurrent(call Call) {
@@ -265,12 +250,7 @@ func (r *record) concurrentCalls() []ConcurrentCalls {
 func (r *record) stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Stats{
-		Methods:            maps.Clone(r.methods),
-		Callers:            maps.Clone(r.callers),
-		InFlight:           len(r.inFlight),
-		MaxMutatingCallers: r.maxMutatingCallers,
-	}
+	return Stats{Callers: maps.Clone(r.callers), InFlight: len(r.inFlight)}
 }
 
 func (r *record) reset() {
@@ -278,7 +258,7 @@ func (r *record) reset() {
 	defer r.mu.Unlock()
 	r.calls = slices.DeleteFunc(r.calls, func(e *entry) bool { return e.Finished })
 	r.overlaps = nil
-	r.methods, r.callers, r.maxMutatingCallers = map[Method]int{}, map[string]CallerStats{}, 0
+	r.callers = map[string]CallerStats{}
 	for e := range r.inFlight {
 		r.count(e.Call)
 	}

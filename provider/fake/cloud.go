@@ -117,7 +117,7 @@ func (c *Cloud) call(
 		Caller:    caller,
 		Interface: op.of,
 		Method:    method,
-		Object:    op.object(c, args),
+		Object:    op.about.name(c, args),
 		Mutating:  op.mutating,
 		CtxDone:   ctx.Err() != nil,
 	}

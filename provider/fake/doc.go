@@ -16,7 +16,7 @@
 //
 //   - Instances are found by provider ID, or by node name while a node has none. An absent one is
 //     cloudprovider.InstanceNotFound, or does not exist; a provider ID of another cloud is an
-//     error, never an absence. Provider IDs look like fake://region-1/node-1, see [ProviderID].
+//     error, never an absence. Provider IDs look like fake://region-1/node-1.
 //   - Load balancers belong to a cluster and a Service UID, have an address for each IP family of
 //     the Service that stays the same until they are deleted, and have the nodes as members.
 //     Deleting one that is gone is no error; updating one is. See [Balancer].

@@ -104,43 +104,25 @@ func TestScript_ChoosesByMethodObjectAndCaller(t *testing.T) {
 	cloud := New()
 	add(t, cloud, Instance{Name: "a"}, Instance{Name: "b"})
 	cloud.On(InstanceExists, InstanceShutdown).For("a").By("x").Fail(errBroken)
-	x, y := instancesOf(t, cloud.Provider(WithCaller("x"))), instancesOf(t,
-		cloud.Provider(WithCaller("y")))
-	ctx := t.Context()
-	for _, c := range []struct {
-		what string
-		ask  func() error
-		want error
-	}{
-		{"the first method", func() error {
-			_,
-				err := x.InstanceExists(ctx, nodeNamed("a"))
-			return err
-		}, errBroken},
-		{"the second method", func() error {
-			_,
-				err := x.InstanceShutdown(ctx, nodeNamed("a"))
-			return err
-		}, errBroken},
-		{"the object by provider ID", func() error {
-			_, err := x.InstanceExists(ctx, nodeWithID("", "fake://region-1/a"))
-			return err
-		}, errBroken},
-		{
-			"another method",
-			func() error { _, err := x.InstanceMetadata(ctx, nodeNamed("a")); return err }, nil,
-		},
-		{
-			"another object",
-			func() error { _, err := x.InstanceExists(ctx, nodeNamed("b")); return err }, nil,
-		},
-		{
-			"another caller",
-			func() error { _, err := y.InstanceExists(ctx, nodeNamed("a")); return err }, nil,
-		},
+	x := instancesOf(t, cloud.Provider(WithCaller("x")))
+	y := instancesOf(t, cloud.Provider(WithCaller("y")))
+	ctx, byID := t.Context(), nodeWithID("", "fake://region-1/a")
+	for what, err := range map[string]error{
+		"the first method":          errOf(x.InstanceExists(ctx, nodeNamed("a"))),
+		"the second method":         errOf(x.InstanceShutdown(ctx, nodeNamed("a"))),
+		"the object by provider ID": errOf(x.InstanceExists(ctx, byID)),
 	} {
-		if err := c.ask(); err != c.want {
-			t.Errorf("%s: the answer is %v, want %v", c.what, err, c.want)
+		if err != errBroken {
+			t.Errorf("%s: the answer is %v, want the fault", what, err)
+		}
+	}
+	for what, err := range map[string]error{
+		"another method": errOf(x.InstanceMetadata(ctx, nodeNamed("a"))),
+		"another object": errOf(x.InstanceExists(ctx, nodeNamed("b"))),
+		"another caller": errOf(y.InstanceExists(ctx, nodeNamed("a"))),
+	} {
+		if err != nil {
+			t.Errorf("%s: the answer is %v, want no fault", what, err)
 		}
 	}
 }

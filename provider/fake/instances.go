@@ -18,8 +18,8 @@ import (
 type Instance struct {
 	// Name is the name of the instance and of its node, a DNS subdomain as node names are.
 	Name string `json:"name"`
-	// ProviderID is the text of a [ProviderID] with the cloud's provider name. The default is
-	// <provider>://<region>/<name>.
+	// ProviderID has the form <provider>://<region>/<name>, with the cloud's provider name; region
+	// and name consist of letters, digits, '.', '_' and '-'. The default has Region and Name.
 	ProviderID string `json:"providerID,omitempty"`
 	// Type is the instance type. The default is "standard".
 	Type string `json:"type,omitempty"`
@@ -76,7 +76,7 @@ func (c *Cloud) withDefaults(i Instance) Instance {
 	i.Zone = cmp.Or(i.Zone, c.zone)
 	i.Region = cmp.Or(i.Region, c.region)
 	i.ProviderID = cmp.Or(i.ProviderID,
-		ProviderID{Provider: c.name, Region: i.Region, Name: i.Name}.String())
+		providerID{c.name, i.Region, i.Name}.String())
 	return i
 }
 
@@ -205,14 +205,14 @@ func (c *Cloud) find(ref nodeRef) (Instance, bool, error) {
 	return i.copy(), ok, nil
 }
 
-func (c *Cloud) isOwn(providerID string) error {
-	id, err := parseProviderID(providerID)
+func (c *Cloud) isOwn(text string) error {
+	id, err := parseProviderID(text)
 	if err != nil {
 		return err
 	}
-	if id.Provider != c.name {
+	if id.provider != c.name {
 		return fmt.Errorf("provider ID %q is not of this cloud, whose IDs begin with %s://",
-			providerID, c.name)
+			text, c.name)
 	}
 	return nil
 }
@@ -228,7 +228,7 @@ func (c *Cloud) nameOf(ref nodeRef) string {
 		return name
 	}
 	if id, err := parseProviderID(ref.ProviderID); err == nil {
-		return id.Name
+		return id.name
 	}
 	return ref.ProviderID
 }

@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"context"
 	"errors"
 	"reflect"
 	"strings"
@@ -116,143 +117,86 @@ func TestInstancesV2_WhenTheNodeIsNotOfThisCloud_FailInsteadOfReportingAbsence(t
 	})
 }
 
-func TestInstances_TellTheSameOneByOne(t *testing.T) {
-	onBoth(t, nil, func(t *testing.T, cloud *Cloud, open opener) {
-		stopped := machine
-		stopped.Shutdown = true
-		add(t, cloud, stopped)
-		p := open()
-		instances, ok := p.Instances()
-		if !ok {
-			t.Fatal("the provider has no Instances")
-		}
-		ctx := t.Context()
-		for what, ask := range map[string]func() (any, error){
-			"addresses": func() (any,
-				error,
-			) {
-				return instances.NodeAddresses(ctx, "node-1")
-			},
-			"addresses by ID": func() (any,
-				error,
-			) {
-				return instances.NodeAddressesByProviderID(ctx, machineID)
-			},
-			"ID": func() (any,
-				error,
-			) {
-				return cloudprovider.GetInstanceProviderID(ctx, p, "node-1")
-			},
-			"type": func() (any, error) { return instances.InstanceType(ctx, "node-1") },
-			"type by ID": func() (any,
-				error,
-			) {
-				return instances.InstanceTypeByProviderID(ctx, machineID)
-			},
-			"current node": func() (any,
-				error,
-			) {
-				n, err := instances.CurrentNodeName(ctx, "host")
-				return string(n), err
-			},
-			"exists by ID": func() (any,
-				error,
-			) {
-				return instances.InstanceExistsByProviderID(ctx, machineID)
-			},
-			"shutdown by ID": func() (any,
-				error,
-			) {
-				return instances.InstanceShutdownByProviderID(ctx, machineID)
-			},
-		} {
-			want := map[string]any{
-				"addresses": machine.Addresses, "addresses by ID": machine.Addresses,
-				"ID":   machineID,
-				"type": "large", "type by ID": "large", "current node": "host",
-				"exists by ID": true, "shutdown by ID": true,
-			}[what]
-			if got, err := ask(); err != nil || !reflect.DeepEqual(got, want) {
-				t.Errorf("%s is %v, %v; want %v", what, got, err, want)
-			}
-		}
-		if err := instances.AddSSHKeyToAllInstances(ctx, "core",
-			[]byte("ssh-ed25519 AAAA")); err != cloudprovider.NotImplemented {
-			t.Errorf("AddSSHKeyToAllInstances fails with %v, want NotImplemented", err)
-		}
-	})
+// A question is a method of Instances and Zones about one property of an instance.
+type question struct {
+	what string
+	ask  func(context.Context) (any, error)
+	// want is the answer for machine.
+	want any
 }
 
-func TestInstances_WhenAbsent_AreNotFound(t *testing.T) {
-	onBoth(t, nil, func(t *testing.T, _ *Cloud, open opener) {
-		instances, _ := open().Instances()
-		ctx := t.Context()
-		for what, ask := range map[string]func() error{
-			"NodeAddresses": func() error {
-				_,
-					err := instances.NodeAddresses(ctx, "node-1")
-				return err
-			},
-			"NodeAddressesByProviderID": func() error {
-				_,
-					err := instances.NodeAddressesByProviderID(ctx, machineID)
-				return err
-			},
-			"InstanceID": func() error {
-				_,
-					err := instances.InstanceID(ctx, "node-1")
-				return err
-			},
-			"InstanceType": func() error {
-				_,
-					err := instances.InstanceType(ctx, "node-1")
-				return err
-			},
-			"InstanceTypeByProviderID": func() error {
-				_,
-					err := instances.InstanceTypeByProviderID(ctx, machineID)
-				return err
-			},
-			"InstanceShutdownByProviderID": func() error {
-				_,
-					err := instances.InstanceShutdownByProviderID(ctx, machineID)
-				return err
-			},
-		} {
-			if err := ask(); err != cloudprovider.InstanceNotFound {
-				t.Errorf("%s fails with %v, want InstanceNotFound", what, err)
-			}
-		}
-		if exists, err := instances.InstanceExistsByProviderID(ctx, machineID); exists ||
-			err != nil {
-			t.Errorf("exists is %v, %v", exists, err)
-		}
-	})
+func questions(i cloudprovider.Instances, z cloudprovider.Zones) []question {
+	zone := cloudprovider.Zone{FailureDomain: "zone-x", Region: "region-x"}
+	return []question{
+		{"NodeAddresses", asking(i.NodeAddresses, "node-1"), machine.Addresses},
+		{
+			"NodeAddressesByProviderID", asking(i.NodeAddressesByProviderID, machineID),
+			machine.Addresses,
+		},
+		{"InstanceID", asking(i.InstanceID, "node-1"), "region-x/node-1"},
+		{"InstanceType", asking(i.InstanceType, "node-1"), "large"},
+		{"InstanceTypeByProviderID", asking(i.InstanceTypeByProviderID, machineID), "large"},
+		{
+			"InstanceShutdownByProviderID", asking(i.InstanceShutdownByProviderID, machineID),
+			false,
+		},
+		{"GetZoneByNodeName", asking(z.GetZoneByNodeName, "node-1"), zone},
+		{"GetZoneByProviderID", asking(z.GetZoneByProviderID, machineID), zone},
+	}
 }
 
-func TestZones_AreTheInstancesOrTheClouds(t *testing.T) {
+func asking[A, T any](
+	method func(context.Context, A) (T, error), about A,
+) func(context.Context) (any, error) {
+	return func(ctx context.Context) (any, error) { return method(ctx, about) }
+}
+
+func errOf(_ any, err error) error { return err }
+
+func TestInstancesAndZones_TellTheSameOneByOne_OrNotFound(t *testing.T) {
 	onBoth(t, []Option{WithRegion("here", "here-b")},
 		func(t *testing.T, cloud *Cloud, open opener) {
-			add(t, cloud, machine)
-			zones, ok := open().Zones()
-			if !ok {
-				t.Fatal("the provider has no zones")
-			}
+			instances, _ := open().Instances()
+			zones, _ := open().Zones()
 			ctx := t.Context()
+			exists := func() bool {
+				t.Helper()
+				exists, err := instances.InstanceExistsByProviderID(ctx, machineID)
+				if err != nil {
+					t.Error(err)
+				}
+				return exists
+			}
+			for _, q := range questions(instances, zones) {
+				if _, err := q.ask(ctx); err != cloudprovider.InstanceNotFound {
+					t.Errorf("%s fails with %v, want InstanceNotFound", q.what, err)
+				}
+			}
+			if exists() {
+				t.Error("an instance exists before it is added")
+			}
+			add(t, cloud, machine)
+			for _, q := range questions(instances, zones) {
+				if got, err := q.ask(ctx); err != nil || !reflect.DeepEqual(got, q.want) {
+					t.Errorf("%s is %v, %v; want %v", q.what, got, err, q.want)
+				}
+			}
+			if !exists() {
+				t.Error("the instance does not exist")
+			}
+			if err := cloud.StopInstance("node-1"); err != nil {
+				t.Fatal(err)
+			}
+			if down, err := instances.InstanceShutdownByProviderID(ctx, machineID); !down ||
+				err != nil {
+				t.Errorf("a stopped instance is shut down: %v, %v", down, err)
+			}
+			if name, err := instances.CurrentNodeName(ctx, "host"); name != "host" || err != nil {
+				t.Errorf("the current node is %q, %v", name, err)
+			}
 			if zone, err := zones.GetZone(ctx); err != nil ||
 				zone != (cloudprovider.Zone{FailureDomain: "here-b", Region: "here"}) {
 				t.Errorf("the own zone is %v, %v", zone, err)
-			}
-			want := cloudprovider.Zone{FailureDomain: "zone-x", Region: "region-x"}
-			if zone, err := zones.GetZoneByNodeName(ctx, "node-1"); err != nil || zone != want {
-				t.Errorf("the zone by name is %v, %v", zone, err)
-			}
-			if zone, err := zones.GetZoneByProviderID(ctx, machineID); err != nil || zone != want {
-				t.Errorf("the zone by provider ID is %v, %v", zone, err)
-			}
-			if _, err := zones.GetZoneByNodeName(ctx,
-				"other"); err != cloudprovider.InstanceNotFound {
-				t.Errorf("the zone of an absent instance fails with %v, want InstanceNotFound", err)
 			}
 		})
 }
@@ -348,33 +292,10 @@ func TestParseProviderID_RefusesAnythingElse(t *testing.T) {
 			t.Errorf("%q is accepted as %+v", text, id)
 		}
 	}
-}
-
-func FuzzParseProviderID(f *testing.F) {
-	for _, seed := range []string{
-		"fake://region-1/node-1", "", "fake://", "aws:///eu/i-1",
-		"a://b/c://d/e",
-	} {
-		f.Add(seed)
+	const text = "a.b://r_1/N-2"
+	if id, err := parseProviderID(text); err != nil || id.String() != text {
+		t.Errorf("%q is parsed as %+v, %v", text, id, err)
 	}
-	f.Fuzz(func(t *testing.T, text string) {
-		id, err := parseProviderID(text)
-		if err != nil {
-			if id != (ProviderID{}) {
-				t.Errorf("%q is refused and yet parsed as %+v", text, id)
-			}
-			return
-		}
-		if id.String() != text {
-			t.Errorf("%q came back as %q", text, id)
-		}
-		if err := New(WithProviderName(id.Provider)).AddInstances(Instance{
-			Name:       "n",
-			ProviderID: text,
-		}); err != nil {
-			t.Errorf("%q parses but no instance can have it: %v", text, err)
-		}
-	})
 }
 
 func TestVolumes_AreInTheOwnZone(t *testing.T) {

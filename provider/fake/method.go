@@ -77,12 +77,6 @@ const (
 	GetLabelsForVolume Method = "GetLabelsForVolume"
 )
 
-// Interface is the interface that m belongs to, or "" if there is no such method.
-func (m Method) Interface() Interface { return operations[m].of }
-
-// Mutating tells whether m changes something in the cloud.
-func (m Method) Mutating() bool { return operations[m].mutating }
-
 // operation is everything that sets one method apart from the others.
 type operation struct {
 	of       Interface
@@ -90,121 +84,91 @@ type operation struct {
 	// local methods are answered by a real provider without asking its cloud; the cloud's latency
 	// does not apply.
 	local bool
-	// check refuses arguments with which the method makes no sense; nil accepts all.
-	check func(arguments) error
-	// object is what the method is about, as shown in the record.
-	object func(*Cloud, arguments) string
-	serve  func(*Cloud, arguments) (results, error)
+	about subject
+	serve func(*Cloud, arguments) (results, error)
 }
+
+// subject is what a method is about.
+type subject struct {
+	// check refuses arguments that do not name it; nil accepts all.
+	check func(arguments) error
+	// name is its name in the record.
+	name func(*Cloud, arguments) string
+}
+
+// The subjects of methods. They are never written.
+var (
+	noSubject    = subject{nil, func(*Cloud, arguments) string { return "" }}
+	aNode        = subject{needsNode, nodeName}
+	anInstance   = subject{needsProviderID, nodeName}
+	aService     = subject{needsService, serviceName}
+	aRoute       = subject{needsDestination, targetName}
+	aRouteToNode = subject{needsTarget, targetName}
+	aCluster     = subject{nil, func(_ *Cloud, a arguments) string { return a.Cluster }}
+	aHostOrUser  = subject{nil, givenName}
+	aVolume      = subject{needsName, givenName}
+)
 
 // operations is the one list of methods: the record, the faults, the server and the semantics
 // all go by it. It is never written.
 var operations = map[Method]operation{
-	Initialize:   {of: Core, local: true, object: noObject, serve: nothing},
-	SetInformers: {of: InformerUser, local: true, object: noObject, serve: nothing},
+	Initialize:   {of: Core, local: true, about: noSubject, serve: nothing},
+	SetInformers: {of: InformerUser, local: true, about: noSubject, serve: nothing},
 
-	InstanceExists: {
-		of: InstancesV2, check: needsNode, object: nodeObject,
-		serve: (*Cloud).instanceExists,
-	},
-	InstanceShutdown: {
-		of: InstancesV2, check: needsNode, object: nodeObject,
-		serve: (*Cloud).describeInstance,
-	},
-	InstanceMetadata: {
-		of: InstancesV2, check: needsNode, object: nodeObject,
-		serve: (*Cloud).describeInstance,
-	},
-	PodCIDRs: {
-		of: InstancesV2, check: needsNode, object: nodeObject,
-		serve: (*Cloud).describeInstance,
-	},
+	InstanceExists:   {of: InstancesV2, about: aNode, serve: (*Cloud).instanceExists},
+	InstanceShutdown: {of: InstancesV2, about: aNode, serve: (*Cloud).describeInstance},
+	InstanceMetadata: {of: InstancesV2, about: aNode, serve: (*Cloud).describeInstance},
+	PodCIDRs:         {of: InstancesV2, about: aNode, serve: (*Cloud).describeInstance},
 
-	NodeAddresses: {
-		of: Instances, check: needsNode, object: nodeObject,
-		serve: (*Cloud).describeInstance,
-	},
+	NodeAddresses: {of: Instances, about: aNode, serve: (*Cloud).describeInstance},
 	NodeAddressesByProviderID: {
-		of: Instances, check: needsProviderID, object: nodeObject,
-		serve: (*Cloud).describeInstance,
+		of: Instances, about: anInstance, serve: (*Cloud).describeInstance,
 	},
-	InstanceID: {
-		of: Instances, check: needsNode, object: nodeObject,
-		serve: (*Cloud).describeInstance,
-	},
-	InstanceType: {
-		of: Instances, check: needsNode, object: nodeObject,
-		serve: (*Cloud).describeInstance,
-	},
+	InstanceID:   {of: Instances, about: aNode, serve: (*Cloud).describeInstance},
+	InstanceType: {of: Instances, about: aNode, serve: (*Cloud).describeInstance},
 	InstanceTypeByProviderID: {
-		of: Instances, check: needsProviderID, object: nodeObject,
-		serve: (*Cloud).describeInstance,
+		of: Instances, about: anInstance, serve: (*Cloud).describeInstance,
 	},
 	AddSSHKeyToAllInstances: {
-		of: Instances, mutating: true, object: nameObject,
-		serve: (*Cloud).addSSHKey,
+		of: Instances, mutating: true, about: aHostOrUser, serve: (*Cloud).addSSHKey,
 	},
 	CurrentNodeName: {
-		of: Instances, local: true, object: nameObject,
-		serve: (*Cloud).currentNodeName,
+		of: Instances, local: true, about: aHostOrUser, serve: (*Cloud).currentNodeName,
 	},
 	InstanceExistsByProviderID: {
-		of: Instances, check: needsProviderID, object: nodeObject,
-		serve: (*Cloud).instanceExists,
+		of: Instances, about: anInstance, serve: (*Cloud).instanceExists,
 	},
 	InstanceShutdownByProviderID: {
-		of: Instances, check: needsProviderID, object: nodeObject,
-		serve: (*Cloud).describeInstance,
+		of: Instances, about: anInstance, serve: (*Cloud).describeInstance,
 	},
 
-	GetZone: {of: Zones, object: noObject, serve: (*Cloud).ownZone},
-	GetZoneByProviderID: {
-		of: Zones, check: needsProviderID, object: nodeObject,
-		serve: (*Cloud).describeInstance,
-	},
-	GetZoneByNodeName: {
-		of: Zones, check: needsNode, object: nodeObject,
-		serve: (*Cloud).describeInstance,
-	},
+	GetZone:             {of: Zones, about: noSubject, serve: (*Cloud).ownZone},
+	GetZoneByProviderID: {of: Zones, about: anInstance, serve: (*Cloud).describeInstance},
+	GetZoneByNodeName:   {of: Zones, about: aNode, serve: (*Cloud).describeInstance},
 
-	GetLoadBalancer: {
-		of: LoadBalancer, check: needsService, object: serviceObject,
-		serve: (*Cloud).getLoadBalancer,
-	},
+	GetLoadBalancer: {of: LoadBalancer, about: aService, serve: (*Cloud).getLoadBalancer},
 	GetLoadBalancerName: {
-		of: LoadBalancer, local: true, check: needsService,
-		object: serviceObject, serve: (*Cloud).getLoadBalancerName,
+		of: LoadBalancer, local: true, about: aService, serve: (*Cloud).getLoadBalancerName,
 	},
 	EnsureLoadBalancer: {
-		of: LoadBalancer, mutating: true, check: needsService,
-		object: serviceObject, serve: (*Cloud).ensureLoadBalancer,
+		of: LoadBalancer, mutating: true, about: aService, serve: (*Cloud).ensureLoadBalancer,
 	},
 	UpdateLoadBalancer: {
-		of: LoadBalancer, mutating: true, check: needsService,
-		object: serviceObject, serve: (*Cloud).updateLoadBalancer,
+		of: LoadBalancer, mutating: true, about: aService, serve: (*Cloud).updateLoadBalancer,
 	},
 	EnsureLoadBalancerDeleted: {
-		of: LoadBalancer, mutating: true, check: needsService,
-		object: serviceObject, serve: (*Cloud).ensureLoadBalancerDeleted,
+		of: LoadBalancer, mutating: true, about: aService,
+		serve: (*Cloud).ensureLoadBalancerDeleted,
 	},
 
-	ListRoutes: {of: Routes, object: noObject, serve: (*Cloud).listRoutes},
-	CreateRoute: {
-		of: Routes, mutating: true, check: needsTarget, object: targetObject,
-		serve: (*Cloud).createRoute,
-	},
-	DeleteRoute: {
-		of: Routes, mutating: true, check: needsDestination, object: targetObject,
-		serve: (*Cloud).deleteRoute,
-	},
+	ListRoutes:  {of: Routes, about: noSubject, serve: (*Cloud).listRoutes},
+	CreateRoute: {of: Routes, mutating: true, about: aRouteToNode, serve: (*Cloud).createRoute},
+	DeleteRoute: {of: Routes, mutating: true, about: aRoute, serve: (*Cloud).deleteRoute},
 
-	ListClusters: {of: Clusters, object: noObject, serve: (*Cloud).listClusters},
-	Master:       {of: Clusters, object: clusterObject, serve: (*Cloud).master},
+	ListClusters: {of: Clusters, about: noSubject, serve: (*Cloud).listClusters},
+	Master:       {of: Clusters, about: aCluster, serve: (*Cloud).master},
 
-	GetLabelsForVolume: {
-		of: PVLabeler, check: needsName, object: nameObject,
-		serve: (*Cloud).labelsForVolume,
-	},
+	GetLabelsForVolume: {of: PVLabeler, about: aVolume, serve: (*Cloud).labelsForVolume},
 }
 
 // operationFor looks m up and checks its arguments, so that whatever comes later can trust them.
@@ -213,8 +177,8 @@ func operationFor(m Method, args arguments) (operation, error) {
 	if !ok {
 		return op, fmt.Errorf("there is no method %q", m)
 	}
-	if op.check != nil {
-		if err := op.check(args); err != nil {
+	if op.about.check != nil {
+		if err := op.about.check(args); err != nil {
 			return op, fmt.Errorf("%s: %w", m, err)
 		}
 	}
@@ -251,12 +215,10 @@ type results struct {
 
 func nothing(*Cloud, arguments) (results, error) { return results{}, nil }
 
-func noObject(*Cloud, arguments) string          { return "" }
-func nodeObject(c *Cloud, a arguments) string    { return c.nameOf(a.Node) }
-func serviceObject(_ *Cloud, a arguments) string { return a.Service.key() }
-func targetObject(_ *Cloud, a arguments) string  { return a.Route.TargetNode }
-func clusterObject(_ *Cloud, a arguments) string { return a.Cluster }
-func nameObject(_ *Cloud, a arguments) string    { return a.Name }
+func nodeName(c *Cloud, a arguments) string    { return c.nameOf(a.Node) }
+func serviceName(_ *Cloud, a arguments) string { return a.Service.key() }
+func targetName(_ *Cloud, a arguments) string  { return a.Route.TargetNode }
+func givenName(_ *Cloud, a arguments) string   { return a.Name }
 
 func needsNode(a arguments) error {
 	if a.Node == (nodeRef{}) {
