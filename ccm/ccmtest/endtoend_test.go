@@ -129,33 +129,3 @@ func TestLeadershipLost_NothingIsDoneUntilItIsWonAgain(t *testing.T) {
 	}
 	app.VerifyNoLeaks()
 }
-
-// A process that was frozen for longer than its lease does not know that it has lost it.
-func TestClockExpired_NothingIsChangedAlthoughNobodyHasToldTheTerm(t *testing.T) {
-	cloud := cloudWith(t, "node-a")
-	app := ccmtest.StartApp(t, cluster, cloud)
-	app.WaitReady()
-	app.Elector.ExpireClock()
-	// A call that was on its way when the clock expired may be among the ones before.
-	cloud.ResetCalls()
-	over := time.Now()
-	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-a"))
-	witness(t, "node-a")
-	if calls := cloud.Calls(fake.CallFilter{Object: "node-a"}.Matches); len(calls) > 0 {
-		t.Errorf("the cloud was called after the clock had expired: %+v", calls)
-	}
-	writes, err := cluster.Audit().All(controlplane.ByUser(app.User()),
-		controlplane.ReceivedAfter(over), controlplane.Mutating())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(writes) > 0 {
-		t.Errorf("the API server was written to after the clock had expired: %v", writes)
-	}
-	// The refused calls have ended the term.
-	if released := app.Elector.WaitReleased(t); !released.Drained ||
-		!errors.Is(released.Err, ccm.ErrLeadershipLost) {
-		t.Errorf("the term ended as %+v, want it drained after the loss of leadership", released)
-	}
-	app.VerifyNoLeaks()
-}

@@ -118,6 +118,27 @@ func TestWaitState_WhenInVain_ShowsTheStatus(t *testing.T) {
 	app.VerifyNoLeaks()
 }
 
+// behindProxy reaches the shared API server through a proxy, which refuses connections.
+func behindProxy(t *testing.T) (*netfault.Proxy, *rest.Config) {
+	t.Helper()
+	cfg := cluster.RESTConfig()
+	proxy, err := netfault.Listen(strings.TrimPrefix(cfg.Host, "https://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() })
+	set(t, proxy, netfault.Refuse())
+	cfg.Host = "https://" + proxy.Addr()
+	return proxy, cfg
+}
+
+func set(t *testing.T, proxy *netfault.Proxy, fault netfault.Fault) {
+	t.Helper()
+	if err := proxy.Set(fault); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A watch breaks when its API server stops; what is waited for must not be lost with it.
 func TestWaitNode_WhenItsConnectionIsReset_WatchesAgain(t *testing.T) {
 	proxy, cfg := behindProxy(t)
