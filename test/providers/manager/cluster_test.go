@@ -22,6 +22,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 	"github.com/fxccm/fxccm/test/internal/project"
+	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
 // A cluster has its nodes in a project.
@@ -29,22 +30,23 @@ type cluster struct {
 	*project.Project
 	t    *testing.T
 	kube kubernetes.Interface
+	// plane is where kube leads.
+	plane *suite.Suite
 
 	// servers are by the names of their nodes.
 	servers map[string]project.Server
 	began   time.Time
 }
 
-// newCluster makes a project, and looks for what is left of the CCM in this process when the test
-// is over.
+// newCluster takes a control plane, and makes a project.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	before := ccmtest.IgnoringCurrent()
-	t.Cleanup(func() { ccmtest.VerifyNoLeaks(t, before) })
+	plane := shared.Take(t)
 	return &cluster{
 		Project: project.New(t,
 			project.OnSimulator(openstacktest.WithProvisioning(200*time.Millisecond))),
-		t: t, kube: shared.Admin, servers: map[string]project.Server{}, began: time.Now(),
+		t: t, kube: plane.Admin, plane: plane,
+		servers: map[string]project.Server{}, began: time.Now(),
 	}
 }
 

@@ -33,6 +33,7 @@ type sharer struct {
 // recorded separately.
 func newSharers(t *testing.T) (first, second *sharer) {
 	t.Helper()
+	first = &sharer{name: "first", cluster: newCluster(t)}
 	other, err := controlplane.Start(t.Context(), controlplane.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +45,7 @@ func newSharers(t *testing.T) (first, second *sharer) {
 	})
 	admin, err := kubernetes.NewForConfig(other.RESTConfig())
 	if err == nil {
-		err = shared.Rules.Apply(t.Context(), admin)
+		err = first.plane.Rules.Apply(t.Context(), admin)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -54,19 +55,19 @@ func newSharers(t *testing.T) (first, second *sharer) {
 		t.Fatal(err)
 	}
 	second = &sharer{name: "second"}
-	first = &sharer{name: "first", cluster: newCluster(t)}
 	inSecond, beside := *first.cluster, *first.Project
 	beside.Wire = &project.Wire{}
 	inSecond.Project, inSecond.kube = &beside, admin
+	inSecond.plane = &suite.Suite{ControlPlane: other, Identity: identity}
 	inSecond.servers = map[string]project.Server{}
 	second.cluster = &inSecond
-	first.begin(&shared, shared.ControlPlane)
-	second.begin(&suite.Suite{ControlPlane: other, Identity: identity}, other)
+	first.begin()
+	second.begin()
 	return first, second
 }
 
 // begin starts the Manager, and lets the node join.
-func (s *sharer) begin(in *suite.Suite, api *controlplane.ControlPlane) {
+func (s *sharer) begin() {
 	s.t.Helper()
 	system, err := s.kube.CoreV1().Namespaces().Get(s.t.Context(), metav1.NamespaceSystem,
 		metav1.GetOptions{})
@@ -77,10 +78,10 @@ func (s *sharer) begin(in *suite.Suite, api *controlplane.ControlPlane) {
 	cfg := s.config()
 	// The clusters' routes would be on one router.
 	cfg.Route.RouterID = ""
-	cfg.LoadBalancer.DriftPeriod, cfg.LoadBalancer.MaxSharedLB = 15*s.pace(), 4
-	s.manager = ccmtest.StartManager(s.t, api, nil,
+	cfg.LoadBalancer.DriftPeriod, cfg.LoadBalancer.MaxSharedLB = 5*s.pace(), 4
+	s.manager = ccmtest.StartManager(s.t, s.plane.ControlPlane, nil,
 		ccmtest.WithProvider(s.Provider(openstack.WithConfig(cfg))),
-		ccmtest.WithIdentity(in.Identity))
+		ccmtest.WithIdentity(s.plane.Identity))
 	node := s.name + "-node"
 	s.addServers(node)
 	s.join(node)
@@ -265,6 +266,7 @@ func (b *sharedBalancer) wantOwnOnly(s *sharer) {
 // Two clusters of the same name, with Services of the same name, share a load balancer. Clients
 // overwrite the tags, and a Manager restarts.
 func TestTwoClusters_ShareALoadBalancer_EachServesAndTouchesItsOwn(t *testing.T) {
+	t.Parallel()
 	one, two := newSharers(t)
 	before := one.Inventory()
 	ccmtest.CreateService(t, one.kube, ccmtest.LoadBalancerService("web"))

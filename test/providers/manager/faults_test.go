@@ -21,6 +21,7 @@ import (
 // While everything changes, one request in five goes wrong: refused, answered with an error though
 // it was carried out, not answered at all, or late.
 func TestChurn_RequestsFailAtRandom_ClusterAndCloudAgreeAndNothingIsLeft(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	start := seed(t)
 	nodes, services := names("node", 6), names("service", 5)
@@ -31,10 +32,10 @@ func TestChurn_RequestsFailAtRandom_ClusterAndCloudAgreeAndNothingIsLeft(t *test
 	cfg.LoadBalancer.ManageSecurityGroups = true
 	// Upstream's service controller doubles its pauses, to five minutes, with each failure. The
 	// provider's own comparison comes earlier.
-	cfg.LoadBalancer.DriftPeriod = 15 * c.pace()
-	ccm := ccmtest.StartManager(t, shared.ControlPlane, nil,
+	cfg.LoadBalancer.DriftPeriod = 5 * c.pace()
+	ccm := ccmtest.StartManager(t, c.plane.ControlPlane, nil,
 		ccmtest.WithProvider(c.Provider(openstack.WithConfig(cfg))),
-		ccmtest.WithIdentity(shared.Identity))
+		ccmtest.WithIdentity(c.plane.Identity))
 	c.join(nodes...)
 	for _, name := range services {
 		c.expose(name)

@@ -23,6 +23,7 @@ const fewestKills = 6
 // A cluster of many nodes and Services changes in every way, while two replicas of the CCM are
 // killed again and again. A real OpenStack has 50 nodes and 20 Services.
 func TestKilledAtRandom_ClusterAndCloudAgreeInTheEndAndNothingIsLeft(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	start := seed(t)
 	nodes, services := 20, 8

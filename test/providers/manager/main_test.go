@@ -4,17 +4,20 @@
 package manager_test
 
 import (
-	"os"
 	"testing"
 
+	"github.com/fxccm/fxccm/test/internal/project"
 	"github.com/fxccm/fxccm/test/internal/replica"
-	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
-// shared is the cluster. Tests are sequential, because Nodes belong to the whole cluster.
-var shared suite.Suite
+// shared has a control plane for each test that runs, because Nodes belong to the whole cluster.
+var shared replica.Suite
 
-// binary is the example program. It is set by TestMain.
-var binary string
-
-func TestMain(m *testing.M) { os.Exit(replica.RunSuite(m, &shared, &binary)) }
+func TestMain(m *testing.M) {
+	// Tests on the real OpenStack, which is busy with one, are sequential.
+	controlPlanes := 3
+	if project.OnLab() {
+		controlPlanes = 1
+	}
+	shared.Main(m, controlPlanes)
+}

@@ -44,7 +44,7 @@ func (c *cluster) startReplicas(cfg cloudconf.Config, n int) *replicas {
 		err = os.WriteFile(conf, []byte(text), 0o600)
 	}
 	if err == nil {
-		err = controlplane.WriteKubeconfig(kubeconfig, shared.Identity)
+		err = controlplane.WriteKubeconfig(kubeconfig, c.plane.Identity)
 	}
 	if err != nil {
 		c.t.Fatal(err)
@@ -59,7 +59,15 @@ func (c *cluster) startReplicas(cfg cloudconf.Config, n int) *replicas {
 		"--route-reconciliation-period=" + r.pace.String(),
 		"--logging-format=json", "--v=6",
 	}
-	c.t.Cleanup(func() { r.end(c.t, cfg) })
+	c.t.Cleanup(func() {
+		r.end(c.t, cfg)
+		// A killed leader leaves its lease, which the next test would wait for.
+		leases := c.kube.CoordinationV1().Leases(metav1.NamespaceSystem)
+		if err := leases.Delete(context.Background(), leaseName,
+			metav1.DeleteOptions{}); err != nil {
+			c.t.Error(err)
+		}
+	})
 	for i := range r.running {
 		if err := r.start(i); err != nil {
 			c.t.Fatal(err)
@@ -72,7 +80,7 @@ func (c *cluster) startReplicas(cfg cloudconf.Config, n int) *replicas {
 // the one that was killed.
 func (r *replicas) start(i int) (err error) {
 	identity := fmt.Sprintf("replica-%d-%d", i, r.killed.Load())
-	r.running[i], err = program.Start(binary,
+	r.running[i], err = program.Start(shared.Binary,
 		filepath.Join(r.dir, fmt.Sprintf("replica-%d.log", i)),
 		append(r.args, "--leader-elect-identity="+identity)...)
 	return err
@@ -87,12 +95,6 @@ func (r *replicas) end(t *testing.T, cfg cloudconf.Config) {
 		if err := p.Kill(); err != nil {
 			t.Error(err)
 		}
-	}
-	// A killed leader leaves its lease, which the next test would wait for.
-	leases := shared.Admin.CoordinationV1().Leases(metav1.NamespaceSystem)
-	if err := leases.Delete(context.Background(), leaseName,
-		metav1.DeleteOptions{}); err != nil {
-		t.Error(err)
 	}
 	all := program.Logs(t, r.dir)
 	for name, text := range all {

@@ -28,16 +28,17 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/test/internal/program"
+	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
 // machine plays kube-controller-manager, scheduler and kubelet of a cluster with one node. A Pod of
 // OCCM runs a process that holds the lease; a Pod of fxccm runs the program with exactly the
 // arguments, the mounted files and the ServiceAccount of the Pod.
 type machine struct {
-	o    *occm
-	t    *testing.T
-	ns   string
-	kind string
+	t       *testing.T
+	cluster *suite.Suite
+	ns      string
+	kind    string
 
 	mu sync.Mutex
 	// onStart is called before fxccm's process starts.
@@ -93,7 +94,7 @@ func (m *machine) run() {
 func (m *machine) ensure(ctx context.Context, wanted bool, name string,
 	template corev1.PodTemplateSpec, stop func() error,
 ) (*corev1.Pod, error) {
-	pods := shared.Admin.CoreV1().Pods(m.ns)
+	pods := m.cluster.Admin.CoreV1().Pods(m.ns)
 	pod, err := pods.Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case err == nil && !wanted:
@@ -116,7 +117,7 @@ func (m *machine) playOCCM(ctx context.Context) error {
 	var template corev1.PodTemplateSpec
 	var wanted bool
 	if m.kind == "DaemonSet" {
-		sets := shared.Admin.AppsV1().DaemonSets(m.ns)
+		sets := m.cluster.Admin.AppsV1().DaemonSets(m.ns)
 		d, err := sets.Get(ctx, occmName, metav1.GetOptions{})
 		if err != nil {
 			return client404(err)
@@ -137,7 +138,7 @@ func (m *machine) playOCCM(ctx context.Context) error {
 			}
 		}
 	} else {
-		d, err := shared.Admin.AppsV1().Deployments(m.ns).Get(ctx, occmName,
+		d, err := m.cluster.Admin.AppsV1().Deployments(m.ns).Get(ctx, occmName,
 			metav1.GetOptions{})
 		if err != nil {
 			return client404(err)
@@ -179,7 +180,7 @@ func (m *machine) lead(template corev1.PodTemplateSpec) (stop func()) {
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: leaseName},
-			Client:     shared.Admin.CoordinationV1(),
+			Client:     m.cluster.Admin.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: "control-plane-1_occm"},
 		},
 		LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second,
@@ -203,7 +204,7 @@ func (m *machine) lead(template corev1.PodTemplateSpec) (stop func()) {
 }
 
 func (m *machine) playFxccm(ctx context.Context) error {
-	d, err := shared.Admin.AppsV1().Deployments(m.ns).Get(ctx, fxccmName,
+	d, err := m.cluster.Admin.AppsV1().Deployments(m.ns).Get(ctx, fxccmName,
 		metav1.GetOptions{})
 	if err != nil {
 		return client404(err)
@@ -239,7 +240,7 @@ func (m *machine) playFxccm(ctx context.Context) error {
 		Phase:      corev1.PodRunning,
 		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}},
 	}
-	_, err = shared.Admin.CoreV1().Pods(m.ns).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	_, err = m.cluster.Admin.CoreV1().Pods(m.ns).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 	return client404(err)
 }
 
@@ -272,7 +273,7 @@ func (m *machine) start(ctx context.Context, pod *corev1.Pod) error {
 			if volume.Name != mount.Name || volume.Secret == nil {
 				continue
 			}
-			secret, err := shared.Admin.CoreV1().Secrets(m.ns).Get(ctx,
+			secret, err := m.cluster.Admin.CoreV1().Secrets(m.ns).Get(ctx,
 				volume.Secret.SecretName, metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -285,12 +286,12 @@ func (m *machine) start(ctx context.Context, pod *corev1.Pod) error {
 			}
 		}
 	}
-	token, err := shared.Admin.CoreV1().ServiceAccounts(m.ns).CreateToken(ctx,
+	token, err := m.cluster.Admin.CoreV1().ServiceAccounts(m.ns).CreateToken(ctx,
 		pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
-	account := rest.AnonymousClientConfig(shared.RESTConfig())
+	account := rest.AnonymousClientConfig(m.cluster.RESTConfig())
 	account.BearerToken = token.Status.Token
 	kubeconfig := filepath.Join(m.t.TempDir(), "kubeconfig")
 	if err := controlplane.WriteKubeconfig(kubeconfig, account); err != nil {
@@ -301,7 +302,7 @@ func (m *machine) start(ctx context.Context, pod *corev1.Pod) error {
 		args = append(args, strings.ReplaceAll(arg, "$(POD_NAME)", pod.Name))
 	}
 	log := filepath.Join(m.t.TempDir(), "fxccm.log")
-	m.process, err = program.Start(binary, log, args...)
+	m.process, err = program.Start(shared.Binary, log, args...)
 	m.t.Cleanup(func() {
 		if text, err := os.ReadFile(log); m.t.Failed() {
 			m.t.Logf("the log of fxccm (%v):\n%s", err, program.Tail(string(text), 30))
@@ -314,14 +315,14 @@ func (m *machine) start(ctx context.Context, pod *corev1.Pod) error {
 func (m *machine) spec() any {
 	m.t.Helper()
 	if m.kind == "DaemonSet" {
-		d, err := shared.Admin.AppsV1().DaemonSets(m.ns).Get(m.t.Context(), occmName,
+		d, err := m.cluster.Admin.AppsV1().DaemonSets(m.ns).Get(m.t.Context(), occmName,
 			metav1.GetOptions{})
 		if err != nil {
 			m.t.Fatal(err)
 		}
 		return []any{d.Spec, d.Annotations["fxccm.dev/migrate-restore"]}
 	}
-	d, err := shared.Admin.AppsV1().Deployments(m.ns).Get(m.t.Context(), occmName,
+	d, err := m.cluster.Admin.AppsV1().Deployments(m.ns).Get(m.t.Context(), occmName,
 		metav1.GetOptions{})
 	if err != nil {
 		m.t.Fatal(err)
@@ -339,7 +340,7 @@ func (m *machine) install(conf string, template corev1.PodTemplateSpec) {
 			m.t.Fatal(err)
 		}
 	}
-	_, err := shared.Admin.CoreV1().Secrets(m.ns).Create(ctx, &corev1.Secret{
+	_, err := m.cluster.Admin.CoreV1().Secrets(m.ns).Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "cloud-config"},
 		Data:       map[string][]byte{"cloud.conf": []byte(conf)},
 	}, opts)
@@ -347,13 +348,13 @@ func (m *machine) install(conf string, template corev1.PodTemplateSpec) {
 	selector := &metav1.LabelSelector{MatchLabels: template.Labels}
 	meta := metav1.ObjectMeta{Name: occmName, Labels: template.Labels}
 	if m.kind == "DaemonSet" {
-		_, err = shared.Admin.AppsV1().DaemonSets(m.ns).Create(ctx, &appsv1.DaemonSet{
+		_, err = m.cluster.Admin.AppsV1().DaemonSets(m.ns).Create(ctx, &appsv1.DaemonSet{
 			ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template},
 		}, opts)
 	} else {
 		one := int32(1)
 		meta.Annotations = map[string]string{"meta.helm.sh/release-name": "occm"}
-		_, err = shared.Admin.AppsV1().Deployments(m.ns).Create(ctx, &appsv1.Deployment{
+		_, err = m.cluster.Admin.AppsV1().Deployments(m.ns).Create(ctx, &appsv1.Deployment{
 			ObjectMeta: meta,
 			Spec: appsv1.DeploymentSpec{
 				Replicas: &one, Selector: selector, Template: template,
@@ -369,7 +370,7 @@ func (m *machine) uninstall() {
 	ctx, cancel := context.WithTimeout(context.Background(), ccmtest.WaitLimit)
 	defer cancel()
 	gone, now := metav1.DeleteOptions{}, *metav1.NewDeleteOptions(0)
-	apps, core, rbac := shared.Admin.AppsV1(), shared.Admin.CoreV1(), shared.Admin.RbacV1()
+	apps, core, rbac := m.cluster.Admin.AppsV1(), m.cluster.Admin.CoreV1(), m.cluster.Admin.RbacV1()
 	for _, err := range []error{
 		apps.DaemonSets(m.ns).DeleteCollection(ctx, gone, metav1.ListOptions{}),
 		apps.Deployments(m.ns).DeleteCollection(ctx, gone, metav1.ListOptions{}),
@@ -378,7 +379,7 @@ func (m *machine) uninstall() {
 		core.ServiceAccounts(m.ns).Delete(ctx, fxccmName, gone),
 		rbac.ClusterRoles().Delete(ctx, fxccmName, gone),
 		rbac.ClusterRoleBindings().Delete(ctx, fxccmName, gone),
-		shared.Admin.CoordinationV1().Leases(m.ns).Delete(ctx, leaseName, gone),
+		m.cluster.Admin.CoordinationV1().Leases(m.ns).Delete(ctx, leaseName, gone),
 	} {
 		if client404(err) != nil {
 			m.t.Error(err)

@@ -49,6 +49,9 @@ type migrating struct {
 func newMigrating(t *testing.T, kind, namespace string) *migrating {
 	t.Helper()
 	o := newOCCM(t, "kubernetes")
+	if namespace != metav1.NamespaceSystem {
+		o.namespace(namespace)
+	}
 	o.manageSecurityGroups, o.subnetID = true, o.Subnets[4]
 	servers := o.AddServers([]string{"node-1"})
 	node := o.node(servers[0], o.Zones[0], "10.244.1.0/24", nil)
@@ -63,8 +66,8 @@ func newMigrating(t *testing.T, kind, namespace string) *migrating {
 	}
 	o.admit(servers[0].Port, groups)
 	mount := t.TempDir()
-	m := &migrating{occm: o, kubeconfig: o.kubeconfig(shared.RESTConfig()), machine: &machine{
-		o: o, t: t, kind: kind, ns: namespace,
+	m := &migrating{occm: o, kubeconfig: o.kubeconfig(o.cluster.RESTConfig()), machine: &machine{
+		t: t, cluster: o.cluster, kind: kind, ns: namespace,
 	}}
 	args := []string{
 		"/bin/" + occmName, "--v=1", "--cluster-name=$(CLUSTER_NAME)",
@@ -114,7 +117,7 @@ func newMigrating(t *testing.T, kind, namespace string) *migrating {
 // ensureAccount: no controller creates the ServiceAccount "default" here.
 func (m *migrating) ensureAccount() {
 	m.machine.t.Helper()
-	_, err := shared.Admin.CoreV1().ServiceAccounts(m.ns).Create(m.machine.t.Context(),
+	_, err := m.occm.cluster.Admin.CoreV1().ServiceAccounts(m.ns).Create(m.machine.t.Context(),
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
 		metav1.CreateOptions{})
 	if err != nil && !strings.Contains(err.Error(), "already exists") {
@@ -126,7 +129,7 @@ func (m *migrating) ensureAccount() {
 func (m *migrating) awaitOCCM() {
 	m.machine.t.Helper()
 	m.Wait("OCCM leads", func() error {
-		lease, err := shared.Admin.CoordinationV1().Leases(m.ns).Get(
+		lease, err := m.occm.cluster.Admin.CoordinationV1().Leases(m.ns).Get(
 			m.machine.t.Context(), leaseName, metav1.GetOptions{})
 		if err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") != "control-plane-1_occm" {
 			err = errors.New("it does not")
@@ -141,7 +144,7 @@ func (m *migrating) migrate(stopAt string, args ...string) (code int, out string
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), commandLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, append([]string{"migrate"}, args...)...)
+	cmd := exec.CommandContext(ctx, shared.Binary, append([]string{"migrate"}, args...)...)
 	if m.asOnPage {
 		cmd.Env = append(os.Environ(), "KUBECONFIG="+m.kubeconfig)
 	} else {
@@ -213,14 +216,13 @@ func pageCommands(t *testing.T) (check, plan, apply, rollback []string) {
 }
 
 func TestMigrate_FromAnOCCM_AndBack(t *testing.T) {
+	t.Parallel()
 	check, plan, apply, rollback := pageCommands(t)
 	for _, c := range []struct{ kind, namespace, owner string }{
 		{"DaemonSet", metav1.NamespaceSystem, ""}, {"Deployment", "occm", "Helm release occm"},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
-			if c.namespace != metav1.NamespaceSystem {
-				createNamespace(t, c.namespace)
-			}
+			t.Parallel()
 			m := newMigrating(t, c.kind, c.namespace)
 			m.asOnPage = true
 			spec, began := m.spec(), time.Now()
@@ -257,7 +259,7 @@ func TestMigrate_FromAnOCCM_AndBack(t *testing.T) {
 			m.awaitOCCM()
 			m.want(0, []string{"Nothing to do"}, rollback...)
 			m.wantOnlyTags()
-			refused, err := shared.Audit().All(
+			refused, err := m.occm.cluster.Audit().All(
 				controlplane.ByUser("system:serviceaccount:"+c.namespace+":"+fxccmName),
 				func(r controlplane.AuditRecord) bool {
 					return r.Decision == controlplane.DecisionForbid
@@ -269,29 +271,20 @@ func TestMigrate_FromAnOCCM_AndBack(t *testing.T) {
 	}
 }
 
-func createNamespace(t *testing.T, name string) {
-	t.Helper()
-	_, err := shared.Admin.CoreV1().Namespaces().Create(t.Context(),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // wantNothingWritten fails the test if the program has changed something in the cluster or in
 // OpenStack. A dry run changes nothing.
 func (m *migrating) wantNothingWritten(since time.Time) {
 	t := m.machine.t
 	t.Helper()
-	written, err := shared.Audit().All(controlplane.ReceivedAfter(since), controlplane.Mutating(),
+	audit := m.occm.cluster.Audit()
+	written, err := audit.All(controlplane.ReceivedAfter(since), controlplane.Mutating(),
 		controlplane.ByUserAgent("fxccm"), func(r controlplane.AuditRecord) bool {
 			return !strings.Contains(r.RequestURI, "dryRun=All")
 		})
 	if err != nil || len(written) > 0 {
 		t.Errorf("the API server was asked to change something: %v, %v", written, err)
 	}
-	read, err := shared.Audit().All(controlplane.ReceivedAfter(since),
-		controlplane.ByUserAgent("fxccm"))
+	read, err := audit.All(controlplane.ReceivedAfter(since), controlplane.ByUserAgent("fxccm"))
 	if err != nil || len(read) == 0 {
 		t.Errorf("the audit log does not know the program: %v", err)
 	}
@@ -309,6 +302,7 @@ func (m *migrating) wantOnlyTags() {
 }
 
 func TestMigrate_AStepFails_OCCMRunsAgain(t *testing.T) {
+	t.Parallel()
 	m := newMigrating(t, "DaemonSet", metav1.NamespaceSystem)
 	spec := m.spec()
 	m.set(func() { m.onStart = m.renameBalancers })
@@ -323,6 +317,7 @@ func TestMigrate_AStepFails_OCCMRunsAgain(t *testing.T) {
 
 // The sessionAffinity changed, and OCCM has ignored that.
 func TestMigrate_AServiceWouldChange_BlocksUnlessAllowed(t *testing.T) {
+	t.Parallel()
 	m := newMigrating(t, "DaemonSet", metav1.NamespaceSystem)
 	m.edit("web", affine)
 	spec := m.spec()
@@ -362,6 +357,7 @@ func (m *migrating) renameBalancers() {
 }
 
 func TestMigrate_Interrupted_ApplyContinuesAndRollbackGoesBack(t *testing.T) {
+	t.Parallel()
 	m := newMigrating(t, "DaemonSet", metav1.NamespaceSystem)
 	spec := m.spec()
 	apply := []string{"apply", "--yes", "--image=" + goodImage}
@@ -376,28 +372,23 @@ func TestMigrate_Interrupted_ApplyContinuesAndRollbackGoesBack(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		at        string
-		continues bool
+		// Each apply continues the previous one.
+		at       []string
+		finishes bool
 	}{
-		{"Installing", false},
-		{"Reading OpenStack", true},
-		{"Stopping", false},
-		{"  waiting until the lease", true},
-		{"Starting fxccm", false},
-		{"  waiting until fxccm leads", true},
-		{"Verifying", false},
+		{[]string{"Installing", "Reading OpenStack", "Stopping"}, false},
+		{[]string{"  waiting until the lease", "Starting fxccm"}, false},
+		{[]string{"  waiting until fxccm leads", "Verifying"}, true},
 	} {
-		interrupt(c.at, apply...)
-		if c.continues {
-			if code, out := m.migrate("", apply...); code != 0 {
-				t.Fatalf("apply after %q: exit code %d:\n%s", c.at, code, out)
-			}
+		for _, at := range c.at {
+			interrupt(at, apply...)
+		}
+		if c.finishes {
+			m.want(0, nil, apply...)
 			m.wantOnlyTags()
 			interrupt("Stopping fxccm", "rollback", "--yes")
 		}
-		if code, out := m.migrate("", "rollback", "--yes"); code != 0 {
-			t.Fatalf("rollback after %q: exit code %d:\n%s", c.at, code, out)
-		}
+		m.want(0, nil, "rollback", "--yes")
 		if now := m.spec(); !reflect.DeepEqual(now, spec) {
 			t.Fatalf("rollback after %q: OCCM is %v, want %v", c.at, now, spec)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/test/internal/project"
+	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
 // occm makes what openstack-cloud-controller-manager makes, in a project and in the cluster, and
@@ -23,7 +24,8 @@ import (
 type occm struct {
 	*project.Project
 	settings
-	t *testing.T
+	t       *testing.T
+	cluster *suite.Suite
 }
 
 // in is the same for a test within the test.
@@ -64,7 +66,7 @@ func (o *occm) node(s project.Server, zone, podCIDR string, labels map[string]st
 		Message:            "RouteController created a route",
 		LastTransitionTime: metav1.Now(), LastHeartbeatTime: metav1.Now(),
 	})
-	return ccmtest.CreateNode(o.t, shared.Admin, node)
+	return ccmtest.CreateNode(o.t, o.cluster.Admin, node)
 }
 
 // route makes the route to a node's pods: in the router, and in the port's allowed address pairs,
@@ -86,7 +88,7 @@ func (o *occm) route(s project.Server, podCIDR string) {
 // back when it ends (k8s.io/cloud-provider/app, leaderElectAndRun).
 func (o *occm) lease() {
 	o.t.Helper()
-	leases := shared.Admin.CoordinationV1().Leases(metav1.NamespaceSystem)
+	leases := o.cluster.Admin.CoordinationV1().Leases(metav1.NamespaceSystem)
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: leaseName},
 		Spec: coordinationv1.LeaseSpec{
@@ -117,7 +119,7 @@ func (o *occm) created(name string, options ...ccmtest.ServiceOption) *corev1.Se
 	o.t.Helper()
 	service := ccmtest.LoadBalancerService(name, options...)
 	service.Finalizers = append(service.Finalizers, servicehelpers.LoadBalancerCleanupFinalizer)
-	return ccmtest.CreateService(o.t, shared.Admin, service)
+	return ccmtest.CreateService(o.t, o.cluster.Admin, service)
 }
 
 // serve makes a load balancer for the Service, and what belongs to it, and returns its id and the
@@ -322,7 +324,7 @@ func (o *occm) tagged(port, group string) {
 // and upstream's service controller the status (createLoadBalancerStatus).
 func (o *occm) told(service *corev1.Service, id, address string) *corev1.Service {
 	o.t.Helper()
-	services := shared.Admin.CoreV1().Services(service.Namespace)
+	services := o.cluster.Admin.CoreV1().Services(service.Namespace)
 	metav1.SetMetaDataAnnotation(&service.ObjectMeta, annotationID, id)
 	metav1.SetMetaDataAnnotation(&service.ObjectMeta, annotationAddress, address)
 	service, err := services.Update(o.t.Context(), service, metav1.UpdateOptions{})

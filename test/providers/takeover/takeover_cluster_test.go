@@ -31,11 +31,10 @@ var clusterCIDR = netip.MustParsePrefix("10.244.0.0/16")
 // newOCCM is a project of OCCM's, without anything in it but the network of the nodes.
 func newOCCM(t *testing.T, clusterName string) *occm {
 	t.Helper()
-	before := ccmtest.IgnoringCurrent()
-	t.Cleanup(func() { ccmtest.VerifyNoLeaks(t, before) })
+	cluster := shared.Take(t)
 	p := project.New(t, project.OnSimulator(openstacktest.WithProvisioning(50*time.Millisecond)))
 	return &occm{
-		Project: p, t: t,
+		Project: p, t: t, cluster: cluster,
 		settings: settings{
 			clusterName: clusterName, nodeSubnetID: p.Subnets[4], nodeSubnetCIDR: "10.0.0.0/16",
 			floatingNetworkID: p.Public,
@@ -74,7 +73,7 @@ func (o *occm) writeConf(more string) (path string) {
 
 // hasty is what fxccm is given beside OCCM's cloud.conf, so that what it does every few minutes is
 // done every few seconds.
-const hasty = "[LoadBalancer]\ndrift-period = 2s\n[Client]\nrequest-rate = 1000\nrequest-burst = 1000\n[Instances]\nmetadata-max-age = 1s\n"
+const hasty = "[LoadBalancer]\ndrift-period = 1s\n[Client]\nrequest-rate = 1000\nrequest-burst = 1000\n[Instances]\nmetadata-max-age = 1s\n"
 
 // run runs fxccm with OCCM's cloud.conf until stop is called, or the test ends.
 func (o *occm) run() (stop func()) {
@@ -87,7 +86,7 @@ func (o *occm) run() (stop func()) {
 	elector := ccmtest.NewManualElector()
 	elector.Lead()
 	m, err := ccm.New(ccm.Params{
-		Config: cfg, RESTConfig: shared.Identity, Elector: elector, Logger: &log,
+		Config: cfg, RESTConfig: o.cluster.Identity, Elector: elector, Logger: &log,
 		Providers: []ccm.Provider{o.Provider()},
 	})
 	if err != nil {
@@ -120,7 +119,7 @@ func (o *occm) run() (stop func()) {
 // services are those of the cluster of type LoadBalancer.
 func (o *occm) services() []*corev1.Service {
 	o.t.Helper()
-	list, err := shared.Admin.CoreV1().Services(metav1.NamespaceAll).List(o.t.Context(),
+	list, err := o.cluster.Admin.CoreV1().Services(metav1.NamespaceAll).List(o.t.Context(),
 		metav1.ListOptions{})
 	if err != nil {
 		o.t.Fatal(err)
@@ -136,7 +135,7 @@ func (o *occm) services() []*corev1.Service {
 
 func (o *occm) nodes() []*corev1.Node {
 	o.t.Helper()
-	list, err := shared.Admin.CoreV1().Nodes().List(o.t.Context(), metav1.ListOptions{})
+	list, err := o.cluster.Admin.CoreV1().Nodes().List(o.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -150,7 +149,7 @@ func (o *occm) nodes() []*corev1.Node {
 // edit changes a Service as its owner.
 func (o *occm) edit(name string, change func(*corev1.Service)) {
 	o.t.Helper()
-	services := shared.Admin.CoreV1().Services(metav1.NamespaceDefault)
+	services := o.cluster.Admin.CoreV1().Services(metav1.NamespaceDefault)
 	o.Wait("Service "+name+" is changed", func() error {
 		service, err := services.Get(o.t.Context(), name, metav1.GetOptions{})
 		if err == nil {
@@ -164,8 +163,8 @@ func (o *occm) edit(name string, change func(*corev1.Service)) {
 // clusterUID is what tells this cluster from others of its name.
 func (o *occm) clusterUID() string {
 	o.t.Helper()
-	namespace, err := shared.Admin.CoreV1().Namespaces().Get(o.t.Context(), metav1.NamespaceSystem,
-		metav1.GetOptions{})
+	namespace, err := o.cluster.Admin.CoreV1().Namespaces().Get(o.t.Context(),
+		metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -342,8 +341,8 @@ func spoken(services []*corev1.Service, nodes []*corev1.Node) (lines []string) {
 
 func (o *occm) service(name string) *corev1.Service {
 	o.t.Helper()
-	service, err := shared.Admin.CoreV1().Services(metav1.NamespaceDefault).Get(o.t.Context(), name,
-		metav1.GetOptions{})
+	service, err := o.cluster.Admin.CoreV1().Services(metav1.NamespaceDefault).Get(o.t.Context(),
+		name, metav1.GetOptions{})
 	if err != nil {
 		o.t.Fatal(err)
 	}

@@ -25,6 +25,7 @@ import (
 // that OCCM held. Subnet and external network are found as OCCM finds them, and names are as long
 // as Octavia and Neutron take them: the description of the floating IP has 255 characters.
 func TestProcess_InThePlaceOfOCCMs_TakesOverByTagsAlone(t *testing.T) {
+	t.Parallel()
 	o := newOCCM(t, "a-cluster-of-a-long-name-"+strings.Repeat("x", 45))
 	o.floatingNetworkID = ""
 	servers := o.AddServers([]string{"process-1", "process-2"})
@@ -50,7 +51,7 @@ func TestProcess_InThePlaceOfOCCMs_TakesOverByTagsAlone(t *testing.T) {
 	// [BlockStorage] is known to be of old: OCCM's chart still writes it.
 	conf := o.writeConf(
 		"[BlockStorage]\nbs-version = v2\n[LoadBalancer]\nmanage-security-group = false\n")
-	kubeconfig, admin := o.kubeconfig(shared.Identity), o.kubeconfig(shared.RESTConfig())
+	kubeconfig, admin := o.kubeconfig(o.cluster.Identity), o.kubeconfig(o.cluster.RESTConfig())
 	// What OCCM's manifest and chart say, and where the cluster is.
 	args := []string{
 		"--v=1", "--cluster-name=" + o.clusterName, "--cloud-config=" + conf,
@@ -69,16 +70,14 @@ func TestProcess_InThePlaceOfOCCMs_TakesOverByTagsAlone(t *testing.T) {
 	args = append(args, "--cloud-config-strict=false")
 
 	o.wantPlan(conf, admin, services, "tag")
-	for range 2 {
-		stop := o.launch(args...)
-		o.waitTagged()
-		o.waitLease(func(holder string) bool {
-			return holder != "" && !strings.HasPrefix(holder, "control-plane-1")
-		})
-		o.wantPlan(conf, admin, services, "")
-		stop()
-		o.waitLease(func(holder string) bool { return holder == "" })
-	}
+	stop := o.launch(args...)
+	o.waitTagged()
+	o.waitLease(func(holder string) bool {
+		return holder != "" && !strings.HasPrefix(holder, "control-plane-1")
+	})
+	o.wantPlan(conf, admin, services, "")
+	stop()
+	o.waitLease(func(holder string) bool { return holder == "" })
 	if lines := before.Differences(o.inventory(), "tags"); len(lines) > 0 {
 		t.Errorf("more than tags is changed:\n%s", strings.Join(lines, "\n"))
 	}
@@ -88,8 +87,8 @@ func TestProcess_InThePlaceOfOCCMs_TakesOverByTagsAlone(t *testing.T) {
 	}
 
 	// It works, and OCCM would continue it.
-	stop := o.launch(args...)
-	ccmtest.CreateNode(t, shared.Admin,
+	stop = o.launch(args...)
+	ccmtest.CreateNode(t, o.cluster.Admin,
 		ccmtest.TaintedNode(servers[1].Name, ccmtest.NodePodCIDRs("10.244.2.0/24")))
 	o.Wait("both nodes are members, and have routes", func() error {
 		if deeds := o.look(o.inventory(), o.services(), o.nodes()); len(deeds) > 0 ||
@@ -99,12 +98,12 @@ func TestProcess_InThePlaceOfOCCMs_TakesOverByTagsAlone(t *testing.T) {
 		return nil
 	})
 	for _, service := range services {
-		if err := shared.Admin.CoreV1().Services(service.Namespace).Delete(t.Context(),
+		if err := o.cluster.Admin.CoreV1().Services(service.Namespace).Delete(t.Context(),
 			service.Name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := shared.Admin.CoreV1().Nodes().Delete(t.Context(), servers[1].Name,
+	if err := o.cluster.Admin.CoreV1().Nodes().Delete(t.Context(), servers[1].Name,
 		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +119,7 @@ func TestProcess_InThePlaceOfOCCMs_TakesOverByTagsAlone(t *testing.T) {
 // namespace makes one.
 func (o *occm) namespace(name string) string {
 	o.t.Helper()
-	_, err := shared.Admin.CoreV1().Namespaces().Create(o.t.Context(),
+	_, err := o.cluster.Admin.CoreV1().Namespaces().Create(o.t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil {
 		o.t.Fatal(err)
@@ -142,7 +141,7 @@ func (o *occm) execute(args ...string) (code int, out string) {
 	o.t.Helper()
 	ctx, cancel := context.WithTimeout(o.t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd := exec.CommandContext(ctx, shared.Binary, args...)
 	text, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		o.t.Fatal(err)
@@ -157,7 +156,7 @@ func (o *occm) launch(args ...string) (stop func()) {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	cmd := exec.Command(binary, args...)
+	cmd := exec.Command(shared.Binary, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		o.t.Fatal(err)
@@ -198,7 +197,7 @@ func (o *occm) launch(args ...string) (stop func()) {
 func (o *occm) waitLease(is func(holder string) bool) {
 	o.t.Helper()
 	o.Wait("the right replica holds the lease", func() error {
-		lease, err := shared.Admin.CoordinationV1().Leases(metav1.NamespaceSystem).Get(
+		lease, err := o.cluster.Admin.CoordinationV1().Leases(metav1.NamespaceSystem).Get(
 			o.t.Context(), leaseName, metav1.GetOptions{})
 		if err != nil {
 			return err

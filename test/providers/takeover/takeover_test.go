@@ -24,6 +24,7 @@ import (
 
 // The whole way: OCCM has run a cluster, fxccm takes it over, works on it, and OCCM could go on.
 func TestTakeover_OfAllThatOCCMMakes_AndBack(t *testing.T) {
+	t.Parallel()
 	o := newOCCM(t, "prod_eu-1")
 	o.manageSecurityGroups, o.subnetID = true, o.Subnets[4]
 	edge := o.AddSubnet(o.AddNetwork("edge"), "10.1.0.0/24")
@@ -113,7 +114,7 @@ func TestTakeover_OfAllThatOCCMMakes_AndBack(t *testing.T) {
 		})
 		o.edit("local", ccmtest.ServiceAnnotation(prefix+"health-monitor-delay", "20"))
 		s := o.AddServer("node-3")
-		ccmtest.CreateNode(t, shared.Admin,
+		ccmtest.CreateNode(t, o.cluster.Admin,
 			ccmtest.TaintedNode(s.Name, ccmtest.NodePodCIDRs("10.244.3.0/24"),
 				ccmtest.NodeLabel("pool", "a")))
 		o.waitLikeOCCM()
@@ -153,7 +154,7 @@ func TestTakeover_OfAllThatOCCMMakes_AndBack(t *testing.T) {
 	step("deletion leaves nothing", func(o *occm) {
 		kept := o.service("kept").Annotations[annotationAddress]
 		for _, service := range o.services() {
-			if err := shared.Admin.CoreV1().Services(service.Namespace).Delete(o.t.Context(),
+			if err := o.cluster.Admin.CoreV1().Services(service.Namespace).Delete(o.t.Context(),
 				service.Name, metav1.DeleteOptions{}); err != nil {
 				o.t.Fatal(err)
 			}
@@ -165,7 +166,7 @@ func TestTakeover_OfAllThatOCCMMakes_AndBack(t *testing.T) {
 			return nil
 		})
 		third := o.nodes()[2]
-		if err := shared.Admin.CoreV1().Nodes().Delete(o.t.Context(), third.Name,
+		if err := o.cluster.Admin.CoreV1().Nodes().Delete(o.t.Context(), third.Name,
 			metav1.DeleteOptions{}); err != nil {
 			o.t.Fatal(err)
 		}
@@ -271,12 +272,12 @@ func affine(s *corev1.Service) { s.Spec.SessionAffinity = corev1.ServiceAffinity
 // create makes a Service as its user.
 func (o *occm) create(name string, options ...ccmtest.ServiceOption) {
 	o.t.Helper()
-	ccmtest.CreateService(o.t, shared.Admin, ccmtest.LoadBalancerService(name, options...))
+	ccmtest.CreateService(o.t, o.cluster.Admin, ccmtest.LoadBalancerService(name, options...))
 }
 
 func (o *occm) patchNode(name, patch string) {
 	o.t.Helper()
-	_, err := shared.Admin.CoreV1().Nodes().Patch(o.t.Context(), name,
+	_, err := o.cluster.Admin.CoreV1().Nodes().Patch(o.t.Context(), name,
 		types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 	if err != nil {
 		o.t.Fatal(err)
@@ -348,7 +349,7 @@ func (o *occm) waitLikeOCCM(but ...string) {
 // wantNoWarnings fails the test if the Service was warned.
 func (o *occm) wantNoWarnings(service *corev1.Service) {
 	o.t.Helper()
-	events, err := shared.Admin.CoreV1().Events(service.Namespace).List(o.t.Context(),
+	events, err := o.cluster.Admin.CoreV1().Events(service.Namespace).List(o.t.Context(),
 		metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(service.UID)})
 	if err != nil {
 		o.t.Fatal(err)
