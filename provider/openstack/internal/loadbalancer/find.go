@@ -50,7 +50,7 @@ func (r *reconciler) find(ctx context.Context) error {
 // since the list was begun.
 func (r *reconciler) lockFound(ctx context.Context, begun time.Time) error {
 	id := r.found.balancer.ID
-	unlock, waited, err := r.locks.lock(ctx, "load balancer "+id)
+	unlock, waited, err := r.locks.Lock(ctx, "load balancer "+id)
 	if err != nil {
 		return err
 	}

@@ -18,10 +18,8 @@ import (
 
 // remembered counts what is kept of Services.
 func (l *LoadBalancers) remembered() string {
-	l.locks.mu.Lock()
-	defer l.locks.mu.Unlock()
 	return fmt.Sprintf("%d states, %d names, %d locks, %d reports", len(l.states.all()),
-		len(l.tracked.all()), len(l.locks.held), len(l.Reports()))
+		len(l.tracked.all()), l.locks.Held(), len(l.Reports()))
 }
 
 const nothing = "0 states, 0 names, 0 locks, 0 reports"

@@ -19,6 +19,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+	"github.com/fxccm/fxccm/provider/openstack/internal/locks"
 	"github.com/fxccm/fxccm/provider/openstack/internal/recent"
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
@@ -86,7 +87,7 @@ const (
 type LoadBalancers struct {
 	config   Config
 	executor *executor
-	locks    locks
+	locks    locks.Locks
 	states   byUID[*serviceState]
 	// tracked are the Services that follow changes of the cloud and of nodes.
 	tracked byUID[serviceName]

@@ -60,7 +60,7 @@ type found struct {
 
 // begin locks the Service. The caller closes the reconciler.
 func (l *LoadBalancers) begin(ctx context.Context, r request) (*reconciler, error) {
-	unlock, _, err := l.locks.lock(ctx, "service "+string(r.service.UID))
+	unlock, _, err := l.locks.Lock(ctx, "service "+string(r.service.UID))
 	if err != nil {
 		return nil, err
 	}

@@ -263,7 +263,7 @@ func (c *cluster) ensure(service *v1.Service, nodes ...*v1.Node) *v1.LoadBalance
 // forgetList does what time would: the next reconcile sees the load balancers as they are.
 func (c *cluster) forgetList(services ...types.UID) error {
 	for _, uid := range services {
-		unlock, _, err := c.locks.lock(c.site.t.Context(), "service "+string(uid))
+		unlock, _, err := c.locks.Lock(c.site.t.Context(), "service "+string(uid))
 		if err != nil {
 			return err
 		}

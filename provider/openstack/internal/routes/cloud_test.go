@@ -74,6 +74,32 @@ func (s *site) pairs(address string) []string {
 	return pairs
 }
 
+// changePort changes the port of a server.
+func (s *site) changePort(server string, change func(*openstacktest.Port)) {
+	s.t.Helper()
+	for _, p := range s.Ports() {
+		if p.DeviceID != server {
+			continue
+		}
+		if err := s.UpdatePort(p.ID, change); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// hang has the next request of an operation hang, for which arrived waits.
+func (s *site) hang(operation string) (arrived func()) {
+	s.Inject(openstacktest.Fault{Operation: operation, Hang: true, Times: 1})
+	return func() {
+		s.t.Helper()
+		if _, err := s.WaitForCall(s.t.Context(), func(call openstacktest.Call) bool {
+			return call.Operation == operation
+		}); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
 // wantRoutes compares the router's routes, in any order.
 func (s *site) wantRoutes(names ...string) {
 	s.t.Helper()
@@ -229,9 +255,9 @@ func (c *cluster) must(err error) {
 	}
 }
 
-// atOnce does something with each, as many at a time as upstream's controller, and returns the
-// errors by place.
-func atOnce(routes []*cloudprovider.Route, do func(*cloudprovider.Route) error) []error {
+// createAll creates routes, as many at a time as upstream's controller, and returns the errors by
+// place.
+func (c *cluster) createAll(routes []*cloudprovider.Route) []error {
 	errs := make([]error, len(routes))
 	tokens := make(chan struct{}, 200)
 	var callers sync.WaitGroup
@@ -239,7 +265,7 @@ func atOnce(routes []*cloudprovider.Route, do func(*cloudprovider.Route) error) 
 		callers.Go(func() {
 			tokens <- struct{}{}
 			defer func() { <-tokens }()
-			errs[i] = do(r)
+			errs[i] = c.CreateRoute(c.t.Context(), "cluster", "", r)
 		})
 	}
 	callers.Wait()

@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"sync"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/locks"
 )
 
 // ErrNoPort is wrapped by the error of a route to a node whose address no port on the router's
@@ -24,15 +25,12 @@ type addressPairs struct {
 	finder *portFinder
 	// writes holds a token for each write in flight.
 	writes chan struct{}
-	// locks serialize the writes of one port: the two routes of a dual-stack node use the same one.
-	locks keyedLocks
+	// ports serialize the writes of one port: the two routes of a dual-stack node use the same one.
+	ports locks.Locks
 }
 
 func newAddressPairs(a *api, f *portFinder) *addressPairs {
-	return &addressPairs{
-		api: a, finder: f, writes: make(chan struct{}, pairWrites),
-		locks: keyedLocks{held: map[string]*keyedLock{}},
-	}
+	return &addressPairs{api: a, finder: f, writes: make(chan struct{}, pairWrites)}
 }
 
 // allow lets the port with the next hop's address send from the destination.
@@ -79,7 +77,7 @@ func (a *addressPairs) change(ctx context.Context, p port,
 	if _, needed := decide(p); !needed {
 		return nil
 	}
-	unlock, err := a.locks.lock(ctx, p.ID)
+	unlock, _, err := a.ports.Lock(ctx, p.ID)
 	if err != nil {
 		return err
 	}
@@ -154,43 +152,4 @@ func pairRange(pair ports.AddressPair) (netip.Prefix, bool) {
 
 func isOwnMAC(p port, pair ports.AddressPair) bool {
 	return pair.MACAddress == "" || strings.EqualFold(pair.MACAddress, p.MAC)
-}
-
-// keyedLocks are locks by key whose wait a context can end.
-type keyedLocks struct {
-	mu   sync.Mutex
-	held map[string]*keyedLock
-}
-
-type keyedLock struct {
-	token chan struct{}
-	users int
-}
-
-func (k *keyedLocks) lock(ctx context.Context, key string) (unlock func(), err error) {
-	k.mu.Lock()
-	l := k.held[key]
-	if l == nil {
-		l = &keyedLock{token: make(chan struct{}, 1)}
-		k.held[key] = l
-	}
-	l.users++
-	k.mu.Unlock()
-
-	select {
-	case l.token <- struct{}{}:
-		return func() { <-l.token; k.release(key, l) }, nil
-	case <-ctx.Done():
-		k.release(key, l)
-		return nil, ctx.Err()
-	}
-}
-
-func (k *keyedLocks) release(key string, l *keyedLock) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	l.users--
-	if l.users == 0 {
-		delete(k.held, key)
-	}
 }

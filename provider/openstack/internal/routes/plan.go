@@ -23,33 +23,34 @@ func (c change) removes() bool { return c.node == "" }
 type step struct {
 	remove []entry
 	add    []route
-	// changes are the indexes of the changes that need the step.
-	changes []int
+	// calls need the step.
+	calls []*call
 }
 
 // plan computes the edits of a router: first the removals, then the creations, each in the order of
-// the changes. A change that needs no edit is in no step; refused has the changes that must not be
-// made.
-func plan(changes []change, found []entry, ownerOf func(route) owner) (removals, creations []step,
-	refused map[int]error,
+// the calls. A call that needs no edit is in no step; refused has the calls whose changes must not
+// be made.
+func plan(calls []*call, found []entry, ownerOf func(route) owner) (removals, creations []*step,
+	refused map[*call]error,
 ) {
 	p := planner{
 		left: map[netip.Prefix][]entry{}, ownerOf: ownerOf,
-		removal: map[route]int{}, creation: map[netip.Prefix]creation{}, refused: map[int]error{},
+		removal: map[route]*step{}, creation: map[netip.Prefix]creation{},
+		refused: map[*call]error{},
 	}
 	for _, e := range found {
 		if !e.foreign {
 			p.left[e.destination] = append(p.left[e.destination], e)
 		}
 	}
-	for i, c := range changes {
+	for _, c := range calls {
 		if c.removes() {
-			p.planRemoval(i, c)
+			p.planRemoval(c)
 		}
 	}
-	for i, c := range changes {
+	for _, c := range calls {
 		if !c.removes() {
-			p.planCreation(i, c)
+			p.planCreation(c)
 		}
 	}
 	return p.removals, p.creations, p.refused
@@ -60,75 +61,75 @@ type planner struct {
 	left    map[netip.Prefix][]entry
 	ownerOf func(route) owner
 
-	removals, creations []step
-	// removal and creation are the planned edits, which later changes can share.
-	removal  map[route]int
+	removals, creations []*step
+	// removal and creation are the planned edits, which later calls can share.
+	removal  map[route]*step
 	creation map[netip.Prefix]creation
-	refused  map[int]error
+	refused  map[*call]error
 }
 
-// creation is an existing or planned route. step is -1 if no edit is needed.
+// creation is an existing or planned route. Its step is nil if no edit is needed.
 type creation struct {
 	change
-	step int
+	*step
 }
 
-func (p *planner) planRemoval(i int, c change) {
-	if at, ok := p.removal[c.route]; ok {
-		p.removals[at].changes = append(p.removals[at].changes, i)
+func (p *planner) planRemoval(c *call) {
+	if shared := p.removal[c.route]; shared != nil {
+		shared.calls = append(shared.calls, c)
 		return
 	}
-	var remove, stay []entry
+	s := &step{calls: []*call{c}}
+	var stay []entry
 	for _, e := range p.left[c.destination] {
 		if e.route == c.route {
-			remove = append(remove, e)
+			s.remove = append(s.remove, e)
 		} else {
 			stay = append(stay, e)
 		}
 	}
-	if len(remove) == 0 {
+	if len(s.remove) == 0 {
 		return
 	}
 	p.left[c.destination] = stay
-	p.removal[c.route] = len(p.removals)
-	p.removals = append(p.removals, step{remove: remove, changes: []int{i}})
+	p.removal[c.route] = s
+	p.removals = append(p.removals, s)
 }
 
-func (p *planner) planCreation(i int, c change) {
+func (p *planner) planCreation(c *call) {
 	if earlier, ok := p.creation[c.destination]; ok {
-		p.join(i, c, earlier)
+		p.join(c, earlier)
 		return
 	}
-	s := step{changes: []int{i}, add: []route{c.route}}
+	s := &step{calls: []*call{c}, add: []route{c.route}}
 	for _, e := range p.left[c.destination] {
 		if e.route == c.route {
 			s.add = nil
 			continue
 		}
-		if err := mayReplace(e.route, p.ownerOf(e.route), c); err != nil {
-			p.refused[i] = err
+		if err := mayReplace(e.route, p.ownerOf(e.route), c.change); err != nil {
+			p.refused[c] = err
 			return
 		}
 		s.remove = append(s.remove, e)
 	}
 	if len(s.add) == 0 && len(s.remove) == 0 {
-		p.creation[c.destination] = creation{c, -1}
+		p.creation[c.destination] = creation{change: c.change}
 		return
 	}
-	p.creation[c.destination] = creation{c, len(p.creations)}
+	p.creation[c.destination] = creation{c.change, s}
 	p.creations = append(p.creations, s)
 }
 
-// join shares a step between two changes that want the same route. Of two different routes, the
+// join shares a step between two calls that want the same route. Of two different routes, the
 // second is refused.
-func (p *planner) join(i int, c change, earlier creation) {
-	if earlier.change != c {
-		p.refused[i] = fmt.Errorf("%w %s: a route to node %s is being created", ErrConflict,
+func (p *planner) join(c *call, earlier creation) {
+	switch {
+	case earlier.change != c.change:
+		p.refused[c] = fmt.Errorf("%w %s: a route to node %s is being created", ErrConflict,
 			c.destination, earlier.node)
-		return
-	}
-	if earlier.step >= 0 {
-		p.creations[earlier.step].changes = append(p.creations[earlier.step].changes, i)
+	case earlier.step != nil:
+		earlier.calls = append(earlier.calls, c)
 	}
 }
 

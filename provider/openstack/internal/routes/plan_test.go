@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,7 +47,7 @@ func node(name string, addresses []string, podCIDRs ...string) *v1.Node {
 	return n
 }
 
-func show(steps []step) (shown []string) {
+func show(steps []*step, calls []*call) (shown []string) {
 	for _, s := range steps {
 		text := ""
 		for _, e := range s.remove {
@@ -55,7 +56,11 @@ func show(steps []step) (shown []string) {
 		for _, r := range s.add {
 			text += "+" + r.String() + " "
 		}
-		shown = append(shown, text+fmt.Sprint(s.changes))
+		var numbers []int
+		for _, c := range s.calls {
+			numbers = append(numbers, slices.Index(calls, c))
+		}
+		shown = append(shown, text+fmt.Sprint(numbers))
 	}
 	return shown
 }
@@ -179,14 +184,18 @@ func TestPlan(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			removals, creations, refused := plan(test.changes, found(t, test.found...), k.owner)
-			if got := strings.Join(append(show(removals), show(creations)...),
+			var calls []*call
+			for _, c := range test.changes {
+				calls = append(calls, &call{change: c})
+			}
+			removals, creations, refused := plan(calls, found(t, test.found...), k.owner)
+			if got := strings.Join(append(show(removals, calls), show(creations, calls)...),
 				"; "); got != test.want {
 				t.Errorf("the plan is %q\n      want %q", got, test.want)
 			}
 			var errs []string
-			for i, err := range refused {
-				errs = append(errs, fmt.Sprintf("%d: %v", i, err))
+			for c, err := range refused {
+				errs = append(errs, fmt.Sprintf("%d: %v", slices.Index(calls, c), err))
 				if !errors.Is(err, ErrConflict) {
 					t.Errorf("%v is no conflict", err)
 				}

@@ -23,14 +23,21 @@ import (
 var (
 	// ErrNoRoutes is returned by every method if the cloud's routers do not support routes.
 	ErrNoRoutes = errors.New("the network service has neither the extension " +
-		extensionExtraRoute + " nor " +
-		extensionExtraRouteAtomic)
+		extensionExtraRoute + " nor " + extensionExtraRouteAtomic)
 	// ErrNodesUnknown is returned by every method until the node informer is synced.
 	ErrNodesUnknown = errors.New("the nodes are not synced yet")
 	// ErrForeign is wrapped by the error of a deletion of another cluster's route.
 	ErrForeign = errors.New("the route does not belong to this cluster")
 
 	errClosed = errors.New("the provider's routes are closed")
+)
+
+// Extensions of the Networking API.
+const (
+	extensionExtraRoute = "extraroute"
+	// extensionExtraRouteAtomic: single routes can be added and removed.
+	extensionExtraRouteAtomic = "extraroute-atomic"
+	extensionAddressPairs     = "allowed-address-pairs"
 )
 
 const (
@@ -90,7 +97,7 @@ func New(c Config) *Routes {
 	r.neighbours = newNeighbours(r.finder, c.Clock)
 	r.pairs = newAddressPairs(a, r.finder)
 	w := &writer{
-		api: a, router: r.router, extensions: r.extensions.Get,
+		api: a, router: r.router, hasAtomicRoutes: r.hasAtomicRoutes,
 		ownerOf: r.ownerOf, log: c.Logger,
 	}
 	r.writes = batch.NewSerial(errClosed, w.run)
@@ -115,23 +122,31 @@ func (r *Routes) SetNodes(lister corelisters.NodeLister, synced func() bool) {
 // An idle cluster costs one request every 5 minutes, or per Config.MaxAge if that is longer; two if
 // the router has foreign routes.
 func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Route, error) {
-	if err := r.ready(ctx); err != nil {
+	listed, err := r.list(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
+	}
+	return listed, nil
+}
+
+func (r *Routes) list(ctx context.Context) ([]*cloudprovider.Route, error) {
+	if err := r.ready(ctx); err != nil {
+		return nil, err
 	}
 	found, err := r.router.get(ctx, r.maxAge)
 	if err != nil {
-		return nil, fmt.Errorf("list routes: %w", err)
+		return nil, err
 	}
 	k, err := r.knowledge()
 	if err != nil {
-		return nil, fmt.Errorf("list routes: %w", err)
+		return nil, err
 	}
 	if err := r.neighbours.look(ctx, k.strangers(found.entries), r.maxAge); err != nil {
-		return nil, fmt.Errorf("list routes: %w", err)
+		return nil, err
 	}
 	// Requests take time, so read the nodes again.
 	if k, err = r.knowledge(); err != nil {
-		return nil, fmt.Errorf("list routes: %w", err)
+		return nil, err
 	}
 	r.keepKnown(found.entries, k)
 	return listing(found.entries, k), nil
@@ -163,8 +178,9 @@ func (r *Routes) create(ctx context.Context, wanted *cloudprovider.Route, arrive
 	if err != nil {
 		return err
 	}
-	if _, _, refused := plan([]change{c}, found.entries, r.ownerOf); refused[0] != nil {
-		return refused[0]
+	alone := &call{change: c}
+	if _, _, refused := plan([]*call{alone}, found.entries, r.ownerOf); refused[alone] != nil {
+		return refused[alone]
 	}
 	if err := r.ifPairs(ctx, c.route, r.pairs.allow); err != nil {
 		return err
@@ -301,7 +317,7 @@ func (r *Routes) ifPairs(ctx context.Context, one route,
 	do func(context.Context, route) error,
 ) error {
 	has, err := r.extensions.Get(ctx)
-	if err != nil || !hasAddressPairs(has) {
+	if err != nil || !has[extensionAddressPairs] {
 		return err
 	}
 	return do(ctx, one)
@@ -312,14 +328,17 @@ func (r *Routes) ready(ctx context.Context) error {
 	if _, err := r.nodes(); err != nil {
 		return err
 	}
+	_, err := r.hasAtomicRoutes(ctx)
+	return err
+}
+
+// hasAtomicRoutes returns an error if routers do not support routes.
+func (r *Routes) hasAtomicRoutes(ctx context.Context) (bool, error) {
 	has, err := r.extensions.Get(ctx)
-	if err != nil {
-		return err
+	if err == nil && !has[extensionExtraRoute] && !has[extensionExtraRouteAtomic] {
+		err = ErrNoRoutes
 	}
-	if !hasRoutes(has) {
-		return ErrNoRoutes
-	}
-	return nil
+	return has[extensionExtraRouteAtomic], err
 }
 
 func (r *Routes) nodes() (corelisters.NodeLister, error) {

@@ -19,45 +19,6 @@ import (
 
 func fakeClock() *clocktesting.FakeClock { return clocktesting.NewFakeClock(time.Now()) }
 
-func TestRoutes_LiveFromCreateToDelete(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *site) {
-		c := newCluster(t, s, nil)
-		c.addNode("a", []string{"10.0.0.11", "fd00::11"}, "10.244.1.0/24", "fd00:1::/64")
-		for range 2 { // the second time there is nothing to do
-			c.must(c.create("a", "10.244.1.0/24"))
-			c.must(c.create("a", "fd00:1::/64"))
-		}
-		s.wantRoutes("10.244.1.0/24 via 10.0.0.11", "fd00:1::/64 via fd00::11")
-		if got := s.pairs("10.0.0.11"); !slices.Equal(got,
-			[]string{"10.244.1.0/24", "fd00:1::/64"}) {
-			t.Errorf("the port may send from %v", got)
-		}
-		listed := c.list()
-		for _, name := range []string{"10.244.1.0/24 via 10.0.0.11", "fd00:1::/64 via fd00::11"} {
-			if r := listed[name]; len(listed) != 2 || r == nil || r.TargetNode != "a" ||
-				r.Blackhole || len(r.TargetNodeAddresses) != 2 {
-				t.Fatalf("listed are %+v", listed)
-			}
-		}
-		writes := s.routerWrites()
-		for _, r := range listed {
-			for range 2 {
-				c.must(c.DeleteRoute(t.Context(), "cluster", r))
-			}
-		}
-		s.wantRoutes()
-		if got := s.pairs("10.0.0.11"); len(got) != 0 {
-			t.Errorf("the port may still send from %v", got)
-		}
-		if n := s.routerWrites() - writes; n != 2 {
-			t.Errorf("two routes were deleted in %d writes", n)
-		}
-		if left := c.list(); len(left) != 0 {
-			t.Errorf("still listed: %v", left)
-		}
-	})
-}
-
 func TestDeleteRoute_WithoutAName_MeansTheNodesRoute(t *testing.T) {
 	s := newSite(t)
 	c := newCluster(t, s, nil)
@@ -66,48 +27,6 @@ func TestDeleteRoute_WithoutAName_MeansTheNodesRoute(t *testing.T) {
 	s.setRoutes("10.244.1.0/24 via 10.0.0.11", "10.244.1.0/24 via 10.0.0.66")
 	c.must(c.DeleteRoute(t.Context(), "cluster", routeTo("a", "10.244.1.0/24")))
 	s.wantRoutes("10.244.1.0/24 via 10.0.0.66")
-}
-
-func TestCreateRoute_500AtOnce_IsFewWrites(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *site) {
-		c := newCluster(t, s, nil)
-		wanted := c.addNodes(500)
-		s.ForgetCalls()
-		errs := atOnce(wanted, func(r *cloudprovider.Route) error {
-			return c.CreateRoute(t.Context(), "cluster", "", r)
-		})
-		if failed := failures(errs); len(failed) > 0 {
-			t.Fatalf("%d routes failed, the first with: %v", len(failed), errs[failed[0]])
-		}
-		if got := len(s.Routes(s.router)); got != 500 {
-			t.Errorf("the router has %d routes", got)
-		}
-		if n := s.routerWrites(); n > 20 {
-			t.Errorf("the router was written %d times, want at most 20", n)
-		}
-		counts := s.Counts()
-		if counts["port_update"] != 500 || counts["port_get"] != 0 || counts["port_list"] > 40 {
-			t.Errorf("the ports were found in %d lists and %d gets, and written %d times",
-				counts["port_list"], counts["port_get"], counts["port_update"])
-		}
-		t.Logf("500 routes: %v", counts)
-
-		s.ForgetCalls()
-		var listed []*cloudprovider.Route
-		for _, r := range c.list() {
-			listed = append(listed, r)
-		}
-		errs = atOnce(listed, func(r *cloudprovider.Route) error {
-			return c.DeleteRoute(t.Context(), "cluster", r)
-		})
-		if failed := failures(errs); len(failed) > 0 || len(listed) != 500 {
-			t.Fatalf("of %d routes %d were not deleted", len(listed), len(failed))
-		}
-		s.wantRoutes()
-		if n := s.routerWrites(); n > 20 {
-			t.Errorf("the router was written %d times, want at most 20", n)
-		}
-	})
 }
 
 // So many addresses take several requests, and a port of both families is in the
@@ -123,15 +42,17 @@ func TestCreateRoute_ManyDualStackNodesAtOnce_EachHasBoth(t *testing.T) {
 			v4, v6)
 		wanted = append(wanted, routeTo(name, v4), routeTo(name, v6))
 	}
-	for i, err := range atOnce(wanted, func(r *cloudprovider.Route) error {
-		return c.CreateRoute(t.Context(), "cluster", "", r)
-	}) {
+	for i, err := range c.createAll(wanted) {
 		if err != nil {
 			t.Errorf("%s: %v", wanted[i].DestinationCIDR, err)
 		}
 	}
 	if got := len(c.site.Routes(c.site.router)); got != 2*nodes {
 		t.Errorf("the router has %d routes, want %d", got, 2*nodes)
+	}
+	if counts := c.site.Counts(); c.routerWrites() > 20 || counts["port_list"] > 40 {
+		t.Errorf("%d routes cost %v, want at most 20 writes of the router and 40 lists of ports",
+			2*nodes, counts)
 	}
 }
 
@@ -200,9 +121,7 @@ func TestCreateRoute_OneBadNextHopAmongMany_FailsAlone(t *testing.T) {
 		// address pairs fxccm does not look.
 		c.must(s.SetExtension(extensionAddressPairs, false))
 		c.setNode(node("node-017", []string{"172.16.0.1"}, wanted[17].DestinationCIDR))
-		errs := atOnce(wanted, func(r *cloudprovider.Route) error {
-			return c.CreateRoute(t.Context(), "cluster", "", r)
-		})
+		errs := c.createAll(wanted)
 		if failed := failures(errs); !slices.Equal(failed, []int{17}) ||
 			!strings.Contains(errs[17].Error(), "the nexthop is not connected with router") {
 			t.Errorf("%v failed: %v", failed, errs)
@@ -223,9 +142,7 @@ func TestCreateRoute_RouterIsFull_TakesWhatFitsInFewWrites(t *testing.T) {
 			limit(s)
 			c := newCluster(t, s, nil)
 			wanted := c.addNodes(100)
-			errs := atOnce(wanted, func(r *cloudprovider.Route) error {
-				return c.CreateRoute(t.Context(), "cluster", "", r)
-			})
+			errs := c.createAll(wanted)
 			if failed := failures(errs); len(failed) != 70 || len(s.Routes(s.router)) != 30 {
 				t.Errorf("%d failed and the router has %d routes", len(failed),
 					len(s.Routes(s.router)))
@@ -235,36 +152,6 @@ func TestCreateRoute_RouterIsFull_TakesWhatFitsInFewWrites(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestCreateRoute_ForeignWriters_NoUpdateIsLost(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *site) {
-		mine, others := newCluster(t, s, nil), newCluster(t, s, nil)
-		wanted := mine.addNodes(60)
-		// The other cluster has nodes and pods of its own.
-		var theirs []*cloudprovider.Route
-		for i := range 40 {
-			name, cidr := fmt.Sprintf("other-%d", i), fmt.Sprintf("10.250.%d.0/24", i)
-			others.addNode(name, []string{fmt.Sprintf("10.0.200.%d", i+1)}, cidr)
-			theirs = append(theirs, routeTo(name, cidr))
-		}
-		done := make(chan []error)
-		go func() {
-			done <- atOnce(theirs, func(r *cloudprovider.Route) error {
-				return others.CreateRoute(t.Context(), "other", "", r)
-			})
-		}()
-		errs := atOnce(wanted, func(r *cloudprovider.Route) error {
-			return mine.CreateRoute(t.Context(), "mine", "", r)
-		})
-		errs = append(errs, <-done...)
-		if failed := failures(errs); len(failed) > 0 {
-			t.Errorf("%d failed, the first with %v", len(failed), errs[failed[0]])
-		}
-		if got := len(s.Routes(s.router)); got != 100 {
-			t.Errorf("the router has %d routes, want 100", got)
-		}
-	})
 }
 
 func TestCreateRoute_OtherClientWritesFirst_IsPlannedAgain(t *testing.T) {
@@ -289,9 +176,7 @@ func TestCreateRoute_NoRevisions_ReadsRightBeforeItWrites(t *testing.T) {
 	c.list()
 	s.addPort("other", "10.0.0.66")
 	s.setRoutes("192.168.0.0/16 via 10.0.0.66")
-	errs := atOnce(wanted, func(r *cloudprovider.Route) error {
-		return c.CreateRoute(t.Context(), "cluster", "", r)
-	})
+	errs := c.createAll(wanted)
 	if failed := failures(errs); len(failed) > 0 {
 		t.Fatalf("%d failed, the first with %v", len(failed), errs[failed[0]])
 	}
@@ -595,13 +480,9 @@ func TestAddressPairs_AreWrittenOnlyWhereTheyAreNeeded(t *testing.T) {
 		s := newSite(t)
 		c := newCluster(t, s, nil)
 		c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
-		for _, p := range s.Ports() {
-			if p.DeviceID == "server-of-a" {
-				c.must(s.UpdatePort(p.ID, func(p *openstacktest.Port) {
-					p.NoPortSecurity, p.SecurityGroups = true, []string{}
-				}))
-			}
-		}
+		s.changePort("server-of-a", func(p *openstacktest.Port) {
+			p.NoPortSecurity, p.SecurityGroups = true, []string{}
+		})
 		c.must(c.create("a", "10.244.1.0/24"))
 		s.wantCounts(map[string]int{"port_update": 0})
 	})
@@ -617,13 +498,9 @@ func TestAddressPairs_AreWrittenOnlyWhereTheyAreNeeded(t *testing.T) {
 		s := newSite(t)
 		c := newCluster(t, s, nil)
 		c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
-		for _, p := range s.Ports() {
-			if p.DeviceID == "server-of-a" {
-				c.must(s.UpdatePort(p.ID, func(p *openstacktest.Port) {
-					p.AllowedPairs = []openstacktest.AddressPair{{Address: "10.244.0.0/16"}}
-				}))
-			}
-		}
+		s.changePort("server-of-a", func(p *openstacktest.Port) {
+			p.AllowedPairs = []openstacktest.AddressPair{{Address: "10.244.0.0/16"}}
+		})
 		c.must(c.create("a", "10.244.1.0/24"))
 		c.must(c.DeleteRoute(t.Context(), "cluster", c.list()["10.244.1.0/24 via 10.0.0.11"]))
 		s.wantCounts(map[string]int{"port_update": 0})
@@ -639,12 +516,6 @@ func TestAddressPairs_OtherClientWritesThePort_NothingIsLost(t *testing.T) {
 			s := newSite(t, options...)
 			c := newCluster(t, s, nil)
 			c.addNode("a", []string{"10.0.0.11", "fd00::11"}, "10.244.1.0/24", "fd00:1::/64")
-			var id string
-			for _, p := range s.Ports() {
-				if p.DeviceID == "server-of-a" {
-					id = p.ID
-				}
-			}
 			// Right before our first write another client adds a pair.
 			if name == "revisions" {
 				s.Inject(openstacktest.Fault{
@@ -655,14 +526,11 @@ func TestAddressPairs_OtherClientWritesThePort_NothingIsLost(t *testing.T) {
 					},
 				})
 			}
-			c.must(s.UpdatePort(id, func(p *openstacktest.Port) {
+			s.changePort("server-of-a", func(p *openstacktest.Port) {
 				p.AllowedPairs = []openstacktest.AddressPair{{Address: "10.9.9.9"}}
-			}))
-			errs := atOnce([]*cloudprovider.Route{
-				routeTo("a", "10.244.1.0/24"),
-				routeTo("a", "fd00:1::/64"),
-			}, func(r *cloudprovider.Route) error {
-				return c.CreateRoute(t.Context(), "cluster", "", r)
+			})
+			errs := c.createAll([]*cloudprovider.Route{
+				routeTo("a", "10.244.1.0/24"), routeTo("a", "fd00:1::/64"),
 			})
 			if failed := failures(errs); len(failed) > 0 {
 				t.Fatal(errs)
@@ -687,21 +555,13 @@ func TestCreateRoute_CallerCancelled_OthersGetTheirRoutes(t *testing.T) {
 	c := newCluster(t, s, nil)
 	wanted := c.addNodes(10)
 	c.list()
-	s.Inject(openstacktest.Fault{Operation: "router_add_extraroutes", Hang: true, Times: 1})
+	arrived := s.hang("router_add_extraroutes")
 	ctx, giveUp := context.WithCancel(t.Context())
 	first := make(chan error, 1)
 	go func() { first <- c.CreateRoute(ctx, "cluster", "", wanted[0]) }()
-	if _, err := s.WaitForCall(t.Context(), func(call openstacktest.Call) bool {
-		return call.Operation == "router_add_extraroutes"
-	}); err != nil {
-		t.Fatal(err)
-	}
+	arrived()
 	others := make(chan []error, 1)
-	go func() {
-		others <- atOnce(wanted[1:], func(r *cloudprovider.Route) error {
-			return c.CreateRoute(t.Context(), "cluster", "", r)
-		})
-	}()
+	go func() { others <- c.createAll(wanted[1:]) }()
 	// The write hangs, and ends only because its only caller gives up.
 	giveUp()
 	if err := <-first; !errors.Is(err, context.Canceled) {
@@ -719,14 +579,10 @@ func TestClose_HangingRequest_IsCancelled(t *testing.T) {
 	s := newSite(t)
 	c := newCluster(t, s, nil)
 	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
-	s.Inject(openstacktest.Fault{Operation: "router_add_extraroutes", Hang: true})
+	arrived := s.hang("router_add_extraroutes")
 	done := make(chan error, 1)
 	go func() { done <- c.create("a", "10.244.1.0/24") }()
-	if _, err := s.WaitForCall(t.Context(), func(call openstacktest.Call) bool {
-		return call.Operation == "router_add_extraroutes"
-	}); err != nil {
-		t.Fatal(err)
-	}
+	arrived()
 	c.Close()
 	if err := <-done; err == nil {
 		t.Error("the route was created by a write that hangs")
@@ -736,30 +592,10 @@ func TestClose_HangingRequest_IsCancelled(t *testing.T) {
 	}
 }
 
-func TestTwoClustersOnOneRouter_OverlappingCIDRs_LeaveEachOtherAlone(t *testing.T) {
-	s := newSite(t)
-	mine, theirs := newCluster(t, s, nil), newCluster(t, s, nil)
-	mine.addNode("m", []string{"10.0.0.11"}, "10.244.1.0/24")
-	theirs.addNode("t", []string{"10.0.0.12"}, "10.244.2.0/24")
-	mine.must(mine.create("m", "10.244.1.0/24"))
-	theirs.must(theirs.create("t", "10.244.2.0/24"))
-	for name, c := range map[string]*cluster{"m": mine, "t": theirs} {
-		listed := c.list()
-		if len(listed) != 1 {
-			t.Errorf("cluster %s lists %v", name, listed)
-		}
-		for _, r := range listed {
-			if string(r.TargetNode) != name || r.Blackhole {
-				t.Errorf("cluster %s lists %+v", name, r)
-			}
-		}
-	}
-}
-
 func TestListRoutes_Cancelled_ReturnsAtOnce(t *testing.T) {
 	s := newSite(t)
 	c := newCluster(t, s, nil)
-	s.Inject(openstacktest.Fault{Operation: "router_get", Hang: true})
+	arrived := s.hang("router_get")
 	ctx, giveUp := context.WithCancel(t.Context())
 	done := make(chan error, 2)
 	for range 2 {
@@ -768,11 +604,7 @@ func TestListRoutes_Cancelled_ReturnsAtOnce(t *testing.T) {
 			done <- err
 		}()
 	}
-	if _, err := s.WaitForCall(t.Context(), func(call openstacktest.Call) bool {
-		return call.Operation == "router_get"
-	}); err != nil {
-		t.Fatal(err)
-	}
+	arrived()
 	giveUp()
 	for range 2 {
 		if err := <-done; !errors.Is(err, context.Canceled) {
@@ -786,15 +618,11 @@ func TestCreateRoute_OnePortHangs_TheOthersWaitForItOnlyAWhile(t *testing.T) {
 	c := newCluster(t, s, nil)
 	wanted := c.addNodes(2)
 	c.list()
-	s.Inject(openstacktest.Fault{Operation: "port_update", Hang: true, Times: 1})
+	arrived := s.hang("port_update")
 	ctx, giveUp := context.WithCancel(t.Context())
 	slow := make(chan error, 1)
 	go func() { slow <- c.CreateRoute(ctx, "cluster", "", wanted[0]) }()
-	if _, err := s.WaitForCall(t.Context(), func(call openstacktest.Call) bool {
-		return call.Operation == "port_update"
-	}); err != nil {
-		t.Fatal(err)
-	}
+	arrived()
 	quick := make(chan error, 1)
 	go func() { quick <- c.CreateRoute(t.Context(), "cluster", "", wanted[1]) }()
 	if err := <-quick; err != nil {

@@ -9,8 +9,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
-
-	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
 )
 
 const (
@@ -31,11 +29,11 @@ var errAbandoned = errors.New("the caller cancelled the change")
 
 // writer writes batches of changes to the router.
 type writer struct {
-	api        *api
-	router     *routerCache
-	extensions func(context.Context) (capability.NetworkExtensions, error)
-	ownerOf    func(route) owner
-	log        logr.Logger
+	api             *api
+	router          *routerCache
+	hasAtomicRoutes func(context.Context) (bool, error)
+	ownerOf         func(route) owner
+	log             logr.Logger
 }
 
 // run executes one batch.
@@ -44,10 +42,7 @@ type writer struct {
 // so another client may have created one since the last read. run then removes the route that it
 // added.
 func (w *writer) run(ctx context.Context, calls []*call) {
-	j := &job{writer: w, calls: calls, pending: make([]int, len(calls)), added: map[int]bool{}}
-	for i := range calls {
-		j.pending[i] = i
-	}
+	j := &job{writer: w, size: len(calls), pending: slices.Clone(calls)}
 	for round := range maxRounds {
 		s, err := w.router.get(ctx, planAge)
 		if err != nil {
@@ -62,7 +57,9 @@ func (w *writer) run(ctx context.Context, calls []*call) {
 		}
 		j.apply(ctx, removals)
 		j.apply(ctx, creations)
-		j.dropRemovals()
+		// Only creations are left for the next round, because this batch may have created a removed
+		// route again.
+		j.pending = slices.DeleteFunc(j.pending, func(c *call) bool { return c.removes() })
 	}
 	j.failUnfinished()
 }
@@ -73,6 +70,8 @@ type call struct {
 	err error
 	// ctxDone is closed when the caller's context ends.
 	ctxDone <-chan struct{}
+	// added: the batch added the route.
+	added bool
 }
 
 func (c *call) isAbandoned() bool {
@@ -87,64 +86,33 @@ func (c *call) isAbandoned() bool {
 // job is a batch in progress.
 type job struct {
 	*writer
-	calls []*call
-	// pending are the calls that have not failed, added those whose route was added.
-	pending []int
-	added   map[int]bool
+	size int
+	// pending are the calls that have not failed.
+	pending []*call
 	edits   int
 	// full is set when the router has no room for another route.
 	full error
 }
 
-func (j *job) fail(indexes []int, err error) {
-	for _, i := range indexes {
-		j.calls[i].err = err
+func (j *job) fail(calls []*call, err error) {
+	for _, c := range calls {
+		c.err = err
 	}
-	j.dropFailed()
-}
-
-func (j *job) dropFailed() {
-	var left []int
-	for _, i := range j.pending {
-		if j.calls[i].err == nil {
-			left = append(left, i)
-		}
-	}
-	j.pending = left
-}
-
-// dropRemovals leaves only creations for the next round, because this batch may have created a
-// removed route again.
-func (j *job) dropRemovals() {
-	j.pending = slices.DeleteFunc(j.pending, func(i int) bool { return j.calls[i].removes() })
+	j.pending = slices.DeleteFunc(j.pending, func(c *call) bool { return c.err != nil })
 }
 
 // plan plans the pending calls and fails those that are refused.
-func (j *job) plan(ctx context.Context, s *snapshot) (removals, creations []step) {
-	indexes := j.pending
-	changes := make([]change, len(indexes))
-	for at, i := range indexes {
-		changes[at] = j.calls[i].change
-	}
-	removals, creations, refused := plan(changes, s.entries, j.ownerOf)
-	for _, steps := range [][]step{removals, creations} {
-		for s := range steps {
-			for at, c := range steps[s].changes {
-				steps[s].changes[at] = indexes[c]
-			}
-		}
-	}
+func (j *job) plan(ctx context.Context, s *snapshot) (removals, creations []*step) {
+	removals, creations, refused := plan(j.pending, s.entries, j.ownerOf)
 	var undo []route
-	for at, err := range refused {
-		i := indexes[at]
-		j.log.V(2).Info("Refused to create a route", "destination", j.calls[i].destination,
-			"nextHop", j.calls[i].nextHop, "reason", err.Error())
-		j.calls[i].err = err
-		if j.added[i] {
-			undo = append(undo, j.calls[i].route)
+	for c, err := range refused {
+		j.log.V(2).Info("Refused to create a route", "destination", c.destination,
+			"nextHop", c.nextHop, "reason", err.Error())
+		j.fail([]*call{c}, err)
+		if c.added {
+			undo = append(undo, c.route)
 		}
 	}
-	j.dropFailed()
 	j.undo(ctx, undo)
 	return removals, creations
 }
@@ -156,17 +124,17 @@ func (j *job) undo(ctx context.Context, added []route) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
-	s := step{}
+	s := &step{}
 	for _, r := range added {
 		s.remove = append(s.remove, entry{route: r, stored: r.raw()})
 	}
-	if err := j.edit(ctx, []step{s}); err != nil {
+	if err := j.edit(ctx, []*step{s}); err != nil {
 		j.log.Error(err, "Failed to remove routes that conflict with others", "routes", added)
 	}
 }
 
 // apply executes steps together. If Neutron refuses their content, it bisects them.
-func (j *job) apply(ctx context.Context, steps []step) {
+func (j *job) apply(ctx context.Context, steps []*step) {
 	steps = j.wanted(steps)
 	if len(steps) == 0 {
 		return
@@ -174,7 +142,11 @@ func (j *job) apply(ctx context.Context, steps []step) {
 	err := j.tryEdit(ctx, steps)
 	switch {
 	case err == nil:
-		j.noteAdded(steps)
+		for _, s := range steps {
+			for _, c := range s.calls {
+				c.added = c.added || len(s.add) > 0
+			}
+		}
 	case len(steps) == 1 || !isBadRequest(err):
 		if isFull(err) {
 			j.full = err
@@ -187,24 +159,24 @@ func (j *job) apply(ctx context.Context, steps []step) {
 	}
 }
 
-func (j *job) tryEdit(ctx context.Context, steps []step) error {
+func (j *job) tryEdit(ctx context.Context, steps []*step) error {
 	if j.edits >= maxEdits {
 		return fmt.Errorf("router %s was not changed: Neutron refused too many of %d routes",
-			j.api.routerID, len(j.calls))
+			j.api.routerID, j.size)
 	}
 	j.edits++
 	return j.edit(ctx, steps)
 }
 
 // wanted fails the steps that cannot succeed or that no caller waits for, and returns the others.
-func (j *job) wanted(steps []step) []step {
-	var wanted []step
+func (j *job) wanted(steps []*step) []*step {
+	var wanted []*step
 	for _, s := range steps {
 		switch {
 		case j.full != nil && len(s.add) > len(s.remove):
-			j.failSteps([]step{s}, j.full)
-		case j.allAbandoned(s):
-			j.failSteps([]step{s}, errAbandoned)
+			j.failSteps([]*step{s}, j.full)
+		case !slices.ContainsFunc(s.calls, func(c *call) bool { return !c.isAbandoned() }):
+			j.failSteps([]*step{s}, errAbandoned)
 		default:
 			wanted = append(wanted, s)
 		}
@@ -212,18 +184,9 @@ func (j *job) wanted(steps []step) []step {
 	return wanted
 }
 
-func (j *job) allAbandoned(s step) bool {
-	for _, i := range s.changes {
-		if !j.calls[i].isAbandoned() {
-			return false
-		}
-	}
-	return true
-}
-
-func (j *job) failSteps(steps []step, err error) {
+func (j *job) failSteps(steps []*step, err error) {
 	for _, s := range steps {
-		j.fail(s.changes, err)
+		j.fail(s.calls, err)
 	}
 }
 
@@ -239,24 +202,13 @@ func (j *job) failUnfinished() {
 	j.failSteps(creations, err)
 }
 
-func (j *job) noteAdded(steps []step) {
-	for _, s := range steps {
-		for _, i := range s.changes {
-			j.added[i] = j.added[i] || len(s.add) > 0
-		}
-	}
-}
-
 // edit executes steps as one change of the router.
-func (j *job) edit(ctx context.Context, steps []step) error {
-	has, err := j.extensions(ctx)
+func (j *job) edit(ctx context.Context, steps []*step) error {
+	isAtomic, err := j.hasAtomicRoutes(ctx)
 	if err != nil {
 		return err
 	}
-	if !hasRoutes(has) {
-		return ErrNoRoutes
-	}
-	if hasAtomicRoutes(has) {
+	if isAtomic {
 		err = j.editAtomic(ctx, steps)
 	} else {
 		err = j.editPlain(ctx, steps)
@@ -269,7 +221,7 @@ func (j *job) edit(ctx context.Context, steps []step) error {
 }
 
 // editAtomic adds and removes single routes, so concurrent changes by others are not lost.
-func (w *writer) editAtomic(ctx context.Context, steps []step) error {
+func (w *writer) editAtomic(ctx context.Context, steps []*step) error {
 	remove, add := w.difference(w.router.newest(), steps)
 	if len(remove) > 0 {
 		changed, err := w.api.removeRoutes(ctx, remove)
@@ -291,7 +243,7 @@ func (w *writer) editAtomic(ctx context.Context, steps []step) error {
 // editPlain replaces all routes, and retries if the router's revision shows a concurrent change.
 // Without revision numbers it reads the router right before the write, and changes are safe only
 // within this process.
-func (w *writer) editPlain(ctx context.Context, steps []step) error {
+func (w *writer) editPlain(ctx context.Context, steps []*step) error {
 	age := planAge
 	for range maxStale {
 		s, err := w.router.get(ctx, age)
@@ -326,7 +278,7 @@ func (w *writer) learn(changed *router, added, removed int) {
 }
 
 // difference is what remains to be done of the steps: all of it without a snapshot.
-func (w *writer) difference(s *snapshot, steps []step) (remove, add []routers.Route) {
+func (w *writer) difference(s *snapshot, steps []*step) (remove, add []routers.Route) {
 	stored, there := map[routers.Route]bool{}, map[route]bool{}
 	if s != nil {
 		for _, e := range s.entries {

@@ -1,20 +1,22 @@
-package loadbalancer
+// Package locks has one lock for each name, for which a caller waits only as long as its context
+// lasts.
+package locks
 
 import (
 	"context"
 	"sync"
 )
 
-// locks are one lock for each name, which can be waited for with a context. The zero value is of
-// use.
-type locks struct {
+// Locks are the locks of some names. The zero value is ready to use. It is safe for concurrent use.
+type Locks struct {
 	mu sync.Mutex
 	// held has a channel for each lock that is held, which is closed when it is released.
 	held map[string]chan struct{}
 }
 
-// lock returns when the caller holds the lock of the name. waited tells whether it was held before.
-func (l *locks) lock(ctx context.Context, name string) (unlock func(), waited bool, err error) {
+// Lock returns when the caller holds the lock of the name. waited tells whether it was held before.
+// unlock may be called several times.
+func (l *Locks) Lock(ctx context.Context, name string) (unlock func(), waited bool, err error) {
 	for {
 		released := l.take(name)
 		if released == nil {
@@ -30,7 +32,7 @@ func (l *locks) lock(ctx context.Context, name string) (unlock func(), waited bo
 }
 
 // take returns nil if the lock was free and is the caller's now, else what to wait for.
-func (l *locks) take(name string) <-chan struct{} {
+func (l *Locks) take(name string) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if released, isHeld := l.held[name]; isHeld {
@@ -43,9 +45,16 @@ func (l *locks) take(name string) <-chan struct{} {
 	return nil
 }
 
-func (l *locks) release(name string) {
+func (l *Locks) release(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	close(l.held[name])
 	delete(l.held, name)
+}
+
+// Held is the number of locks that are held.
+func (l *Locks) Held() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.held)
 }

@@ -1,4 +1,4 @@
-package loadbalancer
+package locks
 
 import (
 	"context"
@@ -8,13 +8,13 @@ import (
 )
 
 func TestLocks_OneAtATimeForEachName(t *testing.T) {
-	var l locks
+	var l Locks
 	var alive sync.WaitGroup
 	inside := map[string]int{}
 	for i := range 200 {
 		name := []string{"a", "b", "c"}[i%3]
 		alive.Go(func() {
-			unlock, _, err := l.lock(t.Context(), name)
+			unlock, _, err := l.Lock(t.Context(), name)
 			if err != nil {
 				t.Error(err)
 				return
@@ -27,36 +27,36 @@ func TestLocks_OneAtATimeForEachName(t *testing.T) {
 		})
 	}
 	alive.Wait()
-	if inside["a"] != 67 || len(l.held) > 0 {
-		t.Errorf("%d were inside, %d locks are left", inside["a"], len(l.held))
+	if inside["a"] != 67 || l.Held() > 0 {
+		t.Errorf("%d were inside, %d locks are left", inside["a"], l.Held())
 	}
 }
 
 func TestLocks_WaitEndsWithItsContext(t *testing.T) {
-	var l locks
-	unlock, waited, err := l.lock(t.Context(), "a")
+	var l Locks
+	unlock, waited, err := l.Lock(t.Context(), "a")
 	if err != nil || waited {
 		t.Fatal(waited, err)
 	}
 	gone, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("the term is over")
 	cancel(why)
-	if _, _, err := l.lock(gone, "a"); !errors.Is(err, why) {
+	if _, _, err := l.Lock(gone, "a"); !errors.Is(err, why) {
 		t.Errorf("the wait ended with %v", err)
 	}
-	other, waited, err := l.lock(t.Context(), "b")
+	other, waited, err := l.Lock(t.Context(), "b")
 	if err != nil || waited {
 		t.Errorf("another name had to wait: %t, %v", waited, err)
 	}
 	other()
 	unlock()
 	unlock()
-	again, waited, err := l.lock(t.Context(), "a")
+	again, waited, err := l.Lock(t.Context(), "a")
 	if err != nil || waited {
 		t.Errorf("the lock was not given back: %t, %v", waited, err)
 	}
 	again()
-	if len(l.held) > 0 {
-		t.Errorf("%d locks are left", len(l.held))
+	if l.Held() > 0 {
+		t.Errorf("%d locks are left", l.Held())
 	}
 }
