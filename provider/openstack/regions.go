@@ -263,7 +263,7 @@ func (i regionalInstances) InstanceExists(ctx context.Context, node *v1.Node) (b
 	}
 	i.mu.Unlock()
 	for _, c := range append([]*cloud{first}, others...) {
-		exists, err := c.instances.V2().InstanceExists(ctx, node)
+		exists, err := c.instances.InstanceExists(ctx, node)
 		if err != nil {
 			return false, fmt.Errorf("region %s: %w", c.name, err)
 		}
@@ -281,7 +281,7 @@ func (i regionalInstances) InstanceShutdown(ctx context.Context, node *v1.Node) 
 	if err != nil {
 		return false, err
 	}
-	return c.instances.V2().InstanceShutdown(ctx, node)
+	return c.instances.InstanceShutdown(ctx, node)
 }
 
 // InstanceMetadata implements cloudprovider.InstancesV2. The errors are the region's own, because
@@ -294,7 +294,7 @@ func (i regionalInstances) InstanceMetadata(
 		i.all[0].instances.NoteResult(ctx, node, nil, err)
 		return nil, err
 	}
-	return c.instances.V2().InstanceMetadata(ctx, node)
+	return c.instances.InstanceMetadata(ctx, node)
 }
 
 // LoadBalancerStatus implements ccm.ObjectReporter.

@@ -39,34 +39,13 @@ func TestDeletedServer_DeniedTwice_IsAbsent(t *testing.T) {
 	if w.exists(node) {
 		t.Error("the instance still exists after two denials")
 	}
-	if shutdown, err := w.V2().InstanceShutdown(t.Context(), node); shutdown ||
+	if shutdown, err := w.InstanceShutdown(t.Context(), node); shutdown ||
 		err != cloudprovider.InstanceNotFound { // Upstream's contract is identity.
 		t.Errorf("shut down: %t, %v", shutdown, err)
 	}
-	if metadata, err := w.V2().InstanceMetadata(t.Context(), node); metadata != nil ||
+	if metadata, err := w.InstanceMetadata(t.Context(), node); metadata != nil ||
 		err != cloudprovider.InstanceNotFound { // Upstream's contract is identity.
 		t.Errorf("metadata %+v, %v", metadata, err)
-	}
-}
-
-// An alarm that watches the number must not ring for ever for a node that was deleted as it should
-// be.
-func TestAbsentInstances_NodeDeleted_CountIsZero(t *testing.T) {
-	w := newWorld(t)
-	nodes := w.addNodes(2)
-	w.cluster(nodes...)
-	w.delete(nodes[0])
-	w.isGone(nodes[0])
-	if absent, _, _ := w.observed.values(); absent != 1 {
-		t.Errorf("%d instances are absent, want 1", absent)
-	}
-	w.cluster(nodes[1])
-	w.pass(absence.RecountAfter)
-	if !w.exists(nodes[1]) {
-		t.Error("the other instance is gone, too")
-	}
-	if absent, _, _ := w.observed.values(); absent != 0 {
-		t.Errorf("%d instances are absent when the node is deleted, want none", absent)
 	}
 }
 
@@ -94,7 +73,7 @@ func TestD35_ReadyNode_IsNotAbsent(t *testing.T) {
 	node := w.addNodes(1)[0]
 	w.delete(node)
 	for range 5 {
-		if _, err := w.V2().InstanceMetadata(t.Context(),
+		if _, err := w.InstanceMetadata(t.Context(),
 			withReady(node, v1.ConditionTrue)); !errors.Is(err, absence.ErrUnconfirmed) {
 			t.Errorf("metadata of a ready node: %v", err)
 		}
@@ -171,7 +150,7 @@ func TestD32_RenamedServer_Exists(t *testing.T) {
 					t.Error("the instance does not exist, although only its name has changed")
 				}
 			}
-			if _, err := w.V2().InstanceMetadata(t.Context(), node); node.Spec.ProviderID == "" &&
+			if _, err := w.InstanceMetadata(t.Context(), node); node.Spec.ProviderID == "" &&
 				!errors.Is(err, ErrUnmatched) {
 				t.Errorf("metadata: %v, want %v", err, ErrUnmatched)
 			}
@@ -200,7 +179,7 @@ func TestNewNode_WithoutServer_IsNotAbsentWhileItsKubeletLives(t *testing.T) {
 	node := newNode("node-1")
 	for range 5 {
 		w.doubts(node, ErrUnmatched)
-		if _, err := w.V2().InstanceMetadata(t.Context(), node); !errors.Is(err, ErrUnmatched) {
+		if _, err := w.InstanceMetadata(t.Context(), node); !errors.Is(err, ErrUnmatched) {
 			t.Errorf("metadata: %v, want %v", err, ErrUnmatched)
 		}
 		w.pass(time.Minute)
@@ -279,11 +258,10 @@ func TestFaults_NoInstanceIsAbsent(t *testing.T) {
 				w.cloud.Inject(fault)
 				for range 8 {
 					forEach(nodes, 8, func(node *v1.Node) {
-						if exists, err := w.V2().
-							InstanceExists(within(t), node); !exists && err == nil {
+						if exists, err := w.InstanceExists(within(t), node); !exists && err == nil {
 							t.Errorf("the instance of %s is absent", node.Name)
 						}
-						if _, err := w.V2().InstanceMetadata(within(t), node); errors.Is(err,
+						if _, err := w.InstanceMetadata(within(t), node); errors.Is(err,
 							cloudprovider.InstanceNotFound) {
 							t.Errorf("the instance of %s is not found", node.Name)
 						}
@@ -295,8 +273,7 @@ func TestFaults_NoInstanceIsAbsent(t *testing.T) {
 				for range 3 {
 					w.pass(5 * time.Second)
 					forEach(nodes, 8, func(node *v1.Node) {
-						if exists, err := w.V2().
-							InstanceExists(within(t), node); !exists || err != nil {
+						if exists, err := w.InstanceExists(within(t), node); !exists || err != nil {
 							t.Errorf("after the fault %s exists = %t, %v", node.Name, exists, err)
 						}
 					})
@@ -338,7 +315,7 @@ func TestHang_CallerReturnsWithItsContext(t *testing.T) {
 	forEach(nodes, 20, func(node *v1.Node) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
-		if exists, err := w.V2().InstanceExists(ctx, node); exists ||
+		if exists, err := w.InstanceExists(ctx, node); exists ||
 			!errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("exists = %t, %v", exists, err)
 		}
@@ -353,7 +330,7 @@ func TestEmptyList_DirectRequestsAreLimited(t *testing.T) {
 			w.cluster(nodes...)
 			w.cloud.Inject(openstacktest.Fault{Operation: "server_list", Rewrite: emptyLists})
 			forEach(nodes, workers, func(node *v1.Node) {
-				exists, err := w.V2().InstanceExists(t.Context(), node)
+				exists, err := w.InstanceExists(t.Context(), node)
 				if !exists && !errors.Is(err, absence.ErrUnconfirmed) {
 					t.Errorf("exists = %t, %v", exists, err)
 				}
@@ -375,7 +352,7 @@ func TestUnlistedServers_AreRequestedInTurn(t *testing.T) {
 	found := map[string]bool{}
 	for range 4 {
 		for _, node := range nodes {
-			if exists, _ := w.V2().InstanceExists(t.Context(), node); exists {
+			if exists, _ := w.InstanceExists(t.Context(), node); exists {
 				found[node.Name] = true
 			}
 		}
@@ -400,8 +377,8 @@ func TestVanished_WrongProject_IsRefused(t *testing.T) {
 					}
 					for range 10 {
 						forEach(nodes, 16, func(node *v1.Node) {
-							if exists, err := w.V2().
-								InstanceExists(t.Context(), node); exists || err == nil {
+							exists, err := w.InstanceExists(t.Context(), node)
+							if exists || err == nil {
 								t.Errorf("exists = %t, %v", exists, err)
 							}
 						})
@@ -460,7 +437,7 @@ func TestVanished_EndsWhenTheServersAreBack(t *testing.T) {
 			return http.StatusNotFound, []byte(`{"itemNotFound": {"code": 404}}`)
 		},
 	})
-	ask := func(node *v1.Node) (bool, error) { return w.V2().InstanceExists(t.Context(), node) }
+	ask := func(node *v1.Node) (bool, error) { return w.InstanceExists(t.Context(), node) }
 	for range 4 {
 		for _, node := range nodes {
 			if exists, err := ask(node); exists || err == nil {
@@ -497,7 +474,7 @@ func TestVanished_OperatorDeletesNodes_GuardIsLifted(t *testing.T) {
 	}
 	askAll := func(nodes []*v1.Node) (gone int) {
 		for _, node := range nodes {
-			if exists, err := w.V2().InstanceExists(t.Context(), node); !exists && err == nil {
+			if exists, err := w.InstanceExists(t.Context(), node); !exists && err == nil {
 				gone++
 			}
 		}
@@ -543,7 +520,7 @@ func TestVanished_FewOfMany_AreDeleted(t *testing.T) {
 	gone := map[string]bool{}
 	for range 6 {
 		for _, node := range nodes[:8] {
-			if exists, err := w.V2().InstanceExists(t.Context(), node); !exists && err == nil {
+			if exists, err := w.InstanceExists(t.Context(), node); !exists && err == nil {
 				gone[node.Name] = true
 			}
 		}

@@ -227,38 +227,6 @@ func TestNodeAddresses(t *testing.T) {
 	}
 }
 
-func TestParseSortOrder_InvalidCIDRs_AreIgnored(t *testing.T) {
-	for _, c := range []struct {
-		order []string
-		want  []string
-	}{
-		{nil, nil},
-		{[]string{""}, nil},
-		{[]string{"10.0.0.0", "/24", "x"}, nil},
-		{[]string{"10.0.0.0/8", "x", "2001:db8::/32"}, []string{"10.0.0.0/8", "2001:db8::/32"}},
-	} {
-		var got []string
-		for _, cidr := range parseSortOrder(c.order) {
-			got = append(got, cidr.String())
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("parseSortOrder(%q) = %q, want %q", c.order, got, c.want)
-		}
-	}
-}
-
-func TestSortPriority_IsHigherForAnEarlierCIDR(t *testing.T) {
-	order := parseSortOrder([]string{"10.0.0.0/8", "2001:db8::/32"})
-	for text, want := range map[string]int{
-		"10.1.2.3": 2, "2001:db8::1": 1, "192.0.2.1": 0,
-		"node-1": 0, "": 0,
-	} {
-		if got := sortPriority(order, text); got != want {
-			t.Errorf("sortPriority(%q) = %d, want %d", text, got, want)
-		}
-	}
-}
-
 func TestSortAddresses(t *testing.T) {
 	given := []v1.NodeAddress{
 		internalIP("10.0.0.32"), internalIP("172.16.0.1"), externalIP("50.56.176.37"),

@@ -27,7 +27,7 @@ func TestThousandNodesInitialised(t *testing.T) {
 					w.cluster(nodes...)
 				}
 				forEach(nodes, way.workers, func(node *v1.Node) {
-					metadata, err := w.V2().InstanceMetadata(t.Context(), node)
+					metadata, err := w.InstanceMetadata(t.Context(), node)
 					if err != nil || len(metadata.NodeAddresses) != 1 ||
 						metadata.ProviderID == "" || metadata.InstanceType == "" {
 						t.Errorf("metadata of %s: %+v, %v", node.Name, metadata, err)
@@ -61,7 +61,7 @@ func TestStatusPassOverThousandNodes(t *testing.T) {
 			for range 2 {
 				w.cloud.ForgetCalls()
 				forEach(nodes, way.workers, func(node *v1.Node) {
-					if metadata, err := w.V2().InstanceMetadata(t.Context(), node); err != nil ||
+					if metadata, err := w.InstanceMetadata(t.Context(), node); err != nil ||
 						len(metadata.NodeAddresses) != 1 {
 						t.Errorf("metadata of %s: %+v, %v", node.Name, metadata, err)
 					}
@@ -83,12 +83,11 @@ func TestFiveHundredNodesNotReadyForAMinute(t *testing.T) {
 			}
 			for range 12 {
 				forEach(nodes[:500], way.workers, func(node *v1.Node) {
-					if exists, err := w.V2().
-						InstanceExists(t.Context(), node); !exists || err != nil {
+					if exists, err := w.InstanceExists(t.Context(), node); !exists || err != nil {
 						t.Errorf("%s exists: %t, %v", node.Name, exists, err)
 					}
-					if shutdown, err := w.V2().
-						InstanceShutdown(t.Context(), node); shutdown || err != nil {
+					shutdown, err := w.InstanceShutdown(t.Context(), node)
+					if shutdown || err != nil {
 						t.Errorf("%s is shut down: %t, %v", node.Name, shutdown, err)
 					}
 				})
@@ -105,7 +104,7 @@ func TestFewNodes_AreRequestedDirectly(t *testing.T) {
 	for range 10 {
 		for _, node := range nodes[:2] {
 			w.exists(node)
-			if shutdown, err := w.V2().InstanceShutdown(t.Context(), node); shutdown || err != nil {
+			if shutdown, err := w.InstanceShutdown(t.Context(), node); shutdown || err != nil {
 				t.Errorf("shut down: %t, %v", shutdown, err)
 			}
 		}
@@ -115,22 +114,6 @@ func TestFewNodes_AreRequestedDirectly(t *testing.T) {
 	if _, _, sources := w.observed.values(); sources[SourceDirect] != 20 ||
 		sources[SourceCache] != 20 || sources[SourceList] != 0 {
 		t.Errorf("sources %v", sources)
-	}
-}
-
-func TestSmallPages_AreAllRead(t *testing.T) {
-	w := newWorld(t)
-	nodes := w.addNodes(50)
-	w.cluster(nodes...)
-	w.cloud.SetPageSize(7)
-	for _, node := range nodes {
-		if metadata := w.metadata(node); len(metadata.NodeAddresses) != 1 {
-			t.Errorf("metadata of %s: %+v", node.Name, metadata)
-		}
-	}
-	counts := w.cloud.Counts()
-	if counts["server_get"] != 0 || counts["server_list"] < 8 || counts["port_list"] < 8 {
-		t.Errorf("calls %v", counts)
 	}
 }
 

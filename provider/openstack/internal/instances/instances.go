@@ -9,12 +9,10 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/gophercloud/gophercloud/v2"
-	corev1 "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fxccm/fxccm/provider/kit/absence"
 	"github.com/fxccm/fxccm/provider/kit/batch"
@@ -48,7 +46,6 @@ type Config struct {
 	Logger logr.Logger
 	// Recorder writes events on nodes. It may be nil.
 	Recorder record.EventRecorder
-	// Observer measures lookups. It may be nil.
 	Observer Observer
 	// Trouble receives reports of the mass deletion guard. It may be nil.
 	Trouble *trouble.Report
@@ -88,10 +85,9 @@ type Instances struct {
 	types      *instanceTypes
 
 	// mu is locked before the lock of lookups.
-	mu          sync.Mutex
-	nodes       corev1.NodeLister
-	nodesSynced func() bool
-	guard       *absence.Guard
+	mu    sync.Mutex
+	nodes nodes
+	guard *absence.Guard
 	// seen are the instances that callers asked for, by key; matched are the servers found by
 	// nodes' names.
 	seen, matched map[string]seenInstance
@@ -116,9 +112,6 @@ func New(c Config) *Instances {
 		Confirmation: c.Options.AbsenceConfirmation,
 		Number:       c.Options.VanishedNumber, Share: c.Options.VanishedShare,
 	}, i.knownInstances, i.counted)
-	if i.observer == nil {
-		i.observer = noObserver{}
-	}
 	for _, cidr := range c.Networking.AddressSortOrder {
 		if _, _, err := net.ParseCIDR(cidr); err != nil {
 			c.Logger.Info("Ignoring an invalid CIDR in address-sort-order", "item", cidr)
@@ -138,39 +131,18 @@ func New(c Config) *Instances {
 	i.lookups.batches = batch.New(ErrClosed, i.lookups.answer)
 	i.types = &instanceTypes{
 		nova: api, clock: c.Clock, retry: c.Options.MetadataMaxAge,
-		known: map[flavor]knownType{},
+		asking: make(chan struct{}, 1), known: map[flavor]knownType{},
 	}
-	i.types.batches = batch.New(ErrClosed, i.types.answer)
 	return i
 }
 
-// SetNodes sets the nodes of the cluster, which count once synced returns true. Without them, the
-// nodes that callers asked for count as all nodes.
-func (i *Instances) SetNodes(nodes corev1.NodeLister, synced func() bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.nodes, i.nodesSynced = nodes, synced
-}
-
-// Close cancels all requests and waits for their end. Later calls return [ErrClosed].
-func (i *Instances) Close() {
-	i.lookups.close()
-	i.types.batches.Close()
-}
+// Close cancels all lookups and waits for their end. Later calls return [ErrClosed].
+func (i *Instances) Close() { i.lookups.batches.Close() }
 
 // upcoming is the number of nodes for which upstream will ask.
 func (i *Instances) upcoming(p purpose) int {
-	i.mu.Lock()
-	nodes, synced := i.nodes, i.nodesSynced
-	i.mu.Unlock()
-	if nodes == nil || !synced() {
-		return 0
-	}
-	all, err := nodes.List(labels.Everything())
-	if err != nil {
-		return 0
-	}
 	count := 0
+	all, _ := i.currentNodes().list()
 	for _, node := range all {
 		if isAskedFor(node, p) {
 			count++
@@ -181,18 +153,12 @@ func (i *Instances) upcoming(p purpose) int {
 
 // ownServers selects the servers that nodes of the cluster may have. Nil: the nodes are unknown.
 func (i *Instances) ownServers() func(*server) bool {
-	i.mu.Lock()
-	lister, synced := i.nodes, i.nodesSynced
-	i.mu.Unlock()
-	if lister == nil || !synced() {
-		return nil
-	}
-	nodes, err := lister.List(labels.Everything())
-	if err != nil {
+	all, known := i.currentNodes().list()
+	if !known {
 		return nil
 	}
 	own := map[string]bool{}
-	for _, node := range nodes {
+	for _, node := range all {
 		// The region of a provider ID is of no importance here.
 		s, _ := i.subjectOf(node)
 		for _, key := range []string{
@@ -215,9 +181,3 @@ func isAskedFor(node *v1.Node, p purpose) bool {
 	}
 	return p == refresh && !isNew(node)
 }
-
-type noObserver struct{}
-
-func (noObserver) AbsentInstances(int) {}
-func (noObserver) AbsenceRefused()     {}
-func (noObserver) Lookup(string)       {}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	cloudprovider "k8s.io/cloud-provider"
+
 	"github.com/fxccm/fxccm/provider/kit/absence"
 )
 
@@ -13,10 +15,8 @@ import (
 // unchanged, as with the errors of package absence.
 var ErrUnmatched = errors.New("no server matches the node")
 
-// errAbsent: the absence is confirmed.
-var errAbsent = errors.New("the instance does not exist")
-
-// locate finds the instance of a node. The error is errAbsent if it certainly does not exist.
+// locate finds the instance of a node. If it certainly does not exist, the error is
+// cloudprovider.InstanceNotFound itself, with which upstream compares.
 func (i *Instances) locate(ctx context.Context, s subject, p purpose) (outcome, error) {
 	found, err := i.search(ctx, s, p)
 	if err != nil {
@@ -121,7 +121,8 @@ func (i *Instances) sinceRegistered(s subject, now time.Time) time.Time {
 		earlier(s.created, now.Add(-i.options.StatusMaxAge)))
 }
 
-// deny evaluates a denial by Nova. It returns errAbsent if the absence is confirmed.
+// deny evaluates a denial by Nova. It returns cloudprovider.InstanceNotFound if the absence is
+// confirmed.
 func (i *Instances) deny(ctx context.Context, s subject, at time.Time) error {
 	i.mu.Lock()
 	isRefusing := i.guard.IsRefusing()
@@ -150,7 +151,7 @@ func (i *Instances) deny(ctx context.Context, s subject, at time.Time) error {
 		return fmt.Errorf("%s: %w", s, absence.ErrMassDeletion)
 	}
 	i.logger.Info("Instance no longer exists", "node", s.name, "server", s.id)
-	return errAbsent
+	return cloudprovider.InstanceNotFound
 }
 
 // weigh returns nil if the absence is confirmed.

@@ -162,7 +162,7 @@ func (l *lookups) areMany(questions []*question) bool {
 func (l *lookups) answerServers(ctx context.Context, questions []*question, many bool) {
 	open := l.withoutServers(questions)
 	wantList := slices.DeleteFunc(slices.Clone(open), func(q *question) bool { return !q.list })
-	if len(wantList) > 0 || many && l.listHelps(open) {
+	if len(wantList) > 0 || many && l.listHelps(open, &l.memory.list.at) {
 		if err := l.listServers(ctx, newest(open)); err != nil {
 			if many {
 				fail(open, err)
@@ -183,12 +183,12 @@ func (l *lookups) withoutServers(questions []*question) []*question {
 	})
 }
 
-// listHelps tells whether a new list can answer one of the questions.
-func (l *lookups) listHelps(open []*question) bool {
+// listHelps tells whether a newer list than that of a time can answer one of the questions.
+func (l *lookups) listHelps(open []*question, listed *time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.ContainsFunc(open, func(q *question) bool {
-		return q.found.After(l.memory.list.at) || l.memory.list.at.IsZero()
+		return q.found.After(*listed) || listed.IsZero()
 	})
 }
 
@@ -319,8 +319,6 @@ func (l *lookups) lacks(nodes []knownNode) []bool {
 	}
 	return missing
 }
-
-func (l *lookups) close() { l.batches.Close() }
 
 func fail(questions []*question, err error) {
 	for _, q := range questions {

@@ -49,7 +49,6 @@ type world struct {
 	network  string
 	observed *observed
 	events   *record.FakeRecorder
-	gate     *gate
 }
 
 // A variation changes what newWorld makes.
@@ -80,13 +79,12 @@ func newWorldOn(t *testing.T, options []openstacktest.Option, variations ...vari
 func (w *world) open(c openstacktest.Credentials, variations ...variation) *Instances {
 	w.t.Helper()
 	transport := &http.Transport{}
-	w.gate = &gate{next: transport}
 	w.t.Cleanup(transport.CloseIdleConnections)
 	client, err := openstack.NewClient(c.AuthURL)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	client.HTTPClient = http.Client{Transport: w.gate}
+	client.HTTPClient = http.Client{Transport: transport}
 	if err := openstack.Authenticate(within(w.t), client, gophercloud.AuthOptions{
 		IdentityEndpoint: c.AuthURL, UserID: c.UserID, Password: c.Password,
 		Scope: &gophercloud.AuthScope{ProjectID: c.ProjectID},
@@ -176,7 +174,7 @@ func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 
 func (w *world) metadata(node *v1.Node) *cloudprovider.InstanceMetadata {
 	w.t.Helper()
-	metadata, err := w.V2().InstanceMetadata(within(w.t), node)
+	metadata, err := w.InstanceMetadata(within(w.t), node)
 	if err != nil {
 		w.t.Fatalf("metadata of %s: %v", node.Name, err)
 	}
@@ -186,7 +184,7 @@ func (w *world) metadata(node *v1.Node) *cloudprovider.InstanceMetadata {
 // exists fails the test on an error.
 func (w *world) exists(node *v1.Node) bool {
 	w.t.Helper()
-	exists, err := w.V2().InstanceExists(within(w.t), node)
+	exists, err := w.InstanceExists(within(w.t), node)
 	if err != nil {
 		w.t.Fatalf("does the instance of %s exist: %v", node.Name, err)
 	}
@@ -196,7 +194,7 @@ func (w *world) exists(node *v1.Node) bool {
 // doubts checks that there is an answer neither that the instance exists nor that it does not.
 func (w *world) doubts(node *v1.Node, why error) {
 	w.t.Helper()
-	exists, err := w.V2().InstanceExists(within(w.t), node)
+	exists, err := w.InstanceExists(within(w.t), node)
 	if exists || !errors.Is(err, why) {
 		w.t.Errorf("exists = %t, %v; want the error %q", exists, err, why)
 	}
@@ -296,42 +294,4 @@ func (o *observed) values() (absent, refused int, sources map[string]int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.absent, o.refused, maps.Clone(o.sources)
-}
-
-// gate holds requests back while it is shut.
-type gate struct {
-	next http.RoundTripper
-
-	mu      sync.Mutex
-	shut    chan struct{}
-	waiting chan struct{}
-}
-
-// close shuts the gate. The channel gets a value for each request that arrives.
-func (g *gate) close() (arrivals <-chan struct{}, open func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	shut := make(chan struct{})
-	g.shut, g.waiting = shut, make(chan struct{}, 1000)
-	return g.waiting, func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.shut = nil
-		close(shut)
-	}
-}
-
-func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
-	g.mu.Lock()
-	shut, waiting := g.shut, g.waiting
-	g.mu.Unlock()
-	if shut != nil {
-		waiting <- struct{}{}
-		select {
-		case <-shut:
-		case <-r.Context().Done():
-			return nil, r.Context().Err()
-		}
-	}
-	return g.next.RoundTrip(r)
 }

@@ -49,21 +49,9 @@ type neutron struct {
 	client func(context.Context) (*gophercloud.ServiceClient, error)
 }
 
-func (n *neutron) projectPorts(ctx context.Context, project string) ([]port, error) {
-	return n.ports(ctx, "project_id", []string{project})
-}
-
-// portsOf lists the ports of servers.
-func (n *neutron) portsOf(ctx context.Context, servers []string) ([]port, error) {
-	return n.ports(ctx, "device_id", servers)
-}
-
-func (n *neutron) portsByID(ctx context.Context, ids []string) ([]port, error) {
-	return n.ports(ctx, "id", ids)
-}
-
-// ports are sorted by ID, so that a node's addresses keep their order. Neutron lists them in this
-// order (each sort ends with the primary key), but does not guarantee it.
+// ports returns the ports whose attribute has one of the values. They are sorted by ID, so that a
+// node's addresses keep their order. Neutron lists them in this order (each sort ends with the
+// primary key), but does not guarantee it.
 func (n *neutron) ports(ctx context.Context, attribute string, values []string) ([]port, error) {
 	fields := []string{"id", "device_id", "network_id", "status", "fixed_ips", "trunk_details"}
 	all, err := list(ctx, n, "ports", fields, attribute, values, func(p *port) string {

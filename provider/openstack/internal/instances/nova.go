@@ -81,6 +81,10 @@ func (n *nova) get(ctx context.Context, path string, query url.Values, into any)
 		n.refused = n.clock.Now()
 		n.mu.Unlock()
 	}
+	return n.getOld(ctx, path, query, into)
+}
+
+func (n *nova) getOld(ctx context.Context, path string, query url.Values, into any) error {
 	return n.getAt(ctx, "", path, query, into)
 }
 
@@ -176,11 +180,7 @@ func (n *nova) listServers(ctx context.Context, query url.Values) (all []*server
 
 // flavorID is the ID of a server's flavor, which only old microversions return.
 func (n *nova) flavorID(ctx context.Context, serverID string) (string, error) {
-	s, err := n.showServer(ctx, func(ctx context.Context, path string,
-		query url.Values, into any,
-	) error {
-		return n.getAt(ctx, "", path, query, into)
-	}, serverID)
+	s, err := n.showServer(ctx, n.getOld, serverID)
 	if err != nil {
 		return "", fmt.Errorf("get the flavor id of server %s: %w", serverID, err)
 	}

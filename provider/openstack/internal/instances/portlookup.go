@@ -13,10 +13,10 @@ import (
 func (l *lookups) answerPorts(ctx context.Context, questions []*question, many bool) {
 	open := l.withoutPorts(questions)
 	var incomplete []string
-	if many && l.portListHelps(open) {
+	if many && l.listHelps(open, &l.memory.portList) {
 		var err error
-		if incomplete, err = l.listPorts(ctx, newestPorts(open)); err != nil {
-			failPorts(open, err)
+		if incomplete, err = l.listPorts(ctx, newest(open)); err != nil {
+			fail(open, err)
 			return
 		}
 		open = l.withoutPorts(questions)
@@ -24,45 +24,24 @@ func (l *lookups) answerPorts(ctx context.Context, questions []*question, many b
 	l.askForPorts(ctx, open, incomplete)
 }
 
-// portQuestion is a question whose server is known.
-type portQuestion struct {
-	*question
-	server *server
-}
-
-func (l *lookups) withoutPorts(questions []*question) []portQuestion {
+// withoutPorts returns the questions whose server is known, and sets that.
+func (l *lookups) withoutPorts(questions []*question) []*question {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var open []portQuestion
+	var open []*question
 	for _, q := range questions {
 		if q.err != nil || !q.ports {
 			continue
 		}
-		found, ok := l.memory.servers(q)
-		if !ok || len(found.servers) == 0 {
+		if _, ok := l.memory.answer(q); ok {
 			continue
 		}
-		if _, ok := l.memory.answer(q); !ok {
-			open = append(open, portQuestion{q, found.servers[0]})
+		if found, ok := l.memory.servers(q); ok {
+			q.outcome = found
+			open = append(open, q)
 		}
 	}
 	return open
-}
-
-// portListHelps: servers that lack ports in a recent list need their own request.
-func (l *lookups) portListHelps(open []portQuestion) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.ContainsFunc(open, func(q portQuestion) bool {
-		return q.found.After(l.memory.portList) || l.memory.portList.IsZero()
-	})
-}
-
-func newestPorts(open []portQuestion) (found time.Time) {
-	for _, q := range open {
-		found = later(found, q.found)
-	}
-	return found
 }
 
 // listPorts lists the project's ports, at the given time or later. A server may have ports of
@@ -77,7 +56,9 @@ func (l *lookups) listPorts(
 	}
 	l.observe(SourceList)
 	all, at, err := sharing.Of(ctx, l.share, l.clock, "ports", newer,
-		func(ctx context.Context) ([]port, error) { return l.neutron.projectPorts(ctx, project) })
+		func(ctx context.Context) ([]port, error) {
+			return l.neutron.ports(ctx, "project_id", []string{project})
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -144,10 +125,10 @@ func hasPortsForAll(s *server, ports []port) bool {
 }
 
 // askForPorts requests the ports of the questions' servers and of more servers.
-func (l *lookups) askForPorts(ctx context.Context, open []portQuestion, more []string) {
+func (l *lookups) askForPorts(ctx context.Context, open []*question, more []string) {
 	ids := slices.Clone(more)
 	for _, q := range open {
-		ids = append(ids, q.server.ID)
+		ids = append(ids, q.outcome.servers[0].ID)
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
@@ -156,7 +137,7 @@ func (l *lookups) askForPorts(ctx context.Context, open []portQuestion, more []s
 	}
 	failed, err := l.askFor(ctx, ids)
 	for _, q := range open {
-		if err != nil && (failed == nil || failed[q.server.ID]) {
+		if err != nil && (failed == nil || failed[q.outcome.servers[0].ID]) {
 			q.err = err
 		}
 	}
@@ -168,7 +149,7 @@ func (l *lookups) askFor(ctx context.Context,
 ) (failed map[string]bool, err error) {
 	l.observe(SourceDirect)
 	at := l.clock.Now()
-	all, err := l.neutron.portsOf(ctx, servers)
+	all, err := l.neutron.ports(ctx, "device_id", servers)
 	if err != nil {
 		return nil, err
 	}
@@ -204,10 +185,4 @@ func (l *lookups) storePorts(ctx context.Context, byServer map[string][]port, kn
 		l.memory.ports[id] = portRecord{ports, at}
 	}
 	return failed, err
-}
-
-func failPorts(open []portQuestion, err error) {
-	for _, q := range open {
-		q.err = err
-	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/cloud-provider/api"
 	"k8s.io/cloud-provider/node/helpers"
@@ -30,13 +29,7 @@ type Report struct {
 func (i *Instances) Reports() []Report {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.nodes == nil || !i.nodesSynced() {
-		return nil
-	}
-	nodes, err := i.nodes.List(labels.Everything())
-	if err != nil {
-		return nil
-	}
+	nodes, _ := i.nodes.list()
 	var all []Report
 	for _, node := range nodes {
 		if isNew(node) {

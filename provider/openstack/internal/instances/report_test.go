@@ -62,7 +62,7 @@ func TestReports_NewNodes_HaveTheCauseOfTheirWait(t *testing.T) {
 			}
 			w.cluster(node, nodeOf("old", w.addServer("old")))
 			if c.ask {
-				_, err := w.V2().InstanceMetadata(within(t), node)
+				_, err := w.InstanceMetadata(within(t), node)
 				t.Logf("the lookup returned %v", err)
 			}
 			got := w.Reports()
@@ -81,7 +81,7 @@ func TestEvents_NodeCannotBeInitialized_HaveCauseAndAdviceAndAreRare(t *testing.
 	ask := func(age time.Duration) (told []string) {
 		t.Helper()
 		w.pass(age)
-		if _, err := w.V2().InstanceMetadata(within(t), node); err == nil {
+		if _, err := w.InstanceMetadata(within(t), node); err == nil {
 			t.Fatal("the lookup succeeded")
 		}
 		for len(w.events.Events) > 0 {

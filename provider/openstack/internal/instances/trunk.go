@@ -59,7 +59,7 @@ func (l *lookups) portsWithID(ctx context.Context, wanted map[string]bool,
 			missing = append(missing, id)
 		}
 	}
-	asked, err := l.neutron.portsByID(ctx, missing)
+	asked, err := l.neutron.ports(ctx, "id", missing)
 	for _, p := range asked {
 		found[p.ID] = p
 	}

@@ -9,8 +9,6 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"k8s.io/utils/clock"
-
-	"github.com/fxccm/fxccm/provider/kit/batch"
 )
 
 // flavorLife is how long a flavor is cached. Its name and ID never change.
@@ -24,20 +22,16 @@ type instanceTypes struct {
 	// retry is how long an unreadable flavor is cached.
 	retry time.Duration
 
-	batches *batch.Batches[*typeQuestion]
-	mu      sync.Mutex
-	known   map[flavor]knownType
+	// asking holds a token while a request is in flight, so that concurrent callers share it.
+	asking chan struct{}
+
+	mu    sync.Mutex
+	known map[flavor]knownType
 }
 
 type knownType struct {
 	name  string
 	until time.Time
-}
-
-type typeQuestion struct {
-	server *server
-	name   string
-	err    error
 }
 
 // of sends a request only for the first server of a flavor, and none if the server contains a name
@@ -49,11 +43,23 @@ func (t *instanceTypes) of(ctx context.Context, s *server) (string, error) {
 	if name, ok := t.recall(s.Flavor); ok {
 		return name, nil
 	}
-	q := &typeQuestion{server: s}
-	if err := t.batches.Ask(ctx, q); err != nil {
-		return "", err
+	select {
+	case t.asking <- struct{}{}:
+		defer func() { <-t.asking }()
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
 	}
-	return q.name, q.err
+	// Another caller may have asked in the meantime.
+	if name, ok := t.recall(s.Flavor); ok {
+		return name, nil
+	}
+	name, life, err := t.ask(ctx, s)
+	if err == nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.known[s.Flavor] = knownType{name, t.clock.Now().Add(life)}
+	}
+	return name, err
 }
 
 func (t *instanceTypes) recall(f flavor) (string, bool) {
@@ -61,21 +67,6 @@ func (t *instanceTypes) recall(f flavor) (string, bool) {
 	defer t.mu.Unlock()
 	known, ok := t.known[f]
 	return known.name, ok && t.clock.Now().Before(known.until)
-}
-
-func (t *instanceTypes) answer(ctx context.Context, questions []*typeQuestion) {
-	for _, q := range questions {
-		var ok bool
-		if q.name, ok = t.recall(q.server.Flavor); ok {
-			continue
-		}
-		var life time.Duration
-		if q.name, life, q.err = t.ask(ctx, q.server); q.err == nil {
-			t.mu.Lock()
-			t.known[q.server.Flavor] = knownType{q.name, t.clock.Now().Add(life)}
-			t.mu.Unlock()
-		}
-	}
 }
 
 func (t *instanceTypes) ask(ctx context.Context, s *server) (name string,

@@ -8,57 +8,55 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 )
 
-// V2 implements the interface that upstream's controllers use.
-func (i *Instances) V2() cloudprovider.InstancesV2 { return instancesV2{i} }
+var _ cloudprovider.InstancesV2 = (*Instances)(nil)
 
-type instancesV2 struct{ *Instances }
-
-// InstanceExists returns false only if the instance certainly does not exist: upstream then deletes
-// the node. An error keeps the node.
-func (i instancesV2) InstanceExists(ctx context.Context, node *v1.Node) (bool, error) {
+// InstanceExists implements cloudprovider.InstancesV2. It returns false only if the instance
+// certainly does not exist: upstream then deletes the node. An error keeps the node.
+func (i *Instances) InstanceExists(ctx context.Context, node *v1.Node) (bool, error) {
 	s, err := i.subjectOf(node)
-	if err != nil {
-		return false, err
-	}
-	return i.exists(ctx, s)
+	return ask(ctx, s, err, i.exists)
 }
 
-// InstanceShutdown tells whether the instance is not running; see [States].
-func (i instancesV2) InstanceShutdown(ctx context.Context, node *v1.Node) (bool, error) {
+// InstanceShutdown implements cloudprovider.InstancesV2. It tells whether the instance is not
+// running; see [States].
+func (i *Instances) InstanceShutdown(ctx context.Context, node *v1.Node) (bool, error) {
 	s, err := i.subjectOf(node)
-	if err != nil {
-		return false, err
-	}
-	return i.shutdown(ctx, s)
+	return ask(ctx, s, err, i.shutdown)
 }
 
 // InstanceMetadata implements cloudprovider.InstancesV2.
-func (i instancesV2) InstanceMetadata(ctx context.Context,
+func (i *Instances) InstanceMetadata(ctx context.Context,
 	node *v1.Node,
 ) (*cloudprovider.InstanceMetadata, error) {
 	s, err := i.subjectOf(node)
-	var found *cloudprovider.InstanceMetadata
-	if err == nil {
-		found, err = i.metadata(ctx, s)
-	}
+	found, err := ask(ctx, s, err, i.metadata)
 	i.NoteResult(ctx, node, found, err)
 	return found, err
 }
 
-// Has tells whether Nova shows a server for the node. Unlike with [Instances.V2], a denial has no
-// consequences: with several regions, the node may belong to another one.
+// Has tells whether Nova shows a server for the node. Unlike with [Instances.InstanceExists], a
+// denial has no consequences: with several regions, the node may belong to another one.
 func (i *Instances) Has(ctx context.Context, node *v1.Node) (bool, error) {
 	s, err := i.subjectOf(node)
+	return ask(ctx, s, err, func(ctx context.Context, s subject) (bool, error) {
+		found, err := i.search(ctx, s, status)
+		return len(found.servers) > 0, err
+	})
+}
+
+// ask asks about a subject, unless err says why it is not known.
+func ask[T any](ctx context.Context, s subject, err error,
+	do func(context.Context, subject) (T, error),
+) (result T, _ error) {
 	if err != nil {
-		return false, err
+		return result, err
 	}
-	found, err := i.search(ctx, s, status)
-	return len(found.servers) > 0, err
+	return do(ctx, s)
 }
 
 func (i *Instances) exists(ctx context.Context, s subject) (bool, error) {
 	_, err := i.locate(ctx, s, status)
-	if errors.Is(err, errAbsent) {
+	if errors.Is(err, cloudprovider.InstanceNotFound) {
 		return false, nil
 	}
 	return err == nil, err
@@ -67,7 +65,7 @@ func (i *Instances) exists(ctx context.Context, s subject) (bool, error) {
 func (i *Instances) shutdown(ctx context.Context, s subject) (bool, error) {
 	found, err := i.locate(ctx, s, status)
 	if err != nil {
-		return false, asUpstream(err)
+		return false, err
 	}
 	return found.servers[0].shutdown(), nil
 }
@@ -81,7 +79,7 @@ func (i *Instances) metadata(ctx context.Context,
 	}
 	found, err := i.locate(ctx, s, p)
 	if err != nil {
-		return nil, asUpstream(err)
+		return nil, err
 	}
 	server := found.servers[0]
 	kind, err := i.types.of(ctx, server)
@@ -107,12 +105,4 @@ func (i *Instances) providerID(s *server) ProviderID {
 		return ProviderID{Region: i.region, ID: s.ID}
 	}
 	return ProviderID{ID: s.ID}
-}
-
-// asUpstream returns the sentinel error that upstream compares with.
-func asUpstream(err error) error {
-	if errors.Is(err, errAbsent) {
-		return cloudprovider.InstanceNotFound
-	}
-	return err
 }

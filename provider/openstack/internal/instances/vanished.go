@@ -1,10 +1,10 @@
 package instances
 
 import (
+	"maps"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fxccm/fxccm/provider/kit/absence"
@@ -57,15 +57,11 @@ func (i *Instances) counted(c absence.Count) {
 // Nodes that never had an instance do not count.
 func (i *Instances) knownNodes() []knownNode {
 	var known []knownNode
-	if i.nodes == nil || !i.nodesSynced() {
+	nodes, synced := i.nodes.list()
+	if !synced {
 		for key, s := range i.seen {
 			known = append(known, knownNode{key, s.id, s.name})
 		}
-		return known
-	}
-	nodes, err := i.nodes.List(labels.Everything())
-	if err != nil {
-		return nil
 	}
 	for _, node := range nodes {
 		s, err := i.subjectOf(node)
@@ -124,20 +120,12 @@ func (i *Instances) see(s subject, now time.Time) {
 		return
 	}
 	i.swept = now
-	for key, seen := range i.seen {
-		if now.Sub(seen.at) > seenLife {
-			delete(i.seen, key)
-		}
-	}
-	for name, matched := range i.matched {
-		if now.Sub(matched.at) > seenLife {
-			delete(i.matched, name)
-		}
-	}
-	for name, result := range i.results {
-		if now.Sub(result.at) > seenLife {
-			delete(i.results, name)
-		}
-	}
-	i.guard.Forget(now.Add(-seenLife))
+	forgotten := now.Add(-seenLife)
+	isOld := func(_ string, s seenInstance) bool { return s.at.Before(forgotten) }
+	maps.DeleteFunc(i.seen, isOld)
+	maps.DeleteFunc(i.matched, isOld)
+	maps.DeleteFunc(i.results, func(_ string, r lookupResult) bool {
+		return r.at.Before(forgotten)
+	})
+	i.guard.Forget(forgotten)
 }

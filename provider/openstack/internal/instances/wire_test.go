@@ -1,7 +1,6 @@
 package instances
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,97 +10,10 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	cloudprovider "k8s.io/cloud-provider"
 
-	"github.com/fxccm/fxccm/provider/kit/absence"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
-
-func TestMetadata(t *testing.T) {
-	w := newWorld(t)
-	id := w.cloud.AddServer(openstacktest.Server{
-		Name: "node-1", AvailabilityZone: "AZ 1",
-		AccessIPv4: "203.0.113.1",
-	})
-	w.cloud.AddPort(openstacktest.Port{
-		NetworkID: w.network, DeviceID: id,
-		FixedIPs: []openstacktest.FixedIP{{Address: "10.0.0.9"}},
-	})
-	want := &cloudprovider.InstanceMetadata{
-		ProviderID: "openstack:///" + id, InstanceType: "m1.small", Zone: "AZ-1",
-		Region:        "RegionOne",
-		NodeAddresses: []v1.NodeAddress{internalIP("10.0.0.9"), externalIP("203.0.113.1")},
-	}
-	for name, node := range map[string]*v1.Node{
-		"by name":                 newNode("node-1"),
-		"by provider ID":          nodeOf("whatever", id),
-		"by the id as its name":   newNode(id),
-		"by the ID's upper case":  nodeOf("whatever", strings.ToUpper(id)),
-		"by an ID without scheme": withProviderID(id),
-		"by an ID of the region":  withProviderID("openstack://RegionOne/" + id),
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := w.metadata(node); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
-				t.Errorf("metadata\n%+v, want\n%+v", got, want)
-			}
-		})
-	}
-}
-
-func withProviderID(id string) *v1.Node {
-	node := nodeOf("node", "")
-	node.Spec.ProviderID = id
-	return node
-}
-
-func TestMetadata_Regional(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.Options.Regional = true })
-	id := w.addServer("node-1")
-	if got, want := w.metadata(newNode("node-1")).ProviderID,
-		"openstack://RegionOne/"+id; got != want {
-		t.Errorf("provider ID %q, want %q", got, want)
-	}
-	if got, err := w.V1().InstanceID(t.Context(), "node-1"); got != "RegionOne/"+id || err != nil {
-		t.Errorf("instance ID %q, %v", got, err)
-	}
-}
-
-func TestProviderIDOfAnotherRegion_IsAnErrorAndNoAbsence(t *testing.T) {
-	w := newWorld(t)
-	for _, id := range []string{
-		"openstack://RegionTwo/" + someUUID, "aws:///zone/i-0",
-		"openstack://" + someUUID, "nonsense",
-	} {
-		for range 3 {
-			if exists, err := w.V2().InstanceExists(t.Context(), withProviderID(id)); exists ||
-				err == nil {
-				t.Errorf("%s: exists = %t, %v", id, exists, err)
-			}
-			w.pass(time.Minute)
-		}
-	}
-	w.atMost(0)
-}
-
-func TestName_MatchesExactly(t *testing.T) {
-	w := newWorld(t)
-	for _, name := range []string{"node-1x", "xnode-1", "NODE-1", "nodeX1.example.org"} {
-		w.addServer(name)
-	}
-	for _, name := range []string{"node-1", "node.1.example.org", "node.1"} {
-		if exists, err := w.V2().InstanceExists(t.Context(), nodeOf(name, "")); exists ||
-			err == nil {
-			t.Errorf("%s: exists = %t, %v", name, exists, err)
-		}
-	}
-	id := w.addServer("node-1")
-	w.pass(time.Second)
-	if got := w.metadata(newNode("node-1")).ProviderID; got != "openstack:///"+id {
-		t.Errorf("provider ID %q, want that of %s", got, id)
-	}
-}
 
 func TestName_OfSeveralServers_IsAnError(t *testing.T) {
 	for _, others := range []int{0, 20} {
@@ -110,7 +22,7 @@ func TestName_OfSeveralServers_IsAnError(t *testing.T) {
 		first, second := w.addServer("twin"), w.addServer("twin")
 		twin := newNode("twin")
 		w.cluster(append(nodes, twin)...)
-		_, err := w.V2().InstanceMetadata(t.Context(), twin)
+		_, err := w.InstanceMetadata(t.Context(), twin)
 		if !errors.Is(err, ErrSeveral) || !strings.Contains(err.Error(), first) ||
 			!strings.Contains(err.Error(), second) {
 			t.Errorf("with %d others: %v; want an error that names both servers", others, err)
@@ -144,7 +56,7 @@ func TestD34_EachStatusAtTheWire(t *testing.T) {
 					w.isGone(node)
 					return
 				}
-				shutdown, err := w.V2().InstanceShutdown(t.Context(), node)
+				shutdown, err := w.InstanceShutdown(t.Context(), node)
 				if !w.exists(node) || shutdown != state.Shutdown || err != nil {
 					t.Errorf("shutdown = %t, %v; want %t", shutdown, err, state.Shutdown)
 				}
@@ -163,7 +75,7 @@ func TestD34_ServerInError_IsShutDownByItsPowerState(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.pass(time.Minute)
-		if got, err := w.V2().InstanceShutdown(t.Context(), node); got != want || err != nil {
+		if got, err := w.InstanceShutdown(t.Context(), node); got != want || err != nil {
 			t.Errorf("power state %d: shutdown = %t, %v; want %t", power, got, err, want)
 		}
 	}
@@ -240,7 +152,7 @@ func TestOldNova_MicroversionIsTriedOnce(t *testing.T) {
 	nodes := w.addNodes(100)
 	w.cluster(nodes...)
 	forEach(nodes, 8, func(node *v1.Node) {
-		if metadata, err := w.V2().InstanceMetadata(t.Context(), node); err != nil ||
+		if metadata, err := w.InstanceMetadata(t.Context(), node); err != nil ||
 			metadata.InstanceType != "m1.small" {
 			t.Errorf("metadata %+v, %v", metadata, err)
 		}
@@ -255,7 +167,7 @@ func TestUnreadableFlavor_OnlyNewNodesFail(t *testing.T) {
 		Operation: "flavor_get",
 		Status:    http.StatusInternalServerError,
 	})
-	if metadata, err := w.V2().InstanceMetadata(t.Context(), newNode("node-1")); err == nil {
+	if metadata, err := w.InstanceMetadata(t.Context(), newNode("node-1")); err == nil {
 		t.Errorf("a new node would get no or a wrong type for ever: %+v", metadata)
 	}
 	if metadata := w.metadata(nodeOf("node-1", id)); len(metadata.NodeAddresses) != 1 {
@@ -360,7 +272,7 @@ func TestTrunk_UnreadableSubport_IsAnError(t *testing.T) {
 			Operation: "network_list",
 			Status:    http.StatusInternalServerError,
 		})
-		if metadata, err := w.V2().InstanceMetadata(t.Context(), nodes[0]); err == nil {
+		if metadata, err := w.InstanceMetadata(t.Context(), nodes[0]); err == nil {
 			t.Errorf("many=%t: metadata %+v, want an error", many, metadata)
 		}
 		if metadata := w.metadata(plain); len(metadata.NodeAddresses) != 1 {
@@ -419,164 +331,37 @@ func TestPorts_NeutronFails_IsAnErrorForAddressesOnly(t *testing.T) {
 		Operation: "port_list",
 		Status:    http.StatusInternalServerError,
 	})
-	if metadata, err := w.V2().InstanceMetadata(t.Context(), nodes[0]); err == nil {
+	if metadata, err := w.InstanceMetadata(t.Context(), nodes[0]); err == nil {
 		t.Errorf("metadata %+v without ports", metadata)
 	}
 	if !w.exists(nodes[0]) {
 		t.Error("the instance does not exist")
 	}
-	if zone, err := w.Zones().GetZoneByProviderID(t.Context(),
+	if zone, err := w.GetZoneByProviderID(t.Context(),
 		nodes[0].Spec.ProviderID); err != nil || zone.FailureDomain != "nova" {
 		t.Errorf("zone %+v, %v", zone, err)
 	}
 }
 
-func TestCancelledCaller_OtherCallers_Succeed(t *testing.T) {
-	w := newWorld(t)
-	node := w.addNodes(1)[0]
-	arrivals, open := w.gate.close()
-
-	first, cancel := context.WithCancel(t.Context())
-	firstDone, secondDone := make(chan error, 1), make(chan error, 1)
-	go func() { _, err := w.V2().InstanceExists(first, node); firstDone <- err }()
-	<-arrivals
-	go func() {
-		exists, err := w.V2().InstanceExists(t.Context(), node)
-		if !exists && err == nil {
-			err = errors.New("absent")
-		}
-		secondDone <- err
-	}()
-	cancel()
-	if err := <-firstDone; !errors.Is(err, context.Canceled) {
-		t.Errorf("the cancelled call: %v", err)
-	}
-	open()
-	if err := <-secondDone; err != nil {
-		t.Errorf("the other call: %v", err)
-	}
-}
-
-func TestLookupsDuringARequest_ShareOneList(t *testing.T) {
-	w := newWorld(t)
-	nodes := w.addNodes(200)
-	arrivals, open := w.gate.close()
-	done := make(chan error, len(nodes))
-	ask := func(node *v1.Node) {
-		_, err := w.V2().InstanceMetadata(t.Context(), node)
-		done <- err
-	}
-	go ask(nodes[0])
-	<-arrivals
-	for _, node := range nodes[1:] {
-		go ask(node)
-	}
-	open()
-	for range nodes {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
-	w.atMost(8)
-}
-
 func TestClose_CancelsAndRefuses(t *testing.T) {
 	w := newWorld(t)
 	node := w.addNodes(1)[0]
-	arrivals, _ := w.gate.close()
+	w.cloud.Inject(openstacktest.Fault{Service: openstacktest.ServiceCompute, Hang: true})
 	done := make(chan error, 1)
-	go func() { _, err := w.V2().InstanceExists(t.Context(), node); done <- err }()
-	<-arrivals
+	go func() { _, err := w.InstanceExists(t.Context(), node); done <- err }()
+	if _, err := w.cloud.WaitForCall(within(t), func(c openstacktest.Call) bool {
+		return c.Operation == "server_get"
+	}); err != nil {
+		t.Fatal(err)
+	}
 	w.Close()
 	if err := <-done; err == nil {
 		t.Error("a call that was cut off succeeded")
 	}
-	if _, err := w.V2().InstanceExists(t.Context(), node); !errors.Is(err, ErrClosed) {
+	if _, err := w.InstanceExists(t.Context(), node); !errors.Is(err, ErrClosed) {
 		t.Errorf("a call after Close: %v", err)
 	}
 	w.Close()
-}
-
-func TestV1(t *testing.T) {
-	w := newWorld(t)
-	id := w.addServer("node-1")
-	providerID := "openstack:///" + id
-	ctx, v1Instances := t.Context(), w.V1()
-	if addresses, err := v1Instances.NodeAddresses(ctx, "node-1"); len(addresses) != 1 ||
-		err != nil {
-		t.Errorf("NodeAddresses: %v, %v", addresses, err)
-	}
-	if addresses, err := v1Instances.NodeAddressesByProviderID(ctx,
-		providerID); len(addresses) != 1 || err != nil {
-		t.Errorf("NodeAddressesByProviderID: %v, %v", addresses, err)
-	}
-	if got, err := v1Instances.InstanceID(ctx, "node-1"); got != "/"+id || err != nil {
-		t.Errorf("InstanceID: %q, %v", got, err)
-	}
-	if got, err := v1Instances.InstanceType(ctx, "node-1"); got != "m1.small" || err != nil {
-		t.Errorf("InstanceType: %q, %v", got, err)
-	}
-	if got, err := v1Instances.InstanceTypeByProviderID(ctx, providerID); got != "m1.small" ||
-		err != nil {
-		t.Errorf("InstanceTypeByProviderID: %q, %v", got, err)
-	}
-	if got, err := v1Instances.CurrentNodeName(ctx, "host"); got != types.NodeName("host") ||
-		err != nil {
-		t.Errorf("CurrentNodeName: %q, %v", got, err)
-	}
-	if err := v1Instances.AddSSHKeyToAllInstances(ctx, "user", nil); !errors.Is(err,
-		cloudprovider.NotImplemented) {
-		t.Errorf("AddSSHKeyToAllInstances: %v", err)
-	}
-	if got, err := v1Instances.InstanceExistsByProviderID(ctx, providerID); !got || err != nil {
-		t.Errorf("InstanceExistsByProviderID: %t, %v", got, err)
-	}
-	if err := w.cloud.SetServerStatus(id, "SHUTOFF"); err != nil {
-		t.Fatal(err)
-	}
-	w.pass(time.Minute)
-	if got, err := v1Instances.InstanceShutdownByProviderID(ctx, providerID); !got || err != nil {
-		t.Errorf("InstanceShutdownByProviderID: %t, %v", got, err)
-	}
-
-	if err := w.cloud.DeleteServer(id); err != nil {
-		t.Fatal(err)
-	}
-	w.pass(time.Minute)
-	if got, err := v1Instances.InstanceExistsByProviderID(ctx, providerID); got ||
-		!errors.Is(err, absence.ErrUnconfirmed) {
-		t.Errorf("InstanceExistsByProviderID once it is deleted: %t, %v", got, err)
-	}
-	if _, err := v1Instances.InstanceID(ctx, "node-1"); !errors.Is(err, absence.ErrUnconfirmed) {
-		t.Errorf("InstanceID once it is deleted: %v", err)
-	}
-	w.pass(w.options.AbsenceConfirmation)
-	if got, err := v1Instances.InstanceExistsByProviderID(ctx, providerID); got || err != nil {
-		t.Errorf("InstanceExistsByProviderID once that is confirmed: %t, %v", got, err)
-	}
-	if _, err := v1Instances.InstanceID(ctx,
-		"node-1"); err != cloudprovider.InstanceNotFound { // Upstream's contract is identity.
-		t.Errorf("InstanceID once that is confirmed: %v", err)
-	}
-}
-
-func TestZones(t *testing.T) {
-	w := newWorld(t)
-	id := w.addServer("node-1")
-	want := cloudprovider.Zone{FailureDomain: "nova", Region: "RegionOne"}
-	if got, err := w.Zones().GetZoneByNodeName(t.Context(), "node-1"); got != want || err != nil {
-		t.Errorf("by name: %+v, %v", got, err)
-	}
-	if got, err := w.Zones().GetZoneByProviderID(t.Context(), "openstack:///"+id); got != want ||
-		err != nil {
-		t.Errorf("by provider ID: %+v, %v", got, err)
-	}
-	if _, err := w.Zones().GetZone(t.Context()); !errors.Is(err, cloudprovider.NotImplemented) {
-		t.Errorf("of the process: %v", err)
-	}
-	if counts := w.cloud.Counts(); counts["port_list"] != 0 {
-		t.Errorf("calls %v: a zone needs no ports", counts)
-	}
 }
 
 // With the caches disabled, concurrent requests still share one response.
