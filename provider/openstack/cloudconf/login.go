@@ -19,17 +19,17 @@ const (
 )
 
 // Login returns the way that the credentials select. If there are several, which [Validate]
-// reports, it is OCCM's choice: a trust, then a token, then a password, then an application
+// reports, it is OCCM's choice: a trust, then a password, then a token, then an application
 // credential.
 func (g Global) Login() Login {
 	_, _, password := g.User()
 	switch {
 	case g.TrustID != "":
 		return LoginTrust
-	case g.Token != "":
-		return LoginToken
 	case password != "":
 		return LoginPassword
+	case g.Token != "":
+		return LoginToken
 	case g.ApplicationCredentialID != "" || g.ApplicationCredentialName != "":
 		return LoginApplicationCredential
 	}

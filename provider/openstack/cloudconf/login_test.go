@@ -7,185 +7,140 @@ import (
 )
 
 func TestLogin_FollowsFromTheCredentials(t *testing.T) {
-	const url = "https://keystone"
 	for name, test := range map[string]struct {
-		global Global
-		login  Login
-		want   []string // severity: problem
+		options string
+		login   Login
+		want    string // severity: problem
 	}{
 		"nothing": {
-			Global{},
-			LoginNone,
-			[]string{
-				"2: auth-url in [Global]: is missing; set it to the URL of Keystone",
+			"", LoginNone,
+			"2: auth-url in [Global]: is missing; set it to the URL of Keystone\n" +
 				"2: [Global]: has no credentials: set a password, an application credential or a " +
-					"token",
-			},
+				"token",
 		},
-		"a user by id": {Global{
-			AuthURL: url, UserID: "u", Password: "p",
-			TenantID: "t",
-		}, LoginPassword, nil},
-		"a user by name": {Global{
-			AuthURL: url, Username: "u", UserDomainName: "d",
-			Password: "p", TenantID: "t",
-		}, LoginPassword, nil},
-		"domains of both": {Global{
-			AuthURL: url, Username: "u", Password: "p",
-			TenantName: "t", DomainID: "d",
-		}, LoginPassword, nil},
-		"domains of each": {Global{
-			AuthURL: url, Username: "u", Password: "p",
-			TenantName: "t", UserDomainID: "d", TenantDomainName: "e",
-		}, LoginPassword, nil},
+		"a user by id": {"user-id = u, password = p, tenant-id = t", LoginPassword, ""},
+		"a user by name": {
+			"username = u, user-domain-name = d, password = p, tenant-id = t", LoginPassword, "",
+		},
+		"domains of both": {
+			"username = u, password = p, tenant-name = t, domain-id = d", LoginPassword, "",
+		},
+		"domains of each": {
+			"username = u, password = p, tenant-name = t, user-domain-id = d, " +
+				"tenant-domain-name = e", LoginPassword, "",
+		},
 		"a user without a domain": {
-			Global{
-				AuthURL: url, Username: "u", Password: "p",
-				TenantID: "t", TenantDomainID: "d",
-			},
-			LoginPassword,
-			[]string{"2: username in [Global]: needs a domain: user-domain-id, " +
-				"user-domain-name, domain-id or domain-name"},
+			"username = u, password = p, tenant-id = t, tenant-domain-id = d", LoginPassword,
+			"2: username in [Global]: needs a domain: user-domain-id, user-domain-name, " +
+				"domain-id or domain-name",
 		},
 		"a project without a domain": {
-			Global{
-				AuthURL: url, UserID: "u", Password: "p",
-				TenantName: "t", UserDomainID: "d",
-			},
-			LoginPassword,
-			[]string{"2: tenant-name in [Global]: needs a domain: tenant-domain-id, " +
-				"tenant-domain-name, domain-id or domain-name"},
+			"user-id = u, password = p, tenant-name = t, user-domain-id = d", LoginPassword,
+			"2: tenant-name in [Global]: needs a domain: tenant-domain-id, " +
+				"tenant-domain-name, domain-id or domain-name",
 		},
 		"no project": {
-			Global{AuthURL: url, UserID: "u", Password: "p"},
-			LoginPassword,
-			[]string{"0: tenant-id in [Global]: is missing, and tenant-name too: Keystone uses " +
-				"the default project of the user, if there is one"},
+			"user-id = u, password = p", LoginPassword,
+			"0: tenant-id in [Global]: is missing, and tenant-name too: Keystone uses the " +
+				"default project of the user, if there is one",
 		},
 		"no user": {
-			Global{AuthURL: url, Password: "p", TenantID: "t"},
-			LoginPassword,
-			[]string{"2: user-id in [Global]: is missing, and username too: the password needs " +
-				"one of them"},
+			"password = p, tenant-id = t", LoginPassword,
+			"2: user-id in [Global]: is missing, and username too: the password needs one of " +
+				"them",
 		},
 		"a user's id and name": {
-			Global{
-				AuthURL: url, UserID: "u", Username: "n",
-				Password: "p", TenantID: "t", TenantName: "tn",
-			},
+			"user-id = u, username = n, password = p, tenant-id = t, tenant-name = tn",
 			LoginPassword,
-			[]string{"0: username in [Global]: has no effect because user-id is set"},
+			"0: username in [Global]: has no effect because user-id is set",
 		},
 		"a token": {
-			Global{AuthURL: url, Token: "x", TenantID: "t"},
-			LoginToken,
-			[]string{"0: token in [Global]: cannot be renewed: when it expires, all " +
-				"requests fail until a new one is set"},
+			"token = x, tenant-id = t", LoginToken,
+			"0: token in [Global]: cannot be renewed: when it expires, all requests fail " +
+				"until a new one is set",
 		},
-		"an application credential": {Global{
-			AuthURL: url, ApplicationCredentialID: "a",
-			ApplicationCredentialSecret: "s",
-		}, LoginApplicationCredential, nil},
-		"by name and user's id": {Global{
-			AuthURL: url, ApplicationCredentialName: "a",
-			ApplicationCredentialSecret: "s", UserID: "u",
-		}, LoginApplicationCredential, nil},
+		"an application credential": {
+			"application-credential-id = a, application-credential-secret = s",
+			LoginApplicationCredential, "",
+		},
+		"by name and user's id": {
+			"application-credential-name = a, application-credential-secret = s, user-id = u",
+			LoginApplicationCredential, "",
+		},
 		"by name and user's name": {
-			Global{
-				AuthURL: url, ApplicationCredentialName: "a",
-				ApplicationCredentialSecret: "s", Username: "u", UserDomainID: "d",
-			},
-			LoginApplicationCredential, nil,
+			"application-credential-name = a, application-credential-secret = s, username = " +
+				"u, user-domain-id = d", LoginApplicationCredential, "",
 		},
 		"by name without a user": {
-			Global{
-				AuthURL: url, ApplicationCredentialName: "a",
-				ApplicationCredentialSecret: "s",
-			},
+			"application-credential-name = a, application-credential-secret = s",
 			LoginApplicationCredential,
-			[]string{"2: user-id in [Global]: is missing, and username too: the name of an " +
-				"application credential needs one of them"},
+			"2: user-id in [Global]: is missing, and username too: the name of an " +
+				"application credential needs one of them",
 		},
 		"without its secret": {
-			Global{AuthURL: url, ApplicationCredentialID: "a"},
-			LoginApplicationCredential,
-			[]string{"2: application-credential-secret in [Global]: is missing"},
+			"application-credential-id = a", LoginApplicationCredential,
+			"2: application-credential-secret in [Global]: is missing",
 		},
 		"its secret only": {
-			Global{AuthURL: url, ApplicationCredentialSecret: "s"},
-			LoginNone,
-			[]string{"2: application-credential-id in [Global]: is missing, but " +
-				"application-credential-secret is set"},
+			"application-credential-secret = s", LoginNone,
+			"2: application-credential-id in [Global]: is missing, but " +
+				"application-credential-secret is set",
 		},
 		"with a project": {
-			Global{
-				AuthURL: url, ApplicationCredentialID: "a",
-				ApplicationCredentialSecret: "s", TenantID: "t",
-			},
+			"application-credential-id = a, application-credential-secret = s, tenant-id = t",
 			LoginApplicationCredential,
-			[]string{"0: [Global]: has a project that has no effect, because an application " +
-				"credential belongs to one"},
+			"0: [Global]: has a project that has no effect, because an application " +
+				"credential belongs to one",
 		},
-		"a trust": {Global{
-			AuthURL: url, TrustID: "t", UserID: "u",
-			Password: "p",
-		}, LoginTrust, nil},
-		"a trust and its trustee": {Global{
-			AuthURL: url, TrustID: "t", TrusteeID: "u",
-			TrusteePassword: "p",
-		}, LoginTrust, nil},
+		"a trust": {"trust-id = t, user-id = u, password = p", LoginTrust, ""},
+		"a trust and its trustee": {
+			"trust-id = t, trustee-id = u, trustee-password = p", LoginTrust, "",
+		},
 		"a trust without a user": {
-			Global{AuthURL: url, TrustID: "t", Password: "p"},
-			LoginTrust,
-			[]string{"2: user-id in [Global]: is missing, and username too: the " +
-				"trust needs one of them"},
+			"trust-id = t, password = p", LoginTrust,
+			"2: user-id in [Global]: is missing, and username too: the trust needs one of " +
+				"them",
 		},
 		"a trust without a password": {
-			Global{
-				AuthURL: url, TrustID: "t", UserID: "u",
-				Token: "x",
-			},
-			LoginTrust,
-			[]string{"2: trust-id in [Global]: needs the trustee and the trustee's password"},
+			"trust-id = t, user-id = u, token = x", LoginTrust,
+			"2: trust-id in [Global]: needs the trustee and the trustee's password",
 		},
 		"a trustee without a trust": {
-			Global{
-				AuthURL: url, UserID: "u", Password: "p",
-				TenantID: "t", TrusteeID: "v",
-			},
-			LoginPassword,
-			[]string{"1: trust-id in [Global]: is missing, so trustee-id and trustee-password " +
-				"have no effect"},
+			"user-id = u, password = p, tenant-id = t, trustee-id = v", LoginPassword,
+			"1: trust-id in [Global]: is missing, so trustee-id and trustee-password have no " +
+				"effect",
 		},
 		"a password and an application": {
-			Global{
-				AuthURL: url, UserID: "u", Password: "p",
-				TenantID: "t", ApplicationCredentialID: "a", ApplicationCredentialSecret: "s",
-			},
-			LoginPassword,
-			[]string{"1: [Global]: has several kinds of credentials (password, application " +
-				"credential); fxccm uses the password"},
+			"user-id = u, password = p, tenant-id = t, application-credential-id = a, " +
+				"application-credential-secret = s", LoginPassword,
+			"1: [Global]: has several kinds of credentials (password, application " +
+				"credential); fxccm uses the password",
 		},
-		"a token and a password": {Global{
-			AuthURL: url, UserID: "u", Password: "p", TenantID: "t",
-			Token: "x",
-		}, LoginToken, []string{
-			"0: token in [Global]: cannot be renewed: when it expires, all requests fail until " +
-				"a new one is set",
-			"1: [Global]: has several kinds of credentials (token, password); fxccm uses the token",
-		}},
+		"a token and a password": {
+			"user-id = u, password = p, tenant-id = t, token = x", LoginPassword,
+			"1: [Global]: has several kinds of credentials (token, password); fxccm uses the " +
+				"password",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := test.global.Login(); got != test.login {
+			content := "[Global]\n"
+			if test.options != "" {
+				content += "auth-url = https://keystone\n" +
+					strings.ReplaceAll(test.options, ", ", "\n")
+			}
+			c, _, err := Parse([]byte(content), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := c.Global.Login(); got != test.login {
 				t.Errorf("the login is by %q, want %q", got, test.login)
 			}
 			var got []string
-			for _, p := range test.global.loginProblems("") {
+			for _, p := range c.Global.loginProblems("") {
 				got = append(got, fmt.Sprintf("%d: %s", p.Severity, p))
 			}
-			if strings.Join(got, "\n") != strings.Join(test.want, "\n") {
-				t.Errorf("problems are\n%s\nwant\n%s", strings.Join(got, "\n"),
-					strings.Join(test.want, "\n"))
+			if got := strings.Join(got, "\n"); got != test.want {
+				t.Errorf("problems are\n%s\nwant\n%s", got, test.want)
 			}
 		})
 	}

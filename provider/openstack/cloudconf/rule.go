@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,9 @@ func keystoneURL() rule[string] {
 			return mistake("must not contain a user or a password")
 		case u.RawQuery != "" || u.Fragment != "":
 			return mistake("must not have a query or a fragment")
+		case slices.Contains([]string{"v2", "v2.0"}, path.Base(u.Path)):
+			return wrong("ends with v2.0: OpenStack Queens removed that version of Keystone's " +
+				"API; set the URL that ends with v3")
 		}
 		return nil
 	}}

@@ -1,14 +1,12 @@
 package client
 
 import (
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"net/url"
 	"reflect"
 	"sync"
-	"time"
 
 	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
@@ -159,48 +157,4 @@ func accessKey(g cloudconf.Global) (key [sha256.Size]byte) {
 	fmt.Fprint(hash, fingerprint([]string{g.CAFile, g.CertFile, g.KeyFile}))
 	hash.Sum(key[:0])
 	return key
-}
-
-// maxSharedPause limits the pause of a project, so that a wrong Retry-After does not stop clusters
-// for longer. minSharedPause is for an answer without one.
-const (
-	minSharedPause = time.Second
-	maxSharedPause = time.Minute
-)
-
-// fair has requests to a shared access wait for their turn.
-type fair struct {
-	next     http.RoundTripper
-	queue    *fairQueue
-	flowOf   func(context.Context) flow
-	observer Observer
-}
-
-// RoundTrip implements http.RoundTripper.
-func (f *fair) RoundTrip(req *http.Request) (*http.Response, error) {
-	waited, err := f.queue.wait(req.Context(), f.flowOf(req.Context()))
-	if waited > 0 {
-		f.observer.RateLimitWaited(waited)
-	}
-	if err != nil {
-		closeBody(req)
-		return nil, err
-	}
-	resp, err := f.next.RoundTrip(req)
-	if err == nil {
-		f.follow(resp)
-	}
-	return resp, err
-}
-
-// follow pauses the project if the cloud asks for it.
-func (f *fair) follow(resp *http.Response) {
-	wait := retryAfter(resp, f.queue.clock.Now())
-	switch {
-	case resp.StatusCode == http.StatusTooManyRequests:
-	case resp.StatusCode == http.StatusServiceUnavailable && wait > 0:
-	default:
-		return
-	}
-	f.queue.pause(min(max(wait, minSharedPause), maxSharedPause))
 }

@@ -11,9 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/utils/clock"
-
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/provider/openstack/internal/recent"
 )
@@ -40,35 +37,37 @@ func callOf(ctx context.Context) call {
 // includes a slow body, a truncated body is an error that can be retried, and an unclosed body
 // holds no connection.
 type attempts struct {
-	next     http.RoundTripper
-	timeout  time.Duration
-	clock    clock.Clock
-	observer Observer
-	logger   logr.Logger
+	next http.RoundTripper
+	// timeout is 0 for none.
+	timeout time.Duration
+	options Options
 }
 
 // RoundTrip implements http.RoundTripper.
 func (a *attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 	what := callOf(req.Context())
-	ctx, stop := withTimeout(req.Context(), a.clock, a.timeout)
-	defer stop()
-	a.observer.RequestStarted(what.service)
-	start := a.clock.Now()
+	ctx := req.Context()
+	if a.timeout > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, a.timeout, &timeoutError{after: a.timeout})
+		defer stop()
+	}
+	a.options.Observer.RequestStarted(what.service)
+	start := a.options.Clock.Now()
 	resp, err := roundTrip(a.next, req.WithContext(ctx))
 	if err != nil && ctx.Err() != nil {
 		// The transport reports only that the context ended; return the cause.
 		err = context.Cause(ctx)
 	}
-	code, duration := codeOf(resp, err), a.clock.Since(start)
-	a.observer.RequestEnded(what.service, what.operation, code, duration)
+	code, duration := codeOf(resp, err), a.options.Clock.Since(start)
+	a.options.Observer.RequestEnded(what.service, what.operation, code, duration)
 	// The query is left out, because it may be long. Only bodies and headers have secrets.
 	recent.Add(req.Context(), recent.Request{
 		Method: req.Method, Path: req.URL.Path, Code: code, Ended: start.Add(duration),
 		Duration: duration,
 	})
-	a.logger.V(6).Info("Request to OpenStack", "operation", what.operation, "method", req.Method,
-		"url", req.URL.Redacted(),
-		"code", code, "duration", duration)
+	a.options.Logger.V(6).Info("Request to OpenStack", "operation", what.operation,
+		"method", req.Method, "url", req.URL.Redacted(), "code", code, "duration", duration)
 	return resp, err
 }
 
@@ -82,32 +81,6 @@ func (e *timeoutError) Error() string {
 
 // Timeout implements net.Error.
 func (e *timeoutError) Timeout() bool { return true }
-
-// withTimeout is context.WithTimeout on an injected clock. stop cancels the context and waits for
-// the goroutine that watches the clock. A limit of 0 disables the timeout.
-func withTimeout(parent context.Context, c clock.Clock,
-	limit time.Duration,
-) (_ context.Context, stop func()) {
-	ctx, cancel := context.WithCancelCause(parent)
-	if limit <= 0 {
-		return ctx, func() { cancel(nil) }
-	}
-	timer := c.NewTimer(limit)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		select {
-		case <-timer.C():
-			cancel(&timeoutError{after: limit})
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() {
-		cancel(nil)
-		timer.Stop()
-		<-ended
-	}
-}
 
 func roundTrip(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 	resp, err := next.RoundTrip(req)

@@ -3,6 +3,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,8 +113,8 @@ type Clients struct {
 	requests sync.WaitGroup
 }
 
-// New checks the configuration without the network, and reads certificate and key files. The first
-// client that is requested logs in. The caller must Close the Clients.
+// New reads the certificate and key files of a configuration that [cloudconf.Validate] accepts. The
+// first client that is requested logs in. The caller must Close the Clients.
 func New(cfg cloudconf.Config, o Options) (*Clients, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -127,7 +128,7 @@ func New(cfg cloudconf.Config, o Options) (*Clients, error) {
 	c := &Clients{options: o, current: first, opened: o.Clock.Now()}
 	c.closing, c.close = context.WithCancelCause(context.Background())
 	if len(watched(o, cfg)) > 0 || o.Reload != nil {
-		w := &watch{clients: c, clock: o.Clock, logger: o.Logger, seen: seen}
+		w := &watch{clients: c, options: o, seen: seen}
 		c.watcher.Go(func() { w.run(c.closing) })
 	}
 	return c, nil
@@ -169,13 +170,6 @@ func (c *Clients) Project(ctx context.Context) (string, error) {
 	return who.project, nil
 }
 
-// Region is the configured region, or "".
-func (c *Clients) Region() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.current.config.Global.Region
-}
-
 // Close cancels all requests, waits for their end and closes the connections. It can be called
 // several times.
 func (c *Clients) Close() error {
@@ -203,7 +197,8 @@ func (c *Clients) service(ctx context.Context, service string,
 		return nil, err
 	}
 	defer c.release(g)
-	endpoint, err := who.endpoint(service, g.availability, g.config.Global.Region)
+	endpoint, err := who.endpoint(service, cmp.Or(g.config.Global.EndpointType, "public"),
+		g.config.Global.Region)
 	if err != nil {
 		return nil, err
 	}
@@ -271,9 +266,8 @@ func (c *Clients) identity(
 	if !g.isShared() {
 		return g.session.identity(ctx, stale, g.signer)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(c.closing, func() { cancel(ErrClosed) })()
+	ctx, done := c.untilClosed(ctx)
+	defer done()
 	err = c.pass(ctx, http.MethodPost, g.authURL(), func(ctx context.Context) (err error) {
 		who, err = g.session.identity(ctx, stale, g.signer)
 		return err
@@ -341,11 +335,18 @@ func (c *Clients) enter(ctx context.Context) (_ context.Context, done func(), _ 
 		return nil, nil, ErrClosed
 	}
 	c.requests.Add(1)
-	merged, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.closing, func() { cancel(ErrClosed) })
-	return merged, func() {
-		stop()
-		cancel(nil)
+	ctx, cancel := c.untilClosed(ctx)
+	return ctx, func() {
+		cancel()
 		c.requests.Done()
 	}, nil
+}
+
+func (c *Clients) untilClosed(ctx context.Context) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.closing, func() { cancel(ErrClosed) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
 }

@@ -12,23 +12,12 @@ import (
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
-	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
-
-func listPorts(ctx context.Context, c *Clients) error {
-	network, err := c.Network(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = ports.List(network, nil).AllPages(ctx)
-	return err
-}
 
 // OCCM makes new clients for each call of a controller, and each of them asks Neutron for its
 // versions (D46).
@@ -58,73 +47,6 @@ func TestClients_AreBuiltOnce_D46(t *testing.T) {
 	}
 }
 
-func TestClients_OfEachService(t *testing.T) {
-	for name, option := range map[string][]openstacktest.Option{
-		"usual catalog":            nil,
-		"version in Neutron's":     {openstacktest.WithVersionedNetworkURL()},
-		"another region before it": {openstacktest.WithOtherRegion("elsewhere")},
-		"TLS":                      {openstacktest.WithTLS()},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cloud, cfg := simulator(t, option...)
-			for _, endpointType := range []string{"", "internal", "admin"} {
-				cfg.Global.EndpointType = endpointType
-				f := open(t, cfg)
-				if err := errors.Join(listServers(within(t), f.Clients),
-					listPorts(within(t), f.Clients)); err != nil {
-					t.Errorf("interface %q: %v", endpointType, err)
-				}
-				balancers, err := f.LoadBalancer(within(t))
-				if err != nil {
-					t.Fatal(err)
-				}
-				var list any
-				if _, err := balancers.Get(within(t),
-					balancers.ServiceURL("lbaas", "loadbalancers"), &list, nil); err != nil {
-					t.Error(err)
-				}
-			}
-			for _, call := range cloud.Calls() {
-				if call.Status >= 300 {
-					t.Errorf("%s %s: %d", call.Method, call.Path, call.Status)
-				}
-			}
-			used := interfaces(cloud)
-			if !slices.Contains(used, "internal") || !slices.Contains(used, "admin") {
-				t.Errorf("the interfaces %v were used", used)
-			}
-		})
-	}
-}
-
-func interfaces(cloud *openstacktest.Cloud) []string {
-	var used []string
-	for _, call := range cloud.Calls() {
-		used = append(used, call.Interface)
-	}
-	return used
-}
-
-// OCCM exits when it does not find Octavia or Neutron (D41).
-func TestService_NotInTheCatalog_IsAnError_D41(t *testing.T) {
-	_, cfg := simulator(t, openstacktest.WithoutService(openstacktest.ServiceLoadBalancer))
-	f := open(t, cfg)
-	if _, err := f.LoadBalancer(within(t)); !errors.Is(err, ErrNoService) {
-		t.Errorf("got %v, want ErrNoService", err)
-	}
-	if err := listServers(within(t), f.Clients); err != nil {
-		t.Errorf("the other services do not do either: %v", err)
-	}
-
-	_, cfg = simulator(t)
-	cfg.Global.Region = "Region0ne"
-	f = open(t, cfg)
-	_, err := f.Compute(within(t))
-	if wantError(t, cfg, err, "Region0ne", "RegionOne"); !errors.Is(err, ErrNoService) {
-		t.Errorf("got %v, want ErrNoService", err)
-	}
-}
-
 // The next login may find a service that the catalog lacks now.
 func TestService_AddedToTheCatalog_IsFound(t *testing.T) {
 	cloud, cfg := simulator(t)
@@ -145,70 +67,6 @@ func TestService_AddedToTheCatalog_IsFound(t *testing.T) {
 	}
 	if _, err := f.LoadBalancer(within(t)); err != nil {
 		t.Errorf("after another login: %v", err)
-	}
-}
-
-func TestCopyOfAClient_MayHaveAMicroversion(t *testing.T) {
-	cloud, cfg := simulator(t)
-	f := open(t, cfg)
-	var all sync.WaitGroup
-	for i := range 20 {
-		all.Go(func() {
-			compute, err := f.Compute(within(t))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			own := *compute
-			if i%2 == 0 {
-				own.Microversion = "2.79"
-			}
-			if _, err := servers.List(&own, nil).AllPages(within(t)); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	used := map[string]int{}
-	for _, call := range cloud.Calls() {
-		if call.Service == openstacktest.ServiceCompute {
-			used[call.Microversion]++
-		}
-	}
-	if used["2.79"] != 10 || len(used) != 2 {
-		t.Errorf("microversions of the requests: %v, want 10 with 2.79", used)
-	}
-}
-
-// OCCM keeps Octavia's version in a variable of the process, which clouds share and races write
-// (D23).
-func TestTwoClouds_ShareNothing_D23(t *testing.T) {
-	one, configOne := simulator(t, openstacktest.WithRegion("one"))
-	two, configTwo := simulator(t, openstacktest.WithRegion("two"))
-	a, b := open(t, configOne), open(t, configTwo)
-	var all sync.WaitGroup
-	for range 20 {
-		for _, c := range []*Clients{a.Clients, b.Clients} {
-			all.Go(func() {
-				if err := errors.Join(listServers(within(t), c),
-					listPorts(within(t), c)); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-	}
-	all.Wait()
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := listServers(within(t), b.Clients); err != nil {
-		t.Errorf("one cloud's end ended the other: %v", err)
-	}
-	if n, m := one.Counts()["server_list"], two.Counts()["server_list"]; n != 20 || m != 21 {
-		t.Errorf("the clouds had %d and %d lists, want 20 and 21", n, m)
-	}
-	if a.Region() != "one" || b.Region() != "two" {
-		t.Errorf("regions %s and %s", a.Region(), b.Region())
 	}
 }
 

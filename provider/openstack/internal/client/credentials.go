@@ -1,12 +1,10 @@
 package client
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
@@ -24,42 +22,34 @@ type credentials struct {
 	secrets []string
 }
 
-// newCredentials chooses the credentials in the order of gophercloud and OCCM: password, token,
-// application credential. A trust is used with a password. The error names the keys of cloud.conf.
+// newCredentials reads the credentials of a valid configuration.
 func newCredentials(g cloudconf.Global) (credentials, error) {
-	authURL, err := parseAuthURL(g.AuthURL)
+	authURL, err := url.Parse(g.AuthURL)
 	if err != nil {
-		return credentials{}, err
+		// The error quotes the URL, which may contain a password.
+		return credentials{}, errors.New("auth-url is not a URL")
 	}
 	c := credentials{authURL: authURL, secrets: secretsOf(g)}
-	userID, password := g.UserID, g.Password
-	if g.TrustID != "" && g.TrusteeID != "" {
-		userID, password = g.TrusteeID, cmp.Or(g.TrusteePassword, g.Password)
-	}
-	switch {
-	case password != "":
-		c.options = user(userID, g)
+	switch _, _, password := g.User(); g.Login() {
+	case cloudconf.LoginTrust, cloudconf.LoginPassword:
+		c.options = user(g)
 		c.options.Password = string(password)
 		c.options.Scope = scope(g)
 		c.who = describeUser(c.options)
-	case g.Token != "":
+	case cloudconf.LoginToken:
 		c.options.TokenID = string(g.Token)
 		c.options.Scope = scope(g)
 		c.who = "the owner of the token"
-	case g.ApplicationCredentialID != "":
+	case cloudconf.LoginApplicationCredential:
 		c.options.ApplicationCredentialID = g.ApplicationCredentialID
-		c.options.ApplicationCredentialSecret = string(g.ApplicationCredentialSecret)
 		c.who = fmt.Sprintf("application credential %q", g.ApplicationCredentialID)
-	case g.ApplicationCredentialName != "":
-		c.options = user(userID, g)
-		c.options.ApplicationCredentialName = g.ApplicationCredentialName
+		if g.ApplicationCredentialID == "" {
+			c.options = user(g)
+			c.options.ApplicationCredentialName = g.ApplicationCredentialName
+			c.who = fmt.Sprintf("application credential %q of %s", g.ApplicationCredentialName,
+				describeUser(c.options))
+		}
 		c.options.ApplicationCredentialSecret = string(g.ApplicationCredentialSecret)
-		c.who = fmt.Sprintf("application credential %q of %s", g.ApplicationCredentialName,
-			describeUser(c.options))
-	default:
-		return credentials{},
-			errors.New("no credentials: set password, token, or application-credential-id " +
-				"(or -name) and -secret")
 	}
 	return c, c.check()
 }
@@ -77,34 +67,14 @@ func (c credentials) check() error {
 	return nil
 }
 
-func parseAuthURL(text string) (*url.URL, error) {
-	if text == "" {
-		return nil, errors.New("auth-url is not set")
-	}
-	// The error of url.Parse quotes the URL, which may contain a password.
-	u, err := url.Parse(text)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return nil, errors.New("auth-url is not a URL that begins with http:// or https://")
-	}
-	if isVersion2(u.Path) {
-		return nil, errors.New("auth-url ends with v2.0: OpenStack Queens removed that version " +
-			"of Keystone's API; set the URL that ends with v3")
-	}
-	return u, nil
-}
-
-func isVersion2(path string) bool {
-	segments := split(path)
-	return len(segments) > 0 && slices.Contains([]string{"v2", "v2.0"}, segments[len(segments)-1])
-}
-
 // user is the user by ID, or by name and domain.
-func user(id string, g cloudconf.Global) tokens.AuthOptions {
+func user(g cloudconf.Global) tokens.AuthOptions {
+	id, name, _ := g.User()
 	if id != "" {
 		return tokens.AuthOptions{UserID: id}
 	}
-	domainID, domainName := domain(g.UserDomainID, g.UserDomainName, g)
-	return tokens.AuthOptions{Username: g.Username, DomainID: domainID, DomainName: domainName}
+	domainID, domainName := idOrName(g.UserDomain())
+	return tokens.AuthOptions{Username: name, DomainID: domainID, DomainName: domainName}
 }
 
 // scope is the trust, or else the project by ID, or by name and domain. Without either, Keystone
@@ -116,18 +86,14 @@ func scope(g cloudconf.Global) tokens.Scope {
 	case g.TenantID != "":
 		return tokens.Scope{ProjectID: g.TenantID}
 	case g.TenantName != "":
-		domainID, domainName := domain(g.TenantDomainID, g.TenantDomainName, g)
+		domainID, domainName := idOrName(g.TenantDomain())
 		return tokens.Scope{ProjectName: g.TenantName, DomainID: domainID, DomainName: domainName}
 	}
 	return tokens.Scope{}
 }
 
-// domain is the specific domain, or else the common one. Keystone accepts either an ID or a name:
-// the ID wins because it cannot change.
-func domain(id, name string, g cloudconf.Global) (string, string) {
-	if id == "" && name == "" {
-		id, name = g.DomainID, g.DomainName
-	}
+// idOrName is one of them, because Keystone accepts only one. The ID wins because it cannot change.
+func idOrName(id, name string) (string, string) {
 	if id != "" {
 		return id, ""
 	}

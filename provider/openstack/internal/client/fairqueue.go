@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// fairQueue limits the requests of several clusters to one rate. The flows that wait take turns, so
+// fairQueue limits requests to one rate. The flows that wait take turns, so
 // a cluster with a thousand waiting requests delays a request of another by one turn. It is safe
 // for concurrent use.
 type fairQueue struct {

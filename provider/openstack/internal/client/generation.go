@@ -1,10 +1,10 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -24,9 +24,10 @@ import (
 // configuration creates a new generation, while requests of the old one finish.
 type generation struct {
 	*access
-	config       cloudconf.Config
-	availability string
-	signer       signer
+	config cloudconf.Config
+	signer signer
+	// own limits the requests of one cluster.
+	own *fairQueue
 	// http is the pipeline without the token; see [Clients].
 	http http.RoundTripper
 	// detached is the pipeline of requests that serve several clusters: logins and shared reads.
@@ -43,10 +44,6 @@ type generation struct {
 
 // newGeneration reads the certificate and key files of the configuration and sends no request.
 func newGeneration(cfg cloudconf.Config, o Options) (*generation, error) {
-	endpointType, err := availability(cfg.Global.EndpointType)
-	if err != nil {
-		return nil, err
-	}
 	open := newAccess
 	if o.Shared != nil {
 		open = o.Shared.join
@@ -56,28 +53,31 @@ func newGeneration(cfg cloudconf.Config, o Options) (*generation, error) {
 		return nil, err
 	}
 	g := &generation{
-		access: of, config: cfg, availability: endpointType, report: o.Trouble,
+		access: of, config: cfg, report: o.Trouble,
 		services: map[string]*gophercloud.ServiceClient{},
 	}
-	own := &limits{limiter: newLimiter(cfg.Client), clock: o.Clock, observer: o.Observer}
-	fenced := newAttempts(cfg, o, o.Transport(g.transport))
+	g.own = newFairQueue(limitOf(cfg.Client), cfg.Client.RequestBurst, o.Clock)
+	attempt := func(next http.RoundTripper) http.RoundTripper {
+		return &attempts{next: next, timeout: cfg.Metadata.RequestTimeout, options: o}
+	}
+	retry := func(next http.RoundTripper) http.RoundTripper {
+		return &retries{next: next, max: cfg.Client.MaxRetries, options: o}
+	}
+	own := &limits{next: attempt(o.Transport(g.transport)), queue: g.own, observer: o.Observer}
+	g.http = retry(own)
+	g.detached = g.http
 	if g.isShared() {
-		own.next = &fair{
-			next: fenced, queue: g.queue, observer: o.Observer,
+		own.next = &limits{
+			next: own.next, queue: g.queue, isShared: true, observer: o.Observer,
 			flowOf: func(context.Context) flow { return flow{cluster: o.Cluster} },
 		}
-		g.detached = newRetries(cfg, o, &fair{
-			next: newAttempts(cfg, o, g.transport), queue: g.queue, observer: o.Observer,
+		g.detached = retry(&limits{
+			next: attempt(g.transport), queue: g.queue, isShared: true, observer: o.Observer,
 			// A list that several clusters wait for is delayed by no cluster's requests.
 			flowOf: func(ctx context.Context) flow {
 				return flow{operation: callOf(ctx).operation}
 			},
 		})
-		g.http = newRetries(cfg, o, own)
-	} else {
-		own.next = fenced
-		g.http = newRetries(cfg, o, own)
-		g.detached = g.http
 	}
 	g.signer = signer{
 		observer: o.Observer, logger: o.Logger,
@@ -89,22 +89,13 @@ func newGeneration(cfg cloudconf.Config, o Options) (*generation, error) {
 	return g, nil
 }
 
-func newRetries(cfg cloudconf.Config, o Options, next http.RoundTripper) *retries {
-	return &retries{
-		next: next, max: cfg.Client.MaxRetries, clock: o.Clock, random: o.random,
-		observer: o.Observer, logger: o.Logger,
-	}
-}
-
-func newAttempts(cfg cloudconf.Config, o Options, next http.RoundTripper) *attempts {
-	return &attempts{
-		next: next, timeout: cfg.Metadata.RequestTimeout, clock: o.Clock,
-		observer: o.Observer, logger: o.Logger,
-	}
-}
-
 // disconnect ends the use of the access. It is called when no request is in flight.
-func (g *generation) disconnect() { g.left.Do(func() { g.leave(g.report) }) }
+func (g *generation) disconnect() {
+	g.left.Do(func() {
+		g.own.grants.Wait()
+		g.leave(g.report)
+	})
+}
 
 // connections dials until it is closed, and tracks the open connections.
 type connections struct {
@@ -152,30 +143,27 @@ func newTransport(g cloudconf.Global, c *connections) (*http.Transport, error) {
 
 func newTLS(g cloudconf.Global) (*tls.Config, error) {
 	secure := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: g.TLSInsecure}
-	if g.CAFile != "" || g.CAFileContents != "" {
-		secure.RootCAs = x509.NewCertPool()
-	}
+	authorities := []byte(g.CAFileContents)
 	if g.CAFile != "" {
-		authorities, err := os.ReadFile(g.CAFile)
-		if err != nil {
+		var err error
+		if authorities, err = os.ReadFile(g.CAFile); err != nil {
 			return nil, fmt.Errorf("ca-file: %w", err)
 		}
+	}
+	if len(authorities) > 0 || g.CAFile != "" {
+		secure.RootCAs = x509.NewCertPool()
 		if !secure.RootCAs.AppendCertsFromPEM(authorities) {
-			return nil, fmt.Errorf("ca-file: %s contains no PEM certificate", g.CAFile)
+			return nil, fmt.Errorf("%s contains no PEM certificate",
+				cmp.Or(g.CAFile, "cafilecontents"))
 		}
 	}
-	if g.CAFileContents != "" && !secure.RootCAs.AppendCertsFromPEM([]byte(g.CAFileContents)) {
-		return nil, errors.New("cafilecontents: contains no PEM certificate")
-	}
-	switch {
-	case g.CertFile != "" && g.KeyFile != "":
+	// One without the other has no effect, as in OCCM.
+	if g.CertFile != "" && g.KeyFile != "" {
 		own, err := tls.LoadX509KeyPair(g.CertFile, g.KeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("cert-file and key-file: %w", err)
 		}
 		secure.Certificates = []tls.Certificate{own}
-	case g.CertFile != "" || g.KeyFile != "":
-		return nil, errors.New("cert-file and key-file must both be set or both be empty")
 	}
 	return secure, nil
 }

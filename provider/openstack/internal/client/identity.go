@@ -91,15 +91,3 @@ func shape(service, address string) (string, error) {
 	u.Path = strings.TrimSuffix("/"+strings.Join(segments, "/"), "/") + "/"
 	return u.String(), nil
 }
-
-// availability is the interface as the catalog names it. publicURL is an old form that OCCM passes
-// on.
-func availability(endpointType string) (string, error) {
-	switch name := strings.TrimSuffix(strings.ToLower(endpointType), "url"); name {
-	case "":
-		return "public", nil
-	case "public", "internal", "admin":
-		return name, nil
-	}
-	return "", fmt.Errorf("os-endpoint-type %q must be public, internal or admin", endpointType)
-}

@@ -79,17 +79,3 @@ func TestEndpoint_OfRegionAndInterface(t *testing.T) {
 		}
 	}
 }
-
-func TestAvailability_AsTheConfigurationMayWriteIt(t *testing.T) {
-	for text, want := range map[string]string{
-		"": "public", "public": "public", "publicURL": "public", "internal": "internal",
-		"internalURL": "internal", "Admin": "admin", "adminURL": "admin",
-	} {
-		if got, err := availability(text); err != nil || got != want {
-			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
-		}
-	}
-	if got, err := availability("private"); err == nil {
-		t.Errorf("private became %q", got)
-	}
-}

@@ -80,12 +80,8 @@ func (k *keystone) login(
 	if err != nil {
 		return nil, k.failure(err)
 	}
-	v3, err := openstack.NewIdentityV3(provider, gophercloud.EndpointOpts{})
-	if err != nil {
-		return nil, k.failure(err)
-	}
-	v3.Endpoint = endpoint
-	issued, err := k.issue(ctx, v3)
+	issued, err := k.issue(ctx,
+		&gophercloud.ServiceClient{ProviderClient: provider, Endpoint: endpoint})
 	if err != nil {
 		return nil, k.failure(err)
 	}

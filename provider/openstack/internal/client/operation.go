@@ -69,6 +69,12 @@ func isVersion(segment string) bool {
 
 // known is "" for unknown requests. segments follow the version.
 func known(service, method string, segments []string) string {
+	switch method {
+	case http.MethodHead:
+		method = http.MethodGet
+	case http.MethodPatch:
+		method = http.MethodPut
+	}
 	if name := lookUp(service, method, segments); name != "" {
 		return name
 	}
@@ -80,20 +86,17 @@ func known(service, method string, segments []string) string {
 }
 
 func lookUp(service, method string, segments []string) string {
-	if method == http.MethodHead {
-		method = http.MethodGet
-	}
-	if method == http.MethodPatch {
-		method = http.MethodPut
-	}
-	for _, s := range singular(service) {
-		if s.method == method && fits(s.path, segments) {
-			return s.operation
+	resources, others := operations(service)
+	for _, o := range others {
+		if o.method == method && fits(o.path, segments) {
+			return o.name
 		}
 	}
-	for _, r := range resources(service) {
-		if name := r.operation(method, segments); name != "" {
-			return name
+	for path, name := range resources {
+		for _, o := range ofResource() {
+			if o.method == method && fits(path+o.path, segments) {
+				return name + o.name
+			}
 		}
 	}
 	return ""
@@ -111,116 +114,71 @@ func fits(path string, segments []string) bool {
 	return n == len(segments)
 }
 
-// resource has a collection at a path, and its items below.
-type resource struct{ path, name string }
+type request struct{ method, path, name string }
 
-func (r resource) operation(method string, segments []string) string {
-	switch {
-	case fits(r.path, segments):
-		switch method {
-		case http.MethodGet:
-			return r.name + "_list"
-		case http.MethodPost:
-			return r.name + "_create"
-		}
-	case fits(r.path+"/*", segments):
-		switch method {
-		case http.MethodGet:
-			return r.name + "_get"
-		case http.MethodPut:
-			return r.name + "_update"
-		case http.MethodDelete:
-			return r.name + "_delete"
-		}
-	// All resources of Neutron have the same API for tags.
-	case fits(r.path+"/*/tags", segments):
-		switch method {
-		case http.MethodGet:
-			return r.name + "_tag_list"
-		case http.MethodPut:
-			return r.name + "_tag_replace"
-		case http.MethodDelete:
-			return r.name + "_tag_delete"
-		}
-	case fits(r.path+"/*/tags/*", segments):
-		switch method {
-		case http.MethodGet:
-			return r.name + "_tag_get"
-		case http.MethodPut:
-			return r.name + "_tag_add"
-		case http.MethodDelete:
-			return r.name + "_tag_delete"
-		}
+// ofResource are the requests for the collection of a resource and for its items. All resources of
+// Neutron have the same API for tags.
+func ofResource() []request {
+	return []request{
+		{http.MethodGet, "", "_list"},
+		{http.MethodPost, "", "_create"},
+		{http.MethodGet, "/*", "_get"},
+		{http.MethodPut, "/*", "_update"},
+		{http.MethodDelete, "/*", "_delete"},
+		{http.MethodGet, "/*/tags", "_tag_list"},
+		{http.MethodPut, "/*/tags", "_tag_replace"},
+		{http.MethodDelete, "/*/tags", "_tag_delete"},
+		{http.MethodGet, "/*/tags/*", "_tag_get"},
+		{http.MethodPut, "/*/tags/*", "_tag_add"},
+		{http.MethodDelete, "/*/tags/*", "_tag_delete"},
 	}
-	return ""
 }
 
-func resources(service string) []resource {
-	switch service {
-	case serviceCompute:
-		return []resource{
-			{"servers", "server"},
-			{"flavors", "flavor"},
-		}
-	case serviceNetwork:
-		return []resource{
-			{"ports", "port"},
-			{"networks", "network"},
-			{"subnets", "subnet"},
-			{"routers", "router"},
-			{"floatingips", "floating_ip"},
-			{"security-groups", "security_group"},
-			{"security-group-rules", "security_group_rule"},
-			{"trunks", "trunk"},
-			{"extensions", "network_extension"},
-		}
-	case serviceLoadBalancer:
-		return []resource{
-			{"lbaas/loadbalancers", "loadbalancer"},
-			{"lbaas/listeners", "loadbalancer_listener"},
-			{"lbaas/pools", "loadbalancer_pool"},
-			{"lbaas/pools/*/members", "loadbalancer_member"},
-			{"lbaas/healthmonitors", "loadbalancer_healthmonitor"},
-			{"lbaas/l7policies", "loadbalancer_l7policy"},
-			{"lbaas/providers", "loadbalancer_provider"},
-			{"lbaas/flavors", "loadbalancer_flavor"},
-			{"lbaas/availabilityzones", "loadbalancer_availability_zone"},
-			{"lbaas/quotas", "loadbalancer_quota"},
-		}
-	case serviceKeyManager:
-		return []resource{
-			{"secrets", "secret"},
-			{"containers", "secret_container"},
-		}
-	}
-	return nil
-}
-
-// single is an operation that does not follow the pattern of resources.
-type single struct{ method, path, operation string }
-
-func singular(service string) []single {
+// operations are the resources of a service, with the paths of their collections, and the requests
+// that do not follow the pattern of resources.
+func operations(service string) (resources map[string]string, others []request) {
 	switch service {
 	case serviceIdentity:
-		return []single{
+		return nil, []request{
 			{http.MethodPost, "auth/tokens", "token_create"},
 			{http.MethodGet, "auth/tokens", "token_get"},
 		}
 	case serviceCompute:
-		return []single{
+		return map[string]string{"servers": "server", "flavors": "flavor"}, []request{
 			{http.MethodGet, "servers/detail", "server_list"},
 			{http.MethodGet, "servers/*/os-interface", "server_os_interface_list"},
 			{http.MethodGet, "flavors/detail", "flavor_list"},
 			{http.MethodGet, "os-availability-zone", "availability_zone_list"},
 		}
 	case serviceNetwork:
-		return []single{
+		return map[string]string{
+			"ports":                "port",
+			"networks":             "network",
+			"subnets":              "subnet",
+			"routers":              "router",
+			"floatingips":          "floating_ip",
+			"security-groups":      "security_group",
+			"security-group-rules": "security_group_rule",
+			"trunks":               "trunk",
+			"extensions":           "network_extension",
+		}, []request{
 			{http.MethodPut, "routers/*/add_extraroutes", "router_add_extraroutes"},
 			{http.MethodPut, "routers/*/remove_extraroutes", "router_remove_extraroutes"},
 			{http.MethodGet, "quotas/*/details.json", "quota_get"},
 		}
 	case serviceLoadBalancer:
-		return []single{
+		return map[string]string{
+			"lbaas/loadbalancers":     "loadbalancer",
+			"lbaas/listeners":         "loadbalancer_listener",
+			"lbaas/pools":             "loadbalancer_pool",
+			"lbaas/pools/*/members":   "loadbalancer_member",
+			"lbaas/healthmonitors":    "loadbalancer_healthmonitor",
+			"lbaas/l7policies":        "loadbalancer_l7policy",
+			"lbaas/providers":         "loadbalancer_provider",
+			"lbaas/flavors":           "loadbalancer_flavor",
+			"lbaas/availabilityzones": "loadbalancer_availability_zone",
+			"lbaas/quotas":            "loadbalancer_quota",
+		}, []request{
 			{http.MethodGet, "lbaas/loadbalancers/*/status", "loadbalancer_status_get"},
 			{http.MethodGet, "lbaas/loadbalancers/*/statuses", "loadbalancer_status_get"},
 			{http.MethodPut, "lbaas/loadbalancers/*/failover", "loadbalancer_failover"},
@@ -228,9 +186,9 @@ func singular(service string) []single {
 			{http.MethodGet, "quotas/*", "loadbalancer_quota_get"},
 		}
 	case serviceKeyManager:
-		return []single{
+		return map[string]string{"secrets": "secret", "containers": "secret_container"}, []request{
 			{http.MethodGet, "secrets/*/payload", "secret_payload_get"},
 		}
 	}
-	return nil
+	return nil, nil
 }

@@ -11,45 +11,63 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-// limits delays requests to the rate limit.
+// maxSharedPause limits the pause of a project, so that a wrong Retry-After does not stop clusters
+// for longer. minSharedPause is for an answer without one.
+const (
+	minSharedPause = time.Second
+	maxSharedPause = time.Minute
+)
+
+// limits has requests wait for their turn in a queue.
 type limits struct {
-	next     http.RoundTripper
-	limiter  *rate.Limiter
-	clock    clock.Clock
+	next  http.RoundTripper
+	queue *fairQueue
+	// isShared: the queue is that of a project, which the cloud may pause.
+	isShared bool
+	// flowOf says whose turn a request takes. Nil: all requests are of one flow.
+	flowOf   func(context.Context) flow
 	observer Observer
 }
 
-// newLimiter returns a limiter without a limit for a rate of 0.
-func newLimiter(c cloudconf.Client) *rate.Limiter {
+// limitOf returns no limit for a rate of 0.
+func limitOf(c cloudconf.Client) rate.Limit {
 	if c.RequestRate <= 0 {
-		return rate.NewLimiter(rate.Inf, 0)
+		return rate.Inf
 	}
-	return rate.NewLimiter(rate.Limit(c.RequestRate), max(1, c.RequestBurst))
+	return rate.Limit(c.RequestRate)
 }
 
 // RoundTrip implements http.RoundTripper.
 func (l *limits) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := l.wait(req.Context()); err != nil {
+	var of flow
+	if l.flowOf != nil {
+		of = l.flowOf(req.Context())
+	}
+	waited, err := l.queue.wait(req.Context(), of)
+	if waited > 0 {
+		l.observer.RateLimitWaited(waited)
+	}
+	if err != nil {
 		closeBody(req)
 		return nil, err
 	}
-	return l.next.RoundTrip(req)
+	resp, err := l.next.RoundTrip(req)
+	if err == nil && l.isShared {
+		l.follow(resp)
+	}
+	return resp, err
 }
 
-func (l *limits) wait(ctx context.Context) error {
-	now := l.clock.Now()
-	turn := l.limiter.ReserveN(now, 1)
-	delay := turn.DelayFrom(now)
-	if delay <= 0 {
-		return nil
+// follow pauses the project if the cloud asks for it.
+func (l *limits) follow(resp *http.Response) {
+	wait := retryAfter(resp, l.queue.clock.Now())
+	switch {
+	case resp.StatusCode == http.StatusTooManyRequests:
+	case resp.StatusCode == http.StatusServiceUnavailable && wait > 0:
+	default:
+		return
 	}
-	defer func() { l.observer.RateLimitWaited(l.clock.Since(now)) }()
-	if err := pause(ctx, l.clock, delay); err != nil {
-		// Give the slot to another request.
-		turn.CancelAt(l.clock.Now())
-		return err
-	}
-	return nil
+	l.queue.pause(min(max(wait, minSharedPause), maxSharedPause))
 }
 
 // pause waits for d, or until ctx ends, and then returns its cause.

@@ -11,9 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/utils/clock"
-
 	"github.com/fxccm/fxccm/internal/fence"
 )
 
@@ -29,18 +26,15 @@ const (
 
 // retries repeats requests after transient failures; see [retryReason].
 type retries struct {
-	next     http.RoundTripper
-	max      int
-	clock    clock.Clock
-	random   func() float64
-	observer Observer
-	logger   logr.Logger
+	next    http.RoundTripper
+	max     int
+	options Options
 }
 
 // RoundTrip implements http.RoundTripper.
 func (r *retries) RoundTrip(req *http.Request) (*http.Response, error) {
-	ctx := req.Context()
-	end := r.clock.Now().Add(retryTime)
+	ctx, o := req.Context(), r.options
+	end := o.Clock.Now().Add(retryTime)
 	attempt := req
 	for n := 0; ; n++ {
 		resp, err := r.next.RoundTrip(attempt)
@@ -48,17 +42,17 @@ func (r *retries) RoundTrip(req *http.Request) (*http.Response, error) {
 		if reason == "" || n >= r.max || ctx.Err() != nil || !replayable(req) {
 			return resp, err
 		}
-		now := r.clock.Now()
-		wait := backoff(firstPause, maxPause, n, r.random()) + retryAfter(resp, now)
+		now := o.Clock.Now()
+		wait := backoff(firstPause, maxPause, n, o.random()) + retryAfter(resp, now)
 		if now.Add(wait).After(end) {
 			return resp, err
 		}
-		r.logger.V(2).Info("Retrying request to OpenStack", "operation", callOf(ctx).operation,
+		o.Logger.V(2).Info("Retrying request to OpenStack", "operation", callOf(ctx).operation,
 			"reason", reason, "after", wait)
-		if ended := pause(ctx, r.clock, wait); ended != nil {
+		if ended := pause(ctx, o.Clock, wait); ended != nil {
 			return nil, fmt.Errorf("wait to retry after %s: %w", outcome(resp, err), ended)
 		}
-		r.observer.RequestRetried(reason)
+		o.Observer.RequestRetried(reason)
 		if attempt, err = replay(req); err != nil {
 			return nil, err
 		}

@@ -264,7 +264,6 @@ func TestRetryAfter_IsWaitedFor(t *testing.T) {
 				}
 				status(200)(w, r)
 			})
-			cfg.Metadata.RequestTimeout = 0
 			f := open(t, cfg, func(o *Options) { o.Clock = clock })
 			done := make(chan error, 1)
 			go func() { done <- get(within(t), f.Clients, "ports") }()
@@ -304,7 +303,7 @@ func TestRetries_EndAfterAMinute(t *testing.T) {
 		clock.Step(25 * time.Second)
 		status(503)(w, r)
 	})
-	cfg.Client.MaxRetries, cfg.Metadata.RequestTimeout = 1000, 0
+	cfg.Client.MaxRetries = 1000
 	// The clock moves only when a request is made, so that each pause must be none.
 	f := open(t, cfg, func(o *Options) { o.Clock = clock })
 	done := make(chan error, 1)
@@ -321,7 +320,6 @@ func TestRetries_EndAfterAMinute(t *testing.T) {
 func TestPauseBeforeRetry_EndsWithTheCallersContext(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	s, cfg := newStub(t, status(503, "Retry-After", "20"))
-	cfg.Metadata.RequestTimeout = 0
 	f := open(t, cfg, func(o *Options) { o.Clock = clock })
 	ctx, cancel := context.WithCancel(within(t))
 	done := make(chan error, 1)

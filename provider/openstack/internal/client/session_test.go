@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -29,92 +28,6 @@ func listServers(ctx context.Context, c *Clients) error {
 	return err
 }
 
-func TestLogin_ByEachMethod(t *testing.T) {
-	cloud, _ := simulator(t)
-	c := cloud.Credentials()
-	for name, global := range map[string]cloudconf.Global{
-		"password, names": {
-			Username: c.Username,
-			Password: cloudconf.Secret(c.Password), DomainName: c.DomainName,
-			TenantName: c.ProjectName,
-		},
-		"password, domains apart": {
-			Username: c.Username,
-			Password: cloudconf.Secret(c.Password), UserDomainID: c.DomainID,
-			TenantName: c.ProjectName, TenantDomainName: c.DomainName,
-		},
-		"password, ids": {
-			UserID:   c.UserID,
-			Password: cloudconf.Secret(c.Password), TenantID: c.ProjectID,
-			DomainName: c.DomainName,
-		},
-		"password, id before name": {
-			UserID: c.UserID, Username: c.Username,
-			Password: cloudconf.Secret(c.Password), TenantID: c.ProjectID,
-		},
-		"token": {Token: cloudconf.Secret(c.Token)},
-		"token, project": {
-			Token:    cloudconf.Secret(c.Token),
-			TenantID: c.ProjectID, Username: c.Username, DomainName: c.DomainName,
-		},
-		"application credential": {
-			ApplicationCredentialID:     c.ApplicationCredentialID,
-			ApplicationCredentialSecret: cloudconf.Secret(c.ApplicationCredentialSecret),
-			TenantID:                    c.ProjectID,
-		},
-		"application credential, user id": {
-			ApplicationCredentialName:   c.ApplicationCredentialName,
-			ApplicationCredentialSecret: cloudconf.Secret(c.ApplicationCredentialSecret),
-			UserID:                      c.UserID,
-		},
-		"application credential, user name": {
-			ApplicationCredentialName:   c.ApplicationCredentialName,
-			ApplicationCredentialSecret: cloudconf.Secret(c.ApplicationCredentialSecret),
-			Username:                    c.Username, UserDomainName: c.DomainName,
-		},
-		"trust, user": {
-			TrustID: c.TrustID, UserID: c.TrusteeID,
-			Password: cloudconf.Secret(c.TrusteePassword),
-		},
-		"trust, user by name": {
-			TrustID: c.TrustID, Username: c.TrusteeName,
-			DomainID: c.DomainID, Password: cloudconf.Secret(c.TrusteePassword),
-		},
-		"trust, trustee beside the user": {
-			TrustID: c.TrustID, TrusteeID: c.TrusteeID,
-			TrusteePassword: cloudconf.Secret(c.TrusteePassword), Username: c.Username,
-			Password: cloudconf.Secret(c.Password), DomainID: c.DomainID, TenantID: c.ProjectID,
-		},
-		"password, default domain for names": {
-			Username: c.Username,
-			Password: cloudconf.Secret(c.Password), DomainID: c.DomainID, DomainName: c.DomainName,
-			TenantName: c.ProjectName,
-		},
-	} {
-		for _, authURL := range []string{
-			cloud.AuthURL(), cloud.AuthURL() + "/",
-			strings.TrimSuffix(cloud.AuthURL(), "/v3"),
-		} {
-			t.Run(name+" at "+authURL[len(cloud.URL()):], func(t *testing.T) {
-				cfg := cloudconf.Default()
-				cfg.Client.RequestRate = 0
-				cfg.Global = global
-				cfg.Global.AuthURL, cfg.Global.Region = authURL, c.Region
-				f := open(t, cfg)
-				if err := listServers(within(t), f.Clients); err != nil {
-					t.Fatal(err)
-				}
-				if project, err := f.Project(within(t)); err != nil || project != c.ProjectID {
-					t.Errorf("project %q, %v, want %q", project, err, c.ProjectID)
-				}
-				if f.Region() != c.Region {
-					t.Errorf("region %q", f.Region())
-				}
-			})
-		}
-	}
-}
-
 func TestNew_InvalidConfiguration_IsRefused(t *testing.T) {
 	secret := cloudconf.Secret("s3cr3t-value")
 	whole := cloudconf.Global{
@@ -125,17 +38,9 @@ func TestNew_InvalidConfiguration_IsRefused(t *testing.T) {
 		change func(*cloudconf.Global)
 		text   string
 	}{
-		"no address": {func(g *cloudconf.Global) { g.AuthURL = "" }, "auth-url"},
-		"no http":    {func(g *cloudconf.Global) { g.AuthURL = "keystone:5000" }, "auth-url"},
 		"wrong address": {func(g *cloudconf.Global) {
 			g.AuthURL = "http://u:s3cr3t-value@%zz/"
 		}, "auth-url"},
-		"Keystone v2": {func(g *cloudconf.Global) {
-			g.AuthURL = "http://keystone/v2.0/"
-		}, "v2.0"},
-		"no credentials": {func(g *cloudconf.Global) {
-			g.Password = ""
-		}, "application-credential"},
 		"no user": {func(g *cloudconf.Global) { g.UserID = "" }, "UserID"},
 		"no user's domain": {func(g *cloudconf.Global) {
 			g.UserID, g.Username = "", "bob"
@@ -146,16 +51,12 @@ func TestNew_InvalidConfiguration_IsRefused(t *testing.T) {
 		"credential without secret": {func(g *cloudconf.Global) {
 			g.Password, g.ApplicationCredentialID = "", "x"
 		}, "Secret"},
-		"interface": {func(g *cloudconf.Global) {
-			g.EndpointType = "private"
-		}, "os-endpoint-type"},
 		"no authority": {func(g *cloudconf.Global) {
 			g.CAFile = "/does/not/exist"
 		}, "ca-file"},
 		"authority without PEM": {func(g *cloudconf.Global) {
 			g.CAFileContents = "x"
 		}, "cafilecontents"},
-		"half a certificate": {func(g *cloudconf.Global) { g.CertFile = "x" }, "key-file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := cloudconf.Default()
@@ -212,22 +113,6 @@ func TestToken_Revoked_IsRenewedOnceForAllCallers(t *testing.T) {
 		if n := cloud.Counts()["token_create"]; n != round {
 			t.Errorf("%d logins after %d revocations", n, round)
 		}
-	}
-}
-
-func TestToken_Expired_IsRenewed(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Now())
-	cloud, cfg := simulator(t, openstacktest.WithClock(clock),
-		openstacktest.WithTokenLife(time.Hour))
-	f := open(t, cfg)
-	for range 4 {
-		if err := listServers(within(t), f.Clients); err != nil {
-			t.Fatal(err)
-		}
-		clock.Step(61 * time.Minute)
-	}
-	if n := cloud.Counts()["token_create"]; n != 4 {
-		t.Errorf("%d logins, want 4", n)
 	}
 }
 
@@ -290,7 +175,6 @@ func TestLogin_IssuedTokenExpired_ErrorNamesTheReason(t *testing.T) {
 func TestKeystone_DownAndBack_NeedsNoRestart_D37(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	s, cfg := newStub(t, status(200))
-	cfg.Metadata.RequestTimeout = 0
 	s.answerLogins(status(http.StatusInternalServerError))
 	f := open(t, cfg, func(o *Options) { o.Clock = clock })
 	for i, pause := range []time.Duration{500, 1000, 2000, 4000, 8000, 15000, 15000} {
@@ -473,27 +357,45 @@ func TestVersion3_IsFoundWithoutLeavingTLS(t *testing.T) {
 	}
 }
 
-func TestCredentials_ArePreferredAsInGophercloud(t *testing.T) {
-	g := cloudconf.Global{
-		AuthURL: "http://k/v3", UserID: "u", Password: "p", Token: "t",
-		ApplicationCredentialID: "a", ApplicationCredentialSecret: "s", TenantID: "x",
-	}
-	for _, want := range []string{"password", "token", "application_credential"} {
-		c, err := newCredentials(g)
+func TestCredentials_OfALogin_AreSentToKeystone(t *testing.T) {
+	for name, test := range map[string]struct {
+		global cloudconf.Global
+		want   string
+	}{
+		"an ID before a name": {
+			cloudconf.Global{
+				UserID: "u", Username: "n", Password: "p", TenantID: "t", TenantName: "x",
+			},
+			`{"identity":{"methods":["password"],"password":{"user":{"id":"u","password":"p"}}},` +
+				`"scope":{"project":{"id":"t"}}}`,
+		},
+		"the ID of the common domain, and the name of one": {
+			cloudconf.Global{
+				Username: "n", Password: "p", TenantName: "x", DomainID: "i", DomainName: "d",
+				TenantDomainName: "e",
+			},
+			`{"identity":{"methods":["password"],"password":{"user":{"domain":{"id":"i"},` +
+				`"name":"n","password":"p"}}},` +
+				`"scope":{"project":{"domain":{"name":"e"},"name":"x"}}}`,
+		},
+		"a trustee beside the user": {
+			cloudconf.Global{
+				TrustID: "t", TrusteeID: "v", TrusteePassword: "q", Username: "n", Password: "p",
+				DomainID: "i", TenantID: "x",
+			},
+			`{"identity":{"methods":["password"],"password":{"user":{"id":"v","password":"q"}}},` +
+				`"scope":{"OS-TRUST:trust":{"id":"t"}}}`,
+		},
+	} {
+		test.global.AuthURL = "http://keystone/v3"
+		c, err := newCredentials(test.global)
 		if err != nil {
 			t.Fatal(err)
 		}
-		request, err := c.options.ToTokenV3CreateMap(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if text := fmt.Sprint(request["auth"]); !strings.Contains(text, "methods:["+want+"]") {
-			t.Errorf("logs in by %s, want %s", text, want)
-		}
-		if g.Password != "" {
-			g.Password = ""
-		} else {
-			g.Token = ""
+		scope, _ := c.options.ToTokenV3ScopeMap()
+		request, _ := c.options.ToTokenV3CreateMap(scope)
+		if got, _ := json.Marshal(request["auth"]); string(got) != test.want {
+			t.Errorf("%s: the request is\n%s\nwant\n%s", name, got, test.want)
 		}
 	}
 }

@@ -365,13 +365,14 @@ func TestReads_Newer_NeverAnswersWithAnEarlierRead(t *testing.T) {
 	})
 }
 
-// waiting is how many requests of the cluster wait for their turn.
-func waiting(f fixture) int {
-	q := f.current.queue
+// waiting is how many requests of a cluster wait for their turn.
+func waiting(q *fairQueue, cluster string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.waiting.by[flow{cluster: f.options.Cluster}])
+	return len(q.waiting.by[flow{cluster: cluster}])
 }
+
+func waitingOf(f fixture) int { return waiting(f.current.queue, f.options.Cluster) }
 
 func TestShared_NoisyCluster_DelaysAnotherByOneTurn(t *testing.T) {
 	const noise = 1000
@@ -389,17 +390,17 @@ func TestShared_NoisyCluster_DelaysAnotherByOneTurn(t *testing.T) {
 	for range noise {
 		group.Go(func() { _ = get(ctx, noisy.Clients, "noise") })
 	}
-	until(t, "the noise waits", func() bool { return waiting(noisy) >= noise-1 })
+	until(t, "the noise waits", func() bool { return waitingOf(noisy) >= noise-1 })
 	result := make(chan error, 1)
 	go func() { result <- get(within(t), quiet.Clients, "quiet") }()
-	until(t, "the request waits", func() bool { return waiting(quiet) == 1 })
-	before := waiting(noisy)
+	until(t, "the request waits", func() bool { return waitingOf(quiet) == 1 })
+	before := waitingOf(noisy)
 	advance(t, now, time.Second, "the turn of the request comes", func() bool {
-		return waiting(quiet) == 0 || waiting(noisy) < noise-10
+		return waitingOf(quiet) == 0 || waitingOf(noisy) < noise-10
 	})
 	// A request leaves the queue when its turn comes. When it reaches the server depends on the
 	// load of the machine.
-	if overtook := before - waiting(noisy); overtook > 3 {
+	if overtook := before - waitingOf(noisy); overtook > 3 {
 		t.Errorf("%d requests of the noisy cluster came before", overtook)
 	}
 	if err := <-result; err != nil {
@@ -407,7 +408,7 @@ func TestShared_NoisyCluster_DelaysAnotherByOneTurn(t *testing.T) {
 	}
 	stop()
 	group.Wait()
-	if left := waiting(noisy); left > 0 {
+	if left := waitingOf(noisy); left > 0 {
 		t.Errorf("%d cancelled requests still wait", left)
 	}
 }
@@ -432,7 +433,7 @@ func TestShared_CloudRefusesOneCluster_PausesAll(t *testing.T) {
 	begun := now.Now()
 	result := make(chan error, 1)
 	go func() { result <- get(within(t), b.Clients, "networks") }()
-	until(t, "the other cluster waits", func() bool { return waiting(b) == 1 })
+	until(t, "the other cluster waits", func() bool { return waitingOf(b) == 1 })
 	advance(t, now, time.Second, "the other cluster is served", func() bool {
 		return stub.count("/networks") == 1
 	})

@@ -8,9 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/utils/clock"
-
 	"github.com/fxccm/fxccm/internal/rescue"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
@@ -27,8 +24,7 @@ const (
 // watch reloads the configuration when its files change.
 type watch struct {
 	clients *Clients
-	clock   clock.Clock
-	logger  logr.Logger
+	options Options
 
 	// seen is the fingerprint of the files in use.
 	seen string
@@ -40,33 +36,33 @@ type watch struct {
 }
 
 func (w *watch) run(ctx context.Context) {
-	for pause(ctx, w.clock, watchEvery) == nil {
+	for pause(ctx, w.options.Clock, watchEvery) == nil {
 		err := rescue.Panic(func() error {
 			w.look(ctx)
 			return nil
 		})
 		if err != nil {
-			w.logger.Error(err, "Checking the configuration files of OpenStack failed")
+			w.options.Logger.Error(err, "Checking the configuration files of OpenStack failed")
 		}
 	}
 }
 
 func (w *watch) look(ctx context.Context) {
 	// Taken before the files are read: a change in between is found in the next round.
-	found := fingerprint(watched(w.clients.options, w.clients.configuration()))
+	found := fingerprint(watched(w.options, w.clients.configuration()))
 	if found == w.seen {
 		w.refused = ""
 		return
 	}
 	// Without a login there is nothing to lose, and the reload sends no request to Keystone.
-	if found == w.refused && w.clock.Now().Before(w.notUntil) && w.clients.loggedIn() {
+	if found == w.refused && w.options.Clock.Now().Before(w.notUntil) && w.clients.loggedIn() {
 		return
 	}
 	err := w.clients.reload(ctx)
 	switch {
 	case err == nil:
 		w.seen, w.refused = found, ""
-		w.logger.Info("Reloaded the configuration of OpenStack")
+		w.options.Logger.Info("Reloaded the configuration of OpenStack")
 	case ctx.Err() == nil:
 		w.refuse(found, err)
 	}
@@ -78,8 +74,8 @@ func (w *watch) refuse(found string, err error) {
 	}
 	wait := backoff(watchEvery, maxWatchPause, w.tries, 1)
 	w.tries++
-	w.notUntil = w.clock.Now().Add(wait)
-	w.logger.Error(err, "Reload of the configuration of OpenStack failed; keeping the previous "+
+	w.notUntil = w.options.Clock.Now().Add(wait)
+	w.options.Logger.Error(err, "Reload of the configuration of OpenStack failed; keeping the previous "+
 		"configuration", "retryAfter", wait)
 }
 

@@ -39,7 +39,6 @@ func watching(t *testing.T, cfg cloudconf.Config, c *clocktesting.FakeClock) (fi
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "cloud.conf")
 	write(t, file, string(cfg.Global.Password))
-	cfg.Metadata.RequestTimeout = 0
 	return open(t, cfg, func(o *Options) {
 		o.Clock, o.Files = c, []string{file}
 		o.Reload = func(context.Context) (cloudconf.Config, error) {
@@ -204,7 +203,6 @@ func TestReload_OfTheAuthority_OfAMountedSecret(t *testing.T) {
 		t.Skipf("no symbolic links here: %v", err)
 	}
 	cfg.Global.CAFileContents, cfg.Global.CAFile = "", filepath.Join(link, "ca.crt")
-	cfg.Metadata.RequestTimeout = 0
 	f := open(t, cfg, func(o *Options) { o.Clock = clock })
 	wantError(t, cfg, listServers(within(t), f.Clients), "certificate")
 
@@ -342,19 +340,6 @@ func TestReload_TokenRefusedMeanwhile_UsesTheNewLogin(t *testing.T) {
 	}
 	if s.logins != 2 {
 		t.Errorf("%d logins, want one for each configuration", s.logins)
-	}
-}
-
-func TestClose_EndsTheWatch(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Now())
-	_, cfg := newStub(t, status(200))
-	f, _ := watching(t, cfg, clock)
-	until(t, "the watch waits", clock.HasWaiters)
-	if err := f.Close(); err != nil {
-		t.Error(err)
-	}
-	if clock.HasWaiters() {
-		t.Error("the watch goes on")
 	}
 }
 
