@@ -201,23 +201,6 @@ clouds:
 	}
 }
 
-// OCCM's own test: other sections are as they were.
-func TestClouds_LeaveOtherSectionsAlone(t *testing.T) {
-	_, o := inDir(t, map[string]string{"clouds.yaml": aCloud})
-	loaded, err := Read([]byte("[Global]\nuse-clouds\n[LoadBalancer]\nlb-method = "+
-		"SOURCE_IP\n[Metadata]\nrequest-timeout = 7s\n"), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := Default()
-	want.Global = loaded.Config.Global
-	want.LoadBalancer.LBMethod = "SOURCE_IP"
-	want.Metadata.RequestTimeout = 7e9
-	if !reflect.DeepEqual(loaded.Config, want) {
-		t.Errorf("read was %+v, want %+v", loaded.Config, want)
-	}
-}
-
 func TestClouds_TheirCloudIsChosen(t *testing.T) {
 	several := aCloud + "  test: {auth: {auth_url: https://test, token: x, project_id: t}}\n"
 	for name, test := range map[string]struct {

@@ -26,7 +26,13 @@ func TestRender_IsParsedToTheSameConfig(t *testing.T) {
 		"": {}, `a\"b`: {SubnetID: "x"},
 		"tab\tand\rreturn": {},
 	}
-	for name, want := range map[string]Config{"full": full, "defaults": Default(), "odd": odd} {
+	regions, _, err := Parse([]byte(twoRegions), Options{Strict: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]Config{
+		"full": full, "defaults": Default(), "odd": odd, "regions": regions,
+	} {
 		text, err := RenderWithSecrets(want)
 		if err != nil {
 			t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestTable_HasOneRowForEachField(t *testing.T) {
@@ -88,39 +87,5 @@ func TestTable_KeysAreUniqueAndExplained(t *testing.T) {
 			}
 			seen[o.key] = true
 		}
-	}
-}
-
-// The figures are OCCM's, and those of fxccm's own options.
-func TestDefault(t *testing.T) {
-	c := Default()
-	for what, is := range map[string]struct{ got, want any }{
-		"enabled":                  {c.LoadBalancer.Enabled, true},
-		"lb-method":                {c.LoadBalancer.LBMethod, "ROUND_ROBIN"},
-		"lb-provider":              {c.LoadBalancer.LBProvider, "amphora"},
-		"create-monitor":           {c.LoadBalancer.CreateMonitor, false},
-		"monitor-delay":            {c.LoadBalancer.MonitorDelay, 5 * time.Second},
-		"monitor-timeout":          {c.LoadBalancer.MonitorTimeout, 3 * time.Second},
-		"monitor-max-retries":      {c.LoadBalancer.MonitorMaxRetries, 1},
-		"monitor-max-retries-down": {c.LoadBalancer.MonitorMaxRetriesDown, 3},
-		"cascade-delete":           {c.LoadBalancer.CascadeDelete, true},
-		"ingress-hostname-suffix":  {c.LoadBalancer.IngressHostnameSuffix, "nip.io"},
-		"max-shared-lb":            {c.LoadBalancer.MaxSharedLB, 2},
-		"container-store":          {c.LoadBalancer.ContainerStore, "barbican"},
-		"search-order":             {c.Metadata.SearchOrder, "configDrive,metadataService"},
-		"request-timeout":          {c.Metadata.RequestTimeout, time.Minute},
-		"regional":                 {c.Instances.Regional, false},
-		"request-rate":             {c.Client.RequestRate, 20.0},
-	} {
-		if is.got != is.want {
-			t.Errorf("%s is %v, want %v", what, is.got, is.want)
-		}
-	}
-	c.Global = Global{
-		AuthURL: "https://keystone.example", UserID: "u",
-		Password: "p", TenantID: "t",
-	}
-	if problems := Validate(c); len(problems) > 0 {
-		t.Errorf("with a login, the defaults have problems:\n%s", told(problems))
 	}
 }
