@@ -182,31 +182,6 @@ func TestFakeModule_MakesAValidApp(t *testing.T) {
 	}
 }
 
-func TestFakeModule_EachTermHasAViewOfItsOwn(t *testing.T) {
-	cloud := fake.New()
-	var manager *ccm.Manager
-	app := fx.New(ccm.Module, fake.Module(cloud), fx.NopLogger,
-		fx.Supply(ccmtest.Config(), cluster.RESTConfig()), fx.Populate(&manager),
-		fx.Decorate(func(cfg ccm.Config) ccm.Config {
-			cfg.LeaderElection.LeaderElect = false
-			cfg.LeaderElection.Identity = "me"
-			return cfg
-		}))
-	for _, caller := range []string{"me/term-1", "me/term-2"} {
-		if err := app.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		ccmtest.WaitReady(t, manager)
-		if err := app.Stop(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if calls := cloud.Calls(
-			fake.CallFilter{Caller: caller, Method: fake.Initialize}.Matches); len(calls) != 1 {
-			t.Errorf("Initialize was called %d times as %s, want once", len(calls), caller)
-		}
-	}
-}
-
 func TestWithIdentity_TheCCMMayDoWhatItsRulesAllow(t *testing.T) {
 	admin := clientOf(t, cluster.RESTConfig())
 	for range 2 { // rules that exist are brought up to date

@@ -90,7 +90,7 @@ func TestStart_WhenReady_APIServerDoesWhatAClusterNeeds(t *testing.T) {
 		}
 		cfg := rest.AnonymousClientConfig(cp.RESTConfig())
 		cfg.BearerToken = token.Status.Token
-		if got, want := whoAmI(t, cfg),
+		if got, want := whoAmI(t, cfg).Username,
 			controlplane.ServiceAccountUser("default", "robot"); got != want {
 			t.Errorf("the token's bearer is %q, want %q", got, want)
 		}
@@ -117,20 +117,20 @@ func TestStart_WhenReady_APIServerDoesWhatAClusterNeeds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := whoAmI(t, throughKubeconfig(t, cfg)); got != "jane" {
+		if got := whoAmI(t, throughKubeconfig(t, cfg)).Username; got != "jane" {
 			t.Errorf("the kubeconfig's user is %q, want jane", got)
 		}
 	})
 }
 
-func whoAmI(t *testing.T, cfg *rest.Config) string {
+func whoAmI(t *testing.T, cfg *rest.Config) authenticationv1.UserInfo {
 	t.Helper()
 	review, err := client(t, cfg).AuthenticationV1().SelfSubjectReviews().Create(t.Context(),
 		&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return review.Status.UserInfo.Username
+	return review.Status.UserInfo
 }
 
 func TestFaults(t *testing.T) {

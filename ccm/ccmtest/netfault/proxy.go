@@ -53,7 +53,6 @@ type Proxy struct {
 	changed  chan struct{} // closed when fault changes
 	listener net.Listener  // nil while connections are refused
 	open     map[*conn]struct{}
-	accepted int
 }
 
 // Listen opens a proxy, at a loopback address and a free port, in front of the server at target,
@@ -99,20 +98,6 @@ func (p *Proxy) Connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.open)
-}
-
-// Accepted is how many connections the proxy has accepted since it was opened.
-func (p *Proxy) Accepted() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.accepted
-}
-
-// Fault is the present fault.
-func (p *Proxy) Fault() Fault {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.fault
 }
 
 // Set switches to another fault, of which there is one at a time. It returns an error, and changes
@@ -215,7 +200,6 @@ func (p *Proxy) admit(listener net.Listener, c *conn) bool {
 		return false
 	}
 	p.open[c] = struct{}{}
-	p.accepted++
 	return true
 }
 

@@ -154,9 +154,6 @@ func TestPass_CarriesBothWaysAndTheEnd(t *testing.T) {
 			}
 			return struct{}{}, nil
 		})
-	if n := proxy.Accepted(); n != 1 {
-		t.Errorf("%d connections were accepted, want 1", n)
-	}
 }
 
 func TestBlackHole_OpenAndNewConnectionsHangAndAreResetInTheEnd(t *testing.T) {
