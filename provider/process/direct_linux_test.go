@@ -236,6 +236,7 @@ func newFakeCloud(tb testing.TB) *fake.Cloud {
 }
 
 func TestCloud_EachMethod_ReturnsWhatItReturnsInProcess(t *testing.T) {
+	t.Parallel()
 	here := newFakeCloud(t)
 	inProcess, cloud := here.Provider(), newFakeCloud(t)
 	inChild, _ := openChild(t, cloud)
@@ -273,6 +274,7 @@ func calls(cloud *fake.Cloud) (all []string) {
 }
 
 func TestCloud_EachMethodThatFails_KeepsErrorsThatCallersCompare(t *testing.T) {
+	t.Parallel()
 	cloud := newFakeCloud(t)
 	inChild, _ := openChild(t, cloud)
 	for _, sent := range []error{
@@ -300,6 +302,7 @@ func TestCloud_EachMethodThatFails_KeepsErrorsThatCallersCompare(t *testing.T) {
 }
 
 func TestCloud_InterfacesAreThoseOfTheProvider(t *testing.T) {
+	t.Parallel()
 	for name, without := range map[string][]fake.Interface{
 		"all":        nil,
 		"V2 only":    {fake.Instances, fake.Zones, fake.PVLabeler, fake.Clusters},
@@ -307,6 +310,7 @@ func TestCloud_InterfacesAreThoseOfTheProvider(t *testing.T) {
 		"no cluster": {fake.InformerUser},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			inChild, _ := openChild(t, fake.New(fake.Without(without...)))
 			for _, iface := range interfaces() {
 				_, got := serving(inChild, iface)
@@ -322,6 +326,7 @@ func TestCloud_InterfacesAreThoseOfTheProvider(t *testing.T) {
 }
 
 func TestCloud_CallIsCancelled_ProviderSeesItAndOtherCallsContinue(t *testing.T) {
+	t.Parallel()
 	cloud := newFakeCloud(t)
 	inChild, _ := openChild(t, cloud)
 	instances, _ := inChild.InstancesV2()
@@ -364,6 +369,7 @@ func TestCloud_CallIsCancelled_ProviderSeesItAndOtherCallsContinue(t *testing.T)
 }
 
 func TestCloud_PanicOfTheProvider_IsAPanicInTheHost(t *testing.T) {
+	t.Parallel()
 	cloud := newFakeCloud(t)
 	inChild, _ := openChild(t, cloud)
 	cloud.On(fake.ListRoutes).Times(1).Panic("index out of range")
@@ -381,6 +387,7 @@ func TestCloud_PanicOfTheProvider_IsAPanicInTheHost(t *testing.T) {
 }
 
 func TestProvider_ChildGetsTheWholeConfigurationAndTheVerbosity(t *testing.T) {
+	t.Parallel()
 	opened := newTerm()
 	want := description{
 		Config: ccm.DefaultConfig(), ConfigFile: "/etc/cloud.conf", Identity: "replica",
@@ -404,6 +411,7 @@ func TestProvider_ChildGetsTheWholeConfigurationAndTheVerbosity(t *testing.T) {
 }
 
 func TestProvider_ReportsObjects_HostHasThem(t *testing.T) {
+	t.Parallel()
 	inChild, _ := openChild(t, fake.New(), "reports")
 	reporter, ok := inChild.(ccm.ObjectReporter)
 	if !ok {
@@ -419,6 +427,7 @@ func TestProvider_ReportsObjects_HostHasThem(t *testing.T) {
 }
 
 func TestProvider_ChildIsFrozen_ReportsTheLastObjects(t *testing.T) {
+	t.Parallel()
 	cloud := fake.New()
 	inChild, _ := openChild(t, cloud, "reports")
 	inChild.Initialize(nil, nil)
@@ -433,6 +442,7 @@ func TestProvider_ChildIsFrozen_ReportsTheLastObjects(t *testing.T) {
 }
 
 func TestProvider_MemoryOfTheChild_IsMeasuredWhileItLives(t *testing.T) {
+	t.Parallel()
 	opened := newTerm()
 	t.Run("term", func(t *testing.T) {
 		if _, err := opened.open(t, fake.New()); err != nil {
@@ -488,6 +498,7 @@ func TestProvider_ChildCannotBeBuilt_ReturnsTheCauseAndLeavesNoProcess(t *testin
 }
 
 func TestProvider_FailsByItself_EndsTheTermWithItsCause(t *testing.T) {
+	t.Parallel()
 	inChild, opened := openChild(t, fake.New(), "fails")
 	inChild.Initialize(nil, nil)
 	if err := <-opened.failed; !strings.Contains(err.Error(), "credentials were revoked") {
@@ -497,6 +508,7 @@ func TestProvider_FailsByItself_EndsTheTermWithItsCause(t *testing.T) {
 
 // The children live in the group of a service, whose signals are for the host.
 func TestProvider_ChildIsTerminated_Continues(t *testing.T) {
+	t.Parallel()
 	cloud := newFakeCloud(t)
 	inChild, opened := openChild(t, cloud)
 	inChild.Initialize(nil, nil)

@@ -183,6 +183,7 @@ func startHostWithChild(t *testing.T) (*host, int) {
 }
 
 func TestProvider_HostIsFrozenPastItsLease_ChildEndsByItself(t *testing.T) {
+	t.Parallel()
 	h, child := startHostWithChild(t)
 	h.signal(t, syscall.SIGSTOP)
 	frozen := time.Now()
@@ -198,6 +199,7 @@ func TestProvider_HostIsFrozenPastItsLease_ChildEndsByItself(t *testing.T) {
 }
 
 func TestProvider_HostIsKilled_ChildDies(t *testing.T) {
+	t.Parallel()
 	h, child := startHostWithChild(t)
 	h.signal(t, syscall.SIGKILL)
 	h.wait(t)
@@ -205,6 +207,7 @@ func TestProvider_HostIsKilled_ChildDies(t *testing.T) {
 }
 
 func TestProvider_HostCannotOpenFiles_IsAnErrorAndLeavesNoProcess(t *testing.T) {
+	t.Parallel()
 	h := startHost(t, hostWithoutFiles)
 	got := h.wait(t)
 	if !strings.Contains(got, "too many open files") || !strings.Contains(got, "0 processes") {

@@ -23,7 +23,7 @@ import (
 	"github.com/fxccm/fxccm/provider/process"
 )
 
-// cluster is shared by all tests of this package.
+// cluster is shared by the tests with a Manager, which are sequential.
 var cluster *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {
