@@ -297,32 +297,41 @@ func newShell(t *testing.T) *shell {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools := filepath.Join(dir, "bin", "commands")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", tools+"/", "./kubectl",
-		"helm.sh/helm/v4/cmd/helm")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build kubectl and helm: %v\n%s", err, out)
+	settings, err := environment()
+	if err != nil {
+		t.Fatal(err)
 	}
 	home := t.TempDir()
 	s := &shell{t: t, home: home, dir: dir, state: filepath.Join(home, "state")}
-	s.env = append(os.Environ(), "HOME="+home, "GOCACHE="+goEnv(t, "GOCACHE"),
-		"GOMODCACHE="+goEnv(t, "GOMODCACHE"), "GOPATH="+goEnv(t, "GOPATH"),
-		"PATH="+tools+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	s.env = append(slices.Concat(os.Environ(), settings), "HOME="+home)
 	if err := os.WriteFile(s.state, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// goEnv is a setting of Go that depends on the home folder, which the commands do not see.
-func goEnv(t *testing.T, name string) string {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "env", name).Output()
+// environment builds kubectl and helm, and returns the settings that the commands need to find them,
+// and Go's settings that depend on the home folder, which the commands do not see.
+var environment = sync.OnceValues(func() (settings []string, err error) {
+	tools, err := filepath.Abs(filepath.Join(root, "bin", "commands"))
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	return strings.TrimSpace(string(out))
-}
+	if out, err := exec.Command("go", "build", "-o", tools+"/", "./kubectl",
+		"helm.sh/helm/v4/cmd/helm").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build kubectl and helm: %w\n%s", err, out)
+	}
+	names := []string{"GOCACHE", "GOMODCACHE", "GOPATH"}
+	out, err := exec.Command("go", append([]string{"env"}, names...)...).Output()
+	if err != nil {
+		return nil, err
+	}
+	for i, value := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		settings = append(settings, names[i]+"="+value)
+	}
+	return append(settings,
+		"PATH="+tools+string(filepath.ListSeparator)+os.Getenv("PATH")), nil
+})
 
 // startPlayground runs what the tutorial has after its fourth step.
 func startPlayground(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 
 // planes are the API servers of the tests, of which each takes one for itself; nil is one that has
 // not been started. The processes of the checks take none.
-var planes = make(chan *controlplane.ControlPlane, 3)
+var planes = make(chan *controlplane.ControlPlane, 4)
 
 func TestMain(m *testing.M) {
 	var hosted []ccm.Provider
