@@ -183,36 +183,6 @@ func TestRedirect_IsFollowedWithinTheServiceOnly(t *testing.T) {
 	}
 }
 
-func TestRateLimit(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Now())
-	s, cfg := newStub(t, status(200))
-	cfg.Client.RequestRate, cfg.Client.RequestBurst = 1, 4
-	f := open(t, cfg, func(o *Options) { o.Clock = clock })
-	// The login is the first of the burst.
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			if err := get(within(t), f.Clients, "ports"); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	until(t, "the burst is through", func() bool {
-		return s.count("/ports") == 3 && waiting(f.current.own, "") == 5
-	})
-	start := clock.Now()
-	advance(t, clock, 100*time.Millisecond, "all requests are through", func() bool {
-		return s.count("/ports") == 8
-	})
-	all.Wait()
-	if took := clock.Since(start); took < 5*time.Second {
-		t.Errorf("5 requests beyond the burst took %s at one a second", took)
-	}
-	if n := len(f.observed.waits); n != 5 {
-		t.Errorf("%d waits were observed, want 5", n)
-	}
-}
-
 func TestRateLimit_WaitEndsWithTheCallersContextAndWithClose(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	s, cfg := newStub(t, status(200))

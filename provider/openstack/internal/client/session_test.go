@@ -71,31 +71,6 @@ func TestNew_InvalidConfiguration_IsRefused(t *testing.T) {
 	}
 }
 
-func TestNew_SendsNoRequest(t *testing.T) {
-	s, cfg := newStub(t, status(200))
-	open(t, cfg)
-	if n := s.count(""); n != 0 {
-		t.Errorf("%d requests were made", n)
-	}
-}
-
-func TestLogin_ConcurrentCallers_ShareOne(t *testing.T) {
-	cloud, cfg := simulator(t)
-	f := open(t, cfg)
-	var all sync.WaitGroup
-	for range 100 {
-		all.Go(func() {
-			if err := listServers(within(t), f.Clients); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	if n := cloud.Counts()["token_create"]; n != 1 {
-		t.Errorf("%d logins, want 1", n)
-	}
-}
-
 func TestToken_Revoked_IsRenewedOnceForAllCallers(t *testing.T) {
 	cloud, cfg := simulator(t)
 	f := open(t, cfg)

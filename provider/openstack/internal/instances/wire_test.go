@@ -39,48 +39,6 @@ func TestName_OfSeveralServers_IsAnError(t *testing.T) {
 	}
 }
 
-func TestD34_EachStatusAtTheWire(t *testing.T) {
-	for _, many := range []bool{false, true} {
-		for _, state := range States() {
-			t.Run(fmt.Sprintf("%s, many=%t", state.Status, many), func(t *testing.T) {
-				w := newWorld(t)
-				nodes := w.addNodes(10)
-				if many {
-					w.cluster(nodes...)
-				}
-				node := nodes[5]
-				if err := w.cloud.SetServerStatus(idOf(node), state.Status); err != nil {
-					t.Fatal(err)
-				}
-				if !state.Exists {
-					w.isGone(node)
-					return
-				}
-				shutdown, err := w.InstanceShutdown(t.Context(), node)
-				if !w.exists(node) || shutdown != state.Shutdown || err != nil {
-					t.Errorf("shutdown = %t, %v; want %t", shutdown, err, state.Shutdown)
-				}
-			})
-		}
-	}
-}
-
-func TestD34_ServerInError_IsShutDownByItsPowerState(t *testing.T) {
-	w := newWorld(t)
-	node := w.addNodes(1)[0]
-	for power, want := range map[int]bool{1: false, 4: true, 6: true} {
-		if err := w.cloud.UpdateServer(idOf(node), func(i *openstacktest.Server) {
-			i.Status, i.PowerState = "ERROR", power
-		}); err != nil {
-			t.Fatal(err)
-		}
-		w.pass(time.Minute)
-		if got, err := w.InstanceShutdown(t.Context(), node); got != want || err != nil {
-			t.Errorf("power state %d: shutdown = %t, %v; want %t", power, got, err, want)
-		}
-	}
-}
-
 // OCCM cannot initialise a node whose flavor is deleted, nor refresh its addresses.
 func TestD33_DeletedFlavor_BlocksNothing(t *testing.T) {
 	for _, c := range []struct {
