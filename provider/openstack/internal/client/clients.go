@@ -135,8 +135,9 @@ func New(cfg cloudconf.Config, o Options) (*Clients, error) {
 }
 
 // Compute returns the client of Nova. It stays the same until the configuration changes and must
-// not be modified: set the Microversion on a copy. The error wraps [ErrNoService] if the catalog
-// has no Nova, and is a [*LoginError] if the login failed.
+// not be modified: set the Microversion on a copy. It returns an error if the catalog has no
+// Nova in this region and for this interface, and a [*LoginError] if the login failed. Each login
+// reads the catalog again.
 func (c *Clients) Compute(ctx context.Context) (*gophercloud.ServiceClient, error) {
 	return c.service(ctx, serviceCompute, openstack.NewComputeV2)
 }

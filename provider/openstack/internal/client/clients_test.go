@@ -57,9 +57,8 @@ func TestService_AddedToTheCatalog_IsFound(t *testing.T) {
 		},
 	})
 	f := open(t, cfg)
-	if _, err := f.LoadBalancer(within(t)); !errors.Is(err, ErrNoService) {
-		t.Fatalf("got %v, want ErrNoService", err)
-	}
+	_, err := f.LoadBalancer(within(t))
+	wantError(t, cfg, err, "service load-balancer: not in Keystone's catalog")
 	remove()
 	cloud.RevokeTokens()
 	if err := listServers(within(t), f.Clients); err != nil {

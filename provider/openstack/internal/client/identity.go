@@ -2,7 +2,6 @@ package client
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -11,14 +10,6 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 )
-
-// ErrNoService is wrapped by the error of a client whose service is missing in Keystone's catalog,
-// in this region and for this interface. Each login reads the catalog again.
-var ErrNoService = errors.New("not in Keystone's catalog")
-
-// ErrNoRegion is wrapped by the error of a client whose service has several regions while none is
-// configured.
-var ErrNoRegion = errors.New("no region is configured")
 
 // identity is a token with its data. It is immutable.
 type identity struct {
@@ -60,17 +51,18 @@ func (i *identity) endpoint(service, availability, region string) (string, error
 	regions = slices.Compact(regions)
 	switch {
 	case region == "" && len(regions) > 1:
-		return "", fmt.Errorf("service %s has the regions %q: %w", service, regions, ErrNoRegion)
+		return "", fmt.Errorf("service %s has the regions %q: no region is configured", service,
+			regions)
 	case address != "":
 		return shape(service, address)
 	case len(regions) > 0:
-		return "", fmt.Errorf("service %s in region %q: %w: it has the regions %q", service, region,
-			ErrNoService, regions)
+		return "", fmt.Errorf("service %s in region %q: not in Keystone's catalog: it has the "+
+			"regions %q", service, region, regions)
 	case found:
-		return "", fmt.Errorf("service %s: its %s interface is %w", service,
-			availability, ErrNoService)
+		return "", fmt.Errorf("service %s: its %s interface is not in Keystone's catalog",
+			service, availability)
 	}
-	return "", fmt.Errorf("service %s: %w", service, ErrNoService)
+	return "", fmt.Errorf("service %s: not in Keystone's catalog", service)
 }
 
 func shape(service, address string) (string, error) {

@@ -343,6 +343,19 @@ func TestReload_TokenRefusedMeanwhile_UsesTheNewLogin(t *testing.T) {
 	}
 }
 
+func TestClose_EndsTheWatch(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	_, cfg := newStub(t, status(200))
+	f, _ := watching(t, cfg, clock)
+	until(t, "the watch waits", clock.HasWaiters)
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	if clock.HasWaiters() {
+		t.Error("the watch goes on")
+	}
+}
+
 func TestClose_DuringAReload(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	s, cfg := newStub(t, status(200))

@@ -57,13 +57,13 @@ func TestD35_OneNotFound_IsNotAbsent(t *testing.T) {
 		Status:    http.StatusNotFound, Times: 1,
 	})
 	w.doubts(node, absence.ErrUnconfirmed)
-	w.pass(w.options.AbsenceConfirmation)
+	w.pass(w.config.Options.AbsenceConfirmation)
 	if !w.exists(node) {
 		t.Error("the instance does not exist, although Nova shows it again")
 	}
 	// The first denial is forgotten.
 	w.cloud.Inject(openstacktest.Fault{Operation: "server_get", Status: http.StatusNotFound})
-	w.pass(w.options.AbsenceConfirmation)
+	w.pass(w.config.Options.AbsenceConfirmation)
 	w.doubts(node, absence.ErrUnconfirmed)
 }
 
@@ -76,7 +76,7 @@ func TestD35_ReadyNode_IsNotAbsent(t *testing.T) {
 			withReady(node, v1.ConditionTrue)); !errors.Is(err, absence.ErrUnconfirmed) {
 			t.Errorf("metadata of a ready node: %v", err)
 		}
-		w.pass(w.options.AbsenceConfirmation)
+		w.pass(w.config.Options.AbsenceConfirmation)
 	}
 	w.isGone(withReady(node, v1.ConditionUnknown))
 }
@@ -399,7 +399,7 @@ func TestVanished_OneNodeNotReadyInAWrongProject_IsRefused(t *testing.T) {
 	w.Instances = w.open(w.cloud.AddProject(openstacktest.Project{Name: "other"}))
 	w.cluster(nodes...)
 	w.doubts(nodes[0], absence.ErrUnconfirmed)
-	w.pass(w.options.AbsenceConfirmation)
+	w.pass(w.config.Options.AbsenceConfirmation)
 	for range 50 {
 		w.doubts(nodes[0], absence.ErrMassDeletion)
 		w.pass(5 * time.Second)
@@ -441,7 +441,7 @@ func TestVanished_EndsWhenTheServersAreBack(t *testing.T) {
 	}
 	// A 404 during the episode is no proof.
 	w.doubts(nodes[0], absence.ErrUnconfirmed)
-	w.pass(w.options.AbsenceConfirmation)
+	w.pass(w.config.Options.AbsenceConfirmation)
 	if w.exists(nodes[0]) {
 		t.Error("the deleted instance exists")
 	}
@@ -469,16 +469,16 @@ func TestVanished_OperatorDeletesNodes_GuardIsLifted(t *testing.T) {
 		if gone := askAll(nodes); gone != 0 {
 			t.Fatalf("%d of 6 instances are reported as absent while 3 are", gone)
 		}
-		w.pass(w.options.AbsenceConfirmation)
+		w.pass(w.config.Options.AbsenceConfirmation)
 	}
 	remove(t, indexer, nodes[0], nodes[1])
 	if gone := askAll(nodes[2:]); gone != 0 {
 		t.Error("an instance is absent by what was denied while nothing was believed")
 	}
-	w.pass(w.options.AbsenceConfirmation)
+	w.pass(w.config.Options.AbsenceConfirmation)
 	for range 2 {
 		askAll(nodes[2:])
-		w.pass(w.options.AbsenceConfirmation)
+		w.pass(w.config.Options.AbsenceConfirmation)
 	}
 	if gone := askAll(nodes[2:]); gone != 1 {
 		t.Errorf("%d instances are absent, want the one that is left", gone)

@@ -72,17 +72,9 @@ const (
 // Instances looks up the instances of nodes. It is safe for concurrent use. The caller must
 // [Instances.Close] it.
 type Instances struct {
-	options    cloudconf.Instances
-	networking cloudconf.Networking
-	region     string
-	refreshAge time.Duration
-	clock      clock.PassiveClock
-	logger     logr.Logger
-	recorder   record.EventRecorder
-	observer   Observer
-	trouble    *trouble.Report
-	lookups    *lookups
-	types      *instanceTypes
+	config  Config
+	lookups *lookups
+	types   *instanceTypes
 
 	// mu is locked before the lock of lookups.
 	mu    sync.Mutex
@@ -100,12 +92,9 @@ type Instances struct {
 
 // New sends no request.
 func New(c Config) *Instances {
+	c.RefreshAge = max(c.RefreshAge, c.Options.MetadataMaxAge)
 	i := &Instances{
-		options: c.Options, networking: c.Networking, region: c.Region,
-		refreshAge: max(c.RefreshAge, c.Options.MetadataMaxAge),
-		clock:      c.Clock, logger: c.Logger, recorder: c.Recorder, observer: c.Observer,
-		trouble: c.Trouble,
-		seen:    map[string]seenInstance{}, matched: map[string]seenInstance{},
+		config: c, seen: map[string]seenInstance{}, matched: map[string]seenInstance{},
 		results: map[string]lookupResult{},
 	}
 	i.guard = absence.New(absence.Limits{
@@ -120,9 +109,9 @@ func New(c Config) *Instances {
 	api := &nova{client: c.Compute, clock: c.Clock}
 	i.lookups = &lookups{
 		nova: api, neutron: &neutron{client: c.Network}, project: c.Project, share: c.Share,
-		clock: c.Clock, logger: c.Logger, observe: i.observer.Lookup, upcoming: i.upcoming,
+		clock: c.Clock, logger: c.Logger, observe: c.Observer.Lookup, upcoming: i.upcoming,
 		statusAge: c.Options.StatusMaxAge, networkAge: c.Options.MetadataMaxAge,
-		keep:   2 * max(c.Options.StatusMaxAge, i.refreshAge, c.Options.AbsenceConfirmation),
+		keep:   2 * max(c.Options.StatusMaxAge, c.RefreshAge, c.Options.AbsenceConfirmation),
 		demand: demand{}, memory: newMemory(),
 	}
 	if c.Share != nil {

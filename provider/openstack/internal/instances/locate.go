@@ -44,8 +44,7 @@ func (i *Instances) search(ctx context.Context, s subject, p purpose) (outcome, 
 		return outcome{}, err
 	}
 	if len(named.servers) > 0 {
-		_, err := onlyOne(s.name, named.servers)
-		return named, err
+		return named, onlyOne(s.name, named.servers)
 	}
 	for _, id := range i.otherIDs(s) {
 		other, err := i.find(ctx, s, p, question{id: id})
@@ -89,20 +88,20 @@ func (i *Instances) otherIDs(s subject) []string {
 
 // find asks one question for a node. A server with status DELETED does not count.
 func (i *Instances) find(ctx context.Context, s subject, p purpose, q question) (outcome, error) {
-	now := i.clock.Now()
+	now := i.config.Clock.Now()
 	q.purpose, q.ports = p, p.needsPorts()
 	i.mu.Lock()
 	i.see(s, now)
-	q.missing = i.guard.Due(s.key(), now, i.options.StatusMaxAge)
+	q.missing = i.guard.Due(s.key(), now, i.config.Options.StatusMaxAge)
 	i.mu.Unlock()
 	switch p {
 	case status:
-		q.found, q.unlisted = now.Add(-i.options.StatusMaxAge),
-			now.Add(-i.options.AbsenceConfirmation)
+		q.found, q.unlisted = now.Add(-i.config.Options.StatusMaxAge),
+			now.Add(-i.config.Options.AbsenceConfirmation)
 	case refresh:
-		q.found = now.Add(-i.refreshAge)
+		q.found = now.Add(-i.config.RefreshAge)
 	case describe:
-		q.found = now.Add(-i.options.MetadataMaxAge)
+		q.found = now.Add(-i.config.Options.MetadataMaxAge)
 	case initialise:
 		q.found, q.missing = i.sinceRegistered(s, now), now
 	}
@@ -117,8 +116,8 @@ func (i *Instances) find(ctx context.Context, s subject, p purpose, q question) 
 // the server may not have had its addresses. Clocks may differ, so very recent data is accepted,
 // too.
 func (i *Instances) sinceRegistered(s subject, now time.Time) time.Time {
-	return later(now.Add(-i.options.MetadataMaxAge),
-		earlier(s.created, now.Add(-i.options.StatusMaxAge)))
+	return later(now.Add(-i.config.Options.MetadataMaxAge),
+		earlier(s.created, now.Add(-i.config.Options.StatusMaxAge)))
 }
 
 // deny evaluates a denial by Nova. It returns cloudprovider.InstanceNotFound if the absence is
@@ -142,15 +141,15 @@ func (i *Instances) deny(ctx context.Context, s subject, at time.Time) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.lookups.showsSince(s.id, s.name, at.Add(1)) {
-		i.guard.Found(s.key(), i.clock.Now())
+		i.guard.Found(s.key(), i.config.Clock.Now())
 		return fmt.Errorf("%s: %w", s, absence.ErrUnconfirmed)
 	}
-	if i.guard.Count(i.clock.Now()) {
-		i.observer.AbsenceRefused()
+	if i.guard.Count(i.config.Clock.Now()) {
+		i.config.Observer.AbsenceRefused()
 		i.recordVanished(s)
 		return fmt.Errorf("%s: %w", s, absence.ErrMassDeletion)
 	}
-	i.logger.Info("Instance no longer exists", "node", s.name, "server", s.id)
+	i.config.Logger.Info("Instance no longer exists", "node", s.name, "server", s.id)
 	return cloudprovider.InstanceNotFound
 }
 
@@ -158,12 +157,12 @@ func (i *Instances) deny(ctx context.Context, s subject, at time.Time) error {
 func (i *Instances) weigh(s subject, at time.Time) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	err := i.guard.Deny(s.key(), at, i.clock.Now(), s.ready)
+	err := i.guard.Deny(s.key(), at, i.config.Clock.Now(), s.ready)
 	switch {
 	case i.isUnmatched(s) && !s.silent:
 		return ErrUnmatched
 	case errors.Is(err, absence.ErrMassDeletion):
-		i.observer.AbsenceRefused()
+		i.config.Observer.AbsenceRefused()
 		i.recordVanished(s)
 	}
 	return err
@@ -183,8 +182,8 @@ func (i *Instances) checkList(ctx context.Context, s subject) error {
 	if !enough && !byListOnly {
 		return nil
 	}
-	list, err := i.lookups.find(ctx, &question{list: true, found: i.clock.Now().
-		Add(-i.options.AbsenceConfirmation)})
+	list, err := i.lookups.find(ctx, &question{list: true, found: i.config.Clock.Now().
+		Add(-i.config.Options.AbsenceConfirmation)})
 	if err == nil && byListOnly && len(list.servers) == 0 {
 		return fmt.Errorf("%w: Nova returned an empty server list", absence.ErrUnconfirmed)
 	}
@@ -201,7 +200,7 @@ func (i *Instances) isUnmatched(s subject) bool {
 func (i *Instances) suspect(s subject) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.guard.Suspect(s.key(), i.clock.Now()) {
+	if i.guard.Suspect(s.key(), i.config.Clock.Now()) {
 		i.recordVanished(s)
 	}
 }
@@ -211,9 +210,9 @@ func (i *Instances) live(s subject, found *server) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if s.id == "" && (found.Name == s.name || found.ID == s.nameAsID()) {
-		i.matched[s.name] = seenInstance{id: found.ID, at: i.clock.Now()}
+		i.matched[s.name] = seenInstance{id: found.ID, at: i.config.Clock.Now()}
 	}
-	i.guard.Found(s.key(), i.clock.Now())
+	i.guard.Found(s.key(), i.config.Clock.Now())
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -204,7 +204,7 @@ func (w *world) doubts(node *v1.Node, why error) {
 func (w *world) isGone(node *v1.Node) {
 	w.t.Helper()
 	w.doubts(node, absence.ErrUnconfirmed)
-	w.pass(w.options.AbsenceConfirmation)
+	w.pass(w.config.Options.AbsenceConfirmation)
 	if w.exists(node) {
 		w.t.Errorf("%s still exists", node.Name)
 	}

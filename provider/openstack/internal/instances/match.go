@@ -17,15 +17,16 @@ func namedExactly(servers []*server, name string) []*server {
 	})
 }
 
-func onlyOne(name string, servers []*server) (*server, error) {
+// onlyOne is an error that names the servers if there are several.
+func onlyOne(name string, servers []*server) error {
 	if len(servers) == 1 {
-		return servers[0], nil
+		return nil
 	}
 	ids := make([]string, 0, len(servers))
 	for _, s := range servers {
 		ids = append(ids, s.ID)
 	}
 	slices.Sort(ids)
-	return nil, fmt.Errorf("%w %s: %s; rename them, or set --provider-id of the kubelet",
+	return fmt.Errorf("%w %s: %s; rename them, or set --provider-id of the kubelet",
 		ErrSeveral, name, strings.Join(ids, ", "))
 }

@@ -99,7 +99,7 @@ func (i *Instances) NoteResult(
 		return
 	}
 	result := i.results[node.Name]
-	result.err, result.at = err, i.clock.Now()
+	result.err, result.at = err, i.config.Clock.Now()
 	if err == nil {
 		result.failingSince = time.Time{}
 	} else {
@@ -114,13 +114,13 @@ func (i *Instances) recordFailure(node *v1.Node, result *lookupResult) {
 		result.failingSince = result.at
 	}
 	reason := nodeReason(result.err)
-	if i.recorder == nil ||
+	if i.config.Recorder == nil ||
 		reason == result.reason && result.at.Sub(result.told) < eventInterval ||
 		reason == events.LookupFailed && result.at.Sub(result.failingSince) < lookupPatience {
 		return
 	}
 	result.reason, result.told = reason, result.at
-	i.recorder.Eventf(node, v1.EventTypeWarning, string(reason),
+	i.config.Recorder.Eventf(node, v1.EventTypeWarning, string(reason),
 		"The node cannot be initialized: %s. %s", events.Shorten(result.err.Error()),
 		events.AdviceOf(reason))
 }

@@ -49,10 +49,10 @@ func (i *Instances) subjectWithID(providerID string) (subject, error) {
 	if err != nil {
 		return subject{}, err
 	}
-	if id.Region != "" && id.Region != i.region {
+	if id.Region != "" && id.Region != i.config.Region {
 		return subject{},
 			fmt.Errorf("provider ID %q belongs to region %q, but the configured region is %q",
-				providerID, id.Region, i.region)
+				providerID, id.Region, i.config.Region)
 	}
 	return subject{id: id.ID}, nil
 }

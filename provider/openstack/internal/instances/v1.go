@@ -124,6 +124,7 @@ func (i *Instances) zone(ctx context.Context, s subject) (cloudprovider.Zone, er
 	if err != nil {
 		return cloudprovider.Zone{}, err
 	}
-	return cloudprovider.Zone{FailureDomain: labelValue(found.servers[0].Zone), Region: i.region},
-		nil
+	return cloudprovider.Zone{
+		FailureDomain: labelValue(found.servers[0].Zone), Region: i.config.Region,
+	}, nil
 }

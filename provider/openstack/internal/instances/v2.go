@@ -88,21 +88,21 @@ func (i *Instances) metadata(ctx context.Context,
 			return nil, err
 		}
 		// For an initialized node, upstream uses only the addresses.
-		i.logger.V(2).Info("Instance type unknown", "node", s.name, "server", server.ID,
+		i.config.Logger.V(2).Info("Instance type unknown", "node", s.name, "server", server.ID,
 			"error", err.Error())
 	}
 	return &cloudprovider.InstanceMetadata{
 		ProviderID:    i.providerID(server).String(),
 		InstanceType:  kind,
-		NodeAddresses: nodeAddresses(server, found.ports, i.networking),
+		NodeAddresses: nodeAddresses(server, found.ports, i.config.Networking),
 		Zone:          labelValue(server.Zone),
-		Region:        i.region,
+		Region:        i.config.Region,
 	}, nil
 }
 
 func (i *Instances) providerID(s *server) ProviderID {
-	if i.options.Regional {
-		return ProviderID{Region: i.region, ID: s.ID}
+	if i.config.Options.Regional {
+		return ProviderID{Region: i.config.Region, ID: s.ID}
 	}
 	return ProviderID{ID: s.ID}
 }

@@ -36,20 +36,20 @@ func (i *Instances) knownInstances() []absence.Instance {
 
 // counted reports a count. It is called with the lock held.
 func (i *Instances) counted(c absence.Count) {
-	i.observer.AbsentInstances(c.Absent)
+	i.config.Observer.AbsentInstances(c.Absent)
 	if c.IsRefused {
-		i.trouble.Absence(c.Absent, c.Known)
+		i.config.Trouble.Absence(c.Absent, c.Known)
 	}
 	switch {
 	case !c.HasChanged:
 	case c.IsRefused:
 		i.episode = &episode{told: map[string]bool{}}
-		i.logger.Info("Mass deletion guard active: too many instances are missing, no node is "+
+		i.config.Logger.Info("Mass deletion guard active: too many instances are missing, no node is "+
 			"deleted", "absent", c.Absent, "known", c.Known)
 	default:
 		i.episode = nil
-		i.trouble.AbsenceOver()
-		i.logger.Info("Mass deletion guard lifted", "absent", c.Absent, "known", c.Known)
+		i.config.Trouble.AbsenceOver()
+		i.config.Logger.Info("Mass deletion guard lifted", "absent", c.Absent, "known", c.Known)
 	}
 }
 
@@ -82,7 +82,7 @@ func nodeNameOf(s subject) string {
 
 // recordVanished writes an event on a node, once per episode. It is called with the lock held.
 func (i *Instances) recordVanished(s subject) {
-	if i.recorder == nil || s.name == "" || i.episode == nil || i.episode.told[s.name] ||
+	if i.config.Recorder == nil || s.name == "" || i.episode == nil || i.episode.told[s.name] ||
 		len(i.episode.told) >= eventsPerEpisode {
 		return
 	}
@@ -94,7 +94,7 @@ func (i *Instances) recordVanished(s subject) {
 	if s.node != nil {
 		reference.UID = s.node.UID
 	}
-	i.recorder.Eventf(reference, v1.EventTypeWarning,
+	i.config.Recorder.Eventf(reference, v1.EventTypeWarning,
 		string(events.InstancesVanished),
 		"Nova does not find %s, but too many instances are missing at once: the node is kept. "+
 			"If the instance is gone, delete the node, or raise vanished-number or vanished-share",

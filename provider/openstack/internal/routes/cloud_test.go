@@ -272,6 +272,10 @@ func (c *cluster) createAll(routes []*cloudprovider.Route) []error {
 	return errs
 }
 
+func says(err error, text string) bool {
+	return err != nil && strings.Contains(err.Error(), text)
+}
+
 func failures(errs []error) (failed []int) {
 	for i, err := range errs {
 		if err != nil {

@@ -2,7 +2,6 @@ package routes
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -11,10 +10,6 @@ import (
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/locks"
 )
-
-// ErrNoPort is wrapped by the error of a route to a node whose address no port on the router's
-// networks has.
-var ErrNoPort = errors.New("no port has the address of the next hop")
 
 // pairWrites limits concurrent writes of ports.
 const pairWrites = 16
@@ -42,7 +37,7 @@ func (a *addressPairs) allow(ctx context.Context, r route) error {
 	switch len(found) {
 	case 0:
 		a.finder.forget()
-		return fmt.Errorf("%w %s on the networks of router %s", ErrNoPort,
+		return fmt.Errorf("no port has the address of the next hop %s on the networks of router %s",
 			r.nextHop, a.api.routerID)
 	case 1:
 		return a.change(ctx, found[0], func(p port) ([]ports.AddressPair, bool) {

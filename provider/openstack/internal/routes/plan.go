@@ -1,14 +1,9 @@
 package routes
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 )
-
-// ErrConflict is wrapped by the error of a route that cannot be created because a route to its
-// destination exists that must not be replaced.
-var ErrConflict = errors.New("another route to the destination exists")
 
 // change is a requested change of the router.
 type change struct {
@@ -126,8 +121,8 @@ func (p *planner) planCreation(c *call) {
 func (p *planner) join(c *call, earlier creation) {
 	switch {
 	case earlier.change != c.change:
-		p.refused[c] = fmt.Errorf("%w %s: a route to node %s is being created", ErrConflict,
-			c.destination, earlier.node)
+		p.refused[c] = conflict(c.destination, "a route to node %s is being created",
+			earlier.node)
 	case earlier.step != nil:
 		earlier.calls = append(earlier.calls, c)
 	}
@@ -137,11 +132,15 @@ func (p *planner) join(c *call, earlier creation) {
 func mayReplace(r route, o owner, c change) error {
 	switch {
 	case o.standing == foreign:
-		return fmt.Errorf("%w %s: the one via %s does not belong to this cluster", ErrConflict,
-			r.destination, r.nextHop)
+		return conflict(r.destination, "the one via %s does not belong to this cluster", r.nextHop)
 	case o.standing == ours && o.claimed && o.node != c.node:
-		return fmt.Errorf("%w %s: the one via %s belongs to node %s, which has the same pod CIDR",
-			ErrConflict, r.destination, r.nextHop, o.node)
+		return conflict(r.destination,
+			"the one via %s belongs to node %s, which has the same pod CIDR", r.nextHop, o.node)
 	}
 	return nil
+}
+
+func conflict(destination netip.Prefix, format string, args ...any) error {
+	return fmt.Errorf("another route to the destination exists %s: %s", destination,
+		fmt.Sprintf(format, args...))
 }

@@ -20,17 +20,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
-var (
-	// ErrNoRoutes is returned by every method if the cloud's routers do not support routes.
-	ErrNoRoutes = errors.New("the network service has neither the extension " +
-		extensionExtraRoute + " nor " + extensionExtraRouteAtomic)
-	// ErrNodesUnknown is returned by every method until the node informer is synced.
-	ErrNodesUnknown = errors.New("the nodes are not synced yet")
-	// ErrForeign is wrapped by the error of a deletion of another cluster's route.
-	ErrForeign = errors.New("the route does not belong to this cluster")
-
-	errClosed = errors.New("the provider's routes are closed")
-)
+var errClosed = errors.New("the provider's routes are closed")
 
 // Extensions of the Networking API.
 const (
@@ -153,8 +143,8 @@ func (r *Routes) list(ctx context.Context) ([]*cloudprovider.Route, error) {
 }
 
 // CreateRoute implements cloudprovider.Routes. The next hop is the node's first InternalIP of the
-// destination's family. An own route to the destination with another next hop is replaced; for a
-// foreign one the error wraps [ErrConflict].
+// destination's family. An own route to the destination with another next hop is replaced; a
+// foreign one is an error.
 func (r *Routes) CreateRoute(ctx context.Context, _, _ string, wanted *cloudprovider.Route) error {
 	arrived := r.writes.Expect()
 	defer arrived()
@@ -297,8 +287,8 @@ func (r *Routes) mayDelete(ctx context.Context, one route) error {
 	}
 	for _, p := range found {
 		if isAttached(p) {
-			return fmt.Errorf("%w: its next hop %s is the address of port %s",
-				ErrForeign, one.nextHop, p.ID)
+			return fmt.Errorf("the route does not belong to this cluster: its next hop %s is the "+
+				"address of port %s", one.nextHop, p.ID)
 		}
 	}
 	return nil
@@ -336,7 +326,8 @@ func (r *Routes) ready(ctx context.Context) error {
 func (r *Routes) hasAtomicRoutes(ctx context.Context) (bool, error) {
 	has, err := r.extensions.Get(ctx)
 	if err == nil && !has[extensionExtraRoute] && !has[extensionExtraRouteAtomic] {
-		err = ErrNoRoutes
+		err = errors.New("the network service has neither the extension " +
+			extensionExtraRoute + " nor " + extensionExtraRouteAtomic)
 	}
 	return has[extensionExtraRouteAtomic], err
 }
@@ -345,7 +336,7 @@ func (r *Routes) nodes() (corelisters.NodeLister, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lister == nil || !r.synced() {
-		return nil, ErrNodesUnknown
+		return nil, errors.New("the nodes are not synced yet")
 	}
 	return r.lister, nil
 }
