@@ -243,26 +243,6 @@ func TestSortAddresses(t *testing.T) {
 	}{
 		{"nothing to sort by", []string{"10.0.0.0"}, given},
 		{
-			"one IPv4 network first, by number and not by text",
-			[]string{"10.0.0.0/8"},
-			[]v1.NodeAddress{
-				internalIP("10.0.0.4"), internalIP("10.0.0.31"), internalIP("10.0.0.32"),
-				internalIP("172.16.0.1"), externalIP("50.56.176.37"),
-				externalIP("50.56.176.36"), hostname("node"), externalIP("2001:db8:b::1"),
-				internalIP("192.168.0.2"), internalIP("192.168.0.1"),
-				externalIP("50.56.175.1"), externalIP("2001:db8:a::1"), internalIP("fd00::2"),
-				internalIP("fd00::1"),
-			},
-		},
-		{"one IPv6 network first", []string{"2001:db8::/32"}, []v1.NodeAddress{
-			externalIP("2001:db8:a::1"), externalIP("2001:db8:b::1"), internalIP("10.0.0.32"),
-			internalIP("172.16.0.1"),
-			externalIP("50.56.176.37"), externalIP("50.56.176.36"), hostname("node"),
-			internalIP("10.0.0.31"), internalIP("192.168.0.2"),
-			internalIP("192.168.0.1"), externalIP("50.56.175.1"), internalIP("fd00::2"),
-			internalIP("fd00::1"), internalIP("10.0.0.4"),
-		}},
-		{
 			"several, of which a wider one comes last",
 			[]string{"50.56.176.0/24", "fd00::/8", "10.0.0.0/8", "50.56.0.0/16"},
 			[]v1.NodeAddress{
