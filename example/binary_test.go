@@ -35,6 +35,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+	"github.com/fxccm/fxccm/test/child"
 )
 
 // limit is for what hangs, not for what is slow.
@@ -108,29 +109,9 @@ func execute(t *testing.T, args ...string) result {
 
 // process is a binary that runs.
 type process struct {
-	t      *testing.T
-	cmd    *exec.Cmd
-	log    *logBuffer
-	port   int
-	exited chan struct{}
-}
-
-// logBuffer is what a process has written so far.
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
+	*child.Process
+	t    *testing.T
+	port int
 }
 
 // launch runs the binary with its secure port on loopback, until the test ends it or is over.
@@ -142,46 +123,12 @@ func launch(t *testing.T, args ...string) *process {
 // launchCommand runs the command, which is empty or a subcommand that does not end by itself.
 func launchCommand(t *testing.T, command []string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, log: &logBuffer{}, port: freePort(t), exited: make(chan struct{})}
-	p.cmd = exec.Command(binary(t), slices.Concat(command, []string{
-		"--cloud-provider=fake", "--bind-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", p.port),
-	}, args)...)
-	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(p.exited)
-		_ = p.cmd.Wait() // the exit code tells
-	}()
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill()
-		<-p.exited
-		if t.Failed() {
-			t.Logf("the log of the binary:\n%s", p.log)
-		}
-	})
-	return p
-}
-
-func (p *process) signal(s os.Signal) {
-	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Fatalf("send %s: %v", s, err)
-	}
-}
-
-// wait returns the exit code.
-func (p *process) wait() int {
-	p.t.Helper()
-	select {
-	case <-p.exited:
-		return p.cmd.ProcessState.ExitCode()
-	case <-time.After(limit):
-		p.t.Fatalf("the binary has not ended within %s", limit)
-		return 0
-	}
+	port := freePort(t)
+	return &process{t: t, port: port, Process: child.Start(t, binary(t), slices.Concat(command,
+		[]string{
+			"--cloud-provider=fake", "--bind-address=127.0.0.1",
+			fmt.Sprintf("--secure-port=%d", port),
+		}, args)...)}
 }
 
 // get asks the secure port; its certificate is one that it has made for itself. config holds
@@ -227,8 +174,8 @@ func (p *process) eventually(what string, cond func() (string, bool)) {
 			return
 		}
 		select {
-		case <-p.exited:
-			p.t.Fatalf("the binary has ended with code %d before %s", p.cmd.ProcessState.ExitCode(),
+		case <-p.Exited:
+			p.t.Fatalf("the binary has ended with code %d before %s", p.ExitCode(),
 				what)
 		case <-time.After(20 * time.Millisecond):
 		}
@@ -504,14 +451,14 @@ func TestBinary_LeadsWorksAndHandsBackTheLease(t *testing.T) {
 	}
 	wantMetrics(t, w, p)
 
-	p.signal(syscall.SIGTERM)
-	if code := p.wait(); code != 0 {
+	p.Signal(syscall.SIGTERM)
+	if code := p.Wait(); code != 0 {
 		t.Errorf("exit code %d after SIGTERM, want 0", code)
 	}
 	if got := w.holder(t); got != "" {
 		t.Errorf("the lease still names %q after a clean stop", got)
 	}
-	wantJSONLog(t, p.log.String())
+	wantJSONLog(t, p.Output.String())
 	wantNothingDenied(t, w)
 }
 
@@ -538,8 +485,8 @@ func TestBinary_OnOpenStack(t *testing.T) {
 		status != http.StatusOK || !strings.Contains(body, want) {
 		t.Errorf("/metrics answers %d %v, and lacks %s", status, err, want)
 	}
-	p.signal(syscall.SIGTERM)
-	if code := p.wait(); code != 0 {
+	p.Signal(syscall.SIGTERM)
+	if code := p.Wait(); code != 0 {
 		t.Errorf("exit code %d after SIGTERM, want 0", code)
 	}
 	wantNothingDenied(t, w)
@@ -617,8 +564,8 @@ func TestBinary_RunsWithoutAnAPIServer(t *testing.T) {
 	p := launch(t, "--master=http://127.0.0.1:1")
 	p.awaitAnswer("/livez", http.StatusOK)
 	p.awaitAnswer("/readyz", http.StatusInternalServerError)
-	p.signal(os.Interrupt)
-	if code := p.wait(); code != 0 {
+	p.Signal(os.Interrupt)
+	if code := p.Wait(); code != 0 {
 		t.Errorf("exit code %d after SIGINT, want 0", code)
 	}
 }
@@ -643,14 +590,14 @@ func TestDrainTimeout_IsExitCode3AndKeepsTheLease(t *testing.T) {
 	w := newWorld(t)
 	p := w.launch(t, "--drain-timeout=1ns", "--leader-elect-identity=replica-a")
 	w.hang(t)
-	p.signal(syscall.SIGTERM)
-	if code := p.wait(); code != ccm.ExitDrainTimeout {
+	p.Signal(syscall.SIGTERM)
+	if code := p.Wait(); code != ccm.ExitDrainTimeout {
 		t.Errorf("exit code %d, want %d", code, ccm.ExitDrainTimeout)
 	}
 	if got := w.holder(t); got != "replica-a" {
 		t.Errorf("the lease names %q: it was released with a call in flight", got)
 	}
-	if log := p.log.String(); !strings.Contains(log, "still running") {
+	if log := p.Output.String(); !strings.Contains(log, "still running") {
 		t.Error("the log does not say that something still ran")
 	}
 }
@@ -659,13 +606,13 @@ func TestSecondSignal_ExitsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	p := w.launch(t, "--drain-timeout=10m")
 	w.hang(t)
-	p.signal(syscall.SIGTERM)
+	p.Signal(syscall.SIGTERM)
 	p.eventually("the first signal is noticed", func() (string, bool) {
-		log := p.log.String()
+		log := p.Output.String()
 		return log, strings.Contains(log, "another signal exits at once")
 	})
-	p.signal(os.Interrupt)
-	if code := p.wait(); code != ccm.ExitDrainTimeout {
+	p.Signal(os.Interrupt)
+	if code := p.Wait(); code != ccm.ExitDrainTimeout {
 		t.Errorf("exit code %d, want %d", code, ccm.ExitDrainTimeout)
 	}
 }

@@ -84,8 +84,8 @@ func TestFleet_ClustersInSecrets_AreServedAndShownUntilTheReplicaStops(t *testin
 		t.Errorf("the JSON: exit code %d, %v: %s%s", code, err, stdout, stderr)
 	}
 
-	p.signal(syscall.SIGTERM)
-	if code := p.wait(); code != exitClean {
+	p.Signal(syscall.SIGTERM)
+	if code := p.Wait(); code != exitClean {
 		t.Errorf("the replica's exit code is %d", code)
 	}
 	leases, err := w.client.CoordinationV1().Leases("fxccm-system").List(t.Context(),

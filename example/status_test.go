@@ -26,6 +26,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/test/child"
 	"github.com/fxccm/fxccm/test/commandblocks"
 )
 
@@ -251,14 +252,13 @@ func TestStatus_OfACluster_ShowsTheLeaderThroughAForwardedPortAndByAddress(t *te
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	var watched logBuffer
+	var watched child.Output
 	done := make(chan error, 1)
 	go func() { done <- line.run(ctx, &watched) }()
 	p.eventually("the watch shows the leader", func() (string, bool) {
 		return watched.String(), strings.Contains(squeezed(watched.String()), "ccm-1 leading")
 	})
-	_ = p.cmd.Process.Kill()
-	<-p.exited
+	p.Kill()
 	for deadline := time.Now().Add(limit); !strings.Contains(squeezed(watched.String()),
 		"ccm-1 unknown"); {
 		if time.Now().After(deadline) {

@@ -251,9 +251,3 @@ func TestModule_WithoutAPort_LeavesTheManagerAlone(t *testing.T) {
 		t.Errorf("Stop: %v", err)
 	}
 }
-
-func TestModule_IsComplete(t *testing.T) {
-	if err := fx.ValidateApp(app(serving.DefaultConfig(), both())); err != nil {
-		t.Error(err)
-	}
-}

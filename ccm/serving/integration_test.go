@@ -60,40 +60,6 @@ func (c *cluster) user(name string, groups ...string) *http.Client {
 	return client(c.t, pair{config.CertData, config.KeyData}.presents(c.t))
 }
 
-// newcomer is the account of a CCM that has no rights at first.
-const newcomer = "newcomer"
-
-var newcomerSubject = rbacv1.Subject{
-	Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: newcomer,
-}
-
-// allowReviews and allowLookup give the newcomer the roles that the package names.
-func (c *cluster) allowReviews(ctx context.Context) {
-	c.t.Helper()
-	_, err := c.admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "ccm:auth-delegator"},
-		RoleRef: rbacv1.RoleRef{
-			APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
-			Name: "system:auth-delegator",
-		},
-		Subjects: []rbacv1.Subject{newcomerSubject},
-	}, metav1.CreateOptions{})
-	c.must(err)
-}
-
-func (c *cluster) allowLookup(ctx context.Context) {
-	c.t.Helper()
-	_, err := c.admin.RbacV1().RoleBindings(metav1.NamespaceSystem).Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "ccm:authentication-reader"},
-		RoleRef: rbacv1.RoleRef{
-			APIGroup: rbacv1.GroupName, Kind: "Role",
-			Name: "extension-apiserver-authentication-reader",
-		},
-		Subjects: []rbacv1.Subject{newcomerSubject},
-	}, metav1.CreateOptions{})
-	c.must(err)
-}
-
 // allowScraping lets the user, and the ServiceAccount default/prometheus, read /metrics.
 func (c *cluster) allowScraping(ctx context.Context, user string) {
 	c.t.Helper()
@@ -159,8 +125,6 @@ func TestOnAPIServer(t *testing.T) {
 	ccmtest.ApplyRBAC(t, c.admin, "../../deploy/base/rbac.yaml")
 	of := func(t *testing.T) *cluster { return &cluster{c.ControlPlane, t, c.admin} }
 	t.Run("WhoMayAskIsDelegated", func(t *testing.T) { testDelegation(t, of(t), prometheus) })
-	t.Run("WhenRBACIsMissing_ErrorsNameItUntilItIsGranted",
-		func(t *testing.T) { testMissingRBAC(t, of(t)) })
 	t.Run("WhenItIsDownAtStart_OnlyProbesAreAnsweredUntilItIsBack",
 		func(t *testing.T) { testOutage(t, of(t), prometheus) })
 }
@@ -212,22 +176,6 @@ func testDelegation(t *testing.T, c *cluster, prometheus string) {
 		})
 		eventuallyAnswers(t, c.user("scraper"), r, "/metrics", http.StatusOK, "go_goroutines")
 	})
-}
-
-func testMissingRBAC(t *testing.T, c *cluster) {
-	t.Helper()
-	ctx := t.Context()
-	r := serveUnwatched(t, c.ccm(newcomer), impatient)
-	scraper := c.user("scraper")
-
-	get(t, scraper, r.Server, "/livez").wants(t, http.StatusOK, "ok")
-	eventuallyAnswers(t, scraper, r, "/metrics", http.StatusServiceUnavailable,
-		"extension-apiserver-authentication-reader")
-	c.allowLookup(ctx)
-	eventuallyAnswers(t, scraper, r, "/metrics", http.StatusServiceUnavailable,
-		"needs the rules of ClusterRole system:auth-delegator")
-	c.allowReviews(ctx)
-	eventuallyAnswers(t, scraper, r, "/metrics", http.StatusOK, "go_goroutines")
 }
 
 func testOutage(t *testing.T, c *cluster, token string) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -30,6 +28,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/child"
 )
 
 const (
@@ -47,18 +46,13 @@ type world struct {
 	client kubernetes.Interface
 	cloud  *fake.Cloud
 
-	url    string
-	cmd    *exec.Cmd
-	log    *logBuffer
-	exited chan struct{}
+	url     string
+	process *child.Process
 }
 
 func newWorld(t *testing.T, args ...string) *world {
 	t.Helper()
-	w := &world{
-		t: t, cp: controlplane.ForTest(t), cloud: fake.New(), log: &logBuffer{},
-		exited: make(chan struct{}),
-	}
+	w := &world{t: t, cp: controlplane.ForTest(t), cloud: fake.New()}
 	w.client = kubernetes.NewForConfigOrDie(w.cp.RESTConfig())
 	ccmtest.ApplyRBAC(t, w.client, "../../deploy/base/rbac.yaml")
 	ccmtest.ApplyRBAC(t, w.client, "rbac.yaml")
@@ -82,49 +76,21 @@ func newWorld(t *testing.T, args ...string) *world {
 	}
 	address := freeAddress(t)
 	w.url = "http://" + address
-	w.launch(append([]string{
+	w.process = child.Start(t, binary, append([]string{
 		"--kubeconfig=" + kubeconfig, "--listen=" + address, "--leader-elect-identity=" + identity,
 		"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s",
 		"--leader-elect-retry-period=500ms",
 		"--ccm-cloud-config=" + cloudConfig, "--ccm-cluster-cidr=10.200.0.0/16",
 		"--ccm-route-reconciliation-period=500ms", "--ccm-node-monitor-period=500ms",
-	}, args...))
+	}, args...)...)
 	return w
-}
-
-func (w *world) launch(args []string) {
-	w.t.Helper()
-	w.cmd = exec.Command(binary, args...)
-	w.cmd.Stdout, w.cmd.Stderr = w.log, w.log
-	if err := w.cmd.Start(); err != nil {
-		w.t.Fatal(err)
-	}
-	go func() {
-		defer close(w.exited)
-		_ = w.cmd.Wait() // the exit code tells
-	}()
-	w.t.Cleanup(func() {
-		_ = w.cmd.Process.Kill()
-		<-w.exited
-		if w.t.Failed() {
-			w.t.Logf("the log of the program:\n%s", w.log)
-		}
-	})
 }
 
 // terminate sends SIGTERM and returns the exit code.
 func (w *world) terminate() int {
 	w.t.Helper()
-	if err := w.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		w.t.Fatalf("send SIGTERM: %v", err)
-	}
-	select {
-	case <-w.exited:
-		return w.cmd.ProcessState.ExitCode()
-	case <-time.After(exitLimit):
-		w.t.Fatalf("the program has not ended within %s of SIGTERM", exitLimit)
-		return 0
-	}
+	w.process.Signal(syscall.SIGTERM)
+	return w.process.Wait()
 }
 
 // lives fails the test if the process has ended. No other process
@@ -132,16 +98,16 @@ func (w *world) terminate() int {
 func (w *world) lives() {
 	w.t.Helper()
 	select {
-	case <-w.exited:
-		w.t.Fatalf("the program has ended with code %d", w.cmd.ProcessState.ExitCode())
+	case <-w.process.Exited:
+		w.t.Fatalf("the program has ended with code %d", w.process.ExitCode())
 	default:
 	}
 }
 
 func (w *world) get(ctx context.Context, path string) (string, error) {
 	select {
-	case <-w.exited:
-		return "", fmt.Errorf("the program has ended with code %d", w.cmd.ProcessState.ExitCode())
+	case <-w.process.Exited:
+		return "", fmt.Errorf("the program has ended with code %d", w.process.ExitCode())
 	default:
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+path, nil)
@@ -373,7 +339,7 @@ func TestAPIServerGone_ProcessLeadsAgainWhenItIsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	ccmtest.Eventually(t, "controller-runtime has given up", func(context.Context) (string, error) {
-		if !strings.Contains(w.log.String(), `reason="leader election lost"`) {
+		if !strings.Contains(w.process.Output.String(), `reason="leader election lost"`) {
 			return "", fmt.Errorf("the log does not say so")
 		}
 		return "", nil
@@ -476,24 +442,6 @@ func TestBadInput_IsOneSentenceAndExitCode1(t *testing.T) {
 				want, out)
 		}
 	}
-}
-
-// logBuffer is what a process has written so far. It is safe for concurrent use.
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 func freeAddress(t *testing.T) string {

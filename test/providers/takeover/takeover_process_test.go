@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/test/child"
 )
 
 // The program is put in the place of OCCM's: the same arguments, the same cloud.conf, the lease
@@ -152,42 +152,11 @@ func (o *occm) execute(args ...string) (code int, out string) {
 // launch runs the program until stop is called, which it must obey in order, or the test ends.
 func (o *occm) launch(args ...string) (stop func()) {
 	o.t.Helper()
-	log, err := os.Create(filepath.Join(o.t.TempDir(), "log"))
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	cmd := exec.Command(shared.Binary, args...)
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		o.t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = cmd.Wait() // the exit code tells
-	}()
-	o.t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-ended
-		text, err := os.ReadFile(log.Name())
-		if err := errors.Join(err, log.Close()); err != nil {
-			o.t.Error(err)
-		}
-		if o.t.Failed() {
-			o.t.Logf("the log of the program:\n%s", text)
-		}
-	})
+	p := child.Start(o.t, shared.Binary, args...)
 	return func() {
 		o.t.Helper()
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			o.t.Fatal(err)
-		}
-		select {
-		case <-ended:
-		case <-time.After(ccmtest.WaitLimit):
-			o.t.Fatal("the program does not end")
-		}
-		if code := cmd.ProcessState.ExitCode(); code != 0 {
+		p.Signal(syscall.SIGTERM)
+		if code := p.Wait(); code != 0 {
 			o.t.Errorf("the program ended with %d", code)
 		}
 	}
