@@ -310,8 +310,8 @@ func newShell(t *testing.T) *shell {
 	return s
 }
 
-// environment builds kubectl and helm, and returns the settings that the commands need to find them,
-// and Go's settings that depend on the home folder, which the commands do not see.
+// environment builds kubectl and helm, and returns the settings with which the commands find them.
+// The others are Go's that depend on the home folder, which the commands do not see.
 var environment = sync.OnceValues(func() (settings []string, err error) {
 	tools, err := filepath.Abs(filepath.Join(root, "bin", "commands"))
 	if err != nil {
