@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/gophercloud/gophercloud/v2"
+	"golang.org/x/sync/semaphore"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
@@ -120,7 +121,7 @@ func New(c Config) *Instances {
 	i.lookups.batches = batch.New(ErrClosed, i.lookups.answer)
 	i.types = &instanceTypes{
 		nova: api, clock: c.Clock, retry: c.Options.MetadataMaxAge,
-		asking: make(chan struct{}, 1), known: map[flavor]knownType{},
+		asking: semaphore.NewWeighted(1), known: map[flavor]knownType{},
 	}
 	return i
 }

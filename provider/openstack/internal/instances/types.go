@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
+	"golang.org/x/sync/semaphore"
 	"k8s.io/utils/clock"
 )
 
@@ -22,8 +23,8 @@ type instanceTypes struct {
 	// retry is how long an unreadable flavor is cached.
 	retry time.Duration
 
-	// asking holds a token while a request is in flight, so that concurrent callers share it.
-	asking chan struct{}
+	// asking is held while a request is in flight, so that concurrent callers share it.
+	asking *semaphore.Weighted
 
 	mu    sync.Mutex
 	known map[flavor]knownType
@@ -43,12 +44,10 @@ func (t *instanceTypes) of(ctx context.Context, s *server) (string, error) {
 	if name, ok := t.recall(s.Flavor); ok {
 		return name, nil
 	}
-	select {
-	case t.asking <- struct{}{}:
-		defer func() { <-t.asking }()
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
+	if err := t.asking.Acquire(ctx, 1); err != nil {
+		return "", err
 	}
+	defer t.asking.Release(1)
 	// Another caller may have asked in the meantime.
 	if name, ok := t.recall(s.Flavor); ok {
 		return name, nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/locks"
 )
@@ -18,14 +19,13 @@ const pairWrites = 16
 type addressPairs struct {
 	api    *api
 	finder *portFinder
-	// writes holds a token for each write in flight.
-	writes chan struct{}
+	writes *semaphore.Weighted
 	// ports serialize the writes of one port: the two routes of a dual-stack node use the same one.
 	ports locks.Locks
 }
 
 func newAddressPairs(a *api, f *portFinder) *addressPairs {
-	return &addressPairs{api: a, finder: f, writes: make(chan struct{}, pairWrites)}
+	return &addressPairs{api: a, finder: f, writes: semaphore.NewWeighted(pairWrites)}
 }
 
 // allow lets the port with the next hop's address send from the destination.
@@ -77,12 +77,10 @@ func (a *addressPairs) change(ctx context.Context, p port,
 		return err
 	}
 	defer unlock()
-	select {
-	case a.writes <- struct{}{}:
-		defer func() { <-a.writes }()
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := a.writes.Acquire(ctx, 1); err != nil {
+		return err
 	}
+	defer a.writes.Release(1)
 	for attempt := range maxStale {
 		// Without a revision the write is unconditional, so read the port right before it.
 		if attempt > 0 || p.Revision == nil {

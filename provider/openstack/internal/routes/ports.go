@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -132,22 +133,10 @@ func (f *portFinder) list(ctx context.Context,
 		}
 		all = append(all, found...)
 	}
-	return around, deduplicate(all), nil
-}
-
-// deduplicate keeps the last version of each port.
-func deduplicate(all []port) []port {
-	byID := make(map[string]int, len(all))
-	kept := all[:0:0]
-	for _, p := range all {
-		if at, seen := byID[p.ID]; seen {
-			kept[at] = p
-			continue
-		}
-		byID[p.ID] = len(kept)
-		kept = append(kept, p)
-	}
-	return kept
+	// Of the versions of a port, the last one stays.
+	slices.Reverse(all)
+	slices.SortStableFunc(all, func(a, b port) int { return strings.Compare(a.ID, b.ID) })
+	return around, slices.CompactFunc(all, func(a, b port) bool { return a.ID == b.ID }), nil
 }
 
 func (f *portFinder) surroundings(ctx context.Context) (*surroundings, error) {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"k8s.io/utils/clock"
 )
 
@@ -24,8 +25,8 @@ type routerCache struct {
 	// a cloud that is down.
 	failureLife time.Duration
 
-	// reading holds a token while a read is in flight.
-	reading chan struct{}
+	// reading is held while a read is in flight.
+	reading *semaphore.Weighted
 
 	mu     sync.Mutex
 	latest *snapshot
@@ -36,7 +37,9 @@ type routerCache struct {
 }
 
 func newRouterCache(a *api, c clock.PassiveClock) *routerCache {
-	return &routerCache{api: a, clock: c, failureLife: time.Second, reading: make(chan struct{}, 1)}
+	return &routerCache{
+		api: a, clock: c, failureLife: time.Second, reading: semaphore.NewWeighted(1),
+	}
 }
 
 // get returns a snapshot younger than age; 0 always reads.
@@ -44,12 +47,10 @@ func (r *routerCache) get(ctx context.Context, age time.Duration) (*snapshot, er
 	if s, err := r.remembered(age); s != nil || err != nil {
 		return s, err
 	}
-	select {
-	case r.reading <- struct{}{}:
-		defer func() { <-r.reading }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := r.reading.Acquire(ctx, 1); err != nil {
+		return nil, err
 	}
+	defer r.reading.Release(1)
 	// Another caller may have read the router in the meantime.
 	if s, err := r.remembered(age); s != nil || err != nil {
 		return s, err
