@@ -2,6 +2,7 @@ package instances
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -305,6 +306,20 @@ func shorten(_ openstacktest.Call, status int, body []byte) (int, []byte) {
 		}
 	}
 	return status, []byte(`{"servers": [` + string(bytes.Join(kept, []byte(","))) + `]}`)
+}
+
+func TestHang_CallerReturnsWithItsContext(t *testing.T) {
+	w := newWorld(t)
+	nodes := w.addNodes(20)
+	w.cloud.Inject(openstacktest.Fault{Service: openstacktest.ServiceCompute, Hang: true})
+	forEach(nodes, 20, func(node *v1.Node) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		if exists, err := w.InstanceExists(ctx, node); exists ||
+			!errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("exists = %t, %v", exists, err)
+		}
+	})
 }
 
 func TestEmptyList_DirectRequestsAreLimited(t *testing.T) {

@@ -39,6 +39,32 @@ func TestName_OfSeveralServers_IsAnError(t *testing.T) {
 	}
 }
 
+func TestD34_EachStatusAtTheWire(t *testing.T) {
+	for _, many := range []bool{false, true} {
+		for _, state := range States() {
+			t.Run(fmt.Sprintf("%s, many=%t", state.Status, many), func(t *testing.T) {
+				w := newWorld(t)
+				nodes := w.addNodes(10)
+				if many {
+					w.cluster(nodes...)
+				}
+				node := nodes[5]
+				if err := w.cloud.SetServerStatus(idOf(node), state.Status); err != nil {
+					t.Fatal(err)
+				}
+				if !state.Exists {
+					w.isGone(node)
+					return
+				}
+				shutdown, err := w.InstanceShutdown(t.Context(), node)
+				if !w.exists(node) || shutdown != state.Shutdown || err != nil {
+					t.Errorf("shutdown = %t, %v; want %t", shutdown, err, state.Shutdown)
+				}
+			})
+		}
+	}
+}
+
 // OCCM cannot initialise a node whose flavor is deleted, nor refresh its addresses.
 func TestD33_DeletedFlavor_BlocksNothing(t *testing.T) {
 	for _, c := range []struct {
