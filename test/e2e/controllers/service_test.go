@@ -3,7 +3,6 @@ package controllers_test
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -282,16 +281,6 @@ func TestService_EventsTellWhatBecomesOfItsLoadBalancer(t *testing.T) {
 	deleteService(t, good.Name)
 	waitServiceEvents(t, good, "Normal EnsuringLoadBalancer", "Normal EnsuredLoadBalancer",
 		"Normal DeletingLoadBalancer", "Normal DeletedLoadBalancer")
-
-	cloud.On(fake.EnsureLoadBalancer).For("default/events-bad").Times(1).Fail(
-		errors.New("quota exceeded"))
-	bad := createLoadBalancer(t, "events-bad")
-	events := waitServiceEvents(t, bad, "Normal EnsuringLoadBalancer",
-		"Warning SyncLoadBalancerFailed", "Normal EnsuredLoadBalancer")
-	if got, want := events[1].Message,
-		"Error syncing load balancer: failed to ensure load balancer: quota exceeded"; got != want {
-		t.Errorf("the failure is told as %q, want %q", got, want)
-	}
 }
 
 func TestService_AsManyAreDealtWithAtOnceAsConfigured(t *testing.T) {

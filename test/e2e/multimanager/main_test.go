@@ -5,7 +5,6 @@ package multimanager_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -21,10 +20,12 @@ const hosted = "hosted-control-planes"
 var shared suite.Suite
 
 func TestMain(m *testing.M) {
-	os.Exit(suite.Run(m, &shared, suite.Options{
-		Rules:   []string{"../../../deploy/base/rbac.yaml"},
-		Prepare: admit,
-	}))
+	suite.VerifyMain(func() int {
+		return suite.Run(m, &shared, suite.Options{
+			Rules:   []string{"../../../deploy/base/rbac.yaml"},
+			Prepare: admit,
+		})
+	})
 }
 
 // admit gives the endpoints' users the shipped rules, and the lease in the namespace of their part.

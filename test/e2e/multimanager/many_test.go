@@ -14,6 +14,7 @@ import (
 )
 
 func TestManagers_HalfIsStoppedAndStartedAgain_OthersAreNotDisturbed(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, "half")
 	f.run()
 	for _, c := range f.clusters {
@@ -52,6 +53,7 @@ func TestManagers_HalfIsStoppedAndStartedAgain_OthersAreNotDisturbed(t *testing.
 }
 
 func TestManagers_SomeLeadersStopOrAreCutOff_OnlyTheirStandbysTakeOver(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, "pairs")
 	const pairs = 10
 	for i, c := range f.clusters {
@@ -119,6 +121,7 @@ func TestManagers_SomeLeadersStopOrAreCutOff_OnlyTheirStandbysTakeOver(t *testin
 var breakages = []netfault.Fault{netfault.Refuse(), netfault.Stall(), netfault.WrongCertificate()}
 
 func TestManagers_SomeEndpointsBreak_OthersAreNotDisturbed(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, "broken")
 	// Some endpoints break while their Managers lead, and some are broken when their Managers are
 	// started.

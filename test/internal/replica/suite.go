@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
@@ -24,17 +22,10 @@ func (s *Suite) Main(m *testing.M, controlPlanes int) {
 	s.Pool = suite.NewPool(controlPlanes, suite.Options{
 		Rules: []string{"../../../deploy/base/rbac.yaml"}, Check: suite.NothingForbidden,
 	})
-	goleak.VerifyTestMain(tests{s, m},
-		// klog flushes its log files with one goroutine for the process.
-		goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
+	suite.VerifyMain(func() int { return s.run(m) })
 }
 
-type tests struct {
-	suite *Suite
-	m     *testing.M
-}
-
-func (t tests) Run() (code int) {
+func (s *Suite) run(m *testing.M) (code int) {
 	dir, err := os.MkdirTemp("", "fxccm-program-")
 	if err != nil {
 		return suite.Failed(err)
@@ -48,9 +39,9 @@ func (t tests) Run() (code int) {
 		return suite.Failed(err)
 	}
 	// Its name is its user agent.
-	t.suite.Binary = filepath.Join(dir, "fxccm")
-	if err := os.Rename(filepath.Join(dir, "example"), t.suite.Binary); err != nil {
+	s.Binary = filepath.Join(dir, "fxccm")
+	if err := os.Rename(filepath.Join(dir, "example"), s.Binary); err != nil {
 		return suite.Failed(err)
 	}
-	return t.suite.Run(t.m)
+	return s.Run(m)
 }

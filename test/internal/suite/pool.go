@@ -15,8 +15,7 @@ type Pool struct {
 	idle chan *Suite
 }
 
-// NewPool is a pool of that many control planes. The options are those of each, and the pool is
-// what [goleak.VerifyTestMain] calls.
+// NewPool is a pool of that many control planes. The options are those of each.
 func NewPool(size int, o Options) *Pool {
 	p := &Pool{options: o, idle: make(chan *Suite, size)}
 	for range size {

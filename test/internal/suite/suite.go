@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -63,6 +64,18 @@ func (s *Suite) run(m *testing.M, o Options) (code int) {
 	}
 	return code
 }
+
+// VerifyMain ends the process of a test binary with the code of run, or with 1 if goroutines are
+// left.
+func VerifyMain(run func() (code int)) {
+	goleak.VerifyTestMain(runner(run),
+		// klog flushes its log files with one goroutine for the process.
+		goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
+}
+
+type runner func() (code int)
+
+func (r runner) Run() (code int) { return r() }
 
 // Failed prints err, and is the code of a suite that could not be run.
 func Failed(err error) (code int) {
