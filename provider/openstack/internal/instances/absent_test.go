@@ -49,6 +49,27 @@ func TestDeletedServer_DeniedTwice_IsAbsent(t *testing.T) {
 	}
 }
 
+// An alarm that watches the number must not ring for ever for a node that was deleted as it should
+// be.
+func TestAbsentInstances_NodeDeleted_CountIsZero(t *testing.T) {
+	w := newWorld(t)
+	nodes := w.addNodes(2)
+	w.cluster(nodes...)
+	w.delete(nodes[0])
+	w.isGone(nodes[0])
+	if absent, _, _ := w.observed.values(); absent != 1 {
+		t.Errorf("%d instances are absent, want 1", absent)
+	}
+	w.cluster(nodes[1])
+	w.pass(absence.RecountAfter)
+	if !w.exists(nodes[1]) {
+		t.Error("the other instance is gone, too")
+	}
+	if absent, _, _ := w.observed.values(); absent != 0 {
+		t.Errorf("%d instances are absent when the node is deleted, want none", absent)
+	}
+}
+
 // OCCM deletes a node at the first 404.
 func TestD35_OneNotFound_IsNotAbsent(t *testing.T) {
 	w := newWorld(t)
