@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,12 +16,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/pager"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
 	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/internal/cloudcontrollers"
-	"github.com/fxccm/fxccm/internal/keyqueue"
 	"github.com/fxccm/fxccm/internal/metrics"
 )
 
@@ -68,7 +69,7 @@ type controller struct {
 	running *controllersmetrics.ControllerManagerMetrics
 	series  *metrics.Owner[*metrics.NodeIPAM]
 	manager string
-	queue   keyqueue.Queue
+	queue   workqueue.TypedRateLimitingInterface[string]
 	waiting *waiting
 
 	// pool is nil if the cloud chooses the ranges, and cloud is nil if the pool does.
@@ -96,8 +97,10 @@ func newController(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 	}
 	informer := t.Informers().Core().V1().Nodes()
 	c.nodes = informer.Lister()
-	// The manager calls Run in any case, which shuts it down.
-	c.queue = keyqueue.New(Name, firstRetry, lastRetry)
+	// The queue has a goroutine, which Run shuts down. The manager calls Run in any case.
+	c.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry),
+		workqueue.TypedRateLimitingQueueConfig[string]{Name: Name})
 	if _, err = informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    c.enqueue,
 		UpdateFunc: func(_, node any) { c.enqueue(node) },
@@ -152,7 +155,16 @@ func (c *controller) Run(ctx context.Context) error {
 		}
 		return err
 	}
-	keyqueue.Run(ctx, c.queue, workers, c.handle)
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for c.next(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	c.queue.ShutDown()
+	running.Wait()
 	return nil
 }
 
@@ -178,17 +190,28 @@ func (c *controller) takeOver(ctx context.Context) error {
 	return nil
 }
 
-// handle works on one node.
-func (c *controller) handle(ctx context.Context, name string) error {
-	defer c.measure()
+// next works on one node. It returns false when the term is over.
+func (c *controller) next(ctx context.Context) bool {
+	name, shutdown := c.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer c.queue.Done(name)
+	// A queue that is shut down first returns all its items.
+	if ctx.Err() != nil {
+		return false
+	}
 	err := c.sync(ctx, name)
 	if err == nil {
+		c.queue.Forget(name)
 		c.waiting.remove(name)
 	} else {
 		klog.FromContext(ctx).V(2).Info("Node has no pod range yet; retrying", "node", name,
 			"reason", err.Error())
+		c.queue.AddRateLimited(name)
 	}
-	return err
+	c.measure()
+	return true
 }
 
 // sync gives a node its ranges, or records those that it has.

@@ -3,6 +3,7 @@ package persistentvolumelabel
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,12 +14,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
 	cloudprovider "k8s.io/cloud-provider"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
 	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/ccm"
-	"github.com/fxccm/fxccm/internal/keyqueue"
 )
 
 // Name is what --controllers and Status call the controller. It is made by upstream's rule: the
@@ -78,7 +79,9 @@ type controller struct {
 	events  record.EventRecorder
 	metrics *controllersmetrics.ControllerManagerMetrics
 
-	queue    keyqueue.Queue
+	// queue holds names, not objects: a name that is added twice is worked on once, with what is
+	// known then.
+	queue    workqueue.TypedRateLimitingInterface[string]
 	failures *failures
 }
 
@@ -104,8 +107,11 @@ func newController(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 		events:   t.Recorder(Name),
 		metrics:  t.Metrics(),
 		failures: newFailures(),
-		// Run is called in any case, and shuts it down.
-		queue: keyqueue.New(Name, firstRetry, lastRetry),
+		// It has a goroutine of its own. Run is called in any case, and shuts it down.
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry),
+			workqueue.TypedRateLimitingQueueConfig[string]{Name: Name}, // of the queue's metrics
+		),
 	}
 	// A volume is added when it is first seen without labels: in the informer's first list, when it
 	// is made, and when its labels are removed. Other changes do not matter, because what
@@ -130,16 +136,37 @@ func newController(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 func (c *controller) Run(ctx context.Context) error {
 	c.metrics.ControllerStarted(Name)
 	defer c.metrics.ControllerStopped(Name)
-	keyqueue.Run(ctx, c.queue, workers, c.handle)
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for c.next(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	// Wakes the workers that wait for work. The others are in a call that ends with ctx.
+	c.queue.ShutDown()
+	running.Wait()
 	return nil
 }
 
-// handle works on one volume.
-func (c *controller) handle(ctx context.Context, name string) error {
+// next works on one volume. It returns false when the term is over.
+func (c *controller) next(ctx context.Context) bool {
+	name, shutdown := c.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer c.queue.Done(name)
+	// A queue that is shut down first hands out all that it holds. The next term sees these volumes
+	// again.
+	if ctx.Err() != nil {
+		return false
+	}
 	err := c.sync(ctx, name)
 	if err == nil {
+		c.queue.Forget(name)
 		c.failures.forget(name)
-		return nil
+		return true
 	}
 	klog.FromContext(ctx).V(2).Info("PersistentVolume could not be labelled, will be tried again",
 		"persistentVolume", name, "reason", err.Error())
@@ -147,7 +174,8 @@ func (c *controller) handle(ctx context.Context, name string) error {
 	if !apierrors.IsConflict(err) {
 		c.failures.note(name, err)
 	}
-	return err
+	c.queue.AddRateLimited(name)
+	return true
 }
 
 // sync brings one volume to where it should be. It may be called at any time, and any number of
