@@ -149,16 +149,10 @@ func (c *Cloud) addressFamilies(before []string, families []v1.IPFamily) ([]stri
 		families = []v1.IPFamily{v1.IPv4Protocol}
 	}
 	var addresses, taken []string
-	giveBack := func(addresses []string) {
-		for _, a := range addresses {
-			c.ingressIPv4.giveBack(a)
-			c.ingressIPv6.giveBack(a)
-		}
-	}
 	for _, family := range families {
 		from, err := c.ingressPool(family)
 		if err != nil {
-			giveBack(taken)
+			c.giveBack(taken)
 			return nil, err
 		}
 		if kept := slices.IndexFunc(before, from.covers); kept >= 0 {
@@ -167,14 +161,21 @@ func (c *Cloud) addressFamilies(before []string, families []v1.IPFamily) ([]stri
 		}
 		address, err := from.take()
 		if err != nil {
-			giveBack(taken)
+			c.giveBack(taken)
 			return nil, err
 		}
 		addresses, taken = append(addresses, address), append(taken, address)
 	}
-	giveBack(slices.DeleteFunc(slices.Clone(before),
+	c.giveBack(slices.DeleteFunc(slices.Clone(before),
 		func(a string) bool { return slices.Contains(addresses, a) }))
 	return addresses, nil
+}
+
+func (c *Cloud) giveBack(addresses []string) {
+	for _, a := range addresses {
+		c.ingressIPv4.giveBack(a)
+		c.ingressIPv6.giveBack(a)
+	}
 }
 
 func (c *Cloud) ingressPool(family v1.IPFamily) (*pool, error) {
@@ -207,10 +208,7 @@ func (c *Cloud) ensureLoadBalancerDeleted(a arguments) (results, error) {
 	defer c.mu.Unlock()
 	key := keyOf(a)
 	if b, ok := c.balancers[key]; ok {
-		for _, address := range b.Ingress {
-			c.ingressIPv4.giveBack(address)
-			c.ingressIPv6.giveBack(address)
-		}
+		c.giveBack(b.Ingress)
 		delete(c.balancers, key)
 	}
 	return results{}, nil
