@@ -55,10 +55,7 @@ func serviceBacklog(size int) backlog {
 			for i := range backends {
 				node := newNode(fmt.Sprintf("backend-%02d", i))
 				node.Spec.Taints = nil
-				node.Spec.ProviderID = fake.ProviderID{
-					Provider: "fake", Region: "region-1",
-					Name: node.Name,
-				}.String()
+				node.Spec.ProviderID = "fake://region-1/" + node.Name
 				nodes = append(nodes, node)
 			}
 			if err := t.addNodes(ctx, nodes); err != nil {
