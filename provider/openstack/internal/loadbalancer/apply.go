@@ -137,7 +137,11 @@ func (r *reconciler) noteWrite(lb *octavia.LoadBalancer) {
 func (r *reconciler) finish(ctx context.Context, want desired.State, is observed) error {
 	lb := r.found.balancer
 	state := octavia.AppliedState{Hash: is.hash, Compared: r.deep, Omitted: omitted(want)}
-	r.cache().Store(lb, is.contents, r.identity.UID, state, r.config.Clock.Now())
+	at := is.readAt
+	if at.IsZero() {
+		at = r.config.Clock.Now()
+	}
+	r.cache().Store(lb, is.contents, r.identity.UID, state, at)
 	return r.announce(ctx)
 }
 

@@ -71,8 +71,8 @@ type observed struct {
 	// known is what the cache knew, and hash that of the desired state.
 	known octavia.Known
 	hash  string
-	// read: the contents were read now.
-	read bool
+	// readAt is when the contents were read; the zero time: earlier than in this reconcile.
+	readAt time.Time
 	// withoutGroup: the security group was not read, because nothing has changed.
 	withoutGroup bool
 }
@@ -135,11 +135,12 @@ func (r *reconciler) readContents(ctx context.Context, complete bool, is *observ
 	if r.repair {
 		upTo = time.Time{}
 	}
+	begun := r.config.Clock.Now()
 	contents, err := r.config.Octavia.Contents(ctx, lb.ID, depth, upTo)
 	if err != nil {
 		return err
 	}
-	is.read = true
+	is.readAt = begun
 	is.use(&contents)
 	return nil
 }
@@ -160,7 +161,7 @@ func (o observed) suffices(want desired.State, todo plan.Plan) bool {
 		switch step.(type) {
 		case plan.DeleteLoadBalancer:
 			// A cached state may lack parts of other Services.
-			return !o.read
+			return o.readAt.IsZero()
 		case plan.CreateMonitor, plan.UpdateMonitor, plan.DeleteMonitor:
 			// With the monitor changes the monitored port of members, which a status tree omits.
 			return inPart

@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"testing"
@@ -160,5 +161,47 @@ func TestRepair_UnfinishedReconcile_Continues(t *testing.T) {
 				return true
 			})
 		})
+	}
+}
+
+// Octavia tells the time of a change in seconds, so UpdatedAt may not show a change that comes while
+// a slow repair reads.
+func TestRepair_AnotherClientChangesDuringASlowRead_TheNextMendsIt(t *testing.T) {
+	t.Parallel()
+	s, now := newTickingSite(t)
+	s.defaults.LoadBalancer.DriftPeriod = 0
+	c := s.begin("cluster-1", s.kube)
+	node, service := s.addNode("a"), s.addService("web", 80)
+	c.ensure(service, node)
+	repair := func() (weight int) {
+		t.Helper()
+		if _, err := c.ensure1(request{
+			cluster: "kubernetes", service: s.now(service), nodes: []*v1.Node{node}, create: true,
+			repair: true, deep: true,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return s.LoadBalancers()[0].Pools[0].Members[0].Weight
+	}
+	// In the second of fxccm's own last change.
+	if err := s.ChangeLoadBalancer(s.LoadBalancers()[0].ID, func(lb *openstacktest.LoadBalancer) {
+		lb.Pools[0].Members[0].Weight = 7
+	}); err != nil {
+		t.Fatal(err)
+	}
+	remove := s.Inject(openstacktest.Fault{
+		Operation: "loadbalancer_member_list", Times: 1,
+		Rewrite: func(_ openstacktest.Call, status int, body []byte) (int, []byte) {
+			now.Step(3 * time.Second)
+			return status, bytes.ReplaceAll(body, []byte(`"weight":7`), []byte(`"weight":1`))
+		},
+	})
+	defer remove()
+	if weight := repair(); weight != 7 {
+		t.Fatalf("the repair that has read too early has written the weight %d", weight)
+	}
+	now.Step(10 * time.Second)
+	if weight := repair(); weight != 1 {
+		t.Errorf("the weight is %d, want 1", weight)
 	}
 }

@@ -97,17 +97,17 @@ func (c *Cache) Confirm(lb *LoadBalancer, now time.Time) {
 	}
 }
 
-// Store remembers that a load balancer is in a state of the Service. Nil contents: they were not
-// read.
+// Store remembers that a load balancer is in a state of the Service. at is before the contents were
+// read: a slow read may miss a change. Nil contents: they were not read.
 func (c *Cache) Store(
 	lb *LoadBalancer, contents *Contents, service string, state AppliedState,
-	now time.Time,
+	at time.Time,
 ) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entry(lb.ID)
 	if !e.is(lb) {
-		e.version, e.contents = version{lb.UpdatedAt, now}, nil
+		e.version, e.contents = version{lb.UpdatedAt, at}, nil
 	}
 	if contents != nil {
 		e.contents = contents
@@ -115,7 +115,7 @@ func (c *Cache) Store(
 	if last := e.states[service]; last != nil && last.is(lb) && last.Hash == state.Hash &&
 		last.Compared {
 		state.Compared = true
-	} else if now.Sub(e.seenAt) < clockResolution {
+	} else if at.Sub(e.seenAt) < clockResolution {
 		// Another change within the same second does not show in UpdatedAt.
 		state.Compared = false
 	}
