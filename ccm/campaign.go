@@ -62,6 +62,7 @@ func (m *Manager) begin() error {
 	default:
 	}
 	m.running, m.err, m.leader, m.replica = true, nil, termSlot{}, termSlot{}
+	m.connections.open()
 	m.series = m.metricSet.Begin()
 	m.series.State(func() string {
 		status, _ := m.snapshot()
@@ -77,7 +78,7 @@ func (m *Manager) finish(err error) {
 	// The references to ended terms would keep the informers' caches in memory.
 	m.leader, m.replica = termSlot{}, termSlot{}
 	m.series.End()
-	m.connections.reset()
+	m.connections.close()
 	close(m.done)
 }
 

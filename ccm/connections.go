@@ -61,6 +61,15 @@ func (c *connections) reset() {
 	}
 }
 
+// open permits connections again after close.
+func (c *connections) open() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range c.dialers {
+		d.Open()
+	}
+}
+
 // close closes all connections permanently.
 func (c *connections) close() {
 	c.mu.Lock()

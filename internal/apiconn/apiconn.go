@@ -86,6 +86,9 @@ func (d *Dialer) Reset() {
 	d.connections.CloseAll()
 }
 
+// Open permits connections again after Close.
+func (d *Dialer) Open() { d.closed.Store(false) }
+
 // Close closes all connections, and no request opens a new one.
 func (d *Dialer) Close() {
 	d.closed.Store(true)
