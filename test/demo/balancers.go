@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,9 +8,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+	"github.com/fxccm/fxccm/test/internal/attempt"
 )
 
 // Steps about a Service with a load balancer of Octavia's.
@@ -22,29 +23,23 @@ const balancedApp = "web"
 // served is a Service's load balancer and address, which never change.
 type served struct{ balancer, address string }
 
-func createBalanced(ctx context.Context, c *cluster) (string, error) {
+func (c *cluster) createBalanced(t *attempt.T) string {
 	before := c.openStack.calls()
 	c.unserved = c.openStack.holdings()
-	if err := c.createService(ctx, balancedApp); err != nil {
-		return "", err
-	}
+	c.createService(t, balancedApp)
 	begun := time.Now()
-	var err error
-	if c.web, err = c.awaitBalanced(ctx); err != nil {
-		return "", err
-	}
+	c.web = c.awaitBalanced(t)
 	return fmt.Sprintf(
 		"%s has the floating IP %s after %.1f s, of which Octavia needed %s; %d nodes are members; OpenStack received %s",
 		balancedApp, c.web.address, time.Since(begun).Seconds(), provisioning, nodeCount,
-		c.openStack.calls().since(before)), nil
+		c.openStack.calls().since(before))
 }
 
 // awaitBalanced waits until the Service has the floating IP of a load balancer that is ready, and
 // whose members are the nodes.
-func (c *cluster) awaitBalanced(ctx context.Context) (has served, err error) {
-	err = c.until(ctx, func(ctx context.Context) error {
-		service, err := c.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, balancedApp,
-			metav1.GetOptions{})
+func (c *cluster) awaitBalanced(t *attempt.T) (has served) {
+	c.until(t, func() error {
+		service, err := c.service(t, balancedApp)
 		if err != nil {
 			return err
 		}
@@ -59,15 +54,15 @@ func (c *cluster) awaitBalanced(ctx context.Context) (has served, err error) {
 			expect("the address of Service "+balancedApp, has.address,
 				c.openStack.floatingIPOf(lb)),
 			expectNot("the address of Service "+balancedApp, has.address, ""),
-			c.expectMembers(ctx, lb),
+			c.expectMembers(t, lb),
 		)
 	})
-	return has, err
+	return has
 }
 
 // expectMembers is an error unless exactly the nodes are members of each pool.
-func (c *cluster) expectMembers(ctx context.Context, lb openstacktest.LoadBalancer) error {
-	nodes, err := c.nodes(ctx)
+func (c *cluster) expectMembers(t *attempt.T, lb openstacktest.LoadBalancer) error {
+	nodes, err := c.nodes(t.Context())
 	if err != nil {
 		return err
 	}
@@ -85,49 +80,32 @@ func (c *cluster) expectMembers(ctx context.Context, lb openstacktest.LoadBalanc
 	return expectNot("the number of pools", len(lb.Pools), 0)
 }
 
-// expectBalanced is an error unless the Service has its first load balancer and address, and all
-// nodes are members.
-func (c *cluster) expectBalanced(ctx context.Context) error {
-	has, err := c.awaitBalanced(ctx)
-	if err != nil {
-		return err
-	}
+// awaitSameBalanced waits as awaitBalanced does, and ends the step unless the Service has its first
+// load balancer and address.
+func (c *cluster) awaitSameBalanced(t *attempt.T) {
+	has := c.awaitBalanced(t)
 	made := c.openStack.calls().only("loadbalancer_create", "floating_ip_create",
 		"loadbalancer_delete", "floating_ip_delete")
-	return errors.Join(
+	t.Check(errors.Join(
 		expect("the load balancer of Service "+balancedApp, has, c.web),
 		expect("the creations and deletions for it", made.String(),
 			tally{"loadbalancer_create": 1, "floating_ip_create": 1}.String()),
-	)
+	))
 }
 
-func deleteBalanced(ctx context.Context, c *cluster) (string, error) {
+func (c *cluster) deleteBalanced(t *attempt.T) string {
 	before := c.openStack.calls()
-	if err := c.client.CoreV1().Services(metav1.NamespaceDefault).Delete(ctx, balancedApp,
-		metav1.DeleteOptions{}); err != nil {
-		return "", fmt.Errorf("delete Service %s: %w", balancedApp, err)
-	}
-	err := c.until(ctx, func(ctx context.Context) error {
-		services, err := c.client.CoreV1().Services(metav1.NamespaceDefault).List(ctx,
-			metav1.ListOptions{})
-		if err != nil {
-			return err
-		}
-		there := slices.ContainsFunc(services.Items,
-			func(s corev1.Service) bool { return s.Name == balancedApp })
-		return expect("that Service "+balancedApp+" exists", there, false)
+	t.Check(c.client.CoreV1().Services(metav1.NamespaceDefault).Delete(t.Context(), balancedApp,
+		metav1.DeleteOptions{}))
+	c.until(t, func() error {
+		_, err := c.service(t, balancedApp)
+		return expect("that Service "+balancedApp+" is not found", apierrors.IsNotFound(err), true)
 	})
-	if err != nil {
-		return "", err
-	}
 	// Its finalizer has gone last, so no controller deletes anything later.
-	if err := expect("the objects in Octavia and Neutron", c.openStack.holdings(),
-		c.unserved); err != nil {
-		return "", err
-	}
+	t.Check(expect("the objects in Octavia and Neutron", c.openStack.holdings(), c.unserved))
 	return fmt.Sprintf(
 		"no load balancer, floating IP, security group or port is left in Octavia and Neutron; OpenStack received %s",
-		c.openStack.calls().since(before)), nil
+		c.openStack.calls().since(before))
 }
 
 // holdings counts the objects that a Service may have in OpenStack.

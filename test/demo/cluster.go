@@ -2,23 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
+	"net/http/httptest"
 	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 
-	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/deploy"
-	"github.com/fxccm/fxccm/test/internal/ports"
+	"github.com/fxccm/fxccm/test/internal/attempt"
 )
 
 const (
@@ -31,78 +25,50 @@ const (
 	// cloudLatency is about that of a real cloud, so changes are visible.
 	cloudLatency = 100 * time.Millisecond
 
-	pollPeriod = 50 * time.Millisecond
+	nodeCount = 6
+	// Each of these nodes has a step of its own.
+	stoppedNode = "node-2"
+	silentNode  = "node-3"
+	lostNode    = "node-6"
+	lateNode    = "node-7"
+
+	// handOverLimit is shorter than the lease: without a release the hand-over would take longer.
+	handOverLimit = 10 * time.Second
 )
 
 // cluster is everything that the demo runs: a control plane, two replicas on OpenStack, and a host
 // on a fake cloud.
 type cluster struct {
-	dir      string
+	stage
 	replicas []*replica
 	// host is the binary of another control plane, with the cloud controller manager
 	// inside.
 	host *replica
-	fake fakeCloud
 
-	// These fields are not changed after startControlPlane and serveClouds.
-	controlPlane *controlplane.ControlPlane
-	client       kubernetes.Interface
-	openStack    *openStack
-	fakeServer   *http.Server
-	fakeURL      string
+	// openStack is not changed after the first steps. The fake cloud is served at fakeURL.
+	openStack *openStack
+	fake      fakeCloud
+	fakeURL   string
 
 	// OpenStack's objects before the Service, and the Service's load balancer.
 	unserved holdings
 	web      served
 }
 
-func newCluster(binary, embedded string) (*cluster, error) {
-	path, err := executable("binary", binary)
-	if err != nil {
-		return nil, err
-	}
-	hostPath, err := executable("embedded", embedded)
-	if err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp("", "fxccm-demo-")
-	if err != nil {
-		return nil, fmt.Errorf("make a folder for the demo: %w", err)
-	}
-	c := &cluster{dir: dir, fake: newFakeCloud()}
+func newCluster(t *attempt.T, binary, embedded string) *cluster {
+	binary, embedded = executable(t, "binary", binary), executable(t, "embedded", embedded)
+	c := &cluster{stage: newStage(t), fake: newFakeCloud()}
 	for _, name := range []string{"replica-a", "replica-b"} {
-		port, err := ports.Free()
-		if err != nil {
-			return nil, errors.Join(err, os.RemoveAll(dir))
-		}
-		c.replicas = append(c.replicas, c.newReplica(name, path, port))
+		c.replicas = append(c.replicas, c.addReplica(t, name, binary))
 	}
-	port, err := ports.Free()
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	c.host = c.newHost(hostPath, port)
-	return c, nil
+	c.host = c.addHost(t, embedded)
+	return c
 }
 
-// executable is the absolute path that a flag names.
-func executable(flag, path string) (string, error) {
-	path, err := filepath.Abs(path)
-	if err == nil {
-		_, err = os.Stat(path)
-	}
-	if err != nil {
-		return "", fmt.Errorf("--%s: %w", flag, err)
-	}
-	return path, nil
-}
-
-// newReplica has the flags that differ from the manifests.
-func (c *cluster) newReplica(name, binary string, port int) *replica {
-	url := fmt.Sprintf("https://127.0.0.1:%d/readyz", port)
-	return &replica{
-		name: name, binary: binary, port: port, readyURL: url,
-		log: c.file(name + ".log"), args: []string{
+// addReplica has the flags that differ from the manifests.
+func (c *cluster) addReplica(t *attempt.T, name, binary string) *replica {
+	return c.add(t, name, binary, "https", "/readyz", func(port int) []string {
+		return []string{
 			"--kubeconfig=" + c.file("ccm.kubeconfig"),
 			"--cloud-provider=openstack",
 			"--cloud-config=" + c.file("cloud.conf"),
@@ -116,121 +82,97 @@ func (c *cluster) newReplica(name, binary string, port int) *replica {
 			// A short period keeps the demo short.
 			"--route-reconciliation-period=1s",
 			"--node-monitor-period=500ms",
+		}
+	})
+}
+
+func (c *cluster) story() story {
+	return story{
+		preparation: []step{
+			{"a control plane starts", 2 * time.Minute, c.prepareControlPlane},
+			{"the clouds are served", 10 * time.Second, c.prepareClouds},
+		},
+		chapters: []step{
+			{"two replicas start, one leads", time.Minute, c.startReplicas},
+			{"nodes join and are initialised", time.Minute, c.joinNodes},
+			{"nodes get routes to their pods", time.Minute, c.awaitNodeRoutes},
+			{"a Service gets a load balancer and a floating IP", time.Minute, c.createBalanced},
+			{"a machine is switched off and on", time.Minute, c.stopMachine},
+			{"Keystone fails, no node is deleted", time.Minute, c.failLogins},
+			{"Nova finds no machine, no node is deleted", time.Minute, c.hideMachines},
+			{"a machine is deleted, and so is its node", time.Minute, c.loseMachine},
+			{"the leader is stopped, the other takes over", time.Minute, c.stopLeader},
+			{"the new leader works", time.Minute, c.workAgain},
+			{"the stopped replica comes back", time.Minute, c.startStopped},
+			{"the Service is deleted, with all it had in OpenStack", time.Minute, c.deleteBalanced},
+			{"both replicas stop cleanly", time.Minute, c.endReplicas},
+			{"a host that embeds fxccm starts, on a fake cloud", time.Minute, c.startHost},
+			{"Services get load balancers from the fake cloud", time.Minute, c.createServices},
+			{"the host loses its lease and stands by", time.Minute, c.takeLease},
+			{"the host leads again", time.Minute, c.giveLeaseBack},
+			{"no request was forbidden, no terms overlapped", 30 * time.Second, c.lookBack},
+		},
+		ending: []step{
+			{"the host stops cleanly", time.Minute, c.endHost},
+			{"no process and no file is left", time.Minute, c.end},
 		},
 	}
 }
 
-func (c *cluster) folder() string { return c.dir }
+func (c *cluster) prepareControlPlane(t *attempt.T) string {
+	c.startControlPlane(t)
+	c.allowReplicas(t)
+	version, err := c.client.Discovery().ServerVersion()
+	t.Check(err)
+	return fmt.Sprintf("Kubernetes %s at %s", version.GitVersion, c.controlPlane.RESTConfig().Host)
+}
 
-func (c *cluster) file(name string) string { return filepath.Join(c.dir, name) }
-
-// startControlPlane starts etcd and kube-apiserver, and applies the shipped RBAC rules.
-func (c *cluster) startControlPlane(ctx context.Context) (err error) {
-	if c.controlPlane, err = controlplane.Start(ctx,
-		controlplane.Options{LogDir: c.file("control-plane")}); err != nil {
-		return err
-	}
-	admin := c.controlPlane.RESTConfig()
-	if c.client, err = kubernetes.NewForConfig(admin); err != nil {
-		return err
-	}
+// allowReplicas applies the shipped RBAC rules.
+func (c *cluster) allowReplicas(t *attempt.T) {
 	rules, err := deploy.Read(deploy.RBAC)
-	if err != nil {
-		return err
-	}
-	if err := deploy.Create(ctx, admin, metav1.CreateOptions{}, rules...); err != nil {
-		return err
-	}
-	identity, err := c.controlPlane.ServiceAccountConfig(metav1.NamespaceSystem, leaseName)
-	if err != nil {
-		return err
-	}
-	return errors.Join(
-		controlplane.WriteKubeconfig(c.file("admin.kubeconfig"), admin),
-		controlplane.WriteKubeconfig(c.file("ccm.kubeconfig"), identity),
-	)
+	t.Check(err)
+	c.allow(t, rules, metav1.NamespaceSystem, leaseName, "ccm.kubeconfig")
 }
 
-// serveClouds serves the clouds to replicas and host, and to a user with curl.
-func (c *cluster) serveClouds() (err error) {
-	if c.openStack, err = serveOpenStack(); err != nil {
-		return err
-	}
-	if err := c.openStack.writeCloudConf(c.file("cloud.conf")); err != nil {
-		return err
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("serve the fake cloud: %w", err)
-	}
-	c.fakeURL = "http://" + listener.Addr().String()
-	c.fakeServer = &http.Server{Handler: c.fake.Handler(), ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = c.fakeServer.Serve(listener) }() // until stop closes it
-	return os.WriteFile(c.file("cloud.yaml"), []byte("endpoint: "+c.fakeURL+"\n"), 0o600)
+// prepareClouds serves the clouds to replicas and host, and to a user with curl.
+func (c *cluster) prepareClouds(t *attempt.T) string {
+	c.serveOpenStack(t, nodeCount)
+	server := httptest.NewServer(c.fake.Handler())
+	c.closers = append(c.closers, func() error {
+		server.Close()
+		return nil
+	})
+	c.fakeURL = server.URL
+	t.Check(os.WriteFile(c.file("cloud.yaml"), []byte("endpoint: "+c.fakeURL+"\n"), 0o600))
+	return fmt.Sprintf("OpenStack with %d machines at %s, and a fake cloud; a call takes %s",
+		nodeCount, c.openStack.server.URL(), cloudLatency)
 }
 
-// processes are the replicas and the host.
-func (c *cluster) processes() []*replica {
-	if c.host == nil {
-		return c.replicas
-	}
-	return append(slices.Clone(c.replicas), c.host)
-}
-
-func (c *cluster) startReplicas() error {
-	for _, r := range c.replicas {
-		if err := r.start(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// stopProcesses stops running processes together, so that none takes over. An exit code other than
-// 0 is an error.
-func stopProcesses(processes ...*replica) error {
-	errs := make([]error, len(processes))
-	var stopped sync.WaitGroup
-	for i, r := range processes {
-		if r.pid() == 0 {
-			continue
-		}
-		stopped.Go(func() {
-			code, err := r.stop()
-			errs[i] = errors.Join(err, expect("the exit code of "+r.name, code, 0))
-		})
-	}
-	stopped.Wait()
-	return errors.Join(errs...)
-}
-
-// stop ends all that was started, and removes the folder unless its logs are worth keeping. It can
-// be called again.
-func (c *cluster) stop(ctx context.Context, keepLogs bool) error {
-	errs := []error{stopProcesses(c.processes()...)}
-	if c.controlPlane != nil {
-		errs = append(errs, c.controlPlane.Stop(ctx))
-	}
-	if c.openStack != nil {
+// serveOpenStack serves an OpenStack with machines, and writes its cloud.conf.
+func (c *cluster) serveOpenStack(t *attempt.T, machines int) {
+	var err error
+	c.openStack, err = serveOpenStack()
+	t.Check(err)
+	c.closers = append(c.closers, func() error {
 		c.openStack.server.Close()
+		return nil
+	})
+	for i := range machines {
+		c.openStack.addMachine(nodeName(i + 1))
 	}
-	if c.fakeServer != nil {
-		errs = append(errs, c.fakeServer.Close())
-	}
-	if !keepLogs {
-		errs = append(errs, os.RemoveAll(c.dir))
-	}
-	return errors.Join(errs...)
+	t.Check(c.openStack.writeCloudConf(c.file("cloud.conf")))
 }
+
+func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 
 // holder is the holder of a lease, or "".
 func (c *cluster) holder(ctx context.Context, lease string) string {
 	read, err := c.client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, lease,
 		metav1.GetOptions{})
-	if err != nil || read.Spec.HolderIdentity == nil {
+	if err != nil {
 		return ""
 	}
-	return *read.Spec.HolderIdentity
+	return ptr.Deref(read.Spec.HolderIdentity, "")
 }
 
 // leaderAndOther are the replica that leads and the one that does not.
@@ -244,36 +186,19 @@ func (c *cluster) leaderAndOther(ctx context.Context) (leader, other *replica, e
 	return nil, nil, fmt.Errorf("no replica leads: the lease names %q", holder)
 }
 
-// until waits until cond returns nil, see [until].
-func (c *cluster) until(ctx context.Context, cond func(ctx context.Context) error) error {
-	return until(ctx, c.processes(), cond)
-}
-
-// until waits until cond returns nil. When the context ends first, or a process does, the error is
-// that, and cond's last.
-func until(
-	ctx context.Context, processes []*replica, cond func(ctx context.Context) error,
-) error {
-	ticker := time.NewTicker(pollPeriod)
-	defer ticker.Stop()
-	var last error
-	for {
-		err := cond(ctx)
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() == nil || last == nil {
-			last = err // a request that the context ended says less
-		}
-		for _, r := range processes {
-			if err := r.trouble(); err != nil {
-				return err
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w; last seen: %w", context.Cause(ctx), last)
-		case <-ticker.C:
-		}
-	}
+func (c *cluster) howToLookAround() string {
+	return fmt.Sprintf(`Look around from another terminal:
+  export KUBECONFIG=%[1]s
+  kubectl get nodes -o wide
+  kubectl -n kube-system get leases
+  kubectl get events
+  curl -s %[2]s/_sim/counts
+  curl -s %[2]s/_sim/servers
+  curl -sk %[3]s?verbose
+  tail -f %[4]s
+and when the host runs:
+  curl -s %[5]s/ccm/statusz
+  curl -s %[6]s/v1/routes
+  kubectl create service loadbalancer mine --tcp=80
+`, c.file("admin.kubeconfig"), c.openStack.server.URL(), c.replicas[0].readyURL, c.replicas[0].log, c.hostURL(), c.fakeURL)
 }

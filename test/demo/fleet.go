@@ -1,13 +1,10 @@
 package main
 
 import (
-	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,15 +14,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/deploy"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+	"github.com/fxccm/fxccm/test/internal/attempt"
 	"github.com/fxccm/fxccm/test/internal/endpoint"
-	"github.com/fxccm/fxccm/test/internal/ports"
 )
 
 const (
@@ -44,13 +40,9 @@ var clustersKind []byte
 // fleetWorld is a management cluster, two projects of an OpenStack, the clusters of a fleet, and
 // the replicas that serve them.
 type fleetWorld struct {
-	dir, binary string
-	replicas    []*replica
-	projects    []project
-
-	controlPlane *controlplane.ControlPlane
-	client       kubernetes.Interface
-	cloud        *openstacktest.Cloud
+	stage
+	projects []project
+	cloud    *openstacktest.Cloud
 
 	mu      sync.Mutex
 	members []*member
@@ -66,6 +58,8 @@ type member struct {
 	name     string
 	project  *project
 	endpoint *endpoint.Endpoint
+	// close closes the endpoint. It can be called again.
+	close func() error
 
 	mu sync.Mutex
 	// turns are the replicas that changed something, in order, each as often as it followed another
@@ -78,105 +72,56 @@ func (m *member) inFleet() string { return m.project.team + "." + m.name }
 func (m *member) lease() string   { return fleetName + "." + m.inFleet() }
 func (m *member) node() string    { return endpoint.NodeName(m.name, "node") }
 
-func runFleet(binary string, check bool) error {
-	path, err := executable("binary", binary)
-	if err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp("", "fxccm-demo-")
-	if err != nil {
-		return fmt.Errorf("make a folder for the demo: %w", err)
-	}
-	w := &fleetWorld{dir: dir, binary: path}
+func newFleet(t *attempt.T, binary string) *fleetWorld {
+	binary = executable(t, "binary", binary)
+	w := &fleetWorld{stage: newStage(t)}
 	for _, name := range []string{"replica-a", "replica-b", "replica-c"} {
-		port, err := ports.Free()
-		if err != nil {
-			return errors.Join(err, os.RemoveAll(dir))
-		}
-		w.replicas = append(w.replicas, w.newReplica(name, port))
+		w.add(t, name, binary, "https", "/readyz", func(port int) []string {
+			return []string{
+				"fleet",
+				"--kubeconfig=" + w.file("fleet.kubeconfig"),
+				"--cloud-provider=openstack",
+				"--clusters=clusterapi",
+				"--name=" + fleetName,
+				"--namespace=" + fleetNamespace,
+				"--identity=" + name,
+				"--user-agent=" + name, // names the replica in OpenStack's record of calls
+				"--configure-cloud-routes=false",
+				"--bind-address=127.0.0.1",
+				"--secure-port=" + strconv.Itoa(port),
+				"--v=2",
+			}
+		})
 	}
-	return show(w, fleetStory(), check, isTerminal(os.Stdout))
-}
-
-func isTerminal(file *os.File) bool {
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
-func (w *fleetWorld) newReplica(name string, port int) *replica {
-	return &replica{
-		name: name, binary: w.binary, port: port,
-		readyURL: fmt.Sprintf("https://127.0.0.1:%d/readyz", port),
-		log:      w.file(name + ".log"), args: []string{
-			"fleet",
-			"--kubeconfig=" + w.file("fleet.kubeconfig"),
-			"--cloud-provider=openstack",
-			"--clusters=clusterapi",
-			"--name=" + fleetName,
-			"--namespace=" + fleetNamespace,
-			"--identity=" + name,
-			"--user-agent=" + name, // names the replica in OpenStack's record of calls
-			"--configure-cloud-routes=false",
-			"--bind-address=127.0.0.1",
-			"--secure-port=" + strconv.Itoa(port),
-			"--v=2",
-		},
-	}
-}
-
-func (w *fleetWorld) processes() []*replica   { return w.replicas }
-func (w *fleetWorld) folder() string          { return w.dir }
-func (w *fleetWorld) file(name string) string { return filepath.Join(w.dir, name) }
-
-func (w *fleetWorld) until(ctx context.Context, cond func(context.Context) error) error {
-	return until(ctx, w.replicas, cond)
+	return w
 }
 
 // startManagement starts the management cluster, with the kind of Cluster API and the shipped rules
 // of a fleet.
-func (w *fleetWorld) startManagement(ctx context.Context) (err error) {
-	if w.controlPlane, err = controlplane.Start(ctx,
-		controlplane.Options{LogDir: w.file("control-plane")}); err != nil {
-		return err
-	}
-	admin := w.controlPlane.RESTConfig()
-	if w.client, err = kubernetes.NewForConfig(admin); err != nil {
-		return err
-	}
+func (w *fleetWorld) startManagement(t *attempt.T) {
+	w.startControlPlane(t)
+	w.addNamespace(t, fleetNamespace)
 	var kind map[string]any
-	if err := yaml.UnmarshalStrict(clustersKind, &kind); err != nil {
-		return err
-	}
-	if err := w.addNamespace(ctx, fleetNamespace); err != nil {
-		return err
-	}
+	t.Check(yaml.UnmarshalStrict(clustersKind, &kind))
 	rules, err := deploy.Read(deploy.FleetRBAC)
-	if err != nil {
-		return err
-	}
+	t.Check(err)
 	rules = append(rules, &unstructured.Unstructured{Object: kind})
-	if err := deploy.Create(ctx, admin, metav1.CreateOptions{}, rules...); err != nil {
-		return err
-	}
-	identity, err := w.controlPlane.ServiceAccountConfig(fleetNamespace, fleetAccount)
-	if err != nil {
-		return err
-	}
-	return errors.Join(
-		controlplane.WriteKubeconfig(w.file("admin.kubeconfig"), admin),
-		controlplane.WriteKubeconfig(w.file("fleet.kubeconfig"), identity),
-	)
+	w.allow(t, rules, fleetNamespace, fleetAccount, "fleet.kubeconfig")
 }
 
-func (w *fleetWorld) addNamespace(ctx context.Context, name string) error {
-	_, err := w.client.CoreV1().Namespaces().Create(ctx,
+func (w *fleetWorld) addNamespace(t *attempt.T, name string) {
+	_, err := w.client.CoreV1().Namespaces().Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	return err
+	t.Check(err)
 }
 
 // serveProjects starts an OpenStack with two projects, each with a network of its own.
-func (w *fleetWorld) serveProjects(ctx context.Context) error {
+func (w *fleetWorld) serveProjects(t *attempt.T) {
 	w.cloud = openstacktest.NewCloud(openstacktest.WithRegion(region), openstacktest.WithAdmin())
+	w.closers = append(w.closers, func() error {
+		w.cloud.Close()
+		return nil
+	})
 	w.cloud.Provision(openstacktest.ProvisioningRule{Duration: provisioning / 2})
 	w.cloud.AddFlavor(openstacktest.Flavor{Name: machineType, VCPUs: 4, RAM: 8192, Disk: 80})
 	outside := w.cloud.AddNetwork(openstacktest.Network{Name: "outside", External: true})
@@ -193,25 +138,18 @@ func (w *fleetWorld) serveProjects(ctx context.Context) error {
 		router := w.cloud.AddRouter(openstacktest.Router{
 			Name: team, ProjectID: p.id, ExternalNetworkID: outside,
 		})
-		if err := w.cloud.ConnectSubnet(router, subnet); err != nil {
-			return err
-		}
+		t.Check(w.cloud.ConnectSubnet(router, subnet))
 		p.conf = login.CloudConf(openstacktest.PasswordAuth) +
 			"\n[LoadBalancer]\nfloating-network-id = " + outside + "\n"
 		w.projects = append(w.projects, p)
-		if err := w.addNamespace(ctx, team); err != nil {
-			return err
-		}
+		w.addNamespace(t, team)
 	}
-	return nil
 }
 
 // addMember creates a cluster with a machine, a node and a Service, and enters it in the fleet, as
 // Cluster API does. The teams have clusters in turn.
-func (w *fleetWorld) addMember(ctx context.Context) error {
-	w.mu.Lock()
-	number := len(w.members)
-	w.mu.Unlock()
+func (w *fleetWorld) addMember(t *attempt.T) {
+	number := len(w.clusters())
 	m := &member{
 		name: fmt.Sprintf("cluster-%02d", number+1), project: &w.projects[number%len(w.projects)],
 	}
@@ -223,59 +161,48 @@ func (w *fleetWorld) addMember(ctx context.Context) error {
 		NetworkID: m.project.network, ProjectID: m.project.id, DeviceID: server,
 		DeviceOwner: machineOwner + zoneOf(number),
 	})
-	if err := w.addNamespace(ctx, m.name); err != nil {
-		return err
-	}
-	node := ccmtest.TaintedNode(m.node())
-	node.Labels[endpoint.PartLabel] = m.name
-	if _, err := w.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	if err := w.addService(ctx, m, "web"); err != nil {
-		return err
-	}
-	var err error
-	if m.endpoint, err = endpoint.Start(w.controlPlane.RESTConfig(), m.name,
-		endpoint.WithHandler(m.record)); err != nil {
-		return err
-	}
+	w.addNamespace(t, m.name)
+	node := ccmtest.TaintedNode(m.node(), ccmtest.NodeLabel(endpoint.PartLabel, m.name))
+	_, err := w.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
+	t.Check(err)
+	w.addService(t, m, "web")
+	m.endpoint, err = endpoint.Start(w.controlPlane.RESTConfig(), m.name,
+		endpoint.WithHandler(m.record))
+	t.Check(err)
+	m.close = sync.OnceValue(m.endpoint.Close)
+	w.closers = append(w.closers, m.close)
 	w.mu.Lock()
 	w.members = append(w.members, m)
 	w.mu.Unlock()
-	if err := w.writeKubeconfig(ctx, m); err != nil {
-		return err
-	}
+	w.writeKubeconfig(t, m)
 	secret := m.secret("-cloud-config", "cloud.conf", []byte(m.project.conf))
-	if _, err := w.client.CoreV1().Secrets(m.project.team).Create(ctx, secret,
-		metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	return deploy.Create(ctx, w.controlPlane.RESTConfig(), metav1.CreateOptions{}, m.object())
+	_, err = w.client.CoreV1().Secrets(m.project.team).Create(t.Context(), secret,
+		metav1.CreateOptions{})
+	t.Check(err)
+	t.Check(deploy.Create(t.Context(), w.controlPlane.RESTConfig(), metav1.CreateOptions{},
+		m.object()))
 }
 
-func (w *fleetWorld) addService(ctx context.Context, m *member, name string) error {
+func (w *fleetWorld) addService(t *attempt.T, m *member, name string) {
 	service := ccmtest.LoadBalancerService(name, ccmtest.ServiceNamespace(m.name))
-	_, err := w.client.CoreV1().Services(m.name).Create(ctx, service, metav1.CreateOptions{})
-	return err
+	_, err := w.client.CoreV1().Services(m.name).Create(t.Context(), service,
+		metav1.CreateOptions{})
+	t.Check(err)
 }
 
 // writeKubeconfig creates or updates the Secret with the cluster's kubeconfig.
-func (w *fleetWorld) writeKubeconfig(ctx context.Context, m *member) error {
+func (w *fleetWorld) writeKubeconfig(t *attempt.T, m *member) {
 	path := w.file(m.name + ".kubeconfig")
-	if err := controlplane.WriteKubeconfig(path, m.endpoint.RESTConfig()); err != nil {
-		return err
-	}
+	t.Check(controlplane.WriteKubeconfig(path, m.endpoint.RESTConfig()))
 	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
+	t.Check(err)
 	secrets := w.client.CoreV1().Secrets(m.project.team)
 	secret := m.secret("-kubeconfig", "value", data)
-	_, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
+	_, err = secrets.Create(t.Context(), secret, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
+		_, err = secrets.Update(t.Context(), secret, metav1.UpdateOptions{})
 	}
-	return err
+	t.Check(err)
 }
 
 func (m *member) secret(suffix, key string, data []byte) *corev1.Secret {
@@ -319,31 +246,11 @@ func (m *member) turnsSoFar() []string {
 	return slices.Clone(m.turns)
 }
 
-// all are the clusters that were added, in order.
-func (w *fleetWorld) all() []*member {
+// clusters are those that were added, in order.
+func (w *fleetWorld) clusters() []*member {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.members)
-}
-
-func (w *fleetWorld) stop(ctx context.Context, keepLogs bool) error {
-	errs := []error{stopProcesses(w.replicas...)}
-	for _, m := range w.all() {
-		if m.endpoint != nil {
-			errs = append(errs, m.endpoint.Close())
-			m.endpoint = nil
-		}
-	}
-	if w.controlPlane != nil {
-		errs = append(errs, w.controlPlane.Stop(ctx))
-	}
-	if w.cloud != nil {
-		w.cloud.Close()
-	}
-	if !keepLogs {
-		errs = append(errs, os.RemoveAll(w.dir))
-	}
-	return errors.Join(errs...)
 }
 
 func (w *fleetWorld) statusArguments() []string {
@@ -351,7 +258,7 @@ func (w *fleetWorld) statusArguments() []string {
 		"fleet", "status", "--kubeconfig=" + w.file("admin.kubeconfig"),
 		"--insecure-skip-tls-verify",
 	}
-	for _, r := range w.replicas {
+	for _, r := range w.all {
 		args = append(args, fmt.Sprintf("--server=https://127.0.0.1:%d", r.port))
 	}
 	return args
@@ -365,6 +272,6 @@ func (w *fleetWorld) howToLookAround() string {
   kubectl get nodes,services -A
   %[3]s %[4]s --watch
   tail -f %[5]s
-`, w.file("admin.kubeconfig"), fleetNamespace, w.binary, strings.Join(w.statusArguments(), " "),
-		w.replicas[0].log)
+`, w.file("admin.kubeconfig"), fleetNamespace, w.all[0].binary, strings.Join(w.statusArguments(), " "),
+		w.all[0].log)
 }

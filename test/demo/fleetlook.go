@@ -124,9 +124,9 @@ func (w *fleetWorld) look(ctx context.Context) ([]table, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := w.all()
+	all := w.clusters()
 	replicas := table{heading: []string{"REPLICA", "STATE", "PID", "CLUSTERS"}}
-	for _, r := range w.replicas {
+	for _, r := range w.all {
 		pid, leads := "", v.count(r.name, all)
 		if p := r.pid(); p != 0 {
 			pid = strconv.Itoa(p)

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -15,69 +12,60 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/fleet"
+	"github.com/fxccm/fxccm/test/internal/attempt"
 )
 
-func fleetStory() story[*fleetWorld] {
-	return story[*fleetWorld]{
-		preparation: []step[*fleetWorld]{
-			{"a management cluster starts", 2 * time.Minute, prepareManagement},
-			{"thirty clusters are created", 2 * time.Minute, prepareClusters},
+func (w *fleetWorld) story() story {
+	return story{
+		preparation: []step{
+			{"a management cluster starts", 2 * time.Minute, w.prepareManagement},
+			{"thirty clusters are created", 2 * time.Minute, w.prepareClusters},
 		},
-		chapters: []step[*fleetWorld]{
-			{"three replicas share the clusters", 4 * time.Minute, startFleet},
-			{"a replica is killed, the others serve its clusters", 3 * time.Minute, killReplica},
-			{"the killed replica comes back", 3 * time.Minute, startKilled},
-			{"ten clusters join", 3 * time.Minute, joinClusters},
-			{"a cluster's token is replaced", 2 * time.Minute, replaceToken},
-			{"a cluster leaves the fleet", 2 * time.Minute, removeCluster},
-			{"fxccm fleet status shows each cluster", time.Minute, showStatus},
-			{"no cluster was served twice, no request forbidden", time.Minute, lookBackOnFleet},
+		chapters: []step{
+			{"three replicas share the clusters", 4 * time.Minute, w.startFleet},
+			{"a replica is killed, the others serve its clusters", 3 * time.Minute, w.killReplica},
+			{"the killed replica comes back", 3 * time.Minute, w.startKilled},
+			{"ten clusters join", 3 * time.Minute, w.joinClusters},
+			{"a cluster's token is replaced", 2 * time.Minute, w.replaceToken},
+			{"a cluster leaves the fleet", 2 * time.Minute, w.removeCluster},
+			{"fxccm fleet status shows each cluster", time.Minute, w.showStatus},
+			{"no cluster was served twice, no request forbidden", time.Minute, w.lookBack},
 		},
-		ending: []step[*fleetWorld]{
-			{"the replicas stop cleanly", time.Minute, endFleet},
-			{"no process and no file is left", time.Minute, endFleetWorld},
+		ending: []step{
+			{"the replicas stop cleanly", time.Minute, w.endFleet},
+			{"no process and no file is left", time.Minute, w.end},
 		},
 	}
 }
 
-func prepareManagement(ctx context.Context, w *fleetWorld) (string, error) {
-	if err := w.startManagement(ctx); err != nil {
-		return "", err
-	}
-	if err := w.serveProjects(ctx); err != nil {
-		return "", err
-	}
+func (w *fleetWorld) prepareManagement(t *attempt.T) string {
+	w.startManagement(t)
+	w.serveProjects(t)
 	return fmt.Sprintf("an API server with Cluster API's kind at %s, an OpenStack with %d projects at %s",
-		w.controlPlane.RESTConfig().Host, len(w.projects), w.cloud.URL()), nil
+		w.controlPlane.RESTConfig().Host, len(w.projects), w.cloud.URL())
 }
 
-func prepareClusters(ctx context.Context, w *fleetWorld) (string, error) {
+func (w *fleetWorld) prepareClusters(t *attempt.T) string {
 	for range clusterCount {
-		if err := w.addMember(ctx); err != nil {
-			return "", err
-		}
+		w.addMember(t)
 	}
-	return "each has an API endpoint, a token, a node, a Service and a project", nil
+	return "each has an API endpoint, a token, a node, a Service and a project"
 }
 
-func startFleet(ctx context.Context, w *fleetWorld) (string, error) {
-	for _, r := range w.replicas {
-		if err := r.start(); err != nil {
-			return "", err
-		}
-	}
-	seen, err := w.awaitServed(ctx, w.all()...)
-	return seen, errors.Join(err, w.awaitPlaced(ctx))
+func (w *fleetWorld) startFleet(t *attempt.T) string {
+	w.start(t, w.all...)
+	seen := w.awaitServed(t, w.clusters()...)
+	w.awaitPlaced(t)
+	return seen
 }
 
 // awaitPlaced waits until fxccm fleet status shows that the preferred replica leads each cluster,
 // so that no cluster moves any more.
-func (w *fleetWorld) awaitPlaced(ctx context.Context) error {
-	return w.until(ctx, func(ctx context.Context) error {
+func (w *fleetWorld) awaitPlaced(t *attempt.T) {
+	w.until(t, func() error {
 		var status struct{ Clusters []fleet.ClusterStatus }
-		out, err := exec.CommandContext(ctx, w.binary,
+		out, err := exec.CommandContext(t.Context(), w.all[0].binary,
 			append(w.statusArguments(), "--output=json")...).Output()
 		if err != nil {
 			return fmt.Errorf("fxccm fleet status: %w: %s", err, out)
@@ -91,15 +79,15 @@ func (w *fleetWorld) awaitPlaced(ctx context.Context) error {
 					c.State, c.Ready, c.Leader, c.Preferred, c.Reason)
 			}
 		}
-		return expect("the number of clusters", len(status.Clusters), len(w.all()))
+		return expect("the number of clusters", len(status.Clusters), len(w.clusters()))
 	})
 }
 
 // awaitServed waits until each replica that runs leads, and the clusters are served.
-func (w *fleetWorld) awaitServed(ctx context.Context, members ...*member) (string, error) {
+func (w *fleetWorld) awaitServed(t *attempt.T, members ...*member) string {
 	var seen []string
-	err := w.until(ctx, func(ctx context.Context) error {
-		v, err := w.view(ctx)
+	w.until(t, func() error {
+		v, err := w.view(t.Context())
 		if err != nil {
 			return err
 		}
@@ -109,8 +97,8 @@ func (w *fleetWorld) awaitServed(ctx context.Context, members ...*member) (strin
 			}
 		}
 		seen = nil
-		for _, r := range w.replicas {
-			leads := v.count(r.name, w.all())
+		for _, r := range w.all {
+			leads := v.count(r.name, w.clusters())
 			if (r.pid() != 0) != (leads > 0) {
 				return fmt.Errorf("%s leads %d clusters; it %s", r.name, leads, r.state(false))
 			}
@@ -118,37 +106,32 @@ func (w *fleetWorld) awaitServed(ctx context.Context, members ...*member) (strin
 		}
 		return nil
 	})
-	return strings.Join(seen, ", "), err
+	return strings.Join(seen, ", ")
 }
 
-// uninterrupted does something, and is an error if the Lease of one of the clusters has changed
+// viewed is the view of a step.
+func (w *fleetWorld) viewed(t *attempt.T) fleetView {
+	v, err := w.view(t.Context())
+	t.Check(err)
+	return v
+}
+
+// uninterrupted does something, and is a failure if the Lease of one of the clusters has changed
 // hands meanwhile.
-func (w *fleetWorld) uninterrupted(
-	ctx context.Context, members []*member, do func() error,
-) error {
-	before, err := w.view(ctx)
-	if err != nil {
-		return err
-	}
-	if err := do(); err != nil {
-		return err
-	}
-	after, err := w.view(ctx)
+func (w *fleetWorld) uninterrupted(t *attempt.T, members []*member, do func()) {
+	before := w.viewed(t)
+	do()
+	after := w.viewed(t)
 	for _, m := range members {
-		err = errors.Join(err,
+		t.Note(
 			expect("the Lease of "+m.inFleet(), after.leases[m.lease()], before.leases[m.lease()]))
 	}
-	return err
 }
 
-func killReplica(ctx context.Context, w *fleetWorld) (string, error) {
-	v, err := w.view(ctx)
-	if err != nil {
-		return "", err
-	}
-	killed := w.replicas[0]
+func (w *fleetWorld) killReplica(t *attempt.T) string {
+	v, killed := w.viewed(t), w.all[0]
 	var orphans, others []*member
-	for _, m := range w.all() {
+	for _, m := range w.clusters() {
 		if v.leases[m.lease()].holder == killed.name {
 			orphans = append(orphans, m)
 		} else {
@@ -156,193 +139,128 @@ func killReplica(ctx context.Context, w *fleetWorld) (string, error) {
 		}
 	}
 	begun, took := time.Now(), time.Duration(0)
-	err = w.uninterrupted(ctx, others, func() error {
-		if err := killed.kill(); err != nil {
-			return err
-		}
+	w.uninterrupted(t, others, func() {
+		t.Check(killed.process.Load().Kill())
 		for _, m := range orphans {
-			if err := w.addService(ctx, m, "api"); err != nil {
-				return err
-			}
+			w.addService(t, m, "api")
 		}
-		if _, err := w.awaitServed(ctx, orphans...); err != nil {
-			return err
-		}
+		w.awaitServed(t, orphans...)
 		took = time.Since(begun)
-		return w.awaitPlaced(ctx)
+		w.awaitPlaced(t)
 	})
 	return fmt.Sprintf("its %d clusters are served again, each with one more Service, %.1f s after the "+
 		"kill; the other %d were not interrupted", len(orphans), took.Seconds(),
-		len(others)), err
+		len(others))
 }
 
-func startKilled(ctx context.Context, w *fleetWorld) (string, error) {
-	before, err := w.view(ctx)
-	if err != nil {
-		return "", err
-	}
-	if err := w.replicas[0].start(); err != nil {
-		return "", err
-	}
-	if err := w.awaitPlaced(ctx); err != nil {
-		return "", err
-	}
-	seen, err := w.awaitServed(ctx, w.all()...)
-	if err != nil {
-		return "", err
-	}
-	after, err := w.view(ctx)
-	for _, m := range w.all() {
+func (w *fleetWorld) startKilled(t *attempt.T) string {
+	before, started := w.viewed(t), w.all[0]
+	w.start(t, started)
+	w.awaitPlaced(t)
+	seen := w.awaitServed(t, w.clusters()...)
+	after := w.viewed(t)
+	for _, m := range w.clusters() {
 		was, is := before.leases[m.lease()].holder, after.leases[m.lease()].holder
-		if was != is && is != w.replicas[0].name {
-			err = errors.Join(err, fmt.Errorf("%s moved from %s to %s", m.inFleet(), was, is))
+		if was != is && is != started.name {
+			t.Errorf("%s moved from %s to %s", m.inFleet(), was, is)
 		}
 	}
-	return seen + "; clusters moved to it only", err
+	return seen + "; clusters moved to it only"
 }
 
-func joinClusters(ctx context.Context, w *fleetWorld) (string, error) {
-	before := w.all()
-	var seen string
-	err := w.uninterrupted(ctx, before, func() (err error) {
+func (w *fleetWorld) joinClusters(t *attempt.T) string {
+	before, seen := w.clusters(), ""
+	w.uninterrupted(t, before, func() {
 		for range joiningCount {
-			if err := w.addMember(ctx); err != nil {
-				return err
-			}
+			w.addMember(t)
 		}
-		if seen, err = w.awaitServed(ctx, w.all()...); err != nil {
-			return err
-		}
-		return w.awaitPlaced(ctx)
+		seen = w.awaitServed(t, w.clusters()...)
+		w.awaitPlaced(t)
 	})
-	return seen + fmt.Sprintf("; the other %d were not interrupted", len(before)), err
+	return seen + fmt.Sprintf("; the other %d were not interrupted", len(before))
 }
 
 // replaceToken makes the token of a cluster invalid and gives the fleet another one. No cluster is
 // interrupted, and the one with the new token serves a new Service.
-func replaceToken(ctx context.Context, w *fleetWorld) (string, error) {
-	m := w.all()[1]
-	err := w.uninterrupted(ctx, w.all(), func() error {
+func (w *fleetWorld) replaceToken(t *attempt.T) string {
+	m := w.clusters()[1]
+	w.uninterrupted(t, w.clusters(), func() {
 		m.endpoint.Rotate()
-		if err := w.writeKubeconfig(ctx, m); err != nil {
-			return err
-		}
-		if err := w.addService(ctx, m, "with-the-new-token"); err != nil {
-			return err
-		}
-		_, err := w.awaitServed(ctx, w.all()...)
-		return err
+		w.writeKubeconfig(t, m)
+		w.addService(t, m, "with-the-new-token")
+		w.awaitServed(t, w.clusters()...)
 	})
 	return fmt.Sprintf("%s serves a new Service; none of %d clusters was interrupted", m.inFleet(),
-		len(w.all())), err
+		len(w.clusters()))
 }
 
 // removeCluster removes a cluster from the fleet, which releases its Lease and ends its requests.
-func removeCluster(ctx context.Context, w *fleetWorld) (string, error) {
+func (w *fleetWorld) removeCluster(t *attempt.T) string {
 	w.mu.Lock()
 	gone := w.members[0]
 	w.members = w.members[1:]
 	w.mu.Unlock()
 	objects, err := dynamic.NewForConfig(w.controlPlane.RESTConfig())
-	if err != nil {
-		return "", err
-	}
+	t.Check(err)
 	clusters := objects.Resource(schema.GroupVersionResource{
 		Group: "cluster.x-k8s.io", Version: "v1beta2", Resource: "clusters",
 	})
-	err = w.uninterrupted(ctx, w.all(), func() error {
-		if err := clusters.Namespace(gone.project.team).Delete(ctx, gone.name,
-			metav1.DeleteOptions{}); err != nil {
-			return err
-		}
-		return w.until(ctx, func(ctx context.Context) error {
-			v, err := w.view(ctx)
+	w.uninterrupted(t, w.clusters(), func() {
+		t.Check(clusters.Namespace(gone.project.team).Delete(t.Context(), gone.name,
+			metav1.DeleteOptions{}))
+		w.until(t, func() error {
+			v, err := w.view(t.Context())
 			return errors.Join(err,
 				expect("the leader of "+gone.inFleet(), v.leases[gone.lease()].holder, ""),
 				expect("the requests of "+gone.inFleet(), gone.endpoint.InFlight(), 0))
 		})
 	})
+	t.Check(gone.close())
 	return fmt.Sprintf("%s has no leader and no request; the other %d were not interrupted",
-		gone.inFleet(), len(w.all())), errors.Join(err, gone.endpoint.Close())
+		gone.inFleet(), len(w.clusters()))
 }
 
 // showStatus reads what an operator would read.
-func showStatus(ctx context.Context, w *fleetWorld) (string, error) {
-	err := w.awaitPlaced(ctx)
+func (w *fleetWorld) showStatus(t *attempt.T) string {
+	w.awaitPlaced(t)
 	return fmt.Sprintf("%d clusters, all leading and ready in the preferred replica",
-		len(w.all())), err
+		len(w.clusters()))
 }
 
-// lookBackOnFleet checks the records of the clusters, of OpenStack and of the management cluster.
-func lookBackOnFleet(ctx context.Context, w *fleetWorld) (string, error) {
-	v, err := w.view(ctx)
-	if err != nil {
-		return "", err
-	}
-	for _, m := range w.all() {
+// lookBack checks the records of the clusters, of OpenStack and of the management cluster.
+func (w *fleetWorld) lookBack(t *attempt.T) string {
+	v := w.viewed(t)
+	for _, m := range w.clusters() {
 		turns, lease := m.turnsSoFar(), v.leases[m.lease()]
 		if len(turns) == 0 {
-			return "", fmt.Errorf("%s was not changed by a replica", m.inFleet())
+			t.Fatalf("%s was not changed by a replica", m.inFleet())
 		}
 		// A replica that changes something after another one has done so must have won the Lease
 		// in between.
 		if len(turns) > int(lease.transitions)+1 {
-			return "", fmt.Errorf("%s was changed by %v in this order, but its Lease changed hands "+
-				"%d times", m.inFleet(), turns, lease.transitions)
+			t.Fatalf("%s was changed by %v in this order, but its Lease changed hands %d times",
+				m.inFleet(), turns, lease.transitions)
 		}
 		for _, s := range v.services[m.name] {
-			if err := expect("the number of load balancers of a Service of "+m.inFleet(),
-				len(v.balancers["fxccm-service="+string(s.UID)]), 1); err != nil {
-				return "", err
-			}
+			t.Check(expect("the number of load balancers of a Service of "+m.inFleet(),
+				len(v.balancers["fxccm-service="+string(s.UID)]), 1))
 		}
 		for _, refused := range m.endpoint.Refused() {
 			if !strings.HasSuffix(refused, "another token") {
-				return "", fmt.Errorf("%s refused a request: %s", m.inFleet(), refused)
+				t.Fatalf("%s refused a request: %s", m.inFleet(), refused)
 			}
 		}
 	}
-	user := controlplane.ByUser(controlplane.ServiceAccountUser(fleetNamespace, fleetAccount))
-	requests, err := w.controlPlane.Audit().All(user)
-	if err != nil {
-		return "", err
-	}
-	denied, err := w.controlPlane.Audit().All(user, controlplane.Denied())
-	if err != nil {
-		return "", err
-	}
-	if len(requests) == 0 || len(denied) > 0 {
-		return "", fmt.Errorf("of %d requests to the management cluster %d were forbidden: %v",
-			len(requests), len(denied), denied)
-	}
 	return fmt.Sprintf("%d requests to the management cluster under the rules of deploy/fleet, %d to "+
-		"OpenStack; each cluster was changed by the holder of its Lease", len(requests),
-		len(w.cloud.Calls())), nil
+		"OpenStack; each cluster was changed by the holder of its Lease",
+		w.requestsOf(t, fleetNamespace, fleetAccount), len(w.cloud.Calls()))
 }
 
 // endFleet stops the replicas. They release their Leases and take back their announcements.
-func endFleet(ctx context.Context, w *fleetWorld) (string, error) {
-	if err := stopProcesses(w.replicas...); err != nil {
-		return "", err
+func (w *fleetWorld) endFleet(t *attempt.T) string {
+	t.Check(stopProcesses(w.all...))
+	for name, lease := range w.viewed(t).leases {
+		t.Check(expect("the holder of the Lease "+name, lease.holder, ""))
 	}
-	v, err := w.view(ctx)
-	if err != nil {
-		return "", err
-	}
-	for name, lease := range v.leases {
-		if lease.holder != "" {
-			return "", fmt.Errorf("the Lease %s is held by %s", name, lease.holder)
-		}
-	}
-	return "exit code 0; all Leases are released", nil
-}
-
-func endFleetWorld(ctx context.Context, w *fleetWorld) (string, error) {
-	if err := w.stop(ctx, false); err != nil {
-		return "", err
-	}
-	if _, err := os.Stat(w.dir); !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("the folder %s still exists", w.dir)
-	}
-	return "the management cluster has ended, and its folder is removed", nil
+	return "exit code 0; all Leases are released"
 }

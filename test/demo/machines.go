@@ -1,88 +1,70 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	cloudproviderapi "k8s.io/cloud-provider/api"
+
+	"github.com/fxccm/fxccm/test/internal/attempt"
 )
 
 // Steps about single machines and their nodes.
 
-func joinNodes(ctx context.Context, c *cluster) (string, error) {
+func (c *cluster) joinNodes(t *attempt.T) string {
 	before := c.openStack.calls()
 	for i := range nodeCount {
-		if err := c.join(ctx, nodeName(i+1), i+1); err != nil {
-			return "", err
-		}
+		c.join(t, nodeName(i+1), i+1)
 	}
 	for i := range nodeCount {
-		if err := c.awaitInitialised(ctx, c.openStack, nodeName(i+1)); err != nil {
-			return "", err
-		}
+		c.awaitInitialised(t, c.openStack, nodeName(i+1))
 	}
 	asked := c.openStack.calls().since(before)
 	if servers := asked.only("server_list", "server_get"); servers.total() > nodeCount {
-		return "",
-			fmt.Errorf("the servers of %d nodes were requested more than once each: %s",
-				nodeCount, servers)
+		t.Fatalf("the servers of %d nodes were requested more than once each: %s", nodeCount,
+			servers)
 	}
 	return fmt.Sprintf(
 		"%d nodes have provider ID, type, zone and address; OpenStack received %s", nodeCount,
-		asked), nil
+		asked)
 }
 
-func awaitNodeRoutes(ctx context.Context, c *cluster) (string, error) {
-	if err := c.awaitRoutes(ctx, c.openStack); err != nil {
-		return "", err
-	}
-	nodes, err := c.nodes(ctx)
-	if err != nil {
-		return "", err
-	}
+func (c *cluster) awaitNodeRoutes(t *attempt.T) string {
+	c.awaitRoutes(t, c.openStack)
+	nodes, err := c.nodes(t.Context())
+	t.Check(err)
 	for _, node := range nodes {
 		may, err := c.openStack.mayUse(node.Name, node.Spec.PodCIDR)
-		if err := errors.Join(err,
-			expect("that the port of "+node.Name+" may send from its pods' addresses", may,
-				true)); err != nil {
-			return "", err
-		}
+		t.Check(err)
+		t.Check(expect("that the port of "+node.Name+" may send from its pods' addresses", may,
+			true))
 	}
 	return fmt.Sprintf(
 		"%d routes in the router, and each port may send from its pods' addresses: %s",
 		len(nodes),
-		c.openStack.calls().only("router_add_extraroutes", "router_update", "port_update")), nil
+		c.openStack.calls().only("router_add_extraroutes", "router_update", "port_update"))
 }
 
 // stopMachine switches a machine off and on again.
-func stopMachine(ctx context.Context, c *cluster) (string, error) {
-	if err := errors.Join(c.openStack.setStatus(stoppedNode, "SHUTOFF"),
-		c.silence(ctx, stoppedNode)); err != nil {
-		return "", err
-	}
+func (c *cluster) stopMachine(t *attempt.T) string {
+	t.Check(c.openStack.setStatus(stoppedNode, "SHUTOFF"))
+	c.setReady(t, corev1.ConditionFalse, stoppedNode)
 	begun := time.Now()
-	if err := c.awaitShutdownTaint(ctx, stoppedNode, true); err != nil {
-		return "", err
-	}
+	c.awaitShutdownTaint(t, stoppedNode, true)
 	tainted := time.Since(begun)
-	if err := errors.Join(c.openStack.setStatus(stoppedNode, "ACTIVE"),
-		c.wake(ctx, stoppedNode)); err != nil {
-		return "", err
-	}
-	if err := c.awaitShutdownTaint(ctx, stoppedNode, false); err != nil {
-		return "", err
-	}
+	t.Check(c.openStack.setStatus(stoppedNode, "ACTIVE"))
+	c.setReady(t, corev1.ConditionTrue, stoppedNode)
+	c.awaitShutdownTaint(t, stoppedNode, false)
 	return fmt.Sprintf(
 		"%s was tainted after %.1f s and not deleted; the taint was removed when the machine ran again",
-		stoppedNode, tainted.Seconds()), nil
+		stoppedNode, tainted.Seconds())
 }
 
-func (c *cluster) awaitShutdownTaint(ctx context.Context, name string, want bool) error {
-	return c.until(ctx, func(ctx context.Context) error {
-		node, err := c.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+func (c *cluster) awaitShutdownTaint(t *attempt.T, name string, want bool) {
+	c.until(t, func() error {
+		node, err := c.node(t, name)
 		if err != nil {
 			return err
 		}
@@ -92,44 +74,27 @@ func (c *cluster) awaitShutdownTaint(ctx context.Context, name string, want bool
 }
 
 // loseMachine takes a machine away. The cluster first sees a silent kubelet.
-func loseMachine(ctx context.Context, c *cluster) (string, error) {
+func (c *cluster) loseMachine(t *attempt.T) string {
 	before := c.openStack.calls()
-	lost, err := c.client.CoreV1().Nodes().Get(ctx, lostNode, metav1.GetOptions{})
-	if err != nil {
-		return "", err
-	}
+	lost, err := c.node(t, lostNode)
+	t.Check(err)
 	begun := time.Now()
-	if err := errors.Join(c.openStack.removeMachine(lostNode),
-		c.silence(ctx, lostNode)); err != nil {
-		return "", err
-	}
-	err = c.until(ctx, func(ctx context.Context) error {
-		nodes, err := c.nodes(ctx)
-		if err != nil {
-			return err
-		}
-		_, there := uids(nodes)[lostNode]
-		return expect("that there is a node "+lostNode, there, false)
+	t.Check(c.openStack.removeMachine(lostNode))
+	c.setReady(t, corev1.ConditionFalse, lostNode)
+	c.until(t, func() error {
+		_, err := c.node(t, lostNode)
+		return expect("that the node "+lostNode+" is not found", apierrors.IsNotFound(err), true)
 	})
-	if err != nil {
-		return "", err
-	}
 	deleted := time.Since(begun)
 	if deleted < absenceConfirmation {
-		return "",
-			fmt.Errorf(
-				"node %s was deleted after %s: Nova cannot have answered 404 twice, %s apart", lostNode, deleted, absenceConfirmation)
+		t.Fatalf("node %s was deleted after %s: Nova cannot have answered 404 twice, %s apart",
+			lostNode, deleted, absenceConfirmation)
 	}
-	err = c.until(ctx, func(context.Context) error {
+	c.until(t, func() error {
 		return expect("the route to the pods of "+lostNode, c.openStack.routeTo(lost), "")
 	})
-	if err != nil {
-		return "", err
-	}
-	if err := c.expectBalanced(ctx); err != nil {
-		return "", err
-	}
+	c.awaitSameBalanced(t)
 	return fmt.Sprintf(
 		"%s was deleted after %.1f s, and so were its route and its member; OpenStack received %s",
-		lostNode, deleted.Seconds(), c.openStack.calls().since(before)), nil
+		lostNode, deleted.Seconds(), c.openStack.calls().since(before))
 }

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/fxccm/fxccm/test/internal/attempt"
 )
 
 const (
@@ -45,17 +47,17 @@ func main() {
 	if errors.Is(err, pflag.ErrHelp) {
 		return
 	}
-	switch {
-	case err != nil:
-	case *dir != "":
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM,
-			syscall.SIGHUP)
-		defer stop()
-		err = playground(ctx, *dir)
-	case *many:
-		err = runFleet(*binary, *check)
-	default:
-		err = run(*binary, *embedded, *check)
+	if err == nil {
+		err = attempt.Run(context.Background(), func(t *attempt.T) {
+			switch {
+			case *dir != "":
+				playground(t, *dir)
+			case *many:
+				show(t, newFleet(t, *binary), *check, isTerminal(os.Stdout))
+			default:
+				show(t, newCluster(t, *binary, *embedded), *check, false)
+			}
+		})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -63,61 +65,29 @@ func main() {
 	}
 }
 
+func isTerminal(file *os.File) bool {
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
 // errInterrupted ends the demo without being a failure of it.
 var errInterrupted = errors.New("interrupted")
 
-func run(binary, embedded string, check bool) error {
-	c, err := newCluster(binary, embedded)
-	if err != nil {
-		return err
-	}
-	return show(c, story[*cluster]{preparation(), chapters(), ending()}, check, false)
-}
-
-// show plays a story until it has ended, a step has failed, or a signal ends it. It paints a page
-// or prints lines.
-func show[W world](w W, s story[W], check, paints bool) error {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	defer cancel(nil)
-	// A second signal ends the demo immediately. Its child processes end with it.
+// onSignal ends the context that it returns at the first signal. A second one ends the program
+// immediately, and its child processes end with it.
+func onSignal(t *attempt.T) context.Context {
+	ctx, cancel := context.WithCancelCause(t.Context())
 	interrupted, restore := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer restore()
-	defer context.AfterFunc(interrupted, func() {
+	context.AfterFunc(interrupted, func() {
 		cancel(errInterrupted)
 		restore()
-	})()
-
-	out := &display{out: os.Stdout, stepsOnly: check, paints: paints && !check, begun: time.Now()}
-	d := &demo[W]{world: w, story: s, display: out, unattended: check}
-	err := d.play(ctx)
-	if errors.Is(err, errInterrupted) && !check {
-		fmt.Println("\nStopping the processes, API server and etcd.")
-		err = nil
-	}
-	logs := logTails(w.processes())
-	keep := err != nil && logs != ""
-	if stopErr := w.stop(context.Background(), keep); stopErr != nil {
-		err = errors.Join(err, fmt.Errorf("clean up: %w", stopErr))
-	}
-	if keep {
-		fmt.Fprintf(os.Stderr, "%s(more in %s)\n", logs, w.folder())
-	}
-	return err
-}
-
-// logTails returns the end of each process's log.
-func logTails(processes []*replica) string {
-	var out strings.Builder
-	for _, r := range processes {
-		if tail := r.logTail(failureTail); tail != "" {
-			fmt.Fprintf(&out, "the end of %s:\n%s\n", r.log, tail)
-		}
-	}
-	return out.String()
+	})
+	return ctx
 }
 
 // world is everything that a demo runs.
 type world interface {
+	story() story
 	processes() []*replica
 	// folder has the logs.
 	folder() string
@@ -125,39 +95,66 @@ type world interface {
 	look(ctx context.Context) ([]table, error)
 	howToLookAround() string
 	// stop ends all that was started, and removes the folder unless its logs are worth keeping.
-	stop(ctx context.Context, keepLogs bool) error
+	stop(keepLogs bool) error
 }
 
-// demo runs the steps of a story and shows their outcomes.
-type demo[W world] struct {
-	world      W
-	story      story[W]
+// show plays the story of a world until it has ended, a step has failed, or a signal ends it. It
+// paints a page or prints lines.
+func show(t *attempt.T, w world, check, paints bool) {
+	out := &display{out: os.Stdout, stepsOnly: check, paints: paints && !check, begun: time.Now()}
+	d := &demo{world: w, display: out, unattended: check}
+	err := d.play(onSignal(t))
+	if errors.Is(err, errInterrupted) && !check {
+		fmt.Println("\nStopping the processes, API server and etcd.")
+		err = nil
+	}
+	logs := logTails(w.processes())
+	keep := err != nil && logs != ""
+	if stopErr := w.stop(keep); stopErr != nil {
+		err = errors.Join(err, fmt.Errorf("clean up: %w", stopErr))
+	}
+	if keep {
+		fmt.Fprintf(os.Stderr, "%s(more in %s)\n", logs, w.folder())
+	}
+	t.Check(err)
+}
+
+// logTails returns the end of each process's log.
+func logTails(processes []*replica) string {
+	var out strings.Builder
+	for _, r := range processes {
+		if p := r.process.Load(); p != nil {
+			fmt.Fprintf(&out, "the end of %s:\n%s\n", p.Log, p.Tail(failureTail))
+		}
+	}
+	return out.String()
+}
+
+// demo runs the steps of a world and shows their outcomes.
+type demo struct {
+	world      world
 	display    *display
 	unattended bool
 }
 
 // play returns when all steps of a check are done, when one has failed, or when ctx ends.
-func (d *demo[W]) play(ctx context.Context) error {
-	if err := d.take(ctx, d.story.preparation); err != nil {
+func (d *demo) play(ctx context.Context) error {
+	s := d.world.story()
+	if err := d.take(ctx, s.preparation); err != nil {
 		return err
 	}
 	d.display.say(d.world.howToLookAround())
+	if d.unattended {
+		return d.take(ctx, append(s.chapters, s.ending...))
+	}
 
 	watching, stopWatching := context.WithCancel(ctx)
 	var watcher sync.WaitGroup
-	if !d.unattended {
-		watcher.Go(func() { d.watch(watching) })
-	}
+	watcher.Go(func() { d.watch(watching) })
 	defer watcher.Wait()
 	defer stopWatching()
-
-	if err := d.take(ctx, d.story.chapters); err != nil {
+	if err := d.take(ctx, s.chapters); err != nil {
 		return err
-	}
-	if d.unattended {
-		stopWatching()
-		watcher.Wait()
-		return d.take(ctx, d.story.ending)
 	}
 	d.display.say(
 		"\nAll steps are done. The cluster keeps running for you to look around; Ctrl-C ends it.")
@@ -166,11 +163,11 @@ func (d *demo[W]) play(ctx context.Context) error {
 }
 
 // take runs the steps in order, until one fails.
-func (d *demo[W]) take(ctx context.Context, steps []step[W]) error {
+func (d *demo) take(ctx context.Context, steps []step) error {
 	for _, s := range steps {
 		d.display.step(outcome{name: s.name})
 		begun := time.Now()
-		seen, err := s.within(ctx, d.world)
+		seen, err := s.within(ctx)
 		if err != nil && ctx.Err() != nil {
 			return context.Cause(ctx) // nothing has failed
 		}
@@ -183,7 +180,7 @@ func (d *demo[W]) take(ctx context.Context, steps []step[W]) error {
 			return fmt.Errorf("failed at step %q: %w", s.name, err)
 		}
 		if !d.unattended {
-			if err := pause(ctx, stepPause); err != nil {
+			if err := sleep(ctx, stepPause); err != nil {
 				return err
 			}
 		}
@@ -191,42 +188,21 @@ func (d *demo[W]) take(ctx context.Context, steps []step[W]) error {
 	return nil
 }
 
-func (s step[W]) within(ctx context.Context, w W) (string, error) {
+func (s step) within(ctx context.Context) (seen string, _ error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("not within %s", s.limit))
 	defer cancel()
-	return s.do(ctx, w)
+	return seen, attempt.Run(ctx, func(t *attempt.T) { seen = s.do(t) })
 }
 
 // watch shows the changes of the cluster until ctx ends. It ignores read errors, because a step
 // reports them.
-func (d *demo[W]) watch(ctx context.Context) {
-	ticker := time.NewTicker(refreshPeriod)
-	defer ticker.Stop()
+func (d *demo) watch(ctx context.Context) {
 	for {
 		if tables, err := d.world.look(ctx); err == nil {
 			d.display.observe(tables)
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
+		if sleep(ctx, refreshPeriod) != nil {
 			return
 		}
 	}
-}
-
-func (c *cluster) howToLookAround() string {
-	return fmt.Sprintf(`Look around from another terminal:
-  export KUBECONFIG=%[1]s
-  kubectl get nodes -o wide
-  kubectl -n kube-system get leases
-  kubectl get events
-  curl -s %[2]s/_sim/counts
-  curl -s %[2]s/_sim/servers
-  curl -sk %[3]s?verbose
-  tail -f %[4]s
-and when the host runs:
-  curl -s %[5]s/ccm/statusz
-  curl -s %[6]s/v1/routes
-  kubectl create service loadbalancer mine --tcp=80
-`, c.file("admin.kubeconfig"), c.openStack.server.URL(), c.replicas[0].readyURL, c.replicas[0].log, c.hostURL(), c.fakeURL)
 }

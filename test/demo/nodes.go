@@ -7,9 +7,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/test/internal/attempt"
 )
 
 func (c *cluster) nodes(ctx context.Context) ([]corev1.Node, error) {
@@ -20,50 +21,32 @@ func (c *cluster) nodes(ctx context.Context) ([]corev1.Node, error) {
 	return all.Items, nil
 }
 
+func (c *cluster) node(t *attempt.T, name string) (*corev1.Node, error) {
+	return c.client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+}
+
 // join registers a node as a kubelet with --cloud-provider=external does. Its pods' addresses come
 // from the kube-controller-manager in a real cluster.
-func (c *cluster) join(ctx context.Context, name string, number int) error {
+func (c *cluster) join(t *attempt.T, name string, number int) {
 	node := ccmtest.TaintedNode(name, ccmtest.NodePodCIDRs(fmt.Sprintf("10.200.%d.0/24", number)))
-	if _, err := c.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("create Node %s: %w", name, err)
+	_, err := c.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
+	t.Check(err)
+}
+
+// setReady sets the condition of nodes whose kubelets have stopped reporting, or report again.
+func (c *cluster) setReady(t *attempt.T, ready corev1.ConditionStatus, names ...string) {
+	for _, name := range names {
+		_, err := c.client.CoreV1().Nodes().Patch(t.Context(), name, types.StrategicMergePatchType,
+			fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, ready),
+			metav1.PatchOptions{}, "status")
+		t.Check(err)
 	}
-	return nil
-}
-
-// silence sets the condition of a node whose kubelet has stopped reporting.
-func (c *cluster) silence(ctx context.Context, name string) error {
-	return c.setReady(ctx, name, corev1.ConditionFalse)
-}
-
-// wake sets the condition of a node whose kubelet reports again.
-func (c *cluster) wake(ctx context.Context, name string) error {
-	return c.setReady(ctx, name, corev1.ConditionTrue)
-}
-
-func (c *cluster) setReady(ctx context.Context, name string, ready corev1.ConditionStatus) error {
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		node, err := c.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		for i := range node.Status.Conditions {
-			if node.Status.Conditions[i].Type == corev1.NodeReady {
-				node.Status.Conditions[i].Status = ready
-			}
-		}
-		_, err = c.client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("set the condition Ready of Node %s to %s: %w", name, ready, err)
-	}
-	return nil
 }
 
 // awaitInitialised waits until a node has the data of its machine.
-func (c *cluster) awaitInitialised(ctx context.Context, in cloud, name string) error {
-	return c.until(ctx, func(ctx context.Context) error {
-		node, err := c.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+func (c *cluster) awaitInitialised(t *attempt.T, in cloud, name string) {
+	c.until(t, func() error {
+		node, err := c.node(t, name)
 		if err != nil {
 			return err
 		}
@@ -83,21 +66,16 @@ func (c *cluster) awaitInitialised(ctx context.Context, in cloud, name string) e
 }
 
 // awaitRoutes waits until each node's pods can be reached, and the node's condition reports it.
-func (c *cluster) awaitRoutes(ctx context.Context, in cloud) error {
-	return c.until(ctx, func(ctx context.Context) error {
-		nodes, err := c.nodes(ctx)
-		if err != nil {
-			return err
-		}
+func (c *cluster) awaitRoutes(t *attempt.T, in cloud) {
+	c.until(t, func() error {
+		nodes, err := c.nodes(t.Context())
 		for _, node := range nodes {
-			if err := errors.Join(
+			err = errors.Join(err,
 				expect("the route of "+node.Name, in.routeTo(&node), node.Spec.PodCIDR),
 				expect("condition NetworkUnavailable of "+node.Name,
 					condition(&node, corev1.NodeNetworkUnavailable), corev1.ConditionFalse),
-			); err != nil {
-				return err
-			}
+			)
 		}
-		return nil
+		return err
 	})
 }

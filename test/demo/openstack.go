@@ -149,11 +149,7 @@ func (o *openStack) removeMachine(name string) error {
 	return o.server.DeleteServer(server.ID)
 }
 
-// hideMachines moves all machines into another project, as if fxccm had logged in to a wrong one.
-func (o *openStack) hideMachines() error { return o.moveMachines(o.elsewhere) }
-
-func (o *openStack) bringMachinesBack() error { return o.moveMachines(o.ours) }
-
+// moveMachines moves all machines into another project.
 func (o *openStack) moveMachines(project string) error {
 	for _, server := range o.server.Servers() {
 		if err := o.server.UpdateServer(server.ID,

@@ -65,18 +65,15 @@ func TestMachines_AreInTheZonesInTurnWithAnAddressEach(t *testing.T) {
 	}
 }
 
-func TestHiddenMachines_AreAnotherProjectsUntilTheyAreBack(t *testing.T) {
+func TestMovedMachines_AreAnotherProjects(t *testing.T) {
 	o := newOpenStack(t)
 	o.addMachine("node-1")
-	for _, c := range []struct {
-		move func() error
-		want string
-	}{{o.hideMachines, o.elsewhere}, {o.bringMachinesBack, o.server.Credentials().ProjectID}} {
-		if err := c.move(); err != nil {
+	for _, project := range []string{o.elsewhere, o.server.Credentials().ProjectID} {
+		if err := o.moveMachines(project); err != nil {
 			t.Fatal(err)
 		}
-		if got := o.server.Servers()[0].ProjectID; got != c.want {
-			t.Errorf("the machine is in the project %s, want %s", got, c.want)
+		if got := o.server.Servers()[0].ProjectID; got != project {
+			t.Errorf("the machine is in the project %s, want %s", got, project)
 		}
 	}
 }

@@ -1,28 +1,26 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+	"github.com/fxccm/fxccm/test/internal/attempt"
 )
 
 // Steps in which OpenStack is in trouble. A CCM that believes it deletes nodes whose machines run.
 
 // failLogins makes Keystone fail and revokes the token in use, while fxccm looks up the machine of
 // a silent node.
-func failLogins(ctx context.Context, c *cluster) (string, error) {
-	before, err := c.nodes(ctx)
-	if err != nil {
-		return "", err
-	}
+func (c *cluster) failLogins(t *attempt.T) string {
+	before := c.nodeUIDs(t)
 	since := c.openStack.calls()
 	repair := c.openStack.server.Inject(openstacktest.Fault{
 		Service: openstacktest.ServiceIdentity,
@@ -30,82 +28,50 @@ func failLogins(ctx context.Context, c *cluster) (string, error) {
 	})
 	defer repair()
 	c.openStack.server.RevokeTokens()
-	if err := c.silence(ctx, silentNode); err != nil {
-		return "", err
-	}
-	if err := c.awaitCalls(ctx, since, 1, "token_create"); err != nil {
-		return "", err
-	}
-	if err := c.expectNodes(ctx, before); err != nil {
-		return "", err
-	}
+	c.setReady(t, corev1.ConditionFalse, silentNode)
+	c.awaitCalls(t, since, 1, "token_create")
+	t.Check(c.expectNodes(t, before))
 	repair()
-	if err := c.awaitCalls(ctx, c.openStack.calls(), 1, "server_get", "server_list"); err != nil {
-		return "", err
-	}
-	if err := errors.Join(c.wake(ctx, silentNode), c.expectNodes(ctx, before)); err != nil {
-		return "", err
-	}
+	c.awaitCalls(t, c.openStack.calls(), 1, "server_get", "server_list")
+	c.setReady(t, corev1.ConditionTrue, silentNode)
+	t.Check(c.expectNodes(t, before))
 	return fmt.Sprintf(
 		"%s was silent and no login succeeded: all %d nodes exist, and it recovered by itself (%s)",
-		silentNode, len(before), c.openStack.calls().since(since)), nil
+		silentNode, len(before), c.openStack.calls().since(since))
 }
 
-// hideMachines makes Nova find no server, while all nodes are silent.
-func hideMachines(ctx context.Context, c *cluster) (string, error) {
-	before, err := c.nodes(ctx)
-	if err != nil {
-		return "", err
-	}
+// hideMachines makes Nova find no server, while all nodes are silent. All machines are in another
+// project then, as if fxccm had logged in to a wrong one.
+func (c *cluster) hideMachines(t *attempt.T) string {
+	before := c.nodeUIDs(t)
+	names := slices.Collect(maps.Keys(before))
 	since := c.openStack.calls()
-	if err := c.openStack.hideMachines(); err != nil {
-		return "", err
-	}
-	for _, node := range before {
-		if err := c.silence(ctx, node.Name); err != nil {
-			return "", err
-		}
-	}
-	err = c.until(ctx, func(ctx context.Context) error {
-		return errors.Join(c.expectVanishedEvent(ctx), c.expectNodes(ctx, before))
+	t.Check(c.openStack.moveMachines(c.openStack.elsewhere))
+	c.setReady(t, corev1.ConditionFalse, names...)
+	c.until(t, func() error {
+		return errors.Join(c.expectVanishedEvent(t), c.expectNodes(t, before))
 	})
-	if err != nil {
-		return "", err
-	}
 	// Twice the time after which a second 404 counts.
-	if err := pause(ctx, 2*absenceConfirmation); err != nil {
-		return "", err
-	}
-	if err := errors.Join(c.expectNodes(ctx, before), c.expectBalanced(ctx)); err != nil {
-		return "", err
-	}
+	t.Check(sleep(t.Context(), 2*absenceConfirmation))
+	t.Check(c.expectNodes(t, before))
+	c.awaitSameBalanced(t)
 	denied := c.openStack.calls().since(since)
 
-	if err := c.openStack.bringMachinesBack(); err != nil {
-		return "", err
-	}
+	t.Check(c.openStack.moveMachines(c.openStack.ours))
 	// The second list shows that all callers have received the first one.
-	if err := c.awaitCalls(ctx, c.openStack.calls(), 2, "server_list"); err != nil {
-		return "", err
-	}
-	for _, node := range before {
-		if err := c.wake(ctx, node.Name); err != nil {
-			return "", err
-		}
-	}
-	if err := c.expectNodes(ctx, before); err != nil {
-		return "", err
-	}
+	c.awaitCalls(t, c.openStack.calls(), 2, "server_list")
+	c.setReady(t, corev1.ConditionTrue, names...)
+	t.Check(c.expectNodes(t, before))
 	return fmt.Sprintf(
 		"all nodes were silent, and Nova found none of their machines (%s): all %d nodes still exist, are members, and have an event %s",
-		denied, len(before), vanished), nil
+		denied, len(before), vanished)
 }
 
 // vanished is the reason of the event on nodes that the mass deletion guard keeps.
 const vanished = "InstancesVanished"
 
-func (c *cluster) expectVanishedEvent(ctx context.Context) error {
-	events, err := c.client.CoreV1().Events(metav1.NamespaceDefault).List(ctx,
+func (c *cluster) expectVanishedEvent(t *attempt.T) error {
+	events, err := c.client.CoreV1().Events(metav1.NamespaceDefault).List(t.Context(),
 		metav1.ListOptions{FieldSelector: "reason=" + vanished})
 	if err != nil {
 		return err
@@ -114,10 +80,8 @@ func (c *cluster) expectVanishedEvent(ctx context.Context) error {
 }
 
 // awaitCalls waits until OpenStack has received so many calls of the operations.
-func (c *cluster) awaitCalls(
-	ctx context.Context, since tally, times int, operations ...string,
-) error {
-	return c.until(ctx, func(context.Context) error {
+func (c *cluster) awaitCalls(t *attempt.T, since tally, times int, operations ...string) {
+	c.until(t, func() error {
 		if calls := c.openStack.calls().since(since).only(operations...).total(); calls < times {
 			return fmt.Errorf("OpenStack was called %d times for %v, want %d", calls, operations,
 				times)
@@ -126,22 +90,21 @@ func (c *cluster) awaitCalls(
 	})
 }
 
-// expectNodes is an error unless the nodes are the same as before.
-func (c *cluster) expectNodes(ctx context.Context, before []corev1.Node) error {
-	now, err := c.nodes(ctx)
-	if err != nil {
-		return err
-	}
-	if now, before := uids(now), uids(before); !maps.Equal(now, before) {
-		return fmt.Errorf("the nodes are %v, and were %v", now, before)
-	}
-	return nil
-}
-
-func uids(nodes []corev1.Node) map[string]types.UID {
+// nodeUIDs are by the node's name.
+func (c *cluster) nodeUIDs(t *attempt.T) map[string]types.UID {
+	nodes, err := c.nodes(t.Context())
+	t.Check(err)
 	all := map[string]types.UID{}
 	for _, node := range nodes {
 		all[node.Name] = node.UID
 	}
 	return all
+}
+
+// expectNodes is an error unless the nodes are the same as before.
+func (c *cluster) expectNodes(t *attempt.T, before map[string]types.UID) error {
+	if now := c.nodeUIDs(t); !maps.Equal(now, before) {
+		return fmt.Errorf("the nodes are %v, and were %v", now, before)
+	}
+	return nil
 }

@@ -1,49 +1,41 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/fxccm/fxccm/test/internal/attempt"
 )
 
 // machineCount is how many servers the playground's OpenStack has.
 const machineCount = 3
 
 // playground runs a control plane and a simulated OpenStack, without a cloud controller manager,
-// until ctx ends. The files for a reader's own commands are in dir while it runs.
-func playground(ctx context.Context, dir string) (err error) {
-	dir, err = filepath.Abs(dir)
-	if err != nil {
-		return err
-	}
-	program, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return err
-	}
+// until a signal ends it. The files for a reader's own commands are in dir while it runs.
+func playground(t *attempt.T, dir string) {
+	dir, err := filepath.Abs(dir)
+	t.Check(err)
+	t.Check(os.MkdirAll(filepath.Dir(dir), 0o755))
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return fmt.Errorf("%w: another playground runs, or remove the folder", err)
+		t.Fatalf("%w: another playground runs, or remove the folder", err)
 	}
-	c := &cluster{dir: dir}
-	defer func() { err = errors.Join(err, c.stop(context.WithoutCancel(ctx), false)) }()
+	c := &cluster{stage: stage{dir: dir}}
+	t.Cleanup(func() { t.Check(c.stop(false)) })
+	if err := attempt.Run(onSignal(t), c.play); !errors.Is(err, errInterrupted) {
+		t.Check(err)
+	}
+}
 
+// play runs the playground until the context ends.
+func (c *cluster) play(t *attempt.T) {
+	program, err := os.Executable()
+	t.Check(err)
 	fmt.Println("Starting etcd, kube-apiserver and a simulated OpenStack.")
-	if err := c.startControlPlane(ctx); err != nil {
-		return err
-	}
-	if c.openStack, err = serveOpenStack(); err != nil {
-		return err
-	}
-	for i := range machineCount {
-		c.openStack.addMachine(nodeName(i + 1))
-	}
-	if err := c.openStack.writeCloudConf(c.file("cloud.conf")); err != nil {
-		return err
-	}
+	c.startControlPlane(t)
+	c.allowReplicas(t)
+	c.serveOpenStack(t, machineCount)
 	environment := fmt.Sprintf(`export KUBECONFIG=%s
 export CCM_KUBECONFIG=%s
 export CLOUD_CONFIG=%s
@@ -51,10 +43,7 @@ export OPENSTACK=%s
 export PATH=%s:$PATH
 `, c.file("admin.kubeconfig"), c.file("ccm.kubeconfig"), c.file("cloud.conf"),
 		c.openStack.server.URL(), filepath.Dir(program))
-	if err := os.WriteFile(c.file("env"), []byte(environment), 0o600); err != nil {
-		return err
-	}
+	t.Check(os.WriteFile(c.file("env"), []byte(environment), 0o600))
 	fmt.Printf("Ready. In another terminal: source %s\nCtrl-C ends it.\n", c.file("env"))
-	<-ctx.Done()
-	return nil
+	<-t.Context().Done()
 }

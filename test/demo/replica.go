@@ -3,18 +3,14 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
-	"os"
-	"os/exec"
-	"runtime"
 	"strings"
-	"sync"
-	"syscall"
+	"sync/atomic"
 	"time"
+
+	"github.com/fxccm/fxccm/test/internal/program"
 )
 
 // stopLimit is more than the binary takes to drain; after it a replica is killed.
@@ -30,137 +26,57 @@ type replica struct {
 	log    string
 	// readyURL is its readiness check.
 	readyURL string
-
-	mu sync.Mutex
-	// process is nil before the first start. exited is closed when it has ended, and code is its
-	// exit code then.
-	process *os.Process
-	exited  chan struct{}
-	code    int
-	// stopping says that it was asked to end.
-	stopping bool
+	// process is the last that was started; nil before the first start.
+	process atomic.Pointer[program.Process]
 }
 
 // start starts the process; its output is appended to the log.
 func (r *replica) start() error {
-	out, err := os.OpenFile(r.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	p, err := program.Start(r.binary, r.log, r.args...)
 	if err != nil {
-		return fmt.Errorf("open the log of %s: %w", r.name, err)
-	}
-	cmd := exec.Command(r.binary, r.args...)
-	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = childAttributes()
-
-	exited := make(chan struct{})
-	started := make(chan error)
-	go func() {
-		defer close(exited)
-		// Where a child dies with its parent, it is the parent's thread that counts.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		_ = out.Close() // the child has its own
-		if err == nil {
-			r.mu.Lock()
-			r.process, r.exited, r.stopping = cmd.Process, exited, false
-			r.mu.Unlock()
-		}
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // the exit code says enough
-			r.mu.Lock()
-			r.code = cmd.ProcessState.ExitCode()
-			r.mu.Unlock()
-		}
-	}()
-	if err := <-started; err != nil {
-		<-exited
 		return fmt.Errorf("start %s: %w", r.name, err)
 	}
+	r.process.Store(p)
 	return nil
 }
 
-// stop sends SIGTERM, waits until the process has ended, and returns its exit code. A process that
-// does not end is killed, which is an error. There is nothing to stop before the first start.
+// stop asks the process to end, waits until it has, and returns its exit code.
 func (r *replica) stop() (code int, err error) {
-	r.mu.Lock()
-	process, exited := r.process, r.exited
-	r.stopping = true
-	r.mu.Unlock()
-	if process == nil {
-		return 0, nil
+	p := r.process.Load()
+	if err := p.End(stopLimit); err != nil {
+		return 0, fmt.Errorf("%s: %w", r.name, err)
 	}
-	if err := process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return 0, fmt.Errorf("stop %s: %w", r.name, err)
-	}
-	limit := time.NewTimer(stopLimit)
-	defer limit.Stop()
-	select {
-	case <-exited:
-	case <-limit.C:
-		_ = process.Kill()
-		<-exited
-		err = fmt.Errorf("%s did not end within %s of SIGTERM and was killed", r.name, stopLimit)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.code, err
-}
-
-// kill ends the process as a lost machine does, and waits until it has ended.
-func (r *replica) kill() error {
-	r.mu.Lock()
-	process, exited := r.process, r.exited
-	r.stopping = true
-	r.mu.Unlock()
-	if err := process.Kill(); err != nil {
-		return fmt.Errorf("kill %s: %w", r.name, err)
-	}
-	<-exited
-	return nil
+	return p.ExitCode(), nil
 }
 
 // pid is 0 when the process does not run.
 func (r *replica) pid() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.process == nil || r.hasExited() {
-		return 0
+	if p := r.process.Load(); p != nil && !p.HasExited() {
+		return p.PID()
 	}
-	return r.process.Pid
-}
-
-func (r *replica) hasExited() bool {
-	select {
-	case <-r.exited:
-		return true
-	default:
-		return false
-	}
+	return 0
 }
 
 // trouble is an error if the process has ended by itself.
 func (r *replica) trouble() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.process == nil || r.stopping || !r.hasExited() {
+	p := r.process.Load()
+	if p == nil || p.IsAsked() || !p.HasExited() {
 		return nil
 	}
-	return fmt.Errorf("%s has ended by itself with exit code %d", r.name, r.code)
+	return fmt.Errorf("%s has ended by itself with exit code %d", r.name, p.ExitCode())
 }
 
 // state is the process's state in the table. leads: its name is in its lease.
 func (r *replica) state(leads bool) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	p := r.process.Load()
 	switch {
-	case r.process == nil:
+	case p == nil:
 		return "not started"
-	case r.hasExited() && r.code == 0:
+	case p.HasExited() && p.ExitCode() == 0:
 		return "stopped, exit code 0"
-	case r.hasExited():
-		return fmt.Sprintf("ended, exit code %d", r.code)
-	case r.stopping:
+	case p.HasExited():
+		return fmt.Sprintf("ended, exit code %d", p.ExitCode())
+	case p.IsAsked():
 		return "stopping"
 	case leads:
 		return "leads"
@@ -189,17 +105,4 @@ func (r *replica) ready(ctx context.Context) error {
 			strings.TrimSpace(string(body)))
 	}
 	return err
-}
-
-// logTail is the end of the log, or "".
-func (r *replica) logTail(lines int) string {
-	data, err := os.ReadFile(r.log)
-	if errors.Is(err, fs.ErrNotExist) {
-		return ""
-	}
-	if err != nil {
-		return err.Error()
-	}
-	all := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }

@@ -1,54 +1,49 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/test/internal/attempt"
 )
 
-func serviceNames() []string { return []string{"api", "shop", "www"} }
-
-func createServices(ctx context.Context, c *cluster) (string, error) {
-	for _, name := range serviceNames() {
-		if err := c.createService(ctx, name); err != nil {
-			return "", err
-		}
+func (c *cluster) createServices(t *attempt.T) string {
+	names := []string{"api", "shop", "www"}
+	for _, name := range names {
+		c.createService(t, name)
 	}
 	var seen []string
-	for _, name := range serviceNames() {
-		address, err := c.awaitAddress(ctx, name)
-		if err != nil {
-			return "", err
-		}
-		seen = append(seen, name+" "+address)
+	for _, name := range names {
+		seen = append(seen, name+" "+c.awaitAddress(t, name))
 	}
-	return strings.Join(seen, ", "), nil
+	return strings.Join(seen, ", ")
 }
 
-func (c *cluster) createService(ctx context.Context, name string) error {
-	_, err := c.client.CoreV1().Services(metav1.NamespaceDefault).Create(ctx,
+func (c *cluster) createService(t *attempt.T, name string) {
+	_, err := c.client.CoreV1().Services(metav1.NamespaceDefault).Create(t.Context(),
 		ccmtest.LoadBalancerService(name), metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("create Service %s: %w", name, err)
-	}
-	return nil
+	t.Check(err)
+}
+
+func (c *cluster) service(t *attempt.T, name string) (*corev1.Service, error) {
+	return c.client.CoreV1().Services(metav1.NamespaceDefault).Get(t.Context(), name,
+		metav1.GetOptions{})
 }
 
 // awaitAddress waits until a Service has the address of the load balancer in the cloud, which leads
 // to all nodes.
-func (c *cluster) awaitAddress(ctx context.Context, name string) (address string, err error) {
-	err = c.until(ctx, func(ctx context.Context) error {
-		service, err := c.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, name,
-			metav1.GetOptions{})
+func (c *cluster) awaitAddress(t *attempt.T, name string) (address string) {
+	c.until(t, func() error {
+		service, err := c.service(t, name)
 		if err != nil {
 			return err
 		}
-		nodes, err := c.nodes(ctx)
+		nodes, err := c.nodes(t.Context())
 		if err != nil {
 			return err
 		}
@@ -62,5 +57,5 @@ func (c *cluster) awaitAddress(ctx context.Context, name string) (address string
 			expect("the number of members of Service "+name, len(balancer.Members), len(nodes)),
 		)
 	})
-	return address, err
+	return address
 }

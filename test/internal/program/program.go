@@ -1,25 +1,35 @@
-//go:build linux
-
-// Package program runs the example binary in tests, with its output in a file.
+// Package program runs programs as processes of their own, with their output in files.
 package program
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 )
 
-// A Process is a child whose output goes to a file.
+// failureTail is how many lines of its log the error of a process shows.
+const failureTail = 20
+
+// A Process is a child whose output goes to a file. Its methods are safe for concurrent use.
 type Process struct {
-	cmd *exec.Cmd
+	// Log is the path of the file.
+	Log string
+	// Started is right before the process was started.
+	Started time.Time
 	// Exited is closed when it has ended.
 	Exited chan struct{}
+
+	cmd   *exec.Cmd
+	asked atomic.Bool
 }
 
 // Start runs the program; it appends to the file log.
@@ -28,17 +38,17 @@ func Start(program, log string, args ...string) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{cmd: exec.Command(program, args...), Exited: make(chan struct{})}
+	p := &Process{Log: log, cmd: exec.Command(program, args...), Exited: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	// It must not outlive a test binary that is killed.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	p.cmd.SysProcAttr = childAttributes()
 	started := make(chan error)
 	go func() {
 		defer close(p.Exited)
-		// The signal comes when the thread ends that has started the child (prctl(2),
-		// PR_SET_PDEATHSIG).
+		// The signal of the parent's death comes when the thread ends that has started the child
+		// (prctl(2), PR_SET_PDEATHSIG).
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
+		p.Started = time.Now()
 		err := p.cmd.Start()
 		_ = out.Close() // the child has its own
 		started <- err
@@ -49,16 +59,75 @@ func Start(program, log string, args ...string) (*Process, error) {
 	return p, <-started
 }
 
-// Stop asks the process to end.
-func (p *Process) Stop() { _ = p.cmd.Process.Signal(syscall.SIGTERM) }
+// PID is that of the process, also after its end.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// HasExited tells whether the process has ended.
+func (p *Process) HasExited() bool {
+	select {
+	case <-p.Exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// ExitCode waits for the end of the process. It is -1 after a signal.
+func (p *Process) ExitCode() int {
+	<-p.Exited
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// IsAsked tells whether the process was asked to end, or killed.
+func (p *Process) IsAsked() bool { return p.asked.Load() }
+
+// Trouble is an error if the process has ended by itself. It has the end of the log.
+func (p *Process) Trouble() error {
+	if !p.HasExited() || p.IsAsked() {
+		return nil
+	}
+	return fmt.Errorf("it ended by itself with exit code %d; the end of %s:\n%s", p.ExitCode(),
+		p.Log, p.Tail(failureTail))
+}
+
+// Stop asks the process to end, once: a second signal may have it end without cleaning up.
+func (p *Process) Stop() {
+	if !p.asked.Swap(true) {
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	}
+}
+
+// End stops the process, and returns when it has ended. If it has not ended after grace, it is
+// killed, which is an error.
+func (p *Process) End(grace time.Duration) error {
+	p.Stop()
+	select {
+	case <-p.Exited:
+		return nil
+	case <-time.After(grace):
+		return errors.Join(p.Kill(), fmt.Errorf(
+			"it did not end within %s of SIGTERM and was killed; the end of %s:\n%s", grace, p.Log,
+			p.Tail(failureTail)))
+	}
+}
 
 // Kill ends the process at once, with no chance to clean up, and waits for its end.
 func (p *Process) Kill() error {
+	p.asked.Store(true)
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	<-p.Exited
 	return nil
+}
+
+// Tail is the end of the log.
+func (p *Process) Tail(lines int) string {
+	text, err := os.ReadFile(p.Log)
+	if err != nil {
+		return err.Error()
+	}
+	return Tail(string(text), lines)
 }
 
 // Logs are the files in a folder, by name.

@@ -269,14 +269,15 @@ func (r Requests) Get(service, path, key string, headers ...string) Object {
 // List reads a list, all pages of it.
 func (r Requests) List(service, path, key string, headers ...string) []Object {
 	r.t.Helper()
-	all, err := r.api.list(r.t.Context(), service, path, key, headers...)
+	all, err := r.api.List(r.t.Context(), service, path, key, headers...)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	return all
 }
 
-func (a *API) list(
+// List reads a list, all pages of it.
+func (a *API) List(
 	ctx context.Context, service, path, key string, headers ...string,
 ) (all []Object, err error) {
 	for path != "" {

@@ -50,7 +50,7 @@ func (p *Project) Inventory() Inventory {
 func (p *Project) inventory(ctx context.Context) (Inventory, error) {
 	all := Inventory{}
 	for _, k := range kinds {
-		objects, err := p.user.list(ctx, k.service, k.path, k.key)
+		objects, err := p.user.List(ctx, k.service, k.path, k.key)
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +77,7 @@ func (p *Project) members(ctx context.Context, pools []Object) ([]Object, error)
 		reading.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			lists[i], errs[i] = p.user.list(ctx, LoadBalancer, "/lbaas/pools/"+ID(pool)+"/members",
+			lists[i], errs[i] = p.user.List(ctx, LoadBalancer, "/lbaas/pools/"+ID(pool)+"/members",
 				"members")
 			if errs[i] != nil && strings.Contains(errs[i].Error(), " 404 ") {
 				errs[i] = nil
@@ -186,7 +186,7 @@ func (p *Project) deleteAll(ctx context.Context, kind string) (gone bool, err er
 	if kind == "security group" {
 		lister, query = p.operator, "?project_id="+p.ID
 	}
-	objects, err := lister.list(ctx, k.service, k.path+query, k.key)
+	objects, err := lister.List(ctx, k.service, k.path+query, k.key)
 	if err != nil {
 		return false, err
 	}
