@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -24,69 +23,52 @@ const (
 type backlog struct {
 	things string
 	size   int
-	create func(context.Context, *trial) error
-	watch  func(ctx context.Context, c *cluster, progress func(int)) (*sight, error)
+	// create returns a function that watches until all is done.
+	create func(*trial) (watch func() *sight)
 }
 
 // nodeBacklog is nodes that have just registered.
 func nodeBacklog(size int) backlog {
-	return backlog{
-		things: "nodes", size: size,
-		create: func(ctx context.Context, t *trial) error {
-			var nodes []*corev1.Node
-			for i := range size {
-				nodes = append(nodes, newNode(fmt.Sprintf("node-%04d", i)))
-			}
-			return t.addNodes(ctx, nodes)
-		},
-		watch: func(ctx context.Context, c *cluster, progress func(int)) (*sight, error) {
-			return c.watchNodes(ctx, size, progress)
-		},
-	}
+	return backlog{"nodes", size, func(t *trial) func() *sight {
+		var nodes []*corev1.Node
+		for i := range size {
+			nodes = append(nodes, newNode(fmt.Sprintf("node-%04d", i)))
+		}
+		t.addNodes(nodes)
+		return func() *sight { return t.watchNodes(size, isInitialised) }
+	}}
 }
 
 // serviceBacklog is Services of type LoadBalancer that have just been made, in a cluster of a few
 // nodes that are long initialised.
 func serviceBacklog(size int) backlog {
-	return backlog{
-		things: "Services", size: size,
-		create: func(ctx context.Context, t *trial) error {
-			var nodes []*corev1.Node
-			for i := range backends {
-				node := newNode(fmt.Sprintf("backend-%02d", i))
-				node.Spec.Taints = nil
-				node.Spec.ProviderID = "fake://region-1/" + node.Name
-				nodes = append(nodes, node)
-			}
-			if err := t.addNodes(ctx, nodes); err != nil {
-				return err
-			}
-			var services []*corev1.Service
-			for i := range size {
-				services = append(services, newService(fmt.Sprintf("service-%04d", i)))
-			}
-			return t.bench.cluster.createServices(ctx, services...)
-		},
-		watch: func(ctx context.Context, c *cluster, progress func(int)) (*sight, error) {
-			return c.watchServices(ctx, size, progress)
-		},
-	}
+	return backlog{"Services", size, func(t *trial) func() *sight {
+		var nodes []*corev1.Node
+		for i := range backends {
+			node := newNode(fmt.Sprintf("backend-%02d", i))
+			node.Spec.Taints = nil
+			node.Spec.ProviderID = "fake://region-1/" + node.Name
+			nodes = append(nodes, node)
+		}
+		t.addNodes(nodes)
+		services := newServices(size, 2)
+		t.createServices(services...)
+		return func() *sight { return t.watchServed(services) }
+	}}
 }
 
 // addNodes adds nodes, and their instances.
-func (t *trial) addNodes(ctx context.Context, nodes []*corev1.Node) error {
+func (t *trial) addNodes(nodes []*corev1.Node) {
 	for _, node := range nodes {
-		if err := t.cloud.AddInstances(fake.Instance{Name: node.Name}); err != nil {
-			return err
-		}
+		t.Check(t.cloud.AddInstances(fake.Instance{Name: node.Name}))
 	}
-	return t.bench.cluster.createNodes(ctx, nodes...)
+	t.createNodes(nodes...)
 }
 
 // measureBacklog measures how long the candidates take, from when they lead, to do all that waits,
 // and how much memory they have used by then.
-func (b *bench) measureBacklog(ctx context.Context, work backlog) error {
-	for _, latency := range b.settings.latencies {
+func (b *bench) measureBacklog(work backlog) {
+	for _, latency := range b.latencies {
 		took := row{title: fmt.Sprintf("%d %s, cloud calls of %s", work.size, work.things,
 			latencyText(latency)), unit: seconds}
 		if latency == targetLatency {
@@ -94,72 +76,39 @@ func (b *bench) measureBacklog(ctx context.Context, work backlog) error {
 		}
 		memory := row{title: "Peak memory: " + took.title, target: noWorseTarget, unit: mebibytes}
 		slow := map[string]bool{}
-		for round := range min(b.settings.rounds, backlogRounds) {
+		for round := range min(b.rounds, backlogRounds) {
 			for _, c := range candidates() {
 				if slow[c.name] {
 					continue
 				}
 				title := fmt.Sprintf("%s, round %d: %s", took.title, round+1, c.name)
-				done, peak, err := b.clearBacklog(ctx, c, work, latency, title)
-				if err != nil {
-					return fmt.Errorf("%s: %w", c.name, err)
-				}
-				b.results.add(took, c.name, done)
-				b.results.add(memory, c.name, sample{value: float64(peak) / (1 << 20)})
-				b.progress.say(fmt.Sprintf("%s takes %s and %.0f MiB", title, done.text(seconds),
-					float64(peak)/(1<<20)))
-				slow[c.name] = done.value > slowTrial.Seconds()
+				b.trial(title, latency, func(t *trial) {
+					done, peak := t.clearBacklog(c, work)
+					b.results.add(took, c.name, done)
+					b.results.add(memory, c.name, peak)
+					b.progress.say(fmt.Sprintf("%s takes %s and %s", title, done.text(seconds),
+						peak.text(mebibytes)))
+					slow[c.name] = done.value > slowTrial.Seconds()
+				})
 			}
 		}
 	}
-	return nil
 }
 
 // clearBacklog is one trial. Not to finish within the limit is a result and no error.
-func (b *bench) clearBacklog(
-	ctx context.Context, c candidate, work backlog, latency time.Duration, title string,
-) (took sample, peak int64, _ error) {
-	err := b.trial(ctx, latency, func(ctx context.Context, t *trial) error {
-		if err := work.create(ctx, t); err != nil {
-			return fmt.Errorf("create %d %s: %w", work.size, work.things, err)
-		}
-		if err := b.cluster.settle(ctx); err != nil {
-			return err
-		}
-		finished := 0
-		all, err := work.watch(ctx, b.cluster, func(done int) {
-			finished = done
-			b.progress.update(fmt.Sprintf("%s: %d of %d", title, done, work.size))
-		})
-		if err != nil {
-			return err
-		}
-		var p *replica
-		from, err := t.lead(ctx, func() (err error) {
-			p, err = t.start(c)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		to, waitErr := all.wait()
-		if waitErr != nil && !errors.Is(waitErr, errLimit) {
-			return fmt.Errorf("wait for %d %s, of which %d are done: %w", work.size, work.things,
-				finished, waitErr)
-		}
-		if peak, err = p.peakMemory(); err != nil {
-			return err
-		}
-		took = sample{value: to.Sub(from).Seconds()}
-		if waitErr != nil {
-			took = sample{
-				value: b.settings.limit.Seconds(), unfinished: true, done: finished,
-				of: work.size,
-			}
-		}
-		return nil
-	})
-	return took, peak, err
+func (t *trial) clearBacklog(c candidate, work backlog) (took, peak sample) {
+	watch := work.create(t)
+	t.settle()
+	all := watch()
+	p, from := t.lead(c)
+	<-all.done
+	peak = sample{value: float64(t.memory(p).VmHWM) / (1 << 20)}
+	if errors.Is(all.err, errLimit) {
+		return sample{
+			value: t.limit.Seconds(), unfinished: true, done: len(all.times), of: work.size,
+		}, peak
+	}
+	return sample{value: all.wait().Sub(from).Seconds()}, peak
 }
 
 func latencyText(d time.Duration) string {

@@ -2,22 +2,31 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/test/internal/attempt"
 )
 
 // bench is what all trials share.
 type bench struct {
-	settings settings
-	cluster  *cluster
-	cloud    *cloudServer
-	versions versions
+	settings
+	// run is the whole benchmark, which a failed trial ends.
+	run      *attempt.T
 	results  *results
 	progress *progress
+
+	plane *controlplane.ControlPlane
+	// client is the administrator's, account what the candidates reach the API server with.
+	client  kubernetes.Interface
+	account *rest.Config
+	cloud   *cloudServer
 
 	// dir holds logs and the two files that candidates are configured with.
 	dir                     string
@@ -25,57 +34,66 @@ type bench struct {
 }
 
 // open starts the control plane and the cloud.
-func open(ctx context.Context, s settings) (_ *bench, err error) {
-	if err := checkPrograms(s.programs); err != nil {
-		return nil, err
-	}
-	b := &bench{settings: s, results: newResults(), progress: newProgress(os.Stdout)}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, b.close())
-		}
-	}()
+func open(t *attempt.T, s settings) *bench {
+	b := &bench{settings: s, run: t, results: &results{}, progress: newProgress(os.Stdout)}
 	b.progress.say("starting etcd and kube-apiserver")
-	if b.cluster, err = startCluster(ctx); err != nil {
-		return b, err
-	}
-	if b.cloud, err = serveCloud(); err != nil {
-		return b, err
-	}
-	if b.versions, err = describeVersions(ctx, b.cluster.client.Discovery()); err != nil {
-		return b, err
-	}
-	return b, b.writeFiles()
+	b.startControlPlane()
+	dir, err := os.MkdirTemp("", "fxccm-bench-")
+	t.Check(err)
+	t.Cleanup(func() { t.Check(os.RemoveAll(dir)) })
+	b.dir = dir
+	b.cloud = serveCloud(t)
+	b.kubeconfig = b.writeKubeconfig("bench", b.account)
+	b.cloudConfig = b.writeFile("cloud.conf", b.cloud.address+"\n")
+	return b
 }
 
-func (b *bench) writeFiles() (err error) {
-	if b.dir, err = os.MkdirTemp("", "fxccm-bench-"); err != nil {
-		return fmt.Errorf("make a folder for the logs: %w", err)
-	}
-	b.kubeconfig, b.cloudConfig = filepath.Join(b.dir, "kubeconfig"),
-		filepath.Join(b.dir, "cloud.conf")
-	account, err := b.cluster.account()
-	if err != nil {
-		return err
-	}
-	if err := controlplane.WriteKubeconfig(b.kubeconfig, account); err != nil {
-		return err
-	}
-	if err := os.WriteFile(b.cloudConfig, []byte(b.cloud.address+"\n"), 0o600); err != nil {
-		return fmt.Errorf("write the address of the cloud: %w", err)
-	}
-	return nil
+// startControlPlane starts a control plane in which the candidates' account may do its work.
+func (b *bench) startControlPlane() {
+	t := b.run
+	var err error
+	b.plane, err = controlplane.Start(t.Context(), controlplane.Options{
+		// The record of each request is for tests; it would be written while time is measured.
+		DisableAudit: true,
+		APIServerArgs: []string{
+			"--delete-collection-workers=4",
+			// Two for each Service of a large fleet; no node listens there.
+			"--service-node-port-range=10000-60000",
+		},
+	})
+	t.Check(err)
+	t.Cleanup(func() { t.Check(b.plane.Stop(context.WithoutCancel(t.Context()))) })
+	config := b.plane.RESTConfig()
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.AcceptContentTypes = config.ContentType + ",application/json"
+	config.UserAgent = "bench"
+	b.client, err = kubernetes.NewForConfig(config)
+	t.Check(err)
+	_, err = b.client.RbacV1().ClusterRoles().Create(t.Context(), newRole(), metav1.CreateOptions{})
+	t.Check(err)
+	_, err = b.client.RbacV1().ClusterRoleBindings().Create(t.Context(), newRoleBinding(),
+		metav1.CreateOptions{})
+	t.Check(err)
+	t.Check(b.createNamespace(t.Context(), serviceNamespace))
+	t.Check(b.createNamespace(t.Context(), fleetNamespace))
+	b.account, err = b.plane.ServiceAccountConfig(metav1.NamespaceSystem, accountName)
+	t.Check(err)
 }
 
-func (b *bench) close() (err error) {
-	if b.cloud != nil {
-		err = b.cloud.close()
-	}
-	if b.cluster != nil {
-		err = errors.Join(err, b.cluster.close())
-	}
-	if b.dir != "" {
-		err = errors.Join(err, os.RemoveAll(b.dir))
-	}
+func (b *bench) createNamespace(ctx context.Context, name string) error {
+	_, err := b.client.CoreV1().Namespaces().Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	return err
+}
+
+func (b *bench) writeKubeconfig(name string, config *rest.Config) (path string) {
+	path = filepath.Join(b.dir, name+".kubeconfig")
+	b.run.Check(controlplane.WriteKubeconfig(path, config))
+	return path
+}
+
+func (b *bench) writeFile(name, text string) (path string) {
+	path = filepath.Join(b.dir, name)
+	b.run.Check(os.WriteFile(path, []byte(text), 0o600))
+	return path
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/fxccm/fxccm/ccm"
 )
@@ -30,29 +28,19 @@ const (
 // tuned one shows what upstream's program does with fxccm's defaults for concurrency and
 // client-side throttling: it is there for honesty, and has no target.
 func candidates() []candidate {
-	defaults := ccm.DefaultConfig()
 	return []candidate{
 		{name: upstream, program: "upstream"},
-		{name: tuned, program: "upstream", backlogOnly: true, flags: []string{
-			fmt.Sprintf("--concurrent-node-syncs=%d", defaults.Node.ConcurrentSyncs),
-			fmt.Sprintf("--concurrent-node-lifecycle-syncs=%d",
-				defaults.NodeLifecycle.ConcurrentSyncs),
-			fmt.Sprintf("--concurrent-service-syncs=%d", defaults.Service.ConcurrentSyncs),
-			"--kube-api-qps=-1", // upstream's word for no limit
-		}},
+		{name: tuned, program: "upstream", backlogOnly: true, flags: tunedFlags()},
 		{name: ours, program: "fxccm"},
 	}
 }
 
-func checkPrograms(dir string) error {
-	needed := []string{fleetProgram}
-	for _, c := range candidates() {
-		needed = append(needed, c.program)
+func tunedFlags() []string {
+	defaults := ccm.DefaultConfig()
+	return []string{
+		fmt.Sprintf("--concurrent-node-syncs=%d", defaults.Node.ConcurrentSyncs),
+		fmt.Sprintf("--concurrent-node-lifecycle-syncs=%d", defaults.NodeLifecycle.ConcurrentSyncs),
+		fmt.Sprintf("--concurrent-service-syncs=%d", defaults.Service.ConcurrentSyncs),
+		"--kube-api-qps=-1", // upstream's word for no limit
 	}
-	for _, program := range needed {
-		if _, err := os.Stat(filepath.Join(dir, program)); err != nil {
-			return fmt.Errorf("find the programs to measure: %w; `make bench` builds them", err)
-		}
-	}
-	return nil
 }

@@ -37,6 +37,11 @@ func countOf(title string, counted calls, target float64, occm cost) figure {
 	}
 }
 
+// timeOf is a figure of a time.
+func timeOf(title string, took time.Duration, target float64, occm cost) figure {
+	return figure{title: title, value: took.Seconds(), unit: seconds, target: target, occm: occm}
+}
+
 func (f figure) text() string {
 	if f.unfinished > 0 {
 		return fmt.Sprintf("not in %s", f.unfinished)

@@ -3,18 +3,17 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/util/wait"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fxccm/fxccm/fleet"
+	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/endpoint"
 )
 
 const (
@@ -30,198 +29,183 @@ const (
 // fleetResult is what was measured of fleets.
 type fleetResult struct {
 	// beside has one more cluster beside a process of upstream's.
-	beside *results
+	beside comparison
 	// figures have targets of their own.
 	figures []figure
 	// owners show what one more cluster has, by owner.
-	owners []ownerTable
-	// say shows a figure while the benchmark runs. It may be nil.
-	say func(string)
+	owners []table
 }
 
-func (r *fleetResult) note(title string, value float64, u unit, target float64) {
+func (b *bench) noteFleet(title string, value float64, u unit, target float64) {
 	f := figure{title: title, value: value, unit: u, target: target}
-	r.figures = append(r.figures, f)
-	if r.say != nil {
-		r.say(title + ": " + f.text())
-	}
+	b.results.fleet.figures = append(b.results.fleet.figures, f)
+	b.progress.say(title + ": " + f.text())
 }
 
 // measureFleet measures what one more cluster costs, a replica with many clusters, and the loss of
 // a replica.
-func measureFleet(ctx context.Context, b *bench) error {
-	b.results.fleet = &fleetResult{beside: newResults(), say: b.progress.say}
-	for _, measure := range []func(*trial, context.Context) error{
-		(*trial).measureFurther, (*trial).measureSize, (*trial).measureLoss,
-	} {
-		err := b.trial(ctx, 0, func(ctx context.Context, t *trial) error { return measure(t, ctx) })
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+func measureFleet(b *bench) {
+	b.trial("one more cluster", 0, (*trial).measureFurther)
+	b.trial(fmt.Sprintf("%d clusters", b.smallClusters), 0, (*trial).measureSize)
+	b.trial("loss of a replica", 0, (*trial).measureLoss)
 }
 
-// openParts opens n parts of one size, which are closed when the trial's processes have ended.
+// A part of the cluster is shown to one candidate as if it were a cluster of its own, at an
+// endpoint of its own, with a cloud of its own.
+type part struct {
+	name       string
+	endpoint   *endpoint.Endpoint
+	cloud      *cloudServer
+	kubeconfig string
+	// requests counts those of the candidate, except watches.
+	requests atomic.Int64
+}
+
+// openParts opens n parts, each with nodes that have just registered and Services that wait.
+// awaitSetUp waits until the nodes are initialised and the Services have an address.
 func (t *trial) openParts(
-	ctx context.Context, prefix string, n, nodes, services int,
-) ([]*part, error) {
-	b := t.bench
-	parts := make([]*part, n)
-	t.after = func() (err error) {
-		for _, p := range parts {
-			if p != nil {
-				err = errors.Join(err, p.close())
-			}
+	prefix string, n, nodes, services int,
+) (parts []*part, awaitSetUp func()) {
+	var registered []*corev1.Node
+	var waiting []*corev1.Service
+	for i := range n {
+		t.update("cluster %d of %d is created", i+1, n)
+		p := t.openPart(fmt.Sprintf("%s-%03d", prefix, i))
+		parts = append(parts, p)
+		for j := range nodes {
+			registered = append(registered, t.newPartNode(p, fmt.Sprintf("node-%04d", j)))
 		}
-		return err
+		for j := range services {
+			service := newService(fmt.Sprintf("%s-service-%04d", p.name, j), 2)
+			service.Namespace = p.name
+			waiting = append(waiting, service)
+		}
 	}
-	group, within := errgroup.WithContext(ctx)
-	group.SetLimit(2)
-	for i := range parts {
-		group.Go(func() (err error) {
-			b.progress.update(fmt.Sprintf("%s: cluster %d of %d is created", t.title, i+1, n))
-			parts[i], err = b.openPart(within, fmt.Sprintf("%s-%03d", prefix, i), nodes, services)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	return parts, b.cluster.settle(ctx)
-}
-
-// watchSetUp waits until all nodes and Services of parts are set up.
-func (t *trial) watchSetUp(
-	ctx context.Context, parts []*part, nodes, services int,
-) (wait func() error, _ error) {
-	b := t.bench
-	allNodes, err := b.cluster.watchNodes(ctx, len(parts)*nodes, func(done int) {
-		b.progress.update(
-			fmt.Sprintf("%s: %d of %d nodes", t.title, done, len(parts)*nodes))
+	inParallel(t, parts, func(ctx context.Context, p *part) error {
+		return t.createNamespace(ctx, p.name)
 	})
-	if err != nil {
-		return nil, err
+	t.createNodes(registered...)
+	t.createServices(waiting...)
+	t.settle()
+	allNodes := t.watchNodes(len(registered), isInitialised)
+	allServices := t.watchServed(waiting)
+	return parts, func() {
+		allNodes.wait()
+		allServices.wait()
 	}
-	allServices, err := b.cluster.watchAllServices(ctx, len(parts)*services)
-	if err != nil {
-		return nil, err
-	}
-	return func() error {
-		if _, err := allNodes.wait(); err != nil {
-			return fmt.Errorf("wait for the nodes: %w", err)
-		}
-		if _, err := allServices.wait(); err != nil {
-			return fmt.Errorf("wait for the Services: %w", err)
-		}
-		return nil
-	}, nil
 }
 
-// A fleetReplica is a process of a fleet and the parts that the fleet has.
-type fleetReplica struct {
-	*process
-	address string
-	parts   []*part
+// openPart opens a part that is closed with the trial, after the trial's processes have ended.
+func (t *trial) openPart(name string) *part {
+	p := &part{name: name, cloud: serveCloud(t.T)}
+	var err error
+	p.endpoint, err = endpoint.Start(t.account, name, endpoint.WithHandler(p.count))
+	t.Check(err)
+	t.Cleanup(func() { t.Check(p.endpoint.Close()) })
+	p.kubeconfig = t.writeKubeconfig(name, p.endpoint.RESTConfig())
+	return p
+}
+
+// count counts requests in front of the endpoint.
+func (p *part) count(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") == "" {
+			p.requests.Add(1)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// newPartNode returns a node of the part that has just registered, and that the part's cloud has.
+func (t *trial) newPartNode(p *part, name string) *corev1.Node {
+	node := newNode(endpoint.NodeName(p.name, name))
+	node.Labels[endpoint.PartLabel] = p.name
+	t.Check(p.cloud.current.Load().AddInstances(fake.Instance{Name: node.Name}))
+	return node
 }
 
 // startReplica starts a replica of the named fleet for the parts. One of weight 0 takes clusters
 // only if no other replica does.
-func (t *trial) startReplica(name string, parts []*part, weight int) (*fleetReplica, error) {
-	b := t.bench
-	type cluster struct {
-		Name       string `json:"name"`
-		Kubeconfig string `json:"kubeconfig"`
-		Cloud      string `json:"cloud"`
-	}
-	var clusters []cluster
+func (t *trial) startReplica(name string, parts []*part, weight int) *process {
+	var clusters []map[string]string
 	for _, p := range parts {
-		clusters = append(clusters,
-			cluster{Name: p.name, Kubeconfig: p.kubeconfig, Cloud: p.cloud.address})
+		clusters = append(clusters, map[string]string{
+			"name": p.name, "kubeconfig": p.kubeconfig, "cloud": p.cloud.address,
+		})
 	}
-	data, err := json.Marshal(clusters)
-	if err != nil {
-		return nil, fmt.Errorf("list the clusters: %w", err)
-	}
-	list := filepath.Join(b.dir, fmt.Sprintf("clusters-%d.json", len(t.processes)))
-	if err := os.WriteFile(list, data, 0o600); err != nil {
-		return nil, fmt.Errorf("list the clusters: %w", err)
-	}
-	port, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	address := fmt.Sprintf("127.0.0.1:%d", port)
-	p, err := t.startProgram(fmt.Sprintf("fleet %s of %d clusters", name, len(parts)), fleetProgram,
-		"--clusters="+list, "--address="+address, "--name="+name, "--namespace="+fleetNamespace,
-		"--kubeconfig="+b.kubeconfig, fmt.Sprintf("--weight=%d", weight))
-	if err != nil {
-		return nil, err
-	}
-	return &fleetReplica{process: p, address: "http://" + address, parts: parts}, nil
+	list, err := json.Marshal(clusters)
+	t.Check(err)
+	address := fmt.Sprintf("127.0.0.1:%d", t.freePort())
+	p := t.startProgram(fmt.Sprintf("fleet %s of %d clusters", name, len(parts)), fleetProgram,
+		"http://"+address,
+		"--clusters="+t.writeFile(fmt.Sprintf("clusters-%d.json", t.started), string(list)),
+		"--address="+address, "--name="+name, "--namespace="+fleetNamespace,
+		"--kubeconfig="+t.kubeconfig, fmt.Sprintf("--weight=%d", weight))
+	p.parts = parts
+	return p
 }
 
-// status asks the replica for its view of the fleet.
-func (r *fleetReplica) status(ctx context.Context) (status fleet.Status, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.address+"/statusz", nil)
-	if err != nil {
-		return status, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return status, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	return status, json.NewDecoder(resp.Body).Decode(&status)
-}
-
-// served are the clusters that the replica leads, with informers that have synced and controllers
+// served are the clusters that a replica leads, with informers that have synced and controllers
 // that run.
-func (r *fleetReplica) served(ctx context.Context) (names []string, err error) {
-	status, err := r.status(ctx)
+func (t *trial) served(p *process) (names []string, err error) {
+	body, err := t.get(p, "/statusz")
 	if err != nil {
-		return nil, fmt.Errorf("ask %s for its status: %w", r.name, err)
+		return nil, err
 	}
+	defer func() { _ = body.Close() }()
+	var status fleet.Status
+	err = json.NewDecoder(body).Decode(&status)
 	for _, c := range status.Clusters {
 		if c.State == fleet.StateLeading && c.Ready {
 			names = append(names, c.Name)
 		}
 	}
-	return names, nil
+	return names, err
 }
 
 // awaitServed waits until the replicas serve all of their clusters together.
-func (t *trial) awaitServed(ctx context.Context, replicas ...*fleetReplica) error {
+func (t *trial) awaitServed(replicas ...*process) {
 	all := len(replicas[0].parts)
-	err := wait.PollUntilContextCancel(ctx, 250*time.Millisecond, true,
-		func(ctx context.Context) (bool, error) {
-			var names []string
-			for _, r := range replicas {
-				served, err := r.served(ctx)
-				if err != nil {
-					return false, nil // it does not listen yet
-				}
-				names = append(names, served...)
-			}
-			slices.Sort(names)
-			served := len(slices.Compact(names))
-			t.bench.progress.update(
-				fmt.Sprintf("%s: %d of %d clusters are served", t.title, served, all))
-			return served == all, nil
-		})
-	if err != nil {
-		return fmt.Errorf("wait until all clusters are served: %w", context.Cause(ctx))
+	for {
+		var names []string
+		for _, r := range replicas {
+			served, _ := t.served(r) // perhaps it does not listen yet
+			names = append(names, served...)
+		}
+		slices.Sort(names)
+		served := len(slices.Compact(names))
+		t.update("%d of %d clusters are served", served, all)
+		if served == all {
+			return
+		}
+		t.pause(250 * time.Millisecond)
 	}
-	return nil
 }
 
-// rest waits until the processes have come to rest, without a forced garbage collection.
-func (t *trial) rest(ctx context.Context) error {
-	for left := t.bench.settings.rest; left > 0; left -= time.Second {
-		t.bench.progress.update(fmt.Sprintf("%s: measured in %s", t.title, left))
-		if err := t.pause(ctx, min(left, time.Second)); err != nil {
-			return fmt.Errorf("let the processes rest: %w", err)
-		}
+// awaitRest waits until the processes have come to rest, without a forced garbage collection.
+func (t *trial) awaitRest() { t.letPass(t.rest, "rests") }
+
+// fleetPage is the page on fleets.
+func (r report) fleetPage() page {
+	result := r.results.fleet
+	figures := table{header: []string{"", ours, "target", ""}}
+	for _, f := range result.figures {
+		figures.lines = append(figures.lines,
+			[]string{f.title, f.text(), f.targetText(), f.verdict()})
 	}
-	return nil
+	beside := result.beside.table()
+	return page{
+		"Fleets", append([]table{figures, beside}, result.owners...), "benchmarks-fleet",
+		r.settings.outFleet,
+		map[string]any{
+			"Figures": figures, "Beside": beside, "Owners": result.owners,
+			"Upstream": r.versions.upstream, "Rest": r.settings.rest,
+			"FurtherNodes": furtherNodes, "FurtherServices": furtherServices,
+			"Clusters": r.settings.clusters, "Further": r.settings.clusters - 1,
+			"SmallClusters": r.settings.smallClusters, "SmallNodes": smallNodes,
+			"SmallServices": smallServices, "LossClusters": r.settings.lossClusters,
+			"LossReplicas": lossReplicas, "LossNodes": lossNodes, "LossServices": lossServices,
+			"Load": r.machine.load,
+		},
+	}
 }

@@ -1,163 +1,91 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
-	"context"
-	"fmt"
 	"io"
 	"maps"
-	"math"
-	"net/http"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/google/pprof/profile"
 )
 
-// An ownerTable is what one more cluster has, by the code that it belongs to.
-type ownerTable struct {
-	title string
-	unit  unit
-	lines []ownerLine
-}
-
-type ownerLine struct {
-	owner string
-	value float64
-}
-
-// measureOwners reads the profiles of both fleets.
-func (r *furtherRun) measureOwners(ctx context.Context) error {
+// measureOwners reads the profiles of both fleets: what one more cluster has, by the code that it
+// belongs to.
+func (r *furtherRun) measureOwners() {
 	for _, of := range []struct {
 		title, profile string
 		unit           unit
-		parse          func(io.Reader) (map[string]float64, error)
+		owner          func(functions []string) string
+		// scale is from the values of the profile to the unit.
+		scale float64
 	}{
-		{"Goroutines of one more cluster", "goroutine", perCluster, parseGoroutines},
-		{"Go heap of one more cluster", "heap", kibibytes, parseHeap},
+		{"Goroutines of one more cluster", "goroutine", perCluster, firstFunction, 1},
+		{"Go heap of one more cluster", "heap", kibibytes, ownerOf, 1 << 10},
 	} {
-		one, err := r.one.profile(ctx, of.profile, of.parse)
-		if err != nil {
-			return err
-		}
-		all, err := r.all.profile(ctx, of.profile, of.parse)
-		if err != nil {
-			return err
-		}
-		for owner, value := range one {
-			all[owner] -= value
-		}
-		table := ownerTable{title: of.title, unit: of.unit}
-		for _, owner := range slices.Sorted(maps.Keys(all)) {
-			table.lines = append(table.lines, ownerLine{owner, all[owner] / r.further()})
-		}
-		slices.SortStableFunc(table.lines,
-			func(a, b ownerLine) int { return cmp.Compare(b.value, a.value) })
-		r.bench.results.fleet.owners = append(r.bench.results.fleet.owners, table)
+		one, all := r.profile(r.one, of.profile, of.owner), r.profile(r.all, of.profile, of.owner)
+		r.results.fleet.owners = append(r.results.fleet.owners,
+			ownerTable(of.title, of.unit, all.minus(one).over(r.further()*of.scale)))
 	}
-	return nil
 }
 
-// profile reads a profile in its text form, after a garbage collection.
-func (r *fleetReplica) profile(
-	ctx context.Context, name string, parse func(io.Reader) (map[string]float64, error),
-) (map[string]float64, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
-		r.address+"/debug/pprof/"+name+"?debug=1&gc=1", nil)
+// ownerTable has the owners of most first, without those that one more cluster does not add to.
+func ownerTable(title string, u unit, values amounts) table {
+	t := table{header: []string{title, ""}}
+	owners := slices.Sorted(maps.Keys(values))
+	slices.SortStableFunc(owners,
+		func(a, b string) int { return cmp.Compare(values[b], values[a]) })
+	for _, owner := range owners {
+		if values[owner] >= 0.05 {
+			t.lines = append(t.lines, []string{
+				strings.ReplaceAll(owner, "|", `\|`), sample{value: values[owner]}.text(u),
+			})
+		}
+	}
+	return t
+}
+
+// profile reads a profile of a process after a garbage collection, by owner.
+func (t *trial) profile(p *process, name string, owner func([]string) string) amounts {
+	body, err := t.get(p, "/debug/pprof/"+name+"?gc=1")
+	t.Check(err)
+	defer func() { _ = body.Close() }()
+	byOwner, err := parseProfile(body, owner)
+	t.Check(err)
+	return byOwner
+}
+
+// parseProfile adds up the last value of each sample: the number of goroutines, or the memory in
+// use. owner gets the functions of a stack, the innermost first.
+func parseProfile(text io.Reader, owner func(functions []string) string) (amounts, error) {
+	p, err := profile.Parse(text)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("ask %s for its profile %s: %w", r.name, name, err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	byOwner, err := parse(resp.Body)
-	if err != nil {
-		return nil, fmt.Errorf("read the profile %s of %s: %w", name, r.name, err)
+	byOwner := amounts{}
+	for _, s := range p.Sample {
+		var functions []string
+		for _, location := range s.Location {
+			for _, line := range location.Line {
+				functions = append(functions, line.Function.Name)
+			}
+		}
+		if len(functions) > 0 {
+			byOwner[owner(functions)] += float64(s.Value[len(s.Value)-1])
+		}
 	}
 	return byOwner, nil
 }
 
-// parseGoroutines counts goroutines by the function that they began with.
-func parseGoroutines(profile io.Reader) (map[string]float64, error) {
-	byOwner := map[string]float64{}
-	err := eachRecord(profile, func(head string, functions []string) error {
-		number, _, ok := strings.Cut(head, " @")
-		n, err := strconv.ParseFloat(number, 64)
-		if !ok || err != nil || len(functions) == 0 {
-			return nil // the line above the records
-		}
-		byOwner[shortName(functions[len(functions)-1])] += n
-		return nil
-	})
-	return byOwner, err
-}
+var typeArguments = regexp.MustCompile(`\[.*\]`)
 
-var heapRecord = regexp.MustCompile(`^(\d+): (\d+) \[\d+: \d+\] @`)
-
-// parseHeap adds up the memory in use, in KiB, by owner. A record is a sample: it stands for as
-// much memory as it is unlikely that it was taken.
-func parseHeap(profile io.Reader) (map[string]float64, error) {
-	byOwner := map[string]float64{}
-	rate := 0.0
-	err := eachRecord(profile, func(head string, functions []string) error {
-		if _, text, ok := strings.Cut(head, "@ heap/"); ok {
-			twice, err := strconv.ParseFloat(text, 64)
-			rate = twice / 2 // the header has twice the sampling rate
-			return err
-		}
-		match := heapRecord.FindStringSubmatch(head)
-		if match == nil {
-			return nil
-		}
-		objects, _ := strconv.ParseFloat(match[1], 64)
-		bytes, _ := strconv.ParseFloat(match[2], 64)
-		if objects == 0 {
-			return nil
-		}
-		if rate > 1 {
-			bytes /= 1 - math.Exp(-bytes/objects/rate)
-		}
-		byOwner[ownerOf(functions)] += bytes / (1 << 10)
-		return nil
-	})
-	return byOwner, err
-}
-
-// eachRecord reads the text form of a profile: records of a head and the functions of a stack, the
-// innermost first.
-func eachRecord(profile io.Reader, do func(head string, functions []string) error) error {
-	lines := bufio.NewScanner(profile)
-	lines.Buffer(nil, 1<<20)
-	head, functions := "", []string(nil)
-	for lines.Scan() {
-		text := lines.Text()
-		if frame, ok := strings.CutPrefix(text, "#\t0x"); ok {
-			fields := strings.Split(frame, "\t")
-			if len(fields) > 1 {
-				name, _, _ := strings.Cut(fields[1], "+0x")
-				functions = append(functions, name)
-			}
-			continue
-		}
-		if head != "" {
-			if err := do(head, functions); err != nil {
-				return err
-			}
-		}
-		head, functions = text, nil
-		if strings.HasPrefix(text, "#") { // statistics follow the last record of the heap
-			head = ""
-		}
-	}
-	if head != "" {
-		if err := do(head, functions); err != nil {
-			return err
-		}
-	}
-	return lines.Err()
+// firstFunction is the function that a goroutine began with, without type arguments, and without
+// the path of its package, but for the last two elements.
+func firstFunction(functions []string) string {
+	name := typeArguments.ReplaceAllString(functions[len(functions)-1], "[...]")
+	elements := strings.Split(name, "/")
+	return strings.Join(elements[max(0, len(elements)-2):], "/")
 }
 
 // owners are the owners of memory, by the prefix of a function. The innermost function that has one
@@ -189,10 +117,4 @@ func ownerOf(functions []string) string {
 		}
 	}
 	return "other"
-}
-
-// shortName leaves out the path of a function's package, but for its last two elements.
-func shortName(function string) string {
-	elements := strings.Split(function, "/")
-	return strings.Join(elements[max(0, len(elements)-2):], "/")
 }

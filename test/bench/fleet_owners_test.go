@@ -8,14 +8,18 @@ import (
 	"testing"
 )
 
-// profileOf is a profile of this process in its text form.
-func profileOf(t *testing.T, name string) *bytes.Buffer {
+// profileOf is a profile of this process, by owner.
+func profileOf(t *testing.T, name string, owner func([]string) string) amounts {
 	t.Helper()
 	var text bytes.Buffer
-	if err := pprof.Lookup(name).WriteTo(&text, 1); err != nil {
+	if err := pprof.Lookup(name).WriteTo(&text, 0); err != nil {
 		t.Fatal(err)
 	}
-	return &text
+	byOwner, err := parseProfile(&text, owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return byOwner
 }
 
 func TestOwners_GoroutinesAreCountedByTheirFirstFunction(t *testing.T) {
@@ -28,10 +32,7 @@ func TestOwners_GoroutinesAreCountedByTheirFirstFunction(t *testing.T) {
 	}
 	defer close(stop)
 	started.Wait()
-	byOwner, err := parseGoroutines(profileOf(t, "goroutine"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	byOwner := profileOf(t, "goroutine", firstFunction)
 	if got := byOwner["test/bench.waitFor"]; got != n {
 		t.Errorf("%v goroutines began with waitFor, want %d: %v", got, n, byOwner)
 	}
@@ -50,13 +51,10 @@ func TestOwners_MemoryBelongsToThePackageThatUsesIt(t *testing.T) {
 		kept[i].Grow(kibibytesEach << 10) // of package bytes, which owns nothing
 	}
 	runtime.GC()
-	byOwner, err := parseHeap(profileOf(t, "heap"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	byOwner := profileOf(t, "heap", ownerOf)
 	runtime.KeepAlive(kept)
 	// A sampled profile estimates.
-	if got := byOwner["fxccm"]; got < mebibytesKept<<9 || got > mebibytesKept<<11 {
-		t.Errorf("fxccm has %.0f KiB, want about %d: %v", got, mebibytesKept<<10, byOwner)
+	if got := byOwner["fxccm"]; got < mebibytesKept<<19 || got > mebibytesKept<<21 {
+		t.Errorf("fxccm has %.0f bytes, want about %d: %v", got, mebibytesKept<<20, byOwner)
 	}
 }

@@ -1,18 +1,14 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"io"
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
-	"k8s.io/client-go/rest"
 )
 
 // requestMetric is the histogram in which fxccm counts its requests to OpenStack that were
@@ -42,42 +38,25 @@ func (t tally) mean() time.Duration {
 // one was made again.
 type tallies map[requestKind]tally
 
-// readTallies asks a process that serves its metrics at the address, also for how many requests are
-// underway.
-func readTallies(
-	ctx context.Context, address string, admin *rest.Config,
-) (_ tallies, underway int, _ error) {
-	body, err := openMetrics(ctx, address, admin)
-	if err != nil {
-		return nil, 0, fmt.Errorf("read fxccm's count of its requests: %w", err)
-	}
-	defer func() { _ = body.Close() }()
-	return parseTallies(body)
-}
-
-func parseTallies(metrics io.Reader) (_ tallies, underway int, _ error) {
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(metrics)
-	if err != nil {
-		return nil, 0, fmt.Errorf("read fxccm's count of its requests: %w", err)
-	}
-	for _, series := range families[underwayMetric].GetMetric() {
-		underway += int(series.GetGauge().GetValue())
+// talliesOf reads them, and how many requests are underway.
+func talliesOf(metrics map[string]model.Vector) (_ tallies, underway int) {
+	for _, s := range metrics[underwayMetric] {
+		underway += int(s.Value)
 	}
 	all := tallies{}
-	for _, series := range families[requestMetric].GetMetric() {
-		labels := map[string]string{}
-		for _, label := range series.GetLabel() {
-			labels[label.GetName()] = label.GetValue()
+	add := func(s *model.Sample, one tally) {
+		kind := requestKind{
+			string(s.Metric["service"]), string(s.Metric["operation"]), string(s.Metric["code"]),
 		}
-		h, kind := series.GetHistogram(),
-			requestKind{labels["service"], labels["operation"], labels["code"]}
-		all[kind] = tally{
-			count: all[kind].count + int(h.GetSampleCount()),
-			took:  all[kind].took + time.Duration(h.GetSampleSum()*float64(time.Second)),
-		}
+		all[kind] = tally{all[kind].count + one.count, all[kind].took + one.took}
 	}
-	return all, underway, nil
+	for _, s := range metrics[requestMetric+"_count"] {
+		add(s, tally{count: int(s.Value)})
+	}
+	for _, s := range metrics[requestMetric+"_sum"] {
+		add(s, tally{took: time.Duration(float64(s.Value) * float64(time.Second))})
+	}
+	return all, underway
 }
 
 // since are those that were counted after before was.
@@ -109,11 +88,8 @@ func (t tallies) sum() (all tally) {
 // kinds are in the order in which they are shown: the most frequent first.
 func (t tallies) kinds() []requestKind {
 	return slices.SortedFunc(maps.Keys(t), func(a, b requestKind) int {
-		if t[a].count != t[b].count {
-			return t[b].count - t[a].count
-		}
-		return strings.Compare(a.service+" "+a.operation+" "+a.code,
-			b.service+" "+b.operation+" "+b.code)
+		return cmp.Or(t[b].count-t[a].count, strings.Compare(a.service+" "+a.operation+" "+a.code,
+			b.service+" "+b.operation+" "+b.code))
 	})
 }
 

@@ -3,10 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/fxccm/fxccm/test/internal/project"
 )
@@ -39,98 +40,50 @@ func isPending(state string) bool { return strings.HasPrefix(state, "PENDING_") 
 
 // octavia is watched for what it does by itself, from watchOctavia until stop.
 type octavia struct {
-	api    *project.API
 	cancel context.CancelFunc
 	done   chan struct{}
 
 	mu    sync.Mutex
-	looks []look
-	err   error
-	// news is closed at the next look, and replaced.
-	news chan struct{}
+	looks looks
 }
 
-func watchOctavia(ctx context.Context, api *project.API) *octavia {
-	ctx, cancel := context.WithCancel(ctx)
-	o := &octavia{api: api, cancel: cancel, done: make(chan struct{}), news: make(chan struct{})}
+// watchOctavia aborts the trial if Octavia does not answer.
+func (t *labTrial) watchOctavia() *octavia {
+	ctx, cancel := context.WithCancel(t.Context())
+	o := &octavia{cancel: cancel, done: make(chan struct{})}
+	api := t.cloud.User().API()
 	go func() {
 		defer close(o.done)
-		for {
-			l, err := o.look(ctx)
+		wait.UntilWithContext(ctx, func(ctx context.Context) {
+			l := look{at: time.Now(), states: map[string]string{}}
+			all, err := api.List(ctx, project.LoadBalancer, looksPath, "loadbalancers")
 			if ctx.Err() != nil {
 				return
 			}
-			o.keep(l, err)
-			select {
-			case <-ctx.Done():
+			if err != nil {
+				t.Abort(fmt.Errorf("watch Octavia: %w", err))
 				return
-			case <-time.After(lookInterval):
 			}
-		}
+			for _, lb := range all {
+				l.states[project.ID(lb)] = project.Text(lb, "provisioning_status")
+			}
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.looks = append(o.looks, l)
+		}, lookInterval)
 	}()
 	return o
 }
 
-func (o *octavia) look(ctx context.Context) (look, error) {
-	at := time.Now()
-	answer, err := o.api.Do(ctx, http.MethodGet, project.LoadBalancer, looksPath, nil)
-	if err != nil {
-		return look{}, err
-	}
-	if answer.Status != http.StatusOK {
-		return look{}, fmt.Errorf("%s", answer)
-	}
-	l := look{at: at, states: map[string]string{}}
-	for _, lb := range objects(answer, "loadbalancers") {
-		l.states[project.ID(lb)] = project.Text(lb, "provisioning_status")
-	}
-	return l, nil
-}
-
-// objects are those of a list in an answer.
-func objects(answer project.Answer, key string) (all []project.Object) {
-	items, _ := answer.Object()[key].([]any)
-	for _, item := range items {
-		if o, ok := item.(project.Object); ok {
-			all = append(all, o)
-		}
-	}
-	return all
-}
-
-func (o *octavia) keep(l look, err error) {
+// isAtRest tells whether a look that was begun after the moment saw that nothing is pending.
+func (o *octavia) isAtRest(after time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err != nil {
-		o.err = err
-	} else {
-		o.looks = append(o.looks, l)
+	if len(o.looks) == 0 {
+		return false
 	}
-	close(o.news)
-	o.news = make(chan struct{})
-}
-
-// awaitRest waits until a look that was begun after the moment sees that nothing is pending.
-func (o *octavia) awaitRest(ctx context.Context, after time.Time) error {
-	for {
-		o.mu.Lock()
-		last, err, news := look{}, o.err, o.news
-		if len(o.looks) > 0 {
-			last = o.looks[len(o.looks)-1]
-		}
-		o.mu.Unlock()
-		switch {
-		case err != nil:
-			return fmt.Errorf("watch Octavia: %w", err)
-		case last.at.After(after) && !last.pending():
-			return nil
-		}
-		select {
-		case <-news:
-		case <-ctx.Done():
-			return fmt.Errorf("wait for Octavia: %w", context.Cause(ctx))
-		}
-	}
+	last := o.looks[len(o.looks)-1]
+	return last.at.After(after) && !last.pending()
 }
 
 // stop ends the watch, and tells what was seen.

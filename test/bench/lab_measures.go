@@ -12,353 +12,202 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// measures are in the order in which they are made; each continues from the previous one.
-func (t *labTrial) measures() []func(context.Context) error {
-	return []func(context.Context) error{
-		t.measureInitialise, t.measureStatusPass,
-		t.measureOne, t.measureMany, t.measureNothingToDo, t.measureRestart,
-		t.measurePortAdded, t.measureNodeJoins, t.measureNodeGone, t.measureDeleted,
-	}
-}
-
-func (t *labTrial) services() []*corev1.Service {
-	return newServices(t.bench.settings.labServices, balancerPorts)
-}
-
 // measureInitialise is from when the process leads until all nodes that wait are initialised.
-func (t *labTrial) measureInitialise(ctx context.Context) error {
-	n := t.bench.settings.labNodes
-	if err := t.bench.cluster.createNodes(ctx, t.cloud.nodes()[:n]...); err != nil {
-		return fmt.Errorf("create %d nodes: %w", n, err)
-	}
-	if err := t.bench.cluster.settle(ctx); err != nil {
-		return err
-	}
-	f, err := t.measure(ctx, fmt.Sprintf("%d nodes initialised", n),
-		func() (begun, done time.Time, _ error) {
-			all, err := t.watchNodes(ctx, n, isInitialised)
-			return t.leadUntil(ctx, all, err)
+func (t *labTrial) measureInitialise() {
+	t.createNodes(t.cloud.nodes()[:t.labNodes]...)
+	t.settle()
+	f := t.measure(fmt.Sprintf("%d nodes initialised", t.labNodes),
+		func() (begun, done time.Time) {
+			all := t.watchNodes(t.labNodes, isInitialised)
+			return t.leadCCM(), all.wait()
 		}, nothing)
-	if err != nil {
-		return err
-	}
-	t.noteLab(f.by(occmNodes(n), cost{}))
-	return t.stopCCM(ctx)
-}
-
-// leadUntil starts fxccm, and returns when it led and when all was seen. err is that of the watch.
-func (t *labTrial) leadUntil(
-	ctx context.Context, all *sight, err error,
-) (begun, done time.Time, _ error) {
-	if err != nil {
-		return begun, done, err
-	}
-	if begun, err = t.leadCCM(ctx); err != nil {
-		return begun, done, err
-	}
-	done, err = all.wait()
-	return begun, done, err
+	t.note(f, occmNodes(t.labNodes), cost{})
+	t.stopCCM()
 }
 
 // nothing has no further condition than the cluster's.
-func nothing(context.Context) error { return nil }
+func nothing() error { return nil }
 
 // measureStatusPass is of a process that has made a pass before, and makes the next one sooner than
 // usual: each server has got another address, so that it is seen when it begins and when it is
 // over.
-func (t *labTrial) measureStatusPass(ctx context.Context) error {
-	n := t.bench.settings.labNodes
-	frequency := "--node-status-update-frequency=" + statusPeriod.String()
-	if _, err := t.leadCCM(ctx, frequency); err != nil {
-		return err
-	}
-	if _, err := t.awaitQuiet(ctx); err != nil {
-		return err
-	}
-	access, err := t.cloud.giveAccessAddresses(ctx, n)
-	if err != nil {
-		return fmt.Errorf("give the servers addresses: %w", err)
-	}
-	f, err := t.measure(ctx, fmt.Sprintf("Addresses of %d nodes refreshed", n),
-		func() (begun, done time.Time, _ error) {
-			var first time.Time
-			all, err := t.watchNodes(ctx, n, func(node *corev1.Node) bool {
-				is := hasNodeAddress(node, corev1.NodeExternalIP, access[node.Name])
-				if is && first.IsZero() {
-					first = time.Now()
-				}
-				return is
+func (t *labTrial) measureStatusPass() {
+	t.leadCCM("--node-status-update-frequency=" + statusPeriod.String())
+	t.awaitQuiet()
+	access := t.giveAccessAddresses(t.labNodes)
+	f := t.measure(fmt.Sprintf("Addresses of %d nodes refreshed", t.labNodes),
+		func() (begun, done time.Time) {
+			all := t.watchNodes(t.labNodes, func(node *corev1.Node) bool {
+				return hasNodeAddress(node, corev1.NodeExternalIP, access[node.Name])
 			})
-			if err != nil {
-				return begun, done, err
-			}
-			done, err = all.wait()
-			return first, done, err
+			done = all.wait()
+			return all.times[0], done
 		}, nothing)
-	if err != nil {
-		return err
-	}
-	t.noteLab(f.by(occmNodes(n), cost{}))
-	return t.stopCCM(ctx)
+	t.note(f, occmNodes(t.labNodes), cost{})
+	t.stopCCM()
 }
 
 // measureOne is of one Service, made and deleted, in a process that has just begun to lead.
-func (t *labTrial) measureOne(ctx context.Context) error {
-	if _, err := t.leadCCM(ctx); err != nil {
-		return err
-	}
-	if _, err := t.awaitQuiet(ctx); err != nil {
-		return err
-	}
-	one := newServiceOf("alone", balancerPorts)
-	made, err := t.measureMade(ctx, fmt.Sprintf("1 Service of %d ports made", balancerPorts), one)
-	if err != nil {
-		return err
-	}
+func (t *labTrial) measureOne() {
+	t.leadCCM()
+	t.awaitQuiet()
+	made := t.measureMade(fmt.Sprintf("1 Service of %d ports made", balancerPorts),
+		newService("alone", balancerPorts))
 	t.alone.creation = made.pending
-	t.noteLab(made.by(occmMade(1, balancerPorts, t.alone.creation)))
-	gone, err := t.measureServicesDeleted(ctx, "1 Service deleted")
-	if err != nil {
-		return err
-	}
+	calls, pauses := occmMade(1, balancerPorts, t.alone.creation)
+	t.note(made, calls, pauses)
+	gone := t.measureServicesDeleted("1 Service deleted")
 	t.alone.deletion = gone.pending
-	t.noteLab(gone.by(occmDeleted(1, t.alone.deletion)))
-	return t.cloud.checkEmpty()
+	calls, pauses = occmDeleted(1, t.alone.deletion)
+	t.note(gone, calls, pauses)
+	t.Check(t.cloud.checkEmpty())
 }
 
-func (t *labTrial) measureMany(ctx context.Context) error {
-	n := t.bench.settings.labServices
-	f, err := t.measureMade(ctx, fmt.Sprintf("%d Services of %d ports made", n, balancerPorts),
-		t.services()...)
-	if err != nil {
-		return err
-	}
-	t.noteLab(f.by(occmMade(n, balancerPorts, t.alone.creation)))
-	return nil
+func (t *labTrial) measureMany() {
+	f := t.measureMade(fmt.Sprintf("%d Services of %d ports made", t.labServices, balancerPorts),
+		newServices(t.labServices, balancerPorts)...)
+	calls, pauses := occmMade(t.labServices, balancerPorts, t.alone.creation)
+	t.note(f, calls, pauses)
 }
 
 // measureMade is from when the Services are created until all have an address.
-func (t *labTrial) measureMade(
-	ctx context.Context, title string, services ...*corev1.Service,
-) (labFigure, error) {
-	f, err := t.measure(ctx, title, func() (begun, done time.Time, _ error) {
-		all, err := t.watchServed(ctx, services)
-		if err != nil {
-			return begun, done, err
-		}
+func (t *labTrial) measureMade(title string, services ...*corev1.Service) labFigure {
+	return t.measure(title, func() (begun, done time.Time) {
+		all := t.watchServed(services)
 		begun = time.Now()
-		if err := t.bench.cluster.createServices(ctx, services...); err != nil {
-			return begun, done, fmt.Errorf("create the Services: %w", err)
-		}
-		done, err = all.wait()
-		return begun, done, err
-	}, t.poolsHave(len(services)*balancerPorts, t.bench.settings.labNodes))
-	return f, err
+		t.createServices(services...)
+		return begun, all.wait()
+	}, t.poolsHave(len(services)*balancerPorts, t.labNodes))
 }
 
 // poolsHave is an error as long as there are not so many pools, each with so many members.
-func (t *labTrial) poolsHave(pools, members int) func(context.Context) error {
-	return func(ctx context.Context) error { return t.cloud.checkPools(ctx, pools, members) }
+func (t *labTrial) poolsHave(pools, members int) func() error {
+	return func() error { return t.cloud.checkPools(pools, members) }
 }
 
-// measureNothingToDo has all Services ensured again, by an annotation without a meaning.
-func (t *labTrial) measureNothingToDo(ctx context.Context) error {
-	n := t.bench.settings.labServices
-	title := fmt.Sprintf("Nothing to do: %d Services are annotated", n)
-	f, err := t.measureEvents(ctx, title, ensuredReason, n, nothing, func() error {
-		return inParallel(ctx, t.services(),
-			func(ctx context.Context, service *corev1.Service) error {
-				return t.patchService(ctx, service.Name,
-					`{"metadata":{"annotations":{"bench.example.com/note":"again"}}}`)
-			})
-	})
-	if err != nil {
-		return err
-	}
-	t.noteLab(f.by(occmRestart(n, balancerPorts), cost{}))
-	return checkNoWrites(f)
+// measureNothingToDo has all Services ensured again.
+func (t *labTrial) measureNothingToDo() {
+	f := t.measure(fmt.Sprintf("Nothing to do: %d Services are annotated", t.labServices),
+		func() (begun, done time.Time) {
+			all := t.watchEnsured(t.labServices)
+			begun = time.Now()
+			inParallel(t.trial, newServices(t.labServices, balancerPorts), t.annotate)
+			return begun, all.wait()
+		}, nothing)
+	t.note(f, occmRestart(t.labServices, balancerPorts), cost{})
+	t.checkNoWrites(f)
 }
 
 // measureRestart is of a process that finds what another one has made, from when it leads.
-func (t *labTrial) measureRestart(ctx context.Context) error {
-	if err := t.stopCCM(ctx); err != nil {
-		return err
-	}
-	n := t.bench.settings.labServices
-	title := fmt.Sprintf("Nothing to do: restart with %d Services and %d nodes", n,
-		t.bench.settings.labNodes)
-	f, err := t.measure(ctx, title, func() (begun, done time.Time, _ error) {
-		all, err := t.watchEvents(ctx, ensuredReason, n)
-		return t.leadUntil(ctx, all, err)
+func (t *labTrial) measureRestart() {
+	t.stopCCM()
+	f := t.measure(fmt.Sprintf("Nothing to do: restart with %d Services and %d nodes",
+		t.labServices, t.labNodes), func() (begun, done time.Time) {
+		all := t.watchEnsured(t.labServices)
+		return t.leadCCM(), all.wait()
 	}, nothing)
-	if err != nil {
-		return err
-	}
-	t.noteLab(f.by(occmRestart(n, balancerPorts), cost{}))
-	return checkNoWrites(f)
+	t.note(f, occmRestart(t.labServices, balancerPorts), cost{})
+	t.checkNoWrites(f)
 }
 
-// checkNoWrites is an error if anything was changed where there was nothing to do.
-func checkNoWrites(f labFigure) error {
+// checkNoWrites ends the trial if anything was changed where there was nothing to do.
+func (t *labTrial) checkNoWrites(f labFigure) {
 	if writes := f.requests.only(requestKind.isWrite); len(writes) > 0 {
-		return fmt.Errorf("there was nothing to do, and something was changed: %v", writes)
+		t.Fatalf("there was nothing to do, and something was changed: %v", writes)
 	}
-	return nil
 }
 
 // measurePortAdded is of one Service that gets a port more.
-func (t *labTrial) measurePortAdded(ctx context.Context) error {
-	const port = balancerPorts + 1
-	name := t.services()[0].Name
-	more := newServiceOf(name, port).Spec.Ports[balancerPorts]
-	f, err := t.measureEvents(ctx, "A port added to a Service", ensuredReason, 1,
-		t.poolsHave(t.pools(), t.bench.settings.labNodes), func() error {
-			return t.patchService(ctx, name,
-				fmt.Sprintf(`{"spec":{"ports":[{"name":%q,"port":%d,"targetPort":%d}]}}`, more.Name,
-					more.Port, more.Port))
-		})
-	if err != nil {
-		return err
-	}
+func (t *labTrial) measurePortAdded() {
+	more := newService("service-0000", balancerPorts+1)
+	f := t.measure("A port added to a Service", func() (begun, done time.Time) {
+		all := t.watchEnsured(1)
+		begun = time.Now()
+		port := more.Spec.Ports[balancerPorts]
+		_, err := t.client.CoreV1().Services(more.Namespace).Patch(t.Context(), more.Name,
+			types.StrategicMergePatchType, fmt.Appendf(nil,
+				`{"spec":{"ports":[{"name":%q,"port":%d,"targetPort":%d}]}}`, port.Name, port.Port,
+				port.Port), metav1.PatchOptions{})
+		t.Check(err)
+		return begun, all.wait()
+	}, t.poolsHave(t.pools(), t.labNodes))
 	if writes := f.requests.only(func(k requestKind) bool {
 		return k.service == balancerService && k.isWrite()
 	}).sum(); writes.count > 0 {
 		t.alone.change = f.pending / time.Duration(writes.count)
 	}
-	t.noteLab(f.by(occmPortAdded(balancerPorts, t.alone.change)))
-	return nil
+	calls, pauses := occmPortAdded(balancerPorts, t.alone.change)
+	t.note(f, calls, pauses)
 }
 
 // pools are those of all Services, of which one has a port more.
-func (t *labTrial) pools() int { return t.bench.settings.labServices*balancerPorts + 1 }
+func (t *labTrial) pools() int { return t.labServices*balancerPorts + 1 }
 
 // measureNodeJoins is from when a node registers until it is a member of each pool.
-func (t *labTrial) measureNodeJoins(ctx context.Context) error {
-	n, s := t.bench.settings.labNodes, t.bench.settings.labServices
-	f, err := t.measureNodes(ctx,
-		fmt.Sprintf("A node added, %d load balancers of %d ports", s, balancerPorts),
-		t.poolsHave(t.pools(), n+1), func() error {
-			return t.bench.cluster.createNodes(ctx, t.cloud.nodes()[n])
-		})
-	if err != nil {
-		return err
-	}
-	t.noteLab(f.by(occmMembers(s, balancerPorts, t.alone.change)))
-	return nil
+func (t *labTrial) measureNodeJoins() {
+	t.measureMembers("A node added", t.labNodes+1,
+		func() { t.createNodes(t.cloud.nodes()[t.labNodes]) })
 }
 
 // measureNodeGone is from when a node whose server was deleted is not ready any more until it is a
 // member of no pool.
-func (t *labTrial) measureNodeGone(ctx context.Context) error {
-	n, s := t.bench.settings.labNodes, t.bench.settings.labServices
-	gone := t.cloud.servers[n]
+func (t *labTrial) measureNodeGone() {
+	gone := t.cloud.servers[t.labNodes]
 	t.cloud.User().Delete(project.Compute, "/servers/"+gone.ID)
 	t.cloud.WaitServer(gone.ID, "")
-	f, err := t.measureNodes(ctx,
-		fmt.Sprintf("A node's server gone, %d load balancers of %d ports", s, balancerPorts),
-		t.poolsHave(t.pools(), n), func() error {
-			return t.silence(ctx, gone.Name)
-		})
-	if err != nil {
-		return err
+	t.measureMembers("A node's server gone", t.labNodes, func() {
+		_, err := t.client.CoreV1().Nodes().Patch(t.Context(), gone.Name,
+			types.StrategicMergePatchType, []byte(`{"status":{"conditions":[`+
+				`{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown"}]}}`),
+			metav1.PatchOptions{}, "status")
+		t.Check(err)
+	})
+	wanted := map[string]bool{}
+	for _, s := range t.cloud.servers[:t.labNodes] {
+		wanted[s.Name] = true
 	}
-	t.noteLab(f.by(occmMembers(s, balancerPorts, t.alone.change)))
-	return t.checkNodes(ctx, namesOf(t.cloud.servers[:n]))
+	t.checkNodes(wanted)
 }
 
-func namesOf(servers []project.Server) map[string]bool {
-	all := map[string]bool{}
-	for _, s := range servers {
-		all[s.Name] = true
-	}
-	return all
+// measureMembers is from a change of nodes until each pool has so many members. Events do not tell:
+// a Service whose load balancer was busy is ensured, and another is updated, perhaps before there
+// was something to do.
+func (t *labTrial) measureMembers(what string, members int, change func()) {
+	f := t.measure(fmt.Sprintf("%s, %d load balancers of %d ports", what, t.labServices,
+		balancerPorts), func() (begun, done time.Time) {
+		begun = time.Now()
+		change()
+		return begun, time.Now()
+	}, t.poolsHave(t.pools(), members))
+	calls, pauses := occmMembers(t.labServices, balancerPorts, t.alone.change)
+	t.note(f, calls, pauses)
 }
 
-// silence marks a node as not ready.
-func (t *labTrial) silence(ctx context.Context, name string) error {
-	_, err := t.bench.cluster.client.CoreV1().Nodes().Patch(ctx, name,
-		types.StrategicMergePatchType,
-		[]byte(
-			`{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown"}]}}`), metav1.PatchOptions{}, "status")
-	if err != nil {
-		return fmt.Errorf("let node %s be not ready: %w", name, err)
-	}
-	return nil
-}
-
-func (t *labTrial) measureDeleted(ctx context.Context) error {
-	n := t.bench.settings.labServices
-	f, err := t.measureServicesDeleted(ctx, fmt.Sprintf("%d Services deleted", n))
-	if err != nil {
-		return err
-	}
-	t.noteLab(f.by(occmDeleted(n, t.alone.deletion)))
-	return t.cloud.checkEmpty()
+func (t *labTrial) measureDeleted() {
+	f := t.measureServicesDeleted(fmt.Sprintf("%d Services deleted", t.labServices))
+	calls, pauses := occmDeleted(t.labServices, t.alone.deletion)
+	t.note(f, calls, pauses)
+	t.Check(t.cloud.checkEmpty())
 }
 
 // measureServicesDeleted is from when all Services are deleted until none is there any more.
-func (t *labTrial) measureServicesDeleted(ctx context.Context, title string) (labFigure, error) {
-	services := t.bench.cluster.client.CoreV1().Services(serviceNamespace)
-	return t.measure(ctx, title, func() (begun, done time.Time, _ error) {
-		all, err := services.List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return begun, done, err
-		}
+func (t *labTrial) measureServicesDeleted(title string) labFigure {
+	services := t.client.CoreV1().Services(serviceNamespace)
+	list := func() []corev1.Service {
+		all, err := services.List(t.Context(), metav1.ListOptions{})
+		t.Check(err)
+		return all.Items
+	}
+	return t.measure(title, func() (begun, done time.Time) {
+		all := list()
 		begun = time.Now()
-		err = inParallel(ctx, all.Items, func(ctx context.Context, service corev1.Service) error {
+		inParallel(t.trial, all, func(ctx context.Context, service corev1.Service) error {
 			return services.Delete(ctx, service.Name, metav1.DeleteOptions{})
 		})
-		for left := len(all.Items); err == nil && left > 0; {
-			t.bench.progress.update(fmt.Sprintf("%s: %d are left", title, left))
-			if err = t.pause(ctx, 4*pollInterval); err != nil {
-				break
-			}
-			if all, err = services.List(ctx, metav1.ListOptions{}); err == nil {
-				left = len(all.Items)
-			}
+		for left := len(all); left > 0; left = len(list()) {
+			t.update("%d are left", left)
+			t.pause(4 * pollInterval)
 		}
-		return begun, time.Now(), err
+		return begun, time.Now()
 	}, nothing)
-}
-
-// measureEvents is from a change until there has been such an event on so many Services because of
-// it, and nothing is left to do.
-func (t *labTrial) measureEvents(
-	ctx context.Context, title, reason string, services int, left func(context.Context) error,
-	change func() error,
-) (labFigure, error) {
-	return t.measure(ctx, title, func() (begun, done time.Time, _ error) {
-		all, err := t.watchEvents(ctx, reason, services)
-		if err != nil {
-			return begun, done, err
-		}
-		begun = time.Now()
-		if err := change(); err != nil {
-			return begun, done, err
-		}
-		done, err = all.wait()
-		return begun, done, err
-	}, left)
-}
-
-// measureNodes is from a change of nodes until the pools are as they should be. Events do not tell:
-// a Service whose load balancer was busy is ensured, and another is updated, perhaps before there
-// was something to do.
-func (t *labTrial) measureNodes(
-	ctx context.Context, title string, left func(context.Context) error, change func() error,
-) (labFigure, error) {
-	return t.measure(ctx, title, func() (begun, done time.Time, _ error) {
-		begun = time.Now()
-		err := change()
-		return begun, time.Now(), err
-	}, left)
-}
-
-func (t *labTrial) patchService(ctx context.Context, name, patch string) error {
-	_, err := t.bench.cluster.client.CoreV1().Services(serviceNamespace).Patch(ctx, name,
-		types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
-	if err != nil {
-		return fmt.Errorf("change service %s: %w", name, err)
-	}
-	return nil
 }

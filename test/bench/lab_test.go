@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"maps"
 	"math"
 	"net/http"
@@ -40,7 +41,8 @@ var (
 )
 
 func TestTallies_AreReadFromTheMetricsThatFxccmServes(t *testing.T) {
-	got, underway, err := parseTallies(strings.NewReader(servedMetrics))
+	metrics, err := parseMetrics(strings.NewReader(servedMetrics))
+	got, underway := talliesOf(metrics)
 	want := tallies{listed: {2, 1500 * time.Millisecond}, loggedIn: {1, 250 * time.Millisecond}}
 	if err != nil || !maps.Equal(got, want) || underway != 3 {
 		t.Errorf("read was %v, %d underway, %v, want %v, 3 underway", got, underway, err, want)
@@ -48,8 +50,8 @@ func TestTallies_AreReadFromTheMetricsThatFxccmServes(t *testing.T) {
 	if mean := got.sum().mean().Round(time.Millisecond); mean != 583*time.Millisecond {
 		t.Errorf("a request takes %s", mean)
 	}
-	if got, _, err := parseTallies(strings.NewReader("up 1\n")); err != nil || len(got) != 0 {
-		t.Errorf("a process that has asked nothing yet has %v, %v", got, err)
+	if got, _ := talliesOf(nil); len(got) != 0 {
+		t.Errorf("a process that has asked nothing yet has %v", got)
 	}
 }
 
@@ -114,7 +116,7 @@ func TestLogs_TheRequestsOfTheProjectAfterTheMarkAreCounted(t *testing.T) {
 				os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 			if err == nil {
 				_, err = file.WriteString(text + "\n")
-				err = firstError(err, file.Close())
+				err = errors.Join(err, file.Close())
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -141,15 +143,6 @@ func TestLogs_TheRequestsOfTheProjectAfterTheMarkAreCounted(t *testing.T) {
 	if got, err := countLogged(folder, mark, "theproject"); err != nil || !maps.Equal(got, want) {
 		t.Errorf("counted is %v, %v, want %v", got, err, want)
 	}
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func TestLogs_Missing_IsAnError(t *testing.T) {
@@ -229,17 +222,18 @@ func TestLab_PageShowsCallsTimesAndLogs(t *testing.T) {
 			listed: {1, 100 * time.Millisecond}, cut: {1, 0},
 		},
 		logged: map[string]int{computeService: 1, balancerService: 7},
-	}.by(calls, pauses)
+		occm:   calls, occmTime: pauses,
+	}
 	if got, want := f.kindsText(),
 		"loadbalancer_members_update 6, server_list 1, loadbalancer_list 1 (error), loadbalancer_members_update 1 (409)"; got != want {
 		t.Errorf("the calls are told as %q, want %q", got, want)
 	}
-	results := newResults()
-	results.lab = &labResult{packages: []string{"python3-octavia 11.0.0"}, figures: []labFigure{f}}
 	page := rendered(t, report{
 		settings: settings{labNodes: 50, labServices: 20},
-		results:  results,
-	}.labMarkdown)
+		results: &results{
+			lab: labResult{packages: []string{"python3-octavia 11.0.0"}, figures: []labFigure{f}},
+		},
+	})
 	for _, want := range []string{
 		"50 nodes and 20 Services of 3 ports",
 		"| A node added | 3.00 s | 2.00 s | 1.50 s | 9 | 0.389 s | 34 | (2 + P (3 + W) + M) × L = (2 + 3 × (3 + 2) + 0) × 2 | ≥ 6.00 s | 6 × 1.0 s |",

@@ -1,105 +1,74 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"strings"
 
-	"k8s.io/client-go/discovery"
+	"github.com/prometheus/procfs"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/test/internal/attempt"
 )
 
 // machine is what the results were measured on.
 type machine struct {
-	processor string
-	cores     int
-	memory    string
-	kernel    string
-	// load is the load average of the last minute when the benchmark began: what else the machine
-	// did.
-	load string
+	// hardware is the processor, its cores and the memory, system the kernel and what else the
+	// machine did when the benchmark began: the load average of the last minute.
+	hardware, system, load string
 }
 
-func describeMachine() (m machine, err error) {
-	m.cores = runtime.NumCPU()
-	if m.processor, err = procValue("/proc/cpuinfo", "model name"); err != nil {
-		m.processor, err = runtime.GOARCH, nil // not every architecture has it
-	}
-	total, err := procValue("/proc/meminfo", "MemTotal")
-	if err != nil {
-		return m, err
-	}
-	kib, err := strconv.ParseInt(strings.TrimSuffix(total, " kB"), 10, 64)
-	if err != nil {
-		return m, fmt.Errorf("read /proc/meminfo: %w", err)
-	}
-	m.memory = fmt.Sprintf("%.1f GiB", float64(kib)/(1<<20))
+func describeMachine(t *attempt.T) (m machine) {
+	proc, err := procfs.NewDefaultFS()
+	t.Check(err)
+	memory, err := proc.Meminfo()
+	t.Check(err)
+	load, err := proc.LoadAvg()
+	t.Check(err)
 	release, err := os.ReadFile("/proc/sys/kernel/osrelease")
-	if err != nil {
-		return m, fmt.Errorf("read the kernel's version: %w", err)
+	t.Check(err)
+	processor := runtime.GOARCH // not every architecture has a name of its model
+	if processors, err := proc.CPUInfo(); err == nil && len(processors) > 0 {
+		processor = processors[0].ModelName
 	}
 	// The text after the number names the builder.
-	number, _, _ := strings.Cut(strings.TrimSpace(string(release)), "-")
-	m.kernel = "Linux " + number
-	load, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return m, fmt.Errorf("read the load average: %w", err)
-	}
-	m.load, _, _ = strings.Cut(string(load), " ")
-	return m, nil
-}
-
-// procValue finds "name : value" in a file of proc(5).
-func procValue(path, name string) (string, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("describe the machine: %w", err)
-	}
-	for line := range strings.Lines(string(data)) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
-			return strings.TrimSpace(value), nil
-		}
-	}
-	return "", fmt.Errorf("describe the machine: %s has no %q", path, name)
+	kernel, _, _ := strings.Cut(strings.TrimSpace(string(release)), "-")
+	m.hardware = fmt.Sprintf("%s, %d cores, %.1f GiB of memory", processor, runtime.NumCPU(),
+		float64(*memory.MemTotalBytes)/(1<<30))
+	m.load = fmt.Sprintf("%.2f", load.Load1)
+	m.system = "Linux " + kernel + "; load average before: " + m.load
+	return m
 }
 
 // versions are those of everything that takes part.
 type versions struct {
-	fxccm, upstream, kubernetes, etcd, golang string
+	// all has them in one line, without upstream's command.
+	all, upstream string
 }
 
-func describeVersions(ctx context.Context, api discovery.DiscoveryInterface) (versions, error) {
-	v := versions{golang: runtime.Version(), fxccm: "unknown revision"}
+func (b *bench) describeVersions() (v versions) {
+	t, fxccm := b.run, "unknown revision"
 	if build, ok := debug.ReadBuildInfo(); ok {
-		v.fxccm = revision(build.Settings)
+		fxccm = revision(build.Settings)
 		for _, module := range build.Deps {
 			if module.Path == "k8s.io/cloud-provider" {
 				v.upstream = module.Version
 			}
 		}
 	}
-	server, err := api.ServerVersion()
-	if err != nil {
-		return v, fmt.Errorf("ask for the API server's version: %w", err)
-	}
-	v.kubernetes = server.GitVersion
+	server, err := b.client.Discovery().ServerVersion()
+	t.Check(err)
 	binaries, err := controlplane.FindBinaries()
-	if err != nil {
-		return v, err
-	}
-	out, err := exec.CommandContext(ctx, binaries.Etcd, "--version").Output()
-	if err != nil {
-		return v, fmt.Errorf("ask for etcd's version: %w", err)
-	}
-	first, _, _ := strings.Cut(string(out), "\n")
-	v.etcd = strings.TrimSpace(strings.TrimPrefix(first, "etcd Version:"))
-	return v, nil
+	t.Check(err)
+	out, err := exec.CommandContext(t.Context(), binaries.Etcd, "--version").Output()
+	t.Check(err)
+	etcd, _, _ := strings.Cut(strings.TrimPrefix(string(out), "etcd Version:"), "\n")
+	v.all = fmt.Sprintf("fxccm %s; %s; kube-apiserver %s; etcd %s", fxccm, runtime.Version(),
+		server.GitVersion, strings.TrimSpace(etcd))
+	return v
 }
 
 // revision is what was built, as the go command has stamped it.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/fxccm/fxccm/test/internal/attempt"
 )
 
 // settings are what the command line says.
@@ -50,7 +52,7 @@ func main() {
 	}
 	if err == nil {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		err = run(ctx, s)
+		err = attempt.Run(ctx, func(t *attempt.T) { run(t, s) })
 		stop()
 	}
 	if err != nil {
@@ -182,46 +184,28 @@ func (s *settings) validate(extra []string) error {
 }
 
 // run measures, prints and writes.
-func run(ctx context.Context, s settings) (err error) {
-	if s.scenarios, err = withoutLab(ctx, s); err != nil {
-		return err
+func run(t *attempt.T, s settings) {
+	var err error
+	s.scenarios, err = withoutLab(t.Context(), s)
+	t.Check(err)
+	for _, program := range []string{fleetProgram, "upstream", "fxccm"} {
+		if _, err := os.Stat(filepath.Join(s.programs, program)); err != nil {
+			t.Fatalf("find the programs to measure: %w; `make bench` builds them", err)
+		}
 	}
-	machine, err := describeMachine()
-	if err != nil {
-		return err
-	}
-	b, err := open(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.close()) }()
-	begun := time.Now()
+	r := report{settings: s, machine: describeMachine(t)}
+	b := open(t, s)
+	r.versions, r.begun, r.results = b.describeVersions(), time.Now(), b.results
 	for _, sc := range scenarios() {
-		if !slices.Contains(s.scenarios, sc.name) {
-			continue
-		}
-		if err := sc.measure(ctx, b); err != nil {
-			return fmt.Errorf("%s: %w", sc.name, err)
+		if slices.Contains(s.scenarios, sc.name) {
+			sc.measure(b)
 		}
 	}
-	page := report{
-		settings: s, machine: machine, versions: b.versions, begun: begun,
-		took: time.Since(begun), results: b.results,
+	r.took = time.Since(r.begun)
+	fmt.Printf("\n%s", r.terminal())
+	for _, p := range r.pages() {
+		t.Check(r.write(p))
 	}
-	fmt.Printf("\n%s", page.terminal())
-	if len(b.results.rows) > 0 {
-		err = writePage(s.out, page.markdown)
-	}
-	if len(b.results.chapters) > 0 {
-		err = errors.Join(err, writePage(s.outOpenStack, page.openStackMarkdown))
-	}
-	if b.results.lab != nil {
-		err = errors.Join(err, writePage(s.outLab, page.labMarkdown))
-	}
-	if b.results.fleet != nil {
-		err = errors.Join(err, writePage(s.outFleet, page.fleetMarkdown))
-	}
-	return err
 }
 
 // withoutLab leaves the lab's scenario out if no lab is up. That is an error if the command line
@@ -240,19 +224,4 @@ func withoutLab(ctx context.Context, s settings) ([]string, error) {
 	fmt.Printf("The scenario %s is left out: %s\n", labScenario, err)
 	return slices.DeleteFunc(slices.Clone(s.scenarios),
 		func(name string) bool { return name == labScenario }), nil
-}
-
-// writePage writes nothing if no path is given.
-func writePage(path string, render func() (string, error)) error {
-	if path == "" {
-		return nil
-	}
-	page, err := render()
-	if err == nil {
-		err = os.WriteFile(path, []byte(page), 0o644)
-	}
-	if err != nil {
-		return fmt.Errorf("write the page: %w", err)
-	}
-	return nil
 }

@@ -90,25 +90,28 @@ func isInitialised(node *corev1.Node) bool {
 	return true
 }
 
-func newService(name string) *corev1.Service {
-	port := func(name string, number int32) corev1.ServicePort {
-		return corev1.ServicePort{
-			Name: name, Port: number,
-			TargetPort: intstr.FromInt32(8000 + number),
-		}
+// newServices are so many Services of type LoadBalancer with so many ports each.
+func newServices(services, ports int) (all []*corev1.Service) {
+	for i := range services {
+		all = append(all, newService(fmt.Sprintf("service-%04d", i), ports))
 	}
-	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: serviceNamespace, Name: name},
-		Spec: corev1.ServiceSpec{
-			Type:     corev1.ServiceTypeLoadBalancer,
-			Selector: map[string]string{"app": name},
-			Ports:    []corev1.ServicePort{port("http", 80), port("https", 443)},
-		},
-	}
+	return all
 }
 
-func hasAddress(service *corev1.Service) bool {
-	return len(service.Status.LoadBalancer.Ingress) > 0
+func newService(name string, ports int) *corev1.Service {
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: serviceNamespace, Name: name},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, Selector: map[string]string{"app": name},
+		},
+	}
+	for i := range ports {
+		port := int32(8000 + i)
+		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
+			Name: fmt.Sprintf("port-%d", i), Port: port, TargetPort: intstr.FromInt32(port),
+		})
+	}
+	return service
 }
 
 // accountName is the ServiceAccount, in kube-system, that the candidates act as. It is no

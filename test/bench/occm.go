@@ -103,14 +103,8 @@ func occmIdleRoutes() cost {
 	}
 }
 
-// occmCreatedRoutes is for new routes, where Neutron adds single routes to a router (extension
-// extraroute-atomic).
-func occmCreatedRoutes(routes int) cost { return occmPerRoute(occmRouteCalls, routes) }
-
-// occmRouterWrites and occmPortWrites are those of them that change the router, and a port.
-func occmRouterWrites(routes int) cost { return occmPerRoute(1, routes) }
-func occmPortWrites(routes int) cost   { return occmPerRoute(1, routes) }
-
+// occmPerRoute is for new routes, of so many calls each, where Neutron adds single routes to a
+// router (extension extraroute-atomic).
 func occmPerRoute(each, routes int) cost {
 	return cost{
 		value:   float64(each * routes),

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/cloud-provider/names"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
@@ -35,234 +35,205 @@ const (
 
 // measureOpenStack counts fxccm's requests; OCCM's are computed. Each trial runs once, because
 // counts hardly vary, and with one controller, so the calls of others do not count.
-func measureOpenStack(ctx context.Context, b *bench) error {
-	for _, c := range openStackChapters() {
-		b.results.begin(c.title)
+func measureOpenStack(b *bench) {
+	for _, c := range []struct {
+		title    string
+		measures []func(*bench)
+	}{
+		{"Nodes and routes", []func(*bench){
+			measureInitialise, measureStatusPass, measureNotReady, measureIdleRoutes, measureRoutes,
+		}},
+		{"Load balancers", []func(*bench){
+			measureNewServices, measureRestart, measureNodeAdded, measureServed, measureRefused,
+		}},
+	} {
+		b.results.chapters = append(b.results.chapters, chapter{title: c.title})
 		for _, measure := range c.measures {
-			if err := measure(ctx, b); err != nil {
-				return err
-			}
+			measure(b)
 		}
 	}
-	return nil
 }
 
-// openStackChapter is what is shown together.
-type openStackChapter struct {
-	title    string
-	measures []func(context.Context, *bench) error
+// openStackTrial is a trial on a simulated OpenStack instead of the fake cloud.
+type openStackTrial struct {
+	*trial
+	cloud *openStack
 }
 
-func openStackChapters() []openStackChapter {
-	type measures = []func(context.Context, *bench) error
-	return []openStackChapter{
-		{
-			"Nodes and routes",
-			measures{
-				measureInitialise, measureStatusPass, measureNotReady, measureIdleRoutes,
-				measureRoutes,
-			},
-		},
-		{
-			"Load balancers",
-			measures{
-				measureNewServices, measureRestart, measureNodeAdded, measureServed,
-				measureRefused,
-			},
-		},
+// onOpenStack is a trial. Not to finish within the limit is a result and no error.
+func (b *bench) onOpenStack(
+	title string, servers int, body func(*openStackTrial), options ...openstacktest.Option,
+) {
+	err := b.trialWithin(b.limit, title, 0, func(t *trial) {
+		o := &openStackTrial{trial: t, cloud: newOpenStack(servers, options...)}
+		t.Cleanup(o.cloud.Close)
+		body(o)
+	})
+	if errors.Is(err, errLimit) {
+		b.note(figure{title: title, unfinished: b.limit})
+		return
 	}
+	b.run.Check(err)
+}
+
+// note keeps a figure in the last chapter, and tells it.
+func (b *bench) note(f figure) {
+	last := &b.results.chapters[len(b.results.chapters)-1]
+	last.figures = append(last.figures, f)
+	text := f.title + ": " + f.text()
+	if verdict := f.verdict(); verdict != "" {
+		text += ", " + verdict
+	}
+	if operations := f.operations(); operations != "" {
+		text += " (" + operations + ")"
+	}
+	b.progress.say(text)
+}
+
+// openStackCCM is fxccm on an OpenStack.
+func openStackCCM(config string, flags ...string) candidate {
+	return candidate{
+		name: ours, program: "fxccm",
+		flags: append([]string{"--cloud-provider=openstack", "--cloud-config=" + config}, flags...),
+	}
+}
+
+// ccm is fxccm on the cloud of the trial, with something more in its cloud.conf.
+func (t *openStackTrial) ccm(more string, flags ...string) candidate {
+	return openStackCCM(t.writeFile("openstack.conf", t.cloud.config(more)), flags...)
+}
+
+// timeNodes creates nodes, starts fxccm, and returns when all nodes are so: how long that took from
+// when the Lease named a holder.
+func (t *openStackTrial) timeNodes(
+	nodes []*corev1.Node, isSo func(*corev1.Node) bool, flags ...string,
+) time.Duration {
+	t.createNodes(nodes...)
+	t.settle()
+	all := t.watchNodes(len(nodes), isSo)
+	_, from := t.lead(t.ccm("", flags...))
+	return all.wait().Sub(from)
 }
 
 // measureInitialise counts the requests from the start of the process until all nodes that wait
 // are initialised, and how long that takes from when it leads.
-func measureInitialise(ctx context.Context, b *bench) error {
-	n := b.settings.nodes
+func measureInitialise(b *bench) {
+	n := b.nodes
 	title := fmt.Sprintf("%d nodes initialised", n)
-	return b.onOpenStack(ctx, title, n, func(ctx context.Context, t *openStackTrial) error {
-		took, err := t.run(ctx, t.cloud.newNodes(), isInitialised,
+	b.onOpenStack(title, n, func(t *openStackTrial) {
+		took := t.timeNodes(t.cloud.newNodes(), isInitialised,
 			"--controllers="+names.CloudNodeController,
 			"--node-status-update-frequency="+neverPeriod.String())
-		if err != nil {
-			return err
-		}
 		t.note(countOf(title+": calls", t.cloud.recorded(), initialiseCallsTarget, occmNodes(n)))
-		t.note(figure{
-			title: title + ": time", value: took.Seconds(), unit: seconds,
-			target: initialiseTimeTarget, occm: occmNodesTime(n, targetLatency),
-		})
-		return nil
+		t.note(timeOf(title+": time", took, initialiseTimeTarget,
+			occmNodesTime(n, targetLatency)))
 	})
 }
 
 // measureStatusPass counts the requests that refresh the addresses of all nodes. That a pass is
 // whole is seen from the nodes: all of them get another address in it.
-func measureStatusPass(ctx context.Context, b *bench) error {
-	n := b.settings.nodes
+func measureStatusPass(b *bench) {
+	n := b.nodes
 	title := fmt.Sprintf("Addresses of %d nodes refreshed", n)
-	return b.onOpenStack(ctx, title, n, func(ctx context.Context, t *openStackTrial) error {
-		_, err := t.run(ctx, t.cloud.oldNodes(), func(node *corev1.Node) bool {
-			return hasNodeAddress(node, corev1.NodeInternalIP, "")
-		},
+	b.onOpenStack(title, n, func(t *openStackTrial) {
+		t.timeNodes(t.cloud.oldNodes(),
+			func(node *corev1.Node) bool { return hasNodeAddress(node, corev1.NodeInternalIP, "") },
 			"--controllers="+names.CloudNodeController,
 			"--node-status-update-frequency="+statusPeriod.String())
-		if err != nil {
-			return err
-		}
 		access := map[string]string{}
 		for i, s := range t.cloud.servers {
 			access[s.name] = accessAddress(i)
-			if err := t.cloud.UpdateServer(s.id,
-				func(in *openstacktest.Server) { in.AccessIPv4 = access[s.name] }); err != nil {
-				return err
-			}
+			t.Check(t.cloud.UpdateServer(s.id,
+				func(in *openstacktest.Server) { in.AccessIPv4 = access[s.name] }))
 		}
 		t.cloud.ForgetCalls()
-		all, err := t.watch(ctx, func(node *corev1.Node) bool {
+		t.watchNodes(n, func(node *corev1.Node) bool {
 			return hasNodeAddress(node, corev1.NodeExternalIP, access[node.Name])
-		})
-		if err != nil {
-			return err
-		}
-		if _, err := all.wait(); err != nil {
-			return fmt.Errorf("wait for the next pass: %w", err)
-		}
+		}).wait()
 		t.note(
 			countOf(title+": calls of a pass", t.cloud.recorded(), statusCallsTarget, occmNodes(n)))
-		return nil
 	})
 }
 
 // measureNotReady counts the requests of a minute, from the first call on, for nodes that are not
 // ready. Their servers are there, so none of them may be deleted; at the end one server is
 // deleted, and its node must be, to see that nodes were looked at all the time.
-func measureNotReady(ctx context.Context, b *bench) error {
-	n := b.settings.notReady
+func measureNotReady(b *bench) {
+	n := b.notReady
 	title := fmt.Sprintf("%d nodes not ready", n)
-	return b.onOpenStack(ctx, title, n, func(ctx context.Context, t *openStackTrial) error {
-		if err := t.prepare(ctx, t.cloud.silentNodes()); err != nil {
-			return err
-		}
-		if _, err := t.startCCM("--controllers=" + names.CloudNodeLifecycleController); err != nil {
-			return err
-		}
-		if _, err := t.cloud.WaitForCall(ctx,
-			func(openstacktest.Call) bool { return true }); err != nil {
-			return fmt.Errorf("wait for the first call: %w", err)
-		}
-		if err := t.letPass(ctx, notReadyTime); err != nil {
-			return err
-		}
+	b.onOpenStack(title, n, func(t *openStackTrial) {
+		t.createNodes(t.cloud.silentNodes()...)
+		t.settle()
+		t.start(t.ccm("", "--controllers="+names.CloudNodeLifecycleController))
+		_, err := t.cloud.WaitForCall(t.Context(),
+			func(openstacktest.Call) bool { return true })
+		t.Check(err)
+		t.letPass(notReadyTime, "calls are counted")
 		counted := t.cloud.recorded().within(notReadyTime)
 		wanted := map[string]bool{}
 		for _, s := range t.cloud.servers {
 			wanted[s.name] = true
 		}
-		if err := t.checkNodes(ctx, wanted); err != nil {
-			return err
-		}
-		if err := t.deleteOne(ctx, wanted); err != nil {
-			return fmt.Errorf("see that nodes were looked at: %w", err)
-		}
+		t.checkNodes(wanted)
+		gone := t.cloud.servers[0]
+		t.Check(t.cloud.DeleteServer(gone.id))
+		t.update("one server is deleted, and its node is to be")
+		t.until(func() bool {
+			_, err := t.client.CoreV1().Nodes().Get(t.Context(), gone.name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return true
+			}
+			t.Check(err)
+			return false
+		})
+		delete(wanted, gone.name)
+		t.checkNodes(wanted)
 		f := countOf(title+": calls", counted, notReadyCallsTarget, occmNotReady(n))
 		f.unit = perMinute
 		t.note(f)
-		return nil
 	})
-}
-
-// deleteOne deletes one server, and returns when its node, and no other, has been deleted.
-func (t *openStackTrial) deleteOne(ctx context.Context, wanted map[string]bool) error {
-	gone := t.cloud.servers[0]
-	if err := t.cloud.DeleteServer(gone.id); err != nil {
-		return err
-	}
-	t.bench.progress.update(t.title + ": one server is deleted, and its node is to be")
-	for {
-		nodes, err := t.bench.cluster.client.CoreV1().Nodes().List(ctx,
-			metav1.ListOptions{FieldSelector: nameIs(gone.name)})
-		if err != nil {
-			return fmt.Errorf("wait for node %s to be deleted: %w", gone.name, err)
-		}
-		if len(nodes.Items) == 0 {
-			delete(wanted, gone.name)
-			return t.checkNodes(ctx, wanted)
-		}
-		if err := t.pause(ctx, time.Second); err != nil {
-			return fmt.Errorf("wait for node %s to be deleted: %w", gone.name, err)
-		}
-	}
-}
-
-func nameIs(name string) string {
-	return fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 }
 
 // measureIdleRoutes counts the requests while all routes are as they should be. At the end one is
 // removed, and must come back, to see that they were looked at all the time.
-func measureIdleRoutes(ctx context.Context, b *bench) error {
-	n, idle := b.settings.routes, b.settings.idle
-	title := fmt.Sprintf("%d routes, nothing to do for %s", n, idle)
-	return b.onOpenStack(ctx, title, n, func(ctx context.Context, t *openStackTrial) error {
-		if err := t.cloud.giveRoutes(); err != nil {
-			return err
-		}
-		if _, err := t.run(ctx, t.cloud.podNodes(), hasRoute, routeFlags()...); err != nil {
-			return err
-		}
+func measureIdleRoutes(b *bench) {
+	n := b.routes
+	title := fmt.Sprintf("%d routes, nothing to do for %s", n, b.idle)
+	b.onOpenStack(title, n, func(t *openStackTrial) {
+		t.Check(t.cloud.giveRoutes())
+		t.timeNodes(t.cloud.podNodes(), hasRoute, routeFlags()...)
 		t.cloud.ForgetCalls()
-		if err := t.letPass(ctx, idle); err != nil {
-			return err
-		}
+		t.letPass(t.idle, "calls are counted")
 		counted := t.cloud.recorded()
-		if err := t.cloud.checkRoutes(); err != nil {
-			return err
-		}
-		if err := t.removeOne(ctx); err != nil {
-			return fmt.Errorf("see that routes were looked at: %w", err)
-		}
+		t.Check(t.cloud.checkRoutes())
+		t.Check(t.cloud.SetRoutes(t.cloud.router, t.cloud.routes()[1:]...))
+		t.update("one route is removed, and is to be created again")
+		t.cloud.ForgetCalls()
+		_, err := t.cloud.WaitForCall(t.Context(),
+			func(call openstacktest.Call) bool { return isWriteOf("router", call) })
+		t.Check(err)
+		t.Check(t.cloud.checkRoutes())
 		f := countOf(title+": calls", counted, idleCallsTarget, occmIdleRoutes())
-		f.unit, f.value = perMinute, float64(len(counted))/idle.Minutes()
+		f.unit, f.value = perMinute, float64(len(counted))/t.idle.Minutes()
 		t.note(f)
-		return nil
 	})
-}
-
-// removeOne removes one route, and returns when it has been created again.
-func (t *openStackTrial) removeOne(ctx context.Context) error {
-	if err := t.cloud.SetRoutes(t.cloud.router, t.cloud.routes()[1:]...); err != nil {
-		return err
-	}
-	t.bench.progress.update(t.title + ": one route is removed, and is to be created again")
-	t.cloud.ForgetCalls()
-	_, err := t.cloud.WaitForCall(ctx,
-		func(call openstacktest.Call) bool { return isWriteOf("router", call) })
-	if err != nil {
-		return err
-	}
-	return t.cloud.checkRoutes()
 }
 
 // measureRoutes counts the requests from the start of the process until all nodes that wait for a
 // route have one, and how long that takes from when it leads.
-func measureRoutes(ctx context.Context, b *bench) error {
-	n := b.settings.routes
+func measureRoutes(b *bench) {
+	n := b.routes
 	title := fmt.Sprintf("%d routes created", n)
-	return b.onOpenStack(ctx, title, n, func(ctx context.Context, t *openStackTrial) error {
-		took, err := t.run(ctx, t.cloud.podNodes(), hasRoute, routeFlags()...)
-		if err != nil {
-			return err
-		}
+	b.onOpenStack(title, n, func(t *openStackTrial) {
+		took := t.timeNodes(t.cloud.podNodes(), hasRoute, routeFlags()...)
 		all := t.cloud.recorded()
-		if err := t.cloud.checkRoutes(); err != nil {
-			return err
-		}
+		t.Check(t.cloud.checkRoutes())
 		t.note(countOf(title+": writes of the router", all.writesOf("router"), routerWritesTarget,
-			occmRouterWrites(n)))
-		t.note(
-			countOf(title+": writes of ports", all.writesOf("port"), noTarget, occmPortWrites(n)))
-		t.note(countOf(title+": all calls", all, noTarget, occmCreatedRoutes(n)))
-		t.note(figure{title: title + ": time", value: took.Seconds(), unit: seconds})
-		return nil
+			occmPerRoute(1, n)))
+		t.note(countOf(title+": writes of ports", all.writesOf("port"), noTarget,
+			occmPerRoute(1, n)))
+		t.note(countOf(title+": all calls", all, noTarget, occmPerRoute(occmRouteCalls, n)))
+		t.note(timeOf(title+": time", took, noTarget, cost{}))
 	})
 }
 

@@ -54,40 +54,24 @@ const (
 	underway = 250 * time.Millisecond
 )
 
-// serving has only the service controller run.
-func serving() []string { return []string{"--controllers=" + names.ServiceLBController} }
-
 // measureNewServices counts the requests for a new Service, and then for a Service without a
 // change, in a process that has served another Service before.
-func measureNewServices(ctx context.Context, b *bench) error {
+func measureNewServices(b *bench) {
 	passes := 0
 	for _, nodes := range []int{3, manyNodes} {
 		title := fmt.Sprintf("New Service, %d nodes", nodes)
-		err := b.onOpenStack(ctx, title, nodes, func(ctx context.Context, t *openStackTrial) error {
-			if err := t.startServing(ctx); err != nil {
-				return err
-			}
-			served := []*corev1.Service{newServiceOf("first", 1)}
-			if err := t.serve(ctx, served...); err != nil {
-				return err
-			}
+		b.onOpenStack(title, nodes, func(t *openStackTrial) {
+			t.startServing("", t.cloud.podNodes())
+			served := []*corev1.Service{newService("first", 1)}
+			t.serve(served...)
 			for _, ports := range []int{1, 3, 10} {
-				service := newServiceOf(fmt.Sprintf("ports-%d", ports), ports)
+				service := newService(fmt.Sprintf("ports-%d", ports), ports)
 				served = append(served, service)
-				made, err := t.measureNewService(ctx, service, nodes)
-				if err != nil {
-					return err
-				}
-				passes = max(passes, made)
-				if err := t.measureNothingToDo(ctx, service, nodes); err != nil {
-					return err
-				}
+				passes = max(passes, t.measureNewService(service, nodes))
+				t.measureNothingToDo(service, nodes)
 			}
-			return t.cloud.checkBalancers(served, nodes)
+			t.Check(t.cloud.checkBalancers(served, nodes))
 		}, openstacktest.WithProvisioning(creationTime))
-		if err != nil {
-			return err
-		}
 	}
 	if passes > 0 { // else the limit was reached
 		b.note(figure{
@@ -96,25 +80,20 @@ func measureNewServices(ctx context.Context, b *bench) error {
 			occm: cost{value: 2, formula: "again for its own annotation", source: occmBalancers},
 		})
 	}
-	return nil
 }
 
 // measureNewService tells how often the Service was ensured with success, which is after its load
 // balancer was ready.
-func (t *openStackTrial) measureNewService(
-	ctx context.Context, service *corev1.Service, nodes int,
-) (passes int, _ error) {
+func (t *openStackTrial) measureNewService(service *corev1.Service, nodes int) (passes int) {
 	t.cloud.ForgetCalls()
-	if err := t.serve(ctx, service); err != nil {
-		return 0, err
-	}
+	t.serve(service)
 	f := countOf(fmt.Sprintf("New Service, %s, %d nodes: calls beside lists of load balancers",
 		portsText(service), nodes),
 		t.cloud.recorded().without(listOfBalancers), newServiceCallsTarget,
 		occmNewService(len(service.Spec.Ports)))
 	f.beside = t.cloud.recorded().of(listOfBalancers)
 	t.note(f)
-	return t.passes(ctx, service)
+	return t.passes(service)
 }
 
 const listOfBalancers = "loadbalancer_list"
@@ -127,90 +106,53 @@ func portsText(service *corev1.Service) string {
 }
 
 // measureNothingToDo has the Service ensured by a change of it that makes no difference.
-func (t *openStackTrial) measureNothingToDo(
-	ctx context.Context, service *corev1.Service, nodes int,
-) error {
-	ensured, err := t.watchEnsured(ctx, 1)
-	if err != nil {
-		return err
-	}
+func (t *openStackTrial) measureNothingToDo(service *corev1.Service, nodes int) {
+	ensured := t.watchEnsured(1)
 	t.cloud.ForgetCalls()
-	_, err = t.bench.cluster.client.CoreV1().Services(service.Namespace).Patch(ctx, service.Name,
+	t.Check(t.annotate(t.Context(), service))
+	ensured.wait()
+	t.letPass(settleTime, "calls are counted")
+	t.note(countOf(fmt.Sprintf("Nothing to do, %s, %d nodes: calls", portsText(service), nodes),
+		t.cloud.recorded(), nothingToDoCallsTarget, occmNothingToDo(len(service.Spec.Ports))))
+}
+
+// annotate has a Service ensured again, by an annotation without a meaning.
+func (t *trial) annotate(ctx context.Context, service *corev1.Service) error {
+	_, err := t.client.CoreV1().Services(service.Namespace).Patch(ctx, service.Name,
 		types.MergePatchType,
 		[]byte(`{"metadata":{"annotations":{"bench.example.com/note":"again"}}}`),
 		metav1.PatchOptions{})
-	if err != nil {
-		return fmt.Errorf("annotate service %s: %w", service.Name, err)
-	}
-	if _, err := ensured.wait(); err != nil {
-		return fmt.Errorf("wait for service %s to be ensured again: %w", service.Name, err)
-	}
-	if err := t.letPass(ctx, settleTime); err != nil {
-		return err
-	}
-	t.note(countOf(fmt.Sprintf("Nothing to do, %s, %d nodes: calls", portsText(service), nodes),
-		t.cloud.recorded(), nothingToDoCallsTarget, occmNothingToDo(len(service.Spec.Ports))))
-	return nil
+	return err
 }
 
 // measureRestart counts the requests from the start of a process until it has ensured all Services
 // of its predecessor, and how long that takes from when it leads.
-func measureRestart(ctx context.Context, b *bench) error {
-	n := b.settings.services
+func measureRestart(b *bench) {
+	n := b.services
 	title := fmt.Sprintf("Restart with %d Services of %d ports", n, balancerPorts)
-	return b.onOpenStack(ctx, title, fewNodes, func(ctx context.Context, t *openStackTrial) error {
+	b.onOpenStack(title, fewNodes, func(t *openStackTrial) {
 		services := newServices(n, balancerPorts)
-		if err := t.servedBefore(ctx, services); err != nil {
-			return err
-		}
-		ensured, err := t.watchEnsured(ctx, n)
-		if err != nil {
-			return err
-		}
+		// The predecessor is not measured, so it may ask as fast as it can.
+		before := t.startServing(unlimitedRate, t.cloud.podNodes())
+		t.serve(services...)
+		t.end(before)
+		t.settle()
+		ensured := t.watchEnsured(n)
 		t.cloud.ForgetCalls()
-		from, err := t.leadCCM(ctx, serving()...)
-		if err != nil {
-			return err
-		}
-		to, err := ensured.wait()
-		if err != nil {
-			return fmt.Errorf("wait for the Services to be ensured: %w", err)
-		}
-		if err := t.letPass(ctx, settleTime); err != nil {
-			return err
-		}
+		_, from := t.lead(t.serving(""))
+		took := ensured.wait().Sub(from)
+		t.letPass(settleTime, "calls are counted")
 		counted := t.cloud.recorded()
 		if writes := counted.writes(); len(writes) > 0 {
-			return fmt.Errorf("there was nothing to do, and something was changed: %s",
+			t.Fatalf("there was nothing to do, and something was changed: %s",
 				writes.byOperation())
 		}
 		t.note(countOf(title+": calls", counted, float64(restartServiceCalls*n+restartCalls),
 			occmRestart(n, balancerPorts)))
-		t.note(figure{
-			title: title + ": time", value: to.Sub(from).Seconds(), unit: seconds,
-			occm: occmRestartTime(n, balancerPorts, targetLatency),
-		})
-		return t.cloud.checkBalancers(services, fewNodes)
+		t.note(timeOf(title+": time", took, noTarget,
+			occmRestartTime(n, balancerPorts, targetLatency)))
+		t.Check(t.cloud.checkBalancers(services, fewNodes))
 	})
-}
-
-// servedBefore has a process serve the Services that ends then. It asks as fast as it can: nothing
-// is measured of it.
-func (t *openStackTrial) servedBefore(ctx context.Context, services []*corev1.Service) error {
-	if err := t.prepare(ctx, t.cloud.podNodes()); err != nil {
-		return err
-	}
-	before, err := t.startWith(unlimitedRate, serving()...)
-	if err != nil {
-		return err
-	}
-	if err := t.serve(ctx, services...); err != nil {
-		return err
-	}
-	if err := before.stop(stopGrace); err != nil {
-		return err
-	}
-	return t.bench.cluster.settle(ctx)
 }
 
 // unlimitedRate is for cloud.conf.
@@ -218,115 +160,63 @@ const unlimitedRate = "\n[Client]\nrequest-burst = 100000\n"
 
 // measureNodeAdded counts the requests for one load balancer, and for many, when a node joins, and
 // how long it takes until the node is a member of all pools.
-func measureNodeAdded(ctx context.Context, b *bench) error {
-	for _, n := range []int{1, b.settings.balancers} {
+func measureNodeAdded(b *bench) {
+	for _, n := range []int{1, b.balancers} {
 		title := fmt.Sprintf("Node added, load balancers of %d ports: %d", balancerPorts, n)
-		err := b.onOpenStack(ctx, title, fewNodes+1,
-			func(ctx context.Context, t *openStackTrial) error {
-				return t.measureNodeAdded(ctx, newServices(n, balancerPorts))
-			}, openstacktest.WithProvisioning(changeTime))
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (t *openStackTrial) measureNodeAdded(ctx context.Context, services []*corev1.Service) error {
-	nodes := t.cloud.podNodes()
-	last := nodes[fewNodes]
-	if err := t.prepare(ctx, nodes[:fewNodes]); err != nil {
-		return err
-	}
-	if _, err := t.startCCM(serving()...); err != nil {
-		return err
-	}
-	if err := t.serve(ctx, services...); err != nil {
-		return err
-	}
-	t.cloud.ForgetCalls()
-	begun := time.Now()
-	if err := t.bench.cluster.createNodes(ctx, last); err != nil {
-		return err
-	}
-	if err := t.awaitMembers(ctx, len(services)*balancerPorts, len(nodes)); err != nil {
-		return err
-	}
-	took := time.Since(begun)
-	if err := t.letPass(ctx, settleTime); err != nil {
-		return err
-	}
-	n := len(services)
-	t.note(countOf(t.title+": calls", t.cloud.recorded(),
-		float64((nodeCalls+nodePortCalls*balancerPorts)*n),
-		occmNodeAdded(n, balancerPorts, changeTime, targetLatency)))
-	t.note(figure{
-		title: t.title + ": time", value: took.Seconds(), unit: seconds,
-		occm: occmNodeAddedTime(n, balancerPorts, changeTime, targetLatency),
-	})
-	return t.cloud.checkBalancers(services, len(nodes))
-}
-
-// awaitMembers waits until so many pools have so many members.
-func (t *openStackTrial) awaitMembers(ctx context.Context, pools, members int) error {
-	for {
-		full := t.cloud.fullPools(members)
-		if full >= pools {
-			return nil
-		}
-		t.bench.progress.update(
-			fmt.Sprintf("%s: %d of %d pools have the new member", t.title, full, pools))
-		if err := t.pause(ctx, pollInterval); err != nil {
-			return fmt.Errorf("wait for the new member: %w", err)
-		}
+		b.onOpenStack(title, fewNodes+1, func(t *openStackTrial) {
+			services, nodes := newServices(n, balancerPorts), t.cloud.podNodes()
+			t.startServing("", nodes[:fewNodes])
+			t.serve(services...)
+			t.cloud.ForgetCalls()
+			begun := time.Now()
+			t.createNodes(nodes[fewNodes])
+			t.until(func() bool {
+				full := t.cloud.fullPools(len(nodes))
+				t.update("%d of %d pools have the new member", full, n*balancerPorts)
+				return full >= n*balancerPorts
+			})
+			took := time.Since(begun)
+			t.letPass(settleTime, "calls are counted")
+			t.note(countOf(title+": calls", t.cloud.recorded(),
+				float64((nodeCalls+nodePortCalls*balancerPorts)*n),
+				occmNodeAdded(n, balancerPorts, changeTime, targetLatency)))
+			t.note(timeOf(title+": time", took, noTarget,
+				occmNodeAddedTime(n, balancerPorts, changeTime, targetLatency)))
+			t.Check(t.cloud.checkBalancers(services, len(nodes)))
+		}, openstacktest.WithProvisioning(changeTime))
 	}
 }
 
 // measureServed measures how long it takes from when the process leads until all Services that wait
 // are served, while Octavia is slow.
-func measureServed(ctx context.Context, b *bench) error {
-	n := b.settings.balancers
+func measureServed(b *bench) {
+	n := b.balancers
 	title := fmt.Sprintf("%d Services of %d ports, %d nodes, Octavia takes %s", n, balancerPorts,
 		manyNodes, slowCreationTime)
-	return b.onOpenStack(ctx, title, manyNodes, func(ctx context.Context, t *openStackTrial) error {
-		took, err := t.serveWaiting(ctx, newServices(n, balancerPorts))
-		if err != nil {
-			return err
-		}
-		t.note(figure{
-			title: title + ": time until all are served", value: took.Seconds(), unit: seconds,
-			target: servedTimeTarget,
-			occm:   occmServed(n, slowCreationTime, targetLatency),
-		})
+	b.onOpenStack(title, manyNodes, func(t *openStackTrial) {
+		took := t.timeWaiting(newServices(n, balancerPorts))
+		t.note(timeOf(title+": time until all are served", took, servedTimeTarget,
+			occmServed(n, slowCreationTime, targetLatency)))
 		t.note(countOf(title+": calls", t.cloud.recorded(), noTarget, cost{}))
-		return nil
 	}, openstacktest.WithProvisioning(slowCreationTime))
 }
 
 // measureRefused does the same with an Octavia that refuses some requests, because there are too
 // many. What counts is how many there are.
-func measureRefused(ctx context.Context, b *bench) error {
-	n := b.settings.balancers
+func measureRefused(b *bench) {
+	n := b.balancers
 	title := fmt.Sprintf("%d Services, 1 of %d requests refused with %d", n, refusedOneOf, tooMany)
-	return b.onOpenStack(ctx, title, fewNodes, func(ctx context.Context, t *openStackTrial) error {
+	b.onOpenStack(title, fewNodes, func(t *openStackTrial) {
 		t.cloud.refuseSome(refusedOneOf)
-		took, err := t.serveWaiting(ctx, newServices(n, balancerPorts))
-		if err != nil {
-			return err
-		}
+		took := t.timeWaiting(newServices(n, balancerPorts))
 		all := t.cloud.recorded()
-		none := cost{formula: "no limit; what is refused ends the pass", source: occmClient}
 		t.note(figure{
 			title: fmt.Sprintf("%s: requests a second, in the busiest %s", title, busyWindow),
-			value: all.busiest(busyWindow), unit: perSecond,
-			target: mostRequests(), occm: none,
+			value: all.busiest(busyWindow), unit: perSecond, target: mostRequests(),
+			occm: cost{formula: "no limit; what is refused ends the pass", source: occmClient},
 		})
 		t.note(countOf(title+": of which refused", all.answered(tooMany), noTarget, cost{}))
-		t.note(figure{
-			title: title + ": time until all are served", value: took.Seconds(),
-			unit: seconds,
-		})
-		return nil
+		t.note(timeOf(title+": time until all are served", took, noTarget, cost{}))
 	}, openstacktest.WithProvisioning(creationTime))
 }
 
@@ -338,77 +228,52 @@ func mostRequests() float64 {
 		float64(c.RequestBurst)) / busyWindow.Seconds()
 }
 
-// startServing starts the process in a cluster of all nodes.
-func (t *openStackTrial) startServing(ctx context.Context) error {
-	if err := t.prepare(ctx, t.cloud.podNodes()); err != nil {
-		return err
-	}
-	_, err := t.startCCM(serving()...)
-	return err
+// serving is fxccm with the service controller alone, and with something more in cloud.conf.
+func (t *openStackTrial) serving(more string) candidate {
+	return t.ccm(more, "--controllers="+names.ServiceLBController)
+}
+
+// startServing starts the process in a cluster of the nodes.
+func (t *openStackTrial) startServing(more string, nodes []*corev1.Node) *process {
+	t.createNodes(nodes...)
+	t.settle()
+	return t.start(t.serving(more))
 }
 
 // serve creates Services, waits until they are served, and then for a while, in which nothing more
 // should happen.
-func (t *openStackTrial) serve(ctx context.Context, services ...*corev1.Service) error {
-	all, err := t.watchServed(ctx, services)
-	if err != nil {
-		return err
-	}
-	if err := t.bench.cluster.createServices(ctx, services...); err != nil {
-		return fmt.Errorf("create %d Services: %w", len(services), err)
-	}
-	if _, err := all.wait(); err != nil {
-		return fmt.Errorf("wait for the Services to be served: %w", err)
-	}
-	return t.letPass(ctx, settleTime)
+func (t *openStackTrial) serve(services ...*corev1.Service) {
+	all := t.watchServed(services)
+	t.createServices(services...)
+	all.wait()
+	t.letPass(settleTime, "calls are counted")
 }
 
-// serveWaiting starts the process when Services and nodes are there, and tells how long it took
-// from when it leads.
-func (t *openStackTrial) serveWaiting(
-	ctx context.Context, services []*corev1.Service,
-) (time.Duration, error) {
-	cluster := t.bench.cluster
-	if err := cluster.createServices(ctx, services...); err != nil {
-		return 0, fmt.Errorf("create %d Services: %w", len(services), err)
-	}
-	if err := t.prepare(ctx, t.cloud.podNodes()); err != nil {
-		return 0, err
-	}
-	all, err := t.watchServed(ctx, services)
-	if err != nil {
-		return 0, err
-	}
-	from, err := t.leadCCM(ctx, serving()...)
-	if err != nil {
-		return 0, err
-	}
-	to, err := all.wait()
-	if err != nil {
-		return 0, fmt.Errorf("wait for the Services to be served: %w", err)
-	}
-	return to.Sub(from), t.cloud.checkBalancers(services, len(t.cloud.servers))
+// timeWaiting starts the process when Services and nodes are there, and tells how long it took
+// from when it leads until all are served.
+func (t *openStackTrial) timeWaiting(services []*corev1.Service) time.Duration {
+	t.createServices(services...)
+	t.createNodes(t.cloud.podNodes()...)
+	t.settle()
+	all := t.watchServed(services)
+	_, from := t.lead(t.serving(""))
+	took := all.wait().Sub(from)
+	t.Check(t.cloud.checkBalancers(services, len(t.cloud.servers)))
+	return took
 }
 
 // passes is how often the Service was ensured.
-func (t *openStackTrial) passes(ctx context.Context, service *corev1.Service) (n int, _ error) {
-	events, err := t.bench.cluster.client.CoreV1().Events(service.Namespace).List(ctx,
-		metav1.ListOptions{
-			FieldSelector: fields.Set{
-				"reason":              ensuredReason,
-				"involvedObject.name": service.Name,
-			}.String(),
-		})
-	if err != nil {
-		return 0, fmt.Errorf("list the events on service %s: %w", service.Name, err)
-	}
+func (t *openStackTrial) passes(service *corev1.Service) (n int) {
+	events, err := t.client.CoreV1().Events(service.Namespace).List(t.Context(),
+		metav1.ListOptions{FieldSelector: fields.Set{
+			"reason": ensuredReason, "involvedObject.name": service.Name,
+		}.String()})
+	t.Check(err)
 	for _, event := range events.Items {
 		n += int(event.Count)
 	}
 	if n == 0 {
-		return 0,
-			fmt.Errorf("service %s has an address, and no event tells that it was ensured",
-				service.Name)
+		t.Fatalf("service %s has an address, and no event tells that it was ensured", service.Name)
 	}
-	return n, nil
+	return n
 }

@@ -2,68 +2,54 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-// terminal has a line for each figure, and below them the calls by operation.
-func (c chapter) terminal() string {
-	var lines [][]string
+// figureTable has a line for each figure.
+func (c chapter) figureTable() table {
+	t := table{header: []string{"", ours, "target", "", "OCCM, computed", "by"}}
 	for _, f := range c.figures {
-		lines = append(lines,
-			[]string{
-				f.title, f.text(), f.targetText(), f.verdict(), f.occm.text(f.unit),
-				f.occm.formula, f.occm.source,
-			})
-	}
-	var text strings.Builder
-	text.WriteString(
-		terminalTable([]string{"", ours, "target", "", "OCCM, computed", "", ""}, lines))
-	for _, f := range c.figures {
-		if operations := f.operations(); operations != "" {
-			fmt.Fprintf(&text, "%s: %s\n", f.title, operations)
+		by := ""
+		if f.occm.formula != "" {
+			by = fmt.Sprintf("%s (`%s`)", f.occm.formula, f.occm.source)
 		}
+		t.lines = append(t.lines, []string{
+			f.title, f.text(), f.targetText(), f.verdict(), f.occm.text(f.unit), by,
+		})
 	}
-	return text.String()
+	return t
 }
 
-func (c chapter) markdown() string {
-	var text strings.Builder
-	var lines [][]string
-	for _, f := range c.figures {
-		lines = append(lines,
-			[]string{
-				f.title, f.text(), f.targetText(), f.verdict(), f.occm.text(f.unit),
-				f.occm.formulaMarkdown(),
-			})
-	}
-	fmt.Fprintf(&text, "## %s\n\n", c.title)
-	text.WriteString(markdownTable([]string{"", ours, "target", "", "OCCM, computed", "by"}, lines))
-	text.WriteString("\nThe calls of fxccm by operation, as the cloud has recorded them:\n\n")
-	lines = nil
+// operationTable has the calls by operation, of figures of calls.
+func (c chapter) operationTable() table {
+	t := table{header: []string{"", "calls", "by operation"}}
 	for _, f := range c.figures {
 		if operations := f.operations(); operations != "" {
-			lines = append(lines, []string{f.title, fmt.Sprint(len(f.calls)), operations})
+			t.lines = append(t.lines, []string{f.title, fmt.Sprint(len(f.calls)), operations})
 		}
 	}
-	text.WriteString(markdownTable([]string{"", "calls", "by operation"}, lines))
-	return text.String()
+	return t
 }
 
-// openStackMarkdown is the page on the calls to OpenStack.
-func (r report) openStackMarkdown() (string, error) {
-	var chapters []string
+// openStackPage is the page on the calls to OpenStack.
+func (r report) openStackPage() page {
+	var tables []table
+	var chapters []map[string]any
 	for _, c := range r.results.chapters {
-		chapters = append(chapters, c.markdown())
+		figures, operations := c.figureTable(), c.operationTable()
+		tables = append(tables, figures, operations)
+		chapters = append(chapters, map[string]any{
+			"Title": c.title, "Figures": figures, "Operations": operations,
+		})
 	}
 	nodes, notReady := r.settings.nodes, r.settings.notReady
 	defaults := cloudconf.Default()
 	polls, pauses := occmWait(slowCreationTime, targetLatency)
-	return r.page("benchmarks-openstack", map[string]any{
-		"Chapters": strings.Join(chapters, "\n"),
+	values := map[string]any{
+		"Chapters": chapters,
 		"Latency":  latencyText(targetLatency), "Page": openStackPage,
 		"StatusPeriod":  statusPeriod,
 		"StatusDefault": ccm.DefaultConfig().Node.StatusUpdateFrequency.Duration,
@@ -85,12 +71,8 @@ func (r report) openStackMarkdown() (string, error) {
 		"Monitors": occmMonitors, "FirstPause": occmFirstPause, "PauseFactor": occmPauseFactor,
 		"SlowTime": slowCreationTime, "Polls": polls,
 		"Pauses": fmt.Sprintf("%.1f", pauses.Seconds()),
-	})
-}
-
-func (c cost) formulaMarkdown() string {
-	if c.formula == "" {
-		return ""
 	}
-	return fmt.Sprintf("%s (`%s`)", c.formula, c.source)
+	return page{
+		"On a simulated OpenStack", tables, "benchmarks-openstack", r.settings.outOpenStack, values,
+	}
 }

@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -90,16 +90,11 @@ func accessAddress(i int) string {
 	return netip.AddrFrom4(base).String()
 }
 
-// writeConfig writes a cloud.conf into a folder, with something more at its end.
-func (o *openStack) writeConfig(dir, more string) (path string, _ error) {
-	path = filepath.Join(dir, "openstack.conf")
-	text := o.CloudConf(openstacktest.PasswordAuth) + "\n[Route]\nrouter-id = " + o.router +
+// config is a cloud.conf, with something more at its end.
+func (o *openStack) config(more string) string {
+	return o.CloudConf(openstacktest.PasswordAuth) + "\n[Route]\nrouter-id = " + o.router +
 		"\n[LoadBalancer]\nsubnet-id = " + o.subnet + "\nfloating-network-id = " + o.outside +
 		"\n" + more
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		return "", fmt.Errorf("write the configuration of the cloud: %w", err)
-	}
-	return path, nil
 }
 
 // recorded are the calls so far.
@@ -219,6 +214,13 @@ func hasRoute(node *corev1.Node) bool {
 	return false
 }
 
+// checkNodes ends the trial unless exactly these nodes are there.
+func (t *trial) checkNodes(wanted map[string]bool) {
+	nodes, err := t.client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	t.Check(err)
+	t.Check(checkNodes(nodes.Items, wanted))
+}
+
 // checkNodes is an error unless exactly these nodes are there.
 func checkNodes(found []corev1.Node, wanted map[string]bool) error {
 	there := map[string]bool{}
@@ -234,4 +236,81 @@ func checkNodes(found []corev1.Node, wanted map[string]bool) error {
 		}
 	}
 	return nil
+}
+
+// checkBalancers is an error unless each Service has a load balancer of its own that is ready, with
+// a pool of all members for each port, and a floating IP that leads to it.
+func (o *openStack) checkBalancers(services []*corev1.Service, members int) error {
+	bySuffix := map[string]openstacktest.LoadBalancer{}
+	for _, lb := range o.LoadBalancers() {
+		// kube_service_<cluster>_<namespace>_<name>
+		suffix := lb.Name[strings.LastIndex(lb.Name, "_")+1:]
+		if _, twice := bySuffix[suffix]; twice {
+			return fmt.Errorf("service %s has two load balancers", suffix)
+		}
+		bySuffix[suffix] = lb
+	}
+	floating := map[string]int{}
+	for _, ip := range o.FloatingIPs() {
+		floating[ip.PortID]++
+	}
+	for _, service := range services {
+		lb, ok := bySuffix[service.Name]
+		if !ok {
+			return fmt.Errorf("service %s has no load balancer", service.Name)
+		}
+		if err := checkBalancer(lb, len(service.Spec.Ports), members); err != nil {
+			return fmt.Errorf("the load balancer of service %s %w", service.Name, err)
+		}
+		if ips := floating[lb.VIPPortID]; ips != 1 {
+			return fmt.Errorf("the load balancer of service %s has %d floating IPs", service.Name,
+				ips)
+		}
+	}
+	if len(bySuffix) != len(services) {
+		return fmt.Errorf("there are %d load balancers for %d Services", len(bySuffix),
+			len(services))
+	}
+	return nil
+}
+
+// checkBalancer returns what is wrong, as the end of a sentence.
+func checkBalancer(lb openstacktest.LoadBalancer, ports, members int) error {
+	if lb.ProvisioningStatus != openstacktest.StatusActive {
+		return fmt.Errorf("is %s", lb.ProvisioningStatus)
+	}
+	if len(lb.Listeners) != ports || len(lb.Pools) != ports {
+		return fmt.Errorf("has %d listeners and %d pools for %d ports", len(lb.Listeners),
+			len(lb.Pools), ports)
+	}
+	for _, pool := range lb.Pools {
+		if len(pool.Members) != members {
+			return fmt.Errorf("has a pool of %d members instead of %d", len(pool.Members), members)
+		}
+	}
+	return nil
+}
+
+// fullPools is how many pools have so many members.
+func (o *openStack) fullPools(members int) (full int) {
+	for _, lb := range o.LoadBalancers() {
+		for _, pool := range lb.Pools {
+			if len(pool.Members) == members {
+				full++
+			}
+		}
+	}
+	return full
+}
+
+// refuseSome has Octavia refuse one of so many requests, because there are too many.
+func (o *openStack) refuseSome(oneOf int) {
+	seen := 0 // the cloud asks for one call after the other
+	o.Inject(openstacktest.Fault{
+		Service: openstacktest.ServiceLoadBalancer, Status: tooMany, RetryAfter: refusedFor,
+		Match: func(openstacktest.Call) bool {
+			seen++
+			return seen%oneOf == 0
+		},
+	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,16 +61,13 @@ func (s sample) text(u unit) string {
 	}
 }
 
-// results holds all samples, by row and candidate.
+// results are all that was measured. Each part is empty if its scenario did not run.
 type results struct {
-	rows    []row
-	samples map[row]map[string][]sample
-	// chapters are of fxccm on the simulated OpenStack, lab is of the real one; nil if it was not
-	// measured.
+	comparison
+	// chapters are of fxccm on the simulated OpenStack, lab is of the real one.
 	chapters []chapter
-	lab      *labResult
-	// fleet is of fleets; nil if they were not measured.
-	fleet *fleetResult
+	lab      labResult
+	fleet    fleetResult
 }
 
 // A chapter is figures that are shown together.
@@ -78,18 +76,16 @@ type chapter struct {
 	figures []figure
 }
 
-// begin begins a chapter.
-func (r *results) begin(title string) { r.chapters = append(r.chapters, chapter{title: title}) }
-
-// note adds a figure to the last chapter.
-func (r *results) note(f figure) {
-	last := &r.chapters[len(r.chapters)-1]
-	last.figures = append(last.figures, f)
+// A comparison has all samples, by row and candidate.
+type comparison struct {
+	rows    []row
+	samples map[row]map[string][]sample
 }
 
-func newResults() *results { return &results{samples: map[row]map[string][]sample{}} }
-
-func (r *results) add(at row, candidate string, s sample) {
+func (r *comparison) add(at row, candidate string, s sample) {
+	if r.samples == nil {
+		r.samples = map[row]map[string][]sample{}
+	}
 	if r.samples[at] == nil {
 		r.rows = append(r.rows, at)
 		r.samples[at] = map[string][]sample{}
@@ -98,56 +94,85 @@ func (r *results) add(at row, candidate string, s sample) {
 }
 
 // median is the middle sample, the lower of two. ok is false without samples.
-func (r *results) median(at row, candidate string) (_ sample, ok bool) {
-	sorted := slices.SortedFunc(slices.Values(r.samples[at][candidate]), func(a, b sample) int {
-		switch {
-		case a.value < b.value:
-			return -1
-		case a.value > b.value:
-			return 1
-		}
-		return 0
-	})
+func (r comparison) median(at row, candidate string) (_ sample, ok bool) {
+	sorted := slices.SortedFunc(slices.Values(r.samples[at][candidate]),
+		func(a, b sample) int { return cmp.Compare(a.value, b.value) })
 	if len(sorted) == 0 {
 		return sample{}, false
 	}
 	return sorted[(len(sorted)-1)/2], true
 }
 
-// verdict compares fxccm with upstream.
-type verdict struct {
-	// ratio may be "".
-	ratio, target, text string
-}
-
-func (r *results) judge(at row) verdict {
-	v := verdict{target: targetText(at.target)}
+// judge compares fxccm with upstream: the ratio, the target and a verdict, each of which may be "".
+func (r comparison) judge(at row) (ratio, target, verdict string) {
+	target = targetText(at.target)
 	mine, ok := r.median(at, ours)
 	theirs, also := r.median(at, upstream)
 	if !ok || !also || theirs.value == 0 {
-		return v
+		return "", target, ""
 	}
-	ratio := mine.value / theirs.value
-	switch {
+	value := mine.value / theirs.value
+	switch ratio = fmt.Sprintf("%.3f", value); {
 	case mine.unfinished:
-		v.ratio = "–"
+		ratio = "–"
 	case theirs.unfinished:
-		v.ratio = fmt.Sprintf("< %.3f", ratio)
-	default:
-		v.ratio = fmt.Sprintf("%.3f", ratio)
+		ratio = "< " + ratio
 	}
 	// As it is shown, to the third digit: what cannot be seen is no difference.
-	within := !mine.unfinished && ratio < at.target+0.0005
+	isWithin := !mine.unfinished && value < at.target+0.0005
 	switch {
 	case at.target == noTarget:
-	case within:
-		v.text = "passed"
+		return ratio, target, ""
+	case isWithin:
+		return ratio, target, "passed"
 	case theirs.unfinished && !mine.unfinished:
-		v.text = "not known" // the ratio is less than what is shown
-	default:
-		v.text = "missed"
+		return ratio, target, "not known" // the ratio is less than what is shown
 	}
-	return v
+	return ratio, target, "missed"
+}
+
+// table has a line for each row, and the medians.
+func (r comparison) table() table {
+	t := table{header: append(candidateNames(), "fxccm / upstream", "target", "")}
+	for _, at := range r.rows {
+		cells := []string{at.title}
+		for _, c := range candidates() {
+			text := ""
+			if median, ok := r.median(at, c.name); ok {
+				text = median.text(at.unit)
+			}
+			cells = append(cells, text)
+		}
+		ratio, target, verdict := r.judge(at)
+		t.lines = append(t.lines, append(cells, ratio, target, verdict))
+	}
+	return t
+}
+
+// sampleTable shows every measurement.
+func (r comparison) sampleTable() table {
+	t := table{header: candidateNames()}
+	for _, at := range r.rows {
+		cells := []string{at.title}
+		for _, c := range candidates() {
+			var texts []string
+			for _, s := range r.samples[at][c.name] {
+				texts = append(texts, s.text(at.unit))
+			}
+			cells = append(cells, strings.Join(texts, ", "))
+		}
+		t.lines = append(t.lines, cells)
+	}
+	return t
+}
+
+// candidateNames are the headers of columns, after the one of the titles.
+func candidateNames() []string {
+	names := []string{""}
+	for _, c := range candidates() {
+		names = append(names, c.name)
+	}
+	return names
 }
 
 func targetText(target float64) string {

@@ -1,13 +1,14 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
 )
 
 func rowWith(target float64) (*results, row) {
-	return newResults(), row{title: "something", unit: seconds, target: target}
+	return &results{}, row{title: "something", unit: seconds, target: target}
 }
 
 func TestMedian_IsTheMiddleSampleAndOfTwoTheLower(t *testing.T) {
@@ -40,38 +41,39 @@ func TestVerdict(t *testing.T) {
 	for name, test := range map[string]struct {
 		target       float64
 		mine, theirs sample
-		want         verdict
+		want         [3]string // ratio, target, verdict
 	}{
-		"within the target":        {0.1, sample{value: 1}, sample{value: 10}, verdict{"0.100", "≤ 0.1", "passed"}},
-		"above the target":         {0.1, sample{value: 1.1}, sample{value: 10}, verdict{"0.110", "≤ 0.1", "missed"}},
-		"no worse, as it is shown": {1, sample{value: 1.0004}, sample{value: 1}, verdict{"1.000", "≤ 1", "passed"}},
-		"worse by what is shown":   {1, sample{value: 1.0006}, sample{value: 1}, verdict{"1.001", "≤ 1", "missed"}},
-		"without a target":         {0, sample{value: 1}, sample{value: 10}, verdict{"0.100", "", ""}},
+		"within the target":        {0.1, sample{value: 1}, sample{value: 10}, [3]string{"0.100", "≤ 0.1", "passed"}},
+		"above the target":         {0.1, sample{value: 1.1}, sample{value: 10}, [3]string{"0.110", "≤ 0.1", "missed"}},
+		"no worse, as it is shown": {1, sample{value: 1.0004}, sample{value: 1}, [3]string{"1.000", "≤ 1", "passed"}},
+		"worse by what is shown":   {1, sample{value: 1.0006}, sample{value: 1}, [3]string{"1.001", "≤ 1", "missed"}},
+		"without a target":         {0, sample{value: 1}, sample{value: 10}, [3]string{"0.100", "", ""}},
 		"upstream did not finish": {
 			0.1,
 			sample{value: 1},
 			sample{value: 900, unfinished: true},
-			verdict{"< 0.001", "≤ 0.1", "passed"},
+			[3]string{"< 0.001", "≤ 0.1", "passed"},
 		},
 		"upstream did not finish, and might have been as fast": {
 			0.1,
 			sample{value: 200},
 			sample{value: 900, unfinished: true},
-			verdict{"< 0.222", "≤ 0.1", "not known"},
+			[3]string{"< 0.222", "≤ 0.1", "not known"},
 		},
 		"fxccm did not finish": {
 			0.1,
 			sample{value: 900, unfinished: true},
 			sample{value: 900, unfinished: true},
-			verdict{"–", "≤ 0.1", "missed"},
+			[3]string{"–", "≤ 0.1", "missed"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, at := rowWith(test.target)
 			r.add(at, ours, test.mine)
 			r.add(at, upstream, test.theirs)
-			if got := r.judge(at); got != test.want {
-				t.Errorf("the verdict is %+v, want %+v", got, test.want)
+			ratio, target, verdict := r.judge(at)
+			if got := [3]string{ratio, target, verdict}; got != test.want {
+				t.Errorf("the verdict is %q, want %q", got, test.want)
 			}
 		})
 	}
@@ -80,8 +82,8 @@ func TestVerdict(t *testing.T) {
 func TestVerdict_WhenUpstreamWasNotMeasured_ThereIsNone(t *testing.T) {
 	r, at := rowWith(1)
 	r.add(at, ours, sample{value: 1})
-	if got := r.judge(at); got.ratio != "" || got.text != "" {
-		t.Errorf("the verdict is %+v, want neither a ratio nor a word", got)
+	if ratio, _, verdict := r.judge(at); ratio != "" || verdict != "" {
+		t.Errorf("the verdict is %q, %q, want neither a ratio nor a word", ratio, verdict)
 	}
 }
 
@@ -89,10 +91,10 @@ func TestReport_ShowsWhatDidNotFinish(t *testing.T) {
 	r, at := rowWith(0.1)
 	r.add(at, upstream, sample{value: 900, unfinished: true, done: 17, of: 1000})
 	r.add(at, ours, sample{value: 6.5})
-	page := report{results: r, begun: time.Now()}
+	report := report{results: r, begun: time.Now()}
 	for name, text := range map[string]string{
-		"terminal": page.terminal(),
-		"page":     rendered(t, page.markdown),
+		"terminal": report.terminal(),
+		"page":     rendered(t, report),
 	} {
 		if !strings.Contains(text, "not in 900 s (17 of 1000)") {
 			t.Errorf("the %s does not say how far upstream came:\n%s", name, text)
@@ -101,25 +103,19 @@ func TestReport_ShowsWhatDidNotFinish(t *testing.T) {
 }
 
 func TestReport_ShowsWhatOneMoreClusterCosts(t *testing.T) {
-	process := usage{
-		resident: 80 << 20, private: 20 << 20, peak: 81 << 20, heap: 10 << 20,
-		goroutines: 120, connections: 2,
+	process := amounts{
+		resident: 80, private: 20, peak: 81, heap: 10, goroutines: 120, connections: 2,
 	}
-	many := usage{
-		resident: 125 << 20, private: 95 << 20, peak: 150 << 20, heap: 50 << 20,
-		goroutines: 2000, connections: 21,
+	many := amounts{
+		resident: 125, private: 95, peak: 150, heap: 50, goroutines: 2000, connections: 21,
 	}
-	one := usage{
-		resident: 45 << 20, private: 15 << 20, peak: 50 << 20, heap: 10 << 20,
-		goroutines: 100, connections: 1,
-	}
-	r := newResults()
-	r.fleet = &fleetResult{beside: newResults()}
-	r.fleet.addFurther(startedAgain, process, one, many.minus(one).over(20))
+	one := amounts{resident: 45, private: 15, peak: 50, heap: 10, goroutines: 100, connections: 1}
+	b := &bench{results: &results{}, progress: newProgress(os.Stdout)}
+	b.addFurther(startedAgain, process, one, many.minus(one).over(20))
 	page := rendered(t, report{
-		results: r, begun: time.Now(),
+		results: b.results, begun: time.Now(),
 		settings: settings{clusters: 21, rest: 150 * time.Second},
-	}.fleetMarkdown)
+	})
 	for _, want := range []string{
 		"memory at rest | 80 MiB |  | 4.00 MiB | 0.050 |  |  |",
 		"memory at rest | 4.00 MiB | ≤ 2.5 MiB | missed |",
@@ -135,13 +131,18 @@ func TestReport_ShowsWhatOneMoreClusterCosts(t *testing.T) {
 	}
 }
 
-func rendered(t *testing.T, render func() (string, error)) string {
+// rendered is the only page of a report.
+func rendered(t *testing.T, r report) string {
 	t.Helper()
-	page, err := render()
+	pages := r.pages()
+	if len(pages) != 1 {
+		t.Fatalf("there are %d pages", len(pages))
+	}
+	text, err := r.markdown(pages[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	return page
+	return text
 }
 
 func TestCommandLine_RefusesNonsenseByName(t *testing.T) {

@@ -1,25 +1,18 @@
 package main
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // A scenario is what is measured together.
 type scenario struct {
 	name    string
-	measure func(context.Context, *bench) error
+	measure func(*bench)
 }
 
 func scenarios() []scenario {
 	return []scenario{
 		{"start", measureStart},
-		{"nodes", func(ctx context.Context, b *bench) error {
-			return b.measureBacklog(ctx, nodeBacklog(b.settings.nodes))
-		}},
-		{"services", func(ctx context.Context, b *bench) error {
-			return b.measureBacklog(ctx, serviceBacklog(b.settings.services))
-		}},
+		{"nodes", func(b *bench) { b.measureBacklog(nodeBacklog(b.nodes)) }},
+		{"services", func(b *bench) { b.measureBacklog(serviceBacklog(b.services)) }},
 		{"handover", measureHandover},
 		{fleetProgram, measureFleet},
 		{"openstack", measureOpenStack},

@@ -6,190 +6,197 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"time"
 
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/attempt"
+	"github.com/fxccm/fxccm/test/internal/ports"
+	"github.com/fxccm/fxccm/test/internal/program"
 )
 
 // stopGrace is how long a candidate has to end when it is asked to.
 const stopGrace = 30 * time.Second
 
+// pollInterval is the time between two looks at what cannot be watched.
+const pollInterval = 25 * time.Millisecond
+
 // errLimit is the cause that a trial's context ends with when it takes too long.
 var errLimit = errors.New("the limit of a trial was reached")
 
 // A trial is one measurement: an empty cluster, an empty cloud, and the processes that are started
-// in it.
+// in it. What fails ends it; so does a process that dies.
 type trial struct {
-	bench     *bench
-	cloud     *fake.Cloud
-	fail      context.CancelCauseFunc
-	processes []*process
+	*attempt.T
+	*bench
+	cloud *fake.Cloud
 	// title says what is measured.
 	title string
-	// after is called, if it is set, when the processes have ended.
-	after func() error
+	// started is how many processes were.
+	started int
 }
 
-// trial resets everything, runs body, and ends what body has started. The context that body gets
-// ends when a process dies, or with errLimit.
-func (b *bench) trial(
-	ctx context.Context, latency time.Duration, body func(context.Context, *trial) error,
-) error {
-	return b.trialWithin(ctx, b.settings.limit, latency, body)
+// trial resets everything, runs body, and ends what body has started. If that fails, the benchmark
+// ends.
+func (b *bench) trial(title string, latency time.Duration, body func(*trial)) {
+	b.run.Check(b.trialWithin(b.limit, title, latency, body))
 }
 
-// trialWithin is a trial with a limit of its own.
+// trialWithin is a trial with a limit of its own. Its error is one of the trial.
 func (b *bench) trialWithin(
-	ctx context.Context, limit, latency time.Duration, body func(context.Context, *trial) error,
-) (err error) {
-	if err := b.cluster.reset(ctx); err != nil {
-		return err
-	}
-	t := &trial{bench: b, cloud: b.cloud.renew(latency)}
-	// The cloud is served from here; the garbage of one trial is not for the next to clean up.
-	runtime.GC()
-	limited, cancel := context.WithTimeoutCause(ctx, limit, errLimit)
+	limit time.Duration, title string, latency time.Duration, body func(*trial),
+) error {
+	ctx, cancel := context.WithTimeoutCause(b.run.Context(), limit, errLimit)
 	defer cancel()
-	within, fail := context.WithCancelCause(limited)
-	t.fail = fail
-	defer fail(nil)
-	defer func() { err = errors.Join(err, t.end(ctx)) }()
-	return body(within, t)
+	err := attempt.Run(ctx, func(a *attempt.T) {
+		t := &trial{T: a, bench: b, title: title, cloud: b.cloud.renew(latency)}
+		t.reset()
+		// The cloud is served from here; the garbage of one trial is not for the next to clean up.
+		runtime.GC()
+		body(t)
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", title, err)
+	}
+	return nil
 }
 
-// start starts a candidate.
-func (t *trial) start(c candidate) (*replica, error) {
-	port, err := freePort()
+// update tells how far the trial is.
+func (t *trial) update(format string, args ...any) {
+	t.progress.update(t.title + ": " + fmt.Sprintf(format, args...))
+}
+
+// until asks again and again whether it is so.
+func (t *trial) until(isSo func() bool) {
+	for !isSo() {
+		t.pause(pollInterval)
+	}
+}
+
+func (t *trial) pause(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
+		t.Check(context.Cause(t.Context()))
+	}
+}
+
+// letPass waits, and says what for.
+func (t *trial) letPass(d time.Duration, what string) {
+	for ; d > 0; d -= time.Second {
+		t.update("%s for another %s", what, d)
+		t.pause(min(d, time.Second))
+	}
+}
+
+// A process is one under test. It ends with its trial.
+type process struct {
+	*program.Process
+	name string
+	// url is where it serves.
+	url string
+	// parts are the clusters that it serves in a fleet.
+	parts []*part
+}
+
+// startProgram starts a program of the benchmark that serves at url.
+func (t *trial) startProgram(name, file, url string, args ...string) *process {
+	t.started++
+	log := filepath.Join(t.dir, fmt.Sprintf("%s-%d.log", file, t.started))
+	running, err := program.Start(filepath.Join(t.programs, file), log, args...)
+	t.Check(err)
+	p := &process{Process: running, name: name, url: url}
+	go func() {
+		<-p.Exited
+		if err := p.Trouble(); err != nil {
+			t.Abort(fmt.Errorf("%s: %w", name, err))
+		}
+	}()
+	t.Cleanup(func() {
+		if t.run.Context().Err() != nil {
+			t.Check(p.Kill()) // without asking: the whole benchmark is interrupted
+		}
+		t.end(p)
+	})
+	return p
+}
+
+// end asks a process to end and waits until it has.
+func (t *trial) end(p *process) {
+	if err := p.End(stopGrace); err != nil {
+		t.Fatalf("%s: %w", p.name, err)
+	}
+}
+
+// start starts a candidate. Of flags that are given twice the last one counts.
+func (t *trial) start(c candidate) *process {
+	port := t.freePort()
+	return t.startProgram(fmt.Sprintf("%s, replica %d", c.name, t.started+1), c.program,
+		fmt.Sprintf("https://127.0.0.1:%d", port), append([]string{
+			"--kubeconfig=" + t.kubeconfig,
+			// In a cluster both are the account's own, without a word about it.
+			"--authentication-kubeconfig=" + t.kubeconfig,
+			"--authorization-kubeconfig=" + t.kubeconfig,
+			"--cloud-provider=fake",
+			"--cloud-config=" + t.cloudConfig,
+			// Fake nodes have no pod ranges, so there are no routes to make.
+			"--configure-cloud-routes=false",
+			"--bind-address=127.0.0.1",
+			fmt.Sprintf("--secure-port=%d", port),
+		}, c.flags...)...)
+}
+
+func (t *trial) freePort() int {
+	port, err := ports.Free()
+	t.Check(err)
+	return port
+}
+
+// lead starts a candidate, and returns when the Lease has a holder.
+func (t *trial) lead(c candidate) (p *process, at time.Time) {
+	lease := t.watchLease("holder of the Lease", isHeld)
+	p = t.start(c)
+	return p, lease.wait()
+}
+
+// get asks a process for a path, with the administrator's certificate. The answer must be closed.
+func (t *trial) get(p *process, path string) (io.ReadCloser, error) {
+	admin := t.plane.RESTConfig()
+	certificate, err := tls.X509KeyPair(admin.CertData, admin.KeyData)
 	if err != nil {
 		return nil, err
 	}
-	b := t.bench
-	name := fmt.Sprintf("%s, replica %d", c.name, len(t.processes)+1)
-	args := append([]string{
-		"--kubeconfig=" + b.kubeconfig,
-		// In a cluster both are the account's own, without a word about it.
-		"--authentication-kubeconfig=" + b.kubeconfig,
-		"--authorization-kubeconfig=" + b.kubeconfig,
-		"--cloud-provider=fake",
-		"--cloud-config=" + b.cloudConfig,
-		// Fake nodes have no pod ranges, so there are no routes to make.
-		"--configure-cloud-routes=false",
-		"--bind-address=127.0.0.1",
-		"--secure-port=" + strconv.Itoa(port),
-	}, c.flags...)
-	p, err := t.startProgram(name, c.program, args...)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+path, nil)
 	if err != nil {
 		return nil, err
 	}
-	return &replica{process: p, port: port}, nil
-}
-
-// lead calls start, which starts a process, and returns when the Lease has a holder.
-func (t *trial) lead(ctx context.Context, start func() error) (time.Time, error) {
-	lease, err := t.bench.cluster.watchLease(ctx, isHeld)
-	if err != nil {
-		return time.Time{}, err
-	}
-	if err := start(); err != nil {
-		return time.Time{}, err
-	}
-	at, err := lease.wait()
-	if err != nil {
-		return at, fmt.Errorf("wait for the lease to be held: %w", err)
-	}
-	return at, nil
-}
-
-// startProgram starts a program that ends with the trial.
-func (t *trial) startProgram(name, program string, args ...string) (*process, error) {
-	b := t.bench
-	log := filepath.Join(b.dir, fmt.Sprintf("%s-%d.log", program, len(t.processes)+1))
-	p, err := startProcess(name, filepath.Join(b.settings.programs, program), args, log, t.fail)
+	resp, err := (&http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{
+			// The server's certificate is one that the process has signed for itself.
+			InsecureSkipVerify: true,
+			Certificates:       []tls.Certificate{certificate},
+		},
+		DisableKeepAlives: true,
+	}}).Do(req)
 	if err != nil {
 		return nil, err
 	}
-	t.processes = append(t.processes, p)
-	return p, nil
+	if resp.StatusCode != http.StatusOK {
+		defer func() { _ = resp.Body.Close() }()
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+		return nil, fmt.Errorf("%s answers %s: %s", p.name, resp.Status, text)
+	}
+	return resp.Body, nil
 }
 
-// end ends all processes; when ctx, that of the whole run, is over already, without asking.
-func (t *trial) end(ctx context.Context) (err error) {
-	grace := stopGrace
-	if ctx.Err() != nil {
-		grace = 0
+// isServing tells whether a process answers on its port.
+func (t *trial) isServing(p *process) bool {
+	body, err := t.get(p, "/healthz")
+	if err != nil {
+		return false
 	}
-	for _, p := range t.processes {
-		err = errors.Join(err, p.stop(grace))
-	}
-	if t.after != nil {
-		err = errors.Join(err, t.after())
-	}
-	return err
-}
-
-// A replica is a candidate's process.
-type replica struct {
-	*process
-	port int
-}
-
-// pollInterval is how often a replica is asked whether it is there.
-const pollInterval = 25 * time.Millisecond
-
-// awaitServing waits until the replica answers on its secure port.
-func (r *replica) awaitServing(ctx context.Context) error {
-	// The certificate is one that the process has just signed for itself.
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport}
-	for {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet,
-			fmt.Sprintf("https://127.0.0.1:%d/healthz", r.port), nil)
-		if err != nil {
-			return err
-		}
-		resp, err := client.Do(req)
-		if err == nil {
-			_, _ = io.Copy(io.Discard, resp.Body)
-			_ = resp.Body.Close()
-			return nil
-		}
-		select {
-		case <-time.After(pollInterval):
-		case <-ctx.Done():
-			return fmt.Errorf("wait for %s to serve: %w", r.name, context.Cause(ctx))
-		}
-	}
-}
-
-// Ports are taken from below those that the system hands out by itself (from 32768 on Linux):
-// another process could take one of those before the process under test binds it.
-const (
-	firstPort    = 20000
-	lastPort     = 31999
-	portAttempts = 100
-)
-
-// freePort finds an unused port.
-func freePort() (int, error) {
-	var last error
-	for range portAttempts {
-		port := firstPort + rand.IntN(lastPort-firstPort+1)
-		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil {
-			last = err
-			continue
-		}
-		if err := listener.Close(); err != nil {
-			return 0, fmt.Errorf("give back port %d: %w", port, err)
-		}
-		return port, nil
-	}
-	return 0, fmt.Errorf("find a free port: %w", last)
+	_ = body.Close()
+	return true
 }

@@ -6,141 +6,143 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/utils/ptr"
 )
 
-// ccmLease is the lease that all candidates campaign for by default.
-func ccmLease() types.NamespacedName {
-	return types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: "cloud-controller-manager"}
-}
+// ccmLease is the lease, in kube-system, that all candidates campaign for by default.
+const ccmLease = "cloud-controller-manager"
 
-// A sight is the moment at which a watch on the API server has shown something.
+// A sight is what a watch on the API server shows.
 type sight struct {
-	done chan struct{}
-	at   time.Time
-	err  error
+	trial *trial
+	what  string
+	// done is closed when the watch has ended. After that times are the moments at which one of the
+	// objects was seen, and err is why not all of them were: the cause that the trial's context
+	// ended with.
+	done  chan struct{}
+	times []time.Time
+	err   error
 }
 
-// wait returns when it has been seen; the error, when it has not, is the cause that the watch's
-// context ended with.
-func (s *sight) wait() (time.Time, error) {
+// wait returns when all was seen, and when that was.
+func (s *sight) wait() time.Time {
 	<-s.done
-	return s.at, s.err
+	if s.err != nil {
+		s.trial.Check(fmt.Errorf("wait for %s: %w", s.what, s.err))
+	}
+	return s.times[len(s.times)-1]
 }
 
-// watchFor looks at all objects of a kind, now and whenever one changes, until seen says that this
-// is it. It returns when the watch has begun. ctx must end: it ends the watch.
-func watchFor[T runtime.Object](
-	ctx context.Context, source *cache.ListWatch, seen func(T) bool,
-) (*sight, error) {
-	list, err := source.ListWithContext(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("begin a watch: %w", err)
-	}
-	accessor, err := meta.ListAccessor(list)
-	if err != nil {
-		return nil, fmt.Errorf("begin a watch: %w", err)
-	}
-	s := &sight{done: make(chan struct{})}
-	if err := meta.EachListItem(list, func(object runtime.Object) error {
-		if s.at.IsZero() && seen(object.(T)) {
-			s.at = time.Now()
+// object is one of Kubernetes.
+type object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// watchFor looks at all objects of a source, now and whenever one changes, until isSo has been true
+// for want different ones. It returns when the watch has begun.
+func watchFor[O object](
+	t *trial, what string, want int, source *cache.ListWatch, isSo func(O) bool,
+) *sight {
+	s := &sight{trial: t, what: what, done: make(chan struct{})}
+	seen := map[string]bool{}
+	look := func(o O) (done bool) {
+		if len(seen) < want && isSo(o) && !seen[o.GetName()] {
+			seen[o.GetName()] = true
+			s.times = append(s.times, time.Now())
+			t.update("%d of %d %s", len(seen), want, what)
 		}
-		return nil
-	}); err != nil {
-		return nil, fmt.Errorf("begin a watch: %w", err)
+		return len(seen) == want
 	}
-	if !s.at.IsZero() {
+	list, err := source.ListWithContext(t.Context(), metav1.ListOptions{})
+	t.Check(err)
+	accessor, err := meta.ListAccessor(list)
+	t.Check(err)
+	t.Check(meta.EachListItem(list, func(o runtime.Object) error {
+		look(o.(O))
+		return nil
+	}))
+	if len(seen) == want {
 		close(s.done)
-		return s, nil
+		return s
 	}
 	go func() {
 		defer close(s.done)
-		_, err := watchtools.Until(ctx, accessor.GetResourceVersion(), source,
+		_, s.err = watchtools.Until(t.Context(), accessor.GetResourceVersion(), source,
 			func(event watch.Event) (bool, error) {
-				object, ok := event.Object.(T)
-				if !ok || event.Type == watch.Deleted || !seen(object) {
-					return false, nil
-				}
-				s.at = time.Now()
-				return true, nil
+				o, ok := event.Object.(O)
+				return ok && event.Type != watch.Deleted && look(o), nil
 			})
-		if err != nil {
-			s.err = err
-			if ctx.Err() != nil {
-				s.err = context.Cause(ctx)
-			}
+		if s.err != nil && t.Context().Err() != nil {
+			s.err = context.Cause(t.Context())
 		}
 	}()
-	return s, nil
+	return s
+}
+
+// source is all objects of a kind of the core group.
+func (t *trial) source(resource string, where fields.Selector) *cache.ListWatch {
+	return cache.NewListWatchFromClient(t.client.CoreV1().RESTClient(), resource,
+		metav1.NamespaceAll, where)
 }
 
 // watchLease waits for a state of the lease.
-func (c *cluster) watchLease(
-	ctx context.Context, seen func(*coordinationv1.Lease) bool,
-) (*sight, error) {
-	lease := ccmLease()
-	return watchFor(ctx,
-		cache.NewListWatchFromClient(c.client.CoordinationV1().RESTClient(), "leases",
-			lease.Namespace,
-			fields.OneTermEqualSelector(metav1.ObjectNameField, lease.Name)), seen)
+func (t *trial) watchLease(what string, isSo func(*coordinationv1.Lease) bool) *sight {
+	return watchFor(t, what, 1, cache.NewListWatchFromClient(
+		t.client.CoordinationV1().RESTClient(), "leases", metav1.NamespaceSystem,
+		fields.OneTermEqualSelector(metav1.ObjectNameField, ccmLease)), isSo)
 }
 
-// watchNodes waits until want nodes are initialised, and tells progress how many are.
-func (c *cluster) watchNodes(
-	ctx context.Context, want int, progress func(done int),
-) (*sight, error) {
-	source := cache.NewListWatchFromClient(c.client.CoreV1().RESTClient(), "nodes",
-		metav1.NamespaceAll, fields.Everything())
-	return watchFor(ctx, source, countUntil(want, progress, isInitialised))
+func isHeld(lease *coordinationv1.Lease) bool { return holderOf(lease) != "" }
+
+func holderOf(lease *coordinationv1.Lease) string {
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
-// watchServices waits until want Services have an address, and tells progress how many have.
-func (c *cluster) watchServices(
-	ctx context.Context, want int, progress func(done int),
-) (*sight, error) {
-	source := cache.NewListWatchFromClient(c.client.CoreV1().RESTClient(), "services",
-		serviceNamespace, fields.Everything())
-	return watchFor(ctx, source, countUntil(want, progress, hasAddress))
-}
-
-// watchAllServices waits until want Services of all namespaces have an address. Their names must be
-// different.
-func (c *cluster) watchAllServices(ctx context.Context, want int) (*sight, error) {
-	source := cache.NewListWatchFromClient(c.client.CoreV1().RESTClient(), "services",
-		metav1.NamespaceAll, fields.Everything())
-	return watchFor(ctx, source, countUntil(want, func(int) {}, hasAddress))
+// watchNodes waits until want nodes are so.
+func (t *trial) watchNodes(want int, isSo func(*corev1.Node) bool) *sight {
+	return watchFor(t, "nodes", want, t.source("nodes", fields.Everything()), isSo)
 }
 
 // watchNode waits until one node is initialised.
-func (c *cluster) watchNode(ctx context.Context, name string) (*sight, error) {
-	return watchFor(ctx,
-		cache.NewListWatchFromClient(c.client.CoreV1().RESTClient(), "nodes", metav1.NamespaceAll,
-			fields.OneTermEqualSelector(metav1.ObjectNameField, name)), isInitialised)
+func (t *trial) watchNode(name string) *sight {
+	return watchFor(t, "node "+name, 1,
+		t.source("nodes", fields.OneTermEqualSelector(metav1.ObjectNameField, name)), isInitialised)
 }
 
-// countUntil says yes when want different objects are so.
-func countUntil[T metav1.Object](want int, progress func(int), isSo func(T) bool) func(T) bool {
-	done := map[string]bool{}
-	return func(object T) bool {
-		if isSo(object) && !done[object.GetName()] {
-			done[object.GetName()] = true
-			progress(len(done))
-		}
-		return len(done) == want
+// watchServed waits until all of the Services, whose names are different, have an address.
+func (t *trial) watchServed(services []*corev1.Service) *sight {
+	wanted := map[string]bool{}
+	for _, service := range services {
+		wanted[service.Name] = true
 	}
+	return watchFor(t, "Services are served", len(services),
+		t.source("services", fields.Everything()), func(service *corev1.Service) bool {
+			return wanted[service.Name] && len(service.Status.LoadBalancer.Ingress) > 0
+		})
 }
 
-func holderOf(lease *coordinationv1.Lease) string {
-	if lease.Spec.HolderIdentity == nil {
-		return ""
-	}
-	return *lease.Spec.HolderIdentity
+// ensuredReason is of upstream's event for each time that a Service was ensured with success.
+const ensuredReason = "EnsuredLoadBalancer"
+
+// watchEnsured waits until so many Services have been ensured from now on.
+func (t *trial) watchEnsured(services int) *sight {
+	t.Check(t.client.CoreV1().Events(serviceNamespace).DeleteCollection(t.Context(),
+		metav1.DeleteOptions{}, metav1.ListOptions{}))
+	ensured := map[string]bool{}
+	return watchFor(t, "Services are ensured", services,
+		t.source("events", fields.OneTermEqualSelector("reason", ensuredReason)),
+		func(event *corev1.Event) bool {
+			isFirst := !ensured[event.InvolvedObject.Name]
+			ensured[event.InvolvedObject.Name] = true
+			return isFirst
+		})
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	example "github.com/fxccm/fxccm/example/fleet"
 	"github.com/fxccm/fxccm/fleet"
-	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/bench/fakecloud"
 )
 
 // A cluster is an API endpoint and its cloud.
@@ -113,7 +113,7 @@ func parametersOf(c fleet.Cluster) (ccm.Params, error) {
 	config.ClusterName = c.Name
 	config.ConfigureCloudRoutes = false
 	open := func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
-		return openCloud(ctx, string(c.CloudConfig), env)
+		return fakecloud.Open(ctx, env, string(c.CloudConfig), idleTimeout)
 	}
 	return ccm.Params{
 		Config: config, Providers: []ccm.Provider{{Name: "fake", New: open}},
@@ -122,31 +122,6 @@ func parametersOf(c fleet.Cluster) (ccm.Params, error) {
 
 // idleTimeout is that of http.DefaultTransport, for connections to the cloud.
 const idleTimeout = 90 * time.Second
-
-// openCloud is called once a term.
-func openCloud(
-	ctx context.Context, address string, env ccm.ProviderEnv,
-) (cloudprovider.Interface, error) {
-	transport := env.Transport(
-		&http.Transport{MaxIdleConnsPerHost: 256, IdleConnTimeout: idleTimeout})
-	client, err := fake.Dial(ctx, address, fake.WithTransport(transport))
-	if err != nil {
-		return nil, err
-	}
-	return &termCloud{Interface: client.Provider(fake.WithCaller("fxccm")), client: client}, nil
-}
-
-// termCloud closes its client when the term has drained.
-type termCloud struct {
-	cloudprovider.Interface
-	client *fake.Client
-}
-
-// Close is called by the Manager.
-func (c *termCloud) Close() error {
-	c.client.Close()
-	return nil
-}
 
 // handler serves what a replica serves once for all clusters.
 func handler(f *fleet.Fleet) http.Handler {

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
 
@@ -22,8 +21,8 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/serving"
 	"github.com/fxccm/fxccm/options"
-	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/provider/openstack"
+	"github.com/fxccm/fxccm/test/bench/fakecloud"
 )
 
 func main() {
@@ -70,23 +69,5 @@ func openCloud(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interfac
 	if err != nil {
 		return nil, fmt.Errorf("read the fake cloud's address: %w", err)
 	}
-	// As many idle connections as the client itself keeps by default.
-	transport := env.Transport(&http.Transport{MaxIdleConnsPerHost: 256})
-	client, err := fake.Dial(ctx, strings.TrimSpace(string(address)), fake.WithTransport(transport))
-	if err != nil {
-		return nil, err
-	}
-	return &termCloud{Interface: client.Provider(fake.WithCaller("fxccm")), client: client}, nil
-}
-
-// termCloud closes its client when the term has drained.
-type termCloud struct {
-	cloudprovider.Interface
-	client *fake.Client
-}
-
-// Close is called by the Manager.
-func (c *termCloud) Close() error {
-	c.client.Close()
-	return nil
+	return fakecloud.Open(ctx, env, strings.TrimSpace(string(address)), 0)
 }
