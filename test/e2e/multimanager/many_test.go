@@ -13,8 +13,10 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
+// The tests run one after the other: more Managers than those of one test begin more requests at
+// once than the API server accepts, and it answers some renewals with 429.
+
 func TestManagers_HalfIsStoppedAndStartedAgain_OthersAreNotDisturbed(t *testing.T) {
-	t.Parallel()
 	f := newFleet(t, "half")
 	f.run()
 	for _, c := range f.clusters {
@@ -53,7 +55,6 @@ func TestManagers_HalfIsStoppedAndStartedAgain_OthersAreNotDisturbed(t *testing.
 }
 
 func TestManagers_SomeLeadersStopOrAreCutOff_OnlyTheirStandbysTakeOver(t *testing.T) {
-	t.Parallel()
 	f := newFleet(t, "pairs")
 	const pairs = 10
 	for i, c := range f.clusters {
@@ -121,7 +122,6 @@ func TestManagers_SomeLeadersStopOrAreCutOff_OnlyTheirStandbysTakeOver(t *testin
 var breakages = []netfault.Fault{netfault.Refuse(), netfault.Stall(), netfault.WrongCertificate()}
 
 func TestManagers_SomeEndpointsBreak_OthersAreNotDisturbed(t *testing.T) {
-	t.Parallel()
 	f := newFleet(t, "broken")
 	// Some endpoints break while their Managers lead, and some are broken when their Managers are
 	// started.
