@@ -88,12 +88,14 @@ func (w *world) wantBackInOffice(t *testing.T, r *replica.Replica, lost time.Tim
 	w.wantNothingMadeTwice(t)
 }
 
-// The API server refuses to renew the lease while requests and calls go back and forth.
+// The API server refuses to renew the lease while requests and calls go back and forth. The cloud
+// is so slow that on a fast machine there is work left when the term ends, and a few calls hang, so
+// that on a slow one, too, calls are in flight then.
 //
 // The closing time is the fence's own; see transit for what the count has to leave out.
 func TestRenewalsFail_RequestsEndWithTheTerm(t *testing.T) {
 	w := newWorld(t, shortLane)
-	w.cloud.SetLatency(300 * time.Millisecond)
+	w.cloud.SetLatency(time.Second)
 	proxy := w.startAPIProxy(t, "replica-a")
 	r := w.start(t, launch{name: "replica-a", lease: steadyLease, kubeconfig: proxy.kubeconfig})
 	w.awaitLeader(t)
@@ -104,6 +106,8 @@ func TestRenewalsFail_RequestsEndWithTheTerm(t *testing.T) {
 		}
 		return verdict{}
 	})
+	release := w.cloud.On().By(r.Caller(1)).Times(4).Hang()
+	defer release()
 	w.addWork(t, manyNodes, manyServices)
 	ended := r.AwaitEntry(t, 1, replica.TermEnds)
 	left, err := w.backlog(t.Context())
@@ -127,6 +131,7 @@ func TestRenewalsFail_RequestsEndWithTheTerm(t *testing.T) {
 	w.wantNothingDone(t, r, ended.Closed.Add(transit), time.Time{})
 	w.wantSilence(t, r, ended.Closed.Add(longTransit), time.Time{})
 
+	w.cloud.SetLatency(100 * time.Millisecond)
 	proxy.set(nil)
 	w.wantBackInOffice(t, r, ended.Closed.Add(longTransit))
 }

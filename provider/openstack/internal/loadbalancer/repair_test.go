@@ -164,8 +164,8 @@ func TestRepair_UnfinishedReconcile_Continues(t *testing.T) {
 	}
 }
 
-// Octavia tells the time of a change in seconds, so UpdatedAt may not show a change that comes while
-// a slow repair reads.
+// Octavia tells the time of a change in seconds, so UpdatedAt may not show a change that comes
+// while a slow repair reads.
 func TestRepair_AnotherClientChangesDuringASlowRead_TheNextMendsIt(t *testing.T) {
 	t.Parallel()
 	s, now := newTickingSite(t)
