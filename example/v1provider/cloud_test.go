@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -37,8 +38,45 @@ func hostV1(config string) ccm.Provider {
 
 // hosts serves the cloud's API: the host node-1 has the ID h-node-1 and the given pool.
 type hosts struct {
-	pool     atomic.Value
-	requests atomic.Int64
+	pool        atomic.Value
+	requests    atomic.Int64
+	connections atomic.Int64
+}
+
+func (h *hosts) start(t *testing.T) *httptest.Server {
+	t.Helper()
+	api := httptest.NewUnstartedServer(h)
+	api.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			h.connections.Add(1)
+		case http.StateClosed:
+			h.connections.Add(-1)
+		}
+	}
+	api.Start()
+	t.Cleanup(api.Close)
+	return api
+}
+
+// settle waits until the requests that were sent before have been counted, also those that were
+// cancelled on their way. The server accepts connections in their order, so it knows them all when
+// it answers one more.
+func (h *hosts) settle(t *testing.T, url string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get(url + "/hosts/h-settle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	ccmtest.Eventually(t, "the cloud has no connection",
+		func(context.Context) (open int64, err error) {
+			if open = h.connections.Load(); open > 0 {
+				err = fmt.Errorf("it has %d", open)
+			}
+			return open, err
+		})
 }
 
 func (h *hosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -58,8 +96,7 @@ func TestProvider_TwoTerms_ItsControllerActsOnlyWithinThem(t *testing.T) {
 	}
 	cloud := &hosts{}
 	cloud.pool.Store("blue")
-	api := httptest.NewServer(cloud)
-	defer api.Close()
+	api := cloud.start(t)
 
 	ccmtest.CreateNode(t, admin, ccmtest.TaintedNode("node-1"))
 	app := ccmtest.StartManager(t, cp, fake.New(),
@@ -73,7 +110,9 @@ func TestProvider_TwoTerms_ItsControllerActsOnlyWithinThem(t *testing.T) {
 	if got := app.Elector.WaitReleased(t); !got.Drained {
 		t.Errorf("the first term did not drain: %v", got.Err)
 	}
-	released, mark, before := time.Now(), cp.Audit().Mark(), cloud.requests.Load()
+	released, mark := time.Now(), cp.Audit().Mark()
+	cloud.settle(t, api.URL)
+	before := cloud.requests.Load()
 	cloud.pool.Store("green")
 	ccmtest.CreateNode(t, admin, ccmtest.TaintedNode("node-2"))
 	waiting, stopWaiting := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
