@@ -139,19 +139,20 @@ func ofResource() []request {
 func operations(service string) (resources map[string]string, others []request) {
 	switch service {
 	case serviceIdentity:
-		return nil, []request{
+		others = []request{
 			{http.MethodPost, "auth/tokens", "token_create"},
 			{http.MethodGet, "auth/tokens", "token_get"},
 		}
 	case serviceCompute:
-		return map[string]string{"servers": "server", "flavors": "flavor"}, []request{
+		resources = map[string]string{"servers": "server", "flavors": "flavor"}
+		others = []request{
 			{http.MethodGet, "servers/detail", "server_list"},
 			{http.MethodGet, "servers/*/os-interface", "server_os_interface_list"},
 			{http.MethodGet, "flavors/detail", "flavor_list"},
 			{http.MethodGet, "os-availability-zone", "availability_zone_list"},
 		}
 	case serviceNetwork:
-		return map[string]string{
+		resources = map[string]string{
 			"ports":                "port",
 			"networks":             "network",
 			"subnets":              "subnet",
@@ -161,13 +162,14 @@ func operations(service string) (resources map[string]string, others []request) 
 			"security-group-rules": "security_group_rule",
 			"trunks":               "trunk",
 			"extensions":           "network_extension",
-		}, []request{
+		}
+		others = []request{
 			{http.MethodPut, "routers/*/add_extraroutes", "router_add_extraroutes"},
 			{http.MethodPut, "routers/*/remove_extraroutes", "router_remove_extraroutes"},
 			{http.MethodGet, "quotas/*/details.json", "quota_get"},
 		}
 	case serviceLoadBalancer:
-		return map[string]string{
+		resources = map[string]string{
 			"lbaas/loadbalancers":     "loadbalancer",
 			"lbaas/listeners":         "loadbalancer_listener",
 			"lbaas/pools":             "loadbalancer_pool",
@@ -178,7 +180,8 @@ func operations(service string) (resources map[string]string, others []request) 
 			"lbaas/flavors":           "loadbalancer_flavor",
 			"lbaas/availabilityzones": "loadbalancer_availability_zone",
 			"lbaas/quotas":            "loadbalancer_quota",
-		}, []request{
+		}
+		others = []request{
 			{http.MethodGet, "lbaas/loadbalancers/*/status", "loadbalancer_status_get"},
 			{http.MethodGet, "lbaas/loadbalancers/*/statuses", "loadbalancer_status_get"},
 			{http.MethodPut, "lbaas/loadbalancers/*/failover", "loadbalancer_failover"},
@@ -186,9 +189,10 @@ func operations(service string) (resources map[string]string, others []request) 
 			{http.MethodGet, "quotas/*", "loadbalancer_quota_get"},
 		}
 	case serviceKeyManager:
-		return map[string]string{"secrets": "secret", "containers": "secret_container"}, []request{
+		resources = map[string]string{"secrets": "secret", "containers": "secret_container"}
+		others = []request{
 			{http.MethodGet, "secrets/*/payload", "secret_payload_get"},
 		}
 	}
-	return nil, nil
+	return resources, others
 }
