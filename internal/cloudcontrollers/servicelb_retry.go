@@ -170,36 +170,46 @@ func (b *retryingBalancers) startRetry(
 			_, err := b.ensure(ctx, cluster, service, nodes)
 			return err
 		}
-		r.failure = b.retryUntilDone(ctx, r.stop, service, delay, ensure)
+		var queue bool
+		queue, r.failure = b.retryUntilDone(ctx, r.stop, service, delay, ensure)
 		close(r.done)
 		select {
 		case <-r.stop:
 			// Upstream is calling for the Service now.
 		default:
-			b.queue.OnAdd(service, false)
+			if queue {
+				b.queue.OnAdd(service, false)
+			}
 		}
 	})
 	return true
 }
 
-// retryUntilDone repeats a call until the cloud has finished. It returns nil, for upstream to
-// decide, if the Service has changed so that the call must not be made.
+// retryUntilDone repeats a call until the cloud has finished, or until the Service has changed so
+// that the call must not be made. It returns whether the Service has to be queued, and the failure
+// that upstream gets then.
+//
+// The informer tells upstream of a Service that has changed. If it were queued here as well,
+// upstream could look for the finalizer of a Service that is gone, and report a failure.
 func (b *retryingBalancers) retryUntilDone(
 	ctx context.Context, stop <-chan struct{}, service *v1.Service, delay time.Duration,
 	call func(*v1.Service) error,
-) error {
+) (queue bool, failure error) {
 	for sleep(ctx, stop, delay) {
 		current, err := b.services.Services(service.Namespace).Get(service.Name)
-		if err != nil || current.UID != service.UID || !wantsLoadBalancer(current) {
-			return nil
+		if err != nil {
+			return true, nil
+		}
+		if current.UID != service.UID || !wantsLoadBalancer(current) {
+			return false, nil
 		}
 		err = call(current.DeepCopy())
 		var unfinished bool
 		if delay, unfinished = retryAfter(err); !unfinished {
-			return err
+			return true, err
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // stopRetry ends the retry for a Service, and returns when no call of it is in flight. It returns
