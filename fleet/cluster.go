@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"reflect"
+	"time"
 
 	"k8s.io/client-go/rest"
 )
@@ -37,6 +38,8 @@ type Cluster struct {
 
 	// object is nil unless the source is [ClusterAPI] and the fleet cleans up after its Clusters.
 	object *clusterObject
+	// joined is when this replica saw the cluster first.
+	joined time.Time
 }
 
 // A Source yields the clusters of a fleet.

@@ -539,6 +539,7 @@ func (f *Fleet) update(clusters []Cluster) {
 		}
 		next[c.Name] = c
 	}
+	now := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name := range f.clusters {
@@ -548,11 +549,17 @@ func (f *Fleet) update(clusters []Cluster) {
 	}
 	for name, c := range next {
 		last, known := f.clusters[name]
-		if known && c.Err != nil {
+		switch {
+		case !known:
+			c.joined = now
+		case c.Err != nil:
 			// The Manager continues with what was readable.
 			last.Err, last.object = c.Err, c.object
-			next[name] = last
+			c = last
+		default:
+			c.joined = last.joined
 		}
+		next[name] = c
 		f.queue.Add(name)
 	}
 	f.clusters = next

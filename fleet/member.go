@@ -221,13 +221,14 @@ func (f *Fleet) campaignIn(name string) time.Duration {
 		return -1 // the other replicas do not see this one; its announcement looks again
 	case f.params.Lock == LockWorkload:
 		return -1 // when the announcements of the preferred replicas end, this one is the first
-	case holder != "" && holder != f.self.identity:
+	case holder != "":
+		// Also if this replica is the holder: it has released the Lease, and has not seen it yet.
+		// It would take it again, before the preferred replica sees that it is free.
 		return until.Sub(now) + time.Duration(position)*rankDelay
 	}
-	if since.Before(f.rankedSince) {
-		since = f.rankedSince
-	}
-	return max(0, since.Add(time.Duration(position)*rankDelay).Sub(now))
+	free := slices.MaxFunc([]time.Time{since, f.rankedSince, f.clusters[name].joined},
+		time.Time.Compare)
+	return max(0, free.Add(time.Duration(position)*rankDelay).Sub(now))
 }
 
 // isLive needs the lock.

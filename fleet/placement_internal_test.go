@@ -5,6 +5,12 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 )
 
 const manyClusters = 3000
@@ -69,5 +75,49 @@ func TestRank_Order_IsThatOfAllVersions(t *testing.T) {
 func TestRank_NoReplicas_IsEmpty(t *testing.T) {
 	if got := rank("cluster", nil); len(got) != 0 {
 		t.Errorf("rank is %q", got)
+	}
+}
+
+// A replica leaves a free Lease to the one that the cluster prefers, for as long as that one needs
+// to see that the Lease is free.
+func TestCampaignIn_AnotherReplicaIsPreferred_ItGetsTheTime(t *testing.T) {
+	const name = "c"
+	replicas := []replica{{"a", 1}, {"b", 1}}
+	second := rank(name, replicas)[1]
+	for situation, arrange := range map[string]func(*Fleet, *coordinationv1.Lease){
+		"the cluster has joined, and never had a Lease": func(f *Fleet, _ *coordinationv1.Lease) {
+			f.update([]Cluster{{Name: name}})
+		},
+		"this replica has released the Lease, but not seen it": func(
+			f *Fleet, lease *coordinationv1.Lease,
+		) {
+			lease.Spec.HolderIdentity = &second
+			f.view.observe(lease, false)
+		},
+		"this replica has released the Lease, and seen it": func(
+			f *Fleet, lease *coordinationv1.Lease,
+		) {
+			lease.Spec.HolderIdentity = ptr.To("")
+			f.view.now = time.Now
+			f.view.observe(lease, false)
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			lastRenewal := time.Now().Add(-rankDelay)
+			f := &Fleet{
+				params: Params{Name: "f"}, self: replica{second, 1}, replicas: replicas,
+				view:  newLeaseView(func() time.Time { return lastRenewal }),
+				queue: workqueue.NewTypedRateLimitingQueue(newKeep()),
+			}
+			defer f.queue.ShutDown()
+			arrange(f, &coordinationv1.Lease{
+				ObjectMeta: metav1.ObjectMeta{Name: f.leaseOf(name)},
+				Spec:       coordinationv1.LeaseSpec{LeaseDurationSeconds: ptr.To[int32](15)},
+			})
+			f.view.now = time.Now
+			if wait := f.campaignIn(name); wait < rankDelay/2 {
+				t.Errorf("it campaigns in %s, want about %s", wait, rankDelay)
+			}
+		})
 	}
 }
