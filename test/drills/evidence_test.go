@@ -21,13 +21,20 @@ const transit = time.Second
 // An act is a mutating call, to the cloud or the API server.
 type act struct {
 	by         *member
-	begin, end time.Time
+	begin, end moment
 	what       string
 }
 
+// A moment is a time by a clock that may have been read late. A drill holds against a member only
+// what was wrong at each time in between.
+type moment struct{ earliest, recorded time.Time }
+
+// inTest is a moment by the clock of this process.
+func inTest(recorded time.Time) moment { return moment{machine.earliest(recorded), recorded} }
+
 func (a act) String() string {
-	return fmt.Sprintf("%s: %s from %s to %s", a.by.Name, a.what, a.begin.Format("15:04:05.000000"),
-		a.end.Format("15:04:05.000000"))
+	return fmt.Sprintf("%s: %s from %s to %s", a.by.Name, a.what,
+		a.begin.recorded.Format("15:04:05.000000"), a.end.recorded.Format("15:04:05.000000"))
 }
 
 // acts are all mutating calls of the members, in the order in which they began. Left out is what
@@ -47,7 +54,7 @@ func (w *world) acts() ([]act, error) {
 				}
 				all = append(all,
 					act{
-						m, machine.earliest(call.Started), machine.earliest(end),
+						m, inTest(call.Started), inTest(end),
 						fmt.Sprintf("%s %s of %s (%s)", call.Caller, call.Method, call.Object,
 							call.Err),
 					})
@@ -68,11 +75,16 @@ func (w *world) acts() ([]act, error) {
 		}
 		for _, m := range w.members {
 			if m.isOf(record.UserAgent) {
-				all = append(all, act{m, record.Time, record.Done, record.String()})
+				all = append(all, act{
+					m,
+					moment{record.Time, record.Time},
+					moment{record.Done, record.Done},
+					record.String(),
+				})
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b act) int { return a.begin.Compare(b.begin) })
+	slices.SortFunc(all, func(a, b act) int { return a.begin.recorded.Compare(b.begin.recorded) })
 	return all, nil
 }
 
@@ -86,8 +98,8 @@ func (w *world) late() ([]act, error) {
 	for _, m := range w.members {
 		for _, gap := range w.gaps(m) {
 			for _, a := range all {
-				if a.by == m && a.begin.After(gap.from.Add(transit)) &&
-					(gap.until.IsZero() || a.begin.Before(gap.until)) {
+				if a.by == m && a.begin.earliest.After(gap.from.Add(transit)) &&
+					(gap.until.IsZero() || a.begin.recorded.Before(gap.until)) {
 					late = append(late, a)
 				}
 			}
@@ -172,7 +184,8 @@ func (w *world) unled() ([]act, error) {
 	}
 	return slices.DeleteFunc(all, func(a act) bool {
 		return slices.ContainsFunc(history, func(e tenure) bool {
-			return e.holder == a.by.Name && !a.begin.Before(e.from) && !a.end.After(e.until)
+			return e.holder == a.by.Name && !a.begin.recorded.Before(e.from) &&
+				!a.end.earliest.After(e.until)
 		})
 	}), nil
 }
