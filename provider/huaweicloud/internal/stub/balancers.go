@@ -102,7 +102,7 @@ func (c *Cloud) newBalancer(name, description string) *model.LoadBalancer {
 		Id: id, Name: name, Description: description, ProjectId: ProjectID,
 		ProvisioningStatus: "ACTIVE", OperatingStatus: "ONLINE", AdminStateUp: true,
 		Guaranteed: true, VpcId: VPC, VipSubnetCidrId: Subnet,
-		VipAddress: fmt.Sprintf("192.168.0.%d", 100+c.count), VipPortId: c.id(),
+		VipAddress: c.address("192.168"), VipPortId: c.id(),
 		CreatedAt:            fmt.Sprintf("2030-01-01T00:00:%02dZ", c.count%60),
 		AvailabilityZoneList: []string{Zone},
 		Publicips:            []model.PublicIpInfo{},

@@ -1,7 +1,6 @@
 package stub
 
 import (
-	"fmt"
 	"net/http"
 	"strconv"
 
@@ -52,7 +51,7 @@ func (c *Cloud) routePublicIPs(mux *http.ServeMux) {
 			return
 		}
 		c.count++
-		ip := c.newPublicIP(fmt.Sprintf("198.51.100.%d", c.count), *body.Publicip.Alias)
+		ip := c.newPublicIP(c.address("198.18"), *body.Publicip.Alias)
 		ip.BandwidthSize = body.Bandwidth.Size
 		replySDK(w, map[string]any{"publicip": map[string]any{
 			"id": ip.Id, "public_ip_address": ip.PublicIpAddress, "status": "PENDING_CREATE",

@@ -247,6 +247,11 @@ func (c *Cloud) id() string {
 	return fmt.Sprintf("%08d-0000-4000-8000-%012d", c.count, c.count)
 }
 
+// address is the next one of an IPv4 network with a prefix of two bytes. It needs the lock.
+func (c *Cloud) address(prefix string) string {
+	return fmt.Sprintf("%s.%d.%d", prefix, 100+c.count/250, 1+c.count%250)
+}
+
 // refuse writes an error of ELB or of the API gateway.
 func refuse(w http.ResponseWriter, status int, code, message string) {
 	reply(w, status, map[string]any{
