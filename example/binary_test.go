@@ -68,7 +68,7 @@ func TestMain(m *testing.M) {
 // build makes the binary as a release does, once for all tests.
 var build = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(buildDir, "fxccm")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, ".")
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w: %s", cmd, err, out)

@@ -13,7 +13,7 @@ import (
 // same build cache. root is the folder of the project, packages are their paths from there; a
 // program is named for the last folder of its path.
 func Build(root, dir string, packages ...string) error {
-	args := append([]string{"build", "-trimpath", "-o", dir + string(filepath.Separator)},
+	args := append([]string{"build", "-o", dir + string(filepath.Separator)},
 		packages...)
 	cmd := exec.Command("go", args...)
 	cmd.Dir = root
