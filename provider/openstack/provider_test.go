@@ -1,6 +1,7 @@
 package openstack_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -206,9 +207,21 @@ func TestCloud_CountsItsRequestsForItsManager(t *testing.T) {
 	}
 }
 
-func TestCloud_MeasuresTheQuotasOfItsProject(t *testing.T) {
-	sim := openstacktest.NewCloud()
+func TestCloud_QuotasOfItsProject_AreMeasured(t *testing.T) {
+	sim := openstacktest.NewCloud(openstacktest.WithPageSize(1))
 	defer sim.Close()
+	network := sim.AddNetwork(openstacktest.Network{})
+	subnet := sim.AddSubnet(openstacktest.Subnet{NetworkID: network, CIDR: "10.0.0.0/24"})
+	for range 2 {
+		sim.AddLoadBalancer(openstacktest.LoadBalancer{VIPSubnetID: subnet})
+	}
+	// Links lead to where the service believes to be, and the token must not go there.
+	sim.Inject(openstacktest.Fault{
+		Operation: "loadbalancer_list",
+		Rewrite: func(_ openstacktest.Call, status int, body []byte) (int, []byte) {
+			return status, bytes.ReplaceAll(body, []byte(sim.URL()), []byte("http://octavia.invalid"))
+		},
+	})
 	sim.SetNetworkQuota("floatingip", 5)
 	sim.SetLoadBalancerQuota(openstacktest.QuotaLoadBalancer, 3)
 	registry, passing := prometheus.NewPedanticRegistry(), clocktesting.NewFakeClock(time.Now())
@@ -236,5 +249,28 @@ func TestCloud_MeasuresTheQuotasOfItsProject(t *testing.T) {
 				return struct{}{}, testutil.GatherAndCompare(registry,
 					strings.NewReader(measured(limit)), "fxccm_openstack_quota_limit")
 			})
+	}
+	const used = "fxccm_openstack_quota_used"
+	ccmtest.Eventually(t, "both load balancers are counted",
+		func(context.Context) (struct{}, error) {
+			families, err := registry.Gather()
+			if err != nil {
+				return struct{}{}, err
+			}
+			for _, family := range families {
+				for _, m := range family.GetMetric() {
+					if family.GetName() == used && m.GetGauge().GetValue() == 2 &&
+						strings.Contains(m.String(), quota.LoadBalancers) {
+						return struct{}{}, nil
+					}
+				}
+			}
+			return struct{}{}, fmt.Errorf("the metrics are %v", families)
+		})
+	for _, call := range sim.Calls() {
+		if call.Operation == "loadbalancer_list" &&
+			(!strings.Contains(call.Query, "project_id=") || !strings.Contains(call.Query, "limit=")) {
+			t.Errorf("a page was requested without the project or the limit: %s", call.Query)
+		}
 	}
 }

@@ -2,11 +2,9 @@ package openstack
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"net/url"
 	"reflect"
 	"slices"
@@ -171,16 +169,7 @@ func (r snapshotReader) list(
 	path []string, collection string, query url.Values, is func(map[string]any) bool,
 ) error {
 	objects, err := pages.All(ctx, collection, query,
-		func(o *map[string]any) string { return text(*o, "id") },
-		func(ctx context.Context, query url.Values) (body map[string]json.RawMessage, err error) {
-			client, err := service(ctx)
-			if err != nil {
-				return nil, err
-			}
-			_, err = client.Get(ctx, client.ServiceURL(path...)+"?"+query.Encode(), &body,
-				&gophercloud.RequestOpts{OkCodes: []int{http.StatusOK}})
-			return body, err
-		})
+		func(o *map[string]any) string { return text(*o, "id") }, pages.From(service, path...))
 	if err != nil {
 		return fmt.Errorf("list %s: %w", strings.Join(path, "/"), err)
 	}

@@ -6,7 +6,8 @@ import (
 	"fmt"
 
 	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
 )
 
 // NetworkExtensions are the aliases of Neutron's extensions.
@@ -19,11 +20,7 @@ func Network(client func(context.Context) (*gophercloud.ServiceClient, error),
 ) *Fact[NetworkExtensions] {
 	options.Key = "network extensions"
 	return New(func(ctx context.Context) (NetworkExtensions, error) {
-		service, err := client(ctx)
-		if err != nil {
-			return nil, err
-		}
-		found, err := networkExtensions(ctx, service)
+		found, err := networkExtensions(ctx, pages.From(client, "extensions"))
 		if err != nil {
 			return nil, fmt.Errorf("list network extensions: %w", err)
 		}
@@ -31,14 +28,11 @@ func Network(client func(context.Context) (*gophercloud.ServiceClient, error),
 	}, options)
 }
 
-func networkExtensions(ctx context.Context, client *gophercloud.ServiceClient) (NetworkExtensions,
-	error,
-) {
-	page, err := extensions.List(client).AllPages(ctx)
-	if err != nil {
-		return nil, err
+func networkExtensions(ctx context.Context, read pages.Reader) (NetworkExtensions, error) {
+	type extension struct {
+		Alias string `json:"alias"`
 	}
-	all, err := extensions.ExtractExtensions(page)
+	all, err := pages.All(ctx, "extensions", nil, func(e *extension) string { return e.Alias }, read)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ func TestNetwork_TellsWhatTheServiceHas_AndNothingOfAnAnswerThatIsNone(t *testin
 	for body, want := range map[string]string{
 		`{"extensions":[{"alias":"router","name":"Router"},{"alias":"extraroute"}]}`: "",
 		`{"extensions":[]}`: "the response has no extensions",
-		`{}`:                "the response has no extensions",
+		`{}`:                "the response is not a list",
 		`<html>`:            "invalid character",
 	} {
 		t.Run(body, func(t *testing.T) {

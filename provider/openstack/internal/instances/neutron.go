@@ -3,7 +3,6 @@ package instances
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -85,20 +84,9 @@ func list[T any](ctx context.Context, n *neutron, name string, fields []string, 
 	values []string, id func(*T) string,
 ) ([]T, error) {
 	all, err := pages.AllBy(ctx, name, attribute, values, url.Values{"fields": fields}, id,
-		func(ctx context.Context, query url.Values) (body map[string]json.RawMessage, err error) {
-			err = n.get(ctx, name, query, &body)
-			return body, err
-		})
+		pages.From(n.client, name))
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", name, err)
 	}
 	return all, nil
-}
-
-func (n *neutron) get(ctx context.Context, path string, query url.Values, into any) error {
-	client, err := n.client(ctx)
-	if err != nil {
-		return err
-	}
-	return get(ctx, client, path, query, into)
 }

@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
+
+	"github.com/gophercloud/gophercloud/v2"
 )
 
 // ErrNoAnswer is a response that the service did not send, whatever its status. Treating it as an
@@ -16,6 +19,24 @@ var ErrNoAnswer = errors.New("the response is not a list of the service")
 
 // Reader requests one page and returns the members of its body.
 type Reader func(ctx context.Context, query url.Values) (map[string]json.RawMessage, error)
+
+// From reads the list at a path of a service. gophercloud's own pagers are no alternative, because
+// they send the token to the host of a link.
+func From(client func(context.Context) (*gophercloud.ServiceClient, error), path ...string) Reader {
+	return func(ctx context.Context, query url.Values) (body map[string]json.RawMessage, err error) {
+		service, err := client(ctx)
+		if err != nil {
+			return nil, err
+		}
+		address := service.ServiceURL(path...)
+		if len(query) > 0 {
+			address += "?" + query.Encode()
+		}
+		_, err = service.Get(ctx, address, &body,
+			&gophercloud.RequestOpts{OkCodes: []int{http.StatusOK}})
+		return body, err
+	}
+}
 
 // All reads all pages of a list and returns each item once, in order. name is the member of the
 // body with the items; id returns the ID of an item.

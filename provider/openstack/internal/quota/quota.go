@@ -9,11 +9,11 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/loadbalancers"
 	octavia "github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/quotas"
 	neutron "github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/quotas"
 	"k8s.io/utils/clock"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
 	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
@@ -131,21 +131,17 @@ func (c Config) loadBalancers(ctx context.Context) ([]usage, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages, err := loadbalancers.List(client, idsOf(project)).AllPages(ctx)
+	all, err := pages.All(ctx, "loadbalancers",
+		// Without a limit, Octavia links to a page that it refuses.
+		url.Values{"project_id": {project}, "fields": {"id"}, "limit": {"1000"}},
+		func(lb *loadBalancer) string { return lb.ID },
+		pages.From(c.LoadBalancer, "lbaas", "loadbalancers"))
 	if err != nil {
 		return nil, err
 	}
-	are, err := loadbalancers.ExtractLoadBalancers(pages)
-	if err != nil {
-		return nil, err
-	}
-	return []usage{{LoadBalancers, limits.Loadbalancer, len(are)}}, nil
+	return []usage{{LoadBalancers, limits.Loadbalancer, len(all)}}, nil
 }
 
-// idsOf lists the IDs of a project's load balancers.
-type idsOf string
-
-// ToLoadBalancerListQuery implements loadbalancers.ListOptsBuilder.
-func (project idsOf) ToLoadBalancerListQuery() (string, error) {
-	return "?" + url.Values{"project_id": {string(project)}, "fields": {"id"}}.Encode(), nil
+type loadBalancer struct {
+	ID string `json:"id"`
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/extraroutes"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
-	"github.com/gophercloud/gophercloud/v2/pagination"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
 )
 
 // api sends requests to Neutron.
@@ -138,28 +139,10 @@ func (a *api) portsAt(ctx context.Context, networks []string,
 	return found, a.wrap(fmt.Sprintf("list ports of %d next hops of", len(addresses)), err)
 }
 
-type portQuery url.Values
-
-// ToPortListQuery implements ports.ListOptsBuilder, whose own options cannot repeat a filter.
-func (q portQuery) ToPortListQuery() (string, error) { return "?" + url.Values(q).Encode(), nil }
-
 func (a *api) ports(ctx context.Context, query url.Values) ([]port, error) {
-	client, err := a.network(ctx)
-	if err != nil {
-		return nil, err
-	}
 	query["fields"] = portFields()
-	var all []port
-	err = ports.List(client, portQuery(query)).
-		EachPage(ctx, func(_ context.Context, page pagination.Page) (bool, error) {
-			var found []port
-			if err := ports.ExtractPortsInto(page, &found); err != nil {
-				return false, err
-			}
-			all = append(all, found...)
-			return true, nil
-		})
-	return all, err
+	return pages.All(ctx, "ports", query, func(p *port) string { return p.ID },
+		pages.From(a.network, "ports"))
 }
 
 func (a *api) port(ctx context.Context, id string) (port, error) {

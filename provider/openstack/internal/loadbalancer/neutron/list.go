@@ -3,7 +3,6 @@ package neutron
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -24,7 +23,7 @@ type item interface{ identifier() string }
 func list[T item](
 	ctx context.Context, a *API, path, collection string, query url.Values,
 ) ([]T, error) {
-	all, err := pages.All(ctx, collection, query, id[T], a.reader(path))
+	all, err := pages.All(ctx, collection, query, id[T], pages.From(a.config.Client, path))
 	return sorted(path, all, err)
 }
 
@@ -33,22 +32,8 @@ func listBy[T item](
 	ctx context.Context, a *API, path, collection, attribute string, values []string,
 	query url.Values,
 ) ([]T, error) {
-	all, err := pages.AllBy(ctx, collection, attribute, values, query, id[T], a.reader(path))
+	all, err := pages.AllBy(ctx, collection, attribute, values, query, id[T], pages.From(a.config.Client, path))
 	return sorted(path, all, err)
-}
-
-func (a *API) reader(path string) pages.Reader {
-	return func(ctx context.Context, query url.Values) (body map[string]json.RawMessage,
-		err error,
-	) {
-		client, err := a.config.Client(ctx)
-		if err != nil {
-			return nil, err
-		}
-		resp, err := client.Get(ctx, client.ServiceURL(path)+"?"+query.Encode(), &body, nil)
-		_, _, err = gophercloud.ParseResponse(resp, err)
-		return body, err
-	}
 }
 
 func id[T item](found *T) string { return (*found).identifier() }
