@@ -86,7 +86,10 @@ func (p *pkg) addFunc(d *ast.FuncDecl) {
 	if pointer, ok := receiver.(*ast.StarExpr); ok {
 		receiver = pointer.X
 	}
-	if generic, ok := receiver.(*ast.IndexExpr); ok {
+	switch generic := receiver.(type) {
+	case *ast.IndexExpr:
+		receiver = generic.X
+	case *ast.IndexListExpr:
 		receiver = generic.X
 	}
 	if of, ok := receiver.(*ast.Ident); ok && of.IsExported() && d.Name.IsExported() {

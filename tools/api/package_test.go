@@ -40,6 +40,12 @@ const (
 func (*AuthorizationConfig) Get() int { return 0 }
 
 func New() {}
+
+// Map has two type parameters.
+type Map[K, V any] struct{}
+
+// Put stores.
+func (m *Map[K, V]) Put(K, V) {}
 `
 	if err := os.WriteFile(filepath.Join(folder, "p.go"), []byte(source), 0o600); err != nil {
 		t.Fatal(err)
@@ -57,6 +63,8 @@ func New() {}
 		{"method", "AuthorizationConfig.Get", "Get returns a value."},
 		{"const", "B", "B is two."},
 		{"const", "C", "The limits."},
+		{"type", "Map", "Map has two type parameters."},
+		{"method", "Map.Put", "Put stores."},
 		{"func", "New", ""},
 		{"type", "T", "T is an interface."},
 		{"method", "T.M", "M is a method."},
