@@ -50,7 +50,7 @@ type repairs struct {
 	// moved has something in it when nodes have changed.
 	moved chan struct{}
 
-	// turn is whose the next deep repairs are. It is the watch's.
+	// turn is the position of the Service with which the next deep repairs begin. Only watch uses it.
 	turn int
 
 	mu     sync.Mutex
@@ -169,13 +169,14 @@ func (r *repairs) pause(d time.Duration) bool {
 
 func (r *repairs) ask(all bool) {
 	uids := slices.Sorted(maps.Keys(r.of.tracked.all()))
+	r.turn %= max(1, len(uids)) // Services may have been deleted
 	for i, uid := range uids {
 		// Others each time.
 		deep := all && (i-r.turn+len(uids))%len(uids) < deepScanBatch
 		r.queue.Add(repair{service: uid, all: all, deep: deep})
 	}
-	if all && len(uids) > 0 {
-		r.turn = (r.turn + deepScanBatch) % len(uids)
+	if all {
+		r.turn += deepScanBatch
 	}
 }
 

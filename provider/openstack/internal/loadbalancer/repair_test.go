@@ -3,12 +3,14 @@ package loadbalancer
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
@@ -203,5 +205,44 @@ func TestRepair_AnotherClientChangesDuringASlowRead_TheNextMendsIt(t *testing.T)
 	now.Step(10 * time.Second)
 	if weight := repair(); weight != 1 {
 		t.Errorf("the weight is %d, want 1", weight)
+	}
+}
+
+func TestRepairs_ServicesAreDeleted_OnePassComparesOneBatchInAllFields(t *testing.T) {
+	l := New(Config{})
+	defer l.Close()
+	deep := func() (compared []types.UID) {
+		l.repairs.ask(true)
+		for l.repairs.queue.Len() > 0 {
+			item, _ := l.repairs.queue.Get()
+			l.repairs.queue.Done(item)
+			if item.deep {
+				compared = append(compared, item.service)
+			}
+		}
+		return compared
+	}
+	const services = 4 * deepScanBatch
+	for i := range services {
+		l.tracked.set(types.UID(fmt.Sprintf("%04d", i)), serviceName{})
+	}
+	seen := map[types.UID]bool{}
+	for range services / deepScanBatch {
+		for _, uid := range deep() {
+			seen[uid] = true
+		}
+	}
+	if len(seen) != services {
+		t.Errorf("the passes compared %d Services in all fields, want %d", len(seen), services)
+	}
+	for range services/deepScanBatch - 1 {
+		deep()
+	}
+	for i := range services - deepScanBatch - 1 {
+		l.tracked.forget(types.UID(fmt.Sprintf("%04d", i)))
+	}
+	if compared := deep(); len(compared) != deepScanBatch {
+		t.Errorf("%d of the %d remaining Services are compared in all fields, want %d",
+			len(compared), deepScanBatch+1, deepScanBatch)
 	}
 }
