@@ -2,7 +2,11 @@
 // reference page is generated.
 package events
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/fxccm/fxccm/internal/events/catalog"
+)
 
 // Reason is the reason of an event. Only the constants of this package are used.
 type Reason string
@@ -69,11 +73,6 @@ func Shorten(message string) string {
 	}
 	return message
 }
-
-const (
-	nothing    = "Nothing: the provider continues by itself."
-	readAnswer = "Read the message: it has the cloud's answer."
-)
 
 // OfServices are the events on Services.
 func OfServices() []Event {
@@ -156,7 +155,7 @@ func OfServices() []Event {
 		},
 		{
 			Pending, "Octavia is changing the load balancer.",
-			nothing + " If it stays so for long, look at Octavia's workers.",
+			"The provider continues when Octavia has finished. If it does not finish, look at Octavia's workers.",
 		},
 		{
 			PortInUse, "A listener of another owner has a port of the Service.",
@@ -187,7 +186,7 @@ func OfServices() []Event {
 		},
 		{
 			Waiting, "The Service waits for Octavia, or for the first node with an address.",
-			"Nothing, unless it lasts: the message names the load balancer and its state.",
+			"If it lasts, read the message: it names the load balancer and its state.",
 		},
 		{
 			WithoutMembers, "No node can be a member of the load balancer.",
@@ -240,7 +239,7 @@ func OfStates() []Event {
 	return []Event{
 		{
 			NodeWaiting, "The node controller has not initialized the node yet.",
-			"Nothing, unless it lasts: then read the log of the leader.",
+			"If it lasts, read the log of the leader.",
 		},
 		{
 			QuotaExceeded, "A quota of the project does not allow the creation of a part.",
@@ -248,8 +247,8 @@ func OfStates() []Event {
 		},
 		{
 			RequestFailed, "A request to the cloud or to the API server failed; it is retried.",
-			readAnswer,
+			catalog.ReadAnswer,
 		},
-		{Served, "The load balancer is as the Service requests it.", nothing},
+		{Served, "The load balancer is as the Service requests it.", catalog.NoAction},
 	}
 }

@@ -1,0 +1,144 @@
+// Package catalog is the table of the events that are written with any cloud provider, from which
+// the reference page is generated.
+package catalog
+
+// Event describes an event for operators.
+type Event struct {
+	// Object is the kind of the object that the event is about.
+	Object string
+	// Type is Normal or Warning.
+	Type   string
+	Reason string
+	// When the event is written.
+	When string
+	// Advice is what the operator does about it.
+	Advice string
+}
+
+// Advice that several events have.
+const (
+	NoAction   = "No action is needed."
+	ReadAnswer = "Read the message: it has the cloud's answer."
+
+	readRefusal = "Read the message: it has the API server's answer."
+	readBoth    = "Read the message: it has the answer of the cloud or of the API server."
+)
+
+// All returns the events of upstream's controllers, of the controllers that a host can add, of the
+// Manager and of the fleet.
+func All() []Event {
+	return []Event{
+		{
+			"Service", "Normal", "EnsuringLoadBalancer",
+			"The service controller begins to serve the Service.",
+			"If EnsuredLoadBalancer does not follow, read the Service's Warning events and conditions.",
+		},
+		{
+			"Service", "Normal", "EnsuredLoadBalancer", "The load balancer serves the Service.",
+			NoAction,
+		},
+		{
+			"Service", "Normal", "UpdatedLoadBalancer", "The members follow a change of the nodes.",
+			NoAction,
+		},
+		{
+			"Service", "Normal", "DeletingLoadBalancer",
+			"The service controller begins to delete the load balancer.",
+			"If DeletedLoadBalancer does not follow, read the Service's Warning events.",
+		},
+		{
+			"Service", "Normal", "DeletedLoadBalancer",
+			"The load balancer is deleted because the Service is deleted or no longer requests one.",
+			"If clients still need the address, check which client changed the Service.",
+		},
+		{
+			"Service", "Warning", "SyncLoadBalancerFailed",
+			"A request for the load balancer failed; the service controller retries with a growing pause.",
+			readBoth,
+		},
+		{
+			"Service", "Warning", "UpdateLoadBalancerFailed",
+			"The members could not follow a change of the nodes; the service controller retries.",
+			ReadAnswer,
+		},
+		{
+			"Service", "Warning", "DeleteLoadBalancerFailed",
+			"The Service no longer exists, and its load balancer could not be deleted; the service controller retries.",
+			ReadAnswer + " If the leader stops before it succeeds, delete the load balancer in the cloud.",
+		},
+		{
+			"Service", "Warning", "UnAvailableLoadBalancer",
+			"The cluster has no node that can be a member.",
+			"Check that nodes are ready and not excluded from load balancers by label.",
+		},
+		{"Node", "Normal", "Synced", "The node is initialized.", NoAction},
+		{
+			"Node", "Normal", "DeletingNode",
+			"The node is deleted because its server no longer exists.",
+			"If the server should exist, check which client deleted it in the cloud.",
+		},
+		{
+			"Node", "Warning", "DeletingNodeFailed",
+			"The node of a deleted server could not be deleted; the lifecycle controller retries.",
+			readRefusal,
+		},
+		{
+			"Node", "Warning", "FailedToCreateRoute",
+			"The route to the node's pods could not be created; the route controller retries.",
+			ReadAnswer,
+		},
+		{
+			"Node", "Warning", "CIDRNotAvailable",
+			"The node needs a pod range, but no range is free, or the cloud has not assigned one yet.",
+			"Read the message. If all ranges are in use, delete unused nodes or enlarge --cluster-cidr.",
+		},
+		{
+			"Node", "Warning", "CIDRAssignmentFailed",
+			"The pod range could not be written to the node; the node IPAM controller retries.",
+			readBoth,
+		},
+		{
+			"Node", "Warning", "CIDROutsideClusterCIDR",
+			"The node has a pod range that no cluster CIDR contains; the node keeps it.",
+			"Correct --cluster-cidr, or recreate the node.",
+		},
+		{
+			"Node", "Warning", "CIDRShared", "Another node has the same pod range.",
+			"Recreate one of the nodes, because the addresses of their pods may conflict.",
+		},
+		{
+			"PersistentVolume", "Warning", "LabelingFailed",
+			"The labels of the volume could not be read from the cloud or written; the controller retries.",
+			readBoth,
+		},
+		{
+			"Lease", "Normal", "LeaderElection", "A replica began or stopped to lead.",
+			"No action after a restart or an update. If it repeats, the leader cannot renew the Lease in time: check the latency of the API server.",
+		},
+		{
+			"Lease", "Warning", "ProviderPanicked",
+			"A call of the cloud provider panicked and failed.",
+			"Report it to the provider's authors; the stack is in the log.",
+		},
+		{
+			"Lease", "Warning", "ProviderStartTimeout",
+			"The cloud provider did not start in time. The term ends, and another replica may lead.",
+			"Check that the provider reaches its cloud.",
+		},
+		{
+			"Cluster", "Normal", "DeletingLoadBalancers",
+			"The Cluster is deleted and its API server is gone, so the fleet deletes its load balancers.",
+			"If DeletedLoadBalancers does not follow, look at the cluster in the status of the fleet.",
+		},
+		{
+			"Cluster", "Normal", "DeletedLoadBalancers",
+			"No load balancer of the deleted cluster is left; the fleet removes its finalizer.",
+			NoAction,
+		},
+		{
+			"Cluster", "Warning", "KeepingLoadBalancers",
+			"The Cluster is deleted, but the fleet cannot prove that its load balancers are unused, or its provider cannot delete them.",
+			"Read the message. Delete the load balancers by hand, or remove the finalizer that it names.",
+		},
+	}
+}
