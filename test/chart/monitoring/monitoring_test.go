@@ -186,7 +186,7 @@ func TestAlerts_FireForProblemsThatLast(t *testing.T) {
 	const requests = "fxccm_openstack_request_duration_seconds_count" +
 		`{service="load-balancer", operation="loadbalancer_list", `
 	untested := alerts(t)
-	// A series has one value for each minute.
+	// A series has one value for each minute. A name is that of an alert, and its case.
 	for name, c := range map[string]struct {
 		quiet, loud string
 		// after has the minutes until the loud series fire; the alert is silent a minute before.
@@ -221,10 +221,22 @@ func TestAlerts_FireForProblemsThatLast(t *testing.T) {
 			loud:  `fxccm_cloud_trouble{subject="instances"} 1x60`,
 			after: 5, summary: "no node is deleted",
 		},
+		"FxccmMassDeletionGuard, of a region": {
+			quiet: `fxccm_cloud_trouble{subject="instances in region north"} 0x5 1x4 0x50` +
+				"\n " + `fxccm_cloud_trouble{subject="identity in region north"} 1x60`,
+			loud:  `fxccm_cloud_trouble{subject="instances in region north"} 1x60`,
+			after: 5, summary: "no node is deleted",
+		},
 		"FxccmCloudTrouble": {
 			quiet: `fxccm_cloud_trouble{subject="identity"} 0x5 1x8 0x46` + "\n " +
 				`fxccm_cloud_trouble{subject="instances"} 1x60`,
 			loud: `fxccm_cloud_trouble{subject="identity"} 1x60`, after: 10, summary: "identity",
+		},
+		"FxccmCloudTrouble, of a region": {
+			quiet: `fxccm_cloud_trouble{subject="identity in region north"} 0x5 1x8 0x46` +
+				"\n " + `fxccm_cloud_trouble{subject="instances in region north"} 1x60`,
+			loud:  `fxccm_cloud_trouble{subject="identity in region north"} 1x60`,
+			after: 10, summary: "identity in region north",
 		},
 		"FxccmRequestsFail": {
 			quiet: requests + `code="200"} 0+100x60` + "\n " + requests + `code="500"} 0+5x60` +
@@ -269,17 +281,18 @@ func TestAlerts_FireForProblemsThatLast(t *testing.T) {
 			after: 17, summary: "17m 0s",
 		},
 	} {
+		alert, _, _ := strings.Cut(name, ",")
 		t.Run(name, func(t *testing.T) {
-			if fired, at, summary := firstFiring(t, name, c.quiet); fired {
+			if fired, at, summary := firstFiring(t, alert, c.quiet); fired {
 				t.Errorf("the quiet series fire after %d minutes: %s", at, summary)
 			}
-			fired, at, summary := firstFiring(t, name, c.loud)
+			fired, at, summary := firstFiring(t, alert, c.loud)
 			if !fired || at != c.after || !strings.Contains(summary, c.summary) {
 				t.Errorf("the loud series fire: %t, after %d minutes, %q; want %d, %q", fired, at,
 					summary, c.after, c.summary)
 			}
 		})
-		delete(untested, name)
+		delete(untested, alert)
 	}
 	for name := range untested {
 		t.Errorf("no series test %s", name)
