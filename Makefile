@@ -1,5 +1,5 @@
 # fxccm: everything that is needed is built or fetched by these targets, into bin/ (ignored by git),
-# and reused when it is there. Needs Go 1.26, make, gcc (for the race detector) and git.
+# and reused when it is there. Needs Go 1.26, make, gcc (for the race detector) and git; the tests also npm and Chromium.
 
 SHELL := /bin/bash
 GO    ?= go
