@@ -3,10 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
-	"reflect"
-	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 )
 
@@ -40,40 +37,14 @@ func (o outcome) String() string {
 }
 
 // display prints a line for each step and, unless it prints steps only, for each change in the
-// cluster and in the cloud. Or it paints the tables and all steps again after each change. It is
-// safe for concurrent use.
+// cluster and in the cloud. It is safe for concurrent use.
 type display struct {
 	out       io.Writer
 	stepsOnly bool
-	paints    bool
 	begun     time.Time
 
 	mu     sync.Mutex
 	tables []table
-	// steps and notes are painted below the tables.
-	steps []outcome
-	notes []string
-}
-
-// paint clears the terminal, and prints the tables and the steps. The lock is held.
-func (d *display) paint() {
-	var page strings.Builder
-	page.WriteString("\x1b[H\x1b[J") // the cursor goes to the top, what is below is cleared
-	columns := tabwriter.NewWriter(&page, 0, 8, 3, ' ', 0)
-	for _, t := range d.tables {
-		for _, row := range append([][]string{t.heading}, t.rows...) {
-			_, _ = fmt.Fprintln(columns, strings.Join(row, "\t"))
-		}
-		_, _ = fmt.Fprintln(columns)
-	}
-	_ = columns.Flush()
-	for _, o := range d.steps {
-		_, _ = fmt.Fprintln(&page, o)
-	}
-	for _, note := range d.notes {
-		_, _ = fmt.Fprintf(&page, "\n%s\n", note)
-	}
-	_, _ = io.WriteString(d.out, page.String())
 }
 
 // say prints a text, unless only steps are printed.
@@ -83,11 +54,6 @@ func (d *display) say(text string) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.paints {
-		d.notes = append(d.notes, text)
-		d.paint()
-		return
-	}
 	_, _ = fmt.Fprintln(d.out, text)
 }
 
@@ -95,14 +61,7 @@ func (d *display) say(text string) {
 func (d *display) observe(tables []table) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch {
-	case d.paints:
-		isSame := reflect.DeepEqual(d.tables, tables)
-		d.tables = tables
-		if !isSame {
-			d.paint()
-		}
-	case !d.stepsOnly:
+	if !d.stepsOnly {
 		for _, change := range changes(d.tables, tables) {
 			_, _ = fmt.Fprintf(d.out, "%6.1f s  %s\n", time.Since(d.begun).Seconds(), change)
 		}
@@ -114,14 +73,6 @@ func (d *display) observe(tables []table) {
 func (d *display) step(o outcome) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.paints {
-		if last := len(d.steps) - 1; last >= 0 && d.steps[last].state == running {
-			d.steps = d.steps[:last]
-		}
-		d.steps = append(d.steps, o)
-		d.paint()
-		return
-	}
 	if o.state != running || !d.stepsOnly {
 		_, _ = fmt.Fprintln(d.out, o)
 	}

@@ -53,9 +53,9 @@ func main() {
 			case *dir != "":
 				playground(t, *dir)
 			case *many:
-				show(t, newFleet(t, *binary), *check, isTerminal(os.Stdout))
+				show(t, newFleet(t, *binary), *check)
 			default:
-				show(t, newCluster(t, *binary, *embedded), *check, false)
+				show(t, newCluster(t, *binary, *embedded), *check)
 			}
 		})
 	}
@@ -63,11 +63,6 @@ func main() {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
-}
-
-func isTerminal(file *os.File) bool {
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // errInterrupted ends the demo without being a failure of it.
@@ -98,10 +93,9 @@ type world interface {
 	stop(keepLogs bool) error
 }
 
-// show plays the story of a world until it has ended, a step has failed, or a signal ends it. It
-// paints a page or prints lines.
-func show(t *attempt.T, w world, check, paints bool) {
-	out := &display{out: os.Stdout, stepsOnly: check, paints: paints && !check, begun: time.Now()}
+// show plays the story of a world until it has ended, a step has failed, or a signal ends it.
+func show(t *attempt.T, w world, check bool) {
+	out := &display{out: os.Stdout, stepsOnly: check, begun: time.Now()}
 	d := &demo{world: w, display: out, unattended: check}
 	err := d.play(onSignal(t))
 	if errors.Is(err, errInterrupted) && !check {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -81,25 +80,4 @@ func TestDisplay_StepsOnly_PrintsResultsOnly(t *testing.T) {
 ok        1.2 s  nodes join: 2 of 2 have lost the taint
 FAILED   60.0 s  a machine vanishes: its node was not deleted
 `)
-}
-
-func TestDisplay_Painted_ShowsTheLatestTablesAndEachStepOnce(t *testing.T) {
-	var out bytes.Buffer
-	play(&display{out: &out, paints: true, begun: time.Now()})
-	pages := strings.Split(out.String(), "\x1b[H\x1b[J")
-	if len(pages) != 7 {
-		t.Errorf("%d pages, want one for each of 6 changes", len(pages)-1)
-	}
-	want := `NODE STATE PROVIDER ID ZONE
-node-1 ready fake://eu/node-1 eu-a
-
-ok 1.2 s nodes join: 2 of 2 have lost the taint
-FAILED 60.0 s a machine vanishes: its node was not deleted
-
-Look around
-`
-	last := regexp.MustCompile(` +`).ReplaceAllString(pages[len(pages)-1], " ")
-	if last != want {
-		t.Errorf("the last page is\n%swant\n%s", last, want)
-	}
 }
