@@ -1,6 +1,7 @@
 package rbac
 
 import (
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,6 +53,38 @@ func Compare(granted []Permission, records []controlplane.AuditRecord, user stri
 		}
 	}
 	return report
+}
+
+// Verify compares the permissions of user with all its requests so far, and returns an error that
+// lists the differences. judged selects the permissions that a request must have needed; nil
+// selects all. If go test runs only some of the tests, it selects none.
+func (m *Manifests) Verify(
+	audit *controlplane.AuditLog, user string, judged func(Permission) bool,
+) error {
+	granted, err := m.Permissions(user)
+	if err != nil {
+		return err
+	}
+	records, err := audit.All(controlplane.ByUser(user))
+	if err != nil {
+		return err
+	}
+	report := Compare(granted, records, user)
+	report.Unused = slices.DeleteFunc(report.Unused, func(p Permission) bool {
+		return testsAreSelected() || judged != nil && !judged(p)
+	})
+	if !report.OK() {
+		return fmt.Errorf("the RBAC rules differ from what %s needs:\n%s", user, report)
+	}
+	return nil
+}
+
+func testsAreSelected() bool {
+	return slices.ContainsFunc([]string{"test.run", "test.skip", "test.list"},
+		func(name string) bool {
+			f := flag.Lookup(name)
+			return f != nil && f.Value.String() != ""
+		})
 }
 
 func (r *Report) deny(record controlplane.AuditRecord) {

@@ -6,17 +6,13 @@ package openstack_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
-	"slices"
 	"testing"
 
 	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
-	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
@@ -61,33 +57,7 @@ func (*leakReport) Helper() {}
 func (r *leakReport) Errorf(format string, args ...any) { r.err = fmt.Errorf(format, args...) }
 
 // compareRules fails the suite if OpenStack's tests need a rule that is missing, or do not need a
-// rule that is only for OpenStack. The other rules are checked by e2e/controllers.
+// rule that is only for OpenStack.
 func compareRules(s *suite.Suite) error {
-	granted, err := s.Rules.Permissions(s.User)
-	if err != nil {
-		return err
-	}
-	records, err := s.Audit().All(controlplane.ByUser(s.User))
-	if err != nil {
-		return err
-	}
-	report := rbac.Compare(granted, records, s.User)
-	report.Unused = slices.DeleteFunc(report.Unused, func(p rbac.Permission) bool {
-		return selected() ||
-			!slices.Contains([]string{"patch services", "get namespaces kube-system"}, p.String())
-	})
-	if !report.OK() {
-		return fmt.Errorf("deploy/base/rbac.yaml is not what the controllers need:\n%s", report)
-	}
-	return nil
-}
-
-// selected tells that go test runs only some of the tests.
-func selected() bool {
-	for _, name := range []string{"test.run", "test.skip", "test.list"} {
-		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
-			return true
-		}
-	}
-	return false
+	return s.Rules.Verify(s.Audit(), s.User, suite.OfOpenStack)
 }

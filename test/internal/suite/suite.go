@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -114,6 +115,12 @@ func (s *Suite) stop() error {
 		return nil
 	}
 	return s.Stop(context.Background())
+}
+
+// OfOpenStack reports whether only the OpenStack provider needs the permission of the shipped
+// rules. test/e2e/openstack judges these, and test/e2e/controllers the others.
+func OfOpenStack(p rbac.Permission) bool {
+	return slices.Contains([]string{"patch services", "get namespaces kube-system"}, p.String())
 }
 
 // NothingForbidden is a check of Options: it fails the suite if the shipped rules have not allowed
