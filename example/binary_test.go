@@ -54,10 +54,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	buildDir = dir
-	code := controlplane.Main(m, func(cp *controlplane.ControlPlane) error {
-		cluster = cp
-		return nil
-	}, nil)
+	code := controlplane.Tests{M: m, ControlPlane: &cluster}.Run()
 	if err := os.RemoveAll(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1

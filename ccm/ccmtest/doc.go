@@ -27,7 +27,7 @@
 // that the test has started or created is gone when the test is over. A host without fx calls
 // [StartManager] instead.
 //
-// A package with many tests starts the control plane once, in TestMain, with controlplane.Main. An
+// A package with many tests starts the control plane once, in TestMain, with controlplane.Tests. An
 // API server of another kind, such as envtest's, is given by [ClusterAt].
 //
 // # Your own app

@@ -19,10 +19,7 @@ var cluster *controlplane.ControlPlane
 func TestMain(m *testing.M) {
 	log := &keptLog{}
 	klog.SetLogger(funcr.New(log.line, funcr.Options{}))
-	code := controlplane.Main(m, func(cp *controlplane.ControlPlane) error {
-		cluster = cp
-		return nil
-	}, nil)
+	code := controlplane.Tests{M: m, ControlPlane: &cluster}.Run()
 	if code != 0 {
 		log.print()
 	}

@@ -24,27 +24,21 @@ var suite struct {
 
 func TestMain(m *testing.M) {
 	klog.SetLogger(klog.Logger{})
-	goleak.VerifyTestMain(withCluster{m})
+	goleak.VerifyTestMain(controlplane.Tests{M: m, ControlPlane: &suite.cp, Before: prepare})
 }
 
-// withCluster runs the tests on one control plane.
-type withCluster struct{ tests *testing.M }
-
-func (w withCluster) Run() int {
-	return controlplane.Main(w.tests, func(cp *controlplane.ControlPlane) (err error) {
-		suite.cp = cp
-		suite.user = controlplane.ServiceAccountUser("kube-system", "cloud-controller-manager")
-		if suite.admin, err = kubernetes.NewForConfig(cp.RESTConfig()); err != nil {
-			return err
-		}
-		rules, err := rbac.Load("../../deploy/base/rbac.yaml")
-		if err != nil {
-			return err
-		}
-		if err := rules.Apply(context.Background(), suite.admin); err != nil {
-			return err
-		}
-		suite.identity, err = cp.ServiceAccountConfig("kube-system", "cloud-controller-manager")
+func prepare() (err error) {
+	suite.user = controlplane.ServiceAccountUser("kube-system", "cloud-controller-manager")
+	if suite.admin, err = kubernetes.NewForConfig(suite.cp.RESTConfig()); err != nil {
 		return err
-	}, nil)
+	}
+	rules, err := rbac.Load("../../deploy/base/rbac.yaml")
+	if err != nil {
+		return err
+	}
+	if err := rules.Apply(context.Background(), suite.admin); err != nil {
+		return err
+	}
+	suite.identity, err = suite.cp.ServiceAccountConfig("kube-system", "cloud-controller-manager")
+	return err
 }

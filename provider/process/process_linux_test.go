@@ -36,17 +36,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(withCluster{m})
-}
-
-// withCluster runs the tests on one control plane.
-type withCluster struct{ tests *testing.M }
-
-func (w withCluster) Run() int {
-	return controlplane.Main(w.tests, func(cp *controlplane.ControlPlane) error {
-		cluster = cp
-		return nil
-	}, nil)
+	goleak.VerifyTestMain(controlplane.Tests{M: m, ControlPlane: &cluster})
 }
 
 func startCCM(t *testing.T, more ...string) (*fake.Cloud, *ccmtest.CCM) {

@@ -10,8 +10,5 @@ import (
 var cluster *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {
-	os.Exit(controlplane.Main(m, func(cp *controlplane.ControlPlane) error {
-		cluster = cp
-		return nil
-	}, nil))
+	os.Exit(controlplane.Tests{M: m, ControlPlane: &cluster}.Run())
 }

@@ -27,10 +27,7 @@ import (
 var cluster *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {
-	os.Exit(controlplane.Main(m, func(cp *controlplane.ControlPlane) error {
-		cluster = cp
-		return nil
-	}, nil))
+	os.Exit(controlplane.Tests{M: m, ControlPlane: &cluster}.Run())
 }
 
 // stubCloud has an instance for each node, and keeps the requests.

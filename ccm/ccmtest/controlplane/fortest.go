@@ -34,17 +34,33 @@ func ForTest(t testing.TB) *ControlPlane {
 	return cp
 }
 
-// Main runs the tests of a package on one control plane, and returns the code for os.Exit.
-// It calls before with the control plane, and after, which may be nil, when all tests have passed;
-// an error of either fails the run.
-func Main(m *testing.M, before func(*ControlPlane) error, after func() error) (code int) {
+// Tests are the tests of a package, which run on one control plane:
+//
+//	func TestMain(m *testing.M) { os.Exit(controlplane.Tests{M: m, ControlPlane: &cluster}.Run()) }
+//
+// They can take the place of m in goleak.VerifyTestMain.
+type Tests struct {
+	M *testing.M
+	// ControlPlane is set before the tests run.
+	ControlPlane **ControlPlane
+	// Before is called before the tests, and After when all have passed. Each may be nil; an error
+	// fails the run.
+	Before, After func() error
+}
+
+// Run starts the control plane, runs the tests, and stops it. The code is for os.Exit.
+func (t Tests) Run() (code int) {
 	ctx := context.Background()
 	cp, err := Start(ctx, Options{})
 	if err == nil {
-		if err = before(cp); err == nil {
-			code = m.Run()
-			if code == 0 && after != nil {
-				err = after()
+		*t.ControlPlane = cp
+		if t.Before != nil {
+			err = t.Before()
+		}
+		if err == nil {
+			code = t.M.Run()
+			if code == 0 && t.After != nil {
+				err = t.After()
 			}
 		}
 		err = errors.Join(err, cp.Stop(ctx))

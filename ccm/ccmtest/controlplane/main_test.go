@@ -1,7 +1,6 @@
 package controlplane_test
 
 import (
-	"fmt"
 	"os"
 	"testing"
 
@@ -19,17 +18,5 @@ func TestMain(m *testing.M) {
 		abandon()
 		return
 	}
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	code := controlplane.Main(m, func(cp *controlplane.ControlPlane) error {
-		shared = cp
-		return nil
-	}, nil)
-	if err := goleak.Find(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	return code
+	goleak.VerifyTestMain(controlplane.Tests{M: m, ControlPlane: &shared})
 }
