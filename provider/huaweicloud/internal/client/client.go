@@ -3,6 +3,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,9 @@ import (
 	eip "github.com/huaweicloud/huaweicloud-sdk-go-v3/services/eip/v2"
 	elb "github.com/huaweicloud/huaweicloud-sdk-go-v3/services/elb/v3"
 	"golang.org/x/time/rate"
+	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/provider/kit/ratelimit"
 )
 
 const (
@@ -41,8 +45,8 @@ type Config struct {
 	// Transport adds the term's fence. Optional.
 	Transport  func(http.RoundTripper) http.RoundTripper
 	UserAgents []string
-	// Limiter overrides the default rate of requests. Optional.
-	Limiter *rate.Limiter
+	// Rate overrides the default number of requests per second. Optional.
+	Rate rate.Limit
 }
 
 // Client makes a cheap client of the SDK for each call, because no call of the SDK has a context.
@@ -50,8 +54,7 @@ type Config struct {
 type Client struct {
 	config    Config
 	base      *http.Transport
-	transport http.RoundTripper
-	limiter   *rate.Limiter
+	transport *ratelimit.Transport
 }
 
 // New sends no request.
@@ -63,14 +66,12 @@ func New(c Config) *Client {
 		MaxIdleConnsPerHost: 10,
 		ForceAttemptHTTP2:   true,
 	}
-	client := &Client{config: c, base: base, transport: base, limiter: c.Limiter}
-	if client.limiter == nil {
-		client.limiter = rate.NewLimiter(requestsPerSecond, burst)
-	}
+	limited := &ratelimit.Transport{Next: base, Pauses: true}
+	limited.Queue = ratelimit.New(cmp.Or(c.Rate, requestsPerSecond), burst, clock.RealClock{})
 	if c.Transport != nil {
-		client.transport = c.Transport(base)
+		limited.Next = c.Transport(base)
 	}
-	return client
+	return &Client{config: c, base: base, transport: limited}
 }
 
 // Close closes idle connections.
@@ -115,9 +116,6 @@ func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeoutCause(r.ctx, requestTimeout,
 		fmt.Errorf("no response within %s", requestTimeout))
 	defer cancel()
-	if err := r.client.limiter.Wait(ctx); err != nil {
-		return nil, cause(ctx, err)
-	}
 	response, err := r.client.transport.RoundTrip(request.WithContext(ctx))
 	if err != nil {
 		return nil, cause(ctx, err)

@@ -45,7 +45,7 @@ func newWorld(t *testing.T, nodes int) *world {
 	c := client.New(client.Config{
 		ECS: w.cloud.URL, ProjectID: stub.ProjectID,
 		AccessKeyID: stub.AccessKeyID, AccessKeySecret: stub.AccessKeySecret,
-		Limiter: rate.NewLimiter(rate.Inf, 0),
+		Rate: rate.Inf,
 	})
 	t.Cleanup(c.Close)
 	w.indexer = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})

@@ -35,7 +35,7 @@ func newWorld(t *testing.T) *world {
 	c := client.New(client.Config{
 		ELB: w.cloud.URL, EIP: w.cloud.URL, ProjectID: stub.ProjectID,
 		AccessKeyID: stub.AccessKeyID, AccessKeySecret: stub.AccessKeySecret,
-		Limiter: rate.NewLimiter(rate.Inf, 0),
+		Rate: rate.Inf,
 	})
 	t.Cleanup(c.Close)
 	w.Balancers = New(Config{

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
 
+	"github.com/fxccm/fxccm/provider/kit/ratelimit"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
@@ -23,7 +24,7 @@ type access struct {
 	session     *session
 
 	// queue and reads are nil unless several Clients share the access.
-	queue *fairQueue
+	queue *ratelimit.Queue
 	reads *reads
 
 	// shared has the access as the entry key, with the number of its users; nil if it is not
@@ -74,7 +75,7 @@ func (a *access) leave(report *trouble.Report) {
 	a.session.end()
 	if a.isShared() {
 		a.reads.close()
-		a.queue.grants.Wait()
+		a.queue.Close()
 	}
 	a.transport.CloseIdleConnections()
 	a.connections.close()
@@ -121,7 +122,7 @@ func (s *Shared) join(g cloudconf.Global, o Options) (*access, error) {
 			return nil, err
 		}
 		a.shared, a.key = s, key
-		a.queue = newFairQueue(s.options.Rate, s.options.Burst, s.options.Clock)
+		a.queue = ratelimit.New(s.options.Rate, s.options.Burst, s.options.Clock)
 		a.reads = newReads(s.options.Clock)
 		s.accesses[key] = a
 	}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fxccm/fxccm/provider/kit/ratelimit"
 )
 
 // hang holds answers back until the client gives up, or the test ends.
@@ -195,7 +197,7 @@ func TestRateLimit_WaitEndsWithTheCallersContextAndWithClose(t *testing.T) {
 	one, two := make(chan error, 1), make(chan error, 1)
 	go func() { one <- get(ctx, f.Clients, "ports") }()
 	go func() { two <- get(t.Context(), f.Clients, "ports") }()
-	until(t, "both wait", func() bool { return waiting(f.current.own, "") == 2 })
+	until(t, "both wait", func() bool { return f.current.own.Waiting(ratelimit.Flow{}) == 2 })
 	cancel()
 	if err := <-one; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the context's error", err)

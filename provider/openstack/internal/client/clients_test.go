@@ -198,7 +198,7 @@ func TestClose_HTTP2_LeavesNoConnection(t *testing.T) {
 func TestClose_ConnectionThatComesLate_IsClosed(t *testing.T) {
 	s, cfg := newStub(t, status(200))
 	g, err := newGeneration(cfg, Options{
-		Clock:     clock.RealClock{},
+		Clock: clock.RealClock{}, Observer: noObserver{},
 		Transport: func(next http.RoundTripper) http.RoundTripper { return next },
 	})
 	if err != nil {

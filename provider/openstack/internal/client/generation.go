@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
+	"golang.org/x/time/rate"
 	"k8s.io/client-go/util/connrotation"
 
+	"github.com/fxccm/fxccm/provider/kit/ratelimit"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
@@ -27,7 +29,7 @@ type generation struct {
 	config cloudconf.Config
 	signer signer
 	// own limits the requests of one cluster.
-	own *fairQueue
+	own *ratelimit.Queue
 	// http is the pipeline without the token; see [Clients].
 	http http.RoundTripper
 	// detached is the pipeline of requests that serve several clusters: logins and shared reads.
@@ -56,26 +58,31 @@ func newGeneration(cfg cloudconf.Config, o Options) (*generation, error) {
 		access: of, config: cfg, report: o.Trouble,
 		services: map[string]*gophercloud.ServiceClient{},
 	}
-	g.own = newFairQueue(limitOf(cfg.Client), cfg.Client.RequestBurst, o.Clock)
+	g.own = ratelimit.New(rate.Limit(cfg.Client.RequestRate), cfg.Client.RequestBurst, o.Clock)
 	attempt := func(next http.RoundTripper) http.RoundTripper {
 		return &attempts{next: next, timeout: cfg.Metadata.RequestTimeout, options: o}
 	}
 	retry := func(next http.RoundTripper) http.RoundTripper {
 		return &retries{next: next, max: cfg.Client.MaxRetries, options: o}
 	}
-	own := &limits{next: attempt(o.Transport(g.transport)), queue: g.own, observer: o.Observer}
+	waited := o.Observer.RateLimitWaited
+	own := &ratelimit.Transport{
+		Next: attempt(o.Transport(g.transport)), Queue: g.own, Waited: waited,
+	}
 	g.http = retry(own)
 	g.detached = g.http
 	if g.isShared() {
-		own.next = &limits{
-			next: own.next, queue: g.queue, isShared: true, observer: o.Observer,
-			flowOf: func(context.Context) flow { return flow{cluster: o.Cluster} },
+		own.Next = &ratelimit.Transport{
+			Next: own.Next, Queue: g.queue, Pauses: true, Waited: waited,
+			FlowOf: func(context.Context) ratelimit.Flow {
+				return ratelimit.Flow{Cluster: o.Cluster}
+			},
 		}
-		g.detached = retry(&limits{
-			next: attempt(g.transport), queue: g.queue, isShared: true, observer: o.Observer,
+		g.detached = retry(&ratelimit.Transport{
+			Next: attempt(g.transport), Queue: g.queue, Pauses: true, Waited: waited,
 			// A list that several clusters wait for is delayed by no cluster's requests.
-			flowOf: func(ctx context.Context) flow {
-				return flow{operation: callOf(ctx).operation}
+			FlowOf: func(ctx context.Context) ratelimit.Flow {
+				return ratelimit.Flow{Operation: callOf(ctx).operation}
 			},
 		})
 	}
@@ -92,7 +99,7 @@ func newGeneration(cfg cloudconf.Config, o Options) (*generation, error) {
 // disconnect ends the use of the access. It is called when no request is in flight.
 func (g *generation) disconnect() {
 	g.left.Do(func() {
-		g.own.grants.Wait()
+		g.own.Close()
 		g.leave(g.report)
 	})
 }

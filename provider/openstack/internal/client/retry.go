@@ -11,7 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/fxccm/fxccm/internal/fence"
+	"github.com/fxccm/fxccm/provider/kit/ratelimit"
 )
 
 const (
@@ -43,7 +46,7 @@ func (r *retries) RoundTrip(req *http.Request) (*http.Response, error) {
 			return resp, err
 		}
 		now := o.Clock.Now()
-		wait := backoff(firstPause, maxPause, n, o.random()) + retryAfter(resp, now)
+		wait := backoff(firstPause, maxPause, n, o.random()) + ratelimit.RetryAfter(resp, now)
 		if now.Add(wait).After(end) {
 			return resp, err
 		}
@@ -132,19 +135,19 @@ func immutable(body []byte) bool {
 	return strings.Contains(strings.ToLower(string(body[:min(len(body), most)])), "immutable")
 }
 
-// retryAfter is the value of Retry-After (RFC 9110, 10.2.3): seconds, or a date.
-func retryAfter(resp *http.Response, now time.Time) time.Duration {
-	if resp == nil {
-		return 0
+// pause waits for d, or until ctx ends, and then returns its cause.
+func pause(ctx context.Context, c clock.Clock, d time.Duration) error {
+	if d <= 0 {
+		return context.Cause(ctx)
 	}
-	value := strings.TrimSpace(resp.Header.Get("Retry-After"))
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
+	timer := c.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	if date, err := http.ParseTime(value); err == nil {
-		return max(0, date.Sub(now))
-	}
-	return 0
 }
 
 // backoff is a random part of first * 2^n, and at most longest.

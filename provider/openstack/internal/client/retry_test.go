@@ -114,30 +114,6 @@ func TestRetryReason(t *testing.T) {
 	}
 }
 
-func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	for value, want := range map[string]time.Duration{
-		"":                              0,
-		"0":                             0,
-		"7":                             7 * time.Second,
-		" 7 ":                           7 * time.Second,
-		"-7":                            0,
-		"soon":                          0,
-		"1e9":                           0,
-		"99999999999999999999":          0,
-		"Fri, 01 May 2026 12:01:30 GMT": 90 * time.Second,
-		"Fri, 01 May 2026 11:00:00 GMT": 0,
-	} {
-		resp := &http.Response{Header: http.Header{"Retry-After": {value}}}
-		if got := retryAfter(resp, now); got != want {
-			t.Errorf("Retry-After %q: %s, want %s", value, got, want)
-		}
-	}
-	if got := retryAfter(nil, now); got != 0 {
-		t.Errorf("no answer asks for %s", got)
-	}
-}
-
 func TestBackoff_GrowsToItsLimit(t *testing.T) {
 	for n, want := range map[int]time.Duration{
 		0: time.Second, 1: 2 * time.Second,

@@ -20,6 +20,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/internal/fence"
+	"github.com/fxccm/fxccm/provider/kit/ratelimit"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
@@ -365,14 +366,10 @@ func TestReads_Newer_NeverAnswersWithAnEarlierRead(t *testing.T) {
 	})
 }
 
-// waiting is how many requests of a cluster wait for their turn.
-func waiting(q *fairQueue, cluster string) int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.waiting.by[flow{cluster: cluster}])
+// waitingOf is how many requests of a cluster wait for their turn.
+func waitingOf(f fixture) int {
+	return f.current.queue.Waiting(ratelimit.Flow{Cluster: f.options.Cluster})
 }
-
-func waitingOf(f fixture) int { return waiting(f.current.queue, f.options.Cluster) }
 
 func TestShared_NoisyCluster_DelaysAnotherByOneTurn(t *testing.T) {
 	const noise = 1000

@@ -1,6 +1,8 @@
-package client
+// Package ratelimit limits the requests to a cloud to one rate.
+package ratelimit
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -10,10 +12,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// fairQueue limits requests to one rate. The flows that wait take turns, so
-// a cluster with a thousand waiting requests delays a request of another by one turn. It is safe
-// for concurrent use.
-type fairQueue struct {
+// Queue limits requests to one rate. The flows that wait take turns, so a cluster with a thousand
+// waiting requests delays a request of another by one turn. It is safe for concurrent use.
+type Queue struct {
 	clock   clock.Clock
 	limiter *rate.Limiter
 
@@ -28,21 +29,34 @@ type fairQueue struct {
 	left chan struct{}
 }
 
-// flow is what takes turns with others: a cluster, or one kind of request for all clusters.
-type flow struct{ cluster, operation string }
+// Flow is what takes turns with others: a cluster, or one kind of request for all clusters.
+type Flow struct{ Cluster, Operation string }
 
 // ticket is a waiting request. granted is closed when its turn comes.
 type ticket struct{ granted chan struct{} }
 
-func newFairQueue(limit rate.Limit, burst int, c clock.Clock) *fairQueue {
-	return &fairQueue{
+// New returns a queue for limit requests per second on average, and burst at once. No limit is
+// rate.Inf, or 0.
+func New(limit rate.Limit, burst int, c clock.Clock) *Queue {
+	limit = cmp.Or(limit, rate.Inf)
+	return &Queue{
 		clock: c, limiter: rate.NewLimiter(limit, max(1, burst)), left: make(chan struct{}, 1),
 	}
 }
 
+// Close waits until the queue has no goroutine. No request may wait.
+func (q *Queue) Close() { q.grants.Wait() }
+
+// Waiting is the number of requests of a flow that wait.
+func (q *Queue) Waiting(f Flow) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting.by[f])
+}
+
 // wait returns when the request may be sent, or with the cause of the end of ctx, and how long it
 // has waited.
-func (q *fairQueue) wait(ctx context.Context, f flow) (waited time.Duration, err error) {
+func (q *Queue) wait(ctx context.Context, f Flow) (waited time.Duration, err error) {
 	begun := q.clock.Now()
 	t := q.join(f)
 	if t == nil {
@@ -58,7 +72,7 @@ func (q *fairQueue) wait(ctx context.Context, f flow) (waited time.Duration, err
 }
 
 // join returns nil if the request need not wait.
-func (q *fairQueue) join(f flow) *ticket {
+func (q *Queue) join(f Flow) *ticket {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.waiting.isEmpty() && q.delay() <= 0 {
@@ -74,7 +88,7 @@ func (q *fairQueue) join(f flow) *ticket {
 }
 
 // delay takes a turn if it is due, and otherwise returns when it is. The lock is held.
-func (q *fairQueue) delay() time.Duration {
+func (q *Queue) delay() time.Duration {
 	now := q.clock.Now()
 	if pause := q.resumes.Sub(now); pause > 0 {
 		return pause
@@ -89,7 +103,7 @@ func (q *fairQueue) delay() time.Duration {
 
 // leave removes a request whose caller has left. A turn that it was just granted is the next
 // request's.
-func (q *fairQueue) leave(f flow, t *ticket) {
+func (q *Queue) leave(f Flow, t *ticket) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.waiting.remove(f, t) {
@@ -102,7 +116,7 @@ func (q *fairQueue) leave(f flow, t *ticket) {
 }
 
 // grant grants turns until no request waits.
-func (q *fairQueue) grant() {
+func (q *Queue) grant() {
 	for {
 		delay, isEmpty := q.grantDue()
 		if isEmpty {
@@ -118,7 +132,7 @@ func (q *fairQueue) grant() {
 }
 
 // grantDue grants the turns that are due, and returns when the next one is.
-func (q *fairQueue) grantDue() (delay time.Duration, isEmpty bool) {
+func (q *Queue) grantDue() (delay time.Duration, isEmpty bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for !q.waiting.isEmpty() {
@@ -132,7 +146,7 @@ func (q *fairQueue) grantDue() (delay time.Duration, isEmpty bool) {
 }
 
 // pause grants no turn for a while, because the cloud refuses requests.
-func (q *fairQueue) pause(d time.Duration) {
+func (q *Queue) pause(d time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if until := q.clock.Now().Add(d); until.After(q.resumes) {
@@ -144,15 +158,15 @@ func (q *fairQueue) pause(d time.Duration) {
 // is the first to go. The zero value is empty.
 type turns struct {
 	// order has the flows that wait, the next one first.
-	order []flow
-	by    map[flow][]*ticket
+	order []Flow
+	by    map[Flow][]*ticket
 }
 
 func (t *turns) isEmpty() bool { return len(t.order) == 0 }
 
-func (t *turns) push(f flow, waiting *ticket) {
+func (t *turns) push(f Flow, waiting *ticket) {
 	if t.by == nil {
-		t.by = map[flow][]*ticket{}
+		t.by = map[Flow][]*ticket{}
 	}
 	if len(t.by[f]) == 0 {
 		t.order = append(t.order, f)
@@ -177,14 +191,14 @@ func (t *turns) pop() {
 }
 
 // remove returns false if the request no longer waits.
-func (t *turns) remove(f flow, waiting *ticket) bool {
+func (t *turns) remove(f Flow, waiting *ticket) bool {
 	at := slices.Index(t.by[f], waiting)
 	if at < 0 {
 		return false
 	}
 	if t.by[f] = slices.Delete(t.by[f], at, at+1); len(t.by[f]) == 0 {
 		delete(t.by, f)
-		t.order = slices.DeleteFunc(t.order, func(other flow) bool { return other == f })
+		t.order = slices.DeleteFunc(t.order, func(other Flow) bool { return other == f })
 	}
 	return true
 }

@@ -1,4 +1,4 @@
-package client
+package ratelimit
 
 import (
 	"context"
@@ -20,10 +20,10 @@ func FuzzTurns(f *testing.F) {
 	f.Add([]byte{0, 1, 0, 100, 101, 1, 200, 0, 200, 200, 200})
 	f.Fuzz(func(t *testing.T, steps []byte) {
 		var queue turns
-		waiting := map[flow][]*ticket{}
+		waiting := map[Flow][]*ticket{}
 		// overtaken counts the turns of another flow while a flow waits for its own.
-		overtaken := map[[2]flow]int{}
-		forget := func(f flow) {
+		overtaken := map[[2]Flow]int{}
+		forget := func(f Flow) {
 			for pair := range overtaken {
 				if pair[0] == f {
 					delete(overtaken, pair)
@@ -31,7 +31,7 @@ func FuzzTurns(f *testing.F) {
 			}
 		}
 		for _, step := range steps {
-			f := flow{cluster: fmt.Sprint(step % 5)}
+			f := Flow{Cluster: fmt.Sprint(step % 5)}
 			switch {
 			case step < 100:
 				if len(waiting[f]) == 0 {
@@ -66,7 +66,7 @@ func FuzzTurns(f *testing.F) {
 				waiting[*served] = waiting[*served][1:]
 				forget(*served)
 				for other, left := range waiting {
-					if pair := [2]flow{other, *served}; other != *served && len(left) > 0 {
+					if pair := [2]Flow{other, *served}; other != *served && len(left) > 0 {
 						if overtaken[pair]++; overtaken[pair] > 1 {
 							t.Fatalf("%v got two turns while %v waited", *served, other)
 						}
@@ -78,9 +78,9 @@ func FuzzTurns(f *testing.F) {
 }
 
 // grantedOf returns the flow whose first request has got the turn.
-func grantedOf(t *testing.T, waiting map[flow][]*ticket) *flow {
+func grantedOf(t *testing.T, waiting map[Flow][]*ticket) *Flow {
 	t.Helper()
-	var served *flow
+	var served *Flow
 	for f, all := range waiting {
 		for i, one := range all {
 			select {
@@ -97,10 +97,10 @@ func grantedOf(t *testing.T, waiting map[flow][]*ticket) *flow {
 	return served
 }
 
-func TestFairQueue_ManyWait_KeepsRateAndLosesNoTurn(t *testing.T) {
+func TestQueue_ManyWait_KeepsRateAndLosesNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const perSecond, burst, requests = 10, 5, 200
-		q := newFairQueue(perSecond, burst, clock.RealClock{})
+		q := New(perSecond, burst, clock.RealClock{})
 		begun := time.Now()
 		cancelled, cancel := context.WithCancelCause(t.Context())
 		errLeft := errors.New("the caller has left")
@@ -113,7 +113,7 @@ func TestFairQueue_ManyWait_KeepsRateAndLosesNoTurn(t *testing.T) {
 				ctx = cancelled
 			}
 			all.Go(func() {
-				_, err := q.wait(ctx, flow{cluster: fmt.Sprint(i % 7)})
+				_, err := q.wait(ctx, Flow{Cluster: fmt.Sprint(i % 7)})
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
@@ -138,20 +138,20 @@ func TestFairQueue_ManyWait_KeepsRateAndLosesNoTurn(t *testing.T) {
 			requests/2 || last > expected+10*time.Millisecond {
 			t.Errorf("%d requests took %s, expected %s", len(sent), last, expected)
 		}
-		q.grants.Wait()
+		q.Close()
 	})
 }
 
-func TestFairQueue_CloudRefuses_PausesAllFlows(t *testing.T) {
+func TestQueue_CloudRefuses_PausesAllFlows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newFairQueue(1000, 1000, clock.RealClock{})
+		q := New(1000, 1000, clock.RealClock{})
 		q.pause(30 * time.Second)
 		q.pause(10 * time.Second)
 		begun := time.Now()
 		var all sync.WaitGroup
 		for _, f := range []string{"a", "b"} {
 			all.Go(func() {
-				waited, err := q.wait(t.Context(), flow{cluster: f})
+				waited, err := q.wait(t.Context(), Flow{Cluster: f})
 				if err != nil || waited != 30*time.Second || time.Since(begun) != waited {
 					t.Errorf("%s waited %s, %v", f, waited, err)
 				}
@@ -159,11 +159,11 @@ func TestFairQueue_CloudRefuses_PausesAllFlows(t *testing.T) {
 		}
 		left, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		if _, err := q.wait(left, flow{cluster: "a"}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := q.wait(left, Flow{Cluster: "a"}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a caller with a deadline got %v", err)
 		}
 		all.Wait()
-		if waited, err := q.wait(t.Context(), flow{}); err != nil || waited > 0 {
+		if waited, err := q.wait(t.Context(), Flow{}); err != nil || waited > 0 {
 			t.Errorf("after the pause: waited %s, %v", waited, err)
 		}
 	})
