@@ -3,6 +3,7 @@
 package invariants_test
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -14,8 +15,16 @@ import (
 // An apiProxy stands between one replica and the API server, and can answer in its place. It speaks
 // for the replica's identity, so the replica needs none.
 type apiProxy struct {
-	kubeconfig string
-	treat      atomic.Pointer[treatment]
+	kubeconfig       string
+	treat            atomic.Pointer[treatment]
+	arrived, waiting atomic.Int64
+}
+
+// heldRequests counts the requests that the proxy has held, and those whose client still waits.
+type heldRequests struct{ arrived, waiting int64 }
+
+func (p *apiProxy) held() heldRequests {
+	return heldRequests{p.arrived.Load(), p.waiting.Load()}
 }
 
 // A treatment decides what happens to a request.
@@ -28,6 +37,8 @@ type verdict struct {
 	header http.Header
 	// afterEffect sends the request to the API server all the same: only its answer is lost.
 	afterEffect bool
+	// hold keeps a request from the API server, without an answer, until its client cancels it.
+	hold bool
 }
 
 func (w *world) startAPIProxy(t *testing.T, name string) *apiProxy {
@@ -68,6 +79,15 @@ func (p *apiProxy) set(treat treatment) {
 
 func (p *apiProxy) serve(rw http.ResponseWriter, r *http.Request, forward http.Handler) {
 	v := (*p.treat.Load())(r)
+	if v.hold {
+		p.arrived.Add(1)
+		p.waiting.Add(1)
+		defer p.waiting.Add(-1)
+		// The server sees a cancelation only when it has read the body.
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+		return
+	}
 	if v.status == 0 {
 		forward.ServeHTTP(rw, r)
 		return
