@@ -432,15 +432,16 @@ func TestBinary_LeadsWorksAndHandsBackTheLease(t *testing.T) {
 
 	ccmtest.CreateNode(t, w.client,
 		ccmtest.TaintedNode("node-1", ccmtest.NodePodCIDRs("10.200.1.0/24")))
-	node := ccmtest.WaitNodeInitialized(t, w.client, "node-1")
+	node := ccmtest.Eventually(t, "the node is initialized",
+		ccmtest.Initialized(w.client, "node-1"))
 	if node.Spec.ProviderID != "fake://region-1/node-1" ||
 		node.Labels[corev1.LabelTopologyZone] != "region-1b" {
 		t.Errorf("the node has provider ID %q and zone %q", node.Spec.ProviderID,
 			node.Labels[corev1.LabelTopologyZone])
 	}
 	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("web"))
-	if address := ccmtest.WaitServiceAddress(t, w.client, metav1.NamespaceDefault,
-		"web"); address != "192.0.2.1" {
+	if address := ccmtest.Eventually(t, "the Service has an address",
+		ccmtest.ServiceAddress(w.client, metav1.NamespaceDefault, "web")); address != "192.0.2.1" {
 		t.Errorf("the Service has the address %s, want the cloud's", address)
 	}
 	if got := w.holder(t); got != "replica-a" {
@@ -471,7 +472,8 @@ func TestBinary_OnOpenStack(t *testing.T) {
 			writeFile(t, "cloud.conf", sim.CloudConf(openstacktest.ApplicationCredentialAuth)))
 
 	ccmtest.CreateNode(t, w.client, ccmtest.TaintedNode("node-1"))
-	node := ccmtest.WaitNodeInitialized(t, w.client, "node-1")
+	node := ccmtest.Eventually(t, "the node is initialized",
+		ccmtest.Initialized(w.client, "node-1"))
 	if want := "openstack://north/" + id; node.Spec.ProviderID != want ||
 		node.Labels[corev1.LabelTopologyZone] != "north-1" {
 		t.Errorf("the node has provider ID %q and zone %q, want %q and north-1",
@@ -620,7 +622,8 @@ func TestFakeCloud_InTheProcessHasTheInstancesOfItsConfiguration(t *testing.T) {
 	config := writeFile(t, "cloud.json", `{"instances": [{"name": "node-1", "zone": "region-1c"}]}`)
 	w.launch(t, "--cloud-config="+config)
 	ccmtest.CreateNode(t, w.client, ccmtest.TaintedNode("node-1"))
-	node := ccmtest.WaitNodeInitialized(t, w.client, "node-1")
+	node := ccmtest.Eventually(t, "the node is initialized",
+		ccmtest.Initialized(w.client, "node-1"))
 	if zone := node.Labels[corev1.LabelTopologyZone]; zone != "region-1c" {
 		t.Errorf("the node's zone is %q, want the configured one", zone)
 	}

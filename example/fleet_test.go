@@ -64,7 +64,7 @@ func TestFleet_ClustersInSecrets_AreServedAndShownUntilTheReplicaStops(t *testin
 	p := launchCommand(t, []string{"fleet"}, "--kubeconfig="+admin,
 		"--clusters=secrets", "--clusters-namespace=clusters", "--identity=fxccm-fleet-1",
 		"--cluster-cidr=10.200.0.0/16")
-	ccmtest.WaitNodeInitialized(t, w.client, "node-1")
+	ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(w.client, "node-1"))
 	p.awaitAnswer("/readyz", http.StatusOK)
 
 	t.Chdir(filepath.Dir(admin))

@@ -171,16 +171,10 @@ func (c *CCM) TryStop() error {
 	return c.Manager.Err()
 }
 
-// WaitReady waits until the CCM leads and all of its controllers run. See the function [WaitReady].
+// WaitReady waits until the CCM leads and all of its controllers run; see [Ready].
 func (c *CCM) WaitReady() ccm.Status {
 	c.t.Helper()
-	return WaitReady(c.t, c.Manager)
-}
-
-// WaitState waits until the CCM is in the state. See the function [WaitState].
-func (c *CCM) WaitState(state ccm.State) ccm.Status {
-	c.t.Helper()
-	return WaitState(c.t, c.Manager, state)
+	return Eventually(c.t, "the CCM leads and is ready", Ready(c.Manager))
 }
 
 // Caller is the name under which the cloud records the calls of one term of this CCM, see

@@ -16,7 +16,8 @@
 //		app := ccmtest.StartApp(t, cp, cloud)
 //
 //		ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-1"))
-//		node := ccmtest.WaitNodeInitialized(t, app.Client, "node-1")
+//		node := ccmtest.Eventually(t, "the node is initialized",
+//			ccmtest.Initialized(app.Client, "node-1"))
 //		if node.Spec.ProviderID != "fake://region-1/node-1" {
 //			t.Errorf("provider ID is %q", node.Spec.ProviderID)
 //		}
@@ -44,10 +45,11 @@
 //
 // # Waiting
 //
-// Nothing sleeps. [WaitNode], [WaitService] and their kin watch the API server, [WaitCloud],
-// [WaitCall] and [WaitRoute] the cloud; [WaitStatus] and the general [Eventually] ask again and
-// again. Each fails the test after [WaitLimit] with what it last saw. The cloud can be told to
-// fail, to be slow or to hang: see package provider/fake.
+// Nothing sleeps. [Eventually] repeats a probe until it returns no error; after [WaitLimit] it fails
+// the test with what was seen last. There are probes for a Manager ([Ready], [State], [Status]), for
+// objects of the API server ([Object], [Gone], [Initialized], [NodeAddress], [ServiceAddress]) and
+// for the cloud ([Called], [Routed]), and a test writes its own as a function. The cloud can be
+// told to fail, to be slow or to hang: see package provider/fake.
 //
 // To see that something does not happen, let something else happen by which it must have: another
 // CCM that acts on the same Node, for example, or a later request of the test's own.

@@ -56,7 +56,7 @@ func NewManualElector() *ManualElector {
 
 // Lead lets the Manager that campaigns lead, now and, as a free lease would, again and again after
 // a term has ended by itself or by a stop; until [ManualElector.Lose] is called or a term does not
-// drain. It does not wait; see [ManualElector.WaitLeading].
+// drain. It does not wait.
 func (e *ManualElector) Lead() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,44 +100,19 @@ func (e *ManualElector) Leading() bool {
 	return e.current != nil
 }
 
-// WaitLeading waits until leadership is held. It fails the test after [WaitLimit].
-func (e *ManualElector) WaitLeading(t testing.TB) {
-	t.Helper()
-	e.wait(t, "leadership is held", func() bool { return e.current != nil })
-}
-
 // WaitReleased waits until leadership that was held is not held any more, and tells how it ended:
 // the last stretch, if there were several. After [ManualElector.Lose] that means that the term is
 // over in every respect. It fails the test after [WaitLimit].
 func (e *ManualElector) WaitReleased(t testing.TB) Release {
 	t.Helper()
-	var last Release
-	e.wait(t, "leadership is given back", func() bool {
-		last = e.last
-		return e.current == nil && e.begun > 0
-	})
-	return last
-}
-
-// wait waits until cond, which is called with the lock held, is true.
-func (e *ManualElector) wait(t testing.TB, what string, cond func() bool) {
-	t.Helper()
-	ctx, cancel := limited(t)
-	defer cancel()
-	for {
+	return Eventually(t, "leadership is given back", func(context.Context) (Release, error) {
 		e.mu.Lock()
-		holds, changed, seen := cond(), e.changed, e.describe()
-		e.mu.Unlock()
-		if holds {
-			return
+		defer e.mu.Unlock()
+		if e.current == nil && e.begun > 0 {
+			return e.last, nil
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			t.Fatalf("timed out waiting until %s; %s", what, seen)
-			return
-		}
-	}
+		return Release{}, errors.New(e.describe())
+	})
 }
 
 func (e *ManualElector) describe() string {

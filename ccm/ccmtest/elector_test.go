@@ -87,7 +87,7 @@ func TestManualElector_Lose_TellsTheCauseAndWaitsForTheTerm(t *testing.T) {
 		<-drain
 		return context.Cause(led)
 	})
-	e.WaitLeading(t)
+	waitLeading(t, e)
 	e.Lose(partition)
 	if cause := receive(t, causes); !errors.Is(cause, ccm.ErrLeadershipLost) ||
 		!errors.Is(cause, partition) {
@@ -116,7 +116,7 @@ func TestManualElector_WhenContextEnds_KeepsLeadershipUntilTheTermHasDrained(t *
 		<-drain
 		return led.Err()
 	})
-	e.WaitLeading(t)
+	waitLeading(t, e)
 	stop(ccm.ErrStopped)
 	if !e.Leading() {
 		t.Error("leadership was given back before the term had drained")
@@ -134,7 +134,7 @@ func TestManualElector_AfterAStop_LeadsAgainWithoutBeingAsked(t *testing.T) {
 	for round := 1; round <= 3; round++ {
 		ctx, stop := context.WithCancel(t.Context())
 		result := candidate(ctx, e, untilLost(ctx))
-		e.WaitLeading(t)
+		waitLeading(t, e)
 		stop()
 		_ = receive(t, result)
 		if release := e.WaitReleased(t); release.Number != round {
@@ -148,7 +148,7 @@ func TestManualElector_AfterALoss_LeadsOnlyWhenAsked(t *testing.T) {
 	e.Lead()
 	_ = receive(t, func() <-chan error {
 		result := candidate(t.Context(), e, untilLost(t.Context()))
-		e.WaitLeading(t)
+		waitLeading(t, e)
 		e.Lose(nil)
 		return result
 	}())
@@ -159,7 +159,7 @@ func TestManualElector_AfterALoss_LeadsOnlyWhenAsked(t *testing.T) {
 		t.Error("it leads again without having been asked")
 	}
 	e.Lead()
-	e.WaitLeading(t)
+	waitLeading(t, e)
 	stop()
 	_ = receive(t, again)
 }
@@ -236,15 +236,25 @@ func TestManualElector_ExpireClock_EndsTheValidityOfThisStretchOnly(t *testing.T
 
 func TestManualElector_WaitsSayWhatTheySaw(t *testing.T) {
 	e := ccmtest.NewManualElector()
-	wantFailure(t, func(t testing.TB) { e.WaitLeading(t) }, "leadership is held",
+	wantFailure(t, func(t testing.TB) { waitLeading(t, e) }, "leadership is held",
 		"Lead was not called")
 	e.Lead()
 	wantFailure(t, func(t testing.TB) { e.WaitReleased(t) }, "leadership is given back",
 		"no Manager campaigns")
 	ctx, stop := context.WithCancel(t.Context())
 	result := candidate(ctx, e, untilLost(ctx))
-	e.WaitLeading(t)
+	waitLeading(t, e)
 	wantFailure(t, func(t testing.TB) { e.WaitReleased(t) }, "stretch 1 of leadership is held")
 	stop()
 	_ = receive(t, result)
+}
+
+func waitLeading(t testing.TB, e *ccmtest.ManualElector) {
+	t.Helper()
+	ccmtest.Eventually(t, "leadership is held", func(context.Context) (struct{}, error) {
+		if !e.Leading() {
+			return struct{}{}, errors.New("leadership is not held")
+		}
+		return struct{}{}, nil
+	})
 }

@@ -1,6 +1,7 @@
 package ccmtest_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -26,26 +27,29 @@ func TestStartApp_NodeGoesThroughItsWholeLife(t *testing.T) {
 
 	ccmtest.CreateNode(t, app.Client,
 		ccmtest.TaintedNode("node-a", ccmtest.NodePodCIDRs("10.244.1.0/24")))
-	node := ccmtest.WaitNodeInitialized(t, app.Client, "node-a")
+	node := ccmtest.Eventually(t, "the node is initialized",
+		ccmtest.Initialized(app.Client, "node-a"))
 	if node.Spec.ProviderID != "fake://region-1/node-a" {
 		t.Errorf("providerID is %q", node.Spec.ProviderID)
 	}
 	if zone := node.Labels[corev1.LabelTopologyZone]; zone != "region-1a" {
 		t.Errorf("zone is %q", zone)
 	}
-	ccmtest.WaitNodeAddress(t, app.Client, "node-a", corev1.NodeInternalIP)
-	ccmtest.WaitRoute(t, cloud, "node-a", "10.244.1.0/24")
+	ccmtest.Eventually(t, "the node has an address",
+		ccmtest.NodeAddress(app.Client, "node-a", corev1.NodeInternalIP))
+	ccmtest.Eventually(t, "the route exists", ccmtest.Routed(cloud, "node-a", "10.244.1.0/24"))
 
 	if err := cloud.RemoveInstance("node-a"); err != nil {
 		t.Fatal(err)
 	}
 	setReady(t, app, "node-a", corev1.ConditionFalse)
-	ccmtest.WaitNodeGone(t, app.Client, "node-a")
-	ccmtest.WaitCloud(t, cloud, "the route is gone", func() error {
+	ccmtest.Eventually(t, "the node is gone",
+		ccmtest.Gone(app.Client.CoreV1().Nodes().Get, "node-a"))
+	ccmtest.Eventually(t, "the route is gone", func(context.Context) (struct{}, error) {
 		if routes := cloud.Routes(); len(routes) > 0 {
-			return fmt.Errorf("there is %+v", routes)
+			return struct{}{}, fmt.Errorf("there is %+v", routes)
 		}
-		return nil
+		return struct{}{}, nil
 	})
 	app.VerifyNoLeaks()
 }
@@ -56,7 +60,8 @@ func TestStartManager_ServiceGetsItsAddressAndLosesItsLoadBalancer(t *testing.T)
 	c.WaitReady()
 	ccmtest.CreateService(t, c.Client,
 		ccmtest.LoadBalancerService("web", ccmtest.ServicePorts(80, 443)))
-	address := ccmtest.WaitServiceAddress(t, c.Client, "default", "web")
+	address := ccmtest.Eventually(t, "the Service has an address",
+		ccmtest.ServiceAddress(c.Client, "default", "web"))
 	balancer, ok := cloud.LoadBalancer("default/web")
 	if !ok || len(balancer.Ingress) != 1 || balancer.Ingress[0] != address ||
 		len(balancer.Ports) != 2 {
@@ -67,7 +72,8 @@ func TestStartManager_ServiceGetsItsAddressAndLosesItsLoadBalancer(t *testing.T)
 		deleteNow); err != nil {
 		t.Fatal(err)
 	}
-	ccmtest.WaitServiceGone(t, c.Client, "default", "web")
+	ccmtest.Eventually(t, "the Service is gone",
+		ccmtest.Gone(c.Client.CoreV1().Services("default").Get, "web"))
 	if balancer, ok := cloud.LoadBalancer("default/web"); ok {
 		t.Errorf("the Service is gone, and its load balancer is left: %+v", balancer)
 	}
@@ -79,8 +85,9 @@ func TestStartManager_ServiceGetsItsAddressAndLosesItsLoadBalancer(t *testing.T)
 func witness(t *testing.T, node string) {
 	t.Helper()
 	other := ccmtest.StartManager(t, cluster, cloudWith(t, node))
-	ccmtest.WaitNodeInitialized(t, other.Client, node)
-	ccmtest.WaitNodeAddress(t, other.Client, node, corev1.NodeInternalIP)
+	ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(other.Client, node))
+	ccmtest.Eventually(t, "the node has an address",
+		ccmtest.NodeAddress(other.Client, node, corev1.NodeInternalIP))
 	other.Stop()
 }
 
@@ -88,14 +95,14 @@ func TestLeadershipLost_NothingIsDoneUntilItIsWonAgain(t *testing.T) {
 	cloud := cloudWith(t, "node-a", "node-b", "node-c")
 	app := ccmtest.StartApp(t, cluster, cloud)
 	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-a"))
-	ccmtest.WaitNodeInitialized(t, app.Client, "node-a")
+	ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(app.Client, "node-a"))
 
 	app.Elector.Lose(errors.New("a network partition"))
 	release := app.Elector.WaitReleased(t)
 	if !release.Drained || !errors.Is(release.Err, ccm.ErrLeadershipLost) {
 		t.Errorf("the term ended with %+v, want it drained and lost", release)
 	}
-	app.WaitState(ccm.StateStandby)
+	ccmtest.Eventually(t, "the Manager is a standby", ccmtest.State(app.Manager, ccm.StateStandby))
 	cloud.ResetCalls()
 	// A request that was in flight when leadership was lost has been cut off, and may be recorded
 	// only now.
@@ -119,7 +126,7 @@ func TestLeadershipLost_NothingIsDoneUntilItIsWonAgain(t *testing.T) {
 		t.Errorf("term %d, want 2", status.Term)
 	}
 	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-c"))
-	ccmtest.WaitNodeInitialized(t, app.Client, "node-c")
+	ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(app.Client, "node-c"))
 	if calls := cloud.Calls(fake.CallFilter{Caller: app.Caller(1)}.Matches); len(calls) > 0 {
 		t.Errorf("the first term called the cloud after it was over: %+v", calls)
 	}

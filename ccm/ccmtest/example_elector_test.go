@@ -20,7 +20,8 @@ func testLoss(t testing.TB) {
 	release := app.Elector.WaitReleased(t)
 	fmt.Println("drained:", release.Drained)
 	fmt.Println(release.Err)
-	fmt.Println(app.WaitState(ccm.StateStandby).State)
+	fmt.Println(ccmtest.Eventually(t, "the Manager is a standby",
+		ccmtest.State(app.Manager, ccm.StateStandby)).State)
 
 	app.Elector.Lead()
 	fmt.Println("leads again, in term", app.WaitReady().Term)

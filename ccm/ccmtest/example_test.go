@@ -19,7 +19,8 @@ func testNodes(t testing.TB) {
 
 	app := ccmtest.StartApp(t, cp, cloud)
 	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-1"))
-	node := ccmtest.WaitNodeInitialized(t, app.Client, "node-1")
+	node := ccmtest.Eventually(t, "the node is initialized",
+		ccmtest.Initialized(app.Client, "node-1"))
 	fmt.Println(node.Spec.ProviderID, node.Labels["topology.kubernetes.io/zone"])
 
 	app.VerifyNoLeaks()

@@ -90,7 +90,8 @@ func TestWithHost_TheCloudIsSwappedAndTheRestIsTheHosts(t *testing.T) {
 				ccmtest.WithHost(options(&h)...))
 			status := app.WaitReady()
 			ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-a"))
-			ccmtest.WaitNodeInitialized(t, app.Client, "node-a")
+			ccmtest.Eventually(t, "the node is initialized",
+				ccmtest.Initialized(app.Client, "node-a"))
 			app.Elector.Lose(nil)
 			app.Elector.WaitReleased(t)
 			app.VerifyNoLeaks()
@@ -198,8 +199,9 @@ func TestWithIdentity_TheCCMMayDoWhatItsRulesAllow(t *testing.T) {
 		app := ccmtest.StartApp(t, cluster, cloudWith(t, "node-a"), ccmtest.WithIdentity(identity),
 			only("cloud-node"))
 		ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-a"))
-		ccmtest.WaitNodeInitialized(t, app.Client, "node-a")
-		ccmtest.WaitNodeAddress(t, app.Client, "node-a", corev1.NodeInternalIP)
+		ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(app.Client, "node-a"))
+		ccmtest.Eventually(t, "the node has an address",
+			ccmtest.NodeAddress(app.Client, "node-a", corev1.NodeInternalIP))
 		if user := app.User(); user != "system:serviceaccount:kube-system:ccmtest-nodes" {
 			t.Errorf("the CCM's user is %s", user)
 		}
@@ -208,7 +210,8 @@ func TestWithIdentity_TheCCMMayDoWhatItsRulesAllow(t *testing.T) {
 	t.Run("forbidden", func(t *testing.T) {
 		app := ccmtest.StartApp(t, cluster, fake.New(), ccmtest.WithIdentity(identity),
 			only("service"))
-		status := app.WaitState(ccm.StateDegraded)
+		status := ccmtest.Eventually(t, "the Manager is degraded",
+			ccmtest.State(app.Manager, ccm.StateDegraded))
 		if !strings.Contains(status.Reason, "RBAC") ||
 			!strings.Contains(status.Reason, "services") {
 			t.Errorf("the reason is %q, want it to name RBAC and services", status.Reason)
@@ -241,7 +244,7 @@ func TestApplyRBAC_BadManifestsAreNamed(t *testing.T) {
 func TestClusterAt_TheCCMIsTheAdministrator(t *testing.T) {
 	app := ccmtest.StartApp(t, ccmtest.ClusterAt(cluster.RESTConfig()), cloudWith(t, "node-a"))
 	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-a"))
-	ccmtest.WaitNodeInitialized(t, app.Client, "node-a")
+	ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(app.Client, "node-a"))
 	writes, err := cluster.Audit().All(controlplane.ByUser(app.User()),
 		controlplane.ByResource("", "nodes"), controlplane.ByName("node-a"),
 		controlplane.Mutating())
@@ -285,7 +288,7 @@ func TestWithProvider_AHostsOwnProviderIsTestedOnARealAPIServer(t *testing.T) {
 	own := ccm.StaticProvider(cloud.Provider(fake.WithCaller("own")))
 	c := ccmtest.StartManager(t, cluster, nil, ccmtest.WithProvider(own))
 	ccmtest.CreateNode(t, c.Client, ccmtest.TaintedNode("node-a"))
-	ccmtest.WaitNodeInitialized(t, c.Client, "node-a")
+	ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(c.Client, "node-a"))
 	if calls := cloud.Calls(fake.CallFilter{Caller: "own"}.Matches); len(calls) == 0 {
 		t.Error("the provider was not used")
 	}

@@ -18,9 +18,10 @@ func TestApp_WhenStartedAgain_WorksAgain(t *testing.T) {
 			t.Errorf("round %d is term %d", round+1, status.Term)
 		}
 		ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode(node))
-		ccmtest.WaitNodeInitialized(t, app.Client, node)
+		ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(app.Client, node))
 		app.Stop()
-		app.WaitState(ccm.StateStopped)
+		ccmtest.Eventually(t, "the Manager is stopped",
+			ccmtest.State(app.Manager, ccm.StateStopped))
 		if release := app.Elector.WaitReleased(t); !release.Drained ||
 			!errors.Is(release.Err, ccm.ErrStopped) || release.Number != round+1 {
 			t.Errorf("round %d ended with %+v", round+1, release)
@@ -39,7 +40,7 @@ func TestManager_WhenStartedAgain_WorksAgain(t *testing.T) {
 		c.Start()
 		c.WaitReady()
 		ccmtest.CreateNode(t, c.Client, ccmtest.TaintedNode(node))
-		ccmtest.WaitNodeInitialized(t, c.Client, node)
+		ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(c.Client, node))
 		c.VerifyNoLeaks()
 	}
 }
@@ -60,11 +61,11 @@ func TestTwoAppsWithOneLease_OneActsAndTheOtherTakesOver(t *testing.T) {
 	})
 	first, second := apps[leader], apps[1-leader]
 	ccmtest.CreateNode(t, first.Client, ccmtest.TaintedNode("node-a"))
-	ccmtest.WaitNodeInitialized(t, first.Client, "node-a")
-	standby := ccmtest.WaitStatus(t, second.Manager, "the other knows who leads",
-		func(s ccm.Status) bool {
+	ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(first.Client, "node-a"))
+	standby := ccmtest.Eventually(t, "the other knows who leads",
+		ccmtest.Status(second.Manager, func(s ccm.Status) bool {
 			return s.Election.Leader == first.Identity
-		})
+		}))
 	if standby.State != ccm.StateStandby {
 		t.Errorf("the other is %s: %+v", standby.State, standby)
 	}
@@ -72,7 +73,7 @@ func TestTwoAppsWithOneLease_OneActsAndTheOtherTakesOver(t *testing.T) {
 	first.Stop()
 	second.WaitReady()
 	ccmtest.CreateNode(t, first.Client, ccmtest.TaintedNode("node-b"))
-	ccmtest.WaitNodeInitialized(t, first.Client, "node-b")
+	ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(first.Client, "node-b"))
 	if overlaps := cloud.ConcurrentCalls(); len(overlaps) > 0 {
 		t.Errorf("both changed the cloud at once: %+v", overlaps)
 	}

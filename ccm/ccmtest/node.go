@@ -1,14 +1,10 @@
 package ccmtest
 
 import (
-	"context"
-	"fmt"
-	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	cloudproviderapi "k8s.io/cloud-provider/api"
 )
@@ -113,83 +109,4 @@ func CreateNode(t testing.TB, client kubernetes.Interface, node *corev1.Node) *c
 		}
 	})
 	return created
-}
-
-// WaitNode waits until cond returns nil for the Node, and returns the Node. cond gets nil when
-// there is no such Node, and its error says what the Node lacks. what completes the sentence "timed
-// out waiting until …". It fails the test after [WaitLimit], with the Node that was last seen.
-func WaitNode(
-	t testing.TB, client kubernetes.Interface, name, what string, cond func(*corev1.Node) error,
-) *corev1.Node {
-	t.Helper()
-	return waitFor(t, nodes(client), name, what, cond)
-}
-
-// WaitNodeInitialized waits until the Node exists and bears no taint
-// node.cloudprovider.kubernetes.io/uninitialized, and returns it. Its provider ID and labels are
-// set then; its addresses follow a moment later, see [WaitNodeAddress].
-func WaitNodeInitialized(t testing.TB, client kubernetes.Interface, name string) *corev1.Node {
-	t.Helper()
-	return WaitNode(t, client, name, fmt.Sprintf("Node %s is initialised", name),
-		func(n *corev1.Node) error {
-			if n == nil {
-				return errAbsent
-			}
-			if slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool {
-				return taint.Key == cloudproviderapi.TaintExternalCloudProvider
-			}) {
-				return fmt.Errorf("it bears the taint %s",
-					cloudproviderapi.TaintExternalCloudProvider)
-			}
-			return nil
-		})
-}
-
-// WaitNodeAddress waits until the Node has an address of the type, and returns the first.
-func WaitNodeAddress(
-	t testing.TB, client kubernetes.Interface, name string, kind corev1.NodeAddressType,
-) string {
-	t.Helper()
-	var found string
-	WaitNode(t, client, name, fmt.Sprintf("Node %s has an address of type %s", name, kind),
-		func(n *corev1.Node) error {
-			if n == nil {
-				return errAbsent
-			}
-			i := slices.IndexFunc(n.Status.Addresses,
-				func(a corev1.NodeAddress) bool { return a.Type == kind })
-			if i < 0 {
-				return fmt.Errorf("its addresses are %v", n.Status.Addresses)
-			}
-			found = n.Status.Addresses[i].Address
-			return nil
-		})
-	return found
-}
-
-// WaitNodeGone waits until there is no Node of the name.
-func WaitNodeGone(t testing.TB, client kubernetes.Interface, name string) {
-	t.Helper()
-	WaitNode(t, client, name, fmt.Sprintf("Node %s is gone", name), func(n *corev1.Node) error {
-		if n != nil {
-			return fmt.Errorf("it exists")
-		}
-		return nil
-	})
-}
-
-func nodes(client kubernetes.Interface) kind[corev1.Node] {
-	return kind[corev1.Node]{
-		name: "Node",
-		list: func(ctx context.Context, opts metav1.ListOptions) ([]corev1.Node, string, error) {
-			list, err := client.CoreV1().Nodes().List(ctx, opts)
-			if err != nil {
-				return nil, "", err
-			}
-			return list.Items, list.ResourceVersion, nil
-		},
-		watch: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			return client.CoreV1().Nodes().Watch(ctx, opts)
-		},
-	}
 }

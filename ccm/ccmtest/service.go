@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	servicehelpers "k8s.io/cloud-provider/service/helpers"
 )
@@ -113,73 +111,6 @@ func removeService(
 		return fmt.Errorf("take its finalizer away: %w", err)
 	}
 	return nil
-}
-
-// WaitService waits until cond returns nil for the Service, and returns the Service. cond gets nil
-// when there is no such Service, and its error says what the Service lacks. what completes the
-// sentence "timed out waiting until …". It fails the test after [WaitLimit], with the Service that
-// was last seen.
-func WaitService(
-	t testing.TB, client kubernetes.Interface, namespace, name, what string,
-	cond func(*corev1.Service) error,
-) *corev1.Service {
-	t.Helper()
-	return waitFor(t, services(client, namespace), name, what, cond)
-}
-
-// WaitServiceAddress waits until the Service has an address of a load balancer, and returns the
-// first: an IP address, or a host name.
-func WaitServiceAddress(t testing.TB, client kubernetes.Interface, namespace, name string) string {
-	t.Helper()
-	var found string
-	WaitService(t, client, namespace, name,
-		fmt.Sprintf("Service %s/%s has an address", namespace, name),
-		func(s *corev1.Service) error {
-			if s == nil {
-				return errAbsent
-			}
-			i := slices.IndexFunc(s.Status.LoadBalancer.Ingress,
-				func(i corev1.LoadBalancerIngress) bool { return i.IP != "" || i.Hostname != "" })
-			if i < 0 {
-				return fmt.Errorf("its status has no load balancer")
-			}
-			ingress := s.Status.LoadBalancer.Ingress[i]
-			found = ingress.IP
-			if found == "" {
-				found = ingress.Hostname
-			}
-			return nil
-		})
-	return found
-}
-
-// WaitServiceGone waits until there is no Service of the name: after a deletion, its load balancer
-// is gone then too.
-func WaitServiceGone(t testing.TB, client kubernetes.Interface, namespace, name string) {
-	t.Helper()
-	WaitService(t, client, namespace, name, fmt.Sprintf("Service %s/%s is gone", namespace, name),
-		func(s *corev1.Service) error {
-			if s != nil {
-				return fmt.Errorf("it exists")
-			}
-			return nil
-		})
-}
-
-func services(client kubernetes.Interface, namespace string) kind[corev1.Service] {
-	return kind[corev1.Service]{
-		name: "Service",
-		list: func(ctx context.Context, opts metav1.ListOptions) ([]corev1.Service, string, error) {
-			list, err := client.CoreV1().Services(namespace).List(ctx, opts)
-			if err != nil {
-				return nil, "", err
-			}
-			return list.Items, list.ResourceVersion, nil
-		},
-		watch: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			return client.CoreV1().Services(namespace).Watch(ctx, opts)
-		},
-	}
 }
 
 // unexpected errors of a cleanup are all but that there is nothing to clean up.

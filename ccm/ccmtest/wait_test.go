@@ -12,7 +12,6 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -42,139 +41,67 @@ func TestEventually_ReturnsTheValueOrTellsTheLastError(t *testing.T) {
 	}, "timed out waiting until pigs fly", "one walks")
 }
 
-func TestWaits_AtTheLimit_FailWithTheLastStateSeen(t *testing.T) {
+func TestProbes_AtTheLimit_FailWithTheLastStateSeen(t *testing.T) {
 	client := clientOf(t, cluster.RESTConfig())
 	ccmtest.CreateNode(t, client, ccmtest.TaintedNode("in-vain"))
 	ccmtest.CreateService(t, client,
 		ccmtest.LoadBalancerService("in-vain", ccmtest.ServiceClass("example.com/other")))
-	cloud := cloudWith(t, "in-vain")
+	cloud, nodes := cloudWith(t, "in-vain"), client.CoreV1().Nodes()
+	unreachable := clientOf(t, &rest.Config{Host: "https://127.0.0.1:1"})
 	cases := map[string]struct {
 		wait func(t testing.TB)
 		want []string
 	}{
-		"node": {
-			func(t testing.TB) { ccmtest.WaitNodeInitialized(t, client, "in-vain") },
-			[]string{
-				"Node in-vain is initialised",
-				"it bears the taint node.cloudprovider.kubernetes.io/uninitialized",
-				"kubernetes.io/hostname: in-vain",
-			},
-		},
+		"node": {eventually(ccmtest.Initialized(client, "in-vain")), []string{
+			"it bears the taint node.cloudprovider.kubernetes.io/uninitialized",
+			"kubernetes.io/hostname: in-vain",
+		}},
 		"no node": {
-			func(t testing.TB) { ccmtest.WaitNodeInitialized(t, client, "nowhere") },
-			[]string{"Node nowhere is initialised", "it does not exist"},
+			eventually(ccmtest.Initialized(client, "nowhere")),
+			[]string{`nodes "nowhere" not found`},
 		},
 		"address of node": {
-			func(t testing.TB) {
-				ccmtest.WaitNodeAddress(t, client, "in-vain", corev1.NodeInternalIP)
-			},
-			[]string{"has an address of type InternalIP", "{Hostname in-vain}"},
+			eventually(ccmtest.NodeAddress(client, "in-vain", corev1.NodeInternalIP)),
+			[]string{"its addresses are [{Hostname in-vain}]"},
 		},
 		"gone": {
-			func(t testing.TB) { ccmtest.WaitNodeGone(t, client, "in-vain") },
-			[]string{"Node in-vain is gone", "it exists"},
+			eventually(ccmtest.Gone(nodes.Get, "in-vain")), []string{"it exists", "name: in-vain"},
 		},
-		"service": {
-			func(t testing.TB) { ccmtest.WaitServiceAddress(t, client, "default", "in-vain") },
-			[]string{
-				"Service default/in-vain has an address", "its status has no load balancer",
-				"loadBalancerClass: example.com/other",
-			},
-		},
-		"service gone": {
-			func(t testing.TB) { ccmtest.WaitServiceGone(t, client, "default", "in-vain") },
-			[]string{"Service default/in-vain is gone", "it exists"},
-		},
+		"service": {eventually(ccmtest.ServiceAddress(client, "default", "in-vain")), []string{
+			"its status has no load balancer", "loadBalancerClass: example.com/other",
+		}},
 		"route": {
-			func(t testing.TB) { ccmtest.WaitRoute(t, cloud, "in-vain", "10.244.9.0/24") },
-			[]string{"a route for 10.244.9.0/24 to node in-vain", "the routes are []"},
+			eventually(ccmtest.Routed(cloud, "in-vain", "10.244.9.0/24")),
+			[]string{"node in-vain has no route for 10.244.9.0/24; the routes are []"},
 		},
 		"call": {
-			func(t testing.TB) {
-				ccmtest.WaitCall(t, cloud, "metadata is read",
-					fake.CallFilter{Method: fake.InstanceMetadata}.Matches)
-			},
-			[]string{"metadata is read", "the cloud's counts"},
+			eventually(ccmtest.Called(cloud,
+				fake.CallFilter{Method: fake.InstanceMetadata}.Matches)),
+			[]string{"the cloud's counts"},
 		},
 		"no API server": {
-			func(t testing.TB) {
-				ccmtest.WaitNodeGone(t, clientOf(t, &rest.Config{Host: "https://127.0.0.1:1"}),
-					"in-vain")
-			},
-			[]string{"Node in-vain is gone", "connection refused"},
+			eventually(ccmtest.Gone(unreachable.CoreV1().Nodes().Get, "in-vain")),
+			[]string{"connection refused"},
 		},
 	}
 	for name, c := range cases {
-		t.Run(name, func(t *testing.T) { wantFailure(t, c.wait, c.want...) })
+		t.Run(name, func(t *testing.T) {
+			wantFailure(t, c.wait, append(c.want, "timed out waiting until it holds")...)
+		})
 	}
 }
 
-func TestWaitState_WhenInVain_ShowsTheStatus(t *testing.T) {
+func eventually[T any](probe func(context.Context) (T, error)) func(testing.TB) {
+	return func(t testing.TB) { ccmtest.Eventually(t, "it holds", probe) }
+}
+
+func TestEventually_ManagerIsNotReady_ShowsTheStatus(t *testing.T) {
 	elector := ccmtest.NewManualElector()
 	app := ccmtest.StartApp(t, cluster, fake.New(), ccmtest.WithElector(elector))
-	app.WaitState(ccm.StateStandby)
-	wantFailure(t, func(t testing.TB) { ccmtest.WaitReady(t, app.Manager) },
-		"the Manager leads and is ready", `"state": "standby"`, `"provider": "fake"`)
+	ccmtest.Eventually(t, "the Manager is a standby", ccmtest.State(app.Manager, ccm.StateStandby))
+	wantFailure(t, eventually(ccmtest.Ready(app.Manager)),
+		`state: standby`, `provider: fake`)
 	app.VerifyNoLeaks()
-}
-
-// behindProxy reaches the shared API server through a proxy, which refuses connections.
-func behindProxy(t *testing.T) (*netfault.Proxy, *rest.Config) {
-	t.Helper()
-	cfg := cluster.RESTConfig()
-	proxy, err := netfault.Listen(strings.TrimPrefix(cfg.Host, "https://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = proxy.Close() })
-	set(t, proxy, netfault.Refuse())
-	cfg.Host = "https://" + proxy.Addr()
-	return proxy, cfg
-}
-
-func set(t *testing.T, proxy *netfault.Proxy, fault netfault.Fault) {
-	t.Helper()
-	if err := proxy.Set(fault); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// A watch breaks when its API server stops; what is waited for must not be lost with it.
-func TestWaitNode_WhenItsConnectionIsReset_WatchesAgain(t *testing.T) {
-	proxy, cfg := behindProxy(t)
-	set(t, proxy, netfault.Pass())
-	client, admin := clientOf(t, cfg), clientOf(t, cluster.RESTConfig())
-	ccmtest.CreateNode(t, admin, ccmtest.ReadyNode("node-a"))
-	looked := make(chan struct{})
-	result := make(chan *corev1.Node, 1)
-	go func() {
-		seen := 0
-		result <- ccmtest.WaitNode(t, client, "node-a", "the node is marked",
-			func(n *corev1.Node) error {
-				if seen++; seen == 1 {
-					close(looked)
-				}
-				if n == nil || n.Labels["marked"] == "" {
-					return errors.New("it is not")
-				}
-				return nil
-			})
-	}()
-	<-looked
-	set(t, proxy, netfault.Refuse())
-	set(t, proxy, netfault.Pass())
-	node := ccmtest.Eventually(t, "the node is marked by the test",
-		func(ctx context.Context) (*corev1.Node, error) {
-			n, err := admin.CoreV1().Nodes().Get(ctx, "node-a", getNow)
-			if err != nil {
-				return nil, err
-			}
-			n.Labels["marked"] = "yes"
-			return admin.CoreV1().Nodes().Update(ctx, n, updateNow)
-		})
-	if got := receive(t, result); got.ResourceVersion != node.ResourceVersion {
-		t.Errorf("the wait returned version %s, want %s", got.ResourceVersion, node.ResourceVersion)
-	}
 }
 
 func TestBuilders_MakeWhatTheirOptionsSay(t *testing.T) {

@@ -44,12 +44,13 @@ func podRanges(made chan<- *podRangeController) map[string]app.ControllerInitFun
 
 func waitPodRange(t *testing.T, c *ccmtest.CCM, node string) {
 	t.Helper()
-	ccmtest.WaitNode(t, c.Client, node, "has a pod range", func(n *corev1.Node) error {
-		if n.Spec.PodCIDR == "" {
-			return fmt.Errorf("pod range is %q", n.Spec.PodCIDR)
-		}
-		return nil
-	})
+	ccmtest.Eventually(t, "has a pod range",
+		ccmtest.Object(c.Client.CoreV1().Nodes().Get, node, func(n *corev1.Node) error {
+			if n.Spec.PodCIDR == "" {
+				return fmt.Errorf("pod range is %q", n.Spec.PodCIDR)
+			}
+			return nil
+		}))
 }
 
 func TestController_WrittenForUpstreamWorksInEachTerm(t *testing.T) {
@@ -110,13 +111,13 @@ func TestController_MapsAKindThatIsAddedWhileItRuns(t *testing.T) {
 			metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		ccmtest.WaitNode(t, c.Client, node, "says how many there are of "+kind,
-			func(n *corev1.Node) error {
+		ccmtest.Eventually(t, "says how many there are of "+kind,
+			ccmtest.Object(c.Client.CoreV1().Nodes().Get, node, func(n *corev1.Node) error {
 				if got := n.Annotations[countAnnotation]; got != want {
 					return fmt.Errorf("it says %q, want %s", got, want)
 				}
 				return nil
-			})
+			}))
 	}
 	ccmtest.CreateNode(t, c.Client, ccmtest.ReadyNode("node-a"))
 	count("node-a", "Pool", "0") // the mapper knows the API server now
@@ -256,17 +257,20 @@ func TestUpstreamsFour_RunACluster(t *testing.T) {
 	}
 	ccmtest.CreateNode(t, c.Client,
 		ccmtest.TaintedNode("node-a", ccmtest.NodePodCIDRs("10.244.1.0/24")))
-	ccmtest.WaitNodeInitialized(t, c.Client, "node-a")
-	ccmtest.WaitNodeAddress(t, c.Client, "node-a", corev1.NodeInternalIP)
-	ccmtest.WaitRoute(t, cloud, "node-a", "10.244.1.0/24")
+	ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(c.Client, "node-a"))
+	ccmtest.Eventually(t, "the node has an address",
+		ccmtest.NodeAddress(c.Client, "node-a", corev1.NodeInternalIP))
+	ccmtest.Eventually(t, "the route exists", ccmtest.Routed(cloud, "node-a", "10.244.1.0/24"))
 	ccmtest.CreateService(t, c.Client, ccmtest.LoadBalancerService("web"))
-	ccmtest.WaitServiceAddress(t, c.Client, "default", "web")
+	ccmtest.Eventually(t, "the Service has an address",
+		ccmtest.ServiceAddress(c.Client, "default", "web"))
 	// Before Nodes change again: upstream's service controller races with itself when both do.
 	if err := c.Client.CoreV1().Services("default").Delete(t.Context(), "web",
 		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	ccmtest.WaitServiceGone(t, c.Client, "default", "web")
+	ccmtest.Eventually(t, "the Service is gone",
+		ccmtest.Gone(c.Client.CoreV1().Services("default").Get, "web"))
 
 	c.Elector.Lose(nil)
 	if release := c.Elector.WaitReleased(t); !release.Drained {
@@ -278,9 +282,10 @@ func TestUpstreamsFour_RunACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	notReady(t, c, "node-a")
-	ccmtest.WaitNodeGone(t, c.Client, "node-a")
+	ccmtest.Eventually(t, "the node is gone",
+		ccmtest.Gone(c.Client.CoreV1().Nodes().Get, "node-a"))
 	ccmtest.CreateNode(t, c.Client, ccmtest.TaintedNode("node-b"))
-	ccmtest.WaitNodeInitialized(t, c.Client, "node-b")
+	ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(c.Client, "node-b"))
 	c.VerifyNoLeaks()
 }
 

@@ -394,13 +394,13 @@ func remove(t *testing.T, name string) {
 // waitRanges waits until the node has n ranges.
 func waitRanges(t testing.TB, name string, n int) []string {
 	t.Helper()
-	return ccmtest.WaitNode(t, suite.admin, name, fmt.Sprintf("has %d ranges", n),
-		func(node *corev1.Node) error {
+	return ccmtest.Eventually(t, fmt.Sprintf("has %d ranges", n),
+		ccmtest.Object(suite.admin.CoreV1().Nodes().Get, name, func(node *corev1.Node) error {
 			if len(node.Spec.PodCIDRs) != n || node.Spec.PodCIDR != node.Spec.PodCIDRs[0] {
 				return fmt.Errorf("ranges %v", node.Spec.PodCIDRs)
 			}
 			return nil
-		}).Spec.PodCIDRs
+		})).Spec.PodCIDRs
 }
 
 // writes lists the CCM's requests to change the node.

@@ -1,6 +1,7 @@
 package persistentvolumelabel_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -360,14 +361,14 @@ func TestLeadershipLost_WhileTheCloudIsAsked_NothingIsWrittenUntilTheNextTerm(t 
 	}
 	app := start(t, cloud)
 	app.WaitReady()
-	ccmtest.WaitCloud(t, cloud, "all workers ask the cloud", func() error {
+	ccmtest.Eventually(t, "all workers ask the cloud", func(context.Context) (struct{}, error) {
 		if n := cloud.Stats().InFlight; n < 5 {
-			return fmt.Errorf("%d calls are in flight", n)
+			return struct{}{}, fmt.Errorf("%d calls are in flight", n)
 		}
-		return nil
+		return struct{}{}, nil
 	})
 	app.Elector.Lose(errors.New("partition"))
-	app.WaitState(ccm.StateDraining)
+	ccmtest.Eventually(t, "the Manager is draining", ccmtest.State(app.Manager, ccm.StateDraining))
 	cloud.ResetCalls() // those in flight stay
 	release()
 	if got := app.Elector.WaitReleased(t); !got.Drained {
@@ -429,7 +430,7 @@ func TestStop_WhileTheCloudIsAsked_TheVolumeIsStillLabelled(t *testing.T) {
 	waitCalls(t, cloud, name, 1)
 	stopped := make(chan error, 1)
 	go func() { stopped <- app.TryStop() }()
-	app.WaitState(ccm.StateDraining)
+	ccmtest.Eventually(t, "the Manager is draining", ccmtest.State(app.Manager, ccm.StateDraining))
 	release()
 	if err := <-stopped; err != nil {
 		t.Error(err)

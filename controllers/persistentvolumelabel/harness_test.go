@@ -241,12 +241,12 @@ func calls(cloud *fake.Cloud, volume string) []fake.Call {
 // waitCalls waits until there are n calls about the volume.
 func waitCalls(t *testing.T, cloud *fake.Cloud, volume string, n int) {
 	t.Helper()
-	ccmtest.WaitCloud(t, cloud, fmt.Sprintf("it was asked %d times about %s", n, volume),
-		func() error {
+	ccmtest.Eventually(t, fmt.Sprintf("it was asked %d times about %s", n, volume),
+		func(context.Context) (struct{}, error) {
 			if got := len(calls(cloud, volume)); got < n {
-				return fmt.Errorf("%d times", got)
+				return struct{}{}, fmt.Errorf("%d times", got)
 			}
-			return nil
+			return struct{}{}, nil
 		})
 }
 

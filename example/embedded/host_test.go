@@ -225,9 +225,10 @@ func (w *world) addNode(name, pods string) {
 
 func (w *world) worked(name, pods string, count int) {
 	w.t.Helper()
-	ccmtest.WaitNodeInitialized(w.t, w.client, name)
-	ccmtest.WaitServiceAddress(w.t, w.client, metav1.NamespaceDefault, name)
-	ccmtest.WaitRoute(w.t, w.cloud, name, pods)
+	ccmtest.Eventually(w.t, "the node is initialized", ccmtest.Initialized(w.client, name))
+	ccmtest.Eventually(w.t, "the Service has an address",
+		ccmtest.ServiceAddress(w.client, metav1.NamespaceDefault, name))
+	ccmtest.Eventually(w.t, "the route exists", ccmtest.Routed(w.cloud, name, pods))
 	w.awaitCensus(fmt.Sprint(count))
 	w.awaitReconciled(name)
 }
@@ -365,7 +366,7 @@ func TestSIGTERM_CallInFlightGetsItsTime(t *testing.T) {
 	w.cloud.On(fake.EnsureLoadBalancer).Delay(2 * time.Second)
 	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("slow"))
 	ensures := fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches
-	ccmtest.WaitCall(t, w.cloud, "EnsureLoadBalancer is in flight", ensures)
+	ccmtest.Eventually(t, "EnsureLoadBalancer is in flight", ccmtest.Called(w.cloud, ensures))
 
 	if code := w.terminate(); code != 0 {
 		t.Errorf("after SIGTERM the exit code is %d, want 0", code)

@@ -140,13 +140,15 @@ func TestProvider_TwoTerms_ItsControllerActsOnlyWithinThem(t *testing.T) {
 // interfaces, and the provider's own controller has labelled it.
 func served(t *testing.T, admin kubernetes.Interface, name, pool string) {
 	t.Helper()
-	ccmtest.WaitNodeInitialized(t, admin, name)
-	ccmtest.WaitNode(t, admin, name, "is in the pool "+pool, func(node *corev1.Node) error {
-		if node.Labels[v1provider.PoolLabel] != pool || node.Spec.ProviderID != "hosts://h-"+name ||
-			node.Labels[corev1.LabelTopologyZone] != "z" ||
-			node.Labels[corev1.LabelInstanceTypeStable] != "large" {
-			return fmt.Errorf("labels %v, provider ID %s", node.Labels, node.Spec.ProviderID)
-		}
-		return nil
-	})
+	ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(admin, name))
+	ccmtest.Eventually(t, "is in the pool "+pool,
+		ccmtest.Object(admin.CoreV1().Nodes().Get, name, func(node *corev1.Node) error {
+			if node.Labels[v1provider.PoolLabel] != pool ||
+				node.Spec.ProviderID != "hosts://h-"+name ||
+				node.Labels[corev1.LabelTopologyZone] != "z" ||
+				node.Labels[corev1.LabelInstanceTypeStable] != "large" {
+				return fmt.Errorf("labels %v, provider ID %s", node.Labels, node.Spec.ProviderID)
+			}
+			return nil
+		}))
 }

@@ -121,14 +121,14 @@ func (w *world) wantNode(name string) {
 		w.t.Fatal(err)
 	}
 	ccmtest.CreateNode(w.t, w.client, ccmtest.TaintedNode(name))
-	ccmtest.WaitNodeInitialized(w.t, w.client, name)
-	ccmtest.WaitNode(w.t, w.client, name, "is labelled by the reconciler",
-		func(n *corev1.Node) error {
+	ccmtest.Eventually(w.t, "the node is initialized", ccmtest.Initialized(w.client, name))
+	ccmtest.Eventually(w.t, "is labelled by the reconciler",
+		ccmtest.Object(w.client.CoreV1().Nodes().Get, name, func(n *corev1.Node) error {
 			if n.Labels[seen] != "true" {
 				return fmt.Errorf("its labels are %v", n.Labels)
 			}
 			return nil
-		})
+		}))
 }
 
 // hold writes a holder into the lease, as another process does. "" releases it.
@@ -176,14 +176,14 @@ func (w *world) wait() error {
 func TestHost_LeaseTakenAndReleased_LeadsAgainWithANewManagerAndTheSameInformers(t *testing.T) {
 	t.Parallel()
 	w := start(t, none)
-	ccmtest.WaitReady(t, w.manager)
+	ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(w.manager))
 	w.wantNode("first")
 
 	w.hold("another-process")
-	ccmtest.WaitState(t, w.manager, ccm.StateStandby)
+	ccmtest.Eventually(t, "the Manager is a standby", ccmtest.State(w.manager, ccm.StateStandby))
 	w.hold("")
-	ccmtest.WaitStatus(t, w.manager, "leads in term 2",
-		func(s ccm.Status) bool { return s.Ready && s.Term == 2 })
+	ccmtest.Eventually(t, "leads in term 2",
+		ccmtest.Status(w.manager, func(s ccm.Status) bool { return s.Ready && s.Term == 2 }))
 	w.wantNode("second")
 
 	if got := w.setups.Load(); got != 2 {
@@ -234,7 +234,7 @@ func TestHost_RunnableDoesNotEnd_RunReturnsErrStillRunning(t *testing.T) {
 			release, started := make(chan struct{}), make(chan struct{})
 			defer close(release)
 			w := start(t, stuck(release, started))
-			ccmtest.WaitReady(t, w.manager)
+			ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(w.manager))
 			<-started
 			end(w)
 			err := w.wait()
@@ -254,7 +254,7 @@ func TestHost_Handler_ServesMetricsOfBothAndChecksOfSetup(t *testing.T) {
 	w := start(t, func(m ctrl.Manager) error {
 		return m.AddReadyzCheck("never", func(*http.Request) error { return errors.New("no") })
 	})
-	ccmtest.WaitReady(t, w.manager)
+	ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(w.manager))
 	w.wantNode("first")
 	get := func(path string) (int, string) {
 		r := httptest.NewRecorder()

@@ -345,9 +345,9 @@ func TestCloud_CallIsCancelled_ProviderSeesItAndOtherCallsContinue(t *testing.T)
 			_, err := instances.InstanceMetadata(ctx, node)
 			result <- err
 		}()
-		ccmtest.WaitCall(t, cloud, "the call hangs", fake.CallFilter{
+		ccmtest.Eventually(t, "the call hangs", ccmtest.Called(cloud, fake.CallFilter{
 			Method: fake.InstanceMetadata,
-		}.Matches)
+		}.Matches))
 		if exists, err := instances.InstanceExists(t.Context(), node); err != nil || !exists {
 			t.Errorf("%s: a call beside it returned %v, %v", name, exists, err)
 		}
@@ -358,9 +358,9 @@ func TestCloud_CallIsCancelled_ProviderSeesItAndOtherCallsContinue(t *testing.T)
 			t.Errorf("%s: error %v", name, err)
 		}
 		cancel()
-		ccmtest.WaitCall(t, cloud, "the cloud's call ends", fake.CallFilter{
+		ccmtest.Eventually(t, "the cloud's call ends", ccmtest.Called(cloud, fake.CallFilter{
 			Method: fake.InstanceMetadata, Finished: true,
-		}.Matches)
+		}.Matches))
 	}
 	release()
 	if _, err := instances.InstanceMetadata(t.Context(), node); err != nil {

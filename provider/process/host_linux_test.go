@@ -177,8 +177,8 @@ func startHostWithChild(t *testing.T) (*host, int) {
 	server := httptest.NewServer(cloud.Handler())
 	t.Cleanup(server.Close)
 	h := startHost(t, server.URL)
-	ccmtest.WaitCall(t, cloud, "the provider is initialized",
-		fake.CallFilter{Method: fake.Initialize}.Matches)
+	ccmtest.Eventually(t, "the provider is initialized",
+		ccmtest.Called(cloud, fake.CallFilter{Method: fake.Initialize}.Matches))
 	return h, childOf(t, cloud)
 }
 

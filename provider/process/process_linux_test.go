@@ -91,7 +91,8 @@ func TestProvider_ThreeTerms_EachHasItsOwnChildAndWorks(t *testing.T) {
 		name := fmt.Sprintf("three-%d", term)
 		cloud.AddInstances(fake.Instance{Name: name})
 		ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode(name))
-		if got := ccmtest.WaitNodeInitialized(t, app.Client, name).Spec.ProviderID; got == "" {
+		if got := ccmtest.Eventually(t, "the node is initialized",
+			ccmtest.Initialized(app.Client, name)).Spec.ProviderID; got == "" {
 			t.Error("the node has no provider ID")
 		}
 		app.Elector.Lose(nil)
@@ -136,7 +137,8 @@ func TestProvider_ChildIsKilled_TermEndsWithTheCauseAndTheNextWorks(t *testing.T
 	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	status := app.WaitState(ccm.StateDegraded)
+	status := ccmtest.Eventually(t, "the Manager is degraded",
+		ccmtest.State(app.Manager, ccm.StateDegraded))
 	if want := fmt.Sprintf("(pid %d) ended: signal: killed", first); !strings.Contains(
 		status.Reason, want) {
 		t.Errorf("reason %q, want one with %q", status.Reason, want)
@@ -152,16 +154,17 @@ func TestProvider_OwnControllers_SeeInformersAndDoNotWriteAfterTheTerm(t *testin
 	app.WaitReady()
 	pid := childOf(t, cloud)
 	ccmtest.CreateNode(t, app.Client, ccmtest.ReadyNode("own-1"))
-	ccmtest.WaitCall(t, cloud, "the informer of the child has the Node", fake.CallFilter{
-		Method: fake.AddSSHKeyToAllInstances, Object: "saw-own-1",
-	}.Matches)
-	ccmtest.WaitNode(t, app.Client, "own-1", "the controller of the child labels it",
-		func(node *corev1.Node) error {
-			if node == nil || node.Labels["own"] == "" {
+	ccmtest.Eventually(t, "the informer of the child has the Node",
+		ccmtest.Called(cloud, fake.CallFilter{
+			Method: fake.AddSSHKeyToAllInstances, Object: "saw-own-1",
+		}.Matches))
+	ccmtest.Eventually(t, "the controller of the child labels it",
+		ccmtest.Object(app.Client.CoreV1().Nodes().Get, "own-1", func(node *corev1.Node) error {
+			if node.Labels["own"] == "" {
 				return errors.New("the label is missing")
 			}
 			return nil
-		})
+		}))
 	app.Elector.Lose(nil)
 	if released := app.Elector.WaitReleased(t); !released.Drained {
 		t.Errorf("the term did not drain: %v", released.Err)
@@ -257,7 +260,8 @@ func TestProvider_ChildThatCannotStart_IsAnErrorWithItsCause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := ccmtest.StartManager(t, cluster, nil,
 				ccmtest.WithProvider(process.Provider(c.options)))
-			reason := app.WaitState(ccm.StateDegraded).Reason
+			reason := ccmtest.Eventually(t, "the Manager is degraded",
+				ccmtest.State(app.Manager, ccm.StateDegraded)).Reason
 			if !regexp.MustCompile(c.want).MatchString(reason) {
 				t.Errorf("reason %q, want a match of %q", reason, c.want)
 			}

@@ -209,7 +209,8 @@ func TestProvider_ProgramDies_TermEndsWithTheCauseAndTheNextWorks(t *testing.T) 
 		t.Fatal(err)
 	}
 	want := fmt.Sprintf("(pid %d) ended: exit status 0; its last lines: terminated", pid)
-	if got := app.WaitState(ccm.StateDegraded).Reason; !strings.Contains(got, want) {
+	if got := ccmtest.Eventually(t, "the Manager is degraded",
+		ccmtest.State(app.Manager, ccm.StateDegraded)).Reason; !strings.Contains(got, want) {
 		t.Errorf("reason %q, want one with %q", got, want)
 	}
 	app.WaitReady()
@@ -246,10 +247,11 @@ func TestProvider_ProgramIsUnhealthy_IsReportedAndReplaced(t *testing.T) {
 		return len(status.Troubles) == 1 && strings.Contains(status.Troubles[0].Reason, "500")
 	}
 	cloud.setSick(true)
-	ccmtest.WaitStatus(t, app.Manager, "the health is reported", hasTrouble)
+	ccmtest.Eventually(t, "the health is reported", ccmtest.Status(app.Manager, hasTrouble))
 	cloud.setSick(false)
-	ccmtest.WaitStatus(t, app.Manager, "the report is withdrawn",
-		func(status ccm.Status) bool { return len(status.Troubles) == 0 })
+	ccmtest.Eventually(t, "the report is withdrawn",
+		ccmtest.Status(app.Manager,
+			func(status ccm.Status) bool { return len(status.Troubles) == 0 }))
 	if same, _ := cloud.program(t); same != pid {
 		t.Error("the term ended before the health timeout")
 	}
@@ -260,7 +262,8 @@ func TestProvider_ProgramIsUnhealthy_IsReportedAndReplaced(t *testing.T) {
 	app.WaitReady()
 	cloud.setSick(true)
 	const want = "program is unhealthy for "
-	if got := app.WaitState(ccm.StateDegraded).Reason; !strings.Contains(got, want) {
+	if got := ccmtest.Eventually(t, "the Manager is degraded",
+		ccmtest.State(app.Manager, ccm.StateDegraded)).Reason; !strings.Contains(got, want) {
 		t.Errorf("reason %q, want one with %q", got, want)
 	}
 	cloud.setSick(false)
@@ -286,7 +289,8 @@ func TestProvider_ProgramThatCannotStart_IsAnErrorWithItsCause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			options := cloud.options(t, "")
 			c.change(&options)
-			reason := start(t, options).WaitState(ccm.StateDegraded).Reason
+			reason := ccmtest.Eventually(t, "the Manager is degraded",
+				ccmtest.State(start(t, options).Manager, ccm.StateDegraded)).Reason
 			if !regexp.MustCompile(c.want).MatchString(reason) {
 				t.Errorf("reason %q, want a match of %q", reason, c.want)
 			}

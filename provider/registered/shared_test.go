@@ -189,8 +189,8 @@ func TestShared_ThreeTerms_OneCloudServesAllOfThem(t *testing.T) {
 	var want []string
 	for term := uint64(1); term <= 3; term++ {
 		elector.Lead()
-		ccmtest.WaitStatus(t, m, "the term is ready",
-			func(s ccm.Status) bool { return s.Ready && s.Term == term })
+		ccmtest.Eventually(t, "the term is ready",
+			ccmtest.Status(m, func(s ccm.Status) bool { return s.Ready && s.Term == term }))
 		if len(made) != 1 || made[0].initialized != 1 {
 			t.Fatalf("term %d: %d clouds, want one that was initialized once", term, len(made))
 		}
@@ -228,10 +228,12 @@ func TestShared_InitializePanics_LaterTermsFailWithTheReason(t *testing.T) {
 					panic("port 9000 is in use")
 				})), nil
 		}), stop)))
-	ccmtest.WaitStatus(t, m, "the first term has failed",
-		func(s ccm.Status) bool { return strings.Contains(s.Reason, "port 9000 is in use") })
-	status := ccmtest.WaitStatus(t, m, "the second term has failed",
-		func(s ccm.Status) bool { return s.Term == 2 && s.State == ccm.StateDegraded })
+	ccmtest.Eventually(t, "the first term has failed",
+		ccmtest.Status(m,
+			func(s ccm.Status) bool { return strings.Contains(s.Reason, "port 9000 is in use") }))
+	status := ccmtest.Eventually(t, "the second term has failed",
+		ccmtest.Status(m,
+			func(s ccm.Status) bool { return s.Term == 2 && s.State == ccm.StateDegraded }))
 	if !strings.Contains(status.Reason, "being initialized by term 1") {
 		t.Errorf("the reason of the second term is %q", status.Reason)
 	}
@@ -249,8 +251,8 @@ func TestShared_ConstructorFails_IsCalledAgainInTheNextTerm(t *testing.T) {
 			}
 			return fake.New().Provider(), nil
 		}), stop)))
-	ccmtest.WaitStatus(t, m, "the second term is ready",
-		func(s ccm.Status) bool { return s.Term == 2 && s.Ready })
+	ccmtest.Eventually(t, "the second term is ready",
+		ccmtest.Status(m, func(s ccm.Status) bool { return s.Term == 2 && s.Ready }))
 }
 
 func TestShared_SecondManager_IsRefused(t *testing.T) {
@@ -261,9 +263,10 @@ func TestShared_SecondManager_IsRefused(t *testing.T) {
 			return fake.New().Provider(), nil
 		}), stop)
 	first := run(t, alone(api, ccm.AlwaysLead(), p))
-	ccmtest.WaitReady(t, first)
+	ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(first))
 	second := run(t, alone(api, ccm.AlwaysLead(), p))
-	status := ccmtest.WaitState(t, second, ccm.StateDegraded)
+	status := ccmtest.Eventually(t, "the Manager is degraded",
+		ccmtest.State(second, ccm.StateDegraded))
 	if !strings.Contains(status.Reason, "give each Manager a provider of its own") {
 		t.Errorf("the second Manager's reason is %q", status.Reason)
 	}

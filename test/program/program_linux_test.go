@@ -99,12 +99,14 @@ func TestUpstreamsCommand_OfOlderKubernetes_ServesTwoTermsBehindTheFence(t *test
 		app.WaitReady()
 		name := fmt.Sprintf("term-%d", term)
 		ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode(name))
-		if id := ccmtest.WaitNodeInitialized(t, app.Client, name).Spec.ProviderID; id !=
+		if id := ccmtest.Eventually(t, "the node is initialized",
+			ccmtest.Initialized(app.Client, name)).Spec.ProviderID; id !=
 			"stub://"+name {
 			t.Errorf("the Node has the provider ID %q", id)
 		}
 		ccmtest.CreateService(t, app.Client, ccmtest.LoadBalancerService(name))
-		ccmtest.WaitServiceAddress(t, app.Client, "default", name)
+		ccmtest.Eventually(t, "the Service has an address",
+			ccmtest.ServiceAddress(app.Client, "default", name))
 
 		app.Elector.Lose(nil)
 		if released := app.Elector.WaitReleased(t); !released.Drained {

@@ -34,7 +34,8 @@ func TestConfigFile_ThatIsWrong_IsTheReasonInStatus_AndIsTakenUpOnceItIsRight(t 
 			}
 			c := ccmtest.StartManager(t, shared.ControlPlane, nil, config,
 				ccmtest.WithProvider(registered.Provider("aws")))
-			reason := c.WaitState(ccm.StateDegraded).Reason
+			reason := ccmtest.Eventually(t, "the Manager is degraded",
+				ccmtest.State(c.Manager, ccm.StateDegraded)).Reason
 			for _, want := range []string{`"aws"`, path, wrong.want} {
 				if !strings.Contains(reason, want) {
 					t.Errorf("the reason is %q, want one with %q", reason, want)
@@ -54,7 +55,8 @@ func TestProvider_ThatIsNotRegistered_IsTheReasonInStatus(t *testing.T) {
 	config, _ := configure(t, "")
 	c := ccmtest.StartManager(t, shared.ControlPlane, nil, config,
 		ccmtest.WithProvider(registered.Provider("hcloud")))
-	reason := c.WaitState(ccm.StateDegraded).Reason
+	reason := ccmtest.Eventually(t, "the Manager is degraded",
+		ccmtest.State(c.Manager, ccm.StateDegraded)).Reason
 	if !strings.Contains(reason, `"hcloud"`) ||
 		!strings.Contains(reason, "import the package that registers it") {
 		t.Errorf("the reason is %q, want one that says what is not registered and what to do",

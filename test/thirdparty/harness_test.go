@@ -76,7 +76,8 @@ func knownNode(t *testing.T, i awsstub.Instance) {
 // waitInitialized waits until the instance's Node is initialised.
 func waitInitialized(t *testing.T, i awsstub.Instance) *corev1.Node {
 	t.Helper()
-	return ccmtest.WaitNodeInitialized(t, shared.Admin, i.PrivateDNSName)
+	return ccmtest.Eventually(t, "the node is initialized",
+		ccmtest.Initialized(shared.Admin, i.PrivateDNSName))
 }
 
 // configure changes the CCM's configuration to that of a cluster on the cloud, with its file in a

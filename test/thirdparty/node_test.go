@@ -51,8 +51,8 @@ func TestModule_InAnFxApp_ANewNodeBecomesWhatTheCloudSays(t *testing.T) {
 		corev1.NodeExternalIP:  "192.0.2.1",
 		corev1.NodeInternalDNS: "ip-10-0-0-1.ec2.internal",
 	} {
-		if got := ccmtest.WaitNodeAddress(t, shared.Admin, instance.PrivateDNSName,
-			kind); got != want {
+		if got := ccmtest.Eventually(t, "the node has an address",
+			ccmtest.NodeAddress(shared.Admin, instance.PrivateDNSName, kind)); got != want {
 			t.Errorf("the address of type %s is %q, want %q", kind, got, want)
 		}
 	}
@@ -70,7 +70,8 @@ func TestNode_WhenItsInstanceIsTerminated_IsDeleted_AndOthersStay(t *testing.T) 
 	}
 
 	cloud.Terminate(goes.ID)
-	ccmtest.WaitNodeGone(t, shared.Admin, goes.PrivateDNSName)
+	ccmtest.Eventually(t, "the node is gone",
+		ccmtest.Gone(shared.Admin.CoreV1().Nodes().Get, goes.PrivateDNSName))
 
 	if node := waitInitialized(t, stays); node.DeletionTimestamp != nil {
 		t.Errorf("Node %s is being deleted, and its instance runs", node.Name)
@@ -87,8 +88,8 @@ func TestService_HasALoadBalancerWithTheNodes_UntilItIsDeleted(t *testing.T) {
 
 	loadBalancerService(t, "web")
 	balancer := waitBalancer(t, cloud, "web", one.ID, two.ID)
-	if address := ccmtest.WaitServiceAddress(t, shared.Admin, "default",
-		"web"); address != balancer.DNSName {
+	if address := ccmtest.Eventually(t, "the Service has an address",
+		ccmtest.ServiceAddress(shared.Admin, "default", "web")); address != balancer.DNSName {
 		t.Errorf("the Service's address is %q, want that of its load balancer, %q", address,
 			balancer.DNSName)
 	}
@@ -102,7 +103,8 @@ func TestService_HasALoadBalancerWithTheNodes_UntilItIsDeleted(t *testing.T) {
 		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	ccmtest.WaitServiceGone(t, shared.Admin, "default", "web")
+	ccmtest.Eventually(t, "the Service is gone",
+		ccmtest.Gone(shared.Admin.CoreV1().Services("default").Get, "web"))
 	if left := cloud.Balancers(); len(left) > 0 {
 		t.Errorf("the Service is gone, and left load balancers behind: %v", left)
 	}

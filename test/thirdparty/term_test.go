@@ -99,7 +99,8 @@ func loseWhileWorking(t *testing.T, cloud *awsstub.Cloud, h hosting) {
 	c := startHosted(t, cloud, h.provider, monitorRarely,
 		func(cfg *ccm.Config) { cfg.Service.ConcurrentSyncs = workers })
 	// With its addresses the node controller is done, and only Services are left to work on.
-	ccmtest.WaitNodeAddress(t, shared.Admin, instance.PrivateDNSName, corev1.NodeInternalIP)
+	ccmtest.Eventually(t, "the node has an address",
+		ccmtest.NodeAddress(shared.Admin, instance.PrivateDNSName, corev1.NodeInternalIP))
 	release := cloud.Hold("CreateLoadBalancer")
 	defer release()
 	for n := range services {
@@ -140,7 +141,8 @@ func loseWhileWorking(t *testing.T, cloud *awsstub.Cloud, h hosting) {
 	for n := range services {
 		name := fmt.Sprintf("web-%d", n)
 		waitBalancer(t, cloud, name, instance.ID)
-		ccmtest.WaitServiceAddress(t, shared.Admin, "default", name)
+		ccmtest.Eventually(t, "the Service has an address",
+			ccmtest.ServiceAddress(shared.Admin, "default", name))
 	}
 
 	for _, late := range cloud.Requests()[before:] {
@@ -199,7 +201,8 @@ func leadThreeTimes(t *testing.T, cloud *awsstub.Cloud, h hosting) {
 		name := fmt.Sprintf("%s-%d", instance.PrivateDNSName, n)
 		node := ccmtest.CreateNode(t, shared.Admin,
 			ccmtest.TaintedNode(name, ccmtest.NodeProviderID(providerID(instance))))
-		ccmtest.WaitNodeInitialized(t, shared.Admin, node.Name)
+		ccmtest.Eventually(t, "the node is initialized",
+			ccmtest.Initialized(shared.Admin, node.Name))
 		c.Elector.Lose(nil)
 		c.Elector.WaitReleased(t)
 	}

@@ -204,7 +204,7 @@ func (x *trial) cloudFailure() string {
 		return nil
 	})
 	end()
-	ccmtest.WaitNodeInitialized(x, x.client, name)
+	ccmtest.Eventually(x, "the node is initialized", ccmtest.Initialized(x.client, name))
 	x.poll("the Manager is ready after the failure", func() error {
 		if s := m.Manager.Status(); s.State != ccm.StateLeading || !s.Ready {
 			return fmt.Errorf("the Manager is %s: %s", s.State, s.Reason)
@@ -269,7 +269,8 @@ func (x *trial) absence() string {
 	}
 	end()
 	m.cloud.RemoveInstance(node.Name)
-	ccmtest.WaitNodeGone(x, x.client, node.Name)
+	ccmtest.Eventually(x, "the node is gone",
+		ccmtest.Gone(x.client.CoreV1().Nodes().Get, node.Name))
 	return "the Node stays during a failure, and is deleted after its instance"
 }
 
@@ -334,12 +335,14 @@ func (x *trial) adoptedLoadBalancer() string {
 	service := ccmtest.LoadBalancerService(x.name())
 	service.Annotations = annotations
 	ccmtest.CreateService(x, x.client, service)
-	ccmtest.WaitServiceAddress(x, x.client, service.Namespace, service.Name)
+	ccmtest.Eventually(x, "the Service has an address",
+		ccmtest.ServiceAddress(x.client, service.Namespace, service.Name))
 	if err := x.client.CoreV1().Services(service.Namespace).Delete(x.Context(), service.Name,
 		metav1.DeleteOptions{}); err != nil {
 		x.Fatal(err)
 	}
-	ccmtest.WaitServiceGone(x, x.client, service.Namespace, service.Name)
+	ccmtest.Eventually(x, "the Service is gone",
+		ccmtest.Gone(x.client.CoreV1().Services(service.Namespace).Get, service.Name))
 	if !cloud.HasLoadBalancer(id) {
 		x.Fatalf("the load balancer %s of the user was deleted with the Service", id)
 	}

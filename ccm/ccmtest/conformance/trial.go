@@ -201,7 +201,7 @@ func (x *trial) join(m *manager) *corev1.Node {
 	name := x.name()
 	m.cloud.AddInstance(name)
 	x.createNode(m.cloud, name)
-	return ccmtest.WaitNodeInitialized(x, x.client, name)
+	return ccmtest.Eventually(x, "the node is initialized", ccmtest.Initialized(x.client, name))
 }
 
 func (x *trial) createNode(cloud Cloud, name string) {

@@ -123,7 +123,7 @@ func (r *replica) stop() error {
 func run(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) *replica {
 	t.Helper()
 	r := start(t, params(t, cloud, change...))
-	ccmtest.WaitReady(t, r.Manager)
+	ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(r.Manager))
 	return r
 }
 

@@ -52,20 +52,23 @@ func TestLeadership_StopHandsOverAndTheOtherGoesOn(t *testing.T) {
 	cloud := newCloud(t, []string{"handover-1", "handover-2"})
 	first := run(t, cloud, named("first"))
 	second := start(t, params(t, cloud, named("second")))
-	ccmtest.WaitStatus(t, second.Manager, "the second knows who leads",
-		func(s ccm.Status) bool { return s.Election.Leader == "first" })
+	ccmtest.Eventually(t, "the second knows who leads",
+		ccmtest.Status(second.Manager,
+			func(s ccm.Status) bool { return s.Election.Leader == "first" }))
 	if s := second.Status(); s.State != ccm.StateStandby {
 		t.Errorf("the second is %s while the first leads", s.State)
 	}
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("handover-1"))
-	ccmtest.WaitNodeInitialized(t, shared.Client(t), "handover-1")
+	ccmtest.Eventually(t, "the node is initialized",
+		ccmtest.Initialized(shared.Client(t), "handover-1"))
 
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
 	}
-	ccmtest.WaitReady(t, second.Manager)
+	ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(second.Manager))
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("handover-2"))
-	ccmtest.WaitNodeInitialized(t, shared.Client(t), "handover-2")
+	ccmtest.Eventually(t, "the node is initialized",
+		ccmtest.Initialized(shared.Client(t), "handover-2"))
 	if overlaps := cloud.ConcurrentCalls(); len(overlaps) > 0 {
 		t.Errorf("two terms changed the cloud at once: %+v", overlaps)
 	}
@@ -96,8 +99,8 @@ func TestLeadership_StopLetsACallInFlightFinish(t *testing.T) {
 	cloud.On(fake.EnsureLoadBalancer).Delay(time.Second)
 	r := run(t, cloud, only("service"), named("patient"))
 	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("slow"))
-	ccmtest.WaitCall(t, cloud, "the load balancer is being made",
-		fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches)
+	ccmtest.Eventually(t, "the load balancer is being made",
+		ccmtest.Called(cloud, fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches))
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -125,15 +128,15 @@ func TestLeadership_LeaseIsKeptWhileACallIsInFlight(t *testing.T) {
 	release := cloud.On(fake.EnsureLoadBalancer).IgnoringContext().Hang()
 	r := run(t, cloud, only("service"), named("keeper"), drainTimeout(20*time.Second))
 	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("hanging"))
-	ccmtest.WaitCall(t, cloud, "the load balancer is being made",
-		fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches)
+	ccmtest.Eventually(t, "the load balancer is being made",
+		ccmtest.Called(cloud, fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches))
 	r.cancel()
-	ccmtest.WaitStatus(t, r.Manager, "the term drains", func(s ccm.Status) bool {
+	ccmtest.Eventually(t, "the term drains", ccmtest.Status(r.Manager, func(s ccm.Status) bool {
 		return s.State == ccm.StateDraining &&
 			slices.ContainsFunc(s.Running, func(a ccm.Activity) bool {
 				return a.String() == "call LoadBalancer.EnsureLoadBalancer default/hanging"
 			})
-	})
+	}))
 	// It goes on renewing: a renewal after the drain began proves that the lease is held on
 	// purpose.
 	begun := lease(t).Spec.RenewTime.Time
@@ -160,8 +163,8 @@ func TestLeadership_DrainTimeoutKeepsTheLease(t *testing.T) {
 	release := cloud.On(fake.EnsureLoadBalancer).IgnoringContext().Hang()
 	r := run(t, cloud, only("service"), named("stuck"), drainTimeout(time.Second))
 	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("stuck"))
-	ccmtest.WaitCall(t, cloud, "the load balancer is being made",
-		fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches)
+	ccmtest.Eventually(t, "the load balancer is being made",
+		ccmtest.Called(cloud, fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches))
 	err := r.stop()
 	var timedOut *ccm.DrainTimeoutError
 	if !errors.As(err, &timedOut) || len(timedOut.Running) != 1 ||
@@ -173,12 +176,13 @@ func TestLeadership_DrainTimeoutKeepsTheLease(t *testing.T) {
 		t.Errorf("the lease is held by %q although the term acts", h)
 	}
 	release()
-	ccmtest.WaitStatus(t, r.Manager, "nothing runs",
-		func(s ccm.Status) bool { return len(s.Running) == 0 })
+	ccmtest.Eventually(t, "nothing runs",
+		ccmtest.Status(r.Manager, func(s ccm.Status) bool { return len(s.Running) == 0 }))
 
 	// Another one takes over when the lease has expired.
 	run(t, cloud, only("service"), named("heir"))
-	ccmtest.WaitServiceAddress(t, shared.Client(t), "default", "stuck")
+	ccmtest.Eventually(t, "the Service has an address",
+		ccmtest.ServiceAddress(shared.Client(t), "default", "stuck"))
 }
 
 // Losing the lease ends the term, not the process.
@@ -186,19 +190,21 @@ func TestLeadership_LossEndsTheTermAndTheManagerStandsByAgain(t *testing.T) {
 	cloud := newCloud(t, []string{"lost-1"})
 	r := run(t, cloud, named("loser"))
 	steal(t, "thief")
-	ccmtest.WaitStatus(t, r.Manager, "the Manager stands by", func(s ccm.Status) bool {
-		return s.State == ccm.StateStandby && s.Election.Leader == "thief"
-	})
+	ccmtest.Eventually(t, "the Manager stands by",
+		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
+			return s.State == ccm.StateStandby && s.Election.Leader == "thief"
+		}))
 	mark := shared.Audit().Mark()
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("lost-1"))
 
 	// The thief never renews, so the lease expires and the Manager leads again: a second term in
 	// one process.
-	status := ccmtest.WaitReady(t, r.Manager)
+	status := ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(r.Manager))
 	if status.Term != 2 {
 		t.Errorf("term %d, want 2", status.Term)
 	}
-	ccmtest.WaitNodeInitialized(t, shared.Client(t), "lost-1")
+	ccmtest.Eventually(t, "the node is initialized",
+		ccmtest.Initialized(shared.Client(t), "lost-1"))
 	taken := waitRequests(t, mark, 1, controlplane.ByResource("coordination.k8s.io", "leases"),
 		controlplane.ByVerb("update"), controlplane.ByCode(200))[0].Time
 	for _, request := range requests(t, mark, controlplane.Mutating()) {
@@ -226,7 +232,8 @@ func TestLeadership_WithoutElectionItLeadsAtOnceAndTouchesNoLease(t *testing.T) 
 	mark := shared.Audit().Mark()
 	run(t, cloud)
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("alone-1"))
-	ccmtest.WaitNodeInitialized(t, shared.Client(t), "alone-1")
+	ccmtest.Eventually(t, "the node is initialized",
+		ccmtest.Initialized(shared.Client(t), "alone-1"))
 	if r := requests(t, mark,
 		controlplane.ByResource("coordination.k8s.io", "leases")); len(r) > 0 {
 		t.Errorf("the lease was touched: %s", r[0])
@@ -245,9 +252,10 @@ func TestManager_RunsAgainAfterItReturned(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		result := make(chan error, 1)
 		go func() { result <- m.Run(ctx) }()
-		ccmtest.WaitReady(t, m)
+		ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(m))
 		ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name))
-		ccmtest.WaitNodeInitialized(t, shared.Client(t), name)
+		ccmtest.Eventually(t, "the node is initialized",
+			ccmtest.Initialized(shared.Client(t), name))
 		cancel()
 		<-m.Done()
 		if err := <-result; err != nil || m.Err() != nil {
@@ -311,10 +319,11 @@ func TestControllers_RoutesWithoutClusterCIDRAreAConfigurationErrorInStatus(t *t
 	t.Parallel()
 	cloud := newCloud(t, nil)
 	r := start(t, params(t, cloud, func(p *ccm.Params) { p.Config.ClusterCIDR = "" }))
-	ccmtest.WaitStatus(t, r.Manager, "the missing --cluster-cidr is told", func(s ccm.Status) bool {
-		return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "--cluster-cidr") &&
-			strings.Contains(s.Reason, "--configure-cloud-routes")
-	})
+	ccmtest.Eventually(t, "the missing --cluster-cidr is told",
+		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
+			return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "--cluster-cidr") &&
+				strings.Contains(s.Reason, "--configure-cloud-routes")
+		}))
 }
 
 // With --use-service-account-credentials each controller is its own identity at the API server.
@@ -326,9 +335,10 @@ func TestClients_EachControllerHasItsOwnServiceAccount(t *testing.T) {
 		p.Config.UseServiceAccountCredentials = true
 		p.RESTConfig = shared.RESTConfig() // making accounts and tokens is not in the shipped rules
 	}))
-	ccmtest.WaitReady(t, r.Manager)
+	ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(r.Manager))
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("account-1"))
-	ccmtest.WaitNodeInitialized(t, shared.Client(t), "account-1")
+	ccmtest.Eventually(t, "the node is initialized",
+		ccmtest.Initialized(shared.Client(t), "account-1"))
 	records, err := shared.Audit().Wait(t.Context(), mark, 1, controlplane.ByResource("", "nodes"),
 		controlplane.ByVerb("update"), controlplane.ByName("account-1"))
 	if err != nil {
@@ -415,14 +425,15 @@ func TestLeadership_ReleaseIsSeenAtOnce(t *testing.T) {
 	first := run(t, cloud, patient, named("leaver"))
 	mark := shared.Audit().Mark()
 	second := start(t, params(t, cloud, patient, named("watcher")))
-	ccmtest.WaitStatus(t, second.Manager, "the second knows who leads",
-		func(s ccm.Status) bool { return s.Election.Leader == "leaver" })
+	ccmtest.Eventually(t, "the second knows who leads",
+		ccmtest.Status(second.Manager,
+			func(s ccm.Status) bool { return s.Election.Leader == "leaver" }))
 	waitRequests(t, mark, 1, controlplane.ByResource("coordination.k8s.io", "leases"),
 		controlplane.ByVerb("watch"), controlplane.ByCode(200))
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
 	}
-	ccmtest.WaitReady(t, second.Manager)
+	ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(second.Manager))
 	if h := holder(t); h != "watcher" {
 		t.Errorf("the lease is held by %q", h)
 	}

@@ -1,7 +1,6 @@
 package controllers_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -60,16 +59,13 @@ func isShutDown(node *corev1.Node) bool {
 // waitShutdownTaint waits until the node bears the taint, or does not.
 func waitShutdownTaint(t *testing.T, name string, want bool) *corev1.Node {
 	t.Helper()
-	return ccmtest.WaitNode(t, shared.Client(t), name,
-		fmt.Sprintf("%s bears the shutdown taint: %v", name, want), func(n *corev1.Node) error {
-			if n == nil {
-				return errors.New("it does not exist")
-			}
+	return ccmtest.Eventually(t, fmt.Sprintf("%s bears the shutdown taint: %v", name, want),
+		ccmtest.Object(shared.Client(t).CoreV1().Nodes().Get, name, func(n *corev1.Node) error {
 			if isShutDown(n) != want {
 				return fmt.Errorf("its taints are %v", n.Spec.Taints)
 			}
 			return nil
-		})
+		}))
 }
 
 // readyCondition makes the condition Ready what it says, or takes it away.
@@ -108,7 +104,8 @@ func TestLifecycle_NotReadyNodeWithoutInstance_IsDeletedWithAnEvent(t *testing.T
 			mark := shared.Audit().Mark()
 			node := ccmtest.CreateNode(t, shared.Client(t),
 				ccmtest.ReadyNode(name, append(test.opts, readyCondition(test.ready))...))
-			ccmtest.WaitNodeGone(t, shared.Client(t), name)
+			ccmtest.Eventually(t, "the node is gone",
+				ccmtest.Gone(shared.Client(t).CoreV1().Nodes().Get, name))
 			event := nodeEvent(t, node, "DeletingNode")
 			if want := fmt.Sprintf(
 				"Deleting node %s because it does not exist in the cloud provider",

@@ -92,7 +92,7 @@ func initialize(t *testing.T, cloud *fake.Cloud, name string) {
 	t.Helper()
 	addInstance(t, cloud, fake.Instance{Name: name})
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name))
-	ccmtest.WaitNodeInitialized(t, shared.Client(t), name)
+	ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(shared.Client(t), name))
 }
 
 // nodeVersions returns what the node looked like after each change since it was created, until the
@@ -218,11 +218,11 @@ func waitCalls(
 ) []fake.Call {
 	t.Helper()
 	var calls []fake.Call
-	ccmtest.WaitCloud(t, cloud, what, func() error {
+	ccmtest.Eventually(t, what, func(context.Context) (struct{}, error) {
 		if calls = cloud.Calls(where); len(calls) < n {
-			return fmt.Errorf("there were %d of %d calls", len(calls), n)
+			return struct{}{}, fmt.Errorf("there were %d of %d calls", len(calls), n)
 		}
-		return nil
+		return struct{}{}, nil
 	})
 	return calls
 }
@@ -346,7 +346,8 @@ func TestNode_InitialisesAsManyNodesAtOnceAsConfigured(t *testing.T) {
 			waitInFlight(t, cloud, workers)
 			release()
 			for _, name := range names {
-				ccmtest.WaitNodeInitialized(t, shared.Client(t), name)
+				ccmtest.Eventually(t, "the node is initialized",
+					ccmtest.Initialized(shared.Client(t), name))
 			}
 			if most := mostInFlight(cloud); most != workers {
 				t.Errorf("%d nodes were initialised at once, want %d", most, workers)
@@ -388,12 +389,13 @@ func TestNode_RefreshesAsManyNodesAtOnceAsConfigured(t *testing.T) {
 
 func waitInFlight(t *testing.T, cloud *fake.Cloud, n int) {
 	t.Helper()
-	ccmtest.WaitCloud(t, cloud, fmt.Sprintf("%d calls are in flight", n), func() error {
-		if now := cloud.Stats().InFlight; now != n {
-			return fmt.Errorf("there are %d", now)
-		}
-		return nil
-	})
+	ccmtest.Eventually(t, fmt.Sprintf("%d calls are in flight", n),
+		func(context.Context) (struct{}, error) {
+			if now := cloud.Stats().InFlight; now != n {
+				return struct{}{}, fmt.Errorf("there are %d", now)
+			}
+			return struct{}{}, nil
+		})
 }
 
 func mostInFlight(cloud *fake.Cloud) int {

@@ -114,7 +114,8 @@ func TestNode_V1_AsksByProviderIDThenByName(t *testing.T) {
 			mark := shared.Audit().Mark()
 			ccmtest.CreateNode(t, shared.Client(t),
 				ccmtest.TaintedNode(name, ccmtest.NodeProviderID(test.providerID)))
-			ccmtest.WaitNodeAddress(t, shared.Client(t), name, corev1.NodeInternalIP)
+			ccmtest.Eventually(t, "the node has an address",
+				ccmtest.NodeAddress(shared.Client(t), name, corev1.NodeInternalIP))
 			node := getNode(t, name)
 			if uninitialized(node) || node.Spec.ProviderID != test.wantID {
 				t.Errorf("the node has provider ID %q and taints %v, want provider ID %q",

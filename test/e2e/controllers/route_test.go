@@ -51,14 +51,14 @@ func waitRoutePasses(t *testing.T, cloud *fake.Cloud, n int) {
 // reason.
 func waitNetwork(t *testing.T, node string, status corev1.ConditionStatus, reason string) {
 	t.Helper()
-	ccmtest.WaitNode(t, shared.Client(t), node,
+	ccmtest.Eventually(t,
 		fmt.Sprintf("node %s has NetworkUnavailable %s for %s", node, status, reason),
-		func(n *corev1.Node) error {
+		ccmtest.Object(shared.Client(t).CoreV1().Nodes().Get, node, func(n *corev1.Node) error {
 			if c := network(n); c == nil || c.Status != status || c.Reason != reason {
 				return fmt.Errorf("it has %+v", c)
 			}
 			return nil
-		})
+		}))
 }
 
 // network is the node's condition NetworkUnavailable, or nil.

@@ -50,7 +50,8 @@ func TestService_ManagerServesOneClass_OthersAreNotTouched(t *testing.T) {
 		}
 	}
 	deleteService(t, "class-deleted")
-	ccmtest.WaitServiceGone(t, client, "default", "class-deleted")
+	ccmtest.Eventually(t, "the Service is gone",
+		ccmtest.Gone(client.CoreV1().Services("default").Get, "class-deleted"))
 	editService(t, "class-retyped", func(s *corev1.Service) {
 		s.Spec.Type, s.Spec.LoadBalancerClass = corev1.ServiceTypeClusterIP, nil
 	})

@@ -65,11 +65,11 @@ func bystander(t *testing.T, cloud *fake.Cloud) *corev1.Service {
 	service := ccmtest.LoadBalancerService("")
 	service.GenerateName = "bystander-"
 	service = ccmtest.CreateService(t, shared.Client(t), service)
-	ccmtest.WaitCall(t, cloud, "the load balancer of a bystander is ensured",
-		fake.CallFilter{
+	ccmtest.Eventually(t, "the load balancer of a bystander is ensured",
+		ccmtest.Called(cloud, fake.CallFilter{
 			Method: fake.EnsureLoadBalancer, Object: keyOf(service),
 			Finished: true,
-		}.Matches)
+		}.Matches))
 	return service
 }
 
@@ -79,7 +79,8 @@ func createLoadBalancer(t *testing.T, name string, opts ...ccmtest.ServiceOption
 	t.Helper()
 	service := ccmtest.CreateService(t, shared.Client(t),
 		ccmtest.LoadBalancerService(name, opts...))
-	ccmtest.WaitServiceAddress(t, shared.Client(t), service.Namespace, name)
+	ccmtest.Eventually(t, "the Service has an address",
+		ccmtest.ServiceAddress(shared.Client(t), service.Namespace, name))
 	return service
 }
 
@@ -236,24 +237,26 @@ func TestService_FinalizerStandsFromBeforeTheFirstCallUntilAfterTheLast(t *testi
 	mark := shared.Audit().Mark()
 	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("finalizer"))
 
-	ccmtest.WaitCall(t, cloud, "the load balancer is being made",
-		callsOf(fake.EnsureLoadBalancer, "default/finalizer"))
+	ccmtest.Eventually(t, "the load balancer is being made",
+		ccmtest.Called(cloud, callsOf(fake.EnsureLoadBalancer, "default/finalizer")))
 	if s := getService(t, "finalizer"); !servicehelpers.HasLBFinalizer(s) ||
 		len(s.Status.LoadBalancer.Ingress) > 0 {
 		t.Errorf("while the load balancer is being made the finalizers are %v and the status %+v",
 			s.Finalizers, s.Status)
 	}
 	ensuring()
-	ccmtest.WaitServiceAddress(t, shared.Client(t), "default", "finalizer")
+	ccmtest.Eventually(t, "the Service has an address",
+		ccmtest.ServiceAddress(shared.Client(t), "default", "finalizer"))
 
 	deleteService(t, "finalizer")
-	ccmtest.WaitCall(t, cloud, "the load balancer is being deleted",
-		callsOf(fake.EnsureLoadBalancerDeleted, "default/finalizer"))
+	ccmtest.Eventually(t, "the load balancer is being deleted",
+		ccmtest.Called(cloud, callsOf(fake.EnsureLoadBalancerDeleted, "default/finalizer")))
 	if s := getService(t, "finalizer"); !servicehelpers.HasLBFinalizer(s) {
 		t.Errorf("while the load balancer is being deleted the finalizers are %v", s.Finalizers)
 	}
 	deleting()
-	ccmtest.WaitServiceGone(t, shared.Client(t), "default", "finalizer")
+	ccmtest.Eventually(t, "the Service is gone",
+		ccmtest.Gone(shared.Client(t).CoreV1().Services("default").Get, "finalizer"))
 
 	if got, want := mutatingCalls(cloud, "default/finalizer"),
 		[]fake.Method{fake.EnsureLoadBalancer, fake.EnsureLoadBalancerDeleted}; !slices.Equal(got,

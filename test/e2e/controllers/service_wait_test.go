@@ -1,6 +1,7 @@
 package controllers_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -98,13 +99,14 @@ func TestServiceWait_TheCloudSeesWhatHasChangedMeanwhile(t *testing.T) {
 		callsOf(fake.EnsureLoadBalancer, keyOf(service)))
 	editService(t, service.Name, annotate("meanwhile"))
 	remove()
-	ccmtest.WaitCloud(t, cloud, "the load balancer has the annotation", func() error {
-		if b, _ := cloud.LoadBalancer(
-			keyOf(service)); b.Annotations["example.org/edit"] != "meanwhile" {
-			return fmt.Errorf("it has %v", b.Annotations)
-		}
-		return nil
-	})
+	ccmtest.Eventually(t, "the load balancer has the annotation",
+		func(context.Context) (struct{}, error) {
+			if b, _ := cloud.LoadBalancer(
+				keyOf(service)); b.Annotations["example.org/edit"] != "meanwhile" {
+				return struct{}{}, fmt.Errorf("it has %v", b.Annotations)
+			}
+			return struct{}{}, nil
+		})
 }
 
 func TestServiceWait_ADeletionThatTakesTime_IsToldOnce(t *testing.T) {
@@ -116,7 +118,8 @@ func TestServiceWait_ADeletionThatTakesTime_IsToldOnce(t *testing.T) {
 	for _, name := range []string{"wait-check", "wait-delete"} {
 		service := createLoadBalancer(t, name)
 		deleteService(t, name)
-		ccmtest.WaitServiceGone(t, shared.Client(t), "default", name)
+		ccmtest.Eventually(t, "the Service is gone",
+			ccmtest.Gone(shared.Client(t).CoreV1().Services("default").Get, name))
 		wantAtMost(t,
 			waitServiceEvents(t, service, "Normal EnsuringLoadBalancer",
 				"Warning UnAvailableLoadBalancer", "Normal EnsuredLoadBalancer",
@@ -135,7 +138,8 @@ func TestServiceWait_GivenUp_IsToldAsADeletion(t *testing.T) {
 	waitCalls(t, cloud, "the load balancer is waited for", 3,
 		callsOf(fake.EnsureLoadBalancer, keyOf(service)))
 	deleteService(t, service.Name)
-	ccmtest.WaitServiceGone(t, shared.Client(t), "default", service.Name)
+	ccmtest.Eventually(t, "the Service is gone",
+		ccmtest.Gone(shared.Client(t).CoreV1().Services("default").Get, service.Name))
 	wantAtMost(t,
 		waitServiceEvents(t, service, "Normal EnsuringLoadBalancer",
 			"Warning UnAvailableLoadBalancer",

@@ -12,8 +12,9 @@ func TestAll_NodeIsInitialisedServiceGetsAddressRouteAppears(t *testing.T) {
 	run(t, cloud)
 	ccmtest.CreateNode(t, shared.Client(t),
 		ccmtest.TaintedNode("n1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
-	ccmtest.WaitNodeInitialized(t, shared.Client(t), "n1")
-	ccmtest.WaitRoute(t, cloud, "n1", "10.244.1.0/24")
+	ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(shared.Client(t), "n1"))
+	ccmtest.Eventually(t, "the route exists", ccmtest.Routed(cloud, "n1", "10.244.1.0/24"))
 	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("web"))
-	ccmtest.WaitServiceAddress(t, shared.Client(t), "default", "web")
+	ccmtest.Eventually(t, "the Service has an address",
+		ccmtest.ServiceAddress(shared.Client(t), "default", "web"))
 }

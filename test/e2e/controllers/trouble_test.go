@@ -62,28 +62,29 @@ func TestTrouble_APIServerDownAtStartIsToldAndRecoveredFrom(t *testing.T) {
 	}
 	cloud := newCloud(t, nil)
 	r := start(t, params(t, cloud, elected, func(p *ccm.Params) { p.RESTConfig = identity }))
-	ccmtest.WaitStatus(t, r.Manager, "the API server is missed", func(s ccm.Status) bool {
-		return s.State == ccm.StateDegraded &&
-			strings.Contains(s.Reason, "the API server is down or its address is wrong")
-	})
+	ccmtest.Eventually(t, "the API server is missed",
+		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
+			return s.State == ccm.StateDegraded &&
+				strings.Contains(s.Reason, "the API server is down or its address is wrong")
+		}))
 	if err := cp.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ccmtest.WaitReady(t, r.Manager)
+	ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(r.Manager))
 
 	// And while it leads.
 	if err := cp.StopAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ccmtest.WaitStatus(t, r.Manager, "the term is lost with the API server",
-		func(s ccm.Status) bool {
+	ccmtest.Eventually(t, "the term is lost with the API server",
+		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
 			return s.State == ccm.StateDegraded &&
 				strings.Contains(s.Reason, "the API server is down")
-		})
+		}))
 	if err := cp.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ccmtest.WaitReady(t, r.Manager)
+	ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(r.Manager))
 }
 
 // The missing rights are named, and when they are granted the Manager continues without a restart.
@@ -97,24 +98,24 @@ func TestTrouble_MissingRBACIsToldAndRecoveredFrom(t *testing.T) {
 	r := start(t,
 		params(t, cloud, elected,
 			func(p *ccm.Params) { p.RESTConfig = suite.Confine(t, identity) }))
-	ccmtest.WaitStatus(t, r.Manager, "the missing rule for the lease is told",
-		func(s ccm.Status) bool {
+	ccmtest.Eventually(t, "the missing rule for the lease is told",
+		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
 			return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "lacks RBAC rules") &&
 				strings.Contains(s.Reason, `"underprivileged" cannot get resource "leases"`)
-		})
+		}))
 	grant(t, "test-leases",
 		rbacv1.PolicyRule{
 			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
 			Verbs: []string{"get", "create", "update"},
 		}, user)
-	ccmtest.WaitStatus(t, r.Manager, "the missing rule for the informers is told",
-		func(s ccm.Status) bool {
+	ccmtest.Eventually(t, "the missing rule for the informers is told",
+		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
 			return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "lacks RBAC rules") &&
 				strings.Contains(s.Reason, "informer of nodes has not synced")
-		})
+		}))
 	bind(t, "test-underprivileged", "cluster-admin",
 		rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: user})
-	if s := ccmtest.WaitReady(t, r.Manager); s.Term != 1 {
+	if s := ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(r.Manager)); s.Term != 1 {
 		t.Errorf("term %d, want the first one to have waited for the rules", s.Term)
 	}
 }
@@ -154,11 +155,12 @@ func TestTrouble_ProviderThatCannotLogInIsToldAndRecoveredFrom(t *testing.T) {
 			},
 		}}
 	}))
-	status := ccmtest.WaitStatus(t, r.Manager, "the failed login is told", func(s ccm.Status) bool {
-		return s.State == ccm.StateDegraded &&
-			strings.Contains(s.Reason,
-				`cloud provider "fake": log in to the identity service: 401 Unauthorized`)
-	})
+	status := ccmtest.Eventually(t, "the failed login is told",
+		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
+			return s.State == ccm.StateDegraded &&
+				strings.Contains(s.Reason,
+					`cloud provider "fake": log in to the identity service: 401 Unauthorized`)
+		}))
 	if status.RetryAt.IsZero() {
 		t.Error("status does not say when it is tried again")
 	}
@@ -171,5 +173,6 @@ func TestTrouble_ProviderThatCannotLogInIsToldAndRecoveredFrom(t *testing.T) {
 	})
 	mayLogIn.Store(true)
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("login-1"))
-	ccmtest.WaitNodeInitialized(t, shared.Client(t), "login-1")
+	ccmtest.Eventually(t, "the node is initialized",
+		ccmtest.Initialized(shared.Client(t), "login-1"))
 }

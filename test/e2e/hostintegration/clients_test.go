@@ -58,7 +58,7 @@ func TestRESTConfig_UserAgentAndRateLimitAreTheHosts(t *testing.T) {
 			cfg.ClientConnection.QPS, cfg.ClientConnection.Burst = 1000, 1000
 		}))
 	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("limits-1"))
-	ccmtest.WaitNodeInitialized(t, app.Client, "limits-1")
+	ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(app.Client, "limits-1"))
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
@@ -159,12 +159,14 @@ func TestClientBuilder_EachNameIsTheIdentityThatTheHostGave(t *testing.T) {
 		ccmtest.WithControllers(patchingConfigMap("mine", "my-controller", "named-1")))
 	ccmtest.CreateNode(t, app.Client,
 		ccmtest.TaintedNode("named-1", ccmtest.NodePodCIDRs("10.244.1.0/24")))
-	ccmtest.WaitNodeAddress(t, app.Client, "named-1", "InternalIP")
-	ccmtest.WaitRoute(t, cloud, "named-1", "10.244.1.0/24")
+	ccmtest.Eventually(t, "the node has an address",
+		ccmtest.NodeAddress(app.Client, "named-1", "InternalIP"))
+	ccmtest.Eventually(t, "the route exists", ccmtest.Routed(cloud, "named-1", "10.244.1.0/24"))
 	waitRequests(t, 1, controlplane.ByUserAgent("/route-controller"),
 		controlplane.ByResource("", "nodes/status"))
 	service := ccmtest.CreateService(t, app.Client, ccmtest.LoadBalancerService("named-1"))
-	ccmtest.WaitServiceAddress(t, app.Client, service.Namespace, service.Name)
+	ccmtest.Eventually(t, "the Service has an address",
+		ccmtest.ServiceAddress(app.Client, service.Namespace, service.Name))
 	waitRequests(t, 1, controlplane.ByUserAgent("/my-controller"), controlplane.Mutating())
 	app.Stop()
 
@@ -201,7 +203,7 @@ func TestServiceAccountCredentials_AreForControllersOfTheHostToo(t *testing.T) {
 		ccmtest.WithConfig(func(cfg *ccm.Config) { cfg.UseServiceAccountCredentials = true }))
 	app.WaitReady()
 	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("account-1"))
-	ccmtest.WaitNodeInitialized(t, app.Client, "account-1")
+	ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(app.Client, "account-1"))
 	waitRequests(t, 1,
 		controlplane.ByUser(controlplane.ServiceAccountUser("kube-system", "my-controller")),
 		controlplane.ByVerb("patch"))

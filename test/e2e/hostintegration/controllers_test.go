@@ -63,8 +63,9 @@ func TestEventHandlers_ThatPanic_DoNotEndTheProcess(t *testing.T) {
 					}))))
 		app.WaitReady()
 		createConfigMap(t, name)
-		status := ccmtest.WaitStatus(t, app.Manager, "the term has failed",
-			func(s ccm.Status) bool { return s.State == ccm.StateDegraded })
+		status := ccmtest.Eventually(t, "the term has failed",
+			ccmtest.Status(app.Manager,
+				func(s ccm.Status) bool { return s.State == ccm.StateDegraded }))
 		if !strings.Contains(status.Reason, "cannot bear "+name) || status.RetryAt.IsZero() {
 			t.Errorf("status: %+v", status)
 		}

@@ -184,9 +184,10 @@ func elected(t *testing.T, e *election, cloud *fake.Cloud) (m *ccm.Manager, stop
 		patchingConfigMap("cluster", "cluster", name),
 	}
 	m, stop = run(t, p)
-	ccmtest.WaitReady(t, m)
-	ccmtest.WaitCall(t, cloud, "the load balancer is made",
-		fake.CallFilter{Method: fake.EnsureLoadBalancer, Finished: true}.Matches)
+	ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(m))
+	ccmtest.Eventually(t, "the load balancer is made",
+		ccmtest.Called(cloud,
+			fake.CallFilter{Method: fake.EnsureLoadBalancer, Finished: true}.Matches))
 	waitRequests(t, 1, controlplane.ByUserAgent("/cluster"), controlplane.ByVerb("patch"))
 	return m, stop
 }
@@ -229,13 +230,13 @@ func TestHostElection_LostWhenRenewalsFail_AndWonAgain(t *testing.T) {
 		t.Errorf("Lead returned %v", err)
 	}
 	lost := time.Now()
-	if s := ccmtest.WaitState(t, m, ccm.StateDegraded); s.Term != 1 ||
-		!strings.Contains(s.Reason, "the cable is cut") {
+	s := ccmtest.Eventually(t, "the Manager is degraded", ccmtest.State(m, ccm.StateDegraded))
+	if s.Term != 1 || !strings.Contains(s.Reason, "the cable is cut") {
 		t.Errorf("without leadership: %+v", s)
 	}
 	e.network.heal()
 	again := time.Now()
-	ccmtest.WaitStatus(t, m, "the second term is ready",
-		func(s ccm.Status) bool { return s.Ready && s.Term == 2 })
+	ccmtest.Eventually(t, "the second term is ready",
+		ccmtest.Status(m, func(s ccm.Status) bool { return s.Ready && s.Term == 2 }))
 	wantNothingSince(t, cloud, lost, again)
 }

@@ -127,11 +127,12 @@ func TestHostInformers_ServeOneTermAfterAnother(t *testing.T) {
 	p.Controllers = []ccm.Controller{watching("mine", built)}
 	m, stop := run(t, p)
 
-	ccmtest.WaitReady(t, m)
+	ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(m))
 	first := <-built
 	worksOnNode(t, cloud, "shared-1", "10.244.11.0/24")
 	service := ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("shared"))
-	ccmtest.WaitServiceAddress(t, shared.Admin, service.Namespace, service.Name)
+	ccmtest.Eventually(t, "the Service has an address",
+		ccmtest.ServiceAddress(shared.Admin, service.Namespace, service.Name))
 	// The host's informers do not resync; the Manager does, and warns.
 	first[0].wait(t, "resync shared-1", 1)
 	wantWarnings(t, m, "Informers are the host's", "driven by the Manager's own ticker",
@@ -140,7 +141,8 @@ func TestHostInformers_ServeOneTermAfterAnother(t *testing.T) {
 		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	ccmtest.WaitServiceGone(t, shared.Admin, service.Namespace, service.Name)
+	ccmtest.Eventually(t, "the Service is gone",
+		ccmtest.Gone(shared.Admin.CoreV1().Services(service.Namespace).Get, service.Name))
 
 	lose(t, elector)
 	told := [2]int{first[0].count(), first[1].count()}
@@ -153,8 +155,8 @@ func TestHostInformers_ServeOneTermAfterAnother(t *testing.T) {
 	host.waitConfigMap(t, "between-terms")
 
 	elector.Lead()
-	ccmtest.WaitStatus(t, m, "the second term is ready",
-		func(s ccm.Status) bool { return s.Ready && s.Term == 2 })
+	ccmtest.Eventually(t, "the second term is ready",
+		ccmtest.Status(m, func(s ccm.Status) bool { return s.Ready && s.Term == 2 }))
 	second := <-built
 	second[0].wait(t, "add shared-1", 1)
 	second[0].wait(t, "add shared-2", 1)
@@ -194,9 +196,11 @@ func worksOnNode(t *testing.T, cloud *fake.Cloud, name, cidr string) {
 	if cidr != "" {
 		ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(name, ccmtest.NodePodCIDRs(cidr)))
 	}
-	node := ccmtest.WaitNodeInitialized(t, shared.Admin, name)
-	ccmtest.WaitNodeAddress(t, shared.Admin, name, corev1.NodeInternalIP)
-	ccmtest.WaitRoute(t, cloud, name, node.Spec.PodCIDR)
+	node := ccmtest.Eventually(t, "the node is initialized",
+		ccmtest.Initialized(shared.Admin, name))
+	ccmtest.Eventually(t, "the node has an address",
+		ccmtest.NodeAddress(shared.Admin, name, corev1.NodeInternalIP))
+	ccmtest.Eventually(t, "the route exists", ccmtest.Routed(cloud, name, node.Spec.PodCIDR))
 }
 
 func wantWarnings(t *testing.T, m *ccm.Manager, want ...string) {

@@ -124,11 +124,11 @@ func TestLogger_OfTheHostIsToldWhoAndWhen_AndNothingSecret(t *testing.T) {
 		return build(ctx, env)
 	}
 	m, stop := run(t, p)
-	ccmtest.WaitReady(t, m)
+	ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(m))
 	waitRequests(t, 1, controlplane.ByUserAgent("/my-controller"), controlplane.ByVerb("patch"))
 	lose(t, elector)
 	elector.Lead()
-	ccmtest.WaitReady(t, m)
+	ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(m))
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}

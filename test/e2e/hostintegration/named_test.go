@@ -80,19 +80,23 @@ func TestNamed_TwoClustersOnTwoCloudsInOneApp(t *testing.T) {
 	}
 	managers := map[*site]*ccm.Manager{east: both.East, west: both.West}
 	for s, m := range managers {
-		ccmtest.WaitReady(t, m)
+		ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(m))
 		ccmtest.CreateNode(t, s.client,
 			ccmtest.TaintedNode("twin", ccmtest.NodePodCIDRs("10.244.41.0/24")))
 	}
 	for s := range managers {
-		node := ccmtest.WaitNodeInitialized(t, s.client, "twin")
+		node := ccmtest.Eventually(t, "the node is initialized",
+			ccmtest.Initialized(s.client, "twin"))
 		if !strings.HasPrefix(node.Spec.ProviderID, s.name+"://") {
 			t.Errorf("the node in %s has the provider ID %s", s.name, node.Spec.ProviderID)
 		}
-		ccmtest.WaitNodeAddress(t, s.client, "twin", "InternalIP")
-		ccmtest.WaitRoute(t, s.cloud, "twin", "10.244.41.0/24")
+		ccmtest.Eventually(t, "the node has an address",
+			ccmtest.NodeAddress(s.client, "twin", "InternalIP"))
+		ccmtest.Eventually(t, "the route exists",
+			ccmtest.Routed(s.cloud, "twin", "10.244.41.0/24"))
 		service := ccmtest.CreateService(t, s.client, ccmtest.LoadBalancerService("twin"))
-		ccmtest.WaitServiceAddress(t, s.client, service.Namespace, service.Name)
+		ccmtest.Eventually(t, "the Service has an address",
+			ccmtest.ServiceAddress(s.client, service.Namespace, service.Name))
 	}
 	for _, m := range family(t, registry, "fxccm_leading") {
 		if m.GetGauge().GetValue() != 1 {

@@ -476,7 +476,7 @@ func measureTerm(t *testing.T) uint64 {
 	before := heapInUse()
 	l.run()
 	l.elector.Lead()
-	ccmtest.WaitReady(t, l.manager)
+	ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(l.manager))
 	during := heapInUse()
 	l.stopped()
 	return during - min(before, during)

@@ -190,7 +190,7 @@ func (l *leader) lead(round int, whileReady func()) {
 	l.run()
 	for i, end := range cycle(round) {
 		l.elector.Lead()
-		ccmtest.WaitReady(l.t, l.manager)
+		ccmtest.Eventually(l.t, "the Manager is ready", ccmtest.Ready(l.manager))
 		name := fmt.Sprintf("round-%d-%d", round, i)
 		l.work(name)
 		if end.wraps == ccm.ErrStopped {
@@ -219,15 +219,17 @@ func (l *leader) work(name string) {
 		metav1.CreateOptions{}); err != nil {
 		l.t.Fatal(err)
 	}
-	ccmtest.WaitServiceAddress(l.t, shared.Admin, "default", name)
+	ccmtest.Eventually(l.t, "the Service has an address",
+		ccmtest.ServiceAddress(shared.Admin, "default", name))
 	if err := services.Delete(l.t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		l.t.Fatal(err)
 	}
-	ccmtest.WaitServiceGone(l.t, shared.Admin, "default", name)
+	ccmtest.Eventually(l.t, "the Service is gone",
+		ccmtest.Gone(shared.Admin.CoreV1().Services("default").Get, name))
 	const cidr = "10.244.7.0/24"
 	l.addNode(ccmtest.TaintedNode(name, ccmtest.NodePodCIDRs(cidr)))
-	ccmtest.WaitNodeInitialized(l.t, shared.Admin, name)
-	ccmtest.WaitRoute(l.t, l.cloud.Cloud, name, cidr)
+	ccmtest.Eventually(l.t, "the node is initialized", ccmtest.Initialized(shared.Admin, name))
+	ccmtest.Eventually(l.t, "the route exists", ccmtest.Routed(l.cloud.Cloud, name, cidr))
 }
 
 // begin begins some work that is in flight when it returns. The returned function cleans up.
@@ -235,8 +237,9 @@ func (l *leader) begin(name string) (cleanUp func()) {
 	l.t.Helper()
 	takeBack := l.cloud.On(fake.InstanceMetadata).For(name).Delay(300 * time.Millisecond)
 	l.addNode(ccmtest.TaintedNode(name))
-	ccmtest.WaitCall(l.t, l.cloud.Cloud, "the new node is requested",
-		fake.CallFilter{Method: fake.InstanceMetadata, Object: name}.Matches)
+	ccmtest.Eventually(l.t, "the new node is requested",
+		ccmtest.Called(l.cloud.Cloud,
+			fake.CallFilter{Method: fake.InstanceMetadata, Object: name}.Matches))
 	return func() {
 		takeBack()
 		l.removeNode(name)

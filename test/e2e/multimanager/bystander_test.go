@@ -47,7 +47,8 @@ func watch(t *testing.T, clusters []*cluster) *bystanders {
 	}
 	for _, b := range w.all {
 		if b.release != nil {
-			ccmtest.WaitCall(t, b.cloud, b.name+" asks its cloud for the new node", b.slow)
+			ccmtest.Eventually(t, b.name+" asks its cloud for the new node",
+				ccmtest.Called(b.cloud, b.slow))
 		}
 	}
 	w.mark = shared.Audit().Mark()

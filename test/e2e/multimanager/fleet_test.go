@@ -54,7 +54,7 @@ func (f *fleet) run() {
 		c.first = c.start("first", nil)
 	}
 	for _, c := range f.clusters {
-		ccmtest.WaitReady(f.t, c.first.Manager)
+		ccmtest.Eventually(f.t, "the Manager is ready", ccmtest.Ready(c.first.Manager))
 	}
 }
 

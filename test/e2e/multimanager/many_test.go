@@ -65,16 +65,17 @@ func TestManagers_SomeLeadersStopOrAreCutOff_OnlyTheirStandbysTakeOver(t *testin
 		}
 	}
 	for _, c := range f.clusters {
-		ccmtest.WaitReady(t, c.first.Manager)
+		ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(c.first.Manager))
 	}
 	var seconds []*replica
 	for _, c := range f.clusters[:pairs] {
 		seconds = append(seconds, c.start("second", quick))
 	}
 	for _, second := range seconds {
-		ccmtest.WaitStatus(t, second.Manager, second.name+" stands by", func(s ccm.Status) bool {
-			return s.State == ccm.StateStandby && s.Election.Leader != ""
-		})
+		ccmtest.Eventually(t, second.name+" stands by",
+			ccmtest.Status(second.Manager, func(s ccm.Status) bool {
+				return s.State == ccm.StateStandby && s.Election.Leader != ""
+			}))
 	}
 	watched := watch(t, f.clusters[pairs:])
 
@@ -86,7 +87,7 @@ func TestManagers_SomeLeadersStopOrAreCutOff_OnlyTheirStandbysTakeOver(t *testin
 	}
 	stop(t, firsts(stopped)...)
 	for i, c := range f.clusters[:pairs] {
-		ccmtest.WaitReady(t, seconds[i].Manager)
+		ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(seconds[i].Manager))
 		c.join("new")
 		c.waitServed()
 		if holder := c.leaseHolder(); holder != seconds[i].name {
@@ -111,9 +112,10 @@ func TestManagers_SomeLeadersStopOrAreCutOff_OnlyTheirStandbysTakeOver(t *testin
 	}
 	for i, c := range cut {
 		second := seconds[pairs/2+i]
-		ccmtest.WaitStatus(t, c.first.Manager, c.first.name+" stands by", func(s ccm.Status) bool {
-			return s.State == ccm.StateStandby && s.Election.Leader == second.name
-		})
+		ccmtest.Eventually(t, c.first.name+" stands by",
+			ccmtest.Status(c.first.Manager, func(s ccm.Status) bool {
+				return s.State == ccm.StateStandby && s.Election.Leader == second.name
+			}))
 	}
 	f.end()
 }
@@ -140,7 +142,7 @@ func TestManagers_SomeEndpointsBreak_OthersAreNotDisturbed(t *testing.T) {
 		c.first = c.start("first", nil)
 	}
 	for _, c := range slices.Concat(leading, staying) {
-		ccmtest.WaitReady(t, c.first.Manager)
+		ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(c.first.Manager))
 	}
 	watched := watch(t, staying)
 
@@ -154,15 +156,16 @@ func TestManagers_SomeEndpointsBreak_OthersAreNotDisturbed(t *testing.T) {
 	}
 	for i, c := range slices.Concat(leading, starting) {
 		fault := breakages[i%len(breakages)]
-		ccmtest.WaitStatus(t, c.first.Manager,
+		ccmtest.Eventually(t,
 			fmt.Sprintf("%s, whose endpoint is %s, says what is wrong", c.name, fault),
-			// On a busy machine an attempt may also run out of its time before it sees the
-			// certificate.
-			func(s ccm.Status) bool {
-				return s.State == ccm.StateDegraded && s.Reason != "" &&
-					(fault != netfault.WrongCertificate() ||
-						strings.Contains(s.Reason, "certificate"))
-			})
+			ccmtest.Status(c.first.Manager,
+				// On a busy machine an attempt may also run out of its time before it sees the
+				// certificate.
+				func(s ccm.Status) bool {
+					return s.State == ccm.StateDegraded && s.Reason != "" &&
+						(fault != netfault.WrongCertificate() ||
+							strings.Contains(s.Reason, "certificate"))
+				}))
 	}
 	stop(t, starting[1].first) // its endpoint hangs
 	watched.verify()
@@ -174,7 +177,7 @@ func TestManagers_SomeEndpointsBreak_OthersAreNotDisturbed(t *testing.T) {
 	}
 	starting[1].first.run()
 	for _, c := range slices.Concat(leading, starting) {
-		ccmtest.WaitReady(t, c.first.Manager)
+		ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(c.first.Manager))
 		c.join("new")
 		c.waitServed()
 	}

@@ -146,7 +146,8 @@ func (s *site) doubt(name string, fault openstacktest.Fault, r *replica, number 
 	last := len(machines) - 1
 	s.must(s.DeleteServer(machines[last].id))
 	remove()
-	ccmtest.WaitNodeGone(t, shared.Client(t), machines[last].name)
+	ccmtest.Eventually(t, "the node is gone",
+		ccmtest.Gone(shared.Client(t).CoreV1().Nodes().Get, machines[last].name))
 	waitEvent(t, shared.Client(t), nodes[last], "DeletingNode")
 	s.waitCalls(s.mark(), 3, asked, "the servers are requested again")
 	wantUntouched(t, nodes[:last]...)

@@ -38,7 +38,8 @@ func TestGone_ANodeIsDeletedWhenNovaHasDeniedItsServerTwice(t *testing.T) {
 	s.waitCalls(0, 3, operations("server_get"), "the server is requested")
 	before := s.mark()
 	s.must(s.DeleteServer(m.id))
-	ccmtest.WaitNodeGone(t, shared.Client(t), m.name)
+	ccmtest.Eventually(t, "the node is gone",
+		ccmtest.Gone(shared.Client(t).CoreV1().Nodes().Get, m.name))
 	event := waitEvent(t, shared.Client(t), node, "DeletingNode")
 	if !strings.Contains(event.Message, "does not exist in the cloud provider") {
 		t.Errorf("the event says %q", event.Message)
@@ -111,8 +112,10 @@ func TestGone_ManyAtOnce_AreKeptUntilAnOperatorHasDeletedSome(t *testing.T) {
 	// With these two, less than so many are absent that it is refused.
 	deleteNode(t, gone[0].Name)
 	deleteNode(t, gone[1].Name)
-	ccmtest.WaitNodeGone(t, shared.Client(t), gone[2].Name)
-	ccmtest.WaitNodeGone(t, shared.Client(t), gone[3].Name)
+	ccmtest.Eventually(t, "the node is gone",
+		ccmtest.Gone(shared.Client(t).CoreV1().Nodes().Get, gone[2].Name))
+	ccmtest.Eventually(t, "the node is gone",
+		ccmtest.Gone(shared.Client(t).CoreV1().Nodes().Get, gone[3].Name))
 	wantUntouched(t, left...)
 	ccmtest.Eventually(t, "the metric tells that none is absent",
 		func(context.Context) (bool, error) {

@@ -38,7 +38,8 @@ func TestInit_ANodeIsToldWhatTheCloudKnows(t *testing.T) {
 			t.Errorf("label %s is %q, want %q", label, got, want)
 		}
 	}
-	ccmtest.WaitNodeAddress(t, shared.Client(t), m.name, corev1.NodeExternalIP)
+	ccmtest.Eventually(t, "the node has an address",
+		ccmtest.NodeAddress(shared.Client(t), m.name, corev1.NodeExternalIP))
 	want := []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: s.address(m, 4)},
 		{Type: corev1.NodeInternalIP, Address: s.address(m, 6)},
@@ -67,13 +68,13 @@ func TestInit_NodeWithoutAServer_HasAnEventAndIsInTheStatusUntilItIsInitialized(
 			})
 		}
 	}
-	ccmtest.WaitStatus(t, r.Manager, "the node waits", waits("ServerNotFound"))
+	ccmtest.Eventually(t, "the node waits", ccmtest.Status(r.Manager, waits("ServerNotFound")))
 	event := waitEvent(t, shared.Client(t), node, "ServerNotFound")
 	if !hasTexts(event.Message, []string{"no server matches the node", "--provider-id"}) {
 		t.Errorf("the event lacks the cause or the advice: %s", event.Message)
 	}
 	s.addServer(name)
 	initialised(t, name)
-	ccmtest.WaitStatus(t, r.Manager, "no node waits",
-		func(status ccm.Status) bool { return len(status.Nodes) == 0 })
+	ccmtest.Eventually(t, "no node waits",
+		ccmtest.Status(r.Manager, func(status ccm.Status) bool { return len(status.Nodes) == 0 }))
 }

@@ -147,15 +147,17 @@ func served(t *testing.T, name string, options ...serviceOption) *corev1.Service
 
 func waitServed(t *testing.T, client kubernetes.Interface, name string) *corev1.Service {
 	t.Helper()
-	ccmtest.WaitServiceAddress(t, client, metav1.NamespaceDefault, name)
-	return ccmtest.WaitService(t, client, metav1.NamespaceDefault, name,
-		"Service "+name+" is annotated", func(s *corev1.Service) error {
-			if s == nil || s.Annotations[annotationID] == "" ||
-				s.Annotations[annotationAddress] == "" {
-				return errors.New("it has no annotations of a load balancer")
-			}
-			return nil
-		})
+	ccmtest.Eventually(t, "the Service has an address",
+		ccmtest.ServiceAddress(client, metav1.NamespaceDefault, name))
+	return ccmtest.Eventually(t, "Service "+name+" is annotated",
+		ccmtest.Object(client.CoreV1().Services(metav1.NamespaceDefault).Get,
+			name, func(s *corev1.Service) error {
+				if s.Annotations[annotationID] == "" ||
+					s.Annotations[annotationAddress] == "" {
+					return errors.New("it has no annotations of a load balancer")
+				}
+				return nil
+			}))
 }
 
 func getService(t *testing.T, client kubernetes.Interface, name string) *corev1.Service {
@@ -198,7 +200,8 @@ func deleteService(t *testing.T, client kubernetes.Interface, name string) {
 		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	ccmtest.WaitServiceGone(t, client, metav1.NamespaceDefault, name)
+	ccmtest.Eventually(t, "the Service is gone",
+		ccmtest.Gone(client.CoreV1().Services(metav1.NamespaceDefault).Get, name))
 }
 
 func hasFinalizer(s *corev1.Service) bool { return servicehelpers.HasLBFinalizer(s) }

@@ -77,9 +77,9 @@ func (r *replica) wantLoadBalancer(
 	t *testing.T, service string, state ccm.LoadBalancerState, reason string,
 ) {
 	t.Helper()
-	status := ccmtest.WaitStatus(t, r.Manager,
+	status := ccmtest.Eventually(t,
 		fmt.Sprintf("the load balancer of %s is %s: %s", service, state, reason),
-		func(s ccm.Status) bool {
+		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
 			return slices.ContainsFunc(s.LoadBalancers, func(lb ccm.LoadBalancerStatus) bool {
 				ready := lb.State == ccm.LoadBalancerReady
 				return lb.Namespace == metav1.NamespaceDefault && lb.Service == service &&
@@ -87,7 +87,7 @@ func (r *replica) wantLoadBalancer(
 					(lb.Message == "") == ready && (len(lb.Addresses) == 1) == ready &&
 					(lb.ProvisioningStatus == "ACTIVE") == ready
 			})
-		})
+		}))
 	count := 0
 	for _, lb := range status.LoadBalancers {
 		if lb.State == state {
@@ -104,15 +104,15 @@ func (r *replica) wantLoadBalancer(
 // reason, until it has none.
 func waitCondition(t *testing.T, name, reason, text string) {
 	t.Helper()
-	ccmtest.WaitService(t, shared.Client(t), metav1.NamespaceDefault, name,
-		fmt.Sprintf("Service %s has the condition %q", name, reason),
-		func(s *corev1.Service) error {
-			got := meta.FindStatusCondition(s.Status.Conditions,
-				"fxccm.dev/LoadBalancerReady")
-			if got == nil && reason == "" || got != nil && got.Reason == reason &&
-				got.Status == metav1.ConditionFalse && strings.Contains(got.Message, text) {
-				return nil
-			}
-			return fmt.Errorf("the condition is %+v", got)
-		})
+	ccmtest.Eventually(t, fmt.Sprintf("Service %s has the condition %q", name, reason),
+		ccmtest.Object(shared.Client(t).CoreV1().Services(metav1.NamespaceDefault).Get,
+			name, func(s *corev1.Service) error {
+				got := meta.FindStatusCondition(s.Status.Conditions,
+					"fxccm.dev/LoadBalancerReady")
+				if got == nil && reason == "" || got != nil && got.Reason == reason &&
+					got.Status == metav1.ConditionFalse && strings.Contains(got.Message, text) {
+					return nil
+				}
+				return fmt.Errorf("the condition is %+v", got)
+			}))
 }

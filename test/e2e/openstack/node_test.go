@@ -2,7 +2,6 @@ package openstack_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -36,7 +35,8 @@ func tainted(t *testing.T, name string, options ...ccmtest.NodeOption) *corev1.N
 
 func initialised(t *testing.T, name string) *corev1.Node {
 	t.Helper()
-	return ccmtest.WaitNodeInitialized(t, shared.Client(t), name)
+	return ccmtest.Eventually(t, "the node is initialized",
+		ccmtest.Initialized(shared.Client(t), name))
 }
 
 func getNode(t *testing.T, name string) *corev1.Node {
@@ -80,18 +80,15 @@ func isNew(node *corev1.Node) bool {
 // waitAddress waits until the node's first address of the type is this one.
 func waitAddress(t *testing.T, name string, kind corev1.NodeAddressType, want string) {
 	t.Helper()
-	ccmtest.WaitNode(t, shared.Client(t), name, fmt.Sprintf("%s has %s %s", name, kind, want),
-		func(n *corev1.Node) error {
-			if n == nil {
-				return errors.New("it does not exist")
-			}
+	ccmtest.Eventually(t, fmt.Sprintf("%s has %s %s", name, kind, want),
+		ccmtest.Object(shared.Client(t).CoreV1().Nodes().Get, name, func(n *corev1.Node) error {
 			at := slices.IndexFunc(n.Status.Addresses,
 				func(a corev1.NodeAddress) bool { return a.Type == kind })
 			if at < 0 || n.Status.Addresses[at].Address != want {
 				return fmt.Errorf("its addresses are %v", n.Status.Addresses)
 			}
 			return nil
-		})
+		}))
 }
 
 // wantUntouched fails the test if one of the nodes is not there any more, or another one of the

@@ -39,7 +39,8 @@ func TestRegions_ClusterInTwo_NodesAndServicesAreServedInTheirs(t *testing.T) {
 			t.Errorf("%s has the provider ID %s and the region %s, want %s", m.name,
 				node.Spec.ProviderID, node.Labels[corev1.LabelTopologyRegion], want)
 		}
-		ccmtest.WaitNodeAddress(t, shared.Client(t), m.name, corev1.NodeInternalIP)
+		ccmtest.Eventually(t, "the node has an address",
+			ccmtest.NodeAddress(shared.Client(t), m.name, corev1.NodeInternalIP))
 	}
 
 	service := served(t, "regions", ccmtest.ServicePorts(80),

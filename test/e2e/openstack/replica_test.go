@@ -155,7 +155,7 @@ func (r *replica) noSecrets() {
 func ready(t *testing.T, s *site, change ...func(*launch)) *replica {
 	t.Helper()
 	r := start(t, s, change...)
-	ccmtest.WaitReady(t, r.Manager)
+	ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(r.Manager))
 	return r
 }
 

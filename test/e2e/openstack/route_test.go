@@ -94,18 +94,15 @@ func (s *site) wantPairs(m machine, want ...string) {
 // waitNetwork waits until the node is told that its routes are there.
 func waitNetwork(t *testing.T, name string) {
 	t.Helper()
-	ccmtest.WaitNode(t, shared.Client(t), name, name+" is told that its routes are there",
-		func(n *corev1.Node) error {
-			if n == nil {
-				return fmt.Errorf("it does not exist")
-			}
+	ccmtest.Eventually(t, name+" is told that its routes are there",
+		ccmtest.Object(shared.Client(t).CoreV1().Nodes().Get, name, func(n *corev1.Node) error {
 			for _, c := range n.Status.Conditions {
 				if c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionFalse {
 					return nil
 				}
 			}
 			return fmt.Errorf("its conditions are %v", n.Status.Conditions)
-		})
+		}))
 }
 
 // clouds are those that routes are written to in different ways.
@@ -164,7 +161,8 @@ func TestRoute_ComesMovesAndGoesWithItsNode_AndThoseOfOthersStay(t *testing.T) {
 			// The server goes, and the node and the route go with it.
 			s.must(s.DeleteServer(two.id))
 			setReady(t, two.name, corev1.ConditionFalse)
-			ccmtest.WaitNodeGone(t, shared.Client(t), two.name)
+			ccmtest.Eventually(t, "the node is gone",
+				ccmtest.Gone(shared.Client(t).CoreV1().Nodes().Get, two.name))
 			s.waitRoutes(foreign...)
 			r.unbroken()
 		})

@@ -112,7 +112,7 @@ func (o *occm) run() (stop func()) {
 		}
 	}
 	o.t.Cleanup(stop)
-	ccmtest.WaitReady(o.t, m)
+	ccmtest.Eventually(o.t, "the Manager is ready", ccmtest.Ready(m))
 	return stop
 }
 
