@@ -1,8 +1,9 @@
 // Command api writes docs/reference/api.md: every exported name of the packages that a host may
 // import, with the first sentence of its doc comment. With -check it compares the page instead. A
-// name without a doc comment is an error.
+// name without a doc comment is an error. A page with more names than the one before needs a
+// reason, which the page then shows.
 //
-//	go run ./tools/api [-check]
+//	go run ./tools/api [-check | -grow "the reason for new names"]
 package main
 
 import (
@@ -12,7 +13,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -23,14 +26,15 @@ var private = []string{"bin", "cmd", "docs", "example", "internal", "test", "tes
 
 func main() {
 	check := flag.Bool("check", false, "compare the page and write nothing")
+	reason := flag.String("grow", "", "why the page has more names")
 	flag.Parse()
-	if err := run(*check); err != nil {
+	if err := run(*check, *reason); err != nil {
 		fmt.Fprintln(os.Stderr, "api:", err)
 		os.Exit(1)
 	}
 }
 
-func run(check bool) error {
+func run(check bool, reason string) error {
 	packages, err := publicPackages(".")
 	if err != nil {
 		return err
@@ -49,18 +53,45 @@ func run(check bool) error {
 		return err
 	}
 	fmt.Printf("public API: %d exported names in %d packages\n", total, len(packages))
-	want := render(packages, total)
-	if !check {
-		return os.WriteFile(page, []byte(want), 0o644)
-	}
-	got, err := os.ReadFile(page)
+	before, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
-	if string(got) != want {
+	after, err := update(string(before), packages, total, reason)
+	if err != nil {
+		return err
+	}
+	if !check {
+		return os.WriteFile(page, []byte(after), 0o644)
+	}
+	if string(before) != after {
 		return fmt.Errorf("%s differs from the code; run: go run ./tools/api", page)
 	}
 	return nil
+}
+
+var (
+	totalRow   = regexp.MustCompile(`(?m)^\| total \| (\d+) \|$`)
+	reasonLine = regexp.MustCompile(`(?m)^The number last grew because (.+)\.$`)
+)
+
+// update returns the page after before. It fails if there are more names without a reason.
+func update(before string, packages []pkg, total int, reason string) (string, error) {
+	if row := totalRow.FindStringSubmatch(before); row != nil && reason == "" {
+		last, err := strconv.Atoi(row[1])
+		if err != nil {
+			return "", err
+		}
+		if total > last {
+			return "", fmt.Errorf("%d exported names more than in %s (%d); internal packages need "+
+				"no list. If users need the names, run: go run ./tools/api -grow \"they ...\"",
+				total-last, page, last)
+		}
+	}
+	if line := reasonLine.FindStringSubmatch(before); line != nil && reason == "" {
+		reason = line[1]
+	}
+	return render(packages, total, strings.TrimSuffix(reason, ".")), nil
 }
 
 // publicPackages reads all packages below root that a host may import, sorted by path.
@@ -84,7 +115,7 @@ func publicPackages(root string) ([]pkg, error) {
 	return packages, err
 }
 
-func render(packages []pkg, total int) string {
+func render(packages []pkg, total int, reason string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Go API
 
@@ -101,6 +132,9 @@ All exported names of the packages that a host may import, without the fields of
 		fmt.Fprintf(&b, "| [%s](#%s) | %d |\n", p.path, anchor, len(p.names))
 	}
 	fmt.Fprintf(&b, "| total | %d |\n", total)
+	if reason != "" {
+		fmt.Fprintf(&b, "\nThe number last grew because %s.\n", reason)
+	}
 	for _, p := range packages {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| kind | name | |\n|---|---|---|\n", p.path, p.doc)
 		for _, n := range p.names {

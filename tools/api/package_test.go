@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -72,5 +73,26 @@ func (m *Map[K, V]) Put(K, V) {}
 	}
 	if !slices.Equal(p.names, want) {
 		t.Errorf("names:\n%v\nwant:\n%v", p.names, want)
+	}
+}
+
+func TestUpdate_MoreNames_NeedAReasonThatStays(t *testing.T) {
+	two := []pkg{{path: "p", names: []name{{"func", "A", "A."}, {"func", "B", "B."}}}}
+	if _, err := update("| total | 1 |\n", two, 2, ""); err == nil ||
+		!strings.Contains(err.Error(), "1 exported names more") {
+		t.Errorf("a second name without a reason: %v", err)
+	}
+	page, err := update("| total | 1 |\n", two, 2, "hosts need B.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same, err := update(page, two, 2, "")
+	if err != nil || same != page ||
+		!strings.Contains(page, "\nThe number last grew because hosts need B.\n") {
+		t.Errorf("the next page is, with the error %v:\n%s\nafter:\n%s", err, same, page)
+	}
+	if fewer, err := update(page, two[:0], 0, ""); err != nil ||
+		!strings.Contains(fewer, "| total | 0 |") {
+		t.Errorf("without the names: %v\n%s", err, fewer)
 	}
 }
