@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -52,6 +53,22 @@ func TestCheck_CodeOfAPage_IsNotRead(t *testing.T) {
 	found := checkTexts("x.md", pageTexts(page), rules)
 	if len(found) != 1 || found[0].line != 8 {
 		t.Errorf("findings: %v, want one, in line 8", found)
+	}
+}
+
+func TestCheck_CommentsOfYAML_AreReadWithoutTheirValues(t *testing.T) {
+	rules, err := parseGlossary(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := "# It is foo\n# bar.\na: qux\nb: c # Baz is\n\n  # -- qux\n# foo\n\n# bar\n"
+	var lines []int
+	for _, f := range checkTexts("x.yaml", comments(file), rules) {
+		lines = append(lines, f.line)
+	}
+	slices.Sort(lines)
+	if want := []int{2, 4, 6}; !slices.Equal(lines, want) {
+		t.Errorf("findings in lines %v, want %v", lines, want)
 	}
 }
 

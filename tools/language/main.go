@@ -51,7 +51,7 @@ func run(folders []string) error {
 	return nil
 }
 
-// list returns the Go files and pages below the folders that are in git or would be.
+// list returns the Go files, pages and YAML files below the folders that are in git or would be.
 func list(folders []string) ([]string, error) {
 	arguments := append([]string{"ls-files", "-co", "--exclude-standard", "--deduplicate", "--"},
 		folders...)
@@ -63,7 +63,7 @@ func list(folders []string) ([]string, error) {
 	for name := range strings.Lines(string(out)) {
 		name = strings.TrimSuffix(name, "\n")
 		switch filepath.Ext(name) {
-		case ".go", ".md":
+		case ".go", ".md", ".yaml":
 			if name != glossary && !strings.Contains(name, "/testdata/") {
 				files = append(files, name)
 			}
@@ -80,8 +80,11 @@ func check(name string, rules []rule) ([]finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	if filepath.Ext(name) == ".md" {
+	switch filepath.Ext(name) {
+	case ".md":
 		return checkTexts(name, pageTexts(string(content)), rules), nil
+	case ".yaml":
+		return checkTexts(name, comments(string(content)), rules), nil
 	}
 	source, err := scan(name, content)
 	if err != nil {

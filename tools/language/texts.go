@@ -134,3 +134,31 @@ func pageTexts(page string) []text {
 	flush(0)
 	return texts
 }
+
+// comments returns the comments of a YAML file or of a template of one. Lines without another line
+// between them are one comment.
+func comments(content string) []text {
+	var texts []text
+	last := 0 // the number of the last line with a comment
+	for i, line := range strings.Split(content, "\n") {
+		line = strings.TrimSpace(line)
+		body, whole := strings.CutPrefix(line, "#")
+		if !whole {
+			var found bool
+			if _, body, found = strings.Cut(line, " # "); !found {
+				continue
+			}
+		}
+		body = inlineCode.ReplaceAllString(strings.TrimSpace(body), "``")
+		if whole && last == i && last > 0 {
+			texts[len(texts)-1].content += "\n" + body
+		} else {
+			texts = append(texts, text{line: i + 1, content: body})
+		}
+		last = 0
+		if whole {
+			last = i + 1
+		}
+	}
+	return texts
+}
