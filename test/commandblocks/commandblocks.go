@@ -5,7 +5,7 @@
 //
 //	<!-- run -->                   its commands succeed, and print what the block shows
 //	<!-- run: in a playground -->  the same, beside the tutorial's cluster and Service
-//	<!-- run: in a new cluster --> the same, with an API server that has no objects yet
+//	<!-- run: in a new cluster --> the same, with an API server of its own that has no objects yet
 //	<!-- run: in the background, until "text" -->  its command prints the text, and runs on
 //	<!-- run by: example -->       the tests of the package in this folder take it with [RunBy]
 //	<!-- run by: .ci/run -->       CI runs the same make targets
@@ -184,4 +184,23 @@ func patternOf(line string) *regexp.Regexp {
 	pattern := regexp.QuoteMeta(strings.Join(strings.Fields(line), " "))
 	pattern = strings.ReplaceAll(pattern, " ", `\s+`)
 	return regexp.MustCompile(`^\s*` + strings.ReplaceAll(pattern, "…", `.*`) + `\s*$`)
+}
+
+// Fenced returns the blocks of a page in the language, by the number of their first line.
+func Fenced(page, language string) map[int]string {
+	found := map[int]string{}
+	var begun int
+	var lines []string
+	for i, line := range strings.Split(page, "\n") {
+		switch {
+		case begun == 0 && line == "```"+language:
+			begun, lines = i+2, nil
+		case begun > 0 && line == "```":
+			found[begun] = strings.Join(lines, "\n") + "\n"
+			begun = 0
+		case begun > 0:
+			lines = append(lines, line)
+		}
+	}
+	return found
 }
