@@ -161,22 +161,104 @@ func TestDownload_IndexDoesNotAnswer_EndsWithItsContext(t *testing.T) {
 
 // The build script installs what the index offers, and compiles nothing.
 func TestBuildScript_WithAnIndex_DownloadsInsteadOfBuilding(t *testing.T) {
-	root := t.TempDir()
+	said := runBuildScript(t, project(t), serve(t, archive(t, programs...), ""))
+	if strings.Contains(said, "compile") {
+		t.Errorf("it builds:\n%s", said)
+	}
+}
+
+// The modules of the control plane are small programs here, under their own names and versions.
+func TestBuildScript_IndexFails_BuildsBothPrograms(t *testing.T) {
+	notFound := httptest.NewServer(http.NotFoundHandler())
+	defer notFound.Close()
+	damaged := serve(t, archive(t, programs...), strings.Repeat("0", 128))
+	for name, index := range map[string]string{
+		"no index": notFound.URL, "wrong checksum": damaged, "switched off": "none",
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := project(t)
+			write(t, root, "tools/controlplane/go.mod", `module controlplane
+
+go 1.26.0
+
+require (
+	go.etcd.io/etcd/server/v3 v3.7.0
+	k8s.io/kubernetes v1.37.1
+)
+
+replace (
+	go.etcd.io/etcd/server/v3 => ./etcd
+	k8s.io/kubernetes => ./kubernetes
+)
+`)
+			write(t, root, "tools/controlplane/go.sum", "")
+			for folder, module := range map[string]string{
+				"etcd": "go.etcd.io/etcd/server/v3", "kubernetes": "k8s.io/kubernetes",
+			} {
+				folder = "tools/controlplane/" + folder
+				write(t, root, folder+"/go.mod", "module "+module+"\n\ngo 1.26.0\n")
+			}
+			const program = "package main\n\nimport \"os\"\n\n" +
+				"func main() { os.Stdout.WriteString(%q) }\n"
+			write(t, root, "tools/controlplane/etcd/main.go", fmt.Sprintf(program, "etcd\n"))
+			write(t, root, "tools/controlplane/kubernetes/cmd/kube-apiserver/main.go",
+				fmt.Sprintf(program, "kube-apiserver\n"))
+			said := runBuildScript(t, root, index)
+			for _, want := range []string{
+				"cannot download", "built " + filepath.Join(root, "bin/controlplane/etcd"),
+				"built both in ",
+			} {
+				if !strings.Contains(said, want) {
+					t.Errorf("it does not print %q:\n%s", want, said)
+				}
+			}
+			if said := runBuildScript(t, root, index); said != "" {
+				t.Errorf("it does not use the programs again:\n%s", said)
+			}
+		})
+	}
+}
+
+// project has the folders of the build script.
+func project(t *testing.T) (root string) {
+	t.Helper()
+	root = t.TempDir()
 	for _, folder := range []string{"tools/controlplane", "tools/envtest"} {
 		if err := os.CopyFS(filepath.Join(root, folder),
 			os.DirFS(filepath.Join("../..", folder))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command("bash", filepath.Join(root, "tools/controlplane/build.sh"))
-	cmd.Env = append(os.Environ(), "KUBEBUILDER_ASSETS=",
-		"ENVTEST_INDEX="+serve(t, archive(t, "etcd", "kube-apiserver"), ""))
+	return root
+}
+
+func write(t *testing.T, root, name, content string) {
+	t.Helper()
+	path := filepath.Join(root, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runBuildScript runs the script, returns what it prints, and runs the programs.
+func runBuildScript(t *testing.T, root, index string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "bash",
+		filepath.Join(root, "tools/controlplane/build.sh"))
+	cmd.Env = append(os.Environ(), "KUBEBUILDER_ASSETS=", "ENVTEST_INDEX="+index)
 	said, err := cmd.CombinedOutput()
-	if err != nil || strings.Contains(string(said), "compile") {
+	if err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
-	out, err := exec.Command(filepath.Join(root, "bin/controlplane/kube-apiserver")).Output()
-	if err != nil || string(out) != "kube-apiserver\n" {
-		t.Errorf("%q, %v", out, err)
+	for _, name := range programs {
+		out, err := exec.CommandContext(t.Context(),
+			filepath.Join(root, "bin/controlplane", name)).Output()
+		if err != nil || string(out) != name+"\n" {
+			t.Errorf("%s: %q, %v", name, out, err)
+		}
 	}
+	return string(said)
 }
