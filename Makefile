@@ -25,8 +25,19 @@ help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 .PHONY: demo
-demo: controlplane example ## See two replicas run a cluster on a simulated OpenStack (FLEET=1: three run many clusters; CHECK=1: verify and exit)
-	@$(BIN)/fxccm-demo --binary $(BIN)/fxccm --embedded $(BIN)/fxccm-embedded $(if $(FLEET),--fleet) $(if $(CHECK),--check)
+demo: ## See two replicas run a cluster on a simulated OpenStack (FLEET=1: three run many clusters; CHECK=1: verify and exit)
+	@mkdir -p $(BIN) && date +%s >$(DEMO_TIMES)
+	@$(MAKE) --no-print-directory controlplane
+	@date +%s >>$(DEMO_TIMES)
+	@$(MAKE) --no-print-directory example
+	@date +%s >>$(DEMO_TIMES)
+	@$(BIN)/fxccm-demo --binary $(BIN)/fxccm --embedded $(BIN)/fxccm-embedded $(if $(FLEET),--fleet) $(if $(CHECK),--check) \
+	  || code=$$?; set -- $$(cat $(DEMO_TIMES)) $$(date +%s); \
+	  echo "make demo: control plane $$(($$2 - $$1)) s (download or build), programs $$(($$3 - $$2)) s (build), demo $$(($$4 - $$3)) s"; \
+	  exit $${code:-0}
+
+# The seconds at which the parts of the last demo began.
+DEMO_TIMES := $(BIN)/demo-times
 
 .PHONY: playground
 playground: controlplane example ## Run a control plane and a simulated OpenStack for the tutorial, until Ctrl-C
