@@ -7,9 +7,9 @@ BIN   := $(CURDIR)/bin
 # The folder of the real OpenStack; another is given as LAB_DIR=..., by its whole path.
 LAB_DIR ?= $(BIN)/openstack-lab
 
-# Packages that a host links. They must build wherever a host does.
+# Packages that a host links. They must build wherever a host does, and the program wherever a release has it.
 LIBRARY   := ./ccm/... ./controllers/... ./fleet/... ./options/... ./provider/... ./internal/...
-PLATFORMS := linux/amd64 darwin/arm64 windows/amd64
+PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
 # What is built needs no C library of the machine, and nothing but the race detector a C compiler. With one
 # setting for all, no package is compiled twice.
@@ -137,8 +137,8 @@ lint: $(BIN)/lint/.built $(BIN)/lint/never ## Check format, vet, staticcheck, th
 	  $(GO) vet -vettool=$(BIN)/lint/never ./...) || exit 1; done
 	@$(GO) run ./tools/api -check
 	@$(GO) run ./tools/language
-	@for platform in $(PLATFORMS); do echo "build library for $$platform"; \
-	  GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build $(LIBRARY) || exit 1; done
+	@for platform in $(PLATFORMS); do echo "build library and program for $$platform"; \
+	  GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build -ldflags='-s -w' $(LIBRARY) ./example || exit 1; done
 	@echo "lint: ok"
 
 $(BIN)/lint/.built: tools/lint/go.mod tools/lint/go.sum

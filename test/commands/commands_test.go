@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/test/commandblocks"
 )
@@ -32,45 +34,55 @@ const (
 // TestPages_CommandsSucceed runs the commands of each page in one shell after another, which hand
 // on their exported variables. Pages that need a playground share one.
 func TestPages_CommandsSucceed(t *testing.T) {
-	places := map[string]map[string][]commandblocks.Block{
-		"": {}, commandblocks.Playground: {}, commandblocks.NewCluster: {},
-	}
+	inPlayground, others := map[string][]commandblocks.Block{}, map[string][]commandblocks.Block{}
+	found := map[string]int{}
 	for page, blocks := range blocksOfPages(t) {
 		blocks = slices.DeleteFunc(blocks,
 			func(b commandblocks.Block) bool { return b.RunBy != "" || b.DryRun != "" })
-		place := ""
+		pages := others
 		for _, b := range blocks {
-			place = cmp.Or(place, b.Place)
+			found[b.Place]++
+			if b.Place == commandblocks.Playground {
+				pages = inPlayground
+			}
 		}
-		if len(blocks) > 0 {
-			places[place][page] = blocks
-		}
+		pages[page] = blocks
 	}
-	for place, blocks := range places {
-		if len(blocks) == 0 {
+	for _, place := range []string{"", commandblocks.Playground, commandblocks.NewCluster} {
+		if found[place] == 0 {
 			t.Errorf("no page has commands that run %s", cmp.Or(place, "anywhere"))
 		}
 	}
-	for page, blocks := range places[""] {
-		t.Run(page, func(t *testing.T) { newShell(t).runBlocks(page, blocks) })
-	}
-	for page, blocks := range places[commandblocks.NewCluster] {
-		t.Run(page, func(t *testing.T) {
-			s := newShell(t)
-			s.enterNewCluster()
-			s.runBlocks(page, blocks)
-		})
+	for page, blocks := range others {
+		t.Run(page, func(t *testing.T) { runPage(t, page, blocks, newShell(t)) })
 	}
 	t.Run(commandblocks.Playground, func(t *testing.T) {
 		startPlayground(t)
-		for page, blocks := range places[commandblocks.Playground] {
+		for page, blocks := range inPlayground {
 			t.Run(page, func(t *testing.T) {
 				s := newShell(t)
 				s.enter()
-				s.runBlocks(page, blocks)
+				runPage(t, page, blocks, s)
 			})
 		}
 	})
+}
+
+// runPage runs the blocks of a page in the shell, but those that need a new cluster in one with its
+// own.
+func runPage(t *testing.T, page string, blocks []commandblocks.Block, first *shell) {
+	t.Helper()
+	s := first
+	for _, b := range blocks {
+		switch b.Place {
+		case commandblocks.NewCluster:
+			s = newShell(t)
+			s.enterNewCluster()
+		case commandblocks.Playground:
+			s = first
+		}
+		s.runBlock(page, b)
+	}
 }
 
 // TestPages_BlocksOfOtherTests_AreTakenByThem looks for the call that takes the block.
@@ -159,6 +171,69 @@ func TestPages_BlocksOfMake_AreRunByCI(t *testing.T) {
 	}
 }
 
+// TestMakeDemo_EndsOrFails_PrintsHowLongEachPartTook replaces the control plane, the compiler and the
+// demo by programs that do nothing.
+func TestMakeDemo_EndsOrFails_PrintsHowLongEachPartTook(t *testing.T) {
+	for code, wantErr := range map[string]bool{"0": false, "3": true} {
+		bin := t.TempDir()
+		for name, text := range map[string]string{
+			"fxccm-demo": "exit " + code, "kube-apiserver": "", "etcd": "",
+		} {
+			if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"),
+				0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.CommandContext(t.Context(), "make", "demo", "BIN="+bin, "GO=true",
+			"KUBEBUILDER_ASSETS="+bin)
+		cmd.Dir = root
+		out, err := cmd.CombinedOutput()
+		if (err != nil) != wantErr || !strings.Contains(string(out), "make demo: control plane ") {
+			t.Errorf("the demo exits with %s: make ends with %v and prints:\n%s", code, err, out)
+		}
+	}
+}
+
+// TestWorkflows_MakeTargets_Exist runs make of each step dry: the workflows run elsewhere.
+func TestWorkflows_MakeTargets_Exist(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := map[string]int{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var workflow struct {
+			Jobs map[string]struct{ Steps []struct{ Run string } }
+		}
+		if err := yaml.Unmarshal(text, &workflow); err != nil {
+			t.Fatal(err)
+		}
+		for _, job := range workflow.Jobs {
+			for _, step := range job.Steps {
+				for command := range strings.Lines(step.Run) {
+					if !strings.HasPrefix(command, "make ") {
+						continue
+					}
+					tried[file]++
+					if _, err := recipes(t, strings.ReplaceAll(command, `"`, "")); err != nil {
+						t.Errorf("%s: %s: %v", file, command, err)
+					}
+				}
+			}
+		}
+		if tried[file] == 0 {
+			t.Errorf("%s runs no make", file)
+		}
+	}
+	if len(tried) == 0 {
+		t.Error("there are no workflows")
+	}
+}
+
 // recipes are the lines that make would run for the command. A variable that does not change them
 // is an error.
 func recipes(t *testing.T, command string) ([]string, error) {
@@ -243,23 +318,21 @@ func blocksOfPages(t *testing.T) map[string][]commandblocks.Block {
 	return all
 }
 
-func (s *shell) runBlocks(page string, blocks []commandblocks.Block) {
+func (s *shell) runBlock(page string, b commandblocks.Block) {
 	t := s.t
-	for _, b := range blocks {
-		for _, c := range b.Commands {
-			where := fmt.Sprintf("%s:%d", page, c.Line)
-			t.Logf("%s: $ %s", where, c.Text)
-			if b.Until != "" {
-				s.background(where, c.Text, b.Until)
-				continue
-			}
-			printed, err := s.run(c.Text)
-			if err != nil {
-				t.Fatalf("%s: %v\n%s", where, err, printed)
-			}
-			if line := c.Missing(printed); line != "" {
-				t.Fatalf("%s: the output lacks %q:\n%s", where, line, printed)
-			}
+	for _, c := range b.Commands {
+		where := fmt.Sprintf("%s:%d", page, c.Line)
+		t.Logf("%s: $ %s", where, c.Text)
+		if b.Until != "" {
+			s.background(where, c.Text, b.Until)
+			continue
+		}
+		printed, err := s.run(c.Text)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", where, err, printed)
+		}
+		if line := c.Missing(printed); line != "" {
+			t.Fatalf("%s: the output lacks %q:\n%s", where, line, printed)
 		}
 	}
 }

@@ -30,6 +30,18 @@ import (
 
 const version = "v0.3.0"
 
+// make lint builds for all platforms of a release.
+func TestPlatforms_OfARelease_AreThoseOfMakeLint(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "\nPLATFORMS := " + strings.Trim(fmt.Sprint(releasePlatforms), "[]") + "\n"
+	if !strings.Contains(string(makefile), want) {
+		t.Errorf("the Makefile lacks %q", want)
+	}
+}
+
 // nested is a module below the program's, which other modules import.
 const nested = "hosting/library"
 
