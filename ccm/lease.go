@@ -127,11 +127,13 @@ func (e *leaseElector) Elect(ctx context.Context, lead func(context.Context, Gra
 	if e.recorders != nil {
 		return e.elect(ctx, e.recorders(component), lead)
 	}
-	recorder := events.NewSporadic(e.recording, component)
-	err := e.elect(ctx, recorder, lead)
+	broadcaster := events.New(e.recording)
+	err := e.elect(ctx, broadcaster.Recorder(component), lead)
 	// A drain timeout is urgent: calls may act while another process leads.
-	if _, timedOut := errors.AsType[*DrainTimeoutError](err); !timedOut {
-		recorder.Wait()
+	if _, timedOut := errors.AsType[*DrainTimeoutError](err); timedOut {
+		go broadcaster.Close()
+	} else {
+		broadcaster.Close()
 	}
 	return err
 }

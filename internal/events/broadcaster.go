@@ -2,90 +2,261 @@
 package events
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/uuid"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
+	recordutil "k8s.io/client-go/tools/record/util"
+	"k8s.io/client-go/tools/reference"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 )
 
-// flushLimit bounds the wait for events that the API server does not take: they matter less than a
-// hand-over.
-const flushLimit = time.Second
+const (
+	// flushLimit bounds the wait for events that the API server does not take: they matter less than
+	// a hand-over.
+	flushLimit = time.Second
+	// maxQueued, maxTries and retryPause are client-go's.
+	maxQueued  = 1000
+	maxTries   = 12
+	retryPause = 10 * time.Second
+)
 
-// Broadcaster sends events to the API server. Unlike client-go's, which drops what is queued when
-// it is shut down, it sends that first. It starts nothing before the first call of Recorder.
-// It is safe for concurrent use.
+// Broadcaster sends events to the API server, one after the other, with client-go's rules for
+// repeated events and for retries. It differs from client-go's broadcaster: it sends at its end
+// what is queued, and at rest it has neither a goroutine nor a channel. It is safe for concurrent
+// use.
 type Broadcaster struct {
-	sink *sink
+	client typedcorev1.EventInterface
+	log    logr.Logger
+	// correlator is used by one goroutine at a time.
+	correlator *record.EventCorrelator
+	// life ends when no more events are sent.
+	life context.Context
+	end  context.CancelFunc
 
-	mu          sync.Mutex
-	broadcaster record.EventBroadcaster
-	closed      bool
+	mu     sync.Mutex
+	closed bool
+	queue  []*corev1.Event
+	// idle is closed when the goroutine that sends has ended. It is nil if there is none.
+	idle chan struct{}
 }
 
 // New returns a Broadcaster. It must be closed.
-func New(client typedcorev1.EventsGetter) *Broadcaster {
-	return &Broadcaster{sink: &sink{
-		EventSinkImpl: &typedcorev1.EventSinkImpl{Interface: client.Events("")},
-		last:          string(uuid.NewUUID()),
-		flushed:       make(chan struct{}),
-	}}
+func New(client typedcorev1.EventsGetter) *Broadcaster { return NewLogging(client, logr.Discard()) }
+
+// NewLogging returns a Broadcaster that also logs the events, as client-go's StartStructuredLogging
+// does.
+func NewLogging(client typedcorev1.EventsGetter, log logr.Logger) *Broadcaster {
+	b := &Broadcaster{
+		client: client.Events(""), log: log,
+		correlator: record.NewEventCorrelator(clock.RealClock{}),
+	}
+	b.life, b.end = context.WithCancel(context.Background())
+	return b
 }
 
 // Recorder records events of the named component. Events that are recorded after Close are dropped.
 func (b *Broadcaster) Recorder(component string) record.EventRecorderLogger {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.broadcaster == nil {
-		b.broadcaster = record.NewBroadcaster()
-		if b.closed {
-			b.broadcaster.Shutdown() // no later call would do it
-		} else {
-			b.broadcaster.StartRecordingToSink(b.sink)
+	return recorder{b, component, klog.Background()}
+}
+
+// Close waits until what was recorded has been sent, a second at most, and ends the Broadcaster.
+func (b *Broadcaster) Close() {
+	if idle := b.refuse(); idle != nil {
+		limit := time.NewTimer(flushLimit)
+		defer limit.Stop()
+		select {
+		case <-idle:
+		case <-limit.C:
 		}
 	}
-	return b.broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component})
+	b.Shutdown()
 }
 
-// Close waits until what was recorded has been sent, a second at most, and ends the Broadcaster. It
-// must be called once.
-func (b *Broadcaster) Close() {
+// Shutdown ends the Broadcaster. Events that have not been sent are dropped.
+func (b *Broadcaster) Shutdown() {
+	b.end()
+	if idle := b.refuse(); idle != nil {
+		<-idle
+	}
+}
+
+// refuse refuses new events. The result is closed when all events before have been sent or dropped;
+// it may be nil.
+func (b *Broadcaster) refuse() (idle <-chan struct{}) {
 	b.mu.Lock()
-	broadcaster := b.broadcaster
+	defer b.mu.Unlock()
 	b.closed = true
-	b.mu.Unlock()
-	if broadcaster == nil {
+	return b.idle
+}
+
+// add queues an event. It does not block.
+func (b *Broadcaster) add(event *corev1.Event, log klog.Logger) {
+	b.log.Info("Event occurred",
+		"object", klog.KRef(event.InvolvedObject.Namespace, event.InvolvedObject.Name),
+		"fieldPath", event.InvolvedObject.FieldPath, "kind", event.InvolvedObject.Kind,
+		"apiVersion", event.InvolvedObject.APIVersion, "type", event.Type,
+		"reason", event.Reason, "message", event.Message)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+	case len(b.queue) == maxQueued:
+		log.Error(nil, "Event dropped, because too many are queued", "event", event)
+	default:
+		b.queue = append(b.queue, event)
+		if b.idle == nil {
+			b.idle = make(chan struct{})
+			go b.send(b.idle)
+		}
+	}
+}
+
+// send sends the queued events and ends.
+func (b *Broadcaster) send(idle chan struct{}) {
+	defer close(idle)
+	for {
+		b.mu.Lock()
+		if len(b.queue) == 0 || b.life.Err() != nil {
+			b.queue, b.idle = nil, nil
+			b.mu.Unlock()
+			return
+		}
+		event := b.queue[0]
+		b.queue = b.queue[1:]
+		b.mu.Unlock()
+		b.sendOne(event)
+	}
+}
+
+// sendOne sends an event. If the API server does not answer, it retries as client-go does.
+func (b *Broadcaster) sendOne(event *corev1.Event) {
+	result, err := b.correlator.EventCorrelate(event)
+	if err != nil {
+		klog.Background().Error(err, "Event cannot be compared with earlier ones", "event", event)
+	}
+	if result.Skip {
 		return
 	}
-	// Events are sent one after the other, so when this one's turn has come the others have been
-	// sent. The sink keeps it.
-	mark := &corev1.ObjectReference{Kind: "Flush", Name: b.sink.last}
-	b.Recorder("").Event(mark, corev1.EventTypeNormal, "Flush", "")
-	limit := time.NewTimer(flushLimit)
-	defer limit.Stop()
-	select {
-	case <-b.sink.flushed:
-	case <-limit.C:
+	for try := 1; ; try++ {
+		err := b.post(result)
+		if !mayRetry(err) || try == maxTries {
+			if err != nil && b.life.Err() == nil {
+				klog.Background().Error(err, "Event dropped, because it cannot be written",
+					"event", event)
+			}
+			return
+		}
+		pause := retryPause
+		if try == 1 { // so that clients do not retry together
+			pause = time.Duration(float64(pause) * rand.Float64())
+		}
+		select {
+		case <-time.After(pause):
+		case <-b.life.Done():
+			return
+		}
 	}
-	broadcaster.Shutdown()
 }
 
-// sink sends events, but for the last one.
-type sink struct {
-	*typedcorev1.EventSinkImpl
-	last    string
-	flushed chan struct{}
+// post writes an event, or adds to the count of an earlier one.
+func (b *Broadcaster) post(result *record.EventCorrelateResult) error {
+	var err error
+	written := result.Event
+	if result.Event.Count > 1 {
+		written, err = b.client.PatchWithEventNamespaceWithContext(b.life, result.Event,
+			result.Patch)
+	}
+	if result.Event.Count == 1 || apierrors.IsNotFound(err) {
+		result.Event.ResourceVersion = ""
+		written, err = b.client.CreateWithEventNamespaceWithContext(b.life, result.Event)
+	}
+	if err == nil {
+		b.correlator.UpdateState(written)
+	}
+	return err
 }
 
-// Create implements record.EventSink.
-func (s *sink) Create(event *corev1.Event) (*corev1.Event, error) {
-	if event.InvolvedObject.Name == s.last {
-		close(s.flushed)
-		return event, nil
+// mayRetry reports whether the API server may take the event later. It has not answered then.
+func mayRetry(err error) bool {
+	_, invalid := errors.AsType[*rest.RequestConstructionError](err)
+	_, refused := errors.AsType[*apierrors.StatusError](err)
+	return err != nil && !invalid && !refused
+}
+
+// recorder makes events.
+type recorder struct {
+	broadcaster *Broadcaster
+	component   string
+	log         klog.Logger
+}
+
+// Event implements record.EventRecorder.
+func (r recorder) Event(about runtime.Object, eventType, reason, message string) {
+	r.record(about, nil, eventType, reason, message)
+}
+
+// Eventf implements record.EventRecorder.
+func (r recorder) Eventf(about runtime.Object, eventType, reason, format string, args ...any) {
+	r.record(about, nil, eventType, reason, fmt.Sprintf(format, args...))
+}
+
+// AnnotatedEventf implements record.EventRecorder.
+func (r recorder) AnnotatedEventf(
+	about runtime.Object, annotations map[string]string, eventType, reason, format string,
+	args ...any,
+) {
+	r.record(about, annotations, eventType, reason, fmt.Sprintf(format, args...))
+}
+
+// WithLogger implements record.EventRecorderLogger.
+func (r recorder) WithLogger(log klog.Logger) record.EventRecorderLogger {
+	r.log = log
+	return r
+}
+
+func (r recorder) record(
+	about runtime.Object, annotations map[string]string, eventType, reason, message string,
+) {
+	object, err := reference.GetReference(scheme.Scheme, about)
+	if err != nil {
+		r.log.Error(err, "Event dropped, because its object has no reference", "object", about,
+			"reason", reason, "message", message)
+		return
 	}
-	return s.EventSinkImpl.Create(event)
+	if !recordutil.ValidateEventType(eventType) {
+		r.log.Error(nil, "Event dropped, because its type is unknown", "type", eventType,
+			"reason", reason, "message", message)
+		return
+	}
+	namespace := object.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	now := metav1.Now()
+	r.broadcaster.add(&corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        recordutil.GenerateEventName(object.Name, now.UnixNano()),
+			Namespace:   namespace,
+			Annotations: annotations,
+		},
+		InvolvedObject: *object,
+		Type:           eventType, Reason: reason, Message: message,
+		FirstTimestamp: now, LastTimestamp: now, Count: 1,
+		Source:              corev1.EventSource{Component: r.component},
+		ReportingController: r.component,
+	}, r.log)
 }

@@ -1,17 +1,22 @@
 package events_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/internal/events"
@@ -58,7 +63,7 @@ func TestClose_SendsWhatWasRecorded(t *testing.T) {
 	}
 }
 
-func TestSporadic_SendsAndLeavesNothingBehind(t *testing.T) {
+func TestRecorder_EventsAreSent_LeaveNoGoroutine(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
 	var arrived atomic.Int32
@@ -72,14 +77,14 @@ func TestSporadic_SendsAndLeavesNothingBehind(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(event)
 	})
-	recorder := events.NewSporadic(client.CoreV1(), "elector")
-	for range 3 {
-		recorder.Eventf(&corev1.ObjectReference{Kind: "Lease", Name: "l"}, corev1.EventTypeNormal,
-			"LeaderElection", "it is %s", "me")
+	b := events.New(client.CoreV1())
+	for i := range 3 {
+		b.Recorder("elector").Eventf(
+			&corev1.ObjectReference{Kind: "Lease", Name: fmt.Sprint("l", i)},
+			corev1.EventTypeNormal, "LeaderElection", "it is %s", "me")
 	}
-	recorder.Wait()
-	if got := arrived.Load(); got != 3 {
-		t.Errorf("%d events arrived before Wait returned, want 3", got)
+	for arrived.Load() < 3 { // limited by the timeout of the test
+		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -104,4 +109,81 @@ func TestClose_DoesNotWaitForAnAPIServerThatRefuses(t *testing.T) {
 	b.Recorder("test").Event(&corev1.ObjectReference{Kind: "Node", Name: "n"},
 		corev1.EventTypeNormal, "Lost", "")
 	b.Close()
+}
+
+// sink takes events in place of an API server.
+type sink struct {
+	typedcorev1.EventInterface
+	take func(ctx context.Context, verb string) error
+}
+
+func (s sink) Events(string) typedcorev1.EventInterface { return s }
+
+func (s sink) CreateWithEventNamespaceWithContext(
+	ctx context.Context, event *corev1.Event,
+) (*corev1.Event, error) {
+	return event, s.take(ctx, "create")
+}
+
+func (s sink) PatchWithEventNamespaceWithContext(
+	ctx context.Context, event *corev1.Event, _ []byte,
+) (*corev1.Event, error) {
+	return event, s.take(ctx, "patch")
+}
+
+func record(b *events.Broadcaster) {
+	b.Recorder("test").Event(&corev1.ObjectReference{Kind: "Node", Name: "n"},
+		corev1.EventTypeNormal, "Synced", "node is synced")
+}
+
+func TestRecorder_EventRepeats_IsCounted(t *testing.T) {
+	var verbs []string
+	b := events.New(sink{take: func(_ context.Context, verb string) error {
+		verbs = append(verbs, verb)
+		return nil
+	}})
+	for range 3 {
+		record(b)
+	}
+	b.Close()
+	if want := []string{"create", "patch", "patch"}; !slices.Equal(verbs, want) {
+		t.Errorf("requests %v, want %v", verbs, want)
+	}
+}
+
+func TestRecorder_APIServerDoesNotAnswer_EventIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		b := events.New(sink{take: func(context.Context, string) error {
+			if tries++; tries < 3 {
+				return errors.New("connection refused")
+			}
+			return nil
+		}})
+		defer b.Close()
+		record(b)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if tries != 3 {
+			t.Errorf("%d requests, want 3", tries)
+		}
+	})
+}
+
+func TestShutdown_RequestHangs_EndsItAndDropsTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		b := events.New(sink{take: func(ctx context.Context, _ string) error {
+			tries++
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}})
+		record(b)
+		record(b)
+		synctest.Wait()
+		b.Shutdown()
+		if tries != 1 {
+			t.Errorf("%d requests, want 1", tries)
+		}
+	})
 }
