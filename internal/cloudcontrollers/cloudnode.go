@@ -24,15 +24,16 @@ func CloudNode(
 	if err != nil {
 		return nil, err
 	}
+	events := &recording{client: client, component: "cloud-node-controller"}
 	controller, err := nodecontroller.NewCloudNodeController(
-		t.Informers().Core().V1().Nodes(), client, t.Cloud(),
+		events.nodes(t.Informers().Core().V1().Nodes()), client, t.Cloud(),
 		statusUpdateFrequency, syncs, cmp.Or(statusUpdates, syncs),
 	)
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) error {
-		controller.RunWithContext(ctx, t.Metrics())
+		events.record(ctx, controller, func() { controller.RunWithContext(ctx, t.Metrics()) })
 		return nil
 	}, nil
 }

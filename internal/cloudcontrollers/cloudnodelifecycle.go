@@ -21,14 +21,15 @@ func CloudNodeLifecycle(t Term, monitorPeriod time.Duration, syncs int32) (Run, 
 	// Upstream takes only the lister, so a factory that starts before the first call of Lister
 	// would not know the informer.
 	nodes.Informer()
+	events := &recording{client: client, component: "cloud-node-lifecycle-controller"}
 	controller, err := nodelifecycle.NewCloudNodeLifecycleController(
-		nodes, client, t.Cloud(), monitorPeriod, int(syncs),
+		events.nodes(nodes), client, t.Cloud(), monitorPeriod, int(syncs),
 	)
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) error {
-		controller.Run(ctx, t.Metrics())
+		events.record(ctx, controller, func() { controller.Run(ctx, t.Metrics()) })
 		return nil
 	}, nil
 }

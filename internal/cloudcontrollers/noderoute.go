@@ -30,13 +30,14 @@ func NodeRoute(t Term, period time.Duration, clusterCIDR string) (Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	controller, err := routecontroller.New(routes, client, t.Informers().Core().V1().Nodes(),
-		t.ClusterName(), cidrs)
+	events := &recording{client: client, component: "route_controller"}
+	controller, err := routecontroller.New(routes, client,
+		events.nodes(t.Informers().Core().V1().Nodes()), t.ClusterName(), cidrs)
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) error {
-		controller.Run(ctx, period, t.Metrics())
+		events.record(ctx, controller, func() { controller.Run(ctx, period, t.Metrics()) })
 		return nil
 	}, nil
 }

@@ -41,9 +41,10 @@ func ServiceLB(t Term, syncs int32, classes Classes) (Run, error) {
 	core := t.Informers().Core().V1()
 	services := &servedServices{ServiceInformer: core.Services(), classes: classes}
 	retrying := newRetryingBalancers(balancers, services.Lister(), int(syncs))
+	events := &recording{client: client, component: "service-controller"}
 	controller, err := servicecontroller.New(
 		retryingCloud{t.Cloud(), retrying}, client,
-		services, core.Nodes(), t.ClusterName(),
+		services, events.nodes(core.Nodes()), t.ClusterName(),
 		nil, // not used by upstream (0.37)
 	)
 	if err != nil {
@@ -55,7 +56,7 @@ func ServiceLB(t Term, syncs int32, classes Classes) (Run, error) {
 			"upstream's service controller did not register an event handler for Services as in version 0.37")
 	}
 	return func(ctx context.Context) error {
-		controller.Run(ctx, 2*int(syncs), t.Metrics())
+		events.record(ctx, controller, func() { controller.Run(ctx, 2*int(syncs), t.Metrics()) })
 		retrying.close()
 		return nil
 	}, nil
