@@ -186,10 +186,12 @@ func (t *Term) run(stop, led context.Context) error {
 	defer context.AfterFunc(stop, func() {
 		end(fmt.Errorf("%w: %w", ErrStopped, context.Cause(stop)))
 	})()
-	defer t.watchExpiry(func(cause error) {
+	expired := func() {
+		cause := fmt.Errorf("%w: %w", ErrLeadershipLost, t.fence.Cause())
 		lose(cause)
 		end(cause)
-	})()
+	}
+	stopWatching := t.watchExpiry(expired)
 	t.fail, t.lost = end, lost.Done()
 	measure := t.measure()
 
@@ -198,7 +200,12 @@ func (t *Term) run(stop, led context.Context) error {
 	} else {
 		measure.opened()
 	}
-	<-life.Done()
+	// While the term runs, this goroutine watches, so that a cluster of a fleet has one less.
+	stopWatching()
+	if t.fence.CloseOnExpiry(life) {
+		expired()
+	}
+	defer t.watchExpiry(expired)()
 	cause := context.Cause(life)
 	if closed := t.fence.Cause(); closed != nil && !errors.Is(cause, ErrLeadershipLost) {
 		// A controller has failed on a refused call before the expiry was noticed.
@@ -224,15 +231,15 @@ func (t *Term) run(stop, led context.Context) error {
 	return cause
 }
 
-// watchExpiry calls expired when leadership expires by the clock, independent of the elector, also
-// while the term drains. The returned function ends the watch.
-func (t *Term) watchExpiry(expired func(cause error)) (stop func()) {
+// watchExpiry calls expired when leadership expires by the clock, independent of the elector: while
+// the term opens and while it drains. The returned function ends the watch.
+func (t *Term) watchExpiry(expired func()) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		if t.fence.CloseOnExpiry(ctx) {
-			expired(fmt.Errorf("%w: %w", ErrLeadershipLost, t.fence.Cause()))
+			expired()
 		}
 	}()
 	return func() {
