@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-logr/logr"
 )
@@ -24,8 +27,6 @@ const (
 	// tailLines and maxTailLine limit the lines that an error shows.
 	tailLines   = 8
 	maxTailLine = 300
-	// keptLines are remembered, so that the first line of a panic is among them.
-	keptLines = 200
 	// outputGrace limits the wait for output after the end of the program, which a process that it
 	// has started may hold open.
 	outputGrace = time.Second
@@ -52,6 +53,8 @@ type Process struct {
 	// done is closed when the process has ended; err is set before.
 	done chan struct{}
 	err  error
+	// killed is the first cause that Kill has received.
+	killed atomic.Pointer[error]
 }
 
 // Start starts a program. The caller kills it, or waits for its end.
@@ -86,17 +89,26 @@ func Start(spec Spec) (*Process, error) {
 func (p *Process) wait(stdout, stderr *lines, tail *tail) {
 	defer close(p.done)
 	result := p.cmd.Wait()
-	stdout.line(string(stdout.rest))
-	stderr.line(string(stderr.rest))
+	stdout.line(stdout.rest)
+	stderr.line(stderr.rest)
 	killGroup(p.cmd.Process)
 	reason := "exit status 0"
 	if result != nil && !errors.Is(result, exec.ErrWaitDelay) {
 		reason = result.Error()
 	}
 	p.err = fmt.Errorf("the %s (pid %d) ended: %s", p.name, p.PID(), reason)
-	if text := tail.String(); text != "" {
+	// A process that has ended before the kill has a reason of its own.
+	if cause := p.killed.Load(); cause != nil && wasKilled(p.cmd.ProcessState) {
+		p.err = fmt.Errorf("the %s (pid %d) was killed: %w", p.name, p.PID(), *cause)
+	}
+	if text := explain(tail, stdout, stderr); text != "" {
 		p.err = fmt.Errorf("%w; its last lines: %s", p.err, text)
 	}
+}
+
+func wasKilled(state *os.ProcessState) bool {
+	status, ok := state.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
 // PID is the ID of the process.
@@ -108,8 +120,12 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // Err is why the process ended, with its last lines. It is valid after Done.
 func (p *Process) Err() error { return p.err }
 
-// Kill ends the process and those that it has started at once. It does not wait.
-func (p *Process) Kill() {
+// Kill ends the process and those that it has started at once. It does not wait. Err has the cause,
+// which may be nil.
+func (p *Process) Kill(cause error) {
+	if cause != nil {
+		p.killed.CompareAndSwap(nil, &cause)
+	}
 	select {
 	case <-p.done:
 	default:
@@ -126,6 +142,8 @@ type lines struct {
 	log  logr.Logger
 	tail *tail
 	rest []byte
+	// crash is the trace at the end of this stream.
+	crash crash
 }
 
 // Write implements io.Writer.
@@ -136,50 +154,95 @@ func (l *lines) Write(data []byte) (int, error) {
 		l.rest = append(l.rest, part...)
 		data = after
 		for len(l.rest) > maxLine {
-			l.line(string(l.rest[:maxLine]))
-			l.rest = append([]byte(nil), l.rest[maxLine:]...)
+			first := beginning(l.rest, maxLine)
+			l.line(first)
+			l.rest = slices.Clone(l.rest[len(first):])
 		}
 		if complete {
-			l.line(string(l.rest))
+			l.line(l.rest)
 			l.rest = l.rest[:0]
 		}
 	}
 	return written, nil
 }
 
-func (l *lines) line(text string) {
-	text = strings.TrimRight(text, "\r")
+func (l *lines) line(data []byte) {
+	text := string(bytes.TrimRight(data, "\r"))
 	if text == "" {
 		return
 	}
 	l.log.Info(text)
-	l.tail.add(text)
+	short := string(beginning([]byte(text), maxTailLine))
+	l.crash.add(short)
+	l.tail.add(short)
+}
+
+// beginning returns the first bytes of a text. It does not cut inside a character.
+func beginning(text []byte, limit int) []byte {
+	if len(text) <= limit {
+		return text
+	}
+	for n := limit; n > limit-utf8.UTFMax; n-- {
+		if utf8.RuneStart(text[n]) {
+			return text[:n]
+		}
+	}
+	return text[:limit]
+}
+
+// crash is the trace with which a Go program or klog.Fatal ends the output: a panic that was logged
+// earlier has other lines behind it.
+type crash struct {
+	// first are the first lines of the trace.
+	first []string
+	// isTrace reports whether the stack of a goroutine has followed the reason.
+	isTrace bool
+}
+
+// crashReason is how the Go runtime and klog.Fatal begin the reason.
+var crashReason = regexp.MustCompile(`^(panic: |fatal error: |F\d{4} )`)
+
+// ofTrace matches the lines of a trace behind its first goroutine.
+var ofTrace = regexp.MustCompile(`^(\t|goroutine |created by |runtime stack:|exit status |\.\.\.)|\)$`)
+
+func (c *crash) add(line string) {
+	switch {
+	case crashReason.MatchString(line):
+		*c = crash{}
+	case c.first == nil:
+		return
+	case strings.HasPrefix(line, "goroutine "):
+		c.isTrace = true
+	case c.isTrace && !ofTrace.MatchString(line):
+		*c = crash{}
+		return
+	}
+	if len(c.first) < tailLines {
+		c.first = append(c.first, line)
+	}
 }
 
 // tail keeps the last lines of both streams.
 type tail struct {
 	mu   sync.Mutex
-	kept []string
+	last []string
 }
 
 func (t *tail) add(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.kept = append(t.kept, line[:min(len(line), maxTailLine)])
-	if len(t.kept) > keptLines {
-		t.kept = slices.Clone(t.kept[len(t.kept)-keptLines:])
+	if t.last = append(t.last, line); len(t.last) > tailLines {
+		t.last = slices.Delete(t.last, 0, 1)
 	}
 }
 
-// String returns the lines that explain the end: those of a panic, or the last ones.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	from := slices.IndexFunc(t.kept, func(line string) bool {
-		return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")
-	})
-	if from < 0 {
-		from = max(0, len(t.kept)-tailLines)
+// explain returns the lines that explain the end: those of a crash, or the last ones.
+func explain(tail *tail, streams ...*lines) string {
+	shown := tail.last
+	for _, stream := range streams {
+		if stream.crash.isTrace {
+			shown = stream.crash.first
+		}
 	}
-	return strings.Join(t.kept[from:min(len(t.kept), from+tailLines)], " | ")
+	return strings.Join(shown, " | ")
 }

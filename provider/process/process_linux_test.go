@@ -247,7 +247,7 @@ func TestProvider_ChildThatCannotStart_IsAnErrorWithItsCause(t *testing.T) {
 				Name: "remote", Path: "/bin/sh",
 				Args: []string{"-c", "head -c 100000 /dev/zero | tr '\\0' x >&3; exec sleep 600"},
 			},
-			`ended: signal: killed`,
+			`was killed: receive a message from it: gob: `,
 		},
 		"program floods its output": {
 			process.Options{

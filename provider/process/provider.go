@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -21,6 +22,8 @@ import (
 const (
 	// stopTimeout limits the orderly end of a child.
 	stopTimeout = 2 * time.Second
+	// brokenTimeout limits the time between the end of the connection and that of the child.
+	brokenTimeout = time.Second
 	// expiryInterval is the pause between two looks at the expiry of leadership, which the child
 	// must know.
 	expiryInterval = 250 * time.Millisecond
@@ -65,9 +68,10 @@ func (o Options) start(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.
 			Stop: func() {
 				p.running.Go(func() { _ = p.link.send(message{Kind: stop}) })
 			},
-			StopTimeout: stopTimeout,
-			Broken:      p.broken,
-			CleanUp:     p.cleanUp,
+			StopTimeout:   stopTimeout,
+			Broken:        p.broken,
+			BrokenTimeout: brokenTimeout,
+			CleanUp:       p.cleanUp,
 		})
 	}()
 	isBuilt := false
@@ -172,12 +176,7 @@ func (p *parent) receive() {
 	for {
 		m, err := p.link.receive()
 		if err != nil {
-			select {
-			case <-p.Done():
-			default:
-				p.env.Logger.V(2).Info("Connection to the provider's process ended",
-					"reason", err.Error())
-			}
+			p.killUnlessClosed("receive a message from it", err)
 			return
 		}
 		switch m.Kind {
@@ -193,6 +192,18 @@ func (p *parent) receive() {
 			p.env.ReportTrouble(m.Subject, m.Err.Decode())
 		}
 	}
+}
+
+// killUnlessClosed kills the child after an error of the connection. If the connection is closed,
+// the child has ended or is about to, with a cause of its own.
+func (p *parent) killUnlessClosed(what string, err error) {
+	_, isClosed := errors.AsType[*net.OpError](err)
+	if isClosed || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		p.env.Logger.V(2).Info("Connection to the provider's process ended", "reason", err.Error())
+		_ = p.conn.Close() // also if the child has closed one direction only
+		return
+	}
+	p.Kill(fmt.Errorf("%s: %w", what, err))
 }
 
 func (p *parent) validUntil() time.Time {
@@ -239,10 +250,8 @@ func (p *parent) request(ctx context.Context, m message) (results, error) {
 	p.pending[m.ID] = waiting
 	p.mu.Unlock()
 	if err := p.link.send(m); err != nil {
-		// The connection has ended, or no further message can follow a part of this one.
-		p.env.Logger.V(2).Info("Message to the provider's process was not sent",
-			"reason", err.Error())
-		p.Kill()
+		// No further message can follow a part of this one.
+		p.killUnlessClosed("send a message to it", err)
 	}
 	select {
 	case got, ok := <-waiting:

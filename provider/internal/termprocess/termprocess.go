@@ -18,11 +18,11 @@ import (
 	"github.com/fxccm/fxccm/internal/metrics"
 )
 
-// brokenGrace is the time between the end of the connection and that of a process that exits.
-const brokenGrace = time.Second
-
 // ErrAbandoned as the cause of [Supervision].Context kills the process at once.
 var ErrAbandoned = errors.New("provider was not built")
+
+// errBroken is why a process is killed that has closed its connection, and does not end.
+var errBroken = errors.New("its connection to the host has ended")
 
 // Spec describes a process.
 type Spec struct {
@@ -127,8 +127,11 @@ type Supervision struct {
 	Stop func()
 	// StopTimeout limits the orderly end. The process is killed after it.
 	StopTimeout time.Duration
-	// Broken is closed when the process cannot work any more, and should end. Nil: never.
+	// Broken is closed when the connection to the process has ended, and the process should end.
+	// Nil: never.
 	Broken <-chan struct{}
+	// BrokenTimeout limits the end after that. The process is killed after it.
+	BrokenTimeout time.Duration
 	// CleanUp is called when the process is dead, before the term can end. Optional.
 	CleanUp func()
 }
@@ -140,18 +143,20 @@ func (p *Process) Supervise(s Supervision) {
 	select {
 	case <-p.Done():
 	case <-s.Broken:
-		p.awaitExit(nil, brokenGrace)
+		if !p.awaitExit(s.BrokenTimeout, errBroken) {
+			return
+		}
 	case <-p.env.Leadership.Lost:
-		p.awaitExit(nil, 0)
+		p.kill(nil)
 		return
 	case <-s.Context.Done():
 		cause := context.Cause(s.Context)
 		if errors.Is(cause, ccm.ErrLeadershipLost) || errors.Is(cause, ErrAbandoned) {
-			p.awaitExit(nil, 0)
+			p.kill(nil)
 			return
 		}
 		s.Stop()
-		p.awaitExit(p.env.Leadership.Lost, s.StopTimeout)
+		p.awaitExit(s.StopTimeout, nil)
 		return
 	}
 	if s.Context.Err() == nil {
@@ -159,17 +164,26 @@ func (p *Process) Supervise(s Supervision) {
 	}
 }
 
-// awaitExit waits for the end of the process, and kills it after the grace or when lost is closed.
-func (p *Process) awaitExit(lost <-chan struct{}, grace time.Duration) {
+// awaitExit waits for the end of the process. It kills the process with the cause after the grace,
+// or when leadership is lost, and reports whether the leadership has lasted.
+func (p *Process) awaitExit(grace time.Duration, cause error) (hasLed bool) {
 	limit := time.NewTimer(grace)
 	defer limit.Stop()
 	select {
 	case <-p.Done():
-		return
-	case <-lost:
+		return true
+	case <-p.env.Leadership.Lost:
+		p.kill(nil)
+		return false
 	case <-limit.C:
+		p.kill(cause)
+		return true
 	}
-	p.Kill()
+}
+
+// kill ends the process and waits for its end.
+func (p *Process) kill(cause error) {
+	p.Kill(cause)
 	<-p.Done()
 }
 
