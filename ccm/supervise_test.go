@@ -130,7 +130,7 @@ func TestController_RestartPolicyAndFailingNew_IsBuiltAgain(t *testing.T) {
 					case 3:
 						return nil, nil
 					}
-					return nil, fmt.Errorf("%w: after all there is nothing to do", ccm.ErrSkip)
+					return nil, fmt.Errorf("%w: there is nothing to do after all", ccm.ErrSkip)
 				},
 			})
 		synctest.Wait()

@@ -321,7 +321,7 @@ func TestFeatureGates_WhenWrong_OneSentenceSaysWhy(t *testing.T) {
 }
 
 // As openstack-cloud-controller-manager reads it: each flag is one text, whatever is in it.
-func TestUserAgent(t *testing.T) {
+func TestUserAgentFlag_Repeated_EachIsOneText(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		args []string

@@ -45,11 +45,11 @@
 //
 // # Waiting
 //
-// Nothing sleeps. [Eventually] repeats a probe until it returns no error; after [WaitLimit] it fails
-// the test with what was seen last. There are probes for a Manager ([Ready], [State], [Status]), for
-// objects of the API server ([Object], [Gone], [Initialized], [NodeAddress], [ServiceAddress]) and
-// for the cloud ([Called], [Routed]), and a test writes its own as a function. The cloud can be
-// told to fail, to be slow or to hang: see package provider/fake.
+// Nothing sleeps. [Eventually] repeats a probe until it returns no error; after [WaitLimit] it
+// fails the test with what was seen last. There are probes for a Manager ([Ready], [State],
+// [Status]), for objects of the API server ([Object], [Gone], [Initialized], [NodeAddress],
+// [ServiceAddress]) and for the cloud ([Called], [Routed]), and a test writes its own as a
+// function. The cloud can be told to fail, to be slow or to hang: see package provider/fake.
 //
 // To see that something does not happen, let something else happen by which it must have: another
 // CCM that acts on the same Node, for example, or a later request of the test's own.

@@ -236,7 +236,7 @@ func TestManualElector_ExpireClock_EndsTheValidityOfThisStretchOnly(t *testing.T
 
 func TestManualElector_WaitsSayWhatTheySaw(t *testing.T) {
 	e := ccmtest.NewManualElector()
-	wantFailure(t, func(t testing.TB) { waitLeading(t, e) }, "leadership is held",
+	wantFailure(t, func(t testing.TB) { e.WaitReleased(t) }, "leadership is given back",
 		"Lead was not called")
 	e.Lead()
 	wantFailure(t, func(t testing.TB) { e.WaitReleased(t) }, "leadership is given back",

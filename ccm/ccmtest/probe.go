@@ -74,7 +74,8 @@ func Routed(cloud *fake.Cloud, node, cidr string) func(context.Context) (fake.Ro
 // Object is a probe for [Eventually]: an object of the API server exists, and the condition returns
 // nil for it. get is the method of a client, such as client.CoreV1().Nodes().Get.
 func Object[T any](
-	get func(context.Context, string, metav1.GetOptions) (T, error), name string, cond func(T) error,
+	get func(context.Context, string, metav1.GetOptions) (T, error), name string,
+	cond func(T) error,
 ) func(context.Context) (T, error) {
 	return func(ctx context.Context) (T, error) {
 		object, err := get(ctx, name, metav1.GetOptions{})

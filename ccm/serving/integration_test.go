@@ -117,7 +117,7 @@ func impatient(c *serving.Config) {
 		metav1.Duration{}
 }
 
-func TestOnAPIServer(t *testing.T) {
+func TestServing_RealAPIServer_AnswersWhoMayAsk(t *testing.T) {
 	c := newCluster(t)
 	c.allowScraping(t.Context(), "scraper")
 	prometheus := bearer(c.token(t.Context(), "prometheus"))

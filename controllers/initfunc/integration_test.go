@@ -215,7 +215,7 @@ func TestController_ThatNeverSyncsHoldsNothingUp(t *testing.T) {
 			pools.Resource), controlplane.ByCode(http.StatusNotFound),
 	}
 	if _, err := cluster.Audit().Wait(ctx, before, 1, refused...); err != nil {
-		t.Fatalf("wait until the informer has asked for what there is not: %v", err)
+		t.Fatalf("wait until the informer has requested what does not exist: %v", err)
 	}
 	c.Elector.Lose(nil)
 	if release := c.Elector.WaitReleased(t); !release.Drained {

@@ -13,7 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// What there is once in a process is set here: a library must not touch it.
+// Settings of the whole process are made here: a library must not touch them.
 
 // setFeatureGates applies what --ccm-feature-gates says.
 func setFeatureGates(gates map[string]bool) error {

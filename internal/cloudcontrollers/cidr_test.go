@@ -7,7 +7,7 @@ import (
 	"github.com/fxccm/fxccm/internal/cloudcontrollers"
 )
 
-func TestParseClusterCIDRs(t *testing.T) {
+func TestParseClusterCIDRs_EachList_IsReadAsUpstreamDoes(t *testing.T) {
 	for list, want := range map[string]string{
 		"10.244.0.0/16":                     "10.244.0.0/16",
 		"10.244.3.7/16":                     "10.244.0.0/16",

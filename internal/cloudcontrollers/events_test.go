@@ -48,7 +48,9 @@ func TestUpstreamsControllers_EventsAreRecorded_WithoutBroadcastersOfClientGo(t 
 	cloud.On(fake.CreateRoute).Fail(errors.New("quota exceeded"))
 	fresh := &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "new"},
-		Spec: v1.NodeSpec{PodCIDR: "10.0.1.0/24", PodCIDRs: []string{"10.0.1.0/24"}, Taints: []v1.Taint{{
+		Spec: v1.NodeSpec{PodCIDR: "10.0.1.0/24", PodCIDRs: []string{
+			"10.0.1.0/24",
+		}, Taints: []v1.Taint{{
 			Key: cloudapi.TaintExternalCloudProvider, Effect: v1.TaintEffectNoSchedule,
 		}}},
 	}

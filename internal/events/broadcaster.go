@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// flushLimit bounds the wait for events that the API server does not take: they matter less than
-	// a hand-over.
+	// flushLimit bounds the wait for events that the API server does not take: they matter less
+	// than a hand-over.
 	flushLimit = time.Second
 	// maxQueued, maxTries and retryPause are client-go's.
 	maxQueued  = 1000
@@ -50,7 +50,7 @@ type Broadcaster struct {
 	mu     sync.Mutex
 	closed bool
 	queue  []*corev1.Event
-	// idle is closed when the goroutine that sends has ended. It is nil if there is none.
+	// idle is closed when the goroutine that sends has ended. It is nil without such a goroutine.
 	idle chan struct{}
 }
 

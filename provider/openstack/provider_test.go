@@ -219,7 +219,8 @@ func TestCloud_QuotasOfItsProject_AreMeasured(t *testing.T) {
 	sim.Inject(openstacktest.Fault{
 		Operation: "loadbalancer_list",
 		Rewrite: func(_ openstacktest.Call, status int, body []byte) (int, []byte) {
-			return status, bytes.ReplaceAll(body, []byte(sim.URL()), []byte("http://octavia.invalid"))
+			return status, bytes.ReplaceAll(body, []byte(sim.URL()),
+				[]byte("http://octavia.invalid"))
 		},
 	})
 	sim.SetNetworkQuota("floatingip", 5)
@@ -268,8 +269,9 @@ func TestCloud_QuotasOfItsProject_AreMeasured(t *testing.T) {
 			return struct{}{}, fmt.Errorf("the metrics are %v", families)
 		})
 	for _, call := range sim.Calls() {
-		if call.Operation == "loadbalancer_list" &&
-			(!strings.Contains(call.Query, "project_id=") || !strings.Contains(call.Query, "limit=")) {
+		isWhole := strings.Contains(call.Query, "project_id=") &&
+			strings.Contains(call.Query, "limit=")
+		if call.Operation == "loadbalancer_list" && !isWhole {
 			t.Errorf("a page was requested without the project or the limit: %s", call.Query)
 		}
 	}

@@ -3,7 +3,7 @@
 // prints a table, and writes it as a page of the documentation.
 //
 // A trial is one measurement: the cluster and the cloud are emptied, the API server is left to
-// settle, what there is to do is created, and then the process under test is started. All times
+// settle, the work is created, and then the process under test is started. All times
 // come from a watch on the API server.
 //
 // On a simulated OpenStack fxccm is measured alone: what counts there is how often it asks, which

@@ -37,7 +37,7 @@ func TestMedian_IsTheMiddleSampleAndOfTwoTheLower(t *testing.T) {
 	}
 }
 
-func TestVerdict(t *testing.T) {
+func TestVerdict_EachRatio_PassesOrMissesTheTarget(t *testing.T) {
 	for name, test := range map[string]struct {
 		target       float64
 		mine, theirs sample

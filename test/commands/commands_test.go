@@ -171,8 +171,8 @@ func TestPages_BlocksOfMake_AreRunByCI(t *testing.T) {
 	}
 }
 
-// TestMakeDemo_EndsOrFails_PrintsHowLongEachPartTook replaces the control plane, the compiler and the
-// demo by programs that do nothing.
+// TestMakeDemo_EndsOrFails_PrintsHowLongEachPartTook replaces the control plane, the compiler and
+// the demo by programs that do nothing.
 func TestMakeDemo_EndsOrFails_PrintsHowLongEachPartTook(t *testing.T) {
 	for code, wantErr := range map[string]bool{"0": false, "3": true} {
 		bin := t.TempDir()

@@ -1,7 +1,7 @@
 // Command api writes docs/reference/api.md: every exported name of the packages that a host may
 // import, with the first sentence of its doc comment. With -check it compares the page instead. A
-// name without a doc comment is an error. A page with more names than the one before needs a
-// reason, which the page then shows.
+// name without a doc comment is an error. A page with more names than the previous page needs
+// a reason, which it then shows.
 //
 //	go run ./tools/api [-check | -grow "the reason for new names"]
 package main

@@ -54,7 +54,7 @@ if [[ -x $out/kube-apiserver && -x $out/etcd && -f $stamp && $(<"$stamp") == "$w
 fi
 
 # progress LABEL TOTAL reads the output of the go command and shows how far it is: in place on a terminal, otherwise one line about
-# every ten seconds. What is not progress, such as a compiler's error, passes through.
+# every ten seconds. Other lines, such as a compiler's error, pass through.
 progress() {
 	local label=$1 total=$2 line downloads=0 built=0 percent text shown=-10
 	local begin=$SECONDS tty=

@@ -24,6 +24,17 @@ func TestCheck_ForbiddenPhrases_AreFoundWithTheirLines(t *testing.T) {
 		{"long line", "package p\n\n// " + strings.Repeat("a ", 50) + "\n", []string{"x.go:3: 103 columns, want 100 at most"}},
 		{"short string", "package p\n\nvar a = " + strings.Repeat("\"a\" + ", 20) + "\"\"\n", []string{"x.go:3: 130 columns, want 100 at most"}},
 		{"long string", "package p\n\nvar a = \"" + strings.Repeat("a ", 50) + "\"\n", nil},
+		{
+			"beside a long string",
+			"package p\n\nvar a" + strings.Repeat("a", 90) + " = \"" +
+				strings.Repeat("a ", 50) + "\"\n",
+			[]string{"x.go:3: 200 columns, want 182 at most"},
+		},
+		{
+			"test without an outcome",
+			"package p\n\nfunc TestThing(t *testing.T) {}\n\nfunc TestThing_Is(t *testing.T) {}\n",
+			[]string{"x.go:3: TestThing: write Test<Thing>_<Situation>_<Outcome>"},
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -32,8 +43,8 @@ func TestCheck_ForbiddenPhrases_AreFoundWithTheirLines(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, f := range append(source.longLines(),
-				checkTexts("x.go", source.texts, rules)...) {
+			found := append(source.longLines(), source.shortTestNames()...)
+			for _, f := range append(found, checkTexts("x.go", source.texts, rules)...) {
 				got = append(got, f.String())
 			}
 			if strings.Join(got, "\n") != strings.Join(test.want, "\n") {

@@ -1,5 +1,6 @@
-// Command language checks the texts of this repository against the table of the glossary, and the
-// length of its lines. It prints what to write instead, and fails if there is a finding.
+// Command language checks the texts of this repository against the table of the glossary, the
+// length of its lines of Go, and the names of its tests. It prints what to write instead, and fails
+// if there is a finding.
 //
 //	go run ./tools/language [folder ...]
 package main
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -51,7 +53,9 @@ func run(folders []string) error {
 	return nil
 }
 
-// list returns the Go files, pages and YAML files below the folders that are in git or would be.
+var withTexts = []string{".go", ".md", ".tmpl", ".sh", ".yaml"}
+
+// list returns the files with texts below the folders that are in git or would be.
 func list(folders []string) ([]string, error) {
 	arguments := append([]string{"ls-files", "-co", "--exclude-standard", "--deduplicate", "--"},
 		folders...)
@@ -62,11 +66,10 @@ func list(folders []string) ([]string, error) {
 	var files []string
 	for name := range strings.Lines(string(out)) {
 		name = strings.TrimSuffix(name, "\n")
-		switch filepath.Ext(name) {
-		case ".go", ".md", ".yaml":
-			if name != glossary && !strings.Contains(name, "/testdata/") {
-				files = append(files, name)
-			}
+		isText := slices.Contains(withTexts, filepath.Ext(name))
+		isText = isText || filepath.Base(name) == "Makefile"
+		if isText && name != glossary && !strings.Contains(name, "/testdata/") {
+			files = append(files, name)
 		}
 	}
 	return files, nil
@@ -81,14 +84,15 @@ func check(name string, rules []rule) ([]finding, error) {
 		return nil, err
 	}
 	switch filepath.Ext(name) {
-	case ".md":
+	case ".md", ".tmpl":
 		return checkTexts(name, pageTexts(string(content)), rules), nil
-	case ".yaml":
+	case ".yaml", ".sh", "": // a Makefile
 		return checkTexts(name, comments(string(content)), rules), nil
 	}
 	source, err := scan(name, content)
 	if err != nil {
 		return nil, err
 	}
-	return append(source.longLines(), checkTexts(name, source.texts, rules)...), nil
+	found := append(source.longLines(), source.shortTestNames()...)
+	return append(found, checkTexts(name, source.texts, rules)...), nil
 }

@@ -11,8 +11,8 @@ import (
 const (
 	maxColumns = 100
 	// longString is the length of a string, with its quotes, that would not fit into a line beside
-	// anything else.
-	longString = 60
+	// anything else. maxBeside is for the rest of such a line.
+	longString, maxBeside = 60, 80
 	// maxRowColumns is for a row of a test's table, which is read beside the other rows.
 	maxRowColumns = 160
 )
@@ -24,12 +24,18 @@ type source struct {
 	name  string
 	lines []string
 	texts []text
-	// exempt are lines that may be long: in them is a string, or an address, that cannot be split.
+	// exempt are lines that may be long: in them is an address or a part of a string that cannot be
+	// split.
 	exempt map[int]bool
+	// longest is the length of the longest string of a line, if that is long.
+	longest map[int]int
 }
 
 func scan(name string, content []byte) (*source, error) {
-	s := &source{name: name, lines: strings.Split(string(content), "\n"), exempt: map[int]bool{}}
+	s := &source{
+		name: name, lines: strings.Split(string(content), "\n"),
+		exempt: map[int]bool{}, longest: map[int]int{},
+	}
 	files := token.NewFileSet()
 	file := files.AddFile(name, files.Base(), len(content))
 	var errs scanner.ErrorList
@@ -66,10 +72,12 @@ func scan(name string, content []byte) (*source, error) {
 			end = line + strings.Count(literal, "\n")
 		case token.STRING:
 			s.texts = append(s.texts, text{line: line, content: strings.Trim(literal, "\"`")})
-			if ends := strings.Count(literal, "\n"); ends > 0 || len(literal) >= longString {
-				for i := range ends + 1 {
-					s.exempt[line+i] = true
-				}
+			ends := strings.Count(literal, "\n")
+			for i := range ends {
+				s.exempt[line+i], s.exempt[line+i+1] = true, true
+			}
+			if length := len([]rune(literal)); length >= longString {
+				s.longest[line] = max(s.longest[line], length)
 			}
 		}
 	}
@@ -94,8 +102,25 @@ func (s *source) longLines() []finding {
 		if strings.HasSuffix(s.name, "_test.go") && tableRow.MatchString(line) {
 			limit = maxRowColumns
 		}
+		if longest := s.longest[i+1]; longest > 0 {
+			limit = max(limit, longest+maxBeside)
+		}
 		if columns > limit && !s.exempt[i+1] {
 			message := fmt.Sprintf("%d columns, want %d at most", columns, limit)
+			found = append(found, finding{file: s.name, line: i + 1, message: message})
+		}
+	}
+	return found
+}
+
+var testName = regexp.MustCompile(`^func (Test[A-Z0-9][A-Za-z0-9]*)\(t \*testing\.T\)`)
+
+// shortTestNames are names that are not of the form Test<Thing>_<Situation>_<Outcome>.
+func (s *source) shortTestNames() []finding {
+	var found []finding
+	for i, line := range s.lines {
+		if match := testName.FindStringSubmatch(line); match != nil {
+			message := match[1] + ": write Test<Thing>_<Situation>_<Outcome>"
 			found = append(found, finding{file: s.name, line: i + 1, message: message})
 		}
 	}
@@ -135,19 +160,21 @@ func pageTexts(page string) []text {
 	return texts
 }
 
-// comments returns the comments of a YAML file or of a template of one. Lines without another line
-// between them are one comment.
+// trailing begins a comment behind code. "##" begins the help of a target of make.
+var trailing = regexp.MustCompile(` ##? `)
+
+// comments returns the comments of a YAML file, of a template of one, of a script or a Makefile.
+// Lines without another line between them are one comment.
 func comments(content string) []text {
 	var texts []text
 	last := 0 // the number of the last line with a comment
 	for i, line := range strings.Split(content, "\n") {
 		line = strings.TrimSpace(line)
 		body, whole := strings.CutPrefix(line, "#")
-		if !whole {
-			var found bool
-			if _, body, found = strings.Cut(line, " # "); !found {
-				continue
-			}
+		if at := trailing.FindStringIndex(line); !whole && at != nil {
+			body = line[at[1]:]
+		} else if !whole {
+			continue
 		}
 		body = inlineCode.ReplaceAllString(strings.TrimSpace(body), "``")
 		if whole && last == i && last > 0 {

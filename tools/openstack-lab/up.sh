@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Brings up a real OpenStack on this machine, from Debian's packages: Keystone, Placement, Glance, Nova, Neutron and Octavia, without a
-# hypervisor, an agent of Neutron's or an amphora. What is installed, migrated, seeded or running already is left as it is.
+# hypervisor, an agent of Neutron's or an amphora. Parts that are installed, migrated, seeded or running already are left as they are.
 # Called by `make openstack-lab`. env.sh has the settings; docs/how-to/test-on-a-real-openstack.md tells what is not as in any
 # OpenStack.
 set -euo pipefail
@@ -105,7 +105,7 @@ SOCK=$LAB_DIR/mysql/mysql.sock
 sql() { mariadb --no-defaults -uroot -S "$SOCK" "$@"; }
 dburl() { echo "mysql+pymysql://lab:$LAB_PASSWORD@localhost/$1?unix_socket=$SOCK&charset=utf8"; }
 
-# A port that somebody else has would show much later, as a service that died.
+# A port that another process has would show much later, as a service that died.
 if ! lab_alive keystone; then
     for port in $LAB_KEYSTONE_PORT $LAB_PLACEMENT_PORT $LAB_NOVA_PORT $LAB_NEUTRON_PORT $LAB_GLANCE_PORT $LAB_OCTAVIA_PORT; do
         ! tcp "$port" || die "port $port of $LAB_HOST is in use: see env.sh for the setting of another"
@@ -467,7 +467,7 @@ fi
 startwsgi keystone "$LAB_KEYSTONE_PORT" 4 1 /usr/bin/keystone-wsgi-public \
     "OS_KEYSTONE_CONFIG_FILES=$LAB_ETC/keystone/keystone.conf"
 up keystone keystone 90 http "$LAB_AUTH_URL"
-# Before the others: nova-conductor and nova-scheduler give up for good when
+# Before the others: nova-conductor and nova-scheduler give up permanently when
 # their user cannot authenticate at start.
 "$LAB_PY" "$LAB_HERE/seed.py" identity || die "seeding keystone"
 say "keystone seeded"
@@ -483,7 +483,7 @@ startwsgi octavia-api "$LAB_OCTAVIA_PORT" 2 4 /usr/bin/octavia-wsgi -- "$OCTAVIA
 for pair in $LAB_COMPUTES; do
     h=${pair%%:*}; mkdir -p "$LAB_DIR/nova/$h/instances"
     printf '[DEFAULT]\nhost = %s\nstate_path = %s\n' "$h" "$LAB_DIR/nova/$h" >"$LAB_ETC/nova/$h.conf"
-    # "up" must mean this process, not the heartbeat of the one before it.
+    # "up" must mean this process, not the heartbeat of the previous one.
     lab_alive "nova-compute-$h" || sql nova_cell1 -e "update services set last_seen_up='2000-01-01' where host='$h'"
     startpy "nova-compute-$h" nova.cmd.compute:main nova-compute $NOVAC --config-file "$LAB_ETC/nova/$h.conf"
 done

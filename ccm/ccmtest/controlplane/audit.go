@@ -204,7 +204,7 @@ func (l *AuditLog) All(filters ...Filter) ([]AuditRecord, error) {
 }
 
 // Wait returns the records behind mark that pass all filters as soon as they are n or more. If ctx
-// ends before, it returns what there is, with an error.
+// ends before, it returns the records so far, with an error.
 func (l *AuditLog) Wait(
 	ctx context.Context, mark Mark, n int, filters ...Filter,
 ) ([]AuditRecord, error) {

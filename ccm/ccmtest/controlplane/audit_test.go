@@ -153,7 +153,7 @@ func TestAuditLog_WhenALineIsNoRecord_SaysWhere(t *testing.T) {
 	}
 }
 
-func TestFilters(t *testing.T) {
+func TestFilters_OneRecord_MatchesWhatItHas(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	record := controlplane.AuditRecord{

@@ -133,7 +133,7 @@ func whoAmI(t *testing.T, cfg *rest.Config) authenticationv1.UserInfo {
 	return review.Status.UserInfo
 }
 
-func TestFaults(t *testing.T) {
+func TestFaults_OfOneControlPlane_LeaveOthersAlone(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.ForTest(t)
 	t.Run("BesideAnotherControlPlane_IsAnotherCluster",

@@ -36,7 +36,9 @@ func ForTest(t testing.TB) *ControlPlane {
 
 // Tests are the tests of a package, which run on one control plane:
 //
-//	func TestMain(m *testing.M) { os.Exit(controlplane.Tests{M: m, ControlPlane: &cluster}.Run()) }
+//	func TestMain(m *testing.M) {
+//		os.Exit(controlplane.Tests{M: m, ControlPlane: &cluster}.Run())
+//	}
 //
 // They can take the place of m in goleak.VerifyTestMain.
 type Tests struct {

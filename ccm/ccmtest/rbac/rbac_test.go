@@ -166,7 +166,7 @@ func request(change func(*controlplane.AuditRecord)) controlplane.AuditRecord {
 	return r
 }
 
-func TestAllows(t *testing.T) {
+func TestAllows_RequestAndPermission_MatchAsInRBAC(t *testing.T) {
 	lease := func(verb, namespace, name string) controlplane.AuditRecord {
 		return request(func(r *controlplane.AuditRecord) {
 			r.Verb, r.APIGroup, r.Resource, r.Namespace, r.Name = verb, "coordination.k8s.io",
@@ -238,7 +238,7 @@ func TestAllows(t *testing.T) {
 	}
 }
 
-func TestCompare(t *testing.T) {
+func TestCompare_RulesAndRequests_MissingAndUnusedAreListed(t *testing.T) {
 	get, del := rbac.Permission{Verb: "get", Resource: "nodes"},
 		rbac.Permission{Verb: "delete", Resource: "nodes"}
 	granted := []rbac.Permission{get, del}

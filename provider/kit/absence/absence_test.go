@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestAbsences(t *testing.T) {
+func TestAbsences_StoriesOfDenials_AreBelievedOrNot(t *testing.T) {
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 	type step struct {
@@ -94,7 +94,7 @@ func TestAbsences_Due(t *testing.T) {
 	check(30, true, 20, "where it does not count, it is requested seldom")
 }
 
-func TestCount(t *testing.T) {
+func TestCount_KnownAndAbsent_TooManyAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		known, absent int
 		want          bool

@@ -80,9 +80,10 @@ func (w *world) wantBackInOffice(t *testing.T, r *replica.Replica, lost time.Tim
 	w.wantNothingMadeTwice(t)
 }
 
-// The API server refuses to renew the lease while every worker waits for it, and hundreds of objects
-// are queued behind them. No request is being sent then, so here, too, the count begins before the
-// loss: a request that the fence admits in time may arrive any time later on a busy machine.
+// The API server refuses to renew the lease while every worker waits for it, and hundreds of
+// objects are queued behind them. No request is being sent then, so here, too, the count begins
+// before the loss: a request that the fence admits in time may arrive any time later on a busy
+// machine.
 func TestRenewalsFail_RequestsEndWithTheTerm(t *testing.T) {
 	w := newWorld(t, shortLane)
 	proxy := w.startAPIProxy(t, "replica-a")

@@ -224,7 +224,7 @@ func wantOneWatch(t *testing.T, resource string) {
 		}
 		count[r.Verb]++
 	}
-	// A stream of events that begins with what there is takes the place of a list.
+	// A stream of events that begins with the existing objects takes the place of a list.
 	if count["watch"] != 1 || count["list"] > 1 {
 		t.Errorf("the host has listed %s %d times and watched them %d times, want once", resource,
 			count["list"], count["watch"])

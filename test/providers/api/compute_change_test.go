@@ -10,8 +10,8 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// TestServerChanges changes servers, each subtest its own.
-func TestServerChanges(t *testing.T) {
+// It changes servers, each subtest its own.
+func TestServers_StateChanges_IsShown(t *testing.T) {
 	t.Parallel()
 	p := project.New(t, project.WithIPv6())
 	servers := p.AddServers([]string{"states", "ports", "deleted", "older"})

@@ -24,9 +24,9 @@ func novas(a project.Answer, kind string) string { return project.Text(a.Inner(k
 // nothing is an unknown id.
 const nothing = "00000000-0000-4000-8000-000000000000"
 
-// TestServers looks at servers that do not change. There are four: n-1 with all that can be given,
+// It looks at servers that do not change. There are four: n-1 with all that can be given,
 // N-1, n-2, n-10.
-func TestServers(t *testing.T) {
+func TestServers_Unchanged_AreShownAndListed(t *testing.T) {
 	t.Parallel()
 	p := project.New(t, project.WithIPv6())
 	first := p.AddServer("n-1", object{

@@ -57,7 +57,7 @@ func issued(t *testing.T, a project.Answer) string {
 	return token
 }
 
-func TestKeystone(t *testing.T) {
+func TestKeystone_EachLogin_IsAnsweredOrRefused(t *testing.T) {
 	t.Parallel()
 	p := project.New(t, project.WithoutNetwork())
 	c := p.Credentials()

@@ -11,7 +11,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// TestNetworkExtensions_ThoseThatTheProviderAsksFor: it does without each of them, but most clouds
+// It does without each of them, but most clouds
 // have them.
 func TestNetworkExtensions_ThoseThatTheProviderAsksFor(t *testing.T) {
 	t.Parallel()
@@ -35,9 +35,9 @@ func TestNetworkExtensions_ThoseThatTheProviderAsksFor(t *testing.T) {
 	})
 }
 
-// TestNetworkPages: without a limit there are no pages, and the marker is of no account. A link to
+// Without a limit there are no pages, and the marker is of no account. A link to
 // the next page is there exactly when the page is full, also if the next one is empty.
-func TestNetworkPages(t *testing.T) {
+func TestNetworkPages_WithALimit_LinkToTheNext(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t, project.WithoutNetwork())
 	// The order of a list is that of the IDs.
@@ -123,9 +123,9 @@ func (n *neutron) page(query string) string {
 	return strings.Join(append(words, links...), " ")
 }
 
-// TestNetworkFilters: a filter that is repeated is an "or", several are an "and", and what is no
+// A filter that is repeated is an "or", several are an "and", and what is no
 // filter is refused.
-func TestNetworkFilters(t *testing.T) {
+func TestNetworkFilters_RepeatedOrUnknown_AreOrRefused(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t, project.WithIPv6())
 	n.make("one", "ports", "port", `{"network_id":"$net","name":"one","device_id":"dev-1","description":"d1",
@@ -221,7 +221,7 @@ func TestNetworkFilters(t *testing.T) {
 	n.want("fields", len(answer.Inner("port")), 2)
 }
 
-// TestNetworkVisibility_OfTheExternalNetwork: all see the network and the ids of its subnets, and
+// All see the network and the ids of its subnets, and
 // none of the subnets unless it is shared.
 func TestNetworkVisibility_OfTheExternalNetwork(t *testing.T) {
 	t.Parallel()
@@ -271,8 +271,8 @@ func TestNetworkVisibility_OfTheExternalNetwork(t *testing.T) {
 		n.list("/ports?device_id=$router", "ports", "port_security_enabled"), []string{"false"})
 }
 
-// TestNetworkQuotas: a quota is told by a 409 of its own type.
-func TestNetworkQuotas(t *testing.T) {
+// A quota is told by a 409 of its own type.
+func TestNetworkQuotas_AreReached_Answer409(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)
 	n.make("group", "security-groups", "security_group", `{"name":"group"}`)

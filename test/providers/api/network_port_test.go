@@ -26,9 +26,9 @@ func (n *neutron) pairs(port string) []string {
 	return got
 }
 
-// TestPortPairs: a pair is for the port's own MAC address unless it names one, and what is given is
+// A pair is for the port's own MAC address unless it names one, and what is given is
 // kept as it is.
-func TestPortPairs(t *testing.T) {
+func TestPortPairs_EachPair_IsKeptAsGiven(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)
 	mac := project.Text(n.make("port", "ports", "port", `{"network_id":"$net"}`), "mac_address")
@@ -98,8 +98,8 @@ func TestPortPairs(t *testing.T) {
 	n.want("the MAC address of a pair", list[0].(project.Object)["mac_address"], mac)
 }
 
-// TestPortSecurity: without it a port has neither groups nor pairs.
-func TestPortSecurity(t *testing.T) {
+// Without it a port has neither groups nor pairs.
+func TestPortSecurity_TurnedOff_HasNoGroupsAndPairs(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)
 	n.make("port", "ports", "port", `{"network_id":"$net"}`)
@@ -162,9 +162,9 @@ func TestPortSecurity(t *testing.T) {
 	)
 }
 
-// TestPortRevision: each change is a new revision, and If-Match holds a write to one. A write that
+// Each change is a new revision, and If-Match holds a write to one. A write that
 // changes nothing adds at most nothing.
-func TestPortRevision(t *testing.T) {
+func TestPortRevision_EachChange_IsANewOne(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)
 	n.make("port", "ports", "port", `{"network_id":"$net"}`)
@@ -207,7 +207,7 @@ func TestPortRevision(t *testing.T) {
 	}
 }
 
-// TestPorts_AddressesAndDevices: what is chosen, what is refused, and that a device which a user
+// The choices, the refusals, and that a device which a user
 // names binds the port to no host.
 func TestPorts_AddressesAndDevices(t *testing.T) {
 	t.Parallel()

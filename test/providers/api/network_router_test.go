@@ -35,7 +35,7 @@ const (
 	putRouter    = "PUT /routers/$router"
 )
 
-// TestRouterRoutes_AddedAndRemovedByName: with extraroute-atomic, what is there already and what is
+// With extraroute-atomic, what is there already and what is
 // not there is no error. Routes are compared as texts. Two may have one destination.
 func TestRouterRoutes_AddedAndRemovedByName(t *testing.T) {
 	t.Parallel()
@@ -99,7 +99,7 @@ func TestRouterRoutes_AddedAndRemovedByName(t *testing.T) {
 	}
 }
 
-// TestRouterRoutes_Refused: the error names all routes that there would be, and not the one that is
+// The error names all routes that there would be, and not the one that is
 // wrong. Then none of them is made.
 func TestRouterRoutes_Refused(t *testing.T) {
 	t.Parallel()
@@ -182,7 +182,7 @@ func TestRouterRoutes_Refused(t *testing.T) {
 	n.want("routes", n.routes(), []string{})
 }
 
-// TestRouterRoutes_ManyAtOnce: hundreds are one request.
+// Hundreds are one request.
 func TestRouterRoutes_ManyAtOnce(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)
@@ -198,9 +198,9 @@ func TestRouterRoutes_ManyAtOnce(t *testing.T) {
 	n.want("routes", len(n.routes()), 0)
 }
 
-// TestRouterRevision: each change of routes and interfaces is a new revision, and the header
+// Each change of routes and interfaces is a new revision, and the header
 // If-Match holds a write to one.
-func TestRouterRevision(t *testing.T) {
+func TestRouterRevision_EachChange_IsANewOne(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)
 	revision := func() string {
@@ -252,8 +252,8 @@ func TestRouterRevision(t *testing.T) {
 	}
 }
 
-// TestRouterInterfaces: a next hop may be on a connected subnet or on the external network.
-func TestRouterInterfaces(t *testing.T) {
+// A next hop may be on a connected subnet or on the external network.
+func TestRouterInterfaces_NextHop_MustBeConnected(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)
 	const addInterface = "PUT /routers/$router/add_router_interface"

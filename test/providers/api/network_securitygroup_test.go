@@ -11,9 +11,9 @@ func ruleBody(rest string) string {
 		`}}`
 }
 
-// TestSecurityGroups: a new one lets everything out; several may have one name; the group default
+// A new one lets everything out; several may have one name; the group default
 // is Neutron's own.
-func TestSecurityGroups(t *testing.T) {
+func TestSecurityGroups_New_LetAllOut(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t, project.WithoutNetwork())
 	made := n.make("group", "security-groups", "security_group",
@@ -75,9 +75,9 @@ func TestSecurityGroups(t *testing.T) {
 	)
 }
 
-// TestSecurityGroupRules: Neutron refuses a rule that lets the same through as another, in whatever
+// Neutron refuses a rule that lets the same through as another, in whatever
 // words; nothing but what it lets through counts.
-func TestSecurityGroupRules(t *testing.T) {
+func TestSecurityGroupRules_SameInOtherWords_AreRefused(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t, project.WithoutNetwork())
 	n.make("group", "security-groups", "security_group", `{"name":"group"}`)

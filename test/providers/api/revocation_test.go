@@ -21,7 +21,7 @@ func readWith(api project.Requests, service, token string) project.Answer {
 	return api.Try(http.MethodGet, service, reads[service], nil, "X-Auth-Token", token)
 }
 
-func TestRevocation(t *testing.T) {
+func TestRevocation_OfTokensAndCredentials_IsSeen(t *testing.T) {
 	t.Parallel()
 	p := project.New(t, project.WithoutNetwork(),
 		project.OnSimulator(openstacktest.WithTokenCache(5*time.Minute)))

@@ -75,9 +75,9 @@ func as(kind string, all []portAddress, chosen func(portAddress) bool) (texts []
 	return texts
 }
 
-// TestAddresses of a server in two networks, with IPv6, a floating IP, addresses of its owner's,
+// A server in two networks, with IPv6, a floating IP, addresses of its owner's,
 // and a hostname.
-func TestAddresses(t *testing.T) {
+func TestAddresses_TwoNetworksAndAFloatingIP_AreTheNodes(t *testing.T) {
 	t.Parallel()
 	p := project.New(t, project.WithIPv6())
 	aux := p.AddNetwork("aux")
@@ -165,7 +165,7 @@ func TestAddresses(t *testing.T) {
 		slices.Concat(as("InternalIP", mine, nil), []string{access4, access6, hostname})...)
 }
 
-// TestAddresses_OfATrunksSubports: they are the server's, though Nova knows nothing of them.
+// They are the server's, though Nova knows nothing of them.
 // Whether a subport is ACTIVE depends on the network's driver, and does not matter.
 func TestAddresses_OfATrunksSubports(t *testing.T) {
 	t.Parallel()

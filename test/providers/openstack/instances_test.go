@@ -51,8 +51,8 @@ func instancesOf(t *testing.T, c cloudprovider.Interface) cloudprovider.Instance
 	return instances
 }
 
-// TestInstances looks at servers that do not change.
-func TestInstances(t *testing.T) {
+// It looks at servers that do not change.
+func TestInstances_Unchanged_AreFoundInEachWay(t *testing.T) {
 	t.Parallel()
 	p := project.New(t)
 	servers, twin := serversOfADeletedFlavor(t, p), p.AddServer("twin")
@@ -296,8 +296,8 @@ func testOlderInterfaces(t *testing.T, p *project.Project, s project.Server) {
 	}
 }
 
-// TestInstanceChanges changes servers.
-func TestInstanceChanges(t *testing.T) {
+// It changes servers.
+func TestInstances_Changed_AreSeen(t *testing.T) {
 	t.Parallel()
 	p := project.New(t)
 	servers := p.AddServers([]string{"states", "deleted", "other-1", "renamed"})

@@ -44,7 +44,7 @@ type story struct {
 	cloud     *project.Cloud
 	balancers cloudprovider.LoadBalancer
 	servers   []project.Server
-	// before is what there was before the first Service.
+	// before is the inventory before the first Service.
 	before project.Inventory
 }
 

@@ -85,7 +85,7 @@ const (
 	tokenRead = "GET auth/tokens 200"
 )
 
-func TestLogin(t *testing.T) {
+func TestLogin_EachMethod_SucceedsOrSaysWhy(t *testing.T) {
 	t.Parallel()
 	p := project.New(t, project.WithoutNetwork())
 	c := p.Credentials()

@@ -102,7 +102,7 @@ func TestMetadata_HasBareProviderIDAndAddresses(t *testing.T) {
 	}
 }
 
-func TestID(t *testing.T) {
+func TestID_NameAndProviderID_GiveTheServerOrAProblem(t *testing.T) {
 	const id = "0a1b2c3d-0000-4000-8000-000000000001"
 	for _, c := range []struct{ name, provider, want, problem string }{
 		{"worker-1", id, id, ""},

@@ -32,7 +32,8 @@ func networkExtensions(ctx context.Context, read pages.Reader) (NetworkExtension
 	type extension struct {
 		Alias string `json:"alias"`
 	}
-	all, err := pages.All(ctx, "extensions", nil, func(e *extension) string { return e.Alias }, read)
+	all, err := pages.All(ctx, "extensions", nil,
+		func(e *extension) string { return e.Alias }, read)
 	if err != nil {
 		return nil, err
 	}

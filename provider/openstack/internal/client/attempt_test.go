@@ -247,7 +247,7 @@ func TestConnections_AreReusedAndClosedByClose(t *testing.T) {
 	})
 }
 
-func TestUserAgent(t *testing.T) {
+func TestUserAgent_HostHasItsOwn_BothAreSent(t *testing.T) {
 	s, cfg := newStub(t, status(200))
 	f := open(t, cfg, func(o *Options) { o.UserAgents = []string{"host/1.0", "cluster-a"} })
 	if err := get(within(t), f.Clients, "ports"); err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/fxccm/fxccm/internal/fence"
 )
 
-func TestRetryReason(t *testing.T) {
+func TestRetryReason_EachResponse_IsRetriedOrNot(t *testing.T) {
 	const (
 		immutableLB = `{"faultcode": "Client", "faultstring": "Load Balancer 1 is immutable and cannot be updated.", "debuginfo": null}`
 		inUse       = `{"NeutronError": {"type": "PortInUse", "message": "Unable to complete operation"}}`

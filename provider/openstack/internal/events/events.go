@@ -89,7 +89,8 @@ func OfServices() []Event {
 		},
 		{
 			CertificateNotFound,
-			"The key manager has no container or secret with the reference, or denies access to it.", "Correct the annotation, or give the provider's user access to the secret.",
+			"The key manager has no container or secret with the reference, or denies access to it.",
+			"Correct the annotation, or give the provider's user access to the secret.",
 		},
 		{
 			FlavorIgnored,
@@ -108,7 +109,8 @@ func OfServices() []Event {
 		},
 		{
 			ForcedInternal,
-			"No external network was found for a floating IP, so the load balancer has only its internal address.", "Set floating-network-id in cloud.conf or by annotation, or make the Service internal.",
+			"No external network was found for a floating IP, so the load balancer has only its internal address.",
+			"Set floating-network-id in cloud.conf or by annotation, or make the Service internal.",
 		},
 		{
 			Immutable,
@@ -117,7 +119,8 @@ func OfServices() []Event {
 		},
 		{
 			InError,
-			"The load balancer is in ERROR. The provider requests a failover, or recreates the load balancer if that loses no address.", "Read the message: if it names no next step, repair or delete the load balancer in Octavia.",
+			"The load balancer is in ERROR. The provider requests a failover, or recreates the load balancer if that loses no address.",
+			"Read the message: if it names no next step, repair or delete the load balancer in Octavia.",
 		},
 		{
 			InvalidAnnotation, "An annotation has an unknown name or an invalid value.",

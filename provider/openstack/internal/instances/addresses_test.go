@@ -48,7 +48,7 @@ func richServer() *server {
 	}
 }
 
-func TestNodeAddresses(t *testing.T) {
+func TestNodeAddresses_EachOption_GivesTheAddressesOfOCCM(t *testing.T) {
 	head := []v1.NodeAddress{
 		internalIP("10.0.0.32"), internalIP("10.0.0.31"), externalIP("203.0.113.7"),
 		externalIP("2001:db8:7::7"),
@@ -227,7 +227,7 @@ func TestNodeAddresses(t *testing.T) {
 	}
 }
 
-func TestSortAddresses(t *testing.T) {
+func TestSortAddresses_EachOrder_SortsStably(t *testing.T) {
 	given := []v1.NodeAddress{
 		internalIP("10.0.0.32"), internalIP("172.16.0.1"), externalIP("50.56.176.37"),
 		externalIP("50.56.176.36"), hostname("node"),

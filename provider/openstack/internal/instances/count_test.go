@@ -10,7 +10,7 @@ import (
 
 // The numbers of calls are those that a thousand nodes may cost. OCCM makes four for each.
 
-func TestThousandNodesInitialised(t *testing.T) {
+func TestNodes_ThousandAreInitialized_CostFewCalls(t *testing.T) {
 	for _, way := range []way{{1, false}, {1, true}, {32, false}, {32, true}} {
 		for _, named := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s named=%t", way, named), func(t *testing.T) {
@@ -50,7 +50,7 @@ func (a way) String() string {
 	return fmt.Sprintf("workers=%d clusterKnown=%t", a.workers, a.clusterKnown)
 }
 
-func TestStatusPassOverThousandNodes(t *testing.T) {
+func TestNodes_StatusOfThousandIsRead_CostsFewCalls(t *testing.T) {
 	for _, way := range []way{{1, false}, {1, true}, {2, false}, {64, true}} {
 		t.Run(way.String(), func(t *testing.T) {
 			w := newWorld(t)
@@ -73,7 +73,7 @@ func TestStatusPassOverThousandNodes(t *testing.T) {
 	}
 }
 
-func TestFiveHundredNodesNotReadyForAMinute(t *testing.T) {
+func TestNodes_FiveHundredAreNotReadyForAMinute_CostFewCalls(t *testing.T) {
 	for _, way := range []way{{1, false}, {32, true}} {
 		t.Run(way.String(), func(t *testing.T) {
 			w := newWorld(t)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestLabelValue(t *testing.T) {
+func TestLabelValue_EachText_BecomesAValidLabel(t *testing.T) {
 	long := strings.Repeat("a", 62)
 	for text, want := range map[string]string{
 		"":                     "",

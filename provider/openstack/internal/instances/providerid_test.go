@@ -7,7 +7,7 @@ import (
 
 const someUUID = "0b8a1c4e-3b1d-4f6a-9a53-6a6a0e2d7f10"
 
-func TestParseProviderID(t *testing.T) {
+func TestParseProviderID_EachForm_IsReadOrRefused(t *testing.T) {
 	for text, want := range map[string]ProviderID{
 		"openstack:///testInstanceID":               {ID: "testInstanceID"},
 		"openstack://us-east-1/testInstanceID":      {Region: "us-east-1", ID: "testInstanceID"},

@@ -2,7 +2,7 @@ package instances
 
 import "testing"
 
-func TestState(t *testing.T) {
+func TestState_EachStatusAndPower_TellsWhetherTheServerRuns(t *testing.T) {
 	running, shutdown, gone := [2]bool{true, false}, [2]bool{true, true}, [2]bool{false, false}
 	for _, c := range []struct {
 		status string

@@ -19,8 +19,8 @@ import (
 // More sequences are run by `make soak`.
 var sequences = flag.Uint64("sequences", 20, "how many random sequences to try")
 
-// Whatever the Service, the nodes and others in the cloud do, in whatever order: what there is in
-// the end is what a new Service of this kind gets, another pass writes nothing, and what is a
+// Whatever the Service, the nodes and others in the cloud do, in whatever order: the result
+// in the end is what a new Service of this kind gets, another pass writes nothing, and what is a
 // user's is as it was.
 func TestAnySequence_Converges(t *testing.T) {
 	t.Parallel()

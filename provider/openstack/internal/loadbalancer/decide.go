@@ -68,7 +68,7 @@ func (r *reconciler) rejectFatal(problems []settings.Problem) error {
 	return nil
 }
 
-// desire decides what there should be.
+// desire decides what the load balancer should be.
 func (r *reconciler) desire(ctx context.Context) (desired.State, error) {
 	if err := r.readFloatingIPs(ctx); err != nil {
 		return desired.State{}, err

@@ -198,8 +198,7 @@ func (s *site) picture() string {
 	return picture(s.Cloud, func(openstacktest.LoadBalancer) bool { return true })
 }
 
-// picture is what there is in the cloud of some load balancers and what belongs to load balancers,
-// without ids.
+// picture is some load balancers in the cloud and what belongs to them, without ids.
 func picture(s *openstacktest.Cloud, of func(openstacktest.LoadBalancer) bool) string {
 	var lines []string
 	for _, lb := range s.LoadBalancers() {

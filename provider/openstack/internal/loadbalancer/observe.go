@@ -63,7 +63,7 @@ func (r *reconciler) hasFloatingIP() bool {
 	})
 }
 
-// observed is what there is.
+// observed are the existing objects.
 type observed struct {
 	plan.Observed
 	// contents were read, now or earlier; nil: none were, because they are as wanted.

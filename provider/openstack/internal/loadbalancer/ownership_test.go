@@ -31,7 +31,7 @@ func of(id, name string, tags ...string) octavia.LoadBalancer {
 	}
 }
 
-func TestLocate(t *testing.T) {
+func TestClaimOf_EachLoadBalancer_IsOwnGuestOrForeign(t *testing.T) {
 	ours, service, elsewhere := whose.ClusterTag(), whose.ServiceTag(), "fxccm-cluster=cluster-2"
 	old := func(lb octavia.LoadBalancer) octavia.LoadBalancer {
 		lb.CreatedAt = birth.Add(-time.Hour)

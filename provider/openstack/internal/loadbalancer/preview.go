@@ -26,7 +26,7 @@ type Preview struct {
 }
 
 // Preview tells what would be done for a Service, or for its deletion if it is being deleted, and
-// does nothing. All there is is compared.
+// does nothing. All fields of all parts are compared.
 func (l *LoadBalancers) Preview(
 	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
 ) (Preview, error) {

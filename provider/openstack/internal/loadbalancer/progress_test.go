@@ -137,7 +137,7 @@ func TestEnsure_ManyAtOnce_FewAreRequestedAtATime(t *testing.T) {
 
 // The address of a load balancer that is recreated is kept while the old one goes, and while it is
 // others' turn.
-func TestBequeathed_UntilTheNewOneIsBegun(t *testing.T) {
+func TestInheritedVIP_NewOneIsNotBegun_IsKept(t *testing.T) {
 	t.Parallel()
 	remove, create := plan.DeleteLoadBalancer{ID: "old"},
 		plan.CreateLoadBalancer{

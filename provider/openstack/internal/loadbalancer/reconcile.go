@@ -119,7 +119,7 @@ func (r *reconciler) waitWhilePending(ctx context.Context) error {
 	return r.waitFor(lb, "is %s", lb.Status)
 }
 
-// converge takes the steps from what there is to what is wanted. Nil: Octavia has done all of them.
+// converge takes the steps to the desired state. Nil: Octavia has done all of them.
 func (r *reconciler) converge(ctx context.Context, want desired.State) error {
 	if lb := r.found.balancer; lb == nil {
 		r.inherit(&want)

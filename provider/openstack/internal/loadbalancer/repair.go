@@ -50,7 +50,8 @@ type repairs struct {
 	// moved has something in it when nodes have changed.
 	moved chan struct{}
 
-	// turn is the position of the Service with which the next deep repairs begin. Only watch uses it.
+	// turn is the position of the Service with which the next deep repairs begin. Only watch uses
+	// it.
 	turn int
 
 	mu     sync.Mutex

@@ -130,9 +130,9 @@ func (e *pendingError) Is(target error) bool { return target == octavia.ErrPendi
 
 func (e *pendingError) Unwrap() error { return e.err }
 
-// breath is the pause before a change that Octavia has refused twice, although the load balancer
-// was ready: for there is more that can be busy than the load balancer tells.
-const breath = time.Second
+// refusalPause is the pause before a change that Octavia has refused twice, although the load
+// balancer was ready: an object that its status does not cover can be busy.
+const refusalPause = time.Second
 
 // run is a plan on its way.
 type run struct {
@@ -219,7 +219,7 @@ func (r *run) attempt(ctx context.Context, request func() error, mends bool) err
 		case refusals > 0 && r.left() == 0:
 			return r.pending(err)
 		case refusals > 0:
-			if err := r.pause(ctx, min(breath, r.left())); err != nil {
+			if err := r.pause(ctx, min(refusalPause, r.left())); err != nil {
 				return err
 			}
 		}

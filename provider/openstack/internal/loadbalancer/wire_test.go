@@ -313,7 +313,8 @@ func TestEnsure_WhatStatusTreesHide_IsChangedAllTheSame(t *testing.T) {
 		if m := pool.Members[0]; pool.Monitor.Type != monitor || m.MonitorPort != port ||
 			m.Weight != weight {
 			t.Errorf(
-				"the monitor is %s, the first member is monitored at %d and has weight %d, want %s, %d, %d", pool.Monitor.Type, m.MonitorPort, m.Weight, monitor, port, weight)
+				"the monitor is %s, the first member is monitored at %d and has weight %d, want %s, %d, %d",
+				pool.Monitor.Type, m.MonitorPort, m.Weight, monitor, port, weight)
 		}
 	}
 	local := func(policy v1.ServiceExternalTrafficPolicy, port int32) {

@@ -23,7 +23,9 @@ type Reader func(ctx context.Context, query url.Values) (map[string]json.RawMess
 // From reads the list at a path of a service. gophercloud's own pagers are no alternative, because
 // they send the token to the host of a link.
 func From(client func(context.Context) (*gophercloud.ServiceClient, error), path ...string) Reader {
-	return func(ctx context.Context, query url.Values) (body map[string]json.RawMessage, err error) {
+	return func(
+		ctx context.Context, query url.Values,
+	) (body map[string]json.RawMessage, err error) {
 		service, err := client(ctx)
 		if err != nil {
 			return nil, err

@@ -9,7 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-func TestListing(t *testing.T) {
+func TestListing_RoutesOfTheRouter_BelongToNodesOrToOthers(t *testing.T) {
 	a := node("a", []string{"10.0.0.1", "10.0.9.1", "fd00::1", "external:192.0.2.1"},
 		"10.244.1.0/24", "fd00:0:0:1::/64")
 	b := node("b", []string{"10.0.0.2"}, "10.244.2.0/24")

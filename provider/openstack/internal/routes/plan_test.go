@@ -64,7 +64,7 @@ func show(steps []*step, calls []*call) (shown []string) {
 	return shown
 }
 
-func TestPlan(t *testing.T) {
+func TestPlan_EachRequest_AddsRemovesOrRefuses(t *testing.T) {
 	// Node a is alive and has 10.244.1.0/24; b has 10.244.2.0/24; 10.0.0.66 is foreign;
 	// 10.0.0.99 is unused.
 	k := knowledge{

@@ -2,7 +2,7 @@ package routes
 
 import "testing"
 
-func TestParseDestination(t *testing.T) {
+func TestParseDestination_EachCIDR_IsCanonicalOrRefused(t *testing.T) {
 	for cidr, want := range map[string]string{
 		"10.244.1.0/24": "10.244.1.0/24", "10.244.1.9/24": "10.244.1.0/24",
 		"FD00:0::/64": "fd00::/64",

@@ -17,7 +17,7 @@ func dualStack(in *Input) {
 	in.Places.AdditionalVIPs = []octavia.VIP{{SubnetID: "second subnet"}}
 }
 
-func TestAccess(t *testing.T) {
+func TestAccess_EachSourceRange_GivesTheAllowedCIDRs(t *testing.T) {
 	v6 := func(in *Input) {
 		in.Service.Spec.IPFamilies = []v1.IPFamily{v1.IPv6Protocol}
 		in.Settings.Internal = true

@@ -14,7 +14,7 @@ import (
 )
 
 // The rows are those of OCCM's Test_nodeAddressForLB.
-func TestMemberAddress(t *testing.T) {
+func TestMemberAddress_EachFamily_IsThatOfOCCM(t *testing.T) {
 	const v4, v6 = v1.IPv4Protocol, v1.IPv6Protocol
 	for name, test := range map[string]struct {
 		addresses []string
@@ -237,7 +237,7 @@ func TestD9_NodeWithoutProviderID_IsAMember(t *testing.T) {
 }
 
 // As upstream's service controller chooses nodes, but for those that it leaves out because they go.
-func TestCandidates(t *testing.T) {
+func TestCandidates_EachNode_IsChosenAsUpstreamDoes(t *testing.T) {
 	tainted := func(key string) func(*v1.Node) {
 		return func(n *v1.Node) { n.Spec.Taints = []v1.Taint{{Key: "other"}, {Key: key}} }
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
-func TestStatus(t *testing.T) {
+func TestStatus_EachSetting_ShowsAddressOrHostname(t *testing.T) {
 	at := func(ip string, mode v1.LoadBalancerIPMode) v1.LoadBalancerIngress {
 		return v1.LoadBalancerIngress{IP: ip, IPMode: &mode}
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // The cases of OCCM's own test (loadbalancer_subnet_match_test.go), each also negated, and more.
-func TestSubnetFilter(t *testing.T) {
+func TestSubnetFilter_EachPattern_MatchesAsWithOCCM(t *testing.T) {
 	subnet := neutron.Subnet{Name: "test-123", Tags: []string{"alice", "bob"}}
 	for _, c := range []struct {
 		pattern, tags string

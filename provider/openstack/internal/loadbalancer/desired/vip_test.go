@@ -117,7 +117,7 @@ func TestAddress_IsTheFloatingIPs_OrTheVIPs(t *testing.T) {
 	}
 }
 
-func TestFloatingIP(t *testing.T) {
+func TestFloatingIP_EachService_HasOneOrNone(t *testing.T) {
 	wanted := &neutron.WantedFloatingIP{
 		NetworkID: "public", SubnetIDs: []string{"a", "b"},
 		Description: "Floating IP for Kubernetes external service shop/web from cluster kubernetes",
@@ -173,7 +173,7 @@ func TestFlavorAndZone_UnknownToTheCloud_AreLeftOut(t *testing.T) {
 	}
 }
 
-func TestDualStack(t *testing.T) {
+func TestDualStack_EachPolicy_HasOneVIPOrTwo(t *testing.T) {
 	both := withFamilies(v1.IPv4Protocol, v1.IPv6Protocol)
 	policy := func(p v1.IPFamilyPolicy) func(*Input) {
 		return func(in *Input) { in.Service.Spec.IPFamilyPolicy = &p }

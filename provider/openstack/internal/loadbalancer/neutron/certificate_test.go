@@ -82,7 +82,7 @@ func TestCheckCertificate_NoKeyManager_IsAnError(t *testing.T) {
 	}
 }
 
-func TestParseCertificateRef(t *testing.T) {
+func TestParseCertificateRef_EachReference_IsReadOrRefused(t *testing.T) {
 	const id = "6fde3ab6-2ea8-4b9c-8ec8-6c7a5b3d8d1f"
 	for ref, want := range map[string]string{
 		"https://barbican.example:9311/v1/containers/" + id: "containers " + id,

@@ -32,7 +32,8 @@ func listBy[T item](
 	ctx context.Context, a *API, path, collection, attribute string, values []string,
 	query url.Values,
 ) ([]T, error) {
-	all, err := pages.AllBy(ctx, collection, attribute, values, query, id[T], pages.From(a.config.Client, path))
+	all, err := pages.AllBy(ctx, collection, attribute, values, query, id[T],
+		pages.From(a.config.Client, path))
 	return sorted(path, all, err)
 }
 

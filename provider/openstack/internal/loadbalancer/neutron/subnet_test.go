@@ -147,7 +147,7 @@ func TestExternalNetwork_None_IsEmptyAndRemembered(t *testing.T) {
 	s.wantCalls(map[string]int{"network_list": 1})
 }
 
-func TestGivesFloatingIPs(t *testing.T) {
+func TestGivesFloatingIPs_EachNetwork_IsUsableOrNot(t *testing.T) {
 	v4, v6 := Subnet{}, Subnet{IPv6: true}
 	for name, c := range map[string]struct {
 		has  []string

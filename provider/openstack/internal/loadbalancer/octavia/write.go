@@ -303,7 +303,7 @@ func idOf(kind string, result gophercloud.Result) (string, error) {
 	return body[kind].ID, nil
 }
 
-// isBusy tells the conflicts that are about a state from those that are about what there is, such
+// isBusy tells the conflicts that are about a state from those about existing objects, such
 // as another listener on the same port (octavia/common/exceptions.py: ImmutableObject, and
 // LBPendingStateError for the load balancer itself).
 func isBusy(err error) bool {

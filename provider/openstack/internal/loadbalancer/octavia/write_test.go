@@ -425,7 +425,7 @@ func TestMembers_OneByOne(t *testing.T) {
 	}
 }
 
-func TestMonitors(t *testing.T) {
+func TestMonitors_EachChange_ReachesOctavia(t *testing.T) {
 	d := newDesk(t)
 	lb := d.full()
 	pool := lb.Pools[0]

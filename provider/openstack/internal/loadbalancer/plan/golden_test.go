@@ -49,7 +49,7 @@ func gone(title string, o plan.RemovalOptions) stage { return stage{title: title
 
 func all() plan.RemovalOptions { return plan.RemovalOptions{Cascade: true, Tags: true} }
 
-func TestGolden(t *testing.T) {
+func TestChange_EachFeature_HasTheRecordedPlan(t *testing.T) {
 	for _, f := range features() {
 		t.Run(f.name, func(t *testing.T) {
 			got := f.tell(t)
@@ -90,7 +90,7 @@ func TestGolden_EachFileHasItsFeature(t *testing.T) {
 	}
 }
 
-// tell carries the plans out, and checks that each does all there is to do.
+// tell carries the plans out, and checks that each leaves nothing to do.
 func (f feature) tell(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder

@@ -5,7 +5,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// Observed is what there is of a Service's load balancer, and of what belongs to it.
+// Observed is a Service's load balancer as it exists, with what belongs to it.
 type Observed struct {
 	// LoadBalancer may be nil.
 	LoadBalancer *octavia.LoadBalancer

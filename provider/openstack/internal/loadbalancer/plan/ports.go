@@ -8,7 +8,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// slot is a port of the Service, and what there is of it.
+// slot is a port of the Service, and the listener and pools that exist for it.
 type slot struct {
 	want octavia.Port
 	// listener may be nil.

@@ -23,7 +23,8 @@ func FuzzAnnotations(f *testing.F) {
 		"health-monitor-delay=1\nhealth-monitor-timeout=9\nconnection-limit=-1",
 		"listener-protocols=http=HTTP,443=UDP,443=TERMINATED_HTTPS\nproxy-protocol=v2\nx-forwarded-for=true", "node-selector=a=b,c,=\nhostname=a.b",
 		"service.beta.kubernetes.io/load-balancer-source-ranges=10.0.0.1/8,::/0,x\nservice.beta.kubernetes.io/openstack-internal-load-balancer=false",
-		"spec.loadBalancerSourceRanges=10.0.0.0/8 ::ffff:0:0/96\nspec.loadBalancerIP=::ffff:10.0.0.1", "subnet-id=\xff\x00\nclas=x\ntimeout-client-data=99999999999999999999",
+		"spec.loadBalancerSourceRanges=10.0.0.0/8 ::ffff:0:0/96\nspec.loadBalancerIP=::ffff:10.0.0.1",
+		"subnet-id=\xff\x00\nclas=x\ntimeout-client-data=99999999999999999999",
 		"default-tls-container-ref=/containers/x\nlb-method=\nlb-provider=\nflavor-id=11111111111141118111111111111111",
 	} {
 		f.Add(seed)

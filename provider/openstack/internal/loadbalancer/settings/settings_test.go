@@ -606,7 +606,7 @@ func TestProblem_IsFitForAnEvent(t *testing.T) {
 	}
 }
 
-func TestUnknown(t *testing.T) {
+func TestUnknown_MistypedAnnotations_AreNamed(t *testing.T) {
 	service := serviceWith(map[string]string{
 		Prefix + "conection-limit":                                   "1",
 		Prefix + "floating-subnet-tag":                               "1",
@@ -700,7 +700,7 @@ func TestTable_OptionsAreTheDefaults(t *testing.T) {
 	}
 }
 
-func TestNodeSelector(t *testing.T) {
+func TestNodeSelector_EachText_SelectsByLabels(t *testing.T) {
 	for _, c := range []struct {
 		selector string
 		labels   map[string]string

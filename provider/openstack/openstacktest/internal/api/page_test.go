@@ -25,7 +25,7 @@ func pageOf(service, query string, pageSize int) string {
 	return text
 }
 
-func TestPaginate(t *testing.T) {
+func TestPaginate_EachLimitAndMarker_CutsAPage(t *testing.T) {
 	for _, test := range []struct {
 		service, query string
 		pageSize       int

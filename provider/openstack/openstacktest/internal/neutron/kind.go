@@ -32,7 +32,7 @@ type condition struct {
 // neutronItself is the caller of what Neutron does by itself, and of the methods of [Cloud].
 func neutronItself() caller { return caller{admin: true, neutron: true} }
 
-// kind is a kind of Neutron's resources: its attributes, its rules and what there is of it.
+// kind is a kind of Neutron's resources: its attributes, its rules and its objects.
 type kind[T any] struct {
 	network *Service
 	// member and collection are the names in bodies, path that in addresses, operation that in
