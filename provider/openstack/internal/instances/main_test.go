@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,6 +24,7 @@ import (
 
 	"github.com/fxccm/fxccm/provider/kit/absence"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+	"github.com/fxccm/fxccm/provider/openstack/internal/simclient"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -78,31 +76,9 @@ func newWorldOn(t *testing.T, options []openstacktest.Option, variations ...vari
 // open logs in and makes instances, which end with the test. The record of calls begins after that.
 func (w *world) open(c openstacktest.Credentials, variations ...variation) *Instances {
 	w.t.Helper()
-	transport := &http.Transport{}
-	w.t.Cleanup(transport.CloseIdleConnections)
-	client, err := openstack.NewClient(c.AuthURL)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	client.HTTPClient = http.Client{Transport: transport}
-	if err := openstack.Authenticate(within(w.t), client, gophercloud.AuthOptions{
-		IdentityEndpoint: c.AuthURL, UserID: c.UserID, Password: c.Password,
-		Scope: &gophercloud.AuthScope{ProjectID: c.ProjectID},
-	}); err != nil {
-		w.t.Fatal(err)
-	}
-	compute, err := openstack.NewComputeV2(client, gophercloud.EndpointOpts{Region: c.Region})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	network, err := openstack.NewNetworkV2(client, gophercloud.EndpointOpts{Region: c.Region})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	clients := simclient.Login(w.t, c, nil)
 	settings := Config{
-		Compute: func(context.Context) (*gophercloud.ServiceClient, error) { return compute, nil },
-		Network: func(context.Context) (*gophercloud.ServiceClient, error) { return network, nil },
-		Project: func(context.Context) (string, error) { return c.ProjectID, nil },
+		Compute: clients.Compute, Network: clients.Network, Project: clients.Project,
 		Options: cloudconf.Default().Instances, Region: c.Region,
 		Clock: w.clock, Logger: logr.Discard(), Recorder: w.events, Observer: w.observed,
 	}

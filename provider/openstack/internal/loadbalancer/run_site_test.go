@@ -1,7 +1,6 @@
 package loadbalancer
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -12,13 +11,12 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/go-logr/logr/testr"
-	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
+	"github.com/fxccm/fxccm/provider/openstack/internal/simclient"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -73,41 +71,22 @@ func makeRunSite(
 		NetworkID: s.external, CIDR: "198.51.100.0/29",
 		Pools: []openstacktest.AddressRange{{First: "198.51.100.2", Last: "198.51.100.2"}},
 	})
-	balancing, network := s.clients()
-	project := func(context.Context) (string, error) { return s.Credentials().ProjectID, nil }
+	// Without the provider's own retries, a test sees those of the executor.
+	clients := simclient.Login(t, s.Credentials(), nil)
 	o := octavia.New(octavia.Config{
-		Client: balancing, Project: project, Clock: s.site.clock, Logger: testr.New(t),
+		Client: clients.LoadBalancer, Project: clients.Project,
+		Clock: s.site.clock, Logger: testr.New(t),
 	})
 	t.Cleanup(o.Close)
 	n := neutron.New(neutron.Config{
-		Client: network, Project: project, Clock: s.site.clock, Logger: testr.New(t),
+		Client: clients.Network, Project: clients.Project,
+		Clock: s.site.clock, Logger: testr.New(t),
 	})
 	t.Cleanup(n.Close)
 	s.executor = newExecutor(Config{
 		Octavia: o, Neutron: n, Clock: s.site.clock, Logger: funcr.New(s.note, funcr.Options{}),
 	})
 	return s
-}
-
-type clientFunc = func(context.Context) (*gophercloud.ServiceClient, error)
-
-// clients are without the provider's own retries, so that a test sees those of the executor.
-func (s *runSite) clients() (balancing, network clientFunc) {
-	s.t.Helper()
-	credentials := s.Credentials()
-	provider, err := openstack.AuthenticatedClient(s.t.Context(), gophercloud.AuthOptions{
-		IdentityEndpoint: credentials.AuthURL, UserID: credentials.UserID,
-		Password: credentials.Password, TenantID: credentials.ProjectID,
-	})
-	s.must(err)
-	s.t.Cleanup(provider.HTTPClient.CloseIdleConnections)
-	region := gophercloud.EndpointOpts{Region: credentials.Region}
-	b, err := openstack.NewLoadBalancerV2(provider, region)
-	s.must(err)
-	n, err := openstack.NewNetworkV2(provider, region)
-	s.must(err)
-	return func(context.Context) (*gophercloud.ServiceClient, error) { return b, nil },
-		func(context.Context) (*gophercloud.ServiceClient, error) { return n, nil }
 }
 
 func (s *runSite) note(_, line string) {

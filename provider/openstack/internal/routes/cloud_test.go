@@ -1,7 +1,6 @@
 package routes
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -10,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr/testr"
-	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -19,6 +16,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/utils/clock"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/simclient"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -153,13 +151,12 @@ type cluster struct {
 
 func newCluster(t *testing.T, s *site, c clock.Clock) *cluster {
 	t.Helper()
-	client := networkClient(t, s.Cloud)
 	cl := &cluster{
 		site: s, nodes: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}),
 		synced: true,
 	}
 	cl.Routes = New(Config{
-		Network:  func(context.Context) (*gophercloud.ServiceClient, error) { return client, nil },
+		Network:  simclient.Login(t, s.Credentials(), nil).Network,
 		RouterID: s.router, Clock: c, Logger: testr.New(t),
 	})
 	t.Cleanup(cl.Routes.Close)
@@ -169,25 +166,6 @@ func newCluster(t *testing.T, s *site, c clock.Clock) *cluster {
 
 // Close is the cluster's routes', not the site's.
 func (c *cluster) Close() { c.Routes.Close() }
-
-func networkClient(t *testing.T, s *openstacktest.Cloud) *gophercloud.ServiceClient {
-	t.Helper()
-	credentials := s.Credentials()
-	provider, err := openstack.AuthenticatedClient(t.Context(), gophercloud.AuthOptions{
-		IdentityEndpoint: credentials.AuthURL, UserID: credentials.UserID,
-		Password: credentials.Password, TenantID: credentials.ProjectID,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(provider.HTTPClient.CloseIdleConnections)
-	client, err := openstack.NewNetworkV2(provider,
-		gophercloud.EndpointOpts{Region: credentials.Region})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
-}
 
 func (c *cluster) setNode(n *v1.Node) {
 	c.t.Helper()

@@ -1,15 +1,12 @@
 package desired
 
 import (
-	"context"
 	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr/testr"
-	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -17,6 +14,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+	"github.com/fxccm/fxccm/provider/openstack/internal/simclient"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -52,24 +50,9 @@ func newSite(t *testing.T) *site {
 		Name: "public-1", NetworkID: s.external,
 		CIDR: "203.0.113.0/24", Tags: []string{"alice", "bob"},
 	})
-	credentials := s.Credentials()
-	provider, err := openstack.AuthenticatedClient(t.Context(), gophercloud.AuthOptions{
-		IdentityEndpoint: credentials.AuthURL, UserID: credentials.UserID,
-		Password: credentials.Password, TenantID: credentials.ProjectID,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(provider.HTTPClient.CloseIdleConnections)
-	client, err := openstack.NewNetworkV2(provider,
-		gophercloud.EndpointOpts{Region: credentials.Region})
-	if err != nil {
-		t.Fatal(err)
-	}
+	clients := simclient.Login(t, s.Credentials(), nil)
 	s.api = neutron.New(neutron.Config{
-		Client:  func(context.Context) (*gophercloud.ServiceClient, error) { return client, nil },
-		Project: func(context.Context) (string, error) { return credentials.ProjectID, nil },
-		Clock:   s.clock, Logger: testr.New(t),
+		Client: clients.Network, Project: clients.Project, Clock: s.clock, Logger: testr.New(t),
 	})
 	t.Cleanup(s.api.Close)
 	s.ForgetCalls()

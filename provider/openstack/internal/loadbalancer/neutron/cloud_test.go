@@ -10,10 +10,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/testr"
-	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/simclient"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -66,40 +65,14 @@ func newSite(t *testing.T, options ...openstacktest.Option) *site {
 		Name: "router", ExternalNetworkID: s.external,
 		Subnets: []string{s.subnet},
 	})
-	network, keys := clientsOf(t, s.Cloud, s.Credentials())
+	clients := simclient.Login(t, s.Credentials(), nil)
 	s.API = New(Config{
-		Client: func(context.Context) (*gophercloud.ServiceClient, error) {
-			return network, nil
-		},
-		KeyManager: func(context.Context) (*gophercloud.ServiceClient, error) { return keys, nil },
-		Project:    func(context.Context) (string, error) { return s.Credentials().ProjectID, nil },
-		Clock:      s.clock, Logger: testr.New(t),
+		Client: clients.Network, KeyManager: clients.KeyManager, Project: clients.Project,
+		Clock: s.clock, Logger: testr.New(t),
 	})
 	t.Cleanup(s.API.Close)
 	s.ForgetCalls()
 	return s
-}
-
-func clientsOf(
-	t *testing.T, s *openstacktest.Cloud, credentials openstacktest.Credentials,
-) (network, keys *gophercloud.ServiceClient) {
-	t.Helper()
-	provider, err := openstack.AuthenticatedClient(t.Context(), gophercloud.AuthOptions{
-		IdentityEndpoint: credentials.AuthURL, UserID: credentials.UserID,
-		Password: credentials.Password, TenantID: credentials.ProjectID,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(provider.HTTPClient.CloseIdleConnections)
-	region := gophercloud.EndpointOpts{Region: credentials.Region}
-	if network, err = openstack.NewNetworkV2(provider, region); err != nil {
-		t.Fatal(err)
-	}
-	if keys, err = openstack.NewKeyManagerV1(provider, region); err != nil {
-		t.Fatal(err)
-	}
-	return network, keys
 }
 
 func (s *site) must(err error) {

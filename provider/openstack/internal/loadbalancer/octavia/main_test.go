@@ -11,12 +11,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"go.uber.org/goleak"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/simclient"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -59,28 +58,13 @@ func newWorld(t *testing.T, options ...openstacktest.Option) *world {
 // open logs in. The record of calls begins after that.
 func (w *world) open(c openstacktest.Credentials) *API {
 	w.t.Helper()
-	transport := &http.Transport{}
-	w.t.Cleanup(transport.CloseIdleConnections)
-	w.gate = &gate{next: transport}
-	provider, err := openstack.NewClient(c.AuthURL)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	provider.HTTPClient = http.Client{Transport: w.gate}
-	if err := openstack.Authenticate(within(w.t), provider, gophercloud.AuthOptions{
-		IdentityEndpoint: c.AuthURL, UserID: c.UserID, Password: c.Password,
-		Scope: &gophercloud.AuthScope{ProjectID: c.ProjectID},
-	}); err != nil {
-		w.t.Fatal(err)
-	}
-	client, err := openstack.NewLoadBalancerV2(provider, gophercloud.EndpointOpts{Region: c.Region})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	clients := simclient.Login(w.t, c, func(next http.RoundTripper) http.RoundTripper {
+		w.gate = &gate{next: next}
+		return w.gate
+	})
 	a := New(Config{
-		Client:  func(context.Context) (*gophercloud.ServiceClient, error) { return client, nil },
-		Project: func(context.Context) (string, error) { return c.ProjectID, nil },
-		Clock:   w.clock, Logger: logr.Discard(),
+		Client: clients.LoadBalancer, Project: clients.Project,
+		Clock: w.clock, Logger: logr.Discard(),
 	})
 	w.t.Cleanup(a.Close)
 	w.cloud.ForgetCalls()

@@ -11,10 +11,10 @@ import (
 
 	"github.com/go-logr/logr/testr"
 	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack"
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
+	"github.com/fxccm/fxccm/provider/openstack/internal/simclient"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -30,25 +30,11 @@ func newDesk(t *testing.T, options ...openstacktest.Option) *desk {
 	t.Helper()
 	cloud := openstacktest.NewCloud(append(options, openstacktest.WithFailoverByOwners())...)
 	t.Cleanup(cloud.Close)
-	credentials := cloud.Credentials()
-	provider, err := openstack.AuthenticatedClient(t.Context(), gophercloud.AuthOptions{
-		IdentityEndpoint: credentials.AuthURL, UserID: credentials.UserID,
-		Password: credentials.Password, TenantID: credentials.ProjectID,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(provider.HTTPClient.CloseIdleConnections)
-	client, err := openstack.NewLoadBalancerV2(provider,
-		gophercloud.EndpointOpts{Region: credentials.Region})
-	if err != nil {
-		t.Fatal(err)
-	}
+	clients := simclient.Login(t, cloud.Credentials(), nil)
 	d := &desk{cloud: cloud, t: t}
 	d.API = New(Config{
-		Client:  func(context.Context) (*gophercloud.ServiceClient, error) { return client, nil },
-		Project: func(context.Context) (string, error) { return credentials.ProjectID, nil },
-		Clock:   clock.RealClock{}, Logger: testr.New(t),
+		Client: clients.LoadBalancer, Project: clients.Project,
+		Clock: clock.RealClock{}, Logger: testr.New(t),
 	})
 	t.Cleanup(d.API.Close)
 	network := cloud.AddNetwork(openstacktest.Network{Name: "nodes"})
