@@ -131,7 +131,7 @@ func (s *Cloud) adminSetStatus(r *http.Request, body statusBody) (any, error) {
 }
 
 func (s *Cloud) adminSetLatency(_ *http.Request, body latencyBody) (any, error) {
-	s.SetLatency(time.Duration(body.Latency))
+	s.setLatency(time.Duration(body.Latency))
 	return nil, nil
 }
 

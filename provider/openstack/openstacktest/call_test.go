@@ -138,7 +138,7 @@ func TestParallelClients_SeeOneCloud(t *testing.T) {
 					t.Error(err)
 				}
 				s.Calls()
-				s.SetLatency(0)
+				s.setLatency(0)
 			}
 		})
 	}

@@ -108,8 +108,8 @@ func (s *Cloud) Close() {
 // URL is the address of the cloud, without a path or a slash at its end.
 func (s *Cloud) URL() string { return s.state.URL }
 
-// SetLatency delays the answer to each request from now on.
-func (s *Cloud) SetLatency(latency time.Duration) {
+// setLatency delays the answer to each request from now on.
+func (s *Cloud) setLatency(latency time.Duration) {
 	defer s.state.Enter()()
 	s.latency = latency
 }

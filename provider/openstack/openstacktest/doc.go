@@ -25,7 +25,7 @@
 //     [Cloud.ChangePassword]), also as late as the services
 //     notice it ([WithTokenCache]); users and their roles, for an administrator, and application
 //     credentials; the catalog with its regions and the interfaces public, internal and admin
-//     ([WithRegion], [WithOtherRegion], [WithoutService], [WithVersionedNetworkURL]).
+//     ([WithRegion]).
 //   - Nova v2.1, at /compute: servers in all their states, listed by name, status and project;
 //     their addresses, which are those of Neutron's ports and floating IPs and those that a test
 //     adds; flavors, even deleted and private ones; availability zones; microversions 2.1 to 2.96

@@ -242,8 +242,11 @@ func TestProjects_DoNotSeeEachOther(t *testing.T) {
 }
 
 func TestCatalog_OtherRegionsAndMissingServices(t *testing.T) {
-	s := start(t, WithRegion("here"), WithOtherRegion("there"), WithoutService(ServiceLoadBalancer),
-		WithVersionedNetworkURL())
+	s := start(t, WithRegion("here"), func(s *settings) {
+		s.keystone.OtherRegions = []string{"there"}
+		s.keystone.Absent = []string{ServiceLoadBalancer}
+		s.keystone.VersionedNetwork = true
+	})
 	client := login(t, s, byPassword(s.Credentials()))
 	if _, err := openstack.NewLoadBalancerV2(client, inRegion(s)); err == nil {
 		t.Error("a service that was left out is in the catalog")

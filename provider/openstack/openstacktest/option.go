@@ -60,7 +60,7 @@ type Option func(*settings)
 // becomes active. Default: the real clock. Latency and slow answers are always of the real clock.
 func WithClock(c clock.PassiveClock) Option { return func(s *settings) { s.clock = c } }
 
-// WithLatency delays the answer to each request; see [Cloud.SetLatency]. Default 0.
+// WithLatency delays the answer to each request. Default 0.
 func WithLatency(latency time.Duration) Option { return func(s *settings) { s.latency = latency } }
 
 // WithPageSize sets how many items a list returns at most; see [Cloud.SetPageSize]. Default:
@@ -104,23 +104,6 @@ func WithListener(l net.Listener) Option { return func(s *settings) { s.listener
 
 // WithTLS serves HTTPS, with a certificate that [Cloud.CertificatePEM] is the authority of.
 func WithTLS() Option { return func(s *settings) { s.tls = true } }
-
-// WithOtherRegion adds a region to the catalog, whose addresses lead nowhere: 404.
-func WithOtherRegion(name string) Option {
-	return func(s *settings) { s.keystone.OtherRegions = append(s.keystone.OtherRegions, name) }
-}
-
-// WithoutService leaves a service out of the catalog, such as [ServiceLoadBalancer]. It is still
-// served.
-func WithoutService(service string) Option {
-	return func(s *settings) { s.keystone.Absent = append(s.keystone.Absent, service) }
-}
-
-// WithVersionedNetworkURL gives Neutron's address in the catalog with its version, /v2.0. Most
-// clouds give it without, and clients find out the version with a request of their own.
-func WithVersionedNetworkURL() Option {
-	return func(s *settings) { s.keystone.VersionedNetwork = true }
-}
 
 // WithCallLimit sets how many of the last calls are kept; 0: all. Default 100,000. [Cloud.Counts]
 // counts them all the same.

@@ -3,7 +3,6 @@ package awsstub
 import (
 	"context"
 	"fmt"
-	"strings"
 )
 
 // A Request is one request, in the order of arrival.
@@ -20,9 +19,6 @@ type Request struct {
 	// Abandoned tells that its client had gone.
 	Abandoned bool
 }
-
-// Reads tells that the request cannot change anything.
-func (r Request) Reads() bool { return strings.HasPrefix(r.Action, "Describe") }
 
 func (r Request) String() string {
 	switch {
