@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -33,6 +32,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/freeport"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 	"github.com/fxccm/fxccm/test/child"
@@ -120,7 +120,10 @@ func launch(t *testing.T, args ...string) *process {
 // launchCommand runs the command, which is empty or a subcommand that does not end by itself.
 func launchCommand(t *testing.T, command []string, args ...string) *process {
 	t.Helper()
-	port := freePort(t)
+	port, err := freeport.Choose()
+	if err != nil {
+		t.Fatal(err)
+	}
 	return &process{t: t, port: port, Process: child.Start(t, binary(t), slices.Concat(command,
 		[]string{
 			"--cloud-provider=fake", "--bind-address=127.0.0.1",
@@ -180,24 +183,6 @@ func (p *process) eventually(what string, cond func() (string, bool)) {
 			p.t.Fatalf("not within %s: %s; last seen: %s", limit, what, seen)
 		}
 	}
-}
-
-// freePort chooses below the ports that the system assigns, so no other program takes it before the
-// binary binds it.
-func freePort(t *testing.T) int {
-	t.Helper()
-	var last error
-	for range 100 {
-		port := 10000 + rand.IntN(10000)
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			_ = listener.Close()
-			return port
-		}
-		last = err
-	}
-	t.Fatal(last)
-	return 0
 }
 
 func writeFile(t *testing.T, name, content string) string {

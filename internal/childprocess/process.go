@@ -65,9 +65,20 @@ func Start(spec Spec) (*Process, error) {
 	stdout := &lines{log: spec.Log.WithValues("stream", "stdout"), tail: tail}
 	stderr := &lines{log: spec.Log.WithValues("stream", "stderr"), tail: tail}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	cmd.SysProcAttr = attributes()
 	cmd.WaitDelay = outputGrace
 	p := &Process{name: spec.Name, cmd: cmd, done: make(chan struct{})}
+	err := Begin(cmd, func(result error) { p.end(result, stdout, stderr, tail) })
+	if err != nil {
+		return nil, fmt.Errorf("start the %s: %w", spec.Name, err)
+	}
+	return p, nil
+}
+
+// Begin starts a program that ends with this process, even if this process is killed. A process
+// group of its own keeps a terminal's Ctrl-C from it. Both need Linux. When the program has ended,
+// ended is called with the result of cmd.Wait.
+func Begin(cmd *exec.Cmd, ended func(result error)) error {
+	cmd.SysProcAttr = attributes()
 	started := make(chan error)
 	go func() {
 		// Linux ends the child when the thread that has started it ends (PR_SET_PDEATHSIG), so the
@@ -77,18 +88,14 @@ func Start(spec Spec) (*Process, error) {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			p.wait(stdout, stderr, tail)
+			ended(cmd.Wait())
 		}
 	}()
-	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start the %s: %w", spec.Name, err)
-	}
-	return p, nil
+	return <-started
 }
 
-func (p *Process) wait(stdout, stderr *lines, tail *tail) {
+func (p *Process) end(result error, stdout, stderr *lines, tail *tail) {
 	defer close(p.done)
-	result := p.cmd.Wait()
 	stdout.line(stdout.rest)
 	stderr.line(stderr.rest)
 	killGroup(p.cmd.Process)

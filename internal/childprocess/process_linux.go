@@ -8,7 +8,6 @@ import (
 	"syscall"
 )
 
-// attributes end the child with this process. A group of its own keeps a terminal's Ctrl-C from it.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -1,5 +1,5 @@
-// Package ports finds ports for processes that tests start.
-package ports
+// Package freeport finds ports for the servers of tests.
+package freeport
 
 import (
 	"fmt"
@@ -8,25 +8,32 @@ import (
 	"strconv"
 )
 
-// The ports are below those that the system assigns, and apart from those of packages controlplane
-// and netfault. So no other program takes one before the process binds it, except for another test
-// that chooses the same.
+// The ports are below those that systems assign (Linux from 32768, macOS and Windows from 49152).
+// So no other program takes one before a process binds it, or while its server is stopped. Another
+// test may choose the same.
 const (
 	first    = 10000
-	last     = 19999
+	last     = 31999
 	attempts = 100
 )
 
-// Free returns a port of the loopback interface without a listener.
-func Free() (int, error) {
-	var err error
+// Choose returns a port of the loopback interface without a listener.
+func Choose() (int, error) {
+	listener, err := Listen()
+	if err != nil {
+		return 0, err
+	}
+	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
+}
+
+// Listen listens at a free port of the loopback interface.
+func Listen() (listener net.Listener, err error) {
 	for range attempts {
 		port := first + rand.IntN(last-first+1)
-		var listener net.Listener
 		listener, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err == nil {
-			return port, listener.Close()
+			return listener, nil
 		}
 	}
-	return 0, fmt.Errorf("find a free port from %d to %d: %w", first, last, err)
+	return nil, fmt.Errorf("find a free port from %d to %d: %w", first, last, err)
 }

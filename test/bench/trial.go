@@ -11,9 +11,9 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/fxccm/fxccm/internal/freeport"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/attempt"
-	"github.com/fxccm/fxccm/test/internal/ports"
 	"github.com/fxccm/fxccm/test/internal/program"
 )
 
@@ -149,7 +149,7 @@ func (t *trial) start(c candidate) *process {
 }
 
 func (t *trial) freePort() int {
-	port, err := ports.Free()
+	port, err := freeport.Choose()
 	t.Check(err)
 	return port
 }

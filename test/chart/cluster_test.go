@@ -34,8 +34,8 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
+	"github.com/fxccm/fxccm/internal/freeport"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
-	"github.com/fxccm/fxccm/test/internal/ports"
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
@@ -471,7 +471,7 @@ func fetch(ctx context.Context, token string, port int, path string) error {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	port, err := ports.Free()
+	port, err := freeport.Choose()
 	if err != nil {
 		t.Fatal(err)
 	}

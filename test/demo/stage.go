@@ -18,8 +18,8 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/deploy"
+	"github.com/fxccm/fxccm/internal/freeport"
 	"github.com/fxccm/fxccm/test/internal/attempt"
-	"github.com/fxccm/fxccm/test/internal/ports"
 )
 
 const pollPeriod = 50 * time.Millisecond
@@ -74,7 +74,7 @@ func (s *stage) file(name string) string { return filepath.Join(s.dir, name) }
 func (s *stage) add(
 	t *attempt.T, name, binary, scheme, readyPath string, args func(port int) []string,
 ) *replica {
-	port, err := ports.Free()
+	port, err := freeport.Choose()
 	t.Check(err)
 	r := &replica{
 		name: name, binary: binary, port: port, log: s.file(name + ".log"), args: args(port),

@@ -159,7 +159,7 @@ func (c cell) run(t *testing.T, w *world, r *result) {
 		r.note("slow")
 	}
 	for _, m := range w.members {
-		if !m.Running() {
+		if m.HasExited() {
 			r.complain(t, fmt.Sprintf("exit code %d", m.ExitCode()), "%s has ended with code %d",
 				m.Name, m.ExitCode())
 		}
@@ -220,7 +220,7 @@ func (c cell) goOn(t *testing.T, w *world, r *result, healthy footprint) {
 		r.complain(t, "work left", "work is left: %v", err)
 		return
 	}
-	if slices.ContainsFunc(w.members, func(m *member) bool { return !m.Running() }) {
+	if slices.ContainsFunc(w.members, (*member).HasExited) {
 		return
 	}
 	if err := within(leakLimit, func() error {
@@ -253,7 +253,7 @@ func (w *world) lastToBegin() (last *member) {
 // was ready: 0 if it was before.
 func (w *world) leadsAgain(over time.Time) (after time.Duration, _ error) {
 	err := within(time.Until(over.Add(leadsAtLast)), func() error {
-		if !slices.ContainsFunc(w.members, func(m *member) bool { return m.Running() }) {
+		if !slices.ContainsFunc(w.members, func(m *member) bool { return !m.HasExited() }) {
 			return nil
 		}
 		leader, err := w.leader(w.t.Context())
@@ -264,7 +264,8 @@ func (w *world) leadsAgain(over time.Time) (after time.Duration, _ error) {
 		after = max(0, ready[len(ready)-1].At.Sub(over))
 		return nil
 	})
-	if err == nil && !slices.ContainsFunc(w.members, func(m *member) bool { return m.Running() }) {
+	if err == nil &&
+		!slices.ContainsFunc(w.members, func(m *member) bool { return !m.HasExited() }) {
 		err = errors.New("no process is left")
 	}
 	return after, err

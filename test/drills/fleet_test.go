@@ -331,7 +331,7 @@ func TestFleet_ReplicasComeFreezeAndDie_NoClusterIsServedTwice(t *testing.T) {
 	w.steady(b, c, d)
 
 	begun = time.Now()
-	h = w.handOver(func() { c.Kill() }, w.noneOf(c, begun))
+	h = w.handOver(func() { _ = c.Kill() }, w.noneOf(c, begun))
 	results.addFleet(h.line("a replica of three is killed", size))
 	w.forget(c)
 	w.steady(b, d)
@@ -348,7 +348,7 @@ func TestFleet_ReplicasComeFreezeAndDie_NoClusterIsServedTwice(t *testing.T) {
 		}
 	}
 	for _, r := range w.replicas {
-		if !r.Running() {
+		if r.HasExited() {
 			t.Errorf("%s has ended with code %d", r.Name, r.ExitCode())
 		}
 	}

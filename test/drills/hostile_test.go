@@ -180,7 +180,7 @@ func (w *fleetWorld) latencies(isOver func() error) (all []time.Duration) {
 // memoryOf returns a line of /proc/<pid>/status in MiB.
 func memoryOf(t *testing.T, p *replica.Process, key string) int {
 	t.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID))
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func TestLease_DeletedOrEditedAtRandom_NoTwoTermsAct(t *testing.T) {
 					}
 				}
 				for _, m := range w.members {
-					if !m.Running() {
+					if m.HasExited() {
 						t.Errorf("%s has ended with code %d", m.Name, m.ExitCode())
 					}
 				}

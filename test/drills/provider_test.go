@@ -62,7 +62,7 @@ func TestProvider_DoesNotStart_TheStandbyLeads(t *testing.T) {
 			if err := os.Remove(faulty); err != nil {
 				t.Fatal(err)
 			}
-			if !ill.Running() {
+			if ill.HasExited() {
 				t.Fatalf("%s has ended with code %d", ill.Name, ill.ExitCode())
 			}
 			healthy.Signal(t, syscall.SIGTERM)
@@ -105,7 +105,7 @@ func TestProvider_IgnoresItsCancellation_TheProcessEndsBeforeAnotherLeads(t *tes
 	}); err != nil {
 		t.Fatalf("%s does not lead: %v", other.Name, err)
 	}
-	if deaf.Running() {
+	if !deaf.HasExited() {
 		t.Error("the process whose call goes on still runs when another leads")
 	} else if code := deaf.ExitCode(); code != ccm.ExitDrainTimeout {
 		t.Errorf("it has ended with code %d, want %d", code, ccm.ExitDrainTimeout)

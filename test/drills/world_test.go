@@ -186,7 +186,7 @@ func (w *world) leader(ctx context.Context) (*member, error) {
 	switch {
 	case i < 0:
 		return nil, fmt.Errorf("the lease names %q", holder)
-	case !w.members[i].Running():
+	case w.members[i].HasExited():
 		return nil,
 			fmt.Errorf("the lease names %s, which has ended with code %d", holder,
 				w.members[i].ExitCode())

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/internal/authority"
+	"github.com/fxccm/fxccm/internal/freeport"
 )
 
 // etcdGrace is all that etcd gets to end in: while kube-apiserver is connected it waits five
@@ -112,7 +113,7 @@ func (c *ControlPlane) start(ctx context.Context) error {
 
 func onFreePort(port *int, start func() error) error {
 	for attempt := 1; ; attempt++ {
-		free, err := freePort()
+		free, err := freeport.Choose()
 		if err != nil {
 			return err
 		}

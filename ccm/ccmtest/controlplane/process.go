@@ -7,9 +7,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"time"
+
+	"github.com/fxccm/fxccm/internal/childprocess"
 )
 
 const (
@@ -27,7 +28,7 @@ type process struct {
 	name string
 	log  string
 
-	proc *os.Process
+	cmd *exec.Cmd
 	// done is closed when the process has ended and was waited for; result may be read then.
 	done   chan struct{}
 	result error
@@ -42,28 +43,14 @@ func startProcess(name, path string, args []string, log string) (*process, error
 	}
 	cmd := exec.Command(path, args...)
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = childAttributes()
 
-	p := &process{name: name, log: log, done: make(chan struct{})}
-	started := make(chan error)
-	go func() {
-		defer close(p.done)
-		// Linux delivers the parent death signal when the thread ends that has started the child
-		// (prctl(2), PR_SET_PDEATHSIG), so that thread is kept for as long as the child lives.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		_ = out.Close() // the child has its own
-		if err == nil {
-			p.proc = cmd.Process
-		}
-		started <- err
-		if err == nil {
-			p.result = cmd.Wait()
-		}
-	}()
-	if err := <-started; err != nil {
-		<-p.done
+	p := &process{name: name, log: log, cmd: cmd, done: make(chan struct{})}
+	err = childprocess.Begin(cmd, func(result error) {
+		p.result = result
+		close(p.done)
+	})
+	_ = out.Close() // the child has its own
+	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	return p, nil
@@ -119,7 +106,7 @@ func (p *process) pid() int {
 	if !p.running() {
 		return 0
 	}
-	return p.proc.Pid
+	return p.cmd.Process.Pid
 }
 
 func (p *process) running() bool { return p != nil && !p.ended() }
@@ -158,8 +145,8 @@ func (p *process) stop(ctx context.Context, grace time.Duration) error {
 	}
 	limit := time.NewTimer(grace)
 	defer limit.Stop()
-	if err := terminate(p.proc); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return errors.Join(fmt.Errorf("ask %s (pid %d) to end: %w", p.name, p.proc.Pid, err),
+	if err := terminate(p.cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return errors.Join(fmt.Errorf("ask %s (pid %d) to end: %w", p.name, p.cmd.Process.Pid, err),
 			p.kill())
 	}
 	select {
@@ -176,8 +163,8 @@ func (p *process) kill() error {
 	if p == nil {
 		return nil
 	}
-	if err := p.proc.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("kill %s (pid %d): %w", p.name, p.proc.Pid, err)
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("kill %s (pid %d): %w", p.name, p.cmd.Process.Pid, err)
 	}
 	<-p.done
 	return nil

@@ -2,12 +2,7 @@
 
 package controlplane
 
-import (
-	"os"
-	"syscall"
-)
-
-func childAttributes() *syscall.SysProcAttr { return nil }
+import "os"
 
 // terminate kills: there is no signal to ask with.
 func terminate(p *os.Process) error { return p.Kill() }

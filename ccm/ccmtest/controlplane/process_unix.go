@@ -1,4 +1,4 @@
-//go:build unix && !linux
+//go:build unix
 
 package controlplane
 
@@ -6,10 +6,6 @@ import (
 	"os"
 	"syscall"
 )
-
-// childAttributes leaves the child in our process group. There is no parent death signal here; the
-// terminal's Ctrl-C, which goes to the group, is what ends the child when a test run is aborted.
-func childAttributes() *syscall.SysProcAttr { return nil }
 
 // terminate asks the process to end. A frozen process must be thawed to receive the signal.
 func terminate(p *os.Process) error {

@@ -5,20 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
-	"strconv"
 	"sync"
 	"time"
-)
 
-// Ports are taken from below the ranges that systems hand out by themselves (Linux: 32768 up; macOS
-// and Windows: 49152 up), so that no other program takes the port while the proxy refuses
-// connections.
-const (
-	firstPort    = 20000
-	lastPort     = 31999
-	portAttempts = 100
+	"github.com/fxccm/fxccm/internal/freeport"
 )
 
 // How long, and how often, Set asks for the port again that [Refuse] has given up.
@@ -61,7 +52,7 @@ func Listen(target string) (*Proxy, error) {
 	if _, _, err := net.SplitHostPort(target); err != nil {
 		return nil, fmt.Errorf("open a proxy: the target: %w", err)
 	}
-	listener, err := listenOnFreePort()
+	listener, err := freeport.Listen()
 	if err != nil {
 		return nil, fmt.Errorf("open a proxy for %s: %w", target, err)
 	}
@@ -76,17 +67,6 @@ func Listen(target string) (*Proxy, error) {
 	})
 	p.accept(listener)
 	return p, nil
-}
-
-func listenOnFreePort() (listener net.Listener, err error) {
-	for range portAttempts {
-		port := firstPort + rand.IntN(lastPort-firstPort+1)
-		if listener, err = net.Listen("tcp",
-			net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
-			return listener, nil
-		}
-	}
-	return nil, fmt.Errorf("find a free port: %w", err)
 }
 
 // Addr is the address of the proxy, "127.0.0.1:port". It stays the same while connections are

@@ -85,7 +85,7 @@ func (p *patient) wantRecovered(t *testing.T) {
 	})
 	t.Logf("at rest before the trouble %+v, after it %+v; term %d", p.healthy, now,
 		p.replica.Term(t))
-	if !p.replica.Running() {
+	if p.replica.HasExited() {
 		t.Errorf("the process has ended with code %d", p.replica.ExitCode())
 	}
 	p.wantNothingMadeTwice(t)

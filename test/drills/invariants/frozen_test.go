@@ -50,10 +50,10 @@ func TestFrozenLeader_ChangesNothingWhenItWakes(t *testing.T) {
 	w.awaitConvergence(t)
 	for _, f := range frozen {
 		w.wantSilence(t, f.Replica, f.since, time.Time{})
-		if got := f.Term(t); got != 1 || !f.Running() {
+		if got := f.Term(t); got != 1 || f.HasExited() {
 			t.Errorf(
 				"%s is in its term %d and runs: %t; want it to live and stand by after its first",
-				f.Name, got, f.Running())
+				f.Name, got, !f.HasExited())
 		}
 	}
 

@@ -27,7 +27,7 @@ func TestKilledLeaders_NeverTwoTermsAtOnceAndNothingIsLostOrMadeTwice(t *testing
 	for range kills {
 		w.awaitLeader(t)
 		w.addWork(t, 5, 5)
-		w.awaitBusyLeader(t).Kill()
+		_ = w.awaitBusyLeader(t).Kill()
 		w.startNext(t)
 	}
 	w.awaitLeader(t)

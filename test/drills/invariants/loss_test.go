@@ -74,7 +74,7 @@ func (w *world) wantBackInOffice(t *testing.T, r *replica.Replica, lost time.Tim
 	again := r.AwaitEntry(t, 2, replica.TermBegins)
 	w.wantSilence(t, r, lost, again.At)
 	w.awaitConvergence(t)
-	if !r.Running() {
+	if r.HasExited() {
 		t.Errorf("the process has ended with code %d", r.ExitCode())
 	}
 	w.wantNothingMadeTwice(t)

@@ -38,7 +38,7 @@ func TestProviderPanics_TheCallFailsAndTheProcessLives(t *testing.T) {
 	w.cloud.On(fake.InstanceMetadata).Times(3).ReturnZero()
 	w.addWork(t, 5, 5)
 	replica.Eventually(t, "all panics have happened", func() error {
-		if !r.Running() {
+		if r.HasExited() {
 			t.Fatalf("the process has ended with code %d", r.ExitCode())
 		}
 		if faults := w.cloud.Faults(); faults > 0 {
@@ -47,9 +47,9 @@ func TestProviderPanics_TheCallFailsAndTheProcessLives(t *testing.T) {
 		return nil
 	})
 	w.awaitConvergence(t)
-	if !r.Running() || r.Term(t) != 1 || r.Leads() != nil {
+	if r.HasExited() || r.Term(t) != 1 || r.Leads() != nil {
 		t.Errorf("the process runs: %t, in term %d: %v; want it to lead in its first term",
-			r.Running(), r.Term(t), r.Leads())
+			!r.HasExited(), r.Term(t), r.Leads())
 	}
 	said, err := r.Entries(replica.Panicked)
 	if err != nil {

@@ -137,7 +137,7 @@ func (w *world) awaitLeader(t *testing.T, except ...*replica.Replica) *replica.R
 		}
 		holder := ptr.Deref(lease.Spec.HolderIdentity, "")
 		for _, r := range w.all() {
-			if r.Name != holder || !r.Running() || slices.Contains(except, r) {
+			if r.Name != holder || r.HasExited() || slices.Contains(except, r) {
 				continue
 			}
 			leader = r

@@ -7,13 +7,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fxccm/fxccm/internal/childprocess"
 )
 
 // failureTail is how many lines of its log the error of a process shows.
@@ -34,29 +35,19 @@ type Process struct {
 
 // Start runs the program; it appends to the file log.
 func Start(program, log string, args ...string) (*Process, error) {
+	return Run(exec.Command(program, args...), log)
+}
+
+// Run is Start of a command.
+func Run(cmd *exec.Cmd, log string) (*Process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{Log: log, cmd: exec.Command(program, args...), Exited: make(chan struct{})}
-	p.cmd.Stdout, p.cmd.Stderr = out, out
-	p.cmd.SysProcAttr = childAttributes()
-	started := make(chan error)
-	go func() {
-		defer close(p.Exited)
-		// The signal of the parent's death comes when the thread ends that has started the child
-		// (prctl(2), PR_SET_PDEATHSIG).
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		p.Started = time.Now()
-		err := p.cmd.Start()
-		_ = out.Close() // the child has its own
-		started <- err
-		if err == nil {
-			_ = p.cmd.Wait()
-		}
-	}()
-	return p, <-started
+	defer func() { _ = out.Close() }() // the child has its own
+	cmd.Stdout, cmd.Stderr = out, out
+	p := &Process{Log: log, cmd: cmd, Exited: make(chan struct{}), Started: time.Now()}
+	return p, childprocess.Begin(cmd, func(error) { close(p.Exited) })
 }
 
 // PID is that of the process, also after its end.
@@ -93,7 +84,7 @@ func (p *Process) Trouble() error {
 // Stop asks the process to end, once: a second signal may have it end without cleaning up.
 func (p *Process) Stop() {
 	if !p.asked.Swap(true) {
-		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+		_ = p.Signal(syscall.SIGTERM)
 	}
 }
 
@@ -110,6 +101,9 @@ func (p *Process) End(grace time.Duration) error {
 			p.Tail(failureTail)))
 	}
 }
+
+// Signal sends a signal.
+func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
 // Kill ends the process at once, with no chance to clean up, and waits for its end.
 func (p *Process) Kill() error {

@@ -23,8 +23,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/fxccm/fxccm/internal/freeport"
 	"github.com/fxccm/fxccm/provider/fake"
-	"github.com/fxccm/fxccm/test/internal/ports"
 )
 
 // A Replica is a cloud controller manager in a process of its own. Its name is its identity in the
@@ -39,7 +39,7 @@ type Replica struct {
 // FreePort returns a port on which no program listens.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	port, err := ports.Free()
+	port, err := freeport.Choose()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func (r *Replica) AwaitEntry(t testing.TB, n int, message string) Entry {
 	t.Helper()
 	var found []Entry
 	Eventually(t, fmt.Sprintf("%s says %q (%d times)", r.Name, message, n), func() error {
-		if !r.Running() {
+		if r.HasExited() {
 			return fmt.Errorf("it has ended with code %d", r.ExitCode())
 		}
 		var err error

@@ -1,7 +1,0 @@
-//go:build !linux
-
-package program
-
-import "syscall"
-
-func childAttributes() *syscall.SysProcAttr { return nil }
