@@ -87,13 +87,19 @@ func values(t *testing.T, text string) map[string]any {
 
 func install(t *testing.T, cfg *action.Configuration, text string) {
 	t.Helper()
+	if err := tryInstall(t, cfg, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func tryInstall(t *testing.T, cfg *action.Configuration, text string) error {
+	t.Helper()
 	installation := action.NewInstall(cfg)
 	installation.ReleaseName, installation.Namespace = "ccm", namespace
 	installation.ServerSideApply = true
 	installation.WaitStrategy = kube.HookOnlyStrategy
-	if _, err := installation.RunWithContext(t.Context(), load(t), values(t, text)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := installation.RunWithContext(t.Context(), load(t), values(t, text))
+	return err
 }
 
 // eventually asks until check returns no error.
@@ -164,6 +170,27 @@ func TestChart_InstalledUpgradedAndRolledBack_TheAPIServerHasWhatItRenders(t *te
 	}
 }
 
+// OCCM's manifests have a ServiceAccount with the chart's default name.
+func TestChart_BesideOCCM_NeedsAnotherName(t *testing.T) {
+	cp := controlplane.ForTest(t)
+	accounts := kubernetes.NewForConfigOrDie(cp.RESTConfig()).CoreV1().ServiceAccounts(namespace)
+	before, err := accounts.Create(t.Context(),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := helm(t, cp)
+	if err := tryInstall(t, cfg, ""); err == nil || !strings.Contains(err.Error(),
+		`ServiceAccount "cloud-controller-manager" in namespace "kube-system" exists`) {
+		t.Errorf("Helm installs the chart over OCCM's ServiceAccount: %v", err)
+	}
+	install(t, cfg, "fullnameOverride: fxccm-chart")
+	after, err := accounts.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil || after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("OCCM's ServiceAccount is changed: %v, %v", after, err)
+	}
+}
+
 // Each set of values is rendered into objects that the API server accepts, and the Pod, too.
 func TestChart_WithOtherValues_IsAcceptedByTheAPIServer(t *testing.T) {
 	cp := controlplane.ForTest(t)
@@ -226,7 +253,8 @@ func TestProgram_WithWhatTheChartRenders_ServesTheCluster(t *testing.T) {
 		project.OnSimulator(openstacktest.WithProvisioning(50*time.Millisecond)))
 	port, mount := freePort(t), t.TempDir()
 	text := fmt.Sprintf(`{securePort: %d, cloudConfig: {mountPath: %q}, clusterCIDR: 10.244.0.0/16,
-		routes: {enabled: true}, extraArgs: [--bind-address=127.0.0.1, --node-monitor-period=200ms]}`,
+		routes: {enabled: true}, leaderElection: {resourceName: previous, resourceNamespace: default},
+		extraArgs: [--bind-address=127.0.0.1, --node-monitor-period=200ms]}`,
 		port, mount)
 	install(t, helm(t, cp), text)
 	conf := cloud.Credentials().CloudConf(openstacktest.PasswordAuth) +

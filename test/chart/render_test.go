@@ -175,12 +175,16 @@ func TestValues_ThatAreWrong_AreRefusedWithTheirName(t *testing.T) {
 		"extraArgs: [v=2]":                                    "extraArgs",
 		"leaderElection: {leaseDuration: soon}":               "leaseDuration",
 		"leaderElection: {enabled: false}":                    "only one replica may act",
+		"leaderElection: {resourceName: A}":                   "resourceName",
+		"leaderElection: {resourceNamespace: a.b}":            "resourceNamespace",
 		"routes: {enabled: true}":                             "routes.enabled needs clusterCIDR",
 		"metrics: {reader: {name: prometheus}}":               "metrics.reader needs a namespace",
 		"{kind: DaemonSet, leaderElection: {enabled: false}}": "only one replica may act",
 		"{kind: DaemonSet, fleet: {enabled: true}}":           "fleet.enabled needs kind",
 		"fleet: {clusters: kamaji}":                           "clusters",
 		"cloudConfig: {secretName: \"\"}":                     "secretName must not be empty",
+
+		"{fleet: {enabled: true}, leaderElection: {resourceName: a}}": "not for a fleet",
 	} {
 		if _, err := render(t, "Helm", values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one with %q", values, err, want)

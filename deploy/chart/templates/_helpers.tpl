@@ -6,6 +6,14 @@
 {{ .Values.serviceAccount.name | default (include "fxccm.name" .) }}
 {{- end }}
 
+{{- define "fxccm.leaseName" -}}
+{{ .Values.leaderElection.resourceName | default (include "fxccm.name" .) }}
+{{- end }}
+
+{{- define "fxccm.leaseNamespace" -}}
+{{ .Values.leaderElection.resourceNamespace | default .Release.Namespace }}
+{{- end }}
+
 {{- define "fxccm.selector" -}}
 app.kubernetes.io/name: {{ include "fxccm.name" . }}
 {{- end }}
