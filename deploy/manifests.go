@@ -26,7 +26,7 @@ import (
 // The chart's tests render the manifests.
 //go:generate go test -C ../test/chart . -update
 
-//go:embed base/*.yaml fleet/rbac.yaml
+//go:embed base/*.yaml fleet/rbac.yaml fleet/workload.yaml
 var files embed.FS
 
 // Files are the manifests.

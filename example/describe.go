@@ -17,10 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/example/migrate"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
@@ -30,9 +29,10 @@ reports about it, its calls in flight and its last requests to OpenStack, the de
 and the requests that would make them equal.
 
 Usage:
-  fxccm describe service [namespace/]name --kubeconfig=admin.conf --cloud-config=cloud.conf
+  fxccm describe service [namespace/]name
+  fxccm describe service [namespace/]name --cloud-config=cloud.conf
 
-Nothing is changed. The running CCM is asked as by "fxccm status".
+Nothing is changed. The running CCM is asked as by "fxccm status". Without --cloud-config, OpenStack is not asked.
 `
 
 // maxEvents is how many events of a Service are printed.
@@ -60,8 +60,12 @@ func newDescribeLine() *describeLine {
 	} {
 		d.flags.AddFlag(d.plan.flags.Lookup(name))
 	}
-	d.flags.Lookup("kubeconfig").Usage = "The kubeconfig of the cluster."
-	for _, name := range []string{"selector", "server", "server-ca", "insecure-skip-tls-verify"} {
+	d.flags.Lookup("kubeconfig").Usage = kubeconfigUsage
+	d.flags.Lookup("cloud-config").Usage =
+		"The cloud.conf, to compare the Service with the objects in OpenStack."
+	for _, name := range []string{
+		"selector", "port", "server", "server-ca", "insecure-skip-tls-verify",
+	} {
 		d.flags.AddFlag(d.status.flags.Lookup(name))
 	}
 	pods := *d.status.flags.Lookup("namespace")
@@ -80,8 +84,6 @@ func (d *describeLine) parse(args []string) error {
 	switch args := d.flags.Args(); {
 	case len(args) != 2 || !slices.Contains([]string{"service", "services", "svc"}, args[0]):
 		return fmt.Errorf("want the word service and the name of one, got %q", args)
-	case d.plan.kubeconfig == "" || d.plan.cloudConfig == "":
-		return errors.New("--kubeconfig and --cloud-config must be given")
 	case d.namespace != "" && strings.Contains(args[1], "/"):
 		return fmt.Errorf("--namespace is given, and so is the namespace in %q", args[1])
 	case d.namespace != "":
@@ -104,38 +106,51 @@ func runDescribe(args []string, stdout, stderr io.Writer) int {
 // run prints what each source tells. A source that fails does not keep the others from being
 // printed.
 func (d *describeLine) run(ctx context.Context, stdout io.Writer) error {
-	config, err := clientcmd.BuildConfigFromFlags("", d.plan.kubeconfig)
-	if err != nil {
-		return fmt.Errorf("read --kubeconfig: %w", err)
-	}
-	client, err := kubernetes.NewForConfig(config)
+	cluster, err := migrate.Connect(d.plan.kubeconfig)
 	if err != nil {
 		return err
+	}
+	service, err := readService(ctx, cluster, d.plan.service)
+	if err != nil {
+		return err
+	}
+	var out strings.Builder
+	describeService(&out, service, time.Now())
+	failed := describeEvents(ctx, &out, cluster, service, time.Now())
+	d.describeRunning(ctx, &out, cluster, service, time.Now())
+	compared := d.describeDifference(ctx, &out, cluster, service)
+	_, writing := io.WriteString(stdout, printable(out.String()))
+	return errors.Join(failed, compared, writing)
+}
+
+// describeDifference compares the Service with OpenStack.
+func (d *describeLine) describeDifference(
+	ctx context.Context, out io.Writer, cluster *migrate.Cluster, service *v1.Service,
+) error {
+	if d.plan.cloudConfig == "" {
+		fmt.Fprintf(out, "\nDesired and observed objects in OpenStack: give --cloud-config\n")
+		return nil
 	}
 	loaded, err := cloudconf.Load(d.plan.cloudConfig,
 		cloudconf.Options{Strict: d.plan.strict, Environment: os.Getenv})
 	if err != nil {
 		return err
 	}
-	input, err := d.plan.read(ctx)
+	input := openstack.PreviewInput{
+		Config: loaded.Config, ClusterName: d.plan.clusterName, Service: service,
+		Logger: logr.Discard(),
+	}
+	if err := d.plan.complete(ctx, cluster, &input); err != nil {
+		return err
+	}
+	preview, err := openstack.Preview(ctx, input)
 	if err != nil {
 		return err
 	}
-	input.Config, input.ClusterName = loaded.Config, d.plan.clusterName
-	input.Logger = logr.Discard()
-
-	var out strings.Builder
-	describeService(&out, input.Service, time.Now())
-	failed := describeEvents(ctx, &out, client, input.Service, time.Now())
-	d.describeRunning(ctx, &out, config, client, input.Service, time.Now())
-	preview, err := openstack.Preview(ctx, input)
-	if err == nil {
-		describeObjects(&out, "Desired", preview.Desired)
-		describeObjects(&out, "Observed", preview.Observed)
-		fmt.Fprintf(&out, "\nDifference in OpenStack, with %d nodes\n%s", len(input.Nodes), preview)
-	}
-	_, writing := io.WriteString(stdout, printable(out.String()))
-	return errors.Join(failed, err, writing)
+	describeObjects(out, "Desired", preview.Desired)
+	describeObjects(out, "Observed", preview.Observed)
+	fmt.Fprintf(out, "\nDifference in OpenStack, with %d nodes\n%s", len(input.Nodes), preview)
+	return nil
 }
 
 func describeObjects(out io.Writer, title string, lines []string) {
@@ -206,10 +221,10 @@ func describeEvents(
 
 // describeRunning prints what the replica that leads reports about a Service.
 func (d *describeLine) describeRunning(
-	ctx context.Context, out io.Writer, config *rest.Config, client kubernetes.Interface,
-	service *v1.Service, now time.Time,
+	ctx context.Context, out io.Writer, cluster *migrate.Cluster, service *v1.Service,
+	now time.Time,
 ) {
-	status, err := d.status.read(ctx, config, client)
+	status, err := d.status.read(ctx, cluster)
 	if err != nil {
 		fmt.Fprintf(out, "\nThe running CCM: unknown: %v\n", err)
 		return

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -100,10 +101,20 @@ func TestDescribe_ServedThenRefused_ShowsWhatEachSourceKnows(t *testing.T) {
 		"\nDesired in OpenStack\n  none\n", "  "+listener,
 		"No changes: the Service is refused.", "gold")
 
+	// Without cloud.conf, and with kubectl's way to name the cluster.
+	t.Setenv("KUBECONFIG", w.admin(t))
+	code, stdout, stderr := runSubcommand("describe", "service", "web",
+		"--insecure-skip-tls-verify", args[len(args)-1])
+	want(stdout, "Service default/web, type LoadBalancer, ", "\nEvents: ", "leads in term 1\n",
+		"  refused for ", "\nDesired and observed objects in OpenStack: give --cloud-config\n")
+	if code != exitClean || stderr != "" {
+		t.Errorf("without cloud.conf: exit code %d: %s", code, stderr)
+	}
+
 	// Without the process, and without the cloud, the rest is printed.
 	args[len(args)-1] = "--server=https://127.0.0.1:1"
 	cloud.Close()
-	code, stdout, stderr := runSubcommand(args...)
+	code, stdout, stderr = runSubcommand(args...)
 	if code != exitFailed || stderr == "" || !strings.Contains(stdout, "\nEvents: ") ||
 		!strings.Contains(stdout, "The running CCM: no replica leads: https://127.0.0.1:1: ") {
 		t.Errorf("without process and cloud: exit code %d: %s%s", code, stdout, stderr)
@@ -131,10 +142,11 @@ func TestDescribeService_Condition_IsPrintedWithItsAge(t *testing.T) {
 }
 
 func TestDescribe_BadInput_IsAnError(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	for want, args := range map[string][]string{
 		"want the word service": {"node", "a"},
 		"the name of one":       {"service"},
-		"must be given":         {"service", "web", "--kubeconfig=x"},
+		"no kubeconfig":         {"service", "web"},
 		"--namespace is given":  {"service", "a/web", "-n=a", "--kubeconfig=x", "--cloud-config=x"},
 		"read --kubeconfig":     {"service", "web", "--kubeconfig=nowhere", "--cloud-config=x"},
 	} {

@@ -18,6 +18,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/kubelet"
 )
 
 func TestFleet_ClustersInSecrets_AreServedAndShownUntilTheReplicaStops(t *testing.T) {
@@ -68,8 +69,8 @@ func TestFleet_ClustersInSecrets_AreServedAndShownUntilTheReplicaStops(t *testin
 	p.awaitAnswer("/readyz", http.StatusOK)
 
 	t.Chdir(filepath.Dir(admin))
-	w.addPod(t, "fxccm-system", "fxccm-fleet-1", "fxccm-fleet", kubelet(t, p.port),
-		corev1.PodRunning)
+	w.addPod(t, "fxccm-system", "fxccm-fleet-1", podOf(t, "../fleet/workload.yaml"),
+		kubelet.Start(t, p.port), corev1.PodRunning)
 	p.eventually("the status shows what the page shows", func() (string, bool) {
 		_, stdout, stderr := runSubcommand(status...)
 		return stdout + stderr, command.Missing(stdout) == ""
@@ -159,6 +160,7 @@ led-by-a leading false a
 }
 
 func TestFleet_BadInput_IsAnError(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	config := "--kubeconfig=" + writeFile(t, "kubeconfig", "{}")
 	for want, args := range map[string][]string{
 		"--cloud-provider= is unknown: want fake, openstack":       {},
@@ -175,7 +177,7 @@ func TestFleet_BadInput_IsAnError(t *testing.T) {
 		"--clean-up-load-balancers needs --clusters=clusterapi":    {"--clean-up-load-balancers", "--lock=workload"},
 		"--clusters-namespace and --clusters-selector have no":     {"--clusters=directory", "--clusters-directory=/x", "--clusters-selector=a=b"},
 		"--sort=age is not supported: want state, cluster":         {"status", config, "--sort=age"},
-		"fxccm fleet status: --kubeconfig must be given":           {"status"},
+		"fxccm fleet status: no kubeconfig":                        {"status"},
 		"fxccm fleet: unknown flag: --clusters-everywhere":         {"--clusters-everywhere"},
 		"--leader-elect-lease-duration (leaderElection.leaseDurat": {"--leader-elect-renew-deadline=1h"},
 	} {

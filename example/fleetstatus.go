@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fxccm/fxccm/example/migrate"
 	"github.com/fxccm/fxccm/fleet"
 )
 
@@ -33,7 +34,7 @@ type fleetStatusLine struct {
 
 func newFleetStatusLine() *fleetStatusLine {
 	l := &fleetStatusLine{replicasLine: newReplicasLine("fxccm fleet status",
-		fleet.DefaultParams().Namespace, "fxccm-fleet")}
+		fleet.DefaultParams().Namespace, "app.kubernetes.io/name=fxccm-fleet")}
 	l.flags.StringVar(&l.sort, "sort", "state",
 		"The column by which the clusters are sorted: "+strings.Join(clusterColumns(), ", ")+".")
 	return l
@@ -58,12 +59,12 @@ func runFleetStatus(args []string, stdout, stderr io.Writer) int {
 	return subcommand{
 		name: "fleet status", about: fleetStatusAbout, flags: l.flags, parse: l.parse,
 		run: func(ctx context.Context, stdout, _ io.Writer) error {
-			config, client, err := l.connect()
+			cluster, err := migrate.Connect(l.kubeconfig)
 			if err != nil {
 				return err
 			}
 			return l.print(ctx, stdout, func(ctx context.Context) (snapshot, error) {
-				answers, err := askReplicas[fleet.Status](ctx, l.replicasLine, config, client)
+				answers, err := askReplicas[fleet.Status](ctx, l.replicasLine, cluster)
 				return mergeFleet(answers, l.sort), err
 			})
 		},

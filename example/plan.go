@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/fxccm/fxccm/example/migrate"
 	"github.com/fxccm/fxccm/provider/openstack"
@@ -27,9 +26,9 @@ import (
 const planAbout = `Print the requests that fxccm would send to OpenStack for a Service of type LoadBalancer, and send none.
 
 Usage:
-  fxccm plan --cloud-config=cloud.conf --kubeconfig=admin.conf [namespace/]service
-  fxccm plan --cloud-config=cloud.conf --kubeconfig=admin.conf --all
-  fxccm plan --cloud-config=cloud.conf --kubeconfig=admin.conf --service-file=service.yaml
+  fxccm plan --cloud-config=cloud.conf [namespace/]service
+  fxccm plan --cloud-config=cloud.conf --all
+  fxccm plan --cloud-config=cloud.conf --service-file=service.yaml
   fxccm plan --cloud-config=cloud.conf --cluster-uid=UID --service-file=service.yaml --node-file=nodes.yaml
 
 The Service and the nodes come from the cluster, or from files as "kubectl get -o yaml" writes them. The file
@@ -53,7 +52,7 @@ func newPlanLine() *planLine {
 	p.flags.BoolVar(&p.strict, "cloud-config-strict", true,
 		"Unknown keys in the cloud.conf are errors.")
 	p.flags.StringVar(&p.kubeconfig, "kubeconfig", "",
-		"The kubeconfig of the cluster. Not needed if files contain everything.")
+		kubeconfigUsage+" Not needed if --service-file, --node-file and --cluster-uid are given.")
 	p.flags.StringVar(&p.serviceFile, "service-file", "",
 		"A file with the Service, instead of its name.")
 	p.flags.StringVar(&p.nodeFile, "node-file", "",
@@ -81,17 +80,19 @@ func (p *planLine) parse(args []string) error {
 		return errors.New("--cloud-config must be given")
 	case p.output != "" && (p.output != "json" || !p.all):
 		return fmt.Errorf("--output=%s is not supported: want json, with --all", p.output)
-	case p.all && (p.kubeconfig == "" || p.service+p.serviceFile+p.nodeFile != ""):
-		return errors.New("--all needs --kubeconfig, and takes no Service and no files")
+	case p.all && p.service+p.serviceFile+p.nodeFile != "":
+		return errors.New("--all takes no Service and no files")
 	case p.all:
 		return nil
 	case (p.service == "") == (p.serviceFile == ""):
 		return errors.New("want the name of a Service or --service-file, and not both")
-	case p.kubeconfig == "" && (p.serviceFile == "" || p.nodeFile == "" || p.clusterUID == ""):
-		return errors.New(
-			"--kubeconfig must be given, unless --service-file, --node-file and --cluster-uid are")
 	}
 	return nil
+}
+
+// needsCluster: the files and flags lack something.
+func (p *planLine) needsCluster() bool {
+	return p.kubeconfig != "" || p.serviceFile == "" || p.nodeFile == "" || p.clusterUID == ""
 }
 
 // runPlan is "fxccm plan" from its arguments to its exit code.
@@ -175,22 +176,35 @@ func (p *planLine) read(ctx context.Context) (openstack.PreviewInput, error) {
 		}
 		in.Nodes = nodes
 	}
-	if p.kubeconfig == "" {
+	if !p.needsCluster() {
 		return in, nil
 	}
-	return in, p.complete(ctx, &in)
+	cluster, err := migrate.Connect(p.kubeconfig)
+	if err != nil {
+		return in, err
+	}
+	return in, p.complete(ctx, cluster, &in)
 }
 
-// complete reads from the cluster what the files lack.
-func (p *planLine) complete(ctx context.Context, in *openstack.PreviewInput) error {
-	restConfig, err := clientcmd.BuildConfigFromFlags("", p.kubeconfig)
-	if err != nil {
-		return fmt.Errorf("read --kubeconfig: %w", err)
+// readService reads a Service by its [namespace/]name.
+func readService(
+	ctx context.Context, client kubernetes.Interface, reference string,
+) (*v1.Service, error) {
+	namespace, name, found := strings.Cut(reference, "/")
+	if !found {
+		namespace, name = metav1.NamespaceDefault, reference
 	}
-	client, err := kubernetes.NewForConfig(restConfig)
+	service, err := client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("read the Service: %w", err)
 	}
+	return service, nil
+}
+
+// complete reads from the cluster what is missing.
+func (p *planLine) complete(
+	ctx context.Context, client kubernetes.Interface, in *openstack.PreviewInput,
+) (err error) {
 	if in.ClusterUID == "" {
 		namespace, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem,
 			metav1.GetOptions{})
@@ -200,13 +214,8 @@ func (p *planLine) complete(ctx context.Context, in *openstack.PreviewInput) err
 		in.ClusterUID = string(namespace.UID)
 	}
 	if in.Service == nil {
-		namespace, name, found := strings.Cut(p.service, "/")
-		if !found {
-			namespace, name = metav1.NamespaceDefault, p.service
-		}
-		if in.Service, err = client.CoreV1().Services(namespace).Get(ctx, name,
-			metav1.GetOptions{}); err != nil {
-			return fmt.Errorf("read the Service: %w", err)
+		if in.Service, err = readService(ctx, client, p.service); err != nil {
+			return err
 		}
 	} else if in.Service.UID == "" {
 		// The UID of the Service in the cluster identifies the load balancer.

@@ -206,6 +206,7 @@ func planAll(t *testing.T, cloud *openstacktest.Cloud, kubeconfig string, more .
 }
 
 func TestPlan_BadInput_IsAnError(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	cloud := openstacktest.NewCloud()
 	defer cloud.Close()
 	for name, test := range map[string]struct {
@@ -222,10 +223,10 @@ func TestPlan_BadInput_IsAnError(t *testing.T) {
 		"two names":        {aService, nodeList, []string{"a", "b"}, "want one Service"},
 		"an unknown flag":  {aService, nodeList, []string{"--nodes=3"}, "unknown flag"},
 		"no cloud.conf":    {aService, nodeList, []string{"--cloud-config="}, "--cloud-config must be given"},
-		"no cluster":       {aService, nodeList, []string{"--cluster-uid="}, "--kubeconfig must be given"},
+		"no cluster":       {aService, nodeList, []string{"--cluster-uid="}, "no kubeconfig"},
 		"no such file":     {aService, nodeList, []string{"--node-file=nowhere"}, "nowhere"},
 		"all and a name":   {aService, nodeList, []string{"--all", "default/web"}, "no files"},
-		"all, no cluster":  {"", "", []string{"--all", "--service-file=", "--node-file="}, "needs --kubeconfig"},
+		"all, no cluster":  {"", "", []string{"--all", "--service-file=", "--node-file="}, "no kubeconfig"},
 		"a bad format":     {aService, nodeList, []string{"-oxml"}, "--output=xml"},
 		"a bad kubeconfig": {aService, nodeList, []string{"--kubeconfig=nowhere"}, "--kubeconfig"},
 	} {

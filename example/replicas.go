@@ -15,12 +15,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+
+	"github.com/fxccm/fxccm/example/migrate"
 )
 
 const (
@@ -29,6 +29,8 @@ const (
 	watchInterval = 2 * time.Second
 	// clearScreen moves the cursor of a terminal to the top, and clears what is below.
 	clearScreen = "\x1b[H\x1b[J"
+
+	kubeconfigUsage = "The kubeconfig of the cluster. Empty: as kubectl."
 )
 
 // replicasLine is the part of a command line that selects the replicas whose state is read, and how
@@ -43,14 +45,13 @@ type replicasLine struct {
 	flags *pflag.FlagSet
 }
 
-// newReplicasLine has the namespace and the name of the pods that the manifests create.
-func newReplicasLine(command, namespace, name string) *replicasLine {
+// newReplicasLine has the namespace and the labels of the pods that the manifests create.
+func newReplicasLine(command, namespace, selector string) *replicasLine {
 	l := &replicasLine{flags: pflag.NewFlagSet(command, pflag.ContinueOnError)}
 	l.flags.Usage = func() {}
-	l.flags.StringVar(&l.kubeconfig, "kubeconfig", "", "The kubeconfig of the cluster.")
+	l.flags.StringVar(&l.kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	l.flags.StringVarP(&l.namespace, "namespace", "n", namespace, "The namespace of the pods.")
-	l.flags.StringVarP(&l.selector, "selector", "l", "app.kubernetes.io/name="+name,
-		"The labels of the pods.")
+	l.flags.StringVarP(&l.selector, "selector", "l", selector, "The labels of the pods.")
 	l.flags.Uint16Var(&l.port, "port", 10258, "The --secure-port of the pods.")
 	l.flags.StringSliceVar(&l.servers, "server", nil,
 		"The secure port of a replica, instead of pods; can be repeated.")
@@ -59,7 +60,8 @@ func newReplicasLine(command, namespace, name string) *replicasLine {
 	l.flags.BoolVar(&l.insecure, "insecure-skip-tls-verify", false,
 		"Send the credentials to --server without a check of its certificate.")
 	l.flags.StringVarP(&l.output, "output", "o", "", "json. Empty: tables.")
-	l.flags.BoolVarP(&l.watch, "watch", "w", false, "Print again when something changes.")
+	l.flags.BoolVarP(&l.watch, "watch", "w", false,
+		"Print again when something other than an age changes; on a terminal, always.")
 	l.flags.BoolVarP(&l.help, "help", "h", false, "Show this help and exit.")
 	return l
 }
@@ -71,8 +73,6 @@ func (l *replicasLine) parse(args []string) error {
 	switch {
 	case l.flags.NArg() > 0:
 		return fmt.Errorf("want flags only, got %q", l.flags.Args())
-	case l.kubeconfig == "":
-		return errors.New("--kubeconfig must be given")
 	case l.output != "" && l.output != "json":
 		return fmt.Errorf("--output=%s is not supported: want json", l.output)
 	case len(l.servers) == 0 && (l.serverCA != "" || l.insecure):
@@ -81,17 +81,9 @@ func (l *replicasLine) parse(args []string) error {
 	return nil
 }
 
-func (l *replicasLine) connect() (*rest.Config, kubernetes.Interface, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", l.kubeconfig)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read --kubeconfig: %w", err)
-	}
-	client, err := kubernetes.NewForConfig(config)
-	return config, client, err
-}
-
 // A snapshot is what one call of a command has read, to be printed as JSON or as tables.
 type snapshot interface {
+	// tables has no ages if now is the zero time.
 	tables(now time.Time) (string, error)
 	// answered reports whether a replica has answered.
 	answered() bool
@@ -101,7 +93,10 @@ type snapshot interface {
 func (l *replicasLine) print(
 	ctx context.Context, stdout io.Writer, read func(context.Context) (snapshot, error),
 ) error {
-	before := ""
+	shown, clear := "", ""
+	if l.watch && isTerminal(stdout) {
+		clear = clearScreen
+	}
 	for {
 		status, err := read(ctx)
 		if ctx.Err() != nil && l.watch {
@@ -114,11 +109,12 @@ func (l *replicasLine) print(
 		if err != nil {
 			return err
 		}
-		if l.watch && isTerminal(stdout) {
-			text = clearScreen + text
+		ageless, err := status.tables(time.Time{})
+		if err != nil {
+			return err
 		}
-		if text != before {
-			if _, err := io.WriteString(stdout, text); err != nil {
+		if ageless != shown || clear != "" {
+			if _, err := io.WriteString(stdout, clear+text); err != nil {
 				return err
 			}
 		}
@@ -128,7 +124,7 @@ func (l *replicasLine) print(
 			}
 			return nil
 		}
-		before = text
+		shown = ageless
 		select {
 		case <-time.After(watchInterval):
 		case <-ctx.Done():
@@ -176,17 +172,17 @@ func anyAnswered[S any](replicas []replica[S]) bool {
 
 // askReplicas asks the servers, or else the pods.
 func askReplicas[S any](
-	ctx context.Context, l *replicasLine, config *rest.Config, client kubernetes.Interface,
+	ctx context.Context, l *replicasLine, cluster *migrate.Cluster,
 ) (all []replica[S], err error) {
 	for _, server := range l.servers {
-		to := rest.CopyConfig(config)
+		to := rest.CopyConfig(cluster.Config)
 		to.TLSClientConfig.CAFile, to.TLSClientConfig.Insecure = l.serverCA, l.insecure
 		all = append(all, askReplica[S](ctx, server, server, to))
 	}
 	if len(l.servers) > 0 {
 		return all, nil
 	}
-	pods, err := client.CoreV1().Pods(l.namespace).List(ctx,
+	pods, err := cluster.CoreV1().Pods(l.namespace).List(ctx,
 		metav1.ListOptions{LabelSelector: l.selector})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods: %w", err)
@@ -196,25 +192,24 @@ func askReplicas[S any](
 			l.selector)
 	}
 	for _, pod := range pods.Items {
-		all = append(all, askPod[S](ctx, l.port, config, client, pod))
+		all = append(all, askPod[S](ctx, l.port, cluster, pod))
 	}
 	return all, nil
 }
 
 // askPod asks a pod through a port that is forwarded to it.
 func askPod[S any](
-	ctx context.Context, securePort uint16, config *rest.Config, client kubernetes.Interface,
-	pod v1.Pod,
+	ctx context.Context, securePort uint16, cluster *migrate.Cluster, pod v1.Pod,
 ) replica[S] {
 	if pod.Status.Phase != v1.PodRunning {
 		return replica[S]{Name: pod.Name, Error: "the pod is " + string(pod.Status.Phase)}
 	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	at := client.CoreV1().RESTClient().Post().Namespace(pod.Namespace).Resource("pods").
+	at := cluster.CoreV1().RESTClient().Post().Namespace(pod.Namespace).Resource("pods").
 		Name(pod.Name).SubResource("portforward").URL()
 	port, err := func() (uint16, error) {
-		transport, upgrader, err := spdy.RoundTripperFor(config)
+		transport, upgrader, err := spdy.RoundTripperFor(cluster.Config)
 		if err != nil {
 			return 0, err
 		}
@@ -243,7 +238,7 @@ func askPod[S any](
 	if err != nil {
 		return replica[S]{Name: pod.Name, Error: "forward a port to the pod: " + err.Error()}
 	}
-	to := rest.CopyConfig(config)
+	to := rest.CopyConfig(cluster.Config)
 	// The API server and the kubelet vouch for the other end. Its certificate is usually one that
 	// the process made for itself.
 	to.TLSClientConfig.CAFile, to.TLSClientConfig.Insecure = "", true

@@ -3,21 +3,21 @@ package main
 import (
 	"context"
 	"io"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/example/migrate"
 )
 
 const statusAbout = `Print the state of the running replicas: the leader, its term, controllers, load balancers, waiting nodes and
 calls in flight.
 
 Usage:
-  fxccm status --kubeconfig=admin.conf
+  fxccm status
   fxccm status --kubeconfig=admin.conf --server=https://10.0.0.5:10258 --server-ca=serving-ca.crt
 
 Without --server, a port is forwarded to each pod of --selector, as "kubectl port-forward" does. The credentials of the
@@ -31,10 +31,12 @@ type statusLine struct {
 }
 
 func newStatusLine() *statusLine {
+	// Pods of the chart, of the manifests and of "fxccm migrate" have the label.
 	s := &statusLine{replicasLine: newReplicasLine(
-		"fxccm status", metav1.NamespaceSystem, "cloud-controller-manager")}
+		"fxccm status", metav1.NamespaceSystem, "app.kubernetes.io/part-of=fxccm")}
 	s.flags.Lookup("namespace").Usage = "The namespace of the CCM's pods and lease."
-	s.flags.StringVar(&s.lease, "lease", "cloud-controller-manager", "The name of the lease.")
+	s.flags.StringVar(&s.lease, "lease", "cloud-controller-manager",
+		"The lease, as [namespace/]name.")
 	return s
 }
 
@@ -67,26 +69,30 @@ func (s clusterStatus) answered() bool { return anyAnswered(s.Replicas) }
 func (s clusterStatus) tables(now time.Time) (string, error) { return statusTables(s, now) }
 
 func (s *statusLine) run(ctx context.Context, stdout io.Writer) error {
-	config, client, err := s.connect()
+	cluster, err := migrate.Connect(s.kubeconfig)
 	if err != nil {
 		return err
 	}
 	return s.print(ctx, stdout, func(ctx context.Context) (snapshot, error) {
-		return s.read(ctx, config, client)
+		return s.read(ctx, cluster)
 	})
 }
 
 func (s *statusLine) read(
-	ctx context.Context, config *rest.Config, client kubernetes.Interface,
+	ctx context.Context, cluster *migrate.Cluster,
 ) (clusterStatus, error) {
-	status := clusterStatus{Lease: leaseStatus{Namespace: s.namespace, Name: s.lease}}
-	lease, err := client.CoordinationV1().Leases(s.namespace).Get(ctx, s.lease, metav1.GetOptions{})
+	namespace, name, found := strings.Cut(s.lease, "/")
+	if !found {
+		namespace, name = s.namespace, s.lease
+	}
+	status := clusterStatus{Lease: leaseStatus{Namespace: namespace, Name: name}}
+	lease, err := cluster.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		status.Lease.Error = err.Error()
 	} else {
 		status.Lease.Holder = ptr.Deref(lease.Spec.HolderIdentity, "")
 		status.Lease.Renewed = ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time
 	}
-	status.Replicas, err = askReplicas[ccm.Status](ctx, s.replicasLine, config, client)
+	status.Replicas, err = askReplicas[ccm.Status](ctx, s.replicasLine, cluster)
 	return status, err
 }

@@ -5,108 +5,29 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/streaming/pkg/httpstream"
-	"k8s.io/streaming/pkg/httpstream/spdy"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/test/child"
 	"github.com/fxccm/fxccm/test/commandblocks"
+	"github.com/fxccm/fxccm/test/kubelet"
 )
 
-// defaultPort is the secure port of a pod unless a command says otherwise.
-const defaultPort = "10258"
-
-// kubelet forwards ports as a node's kubelet does for the API server. All ports of all pods are
-// those of this machine, and the default port is securePort.
-func kubelet(t *testing.T, securePort int) (port int) {
-	t.Helper()
-	var open sync.WaitGroup
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasPrefix(r.URL.Path, "/portForward/") {
-			http.NotFound(w, r)
-			return
-		}
-		if _, err := httpstream.Handshake(r, w, []string{"portforward.k8s.io"}); err != nil {
-			return
-		}
-		streams := make(chan httpstream.Stream, 8)
-		errors := map[string]httpstream.Stream{} // by request
-		connection := spdy.NewResponseUpgrader().UpgradeResponse(w, r,
-			func(s httpstream.Stream, _ <-chan struct{}) error {
-				streams <- s
-				return nil
-			})
-		if connection == nil {
-			return
-		}
-		defer func() { _ = connection.Close() }()
-		for {
-			select {
-			case <-connection.CloseChan():
-				return
-			case s := <-streams:
-				request := s.Headers().Get(v1.PortForwardRequestIDHeader)
-				if s.Headers().Get(v1.StreamType) != v1.StreamTypeData {
-					errors[request] = s
-					continue
-				}
-				port := s.Headers().Get(v1.PortHeader)
-				if port == defaultPort {
-					port = strconv.Itoa(securePort)
-				}
-				to, err := net.Dial("tcp", "127.0.0.1:"+port)
-				if err != nil {
-					_, _ = fmt.Fprint(errors[request], err)
-					_, _ = errors[request].Close(), s.Reset()
-					continue
-				}
-				open.Go(func() {
-					_, _ = io.Copy(to, s)
-					_ = to.Close()
-				})
-				open.Go(func() {
-					_, _ = io.Copy(s, to)
-					_ = s.Close()
-				})
-			}
-		}
-	}))
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-		open.Wait()
-	})
-	at, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err = strconv.Atoi(at.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
-
-// addPod creates a node with the kubelet and a pod of the app that runs there.
+// addPod creates a node with the kubelet and a pod of the manifest that runs there.
 func (w *world) addPod(
-	t *testing.T, namespace, name, app string, kubeletPort int, phase v1.PodPhase,
+	t *testing.T, namespace, name string, of v1.PodTemplateSpec, kubeletPort int, phase v1.PodPhase,
 ) {
 	t.Helper()
 	node := ccmtest.CreateNode(t, w.client, &v1.Node{
@@ -120,10 +41,10 @@ func (w *world) addPod(
 	}
 	pod, err := w.client.CoreV1().Pods(namespace).Create(t.Context(), &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Labels: map[string]string{"app.kubernetes.io/name": app},
+			Name: name, Labels: of.Labels,
 		},
 		Spec: v1.PodSpec{
-			NodeName: node.Name, ServiceAccountName: app,
+			NodeName: node.Name, ServiceAccountName: of.Spec.ServiceAccountName,
 			Containers: []v1.Container{{Name: "fxccm", Image: "registry.example.com/fxccm"}},
 		},
 	}, metav1.CreateOptions{})
@@ -141,6 +62,17 @@ func (w *world) addPod(
 		metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// podOf is the template of the pods of a manifest.
+func podOf(t *testing.T, file string) v1.PodTemplateSpec {
+	t.Helper()
+	objects := objectsOf(t, file)
+	workload, ok := strictly(t, objects[len(objects)-1]).(*appsv1.Deployment)
+	if !ok {
+		t.Fatalf("%s does not end with a Deployment", file)
+	}
+	return workload.Spec.Template
 }
 
 func (w *world) admin(t *testing.T) string {
@@ -189,8 +121,9 @@ func TestStatus_OfACluster_ShowsTheLeaderThroughAForwardedPortAndByAddress(t *te
 		_, body, err := p.get("/statusz", w.cp.RESTConfig())
 		return fmt.Sprint(body, err), strings.Contains(body, `"ready": true`)
 	})
-	w.addPod(t, metav1.NamespaceSystem, "ccm-1", account, kubelet(t, p.port), v1.PodRunning)
-	w.addPod(t, metav1.NamespaceSystem, "ccm-2", account, 1, v1.PodPending)
+	of := podOf(t, "workload.yaml")
+	w.addPod(t, metav1.NamespaceSystem, "ccm-1", of, kubelet.Start(t, p.port), v1.PodRunning)
+	w.addPod(t, metav1.NamespaceSystem, "ccm-2", of, 1, v1.PodPending)
 	command, onPage := commandOfPage(t, "../docs/how-to/look-at-a-running-ccm.md")
 	admin, address := w.admin(t), fmt.Sprintf("https://127.0.0.1:%d", p.port)
 	t.Chdir(filepath.Dir(admin))
@@ -314,9 +247,39 @@ func TestStatusTables_LoadBalancersAndTexts_AreShownWorstFirstAndOnOneLine(t *te
 	}
 }
 
+func TestStatus_Watched_PrintsAgainForMoreThanAges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		began, reads := time.Now(), 0
+		var out strings.Builder
+		line := &replicasLine{watch: true}
+		if err := line.print(ctx, &out, func(context.Context) (snapshot, error) {
+			reads++
+			status := ccm.Status{State: ccm.StateLeading, Terms: []ccm.TermStatus{{Began: began}}}
+			if reads >= 5 {
+				status.State = ccm.StateDegraded
+			}
+			if reads == 8 {
+				stop()
+			}
+			return clusterStatus{
+				Lease:    leaseStatus{Holder: "ccm-1", Renewed: time.Now()},
+				Replicas: []replica[ccm.Status]{{Name: "ccm-1", Status: status}},
+			}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(out.String(), "REPLICA"); n != 2 ||
+			!strings.Contains(squeezed(out.String()), "ccm-1 degraded 0 false 8s") {
+			t.Errorf("after %d reads it has printed %d times:\n%s", reads, n, &out)
+		}
+	})
+}
+
 func TestStatus_BadInput_IsAnError(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	for want, args := range map[string][]string{
-		"--kubeconfig must be given":     nil,
+		"no kubeconfig":                  nil,
 		"read --kubeconfig":              {"--kubeconfig=nowhere"},
 		"want flags only":                {"web"},
 		"want json":                      {"--kubeconfig=x", "-o", "yaml"},

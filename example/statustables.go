@@ -47,7 +47,7 @@ func (t *tables) text() (string, error) {
 }
 
 // statusTables formats the state of a cluster for people, worst first. Load balancers that are
-// ready and have not drifted are counted only.
+// ready and have not drifted are counted only. There are no ages if now is the zero time.
 func statusTables(status clusterStatus, now time.Time) (string, error) {
 	t := newTables()
 	row, section := t.row, t.section
@@ -141,13 +141,13 @@ func leaderTables(leader *ccm.Status, now time.Time, row, section func(...string
 		if !t.DrainBegan.IsZero() {
 			lasted = t.DrainBegan
 		}
-		row(fmt.Sprint(t.Number), age(t.Began)+" ago",
-			duration.HumanDuration(lasted.Sub(t.Began)), t.End, t.Reason)
+		row(fmt.Sprint(t.Number), age(t.Began)+" ago", ageOf(t.Began, lasted), t.End, t.Reason)
 	}
 }
 
+// ageOf is "-" if one of the times is unknown.
 func ageOf(t, now time.Time) string {
-	if t.IsZero() {
+	if t.IsZero() || now.IsZero() {
 		return "-"
 	}
 	return duration.HumanDuration(now.Sub(t))

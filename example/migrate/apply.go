@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // lastRequests is for the last requests after an interruption.
@@ -126,8 +129,31 @@ func (m *migration) apply(ctx context.Context, earlier *record) error {
 		return err
 	}
 	m.say(`fxccm runs the cluster. Nothing but tags has changed in OpenStack.
-Keep OCCM's objects for a while: "fxccm migrate rollback" needs them. Delete them afterwards.`)
+Look at it: %s
+Keep OCCM's objects for a while: "fxccm migrate rollback" needs them. Delete them afterwards.`,
+		m.statusCommand())
 	return nil
+}
+
+// statusCommand shows the state of the installed replicas. It has no flag that is a default.
+func (m *migration) statusCommand() string {
+	command := "fxccm status"
+	add := func(flag, value, unless string) {
+		if value != unless {
+			command += " --" + flag + "=" + value
+		}
+	}
+	flags, _ := m.program.NewFlags()
+	election := m.settings.Config.LeaderElection
+	lease := election.ResourceName
+	if election.ResourceNamespace != m.occm.Namespace {
+		lease = election.ResourceNamespace + "/" + lease
+	}
+	add("kubeconfig", m.line.kubeconfig, "")
+	add("namespace", m.occm.Namespace, metav1.NamespaceSystem)
+	add("lease", lease, flags.Lookup("leader-elect-resource-name").DefValue)
+	add("port", strconv.Itoa(m.settings.Serving.SecurePort), flags.Lookup("secure-port").DefValue)
+	return command
 }
 
 // verify waits until fxccm has nothing left to do, and compares OpenStack with its state before.

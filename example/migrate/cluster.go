@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
@@ -12,10 +13,10 @@ import (
 	servicehelpers "k8s.io/cloud-provider/service/helpers"
 )
 
-// Cluster is the Kubernetes cluster that is migrated.
+// Cluster is a Kubernetes cluster, such as the one that is migrated.
 type Cluster struct {
 	kubernetes.Interface
-	config *rest.Config
+	Config *rest.Config
 }
 
 // Connect reads a kubeconfig, and sends no request. If path is empty, the cluster is that of
@@ -25,6 +26,9 @@ func Connect(path string) (*Cluster, error) {
 	rules.ExplicitPath = path
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
 		&clientcmd.ConfigOverrides{}).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errors.New("no kubeconfig: give --kubeconfig, or set KUBECONFIG")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read --kubeconfig: %w", err)
 	}

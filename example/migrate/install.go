@@ -230,7 +230,7 @@ func (m *migration) install(ctx context.Context, dryRun bool) error {
 	if dryRun {
 		opts.DryRun = []string{metav1.DryRunAll}
 	}
-	if err := deploy.Apply(ctx, m.config, opts, objects...); err != nil {
+	if err := deploy.Apply(ctx, m.Config, opts, objects...); err != nil {
 		return fmt.Errorf("install fxccm: %w", err)
 	}
 	return nil

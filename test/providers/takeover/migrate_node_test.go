@@ -29,6 +29,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/test/internal/program"
 	"github.com/fxccm/fxccm/test/internal/suite"
+	"github.com/fxccm/fxccm/test/kubelet"
 )
 
 // machine plays kube-controller-manager, scheduler and kubelet of a cluster with one node. A Pod of
@@ -43,6 +44,8 @@ type machine struct {
 	mu sync.Mutex
 	// onStart is called before fxccm's process starts.
 	onStart func()
+	// node is that of new Pods; none by default.
+	node string
 
 	stopOCCM func()
 	process  *program.Process
@@ -53,6 +56,22 @@ const (
 	fxccmName = "fxccm"
 	goodImage = "registry.example.com/fxccm:v1"
 )
+
+// addNode creates a node for the Pods. Its kubelet forwards ports, and it serves no load balancer.
+func (m *machine) addNode(name string) {
+	m.t.Helper()
+	node := ccmtest.CreateNode(m.t, m.cluster.Admin, ccmtest.ReadyNode(name,
+		ccmtest.NodeLabel(corev1.LabelNodeExcludeBalancers, "")))
+	node.Status.Addresses = []corev1.NodeAddress{
+		{Type: corev1.NodeInternalIP, Address: "127.0.0.1"},
+	}
+	node.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(kubelet.Start(m.t, 0))
+	if _, err := m.cluster.Admin.CoreV1().Nodes().UpdateStatus(m.t.Context(), node,
+		metav1.UpdateOptions{}); err != nil {
+		m.t.Fatal(err)
+	}
+	m.set(func() { m.node = name })
+}
 
 func (m *machine) set(change func()) {
 	m.mu.Lock()
@@ -106,6 +125,7 @@ func (m *machine) ensure(ctx context.Context, wanted bool, name string,
 		pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Name: name, Labels: template.Labels,
 		}, Spec: template.Spec}
+		pod.Spec.NodeName = m.node
 		return pods.Create(ctx, pod, metav1.CreateOptions{})
 	case apierrors.IsNotFound(err):
 		return nil, nil
