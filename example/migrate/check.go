@@ -55,6 +55,9 @@ func (m *migration) check(ctx context.Context, dir string) error {
 		return err
 	}
 	m.checkWorkload()
+	if err := m.checkOwners(ctx); err != nil {
+		return err
+	}
 	args, ok := m.occm.command()
 	if !ok {
 		m.add(Blocks, "arguments", "a shell starts OCCM, so its arguments are unknown: let the "+
@@ -115,7 +118,7 @@ func (m *migration) find(ctx context.Context) error {
 
 // owners are labels and annotations of controllers that may undo a change of OCCM's workload.
 var owners = []struct{ key, text string }{
-	{"meta.helm.sh/release-name", "Helm release %s: do not upgrade it until the end"},
+	{releaseAnnotation, "Helm release %s: do not upgrade it until the end"},
 	{
 		"argocd.argoproj.io/tracking-id",
 		"Argo CD (%s) may start it again: suspend the synchronization first",
@@ -276,6 +279,12 @@ func (m *migration) checkServices() {
 			m.add(Blocks, subject, "no plan: %s", plan.Error)
 		case NoChange, TagsOnly:
 			m.add(Same, subject, "%s", plan.Outcome)
+		}
+		if len(plan.OtherClusters) > 0 {
+			m.add(Differs, subject, "load balancer %s is shared with another cluster (tags %s): "+
+				"each cluster changes only its own listeners; their --cluster-name must differ "+
+				"while OCCM runs in one of them", plan.LoadBalancer,
+				strings.Join(plan.OtherClusters, ", "))
 		}
 	}
 	users := map[string][]string{}

@@ -251,8 +251,10 @@ func checkedSet(
 	objects := append([]runtime.Object{
 		set, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "c1"}},
 		&v1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cloud-config"},
-			Data:       map[string][]byte{"cloud.conf": []byte(conf)},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "kube-system", Name: "cloud-config", Annotations: set.Annotations,
+			},
+			Data: map[string][]byte{"cloud.conf": []byte(conf)},
 		},
 	}, more...)
 	l := newLine()
@@ -347,7 +349,9 @@ domain-name = "d"
 `
 
 func TestCheck_OCCMsChart_IsTakenOver(t *testing.T) {
-	m := checkedSet(t, chartSet(), chartConf, nil)
+	m := checkedSet(t, chartSet(), chartConf, nil, &v1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cloud-controller-manager"},
+	})
 	found := map[string]Finding{}
 	for _, f := range m.findings {
 		if f.Level == Blocks {
@@ -359,10 +363,14 @@ func TestCheck_OCCMsChart_IsTakenOver(t *testing.T) {
 		"OCCM":                       {Same, "", "DaemonSet kube-system/" + occmName},
 		"managed by":                 {Differs, "", "Helm release occm"},
 		"volume cloud-config-volume": {Same, "", "Secret cloud-config"},
-		"volume ca-certs":            {Same, "", "host path /etc/ssl/certs"},
-		"volume k8s-certs":           {Same, "", "host path /etc/kubernetes/pki"},
-		"variable CLUSTER_NAME":      {Same, "", "taken over"},
-		"lease":                      {Differs, "", "does not exist"},
+		"Secret cloud-config": {
+			Differs, "", "Helm release occm owns it, and helm uninstall would delete it",
+		},
+		"ServiceAccount cloud-controller-manager": {Differs, "", "another fullnameOverride"},
+		"volume ca-certs":                         {Same, "", "host path /etc/ssl/certs"},
+		"volume k8s-certs":                        {Same, "", "host path /etc/kubernetes/pki"},
+		"variable CLUSTER_NAME":                   {Same, "", "taken over"},
+		"lease":                                   {Differs, "", "does not exist"},
 	} {
 		got := found[subject]
 		if got.Level != want.Level || !strings.Contains(got.Text, want.Text) {
@@ -397,6 +405,14 @@ func TestCheck_WhatBlocksAndWhatDiffers_IsReported(t *testing.T) {
 			}},
 		},
 	}
+	ofHelm := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{
+			Namespace: "kube-system", Name: name,
+			Annotations: map[string]string{releaseAnnotation: "ccm"},
+		}
+	}
+	kept := &v1.Secret{ObjectMeta: ofHelm("pull")}
+	kept.Annotations["helm.sh/resource-policy"] = "keep"
 	for name, c := range map[string]struct {
 		change func(*v1.PodSpec)
 		conf   string
@@ -423,6 +439,19 @@ func TestCheck_WhatBlocksAndWhatDiffers_IsReported(t *testing.T) {
 		"routes, no range": {nil, conf + "[Route]\nrouter-id = 7f1a1f2e-3a5d-4f3c-9c5e-1d2b3c4d5e6f\n", nil, nil, Blocks, "router-id"},
 		"root":             {nil, conf, nil, nil, Differs, "OCCM may run as root"},
 		"no lease":         {nil, conf, nil, nil, Differs, "OCCM has never led"},
+		"a release's ConfigMap": {
+			func(s *v1.PodSpec) {
+				s.Containers[0].EnvFrom = []v1.EnvFromSource{{ConfigMapRef: &v1.ConfigMapEnvSource{
+					LocalObjectReference: v1.LocalObjectReference{Name: "proxies"},
+				}}}
+				s.ImagePullSecrets = []v1.LocalObjectReference{{Name: "pull"}, {Name: "absent"}}
+			}, conf, nil, []runtime.Object{&v1.ConfigMap{ObjectMeta: ofHelm("proxies")}, kept},
+			Differs, "ConfigMap proxies Helm release ccm owns it",
+		},
+		"fxccm of Helm": {
+			nil, conf, nil, []runtime.Object{&appsv1.Deployment{ObjectMeta: ofHelm(fxccmName)}},
+			Blocks, "Deployment fxccm Helm release ccm owns it",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := checked(t, occmPod(c.change), c.conf, c.args, c.more...)
@@ -437,6 +466,9 @@ func TestCheck_WhatBlocksAndWhatDiffers_IsReported(t *testing.T) {
 			}
 			if blocked := m.report().Blocked; blocked != (c.level == Blocks) {
 				t.Errorf("blocked: %t:\n%s", blocked, &text)
+			}
+			if strings.Contains(text.String(), "Secret pull") {
+				t.Errorf("the report has a Secret that helm uninstall keeps:\n%s", &text)
 			}
 			if strings.Contains(text.String(), "s3cret") {
 				t.Errorf("the report has the password:\n%s", &text)
@@ -520,6 +552,23 @@ func TestObjects_HaveOCCMsSettings(t *testing.T) {
 	} {
 		if !ok {
 			t.Errorf("%s: the Deployment is\n%+v", what, d)
+		}
+	}
+}
+
+func TestStatusCommand_OfTheInstalledReplicas_HasTheFlagsThatAreNoDefaults(t *testing.T) {
+	for want, args := range map[string][]string{
+		"fxccm status": nil,
+		"fxccm status --lease=leases/occm --port=10300": {
+			"--leader-elect-resource-namespace=leases", "--leader-elect-resource-name=occm",
+			"--secure-port=10300",
+		},
+	} {
+		m := checked(t, occmPod(func(s *v1.PodSpec) {
+			s.Containers[0].Args = append(s.Containers[0].Args, args...)
+		}), conf, nil)
+		if got := m.statusCommand(); got != want {
+			t.Errorf("with %q it is %q, want %q", args, got, want)
 		}
 	}
 }

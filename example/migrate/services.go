@@ -31,9 +31,11 @@ type ServicePlan struct {
 	Service string  `json:"service"`
 	Outcome Outcome `json:"outcome"`
 	// LoadBalancer is an ID.
-	LoadBalancer string   `json:"loadBalancer,omitempty"`
-	Steps        []string `json:"steps,omitempty"`
-	Notices      []string `json:"notices,omitempty"`
+	LoadBalancer string `json:"loadBalancer,omitempty"`
+	// OtherClusters are tags of the load balancer that name other clusters or their Services.
+	OtherClusters []string `json:"otherClusters,omitempty"`
+	Steps         []string `json:"steps,omitempty"`
+	Notices       []string `json:"notices,omitempty"`
 	// Error says why the plan could not be computed.
 	Error string `json:"error,omitempty"`
 }
@@ -57,7 +59,7 @@ func PlanServices(
 	for _, service := range world.Services {
 		plan := ServicePlan{Service: service.Namespace + "/" + service.Name}
 		preview, err := previewer.Preview(ctx, service, world.Nodes)
-		plan.LoadBalancer = preview.LoadBalancerID
+		plan.LoadBalancer, plan.OtherClusters = preview.LoadBalancerID, preview.OtherClusters
 		plan.Steps, plan.Notices = preview.Steps, preview.Notices
 		switch {
 		case ctx.Err() != nil:
@@ -82,7 +84,8 @@ func newPreviewer(
 	config cloudconf.Config, clusterName string, world World,
 ) (*openstack.Previewer, error) {
 	return openstack.NewPreviewer(openstack.PreviewerConfig{
-		Config: config, ClusterName: clusterName, ClusterUID: world.UID, Logger: logr.Discard(),
+		Config: config, ClusterName: clusterName, ClusterUID: world.UID, Services: world.Services,
+		Logger: logr.Discard(),
 	})
 }
 

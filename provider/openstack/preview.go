@@ -19,6 +19,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/client"
 	"github.com/fxccm/fxccm/provider/openstack/internal/instances"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/internal/metrics"
@@ -60,6 +61,9 @@ type LoadBalancerPreview struct {
 	Desired, Observed []string
 	// LoadBalancerID is empty if the Service has no load balancer.
 	LoadBalancerID string
+	// OtherClusters are the tags of the load balancer that name other clusters or, if
+	// [PreviewerConfig] has Services, a Service that the cluster does not have.
+	OtherClusters []string
 }
 
 // String formats the preview for people.
@@ -101,7 +105,7 @@ func Preview(ctx context.Context, in PreviewInput) (LoadBalancerPreview, error) 
 	return p.Preview(ctx, in.Service, in.Nodes)
 }
 
-// PreviewerConfig is the input of [NewPreviewer]. All fields but Logger are required.
+// PreviewerConfig is the input of [NewPreviewer]. All fields but Logger and Services are required.
 type PreviewerConfig struct {
 	Config cloudconf.Config
 	// ClusterName is --cluster-name.
@@ -109,6 +113,9 @@ type PreviewerConfig struct {
 	// ClusterUID is the UID of the namespace kube-system, which tags the objects of the cluster.
 	ClusterUID string
 	Logger     logr.Logger
+	// Services are all Services of the cluster that have a load balancer, for
+	// [LoadBalancerPreview].OtherClusters. OCCM's tags have only names. Optional.
+	Services []*v1.Service
 }
 
 // Previewer reads what the provider would do, with one login for all Services. Its methods are safe
@@ -222,7 +229,32 @@ func (p *Previewer) preview(
 	if err != nil {
 		return LoadBalancerPreview{}, err
 	}
-	return shown(preview), nil
+	shown := shown(preview)
+	if lb := preview.LoadBalancer; lb != nil {
+		shown.OtherClusters = p.otherClusters(lb.Tags)
+	}
+	return shown, nil
+}
+
+// otherClusters selects the tags of other clusters, and OCCM's tags of their Services.
+func (p *Previewer) otherClusters(tags []string) []string {
+	var others []string
+	for _, uid := range (desired.Identity{ClusterUID: p.config.ClusterUID}).OtherClusters(tags) {
+		others = append(others, desired.Identity{ClusterUID: uid}.ClusterTag())
+	}
+	if len(p.config.Services) == 0 {
+		return others
+	}
+	own := map[string]bool{}
+	for _, service := range p.config.Services {
+		own[identify(p.config.ClusterName, service).LoadBalancerName()] = true
+	}
+	for _, tag := range tags {
+		if strings.HasPrefix(tag, desired.ServicePrefix) && !own[tag] {
+			others = append(others, tag)
+		}
+	}
+	return others
 }
 
 // Close ends requests and closes the connections.

@@ -140,11 +140,17 @@ func (m *migrating) awaitOCCM() {
 
 // migrate runs "fxccm migrate". It interrupts the command when it prints a line with stopAt.
 func (m *migrating) migrate(stopAt string, args ...string) (code int, out string) {
+	m.machine.t.Helper()
+	return m.command(stopAt, append([]string{"migrate"}, args...)...)
+}
+
+// command runs a command of fxccm.
+func (m *migrating) command(stopAt string, args ...string) (code int, out string) {
 	t := m.machine.t
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), commandLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, shared.Binary, append([]string{"migrate"}, args...)...)
+	cmd := exec.CommandContext(ctx, shared.Binary, args...)
 	if m.asOnPage {
 		cmd.Env = append(os.Environ(), "KUBECONFIG="+m.kubeconfig)
 	} else {
@@ -246,8 +252,9 @@ func TestMigrate_FromAnOCCM_AndBack(t *testing.T) {
 				t.Errorf("without a confirmation OCCM is changed to %v", now)
 			}
 
+			m.addNode("control-plane-1")
 			m.answer = "y\n"
-			m.want(0, []string{"fxccm runs the cluster"}, apply...)
+			m.wantStatus(m.want(0, []string{"fxccm runs the cluster"}, apply...))
 			m.wantOnlyTags()
 			m.want(0, []string{"already"}, apply...)
 			m.want(0, []string{"2 Services: 2 no change."}, plan...)
@@ -268,6 +275,22 @@ func TestMigrate_FromAnOCCM_AndBack(t *testing.T) {
 				t.Errorf("the API server has refused %v, %v", refused, err)
 			}
 		})
+	}
+}
+
+// wantStatus runs the command that apply has printed.
+func (m *migrating) wantStatus(applied string) {
+	t := m.machine.t
+	t.Helper()
+	_, command, _ := strings.Cut(applied, "\nLook at it: fxccm ")
+	command, _, _ = strings.Cut(command, "\n")
+	code, out := m.command("", strings.Fields(command)...)
+	for _, want := range []string{
+		"Lease " + m.ns + "/" + leaseName + ": held by fxccm-1,", "fxccm-1   leading", "running",
+	} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("fxccm %s lacks %q: exit code %d\n%s", command, want, code, out)
+		}
 	}
 }
 
@@ -305,7 +328,13 @@ func TestMigrate_AStepFails_OCCMRunsAgain(t *testing.T) {
 	t.Parallel()
 	m := newMigrating(t, "DaemonSet", metav1.NamespaceSystem)
 	spec := m.spec()
-	m.set(func() { m.onStart = m.renameBalancers })
+	m.set(func() {
+		m.onStart = func() {
+			m.updateBalancers(func(project.Object) project.Object {
+				return project.Object{"description": "changed"}
+			})
+		}
+	})
 	m.want(1, []string{
 		"more than tags has changed", "description was", "Going back", "OCCM runs again",
 	}, "apply", "--yes", "--timeout=2m", "--image="+goodImage)
@@ -322,7 +351,21 @@ func TestMigrate_AServiceWouldChange_BlocksUnlessAllowed(t *testing.T) {
 	m.edit("web", affine)
 	spec := m.spec()
 	change := "fxccm would change more than tags (7 steps)"
-	m.want(2, []string{change, "is blocked"}, "check")
+	guests := []string{"kube_service_other_default_web", "fxccm-cluster=c2", "fxccm-guest=c2"}
+	m.updateBalancers(func(lb project.Object) project.Object {
+		if !strings.HasSuffix(lb["name"].(string), "_web") {
+			return project.Object{}
+		}
+		tags := lb["tags"].([]any)
+		for _, guest := range guests {
+			tags = append(tags, guest)
+		}
+		return project.Object{"tags": tags}
+	})
+	m.want(2, []string{
+		change, "is blocked",
+		"is shared with another cluster (tags fxccm-cluster=c2, kube_service_other_default_web)",
+	}, "check")
 	m.want(2, []string{change, "nothing was changed"}, "apply", "--yes", "--image="+goodImage)
 	if now := m.spec(); !reflect.DeepEqual(now, spec) {
 		t.Errorf("OCCM is %v, want %v", now, spec)
@@ -343,12 +386,11 @@ func TestMigrate_AServiceWouldChange_BlocksUnlessAllowed(t *testing.T) {
 	}
 }
 
-// renameBalancers changes what fxccm would never change.
-func (m *migrating) renameBalancers() {
+// updateBalancers changes fields of OCCM's load balancers.
+func (m *migrating) updateBalancers(change func(lb project.Object) project.Object) {
 	for _, lb := range m.before.Of("load balancer") {
 		answer := m.User().Try(http.MethodPut, project.LoadBalancer,
-			"/lbaas/loadbalancers/"+project.ID(lb),
-			project.Object{"loadbalancer": project.Object{"description": "changed"}})
+			"/lbaas/loadbalancers/"+project.ID(lb), project.Object{"loadbalancer": change(lb)})
 		if answer.Status >= 300 {
 			m.machine.t.Errorf("%s", answer)
 		}
