@@ -6,6 +6,7 @@
 //	<!-- run -->                   its commands succeed, and print what the block shows
 //	<!-- run: in a playground -->  the same, beside the tutorial's cluster and Service
 //	<!-- run: in a new cluster --> the same, with an API server of its own that has no objects yet
+//	<!-- run: in a migrated cluster --> the same, after fxccm migrate of a Helm release of OCCM
 //	<!-- run: in the background, until "text" -->  its command prints the text, and runs on
 //	<!-- run by: example -->       the tests of the package in this folder take it with [RunBy]
 //	<!-- run by: .ci/run -->       CI runs the same make targets
@@ -25,7 +26,7 @@ import (
 
 // Block is a block of commands of a page.
 type Block struct {
-	// Place is what the commands need: Playground, NewCluster or nothing.
+	// Place is what the commands need: Playground, NewCluster, Migrated or nothing.
 	Place string
 	// Until is not empty for a command in the background.
 	Until string
@@ -41,6 +42,7 @@ type Block struct {
 const (
 	Playground = "in a playground"
 	NewCluster = "in a new cluster"
+	Migrated   = "in a migrated cluster"
 	CI         = ".ci/run"
 )
 
@@ -51,7 +53,8 @@ type Command struct {
 	Output []string
 }
 
-var mark = regexp.MustCompile(`^<!-- (?:run|run: (` + Playground + `|` + NewCluster +
+var mark = regexp.MustCompile(`^<!-- (?:run|run: (` +
+	strings.Join([]string{Playground, NewCluster, Migrated}, "|") +
 	`)|run: in the background, until "(.+)"|run by: (\S+)|dry run: (.+)) -->$`)
 
 // unclear is the begin of a block that could have commands.

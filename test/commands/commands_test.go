@@ -48,7 +48,9 @@ func TestPages_CommandsSucceed(t *testing.T) {
 		}
 		pages[page] = blocks
 	}
-	for _, place := range []string{"", commandblocks.Playground, commandblocks.NewCluster} {
+	for _, place := range []string{
+		"", commandblocks.Playground, commandblocks.NewCluster, commandblocks.Migrated,
+	} {
 		if found[place] == 0 {
 			t.Errorf("no page has commands that run %s", cmp.Or(place, "anywhere"))
 		}
@@ -69,12 +71,19 @@ func TestPages_CommandsSucceed(t *testing.T) {
 }
 
 // runPage runs the blocks of a page in the shell, but those that need a new cluster in one with its
-// own.
+// own. Blocks in a migrated cluster share one.
 func runPage(t *testing.T, page string, blocks []commandblocks.Block, first *shell) {
 	t.Helper()
 	s := first
+	var migrated *shell
 	for _, b := range blocks {
 		switch b.Place {
+		case commandblocks.Migrated:
+			if migrated == nil {
+				migrated = newShell(t)
+				migrated.enterMigratedCluster()
+			}
+			s = migrated
 		case commandblocks.NewCluster:
 			s = newShell(t)
 			s.enterNewCluster()
@@ -445,6 +454,26 @@ func (s *shell) enterNewCluster() {
 	dir := s.t.TempDir()
 	s.mustRun("ln -s $PWD/deploy " + dir + " && echo '[Global]' > " + dir + "/cloud.conf")
 	s.dir = dir
+}
+
+// enterMigratedCluster is a new cluster in which a Helm release of OCCM was replaced by fxccm
+// migrate. No Pod runs.
+func (s *shell) enterMigratedCluster() {
+	s.t.Helper()
+	project := s.dir
+	s.enterNewCluster()
+	s.mustRun("export PATH=" + project + "/bin:$PATH && make -C " + project + " example")
+	testdata := project + "/test/commands/testdata/"
+	for _, command := range []string{
+		"helm install openstack-ccm " + testdata + "occm --namespace kube-system",
+		"kubectl apply -f " + testdata + "leader.yaml",
+		"kubectl -n kube-system patch pod fxccm-1 --subresource=status --patch " +
+			`'{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}'`,
+		"fxccm migrate apply --yes --image=registry.example.com/fxccm:v0.1.0",
+		"kubectl -n kube-system delete pod fxccm-1 --grace-period=0 --force",
+	} {
+		s.mustRun(command)
+	}
 }
 
 func (s *shell) mustRun(text string) {
