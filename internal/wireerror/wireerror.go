@@ -23,6 +23,7 @@ var sentinels = map[string]error{
 	"DiskNotFound":         cloudprovider.DiskNotFound,
 	"Canceled":             context.Canceled,
 	"DeadlineExceeded":     context.DeadlineExceeded,
+	"Unsupported":          errors.ErrUnsupported,
 }
 
 // Error is an error on the wire. A sentinel arrives as itself, so that == holds. An error around

@@ -13,7 +13,7 @@ import (
 // BenchmarkCall compares a call of a provider in a process of its own with one in this process. The
 // cloud is in the process of the test for both, behind the same HTTP server.
 func BenchmarkCall(b *testing.B) {
-	for name, open := range variants() {
+	for name, open := range places() {
 		b.Run(name, func(b *testing.B) {
 			cloud := newFakeCloud(b)
 			instances, _ := open(b, cloud).InstancesV2()
@@ -29,7 +29,7 @@ func BenchmarkCall(b *testing.B) {
 
 // BenchmarkStart measures the time until a provider is built and initialized.
 func BenchmarkStart(b *testing.B) {
-	for name, open := range variants() {
+	for name, open := range places() {
 		b.Run(name, func(b *testing.B) {
 			for range b.N {
 				open(b, newFakeCloud(b)).Initialize(noServer{}, nil)
@@ -38,7 +38,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-func variants() map[string]func(*testing.B, *fake.Cloud) cloudprovider.Interface {
+func places() map[string]func(*testing.B, *fake.Cloud) cloudprovider.Interface {
 	return map[string]func(*testing.B, *fake.Cloud) cloudprovider.Interface{
 		"in process": dialed,
 		"process": func(b *testing.B, cloud *fake.Cloud) cloudprovider.Interface {

@@ -40,6 +40,9 @@ const backgroundGrace = 500 * time.Millisecond
 // errExpired ends a child whose parent has not renewed its leadership, or is frozen.
 var errExpired = errors.New("leadership expired without a renewal")
 
+// errDisconnected ends a child that cannot receive messages or answer them.
+var errDisconnected = errors.New("connection to the parent process ended")
+
 // Main runs a provider and ends the process, if [Provider] has started the process. In any other
 // process it returns at once. Call it first in main, before flags are parsed.
 func Main(providers ...ccm.Provider) {
@@ -52,6 +55,10 @@ func Main(providers ...ccm.Provider) {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	if err := runChild(providers); err != nil {
 		fmt.Fprintln(os.Stderr, err)
+		if errors.Is(err, errExpired) || errors.Is(err, errDisconnected) {
+			// The host is frozen or dead, and cannot end what the provider has started.
+			killOwnGroup()
+		}
 		os.Exit(1)
 	}
 	os.Exit(0)
@@ -118,10 +125,11 @@ func (c *child) end(err error) {
 
 // receive handles messages in their order; calls run beside each other.
 func (c *child) receive() {
+	isStopped := false
 	for {
 		m, err := c.link.receive()
 		if err != nil {
-			c.end(fmt.Errorf("connection to the parent process ended: %w", err))
+			c.end(fmt.Errorf("%w: %w", errDisconnected, err))
 			return
 		}
 		switch m.Kind {
@@ -134,12 +142,20 @@ func (c *child) receive() {
 			}
 			c.mu.Unlock()
 		case stop:
+			isStopped = true
 			close(c.stop)
 			go c.drain()
 		case build, initialize, serves, call, report:
 			if m.Kind == build {
 				c.setExpiry(m.Time)
 				m.Time = time.Time{}
+			}
+			if isStopped {
+				// The drain waits for the calls that it has found, and then closes the provider.
+				c.reply(message{
+					Kind: answer, ID: m.ID, Err: wireerror.Encode(ccm.ErrStopped),
+				})
+				continue
 			}
 			c.begin(m)
 		}
@@ -177,10 +193,14 @@ func (c *child) begin(m message) {
 		delete(c.cancel, m.ID)
 		c.mu.Unlock()
 		end()
-		if err := c.link.send(reply); err != nil {
-			c.end(fmt.Errorf("send an answer to the parent process: %w", err))
-		}
+		c.reply(reply)
 	})
+}
+
+func (c *child) reply(m message) {
+	if err := c.link.send(m); err != nil {
+		c.end(fmt.Errorf("%w: %w", errDisconnected, err))
+	}
 }
 
 // handle returns the answer to a message.

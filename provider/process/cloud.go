@@ -13,6 +13,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/internal/rescue"
+	"github.com/fxccm/fxccm/provider/internal/optional"
 )
 
 // reportTimeout limits the wait for a report of the child, which may be frozen. A scrape of the
@@ -23,6 +24,8 @@ const reportTimeout = time.Second
 const (
 	labelerName  = "PVLabeler"
 	reporterName = "ObjectReporter"
+	// podCIDRsName is nodeipam.PodCIDRReporter, which InstancesV2 may be.
+	podCIDRsName = "InstancesV2.PodCIDRs"
 )
 
 // cloud is the provider as the host sees it.
@@ -35,28 +38,15 @@ type cloud struct {
 // newCloud returns the cloud with the interfaces that the provider of the child has.
 func newCloud(p *parent, built results) cloudprovider.Interface {
 	c := &cloud{parent: p, name: built.Text, hasClusterID: built.Yes}
-	labels, reports := volumeLabeler{c}, &objectReporter{cloud: c}
-	isLabeler := slices.Contains(built.Names, labelerName)
-	isReporter := slices.Contains(built.Names, reporterName)
-	switch {
-	case isLabeler && isReporter:
-		return struct {
-			*cloud
-			cloudprovider.PVLabeler
-			ccm.ObjectReporter
-		}{c, labels, reports}
-	case isLabeler:
-		return struct {
-			*cloud
-			cloudprovider.PVLabeler
-		}{c, labels}
-	case isReporter:
-		return struct {
-			*cloud
-			ccm.ObjectReporter
-		}{c, reports}
+	var labels cloudprovider.PVLabeler
+	if slices.Contains(built.Names, labelerName) {
+		labels = volumeLabeler{c}
 	}
-	return c
+	var reports ccm.ObjectReporter
+	if slices.Contains(built.Names, reporterName) {
+		reports = &objectReporter{cloud: c}
+	}
+	return optional.Add(c, labels, reports)
 }
 
 // Initialize starts the provider in the child, which has its own clients and informers.
@@ -100,7 +90,11 @@ func (c *cloud) Instances() (cloudprovider.Instances, bool) {
 }
 
 func (c *cloud) InstancesV2() (cloudprovider.InstancesV2, bool) {
-	return instancesV2{c}, c.serves("InstancesV2")
+	isServed := c.serves("InstancesV2")
+	if isServed && c.serves(podCIDRsName) {
+		return podCIDRReporter{instancesV2{c}}, true
+	}
+	return instancesV2{c}, isServed
 }
 
 func (c *cloud) Zones() (cloudprovider.Zones, bool) { return zones{c}, c.serves("Zones") }
@@ -110,6 +104,12 @@ func (c *cloud) Clusters() (cloudprovider.Clusters, bool) {
 }
 
 func (c *cloud) Routes() (cloudprovider.Routes, bool) { return routes{c}, c.serves("Routes") }
+
+// CleanUpCluster implements ccm.ClusterCleaner.
+func (c *cloud) CleanUpCluster(ctx context.Context, uid string) ([]string, error) {
+	got, err := c.call(ctx, "Cloud.CleanUpCluster", arguments{ID: uid})
+	return got.Names, err
+}
 
 type volumeLabeler struct{ cloud *cloud }
 
@@ -241,6 +241,14 @@ func (i instancesV2) InstanceMetadata(
 ) (*cloudprovider.InstanceMetadata, error) {
 	got, err := i.node(ctx, "InstanceMetadata", node)
 	return got.Metadata, err
+}
+
+// podCIDRReporter are instances that also report the pod ranges of nodes.
+type podCIDRReporter struct{ instancesV2 }
+
+func (i podCIDRReporter) PodCIDRs(ctx context.Context, node *v1.Node) ([]string, error) {
+	got, err := i.node(ctx, "PodCIDRs", node)
+	return got.Names, err
 }
 
 type instances struct{ cloud *cloud }

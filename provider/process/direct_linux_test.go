@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -29,6 +32,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/controllers/nodeipam"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/provider/process"
 )
@@ -65,6 +69,8 @@ type term struct {
 	troubles chan error
 	lost     chan struct{}
 	registry *prometheus.Registry
+	// stop ends the term in order.
+	stop func()
 	// outside counts what may act for the term outside this process.
 	outside atomic.Int64
 }
@@ -94,14 +100,21 @@ func (t *term) open(
 	tb.Helper()
 	server := httptest.NewServer(cloud.Handler())
 	tb.Cleanup(server.Close)
-	ctx, cancel := context.WithCancelCause(context.Background())
-	provider := process.Provider(process.Options{
+	got, err := t.start(tb, process.Options{
 		Name: "remote", Args: append([]string{server.URL}, more...),
 	})
-	got, err := provider.New(ctx, t.env)
+	tb.Cleanup(cloud.ClearFaults)
+	return got, err
+}
+
+// start starts a provider, and stops it when the test is over.
+func (t *term) start(tb testing.TB, o process.Options) (cloudprovider.Interface, error) {
+	tb.Helper()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	t.stop = func() { cancel(ccm.ErrStopped) }
+	got, err := process.Provider(o).New(ctx, t.env)
 	tb.Cleanup(func() {
-		cloud.ClearFaults()
-		cancel(ccm.ErrStopped)
+		t.stop()
 		if closer, ok := got.(interface{ Close() error }); ok {
 			if err := closer.Close(); err != nil {
 				tb.Error(err)
@@ -318,10 +331,94 @@ func TestCloud_InterfacesAreThoseOfTheProvider(t *testing.T) {
 					t.Errorf("%s is served: %v, want %v", iface.Name(), got, want)
 				}
 			}
-			if _, ok := inChild.(ccm.ObjectReporter); ok {
-				t.Error("the cloud reports objects, which its provider does not")
+		})
+	}
+}
+
+// offer is what callers find beside cloudprovider.Interface.
+type offer struct {
+	Labels, Reports, Cleans, HasPodCIDRs bool
+
+	Left, PodCIDRs       []string
+	CleanErr, PodCIDRErr string
+}
+
+func offerOf(t *testing.T, cloud cloudprovider.Interface) (o offer) {
+	t.Helper()
+	_, o.Labels = cloud.(cloudprovider.PVLabeler)
+	_, o.Reports = cloud.(ccm.ObjectReporter)
+	if cleaner, ok := cloud.(ccm.ClusterCleaner); ok {
+		left, err := cleaner.CleanUpCluster(t.Context(), "6a4b")
+		// A view always has the method, as the Cloud of a Term.
+		if o.Cleans = !errors.Is(err, errors.ErrUnsupported); o.Cleans {
+			o.Left, o.CleanErr = left, fmt.Sprint(err)
+		}
+	}
+	instances, _ := cloud.InstancesV2()
+	var reporter nodeipam.PodCIDRReporter
+	if reporter, o.HasPodCIDRs = instances.(nodeipam.PodCIDRReporter); o.HasPodCIDRs {
+		node := ccmtest.ReadyNode("node-1")
+		cidrs, err := reporter.PodCIDRs(t.Context(), node)
+		o.PodCIDRs, o.PodCIDRErr = cidrs, fmt.Sprint(err)
+	}
+	return o
+}
+
+func TestCloud_OptionalInterfaces_AreThoseInProcess(t *testing.T) {
+	t.Parallel()
+	newCloud := func() *fake.Cloud {
+		cloud := fake.New()
+		if err := cloud.AddInstances(fake.Instance{
+			Name: "node-1", PodCIDRs: []string{"10.1.0.0/24", "fd00:1::/64"},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return cloud
+	}
+	for name, vary := range variants() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := offerOf(t, vary(newCloud().Provider()))
+			inChild, _ := openChild(t, newCloud(), name)
+			if got := offerOf(t, inChild); !reflect.DeepEqual(got, want) {
+				t.Errorf("the child offers\n%+v\nin process\n%+v", got, want)
 			}
 		})
+	}
+}
+
+func TestCloud_InterfaceThatAppearsInInitialize_IsServed(t *testing.T) {
+	t.Parallel()
+	inChild, _ := openChild(t, newFakeCloud(t), "late")
+	inChild.Initialize(nil, nil)
+	balancer, ok := inChild.LoadBalancer()
+	if !ok {
+		t.Fatal("LoadBalancer is not served")
+	}
+	service := ccmtest.LoadBalancerService("web")
+	if _, err := balancer.EnsureLoadBalancer(t.Context(), "kubernetes", service,
+		nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCloud_CallAfterTheStop_IsRefused(t *testing.T) {
+	t.Parallel()
+	cloud := newFakeCloud(t)
+	inChild, opened := openChild(t, cloud, "calls after its stop")
+	inChild.Initialize(nil, nil)
+	instances, _ := inChild.InstancesV2()
+	opened.stop()
+	ccmtest.Eventually(t, "the child has received the stop",
+		ccmtest.Called(cloud, fake.CallFilter{
+			Method: fake.AddSSHKeyToAllInstances, Object: "stopped",
+		}.Matches))
+	_, err := instances.InstanceExists(t.Context(), ccmtest.ReadyNode("node-1"))
+	if err == nil {
+		t.Error("a call after the stop was made")
+	}
+	if late := cloud.Calls(fake.CallFilter{Method: fake.InstanceExists}.Matches); len(late) > 0 {
+		t.Errorf("the cloud has received %v", late)
 	}
 }
 
@@ -401,12 +498,95 @@ func TestProvider_ChildGetsTheWholeConfigurationAndTheVerbosity(t *testing.T) {
 	if _, err := opened.open(t, fake.New(), "describes"); err != nil {
 		t.Fatal(err)
 	}
-	var got description
-	if err := json.Unmarshal([]byte((<-opened.troubles).Error()), &got); err != nil {
-		t.Fatal(err)
-	}
+	got := opened.description(t)
+	got.Environment = nil
 	if !apiequality.Semantic.DeepEqual(got, want) {
 		t.Errorf("the child has\n%+v\nwant\n%+v", got, want)
+	}
+}
+
+// description returns the trouble that a child reports to describe itself.
+func (t *term) description(tb testing.TB) (got description) {
+	tb.Helper()
+	if err := json.Unmarshal([]byte((<-t.troubles).Error()), &got); err != nil {
+		tb.Fatal(err)
+	}
+	return got
+}
+
+func TestProvider_WithEnv_ChildHasNothingElse(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(fake.New().Handler())
+	t.Cleanup(server.Close)
+	opened := newTerm()
+	want := []string{"ACME_REGION=north", "ACME_TOKEN=a=b"}
+	if _, err := opened.start(t, process.Options{
+		Name: "remote", Args: []string{server.URL, "describes"}, Env: want,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := opened.description(t).Environment; !slices.Equal(got, want) {
+		t.Errorf("the child has the environment %q, want %q", got, want)
+	}
+}
+
+// The program is a script that becomes the test binary, so its process is another program's.
+func TestProvider_WithPath_ProgramServesTheProvider(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(newFakeCloud(t).Handler())
+	t.Cleanup(server.Close)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "acme")
+	script := "#!/bin/sh\nACME_REGION=of-the-script exec '" + self + "' \"$1\" describes\n"
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	opened := newTerm()
+	inChild, err := opened.start(t, process.Options{
+		Name: "remote", Path: path, Args: []string{server.URL},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := opened.description(t).Environment; !slices.Contains(got,
+		"ACME_REGION=of-the-script") {
+		t.Errorf("the child has the environment %q, want that of the script", got)
+	}
+	instances, _ := inChild.InstancesV2()
+	if exists, err := instances.InstanceExists(t.Context(),
+		ccmtest.ReadyNode("node-1")); err != nil || !exists {
+		t.Errorf("InstanceExists returned %v, %v", exists, err)
+	}
+}
+
+func TestProvider_OutputOfTheChild_IsLoggedWithItsNameAndStream(t *testing.T) {
+	t.Parallel()
+	opened := newTerm()
+	var mu sync.Mutex
+	var logged []string
+	opened.env.Logger = funcr.New(func(name, line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		logged = append(logged, name+" "+line)
+	}, funcr.Options{}).WithName("acme") // as a Manager does
+	_, err := opened.start(t, process.Options{
+		Name: "acme", Path: "/bin/sh", Args: []string{"-c", "echo out; echo err >&2; exit 3"},
+	})
+	if err == nil {
+		t.Fatal("the child was built")
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, want := range []string{
+		`acme "level"=0 "msg"="out" "stream"="stdout"`,
+		`acme "level"=0 "msg"="err" "stream"="stderr"`,
+	} {
+		if !slices.Contains(logged, want) {
+			t.Errorf("logged %q, want %s", logged, want)
+		}
 	}
 }
 

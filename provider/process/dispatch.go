@@ -10,7 +10,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/ccm"
 )
+
+// podCIDRs is nodeipam.PodCIDRReporter.
+type podCIDRs interface {
+	PodCIDRs(ctx context.Context, node *v1.Node) ([]string, error)
+}
 
 // offered are the interfaces of a provider. Each getter is called once, as in a Manager, because
 // some providers send requests to answer.
@@ -45,6 +52,9 @@ func (o *offered) serves(name string) (yes bool) {
 		_, yes = o.instances()
 	case "InstancesV2":
 		_, yes = o.instancesV2()
+	case podCIDRsName:
+		instances, _ := o.instancesV2()
+		_, yes = instances.(podCIDRs)
 	case "Zones":
 		_, yes = o.zones()
 	case "Clusters":
@@ -102,6 +112,14 @@ func (o *offered) dispatch(
 		if routes, ok := o.routes(); ok {
 			return dispatchRoutes(ctx, routes, method, a)
 		}
+	case "Cloud":
+		cleaner, ok := o.cloud.(ccm.ClusterCleaner)
+		if !ok {
+			return r, fmt.Errorf("the cloud provider %s cannot clean up after a deleted cluster: %w",
+				o.cloud.ProviderName(), errors.ErrUnsupported)
+		}
+		r.Names, err = cleaner.CleanUpCluster(ctx, a.ID)
+		return r, err
 	case "PVLabeler":
 		if labeler, ok := o.cloud.(cloudprovider.PVLabeler); ok {
 			volume, err := decode[v1.PersistentVolume](a.Volume)
@@ -190,6 +208,12 @@ func dispatchInstancesV2(
 		r.Yes, err = instances.InstanceShutdown(ctx, nodes[0])
 	case "InstanceMetadata":
 		r.Metadata, err = instances.InstanceMetadata(ctx, nodes[0])
+	case "PodCIDRs":
+		reporter, ok := instances.(podCIDRs)
+		if !ok {
+			return r, cloudprovider.NotImplemented
+		}
+		r.Names, err = reporter.PodCIDRs(ctx, nodes[0])
 	default:
 		err = cloudprovider.NotImplemented
 	}

@@ -17,8 +17,10 @@
 //     killed after two seconds.
 //   - The child ends by itself: the term ends, and its error has the last lines of the child's
 //     output. A new term follows after a pause.
-//   - The host is killed or frozen: Linux ends the child with its parent. The child also ends when
-//     its connection does, and when leadership expires by its own clock.
+//   - The host is killed: Linux kills the child with it (PR_SET_PDEATHSIG). The programs that the
+//     child has started continue; see the limits.
+//   - The host is frozen, or the connection ends: the child ends, and kills the programs that it has
+//     started. If the host is frozen, it does so when leadership expires by its own clock.
 //
 // # What the child has
 //
@@ -36,6 +38,8 @@
 // A host and a child that are frozen together, such as in a frozen cgroup, send the rest of a
 // request when they thaw. A provider that finds the API server by itself, such as with a kubeconfig
 // of its own, bypasses the fence until it is killed. Programs that it starts are killed with it,
-// unless they leave its process group. The metrics of the child are not served. Informers of the
-// child have their own cache. It needs Linux.
+// unless they leave its process group. They also survive a host that is killed (SIGKILL, out of
+// memory), because Linux then kills only the child; a provider should start them with
+// SysProcAttr.Pdeathsig. The metrics of the child are not served. Informers of the child have their
+// own cache. It needs Linux.
 package process

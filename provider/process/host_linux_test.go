@@ -22,7 +22,7 @@ import (
 	"github.com/fxccm/fxccm/provider/process"
 )
 
-// hostVariable has the address of a cloud. It makes the test binary a host without a Manager, whose
+// hostVariable has the arguments of the child: the address of a cloud, and a variant. It makes the test binary a host without a Manager, whose
 // leadership expires by the clock.
 const hostVariable = "FXCCM_TEST_HOST"
 
@@ -42,8 +42,12 @@ func runHost(cloud string) error {
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	got, err := process.Provider(process.Options{Name: "remote", Args: []string{cloud}}).New(ctx,
-		opened.env)
+	address, variant, hasVariant := strings.Cut(cloud, " ")
+	args := []string{address}
+	if hasVariant {
+		args = append(args, variant)
+	}
+	got, err := process.Provider(process.Options{Name: "remote", Args: args}).New(ctx, opened.env)
 	if err != nil {
 		return err
 	}
@@ -170,21 +174,29 @@ func waitDead(t *testing.T, pid int) {
 		})
 }
 
-// startHostWithChild returns a host and the process of its provider.
-func startHostWithChild(t *testing.T) (*host, int) {
+// startHostWithChild returns a host, the process of its provider, and the program that it runs.
+func startHostWithChild(t *testing.T) (h *host, child, program int) {
 	t.Helper()
 	cloud := fake.New()
 	server := httptest.NewServer(cloud.Handler())
 	t.Cleanup(server.Close)
-	h := startHost(t, server.URL)
-	ccmtest.Eventually(t, "the provider is initialized",
-		ccmtest.Called(cloud, fake.CallFilter{Method: fake.Initialize}.Matches))
-	return h, childOf(t, cloud)
+	h = startHost(t, server.URL+" starts a program")
+	call := ccmtest.Eventually(t, "the provider has started a program", ccmtest.Called(cloud,
+		fake.CallFilter{Method: fake.AddSSHKeyToAllInstances}.Matches))
+	if _, err := fmt.Sscanf(call.Object, "started-%d", &program); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(program, syscall.SIGKILL) })
+	child, err := strconv.Atoi(call.Caller)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, child, program
 }
 
-func TestProvider_HostIsFrozenPastItsLease_ChildEndsByItself(t *testing.T) {
+func TestProvider_HostIsFrozenPastItsLease_ChildEndsByItselfWithItsPrograms(t *testing.T) {
 	t.Parallel()
-	h, child := startHostWithChild(t)
+	h, child, program := startHostWithChild(t)
 	h.signal(t, syscall.SIGSTOP)
 	frozen := time.Now()
 	waitDead(t, child)
@@ -192,6 +204,7 @@ func TestProvider_HostIsFrozenPastItsLease_ChildEndsByItself(t *testing.T) {
 	if lived := time.Since(frozen); lived < grant/2 {
 		t.Errorf("the child ended after %s, while the host led", lived)
 	}
+	waitDead(t, program)
 	h.signal(t, syscall.SIGCONT)
 	if got := h.wait(t); !strings.Contains(got, "leadership expired without a renewal") {
 		t.Errorf("the host ended with %q", got)
@@ -200,10 +213,43 @@ func TestProvider_HostIsFrozenPastItsLease_ChildEndsByItself(t *testing.T) {
 
 func TestProvider_HostIsKilled_ChildDies(t *testing.T) {
 	t.Parallel()
-	h, child := startHostWithChild(t)
+	h, child, _ := startHostWithChild(t)
 	h.signal(t, syscall.SIGKILL)
 	h.wait(t)
 	waitDead(t, child)
+}
+
+// Linux does not end this child with its parent.
+func TestMain_ConnectionToTheHostEnds_ChildEnds(t *testing.T) {
+	t.Parallel()
+	sockets, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, theirs := os.NewFile(uintptr(sockets[0]), "host"), os.NewFile(uintptr(sockets[1]), "child")
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var output bytes.Buffer
+	cmd := exec.Command(path)
+	cmd.Env = append(os.Environ(), "FXCCM_PROVIDER_PROCESS=1")
+	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.Stdout, cmd.Stderr = &output, &output
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := errors.Join(cmd.Start(), theirs.Close()); err != nil {
+		t.Fatal(err)
+	}
+	limit := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	defer limit.Stop()
+	if err := own.Close(); err != nil {
+		t.Error(err)
+	}
+	ended := cmd.Wait()
+	if got := output.String(); ended == nil ||
+		!strings.Contains(got, "connection to the parent process ended: EOF") {
+		t.Errorf("the child ended with %v and the output %q", ended, got)
+	}
 }
 
 func TestProvider_HostCannotOpenFiles_IsAnErrorAndLeavesNoProcess(t *testing.T) {

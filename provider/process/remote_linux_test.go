@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -23,7 +25,8 @@ import (
 )
 
 // remote is the provider in the child: its cloud is in the test's process, at the address in the
-// child's first argument. The second one selects more. Its caller is the ID of its process.
+// child's first argument. The second one selects a variant, or more. Its caller is the ID of its
+// process.
 var remote = ccm.Provider{
 	Name: "remote",
 	New: func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
@@ -38,25 +41,64 @@ var remote = ccm.Provider{
 		if len(os.Args) < 3 {
 			return client.Provider(caller), nil
 		}
+		initializing := func(
+			f func(cloudprovider.ControllerClientBuilder, <-chan struct{}),
+		) (cloudprovider.Interface, error) {
+			return client.Provider(caller, fake.WithInitialize(f)), nil
+		}
+		own := &ownController{cloud: client.Provider(caller)}
 		switch os.Args[2] {
 		case "panics":
 			panic("cannot begin")
 		case "describes":
 			return client.Provider(caller), describe(env)
-		case "reports":
-			return reporting{client.Provider(caller)}, nil
 		case "fails":
-			return client.Provider(caller, fake.WithInitialize(
-				func(cloudprovider.ControllerClientBuilder, <-chan struct{}) {
-					env.Fail(errors.New("credentials were revoked"))
-				})), nil
+			return initializing(func(cloudprovider.ControllerClientBuilder, <-chan struct{}) {
+				env.Fail(errors.New("credentials were revoked"))
+			})
+		case "calls after its stop":
+			return initializing(func(_ cloudprovider.ControllerClientBuilder, stop <-chan struct{}) {
+				go func() {
+					<-stop
+					own.call("stopped", 1)
+				}()
+			})
+		case "starts a program":
+			return initializing(func(cloudprovider.ControllerClientBuilder, <-chan struct{}) {
+				started := exec.Command("sleep", "1000")
+				if err := started.Start(); err != nil {
+					panic(err)
+				}
+				own.call("started-"+strconv.Itoa(started.Process.Pid), 1)
+			})
 		case "controls":
-			own := &ownController{cloud: client.Provider(caller)}
 			return client.Provider(caller, fake.WithInitialize(own.initialize),
 				fake.WithSetInformers(own.setInformers)), nil
 		}
+		if vary := variants()[os.Args[2]]; vary != nil {
+			return vary(client.Provider(caller)), nil
+		}
 		return nil, fmt.Errorf("unknown argument %q", os.Args[2])
 	},
+}
+
+// variants change which interfaces a provider has beside those of the fake cloud.
+func variants() map[string]func(cloudprovider.Interface) cloudprovider.Interface {
+	return map[string]func(cloudprovider.Interface) cloudprovider.Interface{
+		"reports": func(c cloudprovider.Interface) cloudprovider.Interface { return reporting{c} },
+		"cleans":  func(c cloudprovider.Interface) cloudprovider.Interface { return cleaning{c} },
+		"plain":   func(c cloudprovider.Interface) cloudprovider.Interface { return plain{c} },
+		"all": func(c cloudprovider.Interface) cloudprovider.Interface {
+			return struct {
+				cleaning
+				cloudprovider.PVLabeler
+				ccm.ObjectReporter
+			}{cleaning{c}, c.(cloudprovider.PVLabeler), reporting{}}
+		},
+		"late": func(c cloudprovider.Interface) cloudprovider.Interface {
+			return &late{Interface: c}
+		},
+	}
 }
 
 // description is what a child has of its term.
@@ -67,6 +109,8 @@ type description struct {
 	Term              uint64
 	IsVerbose         bool
 	IsTooVerbose      bool
+	// Environment is that of the process.
+	Environment []string
 }
 
 func describe(env ccm.ProviderEnv) error {
@@ -74,6 +118,7 @@ func describe(env ccm.ProviderEnv) error {
 		Config: env.Config, ConfigFile: env.ConfigFile, Identity: env.Identity,
 		Manager: env.Manager, Term: env.Term,
 		IsVerbose: klog.V(3).Enabled(), IsTooVerbose: klog.V(4).Enabled(),
+		Environment: os.Environ(),
 	})
 	if err != nil {
 		return err
@@ -95,6 +140,36 @@ func (reporting) LoadBalancerStatus() []ccm.LoadBalancerStatus {
 
 func (reporting) NodeStatus() []ccm.NodeStatus {
 	return []ccm.NodeStatus{{Name: "node-1", Reason: "InstanceNotFound", Since: since}}
+}
+
+// cleaning also cleans up after deleted clusters.
+type cleaning struct{ cloudprovider.Interface }
+
+func (cleaning) CleanUpCluster(_ context.Context, uid string) ([]string, error) {
+	return []string{"load balancer of " + uid}, errors.New("the cloud is busy")
+}
+
+// plain has no pod ranges.
+type plain struct{ cloudprovider.Interface }
+
+func (p plain) InstancesV2() (cloudprovider.InstancesV2, bool) {
+	inner, ok := p.Interface.InstancesV2()
+	return struct{ cloudprovider.InstancesV2 }{inner}, ok
+}
+
+// late finds out in Initialize what its cloud can do.
+type late struct {
+	cloudprovider.Interface
+	isInitialized atomic.Bool
+}
+
+func (l *late) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {
+	l.isInitialized.Store(true)
+}
+
+func (l *late) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
+	inner, _ := l.Interface.LoadBalancer()
+	return inner, l.isInitialized.Load()
 }
 
 // ownController is a controller that a provider starts in Initialize. It labels Nodes all the time,

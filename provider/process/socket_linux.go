@@ -29,3 +29,10 @@ func inherited() (net.Conn, error) {
 	defer func() { _ = file.Close() }()
 	return net.FileConn(file)
 }
+
+// killOwnGroup kills this process, which leads a group, and all others in the group.
+func killOwnGroup() {
+	if syscall.Getpgrp() == os.Getpid() {
+		_ = syscall.Kill(0, syscall.SIGKILL)
+	}
+}

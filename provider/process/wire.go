@@ -15,7 +15,7 @@ import (
 )
 
 // protocol changes with the messages: host and child may be different programs.
-const protocol = 2
+const protocol = 3
 
 // variable is set in the environment of a child.
 const variable = "FXCCM_PROVIDER_PROCESS"

@@ -17,14 +17,17 @@
 //   - The program is unhealthy: [ccm.Status].Troubles and the metric fxccm_cloud_trouble show it.
 //     After [Options].HealthTimeout the term ends as if the program had ended, because a program
 //     that does not work should not keep the lease. A kubelet restarts it in the same way.
-//   - The host is killed: Linux ends the program with it.
+//   - The host is killed: Linux kills the program with it (PR_SET_PDEATHSIG). Programs that it has
+//     started continue.
 //
 // # What the program has
 //
-// Its kubeconfig is a file in memory, which only this program and its children can open. It names a
-// loopback address and has a token of the term. The term's fence checks the requests, which the API
-// server receives with the credentials of the host. Each line of the program's output is logged
-// with the provider's name. Its memory is fxccm_provider_process_resident_memory_bytes.
+// Its kubeconfig is a file in memory without a name in the file system. Other processes of the same
+// user and of root can read it, by /proc or as a debugger (ptrace), as they can read the memory of
+// the program. It names a loopback address and has a token, which is refused after the term. The
+// term's fence checks the requests, which the API server receives with the credentials of the host.
+// Each line of the program's output is logged with the provider's name. Its memory is
+// fxccm_provider_process_resident_memory_bytes.
 //
 // # Limits
 //

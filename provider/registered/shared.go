@@ -18,6 +18,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/internal/informerview"
+	"github.com/fxccm/fxccm/provider/internal/optional"
 )
 
 // Shared returns a provider that builds and initializes the cloud of p once for the process, and
@@ -89,14 +90,9 @@ func (s *shared) begin(_ context.Context, env ccm.ProviderEnv) (cloudprovider.In
 			return nil, err
 		}
 	}
-	view := &sharedCloud{Interface: s.cloud, shared: s}
-	if labeler, ok := s.cloud.(cloudprovider.PVLabeler); ok {
-		return struct {
-			*sharedCloud
-			cloudprovider.PVLabeler
-		}{view, labeler}, nil
-	}
-	return view, nil
+	labels, _ := s.cloud.(cloudprovider.PVLabeler)
+	reports, _ := s.cloud.(ccm.ObjectReporter)
+	return optional.Add(&sharedCloud{Interface: s.cloud, shared: s}, labels, reports), nil
 }
 
 // bind makes the clients of the cloud those of the term, and tells whether the cloud must be built.
@@ -181,7 +177,7 @@ func (s *shared) current() *boundTerm {
 	return s.term
 }
 
-// sharedCloud is the cloud in one term. It hides Close and SetInformers.
+// sharedCloud is the cloud in one term. It hides SetInformers.
 type sharedCloud struct {
 	cloudprovider.Interface
 	shared *shared
@@ -205,6 +201,18 @@ func (c *sharedCloud) Initialize(_ cloudprovider.ControllerClientBuilder, ended 
 	if err := s.informers.WaitForSync(syncing); err != nil {
 		env.Fail(fmt.Errorf("informers of the shared cloud: %w", err))
 	}
+}
+
+// Close keeps the cloud for the next term.
+func (c *sharedCloud) Close() error { return nil }
+
+// CleanUpCluster implements ccm.ClusterCleaner.
+func (c *sharedCloud) CleanUpCluster(ctx context.Context, uid string) ([]string, error) {
+	if cleaner, ok := c.Interface.(ccm.ClusterCleaner); ok {
+		return cleaner.CleanUpCluster(ctx, uid)
+	}
+	return nil, fmt.Errorf("the shared cloud %s cannot clean up after a deleted cluster: %w",
+		c.ProviderName(), errors.ErrUnsupported)
 }
 
 // boundClients makes clients whose requests are those of the current term.

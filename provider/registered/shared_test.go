@@ -20,10 +20,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/controllers/nodeipam"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/provider/registered"
 )
@@ -269,5 +271,171 @@ func TestShared_SecondManager_IsRefused(t *testing.T) {
 		ccmtest.State(second, ccm.StateDegraded))
 	if !strings.Contains(status.Reason, "give each Manager a provider of its own") {
 		t.Errorf("the second Manager's reason is %q", status.Reason)
+	}
+}
+
+// noServer makes clients of an API server that does not exist.
+type noServer struct {
+	cloudprovider.ControllerClientBuilder
+}
+
+func (noServer) Config(string) (*rest.Config, error) {
+	return &rest.Config{Host: "http://127.0.0.1:1"}, nil
+}
+
+// termEnv is the environment of a term that records what reaches it.
+func termEnv(number uint64) (env ccm.ProviderEnv, received func() []string) {
+	var all []string
+	events := record.NewFakeRecorder(10)
+	env = ccm.ProviderEnv{
+		Term: number, Clients: noServer{}, Logger: logr.Discard(),
+		Fail:          func(err error) { all = append(all, "fail "+err.Error()) },
+		ReportTrouble: func(subject string, err error) { all = append(all, subject+" "+err.Error()) },
+		Recorder: func(component string) record.EventRecorder {
+			all = append(all, "recorder of "+component)
+			return events
+		},
+		Transport: func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				all = append(all, "request to "+r.URL.Host)
+				return next.RoundTrip(r)
+			})
+		},
+	}
+	return env, func() []string {
+		for len(events.Events) > 0 {
+			all = append(all, <-events.Events)
+		}
+		return all
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestShared_WhatTheCloudWasBuiltWith_ActsForTheCurrentTerm(t *testing.T) {
+	stop := make(chan struct{})
+	defer close(stop)
+	var built ccm.ProviderEnv
+	shared := registered.Shared(registered.Factory("acme",
+		func(env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+			built = env
+			return fake.New().Provider(), nil
+		}), stop)
+	// The cloud takes these once, and keeps them.
+	var client http.RoundTripper
+	var recorder record.EventRecorder
+	answered := roundTripper(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody}, nil
+	})
+	want := []string{
+		"request to acme.example", "fail revoked", "quota exceeded", "recorder of acme",
+		"recorder of acme", "recorder of acme", "Normal One first", "Normal Two 2nd",
+		"Normal Three 3rd map[a:b]",
+	}
+	for number := uint64(1); number <= 3; number++ {
+		env, received := termEnv(number)
+		if _, err := shared.New(t.Context(), env); err != nil {
+			t.Fatal(err)
+		}
+		if number == 1 {
+			client, recorder = built.Transport(answered), built.Recorder("acme")
+		}
+		resp, err := client.RoundTrip(httptest.NewRequest(http.MethodGet, "http://acme.example/", nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		built.Fail(errors.New("revoked"))
+		built.ReportTrouble("quota", errors.New("exceeded"))
+		recorder.Event(node("n"), corev1.EventTypeNormal, "One", "first")
+		recorder.Eventf(node("n"), corev1.EventTypeNormal, "Two", "%dnd", 2)
+		recorder.AnnotatedEventf(node("n"), map[string]string{"a": "b"}, corev1.EventTypeNormal,
+			"Three", "%drd", 3)
+		if got := received(); !slices.Equal(got, want) {
+			t.Errorf("term %d received %q, want %q", number, got, want)
+		}
+	}
+}
+
+// extended are the interfaces that a cloud may have beside cloudprovider.Interface.
+type extended struct {
+	cloudprovider.Interface
+	cloudprovider.PVLabeler
+	ccm.ObjectReporter
+	ccm.ClusterCleaner
+}
+
+type reporter struct{}
+
+func (reporter) LoadBalancerStatus() []ccm.LoadBalancerStatus {
+	return []ccm.LoadBalancerStatus{{Service: "web"}}
+}
+
+func (reporter) NodeStatus() []ccm.NodeStatus { return []ccm.NodeStatus{{Name: "node-1"}} }
+
+type cleaner struct{}
+
+func (cleaner) CleanUpCluster(_ context.Context, uid string) ([]string, error) {
+	return []string{"left of " + uid}, nil
+}
+
+func TestShared_OptionalInterfaces_AreThoseOfTheCloud(t *testing.T) {
+	inner := fake.New().Provider()
+	labeler := inner.(cloudprovider.PVLabeler)
+	bare := struct{ cloudprovider.Interface }{inner}
+	for name, cloud := range map[string]cloudprovider.Interface{
+		"none": bare,
+		"volumes": struct {
+			cloudprovider.Interface
+			cloudprovider.PVLabeler
+		}{bare, labeler},
+		"reports": struct {
+			cloudprovider.Interface
+			ccm.ObjectReporter
+		}{bare, reporter{}},
+		"cleans": struct {
+			cloudprovider.Interface
+			ccm.ClusterCleaner
+		}{bare, cleaner{}},
+		"all": extended{bare, labeler, reporter{}, cleaner{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stop := make(chan struct{})
+			defer close(stop)
+			env, _ := termEnv(1)
+			view, err := registered.Shared(registered.Factory("acme",
+				func(ccm.ProviderEnv) (cloudprovider.Interface, error) { return cloud, nil },
+			), stop).New(t.Context(), env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, want := cloud.(cloudprovider.PVLabeler)
+			if _, got := view.(cloudprovider.PVLabeler); got != want {
+				t.Errorf("PVLabeler: %v, of the cloud %v", got, want)
+			}
+			reports, want := cloud.(ccm.ObjectReporter)
+			got, ok := view.(ccm.ObjectReporter)
+			if ok != want {
+				t.Errorf("ObjectReporter: %v, of the cloud %v", ok, want)
+			}
+			if ok && want && (got.NodeStatus()[0] != reports.NodeStatus()[0] ||
+				got.LoadBalancerStatus()[0].Service != "web") {
+				t.Errorf("the view reports %v, %v", got.NodeStatus(), got.LoadBalancerStatus())
+			}
+			left, err := view.(ccm.ClusterCleaner).CleanUpCluster(t.Context(), "6a4b")
+			if _, want = cloud.(ccm.ClusterCleaner); want {
+				if err != nil || !slices.Equal(left, []string{"left of 6a4b"}) {
+					t.Errorf("CleanUpCluster returned %q, %v", left, err)
+				}
+			} else if !errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("CleanUpCluster returned %v, want ErrUnsupported", err)
+			}
+			instances, _ := view.InstancesV2()
+			if _, ok := instances.(nodeipam.PodCIDRReporter); !ok {
+				t.Error("the pod ranges of the cloud are not reported")
+			}
+		})
 	}
 }
