@@ -120,14 +120,14 @@ type loss struct {
 	// isHeld is false if the journey needs no such request.
 	isHeld bool
 	took   time.Duration
-	// late is a change that reached the cloud after the term had drained, or "".
+	// late is a change of the cloud or of an object after the term had drained, or "".
 	late string
 }
 
 func (l loss) defect() string {
 	switch {
 	case l.late != "":
-		return fmt.Sprintf("after the term had drained the cloud received %q", l.late)
+		return "after the term had drained " + l.late
 	case l.took > maxDrain:
 		return fmt.Sprintf("a call continues for %s after its cancellation",
 			l.took.Round(time.Millisecond))
@@ -155,15 +155,18 @@ func (x *trial) loseDuring(m *manager, operation string) (seen loss) {
 		if !released.Drained {
 			x.Fatalf("the term did not drain while the cloud held %q: %v", operation, released.Err)
 		}
-		ended := len(m.cloud.Requests())
+		ended, before := len(m.cloud.Requests()), x.objects()
 		release()
 		for until := time.Now().Add(quietTime); time.Now().Before(until); {
 			for _, r := range m.cloud.Requests()[ended:] {
 				if r.Mutating {
-					seen.late = r.Operation
+					seen.late = fmt.Sprintf("the cloud received %q", r.Operation)
 				}
 			}
 			time.Sleep(pollInterval)
+		}
+		if object := written(before, x.objects()); object != "" {
+			seen.late = object + " in the API server"
 		}
 		m.lead()
 	})

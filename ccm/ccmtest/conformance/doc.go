@@ -20,7 +20,8 @@
 //   - bad-configuration: a configuration with a mistake is an error, and the process continues.
 //   - three-terms: the provider serves three terms of leadership in one process.
 //   - leadership-lost: leadership is lost while each operation of the cloud is held. The term
-//     drains within a second, the cloud receives no change later, and the next term finishes.
+//     drains within a second. Later the cloud receives no change, and the API server no write of a
+//     Node, a Service or a Lease. The next term finishes.
 //   - growth: goroutines, ports, connections and watches do not grow with the number of terms.
 //   - cloud-failure: all requests to the cloud fail for a while, and then the provider works again.
 //   - two-managers: two Managers in one process use two clouds.
@@ -29,6 +30,8 @@
 //   - adopted-load-balancer: a load balancer that the user has created survives its Service.
 //
 // A check that the cloud cannot take part in is skipped with a reason.
+//
+// KUBECONFIG names the API server of the checks, for a provider that makes clients of its own.
 //
 // Run the test without the race detector: upstream's service controller has a data race when Nodes
 // join while there are load balancers (see package ccmtest).

@@ -2,15 +2,23 @@ package conformance_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/tools/record"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/klog/v2"
@@ -40,6 +48,9 @@ func hostiles() []hostile {
 		{
 			"background-writer", "leadership-lost", `after the term had drained the cloud received`,
 			true, with(func(d *dialed) cloudprovider.Interface { return backgroundWriter{d} }),
+		},
+		{
+			"elects-itself", "leadership-lost", "in the API server", true, openElecting,
 		},
 		{
 			"waits-without-context", "leadership-lost", "the term did not drain", true,
@@ -150,6 +161,51 @@ func (b backgroundBalancer) EnsureLoadBalancer(
 
 // Close leaves the client to the background.
 func (w backgroundWriter) Close() error { return nil }
+
+// openElecting begins an election in the constructor, and a controller that labels Nodes. Its clients
+// are its own, and nothing ends them: the provider of Huawei Cloud does so.
+func openElecting(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1 // no limit
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	go leaderelection.RunOrDie(context.Background(), leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{
+				Namespace: metav1.NamespaceDefault, Name: "elects-itself",
+			},
+			Client: client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{
+				Identity: fmt.Sprintf("%d-%d", os.Getpid(), env.Term),
+			},
+		},
+		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second,
+		RetryPeriod: 100 * time.Millisecond,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) { labelNodes(client) },
+			OnStoppedLeading: func() {},
+		},
+	})
+	return dial(ctx, env)
+}
+
+func labelNodes(client kubernetes.Interface) {
+	ctx, nodes := context.Background(), client.CoreV1().Nodes()
+	for n := 0; ; n++ {
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{"hostile":"%d"}}}`, n)
+		all, err := nodes.List(ctx, metav1.ListOptions{})
+		for i := 0; err == nil && i < len(all.Items); i++ {
+			_, _ = nodes.Patch(ctx, all.Items[i].Name, types.MergePatchType, patch,
+				metav1.PatchOptions{})
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
 
 // patientWaiter waits for the load balancer without the context of the call.
 type patientWaiter struct{ *dialed }

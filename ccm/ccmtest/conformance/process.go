@@ -30,6 +30,8 @@ const (
 // order tells a process which check it runs.
 type order struct {
 	Test, Check, Kubeconfig, Result string
+	// Leases are those that existed before the first check.
+	Leases []string
 }
 
 // ordered returns the order of this process, if it has one.
@@ -61,7 +63,7 @@ func (s Suite) obey(t *testing.T, o order) {
 		if c.name != o.Check {
 			continue
 		}
-		result := s.runCheck(t, c, ccmtest.ClusterAt(config))
+		result := s.runCheck(t, c, ccmtest.ClusterAt(config), o.Leases)
 		data, err := json.Marshal(result)
 		if err != nil {
 			t.Fatal(err)
@@ -74,13 +76,17 @@ func (s Suite) obey(t *testing.T, o order) {
 }
 
 // runCheck runs a check, and ends all that it has started.
-func (s Suite) runCheck(t *testing.T, c check, cluster ccmtest.Cluster) Result {
+func (s Suite) runCheck(
+	t *testing.T, c check, cluster ccmtest.Cluster, leases []string,
+) Result {
 	t.Helper()
 	result := Result{Check: c.name, Isolation: c.isolation, Outcome: Passed}
 	r := &recorder{limit: s.WaitLimit}
 	t.Run(c.name, func(t *testing.T) {
 		r.TB = t
-		result.Detail = c.run(newTrial(r, s, cluster))
+		x := newTrial(r, s, cluster)
+		x.others = leases
+		result.Detail = c.run(x)
 	})
 	skipped, failures := r.seen()
 	switch {
@@ -93,10 +99,10 @@ func (s Suite) runCheck(t *testing.T, c check, cluster ccmtest.Cluster) Result {
 }
 
 // runProcess runs a check in a process of its own.
-func runProcess(t *testing.T, c check, kubeconfig string) Result {
+func runProcess(t *testing.T, c check, kubeconfig string, leases []string) Result {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), c.name)
-	text, err := json.Marshal(order{t.Name(), c.name, kubeconfig, path})
+	text, err := json.Marshal(order{t.Name(), c.name, kubeconfig, path, leases})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +114,9 @@ func runProcess(t *testing.T, c check, kubeconfig string) Result {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "-test.run="+pattern(t.Name()), "-test.count=1",
 		"-test.v=true", "-test.timeout="+processLimit.String())
-	cmd.Env = append(os.Environ(), orderVariable+"="+string(text))
+	cmd.Env = append(os.Environ(), orderVariable+"="+string(text),
+		// A provider with clients of its own must not find the author's cluster.
+		clientcmd.RecommendedConfigPathEnvVar+"="+kubeconfig)
 	cmd.WaitDelay = 5 * time.Second // a process of the provider may keep the output open
 	began := time.Now()
 	output, err := cmd.CombinedOutput()

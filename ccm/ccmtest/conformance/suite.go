@@ -128,9 +128,13 @@ func Examine(t *testing.T, s Suite) Report {
 	if err := controlplane.WriteKubeconfig(kubeconfig, cluster.RESTConfig()); err != nil {
 		t.Fatal(err)
 	}
+	leases, err := leaseKeys(t.Context(), cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
 	report := Report{Provider: s.Provider.Name}
 	for _, c := range chosen {
-		result := runProcess(t, c, kubeconfig)
+		result := runProcess(t, c, kubeconfig, leases)
 		if err := removeObjects(t.Context(), cluster); err != nil {
 			t.Fatalf("remove the objects of check %s: %v", c.name, err)
 		}

@@ -102,6 +102,8 @@ type trial struct {
 	cluster ccmtest.Cluster
 	client  kubernetes.Interface
 	names   int
+	// others are the Leases that existed before the first check.
+	others []string
 }
 
 func newTrial(r *recorder, s Suite, cluster ccmtest.Cluster) *trial {
