@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	providerprocess "github.com/fxccm/fxccm/provider/process"
 	"github.com/fxccm/fxccm/test/internal/attempt"
 )
 
@@ -27,6 +28,8 @@ type settings struct {
 	// clusters are in the fleet whose size shows what one more costs, smallClusters in the one that
 	// is large, lossClusters in the one that loses a replica.
 	clusters, smallClusters, lossClusters int
+	// rangeNodes get a pod range each.
+	rangeNodes int
 	// notReady and routes are for OpenStack, and idle is how long calls for routes are counted.
 	notReady, routes int
 	idle             time.Duration
@@ -41,11 +44,13 @@ type settings struct {
 	outOpenStack          string
 	outLab                string
 	outFleet              string
+	outProcess            string
 	// asked: the scenarios were named, so none of them may be left out.
 	asked bool
 }
 
 func main() {
+	providerprocess.Main(hostedProvider())
 	s, err := parse(os.Args[1:])
 	if errors.Is(err, pflag.ErrHelp) {
 		return
@@ -76,6 +81,7 @@ func parse(args []string) (settings, error) {
 	flags.IntVar(&s.smallClusters, "small-clusters", 500, "fleet: small clusters of one replica")
 	flags.IntVar(&s.lossClusters, "loss-clusters", 99,
 		"fleet: clusters of three replicas, of which one is killed")
+	flags.IntVar(&s.rangeNodes, "range-nodes", 5000, "process: nodes that get a pod range")
 	flags.DurationVar(&s.rest, "rest", 150*time.Second,
 		"wait before memory at rest is measured; Go collects garbage at least every two minutes")
 	flags.IntVar(&s.notReady, "not-ready", 500, "OpenStack: nodes that are not ready")
@@ -92,7 +98,7 @@ func parse(args []string) (settings, error) {
 	flags.StringSliceVar(&s.scenarios, "scenarios", scenarioNames(),
 		"what to measure; "+labScenario+" is left out by default where there is no lab")
 	flags.BoolVar(&quick, "quick", false,
-		"100 nodes, 20 services, one round, fleets of 6, 20 and 9 clusters and a rest of 10 seconds, 50 nodes not ready, 50 routes that are idle for a minute, 10 load balancers; on a real OpenStack 5 nodes and 2 Services: "+
+		"100 nodes, 20 services, one round, fleets of 6, 20 and 9 clusters and a rest of 10 seconds, pod ranges of 100 nodes, 50 nodes not ready, 50 routes that are idle for a minute, 10 load balancers; on a real OpenStack 5 nodes and 2 Services: "+
 			"to try the benchmark itself")
 	flags.StringVar(&s.programs, "programs", "",
 		"folder of the programs fxccm and upstream (default: where this program is)")
@@ -104,6 +110,8 @@ func parse(args []string) (settings, error) {
 		"also write to this file, as Markdown, what the scenario lab has measured")
 	flags.StringVar(&s.outFleet, "out-fleet", "",
 		"also write to this file, as Markdown, what the scenario fleet has measured")
+	flags.StringVar(&s.outProcess, "out-process", "",
+		"also write to this file, as Markdown, what the scenario process has measured")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -112,7 +120,8 @@ func parse(args []string) (settings, error) {
 		for name, value := range map[string]string{
 			"nodes": "100", "services": "20", "rounds": "1", "rest": "10s",
 			"clusters": "6", "small-clusters": "20", "loss-clusters": "9",
-			"not-ready": "50", "routes": "50", "idle": "1m", "balancers": "10",
+			"range-nodes": "100",
+			"not-ready":   "50", "routes": "50", "idle": "1m", "balancers": "10",
 			"lab-nodes": "5", "lab-services": "2",
 		} {
 			if !flags.Changed(name) {
@@ -132,6 +141,7 @@ func (s *settings) validate(extra []string) error {
 	for name, n := range map[string]int{
 		"--nodes": s.nodes, "--services": s.services, "--rounds": s.rounds,
 		"--not-ready": s.notReady, "--routes": s.routes, "--balancers": s.balancers,
+		"--range-nodes":    s.rangeNodes,
 		"--small-clusters": s.smallClusters, "--loss-clusters": s.lossClusters,
 		"--lab-nodes": s.labNodes, "--lab-services": s.labServices,
 	} {

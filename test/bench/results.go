@@ -11,9 +11,10 @@ import (
 type unit string
 
 const (
-	seconds   unit = "s"
-	mebibytes unit = "MiB"
-	kibibytes unit = "KiB"
+	seconds      unit = "s"
+	milliseconds unit = "ms"
+	mebibytes    unit = "MiB"
+	kibibytes    unit = "KiB"
 	// count is of things; it has no name.
 	count unit = ""
 	// perMinute and perSecond are of things, too.
@@ -68,6 +69,8 @@ type results struct {
 	chapters []chapter
 	lab      labResult
 	fleet    fleetResult
+	// process is of a provider in a process of its own, and of pod ranges.
+	process []figure
 }
 
 // A chapter is figures that are shown together.

@@ -3,7 +3,10 @@ package fakecloud
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"os"
+	"strings"
 	"time"
 
 	cloudprovider "k8s.io/cloud-provider"
@@ -11,6 +14,15 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/provider/fake"
 )
+
+// New connects to the cloud for a term. The configuration file holds its address.
+func New(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+	address, err := os.ReadFile(env.ConfigFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the fake cloud's address: %w", err)
+	}
+	return Open(ctx, env, strings.TrimSpace(string(address)), 0)
+}
 
 // Open connects to the cloud for a term. Connections that are idle for a time are closed; 0 is no
 // limit.

@@ -4,15 +4,12 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"go.uber.org/fx"
-	cloudprovider "k8s.io/cloud-provider"
 	_ "k8s.io/component-base/logs/json/register"
 	"k8s.io/component-base/metrics/legacyregistry"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
@@ -36,7 +33,7 @@ func main() {
 		serving.Module,
 		fx.Supply(config.Config, config.Serving),
 		fx.Provide(ccm.AsProvider(func() ccm.Provider {
-			return ccm.Provider{Name: "fake", New: openCloud}
+			return ccm.Provider{Name: "fake", New: fakecloud.New}
 		})),
 		openstack.Module(),
 		// Its metrics are served beside Kubernetes' own, as upstream's command serves them.
@@ -61,13 +58,4 @@ func parse(args []string) (options.Configuration, error) {
 	}
 	completed, err := opts.Complete()
 	return completed.Configuration, err
-}
-
-// openCloud is called once a term.
-func openCloud(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
-	address, err := os.ReadFile(env.ConfigFile)
-	if err != nil {
-		return nil, fmt.Errorf("read the fake cloud's address: %w", err)
-	}
-	return fakecloud.Open(ctx, env, strings.TrimSpace(string(address)), 0)
 }

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/controllers/nodeipam"
+	"github.com/fxccm/fxccm/provider/fake"
+	providerprocess "github.com/fxccm/fxccm/provider/process"
+	"github.com/fxccm/fxccm/test/bench/fakecloud"
+)
+
+const (
+	// processScenario measures what a process of its own for the provider costs.
+	processScenario = "process"
+	// termsPerRound are opened in process and as many in a child, and callsPerTerm are measured in
+	// each, one after another.
+	termsPerRound = 4
+	callsPerTerm  = 200
+	// A process of its own may cost so many milliseconds.
+	callTarget  = 0.2
+	readyTarget = 100
+	// podRanges has a range for each of 8,192 nodes.
+	podRanges = "10.128.0.0/11"
+)
+
+// hostedProvider is the provider of Managers in the process of the benchmark. The program of its
+// child is the benchmark's own.
+func hostedProvider() ccm.Provider { return ccm.Provider{Name: "fake", New: fakecloud.New} }
+
+func (b *bench) noteProcess(title string, value float64, u unit, target float64) {
+	f := figure{title: title, value: value, unit: u, target: target}
+	b.results.process = append(b.results.process, f)
+	b.progress.say(title + ": " + f.text())
+}
+
+// measureProcess measures a provider in process and in a child, and the allocation of pod ranges.
+func measureProcess(b *bench) {
+	b.trial("a provider in a process of its own", 0, (*trial).measureIsolation)
+	b.trial(fmt.Sprintf("pod ranges of %d nodes", b.rangeNodes), 0, (*trial).measureRanges)
+}
+
+// timings are those of the provider in one place.
+type timings struct{ ready, calls []time.Duration }
+
+// measureIsolation alternates between the places, because the load of the machine changes.
+func (t *trial) measureIsolation() {
+	node := newNode("first")
+	t.Check(t.cloud.AddInstances(fake.Instance{Name: node.Name}))
+	t.createNodes(node)
+	inProcess := hostedProvider()
+	inChild := providerprocess.Provider(providerprocess.Options{Name: inProcess.Name})
+	var here, there timings
+	// The first terms initialise the node, and read the program from the disk.
+	t.timeTerm(inProcess, node, &timings{})
+	t.timeTerm(inChild, node, &timings{})
+	terms := termsPerRound * t.rounds
+	for n := range terms {
+		t.update("term %d of %d", n+1, terms)
+		t.timeTerm(inProcess, node, &here)
+		t.timeTerm(inChild, node, &there)
+	}
+	t.noteDifference("A call of the provider", here.calls, there.calls, callTarget)
+	t.noteDifference("A term, from its election until it is ready", here.ready, there.ready,
+		readyTarget)
+}
+
+// noteDifference compares medians.
+func (t *trial) noteDifference(subject string, here, there []time.Duration, target float64) {
+	inProcess, inChild := medianOf(here), medianOf(there)
+	t.noteProcess(subject+", in process: median", inProcess, milliseconds, noTarget)
+	t.noteProcess(subject+", in a process of its own: median", inChild, milliseconds, noTarget)
+	t.noteProcess(subject+": difference", inChild-inProcess, milliseconds, target)
+}
+
+// medianOf is the middle, the lower of two, in milliseconds.
+func medianOf(all []time.Duration) float64 {
+	slices.Sort(all)
+	return all[(len(all)-1)/2].Seconds() * 1000
+}
+
+// hosted is a Manager in the process of the benchmark.
+type hosted struct {
+	*ccm.Manager
+	// requests counts those to the API server, except watches.
+	requests atomic.Int64
+	stop     func()
+}
+
+// host runs a Manager, which leads at once, until it is ready.
+func (t *trial) host(
+	provider ccm.Provider, change func(*ccm.Config), controllers ...ccm.Controller,
+) *hosted {
+	h := &hosted{}
+	cfg := ccm.DefaultConfig()
+	cfg.CloudProvider.ConfigFile = t.cloudConfig
+	change(&cfg)
+	account := rest.CopyConfig(t.account)
+	account.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Query().Get("watch") == "" {
+				h.requests.Add(1)
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	log := logr.Discard()
+	var err error
+	h.Manager, err = ccm.New(ccm.Params{
+		Config: cfg, Providers: []ccm.Provider{provider}, RESTConfig: account,
+		Elector: ccm.AlwaysLead(), Logger: &log, Controllers: controllers,
+	})
+	t.Check(err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- h.Run(ctx) }()
+	h.stop = func() {
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			t.Check(err)
+		}
+	}
+	t.until(func() bool {
+		status := h.Status()
+		if status.State == ccm.StateDegraded {
+			h.stop()
+			t.Fatalf("the Manager is degraded: %s", status.Reason)
+		}
+		return status.Ready
+	})
+	return h
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// timeTerm runs one term of the four controllers, and makes calls when it is ready.
+func (t *trial) timeTerm(provider ccm.Provider, node *corev1.Node, times *timings) {
+	clouds := make(chan cloudprovider.Interface, 1)
+	h := t.host(provider, func(cfg *ccm.Config) {
+		cfg.ConfigureCloudRoutes = false
+	}, ccm.Controller{
+		Name: "calls",
+		New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
+			clouds <- term.Cloud()
+			return ccm.RunnableFunc(func(ctx context.Context) error {
+				<-ctx.Done()
+				return nil
+			}), nil
+		},
+	})
+	defer h.stop()
+	opened := h.Status().Terms[0]
+	times.ready = append(times.ready, opened.Opened.Sub(opened.Began))
+	instances, _ := (<-clouds).InstancesV2()
+	for range callsPerTerm {
+		began := time.Now()
+		_, err := instances.InstanceMetadata(t.Context(), node)
+		t.Check(err)
+		times.calls = append(times.calls, time.Since(began))
+	}
+}
+
+// measureRanges measures how long the range allocator takes for many nodes, and how long the next
+// term takes for one more.
+func (t *trial) measureRanges() {
+	var nodes []*corev1.Node
+	for n := range t.rangeNodes {
+		nodes = append(nodes, newNode(fmt.Sprintf("node-%04d", n)))
+	}
+	t.createNodes(nodes...)
+	t.settle()
+	allocate := func(cfg *ccm.Config) {
+		cfg.Controllers = []string{nodeipam.Name}
+		cfg.ClusterCIDR, cfg.AllocateNodeCIDRs = podRanges, true
+	}
+	subject := fmt.Sprintf("Pod ranges of %d nodes", len(nodes))
+	all, began := t.watchNodes(len(nodes), hasRange), time.Now()
+	h := t.host(hostedProvider(), allocate, nodeipam.Controller())
+	took := all.wait().Sub(began)
+	requests := float64(h.requests.Load()) / float64(len(nodes))
+	h.stop()
+	t.noteProcess(subject+": all have one", took.Seconds(), seconds, noTarget)
+	t.noteProcess(subject+": requests for each node", requests, perCluster, noTarget)
+
+	t.createNodes(newNode("late"))
+	late := t.watchNodes(len(nodes)+1, hasRange)
+	began = time.Now()
+	h = t.host(hostedProvider(), allocate, nodeipam.Controller())
+	t.noteProcess(subject+": the next term has given one to a new node",
+		late.wait().Sub(began).Seconds(), seconds, noTarget)
+	h.stop()
+}
+
+func hasRange(node *corev1.Node) bool { return len(node.Spec.PodCIDRs) > 0 }
+
+// processPage is the page on providers in processes of their own.
+func (r report) processPage() page {
+	figures := table{header: []string{"", ours, "target", ""}}
+	for _, f := range r.results.process {
+		figures.lines = append(figures.lines,
+			[]string{f.title, f.text(), f.targetText(), f.verdict()})
+	}
+	return page{
+		"A provider in a process of its own", []table{figures}, "benchmarks-process",
+		r.settings.outProcess,
+		map[string]any{
+			"Figures": figures, "Terms": termsPerRound * r.settings.rounds, "Calls": callsPerTerm,
+			"Nodes": r.settings.rangeNodes, "Ranges": podRanges,
+		},
+	}
+}
