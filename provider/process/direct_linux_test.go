@@ -396,6 +396,7 @@ func TestCloud_InterfaceThatAppearsInInitialize_IsServed(t *testing.T) {
 		t.Fatal("LoadBalancer is not served")
 	}
 	service := ccmtest.LoadBalancerService("web")
+	service.UID = "6a4b"
 	if _, err := balancer.EnsureLoadBalancer(t.Context(), "kubernetes", service,
 		nil); err != nil {
 		t.Error(err)
@@ -675,6 +676,27 @@ func TestProvider_ChildCannotBeBuilt_ReturnsTheCauseAndLeavesNoProcess(t *testin
 			t.Errorf("error %v, want one that names process.Main", err)
 		}
 	})
+}
+
+func TestProvider_LeadershipLostAfterTheChildHasClosedItsConnection_IsKilledAtOnce(t *testing.T) {
+	t.Parallel()
+	opened := newTerm()
+	lose := sync.OnceFunc(func() { close(opened.lost) })
+	opened.env.Logger = funcr.New(func(_, line string) {
+		if strings.Contains(line, "Connection to the provider's process ended") {
+			lose()
+		}
+	}, funcr.Options{Verbosity: 2})
+	_, err := opened.start(t, process.Options{
+		Name: "acme", Path: "/bin/sh", Args: []string{"-c", "exec 3>&-; exec sleep 1000"},
+	})
+	// A child that lives until the limit of its connection is killed with that cause.
+	if err == nil || !strings.HasSuffix(err.Error(), "ended: signal: killed") {
+		t.Errorf("the child ended with %v", err)
+	}
+	if len(opened.failed) > 0 {
+		t.Errorf("the lost term failed: %v", <-opened.failed)
+	}
 }
 
 func TestProvider_FailsByItself_EndsTheTermWithItsCause(t *testing.T) {
