@@ -165,8 +165,8 @@ func (x *trial) loseDuring(m *manager, operation string) (seen loss) {
 			}
 			time.Sleep(pollInterval)
 		}
-		if object := written(before, x.objects()); object != "" {
-			seen.late = object + " in the API server"
+		if changes := written(before, x.objects()); changes != "" {
+			seen.late = changes + " in the API server"
 		}
 		m.lead()
 	})

@@ -50,7 +50,7 @@ func hostiles() []hostile {
 			true, with(func(d *dialed) cloudprovider.Interface { return backgroundWriter{d} }),
 		},
 		{
-			"elects-itself", "leadership-lost", "in the API server", true, openElecting,
+			"elects-itself", "leadership-lost", "Node conformance-", true, openElecting,
 		},
 		{
 			"waits-without-context", "leadership-lost", "the term did not drain", true,

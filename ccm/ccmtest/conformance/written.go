@@ -76,21 +76,22 @@ func leaseKeys(ctx context.Context, cluster ccmtest.Cluster) (keys []string, err
 
 func leaseKey(lease metav1.Object) string { return lease.GetNamespace() + "/" + lease.GetName() }
 
-// written returns the first object, by name, that differs between two looks, or "".
+// written describes the objects that differ between two looks.
 func written(before, after map[string]string) string {
 	all := maps.Clone(before)
 	maps.Copy(all, after)
+	var changes []string
 	for _, object := range slices.Sorted(maps.Keys(all)) {
 		was, existed := before[object]
 		is, exists := after[object]
 		switch {
 		case !existed:
-			return object + " was created"
+			changes = append(changes, object+" was created")
 		case !exists:
-			return object + " was deleted"
+			changes = append(changes, object+" was deleted")
 		case was != is:
-			return object + " was changed"
+			changes = append(changes, object+" was changed")
 		}
 	}
-	return ""
+	return strings.Join(changes, ", ")
 }
