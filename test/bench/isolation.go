@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/controllers/nodeipam"
@@ -56,6 +57,7 @@ type timings struct{ ready, calls []time.Duration }
 
 // measureIsolation alternates between the places, because the load of the machine changes.
 func (t *trial) measureIsolation() {
+	klog.SetLogger(logr.Discard()) // upstream's controllers would write between the progress
 	node := newNode("first")
 	t.Check(t.cloud.AddInstances(fake.Instance{Name: node.Name}))
 	t.createNodes(node)
