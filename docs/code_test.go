@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/fxccm/fxccm/internal/pagetest"
 )
 
 // Go code on a page stands below a line that says where it is from:
@@ -31,7 +33,7 @@ func TestCode_IsFromFilesThatCompile(t *testing.T) {
 			t.Errorf("%s:%v", page, err)
 		}
 		if len(errs) == 0 {
-			keep(t, page, want)
+			pagetest.Check(t, filepath.Join(root, page), want)
 		}
 	}
 }

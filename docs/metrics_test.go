@@ -5,10 +5,11 @@ import (
 
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/internal/metrics"
+	"github.com/fxccm/fxccm/internal/pagetest"
 )
 
 func TestMetricsPage_IsUpToDate(t *testing.T) {
-	keep(t, "docs/reference/metrics.md", metricsPage())
+	pagetest.Check(t, "reference/metrics.md", metricsPage())
 }
 
 func TestFleetMetricsPage_IsUpToDate(t *testing.T) {
@@ -16,7 +17,7 @@ func TestFleetMetricsPage_IsUpToDate(t *testing.T) {
 	for _, s := range fleet.States() {
 		states = append(states, string(s))
 	}
-	keep(t, "docs/reference/metrics-fleet.md", `# Metrics of a fleet
+	pagetest.Check(t, "reference/metrics-fleet.md", `# Metrics of a fleet
 
 <!-- Generated from internal/metrics; change it there and run: go generate ./docs -->
 

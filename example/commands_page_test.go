@@ -3,10 +3,10 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
+	"github.com/fxccm/fxccm/internal/pagetest"
 	"github.com/fxccm/fxccm/options"
 )
 
@@ -42,14 +42,5 @@ func commandsPage(t *testing.T) string {
 }
 
 func TestCommandsPage_IsUpToDate(t *testing.T) {
-	const path = "../docs/reference/commands.md"
-	want := commandsPage(t)
-	if os.Getenv("UPDATE_DOCS") != "" {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got, err := os.ReadFile(path); err != nil || string(got) != want {
-		t.Errorf("%s differs from the help (%v); run: go generate ./example", path, err)
-	}
+	pagetest.Check(t, "../docs/reference/commands.md", commandsPage(t))
 }

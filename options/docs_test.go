@@ -2,31 +2,19 @@ package options
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fxccm/fxccm/internal/pagetest"
 )
 
 // The page is written by `go generate ./options`.
 func TestFlagsPage_IsUpToDate(t *testing.T) {
-	path := filepath.Join("..", "docs", "reference", "flags.md")
 	want, err := flagsPage()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if os.Getenv("UPDATE_DOCS") != "" {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Errorf("%s does not say what the flags are; run: go generate ./options", path)
-	}
+	pagetest.Check(t, "../docs/reference/flags.md", want)
 }
 
 func flagsPage() (string, error) {

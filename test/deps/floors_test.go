@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fxccm/fxccm/internal/pagetest"
 )
 
 // tree is a folder with all packages below it, less those of a tree of their own, and the trees
@@ -127,17 +129,7 @@ func TestFloors_DiagramIsUpToDate(t *testing.T) {
 	if !begins || !ends {
 		t.Fatalf("%s lacks the lines %q and %q", floorsPage, floorsBegin, floorsEnd)
 	}
-	want := before + floorsBegin + diagram(floors) + floorsEnd + after
-	if want == string(page) {
-		return
-	}
-	if os.Getenv("UPDATE_DOCS") == "" {
-		t.Fatalf("%s does not show the floors of this test; run: go generate ./test/deps",
-			floorsPage)
-	}
-	if err := os.WriteFile(floorsPage, []byte(want), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	pagetest.Check(t, floorsPage, before+floorsBegin+diagram(floors)+floorsEnd+after)
 }
 
 // checkFloors returns a sentence for each import that breaks the table and each entry of the table

@@ -2,30 +2,17 @@ package cloudconf
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/fxccm/fxccm/internal/pagetest"
 )
 
 // The page is written by `go generate ./provider/openstack/cloudconf`.
 func TestCloudConfPage_IsUpToDate(t *testing.T) {
-	path := filepath.Join("..", "..", "..", "docs", "reference", "cloud-conf.md")
-	want := page()
-	if os.Getenv("UPDATE_DOCS") != "" {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Errorf("%s is out of date; run: go generate ./provider/openstack/cloudconf", path)
-	}
+	pagetest.Check(t, "../../../docs/reference/cloud-conf.md", page())
 }
 
 // The example on the page is right, and the guide to it that what is wrong is told.

@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/fxccm/fxccm/internal/events/catalog"
+	"github.com/fxccm/fxccm/internal/pagetest"
 )
 
 //go:generate env UPDATE_DOCS=1 go test -count=1 -run ^TestPage .
@@ -20,18 +20,7 @@ import (
 const path = "../../../../docs/reference/events.md"
 
 func TestPage_IsUpToDate(t *testing.T) {
-	if os.Getenv("UPDATE_DOCS") != "" {
-		if err := os.WriteFile(path, []byte(page()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != page() {
-		t.Errorf("%s is out of date; run: go generate ./provider/openstack/internal/events", path)
-	}
+	pagetest.Check(t, path, page())
 }
 
 // Each constant of type Reason has one row in the table.

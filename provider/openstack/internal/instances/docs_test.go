@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/fxccm/fxccm/internal/pagetest"
 )
 
 //go:generate env UPDATE_DOCS=1 go test -count=1 -run ^TestStates_AreDocumented .
@@ -32,15 +34,5 @@ func TestStates_AreDocumented(t *testing.T) {
 		}
 		fmt.Fprintf(&rows, "| `%s` | %s | %s |\n", s.Status, node, s.Why)
 	}
-	want := before + begin + rows.String() + end + after
-	if want == string(page) {
-		return
-	}
-	if os.Getenv("UPDATE_DOCS") == "" {
-		t.Fatalf("%s does not say what the code does; run: go generate "+
-			"./provider/openstack/internal/instances", path)
-	}
-	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	pagetest.Check(t, path, before+begin+rows.String()+end+after)
 }

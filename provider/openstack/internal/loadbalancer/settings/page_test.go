@@ -2,32 +2,16 @@ package settings
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/fxccm/fxccm/internal/pagetest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 // The page is written by `go generate ./provider/openstack/internal/loadbalancer/settings`.
 func TestPage_IsUpToDate(t *testing.T) {
-	path := filepath.Join("..", "..", "..", "..", "..", "docs", "reference",
-		"service-annotations.md")
-	want := page()
-	if os.Getenv("UPDATE_DOCS") != "" {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Errorf(
-			"%s does not say what the code does; run: go generate ./provider/openstack/internal/loadbalancer/settings", path)
-	}
+	pagetest.Check(t, "../../../../../docs/reference/service-annotations.md", page())
 }
 
 const introduction = `# Annotations of Services
