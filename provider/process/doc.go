@@ -19,8 +19,8 @@
 //     output. A new term follows after a pause.
 //   - The host is killed: Linux kills the child with it (PR_SET_PDEATHSIG). The programs that the
 //     child has started continue; see the limits.
-//   - The host is frozen, or the connection ends: the child ends, and kills the programs that it has
-//     started. If the host is frozen, it does so when leadership expires by its own clock.
+//   - The host is frozen, or the connection ends: the child ends, and kills the programs that it
+//     has started. If the host is frozen, it does so when leadership expires by its own clock.
 //
 // # What the child has
 //

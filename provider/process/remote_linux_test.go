@@ -57,7 +57,9 @@ var remote = ccm.Provider{
 				env.Fail(errors.New("credentials were revoked"))
 			})
 		case "calls after its stop":
-			return initializing(func(_ cloudprovider.ControllerClientBuilder, stop <-chan struct{}) {
+			return initializing(func(
+				_ cloudprovider.ControllerClientBuilder, stop <-chan struct{},
+			) {
 				go func() {
 					<-stop
 					own.call("stopped", 1)

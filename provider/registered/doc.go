@@ -7,8 +7,8 @@
 //
 //   - A goroutine that the provider starts and that ignores the end of its term may still write to
 //     the cloud with the provider's own HTTP client, after the term has been reported drained.
-//   - A provider that makes clients of the API server itself, such as from a kubeconfig, bypasses the
-//     fence with them.
+//   - A provider that makes clients of the API server itself, such as from a kubeconfig, bypasses
+//     the fence with them.
 //   - A panic in such a goroutine ends the host's process, as do os.Exit and klog.Fatal. A panic in
 //     a factory or in a call does not.
 //   - A call that ignores its context holds up the drain, and the Manager stays degraded until the

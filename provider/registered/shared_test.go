@@ -289,8 +289,10 @@ func termEnv(number uint64) (env ccm.ProviderEnv, received func() []string) {
 	events := record.NewFakeRecorder(10)
 	env = ccm.ProviderEnv{
 		Term: number, Clients: noServer{}, Logger: logr.Discard(),
-		Fail:          func(err error) { all = append(all, "fail "+err.Error()) },
-		ReportTrouble: func(subject string, err error) { all = append(all, subject+" "+err.Error()) },
+		Fail: func(err error) { all = append(all, "fail "+err.Error()) },
+		ReportTrouble: func(subject string, err error) {
+			all = append(all, subject+" "+err.Error())
+		},
 		Recorder: func(component string) record.EventRecorder {
 			all = append(all, "recorder of "+component)
 			return events
@@ -342,7 +344,8 @@ func TestShared_WhatTheCloudWasBuiltWith_ActsForTheCurrentTerm(t *testing.T) {
 		if number == 1 {
 			client, recorder = built.Transport(answered), built.Recorder("acme")
 		}
-		resp, err := client.RoundTrip(httptest.NewRequest(http.MethodGet, "http://acme.example/", nil))
+		resp, err := client.RoundTrip(
+			httptest.NewRequest(http.MethodGet, "http://acme.example/", nil))
 		if err != nil {
 			t.Fatal(err)
 		}

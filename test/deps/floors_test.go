@@ -51,7 +51,7 @@ var floors = [][]tree{
 		{"provider/openstack/internal/simclient", []string{"provider/openstack/openstacktest"}},
 		{"provider/process", []string{"ccm", "internal", "provider/internal"}},
 		{"provider/program", []string{"ccm", "internal", "provider/internal"}},
-		{"provider/registered", []string{"ccm", "internal"}},
+		{"provider/registered", []string{"ccm", "internal", "provider/internal"}},
 	},
 	{
 		{"provider/internal", []string{"ccm", "internal"}},

@@ -162,8 +162,8 @@ func (b backgroundBalancer) EnsureLoadBalancer(
 // Close leaves the client to the background.
 func (w backgroundWriter) Close() error { return nil }
 
-// openElecting begins an election in the constructor, and a controller that labels Nodes. Its clients
-// are its own, and nothing ends them: the provider of Huawei Cloud does so.
+// openElecting begins an election in the constructor, and a controller that labels Nodes. Its
+// clients are its own, and nothing ends them: the provider of Huawei Cloud does so.
 func openElecting(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {
