@@ -32,8 +32,9 @@ const (
 	// A process of its own may cost so many milliseconds.
 	callTarget  = 0.2
 	readyTarget = 100
-	// podRanges has a range for each of 8,192 nodes.
-	podRanges = "10.128.0.0/11"
+	// podRanges has 8,192 ranges. The last one is for a node that registers late.
+	podRanges      = "10.128.0.0/11"
+	mostRangeNodes = 8191
 )
 
 // hostedProvider is the provider of Managers in the process of the benchmark. The program of its

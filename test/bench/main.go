@@ -161,6 +161,10 @@ func (s *settings) validate(extra []string) error {
 		return fmt.Errorf("--routes=%d: there is room for the pods of %d nodes", s.routes,
 			mostRoutes)
 	}
+	if s.rangeNodes > mostRangeNodes {
+		return fmt.Errorf("--range-nodes=%d: there are ranges for %d nodes", s.rangeNodes,
+			mostRangeNodes)
+	}
 	if s.idle < time.Minute {
 		return fmt.Errorf("--idle=%s: calls a minute are counted for a minute at least", s.idle)
 	}

@@ -131,6 +131,29 @@ func TestReport_ShowsWhatOneMoreClusterCosts(t *testing.T) {
 	}
 }
 
+func TestReport_ShowsWhatAProcessOfItsOwnCosts(t *testing.T) {
+	b := &bench{results: &results{}, progress: newProgress(os.Stdout)}
+	trial := &trial{bench: b}
+	ms := time.Millisecond
+	trial.noteDifference("A call", []time.Duration{3 * ms, 1 * ms, 2 * ms},
+		[]time.Duration{5 * ms, 2150 * time.Microsecond, ms}, callTarget)
+	trial.noteDifference("A term", []time.Duration{10 * ms}, []time.Duration{111 * ms}, readyTarget)
+	page := rendered(t, report{
+		results: b.results, begun: time.Now(), settings: settings{rounds: 5, rangeNodes: 5000},
+	})
+	for _, want := range []string{
+		"| A call, in process: median | 2.00 ms |  |  |",
+		"| A call, in a process of its own: median | 2.15 ms |  |  |",
+		"| A call: difference | 0.15 ms | ≤ 0.2 ms | passed |",
+		"| A term: difference | 101 ms | ≤ 100 ms | missed |",
+		"200 in each of 20 terms", "gives 5000 nodes a range",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+}
+
 // rendered is the only page of a report.
 func rendered(t *testing.T, r report) string {
 	t.Helper()
@@ -155,6 +178,7 @@ func TestCommandLine_RefusesNonsenseByName(t *testing.T) {
 		"--not-ready=0":      "--not-ready=0",
 		"--routes=0":         "--routes=0",
 		"--routes=4097":      "--routes=4097",
+		"--range-nodes=8192": "--range-nodes=8192",
 		"--idle=59s":         "--idle=59s",
 		"--latencies=-1ms":   "--latencies",
 		"--scenarios=lunch":  `"lunch"`,
