@@ -64,7 +64,7 @@ func hostiles() []hostile {
 		},
 		{"keeps-a-port", "growth", "listening ports", true, initializing(servePort)},
 		{"informers-outlive-the-term", "growth", "goroutines", true, initializing(startInformers)},
-		{"global-client", "two-managers", "is initialised", true, openGlobal},
+		{"global-client", "two-managers", "the node is initialized", true, openGlobal},
 		{"fatal-in-background", "cloud-failure", "the process ended", true, initializing(pollOrDie)},
 		{
 			"failure-means-absent", "absence", "absent while the cloud fails", false,

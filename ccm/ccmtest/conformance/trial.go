@@ -51,10 +51,12 @@ func (r *recorder) Deadline() (time.Time, bool) {
 	return time.Now().Add(r.limit + reportTime), true
 }
 
+// fail keeps the first line, which fits into the table. The output of the check has all of it.
 func (r *recorder) fail(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.failures = append(r.failures, text)
+	first, _, _ := strings.Cut(text, "\n")
+	r.failures = append(r.failures, first)
 }
 
 func (r *recorder) seen() (skipped string, failures []string) {
