@@ -19,7 +19,6 @@ import (
 	"github.com/fxccm/fxccm/controllers/nodeipam"
 	"github.com/fxccm/fxccm/provider/fake"
 	providerprocess "github.com/fxccm/fxccm/provider/process"
-	"github.com/fxccm/fxccm/test/bench/fakecloud"
 )
 
 const (
@@ -37,9 +36,21 @@ const (
 	mostRangeNodes = 8191
 )
 
+// hostedNode is the node whose instance the hosted provider has.
+const hostedNode = "first"
+
 // hostedProvider is the provider of Managers in the process of the benchmark. The program of its
-// child is the benchmark's own.
-func hostedProvider() ccm.Provider { return ccm.Provider{Name: "fake", New: fakecloud.New} }
+// child is the benchmark's own. Its cloud is in the memory of the provider: one at an address would
+// be nearer to one of the places.
+func hostedProvider() ccm.Provider {
+	return ccm.Provider{
+		Name: "fake",
+		New: func(context.Context, ccm.ProviderEnv) (cloudprovider.Interface, error) {
+			cloud := fake.New()
+			return cloud.Provider(), cloud.AddInstances(fake.Instance{Name: hostedNode})
+		},
+	}
+}
 
 func (b *bench) noteProcess(title string, value float64, u unit, target float64) {
 	f := figure{title: title, value: value, unit: u, target: target}
@@ -59,8 +70,7 @@ type timings struct{ ready, calls []time.Duration }
 // measureIsolation alternates between the places, because the load of the machine changes.
 func (t *trial) measureIsolation() {
 	klog.SetLogger(logr.Discard()) // upstream's controllers would write between the progress
-	node := newNode("first")
-	t.Check(t.cloud.AddInstances(fake.Instance{Name: node.Name}))
+	node := newNode(hostedNode)
 	t.createNodes(node)
 	inProcess := hostedProvider()
 	inChild := providerprocess.Provider(providerprocess.Options{Name: inProcess.Name})
@@ -107,7 +117,6 @@ func (t *trial) host(
 ) *hosted {
 	h := &hosted{}
 	cfg := ccm.DefaultConfig()
-	cfg.CloudProvider.ConfigFile = t.cloudConfig
 	change(&cfg)
 	account := rest.CopyConfig(t.account)
 	account.Wrap(func(next http.RoundTripper) http.RoundTripper {
