@@ -3,6 +3,7 @@ package fleet
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"maps"
 	"reflect"
 	"time"
@@ -21,11 +22,12 @@ type Cluster struct {
 	UID string
 
 	// Labels are those of the cluster's object in the source, for [Params].Manager. A change
-	// replaces the Manager.
+	// replaces the Manager, unless [Params].Labels leaves the label out.
 	Labels map[string]string
 
 	// RESTConfig is the client configuration of the cluster's API server. A change of the
-	// credentials does not interrupt the Manager. A change of the address replaces it.
+	// credentials or of the proxy does not interrupt the Manager. A change of the address replaces
+	// it.
 	RESTConfig *rest.Config
 
 	// CloudConfig is the provider's configuration, for [Params].Manager. A change replaces the
@@ -67,6 +69,17 @@ func Static(clusters ...Cluster) Source {
 		<-ctx.Done()
 		return nil
 	})
+}
+
+// isLike reports whether a later state of the cluster differs in nothing.
+func (c *Cluster) isLike(next *Cluster) bool {
+	hasSameObject := c.object == next.object ||
+		c.object != nil && next.object != nil && *c.object == *next.object
+	if fmt.Sprint(c.Err) != fmt.Sprint(next.Err) || !hasSameObject {
+		return false
+	}
+	return next.Err != nil || !c.needsNewManager(next) &&
+		(c.RESTConfig == nil || sameAccess(c.RESTConfig, next.RESTConfig))
 }
 
 // needsNewManager reports whether a change of the cluster cannot be followed by its Manager.

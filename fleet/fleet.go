@@ -73,6 +73,10 @@ type Params struct {
 	// management cluster: one each retry period and cluster.
 	Election ccm.LeaderElectionConfig
 
+	// Labels are the keys of the labels that Manager reads. It gets no other label, and a change of
+	// another one has no effect. Nil: all labels.
+	Labels []string
+
 	// Limits protect the replica from each of its clusters. A limit that is zero is that of
 	// [DefaultParams].
 	Limits Limits
@@ -522,17 +526,24 @@ func (f *Fleet) follow(ctx context.Context, known chan<- struct{}) {
 	}
 }
 
-// update replaces the set of clusters.
+// update replaces the set of clusters, and looks at those that have changed.
 func (f *Fleet) update(clusters []Cluster) {
 	next := make(map[string]Cluster, len(clusters))
 	for _, c := range clusters {
 		if err := validateName(c.Name); err != nil {
-			f.log.Error(err, "The source yields a cluster whose name cannot be used",
-				"cluster", c.Name)
-			continue
+			c = Cluster{Name: c.Name, Err: fmt.Errorf("the name cannot be used: %w", err)}
 		}
 		if f.params.Lock == LockWorkload {
 			c.object = nil // its Lease goes with the API server
+		}
+		if f.params.Labels != nil {
+			all := c.Labels
+			c.Labels = map[string]string{}
+			for _, label := range f.params.Labels {
+				if value, ok := all[label]; ok {
+					c.Labels[label] = value
+				}
+			}
 		}
 		if _, twice := next[c.Name]; twice {
 			c.Err = errors.New("the source yields two clusters of this name")
@@ -549,6 +560,10 @@ func (f *Fleet) update(clusters []Cluster) {
 	}
 	for name, c := range next {
 		last, known := f.clusters[name]
+		changed := !known || !last.isLike(&c)
+		if changed && c.Err != nil {
+			f.log.Error(c.Err, "The cluster cannot be read", "cluster", name)
+		}
 		switch {
 		case !known:
 			c.joined = now
@@ -560,7 +575,9 @@ func (f *Fleet) update(clusters []Cluster) {
 			c.joined = last.joined
 		}
 		next[name] = c
-		f.queue.Add(name)
+		if changed {
+			f.queue.Add(name)
+		}
 	}
 	f.clusters = next
 }

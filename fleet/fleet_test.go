@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -361,16 +362,7 @@ func TestFleet_CredentialsAreReplaced_TheManagerGoesOnWithTheNewOnes(t *testing.
 	defer server.Close()
 	w := newWorld(t, 1)
 	w.clusters[0].RESTConfig = &rest.Config{Host: server.URL, BearerToken: "old"}
-	r := w.start("only", func(p *fleet.Params) {
-		made := p.Manager
-		p.Manager = func(c fleet.Cluster) (ccm.Params, error) {
-			params, err := made(c)
-			params.Config.Controllers = append(params.Config.Controllers, "asks")
-			params.Controllers = append(params.Controllers,
-				ccm.Controller{Name: "asks", New: newAsking})
-			return params, err
-		}
-	})
+	r := w.start("only", asking)
 	seen := func(token string) func() error {
 		return func() error {
 			if _, ok := tokens.Load("Bearer " + token); !ok {
@@ -394,6 +386,106 @@ func TestFleet_CredentialsAreReplaced_TheManagerGoesOnWithTheNewOnes(t *testing.
 		t.Errorf("the cluster had %d terms", got)
 	}
 	w.waitServed(1, r)
+}
+
+func TestFleet_ProxyIsReplaced_RequestsGoThroughTheNewOneInTheSameTerm(t *testing.T) {
+	t.Parallel()
+	// The name of the API server cannot be resolved: only a proxy answers.
+	through := func() (config *rest.Config, asked *atomic.Bool) {
+		asked = &atomic.Bool{}
+		proxy := httptest.NewServer(http.HandlerFunc(
+			func(out http.ResponseWriter, in *http.Request) {
+				asked.Store(in.URL.Host == "cluster.invalid")
+				http.NotFound(out, in)
+			}))
+		t.Cleanup(proxy.Close)
+		address, err := url.Parse(proxy.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &rest.Config{Host: "http://cluster.invalid", Proxy: http.ProxyURL(address)}, asked
+	}
+	wasAsked := func(asked *atomic.Bool) func() error {
+		return func() error {
+			if !asked.Load() {
+				return errors.New("no request reached the proxy")
+			}
+			return nil
+		}
+	}
+	w := newWorld(t, 1)
+	first, firstAsked := through()
+	second, secondAsked := through()
+	w.clusters[0].RESTConfig = first
+	w.start("only", asking)
+	eventually(t, "requests go through the first proxy", wasAsked(firstAsked))
+	w.change(func(all []fleet.Cluster) []fleet.Cluster {
+		all[0].RESTConfig = second
+		return all
+	})
+	eventually(t, "requests go through the second proxy", wasAsked(secondAsked))
+	if got := w.terms("cluster-0"); got != 1 {
+		t.Errorf("the cluster had %d terms", got)
+	}
+}
+
+func TestFleet_ConfigurationOfAClusterChanges_OnlyThisOneHasAnotherTerm(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	w.clusters[0].Labels = map[string]string{"read": "x", "unread": "x"}
+	r := w.start("only", func(p *fleet.Params) { p.Labels = []string{"read"} })
+	w.waitServed(3, r)
+	want := 1
+	for _, test := range []struct {
+		name   string
+		change func(*fleet.Cluster)
+		terms  int
+	}{
+		{"cloud.conf", func(c *fleet.Cluster) { c.CloudConfig = []byte("[Global]") }, 1},
+		{"UID", func(c *fleet.Cluster) { c.UID = "another" }, 1},
+		{"address", func(c *fleet.Cluster) {
+			c.RESTConfig = &rest.Config{Host: "https://moved.invalid"}
+		}, 1},
+		{"unread label", func(c *fleet.Cluster) {
+			c.Labels = map[string]string{"read": "x", "unread": "y"}
+		}, 0},
+		{"label", func(c *fleet.Cluster) {
+			c.Labels = map[string]string{"read": "y", "unread": "y"}
+		}, 1},
+	} {
+		w.change(func(all []fleet.Cluster) []fleet.Cluster {
+			test.change(&all[0])
+			return all
+		})
+		want += test.terms
+		eventually(t, "the change of the "+test.name+" has its effect", func() error {
+			if got := w.terms("cluster-0"); got != want {
+				return fmt.Errorf("the cluster had %d terms, want %d", got, want)
+			}
+			return nil
+		})
+		w.waitServed(3, r)
+	}
+	for name, want := range map[string]int{
+		"cluster-0": want, "cluster-1": 1, "cluster-2": 1,
+	} {
+		if got := w.terms(name); got != want {
+			t.Errorf("%s had %d terms, want %d", name, got, want)
+		}
+	}
+	w.verify()
+}
+
+// asking adds a controller that asks the API server.
+func asking(p *fleet.Params) {
+	made := p.Manager
+	p.Manager = func(c fleet.Cluster) (ccm.Params, error) {
+		params, err := made(c)
+		params.Config.Controllers = append(params.Config.Controllers, "asks")
+		params.Controllers = append(params.Controllers,
+			ccm.Controller{Name: "asks", New: newAsking})
+		return params, err
+	}
 }
 
 // newAsking makes a controller that asks the API server for its version again and again.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"reflect"
 	"slices"
 	"sync"
@@ -196,6 +197,8 @@ func (f *Fleet) refresh(m *member, cluster *Cluster) {
 		f.log.Info("The cluster's credentials were replaced", "cluster", cluster.Name)
 	}
 	m.cluster = *cluster
+	delete(f.problems, clusterSubject(cluster.Name))
+	f.queue.Forget(cluster.Name)
 }
 
 // position returns how many live replicas a cluster prefers to this one, and -1 if this replica is
@@ -474,13 +477,26 @@ func (e *memberElector) ElectionStatus() ccm.ElectionStatus {
 	return e.Elector.(ccm.ElectionReporter).ElectionStatus()
 }
 
-// sameAccess reports whether two configurations of one server have the same credentials and trust
-// the same authorities.
+// sameAccess reports whether two configurations of one server have the same credentials and proxy,
+// and trust the same authorities.
 func sameAccess(a, b *rest.Config) bool {
-	return a == b || reflect.DeepEqual(accessOf(a), accessOf(b))
+	return a == b || proxyOf(a) == proxyOf(b) && reflect.DeepEqual(accessOf(a), accessOf(b))
 }
 
-// accessOf returns what [access] replaces, but for functions, which cannot be compared.
+// proxyOf returns what a configuration's proxy function answers for the API server, because
+// functions cannot be compared.
+func proxyOf(c *rest.Config) string {
+	if c.Proxy == nil {
+		return ""
+	}
+	address, _, err := rest.DefaultServerUrlFor(c)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprint(c.Proxy(&http.Request{URL: address}))
+}
+
+// accessOf returns what [access] replaces, but for functions.
 func accessOf(c *rest.Config) rest.Config {
 	return rest.Config{
 		Username: c.Username, Password: c.Password,

@@ -168,6 +168,7 @@ func (c *Config) Params(base ccm.Config, host Host) (fleet.Params, error) {
 		Name: c.Name, Namespace: c.Namespace, Identity: c.Identity, Weight: c.Weight,
 		Management: management, Source: c.source(management), Election: base.LeaderElection,
 		Lock: fleet.Lock(c.Lock), Limits: c.Limits, Registerer: host.Registerer,
+		Labels: []string{ProviderLabel, NameLabel},
 		Manager: func(cluster fleet.Cluster) (ccm.Params, error) {
 			return manager(base, host, cluster)
 		},
