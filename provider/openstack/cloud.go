@@ -2,6 +2,7 @@ package openstack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -26,7 +27,9 @@ type cloud struct {
 	// name is that of the region in the configuration, and region that in Keystone's catalog.
 	name, region string
 
-	clients   *client.Clients
+	clients *client.Clients
+	// config is nil if the configuration is a file.
+	config    *LiveConfig
 	series    *metrics.Series
 	instances *instances.Instances
 	// routes is nil if no router is configured.
@@ -113,7 +116,15 @@ func openRegion(s source, loaded cloudconf.Loaded, name string, env ccm.Provider
 		series.End()
 		return nil, err
 	}
-	return newCloud(name, cfg, env, clients, series, trouble, s.shared.reads(clients)), nil
+	opened := newCloud(name, cfg, env, clients, series, trouble, s.shared.reads(clients))
+	if s.given != nil {
+		opened.config = s.given
+		if !s.given.add(clients, name, loaded.Config) {
+			_ = opened.Close() // the other error is the cause
+			return nil, errors.New("the credentials were replaced meanwhile")
+		}
+	}
+	return opened, nil
 }
 
 // complete sets the fields that callers other than a Manager may omit.
@@ -284,6 +295,9 @@ func (c *cloud) Close() error {
 	c.instances.Close()
 	if c.routes != nil {
 		c.routes.Close()
+	}
+	if c.config != nil {
+		c.config.remove(c.clients)
 	}
 	err := c.clients.Close()
 	c.series.End()

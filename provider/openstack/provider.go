@@ -19,7 +19,10 @@ type Option func(*source)
 
 // WithConfig sets the configuration as data. Naming a file in ccm.Config, too, is an error.
 // Credentials then never change, but certificates and keys are read again when their files change.
-func WithConfig(cfg cloudconf.Config) Option { return func(s *source) { s.given = &cfg } }
+func WithConfig(cfg cloudconf.Config) Option { return WithLiveConfig(NewLiveConfig(cfg)) }
+
+// WithLiveConfig is like [WithConfig], with a configuration whose credentials can be replaced.
+func WithLiveConfig(cfg *LiveConfig) Option { return func(s *source) { s.given = cfg } }
 
 // WithEnvironment supports the environment variables of OCCM, see [cloudconf.Options]. Pass
 // os.Getenv in a program of its own. By default no variable is read, because the environment
@@ -50,7 +53,7 @@ func Provider(opts ...Option) ccm.Provider {
 
 // source is the origin of the configuration, and what is shared.
 type source struct {
-	given       *cloudconf.Config
+	given       *LiveConfig
 	environment func(string) string
 	// shared is nil unless [WithShared] sets it.
 	shared *Shared
@@ -64,8 +67,9 @@ func (s source) load(path string, strict bool) (cloudconf.Loaded, error) {
 			fmt.Errorf("the host set a configuration and the file %s, but only one of them is "+
 				"allowed", path)
 	case s.given != nil:
-		warnings, err := cloudconf.Classify(cloudconf.Validate(*s.given), strict)
-		return cloudconf.Loaded{Config: *s.given, Warnings: warnings}, err
+		config := s.given.read()
+		warnings, err := cloudconf.Classify(cloudconf.Validate(config), strict)
+		return cloudconf.Loaded{Config: config, Warnings: warnings}, err
 	case path == "":
 		return cloudconf.Loaded{},
 			errors.New("no configuration: set --cloud-config (cloudProvider.configFile) to a " +

@@ -107,6 +107,8 @@ type Clients struct {
 	close   context.CancelCauseFunc
 	opened  time.Time
 	watcher sync.WaitGroup
+	// changing is held while a new configuration logs in.
+	changing sync.Mutex
 
 	mu       sync.Mutex
 	current  *generation

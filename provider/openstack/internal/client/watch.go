@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -85,8 +86,7 @@ func (c *Clients) configuration() cloudconf.Config {
 	return c.current.config
 }
 
-// reload creates a new generation. If the current one is logged in, the new one must log in before
-// it is used.
+// reload reads the configuration again.
 func (c *Clients) reload(ctx context.Context) error {
 	cfg := c.configuration()
 	if c.options.Reload != nil {
@@ -95,12 +95,49 @@ func (c *Clients) reload(ctx context.Context) error {
 			return fmt.Errorf("read the configuration: %w", err)
 		}
 	}
+	return c.change(ctx, cfg, false)
+}
+
+// ErrCannotContinue is the error of a configuration that Clients cannot continue with.
+var ErrCannotContinue = errors.New("the clients of OpenStack cannot continue with it")
+
+// Replace uses another configuration when it has logged in. It must be of the same project, which
+// is not known without a login.
+func (c *Clients) Replace(ctx context.Context, cfg cloudconf.Config) error {
+	c.mu.Lock()
+	if c.closing.Err() != nil {
+		c.mu.Unlock()
+		return ErrClosed
+	}
+	c.watcher.Add(1) // Close waits
+	c.mu.Unlock()
+	defer c.watcher.Done()
+	ctx, done := c.untilClosed(ctx)
+	defer done()
+	return c.change(ctx, cfg, true)
+}
+
+// change creates a new generation. If the current one is logged in, the new one must log in before
+// it is used.
+func (c *Clients) change(ctx context.Context, cfg cloudconf.Config, keepsProject bool) error {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	c.mu.Lock()
+	before := c.current.session.known(nil)
+	c.mu.Unlock()
+	if before == nil && keepsProject {
+		return ErrCannotContinue
+	}
 	next, err := newGeneration(cfg, c.options)
 	if err != nil {
 		return err
 	}
-	if c.loggedIn() {
-		if _, err := c.identity(ctx, next, nil); err != nil {
+	if before != nil {
+		after, err := c.identity(ctx, next, nil)
+		if err == nil && keepsProject && after.project != before.project {
+			err = ErrCannotContinue
+		}
+		if err != nil {
 			c.retire(next)
 			return err
 		}
