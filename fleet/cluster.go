@@ -31,7 +31,7 @@ type Cluster struct {
 	RESTConfig *rest.Config
 
 	// CloudConfig is the provider's configuration, for [Params].Manager. A change replaces the
-	// Manager.
+	// Manager, unless [Cluster.OnCloudConfig] takes it.
 	CloudConfig []byte
 
 	// Err is why the source cannot read the cluster. The Manager continues with the last
@@ -42,6 +42,21 @@ type Cluster struct {
 	object *clusterObject
 	// joined is when this replica saw the cluster first.
 	joined time.Time
+	// onCloudConfig is set by the fleet in the Cluster that it passes to Params.Manager.
+	onCloudConfig func(ReplaceCloudConfig)
+}
+
+// ReplaceCloudConfig gives a running Manager's provider another configuration, such as rotated
+// credentials. isKept reports whether the Manager continues with it; if not, it is replaced. After
+// an error, the fleet tries again later, and [Status] shows the error.
+type ReplaceCloudConfig func(ctx context.Context, data []byte) (isKept bool, err error)
+
+// OnCloudConfig is for [Params].Manager: the fleet calls replace when nothing but the CloudConfig
+// of this cluster changes, one call at a time. It has no effect on a Cluster of other origin.
+func (c *Cluster) OnCloudConfig(replace ReplaceCloudConfig) {
+	if c.onCloudConfig != nil {
+		c.onCloudConfig(replace)
+	}
 }
 
 // A Source yields the clusters of a fleet.
@@ -78,14 +93,19 @@ func (c *Cluster) isLike(next *Cluster) bool {
 	if fmt.Sprint(c.Err) != fmt.Sprint(next.Err) || !hasSameObject {
 		return false
 	}
-	return next.Err != nil || !c.needsNewManager(next) &&
+	return next.Err != nil || !c.needsNewManager(next) && c.hasSameCloud(next) &&
 		(c.RESTConfig == nil || sameAccess(c.RESTConfig, next.RESTConfig))
+}
+
+// hasSameCloud reports whether the provider's configuration is the same.
+func (c *Cluster) hasSameCloud(changed *Cluster) bool {
+	return (c.CloudConfig == nil) == (changed.CloudConfig == nil) &&
+		bytes.Equal(c.CloudConfig, changed.CloudConfig)
 }
 
 // needsNewManager reports whether a change of the cluster cannot be followed by its Manager.
 func (c *Cluster) needsNewManager(changed *Cluster) bool {
 	return c.UID != changed.UID || !maps.Equal(c.Labels, changed.Labels) ||
-		!bytes.Equal(c.CloudConfig, changed.CloudConfig) ||
 		(c.RESTConfig == nil) != (changed.RESTConfig == nil) ||
 		c.RESTConfig != nil && !sameServer(c.RESTConfig, changed.RESTConfig)
 }

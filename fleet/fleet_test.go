@@ -476,6 +476,67 @@ func TestFleet_ConfigurationOfAClusterChanges_OnlyThisOneHasAnotherTerm(t *testi
 	w.verify()
 }
 
+func TestFleet_CloudConfigIsReplaced_TheProviderDecidesWhetherTheTermContinues(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.clusters[0].CloudConfig = []byte("first")
+	var mu sync.Mutex
+	var taken string
+	var down atomic.Bool
+	r := w.start("only", func(p *fleet.Params) {
+		made := p.Manager
+		p.Manager = func(c fleet.Cluster) (ccm.Params, error) {
+			c.OnCloudConfig(func(_ context.Context, data []byte) (isKept bool, err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case down.Load():
+					return false, errors.New("Keystone is down")
+				case string(data) == "another project":
+					return false, nil
+				}
+				taken = string(data)
+				return true, nil
+			})
+			return made(c)
+		}
+	})
+	w.waitServed(1, r)
+	give := func(data string) {
+		w.change(func(all []fleet.Cluster) []fleet.Cluster {
+			all[0].CloudConfig = []byte(data)
+			return all
+		})
+	}
+	reason := func(want string) func() error {
+		return func() error {
+			if c := statusOf(r, "cluster-0"); c.Reason != want || !c.Ready {
+				return fmt.Errorf("it is %+v", c)
+			}
+			return nil
+		}
+	}
+	down.Store(true)
+	give("second")
+	eventually(t, "the status says why the term keeps its credentials", reason("Keystone is down"))
+	down.Store(false)
+	eventually(t, "they are replaced when Keystone is back", reason(""))
+	mu.Lock()
+	if taken != "second" || w.terms("cluster-0") != 1 {
+		t.Errorf("the provider has %q in %d terms", taken, w.terms("cluster-0"))
+	}
+	mu.Unlock()
+	give("another project")
+	eventually(t, "another term has begun", func() error {
+		if got := w.terms("cluster-0"); got != 2 {
+			return fmt.Errorf("the cluster had %d terms", got)
+		}
+		return nil
+	})
+	w.waitServed(1, r)
+	w.verify()
+}
+
 // asking adds a controller that asks the API server.
 func asking(p *fleet.Params) {
 	made := p.Manager

@@ -39,6 +39,11 @@ type member struct {
 	note     string
 	// cleanedUp is set when nothing is left of the cluster.
 	cleanedUp atomic.Bool
+	// replaceCloud is nil unless the running provider takes another configuration. Its calls run in
+	// background; replacing is set during one.
+	replaceCloud func(data []byte) (isKept bool, err error)
+	replacing    bool
+	background   sync.WaitGroup
 	// leading reports whether the Manager has won the Lease.
 	leading atomic.Bool
 	// ended is set with the result when the Manager's Run has returned.
@@ -155,6 +160,7 @@ func (f *Fleet) mustStop(m *member, wanted bool, cluster *Cluster) error {
 	case !wanted:
 		return errGone
 	case cluster.Err == nil && m.cluster.needsNewManager(cluster),
+		cluster.Err == nil && !m.cluster.hasSameCloud(cluster) && !m.takesCloudConfig(cluster),
 		m.cleaning && !cluster.isDeleting():
 		return errChanged
 	case m.pausing && cluster.Err == nil &&
@@ -196,9 +202,55 @@ func (f *Fleet) refresh(m *member, cluster *Cluster) {
 		}
 		f.log.Info("The cluster's credentials were replaced", "cluster", cluster.Name)
 	}
+	isSame, last := m.cluster.hasSameCloud(cluster), m.cluster.CloudConfig
 	m.cluster = *cluster
+	if !isSame {
+		m.cluster.CloudConfig = last
+		f.replaceCloudConfig(m, cluster)
+		return
+	}
 	delete(f.problems, clusterSubject(cluster.Name))
 	f.queue.Forget(cluster.Name)
+}
+
+// takesCloudConfig reports whether the running Manager may continue with a changed CloudConfig. The
+// fleet's lock is held.
+func (m *member) takesCloudConfig(changed *Cluster) bool {
+	return m.manager != nil && m.replaceCloud != nil &&
+		m.cluster.CloudConfig != nil && changed.CloudConfig != nil
+}
+
+// replaceCloudConfig begins to give the provider of a running Manager its new configuration, which
+// may wait for the cloud. The lock is held.
+func (f *Fleet) replaceCloudConfig(m *member, cluster *Cluster) {
+	if m.replacing {
+		return // its end looks again
+	}
+	m.replacing = true
+	replace, name, data := m.replaceCloud, cluster.Name, cluster.CloudConfig
+	m.background.Go(func() {
+		isKept := false
+		err := rescue.Panic(func() (err error) {
+			isKept, err = replace(data)
+			return err
+		})
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		m.replacing = false
+		switch {
+		case m.stopped != nil:
+			return
+		case err != nil:
+			f.failed(name, err)
+			return
+		case isKept:
+			m.cluster.CloudConfig = data
+			f.log.Info("The provider's configuration was replaced", "cluster", name)
+		default:
+			m.stopFor(errChanged)
+		}
+		f.queue.Add(name)
+	})
 }
 
 // position returns how many live replicas a cluster prefers to this one, and -1 if this replica is
@@ -305,7 +357,17 @@ func (f *Fleet) serve(ctx context.Context, m *member, cluster Cluster) (err, fai
 	f.mu.Lock()
 	m.manager, m.access, m.meter = made.manager, made.access, made.meter
 	m.cleaning = made.cleaning
+	if replace := made.replaceCloud; replace != nil {
+		m.replaceCloud = func(data []byte) (bool, error) { return replace(ctx, data) }
+	}
 	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		m.replaceCloud = nil
+		f.mu.Unlock()
+		stop(nil)
+		m.background.Wait()
+	}()
 	f.queue.Add(cluster.Name) // its credentials may have been replaced meanwhile
 	err = made.manager.Run(ctx)
 	if why := exceeded.Load(); why != nil {
@@ -363,7 +425,8 @@ type made struct {
 	access  *access
 	meter   *meter
 	// cleaning is set if the Manager cleans up after a deleted cluster.
-	cleaning bool
+	cleaning     bool
+	replaceCloud ReplaceCloudConfig
 }
 
 // build makes a member's Manager. exceeded is called if the cluster exceeds a limit.
@@ -371,6 +434,7 @@ func (f *Fleet) build(
 	ctx context.Context, m *member, cluster Cluster, exceeded func(error),
 ) (made made, err error) {
 	var params ccm.Params
+	cluster.onCloudConfig = func(replace ReplaceCloudConfig) { made.replaceCloud = replace }
 	if err := rescue.Panic(func() (err error) {
 		params, err = f.params.Manager(cluster)
 		return err
