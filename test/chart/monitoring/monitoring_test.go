@@ -31,6 +31,7 @@ const (
 // metricsPages are generated from the tables that the metrics are made from.
 var metricsPages = []string{
 	"../../../docs/reference/metrics.md", "../../../docs/reference/metrics-openstack.md",
+	"../../../docs/reference/metrics-fleet.md",
 }
 
 func read(t *testing.T, file string) string {
@@ -195,7 +196,33 @@ func TestAlerts_FireForProblemsThatLast(t *testing.T) {
 		summary string
 	}{
 		"FxccmDown": {
-			quiet: "fxccm_leading 0x60", loud: "other 0x60", after: 5, summary: "No replica",
+			quiet: "fxccm_leading 0x30 _x30\n fxccm_fleet_replicas _x30 3x30",
+			loud:  "other 0x60", after: 5, summary: "No replica",
+		},
+		"FxccmFleetClustersFailed": {
+			quiet: `fxccm_fleet_clusters{pod="a", state="failed"} 0x5 2x14 0x41` + "\n " +
+				`fxccm_fleet_clusters{pod="a", state="leading"} 5x60`,
+			loud: `fxccm_fleet_clusters{pod="a", state="failed"} 0x60` + "\n " +
+				`fxccm_fleet_clusters{pod="b", state="failed"} 2x60`,
+			after: 15, summary: "2 clusters",
+		},
+		"FxccmFleetClustersUnled": {
+			quiet: `fxccm_fleet_clusters_unled{pod="a"} 3x60` + "\n " +
+				`fxccm_fleet_clusters_unled{pod="b"} 0x5 3x4 0x51`,
+			loud: `fxccm_fleet_clusters_unled{pod="a"} 3x60` + "\n " +
+				`fxccm_fleet_clusters_unled{pod="b"} 4x60`,
+			after: 5, summary: "3 clusters",
+		},
+		"FxccmFleetProblems": {
+			quiet: `fxccm_fleet_problems 0x5 1x9 0x46`, loud: `fxccm_fleet_problems 1x60`,
+			after: 10, summary: "cannot announce itself",
+		},
+		"FxccmFleetReplicasDisagree": {
+			quiet: `fxccm_fleet_replicas{pod="a"} 2x60` + "\n " +
+				`fxccm_fleet_replicas{pod="b"} 2x20 1x9 2x31`,
+			loud: `fxccm_fleet_replicas{pod="a"} 2x60` + "\n " +
+				`fxccm_fleet_replicas{pod="b"} 3x60`,
+			after: 10, summary: "sees 3 replicas",
 		},
 		"FxccmNoLeader": {
 			quiet: "fxccm_leading{pod=\"a\"} 0x60\n fxccm_leading{pod=\"b\"} 1x60",
