@@ -109,9 +109,12 @@ soak: ## Run long random sequences of changes to load balancers, in about ten mi
 	$(GO) test -count=1 -timeout 60m ./provider/openstack/internal/loadbalancer -run AnySequence -sequences 1000
 	$(GO) test -count=1 -timeout 60m ./provider/openstack/internal/loadbalancer/plan -run AnySequence -stories 100000
 
+# The earlier commit whose example is one of the replicas of a fleet.
+OTHER ?= HEAD~50
+
 .PHONY: test-drills
 test-drills: controlplane ## Run all drills of API server outages, in ten minutes, and write docs/reference/drills.md
-	FXCCM_DRILLS=all $(GO) test -v -count=1 -timeout 60m ./test/drills -update
+	FXCCM_DRILLS=all FXCCM_DRILLS_OTHER=$(OTHER) $(GO) test -v -count=1 -timeout 60m ./test/drills -update
 
 # One package at a time: OpenStack itself fills two cores with what one asks of it.
 ON_LAB := FXCCM_OPENSTACK_LAB=$(LAB_DIR) $(GO) test -count=1 -p 1 -parallel 6 -timeout 60m

@@ -23,8 +23,8 @@
 // docs/reference/drills.md; "make test-drills" does both.
 //
 // The fleet drills run replicas of a fleet that come, freeze and die, with clocks that are an hour
-// wrong, and clusters with hostile API servers. FXCCM_DRILLS_OTHER names a program of another
-// version that one of the replicas runs.
+// wrong, and clusters with hostile API servers. FXCCM_DRILLS_OTHER names a commit: one of the
+// replicas runs the example of that version.
 //
 // The lease drills delete and edit the lease of two replicas whose controllers call the cloud as
 // fast as they can, also with a candidate of client-go's own.

@@ -8,15 +8,18 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/fxccm/fxccm/test/internal/replica"
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
-// programs are the paths of what the drills run as processes. It is set by TestMain.
-var programs struct{ ccm, host, rival string }
+// programs are the paths of what the drills run as processes. It is set by TestMain. other is the
+// example of otherVersion, by default of this version.
+var programs struct{ ccm, host, rival, other, otherVersion string }
 
 // planes are the control planes of the package, which are started when they are needed.
 var planes = struct{ shared, frozen *plane }{shared: newPlane(), frozen: newPlane()}
@@ -55,6 +58,12 @@ func runSuite(m *testing.M) (code int) {
 	}
 	programs.ccm, programs.host, programs.rival = filepath.Join(dir, "example"),
 		filepath.Join(dir, "host"), filepath.Join(dir, "rival")
+	programs.other, programs.otherVersion = programs.ccm, "this version"
+	if commit := os.Getenv("FXCCM_DRILLS_OTHER"); commit != "" {
+		if programs.other, programs.otherVersion, err = buildOther(dir, commit); err != nil {
+			return suite.Failed(err)
+		}
+	}
 	observing, stop := context.WithCancel(context.Background())
 	defer stop()
 	go machine.observe(observing)
@@ -67,6 +76,29 @@ func runSuite(m *testing.M) (code int) {
 		code = max(code, 1)
 	}
 	return code
+}
+
+// buildOther builds the example of another commit.
+func buildOther(dir, commit string) (program, version string, err error) {
+	source := filepath.Join(dir, "source")
+	if err := os.Mkdir(source, 0o755); err != nil {
+		return "", "", err
+	}
+	unpack := exec.Command("sh", "-c", `git -C ../.. archive "$1" | tar -x -C "$2"`, "sh", commit,
+		source)
+	if out, err := unpack.CombinedOutput(); err != nil {
+		return "", "", fmt.Errorf("unpack %s: %w: %s", commit, err, out)
+	}
+	out, err := exec.Command("git", "log", "-1", "--format=%h of %cs", commit).Output()
+	if err != nil {
+		return "", "", fmt.Errorf("describe %s: %w", commit, err)
+	}
+	bin := filepath.Join(dir, "other")
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		return "", "", err
+	}
+	err = replica.Build(source, bin, "./example")
+	return filepath.Join(bin, "example"), strings.TrimSpace(string(out)), err
 }
 
 func (p *plane) stop() error {

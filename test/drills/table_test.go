@@ -61,6 +61,8 @@ type list struct {
 	leases []string
 	// fleets and hostile have the lines of the fleet drills, in their order.
 	fleets, hostile []string
+	// otherVersion is that of one replica in the first of the fleet drills.
+	otherVersion string
 }
 
 func (l *list) add(r *result) {
@@ -76,6 +78,12 @@ func (l *list) addLease(candidates, changes string, o overlap) {
 	l.leases = append(l.leases,
 		fmt.Sprintf("| %s | %s | %d | %d | %d | %.1f s |", candidates, changes, o.terms, o.of,
 			o.calls, o.time.Seconds()))
+}
+
+func (l *list) addVersions(other string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.otherVersion = other
 }
 
 // addFleet adds a line to the table of the fleet drills.
@@ -96,7 +104,9 @@ func (l *list) addHostile(line string) {
 func report() error {
 	var fleets, written string
 	if len(results.fleets) > 0 && len(results.hostile) > 0 {
-		fleets = fleetPreamble + strings.Join(results.fleets, "\n") + "\n" +
+		fleets = "The replica that cannot reach the management cluster runs " +
+			results.otherVersion + "; the others run this version.\n\n" + fleetPreamble +
+			strings.Join(results.fleets, "\n") + "\n" +
 			hostilePreamble + strings.Join(results.hostile, "\n") + "\n"
 	}
 	if len(results.all) > 0 || len(results.leases) > 0 {
