@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
@@ -17,38 +16,38 @@ import (
 func (r *reconciler) apply(
 	ctx context.Context, want desired.State, is observed, todo plan.Plan,
 ) error {
-	r.config.Logger.V(4).Info("Load balancer plan", "service",
+	r.of.config.Logger.V(4).Info("Load balancer plan", "service",
 		r.service.Namespace+"/"+r.service.Name, "plan", todo.String())
 	created := r.found.balancer == nil
-	done, err := r.executor.run(ctx, todo,
+	done, err := r.of.executor.run(ctx, todo,
 		r.found.balancer, reconcileTimeout)
-	r.adopt(done)
+	r.found.adopt(done)
 	r.remember(want, is, todo, done, err)
 	r.state.inheritedVIP = inheritedVIP(r.state.inheritedVIP, todo, done, err)
-	since := r.lastChange()
+	since := r.found.lastChange(r.service)
 	if len(done.done) > 0 {
 		// A plan of many steps takes many reconciles: after progress the pause starts over.
-		since = r.config.Clock.Now()
+		since = r.of.config.Clock.Now()
 	}
 	if errors.Is(err, errChanged) && len(done.done) == 0 {
 		// It may not be the Service's any more.
-		return r.retry(err, since)
+		return r.waits().retry(err, since, r.found.balancer)
 	}
 	r.noteCreation(created, todo, err)
 	if announced := r.announce(ctx); announced != nil {
 		err = errors.Join(err, announced)
 	}
 	if err != nil {
-		return r.retry(err, since)
+		return r.waits().retry(err, since, r.found.balancer)
 	}
 	lb := r.found.balancer
 	switch {
 	case lb.Status == octavia.PendingDelete:
-		r.cache().Invalidate(lb.ID, r.identity.UID)
-		return r.waitFor(lb, "is being deleted; a new one is created after that")
+		r.of.cache().Invalidate(lb.ID, r.identity.UID)
+		return r.waits().waitFor(lb, "is being deleted; a new one is created after that")
 	case created:
 		// A creation takes long: waiting for it here would keep other Services waiting.
-		return r.waitFor(lb, "is %s", lb.Status)
+		return r.waits().waitFor(lb, "is %s", lb.Status)
 	}
 	return r.waitUntilActive(ctx)
 }
@@ -62,7 +61,8 @@ func (r *reconciler) noteCreation(created bool, todo plan.Plan, err error) {
 	if created && err == nil {
 		r.state.creation.loadBalancer = r.found.balancer
 		r.state.floatingIPs = knownFloatingIPs{
-			query: r.floatingIPQuery(), all: r.found.floatingIPs, created: r.config.Clock.Now(),
+			query: r.found.query(r.identity, r.settings), all: r.found.floatingIPs,
+			created: r.of.config.Clock.Now(),
 		}
 	}
 }
@@ -74,28 +74,6 @@ func changesFloatingIP(step plan.Step) bool {
 		return true
 	}
 	return false
-}
-
-// adopt takes over what a run has created or deleted.
-func (r *reconciler) adopt(done runResult) {
-	r.found.balancer = done.loadBalancer
-	for _, step := range done.done {
-		switch s := step.(type) {
-		case plan.DeleteFloatingIP:
-			r.dropFloatingIP(s.ID)
-		case plan.DetachFloatingIP:
-			r.dropFloatingIP(s.ID)
-		}
-	}
-	if ip := done.floatingIP; ip != nil {
-		r.dropFloatingIP(ip.ID)
-		r.found.floatingIPs = append(r.found.floatingIPs, *ip)
-	}
-}
-
-func (r *reconciler) dropFloatingIP(id string) {
-	r.found.floatingIPs = slices.DeleteFunc(slices.Clone(r.found.floatingIPs),
-		func(ip neutron.FloatingIP) bool { return ip.ID == id })
 }
 
 // remember caches what is known after a run, also if it has only come as far as Octavia's pace let
@@ -122,14 +100,14 @@ func (r *reconciler) remember(
 	if err == nil {
 		state = octavia.AppliedState{Hash: is.hash, Omitted: omitted(want)}
 	}
-	r.cache().Written(lb.ID, contents, r.identity.UID, state)
+	r.of.cache().Written(lb.ID, contents, r.identity.UID, state)
 }
 
 func (r *reconciler) noteWrite(lb *octavia.LoadBalancer) {
-	now := r.config.Clock.Now()
-	r.cache().NoteWrite(r.identity.UID, now)
+	now := r.of.config.Clock.Now()
+	r.of.cache().NoteWrite(r.identity.UID, now)
 	if lb != nil {
-		r.cache().NoteWrite(lb.ID, now)
+		r.of.cache().NoteWrite(lb.ID, now)
 	}
 }
 
@@ -139,9 +117,9 @@ func (r *reconciler) finish(ctx context.Context, want desired.State, is observed
 	state := octavia.AppliedState{Hash: is.hash, Compared: r.deep, Omitted: omitted(want)}
 	at := is.readAt
 	if at.IsZero() {
-		at = r.config.Clock.Now()
+		at = r.of.config.Clock.Now()
 	}
-	r.cache().Store(lb, is.contents, r.identity.UID, state, at)
+	r.of.cache().Store(lb, is.contents, r.identity.UID, state, at)
 	return r.announce(ctx)
 }
 
@@ -177,36 +155,26 @@ func (r *reconciler) inherit(want *desired.State) {
 	}
 }
 
-// lostTags are the Service's tags that the load balancer lacks. Another cluster that has read the
-// tags before this one wrote them replaces all of them.
-func (r *reconciler) lostTags(lb *octavia.LoadBalancer) []string {
-	if r.found.apiMinor < 5 {
-		return nil
-	}
-	return slices.DeleteFunc(r.identity.Tags(),
-		func(tag string) bool { return slices.Contains(lb.Tags, tag) })
-}
-
 // waitUntilActive returns nil when Octavia has done all.
 func (r *reconciler) waitUntilActive(ctx context.Context) error {
 	lb := r.found.balancer
 	if !lb.Status.Pending() {
 		return nil
 	}
-	is, err := r.config.Octavia.Settled(ctx, lb.ID, lb.Status, reconcileTimeout)
+	is, err := r.of.config.Octavia.Settled(ctx, lb.ID, lb.Status, reconcileTimeout)
 	switch {
 	case errors.Is(err, octavia.ErrPending):
-		return r.waitFor(lb, "is %s", is.Status)
+		return r.waits().waitFor(lb, "is %s", is.Status)
 	case err != nil:
 		return err
 	case is.Status != octavia.Active:
 		return fmt.Errorf("load balancer %s is %s after it was changed", lb.ID, is.Status)
 	}
 	r.found.balancer = &is
-	if changes := r.lostTags(&is); len(changes) > 0 {
+	if changes := r.found.lostTags(r.identity); len(changes) > 0 {
 		return retryAfter(minRetryDelay, "load balancer %s: %v: it lost %s", lb.ID, errChanged,
 			strings.Join(changes, ", "))
 	}
-	r.cache().Confirm(&is, r.config.Clock.Now())
+	r.of.cache().Confirm(&is, r.of.config.Clock.Now())
 	return nil
 }

@@ -66,8 +66,8 @@ func (l *LoadBalancers) deleteWithoutCluster(ctx context.Context, id desired.Ide
 		Spec: v1.ServiceSpec{Type: v1.ServiceTypeLoadBalancer},
 	}
 	r, err := l.begin(ctx, request{
-		cluster: id.ClusterName, service: service, silent: true, deletedCluster: id.ClusterUID,
-	})
+		cluster: id.ClusterName, service: service, deletedCluster: id.ClusterUID,
+	}, true)
 	if err != nil {
 		return err
 	}

@@ -310,7 +310,7 @@ func (p *sharedProject) pass(of *tenant) {
 		err = p.watch(of.cluster, func() error {
 			status, err := c.ensure1(request{
 				cluster: "kubernetes", service: now, nodes: p.nodes[of.cluster:][:1],
-				create: true, repair: true, deep: true,
+				mode: mode{create: true, repair: true, deep: true},
 			})
 			if err == nil {
 				now = c.site.now(of.service)

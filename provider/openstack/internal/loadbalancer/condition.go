@@ -65,7 +65,7 @@ func (r *reconciler) publishCondition(ctx context.Context, want *metav1.Conditio
 	if want == nil {
 		patch = map[string]any{"$patch": "delete", "type": ConditionType}
 	}
-	err := r.patch(ctx, r.service, "write the Service's condition", map[string]any{
+	err := r.of.patch(ctx, r.service, "write the Service's condition", map[string]any{
 		"metadata": map[string]any{"uid": r.service.UID},
 		"status":   map[string]any{"conditions": []any{patch}},
 	}, "status")
@@ -73,7 +73,7 @@ func (r *reconciler) publishCondition(ctx context.Context, want *metav1.Conditio
 	case err == nil:
 		r.state.condition, r.state.conditionKnown = want, true
 	case ctx.Err() == nil && !apierrors.IsNotFound(err):
-		r.config.Logger.Error(err, "Condition not written; the next reconcile tries again",
+		r.of.config.Logger.Error(err, "Condition not written; the next reconcile tries again",
 			"service", r.service.Namespace+"/"+r.service.Name)
 	}
 }

@@ -115,8 +115,8 @@ func (s *sequence) pass() {
 		s.service = s.now(s.service)
 		var status *v1.LoadBalancerStatus
 		status, err = s.cluster.ensure1(request{
-			cluster: "kubernetes", service: s.service,
-			nodes: s.nodes, create: true, repair: true, deep: true,
+			cluster: "kubernetes", service: s.service, nodes: s.nodes,
+			mode: mode{create: true, repair: true, deep: true},
 		})
 		if err == nil {
 			s.service.Status.LoadBalancer = *status

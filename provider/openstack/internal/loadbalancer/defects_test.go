@@ -359,8 +359,8 @@ func TestDeletion_GuestWithoutTags_IsNotCutOff(t *testing.T) {
 	}
 	// The next look at the guest, as of a repair, puts its tags back.
 	if _, err := c.ensure1(request{
-		cluster: "kubernetes", service: s.now(guest),
-		nodes: []*v1.Node{node}, create: true, repair: true,
+		cluster: "kubernetes", service: s.now(guest), nodes: []*v1.Node{node},
+		mode: mode{create: true, repair: true},
 	}); err != nil {
 		t.Error(err)
 	}

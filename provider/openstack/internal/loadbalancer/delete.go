@@ -24,7 +24,7 @@ import (
 func (l *LoadBalancers) GetLoadBalancer(
 	ctx context.Context, clusterName string, service *v1.Service,
 ) (*v1.LoadBalancerStatus, bool, error) {
-	r, err := l.begin(ctx, request{cluster: clusterName, service: service, silent: true})
+	r, err := l.begin(ctx, request{cluster: clusterName, service: service}, true)
 	if err != nil {
 		return nil, false, err
 	}
@@ -60,7 +60,7 @@ func (l *LoadBalancers) EnsureLoadBalancerDeleted(
 	ctx context.Context, clusterName string, service *v1.Service,
 ) (err error) {
 	defer l.measure("loadbalancer_delete", &err)()
-	r, err := l.begin(ctx, request{cluster: clusterName, service: service, silent: true})
+	r, err := l.begin(ctx, request{cluster: clusterName, service: service}, true)
 	if err != nil {
 		return err
 	}
@@ -84,9 +84,9 @@ func (r *reconciler) findAny(ctx context.Context) error {
 	if err := r.identify(ctx); err != nil {
 		return err
 	}
-	r.settings, _ = settings.Of(r.service, r.config.Defaults)
+	r.settings, _ = settings.Of(r.service, r.of.config.Defaults)
 	var refused *refusal
-	if err := r.find(ctx); errors.As(err, &refused) {
+	if err := r.lookUp(ctx); errors.As(err, &refused) {
 		// The annotation names a load balancer that is not the Service's.
 		r.found.claim = claim{}
 	} else if err != nil {
@@ -104,12 +104,13 @@ func (r *reconciler) observeBeside(ctx context.Context) (plan.Observed, error) {
 		LoadBalancer: r.found.balancer, Role: r.found.role,
 		FloatingIPs: r.found.floatingIPs,
 	}
-	return is, r.observeGroup(ctx, desired.State{}, &is)
+	return is, r.observer().group(ctx, desired.State{}, &is)
 }
 
 func (r *reconciler) readAllFloatingIPs(ctx context.Context) (err error) {
-	since := r.cache().LastWrite(r.identity.UID, r.config.Clock.Now().Add(-listMaxAge))
-	r.found.floatingIPs, err = r.config.Neutron.FloatingIPsOf(ctx, r.floatingIPQuery(), since)
+	since := r.of.cache().LastWrite(r.identity.UID, r.of.config.Clock.Now().Add(-listMaxAge))
+	r.found.floatingIPs, err = r.of.config.Neutron.FloatingIPsOf(ctx,
+		r.found.query(r.identity, r.settings), since)
 	return err
 }
 
@@ -118,7 +119,7 @@ func (r *reconciler) delete(ctx context.Context) error {
 	if err := r.findAny(ctx); err != nil {
 		return err
 	}
-	end := r.config.Clock.Now().Add(deleteTimeout)
+	end := r.of.config.Clock.Now().Add(deleteTimeout)
 	if lb := r.found.deleting; lb != nil && r.found.balancer == nil {
 		// The reconcile that deleted it has done the rest, unless it was interrupted: reading that
 		// can wait until the load balancer is gone.
@@ -142,7 +143,7 @@ func (r *reconciler) delete(ctx context.Context) error {
 func (r *reconciler) deleteDuplicates(ctx context.Context) error {
 	for i := range r.found.duplicates {
 		duplicate := &r.found.duplicates[i]
-		r.config.Logger.Info("Deleting a duplicate load balancer", "service",
+		r.of.config.Logger.Info("Deleting a duplicate load balancer", "service",
 			r.identity.Namespace+"/"+r.identity.Name, "loadBalancer", duplicate.ID)
 		if err := r.deleteDuplicate(ctx, duplicate); err != nil {
 			return fmt.Errorf("delete duplicate load balancer %s: %w", duplicate.ID, err)
@@ -155,7 +156,8 @@ func (r *reconciler) deleteDuplicates(ctx context.Context) error {
 func (r *reconciler) deleteDuplicate(ctx context.Context, lb *octavia.LoadBalancer) error {
 	other := *r
 	other.found.claim, other.found.floatingIPs = claim{balancer: lb, role: plan.Owner}, nil
-	floating, err := r.config.Neutron.FloatingIPsOf(ctx, other.floatingIPQuery(), time.Time{})
+	floating, err := r.of.config.Neutron.FloatingIPsOf(ctx,
+		other.found.query(r.identity, r.settings), time.Time{})
 	if err != nil {
 		return err
 	}
@@ -165,27 +167,27 @@ func (r *reconciler) deleteDuplicate(ctx context.Context, lb *octavia.LoadBalanc
 			is.FloatingIPs = append(is.FloatingIPs, ip)
 		}
 	}
-	return other.deleteObserved(ctx, is, r.config.Clock.Now().Add(deleteTimeout))
+	return other.deleteObserved(ctx, is, r.of.config.Clock.Now().Add(deleteTimeout))
 }
 
 // deleteObserved deletes what was observed, and waits until end.
 func (r *reconciler) deleteObserved(
 	ctx context.Context, is plan.Observed, end time.Time,
 ) error {
-	if err := r.observeAllContents(ctx, &is); err != nil {
+	if err := r.observer().allContents(ctx, &is, r.found.balancer); err != nil {
 		return err
 	}
 	todo := r.removal(is)
-	r.silent = false
-	blocked := r.tellPlan(todo.Notices)
+	r.notes.silent = false
+	blocked := r.notes.tellPlan(todo.Notices)
 	lb := is.LoadBalancer
-	r.config.Logger.V(4).Info("Load balancer deletion plan", "service",
+	r.of.config.Logger.V(4).Info("Load balancer deletion plan", "service",
 		r.service.Namespace+"/"+r.service.Name, "plan", todo.String())
-	done, err := r.executor.run(ctx, todo,
-		lb, max(0, end.Sub(r.config.Clock.Now())))
+	done, err := r.of.executor.run(ctx, todo,
+		lb, max(0, end.Sub(r.of.config.Clock.Now())))
 	r.noteWrite(lb)
 	if err != nil {
-		return r.retry(err, r.lastChange())
+		return r.waits().retry(err, r.found.lastChange(r.service), r.found.balancer)
 	}
 	gone := r.found.deleting
 	for _, step := range done.done {
@@ -210,12 +212,12 @@ func (r *reconciler) seeUntagged(ctx context.Context, done runResult) error {
 	if !slices.ContainsFunc(done.done, untags) {
 		return nil
 	}
-	now, err := r.config.Octavia.Settled(ctx, lb.ID, lb.Status, deleteTimeout)
+	now, err := r.of.config.Octavia.Settled(ctx, lb.ID, lb.Status, deleteTimeout)
 	switch {
 	case errors.Is(err, octavia.ErrNotFound):
 		return nil
 	case errors.Is(err, octavia.ErrPending):
-		return r.waitFor(lb, "is %s", now.Status)
+		return r.waits().waitFor(lb, "is %s", now.Status)
 	case err != nil:
 		return err
 	case slices.Contains(now.Tags, r.identity.ServiceTag()):
@@ -229,44 +231,23 @@ func (r *reconciler) seeUntagged(ctx context.Context, done runResult) error {
 func (r *reconciler) waitUntilGone(
 	ctx context.Context, lb *octavia.LoadBalancer, end time.Time,
 ) error {
-	last, err := r.config.Octavia.Settled(ctx, lb.ID, octavia.PendingDelete,
-		max(0, end.Sub(r.config.Clock.Now())))
+	last, err := r.of.config.Octavia.Settled(ctx, lb.ID, octavia.PendingDelete,
+		max(0, end.Sub(r.of.config.Clock.Now())))
 	switch {
 	case errors.Is(err, octavia.ErrNotFound):
 		return nil
 	case errors.Is(err, octavia.ErrPending):
-		return r.waitFor(lb, "is being deleted")
+		return r.waits().waitFor(lb, "is being deleted")
 	case err != nil:
 		return err
 	}
 	return fmt.Errorf("load balancer %s is %s after its deletion", lb.ID, last.Status)
 }
 
-// observeAllContents reads the contents also of a load balancer that is deleted as a whole: its
-// listeners show a guest even if another client removed the tags of the guest. Contents that are
-// known are not read again if Octavia shows the same parts.
-func (r *reconciler) observeAllContents(ctx context.Context, is *plan.Observed) error {
-	lb := r.found.balancer
-	if lb == nil {
-		return nil
-	}
-	if known := r.cache().Lookup(lb, r.identity.UID).Contents; known.Are(lb) {
-		is.Listeners, is.Pools = known.Listeners, known.Pools
-		return nil
-	}
-	contents, err := r.config.Octavia.Contents(ctx, lb.ID, octavia.InPart, time.Time{})
-	if errors.Is(err, octavia.ErrNotFound) {
-		is.LoadBalancer = nil
-		return nil
-	}
-	is.Listeners, is.Pools = contents.Listeners, contents.Pools
-	return err
-}
-
 func (r *reconciler) removal(is plan.Observed) plan.Plan {
 	return plan.Removal(r.identity, is, plan.RemovalOptions{
 		KeepFloatingIP: r.settings.KeepFloatingIP, Cascade: r.settings.CascadeDelete,
-		Tags: r.found.apiMinor >= 5,
+		Tags: r.found.hasTags(),
 	})
 }
 
@@ -289,5 +270,5 @@ func (r *reconciler) disown(ctx context.Context) error {
 		// A guest's was written by a user.
 		gone[settings.AnnotationLoadBalancerID] = nil
 	}
-	return r.Annotate(ctx, r.service, gone)
+	return r.of.Annotate(ctx, r.service, gone)
 }

@@ -2,8 +2,10 @@ package loadbalancer
 
 import (
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
 // topic is what notices are about. Each reconcile comes to some of the topics, and says again all
@@ -41,24 +43,56 @@ func (w writtenNotices) update(about topic, now []desired.Notice) (added []desir
 	return added
 }
 
-// tell writes all that there is to say on a topic. A silent reconcile collects it.
-func (r *reconciler) tell(about topic, now ...desired.Notice) {
-	if r.silent {
-		r.notices = append(r.notices, now...)
+// notifier writes the notices of a Service as events. It is used under the lock of the Service.
+type notifier struct {
+	service *v1.Service
+	// recorder is nil if no events are written.
+	recorder record.EventRecorder
+	written  writtenNotices
+	// silent: tell only collects.
+	silent    bool
+	collected []desired.Notice
+}
+
+// tell writes all that there is to say on a topic.
+func (n *notifier) tell(about topic, now ...desired.Notice) {
+	if n.silent {
+		n.collected = append(n.collected, now...)
 		return
 	}
-	r.notify(about, now...)
+	n.notify(about, now...)
 }
 
 // notify writes an event for each notice that is new.
-func (r *reconciler) notify(about topic, now ...desired.Notice) {
-	for _, each := range r.state.events.update(about, now) {
+func (n *notifier) notify(about topic, now ...desired.Notice) {
+	for _, each := range n.written.update(about, now) {
 		kind := v1.EventTypeNormal
 		if each.Warning {
 			kind = v1.EventTypeWarning
 		}
-		if r.config.Recorder != nil {
-			r.config.Recorder.Event(r.service, kind, string(each.Reason), each.Message)
+		if n.recorder != nil {
+			n.recorder.Event(n.service, kind, string(each.Reason), each.Message)
 		}
 	}
+}
+
+// refuse writes a refusal.
+func (n *notifier) refuse(about topic, refused *refusal) error {
+	n.tell(about, refused.notice())
+	return refused
+}
+
+// tellPlan writes what cannot be done, and returns what keeps the Service from being served.
+func (n *notifier) tellPlan(notes []plan.Notice) error {
+	var blocked error
+	list := make([]desired.Notice, 0, len(notes))
+	for _, note := range notes {
+		refused := &refusal{note.Reason, note.Message}
+		if note.Blocks && blocked == nil {
+			blocked = refused
+		}
+		list = append(list, refused.notice())
+	}
+	n.tell(aboutPlan, list...)
+	return blocked
 }

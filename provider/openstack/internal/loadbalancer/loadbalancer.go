@@ -133,7 +133,7 @@ func (l *LoadBalancers) EnsureLoadBalancer(
 ) (status *v1.LoadBalancerStatus, err error) {
 	defer l.measure("loadbalancer_ensure", &err)()
 	return l.ensure(ctx,
-		request{cluster: clusterName, service: service, nodes: nodes, create: true})
+		request{cluster: clusterName, service: service, nodes: nodes, mode: mode{create: true}})
 }
 
 // UpdateLoadBalancer implements cloudprovider.LoadBalancer. It does what EnsureLoadBalancer does,
@@ -176,7 +176,7 @@ func identity(clusterName, clusterUID string, service *v1.Service) desired.Ident
 
 // ensure reconciles the Service.
 func (l *LoadBalancers) ensure(ctx context.Context, of request) (*v1.LoadBalancerStatus, error) {
-	r, err := l.begin(ctx, of)
+	r, err := l.begin(ctx, of, false)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +187,7 @@ func (l *LoadBalancers) ensure(ctx context.Context, of request) (*v1.LoadBalance
 			fmt.Errorf("service %s/%s no longer requests a load balancer", r.service.Namespace,
 				r.service.Name)
 	}
-	r.service = service
+	r.service, r.notes.service = service, service
 	ctx = recent.With(ctx, &r.state.requests)
 	r.nodes = l.objects.nodesOr(r.nodes)
 	// Upstream's node sync may come after the deletion of a Service, and must leave nothing behind.

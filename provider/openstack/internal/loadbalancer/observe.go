@@ -2,10 +2,13 @@ package loadbalancer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
@@ -15,22 +18,9 @@ import (
 
 func (l *LoadBalancers) cache() *octavia.Cache { return l.config.Octavia.Cache() }
 
-// floatingIPQuery is for the floating IPs of the load balancer, those tagged as the Service's, and
-// the requested one.
-func (r *reconciler) floatingIPQuery() neutron.FloatingIPQuery {
-	query := neutron.FloatingIPQuery{Tag: r.identity.ServiceTag()}
-	if lb := r.found.balancer; lb != nil {
-		query.PortID = lb.VIP.PortID
-	}
-	if !r.settings.Internal {
-		query.Address = r.settings.Address
-	}
-	return query
-}
-
 func (r *reconciler) readFloatingIPs(ctx context.Context) (err error) {
-	query, lb := r.floatingIPQuery(), r.found.balancer
-	if known := &r.state.floatingIPs; known.suffices(r, query) {
+	query, lb := r.found.query(r.identity, r.settings), r.found.balancer
+	if known := &r.state.floatingIPs; known.suffices(query, r.of.config.Clock.Now(), r.mode) {
 		r.found.floatingIPs = known.all
 		return nil
 	}
@@ -39,28 +29,14 @@ func (r *reconciler) readFloatingIPs(ctx context.Context) (err error) {
 		// A Service that never had a load balancer has no floating IP.
 		return nil
 	}
-	age := listMaxAge
-	if r.repair {
-		age = r.age
-	}
+	age := r.listAge()
 	var since time.Time
 	if lb != nil && age > 0 {
-		since = r.cache().LastWrite(r.identity.UID, r.config.Clock.Now().Add(-age))
+		since = r.of.cache().LastWrite(r.identity.UID, r.of.config.Clock.Now().Add(-age))
 	}
-	r.found.floatingIPs, err = r.config.Neutron.FloatingIPsOf(ctx, query, since)
+	r.found.floatingIPs, err = r.of.config.Neutron.FloatingIPsOf(ctx, query, since)
 	r.state.floatingIPs = knownFloatingIPs{query: query, all: r.found.floatingIPs}
 	return err
-}
-
-// hasFloatingIP tells whether a floating IP leads to the load balancer or can be attached to it.
-func (r *reconciler) hasFloatingIP() bool {
-	lb := r.found.balancer
-	return slices.ContainsFunc(r.found.floatingIPs, func(ip neutron.FloatingIP) bool {
-		own := slices.Contains(ip.Tags, r.identity.ServiceTag())
-		requested := ip.Address == r.settings.Address
-		return lb != nil && ip.PortID != "" && ip.PortID == lb.VIP.PortID || ip.PortID == "" &&
-			(own || requested)
-	})
 }
 
 // observed are the existing objects.
@@ -77,42 +53,60 @@ type observed struct {
 	withoutGroup bool
 }
 
-// observe reads what exists, but not what is known to be unchanged. complete: the contents are read
-// to the last field, if they are not known to be as wanted.
-func (r *reconciler) observe(
-	ctx context.Context, want desired.State, complete bool,
+// observer reads what exists of a Service, but not what is known to be unchanged.
+type observer struct {
+	octavia *octavia.API
+	neutron *neutron.API
+	clock   clock.Clock
+	// manageGroups: security groups are written, and not only removed.
+	manageGroups bool
+	identity     desired.Identity
+	mode         mode
+}
+
+func (r *reconciler) observer() observer {
+	c := r.of.config
+	return observer{
+		c.Octavia, c.Neutron, c.Clock, c.Defaults.LoadBalancer.ManageSecurityGroups, r.identity,
+		r.mode,
+	}
+}
+
+// observe reads what found does not have. complete: the contents are read to the last field, if
+// they are not known to be as wanted. isServed: the Service has an address.
+func (o observer) observe(
+	ctx context.Context, found found, want desired.State, isServed, complete bool,
 ) (observed, error) {
-	lb := r.found.balancer
+	lb := found.balancer
 	is := observed{hash: want.Hash()}
 	is.Observed = plan.Observed{
-		LoadBalancer: lb, Role: r.found.role, FloatingIPs: r.found.floatingIPs,
+		LoadBalancer: lb, Role: found.role, FloatingIPs: found.floatingIPs,
 	}
 	if lb == nil {
-		return is, r.observeWantedGroup(ctx, want, &is)
+		return is, o.wantedGroup(ctx, want, &is)
 	}
-	is.NeverServed = len(r.service.Status.LoadBalancer.Ingress) == 0 &&
-		r.found.role == plan.Owner
-	is.known = r.cache().Lookup(lb, r.identity.UID)
+	is.NeverServed = !isServed && found.role == plan.Owner
+	is.known = o.octavia.Cache().Lookup(lb, o.identity.UID)
 	unchanged := is.known.Current && is.known.State.Hash == is.hash &&
-		(!r.deep || is.known.State.Compared)
+		(!o.mode.deep || is.known.State.Compared)
 	var err error
 	switch contents := is.known.Contents; {
 	case unchanged && contents == nil:
 		now := plan.AsWanted(want)
 		is.Listeners, is.Pools = now.Listeners, now.Pools
-	case unchanged, contents != nil && !r.repair && !complete:
+	case unchanged, contents != nil && !o.mode.repair && !complete:
 		is.use(contents)
 	default:
-		err = r.readContents(ctx, complete, &is)
+		err = o.readContents(ctx, complete, &is)
 	}
 	if err != nil {
 		return observed{}, err
 	}
-	if unchanged && !r.repair {
+	if unchanged && !o.mode.repair {
 		is.withoutGroup = true
 		return is, nil
 	}
-	return is, r.observeWantedGroup(ctx, want, &is)
+	return is, o.wantedGroup(ctx, want, &is)
 }
 
 // comparable is what of the desired state is to be compared.
@@ -123,20 +117,20 @@ func (o observed) comparable(want desired.State) desired.State {
 	return want
 }
 
-func (r *reconciler) readContents(ctx context.Context, complete bool, is *observed) error {
+func (o observer) readContents(ctx context.Context, complete bool, is *observed) error {
 	lb := is.LoadBalancer
 	depth := octavia.InPart
-	if r.deep || complete || r.repair && is.known.State.Hash != "" {
+	if o.mode.deep || complete || o.mode.repair && is.known.State.Hash != "" {
 		// Another client has changed something.
 		depth = octavia.Full
 	}
 	// A drift repair trusts no list from before it.
 	upTo := lb.UpdatedAt
-	if r.repair {
+	if o.mode.repair {
 		upTo = time.Time{}
 	}
-	begun := r.config.Clock.Now()
-	contents, err := r.config.Octavia.Contents(ctx, lb.ID, depth, upTo)
+	begun := o.clock.Now()
+	contents, err := o.octavia.Contents(ctx, lb.ID, depth, upTo)
 	if err != nil {
 		return err
 	}
@@ -191,26 +185,26 @@ func omitted(d desired.State) string {
 	return strings.Join(slices.Compact(values), ";") + "."
 }
 
-// observeWantedGroup reads the security group if one is wanted and, in a repair, also if none is:
+// wantedGroup reads the security group if one is wanted and, in a repair, also if none is:
 // the option may have been turned off.
-func (r *reconciler) observeWantedGroup(
+func (o observer) wantedGroup(
 	ctx context.Context, want desired.State, is *observed,
 ) error {
-	if want.SecurityGroup == nil && !r.repair {
+	if want.SecurityGroup == nil && !o.mode.repair {
 		return nil
 	}
-	return r.observeGroup(ctx, want, &is.Observed)
+	return o.group(ctx, want, &is.Observed)
 }
 
-// observeGroup reads the Service's security group and the ports that have it or should have it.
-func (r *reconciler) observeGroup(
+// group reads the Service's security group and the ports that have it or should have it.
+func (o observer) group(
 	ctx context.Context, want desired.State, is *plan.Observed,
 ) error {
-	read := r.config.Neutron.SecurityGroup
-	if !r.config.Defaults.LoadBalancer.ManageSecurityGroups {
-		read = r.config.Neutron.LeftSecurityGroup
+	read := o.neutron.SecurityGroup
+	if !o.manageGroups {
+		read = o.neutron.LeftSecurityGroup
 	}
-	group, err := read(ctx, r.identity.SecurityGroupName())
+	group, err := read(ctx, o.identity.SecurityGroupName())
 	if err != nil {
 		return err
 	}
@@ -228,6 +222,28 @@ func (r *reconciler) observeGroup(
 	if group != nil {
 		id = group.ID
 	}
-	is.NodePorts, err = r.config.Neutron.NodePorts(ctx, servers, id)
+	is.NodePorts, err = o.neutron.NodePorts(ctx, servers, id)
+	return err
+}
+
+// allContents reads the contents also of a load balancer that is deleted as a whole: its listeners
+// show a guest even if another client removed the tags of the guest. Contents that are known are
+// not read again if Octavia shows the same parts.
+func (o observer) allContents(
+	ctx context.Context, is *plan.Observed, lb *octavia.LoadBalancer,
+) error {
+	if lb == nil {
+		return nil
+	}
+	if known := o.octavia.Cache().Lookup(lb, o.identity.UID).Contents; known.Are(lb) {
+		is.Listeners, is.Pools = known.Listeners, known.Pools
+		return nil
+	}
+	contents, err := o.octavia.Contents(ctx, lb.ID, octavia.InPart, time.Time{})
+	if errors.Is(err, octavia.ErrNotFound) {
+		is.LoadBalancer = nil
+		return nil
+	}
+	is.Listeners, is.Pools = contents.Listeners, contents.Pools
 	return err
 }

@@ -1,12 +1,12 @@
 package loadbalancer
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"time"
 
 	"k8s.io/cloud-provider/api"
+	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
@@ -29,12 +29,6 @@ func (r *refusal) notice() desired.Notice {
 	return desired.Notice{Reason: r.reason, Message: r.message, Warning: true}
 }
 
-// refuse writes a refusal.
-func (r *reconciler) refuse(about topic, refused *refusal) error {
-	r.tell(about, refused.notice())
-	return refused
-}
-
 // explain has the service controller retry a refused Service late and without a Warning.
 func explain(err error) error {
 	var refused *refusal
@@ -48,19 +42,29 @@ func retryAfter(pause time.Duration, format string, arguments ...any) error {
 	return api.NewRetryError(fmt.Sprintf(format, arguments...), pause)
 }
 
-// wait ends the reconcile, and reports once what it waits for. It pauses for a tenth of the time
-// since the last progress.
-func (r *reconciler) wait(since time.Time, format string, arguments ...any) error {
-	waited := r.config.Clock.Since(since)
-	pause := min(max(waited/10, minRetryDelay), maxRetryDelay)
-	return r.waitAndTell(pause, fmt.Sprintf(format, arguments...))
+// waiter ends reconciles that are too early, and reports once what they wait for.
+type waiter struct {
+	clock    clock.Clock
+	octavia  *octavia.API
+	creation *freshCreation
+	notes    *notifier
 }
 
-// waitFor ends the reconcile until Octavia's work on a load balancer is expected to end.
-func (r *reconciler) waitFor(lb *octavia.LoadBalancer, format string, arguments ...any) error {
-	pause := max(r.config.Octavia.NextLook(lb.ID, lb.Status), minRetryDelay)
-	if c := &r.state.creation; c.loadBalancer != nil && c.loadBalancer.ID == lb.ID {
-		now := r.config.Clock.Now()
+func (r *reconciler) waits() waiter {
+	return waiter{r.of.config.Clock, r.of.config.Octavia, &r.state.creation, r.notes}
+}
+
+// wait pauses for a tenth of the time since the last progress.
+func (w waiter) wait(since time.Time, format string, arguments ...any) error {
+	pause := min(max(w.clock.Since(since)/10, minRetryDelay), maxRetryDelay)
+	return w.pause(pause, fmt.Sprintf(format, arguments...))
+}
+
+// waitFor pauses until Octavia's work on a load balancer is expected to end.
+func (w waiter) waitFor(lb *octavia.LoadBalancer, format string, arguments ...any) error {
+	pause := max(w.octavia.NextLook(lb.ID, lb.Status), minRetryDelay)
+	if c := w.creation; c.loadBalancer != nil && c.loadBalancer.ID == lb.ID {
+		now := w.clock.Now()
 		if now.Before(c.nextLook) {
 			// A reconcile that comes earlier does not put the look off.
 			pause = c.nextLook.Sub(now)
@@ -68,38 +72,26 @@ func (r *reconciler) waitFor(lb *octavia.LoadBalancer, format string, arguments 
 			c.nextLook = now.Add(pause)
 		}
 	}
-	return r.waitAndTell(pause,
+	return w.pause(pause,
 		fmt.Sprintf("load balancer %s %s", lb.ID, fmt.Sprintf(format, arguments...)))
 }
 
-func (r *reconciler) waitAndTell(pause time.Duration, message string) error {
-	r.notify(aboutWaiting, desired.Notice{Reason: events.Waiting, Message: message})
+func (w waiter) pause(pause time.Duration, message string) error {
+	w.notes.notify(aboutWaiting, desired.Notice{Reason: events.Waiting, Message: message})
 	return retryAfter(pause, "%s", message)
 }
 
-// lastChange is when the load balancer last changed. Before it exists, the Service waits since its
-// creation.
-func (r *reconciler) lastChange() time.Time {
-	lb := cmp.Or(r.found.balancer, r.found.deleting)
-	switch {
-	case lb == nil:
-		return r.service.CreationTimestamp.Time
-	case lb.UpdatedAt.After(lb.CreatedAt):
-		return lb.UpdatedAt
-	}
-	return lb.CreatedAt
-}
-
-// retry makes a wait of an error that only says that Octavia is at work, or that there is news.
-func (r *reconciler) retry(err error, since time.Time) error {
+// retry makes a wait of an error that only says that Octavia is at work on the load balancer, or
+// that there is news.
+func (w waiter) retry(err error, since time.Time, lb *octavia.LoadBalancer) error {
 	var pending *pendingError
 	switch {
 	case errors.As(err, &pending) && pending.status.Pending():
-		return r.waitFor(r.found.balancer, "is %s", pending.status)
+		return w.waitFor(lb, "is %s", pending.status)
 	case errors.As(err, &pending):
-		return r.wait(since, "load balancer %s is %s", pending.loadBalancerID, pending.status)
+		return w.wait(since, "load balancer %s is %s", pending.loadBalancerID, pending.status)
 	case errors.Is(err, errQueued):
-		return r.wait(since, "the load balancer is %v", errQueued)
+		return w.wait(since, "the load balancer is %v", errQueued)
 	case errors.Is(err, errGone), errors.Is(err, errChanged):
 		return retryAfter(minRetryDelay, "%v", err)
 	}

@@ -30,14 +30,10 @@ type Preview struct {
 func (l *LoadBalancers) Preview(
 	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
 ) (Preview, error) {
-	r := &reconciler{
-		LoadBalancers: l,
-		request: request{
-			cluster: clusterName, service: service, nodes: nodes, create: true,
-			repair: true, deep: true, silent: true,
-		},
-		state: newServiceState(),
-	}
+	r := l.reconciler(request{
+		cluster: clusterName, service: service, nodes: nodes,
+		mode: mode{create: true, repair: true, deep: true},
+	}, newServiceState(), true)
 	defer r.close()
 	preview := Preview{}
 	var refused *refusal
@@ -50,7 +46,7 @@ func (l *LoadBalancers) Preview(
 	}
 	preview.LoadBalancer, preview.Role = r.found.balancer, r.found.role
 	preview.Refused = refused != nil
-	for _, n := range r.notices {
+	for _, n := range r.notes.collected {
 		preview.Notices = append(preview.Notices, string(n.Reason)+": "+n.Message)
 	}
 	return preview, nil
@@ -66,13 +62,16 @@ func (r *reconciler) preview(ctx context.Context, preview *Preview) error {
 		if err != nil {
 			return err
 		}
-		if err := r.observeAllContents(ctx, &is); err != nil {
+		if err := r.observer().allContents(ctx, &is, r.found.balancer); err != nil {
 			return err
 		}
 		preview.Observed, preview.Plan = is.Outline(), r.removal(is)
-		return r.tellPlan(preview.Plan.Notices)
+		return r.notes.tellPlan(preview.Plan.Notices)
 	}
-	want, err := r.decide(ctx, func(context.Context) error { return nil })
+	if err := r.find(ctx); err != nil {
+		return err
+	}
+	want, err := r.decide(ctx)
 	if err != nil {
 		return err
 	}
@@ -82,14 +81,14 @@ func (r *reconciler) preview(ctx context.Context, preview *Preview) error {
 	}
 	preview.Desired, preview.Observed, preview.Plan = plan.OutlineDesired(want), is.Outline(), todo
 	// A notice that blocks does not keep the other steps from being taken.
-	_ = r.tellPlan(todo.Notices)
+	_ = r.notes.tellPlan(todo.Notices)
 	return nil
 }
 
 // previewRefused reads the load balancer that a refused Service has.
 func (r *reconciler) previewRefused(ctx context.Context, preview *Preview) error {
 	is := plan.Observed{LoadBalancer: r.found.balancer, FloatingIPs: r.found.floatingIPs}
-	err := r.observeAllContents(ctx, &is)
+	err := r.observer().allContents(ctx, &is, r.found.balancer)
 	preview.Observed, preview.Plan = is.Outline(), plan.Plan{}
 	return err
 }

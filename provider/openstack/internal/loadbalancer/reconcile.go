@@ -9,7 +9,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
@@ -20,6 +19,14 @@ type request struct {
 	cluster string
 	service *v1.Service
 	nodes   []*v1.Node
+	// deletedCluster is the UID of a cluster without an API server, whose Service is deleted. Only
+	// objects with its tag count. "": the cluster is that of the term.
+	deletedCluster string
+	mode
+}
+
+// mode is how much a reconcile may do, and how closely it looks.
+type mode struct {
 	// create a load balancer if it does not exist.
 	create bool
 	// repair: the load balancer may have drifted although nothing in Kubernetes has changed.
@@ -29,48 +36,49 @@ type request struct {
 	// age is how old the lists may be for a repair. If there is something to repair, the reconcile
 	// ends with errOld.
 	age time.Duration
-	// silent: write no events.
-	silent bool
-	// deletedCluster is the UID of a cluster without an API server, whose Service is deleted. Only
-	// what has its tag counts. "": the cluster is that of the term.
-	deletedCluster string
+}
+
+// listAge is how old a list may be that shows how far Octavia is.
+func (m mode) listAge() time.Duration {
+	if m.repair {
+		return m.age
+	}
+	return listMaxAge
 }
 
 // reconciler is one reconcile of one Service. It holds the lock of the Service and, once that is
 // found, of its load balancer.
 type reconciler struct {
-	*LoadBalancers
 	request
+	of       *LoadBalancers
 	state    *serviceState
 	unlock   []func()
 	identity desired.Identity
 	settings settings.Settings
 	found    found
-	// notices are what a silent reconcile would have written as events.
-	notices []desired.Notice
+	notes    *notifier
 }
 
-// found is the load balancer of the Service and what reaches it.
-type found struct {
-	claim
-	// apiMinor is the minor version of Octavia's API.
-	apiMinor    int
-	floatingIPs []neutron.FloatingIP
-}
-
-// begin locks the Service. The caller closes the reconciler.
-func (l *LoadBalancers) begin(ctx context.Context, r request) (*reconciler, error) {
-	unlock, _, err := l.locks.Lock(ctx, "service "+string(r.service.UID))
+// begin locks the Service. The caller closes the reconciler. A silent one writes no events but of
+// what it waits for.
+func (l *LoadBalancers) begin(ctx context.Context, of request, silent bool) (*reconciler, error) {
+	unlock, _, err := l.locks.Lock(ctx, "service "+string(of.service.UID))
 	if err != nil {
 		return nil, err
 	}
-	state := l.states.get(r.service.UID)
+	state := l.states.get(of.service.UID)
 	if state == nil {
 		state = newServiceState()
 	}
-	return &reconciler{
-		LoadBalancers: l, request: r, state: state, unlock: []func(){unlock},
-	}, nil
+	r := l.reconciler(of, state, silent)
+	r.unlock = append(r.unlock, unlock)
+	return r, nil
+}
+
+func (l *LoadBalancers) reconciler(of request, state *serviceState, silent bool) *reconciler {
+	return &reconciler{of: l, request: of, state: state, notes: &notifier{
+		service: of.service, recorder: l.config.Recorder, written: state.events, silent: silent,
+	}}
 }
 
 func (r *reconciler) close() {
@@ -79,9 +87,16 @@ func (r *reconciler) close() {
 	}
 }
 
-// reconcile observes, decides, compares and applies, in this order.
+// reconcile finds the load balancer, decides what it should be, compares and applies.
 func (r *reconciler) reconcile(ctx context.Context) (*v1.LoadBalancerStatus, error) {
-	want, err := r.decide(ctx, r.waitWhilePending)
+	err := r.find(ctx)
+	if err == nil {
+		err = r.waitWhilePending(ctx)
+	}
+	var want desired.State
+	if err == nil {
+		want, err = r.decide(ctx)
+	}
 	if err == nil {
 		err = r.converge(ctx, want)
 	}
@@ -95,7 +110,7 @@ func (r *reconciler) reconcile(ctx context.Context) (*v1.LoadBalancerStatus, err
 	if err != nil {
 		return nil, explain(err)
 	}
-	r.tell(aboutWaiting)
+	r.notes.tell(aboutWaiting)
 	return r.status(), nil
 }
 
@@ -104,7 +119,8 @@ func (r *reconciler) waitWhilePending(ctx context.Context) error {
 	lb := r.found.balancer
 	switch {
 	case lb == nil && r.found.deleting != nil:
-		return r.waitFor(r.found.deleting, "is being deleted; a new one is created after that")
+		return r.waits().waitFor(r.found.deleting,
+			"is being deleted; a new one is created after that")
 	case lb == nil && !r.create:
 		return fmt.Errorf("service %s/%s has no load balancer yet", r.service.Namespace,
 			r.service.Name)
@@ -112,11 +128,11 @@ func (r *reconciler) waitWhilePending(ctx context.Context) error {
 		return nil
 	}
 	// OCCM writes the ID when all is done. Earlier, it survives a restart.
-	if err := r.Annotate(ctx, r.service,
+	if err := r.of.Annotate(ctx, r.service,
 		map[string]*string{settings.AnnotationLoadBalancerID: &lb.ID}); err != nil {
 		return err
 	}
-	return r.waitFor(lb, "is %s", lb.Status)
+	return r.waits().waitFor(lb, "is %s", lb.Status)
 }
 
 // converge takes the steps to the desired state. Nil: Octavia has done all of them.
@@ -124,7 +140,7 @@ func (r *reconciler) converge(ctx context.Context, want desired.State) error {
 	if lb := r.found.balancer; lb == nil {
 		r.inherit(&want)
 	} else if lb.Status == octavia.Active {
-		r.cache().Confirm(lb, r.config.Clock.Now())
+		r.of.cache().Confirm(lb, r.of.config.Clock.Now())
 	}
 	is, todo, err := r.diff(ctx, want, false)
 	if err != nil {
@@ -134,7 +150,7 @@ func (r *reconciler) converge(ctx context.Context, want desired.State) error {
 		return errOld
 	}
 	r.reportDifferences(todo)
-	blocked := r.tellPlan(todo.Notices)
+	blocked := r.notes.tellPlan(todo.Notices)
 	switch {
 	case len(todo.Steps) > 0:
 		err = r.apply(ctx, want, is, todo)
@@ -151,7 +167,8 @@ func (r *reconciler) converge(ctx context.Context, want desired.State) error {
 func (r *reconciler) diff(
 	ctx context.Context, want desired.State, complete bool,
 ) (observed, plan.Plan, error) {
-	is, err := r.observe(ctx, want, complete)
+	isServed := len(r.service.Status.LoadBalancer.Ingress) > 0
+	is, err := r.observer().observe(ctx, r.found, want, isServed, complete)
 	if err != nil {
 		return observed{}, plan.Plan{}, err
 	}
@@ -159,21 +176,6 @@ func (r *reconciler) diff(
 	if complete || r.found.balancer == nil || is.suffices(want, todo) {
 		return is, todo, nil
 	}
-	r.cache().Invalidate(r.found.balancer.ID, r.identity.UID)
+	r.of.cache().Invalidate(r.found.balancer.ID, r.identity.UID)
 	return r.diff(ctx, want, true)
-}
-
-// tellPlan writes what cannot be done, and returns what keeps the Service from being served.
-func (r *reconciler) tellPlan(notes []plan.Notice) error {
-	var blocked error
-	list := make([]desired.Notice, 0, len(notes))
-	for _, n := range notes {
-		refused := &refusal{n.Reason, n.Message}
-		if n.Blocks && blocked == nil {
-			blocked = refused
-		}
-		list = append(list, refused.notice())
-	}
-	r.tell(aboutPlan, list...)
-	return blocked
 }

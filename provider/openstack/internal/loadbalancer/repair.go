@@ -215,7 +215,8 @@ func (r *repairs) do(item repair) error {
 		return nil
 	}
 	what := request{
-		cluster: cluster, service: service, create: true, repair: item.all, deep: item.deep,
+		cluster: cluster, service: service,
+		mode: mode{create: true, repair: item.all, deep: item.deep},
 	}
 	if item.all {
 		what.age = r.of.config.CheckAge

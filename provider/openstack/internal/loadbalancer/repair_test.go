@@ -178,8 +178,8 @@ func TestRepair_AnotherClientChangesDuringASlowRead_TheNextMendsIt(t *testing.T)
 	repair := func() (weight int) {
 		t.Helper()
 		if _, err := c.ensure1(request{
-			cluster: "kubernetes", service: s.now(service), nodes: []*v1.Node{node}, create: true,
-			repair: true, deep: true,
+			cluster: "kubernetes", service: s.now(service), nodes: []*v1.Node{node},
+			mode: mode{create: true, repair: true, deep: true},
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -86,16 +86,16 @@ func (l *LoadBalancers) Reports() []Report {
 // of the term has cancelled says nothing of the Service, and neither does a node sync that comes
 // before the creation.
 func (r *reconciler) report(ctx context.Context, err error) {
-	now, lb := r.config.Clock.Now(), r.found.balancer
+	now, lb := r.of.config.Clock.Now(), r.found.balancer
 	deletes := r.service.DeletionTimestamp != nil || !requestsLoadBalancer(r.service)
 	if ctx.Err() != nil || err != nil && lb == nil && !r.create && !deletes {
 		return
 	}
-	report := r.reports.get(r.service.UID)
+	report := r.of.reports.get(r.service.UID)
 	if err == nil {
 		r.measureNew(report, now)
-		if r.state.isDrifted && r.config.Observer != nil {
-			r.config.Observer.Repaired()
+		if r.state.isDrifted && r.of.config.Observer != nil {
+			r.of.config.Observer.Repaired()
 		}
 		r.state.isDrifted = false
 	}
@@ -115,13 +115,13 @@ func (r *reconciler) report(ctx context.Context, err error) {
 	if lb == nil {
 		lb = r.found.deleting
 	} else {
-		report.Addresses = r.addresses()
+		report.Addresses = r.found.addresses(r.settings.Internal)
 	}
 	if lb != nil {
 		report.ID, report.LoadBalancerName = lb.ID, lb.Name
 		report.Provisioning, report.Operating = lb.Status, lb.Operating
 	}
-	r.reports.set(r.service.UID, report)
+	r.of.reports.set(r.service.UID, report)
 	r.publishCondition(ctx, conditionOf(report, r.service, now))
 }
 
@@ -135,9 +135,9 @@ func (r *reconciler) measureNew(before Report, now time.Time) {
 	if before.State == "" {
 		begun = now
 	}
-	if r.config.Observer != nil && before.State != Ready &&
+	if r.of.config.Observer != nil && before.State != Ready &&
 		len(r.service.Status.LoadBalancer.Ingress) == 0 && begun.Sub(created) < newServiceAge {
-		r.config.Observer.Served(now.Sub(created))
+		r.of.config.Observer.Served(now.Sub(created))
 	}
 }
 
@@ -162,17 +162,17 @@ func stateOf(err error) (State, events.Reason, string) {
 // reportDifferences records a comparison. Differences are drift if the load balancer was as
 // requested, and neither the Service nor a node has changed since.
 func (r *reconciler) reportDifferences(todo plan.Plan) {
-	report := r.reports.get(r.service.UID)
-	report.ComparedAt = r.config.Clock.Now()
+	report := r.of.reports.get(r.service.UID)
+	report.ComparedAt = r.of.config.Clock.Now()
 	if r.repair && report.State == Ready && len(todo.Steps) > 0 {
 		report.Drifted, report.Drift = report.ComparedAt, nil
-		if !r.state.isDrifted && r.config.Observer != nil {
-			r.config.Observer.Drifted()
+		if !r.state.isDrifted && r.of.config.Observer != nil {
+			r.of.config.Observer.Drifted()
 		}
 		r.state.isDrifted = true
 		for _, step := range todo.Steps[:min(len(todo.Steps), maxDrift)] {
 			report.Drift = append(report.Drift, step.String())
 		}
 	}
-	r.reports.set(r.service.UID, report)
+	r.of.reports.set(r.service.UID, report)
 }

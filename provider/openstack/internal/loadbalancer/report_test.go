@@ -137,8 +137,8 @@ func TestReport_LoadBalancerDrifts_ListsTheRepair(t *testing.T) {
 	}
 	compare := func() error {
 		_, err := c.LoadBalancers.ensure(t.Context(), request{
-			cluster: "kubernetes", service: s.now(service), nodes: []*v1.Node{node}, create: true,
-			repair: true, deep: true,
+			cluster: "kubernetes", service: s.now(service), nodes: []*v1.Node{node},
+			mode: mode{create: true, repair: true, deep: true},
 		})
 		return err
 	}

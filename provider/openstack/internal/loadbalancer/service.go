@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
@@ -20,37 +19,14 @@ func (r *reconciler) announce(ctx context.Context) error {
 	if lb == nil {
 		return nil
 	}
-	address := r.address()
-	return r.Annotate(ctx, r.service, map[string]*string{
+	address := r.found.address(r.settings.Internal)
+	return r.of.Annotate(ctx, r.service, map[string]*string{
 		settings.AnnotationLoadBalancerID: &lb.ID, settings.AnnotationLoadBalancerAddress: &address,
 	})
 }
 
-// address is that of the floating IP, or else of the VIP.
-func (r *reconciler) address() string {
-	vip := r.found.balancer.VIP
-	if r.settings.Internal && r.found.role == plan.Guest {
-		return vip.Address
-	}
-	for _, ip := range r.found.floatingIPs {
-		if vip.PortID != "" && ip.PortID == vip.PortID {
-			return ip.Address
-		}
-	}
-	return vip.Address
-}
-
-// addresses are those at which clients reach the load balancer.
-func (r *reconciler) addresses() []string {
-	addresses := []string{r.address()}
-	for _, vip := range r.found.balancer.AdditionalVIPs {
-		addresses = append(addresses, vip.Address)
-	}
-	return addresses
-}
-
 func (r *reconciler) status() *v1.LoadBalancerStatus {
-	return desired.Status(r.service, r.settings, r.addresses()...)
+	return desired.Status(r.service, r.settings, r.found.addresses(r.settings.Internal)...)
 }
 
 // Annotate sets annotations of the Service that differ; nil removes one.

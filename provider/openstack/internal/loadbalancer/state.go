@@ -40,11 +40,11 @@ type freshCreation struct {
 	nextLook     time.Time
 }
 
-// pending is the load balancer as long as Octavia is expected to build it; else nil.
-func (c *freshCreation) pending(r *reconciler) *octavia.LoadBalancer {
-	lb, named := c.loadBalancer, r.settings.LoadBalancerID
-	isDue := !r.config.Clock.Now().Before(c.nextLook)
-	if lb == nil || !lb.Status.Pending() || isDue || !r.create || r.repair ||
+// pending is the load balancer as long as Octavia is expected to build it; else nil. named is the
+// one that the Service names, or "".
+func (c *freshCreation) pending(now time.Time, named string, how mode) *octavia.LoadBalancer {
+	lb := c.loadBalancer
+	if lb == nil || !lb.Status.Pending() || !now.Before(c.nextLook) || !how.create || how.repair ||
 		named != "" && named != lb.ID {
 		return nil
 	}
@@ -62,9 +62,11 @@ type knownFloatingIPs struct {
 // suffices tells whether they are not to be read again: for new nodes they are of no importance,
 // and another client hardly changes them right after their creation. Drift is repaired all the
 // same.
-func (k *knownFloatingIPs) suffices(r *reconciler, query neutron.FloatingIPQuery) bool {
-	isFresh := r.config.Clock.Since(k.created) < creationMaxAge
-	return query == k.query && !r.repair && (isFresh || !r.create)
+func (k *knownFloatingIPs) suffices(
+	query neutron.FloatingIPQuery, now time.Time, how mode,
+) bool {
+	isFresh := now.Sub(k.created) < creationMaxAge
+	return query == k.query && !how.repair && (isFresh || !how.create)
 }
 
 func newServiceState() *serviceState { return &serviceState{events: writtenNotices{}} }

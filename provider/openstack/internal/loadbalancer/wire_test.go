@@ -192,10 +192,8 @@ func TestDelete_NewListenerOfAnotherClient_IsSeenBeforeTheDeletion(t *testing.T)
 	service := s.addService("web", 80)
 	c.ensure(service, node)
 	lb := s.LoadBalancers()[0]
-	r := &reconciler{
-		LoadBalancers: c.LoadBalancers, state: newServiceState(),
-		request: request{cluster: "kubernetes", service: s.now(service), silent: true},
-	}
+	r := c.reconciler(request{cluster: "kubernetes", service: s.now(service)}, newServiceState(),
+		true)
 	if err := r.findAny(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -13,22 +13,10 @@ import (
 
 // shownLoadBalancer is a load balancer as Octavia shows it.
 type shownLoadBalancer struct {
-	ID               string     `json:"id"`
-	Name             string     `json:"name"`
-	Description      string     `json:"description"`
-	Tags             []string   `json:"tags"`
-	Provider         string     `json:"provider"`
-	FlavorID         string     `json:"flavor_id"`
-	AvailabilityZone string     `json:"availability_zone"`
-	Address          string     `json:"vip_address"`
-	PortID           string     `json:"vip_port_id"`
-	SubnetID         string     `json:"vip_subnet_id"`
-	NetworkID        string     `json:"vip_network_id"`
-	AdditionalVIPs   []shownVIP `json:"additional_vips"`
-	Status           Status     `json:"provisioning_status"`
-	Operating        string     `json:"operating_status"`
-	CreatedAt        timestamp  `json:"created_at"`
-	UpdatedAt        timestamp  `json:"updated_at"`
+	LoadBalancer
+	AdditionalVIPs []shownVIP `json:"additional_vips"`
+	CreatedAt      timestamp  `json:"created_at"`
+	UpdatedAt      timestamp  `json:"updated_at"`
 	// Listeners and Pools are nil if they are missing, as in an answer that lists something else.
 	Listeners []shownID `json:"listeners"`
 	Pools     []shownID `json:"pools"`
@@ -74,16 +62,9 @@ func (s *shownLoadBalancer) value() (LoadBalancer, error) {
 		return LoadBalancer{},
 			fmt.Errorf("%w: load balancer %s has no status", errNoAnswer, s.ID)
 	}
-	lb := LoadBalancer{
-		ID: s.ID, Name: s.Name, Description: s.Description, Tags: orNil(s.Tags),
-		Provider: s.Provider, FlavorID: s.FlavorID, AvailabilityZone: s.AvailabilityZone,
-		VIP: VIP{
-			Address: s.Address, PortID: s.PortID, SubnetID: s.SubnetID,
-			NetworkID: s.NetworkID,
-		},
-		Status: s.Status, Operating: s.Operating,
-		CreatedAt: s.CreatedAt.Time, UpdatedAt: s.UpdatedAt.Time,
-	}
+	lb := s.LoadBalancer
+	lb.Tags = orNil(lb.Tags)
+	lb.CreatedAt, lb.UpdatedAt = s.CreatedAt.Time, s.UpdatedAt.Time
 	if s.Listeners != nil && s.Pools != nil {
 		lb.Parts = []string{}
 		for _, part := range slices.Concat(s.Listeners, s.Pools) {

@@ -32,7 +32,7 @@ func list[T any](
 func fieldsOf[T any]() []string {
 	var names []string
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {
-		if name := field.Tag.Get("json"); name != "" {
+		if name := field.Tag.Get("json"); name != "" && name != "-" {
 			names = append(names, name)
 		}
 	}

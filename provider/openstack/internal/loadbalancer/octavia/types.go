@@ -9,42 +9,42 @@ import (
 // LoadBalancer is Octavia's load balancer, without what is below it.
 type LoadBalancer struct {
 	// ID is empty in one that should be.
-	ID          string
-	Name        string
-	Description string
-	Tags        []string
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Tags        []string `json:"tags"`
 
 	// Provider is Octavia's provider. Empty in one that should be: the cloud's default.
-	Provider         string
-	FlavorID         string
-	AvailabilityZone string
+	Provider         string `json:"provider"`
+	FlavorID         string `json:"flavor_id"`
+	AvailabilityZone string `json:"availability_zone"`
 
-	VIP VIP
+	VIP
 	// AdditionalVIPs are addresses beside the first, in the same network.
-	AdditionalVIPs []VIP
+	AdditionalVIPs []VIP `json:"-"`
 
 	// Parts are the ids of its listeners and pools, sorted; nil if Octavia does not show them.
-	Parts []string
+	Parts []string `json:"-"`
 	// Made are the ids of the listeners, pools and monitors that were made with it, by their names,
 	// and those of members, by [MadeMember]. Nil but in the answer to its creation.
-	Made map[string]string
+	Made map[string]string `json:"-"`
 
-	Status Status
+	Status Status `json:"provisioning_status"`
 	// Operating is Octavia's operating status: whether the members answer. It is only reported.
-	Operating string
-	CreatedAt time.Time
+	Operating string    `json:"operating_status"`
+	CreatedAt time.Time `json:"-"`
 	// UpdatedAt is when the load balancer, or anything below it, last changed, to the second: each
 	// change of a listener, pool, member or monitor changes the load balancer's status. Zero:
 	// never.
-	UpdatedAt time.Time
+	UpdatedAt time.Time `json:"-"`
 }
 
 // VIP is where a load balancer is reached. In one that should be, what is empty is left to Octavia.
 type VIP struct {
-	Address   string
-	PortID    string
-	SubnetID  string
-	NetworkID string
+	Address   string `json:"vip_address"`
+	PortID    string `json:"vip_port_id"`
+	SubnetID  string `json:"vip_subnet_id"`
+	NetworkID string `json:"vip_network_id"`
 }
 
 // Status is Octavia's provisioning status.
