@@ -109,11 +109,7 @@ func failureOf(t *testing.T, limit time.Duration, test func(t testing.TB)) strin
 	return strings.Join(failing.messages, "\n")
 }
 
-var (
-	deleteNow = metav1.DeleteOptions{}
-	getNow    = metav1.GetOptions{}
-	updateNow = metav1.UpdateOptions{}
-)
+var deleteNow = metav1.DeleteOptions{}
 
 // exampleTest is the test that an example shows: examples are given none.
 type exampleTest struct {
