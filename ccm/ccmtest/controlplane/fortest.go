@@ -35,8 +35,8 @@ func ForTest(t testing.TB) *ControlPlane {
 }
 
 // Tests are the tests of a package, which run on one control plane. TestMain runs them, for example
-// with os.Exit(controlplane.Tests{M: m, ControlPlane: &cluster}.Run()). They can take the place of m
-// in goleak.VerifyTestMain.
+// with os.Exit(controlplane.Tests{M: m, ControlPlane: &cluster}.Run()). They can take the place of
+// m in goleak.VerifyTestMain.
 type Tests struct {
 	M *testing.M
 	// ControlPlane is set before the tests run.
