@@ -1,27 +1,21 @@
 package fake
 
 import (
-	"context"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	cloudprovider "k8s.io/cloud-provider"
 
 	"go.uber.org/goleak"
+
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// within bounds what a test waits for; it is far longer than anything takes.
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	t.Cleanup(cancel)
-	return ctx
-}
+var within = waittest.Context
 
 // opener opens providers on a cloud, in this process or over HTTP.
 type opener func(...ProviderOption) cloudprovider.Interface

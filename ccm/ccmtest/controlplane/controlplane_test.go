@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 func client(t *testing.T, cfg *rest.Config) kubernetes.Interface {
@@ -243,16 +244,7 @@ func expectEmpty(t *testing.T, dir string) {
 	}
 }
 
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatalf("timed out: %s", what)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
+var eventually = waittest.Until
 
 func hostOf(t *testing.T, cp *controlplane.ControlPlane) string {
 	t.Helper()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -102,14 +103,7 @@ func runReady(t *testing.T, m *ccm.Manager) (stop context.CancelFunc) {
 	return cancel
 }
 
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(limit); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", limit, what)
-		}
-	}
-}
+var eventually = waittest.Until
 
 func newHandler(m *ccm.Manager, opts ...endpoints.Option) http.Handler {
 	return endpoints.NewHandler(m,

@@ -2,19 +2,19 @@ package openstacktest
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"io"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
 
 	"go.uber.org/goleak"
+
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // The paths of Nova and Octavia.
@@ -33,13 +33,7 @@ func start(t *testing.T, options ...Option) *Cloud {
 	return s
 }
 
-// patiently bounds what a test waits for; it is far longer than anything takes.
-func patiently(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	t.Cleanup(cancel)
-	return ctx
-}
+var patiently = waittest.Context
 
 // byPassword is how a user logs in to their project.
 func byPassword(c Credentials) gophercloud.AuthOptions {

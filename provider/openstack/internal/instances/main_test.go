@@ -1,7 +1,6 @@
 package instances
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,6 +21,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/kit/absence"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/simclient"
@@ -30,13 +30,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// within bounds what a test waits for; it is far longer than anything takes.
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
-	return ctx
-}
+var within = waittest.Context
 
 // world is a simulated cloud, and the instances that look into it with a clock that stands still.
 type world struct {

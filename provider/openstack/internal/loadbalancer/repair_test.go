@@ -2,7 +2,6 @@ package loadbalancer
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"net/http"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -48,15 +48,7 @@ func (s *site) register(node *v1.Node) *v1.Node {
 // eventually waits until it is so.
 func (s *site) eventually(what string, so func() bool) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
-	defer cancel()
-	for !so() {
-		select {
-		case <-ctx.Done():
-			s.t.Fatalf("timed out until %s", what)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+	waittest.Until(s.t, what, so)
 }
 
 func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {

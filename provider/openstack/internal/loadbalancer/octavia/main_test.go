@@ -1,7 +1,6 @@
 package octavia
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -15,19 +14,14 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/internal/simclient"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// within bounds what a test waits for; it is far longer than anything takes.
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
-	return ctx
-}
+var within = waittest.Context
 
 // world is a simulated cloud, and Octavia's API in it. The clock of both stands still.
 type world struct {
@@ -131,16 +125,6 @@ func (w *world) rewrite(operation string, change func(body []byte) (status int, 
 			return change(body)
 		},
 	})
-}
-
-// eventually waits for something that happens on other goroutines.
-func (w *world) eventually(what string, is func() bool) {
-	w.t.Helper()
-	for ctx := within(w.t); !is(); time.Sleep(time.Millisecond) {
-		if ctx.Err() != nil {
-			w.t.Fatalf("timed out until %s", what)
-		}
-	}
 }
 
 // called waits until a request has been carried out, which may not have been answered.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -50,7 +51,8 @@ func (w *world) setStatus(status Status, ids ...string) {
 // pausing waits until so many wait for the clock.
 func (w *world) pausing(n int) {
 	w.t.Helper()
-	w.eventually(fmt.Sprintf("%d waits pause", n), func() bool { return w.clock.Waiters() == n })
+	waittest.Until(w.t, fmt.Sprintf("%d waits pause", n),
+		func() bool { return w.clock.Waiters() == n })
 }
 
 func TestSettled_WhatIsNotPending_IsReturnedAtOnce(t *testing.T) {
@@ -162,7 +164,7 @@ func TestSettled_PendingThatNeverEnds_IsErrPendingAfterTheLimit(t *testing.T) {
 		w.setStatus(PendingUpdate, id)
 		began := w.clock.Now()
 		s := w.settle(t.Context(), id, limit)
-		w.eventually("the wait ends", func() bool {
+		waittest.Until(w.t, "the wait ends", func() bool {
 			if w.clock.HasWaiters() {
 				w.clock.Step(minPause)
 			}

@@ -1,0 +1,31 @@
+// Package waittest bounds the waits of tests that have no API server. Other tests use package
+// ccmtest.
+package waittest
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// limit is far longer than any wait takes, also on a busy machine.
+const limit = time.Minute
+
+// Context ends with the test, or after a minute.
+func Context(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Until waits until the condition holds, and fails the test after a minute. what completes the
+// sentence "timed out waiting until …".
+func Until(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !condition(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("timed out waiting until %s", what)
+		}
+	}
+}
