@@ -195,6 +195,7 @@ func TestChart_BesideOCCM_NeedsAnotherName(t *testing.T) {
 func TestChart_WithOtherValues_IsAcceptedByTheAPIServer(t *testing.T) {
 	cp := controlplane.ForTest(t)
 	client := kubernetes.NewForConfigOrDie(cp.RESTConfig())
+	installOperatorCRDs(t, cp)
 	for what, text := range map[string]string{
 		"daemon set": "{kind: DaemonSet, hostCertificates: /etc/ssl/certs}",
 		"routes":     "{routes: {enabled: true}, clusterCIDR: 10.244.0.0/16}",
@@ -207,10 +208,13 @@ func TestChart_WithOtherValues_IsAcceptedByTheAPIServer(t *testing.T) {
 			podLabels: {team: x}, podAnnotations: {note: written}, tolerations: [{operator: Exists}],
 			env: [{name: A, value: b}], extraArgs: [--drain-timeout=20s],
 			extraVolumes: [{name: v, emptyDir: {}}], extraVolumeMounts: [{name: v, mountPath: /v}],
-			serviceAccount: {name: mine, annotations: {k: v}}, metrics: {service: {enabled: true},
+			serviceAccount: {name: mine, annotations: {k: v}}, metrics: {
+			service: {enabled: true, annotations: {k: v}}, serviceMonitor: {enabled: true, labels: {release: p}},
+			prometheusRule: {enabled: true, labels: {release: p}},
 			dashboard: {enabled: true, labels: {team: x}}, reader: {namespace: monitoring, name: prometheus}}}`,
 	} {
 		t.Run(what, func(t *testing.T) {
+			checkFields(t, cp, text)
 			cfg := helm(t, cp)
 			install(t, cfg, text)
 			defer func() {
@@ -254,6 +258,7 @@ func TestProgram_WithWhatTheChartRenders_ServesTheCluster(t *testing.T) {
 	port, mount := freePort(t), t.TempDir()
 	text := fmt.Sprintf(`{securePort: %d, cloudConfig: {mountPath: %q}, clusterCIDR: 10.244.0.0/16,
 		routes: {enabled: true}, leaderElection: {resourceName: previous, resourceNamespace: default},
+		routes: {enabled: true}, metrics: {reader: {namespace: default, name: reader}},
 		extraArgs: [--bind-address=127.0.0.1, --node-monitor-period=200ms]}`,
 		port, mount)
 	install(t, helm(t, cp), text)
@@ -342,11 +347,39 @@ func TestProgram_WithWhatTheChartRenders_ServesTheCluster(t *testing.T) {
 		}
 		return err
 	})
-	metrics(t, cp, port)
+	metrics(t, admin, port)
 	stop()
 
 	// Deleting a node takes minutes of confirmed absence; package tests show it.
 	compareRules(t, cp, text, name, "delete nodes")
+}
+
+func TestProgram_WithTheArgumentsOfTheDaemonSet_Leads(t *testing.T) {
+	cp := controlplane.ForTest(t)
+	admin := kubernetes.NewForConfigOrDie(cp.RESTConfig())
+	cloud := project.New(t, project.OnSimulator())
+	port, mount := freePort(t), t.TempDir()
+	text := fmt.Sprintf(`{kind: DaemonSet, securePort: %d, cloudConfig: {mountPath: %q},
+		hostCertificates: /etc/ssl/certs, extraArgs: [--bind-address=127.0.0.1]}`, port, mount)
+	install(t, helm(t, cp), text)
+	conf := cloud.Credentials().CloudConf(openstacktest.PasswordAuth)
+	if err := os.WriteFile(filepath.Join(mount, "cloud.conf"), []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	daemonSet, err := admin.AppsV1().DaemonSets(namespace).Get(t.Context(), name,
+		metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := serviceAccount(t, cp, admin, name)
+	start(t, daemonSet.Spec.Template.Spec.Containers[0].Args, kubeconfig(t, account), port)
+	eventually(t, "the program leads", func(ctx context.Context) error {
+		lease, err := admin.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") == "" {
+			err = fmt.Errorf("the Lease has no holder: %v", lease.Spec)
+		}
+		return err
+	})
 }
 
 // compareRules compares the rendered rules with the requests of the account, but for permissions
@@ -453,24 +486,24 @@ func start(t *testing.T, args []string, kubeconfig string, port int) func() {
 	return stop
 }
 
-// metrics reads them without the right to, so that the program asks the API server about the
-// caller.
-func metrics(t *testing.T, cp *controlplane.ControlPlane, port int) {
+// metrics reads them as the account that the chart gives the right to, and as another one.
+func metrics(t *testing.T, admin kubernetes.Interface, port int) {
 	t.Helper()
-	admin := kubernetes.NewForConfigOrDie(cp.RESTConfig())
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "reader"}}
-	if _, err := admin.CoreV1().ServiceAccounts("default").Create(t.Context(), account,
-		metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	token, err := admin.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "reader",
-		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = fetch(t.Context(), token.Status.Token, port, "/metrics")
-	if err == nil || !strings.Contains(err.Error(), "403") {
-		t.Errorf("an account without rights: %v, want 403", err)
+	for name, want := range map[string]string{"reader": "", "other": "403"} {
+		accounts := admin.CoreV1().ServiceAccounts("default")
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if _, err := accounts.Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		token, err := accounts.CreateToken(t.Context(), name,
+			&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = fetch(t.Context(), token.Status.Token, port, "/metrics")
+		if want == "" && err != nil || want != "" && !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("the ServiceAccount %s: %v, want %q", name, err, want)
+		}
 	}
 }
 

@@ -99,6 +99,7 @@ func TestFleet_WithWhatTheChartRenders_ServesAClusterUntilItIsDeleted(t *testing
 	text := fleetValues(t) + fmt.Sprintf(`
 securePort: %d
 extraArgs: [--bind-address=127.0.0.1, --limit-outage=1s]
+metrics: {reader: {namespace: default, name: reader}}
 `, port)
 	overlay := values(t, text)
 	overlay["fleet"].(map[string]any)["cleanUpLoadBalancers"] = true
@@ -141,7 +142,7 @@ extraArgs: [--bind-address=127.0.0.1, --limit-outage=1s]
 		}
 		return err
 	})
-	metrics(t, cp, port)
+	metrics(t, admin, port)
 
 	if err := workload.Set(netfault.Refuse()); err != nil {
 		t.Fatal(err)
