@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/fxccm/fxccm/controllers/nodeipam"
 	"github.com/fxccm/fxccm/controllers/persistentvolumelabel"
 	"github.com/fxccm/fxccm/example/fleet"
+	managed "github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/options"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
@@ -59,9 +61,11 @@ func runFleet(args []string, stdout, stderr io.Writer) int {
 // newFleetApp is the whole fleet.
 func newFleetApp(config fleet.Config, each options.Configuration) (*fx.App, error) {
 	params, err := config.Params(each.Config, fleet.Host{
-		Providers: map[string]func([]byte) (ccm.Provider, error){
-			openstack.Name: openStackOf(each.Config.CloudProvider.ConfigStrict),
-			fakeName:       newFakeProvider,
+		Providers: map[string]func(*managed.Cluster) (ccm.Provider, error){
+			openstack.Name: openStackOf(config.Cloud, each.Config.CloudProvider.ConfigStrict),
+			fakeName: func(of *managed.Cluster) (ccm.Provider, error) {
+				return newFakeProvider(of.CloudConfig)
+			},
 		},
 		Controllers: []ccm.Controller{persistentvolumelabel.Controller(), nodeipam.Controller()},
 		Registerer:  legacyregistry.Registerer(),
@@ -78,16 +82,33 @@ func newFleetApp(config fleet.Config, each options.Configuration) (*fx.App, erro
 
 // openStackOf makes OpenStack's provider from the cloud.conf of a cluster. Clusters with the same
 // credentials share logins and the budget of requests.
-func openStackOf(strict bool) func(data []byte) (ccm.Provider, error) {
-	shared := openstack.WithShared(openstack.NewShared(openstack.SharedConfig{}))
-	return func(data []byte) (ccm.Provider, error) {
-		if data == nil {
-			return openstack.Provider(shared, openstack.WithEnvironment(os.Getenv)), nil
-		}
+func openStackOf(
+	config openstack.SharedConfig, strict bool,
+) func(*managed.Cluster) (ccm.Provider, error) {
+	shared := openstack.WithShared(openstack.NewShared(config))
+	parse := func(data []byte) (cloudconf.Config, error) {
 		config, _, err := cloudconf.Parse(data, cloudconf.Options{Strict: strict})
 		if err != nil {
-			return ccm.Provider{}, fmt.Errorf("the cluster's cloud.conf: %w", err)
+			return config, fmt.Errorf("the cluster's cloud.conf: %w", err)
 		}
-		return openstack.Provider(shared, openstack.WithConfig(config)), nil
+		return config, nil
+	}
+	return func(of *managed.Cluster) (ccm.Provider, error) {
+		if of.CloudConfig == nil {
+			return openstack.Provider(shared, openstack.WithEnvironment(os.Getenv)), nil
+		}
+		config, err := parse(of.CloudConfig)
+		if err != nil {
+			return ccm.Provider{}, err
+		}
+		live := openstack.NewLiveConfig(config)
+		of.OnCloudConfig(func(ctx context.Context, data []byte) (isKept bool, err error) {
+			next, err := parse(data)
+			if err != nil {
+				return false, err
+			}
+			return live.Replace(ctx, next)
+		})
+		return openstack.Provider(shared, openstack.WithLiveConfig(live)), nil
 	}
 }

@@ -159,6 +159,39 @@ led-by-a leading false a
 	}
 }
 
+func TestFleetStatus_Of1000ClustersInAllStates_CountsAllAndListsThoseOfAState(t *testing.T) {
+	const clusters = 1000
+	states := fleet.States()
+	status := fleet.Status{Identity: "a"}
+	for i := range clusters {
+		c := fleet.ClusterStatus{
+			Name: fmt.Sprintf("cluster-%04d", i), State: states[i%len(states)], Leader: "a",
+		}
+		if c.State == fleet.StateFailed {
+			c.Leader, c.Reason = "", fmt.Sprintf("no kubeconfig %d", i)
+		}
+		status.Clusters = append(status.Clusters, c)
+	}
+	answers := []replica[fleet.Status]{{Name: "pod-a", Status: status}}
+	listed := func(state fleet.State) int {
+		t.Helper()
+		text, err := mergeFleet(answers, "state").in(state).tables(time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(text, "Clusters: 1000: 167 failed, 167 degraded, 167 draining") {
+			t.Errorf("with the state %q the clusters are not counted:\n%.300s", state, text)
+		}
+		return strings.Count(text, "cluster-")
+	}
+	if got := listed(""); got != clusters {
+		t.Errorf("%d clusters are listed, want %d", got, clusters)
+	}
+	if got := listed(fleet.StateFailed); got != 167 {
+		t.Errorf("%d clusters are listed as failed, want 167", got)
+	}
+}
+
 func TestFleet_BadInput_IsAnError(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	config := "--kubeconfig=" + writeFile(t, "kubeconfig", "{}")
@@ -172,10 +205,12 @@ func TestFleet_BadInput_IsAnError(t *testing.T) {
 		"--clusters-directory needs --clusters=directory":          {"--clusters-directory=/x"},
 		"--cluster-name has no effect in a fleet":                  {"--cluster-name=x"},
 		"--leader-elect-resource-name has no effect in a fleet":    {"--leader-elect-resource-name=x"},
+		"--cloud-list-max-age must not be 0":                       {"--cloud-list-max-age=0"},
 		"--lock=x is not supported: want management, workload":     {"--lock=x"},
 		"--leader-elect-identity has no effect in a fleet":         {"--leader-elect-identity=x"},
 		"--clean-up-load-balancers needs --clusters=clusterapi":    {"--clean-up-load-balancers", "--lock=workload"},
 		"--clusters-namespace and --clusters-selector have no":     {"--clusters=directory", "--clusters-directory=/x", "--clusters-selector=a=b"},
+		"--state=lost is not supported: want failed, degraded":     {"status", config, "--state=lost"},
 		"--sort=age is not supported: want state, cluster":         {"status", config, "--sort=age"},
 		"fxccm fleet status: no kubeconfig":                        {"status"},
 		"fxccm fleet: unknown flag: --clusters-everywhere":         {"--clusters-everywhere"},

@@ -29,7 +29,7 @@ const stateUnknown fleet.State = "unknown"
 // fleetStatusLine is the command line of "fxccm fleet status".
 type fleetStatusLine struct {
 	*replicasLine
-	sort string
+	sort, state string
 }
 
 func newFleetStatusLine() *fleetStatusLine {
@@ -37,7 +37,17 @@ func newFleetStatusLine() *fleetStatusLine {
 		fleet.DefaultParams().Namespace, "app.kubernetes.io/name=fxccm-fleet")}
 	l.flags.StringVar(&l.sort, "sort", "state",
 		"The column by which the clusters are sorted: "+strings.Join(clusterColumns(), ", ")+".")
+	l.flags.StringVar(&l.state, "state", "",
+		"Only the clusters in this state: "+strings.Join(clusterStates(), ", ")+".")
 	return l
+}
+
+func clusterStates() []string {
+	var all []string
+	for _, state := range append(fleet.States(), stateUnknown) {
+		all = append(all, string(state))
+	}
+	return all
 }
 
 func clusterColumns() []string { return []string{"state", "cluster", "leader", "reason"} }
@@ -49,6 +59,10 @@ func (l *fleetStatusLine) parse(args []string) error {
 	if !slices.Contains(clusterColumns(), l.sort) {
 		return fmt.Errorf("--sort=%s is not supported: want %s", l.sort,
 			strings.Join(clusterColumns(), ", "))
+	}
+	if l.state != "" && !slices.Contains(clusterStates(), l.state) {
+		return fmt.Errorf("--state=%s is not supported: want %s", l.state,
+			strings.Join(clusterStates(), ", "))
 	}
 	return nil
 }
@@ -65,7 +79,7 @@ func runFleetStatus(args []string, stdout, stderr io.Writer) int {
 			}
 			return l.print(ctx, stdout, func(ctx context.Context) (snapshot, error) {
 				answers, err := askReplicas[fleet.Status](ctx, l.replicasLine, cluster)
-				return mergeFleet(answers, l.sort), err
+				return mergeFleet(answers, l.sort).in(fleet.State(l.state)), err
 			})
 		},
 	}.main(args, stdout, stderr)
@@ -75,6 +89,8 @@ func runFleetStatus(args []string, stdout, stderr io.Writer) int {
 type fleetStatus struct {
 	Replicas []fleetReplica        `json:"replicas"`
 	Clusters []fleet.ClusterStatus `json:"clusters"`
+	// counts are those of all clusters, by state.
+	counts map[fleet.State]int
 }
 
 // fleetReplica is a replica with its own view of itself.
@@ -89,7 +105,7 @@ type fleetReplica struct {
 // mergeFleet has each cluster once: as the replica that leads it reports it, or else as the replica
 // in which it needs attention most.
 func mergeFleet(answers []replica[fleet.Status], by string) fleetStatus {
-	status := fleetStatus{Clusters: []fleet.ClusterStatus{}}
+	status := fleetStatus{Clusters: []fleet.ClusterStatus{}, counts: map[fleet.State]int{}}
 	reported := map[string][]fleet.ClusterStatus{}
 	led := map[string]bool{}
 	for _, a := range answers {
@@ -119,6 +135,7 @@ func mergeFleet(answers []replica[fleet.Status], by string) fleetStatus {
 			c.State = stateUnknown
 		}
 		status.Clusters = append(status.Clusters, c)
+		status.counts[c.State]++
 	}
 	slices.SortStableFunc(status.Clusters, func(a, b fleet.ClusterStatus) int {
 		switch by {
@@ -135,6 +152,14 @@ func mergeFleet(answers []replica[fleet.Status], by string) fleetStatus {
 		return 0
 	})
 	return status
+}
+
+// in leaves only the clusters in a state; "" is all.
+func (s fleetStatus) in(state fleet.State) fleetStatus {
+	s.Clusters = slices.DeleteFunc(s.Clusters, func(c fleet.ClusterStatus) bool {
+		return state != "" && c.State != state
+	})
+	return s
 }
 
 // attention is lower for a cluster that needs more attention. A cluster that waits and has no
@@ -162,17 +187,15 @@ func (s fleetStatus) tables(time.Time) (string, error) {
 		t.row(r.Name, r.Identity, fmt.Sprint(r.Weight), fmt.Sprint(r.Leads),
 			strings.Join(r.Problems, "; "))
 	}
-	counts := map[fleet.State]int{}
-	for _, c := range s.Clusters {
-		counts[c.State]++
-	}
+	total := 0
 	var tallies []string
 	for _, state := range append(fleet.States(), stateUnknown) {
-		if counts[state] > 0 {
-			tallies = append(tallies, fmt.Sprintf("%d %s", counts[state], state))
+		if count := s.counts[state]; count > 0 {
+			total += count
+			tallies = append(tallies, fmt.Sprintf("%d %s", count, state))
 		}
 	}
-	t.section(strings.TrimSuffix(fmt.Sprintf("Clusters: %d: %s", len(s.Clusters),
+	t.section(strings.TrimSuffix(fmt.Sprintf("Clusters: %d: %s", total,
 		strings.Join(tallies, ", ")), ": "))
 	if len(s.Clusters) == 0 {
 		return t.text()

@@ -121,7 +121,8 @@ func DefaultParams() Params {
 			RetryPeriod:   metav1.Duration{Duration: 5 * time.Second},
 		},
 		Limits: Limits{
-			ObjectBytes: 64 << 20, BytesPerSecond: 1 << 20, Outage: 2 * time.Minute,
+			ObjectBytes: 64 << 20, BytesPerSecond: 1 << 20, ReplicaListBytes: 128 << 20,
+			Outage: 2 * time.Minute,
 		},
 	}
 }
@@ -152,6 +153,7 @@ type Fleet struct {
 	client     kubernetes.Interface
 	view       *leaseView
 	queue      workqueue.TypedRateLimitingInterface[string]
+	places     *places
 
 	mu      sync.Mutex
 	running bool
@@ -207,6 +209,7 @@ func New(p Params) (*Fleet, error) {
 		params: p,
 		log:    klog.Background(),
 		self:   replica{identity: p.Identity, weight: p.Weight},
+		places: newPlaces(p.Limits),
 	}
 	if p.Logger != nil {
 		f.log = *p.Logger

@@ -39,6 +39,12 @@ type Limits struct {
 	// The bytes of 32 seconds may be read at once. Default 1 MiB.
 	BytesPerSecond int64
 
+	// ReplicaListBytes limits the responses of more than 8 MiB that the replica reads and decodes
+	// at the same time, over all clusters. Each of them counts as ObjectBytes, and the others wait.
+	// A response fails if it takes longer than BytesPerSecond needs for ObjectBytes, and
+	// than a minute. Default 128 MiB.
+	ReplicaListBytes int64
+
 	// Outage is for how long all requests may fail, without a response or with the status 502 or
 	// 503 of a proxy. Then only a probe is left, which reads /version in growing intervals.
 	// Default 2 minutes.
@@ -56,6 +62,9 @@ func (l *Limits) setDefaults(to Limits) {
 	if l.BytesPerSecond == 0 {
 		l.BytesPerSecond = to.BytesPerSecond
 	}
+	if l.ReplicaListBytes == 0 {
+		l.ReplicaListBytes = to.ReplicaListBytes
+	}
 	if l.Outage == 0 {
 		l.Outage = to.Outage
 	}
@@ -69,10 +78,97 @@ func (l *Limits) validate(path *field.Path) (all field.ErrorList) {
 	if l.BytesPerSecond < 0 {
 		all = append(all, field.Invalid(path.Child("bytesPerSecond"), l.BytesPerSecond, positive))
 	}
+	if l.ReplicaListBytes < 0 {
+		all = append(all,
+			field.Invalid(path.Child("replicaListBytes"), l.ReplicaListBytes, positive))
+	}
 	if l.Outage < 0 {
 		all = append(all, field.Invalid(path.Child("outage"), l.Outage.String(), positive))
 	}
 	return all
+}
+
+// largeResponse is how many bytes a response may have without a place. The lists of a cluster of a
+// few hundred nodes are smaller, so they never wait for those of a hostile cluster.
+const largeResponse = 8 << 20
+
+// places are those for large responses that the replica reads and decodes.
+type places struct {
+	free chan struct{}
+	// keep is how long a response may keep its place.
+	keep time.Duration
+}
+
+func newPlaces(limits Limits) *places {
+	return &places{
+		free: make(chan struct{}, max(1, limits.ReplicaListBytes/limits.ObjectBytes)),
+		keep: max(time.Minute,
+			time.Duration(limits.ObjectBytes/limits.BytesPerSecond)*time.Second),
+	}
+}
+
+var errSlowResponse = errors.New("a large response of the API server has taken too long, and " +
+	"those of other clusters wait")
+
+// A place is that of one response. It is safe for concurrent use.
+type place struct {
+	of *places
+
+	mu sync.Mutex
+	// isKept is set if the place is kept after the last byte, for the decoding.
+	isKept bool
+	// timer is nil while the response has no place. expired is set when its time is over.
+	timer   *time.Timer
+	expired bool
+}
+
+// take waits for a place. It does nothing if the response has one.
+func (p *place) take(ctx context.Context) error {
+	p.mu.Lock()
+	has, expired := p.timer != nil, p.expired
+	p.mu.Unlock()
+	switch {
+	case expired:
+		return errSlowResponse
+	case has:
+		return nil
+	}
+	select {
+	case p.of.free <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.timer = time.AfterFunc(p.of.keep, func() {
+		p.mu.Lock()
+		p.expired = true
+		p.mu.Unlock()
+		p.end()
+	})
+	return nil
+}
+
+// read is called after the last byte that is read. isWhole reports whether that is all.
+func (p *place) read(isWhole bool) {
+	p.mu.Lock()
+	isKept := isWhole && p.isKept
+	p.mu.Unlock()
+	if !isKept {
+		p.end()
+	}
+}
+
+// end gives the place back, if there is one.
+func (p *place) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.isKept = false
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+		<-p.of.free
+	}
 }
 
 // leasePath is a part of the path of a Lease, which is in the cluster with [LockWorkload].
@@ -109,6 +205,7 @@ type meter struct {
 	next   http.RoundTripper
 	limits Limits
 	rate   *rate.Limiter
+	places *places
 	access *access
 	// prefix is the path of the API server's address.
 	prefix string
@@ -132,14 +229,17 @@ type collection struct {
 	watched int64
 	// mustList refuses watches until the next list.
 	mustList bool
+	// place is that of the last list. The next request shows that it is decoded.
+	place *place
 }
 
 // newMeter wraps the transport of a client configuration.
 func newMeter(
-	config *rest.Config, limits Limits, access *access, exceeded func(error),
+	config *rest.Config, limits Limits, places *places, access *access, exceeded func(error),
 ) *meter {
 	m := &meter{
-		next: config.Transport, limits: limits, access: access, exceeded: exceeded,
+		next: config.Transport, limits: limits, places: places, access: access,
+		exceeded: exceeded,
 		rate: rate.NewLimiter(rate.Limit(limits.BytesPerSecond),
 			int(max(readChunk, burstSeconds*limits.BytesPerSecond))),
 		collections: map[string]*collection{},
@@ -153,7 +253,8 @@ func newMeter(
 
 // RoundTrip implements http.RoundTripper.
 func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
-	count, isWatch, mustList := m.begin(r)
+	place := &place{of: m.places}
+	count, isWatch, mustList := m.begin(r, place)
 	if mustList {
 		return gone(r)
 	}
@@ -173,7 +274,7 @@ func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err == nil && response.StatusCode != http.StatusSwitchingProtocols {
 		response.Body = &meteredBody{
 			ReadCloser: response.Body, meter: m, request: r, count: count,
-			isWatch: isWatch,
+			isWatch: isWatch, place: place,
 		}
 	}
 	return response, err
@@ -185,7 +286,9 @@ func isOutage(status int) bool {
 }
 
 // begin returns what counts the bytes of the response.
-func (m *meter) begin(r *http.Request) (count func(int64) error, isWatch, mustList bool) {
+func (m *meter) begin(
+	r *http.Request, place *place,
+) (count func(int64) error, isWatch, mustList bool) {
 	single := new(int64)
 	count = func(n int64) error {
 		*single += n
@@ -208,13 +311,17 @@ func (m *meter) begin(r *http.Request) (count func(int64) error, isWatch, mustLi
 		c = &collection{list: single}
 		m.collections[key] = c
 	}
+	if c.place != nil {
+		c.place.end()
+	}
+	place.isKept, c.place = !isWatch, place
 	switch {
 	case isWatch && c.mustList:
 		return nil, true, true
 	case isWatch:
 		return func(n int64) error { return m.countWatch(c, n) }, true, false
 	case query.Get("continue") == "":
-		*c = collection{list: single}
+		*c = collection{list: single, place: place}
 	}
 	list := c.list // a later list does not count in this one
 	return func(n int64) error { return m.countList(list, n) }, false, false
@@ -320,13 +427,22 @@ type meteredBody struct {
 	request *http.Request
 	count   func(int64) error
 	isWatch bool
+	place   *place
+	read    int64
+	isWhole bool
 }
 
 // Read implements io.Reader. The transport has decompressed what it reads.
 func (b *meteredBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p[:min(len(p), readChunk)])
+	b.isWhole = err == io.EOF
 	if n == 0 {
 		return n, err
+	}
+	if b.read += int64(n); b.read > largeResponse && !b.isWatch {
+		if err := b.place.take(b.request.Context()); err != nil {
+			return 0, err
+		}
 	}
 	if b.isWatch {
 		b.meter.answered()
@@ -338,6 +454,12 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 		return 0, limit
 	}
 	return n, err
+}
+
+// Close implements io.Closer.
+func (b *meteredBody) Close() error {
+	b.place.read(b.isWhole)
+	return b.ReadCloser.Close()
 }
 
 // wait keeps BytesPerSecond.

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -35,7 +36,7 @@ func newMetered(t *testing.T, limits Limits, handler http.HandlerFunc) *metered 
 	}
 	m := &metered{t: t, url: config.Host}
 	limits.setDefaults(DefaultParams().Limits)
-	m.meter = newMeter(config, limits, access, func(err error) {
+	m.meter = newMeter(config, limits, newPlaces(limits), access, func(err error) {
 		m.exceeded = append(m.exceeded, err)
 	})
 	return m
@@ -185,5 +186,66 @@ func TestMeter_RequestsFail_OutageIsReported(t *testing.T) {
 				t.Errorf("the reason is %v", m.exceeded[0])
 			}
 		})
+	}
+}
+
+func TestPlaces_AllAreTaken_TheNextResponseWaitsForOneOrForItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		of := newPlaces(Limits{ObjectBytes: 2, BytesPerSecond: 1, ReplicaListBytes: 2})
+		first, second, third := &place{of: of}, &place{of: of}, &place{of: of}
+		if err := first.take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		took := make(chan error, 1)
+		go func() { took <- second.take(t.Context()) }()
+		synctest.Wait()
+		select {
+		case err := <-took:
+			t.Fatalf("a second response has a place: %v", err)
+		default:
+		}
+		first.end()
+		if err := <-took; err != nil {
+			t.Errorf("the place that was given back: %v", err)
+		}
+		if err := third.take(t.Context()); err != nil { // when the time of the second is over
+			t.Errorf("the place of a slow response: %v", err)
+		}
+		if err := second.take(t.Context()); !errors.Is(err, errSlowResponse) {
+			t.Errorf("a slow response continues: %v", err)
+		}
+		first.end()
+		third.end()
+		third.end()
+		if n := len(of.free); n != 0 {
+			t.Errorf("%d places are taken by no response", n)
+		}
+	})
+}
+
+func TestMeter_LargeList_HasAPlaceUntilItIsDecoded(t *testing.T) {
+	const (
+		nodes = "/api/v1/nodes?resourceVersion=0&timeoutSeconds="
+		watch = "/api/v1/nodes?watch=true&timeoutSeconds=1"
+		large = "9000000"
+	)
+	m := newMetered(t, Limits{ObjectBytes: 10_000_000, BytesPerSecond: 1 << 30}, sends)
+	for i, step := range []struct {
+		path  string
+		taken int
+	}{
+		{nodes + "8000000", 0},
+		{nodes + large, 1},
+		{"/api/v1/nodes/a?timeoutSeconds=" + large, 1}, // it gives its own back at once
+		{watch, 0},
+		{nodes + large, 1},
+		{"/api/v1/nodes?continue=x&timeoutSeconds=1", 0}, // the first page is decoded
+		{nodes + "10000001", 0},                          // it exceeds the limit
+	} {
+		_, _ = m.get(step.path)
+		if taken := len(m.places.free); taken != step.taken {
+			t.Errorf("after request %d, %s, %d places are taken, want %d", i, step.path, taken,
+				step.taken)
+		}
 	}
 }

@@ -473,7 +473,8 @@ func (f *Fleet) build(
 		if params.RESTConfig.UserAgent == "" { // the cluster's audit log names the replica
 			params.RESTConfig.UserAgent = rest.DefaultKubernetesUserAgent() + "/" + f.self.identity
 		}
-		made.meter = newMeter(params.RESTConfig, f.params.Limits, made.access, exceeded)
+		made.meter = newMeter(params.RESTConfig, f.params.Limits, f.places, made.access,
+			exceeded)
 	}
 	switch {
 	case params.Elector != nil:

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
@@ -18,6 +19,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/options"
+	"github.com/fxccm/fxccm/provider/openstack"
 )
 
 // Labels of a cluster's object in its source.
@@ -46,7 +48,16 @@ type Config struct {
 	// Lock is management or workload.
 	Lock   string
 	Limits fleet.Limits
+
+	// Cloud limits what the clusters of one OpenStack project send together.
+	Cloud openstack.SharedConfig
+	// ClusterMetrics registers the metrics of each cluster's Manager, too.
+	ClusterMetrics bool
 }
+
+// listMaxAge is 19 minutes: a cluster that is alone in its project then sends less than a request
+// in two minutes at rest. Drift of load balancers may be noticed 20 minutes later.
+const listMaxAge = 19 * time.Minute
 
 // The kinds of sources.
 const (
@@ -87,9 +98,23 @@ func (c *Config) AddFlags(set *pflag.FlagSet) {
 		"How many bytes of a cluster's objects a replica keeps, as they come from the API server.")
 	set.Int64Var(&c.Limits.BytesPerSecond, "limit-bytes-per-second", limits.BytesPerSecond,
 		"How fast the responses of a cluster's API server are read.")
+	set.Int64Var(&c.Limits.ReplicaListBytes, "limit-replica-list-bytes", limits.ReplicaListBytes,
+		"How many bytes of large lists a replica reads and decodes at once, over all clusters. "+
+			"Each counts as --limit-object-bytes.")
 	set.DurationVar(&c.Limits.Outage, "limit-outage", limits.Outage,
 		"How long the API server of a cluster may fail before its Manager is stopped and only a "+
 			"probe remains.")
+	set.Float64Var(&c.Cloud.RequestRate, "cloud-request-rate", 20,
+		"How many requests a second all clusters of one OpenStack project send together, on "+
+			"average. Negative: no limit.")
+	set.IntVar(&c.Cloud.RequestBurst, "cloud-request-burst", 50,
+		"How many requests they send at once.")
+	set.DurationVar(&c.Cloud.MaxAge, "cloud-list-max-age", listMaxAge,
+		"How old a list of an OpenStack project may be for periodic checks: of nodes' addresses, "+
+			"and of load balancers for drift. Negative: each check reads its own.")
+	set.BoolVar(&c.ClusterMetrics, "cluster-metrics", false,
+		"Also serve the metrics of each cluster, with its name as the label \"manager\". Their "+
+			"number grows with the clusters.")
 }
 
 // Defaults sets what differs from a cloud controller manager of one cluster.
@@ -120,6 +145,10 @@ func (c *Config) Check(set *pflag.FlagSet) error {
 	if !slices.Contains(locks, c.Lock) {
 		refuse("--lock=%s is not supported: want %s", c.Lock, strings.Join(locks, ", "))
 	}
+	if c.Cloud.RequestRate == 0 || c.Cloud.RequestBurst <= 0 || c.Cloud.MaxAge == 0 {
+		refuse("--cloud-request-rate and --cloud-list-max-age must not be 0, and " +
+			"--cloud-request-burst must be positive")
+	}
 	for _, flag := range refused() {
 		isUsed := flag.why == ownLease && c.Lock == string(fleet.LockWorkload)
 		if set.Changed(flag.name) && !isUsed {
@@ -145,12 +174,12 @@ func refused() []struct{ name, why string } {
 
 // A Host is what the program gives to each cluster's Manager.
 type Host struct {
-	// Providers make a provider from the configuration that a cluster's source has for it. Without
-	// one, the data is nil, and the provider reads the file of --cloud-config, if there is one.
-	Providers map[string]func(data []byte) (ccm.Provider, error)
+	// Providers make a provider from the CloudConfig that a cluster's source has for it. Without
+	// one, that is nil, and the provider reads the file of --cloud-config, if there is one.
+	Providers map[string]func(*fleet.Cluster) (ccm.Provider, error)
 	// Controllers are those beside upstream's four.
 	Controllers []ccm.Controller
-	// Registerer registers the fleet's metrics.
+	// Registerer registers the fleet's metrics, and with ClusterMetrics those of the clusters.
 	Registerer prometheus.Registerer
 }
 
@@ -170,7 +199,11 @@ func (c *Config) Params(base ccm.Config, host Host) (fleet.Params, error) {
 		Lock: fleet.Lock(c.Lock), Limits: c.Limits, Registerer: host.Registerer,
 		Labels: []string{ProviderLabel, NameLabel},
 		Manager: func(cluster fleet.Cluster) (ccm.Params, error) {
-			return manager(base, host, cluster)
+			params, err := manager(base, host, cluster)
+			if c.ClusterMetrics {
+				params.Registerer = host.Registerer
+			}
+			return params, err
 		},
 	}
 	return params, nil
@@ -221,7 +254,7 @@ func manager(base ccm.Config, host Host, cluster fleet.Cluster) (ccm.Params, err
 	if cluster.CloudConfig != nil {
 		base.CloudProvider.ConfigFile = ""
 	}
-	provider, err := open(cluster.CloudConfig)
+	provider, err := open(&cluster)
 	if err != nil {
 		return ccm.Params{}, err
 	}

@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 
@@ -21,9 +22,9 @@ func TestParams_LabelsAndCloudConfigOfACluster_OverrideTheFlags(t *testing.T) {
 	base := ccm.DefaultConfig()
 	base.ClientConnection.Kubeconfig = kubeconfig
 	base.CloudProvider.Name, base.CloudProvider.ConfigFile = "one", "/etc/cloud.conf"
-	provider := func(name string) func([]byte) (ccm.Provider, error) {
-		return func(data []byte) (ccm.Provider, error) {
-			return ccm.Provider{Name: name + string(data)}, nil
+	provider := func(name string) func(*fleet.Cluster) (ccm.Provider, error) {
+		return func(of *fleet.Cluster) (ccm.Provider, error) {
+			return ccm.Provider{Name: name + string(of.CloudConfig)}, nil
 		}
 	}
 	var config example.Config
@@ -32,6 +33,7 @@ func TestParams_LabelsAndCloudConfigOfACluster_OverrideTheFlags(t *testing.T) {
 	set.String("leader-elect-resource-name", "", "")
 	if err := set.Parse([]string{
 		"--name=f", "--lock=workload", "--leader-elect-resource-name=own", "--limit-object-bytes=5",
+		"--cluster-metrics",
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -39,9 +41,10 @@ func TestParams_LabelsAndCloudConfigOfACluster_OverrideTheFlags(t *testing.T) {
 		t.Errorf("the name of the Lease in the cluster: %v", err)
 	}
 	params, err := config.Params(base, example.Host{
-		Providers: map[string]func([]byte) (ccm.Provider, error){
+		Providers: map[string]func(*fleet.Cluster) (ccm.Provider, error){
 			"one": provider("one"), "two": provider("two"),
 		},
+		Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil || params.Name != "f" || params.Management.Host != "https://management.invalid" {
 		t.Fatalf("%v, %+v", err, params)
@@ -63,6 +66,9 @@ func TestParams_LabelsAndCloudConfigOfACluster_OverrideTheFlags(t *testing.T) {
 		got, err := params.Manager(test.cluster)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if got.Registerer == nil {
+			t.Errorf("%s: --cluster-metrics has no effect", test.cluster.Name)
 		}
 		if c := got.Config; c.ClusterName != test.name || c.CloudProvider.Name != test.config ||
 			c.CloudProvider.ConfigFile != test.file || got.Providers[0].Name != test.opened {

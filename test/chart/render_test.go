@@ -17,6 +17,8 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 )
 
@@ -96,6 +98,38 @@ func TestFleet_IsTheChartWithItsValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	compareManifests(t, fleetDir, want)
+}
+
+func TestFleet_MemoryLimitOfGo_IsBelowThatOfTheContainer(t *testing.T) {
+	container := podTemplate(t, fleetValues(t)).Spec.Containers[0]
+	limit := float64(container.Resources.Limits.Memory().Value())
+	at := slices.IndexFunc(container.Env, func(e corev1.EnvVar) bool {
+		return e.Name == "GOMEMLIMIT"
+	})
+	if at < 0 {
+		t.Fatal("GOMEMLIMIT is not set")
+	}
+	of, err := resource.ParseQuantity(strings.TrimSuffix(container.Env[at].Value, "B"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if share := of.AsApproximateFloat64() / limit; share < 0.8 || share > 0.95 {
+		t.Errorf("GOMEMLIMIT is %.2f of the container's limit", share)
+	}
+}
+
+func TestFleet_CloudAndMetricsValues_AreFlags(t *testing.T) {
+	args := podTemplate(t, strings.Replace(fleetValues(t), "enabled: true",
+		"enabled: true\n  clusterMetrics: true\n  cloud: {requestRate: 2.5, listMaxAge: 4m}",
+		1)).Spec.Containers[0].Args
+	for _, want := range []string{
+		"--cluster-metrics", "--cloud-request-rate=2.5", "--cloud-request-burst=50",
+		"--cloud-list-max-age=4m",
+	} {
+		if !slices.Contains(args, want) {
+			t.Errorf("%q has no %s", args, want)
+		}
+	}
 }
 
 func TestFleet_CleanUpLoadBalancers_AddsItsFlagAndItsRules(t *testing.T) {
