@@ -18,6 +18,9 @@ import (
 type cloudConfig struct {
 	// Endpoint is where the cloud is served, such as http://127.0.0.1:8080.
 	Endpoint string `json:"endpoint"`
+
+	// Records is where the cloud serves DNS records. Empty: no record is written.
+	Records string `json:"records"`
 }
 
 // newCloud is the provider: a fake cloud that another process serves. The file is read at once, so

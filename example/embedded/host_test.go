@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/conformance"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/child"
@@ -45,6 +47,8 @@ type world struct {
 	cp     *controlplane.ControlPlane
 	client kubernetes.Interface
 	cloud  *fake.Cloud
+	// records gets the requests to the cloud's DNS.
+	records conformance.Gate
 
 	url     string
 	process *child.Process
@@ -70,8 +74,15 @@ func newWorld(t *testing.T, args ...string) *world {
 		cloud.CloseClientConnections()
 		cloud.Close()
 	})
+	records := httptest.NewServer(w.records.Handler(
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), nil))
+	t.Cleanup(func() {
+		records.CloseClientConnections()
+		records.Close()
+	})
 	cloudConfig := filepath.Join(t.TempDir(), "cloud.yaml")
-	if err := os.WriteFile(cloudConfig, []byte("endpoint: "+cloud.URL+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(cloudConfig, fmt.Appendf(nil, "endpoint: %s\nrecords: %s\n", cloud.URL,
+		records.URL), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	address := freeAddress(t)
@@ -326,6 +337,59 @@ func TestLeaseTaken_ProcessStandsByAndLeadsAgain(t *testing.T) {
 	if holder, err := w.holder(t.Context()); err != nil || holder != "" {
 		t.Errorf("after the end the lease is held by %q (%v), want no holder", holder, err)
 	}
+	w.nothingDenied()
+}
+
+// awaitRecord waits until the cloud's DNS has got a request that is as it should be.
+func (w *world) awaitRecord(what string, is func(conformance.Request) bool) {
+	w.t.Helper()
+	ccmtest.Eventually(w.t, what, func(context.Context) (string, error) {
+		requests := w.records.Requests()
+		if !slices.ContainsFunc(requests, is) {
+			return "", fmt.Errorf("the DNS got %v", requests)
+		}
+		return "", nil
+	})
+}
+
+// The reconciler writes to the cloud by itself, as those of a cloud controller manager without a
+// cloudprovider.Interface do.
+func TestLeaseTaken_ReconcilerIsWritingToTheCloud_NextTermWritesAgain(t *testing.T) {
+	t.Parallel()
+	const writing = "PUT /default/web"
+	w := newWorld(t)
+	w.awaitState(ccm.StateLeading, 1)
+	release := w.records.Hold(writing)
+	defer release()
+	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("web"))
+	w.awaitRecord("the reconciler writes the record", func(r conformance.Request) bool {
+		return r.Operation == writing && r.Ended.IsZero()
+	})
+
+	w.writeHolder("another-process")
+	w.awaitState(ccm.StateStandby, 1)
+	w.awaitRecord("the request was cancelled", func(r conformance.Request) bool {
+		return r.Operation == writing && !r.Ended.IsZero()
+	})
+	release()
+	before := len(w.records.Requests())
+	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("other"))
+	led := time.Now()
+	w.writeHolder("")
+	w.awaitState(ccm.StateLeading, 2)
+	for _, name := range []string{"web", "other"} {
+		w.awaitRecord("the second term writes the record of "+name,
+			func(r conformance.Request) bool {
+				return r.Operation == "PUT /default/"+name && r.Began.After(led) &&
+					!r.Ended.IsZero()
+			})
+	}
+	for _, r := range w.records.Requests()[before:] {
+		if r.Began.Before(led) {
+			t.Errorf("in standby the DNS got %v", r)
+		}
+	}
+	w.lives()
 	w.nothingDenied()
 }
 

@@ -22,10 +22,10 @@ const (
 	managerGrace = 5 * time.Second
 )
 
-// newHostConfig describes the manager of controller-runtime, with its election and its reconciler.
+// newHostConfig describes the manager of controller-runtime, with its election and its reconcilers.
 // Most hosts need no lock: this one has a flag for the identity in the lease.
 func newHostConfig(
-	flags hostFlags, config *rest.Config, log logr.Logger,
+	flags hostFlags, config *rest.Config, ccmConfig ccm.Config, log logr.Logger,
 ) (controllerruntime.Config, error) {
 	e := flags.election
 	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, leaseNamespace,
@@ -33,6 +33,10 @@ func newHostConfig(
 		resourcelock.ResourceLockConfig{Identity: e.identity}, config, e.renewDeadline)
 	if err != nil {
 		return controllerruntime.Config{}, fmt.Errorf("lock for the election: %w", err)
+	}
+	cloud, err := readCloudConfig(ccmConfig.CloudProvider.ConfigFile)
+	if err != nil {
+		return controllerruntime.Config{}, err
 	}
 	return controllerruntime.Config{
 		Options: ctrl.Options{
@@ -45,7 +49,12 @@ func newHostConfig(
 			RetryPeriod:                         &e.retryPeriod,
 			GracefulShutdownTimeout:             ptr.To(managerGrace),
 		},
-		Setup: addNamespaceReconciler,
+		Setup: func(m ctrl.Manager) error {
+			if err := addNamespaceReconciler(m); err != nil || cloud.Records == "" {
+				return err
+			}
+			return addRecordReconciler(m, cloud.Records)
+		},
 	}, nil
 }
 

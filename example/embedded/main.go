@@ -35,7 +35,7 @@ func newApp(flags hostFlags, config ccm.Config, log logr.Logger) *fx.App {
 		fx.Provide(newRESTConfig),
 
 		// The host: its HTTP server with its pages, controller-runtime's manager with its election
-		// and its reconciler.
+		// and its reconcilers.
 		server,
 		fx.Invoke(serveNodes),
 		fx.Provide(newHostConfig),

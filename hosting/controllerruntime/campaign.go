@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/internal/fence"
 )
 
 // ErrStillRunning is wrapped by the error of [Host.Run] if a reconciler or another runnable has not
@@ -73,9 +76,15 @@ func onlyStillRunning(err error) error {
 // campaign is the life of one manager. All its runnables have ended when campaign returns, or the
 // error wraps [ErrStillRunning]. started reports whether the manager has been started.
 func (h *Host) campaign(ctx context.Context) (started bool, err error) {
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	m, err := h.newManager(ctx, end)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	calls := fence.New(h.validUntil, clock.RealClock{})
+	defer calls.EndReads(errLedAlone)
+	end := func(cause error) {
+		calls.Close(cause)
+		cancel(cause)
+	}
+	m, err := h.newManager(ctx, calls, end)
 	if err != nil {
 		return false, err
 	}
@@ -89,26 +98,25 @@ func (h *Host) campaign(ctx context.Context) (started bool, err error) {
 	waiting, stop := context.WithTimeout(context.Background(),
 		*h.options.LeaseDuration-*h.options.RenewDeadline)
 	defer stop()
-	if m.running.Wait(waiting, 0, nil) != nil {
+	if errors.Join(m.running.Wait(waiting, 0, nil), calls.WaitActing(waiting)) != nil {
 		return true, fmt.Errorf("%w: %s; campaign ended because: %w", ErrStillRunning,
-			strings.Join(m.running.Names(), ", "), context.Cause(ctx))
+			strings.Join(m.acting(), ", "), context.Cause(ctx))
 	}
 	return true, context.Cause(ctx)
 }
 
 // newManager makes a manager that has not started. end ends its campaign.
 func (h *Host) newManager(
-	ctx context.Context, end context.CancelCauseFunc,
+	ctx context.Context, calls *fence.Fence, end context.CancelCauseFunc,
 ) (*trackedManager, error) {
-	m := &trackedManager{pages: newPages(), view: h.informers.view()}
+	m := &trackedManager{calls: calls, pages: newPages(), view: h.informers.view()}
 	options := h.options
 	// Without this, reconcilers are cancelled only when all that needs no lease has ended.
 	options.BaseContext = baseContext(ctx, options.BaseContext)
 	options.Cache = m.sharedCache(options.Cache)
 	if h.lock != nil {
-		options.LeaderElectionResourceLockInterface = &strictLock{
-			Interface: h.lock, taken: end, running: &m.running,
-		}
+		m.lock = &strictLock{Interface: h.lock, taken: end, acting: m.acting}
+		options.LeaderElectionResourceLockInterface = m.lock
 	}
 	made, err := ctrl.NewManager(h.restConfig, options)
 	if err != nil {
@@ -120,7 +128,7 @@ func (h *Host) newManager(
 		err = h.setup(m)
 	}
 	if err == nil {
-		err = m.Add(lead{h.elector, end})
+		err = m.Add(lead{h.elector, calls, end})
 	}
 	if err != nil {
 		m.view.Shutdown()
@@ -145,6 +153,7 @@ func baseContext(campaign context.Context, own func() context.Context) func() co
 // lead lends the leadership of a manager to the cloud controller manager.
 type lead struct {
 	elector *ccm.HostElector
+	calls   *fence.Fence
 	end     context.CancelCauseFunc
 }
 
@@ -152,6 +161,9 @@ type lead struct {
 // error is the cause of the campaign's end, because a manager aggregates errors so that the type is
 // lost.
 func (l lead) Start(ctx context.Context) error {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() { l.calls.CloseOnExpiry(ctx) })
 	if err := l.elector.Lead(ctx, ccm.Grant{}); err != nil {
 		l.end(err)
 	}

@@ -13,11 +13,16 @@
 // of the previous manager have ended. If one does not end, [Host.Run] returns [ErrStillRunning],
 // and the program must end.
 //
+// # Calls to a cloud
+//
+// The cloud controller manager's calls are checked by the fence of its term. [Transport] adds the
+// same to the HTTP client of a reconciler, so that a reconciler may write to a cloud, too.
+//
 // # Limits
 //
-// The fence checks calls of the cloud controller manager only. Reconcilers are cancelled when the
-// election notices a loss, or when another process is seen to hold the lease. In a process that was
-// frozen past its lease they can write until then.
+// Requests without [Transport], such as those of the manager's own client to the API server, are
+// cancelled when the election notices a loss, or when another process is seen to hold the lease. In
+// a process that was frozen past its lease they can write until then.
 //
 // Webhook servers belong to a manager, so they are closed for a moment between two campaigns.
 package controllerruntime

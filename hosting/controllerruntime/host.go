@@ -136,6 +136,16 @@ func (h *Host) makeLock() error {
 	return err
 }
 
+// validUntil is until when runnables may act, as with the fence of the cloud controller manager.
+// It is zero without leader election.
+func (h *Host) validUntil() time.Time {
+	if h.lock == nil {
+		return time.Time{}
+	}
+	renewal, lease := *h.options.RenewDeadline, *h.options.LeaseDuration
+	return h.elector.ElectionStatus().LastRenewal.Add(renewal + (lease-renewal)/2)
+}
+
 // Params returns p with the Elector, the RESTConfig, the Informers, the Logger and the Registerer
 // of the Host. A field that p has already stays.
 func (h *Host) Params(p ccm.Params) ccm.Params {

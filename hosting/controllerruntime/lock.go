@@ -9,21 +9,20 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
-
-	"github.com/fxccm/fxccm/internal/inflight"
 )
 
 // strictLock is the lock of one campaign. It ends the campaign when another process is seen to hold
-// the lease, and refuses a release while runnables run.
+// the lease, and refuses a release while runnables run or their calls are in flight.
 //
 // Client-go's elector tries to get a lost lease back for the rest of its renew deadline, and
 // reconcilers would continue beside the other leader. A manager releases the lease when its
 // graceful shutdown times out, even if reconcilers run.
 type strictLock struct {
 	resourcelock.Interface
-	taken   context.CancelCauseFunc
-	running *inflight.Set
-	held    atomic.Bool
+	taken context.CancelCauseFunc
+	// acting names what may still act.
+	acting func() []string
+	held   atomic.Bool
 }
 
 // Get implements resourcelock.Interface.
@@ -42,9 +41,9 @@ func (l *strictLock) Create(ctx context.Context, record resourcelock.LeaderElect
 
 // Update implements resourcelock.Interface.
 func (l *strictLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	if running := l.running.Names(); record.HolderIdentity == "" && len(running) > 0 {
-		return fmt.Errorf("the lease %s is not released, because these runnables have not ended: %s",
-			l.Describe(), strings.Join(running, ", "))
+	if acting := l.acting(); record.HolderIdentity == "" && len(acting) > 0 {
+		return fmt.Errorf("the lease %s is not released, because these have not ended: %s",
+			l.Describe(), strings.Join(acting, ", "))
 	}
 	return l.written(record, l.Interface.Update(ctx, record))
 }

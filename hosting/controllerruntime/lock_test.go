@@ -29,6 +29,8 @@ func (l *memoryLock) Update(_ context.Context, record resourcelock.LeaderElectio
 func (*memoryLock) Identity() string { return "me" }
 func (*memoryLock) Describe() string { return "kube-system/control-plane" }
 
+func none() []string { return nil }
+
 func TestStrictLock_LeaseIsSeenHeld_CampaignEndsOnlyIfItWasOurs(t *testing.T) {
 	cases := map[string]struct {
 		written []string // holders that this process writes
@@ -47,7 +49,7 @@ func TestStrictLock_LeaseIsSeenHeld_CampaignEndsOnlyIfItWasOurs(t *testing.T) {
 			inner := &memoryLock{}
 			var cause error
 			lock := &strictLock{
-				Interface: inner, taken: func(err error) { cause = err }, running: &inflight.Set{},
+				Interface: inner, taken: func(err error) { cause = err }, acting: none,
 			}
 			for _, holder := range c.written {
 				if err := lock.Update(t.Context(),
@@ -72,7 +74,7 @@ func TestStrictLock_LeaseIsSeenHeld_CampaignEndsOnlyIfItWasOurs(t *testing.T) {
 func TestStrictLock_RunnableRuns_ReleaseIsRefused(t *testing.T) {
 	inner := &memoryLock{record: resourcelock.LeaderElectionRecord{HolderIdentity: "me"}}
 	running := &inflight.Set{}
-	lock := &strictLock{Interface: inner, running: running}
+	lock := &strictLock{Interface: inner, acting: running.Names}
 	release := func() error {
 		return lock.Update(t.Context(), resourcelock.LeaderElectionRecord{})
 	}

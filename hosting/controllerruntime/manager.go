@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/internal/inflight"
 	"github.com/fxccm/fxccm/internal/informerview"
 )
@@ -19,8 +20,20 @@ import (
 type trackedManager struct {
 	manager.Manager
 	running inflight.Set
-	pages   *pages
-	view    *informerview.View
+	// calls is the fence of [Transport]. lock is nil without leader election.
+	calls *fence.Fence
+	lock  *strictLock
+	pages *pages
+	view  *informerview.View
+}
+
+// acting names the runnables that run, and their calls in flight.
+func (m *trackedManager) acting() []string {
+	names := m.running.Names()
+	for _, call := range m.calls.InFlight() {
+		names = append(names, call.Name)
+	}
+	return names
 }
 
 // Add implements manager.Manager.
