@@ -3,6 +3,7 @@ package awsstub
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"sync"
@@ -68,13 +69,18 @@ type Cloud struct {
 
 // Start serves an empty cloud. It has to be closed.
 func Start() *Cloud {
+	return StartBehind(func(cloud http.Handler) http.Handler { return cloud })
+}
+
+// StartBehind is [Start] with a handler that gets the requests first.
+func StartBehind(first func(cloud http.Handler) http.Handler) *Cloud {
 	c := &Cloud{
 		instances: map[string]Instance{},
 		balancers: map[string]*Balancer{},
 		holds:     map[string]*hold{},
 		changed:   make(chan struct{}),
 	}
-	c.server = httptest.NewServer(c)
+	c.server = httptest.NewServer(first(c))
 	return c
 }
 

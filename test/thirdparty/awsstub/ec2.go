@@ -152,7 +152,7 @@ type subnet struct {
 	Zone string `xml:"availabilityZone"`
 }
 
-// describeSubnets knows one, by its ID.
+// describeSubnets knows one, by its ID or by its VPC.
 func describeSubnets(_ *Cloud, form url.Values) (any, *fault) {
 	for _, id := range list(form, "SubnetId.") {
 		if id != Subnet {
@@ -176,4 +176,13 @@ func describeSecurityGroups(*Cloud, url.Values) (any, *fault) {
 		XMLName xml.Name `xml:"DescribeSecurityGroupsResponse"`
 		IDs     []string `xml:"securityGroupInfo>item>groupId"`
 	}{IDs: []string{securityGroup}}, nil
+}
+
+// describeRouteTables knows one, which makes the subnet public.
+func describeRouteTables(*Cloud, url.Values) (any, *fault) {
+	return struct {
+		XMLName xml.Name `xml:"DescribeRouteTablesResponse"`
+		Main    bool     `xml:"routeTableSet>item>associationSet>item>main"`
+		Gateway string   `xml:"routeTableSet>item>routeSet>item>gatewayId"`
+	}{Main: true, Gateway: "igw-1"}, nil
 }

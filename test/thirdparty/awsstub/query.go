@@ -25,6 +25,7 @@ var operations = map[string]operation{
 	"DescribeAvailabilityZones": describeAvailabilityZones,
 	"DescribeSubnets":           describeSubnets,
 	"DescribeSecurityGroups":    describeSecurityGroups,
+	"DescribeRouteTables":       describeRouteTables,
 
 	"CreateLoadBalancer":                  createLoadBalancer,
 	"DescribeLoadBalancers":               describeLoadBalancers,
