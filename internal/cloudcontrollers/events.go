@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/watch"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -60,9 +61,23 @@ func replaceRecorder(controller any, recorder record.EventRecorder) {
 		case *record.EventRecorder:
 			*f = recorder
 		case *record.EventBroadcaster:
-			(*f).Shutdown()
+			endBroadcaster(*f)
 		}
 	}
+}
+
+// endBroadcaster ends a broadcaster of client-go. A deferred call in upstream's Run keeps it, but
+// not its queue, which has 32 KiB.
+func endBroadcaster(b record.EventBroadcaster) {
+	queue := reflect.Indirect(reflect.ValueOf(b)).FieldByName("Broadcaster")
+	if queue.CanSet() && queue.Type() == reflect.TypeFor[*watch.Broadcaster]() {
+		full := queue.Interface().(*watch.Broadcaster)
+		empty := watch.NewBroadcaster(0, watch.DropIfChannelFull)
+		empty.Shutdown()
+		queue.Set(reflect.ValueOf(empty))
+		full.Shutdown()
+	}
+	b.Shutdown()
 }
 
 // nodes are the nodes as upstream gets them.
