@@ -13,7 +13,7 @@ type figure struct {
 	unit  unit
 	// unfinished is set when the limit was reached, and is the limit then. There is no value.
 	unfinished time.Duration
-	// target is the most that the value may be; or noTarget.
+	// target is the most that the value may be, noTarget or zeroTarget.
 	target float64
 	// calls are what was counted; none for a time. beside are those that were not.
 	calls, beside calls
@@ -53,7 +53,11 @@ func (f figure) targetText() string {
 	if f.target == noTarget {
 		return ""
 	}
-	return strings.TrimSpace(targetText(f.target) + " " + string(f.unit))
+	text := targetText(f.target)
+	if f.target == zeroTarget {
+		text = "0"
+	}
+	return strings.TrimSpace(text + " " + string(f.unit))
 }
 
 func (f figure) verdict() string {
@@ -62,7 +66,7 @@ func (f figure) verdict() string {
 		return "missed"
 	case f.target == noTarget:
 		return ""
-	case f.value <= f.target:
+	case f.value <= max(f.target, 0):
 		return "passed"
 	}
 	return "missed"

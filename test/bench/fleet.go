@@ -34,6 +34,8 @@ type fleetResult struct {
 	figures []figure
 	// owners show what one more cluster has, by owner.
 	owners []table
+	// slopes show what more clusters cost one replica.
+	slopes table
 }
 
 func (b *bench) noteFleet(title string, value float64, u unit, target float64) {
@@ -42,35 +44,42 @@ func (b *bench) noteFleet(title string, value float64, u unit, target float64) {
 	b.progress.say(title + ": " + f.text())
 }
 
-// measureFleet measures what one more cluster costs, a replica with many clusters, and the loss of
-// a replica.
+// measureFleet measures what one more cluster costs, a replica with many clusters, the hand-over
+// and the loss of a replica, and requests to OpenStack.
 func measureFleet(b *bench) {
 	b.trial("one more cluster", 0, (*trial).measureFurther)
 	b.trial(fmt.Sprintf("%d clusters", b.smallClusters), 0, (*trial).measureSize)
-	b.trial("loss of a replica", 0, (*trial).measureLoss)
+	b.trial("a replica ends", 0, (*trial).measureEnds)
+	b.trial("requests to OpenStack", 0, (*trial).measureCloudRequests)
 }
 
 // A part of the cluster is shown to one candidate as if it were a cluster of its own, at an
 // endpoint of its own, with a cloud of its own.
 type part struct {
-	name       string
-	endpoint   *endpoint.Endpoint
+	name     string
+	endpoint *endpoint.Endpoint
+	// cloud is the fake cloud of its own; openStack is what it has instead, which it may share.
 	cloud      *cloudServer
+	openStack  *openStack
 	kubeconfig string
 	// requests counts those of the candidate, except watches.
 	requests atomic.Int64
 }
 
 // openParts opens n parts, each with nodes that have just registered and Services that wait.
-// awaitSetUp waits until the nodes are initialised and the Services have an address.
+// awaitSetUp waits until the nodes are initialised and the Services have an address. Each part has
+// a fake cloud of its own, or one of the given clouds.
 func (t *trial) openParts(
-	prefix string, n, nodes, services int,
+	prefix string, n, nodes, services int, clouds ...*openStack,
 ) (parts []*part, awaitSetUp func()) {
 	var registered []*corev1.Node
 	var waiting []*corev1.Service
 	for i := range n {
 		t.update("cluster %d of %d is created", i+1, n)
 		p := t.openPart(fmt.Sprintf("%s-%03d", prefix, i))
+		if len(clouds) > 0 {
+			p.openStack = clouds[i]
+		}
 		parts = append(parts, p)
 		for j := range nodes {
 			registered = append(registered, t.newPartNode(p, fmt.Sprintf("node-%04d", j)))
@@ -120,7 +129,11 @@ func (p *part) count(next http.Handler) http.Handler {
 func (t *trial) newPartNode(p *part, name string) *corev1.Node {
 	node := newNode(endpoint.NodeName(p.name, name))
 	node.Labels[endpoint.PartLabel] = p.name
-	t.Check(p.cloud.current.Load().AddInstances(fake.Instance{Name: node.Name}))
+	if p.openStack != nil {
+		p.openStack.addNode(node.Name)
+	} else {
+		t.Check(p.cloud.current.Load().AddInstances(fake.Instance{Name: node.Name}))
+	}
 	return node
 }
 
@@ -129,9 +142,13 @@ func (t *trial) newPartNode(p *part, name string) *corev1.Node {
 func (t *trial) startReplica(name string, parts []*part, weight int) *process {
 	var clusters []map[string]string
 	for _, p := range parts {
-		clusters = append(clusters, map[string]string{
+		cluster := map[string]string{
 			"name": p.name, "kubeconfig": p.kubeconfig, "cloud": p.cloud.address,
-		})
+		}
+		if p.openStack != nil {
+			cluster["provider"], cluster["cloud"] = "openstack", p.openStack.config("")
+		}
+		clusters = append(clusters, cluster)
 	}
 	list, err := json.Marshal(clusters)
 	t.Check(err)
@@ -195,10 +212,13 @@ func (r report) fleetPage() page {
 	}
 	beside := result.beside.table()
 	return page{
-		"Fleets", append([]table{figures, beside}, result.owners...), "benchmarks-fleet",
+		"Fleets", append([]table{figures, beside, result.slopes}, result.owners...),
+		"benchmarks-fleet",
 		r.settings.outFleet,
 		map[string]any{
 			"Figures": figures, "Beside": beside, "Owners": result.owners,
+			"Slopes": result.slopes, "HalfClusters": r.settings.smallClusters / 2,
+			"CloudIdle": r.settings.cloudIdle, "SharingClusters": sharingClusters,
 			"Upstream": r.versions.upstream, "Rest": r.settings.rest,
 			"FurtherNodes": furtherNodes, "FurtherServices": furtherServices,
 			"Clusters": r.settings.clusters, "Further": r.settings.clusters - 1,

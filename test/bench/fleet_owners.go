@@ -11,23 +11,24 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// measureOwners reads the profiles of both fleets: what one more cluster has, by the code that it
-// belongs to.
-func (r *furtherRun) measureOwners() {
-	for _, of := range []struct {
-		title, profile string
-		unit           unit
-		owner          func(functions []string) string
-		// scale is from the values of the profile to the unit.
-		scale float64
-	}{
-		{"Goroutines of one more cluster", "goroutine", perCluster, firstFunction, 1},
-		{"Go heap of one more cluster", "heap", kibibytes, ownerOf, 1 << 10},
-	} {
-		one, all := r.profile(r.one, of.profile, of.owner), r.profile(r.all, of.profile, of.owner)
-		r.results.fleet.owners = append(r.results.fleet.owners,
-			ownerTable(of.title, of.unit, all.minus(one).over(r.further()*of.scale)))
-	}
+// measureGoroutines shows with what functions the goroutines of one more cluster began.
+func (r *furtherRun) measureGoroutines() {
+	r.addOwners("Goroutines of one more cluster", perCluster, "goroutine", firstFunction, 1)
+}
+
+// measureHeap shows what owns the memory of one more cluster.
+func (r *furtherRun) measureHeap(when string) {
+	r.addOwners("Go heap of one more cluster, "+when, kibibytes, "heap", ownerOf, 1<<10)
+}
+
+// addOwners reads the profiles of both fleets: what one more cluster has, by the code that it
+// belongs to. scale is from the values of the profile to the unit.
+func (r *furtherRun) addOwners(
+	title string, u unit, profile string, owner func(functions []string) string, scale float64,
+) {
+	one, all := r.profile(r.one, profile, owner), r.profile(r.all, profile, owner)
+	r.results.fleet.owners = append(r.results.fleet.owners,
+		ownerTable(title, u, all.minus(one).over(r.further()*scale)))
 }
 
 // ownerTable has the owners of most first, without those that one more cluster does not add to.

@@ -30,6 +30,8 @@ type settings struct {
 	clusters, smallClusters, lossClusters int
 	// rangeNodes get a pod range each.
 	rangeNodes int
+	// cloudIdle is how long requests of a fleet at rest to OpenStack are counted.
+	cloudIdle time.Duration
 	// notReady and routes are for OpenStack, and idle is how long calls for routes are counted.
 	notReady, routes int
 	idle             time.Duration
@@ -82,6 +84,8 @@ func parse(args []string) (settings, error) {
 	flags.IntVar(&s.lossClusters, "loss-clusters", 99,
 		"fleet: clusters of three replicas, of which one is killed")
 	flags.IntVar(&s.rangeNodes, "range-nodes", 5000, "process: nodes that get a pod range")
+	flags.DurationVar(&s.cloudIdle, "cloud-idle", 5*time.Minute,
+		"fleet: how long requests to OpenStack are counted; periodic checks are 5 minutes apart")
 	flags.DurationVar(&s.rest, "rest", 150*time.Second,
 		"wait before memory at rest is measured; Go collects garbage at least every two minutes")
 	flags.IntVar(&s.notReady, "not-ready", 500, "OpenStack: nodes that are not ready")
@@ -120,8 +124,8 @@ func parse(args []string) (settings, error) {
 		for name, value := range map[string]string{
 			"nodes": "100", "services": "20", "rounds": "1", "rest": "10s",
 			"clusters": "6", "small-clusters": "20", "loss-clusters": "9",
-			"range-nodes": "100",
-			"not-ready":   "50", "routes": "50", "idle": "1m", "balancers": "10",
+			"range-nodes": "100", "cloud-idle": "1m",
+			"not-ready": "50", "routes": "50", "idle": "1m", "balancers": "10",
 			"lab-nodes": "5", "lab-services": "2",
 		} {
 			if !flags.Changed(name) {

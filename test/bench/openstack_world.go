@@ -32,8 +32,9 @@ type openStack struct {
 	*openstacktest.Cloud
 	servers []server
 	router  string
-	// subnet is that of the nodes, and of load balancers; outside the network of floating IPs.
-	subnet, outside string
+	// network and subnet are those of the nodes, and of load balancers; outside is the network of
+	// floating IPs.
+	network, subnet, outside string
 }
 
 // server is one of them, with its port.
@@ -49,8 +50,10 @@ func newOpenStack(servers int, more ...openstacktest.Option) *openStack {
 		openstacktest.WithLatency(targetLatency),
 	}, more...)
 	cloud := &openStack{Cloud: openstacktest.NewCloud(options...)}
-	network := cloud.AddNetwork(openstacktest.Network{Name: "nodes"})
-	cloud.subnet = cloud.AddSubnet(openstacktest.Subnet{NetworkID: network, CIDR: nodesCIDR})
+	cloud.network = cloud.AddNetwork(openstacktest.Network{Name: "nodes"})
+	cloud.subnet = cloud.AddSubnet(openstacktest.Subnet{
+		NetworkID: cloud.network, CIDR: nodesCIDR,
+	})
 	cloud.outside = cloud.AddNetwork(openstacktest.Network{Name: "outside", External: true})
 	cloud.AddSubnet(openstacktest.Subnet{NetworkID: cloud.outside, CIDR: outsideCIDR})
 	cloud.router = cloud.AddRouter(openstacktest.Router{
@@ -61,7 +64,7 @@ func newOpenStack(servers int, more ...openstacktest.Option) *openStack {
 		s := server{name: fmt.Sprintf("node-%04d", i), pods: podCIDR(i)}
 		s.id = cloud.AddServer(openstacktest.Server{Name: s.name})
 		s.port = cloud.AddPort(openstacktest.Port{
-			NetworkID: network, DeviceID: s.id,
+			NetworkID: cloud.network, DeviceID: s.id,
 			DeviceOwner: openstacktest.OwnerCompute,
 		})
 		cloud.servers = append(cloud.servers, s)

@@ -106,22 +106,25 @@ func TestReport_ShowsWhatOneMoreClusterCosts(t *testing.T) {
 	process := amounts{
 		resident: 80, private: 20, peak: 81, heap: 10, goroutines: 120, connections: 2,
 	}
+	tunedProcess := amounts{
+		resident: 82, private: 21, peak: 83, heap: 11, goroutines: 140, connections: 2,
+	}
 	many := amounts{
 		resident: 125, private: 95, peak: 150, heap: 50, goroutines: 2000, connections: 21,
 	}
 	one := amounts{resident: 45, private: 15, peak: 50, heap: 10, goroutines: 100, connections: 1}
 	b := &bench{results: &results{}, progress: newProgress(os.Stdout)}
-	b.addFurther(startedAgain, process, one, many.minus(one).over(20))
+	b.addFurther(startedAgain, process, tunedProcess, one, many.minus(one).over(20))
 	page := rendered(t, report{
 		results: b.results, begun: time.Now(),
 		settings: settings{clusters: 21, rest: 150 * time.Second},
 	})
 	for _, want := range []string{
-		"memory at rest | 80 MiB |  | 4.00 MiB | 0.050 |  |  |",
+		"memory at rest | 80 MiB | 82 MiB | 4.00 MiB | 0.050 |  |  |",
 		"memory at rest | 4.00 MiB | ≤ 2.5 MiB | missed |",
-		"memory at rest that is its own | 20 MiB |  | 4.00 MiB | 0.200 |",
-		"goroutines | 120 |  | 95 | 0.792 |",
-		"connections to the API server | 2 |  | 1 | 0.500 |",
+		"memory at rest that is its own | 20 MiB | 21 MiB | 4.00 MiB | 0.200 |",
+		"goroutines | 120 | 140 | 95 | 0.792 |",
+		"connections to the API server | 2 | 2 | 1 | 0.500 |",
 		"a fleet of 21 clusters and a fleet of one, divided by 20.",
 		"rest for 2m30s",
 	} {
@@ -200,5 +203,30 @@ func TestCommandLine_Quick_DoesNotOverrideOtherFlags(t *testing.T) {
 	if s.nodes != 7 || s.services != 20 || s.rounds != 1 {
 		t.Errorf("there are %d nodes, %d services, %d rounds, want 7, 20, 1", s.nodes, s.services,
 			s.rounds)
+	}
+}
+
+func TestSlopes_AreTheDifferenceBetweenTwoSizes(t *testing.T) {
+	few := amounts{"memory": 450, "plane": 0.2, "leases": 50}
+	many := amounts{"memory": 800, "plane": 0.35, "leases": 100}
+	text := slopeTable(250, few, 500, many).String()
+	for _, want := range []string{
+		"| at rest | 250 clusters | 500 clusters | each further cluster | 10,000 clusters |",
+		"| memory of the replica | 450 MiB | 800 MiB | 1.40 MiB | 14100 MiB |",
+		"| 0.200 cores | 0.350 cores | 0.60 millicores | 6.050 cores |",
+		"| 50 a second | 100 a second | 0.20 a second | 2000 a second |",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the table lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+func TestFigure_MustBeZero_ShowsItsTarget(t *testing.T) {
+	for value, want := range map[float64]string{0: "passed", 0.01: "missed"} {
+		f := figure{value: value, unit: perMinute, target: zeroTarget}
+		if f.targetText() != "0 a minute" || f.verdict() != want {
+			t.Errorf("%v: target %q, %s", value, f.targetText(), f.verdict())
+		}
 	}
 }

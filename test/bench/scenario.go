@@ -36,4 +36,6 @@ const (
 	handoverTarget = 0.2
 	noWorseTarget  = 1.0
 	noTarget       = 0.0
+	// zeroTarget is of a figure that must be 0.
+	zeroTarget = -1.0
 )

@@ -23,15 +23,19 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	example "github.com/fxccm/fxccm/example/fleet"
 	"github.com/fxccm/fxccm/fleet"
+	"github.com/fxccm/fxccm/provider/openstack"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/test/bench/fakecloud"
 )
 
 // A cluster is an API endpoint and its cloud.
 type cluster struct {
 	Name string `json:"name"`
-	// Kubeconfig is a file's path, Cloud the address of the fake cloud.
+	// Kubeconfig is a file's path.
 	Kubeconfig string `json:"kubeconfig"`
-	Cloud      string `json:"cloud"`
+	// Cloud is the address of the fake cloud; with the Provider openstack it is a cloud.conf.
+	Cloud    string `json:"cloud"`
+	Provider string `json:"provider,omitempty"`
 }
 
 func main() {
@@ -46,7 +50,8 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	params := fleet.DefaultParams()
-	params.Manager = parametersOf
+	shared := openstack.NewShared(openstack.SharedConfig{})
+	params.Manager = func(c fleet.Cluster) (ccm.Params, error) { return parametersOf(c, shared) }
 	flags := pflag.NewFlagSet("fleet", pflag.ContinueOnError)
 	path := flags.String("clusters", "", "file that lists the clusters, as JSON")
 	management := flags.String("kubeconfig", "", "kubeconfig of the management cluster")
@@ -101,17 +106,32 @@ func readClusters(path string) ([]fleet.Cluster, error) {
 			return nil, fmt.Errorf("cluster %s: %w", c.Name, err)
 		}
 		clusters = append(clusters,
-			fleet.Cluster{Name: c.Name, RESTConfig: config, CloudConfig: []byte(c.Cloud)})
+			fleet.Cluster{
+				Name: c.Name, RESTConfig: config, CloudConfig: []byte(c.Cloud),
+				Labels: map[string]string{providerLabel: c.Provider},
+			})
 	}
 	return clusters, nil
 }
 
+// providerLabel has the provider of a cluster.
+const providerLabel = "provider"
+
 // parametersOf returns the Params of a cluster's Manager: the defaults of a fleet, but for what
 // the benchmark makes different for all candidates.
-func parametersOf(c fleet.Cluster) (ccm.Params, error) {
+func parametersOf(c fleet.Cluster, shared *openstack.Shared) (ccm.Params, error) {
 	config := fleet.DefaultConfig()
 	config.ClusterName = c.Name
 	config.ConfigureCloudRoutes = false
+	if c.Labels[providerLabel] == "openstack" {
+		cloud, _, err := cloudconf.Parse(c.CloudConfig, cloudconf.Options{})
+		if err != nil {
+			return ccm.Params{}, err
+		}
+		return ccm.Params{Config: config, Providers: []ccm.Provider{
+			openstack.Provider(openstack.WithConfig(cloud), openstack.WithShared(shared)),
+		}}, nil
+	}
 	open := func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 		return fakecloud.Open(ctx, env, string(c.CloudConfig), idleTimeout)
 	}
