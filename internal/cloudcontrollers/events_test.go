@@ -3,11 +3,8 @@ package cloudcontrollers_test
 import (
 	"context"
 	"errors"
-	"maps"
 	"runtime"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -40,20 +37,12 @@ func (t *term) Client(string) (kubernetes.Interface, error)           { return t
 func (t *term) Informers() informers.SharedInformerFactory            { return t.informers }
 func (t *term) Metrics() *controllersmetrics.ControllerManagerMetrics { return t.metrics }
 
+// Each controller runs alone: upstream's service controller races with itself when there are nodes.
 func TestUpstreamsControllers_EventsAreRecorded_WithoutBroadcastersOfClientGo(t *testing.T) {
-	cloud := fake.New()
-	if err := cloud.AddInstances(fake.Instance{Name: "new"}); err != nil {
-		t.Fatal(err)
-	}
-	cloud.On(fake.CreateRoute).Fail(errors.New("quota exceeded"))
-	fresh := &v1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "new"},
-		Spec: v1.NodeSpec{PodCIDR: "10.0.1.0/24", PodCIDRs: []string{
-			"10.0.1.0/24",
-		}, Taints: []v1.Taint{{
-			Key: cloudapi.TaintExternalCloudProvider, Effect: v1.TaintEffectNoSchedule,
-		}}},
-	}
+	taint := v1.Taint{Key: cloudapi.TaintExternalCloudProvider, Effect: v1.TaintEffectNoSchedule}
+	fresh := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "new"}, Spec: v1.NodeSpec{
+		PodCIDR: "10.0.1.0/24", PodCIDRs: []string{"10.0.1.0/24"}, Taints: []v1.Taint{taint},
+	}}
 	gone := &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "gone"},
 		Spec:       v1.NodeSpec{ProviderID: "fake://region-1/gone"},
@@ -65,68 +54,80 @@ func TestUpstreamsControllers_EventsAreRecorded_WithoutBroadcastersOfClientGo(t 
 			IPFamilies: []v1.IPFamily{v1.IPv4Protocol},
 		},
 	}
-	tm := &term{
-		client: kubefake.NewClientset(fresh, gone, service), cloud: cloud.Provider(),
-		metrics: controllersmetrics.NewControllerManagerMetrics("test"),
-	}
-	var mu sync.Mutex
-	recorded := map[string]bool{}
-	tm.client.PrependReactor("create", "events",
-		func(action clienttesting.Action) (bool, kruntime.Object, error) {
-			event := action.(clienttesting.CreateAction).GetObject().(*v1.Event)
-			mu.Lock()
-			defer mu.Unlock()
-			recorded[event.Source.Component+" "+event.Reason] = true
-			return true, event, nil
-		})
-	tm.informers = informers.NewSharedInformerFactory(tm.client, 0)
-	runControllers(t, tm)
-
-	for _, want := range []string{
-		"cloud-node-controller Synced", "cloud-node-lifecycle-controller DeletingNode",
-		"service-controller EnsuringLoadBalancer", "route_controller FailedToCreateRoute",
+	for want, test := range map[string]struct {
+		object kruntime.Object
+		build  func(*term) (cloudcontrollers.Run, error)
+	}{
+		"cloud-node-controller Synced": {fresh, func(t *term) (cloudcontrollers.Run, error) {
+			return cloudcontrollers.CloudNode(t, time.Minute, 1, 1)
+		}},
+		"cloud-node-lifecycle-controller DeletingNode": {
+			gone, func(t *term) (cloudcontrollers.Run, error) {
+				return cloudcontrollers.CloudNodeLifecycle(t, time.Minute, 1)
+			},
+		},
+		"service-controller EnsuringLoadBalancer": {
+			service, func(t *term) (cloudcontrollers.Run, error) {
+				return cloudcontrollers.ServiceLB(t, 1, cloudcontrollers.Classes{Default: true})
+			},
+		},
+		"route_controller FailedToCreateRoute": {
+			fresh, func(t *term) (cloudcontrollers.Run, error) {
+				return cloudcontrollers.NodeRoute(t, time.Minute, "10.0.0.0/16")
+			},
+		},
 	} {
-		eventually(t, func() bool {
-			mu.Lock()
-			defer mu.Unlock()
-			return recorded[want]
-		}, func() string {
-			mu.Lock()
-			defer mu.Unlock()
-			return "no event " + want + " in " +
-				strings.Join(slices.Sorted(maps.Keys(recorded)), ", ")
-		})
-	}
-	eventually(t, func() bool { return len(broadcasters()) == 0 },
-		func() string { return strings.Join(broadcasters(), "\n\n") })
-}
-
-// runControllers runs upstream's four controllers until the test ends.
-func runControllers(t *testing.T, tm *term) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	t.Cleanup(func() {
-		cancel()
-		running.Wait()
-		tm.informers.Shutdown()
-	})
-	node, err1 := cloudcontrollers.CloudNode(tm, time.Minute, 1, 1)
-	lifecycle, err2 := cloudcontrollers.CloudNodeLifecycle(tm, time.Minute, 1)
-	balancers, err3 := cloudcontrollers.ServiceLB(tm, 1, cloudcontrollers.Classes{Default: true})
-	routes, err4 := cloudcontrollers.NodeRoute(tm, time.Minute, "10.0.0.0/16")
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		t.Fatal(err)
-	}
-	tm.informers.StartWithContext(ctx)
-	tm.informers.WaitForCacheSyncWithContext(ctx)
-	for _, run := range []cloudcontrollers.Run{node, lifecycle, balancers, routes} {
-		running.Go(func() {
-			if err := run(ctx); err != nil {
-				t.Error(err)
+		t.Run(want, func(t *testing.T) {
+			cloud := fake.New()
+			if err := cloud.AddInstances(fake.Instance{Name: "new"}); err != nil {
+				t.Fatal(err)
+			}
+			cloud.On(fake.CreateRoute).Fail(errors.New("quota exceeded"))
+			tm := &term{
+				client: kubefake.NewClientset(test.object), cloud: cloud.Provider(),
+				metrics: controllersmetrics.NewControllerManagerMetrics("test"),
+			}
+			recorded := make(chan string, 100)
+			tm.client.PrependReactor("create", "events",
+				func(action clienttesting.Action) (bool, kruntime.Object, error) {
+					event := action.(clienttesting.CreateAction).GetObject().(*v1.Event)
+					recorded <- event.Source.Component + " " + event.Reason
+					return true, event, nil
+				})
+			tm.informers = informers.NewSharedInformerFactory(tm.client, 0)
+			run, err := test.build(tm)
+			if err != nil {
+				t.Fatal(err)
+			}
+			runController(t, tm, run)
+			if got := <-recorded; got != want {
+				t.Errorf("event %q, want %q", got, want)
+			}
+			for end := time.Now().Add(time.Minute); len(broadcasters()) > 0; {
+				if time.Now().After(end) {
+					t.Fatal(strings.Join(broadcasters(), "\n\n"))
+				}
+				time.Sleep(10 * time.Millisecond)
 			}
 		})
 	}
+}
+
+// runController runs a controller until the test ends.
+func runController(t *testing.T, tm *term, run cloudcontrollers.Run) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	tm.informers.StartWithContext(ctx)
+	tm.informers.WaitForCacheSyncWithContext(ctx)
+	go func() { ended <- run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		tm.informers.Shutdown()
+	})
 }
 
 // broadcasters are the stacks of goroutines of client-go's broadcasters.
@@ -140,13 +141,4 @@ func broadcasters() (found []string) {
 		}
 	}
 	return found
-}
-
-func eventually(t *testing.T, holds func() bool, otherwise func() string) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal(otherwise())
-		}
-	}
 }
