@@ -112,8 +112,8 @@ func slopeTable(few int, atFew amounts, many int, atMany amounts) table {
 		text := func(value float64) string { return sample{value: value}.text(line.unit) }
 		each := further[line.amount]
 		cells := []string{
-			line.title, text(atFew[line.amount]), text(atMany[line.amount]), slopeText(each, line.unit),
-			text(atMany[line.amount] + each*float64(planned-many)),
+			line.title, text(atFew[line.amount]), text(atMany[line.amount]),
+			slopeText(each, line.unit), text(atMany[line.amount] + each*float64(planned-many)),
 		}
 		t.lines = append(t.lines, cells)
 	}
