@@ -61,8 +61,7 @@ func newDescribeLine() *describeLine {
 		d.flags.AddFlag(d.plan.flags.Lookup(name))
 	}
 	d.flags.Lookup("kubeconfig").Usage = kubeconfigUsage
-	d.flags.Lookup("cloud-config").Usage =
-		"The cloud.conf, to compare the Service with the objects in OpenStack."
+	d.flags.Lookup("cloud-config").Usage = "The cloud.conf, to compare the Service with the objects in OpenStack."
 	for _, name := range []string{
 		"selector", "port", "server", "server-ca", "insecure-skip-tls-verify",
 	} {

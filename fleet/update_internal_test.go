@@ -99,7 +99,8 @@ func TestUpdate_OneClusterChanges_OnlyThatOneIsLookedAt(t *testing.T) {
 func TestUpdate_NameCannotBeUsed_TheStatusShowsTheClusterAsFailed(t *testing.T) {
 	f := newIdle(t)
 	f.update([]Cluster{
-		{Name: "Upper"}, {Name: strings.Repeat("x", maxName+1), RESTConfig: &rest.Config{}},
+		{Name: "Upper"},
+		{Name: strings.Repeat("x", maxName+1), RESTConfig: &rest.Config{}},
 		{Name: "good"},
 	})
 	status := f.Status()

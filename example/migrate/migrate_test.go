@@ -445,11 +445,13 @@ func TestCheck_WhatBlocksAndWhatDiffers_IsReported(t *testing.T) {
 					LocalObjectReference: v1.LocalObjectReference{Name: "proxies"},
 				}}}
 				s.ImagePullSecrets = []v1.LocalObjectReference{{Name: "pull"}, {Name: "absent"}}
-			}, conf, nil, []runtime.Object{&v1.ConfigMap{ObjectMeta: ofHelm("proxies")}, kept},
+			}, conf, nil,
+			[]runtime.Object{&v1.ConfigMap{ObjectMeta: ofHelm("proxies")}, kept},
 			Differs, "ConfigMap proxies Helm release ccm owns it",
 		},
 		"fxccm of Helm": {
-			nil, conf, nil, []runtime.Object{&appsv1.Deployment{ObjectMeta: ofHelm(fxccmName)}},
+			nil, conf, nil,
+			[]runtime.Object{&appsv1.Deployment{ObjectMeta: ofHelm(fxccmName)}},
 			Blocks, "Deployment fxccm Helm release ccm owns it",
 		},
 	} {

@@ -130,8 +130,10 @@ func TestStart_ProgramPanics_ErrorHasTheReason(t *testing.T) {
 			trace + strings.Repeat("work\n", 20) + "no route to the cloud\n",
 			"no route to the cloud", "nil map",
 		},
-		"second panic": {trace + "recovered\n" + strings.Replace(trace, "nil map", "closed map", 1),
-			"lines: panic: assignment to entry in closed map", "in nil map"},
+		"second panic": {
+			trace + "recovered\n" + strings.Replace(trace, "nil map", "closed map", 1),
+			"lines: panic: assignment to entry in closed map", "in nil map",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -227,7 +227,9 @@ func (r report) processPage() page {
 			[]string{f.title, f.text(), f.targetText(), f.verdict()})
 	}
 	return page{
-		"A provider in a process of its own", []table{figures}, "benchmarks-process",
+		"A provider in a process of its own",
+		[]table{figures},
+		"benchmarks-process",
 		r.settings.outProcess,
 		map[string]any{
 			"Figures": figures, "Terms": termsPerRound * r.settings.rounds, "Calls": callsPerTerm,
