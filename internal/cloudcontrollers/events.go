@@ -7,7 +7,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/watch"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -50,9 +49,9 @@ func (r *recording) used() {
 	}
 }
 
-// replaceRecorder gives a controller of upstream's another recorder and ends its broadcaster. The
-// fields are not exported, so they are found by their types. A controller of another version that
-// does not have them keeps its own.
+// replaceRecorder gives a controller of upstream's another recorder and ends its broadcaster, of
+// which a queue of 32 KiB remains. The fields are not exported, so they are found by their types. A
+// controller of another version that does not have them keeps its own.
 func replaceRecorder(controller any, recorder record.EventRecorder) {
 	fields := reflect.ValueOf(controller).Elem()
 	for i := range fields.NumField() {
@@ -61,23 +60,9 @@ func replaceRecorder(controller any, recorder record.EventRecorder) {
 		case *record.EventRecorder:
 			*f = recorder
 		case *record.EventBroadcaster:
-			endBroadcaster(*f)
+			(*f).Shutdown()
 		}
 	}
-}
-
-// endBroadcaster ends a broadcaster of client-go. A deferred call in upstream's Run keeps it, but
-// not its queue, which has 32 KiB.
-func endBroadcaster(b record.EventBroadcaster) {
-	queue := reflect.Indirect(reflect.ValueOf(b)).FieldByName("Broadcaster")
-	if queue.CanSet() && queue.Type() == reflect.TypeFor[*watch.Broadcaster]() {
-		full := queue.Interface().(*watch.Broadcaster)
-		empty := watch.NewBroadcaster(0, watch.DropIfChannelFull)
-		empty.Shutdown()
-		queue.Set(reflect.ValueOf(empty))
-		full.Shutdown()
-	}
-	b.Shutdown()
 }
 
 // nodes are the nodes as upstream gets them.
