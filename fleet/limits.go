@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -429,13 +430,14 @@ type meteredBody struct {
 	isWatch bool
 	place   *place
 	read    int64
-	isWhole bool
+	// isWhole is set by Read. A watch may be closed during a Read.
+	isWhole atomic.Bool
 }
 
 // Read implements io.Reader. The transport has decompressed what it reads.
 func (b *meteredBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p[:min(len(p), readChunk)])
-	b.isWhole = err == io.EOF
+	b.isWhole.Store(err == io.EOF)
 	if n == 0 {
 		return n, err
 	}
@@ -458,7 +460,7 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 
 // Close implements io.Closer.
 func (b *meteredBody) Close() error {
-	b.place.read(b.isWhole)
+	b.place.read(b.isWhole.Load())
 	return b.ReadCloser.Close()
 }
 
