@@ -10,7 +10,7 @@ import (
 )
 
 //go:generate go run -C .. ./tools/api
-//go:generate env UPDATE_DOCS=1 go test -count=1 -run ^(TestCode|TestMetricsPage) .
+//go:generate env UPDATE_DOCS=1 go test -count=1 -run ^(TestCode|TestMetricsPage|TestFleetPage) .
 
 // root is the folder of the project, seen from this one.
 const root = ".."
