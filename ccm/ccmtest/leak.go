@@ -28,7 +28,7 @@ func processWide() []goleak.Option {
 	return []goleak.Option{
 		// Waits for the end of an etcd or a kube-apiserver, which the tests of a package may share.
 		goleak.IgnoreAnyFunction(
-			"github.com/fxccm/fxccm/ccm/ccmtest/controlplane.startProcess.func1"),
+			"github.com/fxccm/fxccm/internal/childprocess.Begin.func1"),
 		// client-go shares one transport among all clients of an identity, for the process, and
 		// keeps its idle HTTP/2 connections for a minute and a half. A request on such a connection
 		// has a goroutine of its own, doRequest, which is not ignored.

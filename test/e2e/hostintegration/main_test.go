@@ -77,7 +77,7 @@ func nothingLeft() (err error) {
 		err = goleak.Find(
 			goleak.IgnoreTopFunction("testing.(*M).startAlarm"),
 			goleak.IgnoreAnyFunction(
-				"github.com/fxccm/fxccm/ccm/ccmtest/controlplane.startProcess.func1"),
+				"github.com/fxccm/fxccm/internal/childprocess.Begin.func1"),
 			goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*ClientConn).readLoop"),
 			goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"),
 		)
