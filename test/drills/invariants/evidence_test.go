@@ -57,12 +57,6 @@ func (w *world) wantSilence(t *testing.T, r *replica.Replica, after, until time.
 	w.wantNone(t, r, after, until, func(bool) bool { return true })
 }
 
-// wantNothingDone is wantSilence for what has succeeded.
-func (w *world) wantNothingDone(t *testing.T, r *replica.Replica, after, until time.Time) {
-	t.Helper()
-	w.wantNone(t, r, after, until, func(succeeded bool) bool { return succeeded })
-}
-
 func (w *world) wantNone(
 	t *testing.T, r *replica.Replica, after, until time.Time, counts func(succeeded bool) bool,
 ) {
