@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -206,21 +205,33 @@ type crash struct {
 	isTrace bool
 }
 
-// crashReason is how the Go runtime and klog.Fatal begin the reason.
-var crashReason = regexp.MustCompile(`^(panic: |fatal error: |F\d{4} )`)
+// isCrashReason reports whether a line begins as the Go runtime and klog.Fatal begin the reason.
+func isCrashReason(line string) bool {
+	const digits = 4 // the month and the day
+	isFatal := len(line) > 1+digits && line[0] == 'F' && line[1+digits] == ' ' &&
+		strings.Trim(line[1:1+digits], "0123456789") == ""
+	return isFatal || hasPrefix(line, "panic: ", "fatal error: ")
+}
 
-// ofTrace matches the lines of a trace behind its first goroutine.
-var ofTrace = regexp.MustCompile(`^(\t|goroutine |created by |runtime stack:|exit status |\.\.\.)|\)$`)
+// isOfTrace reports whether a line is one of a trace behind its first goroutine.
+func isOfTrace(line string) bool {
+	return strings.HasSuffix(line, ")") || hasPrefix(line,
+		"\t", "goroutine ", "created by ", "runtime stack:", "exit status ", "...")
+}
+
+func hasPrefix(line string, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(line, p) })
+}
 
 func (c *crash) add(line string) {
 	switch {
-	case crashReason.MatchString(line):
+	case isCrashReason(line):
 		*c = crash{}
 	case c.first == nil:
 		return
 	case strings.HasPrefix(line, "goroutine "):
 		c.isTrace = true
-	case c.isTrace && !ofTrace.MatchString(line):
+	case c.isTrace && !isOfTrace(line):
 		*c = crash{}
 		return
 	}

@@ -35,8 +35,12 @@ func Allowed() []Allowance {
 			"it makes a client of a configuration in which nothing can be wrong",
 		},
 		{
-			module + "ccm/ccmtest/controlplane", "Main", RuleOutput,
+			module + "ccm/ccmtest/controlplane", "Tests.Run", RuleOutput,
 			"it is the main function of a test binary, which prints why it fails",
+		},
+		{
+			module + "ccm/ccmtest/rbac", "testsAreSelected", RuleFlag,
+			"it reads the flags of go test, in a test binary",
 		},
 		{
 			module + "provider/process", "Main", RuleExit,
