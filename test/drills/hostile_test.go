@@ -199,6 +199,10 @@ const (
 	hostilePeak = 900
 )
 
+// memoryLimit is what the manifests of a fleet set, too: about nine tenths of the memory that the
+// replica may have.
+var memoryLimit = []string{"GOMEMLIMIT=800MiB"}
+
 const hostilePrefix = "hostile-kind-"
 
 func hostileName(i int) string { return hostilePrefix + strconv.Itoa(i) }

@@ -29,8 +29,17 @@ type Process struct {
 // <name>.log in dir.
 func StartProcess(t testing.TB, dir, name, path string, args ...string) *Process {
 	t.Helper()
+	return StartProcessIn(t, nil, dir, name, path, args...)
+}
+
+// StartProcessIn is StartProcess with more environment variables.
+func StartProcessIn(
+	t testing.TB, environment []string, dir, name, path string, args ...string,
+) *Process {
+	t.Helper()
 	cmd := exec.Command(path, args...)
 	cmd.Args[0] = name
+	cmd.Env = append(os.Environ(), environment...)
 	started, err := program.Run(cmd, filepath.Join(dir, name+".log"))
 	if err != nil {
 		t.Fatalf("start %s: %v", name, err)
