@@ -48,7 +48,7 @@ type Config struct {
 	// DrainTimeout limits the end of a term. By then every controller has returned and no call to
 	// the cloud or the API server is in flight, or a [DrainTimeoutError] names the stuck
 	// activities. A longer drain timeout only delays the report of stuck calls. On a stop, calls in
-	// flight get half of it before they are cancelled. Default 8s. It should be shorter than the
+	// flight get half of it before they are canceled. Default 8s. It should be shorter than the
 	// host's own stop timeout (fx: 15s).
 	DrainTimeout metav1.Duration `json:"drainTimeout"`
 
@@ -94,7 +94,7 @@ type CloudProviderConfig struct {
 }
 
 // ClientConnectionConfig configures the connection to the API server, for a host that gives no
-// client configuration of its own, and the behaviour of all clients of the Manager.
+// client configuration of its own, and the behavior of all clients of the Manager.
 type ClientConnectionConfig struct {
 	// Kubeconfig is the path of a kubeconfig file (--kubeconfig). Default "": the pod's own
 	// service account.

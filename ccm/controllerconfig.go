@@ -13,7 +13,7 @@ import (
 
 // NodeConfig configures the cloud-node-controller.
 type NodeConfig struct {
-	// ConcurrentSyncs is how many nodes are initialised at once (--concurrent-node-syncs).
+	// ConcurrentSyncs is how many nodes are initialized at once (--concurrent-node-syncs).
 	// Default 32; upstream 1.
 	ConcurrentSyncs int32 `json:"concurrentSyncs"`
 

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// StopBy returns a cause for cancelling the context of [Manager.Run] that shortens the drain: the
+// StopBy returns a cause for canceling the context of [Manager.Run] that shortens the drain: the
 // term ends by deadline, or a [DrainTimeoutError] names the stuck activities.
 //
 //	ctx, cancel := context.WithCancelCause(ctx)

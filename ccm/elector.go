@@ -29,7 +29,7 @@ type Grant struct {
 
 	// LeaseExpiry returns the earliest time at which another process may lead, which is later than
 	// ValidUntil. Each renewal moves it. If leadership is lost, calls that continue after they were
-	// cancelled are reported by a [DrainTimeoutError] before that time. It must be fast and safe
+	// canceled are reported by a [DrainTimeoutError] before that time. It must be fast and safe
 	// for concurrent use. Nil: the time is not known.
 	LeaseExpiry func() time.Time
 }

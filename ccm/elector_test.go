@@ -32,7 +32,7 @@ func (e *frozenElector) Elect(
 }
 
 // The expiry by the clock cancels the call in flight and ends the term without help of the elector.
-func TestTerm_LeadershipExpiresByTheClock_CallInFlightIsCancelled(t *testing.T) {
+func TestTerm_LeadershipExpiresByTheClock_CallInFlightIsCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := fake.New()
 		cloud.On(fake.ListRoutes).Hang()
@@ -68,7 +68,7 @@ func TestTerm_LeadershipExpiresByTheClock_CallInFlightIsCancelled(t *testing.T) 
 				t.Errorf("the call in flight ended with %v", err)
 			}
 		case <-time.After(limit):
-			t.Fatal("the call in flight was not cancelled")
+			t.Fatal("the call in flight was not canceled")
 		}
 		if err := <-elector.ended; !errors.Is(err, ccm.ErrLeadershipLost) ||
 			!strings.Contains(err.Error(), "expired without a renewal") {

@@ -19,7 +19,7 @@ var ErrLeadershipLost = errors.New("leadership lost")
 var ErrStopped = errors.New("asked to stop")
 
 // ErrTermOver is wrapped by the error of a call to the API server or the cloud that was refused or
-// cancelled because its term is over. The error is unrelated to the called object, so a controller
+// canceled because its term is over. The error is unrelated to the called object, so a controller
 // should not report it as a failure. It can occur shortly before the term's context ends.
 var ErrTermOver = fence.ErrClosed
 
@@ -64,7 +64,7 @@ func (e *DrainTimeoutError) Error() string {
 }
 
 // MayAct reports whether the term could still change the cluster or the cloud when the timeout
-// expired: a call to the cloud or a request to the API server continued although it was cancelled.
+// expired: a call to the cloud or a request to the API server continued although it was canceled.
 // Reads, and a controller that does not return, cannot act, because the fence refuses all their
 // requests.
 func (e *DrainTimeoutError) MayAct() bool {

@@ -76,7 +76,7 @@ func NewHostElector() *HostElector {
 // the Manager can act any more. The host must keep its leadership until Lead has returned.
 //
 // The end of ctx is a loss of leadership: the fence closes at once, and calls in flight are
-// cancelled. A host that only stops ends the Manager's Run first, so that calls in flight can
+// canceled. A host that only stops ends the Manager's Run first, so that calls in flight can
 // finish, and ends ctx after Run has returned. A term that fails by itself is followed by another
 // one after a pause, while Lead continues.
 //

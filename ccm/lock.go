@@ -113,7 +113,7 @@ func (r *leaseRecord) snapshot() ElectionStatus {
 // seen it after its request began here, so the begin of the request counts. The elector gives up
 // renewDeadline after the next attempt, which is a retry period later. The fence closes half-way
 // between renewDeadline and leaseDuration. That is usually after the elector's own loss, which has
-// a better error text. The other half is left for cancelled requests to end, and for clocks that
+// a better error text. The other half is left for canceled requests to end, and for clocks that
 // run at different rates. With the defaults, 15 s, 10 s and 2 s, the elector gives up after 12 s.
 // The fence closes 12.5 s after the last renewal, 2.5 s before another process may lead.
 func (r *leaseRecord) grant(leaseDuration, renewDeadline time.Duration) Grant {

@@ -101,7 +101,7 @@ type ProviderEnv struct {
 	ReportTrouble func(subject string, cause error)
 
 	// Transport adds the term's fence to a provider's own HTTP client. After the term, mutating
-	// requests are refused, and those in flight are cancelled. A provider should wrap the transport
+	// requests are refused, and those in flight are canceled. A provider should wrap the transport
 	// of its cloud client with it.
 	Transport func(http.RoundTripper) http.RoundTripper
 }

@@ -42,7 +42,7 @@ const (
 	// may lead.
 	drainTimeoutReserve = 500 * time.Millisecond
 
-	// lateGrace is the time for cancelled calls to return if another process may lead already, so
+	// lateGrace is the time for canceled calls to return if another process may lead already, so
 	// that a process that was frozen past its lease does not give up calls that are about to end.
 	lateGrace = 2 * time.Second
 )
@@ -400,7 +400,7 @@ func (t *Term) close(
 		stopGrace()
 	}
 	// The order matters: upstream's controllers write, with their own contexts, that a call was
-	// cancelled, and the fence must refuse these writes. Calls that end by their context need no
+	// canceled, and the fence must refuse these writes. Calls that end by their context need no
 	// refusal.
 	t.fence.Close(cause)
 	cancel(cause)
@@ -458,7 +458,7 @@ func (t *Term) mayAct() bool {
 }
 
 // finishWork waits until the work in flight at Hold is done, or ctx ends; the rest is then
-// cancelled. Writes to the API server follow a call to the cloud. A controller that writes all the
+// canceled. Writes to the API server follow a call to the cloud. A controller that writes all the
 // time is not waited for.
 func (t *Term) finishWork(ctx context.Context) {
 	_ = t.fence.WaitWork(ctx)
@@ -468,7 +468,7 @@ func (t *Term) finishWork(ctx context.Context) {
 }
 
 // actingEnded waits until no mutating call is in flight. If leadership is lost, before or during
-// the drain, there is less time for that than for the rest: a cancelled call that continues can act
+// the drain, there is less time for that than for the rest: a canceled call that continues can act
 // while another process leads, so the host must know before.
 func (t *Term) actingEnded(drain, lost context.Context) error {
 	leading, stop := context.WithCancel(drain)

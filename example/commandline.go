@@ -14,7 +14,7 @@ import (
 	"github.com/fxccm/fxccm/options"
 )
 
-const about = `fxccm is a cloud controller manager: it initialises the nodes of a Kubernetes cluster with data of the cloud,
+const about = `fxccm is a cloud controller manager: it initializes the nodes of a Kubernetes cluster with data of the cloud,
 deletes nodes whose machines no longer exist, and manages load balancers and routes. Of several replicas one
 leads, and another takes over when it stops.`
 

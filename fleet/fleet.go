@@ -167,7 +167,7 @@ type Fleet struct {
 	problems  map[string]error
 	clusters  map[string]Cluster
 	members   map[string]*member
-	// membersEnded is signalled when a Manager has returned.
+	// membersEnded is signaled when a Manager has returned.
 	membersEnded sync.Cond
 	// replicas are the live ones. generation counts the changes of the set, and rankedSince is when
 	// this replica began to go by it.

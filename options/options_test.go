@@ -205,7 +205,7 @@ func TestAddFlags_WhenTheHostHasAFlag_SaysWhichAndAddsNone(t *testing.T) {
 	}
 }
 
-func TestAddFlags_WhenTheHostNormalisesNames_NoticesAClash(t *testing.T) {
+func TestAddFlags_WhenTheHostNormalizesNames_NoticesAClash(t *testing.T) {
 	fs := pflag.NewFlagSet("host", pflag.ContinueOnError)
 	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
 	fs.Bool("leader_elect", true, "")

@@ -26,7 +26,7 @@ func testNodes(t testing.TB) {
 	app.VerifyNoLeaks()
 }
 
-// The first test of a host: a node that a kubelet has registered is initialised from what the cloud
+// The first test of a host: a node that a kubelet has registered is initialized from what the cloud
 // says.
 func Example() {
 	asTest(testNodes)

@@ -26,7 +26,7 @@ const (
 	// stopGrace is the time for requests in flight to finish if the stop has no deadline.
 	stopGrace = 5 * time.Second
 
-	// stopReserve is the part of a deadline in which the remaining requests are cancelled and
+	// stopReserve is the part of a deadline in which the remaining requests are canceled and
 	// awaited.
 	stopReserve = 200 * time.Millisecond
 
@@ -123,7 +123,7 @@ func NewFor(
 // again.
 //
 // When ctx ends, Run accepts no new connections. Requests in flight may finish until the deadline
-// of the cause [ccm.StopBy], or for 5 seconds; then they are cancelled. All goroutines have ended
+// of the cause [ccm.StopBy], or for 5 seconds; then they are canceled. All goroutines have ended
 // when Run returns; if the handler of a request has not, the error names it.
 func (s *Server) Run(ctx context.Context) error {
 	r, err := s.start(ctx)
@@ -160,7 +160,7 @@ type run struct {
 
 	// tasks are the goroutines and the requests.
 	tasks inflight.Set
-	// background ends after the last request has finished or was cancelled.
+	// background ends after the last request has finished or was canceled.
 	background context.Context
 	end        context.CancelFunc
 	// release closes idle connections to the API server.
@@ -302,7 +302,7 @@ func (r *run) shutdown(ctx context.Context) {
 	defer cancel()
 	r.conns.refuse()
 	if err := r.http.Shutdown(graceful); err != nil {
-		r.log.Info("Cancelling requests that did not finish in time", "running", r.tasks.Names())
+		r.log.Info("Canceling requests that did not finish in time", "running", r.tasks.Names())
 		r.end() // before the connections close, so that handlers see the cancellation
 		_ = r.http.Close()
 	}

@@ -30,7 +30,7 @@ const Name = "persistentvolume-label-controller"
 const Alias = "persistentvolume-label"
 
 // ReasonFailed is the reason of the events, of type Warning, that tell why a PersistentVolume has
-// not been labelled yet.
+// not been labeled yet.
 const ReasonFailed = "LabelingFailed"
 
 const (
@@ -168,7 +168,7 @@ func (c *controller) next(ctx context.Context) bool {
 		c.failures.forget(name)
 		return true
 	}
-	klog.FromContext(ctx).V(2).Info("PersistentVolume could not be labelled, will be tried again",
+	klog.FromContext(ctx).V(2).Info("PersistentVolume could not be labeled, will be tried again",
 		"persistentVolume", name, "reason", err.Error())
 	// A conflict is no failure: another client has written the volume, which is read again now.
 	if !apierrors.IsConflict(err) {
@@ -215,7 +215,7 @@ func (c *controller) write(ctx context.Context, name string, patch []byte) error
 	case err != nil:
 		return fmt.Errorf("write the labels: %w", err)
 	}
-	klog.FromContext(ctx).Info("PersistentVolume labelled", "persistentVolume", name, "patch",
+	klog.FromContext(ctx).Info("PersistentVolume labeled", "persistentVolume", name, "patch",
 		string(patch))
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-func TestVolumes_ThereBeforeAndMadeAfterTheStart_AreLabelledInOnePatchEach(t *testing.T) {
+func TestVolumes_ThereBeforeAndMadeAfterTheStart_AreLabeledInOnePatchEach(t *testing.T) {
 	mark := suite.cp.Audit().Mark()
 	cloud := fake.New()
 	var names []string
@@ -53,9 +53,9 @@ func TestVolumes_ThereBeforeAndMadeAfterTheStart_AreLabelledInOnePatchEach(t *te
 func TestVolumes_ThatHaveLabelsOrWhoseOwnerIsUnknown_AreLeftAlone(t *testing.T) {
 	mark := suite.cp.Audit().Mark()
 	cloud := fake.New()
-	labels := create(t, "labelled",
-		labelled(map[string]string{corev1.LabelTopologyZone: "z", corev1.LabelTopologyRegion: "r"}))
-	beta := create(t, "beta", labelled(map[string]string{
+	labels := create(t, "labeled",
+		labeled(map[string]string{corev1.LabelTopologyZone: "z", corev1.LabelTopologyRegion: "r"}))
+	beta := create(t, "beta", labeled(map[string]string{
 		corev1.LabelFailureDomainBetaZone:   "z",
 		corev1.LabelFailureDomainBetaRegion: "r",
 	}))
@@ -144,7 +144,7 @@ func TestLabels_OfEveryKind_BecomeAffinity(t *testing.T) {
 	given := answers{}
 	names := map[string]string{}
 	for _, c := range cases {
-		name := create(t, c.name, labelled(c.there))
+		name := create(t, c.name, labeled(c.there))
 		names[c.name], given[name] = name, c.answer
 	}
 	start(t, cloud, ccmtest.WithProvider(given.provider(cloud)))
@@ -177,7 +177,7 @@ func TestVolumes_ThatHaveAnAffinity_GetLabelsAlone(t *testing.T) {
 	}}
 	name := create(t, "mixed", restricted(mixed))
 	half := create(t, "half", restricted(mixed),
-		labelled(map[string]string{corev1.LabelTopologyZone: "region-1a"}))
+		labeled(map[string]string{corev1.LabelTopologyZone: "region-1a"}))
 	const before = "zone in other or rack in 1,2"
 	app := start(t, cloud, ccmtest.WithProvider(answers{}.provider(cloud)))
 	for _, volume := range []string{name, half} {
@@ -383,7 +383,7 @@ func TestLeadershipLost_WhileTheCloudIsAsked_NothingIsWrittenUntilTheNextTerm(t 
 	}
 	for _, name := range names {
 		if pv := get(t, name); len(pv.Labels) > 0 || pv.Spec.NodeAffinity != nil {
-			t.Errorf("%s was labelled", name)
+			t.Errorf("%s was labeled", name)
 		}
 	}
 
@@ -422,7 +422,7 @@ func TestLeadershipLost_WhileAVolumeIsTriedAgain_TheEndIsNotToldAsAFailure(t *te
 }
 
 // A stop lets work that has begun come to its end, and begins no other.
-func TestStop_WhileTheCloudIsAsked_TheVolumeIsStillLabelled(t *testing.T) {
+func TestStop_WhileTheCloudIsAsked_TheVolumeIsStillLabeled(t *testing.T) {
 	cloud := fake.New()
 	release := cloud.On(fake.GetLabelsForVolume).Hang()
 	name := create(t, "stopped")
@@ -493,6 +493,6 @@ func untouched(t *testing.T, since controlplane.Mark, app *ccmtest.CCM, name str
 		t.Errorf("the API server was asked about volumes: %v", records)
 	}
 	if pv := get(t, name); len(pv.Labels) > 0 {
-		t.Errorf("%s was labelled: %v", name, pv.Labels)
+		t.Errorf("%s was labeled: %v", name, pv.Labels)
 	}
 }

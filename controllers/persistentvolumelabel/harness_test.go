@@ -87,7 +87,7 @@ func start(t *testing.T, cloud *fake.Cloud, opts ...ccmtest.Option) *ccmtest.CCM
 // A volumeOption changes the PersistentVolume that create makes.
 type volumeOption func(*corev1.PersistentVolume)
 
-func labelled(labels map[string]string) volumeOption {
+func labeled(labels map[string]string) volumeOption {
 	return func(pv *corev1.PersistentVolume) { pv.Labels = maps.Clone(labels) }
 }
 

@@ -203,10 +203,10 @@ func (w *world) podSecurityOf(ctx context.Context, name string) (string, error) 
 	return namespace.Labels[podSecurity], nil
 }
 
-// awaitReconciled waits until the reconciler has labelled a namespace.
+// awaitReconciled waits until the reconciler has labeled a namespace.
 func (w *world) awaitReconciled(name string) {
 	w.t.Helper()
-	ccmtest.Eventually(w.t, "the reconciler has labelled namespace "+name,
+	ccmtest.Eventually(w.t, "the reconciler has labeled namespace "+name,
 		func(ctx context.Context) (string, error) {
 			level, err := w.podSecurityOf(ctx, name)
 			if err == nil && level != podSecurityLevel {
@@ -368,7 +368,7 @@ func TestLeaseTaken_ReconcilerIsWritingToTheCloud_NextTermWritesAgain(t *testing
 
 	w.writeHolder("another-process")
 	w.awaitState(ccm.StateStandby, 1)
-	w.awaitRecord("the request was cancelled", func(r conformance.Request) bool {
+	w.awaitRecord("the request was canceled", func(r conformance.Request) bool {
 		return r.Operation == writing && !r.Ended.IsZero()
 	})
 	release()

@@ -188,7 +188,7 @@ func (m *migration) confirm(ctx context.Context) error {
 	}
 	_, _ = fmt.Fprint(m.out, "Continue? [y/N] ")
 	answers := make(chan string, 1)
-	go func() { // a terminal's read cannot be cancelled; it ends with the process
+	go func() { // a terminal's read cannot be canceled; it ends with the process
 		answer, _ := bufio.NewReader(m.in).ReadString('\n')
 		answers <- strings.ToLower(strings.TrimSpace(answer))
 	}()

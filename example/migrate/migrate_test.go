@@ -129,8 +129,8 @@ func TestFindOCCM_ByImageCommandOrLabels(t *testing.T) {
 	other := func(s *v1.PodSpec) {
 		s.Containers[0].Image, s.Containers[0].Args = "example.com/mirror@sha256:1", nil
 	}
-	labelled := occmPod(other)
-	labelled.Labels = map[string]string{"k8s-app": occmName}
+	labeled := occmPod(other)
+	labeled.Labels = map[string]string{"k8s-app": occmName}
 	byCommand := occmPod(func(s *v1.PodSpec) {
 		other(s)
 		s.Containers = append([]v1.Container{{Name: "sidecar"}}, s.Containers...)
@@ -142,7 +142,7 @@ func TestFindOCCM_ByImageCommandOrLabels(t *testing.T) {
 		want     string
 	}{
 		"image":         {occmPod(nil), "", "occm"},
-		"labels":        {labelled, "", "occm"},
+		"labels":        {labeled, "", "occm"},
 		"command":       {byCommand, "", "occm"},
 		"other":         {occmPod(other), "", ""},
 		"other, named":  {occmPod(other), "kube-system/ccm", "occm"},

@@ -60,7 +60,7 @@ func (h *hosts) start(t *testing.T) *httptest.Server {
 }
 
 // settle waits until the requests that were sent before have been counted, also those that were
-// cancelled on their way. The server accepts connections in their order, so it knows them all when
+// canceled on their way. The server accepts connections in their order, so it knows them all when
 // it answers one more.
 func (h *hosts) settle(t *testing.T, url string) {
 	t.Helper()
@@ -137,7 +137,7 @@ func TestProvider_TwoTerms_ItsControllerActsOnlyWithinThem(t *testing.T) {
 }
 
 // served waits until upstream's node controller has initialized the node through the V1
-// interfaces, and the provider's own controller has labelled it.
+// interfaces, and the provider's own controller has labeled it.
 func served(t *testing.T, admin kubernetes.Interface, name, pool string) {
 	t.Helper()
 	ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(admin, name))

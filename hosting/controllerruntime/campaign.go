@@ -111,7 +111,7 @@ func (h *Host) newManager(
 ) (*trackedManager, error) {
 	m := &trackedManager{calls: calls, pages: newPages(), view: h.informers.view()}
 	options := h.options
-	// Without this, reconcilers are cancelled only when all that needs no lease has ended.
+	// Without this, reconcilers are canceled only when all that needs no lease has ended.
 	options.BaseContext = baseContext(ctx, options.BaseContext)
 	options.Cache = m.sharedCache(options.Cache)
 	if h.lock != nil {

@@ -21,7 +21,7 @@
 // # Limits
 //
 // Requests without [Transport], such as those of the manager's own client to the API server, are
-// cancelled when the election notices a loss, or when another process is seen to hold the lease. In
+// canceled when the election notices a loss, or when another process is seen to hold the lease. In
 // a process that was frozen past its lease they can write until then.
 //
 // Webhook servers belong to a manager, so they are closed for a moment between two campaigns.

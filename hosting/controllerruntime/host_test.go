@@ -122,7 +122,7 @@ func (w *world) wantNode(name string) {
 	}
 	ccmtest.CreateNode(w.t, w.client, ccmtest.TaintedNode(name))
 	ccmtest.Eventually(w.t, "the node is initialized", ccmtest.Initialized(w.client, name))
-	ccmtest.Eventually(w.t, "is labelled by the reconciler",
+	ccmtest.Eventually(w.t, "is labeled by the reconciler",
 		ccmtest.Object(w.client.CoreV1().Nodes().Get, name, func(n *corev1.Node) error {
 			if n.Labels[seen] != "true" {
 				return fmt.Errorf("its labels are %v", n.Labels)

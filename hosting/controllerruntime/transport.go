@@ -14,7 +14,7 @@ import (
 // cloud. m is the manager that Setup got.
 //
 // As with [ccm.ProviderEnv].Transport, mutating requests are refused after the campaign, also by
-// the clock in a process that was frozen, and those in flight are cancelled when leadership is
+// the clock in a process that was frozen, and those in flight are canceled when leadership is
 // lost. The lease is not released while one is in flight. Reads continue until all runnables have
 // ended. Before this process leads, all requests are refused. The error of a refused request wraps
 // [ccm.ErrTermOver].

@@ -97,7 +97,7 @@ func TestTransport_LeaseTakenDuringACall_CloudGetsNothingBeforeTheNextCampaign(t
 	w.hold("another-process")
 	ccmtest.Eventually(t, "the Manager is a standby",
 		ccmtest.State(w.manager, ccm.StateStandby))
-	written("the write was cancelled",
+	written("the write was canceled",
 		func(r conformance.Request) bool { return !r.Ended.IsZero() })
 	release()
 	between := refused.Load()

@@ -69,7 +69,7 @@ type Dialer struct {
 }
 
 // dial refuses a connection if all others were closed while it was being dialed. net/http continues
-// to dial after the request is cancelled, and would keep the connection for 90 s.
+// to dial after the request is canceled, and would keep the connection for 90 s.
 func (d *Dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	round := d.rounds.Load()
 	conn, err := d.connections.DialContext(ctx, network, address)

@@ -8,10 +8,10 @@ import (
 	nodecontroller "k8s.io/cloud-provider/controllers/node"
 )
 
-// CloudNode builds the cloud-node-controller: it initialises nodes that carry the taint
+// CloudNode builds the cloud-node-controller: it initializes nodes that carry the taint
 // node.cloudprovider.kubernetes.io/uninitialized, and keeps the addresses of all nodes.
 //
-// It initialises syncs nodes at once, and refreshes the addresses of statusUpdates nodes at once; 0
+// It initializes syncs nodes at once, and refreshes the addresses of statusUpdates nodes at once; 0
 // is syncs. Its Run returns when ctx ends, while each of upstream's workers may still be busy with
 // one node.
 func CloudNode(

@@ -16,7 +16,7 @@ import (
 )
 
 // ErrClosed is wrapped by the error of a call that comes after the fence was closed, or was
-// cancelled by its closing.
+// canceled by its closing.
 var ErrClosed = errors.New("the term is over")
 
 // A Fence is open, then perhaps held, then closed, then over; it never opens again. All methods
@@ -26,7 +26,7 @@ type Fence struct {
 	clock  clock.Clock
 	calls  inflight.Set
 
-	// closed ends when the fence closes, with the cause; calls in flight are cancelled by it. It is
+	// closed ends when the fence closes, with the cause; calls in flight are canceled by it. It is
 	// no request's context: it is the fence's state in the form that contexts can be merged with.
 	closed context.Context
 	close  context.CancelCauseFunc
@@ -148,7 +148,7 @@ func (f *Fence) remaining() time.Duration {
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
 
-// CloseOnExpiry closes the fence when leadership expires, so that calls in flight are cancelled
+// CloseOnExpiry closes the fence when leadership expires, so that calls in flight are canceled
 // too. It returns true when leadership has expired, even if the fence was closed before for another
 // reason, and false when ctx ends.
 func (f *Fence) CloseOnExpiry(ctx context.Context) bool {

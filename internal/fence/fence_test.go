@@ -41,7 +41,7 @@ func TestClose_RefusesNewCallsAndCancelsThoseInFlight(t *testing.T) {
 	<-ctx.Done()
 	if cause := context.Cause(ctx); !errors.Is(cause, errLost) ||
 		!errors.Is(cause, fence.ErrClosed) {
-		t.Errorf("call in flight was cancelled because of %v", cause)
+		t.Errorf("call in flight was canceled because of %v", cause)
 	}
 	if _, _, err := f.Enter(t.Context(), change("delete")); !errors.Is(err, fence.ErrClosed) ||
 		!strings.Contains(err.Error(), "delete refused") {
@@ -144,13 +144,13 @@ func TestCloseOnExpiry_CancelsCallsInFlightWhenLeadershipIsNotRenewed(t *testing
 		time.Sleep(8 * time.Second)
 		synctest.Wait()
 		if ctx.Err() != nil {
-			t.Fatalf("cancelled although leadership was renewed: %v", context.Cause(ctx))
+			t.Fatalf("canceled although leadership was renewed: %v", context.Cause(ctx))
 		}
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		if !errors.Is(context.Cause(ctx), fence.ErrClosed) ||
 			!errors.Is(f.Cause(), fence.ErrClosed) {
-			t.Errorf("not cancelled 11 s after the last renewal: %v", context.Cause(ctx))
+			t.Errorf("not canceled 11 s after the last renewal: %v", context.Cause(ctx))
 		}
 	})
 }
@@ -295,7 +295,7 @@ func TestTransport_ReadsPassAndWritesAreRefusedAfterClose(t *testing.T) {
 	}
 }
 
-func TestTransport_RequestInFlightIsCancelledByClose(t *testing.T) {
+func TestTransport_RequestInFlightIsCanceledByClose(t *testing.T) {
 	arrived := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(arrived)

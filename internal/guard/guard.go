@@ -126,7 +126,7 @@ func ask[T any](calls caller, name string, real func() (T, bool), wrap func(T) T
 	})
 }
 
-// Start initialises the provider with what upstream gives it, in upstream's order: Initialize, then
+// Start initializes the provider with what upstream gives it, in upstream's order: Initialize, then
 // SetInformers if the provider is an InformerUser. A panic is returned as an error.
 func (c *Cloud) Start(
 	clients cloudprovider.ControllerClientBuilder, stop <-chan struct{},

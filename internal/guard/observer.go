@@ -41,9 +41,9 @@ const (
 	// Retry: the provider asks for another call after a time.
 	Retry    Result = "retry"
 	Panicked Result = "panic"
-	// Cancelled calls failed because the term or the caller's context ended while they were in
+	// Canceled calls failed because the term or the caller's context ended while they were in
 	// flight. A timeout of the provider's own is Failed.
-	Cancelled Result = "cancelled"
+	Canceled Result = "canceled"
 	// Refused calls arrived after the end of the term, or waited while it drained. They were not
 	// made.
 	Refused Result = "refused"
@@ -51,7 +51,7 @@ const (
 
 // Results lists all of them.
 func Results() []Result {
-	return []Result{OK, Failed, NotFound, NotImplemented, Retry, Panicked, Cancelled, Refused}
+	return []Result{OK, Failed, NotFound, NotImplemented, Retry, Panicked, Canceled, Refused}
 }
 
 // resultOf goes by what upstream's controllers look for in an error, in its whole chain. ctx is
@@ -71,7 +71,7 @@ func resultOf(ctx context.Context, err error) Result {
 		return Retry
 	// Not every provider wraps what ended its request, so the context is asked too.
 	case ctx.Err() != nil, errors.Is(err, context.Canceled), errors.Is(err, fence.ErrClosed):
-		return Cancelled
+		return Canceled
 	default:
 		return Failed
 	}

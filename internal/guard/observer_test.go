@@ -188,8 +188,8 @@ func TestObserver_ResultIsWhatCallersLookForInTheError(t *testing.T) {
 		{cloudprovider.ImplementedElsewhere, guard.NotImplemented},
 		{retry, guard.Retry},
 		{deeply(retry), guard.Retry},
-		{deeply(context.Canceled), guard.Cancelled},
-		{deeply(fence.ErrClosed), guard.Cancelled},
+		{deeply(context.Canceled), guard.Canceled},
+		{deeply(fence.ErrClosed), guard.Canceled},
 		{context.DeadlineExceeded, guard.Failed}, // the provider's own timeout
 	} {
 		g, _, _, o := observedCloud(&cloud{update: func(context.Context) error { return c.err }})
@@ -202,13 +202,13 @@ func TestObserver_ResultIsWhatCallersLookForInTheError(t *testing.T) {
 	}
 }
 
-func TestObserver_WhenTheCallerEnds_TheCallIsCancelled(t *testing.T) {
+func TestObserver_WhenTheCallerEnds_TheCallIsCanceled(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		want guard.Result
 	}{
-		"its deadline":     {context.DeadlineExceeded, guard.Cancelled},
-		"not wrapped":      {errors.New("request failed: context canceled"), guard.Cancelled},
+		"its deadline":     {context.DeadlineExceeded, guard.Canceled},
+		"not wrapped":      {errors.New("request failed: context canceled"), guard.Canceled},
 		"known all along":  {cloudprovider.InstanceNotFound, guard.NotFound},
 		"done in the end":  {nil, guard.OK},
 		"asks to be asked": {api.NewRetryError("busy", time.Second), guard.Retry},
@@ -239,7 +239,7 @@ func TestObserver_NeitherMetadataNorErrorIsAnError(t *testing.T) {
 	o.want(t, observed{"InstancesV2", "InstanceMetadata", guard.Failed})
 }
 
-func TestObserver_CallCutOffByTheFenceIsCancelled_AndTheNextRefused(t *testing.T) {
+func TestObserver_CallCutOffByTheFenceIsCanceled_AndTheNextRefused(t *testing.T) {
 	begun := make(chan struct{})
 	g, _, f, o := observedCloud(&cloud{update: func(ctx context.Context) error {
 		close(begun)
@@ -254,7 +254,7 @@ func TestObserver_CallCutOffByTheFenceIsCancelled_AndTheNextRefused(t *testing.T
 	f.Close(errors.New("lost"))
 	<-result
 	_ = lb.UpdateLoadBalancer(context.TODO(), "", nil, nil)
-	o.want(t, observed{"LoadBalancer", "UpdateLoadBalancer", guard.Cancelled},
+	o.want(t, observed{"LoadBalancer", "UpdateLoadBalancer", guard.Canceled},
 		observed{"LoadBalancer", "UpdateLoadBalancer", guard.Refused})
 }
 

@@ -24,7 +24,7 @@ type registration struct {
 	removed chan struct{}
 
 	// delivering holds an element while a notification is delivered. It is a lock; a channel,
-	// because testing/synctest recognises goroutines that wait for one.
+	// because testing/synctest recognizes goroutines that wait for one.
 	delivering chan struct{}
 	// lastSeen holds the last delivered state of each object, for the view's resync.
 	lastSeen map[cache.ObjectName]any

@@ -63,7 +63,7 @@ func (c *collectors) addCalls() {
 		"Duration of calls of the cloud provider. The wait of a call while its term drains is not counted.",
 		buckets, append(of, Label{
 			Name: "result",
-			Help: "The result of the call. A cancelled call failed because the term or its caller ended. A refused call came " +
+			Help: "The result of the call. A canceled call failed because the term or its caller ended. A refused call came " +
 				"after the end of the term and was not made; it takes 0 s.",
 			Values: texts(guard.Results()),
 		})...)

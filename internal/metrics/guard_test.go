@@ -51,7 +51,7 @@ func TestCallsOfAGuardedCloud_AreCountedByResult(t *testing.T) {
 	}
 	metricstest.Want(t, registry, 0, "fxccm_cloud_calls_in_flight", call...)
 	metricstest.Want(t, registry, 1, "fxccm_cloud_call_duration_seconds",
-		append(call, "result", "cancelled")...)
+		append(call, "result", "canceled")...)
 	metricstest.Want(t, registry, 2, "fxccm_cloud_call_duration_seconds",
 		append(call, "result", "refused")...)
 	metricstest.Want(t, registry, 2, "fxccm_fence_refused_total", "door", "cloud")

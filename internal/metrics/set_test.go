@@ -247,7 +247,7 @@ func TestManager_ThatRunsAgainBeginsAnew(t *testing.T) {
 	metricstest.Want(t, registry, 0, "fxccm_leading")
 	metricstest.Want(t, registry, 0, "fxccm_terms_total")
 	// The first run left a call behind that could not be drained.
-	first.CallEnded("Routes", "ListRoutes", guard.Cancelled, time.Hour)
+	first.CallEnded("Routes", "ListRoutes", guard.Canceled, time.Hour)
 	if got, ok := metricstest.Value(t, registry, "fxccm_cloud_calls_in_flight"); ok {
 		t.Errorf("a call of the run before counts in this one: %v in flight", got)
 	}

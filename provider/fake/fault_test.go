@@ -194,7 +194,7 @@ func TestDelayAndLatency_EndWithTheContext_AndNothingHappened(t *testing.T) {
 				t.Errorf("the call answers %v", err)
 			}
 			if exists(cloud) {
-				t.Error("the cancelled call made a load balancer")
+				t.Error("the canceled call made a load balancer")
 			}
 			if err := ensure(ctx, t, cloud.Provider()); err != context.DeadlineExceeded ||
 				!cloud.Calls()[1].CtxDone || cloud.Calls()[0].CtxDone {

@@ -22,7 +22,7 @@ import (
 // Handler serves the cloud to other processes; see [Dial] for the other end. It has neither
 // authentication nor encryption: serve it on a loopback address.
 //
-// A call whose client goes away is cancelled. A call that hangs and ignores its context holds its
+// A call whose client goes away is canceled. A call that hangs and ignores its context holds its
 // connection until it is released: call ClearFaults before closing the server.
 func (c *Cloud) Handler() http.Handler {
 	mux := http.NewServeMux()

@@ -29,7 +29,7 @@ type Instance struct {
 	// Addresses default, when nil, to the name as Hostname and an InternalIP of 10.240.0.0/16; or,
 	// when the instance replaces another, to that one's. An empty slice means none.
 	Addresses []v1.NodeAddress `json:"addresses"`
-	// AdditionalLabels are put on the node when it is initialised.
+	// AdditionalLabels are put on the node when it is initialized.
 	AdditionalLabels map[string]string `json:"additionalLabels,omitempty"`
 	// PodCIDRs are the pod ranges that the cloud has assigned to the instance.
 	PodCIDRs []string `json:"podCIDRs,omitempty"`

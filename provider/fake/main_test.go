@@ -20,7 +20,7 @@ var within = waittest.Context
 // opener opens providers on a cloud, in this process or over HTTP.
 type opener func(...ProviderOption) cloudprovider.Interface
 
-// onBoth runs a test of behaviour with a provider in memory and with one over HTTP, each on a cloud
+// onBoth runs a test of behavior with a provider in memory and with one over HTTP, each on a cloud
 // of its own.
 func onBoth(t *testing.T, opts []Option, test func(t *testing.T, cloud *Cloud, open opener)) {
 	t.Helper()

@@ -48,7 +48,7 @@ func (p *pool) giveBack(address string) {
 }
 
 // advance moves on to the next address that may be handed out. The last address of a range is
-// recognised by its successor lying outside.
+// recognized by its successor lying outside.
 func (p *pool) advance() {
 	p.last = p.last.Next()
 	if !p.ranges[p.in].Contains(p.last.Next()) {

@@ -155,11 +155,11 @@ func (r *regions) hinted(node *v1.Node, possible []*cloud) *cloud {
 		return known
 	}
 	label, ok := node.Labels[v1.LabelTopologyRegion]
-	labelled := slices.DeleteFunc(slices.Clone(possible), func(c *cloud) bool {
+	labeled := slices.DeleteFunc(slices.Clone(possible), func(c *cloud) bool {
 		return !ok || c.region != label
 	})
-	if len(labelled) == 1 {
-		return labelled[0]
+	if len(labeled) == 1 {
+		return labeled[0]
 	}
 	return nil
 }

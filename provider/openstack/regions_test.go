@@ -112,8 +112,8 @@ func (r *twoRegions) add(p *place, name string, change ...func(*corev1.Node)) *c
 	return node
 }
 
-// labelled and regional are nodes as the provider has initialized them.
-func labelled(region string) func(*corev1.Node) {
+// labeled and regional are nodes as the provider has initialized them.
+func labeled(region string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Labels = map[string]string{corev1.LabelTopologyRegion: region} }
 }
 
@@ -180,7 +180,7 @@ func TestRegions_NodeOfEachKind_IsServedByItsRegionAlone(t *testing.T) {
 		searches bool
 	}{
 		"provider ID":  {r.add(r.two, "node-a", regional("two")), false},
-		"region label": {r.add(r.two, "node-b", labelled("two")), false},
+		"region label": {r.add(r.two, "node-b", labeled("two")), false},
 		"search by ID": {r.add(r.two, "node-c"), true},
 		"search by name": {
 			r.add(r.two, "node-d", func(n *corev1.Node) { n.Spec.ProviderID = "" }), true,
@@ -218,7 +218,7 @@ func TestRegions_NodeOfEachKind_IsServedByItsRegionAlone(t *testing.T) {
 
 func TestRegions_OneIsDown_ItsNodesStayAndOthersAreServed(t *testing.T) {
 	r := newTwoRegions(t)
-	mine := r.add(r.one, "node-1", labelled("one"))
+	mine := r.add(r.one, "node-1", labeled("one"))
 	down, regionalDown := r.add(r.two, "node-2"), r.add(r.two, "node-3", regional("two"))
 	gone := r.add(r.one, "node-4")
 	stranger := r.add(r.one, "node-5", regional("three"))
@@ -268,9 +268,9 @@ func confirmAbsence(r *twoRegions, node *corev1.Node) (exists bool) {
 // Provider IDs and labels of two projects name the same region.
 func TestRegions_TwoProjectsOfOneRegion_NodeIsFoundInItsProject(t *testing.T) {
 	r := newOneAnd(t, "one")
-	here := r.add(r.one, "node-1", regional("one"), labelled("one"))
-	there := r.add(r.two, "node-2", regional("one"), labelled("one"))
-	gone := r.add(r.two, "node-3", regional("one"), labelled("one"))
+	here := r.add(r.one, "node-1", regional("one"), labeled("one"))
+	there := r.add(r.two, "node-2", regional("one"), labeled("one"))
+	gone := r.add(r.two, "node-3", regional("one"), labeled("one"))
 	r.open()
 	for _, node := range []*corev1.Node{here, there, gone} {
 		found, err := r.instances().InstanceMetadata(t.Context(), node)
@@ -297,7 +297,7 @@ func TestRegions_TwoProjectsOfOneRegion_NodeIsFoundInItsProject(t *testing.T) {
 // A label is no proof: the kubelet can set it.
 func TestRegions_LabelNamesTheWrongRegion_NodeIsNotAbsent(t *testing.T) {
 	r := newTwoRegions(t)
-	node := r.add(r.two, "node-1", labelled("one"))
+	node := r.add(r.two, "node-1", labeled("one"))
 	r.open()
 	if !confirmAbsence(r, node) {
 		t.Error("the node is absent, although its server is in the other region")
@@ -308,8 +308,8 @@ func TestRegions_ManyServersVanishInOne_GuardHoldsThereAlone(t *testing.T) {
 	r := newTwoRegions(t)
 	var here, there []*corev1.Node
 	for i := range 6 {
-		here = append(here, r.add(r.one, fmt.Sprint("one-", i), labelled("one")))
-		there = append(there, r.add(r.two, fmt.Sprint("two-", i), labelled("two")))
+		here = append(here, r.add(r.one, fmt.Sprint("one-", i), labeled("one")))
+		there = append(there, r.add(r.two, fmt.Sprint("two-", i), labeled("two")))
 	}
 	r.open()
 	for _, node := range slices.Concat(here, there) {
@@ -444,8 +444,8 @@ const (
 
 func TestRegions_Services_AreBalancedInTheirRegionWithItsNodes(t *testing.T) {
 	r := newTwoRegions(t)
-	r.add(r.one, "node-1", labelled("one"))
-	two := r.add(r.two, "node-2", labelled("two"))
+	r.add(r.one, "node-1", labeled("one"))
+	two := r.add(r.two, "node-2", labeled("two"))
 	r.open()
 	service := r.service("web", map[string]string{wantsRegion: "two"})
 	r.one.calls()
@@ -607,8 +607,8 @@ func TestRegions_Routes_AreInTheRouterOfTheNode(t *testing.T) {
 			}}
 		}
 	}
-	r.add(r.one, "node-1", labelled("one"), pods("10.244.1.0/24"))
-	r.add(r.two, "node-2", labelled("two"), pods("10.244.2.0/24"))
+	r.add(r.one, "node-1", labeled("one"), pods("10.244.1.0/24"))
+	r.add(r.two, "node-2", labeled("two"), pods("10.244.2.0/24"))
 	r.open()
 	routes, ok := r.cloud.Routes()
 	if !ok {
@@ -672,7 +672,7 @@ func TestRegions_Routes_AreInTheRouterOfTheNode(t *testing.T) {
 func TestRegions_Preview_IsOfTheServicesRegion(t *testing.T) {
 	r := newTwoRegions(t)
 	nodes := []*corev1.Node{
-		r.add(r.one, "node-1", labelled("one")), r.add(r.two, "node-2", labelled("two")),
+		r.add(r.one, "node-1", labeled("one")), r.add(r.two, "node-2", labeled("two")),
 	}
 	loaded, err := cloudconf.Read([]byte(r.conf), cloudconf.Options{Strict: true})
 	if err != nil {

@@ -333,7 +333,7 @@ func (c *child) initialize(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// drain ends the child in order: the calls, whose callers have cancelled them, the goroutines of
+// drain ends the child in order: the calls, whose callers have canceled them, the goroutines of
 // the provider, then the provider.
 func (c *child) drain() {
 	grace := time.NewTimer(backgroundGrace)

@@ -423,7 +423,7 @@ func TestCloud_CallAfterTheStop_IsRefused(t *testing.T) {
 	}
 }
 
-func TestCloud_CallIsCancelled_ProviderSeesItAndOtherCallsContinue(t *testing.T) {
+func TestCloud_CallIsCanceled_ProviderSeesItAndOtherCallsContinue(t *testing.T) {
 	t.Parallel()
 	cloud := newFakeCloud(t)
 	inChild, _ := openChild(t, cloud)
@@ -431,7 +431,7 @@ func TestCloud_CallIsCancelled_ProviderSeesItAndOtherCallsContinue(t *testing.T)
 	node := ccmtest.ReadyNode("node-1")
 	release := cloud.On(fake.InstanceMetadata).Hang()
 	for name, want := range map[string]error{
-		"cancelled": context.Canceled, "deadline": context.DeadlineExceeded,
+		"canceled": context.Canceled, "deadline": context.DeadlineExceeded,
 	} {
 		cloud.ResetCalls()
 		ctx, cancel := context.WithCancel(t.Context())

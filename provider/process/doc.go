@@ -12,7 +12,7 @@
 // # How a term ends
 //
 //   - Leadership is lost: the child is killed at once. The term has drained when the child is dead.
-//   - The term is stopped: the stop channel of Initialize is closed, calls in flight are cancelled,
+//   - The term is stopped: the stop channel of Initialize is closed, calls in flight are canceled,
 //     the provider's goroutines have half a second, Close is called, and the child ends. It is
 //     killed after two seconds.
 //   - The child ends by itself: the term ends, and its error has the last lines of the child's

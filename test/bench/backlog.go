@@ -35,12 +35,12 @@ func nodeBacklog(size int) backlog {
 			nodes = append(nodes, newNode(fmt.Sprintf("node-%04d", i)))
 		}
 		t.addNodes(nodes)
-		return func() *sight { return t.watchNodes(size, isInitialised) }
+		return func() *sight { return t.watchNodes(size, isInitialized) }
 	}}
 }
 
 // serviceBacklog is Services of type LoadBalancer that have just been made, in a cluster of a few
-// nodes that are long initialised.
+// nodes that are long initialized.
 func serviceBacklog(size int) backlog {
 	return backlog{"Services", size, func(t *trial) func() *sight {
 		var nodes []*corev1.Node

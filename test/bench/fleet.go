@@ -67,7 +67,7 @@ type part struct {
 }
 
 // openParts opens n parts, each with nodes that have just registered and Services that wait.
-// awaitSetUp waits until the nodes are initialised and the Services have an address. Each part has
+// awaitSetUp waits until the nodes are initialized and the Services have an address. Each part has
 // a fake cloud of its own, or one of the given clouds.
 func (t *trial) openParts(
 	prefix string, n, nodes, services int, clouds ...*openStack,
@@ -96,7 +96,7 @@ func (t *trial) openParts(
 	t.createNodes(registered...)
 	t.createServices(waiting...)
 	t.settle()
-	allNodes := t.watchNodes(len(registered), isInitialised)
+	allNodes := t.watchNodes(len(registered), isInitialized)
 	allServices := t.watchServed(waiting)
 	return parts, func() {
 		allNodes.wait()

@@ -95,7 +95,7 @@ func (t *trial) measureStop(replica *process) {
 }
 
 // measureKill kills a replica, and measures when its clusters are served again: when a node that
-// registers then has been initialised.
+// registers then has been initialized.
 func (t *trial) measureKill(replica *process) {
 	lost := t.servedBy(replica)
 	wanted := map[string]bool{}
@@ -107,7 +107,7 @@ func (t *trial) measureKill(replica *process) {
 		}
 	}
 	all := t.watchNodes(len(registered),
-		func(node *corev1.Node) bool { return wanted[node.Name] && isInitialised(node) })
+		func(node *corev1.Node) bool { return wanted[node.Name] && isInitialized(node) })
 	killed := time.Now()
 	t.Check(replica.Kill())
 	t.createNodes(registered...)
@@ -122,7 +122,7 @@ func (t *trial) measureKill(replica *process) {
 		target float64
 	}{{"half", 0.5, noTarget}, {"95 %", 0.95, lossMostTarget}, {"all", 1, lossAllTarget}} {
 		t.noteFleet(fmt.Sprintf("1 of %d replicas is killed, which serves %d of %d clusters: until "+
-			"a new node is initialised in %s of these", lossReplicas, len(lost),
+			"a new node is initialized in %s of these", lossReplicas, len(lost),
 			len(replica.parts), share.title), nth(times, share.of), seconds, share.target)
 	}
 }

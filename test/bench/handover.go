@@ -11,12 +11,12 @@ import (
 
 // measureHandover measures how long a cluster is without a leader when the leader of two replicas
 // is asked to end, as in every rolling update: from SIGTERM until the other holds the lease, and
-// until it has initialised a node that registers meanwhile.
+// until it has initialized a node that registers meanwhile.
 func measureHandover(b *bench) {
 	retry := ccm.DefaultConfig().LeaderElection.RetryPeriod.Duration
 	b.measureLeading("hand-over", handoverTarget,
 		"Hand-over: SIGTERM → other replica holds the lease",
-		"Hand-over: SIGTERM → it has initialised a node",
+		"Hand-over: SIGTERM → it has initialized a node",
 		func(t *trial, c candidate, round int) (led, worked time.Duration) {
 			// The result depends on the moment between two renewals at which the leader is asked.
 			// The rounds are spread over that time.
@@ -35,14 +35,14 @@ func (t *trial) timeHandover(c candidate, moment time.Duration) (led, worked tim
 	})
 	asked := time.Now()
 	leader.Stop()
-	// A node that registers earlier might still be initialised by the old leader.
+	// A node that registers earlier might still be initialized by the old leader.
 	t.until(leader.HasExited)
 	t.createNodes(newNode("next"))
 	node := t.watchNode("next")
 	return taken.wait().Sub(asked), node.wait().Sub(asked)
 }
 
-// startLeader starts the first replica and returns when it has initialised a node: all of it runs
+// startLeader starts the first replica and returns when it has initialized a node: all of it runs
 // then.
 func (t *trial) startLeader(c candidate) (leader *process, holder string) {
 	t.createNodes(newNode("first"))

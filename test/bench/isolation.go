@@ -75,7 +75,7 @@ func (t *trial) measureIsolation() {
 	inProcess := hostedProvider()
 	inChild := providerprocess.Provider(providerprocess.Options{Name: inProcess.Name})
 	var here, there timings
-	// The first terms initialise the node, and read the program from the disk.
+	// The first terms initialize the node, and read the program from the disk.
 	t.timeTerm(inProcess, node, &timings{})
 	t.timeTerm(inChild, node, &timings{})
 	terms := termsPerRound * t.rounds

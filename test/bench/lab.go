@@ -102,7 +102,7 @@ func measureLab(b *bench) {
 	b.results.lab.packages = strings.Split(strings.TrimSpace(string(out)), "\n")
 	b.run.Check(b.trialWithin(labLimit*b.limit, labScenario, 0, func(t *trial) {
 		l := &labTrial{trial: t, cloud: newLabCloud(t)}
-		l.measureInitialise()
+		l.measureInitialize()
 		l.measureStatusPass()
 		l.measureOne()
 		l.measureMany()

@@ -12,13 +12,13 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// measureInitialise is from when the process leads until all nodes that wait are initialised.
-func (t *labTrial) measureInitialise() {
+// measureInitialize is from when the process leads until all nodes that wait are initialized.
+func (t *labTrial) measureInitialize() {
 	t.createNodes(t.cloud.nodes()[:t.labNodes]...)
 	t.settle()
-	f := t.measure(fmt.Sprintf("%d nodes initialised", t.labNodes),
+	f := t.measure(fmt.Sprintf("%d nodes initialized", t.labNodes),
 		func() (begun, done time.Time) {
-			all := t.watchNodes(t.labNodes, isInitialised)
+			all := t.watchNodes(t.labNodes, isInitialized)
 			return t.leadCCM(), all.wait()
 		}, nothing)
 	t.note(f, occmNodes(t.labNodes), cost{})

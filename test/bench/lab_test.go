@@ -79,7 +79,7 @@ func TestRequestKind_WritesAndAnswers(t *testing.T) {
 		{computeService, "server_get", "404"}:                {false, true},
 		{balancerService, "loadbalancer_create", "timeout"}:  {true, false},
 		{balancerService, "load_balancer_other", "200"}:      {true, true},
-		{networkService, "port_update", "cancelled"}:         {true, false},
+		{networkService, "port_update", "canceled"}:          {true, false},
 		{balancerService, "loadbalancer_pool_delete", "204"}: {true, true},
 	} {
 		if kind.isWrite() != want.write || kind.isAnswered() != want.answered {

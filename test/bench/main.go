@@ -72,7 +72,7 @@ func parse(args []string) (settings, error) {
 	var s settings
 	var quick bool
 	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
-	flags.IntVar(&s.nodes, "nodes", 1000, "nodes that wait to be initialised")
+	flags.IntVar(&s.nodes, "nodes", 1000, "nodes that wait to be initialized")
 	flags.IntVar(&s.services, "services", 200, "Services that wait for a load balancer")
 	flags.DurationSliceVar(&s.latencies, "latencies", []time.Duration{0, targetLatency},
 		"how long a call to the cloud takes, one set of trials each")

@@ -81,7 +81,7 @@ func newNode(name string) *corev1.Node {
 	return node
 }
 
-func isInitialised(node *corev1.Node) bool {
+func isInitialized(node *corev1.Node) bool {
 	for _, taint := range node.Spec.Taints {
 		if taint.Key == cloudproviderapi.TaintExternalCloudProvider {
 			return false

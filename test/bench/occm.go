@@ -58,7 +58,7 @@ const (
 
 func aMinute(period time.Duration) float64 { return float64(time.Minute) / float64(period) }
 
-// occmNodes is for the metadata of nodes, be it to initialise or to refresh them.
+// occmNodes is for the metadata of nodes, be it to initialize or to refresh them.
 func occmNodes(nodes int) cost {
 	return cost{
 		value: float64((occmNodeCalls + occmSubportCalls*subports) * nodes),

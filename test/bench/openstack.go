@@ -15,8 +15,8 @@ import (
 
 // What fxccm is to reach on OpenStack, with the sizes that are the default.
 const (
-	initialiseCallsTarget = 30
-	initialiseTimeTarget  = 20 // seconds
+	initializeCallsTarget = 30
+	initializeTimeTarget  = 20 // seconds
 	statusCallsTarget     = 6
 	notReadyCallsTarget   = 30 // a minute
 	idleCallsTarget       = 2  // a minute
@@ -41,7 +41,7 @@ func measureOpenStack(b *bench) {
 		measures []func(*bench)
 	}{
 		{"Nodes and routes", []func(*bench){
-			measureInitialise, measureStatusPass, measureNotReady, measureIdleRoutes, measureRoutes,
+			measureInitialize, measureStatusPass, measureNotReady, measureIdleRoutes, measureRoutes,
 		}},
 		{"Load balancers", []func(*bench){
 			measureNewServices, measureRestart, measureNodeAdded, measureServed, measureRefused,
@@ -115,17 +115,17 @@ func (t *openStackTrial) timeNodes(
 	return all.wait().Sub(from)
 }
 
-// measureInitialise counts the requests from the start of the process until all nodes that wait
-// are initialised, and how long that takes from when it leads.
-func measureInitialise(b *bench) {
+// measureInitialize counts the requests from the start of the process until all nodes that wait
+// are initialized, and how long that takes from when it leads.
+func measureInitialize(b *bench) {
 	n := b.nodes
-	title := fmt.Sprintf("%d nodes initialised", n)
+	title := fmt.Sprintf("%d nodes initialized", n)
 	b.onOpenStack(title, n, func(t *openStackTrial) {
-		took := t.timeNodes(t.cloud.newNodes(), isInitialised,
+		took := t.timeNodes(t.cloud.newNodes(), isInitialized,
 			"--controllers="+names.CloudNodeController,
 			"--node-status-update-frequency="+neverPeriod.String())
-		t.note(countOf(title+": calls", t.cloud.recorded(), initialiseCallsTarget, occmNodes(n)))
-		t.note(timeOf(title+": time", took, initialiseTimeTarget,
+		t.note(countOf(title+": calls", t.cloud.recorded(), initializeCallsTarget, occmNodes(n)))
+		t.note(timeOf(title+": time", took, initializeTimeTarget,
 			occmNodesTime(n, targetLatency)))
 	})
 }

@@ -125,7 +125,7 @@ func openStackReport() report {
 	figures := []figure{
 		countOf("500 routes created: writes of the router", someCalls().writesOf("router"), 2,
 			occmPerRoute(1, 500)),
-		{title: "1000 nodes initialised: time", value: 4, unit: seconds, target: 20, occm: occmNodesTime(1000, targetLatency)},
+		{title: "1000 nodes initialized: time", value: 4, unit: seconds, target: 20, occm: occmNodesTime(1000, targetLatency)},
 		{title: "500 routes created: time", value: 27, unit: seconds},
 	}
 	return report{
@@ -139,13 +139,13 @@ func TestReport_ShowsCallsToOpenStackAndTheirSources(t *testing.T) {
 	for _, want := range []string{
 		"| 500 routes created: writes of the router | 3 | ≤ 2 | missed | 500 | 1 × N = 1 × 500 (`pkg/openstack/routes.go`) |",
 		"| 500 routes created: writes of the router | 3 | router_add_extraroutes 1, router_route_delete 1, router_update 1 |",
-		"| 1000 nodes initialised: time | 4.00 s | ≤ 20 s | passed | ≥ 200 s | 4000 calls, one after the other, of 50 ms (`pkg/openstack/instances.go`) |",
+		"| 1000 nodes initialized: time | 4.00 s | ≤ 20 s | passed | ≥ 200 s | 4000 calls, one after the other, of 50 ms (`pkg/openstack/instances.go`) |",
 		"| 500 routes created: time | 27.00 s |  |  |  |  |",
 		"after\n50 ms, lists 1000 items on a page",
 		"40s apart instead of 5m0s, which is longer than fxccm caches servers (30s).",
 		"after the first 50 requests fxccm limits\n  itself to 20 a second",
 		"all calls in 3m0s,",
-		"without them 3000 calls remain to initialise or refresh the\nnodes, and 12000 a minute",
+		"without them 3000 calls remain to initialize or refresh the\nnodes, and 12000 a minute",
 		"waits 50 ms for each answer makes at most 1200 calls a minute, and needs 1m40s to check\n500 such nodes instead of 5s.",
 	} {
 		if !strings.Contains(page, want) {
@@ -255,12 +255,12 @@ func TestWorld_NodesAreWhatTheirMeasurementNeeds(t *testing.T) {
 	id, address := cloud.servers[0].id, cloud.servers[0].address
 	fresh, old, silent, pods := cloud.newNodes()[0], cloud.oldNodes()[0], cloud.silentNodes()[0],
 		cloud.podNodes()[0]
-	if isInitialised(fresh) || fresh.Spec.ProviderID != "" {
-		t.Error("a new node is initialised already")
+	if isInitialized(fresh) || fresh.Spec.ProviderID != "" {
+		t.Error("a new node is initialized already")
 	}
 	for _, node := range []*corev1.Node{old, silent, pods} {
-		if !isInitialised(node) || node.Spec.ProviderID != "openstack:///"+id {
-			t.Errorf("a node is not initialised as it should be: its provider ID is %q",
+		if !isInitialized(node) || node.Spec.ProviderID != "openstack:///"+id {
+			t.Errorf("a node is not initialized as it should be: its provider ID is %q",
 				node.Spec.ProviderID)
 		}
 	}

@@ -159,13 +159,13 @@ func (o *openStack) checkRoutes() error {
 // newNodes are nodes that have just registered.
 func (o *openStack) newNodes() []*corev1.Node { return o.nodes(func(server, *corev1.Node) {}) }
 
-// oldNodes are nodes that were initialised long ago, and have no addresses yet.
-func (o *openStack) oldNodes() []*corev1.Node { return o.nodes(initialised) }
+// oldNodes are nodes that were initialized long ago, and have no addresses yet.
+func (o *openStack) oldNodes() []*corev1.Node { return o.nodes(initialized) }
 
 // silentNodes are nodes whose kubelets have stopped reporting.
 func (o *openStack) silentNodes() []*corev1.Node {
 	return o.nodes(func(s server, node *corev1.Node) {
-		initialised(s, node)
+		initialized(s, node)
 		for i := range node.Status.Conditions {
 			condition := &node.Status.Conditions[i]
 			condition.Status, condition.Reason = corev1.ConditionUnknown, "NodeStatusUnknown"
@@ -176,7 +176,7 @@ func (o *openStack) silentNodes() []*corev1.Node {
 // podNodes are nodes that have pods, and addresses that routes to these can lead to.
 func (o *openStack) podNodes() []*corev1.Node {
 	return o.nodes(func(s server, node *corev1.Node) {
-		initialised(s, node)
+		initialized(s, node)
 		node.Spec.PodCIDR, node.Spec.PodCIDRs = s.pods, []string{s.pods}
 		node.Status.Addresses = append(node.Status.Addresses,
 			corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: s.address})
@@ -192,7 +192,7 @@ func (o *openStack) nodes(change func(server, *corev1.Node)) (all []*corev1.Node
 	return all
 }
 
-func initialised(s server, node *corev1.Node) {
+func initialized(s server, node *corev1.Node) {
 	node.Spec.Taints, node.Spec.ProviderID = nil, "openstack:///"+s.id
 }
 

@@ -8,11 +8,11 @@ import (
 )
 
 // measureStart measures how long a process takes, on an empty cluster without a lease, until it
-// leads and until it has done its first piece of work: to initialise the one node that waits.
+// leads and until it has done its first piece of work: to initialize the one node that waits.
 func measureStart(b *bench) {
 	b.measureLeading("start", noWorseTarget,
 		"Start: process begins → it holds the lease",
-		"Start: process begins → first node initialised",
+		"Start: process begins → first node initialized",
 		func(t *trial, c candidate, _ int) (led, worked time.Duration) {
 			t.Check(t.cloud.AddInstances(fake.Instance{Name: "first"}))
 			t.createNodes(newNode("first"))
@@ -23,7 +23,7 @@ func measureStart(b *bench) {
 }
 
 // measureLeading measures for each candidate, in each round, how long it takes until a process
-// leads and until it has initialised a node.
+// leads and until it has initialized a node.
 func (b *bench) measureLeading(
 	name string, target float64, leadTitle, workTitle string,
 	measure func(_ *trial, _ candidate, round int) (led, worked time.Duration),
@@ -41,7 +41,7 @@ func (b *bench) measureLeading(
 				b.results.add(toLease, c.name, sample{value: led.Seconds()})
 				b.results.add(toWork, c.name, sample{value: worked.Seconds()})
 				b.progress.say(fmt.Sprintf(
-					"%s holds the lease after %.2f s, and has initialised a node after %.2f s",
+					"%s holds the lease after %.2f s, and has initialized a node after %.2f s",
 					title, led.Seconds(), worked.Seconds()))
 			})
 		}

@@ -112,10 +112,10 @@ func (t *trial) watchNodes(want int, isSo func(*corev1.Node) bool) *sight {
 	return watchFor(t, "nodes", want, t.source("nodes", fields.Everything()), isSo)
 }
 
-// watchNode waits until one node is initialised.
+// watchNode waits until one node is initialized.
 func (t *trial) watchNode(name string) *sight {
 	return watchFor(t, "node "+name, 1,
-		t.source("nodes", fields.OneTermEqualSelector(metav1.ObjectNameField, name)), isInitialised)
+		t.source("nodes", fields.OneTermEqualSelector(metav1.ObjectNameField, name)), isInitialized)
 }
 
 // watchServed waits until all of the Services, whose names are different, have an address.

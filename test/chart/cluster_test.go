@@ -295,7 +295,7 @@ func TestProgram_WithWhatTheChartRenders_ServesTheCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "nodes are initialised and have routes", func(ctx context.Context) error {
+	eventually(t, "nodes are initialized and have routes", func(ctx context.Context) error {
 		nodes, err := admin.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err

@@ -94,7 +94,7 @@ func (c *cluster) story() story {
 		},
 		chapters: []step{
 			{"two replicas start, one leads", time.Minute, c.startReplicas},
-			{"nodes join and are initialised", time.Minute, c.joinNodes},
+			{"nodes join and are initialized", time.Minute, c.joinNodes},
 			{"nodes get routes to their pods", time.Minute, c.awaitNodeRoutes},
 			{"a Service gets a load balancer and a floating IP", time.Minute, c.createBalanced},
 			{"a machine is switched off and on", time.Minute, c.stopMachine},

@@ -47,12 +47,12 @@ func (c *cluster) workAgain(t *attempt.T) string {
 	before := c.openStack.calls()
 	c.openStack.addMachine(lateNode)
 	c.join(t, lateNode, nodeCount+1)
-	c.awaitInitialised(t, c.openStack, lateNode)
+	c.awaitInitialized(t, c.openStack, lateNode)
 	c.awaitRoutes(t, c.openStack)
 	// The new leader keeps the load balancer of the previous one.
 	c.awaitSameBalanced(t)
 	return fmt.Sprintf(
-		"%s is initialised, has its route, and is a member of the same load balancer; OpenStack received %s",
+		"%s is initialized, has its route, and is a member of the same load balancer; OpenStack received %s",
 		lateNode, c.openStack.calls().since(before))
 }
 

@@ -91,10 +91,10 @@ func (c *cluster) startHost(t *attempt.T) string {
 			namespace.Labels["pod-security.kubernetes.io/enforce"], "")
 	})
 	for i := range hostNodeCount {
-		c.awaitInitialised(t, c.fake, hostNodeName(i+1))
+		c.awaitInitialized(t, c.fake, hostNodeName(i+1))
 	}
 	return fmt.Sprintf(
-		"process %d leads, term 1; its %d nodes are initialised, and its own reconciler has labelled the namespaces", c.host.pid(), hostNodeCount)
+		"process %d leads, term 1; its %d nodes are initialized, and its own reconciler has labeled the namespaces", c.host.pid(), hostNodeCount)
 }
 
 func hostNodeName(i int) string { return fmt.Sprintf("vm-%d", i) }
@@ -124,11 +124,11 @@ func (c *cluster) giveLeaseBack(t *attempt.T) string {
 	pid := c.host.pid()
 	c.writeHostLease(t, "")
 	c.awaitHost(t, ccm.StateLeading, 2)
-	c.awaitInitialised(t, c.fake, strandedNode)
+	c.awaitInitialized(t, c.fake, strandedNode)
 	address := c.awaitAddress(t, strandedApp)
 	c.awaitRoutes(t, c.fake)
 	t.Check(expect("the host's pid", c.host.pid(), pid))
-	return fmt.Sprintf("still process %d, term 2; %s is initialised, Service %s has %s", pid,
+	return fmt.Sprintf("still process %d, term 2; %s is initialized, Service %s has %s", pid,
 		strandedNode, strandedApp, address)
 }
 

@@ -77,7 +77,7 @@ func nodeState(node *corev1.Node) string {
 	return "ready"
 }
 
-// isTainted tells whether a node waits to be initialised.
+// isTainted tells whether a node waits to be initialized.
 func isTainted(node *corev1.Node) bool {
 	return hasTaint(node, cloudproviderapi.TaintExternalCloudProvider)
 }

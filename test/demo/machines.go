@@ -19,7 +19,7 @@ func (c *cluster) joinNodes(t *attempt.T) string {
 		c.join(t, nodeName(i+1), i+1)
 	}
 	for i := range nodeCount {
-		c.awaitInitialised(t, c.openStack, nodeName(i+1))
+		c.awaitInitialized(t, c.openStack, nodeName(i+1))
 	}
 	asked := c.openStack.calls().since(before)
 	if servers := asked.only("server_list", "server_get"); servers.total() > nodeCount {

@@ -43,8 +43,8 @@ func (c *cluster) setReady(t *attempt.T, ready corev1.ConditionStatus, names ...
 	}
 }
 
-// awaitInitialised waits until a node has the data of its machine.
-func (c *cluster) awaitInitialised(t *attempt.T, in cloud, name string) {
+// awaitInitialized waits until a node has the data of its machine.
+func (c *cluster) awaitInitialized(t *attempt.T, in cloud, name string) {
 	c.until(t, func() error {
 		node, err := c.node(t, name)
 		if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// machines is a table with one initialised node and one tainted node.
+// machines is a table with one initialized node and one tainted node.
 func machines() table {
 	return table{
 		heading: []string{"NODE", "STATE", "PROVIDER ID", "ZONE"},

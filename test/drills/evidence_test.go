@@ -42,7 +42,7 @@ func (a act) String() string {
 // callers.
 //
 // One thing no fence in a process can do: keep back a request that it has let pass, and that waits
-// in the socket of a frozen API server. It has been cancelled, and is left out if it had no effect.
+// in the socket of a frozen API server. It has been canceled, and is left out if it had no effect.
 func (w *world) acts() ([]act, error) {
 	var all []act
 	for _, call := range w.cloud.Calls(fake.CallFilter{Mutating: true}.Matches) {

@@ -79,7 +79,7 @@ func TestProvider_DoesNotStart_TheStandbyLeads(t *testing.T) {
 	}
 }
 
-// A call to the cloud goes on although it was cancelled, and its host leaves it to the default what
+// A call to the cloud goes on although it was canceled, and its host leaves it to the default what
 // follows: the process ends before another replica leads.
 func TestProvider_IgnoresItsCancellation_TheProcessEndsBeforeAnotherLeads(t *testing.T) {
 	t.Parallel()

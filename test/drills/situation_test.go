@@ -36,7 +36,7 @@ type situation struct {
 var situations = []situation{
 	{name: "idle", bring: func(_ *world, begin func()) { begin() }},
 	{name: "node shut off", settle: shutOffOne, bring: func(_ *world, begin func()) { begin() }},
-	{name: "node being initialised", bring: func(w *world, begin func()) {
+	{name: "node being initialized", bring: func(w *world, begin func()) {
 		node := w.nextNode()
 		w.inFlight(fake.InstanceMetadata, node.Name, func() { w.register(node) }, begin)
 	}},

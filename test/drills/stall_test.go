@@ -17,7 +17,7 @@ const (
 
 // stalls are the times in which the process of the test, which is also the clouds and the ways to
 // the API server, did not get to run. A call that it has recorded then may have arrived, or have
-// been cancelled from the beginning of the stall on.
+// been canceled from the beginning of the stall on.
 type stalls struct {
 	mu  sync.Mutex
 	all []span

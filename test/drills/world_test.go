@@ -303,7 +303,7 @@ func hasTaint(node *corev1.Node, key string) bool {
 		func(taint corev1.Taint) bool { return taint.Key == key })
 }
 
-// served is nil when all nodes are initialised and have their route, and all Services have their
+// served is nil when all nodes are initialized and have their route, and all Services have their
 // load balancer.
 func (w *world) served(ctx context.Context) error {
 	routed := map[string]bool{}
@@ -317,7 +317,7 @@ func (w *world) served(ctx context.Context) error {
 			return err
 		case hasTaint(node, cloudproviderapi.TaintExternalCloudProvider) ||
 			node.Spec.ProviderID == "":
-			return fmt.Errorf("node %s is not initialised", name)
+			return fmt.Errorf("node %s is not initialized", name)
 		case !routed[name]:
 			return fmt.Errorf("node %s has no route", name)
 		case hasTaint(node, cloudproviderapi.TaintNodeShutdown) != slices.Contains(w.absent, name):

@@ -64,7 +64,7 @@ func newNode(t *testing.T, i awsstub.Instance, opts ...ccmtest.NodeOption) {
 	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(i.PrivateDNSName, opts...))
 }
 
-// knownNode is the Node of an instance, initialised before. Made before the CCM starts, it is in
+// knownNode is the Node of an instance, initialized before. Made before the CCM starts, it is in
 // all load balancers from the beginning: upstream's service controller can update a load balancer
 // because of a new node while it still makes it without, and whichever is last wins.
 func knownNode(t *testing.T, i awsstub.Instance) {
@@ -73,7 +73,7 @@ func knownNode(t *testing.T, i awsstub.Instance) {
 		ccmtest.ReadyNode(i.PrivateDNSName, ccmtest.NodeProviderID(providerID(i))))
 }
 
-// waitInitialized waits until the instance's Node is initialised.
+// waitInitialized waits until the instance's Node is initialized.
 func waitInitialized(t *testing.T, i awsstub.Instance) *corev1.Node {
 	t.Helper()
 	return ccmtest.Eventually(t, "the node is initialized",

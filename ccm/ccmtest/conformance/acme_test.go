@@ -36,7 +36,7 @@ type acmeClient struct {
 
 var errAcmeNotFound = errors.New("not found")
 
-// do makes one request. It is cancelled with ctx, and refused after the term.
+// do makes one request. It is canceled with ctx, and refused after the term.
 func (c *acmeClient) do(ctx context.Context, method, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {

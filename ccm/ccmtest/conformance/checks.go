@@ -77,7 +77,7 @@ func (x *trial) threeTerms() string {
 	return "a Node was initialized in each"
 }
 
-// maxDrain is how long a cancelled call may continue.
+// maxDrain is how long a canceled call may continue.
 const maxDrain = time.Second
 
 // leadershipLost holds each operation of a journey in turn, and takes leadership away meanwhile.
@@ -93,7 +93,7 @@ func (x *trial) leadershipLost() string {
 	slowest := time.Duration(0)
 	for _, operation := range operations {
 		loss := x.loseDuring(m, operation)
-		// On a busy machine one drain can be slow, and one cancelled request can reach the cloud
+		// On a busy machine one drain can be slow, and one canceled request can reach the cloud
 		// late. A defect does so each time.
 		for tries := 1; loss.defect() != "" && tries < 3; tries++ {
 			if again := x.loseDuring(m, operation); again.isHeld {

@@ -37,7 +37,7 @@ func TestOnFreePort_WhenSomebodyTakesThePort_TriesAnother(t *testing.T) {
 }
 
 // The servers' own words for it are what the retry depends on.
-func TestServers_WhenTheirPortIsTaken_AreRecognised(t *testing.T) {
+func TestServers_WhenTheirPortIsTaken_AreRecognized(t *testing.T) {
 	t.Parallel()
 	c, err := prepare(Options{DisableAudit: true})
 	if err != nil {

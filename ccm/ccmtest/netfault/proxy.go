@@ -34,7 +34,7 @@ type Proxy struct {
 	cancel context.CancelFunc
 	// serving are all goroutines.
 	serving sync.WaitGroup
-	// setting serialises Set and Close.
+	// setting serializes Set and Close.
 	setting sync.Mutex
 
 	impostor func() (tls.Certificate, error)

@@ -350,7 +350,7 @@ func TestStatus_AnswersInPlaceOfTheServer(t *testing.T) {
 	}
 }
 
-func TestSlow_DelaysRequestsAndDropsThoseThatAreCancelled(t *testing.T) {
+func TestSlow_DelaysRequestsAndDropsThoseThatAreCanceled(t *testing.T) {
 	var reached sync.Map
 	proxy, err := netfault.ListenHTTP(
 		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -365,7 +365,7 @@ func TestSlow_DelaysRequestsAndDropsThoseThatAreCancelled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), moment/3)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost,
-		proxy.RESTConfig().Host+"/cancelled", nil)
+		proxy.RESTConfig().Host+"/canceled", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -378,8 +378,8 @@ func TestSlow_DelaysRequestsAndDropsThoseThatAreCancelled(t *testing.T) {
 	if took := time.Since(begun); took < moment {
 		t.Errorf("it took %s, want %s at least", took, moment)
 	}
-	if _, did := reached.Load("/cancelled"); did {
-		t.Error("a request that was cancelled has reached the server")
+	if _, did := reached.Load("/canceled"); did {
+		t.Error("a request that was canceled has reached the server")
 	}
 	if _, did := reached.Load("/patient"); !did {
 		t.Error("a request has not reached the server")

@@ -23,7 +23,7 @@ const (
 // Batches collects calls and serves them together. While a batch is in flight, new calls form the
 // next one.
 //
-// A batch runs on its own goroutine and is cancelled when its last caller leaves. Close waits for
+// A batch runs on its own goroutine and is canceled when its last caller leaves. Close waits for
 // it. Every request for a call is sent after the call was made. Batches is safe for concurrent use.
 type Batches[Q any] struct {
 	serve     func(context.Context, []Q)
@@ -44,7 +44,7 @@ type Batches[Q any] struct {
 }
 
 type batch[Q any] struct {
-	// ctx is cancelled when the last caller leaves.
+	// ctx is canceled when the last caller leaves.
 	ctx     context.Context
 	cancel  context.CancelFunc
 	callers int

@@ -42,7 +42,7 @@ func TestAsk_LastCallerLeaves_CancelsTheBatch(t *testing.T) {
 	<-ended
 }
 
-func TestAsk_CancelledContext_IsNotServed(t *testing.T) {
+func TestAsk_CanceledContext_IsNotServed(t *testing.T) {
 	b := New(errClosed, func(context.Context, []int) { t.Error("asked") })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

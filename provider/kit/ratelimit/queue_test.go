@@ -102,7 +102,7 @@ func TestQueue_ManyWait_KeepsRateAndLosesNoTurn(t *testing.T) {
 		const perSecond, burst, requests = 10, 5, 200
 		q := New(perSecond, burst, clock.RealClock{})
 		begun := time.Now()
-		cancelled, cancel := context.WithCancelCause(t.Context())
+		canceled, cancel := context.WithCancelCause(t.Context())
 		errLeft := errors.New("the caller has left")
 		var mu sync.Mutex
 		var sent []time.Duration
@@ -110,7 +110,7 @@ func TestQueue_ManyWait_KeepsRateAndLosesNoTurn(t *testing.T) {
 		for i := range requests {
 			ctx := t.Context()
 			if i%2 == 1 {
-				ctx = cancelled
+				ctx = canceled
 			}
 			all.Go(func() {
 				_, err := q.wait(ctx, Flow{Cluster: fmt.Sprint(i % 7)})

@@ -177,7 +177,7 @@ func (w *world) serviceBacklog(ctx context.Context, left *backlog) error {
 // awaitConvergence waits until there is no backlog.
 func (w *world) awaitConvergence(t *testing.T) {
 	t.Helper()
-	replica.Eventually(t, "all nodes are initialised and all Services have their load balancer",
+	replica.Eventually(t, "all nodes are initialized and all Services have their load balancer",
 		func() error {
 			left, err := w.backlog(t.Context())
 			if err == nil && !left.empty() {

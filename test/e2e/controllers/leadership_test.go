@@ -121,7 +121,7 @@ func TestLeadership_StopLetsACallInFlightFinish(t *testing.T) {
 	}
 }
 
-// A call that needs longer than its part of the drain is cancelled, and the lease is kept until it
+// A call that needs longer than its part of the drain is canceled, and the lease is kept until it
 // has returned.
 func TestLeadership_LeaseIsKeptWhileACallIsInFlight(t *testing.T) {
 	cloud := newCloud(t, nil)
@@ -347,7 +347,7 @@ func TestClients_EachControllerHasItsOwnServiceAccount(t *testing.T) {
 	if len(records) != 1 ||
 		records[0].User != controlplane.ServiceAccountUser("kube-system", "node-controller") {
 		t.Errorf(
-			"the node was initialised by %v, want one update by the node-controller's ServiceAccount", records)
+			"the node was initialized by %v, want one update by the node-controller's ServiceAccount", records)
 	}
 	lists, err := shared.Audit().Since(mark, controlplane.ByResource("", "nodes"),
 		controlplane.ByVerb("list"))

@@ -92,7 +92,7 @@ func TestLifecycle_NotReadyNodeWithoutInstance_IsDeletedWithAnEvent(t *testing.T
 		"gone-known":   {ready: corev1.ConditionFalse, opts: []ccmtest.NodeOption{ccmtest.NodeProviderID(ownID("gone-known"))}},
 		// A node that has just registered is requested too: a provider must not say "no" because it
 		// does not know yet.
-		"gone-uninitialised": {
+		"gone-uninitialized": {
 			ready: corev1.ConditionFalse,
 			opts: []ccmtest.NodeOption{ccmtest.NodeTaint(
 				cloudproviderapi.TaintExternalCloudProvider, "true",

@@ -39,7 +39,7 @@ func runCloudNode(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) 
 	return r
 }
 
-// oneAtATime makes the queue of nodes a line: when a node has been initialised, what was queued
+// oneAtATime makes the queue of nodes a line: when a node has been initialized, what was queued
 // before it has been dealt with.
 func oneAtATime(p *ccm.Params) { p.Config.Node.ConcurrentSyncs = 1 }
 
@@ -87,7 +87,7 @@ func uninitialized(node *corev1.Node) bool {
 	return hasTaint(node, cloudproviderapi.TaintExternalCloudProvider, corev1.TaintEffectNoSchedule)
 }
 
-// initialize creates a tainted node with an instance, and waits until it is initialised.
+// initialize creates a tainted node with an instance, and waits until it is initialized.
 func initialize(t *testing.T, cloud *fake.Cloud, name string) {
 	t.Helper()
 	addInstance(t, cloud, fake.Instance{Name: name})
@@ -234,7 +234,7 @@ func metric(t *testing.T, name string) float64 {
 	return sum
 }
 
-func TestNode_WhenTainted_IsInitialisedOnceByOneUpdate(t *testing.T) {
+func TestNode_WhenTainted_IsInitializedOnceByOneUpdate(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, nil)
 	addInstance(t, cloud,
@@ -297,7 +297,7 @@ func containsAll(labels, want map[string]string) bool {
 	return true
 }
 
-func TestNode_WhenInitialised_AnEventAndTwoHistogramsSaySo(t *testing.T) {
+func TestNode_WhenInitialized_AnEventAndTwoHistogramsSaySo(t *testing.T) {
 	cloud := newCloud(t, []string{"event-1"})
 	cloud.On(fake.InstanceMetadata).For("event-1").Times(2).Fail(cloudprovider.InstanceNotFound)
 	runCloudNode(t, cloud)
@@ -328,7 +328,7 @@ func TestNode_WhenInitialised_AnEventAndTwoHistogramsSaySo(t *testing.T) {
 	}
 }
 
-func TestNode_InitialisesAsManyNodesAtOnceAsConfigured(t *testing.T) {
+func TestNode_InitializesAsManyNodesAtOnceAsConfigured(t *testing.T) {
 	t.Parallel()
 	for workers, syncs := range map[int]int32{1: 1, 3: 3} {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) {
@@ -350,7 +350,7 @@ func TestNode_InitialisesAsManyNodesAtOnceAsConfigured(t *testing.T) {
 					ccmtest.Initialized(shared.Client(t), name))
 			}
 			if most := mostInFlight(cloud); most != workers {
-				t.Errorf("%d nodes were initialised at once, want %d", most, workers)
+				t.Errorf("%d nodes were initialized at once, want %d", most, workers)
 			}
 		})
 	}
@@ -360,7 +360,7 @@ func TestNode_RefreshesAsManyNodesAtOnceAsConfigured(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ syncs, updates, want int32 }{
 		"own":   {syncs: 1, updates: 3, want: 3},
-		"syncs": {syncs: 2, updates: 0, want: 2}, // 0 means as many as are initialised at once
+		"syncs": {syncs: 2, updates: 0, want: 2}, // 0 means as many as are initialized at once
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud := newCloud(t, nil)

@@ -77,7 +77,7 @@ func TestNode_V1_AsksByProviderIDThenByName(t *testing.T) {
 				corev1.LabelTopologyRegion: "region-1",
 			},
 		},
-		// The only way in which a node is initialised without a provider ID. Upstream asks by the
+		// The only way in which a node is initialized without a provider ID. Upstream asks by the
 		// empty one first, which the fake refuses without a record.
 		"v1-no-ids": {
 			noIDs: true,

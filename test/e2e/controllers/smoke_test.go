@@ -6,7 +6,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 )
 
-func TestAll_NodeIsInitialisedServiceGetsAddressRouteAppears(t *testing.T) {
+func TestAll_NodeIsInitializedServiceGetsAddressRouteAppears(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, []string{"n1"})
 	run(t, cloud)

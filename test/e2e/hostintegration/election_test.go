@@ -193,7 +193,7 @@ func elected(t *testing.T, e *election, cloud *fake.Cloud) (m *ccm.Manager, stop
 }
 
 // wantNothingSince checks that nothing was begun to change between two times. The controller of the
-// cluster makes one request after the other: that which the fence has cancelled on its way may
+// cluster makes one request after the other: that which the fence has canceled on its way may
 // reach the server a little later, which gives it up then.
 func wantNothingSince(t *testing.T, cloud *fake.Cloud, from, to time.Time) {
 	t.Helper()
@@ -203,15 +203,15 @@ func wantNothingSince(t *testing.T, cloud *fake.Cloud, from, to time.Time) {
 			t.Errorf("%s after leadership had ended: %+v", call.Started.Sub(from), call)
 		}
 	}
-	cancelled := 0
+	canceled := 0
 	for _, r := range requests(t, controlplane.ByUserAgent("/cluster"), controlplane.Mutating()) {
 		if !within(r.Time) {
 			continue
 		}
 		if r.Code == http.StatusGatewayTimeout {
-			cancelled++
+			canceled++
 		}
-		if r.Code != http.StatusGatewayTimeout || cancelled > 1 {
+		if r.Code != http.StatusGatewayTimeout || canceled > 1 {
 			t.Errorf("%s after leadership had ended: %s", r.Time.Sub(from), r)
 		}
 	}

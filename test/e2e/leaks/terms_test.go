@@ -376,7 +376,7 @@ func (l *leader) connectionsStay() {
 	settle(l.t,
 		fmt.Sprintf("after %d terms hardly more connections are open than after 4", l.led()),
 		func() error {
-			// A cancelled call of the last term may still refer to its client at the first garbage
+			// A canceled call of the last term may still refer to its client at the first garbage
 			// collection.
 			heapInUse()
 			return atMost(first+1, l.api.Connections())

@@ -60,7 +60,7 @@ func (b bystander) slow(call fake.Call) bool {
 }
 
 // verify waits until all leases have been renewed a few times, and fails the test after another
-// term, a renewal that failed, or a call that was cancelled.
+// term, a renewal that failed, or a call that was canceled.
 func (w *bystanders) verify() {
 	w.t.Helper()
 	for _, b := range w.all {

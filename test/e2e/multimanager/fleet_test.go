@@ -88,7 +88,7 @@ type cluster struct {
 	cloud *fake.Cloud
 	// user is the identity of the cluster's Managers.
 	user string
-	// nodes are those that should be initialised.
+	// nodes are those that should be initialized.
 	nodes []string
 
 	// first is the Manager that was started first, replicas are all.
@@ -146,7 +146,7 @@ func (c *cluster) join(name string) {
 	}
 }
 
-// waitServed waits until all nodes of the cluster are initialised from its cloud, and the load
+// waitServed waits until all nodes of the cluster are initialized from its cloud, and the load
 // balancer is there.
 func (c *cluster) waitServed() {
 	c.t.Helper()
@@ -160,7 +160,7 @@ func (c *cluster) waitServed() {
 			return struct{}{}, fmt.Errorf("it has %d nodes, want %d", len(list.Items), len(c.nodes))
 		}
 		for _, node := range list.Items {
-			if err := initialised(node); err != nil {
+			if err := initialized(node); err != nil {
 				return struct{}{}, err
 			}
 		}
@@ -183,7 +183,7 @@ func (c *cluster) waitServed() {
 	})
 }
 
-func initialised(node corev1.Node) error {
+func initialized(node corev1.Node) error {
 	if want := "fake://region-1/" + node.Name; node.Spec.ProviderID != want {
 		return fmt.Errorf("the provider ID of %s is %q, want %q", node.Name, node.Spec.ProviderID,
 			want)

@@ -26,7 +26,7 @@ func TestInit_ANodeIsToldWhatTheCloudKnows(t *testing.T) {
 	r := ready(t, s)
 
 	tainted(t, m.name)
-	node := initialised(t, m.name)
+	node := initialized(t, m.name)
 	if node.Spec.ProviderID != m.providerID() {
 		t.Errorf("provider ID %q, want %q", node.Spec.ProviderID, m.providerID())
 	}
@@ -74,7 +74,7 @@ func TestInit_NodeWithoutAServer_HasAnEventAndIsInTheStatusUntilItIsInitialized(
 		t.Errorf("the event lacks the cause or the advice: %s", event.Message)
 	}
 	s.addServer(name)
-	initialised(t, name)
+	initialized(t, name)
 	ccmtest.Eventually(t, "no node waits",
 		ccmtest.Status(r.Manager, func(status ccm.Status) bool { return len(status.Nodes) == 0 }))
 }

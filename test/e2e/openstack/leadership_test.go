@@ -28,7 +28,7 @@ func by(name string, which func(openstacktest.Call) bool) func(openstacktest.Cal
 	}
 }
 
-// routeWork creates n nodes that are initialised and want a route each, and returns the routes.
+// routeWork creates n nodes that are initialized and want a route each, and returns the routes.
 func routeWork(t *testing.T, s *site, prefix string, n int) (want []string) {
 	t.Helper()
 	for i := range n {

@@ -47,7 +47,7 @@ func newBalancedSite(t *testing.T, options ...openstacktest.Option) *site {
 		append([]openstacktest.Option{openstacktest.WithProvisioning(provisioning)}, options...)...)
 }
 
-// addNodes makes servers, and their nodes as they are when they have been initialised.
+// addNodes makes servers, and their nodes as they are when they have been initialized.
 //
 // Upstream's service controller reads in its node worker, without a lock, what its service workers
 // write. So tests that are to pass with the race detector create their nodes before the CCM runs,

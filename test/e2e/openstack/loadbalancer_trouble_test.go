@@ -53,8 +53,8 @@ func TestLoadBalancer_BadValues_AreToldOnceByNameAndValue(t *testing.T) {
 		waitCondition(t, service.Name, "InvalidAnnotation", "nowhere")
 		r.wantLoadBalancer(t, service.Name, ccm.LoadBalancerRefused, "InvalidAnnotation")
 		annotateService(t, service.Name, "example.org/touched", "yes")
-		neighbour := served(t, "bad-neighbour")
-		s.waitShape(neighbour, s.usual(neighbour, machines...))
+		neighbor := served(t, "bad-neighbor")
+		s.waitShape(neighbor, s.usual(neighbor, machines...))
 		told(service, refused, "nowhere")
 		wantNoWarnings(t, service, refused)
 		if _, err := s.LoadBalancer(balancerName(service.Name)); err == nil {

@@ -56,7 +56,7 @@ func kindsOf(log string) string {
 }
 
 // peerBytes is what openstack-cloud-controller-manager (c453fb7c9, with its defaults) logs at --v=2
-// while it initialises 50 nodes and serves 10 Services, measured on a real OpenStack on 2026-11-22.
+// while it initializes 50 nodes and serves 10 Services, measured on a real OpenStack on 2026-11-22.
 const peerBytes = 142_000
 
 // Half of what is logged is upstream's, about nodes. Waiting adds nothing, so it makes no
@@ -76,7 +76,7 @@ func TestLog_FiftyNodesAndTenServicesAtV2_IsNoLongerThanThePeers(t *testing.T) {
 		tainted(t, name)
 	}
 	for _, name := range names {
-		initialised(t, name)
+		initialized(t, name)
 		setReady(t, name, corev1.ConditionTrue)
 	}
 	for i := range 10 {

@@ -61,7 +61,7 @@ func TestKeystone_DownAtTheStart_IsWaitedForAndTold(t *testing.T) {
 				return true, nil
 			})
 			if !isNew(getNode(t, m.name)) {
-				t.Fatal("the node was initialised without a cloud")
+				t.Fatal("the node was initialized without a cloud")
 			}
 			r.unbroken()
 			if asked := len(s.Calls()); asked > 60 {
@@ -69,7 +69,7 @@ func TestKeystone_DownAtTheStart_IsWaitedForAndTold(t *testing.T) {
 			}
 
 			s.RemoveFaults()
-			initialised(t, m.name)
+			initialized(t, m.name)
 			r.unbroken()
 			if n := s.logins(0); n != 1 {
 				t.Errorf("%d logins, want 1", n)

@@ -27,13 +27,13 @@ func notReady(t *testing.T, m machine, options ...ccmtest.NodeOption) *corev1.No
 	return ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(m.name, options...))
 }
 
-// tainted creates a node as a kubelet does, to be initialised.
+// tainted creates a node as a kubelet does, to be initialized.
 func tainted(t *testing.T, name string, options ...ccmtest.NodeOption) *corev1.Node {
 	t.Helper()
 	return ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name, options...))
 }
 
-func initialised(t *testing.T, name string) *corev1.Node {
+func initialized(t *testing.T, name string) *corev1.Node {
 	t.Helper()
 	return ccmtest.Eventually(t, "the node is initialized",
 		ccmtest.Initialized(shared.Client(t), name))

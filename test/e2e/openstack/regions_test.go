@@ -33,7 +33,7 @@ func TestRegions_ClusterInTwo_NodesAndServicesAreServedInTheirs(t *testing.T) {
 		}}
 	}))
 	for m, want := range map[machine]string{near: "RegionOne", far: "RegionTwo"} {
-		node := initialised(t, m.name)
+		node := initialized(t, m.name)
 		if id := "openstack://" + want + "/" + m.id; node.Spec.ProviderID != id ||
 			node.Labels[corev1.LabelTopologyRegion] != want {
 			t.Errorf("%s has the provider ID %s and the region %s, want %s", m.name,

@@ -20,7 +20,7 @@ type T struct {
 }
 
 // Run does something in an attempt, on a goroutine of its own, and then what was given to Cleanup.
-// The error has everything that has failed, and why the context was cancelled. That a deadline has
+// The error has everything that has failed, and why the context was canceled. That a deadline has
 // passed is no failure of what did not notice.
 func Run(ctx context.Context, do func(*T)) error {
 	t, done := &T{}, make(chan struct{})

@@ -170,7 +170,7 @@ func sayNodes(nodes []corev1.Node) (said []string) {
 			case cloudproviderapi.TaintNodeShutdown:
 				state = "down"
 			case cloudproviderapi.TaintExternalCloudProvider:
-				state = "not initialised"
+				state = "not initialized"
 			}
 		}
 		address := internalIP(n)

@@ -38,7 +38,7 @@ func TestKilledAtRandom_ClusterAndCloudAgreeInTheEndAndNothingIsLeft(t *testing.
 	cfg := c.config()
 	r := c.startReplicas(cfg, 2)
 	c.join(all...)
-	c.waitAgreement(fmt.Sprintf("%d nodes are initialised and have routes", nodes))
+	c.waitAgreement(fmt.Sprintf("%d nodes are initialized and have routes", nodes))
 	for _, name := range names("service", services) {
 		c.expose(name)
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// newNode is a node that the cloud is yet to initialise.
+// newNode is a node that the cloud is yet to initialize.
 func newNode(name, providerID string) *v1.Node {
 	node := nodeWithID(name, providerID)
 	node.CreationTimestamp = metav1.Now()

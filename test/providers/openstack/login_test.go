@@ -22,7 +22,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// nodeWithID is a node that the cloud has initialised.
+// nodeWithID is a node that the cloud has initialized.
 func nodeWithID(name, providerID string) *v1.Node {
 	return &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name},

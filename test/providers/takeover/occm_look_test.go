@@ -361,7 +361,7 @@ func (l *look) portsOf(node *corev1.Node) []project.Object {
 }
 
 // instances are found by provider IDs of just one form (instances.go, instanceIDFromProviderID). A
-// node without one is initialised again.
+// node without one is initialized again.
 func (l *look) instances() {
 	for _, node := range l.nodes {
 		id := regexp.MustCompile(`^openstack:///([^/]+)$`).FindStringSubmatch(node.Spec.ProviderID)

@@ -35,7 +35,7 @@ func (o *occm) in(t *testing.T) *occm {
 	return &other
 }
 
-// node makes the node of a server as it is when it has been initialised.
+// node makes the node of a server as it is when it has been initialized.
 //
 // The provider ID has no region unless OS_CCM_REGIONAL asks for it (instances.go, makeInstanceID).
 // Upstream's node controller writes type, zone and region as labels, the old ones too, and takes

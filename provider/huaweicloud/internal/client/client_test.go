@@ -72,7 +72,7 @@ func TestErrorForms_OfTheServices_HaveCodeAndMessage(t *testing.T) {
 	}
 }
 
-func TestCallCancelled_ReturnsAtOnce(t *testing.T) {
+func TestCallCanceled_ReturnsAtOnce(t *testing.T) {
 	cloud := stub.New(t)
 	held := cloud.Hold("GET cloudservers")
 	ctx, cancel := context.WithCancelCause(t.Context())

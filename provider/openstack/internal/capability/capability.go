@@ -133,7 +133,7 @@ func (f *Fact[T]) learn(ctx context.Context, value T, err error) (T, error) {
 		return value, nil
 	}
 	err = fmt.Errorf("%w: %w", ErrUnknown, err)
-	// A cancelled request says nothing about the cloud.
+	// A canceled request says nothing about the cloud.
 	if ctx.Err() == nil {
 		f.failure, f.failed = err, f.options.Clock.Now()
 	}

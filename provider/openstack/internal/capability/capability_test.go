@@ -137,7 +137,7 @@ func TestGet_ConcurrentCallers_ShareOneRequest(t *testing.T) {
 	}
 }
 
-func TestGet_CallerCancelled_OthersGetTheResponse(t *testing.T) {
+func TestGet_CallerCanceled_OthersGetTheResponse(t *testing.T) {
 	c := &cloud{yes: true, hold: make(chan struct{}), entered: make(chan struct{}, 2)}
 	f, _ := newFact(c)
 

@@ -167,7 +167,7 @@ func codeOf(resp *http.Response, err error) string {
 		return codeRefused
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
 		errors.Is(err, ErrClosed):
-		return codeCancelled
+		return codeCanceled
 	}
 	return codeError
 }

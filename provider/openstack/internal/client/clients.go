@@ -102,7 +102,7 @@ func (o Options) userAgent() gophercloud.UserAgent {
 // that wait passes its own fence, and the request ends when no term waits any more.
 type Clients struct {
 	options Options
-	// closing is cancelled by Close.
+	// closing is canceled by Close.
 	closing context.Context
 	close   context.CancelCauseFunc
 	opened  time.Time
@@ -326,7 +326,7 @@ func (c *Clients) retire(g *generation) {
 	}
 }
 
-// enter registers a request. The returned context is cancelled when the Clients are closed, unless
+// enter registers a request. The returned context is canceled when the Clients are closed, unless
 // the request is one of a shared read.
 func (c *Clients) enter(ctx context.Context) (_ context.Context, done func(), _ error) {
 	if flightOf(ctx) != nil {

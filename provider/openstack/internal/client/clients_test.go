@@ -104,7 +104,7 @@ func TestFence_RefusedRequest_IsNotRetried(t *testing.T) {
 	}
 }
 
-func TestFence_Closes_RequestsInFlightAreCancelled(t *testing.T) {
+func TestFence_Closes_RequestsInFlightAreCanceled(t *testing.T) {
 	s, cfg := newStub(t, hang(t, func(http.ResponseWriter) {}))
 	gate := fence.New(nil, clock.RealClock{})
 	f := open(t, cfg, func(o *Options) { o.Transport = gate.Transport })

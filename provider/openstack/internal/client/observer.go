@@ -19,7 +19,7 @@ type Observer interface {
 // Codes of attempts that have no status.
 const (
 	codeTimeout    = "timeout"
-	codeCancelled  = "cancelled"
+	codeCanceled   = "canceled"
 	codeRefused    = "refused"
 	codeError      = "error"
 	codeConnection = "connection"

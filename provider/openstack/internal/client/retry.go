@@ -76,7 +76,7 @@ func (r *retries) RoundTrip(req *http.Request) (*http.Response, error) {
 //   - 500 is more often a defect than transient. Reads are retried, changes are not.
 //   - A failed dial has executed nothing.
 //
-// Requests that the fence refused or the caller cancelled are not retried.
+// Requests that the fence refused or the caller canceled are not retried.
 func retryReason(req *http.Request, resp *http.Response, err error) string {
 	read := req.Method == http.MethodGet || req.Method == http.MethodHead
 	path := strings.TrimSuffix(req.URL.Path, "/")

@@ -29,7 +29,7 @@ const (
 )
 
 var (
-	errSessionEnded = errors.New("the login was cancelled")
+	errSessionEnded = errors.New("the login was canceled")
 	errRenewalLimit = errors.New("the token was renewed too often")
 )
 

@@ -194,7 +194,7 @@ func TestKeystone_Unreachable_ErrorNamesIt(t *testing.T) {
 	wantError(t, cfg, err, "log in to Keystone ("+cfg.Global.AuthURL+")", "connection refused")
 }
 
-func TestLogin_CallerCancelled_OthersSucceed(t *testing.T) {
+func TestLogin_CallerCanceled_OthersSucceed(t *testing.T) {
 	s, cfg := newStub(t, status(200))
 	release := make(chan struct{})
 	s.answerLogins(func(w http.ResponseWriter, _ *http.Request) {

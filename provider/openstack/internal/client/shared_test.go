@@ -263,7 +263,7 @@ func TestShared_TermIsOver_SendsNothing(t *testing.T) {
 	}
 }
 
-// waitingRead reads until the test answers. ended has the cause when the read is cancelled.
+// waitingRead reads until the test answers. ended has the cause when the read is canceled.
 type waitingRead struct {
 	begun, ended chan struct{}
 	answer       chan string
@@ -321,7 +321,7 @@ func TestReads_CallersLeave_CancelsItWithTheLast(t *testing.T) {
 				t.Errorf("the caller that stays got %v, %v", call.value, call.err)
 			}
 			if len(w.begun)+len(w.ended) > 0 {
-				t.Error("the read was cancelled or begun again")
+				t.Error("the read was canceled or begun again")
 			}
 		})
 	}
@@ -406,7 +406,7 @@ func TestShared_NoisyCluster_DelaysAnotherByOneTurn(t *testing.T) {
 	stop()
 	group.Wait()
 	if left := waitingOf(noisy); left > 0 {
-		t.Errorf("%d cancelled requests still wait", left)
+		t.Errorf("%d canceled requests still wait", left)
 	}
 }
 

@@ -8,8 +8,8 @@ type purpose int
 const (
 	// status: existence and power state, every 5 s for all nodes that are not ready.
 	status purpose = iota
-	// initialise: the metadata of a new node.
-	initialise
+	// initialize: the metadata of a new node.
+	initialize
 	// refresh: the metadata of all nodes, one after the other, every 5 min.
 	refresh
 	// describe: one property of a node, without addresses. Only hosts without InstancesV2 use it.
@@ -23,7 +23,7 @@ const (
 )
 
 // needsPorts: the question needs addresses.
-func (p purpose) needsPorts() bool { return p == initialise || p == refresh }
+func (p purpose) needsPorts() bool { return p == initialize || p == refresh }
 
 func (p purpose) memory() time.Duration {
 	if p == refresh || p == describe {
@@ -65,6 +65,6 @@ func (d demand) expected(p purpose, now time.Time) int {
 // wants tells whether a recent question needs the server's addresses.
 func (d demand) wants(key string) bool {
 	_, refreshed := d[refresh][key]
-	_, initialised := d[initialise][key]
-	return refreshed || initialised
+	_, initialized := d[initialize][key]
+	return refreshed || initialized
 }

@@ -166,7 +166,7 @@ func isAskedFor(node *v1.Node, p purpose) bool {
 	case status:
 		condition := readyCondition(node)
 		return condition == nil || condition.Status != v1.ConditionTrue
-	case initialise:
+	case initialize:
 		return isNew(node)
 	}
 	return p == refresh && !isNew(node)

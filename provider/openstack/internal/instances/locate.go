@@ -102,7 +102,7 @@ func (i *Instances) find(ctx context.Context, s subject, p purpose, q question) 
 		q.found = now.Add(-i.config.RefreshAge)
 	case describe:
 		q.found = now.Add(-i.config.Options.MetadataMaxAge)
-	case initialise:
+	case initialize:
 		q.found, q.missing = i.sinceRegistered(s, now), now
 	}
 	found, err := i.lookups.find(ctx, &q)

@@ -180,7 +180,7 @@ func (w *world) isGone(node *v1.Node) {
 	}
 }
 
-// nodeOf is a node that is initialised and not ready.
+// nodeOf is a node that is initialized and not ready.
 func nodeOf(name, serverID string) *v1.Node {
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)}}
 	if serverID != "" {
@@ -194,7 +194,7 @@ func withReady(node *v1.Node, status v1.ConditionStatus) *v1.Node {
 	return node
 }
 
-// newNode has no provider ID and is not initialised.
+// newNode has no provider ID and is not initialized.
 func newNode(name string) *v1.Node {
 	node := nodeOf(name, "")
 	node.Spec.Taints = []v1.Taint{{

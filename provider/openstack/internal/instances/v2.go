@@ -75,7 +75,7 @@ func (i *Instances) metadata(ctx context.Context,
 ) (*cloudprovider.InstanceMetadata, error) {
 	p := refresh
 	if s.new {
-		p = initialise
+		p = initialize
 	}
 	found, err := i.locate(ctx, s, p)
 	if err != nil {
@@ -84,7 +84,7 @@ func (i *Instances) metadata(ctx context.Context,
 	server := found.servers[0]
 	kind, err := i.types.of(ctx, server)
 	if err != nil {
-		if p == initialise {
+		if p == initialize {
 			return nil, err
 		}
 		// For an initialized node, upstream uses only the addresses.

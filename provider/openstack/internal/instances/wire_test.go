@@ -65,7 +65,7 @@ func TestD34_EachStatusAtTheWire(t *testing.T) {
 	}
 }
 
-// OCCM cannot initialise a node whose flavor is deleted, nor refresh its addresses.
+// OCCM cannot initialize a node whose flavor is deleted, nor refresh its addresses.
 func TestD33_DeletedFlavor_BlocksNothing(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -83,7 +83,7 @@ func (l *LoadBalancers) Reports() []Report {
 }
 
 // report records the result of a reconcile, and writes it to the Service. A reconcile that the end
-// of the term has cancelled says nothing of the Service, and neither does a node sync that comes
+// of the term has canceled says nothing of the Service, and neither does a node sync that comes
 // before the creation.
 func (r *reconciler) report(ctx context.Context, err error) {
 	now, lb := r.of.config.Clock.Now(), r.found.balancer

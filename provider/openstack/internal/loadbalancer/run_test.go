@@ -723,7 +723,7 @@ func TestAttachFloatingIP_OfWhatIsNotKnown_IsAnError(t *testing.T) {
 	}
 }
 
-func TestRun_Cancelled_DoesNothing(t *testing.T) {
+func TestRun_Canceled_DoesNothing(t *testing.T) {
 	s := newRunSite(t)
 	start, lb := s.add("lb")
 	why := errors.New("the term is over")
@@ -737,7 +737,7 @@ func TestRun_Cancelled_DoesNothing(t *testing.T) {
 	}
 }
 
-func TestRun_CancelledWhileItWaits_EndsAtOnce(t *testing.T) {
+func TestRun_CanceledWhileItWaits_EndsAtOnce(t *testing.T) {
 	s := newSlowSite(t, time.Second)
 	s.Provision(openstacktest.ProvisioningRule{Never: true})
 	start, lb := s.add("lb")
@@ -761,7 +761,7 @@ func TestRun_CancelledWhileItWaits_EndsAtOnce(t *testing.T) {
 	}
 }
 
-func TestRun_CancelledBetweenAttempts_EndsAtOnce(t *testing.T) {
+func TestRun_CanceledBetweenAttempts_EndsAtOnce(t *testing.T) {
 	stopped := clocktesting.NewFakeClock(time.Now())
 	s := makeRunSite(t, stopped)
 	start, lb := s.add("lb")

@@ -217,7 +217,7 @@ func TestClouds_OfOneNameShareTheirSeries(t *testing.T) {
 	a.AbsentInstances(7)
 	metricstest.Want(t, registry, 3, "fxccm_openstack_absent_instances")
 	// The request was counted as started.
-	a.RequestEnded("compute", "server_get", "cancelled", time.Second)
+	a.RequestEnded("compute", "server_get", "canceled", time.Second)
 	metricstest.Want(t, registry, 0, "fxccm_openstack_requests_in_flight")
 	b.End()
 }

@@ -19,7 +19,7 @@ func (c *collectors) addRequests() {
 			"count.",
 		buckets, metrics.ManagerLabel(), serviceLabel(), operationLabel(), metrics.Label{
 			Name: "code",
-			Help: "The status of the response; timeout if none came in time, cancelled if the " +
+			Help: "The status of the response; timeout if none came in time, canceled if the " +
 				"caller or the term ended, refused if the term was over, and error for other " +
 				"failures, such as a refused connection.",
 		})

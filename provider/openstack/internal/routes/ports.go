@@ -183,8 +183,8 @@ func (f *portFinder) forget() {
 // have none.
 func isAttached(p port) bool { return p.DeviceID != "" }
 
-// neighbours caches whether a device has the address of a next hop.
-type neighbours struct {
+// neighbors caches whether a device has the address of a next hop.
+type neighbors struct {
 	finder *portFinder
 	clock  clock.PassiveClock
 
@@ -197,12 +197,12 @@ type sighting struct {
 	at    time.Time
 }
 
-func newNeighbours(f *portFinder, c clock.PassiveClock) *neighbours {
-	return &neighbours{finder: f, clock: c, alive: map[netip.Addr]sighting{}}
+func newNeighbors(f *portFinder, c clock.PassiveClock) *neighbors {
+	return &neighbors{finder: f, clock: c, alive: map[netip.Addr]sighting{}}
 }
 
 // look refreshes addresses whose data is older than age, and drops all other addresses.
-func (n *neighbours) look(ctx context.Context, addresses []netip.Addr, age time.Duration) error {
+func (n *neighbors) look(ctx context.Context, addresses []netip.Addr, age time.Duration) error {
 	unknown := n.keep(addresses, age)
 	if len(unknown) == 0 {
 		return nil
@@ -222,7 +222,7 @@ func (n *neighbours) look(ctx context.Context, addresses []netip.Addr, age time.
 
 // keep returns the addresses to look up: all of them if one is too old, which costs the same and
 // keeps the data at one age.
-func (n *neighbours) keep(addresses []netip.Addr, age time.Duration) (unknown []netip.Addr) {
+func (n *neighbors) keep(addresses []netip.Addr, age time.Duration) (unknown []netip.Addr) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	kept := map[netip.Addr]sighting{}
@@ -241,7 +241,7 @@ func (n *neighbours) keep(addresses []netip.Addr, age time.Duration) (unknown []
 	return nil
 }
 
-func (n *neighbours) known() map[netip.Addr]bool {
+func (n *neighbors) known() map[netip.Addr]bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	known := make(map[netip.Addr]bool, len(n.alive))

@@ -92,7 +92,7 @@ func (r *routerCache) writesSoFar() uint64 {
 }
 
 func (r *routerCache) learnFailure(ctx context.Context, err error) {
-	// A cancelled read says nothing about the cloud.
+	// A canceled read says nothing about the cloud.
 	if ctx.Err() != nil {
 		return
 	}

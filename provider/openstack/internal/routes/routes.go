@@ -60,7 +60,7 @@ type Routes struct {
 	extensions *capability.Fact[capability.NetworkExtensions]
 	router     *routerCache
 	finder     *portFinder
-	neighbours *neighbours
+	neighbors  *neighbors
 	pairs      *addressPairs
 	writes     *batch.Batches[*call]
 
@@ -84,7 +84,7 @@ func New(c Config) *Routes {
 		capability.Options{Clock: c.Clock, Share: c.Share})
 	r.router = newRouterCache(a, c.Clock)
 	r.finder = newPortFinder(a, r.router, c.Clock)
-	r.neighbours = newNeighbours(r.finder, c.Clock)
+	r.neighbors = newNeighbors(r.finder, c.Clock)
 	r.pairs = newAddressPairs(a, r.finder)
 	w := &writer{
 		api: a, router: r.router, hasAtomicRoutes: r.hasAtomicRoutes,
@@ -95,7 +95,7 @@ func New(c Config) *Routes {
 }
 
 // Close cancels all operations, waits for them and refuses new ones. It takes as long as requests
-// need to be cancelled, or 10 s if conflicting routes must be removed.
+// need to be canceled, or 10 s if conflicting routes must be removed.
 func (r *Routes) Close() {
 	r.writes.Close()
 	r.finder.asked.Close()
@@ -131,7 +131,7 @@ func (r *Routes) list(ctx context.Context) ([]*cloudprovider.Route, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.neighbours.look(ctx, k.strangers(found.entries), r.maxAge); err != nil {
+	if err := r.neighbors.look(ctx, k.strangers(found.entries), r.maxAge); err != nil {
 		return nil, err
 	}
 	// Requests take time, so read the nodes again.
@@ -355,7 +355,7 @@ func (r *Routes) knowledge() (knowledge, error) {
 	defer r.mu.Unlock()
 	return knowledge{
 		nodes: indexNodes(nodes), known: maps.Clone(r.known),
-		alive: r.neighbours.known(),
+		alive: r.neighbors.known(),
 	}, nil
 }
 

@@ -574,7 +574,7 @@ func TestAddressPairs_OtherClientWritesThePort_NothingIsLost(t *testing.T) {
 	}
 }
 
-func TestCreateRoute_CallerCancelled_OthersGetTheirRoutes(t *testing.T) {
+func TestCreateRoute_CallerCanceled_OthersGetTheirRoutes(t *testing.T) {
 	s := newSite(t)
 	c := newCluster(t, s, nil)
 	wanted := c.addNodes(10)
@@ -599,7 +599,7 @@ func TestCreateRoute_CallerCancelled_OthersGetTheirRoutes(t *testing.T) {
 	}
 }
 
-func TestClose_HangingRequest_IsCancelled(t *testing.T) {
+func TestClose_HangingRequest_IsCanceled(t *testing.T) {
 	s := newSite(t)
 	c := newCluster(t, s, nil)
 	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
@@ -616,7 +616,7 @@ func TestClose_HangingRequest_IsCancelled(t *testing.T) {
 	}
 }
 
-func TestListRoutes_Cancelled_ReturnsAtOnce(t *testing.T) {
+func TestListRoutes_Canceled_ReturnsAtOnce(t *testing.T) {
 	s := newSite(t)
 	c := newCluster(t, s, nil)
 	arrived := s.hang("router_get")

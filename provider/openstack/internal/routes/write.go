@@ -25,7 +25,7 @@ const (
 	undoTimeout = 10 * time.Second
 )
 
-var errAbandoned = errors.New("the caller cancelled the change")
+var errAbandoned = errors.New("the caller canceled the change")
 
 // writer writes batches of changes to the router.
 type writer struct {

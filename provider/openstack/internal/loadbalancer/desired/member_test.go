@@ -124,15 +124,15 @@ func TestD28_MemberSubnet_IsThatOfThePlaces(t *testing.T) {
 }
 
 func TestMembers_NodeSelector(t *testing.T) {
-	labelled := func(name, address string, labels map[string]string) *v1.Node {
+	labeled := func(name, address string, labels map[string]string) *v1.Node {
 		n := node(name, address)
 		n.Labels = labels
 		return n
 	}
 	nodes := withNodes(
-		labelled("n1", "10.0.0.1", map[string]string{"edge": "yes", "disk": "a=b"}),
-		labelled("n2", "10.0.0.2", map[string]string{"edge": "yes"}),
-		labelled("n3", "10.0.0.3", nil),
+		labeled("n1", "10.0.0.1", map[string]string{"edge": "yes", "disk": "a=b"}),
+		labeled("n2", "10.0.0.2", map[string]string{"edge": "yes"}),
+		labeled("n3", "10.0.0.3", nil),
 	)
 	for text, want := range map[string][]string{
 		"": {"n1", "n2", "n3"}, "edge=yes": {"n1", "n2"}, "edge": {"n1", "n2"}, "disk=a=b": {"n1"}, "edge=yes,disk": {"n1"},

@@ -32,8 +32,8 @@ func Candidates(nodes []*v1.Node) []Node {
 
 // isExcluded: as upstream has it, a value that is no bool excludes.
 func isExcluded(node *v1.Node) bool {
-	value, labelled := node.Labels[v1.LabelNodeExcludeBalancers]
-	if !labelled {
+	value, labeled := node.Labels[v1.LabelNodeExcludeBalancers]
+	if !labeled {
 		return false
 	}
 	excluded, err := strconv.ParseBool(value)

@@ -235,7 +235,7 @@ func TestDeleteSecurityGroup_InUse_IsAnError(t *testing.T) {
 	}
 }
 
-func TestSecurityGroup_CancelledCaller_DoesNotWait(t *testing.T) {
+func TestSecurityGroup_CanceledCaller_DoesNotWait(t *testing.T) {
 	s := newSite(t)
 	s.Inject(openstacktest.Fault{Operation: "security_group_list", Hang: true})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -31,7 +31,7 @@ var ErrQuota = errors.New("the project's quota is exceeded")
 // So the caller reads the load balancer first.
 var ErrUncertain = errors.New("its outcome is unknown")
 
-// A change that was cancelled, or whose response was lost, may have been carried out. All changes
+// A change that was canceled, or whose response was lost, may have been carried out. All changes
 // put the load balancer into a state PENDING, unless their comment says otherwise.
 
 // CreateLoadBalancer makes a load balancer with all its ports in one request; nil: without any. Its

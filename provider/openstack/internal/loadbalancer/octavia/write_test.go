@@ -706,7 +706,7 @@ func TestCreations_BadAnswers_AreErrors(t *testing.T) {
 	}
 }
 
-func TestWrites_Cancelled_EndAtOnce(t *testing.T) {
+func TestWrites_Canceled_EndAtOnce(t *testing.T) {
 	d := newDesk(t)
 	lb := d.full()
 	_, err := d.Version(t.Context())

@@ -149,8 +149,8 @@ func TestChange_RecreateWouldTakeFromOthers_IsRefused(t *testing.T) {
 		name   string
 		damage func(*cloud)
 	}{
-		{"another Service's tag", func(c *cloud) { c.lb.Tags = append(c.lb.Tags, neighbour().ServiceTag()) }},
-		{"another Service's tag, of OCCM", func(c *cloud) { c.lb.Tags = append(c.lb.Tags, neighbour().LoadBalancerName()) }},
+		{"another Service's tag", func(c *cloud) { c.lb.Tags = append(c.lb.Tags, neighbor().ServiceTag()) }},
+		{"another Service's tag, of OCCM", func(c *cloud) { c.lb.Tags = append(c.lb.Tags, neighbor().LoadBalancerName()) }},
 		{"a listener", func(c *cloud) {
 			c.listeners = append(c.listeners,
 				octavia.Listener{
@@ -332,8 +332,8 @@ func TestD39_ListenerOfAnotherOwner_IsNeverTouched(t *testing.T) {
 		{"anything", plan.Owner, []string{shop().LoadBalancerName()}, true},
 		{"anything", plan.Guest, []string{shop().LoadBalancerName()}, true},
 		{"anything", plan.Guest, shop().Tags(), true},
-		{"anything", plan.Owner, neighbour().Tags(), false},
-		{"anything", plan.Owner, []string{neighbour().LoadBalancerName()}, false},
+		{"anything", plan.Owner, neighbor().Tags(), false},
+		{"anything", plan.Owner, []string{neighbor().LoadBalancerName()}, false},
 		{"same names, another cluster", plan.Owner, stranger().Tags(), false},
 		{"same name, another Service of it", plan.Owner, []string{shop().LoadBalancerName(), "fxccm-service=before"}, false},
 	} {

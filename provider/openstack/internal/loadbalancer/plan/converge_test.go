@@ -65,7 +65,7 @@ func (s *story) visit() {
 	s.guest = true
 	name, tags := "mine", []string(nil)
 	if s.IntN(2) == 0 {
-		name, tags = neighbour().LoadBalancerName(), neighbour().Tags()
+		name, tags = neighbor().LoadBalancerName(), neighbor().Tags()
 	}
 	c := s.cloud
 	c.role = plan.Guest

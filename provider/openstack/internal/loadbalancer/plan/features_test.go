@@ -370,7 +370,7 @@ func networks() []feature {
 }
 
 func sharing() []feature {
-	name := neighbour().LoadBalancerName()
+	name := neighbor().LoadBalancerName()
 	return []feature{
 		{"shared", shared, []stage{
 			{title: "a Service comes to another's load balancer", want: visiting(name)},
@@ -384,7 +384,7 @@ func sharing() []feature {
 		}},
 		{"shared-owner-leaves", func(t *testing.T) *cloud {
 			c := made(t, desire(onePort))
-			guest := neighbour()
+			guest := neighbor()
 			l := tcp(0, 9000, c.lb.Name).Listener
 			l.ID, l.Tags, l.PoolID, l.Status = "listener-guest", guest.Tags(), "pool-guest",
 				octavia.Active
@@ -515,7 +515,7 @@ func troubles() []feature {
 			},
 			[]stage{{
 				title: "it is another Service's",
-				want:  visiting(neighbour().LoadBalancerName()),
+				want:  visiting(neighbor().LoadBalancerName()),
 			}},
 		},
 	}

@@ -20,10 +20,10 @@ func shop() desired.Identity {
 	}
 }
 
-// neighbour is another Service of the same cluster.
-func neighbour() desired.Identity {
+// neighbor is another Service of the same cluster.
+func neighbor() desired.Identity {
 	id := shop()
-	id.Name, id.UID = "api", "neighbour-uid"
+	id.Name, id.UID = "api", "neighbor-uid"
 	return id
 }
 
@@ -233,7 +233,7 @@ func (c *cloud) carryOut(t *testing.T, d desired.State) {
 // shared is another Service's load balancer in which shop is a guest.
 func shared(t *testing.T) *cloud {
 	t.Helper()
-	id := neighbour()
+	id := neighbor()
 	owner := desire(func(d *desired.State) {
 		d.Identity = id
 		d.LoadBalancer.Name = id.LoadBalancerName()

@@ -29,7 +29,7 @@ func TestChange_FloatingIP(t *testing.T) {
 	occm := own(there)
 	occm.Tags = nil
 	theirs := own(there)
-	theirs.Tags, theirs.Description = neighbour().NetworkTags(), neighbour().FloatingIPDescription()
+	theirs.Tags, theirs.Description = neighbor().NetworkTags(), neighbor().FloatingIPDescription()
 	earlier := own(there)
 	earlier.Tags = []string{id.ClusterTag(), "fxccm-service=before"}
 	nowhere := func(d *desired.State) {

@@ -89,7 +89,7 @@ func (c *changer) immutable() []string {
 	compare("network", is.VIP.NetworkID, want.VIP.NetworkID)
 	for _, vip := range want.AdditionalVIPs {
 		if !slices.ContainsFunc(is.AdditionalVIPs,
-			func(there octavia.VIP) bool { return fulfils(there, vip) }) {
+			func(there octavia.VIP) bool { return fulfills(there, vip) }) {
 			changes = append(changes, "additional address "+textOf(vip)+" missing")
 		}
 	}
@@ -112,7 +112,7 @@ func sameAddress(a, b string) bool {
 	return err == nil && first == second
 }
 
-func fulfils(is, want octavia.VIP) bool {
+func fulfills(is, want octavia.VIP) bool {
 	return (want.SubnetID == "" || want.SubnetID == is.SubnetID) &&
 		(want.Address == "" || sameAddress(want.Address, is.Address))
 }

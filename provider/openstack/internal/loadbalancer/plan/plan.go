@@ -2,7 +2,7 @@
 // other.
 //
 // It is a pure function: equal input gives an equal plan. A plan may end after any of its steps,
-// and the next one continues from what exists then. So the remains of each step can be recognised
+// and the next one continues from what exists then. So the remains of each step can be recognized
 // as the Service's: a new pool bears its tags, and the listener of a port is deleted after its
 // pool.
 //

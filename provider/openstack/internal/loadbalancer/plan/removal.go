@@ -131,7 +131,7 @@ func (r *remover) leave() {
 	r.seeDeleted(r.plan.Steps[before:])
 }
 
-// seeDeleted verifies the deletions, because without the tags no later reconcile could recognise
+// seeDeleted verifies the deletions, because without the tags no later reconcile could recognize
 // remains.
 func (r *remover) seeDeleted(steps []Step) {
 	var ids []string

@@ -42,10 +42,10 @@ func TestD4_OthersOrUnknown_NeverCascades(t *testing.T) {
 		onlyOne bool
 		known   bool
 	}{
-		{"a guest of fxccm", neighbour().Tags(), false, true},
-		{"a guest of OCCM", []string{neighbour().LoadBalancerName()}, false, true},
-		{"a guest of OCCM, the load balancer's tag is lost", []string{neighbour().LoadBalancerName()}, true, true},
-		{"nothing is known of tags", neighbour().Tags(), false, false},
+		{"a guest of fxccm", neighbor().Tags(), false, true},
+		{"a guest of OCCM", []string{neighbor().LoadBalancerName()}, false, true},
+		{"a guest of OCCM, the load balancer's tag is lost", []string{neighbor().LoadBalancerName()}, true, true},
+		{"nothing is known of tags", neighbor().Tags(), false, false},
 		{"nothing is known of tags, and it has no tags", nil, false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestRemoval_FloatingIPLeadsElsewhere_IsDisowned(t *testing.T) {
 
 func TestRemoval_OwnerLeavesGuests_FloatingIPStays(t *testing.T) {
 	for _, kept := range []bool{false, true} {
-		c := withGuest(t, neighbour().Tags())
+		c := withGuest(t, neighbor().Tags())
 		o := all()
 		o.KeepFloatingIP = kept
 		p := removal(c, o)
@@ -181,7 +181,7 @@ func TestRemoval_OwnerLeavesGuests_FloatingIPStays(t *testing.T) {
 		}
 		// The last one who goes takes all with it, but for what is kept.
 		c.role = plan.Guest
-		last := plan.Removal(neighbour(), c.observe(false), all())
+		last := plan.Removal(neighbor(), c.observe(false), all())
 		if err := c.run(last, len(last.Steps)); err != nil {
 			t.Fatal(err)
 		}

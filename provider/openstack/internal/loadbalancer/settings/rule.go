@@ -117,7 +117,7 @@ func (r *reader) floatingSubnetsOfOneSource() {
 	id, pattern, tags := r.says(annotationFloatingSubnetID), r.says(annotationFloatingSubnet),
 		r.says(annotationFloatingSubnetTags)
 	if cmp.Or(id, pattern, tags) != "" {
-		// The settings are normalised, and "" if invalid.
+		// The settings are normalized, and "" if invalid.
 		s.FloatingSubnetID = onlyIf(id != "", s.FloatingSubnetID)
 		s.FloatingSubnet = onlyIf(pattern != "", s.FloatingSubnet)
 		s.FloatingSubnetTags = onlyIf(tags != "", s.FloatingSubnetTags)
