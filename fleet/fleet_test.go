@@ -348,7 +348,7 @@ func TestFleet_ManyClusters_WatchTheirLeasesWithOneRequest(t *testing.T) {
 	a.done <- nil
 }
 
-func TestFleet_CredentialsAreReplaced_TheManagerGoesOnWithTheNewOnes(t *testing.T) {
+func TestFleet_CredentialsAreReplaced_ManagerUsesTheNewOnes(t *testing.T) {
 	t.Parallel()
 	var tokens sync.Map
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {

@@ -141,7 +141,7 @@ func TestComplete_FlagGivenItsDefault_StillWinsOverFile(t *testing.T) {
 	}
 }
 
-func TestWithPrefix_EveryFlagHasIt_AndHelpSpeaksOfThatName(t *testing.T) {
+func TestWithPrefix_EachFlag_HasItInNameAndHelp(t *testing.T) {
 	o := options.New()
 	fs := pflag.NewFlagSet("host", pflag.ContinueOnError)
 	own := fs.Bool("leader-elect", false, "the host's own")

@@ -44,7 +44,7 @@ func receive[T any](t *testing.T, from <-chan T) T {
 	})
 }
 
-func TestManualElector_NobodyLeadsBeforeTheTestSaysSo(t *testing.T) {
+func TestManualElector_BeforeTheTestElects_HasNoLeader(t *testing.T) {
 	e := ccmtest.NewManualElector()
 	cause := errors.New("the host stops")
 	ctx, cancel := context.WithCancelCause(t.Context())

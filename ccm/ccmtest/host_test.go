@@ -133,7 +133,7 @@ func TestWithHost_ConfigCanBeChangedAndTheAppLookedInto(t *testing.T) {
 	app.VerifyNoLeaks()
 }
 
-func TestStart_WhatCannotBeStartedIsSaidInASentence(t *testing.T) {
+func TestStart_ProgramCannotBeStarted_ErrorIsASentence(t *testing.T) {
 	cases := map[string]struct {
 		start func(t testing.TB)
 		want  string

@@ -351,7 +351,7 @@ func equalJSON(t *testing.T, a, b any) bool {
 
 // The cache of tokens asks on when a caller has gone. A stop must neither wait for that nor leave
 // it behind.
-func TestStop_EndsReviewsThatNobodyWaitsFor(t *testing.T) {
+func TestStop_ReviewHasNoCaller_EndsIt(t *testing.T) {
 	asked, release := make(chan struct{}, 1), make(chan struct{})
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// a server sees that its client has gone when it has read what it sent

@@ -199,7 +199,7 @@ func TestVolumes_ThatHaveAnAffinity_GetLabelsAlone(t *testing.T) {
 	}
 }
 
-func TestLabels_ThatSomebodyTakesAway_ComeBack(t *testing.T) {
+func TestLabels_Removed_AreSetAgain(t *testing.T) {
 	cloud := fake.New()
 	name := create(t, "stripped")
 	start(t, cloud)

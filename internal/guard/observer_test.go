@@ -88,7 +88,7 @@ func observedCloud(
 	return g, c, f, o
 }
 
-func TestObserver_IsToldOfEveryMethod(t *testing.T) {
+func TestObserver_EachMethod_IsReported(t *testing.T) {
 	panics := false
 	quota := errors.New("quota")
 	var answer error

@@ -204,7 +204,7 @@ func TestRun_OfASharedInformer_LeavesItsLifeToTheFactory(t *testing.T) {
 	})
 }
 
-func TestPanicHandler_IsToldOfAPanic_AndTheHandlerGoesOn(t *testing.T) {
+func TestPanicHandler_HandlerPanics_IsCalledAndTheHandlerContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runningHost(t, 0)
 		defer h.end()

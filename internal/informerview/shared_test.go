@@ -176,7 +176,7 @@ func TestSharedView_WhenAllItNeedsRuns_StartsNothingOfTheHosts(t *testing.T) {
 	})
 }
 
-func TestSharedView_WhenTheHostHasStoppedAnInformer_SaysSoAtOnce(t *testing.T) {
+func TestSharedView_HostStoppedAnInformer_FailsAtOnce(t *testing.T) {
 	const want = "informer of nodes has been stopped; a stopped"
 	synctest.Test(t, func(t *testing.T) {
 		h := runningHost(t, 0)

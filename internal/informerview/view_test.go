@@ -62,7 +62,7 @@ func TestOwnView_WhenItWasNeverStarted_EndsToo(t *testing.T) {
 	})
 }
 
-func TestOwnView_StartedAgain_StartsWhatWasAskedForSince(t *testing.T) {
+func TestOwnView_StartedAgain_StartsTheNewInformers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, view := ownView(0)
 		ctx, cancel := context.WithCancel(t.Context())

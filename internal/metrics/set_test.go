@@ -230,7 +230,7 @@ func TestManagers_ThatComeAndGoLeaveNothing(t *testing.T) {
 	}
 }
 
-func TestManager_ThatRunsAgainBeginsAnew(t *testing.T) {
+func TestSet_TermEnds_NextTermBeginsWithoutItsSeries(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	set := newSet(t, registry, "m")
 	first := set.Begin()

@@ -250,7 +250,7 @@ func TestConcurrentCalls_WhenTwoCallersChangeTheCloudAtOnce(t *testing.T) {
 	})
 }
 
-func TestConcurrentCalls_WhenOneCallerComesAfterTheOther_AreNone(t *testing.T) {
+func TestConcurrentCalls_CallersFollowEachOther_NoneIsFound(t *testing.T) {
 	cloud := New()
 	for _, caller := range []string{"a", "b", "a"} {
 		var calls sync.WaitGroup

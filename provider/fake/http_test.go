@@ -158,7 +158,7 @@ func TestClientClose_EndsCallsInFlightAndRefusesOthers(t *testing.T) {
 	}
 }
 
-func TestDial_WhenThereIsNoFakeCloud_SaysSo(t *testing.T) {
+func TestDial_NoFakeCloud_IsAnError(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/broken/v1/cloud" {
 			w.WriteHeader(http.StatusTeapot)

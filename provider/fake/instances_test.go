@@ -263,7 +263,7 @@ func TestAddInstances_WhenOneIsWrong_AddsNoneAndSaysWhy(t *testing.T) {
 	}
 }
 
-func TestInstanceMethods_WhenThereIsNone_SaySo(t *testing.T) {
+func TestInstanceMethods_InstanceIsMissing_ErrorHasItsName(t *testing.T) {
 	cloud := New()
 	for what, do := range map[string]func(string) error{
 		"remove": cloud.RemoveInstance, "stop": cloud.StopInstance, "start": cloud.StartInstance,

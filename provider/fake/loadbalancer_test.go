@@ -135,7 +135,7 @@ func TestLoadBalancer_BelongsToOneServiceUIDOfOneCluster(t *testing.T) {
 	}
 }
 
-func TestPool_GoesThroughAllItsRangesAndThenSaysSo(t *testing.T) {
+func TestPool_AllRangesAreUsed_IsAnError(t *testing.T) {
 	p := newPool("192.0.2.0/30", "198.51.100.0/29")
 	var got []string
 	for {

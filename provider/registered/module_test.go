@@ -48,7 +48,7 @@ func TestModule_OfSeveral_TheConfigurationChooses(t *testing.T) {
 	wants(t, err, "several cloud providers", one, other)
 }
 
-func TestModule_UnderANameThatIsNone_IsAnErrorOfFxNew(t *testing.T) {
+func TestModule_InvalidName_IsAnErrorOfFxNew(t *testing.T) {
 	for name, want := range map[string]string{
 		"":             "needs the name",
 		"external":     "give the name of the cloud",

@@ -72,7 +72,7 @@ func never(t *testing.T) cloudprovider.Factory {
 	}
 }
 
-func TestProvider_GivesTheConfigurationFileToTheFactory_AnewInEachTerm(t *testing.T) {
+func TestProvider_EachTerm_FactoryReadsTheConfigurationFileAgain(t *testing.T) {
 	cloud := fake.New().Provider()
 	var got []string
 	name := register(t, func(config io.Reader) (cloudprovider.Interface, error) {
@@ -123,7 +123,7 @@ func TestProvider_WhenTheFactoryFails_SaysOnWhichFile_AndKeepsTheCause(t *testin
 	wants(t, err, "without a configuration file", "region is missing")
 }
 
-func TestProvider_WhenTheFactoryReturnsNothing_SaysSo(t *testing.T) {
+func TestProvider_FactoryReturnsNothing_IsAnError(t *testing.T) {
 	name := register(t, func(io.Reader) (cloudprovider.Interface, error) { return nil, nil })
 	_, err := build(name, "")
 	wants(t, err, "neither a cloud nor an error")
@@ -153,7 +153,7 @@ func TestProvider_WhenTheFactoryPanics_IsAnError_AndOthersCanStillBeBuilt(t *tes
 	}
 }
 
-func TestProvider_UnderANameThatIsNone_SaysWhatToDo(t *testing.T) {
+func TestProvider_UnknownName_ErrorSaysWhatToDo(t *testing.T) {
 	for name, want := range map[string]string{
 		"":             "needs the name",
 		"external":     "give the name of the cloud",

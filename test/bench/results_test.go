@@ -79,7 +79,7 @@ func TestVerdict_EachRatio_PassesOrMissesTheTarget(t *testing.T) {
 	}
 }
 
-func TestVerdict_WhenUpstreamWasNotMeasured_ThereIsNone(t *testing.T) {
+func TestVerdict_UpstreamWasNotMeasured_IsEmpty(t *testing.T) {
 	r, at := rowWith(1)
 	r.add(at, ours, sample{value: 1})
 	if ratio, _, verdict := r.judge(at); ratio != "" || verdict != "" {

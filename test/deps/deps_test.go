@@ -73,7 +73,7 @@ func TestLibrary_BringsNoMoreThanItNeeds(t *testing.T) {
 	}
 }
 
-func TestJudge_TellsWhatIsBroughtAndWhatIsExceptedInVain(t *testing.T) {
+func TestJudge_ImportsAndUnusedExceptions_AreReported(t *testing.T) {
 	found := judge(map[string][]string{
 		module + "/ccm": {
 			"fmt", tolerated, "k8s.io/apiserver/pkg/server",

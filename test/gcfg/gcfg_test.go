@@ -322,7 +322,7 @@ func TestNumberWithoutUnit_IsSecondsHereAndRefusedByOCCM(t *testing.T) {
 }
 
 // A comparison that finds nothing proves nothing unless it would.
-func TestCompare_TellsOfDifferences(t *testing.T) {
+func TestCompare_ResultsDiffer_ReportsTheDifferences(t *testing.T) {
 	theirs, ours := defaults(), cloudconf.Default()
 	ours.LoadBalancer.LBMethod, ours.LoadBalancer.MonitorDelay = "x", 1
 	ours.Global.Password = "x"

@@ -21,6 +21,7 @@ func TestCheck_ForbiddenPhrases_AreFoundWithTheirLines(t *testing.T) {
 		{"string", "package p\n\nvar a = \"made Qux\"\n", []string{`x.go:3: "qux": write override (jargon)`}},
 		{"opening", "package p\n\n// It leads. Baz leads is known.\nvar a int\n", []string{`x.go:3: "^Baz": write a named subject (riddle)`}},
 		{"no opening", "package p\n\n// The one Baz leads, renewed.\nvar a int\n", nil},
+		{"name", "package p\n\nfunc isFooBar() {}\n", []string{`x.go:3: "foo bar": write override (jargon)`}},
 		{"long line", "package p\n\n// " + strings.Repeat("a ", 50) + "\n", []string{"x.go:3: 103 columns, want 100 at most"}},
 		{"short string", "package p\n\nvar a = " + strings.Repeat("\"a\" + ", 20) + "\"\"\n", []string{"x.go:3: 130 columns, want 100 at most"}},
 		{"long string", "package p\n\nvar a = \"" + strings.Repeat("a ", 50) + "\"\n", nil},

@@ -43,6 +43,7 @@ func scan(name string, content []byte) (*source, error) {
 	tokens.Init(file, content, errs.Add, scanner.ScanComments)
 	var comment *text
 	end := -1 // the last line of comment
+	previous := token.ILLEGAL
 	flush := func() {
 		if comment != nil {
 			s.texts = append(s.texts, *comment)
@@ -79,9 +80,19 @@ func scan(name string, content []byte) (*source, error) {
 			if length := len([]rune(literal)); length >= longString {
 				s.longest[line] = max(s.longest[line], length)
 			}
+		case token.IDENT:
+			if previous == token.FUNC {
+				s.texts = append(s.texts, text{line: line, content: words(literal)})
+			}
 		}
+		previous = kind
 	}
 }
+
+var word = regexp.MustCompile(`[A-Z]?[a-z0-9]+|[A-Z]+`)
+
+// words is a name such as TestLease_IsLost as "Test Lease Is Lost".
+func words(name string) string { return strings.Join(word.FindAllString(name, -1), " ") }
 
 func isDirective(comment string) bool {
 	return strings.HasPrefix(comment, "//go:") || strings.HasPrefix(comment, "//nolint")

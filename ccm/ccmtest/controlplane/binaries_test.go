@@ -10,7 +10,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 )
 
-func TestFindBinaries_WhenThereAreNone_SaysWhatToDo(t *testing.T) {
+func TestFindBinaries_NoneExists_ErrorSaysWhatToDo(t *testing.T) {
 	empty := t.TempDir()
 	project := t.TempDir()
 	inside := filepath.Join(project, "some", "package")

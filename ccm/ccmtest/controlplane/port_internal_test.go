@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestOnFreePort_WhenSomebodyTakesThePort_TriesAnother(t *testing.T) {
+func TestOnFreePort_PortIsTaken_TriesAnother(t *testing.T) {
 	t.Parallel()
 	var port int
 	tried := map[int]bool{}

@@ -52,7 +52,7 @@ func TestStop_LeavesNothing(t *testing.T) {
 	}
 }
 
-func TestStop_WhenAProcessDiedBefore_SaysSo(t *testing.T) {
+func TestStop_ProcessDiedBefore_IsAnError(t *testing.T) {
 	t.Parallel()
 	cp, err := controlplane.Start(t.Context(), controlplane.Options{})
 	if err != nil {

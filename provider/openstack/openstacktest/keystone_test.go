@@ -188,7 +188,7 @@ func TestChangedPassword_TheOldOneAndItsTokensAreNoGood(t *testing.T) {
 	}
 }
 
-func TestDeletedApplicationCredential_LogsNobodyIn(t *testing.T) {
+func TestApplicationCredential_Deleted_CannotLogIn(t *testing.T) {
 	s := start(t)
 	c := s.Credentials()
 	options := gophercloud.AuthOptions{

@@ -31,7 +31,7 @@ func seedPorts(s *Cloud) (at site, other string) {
 	return at, other
 }
 
-func TestFilter_Empty_IsNoneWithoutTheExtension(t *testing.T) {
+func TestFilter_EmptyWithoutTheExtension_IsIgnored(t *testing.T) {
 	s := start(t, WithoutExtensions("empty-string-filtering"))
 	seedPorts(s)
 	all := len(askNeutron(t, s, http.MethodGet, "ports", "").names("ports"))

@@ -43,7 +43,7 @@ func mustGet(t *testing.T, client *gophercloud.ServiceClient, id string) *server
 	return got
 }
 
-func TestServer_ShowsWhatItWasGiven(t *testing.T) {
+func TestServer_Created_ShowsItsAttributes(t *testing.T) {
 	s := start(t)
 	id := s.AddServer(Server{
 		Name: "node-1", AvailabilityZone: "az-1", Metadata: map[string]string{"hostname": "h"},
@@ -176,7 +176,7 @@ func TestSnapshots_AreCopies(t *testing.T) {
 	}
 }
 
-func TestFlavor_EmbeddedSince247_WhateverBecameOfIt(t *testing.T) {
+func TestFlavor_EmbeddedSince247_IsShownAfterItsDeletion(t *testing.T) {
 	s := start(t)
 	id := s.AddFlavor(Flavor{
 		Name: "c1.large", VCPUs: 4, RAM: 8192, Disk: 40,

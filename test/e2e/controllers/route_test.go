@@ -252,7 +252,7 @@ func (r unreadableRoutes) ListRoutes(
 		}), err
 }
 
-func TestRoute_WhenItCanNotBeCreated_TheNodeSaysSoUntilItCan(t *testing.T) {
+func TestRoute_CannotBeCreated_NodeHasTheConditionUntilItCan(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, []string{"failing-1"})
 	takeBack := cloud.On(fake.CreateRoute).For("failing-1").Fail(errors.New("quota exceeded"))

@@ -274,7 +274,7 @@ func TestService_FinalizerStandsFromBeforeTheFirstCallUntilAfterTheLast(t *testi
 	}
 }
 
-func TestService_EventsTellWhatBecomesOfItsLoadBalancer(t *testing.T) {
+func TestService_LoadBalancerChanges_EventsReportIt(t *testing.T) {
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("events-node"))
 	cloud := newCloud(t, nil)
 	runServiceLB(t, cloud)

@@ -161,7 +161,7 @@ func (s *story) picture(name string) string {
 
 // A load balancer that another client has deleted is created again, with its floating IP, and what
 // it leaves is cleared away with the Service.
-func TestLoadBalancer_DeletedBySomebody_IsMadeAnew(t *testing.T) {
+func TestLoadBalancer_DeletedByHand_IsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	s := begin(t, 1, func(_ *project.Project, c *cloudconf.LoadBalancer) {
 		c.ManageSecurityGroups = true

@@ -10,7 +10,7 @@ import (
 )
 
 // Octavia has the Service's settings, also after the Service had others.
-func TestLoadBalancer_WhatTheServiceSaysIsWhatThereIs(t *testing.T) {
+func TestLoadBalancer_Created_HasWhatTheServiceAsksFor(t *testing.T) {
 	t.Parallel()
 	s := begin(t, 1, nil)
 	s.create("web", internal())

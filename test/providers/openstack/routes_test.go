@@ -442,9 +442,9 @@ func eachAtOnce(routes []*cloudprovider.Route, do func(*cloudprovider.Route) err
 	return errs
 }
 
-// TestRoutes_SomebodyElseWritesAtTheSameTime_NothingIsLost: what others write between a look and a
+// TestRoutes_AnotherClientWritesAtTheSameTime_NothingIsLost: what others write between a look and a
 // write is not undone: routes by name, or on the condition of the revision; pairs always so.
-func TestRoutes_SomebodyElseWritesAtTheSameTime_NothingIsLost(t *testing.T) {
+func TestRoutes_AnotherClientWritesAtTheSameTime_NothingIsLost(t *testing.T) {
 	t.Parallel()
 	onEachRouter(t, func(t *testing.T, p *project.Project) {
 		r := newRouting(t, p)

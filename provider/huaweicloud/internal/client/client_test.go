@@ -49,7 +49,7 @@ func TestRequest_IsSignedWithQueryAndBody(t *testing.T) {
 	}
 }
 
-func TestWrongKey_ErrorSaysSoWithoutTheSecret(t *testing.T) {
+func TestWrongKey_Error_HasNoSecret(t *testing.T) {
 	cloud := stub.New(t)
 	config := configOf(cloud)
 	config.AccessKeySecret = "wrong-and-secret"

@@ -11,7 +11,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 )
 
-func TestNetwork_TellsWhatTheServiceHas_AndNothingOfAnAnswerThatIsNone(t *testing.T) {
+func TestNetwork_ListOfExtensions_IsReadOrRefused(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"extensions":[{"alias":"router","name":"Router"},{"alias":"extraroute"}]}`: "",
 		`{"extensions":[]}`: "the response has no extensions",

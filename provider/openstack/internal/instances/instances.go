@@ -134,7 +134,7 @@ func (i *Instances) upcoming(p purpose) int {
 	count := 0
 	all, _ := i.currentNodes().list()
 	for _, node := range all {
-		if isAskedFor(node, p) {
+		if isRequested(node, p) {
 			count++
 		}
 	}
@@ -160,8 +160,8 @@ func (i *Instances) ownServers() func(*server) bool {
 	return func(s *server) bool { return own[idKey(s.ID)] || own[nameKey(s.Name)] }
 }
 
-// isAskedFor tells whether upstream's node and node lifecycle controllers ask for the node.
-func isAskedFor(node *v1.Node, p purpose) bool {
+// isRequested tells whether upstream's node and node lifecycle controllers ask for the node.
+func isRequested(node *v1.Node, p purpose) bool {
 	switch p {
 	case status:
 		condition := readyCondition(node)

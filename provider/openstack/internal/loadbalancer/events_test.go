@@ -12,7 +12,7 @@ func notice(reason events.Reason, message string, warning bool) desired.Notice {
 	return desired.Notice{Reason: reason, Message: message, Warning: warning}
 }
 
-func TestNotices_AreSaidWhenTheyBecomeSo_AndNotAgain(t *testing.T) {
+func TestNotices_StateLasts_AreWrittenOnce(t *testing.T) {
 	n := writtenNotices{}
 	bad, worse := notice("Bad", "a is bad", true), notice("Bad", "b is bad", true)
 	waits := notice("Waiting", "for Octavia", false)

@@ -72,7 +72,7 @@ func TestRun_FaultAtTheLook_StopsThere(t *testing.T) {
 	}
 }
 
-func TestRun_SlowOctavia_EachStepWaitsForTheOneBefore(t *testing.T) {
+func TestRun_SlowOctavia_EachStepWaitsForThePreviousOne(t *testing.T) {
 	for name, story := range runStories() {
 		t.Run(name, func(t *testing.T) {
 			s := newSlowSite(t, 9*time.Second)

@@ -141,7 +141,7 @@ func TestFloatingIP_EachService_HasOneOrNone(t *testing.T) {
 	}
 }
 
-func TestFloatingIP_NetworkUnknown_OneThatIsThereStays(t *testing.T) {
+func TestFloatingIP_NetworkUnknown_ExistingOneStays(t *testing.T) {
 	unknown := func(in *Input) { in.Places.FloatingNetworkID = "" }
 	d, notices := build(t, unknown)
 	wantTold(t, notices, "LoadBalancerForcedInternal!")

@@ -44,7 +44,7 @@ func TestCheckCertificate_None_IsNotRemembered(t *testing.T) {
 	}
 }
 
-func TestCheckCertificate_KeyManagerFails_DoesNotSayThatThereIsNone(t *testing.T) {
+func TestCheckCertificate_KeyManagerFails_DoesNotReportAMissingCertificate(t *testing.T) {
 	s := newSite(t)
 	foreign := s.AddProject(openstacktest.Project{Name: "other"})
 	hidden := s.AddSecret(openstacktest.Secret{ProjectID: foreign.ProjectID})

@@ -134,7 +134,7 @@ func TestNodePorts_CloudWithoutRevisionsAndPortSecurity(t *testing.T) {
 	}
 }
 
-func TestServerAddresses_AreRememberedButNotThatThereAreNone(t *testing.T) {
+func TestServerAddresses_Empty_AreReadAgain(t *testing.T) {
 	s := newSite(t)
 	s.addPort("server-a")
 	for range 3 {

@@ -188,7 +188,7 @@ func TestCreateSecurityGroup_Incomplete_IsReturnedWithTheError(t *testing.T) {
 	}
 }
 
-func TestCreateRule_OneThatIsThere_IsMade(t *testing.T) {
+func TestCreateRule_RuleExists_Succeeds(t *testing.T) {
 	s := newSite(t)
 	id := s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "g"})
 	wanted := Rule{

@@ -335,7 +335,7 @@ func TestContents_ManyTogether_AreEachTheSameAsAlone(t *testing.T) {
 	}
 }
 
-func TestContents_TellsWhyThereAreNone(t *testing.T) {
+func TestContents_MissingOrForbidden_ReturnTheCause(t *testing.T) {
 	for _, depth := range []Depth{InPart, Full} {
 		w := newWorld(t)
 		empty, full := w.add("empty", 0, 0), w.add("full", 1, 1)

@@ -52,7 +52,7 @@ func TestGet_AndList_TellTheSame(t *testing.T) {
 	}
 }
 
-func TestGet_TellsWhyThereIsNone(t *testing.T) {
+func TestGet_MissingOrForbidden_ReturnsTheCause(t *testing.T) {
 	w := newWorld(t)
 	id := w.add("lb", 0, 0)
 	stranger := w.open(w.cloud.AddProject(openstacktest.Project{Name: "stranger"}))

@@ -108,7 +108,7 @@ func (s simulator) call(t *testing.T, method, path, body string, result any) int
 	return response.StatusCode
 }
 
-func TestRun_ServesWhatItWasAskedFor_AndEndsWithItsContext(t *testing.T) {
+func TestRun_ContextEnds_StopsServing(t *testing.T) {
 	s := startSimulator(t, "--servers=5", "--networks=2", "--zones=a,b", "--verbose")
 	for _, line := range []string{
 		"[Global]\n", "username = ", "[Route]\nrouter-id = ",
