@@ -128,6 +128,24 @@ func TestConfigz_ShowsTheConfigurationAndNoSecret(t *testing.T) {
 	}
 }
 
+func TestConfigz_AddressWithAPassword_ShowsTheRest(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://10.0.0.1:6443":               "https://10.0.0.1:6443",
+		"https://admin:hunter2@10.0.0.1:6443": "https://admin:xxxxx@10.0.0.1:6443",
+		"https://admin:hunter2@10.0.0.1:port": "(withheld: has a user, but is not a URL)",
+	} {
+		m := newManager(t, func(p *ccm.Params) { p.Config.ClientConnection.Master = address })
+		var page map[string]ccm.Config
+		body := get(newHandler(m), "/configz").Body.Bytes()
+		if err := json.Unmarshal(body, &page); err != nil {
+			t.Fatal(err)
+		}
+		if got := page["fxccm.dev"].ClientConnection.Master; got != want {
+			t.Errorf("the address %s is shown as %s, want %s", address, got, want)
+		}
+	}
+}
+
 func TestConfigz_OfTwoManagersShowsEachItsOwn(t *testing.T) {
 	blue := newHandler(newManager(t, func(p *ccm.Params) { p.Config.ClusterName = "blue" }))
 	green := newHandler(newManager(t, func(p *ccm.Params) { p.Config.ClusterName = "green" }))
