@@ -93,22 +93,22 @@ func TestNew_InvalidInput_ErrorNamesTheField(t *testing.T) {
 			[]string{"service.concurrentSyncs"},
 		},
 		{
-			"no load balancer class at all",
+			"no load balancer class",
 			func(p *ccm.Params) { p.Config.Service.DefaultLoadBalancer = false },
 			[]string{"service.loadBalancerClasses", "-service-lb-controller"},
 		},
 		{
-			"load balancer class that is no name",
+			"load balancer class that is not a name",
 			func(p *ccm.Params) { p.Config.Service.LoadBalancerClasses = []string{"a/b/c"} },
 			[]string{"service.loadBalancerClasses[0]", "a/b/c"},
 		},
 		{
-			"load balancer class that is served and left out",
+			"load balancer class that is both served and excluded",
 			func(p *ccm.Params) { p.Config.Service.LoadBalancerClasses = []string{"*", "a", "-a"} },
 			[]string{"service.loadBalancerClasses[2]", "Duplicate"},
 		},
 		{
-			"load balancer class that is left out of nothing",
+			"excluded load balancer class without a star",
 			func(p *ccm.Params) { p.Config.Service.LoadBalancerClasses = []string{"-a"} },
 			[]string{"service.loadBalancerClasses[0]", "has no effect"},
 		},
@@ -152,7 +152,7 @@ func TestNew_InvalidInput_ErrorNamesTheField(t *testing.T) {
 			[]string{"clusterCIDR", "3 CIDRs"},
 		},
 		{
-			"route controller asked for without CIDR",
+			"route controller selected without a CIDR",
 			func(p *ccm.Params) { p.Config.Controllers = []string{"route"} },
 			[]string{"clusterCIDR", "--cluster-cidr", "node-route-controller"},
 		},
@@ -187,7 +187,7 @@ func TestNew_InvalidInput_ErrorNamesTheField(t *testing.T) {
 			[]string{"cloudProvider.userAgents[1]", "header"},
 		},
 		{
-			"user agent without a text",
+			"empty user agent",
 			func(p *ccm.Params) { p.Config.CloudProvider.UserAgents = []string{" "} },
 			[]string{"cloudProvider.userAgents[0]"},
 		},
@@ -208,16 +208,16 @@ func TestNew_InvalidInput_ErrorNamesTheField(t *testing.T) {
 			p.Config.ClientConnection.Kubeconfig = "/nowhere/kubeconfig"
 		}, []string{"clientConnection.kubeconfig", "/nowhere/kubeconfig", "no such file"}},
 		{
-			"no API server at all", func(p *ccm.Params) { p.RESTConfig = nil },
+			"no API server", func(p *ccm.Params) { p.RESTConfig = nil },
 			[]string{"clientConnection.kubeconfig", "--kubeconfig"},
 		},
 		{
-			"endless QPS",
+			"infinite QPS",
 			func(p *ccm.Params) { p.Config.ClientConnection.QPS = float32(math.Inf(1)) },
 			[]string{"clientConnection.qps"},
 		},
 		{
-			"QPS that is no number",
+			"QPS that is not a number",
 			func(p *ccm.Params) { p.Config.ClientConnection.QPS = float32(math.NaN()) },
 			[]string{"clientConnection.qps"},
 		},
@@ -259,8 +259,7 @@ func TestNew_MalformedKubeconfig_ErrorNamesTheFile(t *testing.T) {
 	}
 }
 
-// Errors that occur when a term opens end neither the process nor the Manager: it is degraded and
-// retries.
+// If a term cannot open, the process and the Manager continue: the Manager is degraded and retries.
 func TestRun_BrokenProviderOrController_DegradesAndRetries(t *testing.T) {
 	errBuilt := errors.New("401 from the identity service")
 	cases := []struct {
@@ -332,12 +331,12 @@ func TestRun_BrokenProviderOrController_DegradesAndRetries(t *testing.T) {
 					return s.State == ccm.StateDegraded && strings.Contains(s.Reason, c.want)
 				}, "degraded because of "+c.want)
 				if status.RetryAt.IsZero() {
-					t.Errorf("status does not say when it is tried again: %+v", status)
+					t.Errorf("the status has no RetryAt: %+v", status)
 				}
 				eventually(t, m.Status, func(s ccm.Status) bool { return s.Term >= 2 },
 					"a second term")
 				if err := stop(); err != nil {
-					t.Errorf("Run returned %v, want nil: it was asked to stop and all has ended",
+					t.Errorf("Run returned %v after a stop and a complete drain, want nil",
 						err)
 				}
 			})

@@ -16,8 +16,8 @@ import (
 //
 // The error is nil if ctx ended and everything drained in time. It is a *[DrainTimeoutError] if a
 // term of this Run or of an earlier one has not ended. A second concurrent Run is an error, too.
-// Failures that can pass are not errors: the API server, the cloud or RBAC fails, or a term exceeds
-// its drain timeout. Run retries then, and [Manager.Status] has the reason.
+// Temporary failures are not errors: a failure of the API server, the cloud or RBAC, or a term that
+// exceeds its drain timeout. Run retries, and [Manager.Status] has the reason.
 func (m *Manager) Run(ctx context.Context) error {
 	if err := m.begin(); err != nil {
 		return err
@@ -162,7 +162,7 @@ const (
 )
 
 // recoverFromDrainTimeout waits until a new term may follow one that exceeded its drain timeout.
-// Normally all of the old term has ended by then. Activities that hang but cannot act are left
+// Normally the whole old term has ended by then. Activities that hang but cannot act are left
 // behind after a pause in which another replica can take the lease, up to maxLeftBehind terms. The
 // error is timedOut if ctx ends first.
 func (m *Manager) recoverFromDrainTimeout(

@@ -16,17 +16,17 @@ import (
 )
 
 // ClientBuilder returns the configuration of the named client, for a host that decides by name
-// which identity, limits or transport a client has. Names are those of the controllers, such as
-// "cloud-node-controller" and "service-controller" (upstream's client names) or what a host's
-// controller asks for. The Manager's own are "cloud-controller-manager" (events, tokens),
-// "leader-election" and "shared-informers". The result is a configuration, not a client, because
-// the term's fence checks each of its clients.
+// which identity, limits or transport a client has. The names are upstream's client names, such as
+// "cloud-node-controller" and "service-controller", and the names that a host's controller
+// requests. The Manager's own are "cloud-controller-manager" (events, tokens), "leader-election"
+// and "shared-informers". The result is a configuration, not a client, because the term's fence
+// checks each of its clients.
 //
 // It must be safe for concurrent use, must not call back into the Manager, and should be quick. The
 // result is copied.
 type ClientBuilder func(name string) (*rest.Config, error)
 
-// clientConfigs derives the configuration of each client. The fence checks none of them.
+// clientConfigs derives the configuration of each client, without the fence.
 type clientConfigs struct {
 	source ClientBuilder
 	common ClientConnectionConfig
@@ -92,8 +92,8 @@ func loadConfig(host *rest.Config, cfg ClientConnectionConfig) (*rest.Config, er
 	return config, nil
 }
 
-// named returns a copy of one client's configuration. ClientConnectionConfig fills in what the host
-// left open.
+// named returns a copy of one client's configuration. ClientConnectionConfig sets the fields that
+// the host left empty.
 func (c *clientConfigs) named(name string) (*rest.Config, error) {
 	given, err := c.source(name)
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *clientConfigs) named(name string) (*rest.Config, error) {
 	if config.QPS == 0 && config.RateLimiter == nil {
 		config.QPS, config.Burst = c.common.QPS, c.common.Burst
 		if c.common.QPS <= 0 {
-			config.QPS = -1 // client-go's word for no limit; its 0 is 5 a second
+			config.QPS = -1 // no limit for client-go; 0 is 5 a second
 		}
 	}
 	if config.UserAgent == "" {

@@ -93,8 +93,8 @@ type CloudProviderConfig struct {
 	AllowUntagged bool `json:"allowUntagged,omitempty"`
 }
 
-// ClientConnectionConfig configures the connection to the API server, for a host that gives no
-// client configuration of its own, and the behavior of all clients of the Manager.
+// ClientConnectionConfig configures all clients of the Manager. Kubeconfig and Master have no
+// effect if the host gives a client configuration.
 type ClientConnectionConfig struct {
 	// Kubeconfig is the path of a kubeconfig file (--kubeconfig). Default "": the pod's own
 	// service account.
@@ -107,8 +107,8 @@ type ClientConnectionConfig struct {
 	// Default "application/vnd.kubernetes.protobuf".
 	ContentType string `json:"contentType"`
 
-	// QPS limits the requests per second of each client (--kube-api-qps). Default 0, which is no
-	// limit, as any negative value: the server's priority and fairness limits requests.
+	// QPS limits the requests per second of each client (--kube-api-qps). Default 0. 0 and negative
+	// values are no limit, because the server's priority and fairness limits requests.
 	QPS float32 `json:"qps"`
 
 	// Burst is how many requests may exceed QPS at once (--kube-api-burst). It has no effect

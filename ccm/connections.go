@@ -19,12 +19,12 @@ type connections struct {
 }
 
 // client returns a configuration like config whose requests go through these connections. Clients
-// of one identity share them; identity must tell apart configurations of different credentials.
+// of one identity share connections, so different credentials need different identities.
 //
 // The result has a Transport in place of TLS settings and credentials.
 func (c *connections) client(config *rest.Config, identity string) (*rest.Config, error) {
 	if config.Transport != nil {
-		return config, nil // the host's, which owns its connections
+		return config, nil // the host owns the connections of its transport
 	}
 	transport, err := c.transport(config, identity)
 	if err != nil {

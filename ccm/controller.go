@@ -86,7 +86,7 @@ type Debuggable interface {
 type FailurePolicy int
 
 const (
-	// EndTerm ends the term. A new one follows after a pause of 1 to 30 seconds, so that all
+	// EndTerm ends the term. A new term follows after a pause of 1 to 30 seconds, so that all
 	// controllers start from the same state.
 	EndTerm FailurePolicy = iota
 
@@ -133,7 +133,7 @@ func builtin(cfg Config) []Controller {
 	return four
 }
 
-// aliases returns upstream's other names for a controller, sorted. There may be none.
+// aliases returns upstream's other names for a controller, sorted. The list may be empty.
 func aliases(name string) []string {
 	var found []string
 	for alias, canonical := range names.CCMControllerAliases() {

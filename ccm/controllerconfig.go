@@ -44,7 +44,8 @@ type ServiceConfig struct {
 	ConcurrentSyncs int32 `json:"concurrentSyncs"`
 
 	// DefaultLoadBalancer serves the Services without spec.loadBalancerClass
-	// (--default-load-balancer). One controller of a cluster should. Default true.
+	// (--default-load-balancer). Exactly one controller of a cluster should serve them. Default
+	// true.
 	DefaultLoadBalancer bool `json:"defaultLoadBalancer"`
 
 	// LoadBalancerClasses are the values of spec.loadBalancerClass that are served
@@ -64,12 +65,13 @@ type RouteConfig struct {
 // NodeIPAMConfig configures the node-ipam-controller. Only that controller reads it, so it is
 // checked only if [Config].Controllers names the controller and AllocateNodeCIDRs is true.
 type NodeIPAMConfig struct {
-	// AllocatorType selects who chooses the ranges (--cidr-allocator-type): [RangeAllocator] or
+	// AllocatorType selects the source of the ranges (--cidr-allocator-type): [RangeAllocator] or
 	// [CloudAllocator]. Default RangeAllocator.
 	AllocatorType string `json:"allocatorType"`
 
 	// ServiceCIDR is the range of Service addresses, or two of different IP families separated by a
-	// comma (--service-cluster-ip-range). The range allocator leaves it out. Default "".
+	// comma (--service-cluster-ip-range). The range allocator gives nodes no address of it. Default
+	// "".
 	ServiceCIDR string `json:"serviceCIDR,omitempty"`
 
 	// NodeCIDRMaskSize is the prefix length of a node's range if there is one ClusterCIDR
@@ -139,7 +141,7 @@ func (c RouteConfig) validate(path *field.Path) field.ErrorList {
 	return aboveZero(path.Child("reconciliationPeriod"), c.ReconciliationPeriod)
 }
 
-// validate is called only if node-ipam-controller works; see [NodeIPAMConfig].
+// validate is called only if node-ipam-controller is in use; see [NodeIPAMConfig].
 func (c NodeIPAMConfig) validate(path *field.Path, clusterCIDR string) field.ErrorList {
 	switch c.AllocatorType {
 	case CloudAllocator:

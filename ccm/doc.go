@@ -1,9 +1,9 @@
 // Package ccm puts a complete Kubernetes cloud controller manager (CCM) inside another program.
 //
 // A [Manager] is one CCM for one cluster. It campaigns for a lease, and for as long as it leads it
-// runs a term: the cloud provider, shared informers and controllers, all built when leadership is
-// won and all gone before it is given back. Losing the lease ends the term, not the process; a
-// Manager can be stopped, started again, and run many times beside others in one process.
+// runs a term: the cloud provider, shared informers and controllers, which are built when
+// leadership is won and end before it is released. Losing the lease ends the term, not the process;
+// a Manager can be stopped, started again, and run many times beside others in one process.
 //
 //	           ┌──────────────────────────── Manager ────────────────────────────┐
 //	           │                 ┌───────────────── Term n ─────────────────┐    │
@@ -15,7 +15,7 @@
 //
 //	fx.New(ccm.Module, openstack.Module(), fx.Supply(cfg)).Run()
 //
-// A host that does not calls [New] and [Manager.Run].
+// A host without fx calls [New] and [Manager.Run].
 //
 // This package never exits the process, handles signals, registers flags, opens a port, or writes
 // package-level state.

@@ -31,7 +31,7 @@ func (e *frozenElector) Elect(
 	return context.Cause(ctx)
 }
 
-// The expiry by the clock cancels the call in flight and ends the term without help of the elector.
+// The fence notices the expiry by the clock; the elector does not report it.
 func TestTerm_LeadershipExpiresByTheClock_CallInFlightIsCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := fake.New()
@@ -53,7 +53,7 @@ func TestTerm_LeadershipExpiresByTheClock_CallInFlightIsCanceled(t *testing.T) {
 			New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
 				routes, _ := term.Cloud().Routes()
 				return ccm.RunnableFunc(func(ctx context.Context) error {
-					// it has lost track of its context
+					// a call that does not end with its context
 					_, err := routes.ListRoutes(context.WithoutCancel(ctx), "c")
 					answer <- err
 					<-ctx.Done()

@@ -13,9 +13,8 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// A host with its own connection to the API server gives a client configuration.
-// Config.ClientConnection supplies missing limits and the encoding. Each client adds its name to
-// the user agent.
+// A host can supply its own client configuration. Config.ClientConnection supplies missing limits
+// and the encoding. Each client adds its name to the user agent.
 func ExampleParams_restConfig() {
 	m, err := ccm.New(ccm.Params{
 		Config:    ccm.DefaultConfig(),
@@ -34,7 +33,7 @@ func ExampleParams_restConfig() {
 	// Output: my-control-plane/1.0/cloud-controller-manager
 }
 
-// A host with an identity for each client gives them by name.
+// A host can give each client its own identity.
 func ExampleClientBuilder() {
 	identities := map[string]string{
 		"cloud-controller-manager": "token-1",
@@ -76,7 +75,7 @@ func ExampleParams_transport() {
 	config := &rest.Config{Host: "http://cluster-17.internal"}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			// A real one would send the request through its tunnel: next.RoundTrip(r).
+			// A real transport would send the request through its tunnel: next.RoundTrip(r).
 			return nil, errors.New("the tunnel is closed")
 		})
 	})

@@ -22,7 +22,7 @@ import (
 // leads.
 type nodeCounter struct{ added atomic.Int64 }
 
-// newNodeCounter builds it in each term. Clients and informers of the term end with the term.
+// newNodeCounter is called in each term. Clients and informers of the term end with the term.
 func newNodeCounter(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 	if t.Config().CloudProvider.Name == "bare-metal" {
 		return nil, fmt.Errorf("%w: there is nothing to count", ccm.ErrSkip)
@@ -40,13 +40,13 @@ func newNodeCounter(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 	return c, err
 }
 
-// Run is called when all informers have synced, and returns when all that it has started has ended.
+// Run is called when all informers have synced. It returns when all its goroutines have ended.
 func (c *nodeCounter) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-// HealthCheck is asked by /healthz/node-counter and /livez.
+// HealthCheck is called by /healthz/node-counter and /livez.
 func (c *nodeCounter) HealthCheck(*http.Request) error {
 	if c.added.Load() > 10_000 {
 		return errors.New("this cannot be true")
@@ -61,7 +61,7 @@ func (c *nodeCounter) DebuggingHandler() http.Handler {
 	})
 }
 
-// A host's own controller stands beside the four. --controllers knows it by its name and its
+// A host's own controller runs beside upstream's four. --controllers accepts its name and its
 // aliases.
 func ExampleController() {
 	counter := func() ccm.Controller {
@@ -96,15 +96,15 @@ func ExampleController() {
 	// service-lb-controller is disabled
 }
 
-// A controller for every replica needs no leader election: it runs for as long as the Manager.
+// A controller without leader election runs in every replica for as long as the Manager runs.
 func ExampleController_withoutLease() {
 	var stop context.CancelFunc
 	probe := ccm.Controller{
 		Name: "probe", NeedLeaderElection: new(false),
 		New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 			return ccm.RunnableFunc(func(ctx context.Context) error {
-				fmt.Println("works in standby; the cloud belongs to who leads:", t.Cloud() == nil)
-				stop() // here it ends with this
+				fmt.Println("runs in standby, without a cloud:", t.Cloud() == nil)
+				stop() // ends the example
 				<-ctx.Done()
 				return nil
 			}), nil
@@ -129,7 +129,7 @@ func ExampleController_withoutLease() {
 	stop = cancel
 	fmt.Println(m.Run(ctx), m.Status().Term)
 	// Output:
-	// works in standby; the cloud belongs to who leads: true
+	// runs in standby, without a cloud: true
 	// <nil> 0
 }
 
@@ -144,11 +144,11 @@ func ExampleRestartController() {
 		New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 			built++
 			if built == 1 {
-				return nil, errors.New("its peer is not there yet")
+				return nil, errors.New("its peer is not ready")
 			}
 			return ccm.RunnableFunc(func(ctx context.Context) error {
-				fmt.Println("runs when it was built", built, "times, in term", t.Number())
-				stop() // here it ends with this
+				fmt.Println("runs after New was called", built, "times, in term", t.Number())
+				stop() // ends the example
 				<-ctx.Done()
 				return nil
 			}), nil
@@ -173,7 +173,7 @@ func ExampleRestartController() {
 	stop = cancel
 	fmt.Println(m.Run(ctx))
 	// Output:
-	// runs when it was built 2 times, in term 1
+	// runs after New was called 2 times, in term 1
 	// <nil>
 }
 

@@ -29,8 +29,8 @@ func deaf(running func(), release <-chan struct{}) ccm.Controller {
 	}
 }
 
-// The host decides how to react to a term that exceeds its drain timeout. This policy alerts the
-// operator and ends the process in all cases.
+// The host decides how to react to a term that exceeds its drain timeout. This policy always alerts
+// the operator and ends the process.
 func ExampleDrainTimeoutPolicy() {
 	policy := ccm.DrainTimeoutPolicy(func(err *ccm.DrainTimeoutError, app fx.Shutdowner) {
 		fmt.Println("alert: still running:", err.Running)

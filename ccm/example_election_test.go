@@ -60,24 +60,24 @@ func ExampleHostElector() {
 			<-working
 			lose()
 		}()
-		fmt.Println("may be given away:", elector.Lead(leading, ccm.Grant{}) == nil)
+		fmt.Println("leadership can be released:", elector.Lead(leading, ccm.Grant{}) == nil)
 	}
 	stop()
 	<-m.Done()
 	// Output:
 	// leads in term 1
-	// may be given away: true
+	// leadership can be released: true
 	// leads in term 2
-	// may be given away: true
+	// leadership can be released: true
 }
 
-// A host with client-go's elector wraps the lock with Watch. Then a process that was frozen past
-// its lease does not act, and the lease is not released while a term runs. The Manager stops first,
-// so that calls in flight can finish.
+// A host with client-go's elector wraps the lock with Watch. A process that was frozen past its
+// lease then does not act, and the lease is not released while a term runs. The Manager stops
+// first, so that calls in flight can finish.
 func ExampleHostElector_Watch() {
 	const leaseDuration, renewDeadline, retryPeriod = 15 * time.Second, 10 * time.Second,
 		2 * time.Second
-	client := clientset.NewClientset() // a real host's is of kubernetes.NewForConfig
+	client := clientset.NewClientset() // a real host calls kubernetes.NewForConfig
 	elector := ccm.NewHostElector()
 	lock := elector.Watch(&resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: "kube-system", Name: "my-control-plane"},
@@ -92,7 +92,7 @@ func ExampleHostElector_Watch() {
 	m, err := ccm.New(ccm.Params{
 		Config:      cfg,
 		Providers:   []ccm.Provider{fake.New().CCMProvider()},
-		Controllers: []ccm.Controller{announces(func() { stop() })}, // here it ends with this
+		Controllers: []ccm.Controller{announces(func() { stop() })}, // ends the example
 		RESTConfig:  &rest.Config{Host: "https://127.0.0.1:6443"},
 		Elector:     elector,
 		Logger:      &log,

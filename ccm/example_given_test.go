@@ -21,7 +21,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// A host with a mux serves health, metrics and status there. Without fx: endpoints.NewHandler.
+// A host can serve health, metrics and status on its own mux. Without fx: endpoints.NewHandler.
 func ExampleModule_mux() {
 	mux := http.NewServeMux()
 	app := fx.New(fx.NopLogger,
@@ -63,7 +63,7 @@ func ExampleParams_logger() {
 			New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 				return ccm.RunnableFunc(func(ctx context.Context) error {
 					t.Logger().Info("Hello")
-					stop() // here it ends with this
+					stop() // ends the example
 					<-ctx.Done()
 					return nil
 				}), nil
@@ -172,7 +172,8 @@ func ExampleParams_registerer() {
 	// <nil>
 }
 
-// A host's test controls the time: leadership expires and retries follow by this clock.
+// A host's test can control the time: this clock decides when leadership expires and when retries
+// follow.
 func ExampleParams_clock() {
 	now := clocktesting.NewFakeClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
 	app := fx.Options(

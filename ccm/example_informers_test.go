@@ -20,10 +20,10 @@ import (
 // The host's informers also serve the controllers, without a second watch or cache. They continue
 // after a term and after the Manager's end.
 func ExampleSharedInformers() {
-	// a real host's is of kubernetes.NewForConfig
+	// a real host calls kubernetes.NewForConfig
 	client := clientset.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}})
 	factory := informers.NewSharedInformerFactory(client, 0)
-	nodes := factory.Core().V1().Nodes().Informer() // what the host itself has a use for
+	nodes := factory.Core().V1().Nodes().Informer() // used by the host
 	host, stopHost := context.WithCancel(context.Background())
 	defer factory.Shutdown()
 	defer stopHost()
@@ -37,7 +37,7 @@ func ExampleSharedInformers() {
 			return ccm.RunnableFunc(func(ctx context.Context) error {
 				all, err := lister.List(labels.Everything())
 				fmt.Println("the controller sees", len(all), "node")
-				stop() // here it ends with this
+				stop() // ends the example
 				<-ctx.Done()
 				return err
 			}), nil
@@ -78,7 +78,8 @@ type zonedCloud struct {
 	nodes func() int
 }
 
-// SetInformers makes it a cloudprovider.InformerUser. Its handlers are removed when the term ends.
+// SetInformers implements cloudprovider.InformerUser. The handlers that it adds are removed when
+// the term ends.
 func (c *zonedCloud) SetInformers(factory informers.SharedInformerFactory) {
 	lister := factory.Core().V1().Nodes().Lister()
 	c.nodes = func() int {

@@ -13,7 +13,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// Managers that are known in advance are one module each. All values of a Manager have its name.
+// If the Managers are known in advance, each is a module. All values of a Manager have its name.
 func ExampleNamed() {
 	app := fx.Options()
 	for _, site := range []string{"east", "west"} {
@@ -49,7 +49,7 @@ func ExampleNamed() {
 	// west runs cluster west with cloud-west
 }
 
-// A host that adds and removes Managers makes them with New. Each runs in its own goroutine until
+// A host that adds and removes Managers creates them with New. Each runs in its own goroutine until
 // its context ends.
 func ExampleNew_many() {
 	log := logr.Discard()
@@ -63,9 +63,9 @@ func ExampleNew_many() {
 		name := fmt.Sprintf("cluster-%d", i)
 		cfg := ccm.DefaultConfig()
 		cfg.ClusterName = name
-		cfg.Controllers = []string{"tells"} // a real host leaves this out
-		tells := ccm.Controller{
-			Name: "tells",
+		cfg.Controllers = []string{"greeter"} // a real host omits this
+		greeter := ccm.Controller{
+			Name: "greeter",
 			New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 				return ccm.RunnableFunc(func(ctx context.Context) error {
 					leading <- t.ClusterName()
@@ -78,9 +78,9 @@ func ExampleNew_many() {
 			Name:        name,
 			Config:      cfg,
 			Providers:   []ccm.Provider{fake.New().CCMProvider()},
-			Controllers: []ccm.Controller{tells},
+			Controllers: []ccm.Controller{greeter},
 			RESTConfig:  &rest.Config{Host: "https://" + name + ".internal:6443"},
-			Elector:     ccm.AlwaysLead(), // a real host leaves this out
+			Elector:     ccm.AlwaysLead(), // a real host omits this
 			Logger:      &log,
 		})
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// A host with its own cloud gives a constructor of a Provider. New is called once a term.
+// A host with its own cloud supplies a constructor of a Provider. New is called once a term.
 func ExampleAsProvider() {
 	newCloud := func() ccm.Provider {
 		return ccm.Provider{
@@ -57,7 +57,8 @@ func ExampleStaticProvider() {
 	// Output: true
 }
 
-// A server that answers readiness probes during the drain surrounds the Manager.
+// A server that answers readiness probes during the drain starts before the Manager and stops after
+// it.
 func ExampleAsSurroundingHook() {
 	newProbes := func() (fx.Hook, error) {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -45,7 +45,7 @@ func Example() {
 	}
 
 	ctx, cancel := context.WithCancel(context.Background())
-	stop = cancel // here the controller ends it all; a host has reasons of its own
+	stop = cancel // here the controller ends the Manager
 	err = m.Run(ctx)
 	fmt.Println("ended with", err, "and is", m.Status().State)
 	// Output:

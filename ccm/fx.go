@@ -58,11 +58,11 @@ var Module = Named("").Module()
 //	)
 //
 // The Manager has the module's name in logs, in metrics, and in the app: `name:"east"`. A host that
-// adds and removes Managers while it runs makes them with [New].
+// adds and removes Managers while it runs creates them with [New].
 type NamedModule struct{ name string }
 
-// Named returns the module of that name. The name must not hold quotes or backslashes, because fx's
-// tags cannot. The empty name is that of [Module] and of the package's functions.
+// Named returns the module of that name. The name must not contain quotes or backslashes, because
+// fx's tags cannot contain them. The empty name is that of [Module] and of the package's functions.
 func Named(name string) NamedModule { return NamedModule{name} }
 
 // Tag is the tag under which the app has the module's Manager, for fx.ParamTags. It is empty for
@@ -71,15 +71,15 @@ func (n NamedModule) Tag() string { return n.tag("") }
 
 // Module is like the package's [Module]. It takes the Config, the *rest.Config, the ClientBuilder,
 // the informers, the Elector and the EventRecorderSource under the module's name. Providers and
-// controllers come by the methods of the NamedModule. The logger, the registerer, the clock and the
-// policy are those of the whole app, without a name.
+// controllers are added with the methods of the NamedModule. The logger, the registerer, the clock
+// and the policy are those of the whole app, without a name.
 func (n NamedModule) Module() fx.Option {
 	module := "ccm"
 	if n.name != "" {
 		module += "-" + n.name
 	}
-	// Neither fx.Annotate nor a closure stands between fx and a constructor: fx's errors name
-	// the functions.
+	// The constructors are passed without fx.Annotate and without closures, because fx's errors
+	// name the functions.
 	if n.name == "" {
 		return fx.Module(module, fx.Provide(fromApp), fx.Invoke(needManager))
 	}
@@ -206,8 +206,8 @@ func (n NamedModule) ReplaceProviders(given ...Provider) fx.Option {
 //
 //	fx.Provide(ccm.AsProvider(newCloud))
 //
-// It must not be provided with fx.Private: fx would hide it from the module. Annotations of fx go
-// inside: ccm.AsProvider(fx.Annotate(newCloud, fx.ParamTags(…))).
+// It must not be provided with fx.Private, because fx would hide it from the module. Annotations of
+// fx go inside: ccm.AsProvider(fx.Annotate(newCloud, fx.ParamTags(…))).
 func AsProvider(constructor any) any { return Named("").AsProvider(constructor) }
 
 // AsController annotates a constructor of a [Controller] for fx.Provide, like [AsProvider].
@@ -243,8 +243,8 @@ type DrainTimeoutPolicy func(err *DrainTimeoutError, app fx.Shutdowner)
 const ExitDrainTimeout = 3
 
 // ShutDownIfActing is the default [DrainTimeoutPolicy]. It shuts the app down with
-// [ExitDrainTimeout] if calls of the term may still change the cloud while another process leads,
-// because only the end of the process stops them reliably. Otherwise the app continues.
+// [ExitDrainTimeout] if calls of the term may still change the cloud while another process leads.
+// Only the end of the process stops these calls reliably. Otherwise the app continues.
 func ShutDownIfActing(err *DrainTimeoutError, app fx.Shutdowner) {
 	if err.MayAct() {
 		ShutDownOnDrainTimeout(err, app)
@@ -260,8 +260,8 @@ func ShutDownOnDrainTimeout(_ *DrainTimeoutError, app fx.Shutdowner) {
 }
 
 // KeepRunning is a [DrainTimeoutPolicy] for an app with more important parts: the app always
-// continues. A call that may act shows in Status, readiness and liveness. Until it returns, it can
-// change the cloud while another process leads.
+// continues. Status, readiness and liveness report a call that may act. Until the call returns, it
+// can change the cloud while another process leads.
 func KeepRunning(*DrainTimeoutError, fx.Shutdowner) {}
 
 // stopReserve is the part of a stop hook's deadline for the hooks after it.
@@ -299,7 +299,7 @@ func (in inputs) newManager(name string) (*Manager, error) {
 }
 
 // lifecycleHook connects a Manager to an app's lifecycle. An app may start again after a stop, so
-// start makes what belongs to one run.
+// start creates the state of one run.
 type lifecycleHook struct {
 	manager *Manager
 	// reported is the last drain timeout that the policy has received.
@@ -325,8 +325,7 @@ func (h *lifecycleHook) start(startCtx context.Context) error {
 			timedOut == h.reported.Load() {
 			// The policy has received this error already. A stop that the policy requested must not
 			// fail because of it: fx's App.Run exits with 1 when a stop fails, instead of the
-			// requested code. The policy knows of it. A stop that the policy requested has nothing
-			// to add: fx's App.Run exits with 1 when a stop fails, whatever code was requested.
+			// requested code.
 			err = nil
 		}
 		done <- err
@@ -337,7 +336,7 @@ func (h *lifecycleHook) start(startCtx context.Context) error {
 // awaitEnd waits for an earlier run, which continues to drain after a stop that timed out. Run
 // would refuse to start beside it.
 func (h *lifecycleHook) awaitEnd(startCtx context.Context) error {
-	// fx drops the error of a hook that uses its deadline up
+	// fx drops the error of a hook that uses its whole deadline
 	ctx, cancel := earlier(startCtx, stopReserve/2)
 	defer cancel()
 	for {

@@ -17,8 +17,9 @@ import (
 // inputs are the values that a module takes from an app. A [NamedModule] takes the fields with the
 // tag "named" under its name, and its own groups.
 //
-// fx.Supply registers a value under its concrete type, so an interface alone would miss what hosts
-// usually supply. The second fields have the concrete types; they count if the first is not given.
+// fx.Supply registers a value under its concrete type, so a field of an interface type alone would
+// not receive the values that hosts usually supply. A second field has the concrete type, and is
+// used if the first is empty.
 type inputs struct {
 	fx.In
 

@@ -46,7 +46,7 @@ func requests(t *testing.T) (*httptest.Server, func() []string) {
 	}
 }
 
-// stamp adds the name of their client to requests.
+// stamp adds a client's name to its requests.
 type stamp string
 
 func (s stamp) wrap(next http.RoundTripper) http.RoundTripper {
@@ -75,7 +75,7 @@ func TestClientBuilder_Clients_AreRequestedByName(t *testing.T) {
 		return config, nil
 	}
 	if _, err := ccm.New(p); err == nil {
-		t.Fatal("New accepted an unknown controller")
+		t.Fatal("New accepted a client that the host refuses")
 	}
 	results := make(chan error, 2)
 	p.Controllers = []ccm.Controller{{
@@ -235,7 +235,8 @@ func TestRegisterer_TwoManagers_HaveSeriesWhileTheyRun(t *testing.T) {
 	}
 	eventually(t, func() []string { return series("fxccm_leading") },
 		func(s []string) bool { return slices.Equal(s, []string{"east", "west"}) }, "both lead")
-	// Exactly one state of each Manager is 1; that it is the right one, Status shows.
+	// Each Manager has exactly one state with the value 1. Other tests check with Status that it is
+	// the right one.
 	if s := series("fxccm_manager_state"); !slices.Equal(s, []string{"east", "west"}) {
 		t.Errorf("the Managers with a state are %q", s)
 	}
@@ -245,7 +246,7 @@ func TestRegisterer_TwoManagers_HaveSeriesWhileTheyRun(t *testing.T) {
 	}
 	for _, metric := range []string{"fxccm_leading", "fxccm_manager_state"} {
 		if s := series(metric); len(s) > 0 {
-			t.Errorf("after their ends there are still series of %s of %q", metric, s)
+			t.Errorf("after the Managers have ended, %s still has series of %q", metric, s)
 		}
 	}
 	// A metric name that another collector uses is an error.
@@ -317,7 +318,7 @@ func TestDrainTimeout_NoCallCanAct_ManagerRecoversAndPolicyDecides(t *testing.T)
 				}
 			}
 			if err := <-lent; err != nil {
-				t.Errorf("the host's election got %v, although nothing can act", err)
+				t.Errorf("the host's election got %v, want nil because no call can act", err)
 			}
 			close(release)
 			eventually(t, m.Status, func(s ccm.Status) bool {

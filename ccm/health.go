@@ -17,7 +17,7 @@ const leaseWatchdogTolerance = 20 * time.Second
 type Check struct {
 	name  string
 	check func(*http.Request) error
-	// detail is nil for a check that has nothing to add.
+	// detail may be nil.
 	detail func() string
 }
 
@@ -63,7 +63,7 @@ func (m *Manager) LivenessChecks() []Check {
 
 // ReadinessChecks report whether the Manager leads or is ready to lead: "ccm" fails if the Manager
 // is stopped, degraded, draining, or opens a term. Problems that the provider reports are in its
-// detail. They do not make it fail, because another replica would have the same cloud.
+// detail. They do not fail the check, because another replica would have the same cloud.
 func (m *Manager) ReadinessChecks() []Check {
 	return []Check{{name: "ccm", check: m.checkReady, detail: m.readyDetail}}
 }

@@ -31,7 +31,7 @@ type HostElector struct {
 	lease *leaseRecord
 
 	mu sync.Mutex
-	// changed is closed and replaced whenever anything below changes.
+	// changed is closed and replaced whenever a field below changes.
 	changed chan struct{}
 	offer   *offer
 	// leading reports whether a term runs, blocking is a timed-out term that may still act.
@@ -43,15 +43,16 @@ type HostElector struct {
 	lose context.CancelCauseFunc
 }
 
-// offerRecheck limits the delay after an expired lease was renewed, because no event reports that.
+// offerRecheck is the pause between two checks of the offer, because no event reports that an
+// expired lease was renewed.
 const offerRecheck = time.Second
 
 // offer is the leadership that the host lends.
 type offer struct {
 	ctx   context.Context
 	grant Grant
-	// timedOut, if not nil, or taken prevents another term on the offer. taken means that another
-	// process was seen to hold the lease.
+	// No further term begins on the offer if timedOut is set or taken is true. taken means that
+	// another process was seen to hold the lease.
 	timedOut *DrainTimeoutError
 	taken    bool
 }
@@ -124,8 +125,8 @@ func (e *HostElector) begin(o *offer) error {
 	return nil
 }
 
-// wait calls cond, with the lock held, now, after each change and when one of the contexts ends,
-// until it returns true.
+// wait calls cond with the lock held until it returns true: at once, after each change, when one of
+// the contexts ends, and every offerRecheck.
 func (e *HostElector) wait(cond func() (bool, error), contexts ...context.Context) error {
 	for _, ctx := range contexts {
 		defer context.AfterFunc(ctx, func() {

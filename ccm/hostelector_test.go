@@ -37,7 +37,7 @@ func TestHostElector_HostLeads_TermLastsAsLong(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-began:
-			t.Fatal("led before the host did")
+			t.Fatal("the term began before the host led")
 		default:
 		}
 		host, lose := context.WithCancel(t.Context())
@@ -52,7 +52,7 @@ func TestHostElector_HostLeads_TermLastsAsLong(t *testing.T) {
 		default:
 		}
 		if err := <-result; !errors.Is(err, ccm.ErrLeadershipLost) {
-			t.Errorf("the term ended with %v, want that leadership was lost", err)
+			t.Errorf("the term ended with %v, want ErrLeadershipLost", err)
 		}
 		if err := <-lent; err != nil {
 			t.Errorf("Lead returned %v", err)
@@ -60,7 +60,7 @@ func TestHostElector_HostLeads_TermLastsAsLong(t *testing.T) {
 	})
 }
 
-func TestHostElector_TermsFailWhileTheHostLeads_AreFollowedByOthers(t *testing.T) {
+func TestHostElector_TermsFailWhileTheHostLeads_OtherTermsFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := ccm.NewHostElector()
 		host, lose := context.WithCancel(t.Context())
@@ -79,7 +79,7 @@ func TestHostElector_TermsFailWhileTheHostLeads_AreFollowedByOthers(t *testing.T
 		}
 		synctest.Wait()
 		if err := e.Lead(host, ccm.Grant{}); err == nil {
-			t.Error("leadership could be lent twice at once")
+			t.Error("a second concurrent Lead succeeded")
 		}
 		lose()
 		if err := <-lent; err != nil {
@@ -91,20 +91,20 @@ func TestHostElector_TermsFailWhileTheHostLeads_AreFollowedByOthers(t *testing.T
 		go func() { lent <- e.Lead(host, ccm.Grant{}) }()
 		if err := <-elect(t.Context(), e,
 			func(context.Context, ccm.Grant) error { return failure }); !errors.Is(err, failure) {
-			t.Errorf("the second time Elect returned %v", err)
+			t.Errorf("Elect returned %v for the host's second leadership", err)
 		}
 		lose()
 		<-lent
 	})
 }
 
-func TestHostElector_DrainTimeoutIsTheHostsToKnow(t *testing.T) {
+func TestHostElector_DrainTimeout_LeadReturnsItAndTheLockIsNotReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := ccm.NewHostElector()
 		lock := e.Watch(&memoryLock{identity: "me"}, 15*time.Second, 10*time.Second)
 		if err := e.Lead(t.Context(), ccm.Grant{}); err == nil ||
 			!strings.Contains(err.Error(), "has not been written") {
-			t.Errorf("an unused lock was trusted: %v", err)
+			t.Errorf("Lead returned %v before the watched lock was written", err)
 		}
 		if err := lock.Create(t.Context(),
 			resourcelock.LeaderElectionRecord{
@@ -121,7 +121,7 @@ func TestHostElector_DrainTimeoutIsTheHostsToKnow(t *testing.T) {
 		}
 		<-elect(t.Context(), e, func(context.Context, ccm.Grant) error { return want })
 		if err := <-lent; !errors.Is(err, want) {
-			t.Errorf("Lead returned %v, want what has not drained", err)
+			t.Errorf("Lead returned %v, want the DrainTimeoutError", err)
 		}
 		if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err == nil {
 			t.Error("the lock was released although the term has not drained")
@@ -129,7 +129,7 @@ func TestHostElector_DrainTimeoutIsTheHostsToKnow(t *testing.T) {
 	})
 }
 
-func TestHostElector_EndsWithTheManager(t *testing.T) {
+func TestHostElector_ManagerStops_ElectReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := ccm.NewHostElector()
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -142,7 +142,7 @@ func TestHostElector_EndsWithTheManager(t *testing.T) {
 	})
 }
 
-func TestHostElector_WatchedLockGivesTheClockAndIsHeldUntilDrained(t *testing.T) {
+func TestHostElector_WatchedLock_LimitsLeadershipAndIsHeldUntilTheTermHasDrained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := ccm.NewHostElector()
 		inner := &memoryLock{identity: "me"}
@@ -163,7 +163,7 @@ func TestHostElector_WatchedLockGivesTheClockAndIsHeldUntilDrained(t *testing.T)
 					until.Sub(acquired))
 			}
 			if free := g.LeaseExpiry(); free.Sub(acquired) != 15*time.Second {
-				t.Errorf("another may lead %s after the lock was taken, want 15 s",
+				t.Errorf("another process may lead %s after the lock was taken, want 15 s",
 					free.Sub(acquired))
 			}
 			time.Sleep(300 * time.Millisecond)
@@ -172,7 +172,7 @@ func TestHostElector_WatchedLockGivesTheClockAndIsHeldUntilDrained(t *testing.T)
 			}
 			if until := g.ValidUntil(); until.Sub(acquired) != 12500*time.Millisecond {
 				t.Errorf(
-					"a renewal that others cannot see, since times in the lease have seconds, made leadership valid for %s", until.Sub(acquired))
+					"a renewal within the same second, which other processes cannot see, made leadership valid for %s", until.Sub(acquired))
 			}
 			time.Sleep(1700 * time.Millisecond)
 			if err := lock.Update(t.Context(), record()); err != nil {
@@ -234,12 +234,12 @@ func TestHostElector_AnotherProcessTakesTheWatchedLock_TermEnds(t *testing.T) {
 			!strings.Contains(err.Error(), `"another" has taken`) {
 			t.Errorf("the term ended with %v", err)
 		}
-		// The host gets it back before its own election has noticed anything.
+		// The host gets the lock back before its own election has noticed the loss.
 		again := elect(t.Context(), e, func(context.Context, ccm.Grant) error { return nil })
 		synctest.Wait()
 		select {
 		case <-again:
-			t.Fatal("a term began while another held the lock")
+			t.Fatal("a term began while another process held the lock")
 		default:
 		}
 		record := resourcelock.LeaderElectionRecord{HolderIdentity: "me", RenewTime: metav1.Now()}
@@ -252,13 +252,13 @@ func TestHostElector_AnotherProcessTakesTheWatchedLock_TermEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := <-again; err != nil {
-			t.Errorf("the term that follows ended with %v", err)
+			t.Errorf("the next term ended with %v", err)
 		}
 		lose()
 		if err := <-lent; err != nil {
 			t.Error(err)
 		}
-		// It must not be taken from another one.
+		// The host must not release the lock of another process.
 		if err := inner.Update(t.Context(),
 			resourcelock.LeaderElectionRecord{HolderIdentity: "another"}); err != nil {
 			t.Fatal(err)
@@ -267,7 +267,7 @@ func TestHostElector_AnotherProcessTakesTheWatchedLock_TermEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err == nil {
-			t.Error("a lock that another holds was released")
+			t.Error("the lock was released although another process holds it")
 		}
 	})
 }

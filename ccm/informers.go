@@ -17,8 +17,8 @@ import (
 
 // SharedInformers are informers of the host. Controllers use them through a view that removes, at
 // the end of a term, the handlers that the term has registered. The informers read under the host's
-// identity, and with the host's selectors and transforms. Controllers therefore regard a filtered
-// kind as if the filtered objects were all there are.
+// identity, and with the host's selectors and transforms. For controllers, objects that the host's
+// selectors exclude do not exist.
 type SharedInformers struct {
 	// Factory makes and holds the informers. Nil: each term makes its own.
 	Factory informers.SharedInformerFactory
@@ -55,9 +55,9 @@ func (t *Term) resync() time.Duration {
 	return time.Duration(float64(t.config.MinResyncPeriod.Duration) * (1 + rand.Float64()))
 }
 
-// transform returns the function that reduces cached objects. It removes more if only upstream's
-// four controllers read them. It decides at the first object, because the provider and the
-// controllers request their informers until the informers start.
+// transform returns the function that reduces cached objects. The function removes more if only
+// upstream's four controllers read them. It decides at the first object, because the provider and
+// the controllers request their informers until the informers start.
 func (t *Term) transform() cache.TransformFunc {
 	othersRead := sync.OnceValue(func() bool {
 		return slices.ContainsFunc(t.enabled, func(c Controller) bool { return !c.upstreams }) ||
@@ -92,8 +92,8 @@ func (t *Term) syncInformers(ctx, life context.Context) error {
 	return t.informers.WaitForSync(syncing)
 }
 
-// scope returns the term as one controller sees it: release removes only the handlers of that
-// controller. fail receives panics of its event handlers.
+// scope returns the term for one controller: release removes only the handlers of that controller.
+// fail receives panics of its event handlers.
 func (t *Term) scope(fail func(error)) *Term {
 	own := *t
 	own.informers = t.informers.Scope(informerview.WithPanicHandler(fail))

@@ -21,10 +21,10 @@ func TestTransform_HostsControllers_ReceiveWholeNodes(t *testing.T) {
 		provider bool
 		whole    bool
 	}{
-		"the four":           {enabled: builtin(DefaultConfig())},
-		"and one of a host":  {append(builtin(DefaultConfig()), Controller{Name: "mine"}), false, true},
-		"only one of a host": {[]Controller{{Name: "mine"}}, false, true},
-		"and a provider":     {builtin(DefaultConfig()), true, true},
+		"upstream's four":  {enabled: builtin(DefaultConfig())},
+		"and a host's":     {append(builtin(DefaultConfig()), Controller{Name: "mine"}), false, true},
+		"only a host's":    {[]Controller{{Name: "mine"}}, false, true},
+		"and a provider's": {builtin(DefaultConfig()), true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)

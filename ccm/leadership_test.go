@@ -53,7 +53,7 @@ func TestLeadership_OutsideActivityContinues_TermDoesNotEndAndCanBeLost(t *testi
 		}
 
 		stop()
-		time.Sleep(time.Second) // the synthetic clock: everything else has come to rest
+		time.Sleep(time.Second) // with the fake clock, all other goroutines block by then
 		select {
 		case err := <-released:
 			t.Fatalf("Lead returned %v while the activity continues", err)
@@ -91,7 +91,7 @@ func TestLeadership_OutsideActivityHangs_DrainTimeoutMayAct(t *testing.T) {
 	})
 }
 
-// lossy is an elector that grants leadership which is lost already.
+// lossy is an elector that grants leadership that is already lost.
 type lossy struct{ terms int }
 
 func (l *lossy) Elect(

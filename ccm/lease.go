@@ -60,12 +60,13 @@ type LeaseState struct {
 	Seen time.Time
 }
 
-// WithLeaseStates gives the elector the states of its Lease, in place of a watch of its own: for a
-// host with many elections, whose informer sees all Leases. So a campaign can begin when the Lease
-// has expired already, and win with its first request.
+// WithLeaseStates gives the elector the states of its Lease, in place of a watch of its own. It is
+// for a host with many elections, which observes all Leases with one informer. If the Lease has
+// expired before a campaign begins, the campaign can win with its first request.
 //
-// The channel that follow returns has the present state at once, if there is one, and each newer
-// state. A state may be left out if a newer one follows. The channel is closed after ctx has ended.
+// The channel that follow returns delivers the present state at once, if the host has seen one, and
+// then newer states. It may skip a state if a newer one follows. The channel is closed after ctx
+// has ended.
 func WithLeaseStates(follow func(ctx context.Context) <-chan LeaseState) LeaseOption {
 	return func(e *leaseElector) { e.follow = follow }
 }
@@ -153,7 +154,7 @@ func (e *leaseElector) elect(
 	err = lead(c.led, e.lease.grant(e.cfg.LeaseDuration.Duration, e.cfg.RenewDeadline.Duration))
 	_, timedOut := errors.AsType[*DrainTimeoutError](err)
 	lost := c.led.Err() != nil
-	stopWatching() // or it would write the lease again that is released
+	stopWatching() // the watch would restore the released lease
 	c.end()
 	if !timedOut && !lost {
 		e.release(ctx, c.lock)
@@ -273,7 +274,7 @@ func (e *leaseElector) campaign(
 	return c, nil
 }
 
-// lost is the cause of a term's end. The second reason may be nil.
+// lost returns the cause of a term's end. why may be nil.
 func (e *leaseElector) lost(what string, why error) error {
 	err := fmt.Errorf("%w: lease %s/%s: %s", ErrLeadershipLost, e.cfg.ResourceNamespace,
 		e.cfg.ResourceName, what)
@@ -284,12 +285,12 @@ func (e *leaseElector) lost(what string, why error) error {
 }
 
 // leaseWatch watches the lease while this process campaigns and leads. Without the right to watch,
-// it only retries, because client-go's elector polls the lease anyway, less often.
+// it only retries, because client-go's elector polls the lease in any case.
 type leaseWatch struct {
 	elector *leaseElector
 	// lock is the lock of the current campaign.
 	lock atomic.Pointer[watchedLock]
-	// released receives when a standby has seen that the holder released the lease.
+	// released receives a value when a standby has seen that the holder released the lease.
 	released chan struct{}
 	held     bool
 }
@@ -334,7 +335,7 @@ func (w *leaseWatch) run(ctx context.Context) {
 			events = watch.NewEmptyWatch()
 		}
 		for event := range events.ResultChan() {
-			// else an error of the watch, which ends it
+			// any other object is an error, after which the watch ends
 			if lease, ok := event.Object.(*apicoordinationv1.Lease); ok {
 				w.handle(ctx, event.Type == watch.Deleted, lease, e.lease.clock.Now())
 			}
@@ -348,12 +349,12 @@ func (w *leaseWatch) run(ctx context.Context) {
 }
 
 func (w *leaseWatch) handleState(ctx context.Context, state LeaseState) {
-	if ctx.Err() == nil { // else the lease was released after the state, or will be
+	if ctx.Err() == nil { // otherwise the lease has been or will be released
 		w.handle(ctx, state.Lease == nil, state.Lease, state.Seen)
 	}
 }
 
-// handle reacts to a change of the lease, which was seen at a time.
+// handle reacts to a change of the lease. seen is when this process saw it.
 func (w *leaseWatch) handle(
 	ctx context.Context, deleted bool, lease *apicoordinationv1.Lease, seen time.Time,
 ) {
@@ -378,7 +379,7 @@ func (w *leaseWatch) handle(
 	if w.held && !deleted && isRelease(record) {
 		select {
 		case w.released <- struct{}{}:
-		default: // a campaign is about to begin already
+		default: // the next campaign is due already
 		}
 	}
 	w.held = !deleted && record.HolderIdentity != ""

@@ -16,14 +16,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// leaseRecord is what this process knows of a lease from its requests. It is safe for concurrent
-// use.
+// leaseRecord holds the state of a lease as this process has seen it in its requests. It is safe
+// for concurrent use.
 type leaseRecord struct {
 	clock clock.PassiveClock
 
 	mu     sync.Mutex
 	status ElectionStatus
-	// written is the last record that this process wrote, seen its form as other processes see it.
+	// written is the last record that this process wrote. seen is its JSON, which other processes
+	// compare.
 	written resourcelock.LeaderElectionRecord
 	seen    []byte
 	// other is the last other process that held the lease. It is nil after that process's release.
@@ -39,15 +40,15 @@ type otherHolder struct {
 	until time.Time
 }
 
-// isRelease reports whether a holder released the lease, rather than an edit by hand: client-go and
-// this package write a lease duration of one second from that moment.
+// isRelease distinguishes a release by the holder from an edit by hand: client-go and this package
+// release a lease with a duration of one second and two equal times.
 func isRelease(r *resourcelock.LeaderElectionRecord) bool {
 	return r.HolderIdentity == "" && r.LeaseDurationSeconds == 1 && !r.RenewTime.IsZero() &&
 		r.RenewTime.Equal(&r.AcquireTime)
 }
 
-// observeRecord remembers the other holder of the lease and its expiry. duration is that of this
-// process's own configuration, the least to wait for. at is when this process saw the record.
+// observeRecord remembers the other holder of the lease and its expiry. duration is this process's
+// configured lease duration, which is the minimum. at is when this process saw the record.
 func (r *leaseRecord) observeRecord(
 	seen *resourcelock.LeaderElectionRecord, duration time.Duration, at time.Time,
 ) {
@@ -75,7 +76,7 @@ func (r *leaseRecord) observeRecord(
 	}
 }
 
-// liveHolder returns the other process that may still lead, by its last renewal that was seen.
+// liveHolder returns the other process that may still lead according to its last seen renewal.
 func (r *leaseRecord) liveHolder() (resourcelock.LeaderElectionRecord, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,7 +133,8 @@ func (r *leaseRecord) setIdentity(identity string) {
 	r.status.Identity = identity
 }
 
-// clearError begins a campaign: the error of an earlier campaign says nothing about it.
+// clearError is called when a campaign begins, because the error of an earlier one does not concern
+// it.
 func (r *leaseRecord) clearError() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,9 +153,9 @@ func (r *leaseRecord) observe(leader string, err error) {
 	}
 }
 
-// recordRenewal records a record that this process wrote by a request that began at a time. Other
-// processes notice a renewal because the record differs. Its times have whole seconds, so they do
-// not notice a second renewal within a second.
+// recordRenewal remembers the record that this process wrote. at is when the request began. Other
+// processes notice a renewal because the record differs. The record's times have whole seconds, so
+// a second renewal within a second does not count.
 func (r *leaseRecord) recordRenewal(record resourcelock.LeaderElectionRecord, at time.Time) {
 	seen, err := json.Marshal(record)
 	r.mu.Lock()
@@ -173,7 +175,7 @@ type watchedLock struct {
 	record *leaseRecord
 	// duration is the lease duration of this process's own configuration.
 	duration time.Duration
-	// onLost is called when another process is seen to hold a lease that was held.
+	// onLost is called when another process is seen to hold the lease that this process held.
 	onLost func(holder string)
 	// onWon is called when this process has written a lease that it did not hold. It may be nil.
 	onWon func()
@@ -204,8 +206,8 @@ func (l *watchedLock) isHeld() bool {
 	return l.held
 }
 
-// recordHolder records the holder of the lease. If this process held the lease and it has no holder
-// now, it was edited by hand: the next renewal takes it back, unless another process is faster.
+// recordHolder records the holder of the lease. A held lease that has no holder now was edited by
+// hand: the next renewal takes it back, unless another process is faster.
 func (l *watchedLock) recordHolder(leader string) {
 	l.mu.Lock()
 	lost := l.held && leader != "" && leader != l.Identity()
@@ -219,8 +221,8 @@ func (l *watchedLock) recordHolder(leader string) {
 	}
 }
 
-// restore writes a held lease again that was deleted or edited by hand. If another process has
-// taken it, the lease is lost.
+// restore rewrites a held lease that was deleted or edited by hand. If another process has taken
+// it, the lease is lost.
 func (l *watchedLock) restore(ctx context.Context) error {
 	l.requests.Lock()
 	defer l.requests.Unlock()
@@ -286,10 +288,10 @@ func (l *watchedLock) checkRelease() error {
 	return nil
 }
 
-// Get implements resourcelock.Interface. While the last other holder may lead, Get returns its
-// record even if the lease was deleted, or edited to be free, shorter, or this process's. A lease
-// that has expired is returned without its holder, because client-go's elector counts the lease
-// duration only from its own first request.
+// Get implements resourcelock.Interface. While the last other holder may lead, Get returns that
+// holder's record. It does so even if the lease was deleted, or edited to have no holder, a shorter
+// duration, or this process as holder. A lease that has expired is returned without its holder,
+// because client-go's elector counts the lease duration only from its own first request.
 func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	l.requests.Lock()
 	defer l.requests.Unlock()

@@ -70,8 +70,8 @@ func TestLock_LeaseDeletedOrEdited_StandbyWaitsForTheLastHolder(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		after *resourcelock.LeaderElectionRecord
-		// free is how long after the last renewal that was seen the standby may take the lease. The
-		// change, which comes after 5 s, looks like a renewal if there is a holder.
+		// free is the time from the last seen renewal until the standby may take the lease. The
+		// change follows after 5 s. If it leaves a holder, it looks like a renewal.
 		free time.Duration
 	}{
 		"deleted": {nil, 15 * time.Second},
@@ -112,7 +112,7 @@ func TestLock_LeaseDeletedOrEdited_StandbyWaitsForTheLastHolder(t *testing.T) {
 				}
 				if seen.HolderIdentity == "standby" && lock.record.other != nil &&
 					clock.Now().Before(lock.record.other.until) {
-					t.Errorf("client-go's elector is shown that it holds the lease: %+v", seen)
+					t.Errorf("Get shows the standby as the holder: %+v", seen)
 				}
 				return lock.Update(t.Context(), *mine)
 			}
@@ -136,8 +136,8 @@ func TestLock_LeaseDeletedOrEdited_StandbyWaitsForTheLastHolder(t *testing.T) {
 	}
 }
 
-// A campaign can begin with what the host has seen. client-go's elector alone would wait for a
-// lease duration from its first request.
+// The host may have seen the expiry before the campaign begins. client-go's elector alone would
+// wait for a lease duration from its first request.
 func TestLock_LeaseExpiredBeforeTheCampaign_IsFreeAtTheFirstRequest(t *testing.T) {
 	begin := time.Unix(1_000_000, 0)
 	for name, test := range map[string]struct {
@@ -165,7 +165,7 @@ func TestLock_LeaseExpiredBeforeTheCampaign_IsFreeAtTheFirstRequest(t *testing.T
 			}
 			err = lock.Update(t.Context(), *by("standby", 10, begin))
 			if (err == nil) != test.free {
-				t.Errorf("the standby takes the lease: %v, want that it may: %v", err, test.free)
+				t.Errorf("the standby takes the lease: %v, want success: %v", err, test.free)
 			}
 		})
 	}
@@ -211,7 +211,7 @@ func TestLock_Restore_WritesTheLeaseUnlessAnotherProcessHoldsIt(t *testing.T) {
 				if taken != "ghost" || lease.record.HolderIdentity != "ghost" {
 					t.Errorf("taken by %q, the lease is %+v", taken, lease.record)
 				}
-				// client-go's elector goes on renewing while the term drains.
+				// client-go's elector continues to renew while the term drains.
 				if err := lock.Update(t.Context(), *by("leader", 15, now)); err == nil {
 					t.Error("the lease was taken back from a process that may lead")
 				}

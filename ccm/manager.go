@@ -37,7 +37,7 @@ type Manager struct {
 	provider Provider
 	clients  *clientConfigs
 	rest     *rest.Config
-	// recording creates events as the Manager.
+	// recording creates events under the Manager's identity.
 	recording typedcorev1.EventsGetter
 	elector   Elector
 	identity  string
@@ -59,13 +59,14 @@ type Manager struct {
 
 	mu      sync.Mutex
 	running bool
-	// done belongs to the current run, to the last one, or to the first one that will come.
+	// done belongs to the current run. Between runs it is the last run's, and before the first run
+	// that run's.
 	done  chan struct{}
 	err   error
 	terms uint64
 	// series are the metrics of the run.
 	series *metrics.Series
-	// left are terms that exceeded their drain timeout.
+	// timedOutTerms are the terms that exceeded their drain timeout.
 	timedOutTerms []*Term
 	// leader is the term that needs the lease, replica the term of the controllers that do not.
 	leader, replica termSlot
@@ -192,8 +193,9 @@ func (m *Manager) makeRecordingClient() (err error) {
 	return nil
 }
 
-// checkRoutes rejects a route controller that the user named and that cannot work. One enabled only
-// by "*" is checked when the provider has reported whether it serves routes.
+// checkRoutes rejects a route controller that the user named and that cannot work. A route
+// controller that only "*" enables is checked when the provider has reported whether it serves
+// routes.
 func checkRoutes(cfg Config, selected controllerSelection) error {
 	if !cfg.ConfigureCloudRoutes || cfg.ClusterCIDR != "" ||
 		!selected.named[names.NodeRouteController] {
@@ -204,7 +206,7 @@ func checkRoutes(cfg Config, selected controllerSelection) error {
 			", which controllers (--controllers) names; see --cluster-cidr"))
 }
 
-// checkNodeIPAM validates the settings of a node-ipam-controller that will work.
+// checkNodeIPAM validates the settings of an enabled node-ipam-controller.
 func checkNodeIPAM(cfg Config, selected controllerSelection) error {
 	if !cfg.AllocateNodeCIDRs || !selected.named["node-ipam-controller"] {
 		return nil
@@ -385,8 +387,8 @@ func (m *Manager) explain(err error) string {
 	return explain(err)
 }
 
-// Done is closed when Run returns: the current run, or the last one, or the first one that will
-// come.
+// Done is closed when Run returns. Between runs it is the closed channel of the last run, and
+// before the first run that run's channel.
 func (m *Manager) Done() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -407,8 +409,8 @@ func (m *Manager) Status() Status {
 	return status
 }
 
-// snapshot returns the status without the state of the provider's objects, and what to ask for it.
-// Health checks use it, so that a provider that hangs does not fail them.
+// snapshot returns the status without the state of the provider's objects, and the source of that
+// state. Health checks use it, so that a provider that hangs does not fail them.
 func (m *Manager) snapshot() (Status, *objects) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -91,7 +91,7 @@ type termHistory struct {
 	terms []TermStatus
 }
 
-// record adds a term, or replaces what is recorded of it.
+// record adds a term, or replaces its earlier record.
 func (h *termHistory) record(term TermStatus) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -68,12 +68,12 @@ func TestNamed_ValuesOfAnotherModule_AreNotUsed(t *testing.T) {
 	err := fx.New(fx.NopLogger, east.Module(), fx.Supply(p.Config, p.RESTConfig, p.Logger),
 		supplyProvider(p.Providers[0])).Err()
 	if err == nil || !strings.Contains(err.Error(), `add ccm.Named("east").Supply(cfg)`) {
-		t.Errorf("a Config without the name was taken, or the error does not tell: %v", err)
+		t.Errorf("a Config without the name was used, or the error does not say what to add: %v", err)
 	}
 	err = fx.New(fx.NopLogger, east.Module(), east.Supply(p.Config, p.RESTConfig),
 		fx.Supply(p.Logger), supplyProvider(p.Providers[0])).Err()
 	if err == nil || !strings.Contains(err.Error(), "no cloud provider was given") {
-		t.Errorf("the provider of another Manager was taken: %v", err)
+		t.Errorf("the provider of another Manager was used: %v", err)
 	}
 }
 

@@ -32,7 +32,7 @@ const (
 	LoadBalancerDegraded LoadBalancerState = "degraded"
 	// LoadBalancerRefused: the cloud cannot serve the Service as it is configured.
 	LoadBalancerRefused LoadBalancerState = "refused"
-	// LoadBalancerWaiting: the cloud is at work, or something is missing that will come.
+	// LoadBalancerWaiting: the cloud is at work, or a requirement is not met yet.
 	LoadBalancerWaiting LoadBalancerState = "waiting"
 	// LoadBalancerReady: the load balancer is as the Service requests it.
 	LoadBalancerReady LoadBalancerState = "ready"
@@ -48,13 +48,13 @@ type LoadBalancerStatus struct {
 	// Reason is a CamelCase word, and Message a sentence. Ready load balancers have no Message.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Since has the time when the load balancer became ready, or when it ceased to be.
+	// Since has the time at which the load balancer became ready, or stopped being ready.
 	Since time.Time `json:"since"`
 
 	// ID and Name are those in the cloud. They are empty without a load balancer.
 	ID   string `json:"id,omitempty"`
 	Name string `json:"name,omitempty"`
-	// ProvisioningStatus and OperatingStatus are the cloud's words.
+	// ProvisioningStatus and OperatingStatus are the cloud's own values.
 	ProvisioningStatus string   `json:"provisioningStatus,omitempty"`
 	OperatingStatus    string   `json:"operatingStatus,omitempty"`
 	Addresses          []string `json:"addresses,omitempty"`
@@ -77,7 +77,8 @@ type CloudRequest struct {
 	Request string `json:"request"`
 	// Result is the status of the response, or why no response came, such as timeout.
 	Result string `json:"result"`
-	// Count is how often the request had this result. Ended and Duration are of the last time.
+	// Count is how often the request had this result. Ended and Duration are those of the last such
+	// request.
 	Count    int             `json:"count"`
 	Ended    time.Time       `json:"ended"`
 	Duration metav1.Duration `json:"duration"`
@@ -90,18 +91,18 @@ type NodeStatus struct {
 	// Reason is a CamelCase word, and Message a sentence.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	// Since has the time of the registration of the node.
+	// Since has the time at which the node was registered.
 	Since time.Time `json:"since"`
 }
 
-// objects asks a provider for the state of its objects. Nil: it does not report them.
+// objects reads the state of a provider's objects. It is nil if the provider does not report them.
 type objects struct {
 	reporter ObjectReporter
 	cloud    *guard.Cloud
 }
 
-// fill adds the state of the objects to a snapshot. The term and the Manager are not locked,
-// because it calls the provider.
+// fill adds the state of the objects to a snapshot. The locks of the term and the Manager must not
+// be held, because fill calls the provider.
 func (o *objects) fill(status *Status) {
 	if o == nil {
 		return
@@ -118,7 +119,7 @@ func (o *objects) fill(status *Status) {
 	})
 }
 
-// metrics returns what the metrics count.
+// metrics returns the objects that the metrics count.
 func (o *objects) metrics() metrics.Objects {
 	var status Status
 	o.fill(&status)

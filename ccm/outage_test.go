@@ -87,7 +87,7 @@ func TestProviderStart_Hangs_TermFailsAndIsRetried(t *testing.T) {
 		}
 		if detail := check(t, m.LivenessChecks(),
 			"mine").Detail(nil); detail != "not running: leading: build provider" {
-			t.Errorf("the check of a controller that does not run says %q", detail)
+			t.Errorf("the check of a controller that does not run reports %q", detail)
 		}
 		time.Sleep(2*time.Minute + time.Second)
 		synctest.Wait()
@@ -113,7 +113,7 @@ func TestProviderStart_Hangs_TermFailsAndIsRetried(t *testing.T) {
 			t.Errorf("later: %+v", s)
 		}
 		if detail := check(t, m.LivenessChecks(), "mine").Detail(nil); detail != "ok" {
-			t.Errorf("the check of a controller that runs says %q", detail)
+			t.Errorf("the check of a controller that runs reports %q", detail)
 		}
 	})
 }
@@ -146,7 +146,7 @@ func TestProviderStart_HangsEachTime_FewTermsAreLeftBehindAndLivenessFails(t *te
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if s := m.Status(); !s.Ready || len(s.Warnings) > 0 {
-			t.Errorf("when the provider answers again: %+v", s)
+			t.Errorf("after the provider answers again: %+v", s)
 		}
 		if err := check(t, m.LivenessChecks(), "drain").Check(nil); err != nil {
 			t.Errorf("liveness: %v", err)
@@ -211,7 +211,7 @@ func TestProvider_CallsPanicRepeatedly_StatusAndOneEventReportIt(t *testing.T) {
 		mustHaveEvent(t, recorder, "Warning ProviderPanicked", "Routes.ListRoutes",
 			"no routes today")
 		if len(recorder.Events) > 0 {
-			t.Errorf("there is another event: %s", <-recorder.Events)
+			t.Errorf("unexpected event: %s", <-recorder.Events)
 		}
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -262,7 +262,7 @@ fxccm_cloud_trouble{manager="",subject="quota"} 1
 	}
 	report("identity", nil)
 	if s := m.Status(); len(s.Troubles) != 1 {
-		t.Errorf("after one was withdrawn: %+v", s.Troubles)
+		t.Errorf("after one problem has ended: %+v", s.Troubles)
 	}
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(fmt.Sprintf(page, 0)),
 		"fxccm_cloud_trouble"); err != nil {
@@ -272,7 +272,7 @@ fxccm_cloud_trouble{manager="",subject="quota"} 1
 		report(fmt.Sprint("subject ", i), errors.New("x"))
 	}
 	if n := len(m.Status().Troubles); n != 32 {
-		t.Errorf("there are %d subjects, want 32 at most", n)
+		t.Errorf("%d subjects, want 32 at most", n)
 	}
 	if err := stop(); err != nil {
 		t.Error(err)
@@ -280,8 +280,8 @@ fxccm_cloud_trouble{manager="",subject="quota"} 1
 	report("late", errors.New("x")) // must not panic
 }
 
-// A process that stops may lose its lease while a call ends. The caller must know before another
-// process leads.
+// A process that stops may lose its lease while a call ends. Run must return before another process
+// leads.
 func TestStop_LeadershipIsLostWhileACallHangs_IsReportedBeforeAnotherMayLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := fake.New()
@@ -348,7 +348,7 @@ func hanging(
 			http.NotFound(w, r)
 			return
 		}
-		_, _ = io.Copy(io.Discard, r.Body) // else the server does not notice when the client goes
+		_, _ = io.Copy(io.Discard, r.Body) // else the server does not notice the close
 		arrived <- r.Method + " " + r.URL.Path
 		<-r.Context().Done()
 	}))

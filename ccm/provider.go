@@ -95,9 +95,10 @@ type ProviderEnv struct {
 	// ReportTrouble reports a problem of the cloud that is not the error of one call: the identity
 	// service is down, a quota is exhausted, a mass deletion was refused. The problem lasts until
 	// the subject is reported with a nil cause or the term ends. [Status].Troubles and the gauge
-	// fxccm_cloud_trouble show it, and without its cause the detail of the readiness check, which
-	// does not fail. subject is a short constant, not a name of an object; a term has at most 32.
-	// cause must not contain secrets. ReportTrouble does not block, and ignores repetitions.
+	// fxccm_cloud_trouble show it. The readiness check does not fail, and its detail shows the
+	// problem without the cause. subject is a short constant, not a name of an object; a term has
+	// at most 32. cause must not contain secrets. ReportTrouble does not block, and ignores
+	// repetitions.
 	ReportTrouble func(subject string, cause error)
 
 	// Transport adds the term's fence to a provider's own HTTP client. After the term, mutating

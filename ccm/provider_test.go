@@ -96,7 +96,7 @@ func TestProvider_New_ReceivesItsEnvironment(t *testing.T) {
 		}
 		client, err := env.Clients.Config("acme")
 		if err != nil || client.Host != p.RESTConfig.Host || client.WrapTransport == nil {
-			t.Errorf("client of the provider: %+v, %v; want one behind the fence", client, err)
+			t.Errorf("client of the provider: %+v, %v; want a client behind the fence", client, err)
 		}
 		if err := stop(); err != nil {
 			t.Fatal(err)
@@ -104,7 +104,7 @@ func TestProvider_New_ReceivesItsEnvironment(t *testing.T) {
 	})
 }
 
-// A constructor that takes a lister gets it before the informers run.
+// A provider's New can request a lister before the informers run.
 func TestProvider_New_RequestsInformersThatControllersFindSynced(t *testing.T) {
 	factory := informers.NewSharedInformerFactory(clientset.NewClientset(
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}), 0)

@@ -57,7 +57,7 @@ type Status struct {
 	Election    ElectionStatus     `json:"election"`
 	Controllers []ControllerStatus `json:"controllers"`
 
-	// Terms are the last 10 terms, newest first. The first one may still last.
+	// Terms are the last 10 terms, newest first. The first one may not have ended.
 	Terms []TermStatus `json:"terms,omitempty"`
 
 	// LoadBalancers are the load balancers of the open term, worst first, if the provider is an
@@ -135,8 +135,8 @@ type termStatus struct {
 	isReady bool
 	// view are the term's informers after their start.
 	view *informerview.View
-	// objects asks the provider while the term is open. Nil: it cannot. unregister ends the metrics
-	// that ask, too.
+	// objects is set while the term is open, if the provider reports its objects. unregister ends
+	// their metrics.
 	objects     *objects
 	unregister  func()
 	controllers map[string]ControllerStatus
@@ -183,7 +183,7 @@ func (s *termStatus) reporting(o *objects, unregister func()) {
 	s.objects, s.unregister = o, unregister
 }
 
-// reporter returns nil if the provider cannot be asked.
+// reporter returns nil if the provider does not report its objects, or the term is not open.
 func (s *termStatus) reporter() *objects {
 	s.mu.Lock()
 	defer s.mu.Unlock()

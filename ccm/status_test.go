@@ -30,7 +30,7 @@ func TestStatus_Terms_AreTheLastTenWithTheirCourse(t *testing.T) {
 			time.Sleep(time.Minute)
 			leading := m.Status().Terms[0]
 			if leading.Opened.IsZero() || !leading.DrainBegan.IsZero() || leading.End != "" {
-				t.Errorf("a term that leads is %+v", leading)
+				t.Errorf("the leading term is %+v", leading)
 			}
 			lose()
 			time.Sleep(time.Second)
@@ -39,7 +39,7 @@ func TestStatus_Terms_AreTheLastTenWithTheirCourse(t *testing.T) {
 		for range 11 {
 			if draining := lead(); draining.End != "" ||
 				!strings.Contains(draining.Reason, "leadership lost") {
-				t.Errorf("a term that drains is %+v", draining)
+				t.Errorf("the draining term is %+v", draining)
 			}
 			release <- struct{}{}
 			time.Sleep(time.Minute)

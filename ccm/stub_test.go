@@ -32,7 +32,7 @@ func provider(build func() (cloudprovider.Interface, error)) ccm.Provider {
 	}
 }
 
-// unreachable is an API server that refuses connections: port 1 is reserved and never served here.
+// unreachable is an API server that refuses connections, because port 1 is reserved.
 func unreachable() *rest.Config { return &rest.Config{Host: "https://127.0.0.1:1"} }
 
 // standaloneParams describes a Manager that always leads and runs only the named controllers. It

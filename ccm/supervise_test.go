@@ -40,7 +40,7 @@ func statusOf(t *testing.T, m *ccm.Manager, name string) ccm.ControllerStatus {
 			return c
 		}
 	}
-	t.Fatalf("Status knows no controller %s", name)
+	t.Fatalf("Status has no controller %s", name)
 	return ccm.ControllerStatus{}
 }
 
@@ -86,7 +86,7 @@ func TestController_RestartPolicy_RestartsOnlyTheFailedController(t *testing.T) 
 				synctest.Wait()
 				if s := statusOf(t, m, "flaky"); s.State != ccm.ControllerFailed ||
 					s.Reason == "" || s.RetryAt.Before(time.Now()) {
-					t.Errorf("after it has failed its status is %+v", s)
+					t.Errorf("after the failure the status is %+v", s)
 				}
 				if w := m.Status().Warnings; len(w) != 1 ||
 					!strings.Contains(w[0], "controller flaky failed and is restarting") {
@@ -102,7 +102,7 @@ func TestController_RestartPolicy_RestartsOnlyTheFailedController(t *testing.T) 
 				synctest.Wait()
 				if s := statusOf(t, m, "flaky"); s.State != ccm.ControllerRunning ||
 					s.Restarts != 2 || !s.RetryAt.IsZero() {
-					t.Errorf("when it works its status is %+v", s)
+					t.Errorf("after the restarts the status is %+v", s)
 				}
 				if built.Load() != 3 || steady.Load() != 1 || m.Status().Term != 1 ||
 					len(m.Status().Warnings) != 0 {

@@ -42,8 +42,8 @@ const (
 	// may lead.
 	drainTimeoutReserve = 500 * time.Millisecond
 
-	// lateGrace is the time for canceled calls to return if another process may lead already, so
-	// that a process that was frozen past its lease does not give up calls that are about to end.
+	// lateGrace is the time for canceled calls to return if another process may lead already. After
+	// a freeze past the lease, calls that are about to end are then not reported as stuck.
 	lateGrace = 2 * time.Second
 )
 
@@ -81,7 +81,7 @@ type Term struct {
 	// history records the terms of the Manager.
 	history *termHistory
 
-	// cloud is set when the provider has been built, informers when their clients have.
+	// cloud is nil until the provider has been built, and informers until they have been made.
 	cloud     *guard.Cloud
 	guarded   cloudprovider.Interface
 	informers *informerview.View
@@ -140,8 +140,8 @@ func (t *Term) Cloud() cloudprovider.Interface { return t.guarded }
 // term, mutating requests are refused, and reads end with the term's context.
 //
 // The configuration has a Transport, which the term's clients share, in place of TLS settings and
-// credentials. It works for clients of client-go. It cannot open its own connections, as exec
-// needs.
+// credentials. It works for clients of client-go. Requests that open their own connections, such as
+// exec, fail.
 func (t *Term) RESTConfig(name string) (*rest.Config, error) { return t.clients.Config(name) }
 
 // Client returns a client with the configuration of RESTConfig.
@@ -200,7 +200,8 @@ func (t *Term) run(stop, led context.Context) error {
 	} else {
 		measure.opened()
 	}
-	// While the term runs, this goroutine watches, so that a cluster of a fleet has one less.
+	// While the term runs, this goroutine watches the expiry, so that each cluster of a fleet has
+	// one goroutine less.
 	stopWatching()
 	if t.fence.CloseOnExpiry(life) {
 		expired()
@@ -208,7 +209,7 @@ func (t *Term) run(stop, led context.Context) error {
 	defer t.watchExpiry(expired)()
 	cause := context.Cause(life)
 	if closed := t.fence.Cause(); closed != nil && !errors.Is(cause, ErrLeadershipLost) {
-		// A controller has failed on a refused call before the expiry was noticed.
+		// A controller failed on a refused call before the expiry was noticed.
 		cause = fmt.Errorf("%w: %w", ErrLeadershipLost, closed)
 	}
 	if closed := t.fence.ClosedAt(); closed.IsZero() {
@@ -424,7 +425,7 @@ func (t *Term) timedOut() error {
 }
 
 // cleanUp waits until the whole term has ended, and closes its parts. After a reported drain
-// timeout, a goroutine that hangs does not keep informers and their handlers.
+// timeout, informers and their handlers end even if a goroutine hangs.
 func (t *Term) cleanUp(ctx, reporting context.Context) {
 	defer close(t.ended)
 	background := context.Background()
@@ -459,7 +460,7 @@ func (t *Term) mayAct() bool {
 
 // finishWork waits until the work in flight at Hold is done, or ctx ends; the rest is then
 // canceled. Writes to the API server follow a call to the cloud. A controller that writes all the
-// time is not waited for.
+// time does not prolong the wait.
 func (t *Term) finishWork(ctx context.Context) {
 	_ = t.fence.WaitWork(ctx)
 	following, stop := context.WithTimeout(ctx, followUpTimeout)
@@ -468,8 +469,8 @@ func (t *Term) finishWork(ctx context.Context) {
 }
 
 // actingEnded waits until no mutating call is in flight. If leadership is lost, before or during
-// the drain, there is less time for that than for the rest: a canceled call that continues can act
-// while another process leads, so the host must know before.
+// the drain, the limit is shorter: a canceled call that continues could act while another process
+// leads, so the host gets the error before that.
 func (t *Term) actingEnded(drain, lost context.Context) error {
 	leading, stop := context.WithCancel(drain)
 	defer stop()

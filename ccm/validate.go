@@ -18,7 +18,7 @@ import (
 const leaseJitter = 1.2
 
 // Validate returns a *[ConfigError] that names every invalid field, or nil. [New] checks the names
-// of controllers, because it knows the host's own.
+// of controllers, because the host's own controllers are not part of Config.
 func (c Config) Validate() error {
 	var errs field.ErrorList
 	if c.ClusterName == "" {

@@ -22,7 +22,7 @@ func cloudNamed(name string) ccm.Provider {
 	return fake.New(fake.WithProviderName(name)).CCMProvider()
 }
 
-// An app may give a value under another type than the one that the module asks fx for.
+// An app may supply a value under another type than the interface that the module requests.
 func TestWiring_ConcreteTypes_AreAccepted(t *testing.T) {
 	registry, elector := prometheus.NewRegistry(), ccm.NewHostElector()
 	asked := make(chan string, 100)
@@ -67,7 +67,7 @@ func TestWiring_ConcreteTypes_AreAccepted(t *testing.T) {
 		},
 		"a *prometheus.Registry": {
 			fx.Options(fx.Supply(cloudNamed("cloud"), registry)),
-			// The name is taken only if the Manager has registered its own.
+			// The name is in use only if the Manager has registered its metrics.
 			func(*ccm.Manager) bool {
 				return registry.Register(
 					prometheus.NewGauge(prometheus.GaugeOpts{Name: "fxccm_leading"})) != nil
@@ -88,7 +88,7 @@ func TestWiring_ConcreteTypes_AreAccepted(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !c.want(m) {
-				t.Errorf("it was not understood: %+v", m.Status())
+				t.Errorf("the value was not used: %+v", m.Status())
 			}
 		})
 	}
@@ -101,8 +101,8 @@ func TestWiring_ConcreteTypes_AreAccepted(t *testing.T) {
 			fx.Supply(elector),
 			func(ctx context.Context) { _ = elector.Lead(ctx, ccm.Grant{}) },
 		},
-		"AlwaysLead's": {fx.Supply(ccm.AlwaysLead()), func(context.Context) {}},
-		"one as interface": {
+		"result of AlwaysLead": {fx.Supply(ccm.AlwaysLead()), func(context.Context) {}},
+		"interface value": {
 			fx.Options(fx.Supply(elector), fx.Provide(ccm.AlwaysLead)),
 			func(context.Context) {},
 		},
@@ -110,7 +110,7 @@ func TestWiring_ConcreteTypes_AreAccepted(t *testing.T) {
 		t.Run("an Elector: "+name, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 			p := standaloneParams("mine")
-			// the default elector would not lead: there is no API server
+			// the default elector would not lead, because the API server does not answer
 			p.Config.LeaderElection.LeaderElect = true
 			var m *ccm.Manager
 			app := fx.New(host(p, c.elector, fx.Supply(cloudNamed("cloud"), idle("mine")),
@@ -152,7 +152,7 @@ func TestWiring_AFunctionAsEventRecorderSource_IsUsed(t *testing.T) {
 	select {
 	case <-recorder.Events:
 	case <-time.After(limit):
-		t.Error("the event went elsewhere")
+		t.Error("the host's recorder received no event")
 	}
 	if err := app.Stop(t.Context()); err != nil {
 		t.Error(err)
@@ -247,7 +247,7 @@ func TestWiring_InvalidApp_ErrorSaysWhatToChange(t *testing.T) {
 			}
 			if strings.Contains(err.Error(), "makeFuncStub") ||
 				!strings.Contains(err.Error(), `"github.com/fxccm/fxccm/ccm".`) {
-				t.Errorf("the error does not name the functions that it is about: %v", err)
+				t.Errorf("the error does not name the affected functions: %v", err)
 			}
 		})
 	}
@@ -267,7 +267,7 @@ func TestWiring_NamedModule_ErrorsNameTheHostsConstructor(t *testing.T) {
 	}
 }
 
-// The policies need no conversion.
+// fx.Supply takes the policies without a type conversion.
 func TestWiring_ShutDownOnDrainTimeout_IsAPolicyWithoutConversion(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	release := make(chan struct{})

@@ -20,7 +20,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving"
 )
 
-// reviewer is an API server that does nothing but review, by what the test says.
+// reviewer is an API server that only serves reviews. The test decides their results.
 type reviewer struct {
 	mu       sync.Mutex
 	tokens   map[string]string // user by token
@@ -87,12 +87,12 @@ func (v *reviewer) change(f func()) {
 	f()
 }
 
-// skipLookup leaves the cluster's ConfigMap alone.
+// skipLookup disables reading the cluster's ConfigMap.
 func skipLookup(c *serving.Config) { c.Authentication.SkipLookup = true }
 
 func bearer(token string) string { return "Authorization: Bearer " + token }
 
-func TestAccess_ByToken(t *testing.T) {
+func TestAccess_BearerToken_IsReviewed(t *testing.T) {
 	v := &reviewer{
 		tokens:  map[string]string{"good": "alice", "other": "bob"},
 		mayRead: []string{"alice"},
@@ -119,12 +119,12 @@ func TestAccess_ByToken(t *testing.T) {
 	}
 	v.change(func() {
 		if got := v.accesses[0]; !equalJSON(t, got, want) {
-			t.Errorf("the API server was asked about %+v, want %+v", got, want)
+			t.Errorf("the API server reviewed %+v, want %+v", got, want)
 		}
 	})
 }
 
-func TestAccess_AnswersAreKeptForAWhile(t *testing.T) {
+func TestAccess_RepeatedRequests_ReviewsAreCached(t *testing.T) {
 	v := &reviewer{tokens: map[string]string{"good": "alice"}, mayRead: []string{"alice"}}
 	r := serveFor(t, v.start(t), func(c *serving.Config) {
 		skipLookup(c)
@@ -140,16 +140,16 @@ func TestAccess_AnswersAreKeptForAWhile(t *testing.T) {
 				"for five requests the API server reviewed %d tokens and %d accesses, want one each", v.tokenAsk, len(v.accesses))
 		}
 	})
-	// A refusal is not kept longer than it was told.
+	// A refusal expires after its cache TTL.
 	get(t, c, r.Server, "/statusz").wants(t, http.StatusForbidden, "")
 	v.change(func() { v.mayRead = append(v.mayRead, "system:anonymous") })
-	eventually(t, "the new right is seen", func() bool {
+	eventually(t, "the new permission takes effect", func() bool {
 		a, err := tryGet(c, r.Server, "/statusz")
 		return err == nil && a.StatusCode == http.StatusOK
 	})
 }
 
-func TestAccess_WhenReviewsAreForbidden_SaysWhatRBACLacks(t *testing.T) {
+func TestAccess_ReviewsAreForbidden_ResponseNamesTheMissingRules(t *testing.T) {
 	v := &reviewer{forbid: true}
 	r := serveFor(t, v.start(t), skipLookup)
 	c := client(t, nil)
@@ -160,7 +160,7 @@ func TestAccess_WhenReviewsAreForbidden_SaysWhatRBACLacks(t *testing.T) {
 		a := get(t, c, r.Server, "/metrics", header)
 		a.wants(t, http.StatusServiceUnavailable, want)
 		if strings.Contains(a.body, "10.9.8.7") {
-			t.Errorf("a stranger gets to know what the API server said: %s", a.body)
+			t.Errorf("the response shows the API server's error to an unauthenticated client: %s", a.body)
 		}
 	}
 	// Open paths need no review, even if a probe carries a token.
@@ -172,8 +172,8 @@ func TestAccess_WhenReviewsAreForbidden_SaysWhatRBACLacks(t *testing.T) {
 	get(t, c, r.Server, "/metrics", bearer("good")).wants(t, http.StatusOK, "")
 }
 
-// Clusters that aggregate nothing may lack the ConfigMap.
-func TestAccess_WithoutTheConfigMap_TokensAreKnown(t *testing.T) {
+// A cluster without aggregated APIs may lack the ConfigMap.
+func TestAccess_WithoutTheConfigMap_TokensAreAccepted(t *testing.T) {
 	v := &reviewer{tokens: map[string]string{"good": "alice"}, mayRead: []string{"alice"}}
 	r := serveFor(t, v.start(t), nil)
 	eventually(t, "a token is accepted", func() bool {
@@ -182,14 +182,14 @@ func TestAccess_WithoutTheConfigMap_TokensAreKnown(t *testing.T) {
 	})
 }
 
-func TestAccess_WhileTheLookupFails_ProtectedPathsSayWhy(t *testing.T) {
+func TestAccess_LookupFails_ProtectedPathsReturnTheReason(t *testing.T) {
 	v := &reviewer{forbid: true}
 	strict, tolerant := serveFor(t, v.start(t), nil),
 		serveFor(t, v.start(t), func(c *serving.Config) {
 			c.Authentication.TolerateLookupFailure = true
 		})
 	c := client(t, nil)
-	eventually(t, "the reason is told", func() bool {
+	eventually(t, "the response has the reason", func() bool {
 		a := get(t, c, strict.Server, "/metrics")
 		return a.StatusCode == http.StatusServiceUnavailable &&
 			strings.Contains(a.body, "extension-apiserver-authentication-reader") &&
@@ -202,17 +202,17 @@ func TestAccess_WhileTheLookupFails_ProtectedPathsSayWhy(t *testing.T) {
 		"subjectaccessreviews")
 
 	away := serve(t, nil)
-	eventually(t, "that the API server is away is told", func() bool {
+	eventually(t, "the response reports that the API server cannot be reached", func() bool {
 		a := get(t, c, away.Server, "/metrics")
 		return a.StatusCode == http.StatusServiceUnavailable &&
 			strings.Contains(a.body, "cannot be reached")
 	})
 	get(t, c, away.Server, "/livez").wants(t, http.StatusOK, "ok")
-	// not open: it tells reasons
+	// not open, because it shows reasons
 	get(t, c, away.Server, "/healthz/leaderElection").wants(t, http.StatusServiceUnavailable, "")
 }
 
-func TestAccess_ByClientCertificate(t *testing.T) {
+func TestAccess_ClientCertificate_IsVerified(t *testing.T) {
 	dir, ca, stranger := t.TempDir(), newAuthority(t, "clients"), newAuthority(t, "strangers")
 	v := &reviewer{mayRead: []string{"alice"}}
 	file := write(t, dir, "ca.crt", ca.PEM)
@@ -225,7 +225,7 @@ func TestAccess_ByClientCertificate(t *testing.T) {
 	get(t, with(ca.client("bob")), r.Server, "/metrics").wants(t, http.StatusForbidden, "bob")
 	get(t, client(t, nil), r.Server, "/metrics").wants(t, http.StatusForbidden, "system:anonymous")
 
-	// The group that may do anything needs no review.
+	// The group system:masters needs no review.
 	v.change(func() { v.forbid = true })
 	get(t, with(ca.client("root", "system:masters")), r.Server, "/metrics").wants(t, http.StatusOK,
 		"")
@@ -241,16 +241,17 @@ func TestAccess_ByClientCertificate(t *testing.T) {
 
 	// The CA is replaced.
 	write(t, dir, "ca.crt", stranger.PEM)
-	eventually(t, "the new CA is believed", func() bool {
+	eventually(t, "the new CA is trusted", func() bool {
 		return get(t, with(stranger.client("root", "system:masters")), r.Server,
 			"/metrics").StatusCode == http.StatusOK
 	})
-	// A client sends no certificate of a CA that the server does not name; this one insists.
+	// By default a client does not send a certificate if the server does not name its CA. This one
+	// does.
 	get(t, client(t, insist(t, ca.client("root", "system:masters"))), r.Server, "/metrics").wants(t,
 		http.StatusUnauthorized, "")
 }
 
-func TestAccess_ByFrontProxy(t *testing.T) {
+func TestAccess_FrontProxy_HeadersAreTrustedOnlyWithItsCertificate(t *testing.T) {
 	dir, ca, clients := t.TempDir(), newAuthority(t, "proxies"), newAuthority(t, "clients")
 	v := &reviewer{mayRead: []string{"alice"}}
 	r := serveFor(t, v.start(t), func(c *serving.Config) {
@@ -266,7 +267,7 @@ func TestAccess_ByFrontProxy(t *testing.T) {
 	get(t, proxy, r.Server, "/metrics", "X-Remote-User: bob").wants(t, http.StatusForbidden, "bob")
 	get(t, proxy, r.Server, "/metrics", "X-Remote-User: bob", masters).wants(t, http.StatusOK, "")
 
-	// Headers are worth nothing without the proxy's certificate.
+	// Without the proxy's certificate the headers are ignored.
 	for name, c := range map[string]*http.Client{
 		"no certificate":             client(t, nil),
 		"a client":                   client(t, clients.client("front-proxy").presents(t)),
@@ -274,12 +275,12 @@ func TestAccess_ByFrontProxy(t *testing.T) {
 		"a client of another's name": client(t, clients.client("bob").presents(t)),
 	} {
 		if a := get(t, c, r.Server, "/metrics", alice, masters); a.StatusCode == http.StatusOK {
-			t.Errorf("%s was believed to be %s", name, alice)
+			t.Errorf("%s was authenticated as %s", name, alice)
 		}
 	}
 }
 
-func TestAccess_OpenPaths(t *testing.T) {
+func TestAccess_AlwaysAllowPaths_NeedNoAuthorization(t *testing.T) {
 	v := &reviewer{}
 	r := serveFor(t, v.start(t), func(c *serving.Config) {
 		skipLookup(c)
@@ -311,8 +312,9 @@ func TestAccess_OpenPaths(t *testing.T) {
 	}
 }
 
-// A host's health checks see the request; they must not see the credentials of its sender.
-func TestAccess_CredentialsAreNotPassedOn(t *testing.T) {
+// The health checks of a host's controllers receive the request, but must not receive its
+// credentials.
+func TestAccess_HealthChecks_DoNotReceiveCredentials(t *testing.T) {
 	seen := make(chan http.Header, 1)
 	v := &reviewer{tokens: map[string]string{"good": "alice"}, mayRead: []string{"alice"}}
 	watcher := &headerWatcher{seen: seen}
@@ -328,7 +330,7 @@ func TestAccess_CredentialsAreNotPassedOn(t *testing.T) {
 		headers := <-seen
 		if headers.Get("Authorization") != "" || headers.Get("X-Remote-User") != "" ||
 			headers.Get("X-Other") != "kept" {
-			t.Errorf("GET %s: the check sees %v", path, headers)
+			t.Errorf("GET %s: the check received %v", path, headers)
 		}
 	}
 	if err := r.stop(t, nil); err != nil {
@@ -349,12 +351,12 @@ func equalJSON(t *testing.T, a, b any) bool {
 	return string(left) == string(right)
 }
 
-// The cache of tokens asks on when a caller has gone. A stop must neither wait for that nor leave
-// it behind.
-func TestStop_ReviewHasNoCaller_EndsIt(t *testing.T) {
+// The cache of tokens continues a review after its caller has gone. A stop must end the review
+// without waiting for its answer.
+func TestStop_ReviewHasNoCaller_IsCanceled(t *testing.T) {
 	asked, release := make(chan struct{}, 1), make(chan struct{})
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// a server sees that its client has gone when it has read what it sent
+		// a server notices that its client has gone only after it has read the body
 		_, _ = io.Copy(io.Discard, r.Body)
 		asked <- struct{}{}
 		select {
@@ -383,13 +385,13 @@ func TestStop_ReviewHasNoCaller_EndsIt(t *testing.T) {
 	<-asked
 	goAway()
 	if err := <-gone; err == nil {
-		t.Fatal("the caller was answered although the API server says nothing")
+		t.Fatal("the caller got a response although the API server does not answer")
 	}
 	begun := time.Now()
 	if err := r.stop(t, nil); err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	r.result <- nil // for the clean-up
+	r.result <- nil // for the cleanup
 	if took := time.Since(begun); took > 8*time.Second {
 		t.Errorf("the stop took %s", took)
 	}

@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// pairName names the files in Config.CertDirectory, as upstream.
+// pairName names the files in Config.CertDirectory as upstream does.
 const pairName = "cloud-controller-manager"
 
 // selfSignedLifetime is long because no component replaces the certificate. Clients either skip

@@ -32,7 +32,7 @@ const (
 // lookupTimeout limits one read of the ConfigMap.
 const lookupTimeout = 10 * time.Second
 
-// clusterTrust is the content of the ConfigMap, which it watches. It is safe for concurrent use.
+// clusterTrust watches the ConfigMap and holds its content. It is safe for concurrent use.
 type clusterTrust struct {
 	client kubernetes.Interface
 	log    logr.Logger
@@ -153,7 +153,7 @@ func (c *clusterTrust) set(t trust) {
 	c.current = &t
 }
 
-// failed logs a new error, and not its repetitions. reason is shown to clients.
+// failed logs an error unless it repeats the last one. reason is shown to clients.
 func (c *clusterTrust) failed(err error, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

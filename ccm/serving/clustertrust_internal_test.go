@@ -27,7 +27,7 @@ func aCertificate(t *testing.T) string {
 	return string(cert)
 }
 
-func TestParseTrust_ReadsWhatKubeAPIServerPublishes(t *testing.T) {
+func TestParseTrust_ConfigMapOfKubeAPIServer_IsRead(t *testing.T) {
 	ca := aCertificate(t)
 	got, err := parseTrust(published(map[string]string{
 		"client-ca-file":                     ca + ca,
@@ -52,7 +52,7 @@ func TestParseTrust_ReadsWhatKubeAPIServerPublishes(t *testing.T) {
 	}
 }
 
-func TestParseTrust_WhatIsNotPublishedIsNotTrusted(t *testing.T) {
+func TestParseTrust_EmptyConfigMap_TrustsNoCA(t *testing.T) {
 	got, err := parseTrust(
 		published(map[string]string{"requestheader-username-headers": `["X-Remote-User"]`}))
 	if err != nil || got.clients != nil || got.proxy != nil {
@@ -60,7 +60,7 @@ func TestParseTrust_WhatIsNotPublishedIsNotTrusted(t *testing.T) {
 	}
 }
 
-func TestParseTrust_NamesTheKeyThatIsWrong(t *testing.T) {
+func TestParseTrust_InvalidKey_ErrorNamesIt(t *testing.T) {
 	ca := aCertificate(t)
 	for key, value := range map[string]string{
 		"client-ca-file": "none",
@@ -78,11 +78,11 @@ func TestParseTrust_NamesTheKeyThatIsWrong(t *testing.T) {
 }
 
 // With a proxy's CA but without its allowed names, any client of the CA could claim any user name.
-func TestClusterTrust_AChangeThatIsWrongChangesNothing(t *testing.T) {
+func TestClusterTrust_InvalidChange_PreviousTrustIsKept(t *testing.T) {
 	ca := aCertificate(t)
 	c := newClusterTrust(nil, logr.Discard())
 	if c.missing() == "" {
-		t.Error("nothing was read, and nothing is missing")
+		t.Error("the ConfigMap was not read, but missing() is empty")
 	}
 	c.changed(
 		published(map[string]string{
@@ -90,7 +90,7 @@ func TestClusterTrust_AChangeThatIsWrongChangesNothing(t *testing.T) {
 			"requestheader-allowed-names":  `["proxy"]`,
 		}))
 	if c.missing() != "" {
-		t.Errorf("all was read, and %q", c.missing())
+		t.Errorf("the ConfigMap was read, but missing() is %q", c.missing())
 	}
 	before := c.trusted()
 	c.changed(

@@ -16,9 +16,8 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 )
 
-// A wrong configuration is refused before anything starts, with a sentence that names the field and
-// the flag.
-func TestNew_BadInputIsRefusedByName(t *testing.T) {
+// An invalid configuration is an error of New that names the field and the flag.
+func TestNew_InvalidInput_ErrorNamesTheFieldAndTheFlag(t *testing.T) {
 	dir := t.TempDir()
 	ca := newAuthority(t, "ca")
 	cert, key := ca.server("a.example").write(t, dir, "a")
@@ -150,7 +149,7 @@ func TestNew_WithoutAPort_ServesNothing(t *testing.T) {
 	cfg.CertFile, cfg.KeyFile = "/nowhere/tls.crt", "/nowhere/tls.key"
 	s, err := serving.New(m, cfg, serving.WithLogger(logr.Discard()))
 	if err != nil {
-		t.Fatalf("nothing is served, so no file is needed: %v", err)
+		t.Fatalf("New without a port reads files: %v", err)
 	}
 	before := goleak.IgnoreCurrent()
 	done := make(chan error, 1)
@@ -162,7 +161,7 @@ func TestNew_WithoutAPort_ServesNothing(t *testing.T) {
 	case <-time.After(50 * time.Millisecond):
 	}
 	if s.Addr() != nil {
-		t.Errorf("it serves %s", s.Addr())
+		t.Errorf("the server listens at %s", s.Addr())
 	}
 	cancel()
 	if err := <-done; err != nil {

@@ -34,7 +34,7 @@ func ExampleModule() {
 	app := fx.New(
 		ccm.Module,
 		serving.Module,
-		serving.Configure(serving.WithListener(anyPort)), // a host lets its configuration choose
+		serving.Configure(serving.WithListener(anyPort)), // a real host omits this
 		fx.Supply(managerConfig(), serving.DefaultConfig(), unreachable()),
 		fx.Provide(
 			ccm.AsProvider(func() ccm.Provider { return ccm.StaticProvider(emptyCloud()) }),
@@ -67,7 +67,7 @@ func ExampleServer_Run() {
 	server, err := serving.New(manager, serving.DefaultConfig(), serving.WithListener(anyPort),
 		serving.WithLogger(log))
 	if err != nil {
-		fmt.Println(err) // it names the field at fault
+		fmt.Println(err) // it names the invalid field
 		return
 	}
 

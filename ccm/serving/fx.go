@@ -18,14 +18,14 @@ import (
 //
 //   - the *[ccm.Manager] and a [Config],
 //   - options given with [Configure],
-//   - if there are any: a prometheus.Gatherer or else a *prometheus.Registry, whose metrics join
-//     the others, and a logr.Logger,
+//   - optionally a logr.Logger, and a prometheus.Gatherer or else a *prometheus.Registry, whose
+//     metrics are served, too,
 //
-// and gives it a *[Server]. A wrong configuration is an error of fx.New, a port that cannot be
-// opened one of OnStart. OnStart does not wait.
+// and provides a *[Server]. An invalid configuration is an error of fx.New. A port that cannot be
+// opened is an error of OnStart, which does not wait for the API server.
 //
 // The port opens before the Manager starts, and closes after it has drained: a readiness probe sees
-// the drain. Requests in flight have what is left of the stop's deadline to end.
+// the drain. Requests in flight may use the rest of the stop's deadline.
 var Module = fx.Module("ccm-serving",
 	fx.Provide(
 		newPort,
@@ -39,7 +39,7 @@ var Module = fx.Module("ccm-serving",
 
 const optionGroup = `group:"ccm.serving.options,flatten"`
 
-// Configure hands options to [Module].
+// Configure passes options to [Module].
 func Configure(opts ...Option) fx.Option {
 	return fx.Provide(fx.Annotate(func() []Option { return opts }, fx.ResultTags(optionGroup)))
 }
@@ -78,8 +78,8 @@ func fromApp(p fromAppParams) (*Server, error) {
 	return New(p.Manager, p.Config, append(opts, p.Options...)...)
 }
 
-// port ties a Server to an app's lifecycle. Its hook is created before the Manager and the Server,
-// so that it surrounds the Manager's hook.
+// port connects a Server to an app's lifecycle. Its hook is created before the Manager and the
+// Server, so that it surrounds the Manager's hook.
 type port struct {
 	server *Server
 	run    *run

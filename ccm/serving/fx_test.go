@@ -34,7 +34,7 @@ func app(cfg serving.Config, modules fx.Option, more ...fx.Option) fx.Option {
 	)
 }
 
-// both are the modules, with a free port.
+// both returns the modules of the Manager and of the Server, with a free port.
 func both() fx.Option {
 	return fx.Options(ccm.Module, serving.Module, serving.Configure(serving.WithListener(anyPort)))
 }
@@ -69,7 +69,7 @@ func holder(release <-chan struct{}) ccm.Controller {
 	}
 }
 
-func TestModule_AnswersWhileTheManagerDrains_InWhateverOrder(t *testing.T) {
+func TestModule_ManagerDrains_ProbesAreAnswered(t *testing.T) {
 	for name, modules := range map[string]fx.Option{
 		"ccm first":     fx.Options(ccm.Module, serving.Module),
 		"serving first": fx.Options(serving.Module, ccm.Module),
@@ -101,14 +101,14 @@ func TestModule_AnswersWhileTheManagerDrains_InWhateverOrder(t *testing.T) {
 				t.Errorf("Stop: %v", err)
 			}
 			if s.Addr() != nil {
-				t.Errorf("the app has stopped, and %s is still served", s.Addr())
+				t.Errorf("the app has stopped, but still listens at %s", s.Addr())
 			}
 			c.CloseIdleConnections()
 		})
 	}
 }
 
-func TestModule_WhenThePortIsTaken_NothingStarts(t *testing.T) {
+func TestModule_PortIsInUse_StartFailsAndTheManagerDoesNotRun(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestModule_WhenThePortIsTaken_NothingStarts(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-func TestModule_WrongConfigurationIsAnErrorOfNew(t *testing.T) {
+func TestModule_InvalidConfiguration_IsAnErrorOfNew(t *testing.T) {
 	cfg := serving.DefaultConfig()
 	cfg.Authentication.ClientCAFile = "/nowhere/ca.crt"
 	err := fx.New(app(cfg, both())).Err()
@@ -141,7 +141,7 @@ func TestModule_WrongConfigurationIsAnErrorOfNew(t *testing.T) {
 	}
 }
 
-func TestModule_StartStopStart(t *testing.T) {
+func TestModule_StartedAgainAfterAStop_Serves(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	var s *serving.Server
 	a := fx.New(app(serving.DefaultConfig(), both(), fx.Populate(&s)))
@@ -160,8 +160,8 @@ func TestModule_StartStopStart(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-// An API server that takes connections and says nothing is the worst to wait for.
-func TestModule_StartDoesNotWaitForTheAPIServer(t *testing.T) {
+// The API server accepts connections and does not answer, which would delay a start most.
+func TestModule_APIServerDoesNotAnswer_StartDoesNotWait(t *testing.T) {
 	mute, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestModule_StartDoesNotWaitForTheAPIServer(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-func TestModule_TakesOptionsAndMetricsOfTheHost(t *testing.T) {
+func TestModule_OptionsAndMetricsOfTheHost_AreUsed(t *testing.T) {
 	gauge := func(name string) *prometheus.Registry {
 		r := prometheus.NewRegistry()
 		r.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: "x"}))
@@ -236,7 +236,7 @@ func TestModule_ARegistryOfTheHost_IsServed(t *testing.T) {
 	})
 }
 
-func TestModule_WithoutAPort_LeavesTheManagerAlone(t *testing.T) {
+func TestModule_WithoutAPort_ManagerRuns(t *testing.T) {
 	cfg := serving.DefaultConfig()
 	cfg.SecurePort = 0
 	var s *serving.Server
@@ -245,7 +245,7 @@ func TestModule_WithoutAPort_LeavesTheManagerAlone(t *testing.T) {
 	start(t, a)
 	eventually(t, "the Manager is ready", func() bool { return m.Status().Ready })
 	if s.Addr() != nil {
-		t.Errorf("%s is served", s.Addr())
+		t.Errorf("the server listens at %s, want no port", s.Addr())
 	}
 	if err := stop(t, a); err != nil {
 		t.Errorf("Stop: %v", err)

@@ -39,7 +39,7 @@ type proxyTrust struct {
 // identities authenticates and authorizes clients. It belongs to one run.
 type identities struct {
 	settings *settings
-	// cluster is nil if the configuration needs nothing from the cluster.
+	// cluster is nil if the configuration does not need the ConfigMap.
 	cluster *clusterTrust
 	chain   authenticator.Request
 	access  *accessReviews

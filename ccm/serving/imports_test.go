@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A host gets the secure port without an API server's storage, expression language and RPC, and
-// without what puts its insides on http.DefaultServeMux (net/http/pprof, golang.org/x/net/trace).
+// The secure port links neither an API server's storage, expression language and RPC, nor the
+// packages that add handlers to http.DefaultServeMux (net/http/pprof, golang.org/x/net/trace).
 func TestImports_AreFew(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving"
 )
 
-// cluster is a real control plane with the rights that a CCM and a scraper are given.
+// cluster is a real control plane with the permissions of a CCM and of a scraper.
 type cluster struct {
 	*controlplane.ControlPlane
 	t     *testing.T
@@ -44,7 +44,7 @@ func (c *cluster) must(err error) {
 	}
 }
 
-// ccm is the identity of a CCM, the account in kube-system.
+// ccm is the identity of a CCM: the account in kube-system.
 func (c *cluster) ccm(account string) *rest.Config {
 	c.t.Helper()
 	config, err := c.ServiceAccountConfig(metav1.NamespaceSystem, account)
@@ -52,7 +52,7 @@ func (c *cluster) ccm(account string) *rest.Config {
 	return config
 }
 
-// user presents the client certificate of a user of the cluster.
+// user returns a client with the client certificate of a user of the cluster.
 func (c *cluster) user(name string, groups ...string) *http.Client {
 	c.t.Helper()
 	config, err := c.UserConfig(name, groups...)
@@ -85,7 +85,7 @@ func (c *cluster) allowScraping(ctx context.Context, user string) {
 	c.must(err)
 }
 
-// token is a bearer token of the ServiceAccount, which is made.
+// token creates a ServiceAccount and returns a bearer token of it.
 func (c *cluster) token(ctx context.Context, name string) string {
 	c.t.Helper()
 	accounts := c.admin.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
@@ -98,8 +98,8 @@ func (c *cluster) token(ctx context.Context, name string) string {
 	return answer.Status.Token
 }
 
-// eventuallyAnswers asks until the answer has the code and holds the text: API servers take a
-// moment to see new rights.
+// eventuallyAnswers repeats a request until the response has the code and contains the text,
+// because new permissions take effect with a delay.
 func eventuallyAnswers(
 	t *testing.T, c *http.Client, r *running, path string, code int, text string, headers ...string,
 ) {
@@ -110,22 +110,22 @@ func eventuallyAnswers(
 	})
 }
 
-// impatient keeps no answer, so that new rights count at once.
+// impatient disables the caches, so that new permissions take effect at once.
 func impatient(c *serving.Config) {
 	c.Authentication.TokenCacheTTL = metav1.Duration{}
 	c.Authorization.AuthorizedCacheTTL, c.Authorization.UnauthorizedCacheTTL = metav1.Duration{},
 		metav1.Duration{}
 }
 
-func TestServing_RealAPIServer_AnswersWhoMayAsk(t *testing.T) {
+func TestServing_RealAPIServer_DecidesWhichClientsAreServed(t *testing.T) {
 	c := newCluster(t)
 	c.allowScraping(t.Context(), "scraper")
 	prometheus := bearer(c.token(t.Context(), "prometheus"))
-	// The shipped rules suffice.
+	// The shipped RBAC rules suffice.
 	ccmtest.ApplyRBAC(t, c.admin, "../../deploy/base/rbac.yaml")
 	of := func(t *testing.T) *cluster { return &cluster{c.ControlPlane, t, c.admin} }
-	t.Run("WhoMayAskIsDelegated", func(t *testing.T) { testDelegation(t, of(t), prometheus) })
-	t.Run("WhenItIsDownAtStart_OnlyProbesAreAnsweredUntilItIsBack",
+	t.Run("Delegation", func(t *testing.T) { testDelegation(t, of(t), prometheus) })
+	t.Run("DownAtStart_OnlyProbesAreAnsweredUntilItIsBack",
 		func(t *testing.T) { testOutage(t, of(t), prometheus) })
 }
 
@@ -156,7 +156,7 @@ func testDelegation(t *testing.T, c *cluster, prometheus string) {
 		get(t, anonymous, r.Server, "/metrics", bearer("forged")).wants(t, http.StatusUnauthorized,
 			"Unauthorized")
 	})
-	t.Run("by a CA that the cluster has come to trust", func(t *testing.T) {
+	t.Run("by a CA that the cluster trusts since the start", func(t *testing.T) {
 		ca := newAuthority(t, "second CA")
 		c.must(retry.RetryOnConflict(retry.DefaultRetry, func() error {
 			maps := c.admin.CoreV1().ConfigMaps(metav1.NamespaceSystem)
@@ -168,8 +168,8 @@ func testDelegation(t *testing.T, c *cluster, prometheus string) {
 			_, err = maps.Update(ctx, cm, metav1.UpdateOptions{})
 			return err
 		}))
-		eventually(t, "its client is known", func() bool {
-			// Each attempt needs a connection of its own: the server requests the certificate
+		eventually(t, "a client of the new CA is authenticated", func() bool {
+			// Each attempt needs a new connection, because the server requests the certificate
 			// during the handshake.
 			a, err := tryGet(client(t, insist(t, ca.client("scraper"))), r.Server, "/metrics")
 			return err == nil && a.StatusCode == http.StatusOK

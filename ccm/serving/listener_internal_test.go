@@ -17,7 +17,7 @@ func TestListen_TwoListenersShareAPort_OnlyIfPermitted(t *testing.T) {
 	s.cfg.SecurePort = first.Addr().(*net.TCPAddr).Port
 	second, err := s.listen(t.Context())
 	if err != nil {
-		t.Fatalf("sharing is permitted, but: %v", err)
+		t.Fatalf("the port is not shared although that is permitted: %v", err)
 	}
 	defer second.Close()
 

@@ -6,5 +6,5 @@ import (
 	"go.uber.org/goleak"
 )
 
-// A server must not leave a goroutine behind.
+// All goroutines of a server must end.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -16,8 +16,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// refuser is an API server that has the ConfigMap, and answers every list and watch of it with
-// code.
+// refuser is an API server that returns the ConfigMap, and refuses to list and watch it with code.
 type refuser struct {
 	code    int
 	refused atomic.Int32
@@ -48,9 +47,9 @@ func (f *refuser) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.refused.Add(1)
 }
 
-// After the second refusal client-go pauses for 1.6 seconds or more before it tries again: a stop
-// with a nearer deadline has to interrupt the pause.
-func TestStop_WhileTheAPIServerRefusesToBeFollowed_EndsAtOnce(t *testing.T) {
+// After the second refusal client-go pauses for at least 1.6 seconds. A stop with an earlier
+// deadline must interrupt the pause.
+func TestStop_APIServerRefusesTheWatch_EndsAtOnce(t *testing.T) {
 	for _, code := range []int{
 		http.StatusTooManyRequests, http.StatusForbidden,
 		http.StatusInternalServerError,
@@ -70,7 +69,7 @@ func TestStop_WhileTheAPIServerRefusesToBeFollowed_EndsAtOnce(t *testing.T) {
 			if err := r.stop(t, ccm.StopBy(time.Now().Add(1200*time.Millisecond))); err != nil {
 				t.Error(err)
 			}
-			r.result <- nil // for the clean-up
+			r.result <- nil // for the cleanup
 		})
 	}
 }

@@ -15,10 +15,10 @@ import (
 // recheckInterval limits how often files are read again.
 const recheckInterval = time.Second
 
-// reloaded is the parsed content of files. A get reads the files again, at most once in
-// recheckInterval: no goroutine watches them, and the next connection uses a Secret that the
-// kubelet replaced. If a file cannot be read or parsed, the previous value stays in use, because a
-// certificate is often replaced before its key.
+// reloaded is the parsed content of files. get reads the files again, at most once in
+// recheckInterval. So no goroutine has to watch them, and the next connection uses a Secret that
+// the kubelet replaced. If a file cannot be read or parsed, the previous value stays in use,
+// because a certificate is often replaced before its key.
 //
 // k8s.io/apiserver/pkg/server/dynamiccertificates reloads files too, with goroutines that outlive
 // its Run and with klog for its logs.
@@ -78,7 +78,7 @@ func (r *reloaded[T]) read() (changed bool, err error) {
 	return true, nil
 }
 
-// report logs a reload and a new error, and not the repetitions of an error.
+// report logs reloads, and errors unless they repeat the last one.
 func (r *reloaded[T]) report(changed bool, err error) {
 	failure := ""
 	if err != nil {

@@ -18,7 +18,7 @@ const (
 // errTooManyReviews means that a review was not sent in time.
 var errTooManyReviews = errors.New("too many reviews are waiting")
 
-// reviewLimiter wraps its error so that callers can tell it from those of the API server.
+// reviewLimiter wraps its error so that callers can distinguish it from errors of the API server.
 type reviewLimiter struct{ flowcontrol.RateLimiter }
 
 func newReviewLimiter() flowcontrol.RateLimiter {

@@ -18,7 +18,7 @@ import (
 	"github.com/fxccm/fxccm/internal/inflight"
 )
 
-// checked are the settings of a Manager's port whose API server is at the address.
+// checked returns the settings of a port with an API server at the address.
 func checked(t *testing.T, address string) *settings {
 	t.Helper()
 	cfg := DefaultConfig()
@@ -31,10 +31,10 @@ func checked(t *testing.T, address string) *settings {
 	return s
 }
 
-func TestReviews_HaveTheLimitsOfUpstream(t *testing.T) {
+func TestReviews_Limits_AreThoseOfUpstream(t *testing.T) {
 	s := checked(t, "https://127.0.0.1:1")
 	if s.authentication.RateLimiter == s.authorization.RateLimiter {
-		t.Error("reviews of tokens use up the limit of reviews of access")
+		t.Error("reviews of tokens and of access share a limit")
 	}
 	for name, config := range map[string]*rest.Config{
 		"authentication": s.authentication,
@@ -52,14 +52,14 @@ func TestReviews_HaveTheLimitsOfUpstream(t *testing.T) {
 		for limiter.TryAccept() {
 			atOnce++
 		}
-		// A slow machine earns some more meanwhile.
+		// The limiter grants some more while a slow machine runs the loop.
 		if atOnce < 400 || atOnce > 500 {
 			t.Errorf("%s may send %d requests at once, want 400", name, atOnce)
 		}
 	}
 }
 
-// quota lets so many requests pass, and no more.
+// quota permits a number of requests, and refuses all others.
 type quota struct {
 	flowcontrol.RateLimiter
 	left atomic.Int32

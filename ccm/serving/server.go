@@ -87,9 +87,9 @@ func New(m *ccm.Manager, cfg Config, opts ...Option) (*Server, error) {
 	}, cfg, opts...)
 }
 
-// NewFor is [New] for a handler of another kind than a Manager's, such as that of a fleet. handler
-// is called with the options of the endpoints. client is the configuration for the reviews of
-// clients, unless cfg names another.
+// NewFor is like [New] for another handler than a Manager's, such as a fleet's. handler is called
+// with the options of the endpoints. client is the configuration for the reviews of clients, unless
+// cfg names another.
 func NewFor(
 	client *rest.Config, handler func(...endpoints.Option) http.Handler, cfg Config, opts ...Option,
 ) (*Server, error) {
@@ -124,7 +124,7 @@ func NewFor(
 //
 // When ctx ends, Run accepts no new connections. Requests in flight may finish until the deadline
 // of the cause [ccm.StopBy], or for 5 seconds; then they are canceled. All goroutines have ended
-// when Run returns; if the handler of a request has not, the error names it.
+// when Run returns. If the handler of a request does not end, the error names the request.
 func (s *Server) Run(ctx context.Context) error {
 	r, err := s.start(ctx)
 	if err != nil {

@@ -19,11 +19,11 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving"
 )
 
-// slow is a controller whose health check is held up by the test: a slow request.
+// slow is a controller whose health check lasts until the test releases it.
 type slow struct {
-	asked   chan struct{} // one for each check that has begun
+	asked   chan struct{} // receives a value for each check that has begun
 	release chan struct{}
-	ignores bool // the check goes on when its caller has gone
+	ignores bool // the check continues after its caller has gone
 	cut     chan error
 }
 
@@ -61,7 +61,7 @@ func (s *slow) controller() ccm.Controller {
 	}
 }
 
-// serveSlow runs a Server whose /healthz takes until the test releases it.
+// serveSlow runs a Server whose /healthz lasts until the test releases it.
 func serveSlow(t *testing.T, s *slow) *running {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
@@ -106,7 +106,7 @@ func TestStop_RequestsInFlightEnd_AndConnectionsAreClosed(t *testing.T) {
 			c, idle := client(t, nil), client(t, nil)
 			protocol.change(c.Transport.(*http.Transport))
 			protocol.change(idle.Transport.(*http.Transport))
-			// its connection is kept alive
+			// keeps its connection open
 			get(t, idle, r.Server, "/readyz").wants(t, http.StatusOK, "ok")
 			inFlight := getAsync(c, r.Server, "/healthz")
 			<-s.asked
@@ -136,7 +136,7 @@ func TestStop_RequestsInFlightEnd_AndConnectionsAreClosed(t *testing.T) {
 	}
 }
 
-func TestStop_AtTheDeadline_RequestsAreCutOff(t *testing.T) {
+func TestStop_RequestExceedsTheDeadline_IsCanceled(t *testing.T) {
 	s := newSlow()
 	r := serveSlow(t, s)
 	inFlight := getAsync(client(t, nil), r.Server, "/healthz")
@@ -146,20 +146,20 @@ func TestStop_AtTheDeadline_RequestsAreCutOff(t *testing.T) {
 		t.Errorf("Run: %v", err)
 	}
 	if took := time.Since(begun); took < 500*time.Millisecond {
-		t.Errorf("Run ended %s after the stop, want it to use the second it was given", took)
+		t.Errorf("Run ended %s after the stop, want it to wait until shortly before the deadline of 1s", took)
 	}
 	select {
 	case <-s.cut:
 	case <-time.After(limit):
 		t.Error("the request's context did not end")
 	}
-	// A handler may still tell that it was cut off, before its connection is closed.
+	// A handler may still respond with an error before its connection is closed.
 	if o := <-inFlight; o.err == nil && o.answer.StatusCode == http.StatusOK {
 		t.Errorf("the request was answered: %+v", o.answer)
 	}
 }
 
-func TestStop_WhenAHandlerDoesNotEnd_TheErrorNamesIt(t *testing.T) {
+func TestStop_HandlerDoesNotEnd_ErrorNamesIt(t *testing.T) {
 	s := newSlow()
 	s.ignores = true
 	r := serveSlow(t, s)
@@ -174,8 +174,8 @@ func TestStop_WhenAHandlerDoesNotEnd_TheErrorNamesIt(t *testing.T) {
 }
 
 // http.Server.Shutdown waits five seconds for a connection that has sent nothing. A load balancer
-// that only connects would hold up each stop.
-func TestStop_UnusedConnectionsDoNotHoldItUp(t *testing.T) {
+// that only connects would delay each stop.
+func TestStop_UnusedConnections_DoNotDelayIt(t *testing.T) {
 	r := serve(t, nil)
 	silent, err := net.Dial("tcp", r.Addr().String())
 	if err != nil {
@@ -191,20 +191,20 @@ func TestStop_UnusedConnectionsDoNotHoldItUp(t *testing.T) {
 	if err := r.stop(t, nil); err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	r.result <- nil // for the clean-up
+	r.result <- nil // for the cleanup
 	if took := time.Since(begun); took >= 5*time.Second {
 		t.Errorf("the stop took %s", took)
 	}
 }
 
-// onPort is a configuration for the address.
+// onPort returns a configuration for the address.
 func onPort(addr net.Addr) serving.Config {
 	cfg := serving.DefaultConfig()
 	cfg.BindAddress, cfg.SecurePort = "127.0.0.1", addr.(*net.TCPAddr).Port
 	return cfg
 }
 
-func TestRun_WhenThePortIsTaken_SaysWhichAndByWhichFlag(t *testing.T) {
+func TestRun_PortIsInUse_ErrorNamesTheAddressAndTheFlag(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +219,7 @@ func TestRun_WhenThePortIsTaken_SaysWhichAndByWhichFlag(t *testing.T) {
 	err = s.Run(t.Context())
 	goleak.VerifyNone(t, before)
 	if err == nil {
-		t.Fatal("the port is taken, and Run has no error")
+		t.Fatal("Run returned no error although the port is in use")
 	}
 	for _, want := range []string{
 		taken.Addr().String(), "--secure-port", "--bind-address",
@@ -231,7 +231,7 @@ func TestRun_WhenThePortIsTaken_SaysWhichAndByWhichFlag(t *testing.T) {
 	}
 }
 
-func TestRun_CanBeCalledAgain_AndNotTwiceAtATime(t *testing.T) {
+func TestRun_CalledAgain_ServesUnlessAnotherCallRuns(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	s := newServer(t, newManager(t, unreachable()), nil)
 	for range 3 {
@@ -241,13 +241,13 @@ func TestRun_CanBeCalledAgain_AndNotTwiceAtATime(t *testing.T) {
 		c.CloseIdleConnections()
 		if err := s.Run(t.Context()); err == nil ||
 			!strings.Contains(err.Error(), "already running") {
-			t.Errorf("a second Run at a time: %v", err)
+			t.Errorf("a second concurrent Run returned %v", err)
 		}
 		if err := r.stop(t, nil); err != nil {
 			t.Errorf("Run: %v", err)
 		}
 		if s.Addr() != nil {
-			t.Errorf("it has stopped, and still has the address %s", s.Addr())
+			t.Errorf("the stopped server still has the address %s", s.Addr())
 		}
 	}
 	goleak.VerifyNone(t, before)
@@ -262,7 +262,7 @@ func TestRun_TwoServersInOneProcess_EachShowsItsConfiguration(t *testing.T) {
 }
 
 // Upstream's server panics when its listener fails.
-func TestRun_WhenTheListenerFails_ItIsOpenedAgain(t *testing.T) {
+func TestRun_ListenerFails_IsOpenedAgain(t *testing.T) {
 	var mu sync.Mutex
 	var opened []net.Listener
 	refusals := 2
@@ -289,7 +289,7 @@ func TestRun_WhenTheListenerFails_ItIsOpenedAgain(t *testing.T) {
 	})
 }
 
-func TestRun_StopsWhileThePortCannotBeOpenedAgain(t *testing.T) {
+func TestRun_PortCannotBeOpenedAgain_StopEndsIt(t *testing.T) {
 	var mu sync.Mutex
 	var first net.Listener
 	r := serve(t, nil, serving.WithListener(func(ctx context.Context) (net.Listener, error) {
@@ -308,5 +308,5 @@ func TestRun_StopsWhileThePortCannotBeOpenedAgain(t *testing.T) {
 	if err := r.stop(t, nil); err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	r.result <- nil // for the clean-up
+	r.result <- nil // for the cleanup
 }

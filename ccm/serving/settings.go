@@ -66,7 +66,7 @@ type checker struct {
 	errs field.ErrorList
 }
 
-// invalid adds an error that names the flag too, because most users know the field by it.
+// invalid adds an error that also names the flag, because most users set the field with the flag.
 func (c *checker) invalid(path *field.Path, value any, flag string, err error) {
 	c.errs = append(c.errs, field.Invalid(path, value, "--"+flag+": "+err.Error()))
 }
@@ -105,7 +105,7 @@ func (c *checker) checkTLS() {
 }
 
 // lacksHTTP2Cipher reports whether net/http would refuse to serve (RFC 9113, 9.2.2). TLS 1.3 has
-// suites of its own.
+// its own suites.
 func (c *checker) lacksHTTP2Cipher() bool {
 	return !c.cfg.DisableHTTP2 && c.minVersion < tls.VersionTLS13 &&
 		len(c.ciphers) > 0 && len(c.ciphers) == len(c.cfg.CipherSuites) &&

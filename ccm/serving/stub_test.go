@@ -27,15 +27,15 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// limit is generous: it is reached only when the product hangs.
+// limit is generous: only code that hangs reaches it.
 const limit = 30 * time.Second
 
-// emptyCloud has no machines.
+// emptyCloud is a cloud without interfaces.
 func emptyCloud() cloudprovider.Interface {
 	return fake.New(fake.WithProviderName("empty")).Provider()
 }
 
-// unreachable is an API server that refuses connections: port 1 is reserved and never served here.
+// unreachable is an API server that refuses connections, because port 1 is reserved.
 func unreachable() *rest.Config { return &rest.Config{Host: "https://127.0.0.1:1"} }
 
 // managerConfig is the configuration of a Manager that leads at once and runs the controllers.
@@ -86,7 +86,7 @@ func newServer(
 	return s
 }
 
-// running is a Server that runs.
+// running is a Server whose Run has not returned.
 type running struct {
 	*serving.Server
 	cancel context.CancelCauseFunc
@@ -111,7 +111,7 @@ func run(t *testing.T, s *serving.Server) *running {
 	return r
 }
 
-// stop ends the run for a cause, and returns what Run returned.
+// stop ends the run with a cause, and returns the result of Run.
 func (r *running) stop(t *testing.T, cause error) error {
 	t.Helper()
 	r.cancel(cause)
@@ -124,8 +124,8 @@ func (r *running) stop(t *testing.T, cause error) error {
 	}
 }
 
-// serve makes and runs the Server of a new Manager on an API server that is not there. It checks
-// that all of it ends with the test.
+// serve runs the Server of a new Manager without an API server. It checks that all goroutines end
+// with the test.
 func serve(t *testing.T, change func(*serving.Config), opts ...serving.Option) *running {
 	t.Helper()
 	return serveFor(t, unreachable(), change, opts...)
@@ -140,8 +140,8 @@ func serveFor(
 	return serveUnwatched(t, api, change, opts...)
 }
 
-// serveUnwatched is serveFor in a test that starts other things meanwhile; what is left is found
-// when all tests have ended.
+// serveUnwatched is serveFor for a test that also starts other goroutines. TestMain finds leaked
+// goroutines after all tests.
 func serveUnwatched(
 	t *testing.T, api *rest.Config, change func(*serving.Config), opts ...serving.Option,
 ) *running {
@@ -168,7 +168,7 @@ func client(t *testing.T, change func(*tls.Config)) *http.Client {
 	return &http.Client{Transport: transport, Timeout: limit}
 }
 
-// answer is what a caller gets to see.
+// answer is a response with its body.
 type answer struct {
 	*http.Response
 	body string
@@ -205,7 +205,7 @@ func tryGet(c *http.Client, s *serving.Server, path string, headers ...string) (
 	return answer{response, string(body)}, err
 }
 
-// wants fails the test unless the answer has the code and holds the text.
+// wants fails the test unless the answer has the code and contains the text.
 func (a answer) wants(t *testing.T, code int, text string) {
 	t.Helper()
 	if a.StatusCode != code || !strings.Contains(a.body, text) {
@@ -234,7 +234,7 @@ func newAuthority(t *testing.T, name string) *ca {
 	return &ca{Authority: a, t: t}
 }
 
-// issue signs a certificate that serves as a client's and a server's.
+// issue signs a certificate for clients and servers.
 func (a *ca) issue(name string, change func(*x509.Certificate)) pair {
 	a.t.Helper()
 	p, err := a.Issue(name, func(c *x509.Certificate) {
@@ -257,7 +257,7 @@ func (a *ca) server(names ...string) pair {
 	return a.issue(names[0], func(c *x509.Certificate) { c.DNSNames = names })
 }
 
-// presents makes a client show the certificate.
+// presents configures a client with the certificate.
 func (p pair) presents(t *testing.T) func(*tls.Config) {
 	t.Helper()
 	certificate, err := tls.X509KeyPair(p.cert, p.key)
@@ -293,7 +293,7 @@ func cancelable(t *testing.T) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// insist makes a client show the certificate whatever the server asks for.
+// insist makes a client send the certificate whatever CAs the server names.
 func insist(t *testing.T, p pair) func(*tls.Config) {
 	t.Helper()
 	certificate, err := tls.X509KeyPair(p.cert, p.key)
@@ -307,7 +307,7 @@ func insist(t *testing.T, p pair) func(*tls.Config) {
 	}
 }
 
-// headerWatcher is a controller whose health check tells what it sees of a request.
+// headerWatcher is a controller whose health check sends the headers of the request to the test.
 type headerWatcher struct{ seen chan http.Header }
 
 func (w *headerWatcher) Run(ctx context.Context) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving"
 )
 
-// shown is the certificate that a new connection gets to see.
+// shown returns the server certificate of a new connection.
 func shown(t *testing.T, s *serving.Server, serverName string) *x509.Certificate {
 	t.Helper()
 	conn, err := tls.Dial("tcp", s.Addr().String(),
@@ -37,24 +37,24 @@ func TestTLS_WithoutFiles_ServesASelfSignedCertificate(t *testing.T) {
 	}
 }
 
-func TestTLS_CertificateDirectory_KeepsWhatItMade(t *testing.T) {
+func TestTLS_CertificateDirectory_KeepsTheCreatedCertificate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pki")
 	use := func(c *serving.Config) { c.CertDirectory = dir }
 	first := shown(t, serve(t, use).Server, "")
 	second := shown(t, serve(t, use).Server, "")
 	if !first.Equal(second) {
-		t.Error("the second start made a new certificate")
+		t.Error("the second start created a new certificate")
 	}
 	info, err := os.Stat(filepath.Join(dir, "cloud-controller-manager.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if info.Mode().Perm() != 0o600 {
-		t.Errorf("the key can be read by others: %s", info.Mode())
+		t.Errorf("other users can read the key: %s", info.Mode())
 	}
 }
 
-func TestTLS_ChoosesTheCertificateByName(t *testing.T) {
+func TestTLS_ServerName_SelectsTheCertificate(t *testing.T) {
 	dir, ca := t.TempDir(), newAuthority(t, "ca")
 	file := func(name string, names ...string) string {
 		cert, key := ca.server(names...).write(t, dir, name)
@@ -74,21 +74,21 @@ func TestTLS_ChoosesTheCertificateByName(t *testing.T) {
 		"":                    "main",
 		"elsewhere.example":   "main",
 		"own.example":         "own.example",     // the earlier flag
-		"OWN.example":         "own.example",     // names have no case
-		"both.example":        "ignored.example", // given wins over own
+		"OWN.example":         "own.example",     // names ignore case
+		"both.example":        "ignored.example", // the name in a flag wins
 		"a.wild.example":      "wild.example",
 		"a.b.wild.example":    "main",            // a wildcard is one label
 		"exact.wild.example":  "ignored.example", // exact wins over wildcard
-		"ignored.example":     "main",            // its names were given
+		"ignored.example":     "main",            // the flag has names for it
 		"exact.wild.example.": "ignored.example",
 	} {
 		if got := shown(t, s.Server, name).Subject.CommonName; got != want {
-			t.Errorf("for %q the certificate of %q is shown, want %q", name, got, want)
+			t.Errorf("for %q the server sent the certificate of %q, want %q", name, got, want)
 		}
 	}
 }
 
-func TestTLS_WhenFilesChange_NewConnectionsSeeIt(t *testing.T) {
+func TestTLS_FilesChange_NewConnectionsUseThem(t *testing.T) {
 	dir, ca := t.TempDir(), newAuthority(t, "ca")
 	main, mainKey := ca.server("main-1").write(t, dir, "main")
 	sni, sniKey := ca.server("sni-1", "sni.example").write(t, dir, "sni")
@@ -98,16 +98,16 @@ func TestTLS_WhenFilesChange_NewConnectionsSeeIt(t *testing.T) {
 	})
 	for serverName, name := range map[string]string{"": "main", "sni.example": "sni"} {
 		if got := shown(t, s.Server, serverName).Subject.CommonName; got != name+"-1" {
-			t.Fatalf("at first %q is shown", got)
+			t.Fatalf("at first the certificate is %q", got)
 		}
 		ca.server(name+"-2", "sni.example").write(t, dir, name)
-		eventually(t, "the new certificate of "+name+" is shown", func() bool {
+		eventually(t, "the server sends the new certificate of "+name, func() bool {
 			return shown(t, s.Server, serverName).Subject.CommonName == name+"-2"
 		})
 	}
 }
 
-func TestTLS_RestrictsVersionsSuitesAndCurves(t *testing.T) {
+func TestTLS_ConfiguredVersionsSuitesAndCurves_AreEnforced(t *testing.T) {
 	try := func(s *running, change func(*tls.Config)) error {
 		c := &tls.Config{InsecureSkipVerify: true}
 		change(c)
@@ -121,40 +121,40 @@ func TestTLS_RestrictsVersionsSuitesAndCurves(t *testing.T) {
 
 	modern := serve(t, func(c *serving.Config) { c.MinTLSVersion = "VersionTLS13" })
 	if try(modern, upTo12) == nil {
-		t.Error("TLS 1.2 was accepted although 1.3 is the least")
+		t.Error("TLS 1.2 was accepted although the minimum is 1.3")
 	}
 
-	// An RSA suite alone: the self-signed certificate must go with it.
+	// With only an RSA suite, the self-signed certificate must have an RSA key.
 	suite := serve(t, func(c *serving.Config) {
 		c.CipherSuites = []string{"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}
 	})
 	if err := try(suite, upTo12); err != nil {
-		t.Errorf("the one suite that is allowed was refused: %v", err)
+		t.Errorf("the only allowed suite was refused: %v", err)
 	}
 	if try(suite, func(c *tls.Config) {
 		upTo12(c)
 		c.CipherSuites = []uint16{tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384}
 	}) == nil {
-		t.Error("a suite was accepted that is not allowed")
+		t.Error("a suite that is not allowed was accepted")
 	}
 
 	curve := serve(t,
 		func(c *serving.Config) { c.CurvePreferences = []int32{int32(tls.CurveP384)} })
 	if try(curve, func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.X25519} }) == nil {
-		t.Error("a curve was accepted that is not allowed")
+		t.Error("a curve that is not allowed was accepted")
 	}
 	if err := try(curve,
 		func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.CurveP384} }); err != nil {
-		t.Errorf("the one curve that is allowed was refused: %v", err)
+		t.Errorf("the only allowed curve was refused: %v", err)
 	}
 }
 
-func TestTLS_HTTP2CanBeTurnedOff(t *testing.T) {
+func TestTLS_HTTP2IsDisabled_HTTP1IsUsed(t *testing.T) {
 	if a := get(t, client(t, nil), serve(t, nil).Server, "/healthz"); a.ProtoMajor != 2 {
 		t.Errorf("the default protocol is %s, want HTTP/2", a.Proto)
 	}
 	off := serve(t, func(c *serving.Config) { c.DisableHTTP2 = true })
 	if a := get(t, client(t, nil), off.Server, "/healthz"); a.ProtoMajor != 1 {
-		t.Errorf("HTTP/2 is off, yet the protocol is %s", a.Proto)
+		t.Errorf("HTTP/2 is disabled, but the protocol is %s", a.Proto)
 	}
 }

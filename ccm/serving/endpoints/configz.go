@@ -19,8 +19,8 @@ type configuration struct {
 	Serving *servingconfig.Config `json:"serving,omitempty"`
 }
 
-// configOf returns the content of /configz. A configuration holds paths of files with secrets, but
-// no secrets, except for a password that a user may have written into the API server's address.
+// configOf returns the content of /configz. A configuration contains paths of files with secrets,
+// but no secrets. A password in the API server's address is the only exception.
 func configOf(m *ccm.Manager, serving *servingconfig.Config) map[string]configuration {
 	cfg := m.Config()
 	cfg.ClientConnection.Master = withoutPassword(cfg.ClientConnection.Master)

@@ -12,7 +12,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
 )
 
-// A host has an HTTP server of its own, and gives the CCM a corner of it.
+// A host with an HTTP server serves the CCM's endpoints below a prefix.
 func ExampleNewHandler() {
 	log := logr.Discard()
 	manager, err := ccm.New(ccm.Params{

@@ -38,8 +38,8 @@ func WithOnlyGatherers(gatherers ...prometheus.Gatherer) Option {
 }
 
 // WithProfiling serves /debug/. The default is false: profiles show the internals of the whole
-// process to every client, and recording one costs CPU time. Package
-// ccm/serving passes its Config.Profiling (--profiling).
+// process to every client, and recording one costs CPU time. Package ccm/serving passes its
+// Config.Profiling (--profiling).
 func WithProfiling(on bool) Option { return func(o *options) { o.profiling = on } }
 
 // WithServingConfig adds the configuration of the secure port to /configz, as package ccm/serving
@@ -71,7 +71,7 @@ func NewHandler(m *ccm.Manager, opts ...Option) http.Handler {
 	return canonical(mux)
 }
 
-// Parts are what the endpoints of something else than one Manager consist of, such as a fleet's.
+// Parts are the sources of the endpoints of an object other than one Manager, such as a fleet.
 type Parts struct {
 	// Liveness and Readiness are the checks of /livez (and /healthz) and of /readyz.
 	Liveness, Readiness []Check
@@ -79,7 +79,7 @@ type Parts struct {
 	Statusz http.Handler
 }
 
-// NewHandlerOf is [NewHandler] for other parts. It has neither /configz nor /debug/controllers/.
+// NewHandlerOf is like [NewHandler], but without /configz and /debug/controllers/.
 func NewHandlerOf(p Parts, opts ...Option) http.Handler {
 	o := collect(opts)
 	return canonical(newMux(p, &o))

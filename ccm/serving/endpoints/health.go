@@ -11,8 +11,9 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// health serves checks under a name like the components of Kubernetes: /<name> is 200 "ok" or 500
-// and a list; ?verbose always lists; ?exclude=check skips a check; /<name>/<check> is one check.
+// health serves checks under a name like the components of Kubernetes. /<name> returns 200 and
+// "ok", or 500 and a list. ?verbose always lists, ?exclude=check skips a check, and /<name>/<check>
+// is one check.
 //
 // The list withholds the reason of a failure, because it is public; the path of the check shows the
 // reason.
@@ -30,8 +31,8 @@ type Check interface {
 	Check(*http.Request) error
 }
 
-// detailed is a check with a public detail when it passes: a controller that does not run is
-// healthy, too.
+// detailed is a check that also describes its success: a controller that does not run is healthy,
+// too. The detail is public.
 type detailed interface {
 	Detail(*http.Request) string
 }
@@ -56,7 +57,7 @@ func passed(c Check, r *http.Request) string {
 
 func (h health) install(mux *http.ServeMux) {
 	mux.HandleFunc("GET /"+h.name, h.all)
-	// A controller's name is the host's choice and may hold slashes.
+	// The host chooses a controller's name, which may contain slashes.
 	mux.HandleFunc("GET /"+h.name+"/{check...}", h.one)
 }
 

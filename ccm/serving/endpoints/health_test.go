@@ -9,7 +9,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-func TestHealth_AnswersAsComponentsOfKubernetesDo(t *testing.T) {
+func TestHealth_Requests_AreAnsweredAsByComponentsOfKubernetes(t *testing.T) {
 	well, ill := &worker{}, &worker{}
 	ill.sick.Store(true)
 	m := newManager(t, nil, well.controller("steady"), ill.controller("example.com/stuck"))
@@ -56,11 +56,11 @@ func TestHealth_AnswersAsComponentsOfKubernetesDo(t *testing.T) {
 
 	ill.sick.Store(false)
 	if w := get(h, "/healthz"); w.Code != ok {
-		t.Errorf("the controller is well again, yet GET /healthz is %d %s", w.Code, w.Body)
+		t.Errorf("after the controller has recovered, GET /healthz is %d %s", w.Code, w.Body)
 	}
 }
 
-func TestReadyz_FollowsTheManager(t *testing.T) {
+func TestReadyz_ManagerStartsAndDrains_FollowsItsState(t *testing.T) {
 	w := &worker{hold: make(chan struct{})}
 	m := newManager(t, nil, w.controller("slow-to-end"))
 	h := newHandler(m)
@@ -70,12 +70,12 @@ func TestReadyz_FollowsTheManager(t *testing.T) {
 		t.Errorf("before the Manager runs /readyz is %d, want 500", stopped.Code)
 	}
 	if code := get(h, "/healthz").Code; code != http.StatusOK {
-		t.Errorf("before the Manager runs /healthz is %d, want 200: a restart would not help", code)
+		t.Errorf("before the Manager runs /healthz is %d, want 200, because a restart would not help", code)
 	}
 
 	stop := runReady(t, m)
 	if ready := get(h, "/readyz"); ready.Code != http.StatusOK {
-		t.Errorf("the Manager is ready, yet /readyz is %d %s", ready.Code, ready.Body)
+		t.Errorf("when the Manager is ready, /readyz is %d %s", ready.Code, ready.Body)
 	}
 
 	stop()
@@ -83,13 +83,13 @@ func TestReadyz_FollowsTheManager(t *testing.T) {
 		func() bool { return m.Status().State == ccm.StateDraining })
 	if draining := get(h, "/readyz/ccm"); draining.Code != http.StatusInternalServerError ||
 		!strings.Contains(draining.Body.String(), "draining") {
-		t.Errorf("while the Manager drains /readyz/ccm is %d %q, want 500 and that it drains",
+		t.Errorf("while the Manager drains, /readyz/ccm is %d %q, want 500 and draining",
 			draining.Code, draining.Body)
 	}
 	close(w.hold)
 }
 
-func TestHealth_RefusesOtherMethods(t *testing.T) {
+func TestHealth_OtherMethods_AreNotAllowed(t *testing.T) {
 	h := newHandler(newManager(t, nil))
 	for _, path := range []string{
 		"/healthz", "/healthz/leaderElection", "/metrics", "/statusz",

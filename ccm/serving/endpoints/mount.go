@@ -12,7 +12,7 @@ import (
 )
 
 // Mount puts the endpoints of a Manager of an fx app on the app's *http.ServeMux, below prefix:
-// "/ccm" makes /ccm/healthz, "" makes /healthz. ccm.Named("") is the Manager of [ccm.Module]. An
+// "/ccm" results in /ccm/healthz, "" in /healthz. ccm.Named("") is the Manager of [ccm.Module]. An
 // invalid prefix, or one in use, is an error of fx.New.
 func Mount(of ccm.NamedModule, prefix string, opts ...Option) fx.Option {
 	return fx.Invoke(fx.Annotate(

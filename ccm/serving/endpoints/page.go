@@ -20,10 +20,10 @@ import (
 //go:embed page.html
 var pageFiles embed.FS
 
-// StatusPage serves the state of several Managers as one HTML page, worst first, such as that of
-// all Managers of a process. managers is called for each request. The page has no scripts and loads
-// nothing. With ?refresh=5 the browser loads it again every 5 seconds. As with [NewHandler],
-// authentication is up to the host.
+// StatusPage serves the state of several Managers, such as all Managers of a process, as one HTML
+// page, worst first. managers is called for each request. The page has no scripts and loads no
+// other files. With ?refresh=5 the browser reloads it every 5 seconds. As with [NewHandler], the
+// host authenticates clients.
 func StatusPage(managers func() []*ccm.Manager) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var all []status
@@ -142,7 +142,7 @@ func viewOf(s status, now time.Time) managerView {
 		return cmp.Compare(markOf(a.State).Level, markOf(b.State).Level)
 	})
 	for _, a := range s.Running {
-		// The controllers of a term run as long as it does; a table of its own shows them.
+		// Controllers run for as long as their term, and a separate table shows them.
 		if a.MayAct || s.State != ccm.StateLeading || strings.HasPrefix(a.Name, "call ") {
 			v.Calls = append(v.Calls, a)
 		}
@@ -169,7 +169,7 @@ func markOfManager(s status) webpage.Mark {
 	return webpage.Idle.Mark(string(s.State))
 }
 
-// problems lists what needs attention, worst first.
+// problems lists the problems of a Manager, worst first.
 func problems(s status) []problem {
 	var all []problem
 	add := func(l webpage.Level, word, subject, text string, since time.Time) {

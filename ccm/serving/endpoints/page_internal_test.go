@@ -46,7 +46,7 @@ func rendered(t *testing.T, target string, all ...status) *httptest.ResponseReco
 func TestPage_Problems_AreListedWorstFirst(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*status)
-		// mark is that of the Manager.
+		// mark is the expected mark of the Manager.
 		mark string
 		want []string
 	}{
@@ -58,7 +58,7 @@ func TestPage_Problems_AreListedWorstFirst(t *testing.T) {
 		"has failed": {func(s *status) {
 			s.State, s.Reason = ccm.StateDegraded, "RBAC rules are missing"
 		}, "bad degraded", []string{"bad degraded: RBAC rules are missing"}},
-		"has everything": {
+		"has all problems": {
 			func(s *status) {
 				s.Warnings = []string{"a controller restarts"}
 				s.Nodes = []ccm.NodeStatus{
@@ -111,7 +111,7 @@ func TestPage_ManyLoadBalancers_OnlyReadyOnesAreFolded(t *testing.T) {
 		balancers(ccm.LoadBalancerReady, 970))
 	page := rendered(t, "/", s).Body.String()
 	unready, ready, found := strings.Cut(page, "<details>\n<summary>970 ready</summary>")
-	if !found || strings.Count(unready, "shop/degraded-") != 31 || // 30, and the first as a problem
+	if !found || strings.Count(unready, "shop/degraded-") != 31 || // 30, and one problem
 		strings.Count(ready, "shop/ready-") != 970 {
 		t.Errorf("%d of 30 not ready, %d of 970 ready", strings.Count(unready, "shop/degraded-"),
 			strings.Count(ready, "shop/ready-"))
@@ -170,10 +170,10 @@ func TestTimeline_Phases_AreBarsFromTheFirstTermUntilNow(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("the bars are %v, want %v", got, want)
 	}
-	// A clock that went back must not draw outside.
+	// After the clock went back, bars stay inside the timeline.
 	for _, b := range timeline([]ccm.TermStatus{{Began: now.Add(time.Hour)}}, now) {
 		if b.X < 0 || b.X+b.Width > 1000 {
-			t.Errorf("a bar of the future is %+v", b)
+			t.Errorf("the bar of a term in the future is %+v", b)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
 )
 
-// hopeless never wins, and says why.
+// hopeless is an elector that never wins, and reports why.
 type hopeless struct{}
 
 func (hopeless) Elect(ctx context.Context, _ func(context.Context, ccm.Grant) error) error {
@@ -34,7 +34,7 @@ func (hopeless) ElectionStatus() ccm.ElectionStatus {
 	}
 }
 
-func TestStatusz_TellsTheStatusAndWhyTheElectionFails(t *testing.T) {
+func TestStatusz_ElectionFails_ShowsTheStatusAndTheError(t *testing.T) {
 	m := newManager(t, func(p *ccm.Params) { p.Elector = hopeless{} })
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { _ = m.Run(ctx) }()
@@ -58,7 +58,7 @@ func TestStatusz_TellsTheStatusAndWhyTheElectionFails(t *testing.T) {
 	}
 	if page.State != ccm.StateDegraded || page.Provider != "empty" || len(page.Controllers) == 0 ||
 		!strings.Contains(page.Reason, "on fire") {
-		t.Errorf("/statusz lacks what Status has: %s", w.Body)
+		t.Errorf("/statusz differs from Status: %s", w.Body)
 	}
 	if e := page.Election; e.Identity != "me" || e.Leader != "another" || e.LastRenewal.IsZero() ||
 		!strings.Contains(e.Error, "on fire") {
@@ -99,7 +99,7 @@ func TestStatusz_AcceptHeader_DecidesBetweenJSONAndPage(t *testing.T) {
 	}
 }
 
-func TestConfigz_ShowsTheConfigurationAndNoSecret(t *testing.T) {
+func TestConfigz_ConfigurationWithAPassword_IsShownWithoutIt(t *testing.T) {
 	m := newManager(t, func(p *ccm.Params) {
 		p.Config.ClusterName = "blue"
 		p.Config.ClientConnection.Master = "https://admin:hunter2@10.0.0.1:6443"
@@ -146,7 +146,7 @@ func TestConfigz_AddressWithAPassword_ShowsTheRest(t *testing.T) {
 	}
 }
 
-func TestConfigz_OfTwoManagersShowsEachItsOwn(t *testing.T) {
+func TestConfigz_TwoManagers_EachShowsItsOwn(t *testing.T) {
 	blue := newHandler(newManager(t, func(p *ccm.Params) { p.Config.ClusterName = "blue" }))
 	green := newHandler(newManager(t, func(p *ccm.Params) { p.Config.ClusterName = "green" }))
 	if a, b := get(blue, "/configz").Body.String(),
@@ -162,13 +162,13 @@ func registry(cs ...prometheus.Collector) *prometheus.Registry {
 	return r
 }
 
-func TestMetrics_JoinsUpstreamsWithTheHosts(t *testing.T) {
+func TestMetrics_RegistryOfTheHost_IsServedWithUpstreams(t *testing.T) {
 	w := &worker{}
 	m := newManager(t, nil, w.controller("steady"))
 	runReady(t, m)
 	mine := prometheus.NewGauge(prometheus.GaugeOpts{Name: "host_answers", Help: "42."})
 	mine.Set(42)
-	// The host's registry reports on the process too, as upstream's does.
+	// The host's registry also has metrics of the process, as upstream's has.
 	host := registry(mine, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
@@ -186,7 +186,7 @@ func TestMetrics_JoinsUpstreamsWithTheHosts(t *testing.T) {
 		}
 	}
 	if n := strings.Count(text, "\ngo_goroutines "); n != 1 {
-		t.Errorf("go_goroutines is given %d times", n)
+		t.Errorf("/metrics has go_goroutines %d times, want once", n)
 	}
 
 	only := get(newHandler(m, endpoints.WithOnlyGatherers(registry(mine))),
@@ -196,11 +196,11 @@ func TestMetrics_JoinsUpstreamsWithTheHosts(t *testing.T) {
 	}
 }
 
-func TestProfiles_AreServedOnlyIfAskedFor(t *testing.T) {
+func TestProfiles_WithProfiling_AreServed(t *testing.T) {
 	m := newManager(t, nil)
 	for _, path := range []string{"/debug/pprof/heap", "/debug/pprof/", "/debug/controllers/x/"} {
 		if code := get(newHandler(m), path).Code; code != http.StatusNotFound {
-			t.Errorf("profiling is off, yet GET %s is %d", path, code)
+			t.Errorf("without profiling GET %s is %d, want 404", path, code)
 		}
 	}
 	h := newHandler(m, endpoints.WithProfiling(true))
@@ -231,13 +231,13 @@ func TestProfiles_AreServedOnlyIfAskedFor(t *testing.T) {
 	}
 }
 
-func TestProfiles_WhenTheCallerGoes_TheRecordingEnds(t *testing.T) {
+func TestProfiles_CallerDisconnects_RecordingEnds(t *testing.T) {
 	h := newHandler(newManager(t, nil), endpoints.WithProfiling(true))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		// The short one below may be the first.
+		// The short recording below may have begun first.
 		for code := http.StatusConflict; code == http.StatusConflict; {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w,
@@ -253,12 +253,12 @@ func TestProfiles_WhenTheCallerGoes_TheRecordingEnds(t *testing.T) {
 	select {
 	case <-done:
 	case <-time.After(limit):
-		t.Fatal("the recording goes on without a caller")
+		t.Fatal("the recording continues without a caller")
 	}
 }
 
 // A mounted handler must not redirect out of its prefix or to another path.
-func TestHandler_UnderAPrefix(t *testing.T) {
+func TestHandler_UnderAPrefix_RedirectsStayBelowIt(t *testing.T) {
 	m := newManager(t, nil)
 	mux := http.NewServeMux()
 	mux.Handle("/ccm/", http.StripPrefix("/ccm", newHandler(m, endpoints.WithProfiling(true))))
@@ -281,8 +281,8 @@ func TestHandler_UnderAPrefix(t *testing.T) {
 	}
 }
 
-// A host that has an HTTP server of its own links neither an API server, nor what puts profiles on
-// the default mux.
+// A host with its own HTTP server links neither an API server, nor net/http/pprof, which adds
+// profiles to the default mux.
 func TestImports_NoAPIServer(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
 	if err != nil {

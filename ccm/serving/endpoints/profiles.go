@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// installProfiles serves the profiles for `go tool pprof` and `go tool trace`. net/http/pprof would
-// do the same, but its import registers its handlers on http.DefaultServeMux, which a host may
-// serve in public. Unlike net/http/pprof, the handlers do not show the host's command line.
+// installProfiles serves the profiles for `go tool pprof` and `go tool trace`. net/http/pprof is
+// not used, because its import registers handlers on http.DefaultServeMux, which a host may serve
+// in public. Unlike net/http/pprof, the handlers do not show the host's command line.
 func installProfiles(mux *http.ServeMux) {
 	mux.HandleFunc("GET /debug/pprof", func(w http.ResponseWriter, _ *http.Request) {
 		// Relative: the host may have stripped a prefix.

@@ -13,7 +13,7 @@ import (
 // text.
 type status struct {
 	ccm.Status
-	// Election takes the place of Status.Election.
+	// Election replaces Status.Election.
 	Election election `json:"election"`
 
 	// name and cluster title the page.
@@ -35,8 +35,8 @@ func statusOf(m *ccm.Manager) status {
 	return s
 }
 
-// Statusz is the handler of /statusz alone: it serves a page to browsers, which ask for HTML, and
-// the [ccm.Status] as JSON to all other clients.
+// Statusz is the handler of /statusz alone. Browsers, which accept HTML, receive a page. All other
+// clients receive the [ccm.Status] as JSON.
 func Statusz(m *ccm.Manager) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Vary", "Accept")

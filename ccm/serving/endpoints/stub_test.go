@@ -19,18 +19,18 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// limit is generous: it is reached only when the product hangs.
+// limit is generous: only code that hangs reaches it.
 const limit = 30 * time.Second
 
-// emptyCloud has no machines.
+// emptyCloud is a cloud without interfaces.
 func emptyCloud() cloudprovider.Interface {
 	return fake.New(fake.WithProviderName("empty")).Provider()
 }
 
-// worker is a controller of the host whose health a test decides on.
+// worker is a controller of the host. The test decides its health.
 type worker struct {
 	sick atomic.Bool
-	// hold keeps Run from returning, and so the term in its drain.
+	// hold delays the return of Run, and so the end of the drain.
 	hold chan struct{}
 }
 
@@ -57,7 +57,7 @@ func (w *worker) controller(name string) ccm.Controller {
 	}}
 }
 
-// newManager makes a Manager that leads as soon as it runs. No API server listens at its address.
+// newManager returns a Manager that leads as soon as it runs. No API server listens at its address.
 func newManager(
 	t *testing.T, change func(*ccm.Params), controllers ...ccm.Controller,
 ) *ccm.Manager {

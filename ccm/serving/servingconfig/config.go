@@ -1,5 +1,5 @@
-// Package servingconfig holds the configuration of the secure port. It is apart from package
-// serving so that package options can read it without linking k8s.io/apiserver.
+// Package servingconfig holds the configuration of the secure port. It is separate from package
+// serving, so that package options does not link k8s.io/apiserver.
 package servingconfig
 
 import (
@@ -131,8 +131,8 @@ func Default() Config {
 	}
 }
 
-// Validate checks what needs no file; serving.New checks the rest. path is the place of c in the
-// configuration.
+// Validate checks the fields without reading files; serving.New checks the files. path is the path
+// of c in the configuration.
 func (c Config) Validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if c.SecurePort < 0 || c.SecurePort > 65535 {
