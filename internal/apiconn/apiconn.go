@@ -1,5 +1,5 @@
-// Package apiconn makes connections to an API server that can be closed together, and that no cache
-// of client-go's holds.
+// Package apiconn makes connections to an API server that can be closed together, outside
+// client-go's cache of transports.
 package apiconn
 
 import (
@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/util/connrotation"
 )
 
-// Transport returns a transport with connections of its own, which authenticates as config says and
-// has neither its user agent nor its timeout. The Dialer closes the connections.
+// Transport returns a transport with its own connections and the credentials of config, but without
+// the user agent and the timeout of config. The Dialer closes the connections.
 func Transport(config *rest.Config) (http.RoundTripper, *Dialer, error) {
 	base := rest.CopyConfig(config)
 	base.UserAgent, base.Timeout = "", 0
@@ -27,19 +27,19 @@ func Transport(config *rest.Config) (http.RoundTripper, *Dialer, error) {
 	dialer := &Dialer{connections: connrotation.NewDialer(dial)}
 	base.Dial = dialer.dial
 	if base.Proxy == nil {
-		// The default, given as a function, keeps client-go from putting the transport into its
-		// cache. The keys of the cache hold the functions of their transports, and so would hold
-		// whatever made this one, for ever.
+		// With the default as a function, client-go does not cache the transport. A key of the
+		// cache refers to the functions of its transport, so the cache would keep their owner in
+		// memory forever.
 		base.Proxy = http.ProxyFromEnvironment
 	}
 	transport, err := rest.TransportFor(base)
 	return transport, dialer, err
 }
 
-// Config returns a configuration like config whose requests go through a transport, which has the
-// place of its TLS settings and credentials.
+// Config returns a configuration like config whose requests go through the transport. The transport
+// replaces the TLS settings and the credentials.
 func Config(config *rest.Config, transport http.RoundTripper) (*rest.Config, error) {
-	// With the scheme, which depends on the TLS settings.
+	// The address has a scheme, which depends on the TLS settings.
 	address, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, err
@@ -59,8 +59,8 @@ func Config(config *rest.Config, transport http.RoundTripper) (*rest.Config, err
 	}, nil
 }
 
-// Dialer dials until it is closed. Timers of net/http hold it for up to 90 s after its last
-// connection was closed, so it must not hold whatever made it. It is safe for concurrent use.
+// Dialer dials until it is closed. Timers of net/http keep it in memory for up to 90 s after its
+// last connection was closed, so it must not refer to its owner. It is safe for concurrent use.
 type Dialer struct {
 	connections *connrotation.Dialer
 	closed      atomic.Bool

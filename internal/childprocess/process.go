@@ -26,8 +26,8 @@ const (
 	// tailLines and maxTailLine limit the lines that an error shows.
 	tailLines   = 8
 	maxTailLine = 300
-	// outputGrace limits the wait for output after the end of the program, which a process that it
-	// has started may hold open.
+	// outputGrace limits the wait for output after the end of the program, because a child of the
+	// program may keep the output open.
 	outputGrace = time.Second
 )
 
@@ -49,14 +49,14 @@ type Spec struct {
 type Process struct {
 	name string
 	cmd  *exec.Cmd
-	// done is closed when the process has ended; err is set before.
+	// done is closed when the process has ended. err is set before that.
 	done chan struct{}
 	err  error
 	// killed is the first cause that Kill has received.
 	killed atomic.Pointer[error]
 }
 
-// Start starts a program. The caller kills it, or waits for its end.
+// Start starts a program. The caller must kill it, or wait for its end.
 func Start(spec Spec) (*Process, error) {
 	tail := &tail{}
 	cmd := exec.Command(spec.Path, spec.Args...)
@@ -73,15 +73,15 @@ func Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// Begin starts a program that ends with this process, even if this process is killed. A process
-// group of its own keeps a terminal's Ctrl-C from it. Both need Linux. When the program has ended,
-// ended is called with the result of cmd.Wait.
+// Begin starts a program that ends with this process, even if this process is killed. It has its
+// own process group, so that a terminal's Ctrl-C does not reach it. Both need Linux. When the
+// program has ended, ended is called with the result of cmd.Wait.
 func Begin(cmd *exec.Cmd, ended func(result error)) error {
 	cmd.SysProcAttr = attributes()
 	started := make(chan error)
 	go func() {
-		// Linux ends the child when the thread that has started it ends (PR_SET_PDEATHSIG), so the
-		// thread is kept for the life of the child.
+		// Linux ends the child when the thread that started it ends (PR_SET_PDEATHSIG), so the
+		// goroutine keeps its thread until the child ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -103,7 +103,7 @@ func (p *Process) end(result error, stdout, stderr *lines, tail *tail) {
 		reason = result.Error()
 	}
 	p.err = fmt.Errorf("the %s (pid %d) ended: %s", p.name, p.PID(), reason)
-	// A process that has ended before the kill has a reason of its own.
+	// A process that ended before the kill has another reason.
 	if cause := p.killed.Load(); cause != nil && wasKilled(p.cmd.ProcessState) {
 		p.err = fmt.Errorf("the %s (pid %d) was killed: %w", p.name, p.PID(), *cause)
 	}
@@ -126,8 +126,8 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // Err is why the process ended, with its last lines. It is valid after Done.
 func (p *Process) Err() error { return p.err }
 
-// Kill ends the process and those that it has started at once. It does not wait. Err has the cause,
-// which may be nil.
+// Kill ends the process and its children at once. It does not wait. Err has the cause, which may be
+// nil.
 func (p *Process) Kill(cause error) {
 	if cause != nil {
 		p.killed.CompareAndSwap(nil, &cause)
@@ -196,16 +196,17 @@ func beginning(text []byte, limit int) []byte {
 	return text[:limit]
 }
 
-// crash is the trace with which a Go program or klog.Fatal ends the output: a panic that was logged
-// earlier has other lines behind it.
+// crash is the trace with which a Go program or klog.Fatal ends the output. Other lines follow a
+// panic that was only logged.
 type crash struct {
 	// first are the first lines of the trace.
 	first []string
-	// isTrace reports whether the stack of a goroutine has followed the reason.
+	// isTrace reports whether the stack of a goroutine followed the reason.
 	isTrace bool
 }
 
-// isCrashReason reports whether a line begins as the Go runtime and klog.Fatal begin the reason.
+// isCrashReason reports whether a line begins like the reason of a crash of the Go runtime or of
+// klog.Fatal.
 func isCrashReason(line string) bool {
 	const digits = 4 // the month and the day
 	isFatal := len(line) > 1+digits && line[0] == 'F' && line[1+digits] == ' ' &&
@@ -213,7 +214,7 @@ func isCrashReason(line string) bool {
 	return isFatal || hasPrefix(line, "panic: ", "fatal error: ")
 }
 
-// isOfTrace reports whether a line is one of a trace behind its first goroutine.
+// isOfTrace reports whether a line belongs to a trace, after the line of its first goroutine.
 func isOfTrace(line string) bool {
 	return strings.HasSuffix(line, ")") || hasPrefix(line,
 		"\t", "goroutine ", "created by ", "runtime stack:", "exit status ", "...")

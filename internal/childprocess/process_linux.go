@@ -29,5 +29,5 @@ func (p *Process) Memory() float64 {
 	return float64(pages) * float64(os.Getpagesize())
 }
 
-// killGroup kills the process and those that it has started.
+// killGroup kills the process and its children.
 func killGroup(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }

@@ -18,7 +18,7 @@ import (
 	"github.com/fxccm/fxccm/internal/childprocess"
 )
 
-// start runs a script of the shell.
+// start runs a shell script.
 func start(t *testing.T, log logr.Logger, script string, args ...string) *childprocess.Process {
 	t.Helper()
 	p, err := childprocess.Start(childprocess.Spec{
@@ -92,7 +92,7 @@ func TestStart_ProgramDoesNotExist_IsAnError(t *testing.T) {
 	}
 }
 
-// trace is what a Go program writes that panics, with more lines than an error shows.
+// trace is the output of a Go program that panics, with more lines than an error shows.
 const trace = `panic: assignment to entry in nil map
 [signal SIGSEGV: segmentation violation]
 
@@ -147,7 +147,7 @@ func TestStart_ProgramPanics_ErrorHasTheReason(t *testing.T) {
 	}
 }
 
-func TestStart_LinesAreLoggedWithTheirStream(t *testing.T) {
+func TestStart_ProgramWritesLines_AreLoggedWithTheirStream(t *testing.T) {
 	t.Parallel()
 	var all logged
 	errorOf(t, start(t, all.logger(), `echo one; printf 'two\r\n'; echo; echo three >&2`))
@@ -208,7 +208,7 @@ func TestKill_OfARunningProgram_EndsItsChildrenAndErrorHasTheCause(t *testing.T)
 		func(context.Context) (struct{}, error) {
 			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", grandchild))
 			if err == nil && !strings.Contains(string(stat), ") Z ") {
-				return struct{}{}, fmt.Errorf("it lives: %s", stat)
+				return struct{}{}, fmt.Errorf("it still runs: %s", stat)
 			}
 			return struct{}{}, nil
 		})

@@ -12,7 +12,7 @@ import (
 )
 
 // ParseClusterCIDRs reads a --cluster-cidr: one CIDR, or two of different IP families separated by
-// a comma. The error says which rule was broken.
+// a comma.
 func ParseClusterCIDRs(list string) ([]*net.IPNet, error) {
 	if strings.TrimSpace(list) == "" {
 		return nil, fmt.Errorf(
@@ -40,8 +40,8 @@ func ParseClusterCIDRs(list string) ([]*net.IPNet, error) {
 	return cidrs, nil
 }
 
-// MaskSizes are the prefix lengths of node ranges, as the flags --node-cidr-mask-size and its two
-// variants for one family give them. 0 is not given.
+// MaskSizes are the prefix lengths of node ranges, as set by the flag --node-cidr-mask-size and its
+// two variants for one family. 0 means not set.
 type MaskSizes struct{ Any, IPv4, IPv6 int32 }
 
 // A NodeRange is a cluster CIDR that is divided into ranges of Bits bits, one for each node.

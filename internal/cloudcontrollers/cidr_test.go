@@ -29,7 +29,7 @@ func TestParseClusterCIDRs_EachList_IsReadAsUpstreamDoes(t *testing.T) {
 	}
 }
 
-func TestParseClusterCIDRs_SaysWhichRuleIsBroken(t *testing.T) {
+func TestParseClusterCIDRs_InvalidList_ErrorNamesTheBrokenRule(t *testing.T) {
 	for list, want := range map[string]string{
 		"":                            "empty",
 		"  ":                          "empty",
@@ -46,8 +46,8 @@ func TestParseClusterCIDRs_SaysWhichRuleIsBroken(t *testing.T) {
 	}
 }
 
-// Whatever is typed, upstream's route controller must get one or two networks of different
-// families, or nothing.
+// For any input, upstream's route controller must get one network, or two of different families, or
+// an error.
 func FuzzParseClusterCIDRs(f *testing.F) {
 	for _, seed := range []string{
 		"10.244.0.0/16", "10.244.0.0/16,fd00::/56",

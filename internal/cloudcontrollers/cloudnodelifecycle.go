@@ -18,8 +18,8 @@ func CloudNodeLifecycle(t Term, monitorPeriod time.Duration, syncs int32) (Run, 
 		return nil, err
 	}
 	nodes := t.Informers().Core().V1().Nodes()
-	// Upstream takes only the lister, so a factory that starts before the first call of Lister
-	// would not know the informer.
+	// Upstream requests only the lister. A factory that starts before the first call of Lister
+	// would not start the informer.
 	nodes.Informer()
 	events := &recording{client: client, component: "cloud-node-lifecycle-controller"}
 	controller, err := nodelifecycle.NewCloudNodeLifecycleController(

@@ -18,8 +18,8 @@ import (
 )
 
 // recording gives one of upstream's controllers a recorder that costs nothing at rest. Upstream's
-// Run makes a broadcaster of client-go, which has 4 goroutines and 100 KiB for as long as it runs,
-// and takes no other.
+// Run creates a broadcaster of client-go, which takes 4 goroutines and 100 KiB for as long as it
+// runs. Upstream accepts no other broadcaster.
 //
 // Upstream's Run starts its broadcaster first. Then it waits for the informers or lists the nodes,
 // and only then starts goroutines that record events. So the recorder is replaced at the first use
@@ -27,12 +27,12 @@ import (
 type recording struct {
 	client    kubernetes.Interface
 	component string
-	// replace does that once. It is set when Run begins.
+	// replace replaces the recorder once. It is set when Run begins.
 	replace func()
 }
 
-// record runs upstream's Run of the controller. Like upstream, it drops the events that have not
-// been sent at the end.
+// record runs upstream's Run of the controller. Like upstream, it drops events that are not sent
+// before Run returns.
 func (r *recording) record(ctx context.Context, controller any, run func()) {
 	broadcaster := events.NewLogging(r.client.CoreV1(), klog.FromContext(ctx))
 	defer broadcaster.Shutdown()
@@ -42,16 +42,16 @@ func (r *recording) record(ctx context.Context, controller any, run func()) {
 	run()
 }
 
-// used is called at each use of the nodes.
+// used is called whenever upstream uses the nodes.
 func (r *recording) used() {
 	if r.replace != nil {
 		r.replace()
 	}
 }
 
-// replaceRecorder gives a controller of upstream's another recorder and ends its broadcaster, of
-// which a queue of 32 KiB remains. The fields are not exported, so they are found by their types. A
-// controller of another version that does not have them keeps its own.
+// replaceRecorder gives one of upstream's controllers another recorder and ends its broadcaster. A
+// queue of 32 KiB remains. The fields are not exported, so they are found by their types. A
+// controller of another version without these fields keeps its own recorder.
 func replaceRecorder(controller any, recorder record.EventRecorder) {
 	fields := reflect.ValueOf(controller).Elem()
 	for i := range fields.NumField() {
@@ -65,7 +65,7 @@ func replaceRecorder(controller any, recorder record.EventRecorder) {
 	}
 }
 
-// nodes are the nodes as upstream gets them.
+// nodes returns the informer of nodes for upstream. It replaces the recorder at its first use.
 func (r *recording) nodes(nodes coreinformers.NodeInformer) coreinformers.NodeInformer {
 	return recordedNodes{nodes, r}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// term has an API server in memory.
+// term is a Term with an API server in memory.
 type term struct {
 	client    *kubefake.Clientset
 	cloud     cloudprovider.Interface
@@ -37,7 +37,8 @@ func (t *term) Client(string) (kubernetes.Interface, error)           { return t
 func (t *term) Informers() informers.SharedInformerFactory            { return t.informers }
 func (t *term) Metrics() *controllersmetrics.ControllerManagerMetrics { return t.metrics }
 
-// Each controller runs alone: upstream's service controller races with itself when there are nodes.
+// Each controller runs alone, because upstream's service controller has a data race when nodes
+// exist.
 func TestUpstreamsControllers_EventsAreRecorded_WithoutBroadcastersOfClientGo(t *testing.T) {
 	taint := v1.Taint{Key: cloudapi.TaintExternalCloudProvider, Effect: v1.TaintEffectNoSchedule}
 	fresh := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "new"}, Spec: v1.NodeSpec{
@@ -130,7 +131,7 @@ func runController(t *testing.T, tm *term, run cloudcontrollers.Run) {
 	})
 }
 
-// broadcasters are the stacks of goroutines of client-go's broadcasters.
+// broadcasters returns the stacks of goroutines of client-go's broadcasters.
 func broadcasters() (found []string) {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

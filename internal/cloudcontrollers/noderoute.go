@@ -13,8 +13,8 @@ import (
 // NodeRoute builds the node-route-controller: it keeps a route in the cloud for every pod CIDR of
 // every node, and the condition NetworkUnavailable of the nodes.
 //
-// clusterCIDR is --cluster-cidr. It is checked only if the provider serves routes; upstream ends
-// the process where this returns an error.
+// clusterCIDR is --cluster-cidr. It is checked only if the provider serves routes. Upstream ends
+// the process if it is invalid.
 func NodeRoute(t Term, period time.Duration, clusterCIDR string) (Run, error) {
 	routes, ok := t.Cloud().Routes()
 	if !ok {

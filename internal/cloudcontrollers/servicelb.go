@@ -11,10 +11,10 @@ import (
 // LoadBalancer that the classes select.
 //
 // A cloud that has not finished returns an error that wraps an [api.RetryError], which says when to
-// call again. Upstream would log it and write a Warning event each time. Here it is no failure:
+// call again. Upstream would log it and write a Warning event each time. Here it is not a failure:
 //
 //   - After EnsureLoadBalancer the Service waits without a worker. EnsureLoadBalancer is repeated
-//     after the time in the error. After any other answer upstream takes over again.
+//     after the time in the error. After any other result, upstream continues.
 //   - After UpdateLoadBalancer the load balancer is ensured.
 //   - EnsureLoadBalancerDeleted, and GetLoadBalancer before it, are repeated for a minute, during
 //     which the Service keeps a worker. Then the error goes to upstream, which has no other way to
@@ -23,14 +23,14 @@ import (
 // Upstream writes its event EnsuringLoadBalancer when a wait begins and when it ends, and after
 // each change of the Service meanwhile. The provider reports why a Service waits.
 //
-// At most syncs calls for Services and as many UpdateLoadBalancer for nodes are in flight at once.
-// That many deletions can wait without delaying other Services.
+// At most syncs calls for Services, and as many calls of UpdateLoadBalancer for nodes, are in
+// flight at once. As many deletions can wait without delaying other Services.
 //
 // Its Run returns when ctx has ended and no Service waits any more, while each of upstream's
 // workers may still be busy with one Service.
 func ServiceLB(t Term, syncs int32, classes Classes) (Run, error) {
 	balancers, ok := t.Cloud().LoadBalancer()
-	// Asked here because upstream's constructor leaks two queues when the answer is no.
+	// Upstream's constructor leaks two queues if the provider does not serve load balancers.
 	if !ok {
 		return nil, notServed("load balancers")
 	}

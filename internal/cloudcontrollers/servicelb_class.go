@@ -18,7 +18,8 @@ const AnyClass = "*"
 type Classes struct {
 	// Default serves the Services without a class.
 	Default bool
-	// Names are the served classes. [AnyClass] serves all but those that follow a "-".
+	// Names are the served classes. [AnyClass] serves all classes except those that are listed with
+	// a "-".
 	Names []string
 }
 
@@ -34,11 +35,11 @@ func (c Classes) serve(class *string) bool {
 // ignores Services with a class, so it gets a served one without. Its patches change only metadata
 // and status.
 //
-// Upstream would remove the finalizer of a Service of any class that is being deleted. A Service
-// of another class belongs to another controller, and so does that finalizer.
+// Upstream would remove the finalizer of every Service that is being deleted. A Service of another
+// class belongs to another controller, and so does its finalizer.
 //
-// The API server removes the class of a Service that changes to another type. Upstream sees all of
-// these, and asks the provider whether they still have a load balancer.
+// The API server removes the class of a Service that changes to another type. Upstream sees all
+// Services of other types, and checks with the provider whether they still have a load balancer.
 func (c Classes) view(service *v1.Service) *v1.Service {
 	if service.Spec.Type != v1.ServiceTypeLoadBalancer {
 		return service
@@ -54,12 +55,12 @@ func (c Classes) view(service *v1.Service) *v1.Service {
 	return &seen
 }
 
-// servedServices gives upstream the view of the Services, and notes the event handler that upstream
-// registers for them.
+// servedServices gives upstream the view of the Services, and keeps the event handler that upstream
+// registers.
 type servedServices struct {
 	coreinformers.ServiceInformer
 	classes Classes
-	// handler is upstream's own.
+	// handler is upstream's event handler.
 	handler cache.ResourceEventHandler
 }
 
@@ -87,7 +88,7 @@ func (i servedInformer) AddEventHandlerWithResyncPeriod(
 		servedHandler{handler, i.services.classes}, period)
 }
 
-// servedHandler hands upstream the events of the Services that it sees.
+// servedHandler passes upstream the events of the Services in its view.
 type servedHandler struct {
 	cache.ResourceEventHandler
 	classes Classes
@@ -102,9 +103,9 @@ func (h servedHandler) OnAdd(object any, initial bool) {
 	}
 }
 
-// OnUpdate implements cache.ResourceEventHandler. A Service that upstream saw, and that is another
-// one now of the same name, goes to upstream with its class: upstream finds that it wants no load
-// balancer any more.
+// OnUpdate implements cache.ResourceEventHandler. A Service in upstream's view may be replaced by a
+// Service of the same name that is not. Upstream gets the new one with its class, and finds that it
+// needs no load balancer.
 func (h servedHandler) OnUpdate(before, after any) {
 	was, ok1 := before.(*v1.Service)
 	is, ok2 := after.(*v1.Service)
@@ -123,7 +124,7 @@ func (h servedHandler) OnUpdate(before, after any) {
 	}
 }
 
-// servedLister finds the Services that upstream sees. Upstream uses nothing but Get.
+// servedLister finds the Services in upstream's view. Upstream uses only Get.
 type servedLister struct {
 	corelisters.ServiceLister
 	classes Classes

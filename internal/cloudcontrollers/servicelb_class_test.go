@@ -42,20 +42,20 @@ func TestClasses_SelectServices_UpstreamSeesTheSelectedWithoutClass(t *testing.T
 				service := ofClass(class)
 				seen := test.classes.view(service)
 				if want := slices.Contains(test.served, class); (seen != nil) != want {
-					t.Errorf("class %q is seen: %t, want %t", class, seen != nil, want)
+					t.Errorf("upstream sees class %q: %t, want %t", class, seen != nil, want)
 				}
 				if seen != nil && seen.Spec.LoadBalancerClass != nil {
 					t.Errorf("upstream sees the class %q", *seen.Spec.LoadBalancerClass)
 				}
 				if class != "" && service.Spec.LoadBalancerClass == nil {
-					t.Error("the informer's own object has lost its class")
+					t.Error("the class of the informer's object was removed")
 				}
 			}
 		})
 	}
 }
 
-// recorder notes the events that upstream gets.
+// recorder records the events that upstream gets.
 type recorder struct{ events []string }
 
 func (r *recorder) OnAdd(object any, _ bool) { r.note("add", object) }
@@ -75,7 +75,7 @@ func (r *recorder) note(event string, objects ...any) {
 	r.events = append(r.events, event)
 }
 
-func TestClasses_ServiceChanges_UpstreamSeesWhatItMustActOn(t *testing.T) {
+func TestClasses_ServiceChanges_UpstreamGetsTheEventsOfServedServices(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, after *v1.Service
 		want          []string

@@ -14,16 +14,16 @@ import (
 	"k8s.io/cloud-provider/api"
 )
 
-// deletionTimeout limits how long an unfinished deletion keeps its worker. After it the provider's
-// *api.RetryError goes to upstream.
+// deletionTimeout limits how long an unfinished deletion keeps its worker. After that time,
+// upstream gets the provider's *api.RetryError.
 const deletionTimeout = time.Minute
 
 // retryingBalancers is the cloudprovider.LoadBalancer that upstream gets. It handles every
 // *api.RetryError itself, because upstream treats one as a failure.
 //
-// To upstream, an EnsureLoadBalancer with such an answer is cloudprovider.ImplementedElsewhere:
-// upstream has nothing more to do, and reports nothing. A goroutine repeats the call. After any
-// other answer the Service returns to upstream's queue.
+// EnsureLoadBalancer then returns cloudprovider.ImplementedElsewhere to upstream, which does
+// nothing more and reports nothing. A goroutine repeats the call. After any other result, the
+// Service returns to upstream's queue.
 //
 // It is safe for concurrent use.
 type retryingBalancers struct {
@@ -38,7 +38,7 @@ type retryingBalancers struct {
 
 	mu      sync.Mutex
 	retries map[types.NamespacedName]*retry
-	// closed: no retry starts any more.
+	// closed prevents new retries.
 	closed     bool
 	goroutines sync.WaitGroup
 }
@@ -49,7 +49,7 @@ type retry struct {
 	stop chan struct{}
 	// done is closed when no call is in flight and none will follow.
 	done chan struct{}
-	// failure is the answer that ended the retry. It is valid when done is closed. Nil: upstream
+	// failure is the error that ended the retry. It is valid when done is closed. Nil: upstream
 	// calls the provider itself.
 	failure error
 }
@@ -73,7 +73,7 @@ func (b *retryingBalancers) close() {
 }
 
 // EnsureLoadBalancer implements cloudprovider.LoadBalancer. Upstream never has two calls for one
-// Service in flight, so neither has the retry.
+// Service in flight, so the retry is stopped first.
 func (b *retryingBalancers) EnsureLoadBalancer(
 	ctx context.Context, cluster string, service *v1.Service, nodes []*v1.Node,
 ) (*v1.LoadBalancerStatus, error) {
@@ -88,7 +88,7 @@ func (b *retryingBalancers) EnsureLoadBalancer(
 }
 
 // UpdateLoadBalancer implements cloudprovider.LoadBalancer. After an unfinished update the load
-// balancer is ensured, as upstream does after a failed one.
+// balancer is ensured, as upstream does after a failed update.
 func (b *retryingBalancers) UpdateLoadBalancer(
 	ctx context.Context, cluster string, service *v1.Service, nodes []*v1.Node,
 ) error {
@@ -103,8 +103,8 @@ func (b *retryingBalancers) UpdateLoadBalancer(
 }
 
 // GetLoadBalancer implements cloudprovider.LoadBalancer. Upstream calls it before a deletion, which
-// it treats as done if there is no load balancer, and after a failed update, to find out whether
-// the failure matters.
+// is complete if the load balancer does not exist, and after a failed update, which matters only if
+// it exists.
 func (b *retryingBalancers) GetLoadBalancer(
 	ctx context.Context, cluster string, service *v1.Service,
 ) (status *v1.LoadBalancerStatus, exists bool, err error) {
@@ -154,7 +154,7 @@ func (b *retryingBalancers) runUntilDone(ctx context.Context, call func() error)
 	}
 }
 
-// startRetry has EnsureLoadBalancer repeated. It returns false if the term is about to end.
+// startRetry starts to repeat EnsureLoadBalancer. It returns false if the term is about to end.
 func (b *retryingBalancers) startRetry(
 	ctx context.Context, cluster string, service *v1.Service, nodes []*v1.Node, delay time.Duration,
 ) bool {
@@ -185,12 +185,12 @@ func (b *retryingBalancers) startRetry(
 	return true
 }
 
-// retryUntilDone repeats a call until the cloud has finished, or until the Service has changed so
-// that the call must not be made. It returns whether the Service has to be queued, and the failure
-// that upstream gets then.
+// retryUntilDone repeats a call until the cloud has finished, or until a change of the Service
+// forbids the call. It returns whether the Service has to be queued, and the failure that upstream
+// gets then.
 //
-// The informer tells upstream of a Service that has changed. If it were queued here as well,
-// upstream could look for the finalizer of a Service that is gone, and report a failure.
+// The informer reports a change of the Service to upstream. If the Service were queued here as
+// well, upstream could look for the finalizer of a deleted Service, and report a failure.
 func (b *retryingBalancers) retryUntilDone(
 	ctx context.Context, stop <-chan struct{}, service *v1.Service, delay time.Duration,
 	call func(*v1.Service) error,
@@ -212,8 +212,8 @@ func (b *retryingBalancers) retryUntilDone(
 	return false, nil
 }
 
-// stopRetry ends the retry for a Service, and returns when no call of it is in flight. It returns
-// the failure that ended the retry, unless upstream has been given it already.
+// stopRetry ends the retry for a Service, and returns when its call is not in flight. It returns
+// the failure that ended the retry, unless upstream has got it already.
 func (b *retryingBalancers) stopRetry(service *v1.Service) (failure error) {
 	b.mu.Lock()
 	r := b.retries[keyOf(service)]
@@ -241,7 +241,7 @@ func (l callLimit) run(ctx context.Context, call func() error) error {
 	return call()
 }
 
-// sleep returns false if ctx ends or stop is closed meanwhile.
+// sleep waits for d. It returns false if ctx ends or stop is closed before.
 func sleep(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -254,7 +254,7 @@ func sleep(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {
 	return false
 }
 
-// retryAfter returns how long a cloud that has not finished asks to wait; false for other answers.
+// retryAfter returns the pause in an *api.RetryError, and false for other errors.
 func retryAfter(err error) (time.Duration, bool) {
 	if unfinished, ok := errors.AsType[*api.RetryError](err); ok {
 		return unfinished.RetryAfter(), true

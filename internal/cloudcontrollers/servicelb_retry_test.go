@@ -20,8 +20,7 @@ import (
 	"k8s.io/cloud-provider/api"
 )
 
-// scriptedCloud gives the next answer to each call, after a second. A call without an answer
-// succeeds.
+// scriptedCloud returns the next answer to each call, after a second. Further calls succeed.
 type scriptedCloud struct {
 	mu      sync.Mutex
 	answers []error
@@ -88,7 +87,7 @@ func (s *scriptedCloud) EnsureLoadBalancerDeleted(
 	return s.answer("delete", service)
 }
 
-// queue stands for upstream's queue.
+// queue replaces upstream's queue.
 type queue struct {
 	mu    sync.Mutex
 	added []string
@@ -108,7 +107,7 @@ func (q *queue) length() int {
 	return len(q.added)
 }
 
-// harness holds the load balancers that upstream sees, the cloud below and the queue above.
+// harness holds the load balancers that upstream gets, with their cloud and upstream's queue.
 type harness struct {
 	*retryingBalancers
 	t       *testing.T
@@ -168,7 +167,7 @@ func (b *harness) want(queued int, calls ...string) {
 	b.t.Helper()
 	synctest.Wait()
 	if got := b.cloud.seen(); !slices.Equal(got, calls) {
-		b.t.Errorf("at %s the cloud has had the calls %q, want %q", b.elapsed(), got, calls)
+		b.t.Errorf("at %s the cloud got the calls %q, want %q", b.elapsed(), got, calls)
 	}
 	if got := b.queue.length(); got != queued {
 		b.t.Errorf("the Service was queued %d times, want %d", got, queued)
@@ -192,7 +191,7 @@ func TestEnsure_CloudHasNotFinished_IsRepeatedWithoutUpstream(t *testing.T) {
 	runTest(t, []error{retryIn(5 * time.Second), retryIn(time.Second)}, func(b *harness) {
 		//nolint:errorlint // upstream compares so
 		if err := b.ensure(web("1")); err != cloudprovider.ImplementedElsewhere {
-			t.Fatalf("upstream gets %v", err)
+			t.Fatalf("upstream got %v", err)
 		}
 		b.want(0, "ensure 1")
 		b.store(web("2"))
@@ -200,9 +199,9 @@ func TestEnsure_CloudHasNotFinished_IsRepeatedWithoutUpstream(t *testing.T) {
 		b.want(0, "ensure 1", "ensure 2")
 		time.Sleep(time.Minute)
 		b.want(1, "ensure 1", "ensure 2", "ensure 2")
-		// Upstream makes a call of its own, for the address and the nodes of that moment.
+		// Upstream calls again itself, for the current address and nodes.
 		if err := b.ensure(web("2")); err != nil {
-			t.Errorf("upstream gets %v", err)
+			t.Errorf("upstream got %v", err)
 		}
 		if len(b.retries) > 0 {
 			t.Errorf("retries are left: %v", b.retries)
@@ -216,11 +215,11 @@ func TestEnsure_RetryFails_UpstreamGetsTheFailureOnce(t *testing.T) {
 		time.Sleep(time.Minute)
 		b.want(1, "ensure 1", "ensure 1")
 		if err := b.ensure(web("1")); !errors.Is(err, errBroken) {
-			t.Errorf("upstream gets %v", err)
+			t.Errorf("upstream got %v", err)
 		}
 		b.want(1, "ensure 1", "ensure 1")
 		if err := b.ensure(web("1")); err != nil {
-			t.Errorf("upstream gets %v again", err)
+			t.Errorf("upstream got %v again", err)
 		}
 	})
 }
@@ -230,7 +229,7 @@ func TestEnsure_ServiceChangesDuringRetry_UpstreamDecides(t *testing.T) {
 	other.UID, retyped.Spec.Type, deleted.DeletionTimestamp =
 		types.UID("two"), v1.ServiceTypeClusterIP, &metav1.Time{Time: time.Now()}
 	for name, now := range map[string]*v1.Service{
-		"gone": nil, "another of its name": other,
+		"gone": nil, "replaced by another of the same name": other,
 		"of another type": retyped, "being deleted": deleted,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -242,7 +241,7 @@ func TestEnsure_ServiceChangesDuringRetry_UpstreamDecides(t *testing.T) {
 					b.store(now)
 				}
 				time.Sleep(time.Minute)
-				// Upstream gets no event of its own if the Service is gone.
+				// Without the queue, upstream would not get an event for a deleted Service.
 				queued := 0
 				if now == nil {
 					queued = 1
@@ -274,7 +273,7 @@ func TestEnsure_UpstreamCallsDuringRetry_CallsNeverOverlap(t *testing.T) {
 				// The second call is in flight.
 				time.Sleep(time.Second + callDuration/2)
 				if err := test.come(b, web("2")); err != nil {
-					t.Errorf("upstream gets %v", err)
+					t.Errorf("upstream got %v", err)
 				}
 				if n := b.cloud.concurrent(); n > 1 {
 					t.Errorf("%d calls were in flight at the same time", n)
@@ -294,19 +293,19 @@ func TestUpdate_CloudHasNotFinished_ServiceIsQueued(t *testing.T) {
 		for i, want := range []error{cloudprovider.ImplementedElsewhere, errBroken, nil} {
 			//nolint:errorlint // upstream compares so
 			if err := b.UpdateLoadBalancer(context.TODO(), "", web("1"), nil); err != want {
-				t.Errorf("update %d: upstream gets %v, want %v", i, err, want)
+				t.Errorf("update %d: upstream got %v, want %v", i, err, want)
 			}
 		}
 		b.want(1, "update 1", "update 1", "update 1")
 	})
 }
 
-// After a failed update upstream only asks whether there is a load balancer.
+// After a failed update upstream only checks whether the load balancer exists.
 func TestGet_DuringRetry_RetryContinues(t *testing.T) {
 	runTest(t, []error{retryIn(10 * time.Second), retryIn(time.Hour)}, func(b *harness) {
 		_ = b.ensure(web("1"))
 		if _, _, err := b.GetLoadBalancer(context.TODO(), "", web("1")); !wantsRetry(err) {
-			t.Errorf("upstream gets %v", err)
+			t.Errorf("upstream got %v", err)
 		}
 		time.Sleep(time.Minute)
 		b.want(1, "ensure 1", "get 1", "ensure 1")
@@ -320,13 +319,13 @@ func TestDelete_CloudHasNotFinished_IsRepeatedForAMinute(t *testing.T) {
 		if waited := time.Since(begin); !wantsRetry(err) ||
 			waited < deletionTimeout-10*time.Second ||
 			waited > deletionTimeout+callDuration {
-			t.Errorf("after %s upstream gets %v", waited, err)
+			t.Errorf("after %s upstream got %v", waited, err)
 		}
 		if err := b.EnsureLoadBalancerDeleted(b.ctx, "", web("1")); err != nil {
-			t.Errorf("upstream gets %v", err)
+			t.Errorf("upstream got %v", err)
 		}
 		if n := len(b.cloud.seen()); n != 8 {
-			t.Errorf("the cloud has had %d calls", n)
+			t.Errorf("the cloud got %d calls", n)
 		}
 	})
 }
@@ -346,7 +345,7 @@ func TestEnsure_ManyServices_CallsInFlightAreLimited(t *testing.T) {
 			b.cloud.seen()), b.cloud.concurrent(), b.queue.length(); calls != 70 || most != 2 ||
 			queued != 20 {
 			t.Errorf(
-				"of %d calls %d were in flight at once, and %d Services are queued; want 70, 2 and 20", calls, most, queued)
+				"%d calls, %d in flight at once, %d Services queued; want 70, 2 and 20", calls, most, queued)
 		}
 	})
 }
@@ -359,14 +358,14 @@ func TestEnsure_TermEnds_NoFurtherCallIsMade(t *testing.T) {
 		cancel()
 		b.close()
 		if err := b.ensure(web("1")); !errors.Is(err, context.Canceled) && !wantsRetry(err) {
-			t.Errorf("after the end upstream gets %v", err)
+			t.Errorf("after the end upstream got %v", err)
 		}
 		if err := b.EnsureLoadBalancerDeleted(ctx, "", web("1")); !errors.Is(err,
 			context.Canceled) && !wantsRetry(err) {
-			t.Errorf("after the end upstream gets %v", err)
+			t.Errorf("after the end upstream got %v", err)
 		}
 		if n := len(b.cloud.seen()); n > 3 {
-			t.Errorf("the cloud has had %d calls", n)
+			t.Errorf("the cloud got %d calls", n)
 		}
 	})
 }

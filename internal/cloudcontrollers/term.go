@@ -11,15 +11,15 @@ import (
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
 )
 
-// ErrNotServed is wrapped by a constructor's error when the provider does not serve what the
-// controller needs. The rest of the error's text says what is missing. It is a reason to leave the
-// controller out, not a failure.
+// ErrNotServed is wrapped by a constructor's error if the provider does not serve an interface that
+// the controller needs. The error's text names the interface. The controller is skipped; it has not
+// failed.
 var ErrNotServed = errors.New("not served by the provider")
 
 // Run works until its context ends. It returns earlier only with an error.
 type Run func(ctx context.Context) error
 
-// Term is what a controller takes from the term it is built for; *ccm.Term is one.
+// Term is the part of a *ccm.Term that the controllers use.
 type Term interface {
 	// ClusterName is --cluster-name.
 	ClusterName() string
@@ -35,7 +35,7 @@ type Term interface {
 
 func notServed(what string) error { return fmt.Errorf("%w: it has no %s", ErrNotServed, what) }
 
-// servesInstances mirrors what upstream's two node controllers demand.
+// servesInstances checks the condition of upstream's two node controllers.
 func servesInstances(cloud cloudprovider.Interface) error {
 	if _, ok := cloud.InstancesV2(); ok {
 		return nil

@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// Calls of upstream's that do not end with the context of the controller's Run. All of them are
-// requests of the term's clients, which the fence or the end of the term's reads cancels, or calls
-// of the guarded cloud, which the fence cancels. A new one in a new version must be looked at:
-// can it end with the term?
+// withoutContext lists upstream's calls that do not end with the context of the controller's Run.
+// The fence cancels those that are writes of the term's clients or calls of the guarded cloud. The
+// end of the term's reads cancels the others. For a new call in a new version, check that it ends
+// with the term.
 var withoutContext = map[string]string{
 	"k8s.io/cloud-provider/controllers/service: Controller.lockedUpdateLoadBalancerHosts UpdateLoadBalancer": "cloud",
 	"k8s.io/cloud-provider/controllers/service: Controller.lockedUpdateLoadBalancerHosts GetLoadBalancer":    "cloud",

@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// flushLimit bounds the wait for events that the API server does not take: they matter less
-	// than a hand-over.
+	// flushLimit limits the wait for events that the API server does not accept, because a fast
+	// hand-over matters more.
 	flushLimit = time.Second
 	// maxQueued, maxTries and retryPause are client-go's.
 	maxQueued  = 1000
@@ -35,9 +35,8 @@ const (
 )
 
 // Broadcaster sends events to the API server, one after the other, with client-go's rules for
-// repeated events and for retries. It differs from client-go's broadcaster: it sends at its end
-// what is queued, and at rest it has neither a goroutine nor a channel. It is safe for concurrent
-// use.
+// repeated events and for retries. Unlike client-go's broadcaster, Close sends the queued events,
+// and at rest it has no goroutine and no channel. It is safe for concurrent use.
 type Broadcaster struct {
 	client typedcorev1.EventInterface
 	log    logr.Logger
@@ -73,7 +72,7 @@ func (b *Broadcaster) Recorder(component string) record.EventRecorderLogger {
 	return recorder{b, component, klog.Background()}
 }
 
-// Close waits until what was recorded has been sent, a second at most, and ends the Broadcaster.
+// Close waits until the recorded events have been sent, at most a second, and ends the Broadcaster.
 func (b *Broadcaster) Close() {
 	if idle := b.refuse(); idle != nil {
 		limit := time.NewTimer(flushLimit)
@@ -94,8 +93,8 @@ func (b *Broadcaster) Shutdown() {
 	}
 }
 
-// refuse refuses new events. The result is closed when all events before have been sent or dropped;
-// it may be nil.
+// refuse refuses new events. The result is closed when all earlier events have been sent or
+// dropped. It is nil if none is queued.
 func (b *Broadcaster) refuse() (idle <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -190,7 +189,7 @@ func (b *Broadcaster) post(result *record.EventCorrelateResult) error {
 	return err
 }
 
-// mayRetry reports whether the API server may take the event later. It has not answered then.
+// mayRetry reports whether the API server may accept the event later, because it has not answered.
 func mayRetry(err error) bool {
 	_, invalid := errors.AsType[*rest.RequestConstructionError](err)
 	_, refused := errors.AsType[*apierrors.StatusError](err)

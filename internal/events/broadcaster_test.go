@@ -22,7 +22,7 @@ import (
 	"github.com/fxccm/fxccm/internal/events"
 )
 
-// serve is an API server that takes events, slowly.
+// serve returns a client of an API server with the handler.
 func serve(t *testing.T, handle http.HandlerFunc) *kubernetes.Clientset {
 	t.Helper()
 	server := httptest.NewServer(handle)
@@ -39,7 +39,7 @@ func serve(t *testing.T, handle http.HandlerFunc) *kubernetes.Clientset {
 	return client
 }
 
-func TestClose_SendsWhatWasRecorded(t *testing.T) {
+func TestClose_EventsAreQueued_AreSent(t *testing.T) {
 	const count = 20
 	var arrived atomic.Int32
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -88,7 +88,7 @@ func TestRecorder_EventsAreSent_LeaveNoGoroutine(t *testing.T) {
 	}
 }
 
-func TestRecorder_AfterCloseDropsAndLeavesNothingBehind(t *testing.T) {
+func TestRecorder_AfterClose_DropsEventsAndLeavesNoGoroutine(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
 	client := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("an event was sent") })
@@ -98,7 +98,7 @@ func TestRecorder_AfterCloseDropsAndLeavesNothingBehind(t *testing.T) {
 		corev1.EventTypeNormal, "Late", "")
 }
 
-func TestClose_DoesNotWaitForAnAPIServerThatRefuses(t *testing.T) {
+func TestClose_APIServerRefusesEvents_DoesNotWait(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) }) // after those of serve
 	client := serve(t,
@@ -111,7 +111,7 @@ func TestClose_DoesNotWaitForAnAPIServerThatRefuses(t *testing.T) {
 	b.Close()
 }
 
-// sink takes events in place of an API server.
+// sink replaces an API server.
 type sink struct {
 	typedcorev1.EventInterface
 	take func(ctx context.Context, verb string) error
@@ -170,7 +170,7 @@ func TestRecorder_APIServerDoesNotAnswer_EventIsRetried(t *testing.T) {
 	})
 }
 
-func TestShutdown_RequestHangs_EndsItAndDropsTheRest(t *testing.T) {
+func TestShutdown_RequestHangs_IsCanceledAndTheRestIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
 		b := events.New(sink{take: func(ctx context.Context, _ string) error {

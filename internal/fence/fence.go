@@ -1,6 +1,5 @@
-// Package fence holds the one thing that every call of a term passes through before it may act on
-// the world. When the term is over the fence is closed, so that a goroutine which lost track of
-// its context cannot act any more.
+// Package fence checks every mutating call of a term. When the term is over, the fence is closed,
+// so that a goroutine that does not end with its context cannot act any more.
 package fence
 
 import (
@@ -19,35 +18,35 @@ import (
 // canceled by its closing.
 var ErrClosed = errors.New("the term is over")
 
-// A Fence is open, then perhaps held, then closed, then over; it never opens again. All methods
+// A Fence is open, then possibly held, then closed, then over. It never opens again. All methods
 // are safe for concurrent use.
 type Fence struct {
 	expiry func() time.Time
 	clock  clock.Clock
 	calls  inflight.Set
 
-	// closed ends when the fence closes, with the cause; calls in flight are canceled by it. It is
-	// no request's context: it is the fence's state in the form that contexts can be merged with.
+	// closed ends when the fence closes, with the cause. That cancels the calls in flight. It is a
+	// context because it is merged with the contexts of calls.
 	closed context.Context
 	close  context.CancelCauseFunc
-	// over ends when reads end too.
+	// over ends when reads end, too.
 	over context.Context
 	end  context.CancelCauseFunc
 
 	held chan struct{}
 	hold func()
 
-	// mu orders the admission of a call against Close.
+	// mu excludes the admission of a call during Close.
 	mu       sync.Mutex
 	closedAt time.Time
-	// expired: leadership was seen to expire. A renewal after that does not open the fence, so it
-	// must not hide the expiry from [Fence.CloseOnExpiry].
+	// expired reports that leadership was seen to expire. A later renewal does not open the fence,
+	// so it must not hide the expiry from [Fence.CloseOnExpiry].
 	expired bool
 }
 
-// New returns an open fence. expiry tells until when calls may be made by the clock; nil, or a zero
-// time, is for ever. It is asked at each call, so that a process which was frozen past it cannot
-// act before anything else has noticed.
+// New returns an open fence. expiry returns the time until which calls may be made. Nil, or a zero
+// time, is no limit. expiry is called for each call, so that a process that was frozen past that
+// time cannot act.
 func New(expiry func() time.Time, clock clock.Clock) *Fence {
 	f := &Fence{expiry: expiry, clock: clock, held: make(chan struct{})}
 	f.closed, f.close = context.WithCancelCause(context.Background())
@@ -57,7 +56,7 @@ func New(expiry func() time.Time, clock clock.Clock) *Fence {
 }
 
 // Enter admits a call, or refuses it with an error that wraps ErrClosed. The returned context has
-// ctx's values and ends with ctx or when the fence closes; done must be called when the call has
+// ctx's values and ends with ctx or when the fence closes. done must be called when the call has
 // returned.
 func (f *Fence) Enter(
 	ctx context.Context, call inflight.Activity,
@@ -73,8 +72,8 @@ func (f *Fence) Enter(
 	}, nil
 }
 
-// EnterWhenOpen is Enter, but while the fence is held the call waits until the fence closes or
-// ctx ends. It is for calls that begin a piece of work, as opposed to those that finish one.
+// EnterWhenOpen is like Enter, but while the fence is held the call waits until the fence closes or
+// ctx ends. It is for calls that begin a piece of work, not for those that finish one.
 func (f *Fence) EnterWhenOpen(
 	ctx context.Context, call inflight.Activity,
 ) (context.Context, func(), error) {
@@ -91,9 +90,9 @@ func (f *Fence) EnterWhenOpen(
 	return f.Enter(ctx, call)
 }
 
-// Read admits a read: a request that cannot change anything, and a watch. Reads go on when the
-// fence is closed, because the end of a term needs some, and are not counted as in flight. They
-// end with EndReads, after which Read refuses. done must be called when the last byte was read.
+// Read admits a read: a request that cannot change anything, or a watch. Reads continue when the
+// fence is closed, because the end of a term needs some, and do not count as in flight. EndReads
+// ends them, and Read then refuses new ones. done must be called when the last byte was read.
 func (f *Fence) Read(ctx context.Context, name string) (_ context.Context, done func(), _ error) {
 	if f.over.Err() != nil {
 		return nil, nil, fmt.Errorf("%s refused: %w", name, context.Cause(f.over))
@@ -131,10 +130,10 @@ func (f *Fence) closeIfExpired() {
 	}
 }
 
-// remaining is how long calls may be made yet, unless leadership is renewed. Go's monotonic clock
-// stands still while the machine is suspended, and the wall clock may be set back: the one that
-// says it is later is believed. A wall clock that is set forward by more than what was left costs a
-// term, which is the smaller evil.
+// remaining returns how long calls may still be made, unless leadership is renewed. Go's monotonic
+// clock stops while the machine is suspended, and the wall clock may be set back, so the later of
+// the two counts. A wall clock that is set forward by more than the remaining time ends the term,
+// which is harmless.
 func (f *Fence) remaining() time.Duration {
 	const forEver = 1<<63 - 1
 	if f.expiry == nil {
@@ -148,7 +147,7 @@ func (f *Fence) remaining() time.Duration {
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
 
-// CloseOnExpiry closes the fence when leadership expires, so that calls in flight are canceled
+// CloseOnExpiry closes the fence when leadership expires, so that calls in flight are canceled,
 // too. It returns true when leadership has expired, even if the fence was closed before for another
 // reason, and false when ctx ends.
 func (f *Fence) CloseOnExpiry(ctx context.Context) bool {
@@ -161,8 +160,8 @@ func (f *Fence) CloseOnExpiry(ctx context.Context) bool {
 		if expired {
 			return true
 		}
-		// The timer stands still while the machine is suspended, hence the limit: a call in flight
-		// must not outlive a suspension for long.
+		// The timer stops while the machine is suspended. The limit of a second ensures that a call
+		// in flight is canceled soon after a suspension.
 		timer := f.clock.NewTimer(min(remaining, time.Second))
 		select {
 		case <-timer.C():
@@ -177,12 +176,12 @@ func (f *Fence) CloseOnExpiry(ctx context.Context) bool {
 	}
 }
 
-// Hold lets calls in flight go on and makes new pieces of work wait.
+// Hold makes new pieces of work wait. Calls in flight continue.
 func (f *Fence) Hold() { f.hold() }
 
-// Close refuses every call from now on and cancels those in flight. Only the first cause counts.
+// Close refuses all later calls and cancels those in flight. Only the first cause counts.
 func (f *Fence) Close(cause error) {
-	// The lock makes sure that no call is admitted once Close has returned.
+	// With the lock, no call is admitted after Close has returned.
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.shut(fmt.Errorf("%w: %w", ErrClosed, cause))
@@ -206,23 +205,21 @@ func (f *Fence) shut(cause error) {
 // WhileOpen returns a context that ends when the fence closes, with the cause of the close.
 func (f *Fence) WhileOpen() context.Context { return f.closed }
 
-// ClosedAt is when the fence was closed: no call was admitted later. It is zero as long as it is
-// not.
+// ClosedAt returns when the fence was closed. No call was admitted later. It is zero before that.
 func (f *Fence) ClosedAt() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.closedAt
 }
 
-// Cause is why the fence was closed: an error that wraps ErrClosed. It is nil as long as the fence
-// is not.
+// Cause returns why the fence was closed: an error that wraps ErrClosed. It is nil before that.
 func (f *Fence) Cause() error { return context.Cause(f.closed) }
 
-// InFlight returns the calls that have not returned, the oldest first.
+// InFlight returns the calls that have not returned, oldest first.
 func (f *Fence) InFlight() []inflight.Activity { return f.calls.List() }
 
 // WaitWork waits until no call that begins a piece of work is in flight, or ctx ends. While the
-// fence is held there are no new ones.
+// fence is held, no such call begins.
 func (f *Fence) WaitWork(ctx context.Context) error {
 	return f.calls.Wait(ctx, 0, inflight.BeginsWork)
 }
@@ -233,8 +230,8 @@ func (f *Fence) WaitActing(ctx context.Context) error {
 }
 
 // WaitQuiet waits until no passing call has been in flight for the length of quiet, or ctx ends.
-// With quiet > 0 it bridges the gap between the calls of one piece of work, such as a load balancer
-// that has been created and the status that holds its address.
+// With quiet > 0 it also waits for the next call of the same work, such as the write of a Service's
+// status after its load balancer was created.
 func (f *Fence) WaitQuiet(ctx context.Context, quiet time.Duration) error {
 	return f.calls.Wait(ctx, quiet, inflight.Passing)
 }

@@ -28,7 +28,7 @@ func change(name string) inflight.Activity { return inflight.Activity{Name: name
 
 var errLost = errors.New("the lease went away")
 
-func TestClose_RefusesNewCallsAndCancelsThoseInFlight(t *testing.T) {
+func TestClose_OpenFence_RefusesNewCallsAndCancelsThoseInFlight(t *testing.T) {
 	f := fence.New(nil, clock.RealClock{})
 	ctx, done, err := f.Enter(t.Context(), change("create"))
 	if err != nil {
@@ -53,8 +53,9 @@ func TestClose_RefusesNewCallsAndCancelsThoseInFlight(t *testing.T) {
 	}
 }
 
-// Upstream passes context.TODO() to UpdateLoadBalancer: the fence's end must reach that call too.
-func TestEnter_MergesTheCallersContext(t *testing.T) {
+// Upstream passes context.TODO() to UpdateLoadBalancer. The close of the fence must cancel that
+// call, too.
+func TestEnter_CallersContextEnds_EndsTheCallsContext(t *testing.T) {
 	f := fence.New(nil, clock.RealClock{})
 	type key struct{}
 	caller, cancel := context.WithCancel(context.WithValue(context.Background(), key{}, "v"))
@@ -64,17 +65,18 @@ func TestEnter_MergesTheCallersContext(t *testing.T) {
 	}
 	defer done()
 	if ctx.Value(key{}) != "v" {
-		t.Error("the caller's values are gone")
+		t.Error("the context lacks the caller's values")
 	}
 	cancel()
 	<-ctx.Done()
 	if !errors.Is(ctx.Err(), context.Canceled) {
-		t.Errorf("ended with %v", ctx.Err())
+		t.Errorf("the context ended with %v", ctx.Err())
 	}
 }
 
-// A process that was frozen past its lease must not act when it wakes, before any callback has run.
-func TestEnter_IsRefusedOnceLeadershipHasExpiredByTheClock(t *testing.T) {
+// A process that was frozen past its lease must not act when it continues, even before its elector
+// notices the loss.
+func TestEnter_LeadershipHasExpiredByTheClock_IsRefused(t *testing.T) {
 	now := clocktesting.NewFakeClock(time.Unix(1000, 0))
 	until := now.Now().Add(10 * time.Second)
 	f := fence.New(func() time.Time { return until }, now)
@@ -90,12 +92,12 @@ func TestEnter_IsRefusedOnceLeadershipHasExpiredByTheClock(t *testing.T) {
 	done()
 	until = now.Now().Add(time.Hour)
 	if _, _, err := f.Enter(t.Context(), change("third")); !errors.Is(err, fence.ErrClosed) {
-		t.Errorf("a fence that has closed opened again: %v", err)
+		t.Errorf("the closed fence admitted a call after a renewal: %v", err)
 	}
 }
 
-// suspended is the clock of a machine that was suspended: the wall clock has gone on and the
-// monotonic clock has not.
+// suspended is the clock of a machine that was suspended: the wall clock continued, and the
+// monotonic clock stopped.
 type suspended struct {
 	clock.RealClock
 	slept time.Duration
@@ -103,16 +105,16 @@ type suspended struct {
 
 func (s suspended) Now() time.Time {
 	now := time.Now().Add(s.slept)
-	// No function moves one of a Time's clocks alone. The second word is the monotonic one's.
+	// No function changes only one of a Time's clocks. The second word is the monotonic clock.
 	(*[2]int64)(unsafe.Pointer(&now))[1] -= int64(s.slept)
 	return now
 }
 
-func TestEnter_IsRefusedWhenTheMachineWasSuspendedPastTheLease(t *testing.T) {
+func TestEnter_MachineWasSuspendedPastTheLease_IsRefused(t *testing.T) {
 	until := time.Now().Add(10 * time.Second)
 	expiry := func() time.Time { return until }
 	if left := until.Sub(suspended{slept: time.Minute}.Now()); left < 9*time.Second {
-		t.Fatalf("the test's clock is wrong: its monotonic part says that %s are left", left)
+		t.Fatalf("the test's clock is wrong: %s are left by its monotonic part", left)
 	}
 	if _, done, err := fence.New(expiry, suspended{slept: 9 * time.Second}).Enter(t.Context(),
 		change("in time")); err != nil {
@@ -126,7 +128,7 @@ func TestEnter_IsRefusedWhenTheMachineWasSuspendedPastTheLease(t *testing.T) {
 	}
 }
 
-func TestCloseOnExpiry_CancelsCallsInFlightWhenLeadershipIsNotRenewed(t *testing.T) {
+func TestCloseOnExpiry_LeadershipIsNotRenewed_CancelsCallsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var renewed atomic.Pointer[time.Time]
 		renew := func() { now := time.Now(); renewed.Store(&now) }
@@ -156,7 +158,7 @@ func TestCloseOnExpiry_CancelsCallsInFlightWhenLeadershipIsNotRenewed(t *testing
 }
 
 // A call that finds leadership expired closes the fence, and the elector renews a moment later.
-func TestCloseOnExpiry_RenewedAfterACallHasSeenTheExpiry_ReturnsAllTheSame(t *testing.T) {
+func TestCloseOnExpiry_RenewedAfterACallHasSeenTheExpiry_ReturnsTrue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var until atomic.Pointer[time.Time]
 		leadUntil := func(at time.Time) { until.Store(&at) }
@@ -174,15 +176,15 @@ func TestCloseOnExpiry_RenewedAfterACallHasSeenTheExpiry_ReturnsAllTheSame(t *te
 		select {
 		case got := <-expired:
 			if !got {
-				t.Error("the expiry is not reported")
+				t.Error("CloseOnExpiry returned false, want true")
 			}
 		default:
-			t.Error("the fence is closed, and its watch goes on as if leadership had not expired")
+			t.Error("CloseOnExpiry has not returned although leadership expired")
 		}
 	})
 }
 
-func TestCloseOnExpiry_WhenLeadershipHasExpiredAlready_ClosesAtOnce(t *testing.T) {
+func TestCloseOnExpiry_LeadershipHasExpiredAlready_ClosesAtOnce(t *testing.T) {
 	now := clocktesting.NewFakeClock(time.Now())
 	until := now.Now().Add(-time.Second)
 	f := fence.New(func() time.Time { return until }, now)
@@ -212,10 +214,10 @@ func TestHold_NewWorkWaitsWhileWorkInFlightFinishes(t *testing.T) {
 		case err := <-waited:
 			t.Fatalf("new work did not wait: %v", err)
 		case <-quiet:
-			t.Fatal("quiet while a call is in flight")
+			t.Fatal("WaitQuiet returned while a call is in flight")
 		default:
 		}
-		// The work that was in flight goes on to its second call.
+		// The work in flight makes its second call.
 		ensured()
 		time.Sleep(50 * time.Millisecond)
 		_, patched, err := f.Enter(t.Context(), change("patch status"))
@@ -234,7 +236,7 @@ func TestHold_NewWorkWaitsWhileWorkInFlightFinishes(t *testing.T) {
 	})
 }
 
-func TestEnterWhenOpen_HeldCallEndsWithItsContext(t *testing.T) {
+func TestEnterWhenOpen_HeldCallsContextEnds_Returns(t *testing.T) {
 	f := fence.New(nil, clock.RealClock{})
 	f.Hold()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -245,7 +247,7 @@ func TestEnterWhenOpen_HeldCallEndsWithItsContext(t *testing.T) {
 	f.Close(errLost)
 }
 
-func TestTransport_ReadsPassAndWritesAreRefusedAfterClose(t *testing.T) {
+func TestTransport_AfterClose_ReadsPassAndWritesAreRefused(t *testing.T) {
 	var reached []string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		reached = append(reached, r.Method)
@@ -291,11 +293,11 @@ func TestTransport_ReadsPassAndWritesAreRefusedAfterClose(t *testing.T) {
 		t.Errorf("GET after the end of reads: %v, want a refusal", err)
 	}
 	if want := []string{"PATCH", "GET"}; !slices.Equal(reached, want) {
-		t.Errorf("the server was reached by %v, want %v", reached, want)
+		t.Errorf("the server received %v, want %v", reached, want)
 	}
 }
 
-func TestTransport_RequestInFlightIsCanceledByClose(t *testing.T) {
+func TestTransport_CloseWithARequestInFlight_CancelsIt(t *testing.T) {
 	arrived := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(arrived)
@@ -320,8 +322,8 @@ func TestTransport_RequestInFlightIsCanceledByClose(t *testing.T) {
 	}
 }
 
-// Upstream reads with context.TODO(): on a connection that stays open without an answer such a read
-// would keep its goroutine, and so the term, for minutes.
+// Upstream reads with context.TODO(). If the connection stays open without an answer, the read
+// would delay the end of its goroutine, and of the term, for minutes.
 func TestTransport_EndReads_EndsReadsAndTheirBodies(t *testing.T) {
 	for name, answers := range map[string]bool{"no answer": false, "a body that stays open": true} {
 		t.Run(name, func(t *testing.T) {
@@ -355,7 +357,7 @@ func TestTransport_EndReads_EndsReadsAndTheirBodies(t *testing.T) {
 			f.Close(errLost)
 			select {
 			case err := <-result:
-				t.Fatalf("the read ended with the close already: %v", err)
+				t.Fatalf("the read ended with the close: %v", err)
 			case <-time.After(20 * time.Millisecond):
 			}
 			f.EndReads(errLost)
@@ -366,7 +368,7 @@ func TestTransport_EndReads_EndsReadsAndTheirBodies(t *testing.T) {
 	}
 }
 
-func TestWaitActing_CallsThatOnlyRead_AreNotWaitedFor(t *testing.T) {
+func TestWaitActing_CallThatOnlyReads_DoesNotWait(t *testing.T) {
 	f := fence.New(nil, clock.RealClock{})
 	_, done, err := f.Enter(t.Context(), inflight.Activity{Name: "read"})
 	if err != nil {
@@ -378,7 +380,7 @@ func TestWaitActing_CallsThatOnlyRead_AreNotWaitedFor(t *testing.T) {
 	quiet, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := f.WaitQuiet(quiet, 0); err == nil {
-		t.Error("a call that reads is not in flight")
+		t.Error("WaitQuiet returned although a read is in flight")
 	}
 	done()
 }
@@ -389,7 +391,7 @@ func receive[T any](t *testing.T, from <-chan T) (value T) {
 	select {
 	case value = <-from:
 	case <-time.After(time.Minute):
-		t.Fatal("nothing has arrived within a minute")
+		t.Fatal("no value arrived within a minute")
 	}
 	return value
 }

@@ -17,7 +17,8 @@ func (f *Fence) Transport(next http.RoundTripper) http.RoundTripper {
 
 // Door returns a door for HTTP. Requests that may change something are checked by the fence, and
 // count as in flight until their response body is closed or read to its end. GET, HEAD and OPTIONS
-// are reads: they go on until [Fence.EndReads]. refused is called for each request that is refused.
+// are reads, which continue until [Fence.EndReads]. refused is called for each request that is
+// refused.
 func (f *Fence) Door(refused func()) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return &transport{fence: f, next: next, refused: refused}

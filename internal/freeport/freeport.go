@@ -10,7 +10,7 @@ import (
 
 // The ports are below those that systems assign (Linux from 32768, macOS and Windows from 49152).
 // So no other program takes one before a process binds it, or while its server is stopped. Another
-// test may choose the same.
+// test may choose the same port.
 const (
 	first    = 10000
 	last     = 31999

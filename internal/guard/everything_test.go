@@ -10,8 +10,8 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 )
 
-// everything is a cloud that serves all interfaces, or none. Each of its methods asks answer what
-// to return beside its results.
+// everything is a cloud that serves all interfaces, or none. Each method calls answer, and returns
+// its error.
 type everything struct {
 	none   bool
 	answer func(ctx context.Context, method string) error
@@ -196,7 +196,7 @@ func (a allRoutes) DeleteRoute(ctx context.Context, _ string, _ *cloudprovider.R
 	return a.answer(ctx, "DeleteRoute")
 }
 
-// method is one that takes a context, on what a guard serves.
+// method is a method with a context of an interface that a guard serves.
 type method struct {
 	iface, name string
 	f           reflect.Value
@@ -204,7 +204,7 @@ type method struct {
 
 func (m method) String() string { return m.iface + "." + m.name }
 
-// methods are all methods that take a context, of all interfaces that the guarded cloud g serves.
+// methods returns all methods with a context of all interfaces that the guarded cloud g serves.
 func methods(g cloudprovider.Interface) []method {
 	lb, _ := g.LoadBalancer()
 	i, _ := g.Instances()
@@ -234,13 +234,13 @@ func methods(g cloudprovider.Interface) []method {
 	return list
 }
 
-// hasError tells whether the method has an error to return.
+// hasError reports whether the method returns an error.
 func (m method) hasError() bool {
 	return m.f.Type().Out(m.f.Type().NumOut()-1) == reflect.TypeFor[error]()
 }
 
-// call calls the method with ctx, a node where it wants one, and zero values. results are those
-// before the error.
+// call calls the method with ctx, a node where a parameter is a node, and zero values. results do
+// not include the error.
 func (m method) call(ctx context.Context) (results []reflect.Value, err error) {
 	args := []reflect.Value{reflect.ValueOf(ctx)}
 	for n := 1; n < m.f.Type().NumIn(); n++ {

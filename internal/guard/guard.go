@@ -1,5 +1,5 @@
-// Package guard wraps a cloud provider so that each of its calls passes the fence of its term, ends
-// with the term, and cannot take the process down.
+// Package guard wraps a cloud provider. The fence of the term checks each call, each call ends with
+// the term, and a panic does not end the process.
 package guard
 
 import (
@@ -26,7 +26,7 @@ type PanicError struct {
 	Value any
 }
 
-// Error does not hold the stack, which is logged: errors end up in events.
+// Error omits the stack, because errors are written to events. The stack is logged.
 func (e *PanicError) Error() string {
 	return fmt.Sprintf("cloud provider panicked in %s: %v", e.Call, e.Value)
 }
@@ -46,15 +46,15 @@ type Cloud struct {
 	routes       func() (cloudprovider.Routes, bool)
 }
 
-// An Option changes what [New] makes.
+// An Option changes the result of [New].
 type Option func(*caller)
 
 // WithObserver reports every call to o, which may be nil.
 func WithObserver(o Observer) Option { return func(c *caller) { c.observer = o } }
 
-// WithPanics calls report for each panic of the provider, with the call's goroutine. fatal tells
-// that the provider's answer decides about the whole term: it panicked while it was asked which
-// interfaces it serves, for its name, or whether it has a cluster ID.
+// WithPanics calls report for each panic of the provider, in the call's goroutine. fatal reports
+// that the whole term depends on the call: the provider panicked when it returned an interface, its
+// name, or whether it has a cluster ID.
 func WithPanics(report func(err *PanicError, fatal bool)) Option {
 	return func(c *caller) { c.panics = report }
 }
@@ -68,8 +68,8 @@ func New(
 	for _, option := range options {
 		option(&calls)
 	}
-	// The guard asks for each interface once: some providers make network calls to answer, and
-	// after a "no" a controller was left out, so the answer must not become "yes".
+	// The guard requests each interface once. Some providers make network calls to answer, and a
+	// controller that was skipped after a "no" does not start after a later "yes".
 	c := &Cloud{
 		real:  real,
 		calls: calls,
@@ -113,7 +113,7 @@ func ask[T any](calls caller, name string, real func() (T, bool), wrap func(T) T
 	return sync.OnceValues(func() (T, bool) {
 		var answer T
 		var served bool
-		// A panic counts as "no"; the handler of panics ends the term.
+		// A panic counts as "no", and the handler of panics ends the term.
 		_ = calls.protectFatal(name, func() error {
 			answer, served = real()
 			return nil
@@ -126,8 +126,8 @@ func ask[T any](calls caller, name string, real func() (T, bool), wrap func(T) T
 	})
 }
 
-// Start initializes the provider with what upstream gives it, in upstream's order: Initialize, then
-// SetInformers if the provider is an InformerUser. A panic is returned as an error.
+// Start initializes the provider with upstream's arguments and in upstream's order: Initialize,
+// then SetInformers if the provider is an InformerUser. A panic is returned as an error.
 func (c *Cloud) Start(
 	clients cloudprovider.ControllerClientBuilder, stop <-chan struct{},
 	factory informers.SharedInformerFactory,
@@ -143,13 +143,13 @@ func (c *Cloud) Start(
 	return c.calls.protect("SetInformers", func() error { user.SetInformers(factory); return nil })
 }
 
-// UsesInformers tells that the provider is an InformerUser.
+// UsesInformers reports whether the provider is an InformerUser.
 func (c *Cloud) UsesInformers() bool {
 	_, ok := c.real.(cloudprovider.InformerUser)
 	return ok
 }
 
-// Initialize does nothing: the provider has been started before controllers see it.
+// Initialize does nothing, because Start has initialized the provider.
 func (c *Cloud) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {}
 
 // LoadBalancer implements cloudprovider.Interface.
@@ -184,8 +184,8 @@ func (c *Cloud) HasClusterID() (has bool) {
 	return has
 }
 
-// CleanUpCluster deletes what is left of a deleted cluster, if the provider can: else the error is
-// [errors.ErrUnsupported].
+// CleanUpCluster deletes the remaining cloud objects of a deleted cluster. The error is
+// [errors.ErrUnsupported] if the provider cannot do that.
 func (c *Cloud) CleanUpCluster(ctx context.Context, uid string) ([]string, error) {
 	cleaner, ok := c.real.(interface {
 		CleanUpCluster(ctx context.Context, uid string) ([]string, error)
@@ -198,8 +198,9 @@ func (c *Cloud) CleanUpCluster(ctx context.Context, uid string) ([]string, error
 		func(ctx context.Context) ([]string, error) { return cleaner.CleanUpCluster(ctx, uid) })
 }
 
-// Ask calls f, which asks the provider for more than cloudprovider.Interface has. It is not
-// measured and bypasses the fence. A panic of f is reported.
+// Ask calls f, which reads from a method of the provider that is not part of
+// cloudprovider.Interface. The call is not measured and bypasses the fence. A panic of f is
+// reported.
 func (c *Cloud) Ask(name string, f func()) {
 	_ = c.calls.recovered("Cloud."+name, func() error { f(); return nil })
 }
@@ -221,12 +222,12 @@ type caller struct {
 	panics   func(err *PanicError, fatal bool)
 }
 
-// protect makes a call that need not pass the fence. A panic of f becomes an error.
+// protect makes a call that bypasses the fence. A panic of f becomes an error.
 func (c caller) protect(name string, f func() error) error {
 	return c.run(context.Background(), name, f)
 }
 
-// protectFatal is protect for a call without whose answer the term cannot go on.
+// protectFatal is protect for a call whose panic ends the term.
 func (c caller) protectFatal(name string, f func() error) error {
 	err := c.protect(name, f)
 	if panicked, ok := errors.AsType[*PanicError](err); ok && c.panics != nil {
@@ -268,8 +269,8 @@ func (c caller) panicked(name string, value any) error {
 	return err
 }
 
-// A ClientError is what a term's client builder panics with where upstream's ends the process: its
-// ...OrDie methods have no other way to fail.
+// A ClientError is the value with which a term's client builder panics where upstream's ends the
+// process. Its ...OrDie methods have no other way to fail.
 type ClientError struct {
 	Client string
 	Err    error
@@ -278,10 +279,10 @@ type ClientError struct {
 // Error names the client.
 func (e *ClientError) Error() string { return fmt.Sprintf("client %q: %v", e.Client, e.Err) }
 
-// Unwrap returns what was wrong.
+// Unwrap returns Err.
 func (e *ClientError) Unwrap() error { return e.Err }
 
-// reads is a call that cannot change the cloud, by the contract of its interface.
+// reads is a call that cannot change the cloud according to the contract of its interface.
 func reads(name, object string) inflight.Activity {
 	return inflight.Activity{Name: name, Object: object}
 }
@@ -291,7 +292,7 @@ func writes(name, object string) inflight.Activity {
 	return inflight.Activity{Name: name, Object: object, MayAct: true}
 }
 
-// call makes one call that returns a value. The error of the provider is returned as it is.
+// call makes one call that returns a value. The provider's error is returned unchanged.
 func call[T any](
 	ctx context.Context, c caller, what inflight.Activity, f func(context.Context) (T, error),
 ) (result T, err error) {

@@ -22,7 +22,7 @@ import (
 	"github.com/fxccm/fxccm/internal/guard"
 )
 
-// cloud serves instances and load balancers by the functions it is given, and nothing else.
+// cloud serves only instances and load balancers. Its fields implement them.
 type cloud struct {
 	cloudprovider.Interface
 	metadata   func(context.Context) (*cloudprovider.InstanceMetadata, error)
@@ -88,8 +88,8 @@ func guarded(real cloudprovider.Interface) (cloudprovider.Interface, *guard.Clou
 
 func node() *v1.Node { return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}} }
 
-// Callers compare these by identity, or look for them in the chain.
-func TestGuard_ErrorsPassThroughAsTheyAre(t *testing.T) {
+// Callers compare these errors by identity, or look for them in the chain.
+func TestGuard_ErrorOfTheProvider_IsReturnedUnchanged(t *testing.T) {
 	retry := api.NewRetryError("not yet", time.Minute)
 	for _, want := range []error{
 		cloudprovider.InstanceNotFound, cloudprovider.DiskNotFound, cloudprovider.NotImplemented,
@@ -105,7 +105,7 @@ func TestGuard_ErrorsPassThroughAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestGuard_ResultsPassThroughWithAndWithoutError(t *testing.T) {
+func TestGuard_ResultsOfTheProvider_AreReturnedWithAndWithoutError(t *testing.T) {
 	for _, answer := range []error{nil, errors.New("only half of it")} {
 		g, _, _ := guarded(everything{answer: func(context.Context, string) error {
 			return answer
@@ -117,7 +117,7 @@ func TestGuard_ResultsPassThroughWithAndWithoutError(t *testing.T) {
 			}
 			for n, result := range results {
 				if result.IsZero() {
-					t.Errorf("%s: result %d of the provider has been lost, with the error %v", m, n,
+					t.Errorf("%s: the provider's result %d was not returned beside the error %v", m, n,
 						answer)
 				}
 			}
@@ -125,7 +125,7 @@ func TestGuard_ResultsPassThroughWithAndWithoutError(t *testing.T) {
 	}
 }
 
-func TestGuard_EachMethodAsksTheProviderForItself(t *testing.T) {
+func TestGuard_EachMethod_CallsTheSameMethodOfTheProvider(t *testing.T) {
 	var asked []string
 	g, _, _ := guarded(everything{answer: func(_ context.Context, method string) error {
 		asked = append(asked, method)
@@ -135,20 +135,20 @@ func TestGuard_EachMethodAsksTheProviderForItself(t *testing.T) {
 		asked = nil
 		_, _ = m.call(t.Context())
 		if len(asked) != 1 || asked[0] != m.name {
-			t.Errorf("%s asked the provider for %v", m, asked)
+			t.Errorf("%s called the provider's %v", m, asked)
 		}
 	}
 }
 
 type key struct{}
 
-func TestGuard_ContextOfACallIsTheCallersAndTheTerms(t *testing.T) {
+func TestGuard_ContextOfACall_HasTheCallersValuesAndEndsWithIt(t *testing.T) {
 	type seen struct {
 		value any
 		err   error
 	}
 	var got seen
-	// meanwhile happens while the call is in flight, and must end its context.
+	// meanwhile is called while the call is in flight, and must end its context.
 	var meanwhile func()
 	g, _, _ := guarded(everything{answer: func(ctx context.Context, _ string) error {
 		if meanwhile != nil {
@@ -163,17 +163,17 @@ func TestGuard_ContextOfACallIsTheCallersAndTheTerms(t *testing.T) {
 		meanwhile = nil
 		_, _ = m.call(ctx)
 		if got != (seen{m.name, nil}) {
-			t.Errorf("%s: the provider saw %v, want the caller's value and no end", m, got)
+			t.Errorf("%s: the provider got %v, want the caller's value and an open context", m, got)
 		}
 		meanwhile = cancel
 		_, _ = m.call(ctx)
 		if got != (seen{m.name, context.Canceled}) {
-			t.Errorf("%s: the provider saw %v, want the caller's end", m, got)
+			t.Errorf("%s: the provider got %v, want the caller's cancellation", m, got)
 		}
 	}
 }
 
-func TestGuard_CallOfAnyMethodEndsWithTheTerm(t *testing.T) {
+func TestGuard_TermEnds_CallOfEachMethodEnds(t *testing.T) {
 	for n := range methods(everything{answer: func(context.Context, string) error { return nil }}) {
 		var lose func()
 		g, _, f := guarded(everything{answer: func(ctx context.Context, _ string) error {
@@ -186,11 +186,11 @@ func TestGuard_CallOfAnyMethodEndsWithTheTerm(t *testing.T) {
 		}})
 		m := methods(g)[n]
 		if !m.hasError() {
-			continue // it does not pass the fence
+			continue // it bypasses the fence
 		}
 		lose = func() { f.Close(errors.New("lost")) }
 		if _, err := m.call(context.TODO()); !errors.Is(err, fence.ErrClosed) {
-			t.Errorf("%s: got %v, want the end of the term as the cause of its context's", m, err)
+			t.Errorf("%s: got %v, want the end of the term as the context's cause", m, err)
 		}
 		lose = func() { t.Errorf("%s was called after the term", m) }
 		if _, err := m.call(context.TODO()); !errors.Is(err, fence.ErrClosed) {
@@ -199,7 +199,7 @@ func TestGuard_CallOfAnyMethodEndsWithTheTerm(t *testing.T) {
 	}
 }
 
-func TestGuard_ServesWhatTheProviderServes(t *testing.T) {
+func TestGuard_ProviderServesAllOrNone_GuardServesTheSame(t *testing.T) {
 	for _, none := range []bool{false, true} {
 		g, _, _ := guarded(everything{
 			none:   none,
@@ -220,7 +220,7 @@ func TestGuard_ServesWhatTheProviderServes(t *testing.T) {
 			"Routes":       {rServed, r != nil},
 		} {
 			if served.ok == none || served.there == none {
-				t.Errorf("%s: the provider serves it: %v, the guard: %v (not nil: %v)", name, !none,
+				t.Errorf("%s: served by the provider: %v, by the guard: %v (not nil: %v)", name, !none,
 					served.ok, served.there)
 			}
 		}
@@ -230,7 +230,7 @@ func TestGuard_ServesWhatTheProviderServes(t *testing.T) {
 	}
 }
 
-func TestGuard_KeepsWhatTheProviderDoesNotServe(t *testing.T) {
+func TestGuard_InterfaceThatTheProviderLacks_IsNotServed(t *testing.T) {
 	asked := 0
 	g, _, _ := guarded(&cloud{routes: func() (cloudprovider.Routes,
 		bool,
@@ -239,23 +239,23 @@ func TestGuard_KeepsWhatTheProviderDoesNotServe(t *testing.T) {
 		return nil, false
 	}})
 	if _, ok := g.Instances(); ok {
-		t.Error("Instances is served, although the provider has none")
+		t.Error("Instances is served although the provider does not serve it")
 	}
 	for range 3 {
 		if r, ok := g.Routes(); ok || r != nil {
-			t.Error("Routes is served, although the provider has none")
+			t.Error("Routes is served although the provider does not serve it")
 		}
 	}
 	if asked != 1 {
-		t.Errorf("the provider was asked %d times; some answer over the network", asked)
+		t.Errorf("Routes of the provider was called %d times, want once, because some providers answer over the network", asked)
 	}
 	if _, ok := g.(cloudprovider.PVLabeler); ok {
-		t.Error("the guard labels volumes, although the provider does not")
+		t.Error("the guard is a PVLabeler although the provider is not")
 	}
 	labels, _, _ := guarded(volumeCloud{&cloud{}})
 	labeler, ok := labels.(cloudprovider.PVLabeler)
 	if !ok {
-		t.Fatal("the provider labels volumes, its guard does not")
+		t.Fatal("the guard is not a PVLabeler although the provider is")
 	}
 	if got, err := labeler.GetLabelsForVolume(t.Context(), nil); err != nil || got["zone"] != "a" {
 		t.Errorf("labels: %v, %v", got, err)
@@ -291,7 +291,7 @@ func TestGuard_CleanUpOfACluster_PassesTheFence(t *testing.T) {
 	}
 }
 
-func TestGuard_PanicsBecomeErrors(t *testing.T) {
+func TestGuard_ProviderPanics_ReturnsAnError(t *testing.T) {
 	g, _, f := guarded(&cloud{
 		update: func(context.Context) error { panic("nil map") },
 		routes: func() (cloudprovider.Routes, bool) { panic("no router") },
@@ -303,14 +303,14 @@ func TestGuard_PanicsBecomeErrors(t *testing.T) {
 		t.Errorf("got %v, want a PanicError that names the call", err)
 	}
 	if _, ok := g.Routes(); ok {
-		t.Error("Routes panicked and still counts as served")
+		t.Error("Routes panicked and is served")
 	}
 	if left := f.InFlight(); len(left) != 0 {
 		t.Errorf("calls that panicked are still in flight: %v", left)
 	}
 }
 
-func TestGuard_PanicOfAnyMethodIsAnErrorThatNamesIt(t *testing.T) {
+func TestGuard_EachMethodPanics_ErrorNamesIt(t *testing.T) {
 	panics := false
 	g, c, f := guarded(everything{answer: func(context.Context, string) error {
 		if panics {
@@ -335,14 +335,14 @@ func TestGuard_PanicOfAnyMethodIsAnErrorThatNamesIt(t *testing.T) {
 		t.Errorf("Close: %v", err)
 	}
 	if g.HasClusterID() || g.ProviderName() != "" {
-		t.Error("a method that panicked has an answer")
+		t.Error("a method that panicked returned a value")
 	}
 	if left := f.InFlight(); len(left) != 0 {
 		t.Errorf("calls that panicked are still in flight: %v", left)
 	}
 }
 
-func TestGuard_RouteThatIsNilIsAnError(t *testing.T) {
+func TestGuard_NilRoute_IsAnError(t *testing.T) {
 	list := []*cloudprovider.Route{{Name: "a"}, nil}
 	g, _, _ := guarded(&cloud{routes: func() (cloudprovider.Routes,
 		bool,
@@ -359,7 +359,7 @@ func TestGuard_RouteThatIsNilIsAnError(t *testing.T) {
 	}
 }
 
-func TestGuard_NoMetadataAndNoErrorIsAnError(t *testing.T) {
+func TestGuard_NeitherMetadataNorError_IsAnError(t *testing.T) {
 	g, _, _ := guarded(&cloud{metadata: func(context.Context) (*cloudprovider.InstanceMetadata,
 		error,
 	) {
@@ -371,7 +371,7 @@ func TestGuard_NoMetadataAndNoErrorIsAnError(t *testing.T) {
 	}
 }
 
-func TestGuard_CallInFlightEndsWithTheFence(t *testing.T) {
+func TestGuard_FenceCloses_CallInFlightEnds(t *testing.T) {
 	begun := make(chan struct{})
 	g, _, f := guarded(&cloud{update: func(ctx context.Context) error {
 		close(begun)
@@ -392,7 +392,7 @@ func TestGuard_CallInFlightEndsWithTheFence(t *testing.T) {
 	}
 }
 
-func TestStart_InitializesBeforeItGivesInformers(t *testing.T) {
+func TestStart_InformerUser_GetsInformersAfterInitialize(t *testing.T) {
 	var asked []string
 	_, c, _ := guarded(everything{answer: func(_ context.Context, method string) error {
 		asked = append(asked, method)
@@ -402,7 +402,7 @@ func TestStart_InitializesBeforeItGivesInformers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(asked, []string{"Initialize", "SetInformers"}) {
-		t.Errorf("the provider had the calls %v", asked)
+		t.Errorf("the provider got the calls %v", asked)
 	}
 	initialized := false
 	_, plain, _ := guarded(&cloud{initialize: func(cloudprovider.ControllerClientBuilder) {
@@ -423,7 +423,7 @@ func (failingClients) ConfigOrDie(name string) *rest.Config {
 }
 func (failingClients) Client(string) (kubernetes.Interface, error) { return nil, nil }
 
-func TestStart_ClientThatCannotBeMadeIsAnError(t *testing.T) {
+func TestStart_ClientCannotBeMade_IsAnError(t *testing.T) {
 	_, c, _ := guarded(&cloud{initialize: func(b cloudprovider.ControllerClientBuilder) {
 		b.ConfigOrDie("cloud")
 	}})

@@ -65,8 +65,7 @@ func (l loadBalancer) EnsureLoadBalancerDeleted(
 		})
 }
 
-// key names a Service as kubectl does. The argument is the caller's and may be nil, as in the
-// functions of other kinds.
+// key names a Service as kubectl does. A caller may pass nil.
 func key(service *v1.Service) string {
 	if service == nil {
 		return ""

@@ -12,16 +12,14 @@ import (
 	"github.com/fxccm/fxccm/internal/fence"
 )
 
-// An Observer gets every call. iface is the name of an interface of k8s.io/cloud-provider, or
-// "Cloud" for cloudprovider.Interface itself and for what a cloud has beside it: SetInformers and
-// Close. Its methods are called by the goroutine of the call, so they must be safe for concurrent
-// use, and must not block.
+// An Observer observes every call. iface is the name of an interface of k8s.io/cloud-provider, or
+// "Cloud" for cloudprovider.Interface itself and for SetInformers and Close. The methods are called
+// in the goroutine of the call, so they must be safe for concurrent use, and must not block.
 type Observer interface {
-	// CallStarted reports a call that has passed the fence. CallEnded follows, whatever the
-	// provider does.
+	// CallStarted reports a call that has passed the fence. CallEnded always follows.
 	CallStarted(iface, method string)
-	// CallEnded reports the result of a call that has started. The duration is the provider's: it
-	// begins behind the fence.
+	// CallEnded reports the result of a call that has started. The duration does not include the
+	// wait at the fence.
 	CallEnded(iface, method string, result Result, duration time.Duration)
 	// CallRefused reports a call that the fence refused. Neither of the other methods is called for
 	// it.
@@ -42,20 +40,20 @@ const (
 	Retry    Result = "retry"
 	Panicked Result = "panic"
 	// Canceled calls failed because the term or the caller's context ended while they were in
-	// flight. A timeout of the provider's own is Failed.
+	// flight. The provider's own timeout is Failed.
 	Canceled Result = "canceled"
 	// Refused calls arrived after the end of the term, or waited while it drained. They were not
 	// made.
 	Refused Result = "refused"
 )
 
-// Results lists all of them.
+// Results lists all results.
 func Results() []Result {
 	return []Result{OK, Failed, NotFound, NotImplemented, Retry, Panicked, Canceled, Refused}
 }
 
-// resultOf goes by what upstream's controllers look for in an error, in its whole chain. ctx is
-// that of the call.
+// resultOf looks for the errors that upstream's controllers distinguish, in the whole chain. ctx is
+// the context of the call.
 func resultOf(ctx context.Context, err error) Result {
 	switch {
 	case err == nil:
@@ -69,7 +67,7 @@ func resultOf(ctx context.Context, err error) Result {
 		return NotImplemented
 	case is[*api.RetryError](err):
 		return Retry
-	// Not every provider wraps what ended its request, so the context is asked too.
+	// Some providers do not wrap the cause, so the context is checked, too.
 	case ctx.Err() != nil, errors.Is(err, context.Canceled), errors.Is(err, fence.ErrClosed):
 		return Canceled
 	default:
@@ -82,7 +80,7 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// split takes the name of a call apart. It does not allocate.
+// split splits the name of a call. It does not allocate.
 func split(name string) (iface, method string) {
 	if iface, method, ok := strings.Cut(name, "."); ok {
 		return iface, method

@@ -27,7 +27,7 @@ type observed struct {
 
 func (o observed) String() string { return o.iface + "." + o.method + " " + string(o.result) }
 
-// observer remembers what it is told.
+// observer records its calls.
 type observer struct {
 	mu        sync.Mutex
 	inFlight  map[string]int
@@ -137,14 +137,14 @@ func TestObserver_EachMethod_IsReported(t *testing.T) {
 	for _, m := range list {
 		refused := guard.Refused
 		if !m.hasError() {
-			refused = guard.OK // it has no way to be refused
+			refused = guard.OK // it returns no error, so it cannot be refused
 		}
 		_, _ = m.call(t.Context())
 		o.want(t, observed{m.iface, m.name, refused})
 	}
 }
 
-func TestObserver_IsToldOnceOfEachQuestionForAnInterface(t *testing.T) {
+func TestObserver_InterfaceIsRequestedTwice_IsReportedOnce(t *testing.T) {
 	g, _, _, o := observedCloud(everything{
 		none:   true,
 		answer: func(context.Context, string) error { return nil },
@@ -167,7 +167,7 @@ func TestObserver_IsToldOnceOfEachQuestionForAnInterface(t *testing.T) {
 	o.want(t, want...)
 }
 
-func TestObserver_ResultIsWhatCallersLookForInTheError(t *testing.T) {
+func TestObserver_ErrorOfACall_DecidesTheResult(t *testing.T) {
 	retry := api.NewRetryError("busy", time.Second)
 	deeply := func(err error) error {
 		return fmt.Errorf("ensure: %w",
@@ -202,16 +202,16 @@ func TestObserver_ResultIsWhatCallersLookForInTheError(t *testing.T) {
 	}
 }
 
-func TestObserver_WhenTheCallerEnds_TheCallIsCanceled(t *testing.T) {
+func TestObserver_CallersContextEnds_CallIsCanceled(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		want guard.Result
 	}{
-		"its deadline":     {context.DeadlineExceeded, guard.Canceled},
-		"not wrapped":      {errors.New("request failed: context canceled"), guard.Canceled},
-		"known all along":  {cloudprovider.InstanceNotFound, guard.NotFound},
-		"done in the end":  {nil, guard.OK},
-		"asks to be asked": {api.NewRetryError("busy", time.Second), guard.Retry},
+		"its deadline": {context.DeadlineExceeded, guard.Canceled},
+		"not wrapped":  {errors.New("request failed: context canceled"), guard.Canceled},
+		"not found":    {cloudprovider.InstanceNotFound, guard.NotFound},
+		"success":      {nil, guard.OK},
+		"retry":        {api.NewRetryError("busy", time.Second), guard.Retry},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		g, _, _, o := observedCloud(&cloud{update: func(ctx context.Context) error {
@@ -228,7 +228,7 @@ func TestObserver_WhenTheCallerEnds_TheCallIsCanceled(t *testing.T) {
 	}
 }
 
-func TestObserver_NeitherMetadataNorErrorIsAnError(t *testing.T) {
+func TestObserver_NeitherMetadataNorError_IsAnError(t *testing.T) {
 	g, _, _, o := observedCloud(
 		&cloud{metadata: func(context.Context) (*cloudprovider.InstanceMetadata, error) {
 			return nil, nil
@@ -239,7 +239,7 @@ func TestObserver_NeitherMetadataNorErrorIsAnError(t *testing.T) {
 	o.want(t, observed{"InstancesV2", "InstanceMetadata", guard.Failed})
 }
 
-func TestObserver_CallCutOffByTheFenceIsCanceled_AndTheNextRefused(t *testing.T) {
+func TestObserver_FenceCloses_CallIsCanceledAndTheNextRefused(t *testing.T) {
 	begun := make(chan struct{})
 	g, _, f, o := observedCloud(&cloud{update: func(ctx context.Context) error {
 		close(begun)
@@ -258,7 +258,7 @@ func TestObserver_CallCutOffByTheFenceIsCanceled_AndTheNextRefused(t *testing.T)
 		observed{"LoadBalancer", "UpdateLoadBalancer", guard.Refused})
 }
 
-func TestObserver_TimeOfACallIsTheProviders(t *testing.T) {
+func TestObserver_CallTakesTime_DurationIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _, _, o := observedCloud(&cloud{update: func(context.Context) error {
 			time.Sleep(3 * time.Second)
@@ -273,7 +273,7 @@ func TestObserver_TimeOfACallIsTheProviders(t *testing.T) {
 	})
 }
 
-func TestObserver_WaitingAtAHeldFenceIsNoCall(t *testing.T) {
+func TestObserver_CallWaitsAtAHeldFence_IsNotReported(t *testing.T) {
 	for name, end := range map[string]func(*fence.Fence, context.CancelFunc){
 		"the term ends": func(f *fence.Fence, _ context.CancelFunc) {
 			f.Close(errors.New("stopped"))

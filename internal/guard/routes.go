@@ -13,8 +13,8 @@ type routes struct {
 	caller
 }
 
-// ListRoutes never returns a nil among the routes: upstream's route controller dereferences each of
-// them, in a goroutine whose panic ends the process.
+// ListRoutes never returns a nil route: upstream's route controller dereferences each of them, in a
+// goroutine whose panic ends the process.
 func (r routes) ListRoutes(
 	ctx context.Context, clusterName string,
 ) ([]*cloudprovider.Route, error) {

@@ -1,4 +1,4 @@
-// Package inflight knows what has begun and has not ended: calls, requests, goroutines.
+// Package inflight lists the activities that have not ended: calls, requests, goroutines.
 package inflight
 
 import (
@@ -9,18 +9,17 @@ import (
 	"time"
 )
 
-// Activity is something that has begun and has not ended.
+// Activity is a call, a request or a goroutine that has not ended.
 type Activity struct {
-	// Name says what it is, such as "LoadBalancer.EnsureLoadBalancer" or "controller mine".
+	// Name is such as "LoadBalancer.EnsureLoadBalancer" or "controller mine".
 	Name string
-	// Object says which object it is about, such as "default/web". It may be empty.
+	// Object is the affected object, such as "default/web". It may be empty.
 	Object string
-	// Since holds the time of its start; Begin sets it.
+	// Since has the time at which the activity began. Begin sets it.
 	Since time.Time
-	// MayAct tells that it can change the cluster or the cloud.
+	// MayAct reports that the activity can change the cluster or the cloud.
 	MayAct bool
-	// BeginsWork tells that it is the first call of a piece of work, as opposed to one that
-	// finishes it.
+	// BeginsWork reports that the activity is the first call of a piece of work.
 	BeginsWork bool
 	// Lasting marks an activity that is as long as the term, such as a child process.
 	Lasting bool
@@ -65,7 +64,7 @@ func (s *Set) end(a *Activity) {
 	s.ended = make(chan struct{})
 }
 
-// List returns the activities, the oldest first, and those of one time by name.
+// List returns the activities, oldest first, and by name if they began at the same time.
 func (s *Set) List() []Activity {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,8 +79,8 @@ func (s *Set) List() []Activity {
 	return all
 }
 
-// Wait waits until no selected activity has been there for the length of quiet, or ctx ends, and
-// returns ctx's error then. A nil selection is all activities.
+// Wait waits until no selected activity has existed for the length of quiet, or returns ctx's error
+// when ctx ends. If selected is nil, all activities count.
 func (s *Set) Wait(ctx context.Context, quiet time.Duration, selected func(*Activity) bool) error {
 	for {
 		count, ended := s.count(selected)

@@ -18,8 +18,9 @@ import (
 	"github.com/fxccm/fxccm/internal/informerview"
 )
 
-// A host shares informers that never resync with one term after the other, on a real API server.
-func TestSharedView_OnARealAPIServer_TermsGetAddsAndResyncs_AndLeaveNothing(t *testing.T) {
+// Several terms use the host's informers, which never resync, one after the other, on a real API
+// server.
+func TestSharedView_RealAPIServer_TermsGetAddsAndResyncs_AndLeaveNothing(t *testing.T) {
 	defer ccmtest.VerifyNoLeaks(t, ccmtest.IgnoringCurrent())
 	cp := controlplane.ForTest(t)
 	client, err := kubernetes.NewForConfig(cp.RESTConfig())
@@ -37,7 +38,7 @@ func TestSharedView_OnARealAPIServer_TermsGetAddsAndResyncs_AndLeaveNothing(t *t
 		t.Fatal(err)
 	}
 	if !cache.WaitFor(ctx, "", ofHost.HasSyncedChecker()) {
-		t.Fatal("the host's handler has got no notification of the nodes")
+		t.Fatal("the host's handler has received no notification of the nodes")
 	}
 	shared := informerview.NewShared(factory, stop)
 
@@ -47,8 +48,8 @@ func TestSharedView_OnARealAPIServer_TermsGetAddsAndResyncs_AndLeaveNothing(t *t
 		r, never := &recorder{}, &recorder{}
 		add(t, view.Core().V1().Nodes().Informer(), r)
 		add(t, view.Core().V1().Nodes().Informer(), never, 0)
-		// Of services the host has not asked: the first term starts their informer, which all
-		// share.
+		// The host has not requested services. The first term starts their informer, which all
+		// terms share.
 		ofServices := &recorder{}
 		services = view.Core().V1().Services().Informer()
 		add(t, services, ofServices)
@@ -60,12 +61,12 @@ func TestSharedView_OnARealAPIServer_TermsGetAddsAndResyncs_AndLeaveNothing(t *t
 		if _, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		waitTold(t, r, "add "+name, "resync "+name)
-		waitTold(t, ofServices, "add default/kubernetes", "resync default/kubernetes")
-		waitTold(t, hosts, "add "+name)
-		waitTold(t, never, "add "+name)
+		waitReceived(t, r, "add "+name, "resync "+name)
+		waitReceived(t, ofServices, "add default/kubernetes", "resync default/kubernetes")
+		waitReceived(t, hosts, "add "+name)
+		waitReceived(t, never, "add "+name)
 		view.Shutdown()
-		// A goroutine that has said that it is done may still be seen for a moment.
+		// A goroutine may still be listed for a moment after it has reported its end.
 		ccmtest.Eventually(t, "only the host's handler is left",
 			func(context.Context) (int, error) {
 				if left := goroutines(listening); left != 1 {
@@ -80,42 +81,42 @@ func TestSharedView_OnARealAPIServer_TermsGetAddsAndResyncs_AndLeaveNothing(t *t
 		never.take()
 		ofServices.take()
 
-		// A notification that the host gets now would have reached the handlers of the term.
+		// The host's handler gets this notification. The handlers of ended terms must not.
 		update := []byte(`{"metadata":{"labels":{"after":"the-term"}}}`)
 		if _, err := client.CoreV1().Nodes().Patch(ctx, name, "application/merge-patch+json",
 			update, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		waitTold(t, hosts, "update "+name)
+		waitReceived(t, hosts, "update "+name)
 		for _, ended := range []*recorder{r, never, ofServices} {
 			if events := ended.take(); len(events) > 0 {
-				t.Errorf("after the term a handler was told %q", events)
+				t.Errorf("after the term a handler received %q", events)
 			}
 		}
 		if services.IsStopped() {
-			t.Error("an informer that a term has started for the host has ended with the term")
+			t.Error("the host's informer that a term started has ended with the term")
 		}
 		if r.twice.Load() || never.twice.Load() || ofServices.twice.Load() {
-			t.Error("a handler was told two things at once")
+			t.Error("a handler received two notifications at once")
 		}
 	}
 	close(stop)
 	factory.Shutdown()
 	if !services.IsStopped() {
-		t.Error("an informer that a term has started for the host has not ended with the host's")
+		t.Error("the host's informer that a term started has not ended with the host's others")
 	}
 }
 
-// waitTold waits until the handler has been told all of this.
-func waitTold(t *testing.T, r *recorder, want ...string) {
+// waitReceived waits until the handler has received all these events.
+func waitReceived(t *testing.T, r *recorder, want ...string) {
 	t.Helper()
-	ccmtest.Eventually(t, fmt.Sprintf("the handler is told %q", want),
+	ccmtest.Eventually(t, fmt.Sprintf("the handler receives %q", want),
 		func(context.Context) (string, error) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			for _, event := range want {
 				if !slices.Contains(r.events, event) {
-					return "", fmt.Errorf("it was told %q", r.events)
+					return "", fmt.Errorf("it received %q", r.events)
 				}
 			}
 			return "", nil

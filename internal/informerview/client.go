@@ -19,6 +19,6 @@ func ListingClient(client kubernetes.Interface) kubernetes.Interface {
 // that fails is reported, and its pause ends with the context.
 type Listing struct{}
 
-// IsWatchListSemanticsUnSupported is the method that client-go looks for in a client
+// IsWatchListSemanticsUnSupported is the method by which client-go recognizes such a client
 // (util/watchlist).
 func (Listing) IsWatchListSemanticsUnSupported() bool { return true }

@@ -13,7 +13,7 @@ import (
 	"github.com/fxccm/fxccm/internal/informerview"
 )
 
-func TestSharedView_UsedByManyAtOnce_LeavesNothingBehind(t *testing.T) {
+func TestSharedView_ConcurrentUsers_LeaveNoGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runningHost(t, time.Second)
 		defer h.end()
@@ -58,7 +58,7 @@ func TestSharedView_UsedByManyAtOnce_LeavesNothingBehind(t *testing.T) {
 					}
 				})
 			}
-			// Not a multiple of the users' period: the term ends while they are at it.
+			// This is not a multiple of the users' period, so the term ends while they work.
 			time.Sleep(10 * time.Second)
 			var ends sync.WaitGroup
 			for range 3 {
@@ -78,15 +78,15 @@ func TestSharedView_UsedByManyAtOnce_LeavesNothingBehind(t *testing.T) {
 			settle(t)
 			for _, r := range all {
 				if events := r.take(); len(events) > 0 {
-					t.Errorf("after the term a handler was told %q", events)
+					t.Errorf("after the term a handler received %q", events)
 				}
 				if r.twice.Load() {
-					t.Error("a handler was told two things at once")
+					t.Error("a handler received two notifications at once")
 				}
 			}
 			// Each handler gets ten nodes, and gets them again a second later.
 			if told < 20*len(all)/2 {
-				t.Errorf("%d handlers were told %d things, expected more", len(all), told)
+				t.Errorf("%d handlers received %d notifications, expected more", len(all), told)
 			}
 		}
 	})

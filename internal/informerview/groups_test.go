@@ -43,7 +43,7 @@ func (r resource) object() metav1.Object {
 	return object
 }
 
-// resources finds all typed accessors: groups, their versions, and what these have.
+// resources finds all typed accessors of all groups and versions.
 func resources(t *testing.T, factory informers.SharedInformerFactory) []resource {
 	t.Helper()
 	var found []resource
@@ -73,7 +73,7 @@ func resources(t *testing.T, factory informers.SharedInformerFactory) []resource
 	return found
 }
 
-func TestTypedAccessors_InformersAndListersComeFromTheView(t *testing.T) {
+func TestTypedAccessors_EachResource_InformerAndListerComeFromTheView(t *testing.T) {
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 	for name, view := range map[string]*informerview.View{
 		"host's factory": informerview.NewShared(factory, nil).View(0),
@@ -103,7 +103,7 @@ func TestTypedAccessors_InformersAndListersComeFromTheView(t *testing.T) {
 				} {
 					if _, err := informer.AddEventHandler(
 						cache.ResourceEventHandlerFuncs{}); err == nil {
-						t.Errorf("%s: the informer takes handlers of a term that is over", r.name)
+						t.Errorf("%s: the informer accepts a handler after the term", r.name)
 					}
 				}
 			}
@@ -111,7 +111,7 @@ func TestTypedAccessors_InformersAndListersComeFromTheView(t *testing.T) {
 	}
 }
 
-// onlyByResource is a factory whose InformerFor must not be used.
+// onlyByResource is a factory whose InformerFor must not be called.
 type onlyByResource struct {
 	informers.SharedInformerFactory
 	t *testing.T
@@ -124,14 +124,14 @@ func (f onlyByResource) InformerFor(
 	return f.SharedInformerFactory.InformerFor(obj, newFunc)
 }
 
-func TestTypedAccessors_EveryInformerIsMadeByTheFactorysOwnRules(t *testing.T) {
+func TestTypedAccessors_EachResource_InformerHasTheFactorysNamespaceAndOptions(t *testing.T) {
 	factory := onlyByResource{informers.NewSharedInformerFactory(fake.NewClientset(), 0), t}
 	for _, r := range resources(t, informerview.NewShared(factory, nil).View(0)) {
 		r.informer()
 	}
 }
 
-func TestForResource_EveryKindComesFromTheView(t *testing.T) {
+func TestForResource_EachKind_ComesFromTheView(t *testing.T) {
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 	view := informerview.NewShared(factory, nil).View(0)
 	for _, resource := range knownResources() {
@@ -149,7 +149,7 @@ func TestForResource_EveryKindComesFromTheView(t *testing.T) {
 		}
 		again, err := view.ForResource(resource)
 		if err != nil || again.Informer() != generic.Informer() {
-			t.Errorf("%s: asked twice, the view hands out two informers (error %v)", resource, err)
+			t.Errorf("%s: a second request returned another informer (error %v)", resource, err)
 		}
 	}
 	generic, err := view.ForResource(nodesResource)

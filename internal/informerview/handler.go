@@ -10,21 +10,21 @@ import (
 	"github.com/fxccm/fxccm/internal/rescue"
 )
 
-// registration is an event handler of a view, between the informer and the handler of the caller.
-// It delivers notifications one at a time, and none after it was removed or its view has ended.
+// registration is an event handler between an informer and the handler of a view's caller. It
+// delivers notifications one at a time, and none after it was removed or its view has ended.
 type registration struct {
 	informer *informer
 	handler  cache.ResourceEventHandler
 	// period is the period of the view's own resync; 0 for none.
 	period time.Duration
-	// handle is the registration at the informer.
+	// handle is the informer's registration of this handler.
 	handle cache.ResourceEventHandlerRegistration
 
 	once    sync.Once
 	removed chan struct{}
 
-	// delivering holds an element while a notification is delivered. It is a lock; a channel,
-	// because testing/synctest recognizes goroutines that wait for one.
+	// delivering holds an element while a notification is delivered. It is a lock, made of a
+	// channel because testing/synctest recognizes goroutines that wait for a channel.
 	delivering chan struct{}
 	// lastSeen holds the last delivered state of each object, for the view's resync.
 	lastSeen map[cache.ObjectName]any
@@ -49,7 +49,7 @@ func (r *registration) HasSynced() bool { return r.handle.HasSynced() }
 // HasSyncedChecker implements cache.ResourceEventHandlerRegistration.
 func (r *registration) HasSyncedChecker() cache.DoneChecker { return r.handle.HasSyncedChecker() }
 
-// ShutdownChan is what cache.ShutDownEventHandler waits for.
+// ShutdownChan returns the channel that cache.ShutDownEventHandler waits for.
 func (r *registration) ShutdownChan() <-chan struct{} {
 	if h, ok := r.handle.(interface{ ShutdownChan() <-chan struct{} }); ok {
 		return h.ShutdownChan()
@@ -92,8 +92,7 @@ func (r *registration) setLastSeen(obj any) {
 	}
 }
 
-// nameOfDeleted returns the name of a deleted object. After a missed deletion only its key is
-// known.
+// nameOfDeleted returns the name of a deleted object. After a missed deletion obj has only its key.
 func nameOfDeleted(obj any) (cache.ObjectName, error) {
 	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		return cache.ParseObjectName(unknown.Key)
@@ -101,7 +100,7 @@ func nameOfDeleted(obj any) (cache.ObjectName, error) {
 	return cache.ObjectToName(obj)
 }
 
-// resync delivers every object that the handler knows, in its state at that moment.
+// resync delivers the last seen state of every object again.
 func (r *registration) resync() {
 	for _, name := range r.names() {
 		r.deliver(func() {
@@ -149,8 +148,8 @@ func (r *registration) lock() (unlock func()) {
 
 func (r *registration) over() bool { return closed(r.removed) || closed(r.informer.view.done) }
 
-// remove prevents further notifications. It does not wait for one in flight: the handler may remove
-// itself.
+// remove prevents further notifications. It does not wait for a notification in flight, because the
+// handler may remove itself.
 func (r *registration) remove() error {
 	r.once.Do(func() { close(r.removed) })
 	r.informer.view.root.ticker.drop(r)

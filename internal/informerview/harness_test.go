@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// host is a program with informers of its own, on an API server in memory.
+// host is a program with its own informers, on an API server in memory.
 type host struct {
 	t       *testing.T
 	client  *fake.Clientset
@@ -39,8 +39,8 @@ type host struct {
 	stop    chan struct{}
 }
 
-// newHost makes a host that resyncs with the period and has started nothing. It is to be called in
-// a bubble, and stopped by it.
+// newHost returns a host that resyncs with the period and has not started its informers. It must be
+// called in a bubble of synctest, at whose end the host stops.
 func newHost(t *testing.T, resync time.Duration, opts ...informers.SharedInformerOption) *host {
 	t.Helper()
 	h := &host{t: t, client: fake.NewClientset(), stop: make(chan struct{})}
@@ -49,7 +49,7 @@ func newHost(t *testing.T, resync time.Duration, opts ...informers.SharedInforme
 	return h
 }
 
-// runningHost has informers of nodes and services that have synced.
+// runningHost returns a host whose informers of nodes and services have synced.
 func runningHost(t *testing.T, resync time.Duration) *host {
 	t.Helper()
 	h := newHost(t, resync)
@@ -93,14 +93,13 @@ func settle(t *testing.T) {
 	synctest.Wait()
 }
 
-// recorder is an event handler that notes what it is told, and whether it is told two things at
-// once.
+// recorder is an event handler that records its notifications, and whether two arrived at once.
 type recorder struct {
 	mu     sync.Mutex
 	events []string
 	inside atomic.Int32
 	twice  atomic.Bool
-	// hold is called with each event while it is being told.
+	// hold is called with each event while it is delivered.
 	hold func(event string)
 }
 
@@ -140,7 +139,7 @@ func (r *recorder) note(what string, obj any) {
 	}
 }
 
-// take returns what has been told since the last call, sorted.
+// take returns the events since the last call, sorted.
 func (r *recorder) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,10 +154,10 @@ func (r *recorder) expect(t *testing.T, when string, want ...string) {
 	settle(t)
 	slices.Sort(want)
 	if got := r.take(); !slices.Equal(got, want) {
-		t.Errorf("%s: the handler was told %q, expected %q", when, got, want)
+		t.Errorf("%s: the handler received %q, expected %q", when, got, want)
 	}
 	if r.twice.Load() {
-		t.Errorf("%s: the handler was told two things at once", when)
+		t.Errorf("%s: the handler received two notifications at once", when)
 	}
 }
 
@@ -182,7 +181,7 @@ func add(
 	return handle
 }
 
-// goroutines counts those that run the function, such as cache.(*processorListener).run.
+// goroutines counts the goroutines that run the function, such as cache.(*processorListener).run.
 func goroutines(function string) int {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// informer is a source as a view hands it out. It embeds no informer, so that a method which a
-// later client-go adds is a compile error here.
+// informer is a view's informer of a source. It embeds no informer, so that a new method of a later
+// client-go is a compile error here.
 type informer struct {
 	view    *View
 	source  *source
@@ -57,7 +57,7 @@ func (i *informer) AddEventHandlerWithOptions(
 	}
 	r.handle = handle
 	if err := i.view.addHandler(r); err != nil {
-		_ = r.remove() // the handler is the informer's: it cannot fail
+		_ = r.remove() // it fails only for a handler of another informer
 		r.wait()
 		return nil, i.refuse(err)
 	}
@@ -68,7 +68,7 @@ func (i *informer) refuse(err error) error {
 	return fmt.Errorf("add event handler to informer of %s: %w", i.source.name, err)
 }
 
-// RemoveEventHandler implements cache.SharedInformer. It takes the handler of any view of this
+// RemoveEventHandler implements cache.SharedInformer. It accepts a handler of any view of this
 // informer.
 func (i *informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
 	r, ok := handle.(*registration)
@@ -76,15 +76,15 @@ func (i *informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistrat
 	case !ok:
 		return i.source.informer.RemoveEventHandler(handle)
 	case r.informer.source != i.source:
-		// As in client-go, removing an unknown handler is no error.
+		// As in client-go, removing an unknown handler is not an error.
 		return nil
 	}
 	return r.remove()
 }
 
-// AddIndexers implements cache.SharedIndexInformer. An informer keeps an indexer after the view
-// that added it has ended, with its function, and accepts it again: the function must depend only
-// on the object.
+// AddIndexers implements cache.SharedIndexInformer. After the view has ended, the informer keeps
+// the indexer and its function, and a later view may add it again. The function must therefore
+// depend only on the object.
 func (i *informer) AddIndexers(indexers cache.Indexers) error {
 	if err := i.view.ended(); err != nil {
 		return fmt.Errorf("add indexers to informer of %s: %w", i.source.name, err)
@@ -121,9 +121,9 @@ func (i *informer) SetWatchErrorHandlerWithContext(
 // Run implements cache.SharedInformer, as [informer.RunWithContext].
 func (i *informer) Run(stopCh <-chan struct{}) { i.RunWithContext(wait.ContextForChannel(stopCh)) }
 
-// RunWithContext implements cache.SharedInformer. The informer is shared: it is started like with
-// [View.StartWithContext] of a scope, and keeps running when this returns, which is when ctx or the
-// view ends.
+// RunWithContext implements cache.SharedInformer. The informer is shared. It is started as with
+// [View.StartWithContext] of a scope, and continues after RunWithContext has returned, which is
+// when ctx or the view ends.
 func (i *informer) RunWithContext(ctx context.Context) {
 	if i.view.ended() != nil {
 		return
@@ -154,7 +154,7 @@ func (i *informer) LastSyncResourceVersion() string {
 	return i.source.informer.LastSyncResourceVersion()
 }
 
-// SetTransform implements cache.SharedInformer. A transform of an informer of the host stays after
+// SetTransform implements cache.SharedInformer. A transform of the host's informer remains after
 // the term.
 func (i *informer) SetTransform(f cache.TransformFunc) error {
 	return i.source.informer.SetTransform(f)

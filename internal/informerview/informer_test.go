@@ -38,9 +38,9 @@ func TestRemoveEventHandler_ByTheCaller_EndsItsNotifications(t *testing.T) {
 		removing = add(t, informer, byItself)
 		settle(t)
 		if !handle.HasSynced() || !cache.IsDone(handle.HasSyncedChecker()) {
-			t.Error("the handler has got all objects, and does not count as synced")
+			t.Error("the handler has received all objects, but has not synced")
 		}
-		// Through the informer of another scope, and through the typed one.
+		// Another scope's informer and the typed informer remove it, too.
 		if err := view.Scope().Core().V1().Nodes().TypedInformer().RemoveEventHandler(
 			handle); err != nil {
 			t.Fatal(err)
@@ -56,7 +56,7 @@ func TestRemoveEventHandler_ByTheCaller_EndsItsNotifications(t *testing.T) {
 		byItself.expect(t, "after its removal", "add a")
 		expectGoroutines(t, "after the removals", listening, 0)
 		expectGoroutines(t, "after the removals", ticking, 0)
-		for range 2 { // again does nothing
+		for range 2 { // a second call has no effect
 			if err := informer.RemoveEventHandler(handle); err != nil {
 				t.Error(err)
 			}
@@ -66,7 +66,7 @@ func TestRemoveEventHandler_ByTheCaller_EndsItsNotifications(t *testing.T) {
 		}
 		ofHost := add(t, h.factory.Core().V1().Nodes().Informer(), &recorder{})
 		if err := informer.RemoveEventHandler(ofHost); err != nil {
-			t.Errorf("a handler of the host's: %v", err)
+			t.Errorf("the host's handler: %v", err)
 		}
 		view.Shutdown()
 	})
@@ -106,14 +106,14 @@ func TestAddIndexers_OfAnEarlierTerm_IsAcceptedAgain(t *testing.T) {
 				"new":  byName,
 			}), "indexer conflict")
 			if _, ok := informer.GetIndexer().GetIndexers()["new"]; ok {
-				t.Error("of indexers that are refused, one has been added")
+				t.Error("one of the refused indexers was added")
 			}
 			view.Shutdown()
 		}
 	})
 }
 
-func TestAddIndexers_WhenAScopeHasEnded_AreAcceptedAgain(t *testing.T) {
+func TestAddIndexers_ScopeHasEnded_AreAcceptedAgain(t *testing.T) {
 	view := informerview.New(informers.NewSharedInformerFactory(fake.NewClientset(), 0))
 	for range 2 {
 		scope := view.Scope()
@@ -121,7 +121,7 @@ func TestAddIndexers_WhenAScopeHasEnded_AreAcceptedAgain(t *testing.T) {
 			cache.Indexers{"x": byName}); err != nil {
 			t.Error(err)
 		}
-		expectError(t, "while the scope lives",
+		expectError(t, "before the scope ends",
 			view.Core().V1().Nodes().Informer().AddIndexers(
 				cache.Indexers{"x": byName}), "indexer conflict")
 		scope.Close()
@@ -129,7 +129,7 @@ func TestAddIndexers_WhenAScopeHasEnded_AreAcceptedAgain(t *testing.T) {
 	view.Shutdown()
 }
 
-func TestStartedInformer_TakesNoTransformAndNoWatchErrorHandler(t *testing.T) {
+func TestStartedInformer_TransformOrWatchErrorHandler_IsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runningHost(t, 0)
 		defer h.end()
@@ -142,7 +142,7 @@ func TestStartedInformer_TakesNoTransformAndNoWatchErrorHandler(t *testing.T) {
 	})
 }
 
-func TestSetWatchErrorHandler_IsCalledUntilTheTermEnds_AndTheViewStillKnowsWhy(t *testing.T) {
+func TestSetWatchErrorHandler_WatchFails_IsCalledAndTheViewHasTheError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, 0)
 		defer h.end()
@@ -159,19 +159,19 @@ func TestSetWatchErrorHandler_IsCalledUntilTheTermEnds_AndTheViewStillKnowsWhy(t
 		view.Start(nil)
 		settle(t)
 		if len(called) == 0 {
-			t.Error("the handler has not been called")
+			t.Error("the handler was not called")
 		}
 		expectError(t, "Failure", view.Failure(), "etcd is away")
 		view.Shutdown()
 		before := len(called)
 		time.Sleep(time.Hour)
 		if len(called) != before {
-			t.Error("the handler is called after the term")
+			t.Error("the handler was called after the term")
 		}
 	})
 }
 
-func TestRun_OfASharedInformer_LeavesItsLifeToTheFactory(t *testing.T) {
+func TestRun_SharedInformer_ContinuesAfterRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, 0)
 		defer h.end()
@@ -200,7 +200,7 @@ func TestRun_OfASharedInformer_LeavesItsLifeToTheFactory(t *testing.T) {
 		}()
 		view.Shutdown()
 		<-ended
-		informer.Run(nil) // returns, the term is over
+		informer.Run(nil) // returns, because the term is over
 	})
 }
 

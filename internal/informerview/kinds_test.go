@@ -14,7 +14,7 @@ var (
 	}
 )
 
-// knownResources are all kinds of client-go, as resources.
+// knownResources returns all kinds of client-go, as resources.
 func knownResources() []schema.GroupVersionResource {
 	var all []schema.GroupVersionResource
 	for kind := range scheme.Scheme.AllKnownTypes() {

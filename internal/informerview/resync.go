@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// never is client-go's period for a handler that wants no resync.
+	// never is client-go's period for a handler without resync.
 	never time.Duration = 0
 	// minimumResync is the shortest period, as in client-go's informers (tools/cache:
 	// minimumResyncPeriod).
@@ -25,7 +25,7 @@ type ticker struct {
 	due     map[*registration]time.Time
 	busy    map[*registration]bool
 	running bool
-	// began: it has had a handler to resync.
+	// began reports that the ticker has had a handler to resync.
 	began   bool
 	changed chan struct{}
 
@@ -69,7 +69,7 @@ func (t *ticker) used() bool {
 func (t *ticker) notify() {
 	select {
 	case t.changed <- struct{}{}:
-	default: // a change is waiting to be seen already
+	default: // run has not received the previous change yet
 	}
 }
 
@@ -91,8 +91,8 @@ func (t *ticker) run() {
 	}
 }
 
-// next starts the resyncs that are due, and returns the time until the following one. The goroutine
-// ends without a following one.
+// next starts the resyncs that are due, and returns the time until the next one. If there are no
+// more resyncs, the goroutine ends.
 func (t *ticker) next() (pause time.Duration, more bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 	"github.com/fxccm/fxccm/internal/informerview"
 )
 
-// However the host's informers resync, the term's handlers have the periods that they were added
-// with.
-func TestResync_EachHandlerHasItsOwnPeriod(t *testing.T) {
+// The term's handlers have the periods that they were added with, whatever the period of the host's
+// informers is.
+func TestResync_HandlersOfSeveralPeriods_EachHasItsOwn(t *testing.T) {
 	for name, ofHost := range map[string]time.Duration{
 		"host never resyncs":       0,
 		"host resyncs twice a day": 12 * time.Hour, "host resyncs each second": time.Second,
@@ -81,7 +81,7 @@ func TestResync_WithoutAPeriod_HasNoGoroutine(t *testing.T) {
 	})
 }
 
-func TestResync_WhenTheTermWantsNone_ThoseOfTheHostAreNotTold(t *testing.T) {
+func TestResync_TermHasNone_ResyncsOfTheHostAreNotDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runningHost(t, time.Second)
 		defer h.end()
@@ -100,12 +100,11 @@ func TestResync_WhenTheTermWantsNone_ThoseOfTheHostAreNotTold(t *testing.T) {
 	})
 }
 
-func TestResync_OfObjectsThatAreGone_IsNotTold(t *testing.T) {
+func TestResync_ObjectsAreDeleted_IsNotDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, 0)
 		defer h.end()
-		// The host's watch tells nothing: what happens is found by the list that follows when it
-		// has expired.
+		// The host's watch sends no event. When the watch expires, the next list has the changes.
 		watches := make(chan *watch.FakeWatcher, 10)
 		h.client.PrependWatchReactor("nodes",
 			func(clienttesting.Action) (bool, watch.Interface, error) {
@@ -126,7 +125,8 @@ func TestResync_OfObjectsThatAreGone_IsNotTold(t *testing.T) {
 		expired := apierrors.NewResourceExpired("too old").Status()
 		(<-watches).Error(&expired)
 		time.Sleep(30 * time.Second)
-		// That a list brings the same b again is told too by informers that never resync.
+		// Informers that never resync also deliver an unchanged object when a list returns it
+		// again.
 		r.expect(t, "when the deletion is found", "missed-delete a", "update b")
 		(<-watches).Delete(nodes(t, "b")[0])
 		r.expect(t, "when the other is deleted", "delete b")
@@ -136,7 +136,7 @@ func TestResync_OfObjectsThatAreGone_IsNotTold(t *testing.T) {
 	})
 }
 
-func TestResync_TellsTheObjectThatTheHandlerWasToldLast(t *testing.T) {
+func TestResync_ObjectChanges_DeliversTheLastState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runningHost(t, 0)
 		defer h.end()
@@ -165,12 +165,12 @@ func TestResync_TellsTheObjectThatTheHandlerWasToldLast(t *testing.T) {
 		}
 		view.Shutdown()
 		if behind {
-			t.Error("a resync told an object that was not the last one")
+			t.Error("a resync delivered an older state of the object")
 		}
 	})
 }
 
-func TestResync_WhenAHandlerHangs_IsNotToldAgain_AndOthersAre(t *testing.T) {
+func TestResync_HandlerHangs_OnlyOtherHandlersGetResyncs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runningHost(t, 0)
 		defer h.end()
@@ -194,25 +194,25 @@ func TestResync_WhenAHandlerHangs_IsNotToldAgain_AndOthersAre(t *testing.T) {
 		well.expect(t, "while others hang", append(eventsOf("resync", "a", "a", "a"), "add a")...)
 		h.createNode("b")
 		close(hang)
-		// The resync that was due while it hung goes on; the new object comes with the next.
+		// The interrupted resync continues. The next one includes the new object.
 		time.Sleep(time.Minute)
 		settle(t)
 		if got := atAdd.take(); !slices.Contains(got, "add b") ||
 			!slices.Contains(got, "resync b") {
-			t.Errorf("after it has hung the handler was told %q", got)
+			t.Errorf("after it has hung the handler received %q", got)
 		}
 		if got := atResync.take(); !slices.Contains(got, "add b") ||
 			!slices.Contains(got, "resync b") {
-			t.Errorf("after it has hung the handler was told %q", got)
+			t.Errorf("after it has hung the handler received %q", got)
 		}
 		if atAdd.twice.Load() || atResync.twice.Load() {
-			t.Error("a handler was told two things at once")
+			t.Error("a handler received two notifications at once")
 		}
 		view.Shutdown()
 	})
 }
 
-func TestResync_FollowsTheClockItIsGiven(t *testing.T) {
+func TestResync_WithClock_FollowsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runningHost(t, 0)
 		defer h.end()

@@ -15,13 +15,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// root is what the scopes of one view have in common.
+// root is shared by a view and its scopes.
 type root struct {
 	factory informers.SharedInformerFactory
 	sources *sources
 	ticker  *ticker
 
-	// host: the factory belongs to the host.
+	// host reports that the factory belongs to the host.
 	host bool
 	// resync is the default period of handlers on a host's informers.
 	resync time.Duration
@@ -29,8 +29,8 @@ type root struct {
 	mu sync.Mutex
 	// requested are the informers that the view waits for.
 	requested map[*source]struct{}
-	// running and informersDone: the view has started its own informers, which end when
-	// informersDone is closed. Informers of a host may be started at any time.
+	// running reports that the view has started its own informers. They end when informersDone is
+	// closed. A host's informers may be started at any time.
 	running       bool
 	informersDone <-chan struct{}
 }
@@ -68,8 +68,8 @@ func (r *root) requestedSources() []*source {
 	return asked
 }
 
-// start starts the requested informers through the factory, which knows what it has started: an
-// informer that is started twice panics.
+// start starts the requested informers through the factory, which skips those that it has started:
+// an informer that is started twice panics.
 func (r *root) start(ctx context.Context, scoped bool) {
 	asked := r.requestedSources()
 	if r.host {
@@ -114,7 +114,7 @@ func (r *root) lifetime(
 func (r *root) unstarted(sources []*source) []*source {
 	ended, end := context.WithCancel(context.Background())
 	end()
-	// With a context that has ended, the factory returns at once which informers it has started.
+	// With an ended context, the factory returns the informers that it has started at once.
 	started := r.factory.WaitForCacheSyncWithContext(ended).Synced
 	var left []*source
 	for _, s := range sources {
@@ -128,7 +128,8 @@ func (r *root) unstarted(sources []*source) []*source {
 	return left
 }
 
-// period is how often the view itself resyncs a handler with these options; 0 when it need not.
+// period is the period at which the view itself resyncs a handler with these options, or 0 if it
+// does not.
 func (r *root) period(s *source, options cache.HandlerOptions) time.Duration {
 	var period time.Duration
 	switch {

@@ -15,12 +15,12 @@ type Shared struct {
 	sources *sources
 }
 
-// NewShared returns the host's factory for views. Closing stop ends the informers that views had to
-// start because the host had not. It must outlast every later term, because a stopped informer can
-// never be started again. A factory starts all its informers or none: starting one for a view also
-// starts those that the host has requested and not started. An informer that has not been started
-// when a view first requests it gets the view's handler of watch errors, which replaces the host's.
-// The host keeps its own by starting the informer first, or by setting the handler later.
+// NewShared returns the host's factory for views. Closing stop ends the informers that views
+// started because the host had not. stop must stay open for all later terms, because a stopped
+// informer can never be started again. A factory starts all its informers or none: starting one for
+// a view also starts those that the host has requested and not started. If an informer has not been
+// started when a view first requests it, the view's handler of watch errors replaces the host's.
+// The host keeps its own handler if it starts the informer first, or sets the handler later.
 func NewShared(factory informers.SharedInformerFactory, stop <-chan struct{}) *Shared {
 	return &Shared{factory: factory, stop: stop, sources: newSources()}
 }
@@ -28,9 +28,9 @@ func NewShared(factory informers.SharedInformerFactory, stop <-chan struct{}) *S
 // View returns a view for one term, which [View.Shutdown] ends. Several may exist at the same time.
 //
 // The period of the host's informers is not known, and cannot be shortened once they run. The view
-// therefore resyncs handlers itself: each period it calls OnUpdate for every object that the
-// handler knows. The period is the one that the handler was added with, at least a second, or
-// resync if it was added without; 0 means never.
+// therefore resyncs handlers itself: in each period it calls OnUpdate for every object of the
+// handler. The period is the one with which the handler was added, at least a second, or resync if
+// the handler was added without a period. 0 means never.
 func (s *Shared) View(resync time.Duration, opts ...Option) *View {
 	o := apply(opts)
 	return newView(&root{

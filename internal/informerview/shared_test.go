@@ -17,7 +17,7 @@ import (
 	"github.com/fxccm/fxccm/internal/informerview"
 )
 
-func TestSharedView_WhenTheTermEnds_ItsHandlersAreGoneAndTheHostsGoOn(t *testing.T) {
+func TestSharedView_TermEnds_OnlyItsHandlersAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runningHost(t, 0)
 		defer h.end()
@@ -55,7 +55,7 @@ func TestSharedView_WhenTheTermEnds_ItsHandlersAreGoneAndTheHostsGoOn(t *testing
 			}
 			hosts.expect(t, "after the term", "add b", "delete b")
 			if informer.IsStopped() || !informer.HasSynced() {
-				t.Error("the host's informer does not go on after the term")
+				t.Error("the host's informer does not continue after the term")
 			}
 			if _, err := informer.AddEventHandler(plain); !errors.Is(err,
 				informerview.ErrTermOver) {
@@ -71,9 +71,7 @@ func TestSharedView_WhenTheTermEnds_ItsHandlersAreGoneAndTheHostsGoOn(t *testing
 	})
 }
 
-func TestSharedView_WhenTheTermEndsWhileAHandlerIsTold_NothingIsToldOnceShutdownHasReturned(
-	t *testing.T,
-) {
+func TestSharedView_TermEndsDuringANotification_NoneFollowsShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runningHost(t, 0)
 		defer h.end()
@@ -91,7 +89,7 @@ func TestSharedView_WhenTheTermEndsWhileAHandlerIsTold_NothingIsToldOnceShutdown
 		settle(t)
 		select {
 		case <-over:
-			t.Error("Shutdown returned while a handler was being told something")
+			t.Error("Shutdown returned during a notification")
 		default:
 		}
 		close(hang)
@@ -100,7 +98,7 @@ func TestSharedView_WhenTheTermEndsWhileAHandlerIsTold_NothingIsToldOnceShutdown
 	})
 }
 
-func TestSharedView_SeveralAtATime_EndAlone(t *testing.T) {
+func TestSharedView_SeveralViews_EndIndependently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runningHost(t, 0)
 		defer h.end()
@@ -123,7 +121,7 @@ func TestSharedView_SeveralAtATime_EndAlone(t *testing.T) {
 	})
 }
 
-func TestSharedView_WhenTheHostHasNotStarted_WhatTheViewStartsOutlivesTheTerm(t *testing.T) {
+func TestSharedView_HostHasNotStarted_InformersOfTheViewOutliveTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, 0)
 		defer h.end()
@@ -145,14 +143,14 @@ func TestSharedView_WhenTheHostHasNotStarted_WhatTheViewStartsOutlivesTheTerm(t 
 		next := h.shared.View(0)
 		r := &recorder{}
 		add(t, next.Core().V1().Nodes().Informer(), r)
-		// Asked for later, in the same term.
+		// This informer is requested later, in the same term.
 		services := next.Core().V1().Services().Informer()
 		next.Start(nil)
 		if err := next.WaitForSync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if !services.HasSynced() {
-			t.Error("an informer that the second term asked for has not been started")
+			t.Error("an informer that the second term requested was not started")
 		}
 		h.createNode("a")
 		r.expect(t, "second term", "add a")
@@ -160,7 +158,7 @@ func TestSharedView_WhenTheHostHasNotStarted_WhatTheViewStartsOutlivesTheTerm(t 
 	})
 }
 
-func TestSharedView_WhenAllItNeedsRuns_StartsNothingOfTheHosts(t *testing.T) {
+func TestSharedView_AllRequestedInformersRun_StartsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runningHost(t, 0)
 		defer h.end()
@@ -170,7 +168,7 @@ func TestSharedView_WhenAllItNeedsRuns_StartsNothingOfTheHosts(t *testing.T) {
 		view.Start(nil)
 		settle(t)
 		if pods.SetTransform(nil) != nil {
-			t.Error("an informer that the host has not started yet runs")
+			t.Error("the view started an informer that only the host requested")
 		}
 		view.Shutdown()
 	})
@@ -192,13 +190,13 @@ func TestSharedView_HostStoppedAnInformer_FailsAtOnce(t *testing.T) {
 			view.Core().V1().Nodes().Informer().AddIndexers(
 				cache.Indexers{}), "informer of nodes", "stopped")
 		if waited := time.Since(before); waited > 0 {
-			t.Errorf("it took %s", waited)
+			t.Errorf("the error came after %s, want at once", waited)
 		}
 		view.Shutdown()
 	})
 }
 
-func TestSharedView_WhenTheHostStopsWhileTheTermWaits_TheWaitEnds(t *testing.T) {
+func TestSharedView_HostStopsDuringWaitForSync_WaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, 0)
 		h.client.PrependReactor("list", "nodes",
@@ -226,7 +224,7 @@ func TestSharedView_WhenTheHostStopsWhileTheTermWaits_TheWaitEnds(t *testing.T) 
 	})
 }
 
-func TestSharedView_WhenListsFail_TellsWhyInEveryTerm(t *testing.T) {
+func TestSharedView_ListsFail_EachTermHasTheError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, 0)
 		defer h.end()
@@ -236,7 +234,7 @@ func TestSharedView_WhenListsFail_TellsWhyInEveryTerm(t *testing.T) {
 			})
 		for range 2 {
 			view := h.shared.View(0)
-			// Asked for in three ways, it is one informer.
+			// Three ways of requesting it return one informer.
 			view.Core().V1().Nodes().Informer()
 			view.InformerFor(&corev1.Node{}, nil)
 			if _, err := view.ForResource(nodesResource); err != nil {
@@ -248,14 +246,14 @@ func TestSharedView_WhenListsFail_TellsWhyInEveryTerm(t *testing.T) {
 			err := view.Failure()
 			expectError(t, "Failure", err, "informer of nodes has not synced: ", "etcd is away")
 			if err != nil && strings.Count(err.Error(), "nodes has") != 1 {
-				t.Errorf("one informer is named several times: %v", err)
+				t.Errorf("the error names one informer several times: %v", err)
 			}
 			view.Shutdown()
 		}
 	})
 }
 
-func TestSharedView_Warnings(t *testing.T) {
+func TestSharedView_HostsInformers_HaveWarnings(t *testing.T) {
 	const (
 		hosts    = "Informers are the host's"
 		periodic = "Periodic work is driven by the Manager's own ticker"
@@ -289,12 +287,12 @@ func TestSharedView_Warnings(t *testing.T) {
 		expect(t, view.Scope(), hosts, periodic, unseen)
 		view.Shutdown()
 		if own := informerview.New(h.factory).Warnings(); len(own) > 0 {
-			t.Errorf("a view of the term's own factory warns: %q", own)
+			t.Errorf("a view of the term's own factory has warnings: %q", own)
 		}
 	})
 }
 
-func TestSharedView_WaitForCacheSync_WaitsForWhatTheTermAskedForAlone(t *testing.T) {
+func TestSharedView_WaitForCacheSync_WaitsOnlyForRequestedInformers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, 0)
 		defer h.end()
@@ -307,10 +305,10 @@ func TestSharedView_WaitForCacheSync_WaitsForWhatTheTermAskedForAlone(t *testing
 		h.factory.Start(h.stop)
 		view := h.shared.View(0)
 		view.Core().V1().Nodes().Informer()
-		view.Core().V1().Services().Informer() // not started: not waited for
+		view.Core().V1().Services().Informer() // not started, so the wait skips it
 		if result := view.WaitForCacheSyncWithContext(t.Context()); result.AsError() != nil ||
 			len(result.Synced) != 1 {
-			t.Errorf("result %+v, expected nodes alone, synced", result)
+			t.Errorf("result %+v, expected only nodes, synced", result)
 		}
 		view.Core().V1().Pods().Informer()
 		ended := make(chan struct{})
@@ -323,7 +321,7 @@ func TestSharedView_WaitForCacheSync_WaitsForWhatTheTermAskedForAlone(t *testing
 	})
 }
 
-func TestSharedView_WithAHostOfOneNamespace_ListsThatAlone(t *testing.T) {
+func TestSharedView_HostsFactoryHasANamespace_ListsOnlyThat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, 0, informers.WithNamespace("apps"))
 		defer h.end()

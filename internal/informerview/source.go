@@ -52,12 +52,12 @@ type source struct {
 	name string
 	// object is the type by which the factory keeps the informer; nil if it is unknown.
 	object reflect.Type
-	// unobserved: the informer was running when it was first requested, so only its owner learns
-	// why it fails.
+	// unobserved reports that the informer was running when it was first requested, so only its
+	// owner receives its errors.
 	unobserved bool
 
 	mu sync.Mutex
-	// started is true when it is known to have been started.
+	// started is true when the informer is known to have been started.
 	started bool
 	// lastError is why the last list or watch failed.
 	lastError error
@@ -113,8 +113,8 @@ func (s *source) hasStarted() bool {
 	return s.started
 }
 
-// addIndexers adds indexers that user, a channel that it closes at its end, needs. An informer
-// cannot lose an indexer: one that was added for a user who has ended is there already.
+// addIndexers adds indexers that are needed until user is closed. Indexers cannot be removed from
+// an informer, so an indexer of an ended user already exists.
 func (s *source) addIndexers(user <-chan struct{}, indexers cache.Indexers) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,8 +158,8 @@ func resourcesOf(obj runtime.Object) []schema.GroupVersionResource {
 	return resources
 }
 
-// objectOf returns the type of the resource's objects, nil for a resource that client-go does not
-// know.
+// objectOf returns the type of the resource's objects. It is nil for a resource that is not in
+// client-go.
 func objectOf(resource schema.GroupVersionResource) reflect.Type {
 	for kind, object := range scheme.Scheme.KnownTypes(resource.GroupVersion()) {
 		if plural, _ := meta.UnsafeGuessKindToResource(

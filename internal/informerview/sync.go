@@ -18,8 +18,8 @@ import (
 const stopPollInterval = time.Second
 
 // WaitForSync waits until every informer that the term has requested has synced, or ctx ends. The
-// error names the informers that have not synced, and why. A stopped informer is an error at once:
-// it never syncs.
+// error names the informers that have not synced, and why. A stopped informer is an error at once,
+// because it never syncs.
 func (v *View) WaitForSync(ctx context.Context) error {
 	asked := v.root.requestedSources()
 	checkers := make([]cache.DoneChecker, 0, len(asked))
@@ -46,8 +46,8 @@ func waitFor(ctx context.Context, limit time.Duration, checkers []cache.DoneChec
 	return cache.WaitFor(ctx, "", checkers...)
 }
 
-// Problem names the informers that have not synced or have been stopped, and why if that is known.
-// It is nil when all have synced.
+// Problem names the informers that have not synced or have been stopped, with the reason if it is
+// known. It is nil when all have synced.
 func (v *View) Problem() error {
 	return v.explain(func(s *source) error {
 		switch err := v.failure(s); {
@@ -114,8 +114,8 @@ func (v *View) WaitForCacheSync(stopCh <-chan struct{}) map[reflect.Type]bool {
 	return v.WaitForCacheSyncWithContext(wait.ContextForChannel(stopCh)).Synced
 }
 
-// WaitForCacheSyncWithContext implements informers.SharedInformerFactory. It waits for the
-// informers that the term has requested and that have been started, not for others of the host.
+// WaitForCacheSyncWithContext implements informers.SharedInformerFactory. It waits only for the
+// informers that the term has requested and that have been started.
 func (v *View) WaitForCacheSyncWithContext(ctx context.Context) cache.SyncResult {
 	asked := v.root.requestedSources()
 	unstarted := v.root.unstarted(asked)

@@ -1,8 +1,8 @@
 // Package informerview gives a term its shared informers: it records why an informer has not
 // synced, and removes the term's event handlers when the term ends.
 //
-// A [View] stands in front of a factory, of the term's own or of the host's ([Shared]). A
-// [View.Scope] is a part of it that can be ended alone, such as a controller that restarts.
+// A [View] wraps a factory: the term's own, or the host's ([Shared]). A [View.Scope] is a part of a
+// view that can be ended alone, such as that of a controller that restarts.
 package informerview
 
 import (
@@ -23,16 +23,15 @@ import (
 
 // Errors of a view that has ended.
 var (
-	// ErrTermOver: [View.Shutdown] has been called. It is the fence's error, so that a controller
-	// has one error to check.
+	// ErrTermOver means that [View.Shutdown] has been called. It is the fence's error, so that a
+	// controller has one error to check.
 	ErrTermOver = fence.ErrClosed
-	// ErrScopeOver: [View.Close] has been called on a scope, and the term goes on.
+	// ErrScopeOver means that [View.Close] has been called on a scope. The term continues.
 	ErrScopeOver = errors.New("this part of the term is over")
 )
 
-// View is a SharedInformerFactory for one term, or for a part of one. It is safe for concurrent
-// use.
-// Handlers that are added through it are removed with it, and get no notification after that.
+// View is a SharedInformerFactory for one term, or for a part of one. When it ends, its handlers
+// are removed and get no more notifications. It is safe for concurrent use.
 type View struct {
 	root     *root
 	parent   *View
@@ -130,11 +129,11 @@ func (v *View) informer(s *source) *informer {
 func (v *View) Start(stopCh <-chan struct{}) { v.StartWithContext(wait.ContextForChannel(stopCh)) }
 
 // StartWithContext starts the requested informers that have not been started. It may be called
-// again after more were requested.
+// again after further requests.
 //
-// Informers of the term's own run until ctx ends. Informers that a scope starts run as long as
-// those of the view, and start only after the view has started, because the term's informers must
-// not end with one controller. Informers of the host run until the host stops them.
+// The term's own informers run until ctx ends. Informers that a scope starts run as long as those
+// of the view, and start only after the view has started. The term's informers must not end with
+// one controller. Informers of the host run until the host stops them.
 func (v *View) StartWithContext(ctx context.Context) {
 	if v.ended() == nil {
 		v.root.start(ctx, v.parent != nil)
@@ -213,7 +212,7 @@ func (v *View) scopesAndHandlers() (scopes []*View, handlers []*registration) {
 	return scopes, handlers
 }
 
-// ended returns why the view has ended, nil if it has not.
+// ended returns why the view has ended, or nil.
 func (v *View) ended() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -227,7 +226,7 @@ func (v *View) addHandler(r *registration) error {
 	if v.over != nil {
 		return v.over
 	}
-	// A handler may have been running when it was removed.
+	// A handler that was running when it was removed is still in the map.
 	maps.DeleteFunc(v.handlers, func(r *registration, _ struct{}) bool { return r.isRemoved() })
 	v.handlers[r] = struct{}{}
 	if r.period > 0 {
@@ -242,8 +241,8 @@ func (v *View) removeScope(scope *View) {
 	delete(v.scopes, scope)
 }
 
-// typed is the factory that the typed accessors get. It requests informers by resource, so that
-// they have the namespace and the list options of the factory; the accessors would use those of the
+// typed is the factory for the typed accessors. It requests informers by resource, so that they
+// have the namespace and the list options of the factory. The accessors would use those of the
 // view, which has none.
 type typed struct{ *View }
 

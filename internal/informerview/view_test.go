@@ -23,7 +23,7 @@ func ownView(resync time.Duration) (*fake.Clientset, *informerview.View) {
 	return client, informerview.New(informers.NewSharedInformerFactory(client, resync))
 }
 
-func TestOwnView_WhenTheTermEnds_InformersAndHandlersEnd(t *testing.T) {
+func TestOwnView_TermEnds_InformersAndHandlersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, view := ownView(time.Minute)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -44,7 +44,7 @@ func TestOwnView_WhenTheTermEnds_InformersAndHandlersEnd(t *testing.T) {
 		view.Shutdown()
 		expectGoroutines(t, "after the term", listening, 0)
 		if !informer.IsStopped() {
-			t.Error("the term's informer has not been stopped with it")
+			t.Error("the term's informer has not stopped with the term")
 		}
 		if _, err := informer.AddEventHandler(plain); !errors.Is(err, informerview.ErrTermOver) {
 			t.Errorf("AddEventHandler after the term: error %v, expected %v", err,
@@ -53,7 +53,7 @@ func TestOwnView_WhenTheTermEnds_InformersAndHandlersEnd(t *testing.T) {
 	})
 }
 
-func TestOwnView_WhenItWasNeverStarted_EndsToo(t *testing.T) {
+func TestOwnView_NeverStarted_Ends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, view := ownView(0)
 		add(t, view.Core().V1().Nodes().Informer(), &recorder{}, time.Minute)
@@ -88,9 +88,9 @@ func TestOwnView_StartedAgain_StartsTheNewInformers(t *testing.T) {
 	})
 }
 
-// A controller that is rebuilt in a term has new handlers; the old one's are told nothing any more,
-// and the others go on.
-func TestScope_IsEndedAlone(t *testing.T) {
+// A controller that is rebuilt in a term has new handlers. Its old handlers get no more
+// notifications, and other handlers continue.
+func TestScope_Ends_OtherHandlersContinue(t *testing.T) {
 	for name, make := range map[string]func(t *testing.T) (client *fake.Clientset,
 		view *informerview.View, end func()){
 		"own factory": func(t *testing.T) (*fake.Clientset, *informerview.View, func()) {
@@ -156,7 +156,7 @@ func TestScope_IsEndedAlone(t *testing.T) {
 	}
 }
 
-func TestScope_WhatItStarts_LivesWithTheTerm(t *testing.T) {
+func TestScope_StartsInformers_TheyEndWithTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, view := ownView(0)
 		early := view.Scope()
@@ -165,7 +165,7 @@ func TestScope_WhatItStarts_LivesWithTheTerm(t *testing.T) {
 		early.StartWithContext(ofController)
 		settle(t)
 		if nodes.SetTransform(nil) != nil {
-			t.Error("a scope has started an informer before the term has")
+			t.Error("a scope started an informer before the term did")
 		}
 		ofTerm, endTerm := context.WithCancel(t.Context())
 		view.StartWithContext(ofTerm)
@@ -179,21 +179,21 @@ func TestScope_WhatItStarts_LivesWithTheTerm(t *testing.T) {
 		go pods.RunWithContext(ofController)
 		settle(t)
 		if !pods.HasSynced() {
-			t.Error("an informer that a controller runs itself does not run")
+			t.Error("the informer does not run although a controller called its Run")
 		}
 		endController()
 		late.Shutdown()
 		settle(t)
 		for _, informer := range []cache.SharedIndexInformer{nodes, services, pods} {
 			if informer.IsStopped() {
-				t.Error("an informer of the term has ended with a controller")
+				t.Error("an informer of the term ended with a controller")
 			}
 		}
 		endTerm()
 		early.Shutdown()
 		view.Shutdown()
 		if !nodes.IsStopped() || !services.IsStopped() || !pods.IsStopped() {
-			t.Error("an informer has not ended with the term")
+			t.Error("an informer did not end with the term")
 		}
 	})
 }

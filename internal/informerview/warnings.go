@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Warnings returns sentences for the operator about the host's informers, sorted; none for the
-// term's own informers.
+// Warnings returns sentences for the operator about the host's informers, sorted. It returns none
+// for the term's own informers.
 func (v *View) Warnings() []string {
 	if !v.root.host {
 		return nil
@@ -26,7 +26,7 @@ func (v *View) Warnings() []string {
 	return warnings
 }
 
-// unobserved names the informers whose failures only the host can see.
+// unobserved names the informers whose errors only the host receives.
 func (v *View) unobserved() []string {
 	var names []string
 	for _, s := range v.root.requestedSources() {

@@ -199,6 +199,6 @@ func refuse(w http.ResponseWriter, refusal *apierrors.StatusError) {
 	status.Kind, status.APIVersion = "Status", "v1"
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(int(status.Code))
-	// A client that has gone away has no use for the answer.
+	// An error means that the client is gone.
 	_ = json.NewEncoder(w).Encode(status)
 }

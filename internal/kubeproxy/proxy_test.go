@@ -28,7 +28,7 @@ func deleteNode(t *testing.T, address, token string) error {
 	return client.CoreV1().Nodes().Delete(t.Context(), "n", metav1.DeleteOptions{})
 }
 
-func TestProxy_OnlyTheTokenOfAnOpenTermReachesTheAPIServer(t *testing.T) {
+func TestProxy_Requests_NeedTheTokenOfAnOpenTerm(t *testing.T) {
 	requests := make(chan *http.Request, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests <- r.Clone(context.Background())

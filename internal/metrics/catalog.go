@@ -13,7 +13,7 @@ const (
 	Histogram Type = "histogram"
 )
 
-// A Metric is what is to be known of a metric before it has a value.
+// A Metric describes a metric.
 type Metric struct {
 	Name   string
 	Type   Type
@@ -23,11 +23,11 @@ type Metric struct {
 	Buckets []float64
 }
 
-// A Label tells the series of a metric apart.
+// A Label distinguishes the series of a metric.
 type Label struct {
 	Name string
 	Help string
-	// Values are all that occur; empty if they are not known beforehand.
+	// Values are all possible values. They are empty if the values are not known beforehand.
 	Values []string
 }
 
@@ -62,7 +62,7 @@ type Vec interface {
 type Catalog struct {
 	table []Metric
 	vecs  []Vec
-	// owned are the vectors whose series belong to a Manager, and go with it.
+	// owned are the vectors whose series belong to a Manager and end with it.
 	owned []Vec
 }
 

@@ -99,8 +99,8 @@ func texts[S ~string](list []S) []string {
 	return out
 }
 
-// ProcessMemory describes the memory of a provider's process. It is registered while there is such
-// a process, so it is not in [Table].
+// ProcessMemory describes the memory of a provider's process. It is registered only while such a
+// process exists, so it is not in [Table].
 func ProcessMemory() Metric {
 	return Metric{
 		Name: "fxccm_provider_process_resident_memory_bytes", Type: Gauge,

@@ -2,7 +2,7 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// FleetState is what a replica of a fleet knows at a scrape.
+// FleetState is the state of a fleet in one replica at a scrape.
 type FleetState struct {
 	// Clusters counts the clusters by their state in this replica.
 	Clusters map[string]int
@@ -43,7 +43,7 @@ func FleetTable(states []string) []Metric {
 	}
 }
 
-// Fleet collects the metrics of a fleet. It asks for the state at each scrape.
+// Fleet collects the metrics of a fleet. state is called at each scrape.
 func Fleet(name string, states []string, state func() FleetState) prometheus.Collector {
 	f := &fleet{states: states, state: state}
 	for _, m := range FleetTable(states) {
@@ -56,8 +56,8 @@ func Fleet(name string, states []string, state func() FleetState) prometheus.Col
 type fleet struct {
 	states []string
 	state  func() FleetState
-	// descs are those of FleetTable. The fleet's name is part of them, so that a registerer can
-	// have those of several fleets.
+	// descs are those of FleetTable. They contain the fleet's name, so that several fleets can
+	// share a registerer.
 	descs []*prometheus.Desc
 }
 
@@ -72,7 +72,7 @@ func (f *fleet) Describe(descs chan<- *prometheus.Desc) {
 func (f *fleet) Collect(metrics chan<- prometheus.Metric) {
 	now := f.state()
 	gauge := func(desc *prometheus.Desc, value int, labels ...string) {
-		// Only a label that is not valid UTF-8 would be an error, and the states are.
+		// Only a label that is not valid UTF-8 would be an error, and all states are valid.
 		if m, err := prometheus.NewConstMetric(desc, prometheus.GaugeValue, float64(value),
 			labels...); err == nil {
 			metrics <- m

@@ -12,28 +12,27 @@ import (
 // Vecs are the metrics of a [Group]: a type that embeds a [Catalog].
 type Vecs interface{ catalog() *Catalog }
 
-// A Group is metrics that are registered together, and shared by all Managers that are given the
-// same registerer. It is one collector, so that the registerer has all of them or none, and returns
-// the registered group, with its users. A nil Group records nothing.
+// A Group is metrics that are registered together, and shared by all Managers with the same
+// registerer. It is one collector, so that the registerer has all metrics or none, and returns the
+// registered group with its users. A nil Group records nothing.
 type Group[V Vecs] struct {
 	vecs V
 
-	// mu is held for reading while a series changes, so that none is made of a name that has been
-	// deleted.
+	// mu is held for reading while a series changes, so that no series of a deleted name is
+	// created.
 	mu    sync.RWMutex
 	names map[string]*name
 }
 
-// name is a Manager's, or that of several of the same name. When the last of them ends, its series
-// are deleted.
+// name is the name of one or several Managers. When the last of them ends, its series are deleted.
 type name struct {
 	users   int
 	deleted bool
 }
 
-// Share returns the group of a registerer, which has it afterwards. Groups of one type are the same
-// group. Without a registerer the group is nil, because no reader could get its series. It is an
-// error if the Manager's name cannot be a label.
+// Share returns the group of a registerer, and registers it if it is new. A registerer has one
+// group of each type. Without a registerer the group is nil, because no reader could get its
+// series. A name of a Manager that cannot be a label is an error.
 func Share[V Vecs](
 	registerer prometheus.Registerer, manager string, vecs func() V,
 ) (*Group[V], error) {
@@ -52,7 +51,7 @@ func Share[V Vecs](
 		}
 	}
 	if err != nil {
-		// Prometheus names the metric at fault.
+		// Prometheus names the conflicting metric.
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	return g, nil
@@ -72,8 +71,7 @@ func (g *Group[V]) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// Begin begins the use of a group by a Manager. begin makes the series that are to be there at
-// once.
+// Begin begins the use of a group by a Manager. begin creates the initial series.
 func (g *Group[V]) Begin(manager string, begin func(V)) *Owner[V] {
 	if g == nil {
 		return nil
@@ -99,9 +97,9 @@ type Owner[V Vecs] struct {
 	ended bool
 }
 
-// Record changes series that have not been deleted. An owner that has ended may still record the
-// end of a call, as long as another owner of the name keeps the series, because its start was
-// counted. Several may record at once.
+// Record changes series that have not been deleted. After an owner has ended, it may still record
+// the end of a call whose start was counted, if another owner of the name keeps the series. Record
+// may run concurrently.
 func (o *Owner[V]) Record(change func(V)) {
 	if o == nil {
 		return
@@ -113,7 +111,7 @@ func (o *Owner[V]) Record(change func(V)) {
 	}
 }
 
-// Alone changes series of an owner that has not ended, while no other owner does.
+// Alone changes series of an owner that has not ended, and excludes all other changes.
 func (o *Owner[V]) Alone(change func(V)) {
 	if o == nil {
 		return
@@ -125,8 +123,8 @@ func (o *Owner[V]) Alone(change func(V)) {
 	}
 }
 
-// End ends the use: end takes back what holds only while it lasts. The series are deleted, unless
-// another owner of the name is left. Another call does nothing.
+// End ends the use. end resets the values that hold only during the use. The series are deleted,
+// unless another owner of the name is left. Another call does nothing.
 func (o *Owner[V]) End(end func(V)) {
 	if o == nil {
 		return

@@ -33,7 +33,7 @@ func (c cloudRoutes) DeleteRoute(ctx context.Context, _ string, _ *cloudprovider
 	return c.deleteRoute(ctx)
 }
 
-func TestCallsOfAGuardedCloud_AreCountedByResult(t *testing.T) {
+func TestGuardedCloud_Calls_AreCountedByResult(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	series := newSet(t, registry, "m").Begin()
 	gate := fence.New(nil, clock.RealClock{})

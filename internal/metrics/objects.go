@@ -30,7 +30,8 @@ type objectSource struct {
 	report  func() Objects
 }
 
-// objectVec asks the open terms at each scrape, because ages grow by themselves. It is a [Vec].
+// objectVec reads the objects of the open terms at each scrape, because their ages change all the
+// time. It is a [Vec].
 type objectVec struct {
 	states, oldest, statuses, nodes, oldestNode *prometheus.Desc
 
@@ -135,7 +136,7 @@ func (v *objectVec) Collect(metrics chan<- prometheus.Metric) {
 		if key.desc != v.nodes && key.desc != v.oldestNode {
 			labels = append(labels, key.label)
 		}
-		// Only a label that is not valid UTF-8 is an error; it must not fail the scrape.
+		// Only a label that is not valid UTF-8 is an error. It must not fail the scrape.
 		if metric, err := prometheus.NewConstMetric(key.desc, prometheus.GaugeValue, value,
 			labels...); err == nil {
 			metrics <- metric

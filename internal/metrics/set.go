@@ -8,15 +8,15 @@ import (
 	"github.com/fxccm/fxccm/internal/guard"
 )
 
-// A Set is the place of one Manager in a registerer. It is safe for concurrent use.
+// A Set holds the metrics of one Manager in a registerer. It is safe for concurrent use.
 type Set struct {
 	manager string
 	group   *Group[*collectors]
 }
 
-// New makes sure that the registerer has the metrics, which all Managers that it is given to share.
-// There are no series before [Set.Begin]. Nil registers nowhere. The error names the manager, or
-// the metric that the registerer refuses.
+// New registers the metrics, unless another Manager has registered them. They have no series before
+// [Set.Begin]. With a nil registerer they are not registered. The error names the manager, or the
+// metric that the registerer refuses.
 func New(registerer prometheus.Registerer, manager string) (*Set, error) {
 	group, err := Share(registerer, manager, newCollectors)
 	if err != nil {
@@ -25,8 +25,8 @@ func New(registerer prometheus.Registerer, manager string) (*Set, error) {
 	return &Set{manager: manager, group: group}, nil
 }
 
-// Begin begins the series of one run of the Manager. Those whose labels are known beforehand are
-// there at once, with 0.
+// Begin begins the series of one run of the Manager. Series whose labels are known beforehand begin
+// with 0.
 func (s *Set) Begin() *Series {
 	series := &Series{manager: s.manager}
 	series.owner = s.group.Begin(s.manager, series.zero)
@@ -64,12 +64,12 @@ func (s *Series) End() {
 	})
 }
 
-// Leading tells whether the Manager leads. It does not before it is told.
+// Leading records whether the Manager leads. Initially it does not lead.
 func (s *Series) Leading(leads bool) {
 	s.owner.Alone(func(c *collectors) { s.setLeading(c, leads) })
 }
 
-// setLeading adds, since there may be several Managers of the name.
+// setLeading adds to the value, because several Managers may have the name.
 func (s *Series) setLeading(c *collectors, leads bool) {
 	if s.leading == leads {
 		return
@@ -87,15 +87,15 @@ func (s *Series) TermBegan() {
 	s.owner.Record(func(c *collectors) { c.terms.WithLabelValues(s.manager).Inc() })
 }
 
-// TermOpened tells how long it took from the beginning of a term until its controllers ran.
+// TermOpened records the time from the beginning of a term until its controllers ran.
 func (s *Series) TermOpened(after time.Duration) {
 	s.owner.Record(func(c *collectors) {
 		c.termOpenDuration.WithLabelValues(s.manager).Observe(after.Seconds())
 	})
 }
 
-// TermEnded counts the end of a term, and tells how long it took from the reason for it until
-// nothing of the term acted any more, or until that was given up.
+// TermEnded counts the end of a term, and records the time from the reason for the end until the
+// term had ended, or until the drain timeout.
 func (s *Series) TermEnded(reason EndReason, drain time.Duration) {
 	s.owner.Record(func(c *collectors) {
 		c.termsEnded.WithLabelValues(s.manager, string(reason)).Inc()
@@ -103,8 +103,8 @@ func (s *Series) TermEnded(reason EndReason, drain time.Duration) {
 	})
 }
 
-// Refused counts what the fence refused at a door. The guard's refusals come by
-// [Series.CallRefused].
+// Refused counts a request that the fence refused at a door. [Series.CallRefused] counts the
+// guard's refusals.
 func (s *Series) Refused(door Door) {
 	s.owner.Record(func(c *collectors) {
 		c.fenceRefused.WithLabelValues(s.manager,
@@ -112,7 +112,7 @@ func (s *Series) Refused(door Door) {
 	})
 }
 
-// Trouble reports whether the provider reports a problem of the cloud.
+// Trouble records whether the provider reports a problem of the cloud.
 func (s *Series) Trouble(subject string, present bool) {
 	s.owner.Record(func(c *collectors) {
 		series := c.cloudTrouble.WithLabelValues(s.manager, subject)

@@ -25,7 +25,7 @@ func newSet(t *testing.T, registerer prometheus.Registerer, manager string) *met
 	return set
 }
 
-// everything makes each series happen.
+// everything records a value of each series.
 func everything(s *metrics.Series) {
 	s.Leading(true)
 	s.State(func() string { return "leading" })
@@ -46,7 +46,7 @@ func everything(s *metrics.Series) {
 			{State: "ready", ProvisioningStatus: "ACTIVE", Since: time.Now()},
 		}}
 	})
-	// Each interface of the table; the values of its label are all that occur.
+	// Each interface of the table occurs, because the table lists all values of the label.
 	for _, iface := range []string{
 		"Cloud", "Clusters", "Instances", "InstancesV2", "LoadBalancer", "PVLabeler", "Routes",
 		"Zones",
@@ -63,17 +63,17 @@ func everything(s *metrics.Series) {
 	}
 }
 
-func TestTable_IsWhatIsGathered(t *testing.T) {
+func TestTable_AllSeriesRecorded_EqualsTheGatheredMetrics(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	everything(newSet(t, registry, "m").Begin())
 	metricstest.WantTable(t, registry, metrics.Table())
 }
 
-func TestSeries_CountWhatTheyAreTold(t *testing.T) {
+func TestSeries_Records_AreCounted(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	set := newSet(t, registry, "a")
 	if families := metricstest.Gather(t, registry); len(families) != 0 {
-		t.Errorf("there are series before the Manager runs: %v", families)
+		t.Errorf("series exist before the Manager runs: %v", families)
 	}
 	series := set.Begin()
 	for _, zero := range [][]string{
@@ -119,7 +119,7 @@ func TestSeries_CountWhatTheyAreTold(t *testing.T) {
 	histogram := metricstest.Gather(t,
 		registry)["fxccm_cloud_call_duration_seconds"].GetMetric()[0].GetHistogram()
 	if histogram.GetSampleSum() != 1.5 {
-		t.Errorf("a call of 1.5 s took %v s", histogram.GetSampleSum())
+		t.Errorf("the recorded duration of a call of 1.5 s is %v s", histogram.GetSampleSum())
 	}
 	series.CallRefused("Routes", "ListRoutes")
 	metricstest.Want(t, registry, 1, "fxccm_cloud_calls_in_flight", call...)
@@ -202,7 +202,7 @@ func TestManagerState_OfTwoManagersOfOneName_AddsUpUntilTheyEnd(t *testing.T) {
 	}
 }
 
-func TestManagers_ThatComeAndGoLeaveNothing(t *testing.T) {
+func TestManagers_Ended_LeaveNoSeries(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	for range 2 {
 		var running []*metrics.Series
@@ -212,13 +212,13 @@ func TestManagers_ThatComeAndGoLeaveNothing(t *testing.T) {
 			running = append(running, series)
 		}
 		if n := len(metricstest.Gather(t, registry)["fxccm_leading"].GetMetric()); n != 50 {
-			t.Errorf("%d of 50 Managers are seen", n)
+			t.Errorf("%d of 50 Managers have series", n)
 		}
 		// again in the second round
 		metricstest.Want(t, registry, 1, "fxccm_terms_total", "manager", "cluster-49")
 		running[0].End()
 		if _, ok := metricstest.Value(t, registry, "fxccm_leading", "manager", "cluster-0"); ok {
-			t.Error("the Manager that ended is still seen")
+			t.Error("the ended Manager still has series")
 		}
 		metricstest.Want(t, registry, 1, "fxccm_leading", "manager", "cluster-10")
 		for _, series := range running {
@@ -240,23 +240,23 @@ func TestSet_TermEnds_NextTermBeginsWithoutItsSeries(t *testing.T) {
 	first.End()
 	everything(first)
 	if families := metricstest.Gather(t, registry); len(families) != 0 {
-		t.Errorf("what was told after the end made series: %v", families)
+		t.Errorf("records after the end created series: %v", families)
 	}
 
 	second := set.Begin()
 	metricstest.Want(t, registry, 0, "fxccm_leading")
 	metricstest.Want(t, registry, 0, "fxccm_terms_total")
-	// The first run left a call behind that could not be drained.
+	// A call of the first run ends only now.
 	first.CallEnded("Routes", "ListRoutes", guard.Canceled, time.Hour)
 	if got, ok := metricstest.Value(t, registry, "fxccm_cloud_calls_in_flight"); ok {
-		t.Errorf("a call of the run before counts in this one: %v in flight", got)
+		t.Errorf("a call of the previous run counts in this one: %v in flight", got)
 	}
 	second.TermBegan()
 	first.End()
 	metricstest.Want(t, registry, 1, "fxccm_terms_total")
 }
 
-func TestManagers_OfOneNameShareTheirSeries(t *testing.T) {
+func TestManagers_SameName_ShareSeries(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	a, b := newSet(t, registry, "kubernetes").Begin(), newSet(t, registry, "kubernetes").Begin()
 	a.Leading(true)
@@ -273,16 +273,16 @@ func TestManagers_OfOneNameShareTheirSeries(t *testing.T) {
 	metricstest.Want(t, registry, 0, "fxccm_leading")
 	b.End()
 	if families := metricstest.Gather(t, registry); len(families) != 0 {
-		t.Errorf("series are left: %v", families)
+		t.Errorf("remaining series: %v", families)
 	}
 }
 
-func TestNew_WithoutRegistererCounts(t *testing.T) {
+func TestNew_WithoutRegisterer_DoesNotFail(t *testing.T) {
 	everything(newSet(t, nil, "a").Begin())
 	newSet(t, prometheus.WrapRegistererWithPrefix("x_", nil), "a").Begin().End()
 }
 
-func TestNew_SharesTheRegistererThroughItsWrappers(t *testing.T) {
+func TestNew_WrappedRegisterer_IsShared(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	for _, manager := range []string{"a", "b"} {
 		for _, region := range []string{"north", "south"} {
@@ -299,8 +299,8 @@ func TestNew_SharesTheRegistererThroughItsWrappers(t *testing.T) {
 	}
 }
 
-// As that of legacyregistry, which is a global.
-func TestNew_AcceptsTheRegistererOfAKubernetesRegistry(t *testing.T) {
+// The registerer is like that of legacyregistry, which is a global.
+func TestNew_RegistererOfAKubernetesRegistry_IsAccepted(t *testing.T) {
 	registry := componentmetrics.NewKubeRegistry()
 	newSet(t, registry.Registerer(), "a").Begin().TermBegan()
 	newSet(t, registry.Registerer(), "b").Begin().TermBegan()
@@ -311,7 +311,7 @@ type refusing struct{ prometheus.Registerer }
 
 func (refusing) Register(prometheus.Collector) error { return errors.New("full") }
 
-func TestNew_WhenRegistrationFails_NamesWhatIsWrong(t *testing.T) {
+func TestNew_RegistrationFails_ErrorNamesTheCause(t *testing.T) {
 	taken := func(c prometheus.Collector) prometheus.Registerer {
 		registry := prometheus.NewPedanticRegistry()
 		registry.MustRegister(c)
@@ -328,7 +328,7 @@ func TestNew_WhenRegistrationFails_NamesWhatIsWrong(t *testing.T) {
 		manager    string
 		want       string
 	}{
-		"another metric of the name": {taken(prometheus.NewGauge(
+		"another metric with the name": {taken(prometheus.NewGauge(
 			prometheus.GaugeOpts{Name: "fxccm_leading", Help: "x"})), "m", "fxccm_leading"},
 		"the same metric of another": {taken(prometheus.NewCounterVec(
 			prometheus.CounterOpts{
@@ -345,7 +345,7 @@ func TestNew_WhenRegistrationFails_NamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestSeries_MayBeUsedAtOnce(t *testing.T) {
+func TestSeries_ConcurrentUse_LeavesNoSeries(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	var managers sync.WaitGroup
 	for i := range 8 {
@@ -364,13 +364,13 @@ func TestSeries_MayBeUsedAtOnce(t *testing.T) {
 				if _, err := registry.Gather(); err != nil {
 					t.Error(err)
 				}
-				series.End() // in their midst
+				series.End() // while the users work
 				users.Wait()
 			}
 		})
 	}
 	managers.Wait()
 	if families := metricstest.Gather(t, registry); len(families) != 0 {
-		t.Errorf("series are left: %v", families)
+		t.Errorf("remaining series: %v", families)
 	}
 }

@@ -10,7 +10,7 @@ import (
 // ManagerStates are all states of a Manager that runs.
 func ManagerStates() []string { return []string{"standby", "leading", "draining", "degraded"} }
 
-// stateVec asks the Managers for their states at each scrape. It is a [Vec].
+// stateVec reads the states of the Managers at each scrape. It is a [Vec].
 type stateVec struct {
 	desc *prometheus.Desc
 
@@ -50,7 +50,8 @@ func (v *stateVec) Collect(metrics chan<- prometheus.Metric) {
 		manager string
 		state   func() string
 	}
-	// The Manager locks itself to answer, and removes its source with that lock.
+	// state takes the Manager's lock, and the Manager removes its source under that lock, so v.mu
+	// must not be held.
 	v.mu.Lock()
 	var sources []source
 	for s, state := range v.sources {
@@ -68,7 +69,7 @@ func (v *stateVec) Collect(metrics chan<- prometheus.Metric) {
 		}
 	}
 	for labels, value := range values {
-		// Only a label that is not valid UTF-8 is an error; it must not fail the scrape.
+		// Only a label that is not valid UTF-8 is an error. It must not fail the scrape.
 		if metric, err := prometheus.NewConstMetric(v.desc, prometheus.GaugeValue, value,
 			labels[:]...); err == nil {
 			metrics <- metric
@@ -79,7 +80,8 @@ func (v *stateVec) Collect(metrics chan<- prometheus.Metric) {
 // DeletePartialMatch implements [Vec]. [Series.End] has removed the sources.
 func (*stateVec) DeletePartialMatch(prometheus.Labels) int { return 0 }
 
-// State asks for the state of the Manager at each scrape, until the series end.
+// State registers the function that returns the state of the Manager at each scrape, until the
+// series end.
 func (s *Series) State(state func() string) {
 	s.owner.Alone(func(c *collectors) { c.states.add(s, state) })
 }

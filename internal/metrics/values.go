@@ -9,10 +9,9 @@ const (
 	Stopped EndReason = "stopped"
 	// Lost terms ended because leadership was lost.
 	Lost EndReason = "lost"
-	// Failed terms ended because something of theirs failed: the provider, the informers, a
-	// controller.
+	// Failed terms ended because the provider, the informers or a controller failed.
 	Failed EndReason = "failed"
-	// DrainTimedOut terms had something that did not end, whatever else was the reason.
+	// DrainTimedOut terms exceeded their drain timeout, whatever the reason for their end was.
 	DrainTimedOut EndReason = "drain_timeout"
 )
 

@@ -1,4 +1,4 @@
-// Package waittest bounds the waits of tests that have no API server. Other tests use package
+// Package waittest limits the waits of tests without an API server. Other tests use package
 // ccmtest.
 package waittest
 
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// limit is far longer than any wait takes, also on a busy machine.
+// limit is far longer than any wait, even on a busy machine.
 const limit = time.Minute
 
 // Context ends with the test, or after a minute.

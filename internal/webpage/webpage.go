@@ -1,5 +1,5 @@
-// Package webpage is what the status pages share: their style, how they mark states, and the
-// headers that keep a browser from running or loading anything.
+// Package webpage is shared by the status pages: their style, their marks for states, and the
+// headers that prevent a browser from running scripts and loading files.
 package webpage
 
 import (
@@ -20,7 +20,7 @@ var files embed.FS
 // maxRefresh is the longest ?refresh of a page, in seconds.
 const maxRefresh = 3600
 
-// Write renders a page. render gets the style, and the seconds of ?refresh=, 0 without it.
+// Write renders a page. render gets the style, and the seconds of ?refresh=, or 0 without it.
 func Write(
 	w http.ResponseWriter, r *http.Request,
 	render func(body io.Writer, style template.CSS, refresh int) error,
@@ -67,7 +67,7 @@ const (
 // String is the CSS class of the level.
 func (l Level) String() string { return []string{"bad", "warn", "good", "idle"}[l] }
 
-// Shape tells levels apart without colors.
+// Shape distinguishes levels without colors.
 func (l Level) Shape() string { return []string{"✖", "▲", "●", "○"}[l] }
 
 // A Mark is a state as a page shows it.

@@ -26,8 +26,8 @@ var sentinels = map[string]error{
 	"Unsupported":          errors.ErrUnsupported,
 }
 
-// Error is an error on the wire. A sentinel arrives as itself, so that == holds. An error around
-// sentinels and an *api.RetryError arrives as one that wraps them.
+// Error is an error on the wire. A sentinel is decoded to itself, so that == holds. An error that
+// wraps sentinels or an *api.RetryError is decoded to an error that wraps them.
 type Error struct {
 	// Sentinels are the keys of sentinels that the error wraps, sorted.
 	Sentinels []string `json:"sentinels,omitempty"`
@@ -67,7 +67,7 @@ func (w *Error) Decode() error {
 	}
 	var wrapped []error
 	for _, name := range w.Sentinels {
-		// A newer program may have sentinels that this one does not know.
+		// A newer program may have further sentinels.
 		if sentinel := sentinels[name]; sentinel != nil {
 			wrapped = append(wrapped, sentinel)
 		}
@@ -81,7 +81,7 @@ func (w *Error) Decode() error {
 	return remoteError{cmp.Or(w.Message, strings.Join(w.Sentinels, ", ")), wrapped}
 }
 
-// remoteError is an error around those that callers test for.
+// remoteError wraps the errors that callers test for.
 type remoteError struct {
 	message string
 	wrapped []error

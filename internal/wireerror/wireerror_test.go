@@ -40,7 +40,7 @@ func TestError_Sentinel_ArrivesAsItself(t *testing.T) {
 	}
 }
 
-func TestError_Wrapped_KeepsTextAndAllThatCallersTestFor(t *testing.T) {
+func TestError_Wrapped_KeepsTextAndSentinels(t *testing.T) {
 	sent := fmt.Errorf("list: %w", errors.Join(cloudprovider.InstanceNotFound,
 		context.DeadlineExceeded, api.NewRetryError("busy", 3*time.Second)))
 	got := send(t, sent)
@@ -49,7 +49,7 @@ func TestError_Wrapped_KeepsTextAndAllThatCallersTestFor(t *testing.T) {
 	}
 	for _, want := range []error{cloudprovider.InstanceNotFound, context.DeadlineExceeded} {
 		if !errors.Is(got, want) {
-			t.Errorf("%v is not %v any more", got, want)
+			t.Errorf("errors.Is(%v, %v) is false", got, want)
 		}
 	}
 	if errors.Is(got, context.Canceled) {

@@ -4,18 +4,18 @@ package catalog
 
 // Event describes an event for operators.
 type Event struct {
-	// Object is the kind of the object that the event is about.
+	// Object is the kind of the event's object.
 	Object string
 	// Type is Normal or Warning.
 	Type   string
 	Reason string
-	// When the event is written.
+	// When says when the event is written.
 	When string
-	// Advice is what the operator does about it.
+	// Advice says what the operator does about the event.
 	Advice string
 }
 
-// Advice that several events have.
+// The advice of several events.
 const (
 	NoAction   = "No action is needed."
 	ReadAnswer = "Read the message: it has the cloud's answer."

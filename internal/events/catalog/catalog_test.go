@@ -18,14 +18,15 @@ const module = "github.com/fxccm/fxccm/"
 // written is an event as the code writes it.
 type written struct{ kind, reason string }
 
-// recorders are the functions that write an event, with the type of it if it is not an argument.
+// recorders are the functions that write an event, each with the event's type unless that is an
+// argument.
 var recorders = map[string]string{
 	"Event": "", "Eventf": "", "AnnotatedEventf": "", "tell": "",
 	"warn": "Warning", "refuse": "Warning",
 }
 
-// The table has each event that a linked package of fxccm, of k8s.io/cloud-provider or of client-go
-// writes, and no other. The OpenStack provider has a table of its own.
+// The table has exactly the events that linked packages of fxccm, k8s.io/cloud-provider and
+// client-go write. The OpenStack provider has its own table.
 func TestAll_CodeOfEachController_HasTheSameEvents(t *testing.T) {
 	rows := map[written]int{}
 	for _, e := range All() {
@@ -131,8 +132,8 @@ func (s *source) text(value ast.Expr) string {
 	return ""
 }
 
-// scan adds the events that the package writes. A function that is given its reason by the caller
-// has none.
+// scan adds the events that the package writes. It skips functions that get the reason from their
+// caller.
 func (s *source) scan(found map[written]bool) {
 	for _, file := range s.files {
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -167,9 +168,7 @@ func (s *source) scan(found map[written]bool) {
 	}
 }
 
-// isReason reports whether a text is a word as reasons are. The mark that internal/events sends to
-// itself is not an event.
+// isReason reports whether a text has the form of a reason.
 func isReason(text string) bool {
-	return text != "" && text[0] >= 'A' && text[0] <= 'Z' && !strings.Contains(text, " ") &&
-		text != "Flush"
+	return text != "" && text[0] >= 'A' && text[0] <= 'Z' && !strings.Contains(text, " ")
 }

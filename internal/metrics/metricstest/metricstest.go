@@ -28,8 +28,8 @@ func Gather(t testing.TB, g prometheus.Gatherer) map[string]*dto.MetricFamily {
 	return families
 }
 
-// Value is the sum of the series with these labels, given as name and value in turn, and whether
-// there are any. Of a histogram it is the number of observations.
+// Value returns the sum of the series with these labels, and whether such series exist. labels
+// alternates names and values. For a histogram the sum is the number of observations.
 func Value(
 	t testing.TB, g prometheus.Gatherer, metric string, labels ...string,
 ) (sum float64, exists bool) {
@@ -73,7 +73,7 @@ func WantTable(t *testing.T, g prometheus.Gatherer, table []metrics.Metric) {
 		family := families[m.Name]
 		delete(families, m.Name)
 		if family == nil {
-			t.Errorf("%s is in the table, and is not gathered", m.Name)
+			t.Errorf("%s is in the table, but is not gathered", m.Name)
 			continue
 		}
 		if got := strings.ToLower(family.GetType().String()); got != string(m.Type) {
@@ -92,7 +92,7 @@ func WantTable(t *testing.T, g prometheus.Gatherer, table []metrics.Metric) {
 		}
 	}
 	for name := range families {
-		t.Errorf("%s is gathered, and is not in the table", name)
+		t.Errorf("%s is gathered, but is not in the table", name)
 	}
 	problems, err := testutil.GatherAndLint(g)
 	if err != nil {
