@@ -9,9 +9,9 @@ import (
 	"github.com/fxccm/fxccm/options"
 )
 
-// Each mistake is made on the command line, then in a file; the answer is one sentence that names
-// where.
-func TestBadValue_OneSentenceNamesTheFlagOrTheField(t *testing.T) {
+// Each mistake is made on the command line, then in a file. The error is one sentence that names
+// its place.
+func TestBadValue_FlagOrFile_OneSentenceNamesTheFlagOrTheField(t *testing.T) {
 	for name, c := range map[string]struct {
 		args  string // separated by blanks
 		yaml  string
@@ -125,7 +125,7 @@ func checkSentence(t *testing.T, where string, err error, prefix, why string) {
 	}
 }
 
-func TestBadValue_WhenAFlagOverridesTheFile_TheFlagIsNamed(t *testing.T) {
+func TestBadValue_FlagOverridesTheFile_FlagIsNamed(t *testing.T) {
 	file := writeFile(t, header+"node: {concurrentSyncs: 4}\nservice: {concurrentSyncs: 0}\n")
 	_, err := complete([]string{"--config=" + file, "--concurrent-node-syncs=0"})
 	want := []string{
@@ -133,7 +133,7 @@ func TestBadValue_WhenAFlagOverridesTheFile_TheFlagIsNamed(t *testing.T) {
 		"configuration file " + file + " (service.concurrentSyncs): ",
 	}
 	if err == nil {
-		t.Fatal("accepted")
+		t.Fatal("the values were accepted")
 	}
 	lines := strings.Split(err.Error(), "\n")
 	if len(lines) != 2 || !strings.HasPrefix(lines[0], want[0]) ||
@@ -162,7 +162,7 @@ func TestBadSyntax_PflagNamesTheFlag(t *testing.T) {
 	}
 }
 
-func TestConfigFile_WhenMissingOrBroken_IsNamed(t *testing.T) {
+func TestConfigFile_MissingOrInvalid_ErrorNamesIt(t *testing.T) {
 	if _, err := complete([]string{"--config=/does/not/exist.yaml"}); err == nil ||
 		!strings.Contains(err.Error(), "/does/not/exist.yaml") {
 		t.Errorf("a missing file: %v", err)

@@ -14,8 +14,8 @@ import (
 
 // Completed is the result of a command line.
 type Completed struct {
-	// Configuration is complete and valid, except for the names of controllers, which only
-	// [ccm.New] knows, and the files of the secure port, which serving.New reads.
+	// Configuration is complete and valid, except for the names of controllers, which [ccm.New]
+	// checks, and the files of the secure port, which serving.New reads.
 	Configuration
 
 	// FeatureGates has the gates of --feature-gates. Gates belong to the process, so only a program

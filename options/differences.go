@@ -23,7 +23,7 @@ type difference struct {
 	Kind differenceKind
 	// Upstream and Ours are the defaults, if Kind is isDefault.
 	Upstream, Ours string
-	// Accepted are values that a refused flag takes besides its default.
+	// Accepted are values that a refused flag accepts besides its default.
 	Accepted []string
 	// Why is a sentence that explains it.
 	Why string
@@ -32,7 +32,7 @@ type difference struct {
 // differences lists every deliberate difference from the flags of upstream's
 // cloud-controller-manager v0.37.2, at most one for a flag. All other flags have the same name,
 // type, default and meaning. [Options.Complete], the reference page and the comparison with
-// upstream's flag sets read it.
+// upstream's flag sets read the list.
 func differences() []difference {
 	const (
 		migration = "leader migration moves controllers between two leases of upstream's managers; fxccm holds one lease."
@@ -160,7 +160,7 @@ func refused(why string, flags ...string) []difference {
 type ChangedDefault struct {
 	// Flag is the name without prefix and dashes.
 	Flag string
-	// Upstream and Default are the values without the flag, there and here.
+	// Upstream and Default are upstream's default and the default of this package.
 	Upstream, Default string
 	// Why is a sentence that explains it.
 	Why string

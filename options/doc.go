@@ -2,7 +2,7 @@
 // file.
 //
 // The flags are those of upstream's cloud-controller-manager: same names, meanings and defaults,
-// except for [Differences]. A host with flags of its own gives ours a prefix:
+// except for [Differences]. A host with its own flags adds a prefix to these:
 //
 //	opts := options.New()
 //	err := opts.AddFlags(cmd.Flags(), options.WithPrefix("ccm-")) // --ccm-leader-elect, …

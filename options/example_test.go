@@ -8,13 +8,13 @@ import (
 	"github.com/fxccm/fxccm/options"
 )
 
-// A host keeps its own --leader-elect; ours have a prefix.
+// A host keeps its own --leader-elect. The flags of this package have a prefix.
 func ExampleOptions_AddFlags() {
 	flags := pflag.NewFlagSet("my-control-plane", pflag.ContinueOnError)
 	flags.Bool("leader-elect", false, "the host's own election")
 
 	opts := options.New()
-	opts.Config.ClusterName = "blue" // a default of the host's
+	opts.Config.ClusterName = "blue" // the host's default
 	if err := opts.AddFlags(flags, options.WithPrefix("ccm-")); err != nil {
 		fmt.Println(err)
 		return

@@ -1,6 +1,6 @@
 package options
 
-// For the tests in package options_test.
+// These names are for the tests in package options_test.
 var (
 	Differences       = differences
 	ParseFeatureGates = parseFeatureGates

@@ -104,7 +104,7 @@ func (v gatesValue) Set(list string) error {
 func (v gatesValue) Type() string { return "mapStringBool" }
 
 func (v gatesValue) String() string {
-	if v.gates == nil { // pflag calls it on the zero value too
+	if v.gates == nil { // pflag calls it on the zero value, too
 		return ""
 	}
 	var pairs []string

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// members yields the YAML name and the value of each field of a struct in the order of declaration,
-// with the fields of an inlined struct in its place.
+// members yields the YAML name and the value of each field of a struct, in the order of
+// declaration. The fields of an inlined struct replace that struct.
 func members(v reflect.Value) iter.Seq2[string, reflect.Value] {
 	return func(yield func(string, reflect.Value) bool) {
 		for i := range v.NumField() {

@@ -15,7 +15,7 @@ import (
 type Options struct {
 	// Configuration holds the defaults of the flags until they are bound, and the values of the
 	// flags after they are parsed. A host may change it before it binds them. It does not include
-	// the file given with --config: [Options.Complete] returns the whole.
+	// the file given with --config; the result of [Options.Complete] does.
 	Configuration
 
 	configFile   string

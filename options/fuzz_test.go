@@ -23,7 +23,7 @@ func FuzzDecode(f *testing.F) {
 		cfg, err := options.Decode(data)
 		if err != nil {
 			if strings.TrimSpace(err.Error()) == "" {
-				t.Error("an error without words")
+				t.Error("an error without a text")
 			}
 			return
 		}
@@ -52,10 +52,10 @@ func FuzzParseFeatureGates(f *testing.F) {
 	f.Fuzz(func(t *testing.T, list string) {
 		gates, err := options.ParseFeatureGates(list)
 		if err != nil && gates != nil {
-			t.Errorf("gates %v beside the error %v", gates, err)
+			t.Errorf("gates %v were returned with the error %v", gates, err)
 		}
 		if gates["CloudControllerManagerWebhook"] {
-			t.Error("the webhook gate was turned on")
+			t.Error("the webhook gate was enabled")
 		}
 		for name := range gates {
 			if !strings.Contains(list, name) {

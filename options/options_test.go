@@ -19,7 +19,7 @@ import (
 
 const header = "apiVersion: fxccm.dev/v1alpha1\nkind: CloudControllerManagerConfiguration\n"
 
-// complete binds, parses and completes, as a program does.
+// complete binds, parses and completes the flags, as a program does.
 func complete(args []string, opts ...options.FlagOption) (options.Completed, error) {
 	o := options.New()
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
@@ -57,12 +57,12 @@ func TestComplete_WithoutFlags_IsDefaultConfig(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got.Configuration, want)
 	}
 	if len(got.Warnings) > 0 || len(got.FeatureGates) > 0 {
-		t.Errorf("nothing was given, but there are warnings %q and feature gates %v", got.Warnings,
+		t.Errorf("warnings %q and feature gates %v without any flag", got.Warnings,
 			got.FeatureGates)
 	}
 }
 
-func TestFlags_SetTheFieldTheyAreNamedFor(t *testing.T) {
+func TestFlags_Given_SetTheirFields(t *testing.T) {
 	got := mustComplete(t, []string{
 		"--controllers=*,-route", "--cluster-cidr=10.0.0.0/16,fd00::/48", "--kube-api-qps=7.5",
 		"--kube-api-burst=9",
@@ -122,7 +122,7 @@ func TestComplete_FlagWinsOverFile_FileOverHost_HostOverDefault(t *testing.T) {
 		t.Errorf("the file gives 3 node syncs, got %d", cfg.Node.ConcurrentSyncs)
 	}
 	if cfg.ClusterName != "host" {
-		t.Errorf("the host's own default is lost: cluster name %q", cfg.ClusterName)
+		t.Errorf("the host's default was not used: cluster name %q", cfg.ClusterName)
 	}
 	if want := ccm.DefaultConfig().NodeLifecycle; cfg.NodeLifecycle != want {
 		t.Errorf("no source sets node lifecycle, got %+v", cfg.NodeLifecycle)
@@ -161,7 +161,7 @@ func TestWithPrefix_EachFlag_HasItInNameAndHelp(t *testing.T) {
 	}
 	got, err := o.Complete()
 	if err != nil || got.Config.LeaderElection.LeaderElect || !*own {
-		t.Errorf("the host's --leader-elect is %t and ours %t (%v), want true and false", *own,
+		t.Errorf("the host's --leader-elect is %t and the Manager's %t (%v), want true and false", *own,
 			got.Config.LeaderElection.LeaderElect, err)
 	}
 }
@@ -184,13 +184,13 @@ func TestAddFlags_TwoManagersInOneProcess_KeepTheirValuesApart(t *testing.T) {
 	}
 }
 
-func TestAddFlags_WhenTheHostHasAFlag_SaysWhichAndAddsNone(t *testing.T) {
+func TestAddFlags_HostHasOneOfTheFlags_ErrorNamesItAndNoneIsAdded(t *testing.T) {
 	fs := pflag.NewFlagSet("my-control-plane", pflag.ContinueOnError)
 	fs.String("kubeconfig", "", "")
 	fs.Bool("leader-elect", true, "")
 	err := options.New().AddFlags(fs)
 	if err == nil {
-		t.Fatal("a clash was not noticed")
+		t.Fatal("AddFlags returned no error for a name in use")
 	}
 	for _, word := range []string{
 		"my-control-plane", "--kubeconfig, --leader-elect",
@@ -201,21 +201,21 @@ func TestAddFlags_WhenTheHostHasAFlag_SaysWhichAndAddsNone(t *testing.T) {
 		}
 	}
 	if fs.Lookup("cluster-name") != nil {
-		t.Error("some flags were added in spite of the clash")
+		t.Error("some flags were added although a name is in use")
 	}
 }
 
-func TestAddFlags_WhenTheHostNormalizesNames_NoticesAClash(t *testing.T) {
+func TestAddFlags_HostNormalizesNames_NameInUseIsFound(t *testing.T) {
 	fs := pflag.NewFlagSet("host", pflag.ContinueOnError)
 	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
 	fs.Bool("leader_elect", true, "")
 	if err := options.New().AddFlags(fs); err == nil ||
 		!strings.Contains(err.Error(), "--leader-elect") {
-		t.Errorf("leader_elect is leader-elect in this set, but: %v", err)
+		t.Errorf("leader_elect and leader-elect are the same name in this set, but the error is %v", err)
 	}
 }
 
-func TestFlags_GroupsPrintAsSections(t *testing.T) {
+func TestFlags_PrintedInGroups_AreSections(t *testing.T) {
 	var help bytes.Buffer
 	cliflag.PrintSections(&help, options.New().Flags(options.WithControllers("my-controller")), 0)
 	for _, want := range []string{
@@ -229,7 +229,7 @@ func TestFlags_GroupsPrintAsSections(t *testing.T) {
 	}
 }
 
-func TestComplete_WhatHasNoEffect_IsAWarningThatNamesTheFlag(t *testing.T) {
+func TestComplete_FlagWithoutEffect_WarningNamesIt(t *testing.T) {
 	for _, arg := range []string{
 		"--allocate-node-cidrs=true",
 		"--external-cloud-volume-plugin=openstack", "--node-sync-period=10s",
@@ -259,7 +259,7 @@ func TestComplete_WhatHasNoEffect_IsAWarningThatNamesTheFlag(t *testing.T) {
 	}
 }
 
-func TestComplete_WhatIsNotSupported_IsRefusedByName(t *testing.T) {
+func TestComplete_UnsupportedValue_ErrorNamesTheFlag(t *testing.T) {
 	for _, arg := range []string{
 		"--enable-leader-migration=true", "--leader-migration-config=/etc/migration.yaml",
 		"--leader-elect-resource-lock=endpointsleases", "--webhooks=*",
@@ -278,7 +278,7 @@ func TestComplete_WhatIsNotSupported_IsRefusedByName(t *testing.T) {
 			t.Errorf("%s: %v", arg, err)
 		}
 	}
-	// The same flags, asking for what is done anyway.
+	// The same flags are accepted with values that change nothing.
 	mustComplete(t, []string{
 		"--enable-leader-migration=false", "--leader-migration-config=",
 		"--leader-elect-resource-lock=leases",
@@ -287,7 +287,7 @@ func TestComplete_WhatIsNotSupported_IsRefusedByName(t *testing.T) {
 	})
 }
 
-func TestFeatureGates_AreReturnedAndAddUp(t *testing.T) {
+func TestFeatureGates_RepeatedFlag_AddsGates(t *testing.T) {
 	const routes = "CloudControllerManagerWatchBasedRoutesReconciliation"
 	got := mustComplete(t,
 		[]string{
@@ -304,7 +304,7 @@ func TestFeatureGates_AreReturnedAndAddUp(t *testing.T) {
 	}
 }
 
-func TestFeatureGates_WhenWrong_OneSentenceSaysWhy(t *testing.T) {
+func TestFeatureGates_InvalidValue_OneSentenceSaysWhy(t *testing.T) {
 	for value, want := range map[string]string{
 		"NoSuchGate=true":                     `unknown feature gate "NoSuchGate": known are CloudControllerManagerWatchBasedRoutesReconciliation, CloudControllerManagerWebhook`,
 		"CloudControllerManagerWebhook=true":  "CloudControllerManagerWebhook cannot be enabled: webhooks are not served",
@@ -320,7 +320,7 @@ func TestFeatureGates_WhenWrong_OneSentenceSaysWhy(t *testing.T) {
 	}
 }
 
-// As openstack-cloud-controller-manager reads it: each flag is one text, whatever is in it.
+// openstack-cloud-controller-manager also reads each flag as one text, and does not split it.
 func TestUserAgentFlag_Repeated_EachIsOneText(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -345,15 +345,15 @@ func TestUserAgentFlag_Repeated_EachIsOneText(t *testing.T) {
 	}
 }
 
-func TestConfigStrict_IsOnUnlessTurnedOff(t *testing.T) {
+func TestConfigStrict_Default_IsTrue(t *testing.T) {
 	if !mustComplete(t, nil).Config.CloudProvider.ConfigStrict {
-		t.Error("it is off by default")
+		t.Error("the default is false")
 	}
 	if mustComplete(t, []string{"--cloud-config-strict=false"}).Config.CloudProvider.ConfigStrict {
-		t.Error("it cannot be turned off")
+		t.Error("the flag has no effect")
 	}
 	path := writeFile(t, header+"cloudProvider:\n  configStrict: false\n")
 	if mustComplete(t, []string{"--config=" + path}).Config.CloudProvider.ConfigStrict {
-		t.Error("it cannot be turned off in the file")
+		t.Error("the file has no effect")
 	}
 }

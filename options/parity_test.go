@@ -47,12 +47,12 @@ func differencesByFlag(t *testing.T) map[string]options.Difference {
 	return byFlag
 }
 
-func TestFlags_AreUpstreamsButForDeclaredDifferences(t *testing.T) {
+func TestFlags_ComparedWithUpstreams_DifferOnlyAsDeclared(t *testing.T) {
 	ours, ourGroups := flat(options.New().Flags())
 	theirs, theirGroups := flat(upstreamFlags(t))
 	declared := differencesByFlag(t)
 	if len(theirs) < 70 {
-		t.Fatalf("upstream has only %d flags: the comparison does not see them", len(theirs))
+		t.Fatalf("only %d flags of upstream were found", len(theirs))
 	}
 
 	for name, want := range theirs {
@@ -100,14 +100,14 @@ func TestFlags_AreUpstreamsButForDeclaredDifferences(t *testing.T) {
 	}
 }
 
-func TestFlags_GroupsStandInUpstreamsOrder(t *testing.T) {
+func TestFlags_Groups_AreInUpstreamsOrder(t *testing.T) {
 	if got, want := options.New().Flags().Order, upstreamFlags(t).Order; !slices.Equal(got, want) {
 		t.Errorf("groups are %q, upstream's %q", got, want)
 	}
 }
 
-// Every gate that --feature-gates takes must be one that the program can then set.
-func TestFeatureGates_AreUpstreamsAndOffByDefault(t *testing.T) {
+// A program must be able to set every gate that --feature-gates accepts.
+func TestFeatureGates_ComparedWithUpstreams_AreTheSameAndOffByDefault(t *testing.T) {
 	registered := utilfeature.DefaultMutableFeatureGate.DeepCopy()
 	gates, err := options.ParseFeatureGates(
 		"CloudControllerManagerWatchBasedRoutesReconciliation=true,CloudControllerManagerWebhook=false,ControllerManagerReleaseLeaderElectionLockOnExit=true")
@@ -121,7 +121,7 @@ func TestFeatureGates_AreUpstreamsAndOffByDefault(t *testing.T) {
 			if string(feature) == name {
 				found = true
 				if spec.Default {
-					t.Errorf("upstream turned %s on by default", name)
+					t.Errorf("upstream enables %s by default", name)
 				}
 			}
 		}
@@ -130,6 +130,6 @@ func TestFeatureGates_AreUpstreamsAndOffByDefault(t *testing.T) {
 		}
 	}
 	if err := registered.SetFromMap(maps.Clone(gates)); err != nil {
-		t.Errorf("upstream's gates do not take what was parsed: %v", err)
+		t.Errorf("upstream's gates refuse the parsed values: %v", err)
 	}
 }

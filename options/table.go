@@ -10,7 +10,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 )
 
-// flagSpec is a flag: a row of the table for binding, validation, tests and the reference page.
+// flagSpec describes a flag for binding, validation, tests and the reference page.
 type flagSpec struct {
 	name, usage, deprecated string
 
@@ -28,16 +28,16 @@ type flagGroup struct {
 	flags []flagSpec
 }
 
-// binder is the shape of pflag's (*FlagSet).BoolVar and its like.
+// binder is the type of pflag's (*FlagSet).BoolVar and similar methods.
 type binder[T any] func(set *pflag.FlagSet, p *T, name string, value T, usage string)
 
-// sets is a flag that sets a field of the Manager's Config; its default is the field's value when
-// it is bound.
+// sets returns a flag that sets a field of the Manager's Config. Its default is the field's value
+// when it is bound.
 func sets[T any](name string, bind binder[T], at func(*ccm.Config) *T, usage string) flagSpec {
 	return setsIn(name, bind, func(c *Configuration) *T { return at(&c.Config) }, usage)
 }
 
-// serves is a flag that sets a field of the secure port's Config.
+// serves returns a flag that sets a field of the secure port's Config.
 func serves[T any](
 	name string, bind binder[T], at func(*servingconfig.Config) *T, usage string,
 ) flagSpec {
@@ -56,7 +56,8 @@ func setsIn[T any](name string, bind binder[T], at func(*Configuration) *T, usag
 	}
 }
 
-// upstreams is a flag without a field, for compatibility with upstream. Differences has its effect.
+// upstreams returns a flag without a field, for compatibility with upstream. See differences for
+// its effect.
 func upstreams[T any](name string, bind binder[T], value T, usage string) flagSpec {
 	return flagSpec{
 		name: name, usage: usage,

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestTable_EveryFieldOfConfigHasExactlyOneFlag(t *testing.T) {
+func TestTable_EachFieldOfConfig_HasExactlyOneFlag(t *testing.T) {
 	cfg := DefaultConfiguration()
 	paths := leaves(&cfg)
 	flags := map[string]string{}
@@ -18,7 +18,7 @@ func TestTable_EveryFieldOfConfigHasExactlyOneFlag(t *testing.T) {
 			}
 			path, ok := paths[spec.field(&cfg)]
 			if !ok {
-				t.Errorf("--%s sets something that is no field of Config", spec.name)
+				t.Errorf("--%s sets a value that is not a field of Config", spec.name)
 			}
 			if other := flags[path]; other != "" {
 				t.Errorf("--%s and --%s both set %s", spec.name, other, path)
@@ -33,7 +33,7 @@ func TestTable_EveryFieldOfConfigHasExactlyOneFlag(t *testing.T) {
 	}
 }
 
-func TestTable_AFlagThatSetsNothingIsAccountedFor(t *testing.T) {
+func TestTable_FlagWithoutAField_IsDeclaredIgnoredOrRefused(t *testing.T) {
 	kinds := map[string]differenceKind{}
 	for _, d := range differences() {
 		kinds[d.Flag] = d.Kind
@@ -43,7 +43,7 @@ func TestTable_AFlagThatSetsNothingIsAccountedFor(t *testing.T) {
 		for _, spec := range group.flags {
 			dropped := kinds[spec.name] == isIgnored || kinds[spec.name] == isRefused
 			if sets := spec.field != nil || slices.Contains(own, spec.name); sets == dropped {
-				t.Errorf("--%s: sets something: %t; declared ignored or refused: %t", spec.name,
+				t.Errorf("--%s: sets a value: %t; declared ignored or refused: %t", spec.name,
 					sets, dropped)
 			}
 			if !strings.HasSuffix(spec.usage, ".") || strings.Contains(spec.usage, "`") {

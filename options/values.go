@@ -86,7 +86,7 @@ func (v *certKeysValue) Set(s string) error {
 }
 func (v *certKeysValue) Type() string { return "namedCertKey" }
 func (v *certKeysValue) String() string {
-	if v.pairs == nil { // pflag calls it on the zero value too
+	if v.pairs == nil { // pflag calls it on the zero value, too
 		return "[]"
 	}
 	return "[" + strings.Join(*v.pairs, ";") + "]"

@@ -21,7 +21,7 @@ const (
 	Kind       = "CloudControllerManagerConfiguration"
 )
 
-// Configuration is everything that flags and a configuration file set.
+// Configuration contains all values of flags and of a configuration file.
 type Configuration struct {
 	Config  ccm.Config           `json:",inline"`
 	Serving servingconfig.Config `json:"serving"`

@@ -11,10 +11,10 @@ import (
 	"github.com/fxccm/fxccm/options"
 )
 
-// equal takes an empty list for no list.
+// equal treats an empty list and no list as equal.
 func equal(a, b options.Configuration) bool { return equality.Semantic.DeepEqual(a, b) }
 
-func TestDecode_WhatIsGivenReplacesTheDefault_TheRestStays(t *testing.T) {
+func TestDecode_SomeFields_OtherFieldsKeepTheirDefaults(t *testing.T) {
 	got, err := options.Decode([]byte(header + `
 clusterName: blue
 controllers: ["*", -route]
@@ -46,7 +46,7 @@ node: ~
 	}
 }
 
-func TestDecode_ReadsJSONToo(t *testing.T) {
+func TestDecode_JSON_IsRead(t *testing.T) {
 	got, err := options.Decode(
 		[]byte(
 			`{"apiVersion":"fxccm.dev/v1alpha1","kind":"CloudControllerManagerConfiguration","clusterName":"blue"}`))
@@ -55,7 +55,7 @@ func TestDecode_ReadsJSONToo(t *testing.T) {
 	}
 }
 
-func TestDecode_FollowsAnchors(t *testing.T) {
+func TestDecode_Anchors_AreFollowed(t *testing.T) {
 	got, err := options.Decode(
 		[]byte(header + "node: {concurrentSyncs: &n 7}\nservice: {concurrentSyncs: *n}\n"))
 	if err != nil || got.Config.Service.ConcurrentSyncs != 7 {
@@ -63,7 +63,7 @@ func TestDecode_FollowsAnchors(t *testing.T) {
 	}
 }
 
-func TestDecode_WhenWrong_SaysLineFieldAndWhatIsWanted(t *testing.T) {
+func TestDecode_InvalidFile_ErrorNamesLineFieldAndExpectation(t *testing.T) {
 	for name, c := range map[string]struct{ yaml, want string }{
 		"unknown field": {header + "clusterNam: x", `line 3: unknown field "clusterNam": known are apiVersion, kind, clusterName, `},
 		"unknown nested field": {
@@ -116,21 +116,21 @@ func TestDecode_WhenWrong_SaysLineFieldAndWhatIsWanted(t *testing.T) {
 				t.Errorf("more than one sentence for one mistake: %s", err)
 			}
 			if strings.Contains(err.Error(), "s3cret") {
-				t.Errorf("the error shows what the file holds: %s", err)
+				t.Errorf("the error shows the content of the file: %s", err)
 			}
 		})
 	}
 }
 
-func TestDecode_ReportsAllMistakesAtOnce(t *testing.T) {
+func TestDecode_SeveralMistakes_AllAreReported(t *testing.T) {
 	_, err := options.Decode(
 		[]byte(header + "clusterNam: x\ndrainTimeout: 8\nnode: {concurrentSyncs: a, b: 1}\n"))
 	if err == nil || strings.Count(err.Error(), "\n") != 3 {
-		t.Errorf("four mistakes, but: %v", err)
+		t.Errorf("want four errors, got: %v", err)
 	}
 }
 
-func TestLoadFile_ErrorsNameTheFile(t *testing.T) {
+func TestLoadFile_MissingOrInvalid_ErrorNamesTheFile(t *testing.T) {
 	broken := writeFile(t, header+"clusterNam: x")
 	if _, err := options.LoadFile(broken); err == nil ||
 		!strings.HasPrefix(err.Error(), "configuration file "+broken+": line 3: ") {
