@@ -12,14 +12,14 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// adapter is one controller of upstream's kind.
+// adapter adapts one controller with an InitFunc.
 type adapter struct {
 	name        string
 	constructor app.ControllerInitFuncConstructor
 	configure   []func(*cpconfig.CloudControllerManagerConfiguration)
 }
 
-// build calls the InitFunc for one term. ctx is the term's.
+// build calls the InitFunc for one term. ctx is the term's context.
 func (a adapter) build(ctx context.Context, t term) (ccm.Runnable, error) {
 	ctx = klog.NewContext(ctx, t.Logger().WithValues("controller", a.name))
 	component, err := a.componentConfig(t)
@@ -31,7 +31,7 @@ func (a adapter) build(ctx context.Context, t term) (ccm.Runnable, error) {
 		return nil, err
 	}
 	var run ccm.Runnable
-	// Deferred, since an InitFunc may panic.
+	// The call is deferred, because an InitFunc may panic.
 	defer func() {
 		if run == nil {
 			env.end()
@@ -43,7 +43,7 @@ func (a adapter) build(ctx context.Context, t term) (ccm.Runnable, error) {
 
 func (a adapter) componentConfig(t term) (cpconfig.CloudControllerManagerConfiguration, error) {
 	provider := ""
-	if t.Cloud() != nil { // as in a term that does not lead
+	if t.Cloud() != nil { // it is nil without leader election
 		provider = t.Cloud().ProviderName()
 	}
 	component, err := componentConfig(t.Config(), provider)

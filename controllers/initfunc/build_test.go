@@ -21,21 +21,21 @@ import (
 
 var errBroken = errors.New("broken")
 
-func TestBuild_NotStartedIsSkippedAndGivenBack(t *testing.T) {
+func TestBuild_ControllerIsNotStarted_IsSkippedAndReleased(t *testing.T) {
 	var given initialized
 	_, err := adapter{name: "ipam", constructor: constructorOf(answering(&given, nil, false,
 		nil))}.build(t.Context(), newStubTerm(t))
 	if !errors.Is(err, ccm.ErrSkip) {
-		t.Errorf("error is %v, want one that says the controller is skipped", err)
+		t.Errorf("error is %v, want ErrSkip", err)
 	}
 	if given.ctx.Err() == nil || !given.released() {
 		t.Errorf(
-			"context ended: %v, InformersStarted closed: %v; goroutines of a controller that was left out would stay",
+			"context ended: %v, InformersStarted closed: %v, want both, so that goroutines of a skipped controller end",
 			given.ctx.Err(), given.released())
 	}
 }
 
-func TestBuild_ErrorOfTheInitFuncIsTheTerms(t *testing.T) {
+func TestBuild_InitFuncFails_ErrorIsReturned(t *testing.T) {
 	var given initialized
 	_, err := adapter{name: "ipam", constructor: constructorOf(answering(&given, nil, true,
 		errBroken))}.build(t.Context(), newStubTerm(t))
@@ -43,11 +43,11 @@ func TestBuild_ErrorOfTheInitFuncIsTheTerms(t *testing.T) {
 		t.Errorf("error is %v, want the InitFunc's", err)
 	}
 	if given.ctx.Err() == nil {
-		t.Error("the context of the InitFunc goes on")
+		t.Error("the context of the InitFunc has not ended")
 	}
 }
 
-func TestBuild_PanicOfTheInitFuncGivesEverythingBack(t *testing.T) {
+func TestBuild_InitFuncPanics_EnvironmentIsReleased(t *testing.T) {
 	var given initialized
 	panics := func(ctx context.Context, cc cmapp.ControllerContext) (controller.Interface, bool,
 		error,
@@ -57,18 +57,18 @@ func TestBuild_PanicOfTheInitFuncGivesEverythingBack(t *testing.T) {
 	}
 	defer func() {
 		if r := recover(); r != errBroken {
-			t.Errorf("panic value is %v: it is the Manager that turns panics into errors", r)
+			t.Errorf("panic value is %v, want the InitFunc's, which the Manager turns into an error", r)
 		}
 		if given.ctx.Err() == nil || !given.released() {
-			t.Error("the panic has left the context or InformersStarted open")
+			t.Error("the context or InformersStarted is open after the panic")
 		}
 	}()
 	_, err := adapter{name: "ipam", constructor: constructorOf(panics)}.build(t.Context(),
 		newStubTerm(t))
-	t.Errorf("no panic, but %v", err)
+	t.Errorf("no panic, got %v", err)
 }
 
-func TestBuild_ConstructorWithoutInitFuncIsAnError(t *testing.T) {
+func TestBuild_ConstructorReturnsNoInitFunc_IsAnError(t *testing.T) {
 	_, err := adapter{name: "ipam", constructor: constructorOf(nil)}.build(t.Context(),
 		newStubTerm(t))
 	if err == nil || !strings.Contains(err.Error(), "no InitFunc") {
@@ -76,7 +76,7 @@ func TestBuild_ConstructorWithoutInitFuncIsAnError(t *testing.T) {
 	}
 }
 
-func TestBuild_InitFuncFindsEverythingItIsPromised(t *testing.T) {
+func TestBuild_InitFunc_GetsItsWholeInput(t *testing.T) {
 	term := newStubTerm(t)
 	term.cfg.ClusterName = "blue"
 	var completed *config.CompletedConfig
@@ -115,7 +115,7 @@ func TestBuild_InitFuncFindsEverythingItIsPromised(t *testing.T) {
 			shared.AllocateNodeCIDRs)
 	}
 	if completed.Kubeconfig.Host != "http://mycloud-ipam" {
-		t.Errorf("the configuration is for %s, want the identity that the client name names",
+		t.Errorf("the configuration is for %s, want the identity of the client name",
 			completed.Kubeconfig.Host)
 	}
 	cc := given.context
@@ -147,7 +147,7 @@ func TestBuild_InitFuncFindsEverythingItIsPromised(t *testing.T) {
 	}
 }
 
-func TestBuild_ClientThatCannotBeMadeEndsTheTermAndNotTheProcess(t *testing.T) {
+func TestBuild_ClientCannotBeMade_EndsTheTermButNotTheProcess(t *testing.T) {
 	term := newStubTerm(t)
 	term.refuse = errBroken
 	asks := map[string]func(cmapp.ControllerContext) error{
@@ -177,16 +177,16 @@ func TestBuild_ClientThatCannotBeMadeEndsTheTermAndNotTheProcess(t *testing.T) {
 			_, err := adapter{name: "ipam", constructor: constructorOf(insists)}.build(t.Context(),
 				term)
 			if !errors.Is(err, errBroken) {
-				t.Errorf("error is %v, want what is wrong with the client", err)
+				t.Errorf("error is %v, want the client's error", err)
 			}
 			if !errors.Is(used, errBroken) {
-				t.Errorf("a request of the client fails with %v, want what is wrong with it", used)
+				t.Errorf("a request of the client fails with %v, want the client's error", used)
 			}
 		})
 	}
 }
 
-func TestRun_InformersStartedIsClosedUntilTheTermIsOver(t *testing.T) {
+func TestRun_TermIsOpen_InformersStartedIsClosedAndTheContextIsOpen(t *testing.T) {
 	var given initialized
 	run, err := adapter{name: "ipam", constructor: constructorOf(answering(&given, nil, true,
 		nil))}.build(t.Context(), newStubTerm(t))
@@ -207,7 +207,7 @@ func TestRun_InformersStartedIsClosedUntilTheTermIsOver(t *testing.T) {
 	<-given.context.Stop
 }
 
-func TestRun_AfterTheEndOfTheTermGivesEverythingBack(t *testing.T) {
+func TestRun_TermIsOver_EnvironmentIsReleased(t *testing.T) {
 	var given initialized
 	run, err := adapter{name: "ipam", constructor: constructorOf(answering(&given, nil, true,
 		nil))}.build(t.Context(), newStubTerm(t))
@@ -221,7 +221,7 @@ func TestRun_AfterTheEndOfTheTermGivesEverythingBack(t *testing.T) {
 	}
 }
 
-// ended runs what was built in a term that is over.
+// ended runs a built controller in a term that is over.
 func ended(t *testing.T, run ccm.Runnable) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -231,7 +231,7 @@ func ended(t *testing.T, run ccm.Runnable) {
 	}
 }
 
-// patient is a controller that has something to tell.
+// patient is a controller with a health check and a debugging handler.
 type patient struct {
 	health  error
 	handler http.Handler
@@ -242,14 +242,14 @@ func (p patient) HealthChecker() healthz.UnnamedHealthChecker { return p }
 func (p patient) Check(*http.Request) error                   { return p.health }
 func (p patient) DebuggingHandler() http.Handler              { return p.handler }
 
-// silent has the methods, and nothing to tell.
+// silent is a controller whose methods return nil.
 type silent struct{}
 
 func (silent) Name() string                                { return "silent" }
 func (silent) HealthChecker() healthz.UnnamedHealthChecker { return nil }
 func (silent) DebuggingHandler() http.Handler              { return nil }
 
-func TestRunnable_TellsWhatItsControllerTells(t *testing.T) {
+func TestRunnable_HealthAndDebugging_AreTheControllers(t *testing.T) {
 	cases := []struct {
 		name       string
 		controller controller.Interface

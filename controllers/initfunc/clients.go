@@ -12,16 +12,15 @@ import (
 	"k8s.io/controller-manager/pkg/clientbuilder"
 )
 
-// What upstream's builder grants a client for discovery, which asks seldom and then for much:
-// requests a second, and at once.
+// The limits of upstream's builder for discovery clients, which send many requests at once, but
+// seldom: requests a second, and at once.
 const (
 	discoveryQPS   = 20
 	discoveryBurst = 200
 )
 
-// clients gives an InitFunc the clients of its term. Methods that upstream lets end the process,
-// because they cannot return an error, return a client whose every request fails. It is safe for
-// concurrent use.
+// clients gives an InitFunc the clients of its term. The methods ...OrDie, with which upstream ends
+// the process, return a client whose requests all fail. It is safe for concurrent use.
 type clients struct {
 	term term
 
@@ -43,7 +42,7 @@ func (c *clients) DiscoveryClient(name string) (discovery.DiscoveryInterface, er
 	if err != nil {
 		return nil, err
 	}
-	if cfg.QPS >= 0 { // else there is no limit
+	if cfg.QPS >= 0 { // a negative value is no limit
 		cfg.QPS, cfg.Burst = max(cfg.QPS, discoveryQPS), max(cfg.Burst, discoveryBurst)
 	}
 	client, err := discovery.NewDiscoveryClientForConfig(cfg)
@@ -66,7 +65,7 @@ func (c *clients) ConfigOrDie(name string) *rest.Config {
 func (c *clients) ClientOrDie(name string) kubernetes.Interface {
 	client, err := c.Client(name)
 	if err != nil {
-		// this configuration has nothing that could be wrong
+		// this configuration is always valid
 		return kubernetes.NewForConfigOrDie(c.failing(err))
 	}
 	return client
@@ -81,7 +80,7 @@ func (c *clients) DiscoveryClientOrDie(name string) discovery.DiscoveryInterface
 	return client
 }
 
-// failing is the configuration of a client whose requests fail with err.
+// failing returns the configuration of a client whose requests fail with err.
 func (c *clients) failing(err error) *rest.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +92,7 @@ func (c *clients) failing(err error) *rest.Config {
 	})}
 }
 
-// failure is what went wrong in methods that cannot return an error.
+// failure joins the errors of the methods ...OrDie.
 func (c *clients) failure() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

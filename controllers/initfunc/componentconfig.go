@@ -10,8 +10,8 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// componentConfig says in upstream's words what cfg says. What cfg does not have keeps upstream's
-// default.
+// componentConfig converts cfg to upstream's configuration. Fields that cfg does not have keep
+// upstream's defaults.
 func componentConfig(
 	cfg ccm.Config, provider string,
 ) (cpconfig.CloudControllerManagerConfiguration, error) {
@@ -27,7 +27,7 @@ func componentConfig(
 	c.NodeController.ConcurrentNodeSyncs = cfg.Node.ConcurrentSyncs
 	c.NodeController.ConcurrentNodeStatusUpdates = cfg.Node.ConcurrentStatusUpdates
 	if cfg.Node.ConcurrentStatusUpdates == 0 {
-		// Upstream's flags mean the same by 0, its controller means none.
+		// For upstream's flags, 0 means the same. For upstream's controller, 0 would be no worker.
 		c.NodeController.ConcurrentNodeStatusUpdates = cfg.Node.ConcurrentSyncs
 	}
 	c.NodeStatusUpdateFrequency = cfg.Node.StatusUpdateFrequency
@@ -48,7 +48,7 @@ func setGeneric(c *cpconfig.CloudControllerManagerConfiguration, cfg ccm.Config)
 	connection.ContentType = cfg.ClientConnection.ContentType
 	connection.QPS, connection.Burst = cfg.ClientConnection.QPS, int32(cfg.ClientConnection.Burst)
 	if connection.QPS == 0 {
-		connection.QPS = -1 // no limit, for who makes a client with it
+		connection.QPS = -1 // no limit, for clients that are made with it
 	}
 
 	election := &generic.LeaderElection

@@ -13,8 +13,9 @@ import (
 	"github.com/fxccm/fxccm/options"
 )
 
-// What both sides read from the same command line must be the same to an InitFunc.
-func TestComponentConfig_SaysWhatUpstreamsFlagsSay(t *testing.T) {
+// An InitFunc must get the same configuration from upstream and from the adapter for the same
+// command line.
+func TestComponentConfig_SameFlags_EqualsUpstreams(t *testing.T) {
 	changed := []string{
 		"--cloud-provider=mycloud", "--cloud-config=/etc/cloud.conf", "--cluster-name=blue",
 		"--cluster-cidr=10.0.0.0/8",
@@ -41,15 +42,14 @@ func TestComponentConfig_SaysWhatUpstreamsFlagsSay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ours, theirs := readByUs(t, args), readByUpstream(t, args)
 			if d := diff.Diff(theirs, ours); d != "" {
-				t.Errorf("upstream's InitFuncs would find (-), and ours do (+):\n%s", d)
+				t.Errorf("differences from upstream (-) to the adapter (+):\n%s", d)
 			}
 		})
 	}
 }
 
-// Without flags the two differ in fxccm's own defaults, and in nothing
-// else.
-func TestComponentConfig_DefaultsAreUpstreamsButForOurs(t *testing.T) {
+// Without flags the two differ only in fxccm's own defaults.
+func TestComponentConfig_WithoutFlags_DiffersOnlyInChangedDefaults(t *testing.T) {
 	args := []string{"--cloud-provider=mycloud"}
 	ours, theirs := readByUs(t, args), readByUpstream(t, args)
 	theirs.NodeController.ConcurrentNodeSyncs, theirs.NodeController.ConcurrentNodeStatusUpdates =
@@ -58,17 +58,17 @@ func TestComponentConfig_DefaultsAreUpstreamsButForOurs(t *testing.T) {
 	theirs.ServiceController.ConcurrentServiceSyncs = 16
 	theirs.Generic.ClientConnection.QPS = -1 // no limit
 	if d := diff.Diff(theirs, ours); d != "" {
-		t.Errorf("upstream's InitFuncs would find (-), and ours do (+):\n%s", d)
+		t.Errorf("differences from upstream (-) to the adapter (+):\n%s", d)
 	}
 }
 
-func TestComponentConfig_NamesTheOnlyProvider(t *testing.T) {
+func TestComponentConfig_WithoutAName_NamesTheOnlyProvider(t *testing.T) {
 	c, err := componentConfig(newStubTerm(t).cfg, "only")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := c.KubeCloudShared.CloudProvider.Name; got != "only" {
-		t.Errorf("the provider is called %q; no name is configured, so the only provider is used",
+		t.Errorf("the provider's name is %q, want the only provider's",
 			got)
 	}
 }
@@ -76,7 +76,7 @@ func TestComponentConfig_NamesTheOnlyProvider(t *testing.T) {
 func readByUs(t *testing.T, args []string) cpconfig.CloudControllerManagerConfiguration {
 	t.Helper()
 	fs := pflag.NewFlagSet("ours", pflag.ContinueOnError)
-	fs.SetOutput(io.Discard) // what it says of flags that are deprecated
+	fs.SetOutput(io.Discard) // warnings about deprecated flags
 	o := options.New()
 	if err := o.AddFlags(fs); err != nil {
 		t.Fatal(err)
@@ -110,8 +110,8 @@ func readByUpstream(t *testing.T, args []string) cpconfig.CloudControllerManager
 	if err := fs.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	// What upstream does with these parts of its options when it starts (options.ApplyTo), without
-	// listener and clients.
+	// Upstream does this with these parts of its options when it starts (options.ApplyTo), and also
+	// opens a listener and makes clients.
 	var c cpconfig.CloudControllerManagerConfiguration
 	for _, apply := range []func() error{
 		func() error { return o.Generic.ApplyTo(&c.Generic, all, nil, nil) },

@@ -20,7 +20,7 @@ type settings struct {
 	configure []func(*cpconfig.CloudControllerManagerConfiguration)
 }
 
-// WithAliases are further names that --controllers accepts.
+// WithAliases adds names that --controllers accepts.
 func WithAliases(aliases ...string) Option {
 	return func(s *settings) { s.aliases = append(s.aliases, aliases...) }
 }
@@ -29,16 +29,16 @@ func WithAliases(aliases ...string) Option {
 // app.ControllersDisabledByDefault.
 func DisabledByDefault() Option { return func(s *settings) { s.disabled = true } }
 
-// WithComponentConfig changes the configuration that the InitFunc finds in its CompletedConfig, and
-// nothing else. It is for what [ccm.Config] does not have, such as
-// KubeCloudShared.ExternalCloudVolumePlugin. change is called once a term, with a value of that
-// term. The option may be given several times.
+// WithComponentConfig changes only the configuration that the InitFunc finds in its
+// CompletedConfig. It is for fields that [ccm.Config] does not have, such as
+// KubeCloudShared.ExternalCloudVolumePlugin. change is called once a term, with that term's
+// configuration. The option may be given several times.
 func WithComponentConfig(change func(*cpconfig.CloudControllerManagerConfiguration)) Option {
 	return func(s *settings) { s.configure = append(s.configure, change) }
 }
 
-// Controller adapts one controller. The name is for --controllers, logs and [ccm.Status]. A
-// constructor without function is an error of [ccm.New].
+// Controller adapts one controller. name is for --controllers, logs and [ccm.Status]. A constructor
+// without a function is an error of [ccm.New].
 func Controller(
 	name string, constructor app.ControllerInitFuncConstructor, opts ...Option,
 ) ccm.Controller {
@@ -58,10 +58,9 @@ func Controller(
 	return c
 }
 
-// Controllers adapts what app.NewCloudControllerManagerCommand takes: constructors by name, and
-// names by alias, such as names.CCMControllerAliases(). Aliases of names that are not among the
-// constructors are ignored, and either may be nil. The options apply to every one. The controllers
-// come back in name order.
+// Controllers adapts the arguments of app.NewCloudControllerManagerCommand: constructors by name,
+// and names by alias, such as names.CCMControllerAliases(). Both may be nil. Aliases of other names
+// are ignored. The options apply to all controllers, which are returned in name order.
 func Controllers(
 	constructors map[string]app.ControllerInitFuncConstructor,
 	aliases map[string]string, opts ...Option,

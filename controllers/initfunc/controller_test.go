@@ -20,7 +20,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// idle is the constructor of a controller that has nothing to do.
+// idle is the constructor of a controller without work.
 var idle = app.ControllerInitFuncConstructor{
 	Constructor: func(
 		app.ControllerInitContext, *config.CompletedConfig, cloudprovider.Interface,
@@ -33,7 +33,7 @@ var idle = app.ControllerInitFuncConstructor{
 	},
 }
 
-// manager makes a Manager that is not run.
+// manager returns a stopped Manager.
 func manager(controllers ...ccm.Controller) (*ccm.Manager, error) {
 	log := logr.Discard()
 	return ccm.New(ccm.Params{
@@ -45,7 +45,7 @@ func manager(controllers ...ccm.Controller) (*ccm.Manager, error) {
 	})
 }
 
-func TestControllers_AreNamedAsUpstreamNamesThem(t *testing.T) {
+func TestControllers_UpstreamsNamesAndAliases_AreKept(t *testing.T) {
 	constructors := map[string]app.ControllerInitFuncConstructor{
 		"b-controller": idle,
 		"a-controller": idle,
@@ -66,7 +66,7 @@ func TestControllers_AreNamedAsUpstreamNamesThem(t *testing.T) {
 	}
 }
 
-func TestController_OptionsAreTheControllers(t *testing.T) {
+func TestController_Options_ChangeTheController(t *testing.T) {
 	c := initfunc.Controller("ipam", idle, initfunc.WithAliases("nodeipam"),
 		initfunc.WithAliases("ranges"), initfunc.DisabledByDefault())
 	if !c.DisabledByDefault || !slices.Equal(c.Aliases, []string{"nodeipam", "ranges"}) {
@@ -74,18 +74,18 @@ func TestController_OptionsAreTheControllers(t *testing.T) {
 	}
 }
 
-func TestController_WithoutFunctionIsRefusedByName(t *testing.T) {
+func TestController_WithoutAFunction_ErrorNamesIt(t *testing.T) {
 	_, err := manager(initfunc.Controller("ipam", app.ControllerInitFuncConstructor{}))
 	if err == nil || !strings.Contains(err.Error(), "ipam") ||
 		!strings.Contains(err.Error(), "no New") {
-		t.Errorf("error is %v, want one that names the controller and what it lacks", err)
+		t.Errorf("error is %v, want one that names the controller and New", err)
 	}
 }
 
-func TestControllers_NameOfOneOfTheFourIsRefused(t *testing.T) {
+func TestControllers_NameOfOneOfTheFour_IsAnError(t *testing.T) {
 	_, err := manager(initfunc.Controllers(app.DefaultInitFuncConstructors,
 		names.CCMControllerAliases())...)
 	if err == nil || !strings.Contains(err.Error(), names.CloudNodeController) {
-		t.Errorf("error is %v, want one that names the controllers which are there twice", err)
+		t.Errorf("error is %v, want one that names the duplicate controllers", err)
 	}
 }

@@ -20,8 +20,8 @@ var definitions = schema.GroupVersionResource{
 	Resource: "customresourcedefinitions",
 }
 
-// addKind adds a cluster-wide kind of the group example.test to the cluster, and objects of it. It
-// is removed when the test is over.
+// addKind adds a cluster-scoped kind of the group example.test to the cluster, and objects of it.
+// The kind is removed when the test is over.
 func addKind(t *testing.T, kind string, objects ...string) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(cluster.RESTConfig())
@@ -61,7 +61,7 @@ func addKind(t *testing.T, kind string, objects ...string) {
 		ccmtest.Eventually(t, "kind "+kind+" is gone", func(ctx context.Context) (struct{}, error) {
 			if _, err := client.Resource(definitions).Get(ctx, name,
 				metav1.GetOptions{}); err == nil {
-				return struct{}{}, errors.New("it is still there")
+				return struct{}{}, errors.New("it still exists")
 			}
 			return struct{}{}, nil
 		})

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// endingWith makes requests end with ctx, besides with their own context.
+// endingWith makes requests end with ctx, in addition to their own context.
 func endingWith(ctx context.Context) transport.WrapperFunc {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -30,7 +30,7 @@ func endingWith(ctx context.Context) transport.WrapperFunc {
 	}
 }
 
-// endingBody is a response's body; the request is over when it is closed.
+// endingBody is a response's body. The request is over when the body is closed.
 type endingBody struct {
 	io.ReadCloser
 	done func()

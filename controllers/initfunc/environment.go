@@ -26,7 +26,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// term is what is taken from a term; *ccm.Term is one.
+// term is the part of a *ccm.Term that the adapter uses.
 type term interface {
 	Config() ccm.Config
 	Logger() logr.Logger
@@ -38,7 +38,7 @@ type term interface {
 	Metrics() *controllersmetrics.ControllerManagerMetrics
 }
 
-// environment is what an InitFunc is given in one term, and how that is given back.
+// environment is the input of an InitFunc in one term. end releases it.
 type environment struct {
 	completed     *config.CompletedConfig
 	forController cmapp.ControllerContext
@@ -50,13 +50,13 @@ type environment struct {
 
 	// cancel ends the context of the InitFunc.
 	cancel context.CancelFunc
-	// letGo closes InformersStarted.
-	letGo func()
+	// closeStarted closes InformersStarted.
+	closeStarted func()
 }
 
-// newEnvironment makes all that an InitFunc is given, and the context that it gets. It starts
-// nothing and asks the API server for nothing. ctx is the term's; identity names the clients that
-// the InitFunc does not name itself.
+// newEnvironment makes the input of an InitFunc, and its context. It starts no goroutine and sends
+// no request. ctx is the term's context. identity names the clients that the InitFunc does not name
+// itself.
 func newEnvironment(
 	ctx context.Context, t term, identity string,
 	component cpconfig.CloudControllerManagerConfiguration,
@@ -69,8 +69,7 @@ func newEnvironment(
 	if err != nil {
 		return nil, nil, fmt.Errorf("client %q: %w", identity, err)
 	}
-	// Informers that controllers share live as long as the term, and not only as long as this
-	// controller.
+	// Shared informers run as long as the term, not only as long as this controller.
 	typed := newTypedInformers(ctx, t.Informers())
 	ctx, cancel := context.WithCancel(ctx)
 	env := &environment{
@@ -95,7 +94,7 @@ func newEnvironment(
 	return env, ctx, nil
 }
 
-// fillContext makes what is in ControllerContext. ctx is that of the InitFunc.
+// fillContext makes the ControllerContext. ctx is the context of the InitFunc.
 func (e *environment) fillContext(
 	ctx context.Context, t term, own *rest.Config, typed typedInformers,
 ) (err error) {
@@ -107,7 +106,7 @@ func (e *environment) fillContext(
 		return err
 	}
 	started := make(chan struct{})
-	e.letGo = sync.OnceFunc(func() { close(started) })
+	e.closeStarted = sync.OnceFunc(func() { close(started) })
 	e.forController = cmapp.ControllerContext{
 		ClientBuilder:                   e.clients,
 		InformerFactory:                 typed,
@@ -121,12 +120,12 @@ func (e *environment) fillContext(
 	return nil
 }
 
-// end gives everything back, and waits for it.
+// end ends the context, the metadata informers and the events, and waits for them.
 func (e *environment) end() {
 	e.cancel()
-	// A goroutine that waits only for InformersStarted would wait forever. It finds its context
-	// ended.
-	e.letGo()
+	// A goroutine that waits only for InformersStarted would otherwise wait forever. It then finds
+	// that its context has ended.
+	e.closeStarted()
 	e.metadata.Shutdown()
 	e.events.Shutdown()
 }

@@ -12,9 +12,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// broadcaster is the term's recorder in the shape of CompletedConfig.EventBroadcaster. The term
-// sends the recorded events, until the end of its drain. Watchers are served by a broadcaster of
-// client-go, which exists once there is a watcher. It is safe for concurrent use.
+// broadcaster adapts the term's recorder to CompletedConfig.EventBroadcaster. The term sends the
+// recorded events until the end of its drain. A broadcaster of client-go, which the first watcher
+// creates, serves watchers. It is safe for concurrent use.
 type broadcaster struct {
 	// recorder returns the term's recorder for the named component.
 	recorder func(component string) record.EventRecorder
@@ -26,7 +26,7 @@ type broadcaster struct {
 
 var _ record.EventBroadcaster = (*broadcaster)(nil)
 
-// NewRecorder implements record.EventBroadcaster. The source's Host is left out.
+// NewRecorder implements record.EventBroadcaster. It ignores the source's Host.
 func (b *broadcaster) NewRecorder(
 	scheme *runtime.Scheme, source corev1.EventSource,
 ) record.EventRecorderLogger {
@@ -75,7 +75,7 @@ func (b *broadcaster) watch(start func(record.EventBroadcaster) watch.Interface)
 	return start(b.watched)
 }
 
-// Shutdown implements record.EventBroadcaster. Only those who watch are cut off.
+// Shutdown implements record.EventBroadcaster. It ends only the watchers.
 func (b *broadcaster) Shutdown() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,8 +85,8 @@ func (b *broadcaster) Shutdown() {
 	b.shutDown = true
 }
 
-// tell passes an event to the watchers, if there are any.
-func (b *broadcaster) tell(event func(record.EventBroadcaster)) {
+// forward passes an event to the watchers.
+func (b *broadcaster) forward(event func(record.EventBroadcaster)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.watched != nil && !b.shutDown {
@@ -120,13 +120,13 @@ func (r *recorder) AnnotatedEventf(
 	eventtype, reason, messageFmt string, args ...any,
 ) {
 	message := fmt.Sprintf(messageFmt, args...)
-	// The term's recorder knows the built-in kinds only. If this scheme does not know the object
-	// either, the term's recorder logs an error.
+	// The term's recorder accepts only built-in kinds, or a reference. If the object is not in this
+	// scheme either, the term's recorder logs an error.
 	if known, err := reference.GetReference(r.scheme, object); err == nil {
 		object = known
 	}
 	r.term.AnnotatedEventf(object, annotations, eventtype, reason, "%s", message)
-	r.broadcaster.tell(func(events record.EventBroadcaster) {
+	r.broadcaster.forward(func(events record.EventBroadcaster) {
 		events.NewRecorder(r.scheme, r.source).AnnotatedEventf(object, annotations, eventtype,
 			reason, "%s", message)
 	})

@@ -11,9 +11,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-func TestRecorder_KnowsTheKindsOfItsScheme(t *testing.T) {
+func TestRecorder_KindOfItsScheme_IsReferenced(t *testing.T) {
 	scheme := runtime.NewScheme()
-	// A kind that client-go's scheme does not know; its Go type does not matter.
+	// The kind is not in client-go's scheme. Its Go type does not matter.
 	scheme.AddKnownTypeWithName(schema.GroupVersionKind{
 		Group: "example.test", Version: "v1",
 		Kind: "Gadget",
@@ -32,7 +32,7 @@ func TestRecorder_KnowsTheKindsOfItsScheme(t *testing.T) {
 	}
 }
 
-func TestBroadcaster_ServesThoseWhoWatchUntilItIsShutDown(t *testing.T) {
+func TestBroadcaster_Watchers_GetEventsUntilShutdown(t *testing.T) {
 	events := &recorded{}
 	b := &broadcaster{recorder: func(string) record.EventRecorder { return events }}
 	r := b.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "ipam"})
@@ -46,7 +46,7 @@ func TestBroadcaster_ServesThoseWhoWatchUntilItIsShutDown(t *testing.T) {
 	r.Eventf(about, corev1.EventTypeWarning, "Seen", "%d of %d", 1, 2)
 	if e := <-seen; e.Reason != "Seen" || e.Message != "1 of 2" || e.Source.Component != "ipam" ||
 		e.InvolvedObject.Name != "a" {
-		t.Errorf("the watcher saw %+v", e)
+		t.Errorf("the watcher received %+v", e)
 	}
 	b.Shutdown()
 	r.Event(about, corev1.EventTypeNormal, "Late", "")

@@ -19,7 +19,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// startNodeIPAM is a controller's start function as it is in a program of upstream's kind.
+// startNodeIPAM starts a controller as in a program that uses upstream's command.
 func startNodeIPAM(
 	initContext app.ControllerInitContext, completedConfig *config.CompletedConfig,
 	_ cloudprovider.Interface,
@@ -76,8 +76,8 @@ func Example() {
 	// service-lb-controller disabled
 }
 
-// A controller that stands in for one of the Manager's four has a name of its own, and the
-// Manager's is turned off. Here, with fx, the stand-in is upstream's own node controller.
+// A controller that replaces one of the Manager's four has another name, and the Manager's
+// controller is turned off. Here, with fx, the replacement is upstream's own node controller.
 func ExampleController() {
 	cfg := ccm.DefaultConfig()
 	cfg.Controllers = []string{"*", "-" + names.CloudNodeController}

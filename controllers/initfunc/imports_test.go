@@ -26,12 +26,12 @@ func TestImports_StayInThisPackage(t *testing.T) {
 		}
 		for dep := range strings.FieldsSeq(deps) {
 			if dep == self || dep == command || strings.HasPrefix(dep, command+"/") {
-				t.Errorf("%s brings %s", pkg, dep)
+				t.Errorf("%s links %s", pkg, dep)
 			}
 		}
 	}
 	if !linked {
-		t.Errorf("go list does not find %s in %s: this test looks at the wrong thing", command,
+		t.Errorf("go list does not find %s in %s, so this test checks nothing", command,
 			self)
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/fxccm/fxccm/internal/informerview"
 )
 
-// typedInformers are the shared informers of a term. A started informer cannot be started again,
-// so an InitFunc that starts them with a channel of its own must not be able to end those that
-// others use too.
+// typedInformers are the shared informers of a term. A stopped informer cannot be started again. So
+// an InitFunc that starts the informers with its own channel must not be able to end them, because
+// other controllers use them, too.
 type typedInformers struct {
 	informers.SharedInformerFactory
 	start func()
@@ -51,8 +51,7 @@ func newMetadataInformers(
 	factory := metadatainformer.NewSharedInformerFactoryWithOptions(
 		listingClient{Interface: client}, resync,
 		metadatainformer.WithTransform(stripManagedFields))
-	// Start returns as soon as it has started a goroutine for each informer; Shutdown waits for
-	// these.
+	// Start starts a goroutine for each informer and returns. Shutdown waits for these goroutines.
 	return metadataInformers{
 		SharedInformerFactory: factory,
 		start:                 func() { factory.Start(ctx.Done()) },
@@ -60,7 +59,7 @@ func newMetadataInformers(
 }
 
 // Start implements metadatainformer.SharedInformerFactory. The informers run until the term is
-// over: Shutdown waits for them, and whatever channel they are given may never be closed.
+// over, because Shutdown waits for them, and the given channel may never be closed.
 func (i metadataInformers) Start(<-chan struct{}) { i.start() }
 
 // listingClient is a client for metadata whose informers begin with a list.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/util/watchlist"
 )
 
-func TestTypedInformers_RunUntilTheEndOfTheTermWhoeverStartsThem(t *testing.T) {
+func TestTypedInformers_StartedByAnInitFunc_RunUntilTheEndOfTheTerm(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -32,18 +32,18 @@ func TestTypedInformers_RunUntilTheEndOfTheTermWhoeverStartsThem(t *testing.T) {
 		t.Error(err)
 	}
 	if informer.IsStopped() {
-		t.Error("the informer has ended with the channel of who started it")
+		t.Error("the informer ended with the starter's context")
 	}
 	cancel()
 	typed.Shutdown()
 	if !informer.IsStopped() {
-		t.Error("the informer outlives the term")
+		t.Error("the informer did not end with the term")
 	}
 }
 
-func TestMetadataInformers_BeginWithAList(t *testing.T) {
+func TestMetadataInformers_Client_DisablesWatchLists(t *testing.T) {
 	if !watchlist.DoesClientNotSupportWatchListSemantics(listingClient{}) {
 		t.Error(
-			"client-go would ask for a watch-list, and hold the end of a term up while that is refused")
+			"client-go would request a watch-list, which delays the end of a term while the API server refuses it")
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// only leaves just the named controllers on.
+// only enables only the named controllers.
 func only(controllers ...string) ccmtest.Option {
 	return ccmtest.WithConfig(func(cfg *ccm.Config) { cfg.Controllers = controllers })
 }
@@ -33,8 +33,8 @@ func allocating(c *cpconfig.CloudControllerManagerConfiguration) {
 	c.KubeCloudShared.AllocateNodeCIDRs = true
 }
 
-// podRanges are the constructors of a third party's command. made gets each controller that is
-// made.
+// podRanges returns the constructors of a third party's command. made receives each built
+// controller.
 func podRanges(made chan<- *podRangeController) map[string]app.ControllerInitFuncConstructor {
 	return map[string]app.ControllerInitFuncConstructor{"pod-range-controller": {
 		InitContext: app.ControllerInitContext{ClientName: "mycloud-pod-range-controller"},
@@ -53,7 +53,7 @@ func waitPodRange(t *testing.T, c *ccmtest.CCM, node string) {
 		}))
 }
 
-func TestController_WrittenForUpstreamWorksInEachTerm(t *testing.T) {
+func TestController_WrittenForUpstream_WorksInEachTerm(t *testing.T) {
 	addKind(t, "Pool", "blue")
 	made := make(chan *podRangeController, 10)
 	controllers := initfunc.Controllers(podRanges(made),
@@ -63,7 +63,7 @@ func TestController_WrittenForUpstreamWorksInEachTerm(t *testing.T) {
 		only("pod-range"))
 	c.WaitReady()
 
-	// It has waited for InformersStarted, and knows the pools from a metadata informer.
+	// The controller waits for InformersStarted, and reads the pools from a metadata informer.
 	ccmtest.CreateNode(t, c.Client,
 		ccmtest.ReadyNode("node-a", ccmtest.NodeLabel(poolLabel, "blue")))
 	waitPodRange(t, c, "node-a")
@@ -76,7 +76,7 @@ func TestController_WrittenForUpstreamWorksInEachTerm(t *testing.T) {
 	first.sick.Store(true)
 	if err := health(t, c, "pod-range-controller"); err == nil ||
 		err.Error() != "no range is left" {
-		t.Errorf("health is %v, want what the controller says of itself", err)
+		t.Errorf("health is %v, want the controller's own error", err)
 	}
 
 	c.Elector.Lose(nil)
@@ -89,7 +89,7 @@ func TestController_WrittenForUpstreamWorksInEachTerm(t *testing.T) {
 		ccmtest.ReadyNode("node-b", ccmtest.NodeLabel(poolLabel, "blue")))
 	waitPodRange(t, c, "node-b")
 	if second := <-made; second == first {
-		t.Error("the second term has the controller of the first")
+		t.Error("the second term uses the controller of the first term")
 	}
 	if err := health(t, c, "pod-range-controller"); err != nil {
 		t.Errorf("unhealthy in the second term: %v", err)
@@ -97,7 +97,7 @@ func TestController_WrittenForUpstreamWorksInEachTerm(t *testing.T) {
 	c.VerifyNoLeaks()
 }
 
-func TestController_MapsAKindThatIsAddedWhileItRuns(t *testing.T) {
+func TestController_KindIsAddedWhileItRuns_IsMapped(t *testing.T) {
 	addKind(t, "Pool")
 	controllers := initfunc.Controllers(podRanges(make(chan *podRangeController, 10)), nil,
 		initfunc.WithComponentConfig(allocating))
@@ -111,22 +111,22 @@ func TestController_MapsAKindThatIsAddedWhileItRuns(t *testing.T) {
 			metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		ccmtest.Eventually(t, "says how many there are of "+kind,
+		ccmtest.Eventually(t, "has the number of objects of "+kind,
 			ccmtest.Object(c.Client.CoreV1().Nodes().Get, node, func(n *corev1.Node) error {
 				if got := n.Annotations[countAnnotation]; got != want {
-					return fmt.Errorf("it says %q, want %s", got, want)
+					return fmt.Errorf("the number is %q, want %s", got, want)
 				}
 				return nil
 			}))
 	}
 	ccmtest.CreateNode(t, c.Client, ccmtest.ReadyNode("node-a"))
-	count("node-a", "Pool", "0") // the mapper knows the API server now
+	count("node-a", "Pool", "0") // the mapper has read the discovery now
 	addKind(t, "Gadget", "one", "two")
 	count("node-a", "Gadget", "2")
 	c.VerifyNoLeaks()
 }
 
-func TestController_HasTheIdentityThatItsClientNameNames(t *testing.T) {
+func TestController_ClientName_IsItsIdentity(t *testing.T) {
 	addKind(t, "Pool", "blue")
 	before := cluster.Audit().Mark()
 	controllers := initfunc.Controllers(podRanges(make(chan *podRangeController, 10)), nil,
@@ -155,13 +155,13 @@ func TestController_HasTheIdentityThatItsClientNameNames(t *testing.T) {
 		},
 	} {
 		if _, err := cluster.Audit().Wait(ctx, before, 1, request...); err != nil {
-			t.Errorf("%s has not asked under its ServiceAccount: %v", what, err)
+			t.Errorf("%s has sent no request under its ServiceAccount: %v", what, err)
 		}
 	}
 	c.VerifyNoLeaks()
 }
 
-// allowServiceAccounts lets the ServiceAccounts that clients are named after do everything.
+// allowServiceAccounts grants all permissions to the ServiceAccounts of the clients.
 func allowServiceAccounts(t *testing.T, c *ccmtest.CCM) {
 	t.Helper()
 	bindings := c.Client.RbacV1().ClusterRoleBindings()
@@ -187,7 +187,7 @@ func allowServiceAccounts(t *testing.T, c *ccmtest.CCM) {
 	})
 }
 
-func TestController_NotStartedIsSkippedWithAReason(t *testing.T) {
+func TestController_NotStarted_IsSkippedWithAReason(t *testing.T) {
 	controllers := initfunc.Controllers(podRanges(nil), nil) // --allocate-node-cidrs is not set
 	c := ccmtest.StartManager(t, cluster, fake.New(), ccmtest.WithControllers(controllers...),
 		only("pod-range-controller"))
@@ -199,8 +199,8 @@ func TestController_NotStartedIsSkippedWithAReason(t *testing.T) {
 	c.VerifyNoLeaks()
 }
 
-// The kind of its metadata informer does not exist, and never will.
-func TestController_ThatNeverSyncsHoldsNothingUp(t *testing.T) {
+// The kind of the controller's metadata informer never exists.
+func TestController_MetadataInformerNeverSyncs_TermOpensAndDrains(t *testing.T) {
 	before := cluster.Audit().Mark()
 	controllers := initfunc.Controllers(podRanges(make(chan *podRangeController, 10)), nil,
 		initfunc.WithComponentConfig(allocating))
@@ -215,7 +215,7 @@ func TestController_ThatNeverSyncsHoldsNothingUp(t *testing.T) {
 			pools.Resource), controlplane.ByCode(http.StatusNotFound),
 	}
 	if _, err := cluster.Audit().Wait(ctx, before, 1, refused...); err != nil {
-		t.Fatalf("wait until the informer has requested what does not exist: %v", err)
+		t.Fatalf("wait until the informer has requested the missing kind: %v", err)
 	}
 	c.Elector.Lose(nil)
 	if release := c.Elector.WaitReleased(t); !release.Drained {
@@ -224,7 +224,7 @@ func TestController_ThatNeverSyncsHoldsNothingUp(t *testing.T) {
 	c.VerifyNoLeaks()
 }
 
-// upstreams are upstream's own four under names that the Manager's do not have.
+// upstreams returns upstream's four controllers under other names than the Manager's.
 func upstreams() map[string]app.ControllerInitFuncConstructor {
 	constructors := map[string]app.ControllerInitFuncConstructor{}
 	for name, constructor := range app.DefaultInitFuncConstructors {
@@ -264,7 +264,8 @@ func TestUpstreamsFour_RunACluster(t *testing.T) {
 	ccmtest.CreateService(t, c.Client, ccmtest.LoadBalancerService("web"))
 	ccmtest.Eventually(t, "the Service has an address",
 		ccmtest.ServiceAddress(c.Client, "default", "web"))
-	// Before Nodes change again: upstream's service controller races with itself when both do.
+	// The Service is deleted before Nodes change again, because upstream's service controller has a
+	// data race when both change.
 	if err := c.Client.CoreV1().Services("default").Delete(t.Context(), "web",
 		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -289,9 +290,10 @@ func TestUpstreamsFour_RunACluster(t *testing.T) {
 	c.VerifyNoLeaks()
 }
 
-// Upstream, too, skips the controllers that the provider does not serve, but its service controller
-// leaves the two queues behind that it has made before it asks. The Manager's own asks first.
-func TestUpstreamsFour_WithoutLoadBalancersOneIsSkippedAndLeavesItsQueues(t *testing.T) {
+// Upstream also skips the controllers that the provider does not serve, but its service controller
+// leaves two queues behind, which it creates before it checks the provider. The Manager checks
+// first.
+func TestUpstreamsFour_WithoutLoadBalancers_OneIsSkippedAndLeavesItsQueues(t *testing.T) {
 	c := startUpstreams(t, fake.New(fake.Without(fake.LoadBalancer)))
 	status := c.WaitReady()
 	if got := statusOf(status,
@@ -315,7 +317,7 @@ func statusOf(status ccm.Status, name string) ccm.ControllerStatus {
 	return ccm.ControllerStatus{Name: name, State: "absent"}
 }
 
-// health asks a controller's check.
+// health calls a controller's health check.
 func health(t *testing.T, c *ccmtest.CCM, name string) error {
 	t.Helper()
 	for _, check := range c.Manager.LivenessChecks() {

@@ -13,7 +13,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 )
 
-// cluster is shared by all tests of this package; each cleans up after itself.
+// cluster is shared by all tests of this package. Each test cleans up after itself.
 var cluster *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {
@@ -26,8 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// keptLog is klog's output, which upstream's controllers write without asking for a logger. It is
-// of interest when a test fails.
+// keptLog keeps klog's output, which upstream's controllers write, for failed tests.
 type keptLog struct {
 	mu    sync.Mutex
 	lines []string
@@ -43,6 +42,6 @@ func (l *keptLog) print() {
 	const last = 100
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	fmt.Fprintf(os.Stderr, "the last of what went to klog:\n%s\n",
+	fmt.Fprintf(os.Stderr, "the last lines of klog:\n%s\n",
 		strings.Join(l.lines[max(0, len(l.lines)-last):], "\n"))
 }

@@ -14,15 +14,14 @@ import (
 )
 
 const (
-	// mapperReset is how old a mapping can get before the API server is asked again, as upstream.
+	// mapperReset is the age at which mappings are read again, as upstream.
 	mapperReset = 30 * time.Second
-	// missRefresh is how old discovery must be for a kind that it does not know to be looked for
-	// again.
+	// missRefresh is the age of the discovery at which an unknown kind is looked up again.
 	missRefresh = 2 * time.Second
 )
 
-// newMapper returns a RESTMapper that asks the API server when it is first used. Its requests end
-// with ctx: its methods take none, and while one waits for an answer a reset waits too.
+// newMapper returns a RESTMapper that reads the discovery at its first use. Its requests end with
+// ctx, because its methods take no context, and a reset waits for requests in flight.
 func newMapper(
 	ctx context.Context, cfg *rest.Config,
 ) (*restmapper.DeferredDiscoveryRESTMapper, error) {
@@ -35,10 +34,10 @@ func newMapper(
 	return restmapper.NewDeferredDiscoveryRESTMapperWithContext(newDiscovery(client, time.Now)), nil
 }
 
-// agingDiscovery is a cache of discovery that says it is not fresh when it is older than
-// missRefresh. The mapper then looks again for what it has not found. Client-go's own cache is
-// fresh for ever once it is filled, so that a kind added later does not exist for it; and never if
-// the API server has listed no group at all, so that the mapper asks without end.
+// agingDiscovery is a cache of the discovery that stops being fresh at the age missRefresh. The
+// mapper then looks up an unknown kind again. Client-go's own cache stays fresh forever once it is
+// filled, so a kind that is added later is never found. If the API server lists no group, that
+// cache is never fresh, and the mapper sends requests without end.
 type agingDiscovery struct {
 	discovery.CachedDiscoveryInterfaceWithContext
 	now func() time.Time
@@ -54,7 +53,7 @@ func newDiscovery(
 	return &agingDiscovery{CachedDiscoveryInterfaceWithContext: cached, now: now}
 }
 
-// ServerGroupsAndResourcesWithContext is what the mapper is filled with.
+// ServerGroupsAndResourcesWithContext returns the content of the mapper.
 func (d *agingDiscovery) ServerGroupsAndResourcesWithContext(
 	ctx context.Context,
 ) ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
@@ -62,8 +61,8 @@ func (d *agingDiscovery) ServerGroupsAndResourcesWithContext(
 	groups, resources, err := cached.ServerGroupsAndResourcesWithContext(ctx)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	// The end of a slow answer, so that the mapper does not find it old at once and ask again for
-	// ever.
+	// The age counts from the end of a slow response. Otherwise the mapper could find it too old at
+	// once, and repeat the request forever.
 	d.filled = d.now()
 	return groups, resources, err
 }

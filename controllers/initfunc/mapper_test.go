@@ -32,7 +32,7 @@ func gadgets() *metav1.APIResourceList {
 	}
 }
 
-// mapperOver returns a mapper with a clock of the test's own.
+// mapperOver returns a mapper with a clock that the test controls.
 func mapperOver(
 	server *fakediscovery.FakeDiscovery,
 ) (_ *restmapper.DeferredDiscoveryRESTMapper, age func(time.Duration)) {
@@ -44,7 +44,7 @@ func mapperOver(
 	}
 }
 
-func TestMapper_FindsAKindThatIsAddedLater(t *testing.T) {
+func TestMapper_KindIsAddedLater_IsFound(t *testing.T) {
 	server := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{}}
 	mapper, age := mapperOver(server)
 	if _, err := mapper.RESTMapping(gadget); !meta.IsNoMatchError(err) {
@@ -52,7 +52,7 @@ func TestMapper_FindsAKindThatIsAddedLater(t *testing.T) {
 	}
 	server.Resources = append(server.Resources, gadgets())
 	if _, err := mapper.RESTMapping(gadget); !meta.IsNoMatchError(err) {
-		t.Errorf("asked again at once: %v, want the answer from before", err)
+		t.Errorf("a second lookup at once: %v, want no match again", err)
 	}
 	age(missRefresh)
 	mapping, err := mapper.RESTMapping(gadget)
@@ -64,7 +64,7 @@ func TestMapper_FindsAKindThatIsAddedLater(t *testing.T) {
 	}
 }
 
-func TestMapper_UnknownKindIsLookedForOnce(t *testing.T) {
+func TestMapper_UnknownKind_IsLookedUpOnce(t *testing.T) {
 	resources := []*metav1.APIResourceList{gadgets()}
 	server := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: resources}}
 	mapper, age := mapperOver(server)
@@ -82,11 +82,11 @@ func TestMapper_UnknownKindIsLookedForOnce(t *testing.T) {
 		}
 	}
 	if asked := len(server.Actions()); asked != 2*once {
-		t.Errorf("%d requests for 10 tries, want %d: one more discovery", asked-once, once)
+		t.Errorf("%d requests for 10 lookups, want %d of one more discovery", asked-once, once)
 	}
 }
 
-func TestMapper_WaitForAnAnswerEndsWithTheTerm(t *testing.T) {
+func TestMapper_APIServerDoesNotAnswer_RequestEndsWithTheTerm(t *testing.T) {
 	arrived := make(chan struct{}, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		arrived <- struct{}{}
@@ -106,11 +106,11 @@ func TestMapper_WaitForAnAnswerEndsWithTheTerm(t *testing.T) {
 	<-arrived
 	cancel(errBroken)
 	if err := <-result; err == nil {
-		t.Error("a mapping was found on a server that gives no answer")
+		t.Error("a mapping was found although the server does not answer")
 	}
 }
 
-func TestEndingWith_ResponseIsReadUntilTheContextEnds(t *testing.T) {
+func TestEndingWith_ContextEnds_ReadOfTheResponseEnds(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "first")
 		w.(http.Flusher).Flush()
@@ -131,10 +131,10 @@ func TestEndingWith_ResponseIsReadUntilTheContextEnds(t *testing.T) {
 	defer func() { _ = resp.Body.Close() }()
 	first := make([]byte, len("first"))
 	if _, err := io.ReadFull(resp.Body, first); err != nil {
-		t.Fatalf("read what came: %v", err)
+		t.Fatalf("read the first part: %v", err)
 	}
 	cancel()
 	if _, err := io.ReadAll(resp.Body); !errors.Is(err, context.Canceled) {
-		t.Errorf("reading on ended with %v, want the end of the context", err)
+		t.Errorf("the next read ended with %v, want the end of the context", err)
 	}
 }

@@ -32,9 +32,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// The controller in this file is a third party's: it is written for upstream's command and knows
-// nothing of fxccm. It gives pod ranges to nodes, from the pool that their label names, and notes
-// on a node how many objects there are of the kind that an annotation names.
+// The controller in this file is a third party's: it is written for upstream's command, without
+// fxccm. It gives pod ranges to nodes, from the pool in their label, and writes to a node the
+// number of objects of the kind in an annotation.
 
 const (
 	poolLabel       = "example.test/pool"
@@ -57,8 +57,8 @@ type podRangeController struct {
 	sick              atomic.Bool
 }
 
-// startPodRangeController has the shape of app.StartServiceControllerWrapper and its like. made is
-// called with each controller that is built.
+// startPodRangeController is like app.StartServiceControllerWrapper. made is called with each built
+// controller.
 func startPodRangeController(made func(*podRangeController)) app.InitFuncConstructor {
 	return func(
 		initContext app.ControllerInitContext, completedConfig *config.CompletedConfig,
@@ -141,7 +141,7 @@ func (c *podRangeController) work(ctx context.Context) {
 func (c *podRangeController) sync(ctx context.Context, name string) error {
 	node, err := c.nodes.Get(name)
 	if err != nil {
-		return nil // it is gone
+		return nil // it was deleted
 	}
 	return errors.Join(c.giveRange(ctx, node), c.count(ctx, node))
 }

@@ -19,13 +19,13 @@ type runnable struct {
 
 var _ ccm.HealthChecker = (*runnable)(nil)
 
-// debuggable is a runnable whose controller has something to show.
+// debuggable is a runnable whose controller has a debugging handler.
 type debuggable struct {
 	*runnable
 	handler http.Handler
 }
 
-// newRunnable looks at what the InitFunc returned, which may be nothing.
+// newRunnable returns the Runnable of the controller that the InitFunc returned, which may be nil.
 func newRunnable(env *environment, c controller.Interface) ccm.Runnable {
 	r := &runnable{env: env}
 	if checkable, ok := c.(controller.HealthCheckable); ok {
@@ -39,17 +39,17 @@ func newRunnable(env *environment, c controller.Interface) ccm.Runnable {
 	return r
 }
 
-// Run lets the controller go on, and gives everything back when ctx has ended. It waits for the
-// metadata informers, not for the goroutines of the InitFunc, which the adapter does not know.
+// Run closes InformersStarted, and ends the environment when ctx has ended. It waits for the
+// metadata informers, but not for the goroutines of the InitFunc, which the adapter cannot observe.
 func (r *runnable) Run(ctx context.Context) error {
 	defer r.env.end()
-	// A reset waits for a mapping that waits for the API server.
+	// A reset waits for requests in flight, which end with this context.
 	defer context.AfterFunc(ctx, r.env.cancel)()
 	if ctx.Err() != nil {
 		return nil
 	}
 	r.env.metadata.Start(nil)
-	r.env.letGo()
+	r.env.closeStarted()
 	reset := time.NewTicker(mapperReset)
 	defer reset.Stop()
 	for {
@@ -62,7 +62,7 @@ func (r *runnable) Run(ctx context.Context) error {
 	}
 }
 
-// HealthCheck implements ccm.HealthChecker: it asks the controller, if that can be asked.
+// HealthCheck implements ccm.HealthChecker. It calls the controller's health check, if it has one.
 func (r *runnable) HealthCheck(req *http.Request) error {
 	if r.health == nil {
 		return nil
@@ -70,5 +70,5 @@ func (r *runnable) HealthCheck(req *http.Request) error {
 	return r.health.Check(req)
 }
 
-// DebuggingHandler is what the controller shows of itself.
+// DebuggingHandler implements ccm.Debuggable.
 func (d debuggable) DebuggingHandler() http.Handler { return d.handler }

@@ -74,7 +74,7 @@ func (t *stubTerm) Client(name string) (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(cfg)
 }
 
-// recorded remembers the events of a term.
+// recorded keeps the events of a term.
 type recorded struct {
 	record.EventRecorder
 	mu      sync.Mutex
@@ -90,7 +90,7 @@ func (r *recorded) AnnotatedEventf(
 	r.objects, r.reasons = append(r.objects, object), append(r.reasons, reason)
 }
 
-// constructorOf makes what upstream calls a constructor out of an InitFunc.
+// constructorOf returns an upstream constructor for an InitFunc.
 func constructorOf(f app.InitFunc) app.ControllerInitFuncConstructor {
 	return app.ControllerInitFuncConstructor{
 		InitContext: app.ControllerInitContext{ClientName: "tested"},
@@ -102,13 +102,13 @@ func constructorOf(f app.InitFunc) app.ControllerInitFuncConstructor {
 	}
 }
 
-// initialized is what an InitFunc was given.
+// initialized is the input of an InitFunc.
 type initialized struct {
 	ctx     context.Context
 	context cmapp.ControllerContext
 }
 
-// answering is an InitFunc that records its arguments and returns the rest.
+// answering returns an InitFunc that records its arguments and returns the given results.
 func answering(given *initialized, c controller.Interface, started bool, err error) app.InitFunc {
 	return func(ctx context.Context, cc cmapp.ControllerContext) (controller.Interface, bool,
 		error,
@@ -118,7 +118,7 @@ func answering(given *initialized, c controller.Interface, started bool, err err
 	}
 }
 
-// released tells whether InformersStarted is closed.
+// released reports whether InformersStarted is closed.
 func (i initialized) released() bool {
 	select {
 	case <-i.context.InformersStarted:

@@ -16,8 +16,8 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// BenchmarkRangeAllocator_5000Nodes gives 5,000 nodes their ranges in one term, and takes them over
-// in the next term. Run it with -benchtime=1x.
+// BenchmarkRangeAllocator_5000Nodes gives 5,000 nodes their ranges in one term, and records them in
+// the next term. Run it with -benchtime=1x.
 func BenchmarkRangeAllocator_5000Nodes(b *testing.B) {
 	const nodes = 5000
 	cfg := rest.CopyConfig(suite.cp.RESTConfig())

@@ -32,8 +32,8 @@ func reporterOf(cloud cloudprovider.Interface) (PodCIDRReporter, error) {
 		ccm.ErrSkip, cloud.ProviderName(), ccm.CloudAllocator)
 }
 
-// ask returns the ranges that the cloud has assigned to the node.
-func (c *controller) ask(ctx context.Context, node *corev1.Node) ([]netip.Prefix, error) {
+// assigned returns the ranges that the cloud has assigned to the node.
+func (c *controller) assigned(ctx context.Context, node *corev1.Node) ([]netip.Prefix, error) {
 	cidrs, err := c.cloud.PodCIDRs(ctx, node)
 	if err != nil {
 		return nil, c.fail(ctx, node, "get the pod ranges of the instance from the cloud", err)

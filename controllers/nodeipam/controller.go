@@ -25,8 +25,7 @@ import (
 	"github.com/fxccm/fxccm/internal/metrics"
 )
 
-// Name is the name of the controller in --controllers and Status; kube-controller-manager uses it
-// too.
+// Name is the name of the controller in --controllers and Status, as in kube-controller-manager.
 const Name = "node-ipam-controller"
 
 // Alias is the short form of [Name] that --controllers also accepts.
@@ -49,10 +48,11 @@ const (
 // --controllers names it. It is skipped if --allocate-node-cidrs is false.
 //
 // With --cidr-allocator-type=RangeAllocator it divides [ccm.Config].ClusterCIDR. With
-// CloudAllocator it asks the provider, whose InstancesV2 must be a [PodCIDRReporter].
+// CloudAllocator it reads the ranges from the provider, whose InstancesV2 must be a
+// [PodCIDRReporter].
 //
-// A failure restarts this controller alone. Its API requests need no rules beside those that every
-// Manager needs.
+// A failure restarts only this controller. It needs no RBAC rules in addition to those of every
+// Manager.
 func Controller() ccm.Controller {
 	return ccm.Controller{
 		Name: Name, Aliases: []string{Alias}, DisabledByDefault: true,
@@ -97,7 +97,8 @@ func newController(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 	}
 	informer := t.Informers().Core().V1().Nodes()
 	c.nodes = informer.Lister()
-	// The queue has a goroutine, which Run shuts down. The manager calls Run in any case.
+	// The queue has a goroutine, which ends when Run shuts the queue down. The Manager always calls
+	// Run.
 	c.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry),
 		workqueue.TypedRateLimitingQueueConfig[string]{Name: Name})
@@ -109,7 +110,7 @@ func newController(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 		c.queue.ShutDown()
 		return nil, fmt.Errorf("register for Nodes: %w", err)
 	}
-	c.waiting = &waiting{told: map[string]string{}}
+	c.waiting = &waiting{events: map[string]string{}}
 	c.series = group.Begin(c.manager, func(*metrics.NodeIPAM) {})
 	return c, nil
 }
@@ -197,7 +198,7 @@ func (c *controller) next(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(name)
-	// A queue that is shut down first returns all its items.
+	// After ShutDown, Get still returns the queued names. The next term queues them again.
 	if ctx.Err() != nil {
 		return false
 	}
@@ -238,8 +239,8 @@ func (c *controller) sync(ctx context.Context, name string) error {
 	return c.write(ctx, node, prefixes)
 }
 
-// node returns the node of the name, nil if it does not exist. If the cache contradicts the pool,
-// the API server decides, because a range that is released too early goes to two nodes.
+// node returns the named node, or nil if it does not exist. If the cache contradicts the pool, the
+// API server decides, because a range that is released too early goes to two nodes.
 func (c *controller) node(ctx context.Context, name string) (*corev1.Node, error) {
 	node, err := c.nodes.Get(name)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -276,10 +277,10 @@ func (c *controller) release(name string) {
 	}
 }
 
-// choose returns the ranges that the node is to get.
+// choose returns the ranges for the node.
 func (c *controller) choose(ctx context.Context, node *corev1.Node) ([]netip.Prefix, error) {
 	if c.cloud != nil {
-		return c.ask(ctx, node)
+		return c.assigned(ctx, node)
 	}
 	prefixes, full := c.pool.assign(node)
 	if full == nil {

@@ -43,7 +43,7 @@ func TestNodes_BeforeAndAfterTheStart_GetARangeOfEachFamilyInOnePatch(t *testing
 	}
 	app.Stop()
 	slices.Sort(all)
-	// Five of the six /24 ranges that the Services do not use, and as many of the others.
+	// Services use none of six /24 ranges. Five of these are in use, and as many IPv6 ranges.
 	if got := len(slices.Compact(all)); got != 12 {
 		t.Errorf("%d ranges are in use, want 12 different ones: %v", got, all)
 	}
@@ -98,7 +98,7 @@ func TestSecondTerm_NodesDeletedAndChangedBetweenTerms_UsesOnlyFreeRanges(t *tes
 	app.Stop()
 	for _, name := range names[:3] {
 		if got := writes(t, mark, name); len(got) > 0 {
-			t.Errorf("%s had its range already, and was changed: %v", name, got)
+			t.Errorf("%s was changed although it had its range: %v", name, got)
 		}
 	}
 	app.VerifyNoLeaks()
@@ -157,7 +157,7 @@ func TestIrregularRanges_AreReportedAndKept(t *testing.T) {
 	}
 }
 
-// tripper changes the first patch of a Node on its way.
+// tripper interferes with the first patch of a Node.
 type tripper struct {
 	next    http.RoundTripper
 	tripped *atomic.Bool
@@ -228,7 +228,7 @@ func TestFirstPatch_AnswerIsLostOrAnotherClientIsFaster_NodeKeepsItsFirstRange(t
 			if !slices.Equal(all, []string{c.firstRange}) {
 				t.Errorf("the node has %v, want %s", all, c.firstRange)
 			}
-			// All other ranges are free: none leaked.
+			// All other ranges are free, so none leaked.
 			for i := range 7 {
 				all = append(all, waitRanges(t, create(t, fmt.Sprint("other", i)), 1)...)
 			}
@@ -308,7 +308,7 @@ func TestController_WithoutItsFlagOrProvider_IsSkippedWithTheReason(t *testing.T
 			for _, c := range app.WaitReady().Controllers {
 				if c.Name == nodeipam.Name && (c.State != ccm.ControllerSkipped ||
 					!strings.Contains(c.Reason, reason)) {
-					t.Errorf("the controller is %+v, want that it is skipped: %s", c, reason)
+					t.Errorf("the controller is %+v, want it skipped: %s", c, reason)
 				}
 			}
 		})
@@ -349,7 +349,7 @@ func TestNew_InvalidSettings_AreErrorsIfTheControllerWorks(t *testing.T) {
 		if _, err := ccm.New(params); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
-		// Manifests for upstream's command give flags that had no effect there.
+		// Manifests for upstream's command contain flags that had no effect there.
 		if params.Config.Controllers = []string{"*"}; cfg.ClusterCIDR != "" {
 			if _, err := ccm.New(params); err != nil {
 				t.Errorf("%s: without the controller, got %v", want, err)
@@ -358,7 +358,7 @@ func TestNew_InvalidSettings_AreErrorsIfTheControllerWorks(t *testing.T) {
 	}
 }
 
-// start runs a CCM with the controller and no other.
+// start runs a CCM with only this controller.
 func start(t testing.TB, cloud *fake.Cloud, opts ...ccmtest.Option) *ccmtest.CCM {
 	t.Helper()
 	return ccmtest.StartManager(t, suite.cp, cloud, append([]ccmtest.Option{

@@ -1,6 +1,6 @@
 // Package nodeipam gives each node a range of pod addresses (spec.podCIDRs), which the route
 // controller and many network plugins read. kube-controller-manager has a controller of this name.
-// This one is for clusters in which the cloud controller manager has that duty.
+// This controller is for clusters in which the cloud controller manager allocates the ranges.
 //
 // A cluster must have one allocator: start kube-controller-manager with
 // --allocate-node-cidrs=false. Therefore the controller is off unless --controllers names it and

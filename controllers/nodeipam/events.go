@@ -23,8 +23,8 @@ const (
 	ReasonShared = "CIDRShared"
 )
 
-// refuse returns the message as an error, and writes it as an event of the node unless that is the
-// last event of the node.
+// refuse returns the message as an error, and writes it as an event of the node unless it repeats
+// the last one.
 func (c *controller) refuse(node *corev1.Node, reason, message string) error {
 	if c.waiting.add(node.Name, message) {
 		c.events.Event(node, corev1.EventTypeWarning, reason, message)
@@ -50,35 +50,35 @@ func (c *controller) occupy(node *corev1.Node) {
 // waiting are the nodes whose last attempt failed, with the last event. It is safe for concurrent
 // use.
 type waiting struct {
-	mu   sync.Mutex
-	told map[string]string
+	mu     sync.Mutex
+	events map[string]string
 }
 
 // add returns whether the message is new for the node.
 func (w *waiting) add(node, message string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if told, ok := w.told[node]; ok && told == message {
+	if last, ok := w.events[node]; ok && last == message {
 		return false
 	}
-	w.told[node] = message
+	w.events[node] = message
 	return true
 }
 
 func (w *waiting) remove(node string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.told, node)
+	delete(w.events, node)
 }
 
 func (w *waiting) names() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Collect(maps.Keys(w.told))
+	return slices.Collect(maps.Keys(w.events))
 }
 
 func (w *waiting) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.told)
+	return len(w.events)
 }

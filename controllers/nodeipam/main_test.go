@@ -14,7 +14,7 @@ import (
 )
 
 // suite is shared by all tests. They run one after another, because the ranges belong to the whole
-// cluster. The controller has the identity, and no rules beside those of every Manager.
+// cluster. The controller has the identity, and only the RBAC rules of every Manager.
 var suite struct {
 	cp       *controlplane.ControlPlane
 	admin    kubernetes.Interface

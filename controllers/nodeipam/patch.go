@@ -48,7 +48,7 @@ func (c *controller) write(
 			p.Spec.PodCIDRs)
 		return nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsInvalid(err):
-		// Another client has deleted or changed the node, and the cache will show it.
+		// Another client has deleted or changed the node, and the informer will report that.
 		return fmt.Errorf("write spec.podCIDRs: %w", err)
 	}
 	return c.fail(ctx, node, "write spec.podCIDRs "+strings.Join(p.Spec.PodCIDRs, ", "), err)

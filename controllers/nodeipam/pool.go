@@ -12,7 +12,7 @@ import (
 	"github.com/fxccm/fxccm/internal/cloudcontrollers"
 )
 
-// pool knows the ranges of all nodes. It is safe for concurrent use.
+// pool holds the ranges of all nodes. It is safe for concurrent use.
 type pool struct {
 	mu      sync.Mutex
 	cluster []*ranges
@@ -73,8 +73,8 @@ func (p *pool) occupy(node *corev1.Node) occupied {
 	return found
 }
 
-// assign returns the ranges that a node without ranges is to get: those of an earlier attempt, or
-// free ones. If a cluster CIDR has no free range, it returns that CIDR, and takes nothing.
+// assign returns the ranges for a node without ranges: those of an earlier attempt, or free ones.
+// If a cluster CIDR has no free range, assign returns that CIDR and takes no range.
 func (p *pool) assign(node *corev1.Node) (_ []netip.Prefix, full *ranges) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +95,7 @@ func (p *pool) assign(node *corev1.Node) (_ []netip.Prefix, full *ranges) {
 	return taken, nil
 }
 
-// release frees the ranges of a node. It returns whether there were any.
+// release frees the ranges of a node. It reports whether the node had ranges.
 func (p *pool) release(name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

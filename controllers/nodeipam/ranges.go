@@ -15,8 +15,8 @@ type ranges struct {
 	// service CIDR counts as a user.
 	users []int32
 	free  int
-	// next is the range that is tried first. It moves on, so that a released range rests for as
-	// long as possible before another node gets it.
+	// next is the range that is tried first. It advances with each allocation, so that a released
+	// range is unused for as long as possible before another node gets it.
 	next int
 }
 
@@ -40,7 +40,7 @@ func (r *ranges) take() (netip.Prefix, bool) {
 }
 
 // change adds delta users to each range that p overlaps. overlaps is false if p is outside the
-// cluster CIDR; isShared tells that a range has another user.
+// cluster CIDR; isShared reports that a range has another user.
 func (r *ranges) change(p netip.Prefix, delta int32) (overlaps, isShared bool) {
 	first, end := r.span(p)
 	for i := first; i < end; i++ {

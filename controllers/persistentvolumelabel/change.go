@@ -10,7 +10,7 @@ import (
 	volumehelpers "k8s.io/cloud-provider/volume/helpers"
 )
 
-// lacksLabels tells whether the provider is to be asked about a volume. nil is one that is gone.
+// lacksLabels reports whether a volume needs the provider's labels. A deleted volume is nil.
 func lacksLabels(pv *corev1.PersistentVolume) bool {
 	return pv != nil && pv.DeletionTimestamp == nil &&
 		!hasLabels(pv, corev1.LabelTopologyZone, corev1.LabelTopologyRegion) &&
@@ -24,12 +24,12 @@ func hasLabels(pv *corev1.PersistentVolume, keys ...string) bool {
 	})
 }
 
-// patchFor is the merge patch that gives a volume the provider's labels, and the node affinity that
-// follows from them if it has none. It is nil if there is nothing to change. The error says which
-// label makes no sense.
+// patchFor returns the merge patch that writes the provider's labels to a volume, and the matching
+// node affinity if the volume has no affinity. It returns nil if the volume needs no change. The
+// error names the invalid label.
 func patchFor(pv *corev1.PersistentVolume, labels map[string]string) ([]byte, error) {
 	labels = maps.Clone(labels)
-	// A cloud without regions may have an empty one to tell. No node has such a label, so no node
+	// A cloud without regions may report an empty region. No node has such a label, so no node
 	// could use the volume.
 	maps.DeleteFunc(labels, func(_, value string) bool { return value == "" })
 	if len(labels) == 0 {
@@ -54,11 +54,10 @@ func patchFor(pv *corev1.PersistentVolume, labels map[string]string) ([]byte, er
 	return json.Marshal(change)
 }
 
-// patch is what is sent of a PersistentVolume.
+// patch contains the fields of a PersistentVolume that the controller writes.
 type patch struct {
 	Metadata struct {
-		// ResourceVersion makes the API server refuse the patch (409) if the volume is not the one
-		// any more that was looked at.
+		// ResourceVersion makes the API server refuse the patch (409) if the volume has changed.
 		ResourceVersion string            `json:"resourceVersion"`
 		Labels          map[string]string `json:"labels"`
 	} `json:"metadata"`
@@ -78,7 +77,7 @@ func has(all, some map[string]string) bool {
 	return true
 }
 
-// affinityTo restricts a volume to the nodes that have all of the labels.
+// affinityTo returns an affinity to the nodes with all labels.
 func affinityTo(labels map[string]string) (*corev1.VolumeNodeAffinity, error) {
 	var term corev1.NodeSelectorTerm
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -97,8 +96,8 @@ func affinityTo(labels map[string]string) (*corev1.VolumeNodeAffinity, error) {
 	return &corev1.VolumeNodeAffinity{Required: required}, nil
 }
 
-// valuesOf are the values of which a node must have one. A volume that is in several zones names
-// them in one label, as "a__b".
+// valuesOf returns the values of which a node must have one. A volume in several zones has them in
+// one label, as "a__b".
 func valuesOf(key, value string) ([]string, error) {
 	if key != corev1.LabelTopologyZone && key != corev1.LabelFailureDomainBetaZone {
 		return []string{value}, nil

@@ -22,28 +22,28 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// Name is what --controllers and Status call the controller. It is made by upstream's rule: the
-// resource in one word, without shortcuts.
+// Name is the name of the controller in --controllers and Status. It follows upstream's rule: the
+// resource in one word, without abbreviations.
 const Name = "persistentvolume-label-controller"
 
-// Alias is the short form of [Name] that --controllers accepts too.
+// Alias is the short form of [Name] that --controllers also accepts.
 const Alias = "persistentvolume-label"
 
-// ReasonFailed is the reason of the events, of type Warning, that tell why a PersistentVolume has
-// not been labeled yet.
+// ReasonFailed is the reason of the Warning events of PersistentVolumes that could not be labeled
+// yet.
 const ReasonFailed = "LabelingFailed"
 
 const (
 	// clientName is the identity of the controller: a ServiceAccount in kube-system with
-	// --use-service-account-credentials, a part of the user agent otherwise. It was upstream's, so
-	// RBAC rules that a cluster may still have for it apply.
+	// --use-service-account-credentials, a part of the user agent otherwise. The name was
+	// upstream's, so RBAC rules that a cluster may still have for it apply.
 	clientName = "pvl-controller"
 
-	// workers is how many volumes are asked about at once; upstream's number.
+	// workers is how many volumes are looked up at once, as upstream.
 	workers = 5
 
-	// A volume that fails is tried again after firstRetry, then after twice as long each time, up
-	// to lastRetry. The first is long enough for the cache to have seen what caused a conflict.
+	// A volume that fails is retried after firstRetry, then after twice as long, up to lastRetry.
+	// firstRetry is long enough for the cache to receive the change that caused a conflict.
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = 5 * time.Minute
 )
@@ -51,18 +51,17 @@ const (
 // Controller returns the controller, for [ccm.AsController] or ccm.Params. It is off unless
 // --controllers names it.
 //
-// It looks at PersistentVolumes that lack the label of a zone or that of a region, asks the
-// provider for the labels of each, and writes these, over other values if there are any, in one
-// patch. The same patch restricts spec.nodeAffinity to nodes with such labels, if the
-// PersistentVolume has no node affinity: the API server does not let it be changed. A label of
-// several zones, "a__b", becomes a choice between them. A label that the volume has already is left
-// alone, and so is a PersistentVolume that is being deleted. A provider that does not know a volume
-// answers without labels; then nothing is done. A failed PersistentVolume is retried, with pauses
-// from 200 ms to 5 minutes. From the second try on the reason is told in an event of the
-// PersistentVolume: each reason once, and five at most until it succeeds or the term ends.
+// For each PersistentVolume without a label for its zone or its region, it requests the labels from
+// the provider, and writes them in one patch. They replace other values. The same patch restricts
+// spec.nodeAffinity to nodes with these labels, unless the PersistentVolume has a node affinity,
+// which the API server does not let clients change. A label of several zones, "a__b", allows each
+// of them. The controller skips PersistentVolumes that have both labels or are being deleted, and
+// those for which the provider returns no labels. It retries a failed PersistentVolume with pauses
+// from 200 ms to 5 minutes. From the second attempt on, an event of the PersistentVolume reports
+// the reason: each reason once, and at most five until it succeeds or the term ends.
 //
-// The provider must be a cloudprovider.PVLabeler; otherwise the controller is skipped. Beside the
-// rules that every Manager needs it needs to list, watch and patch persistentvolumes: see
+// The provider must be a cloudprovider.PVLabeler; otherwise the controller is skipped. In addition
+// to the RBAC rules of every Manager, it needs to list, watch and patch persistentvolumes: see
 // deploy/base/persistentvolumelabel.yaml.
 func Controller() ccm.Controller {
 	return ccm.Controller{
@@ -79,16 +78,16 @@ type controller struct {
 	events  record.EventRecorder
 	metrics *controllersmetrics.ControllerManagerMetrics
 
-	// queue holds names, not objects: a name that is added twice is worked on once, with what is
-	// known then.
+	// queue holds names, not objects, so that a name that is added twice is handled once, with the
+	// current object.
 	queue    workqueue.TypedRateLimitingInterface[string]
 	failures *failures
 }
 
 // newController is called in each term, before the informers are started.
 func newController(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
-	// This check comes first, because a requested informer is started, and needs rights, even
-	// without a use.
+	// This check comes first, because a requested informer is started, and needs RBAC rules, even
+	// if it is not used.
 	labeler, ok := t.Cloud().(cloudprovider.PVLabeler)
 	if !ok {
 		return nil, fmt.Errorf(
@@ -107,15 +106,16 @@ func newController(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 		events:   t.Recorder(Name),
 		metrics:  t.Metrics(),
 		failures: newFailures(),
-		// It has a goroutine of its own. Run is called in any case, and shuts it down.
+		// The queue has a goroutine, which ends when Run shuts the queue down. The Manager always
+		// calls Run.
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[string]{Name: Name}, // of the queue's metrics
 		),
 	}
-	// A volume is added when it is first seen without labels: in the informer's first list, when it
-	// is made, and when its labels are removed. Other changes do not matter, because what
-	// is in the cloud can not be exchanged for something else.
+	// The filter adds a volume when it is first seen without labels: in the informer's first list,
+	// when it is created, and when its labels are removed. Other changes do not matter, because a
+	// PersistentVolume cannot change its volume in the cloud.
 	_, err = informer.TypedInformer().AddTypedEventHandler(
 		coreinformers.PersistentVolumeFilteringHandler{
 			FilterFunc: lacksLabels,
@@ -126,7 +126,7 @@ func newController(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 			}},
 		})
 	if err != nil {
-		c.queue.ShutDown() // without a Runnable there is no Run
+		c.queue.ShutDown() // Run is not called after an error
 		return nil, fmt.Errorf("register for PersistentVolumes: %w", err)
 	}
 	return c, nil
@@ -144,21 +144,20 @@ func (c *controller) Run(ctx context.Context) error {
 		})
 	}
 	<-ctx.Done()
-	// Wakes the workers that wait for work. The others are in a call that ends with ctx.
+	// ShutDown wakes the waiting workers. The calls of the others end with ctx.
 	c.queue.ShutDown()
 	running.Wait()
 	return nil
 }
 
-// next works on one volume. It returns false when the term is over.
+// next handles one volume. It returns false when the term is over.
 func (c *controller) next(ctx context.Context) bool {
 	name, shutdown := c.queue.Get()
 	if shutdown {
 		return false
 	}
 	defer c.queue.Done(name)
-	// A queue that is shut down first hands out all that it holds. The next term sees these volumes
-	// again.
+	// After ShutDown, Get still returns the queued names. The next term queues them again.
 	if ctx.Err() != nil {
 		return false
 	}
@@ -170,16 +169,16 @@ func (c *controller) next(ctx context.Context) bool {
 	}
 	klog.FromContext(ctx).V(2).Info("PersistentVolume could not be labeled, will be tried again",
 		"persistentVolume", name, "reason", err.Error())
-	// A conflict is no failure: another client has written the volume, which is read again now.
+	// A conflict is not a failure: another client has written the volume, and the retry reads it
+	// again.
 	if !apierrors.IsConflict(err) {
-		c.failures.note(name, err)
+		c.failures.record(name, err)
 	}
 	c.queue.AddRateLimited(name)
 	return true
 }
 
-// sync brings one volume to where it should be. It may be called at any time, and any number of
-// times.
+// sync sets the labels of one volume. It is idempotent.
 func (c *controller) sync(ctx context.Context, name string) error {
 	pv, err := c.volumes.Get(name)
 	if apierrors.IsNotFound(err) || err == nil && !lacksLabels(pv) {
@@ -188,9 +187,9 @@ func (c *controller) sync(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("read from the cache: %w", err)
 	}
-	// Told not when it happens, but when the term has gone on to the next try: the end of a term
-	// makes calls fail a moment before ctx ends, and that is no failure of the volume.
-	if reason, untold := c.failures.untold(name); untold {
+	// The event of a failure is written at the next attempt, because the end of a term makes calls
+	// fail shortly before ctx ends.
+	if reason, isNew := c.failures.unreported(name); isNew {
 		c.events.Event(pv, corev1.EventTypeWarning, ReasonFailed, reason)
 	}
 	// The object in the cache is shared, and a provider might change its argument.
@@ -206,11 +205,11 @@ func (c *controller) sync(ctx context.Context, name string) error {
 }
 
 func (c *controller) write(ctx context.Context, name string, patch []byte) error {
-	// Not an update: that would drop the fields that this version of the API does not know.
+	// A patch keeps the fields that this version of the API does not know.
 	_, err := c.client.CoreV1().PersistentVolumes().Patch(ctx, name, types.MergePatchType, patch,
 		metav1.PatchOptions{FieldManager: Name})
 	switch {
-	case apierrors.IsNotFound(err): // deleted meanwhile
+	case apierrors.IsNotFound(err): // deleted in the meantime
 		return nil
 	case err != nil:
 		return fmt.Errorf("write the labels: %w", err)

@@ -19,7 +19,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-func TestVolumes_ThereBeforeAndMadeAfterTheStart_AreLabeledInOnePatchEach(t *testing.T) {
+func TestVolumes_CreatedBeforeAndAfterTheStart_AreLabeledInOnePatchEach(t *testing.T) {
 	mark := suite.cp.Audit().Mark()
 	cloud := fake.New()
 	var names []string
@@ -40,17 +40,17 @@ func TestVolumes_ThereBeforeAndMadeAfterTheStart_AreLabeledInOnePatchEach(t *tes
 	for _, name := range names {
 		if got := writes(t, mark, name); len(got) != 1 || got[0].Verb != "patch" ||
 			got[0].Code != http.StatusOK {
-			t.Errorf("%s was written by %v, want one patch", name, got)
+			t.Errorf("requests that change %s: %v, want one patch", name, got)
 		}
 		if got := len(calls(cloud, name)); got != 1 {
-			t.Errorf("the cloud was asked %d times about %s, want once", got, name)
+			t.Errorf("the cloud got %d calls for %s, want one", got, name)
 		}
 		noEvents(t, name)
 	}
 	app.VerifyNoLeaks()
 }
 
-func TestVolumes_ThatHaveLabelsOrWhoseOwnerIsUnknown_AreLeftAlone(t *testing.T) {
+func TestVolumes_WithLabelsOrUnknownToTheCloud_AreNotChanged(t *testing.T) {
 	mark := suite.cp.Audit().Mark()
 	cloud := fake.New()
 	labels := create(t, "labeled",
@@ -62,7 +62,7 @@ func TestVolumes_ThatHaveLabelsOrWhoseOwnerIsUnknown_AreLeftAlone(t *testing.T) 
 	unknown := create(t, "unknown")
 	empty := create(t, "empty")
 	deleted := create(t, "deleted")
-	remove(t, deleted) // and it waits for its finalizer
+	remove(t, deleted) // its finalizer keeps it
 	app := start(t, cloud, ccmtest.WithProvider(answers{
 		unknown: nil,
 		empty:   {corev1.LabelTopologyZone: ""},
@@ -71,22 +71,22 @@ func TestVolumes_ThatHaveLabelsOrWhoseOwnerIsUnknown_AreLeftAlone(t *testing.T) 
 	waitCalls(t, cloud, empty, 1)
 	settle(t, app)
 	if got := writes(t, mark, labels, beta, unknown, empty, deleted); len(got) != 0 {
-		t.Errorf("written: %v, want nothing", got)
+		t.Errorf("requests that change the volumes: %v, want none", got)
 	}
 	for _, name := range []string{labels, beta, deleted} {
 		if got := calls(cloud, name); len(got) != 0 {
-			t.Errorf("the cloud was asked about %s", name)
+			t.Errorf("the cloud got a call for %s", name)
 		}
 	}
 	for _, name := range []string{labels, beta, unknown, empty} {
 		if got := affinity(get(t, name)); got != "any" {
-			t.Errorf("the affinity of %s became %q", name, got)
+			t.Errorf("the affinity of %s is %q, want none", name, got)
 		}
 		noEvents(t, name)
 	}
 }
 
-func TestLabels_OfEveryKind_BecomeAffinity(t *testing.T) {
+func TestLabels_OfEachKind_BecomeAnAffinity(t *testing.T) {
 	cloud := fake.New()
 	zone, region := corev1.LabelTopologyZone, corev1.LabelTopologyRegion
 	betaZone, betaRegion := corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion
@@ -159,9 +159,8 @@ func TestLabels_OfEveryKind_BecomeAffinity(t *testing.T) {
 	}
 }
 
-// The API server refuses to change an affinity, so a patch that tried to would never get the labels
-// in.
-func TestVolumes_ThatHaveAnAffinity_GetLabelsAlone(t *testing.T) {
+// The API server refuses to change an affinity, so a patch with a changed affinity would fail.
+func TestVolumes_WithAnAffinity_GetOnlyLabels(t *testing.T) {
 	mark := suite.cp.Audit().Mark()
 	cloud := fake.New()
 	in := func(key string, values ...string) corev1.NodeSelectorTerm {
@@ -189,12 +188,12 @@ func TestVolumes_ThatHaveAnAffinity_GetLabelsAlone(t *testing.T) {
 	if got := writes(t, mark, name, half); len(got) != 2 {
 		t.Errorf("%d patches, want one each: %v", len(got), got)
 	}
-	// The rule itself, for the day on which an API server lifts it.
+	// This part fails when a later API server permits the change.
 	err := change(t, name,
 		`{"spec":{"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"k","operator":"Exists"}]}]}}}}`)
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "nodeAffinity") {
 		t.Errorf(
-			"the API server answers a change of an affinity with %v, want that it is immutable",
+			"a change of the affinity returned %v, want that it is immutable",
 			err)
 	}
 }
@@ -210,14 +209,14 @@ func TestLabels_Removed_AreSetAgain(t *testing.T) {
 	waitLabels(t, name, home)
 }
 
-func TestVolume_ThatIsChangedWhileTheCloudIsAsked_IsLookedAtAgain(t *testing.T) {
+func TestVolume_ChangedDuringTheCallToTheCloud_IsRetried(t *testing.T) {
 	mark := suite.cp.Audit().Mark()
 	cloud := fake.New()
 	release := cloud.On(fake.GetLabelsForVolume).Times(1).Hang()
 	name := create(t, "conflict")
 	app := start(t, cloud)
 	waitCalls(t, cloud, name, 1)
-	// The volume has an affinity already, which stays.
+	// The other client's affinity stays.
 	err := change(t, name,
 		`{"spec":{"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"example.com/rack","operator":"In","values":["1"]}]}]}}}}`)
 	if err != nil {
@@ -225,7 +224,7 @@ func TestVolume_ThatIsChangedWhileTheCloudIsAsked_IsLookedAtAgain(t *testing.T) 
 	}
 	release()
 	if got := affinity(waitLabels(t, name, home)); got != "rack in 1" {
-		t.Errorf("the affinity is %q, want that of who was faster", got)
+		t.Errorf("the affinity is %q, want the other client's", got)
 	}
 	settle(t, app)
 	var codes []int
@@ -233,12 +232,12 @@ func TestVolume_ThatIsChangedWhileTheCloudIsAsked_IsLookedAtAgain(t *testing.T) 
 		codes = append(codes, r.Code)
 	}
 	if !slices.Equal(codes, []int{http.StatusConflict, http.StatusOK}) {
-		t.Errorf("patches were answered with %v, want a conflict and then success", codes)
+		t.Errorf("the patches returned %v, want a conflict and then success", codes)
 	}
 	noEvents(t, name)
 }
 
-func TestVolume_ThatIsDeletedWhileTheCloudIsAsked_IsForgotten(t *testing.T) {
+func TestVolume_DeletedDuringTheCallToTheCloud_IsNotRetried(t *testing.T) {
 	for _, gone := range []bool{true, false} {
 		t.Run(fmt.Sprintf("gone=%t", gone), func(t *testing.T) {
 			mark := suite.cp.Audit().Mark()
@@ -249,7 +248,7 @@ func TestVolume_ThatIsDeletedWhileTheCloudIsAsked_IsForgotten(t *testing.T) {
 			waitCalls(t, cloud, name, 1)
 			remove(t, name)
 			if gone {
-				letGo(t, name)
+				removeFinalizers(t, name)
 			}
 			release()
 			settle(t, app)
@@ -258,17 +257,17 @@ func TestVolume_ThatIsDeletedWhileTheCloudIsAsked_IsForgotten(t *testing.T) {
 				want = http.StatusNotFound
 			}
 			if got := writes(t, mark, name); len(got) != 1 || got[0].Code != want {
-				t.Errorf("written: %v, want one patch that is answered %d", got, want)
+				t.Errorf("requests that change the volume: %v, want one patch that returns %d", got, want)
 			}
 			if got := len(calls(cloud, name)); got != 1 {
-				t.Errorf("the cloud was asked %d times", got)
+				t.Errorf("the cloud got %d calls, want one", got)
 			}
 			noEvents(t, name)
 		})
 	}
 }
 
-func TestFailure_IsTriedAgainAndToldOnce(t *testing.T) {
+func TestFailure_Repeated_IsRetriedAndReportedOnce(t *testing.T) {
 	cases := []struct {
 		name   string
 		script func(fake.FaultBuilder) func()
@@ -319,7 +318,7 @@ func TestFailure_IsTriedAgainAndToldOnce(t *testing.T) {
 		}
 		waitCalls(t, cloud, names[i], 4)
 	}
-	// Others are not kept waiting.
+	// Other volumes do not wait.
 	waitLabels(t, create(t, "other"), home)
 	for i, c := range cases {
 		if takeBack[i] == nil {
@@ -332,13 +331,13 @@ func TestFailure_IsTriedAgainAndToldOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(events) != 1 || events[0].Count != 1 {
-			t.Errorf("%s: failed %d times and told by %d events, want one", c.name,
+			t.Errorf("%s: %d failures were reported by %d events, want one", c.name,
 				len(calls(cloud, names[i]))-1, len(events))
 		}
 	}
 }
 
-func TestFailure_WithAnotherReason_IsToldToo(t *testing.T) {
+func TestFailure_WithAnotherReason_IsReported(t *testing.T) {
 	cloud := fake.New()
 	name := create(t, "unsteady")
 	first := cloud.On(fake.GetLabelsForVolume).For(name).Fail(errors.New("no route to the cloud"))
@@ -349,11 +348,11 @@ func TestFailure_WithAnotherReason_IsToldToo(t *testing.T) {
 	waitEvent(t, name, "token expired")
 }
 
-func TestLeadershipLost_WhileTheCloudIsAsked_NothingIsWrittenUntilTheNextTerm(t *testing.T) {
+func TestLeadershipLost_DuringCallsToTheCloud_NoWriteFollowsBeforeTheNextTerm(t *testing.T) {
 	mark := suite.cp.Audit().Mark()
 	cloud := fake.New()
-	// The cloud answers after the end of the term, although no caller waits. More
-	// volumes wait than there are workers.
+	// The cloud answers after the end of the term, when no caller waits. The number of volumes
+	// exceeds that of the workers.
 	release := cloud.On(fake.GetLabelsForVolume).IgnoringContext().Hang()
 	var names []string
 	for range 30 {
@@ -361,7 +360,7 @@ func TestLeadershipLost_WhileTheCloudIsAsked_NothingIsWrittenUntilTheNextTerm(t 
 	}
 	app := start(t, cloud)
 	app.WaitReady()
-	ccmtest.Eventually(t, "all workers ask the cloud", func(context.Context) (struct{}, error) {
+	ccmtest.Eventually(t, "all workers call the cloud", func(context.Context) (struct{}, error) {
 		if n := cloud.Stats().InFlight; n < 5 {
 			return struct{}{}, fmt.Errorf("%d calls are in flight", n)
 		}
@@ -369,17 +368,17 @@ func TestLeadershipLost_WhileTheCloudIsAsked_NothingIsWrittenUntilTheNextTerm(t 
 	})
 	app.Elector.Lose(errors.New("partition"))
 	ccmtest.Eventually(t, "the Manager is draining", ccmtest.State(app.Manager, ccm.StateDraining))
-	cloud.ResetCalls() // those in flight stay
+	cloud.ResetCalls() // keeps the calls in flight
 	release()
 	if got := app.Elector.WaitReleased(t); !got.Drained {
-		t.Errorf("the term did not end in order: %v", got.Err)
+		t.Errorf("the term has not drained: %v", got.Err)
 	}
 	first := app.Caller(1)
 	if got := cloud.Calls(fake.CallFilter{
 		Method: fake.GetLabelsForVolume,
 		Caller: first,
 	}.Matches); len(got) != 5 {
-		t.Errorf("the cloud was asked %d times after the end of the term", len(got)-5)
+		t.Errorf("the cloud got %d calls after the end of the term", len(got)-5)
 	}
 	for _, name := range names {
 		if pv := get(t, name); len(pv.Labels) > 0 || pv.Spec.NodeAffinity != nil {
@@ -394,16 +393,16 @@ func TestLeadershipLost_WhileTheCloudIsAsked_NothingIsWrittenUntilTheNextTerm(t 
 	settle(t, app)
 	for _, name := range names {
 		if got := writes(t, mark, name); len(got) != 1 || got[0].Code != http.StatusOK {
-			t.Errorf("%s was written by %v, want one patch", name, got)
+			t.Errorf("requests that change %s: %v, want one patch", name, got)
 		}
 		noEvents(t, name)
 	}
 	app.VerifyNoLeaks()
 }
 
-// Events do not pass the fence, and the end of a term reaches calls before it reaches the
-// controller.
-func TestLeadershipLost_WhileAVolumeIsTriedAgain_TheEndIsNotToldAsAFailure(t *testing.T) {
+// Events bypass the fence, and the end of a term cancels calls before the controller's context
+// ends.
+func TestLeadershipLost_DuringARetry_IsNotReportedAsAFailure(t *testing.T) {
 	cloud := fake.New()
 	name := create(t, "failing")
 	cloud.On(fake.GetLabelsForVolume).Times(2).Fail(errors.New("no route to the cloud"))
@@ -421,8 +420,8 @@ func TestLeadershipLost_WhileAVolumeIsTriedAgain_TheEndIsNotToldAsAFailure(t *te
 	}
 }
 
-// A stop lets work that has begun come to its end, and begins no other.
-func TestStop_WhileTheCloudIsAsked_TheVolumeIsStillLabeled(t *testing.T) {
+// On a stop, the work in flight is finished, and no other work begins.
+func TestStop_DuringACallToTheCloud_VolumeIsLabeled(t *testing.T) {
 	cloud := fake.New()
 	release := cloud.On(fake.GetLabelsForVolume).Hang()
 	name := create(t, "stopped")
@@ -441,7 +440,7 @@ func TestStop_WhileTheCloudIsAsked_TheVolumeIsStillLabeled(t *testing.T) {
 	app.VerifyNoLeaks()
 }
 
-func TestController_IsOffUnlessNamed(t *testing.T) {
+func TestController_NotNamed_IsDisabled(t *testing.T) {
 	for _, c := range []struct {
 		controllers []string
 		want        ccm.ControllerState
@@ -475,12 +474,12 @@ func TestController_WithoutALabeler_IsSkippedWithTheReason(t *testing.T) {
 	got := stateOf(app.WaitReady())
 	if got.State != ccm.ControllerSkipped ||
 		!strings.Contains(got.Reason, `cloud provider "fake" is no PVLabeler`) {
-		t.Errorf("the controller is %+v, want that it is skipped for lack of a PVLabeler", got)
+		t.Errorf("the controller is %+v, want it skipped for lack of a PVLabeler", got)
 	}
 	untouched(t, mark, app, name)
 }
 
-// untouched checks that the CCM, which is ready, has not even looked at volumes.
+// untouched checks that the ready CCM has not requested volumes.
 func untouched(t *testing.T, since controlplane.Mark, app *ccmtest.CCM, name string) {
 	t.Helper()
 	app.Stop()
@@ -490,7 +489,7 @@ func untouched(t *testing.T, since controlplane.Mark, app *ccmtest.CCM, name str
 		t.Fatal(err)
 	}
 	if len(records) > 0 {
-		t.Errorf("the API server was asked about volumes: %v", records)
+		t.Errorf("the API server got requests for volumes: %v", records)
 	}
 	if pv := get(t, name); len(pv.Labels) > 0 {
 		t.Errorf("%s was labeled: %v", name, pv.Labels)

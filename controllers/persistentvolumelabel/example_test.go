@@ -13,7 +13,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// A host adds a controller beside the four by one line in its app. This one is off by default, so
+// A host adds a controller with one line in its app. This controller is off by default, so
 // --controllers has to name it.
 func Example() {
 	flags := pflag.NewFlagSet("my-control-plane", pflag.ContinueOnError)

@@ -5,26 +5,26 @@ import (
 	"sync"
 )
 
-// maxTold bounds the events of one volume: a message that holds, say, the ID of a request is a new
-// one each time.
-const maxTold = 5
+// maxReported limits the events of one volume, because a message may differ each time, for example
+// if it contains the ID of a request.
+const maxReported = 5
 
-// failures remembers why volumes are retried, and which failures have been reported. A volume is in
-// it as long as it is tried again. It is safe for concurrent use.
+// failures holds the last failure of each volume that is retried, and the reported failures. It is
+// safe for concurrent use.
 type failures struct {
 	mu      sync.Mutex
 	volumes map[string]*failure
 }
 
 type failure struct {
-	last string
-	told []string
+	last     string
+	reported []string
 }
 
 func newFailures() *failures { return &failures{volumes: map[string]*failure{}} }
 
-// note remembers what went wrong last.
-func (f *failures) note(volume string, err error) {
+// record records the last failure of a volume.
+func (f *failures) record(volume string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.volumes[volume] == nil {
@@ -33,15 +33,15 @@ func (f *failures) note(volume string, err error) {
 	f.volumes[volume].last = err.Error()
 }
 
-// untold returns what went wrong last if it is to be told. It counts as told then.
-func (f *failures) untold(volume string) (message string, untold bool) {
+// unreported returns the last failure if it has to be reported, and counts it as reported.
+func (f *failures) unreported(volume string) (message string, isNew bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	v := f.volumes[volume]
-	if v == nil || len(v.told) == maxTold || slices.Contains(v.told, v.last) {
+	if v == nil || len(v.reported) == maxReported || slices.Contains(v.reported, v.last) {
 		return "", false
 	}
-	v.told = append(v.told, v.last)
+	v.reported = append(v.reported, v.last)
 	return v.last, true
 }
 

@@ -6,39 +6,39 @@ import (
 	"testing"
 )
 
-func TestFailures_TellEachReasonOnceAndNotForEver(t *testing.T) {
+func TestFailures_RepeatedReasons_AreReportedOnceUpToALimit(t *testing.T) {
 	f := newFailures()
-	tell := func() string {
-		message, untold := f.untold("pv")
-		if !untold {
+	report := func() string {
+		message, isNew := f.unreported("pv")
+		if !isNew {
 			return "-"
 		}
 		return message
 	}
 	var got []string
-	got = append(got, tell())
+	got = append(got, report())
 	for _, reason := range []string{"a", "a", "b", "a"} {
-		f.note("pv", errors.New(reason))
-		got = append(got, tell())
+		f.record("pv", errors.New(reason))
+		got = append(got, report())
 	}
 	if want := "[- a - b -]"; fmt.Sprint(got) != want {
-		t.Errorf("told %v, want %s", got, want)
+		t.Errorf("reported %v, want %s", got, want)
 	}
 
-	told := 0
+	reported := 0
 	for i := range 100 {
-		f.note("pv", fmt.Errorf("request %d failed", i))
-		if tell() != "-" {
-			told++
+		f.record("pv", fmt.Errorf("request %d failed", i))
+		if report() != "-" {
+			reported++
 		}
 	}
-	if want := maxTold - 2; told != want {
-		t.Errorf("told %d of 100 further reasons, want %d", told, want)
+	if want := maxReported - 2; reported != want {
+		t.Errorf("reported %d of 100 further reasons, want %d", reported, want)
 	}
 
 	f.forget("pv")
-	f.note("pv", errors.New("a"))
-	if got := tell(); got != "a" {
-		t.Errorf("a failure after a success was told as %q", got)
+	f.record("pv", errors.New("a"))
+	if got := report(); got != "a" {
+		t.Errorf("a failure after a success was reported as %q", got)
 	}
 }

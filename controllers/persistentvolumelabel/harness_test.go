@@ -23,13 +23,13 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// home are the labels that the fake cloud gives to all volumes.
+// home contains the labels that the fake cloud returns for all volumes.
 var home = map[string]string{
 	corev1.LabelTopologyRegion: "region-1",
 	corev1.LabelTopologyZone:   "region-1a",
 }
 
-// answers are the labels of volumes that are elsewhere, by the name of the PersistentVolume.
+// answers contains the labels of other volumes, by the name of the PersistentVolume.
 type answers map[string]map[string]string
 
 // labeler is the fake cloud's provider with these answers. The fake cloud still records the calls,
@@ -44,7 +44,7 @@ func (l labeler) GetLabelsForVolume(
 	ctx context.Context, pv *corev1.PersistentVolume,
 ) (map[string]string, error) {
 	labels, err := l.PVLabeler.GetLabelsForVolume(ctx, pv)
-	// A provider may do what it likes with what it is given.
+	// A provider may change its argument.
 	pv.Labels, pv.Spec.NodeAffinity = map[string]string{"scribbled": "on"}, nil
 	if answer, ok := l.answers[pv.Name]; ok && err == nil {
 		return answer, nil
@@ -70,10 +70,10 @@ func (a answers) provider(cloud *fake.Cloud) ccm.Provider {
 	}
 }
 
-// start runs a CCM with the controller and no other, under the shipped rules.
+// start runs a CCM with only this controller, under the shipped RBAC rules.
 func start(t *testing.T, cloud *fake.Cloud, opts ...ccmtest.Option) *ccmtest.CCM {
 	t.Helper()
-	// A call that hangs at the end of a test would hold the term.
+	// A call that hangs at the end of a test would delay the end of the term.
 	t.Cleanup(cloud.ClearFaults)
 	return ccmtest.StartManager(t, suite.cp, cloud, append([]ccmtest.Option{
 		ccmtest.WithIdentity(suite.identity),
@@ -84,7 +84,7 @@ func start(t *testing.T, cloud *fake.Cloud, opts ...ccmtest.Option) *ccmtest.CCM
 	}, opts...)...)
 }
 
-// A volumeOption changes the PersistentVolume that create makes.
+// A volumeOption changes the PersistentVolume that create creates.
 type volumeOption func(*corev1.PersistentVolume)
 
 func labeled(labels map[string]string) volumeOption {
@@ -95,8 +95,8 @@ func restricted(affinity *corev1.VolumeNodeAffinity) volumeOption {
 	return func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = affinity }
 }
 
-// create makes a PersistentVolume as an administrator writes it, and removes it when the test is
-// over. It returns its name, which begins with prefix.
+// create creates a PersistentVolume as an administrator does, and removes it when the test is over.
+// It returns the volume's name, which begins with prefix.
 func create(t *testing.T, prefix string, opts ...volumeOption) string {
 	t.Helper()
 	pv := &corev1.PersistentVolume{
@@ -121,13 +121,13 @@ func create(t *testing.T, prefix string, opts ...volumeOption) string {
 	}
 	t.Cleanup(func() {
 		remove(t, pv.Name)
-		letGo(t, pv.Name)
+		removeFinalizers(t, pv.Name)
 	})
 	return pv.Name
 }
 
-// remove asks for the deletion. Admission has given every PersistentVolume a finalizer, so it stays
-// until letGo.
+// remove requests the deletion. Admission has added a finalizer to every PersistentVolume, so the
+// volume stays until removeFinalizers.
 func remove(t *testing.T, name string) {
 	t.Helper()
 	err := suite.admin.CoreV1().PersistentVolumes().Delete(context.Background(), name,
@@ -137,8 +137,9 @@ func remove(t *testing.T, name string) {
 	}
 }
 
-// letGo takes the finalizers away, as kube-controller-manager does when no Pod uses the volume.
-func letGo(t *testing.T, name string) {
+// removeFinalizers removes the finalizers, as kube-controller-manager does when no Pod uses the
+// volume.
+func removeFinalizers(t *testing.T, name string) {
 	t.Helper()
 	_, err := suite.admin.CoreV1().PersistentVolumes().Patch(context.Background(), name,
 		types.MergePatchType,
@@ -178,7 +179,7 @@ func waitLabels(t *testing.T, name string, want map[string]string) *corev1.Persi
 		})
 }
 
-// affinity is what nodes a volume can be used on, in short: "zone in a,b and region in r or …".
+// affinity is a short form of a volume's node affinity: "zone in a,b and region in r or …".
 func affinity(pv *corev1.PersistentVolume) string {
 	if pv.Spec.NodeAffinity == nil {
 		return "any"
@@ -198,8 +199,8 @@ func affinity(pv *corev1.PersistentVolume) string {
 
 const atHome = "region in region-1 and zone in region-1a"
 
-// writes are what the CCM has tried to change about volumes since the mark; of those with the
-// names, if there are any.
+// writes returns the CCM's requests to change volumes since the mark. With names, it returns only
+// those for these volumes.
 func writes(t *testing.T, since controlplane.Mark, names ...string) []controlplane.AuditRecord {
 	t.Helper()
 	filters := []controlplane.Filter{
@@ -216,12 +217,12 @@ func writes(t *testing.T, since controlplane.Mark, names ...string) []controlpla
 	return records
 }
 
-// settle returns when the CCM has done with all volumes that were there before, and its requests
-// are in the audit log. It stops the CCM.
+// settle returns when the CCM has handled all existing volumes and its requests are in the audit
+// log. It stops the CCM.
 func settle(t *testing.T, app *ccmtest.CCM) {
 	t.Helper()
-	// Volumes are taken up in the order in which they came, and a stop lets come to an end what has
-	// been taken up.
+	// The CCM begins with volumes in the order of their creation, and a stop finishes the work in
+	// flight.
 	waitLabels(t, create(t, "last"), home)
 	app.Stop()
 	since := suite.cp.Audit().Mark()
@@ -233,24 +234,24 @@ func settle(t *testing.T, app *ccmtest.CCM) {
 	}
 }
 
-// calls are the calls to the cloud about the volume that have begun.
+// calls returns the calls to the cloud for the volume that have begun.
 func calls(cloud *fake.Cloud, volume string) []fake.Call {
 	return cloud.Calls(fake.CallFilter{Method: fake.GetLabelsForVolume, Object: volume}.Matches)
 }
 
-// waitCalls waits until there are n calls about the volume.
+// waitCalls waits until the cloud has got n calls for the volume.
 func waitCalls(t *testing.T, cloud *fake.Cloud, volume string, n int) {
 	t.Helper()
-	ccmtest.Eventually(t, fmt.Sprintf("it was asked %d times about %s", n, volume),
+	ccmtest.Eventually(t, fmt.Sprintf("the cloud got %d calls for %s", n, volume),
 		func(context.Context) (struct{}, error) {
 			if got := len(calls(cloud, volume)); got < n {
-				return struct{}{}, fmt.Errorf("%d times", got)
+				return struct{}{}, fmt.Errorf("%d calls", got)
 			}
 			return struct{}{}, nil
 		})
 }
 
-// eventsOf are the events about the volume. Events of what belongs to no namespace are in default.
+// eventsOf returns the events of the volume. Events of objects without a namespace are in default.
 func eventsOf(ctx context.Context, name string) ([]corev1.Event, error) {
 	list, err := suite.admin.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.kind=PersistentVolume,involvedObject.name=" + name,
@@ -261,7 +262,7 @@ func eventsOf(ctx context.Context, name string) ([]corev1.Event, error) {
 	return list.Items, nil
 }
 
-// waitEvent waits for an event about the volume whose message contains text.
+// waitEvent waits for an event of the volume whose message contains text.
 func waitEvent(t *testing.T, name, text string) corev1.Event {
 	t.Helper()
 	return ccmtest.Eventually(t, fmt.Sprintf("an event of %s says %q", name, text),
@@ -292,7 +293,7 @@ func noEvents(t *testing.T, name string) {
 	}
 }
 
-// stateOf is what the Manager says of the controller.
+// stateOf returns the controller's status.
 func stateOf(status ccm.Status) ccm.ControllerStatus {
 	for _, c := range status.Controllers {
 		if c.Name == persistentvolumelabel.Name {

@@ -13,11 +13,12 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
 )
 
-// suite is what all tests share. They run one after another and remove their volumes, since these
-// belong to the whole cluster.
+// suite is shared by all tests. They run one after another and remove their volumes, because
+// volumes belong to the whole cluster.
 var suite struct {
 	cp *controlplane.ControlPlane
-	// admin is the tests' own; the controller has identity, and user is its name in the audit log.
+	// admin is the client of the tests. The controller has identity, and user is its name in the
+	// audit log.
 	admin    kubernetes.Interface
 	identity *rest.Config
 	user     string
@@ -51,8 +52,8 @@ func prepare() (err error) {
 	return err
 }
 
-// compareRules fails the run if the controllers need a rule that is missing in the two files
-// together, or do not need a rule of the controller's own.
+// compareRules fails the run if the two files lack a rule that the controllers need, or if the
+// controller's file has a rule that it does not need.
 func compareRules() error {
 	own, err := rbac.Load(ownRules)
 	if err != nil {
