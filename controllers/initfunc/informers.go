@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
@@ -50,7 +49,7 @@ func newMetadataInformers(
 	}
 	factory := metadatainformer.NewSharedInformerFactoryWithOptions(
 		listingClient{Interface: client}, resync,
-		metadatainformer.WithTransform(stripManagedFields))
+		metadatainformer.WithTransform(informerview.StripManagedFields))
 	// Start starts a goroutine for each informer and returns. Shutdown waits for these goroutines.
 	return metadataInformers{
 		SharedInformerFactory: factory,
@@ -66,13 +65,4 @@ func (i metadataInformers) Start(<-chan struct{}) { i.start() }
 type listingClient struct {
 	metadata.Interface
 	informerview.Listing
-}
-
-// stripManagedFields drops what is often half of an object's metadata, as the term's typed
-// informers do.
-func stripManagedFields(obj any) (any, error) {
-	if accessor, err := meta.Accessor(obj); err == nil {
-		accessor.SetManagedFields(nil)
-	}
-	return obj, nil
 }
