@@ -21,8 +21,8 @@ import (
 // the runnable.
 var ErrStillRunning = errors.New("runnables have not ended with their manager")
 
-// errLedAlone is the cause of a campaign that ended without an error of its manager.
-var errLedAlone = errors.New("controller-runtime's manager has ended")
+// errEnded is the cause of a campaign whose manager ended without an error.
+var errEnded = errors.New("controller-runtime's manager has ended")
 
 // campaignUntil campaigns and leads, manager after manager, until ctx ends. The error wraps
 // [ErrStillRunning].
@@ -73,13 +73,13 @@ func onlyStillRunning(err error) error {
 	return nil
 }
 
-// campaign is the life of one manager. All its runnables have ended when campaign returns, or the
-// error wraps [ErrStillRunning]. started reports whether the manager has been started.
+// campaign runs one manager. All its runnables have ended when campaign returns, or the error wraps
+// [ErrStillRunning]. started reports whether the manager has been started.
 func (h *Host) campaign(ctx context.Context) (started bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	calls := fence.New(h.validUntil, clock.RealClock{})
-	defer calls.EndReads(errLedAlone)
+	defer calls.EndReads(errEnded)
 	end := func(cause error) {
 		calls.Close(cause)
 		cancel(cause)
@@ -91,9 +91,10 @@ func (h *Host) campaign(ctx context.Context) (started bool, err error) {
 	defer m.view.Shutdown()
 	err = m.Start(ctx)
 	if err == nil {
-		err = errLedAlone
+		err = errEnded
 	}
-	// After a loss, Start returns before all runnables were told. An earlier cause stays.
+	// After a loss, Start returns before the contexts of all runnables have ended. The first cause
+	// counts.
 	end(err)
 	waiting, stop := context.WithTimeout(context.Background(),
 		*h.options.LeaseDuration-*h.options.RenewDeadline)
@@ -111,7 +112,8 @@ func (h *Host) newManager(
 ) (*trackedManager, error) {
 	m := &trackedManager{calls: calls, pages: newPages(), view: h.informers.view()}
 	options := h.options
-	// Without this, reconcilers are canceled only when all that needs no lease has ended.
+	// Without this, reconcilers are canceled only after all runnables without leader election have
+	// ended.
 	options.BaseContext = baseContext(ctx, options.BaseContext)
 	options.Cache = m.sharedCache(options.Cache)
 	if h.lock != nil {
@@ -157,9 +159,9 @@ type lead struct {
 	end     context.CancelCauseFunc
 }
 
-// Start implements manager.Runnable. It returns when no activity of the term can act any more. Its
-// error is the cause of the campaign's end, because a manager aggregates errors so that the type is
-// lost.
+// Start implements manager.Runnable. It returns when no activity of the term can act any more. An
+// error of Lead becomes the cause of the campaign's end. It is not returned, because a manager
+// aggregates errors without their types.
 func (l lead) Start(ctx context.Context) error {
 	var watching sync.WaitGroup
 	defer watching.Wait()

@@ -63,7 +63,7 @@ func runInApp(lifecycle fx.Lifecycle, h *Host, app fx.Shutdowner) {
 				if errors.Is(err, ErrStillRunning) {
 					code = ccm.ExitDrainTimeout
 				}
-				// It fails only if the app stops already.
+				// It fails only if the app is already stopping.
 				_ = app.Shutdown(fx.ExitCode(code))
 			}()
 			return nil

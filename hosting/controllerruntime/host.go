@@ -86,7 +86,7 @@ func New(restConfig *rest.Config, config Config) (*Host, error) {
 	if options.RetryPeriod == nil {
 		options.RetryPeriod = ptr.To(2 * time.Second)
 	}
-	// Client-go's elector keeps the release back while the Host's lock refuses it.
+	// Client-go's elector does not release the lease while the Host's lock refuses that.
 	options.LeaderElectionReleaseOnCancel = true
 	options.Controller.SkipNameValidation = ptr.To(true)
 	h := &Host{
@@ -136,8 +136,8 @@ func (h *Host) makeLock() error {
 	return err
 }
 
-// validUntil is until when runnables may act, as with the fence of the cloud controller manager.
-// It is zero without leader election.
+// validUntil returns the time until which runnables may act, as with the fence of the cloud
+// controller manager. It is zero without leader election.
 func (h *Host) validUntil() time.Time {
 	if h.lock == nil {
 		return time.Time{}
@@ -147,7 +147,7 @@ func (h *Host) validUntil() time.Time {
 }
 
 // Params returns p with the Elector, the RESTConfig, the Informers, the Logger and the Registerer
-// of the Host. A field that p has already stays.
+// of the Host. Fields that are set in p do not change.
 func (h *Host) Params(p ccm.Params) ccm.Params {
 	if p.Elector == nil {
 		p.Elector = h.elector
@@ -175,11 +175,11 @@ func (h *Host) Elector() *ccm.HostElector { return h.elector }
 // client-go knows, unless Options.Cache filters or transforms the kind.
 func (h *Host) Informers() informers.SharedInformerFactory { return h.informers }
 
-// Run runs m and campaigns until ctx ends. Then it stops m first, whose calls in flight get their
-// time, and after that controller-runtime's manager, which releases the lease. A cause of ctx that
-// was made with [ccm.StopBy] limits the drain.
+// Run runs m and campaigns until ctx ends. Then it stops m first, so that calls in flight can
+// finish, and after that controller-runtime's manager, which releases the lease. A cause of ctx
+// that was made with [ccm.StopBy] limits the drain.
 //
-// The process lives on after a loss of leadership. Run returns an error if m does, or
+// The process continues after a loss of leadership. Run returns the error of m, or
 // [ErrStillRunning]. It can be called once.
 func (h *Host) Run(ctx context.Context, m *ccm.Manager) error {
 	campaigning, endCampaigns := context.WithCancel(context.WithoutCancel(ctx))

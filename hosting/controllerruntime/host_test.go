@@ -34,7 +34,7 @@ const (
 	seen = "example.com/seen"
 )
 
-// world is a host with a reconciler of Nodes on a control plane of its own.
+// world is a host with a reconciler of Nodes, on its own control plane.
 type world struct {
 	t       *testing.T
 	cp      *controlplane.ControlPlane
@@ -131,7 +131,7 @@ func (w *world) wantNode(name string) {
 		}))
 }
 
-// hold writes a holder into the lease, as another process does. "" releases it.
+// hold writes a holder to the lease, as another process does. "" releases it.
 func (w *world) hold(holder string) {
 	w.t.Helper()
 	leases := w.client.CoordinationV1().Leases(leaseNamespace)
@@ -144,7 +144,8 @@ func (w *world) hold(holder string) {
 		lease.Spec.HolderIdentity, lease.Spec.RenewTime = &holder, now
 		lease.Spec.LeaseDurationSeconds = ptr.To(int32(3600))
 		if holder == "" {
-			// In the form of a release; a standby waits out any other edit.
+			// The write has the form of a release. After any other edit, a standby waits for the
+			// lease duration.
 			lease.Spec.AcquireTime, lease.Spec.LeaseDurationSeconds = now, ptr.To(int32(1))
 		}
 		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
@@ -189,7 +190,7 @@ func TestHost_LeaseTakenAndReleased_LeadsAgainWithANewManagerAndTheSameInformers
 	if got := w.setups.Load(); got != 2 {
 		t.Errorf("Setup was called %d times, want once in each of two campaigns", got)
 	}
-	// The waits of the test watch, too, but with a name in the field selector.
+	// The test's own waits also watch nodes, but with a name in the field selector.
 	watches, err := w.cp.Audit().All(controlplane.ByResource("", "nodes"),
 		controlplane.ByVerb("watch"),
 		func(r controlplane.AuditRecord) bool { return r.Name == "" })
@@ -268,7 +269,7 @@ func TestHost_Handler_ServesMetricsOfBothAndChecksOfSetup(t *testing.T) {
 		}
 	}
 	if code, _ := get("/readyz"); code != http.StatusInternalServerError {
-		t.Errorf("/readyz with a failing check answers %d", code)
+		t.Errorf("/readyz with a failing check returns %d", code)
 	}
 }
 

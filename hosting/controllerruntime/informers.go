@@ -18,8 +18,8 @@ import (
 	"github.com/fxccm/fxccm/internal/informerview"
 )
 
-// lastingInformers is a factory whose informers run until stop is called. The contexts that users
-// start it with have no effect, so neither a term nor a campaign ends them.
+// lastingInformers is a factory whose informers run until stop is called. The contexts of Start
+// have no effect, so neither a term nor a campaign ends the informers.
 type lastingInformers struct {
 	informers.SharedInformerFactory
 	shared *informerview.Shared
@@ -58,10 +58,9 @@ func (l *lastingInformers) stop() {
 // view returns the informers of one campaign, whose handlers end with it.
 func (l *lastingInformers) view() *informerview.View { return l.shared.View(0) }
 
-// sharedCache returns options with which a manager's cache takes the shared informers.
+// sharedCache returns options with which a manager's cache uses the shared informers.
 func (m *trackedManager) sharedCache(o cache.Options) cache.Options {
-	// The cache has its own watches if the host wants a part of the objects, or others than the
-	// API server has.
+	// The cache has its own watches if the host's options filter or change the objects.
 	if o.NewInformer != nil || o.DefaultNamespaces != nil || o.DefaultLabelSelector != nil ||
 		o.DefaultFieldSelector != nil || o.DefaultTransform != nil ||
 		o.DefaultWatchErrorHandler != nil {
@@ -85,7 +84,7 @@ func (m *trackedManager) sharedCache(o cache.Options) cache.Options {
 	return o
 }
 
-// shared returns the shared informer of obj's kind, nil for kinds that client-go does not know.
+// shared returns the shared informer of obj's kind, or nil for a kind that is not in client-go.
 func (m *trackedManager) shared(obj runtime.Object) toolscache.SharedIndexInformer {
 	if _, ok := obj.(runtime.Unstructured); ok {
 		return nil // the shared informer holds typed objects
@@ -102,8 +101,8 @@ func (m *trackedManager) shared(obj runtime.Object) toolscache.SharedIndexInform
 	return generic.Informer()
 }
 
-// campaignInformer is a shared informer in the cache of a manager. The cache sets its transform,
-// which is nil here, and a running informer refuses that.
+// campaignInformer is a shared informer in the cache of a manager. The cache sets a transform,
+// which is nil here. A running informer would refuse that.
 type campaignInformer struct{ toolscache.SharedIndexInformer }
 
 // SetTransform implements cache.SharedIndexInformer.

@@ -14,13 +14,13 @@ import (
 // strictLock is the lock of one campaign. It ends the campaign when another process is seen to hold
 // the lease, and refuses a release while runnables run or their calls are in flight.
 //
-// Client-go's elector tries to get a lost lease back for the rest of its renew deadline, and
-// reconcilers would continue beside the other leader. A manager releases the lease when its
+// Client-go's elector tries to get a lost lease back for the rest of its renew deadline.
+// Reconcilers would continue beside the other leader. A manager releases the lease when its
 // graceful shutdown times out, even if reconcilers run.
 type strictLock struct {
 	resourcelock.Interface
 	taken context.CancelCauseFunc
-	// acting names what may still act.
+	// acting names the runnables and calls that may still act.
 	acting func() []string
 	held   atomic.Bool
 }
@@ -55,7 +55,8 @@ func (l *strictLock) written(record resourcelock.LeaderElectionRecord, err error
 	return err
 }
 
-// noEvents is a recorder.Provider without recorders, because a lock outlives those of a manager.
+// noEvents is a recorder.Provider without recorders, because the lock outlives the recorders of a
+// manager.
 type noEvents struct{}
 
 func (noEvents) GetEventRecorderFor(string) record.EventRecorder { return nil }

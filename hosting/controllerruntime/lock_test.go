@@ -31,10 +31,10 @@ func (*memoryLock) Describe() string { return "kube-system/control-plane" }
 
 func none() []string { return nil }
 
-func TestStrictLock_LeaseIsSeenHeld_CampaignEndsOnlyIfItWasOurs(t *testing.T) {
+func TestStrictLock_AnotherHolderIsSeen_CampaignEndsOnlyIfItHeldTheLease(t *testing.T) {
 	cases := map[string]struct {
 		written []string // holders that this process writes
-		found   string   // the holder that Get finds then
+		found   string   // the holder that Get finds after that
 		lost    bool
 	}{
 		"never held":        {nil, "other", false},
@@ -62,7 +62,7 @@ func TestStrictLock_LeaseIsSeenHeld_CampaignEndsOnlyIfItWasOurs(t *testing.T) {
 				t.Fatal(err)
 			}
 			if (cause != nil) != c.lost {
-				t.Errorf("the cause is %v, want one: %v", cause, c.lost)
+				t.Errorf("the cause is %v, want a cause: %v", cause, c.lost)
 			}
 			if cause != nil && !strings.Contains(cause.Error(), "kube-system/control-plane") {
 				t.Errorf("the cause does not name the lease: %v", cause)

@@ -15,8 +15,8 @@ import (
 	"github.com/fxccm/fxccm/internal/informerview"
 )
 
-// trackedManager is a manager of one campaign. It knows which of its runnables run, and collects
-// its pages for [Host.Handler].
+// trackedManager is the manager of one campaign. It tracks the runnables that run, and collects the
+// pages for [Host.Handler].
 type trackedManager struct {
 	manager.Manager
 	running inflight.Set
@@ -65,7 +65,7 @@ func (m *trackedManager) AddMetricsServerExtraHandler(path string, handler http.
 	return m.pages.addHandler(path, handler)
 }
 
-// tracked is a runnable that is in running for as long as it runs.
+// tracked is a runnable that is listed in running while it runs.
 type tracked struct {
 	manager.Runnable
 	running *inflight.Set

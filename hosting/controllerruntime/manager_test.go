@@ -33,7 +33,7 @@ func TestTracked_EndedContext_RunnableIsNotStarted(t *testing.T) {
 	}
 }
 
-func TestTracked_NeedsLeadershipUnlessTheRunnableSaysOtherwise(t *testing.T) {
+func TestTracked_NeedLeaderElection_IsTheRunnablesOrTrue(t *testing.T) {
 	silent := manager.RunnableFunc(func(context.Context) error { return nil })
 	for want, r := range map[bool]manager.Runnable{true: silent, false: everywhere{silent}} {
 		if got := (tracked{Runnable: r}).NeedLeaderElection(); got != want {
@@ -46,7 +46,7 @@ type everywhere struct{ manager.Runnable }
 
 func (everywhere) NeedLeaderElection() bool { return false }
 
-// custom is a kind that client-go does not know.
+// custom is a kind that is not in client-go.
 type custom struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
@@ -54,7 +54,7 @@ type custom struct {
 
 func (c *custom) DeepCopyObject() runtime.Object { copied := *c; return &copied }
 
-func TestSharedCache_InformerIsShared_OnlyIfTheCacheWantsAllObjectsUnchanged(t *testing.T) {
+func TestSharedCache_CacheWithoutFiltersAndTransforms_UsesSharedInformers(t *testing.T) {
 	host, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestSharedCache_InformerIsShared_OnlyIfTheCacheWantsAllObjectsUnchanged(t *
 	}
 }
 
-func TestHandler_PagesAreThoseOfTheCurrentManager(t *testing.T) {
+func TestHandler_Pages_AreThoseOfTheCurrentManager(t *testing.T) {
 	host, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestHandler_PagesAreThoseOfTheCurrentManager(t *testing.T) {
 		return w.Code
 	}
 	if got := code("/healthz"); got != http.StatusOK {
-		t.Errorf("before the first campaign /healthz answers %d", got)
+		t.Errorf("before the first campaign /healthz returns %d", got)
 	}
 	m := &trackedManager{pages: newPages()}
 	failing := func(*http.Request) error { return http.ErrServerClosed }
@@ -134,7 +134,7 @@ func TestHandler_PagesAreThoseOfTheCurrentManager(t *testing.T) {
 		"/metrics": http.StatusOK, "/extra": http.StatusNotFound, "/other": http.StatusNotFound,
 	} {
 		if got := code(path); got != want {
-			t.Errorf("%s answers %d, want %d", path, got, want)
+			t.Errorf("%s returns %d, want %d", path, got, want)
 		}
 	}
 }

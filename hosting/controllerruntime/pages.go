@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Handler serves the pages that managers of controller-runtime have on ports of their own:
+// Handler serves the pages that managers of controller-runtime serve on their own ports:
 //
 //	/healthz  checks that Setup has added with AddHealthzCheck
 //	/readyz   checks that Setup has added with AddReadyzCheck
@@ -79,7 +79,7 @@ func (p *pages) addHandler(path string, handler http.Handler) error {
 	return nil
 }
 
-// seal completes the pages: the checks are read without a lock from now on.
+// seal completes the pages. After it, the checks are read without a lock.
 func (p *pages) seal() *http.ServeMux {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,10 +14,10 @@ import (
 // cloud. m is the manager that Setup got.
 //
 // As with [ccm.ProviderEnv].Transport, mutating requests are refused after the campaign, also by
-// the clock in a process that was frozen, and those in flight are canceled when leadership is
-// lost. The lease is not released while one is in flight. Reads continue until all runnables have
-// ended. Before this process leads, all requests are refused. The error of a refused request wraps
-// [ccm.ErrTermOver].
+// the clock in a process that was frozen. Mutating requests in flight are canceled when leadership
+// is lost. The lease is not released while one is in flight. Reads continue until all runnables
+// have ended. Before this process leads, all requests are refused. The error of a refused request
+// wraps [ccm.ErrTermOver].
 //
 // It is an error if m is another manager.
 func Transport(m ctrl.Manager, next http.RoundTripper) (http.RoundTripper, error) {
@@ -33,7 +33,7 @@ func Transport(m ctrl.Manager, next http.RoundTripper) (http.RoundTripper, error
 }
 
 // leaderTransport refuses requests while this process does not hold the lease. A fence alone would
-// close for the rest of the campaign at a request that comes before leadership.
+// close for the rest of the campaign if a request came before leadership.
 type leaderTransport struct {
 	lock   *strictLock
 	fenced http.RoundTripper

@@ -17,7 +17,7 @@ import (
 	"github.com/fxccm/fxccm/internal/fence"
 )
 
-// counted counts requests, and answers none.
+// counted counts requests. All of them fail.
 type counted int
 
 var errCounted = errors.New("counted")
@@ -27,7 +27,7 @@ func (c *counted) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errCounted
 }
 
-// A process that was frozen past its lease wakes, and its elector has not noticed.
+// The process was frozen past its lease, and its elector has not noticed that yet.
 func TestTransport_LeadershipExpiresByTheClock_RequestsAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, Config{Options: ctrl.Options{

@@ -24,7 +24,7 @@ import (
 const writeRecord = "PUT /records/*"
 
 // stubbornReconciler writes a record of each Node to a cloud. It ignores the end of its context,
-// and repeats a write that fails in a goroutine that outlives its campaign.
+// and repeats a failed write in a goroutine that does not end with its campaign.
 type stubbornReconciler struct {
 	url     string
 	http    http.Client
@@ -103,7 +103,7 @@ func TestTransport_LeaseTakenDuringACall_CloudGetsNothingBeforeTheNextCampaign(t
 	between := refused.Load()
 	ccmtest.Eventually(t, "later writes were refused", func(context.Context) (string, error) {
 		if n := refused.Load() - between; n < 10 {
-			return "", fmt.Errorf("%d were", n)
+			return "", fmt.Errorf("%d were refused", n)
 		}
 		return "", nil
 	})
@@ -122,17 +122,17 @@ func TestTransport_LeaseTakenDuringACall_CloudGetsNothingBeforeTheNextCampaign(t
 	ccmtest.Eventually(t, "writes of the first campaign are still refused",
 		func(context.Context) (string, error) {
 			if refused.Load() == between {
-				return "", errors.New("they are not")
+				return "", errors.New("they were not refused")
 			}
 			return "", nil
 		})
 }
 
-func TestTransport_ManagerOfAnother_IsAnError(t *testing.T) {
+func TestTransport_ManagerOfNoHost_IsAnError(t *testing.T) {
 	t.Parallel()
 	var foreign manager.Manager
 	if _, err := controllerruntime.Transport(foreign, http.DefaultTransport); err == nil {
-		t.Error("a transport for a manager that no Host has created")
+		t.Error("Transport accepted a manager that no Host has created")
 	}
 }
 
