@@ -21,7 +21,7 @@ import (
 
 const page = "docs/reference/api.md"
 
-// private are folders whose packages a host does not or cannot import.
+// private are the folders of packages that a host does not import.
 var private = []string{"bin", "cmd", "docs", "example", "internal", "test", "testdata", "tools"}
 
 func main() {
@@ -75,7 +75,7 @@ var (
 	reasonLine = regexp.MustCompile(`(?m)^The number last grew because (.+)\.$`)
 )
 
-// update returns the page after before. It fails if there are more names without a reason.
+// update returns the new page. It fails if the number of names grows without a reason.
 func update(before string, packages []pkg, total int, reason string) (string, error) {
 	if row := totalRow.FindStringSubmatch(before); row != nil && reason == "" {
 		last, err := strconv.Atoi(row[1])

@@ -22,7 +22,8 @@ type name struct{ kind, name, doc string }
 
 var endOfSentence = regexp.MustCompile(`[a-z0-9)\]"][.] [A-Z\[]`)
 
-// readPackage reads the package of a folder. Without one, or with a program, no name is returned.
+// readPackage reads the package of a folder. It returns no names for a program, or without Go
+// files.
 func readPackage(folder string) (pkg, error) {
 	p := pkg{path: filepath.ToSlash(folder)}
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
@@ -48,7 +49,7 @@ func readPackage(folder string) (pkg, error) {
 		}
 	}
 	slices.SortFunc(p.names, func(a, b name) int { return strings.Compare(a.name, b.name) })
-	// A name that has one declaration per platform is one name.
+	// A name with a declaration for each platform counts once.
 	p.names = slices.CompactFunc(p.names, func(a, b name) bool { return a.name == b.name })
 	if len(p.names) > 0 && p.doc == "" {
 		return p, fmt.Errorf("%s: the package has no doc comment", p.path)

@@ -1,10 +1,10 @@
 // Envtest downloads kube-apiserver and etcd into a folder, from the index of releases that
-// controller-runtime's envtest uses. It verifies the checksum that the index has.
+// controller-runtime's envtest uses. It verifies the checksum from the index.
 //
 //	envtest VERSION FOLDER
 //
 // It takes the newest patch release of VERSION's minor version. ENVTEST_INDEX is the URL of another
-// index; "none" means not to download. tools/controlplane/build.sh builds both programs if the
+// index; "none" disables the download. tools/controlplane/build.sh builds both programs if the
 // download fails.
 package main
 
@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// indexTimeout is short: behind a firewall the index does not answer at all.
+	// indexTimeout is short, because behind a firewall the index never answers.
 	indexTimeout    = 10 * time.Second
 	downloadTimeout = 5 * time.Minute
 )
@@ -102,7 +102,7 @@ type release struct {
 	versions.PlatformItem
 }
 
-// newest is the release of this platform with the same minor version and the highest patch.
+// newest returns the release for this platform with the same minor version and the highest patch.
 func newest(ctx context.Context, client *remote.HTTPClient, version string) (release, error) {
 	spec, err := versions.FromExpr(version)
 	if err != nil {

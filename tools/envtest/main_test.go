@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-// archive is a release with programs that print their name.
+// archive returns a release with programs that print their names.
 func archive(t *testing.T, names ...string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -44,7 +44,8 @@ func archive(t *testing.T, names ...string) []byte {
 	return out.Bytes()
 }
 
-// serve serves an index with the content as two versions; hash may replace the right one.
+// serve serves an index with the content as two versions. hash replaces the correct hash, unless it
+// is empty.
 func serve(t *testing.T, content []byte, hash string) string {
 	t.Helper()
 	if hash == "" {
@@ -56,7 +57,7 @@ func serve(t *testing.T, content []byte, hash string) string {
 	mux.HandleFunc("/archive",
 		func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(content) })
 	mux.HandleFunc("/old", func(http.ResponseWriter, *http.Request) {
-		t.Error("took the old patch release")
+		t.Error("the old patch release was downloaded")
 	})
 	mux.HandleFunc("/index", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "releases:")
@@ -87,7 +88,7 @@ func TestDownload_NewestPatchRelease_IsInstalledAndRuns(t *testing.T) {
 	}
 }
 
-func TestDownload_ThatFails_NamesTheCauseAndInstallsNothing(t *testing.T) {
+func TestDownload_Fails_ErrorNamesTheCauseAndNoProgramIsInstalled(t *testing.T) {
 	whole := archive(t, "etcd", "kube-apiserver")
 	for name, test := range map[string]struct {
 		index   func(*testing.T) string
@@ -159,15 +160,16 @@ func TestDownload_IndexDoesNotAnswer_EndsWithItsContext(t *testing.T) {
 	}
 }
 
-// The build script installs what the index offers, and compiles nothing.
+// The build script installs the release from the index, and compiles nothing.
 func TestBuildScript_WithAnIndex_DownloadsInsteadOfBuilding(t *testing.T) {
 	said := runBuildScript(t, project(t), serve(t, archive(t, programs...), ""))
 	if strings.Contains(said, "compile") {
-		t.Errorf("it builds:\n%s", said)
+		t.Errorf("the script compiles:\n%s", said)
 	}
 }
 
-// The modules of the control plane are small programs here, under their own names and versions.
+// In this test, the modules of the control plane are small programs with the same names and
+// versions.
 func TestBuildScript_IndexFails_BuildsBothPrograms(t *testing.T) {
 	notFound := httptest.NewServer(http.NotFoundHandler())
 	defer notFound.Close()
@@ -219,7 +221,7 @@ replace (
 	}
 }
 
-// project has the folders of the build script.
+// project returns a copy of the folders that the build script needs.
 func project(t *testing.T) (root string) {
 	t.Helper()
 	root = t.TempDir()

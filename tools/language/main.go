@@ -55,7 +55,7 @@ func run(folders []string) error {
 
 var withTexts = []string{".go", ".md", ".tmpl", ".sh", ".yaml"}
 
-// list returns the files with texts below the folders that are in git or would be.
+// list returns the files with texts below the folders that git tracks or would add.
 func list(folders []string) ([]string, error) {
 	arguments := append([]string{"ls-files", "-co", "--exclude-standard", "--deduplicate", "--"},
 		folders...)

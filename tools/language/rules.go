@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// rule is a phrase that no text has.
+// rule is a phrase that texts must not contain.
 type rule struct {
 	phrase  string
 	instead string
@@ -49,7 +49,7 @@ func parseGlossary(page string) ([]rule, error) {
 	return rules, nil
 }
 
-// patternOf matches the phrase as whole words, over the ends of lines.
+// patternOf matches the phrase as whole words, also across line breaks.
 func patternOf(phrase string) *regexp.Regexp {
 	words := func(s string) string {
 		quoted := regexp.QuoteMeta(strings.TrimSpace(s))
@@ -70,7 +70,7 @@ func isWord(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// text is what a person reads as one: a comment, a string, a paragraph.
+// text is a comment, a string or a paragraph.
 type text struct {
 	line    int // of the file, at which it begins
 	content string

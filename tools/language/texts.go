@@ -10,24 +10,23 @@ import (
 
 const (
 	maxColumns = 100
-	// longString is the length of a string, with its quotes, that would not fit into a line beside
-	// anything else. maxBeside is for the rest of such a line.
+	// longString is the length of a string, with its quotes, that may exceed maxColumns. maxBeside
+	// limits the rest of its line.
 	longString, maxBeside = 60, 80
-	// maxRowColumns is for a row of a test's table, which is read beside the other rows.
+	// maxRowColumns limits a row of a test's table, which is easier to compare on one line.
 	maxRowColumns = 160
 )
 
 var tableRow = regexp.MustCompile(`^\s*(".*":\s*)?\{.*\},$`)
 
-// source is what the check needs of a Go file.
+// source holds the parts of a Go file that are checked.
 type source struct {
 	name  string
 	lines []string
 	texts []text
-	// exempt are lines that may be long: in them is an address or a part of a string that cannot be
-	// split.
+	// exempt are lines that may be long, because they contain a URL or a part of a raw string.
 	exempt map[int]bool
-	// longest is the length of the longest string of a line, if that is long.
+	// longest is the length of the longest string of a line with a long string.
 	longest map[int]int
 }
 
@@ -68,7 +67,7 @@ func scan(name string, content []byte) (*source, error) {
 				comment = &text{line: line, content: uncommented(literal)}
 			}
 			if strings.Contains(comment.content, "Output:") {
-				s.exempt[line] = true // compared with what an example prints
+				s.exempt[line] = true // the output of an example
 			}
 			end = line + strings.Count(literal, "\n")
 		case token.STRING:
@@ -91,7 +90,7 @@ func scan(name string, content []byte) (*source, error) {
 
 var word = regexp.MustCompile(`[A-Z]?[a-z0-9]+|[A-Z]+`)
 
-// words is a name such as TestLease_IsLost as "Test Lease Is Lost".
+// words splits a name: TestLease_IsLost becomes "Test Lease Is Lost".
 func words(name string) string { return strings.Join(word.FindAllString(name, -1), " ") }
 
 func isDirective(comment string) bool {
@@ -126,7 +125,8 @@ func (s *source) longLines() []finding {
 
 var testName = regexp.MustCompile(`^func (Test[A-Z0-9][A-Za-z0-9]*)\(t \*testing\.T\)`)
 
-// shortTestNames are names that are not of the form Test<Thing>_<Situation>_<Outcome>.
+// shortTestNames finds names of tests without an underscore, which cannot have the form
+// Test<Thing>_<Situation>_<Outcome>.
 func (s *source) shortTestNames() []finding {
 	var found []finding
 	for i, line := range s.lines {
@@ -171,11 +171,11 @@ func pageTexts(page string) []text {
 	return texts
 }
 
-// trailing begins a comment behind code. "##" begins the help of a target of make.
+// trailing begins a comment after code. "##" begins the help of a make target.
 var trailing = regexp.MustCompile(` ##? `)
 
-// comments returns the comments of a YAML file, of a template of one, of a script or a Makefile.
-// Lines without another line between them are one comment.
+// comments returns the comments of a YAML file, a template of one, a script or a Makefile.
+// Consecutive lines are one comment.
 func comments(content string) []text {
 	var texts []text
 	last := 0 // the number of the last line with a comment

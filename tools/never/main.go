@@ -1,5 +1,5 @@
-// Command never checks that library packages do nothing that only a program may do: see package
-// never. It is run by go vet:
+// Command never checks that library packages do not use functions that only a program may use: see
+// package never. Go vet runs it:
 //
 //	go vet -vettool=bin/lint/never ./ccm/... ./controllers/... ./options/... ./provider/... \
 //	  ./internal/...

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// The command is run as make lint runs it, on a package of the library as it is, and with a file
-// added that breaks a rule.
-func TestVet_FailsOnceAPackageOfTheLibraryBreaksARule(t *testing.T) {
+// The test runs the command as make lint does, on a package of the library without changes, and
+// with an added file that breaks a rule.
+func TestVet_PackageOfTheLibraryBreaksARule_Fails(t *testing.T) {
 	dir := t.TempDir()
 	tool := filepath.Join(dir, "never")
 	command(t, ".", "build", "-o", tool, ".").mustSucceed()
@@ -32,7 +32,7 @@ func TestVet_FailsOnceAPackageOfTheLibraryBreaksARule(t *testing.T) {
 	said := command(t, root, "vet", "-vettool="+tool,
 		"-overlay="+filepath.Join(dir, "overlay.json"), pkg).mustFail()
 	if !strings.Contains(said, "init: init runs in every program that imports the package") {
-		t.Errorf("go vet said:\n%s", said)
+		t.Errorf("go vet printed:\n%s", said)
 	}
 }
 
@@ -60,7 +60,7 @@ func (r result) mustSucceed() {
 func (r result) mustFail() string {
 	r.t.Helper()
 	if r.err == nil {
-		r.t.Fatal("it was expected to fail")
+		r.t.Fatal("the command succeeded, want a failure")
 	}
 	return r.output
 }

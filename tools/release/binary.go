@@ -36,8 +36,8 @@ type binary struct {
 	path     string
 }
 
-// binaries builds the program for each platform into dir. They hold no path of the machine and no
-// time but that of the commit.
+// binaries builds the program for each platform into dir. A binary contains no path of the machine,
+// and no time except the commit's.
 func (b builder) binaries(ctx context.Context, dir string, all []platform) ([]binary, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -63,7 +63,7 @@ func (b builder) binaries(ctx context.Context, dir string, all []platform) ([]bi
 	return built, nil
 }
 
-// writeBillOfMaterials writes, beside the binary, the modules that the linker put into it, in
+// writeBillOfMaterials writes the modules that are linked into the binary to a file beside it, in
 // CycloneDX's format.
 func (b builder) writeBillOfMaterials(of binary) error {
 	info, err := buildinfo.ReadFile(of.path)
@@ -71,7 +71,7 @@ func (b builder) writeBillOfMaterials(of binary) error {
 		return err
 	}
 	bom := cyclonedx.NewBOM()
-	// A number of its own for each content, the same for the same content.
+	// Equal content has the same number, and other content another number.
 	name := filepath.Base(of.path) + b.source.revision
 	bom.SerialNumber = uuid.NewSHA1(uuid.NameSpaceURL, []byte(name)).URN()
 	program := component(info.Main.Path, b.source.version)

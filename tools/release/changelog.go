@@ -10,7 +10,7 @@ import (
 
 const changelogFile = "CHANGELOG.md"
 
-// changelogSection is the text below the version's heading, `## v1.2.3 - 2026-01-31`, without it.
+// changelogSection returns the text below the version's heading, `## v1.2.3 - 2026-01-31`.
 func changelogSection(changelog, version string) (string, error) {
 	var section []string
 	found := false
@@ -37,7 +37,7 @@ func changelogSection(changelog, version string) (string, error) {
 	return text + "\n", nil
 }
 
-// writeChecksums writes SHA256SUMS, which `sha256sum --check` reads, about all files of dir.
+// writeChecksums writes the checksums of all files of dir to SHA256SUMS, for `sha256sum --check`.
 func writeChecksums(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

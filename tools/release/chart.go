@@ -12,7 +12,7 @@ import (
 
 const (
 	chartDir = "deploy/chart"
-	// placeholder is the image of the chart in the repository: a release has its own.
+	// placeholder is the image of the chart in this repository. A release replaces it.
 	placeholder = "registry.example.com/fxccm"
 )
 

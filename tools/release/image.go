@@ -29,14 +29,14 @@ import (
 const (
 	// program is the path of the binary in the image.
 	program = "/fxccm"
-	// authorities is where Go programs look for the certificates of authorities.
+	// authorities is the file in which Go programs look for CA certificates.
 	authorities = "/etc/ssl/certs/ca-certificates.crt"
-	// user has no rights and needs no name.
+	// user has no privileges and needs no name.
 	user = "65532:65532"
 )
 
-// image is an index with an image for each binary that images are made for. It holds the program
-// and the certificates of public authorities, and nothing else.
+// image returns an index with an image for each binary of imagePlatforms. An image contains only
+// the program and the certificates of public CAs.
 func (b builder) image(binaries []binary) (v1.ImageIndex, error) {
 	annotations := map[string]string{
 		"org.opencontainers.image.title":       "fxccm",
@@ -78,7 +78,7 @@ func (b builder) platformImage(of binary, labels map[string]string) (v1.Image, e
 	image := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
 	image = mutate.ConfigMediaType(image, types.OCIConfigJSON)
 	var additions []mutate.Addendum
-	// The certificates change seldom, so they are a layer of their own, below the program's.
+	// The certificates change seldom, so they are in a separate layer below the program's.
 	for _, file := range []file{
 		{authorities, 0o644, trusted}, {program, 0o755, content},
 	} {
@@ -111,7 +111,8 @@ func (b builder) platformImage(of binary, labels map[string]string) (v1.Image, e
 	return mutate.ConfigFile(image, config)
 }
 
-// publicAuthorities are the roots that Mozilla trusts without conditions, which PEM cannot express.
+// publicAuthorities returns the roots that Mozilla trusts without conditions, because PEM cannot
+// express conditions.
 func publicAuthorities() ([]byte, error) {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {
@@ -135,7 +136,7 @@ type file struct {
 	content []byte
 }
 
-// layer holds the file and the folders above it.
+// layer returns a layer with the file and its parent folders.
 func (f file) layer(modified time.Time) (v1.Layer, error) {
 	var out bytes.Buffer
 	archive := tar.NewWriter(&out)
@@ -174,7 +175,7 @@ func writeFile(
 }
 
 // writeArchive writes the image as an OCI layout in a tar file, which docker, podman, containerd
-// and skopeo load.
+// and skopeo can load.
 func writeArchive(index v1.ImageIndex, version, out string) (err error) {
 	dir, err := os.MkdirTemp("", "fxccm-layout-")
 	if err != nil {

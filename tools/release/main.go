@@ -1,11 +1,11 @@
-// Release builds what a release of fxccm consists of: images, binaries, bills of materials, the
-// Helm chart's package, the section of the changelog, and checksums. It needs no container engine.
+// Release builds the files of a release of fxccm: images, binaries, bills of materials, the Helm
+// chart's package, the section of the changelog, and checksums. It needs no container engine.
 //
 //	release image [-out FILE] [-push REFERENCE]
 //	release all [-image REPOSITORY] VERSION
 //
-// It is run from the repository's root, by `make image` and `make release`. The same commit and Go
-// toolchain give the same bytes.
+// `make image` and `make release` run it from the repository's root. The same commit and Go
+// toolchain produce the same bytes.
 package main
 
 import (
@@ -103,8 +103,8 @@ func (b builder) allCommand(ctx context.Context, args []string) error {
 	return b.release(ctx, flags.Arg(0), *image)
 }
 
-// release writes everything that a release consists of into a folder of its own, which must not
-// exist: a release is built once.
+// release writes all files of a release to a new folder. The folder must not exist, because a
+// release is built once.
 func (b builder) release(ctx context.Context, version, image string) error {
 	if !semver.IsValid(version) || semver.Canonical(version) != version {
 		return fmt.Errorf("version %q: want one like v1.2.3 or v1.2.3-rc.1", version)
@@ -131,7 +131,7 @@ func (b builder) release(ctx context.Context, version, image string) error {
 	if err := os.MkdirAll(filepath.Dir(complete), 0o755); err != nil {
 		return err
 	}
-	// A release that fails half way leaves nothing behind.
+	// A failed release leaves no files behind.
 	dir, err := os.MkdirTemp(filepath.Dir(complete), ".building-")
 	if err != nil {
 		return err

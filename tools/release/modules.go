@@ -13,12 +13,11 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// private are the folders whose modules no other module imports.
+// private are the folders with modules that are not imported by others.
 var private = []string{"example", "test", "tools"}
 
 // checkModules checks that other modules can import the nested modules at this version. Go ignores
-// their replace directives, so they must require the version that is released, and each has a tag
-// of its own.
+// their replace directives, so they must require the released version, and each needs its own tag.
 func (b builder) checkModules(ctx context.Context, version string) error {
 	files, err := git(ctx, b.source.dir, "ls-files", "--", "go.mod", "*/go.mod")
 	if err != nil {

@@ -30,7 +30,7 @@ import (
 
 const version = "v0.3.0"
 
-// make lint builds for all platforms of a release.
+// make lint must build for all platforms of a release.
 func TestPlatforms_OfARelease_AreThoseOfMakeLint(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {
@@ -101,7 +101,7 @@ func main() { fmt.Println("it runs", semver.Major("v3.1.4")) }
 	return dir
 }
 
-// dependency is a module, with the version whose checksum go.sum has.
+// dependency returns a module and its version whose checksum is in go.sum.
 func dependency(t *testing.T) string {
 	t.Helper()
 	out, err := command(t.Context(), ".", nil, "go", "list", "-m", "golang.org/x/mod")
@@ -147,8 +147,8 @@ func TestImage_BuiltTwiceFromTheSameCommit_IsTheSameFile(t *testing.T) {
 	}
 }
 
-// fromPage are the arguments that the page's command gives to this program, with another address of
-// the registry, and the reference that it pushes to.
+// fromPage returns the arguments of this program in the page's command, with another address of the
+// registry, and the reference to which it pushes.
 func fromPage(t *testing.T, registryAddress string) (args []string, reference string) {
 	t.Helper()
 	const page = "../../docs/how-to/run-on-openstack.md"
@@ -178,7 +178,7 @@ func fromPage(t *testing.T, registryAddress string) (args []string, reference st
 	return append([]string{"image"}, strings.Fields(rest)...), reference
 }
 
-func TestImage_PushedAsOnThePage_HoldsTheProgramAndAuthoritiesForEachPlatform(t *testing.T) {
+func TestImage_PushedAsOnThePage_ContainsTheProgramAndAuthoritiesForEachPlatform(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
 	args, reference := fromPage(t, strings.TrimPrefix(server.URL, "http://"))
@@ -217,7 +217,7 @@ func TestImage_PushedAsOnThePage_HoldsTheProgramAndAuthoritiesForEachPlatform(t 
 		t.Errorf("platforms: %v", platforms)
 	}
 	if pushed, filed := digest(t, index), archiveDigest(t, archive); pushed != filed {
-		t.Errorf("pushed was %s, the archive holds %s", pushed, filed)
+		t.Errorf("pushed %s, but the archive contains %s", pushed, filed)
 	}
 }
 
@@ -280,7 +280,7 @@ func digest(t *testing.T, index v1.ImageIndex) v1.Hash {
 	return hash
 }
 
-// archiveDigest reads the archive as an engine does that loads it.
+// archiveDigest reads the archive as a container engine does.
 func archiveDigest(t *testing.T, path string) v1.Hash {
 	t.Helper()
 	file, err := os.Open(path)
@@ -315,7 +315,7 @@ func TestImage_RegistryRefuses_IsAnErrorThatNamesTheReference(t *testing.T) {
 	}
 }
 
-func TestRelease_HoldsBinariesImageBillsChangesAndChecksums(t *testing.T) {
+func TestRelease_Built_ContainsBinariesImageBillsChangesAndChecksums(t *testing.T) {
 	dir := checkout(t)
 	if err := in(t, dir, "all", "-image", "images.example.org/ccm", version); err != nil {
 		t.Fatal(err)
@@ -376,11 +376,11 @@ func TestRelease_HoldsBinariesImageBillsChangesAndChecksums(t *testing.T) {
 		t.Errorf("the chart's package has %s", got)
 	}
 	if err := in(t, dir, "all", version); err == nil || !strings.Contains(err.Error(), "exists") {
-		t.Errorf("a second time: %v, want an error: a release is built once", err)
+		t.Errorf("a second build: %v, want an error", err)
 	}
 }
 
-func TestRelease_WhatIsNotReady_IsRefusedAndWritesNothing(t *testing.T) {
+func TestRelease_CheckoutIsNotReady_IsRefusedAndWritesNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		change  func(t *testing.T, dir string)
 		version string
@@ -411,7 +411,7 @@ func TestRelease_WhatIsNotReady_IsRefusedAndWritesNothing(t *testing.T) {
 				t.Errorf("error: %v, want %q", err, test.want)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "bin")); err == nil {
-				t.Error("something was written")
+				t.Error("files were written")
 			}
 		})
 	}
@@ -419,13 +419,13 @@ func TestRelease_WhatIsNotReady_IsRefusedAndWritesNothing(t *testing.T) {
 
 func edit(t *testing.T, dir string) { write(t, dir, "example/main.go", "package main\n") }
 
-// forget takes the section away in the tagged commit.
+// forget removes the section from the tagged commit.
 func forget(t *testing.T, dir string) {
 	write(t, dir, changelogFile, "# Changes\n")
 	commit(t, dir, version, nested+"/"+version)
 }
 
-// untag leaves the nested module without a tag.
+// untag removes the tag of the nested module.
 func untag(t *testing.T, dir string) {
 	if _, err := command(t.Context(), dir, nil, "git", "tag", "--delete",
 		nested+"/"+version); err != nil {
@@ -433,7 +433,7 @@ func untag(t *testing.T, dir string) {
 	}
 }
 
-// requireOlder has the nested module require the previous version.
+// requireOlder makes the nested module require the previous version.
 func requireOlder(t *testing.T, dir string) {
 	write(t, dir, nested+"/go.mod",
 		"module example.org/program/"+nested+"\n\nrequire example.org/program v0.2.0\n")

@@ -13,9 +13,9 @@ import (
 // source is the checkout that is built.
 type source struct {
 	dir      string
-	version  string    // the commit's tag, or what git describe says of it
+	version  string    // the commit's tag, or the output of git describe
 	revision string    // the commit
-	time     time.Time // of the commit; files in images and archives have it
+	time     time.Time // the commit's time, which files in images and archives have
 }
 
 func readSource(ctx context.Context, dir string) (source, error) {
@@ -43,7 +43,7 @@ func git(ctx context.Context, dir string, args ...string) (string, error) {
 	return strings.TrimSpace(out), err
 }
 
-// command returns what the command prints, or an error with what it complains of.
+// command returns the output of a command. An error contains its standard error.
 func command(
 	ctx context.Context, dir string, env []string, name string, args ...string,
 ) (string, error) {

@@ -2,8 +2,8 @@ package never
 
 const module = "github.com/fxccm/fxccm/"
 
-// Allowed is what this module's library may do all the same. An entry that is not needed any more
-// is reported.
+// Allowed lists the exceptions for this module's library. An entry that is no longer needed is
+// reported.
 func Allowed() []Allowance {
 	return []Allowance{
 		{
@@ -28,11 +28,11 @@ func Allowed() []Allowance {
 		},
 		{
 			module + "controllers/initfunc", "clients.ClientOrDie", RulePanic,
-			"it makes a client of a configuration in which nothing can be wrong",
+			"it makes a client of a configuration that is always valid",
 		},
 		{
 			module + "controllers/initfunc", "clients.DiscoveryClientOrDie", RulePanic,
-			"it makes a client of a configuration in which nothing can be wrong",
+			"it makes a client of a configuration that is always valid",
 		},
 		{
 			module + "ccm/ccmtest/controlplane", "Tests.Run", RuleOutput,
@@ -76,27 +76,27 @@ func Allowed() []Allowance {
 		},
 		{
 			module + "provider/fake", Anywhere, RulePanic,
-			"a mistake in the source of a test, or the panic that the test has asked for",
+			"a mistake in the source of a test, or the panic that the test has configured",
 		},
 		{
 			module + "provider/openstack/openstacktest", Anywhere, RulePanic,
-			"a mistake in the source of a test, told where it is made, as net/http/httptest does",
+			"a mistake in the source of a test, reported where it is made, as net/http/httptest does",
 		},
 		{
 			module + "provider/openstack/openstacktest/internal/keystone", Anywhere, RulePanic,
-			"a mistake in the source of a test, told where it is made, as net/http/httptest does",
+			"a mistake in the source of a test, reported where it is made, as net/http/httptest does",
 		},
 		{
 			module + "provider/openstack/openstacktest/internal/neutron", Anywhere, RulePanic,
-			"a mistake in the source of a test, told where it is made, as net/http/httptest does",
+			"a mistake in the source of a test, reported where it is made, as net/http/httptest does",
 		},
 		{
 			module + "provider/openstack/openstacktest/internal/octavia", Anywhere, RulePanic,
-			"a mistake in the source of a test, told where it is made, as net/http/httptest does",
+			"a mistake in the source of a test, reported where it is made, as net/http/httptest does",
 		},
 		{
 			module + "provider/openstack/openstacktest/internal/resource", Anywhere, RulePanic,
-			"a mistake in the source of a test, told where it is made, as net/http/httptest does",
+			"a mistake in the source of a test, reported where it is made, as net/http/httptest does",
 		},
 	}
 }

@@ -1,10 +1,10 @@
-// Package never is an analyzer for code that must not be in a package that another program
-// links: what ends the process, takes its signals, flags and global registries, changes its
-// settings, prints, or keeps state of its own for the whole process.
+// Package never is an analyzer that finds code that a library must not contain: code that ends the
+// process, uses its signals, flags or global registries, changes its settings, prints, or keeps
+// process-wide state.
 //
-// Test files are not checked. The analyzer misses a change of a package variable by way of a local
-// alias of it, and what a dependency does; the tests in test/sideeffects watch the latter in a
-// program that runs.
+// Test files are not checked. The analyzer misses a change of a package variable through a local
+// alias, and the code of dependencies, which the tests in test/sideeffects check in a running
+// program.
 package never
 
 import (
@@ -16,19 +16,19 @@ import (
 
 // An Allowance is one place where a rule may be broken.
 type Allowance struct {
-	// Package is an import path, In the function, method (Type.Method) or package variable; for an
-	// import it is the path that is imported. [Anywhere] is the whole package.
+	// Package is an import path. In is a function, a method (Type.Method) or a package variable, or
+	// for RuleImport the imported path. [Anywhere] is the whole package.
 	Package, In string
 	// Rule is the rule that may be broken there.
 	Rule Rule
-	// Why is for the reader.
+	// Why explains the allowance to readers.
 	Why string
 }
 
-// Anywhere stands for all of a package in an [Allowance].
+// Anywhere is the whole package in an [Allowance].
 const Anywhere = "*"
 
-// New returns the analyzer. It also reports allowances that are not needed any more.
+// New returns the analyzer. It also reports allowances that are no longer needed.
 func New(allowed []Allowance) *analysis.Analyzer {
 	return &analysis.Analyzer{
 		Name: "never",
@@ -40,13 +40,13 @@ func New(allowed []Allowance) *analysis.Analyzer {
 	}
 }
 
-// checker looks at one package.
+// checker checks one package.
 type checker struct {
 	pass    *analysis.Pass
 	path    string
 	allowed []Allowance
 	used    map[Allowance]bool
-	// in is the declaration that is being looked at.
+	// in is the declaration that is being checked.
 	in string
 }
 
@@ -86,7 +86,7 @@ func (c *checker) file(file *ast.File) {
 	}
 }
 
-// begin begins to look at a function.
+// begin begins the check of a function.
 func (c *checker) begin(decl *ast.FuncDecl) {
 	c.in = nameOf(decl)
 	if decl.Recv == nil && decl.Name.Name == "init" {
@@ -133,7 +133,7 @@ func (c *checker) reportIn(at ast.Node, rule Rule, in, text string) {
 	c.pass.Reportf(at.Pos(), "%s: %s", rule, text)
 }
 
-// unused reports what is allowed in this package and not done.
+// unused reports the allowances of this package that are not needed.
 func (c *checker) unused(file *ast.File) {
 	for _, a := range c.allowed {
 		if a.Package == c.path && !c.used[a] {
@@ -143,7 +143,7 @@ func (c *checker) unused(file *ast.File) {
 	}
 }
 
-// nameOf is Function, or Type.Method.
+// nameOf returns Function or Type.Method.
 func nameOf(decl *ast.FuncDecl) string {
 	if decl.Recv == nil || len(decl.Recv.List) == 0 {
 		return decl.Name.Name

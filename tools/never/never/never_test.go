@@ -10,9 +10,9 @@ import (
 	"github.com/fxccm/fxccm/tools/never/never"
 )
 
-// Each folder of testdata breaks one rule in every way that is known, beside code that is right and
-// looks alike; the comments say what has to be reported, and nothing else may be.
-func TestAnalyzer_FindsEachThingThatMustNotBe(t *testing.T) {
+// Each folder of testdata breaks one rule in all known ways, beside similar code that is correct.
+// The comments contain all expected reports.
+func TestAnalyzer_ForbiddenCode_IsReported(t *testing.T) {
 	for _, sample := range []string{
 		"exit", "panics", "signals", "flags", "registry", "setting",
 		"inits", "variables", "output", "imports", "good",
@@ -23,7 +23,7 @@ func TestAnalyzer_FindsEachThingThatMustNotBe(t *testing.T) {
 	}
 }
 
-func TestAnalyzer_LeavesOutWhatIsAllowedInItsPlaceOnly(t *testing.T) {
+func TestAnalyzer_AllowedCode_IsNotReportedInItsPlace(t *testing.T) {
 	allowed := []never.Allowance{
 		{Package: "allowed", In: "T.Die", Rule: never.RulePanic},
 		{Package: "allowed", In: "embed", Rule: never.RuleImport},
@@ -38,17 +38,17 @@ func TestAnalyzer_LeavesOutWhatIsAllowedInItsPlaceOnly(t *testing.T) {
 	analysistest.Run(t, analysistest.TestData(), never.New(anywhere), "anywhere")
 }
 
-func TestAllowed_SaysWhy(t *testing.T) {
+func TestAllowed_EachAllowance_HasAllFields(t *testing.T) {
 	for _, a := range never.Allowed() {
 		if a.Why == "" || a.In == "" || a.Package == "" || a.Rule == "" {
-			t.Errorf("%+v lacks something", a)
+			t.Errorf("%+v lacks a field", a)
 		}
 	}
 }
 
-// analysistest reads no expectations in files that are not built, so what it reports of them is
-// taken from it.
-func TestAnalyzer_LooksAtFilesForOtherPlatforms(t *testing.T) {
+// analysistest does not read expectations in files that are not built, so the collector compares
+// the reports.
+func TestAnalyzer_FilesForOtherPlatforms_AreChecked(t *testing.T) {
 	var said collector
 	analysistest.Run(&said, analysistest.TestData(), never.New(nil), "platform")
 	for _, want := range []string{
@@ -57,15 +57,15 @@ func TestAnalyzer_LooksAtFilesForOtherPlatforms(t *testing.T) {
 	} {
 		if !strings.Contains(said.String(), "platform_plan9.go") ||
 			!strings.Contains(said.String(), want) {
-			t.Errorf("it did not report %q, but\n%s", want, said.String())
+			t.Errorf("want a report with %q, got\n%s", want, said.String())
 		}
 	}
 	if len(said.errors) != 5 {
-		t.Errorf("it reported %d things, want 5:\n%s", len(said.errors), said.String())
+		t.Errorf("%d reports, want 5:\n%s", len(said.errors), said.String())
 	}
 }
 
-// collector stands in for a test, and keeps what is reported.
+// collector replaces a test, and keeps the reports.
 type collector struct{ errors []string }
 
 func (c *collector) Errorf(format string, args ...any) {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// otherPlatforms looks at the package's files for other platforms, as far as that goes without
-// their types: at names that are imported and used, at init, panic and print.
+// otherPlatforms checks the package's files for other platforms, as far as possible without types:
+// uses of imported names, init, panic and print.
 func (c *checker) otherPlatforms() {
 	for _, name := range c.pass.IgnoredFiles {
 		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
@@ -18,7 +18,7 @@ func (c *checker) otherPlatforms() {
 		}
 		source, err := c.pass.ReadFile(name)
 		if err != nil {
-			continue // it is not a file of the package any more
+			continue // the file was deleted
 		}
 		file, err := parser.ParseFile(c.pass.Fset, name, source, parser.SkipObjectResolution)
 		if err != nil {
@@ -54,7 +54,7 @@ func (c *checker) untyped(file *ast.File) {
 	}
 }
 
-// named looks up a name of an imported package.
+// named checks a name of an imported package.
 func (c *checker) named(id *ast.Ident, pkg string) {
 	for _, u := range forbidden() {
 		if u.matches(pkg, id.Name, "") && token.IsExported(id.Name) {
@@ -67,8 +67,8 @@ func (c *checker) named(id *ast.Ident, pkg string) {
 	}
 }
 
-// importNames maps the names by which the file knows packages to their paths. Without a name of its
-// own a package is taken to be called like the end of its path, less a version.
+// importNames maps the names of imported packages in the file to their paths. An import without a
+// name has the last element of its path as name, without a version.
 func importNames(file *ast.File) map[string]string {
 	names := map[string]string{}
 	for _, spec := range file.Imports {

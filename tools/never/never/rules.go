@@ -5,29 +5,30 @@ import (
 	"strings"
 )
 
-// A Rule is one kind of thing that must not be done.
+// A Rule is a kind of forbidden code.
 type Rule string
 
 // The rules.
 const (
 	RuleExit     Rule = "exit"     // ends the process
-	RulePanic    Rule = "panic"    // panics, or ends in one where an error is called for
+	RulePanic    Rule = "panic"    // panics instead of returning an error
 	RuleSignal   Rule = "signal"   // takes signals
 	RuleFlag     Rule = "flag"     // registers or reads flags of the program
-	RuleRegistry Rule = "registry" // puts something into a registry of the process
+	RuleRegistry Rule = "registry" // changes a registry of the process
 	RuleSetting  Rule = "setting"  // changes a setting of the process
 	RuleInit     Rule = "init"     // runs code on import
 	RuleVariable Rule = "variable" // changes a package variable
 	RuleOutput   Rule = "output"   // prints
-	RuleImport   Rule = "import"   // imports for a side effect, or something that has one
+	RuleImport   Rule = "import"   // imports a package that has a side effect
 )
 
-// uses are functions and variables that must not be used. A name ends with * for all that begin so.
-// A method is written as (*path.Type).Method.
+// uses are functions and variables that must not be used. A name that ends with * is a prefix. A
+// method is written as (*path.Type).Method.
 type uses struct {
 	rule Rule
 	why  string
-	// names are the names in pkg; if empty, all of its functions and variables are meant.
+	// names are names in pkg. If names is empty, all functions and variables of pkg are forbidden,
+	// except those in except.
 	pkg    string
 	names  []string
 	except []string
@@ -43,7 +44,7 @@ const (
 	logs    = "logs past the logger that the host gave"
 )
 
-// forbidden lists what must not be used.
+// forbidden lists the functions and variables that must not be used.
 func forbidden() []uses {
 	return []uses{
 		{RuleExit, ends, "os", []string{"Exit"}, nil},
@@ -168,8 +169,8 @@ func forbidden() []uses {
 	}
 }
 
-// matches tells whether a function or variable is meant, by its name and, for a method, by all of
-// it.
+// matches reports whether a function or variable is forbidden. method is the full name of a method,
+// or empty.
 func (u uses) matches(pkg, name, method string) bool {
 	if pkg != u.pkg {
 		return false

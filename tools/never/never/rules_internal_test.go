@@ -8,14 +8,14 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// A name that has been misspelt, or that upstream has renamed, would forbid nothing. So each is
+// A misspelled name, or a name that upstream has renamed, would forbid nothing. So each name is
 // looked up in the version that the library uses.
-func TestForbidden_NamesWhatExists(t *testing.T) {
+func TestForbidden_EachName_Exists(t *testing.T) {
 	known := load(t)
 	for _, u := range forbidden() {
 		pkg := known[u.pkg]
 		if pkg == nil {
-			t.Errorf("there is no package %s", u.pkg)
+			t.Errorf("package %s does not exist", u.pkg)
 			continue
 		}
 		if u.names == nil {
@@ -64,7 +64,8 @@ func load(t *testing.T) map[string]*types.Package {
 	for path := range imported() {
 		paths = append(paths, path)
 	}
-	// Types only, from the export data of the build: that needs no source of what is imported.
+	// The types come from the export data of the build, so the sources of imported packages are not
+	// needed.
 	mode := packages.NeedName | packages.NeedTypes | packages.NeedExportFile | packages.NeedImports
 	cfg := &packages.Config{Mode: mode, Dir: "../../.."}
 	found, err := packages.Load(cfg, paths...)

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// use looks at a name that is used, whether it is called or handed on.
+// use checks a used name, whether it is called or passed on.
 func (c *checker) use(id *ast.Ident) {
 	switch obj := c.pass.TypesInfo.Uses[id].(type) {
 	case *types.Builtin:
@@ -51,7 +51,7 @@ func (c *checker) function(id *ast.Ident, f *types.Func) {
 	}
 }
 
-// symbol looks the name up in the lists.
+// symbol reports a forbidden name.
 func (c *checker) symbol(id *ast.Ident, obj types.Object, method string) (found bool) {
 	for _, u := range forbidden() {
 		if u.matches(obj.Pkg().Path(), obj.Name(), method) {
@@ -62,8 +62,8 @@ func (c *checker) symbol(id *ast.Ident, obj types.Object, method string) (found 
 	return found
 }
 
-// diesOnError knows the two habits of naming a function that has no error to return: MustX, and
-// XOrDie.
+// diesOnError recognizes the two usual names of a function that panics instead of returning an
+// error: MustX and XOrDie.
 func diesOnError(name string) bool {
 	if strings.HasSuffix(name, "OrDie") {
 		return true
@@ -73,7 +73,7 @@ func diesOnError(name string) bool {
 	return found && (rest == "" || unicode.IsUpper(first))
 }
 
-// imports looks at what the file imports.
+// imports checks the imports of a file.
 func (c *checker) imports(file *ast.File) {
 	known := imported()
 	for _, spec := range file.Imports {
@@ -92,8 +92,8 @@ func (c *checker) imports(file *ast.File) {
 	}
 }
 
-// scheme finds what adds types to the scheme that client-go shares among all of the process: a
-// method of it that adds, or an AddToScheme that is given it.
+// scheme finds calls that add types to client-go's scheme, which the whole process shares: an
+// adding method of the scheme, or an AddToScheme with the scheme as argument.
 func (c *checker) scheme(call *ast.CallExpr) {
 	const text = "client-go's scheme is the host's, too; make one with runtime.NewScheme"
 	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && c.isSharedScheme(sel.X) &&

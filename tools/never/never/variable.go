@@ -23,8 +23,7 @@ func (c *checker) variables(decl *ast.GenDecl, spec *ast.ValueSpec) {
 	}
 }
 
-// changeable names what in a type is there to change: a channel, or anything of sync and
-// sync/atomic.
+// changeable returns the mutable part of a type: a channel, or a type of sync or sync/atomic.
 func changeable(t types.Type, seen map[types.Type]bool) string {
 	if seen[t] {
 		return ""
@@ -53,9 +52,9 @@ func changeable(t types.Type, seen map[types.Type]bool) string {
 	return ""
 }
 
-// change finds what changes a package variable, or may: an assignment to it or to a part of it, its
-// address, a method that takes it by its address, and the built-in functions that change what they
-// are given.
+// change finds code that changes or may change a package variable: an assignment to it or to a part
+// of it, its address, a method with a pointer receiver, and built-in functions that change their
+// argument.
 func (c *checker) change(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.AssignStmt:
@@ -96,7 +95,7 @@ func (c *checker) changed(expr ast.Expr, how string) {
 	c.report(expr, RuleVariable, fmt.Sprintf("package variable %s %s", name, how))
 }
 
-// changedByMethod finds x.Method where the method has a pointer receiver and x is no pointer.
+// changedByMethod finds x.Method where the method has a pointer receiver and x is not a pointer.
 func (c *checker) changedByMethod(sel *ast.SelectorExpr) {
 	selection, ok := c.pass.TypesInfo.Selections[sel]
 	if !ok || selection.Kind() != types.MethodVal || selection.Indirect() {
@@ -127,7 +126,7 @@ func (c *checker) changedByBuiltin(call *ast.CallExpr) {
 	}
 }
 
-// rootVariable is the package variable that expr is, or is a part of, or nil.
+// rootVariable returns the package variable that expr is or is a part of, or nil.
 func (c *checker) rootVariable(expr ast.Expr) *types.Var {
 	for {
 		switch e := expr.(type) {
