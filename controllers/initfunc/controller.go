@@ -37,8 +37,8 @@ func WithComponentConfig(change func(*cpconfig.CloudControllerManagerConfigurati
 	return func(s *settings) { s.configure = append(s.configure, change) }
 }
 
-// Controller adapts one controller. name is for --controllers, logs and [ccm.Status]. A constructor
-// without a function is an error of [ccm.New].
+// Controller adapts one controller. The name is for --controllers, logs and [ccm.Status]. A
+// constructor without a function is an error of [ccm.New].
 func Controller(
 	name string, constructor app.ControllerInitFuncConstructor, opts ...Option,
 ) ccm.Controller {
