@@ -50,7 +50,8 @@ func measureFleet(b *bench) {
 	b.trial("one more cluster", 0, (*trial).measureFurther)
 	b.trial(fmt.Sprintf("%d clusters", b.smallClusters), 0, (*trial).measureSize)
 	b.trial("a replica ends", 0, (*trial).measureEnds)
-	b.trial("requests to OpenStack", 0, (*trial).measureCloudRequests)
+	b.run.Check(b.trialWithin(b.limit+b.cloudSettle+b.cloudIdle, "requests to OpenStack", 0,
+		(*trial).measureCloudRequests))
 }
 
 // A part of the cluster is shown to one candidate as if it were a cluster of its own, at an
@@ -218,7 +219,8 @@ func (r report) fleetPage() page {
 		map[string]any{
 			"Figures": figures, "Beside": beside, "Owners": result.owners,
 			"Slopes": result.slopes, "HalfClusters": r.settings.smallClusters / 2,
-			"CloudIdle": r.settings.cloudIdle, "SharingClusters": sharingClusters,
+			"CloudSettle": r.settings.cloudSettle,
+			"CloudIdle":   r.settings.cloudIdle, "SharingClusters": sharingClusters,
 			"Upstream": r.versions.upstream, "Rest": r.settings.rest,
 			"FurtherNodes": furtherNodes, "FurtherServices": furtherServices,
 			"Clusters": r.settings.clusters, "Further": r.settings.clusters - 1,

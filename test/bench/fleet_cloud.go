@@ -16,7 +16,8 @@ const (
 )
 
 // measureCloudRequests counts the requests to OpenStack of clusters at rest: one that has a project
-// of its own, and some that share one.
+// of its own, and some that share one. The first check of a load balancer compares all of its
+// fields, and is counted apart.
 func (t *trial) measureCloudRequests() {
 	alone, shared := newOpenStack(0), newOpenStack(0)
 	t.Cleanup(alone.Close)
@@ -26,19 +27,33 @@ func (t *trial) measureCloudRequests() {
 	replica := t.startReplica("cloud", parts, 1)
 	awaitSetUp()
 	t.awaitServed(replica)
-	t.pause(restless)
-	alone.ForgetCalls()
-	shared.ForgetCalls()
-	begun := time.Now()
-	t.letPass(t.cloudIdle, "is idle")
-	minutes := time.Since(begun).Minutes()
-	subject := fmt.Sprintf("Cluster of %d nodes and %d Services on OpenStack, at rest: requests",
-		smallNodes, smallServices)
-	t.noteFleet(subject+" to a project of its own",
-		float64(len(alone.recorded()))/minutes, perMinute, idleCloudTarget)
-	t.noteFleet(fmt.Sprintf("%s to a project of %d clusters, for each of these", subject,
-		sharingClusters),
-		float64(len(shared.recorded()))/minutes/sharingClusters, perMinute, idleCloudTarget)
+	subject := fmt.Sprintf("Cluster of %d nodes and %d Services on OpenStack, ", smallNodes,
+		smallServices)
+	measure := func(d time.Duration, when string, u unit, over, target float64) {
+		alone.ForgetCalls()
+		shared.ForgetCalls()
+		t.letPass(d, "is idle")
+		for _, of := range []struct {
+			cloud    *openStack
+			title    string
+			clusters float64
+		}{
+			{alone, "a project of its own", 1},
+			{
+				shared,
+				fmt.Sprintf("a project of %d clusters, for each of these", sharingClusters),
+				sharingClusters,
+			},
+		} {
+			sent := of.cloud.recorded()
+			t.noteFleet(subject+when+": requests to "+of.title,
+				float64(len(sent))/over/of.clusters, u, target)
+			t.progress.say("  " + sent.byOperation())
+		}
+	}
+	measure(t.cloudSettle, fmt.Sprintf("in %s after it is set up", t.cloudSettle), count, 1,
+		noTarget)
+	measure(t.cloudIdle, "at rest", perMinute, t.cloudIdle.Minutes(), idleCloudTarget)
 }
 
 // addNode adds the server of a node.

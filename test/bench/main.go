@@ -30,8 +30,9 @@ type settings struct {
 	clusters, smallClusters, lossClusters int
 	// rangeNodes get a pod range each.
 	rangeNodes int
-	// cloudIdle is how long requests of a fleet at rest to OpenStack are counted.
-	cloudIdle time.Duration
+	// cloudIdle is how long requests of a fleet at rest to OpenStack are counted. It is at rest
+	// after cloudSettle.
+	cloudSettle, cloudIdle time.Duration
 	// notReady and routes are for OpenStack, and idle is how long calls for routes are counted.
 	notReady, routes int
 	idle             time.Duration
@@ -84,8 +85,11 @@ func parse(args []string) (settings, error) {
 	flags.IntVar(&s.lossClusters, "loss-clusters", 99,
 		"fleet: clusters of three replicas, of which one is killed")
 	flags.IntVar(&s.rangeNodes, "range-nodes", 5000, "process: nodes that get a pod range")
-	flags.DurationVar(&s.cloudIdle, "cloud-idle", 5*time.Minute,
-		"fleet: how long requests to OpenStack are counted; periodic checks are 5 minutes apart")
+	flags.DurationVar(&s.cloudSettle, "cloud-settle", 6*time.Minute,
+		"fleet: wait before requests to OpenStack at rest are counted; load balancers are checked "+
+			"first after 5 minutes")
+	flags.DurationVar(&s.cloudIdle, "cloud-idle", 20*time.Minute,
+		"fleet: how long they are counted; lists are read again every 20 minutes")
 	flags.DurationVar(&s.rest, "rest", 150*time.Second,
 		"wait before memory at rest is measured; Go collects garbage at least every two minutes")
 	flags.IntVar(&s.notReady, "not-ready", 500, "OpenStack: nodes that are not ready")
@@ -124,7 +128,7 @@ func parse(args []string) (settings, error) {
 		for name, value := range map[string]string{
 			"nodes": "100", "services": "20", "rounds": "1", "rest": "10s",
 			"clusters": "6", "small-clusters": "20", "loss-clusters": "9",
-			"range-nodes": "100", "cloud-idle": "1m",
+			"range-nodes": "100", "cloud-settle": "30s", "cloud-idle": "1m",
 			"not-ready": "50", "routes": "50", "idle": "1m", "balancers": "10",
 			"lab-nodes": "5", "lab-services": "2",
 		} {

@@ -53,6 +53,8 @@ func (s sample) text(u unit) string {
 		return fmt.Sprintf("%.1f", s.value)
 	case u == coresInUse:
 		return fmt.Sprintf("%.3f %s", s.value, u)
+	case (u == perMinute || u == perSecond) && s.value < 1:
+		return fmt.Sprintf("%.2g %s", s.value, u)
 	case u == perMinute, u == perSecond:
 		return strings.TrimSuffix(fmt.Sprintf("%.1f", s.value), ".0") + " " + string(u)
 	case u == mebibytes && s.value >= 10 || s.value >= 100:

@@ -50,7 +50,9 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	params := fleet.DefaultParams()
-	shared := openstack.NewShared(openstack.SharedConfig{})
+	var defaults example.Config // of "fxccm fleet"
+	defaults.AddFlags(pflag.NewFlagSet("", pflag.ContinueOnError))
+	shared := openstack.NewShared(defaults.Cloud)
 	params.Manager = func(c fleet.Cluster) (ccm.Params, error) { return parametersOf(c, shared) }
 	flags := pflag.NewFlagSet("fleet", pflag.ContinueOnError)
 	path := flags.String("clusters", "", "file that lists the clusters, as JSON")
