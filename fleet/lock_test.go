@@ -78,17 +78,8 @@ func TestLockWorkload_ClusterHasItsOwnCCM_OneOfThemActs(t *testing.T) {
 			}
 		}
 	}
-	servedBy := func(who string) {
-		t.Helper()
-		eventually(t, "the cluster is served by "+who, func() error {
-			if by := w.served()[name]; by != who {
-				return fmt.Errorf("it is served by %q", by)
-			}
-			return nil
-		})
-	}
 	stopOwn := own()
-	servedBy("own")
+	w.awaitServedBy(name, "own")
 	r := w.start("fleet", w.inCluster)
 	eventually(t, "the fleet waits for the cluster's own Manager", func() error {
 		if c := statusOf(r, name); c.State != fleet.StateStandby || c.Leader == "" ||
@@ -98,10 +89,10 @@ func TestLockWorkload_ClusterHasItsOwnCCM_OneOfThemActs(t *testing.T) {
 		return nil
 	})
 	stopOwn()
-	servedBy("fleet")
+	w.awaitServedBy(name, "fleet")
 	stopOwn = own()
 	r.stop()
-	servedBy("own")
+	w.awaitServedBy(name, "own")
 	stopOwn()
 	w.verify()
 }
