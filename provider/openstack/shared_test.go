@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/provider/kit/absence"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -347,5 +349,53 @@ func TestShared_LoadBalancerDrifts_IsRepairedByNewLists(t *testing.T) {
 			t.Errorf("the floating IP leads to port %q after %d repairs, want %q", now.PortID,
 				repairs, taken.PortID)
 		}
+	}
+}
+
+// The list that both clusters share lacks more servers than the guard of either would believe.
+func TestShared_AllInstancesOfAClusterVanish_OnlyItsOwnNodesAreGuarded(t *testing.T) {
+	p := newProject(t, &openstack.SharedConfig{MaxAge: 19 * time.Minute})
+	for range 2 {
+		p.addCluster()
+	}
+	p.rest(10)
+	vanished, other := p.clusters[0], p.clusters[1]
+	absent := other.nodes[0]
+	for _, node := range append([]*corev1.Node{absent}, vanished.nodes...) {
+		id := strings.TrimPrefix(node.Spec.ProviderID, "openstack:///")
+		if err := p.DeleteServer(id); err != nil {
+			t.Fatal(err)
+		}
+		node.Status.Conditions[0].Status = corev1.ConditionUnknown
+	}
+	exists := func(c *idleCluster, node *corev1.Node) (bool, error) {
+		instances, _ := c.cloud.InstancesV2()
+		return instances.InstanceExists(t.Context(), node)
+	}
+	for range 5 {
+		p.clock.Step(time.Minute)
+		for i, node := range vanished.nodes {
+			// The first nodes are only waiting for a second denial.
+			if _, err := exists(vanished, node); !errors.Is(err, absence.ErrMassDeletion) &&
+				!errors.Is(err, absence.ErrUnconfirmed) {
+				t.Errorf("all instances have vanished, and node %d is judged with %v", i, err)
+			}
+		}
+		for _, node := range other.nodes[1:] {
+			if exists, err := exists(other, node); !exists || err != nil {
+				t.Errorf("%s of the other cluster exists: %t, %v", node.Name, exists, err)
+			}
+		}
+		if _, err := exists(other, absent); err != nil && !errors.Is(err, absence.ErrUnconfirmed) {
+			t.Errorf("the absent instance of the other cluster is judged with %v", err)
+		}
+	}
+	for _, node := range vanished.nodes {
+		if _, err := exists(vanished, node); !errors.Is(err, absence.ErrMassDeletion) {
+			t.Errorf("%s is judged with %v, want %v", node.Name, err, absence.ErrMassDeletion)
+		}
+	}
+	if exists, err := exists(other, absent); exists || err != nil {
+		t.Errorf("the absent instance of the other cluster exists: %t, %v", exists, err)
 	}
 }
