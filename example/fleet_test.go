@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -159,7 +160,7 @@ led-by-a leading false a
 	}
 }
 
-func TestFleetStatus_Of1000ClustersInAllStates_CountsAllAndListsThoseOfAState(t *testing.T) {
+func TestFleetStatus_Of1000ClustersInAllStates_CountsAllAndSortsByState(t *testing.T) {
 	const clusters = 1000
 	states := fleet.States()
 	status := fleet.Status{Identity: "a"}
@@ -173,7 +174,7 @@ func TestFleetStatus_Of1000ClustersInAllStates_CountsAllAndListsThoseOfAState(t 
 		status.Clusters = append(status.Clusters, c)
 	}
 	answers := []replica[fleet.Status]{{Name: "pod-a", Status: status}}
-	listed := func(state fleet.State) int {
+	listed := func(state fleet.State) (names []string) {
 		t.Helper()
 		text, err := mergeFleet(answers, "state").in(state).tables(time.Time{})
 		if err != nil {
@@ -182,13 +183,24 @@ func TestFleetStatus_Of1000ClustersInAllStates_CountsAllAndListsThoseOfAState(t 
 		if !strings.Contains(text, "Clusters: 1000: 167 failed, 167 degraded, 167 draining") {
 			t.Errorf("with the state %q the clusters are not counted:\n%.300s", state, text)
 		}
-		return strings.Count(text, "cluster-")
+		if most := 80 * clusters; len(text) > most {
+			t.Errorf("the tables have %d bytes, want %d at most", len(text), most)
+		}
+		return regexp.MustCompile(`cluster-\d{4}`).FindAllString(text, -1)
 	}
-	if got := listed(""); got != clusters {
-		t.Errorf("%d clusters are listed, want %d", got, clusters)
+	var sorted []string
+	for _, state := range states {
+		for _, c := range status.Clusters {
+			if c.State == state {
+				sorted = append(sorted, c.Name)
+			}
+		}
 	}
-	if got := listed(fleet.StateFailed); got != 167 {
-		t.Errorf("%d clusters are listed as failed, want 167", got)
+	if got := listed(""); !slices.Equal(got, sorted) {
+		t.Errorf("%d clusters are listed, not sorted by state and name: %q", len(got), got)
+	}
+	if got := listed(fleet.StateFailed); !slices.Equal(got, sorted[:167]) {
+		t.Errorf("%d clusters are listed as failed: %q", len(got), got)
 	}
 }
 

@@ -1,0 +1,64 @@
+package endpoints
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fxccm/fxccm/fleet"
+)
+
+func TestPage_Of1000ClustersInAllStates_CountsThemAndSortsByState(t *testing.T) {
+	const clusters = 1000
+	states := fleet.States()
+	status := fleet.Status{Identity: "a", Replicas: []fleet.ReplicaStatus{{Identity: "a"}}}
+	want := map[fleet.State][]string{}
+	for i := range clusters {
+		c := fleet.ClusterStatus{
+			Name: fmt.Sprintf("cluster-%04d", i), State: states[i%len(states)], Leader: "a",
+		}
+		if c.State == fleet.StateFailed {
+			c.Reason = "no kubeconfig"
+		}
+		want[c.State] = append(want[c.State], c.Name)
+		status.Clusters = append(status.Clusters, c)
+	}
+	rows := regexp.MustCompile(`<th scope="row">.*(cluster-\d{4})`)
+	page := func(query string) (text string, names []string) {
+		t.Helper()
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var body bytes.Buffer
+		if err := render(&body, "", 0, status, values); err != nil {
+			t.Fatal(err)
+		}
+		if most := 400 * clusters; body.Len() > most {
+			t.Errorf("the page %q has %d bytes, want %d at most", query, body.Len(), most)
+		}
+		for _, match := range rows.FindAllStringSubmatch(body.String(), -1) {
+			names = append(names, match[1])
+		}
+		return body.String(), names
+	}
+	text, names := page("")
+	var sorted []string
+	for _, state := range states {
+		sorted = append(sorted, want[state]...)
+		if tally := fmt.Sprintf(">%d %s</a>", len(want[state]), state); !strings.Contains(text,
+			tally) {
+			t.Errorf("the page does not have the tally %q", tally)
+		}
+	}
+	if !slices.Equal(names, sorted) {
+		t.Errorf("%d clusters are not sorted by state and name: %q", len(names), names)
+	}
+	if _, names := page("state=degraded"); !slices.Equal(names, want[fleet.StateDegraded]) {
+		t.Errorf("clusters that are degraded: %q", names)
+	}
+}
