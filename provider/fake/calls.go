@@ -51,7 +51,7 @@ type CallFilter struct {
 	Failed bool
 }
 
-// Matches tells whether the filter chooses call.
+// Matches reports whether the filter chooses call.
 func (f CallFilter) Matches(call Call) bool {
 	return (f.Method == "" || f.Method == call.Method) &&
 		(f.Interface == "" || f.Interface == call.Interface) &&

@@ -66,7 +66,7 @@ func (p *pool) capacity() int {
 	return n
 }
 
-// covers tells whether the address lies in one of the ranges.
+// covers reports whether the address lies in one of the ranges.
 func (p *pool) covers(address string) bool {
 	addr, err := netip.ParseAddr(address)
 	return err == nil && slices.ContainsFunc(p.ranges,

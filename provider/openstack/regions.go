@@ -32,7 +32,7 @@ type regions struct {
 
 	mu    sync.Mutex
 	nodes corelisters.NodeLister
-	// synced tells whether nodes are complete. It is nil without informers.
+	// synced reports whether nodes are complete. It is nil without informers.
 	synced func() bool
 	// found are the regions of nodes whose provider ID does not tell, by the UIDs of the nodes.
 	found map[types.UID]*cloud

@@ -302,7 +302,7 @@ func cloudsKeys() []string {
 	return keys
 }
 
-// cloudsKey tells whether a key is known, and whether it has one value that is used. The file is
+// cloudsKey reports whether a key is known, and whether it has one value that is used. The file is
 // shared, so many known keys are for other programs.
 func cloudsKey(key string) (known, scalar bool) {
 	if slices.Contains(cloudsKeys(), key) {

@@ -119,7 +119,7 @@ func (r *reader) inherit(name string, region *Region) {
 	}
 }
 
-// isLogin tells whether an option of [Global] belongs to the credentials.
+// isLogin reports whether an option of [Global] belongs to the credentials.
 func isLogin(key string) bool {
 	switch key {
 	case "auth-url", "region", "os-endpoint-type", "ca-file", "cafilecontents", "tls-insecure",

@@ -130,7 +130,7 @@ func (s *Shared) join(g cloudconf.Global, o Options) (*access, error) {
 	return a, nil
 }
 
-// drop tells whether this was the last use.
+// drop reports whether this was the last use.
 func (s *Shared) drop(a *access) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

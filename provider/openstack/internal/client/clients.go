@@ -291,8 +291,8 @@ func (c *Clients) use(g *generation) {
 	g.requests++
 }
 
-// release tells whether the generation was replaced. The last user of a replaced generation closes
-// its connections.
+// release reports whether the generation was replaced. The last user of a replaced generation
+// closes its connections.
 func (c *Clients) release(g *generation) (replaced bool) {
 	c.mu.Lock()
 	g.requests--

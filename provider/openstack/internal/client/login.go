@@ -52,7 +52,7 @@ func (e *LoginError) Error() string {
 // Unwrap returns Err.
 func (e *LoginError) Unwrap() error { return e.Err }
 
-// Refused tells whether Keystone refused the login, so that a retry does not help.
+// Refused reports whether Keystone refused the login, so that a retry does not help.
 func (e *LoginError) Refused() bool {
 	return e.Status >= 400 && e.Status < 500 && e.Status != http.StatusTooManyRequests &&
 		e.Status != http.StatusRequestTimeout

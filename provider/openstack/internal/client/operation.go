@@ -58,7 +58,7 @@ func split(path string) []string {
 	return segments
 }
 
-// isVersion tells whether a path segment is a version such as v3 or v2.0.
+// isVersion reports whether a path segment is a version such as v3 or v2.0.
 func isVersion(segment string) bool {
 	number, ok := strings.CutPrefix(segment, "v")
 	if !ok || number == "" || number[0] == '.' {
@@ -102,7 +102,7 @@ func lookUp(service, method string, segments []string) string {
 	return ""
 }
 
-// fits tells whether segments match a path, in which * is any segment.
+// fits reports whether segments match a path, in which * is any segment.
 func fits(path string, segments []string) bool {
 	n := 0
 	for want := range strings.SplitSeq(path, "/") {

@@ -128,7 +128,7 @@ func retryError(err error, repeatable bool) string {
 	return ""
 }
 
-// immutable tells whether a conflict is caused by a change in progress: "Load Balancer ... is
+// immutable reports whether a conflict is caused by a change in progress: "Load Balancer ... is
 // immutable and cannot be updated." (octavia/common/exceptions.py, ImmutableObject).
 func immutable(body []byte) bool {
 	const most = 64 << 10

@@ -209,7 +209,7 @@ func loginResult(err error) string {
 	return loginFailed
 }
 
-// loggedIn tells whether there is a token that no service has rejected.
+// loggedIn reports whether there is a token that no service has rejected.
 func (s *session) loggedIn() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

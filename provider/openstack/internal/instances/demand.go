@@ -62,7 +62,7 @@ func (d demand) expected(p purpose, now time.Time) int {
 	return len(d[p])
 }
 
-// wants tells whether a recent question needs the server's addresses.
+// wants reports whether a recent question needs the server's addresses.
 func (d demand) wants(key string) bool {
 	_, refreshed := d[refresh][key]
 	_, initialized := d[initialize][key]

@@ -160,7 +160,7 @@ func (i *Instances) ownServers() func(*server) bool {
 	return func(s *server) bool { return own[idKey(s.ID)] || own[nameKey(s.Name)] }
 }
 
-// isRequested tells whether upstream's node and node lifecycle controllers ask for the node.
+// isRequested reports whether upstream's node and node lifecycle controllers ask for the node.
 func isRequested(node *v1.Node, p purpose) bool {
 	switch p {
 	case status:

@@ -183,7 +183,7 @@ func (l *lookups) withoutServers(questions []*question) []*question {
 	})
 }
 
-// listHelps tells whether a newer list than that of a time can answer one of the questions.
+// listHelps reports whether a newer list than that of a time can answer one of the questions.
 func (l *lookups) listHelps(open []*question, listed *time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -299,7 +299,7 @@ func (l *lookups) askOne(ctx context.Context, q *question) error {
 	return nil
 }
 
-// showsSince tells whether a response since a time contains the server.
+// showsSince reports whether a response since a time contains the server.
 func (l *lookups) showsSince(id, name string, since time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -174,7 +174,7 @@ func (m *memory) serversByName(q *question) (outcome, bool) {
 	return known, true
 }
 
-// knowsSince tells whether a response since a time contains the server.
+// knowsSince reports whether a response since a time contains the server.
 func (m *memory) knowsSince(id, name string, since time.Time) bool {
 	if id != "" {
 		record := m.byID[id]

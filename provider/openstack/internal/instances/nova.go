@@ -204,7 +204,7 @@ func (n *nova) flavorName(ctx context.Context, id string) (string, error) {
 	return body.Flavor.Name, nil
 }
 
-// isNotFound tells whether Nova itself returned the 404, and not a proxy or another server.
+// isNotFound reports whether Nova itself returned the 404, and not a proxy or another server.
 func isNotFound(err error) bool {
 	var unexpected gophercloud.ErrUnexpectedResponseCode
 	if !errors.As(err, &unexpected) || unexpected.Actual != http.StatusNotFound {

@@ -106,7 +106,7 @@ func (l *lookups) sortOut(byServer map[string][]port) (complete map[string][]por
 	return complete, incomplete
 }
 
-// hasPortsForAll tells whether a port has each fixed address of the server.
+// hasPortsForAll reports whether a port has each fixed address of the server.
 func hasPortsForAll(s *server, ports []port) bool {
 	has := map[string]bool{}
 	for _, p := range ports {

@@ -34,7 +34,7 @@ func (i *Instances) InstanceMetadata(ctx context.Context,
 	return found, err
 }
 
-// Has tells whether Nova shows a server for the node. Unlike with [Instances.InstanceExists], a
+// Has reports whether Nova shows a server for the node. Unlike with [Instances.InstanceExists], a
 // denial has no consequences: with several regions, the node may belong to another one.
 func (i *Instances) Has(ctx context.Context, node *v1.Node) (bool, error) {
 	s, err := i.subjectOf(node)

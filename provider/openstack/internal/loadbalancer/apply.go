@@ -30,7 +30,7 @@ func (r *reconciler) apply(
 		since = r.of.config.Clock.Now()
 	}
 	if errors.Is(err, errChanged) && len(done.done) == 0 {
-		// It may not be the Service's any more.
+		// The load balancer may no longer be the Service's.
 		return r.waits().retry(err, since, r.found.balancer)
 	}
 	r.noteCreation(created, todo, err)
@@ -52,7 +52,7 @@ func (r *reconciler) apply(
 	return r.waitUntilActive(ctx)
 }
 
-// noteCreation spares the reconciles that follow reads of what was created.
+// noteCreation remembers a created load balancer, so that the next reconciles need not read it.
 func (r *reconciler) noteCreation(created bool, todo plan.Plan, err error) {
 	r.state.creation = freshCreation{}
 	if slices.ContainsFunc(todo.Steps, changesFloatingIP) {
@@ -76,13 +76,12 @@ func changesFloatingIP(step plan.Step) bool {
 	return false
 }
 
-// remember caches what is known after a run, also if it has only come as far as Octavia's pace let
-// it.
+// remember caches the state after a run, also after one that ended because Octavia is at work.
 func (r *reconciler) remember(
 	want desired.State, is observed, todo plan.Plan, done runResult, err error,
 ) {
 	lb := r.found.balancer
-	// Also a request that failed may have been carried out.
+	// A request that failed may have been carried out, too.
 	r.noteWrite(lb)
 	if lb == nil {
 		return
@@ -111,7 +110,7 @@ func (r *reconciler) noteWrite(lb *octavia.LoadBalancer) {
 	}
 }
 
-// finish is for a load balancer that is as wanted.
+// finish caches the state of a load balancer that is as desired, and announces it.
 func (r *reconciler) finish(ctx context.Context, want desired.State, is observed) error {
 	lb := r.found.balancer
 	state := octavia.AppliedState{Hash: is.hash, Compared: r.deep, Omitted: omitted(want)}
@@ -123,9 +122,9 @@ func (r *reconciler) finish(ctx context.Context, want desired.State, is observed
 	return r.announce(ctx)
 }
 
-// inheritedVIP is the VIP of a load balancer that is to be recreated with its address; nil for
-// none. Octavia deletes for longer than a reconcile waits, and then other creations may come first:
-// before is what the last reconcile has kept.
+// inheritedVIP returns the VIP of a load balancer that is to be recreated with its address; nil for
+// none. Octavia deletes for longer than a reconcile waits, and then other creations may come first.
+// So before, the VIP that the last reconcile returned, is kept.
 func inheritedVIP(
 	before *octavia.VIP, todo plan.Plan, done runResult, err error,
 ) *octavia.VIP {
@@ -138,15 +137,15 @@ func inheritedVIP(
 		case is && deleted && (deleting || queued):
 			return &create.LoadBalancer.VIP
 		case is && queued:
-			// Its address may be one that the user takes back before the creation.
+			// The address in this step may be one that the user withdraws before the creation.
 			return before
 		}
 	}
 	return nil
 }
 
-// inherit has a new load balancer created with the address of the one that it replaces, if it is in
-// the same place.
+// inherit sets the address of the replaced load balancer for the new one, if both are in the same
+// place.
 func (r *reconciler) inherit(want *desired.State) {
 	vip, from := &want.LoadBalancer.VIP, r.state.inheritedVIP
 	if from != nil && vip.Address == "" && vip.PortID == "" && vip.SubnetID == from.SubnetID &&
@@ -155,7 +154,7 @@ func (r *reconciler) inherit(want *desired.State) {
 	}
 }
 
-// waitUntilActive returns nil when Octavia has done all.
+// waitUntilActive returns nil when the load balancer is ACTIVE.
 func (r *reconciler) waitUntilActive(ctx context.Context) error {
 	lb := r.found.balancer
 	if !lb.Status.Pending() {

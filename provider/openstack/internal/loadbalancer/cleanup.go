@@ -16,11 +16,12 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
-// CleanUp deletes what the tags show to be a deleted cluster's, as if all of its Services were
-// deleted, and returns what is left of it. Floating IPs are detached and kept. Of a load balancer
-// that other clusters use, only the Services of this cluster are removed. It needs no API server.
+// CleanUp deletes the objects with the tags of a deleted cluster, as if all of its Services were
+// deleted, and returns the remaining ones. Floating IPs are detached and kept. From a load balancer
+// that other clusters use, only the Services of this cluster are removed. CleanUp needs no API
+// server.
 //
-// Calls may be repeated at any time: each reads from OpenStack what is left.
+// Calls may be repeated: each reads from OpenStack what remains.
 func (l *LoadBalancers) CleanUp(
 	ctx context.Context, clusterUID string,
 ) (left []string, err error) {
@@ -53,14 +54,14 @@ func (l *LoadBalancers) CleanUp(
 	return left, errors.Join(append(errs, err)...)
 }
 
-// deleteWithoutCluster is EnsureLoadBalancerDeleted for a Service that no API server has any more.
+// deleteWithoutCluster is EnsureLoadBalancerDeleted for a Service whose cluster no longer exists.
 func (l *LoadBalancers) deleteWithoutCluster(ctx context.Context, id desired.Identity) error {
 	now := metav1.NewTime(l.config.Clock.Now())
 	service := &v1.Service{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: id.Namespace, Name: id.Name, UID: types.UID(id.UID),
 			DeletionTimestamp: &now,
-			// The annotation that the Service had is lost.
+			// The annotation of the Service is lost.
 			Annotations: map[string]string{settings.AnnotationKeepFloatingIP: "true"},
 		},
 		Spec: v1.ServiceSpec{Type: v1.ServiceTypeLoadBalancer},
@@ -75,7 +76,7 @@ func (l *LoadBalancers) deleteWithoutCluster(ctx context.Context, id desired.Ide
 	return r.delete(ctx)
 }
 
-// taggedFor are the load balancers with the tag of the cluster.
+// taggedFor returns the load balancers with the tag of the cluster.
 func taggedFor(id desired.Identity, all []octavia.LoadBalancer) []octavia.LoadBalancer {
 	return slices.DeleteFunc(slices.Clone(all), func(lb octavia.LoadBalancer) bool {
 		return !slices.Contains(lb.Tags, id.ClusterTag())
@@ -83,7 +84,7 @@ func taggedFor(id desired.Identity, all []octavia.LoadBalancer) []octavia.LoadBa
 }
 
 // remainsOf returns the Services of a cluster that the tags in OpenStack name, and descriptions of
-// what has the tag of the cluster.
+// the objects with the tag of the cluster.
 func (l *LoadBalancers) remainsOf(
 	ctx context.Context, clusterUID string,
 ) (services []desired.Identity, remains []string, err error) {
@@ -96,7 +97,7 @@ func (l *LoadBalancers) remainsOf(
 	for _, lb := range taggedFor(cluster, list.All()) {
 		named, err := l.servicesOf(ctx, cluster, lb)
 		if errors.Is(err, octavia.ErrNotFound) {
-			continue // it was deleted since it was listed
+			continue // it was deleted after it was listed
 		}
 		if err != nil {
 			return nil, nil, err
@@ -132,7 +133,8 @@ func (l *LoadBalancers) remainsOf(
 }
 
 // servicesOf returns the Services of a cluster that use a load balancer. A listener has the tags of
-// one Service. What no listener shows is left of an interrupted deletion, or is about to join.
+// one Service. A Service in the tags of the load balancer alone is left by an interrupted deletion,
+// or is about to join.
 func (l *LoadBalancers) servicesOf(
 	ctx context.Context, cluster desired.Identity, lb octavia.LoadBalancer,
 ) ([]desired.Identity, error) {
@@ -150,7 +152,7 @@ func (l *LoadBalancers) servicesOf(
 		}
 		return ok
 	}
-	var shown []string // tags that a listener has, too
+	var shown []string // the tags of all listeners
 	for _, listener := range contents.Listeners {
 		shown = append(shown, listener.Tags...)
 		services := desired.ServicesOf(listener.Tags)
@@ -158,8 +160,8 @@ func (l *LoadBalancers) servicesOf(
 			add(services[0], listener.Tags)
 		}
 	}
-	// A single Service without a listener is the cluster's if all other clusters have listeners,
-	// and the cluster has none, or there are no others.
+	// A single Service without a listener belongs to this cluster if all other clusters have a
+	// listener and this one has none, or if no other cluster uses the load balancer.
 	rest := slices.DeleteFunc(slices.Clone(lb.Tags),
 		func(tag string) bool { return slices.Contains(shown, tag) })
 	isAlone := len(others) == 0 || slices.Contains(rest, cluster.ClusterTag())
@@ -171,8 +173,8 @@ func (l *LoadBalancers) servicesOf(
 	return found, nil
 }
 
-// nameOf returns the one Service that the tags name. If the cluster was renamed, the load balancer
-// has the earlier name, and the tags have both.
+// nameOf returns the one Service that the tags name. If the cluster was renamed, the name of the
+// load balancer holds the earlier name, and the tags hold both.
 func nameOf(lb octavia.LoadBalancer, tags []string) (desired.Identity, bool) {
 	var found desired.Identity
 	for _, tag := range tags {

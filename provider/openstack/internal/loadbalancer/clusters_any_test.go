@@ -364,7 +364,7 @@ func (p *sharedProject) watch(cluster int, do func() error) error {
 	return err
 }
 
-// isUsed tells whether the annotation of a Service of the cluster names the load balancer.
+// isUsed reports whether the annotation of a Service of the cluster names the load balancer.
 func (p *sharedProject) isUsed(id string, by int) bool {
 	return slices.ContainsFunc(p.tenants, func(of *tenant) bool {
 		now := p.clusters[by].site.now

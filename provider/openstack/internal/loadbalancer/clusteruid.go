@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// readClusterUID returns a function that reads the UID of the namespace kube-system once: it
+// readClusterUID returns a function that reads the UID of the namespace kube-system once. The UID
 // identifies the cluster.
 func readClusterUID(
 	kube func() (kubernetes.Interface, error),

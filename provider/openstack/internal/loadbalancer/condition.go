@@ -12,8 +12,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 )
 
-// ConditionType is the condition of a Service that is not served: its status is False, and its
-// reason and message have the cause. It is removed when the Service is served.
+// ConditionType is the condition of a Service that is not served. Its status is False; its reason
+// and message hold the cause. It is removed when the Service is served.
 //
 // Kubernetes has no standard condition for this: KEP-4631 was closed.
 const ConditionType = "fxccm.dev/LoadBalancerReady"
@@ -36,8 +36,8 @@ func conditionOf(report Report, service *v1.Service, now time.Time) *metav1.Cond
 	}
 }
 
-// sameCondition tells whether a write would change nothing of interest. The text of a failed
-// request may differ each time, for example in its request ID.
+// sameCondition reports whether two conditions differ at most in the text of a failed request,
+// which may change each time, for example with its request ID.
 func sameCondition(a, b *metav1.Condition) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -46,8 +46,8 @@ func sameCondition(a, b *metav1.Condition) bool {
 		(a.Message == b.Message || a.Reason == string(events.RequestFailed))
 }
 
-// writtenCondition is the condition that the Service has, as last written or, in a new term, as
-// found.
+// writtenCondition returns the condition as last written or, in a new term, as read from the
+// Service.
 func (r *reconciler) writtenCondition() *metav1.Condition {
 	if r.state.conditionKnown {
 		return r.state.condition
@@ -78,7 +78,7 @@ func (r *reconciler) publishCondition(ctx context.Context, want *metav1.Conditio
 	}
 }
 
-// waitsSince returns since when the Service waits, also if that began in an earlier term.
+// waitsSince returns the time since which the Service waits, even from an earlier term.
 func waitsSince(service *v1.Service, now time.Time) time.Time {
 	if found := meta.FindStatusCondition(service.Status.Conditions, ConditionType); found != nil {
 		return found.LastTransitionTime.Time

@@ -10,7 +10,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
-// decide returns what the load balancer should be.
+// decide returns the desired state.
 func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 	if err := r.readFloatingIPs(ctx); err != nil {
 		return desired.State{}, err

@@ -17,10 +17,10 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/recent"
 )
 
-// GetLoadBalancer implements cloudprovider.LoadBalancer. A load balancer exists as long as anything
-// is left of it: upstream deletes only what exists, and floating IPs and security groups outlive a
-// load balancer that another client deleted. So do the annotations of a Service that stays, if the
-// CCM was killed after the load balancer was gone.
+// GetLoadBalancer implements cloudprovider.LoadBalancer. It reports that a load balancer exists
+// while any of its resources do: upstream deletes only what exists, and floating IPs and security
+// groups outlive a load balancer that another client deleted. The annotations of a Service that
+// stays count, too: the CCM may have been killed after it deleted the load balancer.
 func (l *LoadBalancers) GetLoadBalancer(
 	ctx context.Context, clusterName string, service *v1.Service,
 ) (*v1.LoadBalancerStatus, bool, error) {
@@ -47,15 +47,15 @@ func (l *LoadBalancers) GetLoadBalancer(
 	}
 	left := len(is.FloatingIPs) > 0 || is.SecurityGroup != nil || isStillMarked(service)
 	if !left && !requestsLoadBalancer(service) {
-		// Upstream deletes nothing then: the Service was refused, or Octavia has finished
-		// meanwhile.
+		// Upstream does not call EnsureLoadBalancerDeleted then: the Service was refused, or
+		// Octavia has completed the deletion.
 		l.forget(service.UID)
 	}
 	return &v1.LoadBalancerStatus{}, left, nil
 }
 
 // EnsureLoadBalancerDeleted implements cloudprovider.LoadBalancer. It returns when all resources of
-// the Service are gone, because no later reconcile would look for them.
+// the Service are deleted, because no later reconcile would look for them.
 func (l *LoadBalancers) EnsureLoadBalancerDeleted(
 	ctx context.Context, clusterName string, service *v1.Service,
 ) (err error) {
@@ -87,7 +87,7 @@ func (r *reconciler) findAny(ctx context.Context) error {
 	r.settings, _ = settings.Of(r.service, r.of.config.Defaults)
 	var refused *refusal
 	if err := r.lookUp(ctx); errors.As(err, &refused) {
-		// The annotation names a load balancer that is not the Service's.
+		// The annotation names a load balancer of another Service.
 		r.found.claim = claim{}
 	} else if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (r *reconciler) findAny(ctx context.Context) error {
 	return nil
 }
 
-// observeBeside reads what the Service has beside its load balancer.
+// observeBeside reads the floating IPs and the security group of the Service.
 func (r *reconciler) observeBeside(ctx context.Context) (plan.Observed, error) {
 	if err := r.readAllFloatingIPs(ctx); err != nil {
 		return plan.Observed{}, err
@@ -114,15 +114,15 @@ func (r *reconciler) readAllFloatingIPs(ctx context.Context) (err error) {
 	return err
 }
 
-// delete deletes what is the Service's, and waits until it is gone.
+// delete deletes the resources of the Service, and waits until they are gone.
 func (r *reconciler) delete(ctx context.Context) error {
 	if err := r.findAny(ctx); err != nil {
 		return err
 	}
 	end := r.of.config.Clock.Now().Add(deleteTimeout)
 	if lb := r.found.deleting; lb != nil && r.found.balancer == nil {
-		// The reconcile that deleted it has done the rest, unless it was interrupted: reading that
-		// can wait until the load balancer is gone.
+		// The reconcile that deleted the load balancer has removed the rest, unless it was
+		// interrupted. So the rest is read only after the load balancer is gone.
 		if err := r.waitUntilGone(ctx, lb, end); err != nil {
 			return err
 		}
@@ -138,8 +138,8 @@ func (r *reconciler) delete(ctx context.Context) error {
 	return r.deleteDuplicates(ctx)
 }
 
-// deleteDuplicates deletes load balancers that were created twice, when the first is in service or
-// gone.
+// deleteDuplicates deletes the duplicates of a load balancer, after the first one is in service or
+// deleted.
 func (r *reconciler) deleteDuplicates(ctx context.Context) error {
 	for i := range r.found.duplicates {
 		duplicate := &r.found.duplicates[i]
@@ -152,7 +152,7 @@ func (r *reconciler) deleteDuplicates(ctx context.Context) error {
 	return nil
 }
 
-// deleteDuplicate deletes one of them, with its floating IPs alone.
+// deleteDuplicate deletes one duplicate and its floating IPs.
 func (r *reconciler) deleteDuplicate(ctx context.Context, lb *octavia.LoadBalancer) error {
 	other := *r
 	other.found.claim, other.found.floatingIPs = claim{balancer: lb, role: plan.Owner}, nil
@@ -170,7 +170,7 @@ func (r *reconciler) deleteDuplicate(ctx context.Context, lb *octavia.LoadBalanc
 	return other.deleteObserved(ctx, is, r.of.config.Clock.Now().Add(deleteTimeout))
 }
 
-// deleteObserved deletes what was observed, and waits until end.
+// deleteObserved deletes the observed resources, and waits until end.
 func (r *reconciler) deleteObserved(
 	ctx context.Context, is plan.Observed, end time.Time,
 ) error {
@@ -204,8 +204,8 @@ func (r *reconciler) deleteObserved(
 	return blocked
 }
 
-// seeUntagged reads the load balancer that the Service has left: another cluster that has read the
-// tags earlier writes the Service's again, and no later reconcile would remove them.
+// seeUntagged reads the load balancer that the Service has left. Another cluster that read the tags
+// earlier may write the Service's tags again, and no later reconcile would remove them.
 func (r *reconciler) seeUntagged(ctx context.Context, done runResult) error {
 	lb := done.loadBalancer
 	untags := func(step plan.Step) bool { _, is := step.(plan.UpdateLoadBalancer); return is }
@@ -251,15 +251,15 @@ func (r *reconciler) removal(is plan.Observed) plan.Plan {
 	})
 }
 
-// isStillMarked tells whether a Service that requests no load balancer has the address or the
-// condition of one.
+// isStillMarked reports whether a Service that requests no load balancer still has the address or
+// the condition of one.
 func isStillMarked(service *v1.Service) bool {
 	return service.DeletionTimestamp == nil && !requestsLoadBalancer(service) &&
 		(service.Annotations[settings.AnnotationLoadBalancerAddress] != "" ||
 			meta.FindStatusCondition(service.Status.Conditions, ConditionType) != nil)
 }
 
-// disown removes what was written to the Service, unless it goes itself.
+// disown removes the annotations and the address from a Service that stays.
 func (r *reconciler) disown(ctx context.Context) error {
 	if r.service.DeletionTimestamp != nil {
 		return nil
@@ -267,7 +267,7 @@ func (r *reconciler) disown(ctx context.Context) error {
 	r.publishCondition(ctx, nil)
 	gone := map[string]*string{settings.AnnotationLoadBalancerAddress: nil}
 	if r.found.role != plan.Guest {
-		// A guest's was written by a user.
+		// A user has written the annotation of a guest.
 		gone[settings.AnnotationLoadBalancerID] = nil
 	}
 	return r.of.Annotate(ctx, r.service, gone)

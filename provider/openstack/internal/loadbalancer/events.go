@@ -8,22 +8,22 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
-// topic is what notices are about. Each reconcile comes to some of the topics, and says again all
-// that there is to say of them.
+// topic groups the notices. A reconcile reports some of the topics, and for each of them all of its
+// notices.
 type topic int
 
 const (
-	// aboutSettings: the Service's annotations.
+	// aboutSettings is for the Service's annotations.
 	aboutSettings topic = iota
-	// aboutIdentity: which load balancer it is.
+	// aboutIdentity is for the choice of the load balancer.
 	aboutIdentity
-	// aboutPlaces: where things are.
+	// aboutPlaces is for networks, subnets and addresses.
 	aboutPlaces
-	// aboutDesired: what cannot be had.
+	// aboutDesired is for requests that the cloud does not support.
 	aboutDesired
-	// aboutPlan: what cannot be changed.
+	// aboutPlan is for differences that cannot be changed.
 	aboutPlan
-	// aboutWaiting: what Octavia is at work on.
+	// aboutWaiting is for work of Octavia in progress.
 	aboutWaiting
 )
 
@@ -49,12 +49,12 @@ type notifier struct {
 	// recorder is nil if no events are written.
 	recorder record.EventRecorder
 	written  writtenNotices
-	// silent: tell only collects.
+	// silent: notices are collected instead of written.
 	silent    bool
 	collected []desired.Notice
 }
 
-// tell writes all that there is to say on a topic.
+// tell reports all notices of a topic.
 func (n *notifier) tell(about topic, now ...desired.Notice) {
 	if n.silent {
 		n.collected = append(n.collected, now...)
@@ -76,13 +76,13 @@ func (n *notifier) notify(about topic, now ...desired.Notice) {
 	}
 }
 
-// refuse writes a refusal.
+// refuse reports a refusal, and returns it.
 func (n *notifier) refuse(about topic, refused *refusal) error {
 	n.tell(about, refused.notice())
 	return refused
 }
 
-// tellPlan writes what cannot be done, and returns what keeps the Service from being served.
+// tellPlan reports the notices of a plan, and returns the first one that blocks the Service.
 func (n *notifier) tellPlan(notes []plan.Notice) error {
 	var blocked error
 	list := make([]desired.Notice, 0, len(notes))

@@ -61,8 +61,8 @@ func (r *reconciler) rejectFatal(problems []settings.Problem) error {
 	return nil
 }
 
-// lookUp finds the load balancer and locks it. A list from before it was created would not show it,
-// and it would be created twice.
+// lookUp finds the load balancer and locks it. It does not use a list from before the creation,
+// because the load balancer would be missing there and be created twice.
 func (r *reconciler) lookUp(ctx context.Context) error {
 	var err error
 	if r.found.apiMinor, err = r.of.config.Octavia.Version(ctx); err != nil {
@@ -73,12 +73,12 @@ func (r *reconciler) lookUp(ctx context.Context) error {
 		r.found.claim = claim{balancer: lb, role: plan.Owner}
 		return nil
 	}
-	// An older list tells whether Octavia is done, but not what fxccm has written since.
+	// An older list shows whether Octavia has finished, but not the latest writes of fxccm.
 	age := r.listAge()
 	begun, err := r.findInList(ctx, age)
 	isMissing := r.found.balancer == nil &&
 		(r.found.deleting != nil || r.settings.LoadBalancerID != "" || wasServed(r.service))
-	// What an old list shows of Octavia's work is over.
+	// Octavia may have finished since the old list.
 	isWork := r.age > 0 && r.found.balancer != nil && r.found.balancer.Status != octavia.Active
 	isOld := isWork || r.of.cache().WrittenSince(r.identity.UID, begun)
 	if age > 0 && (err != nil || isMissing || isOld) {
@@ -93,8 +93,8 @@ func (r *reconciler) lookUp(ctx context.Context) error {
 	return r.tellFound(err)
 }
 
-// lockFound locks the load balancer, and looks again if another Service may have written to it
-// since the list was begun.
+// lockFound locks the load balancer, and finds it again if another Service may have written to it
+// after the list was begun.
 func (r *reconciler) lockFound(ctx context.Context, begun time.Time) error {
 	id := r.found.balancer.ID
 	unlock, waited, err := r.of.locks.Lock(ctx, "load balancer "+id)
@@ -108,7 +108,8 @@ func (r *reconciler) lockFound(ctx context.Context, begun time.Time) error {
 	return err
 }
 
-// findInList finds the load balancer in a list of at most this age, and returns when it was begun.
+// findInList finds the load balancer in a list of at most this age, and returns when the list was
+// begun.
 func (r *reconciler) findInList(
 	ctx context.Context, age time.Duration,
 ) (begun time.Time, err error) {

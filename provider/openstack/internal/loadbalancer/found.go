@@ -24,7 +24,7 @@ type found struct {
 
 func (f found) hasTags() bool { return f.apiMinor >= 5 }
 
-// query is for the floating IPs of the load balancer, those tagged as the Service's, and the
+// query selects the floating IPs of the load balancer, those tagged as the Service's, and the
 // requested one.
 func (f found) query(id desired.Identity, s settings.Settings) neutron.FloatingIPQuery {
 	query := neutron.FloatingIPQuery{Tag: id.ServiceTag()}
@@ -37,7 +37,7 @@ func (f found) query(id desired.Identity, s settings.Settings) neutron.FloatingI
 	return query
 }
 
-// hasFloatingIP tells whether a floating IP leads to the load balancer or can be attached to it:
+// hasFloatingIP reports whether a floating IP points to the load balancer or can be attached to it:
 // one with the tag of the Service, or the requested one.
 func (f found) hasFloatingIP(tag, requested string) bool {
 	return slices.ContainsFunc(f.floatingIPs, func(ip neutron.FloatingIP) bool {
@@ -50,7 +50,7 @@ func (f found) leadsHere(ip neutron.FloatingIP) bool {
 	return f.balancer != nil && ip.PortID != "" && ip.PortID == f.balancer.VIP.PortID
 }
 
-// address is that of the floating IP, or else of the VIP.
+// address returns the address of the floating IP, or else of the VIP.
 func (f found) address(internal bool) string {
 	isVIP := internal && f.role == plan.Guest
 	for _, ip := range f.floatingIPs {
@@ -61,7 +61,7 @@ func (f found) address(internal bool) string {
 	return f.balancer.VIP.Address
 }
 
-// addresses are those at which clients reach the load balancer.
+// addresses returns the addresses at which clients reach the load balancer.
 func (f found) addresses(internal bool) []string {
 	addresses := []string{f.address(internal)}
 	for _, vip := range f.balancer.AdditionalVIPs {
@@ -70,8 +70,8 @@ func (f found) addresses(internal bool) []string {
 	return addresses
 }
 
-// lastChange is when the load balancer last changed. Before it exists, the Service waits since its
-// creation.
+// lastChange returns when the load balancer last changed, or the creation of the Service if no load
+// balancer exists.
 func (f found) lastChange(service *v1.Service) time.Time {
 	lb := cmp.Or(f.balancer, f.deleting)
 	switch {
@@ -83,8 +83,8 @@ func (f found) lastChange(service *v1.Service) time.Time {
 	return lb.CreatedAt
 }
 
-// lostTags are the Service's tags that the load balancer lacks. Another cluster that has read the
-// tags before this one wrote them replaces all of them.
+// lostTags returns the Service's tags that the load balancer lacks. A cluster that read the tags
+// before this one wrote them removes them, because a write replaces all tags.
 func (f found) lostTags(id desired.Identity) []string {
 	if !f.hasTags() {
 		return nil
@@ -112,7 +112,7 @@ func (f found) admitGuest(id desired.Identity, maxShared int) error {
 	return nil
 }
 
-// adopt takes over what a run has created or deleted.
+// adopt records the objects that a run has created or deleted.
 func (f *found) adopt(done runResult) {
 	f.balancer = done.loadBalancer
 	for _, step := range done.done {

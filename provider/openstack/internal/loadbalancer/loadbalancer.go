@@ -29,13 +29,13 @@ type Config struct {
 	Octavia  *octavia.API
 	Neutron  *neutron.API
 	Defaults settings.Defaults
-	// CheckAge limits the age of the lists that a check for drift reads first. Before it changes
-	// anything, it reads new ones. 0: it always does.
+	// CheckAge limits the age of the lists that a check for drift uses. Before a change, new ones
+	// are read. 0: new lists are always read.
 	CheckAge time.Duration
 
-	// ClusterUID is that of the namespace kube-system. Nil: it is read by Kube.
+	// ClusterUID returns the UID of the namespace kube-system. Nil: it is read with Kube.
 	ClusterUID func(context.Context) (string, error)
-	// Kube gives a client of the API server, whose requests end with the term. It is called for
+	// Kube returns a client of the API server, whose requests end with the term. It is called for
 	// each use.
 	Kube func() (kubernetes.Interface, error)
 
@@ -43,16 +43,16 @@ type Config struct {
 	Logger logr.Logger
 	// Recorder writes events on Services. Nil: none.
 	Recorder record.EventRecorder
-	// Observer measures. Nil: nothing does.
+	// Observer receives measurements. It may be nil.
 	Observer Observer
 	// Trouble receives the outcome of creations. It may be nil.
 	Trouble *trouble.Report
 }
 
-// Observer is told what is worth measuring. It must be safe for concurrent use, and return at once.
+// Observer receives measurements. It must be safe for concurrent use, and return at once.
 type Observer interface {
-	// Reconciled is called after each reconcile with OCCM's name of the operation. That something
-	// is waited for is no error.
+	// Reconciled is called after each reconcile with OCCM's name of the operation. Err is nil if
+	// the reconcile only waits.
 	Reconciled(operation string, err error, duration time.Duration)
 	// Served is called when a new Service has its load balancer for the first time, with the age
 	// of the Service.
@@ -63,23 +63,23 @@ type Observer interface {
 	Repaired()
 }
 
-// Timeouts and delays. They change when something is done, not what.
+// These timeouts and delays decide when a reconcile acts, not what it does.
 const (
 	// reconcileTimeout is how long a reconcile waits for Octavia in total.
 	reconcileTimeout = 4 * time.Second
-	// deleteTimeout is the same for a deletion. A deletion occupies a worker of the service
-	// controller wherever it waits.
+	// deleteTimeout is the same for a deletion, which occupies a worker of the service controller
+	// while it waits.
 	deleteTimeout = 10 * time.Second
-	// listMaxAge is how old a list of load balancers may be that tells whether one is ready.
+	// listMaxAge is the most that a list of load balancers may be old to show whether one is ready.
 	listMaxAge = 2 * time.Second
 	// A waiting Service is retried after a tenth of the time that it has waited, within these
 	// bounds.
 	minRetryDelay, maxRetryDelay = time.Second, 15 * time.Second
-	// creationMaxAge is for how long the floating IPs that were created with a load balancer are
-	// not read again. Drift is repaired all the same.
+	// creationMaxAge is how long the floating IPs that were created with a load balancer are not
+	// read again. The repair of drift reads them all the same.
 	creationMaxAge = 5 * time.Minute
-	// refusalRecheck is when a refused Service is checked again. A change of the Service is seen at
-	// once.
+	// refusalRecheck is the pause before a refused Service is checked again. A change of the
+	// Service starts a check at once.
 	refusalRecheck = 5 * time.Minute
 )
 
@@ -89,9 +89,9 @@ type LoadBalancers struct {
 	executor *executor
 	locks    locks.Locks
 	states   byUID[*serviceState]
-	// tracked are the Services that follow changes of the cloud and of nodes.
+	// tracked holds the Services that follow changes of the cloud and of nodes.
 	tracked byUID[serviceName]
-	// reports are the last results.
+	// reports holds the last results.
 	reports byUID[Report]
 	objects objects
 	repairs *repairs
@@ -109,11 +109,11 @@ func New(config Config) *LoadBalancers {
 	return l
 }
 
-// EndWith has no repairs made any more when the channel is closed: the term is about to end, and
-// waits for what goes on.
+// EndWith stops starting repairs when the channel is closed: the term is about to end, and waits
+// for the repairs in flight.
 func (l *LoadBalancers) EndWith(stop <-chan struct{}) { l.repairs.endWith(stop) }
 
-// Close ends the repairs, and waits for those under way.
+// Close ends the repairs, and waits for those in flight.
 func (l *LoadBalancers) Close() { l.repairs.close() }
 
 // GetLoadBalancerName implements cloudprovider.LoadBalancer.
@@ -123,10 +123,10 @@ func (l *LoadBalancers) GetLoadBalancerName(
 	return identity(clusterName, "", service).LoadBalancerName()
 }
 
-// EnsureLoadBalancer implements cloudprovider.LoadBalancer. A load balancer that is not ready yet
-// is an api.RetryError.
+// EnsureLoadBalancer implements cloudprovider.LoadBalancer. It returns an api.RetryError while the
+// load balancer is not ready.
 //
-// If the provider has informers the nodes are theirs, and not the caller's: upstream's node sync
+// If the provider has informers, their nodes are used instead of the caller's: upstream's node sync
 // and its service workers do not wait for each other, so the older list of nodes may come last.
 func (l *LoadBalancers) EnsureLoadBalancer(
 	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
@@ -136,8 +136,8 @@ func (l *LoadBalancers) EnsureLoadBalancer(
 		request{cluster: clusterName, service: service, nodes: nodes, mode: mode{create: true}})
 }
 
-// UpdateLoadBalancer implements cloudprovider.LoadBalancer. It does what EnsureLoadBalancer does,
-// but makes no load balancer: upstream's node sync may come with a Service that has been deleted
+// UpdateLoadBalancer implements cloudprovider.LoadBalancer. It does the same as EnsureLoadBalancer,
+// but creates no load balancer: upstream's node sync may pass a Service that has been deleted
 // meanwhile.
 func (l *LoadBalancers) UpdateLoadBalancer(
 	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
@@ -161,7 +161,7 @@ func (l *LoadBalancers) measure(operation string, err *error) func() {
 	}
 }
 
-// isWait tells whether an error only says that it is too early.
+// isWait reports whether an error only means that the reconcile came too early.
 func isWait(err error) bool {
 	var retry *api.RetryError
 	return errors.As(err, &retry)
@@ -190,7 +190,8 @@ func (l *LoadBalancers) ensure(ctx context.Context, of request) (*v1.LoadBalance
 	r.service, r.notes.service = service, service
 	ctx = recent.With(ctx, &r.state.requests)
 	r.nodes = l.objects.nodesOr(r.nodes)
-	// Upstream's node sync may come after the deletion of a Service, and must leave nothing behind.
+	// Upstream's node sync may come after the deletion of a Service, and must leave no state
+	// behind.
 	if r.create {
 		l.states.set(service.UID, r.state)
 		l.tracked.set(service.UID, serviceName{r.cluster, service.Namespace, service.Name})
@@ -199,8 +200,7 @@ func (l *LoadBalancers) ensure(ctx context.Context, of request) (*v1.LoadBalance
 	return r.reconcile(ctx)
 }
 
-// forget frees all that is known of a Service that is gone. A reconcile in progress keeps its state
-// to its end.
+// forget frees the state of a deleted Service. A reconcile in progress keeps it until its end.
 func (l *LoadBalancers) forget(uid types.UID) {
 	l.states.forget(uid)
 	l.tracked.forget(uid)

@@ -14,7 +14,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 )
 
-// objects are the Services and nodes of the informers, if there are any.
+// objects holds the listers of Services and nodes, if informers exist.
 type objects struct {
 	mu       sync.RWMutex
 	services corelisters.ServiceLister
@@ -22,7 +22,7 @@ type objects struct {
 	synced   func() bool
 }
 
-// set gives the informers' listers. synced tells whether both are complete.
+// set sets the informers' listers. synced reports whether both are complete.
 func (o *objects) set(
 	services corelisters.ServiceLister, nodes corelisters.NodeLister, synced func() bool,
 ) {
@@ -37,8 +37,8 @@ func (o *objects) listers() (corelisters.ServiceLister, corelisters.NodeLister, 
 	return o.services, o.nodes, o.synced != nil && o.synced()
 }
 
-// current is the Service as it is now, or as the caller has it if that is all that is known; false
-// if it wants no load balancer.
+// current returns the Service from the informer, or the caller's if the informers are not complete;
+// false if the Service requests no load balancer.
 func (o *objects) current(service *v1.Service) (*v1.Service, bool) {
 	services, _, synced := o.listers()
 	if !synced {
@@ -51,7 +51,7 @@ func (o *objects) current(service *v1.Service) (*v1.Service, bool) {
 	return now, requestsLoadBalancer(now)
 }
 
-// requestsLoadBalancer tells whether the Service requests a load balancer. The service controller
+// requestsLoadBalancer reports whether the Service requests a load balancer. The service controller
 // selects the classes.
 func requestsLoadBalancer(service *v1.Service) bool {
 	return service.Spec.Type == v1.ServiceTypeLoadBalancer && service.DeletionTimestamp == nil
@@ -69,8 +69,8 @@ func (o *objects) nodesOr(given []*v1.Node) []*v1.Node {
 	return all
 }
 
-// SetInformers has Services and nodes read from informers, and load balancers repaired that do not
-// fit the nodes any more. members lists the nodes that may be members. It is called before the
+// SetInformers makes fxccm read Services and nodes from informers, and repair load balancers after
+// nodes have changed. members lists the nodes that may be members. It must be called before the
 // informers are started.
 func (l *LoadBalancers) SetInformers(
 	factory informers.SharedInformerFactory, members corelisters.NodeLister,
@@ -100,8 +100,8 @@ func (l *LoadBalancers) SetInformers(
 	}
 }
 
-// forgetDeleted forgets a Service that is gone. Upstream does not ask about a Service that has
-// changed its type and lost its finalizer by hand.
+// forgetDeleted forgets a deleted Service. Upstream makes no call for a Service whose type was
+// changed and whose finalizer was removed by hand.
 func (l *LoadBalancers) forgetDeleted(object any) {
 	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = last.Obj
@@ -111,8 +111,8 @@ func (l *LoadBalancers) forgetDeleted(object any) {
 	}
 }
 
-// differ tells whether two states of a node may make different members. Most changes of a node are
-// only news of its health.
+// differ reports whether two states of a node may result in different members. Most changes of a
+// node are only news of its health.
 func differ(before, after *v1.Node) bool {
 	return before.UID != after.UID || before.Spec.ProviderID != after.Spec.ProviderID ||
 		!maps.Equal(before.Labels, after.Labels) ||

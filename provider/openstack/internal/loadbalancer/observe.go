@@ -42,23 +42,23 @@ func (r *reconciler) readFloatingIPs(ctx context.Context) (err error) {
 // observed are the existing objects.
 type observed struct {
 	plan.Observed
-	// contents were read, now or earlier; nil: none were, because they are as wanted.
+	// contents were read, now or earlier. They are nil if the cache shows that they are as desired.
 	contents *octavia.Contents
-	// known is what the cache knew, and hash that of the desired state.
+	// known is the state in the cache, and hash is the hash of the desired state.
 	known octavia.Known
 	hash  string
-	// readAt is when the contents were read; the zero time: earlier than in this reconcile.
+	// readAt is when the contents were read; zero if that was before this reconcile.
 	readAt time.Time
-	// withoutGroup: the security group was not read, because nothing has changed.
+	// withoutGroup: the security group was not read, because the desired state has not changed.
 	withoutGroup bool
 }
 
-// observer reads what exists of a Service, but not what is known to be unchanged.
+// observer reads the existing objects of a Service, except those that are known to be unchanged.
 type observer struct {
 	octavia *octavia.API
 	neutron *neutron.API
 	clock   clock.Clock
-	// manageGroups: security groups are written, and not only removed.
+	// manageGroups: security groups are created and updated, and not only removed.
 	manageGroups bool
 	identity     desired.Identity
 	mode         mode
@@ -72,8 +72,8 @@ func (r *reconciler) observer() observer {
 	}
 }
 
-// observe reads what found does not have. complete: the contents are read to the last field, if
-// they are not known to be as wanted. isServed: the Service has an address.
+// observe reads the objects that found does not hold. complete: contents that are not known to be
+// as desired are read in all fields. isServed: the Service has an address.
 func (o observer) observe(
 	ctx context.Context, found found, want desired.State, isServed, complete bool,
 ) (observed, error) {
@@ -109,7 +109,7 @@ func (o observer) observe(
 	return is, o.wantedGroup(ctx, want, &is)
 }
 
-// comparable is what of the desired state is to be compared.
+// comparable returns the part of the desired state that can be compared.
 func (o observed) comparable(want desired.State) desired.State {
 	if o.withoutGroup {
 		want.SecurityGroup = nil
@@ -121,10 +121,10 @@ func (o observer) readContents(ctx context.Context, complete bool, is *observed)
 	lb := is.LoadBalancer
 	depth := octavia.InPart
 	if o.mode.deep || complete || o.mode.repair && is.known.State.Hash != "" {
-		// Another client has changed something.
+		// Another client has changed the load balancer.
 		depth = octavia.Full
 	}
-	// A drift repair trusts no list from before it.
+	// A drift repair uses no list from before it.
 	upTo := lb.UpdatedAt
 	if o.mode.repair {
 		upTo = time.Time{}
@@ -143,7 +143,7 @@ func (o *observed) use(contents *octavia.Contents) {
 	o.contents, o.Listeners, o.Pools = contents, contents.Listeners, contents.Pools
 }
 
-// suffices tells whether a plan hangs on nothing that was not read.
+// suffices reports whether a plan depends only on fields that were read.
 func (o observed) suffices(want desired.State, todo plan.Plan) bool {
 	inPart := slices.ContainsFunc(o.Pools, func(pool octavia.Pool) bool {
 		return pool.MembersInPart || pool.MonitorInPart
@@ -157,15 +157,16 @@ func (o observed) suffices(want desired.State, todo plan.Plan) bool {
 			// A cached state may lack parts of other Services.
 			return o.readAt.IsZero()
 		case plan.CreateMonitor, plan.UpdateMonitor, plan.DeleteMonitor:
-			// With the monitor changes the monitored port of members, which a status tree omits.
+			// A change of the monitor changes the monitored port of members, which a status tree
+			// omits.
 			return inPart
 		}
 		return false
 	})
 }
 
-// omitted are the values of the fields of members and monitors that a status tree omits, each once:
-// two desired states with the same ones can be compared by a status tree.
+// omitted returns the values, each once, of the fields of members and monitors that a status tree
+// omits. A status tree suffices to compare two desired states with equal values.
 func omitted(d desired.State) string {
 	var values []string
 	for _, port := range d.Ports {
@@ -185,8 +186,8 @@ func omitted(d desired.State) string {
 	return strings.Join(slices.Compact(values), ";") + "."
 }
 
-// wantedGroup reads the security group if one is wanted and, in a repair, also if none is:
-// the option may have been turned off.
+// wantedGroup reads the security group if it is desired. A repair reads it in any case, because the
+// option may have been turned off.
 func (o observer) wantedGroup(
 	ctx context.Context, want desired.State, is *observed,
 ) error {
@@ -196,7 +197,7 @@ func (o observer) wantedGroup(
 	return o.group(ctx, want, &is.Observed)
 }
 
-// group reads the Service's security group and the ports that have it or should have it.
+// group reads the Service's security group, and the ports that have it or should have it.
 func (o observer) group(
 	ctx context.Context, want desired.State, is *plan.Observed,
 ) error {
@@ -226,9 +227,9 @@ func (o observer) group(
 	return err
 }
 
-// allContents reads the contents also of a load balancer that is deleted as a whole: its listeners
-// show a guest even if another client removed the tags of the guest. Contents that are known are
-// not read again if Octavia shows the same parts.
+// allContents reads the contents even of a load balancer that is deleted as a whole: its listeners
+// show a guest even if another client removed the tags of the guest. Known contents are not read
+// again if Octavia shows the same parts.
 func (o observer) allContents(
 	ctx context.Context, is *plan.Observed, lb *octavia.LoadBalancer,
 ) error {

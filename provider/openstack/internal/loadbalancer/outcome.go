@@ -13,7 +13,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// A refusal says what a user must change before the Service can be served.
+// refusal is a configuration that a user must change before the Service can be served.
 type refusal struct {
 	reason  events.Reason
 	message string
@@ -29,7 +29,7 @@ func (r *refusal) notice() desired.Notice {
 	return desired.Notice{Reason: r.reason, Message: r.message, Warning: true}
 }
 
-// explain has the service controller retry a refused Service late and without a Warning.
+// explain makes the service controller retry a refused Service late and without a Warning.
 func explain(err error) error {
 	var refused *refusal
 	if errors.As(err, &refused) {
@@ -42,7 +42,7 @@ func retryAfter(pause time.Duration, format string, arguments ...any) error {
 	return api.NewRetryError(fmt.Sprintf(format, arguments...), pause)
 }
 
-// waiter ends reconciles that are too early, and reports once what they wait for.
+// waiter ends reconciles that come too early, and reports once what they wait for.
 type waiter struct {
 	clock    clock.Clock
 	octavia  *octavia.API
@@ -66,7 +66,7 @@ func (w waiter) waitFor(lb *octavia.LoadBalancer, format string, arguments ...an
 	if c := w.creation; c.loadBalancer != nil && c.loadBalancer.ID == lb.ID {
 		now := w.clock.Now()
 		if now.Before(c.nextLook) {
-			// A reconcile that comes earlier does not put the look off.
+			// A reconcile that comes earlier does not delay the next look.
 			pause = c.nextLook.Sub(now)
 		} else {
 			c.nextLook = now.Add(pause)
@@ -81,8 +81,8 @@ func (w waiter) pause(pause time.Duration, message string) error {
 	return retryAfter(pause, "%s", message)
 }
 
-// retry makes a wait of an error that only says that Octavia is at work on the load balancer, or
-// that there is news.
+// retry turns an error into a wait if Octavia is still at work on the load balancer, or if the load
+// balancer has changed.
 func (w waiter) retry(err error, since time.Time, lb *octavia.LoadBalancer) error {
 	var pending *pendingError
 	switch {

@@ -20,25 +20,25 @@ type claim struct {
 	// balancer may be nil.
 	balancer *octavia.LoadBalancer
 	role     plan.Role
-	// duplicates were also made for the Service: a request of a leader that was replaced while it
-	// was under way may have been carried out after its successor looked.
+	// duplicates were created for the Service, too. A creation in flight of a replaced leader may
+	// succeed after its successor has read the list.
 	duplicates []octavia.LoadBalancer
-	// deleting is one that was the Service's and is not gone yet; nil for none.
+	// deleting is a load balancer of the Service whose deletion is not complete; nil for none.
 	deleting *octavia.LoadBalancer
 	// lost: the Service was served by a load balancer that no longer exists.
 	lost bool
 }
 
-// clockSkew is how much later than Octavia's the clock of the API server may be.
+// clockSkew is how far the clock of the API server may be ahead of Octavia's.
 const clockSkew = time.Minute
 
-// claimOf finds the load balancer of a Service among all of the project. named is the id in the
+// claimOf finds the load balancer of a Service among all of the project. named is the ID in the
 // Service's annotation; "" for none.
 //
-// A load balancer is the Service's own if the tags say so or if it is as OCCM makes it, to the
-// letter, and bears no tags of another. A name alone proves nothing: clusters of the same name have
-// load balancers of the same names in one project. Without the annotation, which OCCM writes with
-// the first success, it must also be younger than the Service.
+// A load balancer is the Service's own if the tags show it. It also is if it is exactly as OCCM
+// creates it, and has no tags of another Service. A name alone proves nothing: clusters of the same
+// name have load balancers of the same names in one project. Without the annotation, which OCCM
+// writes after the first success, the load balancer must also be younger than the Service.
 func claimOf(
 	id desired.Identity, service *v1.Service, named string, all []octavia.LoadBalancer,
 	tagged bool,
@@ -104,7 +104,7 @@ func claimUnnamed(
 			return claimOwn(id, own)
 		}
 	}
-	// A guest whose annotation was lost.
+	// The Service is a guest whose annotation was lost.
 	guest := others(all, -1, func(lb octavia.LoadBalancer) bool {
 		isHere := slices.Contains(lb.Tags, id.ClusterTag()) || len(id.OtherClusters(lb.Tags)) == 0
 		return slices.Contains(lb.Tags, id.ServiceTag()) && isHere && !lb.Status.Gone()
@@ -115,8 +115,8 @@ func claimUnnamed(
 	return claim{}
 }
 
-// claimOwn makes the first one that lives the Service's. Only those that the tags show to be made
-// for the Service are duplicates.
+// claimOwn chooses the first one that is not being deleted. Only those whose tags show that they
+// were created for the Service are duplicates.
 func claimOwn(id desired.Identity, own []octavia.LoadBalancer) claim {
 	c := claim{role: plan.Owner}
 	for _, lb := range own {
@@ -142,7 +142,7 @@ func oldestFirst(lbs []octavia.LoadBalancer) []octavia.LoadBalancer {
 	return lbs
 }
 
-// isOwn tells whether a load balancer was made for the Service: by fxccm, or by OCCM.
+// isOwn reports whether a load balancer was made for the Service: by fxccm, or by OCCM.
 func isOwn(id desired.Identity, lb octavia.LoadBalancer, tagged bool) bool {
 	if isTaggedOwn(id, lb) {
 		return true
@@ -151,8 +151,8 @@ func isOwn(id desired.Identity, lb octavia.LoadBalancer, tagged bool) bool {
 		isMadeByOCCM(id, lb, tagged)
 }
 
-// isOwnBesideGuests tells whether OCCM made a load balancer for the Service, and fxccm has joined
-// only guests since. It counts for a Service whose annotation names the load balancer.
+// isOwnBesideGuests reports whether OCCM created a load balancer for the Service, and fxccm has
+// only added guests since. It is used if the Service's annotation names the load balancer.
 func isOwnBesideGuests(id desired.Identity, lb octavia.LoadBalancer, tagged bool) bool {
 	return desired.OnlyGuests(lb.Tags) && !slices.Contains(lb.Tags, id.ServiceTag()) &&
 		isMadeByOCCM(id, lb, tagged)
@@ -163,15 +163,16 @@ func isMadeByOCCM(id desired.Identity, lb octavia.LoadBalancer, tagged bool) boo
 	case id.LegacyName():
 		return true
 	case id.LoadBalancerName():
-		// OCCM tags what it makes, if it can.
+		// OCCM tags its load balancers if the cloud supports tags.
 		return !tagged || slices.Contains(lb.Tags, id.LoadBalancerName())
 	}
 	return false
 }
 
-// isTaggedOwn tells whether the tags say that it was made for the Service. A guest's tags are the
-// same, but not the name. Only a guest of another cluster may have the same name; it has a tag for
-// that. The cluster's name in it may have changed, but OCCM's tag shows the name as it was.
+// isTaggedOwn reports whether the tags show that a load balancer was created for the Service. A
+// guest has the same tags, but the load balancer has another name. Only for a guest of another
+// cluster may the name be equal, and then the guest tag shows it. If the cluster was renamed,
+// OCCM's tag holds the previous name.
 func isTaggedOwn(id desired.Identity, lb octavia.LoadBalancer) bool {
 	if !slices.Contains(lb.Tags, id.ClusterTag()) || !slices.Contains(lb.Tags, id.ServiceTag()) ||
 		id.IsGuestCluster(lb.Tags) {
@@ -187,14 +188,14 @@ func isYounger(lb octavia.LoadBalancer, service *v1.Service) bool {
 	return !lb.CreatedAt.Before(service.CreationTimestamp.Add(-clockSkew))
 }
 
-// wasServed tells whether the Service had a load balancer that worked. OCCM leaves its annotations
+// wasServed reports whether the Service had a working load balancer. OCCM keeps its annotations
 // when the Service's type changes.
 func wasServed(service *v1.Service) bool {
 	return len(service.Status.LoadBalancer.Ingress) > 0 ||
 		service.Annotations[settings.AnnotationLoadBalancerAddress] != ""
 }
 
-// sharers are the other Services that use the load balancer, as the tags have them.
+// sharers returns the other Services that use the load balancer, according to the tags.
 func sharers(id desired.Identity, lb *octavia.LoadBalancer) []string {
 	var found []string
 	for _, tag := range lb.Tags {

@@ -10,23 +10,24 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
-// Preview is what a pass would do.
+// Preview describes what a reconcile would do.
 type Preview struct {
-	// LoadBalancer is what the Service has; nil for nothing.
+	// LoadBalancer is the Service's load balancer; nil for none.
 	LoadBalancer *octavia.LoadBalancer
 	Role         plan.Role
 	// Notices are the events that would be written, as sentences.
 	Notices []string
-	// Refused: the Service would not be served, as one of the notices says. There is no plan then.
+	// Refused: the Service would not be served, as one of the notices explains. Then no plan
+	// exists.
 	Refused bool
 	Plan    plan.Plan
-	// Desired and Observed are the objects for people, a line each. Desired is empty if the Service
-	// is refused, or its load balancer is to be deleted.
+	// Desired and Observed describe the objects for people, one a line. Desired is empty if the
+	// Service is refused, or its load balancer is to be deleted.
 	Desired, Observed []string
 }
 
-// Preview tells what would be done for a Service, or for its deletion if it is being deleted, and
-// does nothing. All fields of all parts are compared.
+// Preview returns what would be done for a Service, or for its deletion if it is being deleted, and
+// changes nothing. It compares all fields of all parts.
 func (l *LoadBalancers) Preview(
 	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
 ) (Preview, error) {
@@ -52,7 +53,7 @@ func (l *LoadBalancers) Preview(
 	return preview, nil
 }
 
-// preview is reconcile, or delete, without acting.
+// preview is reconcile, or delete, without changes.
 func (r *reconciler) preview(ctx context.Context, preview *Preview) error {
 	if !requestsLoadBalancer(r.service) {
 		if err := r.findAny(ctx); err != nil {
@@ -80,7 +81,7 @@ func (r *reconciler) preview(ctx context.Context, preview *Preview) error {
 		return err
 	}
 	preview.Desired, preview.Observed, preview.Plan = plan.OutlineDesired(want), is.Outline(), todo
-	// A notice that blocks does not keep the other steps from being taken.
+	// A notice that blocks does not prevent the other steps.
 	_ = r.notes.tellPlan(todo.Notices)
 	return nil
 }

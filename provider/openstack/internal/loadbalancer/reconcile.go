@@ -14,18 +14,18 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
-// request is what a reconcile is for.
+// request is the input of a reconcile.
 type request struct {
 	cluster string
 	service *v1.Service
 	nodes   []*v1.Node
 	// deletedCluster is the UID of a cluster without an API server, whose Service is deleted. Only
-	// objects with its tag count. "": the cluster is that of the term.
+	// objects with its tag count. "": the cluster of the term.
 	deletedCluster string
 	mode
 }
 
-// mode is how much a reconcile may do, and how closely it looks.
+// mode limits what a reconcile may do, and how much it reads.
 type mode struct {
 	// create a load balancer if it does not exist.
 	create bool
@@ -33,12 +33,12 @@ type mode struct {
 	repair bool
 	// deep: compare all fields, also those that a status tree omits.
 	deep bool
-	// age is how old the lists may be for a repair. If there is something to repair, the reconcile
-	// ends with errOld.
+	// age is how old the lists may be for a repair. If a repair is needed, the reconcile ends with
+	// errOld.
 	age time.Duration
 }
 
-// listAge is how old a list may be that shows how far Octavia is.
+// listAge is how old a list may be that shows Octavia's progress.
 func (m mode) listAge() time.Duration {
 	if m.repair {
 		return m.age
@@ -46,8 +46,8 @@ func (m mode) listAge() time.Duration {
 	return listMaxAge
 }
 
-// reconciler is one reconcile of one Service. It holds the lock of the Service and, once that is
-// found, of its load balancer.
+// reconciler is one reconcile of one Service. It holds the lock of the Service and, once the load
+// balancer is found, the lock of that.
 type reconciler struct {
 	request
 	of       *LoadBalancers
@@ -59,8 +59,8 @@ type reconciler struct {
 	notes    *notifier
 }
 
-// begin locks the Service. The caller closes the reconciler. A silent one writes no events but of
-// what it waits for.
+// begin locks the Service. The caller closes the reconciler. A silent one writes only events about
+// waiting.
 func (l *LoadBalancers) begin(ctx context.Context, of request, silent bool) (*reconciler, error) {
 	unlock, _, err := l.locks.Lock(ctx, "service "+string(of.service.UID))
 	if err != nil {
@@ -87,7 +87,7 @@ func (r *reconciler) close() {
 	}
 }
 
-// reconcile finds the load balancer, decides what it should be, compares and applies.
+// reconcile finds the load balancer, decides its desired state, compares and applies.
 func (r *reconciler) reconcile(ctx context.Context) (*v1.LoadBalancerStatus, error) {
 	err := r.find(ctx)
 	if err == nil {
@@ -127,7 +127,7 @@ func (r *reconciler) waitWhilePending(ctx context.Context) error {
 	case lb == nil || !lb.Status.Pending():
 		return nil
 	}
-	// OCCM writes the ID when all is done. Earlier, it survives a restart.
+	// OCCM writes the ID at the end. Written earlier, it survives a restart.
 	if err := r.of.Annotate(ctx, r.service,
 		map[string]*string{settings.AnnotationLoadBalancerID: &lb.ID}); err != nil {
 		return err
@@ -135,7 +135,8 @@ func (r *reconciler) waitWhilePending(ctx context.Context) error {
 	return r.waits().waitFor(lb, "is %s", lb.Status)
 }
 
-// converge takes the steps to the desired state. Nil: Octavia has done all of them.
+// converge takes the steps to the desired state. It returns nil if Octavia has completed all of
+// them.
 func (r *reconciler) converge(ctx context.Context, want desired.State) error {
 	if lb := r.found.balancer; lb == nil {
 		r.inherit(&want)
@@ -163,7 +164,7 @@ func (r *reconciler) converge(ctx context.Context, want desired.State) error {
 	return blocked
 }
 
-// diff compares. If the plan hangs on what was not read from Octavia just now, all is read first.
+// diff compares. If the plan depends on fields that were not read just now, all are read first.
 func (r *reconciler) diff(
 	ctx context.Context, want desired.State, complete bool,
 ) (observed, plan.Plan, error) {

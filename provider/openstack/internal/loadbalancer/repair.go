@@ -23,22 +23,22 @@ import (
 const (
 	// workers is how many load balancers are repaired at a time.
 	workers = 8
-	// deepScanBatch is how many load balancers are compared in all fields in a period. That takes a
-	// request for each of their ports.
+	// deepScanBatch is how many load balancers are compared in all fields in a period. Each port of
+	// each load balancer costs a request.
 	deepScanBatch = 20
-	// nodeDebounce is how long nodes must not have changed: changes come in bursts, and upstream's
-	// node sync does its part first.
+	// nodeDebounce is how long nodes must be unchanged: changes come in bursts, and upstream's node
+	// sync acts first.
 	nodeDebounce = time.Second
-	// A repair that failed is tried again after such a pause, which doubles.
+	// A failed repair is retried after this pause, which doubles.
 	firstRetry, lastRetry = 5 * time.Second, 5 * time.Minute
 )
 
-// repairs are the reconciles that upstream's service controller does not start. It does not see
-// changes in the cloud, and of nodes only their set: not their addresses, their labels (a Service
-// may select by them), or that they are about to go.
+// repairs are the reconciles that upstream's service controller does not start. It watches neither
+// the cloud, nor of nodes more than their set: not their addresses, their labels (a Service may
+// select by them), or that they are about to be removed.
 //
-// They begin with the first requested reconcile, because before that fxccm may not act for Services
-// here.
+// They begin with the first requested reconcile, because fxccm may not act for Services of this
+// cluster before.
 type repairs struct {
 	of    *LoadBalancers
 	begun sync.Once
@@ -47,7 +47,7 @@ type repairs struct {
 	cancel context.CancelFunc
 	alive  sync.WaitGroup
 	queue  workqueue.TypedRateLimitingInterface[repair]
-	// moved has something in it when nodes have changed.
+	// moved holds an item when nodes have changed.
 	moved chan struct{}
 
 	// turn is the position of the Service with which the next deep repairs begin. Only watch uses
@@ -58,15 +58,15 @@ type repairs struct {
 	closed bool
 }
 
-// errOld is of a repair that would act on old lists.
+// errOld means that a repair would act on old lists.
 var errOld = errors.New("the lists are too old to act on")
 
 // repair is an item of the queue.
 type repair struct {
 	service types.UID
-	// all: not only what depends on nodes.
+	// all: the repair is not limited to what depends on nodes.
 	all bool
-	// deep: all fields of all parts are compared, if that was not done since something changed.
+	// deep: all fields of all parts are compared, unless that was done since the last change.
 	deep bool
 }
 
@@ -75,7 +75,7 @@ func newRepairs(of *LoadBalancers) *repairs {
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[repair](firstRetry, lastRetry),
-		// Of the real clock: nothing depends on these pauses.
+		// The real clock is used: no behavior depends on these pauses.
 		workqueue.TypedRateLimitingQueueConfig[repair]{})
 	return r
 }
@@ -95,7 +95,7 @@ func (r *repairs) start() {
 	})
 }
 
-// endWith ends them when the channel is closed.
+// endWith ends the repairs when the channel is closed.
 func (r *repairs) endWith(stop <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +112,7 @@ func (r *repairs) endWith(stop <-chan struct{}) {
 	})
 }
 
-// close ends them and waits.
+// close ends the repairs and waits for them.
 func (r *repairs) close() {
 	r.mu.Lock()
 	r.closed = true
@@ -122,7 +122,7 @@ func (r *repairs) close() {
 	r.alive.Wait()
 }
 
-// nodesMoved tells that nodes have changed. It does not wait.
+// nodesMoved notes that nodes have changed. It does not block.
 func (r *repairs) nodesMoved() {
 	select {
 	case r.moved <- struct{}{}:
@@ -130,10 +130,10 @@ func (r *repairs) nodesMoved() {
 	}
 }
 
-// watch asks for repairs.
+// watch queues repairs.
 func (r *repairs) watch() {
 	every := r.of.config.Defaults.LoadBalancer.DriftPeriod
-	// Without a period the timer is never looked at.
+	// Without a period the timer is not used.
 	period := r.of.config.Clock.NewTimer(max(every, nodeDebounce))
 	defer period.Stop()
 	var due <-chan time.Time
@@ -172,7 +172,7 @@ func (r *repairs) ask(all bool) {
 	uids := slices.Sorted(maps.Keys(r.of.tracked.all()))
 	r.turn %= max(1, len(uids)) // Services may have been deleted
 	for i, uid := range uids {
-		// Others each time.
+		// Each period takes other Services.
 		deep := all && (i-r.turn+len(uids))%len(uids) < deepScanBatch
 		r.queue.Add(repair{service: uid, all: all, deep: deep})
 	}
@@ -207,8 +207,8 @@ func (r *repairs) settle(item repair, err error) {
 	}
 }
 
-// do reconciles, unless the Service has gone. If nodes have changed in a way that does not matter,
-// it finds nothing to do, and reads no contents of the load balancer.
+// do reconciles, unless the Service no longer exists. If the change of the nodes does not matter,
+// the reconcile changes nothing, and reads no contents of the load balancer.
 func (r *repairs) do(item repair) error {
 	service, cluster, ok := r.of.served(item.service)
 	if !ok {
@@ -235,7 +235,8 @@ func (r *repairs) do(item repair) error {
 	return r.of.publish(r.ctx, service, status)
 }
 
-// served finds a Service that upstream's controller has asked for, and has not asked to drop.
+// served finds a Service for which upstream's controller has requested a load balancer and not its
+// deletion.
 func (l *LoadBalancers) served(uid types.UID) (service *v1.Service, cluster string, ok bool) {
 	who := l.tracked.get(uid)
 	services, _, synced := l.objects.listers()

@@ -28,7 +28,7 @@ const (
 	Degraded State = "degraded"
 )
 
-// Report is what is known of the load balancer of one Service.
+// Report is the last known state of the load balancer of one Service.
 type Report struct {
 	Namespace, Name string
 
@@ -38,18 +38,18 @@ type Report struct {
 	// Since has the time when the Service became ready, or when it ceased to be.
 	Since time.Time
 
-	// ID and what follows describe the load balancer; they are empty without one.
+	// ID and the next fields describe the load balancer; they are empty without one.
 	ID, LoadBalancerName string
 	Provisioning         octavia.Status
 	Operating            string
 	Addresses            []string
 
-	// ComparedAt is when the load balancer was last compared with the Service. Drifted and Drift
-	// are when that last showed drift, and the changes that it needed.
+	// ComparedAt is when the load balancer was last compared with the Service. Drifted is when a
+	// comparison last found drift, and Drift lists the changes that it needed.
 	ComparedAt, Drifted time.Time
 	Drift               []string
 
-	// Requests are the last ones for the Service, the last one first.
+	// Requests are the last requests for the Service, the newest first.
 	Requests []recent.Request
 }
 
@@ -61,7 +61,7 @@ func (l *LoadBalancers) Reports() []Report {
 	all := []Report{}
 	for uid, report := range l.reports.all() {
 		if report.State == "" {
-			// Its first reconcile is under way.
+			// The first reconcile of the Service is in progress.
 			continue
 		}
 		report.Addresses = slices.Clone(report.Addresses)
@@ -82,9 +82,8 @@ func (l *LoadBalancers) Reports() []Report {
 	return all
 }
 
-// report records the result of a reconcile, and writes it to the Service. A reconcile that the end
-// of the term has canceled says nothing of the Service, and neither does a node sync that comes
-// before the creation.
+// report records the result of a reconcile, and writes it to the Service. It skips a reconcile that
+// the end of the term canceled, and a node sync that comes before the creation.
 func (r *reconciler) report(ctx context.Context, err error) {
 	now, lb := r.of.config.Clock.Now(), r.found.balancer
 	deletes := r.service.DeletionTimestamp != nil || !requestsLoadBalancer(r.service)

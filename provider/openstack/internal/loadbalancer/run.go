@@ -17,31 +17,31 @@ import (
 )
 
 var (
-	// errFailed is of a step on a load balancer that is in ERROR.
+	// errFailed means that the load balancer of a step is in ERROR.
 	errFailed = errors.New("in ERROR")
-	// errGone is of a step for what no longer exists.
+	// errGone means that the object of a step no longer exists.
 	errGone = errors.New("it no longer exists")
-	// errChanged is of a step that would replace the load balancer's tags, or delete it, when it is
-	// not what the plan was made for.
+	// errChanged means that a step would replace the load balancer's tags, or delete it, although
+	// it has changed since it was planned.
 	errChanged = errors.New("it was changed concurrently")
-	// errNotDeleted is of what is there after Octavia has deleted it.
+	// errNotDeleted means that Octavia still shows an object after its deletion.
 	errNotDeleted = errors.New("is not deleted")
-	// errQueued is of a load balancer that is not begun yet, because others are being made. No
-	// request was made for it.
+	// errQueued means that the load balancer was not requested yet, because others are being
+	// created.
 	errQueued = errors.New("queued: Octavia creates the load balancers of a project one at a time")
 )
 
-// maxMaking limits concurrent creations. Octavia holds the quota of the project until all of a load
+// maxMaking limits concurrent creations. Octavia holds the project's quota until the whole load
 // balancer is in its database, so it creates one after the other. A creation whose response is lost
 // in a longer queue may be duplicated.
 const maxMaking = 4
 
-// executor takes the steps of plans, many at a time, and keeps nothing between them. Two plans for
+// executor takes the steps of many plans at a time, and keeps no state between them. Two plans for
 // one load balancer never run together.
 //
-// Octavia changes one thing of a load balancer at a time, and refuses the next change until then.
-// So each step on the load balancer first waits for the end of its predecessor, which takes from a
-// second to minutes. Steps with Neutron wait for nothing, and no caller waits after the last step.
+// Octavia makes one change of a load balancer at a time, and refuses others until it has finished.
+// So each step on the load balancer first waits for the end of the previous one, which takes from a
+// second to minutes. Steps with Neutron do not wait, and neither does a caller after the last step.
 type executor struct {
 	octavia *octavia.API
 	neutron *neutron.API
@@ -59,20 +59,20 @@ func newExecutor(c Config) *executor {
 	}
 }
 
-// runResult is what a run has done, whatever its error.
+// runResult lists the effects of a run, even of one that fails.
 type runResult struct {
 	// loadBalancer is the created one, or the one that the run began with, as last seen. Its status
 	// is PENDING after a step that changed it. It may be nil.
 	loadBalancer *octavia.LoadBalancer
 	// floatingIP was created or attached. Of an attached one only ID, Address and PortID are known.
 	floatingIP *neutron.FloatingIP
-	// done are the steps that were taken. A [plan.CreateMember] has the ID of its member.
+	// done are the completed steps. A [plan.CreateMember] has the ID of its member.
 	done []plan.Step
 }
 
 // run takes the steps of a plan until one fails, and waits for Octavia for at most the timeout in
-// all; then the next plan starts from what exists. lb is what the plan was made for, as last seen;
-// nil for none. The errors have in their chain, where the caller can act on it:
+// total; then the next plan starts from the state that exists. lb is the load balancer of the plan,
+// as last seen; nil for none. The errors wrap, where the caller can act on it:
 //
 //   - [pendingError]: Octavia is at work, and the timeout is over.
 //   - [errQueued]: no creation was requested, because others are in flight.
@@ -113,9 +113,9 @@ func (e *executor) run(
 	return r.result, nil
 }
 
-// pendingError is of a step that would have to wait longer for Octavia than the run may. It is
-// [octavia.ErrPending], too. The status is ACTIVE if Octavia refuses the step all the same, as it
-// does while a pool is in ERROR, or is being changed.
+// pendingError means that a step would have to wait longer for Octavia than the run may. It is also
+// an [octavia.ErrPending]. The status is ACTIVE if Octavia refuses the step all the same, as it
+// does while a pool is in ERROR or is being changed.
 type pendingError struct {
 	loadBalancerID string
 	status         octavia.Status
@@ -130,19 +130,19 @@ func (e *pendingError) Is(target error) bool { return target == octavia.ErrPendi
 
 func (e *pendingError) Unwrap() error { return e.err }
 
-// refusalPause is the pause before a change that Octavia has refused twice, although the load
-// balancer was ready: an object that its status does not cover can be busy.
+// refusalPause is the pause before a change that Octavia has refused twice although the load
+// balancer was ready: an object can be busy without a change of the load balancer's status.
 const refusalPause = time.Second
 
-// run is a plan on its way.
+// run is a plan in progress.
 type run struct {
 	*executor
 	end    time.Time
 	result runResult
-	// step is the one that is being taken.
+	// step is the current step.
 	step plan.Step
-	// tags are the load balancer's as the plan, or a step of it, has them. fresh: they were seen to
-	// be so, and nothing was waited for since.
+	// tags are the load balancer's, as the plan or one of its steps has them. fresh: the tags were
+	// read, and no step has waited since.
 	tags  []string
 	fresh bool
 	// written are the tags that a step has written. Another client that read them earlier may
@@ -150,8 +150,8 @@ type run struct {
 	written []string
 	// parts are the load balancer's, if the plan deletes it; nil if they are unknown.
 	parts []string
-	// made are the ids of the listeners and pools that earlier steps have made, and group is that
-	// of the security group.
+	// made holds the IDs of the listeners and pools that earlier steps have created; group is the
+	// ID of the security group.
 	made  map[thing]string
 	group string
 }
@@ -173,14 +173,14 @@ func (r *run) status() octavia.Status {
 	return r.result.loadBalancer.Status
 }
 
-// mark notes what a change has brought about, until it is looked at again.
+// mark notes the effect of a change until the load balancer is read again.
 func (r *run) mark(status octavia.Status) {
 	if r.result.loadBalancer != nil {
 		r.result.loadBalancer.Status = status
 	}
 }
 
-// begun notes that Octavia has accepted work.
+// begun notes that Octavia has accepted a change.
 func (r *run) begun(status octavia.Status) {
 	r.mark(status)
 	if r.id() != "" {
@@ -188,19 +188,19 @@ func (r *run) begun(status octavia.Status) {
 	}
 }
 
-// change makes a request that changes the load balancer, or what is below it, as soon as Octavia
-// has finished the previous change.
+// change sends a request that changes the load balancer or its parts, as soon as Octavia has
+// finished the previous change.
 func (r *run) change(ctx context.Context, request func() error) error {
 	return r.attempt(ctx, request, false)
 }
 
-// mend is change for what a load balancer in ERROR allows.
+// mend is change for requests that Octavia accepts for a load balancer in ERROR.
 func (r *run) mend(ctx context.Context, request func() error) error {
 	return r.attempt(ctx, request, true)
 }
 
-// attempt repeats the request while it is refused for the state of what it is for, and once if its
-// outcome is unknown: after that, if it is.
+// attempt repeats the request while Octavia refuses it because of a state. It repeats a request
+// with an unknown outcome once, after reading the load balancer.
 func (r *run) attempt(ctx context.Context, request func() error, mends bool) error {
 	for refusals := 0; ; refusals++ {
 		err := r.settle(ctx, mends)
@@ -223,7 +223,7 @@ func (r *run) attempt(ctx context.Context, request func() error, mends bool) err
 				return err
 			}
 		}
-		// Its state is unknown. It is read once, even after the timeout.
+		// The state of the load balancer is unknown. It is read once, even after the timeout.
 		r.mark(octavia.PendingUpdate)
 	}
 }
@@ -282,10 +282,10 @@ const (
 	aPool     = "pool"
 )
 
-// thing is what a step makes: its name is only that of one of its kind.
+// thing identifies what a step creates: a name is unique only among objects of one kind.
 type thing struct{ kind, name string }
 
-// find returns the id of what a step refers to; "" for the zero Ref.
+// find returns the ID of the object that a step refers to; "" for the zero Ref.
 func (r *run) find(kind string, ref plan.Ref) (string, error) {
 	if ref == (plan.Ref{}) || ref.ID != "" {
 		return ref.ID, nil

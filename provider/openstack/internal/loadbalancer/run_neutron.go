@@ -9,8 +9,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
-// takeWithNeutron takes a step with Neutron. It waits for nothing: a VIP port exists as soon as its
-// load balancer does.
+// takeWithNeutron takes a step with Neutron. It does not wait, because a VIP port exists as soon as
+// its load balancer does.
 func (r *run) takeWithNeutron(ctx context.Context, step plan.Step) error {
 	err := r.askNeutron(ctx, step)
 	if errors.Is(err, neutron.ErrNotFound) {
@@ -52,7 +52,7 @@ func (r *run) askNeutron(ctx context.Context, step plan.Step) error {
 	return fmt.Errorf("unknown step %T", step)
 }
 
-// createFloatingIP tries the subnets in their order, until one has an address left.
+// createFloatingIP tries the subnets in their order until one has a free address.
 func (r *run) createFloatingIP(ctx context.Context, s plan.CreateFloatingIP) error {
 	port := ""
 	if s.LoadBalancer != (plan.Ref{}) {
@@ -79,7 +79,7 @@ func (r *run) createFloatingIP(ctx context.Context, s plan.CreateFloatingIP) err
 	return err
 }
 
-// attachFloatingIP attaches one that exists, or the one that an earlier step has made.
+// attachFloatingIP attaches an existing floating IP, or the one that an earlier step has created.
 func (r *run) attachFloatingIP(ctx context.Context, s plan.AttachFloatingIP) error {
 	port, err := r.vipPort(s.LoadBalancer)
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *run) attachFloatingIP(ctx context.Context, s plan.AttachFloatingIP) err
 	return nil
 }
 
-// vipPort is the port of the load balancer's VIP.
+// vipPort returns the port of the load balancer's VIP.
 func (r *run) vipPort(ref plan.Ref) (string, error) {
 	lb := r.result.loadBalancer
 	if lb == nil || lb.ID != r.loadBalancer(ref) || lb.VIP.PortID == "" {
@@ -114,7 +114,7 @@ func (r *run) createGroup(ctx context.Context, s plan.CreateSecurityGroup) error
 	if err != nil {
 		return err
 	}
-	// There is one group in a plan: whatever refers to one that is made means this one.
+	// A plan creates at most one group, so each later reference means this one.
 	r.group = made.ID
 	return nil
 }

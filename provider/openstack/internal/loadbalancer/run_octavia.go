@@ -63,8 +63,8 @@ func (r *run) take(ctx context.Context, step plan.Step) error {
 	return r.takeWithNeutron(ctx, step)
 }
 
-// createLoadBalancer waits until a load balancer that is being replaced is gone, because the new
-// one may have its address.
+// createLoadBalancer first waits until a load balancer that is being replaced is gone, because the
+// new one may have its address.
 func (r *run) createLoadBalancer(ctx context.Context, s plan.CreateLoadBalancer) error {
 	if r.status() == octavia.PendingDelete {
 		switch err := r.settle(ctx, false); {
@@ -93,7 +93,7 @@ func (r *run) createLoadBalancer(ctx context.Context, s plan.CreateLoadBalancer)
 	return nil
 }
 
-// queue waits until few enough load balancers are being made for another one, and counts that.
+// queue waits for a free entry in making, and takes it.
 func (r *run) queue(ctx context.Context) error {
 	select {
 	case r.making <- struct{}{}:
@@ -115,9 +115,9 @@ func (r *run) queue(ctx context.Context) error {
 	}
 }
 
-// isFinal tells whether the step is for the whole load balancer and cannot be taken back: who
-// writes its tags replaces all of them. What others have put there since it was seen would be lost,
-// and it may be another cluster's by now.
+// isFinal reports whether the step changes the whole load balancer irreversibly: a tag write
+// replaces the whole list. Tags of other clients since the last read would be lost, and the load
+// balancer may be another cluster's by now.
 func isFinal(step plan.Step) bool {
 	switch step.(type) {
 	case plan.UpdateLoadBalancer, plan.DeleteLoadBalancer:
@@ -131,8 +131,8 @@ func isDeletion(step plan.Step) bool {
 	return is
 }
 
-// seeTagsAhead is seeTags before the first step. That the load balancer is gone keeps nothing else
-// from being done.
+// seeTagsAhead is seeTags before the first step. A missing load balancer is no error, so that the
+// other steps are taken.
 func (r *run) seeTagsAhead(ctx context.Context) error {
 	if err := r.seeTags(ctx); !errors.Is(err, octavia.ErrNotFound) {
 		return err
@@ -140,8 +140,9 @@ func (r *run) seeTagsAhead(ctx context.Context) error {
 	return nil
 }
 
-// seeTags looks at the load balancer, unless it has just done so, and is errChanged if its tags are
-// neither what they were nor what else they may be, or if it has a new part that would be deleted.
+// seeTags reads the load balancer, unless it has just done so. It returns errChanged if the tags
+// are neither those of the plan nor one of the other lists, or if the load balancer to delete has a
+// new part.
 func (r *run) seeTags(ctx context.Context, or ...[]string) error {
 	if r.fresh || r.id() == "" {
 		return nil
@@ -164,14 +165,14 @@ func (r *run) seeTags(ctx context.Context, or ...[]string) error {
 	return nil
 }
 
-// sameTags does not go by their order, in which Octavia has no part.
+// sameTags ignores the order of tags, which Octavia does not keep.
 func sameTags(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 func (r *run) updateLoadBalancer(ctx context.Context, s plan.UpdateLoadBalancer) error {
 	err := r.change(ctx, func() error {
-		// They are these already if the request was made before, and its answer was lost.
+		// The new tags exist already if an earlier request succeeded and its response was lost.
 		if err := r.seeTags(ctx, s.Tags); err != nil {
 			return err
 		}
@@ -183,7 +184,7 @@ func (r *run) updateLoadBalancer(ctx context.Context, s plan.UpdateLoadBalancer)
 	return err
 }
 
-// deleteLoadBalancer takes one that is gone, or is about to be, for deleted.
+// deleteLoadBalancer succeeds if the load balancer is gone, or is about to be.
 func (r *run) deleteLoadBalancer(ctx context.Context, s plan.DeleteLoadBalancer) error {
 	if r.status().Gone() {
 		return nil
@@ -207,7 +208,7 @@ func (r *run) deleteLoadBalancer(ctx context.Context, s plan.DeleteLoadBalancer)
 	return nil
 }
 
-// seeDeleted waits until Octavia is done, and looks.
+// seeDeleted waits until Octavia has finished, and verifies the deletions.
 func (r *run) seeDeleted(ctx context.Context, s plan.SeeDeleted) error {
 	err := r.settle(ctx, false)
 	var is octavia.Contents
@@ -273,7 +274,7 @@ func (r *run) createMember(ctx context.Context, s plan.CreateMember) error {
 	})
 }
 
-// make is for a request that makes something that later steps may refer to.
+// make sends a request whose result later steps may refer to.
 func (r *run) make(
 	ctx context.Context, kind, name string, request func() (id string, err error),
 ) error {
@@ -294,7 +295,7 @@ func (r *run) changePool(ctx context.Context, ref plan.Ref, request func(id stri
 	return r.change(ctx, func() error { return request(id) })
 }
 
-// reportCreation reports whether a quota keeps a step from being taken.
+// reportCreation reports whether a quota prevents a step.
 func (e *executor) reportCreation(step plan.Step, err error) {
 	if counted := countedBy(step); counted != "" {
 		e.trouble.Creation(counted, err,
@@ -302,7 +303,7 @@ func (e *executor) reportCreation(step plan.Step, err error) {
 	}
 }
 
-// countedBy is what a step creates that there are quotas for; "" for nothing.
+// countedBy returns the quota that a step counts against; "" for none.
 func countedBy(step plan.Step) string {
 	switch step.(type) {
 	case plan.CreateLoadBalancer:

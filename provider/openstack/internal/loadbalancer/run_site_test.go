@@ -193,7 +193,7 @@ func names(steps []plan.Step) string {
 	return strings.Join(all, "\n")
 }
 
-// stopsAt tells whether the error is of the step with this index.
+// stopsAt reports whether the error is of the step with this index.
 func stopsAt(err error, i int, steps []plan.Step) bool {
 	prefix := fmt.Sprintf("step %d of %d (%s): ", i+1, len(steps), steps[i])
 	return err != nil && strings.HasPrefix(err.Error(), prefix)

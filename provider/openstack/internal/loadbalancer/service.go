@@ -29,7 +29,7 @@ func (r *reconciler) status() *v1.LoadBalancerStatus {
 	return desired.Status(r.service, r.settings, r.found.addresses(r.settings.Internal)...)
 }
 
-// Annotate sets annotations of the Service that differ; nil removes one.
+// Annotate sets the annotations of the Service that differ; nil removes one.
 func (l *LoadBalancers) Annotate(
 	ctx context.Context, service *v1.Service, want map[string]*string,
 ) error {
@@ -48,7 +48,7 @@ func (l *LoadBalancers) Annotate(
 	})
 }
 
-// publish writes the status.
+// publish writes the status of the Service.
 func (l *LoadBalancers) publish(
 	ctx context.Context, service *v1.Service, status *v1.LoadBalancerStatus,
 ) error {
@@ -58,8 +58,8 @@ func (l *LoadBalancers) publish(
 	}, "status")
 }
 
-// patch changes a Service by a strategic merge patch, so that conditions of others stay. The UID in
-// the patch keeps it from a later Service of the same name.
+// patch changes a Service by a strategic merge patch, so that conditions of other writers stay.
+// Because of the UID in it, the patch cannot change a later Service of the same name.
 func (l *LoadBalancers) patch(
 	ctx context.Context, service *v1.Service, doing string, patch any, subresources ...string,
 ) error {

@@ -40,8 +40,8 @@ type freshCreation struct {
 	nextLook     time.Time
 }
 
-// pending is the load balancer as long as Octavia is expected to build it; else nil. named is the
-// one that the Service names, or "".
+// pending returns the load balancer while Octavia is expected to build it; else nil. named is the
+// ID that the Service names, or "".
 func (c *freshCreation) pending(now time.Time, named string, how mode) *octavia.LoadBalancer {
 	lb := c.loadBalancer
 	if lb == nil || !lb.Status.Pending() || !now.Before(c.nextLook) || !how.create || how.repair ||
@@ -51,7 +51,7 @@ func (c *freshCreation) pending(now time.Time, named string, how mode) *octavia.
 	return lb
 }
 
-// knownFloatingIPs are all that match the query, as of the last read or creation.
+// knownFloatingIPs are all floating IPs that match the query, as of the last read or creation.
 type knownFloatingIPs struct {
 	query neutron.FloatingIPQuery
 	all   []neutron.FloatingIP
@@ -59,9 +59,9 @@ type knownFloatingIPs struct {
 	created time.Time
 }
 
-// suffices tells whether they are not to be read again: for new nodes they are of no importance,
-// and another client hardly changes them right after their creation. Drift is repaired all the
-// same.
+// suffices reports whether the floating IPs need not be read again: new nodes do not affect them,
+// and other clients rarely change them right after their creation. A repair of drift always reads
+// them.
 func (k *knownFloatingIPs) suffices(
 	query neutron.FloatingIPQuery, now time.Time, how mode,
 ) bool {

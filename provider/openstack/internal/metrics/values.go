@@ -34,7 +34,7 @@ func occmRequest(operation string) string {
 	return operation
 }
 
-// failed tells whether a response is an error. A 404 is not an error for reads and deletions.
+// failed reports whether a response is an error. A 404 is not an error for reads and deletions.
 func failed(operation, code string) bool {
 	if code == "404" {
 		return !strings.HasSuffix(operation, "_get") && !strings.HasSuffix(operation, "_list") &&

@@ -20,7 +20,7 @@ const maxSize = 20_000
 // ErrTooLarge is the error of a pattern that takes too much memory when it is compiled.
 var ErrTooLarge = errors.New("the regular expression is too large: repeat fewer things less often")
 
-// Check tells whether [Compile] accepts a pattern, without compiling it.
+// Check reports whether [Compile] accepts a pattern, without compiling it.
 func Check(pattern string) error {
 	_, _, err := read(pattern)
 	return err

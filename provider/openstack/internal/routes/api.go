@@ -192,7 +192,7 @@ func isStale(err error) bool {
 	return gophercloud.ResponseCodeIs(err, http.StatusPreconditionFailed)
 }
 
-// isBadRequest tells whether Neutron refused the content of a request, so that parts of it may
+// isBadRequest reports whether Neutron refused the content of a request, so that parts of it may
 // succeed. 401, 403 and 404 are about the credentials and the router; 409, 412 and 429 are
 // transient.
 func isBadRequest(err error) bool {

@@ -78,8 +78,8 @@ func firstInternal(node *v1.Node, is4 bool) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// podCIDR tells whether the destination is a pod CIDR of the node, and returns the node's spelling,
-// because upstream's controller compares texts.
+// podCIDR reports whether the destination is a pod CIDR of the node, and returns the node's
+// spelling, because upstream's controller compares texts.
 func podCIDR(node *v1.Node, destination netip.Prefix) (string, bool) {
 	for _, cidr := range node.Spec.PodCIDRs {
 		if prefix, err := parseDestination(cidr); err == nil && prefix == destination {

@@ -179,8 +179,8 @@ func (f *portFinder) forget() {
 	f.around = nil
 }
 
-// isAttached tells whether a port belongs to a device. The ports of a deleted server are deleted or
-// have none.
+// isAttached reports whether a port belongs to a device. The ports of a deleted server are deleted
+// or have none.
 func isAttached(p port) bool { return p.DeviceID != "" }
 
 // neighbors caches whether a device has the address of a next hop.

@@ -294,7 +294,7 @@ func (r *Routes) mayDelete(ctx context.Context, one route) error {
 	return nil
 }
 
-// isKnown tells whether the cluster owned the route since the process started.
+// isKnown reports whether the cluster owned the route since the process started.
 func (r *Routes) isKnown(one route) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

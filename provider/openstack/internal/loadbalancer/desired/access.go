@@ -10,15 +10,15 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 )
 
-// clients are the CIDRs that may connect, sorted; nil if access cannot be restricted.
+// clients returns the CIDRs that may connect, sorted; nil if access cannot be restricted.
 //
-// Without source ranges they are all addresses, spelled out as OCCM sends them. Octavia refuses a
+// Without source ranges it returns all addresses explicitly, as OCCM sends them. Octavia refuses a
 // range of a family of which the load balancer has no address (_validate_cidr_compatible_with_vip),
-// so it is left out. If none is left the Service is refused, because an empty list would admit all
-// clients.
+// so such a range is left out. If none is left the Service is refused, because an empty list would
+// admit all clients.
 func (b *builder) clients() ([]string, error) {
 	asked := b.Settings.SourceRanges
-	if !b.keepsOut() {
+	if !b.canRestrictClients() {
 		if asked != nil {
 			b.warn(events.SourceRangesIgnored,
 				"the source ranges are ignored and every client may connect: this provider or Octavia API version cannot "+
@@ -65,8 +65,8 @@ func (b *builder) clients() ([]string, error) {
 	return sorted(cidrs), nil
 }
 
-// keepsOut tells whether there is something to keep clients out with.
-func (b *builder) keepsOut() bool {
+// canRestrictClients reports whether the cloud or a security group can restrict clients.
+func (b *builder) canRestrictClients() bool {
 	return b.Features.AllowedCIDRs || b.Features.KeepsClientAddress &&
 		b.Settings.ManageSecurityGroups
 }

@@ -1,4 +1,4 @@
-// Package desired decides what the load balancer of a Service should be. It makes no request and
+// Package desired decides the desired state of a Service's load balancer. It makes no request and
 // keeps no state.
 package desired
 
@@ -13,7 +13,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
-// Input is what [Build] decides from. Build does not change it.
+// Input is the input of [Build], which does not change it.
 type Input struct {
 	Identity Identity
 	Service  *v1.Service
@@ -21,48 +21,47 @@ type Input struct {
 	Settings settings.Settings
 	Features Features
 	Places   Places
-	// LoadBalancerName is that of the load balancer that the Service uses; "" before its creation.
-	// The listeners, pools and monitors of an owner bear it; a guest's bear the name of
-	// its own Service, as with OCCM (loadbalancer.go, ensureOctaviaLoadBalancer).
+	// LoadBalancerName is the name of the load balancer that the Service uses; "" before its
+	// creation. An owner's listeners, pools and monitors are named after it; a guest's after the
+	// guest's Service, as with OCCM (loadbalancer.go, ensureOctaviaLoadBalancer).
 	LoadBalancerName string
-	// Guest: the load balancer was made for another Service, or by a user. Its addresses, its kind
-	// and its floating IP are their matter.
+	// Guest: the load balancer was created for another Service, or by a user. The guest decides
+	// neither its addresses and kind nor its floating IP.
 	Guest bool
-	// HasFloatingIP: the load balancer has one, so where one would be made was not looked up.
+	// HasFloatingIP: the load balancer has one, so the place of a new one was not looked up.
 	HasFloatingIP bool
 }
 
-// Places are what was looked up in the cloud.
+// Places are the results of the lookups in the cloud.
 type Places struct {
 	// VIP is the place of the address if the settings do not name it; an existing load balancer
-	// stays in its place. Only subnet and network count.
+	// stays in its place. Only subnet and network are used.
 	VIP octavia.VIP
 	// AdditionalVIPs are for the second family of a dual-stack Service; an existing load balancer
 	// keeps its own.
 	AdditionalVIPs []octavia.VIP
-	// Member is the members' subnet; the zero value if it need not be named. Its CIDR is needed for
-	// security groups.
+	// Member is the members' subnet; the zero value if the subnet need not be named. Security
+	// groups need its CIDR.
 	Member neutron.Subnet
-	// FloatingNetworkID and FloatingSubnetIDs are where a floating IP is made.
+	// FloatingNetworkID and FloatingSubnetIDs are the place of a new floating IP.
 	FloatingNetworkID string
 	FloatingSubnetIDs []string
 }
 
-// Notice is something that whoever made the Service should know: an event.
+// Notice is an event for the owner of the Service.
 type Notice struct {
-	// Reason is a word in CamelCase, OCCM's where it has one.
+	// Reason is a word in CamelCase; OCCM's if OCCM has one.
 	Reason  events.Reason
 	Message string
-	// Warning is false for what is as it should be.
+	// Warning is false for a notice without a problem.
 	Warning bool
 }
 
-// Build decides. Its error tells the user why the Service cannot be served as it is; the notices
-// tell the rest.
+// Build decides the desired state. Its error tells the user why the Service cannot be served; the
+// notices report everything else.
 //
-// A missing capability of the provider is an error where an omission would expose or garble
-// traffic: certificates, the PROXY protocol, HTTP headers. Everything else is omitted with a
-// notice.
+// A missing capability of the provider is an error if an omission would expose or garble traffic:
+// certificates, the PROXY protocol, HTTP headers. Other features are omitted with a notice.
 func Build(in Input) (State, []Notice, error) {
 	b := &builder{Input: in, families: families(in)}
 	d, err := b.build()
@@ -72,10 +71,10 @@ func Build(in Input) (State, []Notice, error) {
 	return d, b.notices, nil
 }
 
-// builder holds what the parts of the decision have in common.
+// builder holds the state that all parts of the decision share.
 type builder struct {
 	Input
-	// families are those of the load balancer's addresses: at least one.
+	// families are the families of the load balancer's addresses: at least one.
 	families []v1.IPFamily
 	notices  []Notice
 }
@@ -101,7 +100,7 @@ func (b *builder) build() (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	b.sayWhatIsUnchecked()
+	b.warnUnmonitored()
 	return State{
 		Identity:       b.Identity,
 		LoadBalancer:   b.loadBalancer(address),
@@ -116,10 +115,10 @@ func (b *builder) build() (State, error) {
 	}, nil
 }
 
-// exists tells whether there is a load balancer already.
+// exists reports whether a load balancer exists already.
 func (b *builder) exists() bool { return b.LoadBalancerName != "" }
 
-// warn adds a notice that the user should act on, note one that is informational.
+// warn adds a notice that the user should act on; note adds an informational one.
 func (b *builder) warn(reason events.Reason, message string) {
 	b.notices = append(b.notices, Notice{Reason: reason, Message: message, Warning: true})
 }

@@ -6,8 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// families are those of the addresses that the load balancer has: the Service's first one, and the
-// second if there is a VIP for it.
+// families returns the families of the load balancer's addresses: the Service's first one, and the
+// second if a VIP exists for it.
 func families(in Input) []v1.IPFamily {
 	wanted := familiesOf(in.Service)
 	if len(wanted) > 1 && in.Features.AdditionalVIPs && len(in.Places.AdditionalVIPs) > 0 {
@@ -16,7 +16,7 @@ func families(in Input) []v1.IPFamily {
 	return wanted[:1]
 }
 
-// family is that of the first VIP.
+// family returns the family of the first VIP.
 func (b *builder) family() v1.IPFamily { return b.families[0] }
 
 func familyOf(address netip.Addr) v1.IPFamily {

@@ -4,8 +4,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// Features are what a load balancer's provider and the version of Octavia's API can do. They are
-// made when both are known: a cloud of which this could not be learned has no Features yet.
+// Features are the capabilities of a load balancer's provider and of the version of Octavia's API.
+// They exist only after both are known.
 type Features struct {
 	// Tags: API 2.5.
 	Tags bool
@@ -23,27 +23,28 @@ type Features struct {
 	// 2.26, takes CIDRs of the first VIP's family alone (api/v2/controllers/listener.py), and then
 	// fails to open the amphora for them, so that the load balancer ends in ERROR.
 	AllVIPsCIDRs bool
-	// HTTPMonitors, of the health check node port: not ovn. Of UDP pools: API 2.16.
+	// HTTPMonitors are monitors of the health check node port: not ovn. For UDP pools: API 2.16.
 	HTTPMonitors    bool
 	UDPHTTPMonitors bool
 	// SCTPMonitors: not ovn.
 	SCTPMonitors bool
-	// HTTP listeners, certificates and the PROXY protocol: not ovn, which forwards packets.
+	// HTTP is for HTTP listeners, certificates and the PROXY protocol: not ovn, which forwards
+	// packets.
 	HTTP bool
-	// Weights of members: not ovn, which has none.
+	// Weights of members: not ovn.
 	Weights bool
-	// KeepsClientAddress: members see the client's address, so that a node's firewall can judge it
+	// KeepsClientAddress: members see the client's address, so a node's firewall can filter by it
 	// (ovn).
 	KeepsClientAddress bool
-	// OnlySourceIPPort: there is no other algorithm (ovn).
+	// OnlySourceIPPort: the provider supports no other algorithm (ovn).
 	OnlySourceIPPort bool
-	// Serial: nothing is made together with its children, and members are changed one by one.
+	// Serial: objects are created without their children, and members are changed one by one.
 	Serial bool
 }
 
-// FeaturesOf tells what a provider can do with version 2.minor of the API. serial is what the
-// operator says of the provider. The numbers are those of Octavia's API reference, "API version
-// history"; what ovn lacks is in ovn_octavia_provider/driver.py.
+// FeaturesOf returns the features of a provider with version 2.minor of the API. serial is the
+// operator's setting for the provider. The numbers come from Octavia's API reference, "API version
+// history", and the limits of ovn from ovn_octavia_provider/driver.py.
 func FeaturesOf(provider string, minor int, serial bool) Features {
 	ovn := provider == octavia.ProviderOVN
 	return Features{

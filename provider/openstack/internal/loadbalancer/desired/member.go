@@ -12,13 +12,14 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// backend is a node that is a member of each port that has a node port.
+// backend is a node that is a member of the pool of each port with a node port.
 type backend struct {
 	Backend
 	draining bool
 }
 
-// backends are sorted by node. A node needs an address of the load balancer's family.
+// backends returns the backends, sorted by node. A node needs an address of the load balancer's
+// family.
 func (b *builder) backends() []backend {
 	if !slices.ContainsFunc(b.Service.Spec.Ports,
 		func(port v1.ServicePort) bool { return port.NodePort != 0 }) {
@@ -36,7 +37,7 @@ func (b *builder) backends() []backend {
 	return found
 }
 
-// selected are the nodes that the Service's node selector chooses.
+// selected returns the nodes that the Service's node selector chooses.
 func (b *builder) selected() []Node {
 	var selected []Node
 	for _, node := range b.Nodes {
@@ -47,8 +48,8 @@ func (b *builder) selected() []Node {
 	return selected
 }
 
-// backend is false for a node that is not a member. A draining node is a member of weight 0, where
-// the provider has weights.
+// backend returns false for a node that is not a member. A draining node is a member of weight 0 if
+// the provider supports weights.
 func (b *builder) backend(node Node) (backend, bool) {
 	address, ok := memberAddress(node.Node, b.memberFamily())
 	if !ok || node.Draining && !b.Features.Weights {
@@ -65,7 +66,7 @@ func (b *builder) backend(node Node) (backend, bool) {
 	}, true
 }
 
-// memberFamily is "" if the Service names none: any will do then.
+// memberFamily returns "" if the Service names no family: any is used then.
 func (b *builder) memberFamily() v1.IPFamily {
 	if len(b.Service.Spec.IPFamilies) == 0 {
 		return ""
@@ -73,8 +74,8 @@ func (b *builder) memberFamily() v1.IPFamily {
 	return b.family()
 }
 
-// memberAddress is where a node gets traffic: its first InternalIP of the family, else its first
-// ExternalIP.
+// memberAddress returns the address at which a node receives traffic: its first InternalIP of the
+// family, else its first ExternalIP.
 func memberAddress(node *v1.Node, family v1.IPFamily) (string, bool) {
 	for _, kind := range []v1.NodeAddressType{v1.NodeInternalIP, v1.NodeExternalIP} {
 		for _, a := range node.Status.Addresses {
@@ -88,7 +89,7 @@ func memberAddress(node *v1.Node, family v1.IPFamily) (string, bool) {
 	return "", false
 }
 
-// serverID is empty if the node has no provider ID yet, or none of OpenStack's.
+// serverID is empty if the node has no provider ID yet, or one of another cloud.
 func serverID(node *v1.Node) string {
 	id, err := instances.ParseProviderID(node.Spec.ProviderID)
 	if err != nil {
@@ -97,9 +98,9 @@ func serverID(node *v1.Node) string {
 	return id.ID
 }
 
-// withoutDoubles leaves one backend for each address: one that stays before one that is draining,
-// as where a server was replaced, and then the first by name. Octavia does not take two members of
-// one address and port.
+// withoutDoubles keeps one backend for each address, because Octavia refuses two members with the
+// same address and port. A node that stays precedes a draining one, for example after a server was
+// replaced; otherwise the first by name is kept.
 func (b *builder) withoutDoubles(all []backend) []backend {
 	slices.SortFunc(all, func(x, y backend) int {
 		return cmp.Or(compareBools(x.draining, y.draining), cmp.Compare(x.Node, y.Node),
@@ -108,7 +109,7 @@ func (b *builder) withoutDoubles(all []backend) []backend {
 	has := map[netip.Addr]string{}
 	var kept []backend
 	for _, each := range all {
-		// It has been parsed before.
+		// The address was validated before.
 		address, _ := netip.ParseAddr(each.Address)
 		first, taken := has[address]
 		switch {
@@ -162,8 +163,8 @@ func nodesOf(backends []backend) []Backend {
 	return nodes
 }
 
-// members are the backends at a port; none if it has no node port (allocateLoadBalancerNodePorts:
-// false).
+// members returns the backends at a port; none if the port has no node port
+// (allocateLoadBalancerNodePorts: false).
 func (b *builder) members(port v1.ServicePort, backends []backend) []octavia.Member {
 	if port.NodePort == 0 {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// monitor is nil for none.
+// monitor returns nil for no monitor.
 func (b *builder) monitor(port v1.ServicePort) *octavia.Monitor {
 	s := b.Settings
 	if !s.Monitor {
@@ -23,7 +23,7 @@ func (b *builder) monitor(port v1.ServicePort) *octavia.Monitor {
 	}
 	switch carrier := transport(port); {
 	case b.asksKubeProxy(port):
-		// What kube-proxy serves at the health check node port.
+		// kube-proxy serves this path at the health check node port.
 		m.Type, m.HTTPMethod, m.URLPath, m.ExpectedCodes = octavia.MonitorHTTP, "GET", "/healthz",
 			"200"
 	case carrier == octavia.UDP:
@@ -41,21 +41,21 @@ func (b *builder) monitor(port v1.ServicePort) *octavia.Monitor {
 	return m
 }
 
-// asksKubeProxy tells whether a port's members are asked at the health check node port whether they
-// have endpoints of the Service.
+// asksKubeProxy reports whether the monitor of a port checks at the health check node port whether
+// a member has endpoints of the Service.
 func (b *builder) asksKubeProxy(port v1.ServicePort) bool {
 	return b.Settings.Monitor && b.isLocal() && b.Features.HTTPMonitors &&
 		(transport(port) != octavia.UDP || b.Features.UDPHTTPMonitors)
 }
 
-// isLocal tells whether nodes without endpoints of the Service drop its traffic.
+// isLocal reports whether nodes without endpoints of the Service drop its traffic.
 func (b *builder) isLocal() bool {
 	spec := b.Service.Spec
 	return spec.ExternalTrafficPolicy == v1.ServiceExternalTrafficPolicyLocal &&
 		spec.HealthCheckNodePort > 0
 }
 
-func (b *builder) sayWhatIsUnchecked() {
+func (b *builder) warnUnmonitored() {
 	if b.isLocal() && !b.Settings.Monitor {
 		b.warn(events.LocalWithoutMonitor,
 			"externalTrafficPolicy is Local, but the members have no health monitor: nodes without a local endpoint drop traffic; "+

@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// Identity tells whose a load balancer is.
+// Identity identifies the Service of a load balancer, and its cluster.
 type Identity struct {
-	// ClusterName is the CCM's --cluster-name. Many clusters have the same.
+	// ClusterName is the CCM's --cluster-name. Many clusters may have the same.
 	ClusterName string
-	// ClusterUID is the UID of the cluster's namespace kube-system, which no other cluster has.
+	// ClusterUID is the UID of the cluster's namespace kube-system, which is unique.
 	ClusterUID string
 	Namespace  string
 	Name       string
-	// UID is the Service's.
+	// UID is the Service's UID.
 	UID string
 }
 
-// Names, descriptions and OCCM's tag are as OCCM makes them (pkg/openstack/loadbalancer.go,
-// loadbalancer_sg.go), to the letter, so that each finds what the other has made.
+// Names, descriptions and OCCM's tag are exactly as OCCM creates them
+// (pkg/openstack/loadbalancer.go, loadbalancer_sg.go), so that each CCM finds the other's objects.
 
-// ServicePrefix begins the names that OCCM makes of Services, and with them its tags.
+// ServicePrefix begins the names and the tags that OCCM derives from Services.
 const ServicePrefix = "kube_service_"
 
-// nameLimit is the most that Octavia and Neutron take for a name.
+// nameLimit is the most characters that Octavia and Neutron accept in a name.
 const nameLimit = 255
 
 // LoadBalancerName is the load balancer's name, and OCCM's tag on it and on its listeners.
@@ -32,10 +32,10 @@ func (i Identity) LoadBalancerName() string {
 	return cut(fmt.Sprintf("%s%s_%s_%s", ServicePrefix, i.ClusterName, i.Namespace, i.Name))
 }
 
-// LegacyName is that of a load balancer from before names included the cluster. It holds the UID of
-// the Service.
+// LegacyName is the name of a load balancer that was created before names included the cluster. It
+// holds the UID of the Service.
 func (i Identity) LegacyName() string {
-	// As k8s.io/cloud-provider, DefaultLoadBalancerName: 32 characters at most.
+	// k8s.io/cloud-provider does the same in DefaultLoadBalancerName: at most 32 characters.
 	name := "a" + strings.ReplaceAll(i.UID, "-", "")
 	return name[:min(len(name), 32)]
 }
@@ -46,7 +46,7 @@ func (i Identity) LoadBalancerDescription() string {
 		i.ClusterName)
 }
 
-// FloatingIPDescription is the description of a floating IP that was made for the Service.
+// FloatingIPDescription is the description of a floating IP that is created for the Service.
 func (i Identity) FloatingIPDescription() string {
 	return "Floating IP for " + i.LoadBalancerDescription()
 }
@@ -87,26 +87,27 @@ func part(kind string, index int, loadBalancer string) string {
 
 func cut(name string) string { return name[:min(len(name), nameLimit)] }
 
-// The tags by which fxccm knows what it has made or taken over. They hold what names do not: UIDs.
-// Neutron's tags had at most 60 characters for long, and cannot hold a slash.
+// fxccm recognizes its own and adopted objects by these tags. They hold UIDs, which names do not.
+// Neutron limited tags to 60 characters for a long time, and refuses a slash.
 const (
 	clusterTag = "fxccm-cluster="
 	serviceTag = "fxccm-service="
-	// guestTag is on a load balancer that another cluster was using when the cluster joined, or
-	// that OCCM had made for another Service. Names do not tell: clusters may have the same.
+	// guestTag is on a load balancer that another cluster was using when this cluster joined, or
+	// that OCCM had created for another Service. Names cannot show this, because clusters may have
+	// the same name.
 	guestTag = "fxccm-guest="
 )
 
-// ClusterTag is on all that belongs to the cluster.
+// ClusterTag is on all objects of the cluster.
 func (i Identity) ClusterTag() string { return clusterTag + i.ClusterUID }
 
 // GuestTag marks the cluster as a guest in a load balancer of another cluster.
 func (i Identity) GuestTag() string { return guestTag + i.ClusterUID }
 
-// IsGuestCluster tells whether the tags mark the cluster as a guest.
+// IsGuestCluster reports whether the tags mark the cluster as a guest.
 func (i Identity) IsGuestCluster(tags []string) bool { return slices.Contains(tags, i.GuestTag()) }
 
-// OnlyGuests tells whether the tags name clusters, and all of them are guests.
+// OnlyGuests reports whether the tags name clusters, and all of them are guests.
 func OnlyGuests(tags []string) bool {
 	clusters := 0
 	for _, tag := range tags {
@@ -120,7 +121,7 @@ func OnlyGuests(tags []string) bool {
 	return clusters > 0
 }
 
-// OtherClusters are the UIDs of the other clusters that use a load balancer with these tags.
+// OtherClusters returns the UIDs of the other clusters that use a load balancer with these tags.
 func (i Identity) OtherClusters(tags []string) []string {
 	var uids []string
 	for _, tag := range tags {
@@ -131,22 +132,22 @@ func (i Identity) OtherClusters(tags []string) []string {
 	return uids
 }
 
-// HasJoined tells whether the tags of a load balancer name the Service. Its name alone may be that
-// of another cluster's Service.
+// HasJoined reports whether the tags of a load balancer name the Service. An equal name alone may
+// be that of another cluster's Service.
 func (i Identity) HasJoined(tags []string) bool {
 	return slices.Contains(tags, i.ServiceTag()) ||
 		slices.Contains(tags, i.LoadBalancerName()) && len(i.OtherClusters(tags)) == 0
 }
 
-// ServiceTag is on all that belongs to the Service.
+// ServiceTag is on all objects of the Service.
 func (i Identity) ServiceTag() string { return serviceTag + i.UID }
 
-// Tags are those of a load balancer and its listeners.
+// Tags returns the tags of a load balancer and its listeners.
 func (i Identity) Tags() []string {
 	return []string{i.LoadBalancerName(), i.ClusterTag(), i.ServiceTag()}
 }
 
-// NetworkTags are those of floating IPs and security groups.
+// NetworkTags returns the tags of floating IPs and security groups.
 func (i Identity) NetworkTags() []string { return []string{i.ClusterTag(), i.ServiceTag()} }
 
 // ClusterOf returns the UID of the cluster that the tags name, "" for none.
@@ -171,11 +172,11 @@ func valueOf(tags []string, prefix string) string {
 	return strings.TrimPrefix(tags[i], prefix)
 }
 
-// NamedBy returns the identity of the Service that OCCM's tag names, without UIDs: false if the tag
-// is another, or too long to hold the whole name.
+// NamedBy returns the identity of the Service that OCCM's tag names, without UIDs; false if the tag
+// is not OCCM's, or too long to hold the whole name.
 func NamedBy(tag string) (Identity, bool) {
 	rest, isName := strings.CutPrefix(tag, ServicePrefix)
-	// Neither a namespace nor a Service has an underscore in its name, but a cluster may.
+	// The names of namespaces and Services hold no underscore, but a cluster's name may.
 	last := strings.LastIndexByte(rest, '_')
 	if !isName || last < 0 || len(tag) >= nameLimit {
 		return Identity{}, false
@@ -189,8 +190,8 @@ func NamedBy(tag string) (Identity, bool) {
 	}, true
 }
 
-// OwnerOfSecurityGroup returns the identity of the Service for which a security group was made, by
-// its tags, and its name and description as [Identity] has them; false if they do not agree.
+// OwnerOfSecurityGroup returns the identity of the Service for which a security group was created,
+// from its tags, name and description; false if they contradict each other.
 func OwnerOfSecurityGroup(name, description string, tags []string) (Identity, bool) {
 	services := ServicesOf(tags)
 	rest, isGroup := strings.CutPrefix(description, "Security Group for ")

@@ -7,19 +7,19 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// autoscalerTaint is what the cluster autoscaler gives a node that it is about to delete.
+// autoscalerTaint is the taint that the cluster autoscaler adds to a node before it deletes it.
 const autoscalerTaint = "ToBeDeletedByClusterAutoscaler"
 
 // Node is a node that may be a member.
 type Node struct {
 	*v1.Node
-	// Draining: it is about to be removed, and gets no new connections.
+	// Draining: the node is about to be removed, and gets no new connections.
 	Draining bool
 }
 
-// Candidates are the nodes that may be members: those of upstream's service controller
+// Candidates returns the nodes that may be members: the nodes of upstream's service controller
 // (k8s.io/cloud-provider, controllers/service/controller.go, stableNodeSetPredicates), ready or
-// not, and as draining ones those that it leaves out because they are being deleted.
+// not, and, as draining, the nodes that it leaves out because they are being deleted.
 func Candidates(nodes []*v1.Node) []Node {
 	var candidates []Node
 	for _, node := range nodes {
@@ -30,7 +30,7 @@ func Candidates(nodes []*v1.Node) []Node {
 	return candidates
 }
 
-// isExcluded: as upstream has it, a value that is no bool excludes.
+// isExcluded treats a value that is not a boolean as true, as upstream does.
 func isExcluded(node *v1.Node) bool {
 	value, labeled := node.Labels[v1.LabelNodeExcludeBalancers]
 	if !labeled {

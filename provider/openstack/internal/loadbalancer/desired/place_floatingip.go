@@ -9,7 +9,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 )
 
-// floatingIP is where a floating IP is made, if one may be: of an external Service of IPv4 that has
+// floatingIP finds the place of a new floating IP, if the Service is external and IPv4 and has
 // none.
 func (r *resolver) floatingIP(ctx context.Context) error {
 	if r.Settings.Internal || r.Guest || r.HasFloatingIP || isIPv6(r.families[0]) {
@@ -33,9 +33,9 @@ func (r *resolver) floatingIP(ctx context.Context) error {
 	return r.floatingSubnets(ctx)
 }
 
-// floatingSubnet is the named one. It determines its network, if the project sees it: Neutron shows
-// the subnets of an external network only to its owner, to administrators and to those it is shared
-// with, but creates floating IPs in them for all projects.
+// floatingSubnet looks up the named subnet. The subnet determines its network, if Neutron shows it:
+// Neutron shows the subnets of an external network only to its owner, to administrators and to the
+// projects it is shared with, but creates floating IPs in them for all projects.
 func (r *resolver) floatingSubnet(ctx context.Context) error {
 	named := r.Settings.FloatingNetworkID
 	subnet, err := r.cloud.Subnet(ctx, r.Settings.FloatingSubnetID)
@@ -55,7 +55,7 @@ func (r *resolver) floatingSubnet(ctx context.Context) error {
 	return nil
 }
 
-// unseenFloatingSubnet assumes that a named subnet is of the external network. If not, Neutron
+// unseenFloatingSubnet assumes that a named subnet belongs to the external network. If not, Neutron
 // refuses it.
 func (r *resolver) unseenFloatingSubnet(ctx context.Context) (err error) {
 	network := r.Settings.FloatingNetworkID
@@ -74,7 +74,7 @@ func (r *resolver) unseenFloatingSubnet(ctx context.Context) (err error) {
 	return nil
 }
 
-// floatingSubnets are those of the network that the pattern and the tags choose.
+// floatingSubnets returns the subnets of the network that the pattern and the tags choose.
 func (r *resolver) floatingSubnets(ctx context.Context) error {
 	pattern, tags := r.Settings.FloatingSubnet, r.Settings.FloatingSubnetTags
 	if pattern == "" && tags == "" {

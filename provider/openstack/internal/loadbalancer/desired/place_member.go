@@ -10,8 +10,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 )
 
-// member is where the members are. More of it than the id is looked up for the rules of a security
-// group only, which name its CIDR.
+// member finds the members' subnet. More than its ID is looked up only for the rules of a security
+// group, which hold its CIDR.
 func (r *resolver) member(ctx context.Context) error {
 	id, err := r.memberSubnet(ctx)
 	if err != nil {
@@ -22,7 +22,8 @@ func (r *resolver) member(ctx context.Context) error {
 		return nil
 	}
 	if id == "" && r.places.VIP.NetworkID != "" {
-		// Octavia will choose one of this family for the VIP, and the next time it is known which.
+		// Octavia will choose a subnet of this family for the VIP. The next reconcile reads which
+		// one.
 		if id, err = r.firstSubnet(ctx, r.places.VIP.NetworkID, r.families[0]); err != nil {
 			return err
 		}
@@ -35,7 +36,7 @@ func (r *resolver) member(ctx context.Context) error {
 	return err
 }
 
-// memberSubnet is "" if nothing tells it: Octavia takes the VIP's then.
+// memberSubnet returns "" if no source names the subnet: Octavia then uses the VIP's.
 func (r *resolver) memberSubnet(ctx context.Context) (string, error) {
 	if named := cmp.Or(r.Settings.MemberSubnetID, r.Settings.SubnetID); named != "" {
 		return named, nil
@@ -47,7 +48,7 @@ func (r *resolver) memberSubnet(ctx context.Context) (string, error) {
 	return cmp.Or(subnet, r.places.VIP.SubnetID), nil
 }
 
-// nodeSubnet is the subnet of a node's address; "": no node has one that is a port's.
+// nodeSubnet returns the subnet of a node's address; "" if no node has an address of a port.
 func (r *resolver) nodeSubnet(ctx context.Context) (string, error) {
 	if r.byNode == nil {
 		subnet, err := r.findNodeSubnet(ctx)
@@ -59,8 +60,8 @@ func (r *resolver) nodeSubnet(ctx context.Context) (string, error) {
 	return *r.byNode, nil
 }
 
-// findNodeSubnet asks for the first node, which is enough as a rule, and then for all others
-// together.
+// findNodeSubnet reads the ports of the first node, which is usually enough, and then those of all
+// others together.
 func (r *resolver) findNodeSubnet(ctx context.Context) (string, error) {
 	nodes := r.located()
 	first := min(len(nodes), 1)
@@ -80,9 +81,9 @@ func (r *resolver) findNodeSubnet(ctx context.Context) (string, error) {
 	return firstOf(found), nil
 }
 
-// prefersOther tells whether another node's subnet would do better: that of the VIP, where that was
-// chosen by a node. So a load balancer's members do not change their subnet when the node leaves
-// that was the first one when it was made.
+// prefersOther reports whether the subnet of the VIP is preferred over this one because a node's
+// address has chosen it. So the members keep their subnet when the node that was the first one at
+// creation leaves.
 func (r *resolver) prefersOther(subnet string) bool {
 	return r.existing != nil && !r.namesPlace() && subnet != r.existing.VIP.SubnetID
 }
@@ -100,8 +101,8 @@ func firstOf(subnets []string) string {
 	return subnets[0]
 }
 
-// subnetsOf are the subnets of the nodes' addresses, of those that are ports', in the order of the
-// nodes.
+// subnetsOf returns the subnets of those of the nodes' addresses that belong to ports, in the order
+// of the nodes.
 func (r *resolver) subnetsOf(ctx context.Context, nodes []backend) ([]string, error) {
 	if len(nodes) == 0 {
 		return nil, nil
@@ -125,8 +126,8 @@ func (r *resolver) subnetsOf(ctx context.Context, nodes []backend) ([]string, er
 	return subnets, nil
 }
 
-// located are the possible members that have a server and an address, by name, draining ones
-// last. If the selector chooses none of them, any will do.
+// located returns the possible members that have a server and an address, by name, draining ones
+// last. If the selector chooses none of them, it returns all.
 func (r *resolver) located() []backend {
 	var all, selected []backend
 	for _, node := range r.Nodes {

@@ -12,12 +12,12 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// namesPlace tells whether the settings say where the VIP is.
+// namesPlace reports whether the settings name the place of the VIP.
 func (r *resolver) namesPlace() bool {
 	return r.Settings.PortID != "" || r.Settings.SubnetID != "" || r.Settings.NetworkID != ""
 }
 
-// vip is where the load balancer is, or where it is to be made.
+// vip finds the place of the existing or new load balancer.
 func (r *resolver) vip(ctx context.Context) error {
 	asked := r.Settings
 	switch {
@@ -62,7 +62,7 @@ func (r *resolver) subnetOfNetwork(ctx context.Context) error {
 	return err
 }
 
-// firstSubnet is the first one of a family in a network, by id, or "".
+// firstSubnet returns the ID of the first subnet of a family in a network, by ID, or "".
 func (r *resolver) firstSubnet(
 	ctx context.Context, networkID string, family v1.IPFamily,
 ) (string, error) {
@@ -78,8 +78,8 @@ func (r *resolver) firstSubnet(
 	return "", nil
 }
 
-// additionalVIPs are for the second family of the Service. A load balancer gets them when it is
-// made, or never.
+// additionalVIPs finds the subnet for the second family of the Service. Octavia adds such a VIP
+// only at creation.
 func (r *resolver) additionalVIPs(ctx context.Context) error {
 	if len(r.families) < 2 || !r.Features.AdditionalVIPs {
 		return nil
@@ -111,8 +111,8 @@ func (r *resolver) additionalVIPs(ctx context.Context) error {
 	return nil
 }
 
-// existingVIPs are those that the load balancer has, or, where it may differ from them, the one
-// that is named.
+// existingVIPs returns the VIPs of the load balancer or, because an update may change it, the named
+// one.
 func (r *resolver) existingVIPs() []octavia.VIP {
 	has := r.existing.AdditionalVIPs
 	named := r.Settings.AdditionalSubnetID
@@ -122,7 +122,8 @@ func (r *resolver) existingVIPs() []octavia.VIP {
 	return has
 }
 
-// secondSubnet is one of the second family in the VIP's network, or "" and the reason as a clause.
+// secondSubnet returns a subnet of the second family in the VIP's network, or "" and the reason as
+// a clause.
 func (r *resolver) secondSubnet(ctx context.Context) (subnet, why string, err error) {
 	network := r.places.VIP.NetworkID
 	if network == "" && r.places.VIP.SubnetID != "" {
@@ -141,7 +142,7 @@ func (r *resolver) secondSubnet(ctx context.Context) (subnet, why string, err er
 		fmt.Sprintf("network %s of the load balancer has no %s subnet", network, r.families[1]), err
 }
 
-// namedSubnet is a subnet that must be there.
+// namedSubnet returns a subnet that must exist.
 func (r *resolver) namedSubnet(ctx context.Context, id string) (neutron.Subnet, error) {
 	subnet, err := r.cloud.Subnet(ctx, id)
 	if errors.Is(err, neutron.ErrNotFound) {

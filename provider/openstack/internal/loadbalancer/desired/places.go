@@ -15,11 +15,11 @@ import (
 type Cloud interface {
 	// Subnet's error wraps neutron.ErrNotFound if the project sees no such subnet.
 	Subnet(ctx context.Context, id string) (neutron.Subnet, error)
-	// Subnets are those of a network, in the order of their ids.
+	// Subnets returns the subnets of a network, in the order of their IDs.
 	Subnets(ctx context.Context, networkID string) ([]neutron.Subnet, error)
-	// ExternalNetwork is the default network of floating IPs, or "".
+	// ExternalNetwork returns the default network of floating IPs, or "".
 	ExternalNetwork(ctx context.Context) (string, error)
-	// ServerAddresses are the fixed addresses of servers by their ids.
+	// ServerAddresses returns the fixed addresses of servers by their IDs.
 	ServerAddresses(ctx context.Context, serverIDs []string) (map[string][]neutron.Address, error)
 }
 
@@ -27,7 +27,7 @@ type Cloud interface {
 // because only nodes show its place.
 var ErrNoNode = errors.New("waiting for the first node with an address in OpenStack")
 
-// ImpossibleError says why the settings do not fit the cloud. A retry does not help until they
+// ImpossibleError explains why the settings do not fit the cloud. A retry does not help until they
 // change.
 type ImpossibleError struct{ Message string }
 
@@ -40,23 +40,22 @@ func impossible(format string, arguments ...any) error {
 // Resolve finds the places of a load balancer's addresses, its members and its floating IP.
 //
 // Places that the settings name are used. Without a name, the nodes decide: the VIP of a new load
-// balancer is in the subnet of a node's address, and so are the members of any. An existing load
-// balancer stays. So the answer is the same at each call, and if the settings name subnets, or the
+// balancer is in the subnet of a node's address, and so are the members of any load balancer. An
+// existing load balancer stays. So each call returns the same. If the settings name subnets, or the
 // load balancer exists, almost nothing is looked up.
 //
 // The members' subnet is the first of
 //
-//  1. the one that the settings name for members (which may be subnet-id of cloud.conf)
-//  2. the one that they name for the VIP
-//  3. that of a node's address: of the first node, by name, that has a port with it
-//  4. that of the VIP
+//  1. the subnet that the settings name for members (which may be subnet-id of cloud.conf)
+//  2. the subnet that they name for the VIP
+//  3. the subnet of a node's address: of the first node, by name, that has a port
+//  4. the subnet of the VIP
 //
-// In 3, a load balancer without a named place keeps the subnet of its VIP as long as any node is in
-// it.
+// In 3, a load balancer without a named place keeps the subnet of its VIP as long as any node has
+// an address in it.
 //
-// existing
-// is the load balancer that the Service uses, or nil. The error wraps [ErrNoNode], is an
-// [*ImpossibleError], or the cloud's.
+// existing is the load balancer that the Service uses, or nil. The error wraps [ErrNoNode], is an
+// [*ImpossibleError], or is the cloud's.
 func Resolve(
 	ctx context.Context, cloud Cloud, in Input, existing *octavia.LoadBalancer,
 ) (Places, []Notice, error) {
@@ -81,11 +80,11 @@ type resolver struct {
 	families []v1.IPFamily
 	places   Places
 	notices  []Notice
-	// byNode caches the subnet of a node's address; nil: it was not looked up.
+	// byNode caches the subnet of a node's address; nil before the lookup.
 	byNode *string
 }
 
-// familiesOf are those of the Service. A Service from before dual-stack is IPv4.
+// familiesOf returns the families of the Service. A Service from before dual-stack is IPv4.
 func familiesOf(service *v1.Service) []v1.IPFamily {
 	if len(service.Spec.IPFamilies) > 0 {
 		return service.Spec.IPFamilies

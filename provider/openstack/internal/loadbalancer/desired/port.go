@@ -17,7 +17,7 @@ const (
 	sourceIPPort = "SOURCE_IP_PORT"
 )
 
-// sourceIP is the persistence that keeps a client at a member.
+// sourceIP is the persistence that keeps each client at one member.
 const sourceIP = "SOURCE_IP"
 
 func (b *builder) ports(backends []backend, clients []string) ([]octavia.Port, error) {
@@ -67,8 +67,8 @@ func transport(port v1.ServicePort) string {
 	return string(port.Protocol)
 }
 
-// listenerProtocol: what the Service asks for as a whole is for its TCP ports; what it asks for a
-// port replaces that.
+// listenerProtocol returns the protocol of a port. An annotation for all ports applies to TCP
+// ports; one for a single port overrides it.
 func (b *builder) listenerProtocol(port v1.ServicePort) (string, error) {
 	carrier := transport(port)
 	if !slices.Contains([]string{octavia.TCP, octavia.UDP, octavia.SCTP}, carrier) {
@@ -109,8 +109,7 @@ func (b *builder) admitProtocol(protocol, carrier string) error {
 	return nil
 }
 
-// headers are what is inserted into HTTP requests. They tell what a load balancer that is no proxy
-// need not.
+// headers returns the headers to insert into HTTP requests. Only a proxy needs to insert them.
 func (b *builder) headers() map[string]string {
 	headers := map[string]string{}
 	for name, wanted := range map[string]bool{
@@ -125,8 +124,8 @@ func (b *builder) headers() map[string]string {
 	return headers
 }
 
-// listener says of timeouts, CIDRs and tags only what the cloud knows. Octavia takes headers and
-// certificates from those alone that understand them.
+// listener sets timeouts, CIDRs and tags only if the cloud supports them. Headers and certificates
+// are set only for protocols for which Octavia accepts them.
 func (b *builder) listener(
 	port v1.ServicePort, protocol string, clients []string,
 ) octavia.Listener {
@@ -161,8 +160,8 @@ func isHTTP(protocol string) bool {
 	return protocol == octavia.HTTP || protocol == octavia.TerminatedHTTPS
 }
 
-// poolProtocol is how the members are spoken to. The PROXY protocol, which is of TCP, comes before
-// all.
+// poolProtocol returns the protocol between load balancer and members. The PROXY protocol, which
+// needs TCP, has priority.
 func (b *builder) poolProtocol(listener string) (string, error) {
 	proxy := b.Settings.ProxyProtocol
 	switch {
@@ -180,8 +179,8 @@ func (b *builder) poolProtocol(listener string) (string, error) {
 	return listener, nil
 }
 
-// algorithm ignores another algorithm with ovn, which has only one: cloud.conf may mean other
-// providers.
+// algorithm ignores another algorithm with ovn, which supports only one: cloud.conf may have been
+// written for other providers.
 func (b *builder) algorithm() string {
 	asked := b.Settings.Algorithm
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 )
 
-// securityGroup opens the nodes' ports to the load balancer, in the members' subnet, or to the
-// clients where the provider keeps their addresses. It may be nil.
+// securityGroup opens the nodes' ports to the members' subnet, or to the clients if the provider
+// keeps their addresses. It may return nil.
 func (b *builder) securityGroup(clients []string) (*neutron.SecurityGroup, error) {
 	if !b.Settings.ManageSecurityGroups {
 		return nil, nil
@@ -56,7 +56,7 @@ func rule(protocol string, port int, from string) neutron.Rule {
 	}
 }
 
-// unique keeps the first of rules that let the same through: Neutron refuses the second.
+// unique keeps the first of rules that admit the same traffic: Neutron refuses the second.
 func unique(rules []neutron.Rule) []neutron.Rule {
 	var kept []neutron.Rule
 	for _, r := range rules {

@@ -5,22 +5,21 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// Desired is what a Service's load balancer, and what belongs to it, should be. It depends on
-// nothing but the Service, the nodes, the settings and what was looked up for them; two equal ones
-// want the same.
+// State is the desired state of a Service's load balancer and related objects. It depends only on
+// the Service, the nodes, the settings and the results of lookups.
 type State struct {
 	Identity Identity
-	// LoadBalancer is created if the Service has none, and compared if it is an owner.
+	// LoadBalancer is created if the Service has none, and compared if the Service is the owner.
 	LoadBalancer octavia.LoadBalancer
 	// Ports are in the order of the Service's.
 	Ports []octavia.Port
-	// FloatingIP is nil if there should be none.
+	// FloatingIP is nil if none is desired.
 	FloatingIP *neutron.WantedFloatingIP
-	// KeepFloatingIP: a floating IP that is not wanted any more is detached instead of deleted.
+	// KeepFloatingIP: an unwanted floating IP is detached instead of deleted.
 	KeepFloatingIP bool
-	// SecurityGroup is nil if there should be none.
+	// SecurityGroup is nil if none is desired.
 	SecurityGroup *neutron.SecurityGroup
-	// Backends are the nodes that are members of any port, draining ones too: their ports bear the
+	// Backends are the nodes that are members of any pool, even draining ones: their ports have the
 	// security group.
 	Backends []Backend
 	Features Features
@@ -30,12 +29,12 @@ type State struct {
 	Cascade bool
 }
 
-// Backend is a node's address as the members have it.
+// Backend is a node with its member address.
 type Backend struct {
-	// Node is its name.
+	// Node is the node's name.
 	Node     string
 	Address  string
 	SubnetID string
-	// ServerID is of the node's provider ID; "" if it has none yet.
+	// ServerID comes from the node's provider ID; "" if it has none yet.
 	ServerID string
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
-// Status is what the Service publishes: its hostname, or the addresses in their order. The address
+// Status returns the published status: the hostname, or the addresses in their order. The address
 // of the floating IP, or else of the VIP, comes first, then those of additional VIPs. Empty
 // addresses are left out.
 //
 // With the PROXY protocol the mode is Proxy: kube-proxy then sends traffic from within the cluster
 // through the load balancer, which adds the PROXY header. enable-ingress-hostname is the older way
-// to the same end: a hostname that resolves to the address, IPv4 only.
+// for the same purpose: a hostname that resolves to the address, IPv4 only.
 func Status(service *v1.Service, s settings.Settings, addresses ...string) *v1.LoadBalancerStatus {
 	if s.Hostname != "" {
 		return &v1.LoadBalancerStatus{Ingress: []v1.LoadBalancerIngress{{Hostname: s.Hostname}}}

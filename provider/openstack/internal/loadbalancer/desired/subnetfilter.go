@@ -24,10 +24,10 @@ func subnetFilter(pattern, tags string) (func(neutron.Subnet) bool, error) {
 	return func(s neutron.Subnet) bool { return hasName(s.Name) && hasTags(s.Tags) }, nil
 }
 
-// tagFilter reads floating-subnet-tags: tags with commas between them, of which a subnet has one
-// or, after "&", all; "!" before both negates. So "!a,b" is for subnets that have neither, and
-// "!&a,b" for those that lack one, as OCCM documents it (asking Neutron, it takes the one for the
-// other).
+// tagFilter parses floating-subnet-tags, a list of tags with commas between them. A subnet must
+// have one of them or, after "&", all; "!" before both negates. So "!a,b" selects subnets that have
+// neither, and "!&a,b" subnets that lack at least one. OCCM documents it so, but confuses the two
+// in its queries to Neutron.
 func tagFilter(text string) func([]string) bool {
 	rest, negated := strings.CutPrefix(text, "!")
 	rest, all := strings.CutPrefix(rest, "&")

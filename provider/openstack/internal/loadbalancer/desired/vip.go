@@ -11,7 +11,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// loadBalancer is the load balancer without what is below it.
+// loadBalancer returns the desired load balancer without its contents.
 func (b *builder) loadBalancer(address string) octavia.LoadBalancer {
 	lb := octavia.LoadBalancer{
 		Name:        b.Identity.LoadBalancerName(),
@@ -41,7 +41,7 @@ func (b *builder) loadBalancer(address string) octavia.LoadBalancer {
 	return lb
 }
 
-// tags are those of the load balancer and its listeners.
+// tags returns the tags of the load balancer and its listeners.
 func (b *builder) tags() []string {
 	if !b.Features.Tags {
 		return nil
@@ -49,9 +49,9 @@ func (b *builder) tags() []string {
 	return b.Identity.Tags()
 }
 
-// vip is where the address is: where the settings say, and else where it was found that it shall
-// be, or is. As with OCCM a port says all. Of a network that is named alone the subnet is the one
-// that was found in it, so that a load balancer that is recreated is of the same family.
+// vip returns the place of the address: from the settings, or else from the lookup. As with OCCM, a
+// port determines the rest. If only a network is named, the subnet found in it is used, so that a
+// recreated load balancer keeps its family.
 func (b *builder) vip() octavia.VIP {
 	asked, found := b.Settings, b.Places.VIP
 	switch {
@@ -69,7 +69,7 @@ func (b *builder) vip() octavia.VIP {
 	return octavia.VIP{NetworkID: found.NetworkID}
 }
 
-// additionalVIPs are for the second family. A load balancer cannot be given one later.
+// additionalVIPs returns the VIPs for the second family. Octavia adds them only at creation.
 func (b *builder) additionalVIPs() []octavia.VIP {
 	wanted := b.Service.Spec.IPFamilies
 	if len(wanted) < 2 {
@@ -88,7 +88,7 @@ func (b *builder) additionalVIPs() []octavia.VIP {
 	why := "dual stack needs Octavia API 2.26, and a provider other than ovn"
 	if b.Features.AdditionalVIPs {
 		if !b.exists() {
-			// A notice was written when the subnet was looked up.
+			// The lookup of the subnet has written a notice.
 			return nil
 		}
 		why = fmt.Sprintf("the load balancer has no %s address, and Octavia cannot add one",
@@ -104,8 +104,8 @@ func (b *builder) additionalVIPs() []octavia.VIP {
 	return nil
 }
 
-// address is the one that the Service asks for: the floating IP's of an external IPv4 Service, and
-// else the VIP's; "" for any.
+// address returns the address that the Service requests: the floating IP's for an external IPv4
+// Service, else the VIP's; "" for any.
 func (b *builder) address() (string, error) {
 	asked := b.Settings.Address
 	if asked == "" {
@@ -123,13 +123,13 @@ func (b *builder) address() (string, error) {
 	return asked, nil
 }
 
-// wantsFloatingIP: IPv6 has none.
+// wantsFloatingIP is false for IPv6, which has no floating IPs.
 func (b *builder) wantsFloatingIP() bool {
 	return !b.Settings.Internal && b.family() == v1.IPv4Protocol
 }
 
-// floatingIP is wanted by each external IPv4 Service, even if none can be created: an existing one
-// stays.
+// floatingIP is desired for each external IPv4 Service, even if none can be created, so that an
+// existing one stays.
 func (b *builder) floatingIP(address string) *neutron.WantedFloatingIP {
 	if b.Guest {
 		return nil

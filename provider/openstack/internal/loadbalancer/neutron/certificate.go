@@ -13,10 +13,10 @@ import (
 	"github.com/fxccm/fxccm/provider/kit/batch"
 )
 
-// certificatesAtATime is how many are looked up at a time.
+// certificatesAtATime is how many certificates are looked up concurrently.
 const certificatesAtATime = 4
 
-// certificate is what is known of a reference.
+// certificate is the result of a lookup.
 type certificate struct{ err error }
 
 // CheckCertificate returns nil if Barbican shows the project the container or secret that the
@@ -40,8 +40,8 @@ func (a *API) readCertificates(ctx context.Context, refs []string) (map[string]c
 	return found, nil
 }
 
-// readCertificate asks the key manager of the cloud, whatever host the reference names: the token
-// goes nowhere else.
+// readCertificate reads from the key manager of the cloud, whatever host the reference names, so
+// that no other host receives the token.
 func (a *API) readCertificate(ctx context.Context, ref string) error {
 	kind, id, err := parseCertificateRef(ref)
 	if err != nil {
@@ -69,7 +69,7 @@ func (a *API) readCertificate(ctx context.Context, ref string) error {
 	return nil
 }
 
-// parseCertificateRef reads …/containers/<id> or …/secrets/<id>. The id becomes a part of a URL.
+// parseCertificateRef parses …/containers/<id> or …/secrets/<id>. The ID becomes a part of a URL.
 func parseCertificateRef(ref string) (kind, id string, err error) {
 	parts := strings.Split(strings.TrimSuffix(ref, "/"), "/")
 	if len(parts) >= 2 {
@@ -83,7 +83,7 @@ func parseCertificateRef(ref string) (kind, id string, err error) {
 	return kind, id, nil
 }
 
-// isID tells whether a text may be an id of Barbican's, which is a UUID.
+// isID reports whether a text may be an ID in Barbican, which is a UUID.
 func isID(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, func(c rune) bool {
 		return (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '-'

@@ -10,13 +10,13 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 )
 
-// What callers decide on. Neutron's own words follow in the error.
+// Callers act on these errors. Neutron's own text follows in the error.
 var (
-	// ErrNotFound is for what does not exist, or is not shown to the project.
+	// ErrNotFound: the object does not exist, or the project may not see it.
 	ErrNotFound = errors.New("not found")
-	// ErrNoAddress: no address is left in the subnet or network. Another subnet may have one.
+	// ErrNoAddress: the subnet or network has no free address. Another subnet may have one.
 	ErrNoAddress = errors.New("no address is left")
-	// ErrQuota: the project has as many as it may have.
+	// ErrQuota: the project's quota is exhausted.
 	ErrQuota = errors.New("the project's quota is exceeded")
 	// ErrNoCertificate: the reference names no certificate.
 	ErrNoCertificate = errors.New("not found")
@@ -24,9 +24,9 @@ var (
 	ErrClosed = errors.New("the Neutron client is closed")
 )
 
-// explain adds to an error of Neutron's what callers decide on. Statuses alone do not tell: a 409
-// is for an address in use, for a subnet without one, and for the quota. So it goes by the type,
-// which is the name of the exception (neutron_lib/exceptions, neutron/ipam/exceptions.py).
+// explain wraps an error of Neutron in the error that callers act on. Statuses alone are ambiguous:
+// 409 is returned for an address in use, for a full subnet, and for the quota. So explain reads the
+// type, the name of the exception (neutron_lib/exceptions, neutron/ipam/exceptions.py).
 func explain(err error) error {
 	if known := kindOf(err); known != nil {
 		return fmt.Errorf("%w: %w", known, err)
@@ -53,7 +53,7 @@ func kindOf(err error) error {
 	return nil
 }
 
-// isKind tells whether an error is Neutron's of that type.
+// isKind reports whether an error is Neutron's and of that type.
 func isKind(err error, kind string) bool {
 	var code gophercloud.ErrUnexpectedResponseCode
 	if !errors.As(err, &code) {
@@ -63,7 +63,7 @@ func isKind(err error, kind string) bool {
 	return is == kind
 }
 
-// neutronError is empty for other bodies, such as a proxy's page.
+// neutronError returns "" for other bodies, such as a proxy's page.
 func neutronError(body []byte) (kind, message string) {
 	var failure struct {
 		NeutronError struct {
@@ -75,13 +75,13 @@ func neutronError(body []byte) (kind, message string) {
 	return failure.NeutronError.Type, failure.NeutronError.Message
 }
 
-// isStale is the answer to a write whose revision is not the newest any more.
+// isStale reports whether Neutron refused a write because its revision is no longer the newest.
 func isStale(err error) bool {
 	return gophercloud.ResponseCodeIs(err, http.StatusPreconditionFailed)
 }
 
-// isRefusal tells whether a request was refused for what is in it: it was not carried out, and will
-// not be.
+// isRefusal reports whether Neutron refused a request because of its content: it was not carried
+// out, and a retry does not help.
 func isRefusal(err error) bool {
 	var code gophercloud.ErrUnexpectedResponseCode
 	if !errors.As(err, &code) {

@@ -37,15 +37,16 @@ func (q FloatingIPQuery) fits(f FloatingIP) bool {
 		q.Address != "" && f.Address == q.Address
 }
 
-// floatingIPList is a list of all, and when it was begun.
+// floatingIPList is a list of all floating IPs, and when it was begun.
 type floatingIPList struct {
 	begun time.Time
 	all   []FloatingIP
 }
 
-// FloatingIPsOf are those of the project that match the query, sorted by ID. A list from after
-// the time since serves; with the zero time, it begins after the call. Neutron has no "or"
-// between filters, so one list of the project, which concurrent calls share, is the cheapest.
+// FloatingIPsOf returns the floating IPs of the project that match the query, sorted by ID. A list
+// that was begun after since is reused; with the zero time, the list begins after the call. Neutron
+// has no "or" between filters, so one list of the project, shared by concurrent calls, is the
+// cheapest.
 func (a *API) FloatingIPsOf(
 	ctx context.Context, query FloatingIPQuery, since time.Time,
 ) ([]FloatingIP, error) {
@@ -67,9 +68,9 @@ func (a *API) FloatingIPsOf(
 	return found, nil
 }
 
-// floatingIPCall asks for the list. It is answered together with others.
+// floatingIPCall requests the list. One request answers a batch of calls.
 type floatingIPCall struct {
-	// since is what the list must be newer than. Zero: than the call.
+	// since is the time that the list must be newer than. Zero: the time of the call.
 	since time.Time
 
 	list *floatingIPList
@@ -86,7 +87,7 @@ func (a *API) recallFloatingIPs(call *floatingIPCall) bool {
 }
 
 func (a *API) answerFloatingIPs(ctx context.Context, calls []*floatingIPCall) {
-	// The list of the previous batch came while these calls waited.
+	// The previous batch may have read the list while these calls waited.
 	calls = slices.DeleteFunc(calls, a.recallFloatingIPs)
 	if len(calls) == 0 {
 		return
@@ -106,7 +107,7 @@ func (a *API) answerFloatingIPs(ctx context.Context, calls []*floatingIPCall) {
 		a.readFloatingIPs)
 	list := &floatingIPList{begun, all}
 	if err == nil {
-		// A slow list may end after a newer one. It serves until the next.
+		// A slow list may end after a newer one. It is used until the next.
 		a.lastFloatingIPs.Store(list)
 	}
 	for _, call := range calls {
@@ -128,9 +129,9 @@ func (a *API) readFloatingIPs(ctx context.Context) ([]FloatingIP, error) {
 	})
 }
 
-// CreateFloatingIP makes a floating IP that leads to the port, with an address of the subnet ("":
-// of any), or the one that is wanted, and tags it: two requests. The error wraps [ErrNoAddress] or
-// [ErrQuota] for these. A floating IP with an id beside an error was made, and could not be tagged.
+// CreateFloatingIP creates a floating IP for the port, with the requested address or one of the
+// subnet ("": of any subnet), and tags it: two requests. The error wraps [ErrNoAddress] or
+// [ErrQuota]. A floating IP with an ID beside an error was created, but not tagged.
 func (a *API) CreateFloatingIP(
 	ctx context.Context, wanted WantedFloatingIP, subnetID, portID string,
 ) (FloatingIP, error) {
@@ -162,8 +163,8 @@ func (a *API) CreateFloatingIP(
 	return value, nil
 }
 
-// AttachFloatingIP lets a floating IP lead to the port. It looks first: one that leads to another
-// port stays there, and is an error.
+// AttachFloatingIP points a floating IP to the port. It reads the floating IP first: if that points
+// to another port, it stays there, and the call fails.
 func (a *API) AttachFloatingIP(ctx context.Context, id, portID string) error {
 	doing := fmt.Sprintf("attach floating IP %s to port %s", id, portID)
 	for range maxStale {
@@ -188,7 +189,7 @@ func (a *API) AttachFloatingIP(ctx context.Context, id, portID string) error {
 	return changedByOthers(doing)
 }
 
-// DetachFloatingIP lets a floating IP lead nowhere. It succeeds if the floating IP does not exist.
+// DetachFloatingIP detaches a floating IP. It succeeds if the floating IP does not exist.
 func (a *API) DetachFloatingIP(ctx context.Context, id string) error {
 	err := a.pointFloatingIP(ctx, "detach floating IP "+id, id, "", nil)
 	if errors.Is(err, ErrNotFound) {
@@ -197,7 +198,7 @@ func (a *API) DetachFloatingIP(ctx context.Context, id string) error {
 	return err
 }
 
-// pointFloatingIP lets a floating IP lead to a port, or to none: gophercloud sends null for "".
+// pointFloatingIP points a floating IP to a port, or to no port: gophercloud sends null for "".
 func (a *API) pointFloatingIP(ctx context.Context, doing, id, portID string, revision *int) error {
 	return a.request(ctx, doing, func(client *gophercloud.ServiceClient) error {
 		return floatingips.Update(ctx, client, id,
@@ -212,7 +213,7 @@ func (a *API) DeleteFloatingIP(ctx context.Context, id string) error {
 	})
 }
 
-// TagFloatingIP replaces the tags. On a cloud that has no tags it does nothing.
+// TagFloatingIP replaces the tags. It is a no-op on a cloud without tags.
 func (a *API) TagFloatingIP(ctx context.Context, id string, tags []string) error {
 	return a.replaceTags(ctx, "floatingips", id, tags)
 }

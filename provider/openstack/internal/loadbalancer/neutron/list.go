@@ -12,12 +12,11 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
 )
 
-// item is a resource that is listed.
+// item is a listed resource.
 type item interface{ identifier() string }
 
-// list reads all pages of a list, sorted by id. Neutron sorts so (it ends each sort with the
-// primary key), but does not promise it. path and collection are the names in the URL and in the
-// body.
+// list reads all pages of a list, sorted by ID. Neutron adds the primary key to each sort, but does
+// not promise it. path and collection are the names in the URL and in the body.
 //
 // Its errors are not classified: a 404 means that the marker was deleted meanwhile.
 func list[T item](
@@ -27,7 +26,7 @@ func list[T item](
 	return sorted(path, all, err)
 }
 
-// listBy is list of what has one of the values of an attribute.
+// listBy lists the resources with one of the values of an attribute.
 func listBy[T item](
 	ctx context.Context, a *API, path, collection, attribute string, values []string,
 	query url.Values,
@@ -47,7 +46,7 @@ func sorted[T item](path string, all []T, err error) ([]T, error) {
 	return all, nil
 }
 
-// extract reads the resource of an answer, which must have an id: else it is not Neutron's answer.
+// extract reads the resource from a response. A response without an ID is not Neutron's.
 func extract[T item](result gophercloud.Result, member string) (T, error) {
 	var body map[string]T
 	if err := result.ExtractInto(&body); err != nil {

@@ -11,17 +11,16 @@ import (
 	"github.com/fxccm/fxccm/provider/kit/batch"
 )
 
-// A lookup answers questions for things of one kind by their keys: those that are asked at the same
-// time together, and for a while those that were asked before from memory.
+// A lookup reads objects of one kind by their keys. Concurrent calls share a request, and earlier
+// answers are cached for a while.
 //
-// An answer that is not from memory was begun after the question.
+// An answer that is not cached was begun after the call.
 type lookup[T any] struct {
-	// read looks keys up, each of which is there once, in order. What does not exist is missing in
-	// its answer.
+	// read looks up distinct, sorted keys. Its result lacks keys of objects that do not exist.
 	read func(ctx context.Context, keys []string) (map[string]T, error)
-	// age is for how long an answer is remembered; 0: not at all.
+	// age is how long an answer is cached; 0: not at all.
 	age time.Duration
-	// keeps tells which answers are remembered. Nil: all.
+	// keeps reports which answers are cached. Nil: all.
 	keeps func(T) bool
 	clock clock.PassiveClock
 	asked *batch.Batches[*question[T]]
@@ -102,7 +101,7 @@ func (l *lookup[T]) answer(ctx context.Context, questions []*question[T]) {
 	}
 }
 
-// recall tells what is remembered, and of which keys nothing is.
+// recall returns the cached values, and the keys that are not cached.
 func (l *lookup[T]) recall(keys []string) (known map[string]T, open []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

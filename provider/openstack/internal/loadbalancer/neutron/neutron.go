@@ -21,17 +21,17 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
-// How long subnets, addresses and certificates are cached: only operators change them. Absence is
-// not cached.
+// These are the times for which subnets, addresses and certificates are cached: only operators
+// change them. Absence is not cached.
 const (
-	// subnetAge is for what cannot change in a subnet, such as its CIDR, and where a server's ports
-	// are.
+	// subnetAge is for immutable fields of a subnet, such as its CIDR, and for the addresses of
+	// servers.
 	subnetAge = 10 * time.Minute
 	// networkAge is for lists of networks and subnets, with names and tags.
 	networkAge = 10 * time.Minute
-	// groupNamesAge is for the names of groups that this process makes none of.
+	// groupNamesAge is for the names of groups that this process does not create.
 	groupNamesAge = time.Hour
-	// certificateAge is for whether a certificate is there.
+	// certificateAge is for the existence of a certificate.
 	certificateAge = 10 * time.Minute
 )
 
@@ -45,12 +45,12 @@ type Config struct {
 	Project func(context.Context) (string, error)
 	// Share shares lists of the project with other clusters. It may be nil.
 	Share sharing.Read
-	// Clock tells how old an answer is. Nil: the real one.
+	// Clock measures the age of answers. Nil: the real clock.
 	Clock  clock.PassiveClock
 	Logger logr.Logger
 }
 
-// API is a Neutron client. It is safe for concurrent use. Callers share the results, and do not
+// API is a Neutron client. It is safe for concurrent use. Callers share the results, and must not
 // change them. [API.Close] ends it.
 type API struct {
 	config     Config
@@ -94,7 +94,7 @@ func New(config Config) *API {
 	return a
 }
 
-// Close cancels what is under way, and waits for its end.
+// Close cancels calls in flight, and waits for their end.
 func (a *API) Close() {
 	a.floatingIPs.Close()
 	a.groups.close()
@@ -109,7 +109,7 @@ func (a *API) Close() {
 	a.groupEdits.Close()
 }
 
-// request makes one request. The error begins with what was being done.
+// request sends one request. The error begins with the name of the operation.
 func (a *API) request(
 	ctx context.Context, doing string, send func(*gophercloud.ServiceClient) error,
 ) error {
@@ -123,7 +123,7 @@ func (a *API) request(
 	return nil
 }
 
-// remove is request for what is done if it is not there.
+// remove is a request that succeeds if the object does not exist.
 func (a *API) remove(
 	ctx context.Context, doing string, send func(*gophercloud.ServiceClient) error,
 ) error {

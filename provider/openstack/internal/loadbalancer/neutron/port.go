@@ -20,7 +20,7 @@ type port struct {
 		Address  string `json:"ip_address"`
 	} `json:"fixed_ips"`
 	SecurityGroups []string `json:"security_groups"`
-	// PortSecurity is nil when the cloud has no such thing: all ports have it then.
+	// PortSecurity is nil if the cloud does not support it: then all ports have it.
 	PortSecurity *bool `json:"port_security_enabled"`
 	Revision     *int  `json:"revision_number"`
 }
@@ -42,9 +42,9 @@ func (p port) value() NodePort {
 	return value
 }
 
-// NodePorts are the ports of servers, and all that bear the security group, if one is named: a port
-// that existed before its server outlives the server, with its groups. They are sorted by ID, each
-// once, as they are after the call. Concurrent calls share their requests.
+// NodePorts returns the ports of servers and, if a security group is named, all ports that have it:
+// a port that existed before its server outlives the server and keeps its groups. They are
+// distinct, sorted by ID, and read after the call. Concurrent calls share their requests.
 func (a *API) NodePorts(
 	ctx context.Context, serverIDs []string, groupID string,
 ) ([]NodePort, error) {
@@ -67,7 +67,7 @@ func (a *API) NodePorts(
 	return slices.CompactFunc(found, func(a, b NodePort) bool { return a.ID == b.ID }), nil
 }
 
-// newestFirst puts of the states of one port the newest first.
+// newestFirst sorts the states of one port.
 func newestFirst(a, b NodePort) int {
 	return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(b.Revision, a.Revision))
 }
@@ -78,8 +78,8 @@ func distinct(ids []string) []string {
 	return slices.Compact(ids)
 }
 
-// ServerAddresses are the fixed addresses of servers, by their ids. They are remembered for a
-// while; a server that has none is missing, and asked for again the next time.
+// ServerAddresses returns the fixed addresses of servers, by their IDs. They are cached for a
+// while. A server without addresses is left out, and read again the next time.
 func (a *API) ServerAddresses(
 	ctx context.Context, serverIDs []string,
 ) (map[string][]Address, error) {
@@ -155,8 +155,8 @@ func (a *API) port(ctx context.Context, id string) (NodePort, error) {
 	return found.value(), nil
 }
 
-// putGroups replaces the port's security groups, if its revision is still the given one. -1: come
-// what may.
+// putGroups replaces the port's security groups if its revision is still the given one; -1 skips
+// the check.
 func (a *API) putGroups(ctx context.Context, id string, groups []string, revision int) error {
 	options := ports.UpdateOpts{SecurityGroups: &groups}
 	if revision >= 0 {

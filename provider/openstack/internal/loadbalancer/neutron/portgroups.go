@@ -10,10 +10,10 @@ import (
 	"github.com/fxccm/fxccm/provider/kit/batch"
 )
 
-// editsAtATime is how many ports of a batch are written at a time.
+// editsAtATime is how many ports of a batch are written concurrently.
 const editsAtATime = 8
 
-// groupEdit is a change of the security groups that a port bears.
+// groupEdit is a change of a port's security groups.
 type groupEdit struct {
 	port  NodePort
 	group string
@@ -21,14 +21,14 @@ type groupEdit struct {
 	err   error
 }
 
-// AddGroup has the port bear the security group, beside those that it bears. port is as it was
-// seen: if it has changed since it is read again. Changes of one port that come at the same time
-// are one request, as when a node comes into many Services.
+// AddGroup adds the security group to the port's groups. port is its last seen state: if it has
+// changed, the port is read again. Concurrent changes of one port are one request, for example when
+// a node joins many Services.
 func (a *API) AddGroup(ctx context.Context, port NodePort, groupID string) error {
 	return a.editGroup(ctx, &groupEdit{port: port, group: groupID, add: true})
 }
 
-// RemoveGroup is the opposite of [API.AddGroup]. A port that is gone does not bear the group.
+// RemoveGroup is the opposite of [API.AddGroup]. It succeeds if the port does not exist.
 func (a *API) RemoveGroup(ctx context.Context, port NodePort, groupID string) error {
 	return a.editGroup(ctx, &groupEdit{port: port, group: groupID})
 }
@@ -53,7 +53,7 @@ func (a *API) editGroups(ctx context.Context, edits []*groupEdit) {
 		a.editPort(ctx, byPort[id])
 		return nil
 	})
-	// A panic is the error of those whose port it was.
+	// A panic becomes the error of the calls for that port.
 	for i, err := range errs {
 		if err != nil {
 			settle(byPort[ids[i]], err)
@@ -61,8 +61,8 @@ func (a *API) editGroups(ctx context.Context, edits []*groupEdit) {
 	}
 }
 
-// editPort makes changes of one port. If Neutron refuses them together, each is made by itself: one
-// group that is gone must not keep the others away.
+// editPort makes the changes of one port. If Neutron refuses them together, it makes each alone, so
+// that a deleted group does not prevent the other changes.
 func (a *API) editPort(ctx context.Context, edits []*groupEdit) {
 	err := a.tryEdit(ctx, edits)
 	if len(edits) == 1 || !isRefusal(err) {
@@ -70,15 +70,15 @@ func (a *API) editPort(ctx context.Context, edits []*groupEdit) {
 		return
 	}
 	for _, e := range edits {
-		// The change before this one makes what was seen of the port stale.
+		// The previous change makes the last seen state of the port stale.
 		e.port.Revision = -1
 		settle([]*groupEdit{e}, a.tryEdit(ctx, []*groupEdit{e}))
 	}
 }
 
-// tryEdit starts from the newest state of the port that one of the callers has seen. A cloud that
-// counts no revisions cannot tell whether it still holds: there the port is read right before it is
-// written.
+// tryEdit starts from the newest state of the port that one of the callers has seen. Without
+// revisions, Neutron cannot verify that the state is current, so the port is read right before the
+// write.
 func (a *API) tryEdit(ctx context.Context, edits []*groupEdit) error {
 	is := slices.MaxFunc(edits, func(a, b *groupEdit) int {
 		return cmp.Compare(a.port.Revision, b.port.Revision)
@@ -103,7 +103,7 @@ func (a *API) tryEdit(ctx context.Context, edits []*groupEdit) error {
 	return changedByOthers(fmt.Sprintf("change the security groups of port %s", is.ID))
 }
 
-// edited are the groups after the changes. Existing groups keep their order.
+// edited returns the groups after the changes. Existing groups keep their order.
 func edited(groups []string, edits []*groupEdit) []string {
 	changed := slices.Clone(groups)
 	if changed == nil {

@@ -20,7 +20,7 @@ type securityGroup struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
 	Tags        []string `json:"tags"`
-	// CreatedAt is in a form whose order is that of time. Empty if the cloud keeps no times.
+	// CreatedAt has a form that sorts by time. It is empty if the cloud keeps no times.
 	CreatedAt string `json:"created_at"`
 	Rules     []rule `json:"security_group_rules"`
 }
@@ -38,7 +38,7 @@ func (g securityGroup) value() *SecurityGroup {
 	return value
 }
 
-// rule is a rule as Neutron shows it: what is null is for all.
+// rule is a rule as Neutron shows it: null matches everything.
 type rule struct {
 	ID                   string `json:"id"`
 	Direction            string `json:"direction"`
@@ -59,9 +59,9 @@ func (r rule) value() Rule {
 	}
 }
 
-// remote is the other side, as a CIDR in its usual form: Neutron treats no prefix and the prefix of
-// all addresses as duplicates. A rule for the members of a group is described in words, so that it
-// equals no desired rule.
+// remote returns the remote side as a canonical CIDR: Neutron treats no prefix and the prefix of
+// all addresses as duplicates. For the members of a group it returns a description, so that the
+// rule equals no desired rule.
 func (r rule) remote() string {
 	switch {
 	case r.RemoteGroupID != "":
@@ -92,8 +92,8 @@ func etherType(text string) string {
 	return text
 }
 
-// protocolName is the name of a protocol that may be told as its number, as who made the rule has
-// told it.
+// protocolName returns the name of a protocol, which Neutron shows as a number if the creator of
+// the rule used one.
 func protocolName(text string) string {
 	switch text {
 	case "6":
@@ -106,15 +106,16 @@ func protocolName(text string) string {
 	return strings.ToLower(text)
 }
 
-// SecurityGroup returns the security group of the project with that name, and its rules: the
-// oldest, if several have it; or nil. Concurrent calls share their requests.
+// SecurityGroup returns the security group of the project with that name, and its rules; nil if it
+// does not exist. If several have the name, it returns the oldest. Concurrent calls share their
+// requests.
 func (a *API) SecurityGroup(ctx context.Context, name string) (*SecurityGroup, error) {
 	found, _, err := a.groups.one(ctx, name)
 	return found, err
 }
 
-// LeftSecurityGroup is SecurityGroup for the name of a group that an earlier CCM may have left.
-// This process must not make groups. All names are listed once an hour, so most calls make no
+// LeftSecurityGroup is SecurityGroup for a group that an earlier CCM may have left. It may only be
+// used if this process creates no groups. All names are listed once an hour, so most calls make no
 // request.
 func (a *API) LeftSecurityGroup(ctx context.Context, name string) (*SecurityGroup, error) {
 	names, _, err := a.groupNames.one(ctx, "")
@@ -124,7 +125,7 @@ func (a *API) LeftSecurityGroup(ctx context.Context, name string) (*SecurityGrou
 	return a.SecurityGroup(ctx, name)
 }
 
-// TaggedSecurityGroups returns the security groups of the project with the tag, without a cache.
+// TaggedSecurityGroups returns the security groups of the project with the tag. It uses no cache.
 func (a *API) TaggedSecurityGroups(ctx context.Context, tag string) ([]SecurityGroup, error) {
 	project, err := a.config.Project(ctx)
 	if err != nil {
@@ -191,10 +192,10 @@ func (a *API) readSecurityGroups(
 	return found, nil
 }
 
-// CreateSecurityGroup makes a security group without rules, and tags it. Neutron gives each new
-// group two rules, by which everything may leave; they are deleted, as OCCM does: what a node may
-// send is not for its Services to say. A group with an id beside an error was made, and is not as
-// it should be.
+// CreateSecurityGroup creates a security group without rules, and tags it. Neutron adds two rules
+// to each new group, which admit all outgoing traffic. They are deleted, as OCCM does, because a
+// Service does not decide about the outgoing traffic of a node. A group with an ID beside an error
+// was created, but may lack its tags or keep such rules.
 func (a *API) CreateSecurityGroup(
 	ctx context.Context, group SecurityGroup,
 ) (SecurityGroup, error) {
@@ -227,12 +228,12 @@ func (a *API) CreateSecurityGroup(
 	return value, nil
 }
 
-// TagSecurityGroup replaces the tags. On a cloud that has no tags it does nothing.
+// TagSecurityGroup replaces the tags. It is a no-op on a cloud without tags.
 func (a *API) TagSecurityGroup(ctx context.Context, id string, tags []string) error {
 	return a.replaceTags(ctx, "security-groups", id, tags)
 }
 
-// DeleteSecurityGroup fails while a port bears the group. It succeeds if the group does not exist.
+// DeleteSecurityGroup fails while a port has the group. It succeeds if the group does not exist.
 func (a *API) DeleteSecurityGroup(ctx context.Context, id string) error {
 	return a.remove(ctx, "delete security group "+id,
 		func(client *gophercloud.ServiceClient) error {
@@ -258,7 +259,7 @@ func (a *API) CreateRule(ctx context.Context, groupID string, r Rule) error {
 	return err
 }
 
-// made is what is read of something new of which nothing is of interest.
+// made reads the ID of a new object.
 type made struct {
 	ID string `json:"id"`
 }

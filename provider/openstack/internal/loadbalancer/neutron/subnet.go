@@ -26,8 +26,8 @@ func (s subnet) value() Subnet {
 	}
 }
 
-// Subnet returns a subnet; [ErrNotFound] if the project sees none of that ID. It is cached for 10
-// min.
+// Subnet returns a subnet; [ErrNotFound] if the project sees no subnet with that ID. It is cached
+// for 10 min.
 func (a *API) Subnet(ctx context.Context, id string) (Subnet, error) {
 	found, ok, err := a.subnets.one(ctx, id)
 	switch {
@@ -39,8 +39,8 @@ func (a *API) Subnet(ctx context.Context, id string) (Subnet, error) {
 	return found, nil
 }
 
-// Subnets are those of a network that the project sees, sorted by ID. They are cached for 1 min,
-// unless the list is empty.
+// Subnets returns the subnets of a network that the project sees, sorted by ID. They are cached for
+// networkAge, unless the list is empty.
 func (a *API) Subnets(ctx context.Context, networkID string) ([]Subnet, error) {
 	found, _, err := a.networks.one(ctx, networkID)
 	return found, err
@@ -78,18 +78,18 @@ func (a *API) subnetsBy(ctx context.Context, attribute string, values []string) 
 	})
 }
 
-// externalNetwork is a network that floating IPs can be of.
+// externalNetwork is a network that may provide floating IPs.
 type externalNetwork struct {
 	ID string `json:"id"`
-	// Subnets are the ids of all of them, also of those that the project does not see.
+	// Subnets are the IDs of all subnets, even of those that the project does not see.
 	Subnets []string `json:"subnets"`
 }
 
 func (n externalNetwork) identifier() string { return n.ID }
 
 // ExternalNetwork returns the default network of floating IPs, or "". As with OCCM it is the first
-// one, by id, that has a subnet of IPv4, or whose subnets are hidden from the project, as those of
-// external networks often are. The answer is cached for 1 min.
+// one, by ID, that has an IPv4 subnet, or whose subnets are hidden from the project, as is common
+// for external networks. The answer is cached for networkAge.
 func (a *API) ExternalNetwork(ctx context.Context) (string, error) {
 	id, _, err := a.external.one(ctx, "")
 	return id, err
@@ -118,8 +118,8 @@ func (a *API) readExternalNetwork(ctx context.Context, _ []string) (map[string]s
 	return map[string]string{"": ""}, nil
 }
 
-// givesFloatingIPs tells whether a network may have an address of IPv4, as far as its subnets are
-// seen.
+// givesFloatingIPs reports whether a network may have an IPv4 address, judging by its visible
+// subnets.
 func givesFloatingIPs(n externalNetwork, seen []Subnet) bool {
 	if slices.ContainsFunc(seen, func(s Subnet) bool { return !s.IPv6 }) {
 		return true

@@ -10,11 +10,12 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/attributestags"
 )
 
-// extensionTags gives resources tags, since Rocky (Networking API reference, "standard-attr-tag").
+// extensionTags adds tags to resources, since Rocky (Networking API reference,
+// "standard-attr-tag").
 const extensionTags = "standard-attr-tag"
 
-// replaceTags makes the tags what is given, by one request. A cloud that has no tags does without:
-// whether it has is only asked when it seems so, and if that is not known it is an error.
+// replaceTags replaces the tags with one request. It is a no-op on a cloud without tags. Only after
+// a failure does it check the extension, and returns an error if that fails, too.
 func (a *API) replaceTags(ctx context.Context, collection, id string, tags []string) error {
 	err := a.request(ctx, fmt.Sprintf("tag %s %s", collection, id),
 		func(client *gophercloud.ServiceClient) error {
@@ -38,7 +39,7 @@ func (a *API) replaceTags(ctx context.Context, collection, id string, tags []str
 	return nil
 }
 
-// once leaves out what is repeated, which Neutron refuses.
+// once removes duplicates, which Neutron refuses.
 func once(tags []string) []string {
 	var kept []string
 	for _, tag := range tags {

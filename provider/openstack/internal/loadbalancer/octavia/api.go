@@ -1,7 +1,7 @@
-// Package octavia reads load balancers from Octavia's API, and writes them.
+// Package octavia reads and writes load balancers with Octavia's API.
 //
-// Concurrent calls share their requests and their answers, which no caller changes. No answer is
-// older than its call, unless the caller permits it.
+// Concurrent calls share their requests and their answers, so callers must not change answers. No
+// answer is older than its call, unless the caller permits it.
 package octavia
 
 import (
@@ -20,10 +20,10 @@ import (
 )
 
 var (
-	// ErrNotFound is wrapped by the error for what does not exist, and for a load balancer that is
-	// DELETED.
+	// ErrNotFound is wrapped by the error for an object that does not exist, and for a load
+	// balancer that is DELETED.
 	ErrNotFound = errors.New("it does not exist")
-	// ErrForbidden is wrapped by the error for what belongs to another project.
+	// ErrForbidden is wrapped by the error for an object of another project.
 	ErrForbidden = errors.New(
 		"forbidden: it belongs to another project, or Octavia's policy denies access")
 	// ErrPending is wrapped by the error of [API.Settled] for a load balancer that Octavia is still
@@ -33,15 +33,15 @@ var (
 	ErrClosed = errors.New("the Octavia client is closed")
 )
 
-// Config is what [New] needs. All must be set but Pause, Share and MaxAge.
+// Config is what [New] needs. Only Pause, Share and MaxAge are optional.
 type Config struct {
-	// Client gives the client of Octavia. It is called for each request, and must keep what it
-	// builds.
+	// Client returns the client of Octavia. It is called for each request, and must cache the
+	// client.
 	Client func(context.Context) (*gophercloud.ServiceClient, error)
-	// Project is the id of the project that owns the load balancers.
+	// Project returns the ID of the project that owns the load balancers.
 	Project func(context.Context) (string, error)
-	// Share shares lists of the project with other clusters. It may be nil. MaxAge is the most that
-	// callers allow as the age of a list, if that is more than some seconds.
+	// Share shares lists of the project with other clusters. It may be nil. MaxAge is the highest
+	// age of a list that callers permit, if that is more than some seconds.
 	Share  sharing.Read
 	MaxAge time.Duration
 	// Pause is the first pause after a change, until the duration of changes is known.
@@ -50,7 +50,7 @@ type Config struct {
 	Logger logr.Logger
 }
 
-// API is Octavia's. It is safe for concurrent use. [API.Close] ends it.
+// API is a client of Octavia. It is safe for concurrent use. [API.Close] ends it.
 type API struct {
 	client  func(context.Context) (*gophercloud.ServiceClient, error)
 	project func(context.Context) (string, error)
@@ -71,16 +71,16 @@ type API struct {
 	mu sync.Mutex
 	// last is the newest list of load balancers; nil before the first.
 	last *Snapshot
-	// surveyed is the last survey of all that is below load balancers; nil before the first.
+	// surveyed is the last survey of the contents of load balancers; nil before the first.
 	surveyed *surveyed
-	// waiting is how many Settled calls are under way.
+	// waiting is how many Settled calls are in flight.
 	waiting int
 
 	paces paces
 	cache Cache
 }
 
-// Cache is what the client knows of the contents of load balancers.
+// Cache returns the cache of the contents of load balancers.
 func (a *API) Cache() *Cache { return &a.cache }
 
 // New makes no request.
@@ -98,8 +98,8 @@ func New(c Config) *API {
 	return a
 }
 
-// Close ends waits, and cancels shared requests and waits for their end. Later requests fail with
-// [ErrClosed]. Another call does nothing.
+// Close ends waits, cancels shared requests and waits for their end. Later requests fail with
+// [ErrClosed]. It is idempotent.
 func (a *API) Close() {
 	a.close.Do(func() { close(a.closing) })
 	a.looks.Close()

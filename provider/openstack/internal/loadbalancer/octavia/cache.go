@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// clockResolution is more than the second to which Octavia tells the time of a change.
+// clockResolution is more than the second to which Octavia rounds the time of a change.
 const clockResolution = 2 * time.Second
 
-// Cache holds the contents of load balancers as of their UpdatedAt, which every change below a load
-// balancer changes. It saves requests and decides nothing: what is missing is read again. It is
-// safe for concurrent use. The caller serializes the writes to one load balancer.
+// Cache holds the contents of load balancers as of their UpdatedAt, which every change of a part
+// changes. It only saves requests: missing contents are read again. It is safe for concurrent use.
+// The caller serializes the writes to one load balancer.
 type Cache struct {
 	mu      sync.Mutex
 	entries map[string]*entry
 	// writes are the times of fxccm's last writes, by load balancer ID or Service UID.
 	writes map[string]time.Time
-	// writeLife is how long they are remembered: a list may be half as old.
+	// writeLife is how long the writes are kept: a list may be half as old.
 	writeLife time.Duration
 }
 
-// entry is what is known of one load balancer.
+// entry is the cached state of one load balancer.
 type entry struct {
 	version
 	// contents is nil if unknown.
 	contents *Contents
-	// states are what was last applied, by Service UID.
+	// states are the last applied states, by Service UID.
 	states map[string]*stateAt
 }
 
-// version is the UpdatedAt that something is valid for, and when it was first seen. The zero value:
+// version is the UpdatedAt of a cached state, and when it was first seen. The zero value means that
 // fxccm has written since, and the UpdatedAt after that write has not been seen.
 type version struct{ updatedAt, seenAt time.Time }
 
@@ -38,11 +38,11 @@ func (v version) is(lb *LoadBalancer) bool {
 	return !v.seenAt.IsZero() && v.updatedAt.Equal(lb.UpdatedAt)
 }
 
-// AppliedState is the desired state of one Service that a load balancer is known to be in.
+// AppliedState is the desired state of one Service that a load balancer is known to have.
 type AppliedState struct {
 	// Hash of the desired state; "" if a part is not applied yet.
 	Hash string
-	// Compared: every field was compared, also those that a status tree omits.
+	// Compared: every field was compared, even those that a status tree omits.
 	Compared bool
 	// Omitted are the fields that a status tree omits, as they were last applied.
 	Omitted string
@@ -53,16 +53,16 @@ type stateAt struct {
 	version
 }
 
-// Known is what the cache knows of a load balancer.
+// Known is the cached state of a load balancer.
 type Known struct {
 	// Contents are nil if they are unknown, or the load balancer has changed since.
 	Contents *Contents
-	// State was last applied. Current: the load balancer has not changed since.
+	// State was applied last. Current: the load balancer has not changed since.
 	State   AppliedState
 	Current bool
 }
 
-// Lookup returns what is known of a load balancer, and of the Service's part in it.
+// Lookup returns the cached state of a load balancer, and of the Service's part in it.
 func (c *Cache) Lookup(lb *LoadBalancer, service string) Known {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,8 +80,8 @@ func (c *Cache) Lookup(lb *LoadBalancer, service string) Known {
 	return known
 }
 
-// Confirm takes the UpdatedAt of an ACTIVE load balancer for that of fxccm's last write, if no
-// UpdatedAt was seen since.
+// Confirm takes the UpdatedAt of an ACTIVE load balancer as that of fxccm's last write, if no
+// UpdatedAt was seen after the write.
 func (c *Cache) Confirm(lb *LoadBalancer, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,8 +97,8 @@ func (c *Cache) Confirm(lb *LoadBalancer, now time.Time) {
 	}
 }
 
-// Store remembers that a load balancer is in a state of the Service. at is before the contents were
-// read: a slow read may miss a change. Nil contents: they were not read.
+// Store caches that a load balancer is in the desired state of the Service. at is a time before the
+// contents were read, because a slow read may miss a change. Nil contents: they were not read.
 func (c *Cache) Store(
 	lb *LoadBalancer, contents *Contents, service string, state AppliedState,
 	at time.Time,
@@ -116,14 +116,14 @@ func (c *Cache) Store(
 		last.Compared {
 		state.Compared = true
 	} else if at.Sub(e.seenAt) < clockResolution {
-		// Another change within the same second does not show in UpdatedAt.
+		// A later change within the same second does not change UpdatedAt.
 		state.Compared = false
 	}
 	e.states[service] = &stateAt{state, e.version}
 }
 
-// Written replaces what is known of a load balancer after fxccm has written to it: contents are nil
-// if they are unknown, and the state has no Hash if a part of it is left to be applied.
+// Written replaces the cached state after fxccm has written to a load balancer: contents are nil if
+// they are unknown, and the state has no Hash if it is not fully applied.
 func (c *Cache) Written(
 	id string, contents *Contents, service string, state AppliedState,
 ) {
@@ -137,16 +137,16 @@ func (c *Cache) Written(
 	e.states[service] = &stateAt{AppliedState: state}
 	for uid, s := range e.states {
 		if uid != service && s.seenAt.IsZero() {
-			// What another Service's write came to was not seen before this one.
+			// The result of another Service's write was not seen before this one.
 			s.Hash = ""
 		}
 	}
 }
 
-// Invalidate has a load balancer read again.
+// Invalidate makes the next reconcile read the load balancer.
 func (c *Cache) Invalidate(id, service string) { c.Written(id, nil, service, AppliedState{}) }
 
-// ForgetService frees what is known of a Service that is gone.
+// ForgetService frees the cached state of a deleted Service.
 func (c *Cache) ForgetService(uid string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,7 +157,7 @@ func (c *Cache) ForgetService(uid string) {
 	}
 }
 
-// forgetMissing frees what is known of load balancers that are not in a list.
+// forgetMissing frees the cached state of load balancers that are not in a list.
 func (c *Cache) forgetMissing(s *Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +179,7 @@ func (c *Cache) entry(id string) *entry {
 	return e
 }
 
-// NoteWrite remembers when fxccm has last written, by load balancer ID or Service UID, for as long
+// NoteWrite stores the time of fxccm's last write, by load balancer ID or Service UID, for as long
 // as a list may be older.
 func (c *Cache) NoteWrite(key string, now time.Time) {
 	c.mu.Lock()
@@ -192,7 +192,7 @@ func (c *Cache) NoteWrite(key string, now time.Time) {
 	c.writes[key] = now
 }
 
-// WrittenSince tells whether fxccm has written since a time.
+// WrittenSince reports whether fxccm has written since a time.
 func (c *Cache) WrittenSince(key string, begun time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,7 +200,7 @@ func (c *Cache) WrittenSince(key string, begun time.Time) bool {
 	return ok && !begun.After(at)
 }
 
-// LastWrite is when fxccm has last written, or the other time if that is later.
+// LastWrite returns the time of fxccm's last write, or other if that is later.
 func (c *Cache) LastWrite(key string, other time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

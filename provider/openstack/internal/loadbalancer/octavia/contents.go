@@ -13,22 +13,23 @@ import (
 type Depth int
 
 const (
-	// InPart is what the status tree tells, with one request for all members and monitors: of a
-	// member its id, name, address and port, of a monitor its id, name and type. Octavia has more
-	// on a pool only that no listener has; that is read fully.
+	// InPart is the content of the status tree, which takes one request for all members and
+	// monitors: of a member its ID, name, address and port, of a monitor its ID, name and type. The
+	// tree omits a pool without a listener, so such a pool is read fully.
 	InPart Depth = iota
-	// Full is all. It takes a request for the members of each pool, and one for the monitors.
+	// Full means all fields. It takes a request for the members of each pool, and one for the
+	// monitors.
 	Full
 )
 
-// Contents reads what is below a load balancer, all of it after the call. It is no snapshot:
-// listeners and pools are read first, then what is below the pools. The error wraps [ErrNotFound]
-// if the load balancer does not exist, and [ErrForbidden] if it is another project's; not if
-// something below it is deleted meanwhile.
+// Contents reads the parts of a load balancer, all of them after the call. The result is no
+// snapshot: listeners and pools are read first, then the parts of the pools. The error wraps
+// [ErrNotFound] if the load balancer does not exist, and [ErrForbidden] if it is another project's.
+// A part that is deleted meanwhile is no error.
 //
-// Concurrent calls about other load balancers share lists of the project's listeners, pools and
-// monitors, for up to a minute: the monitors are read fully then. An older list is used if updated,
-// the UpdatedAt that the caller has seen, shows that nothing has changed. The zero time never does.
+// Concurrent calls for other load balancers share lists of the project's listeners, pools and
+// monitors, for up to a minute: then the monitors are read fully. An older list is used if updated,
+// the UpdatedAt that the caller has seen, shows no change. The zero time never does.
 func (a *API) Contents(
 	ctx context.Context, id string, depth Depth, updated time.Time,
 ) (Contents, error) {
@@ -72,8 +73,8 @@ func (a *API) contents(
 	return c, a.readMonitorsOf(ctx, c.Pools, s, told)
 }
 
-// known is what the status tree tells; nil if all is to be read fully. Lists by a filter do not
-// tell a load balancer that has nothing below it from one that does not exist.
+// known returns the status tree; nil if everything is to be read fully. Without the tree, filtered
+// lists cannot distinguish an empty load balancer from one that does not exist.
 func (a *API) known(ctx context.Context, s *survey, depth Depth) (tree, error) {
 	switch {
 	case depth == InPart:
@@ -85,8 +86,8 @@ func (a *API) known(ctx context.Context, s *survey, depth Depth) (tree, error) {
 	return nil, nil
 }
 
-// readMembersOf reads the members that the tree does not tell: the pool has no listener, or it got
-// one only after the pools were read.
+// readMembersOf reads the members that the tree omits: the pool has no listener, or it got one only
+// after the pools were read.
 func (a *API) readMembersOf(ctx context.Context, pools []Pool, known tree) error {
 	var unknown []*Pool
 	for i := range pools {
@@ -105,8 +106,8 @@ func (a *API) readMembersOf(ctx context.Context, pools []Pool, known tree) error
 	return first(errs)
 }
 
-// readMonitorsOf takes from the tree what that tells, unless all of the monitors is known or must
-// be read anyway.
+// readMonitorsOf takes the monitors from the tree, unless all monitors were listed anyway or the
+// tree lacks one.
 func (a *API) readMonitorsOf(
 	ctx context.Context, pools []Pool, s *survey, known tree,
 ) error {

@@ -7,12 +7,12 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// reference is another resource as Octavia shows it.
+// reference is the ID of another resource in a response.
 type reference struct {
 	ID string `json:"id"`
 }
 
-// below is what listeners and pools have in common.
+// below holds the common fields of listeners and pools.
 type below struct {
 	ID            string      `json:"id"`
 	Name          string      `json:"name"`
@@ -24,7 +24,7 @@ type below struct {
 
 func (b *below) common() *below { return b }
 
-// check refuses what lacks something that Octavia always shows.
+// check returns an error if a field is missing that Octavia always shows.
 func (b *below) check() error {
 	if len(b.LoadBalancers) == 0 || b.Protocol == "" || b.Status == "" {
 		return fmt.Errorf("%w: %s has no load balancer, no protocol, or no status", errNoAnswer,
@@ -33,7 +33,7 @@ func (b *below) check() error {
 	return nil
 }
 
-// isOf tells whether it belongs to a load balancer.
+// isOf reports whether the listener or pool belongs to a load balancer.
 func (b *below) isOf(id string) bool { return slices.Contains(b.LoadBalancers, reference{id}) }
 
 // shownListener is a listener as Octavia shows it. A nil field is not supported by the cloud.
@@ -55,7 +55,7 @@ func (s *shownListener) value() Listener {
 	l := Listener{
 		ID: s.ID, Name: s.Name, Tags: orNil(s.Tags), Protocol: s.Protocol,
 		Port: s.Port, PoolID: s.PoolID,
-		// The API's default.
+		// -1 is the API's default.
 		ConnectionLimit: ptr.Deref(s.ConnectionLimit, -1),
 		AllowedCIDRs:    slices.Sorted(slices.Values(s.AllowedCIDRs)), TLSContainer: s.TLSContainer,
 		Status: s.Status,

@@ -32,7 +32,7 @@ type shownVIP struct {
 	SubnetID string `json:"subnet_id"`
 }
 
-// timestamp is a time as Octavia writes it: without a zone, which is UTC. Null is zero.
+// timestamp is a time as Octavia writes it: without a zone, in UTC. Null is zero.
 type timestamp struct{ time.Time }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -57,7 +57,7 @@ func (t *timestamp) UnmarshalJSON(raw []byte) error {
 }
 
 func (s *shownLoadBalancer) value() (LoadBalancer, error) {
-	// Without a status it would pass for settled.
+	// Without a status the load balancer would count as settled.
 	if s.Status == "" {
 		return LoadBalancer{},
 			fmt.Errorf("%w: load balancer %s has no status", errNoAnswer, s.ID)
@@ -79,7 +79,7 @@ func (s *shownLoadBalancer) value() (LoadBalancer, error) {
 	return lb, nil
 }
 
-// orNil makes an empty slice nil.
+// orNil replaces an empty slice with nil.
 func orNil[T any](items []T) []T {
 	if len(items) == 0 {
 		return nil
@@ -102,7 +102,7 @@ func (a *API) Get(ctx context.Context, id string) (LoadBalancer, error) {
 }
 
 func (a *API) getLoadBalancer(ctx context.Context, id string) (LoadBalancer, error) {
-	// The path without an id is that of the list.
+	// The path without an ID is the path of the list.
 	if id == "" {
 		return LoadBalancer{}, ErrNotFound
 	}
@@ -125,7 +125,7 @@ func (a *API) getLoadBalancer(ctx context.Context, id string) (LoadBalancer, err
 	return lb, err
 }
 
-// creation is a load balancer as the answer to its creation shows it: with all that is below it.
+// creation is the response to a creation: a load balancer with all of its parts.
 type creation struct {
 	shownLoadBalancer
 	Listeners []shownPart `json:"listeners"`
@@ -141,7 +141,7 @@ type shownPart struct {
 	Name string `json:"name"`
 }
 
-// ids are as [LoadBalancer] has them in Made.
+// ids returns the IDs for [LoadBalancer.Made].
 func (s *creation) ids() map[string]string {
 	ids := map[string]string{}
 	for _, l := range s.Listeners {

@@ -9,8 +9,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
-// monitorQuestion asks for the health monitors of the project. Callers share the answer, and do not
-// change it.
+// monitorQuestion requests the health monitors of the project. Callers share the answer, and must
+// not change it.
 type monitorQuestion struct {
 	byID map[string]*Monitor
 	err  error
@@ -23,7 +23,7 @@ func (a *API) answerMonitors(ctx context.Context, asked []*monitorQuestion) {
 	}
 }
 
-// listMonitors lists those of all load balancers: no filter is for those of one.
+// listMonitors lists the monitors of all load balancers: no filter exists for one load balancer.
 func (a *API) listMonitors(ctx context.Context) (map[string]*Monitor, error) {
 	project, err := a.project(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func (a *API) readMonitors(
 	for _, id := range ids {
 		shown := listed[id]
 		if shown == nil {
-			// It may be another project's, which an administrator may use.
+			// The monitor may be another project's, which an administrator may use.
 			var err error
 			if shown, err = a.getMonitor(ctx, id); err != nil {
 				return nil, fmt.Errorf("get health monitor %s: %w", id, err)

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Bounds of the pause between two looks at a load balancer that Octavia is at work on.
+// These are bounds of the pause between two looks at a load balancer while Octavia changes it.
 const (
 	minPause = time.Second / 2
 	// maxPause is after the expected end. maxFirstPause is before it.
 	maxPause, maxFirstPause = 15 * time.Second, time.Minute
 )
 
-// paces learns how long Octavia takes for each kind of work, so that few looks are too early. One
+// paces learns how long Octavia takes for each kind of work, so that few looks come too early. One
 // cloud creates a load balancer in two seconds, another in two minutes.
 type paces struct {
 	mu sync.Mutex
@@ -24,18 +24,18 @@ type paces struct {
 	underWay map[string]*work
 }
 
-// work is what Octavia does with a load balancer.
+// work is a change of a load balancer in progress.
 type work struct {
 	// kind is the load balancer's status meanwhile.
 	kind  Status
 	began time.Time
-	// early is when the last look was begun that came too early; zero for none.
+	// early is when the last look began that came too early; zero for none.
 	early time.Time
-	// partial: the work was begun before, by another client or leader.
+	// partial: the work was begun earlier, by another client or leader, so its start is unknown.
 	partial bool
 }
 
-// Begin notes that Octavia has accepted work on a load balancer, which has this PENDING status now.
+// Begin notes that Octavia has accepted work on a load balancer, which now has this PENDING status.
 func (a *API) Begin(id string, kind Status) {
 	a.paces.begin(id, &work{kind: kind, began: a.clock.Now()})
 }
@@ -49,16 +49,16 @@ func (p *paces) begin(id string, w *work) {
 	p.underWay[id] = w
 }
 
-// knows tells whether Octavia is at work that fxccm knows of.
+// knows reports whether fxccm knows of work on the load balancer.
 func (p *paces) knows(id string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.underWay[id] != nil
 }
 
-// NextLook is the pause until a load balancer that was PENDING at the last look is worth another:
-// until work of its kind usually ends, and a quarter of the time that has passed after that. If no
-// duration is known yet, the pause is half of the time that has passed.
+// NextLook returns the pause before the next look at a load balancer that was PENDING at the last
+// one. The look comes when work of its kind usually ends, and after that with pauses of a quarter
+// of the passed time. If no duration is known yet, the pause is half of the passed time.
 func (a *API) NextLook(id string, status Status) time.Duration {
 	now := a.clock.Now()
 	p := &a.paces
@@ -82,7 +82,7 @@ func (a *API) NextLook(id string, status Status) time.Duration {
 	return min(max(typical-waited, 0), maxFirstPause)
 }
 
-// growth is by which part of the passed time to wait again.
+// growth returns the part of the passed time to wait again.
 func growth(typical time.Duration) time.Duration {
 	if typical == 0 {
 		return 2
@@ -102,8 +102,8 @@ func (p *paces) see(s *Snapshot) {
 	}
 }
 
-// seeOne learns from a look that was begun at this time. The load balancer has no status if it does
-// not exist.
+// seeOne learns from a look that began at this time. A load balancer without a status does not
+// exist.
 func (p *paces) seeOne(begun time.Time, id string, lb LoadBalancer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,19 +120,19 @@ func (p *paces) seeOne(begun time.Time, id string, lb LoadBalancer) {
 	}
 }
 
-// learn notes how long work took that a look has found ended. It follows shorter durations at once.
-// Longer ones count at most twofold, and not while Octavia has other work of the kind: it does that
-// one after the other.
+// learn records how long work took that a look has found completed. It adopts shorter durations at
+// once. Longer ones count at most twofold, and not while Octavia has other work of the kind,
+// because Octavia completes that work one after the other.
 func (p *paces) learn(w *work, found time.Time, lb LoadBalancer) {
 	took, typical := found.Sub(w.began), p.typical[w.kind]
 	if w.early.IsZero() {
-		// It may have ended earlier: the next look is a little sooner.
+		// The work may have ended earlier: the next look is a little sooner.
 		took -= took / 16
 	} else {
 		took -= found.Sub(w.early) / 2
 	}
 	if built := lb.UpdatedAt.Sub(lb.CreatedAt); w.kind == PendingCreate && built > 0 {
-		// Octavia tells times to the second.
+		// Octavia rounds times to the second.
 		took = min(took, built+time.Second)
 	}
 	if typical > 0 && took > typical {

@@ -11,11 +11,12 @@ import (
 )
 
 // pageSize is the most items that Octavia returns, unless its operator has configured another limit
-// (pagination_max_limit). A list without a limit would end with a link that Octavia itself refuses,
-// limit=None, where no limit is configured (octavia/api/common/pagination.py).
+// (pagination_max_limit). If no limit is configured, a list without one would end with the link
+// limit=None, which Octavia itself refuses (octavia/api/common/pagination.py).
 const pageSize = 1000
 
-// list reads all pages of a collection. name is its key in the answers, id that of an item.
+// list reads all pages of a collection. name is its key in the answers, id returns the ID of an
+// item.
 func list[T any](
 	ctx context.Context, a *API, path, name string, query url.Values, id func(*T) string,
 ) ([]T, error) {
@@ -27,8 +28,8 @@ func list[T any](
 		})
 }
 
-// fieldsOf are the fields of T in Octavia's API: a request names them, so that the others are not
-// sent.
+// fieldsOf returns the names of T's fields in Octavia's API. A request names them, so that Octavia
+// omits the others.
 func fieldsOf[T any]() []string {
 	var names []string
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {

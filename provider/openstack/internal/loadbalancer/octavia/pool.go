@@ -8,8 +8,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// shownPool is a pool as Octavia shows it, without the ids of its members, of which there may be
-// more than of all else.
+// shownPool is a pool as Octavia shows it, without the IDs of its members, which may be larger than
+// the rest.
 type shownPool struct {
 	below
 	Algorithm   string `json:"lb_algorithm"`
@@ -42,7 +42,7 @@ func (s *shownMember) value() Member {
 	return s.Member
 }
 
-// members reads all that there is of a pool's members.
+// members reads all fields of a pool's members.
 func (a *API) members(ctx context.Context, poolID string) ([]Member, error) {
 	path, query := "pools/"+url.PathEscape(poolID)+"/members",
 		url.Values{"fields": fieldsOf[shownMember]()}

@@ -12,7 +12,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 )
 
-// errNoAnswer is a success whose body is not the API's.
+// errNoAnswer means that the body of a successful response is not the API's.
 var errNoAnswer = errors.New("unexpected response body")
 
 // get sends one request. Invalid or truncated JSON is an error.
@@ -32,10 +32,10 @@ func (a *API) get(ctx context.Context, path string, query url.Values, into any) 
 	return err
 }
 
-// isNotFound tells whether a 404 comes from Octavia itself: in the form of its errors, which is
-// WSME's, or, of the pool on the way to its members (PoolsController._lookup), oslo.middleware's
-// with the text "Pool ... not found.". A 404 of a proxy, or of an address without Octavia ("The
-// resource could not be found."), proves nothing.
+// isNotFound reports whether a 404 comes from Octavia itself: in the form of its errors, which is
+// WSME's, or, if the pool of members is missing (PoolsController._lookup), in the form of
+// oslo.middleware's with the text "Pool ... not found.". A 404 of a proxy, or of an address without
+// Octavia ("The resource could not be found."), proves nothing.
 func isNotFound(err error) bool {
 	var unexpected gophercloud.ErrUnexpectedResponseCode
 	if !errors.As(err, &unexpected) || unexpected.Actual != http.StatusNotFound {

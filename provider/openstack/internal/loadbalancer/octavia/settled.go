@@ -6,23 +6,24 @@ import (
 	"time"
 )
 
-// listMaxAge is how old a list may be that tells whether a load balancer is ready.
+// listMaxAge is the most that a list may be old to show whether a load balancer is ready.
 const listMaxAge = 2 * time.Second
 
 // Settled waits until a load balancer is ACTIVE or in ERROR, and returns it.
 //
-// It looks when [API.NextLook] says. All callers share one list of load balancers; a single caller
-// reads only its own. The error wraps [ErrNotFound] if the load balancer is gone, which is the
-// success of a deletion; [ErrPending] if it is PENDING, and the next look would come after the
-// limit; that of ctx as soon as ctx ends. status is how the caller has last seen the load balancer.
-// It is returned with ErrPending if no look was worth it.
+// It reads the load balancer when [API.NextLook] permits. All callers share one list of load
+// balancers; a single caller reads only its own. The error wraps [ErrNotFound] if the load balancer
+// is gone, which is the success of a deletion. It wraps [ErrPending] if the load balancer is
+// PENDING and the next look would come after the limit. It is the error of ctx as soon as ctx ends.
+// status is the last status that the caller has seen. It is returned with ErrPending if no look was
+// made.
 func (a *API) Settled(
 	ctx context.Context, id string, status Status, limit time.Duration,
 ) (LoadBalancer, error) {
 	defer a.wait()()
 	began := a.clock.Now()
 	lb := LoadBalancer{ID: id, Status: status}
-	// The status of a load balancer that fxccm has not changed may be old.
+	// The status of a load balancer that fxccm has not changed may be stale.
 	if !a.paces.knows(id) {
 		var err error
 		if lb, err = a.see(ctx, &look{id: id}); err != nil {
@@ -57,7 +58,7 @@ func (a *API) wait() (done func()) {
 	}
 }
 
-// see returns the one load balancer that a look is for.
+// see reads the load balancer of a look.
 func (a *API) see(ctx context.Context, l *look) (LoadBalancer, error) {
 	if err := a.look(ctx, l); err != nil {
 		return LoadBalancer{}, err
@@ -71,7 +72,7 @@ func (a *API) see(ctx context.Context, l *look) (LoadBalancer, error) {
 	if l.list.gone[l.id] {
 		return LoadBalancer{}, fmt.Errorf("load balancer %s: %w", l.id, ErrNotFound)
 	}
-	// The list is that of one project. The load balancer may be another project's.
+	// The list holds one project. The load balancer may be another project's.
 	return a.Get(ctx, l.id)
 }
 

@@ -12,12 +12,12 @@ import (
 
 // A Snapshot is a list of all load balancers of the project. It does not change.
 type Snapshot struct {
-	// Begun is when Octavia was first asked for it.
+	// Begun is when its first request was sent.
 	Begun time.Time
 
 	all  []LoadBalancer
 	byID map[string]int
-	// gone are those of the previous list that are missing in this one.
+	// gone are the load balancers of the previous list that this one lacks.
 	gone map[string]bool
 }
 
@@ -30,7 +30,7 @@ func (s *Snapshot) ByID(id string) (LoadBalancer, bool) {
 	return s.all[i], true
 }
 
-// missing are the load balancers of an earlier list, which may be nil, that this one lacks.
+// missing returns the load balancers of an earlier list, which may be nil, that this one lacks.
 func (s *Snapshot) missing(earlier *Snapshot) map[string]bool {
 	missing := map[string]bool{}
 	if earlier == nil || !s.Begun.After(earlier.Begun) {
@@ -44,11 +44,11 @@ func (s *Snapshot) missing(earlier *Snapshot) map[string]bool {
 	return missing
 }
 
-// All returns all load balancers, in the order in which they were made.
+// All returns all load balancers, in the order of their creation.
 func (s *Snapshot) All() []LoadBalancer { return slices.Clone(s.all) }
 
-// LoadBalancers lists all load balancers of the project, except DELETED ones. It returns a list
-// that was begun less than maxAge ago without a request; with 0, the list begins after the call.
+// LoadBalancers lists all load balancers of the project, except DELETED ones. A list that was begun
+// less than maxAge ago is returned without a request; with 0, the list begins after the call.
 // Concurrent calls share a list.
 func (a *API) LoadBalancers(ctx context.Context, maxAge time.Duration) (*Snapshot, error) {
 	l := &look{}
@@ -68,14 +68,14 @@ func (a *API) LastList() *Snapshot {
 	return a.last
 }
 
-// look asks for load balancers. It is answered together with others.
+// look requests load balancers. One request answers a batch of looks.
 type look struct {
-	// id is the only one of interest; "" for all.
+	// id is the only load balancer of interest; "" for all.
 	id string
-	// newer is what the list must be newer than. Zero: than the question.
+	// newer is the time that the list must be newer than. Zero: the time of the call.
 	newer time.Time
 
-	// The answer, once the batch is done: the list, or only the requested load balancer.
+	// The answer is set after the batch: the list, or only the requested load balancer.
 	list *Snapshot
 	one  *LoadBalancer
 	err  error
@@ -103,7 +103,7 @@ func (a *API) recall(l *look) bool {
 }
 
 func (a *API) answerLooks(ctx context.Context, asked []*look) {
-	// The batch before this one may have made the list.
+	// The previous batch may have read the list.
 	open := slices.DeleteFunc(slices.Clone(asked), a.recall)
 	if len(open) == 0 {
 		return
@@ -121,7 +121,7 @@ func (a *API) answerLooks(ctx context.Context, asked []*look) {
 	}
 }
 
-// newerThan is the time from which a list answers all.
+// newerThan returns the time from which a list answers all looks.
 func (a *API) newerThan(open []*look) (newer time.Time) {
 	now := a.clock.Now()
 	for _, l := range open {
@@ -133,8 +133,8 @@ func (a *API) newerThan(open []*look) (newer time.Time) {
 	return newer
 }
 
-// onlyOne returns the id of the load balancer that all look for, if one request for it is enough,
-// else "". While several callers wait, their shared list serves all.
+// onlyOne returns the ID of the load balancer that all looks request, if one request for it
+// suffices, else "". While several callers wait, their shared list answers all of them.
 func (a *API) onlyOne(open []*look) string {
 	id := open[0].id
 	for _, l := range open {
@@ -162,7 +162,7 @@ func (a *API) list(ctx context.Context, newer time.Time) (*Snapshot, error) {
 	defer a.mu.Unlock()
 	snapshot.gone = snapshot.missing(a.last)
 	a.paces.see(snapshot)
-	// A list that took long may end after one that was begun later.
+	// A slow list may end after one that was begun later.
 	if a.last == nil || snapshot.Begun.After(a.last.Begun) {
 		a.last = snapshot
 	}

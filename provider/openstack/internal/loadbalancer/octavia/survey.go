@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// few is the number of load balancers up to which listeners and pools are read one by one, by
-	// two requests each; above it, by two lists of the whole project.
+	// few is the number of load balancers up to which listeners and pools are read one by one, with
+	// two requests each. More are read with two lists of the whole project.
 	few = 4
-	// width is how many requests are made at a time for one answer.
+	// width is how many requests for one answer are sent concurrently.
 	width = 8
 )
 
-// survey asks for the listeners and pools of a load balancer. It is answered together with others.
+// survey requests the listeners and pools of a load balancer. Surveys of one batch share requests.
 type survey struct {
 	id string
 
-	// The answer, once the batch is done. It is shared with others who asked for the same, and is
-	// not changed.
+	// The findings are set after the batch. Callers of the same load balancer share them, and must
+	// not change them.
 	findings
 	err error
 }
@@ -32,25 +32,24 @@ type survey struct {
 type findings struct {
 	listeners []shownListener
 	pools     []shownPool
-	// monitors are those of all load balancers by their ids, if many were asked about together;
-	// else nil.
+	// monitors are the monitors of all load balancers by their IDs, if a batch was large; else nil.
 	monitors map[string]*Monitor
 }
 
-// surveyed are the findings about the whole project, and when what they are about last changed.
+// surveyed holds the findings about the whole project, and when the load balancers last changed.
 type surveyed struct {
 	begun time.Time
 	byID  map[string]findings
-	// updated are the load balancers' UpdatedAt in the list before.
+	// updated are the load balancers' UpdatedAt in the list before the survey.
 	updated map[string]time.Time
 }
 
-// surveyAge is for how long the findings about the project serve those who come a little later, as
-// they do after a start.
+// surveyAge is how long the findings about the project answer later calls, of which a start has
+// many.
 const surveyAge = time.Minute
 
 // recallSurvey answers from the last survey of the project. updated is the UpdatedAt that the
-// caller has seen: if the survey saw the same, the load balancer has not changed since.
+// caller has seen: if it is equal in the survey, the load balancer has not changed since.
 func (a *API) recallSurvey(id string, updated time.Time) (findings, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -63,7 +62,7 @@ func (a *API) recallSurvey(id string, updated time.Time) (findings, bool) {
 	return found, ok && !found.empty()
 }
 
-// startSurvey remembers how the load balancers were before it.
+// startSurvey records the UpdatedAt of the load balancers before the survey.
 func (a *API) startSurvey() *surveyed {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -107,8 +106,8 @@ func (a *API) answerSurveys(ctx context.Context, asked []*survey) {
 	}
 }
 
-// surveyAll answers from lists of all that the project has, and returns the ids of which these have
-// nothing: the load balancer may be another project's, which an administrator may use.
+// surveyAll answers from lists of the whole project, and returns the IDs that these lack: the load
+// balancer may be another project's, which an administrator may use.
 func (a *API) surveyAll(
 	ctx context.Context, ids []string, answer func(string, findings, error),
 ) (unknown []string) {
@@ -136,8 +135,8 @@ func (a *API) surveyAll(
 	return unknown
 }
 
-// surveyProject lists the monitors too. If each who asked did so when it comes to them, there would
-// be many lists: they come to them at different times.
+// surveyProject lists the monitors, too. If each caller listed them later, many lists would be
+// read, because the callers need them at different times.
 func (a *API) surveyProject(ctx context.Context) (findings, error) {
 	project, err := a.project(ctx)
 	if err != nil {
@@ -166,8 +165,8 @@ func (f findings) byLoadBalancer() map[string]findings {
 	return byID
 }
 
-// surveyOne looks itself at what belongs to the load balancer: an Octavia whose operator has
-// switched filters off (allow_filtering) shows all.
+// surveyOne filters the result itself, because an Octavia whose operator has switched filters off
+// (allow_filtering) returns all objects.
 func (a *API) surveyOne(ctx context.Context, id string) (findings, error) {
 	all, err := a.find(ctx, "loadbalancer_id", id)
 	if err != nil {
@@ -187,7 +186,7 @@ func (a *API) surveyOne(ctx context.Context, id string) (findings, error) {
 	return found, nil
 }
 
-// find lists the listeners and the pools at the same time, by a filter.
+// find lists the listeners and the pools concurrently, with a filter.
 func (a *API) find(ctx context.Context, filter, value string) (findings, error) {
 	var found findings
 	errs := batch.InParallel([]func() error{

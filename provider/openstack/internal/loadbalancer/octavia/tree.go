@@ -10,7 +10,7 @@ import (
 // tree is the status tree of a load balancer: the pools that have a listener, by ID.
 type tree map[string]branch
 
-// branch holds a pool's members, and its monitor or nil: of both only a part.
+// branch holds a pool's members, and its monitor or nil: of both only some fields.
 type branch struct {
 	members []Member
 	monitor *Monitor
@@ -25,7 +25,7 @@ type shownTree struct {
 	} `json:"listeners"`
 }
 
-// shownBranch has the monitor under a key that is neither the pool's own nor the one in gophercloud
+// shownBranch has the monitor under a key that differs from the pool's and from gophercloud's
 // (octavia/api/v2/types/pool.py, PoolStatusResponse).
 type shownBranch struct {
 	ID      string         `json:"id"`
@@ -34,7 +34,7 @@ type shownBranch struct {
 }
 
 // statusTree reads the members and monitors of all pools with one request. The error wraps
-// ErrNotFound if there is no such load balancer.
+// ErrNotFound if the load balancer does not exist.
 func (a *API) statusTree(ctx context.Context, id string) (tree, error) {
 	t, err := a.readTree(ctx, id)
 	if err != nil {

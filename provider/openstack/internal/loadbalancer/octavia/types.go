@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// LoadBalancer is Octavia's load balancer, without what is below it.
+// LoadBalancer is Octavia's load balancer, without its parts.
 type LoadBalancer struct {
-	// ID is empty in one that should be.
+	// ID is empty in a desired load balancer.
 	ID          string   `json:"id"`
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
 	Tags        []string `json:"tags"`
 
-	// Provider is Octavia's provider. Empty in one that should be: the cloud's default.
+	// Provider is Octavia's provider. Desired, empty means the cloud's default.
 	Provider         string `json:"provider"`
 	FlavorID         string `json:"flavor_id"`
 	AvailabilityZone string `json:"availability_zone"`
@@ -23,23 +23,24 @@ type LoadBalancer struct {
 	// AdditionalVIPs are addresses beside the first, in the same network.
 	AdditionalVIPs []VIP `json:"-"`
 
-	// Parts are the ids of its listeners and pools, sorted; nil if Octavia does not show them.
+	// Parts are the IDs of its listeners and pools, sorted; nil if Octavia does not show them.
 	Parts []string `json:"-"`
-	// Made are the ids of the listeners, pools and monitors that were made with it, by their names,
-	// and those of members, by [MadeMember]. Nil but in the answer to its creation.
+	// Made holds the IDs of the listeners, pools and monitors that were created with it, by their
+	// names, and of members, by [MadeMember]. It is set only in the response to its creation.
 	Made map[string]string `json:"-"`
 
 	Status Status `json:"provisioning_status"`
 	// Operating is Octavia's operating status: whether the members answer. It is only reported.
 	Operating string    `json:"operating_status"`
 	CreatedAt time.Time `json:"-"`
-	// UpdatedAt is when the load balancer, or anything below it, last changed, to the second: each
+	// UpdatedAt is when the load balancer, or any of its parts, last changed, to the second: each
 	// change of a listener, pool, member or monitor changes the load balancer's status. Zero:
 	// never.
 	UpdatedAt time.Time `json:"-"`
 }
 
-// VIP is where a load balancer is reached. In one that should be, what is empty is left to Octavia.
+// VIP is the place of a load balancer's address. Octavia chooses the fields that are empty in a
+// desired VIP.
 type VIP struct {
 	Address   string `json:"vip_address"`
 	PortID    string `json:"vip_port_id"`
@@ -61,12 +62,12 @@ const (
 	PendingDelete Status = "PENDING_DELETE"
 )
 
-// Pending tells whether Octavia is at work on it.
+// Pending reports whether Octavia is at work on the load balancer.
 func (s Status) Pending() bool {
 	return s == PendingCreate || s == PendingUpdate || s == PendingDelete
 }
 
-// Gone tells whether it no longer exists, or soon will not.
+// Gone reports whether the load balancer no longer exists, or is being deleted.
 func (s Status) Gone() bool { return s == Deleted || s == PendingDelete }
 
 // The protocols of listeners and pools.
@@ -81,8 +82,8 @@ const (
 	ProxyV2         = "PROXYV2"
 )
 
-// Transport is the protocol below: TCP, UDP or SCTP. Two listeners of a load balancer have not both
-// it and the port in common.
+// Transport returns the protocol below: TCP, UDP or SCTP. Two listeners of a load balancer cannot
+// have the same transport and port.
 func Transport(protocol string) string {
 	if protocol == UDP || protocol == SCTP {
 		return protocol
@@ -97,17 +98,17 @@ type Listener struct {
 	Tags     []string
 	Protocol string
 	Port     int
-	// PoolID is the default pool: where the connections go. Empty in one that should be.
+	// PoolID is the default pool, which gets the connections. It is empty in a desired listener.
 	PoolID string
-	// ConnectionLimit is the most connections at a time, -1 for any number.
+	// ConnectionLimit is the most concurrent connections, -1 for no limit.
 	ConnectionLimit int
-	// Timeouts is nil if the cloud knows none.
+	// Timeouts is nil if the cloud does not support it.
 	Timeouts      *Timeouts
 	InsertHeaders map[string]string
 	// AllowedCIDRs are the clients that may connect, sorted. Observed, nil means no restriction.
-	// Desired, nil means that the cloud does not support it, and it is not compared; no restriction
-	// is 0.0.0.0/0, ::/0 or both, by the families of the VIPs, as OCCM sends it and Octavia returns
-	// it.
+	// Desired, nil means that the cloud does not support it, and it is not compared. Desired
+	// without a restriction, it is 0.0.0.0/0, ::/0 or both, by the families of the VIPs, as OCCM
+	// sends it and Octavia returns it.
 	AllowedCIDRs []string
 	TLSContainer string
 
@@ -117,7 +118,7 @@ type Listener struct {
 // Key identifies a listener within its load balancer.
 func (l *Listener) Key() ListenerKey { return ListenerKey{Transport(l.Protocol), l.Port} }
 
-// ListenerKey is what no two listeners of a load balancer have in common.
+// ListenerKey is unique among the listeners of a load balancer.
 type ListenerKey struct {
 	Transport string
 	Port      int
@@ -128,50 +129,49 @@ type Timeouts struct {
 	ClientData, MemberConnect, MemberData, TCPInspect int
 }
 
-// Pool is a set of members that a listener distributes to.
+// Pool is a set of members to which a listener distributes connections.
 type Pool struct {
 	ID   string
 	Name string
-	// Tags are of pools that were made in an existing load balancer. OCCM's have none, and whose a
-	// pool is its listener tells; but one that is to take another's place has no listener at first.
-	// Nil in one that should be: they are left as they are.
+	// Tags are set on pools that were created in an existing load balancer. OCCM's pools have none,
+	// because their listener identifies the owner; but a pool that is to replace another has no
+	// listener at first. Desired, nil means that existing tags stay.
 	Tags      []string
 	Protocol  string
 	Algorithm string
-	// Persistence is how a client is kept at a member: "" or SOURCE_IP.
+	// Persistence keeps a client at a member: "" or SOURCE_IP.
 	Persistence string
 	Members     []Member
-	// MembersInPart: of Members only ID, Name, Address and Port are known.
+	// MembersInPart: only ID, Name, Address and Port of Members are known.
 	MembersInPart bool
 	// Monitor is nil for none.
 	Monitor *Monitor
-	// MonitorInPart: of Monitor only ID, Name and Type are known.
+	// MonitorInPart: only ID, Name and Type of Monitor are known.
 	MonitorInPart bool
 
 	Status Status
 }
 
-// Member is a node's port, behind a pool. Two members of a pool have not both address and port in
-// common.
+// Member is a node's port in a pool. Two members of a pool cannot have the same address and port.
 type Member struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
 	Address string `json:"address"`
 	Port    int    `json:"protocol_port"`
-	// SubnetID is where the address is reached. Observed, empty means the subnet of the VIP.
-	// Desired, empty is not compared. So OCCM, which always names the subnet, and fxccm agree on
-	// each other's members.
+	// SubnetID is the subnet of the address. Observed, empty means the subnet of the VIP. Desired,
+	// empty is not compared. So OCCM, which always names the subnet, and fxccm accept each other's
+	// members.
 	//
 	// A request omits the subnet of the VIP, unless the existing member has another one: Octavia
-	// asks Neutron for each named subnet, one by one (octavia/api/v2/controllers/member.py,
-	// subnet_exists), and keeps that of an existing member. A replacement of all members can change
-	// it, the PUT of one cannot.
+	// reads each named subnet from Neutron, one by one (octavia/api/v2/controllers/member.py,
+	// subnet_exists), and keeps the subnet of an existing member. A replacement of all members can
+	// change the subnet; an update of one member cannot.
 	SubnetID string `json:"subnet_id"`
-	// Weight is 0 for a member that gets no new connections, and 1 else.
+	// Weight is 0 for a member that gets no new connections, else 1.
 	Weight int `json:"weight"`
-	// MonitorPort is where it is checked; 0: at Port.
+	// MonitorPort is the port that the monitor checks; 0 for Port.
 	MonitorPort int `json:"monitor_port"`
-	// Backup: it gets connections only when the others do not work. Never wanted.
+	// Backup: the member gets connections only when the others do not work. It is never desired.
 	Backup bool `json:"backup"`
 
 	Status Status `json:"provisioning_status"`
@@ -180,19 +180,19 @@ type Member struct {
 // Key identifies a member within its pool.
 func (m *Member) Key() MemberKey { return MemberKey{m.Address, m.Port} }
 
-// MadeMember is what a member of the pool of that name is called in [LoadBalancer.Made]: its own
-// name is in other pools, too.
+// MadeMember is the key of a member of the named pool in [LoadBalancer.Made]: other pools have
+// members of the same name.
 func MadeMember(pool string, member MemberKey) string {
 	return fmt.Sprintf("%s %s %d", pool, member.Address, member.Port)
 }
 
-// MemberKey is what no two members of a pool have in common.
+// MemberKey is unique among the members of a pool.
 type MemberKey struct {
 	Address string
 	Port    int
 }
 
-// Monitor is how a pool's members are checked.
+// Monitor checks a pool's members.
 type Monitor struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -202,7 +202,7 @@ type Monitor struct {
 	Timeout        int `json:"timeout"`
 	MaxRetries     int `json:"max_retries"`
 	MaxRetriesDown int `json:"max_retries_down"`
-	// HTTPMethod, URLPath and ExpectedCodes are of the type HTTP.
+	// HTTPMethod, URLPath and ExpectedCodes are for the type HTTP.
 	HTTPMethod    string `json:"http_method"`
 	URLPath       string `json:"url_path"`
 	ExpectedCodes string `json:"expected_codes"`
@@ -218,9 +218,9 @@ const (
 	MonitorHTTP       = "HTTP"
 )
 
-// Port is what a port of the Service becomes.
+// Port holds the objects for a port of the Service.
 type Port struct {
-	// Name tells people which one it is, such as "443/TCP".
+	// Name identifies the port for people, such as "443/TCP".
 	Name     string
 	Listener Listener
 	// Pool has its members, and its monitor.
@@ -233,8 +233,8 @@ type Contents struct {
 	Pools     []Pool
 }
 
-// Are tells whether they are exactly the listeners and pools that Octavia shows in a load balancer.
-// Nil are not.
+// Are reports whether the contents are exactly the listeners and pools that Octavia shows in a load
+// balancer. It is false for nil.
 func (c *Contents) Are(of *LoadBalancer) bool {
 	if c == nil || of.Parts == nil {
 		return false
@@ -250,5 +250,5 @@ func (c *Contents) Are(of *LoadBalancer) bool {
 	return slices.Equal(ids, of.Parts)
 }
 
-// ProviderOVN is Octavia's provider that forwards packets in Open vSwitch.
+// ProviderOVN is the provider of Octavia that forwards packets in Open vSwitch.
 const ProviderOVN = "ovn"

@@ -10,9 +10,9 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 )
 
-// Version returns the minor number of the newest version of the API, 2.minor. It is remembered for
-// an hour. When Octavia did not tell, the error wraps capability.ErrUnknown: what it can do must
-// not be guessed then.
+// Version returns the minor number of the newest version of the API, 2.minor. It is cached for an
+// hour. If Octavia did not answer, the error wraps capability.ErrUnknown, because the version must
+// not be guessed.
 func (a *API) Version(ctx context.Context) (minor int, err error) {
 	minor, err = a.minor.Get(ctx)
 	if err != nil {
@@ -21,7 +21,7 @@ func (a *API) Version(ctx context.Context) (minor int, err error) {
 	return minor, nil
 }
 
-// askVersion reads the list of versions, which is at the root, above that of the API itself.
+// askVersion reads the list of versions at the root, above the path of the API itself.
 func (a *API) askVersion(ctx context.Context) (int, error) {
 	client, err := a.client(ctx)
 	if err != nil {
@@ -33,7 +33,7 @@ func (a *API) askVersion(ctx context.Context) (int, error) {
 		} `json:"versions"`
 	}
 	_, err = client.Get(ctx, client.Endpoint, &body, &gophercloud.RequestOpts{
-		// Some services answer 300, Multiple Choices, when they show their versions.
+		// Some services answer 300, Multiple Choices, to a request for their versions.
 		OkCodes: []int{http.StatusOK, http.StatusMultipleChoices},
 	})
 	if err != nil {
@@ -51,7 +51,7 @@ func (a *API) askVersion(ctx context.Context) (int, error) {
 	return newest, nil
 }
 
-// minorOf reads v2.27. Releases before Rocky have only v2.0, or v1 beside it.
+// minorOf parses v2.27. Releases before Rocky have only v2.0, or v1 beside it.
 func minorOf(id string) (int, bool) {
 	number, ok := strings.CutPrefix(id, "v2.")
 	if !ok {

@@ -17,26 +17,25 @@ import (
 	"github.com/fxccm/fxccm/internal/fence"
 )
 
-// ErrBusy is wrapped by the error of a change that Octavia refuses because of the state that the
-// load balancer, or the pool, is in: it is being changed already, or it is in ERROR. Nothing has
-// been changed.
+// ErrBusy is wrapped by the error of a change that Octavia refuses because of the state of the load
+// balancer or the pool: it is being changed, or it is in ERROR. Octavia has changed nothing.
 var ErrBusy = errors.New("it is immutable in its present state")
 
-// ErrQuota is wrapped by the error of a creation that would be one more than the project may have.
+// ErrQuota is wrapped by the error of a creation that would exceed the project's quota.
 var ErrQuota = errors.New("the project's quota is exceeded")
 
 // ErrUncertain is wrapped by the error of a deletion with an unknown outcome. Octavia may carry out
-// an immediate retry as well: its worker fails at the second, and the load balancer stays
+// an immediate retry as well: its worker fails at the second deletion, and the load balancer stays
 // PENDING_UPDATE forever (octavia 11.0.0, controller/worker/v2/controller_worker.py, delete_pool).
 // So the caller reads the load balancer first.
 var ErrUncertain = errors.New("its outcome is unknown")
 
 // A change that was canceled, or whose response was lost, may have been carried out. All changes
-// put the load balancer into a state PENDING, unless their comment says otherwise.
+// set a PENDING status on the load balancer, unless their comment states otherwise.
 
-// CreateLoadBalancer makes a load balancer with all its ports in one request; nil: without any. Its
-// VIP is there when it returns; all the rest is when it is ACTIVE. A member's subnet that does not
-// exist shows only then, by ERROR.
+// CreateLoadBalancer creates a load balancer and its ports, which may be nil, with one request. The
+// VIP exists when it returns, the rest when the load balancer is ACTIVE. A member's subnet that
+// does not exist leads to ERROR only then.
 func (a *API) CreateLoadBalancer(
 	ctx context.Context, lb LoadBalancer, ports []Port,
 ) (LoadBalancer, error) {
@@ -61,7 +60,7 @@ func (a *API) CreateLoadBalancer(
 	return made, err
 }
 
-// UpdateLoadBalancer replaces the load balancer's tags. Nothing else of it is ever changed.
+// UpdateLoadBalancer replaces the load balancer's tags. fxccm changes no other field of it.
 func (a *API) UpdateLoadBalancer(ctx context.Context, id string, tags []string) error {
 	return a.writeTo(ctx, "update load balancer", id,
 		func(client *gophercloud.ServiceClient) error {
@@ -70,7 +69,7 @@ func (a *API) UpdateLoadBalancer(ctx context.Context, id string, tags []string) 
 		})
 }
 
-// DeleteLoadBalancer deletes the load balancer, and all below it if cascade. Without cascade
+// DeleteLoadBalancer deletes the load balancer, with its parts if cascade is set. Without cascade
 // Octavia refuses if it has listeners or pools. It succeeds if the load balancer does not exist.
 func (a *API) DeleteLoadBalancer(ctx context.Context, id string, cascade bool) error {
 	return a.remove(ctx, "delete load balancer", id, func(client *gophercloud.ServiceClient) error {
@@ -79,7 +78,8 @@ func (a *API) DeleteLoadBalancer(ctx context.Context, id string, cascade bool) e
 	})
 }
 
-// FailoverLoadBalancer has Octavia rebuild the amphorae. By default only administrators may (403).
+// FailoverLoadBalancer makes Octavia rebuild the amphorae. By default only administrators may
+// (403).
 func (a *API) FailoverLoadBalancer(ctx context.Context, id string) error {
 	return a.writeTo(ctx, "fail over load balancer", id,
 		func(client *gophercloud.ServiceClient) error {
@@ -87,7 +87,7 @@ func (a *API) FailoverLoadBalancer(ctx context.Context, id string) error {
 		})
 }
 
-// CreateListener makes a listener whose default pool is the pool, "" for none, and returns its id.
+// CreateListener creates a listener with this default pool, "" for none, and returns its ID.
 func (a *API) CreateListener(
 	ctx context.Context, loadBalancerID string, listener Listener, poolID string,
 ) (id string, err error) {
@@ -102,9 +102,8 @@ func (a *API) CreateListener(
 	return id, err
 }
 
-// UpdateListener makes what can be changed of the listener what is given. Tags, timeouts, allowed
-// CIDRs and TLS container stay as they are if they are nil or "", and so does the default pool if
-// poolID is "".
+// UpdateListener updates all mutable fields of the listener. Tags, timeouts, allowed CIDRs and TLS
+// container stay as they are if they are nil or "", and so does the default pool if poolID is "".
 func (a *API) UpdateListener(
 	ctx context.Context, id string, listener Listener, poolID string,
 ) error {
@@ -120,18 +119,18 @@ func (a *API) DeleteListener(ctx context.Context, id string) error {
 	})
 }
 
-// CreatePool makes a pool without members and monitor, and returns its id. It becomes the
+// CreatePool creates a pool without members and monitor, and returns its ID. It becomes the
 // listener's default pool, if listenerID is not "": the listener must have none.
 //
-// Octavia takes a pool with members and monitor only as a part of a whole load balancer: in a
-// request for a pool alone these attributes are known, but nothing good comes of them
+// Octavia accepts a pool with members and monitor only as a part of a whole load balancer. A
+// request for a single pool accepts these attributes, but does not handle them correctly
 // (octavia/api/v2/controllers/pool.py, post).
 func (a *API) CreatePool(
 	ctx context.Context, loadBalancerID, listenerID string, pool Pool,
 ) (id string, err error) {
 	opts, parent, of := poolCreation(pool), loadBalancerID, "load balancer"
 	if listenerID != "" {
-		// The listener's load balancer is the pool's.
+		// The pool belongs to the load balancer of the listener.
 		opts.ListenerID, parent, of = listenerID, listenerID, "listener"
 	} else {
 		opts.LoadbalancerID = loadBalancerID
@@ -144,8 +143,8 @@ func (a *API) CreatePool(
 	return id, err
 }
 
-// UpdatePool makes the name, the algorithm and the persistence what is given, and the tags unless
-// they are nil. A pool in ERROR is ACTIVE again after it.
+// UpdatePool updates the name, the algorithm and the persistence, and the tags unless they are nil.
+// It returns a pool in ERROR to ACTIVE.
 func (a *API) UpdatePool(ctx context.Context, id string, pool Pool) error {
 	return a.writeTo(ctx, "update pool", id, func(client *gophercloud.ServiceClient) error {
 		return pools.Update(ctx, client, id, poolChange(pool)).Err
@@ -160,7 +159,7 @@ func (a *API) DeletePool(ctx context.Context, id string) error {
 	})
 }
 
-// CreateMonitor makes the pool's monitor. A pool has one at most.
+// CreateMonitor creates the pool's monitor. A pool has at most one.
 func (a *API) CreateMonitor(ctx context.Context, poolID string, monitor Monitor) error {
 	opts := monitorCreation(monitor)
 	opts.PoolID = poolID
@@ -170,7 +169,7 @@ func (a *API) CreateMonitor(ctx context.Context, poolID string, monitor Monitor)
 		})
 }
 
-// UpdateMonitor makes all but the type what is given.
+// UpdateMonitor updates all fields but the type.
 func (a *API) UpdateMonitor(ctx context.Context, id string, monitor Monitor) error {
 	return a.writeTo(ctx, "update health monitor", id,
 		func(client *gophercloud.ServiceClient) error {
@@ -186,8 +185,8 @@ func (a *API) DeleteMonitor(ctx context.Context, id string) error {
 		})
 }
 
-// SetMembers replaces the pool's members by one request; it is a no-op if both are empty. Each
-// member's admin state is up after it, and it is not a backup, and is monitored at its own address.
+// SetMembers replaces the pool's members with one request; it is a no-op if both are empty. Each
+// member is then administratively up, not a backup, and monitored at its own address.
 func (a *API) SetMembers(ctx context.Context, poolID string, members []Member) error {
 	return a.writeTo(ctx, fmt.Sprintf("set %d members of pool", len(members)), poolID,
 		func(client *gophercloud.ServiceClient) error {
@@ -208,8 +207,8 @@ func (a *API) CreateMember(
 	return id, err
 }
 
-// UpdateMember makes the name, the weight and the monitor port of a member what is given, and no
-// backup of it unless it should be one.
+// UpdateMember updates the name, the weight and the monitor port of a member, and clears its backup
+// flag unless the member should be a backup.
 func (a *API) UpdateMember(ctx context.Context, poolID, id string, member Member) error {
 	minor, err := a.Version(ctx)
 	if err != nil {
@@ -229,7 +228,7 @@ func (a *API) DeleteMember(ctx context.Context, poolID, id string) error {
 		})
 }
 
-// write makes a request that changes something.
+// write sends a request that changes an object.
 func (a *API) write(
 	ctx context.Context, doing string, request func(*gophercloud.ServiceClient) error,
 ) error {
@@ -252,8 +251,8 @@ func (a *API) write(
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// writeTo makes a request whose address, or whose body, holds the id. Without one it would be for
-// another resource.
+// writeTo sends a request whose path or body holds the ID. Without an ID it would change another
+// resource.
 func (a *API) writeTo(
 	ctx context.Context, doing, id string, request func(*gophercloud.ServiceClient) error,
 ) error {
@@ -263,7 +262,7 @@ func (a *API) writeTo(
 	return a.write(ctx, doing+" "+id, request)
 }
 
-// remove takes what does not exist for deleted.
+// remove succeeds if the object does not exist.
 func (a *API) remove(
 	ctx context.Context, doing, id string, request func(*gophercloud.ServiceClient) error,
 ) error {
@@ -277,8 +276,8 @@ func (a *API) remove(
 	return err
 }
 
-// isUncertain tells the errors that do not say whether a request was carried out: no answer, and
-// what a proxy says that has got none.
+// isUncertain reports whether an error leaves open if a request was carried out: no response, or a
+// proxy's error for a missing response.
 func isUncertain(err error) bool {
 	if gophercloud.ResponseCodeIs(err, http.StatusBadGateway) ||
 		gophercloud.ResponseCodeIs(err, http.StatusGatewayTimeout) {
@@ -289,7 +288,7 @@ func isUncertain(err error) bool {
 		!errors.Is(err, fence.ErrClosed)
 }
 
-// idOf returns the id of what was made.
+// idOf returns the ID of the created object.
 func idOf(kind string, result gophercloud.Result) (string, error) {
 	var body map[string]struct {
 		ID string `json:"id"`
@@ -303,15 +302,15 @@ func idOf(kind string, result gophercloud.Result) (string, error) {
 	return body[kind].ID, nil
 }
 
-// isBusy tells the conflicts that are about a state from those about existing objects, such
-// as another listener on the same port (octavia/common/exceptions.py: ImmutableObject, and
+// isBusy distinguishes conflicts because of a state from conflicts with existing objects, such as
+// another listener on the same port (octavia/common/exceptions.py: ImmutableObject, and
 // LBPendingStateError for the load balancer itself).
 func isBusy(err error) bool {
 	return isRefusal(err, http.StatusConflict, "immutable") ||
 		isRefusal(err, http.StatusConflict, "invalid state")
 }
 
-// isForbidden tells what the policy forbids from what a quota does: both are 403.
+// isForbidden distinguishes a refusal by the policy from one by a quota: both are 403.
 func isForbidden(err error) bool { return isRefusal(err, http.StatusForbidden, "policy") }
 
 func isRefusal(err error, code int, words string) bool {

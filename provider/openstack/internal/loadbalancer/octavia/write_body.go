@@ -7,11 +7,11 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/pools"
 )
 
-// The bodies of requests. The API refuses attributes that its version does not know, so what the
-// cloud may not know is left out: what is nil, and what is as it would be without being said.
-// admin_state_up is never in them: it is the operator's.
+// These are the bodies of requests. The API refuses attributes that its version does not know, so
+// attributes that are nil or have the default value are left out. admin_state_up is always left
+// out, because it belongs to the operator.
 
-// minorBackup is the version of the API that brought backup members (its reference, "API version
+// minorBackup is the version of the API that added backup members (its reference, "API version
 // history").
 const minorBackup = 1
 
@@ -87,7 +87,7 @@ func poolCreation(p Pool) pools.CreateOpts {
 	return opts
 }
 
-// wholePool is for the creation of a whole load balancer.
+// wholePool is the pool in the creation of a whole load balancer.
 func wholePool(p Pool) pools.CreateOpts {
 	opts := poolCreation(p)
 	for _, member := range p.Members {
@@ -102,7 +102,7 @@ func wholePool(p Pool) pools.CreateOpts {
 func poolChange(p Pool) pools.UpdateOpts {
 	opts := pools.UpdateOpts{
 		Name: given(p.Name), LBMethod: pools.LBMethod(p.Algorithm),
-		// gophercloud makes null of an empty one: no persistence.
+		// gophercloud sends null for an empty persistence.
 		Persistence: &pools.SessionPersistence{Type: p.Persistence},
 	}
 	if p.Tags != nil {
@@ -118,7 +118,7 @@ func memberCreation(m Member) pools.CreateMemberOpts {
 	}
 }
 
-// memberBatch names all fields of a member: Octavia resets the others of an existing member to
+// memberBatch sets all fields of a member: Octavia resets missing ones of an existing member to
 // their defaults, except name and subnet (octavia/api/v2/controllers/member.py,
 // MembersController.put).
 func memberBatch(members []Member) []pools.BatchUpdateMemberOpts {
@@ -132,8 +132,8 @@ func memberBatch(members []Member) []pools.BatchUpdateMemberOpts {
 	return opts
 }
 
-// memberChange is the change of a single member, which leaves alone what it does not say.
-// gophercloud's cannot say null.
+// memberChange updates a single member, and leaves omitted fields unchanged. gophercloud's type
+// cannot send null.
 type memberChange struct {
 	Member
 	minor int
@@ -167,7 +167,7 @@ func monitorChange(m Monitor) monitors.UpdateOpts {
 	}
 }
 
-// given is nil for what is not.
+// given returns nil for the zero value.
 func given[T comparable](value T) *T {
 	var zero T
 	if value == zero {

@@ -8,8 +8,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// After predicts the contents of a load balancer after the steps. Nil: it cannot be told, because
-// the ID of something that was created is unknown, or because the contents before are.
+// After predicts the contents of a load balancer after the steps. It returns nil if it cannot: the
+// ID of a new object, or the contents before, are unknown.
 func After(before *octavia.Contents, steps []Step) *octavia.Contents {
 	if before == nil {
 		return nil
@@ -23,8 +23,8 @@ func After(before *octavia.Contents, steps []Step) *octavia.Contents {
 	return &octavia.Contents{Listeners: now.listeners, Pools: now.pools}
 }
 
-// AfterCreation predicts the contents of a load balancer that was created with all its ports. Nil:
-// not all IDs are known.
+// AfterCreation predicts the contents of a load balancer that was created with all its ports. It
+// returns nil if an ID is unknown.
 func AfterCreation(want desired.State, ids map[string]string) *octavia.Contents {
 	made := AsWanted(want)
 	for i := range made.Listeners {
@@ -52,8 +52,8 @@ func AfterCreation(want desired.State, ids map[string]string) *octavia.Contents 
 	return &made
 }
 
-// AsWanted are the contents of a load balancer that differs in nothing from the desired state. Its
-// names stand for its IDs.
+// AsWanted returns the contents of a load balancer that equals the desired state. Its names are
+// used as IDs.
 func AsWanted(want desired.State) octavia.Contents {
 	var c octavia.Contents
 	for _, port := range want.Ports {
@@ -66,13 +66,13 @@ func AsWanted(want desired.State) octavia.Contents {
 	return c
 }
 
-// predicted are listeners and pools that steps are applied to.
+// predicted are the listeners and pools to which steps are applied.
 type predicted struct {
 	listeners []octavia.Listener
 	pools     []octavia.Pool
 }
 
-// take does what a step does. False: it cannot be told.
+// take applies a step. It returns false if the result cannot be predicted.
 func (c *predicted) take(step Step) bool {
 	switch s := step.(type) {
 	case SetMembers:
@@ -137,7 +137,7 @@ func (c *predicted) pool(id string) int {
 	return slices.IndexFunc(c.pools, func(p octavia.Pool) bool { return id != "" && p.ID == id })
 }
 
-// member changes a copy of the members of a pool, of which one has the id. False: none has.
+// member changes the member with the ID in a copy of the members; false if it does not exist.
 func (c *predicted) member(
 	pool, id string, change func(members []octavia.Member, i int) []octavia.Member,
 ) bool {
@@ -153,7 +153,7 @@ func (c *predicted) member(
 	return true
 }
 
-// replaced are the members after a request for all of them. New ones have an id that is not known.
+// replaced returns the members after a request for all of them. New ones have no ID yet.
 func replaced(was, now []octavia.Member) []octavia.Member {
 	ids := make(map[octavia.MemberKey]string, len(was))
 	for _, m := range was {

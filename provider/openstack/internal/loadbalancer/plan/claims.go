@@ -10,7 +10,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// claims tells what is the Service's.
+// claims decides which objects belong to the Service.
 type claims struct {
 	id   desired.Identity
 	role Role
@@ -18,13 +18,13 @@ type claims struct {
 	loadBalancer string
 }
 
-// isOfOtherCluster tells whether the tags name another cluster.
+// isOfOtherCluster reports whether the tags name another cluster.
 func (c claims) isOfOtherCluster(tags []string) bool {
 	cluster := desired.ClusterOf(tags)
 	return cluster != "" && cluster != c.id.ClusterUID
 }
 
-// byTags tells whether fxccm's tags make it the Service's, if there are any that tell.
+// byTags reports whether fxccm's tags name the Service as the owner, and whether such tags exist.
 func (c claims) byTags(tags []string) (own, told bool) {
 	if slices.Contains(tags, c.id.ServiceTag()) {
 		return true, true
@@ -32,9 +32,9 @@ func (c claims) byTags(tags []string) (own, told bool) {
 	return false, c.isOfOtherCluster(tags) || len(desired.ServicesOf(tags)) > 0
 }
 
-// ownsListener: fxccm's tag, or OCCM's, makes a listener the Service's. One without tags is as old
-// as an OCCM, or an Octavia, that knew none: it is the owner's if its name is the one that OCCM
-// gives. OCCM takes every listener without tags for the owner's, also one that a user has made.
+// ownsListener: fxccm's tag, or OCCM's, makes a listener the Service's. A listener without tags
+// comes from an OCCM or an Octavia without tags: it is the owner's if its name is the one that OCCM
+// gives. OCCM treats every listener without tags as the owner's, even a user's.
 func (c claims) ownsListener(l octavia.Listener) bool {
 	if own, told := c.byTags(l.Tags); told {
 		return own
@@ -46,13 +46,13 @@ func (c claims) ownsListener(l octavia.Listener) bool {
 		return false
 	}
 	if slices.Contains(l.Tags, c.loadBalancer) && c.isServices() {
-		// The cluster's name was another when the load balancer was made, and so was the tag.
+		// The cluster had another name, and so another tag, when the load balancer was created.
 		return true
 	}
 	return len(l.Tags) == 0 && c.isPart("listener_", l.Name, desired.ListenerName)
 }
 
-// ownsPool is about a pool that no listener uses: what a plan that was interrupted leaves.
+// ownsPool decides about a pool without a listener, which an interrupted plan leaves.
 func (c claims) ownsPool(p octavia.Pool) bool {
 	if own, told := c.byTags(p.Tags); told {
 		return own
@@ -61,12 +61,12 @@ func (c claims) ownsPool(p octavia.Pool) bool {
 		c.isPart("pool_", p.Name, desired.PoolName)
 }
 
-// isServices tells whether the load balancer was made for a Service, whichever.
+// isServices reports whether the load balancer was created for any Service.
 func (c claims) isServices() bool {
 	return strings.HasPrefix(c.loadBalancer, desired.ServicePrefix)
 }
 
-// isPart tells whether the name is the one that OCCM gives to a part of the load balancer.
+// isPart reports whether OCCM gives the name to a part of the load balancer.
 func (c claims) isPart(
 	prefix, name string, nameOf func(index int, loadBalancer string) string,
 ) bool {
@@ -79,8 +79,8 @@ func (c claims) isPart(
 	return err == nil && index >= 0 && name == nameOf(index, c.loadBalancer)
 }
 
-// ownsFloatingIP: fxccm's tag makes a floating IP the Service's; without any owner's tag, OCCM's
-// description does.
+// ownsFloatingIP: fxccm's tag makes a floating IP the Service's. If the tags name no owner, OCCM's
+// description decides.
 func (c claims) ownsFloatingIP(f neutron.FloatingIP) bool {
 	if own, told := c.byTags(f.Tags); told {
 		return own
@@ -88,7 +88,7 @@ func (c claims) ownsFloatingIP(f neutron.FloatingIP) bool {
 	return f.Description == c.id.FloatingIPDescription()
 }
 
-// othersIn are the tags of other Services: fxccm's and OCCM's.
+// othersIn returns the tags of other Services: fxccm's and OCCM's.
 func (c claims) othersIn(tags []string) []string {
 	var others []string
 	for _, tag := range tags {
@@ -114,7 +114,7 @@ func merged(is, want []string) []string {
 	return tags
 }
 
-// added are the tags of the one that the other has not, as changes.
+// added returns the missing tags, as texts of changes.
 func added(is, want []string) []string {
 	var changes []string
 	for _, tag := range want {

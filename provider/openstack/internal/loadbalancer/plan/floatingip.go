@@ -8,11 +8,11 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 )
 
-// floatingIPs plans the floating IP of the load balancer. vipPort is "" if a port is made with the
-// load balancer by this plan.
+// floatingIPs plans the floating IP of the load balancer. vipPort is "" if this plan creates the
+// port with the load balancer.
 //
-// The floating IP belongs to the load balancer, and so to its owner: a guest only clears away what
-// it had before.
+// The floating IP belongs to the load balancer, and so to its owner. A guest only removes the
+// floating IP that it had earlier.
 func (c *changer) floatingIPs(loadBalancer Ref, vipPort string) {
 	f := &floating{changer: c, loadBalancer: loadBalancer}
 	for _, ip := range c.is.FloatingIPs {
@@ -41,8 +41,8 @@ func (c *changer) floatingIPs(loadBalancer Ref, vipPort string) {
 type floating struct {
 	*changer
 	loadBalancer Ref
-	// attached lead to the load balancer, whoever made them; idle are the Service's that lead
-	// nowhere, and moved those that lead elsewhere.
+	// attached point to the load balancer, whoever created them; idle are the Service's detached
+	// ones, and moved are the Service's that point elsewhere.
 	attached, idle, moved []neutron.FloatingIP
 }
 
@@ -64,8 +64,8 @@ func (f *floating) useAny(want neutron.WantedFloatingIP) {
 
 const movedFloatingIP = "floating IP %s of the Service was moved to port %s; leaving it there"
 
-// giveUpMoved disowns a floating IP that another client attached elsewhere. A replacement is
-// created only after its network is known.
+// giveUpMoved disowns a floating IP that another client has attached elsewhere. It waits until the
+// network of a replacement is known.
 func (f *floating) giveUpMoved(want neutron.WantedFloatingIP) {
 	for _, ip := range f.moved {
 		f.notice(want.NetworkID == "", events.FloatingIPUnavailable, movedFloatingIP, ip.Address,
@@ -74,8 +74,8 @@ func (f *floating) giveUpMoved(want neutron.WantedFloatingIP) {
 	}
 }
 
-// useAsked creates the new one before it releases the old one, because choosing an address needs a
-// permission that not every project has.
+// useAsked creates the new floating IP before it releases the old one, because a request for an
+// address needs a permission that not every project has.
 func (f *floating) useAsked(want neutron.WantedFloatingIP) {
 	if i := slices.IndexFunc(f.attached, isAt(want.Address)); i >= 0 {
 		f.tagFloatingIP(f.attached[i], want.Tags)
@@ -120,7 +120,7 @@ func (f *floating) createAsked(want neutron.WantedFloatingIP, why string) {
 	f.add(AttachFloatingIP{LoadBalancer: f.loadBalancer, Address: want.Address})
 }
 
-// attach also takes it from the idle ones.
+// attach also removes the floating IP from the idle ones.
 func (f *floating) attach(ip neutron.FloatingIP, want neutron.WantedFloatingIP) {
 	f.tagFloatingIP(ip, want.Tags)
 	f.add(AttachFloatingIP{LoadBalancer: f.loadBalancer, ID: ip.ID, Address: ip.Address})
@@ -129,7 +129,7 @@ func (f *floating) attach(ip neutron.FloatingIP, want neutron.WantedFloatingIP) 
 }
 
 // tagFloatingIP tags a floating IP that was created for the Service, or for an earlier Service of
-// its name that has left it to the guests. Another owner's is not tagged.
+// the same name that has left it to the guests. It does not tag another owner's.
 func (p *planner) tagFloatingIP(ip neutron.FloatingIP, want []string) {
 	tags := ip.Tags
 	if p.isInherited(ip) {
@@ -143,8 +143,8 @@ func (p *planner) tagFloatingIP(ip neutron.FloatingIP, want []string) {
 	}
 }
 
-// isInherited tells whether a floating IP was created for an earlier Service of the same name, and
-// leads to the load balancer that was created for it and is the Service's now.
+// isInherited reports whether a floating IP was created for an earlier Service of the same name,
+// and points to that Service's load balancer, which is the Service's now.
 func (p *planner) isInherited(ip neutron.FloatingIP) bool {
 	lb := p.is.LoadBalancer
 	return p.role == Owner && lb != nil && ip.PortID != "" && ip.PortID == lb.VIP.PortID &&
@@ -152,8 +152,8 @@ func (p *planner) isInherited(ip neutron.FloatingIP) bool {
 		ip.Description == p.id.FloatingIPDescription()
 }
 
-// dropAttached takes the floating IP off the load balancer, so that it leads to a Service that is
-// not to be reached so. It is only deleted if it was made for the Service.
+// dropAttached detaches the floating IPs of the load balancer. It deletes one that was created for
+// the Service, unless it is to be kept.
 func (f *floating) dropAttached(why string) {
 	for _, ip := range f.attached {
 		if f.ownsFloatingIP(ip) && !f.want.KeepFloatingIP {
@@ -173,8 +173,8 @@ func (f *floating) dropIdle(why string) {
 	}
 }
 
-// disown takes off the tags that make the floating IP a Service's, so that whoever uses it next
-// does not lose it.
+// disown removes the Service's tags from the floating IP, so that no deletion of the Service
+// deletes it for its next user.
 func (p *planner) disown(f neutron.FloatingIP) {
 	own := func(tag string) bool { return slices.Contains(p.id.NetworkTags(), tag) }
 	if slices.ContainsFunc(f.Tags, own) {

@@ -118,7 +118,7 @@ func (s stage) plan(c *cloud) plan.Plan {
 	return change(c, s.want)
 }
 
-// waits tells whether the plan needs another one after it: what a failover, or another provider,
+// waits reports whether the plan needs another one after it: what a failover, or another provider,
 // leads to is seen later.
 func waits(p plan.Plan) bool {
 	if len(p.Steps) == 0 {

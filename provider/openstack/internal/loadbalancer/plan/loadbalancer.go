@@ -10,7 +10,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// createLoadBalancer makes the Service's own load balancer.
+// createLoadBalancer creates the Service's own load balancer.
 func (c *changer) createLoadBalancer() {
 	vip := c.want.LoadBalancer.VIP.SubnetID
 	ports := slices.Clone(c.want.Ports)
@@ -24,7 +24,7 @@ func (c *changer) createLoadBalancer() {
 	c.add(CreateLoadBalancer{LoadBalancer: c.want.LoadBalancer, Ports: ports})
 }
 
-// tagLoadBalancer comes before all else: the tags keep an owner that leaves from deleting what its
+// tagLoadBalancer comes first, because the tags prevent an owner that leaves from deleting what its
 // guests use.
 func (c *changer) tagLoadBalancer() {
 	if !c.want.Features.Tags {
@@ -37,7 +37,7 @@ func (c *changer) tagLoadBalancer() {
 	}
 	changes, tags := added(lb.Tags, want), merged(lb.Tags, want)
 	if at := slices.Index(tags, c.id.GuestTag()); at >= 0 && c.role == Owner {
-		// A guest of the owner's cluster was there before fxccm knew the owner.
+		// A guest of the owner's cluster joined before fxccm knew the owner.
 		tags = slices.Delete(tags, at, at+1)
 		changes = append(changes, tagChange+c.id.GuestTag()+" removed")
 	}
@@ -46,8 +46,8 @@ func (c *changer) tagLoadBalancer() {
 	}
 }
 
-// joinsAnothers tells whether the cluster joins a load balancer that another cluster uses, or one
-// that OCCM made for another Service. The cluster of that Service is not known.
+// joinsAnothers reports whether the cluster joins a load balancer that another cluster uses, or one
+// that OCCM created for a Service of an unknown cluster.
 func (c *changer) joinsAnothers() bool {
 	lb := c.is.LoadBalancer
 	isOCCMs := c.isServices() && lb.Name != c.id.LoadBalancerName() &&
@@ -63,8 +63,9 @@ func (c *changer) noticeImmutable(changes []string) {
 		strings.Join(changes, ", "), howToRecreate)
 }
 
-// immutable are the differences that Octavia cannot change (octavia/api/v2/types/load_balancer.py,
-// LoadBalancerPUT). Only requested values are compared, and a guest requests none.
+// immutable returns the differences that Octavia cannot change
+// (octavia/api/v2/types/load_balancer.py, LoadBalancerPUT). Only requested values are compared, and
+// a guest requests none.
 func (c *changer) immutable() []string {
 	if c.role != Owner {
 		return nil
@@ -96,8 +97,8 @@ func (c *changer) immutable() []string {
 	return changes
 }
 
-// sameProvider: octavia and amphorav2 are names of amphora (Octavia's configuration reference,
-// enabled_provider_drivers).
+// sameProvider knows that octavia and amphorav2 are aliases of amphora (Octavia's configuration
+// reference, enabled_provider_drivers).
 func sameProvider(a, b string) bool {
 	amphora := []string{"amphora", "amphorav2", "octavia"}
 	return a == b || slices.Contains(amphora, a) && slices.Contains(amphora, b)
@@ -119,11 +120,11 @@ func fulfills(is, want octavia.VIP) bool {
 
 // recreate replaces the load balancer if the settings allow it, and reports whether they do.
 //
-// The floating IP moves to the new one, which keeps the VIP address if it can, because clients may
-// have stored the address.
+// The floating IP moves to the new load balancer, which keeps the VIP address if possible, because
+// clients may have stored the address.
 func (c *changer) recreate(why []string) bool {
 	if hindrance := c.hindrance(); hindrance != "" {
-		// It serves all the same, unless it is in ERROR.
+		// The load balancer serves all the same, unless it is in ERROR.
 		c.notice(c.is.LoadBalancer.Status == octavia.InError, events.UsedByOthers,
 			"load balancer %s is not recreated (%s): %s", c.is.LoadBalancer.ID,
 			strings.Join(why, ", "), hindrance)
@@ -134,8 +135,8 @@ func (c *changer) recreate(why []string) bool {
 	c.deleteLoadBalancer(c.want.Cascade, strings.Join(why, ", "))
 	if c.want.LoadBalancer.Provider != "" &&
 		!sameProvider(c.want.LoadBalancer.Provider, old.Provider) {
-		// Another provider may support other features: the desired state is built again without
-		// this load balancer.
+		// The new load balancer's provider may support other features, so the desired state is
+		// built again without this load balancer.
 		return true
 	}
 	if vip := &c.want.LoadBalancer.VIP; served && vip.Address == "" && vip.PortID == "" &&
@@ -146,8 +147,8 @@ func (c *changer) recreate(why []string) bool {
 	return true
 }
 
-// releaseFloatingIPs detaches them by steps of their own, so that they do not depend on the VIP
-// port. Until they are attached again their tags, or the requested address, identify them.
+// releaseFloatingIPs detaches them with separate steps, so that they do not depend on the VIP port.
+// Until they are attached again, their tags or the requested address identify them.
 func (c *changer) releaseFloatingIPs() {
 	port := c.is.LoadBalancer.VIP.PortID
 	c.is.FloatingIPs = slices.Clone(c.is.FloatingIPs)
@@ -165,13 +166,13 @@ func (c *changer) releaseFloatingIPs() {
 	}
 }
 
-// isWithin tells whether an address is where one is wanted.
+// isWithin reports whether an address is in the desired place.
 func isWithin(is, want octavia.VIP) bool {
 	return (want.SubnetID == "" || want.SubnetID == is.SubnetID) &&
 		(want.NetworkID == "" || want.NetworkID == is.NetworkID)
 }
 
-// hindrance is why the load balancer must not be deleted and recreated; "" if it may be.
+// hindrance returns why the load balancer must not be recreated; "" if it may be.
 func (c *changer) hindrance() string {
 	if others := c.others(); len(others) > 0 {
 		return "others use it: " + strings.Join(others, ", ")
@@ -190,7 +191,7 @@ func (c *changer) hindrance() string {
 	return ""
 }
 
-// others are who but the Service uses the load balancer.
+// others returns the other users of the load balancer.
 func (p *planner) others() []string {
 	others := p.othersIn(p.is.LoadBalancer.Tags)
 	for _, cluster := range p.id.OtherClusters(p.is.LoadBalancer.Tags) {
@@ -212,14 +213,14 @@ func (p *planner) others() []string {
 	return others
 }
 
-// isUsed tells whether the pool is a listener's default.
+// isUsed reports whether the pool is a listener's default pool.
 func (p *planner) isUsed(pool string) bool {
 	return slices.ContainsFunc(p.is.Listeners,
 		func(l octavia.Listener) bool { return l.PoolID == pool })
 }
 
-// deleteLoadBalancer deletes it with all that is in it. In ERROR nothing in it can be deleted by
-// itself.
+// deleteLoadBalancer deletes the load balancer with its parts. In ERROR no part can be deleted
+// alone.
 func (p *planner) deleteLoadBalancer(cascade bool, why string) {
 	lb := p.is.LoadBalancer
 	cascade = cascade || lb.Status == octavia.InError
@@ -235,7 +236,7 @@ func (p *planner) deleteLoadBalancer(cascade bool, why string) {
 	p.add(DeleteLoadBalancer{ID: lb.ID, Name: lb.Name, Cascade: cascade, Why: why})
 }
 
-// differences are the changes that a step makes, for people.
+// differences are the changes of a step, for people.
 type differences []string
 
 // compare adds a difference of two values of the same type.
@@ -245,14 +246,14 @@ func (d *differences) compare(what string, is, want any) {
 	}
 }
 
-// mend adds what a resource in ERROR needs: any change sets it up again.
+// mend adds an update of a resource in ERROR: any update makes Octavia set it up again.
 func (d *differences) mend(status octavia.Status) {
 	if status == octavia.InError {
 		*d = append(*d, "in ERROR")
 	}
 }
 
-// changed tells a difference.
+// changed describes a difference.
 func changed(what string, is, want any) string {
 	return fmt.Sprintf("%s %s -> %s", what, shown(is), shown(want))
 }

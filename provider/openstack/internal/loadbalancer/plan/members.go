@@ -8,7 +8,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// memberDifference is how the members of a pool differ from those that should be.
+// memberDifference holds the differences between the existing and the desired members of a pool.
 type memberDifference struct {
 	// want are the desired members as requested.
 	want   []octavia.Member
@@ -56,7 +56,7 @@ func differenceOf(want, is octavia.Pool, vipSubnet string) memberDifference {
 	return d
 }
 
-// compareMember: of one that is known in part only the name is compared.
+// compareMember compares only the name of a member that is known in part.
 func compareMember(want, is octavia.Member, inPart bool, vipSubnet string) memberChange {
 	c := memberChange{is: is}
 	c.changes.mend(is.Status)
@@ -74,7 +74,7 @@ func compareMember(want, is octavia.Member, inPart bool, vipSubnet string) membe
 	return c
 }
 
-// number is "" for 0.
+// number returns "" for 0.
 func number(n int) string {
 	if n == 0 {
 		return ""
@@ -82,8 +82,8 @@ func number(n int) string {
 	return fmt.Sprint(n)
 }
 
-// requested are the members as requested: without the subnet of the VIP, because Octavia asks
-// Neutron for each named subnet (see [octavia.Member]). The subnet of an existing member is named
+// requested returns the members as requested: without the subnet of the VIP, because Octavia reads
+// each named subnet from Neutron (see [octavia.Member]). The subnet of an existing member is named
 // if it differs.
 func requested(
 	members []octavia.Member, there map[octavia.MemberKey]octavia.Member, vipSubnet string,
@@ -102,7 +102,7 @@ func requested(
 	return asked
 }
 
-// texts are for people: + is new, ~ is changed, - is removed.
+// texts describes the differences for people: + is new, ~ is changed, - is removed.
 func (d memberDifference) texts() []string {
 	var texts []string
 	for _, m := range d.create {
@@ -117,7 +117,7 @@ func (d memberDifference) texts() []string {
 	return texts
 }
 
-// single tells whether one request for one member makes the difference.
+// single reports whether one request for one member resolves the difference.
 func (d memberDifference) single() bool {
 	if len(d.create)+len(d.change)+len(d.remove) != 1 {
 		return false
@@ -137,8 +137,8 @@ func (d memberDifference) single() bool {
 
 // setMembers replaces all members at once, or changes them one by one for a serial provider. It
 // adds members before it removes others. A single difference is one request for one member, because
-// Octavia counts each member of a batch as changed: a node that joins a pool of a thousand then
-// costs Octavia one change.
+// Octavia counts each member of a batch as changed: so a node that joins a pool of a thousand is
+// one change for Octavia.
 func (p *ports) setMembers(pool Ref, name string, d memberDifference) {
 	changes := d.texts()
 	if len(changes) == 0 {
@@ -153,7 +153,7 @@ func (p *ports) setMembers(pool Ref, name string, d memberDifference) {
 	}
 	for _, c := range d.change {
 		if c.wholesale {
-			// Two members cannot have the same address and port.
+			// Two members cannot have the same address and port, so the old one is deleted first.
 			p.add(DeleteMember{pool.ID, name, c.is.ID, c.is.Name, strings.Join(c.changes, ", ")},
 				CreateMember{Pool: pool, PoolName: name, Member: c.want})
 			continue

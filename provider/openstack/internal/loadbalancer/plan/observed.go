@@ -5,7 +5,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// Observed is a Service's load balancer as it exists, with what belongs to it.
+// Observed is the existing load balancer of a Service, with its related objects.
 type Observed struct {
 	// LoadBalancer may be nil.
 	LoadBalancer *octavia.LoadBalancer
@@ -13,16 +13,16 @@ type Observed struct {
 	Role Role
 	// NeverServed: the load balancer failed during its creation, so no client can have used it.
 	NeverServed bool
-	// Listeners and Pools are all of the load balancer's, whoever made them.
+	// Listeners and Pools are all parts of the load balancer, whoever created them.
 	Listeners []octavia.Listener
 	Pools     []octavia.Pool
-	// FloatingIPs are those of the VIP port, those tagged as the Service's, and the one with the
-	// requested address.
+	// FloatingIPs are the floating IPs of the VIP port, those tagged as the Service's, and the one
+	// with the requested address.
 	FloatingIPs []neutron.FloatingIP
 	// SecurityGroup may be nil.
 	SecurityGroup *neutron.SecurityGroup
-	// NodePorts are those of the backends and those that bear the security group; nil if there is
-	// nothing to do with security groups.
+	// NodePorts are the ports of the backends and those with the security group; nil if security
+	// groups need no change.
 	NodePorts []neutron.NodePort
 }
 
@@ -30,13 +30,14 @@ type Observed struct {
 type Role string
 
 const (
-	// Owner: the load balancer was made for the Service.
+	// Owner: the load balancer was created for the Service.
 	Owner Role = "owner"
-	// Guest: it was made for another Service, or by a user, and this Service has listeners in it.
+	// Guest: it was created for another Service, or by a user, and this Service has listeners in
+	// it.
 	Guest Role = "guest"
 )
 
-// Pool returns the one with the id; nil for none.
+// Pool returns the pool with the ID; nil if it does not exist.
 func (o *Observed) Pool(id string) *octavia.Pool {
 	for i := range o.Pools {
 		if o.Pools[i].ID == id {

@@ -10,7 +10,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// OutlineDesired is the desired state for people: a line for each object, below its parent.
+// OutlineDesired describes the desired state for people: a line for each object, below its parent.
 func OutlineDesired(want desired.State) []string {
 	lb := want.LoadBalancer
 	lines := []string{fmt.Sprintf("load balancer %s at %s", lb.Name, textOf(lb.VIP))}
@@ -25,7 +25,8 @@ func OutlineDesired(want desired.State) []string {
 	return append(lines, outlineGroup(want.SecurityGroup)...)
 }
 
-// Outline is the observed state, as [OutlineDesired]. It has the listeners and pools of all owners.
+// Outline describes the observed state in the same form. It has the listeners and pools of all
+// owners.
 func (o *Observed) Outline() []string {
 	var lines []string
 	if lb := o.LoadBalancer; lb != nil {
@@ -62,7 +63,7 @@ func outlinePool(p octavia.Pool) []string {
 	p.Members = slices.Clone(p.Members)
 	for i := range p.Members {
 		if p.MembersInPart {
-			p.Members[i].Weight = 1 // which is not shown
+			p.Members[i].Weight = 1 // not shown
 		}
 	}
 	if p.MonitorInPart {

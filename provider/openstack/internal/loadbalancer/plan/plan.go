@@ -1,17 +1,17 @@
 // Package plan compares desired and observed state, and returns the ordered steps from one to the
 // other.
 //
-// It is a pure function: equal input gives an equal plan. A plan may end after any of its steps,
-// and the next one continues from what exists then. So the remains of each step can be recognized
-// as the Service's: a new pool bears its tags, and the listener of a port is deleted after its
-// pool.
+// It is a pure function: equal input gives an equal plan. A plan may stop after any of its steps,
+// and the next plan continues from the state that exists. So each step leaves only objects that are
+// recognized as the Service's: a new pool has its tags, and the listener of a port is deleted after
+// its pool.
 //
 // Parts of a load balancer with another owner stay as they are: listeners without a tag of the
 // Service, pools that such listeners use, and pools of an unknown owner.
 //
-// The order of the steps follows from what may fail, because a run stops at the first failure:
-// first what keeps traffic flowing (members), then what restricts clients (allowed_cidrs), then
-// deletions, which make room in the quotas, then creations.
+// The order of the steps follows from possible failures, because a run stops at the first one.
+// First come steps that keep traffic flowing (members), then steps that restrict clients
+// (allowed_cidrs), then deletions, which free quota, then creations.
 package plan
 
 import (
@@ -24,17 +24,17 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// Plan is what is to be done, in this order. Later steps assume the earlier ones.
+// Plan is a list of ordered steps. Later steps assume the earlier ones.
 type Plan struct {
 	Steps []Step
-	// Notices are what cannot be done, or is left as it is.
+	// Notices report what cannot be done, or stays as it is.
 	Notices []Notice
 }
 
-// tagChange begins the text of a change of a tag.
+// tagChange begins the text of a tag change.
 const tagChange = "tag "
 
-// TagsOnly reports whether no step changes anything but tags.
+// TagsOnly reports whether all steps change only tags.
 func (p Plan) TagsOnly() bool {
 	return !slices.ContainsFunc(p.Steps, func(step Step) bool {
 		var changes []string
@@ -52,16 +52,16 @@ func (p Plan) TagsOnly() bool {
 	})
 }
 
-// Notice is something that cannot be changed, or is in the way.
+// Notice reports a difference that cannot be changed, or an obstacle.
 type Notice struct {
 	Reason  events.Reason
 	Message string
-	// Blocks: the Service is not as it should be; it is looked at again later.
+	// Blocks: the Service is not in its desired state, and a later reconcile checks it again.
 	Blocks bool
 }
 
-// Change tells how to make what is what should be. It makes no plan for a load balancer that is
-// PENDING: the caller waits first.
+// Change plans the steps from the observed to the desired state. For a load balancer that is
+// PENDING it returns only a notice: the caller waits first.
 func Change(want desired.State, is Observed) Plan {
 	p := newPlanner(want.Identity, is)
 	c := changer{planner: p, want: want}
@@ -80,7 +80,7 @@ func Change(want desired.State, is Observed) Plan {
 	return p.plan
 }
 
-// planner is a plan that is being made.
+// planner is a plan in progress.
 type planner struct {
 	claims
 	is   Observed
@@ -102,12 +102,13 @@ func (p *planner) notice(blocks bool, reason events.Reason, format string, argum
 		Notice{Reason: reason, Message: fmt.Sprintf(format, arguments...), Blocks: blocks})
 }
 
-// block notices what keeps the Service from being as it should be.
+// block adds a notice about the reason why the Service does not reach its desired state.
 func (p *planner) block(reason events.Reason, format string, arguments ...any) {
 	p.notice(true, reason, format, arguments...)
 }
 
-// isForeign tells whether the load balancer is another cluster's, and the Service no guest in it.
+// isForeign reports whether the load balancer belongs to another cluster, and the Service is no
+// guest in it.
 func (p *planner) isForeign() bool {
 	tags := p.is.LoadBalancer.Tags
 	isHere := slices.Contains(tags, p.id.ClusterTag()) && !p.id.IsGuestCluster(tags)
@@ -121,7 +122,7 @@ func (p *planner) refuseForeign() {
 		lb.Name, desired.ClusterOf(lb.Tags))
 }
 
-// changer makes the plan of a change.
+// changer plans a change.
 type changer struct {
 	*planner
 	want desired.State
@@ -132,7 +133,7 @@ func (c *changer) make() {
 	c.role = Owner
 	c.is.LoadBalancer, c.is.Listeners, c.is.Pools = nil, nil, nil
 	c.createLoadBalancer()
-	// A port that the user has made is there before the load balancer, and its floating IP with it.
+	// A port that the user has created exists before the load balancer, and so may its floating IP.
 	c.floatingIPs(LoadBalancerRef(), c.want.LoadBalancer.VIP.PortID)
 	c.openNodes()
 	if c.want.Features.Serial {
@@ -177,7 +178,7 @@ func (c *changer) mend() {
 	c.openNodes()
 	c.closeNodes()
 	if lb.Provider == octavia.ProviderOVN {
-		// ovn_octavia_provider has nothing to fail over.
+		// ovn_octavia_provider does not support a failover.
 		c.block(events.InError,
 			"load balancer %s is in ERROR, and its provider %s supports no failover; %s", lb.ID,
 			lb.Provider, howToRecreate)
@@ -188,7 +189,7 @@ func (c *changer) mend() {
 	c.add(FailoverLoadBalancer{lb.ID, lb.Name})
 }
 
-// failedAtOnce tells whether the load balancer failed before any of its listeners was created, so
+// failedAtOnce reports whether the load balancer failed before any of its listeners was created, so
 // that it never served a client.
 func (c *changer) failedAtOnce() bool {
 	if c.is.LoadBalancer.Status != octavia.InError {

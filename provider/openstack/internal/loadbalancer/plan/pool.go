@@ -9,7 +9,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// listenerChanges are the differences that an update of the listener mends.
+// listenerChanges returns the differences that an update of the listener resolves.
 func (c *changer) listenerChanges(want, is octavia.Listener) []string {
 	var changes differences
 	changes.mend(is.Status)
@@ -35,7 +35,7 @@ func (c *changer) listenerChanges(want, is octavia.Listener) []string {
 	return changes
 }
 
-// admitsSame: CIDRs that admit all clients equal an empty list.
+// admitsSame treats CIDRs that admit all clients as equal to an empty list.
 func (c *changer) admitsSame(a, b []string) bool {
 	if c.admitsAll(a) {
 		return c.admitsAll(b)
@@ -43,8 +43,8 @@ func (c *changer) admitsSame(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// admitsAll tells whether every client that can reach an address of the load balancer is admitted.
-// An empty list admits all.
+// admitsAll reports whether every client that can reach an address of the load balancer is
+// admitted. An empty list admits all.
 func (c *changer) admitsAll(cidrs []string) bool {
 	if len(cidrs) == 0 {
 		return true
@@ -66,11 +66,11 @@ func (c *changer) admitsAll(cidrs []string) bool {
 	return true
 }
 
-// updatePool compares a pool and what is in it. mark: it also gets the Service's tags, because it
-// is about to lose its listener.
+// updatePool compares a pool and its parts. mark: the pool is about to lose its listener, so it
+// also gets the Service's tags.
 //
-// Members come first, because they are the traffic. In a pool in ERROR the pool itself must come
-// first.
+// Members come first, because traffic depends on them. If the pool is in ERROR, the pool itself
+// must come first.
 func (p *ports) updatePool(is *octavia.Pool, want octavia.Pool, mark bool) {
 	want.ID, want.Name, want.Tags = is.ID, is.Name, nil
 	changes := poolChanges(want, *is)
@@ -101,7 +101,7 @@ func poolChanges(want, is octavia.Pool) []string {
 	return changes
 }
 
-// updateMonitor: the type cannot be changed, and a pool has one monitor at most.
+// updateMonitor: the type is immutable, and a pool has at most one monitor.
 func (p *ports) updateMonitor(pool *octavia.Pool, want *octavia.Monitor) {
 	is := pool.Monitor
 	ref := Ref{ID: pool.ID}

@@ -8,32 +8,32 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// slot is a port of the Service, and the listener and pools that exist for it.
+// slot is a port of the Service with its existing listener and pools.
 type slot struct {
 	want octavia.Port
 	// listener may be nil.
 	listener *octavia.Listener
-	// pool is the one to use; nil if one is to be made. It is the listener's default pool, or one
-	// that an interrupted plan has left.
+	// pool is the existing pool to use; nil if one must be created. It is the listener's default
+	// pool, or left by an interrupted plan.
 	pool *octavia.Pool
-	// old is a pool that another takes the place of; nil for none.
+	// old is a pool that is to be replaced; nil for none.
 	old *octavia.Pool
 }
 
-// isNew tells whether there is no listener yet.
+// isNew reports whether the listener does not exist yet.
 func (s *slot) isNew() bool { return s.listener == nil }
 
-// isOther tells whether the listener cannot become the one that should be.
+// isOther reports whether the listener must be replaced, because its protocol cannot be changed.
 func (s *slot) isOther() bool {
 	return s.listener != nil && s.listener.Protocol != s.want.Listener.Protocol
 }
 
-// isAside tells whether the pool is not the listener's yet.
+// isAside reports whether the pool is not the listener's default pool yet.
 func (s *slot) isAside() bool {
 	return s.pool != nil && (s.listener == nil || s.listener.PoolID != s.pool.ID)
 }
 
-// ports plans the listeners, and all below them.
+// ports plans the listeners and their parts.
 func (c *changer) ports(loadBalancer Ref) {
 	p := &ports{changer: c, loadBalancer: loadBalancer, taken: map[string]bool{}}
 	slots := p.assign()
@@ -49,11 +49,12 @@ func (c *changer) ports(loadBalancer Ref) {
 type ports struct {
 	*changer
 	loadBalancer Ref
-	// taken are the ids of the pools that the ports use, or that they are about to leave.
+	// taken are the IDs of the pools that the ports use, or are about to leave.
 	taken map[string]bool
 }
 
-// assign finds what exists of each port. A port that another owner's listener has is left out.
+// assign finds the existing objects of each port. It leaves out a port that another owner's
+// listener has.
 func (p *ports) assign() []*slot {
 	there := map[octavia.ListenerKey]*octavia.Listener{}
 	for i := range p.is.Listeners {
@@ -86,9 +87,9 @@ func (c *changer) noticePortInUse(want octavia.Port, l octavia.Listener) {
 		l.ID, c.is.LoadBalancer.ID)
 }
 
-// isTurnedAway tells whether a new guest wants a port that another owner's listener has. Then it
-// does not join at all: as with OCCM it gets none of its ports, and its tags, which count against
-// max-shared-lb, are not put on the load balancer.
+// isTurnedAway reports whether a new guest wants a port that another owner's listener has. Then it
+// does not join at all: as with OCCM, none of its ports are created, and its tags, which count
+// against max-shared-lb, are not added.
 func (c *changer) isTurnedAway() bool {
 	tags := c.is.LoadBalancer.Tags
 	if c.role != Guest || c.id.HasJoined(tags) {
@@ -131,7 +132,7 @@ func (p *ports) usedByOthers(pool string) bool {
 	})
 }
 
-// leftover is a pool that an interrupted plan has made for the port; nil for none.
+// leftover returns a pool that an interrupted plan has created for the port; nil for none.
 func (p *ports) leftover(want octavia.Pool) *octavia.Pool {
 	for i := range p.is.Pools {
 		pool := &p.is.Pools[i]
@@ -148,15 +149,14 @@ func (p *planner) isLeftover(pool octavia.Pool) bool {
 	return pool.Status != octavia.Deleted && p.ownsPool(pool) && !p.isUsed(pool.ID)
 }
 
-// update changes what is there and stays. Names stay as they are: they hold the port's index among
-// the Service's, which says nothing to traffic, and each rename would keep the load balancer busy.
+// update changes existing objects that stay. It keeps their names: they hold the port's index in
+// the Service, which does not matter to traffic, and each rename would keep the load balancer busy.
 func (p *ports) update(s *slot) {
 	if s.isNew() {
 		return
 	}
 	if s.pool != nil && !s.isAside() {
-		// A listener that is recreated leaves its pool for a moment without one that tells whose it
-		// is.
+		// While a listener is recreated, no listener identifies the owner of its pool.
 		p.updatePool(s.pool, s.want.Pool, s.isOther())
 	}
 	if !s.isOther() {
@@ -164,8 +164,8 @@ func (p *ports) update(s *slot) {
 	}
 }
 
-// updateListener compares the listener. pool is its new default pool; the zero value for the one it
-// has.
+// updateListener compares the listener. pool is its new default pool; the zero value keeps the
+// current one.
 func (p *ports) updateListener(s *slot, pool Ref) {
 	is, want := *s.listener, s.want.Listener
 	changes := p.listenerChanges(want, is)
@@ -182,9 +182,10 @@ func (p *ports) updateListener(s *slot, pool Ref) {
 	p.add(UpdateListener{ID: is.ID, Listener: want, Pool: pool, Changes: changes})
 }
 
-// create makes what is new, or takes the place of what cannot be changed. A pool is complete before
-// a listener that serves has it. A listener that cannot be changed must be deleted before the other
-// can be made: two cannot have the same port.
+// create creates new objects, and replaces those that an update cannot change. A pool is complete
+// before it becomes the default pool of a listener in service. A listener that cannot be changed
+// must be deleted before its replacement is created, because two listeners cannot have the same
+// port.
 func (p *ports) create(s *slot) {
 	switch {
 	case s.isNew() && s.pool == nil:
@@ -211,7 +212,7 @@ func (p *ports) create(s *slot) {
 	}
 }
 
-// poolAside is the port's pool, created or updated.
+// poolAside returns the port's pool, created or updated.
 func (p *ports) poolAside(s *slot) Ref {
 	if s.pool == nil {
 		p.createPool(s.want.Pool, p.loadBalancer, Ref{})
@@ -223,7 +224,7 @@ func (p *ports) poolAside(s *slot) Ref {
 	return Ref{ID: s.pool.ID}
 }
 
-// mark makes a pool that is about to lose its listener known as the Service's.
+// mark tags a pool that is about to lose its listener as the Service's.
 func (p *ports) mark(pool *octavia.Pool) {
 	if pool == nil || p.ownsPool(*pool) || !p.want.Features.Tags {
 		return
@@ -233,7 +234,7 @@ func (p *ports) mark(pool *octavia.Pool) {
 	p.add(UpdatePool{ID: pool.ID, Pool: marked, Changes: added(pool.Tags, p.id.Tags())})
 }
 
-// drop deletes the pool whose place another has taken.
+// drop deletes a replaced pool.
 func (p *ports) drop(s *slot) {
 	if s.old != nil {
 		p.add(DeletePool{
@@ -247,8 +248,8 @@ func (p *ports) createListener(s *slot, pool Ref) {
 	p.add(CreateListener{LoadBalancer: p.loadBalancer, Listener: s.want.Listener, Pool: pool})
 }
 
-// createPool makes a pool, of a load balancer or as the default pool of a listener, and what is in
-// it.
+// createPool creates a pool with its parts, in a load balancer or as the default pool of a
+// listener.
 func (p *ports) createPool(want octavia.Pool, loadBalancer, listener Ref) {
 	if p.want.Features.Tags {
 		want.Tags = p.id.Tags()
@@ -269,8 +270,8 @@ func (p *ports) vipSubnet() string {
 	return p.is.LoadBalancer.VIP.SubnetID
 }
 
-// remove deletes what is not wanted any more, also what the Service's ports were before this
-// plan's: the tags tell.
+// remove deletes unwanted objects, even those for earlier ports of the Service, which their tags
+// identify.
 func (p *ports) remove(slots []*slot) {
 	kept := map[string]bool{}
 	for _, s := range slots {
@@ -283,11 +284,11 @@ func (p *ports) remove(slots []*slot) {
 	}, p.taken, "port not wanted any more")
 }
 
-// removeListeners deletes those of the Service's listeners that are unwanted, their pools, but for
-// those in use, and the pools that interrupted plans have left.
+// removeListeners deletes the unwanted listeners of the Service, their pools unless in use, and the
+// pools that interrupted plans have left.
 //
-// The pool goes first: its listener tells whose it is. Octavia allows both orders, and whoever
-// connects in between is turned away a little later.
+// The pool is deleted first, because its listener identifies its owner. Octavia allows both orders.
+// Clients that connect in between are refused a little later.
 func (p *planner) removeListeners(
 	unwanted func(octavia.Listener) bool, use map[string]bool, why string,
 ) {
@@ -309,7 +310,7 @@ func (p *planner) removeListeners(
 	}
 }
 
-// stillUsed adds to the pools in use those of the listeners that stay, whoever they belong to.
+// stillUsed adds the pools of the listeners that stay, whoever owns them, to the pools in use.
 func (p *planner) stillUsed(
 	unwanted func(octavia.Listener) bool, use map[string]bool,
 ) map[string]bool {

@@ -10,20 +10,20 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// RemovalOptions tell how to remove.
+// RemovalOptions control a removal.
 type RemovalOptions struct {
 	// KeepFloatingIP: the floating IP is only detached and disowned.
 	KeepFloatingIP bool
 	// Cascade: a load balancer is deleted with its children by one request.
 	Cascade bool
-	// Tags: the cloud is known to have tags, so that what bears none is no other Service's. Else a
-	// load balancer is only deleted with its children if each of them shows that it is the
-	// Service's.
+	// Tags: the cloud is known to support tags, so an object without tags belongs to no other
+	// Service. Otherwise a load balancer is deleted with its children only if each of them is
+	// recognized as the Service's.
 	Tags bool
 }
 
-// Removal plans the removal of all that belongs to the Service, and nothing else. Missing parts do
-// not block the others.
+// Removal plans the removal of all objects of the Service, and of no others. Missing parts do not
+// block the removal of the others.
 func Removal(of desired.Identity, is Observed, options RemovalOptions) Plan {
 	p := newPlanner(of, is)
 	r := remover{planner: p, options: options}
@@ -42,7 +42,7 @@ func Removal(of desired.Identity, is Observed, options RemovalOptions) Plan {
 		r.leave()
 		r.untag()
 	case r.isUncertain():
-		// It stays the Service's, to be deleted when it is certain.
+		// The load balancer keeps the tags, and is deleted by a later reconcile when it is certain.
 		r.floatingIPs(false)
 		r.leave()
 	default:
@@ -58,17 +58,17 @@ const why = "the Service is gone"
 type remover struct {
 	*planner
 	options RemovalOptions
-	// vipPort is "" if it is not known.
+	// vipPort is "" if unknown.
 	vipPort string
 }
 
-// isLast tells whether the load balancer goes with the Service: it was made for it, and no other
-// Service uses it.
+// isLast reports whether the load balancer is deleted with the Service: it was created for the
+// Service, and no other Service uses it.
 func (r *remover) isLast() bool {
 	return (r.role == Owner || r.isAbandoned()) && len(r.otherServices()) == 0
 }
 
-// isUncertain tells whether the load balancer has parts that may be another Service's. A user's
+// isUncertain reports whether the load balancer has parts that may be another Service's. A user's
 // additions are deleted with the load balancer.
 func (r *remover) isUncertain() bool {
 	others := r.others()
@@ -80,9 +80,9 @@ func (r *remover) isUncertain() bool {
 	return true
 }
 
-// isAbandoned: the owner of the load balancer left before this Service, its last guest. Then it is
-// deleted, as OCCM does, which goes by the name. A load balancer that a user or another cluster
-// created is never deleted.
+// isAbandoned reports whether the owner of the load balancer left before this Service, its last
+// guest. Then it is deleted. OCCM, which decides by the name, does the same. A load balancer that a
+// user or another cluster created is never deleted.
 func (r *remover) isAbandoned() bool {
 	lb := r.is.LoadBalancer
 	strange := slices.ContainsFunc(r.is.Listeners,
@@ -93,18 +93,17 @@ func (r *remover) isAbandoned() bool {
 		!r.id.IsGuestCluster(lb.Tags) && !slices.ContainsFunc(r.is.FloatingIPs, r.isOthers)
 }
 
-// isOthers tells whether a floating IP shows that another cluster created the load balancer, whose
-// tags may have been lost.
+// isOthers reports whether a floating IP shows that another cluster, whose tags may have been lost,
+// created the load balancer.
 func (r *remover) isOthers(f neutron.FloatingIP) bool {
 	return f.PortID != "" && f.PortID == r.vipPort && r.isOfOtherCluster(f.Tags)
 }
 
-// otherServices are those that bear witness to themselves by a tag: of the load balancer, or of a
-// listener.
+// otherServices returns the other Services that a tag of the load balancer or of a listener names.
 func (r *remover) otherServices() []string {
 	var services []string
 	for _, other := range r.others() {
-		// A cluster that joins or leaves may have a tag alone.
+		// A cluster that joins or leaves may have nothing but a tag.
 		if !strings.HasPrefix(other, "listener ") && !strings.HasPrefix(other, "pool ") {
 			services = append(services, other)
 		}
@@ -117,8 +116,8 @@ func (r *remover) otherServices() []string {
 	return services
 }
 
-// leave removes what is the Service's from a load balancer that stays. In ERROR nothing in it can
-// be changed.
+// leave removes the Service's parts from a load balancer that stays. In ERROR no part can be
+// changed.
 func (r *remover) leave() {
 	lb := r.is.LoadBalancer
 	if lb.Status == octavia.InError {
@@ -148,7 +147,7 @@ func (r *remover) seeDeleted(steps []Step) {
 	}
 }
 
-// untag comes last: the tags are what tells that there may be something of the Service's.
+// untag comes last, because the tags show that objects of the Service may exist.
 func (r *remover) untag() {
 	lb := r.is.LoadBalancer
 	tags := r.tagsWithout(lb.Tags)
@@ -164,8 +163,8 @@ func (r *remover) untag() {
 	r.add(UpdateLoadBalancer{ID: lb.ID, Name: lb.Name, Tags: tags, Changes: changes})
 }
 
-// tagsWithout leaves the cluster's tags while other Services of it are there. Services whose
-// listeners are not there yet add them again.
+// tagsWithout keeps the cluster's tags while other Services of the cluster use the load balancer.
+// Services without a listener yet add the tags again.
 func (r *remover) tagsWithout(tags []string) []string {
 	others := slices.DeleteFunc(desired.ServicesOf(tags),
 		func(uid string) bool { return uid == r.id.UID })
@@ -190,8 +189,8 @@ func (r *remover) tagsWithout(tags []string) []string {
 	return left
 }
 
-// floatingIPs removes those that were made for the Service. One of a load balancer that stays
-// serves who is left there.
+// floatingIPs removes the floating IPs that were created for the Service. A floating IP of a load
+// balancer that stays is kept for the remaining Services.
 func (r *remover) floatingIPs(gone bool) {
 	for _, f := range r.is.FloatingIPs {
 		attached := f.PortID != "" && f.PortID == r.vipPort
@@ -201,7 +200,7 @@ func (r *remover) floatingIPs(gone bool) {
 		case attached && !gone && r.options.KeepFloatingIP:
 			r.disown(f)
 		case attached && !gone:
-			// It serves the remaining Services.
+			// The floating IP serves the remaining Services.
 		case f.PortID != "" && !attached:
 			r.notice(false, events.FloatingIPUnavailable, movedFloatingIP, f.Address, f.PortID)
 			r.disown(f)
@@ -216,8 +215,8 @@ func (r *remover) floatingIPs(gone bool) {
 	}
 }
 
-// wasOwners tells whether a floating IP was made for the Service that the load balancer was made
-// for, and has left: their descriptions agree.
+// wasOwners reports whether a floating IP was created for the former owner of the load balancer,
+// which has left: their descriptions match.
 func (r *remover) wasOwners(f neutron.FloatingIP) bool {
 	lb := r.is.LoadBalancer
 	return r.role != Owner && desired.ClusterOf(f.Tags) == r.id.ClusterUID &&

@@ -8,8 +8,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 )
 
-// openNodes lets the load balancer through to the nodes, before they become members. A rule is made
-// before another goes.
+// openNodes opens the nodes to the load balancer before they become members. New rules are created
+// before old ones are deleted.
 func (c *changer) openNodes() {
 	want, is := c.want.SecurityGroup, c.is.SecurityGroup
 	if want == nil {
@@ -45,7 +45,7 @@ func (c *changer) openNodes() {
 	}
 }
 
-// closeNodes takes the group off the ports of nodes that are no longer members, and deletes an
+// closeNodes removes the group from the ports of nodes that are no longer members, and deletes an
 // unwanted group.
 func (c *changer) closeNodes() {
 	is := c.is.SecurityGroup
@@ -65,7 +65,7 @@ func (c *changer) closeNodes() {
 	}
 }
 
-// backendOf tells whether a port has the address of a member, and of which node.
+// backendOf returns the node whose member address the port has.
 func (c *changer) backendOf(port neutron.NodePort) (node string, ok bool) {
 	for _, b := range c.want.Backends {
 		if b.ServerID == "" || b.ServerID != port.ServerID {
@@ -80,7 +80,7 @@ func (c *changer) backendOf(port neutron.NodePort) (node string, ok bool) {
 	return "", false
 }
 
-// nodeOf is the name of the port's node, if it is still a backend.
+// nodeOf returns the name of the port's node, if it is still a backend.
 func (c *changer) nodeOf(port neutron.NodePort) string {
 	for _, b := range c.want.Backends {
 		if b.ServerID != "" && b.ServerID == port.ServerID {
@@ -90,7 +90,7 @@ func (c *changer) nodeOf(port neutron.NodePort) string {
 	return ""
 }
 
-// removeSecurityGroup: Neutron deletes no group that a port has.
+// removeSecurityGroup first removes the group from all ports, because Neutron requires that.
 func (p *planner) removeSecurityGroup(why string) {
 	group := p.is.SecurityGroup
 	if group == nil {

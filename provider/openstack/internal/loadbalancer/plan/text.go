@@ -11,8 +11,8 @@ import (
 // longest is how many changes the line of a step shows. There may be thousands of members.
 const longest = 8
 
-// String is the plan for people: one line a step, indented below it the details, and the notices
-// last.
+// String describes the plan for people: one line for each step, its details indented below, and the
+// notices last.
 func (p Plan) String() string {
 	var b strings.Builder
 	if len(p.Steps) == 0 {
@@ -31,7 +31,8 @@ func (p Plan) String() string {
 	return b.String()
 }
 
-// Text is a step for people: one line, and below it, a line each, what the step makes.
+// Text describes a step for people: one line, and below it a line for each object that the step
+// creates.
 func Text(step Step) string {
 	return strings.Join(append([]string{step.String()}, detailsOf(step)...), "\n")
 }
@@ -166,7 +167,7 @@ func memberText(m octavia.Member) string {
 	return text
 }
 
-// String names what it refers to: an id, or what an earlier step makes.
+// String returns the ID, or the name of what an earlier step creates.
 func (r Ref) String() string {
 	if r.ID != "" {
 		return r.ID

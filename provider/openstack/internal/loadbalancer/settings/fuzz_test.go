@@ -141,7 +141,7 @@ func inRange(t *testing.T, s Settings) {
 	}
 }
 
-// fits tells whether a problem can be told in an event.
+// fits reports whether a problem can be told in an event.
 func fits(t *testing.T, p Problem) {
 	t.Helper()
 	text := p.String()

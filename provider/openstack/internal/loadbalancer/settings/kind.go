@@ -20,12 +20,12 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/namepattern"
 )
 
-// longestText is the most that Octavia takes for a name or a reference.
+// longestText is the most characters that Octavia accepts in a name or a reference.
 const longestText = 255
 
 func asIs(value string) string { return value }
 
-// text is for what only the cloud can judge.
+// text is for values that only the cloud can validate.
 func text() kind[string] {
 	return kind[string]{
 		typ: "text", show: asIs,
@@ -38,17 +38,17 @@ func text() kind[string] {
 	}
 }
 
-// tlsContainer is for the certificate. If what was to be encrypted would be served in clear because
-// of a typo, it is not served.
+// tlsContainer is for the certificate. It is fatal, so that a typo does not make fxccm serve
+// traffic in clear that was to be encrypted.
 func tlsContainer() kind[string] {
 	k := text()
 	k.typ, k.fatal = "URL", true
 	return k
 }
 
-// uuidKind is fatal, for whoever names a subnet or a load balancer does not want another one.
-// OpenStack shows ids in lower case with hyphens, and they are compared as texts; Octavia takes
-// others, too (wsme.types.UuidType).
+// uuidKind is fatal, because no other subnet or load balancer may replace the named one. OpenStack
+// shows IDs in lower case with hyphens, and they are compared as texts; Octavia accepts other
+// forms, too (wsme.types.UuidType).
 func uuidKind() kind[string] {
 	return kind[string]{
 		typ: "UUID", fatal: true, show: asIs,
@@ -78,7 +78,7 @@ func parseUUID(text string) (string, bool) {
 	return id.String(), true
 }
 
-// truth is true and false in these words, as for OCCM.
+// truth accepts the words for true and false that OCCM accepts.
 func truth() kind[bool] {
 	return kind[bool]{
 		typ: "true or false", show: strconv.FormatBool,
@@ -91,7 +91,7 @@ func truth() kind[bool] {
 	}
 }
 
-// number includes both ends.
+// number includes both bounds.
 func number(low, high int) kind[int] {
 	limits := fmt.Sprintf("from %d to %d", low, high)
 	if high == math.MaxInt32 {
@@ -112,7 +112,7 @@ func number(low, high int) kind[int] {
 	}
 }
 
-// milliseconds are a timeout of a listener. The most is that of Octavia's API: 24 days.
+// milliseconds are a timeout of a listener. The maximum of Octavia's API is 24 days.
 func milliseconds() kind[int] {
 	const most = 24 * 24 * 60 * 60 * 1000
 	k := number(0, most)
@@ -120,7 +120,7 @@ func milliseconds() kind[int] {
 	return k
 }
 
-// seconds are whole ones.
+// seconds are whole seconds.
 func seconds() kind[time.Duration] {
 	whole := number(1, math.MaxInt32)
 	return kind[time.Duration]{
@@ -133,7 +133,7 @@ func seconds() kind[time.Duration] {
 	}
 }
 
-// word is for what has few values; values tells what each stands for.
+// word is for a few values; values holds the meaning of each.
 func word(typ string, values map[string]string, order ...string) kind[string] {
 	return kind[string]{
 		typ: typ, limits: strings.Join(order, ", "),
@@ -170,7 +170,7 @@ func proxyProtocol() kind[string] {
 	}, "false", "true", "v1", "v2")
 }
 
-// subnetPattern is fatal: without the pattern, an address could come from anywhere. Wildcards are
+// subnetPattern is fatal: without the pattern, an address could come from any subnet. Wildcards are
 // checked when they are needed.
 func subnetPattern() kind[string] {
 	return kind[string]{
@@ -190,7 +190,7 @@ func subnetPattern() kind[string] {
 	}
 }
 
-// hostname is what the API server takes for one in a status.
+// hostname is a hostname that the API server accepts in a status.
 func hostname() kind[string] {
 	return kind[string]{
 		typ: "host name", show: asIs,
@@ -203,8 +203,7 @@ func hostname() kind[string] {
 	}
 }
 
-// nodeSelector is fatal: with another selector in its place, nodes would become members that should
-// not.
+// nodeSelector is fatal: another selector would make the wrong nodes members.
 func nodeSelector() kind[NodeSelector] {
 	return kind[NodeSelector]{
 		typ: "labels", fatal: true, show: NodeSelector.String,
@@ -222,7 +221,7 @@ func nodeSelector() kind[NodeSelector] {
 	}
 }
 
-// listenerProtocols is fatal: what was to be encrypted or inspected would be passed through.
+// listenerProtocols is fatal: traffic that was to be encrypted or inspected would pass unchanged.
 func listenerProtocols() kind[ListenerProtocols] {
 	return kind[ListenerProtocols]{
 		typ: "port=PROTOCOL, ...", fatal: true, parse: parseListenerProtocols,
@@ -260,8 +259,8 @@ func parseListenerProtocols(written string, of *v1.Service) (ListenerProtocols, 
 	return protocols, ""
 }
 
-// portsCalled are those of the Service with the name or else the number: a UDP port can have the
-// number of a TCP port.
+// portsCalled returns the ports of the Service with the name, or else with the number: a UDP port
+// can have the number of a TCP port.
 func portsCalled(name string, service *v1.Service) []v1.ServicePort {
 	var byName, byNumber []v1.ServicePort
 	for _, port := range service.Spec.Ports {
@@ -285,7 +284,7 @@ func portKey(port v1.ServicePort) string {
 	return strconv.Itoa(int(port.Port))
 }
 
-// protocolsOver are those of listeners that a port of a Service can have.
+// protocolsOver returns the protocols of listeners that a port of a Service can have.
 func protocolsOver(port v1.ServicePort) []string {
 	switch port.Protocol {
 	case v1.ProtocolUDP:
@@ -313,8 +312,8 @@ func parseRanges(written []string) (ranges []string, wrong string, ok bool) {
 	return slices.Compact(ranges), wrong, ok
 }
 
-// isSecretRef tells whether Barbican can be asked for what a reference names: .../containers/<id>
-// or .../secrets/<id>.
+// isSecretRef reports whether a reference has a form that can be looked up in Barbican:
+// .../containers/<id> or .../secrets/<id>.
 func isSecretRef(ref string) bool {
 	kind := path.Base(path.Dir(ref))
 	return (kind == "containers" || kind == "secrets") && !strings.HasSuffix(ref, "/")

@@ -1,12 +1,12 @@
 package settings
 
-// Prefix begins the names of the annotations, but for two that are older.
+// Prefix begins the names of all annotations but two older ones.
 const Prefix = "loadbalancer.openstack.org/"
 
-// The annotations of OCCM that are written, too.
+// fxccm also writes these annotations of OCCM.
 const (
-	// AnnotationLoadBalancerID names the Service's load balancer. A user writes it to share one, or
-	// to have one adopted.
+	// AnnotationLoadBalancerID names the Service's load balancer. A user sets it to share or adopt
+	// one.
 	AnnotationLoadBalancerID = Prefix + "load-balancer-id"
 	// AnnotationLoadBalancerAddress shows its address.
 	AnnotationLoadBalancerAddress = Prefix + "load-balancer-address"
@@ -15,15 +15,17 @@ const (
 // AnnotationKeepFloatingIP keeps the floating IP when the Service is deleted.
 const AnnotationKeepFloatingIP = Prefix + "keep-floatingip"
 
-// The annotations of several regions. OCCM has none of them.
+// These annotations choose among several regions. OCCM does not have them.
 const (
 	// AnnotationRegion requests a region of cloud.conf.
 	AnnotationRegion = Prefix + "region"
-	// AnnotationLoadBalancerRegion is written: the region in which the load balancer may exist.
+	// AnnotationLoadBalancerRegion is written by fxccm: the region in which the load balancer may
+	// exist.
 	AnnotationLoadBalancerRegion = Prefix + "load-balancer-region"
 )
 
-// olderPrefix begins the names of annotations from when the provider was a part of Kubernetes.
+// olderPrefix begins the names of annotations from the time when the provider was a part of
+// Kubernetes.
 const olderPrefix = "service.beta.kubernetes.io/openstack-"
 
 const (

@@ -8,17 +8,17 @@ import (
 
 // Problem is a value that cannot be used.
 type Problem struct {
-	// Annotation is the full name, or the field of the spec.
+	// Annotation is the full name of the annotation, or the field of the spec.
 	Annotation string
-	// Value is what it says, cut if it is long, and printable. It is empty for an annotation that
-	// is not known.
+	// Value is the value in printable form, cut if it is long. It is empty for an unknown
+	// annotation.
 	Value string
-	// Why is a clause such as "not a number": what Value, or else Annotation, is.
+	// Why is a clause such as "not a number" about Value or, without one, about Annotation.
 	Why string
-	// Fatal: the Service is not served until it is mended. Else the default holds in its place.
+	// Fatal: the Service is not served until the value is corrected. Otherwise the default is used.
 	Fatal bool
-	// AtCreation: the value counts only when a load balancer is made. A Service that has one is
-	// served whatever it says.
+	// AtCreation: the value is used only when a load balancer is created. An existing one is served
+	// all the same.
 	AtCreation bool
 }
 
@@ -33,7 +33,7 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s: %q is %s; the default is used", p.Annotation, p.Value, p.Why)
 }
 
-// Fatal returns those of the problems that are.
+// Fatal returns the fatal problems.
 func Fatal(problems []Problem) []Problem {
 	var fatal []Problem
 	for _, p := range problems {
@@ -44,10 +44,10 @@ func Fatal(problems []Problem) []Problem {
 	return fatal
 }
 
-// longest is how many characters of a value are shown. An event has room for 1024 bytes.
+// longest is how many characters of a value are shown. An event holds 1024 bytes.
 const longest = 100
 
-// shown makes a value fit to be shown. Only what is empty becomes empty.
+// shown makes a value printable. Only an empty value becomes empty.
 func shown(value string) string {
 	runes := []rune(strings.ToValidUTF8(value, string(unicode.ReplacementChar)))
 	if len(runes) > longest {

@@ -9,27 +9,27 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-// A row of the table is about one annotation, or one field of a Service's spec. An [entry] alone is
-// read elsewhere.
+// A row of the table is about one annotation, or one field of a Service's spec. A plain [entry] is
+// only documented; its value is read elsewhere.
 type row interface {
 	about() entry
 	read(*reader)
 }
 
-// entry is what the reference page tells.
+// entry holds the texts of the reference page.
 type entry struct {
 	name    string
 	meaning string
-	// empty is what an empty value means. "": the same as no annotation.
+	// empty is the meaning of an empty value. "": the same as no annotation.
 	empty string
-	// option of [LoadBalancer] that is the default, or ""; of a class too if ofClass.
+	// option of [LoadBalancer] is the default, or ""; of a class, too, if ofClass.
 	option  string
 	ofClass bool
 	later   later
-	// own: OCCM does not know it.
+	// own: OCCM does not have this annotation.
 	own bool
 
-	// These are the kind's.
+	// The kind sets these fields.
 	typ, limits string
 	fatal       bool
 	// preset shows the default.
@@ -39,7 +39,7 @@ type entry struct {
 func (e entry) about() entry { return e }
 func (e entry) read(*reader) {}
 
-// later tells whether a change takes effect while the Service has a load balancer.
+// later describes whether a change takes effect while the Service has a load balancer.
 type later string
 
 const (
@@ -62,7 +62,7 @@ type setting[T any] struct {
 	field *T
 }
 
-// annotation is a setting whose default is the zero value.
+// annotation returns a setting whose default is the zero value.
 func annotation[T any](
 	name string, kind kind[T], field *T, later later, meaning string,
 ) setting[T] {
@@ -102,15 +102,15 @@ func (s setting[T]) isOwn() setting[T] {
 	return s
 }
 
-// A kind is what values of an annotation can be.
+// A kind defines the values that an annotation can have.
 type kind[T any] struct {
 	typ, limits string
-	// fatal: to take the default for a value that is wrong would be unsafe or make no sense.
+	// fatal: the default instead of a wrong value would be unsafe or pointless.
 	fatal bool
-	// parse returns why the value cannot be used, a clause as in [Problem]; "" if it can.
+	// parse returns why the value cannot be used, as a clause as in [Problem]; "" if it can.
 	parse func(written string, of *v1.Service) (value T, why string)
 	show  func(T) string
-	// normal, if not nil, is for values that were not parsed.
+	// normal, if not nil, normalizes values that were not parsed.
 	normal func(T) T
 }
 
@@ -131,7 +131,7 @@ func (s setting[T]) read(r *reader) {
 // reader reads one Service.
 type reader struct {
 	service *v1.Service
-	// conf is cloud.conf's, with the options of the class that the Service names.
+	// conf is cloud.conf's section, with the options of the class that the Service names.
 	conf    cloudconf.LoadBalancer
 	classes map[string]cloudconf.LoadBalancerClass
 
@@ -151,7 +151,7 @@ func (r *reader) problem(name, value, why string, fatal bool) {
 		Problem{Annotation: name, Value: shown(value), Why: why, Fatal: fatal})
 }
 
-// inOrder sorts the problems as the table is.
+// inOrder sorts the problems in the order of the table.
 func (r *reader) inOrder(table []row) []Problem {
 	position := map[string]int{}
 	for i, row := range table {

@@ -16,7 +16,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/nearest"
 )
 
-// chooseClass takes the class that the Service names.
+// chooseClass applies the class that the Service names.
 func (r *reader) chooseClass() {
 	name := r.says(annotationClass)
 	if name == "" {
@@ -30,7 +30,7 @@ func (r *reader) chooseClass() {
 	r.conf = withClass(r.conf, class)
 }
 
-// withClass replaces the options that the class has.
+// withClass overrides the options that the class has.
 func withClass(
 	conf cloudconf.LoadBalancer, class cloudconf.LoadBalancerClass,
 ) cloudconf.LoadBalancer {
@@ -39,7 +39,7 @@ func withClass(
 	conf.NetworkID = cmp.Or(class.NetworkID, conf.NetworkID)
 	conf.SubnetID = cmp.Or(class.SubnetID, conf.SubnetID)
 	conf.FloatingNetworkID = cmp.Or(class.FloatingNetworkID, conf.FloatingNetworkID)
-	// A subnet's ID and a pattern of two sources do not belong together.
+	// The subnet's ID of one source must not be combined with a pattern of another.
 	if cmp.Or(class.FloatingSubnetID, class.FloatingSubnet, class.FloatingSubnetTags) != "" {
 		conf.FloatingSubnetID, conf.FloatingSubnet, conf.FloatingSubnetTags =
 			class.FloatingSubnetID, class.FloatingSubnet, class.FloatingSubnetTags
@@ -47,7 +47,7 @@ func withClass(
 	return conf
 }
 
-// mostClasses is how many are told.
+// mostClasses is how many class names an event lists.
 const mostClasses = 10
 
 func noSuchClass(name string, known []string) string {
@@ -65,7 +65,7 @@ func noSuchClass(name string, known []string) string {
 	return why
 }
 
-// takeSourceRanges takes the spec's, or else the annotation's.
+// takeSourceRanges reads the ranges of the spec, or else of the annotation.
 func (r *reader) takeSourceRanges() {
 	name, written := fieldSourceRanges, r.service.Spec.LoadBalancerSourceRanges
 	if len(written) == 0 {
@@ -84,7 +84,8 @@ func (r *reader) takeSourceRanges() {
 	r.settings.SourceRanges = ranges
 }
 
-// takeAddress takes the spec's. An invalid one is fatal, because no other address would do.
+// takeAddress reads the address of the spec. An invalid one is fatal, because no other address may
+// replace it.
 func (r *reader) takeAddress() {
 	written := r.service.Spec.LoadBalancerIP
 	if written == "" {
@@ -98,7 +99,7 @@ func (r *reader) takeAddress() {
 	r.settings.Address = ip.String()
 }
 
-// internalByOrder: the operator can forbid floating IPs.
+// internalByOrder applies the operator's setting that forbids floating IPs.
 func (r *reader) internalByOrder() {
 	if !r.conf.InternalLB {
 		return
@@ -110,14 +111,14 @@ func (r *reader) internalByOrder() {
 	}
 }
 
-// floatingSubnetsOfOneSource: an annotation for one of them overrides cloud.conf for all. The ID
-// counts before the others.
+// floatingSubnetsOfOneSource: any of the floating-subnet annotations overrides cloud.conf for all
+// three. The ID has priority.
 func (r *reader) floatingSubnetsOfOneSource() {
 	s := &r.settings
 	id, pattern, tags := r.says(annotationFloatingSubnetID), r.says(annotationFloatingSubnet),
 		r.says(annotationFloatingSubnetTags)
 	if cmp.Or(id, pattern, tags) != "" {
-		// The settings are normalized, and "" if invalid.
+		// An invalid setting was normalized to "".
 		s.FloatingSubnetID = onlyIf(id != "", s.FloatingSubnetID)
 		s.FloatingSubnet = onlyIf(pattern != "", s.FloatingSubnet)
 		s.FloatingSubnetTags = onlyIf(tags != "", s.FloatingSubnetTags)
@@ -134,7 +135,7 @@ func onlyIf(wanted bool, value string) string {
 	return ""
 }
 
-// monitorTimesThatFit: Octavia wants to have the answer to a check before it makes the next one.
+// monitorTimesThatFit: Octavia requires the answer to a check before the next check.
 // https://docs.openstack.org/api-ref/load-balancer/v2/#create-health-monitor
 func (r *reader) monitorTimesThatFit() {
 	s := &r.settings
@@ -152,8 +153,8 @@ func (r *reader) monitorTimesThatFit() {
 	s.MonitorDelay, s.MonitorTimeout = monitorTimes(r.conf)
 }
 
-// monitorTimes are cloud.conf's, as OCCM takes them: in whole seconds. If Octavia would not take
-// them, OCCM's defaults.
+// monitorTimes returns cloud.conf's times, as OCCM reads them: in whole seconds. It returns OCCM's
+// defaults if Octavia would refuse them.
 func monitorTimes(c cloudconf.LoadBalancer) (delay, timeout time.Duration) {
 	delay, timeout = c.MonitorDelay.Truncate(time.Second), c.MonitorTimeout.Truncate(time.Second)
 	if timeout < time.Second || delay < timeout || delay > math.MaxInt32*time.Second {
@@ -163,7 +164,7 @@ func monitorTimes(c cloudconf.LoadBalancer) (delay, timeout time.Duration) {
 	return delay, timeout
 }
 
-// retries are cloud.conf's, or OCCM's default if Octavia would not take them.
+// retries returns cloud.conf's value, or OCCM's default if Octavia would refuse it.
 func retries(value, otherwise int) int {
 	if value < leastRetries || value > mostRetries {
 		return otherwise
@@ -171,9 +172,9 @@ func retries(value, otherwise int) int {
 	return value
 }
 
-// certificateThatCanBeChecked: where certificates are looked for before they are used, one that
-// cannot be looked for is not used, as with OCCM. The one that cloud.conf names is the operator's
-// matter.
+// certificateThatCanBeChecked ignores a certificate that cannot be looked up, if the check of
+// certificates is enabled, as OCCM does. The certificate in cloud.conf is the operator's
+// responsibility.
 func (r *reader) certificateThatCanBeChecked() {
 	said := r.says(annotationTLSContainer)
 	if r.settings.CheckCertificates && said != "" && len(said) <= longestText &&

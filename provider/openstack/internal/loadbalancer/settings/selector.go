@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// NodeSelector tells which nodes become members. The zero value: all.
+// NodeSelector chooses the nodes that become members. The zero value chooses all.
 type NodeSelector struct {
-	// labels are sorted by key, and no key is there twice.
+	// labels are sorted by unique keys.
 	labels []label
 }
 
-// label with the value "" is there with any value.
+// label with the value "" matches any value.
 type label struct{ key, value string }
 
 func (l label) String() string {
@@ -21,8 +21,8 @@ func (l label) String() string {
 	return l.key + "=" + l.value
 }
 
-// ParseNodeSelector reads labels, as key=value or key with commas between them. The last of a
-// repeated key counts. An invalid label selects no node.
+// ParseNodeSelector parses labels: key=value or key, with commas between them. The last of a
+// repeated key is used. An invalid label selects no node.
 func ParseNodeSelector(text string) NodeSelector {
 	wanted := map[string]string{}
 	for element := range strings.SplitSeq(text, ",") {
@@ -41,7 +41,7 @@ func ParseNodeSelector(text string) NodeSelector {
 	return s
 }
 
-// Matches tells whether a node with these labels is selected.
+// Matches reports whether a node with these labels is selected.
 func (s NodeSelector) Matches(labels map[string]string) bool {
 	for _, wanted := range s.labels {
 		value, ok := labels[wanted.key]
@@ -52,7 +52,7 @@ func (s NodeSelector) Matches(labels map[string]string) bool {
 	return true
 }
 
-// String is what [ParseNodeSelector] reads.
+// String returns the form that [ParseNodeSelector] parses.
 func (s NodeSelector) String() string {
 	var all []string
 	for _, l := range s.labels {

@@ -1,6 +1,6 @@
-// Package settings reads what a Service's annotations, the LoadBalancerClass that they name, and
-// [LoadBalancer] of cloud.conf say about its load balancer. One table drives the reading, the
-// checks and the reference page.
+// Package settings reads the settings of a Service's load balancer from its annotations, the
+// LoadBalancerClass that they name, and [LoadBalancer] of cloud.conf. One table drives the reading,
+// the checks and the reference page.
 package settings
 
 import (
@@ -11,33 +11,33 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-// Settings are what holds for one Service, with all defaults and precedence applied: the
+// Settings are the effective settings of one Service, with all defaults and precedence applied: the
 // annotation, or else the class, or else cloud.conf. IDs are UUIDs in lower case with hyphens,
-// unless cloud.conf has something else.
+// unless cloud.conf has another form.
 type Settings struct {
-	// Internal: no floating IP.
+	// Internal: the load balancer gets no floating IP.
 	Internal bool
 
-	// Where the VIP is. All may be empty: it is then where the nodes are.
+	// These are the place of the VIP. All may be empty: then it is in a subnet of the nodes.
 	NetworkID, SubnetID, PortID string
-	// AdditionalSubnetID is where the second VIP of a dual-stack Service is; "": looked up in the
-	// VIP's network.
+	// AdditionalSubnetID is the subnet of the second VIP of a dual-stack Service; "": looked up in
+	// the VIP's network.
 	AdditionalSubnetID string
 	// Address is spec.loadBalancerIP, in its canonical form.
 	Address string
-	// MemberSubnetID is where the members are: what the annotation, the class, and member-subnet-id
-	// or else subnet-id of cloud.conf say; "": looked up.
+	// MemberSubnetID is the members' subnet from the annotation, the class, member-subnet-id of
+	// cloud.conf, or else subnet-id of cloud.conf; "": looked up.
 	MemberSubnetID string
 
-	// FloatingNetworkID is where a floating IP is made; "": looked up.
+	// FloatingNetworkID is the network of a new floating IP; "": looked up.
 	FloatingNetworkID string
-	// FloatingSubnetID, or else FloatingSubnet (a pattern) and FloatingSubnetTags, narrow that
-	// down. They are from one source: an annotation for one of them overrides class and cloud.conf
+	// FloatingSubnetID, or else FloatingSubnet (a pattern) and FloatingSubnetTags, choose a subnet
+	// of it. They are from one source: any of the three annotations overrides class and cloud.conf
 	// for all three.
 	FloatingSubnetID, FloatingSubnet, FloatingSubnetTags string
 	KeepFloatingIP                                       bool
 
-	// Provider is Octavia's; "": the cloud's default.
+	// Provider is the provider of Octavia; "": the cloud's default.
 	Provider         string
 	FlavorID         string
 	AvailabilityZone string
@@ -46,14 +46,14 @@ type Settings struct {
 
 	// ProxyProtocol is "", PROXY or PROXYV2.
 	ProxyProtocol string
-	// The headers that are inserted. With ProxyProtocol the listener inserts them all the same, as
-	// with OCCM: its pool speaks PROXY.
+	// These are the inserted headers. With ProxyProtocol the listener inserts them all the same, as
+	// with OCCM: its pool uses PROXY.
 	XForwardedFor, XForwardedPort, XForwardedProto bool
 	TLSContainer                                   string
-	// ListenerProtocols are those that the annotation asks for.
+	// ListenerProtocols are the protocols that the annotation requests.
 	ListenerProtocols ListenerProtocols
 
-	// ConnectionLimit is -1 for none.
+	// ConnectionLimit is -1 for no limit.
 	ConnectionLimit int
 	// The timeouts are in milliseconds.
 	TimeoutClientData, TimeoutMemberConnect, TimeoutMemberData, TimeoutTCPInspect int
@@ -68,32 +68,32 @@ type Settings struct {
 	// SourceRanges are CIDRs in canonical form, sorted, of both families, each once. Nil: not
 	// specified, so all clients may connect.
 	SourceRanges []string
-	// NodeSelector is what labels a member's node must have.
+	// NodeSelector selects the members' nodes.
 	NodeSelector NodeSelector
 
-	// LoadBalancerID is the one to use; "" if none is named.
+	// LoadBalancerID is the ID of the load balancer to use; "" if none is named.
 	LoadBalancerID string
-	// Hostname is what the status shows instead of an address.
+	// Hostname is shown in the status instead of an address.
 	Hostname string
 	// Recreate: an immutable difference is resolved by a new load balancer.
 	Recreate bool
 
-	// Of cloud.conf alone.
+	// Only cloud.conf sets these.
 	ManageSecurityGroups, CascadeDelete, Serial, EnableIngressHostname, CheckCertificates bool
 	IngressHostnameSuffix                                                                 string
 	MaxShared                                                                             int
 }
 
-// Defaults are what holds where a Service says nothing.
+// Defaults apply where a Service sets nothing.
 type Defaults struct {
 	LoadBalancer cloudconf.LoadBalancer
 	Classes      map[string]cloudconf.LoadBalancerClass
 }
 
-// Of reads the Service. Problems are in the order of the reference page.
+// Of reads the settings of the Service. Problems are in the order of the reference page.
 //
-// With a fatal Problem, too, all other Settings are as the Service says, so that it can be deleted
-// as configured. An invalid value is never used, and invalid source ranges admit no client.
+// Even with a fatal Problem, all other Settings are as the Service requests, so that it can be
+// deleted as configured. An invalid value is never used, and invalid source ranges admit no client.
 func Of(service *v1.Service, defaults Defaults) (Settings, []Problem) {
 	r := &reader{service: service, conf: defaults.LoadBalancer, classes: defaults.Classes}
 	r.settings = ofCloudConf(defaults.LoadBalancer)
@@ -111,7 +111,7 @@ func Of(service *v1.Service, defaults Defaults) (Settings, []Problem) {
 	return r.settings, r.inOrder(table)
 }
 
-// ofCloudConf is what no Service has a say in.
+// ofCloudConf returns the settings that a Service cannot change.
 func ofCloudConf(c cloudconf.LoadBalancer) Settings {
 	return Settings{
 		ManageSecurityGroups:  c.ManageSecurityGroups,
@@ -124,9 +124,9 @@ func ofCloudConf(c cloudconf.LoadBalancer) Settings {
 	}
 }
 
-// ListenerProtocols are the protocols of listeners by the name of the Service's port, or by its
-// number if it has no name: then it is the Service's only one. All are ports that the Service has,
-// and protocols that fit them.
+// ListenerProtocols maps the name of the Service's port, or its number if it is the only port and
+// has no name, to the protocol of the listener. All ports exist in the Service, and the protocols
+// fit them.
 type ListenerProtocols map[string]string
 
 func (p ListenerProtocols) Of(port v1.ServicePort) string { return p[portKey(port)] }

@@ -11,7 +11,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-// From Octavia's API (octavia/api/v2/types/health_monitor.py).
+// These are Octavia's limits (octavia/api/v2/types/health_monitor.py).
 const leastRetries, mostRetries = 1, 10
 
 // A section is a part of the reference page.
@@ -21,7 +21,7 @@ type section struct {
 }
 
 // sections list every annotation and field, in the order of the reference page, bound to the fields
-// of s. The defaults are those of c, in which the options of the Service's class are.
+// of s. The defaults come from c, which holds the options of the Service's class.
 func sections(s *Settings, c cloudconf.LoadBalancer) []section {
 	return []section{
 		{"Where the load balancer is", place(s, c)},
@@ -35,7 +35,7 @@ func sections(s *Settings, c cloudconf.LoadBalancer) []section {
 	}
 }
 
-// table is the rows of all sections.
+// table returns the rows of all sections.
 func table(s *Settings, c cloudconf.LoadBalancer) []row {
 	var all []row
 	for _, section := range sections(s, c) {

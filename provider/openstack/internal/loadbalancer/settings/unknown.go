@@ -12,8 +12,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/nearest"
 )
 
-// Unknown are the Service's annotations that look like ours and are not: most likely typos. They
-// are sorted by name, have no Value, and are never fatal: others may use the prefix, too.
+// Unknown returns the Service's annotations that resemble fxccm's: most likely typos. They are
+// sorted by name, have no Value, and are never fatal: others may use the prefix, too.
 func Unknown(service *v1.Service) []Problem {
 	var known, short []string
 	for _, row := range table(&Settings{}, cloudconf.LoadBalancer{}) {
@@ -27,7 +27,7 @@ func Unknown(service *v1.Service) []Problem {
 			continue
 		}
 		why := "not known, and has no effect"
-		// The prefix would make all of them alike.
+		// The prefix would make all names similar.
 		if near := nearest.Name(strings.TrimPrefix(name, Prefix), short); near != "" {
 			why += fmt.Sprintf("; did you mean %q?", known[slices.Index(short, near)])
 		}
