@@ -17,11 +17,11 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// How long Octavia took on a real OpenStack for a creation, a change and a deletion.
+// These are measured on a real OpenStack for a creation, a change and a deletion.
 const creationTook, changeTook, deletionTook = 10 * time.Second, 3 * time.Second, 3 * time.Second
 
-// busySite is a site whose clock advances only while each of its workers waits, so that the number
-// of requests does not depend on how fast the machine is.
+// busySite is a site whose clock advances only while all of its workers wait, so that the number of
+// requests does not depend on the speed of the machine.
 type busySite struct {
 	*cluster
 	now    *clocktesting.FakeClock
@@ -37,7 +37,7 @@ func newBusySite(t *testing.T) *busySite {
 	return &busySite{cluster: s.begin("cluster-1", s.kube), now: now}
 }
 
-// each does something for each of n Services at once.
+// each calls do for n Services concurrently.
 func (b *busySite) each(n int, took time.Duration, do func(i int)) {
 	defer b.site.Provision(openstacktest.ProvisioningRule{Duration: took})()
 	var workers sync.WaitGroup
@@ -48,7 +48,7 @@ func (b *busySite) each(n int, took time.Duration, do func(i int)) {
 			do(i)
 		})
 	}
-	// A worker can have two timers while another one works, so one look is not enough.
+	// A worker can have two timers while another one works, so one check is not enough.
 	const looks = 5
 	for idle := 0; b.active.Load() > 0; time.Sleep(time.Millisecond) {
 		if int32(b.now.Waiters()) < b.active.Load() {
@@ -61,7 +61,7 @@ func (b *busySite) each(n int, took time.Duration, do func(i int)) {
 	workers.Wait()
 }
 
-// serve makes passes as upstream's controller does: another one follows the annotations.
+// serve reconciles as upstream's controller does: again after the annotations are written.
 func (b *busySite) serve(service *v1.Service, nodes []*v1.Node) {
 	for range 2 {
 		b.pass(func() error {
@@ -106,8 +106,8 @@ func (b *busySite) pass(do func() error) {
 	}
 }
 
-// Every request to OpenStack counts, also the reads while Octavia is at work. The first Service has
-// taught how long that takes, and where the networks are.
+// Every request to OpenStack counts, even the reads while Octavia is at work. The first Service has
+// warmed the caches of durations and networks.
 func TestCalls_OfServices_AreFew(t *testing.T) {
 	t.Parallel()
 	type counts map[string]int
@@ -131,7 +131,7 @@ func TestCalls_OfServices_AreFew(t *testing.T) {
 		services, ports              int
 		creation, addition, deletion counts
 	}{
-		// Reads are at most so many, all others exactly.
+		// The numbers of reads are limits; all others are exact.
 		{1, 1, created(1, 3), changed(1, 1, 3), deleted(1, 1, 3)},
 		{1, 3, created(1, 3), changed(3, 3, 4), deleted(1, 1, 3)},
 		{10, 1, created(10, 5), changed(10, 6, 2), deleted(10, 6, 13)},
@@ -183,7 +183,7 @@ func TestCalls_OfServices_AreFew(t *testing.T) {
 	}
 }
 
-// Upstream's controller also reconciles when a Service or a node changes, whatever the pause is.
+// Upstream's controller also reconciles when a Service or a node changes, regardless of the pause.
 func TestCreation_ReconciledOften_IsStillLookedAt(t *testing.T) {
 	t.Parallel()
 	b := newBusySite(t)

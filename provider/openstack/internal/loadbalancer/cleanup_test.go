@@ -23,10 +23,10 @@ func (c *cluster) cleanUp(uid string) {
 	c.site.t.Fatalf("after 50 passes %q is left (%v)", left, err)
 }
 
-// successor is another replica, which has no API server and begins without any knowledge.
-func (s *site) successor() *cluster { return s.begin("the API server must not be asked", nil) }
+// successor starts another replica, which has no API server and no cached state.
+func (s *site) successor() *cluster { return s.begin("a UID that is not used", nil) }
 
-func TestCleanUp_DeletesWhatHasTheTagOfTheClusterAlone(t *testing.T) {
+func TestCleanUp_SeveralClusters_DeletesOnlyTheTaggedObjects(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.defaults.LoadBalancer.ManageSecurityGroups = true
@@ -71,7 +71,7 @@ func TestCleanUp_DeletesWhatHasTheTagOfTheClusterAlone(t *testing.T) {
 	mark := s.mark()
 	s.successor().cleanUp("cluster-1")
 	if writes := s.writes(mark); len(writes) > 0 {
-		t.Errorf("when nothing is left, it sends %q", writes)
+		t.Errorf("after everything is deleted, CleanUp sends %q", writes)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestCleanUp_UnknownCluster_OnlyReads(t *testing.T) {
 		t.Errorf("without a UID: %q, %v", left, err)
 	}
 	if writes := s.writes(mark); len(writes) > 0 {
-		t.Errorf("it sends %q", writes)
+		t.Errorf("CleanUp sends %q", writes)
 	}
 }
 
@@ -97,8 +97,8 @@ func TestCleanUp_OctaviaWithoutTags_IsAnError(t *testing.T) {
 	}
 }
 
-// A load balancer without a tag of a cluster is not touched, whatever its name is: the tagged one
-// may be gone when the Service is deleted.
+// A load balancer without a tag of a cluster is not deleted, whatever its name is: the tagged one
+// may be gone already.
 func TestCleanUp_LoadBalancerOfOCCM_IsNotTakenForTheServices(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -145,7 +145,8 @@ func TestCleanUp_SharedLoadBalancer_KeepsTheOtherClusters(t *testing.T) {
 	})
 }
 
-// A replica is killed after any of its requests. Another one finishes its work, and no more.
+// A replica is killed after each of its requests. Another one completes its work, and does nothing
+// else.
 func TestCleanUp_IsInterruptedAtEachChange_AnotherReplicaFinishes(t *testing.T) {
 	t.Parallel()
 	for _, uid := range []string{"cluster-1", "cluster-2"} {

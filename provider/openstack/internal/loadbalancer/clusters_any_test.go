@@ -17,8 +17,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// Whatever the Services of two clusters in one project do, and whatever tags are lost: each cluster
-// is served, changes only its own things, and leaves nothing.
+// Two clusters share one project. After any sequence of actions and lost tags, each cluster is
+// served, changes only its own objects, and leaves none.
 func TestClusters_AnySequence_EachIsServedAndTouchesItsOwn(t *testing.T) {
 	t.Parallel()
 	for seed := range *sequences {
@@ -51,11 +51,11 @@ type sharedProject struct {
 	clusters [2]*cluster
 	nodes    [2]*v1.Node
 	tenants  []*tenant
-	// makers are the clusters that created the load balancers, listeners, pools and floating IPs of
-	// all times.
+	// makers maps each load balancer, listener, pool and floating IP, even a deleted one, to the
+	// cluster that created it.
 	makers map[string]int
-	// spared are the load balancers that may stay, because the creator's cluster left before
-	// another one. wiped have lost all tags: the last cluster may delete them, and leave a floating
+	// spared are the load balancers that may stay, because their creator's cluster left before
+	// another one. wiped have lost all tags: the last cluster may delete them and leave a floating
 	// IP.
 	spared, wiped map[string]bool
 	users         string
@@ -104,7 +104,7 @@ func newSharedProject(t *testing.T, seed uint64) *sharedProject {
 
 func clusterUID(i int) string { return fmt.Sprint("cluster-", i) }
 
-// happen lets one thing happen.
+// happen takes one random action.
 func (p *sharedProject) happen() {
 	p.time.Step(3 * time.Second)
 	all := []func(){p.join, p.join, p.join, p.changePorts, p.leave, p.restartAny, p.loseTags}
@@ -156,7 +156,7 @@ func (p *sharedProject) add(cluster, number int, in *openstacktest.LoadBalancer)
 	p.pass(of)
 }
 
-// ports are one to three of those that no other Service has.
+// ports are one to three ports that no other Service has.
 func (p *sharedProject) ports(cluster, name int) []int32 {
 	var ports []int32
 	for i := range 1 + p.IntN(3) {
@@ -258,7 +258,7 @@ func (p *sharedProject) loseAllTags() {
 	p.note("%s loses all tags", lb.Name)
 }
 
-// becomeOCCMs leaves a load balancer as OCCM does: it has no tags but the names of its Services.
+// becomeOCCMs leaves a load balancer as OCCM does: its only tags are the names of its Services.
 func (p *sharedProject) becomeOCCMs() {
 	tags, lbs := []string{}, p.LoadBalancers()
 	lbs = slices.DeleteFunc(lbs, func(lb openstacktest.LoadBalancer) bool {
@@ -326,8 +326,8 @@ func (p *sharedProject) pass(of *tenant) {
 	p.site.t.Fatalf("%s is not served: %v\n%s", of, err, strings.Join(p.log, "\n"))
 }
 
-// watch fails the test if the cluster changes what another one has made. All that is new is the
-// cluster's.
+// watch fails the test if the cluster changes an object of another one. New objects belong to the
+// cluster.
 func (p *sharedProject) watch(cluster int, do func() error) error {
 	p.site.t.Helper()
 	mark := p.mark()
@@ -373,7 +373,7 @@ func (p *sharedProject) isUsed(id string, by int) bool {
 	})
 }
 
-// settle reconciles all Services, in any order, until no pass changes anything.
+// settle reconciles all Services, in random order, until no pass changes anything.
 func (p *sharedProject) settle() {
 	p.site.t.Helper()
 	for range 10 {
@@ -390,7 +390,8 @@ func (p *sharedProject) settle() {
 		strings.Join(p.log, "\n"))
 }
 
-// wantServed fails the test unless each port of each Service, and no other, leads to its cluster.
+// wantServed fails the test unless each port of each Service, and no other port, leads to its
+// cluster.
 func (p *sharedProject) wantServed() {
 	p.site.t.Helper()
 	want, got := []string{}, []string{}
@@ -418,7 +419,7 @@ func (p *sharedProject) wantServed() {
 	slices.Sort(want)
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
-		p.site.t.Fatalf("there is\n%s\nwant\n%s\n%s", strings.Join(got, "\n"),
+		p.site.t.Fatalf("the ports are\n%s\nwant\n%s\n%s", strings.Join(got, "\n"),
 			strings.Join(want, "\n"), strings.Join(p.log, "\n"))
 	}
 }
@@ -447,7 +448,7 @@ func (p *sharedProject) leave() {
 	}
 }
 
-// wantNothingLeft fails the test if there is more than the user's load balancer, and empty ones
+// wantNothingLeft fails the test if anything remains but the user's load balancer, and empty ones
 // that their creator's cluster left earlier than another one.
 func (p *sharedProject) wantNothingLeft() {
 	p.site.t.Helper()

@@ -14,7 +14,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// another is the same cloud for another cluster.
+// another returns the same cloud for another cluster.
 func (s *site) another() *site {
 	return &site{
 		Cloud: s.Cloud, t: s.t, kube: newKube(), defaults: s.defaults, clock: s.clock,
@@ -22,8 +22,8 @@ func (s *site) another() *site {
 	}
 }
 
-// twoClusters share a load balancer: that of the first one's Service web, with port 80. The second
-// has a Service of the same name, with port 443.
+// twoClusters share the load balancer of the first one's Service web, with port 80. The second
+// cluster has a Service of the same name, with port 443.
 type twoClusters struct {
 	first, second *cluster
 	owner, guest  *v1.Service
@@ -46,8 +46,8 @@ func newTwoClusters(t *testing.T, options ...openstacktest.Option) *twoClusters 
 	return c
 }
 
-// ports are those of the load balancer, with the cluster whose tag and member they have; "" if it
-// is gone.
+// ports describes each port of the load balancer with the clusters of its tag and its member; "" if
+// the load balancer is gone.
 func (c *twoClusters) ports() string {
 	lb, err := c.first.site.LoadBalancer(c.id)
 	if err != nil {
@@ -175,7 +175,7 @@ func TestClusters_JoinOrLeaveIsInterrupted_NextPassRepairsIt(t *testing.T) {
 	}
 }
 
-// Another cluster has read the tags before this one's are written, and writes its own then.
+// Another cluster reads the tags before this one's are written, and writes its own list after that.
 func TestClusters_WriteTagsAtOnce_LostOnesAreWrittenAgain(t *testing.T) {
 	t.Parallel()
 	for name, leaves := range map[string]bool{"join": false, "leave": true} {
@@ -214,8 +214,8 @@ func TestClusters_WriteTagsAtOnce_LostOnesAreWrittenAgain(t *testing.T) {
 	}
 }
 
-// leaveToOCCM leaves the load balancer as OCCM makes it for a Service of this name: without tags of
-// fxccm.
+// leaveToOCCM changes the load balancer to one that OCCM creates for a Service of this name:
+// without tags of fxccm.
 func (c *twoClusters) leaveToOCCM(t *testing.T, name string, guests ...string) {
 	t.Helper()
 	if err := c.first.site.ChangeLoadBalancer(c.id, func(lb *openstacktest.LoadBalancer) {
@@ -233,7 +233,7 @@ func TestClusters_GuestOfOCCMsIsFirst_OwnerStaysTheOwner(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		isOwnGuest, ownerIsUnknown, ownerLeavesFirst bool
-		// left is what is left of the load balancer.
+		// left are the remaining ports of the load balancer.
 		left string
 	}{
 		"the owner's cluster":                      {isOwnGuest: true, left: "gone"},
@@ -273,7 +273,7 @@ func TestClusters_GuestOfOCCMsIsFirst_OwnerStaysTheOwner(t *testing.T) {
 	}
 }
 
-// Without its mark, a guest would take the load balancer for one that its own cluster left.
+// Without its mark, a guest would treat the load balancer as one that its own cluster left.
 func TestClusters_OwnerHasLeftAndTagsAreLost_GuestDeletesNoLoadBalancer(t *testing.T) {
 	t.Parallel()
 	c := newTwoClusters(t)
@@ -292,7 +292,7 @@ func TestClusters_OwnerHasLeftAndTagsAreLost_GuestDeletesNoLoadBalancer(t *testi
 	}
 }
 
-// D3: the annotation of OCCM comes with a manifest that was copied from a cluster of another name.
+// D3: the annotation of OCCM comes from a manifest that was copied from a cluster of another name.
 func TestClusters_AnnotationCopiedFromOCCMs_NeverMakesAnOwner(t *testing.T) {
 	t.Parallel()
 	c := newTwoClusters(t)
@@ -318,16 +318,16 @@ func TestClusters_LimitOfShares_CountsBoth(t *testing.T) {
 		}
 		if _, err := cluster.EnsureLoadBalancer(t.Context(), "kubernetes", third,
 			c.nodes[:1]); !isWait(err) {
-			t.Errorf("the third Service is answered %v", err)
+			t.Errorf("the third Service gets the error %v", err)
 		}
 		if said := cluster.site.said("max-shared-lb"); len(said) != 1 {
-			t.Errorf("the Service was told %q", said)
+			t.Errorf("the events are %q", said)
 		}
 	}
 	c.want(t, "after that", bothPorts, c.bothTags()...)
 }
 
-// OCCM knows a load balancer's Services by their names in its tags.
+// OCCM recognizes a load balancer's Services by their names in its tags.
 func TestClusters_OCCMBeside_IsLeftAlone(t *testing.T) {
 	t.Parallel()
 	c := newTwoClusters(t)

@@ -72,7 +72,7 @@ func TestCondition_ServiceIsNotServed_IsWrittenOncePerChangeAndRemovedAtTheEnd(t
 	s.update(changed)
 	pass(time.Minute)
 	want("refused", 2, events.Unsupported, "DCCP")
-	// Another leader finds the condition, and when it began.
+	// Another leader finds the condition, and its start.
 	since := c.reported().Since
 	c = s.begin("cluster-1", s.kube)
 	pass(time.Minute)
@@ -109,7 +109,7 @@ func TestCondition_ServiceNeedsNoLoadBalancerAnyMore_IsRemoved(t *testing.T) {
 	// Upstream deletes only what exists.
 	if _, exists, err := c.GetLoadBalancer(t.Context(), "kubernetes",
 		s.now(changed)); err != nil || !exists {
-		t.Fatalf("something is left: %t, %v; want the condition", exists, err)
+		t.Fatalf("exists: %t, %v; want true because of the condition", exists, err)
 	}
 	if err := c.EnsureLoadBalancerDeleted(t.Context(), "kubernetes", s.now(changed)); err != nil {
 		t.Fatal(err)

@@ -19,9 +19,9 @@ import (
 // More sequences are run by `make soak`.
 var sequences = flag.Uint64("sequences", 20, "how many random sequences to try")
 
-// Whatever the Service, the nodes and others in the cloud do, in whatever order: the result
-// in the end is what a new Service of this kind gets, another pass writes nothing, and what is a
-// user's is as it was.
+// The Service, the nodes and other clients make changes in any order. In the end the result is the
+// one that a new Service of this kind gets, another pass writes nothing, and a user's objects are
+// unchanged.
 func TestAnySequence_Converges(t *testing.T) {
 	t.Parallel()
 	for seed := range *sequences {
@@ -42,14 +42,14 @@ func TestAnySequence_Converges(t *testing.T) {
 			}
 			got := s.picture()
 			if want := s.fresh(); got != want {
-				t.Errorf("there is\n%s\n\nand a new Service gets\n%s", got, want)
+				t.Errorf("the result is\n%s\n\nand a new Service gets\n%s", got, want)
 			}
 			s.cluster.persistRemoving(s.service)
 			if left := s.picture(); left != "" {
-				t.Errorf("after the deletion there are left:\n%s", left)
+				t.Errorf("after the deletion these remain:\n%s", left)
 			}
 			if s.theirs() != s.others {
-				t.Errorf("what is a user's has become %s", s.theirs())
+				t.Errorf("the user's objects are now %s", s.theirs())
 			}
 			if t.Failed() {
 				t.Logf("what happened:\n%s", strings.Join(s.log, "\n"))
@@ -72,14 +72,14 @@ type sequence struct {
 
 func newSequence(t *testing.T, seed uint64) *sequence {
 	t.Helper()
-	// Octavia tells the time of a change to the second.
+	// Octavia rounds the time of a change to the second.
 	now := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
 	s := &sequence{
 		Rand: rand.New(rand.NewPCG(seed, 2)), time: now,
 		site: newSite(t, openstacktest.WithClock(now)),
 	}
-	// A cluster may have no nodes at times, and then they do not tell where a load balancer is to
-	// be.
+	// A cluster may have no nodes at times, and then no node determines the subnet of a load
+	// balancer.
 	s.site.defaults.LoadBalancer.SubnetID = s.subnet
 	s.site.defaults.LoadBalancer.ManageSecurityGroups = seed%2 == 0
 	s.site.defaults.LoadBalancer.CreateMonitor = seed%3 == 0
@@ -88,7 +88,7 @@ func newSequence(t *testing.T, seed uint64) *sequence {
 		s.pool = append(s.pool, s.addNode(name))
 	}
 	s.nodes = s.pool[:2]
-	// A user's, with a name that says nothing and one that says the wrong thing.
+	// These are a user's, with a neutral name and with a misleading one.
 	for _, name := range []string{"mine", "kube_service_kubernetes_default_other"} {
 		s.AddLoadBalancer(openstacktest.LoadBalancer{
 			OctaviaResource: openstacktest.OctaviaResource{Name: name, Tags: []string{"theirs"}},
@@ -106,7 +106,7 @@ func newSequence(t *testing.T, seed uint64) *sequence {
 	return s
 }
 
-// pass makes passes, as upstream or a repair does, until one succeeds.
+// pass reconciles, as upstream or a repair does, until one reconcile succeeds.
 func (s *sequence) pass() {
 	s.t.Helper()
 	var err error
@@ -131,7 +131,7 @@ func (c *cluster) ensure1(r request) (*v1.LoadBalancerStatus, error) {
 	return c.LoadBalancers.ensure(c.site.t.Context(), r)
 }
 
-// happen lets one thing happen.
+// happen takes one random action.
 func (s *sequence) happen() {
 	all := []struct {
 		name string
@@ -289,7 +289,7 @@ func (s *sequence) change(change func(*openstacktest.LoadBalancer)) func() {
 	}
 }
 
-// picture is that of the Service's things.
+// picture describes the Service's objects.
 func (s *sequence) picture() string {
 	return picture(s.Cloud, func(lb openstacktest.LoadBalancer) bool {
 		return !slices.Contains(lb.Tags, "theirs")
@@ -302,7 +302,7 @@ func (s *sequence) theirs() string {
 	})
 }
 
-// fresh is what another cluster's equal Service gets from the beginning.
+// fresh describes what an equal Service of another cluster gets from the beginning.
 func (s *sequence) fresh() string {
 	s.t.Helper()
 	other := newSequence(s.t, 0)

@@ -17,7 +17,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// newCluster is a cluster of one node.
+// newCluster returns a cluster of one node.
 func newCluster(t *testing.T, options ...openstacktest.Option) (*cluster, *v1.Node) {
 	t.Helper()
 	s := newSite(t, options...)
@@ -39,23 +39,23 @@ func TestD1_TwoClustersOfOneName_HaveALoadBalancerEach(t *testing.T) {
 	second.ensure(same, other)
 	lbs := s.LoadBalancers()
 	if len(lbs) != 2 || lbs[0].Name != lbs[1].Name {
-		t.Fatalf("there are %d load balancers, want one for each cluster, of one name", len(lbs))
+		t.Fatalf("%d load balancers, want one for each cluster, all of one name", len(lbs))
 	}
 	again, err := s.LoadBalancer(firsts.ID)
 	if err != nil || len(again.Pools[0].Members) != 1 || again.Pools[0].Members[0].Name != "a" ||
 		!slices.Equal(again.Tags, firsts.Tags) {
-		t.Errorf("that of the first has become %+v, %v", again, err)
+		t.Errorf("the load balancer of the first is now %+v, %v", again, err)
 	}
 	second.remove(same)
 	if left := s.LoadBalancers(); len(left) != 1 || left[0].ID != firsts.ID ||
 		len(s.FloatingIPs()) != 1 {
-		t.Errorf("after the second's deletion there are %+v and %d floating IPs", left,
+		t.Errorf("after the deletion of the second, %+v and %d floating IPs remain", left,
 			len(s.FloatingIPs()))
 	}
 }
 
 // A manifest was copied with its annotation: the load balancer has the name that the Service's own
-// would have, and its port is taken.
+// one would have, and its port is in use.
 func TestD3_AnnotationCopiedFromAnotherCluster_IsRefused(t *testing.T) {
 	t.Parallel()
 	first, node := newCluster(t)
@@ -70,16 +70,16 @@ func TestD3_AnnotationCopiedFromAnotherCluster_IsRefused(t *testing.T) {
 	for range 3 {
 		if _, err := second.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(copied),
 			[]*v1.Node{node}); !isWait(err) {
-			t.Errorf("it is answered with %v", err)
+			t.Errorf("the error is %v", err)
 		}
 	}
 	second.remove(copied)
 	if writes := s.writes(mark); len(writes) > 0 {
-		t.Errorf("it has made the requests %q", writes)
+		t.Errorf("the reconcile sent %q", writes)
 	}
 	if said := s.said("LoadBalancerPortInUse"); len(said) != 1 ||
 		!strings.Contains(said[0], theirs.ID) {
-		t.Errorf("the Service was told %q, want once why", said)
+		t.Errorf("the events are %q, want the reason once", said)
 	}
 }
 
@@ -99,13 +99,14 @@ func TestD5_LoadBalancerIsGone_IsRecreatedWithItsAddress(t *testing.T) {
 	after := c.ensure(service, node)
 	lbs := s.LoadBalancers()
 	if len(lbs) != 1 || s.now(service).Annotations[settings.AnnotationLoadBalancerID] != lbs[0].ID {
-		t.Fatalf("there are %+v, and the Service names %q", lbs, s.now(service).Annotations)
+		t.Fatalf("the load balancers are %+v, and the Service names %q",
+			lbs, s.now(service).Annotations)
 	}
 	if after.Ingress[0].IP != before.Ingress[0].IP || len(s.FloatingIPs()) != 1 {
-		t.Errorf("the address has become %s, it was %s", after.Ingress[0].IP, before.Ingress[0].IP)
+		t.Errorf("the address is now %s, it was %s", after.Ingress[0].IP, before.Ingress[0].IP)
 	}
 	if said := s.said("LoadBalancerLost"); len(said) != 1 {
-		t.Errorf("the Service was told %q", said)
+		t.Errorf("the events are %q", said)
 	}
 }
 
@@ -124,14 +125,14 @@ func TestD5_TypeChangesAndBack_IsServedAgain(t *testing.T) {
 	if _, named := now.Annotations[settings.AnnotationLoadBalancerID]; named {
 		t.Errorf("the Service still names a load balancer: %v", now.Annotations)
 	}
-	// OCCM leaves both.
+	// OCCM leaves both annotations.
 	now.Annotations[settings.AnnotationLoadBalancerID] = "00000000-dead-4000-8000-000000000000"
 	now.Annotations[settings.AnnotationLoadBalancerAddress] = "203.0.113.9"
 	now.Spec.Type, now.Status = v1.ServiceTypeLoadBalancer, v1.ServiceStatus{}
 	s.update(now)
 	c.ensure(now, node)
 	if n := len(s.LoadBalancers()); n != 1 {
-		t.Errorf("there are %d load balancers", n)
+		t.Errorf("%d load balancers", n)
 	}
 }
 
@@ -175,7 +176,7 @@ func TestD18_WaitEndsWithItsContext(t *testing.T) {
 	s.update(service)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("the term is over")
-	// Octavia is at work on the first change; the second waits.
+	// Octavia is at work on the first change, so the second waits.
 	done := make(chan error, 1)
 	go func() {
 		_, err := c.EnsureLoadBalancer(ctx, "kubernetes", s.now(service), []*v1.Node{node})
@@ -190,10 +191,10 @@ func TestD18_WaitEndsWithItsContext(t *testing.T) {
 	select {
 	case err := <-done:
 		if !errors.Is(err, why) && !errors.Is(err, context.Canceled) {
-			t.Errorf("it ends with %v", err)
+			t.Errorf("the wait ends with %v", err)
 		}
 	case <-time.After(30 * time.Second):
-		t.Fatal("it does not end")
+		t.Fatal("the wait does not end")
 	}
 }
 
@@ -210,15 +211,15 @@ func TestD22_StuckLoadBalancer_DelaysNoOther(t *testing.T) {
 	for range 20 {
 		if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(stuck),
 			[]*v1.Node{node}); !isWait(err) {
-			t.Fatalf("it is answered with %v", err)
+			t.Fatalf("the error is %v", err)
 		}
 	}
 	if said := s.said("LoadBalancerWaiting"); len(said) != 1 ||
 		!strings.Contains(said[0], "PENDING_CREATE") || !strings.HasPrefix(said[0], "Normal") {
-		t.Errorf("the Service was told %q, want once what it waits for", said)
+		t.Errorf("the events are %q, want one about the wait", said)
 	}
 	if warnings := s.said("Warning"); len(warnings) > 0 {
-		t.Errorf("the Service was warned %q", warnings)
+		t.Errorf("the warnings are %q", warnings)
 	}
 	c.ensure(s.addService("web", 80), node)
 }
@@ -269,7 +270,7 @@ func TestD44_TwoLoadBalancersOfOneService_OneStays(t *testing.T) {
 	service := s.addService("web", 80)
 	c.ensure(service, node)
 	first := s.LoadBalancers()[0]
-	// A leader's request was carried out after its successor had looked.
+	// A leader's request was carried out after its successor had read the list.
 	s.AddLoadBalancer(openstacktest.LoadBalancer{
 		OctaviaResource: openstacktest.OctaviaResource{Name: first.Name, Tags: first.Tags},
 		VIPSubnetID:     s.subnet,
@@ -278,7 +279,7 @@ func TestD44_TwoLoadBalancersOfOneService_OneStays(t *testing.T) {
 	c = s.begin("cluster-1", s.kube)
 	status := c.ensure(service, node)
 	if lbs := s.LoadBalancers(); len(lbs) != 1 || lbs[0].ID != first.ID {
-		t.Errorf("there are %+v, want %s alone", lbs, first.ID)
+		t.Errorf("the load balancers are %+v, want only %s", lbs, first.ID)
 	}
 	if ips := s.FloatingIPs(); len(ips) != 1 || status.Ingress[0].IP != ips[0].Address {
 		t.Errorf("the floating IPs are %+v", ips)
@@ -310,12 +311,12 @@ func TestEnsureAndUpdateAtOnce_AreOneAfterTheOther(t *testing.T) {
 	alive.Wait()
 	for _, call := range s.Calls() {
 		if call.Status == http.StatusConflict {
-			t.Errorf("%s %s met another change", call.Method, call.Path)
+			t.Errorf("%s %s was sent during another change", call.Method, call.Path)
 		}
 	}
 	c.ensure(service, nodes...)
 	if lbs := s.LoadBalancers(); len(lbs) != 1 || len(lbs[0].Pools[0].Members) != 3 {
-		t.Errorf("there are %+v", lbs)
+		t.Errorf("the load balancers are %+v", lbs)
 	}
 }
 
@@ -329,10 +330,10 @@ func TestUpdate_OfAServiceThatIsGone_MakesNothing(t *testing.T) {
 	c.remove(service)
 	mark := s.mark()
 	if err := c.UpdateLoadBalancer(t.Context(), "kubernetes", late, []*v1.Node{node}); err == nil {
-		t.Error("a load balancer that is not there was updated")
+		t.Error("a missing load balancer was updated")
 	}
 	if writes := s.writes(mark); len(writes) > 0 {
-		t.Errorf("the requests %q are made", writes)
+		t.Errorf("the requests are %q", writes)
 	}
 }
 
@@ -355,9 +356,9 @@ func TestDeletion_GuestWithoutTags_IsNotCutOff(t *testing.T) {
 	c.remove(owner)
 	left, err := s.LoadBalancer(lb.ID)
 	if err != nil || len(left.Listeners) != 1 || left.Listeners[0].ProtocolPort != 443 {
-		t.Errorf("of the load balancer there is left %+v, %v; want the guest's listener", left, err)
+		t.Errorf("the load balancer is now %+v, %v; want the guest's listener", left, err)
 	}
-	// The next look at the guest, as of a repair, puts its tags back.
+	// The next reconcile of the guest, for example a repair, adds its tags again.
 	if _, err := c.ensure1(request{
 		cluster: "kubernetes", service: s.now(guest), nodes: []*v1.Node{node},
 		mode: mode{create: true, repair: true},
@@ -366,12 +367,11 @@ func TestDeletion_GuestWithoutTags_IsNotCutOff(t *testing.T) {
 	}
 	c.remove(guest)
 	if n := len(s.LoadBalancers()); n > 0 {
-		t.Errorf("after the guest %d load balancers are left", n)
+		t.Errorf("after the guest is deleted, %d load balancers remain", n)
 	}
 }
 
-// The tree of statuses, from which a load balancer is read as a rule, does not show how a monitor
-// checks.
+// The status tree, from which a load balancer is usually read, omits how a monitor checks.
 func TestEnsure_MonitorsThatCheckOtherwise_AreChanged(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)
@@ -390,7 +390,7 @@ func TestEnsure_MonitorsThatCheckOtherwise_AreChanged(t *testing.T) {
 	}
 }
 
-// Octavia deletes a load balancer for longer than a reconcile waits.
+// Octavia needs longer for a deletion than a reconcile waits.
 func TestEnsure_RecreatedAfterALongDeletion_KeepsItsAddress(t *testing.T) {
 	t.Parallel()
 	for name, taken := range map[string]bool{"it is free": false, "it is taken": true} {
@@ -399,7 +399,7 @@ func TestEnsure_RecreatedAfterALongDeletion_KeepsItsAddress(t *testing.T) {
 			s := newSite(t)
 			s.AddLoadBalancerZone("second")
 			c := s.begin("cluster-1", s.kube)
-			// So that the first free address is not the one that it had.
+			// The first free address must not be the previous one of the load balancer.
 			earlier := s.addNode("earlier")
 			node := s.addNode("a")
 			other := s.AddLoadBalancer(openstacktest.LoadBalancer{VIPSubnetID: s.subnet})
@@ -421,7 +421,7 @@ func TestEnsure_RecreatedAfterALongDeletion_KeepsItsAddress(t *testing.T) {
 			s.update(service)
 			if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", service,
 				[]*v1.Node{node}); !isWait(err) {
-				t.Fatalf("while the old one is being deleted the answer is %v", err)
+				t.Fatalf("while the old one is being deleted the error is %v", err)
 			}
 			for range 200 {
 				if _, err := s.LoadBalancer(lb.ID); err != nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// story is a change of a Service that was served, and what is to be prepared for it.
+// story is a change of a Service that was served, with its preparation.
 type story struct {
 	prepare func(*site)
 	before  func(*v1.Service)
 	change  func(*v1.Service)
-	// nodes are how many there are after the change; before it there are 2.
+	// nodes is the number of nodes after the change; before it there are 2.
 	nodes int
 }
 
@@ -74,9 +74,9 @@ func stories() map[string]story {
 	}
 }
 
-// tell plays a story on a cloud of its own, up to the change and beyond, and then deletes the
-// Service. fault is injected before the change (or, if at is "creation" or "deletion", before
-// that); nil: none is.
+// tell creates a Service on a new cloud, makes the change of the story, and then deletes the
+// Service. fault, which may be nil, is injected before the change or, if at is "creation" or
+// "deletion", before that.
 func tell(
 	t *testing.T, kube *fake.Clientset, of story, at string, fault *openstacktest.Fault,
 ) (state string, writes int) {
@@ -133,7 +133,7 @@ func tell(
 	c.persistRemoving(service)
 	counted("deletion")
 	if left := s.picture(); left != "" {
-		t.Errorf("after the deletion there are left:\n%s", left)
+		t.Errorf("after the deletion these remain:\n%s", left)
 	}
 	if err := kube.CoreV1().Services(service.Namespace).Delete(t.Context(), service.Name,
 		metav1.DeleteOptions{}); err != nil {
@@ -150,7 +150,7 @@ func (s *site) update(service *v1.Service) {
 	}
 }
 
-// persist makes passes until one succeeds, whatever goes wrong.
+// persist reconciles until one reconcile succeeds, whatever the errors.
 func (c *cluster) persist(service *v1.Service, nodes []*v1.Node) {
 	c.site.t.Helper()
 	var err error
@@ -198,7 +198,7 @@ func (s *site) picture() string {
 	return picture(s.Cloud, func(openstacktest.LoadBalancer) bool { return true })
 }
 
-// picture is some load balancers in the cloud and what belongs to them, without ids.
+// picture describes some load balancers in the cloud and their related objects, without IDs.
 func picture(s *openstacktest.Cloud, of func(openstacktest.LoadBalancer) bool) string {
 	var lines []string
 	for _, lb := range s.LoadBalancers() {
@@ -263,8 +263,8 @@ func members(p openstacktest.Pool) string {
 	return strings.Join(all, " ") + " " + monitor
 }
 
-// A request that fails, with or without having been carried out, ends the pass. Whichever it is,
-// the passes that follow make the same of it, and the Service's deletion leaves nothing.
+// A request that fails, whether it was carried out or not, ends the pass. In both cases the
+// following passes reach the same state, and the Service's deletion leaves no object.
 func TestFailure_AfterEachRequest_IsMadeGood(t *testing.T) {
 	t.Parallel()
 	for name, of := range stories() {
@@ -301,7 +301,7 @@ func TestFailure_AfterEachRequest_IsMadeGood(t *testing.T) {
 	}
 }
 
-// Without its version it is not known whether Octavia takes source ranges and tags.
+// Without the version, fxccm does not know whether Octavia supports source ranges and tags.
 func TestVersion_CannotBeRead_NothingIsCreatedOrDeleted(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// remembered counts what is kept of Services.
+// remembered counts the cached states of Services.
 func (l *LoadBalancers) remembered() string {
 	return fmt.Sprintf("%d states, %d names, %d locks, %d reports", len(l.states.all()),
 		len(l.tracked.all()), l.locks.Held(), len(l.Reports()))
@@ -24,7 +24,8 @@ func (l *LoadBalancers) remembered() string {
 
 const nothing = "0 states, 0 names, 0 locks, 0 reports"
 
-// newSkipping is a cluster of internal load balancers whose clock advances while a caller waits.
+// newSkipping returns a cluster of internal load balancers whose clock advances while a caller
+// waits.
 func newSkipping(t *testing.T, options ...openstacktest.Option) *cluster {
 	t.Helper()
 	s, _ := newTickingSite(t, options...)
@@ -32,7 +33,7 @@ func newSkipping(t *testing.T, options ...openstacktest.Option) *cluster {
 	return s.begin("cluster-1", s.kube)
 }
 
-// each does something for so many Services, a few at a time.
+// each calls do for the Services, a few at a time.
 func each(services []*v1.Service, do func(*v1.Service) error) error {
 	const workers = 100
 	todo := make(chan *v1.Service)
@@ -55,12 +56,12 @@ func each(services []*v1.Service, do func(*v1.Service) error) error {
 	return errors.Join(failed...)
 }
 
-// waits fails unless the error only says that it is too early.
+// waits returns an error unless err only means that the reconcile came too early.
 func waits(err error) error {
 	if isWait(err) {
 		return nil
 	}
-	return fmt.Errorf("the answer is %w, want one that asks for patience", err)
+	return fmt.Errorf("the error is %w, want an api.RetryError", err)
 }
 
 func TestMemory_OfServicesThatAreGone_IsFreed(t *testing.T) {
@@ -119,7 +120,7 @@ func TestMemory_OfServicesThatAreGone_IsFreed(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := c.remembered(); got != nothing {
-				t.Errorf("of %d Services that are gone there are left %s", many, got)
+				t.Errorf("after the deletion of %d Services, %s remain", many, got)
 			}
 		})
 	}
@@ -137,11 +138,11 @@ func (c *cluster) serve(service *v1.Service) error {
 	}
 }
 
-// wantNone asks for the load balancer as upstream does before it deletes one.
+// wantNone reads the load balancer as upstream does before a deletion.
 func (c *cluster) wantNone(service *v1.Service) error {
 	_, exists, err := c.GetLoadBalancer(c.site.t.Context(), "kubernetes", service)
 	if err == nil && exists {
-		err = errors.New("there is something left")
+		err = errors.New("the load balancer still exists")
 	}
 	return err
 }
@@ -152,27 +153,26 @@ func deleted(service *v1.Service) *v1.Service {
 	return gone
 }
 
-// Upstream's node sync works on Services that it has remembered.
+// Upstream's node sync uses its own copies of Services.
 func TestMemory_UpdateAfterTheDeletion_LeavesNothing(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)
 	service := c.site.addService("web", 80)
 	c.ensure(service, node)
 	if got := c.remembered(); got == nothing {
-		t.Fatal("nothing is remembered of a Service that is served")
+		t.Fatal("a Service that is served has no cached state")
 	}
 	c.remove(service)
 	if err := c.UpdateLoadBalancer(t.Context(), "kubernetes", service,
 		[]*v1.Node{node}); err == nil {
-		t.Error("a load balancer that is gone was updated")
+		t.Error("a deleted load balancer was updated")
 	}
 	if got := c.remembered(); got != nothing {
-		t.Errorf("there are left %s", got)
+		t.Errorf("%s remain", got)
 	}
 }
 
-// A Service that the informer does not have any more, although fxccm was not asked to delete
-// its load balancer.
+// The informer no longer has a Service, although fxccm was not called to delete its load balancer.
 func TestMemory_ServiceVanishesFromTheInformer_IsFreed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -196,6 +196,6 @@ func TestMemory_ServiceVanishesFromTheInformer_IsFreed(t *testing.T) {
 			Obj: &v1.Service{ObjectMeta: metav1.ObjectMeta{UID: "missed"}},
 		})
 	if got := c.remembered(); got != nothing {
-		t.Errorf("of a deletion that the watch has missed there are left %s", got)
+		t.Errorf("after a deletion that the watch has missed, %s remain", got)
 	}
 }

@@ -23,7 +23,7 @@ var (
 
 const ownName = "kube_service_kubernetes_default_web"
 
-// of is a load balancer made a minute after the Service.
+// of returns a load balancer that was created a minute after the Service.
 func of(id, name string, tags ...string) octavia.LoadBalancer {
 	return octavia.LoadBalancer{
 		ID: id, Name: name, Tags: tags, Status: octavia.Active,
@@ -80,7 +80,7 @@ func TestClaimOf_EachLoadBalancer_IsOwnGuestOrForeign(t *testing.T) {
 				service)},
 			want: "a", role: plan.Owner,
 		},
-		// D44: that there are two does not stop it for ever.
+		// D44: duplicates do not block the Service.
 		"two made by fxccm": {all: []octavia.LoadBalancer{
 			of("b", ownName, ours, service),
 			old(of("a", ownName, ours, service)),
@@ -200,7 +200,7 @@ func TestClaimOf_EachLoadBalancer_IsOwnGuestOrForeign(t *testing.T) {
 			var refused *refusal
 			if errors.As(err, &refused) != (test.refused != "") || refused != nil &&
 				string(refused.reason) != test.refused {
-				t.Fatalf("the answer is %v, want the reason %q", err, test.refused)
+				t.Fatalf("the error is %v, want the reason %q", err, test.refused)
 			}
 			if id(got.balancer) != test.want || id(got.deleting) != test.deleting ||
 				len(got.duplicates) != test.duplicates || got.lost != test.lost {
@@ -209,7 +209,7 @@ func TestClaimOf_EachLoadBalancer_IsOwnGuestOrForeign(t *testing.T) {
 					test.deleting, test.duplicates, test.lost)
 			}
 			if got.balancer != nil && got.role != test.role {
-				t.Errorf("the Service's part in it is %q, want %q", got.role, test.role)
+				t.Errorf("the Service's role is %q, want %q", got.role, test.role)
 			}
 		})
 	}

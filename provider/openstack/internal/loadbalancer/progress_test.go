@@ -17,8 +17,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// The CCM was killed when the load balancer had gone, and the Service, which is of another type
-// now, had not been told.
+// The CCM was killed after it had deleted the load balancer, and before it updated the Service,
+// whose type has changed.
 func TestGet_AnnotationsOfALoadBalancerThatIsGone_AreLeftOfIt(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)
@@ -35,12 +35,12 @@ func TestGet_AnnotationsOfALoadBalancerThatIsGone_AreLeftOfIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Another CCM has read nothing yet.
+	// Another CCM has an empty cache.
 	c = s.begin("cluster-1", s.kube)
 	service.Spec.Type, service.Status = v1.ServiceTypeClusterIP, v1.ServiceStatus{}
 	if _, exists, err := c.GetLoadBalancer(t.Context(), "kubernetes", service); err != nil ||
 		!exists {
-		t.Fatalf("something is left: %t, %v; want the annotations", exists, err)
+		t.Fatalf("exists: %t, %v; want true because of the annotations", exists, err)
 	}
 	if err := c.EnsureLoadBalancerDeleted(t.Context(), "kubernetes", service); err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func TestGet_AnnotationsOfALoadBalancerThatIsGone_AreLeftOfIt(t *testing.T) {
 	}
 	if _, exists, err := c.GetLoadBalancer(t.Context(), "kubernetes", service); err != nil ||
 		exists {
-		t.Errorf("something is left: %t, %v", exists, err)
+		t.Errorf("exists: %t, %v; want false", exists, err)
 	}
 }
 
@@ -76,11 +76,11 @@ func TestEnsure_StepByStep_PausesFollowOctavia(t *testing.T) {
 				t.Fatal(err)
 			}
 			if later.RetryAfter() > took*3/2 {
-				t.Errorf("pass %d is followed by a pause of %s: %v", pass, later.RetryAfter(), err)
+				t.Errorf("the pause after pass %d is %s: %v", pass, later.RetryAfter(), err)
 			}
 			now.Step(later.RetryAfter())
 		}
-		t.Fatal("it is not served after 100 passes")
+		t.Fatal("the Service is not served after 100 passes")
 	}
 	serve()
 	service = s.now(service)
@@ -122,7 +122,7 @@ func TestEnsure_ManyAtOnce_FewAreRequestedAtATime(t *testing.T) {
 		}
 	}
 	if len(asked) != many || len(s.LoadBalancers()) != many {
-		t.Fatalf("%d requests made load balancers, of which there are %d; want %d of each",
+		t.Fatalf("%d requests for %d load balancers, want %d of each",
 			len(asked), len(s.LoadBalancers()), many)
 	}
 	slices.SortFunc(asked, time.Time.Compare)
@@ -135,8 +135,8 @@ func TestEnsure_ManyAtOnce_FewAreRequestedAtATime(t *testing.T) {
 	}
 }
 
-// The address of a load balancer that is recreated is kept while the old one goes, and while it is
-// others' turn.
+// The address of a recreated load balancer is kept while the old one is being deleted, and while
+// the creation is queued.
 func TestInheritedVIP_NewOneIsNotBegun_IsKept(t *testing.T) {
 	t.Parallel()
 	remove, create := plan.DeleteLoadBalancer{ID: "old"},

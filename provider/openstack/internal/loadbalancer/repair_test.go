@@ -16,7 +16,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// watched is a cluster whose provider sees the API server's objects.
+// watched returns a cluster whose provider reads the API server's objects from informers.
 func watched(t *testing.T, s *site) (c *cluster, stop chan struct{}) {
 	t.Helper()
 	c = s.begin("cluster-1", s.kube)
@@ -45,7 +45,7 @@ func (s *site) register(node *v1.Node) *v1.Node {
 	return made
 }
 
-// eventually waits until it is so.
+// eventually waits until so returns true.
 func (s *site) eventually(what string, so func() bool) {
 	s.t.Helper()
 	waittest.Until(s.t, what, so)
@@ -63,7 +63,7 @@ func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {
 	s.eventually("the provider sees the node",
 		func() bool { return len(c.objects.nodesOr(nil)) == 1 })
 	if lbs := s.LoadBalancers(); len(lbs) > 0 {
-		t.Fatalf("there are %v", lbs)
+		t.Fatalf("the load balancers are %v", lbs)
 	}
 	c.ensure(service)
 
@@ -111,7 +111,7 @@ func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {
 	c.repairs.nodesMoved()
 	c.repairs.ask(true)
 	if calls := s.counts(mark); len(calls) > 0 || len(s.LoadBalancers()) > 0 {
-		t.Errorf("after the end there were the calls %v", calls)
+		t.Errorf("the calls after the end are %v", calls)
 	}
 }
 
@@ -158,8 +158,8 @@ func TestRepair_UnfinishedReconcile_Continues(t *testing.T) {
 	}
 }
 
-// Octavia tells the time of a change in seconds, so UpdatedAt may not show a change that comes
-// while a slow repair reads.
+// Octavia rounds the time of a change to the second, so UpdatedAt may not show a change during a
+// slow read.
 func TestRepair_AnotherClientChangesDuringASlowRead_TheNextMendsIt(t *testing.T) {
 	t.Parallel()
 	s, now := newTickingSite(t)
@@ -177,7 +177,7 @@ func TestRepair_AnotherClientChangesDuringASlowRead_TheNextMendsIt(t *testing.T)
 		}
 		return s.LoadBalancers()[0].Pools[0].Members[0].Weight
 	}
-	// In the second of fxccm's own last change.
+	// The change is in the same second as fxccm's own last change.
 	if err := s.ChangeLoadBalancer(s.LoadBalancers()[0].ID, func(lb *openstacktest.LoadBalancer) {
 		lb.Pools[0].Members[0].Weight = 7
 	}); err != nil {
@@ -192,7 +192,7 @@ func TestRepair_AnotherClientChangesDuringASlowRead_TheNextMendsIt(t *testing.T)
 	})
 	defer remove()
 	if weight := repair(); weight != 7 {
-		t.Fatalf("the repair that has read too early has written the weight %d", weight)
+		t.Fatalf("the repair that read too early has set the weight %d", weight)
 	}
 	now.Step(10 * time.Second)
 	if weight := repair(); weight != 1 {

@@ -14,17 +14,17 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// reported is the only report.
+// reported returns the only report.
 func (c *cluster) reported() Report {
 	c.site.t.Helper()
 	all := c.Reports()
 	if len(all) != 1 {
-		c.site.t.Fatalf("there are the reports %+v, want one", all)
+		c.site.t.Fatalf("the reports are %+v, want one", all)
 	}
 	return all[0]
 }
 
-// pass makes one pass, whose result the caller reads in the report.
+// pass reconciles once. The caller reads the result in the report.
 func (c *cluster) pass(service *v1.Service, nodes ...*v1.Node) {
 	c.site.t.Helper()
 	_, err := c.EnsureLoadBalancer(c.site.t.Context(), "kubernetes", c.site.now(service), nodes)
@@ -33,7 +33,7 @@ func (c *cluster) pass(service *v1.Service, nodes ...*v1.Node) {
 
 // counts is an Observer for one Service.
 type counts struct {
-	// ages are those of Services that were served for the first time.
+	// ages are the ages of the Services that were served for the first time.
 	ages            []time.Duration
 	found, repaired int
 }
@@ -114,7 +114,7 @@ func TestReport_ServiceFromItsCreationToItsDeletion_FollowsEachPass(t *testing.T
 		t.Fatal(err)
 	}
 	if all := c.Reports(); len(all) > 0 {
-		t.Errorf("after the deletion there are the reports %+v", all)
+		t.Errorf("the reports after the deletion are %+v", all)
 	}
 	if counted.found+counted.repaired > 0 {
 		t.Errorf("changes of the Service count as drift: %+v", counted)

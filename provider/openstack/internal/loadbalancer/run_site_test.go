@@ -24,27 +24,28 @@ import (
 type runSite struct {
 	*site
 	*executor
-	// time is nil for the real one.
+	// time is nil for the real clock.
 	time *clocktesting.FakeClock
 	// small is the subnet with one address.
 	small string
 
 	lines sync.Mutex
-	// said are the lines of the log, done the number of changes that had reached the cloud at each.
+	// said are the lines of the log, done is the number of changes that had reached the cloud at
+	// each line.
 	said []string
 	done []int
-	// after is called after the first step; nil for nothing.
+	// after is called after the first step. It may be nil.
 	after func()
 }
 
-// newRunSite makes a runSite of the real time, in which Octavia takes none.
+// newRunSite returns a runSite with the real clock, in which Octavia takes no time.
 func newRunSite(t *testing.T, options ...openstacktest.Option) *runSite {
 	t.Helper()
 	return makeRunSite(t, nil, options...)
 }
 
-// newSlowSite makes a site in which Octavia needs time for each change. The clock advances while a
-// caller waits.
+// newSlowSite returns a site in which Octavia takes time for each change. The clock advances while
+// a caller waits.
 func newSlowSite(
 	t *testing.T, provisioning time.Duration, options ...openstacktest.Option,
 ) *runSite {
@@ -71,7 +72,7 @@ func makeRunSite(
 		NetworkID: s.external, CIDR: "198.51.100.0/29",
 		Pools: []openstacktest.AddressRange{{First: "198.51.100.2", Last: "198.51.100.2"}},
 	})
-	// Without the provider's own retries, a test sees those of the executor.
+	// Without the provider's own retries, a test observes those of the executor.
 	clients := simclient.Login(t, s.Credentials(), nil)
 	o := octavia.New(octavia.Config{
 		Client: clients.LoadBalancer, Project: clients.Project,
@@ -110,12 +111,12 @@ func isChange(c openstacktest.Call) bool {
 	return c.Method != http.MethodGet && c.Service != openstacktest.ServiceIdentity
 }
 
-// changes are the requests that change something, whatever came of them.
+// changes returns the requests that change something, whatever their result.
 func (s *runSite) changes() []openstacktest.Call {
 	return slices.DeleteFunc(s.Calls(), func(c openstacktest.Call) bool { return !isChange(c) })
 }
 
-// operations are those of all requests, in order.
+// operations returns the operations of all requests, in order.
 func (s *runSite) operations() []string {
 	var names []string
 	for _, c := range s.Calls() {
@@ -135,10 +136,10 @@ func (s *runSite) refusals() int {
 	return n
 }
 
-// unlimited is a run's timeout that nothing outlasts.
+// unlimited is a timeout that no run reaches.
 const unlimited = 24 * time.Hour
 
-// run takes steps on the load balancer as it is, nil for none.
+// run takes steps on the current load balancer, which may be nil.
 func (s *runSite) run(
 	lb *octavia.LoadBalancer, timeout time.Duration, steps ...plan.Step,
 ) (runResult, error) {
@@ -168,7 +169,7 @@ func (s *runSite) add(name string) (*octavia.LoadBalancer, openstacktest.LoadBal
 	return s.seen(id), s.is(id)
 }
 
-// seen is a load balancer as the last look shows it.
+// seen returns a load balancer as last read.
 func (s *runSite) seen(id string) *octavia.LoadBalancer {
 	s.t.Helper()
 	lb := s.is(id)

@@ -9,8 +9,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// Three plans that together have every step there is: one makes a load balancer piece by piece, one
-// changes all of it, one takes it away.
+// Three plans together contain every step: one creates a load balancer part by part, one changes
+// all of it, one removes it.
 
 func lbRef() plan.Ref    { return plan.LoadBalancerRef() }
 func groupRef() plan.Ref { return plan.GroupRef() }
@@ -67,7 +67,7 @@ func (s *runSite) nodePort(address string) string {
 	})
 }
 
-// portSeen is the port of a node as it was seen.
+// portSeen returns the observed port of a node.
 func (s *runSite) portSeen(id string) neutron.NodePort {
 	for _, p := range s.Ports() {
 		if p.ID == id {
@@ -77,11 +77,11 @@ func (s *runSite) portSeen(id string) neutron.NodePort {
 			}
 		}
 	}
-	s.t.Fatalf("there is no port %s", id)
+	s.t.Fatalf("port %s does not exist", id)
 	return neutron.NodePort{}
 }
 
-// creation makes a load balancer bare, and then all that belongs to it.
+// creation creates a bare load balancer, and then its parts and related objects.
 func creation(s *runSite) (*octavia.LoadBalancer, []plan.Step) {
 	node := s.nodePort("10.0.0.101")
 	udp := octavia.Listener{
@@ -129,7 +129,7 @@ func creation(s *runSite) (*octavia.LoadBalancer, []plan.Step) {
 	}
 }
 
-// built is a load balancer of which there is all that creation makes.
+// built returns a load balancer after all steps of creation.
 func (s *runSite) built() (*octavia.LoadBalancer, openstacktest.LoadBalancer) {
 	s.t.Helper()
 	_, steps := creation(s)
@@ -149,7 +149,7 @@ func (s *runSite) built() (*octavia.LoadBalancer, openstacktest.LoadBalancer) {
 
 func isSettled(status string) bool { return !octavia.Status(status).Pending() }
 
-// alteration changes all that there is.
+// alteration changes all objects.
 func alteration(s *runSite) (*octavia.LoadBalancer, []plan.Step) {
 	seen, lb := s.built()
 	ip, group, groupRule := s.FloatingIPs()[0], s.group(), s.SecurityGroupRules()
@@ -209,11 +209,11 @@ func (s *runSite) group() openstacktest.SecurityGroup {
 			return g
 		}
 	}
-	s.t.Fatal("there is no security group")
+	s.t.Fatal("the security group does not exist")
 	return openstacktest.SecurityGroup{}
 }
 
-// removal takes away all that there is, piece by piece.
+// removal removes all objects one by one.
 func removal(s *runSite) (*octavia.LoadBalancer, []plan.Step) {
 	seen, lb := s.built()
 	group, ip := s.group(), s.FloatingIPs()[0]
@@ -243,7 +243,7 @@ func removal(s *runSite) (*octavia.LoadBalancer, []plan.Step) {
 	}
 }
 
-// runStories are the plans by name; each makes what it needs.
+// runStories returns the plans by name; each creates the objects that it needs.
 func runStories() map[string]func(*runSite) (*octavia.LoadBalancer, []plan.Step) {
 	return map[string]func(*runSite) (*octavia.LoadBalancer, []plan.Step){
 		"creation":   creation,

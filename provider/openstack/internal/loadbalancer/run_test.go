@@ -18,8 +18,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// Whatever request of a plan fails, before it took effect or after: the error names its step, and
-// nothing else is done.
+// When any request of a plan fails, before or after its effect, the error names its step, and the
+// run stops.
 func TestRun_FaultAtEachChange_StopsThere(t *testing.T) {
 	for name, story := range runStories() {
 		s := newRunSite(t)
@@ -43,7 +43,7 @@ func TestRun_FaultAtEachChange_StopsThere(t *testing.T) {
 					done, err := s.run(start, unlimited, steps...)
 					at, _ := slices.BinarySearch(ends, change+1)
 					if !stopsAt(err, at, steps) {
-						t.Fatalf("%v; want it at step %d, %v", err, at+1, steps[at])
+						t.Fatalf("%v; want an error at step %d, %v", err, at+1, steps[at])
 					}
 					if names(done.done) != names(steps[:at]) {
 						t.Errorf("reported as done:\n%s", names(done.done))
@@ -64,11 +64,11 @@ func TestRun_FaultAtTheLook_StopsThere(t *testing.T) {
 		openstacktest.Fault{Operation: "loadbalancer_get", Status: http.StatusInternalServerError})
 	s.Inject(
 		openstacktest.Fault{Operation: "loadbalancer_list", Status: http.StatusInternalServerError})
-	// Octavia takes no time here, which the answer to the creation tells: the pool is made, and
-	// then it is looked.
+	// Octavia takes no time here, as the response to the creation shows: the pool is created, and
+	// then the load balancer is read.
 	done, err := s.run(start, unlimited, steps...)
 	if !stopsAt(err, 3, steps) || names(done.done) != names(steps[:3]) {
-		t.Errorf("%v, done is\n%s", err, names(done.done))
+		t.Errorf("%v; the completed steps are\n%s", err, names(done.done))
 	}
 }
 
@@ -80,11 +80,12 @@ func TestRun_SlowOctavia_EachStepWaitsForThePreviousOne(t *testing.T) {
 			done, err := s.run(start, unlimited, steps...)
 			s.must(err)
 			if s.refusals() != 0 {
-				t.Errorf("%d changes were refused, done is\n%s", s.refusals(), names(done.done))
+				t.Errorf("%d changes were refused; the completed steps are\n%s",
+					s.refusals(), names(done.done))
 			}
 			calls := s.Calls()
 			if last := calls[len(calls)-1]; !isChange(last) {
-				t.Errorf("after the last step there is %s", last.Operation)
+				t.Errorf("the last request is %s", last.Operation)
 			}
 		})
 	}
@@ -109,7 +110,8 @@ func TestRun_NewLoadBalancer_HasItsFloatingIPWhilePending(t *testing.T) {
 	if lb.ProvisioningStatus != openstacktest.StatusPendingCreate ||
 		done.loadBalancer.Status != octavia.PendingCreate ||
 		s.FloatingIPs()[0].PortID != lb.VIPPortID {
-		t.Errorf("it is %s, in the result %s, and the floating IP is %+v", lb.ProvisioningStatus,
+		t.Errorf("the load balancer is %s, in the result %s, and the floating IP is %+v",
+			lb.ProvisioningStatus,
 			done.loadBalancer.Status, s.FloatingIPs()[0])
 	}
 }
@@ -135,19 +137,19 @@ func TestRun_PendingForEver_EndsWithTheStepThatWaits(t *testing.T) {
 			if pending.loadBalancerID != s.is("lb").ID ||
 				pending.status != octavia.PendingCreate ||
 				!strings.Contains(err.Error(), listener.String()) {
-				t.Errorf("it tells %+v: %v", pending, err)
+				t.Errorf("the error holds %+v: %v", pending, err)
 			}
 			if len(done.done) != 2 || done.floatingIP == nil ||
 				done.loadBalancer.VIP.PortID == "" ||
 				done.loadBalancer.Status != octavia.PendingCreate {
 				t.Errorf("the result is %+v", done)
 			}
-			// A look after the timeout is not waited for. The clock is turned by half seconds.
+			// No read comes after the timeout. The clock advances by half seconds.
 			if took < timeout-15*time.Second || took > timeout+time.Second {
-				t.Errorf("it took %s", took)
+				t.Errorf("the run took %s", took)
 			}
 			if s.refusals() != 0 {
-				t.Errorf("%d changes were tried", s.refusals())
+				t.Errorf("%d changes were refused", s.refusals())
 			}
 		})
 	}
@@ -180,7 +182,7 @@ func TestRun_Busy_IsWaitedForAndTriedAgain(t *testing.T) {
 			remove := s.Provision(
 				openstacktest.ProvisioningRule{Duration: 7 * time.Second, Times: 1})
 			defer remove()
-			// Another client changes it.
+			// Another client changes the load balancer.
 			_, err := s.run(start, 0,
 				plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"theirs"}})
 			s.must(err)
@@ -226,16 +228,17 @@ func TestRun_UncertainDeletion_IsReadBeforeARetry(t *testing.T) {
 				}):
 					t.Errorf("the load balancer was not read: %v", calls)
 				case again > 0 && again < 2:
-					t.Errorf("it is requested again before the load balancer was read: %v", calls)
+					t.Errorf("the deletion is repeated before the load balancer was read: %v",
+						calls)
 				case s.refusals() > 0:
-					t.Errorf("it is requested while Octavia is at work: %v", calls)
+					t.Errorf("the deletion is requested while Octavia is at work: %v", calls)
 				}
 			})
 		}
 	}
 }
 
-// What stays uncertain is an error.
+// An outcome that stays uncertain is an error.
 func TestRun_DeletionThatStaysUncertain_IsAnError(t *testing.T) {
 	s := newSlowSite(t, 0)
 	start, lb := s.add("lb")
@@ -259,7 +262,7 @@ func TestRun_BusyForEver_IsPending(t *testing.T) {
 		t.Errorf("%v, %+v", err, done)
 	}
 	if n := s.refusals(); n != 1 {
-		t.Errorf("it was tried %d times", n)
+		t.Errorf("%d attempts were made", n)
 	}
 }
 
@@ -280,7 +283,7 @@ func TestRun_BusyPool_IsTriedWithPauses(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	if n := s.refusals(); n < 3 || n > 13 {
-		t.Errorf("it was tried %d times in 10 s", n)
+		t.Errorf("%d attempts were made in 10 s", n)
 	}
 
 	mended := make(chan error, 1)
@@ -297,7 +300,7 @@ func TestRun_BusyPool_IsTriedWithPauses(t *testing.T) {
 	}
 }
 
-// Other conflicts do not pass with time.
+// A retry does not resolve other conflicts.
 func TestRun_OtherConflict_IsAnError(t *testing.T) {
 	s := newRunSite(t)
 	start, lb := s.add("lb")
@@ -326,7 +329,7 @@ func TestRun_LoadBalancerInError_Stops(t *testing.T) {
 	}
 }
 
-// It may also have been so before: then it was seen, or is found by the refusal.
+// The load balancer may be in ERROR before the run, known from the last read or from a refusal.
 func TestRun_LoadBalancerFoundInError_Stops(t *testing.T) {
 	for name, step := range map[string]func(openstacktest.LoadBalancer) plan.Step{
 		"itself": func(lb openstacktest.LoadBalancer) plan.Step {
@@ -364,7 +367,7 @@ func TestRun_WhatMendsError_IsDoneInError(t *testing.T) {
 		s := newSlowSite(t, time.Second)
 		start, lb := s.add("lb")
 		s.Provision(openstacktest.ProvisioningRule{Fail: true, Times: 1})
-		// The first change ends in ERROR, which is seen when the second one waits for it.
+		// The first change ends in ERROR, which the second one finds while it waits.
 		_, err := s.run(start, unlimited,
 			plan.UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"a"}}, step(lb.ID))
 		if err != nil {
@@ -414,8 +417,8 @@ func TestRun_LoadBalancerGoneWhileWaitedFor_IsErrGone(t *testing.T) {
 	}
 }
 
-// A plan that ends with the load balancer's tags, or its deletion, takes time: what others have
-// done until then counts.
+// A plan that ends with a tag write, or with the deletion of the load balancer, takes time. Changes
+// of other clients meanwhile stop it.
 func TestRun_TagsChangeMeanwhile_IsErrChanged(t *testing.T) {
 	for name, last := range map[string]func(id string) plan.Step{
 		"tags": func(id string) plan.Step {
@@ -451,7 +454,8 @@ func TestRun_TagsChangeMeanwhile_IsErrChanged(t *testing.T) {
 			done, err := s.run(start, unlimited, steps...)
 			if !errors.Is(err, errChanged) || !strings.Contains(err.Error(), lb.ID) ||
 				names(done.done) != names(wanted) || len(s.changes()) != len(wanted) {
-				t.Errorf("%s, %s: %v; done is\n%s", name, when, err, names(done.done))
+				t.Errorf("%s, %s: %v; the completed steps are\n%s",
+					name, when, err, names(done.done))
 			}
 			if now := s.is(lb.ID); !slices.Equal(now.Tags, []string{"fxccm-cluster=another"}) {
 				t.Errorf("%s, %s: the tags are %q", name, when, now.Tags)
@@ -460,8 +464,8 @@ func TestRun_TagsChangeMeanwhile_IsErrChanged(t *testing.T) {
 	}
 }
 
-// Octavia accepts a deletion, and tells only later whether it could delete: the load balancer is
-// ACTIVE then, and what was to go is in ERROR.
+// Octavia accepts a deletion, and shows its failure later: the load balancer is ACTIVE then, and
+// the part is in ERROR.
 func TestSeeDeleted_WhatIsThere_IsAnError(t *testing.T) {
 	s := newSlowSite(t, time.Second)
 	start, lb := s.add("lb")
@@ -474,7 +478,7 @@ func TestSeeDeleted_WhatIsThere_IsAnError(t *testing.T) {
 	done, err := s.run(start, unlimited,
 		plan.SeeDeleted{LoadBalancerID: lb.ID, IDs: []string{"other", listener, pool}}, after)
 	if !errors.Is(err, errNotDeleted) || len(done.done) > 0 {
-		t.Fatalf("the error is %v; done is\n%s", err, names(done.done))
+		t.Fatalf("the error is %v; the completed steps are\n%s", err, names(done.done))
 	}
 	for _, id := range []string{listener, pool} {
 		if !strings.Contains(err.Error(), id) {
@@ -515,16 +519,16 @@ func TestDeleteLoadBalancer_BeingDeleted_IsDone(t *testing.T) {
 	start, lb := s.add("lb")
 	s.must(s.SetProvisioningStatus(lb.ID, openstacktest.StatusPendingDelete))
 	step := plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true}
-	// It was seen before that.
+	// The load balancer was last seen before that.
 	done, err := s.run(start, 0, step)
 	if err != nil || done.loadBalancer.Status != octavia.PendingDelete {
-		t.Errorf("found so: %v, %+v", err, done)
+		t.Errorf("found in PENDING_DELETE: %v, %+v", err, done)
 	}
 	s.ForgetCalls()
 	start.Status = octavia.PendingDelete
 	done, err = s.run(start, 0, step)
 	if err != nil || len(s.Calls()) != 0 {
-		t.Errorf("seen so: %v; the requests are %v", err, s.operations())
+		t.Errorf("seen in PENDING_DELETE: %v; the requests are %v", err, s.operations())
 	}
 }
 
@@ -544,7 +548,7 @@ func TestDeleteLoadBalancer_Gone_IsDone(t *testing.T) {
 	}
 }
 
-// The new one can have the address of the old one only when that is gone.
+// The new load balancer can have the address of the old one only after that is gone.
 func TestRecreation_WaitsUntilTheOldOneIsGone(t *testing.T) {
 	s := newSlowSite(t, 20*time.Second)
 	start, old := s.add("lb")
@@ -565,7 +569,7 @@ func TestRecreation_WaitsUntilTheOldOneIsGone(t *testing.T) {
 	if lb.ID == old.ID || lb.VIPAddress != old.VIPAddress ||
 		s.FloatingIPs()[0].PortID != lb.VIPPortID || done.loadBalancer.ID != lb.ID ||
 		len(s.LoadBalancers()) != 1 {
-		t.Errorf("it is %+v, the floating IP %+v", lb, s.FloatingIPs()[0])
+		t.Errorf("the load balancer is %+v, the floating IP %+v", lb, s.FloatingIPs()[0])
 	}
 }
 
@@ -617,7 +621,7 @@ func TestCreateFloatingIP_FullSubnet_TheNextIsTried(t *testing.T) {
 	if _, err := s.run(start, 0,
 		plan.CreateFloatingIP{LoadBalancer: plan.Ref{ID: start.ID}, Wanted: wanted}); !errors.Is(
 		err, neutron.ErrNoAddress) {
-		t.Errorf("with no address anywhere: %v", err)
+		t.Errorf("without a free address: %v", err)
 	}
 }
 
@@ -648,7 +652,7 @@ func TestCreateFloatingIP_WithoutSubnet_IsNeutronsChoice(t *testing.T) {
 	}
 }
 
-// It is known all the same, so that it is not made again.
+// The floating IP is in the result all the same, so that it is not created again.
 func TestCreateFloatingIP_ThatCannotBeTagged_IsInTheResult(t *testing.T) {
 	s := newRunSite(t)
 	start, _ := s.add("lb")
@@ -672,7 +676,7 @@ func TestFloatingIP_MadeBeforeItsLoadBalancer_IsAttachedToIt(t *testing.T) {
 	ip := s.FloatingIPs()[0]
 	if ip.PortID != s.is("lb").VIPPortID || done.floatingIP.Address != ip.Address ||
 		done.floatingIP.PortID != ip.PortID {
-		t.Errorf("it is %+v, in the result %+v", ip, done.floatingIP)
+		t.Errorf("the floating IP is %+v, in the result %+v", ip, done.floatingIP)
 	}
 }
 
@@ -708,8 +712,7 @@ type unknown struct{}
 
 func (unknown) String() string { return "do the unknown" }
 
-// A floating IP must not lead to another load balancer than the one that is meant, nor another one
-// to it.
+// A floating IP must not point to another load balancer than the one of the step.
 func TestAttachFloatingIP_OfWhatIsNotKnown_IsAnError(t *testing.T) {
 	s := newRunSite(t)
 	start, _ := s.add("lb")
@@ -751,7 +754,7 @@ func TestRun_CanceledWhileItWaits_EndsAtOnce(t *testing.T) {
 		}}, start, 1<<62)
 		ended <- err
 	}()
-	s.eventually("it looks again and again", func() bool { return len(s.Calls()) > 5 })
+	s.eventually("the load balancer is read repeatedly", func() bool { return len(s.Calls()) > 5 })
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)

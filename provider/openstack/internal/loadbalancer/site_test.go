@@ -30,7 +30,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// site is a cloud with a network of nodes and an external one, and the objects of a cluster.
+// site is a cloud with a network of nodes and an external network, and the objects of a cluster.
 type site struct {
 	*openstacktest.Cloud
 	t        *testing.T
@@ -67,7 +67,7 @@ func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	return s
 }
 
-// newTickingSite makes a site whose clock advances while a caller waits for it.
+// newTickingSite returns a site whose clock advances while a caller waits for it.
 func newTickingSite(
 	t *testing.T, options ...openstacktest.Option,
 ) (*site, *clocktesting.FakeClock) {
@@ -94,7 +94,7 @@ func tick(t *testing.T, now *clocktesting.FakeClock, by time.Duration) {
 	t.Cleanup(func() { cancel(); ticking.Wait() })
 }
 
-// cluster is a provider that serves one cluster, as of a term.
+// cluster is a provider that serves one cluster in a term.
 type cluster struct {
 	*LoadBalancers
 	site *site
@@ -159,7 +159,7 @@ func (r recorder) Event(_ runtime.Object, kind, reason, message string) {
 	r.site.events = append(r.site.events, kind+" "+reason+": "+message)
 }
 
-// addNode makes a server with a port, and returns its node.
+// addNode creates a server with a port, and returns its node.
 func (s *site) addNode(name string) *v1.Node {
 	s.t.Helper()
 	server := s.AddServer(openstacktest.Server{Name: name})
@@ -179,7 +179,7 @@ func (s *site) addNode(name string) *v1.Node {
 	}
 }
 
-// addService makes a Service in the API server with these TCP ports; its node ports are 30000 more.
+// addService creates a Service with these TCP ports; its node ports are 30000 higher.
 func (s *site) addService(name string, ports ...int32) *v1.Service {
 	s.t.Helper()
 	s.serial++
@@ -210,7 +210,7 @@ func (s *site) addService(name string, ports ...int32) *v1.Service {
 	return made
 }
 
-// addGuest makes a Service that names a load balancer.
+// addGuest creates a Service that names a load balancer.
 func (s *site) addGuest(loadBalancer, name string, ports ...int32) *v1.Service {
 	s.t.Helper()
 	service := s.addService(name, ports...)
@@ -219,7 +219,7 @@ func (s *site) addGuest(loadBalancer, name string, ports ...int32) *v1.Service {
 	return service
 }
 
-// now is the Service as the API server has it.
+// now returns the Service from the API server.
 func (s *site) now(service *v1.Service) *v1.Service {
 	s.t.Helper()
 	got, err := s.kube.CoreV1().Services(service.Namespace).Get(s.t.Context(), service.Name,
@@ -230,7 +230,7 @@ func (s *site) now(service *v1.Service) *v1.Service {
 	return got
 }
 
-// ensure makes passes as upstream's controller does, until the Service is served.
+// ensure reconciles as upstream's controller does, until the Service is served.
 func (c *cluster) ensure(service *v1.Service, nodes ...*v1.Node) *v1.LoadBalancerStatus {
 	c.site.t.Helper()
 	for range 200 {
@@ -260,7 +260,7 @@ func (c *cluster) ensure(service *v1.Service, nodes ...*v1.Node) *v1.LoadBalance
 	return nil
 }
 
-// forgetList does what time would: the next reconcile sees the load balancers as they are.
+// forgetList makes the next reconcile read the current load balancers, as it would after some time.
 func (c *cluster) forgetList(services ...types.UID) error {
 	for _, uid := range services {
 		unlock, _, err := c.locks.Lock(c.site.t.Context(), "service "+string(uid))
@@ -310,7 +310,7 @@ func (s *site) writes(mark int) []string {
 	return found
 }
 
-// counts are the requests since mark, by operation, without the login.
+// counts returns the requests since mark, by operation, without the login.
 func (s *site) counts(mark int) map[string]int {
 	counts := map[string]int{}
 	for _, call := range s.Calls()[mark:] {
@@ -331,7 +331,7 @@ func total(counts map[string]int) int {
 	return sum
 }
 
-// said are the events that hold the text.
+// said returns the events that hold the text.
 func (s *site) said(text string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// addUsers makes a load balancer as a user would, and a Service that is to use it.
+// addUsers creates a load balancer as a user would, and a Service that is to use it.
 func (c *cluster) addUsers() (id string, guest *v1.Service) {
 	s := c.site
 	s.t.Helper()
@@ -22,7 +22,7 @@ func (c *cluster) addUsers() (id string, guest *v1.Service) {
 	return id, s.addGuest(id, "guest", 443)
 }
 
-// tagLate replaces a load balancer's tags just after all load balancers were listed.
+// tagLate replaces a load balancer's tags right after all load balancers were listed.
 func (c *cluster) tagLate(id string, tags ...string) {
 	c.site.t.Helper()
 	if err := c.forgetList(); err != nil {
@@ -58,7 +58,7 @@ func TestEnsure_TagsOfOthersSinceTheLastList_Stay(t *testing.T) {
 	c.tagLate(id, append(s.tags(id), "later")...)
 	c.remove(guest)
 	if now := s.tags(id); !slices.Equal(now, []string{"users", "late", "later"}) {
-		t.Errorf("after the Service the tags are %q", now)
+		t.Errorf("after the Service's deletion the tags are %q", now)
 	}
 }
 
@@ -85,12 +85,12 @@ func TestDelete_AnotherClustersSinceTheLastList_IsLeftAlone(t *testing.T) {
 			err = c.EnsureLoadBalancerDeleted(t.Context(), "kubernetes", now)
 		}
 		if !isWait(err) {
-			t.Errorf("it is answered %v", err)
+			t.Errorf("the error is %v", err)
 		}
 		if writes := s.writes(mark); len(writes) > 0 {
-			t.Errorf("the requests %q are made", writes)
+			t.Errorf("the requests are %q", writes)
 		}
-		// As it was, for the next one.
+		// The tags are restored for the next test.
 		if err := s.ChangeLoadBalancer(id, func(lb *openstacktest.LoadBalancer) {
 			lb.Tags = []string{
 				"fxccm-cluster=cluster-1", "fxccm-service=" + string(service.UID),
@@ -105,7 +105,7 @@ func TestDelete_AnotherClustersSinceTheLastList_IsLeftAlone(t *testing.T) {
 	}
 }
 
-// Also without tags to take away, the last part is gone and not only asked to go.
+// Without tags to remove, the deletion of the last part is awaited, too.
 func TestDelete_GuestWhoseTagsAreGone_WaitsForItsEnd(t *testing.T) {
 	t.Parallel()
 	s, _ := newTickingSite(t, openstacktest.WithProvisioning(200*time.Millisecond))

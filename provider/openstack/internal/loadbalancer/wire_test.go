@@ -24,7 +24,7 @@ func TestEnsure_NewExternalService_IsServed(t *testing.T) {
 
 	lbs, ips := s.LoadBalancers(), s.FloatingIPs()
 	if len(lbs) != 1 || len(ips) != 1 {
-		t.Fatalf("there are %d load balancers and %d floating IPs", len(lbs), len(ips))
+		t.Fatalf("%d load balancers and %d floating IPs", len(lbs), len(ips))
 	}
 	lb, ip := lbs[0], ips[0]
 	if lb.Name != "kube_service_kubernetes_default_web" || len(lb.Listeners) != 2 ||
@@ -48,7 +48,7 @@ func TestEnsure_NewExternalService_IsServed(t *testing.T) {
 	now := s.now(service)
 	if now.Annotations[settings.AnnotationLoadBalancerID] != lb.ID ||
 		now.Annotations[settings.AnnotationLoadBalancerAddress] != ip.Address {
-		t.Errorf("the Service says %v", now.Annotations)
+		t.Errorf("the annotations are %v", now.Annotations)
 	}
 	if waits := s.said("LoadBalancerWaiting"); len(waits) != 1 {
 		t.Errorf("the wait was reported %d times: %q", len(waits), waits)
@@ -56,11 +56,11 @@ func TestEnsure_NewExternalService_IsServed(t *testing.T) {
 
 	c.remove(service)
 	if lbs, ips := s.LoadBalancers(), s.FloatingIPs(); len(lbs)+len(ips) > 0 {
-		t.Errorf("%v and %v are left", lbs, ips)
+		t.Errorf("%v and %v remain", lbs, ips)
 	}
 }
 
-// polls are what tells that Octavia is done. Many waits share them.
+// polls are the requests that show Octavia's progress. Many waits share them.
 func polls(counts map[string]int) int {
 	return counts["loadbalancer_list"] + counts["loadbalancer_get"]
 }
@@ -99,8 +99,8 @@ func TestEnsure_CountsOfRequests(t *testing.T) {
 	}
 }
 
-// A node that comes or goes is the work of one member to Octavia, whose id is known without another
-// question; more than one are one request.
+// Octavia counts the change of a single node as one member, whose ID is known without a further
+// request. Several members are one request.
 func TestEnsure_NodeComesOrGoes_OneMemberIsRequested(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -170,21 +170,21 @@ func TestDelete_TakesLong_OnlyTheLoadBalancerIsLookedAt(t *testing.T) {
 			c.remove(service)
 			counts := s.counts(mark)
 			if n := counts["security_group_list"]; n > 2 {
-				t.Errorf("the security group was looked for %d times: %v", n, counts)
+				t.Errorf("the security group was read %d times: %v", n, counts)
 			}
 			if n := counts["floating_ip_list"]; n > 3 {
-				t.Errorf("floating IPs were looked for %d times: %v", n, counts)
+				t.Errorf("floating IPs were read %d times: %v", n, counts)
 			}
 			if lbs, ips, groups := s.LoadBalancers(), s.FloatingIPs(),
 				s.SecurityGroups(); len(lbs)+len(ips) > 0 ||
 				slices.ContainsFunc(groups, isOfAService) {
-				t.Errorf("there are left %v, %v, %v", lbs, ips, groups)
+				t.Errorf("%v, %v, %v remain", lbs, ips, groups)
 			}
 		})
 	}
 }
 
-// The contents of the load balancer are known, so only the last look shows what a user has added.
+// The contents of the load balancer are cached, so only the last read shows a user's new listener.
 func TestDelete_NewListenerOfAnotherClient_IsSeenBeforeTheDeletion(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)
@@ -213,18 +213,18 @@ func TestDelete_NewListenerOfAnotherClient_IsSeenBeforeTheDeletion(t *testing.T)
 	}, s.clock.Now().Add(deleteTimeout))
 	r.close()
 	if writes := s.writes(mark); !isWait(err) || len(writes) > 0 {
-		t.Errorf("the answer is %v, after %q", err, writes)
+		t.Errorf("the error is %v, after %q", err, writes)
 	}
 	c.remove(service)
 	if lbs := s.LoadBalancers(); len(lbs) != 1 || len(lbs[0].Listeners) != 1 {
-		t.Errorf("of the load balancer with another's listener there is left %+v", lbs)
+		t.Errorf("the load balancer with another client's listener is now %+v", lbs)
 	}
 }
 
 func isOfAService(g openstacktest.SecurityGroup) bool { return strings.HasPrefix(g.Name, "lb-sg-") }
 
-// A typo in what counts only when a load balancer is made must not take the Service from its nodes,
-// nor the load balancer from it.
+// A typo in a setting that is used only at creation must not stop updates of the members, nor lead
+// to a deletion.
 func TestEnsure_BadValueThatCountsAtCreation_StopsOnlyThat(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -244,7 +244,7 @@ func TestEnsure_BadValueThatCountsAtCreation_StopsOnlyThat(t *testing.T) {
 			len(lb.Pools[0].Members), before)
 	}
 	if said := s.said("InvalidAnnotation"); len(said) != 2 {
-		t.Errorf("the Service was told %q", said)
+		t.Errorf("the events are %q", said)
 	}
 
 	other := s.addService("other", 80)
@@ -253,19 +253,19 @@ func TestEnsure_BadValueThatCountsAtCreation_StopsOnlyThat(t *testing.T) {
 	for range 3 {
 		if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(other),
 			nodes); !isWait(err) {
-			t.Errorf("a Service that has none yet is answered %v", err)
+			t.Errorf("a Service without a load balancer gets the error %v", err)
 		}
 	}
 	if said := s.said("InvalidAnnotation"); len(said) != 3 ||
 		!strings.Contains(said[2], "flavor-id") || !strings.Contains(said[2], "large") {
-		t.Errorf("the Services were told %q", said)
+		t.Errorf("the events are %q", said)
 	}
 	if n := len(s.LoadBalancers()); n != 1 {
-		t.Errorf("there are %d load balancers", n)
+		t.Errorf("%d load balancers", n)
 	}
 }
 
-// D39, and the more so when a load balancer is recreated.
+// D39 matters most when a load balancer is recreated.
 func TestEnsure_RecreationWithOthersListenerInIt_ReadsBeforeItDeletes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -276,7 +276,7 @@ func TestEnsure_RecreationWithOthersListenerInIt_ReadsBeforeItDeletes(t *testing
 	c.ensure(service, node)
 	c.ensure(service, node)
 	lb := s.LoadBalancers()[0]
-	// As Octavia's clock has it, nothing has changed.
+	// UpdatedAt shows no change.
 	err := s.ChangeLoadBalancer(lb.ID, func(lb *openstacktest.LoadBalancer) {
 		lb.Listeners = append(lb.Listeners, openstacktest.Listener{
 			OctaviaResource: openstacktest.OctaviaResource{Name: "users"}, Protocol: "TCP",
@@ -292,11 +292,11 @@ func TestEnsure_RecreationWithOthersListenerInIt_ReadsBeforeItDeletes(t *testing
 	_, err = c.EnsureLoadBalancer(t.Context(), "kubernetes", service, []*v1.Node{node})
 	t.Log(err)
 	if now := s.LoadBalancers(); len(now) != 1 || now[0].ID != lb.ID || len(now[0].Listeners) != 2 {
-		t.Errorf("of the load balancer with a user's listener there is left %+v", now)
+		t.Errorf("the load balancer with a user's listener is now %+v", now)
 	}
 }
 
-// A status tree does not show which port of a member is monitored, nor its weight.
+// A status tree omits the monitored port of a member, and its weight.
 func TestEnsure_WhatStatusTreesHide_IsChangedAllTheSame(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

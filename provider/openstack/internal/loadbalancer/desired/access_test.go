@@ -31,7 +31,7 @@ func TestAccess_EachSourceRange_GivesTheAllowedCIDRs(t *testing.T) {
 		want   []string
 		told   []string
 	}{
-		// As OCCM: in so many words.
+		// OCCM also names all addresses explicitly.
 		"all clients":               {v4, nil, []string{"0.0.0.0/0"}, nil},
 		"all clients, no family":    {unsaid, nil, []string{"0.0.0.0/0"}, nil},
 		"all clients, IPv6":         {v6, nil, []string{"::/0"}, nil},
@@ -103,7 +103,8 @@ func TestAccess_ProviderCannotRestrict_Warns(t *testing.T) {
 	}
 }
 
-// Zed has additional VIPs, and fails to make a load balancer that has one and CIDRs.
+// Zed supports additional VIPs, but cannot create a load balancer with both an additional VIP and
+// CIDRs.
 func TestAccess_DualStackBeforeAPI227_IsOpen(t *testing.T) {
 	zed := withFeatures(FeaturesOf("amphora", 26, false))
 	d, notices := build(t, zed, dualStack)

@@ -16,8 +16,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
-// choices make an Input of bytes: each byte chooses one of some values, and the first is chosen
-// after the last byte.
+// choices builds an Input from bytes: each byte chooses one of some values. After the last byte the
+// first value is chosen.
 type choices []byte
 
 func (c *choices) below(n int) int {
@@ -31,7 +31,7 @@ func (c *choices) below(n int) int {
 
 func (c *choices) yes() bool { return c.below(2) == 1 }
 
-// rarely is for what is mostly an error, so that most Inputs are not.
+// rarely is for choices that usually lead to an error, so that most Inputs have none.
 func (c *choices) rarely() bool { return c.below(16) == 15 }
 
 func one[T any](c *choices, of ...T) T { return of[c.below(len(of))] }
@@ -151,7 +151,7 @@ func TestBuild_WhateverTheInput(t *testing.T) {
 		}
 	}
 	if served < 500 {
-		t.Errorf("only %d of the inputs could be served: they are no test", served)
+		t.Errorf("only %d of the inputs could be served: too few for a test", served)
 	}
 }
 
@@ -161,7 +161,7 @@ func FuzzBuild(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkBuild(t, data) })
 }
 
-// checkBuild checks what holds for each Input, and tells whether it could be served.
+// checkBuild checks the properties of every Input, and reports whether it could be served.
 func checkBuild(t *testing.T, data []byte) bool {
 	in := anyInput(data)
 	d, notices, err := Build(in)
@@ -171,12 +171,12 @@ func checkBuild(t *testing.T, data []byte) bool {
 	again, noticesAgain, errAgain := Build(shuffled(in, uint64(len(data))))
 	if !reflect.DeepEqual(d, again) || !reflect.DeepEqual(notices, noticesAgain) ||
 		fmt.Sprint(err) != fmt.Sprint(errAgain) || d.Hash() != again.Hash() {
-		t.Errorf("not the same again: %+v, %+v, %v\n%+v, %+v, %v", d, notices, err, again,
+		t.Errorf("the second result differs: %+v, %+v, %v\n%+v, %+v, %v", d, notices, err, again,
 			noticesAgain, errAgain)
 	}
 	if err != nil {
 		if !reflect.DeepEqual(d, State{}) {
-			t.Errorf("error %v, and yet %+v", err, d)
+			t.Errorf("error %v with a result %+v", err, d)
 		}
 		return false
 	}
@@ -213,8 +213,9 @@ func checkMembers(t *testing.T, d State) {
 	}
 }
 
-// checkProtocols: what Octavia takes together (VALID_LISTENER_POOL_PROTOCOL_MAP of
-// octavia/common/constants.py), and what ovn takes at all.
+// checkProtocols checks the pairs of protocols that Octavia accepts
+// (VALID_LISTENER_POOL_PROTOCOL_MAP of octavia/common/constants.py), and the protocols that ovn
+// accepts.
 func checkProtocols(t *testing.T, in Input, d State) {
 	pools := map[string][]string{
 		"TCP": {"TCP", "PROXY", "PROXYV2"}, "HTTP": {"HTTP", "PROXY", "PROXYV2"}, "TERMINATED_HTTPS": {"HTTP", "PROXY", "PROXYV2"},
@@ -234,7 +235,7 @@ func checkProtocols(t *testing.T, in Input, d State) {
 		of := in.Service.Spec.Ports[i]
 		if asked := in.Settings.ListenerProtocols.Of(of); in.Settings.TLSContainer != "" &&
 			asked == "" && l.Key().Transport == "TCP" && l.Protocol != "TERMINATED_HTTPS" {
-			t.Errorf("%s: %s in clear, and was to be encrypted", port.Name, l.Protocol)
+			t.Errorf("%s: %s in clear, want encryption", port.Name, l.Protocol)
 		}
 		if !in.Features.HTTP && !slices.Contains([]string{"TCP", "UDP", "SCTP"}, p.Protocol) {
 			t.Errorf("%s: ovn gets %s", port.Name, p.Protocol)
@@ -247,12 +248,12 @@ func checkAccess(t *testing.T, in Input, d State) {
 	for _, port := range d.Ports {
 		cidrs := port.Listener.AllowedCIDRs
 		if (len(cidrs) > 0) != in.Features.AllowedCIDRs {
-			t.Errorf("%s: allowed_cidrs %q, where they are known: %t", port.Name, cidrs,
+			t.Errorf("%s: allowed_cidrs %q, supported: %t", port.Name, cidrs,
 				in.Features.AllowedCIDRs)
 		}
 		for _, cidr := range cidrs {
 			if asked != nil && !slices.Contains(asked, cidr) {
-				t.Errorf("%s: %s comes in, only %q may", port.Name, cidr, asked)
+				t.Errorf("%s: %s is admitted, want only %q", port.Name, cidr, asked)
 			}
 		}
 	}
@@ -262,7 +263,7 @@ func checkAccess(t *testing.T, in Input, d State) {
 	for _, rule := range d.SecurityGroup.Rules {
 		if asked != nil && !slices.Contains(asked, rule.RemotePrefix) &&
 			rule.PortMin != int(in.Service.Spec.HealthCheckNodePort) {
-			t.Errorf("rule %+v, only %q may come in", rule, asked)
+			t.Errorf("rule %+v, want only %q admitted", rule, asked)
 		}
 	}
 }

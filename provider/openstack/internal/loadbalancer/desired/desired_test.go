@@ -79,14 +79,14 @@ func TestBuild_WhatTheOperatorAndTheUserSayOfTheWhole(t *testing.T) {
 
 func TestBuild_NoPorts_IsRefused(t *testing.T) { refused(t, withPorts()) }
 
-// The features follow from the load balancer's real provider, not from what is configured.
+// The features follow from the load balancer's real provider, not from the configured one.
 func TestD43_RealProvider_Decides(t *testing.T) {
 	asked := withSettings(func(s *settings.Settings) { s.Provider, s.Monitor = "amphora", true })
 	d, _ := build(t, asked, withFeatures(ovn()), withLocal)
 	port := d.Ports[0]
 	if port.Listener.AllowedCIDRs != nil || port.Listener.Timeouts != nil ||
 		port.Pool.Algorithm != "SOURCE_IP_PORT" || port.Pool.Monitor.Type != "TCP" {
-		t.Errorf("an ovn load balancer gets what ovn lacks: %+v", port)
+		t.Errorf("an ovn load balancer uses features that ovn lacks: %+v", port)
 	}
 	if d.LoadBalancer.Provider != "amphora" {
 		t.Errorf("provider %q is not compared with the real one", d.LoadBalancer.Provider)
@@ -95,7 +95,7 @@ func TestD43_RealProvider_Decides(t *testing.T) {
 	d, _ = build(t, asked, withLocal)
 	if port = d.Ports[0]; port.Listener.AllowedCIDRs == nil || port.Listener.Timeouts == nil ||
 		port.Pool.Algorithm != "ROUND_ROBIN" || port.Pool.Monitor.Type != "HTTP" {
-		t.Errorf("an amphora is not asked for what it has: %+v", port)
+		t.Errorf("an amphora does not use its features: %+v", port)
 	}
 }
 
@@ -110,8 +110,8 @@ func TestBuild_OldAPI_UnknownFieldsAreOmitted(t *testing.T) {
 	}
 }
 
-// The owner's load balancer may have been made under another cluster name. A guest's children bear
-// the Service's own name: OCCM takes them for its own by that, and would rename the monitors.
+// The owner's load balancer may have been created under another cluster name. A guest's children
+// are named after its own Service: OCCM recognizes its own by that, and would rename the monitors.
 func TestBuild_ExistingLoadBalancer_ItsChildrenBearTheOwnersNameOrTheGuests(t *testing.T) {
 	const elsewhere, own = "kube_service_former_shop_web", "kube_service_kubernetes_shop_web"
 	for _, guest := range []bool{false, true} {
@@ -128,7 +128,8 @@ func TestBuild_ExistingLoadBalancer_ItsChildrenBearTheOwnersNameOrTheGuests(t *t
 				port.Pool.Monitor.Name)
 		}
 		if tag := port.Listener.Tags[0]; tag != own {
-			t.Errorf("guest %t: the listener has not the Service's own tag, but %q", guest, tag)
+			t.Errorf("guest %t: the listener has the tag %q instead of the Service's own",
+				guest, tag)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
-// everything has something in each field of a Desired that is a pointer, a slice or a map.
+// everything returns a State without a nil pointer, slice or map.
 func everything(t *testing.T) State {
 	t.Helper()
 	d, _ := build(t, withLocal, withMonitor, managed, dualStack,
@@ -26,7 +26,7 @@ func everything(t *testing.T) State {
 	return d
 }
 
-// leaves calls do for each field below a value, with its path; do gets the field to change.
+// leaves calls do for each field below a value, with the field's path; do can change the field.
 func leaves(path string, v reflect.Value, do func(string, reflect.Value)) {
 	switch {
 	case v.Type() == reflect.TypeFor[time.Time](), v.Kind() == reflect.String,
@@ -50,7 +50,7 @@ func leaves(path string, v reflect.Value, do func(string, reflect.Value)) {
 	}
 }
 
-// alter gives a field another value.
+// alter sets a field to another value.
 func alter(v reflect.Value) {
 	switch {
 	case v.Type() == reflect.TypeFor[time.Time]():
@@ -70,7 +70,7 @@ func alter(v reflect.Value) {
 	}
 }
 
-// A field that is added later, and does not count, would keep a change from being seen.
+// A new field that the hash omits would hide changes.
 func TestHash_EachFieldCounts_ButForTheLoadBalancerItself(t *testing.T) {
 	want := everything(t).Hash()
 	var paths []string
@@ -92,7 +92,7 @@ func TestHash_EachFieldCounts_ButForTheLoadBalancerItself(t *testing.T) {
 		isLeftOut := strings.HasPrefix(path, ".LoadBalancer.") ||
 			strings.HasPrefix(path, ".FloatingIP.")
 		if same := d.Hash() == want; same != isLeftOut {
-			t.Errorf("%s is changed: same hash %t", path, same)
+			t.Errorf("after a change of %s: same hash %t", path, same)
 		}
 	}
 }

@@ -23,13 +23,13 @@ const (
 	serviceUID  = "0b1f6f0e-7c1d-4f57-8a55-3f1f2c9e4d21"
 )
 
-// latest are the features of the latest amphora, ovn those of the latest ovn.
+// latest returns the features of the latest amphora, ovn those of the latest ovn.
 func latest() Features { return FeaturesOf("amphora", 27, false) }
 
 func ovn() Features { return FeaturesOf(octavia.ProviderOVN, 27, false) }
 
-// given is an external IPv4 Service with port 80/TCP and two nodes, in a cloud with all features,
-// and then what the changes make of it.
+// given returns an external IPv4 Service with port 80/TCP and two nodes, in a cloud with all
+// features, after the changes.
 func given(changes ...func(*Input)) Input {
 	service := &v1.Service{}
 	service.Namespace, service.Name, service.UID = "shop", "web", serviceUID
@@ -89,7 +89,7 @@ func node(name string, addresses ...string) *v1.Node {
 	return n
 }
 
-// serverOf is the id of the server of the node n1, n2 and so on.
+// serverOf returns the ID of the server of the node n1, n2 and so on.
 func serverOf(name string) string {
 	return fmt.Sprintf("00000000-0000-0000-0000-00000000000%s", name[1:2])
 }
@@ -129,7 +129,7 @@ func withFamilies(families ...v1.IPFamily) func(*Input) {
 	return func(in *Input) { in.Service.Spec.IPFamilies = families }
 }
 
-// withLocal is externalTrafficPolicy: Local.
+// withLocal sets externalTrafficPolicy: Local.
 func withLocal(in *Input) {
 	in.Service.Spec.ExternalTrafficPolicy = v1.ServiceExternalTrafficPolicyLocal
 	in.Service.Spec.HealthCheckNodePort = 31000
@@ -155,7 +155,7 @@ func refused(t *testing.T, changes ...func(*Input)) error {
 	return err
 }
 
-// told gives the reasons, with an exclamation mark after those of warnings.
+// told returns the reasons, with an exclamation mark after those of warnings.
 func told(notices []Notice) []string {
 	reasons := []string{}
 	for _, n := range notices {
@@ -171,6 +171,6 @@ func told(notices []Notice) []string {
 func wantTold(t *testing.T, notices []Notice, want ...string) {
 	t.Helper()
 	if got := told(notices); !slices.Equal(got, want) {
-		t.Errorf("told %q (%+v), want %q", got, notices, want)
+		t.Errorf("the notices are %q (%+v), want %q", got, notices, want)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
-// The rows are those of OCCM's Test_nodeAddressForLB.
+// The rows come from OCCM's Test_nodeAddressForLB.
 func TestMemberAddress_EachFamily_IsThatOfOCCM(t *testing.T) {
 	const v4, v6 = v1.IPv4Protocol, v1.IPv6Protocol
 	for name, test := range map[string]struct {
@@ -110,7 +110,8 @@ func TestD30_SerialProvider_HasTheSameMembers(t *testing.T) {
 	}
 }
 
-// The member subnet is where it was found to be, whoever asks: OCCM's two ways came to two subnets.
+// The member subnet comes from Places, regardless of the operation: OCCM's two ways resulted in two
+// subnets.
 func TestD28_MemberSubnet_IsThatOfThePlaces(t *testing.T) {
 	asked := withSettings(func(s *settings.Settings) {
 		s.SubnetID, s.MemberSubnetID = "vip subnet", "another"
@@ -186,7 +187,7 @@ func TestMembers_None_Warns(t *testing.T) {
 	if len(namesOf(d)) != 0 {
 		t.Errorf("%q", namesOf(d))
 	}
-	// A load balancer before the first node is nothing to warn of.
+	// A load balancer before the first node is no reason for a warning.
 	_, notices = build(t, withNodes())
 	wantTold(t, notices)
 }
@@ -198,7 +199,7 @@ func TestMembers_OneAddress_OneMember(t *testing.T) {
 	if got := namesOf(d); !slices.Equal(got, []string{"n1", "n3"}) {
 		t.Errorf("members %q", got)
 	}
-	// However they are written.
+	// Two spellings of one address are equal.
 	d, notices = build(t, withFamilies(v1.IPv6Protocol), withSettings(func(s *settings.Settings) {
 		s.Internal = true
 	}),
@@ -209,7 +210,7 @@ func TestMembers_OneAddress_OneMember(t *testing.T) {
 	}
 }
 
-// A server was replaced, and its successor got the address before the old node was gone.
+// A server was replaced, and its successor got the address before the old node was deleted.
 func TestMembers_OneAddress_TheNodeThatStaysIsTheMember(t *testing.T) {
 	d, notices := build(t, withNodes(node("n1", "10.0.0.1"), node("n2", "10.0.0.1")),
 		func(in *Input) { in.Nodes[0].Draining = true })
@@ -219,7 +220,7 @@ func TestMembers_OneAddress_TheNodeThatStaysIsTheMember(t *testing.T) {
 	}
 }
 
-// OCCM's security groups fail at a node without provider ID.
+// OCCM's security groups fail because of a node without provider ID.
 func TestD9_NodeWithoutProviderID_IsAMember(t *testing.T) {
 	for id, want := range map[string]string{
 		"": "", "other:///x": "", "openstack:///" + serviceUID: serviceUID,
@@ -236,7 +237,8 @@ func TestD9_NodeWithoutProviderID_IsAMember(t *testing.T) {
 	}
 }
 
-// As upstream's service controller chooses nodes, but for those that it leaves out because they go.
+// These are the nodes that upstream's service controller chooses, plus those that it leaves out
+// because they are being deleted.
 func TestCandidates_EachNode_IsChosenAsUpstreamDoes(t *testing.T) {
 	tainted := func(key string) func(*v1.Node) {
 		return func(n *v1.Node) { n.Spec.Taints = []v1.Taint{{Key: "other"}, {Key: key}} }

@@ -70,7 +70,7 @@ func TestMonitor_Type(t *testing.T) {
 	}
 }
 
-// OCCM compared members with a monitor port that it had not sent, and so wrote them at each
+// OCCM compared members with a monitor port that it had not sent, so it wrote them at each
 // reconcile.
 func TestD15_OVN_MembersHaveNoMonitorPort(t *testing.T) {
 	d, _ := build(t, withFeatures(ovn()), withLocal, withMonitor)

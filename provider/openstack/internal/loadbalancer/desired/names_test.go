@@ -16,7 +16,7 @@ func web() Identity {
 	}
 }
 
-// OCCM finds its own by these, and so does fxccm what OCCM made: not a letter may change.
+// OCCM recognizes its objects by these names, and fxccm recognizes OCCM's: no letter may change.
 func TestNames_AreOCCMs(t *testing.T) {
 	id := web()
 	lb := id.LoadBalancerName()
@@ -46,7 +46,7 @@ func TestNames_AreOCCMs(t *testing.T) {
 	}
 }
 
-// A name is cut where it is too long, and a child's name is made of the cut one and cut again.
+// Names that are too long are cut. A child's name is derived from the cut name, and cut again.
 func TestNames_AreCutAt255(t *testing.T) {
 	id := web()
 	id.Namespace, id.Name = strings.Repeat("n", 63), strings.Repeat("s", 300)
@@ -88,7 +88,7 @@ func TestTags_SayWhoseItIs(t *testing.T) {
 	}
 	for _, tag := range id.NetworkTags() {
 		if len(tag) > 60 || strings.ContainsAny(tag, "/,") {
-			t.Errorf("Neutron takes no tag %q", tag)
+			t.Errorf("Neutron refuses the tag %q", tag)
 		}
 	}
 	if got := ClusterOf(want); got != id.ClusterUID {
@@ -104,12 +104,12 @@ func TestTags_SayWhoseItIs(t *testing.T) {
 	}
 }
 
-// Two clusters of one name have load balancers of the same names, and tags that differ.
+// Two clusters of one name have load balancers of the same names, but with different tags.
 func TestD1_ClustersOfOneName_HaveDifferentTags(t *testing.T) {
 	one, other := web(), web()
 	other.ClusterUID, other.UID = "another", "another one"
 	if one.LoadBalancerName() != other.LoadBalancerName() {
-		t.Error("the names differ, so OCCM's cannot be found")
+		t.Error("the names differ, so OCCM's objects cannot be found")
 	}
 	for i := range one.NetworkTags() {
 		if one.NetworkTags()[i] == other.NetworkTags()[i] {

@@ -20,8 +20,8 @@ import (
 
 var _ Cloud = (*neutron.API)(nil)
 
-// site is a cloud with a network of nodes, of both families, another network for load balancers,
-// and an external one.
+// site is a cloud with a dual-stack network of nodes, another network for load balancers, and an
+// external network.
 type site struct {
 	*openstacktest.Cloud
 	t     *testing.T
@@ -89,7 +89,7 @@ func serverNode(name string, addresses ...string) *v1.Node {
 	return n
 }
 
-// service is one of these families, dual stack by preference if they are two.
+// service returns a Service of these families, dual-stack by preference if there are two.
 func service(families ...v1.IPFamily) *v1.Service {
 	policy := v1.IPFamilyPolicySingleStack
 	if len(families) == 2 {
@@ -98,7 +98,7 @@ func service(families ...v1.IPFamily) *v1.Service {
 	return &v1.Service{Spec: v1.ServiceSpec{IPFamilies: families, IPFamilyPolicy: &policy}}
 }
 
-// lookup is the part of an Input that places depend on, and what [Resolve] takes besides.
+// lookup holds the arguments of [Resolve] and the parts of an Input that places depend on.
 type lookup struct {
 	Settings      settings.Settings
 	Service       *v1.Service
@@ -138,7 +138,7 @@ func (s *site) wantCalls(want map[string]int) {
 	}
 }
 
-// existing is a load balancer in the subnet.
+// existingIn returns a load balancer in the subnet.
 func existingIn(subnet, network string) *octavia.LoadBalancer {
 	return &octavia.LoadBalancer{
 		ID: "lb",

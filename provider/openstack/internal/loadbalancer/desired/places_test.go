@@ -63,14 +63,13 @@ func TestResolve_NothingIsNamed_TheNodesSubnet(t *testing.T) {
 	s.wantCalls(map[string]int{"port_list": 1})
 	if c := s.Calls()[0]; !strings.Contains(c.Query, "device_id=server-of-a&") ||
 		strings.Contains(c.Query, "server-of-b") {
-		t.Errorf("asked for %s, want the first node by name alone", c.Query)
+		t.Errorf("the query is %s, want only the first node by name", c.Query)
 	}
 	s.mustResolve(lookup{Settings: settings.Settings{Internal: true}, Nodes: nodes})
 	s.wantCalls(none)
 }
 
-// OCCM's D9: it looks at the first node of a list in no order, and fails if that has no provider
-// ID.
+// OCCM's D9: it reads the first node of an unordered list, and fails if that has no provider ID.
 func TestResolve_D9_NodesThatTellNothing_DoNotMakeItFail(t *testing.T) {
 	s := newSite(t)
 	unnamed := serverNode("a", "10.0.0.10")
@@ -115,11 +114,11 @@ func TestResolve_NoNodeYet_WaitsForOne(t *testing.T) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
-	// The node has come, and then its port.
+	// The node is created, and then its port.
 	late := serverNode("c", "10.0.0.12")
 	if _, _, err := s.resolve(
 		lookup{Settings: settings.Settings{Internal: true}, Nodes: []*v1.Node{late}}); err == nil {
-		t.Error("a node whose port is not there yet told a subnet")
+		t.Error("a node without a port resulted in a subnet")
 	}
 	s.addNode("c", "10.0.0.12")
 	if got := s.mustResolve(lookup{
@@ -130,7 +129,7 @@ func TestResolve_NoNodeYet_WaitsForOne(t *testing.T) {
 	}
 }
 
-// OCCM's D45: without a node it makes no load balancer, wherever that is to be.
+// OCCM's D45: without a node it creates no load balancer, even if the settings name its place.
 func TestResolve_D45_PlaceIsNamed_WaitsForNoNode(t *testing.T) {
 	s := newSite(t)
 	for name, c := range map[string]struct {
@@ -178,9 +177,9 @@ func TestResolve_SelectorChooses_TheSubnetIsOfAChosenNode(t *testing.T) {
 	}
 }
 
-// OCCM's D28: it takes another subnet for the members when a node changes than when the Service
-// does. Here the question is the same for both, and the answer also before and after the load
-// balancer is made.
+// OCCM's D28: it uses another subnet for the members after a change of a node than after a change
+// of the Service. fxccm uses the same subnet for both, before and after the creation of the load
+// balancer.
 func TestResolve_D28_MemberSubnetIsTheSameBeforeAndAfter(t *testing.T) {
 	s := newSite(t)
 	nodes := []*v1.Node{s.addNode("a", "10.0.0.11")}
@@ -206,7 +205,7 @@ func TestResolve_D28_MemberSubnetIsTheSameBeforeAndAfter(t *testing.T) {
 	}
 }
 
-// OCCM's D8: with a network alone and managed security groups it looks up the subnet "", and
+// OCCM's D8: with only a network and managed security groups it looks up the subnet "", and
 // crashes.
 func TestResolve_D8_NetworkAloneAndSecurityGroups(t *testing.T) {
 	s := newSite(t)
@@ -273,7 +272,7 @@ func TestResolve_NodeThatWasFirstLeaves_MembersStayInTheSubnetOfTheVIP(t *testin
 	} {
 		want := s.v4
 		if len(nodes) == 1 {
-			want = other // nothing is left that the load balancer's subnet is good for
+			want = other // no node is in the subnet of the load balancer
 		}
 		got := s.mustResolve(lookup{
 			Settings: settings.Settings{Internal: true}, Nodes: nodes,
@@ -283,7 +282,7 @@ func TestResolve_NodeThatWasFirstLeaves_MembersStayInTheSubnetOfTheVIP(t *testin
 			t.Errorf("%s: members in %s, want %s", name, got.Member.ID, want)
 		}
 	}
-	// A load balancer elsewhere, such as a user's in which the Service is a guest.
+	// The load balancer is elsewhere, for example a user's in which the Service is a guest.
 	got := s.mustResolve(lookup{
 		Settings: settings.Settings{Internal: true},
 		Nodes:    []*v1.Node{a, b, c}, Existing: existingIn(s.frontV4, s.front), Guest: true,
@@ -342,7 +341,7 @@ func TestResolve_IPv6InANetworkAlone_ChoosesItsSubnet(t *testing.T) {
 	}
 	in.Settings.Address = "fd00::77"
 	if got := s.mustResolve(in); got.VIP.SubnetID != "" {
-		t.Errorf("with an address that tells the subnet: found %+v", got)
+		t.Errorf("with an address that determines the subnet: found %+v", got)
 	}
 	in.Settings = settings.Settings{NetworkID: s.front}
 	var impossible *ImpossibleError
@@ -463,7 +462,7 @@ func TestResolve_DualStack(t *testing.T) {
 			c.in.Features = Features{}
 			if got, notices, err := s.resolve(c.in); err != nil || len(notices) > 0 ||
 				got.AdditionalVIPs != nil {
-				t.Errorf("where there is no second VIP: found %+v, notices %v, error %v",
+				t.Errorf("without a second VIP: found %+v, notices %v, error %v",
 					got.AdditionalVIPs, notices, err)
 			}
 		})
@@ -519,8 +518,8 @@ func TestResolve_FloatingIP(t *testing.T) {
 			}},
 			impossible: "is in network " + s.external, calls: map[string]int{"subnet_list": 1},
 		},
-		// To Neutron it may well be there: an external network's are hidden from those who may have
-		// floating IPs in them.
+		// The subnet may exist in Neutron: subnets of an external network are hidden from projects
+		// that may create floating IPs in them.
 		"hidden subnet": {
 			in:      lookup{Settings: settings.Settings{FloatingSubnetID: hidden}},
 			network: s.external, subnets: []string{hidden},

@@ -11,8 +11,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
-// The rows are those of OCCM's tests of listeners and pools, but for UDP and SCTP ports, and what
-// OCCM lacks.
+// The rows come from OCCM's tests of listeners and pools, except UDP and SCTP ports and the
+// features that OCCM lacks.
 func TestPort_Protocols(t *testing.T) {
 	type asked = func(*settings.Settings)
 	tls := func(s *settings.Settings) { s.TLSContainer = certificate }
@@ -138,7 +138,7 @@ func TestPort_LimitsOfTheListener(t *testing.T) {
 	}
 }
 
-func TestPort_WhatCannotBeServed_IsRefused(t *testing.T) {
+func TestPort_UnsupportedProtocol_IsRefused(t *testing.T) {
 	type asked = func(*settings.Settings)
 	port := func(protocol string) asked {
 		return func(s *settings.Settings) {
@@ -167,10 +167,10 @@ func TestPort_WhatCannotBeServed_IsRefused(t *testing.T) {
 			withSettings(test.asked))
 		if !strings.Contains(err.Error(), test.says) ||
 			!strings.HasPrefix(err.Error(), "port 80/"+string(test.protocol)) {
-			t.Errorf("%s: %q does not tell the port and %s", name, err, test.says)
+			t.Errorf("%s: %q does not name the port and %s", name, err, test.says)
 		}
 	}
-	// A certificate for all Services does not concern one without TCP ports.
+	// A certificate for all Services does not affect one without TCP ports.
 	_, notices := build(t, withProtocols(v1.ProtocolUDP), withFeatures(ovn()),
 		withSettings(func(s *settings.Settings) {
 			s.TLSContainer, s.ProxyProtocol = certificate, octavia.Proxy

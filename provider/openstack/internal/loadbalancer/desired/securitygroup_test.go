@@ -30,7 +30,7 @@ func TestSecurityGroup_OnlyIfManaged(t *testing.T) {
 	}
 }
 
-// let is an IPv4 rule.
+// let returns an IPv4 rule.
 func let(protocol string, port int, from string) neutron.Rule {
 	return neutron.Rule{
 		Direction: "ingress", EtherType: "IPv4", Protocol: protocol, PortMin: port,
@@ -65,7 +65,7 @@ func TestSecurityGroup_Rules(t *testing.T) {
 				let("udp", 30081, "10.0.0.0/16"), let("sctp", 30082, "10.0.0.0/16"),
 			},
 		},
-		// TERMINATED_HTTPS is no protocol of Neutron's.
+		// TERMINATED_HTTPS is not a protocol of Neutron.
 		"a listener of another protocol": {
 			[]func(*Input){withSettings(func(s *settings.Settings) {
 				s.TLSContainer = certificate
@@ -88,7 +88,7 @@ func TestSecurityGroup_Rules(t *testing.T) {
 			)},
 			[]neutron.Rule{let("tcp", 30080, "10.0.0.0/16")},
 		},
-		// The members' subnet tells the family, whatever the VIP's is.
+		// The members' subnet determines the family, whatever the VIP's is.
 		"IPv6 members": {
 			[]func(*Input){v6, subnet("fd00::/64"), withLocal, withMonitor},
 			[]neutron.Rule{let6("tcp", 31000, "fd00::/64"), let6("tcp", 30080, "fd00::/64")},
@@ -127,7 +127,7 @@ func TestSecurityGroup_Rules(t *testing.T) {
 	}
 }
 
-// OCCM ends in a panic, at the second pass. Without rules the nodes' ports would be closed.
+// OCCM panics at the second pass. Without rules the nodes' ports would be closed.
 func TestD8_SubnetUnknown_IsAnError(t *testing.T) {
 	for name, features := range map[string]Features{"amphora": latest(), "ovn": ovn()} {
 		err := refused(t, managed, withLocal, withFeatures(features),

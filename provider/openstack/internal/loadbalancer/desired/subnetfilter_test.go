@@ -7,7 +7,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 )
 
-// The cases of OCCM's own test (loadbalancer_subnet_match_test.go), each also negated, and more.
+// These are the cases of OCCM's own test (loadbalancer_subnet_match_test.go), each also negated,
+// and more.
 func TestSubnetFilter_EachPattern_MatchesAsWithOCCM(t *testing.T) {
 	subnet := neutron.Subnet{Name: "test-123", Tags: []string{"alice", "bob"}}
 	for _, c := range []struct {
@@ -85,7 +86,7 @@ func FuzzTagFilter(f *testing.F) {
 		}
 		has := []string{tag}
 		if tagFilter(tags)(has) == tagFilter("!"+tags)(has) {
-			t.Errorf("%q of %q: negated is the same", tags, tag)
+			t.Errorf("%q of %q: the negation has the same result", tags, tag)
 		}
 	})
 }

@@ -21,8 +21,8 @@ func v6(in *Input) {
 
 func existing(in *Input) { in.LoadBalancerName = in.Identity.LoadBalancerName() }
 
-// OCCM never looks at them again after the load balancer is made.
-func TestD12_WhatCannotBeChangedLater_IsDesired(t *testing.T) {
+// OCCM does not compare these after the creation of the load balancer.
+func TestD12_ImmutableSettings_AreDesired(t *testing.T) {
 	d, notices := build(t, internal, existing, withSettings(func(s *settings.Settings) {
 		s.Address, s.FlavorID, s.AvailabilityZone, s.Provider = "10.0.0.9", "flavor", "zone",
 			"amphora"
@@ -64,7 +64,7 @@ func TestVIP_IsInTheRequestedElseFoundPlace(t *testing.T) {
 		"a port says all":             {S{PortID: "p", SubnetID: "s", NetworkID: "n"}, there, octavia.VIP{PortID: "p"}},
 		"network, Octavia chooses":    {S{NetworkID: "n"}, octavia.VIP{NetworkID: "n"}, octavia.VIP{NetworkID: "n"}},
 		"network, and a subnet in it": {S{NetworkID: "found network"}, there, found},
-		// The subnet is of the network that was named before.
+		// The subnet belongs to the network that was named before.
 		"another network": {S{NetworkID: "n"}, there, octavia.VIP{NetworkID: "n"}},
 	} {
 		d, _ := build(t, func(in *Input) {

@@ -15,7 +15,7 @@ func TestCheckCertificate_ContainersAndSecrets(t *testing.T) {
 	s := newSite(t)
 	container, secret := s.AddContainer(openstacktest.Container{Name: "c"}),
 		s.AddSecret(openstacktest.Secret{Name: "s"})
-	for range 3 { // asked for once, then remembered
+	for range 3 { // read once, then cached
 		for _, ref := range []string{container, secret} {
 			if err := s.CheckCertificate(t.Context(), ref); err != nil {
 				t.Error(err)
@@ -40,7 +40,7 @@ func TestCheckCertificate_None_IsNotRemembered(t *testing.T) {
 	}
 	s.AddSecret(openstacktest.Secret{ID: "there"})
 	if err := s.CheckCertificate(t.Context(), missing); err != nil {
-		t.Errorf("it is there now: %v", err)
+		t.Errorf("the certificate exists now: %v", err)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestCheckCertificate_KeyManagerFails_DoesNotReportAMissingCertificate(t *te
 	}
 	answers, err := s.readCertificates(t.Context(), []string{hidden, good})
 	if err != nil || answers[hidden].err == nil || answers[good].err != nil {
-		t.Errorf("answers %v, error %v: one fails for the other", answers, err)
+		t.Errorf("answers %v, error %v: one failure affects another certificate", answers, err)
 	}
 }
 

@@ -16,14 +16,14 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// site is a cloud with a network of nodes, behind a router to an external network, and what asks
+// site is a cloud with a network of nodes, behind a router to an external network, and a client of
 // it.
 type site struct {
 	*openstacktest.Cloud
 	*API
 	t     *testing.T
 	clock *clocktesting.FakePassiveClock
-	// external, of which pool is a subnet, and internal, of which subnet is one, are networks.
+	// external and internal are networks; pool is a subnet of external, and subnet one of internal.
 	external, pool, internal, subnet string
 }
 
@@ -82,7 +82,7 @@ func (s *site) must(err error) {
 	}
 }
 
-// wantCalls compares all calls since they were forgotten last.
+// wantCalls compares all calls since they were last forgotten.
 func (s *site) wantCalls(want map[string]int) {
 	s.t.Helper()
 	if got := s.Counts(); !maps.Equal(got, want) {
@@ -99,29 +99,29 @@ func (s *site) addPort(server string, groups ...string) string {
 	})
 }
 
-// portNow is a port as it is in the cloud.
+// portNow returns the current state of a port in the cloud.
 func (s *site) portNow(id string) openstacktest.Port {
 	s.t.Helper()
 	all := s.Ports()
 	i := slices.IndexFunc(all, func(p openstacktest.Port) bool { return p.ID == id })
 	if i < 0 {
-		s.t.Fatalf("there is no port %s", id)
+		s.t.Fatalf("port %s does not exist", id)
 	}
 	return all[i]
 }
 
-// floatingIPNow is a floating IP as it is in the cloud.
+// floatingIPNow returns the current state of a floating IP in the cloud.
 func (s *site) floatingIPNow(id string) openstacktest.FloatingIP {
 	s.t.Helper()
 	all := s.Cloud.FloatingIPs()
 	i := slices.IndexFunc(all, func(f openstacktest.FloatingIP) bool { return f.ID == id })
 	if i < 0 {
-		s.t.Fatalf("there is no floating IP %s", id)
+		s.t.Fatalf("floating IP %s does not exist", id)
 	}
 	return all[i]
 }
 
-// atOnce does something n times at the same time, and returns the errors.
+// atOnce calls do n times concurrently, and returns the errors.
 func atOnce(n int, do func(i int) error) []error {
 	errs := make([]error, n)
 	var all sync.WaitGroup

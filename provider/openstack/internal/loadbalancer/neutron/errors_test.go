@@ -34,7 +34,7 @@ func TestExplain_GoesByNeutronsType(t *testing.T) {
 		err := explain(told)
 		var code gophercloud.ErrUnexpectedResponseCode
 		if !errors.As(err, &code) {
-			t.Errorf("%d %s: Neutron's own words are lost: %v", c.status, c.kind, err)
+			t.Errorf("%d %s: the error lacks Neutron's own text: %v", c.status, c.kind, err)
 		}
 		for _, known := range []error{ErrNotFound, ErrNoAddress, ErrQuota} {
 			if got := errors.Is(err, known); got != (known == c.want) {

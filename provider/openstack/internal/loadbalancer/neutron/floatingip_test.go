@@ -79,7 +79,7 @@ func TestFloatingIPs_200AtOnce_ShareAFewLists(t *testing.T) {
 	s := newSite(t)
 	s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, Tags: []string{"mine"}})
 	s.ForgetCalls()
-	// While the first list is on its way all others come.
+	// All other calls come while the first list is in flight.
 	s.Inject(
 		openstacktest.Fault{Operation: "floating_ip_list", Times: 1, Delay: 300 * time.Millisecond})
 	failed := atOnce(200, func(int) error {
@@ -104,7 +104,7 @@ func TestFloatingIPsOf_ListFromBeforeTheCallServes_IsOneList(t *testing.T) {
 	since := s.clock.Now().Add(-time.Second)
 	failed := atOnce(20, func(i int) error {
 		if i >= 10 {
-			// The list is on its way.
+			// The list is in flight.
 			if _, err := s.WaitForCall(t.Context(), func(c openstacktest.Call) bool {
 				return c.Operation == "floating_ip_list"
 			}); err != nil {
@@ -120,7 +120,7 @@ func TestFloatingIPsOf_ListFromBeforeTheCallServes_IsOneList(t *testing.T) {
 	s.wantCalls(map[string]int{"floating_ip_list": 1})
 }
 
-func TestFloatingIPs_WhoAsksAfterAChangeSeesIt(t *testing.T) {
+func TestFloatingIPs_CallAfterAChange_ReturnsIt(t *testing.T) {
 	s := newSite(t)
 	s.Inject(
 		openstacktest.Fault{Operation: "floating_ip_list", Times: 1, Delay: 300 * time.Millisecond})
@@ -136,7 +136,7 @@ func TestFloatingIPs_WhoAsksAfterAChangeSeesIt(t *testing.T) {
 		func(c openstacktest.Call) bool { return c.Operation == "floating_ip_list" }); err != nil {
 		t.Fatal(err)
 	}
-	// The list is read, and on its way.
+	// The list is read, but the response is delayed.
 	s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
 	late, err := s.FloatingIPs(t.Context())
 	s.must(err)
@@ -159,10 +159,10 @@ func TestCreateFloatingIP_IsMadeAndTagged_ByTwoRequests(t *testing.T) {
 	is := s.floatingIPNow(got.ID)
 	if is.PortID != vip || is.Description != "what it is for" ||
 		!slices.Equal(is.Tags, []string{"a", "b"}) || is.NetworkID != s.external {
-		t.Errorf("made is %+v", is)
+		t.Errorf("the floating IP is %+v", is)
 	}
 	if got.Address != is.Address || got.PortID != vip || got.Address == "" {
-		t.Errorf("returned is %+v", got)
+		t.Errorf("the result is %+v", got)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestCreateFloatingIP_ErrorsTellWhatToDo(t *testing.T) {
 			made, err := s.CreateFloatingIP(t.Context(),
 				WantedFloatingIP{NetworkID: s.external, Address: address}, subnet, vip)
 			if err == nil || c.want != nil && !errors.Is(err, c.want) || made.ID != "" {
-				t.Errorf("made %+v, error %v, want one that is %q", made, err, c.want)
+				t.Errorf("made %+v, error %v, want %q", made, err, c.want)
 			}
 			for _, other := range []error{ErrNoAddress, ErrQuota, ErrNotFound} {
 				if other != c.want && errors.Is(err, other) {
@@ -209,7 +209,7 @@ func TestCreateFloatingIP_ErrorsTellWhatToDo(t *testing.T) {
 				}
 			}
 			if n := len(s.Cloud.FloatingIPs()); n != before {
-				t.Errorf("%d floating IPs were made", n-before)
+				t.Errorf("%d floating IPs were created", n-before)
 			}
 		})
 	}
@@ -225,7 +225,7 @@ func TestCreateFloatingIP_NotTagged_IsReturnedWithTheError(t *testing.T) {
 	}
 }
 
-func TestTags_CloudWithoutThem_DoesWithout(t *testing.T) {
+func TestTags_CloudWithoutTags_AreSkipped(t *testing.T) {
 	s := newSite(t, openstacktest.WithoutExtensions("standard-attr-tag"))
 	wanted := WantedFloatingIP{NetworkID: s.external, Tags: []string{"a"}}
 	for range 2 {
@@ -239,17 +239,17 @@ func TestTags_CloudWithoutThem_DoesWithout(t *testing.T) {
 	all, err := s.FloatingIPs(t.Context())
 	s.must(err)
 	if len(all) != 2 || all[0].Tags != nil {
-		t.Errorf("tags %#v of a cloud that knows none, want nil", all)
+		t.Errorf("tags %#v of a cloud without tags, want nil", all)
 	}
 }
 
-func TestTags_NotKnownWhetherThereAreAny_IsAnError(t *testing.T) {
+func TestTags_ExtensionsCannotBeRead_IsAnError(t *testing.T) {
 	s := newSite(t, openstacktest.WithoutExtensions("standard-attr-tag"))
 	s.Inject(openstacktest.Fault{Operation: "network_extension_list", Status: 503})
 	id := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
 	if err := s.TagFloatingIP(t.Context(), id, []string{"a"}); !errors.Is(err,
 		capability.ErrUnknown) {
-		t.Errorf("error %v, want one that says that it is not known", err)
+		t.Errorf("error %v, want one about the unknown extensions", err)
 	}
 }
 
@@ -265,7 +265,7 @@ func TestTagFloatingIP_ReplacesAll(t *testing.T) {
 		t.Errorf("tags %q, want none", got)
 	}
 	if err := s.TagFloatingIP(t.Context(), "gone", []string{"a"}); !errors.Is(err, ErrNotFound) {
-		t.Errorf("error %v for one that is gone", err)
+		t.Errorf("error %v for a deleted floating IP", err)
 	}
 }
 
@@ -273,27 +273,27 @@ func TestAttachFloatingIP_AttachedElsewhere_IsRefused(t *testing.T) {
 	s := newSite(t)
 	mine, others := s.addPort(""), s.addPort("")
 	id := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
-	for range 2 { // the second time there is nothing to do
+	for range 2 { // the second call changes nothing
 		s.must(s.AttachFloatingIP(t.Context(), id, mine))
 	}
 	if got := s.floatingIPNow(id).PortID; got != mine {
-		t.Errorf("it leads to %q", got)
+		t.Errorf("the floating IP points to %q", got)
 	}
 	if n := s.Counts()["floating_ip_update"]; n != 1 {
-		t.Errorf("it was written %d times", n)
+		t.Errorf("%d writes", n)
 	}
 	if err := s.AttachFloatingIP(t.Context(), id, others); err == nil {
-		t.Error("a floating IP in use is attached")
+		t.Error("a floating IP in use was attached")
 	}
 	if got := s.floatingIPNow(id).PortID; got != mine {
-		t.Errorf("it was taken: it leads to %q", got)
+		t.Errorf("the floating IP was moved to %q", got)
 	}
 	if err := s.AttachFloatingIP(t.Context(), "gone", mine); !errors.Is(err, ErrNotFound) {
-		t.Errorf("error %v for one that is gone", err)
+		t.Errorf("error %v for a deleted floating IP", err)
 	}
 }
 
-func TestAttachFloatingIP_TakenByAnotherMeanwhile_IsLeftToThem(t *testing.T) {
+func TestAttachFloatingIP_AttachedByAnotherMeanwhile_IsLeftThere(t *testing.T) {
 	var s *site
 	var others, id string
 	taken := false
@@ -310,23 +310,23 @@ func TestAttachFloatingIP_TakenByAnotherMeanwhile_IsLeftToThem(t *testing.T) {
 	others = s.addPort("")
 	id = s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
 	if err := s.AttachFloatingIP(t.Context(), id, mine); err == nil {
-		t.Error("a floating IP in use is attached")
+		t.Error("a floating IP in use was attached")
 	}
 	if got := s.floatingIPNow(id).PortID; got != others {
-		t.Errorf("it leads to %q, want %q: who was first", got, others)
+		t.Errorf("the floating IP points to %q, want %q, the first", got, others)
 	}
 }
 
-func TestDetachFloatingIP_LeadsNowhere(t *testing.T) {
+func TestDetachFloatingIP_Attached_SendsANullPort(t *testing.T) {
 	s := newSite(t)
 	id := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, PortID: s.addPort("")})
 	s.must(s.DetachFloatingIP(t.Context(), id))
 	if got := s.floatingIPNow(id).PortID; got != "" {
-		t.Errorf("it leads to %q", got)
+		t.Errorf("the floating IP points to %q", got)
 	}
 	calls := s.Calls()
 	if body := calls[len(calls)-1].Body; !strings.Contains(body, `"port_id":null`) {
-		t.Errorf("sent %s, want that the port is null", body)
+		t.Errorf("sent %s, want a null port", body)
 	}
 	s.must(s.DetachFloatingIP(t.Context(), "gone"))
 }
@@ -338,10 +338,10 @@ func TestDeleteFloatingIP_OneThatIsGone_IsDone(t *testing.T) {
 		s.must(s.DeleteFloatingIP(t.Context(), id))
 	}
 	if n := len(s.Cloud.FloatingIPs()); n != 0 {
-		t.Errorf("%d are left", n)
+		t.Errorf("%d remain", n)
 	}
 	s.Inject(openstacktest.Fault{Operation: "floating_ip_delete", Status: http.StatusConflict})
 	if err := s.DeleteFloatingIP(t.Context(), id); err == nil {
-		t.Error("a refusal was taken for success")
+		t.Error("a refusal counted as success")
 	}
 }

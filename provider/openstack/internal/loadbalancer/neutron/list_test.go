@@ -72,7 +72,7 @@ func TestList_MarkerDeletedMeanwhile_IsNotNotFound(t *testing.T) {
 	s.Inject(openstacktest.Fault{Operation: "subnet_list", Skip: 1, Status: http.StatusNotFound})
 	subnets, err := s.Subnets(t.Context(), s.internal)
 	if err == nil || errors.Is(err, ErrNotFound) {
-		t.Errorf("subnets %v, error %v, want one that is not %q", subnets, err, ErrNotFound)
+		t.Errorf("subnets %v, error %v, want an error other than %q", subnets, err, ErrNotFound)
 	}
 	s.RemoveFaults()
 	if _, err := s.Subnet(t.Context(), other); err != nil {
@@ -97,7 +97,7 @@ func TestList_LinksOfAnotherHost_AreNotFollowedThere(t *testing.T) {
 	}
 }
 
-func TestClose_EndsWhatIsUnderWay(t *testing.T) {
+func TestClose_CallsInFlight_AreCanceled(t *testing.T) {
 	s := newSite(t)
 	s.Inject(openstacktest.Fault{Operation: "floating_ip_list", Hang: true})
 	failed := make(chan error, 1)
@@ -111,7 +111,7 @@ func TestClose_EndsWhatIsUnderWay(t *testing.T) {
 	}
 	s.API.Close()
 	if err := <-failed; err == nil {
-		t.Error("a list that never ended had an answer")
+		t.Error("a canceled list succeeded")
 	}
 	for name, ask := range map[string]func() error{
 		"list": func() error { _, err := s.FloatingIPs(t.Context()); return err },

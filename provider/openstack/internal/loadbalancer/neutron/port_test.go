@@ -27,7 +27,7 @@ func TestNodePorts_OfServersAndOfTheGroup(t *testing.T) {
 		NetworkID: s.internal, DeviceID: "server-b",
 		DeviceOwner: "compute:zone-2", NoPortSecurity: true,
 	})
-	left := s.addPort("", group) // of a server that is gone
+	left := s.addPort("", group) // of a deleted server
 	s.addPort("server-c")
 	s.ForgetCalls()
 	found, err := s.NodePorts(t.Context(), []string{"server-a", "server-b", "", "server-a", "gone"},
@@ -42,7 +42,7 @@ func TestNodePorts_OfServersAndOfTheGroup(t *testing.T) {
 			p.Revision != is.RevisionNumber ||
 			p.PortSecurity == is.NoPortSecurity || len(p.Addresses) != 1 ||
 			p.Addresses[0] != (Address{SubnetID: s.subnet, IP: is.FixedIPs[0].Address}) {
-			t.Errorf("told is %+v, and it is %+v", p, is)
+			t.Errorf("the result is %+v, and the port is %+v", p, is)
 		}
 	}
 	if want := slices.Sorted(slices.Values([]string{member, added, open, left})); !slices.Equal(got,
@@ -100,7 +100,7 @@ func TestNodePorts_100ServicesOf500Servers_ShareTheirLists(t *testing.T) {
 	}
 }
 
-// A Neutron without the extension filter-validation ignores filters that it does not know.
+// A Neutron without the extension filter-validation ignores unknown filters.
 func TestNodePorts_FilterIgnored_OnlyThoseWithTheGroupAreReturned(t *testing.T) {
 	s := newSite(t)
 	group := s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "g"})
@@ -170,17 +170,17 @@ func TestAddGroup_KeepsTheOthers_ByOneRequest(t *testing.T) {
 	s.must(s.AddGroup(t.Context(), seen, mine))
 	s.wantCalls(map[string]int{"port_update": 1})
 	if got := s.portNow(port).SecurityGroups; !slices.Equal(got, []string{others, mine}) {
-		t.Errorf("it bears %v", got)
+		t.Errorf("the groups are %v", got)
 	}
 	seen = portSeen(port, s.portNow(port).RevisionNumber, others, mine)
 	s.must(s.RemoveGroup(t.Context(), seen, mine))
 	if got := s.portNow(port).SecurityGroups; !slices.Equal(got, []string{others}) {
-		t.Errorf("it bears %v", got)
+		t.Errorf("the groups are %v", got)
 	}
 	seen = portSeen(port, s.portNow(port).RevisionNumber, others)
 	s.must(s.RemoveGroup(t.Context(), seen, others))
 	if got := s.portNow(port).SecurityGroups; len(got) != 0 {
-		t.Errorf("it bears %v, want none", got)
+		t.Errorf("the groups are %v, want none", got)
 	}
 }
 
@@ -195,7 +195,7 @@ func TestAddGroup_PortChangedMeanwhile_NothingOfTheChangeIsLost(t *testing.T) {
 	s.must(s.AddGroup(t.Context(), seen, mine))
 	s.wantCalls(map[string]int{"port_update": 2, "port_get": 1})
 	if got := s.portNow(port).SecurityGroups; !slices.Equal(got, []string{others, mine}) {
-		t.Errorf("it bears %v", got)
+		t.Errorf("the groups are %v", got)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestAddGroup_AlwaysChangedByOthers_EndsWithAnError(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if n := s.Counts()["port_update"]; n != maxStale {
-		t.Errorf("it was tried %d times, want %d", n, maxStale)
+		t.Errorf("%d attempts, want %d", n, maxStale)
 	}
 }
 
@@ -222,7 +222,7 @@ func TestAddGroup_CloudWithoutRevisions_ReadsRightBefore(t *testing.T) {
 	s.must(s.AddGroup(t.Context(), portSeen(port, -1), mine))
 	s.wantCalls(map[string]int{"port_get": 1, "port_update": 1})
 	if got := s.portNow(port).SecurityGroups; !slices.Equal(got, []string{others, mine}) {
-		t.Errorf("it bears %v", got)
+		t.Errorf("the groups are %v", got)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestAddGroup_PortOfManyServices_IsWrittenOnceForThoseThatComeTogether(t *te
 	seen, seenOther := portSeen(port, s.portNow(port).RevisionNumber),
 		portSeen(other, s.portNow(other).RevisionNumber, groups...)
 	s.ForgetCalls()
-	// While the first is written the others come, and another client changes the port.
+	// While the first is being written the others come, and another client changes the port.
 	s.Inject(openstacktest.Fault{Operation: "port_update", Times: 1, Delay: 300 * time.Millisecond})
 	failed := atOnce(80, func(i int) error {
 		if i%2 == 0 {
@@ -249,10 +249,10 @@ func TestAddGroup_PortOfManyServices_IsWrittenOnceForThoseThatComeTogether(t *te
 	}
 	if got := slices.Sorted(slices.Values(s.portNow(port).SecurityGroups)); !slices.Equal(got,
 		slices.Sorted(slices.Values(groups))) {
-		t.Errorf("it bears %v, want %v", got, groups)
+		t.Errorf("the groups are %v, want %v", got, groups)
 	}
 	if got := s.portNow(other).SecurityGroups; len(got) != 0 {
-		t.Errorf("the other bears %v, want none", got)
+		t.Errorf("the groups of the other port are %v, want none", got)
 	}
 	if n := s.Counts()["port_update"]; n > 16 {
 		t.Errorf("80 changes cost %d writes", n)
@@ -270,11 +270,11 @@ func TestAddGroup_GroupOfAnotherServiceIsGone_ThisOnesIsAdded(t *testing.T) {
 	}
 	s.editGroups(t.Context(), edits)
 	if !errors.Is(edits[0].err, ErrNotFound) || edits[1].err != nil {
-		t.Errorf("errors %v, want that the group is gone, and %v, want none", edits[0].err,
+		t.Errorf("errors %v, want one about the deleted group, and %v, want none", edits[0].err,
 			edits[1].err)
 	}
 	if got := s.portNow(port).SecurityGroups; !slices.Equal(got, []string{good}) {
-		t.Errorf("it bears %v", got)
+		t.Errorf("the groups are %v", got)
 	}
 }
 
@@ -282,7 +282,7 @@ func TestRemoveGroup_PortIsGone_IsDone(t *testing.T) {
 	s := newSite(t)
 	s.must(s.RemoveGroup(t.Context(), portSeen("gone", 3, "g"), "g"))
 	if err := s.AddGroup(t.Context(), portSeen("gone", 3), "g"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("error %v, want that it is not found", err)
+		t.Errorf("error %v, want ErrNotFound", err)
 	}
 }
 
@@ -291,7 +291,7 @@ func TestAddGroup_OthersWriteThePortAllTheTime_BothAreThereInTheEnd(t *testing.T
 	var port, others string
 	var changes atomic.Int32
 	s = newSite(t, openstacktest.WithObserver(func(c openstacktest.Call) {
-		// Right after our second look another client adds a group.
+		// Right after the second read another client adds a group.
 		if c.Operation == "port_get" && changes.Add(1) == 1 {
 			if err := s.UpdatePort(port, func(p *openstacktest.Port) {
 				p.SecurityGroups = append(p.SecurityGroups, others)
@@ -305,6 +305,6 @@ func TestAddGroup_OthersWriteThePortAllTheTime_BothAreThereInTheEnd(t *testing.T
 	port = s.addPort("server")
 	s.must(s.AddGroup(t.Context(), portSeen(port, 999), mine))
 	if got := s.portNow(port).SecurityGroups; !slices.Equal(got, []string{others, mine}) {
-		t.Errorf("it bears %v", got)
+		t.Errorf("the groups are %v", got)
 	}
 }

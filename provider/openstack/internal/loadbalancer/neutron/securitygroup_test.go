@@ -47,7 +47,7 @@ func TestSecurityGroup_WithItsRules_IsOneRequest(t *testing.T) {
 	} {
 		if !slices.ContainsFunc(group.Rules,
 			func(r Rule) bool { return r.Same(want) && r.ID != "" }) {
-			t.Errorf("there is no rule %+v among %+v", want, group.Rules)
+			t.Errorf("the rule %+v is missing in %+v", want, group.Rules)
 		}
 	}
 	if len(group.Rules) != 5 {
@@ -169,10 +169,10 @@ func TestCreateSecurityGroup_HasNoRulesAndItsTags(t *testing.T) {
 	s.must(err)
 	if found == nil || found.ID != made.ID || len(found.Rules) != 0 || found.Description != "d" ||
 		!slices.Equal(found.Tags, []string{"a"}) {
-		t.Errorf("made is %+v", found)
+		t.Errorf("the group is %+v", found)
 	}
 	if len(made.Rules) != 0 || !slices.Equal(made.Tags, []string{"a"}) {
-		t.Errorf("returned is %+v", made)
+		t.Errorf("the result is %+v", made)
 	}
 }
 
@@ -206,11 +206,11 @@ func TestCreateRule_RuleExists_Succeeds(t *testing.T) {
 	s.SetNetworkQuota("security_group_rule", 0)
 	wanted.PortMin--
 	if err := s.CreateRule(t.Context(), id, wanted); !errors.Is(err, ErrQuota) {
-		t.Errorf("error %v, want that the quota is used up", err)
+		t.Errorf("error %v, want one about the quota", err)
 	}
 }
 
-// OCCM's D10: it takes the answer that a rule is gone for the end of the work.
+// OCCM's D10: it stops when a rule to delete does not exist.
 func TestDeleteRule_OneThatIsGone_IsDone(t *testing.T) {
 	s := newSite(t)
 	if err := s.DeleteRule(t.Context(), "gone"); err != nil {
@@ -218,7 +218,7 @@ func TestDeleteRule_OneThatIsGone_IsDone(t *testing.T) {
 	}
 	s.Inject(openstacktest.Fault{Operation: "security_group_rule_delete", Status: 403})
 	if err := s.DeleteRule(t.Context(), "gone"); err == nil {
-		t.Error("a refusal was taken for success")
+		t.Error("a refusal counted as success")
 	}
 }
 
@@ -227,7 +227,7 @@ func TestDeleteSecurityGroup_InUse_IsAnError(t *testing.T) {
 	id := s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "g"})
 	port := s.addPort("server", id)
 	if err := s.DeleteSecurityGroup(t.Context(), id); err == nil {
-		t.Error("a refusal was taken for success")
+		t.Error("a refusal counted as success")
 	}
 	s.must(s.DeletePort(port))
 	for range 2 {

@@ -39,14 +39,14 @@ func TestSubnet_None_IsNotRemembered(t *testing.T) {
 	}
 	s.AddSubnet(openstacktest.Subnet{ID: id, NetworkID: s.internal, CIDR: "10.9.0.0/24"})
 	if _, err := s.Subnet(t.Context(), id); err != nil {
-		t.Errorf("it is there now: %v", err)
+		t.Errorf("the subnet exists now: %v", err)
 	}
 	s.Inject(openstacktest.Fault{Operation: "subnet_list", Times: 1, Status: 500})
 	if _, err := s.Subnet(t.Context(), s.subnet); err == nil || errors.Is(err, ErrNotFound) {
 		t.Errorf("error %v, want Neutron's", err)
 	}
 	if _, err := s.Subnet(t.Context(), s.subnet); err != nil {
-		t.Errorf("a failure was remembered: %v", err)
+		t.Errorf("a failure was cached: %v", err)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestExternalNetwork_IsOneFilteredListAndItsSubnets_AndRemembered(t *testing
 	for _, c := range s.Calls() {
 		if c.Operation == "network_list" &&
 			c.Query != "fields=id&fields=subnets&router%3Aexternal=true" {
-			t.Errorf("asked for %s", c.Query)
+			t.Errorf("the query is %s", c.Query)
 		}
 	}
 	s.clock.SetTime(s.clock.Now().Add(networkAge))
@@ -119,7 +119,7 @@ func TestExternalNetwork_IsOneFilteredListAndItsSubnets_AndRemembered(t *testing
 	s.wantCalls(map[string]int{"network_list": 2, "subnet_list": 2})
 }
 
-func TestExternalNetwork_OneOfIPv6Only_IsPassedOver(t *testing.T) {
+func TestExternalNetwork_IPv6Only_IsSkipped(t *testing.T) {
 	s := newSite(t)
 	first := s.AddNetwork(openstacktest.Network{
 		ID:       "00000000-0000-0000-0000-000000000001",

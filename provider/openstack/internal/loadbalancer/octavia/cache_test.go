@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A cache that calls something current that has changed would hide drift for ever.
+// A cache that returns a stale state as current would hide drift forever.
 func TestCache_LoadBalancerChanges_IsReadAgain(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -109,7 +109,7 @@ func TestCache_LoadBalancerChanges_IsReadAgain(t *testing.T) {
 	}
 }
 
-// Fields that a status tree omits must not be taken for unchanged after an incomplete write.
+// After an incomplete write, the fields that a status tree omits must not count as unchanged.
 func TestCache_WriteIsIncomplete_KeepsTheOmittedFields(t *testing.T) {
 	t.Parallel()
 	c, lb := &Cache{}, &LoadBalancer{ID: "lb"}

@@ -22,7 +22,7 @@ func (w *world) contents(id string, depth Depth) Contents {
 	return c
 }
 
-// rich makes a load balancer that has something in every field, and a pool that no listener has.
+// rich creates a load balancer with a value in every field, and a pool without a listener.
 func (w *world) rich() (id string) {
 	w.t.Helper()
 	named := func(id, name string) openstacktest.OctaviaResource {
@@ -75,7 +75,7 @@ func (w *world) rich() (id string) {
 	return id
 }
 
-// richContents are all that there is of it.
+// richContents returns its contents.
 func (w *world) richContents(id string) Contents {
 	w.t.Helper()
 	lb, err := w.cloud.LoadBalancer(id)
@@ -186,11 +186,11 @@ func TestContents_Full_IsAll(t *testing.T) {
 	})
 }
 
-func TestContents_InPart_IsWhatTheTreeTells_AndAllOfPoolsThatNoListenerHas(t *testing.T) {
+func TestContents_InPart_IsTheTreeAndPoolsWithoutAListener(t *testing.T) {
 	w := newWorld(t)
 	id := w.rich()
 	want := w.richContents(id)
-	// As the monitor of the second pool is read, that of the first is too.
+	// The monitor of the second pool is read, so that of the first is read, too.
 	monitor := want.Pools[0].Monitor
 	want.Pools[0] = inPart(want.Pools[0])
 	want.Pools[0].Monitor, want.Pools[0].MonitorInPart = monitor, false
@@ -239,7 +239,7 @@ func TestContents_Full_ReadsAllPages(t *testing.T) {
 	}
 }
 
-// everyContents reads all load balancers at the same time.
+// everyContents reads all load balancers concurrently.
 func (w *world) everyContents(ids []string, depth Depth) []Contents {
 	w.t.Helper()
 	all, errs := make([]Contents, len(ids)), make(chan error, len(ids))
@@ -265,7 +265,7 @@ func TestContents_Restart_CostsOneRequestForEachLoadBalancer_AndAFewLists(t *tes
 	for n := range many {
 		ids = append(ids, w.add(fmt.Sprintf("lb-%d", n), 3, 2))
 	}
-	// So that all ask at the same time.
+	// The first load balancer delays the batch, so that the others share the next one.
 	first := w.add("first", 1, 1)
 	open := w.gate.close()
 	held := make(chan error, 1)
@@ -289,7 +289,7 @@ func TestContents_Restart_CostsOneRequestForEachLoadBalancer_AndAFewLists(t *tes
 		}
 		if monitor := c.Pools[0].Monitor; monitor != nil &&
 			(monitor.Delay != 5 || c.Pools[0].MonitorInPart) {
-			t.Errorf("%s has the monitor %+v, although those of all are read", ids[i], monitor)
+			t.Errorf("%s has the monitor %+v, although all monitors were read", ids[i], monitor)
 		}
 	}
 	counts := w.cloud.Counts()
@@ -308,7 +308,7 @@ func TestContents_ManyTogether_AreEachTheSameAsAlone(t *testing.T) {
 	for n := range 2 * few {
 		ids = append(ids, w.add(fmt.Sprintf("lb-%d", n), 1+n%3, n))
 	}
-	// One of a project whose lists are not looked at, which an administrator may use.
+	// This project's lists are not read, but an administrator may use its load balancers.
 	stranger := w.cloud.AddProject(openstacktest.Project{Name: "stranger"})
 	admin := w.open(w.cloud.AddProject(openstacktest.Project{Name: "admin", Admin: true}))
 	theirs := w.cloud.AddLoadBalancer(openstacktest.LoadBalancer{
@@ -331,7 +331,7 @@ func TestContents_ManyTogether_AreEachTheSameAsAlone(t *testing.T) {
 	}
 	if c := together[len(together)-1]; len(c.Listeners) != 1 || len(c.Pools) != 1 ||
 		c.Pools[0].Monitor == nil {
-		t.Errorf("of another project's there is only %+v", c)
+		t.Errorf("the contents of another project's load balancer are %+v", c)
 	}
 }
 
@@ -340,18 +340,18 @@ func TestContents_MissingOrForbidden_ReturnTheCause(t *testing.T) {
 		w := newWorld(t)
 		empty, full := w.add("empty", 0, 0), w.add("full", 1, 1)
 		if c := w.contents(empty, depth); c.Listeners != nil || c.Pools != nil {
-			t.Errorf("one without anything has %+v", c)
+			t.Errorf("an empty load balancer has %+v", c)
 		}
 		for _, id := range []string{"00000000-0000-4000-8000-000000000000", ""} {
 			if _, err := w.Contents(within(t), id, depth, time.Time{}); !errors.Is(err,
 				ErrNotFound) {
-				t.Errorf("of one that does not exist: %v", err)
+				t.Errorf("a missing load balancer: %v", err)
 			}
 		}
 		stranger := w.open(w.cloud.AddProject(openstacktest.Project{Name: "stranger"}))
 		if _, err := stranger.Contents(within(t), full, depth, time.Time{}); !errors.Is(err,
 			ErrForbidden) {
-			t.Errorf("of another project's: %v", err)
+			t.Errorf("another project's load balancer: %v", err)
 		}
 	}
 }
@@ -375,7 +375,7 @@ func TestContents_PartGoesAwayMeanwhile_IsAnError(t *testing.T) {
 	}
 }
 
-func TestContents_TreeWithoutAMonitor_IsNotBelieved(t *testing.T) {
+func TestContents_TreeWithoutAMonitor_MonitorIsRead(t *testing.T) {
 	w := newWorld(t)
 	id := w.add("lb", 1, 1)
 	w.rewrite("loadbalancer_status",
@@ -439,7 +439,7 @@ func TestContents_OldAPI_LacksWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// An operator can switch off the filters of Octavia: then a list with a filter returns all items.
+// An operator can switch off the filters of Octavia: then a filtered list returns all items.
 func TestContents_FilterThatIsIgnored_ShowsNothingOfOthers(t *testing.T) {
 	w := newWorld(t)
 	id, other := w.add("lb", 1, 1), w.add("other", 1, 1)
@@ -469,7 +469,7 @@ func TestContents_FilterThatIsIgnored_ShowsNothingOfOthers(t *testing.T) {
 	}
 }
 
-func TestContents_ChangeDuringALook_IsSeenByWhoAsksAfterIt(t *testing.T) {
+func TestContents_CallAfterAChangeDuringARead_ReturnsTheChange(t *testing.T) {
 	w := newWorld(t)
 	id := w.add("lb", 1, 1)
 	open := w.gate.close()
@@ -496,10 +496,10 @@ func TestContents_ChangeDuringALook_IsSeenByWhoAsksAfterIt(t *testing.T) {
 	w.called("loadbalancer_listener_list")
 	open()
 	if c := <-before; len(c.Listeners) != 1 {
-		t.Errorf("who asked before the change got %d listeners", len(c.Listeners))
+		t.Errorf("the call before the change returned %d listeners", len(c.Listeners))
 	}
 	if c := <-after; len(c.Listeners) != 2 {
-		t.Errorf("who asked after the change got %d listeners, want 2", len(c.Listeners))
+		t.Errorf("the call after the change returned %d listeners, want 2", len(c.Listeners))
 	}
 }
 
@@ -514,10 +514,10 @@ func TestContents_CallerGivesUp_DoesNotDisturbOthers(t *testing.T) {
 	w.called("loadbalancer_pool_list")
 	cancel()
 	if err := <-leaving; !errors.Is(err, context.Canceled) {
-		t.Errorf("who gave up gets %v", err)
+		t.Errorf("the canceled call returned %v", err)
 	}
 	open()
 	if err := <-staying; err != nil {
-		t.Errorf("who stayed gets %v", err)
+		t.Errorf("the other call returned %v", err)
 	}
 }

@@ -41,14 +41,14 @@ func TestGet_AndList_TellTheSame(t *testing.T) {
 		Parts: []string{},
 	}
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("one is\n%+v, want\n%+v", got, want)
+		t.Errorf("Get returned\n%+v, want\n%+v", got, want)
 	}
 	snapshot, err := w.LoadBalancers(within(t), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if listed, ok := snapshot.ByID(id); !ok || !reflect.DeepEqual(listed, want) {
-		t.Errorf("in the list it is\n%+v, want\n%+v", listed, want)
+		t.Errorf("the list has\n%+v, want\n%+v", listed, want)
 	}
 }
 
@@ -62,20 +62,20 @@ func TestGet_MissingOrForbidden_ReturnsTheCause(t *testing.T) {
 	}
 	if _, err := w.Get(within(t), "00000000-0000-4000-8000-000000000000"); !errors.Is(err,
 		ErrNotFound) {
-		t.Errorf("an id that leads nowhere: %v", err)
+		t.Errorf("an unknown ID: %v", err)
 	}
 	if _, err := w.Get(within(t), ""); !errors.Is(err, ErrNotFound) {
-		t.Errorf("no id: %v", err)
+		t.Errorf("without an ID: %v", err)
 	}
 	if err := w.cloud.SetProvisioningStatus(id, "DELETED"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Get(within(t), id); !errors.Is(err, ErrNotFound) {
-		t.Errorf("one that is DELETED: %v", err)
+		t.Errorf("a DELETED load balancer: %v", err)
 	}
 }
 
-func TestGet_WhatIsNotOctaviasAnswer_SaysNothing(t *testing.T) {
+func TestGet_ResponseOfAnotherServer_IsNotErrNotFound(t *testing.T) {
 	for name, answer := range map[string]func([]byte) (int, []byte){
 		"a proxy's 404": func([]byte) (int, []byte) { return 404, []byte("<html>404</html>") },
 		"another's 404": func([]byte) (int, []byte) { return 404, []byte(`{"error": {"message": "no"}}`) },
@@ -94,14 +94,14 @@ func TestGet_WhatIsNotOctaviasAnswer_SaysNothing(t *testing.T) {
 			w.rewrite("loadbalancer_get", answer)
 			if lb, err := w.Get(within(t), id); err == nil || errors.Is(err, ErrNotFound) ||
 				lb.ID != "" {
-				t.Errorf("load balancer %q, %v; want an error that is not ErrNotFound", lb.ID,
+				t.Errorf("load balancer %q, %v; want an error other than ErrNotFound", lb.ID,
 					err)
 			}
 		})
 	}
 }
 
-// without leaves an attribute out of all objects of a JSON text.
+// without removes an attribute from all objects of a JSON text.
 func without(body []byte, attribute string) []byte {
 	var value any
 	if err := json.Unmarshal(body, &value); err != nil {
@@ -148,12 +148,12 @@ func TestTimestamp_WithoutAZoneIsUTC(t *testing.T) {
 	for _, text := range []string{`"yesterday"`, `5`, `"2030-01-02"`} {
 		var got timestamp
 		if err := json.Unmarshal([]byte(text), &got); err == nil {
-			t.Errorf("%s is taken for %v", text, got.Time)
+			t.Errorf("%s is parsed as %v", text, got.Time)
 		}
 	}
 }
 
-// FuzzTimestamp looks for a time that another reading of it changes.
+// FuzzTimestamp looks for a time that changes when it is written and parsed again.
 func FuzzTimestamp(f *testing.F) {
 	f.Add(`"2030-01-02T12:00:00"`)
 	f.Add(`"2030-01-02T14:00:00.25+02:00"`)
@@ -165,7 +165,7 @@ func FuzzTimestamp(f *testing.F) {
 		}
 		again := fmt.Sprintf("%q", first.Format("2006-01-02T15:04:05.999999999"))
 		if err := json.Unmarshal([]byte(again), &second); err != nil || !second.Equal(first.Time) {
-			t.Errorf("%s is %v, and written again %v, %v", text, first.Time, second.Time, err)
+			t.Errorf("%s is %v, and parsed again %v, %v", text, first.Time, second.Time, err)
 		}
 	})
 }

@@ -23,13 +23,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var within = waittest.Context
 
-// world is a simulated cloud, and Octavia's API in it. The clock of both stands still.
+// world is a simulated cloud with a client of its Octavia. The clock of both stands still.
 type world struct {
 	*API
 	t     *testing.T
 	cloud *openstacktest.Cloud
 	clock *clocktesting.FakeClock
-	// network and subnet are of the VIPs.
+	// network and subnet are the VIPs' network and subnet.
 	network, subnet string
 	gate            *gate
 }
@@ -49,7 +49,7 @@ func newWorld(t *testing.T, options ...openstacktest.Option) *world {
 	return w
 }
 
-// open logs in. The record of calls begins after that.
+// open logs in. The record of calls begins after the login.
 func (w *world) open(c openstacktest.Credentials) *API {
 	w.t.Helper()
 	clients := simclient.Login(w.t, c, func(next http.RoundTripper) http.RoundTripper {
@@ -65,8 +65,8 @@ func (w *world) open(c openstacktest.Credentials) *API {
 	return a
 }
 
-// add makes a load balancer with so many ports, each with a pool of so many members and a monitor,
-// and returns its id.
+// add creates a load balancer with this number of ports, each with a pool of this number of members
+// and a monitor, and returns its ID.
 func (w *world) add(name string, ports, members int) (id string) {
 	w.t.Helper()
 	lb := openstacktest.LoadBalancer{
@@ -102,7 +102,7 @@ func (w *world) add(name string, ports, members int) (id string) {
 	return id
 }
 
-// poolID is a UUID that is made of the name of a load balancer and the number of a pool.
+// poolID derives a UUID from the name of a load balancer and the number of a pool.
 func poolID(name string, n int) string {
 	text := fmt.Sprintf("%x", name)
 	text = text[max(0, len(text)-10):]
@@ -117,7 +117,7 @@ func (w *world) calls(want map[string]int) {
 	}
 }
 
-// rewrite has the answers to an operation changed, until the test ends.
+// rewrite changes the responses to an operation until the test ends.
 func (w *world) rewrite(operation string, change func(body []byte) (status int, changed []byte)) {
 	w.cloud.Inject(openstacktest.Fault{
 		Operation: operation,
@@ -127,7 +127,7 @@ func (w *world) rewrite(operation string, change func(body []byte) (status int, 
 	})
 }
 
-// called waits until a request has been carried out, which may not have been answered.
+// called waits until a request has been carried out. Its response may be pending.
 func (w *world) called(operation string) {
 	w.t.Helper()
 	if _, err := w.cloud.WaitForCall(within(w.t),
@@ -136,7 +136,7 @@ func (w *world) called(operation string) {
 	}
 }
 
-// gate holds answers back while it is shut. The requests are carried out.
+// gate delays responses while it is closed. The requests are carried out.
 type gate struct {
 	next http.RoundTripper
 

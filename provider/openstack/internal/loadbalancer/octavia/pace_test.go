@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The pauses between looks at work that takes so long, as a caller makes them.
+// The test makes the pauses between looks as a caller does.
 func TestNextLook_FollowsHowLongOctaviaTakes(t *testing.T) {
 	const creation = 40 * time.Second
 	w := newWorld(t)
@@ -41,7 +41,7 @@ func TestNextLook_FollowsHowLongOctaviaTakes(t *testing.T) {
 	check("a slower one", 2*creation, 8)
 	check("after a slower one", 2*creation, 4)
 
-	// Octavia's own times show that a creation ended long before the look.
+	// Octavia's own times show that a creation ended long before it was seen.
 	at := w.clock.Now()
 	w.Begin(id, PendingCreate)
 	w.clock.Step(creation)
@@ -54,7 +54,7 @@ func TestNextLook_FollowsHowLongOctaviaTakes(t *testing.T) {
 	if pause := first(); pause != 5*time.Second {
 		t.Errorf("after a creation of 4 s the first pause is %s", pause)
 	}
-	// While another is created, a slow creation is slow because of that.
+	// Another creation explains a slow one.
 	w.Begin(other, PendingCreate)
 	w.clock.Step(creation)
 	w.paces.seeOne(w.clock.Now(), id, LoadBalancer{Status: Active})
@@ -77,6 +77,6 @@ func TestNextLook_WorkOfAnotherClient_TeachesNothing(t *testing.T) {
 	}
 	w.Begin(id, PendingUpdate)
 	if pause := w.NextLook(id, PendingUpdate); pause != 0 {
-		t.Errorf("the pause after a change is %s, as of work whose begin was not seen", pause)
+		t.Errorf("the pause after a change is %s, as if its start was not seen", pause)
 	}
 }

@@ -38,7 +38,7 @@ func (s *settling) result(t *testing.T) (LoadBalancer, error) {
 	return s.lb, s.err
 }
 
-// setStatus changes what the cloud says of load balancers.
+// setStatus changes the status of load balancers in the cloud.
 func (w *world) setStatus(status Status, ids ...string) {
 	w.t.Helper()
 	for _, id := range ids {
@@ -48,14 +48,14 @@ func (w *world) setStatus(status Status, ids ...string) {
 	}
 }
 
-// pausing waits until so many wait for the clock.
+// pausing waits until n callers wait for the clock.
 func (w *world) pausing(n int) {
 	w.t.Helper()
 	waittest.Until(w.t, fmt.Sprintf("%d waits pause", n),
 		func() bool { return w.clock.Waiters() == n })
 }
 
-func TestSettled_WhatIsNotPending_IsReturnedAtOnce(t *testing.T) {
+func TestSettled_NotPending_ReturnsAtOnce(t *testing.T) {
 	for _, status := range []Status{Active, InError} {
 		w := newWorld(t)
 		id := w.add("lb", 0, 0)
@@ -68,7 +68,7 @@ func TestSettled_WhatIsNotPending_IsReturnedAtOnce(t *testing.T) {
 	}
 }
 
-func TestSettled_Alone_AsksForTheOne(t *testing.T) {
+func TestSettled_SingleCaller_ReadsOneLoadBalancer(t *testing.T) {
 	w := newWorld(t)
 	id := w.add("lb", 0, 0)
 	w.setStatus(PendingUpdate, id)
@@ -108,7 +108,7 @@ func TestSettled_ManyWaits_ShareOneListATick(t *testing.T) {
 		}
 		w.calls(map[string]int{"loadbalancer_list": 1})
 	}
-	// Half of them are done, one of these in another way.
+	// Half of the load balancers are ready, one of them in ERROR.
 	w.setStatus(Active, ids[:49]...)
 	w.setStatus(InError, ids[49])
 	w.clock.Step(maxPause)
@@ -126,8 +126,7 @@ func TestSettled_ManyWaits_ShareOneListATick(t *testing.T) {
 	}
 }
 
-// Those who begin to wait at other times look at other times, but are content with the list of who
-// looked before them.
+// Calls that begin at different times look at different times, but reuse the list of the last look.
 func TestSettled_WaitsThatBeganAtOtherTimes_ShareOneListATick(t *testing.T) {
 	const many = 10
 	w := newWorld(t)
@@ -179,9 +178,9 @@ func TestSettled_PendingThatNeverEnds_IsErrPendingAfterTheLimit(t *testing.T) {
 		if !errors.Is(err, ErrPending) || lb.ID != id || lb.Status != PendingUpdate {
 			t.Errorf("after %v: %+v, %v", limit, lb, err)
 		}
-		// No look comes after the limit, so the wait for it does not begin.
+		// No look comes after the limit, so the call does not wait for it.
 		if took := w.clock.Since(began); took > limit || took < limit/2 {
-			t.Errorf("it took %v, the limit is %v", took, limit)
+			t.Errorf("the call took %v, the limit is %v", took, limit)
 		}
 	}
 }
@@ -197,13 +196,13 @@ func TestSettled_CallerGivesUp_EndsAtOnce(t *testing.T) {
 	cancel(why)
 	// The clock stands still.
 	if _, err := leaving.result(t); !errors.Is(err, why) {
-		t.Errorf("who gave up gets %v", err)
+		t.Errorf("the canceled call returned %v", err)
 	}
 	w.pausing(1)
 	w.setStatus(Active, second)
 	w.clock.Step(maxPause)
 	if lb, err := staying.result(t); lb.ID != second || err != nil {
-		t.Errorf("who stayed gets %+v, %v", lb, err)
+		t.Errorf("the other call returned %+v, %v", lb, err)
 	}
 	if _, err := w.Settled(ctx, first, PendingUpdate, time.Hour); !errors.Is(err, why) {
 		t.Errorf("with a context that has ended: %v", err)
@@ -236,7 +235,7 @@ func TestSettled_LoadBalancerIsDeletedMeanwhile_IsErrNotFound(t *testing.T) {
 		waits = append(waits, w.settle(t.Context(), id, time.Hour))
 	}
 	w.pausing(3)
-	// One is gone, one says that it is DELETED.
+	// One load balancer is gone, the other is shown as DELETED.
 	if err := w.cloud.DeleteLoadBalancer(ids[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -253,11 +252,11 @@ func TestSettled_LoadBalancerIsDeletedMeanwhile_IsErrNotFound(t *testing.T) {
 	}
 	w.clock.Step(maxPause)
 	if _, err := waits[2].result(t); !errors.Is(err, ErrNotFound) {
-		t.Errorf("who waits alone gets %v", err)
+		t.Errorf("the single caller gets %v", err)
 	}
 	if _, err := w.Settled(within(t), ids[2], PendingDelete,
 		time.Hour); !errors.Is(err, ErrNotFound) {
-		t.Errorf("for one that has been gone before: %v", err)
+		t.Errorf("a load balancer that was gone before the call: %v", err)
 	}
 }
 
@@ -272,7 +271,7 @@ func TestSettled_ListOfBeforeTheCall_IsNoAnswer(t *testing.T) {
 	}
 	w.pausing(2)
 	w.clock.Step(maxPause)
-	// In the list of before the calls both are ACTIVE.
+	// In the list from before the calls both are ACTIVE.
 	w.pausing(2)
 	w.setStatus(Active, first, second)
 	w.clock.Step(maxPause)
@@ -283,7 +282,7 @@ func TestSettled_ListOfBeforeTheCall_IsNoAnswer(t *testing.T) {
 	}
 }
 
-// An administrator may use load balancers of projects whose list is not looked at.
+// An administrator may use load balancers of projects whose list is not read.
 func TestSettled_AnotherProjects_IsReadAlone(t *testing.T) {
 	w := newWorld(t)
 	theirs := w.add("theirs", 0, 0)

@@ -35,7 +35,7 @@ func TestLoadBalancers_AreAllOfTheProject_WhateverThePages(t *testing.T) {
 			}, VIPSubnetID: w.subnet,
 		})
 	}
-	// An administrator sees those of all projects, also by a link to the next page.
+	// An administrator sees the load balancers of all projects, even with a link to the next page.
 	c := w.cloud.AddProject(openstacktest.Project{Name: "admin", Admin: true})
 	a := w.open(c)
 	a.project = func(context.Context) (string, error) {
@@ -71,7 +71,7 @@ func TestLoadBalancers_DeletedOnesAreLeftOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := w.list(0).ByID(id); ok || len(w.list(0).All()) != 0 {
-		t.Error("one that is DELETED is there")
+		t.Error("the list has a DELETED load balancer")
 	}
 }
 
@@ -84,7 +84,7 @@ func TestLoadBalancers_MaxAge(t *testing.T) {
 	}
 	w.clock.Step(59 * time.Second)
 	if w.list(time.Minute) != first {
-		t.Error("a list that is young enough is read again")
+		t.Error("a list below the maximum age is read again")
 	}
 	w.calls(map[string]int{"loadbalancer_list": 1})
 	w.clock.Step(time.Second)
@@ -93,14 +93,14 @@ func TestLoadBalancers_MaxAge(t *testing.T) {
 		t.Error("the last list is not the newest")
 	}
 	w.calls(map[string]int{"loadbalancer_list": 2})
-	// On a clock that stands still too.
+	// This holds even if the clock stands still.
 	if w.list(0) == second {
-		t.Error("a list that was begun before the question is given to who wants a new one")
+		t.Error("a list from before the call is returned as a new one")
 	}
 	w.calls(map[string]int{"loadbalancer_list": 3})
 }
 
-func TestLoadBalancers_WhoAskAtTheSameTime_ShareAList(t *testing.T) {
+func TestLoadBalancers_ConcurrentCalls_ShareAList(t *testing.T) {
 	w := newWorld(t)
 	w.add("lb", 0, 0)
 	open := w.gate.close()
@@ -108,7 +108,7 @@ func TestLoadBalancers_WhoAskAtTheSameTime_ShareAList(t *testing.T) {
 	ask := func(maxAge time.Duration) {
 		snapshot, err := w.LoadBalancers(t.Context(), maxAge)
 		if err == nil && len(snapshot.All()) != 1 {
-			err = errors.New("there is not one load balancer")
+			err = errors.New("the list does not have exactly one load balancer")
 		}
 		done <- err
 	}
@@ -123,14 +123,14 @@ func TestLoadBalancers_WhoAskAtTheSameTime_ShareAList(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// How many there are at the same time is the scheduler's to say.
+	// The scheduler decides how many calls are concurrent.
 	if lists := w.cloud.Counts()["loadbalancer_list"]; lists > 10 {
-		t.Errorf("%d lists for 51 who asked", lists)
+		t.Errorf("%d lists for 51 calls", lists)
 	}
 }
 
-// A list that was begun before a change must not be given to who asks after it.
-func TestLoadBalancers_ChangeDuringAList_IsSeenByWhoAsksAfterIt(t *testing.T) {
+// A list that was begun before a change must not be returned to a call after it.
+func TestLoadBalancers_CallAfterAChangeDuringAList_ReturnsTheChange(t *testing.T) {
 	w := newWorld(t)
 	open := w.gate.close()
 	before := make(chan *Snapshot, 1)
@@ -139,7 +139,7 @@ func TestLoadBalancers_ChangeDuringAList_IsSeenByWhoAsksAfterIt(t *testing.T) {
 		before <- snapshot
 	}()
 	w.called("loadbalancer_list")
-	id := w.add("lb", 0, 0) // And begins a new record of calls.
+	id := w.add("lb", 0, 0) // add also begins a new record of calls.
 	after := make(chan *Snapshot, 1)
 	go func() {
 		snapshot, _ := w.LoadBalancers(t.Context(), 0)
@@ -148,7 +148,7 @@ func TestLoadBalancers_ChangeDuringAList_IsSeenByWhoAsksAfterIt(t *testing.T) {
 	w.called("loadbalancer_list")
 	open()
 	if s := <-before; s == nil || len(s.All()) != 0 {
-		t.Error("the list that was begun before the change has it")
+		t.Error("the list from before the change has it")
 	}
 	if s := <-after; s == nil || len(s.All()) != 1 {
 		t.Errorf("%s is not in the list that began after its creation", id)
@@ -190,7 +190,7 @@ func TestLoadBalancers_BadAnswers_AreErrors(t *testing.T) {
 			if snapshot, err := w.LoadBalancers(within(t), 0); err == nil || snapshot != nil {
 				t.Errorf("%v, %v; want an error", snapshot, err)
 			}
-			// What failed is not remembered.
+			// A failure is not cached.
 			w.cloud.RemoveFaults()
 			if n := len(w.list(time.Hour).All()); n != 3 {
 				t.Errorf("afterwards there are %d load balancers, want 3", n)
@@ -229,7 +229,7 @@ func TestLoadBalancers_MarkerVanishes_IsAnError(t *testing.T) {
 	}
 	open()
 	if err := <-done; err == nil {
-		t.Error("a list whose marker vanished is taken for whole")
+		t.Error("a list whose marker vanished counts as complete")
 	}
 	if n := len(w.list(0).All()); n != 3 {
 		t.Errorf("the next list has %d, want 3", n)
@@ -291,14 +291,14 @@ func TestClose_CancelsAndRefuses(t *testing.T) {
 	w.Close()
 	for range 2 {
 		if err := <-done; err == nil {
-			t.Error("a call that was cut off succeeded")
+			t.Error("a canceled call succeeded")
 		}
 	}
 	if _, err := w.LoadBalancers(t.Context(), 0); !errors.Is(err, ErrClosed) {
-		t.Errorf("a list after the end: %v", err)
+		t.Errorf("a list after Close: %v", err)
 	}
 	if _, err := w.Contents(t.Context(), id, InPart, time.Time{}); !errors.Is(err, ErrClosed) {
-		t.Errorf("contents after the end: %v", err)
+		t.Errorf("contents after Close: %v", err)
 	}
 	w.Close()
 }

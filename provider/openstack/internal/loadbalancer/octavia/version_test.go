@@ -34,7 +34,7 @@ func TestVersion_NoAnswer_IsUnknownAndRetried(t *testing.T) {
 			w := newWorld(t)
 			w.rewrite("version_list", answer)
 			if minor, err := w.Version(within(t)); !errors.Is(err, capability.ErrUnknown) {
-				t.Errorf("version %d, %v; want that it is unknown", minor, err)
+				t.Errorf("version %d, %v; want ErrUnknown", minor, err)
 			}
 			w.cloud.RemoveFaults()
 			w.clock.Step(time.Minute)

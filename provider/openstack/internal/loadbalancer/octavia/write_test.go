@@ -18,7 +18,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// desk is where load balancers are written.
+// desk writes load balancers.
 type desk struct {
 	*API
 	cloud  *openstacktest.Cloud
@@ -49,7 +49,7 @@ func (d *desk) must(err error) {
 	}
 }
 
-// bare makes a load balancer without ports.
+// bare creates a load balancer without ports.
 func (d *desk) bare() string {
 	d.t.Helper()
 	made, err := d.CreateLoadBalancer(d.t.Context(),
@@ -58,7 +58,7 @@ func (d *desk) bare() string {
 	return made.ID
 }
 
-// full makes a load balancer with one port.
+// full creates a load balancer with one port.
 func (d *desk) full() openstacktest.LoadBalancer {
 	d.t.Helper()
 	made, err := d.CreateLoadBalancer(d.t.Context(),
@@ -76,7 +76,7 @@ func (d *desk) lb(id string) openstacktest.LoadBalancer {
 	return lb
 }
 
-// body is that of the last request.
+// body returns the body of the last request.
 func (d *desk) body() string {
 	calls := d.cloud.Calls()
 	return calls[len(calls)-1].Body
@@ -103,7 +103,7 @@ func fullPool() Pool {
 	return p
 }
 
-func TestCreateLoadBalancer_WithPorts_MakesAllByOneRequest(t *testing.T) {
+func TestCreateLoadBalancer_WithPorts_SendsOneRequest(t *testing.T) {
 	d := newDesk(t)
 	d.cloud.AddLoadBalancerZone("zone-1")
 	flavor := d.cloud.AddLoadBalancerFlavor(openstacktest.LoadBalancerFlavor{Name: "big"})
@@ -156,14 +156,14 @@ func TestCreateLoadBalancer_WithPorts_MakesAllByOneRequest(t *testing.T) {
 	}, ports)
 	d.must(err)
 	if counts := d.cloud.Counts(); !maps.Equal(counts, map[string]int{"loadbalancer_create": 1}) {
-		t.Errorf("it took %v", counts)
+		t.Errorf("the requests are %v", counts)
 	}
 	lb := d.lb("lb")
 	if made.ID != lb.ID || made.Name != "lb" || made.VIP.PortID != lb.VIPPortID ||
 		made.VIP.Address != "10.0.3.4" ||
 		made.VIP.SubnetID != d.subnet || made.Provider != "amphora" || made.Status == "" ||
 		made.CreatedAt.IsZero() {
-		t.Errorf("the answer is read as %+v", made)
+		t.Errorf("the result is %+v", made)
 	}
 	if lb.Description != "d" || !slices.Equal(lb.Tags, []string{"a", "b"}) ||
 		lb.FlavorID != flavor || lb.AvailabilityZone != "zone-1" ||
@@ -199,14 +199,14 @@ func TestCreateLoadBalancer_WithPorts_MakesAllByOneRequest(t *testing.T) {
 		m.HTTPMethod != "GET" || m.URLPath != "/healthz" || m.ExpectedCodes != "200" {
 		t.Errorf("the monitor is %+v", m)
 	}
-	// The answer has no monitor.
+	// The response does not contain the monitor.
 	want := map[string]string{
 		"listener_0": l.ID, "pool_0": p.ID, "listener_1": lb.Listeners[1].ID,
 		"pool_1":                  lb.Pools[1].ID,
 		"pool_0 10.0.0.101 30443": p.Members[0].ID, "pool_0 10.0.0.102 30443": p.Members[1].ID,
 	}
 	if !maps.Equal(made.Made, want) {
-		t.Errorf("the ids are read as %v, want %v", made.Made, want)
+		t.Errorf("the IDs are %v, want %v", made.Made, want)
 	}
 	if lb.Listeners[1].DefaultPoolID != lb.Pools[1].ID || lb.Pools[1].Monitor != nil ||
 		lb.Pools[1].SessionPersistence != nil {
@@ -225,7 +225,7 @@ func TestUpdateLoadBalancer_ReplacesTheTags(t *testing.T) {
 	}
 }
 
-func TestUpdateListener_SaysAllThatIsGiven_AndLeavesTheRest(t *testing.T) {
+func TestUpdateListener_SomeFields_KeepsTheOthers(t *testing.T) {
 	d := newDesk(t)
 	lb := d.full()
 	second, err := d.CreatePool(t.Context(), lb.ID, "",
@@ -257,13 +257,13 @@ func TestUpdateListener_SaysAllThatIsGiven_AndLeavesTheRest(t *testing.T) {
 		Listener{Protocol: TCP, Port: 80, ConnectionLimit: -1}, ""))
 	check(d.lb(lb.ID).Listeners[0], -1)
 	if body := d.body(); body != `{"listener":{"connection_limit":-1}}` {
-		t.Errorf("what is not given is sent: %s", body)
+		t.Errorf("omitted fields are sent: %s", body)
 	}
 
 	d.must(d.UpdateListener(t.Context(), id,
 		Listener{ConnectionLimit: -1, Tags: []string{}, AllowedCIDRs: []string{}}, ""))
 	if l := d.lb(lb.ID).Listeners[0]; len(l.Tags)+len(l.AllowedCIDRs) != 0 {
-		t.Errorf("what is given as none is left: %+v", l)
+		t.Errorf("cleared fields are left: %+v", l)
 	}
 }
 
@@ -295,7 +295,7 @@ func TestCreateListenerAndPool_OneByOne(t *testing.T) {
 	d.must(err)
 	if body := d.body(); strings.Contains(body, "members") ||
 		strings.Contains(body, "healthmonitor") {
-		t.Errorf("Octavia does not take what is in a pool with it: %s", body)
+		t.Errorf("Octavia does not accept the parts of a pool with it: %s", body)
 	}
 	listener, err := d.CreateListener(t.Context(), lb, plainListener(), pool)
 	d.must(err)
@@ -326,7 +326,7 @@ func TestCreateListenerAndPool_OneByOne(t *testing.T) {
 	}
 }
 
-func TestUpdatePool_SetsAlgorithmAndPersistence_AndTakesItAway(t *testing.T) {
+func TestUpdatePool_AlgorithmAndPersistence_AreSetAndRemoved(t *testing.T) {
 	d := newDesk(t)
 	lb := d.full()
 	p := plainPool()
@@ -345,11 +345,11 @@ func TestUpdatePool_SetsAlgorithmAndPersistence_AndTakesItAway(t *testing.T) {
 	d.must(d.cloud.SetProvisioningStatus(lb.Pools[0].ID, openstacktest.StatusError))
 	d.must(d.UpdatePool(t.Context(), lb.Pools[0].ID, p))
 	if is := d.lb(lb.ID).Pools[0]; is.ProvisioningStatus != openstacktest.StatusActive {
-		t.Errorf("a pool in ERROR is %s after it", is.ProvisioningStatus)
+		t.Errorf("a pool in ERROR is %s after the update", is.ProvisioningStatus)
 	}
 }
 
-func TestSetMembers_MakesThemWhatIsGiven_AndNothingElse(t *testing.T) {
+func TestSetMembers_ExistingMembers_AreReplaced(t *testing.T) {
 	d := newDesk(t)
 	lb := d.full()
 	d.must(d.cloud.ChangeLoadBalancer(lb.ID, func(lb *openstacktest.LoadBalancer) {
@@ -443,7 +443,7 @@ func TestMonitors_EachChange_ReachesOctavia(t *testing.T) {
 	}
 }
 
-func TestWrites_OldAPI_SayNothingThatItDoesNotKnow(t *testing.T) {
+func TestWrites_OldAPI_OmitUnknownFields(t *testing.T) {
 	d := newDesk(t, openstacktest.WithLoadBalancerVersion(0))
 	lb := d.full()
 	listener, pool := lb.Listeners[0].ID, lb.Pools[0]
@@ -478,7 +478,7 @@ func TestUpdateMember_UnknownVersion_IsAnError(t *testing.T) {
 	}
 }
 
-// each calls all changes of what is in a load balancer.
+// each calls all changes of the parts of a load balancer.
 func (d *desk) each(
 	ctx context.Context, lb, listener, pool, monitor, member string,
 ) map[string]error {
@@ -503,7 +503,7 @@ func (d *desk) each(
 	}
 }
 
-// deletions are those of what is in a load balancer, and of itself.
+// deletions calls the deletions of the parts of a load balancer, and of the load balancer itself.
 func (d *desk) deletions(
 	ctx context.Context, lb, listener, pool, monitor, member string,
 ) map[string]error {
@@ -516,7 +516,7 @@ func (d *desk) deletions(
 	}
 }
 
-func TestWrites_NeverSayTheAdminState(t *testing.T) {
+func TestWrites_AllBodies_OmitTheAdminState(t *testing.T) {
 	d := newDesk(t)
 	lb := d.full()
 	_ = d.each(t.Context(), lb.ID, lb.Listeners[0].ID, lb.Pools[0].ID, lb.Pools[0].Monitor.ID,
@@ -528,11 +528,11 @@ func TestWrites_NeverSayTheAdminState(t *testing.T) {
 		}
 		bodies++
 		if strings.Contains(call.Body, "admin_state_up") {
-			t.Errorf("%s says the admin state: %s", call.Operation, call.Body)
+			t.Errorf("%s sends the admin state: %s", call.Operation, call.Body)
 		}
 	}
 	if bodies != 11 {
-		t.Errorf("%d requests had a body, want one each", bodies)
+		t.Errorf("%d requests had a body, want one for each call", bodies)
 	}
 }
 
@@ -556,7 +556,7 @@ func TestWrites_BusyLoadBalancer_AreErrBusy(t *testing.T) {
 	}
 }
 
-func TestWrites_WhatIsGone_IsErrNotFound_AndDeleted(t *testing.T) {
+func TestWrites_MissingObject_IsErrNotFoundAndDeleted(t *testing.T) {
 	d := newDesk(t)
 	gone := "00000000-0000-4000-8000-000000000000"
 	for name, err := range d.each(t.Context(), gone, gone, gone, gone, gone) {
@@ -571,7 +571,7 @@ func TestWrites_WhatIsGone_IsErrNotFound_AndDeleted(t *testing.T) {
 	}
 }
 
-// A proxy's 404 says nothing about the load balancer: what was to be deleted would be left behind.
+// A proxy's 404 proves nothing about the load balancer: a deletion must not count as successful.
 func TestWrites_NotFoundByAProxy_IsAnError(t *testing.T) {
 	d := newDesk(t)
 	lb := d.full()
@@ -652,11 +652,11 @@ func TestDeleteLoadBalancer_WithChildren_NeedsCascade(t *testing.T) {
 	lb := d.full()
 	if err := d.DeleteLoadBalancer(t.Context(), lb.ID, false); !gophercloud.ResponseCodeIs(err,
 		http.StatusBadRequest) {
-		t.Errorf("without: %v", err)
+		t.Errorf("without cascade: %v", err)
 	}
 	d.must(d.DeleteLoadBalancer(t.Context(), lb.ID, true))
 	if left := d.cloud.LoadBalancers(); len(left) != 0 {
-		t.Errorf("there are %+v", left)
+		t.Errorf("the load balancers are %+v", left)
 	}
 }
 
@@ -665,11 +665,11 @@ func TestDeletions_DeleteOneThing(t *testing.T) {
 	lb := d.full()
 	d.must(d.DeleteListener(t.Context(), lb.Listeners[0].ID))
 	if is := d.lb(lb.ID); len(is.Listeners) != 0 || len(is.Pools) != 1 {
-		t.Errorf("after the listener's: %+v", is)
+		t.Errorf("after the deletion of the listener: %+v", is)
 	}
 	d.must(d.DeletePool(t.Context(), lb.Pools[0].ID))
 	if is := d.lb(lb.ID); len(is.Pools) != 0 {
-		t.Errorf("after the pool's: %+v", is)
+		t.Errorf("after the deletion of the pool: %+v", is)
 	}
 	d.must(d.DeleteLoadBalancer(t.Context(), lb.ID, false))
 }

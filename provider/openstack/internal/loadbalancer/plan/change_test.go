@@ -13,7 +13,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
-// change is the plan for a cloud of which everything is known.
+// change returns the plan for a cloud whose state is fully known.
 func change(c *cloud, d desired.State) plan.Plan {
 	c.lookFor(d)
 	return plan.Change(d, c.observe(false))
@@ -29,7 +29,7 @@ func (c *cloud) lookFor(d desired.State) {
 func wantNothing(t *testing.T, p plan.Plan) {
 	t.Helper()
 	if len(p.Steps) > 0 {
-		t.Errorf("nothing was to be done:\n%s", p)
+		t.Errorf("the plan is not empty:\n%s", p)
 	}
 }
 
@@ -57,19 +57,19 @@ func TestD24_D25_LoadBalancerOfAnotherName_RenamesNothing(t *testing.T) {
 			}
 			for i, l := range c.listeners {
 				if l.ID != before.listeners[i].ID || l.Name != before.listeners[i].Name {
-					t.Errorf("listener %s (%s) has become %s (%s)", before.listeners[i].ID,
+					t.Errorf("listener %s (%s) is now %s (%s)", before.listeners[i].ID,
 						before.listeners[i].Name, l.ID, l.Name)
 				}
 			}
 			for i, pool := range c.pools {
 				if pool.ID != before.pools[i].ID || pool.Name != before.pools[i].Name ||
 					*pool.Monitor != *before.pools[i].Monitor {
-					t.Errorf("pool %+v has become %+v", before.pools[i], pool)
+					t.Errorf("pool %+v is now %+v", before.pools[i], pool)
 				}
 			}
 			if removed := plan.Removal(shop(), c.observe(false),
 				all()); kinds(removed)[len(removed.Steps)-1] != "DeleteLoadBalancer" {
-				t.Errorf("the owner of a load balancer with an older name leaves it behind:\n%s",
+				t.Errorf("the owner of a load balancer with an older name does not delete it:\n%s",
 					removed)
 			}
 		})
@@ -110,7 +110,7 @@ func TestChange_OneMemberOfMany_IsRequestedAlone(t *testing.T) {
 	}
 }
 
-// Monitors bear the name of the load balancer that they were made in, and keep it.
+// Monitors are named after the load balancer at their creation, and keep the name.
 func TestD11_MonitorOfAnotherName_IsNotRenamed(t *testing.T) {
 	c := shared(t)
 	name := c.lb.Name
@@ -127,7 +127,7 @@ func TestD11_MonitorOfAnotherName_IsNotRenamed(t *testing.T) {
 	})))
 	update, ok := p.Steps[0].(plan.UpdateMonitor)
 	if !ok || update.Monitor.Name == desired.MonitorName(0, "another") {
-		t.Errorf("the monitor was to be changed, and to keep its name:\n%s", p)
+		t.Errorf("want a change of the monitor that keeps its name:\n%s", p)
 	}
 }
 
@@ -141,8 +141,8 @@ func TestChange_ProvidersOfOneKind_AreTheSame(t *testing.T) {
 	}
 }
 
-// A load balancer that others use is not recreated, and neither is one whose floating IP would be
-// forgotten if the plan were interrupted.
+// A load balancer with other users is not recreated, and neither is one whose floating IP could not
+// be recognized after an interruption.
 func TestChange_RecreateWouldTakeFromOthers_IsRefused(t *testing.T) {
 	want := desire(recreate, func(d *desired.State) { d.LoadBalancer.FlavorID = "other" })
 	for _, test := range []struct {
@@ -197,7 +197,7 @@ func TestChange_RecreateWouldTakeFromOthers_IsRefused(t *testing.T) {
 	})
 }
 
-// The port of a node that is no member any more loses the group, after the members have changed.
+// The port of a node that is no longer a member loses the group, after the members have changed.
 func TestD13_NodeIsNoMemberAnyMore_ItsPortLosesTheGroup(t *testing.T) {
 	c := made(t, desire(onePort, guarded, nodes("node-1", "node-2")))
 	c.nodePorts = append(c.nodePorts,
@@ -217,8 +217,7 @@ func TestD13_NodeIsNoMemberAnyMore_ItsPortLosesTheGroup(t *testing.T) {
 	}
 }
 
-// A node without a provider ID, or without port security, keeps nothing from being done for the
-// others.
+// A node without a provider ID, or without port security, does not block the other nodes.
 func TestD9_NodeWithoutServerOrPortSecurity_IsLeftOut(t *testing.T) {
 	c := fresh()
 	c.nodePorts[0].PortSecurity = false
@@ -242,7 +241,7 @@ func TestChange_KnownInPart_OnlyWhatIsKnownIsCompared(t *testing.T) {
 	wantKinds(t, plan.Change(d, c.observe(true)), "UpdateMember", "DeleteMonitor", "CreateMonitor")
 }
 
-// The tags of others stay.
+// Tags of other owners stay.
 func TestD16_TagsOfOthers_AreKept(t *testing.T) {
 	c := made(t, desire(guarded))
 	c.byOCCM()
@@ -268,7 +267,7 @@ func TestD16_TagsOfOthers_AreKept(t *testing.T) {
 	}
 }
 
-// A cloud without tags gets none, and what is in it is known by its name.
+// A cloud without tags gets none, and names identify the objects.
 func TestChange_CloudWithoutTags_GoesByNames(t *testing.T) {
 	old := func(d *desired.State) {
 		d.Features = desired.FeaturesOf("amphora", 4, false)
@@ -353,18 +352,18 @@ func TestD39_ListenerOfAnotherOwner_IsNeverTouched(t *testing.T) {
 				})
 			p := change(c, desire(onePort))
 			if touched := strings.Contains(p.String(), "theirs"); touched != test.own {
-				t.Errorf("it is taken for the Service's: %v\n%s", touched, p)
+				t.Errorf("the listener counts as the Service's: %v\n%s", touched, p)
 			}
 			if test.own {
 				return
 			}
 			p = change(c, desire())
 			if strings.Contains(fmt.Sprint(p.Steps), "443") {
-				t.Errorf("its port is taken:\n%s", p)
+				t.Errorf("its port is used:\n%s", p)
 			}
 			wantNotice(t, p, events.PortInUse, true)
 			if !strings.Contains(p.Notices[0].Message, "theirs") {
-				t.Errorf("it is not told what is in the way: %s", p.Notices[0].Message)
+				t.Errorf("the notice does not name the obstacle: %s", p.Notices[0].Message)
 			}
 		})
 	}
@@ -389,11 +388,11 @@ func TestChange_PoolOfAnotherOwnersListener_IsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.pool(pool) == nil || fmt.Sprintf("%+v", *c.pool(pool)) != before {
-		t.Errorf("the pool was %s, and is %v", before, c.pool(pool))
+		t.Errorf("the pool was %s, and is now %v", before, c.pool(pool))
 	}
 }
 
-// What Octavia is at work on is left alone.
+// A load balancer that Octavia is changing is left alone.
 func TestChange_Pending_HasNoPlan(t *testing.T) {
 	for _, status := range []octavia.Status{
 		octavia.PendingCreate, octavia.PendingUpdate,
@@ -425,8 +424,7 @@ func TestChange_NeverServed_IsRecreatedWithoutPermission(t *testing.T) {
 	}
 }
 
-// The pool of a listener that is deleted by hand is used again, and so is what a listener that lost
-// its pool has left.
+// A pool is reused after its listener was deleted by hand, and so is a listener that lost its pool.
 func TestChange_Leftovers_AreUsedOrDeleted(t *testing.T) {
 	c := made(t, desire(onePort))
 	c.listeners[0].PoolID = ""
@@ -439,7 +437,7 @@ func TestChange_Leftovers_AreUsedOrDeleted(t *testing.T) {
 	wantKinds(t, change(c, desire(onePort)), "CreatePool", "SetMembers")
 }
 
-// Two equal things make the same plan, and no plan changes what it is made from.
+// Equal inputs result in equal plans, and no plan changes its input.
 func TestChange_IsPure(t *testing.T) {
 	c := made(t, desire(guarded))
 	c.byOCCM()
@@ -449,15 +447,15 @@ func TestChange_IsPure(t *testing.T) {
 	before := fmt.Sprintf("%+v %+v", want, is)
 	first := plan.Change(want, is).String()
 	if second := plan.Change(want, is).String(); first != second {
-		t.Errorf("two plans for the same:\n%s\n%s", first, second)
+		t.Errorf("equal inputs have different plans:\n%s\n%s", first, second)
 	}
 	if after := fmt.Sprintf("%+v %+v", want, is); before != after {
-		t.Errorf("it was\n%s\nand is\n%s", before, after)
+		t.Errorf("the input was\n%s\nand is\n%s", before, after)
 	}
 }
 
-// OCCM's floating IP bears no tag. It is made known before it is taken off the load balancer, or
-// the plan after an interruption would not find it.
+// OCCM's floating IP has no tag. It is tagged before it is detached, because otherwise the plan
+// after an interruption would not find it.
 func TestChange_RecreateOfOCCMs_FloatingIPIsNotForgotten(t *testing.T) {
 	begin := made(t, desire(onePort))
 	begin.byOCCM()

@@ -15,7 +15,8 @@ const (
 	vipPort   = "port-vip"
 )
 
-// cloud is a model of what Octavia and Neutron hold for one Service, and of what they refuse.
+// cloud is a model of the objects in Octavia and Neutron for one Service, and of the refusals of
+// both.
 type cloud struct {
 	lb        *octavia.LoadBalancer
 	role      plan.Role
@@ -25,7 +26,7 @@ type cloud struct {
 	group     *neutron.SecurityGroup
 	nodePorts []neutron.NodePort
 
-	// asked is the address of a floating IP that is looked for.
+	// asked is the requested address of a floating IP.
 	asked string
 	count int
 	made  map[plan.Ref]string
@@ -36,7 +37,7 @@ func (c *cloud) newID(kind string) string {
 	return fmt.Sprintf("%s-%d", kind, c.count)
 }
 
-// clone shares nothing that changes.
+// clone returns a deep copy.
 func (c *cloud) clone() *cloud {
 	copied := *c
 	if c.lb != nil {
@@ -71,14 +72,14 @@ func clonePools(pools []octavia.Pool) []octavia.Pool {
 	return copied
 }
 
-// observe tells what shop sees of it. inPart: as in the status tree.
+// observe returns the objects that shop observes. inPart: as in the status tree.
 func (c *cloud) observe(inPart bool) plan.Observed {
 	seen := c.clone()
 	is := plan.Observed{
 		LoadBalancer: seen.lb, Role: c.role, Listeners: seen.listeners, Pools: seen.pools,
 		FloatingIPs: seen.ips, SecurityGroup: seen.group, NodePorts: seen.nodePorts,
 	}
-	// As they are looked for: by the port, by the tag, by the address.
+	// Floating IPs are selected by port, tag and address.
 	is.FloatingIPs = slices.DeleteFunc(is.FloatingIPs, func(f neutron.FloatingIP) bool {
 		attached := seen.lb != nil && f.PortID != "" && f.PortID == seen.lb.VIP.PortID
 		return !attached && !slices.Contains(f.Tags, shop().ServiceTag()) && f.Address != c.asked
@@ -102,8 +103,7 @@ func (c *cloud) observe(inPart bool) plan.Observed {
 	return is
 }
 
-// run takes the first steps of a plan, and returns what the first one that is refused is refused
-// for.
+// run takes the first steps of a plan, and returns the first refusal.
 func (c *cloud) run(p plan.Plan, steps int) error {
 	c.made = map[plan.Ref]string{}
 	for _, step := range p.Steps[:min(steps, len(p.Steps))] {
@@ -168,7 +168,7 @@ func (c *cloud) take(step plan.Step) error {
 	case plan.SeeDeleted:
 		for _, id := range s.IDs {
 			if c.listener(id) != nil || c.pool(id) != nil {
-				return fmt.Errorf("%w: %s is there", errConflict, id)
+				return fmt.Errorf("%w: %s exists", errConflict, id)
 			}
 		}
 		return nil
@@ -287,7 +287,7 @@ func (c *cloud) pool(id string) *octavia.Pool {
 	return nil
 }
 
-// poolFor is the default pool that a listener is to have.
+// poolFor returns the desired default pool of a listener.
 func (c *cloud) poolFor(ref plan.Ref) (id, protocol string, err error) {
 	id, err = c.find("pool", ref)
 	if err != nil || id == "" {
@@ -401,7 +401,7 @@ func (c *cloud) takePool(step plan.Step) error {
 	return nil
 }
 
-// changeable is a pool whose members and monitor can be changed.
+// changeable returns a pool whose members and monitor can be changed.
 func (c *cloud) changeable(ref plan.Ref) (*octavia.Pool, error) {
 	id, err := c.find("pool", ref)
 	if err != nil {
@@ -479,7 +479,7 @@ func (c *cloud) changePool(pool *octavia.Pool, step plan.Step) error {
 	case plan.CreateMember:
 		if slices.ContainsFunc(pool.Members,
 			func(m octavia.Member) bool { return m.Key() == s.Member.Key() }) {
-			return fmt.Errorf("%w: there is a member %v", errConflict, s.Member.Key())
+			return fmt.Errorf("%w: member %v exists", errConflict, s.Member.Key())
 		}
 		m := s.Member
 		m.ID, m.Status = c.newID("member"), octavia.Active
@@ -505,7 +505,7 @@ func (c *cloud) changePool(pool *octavia.Pool, step plan.Step) error {
 	return nil
 }
 
-// setMembers: an existing member keeps the subnet that is not named.
+// setMembers: an existing member keeps its subnet if none is named.
 func (c *cloud) setMembers(pool *octavia.Pool, members []octavia.Member) error {
 	old := map[octavia.MemberKey]octavia.Member{}
 	for _, m := range pool.Members {
@@ -611,7 +611,7 @@ func (c *cloud) takeGroup(step plan.Step) error {
 	case plan.DeleteSecurityGroup:
 		for _, port := range c.nodePorts {
 			if slices.Contains(port.SecurityGroups, s.ID) {
-				return fmt.Errorf("%w: port %s has it", errConflict, port.ID)
+				return fmt.Errorf("%w: port %s has the group", errConflict, port.ID)
 			}
 		}
 		c.group = nil

@@ -21,8 +21,9 @@ var stories = flag.Uint64("stories", 300, "how many random stories to try")
 // interruptions is how often the removal of a Service is tried, the last time to its end.
 const interruptions = 4
 
-// From anything to anything, interrupted anywhere, with deletions and changes by others in between:
-// in the end the desired state exists, the plan is empty, and parts of other owners are unchanged.
+// Plans between any states are interrupted anywhere, with deletions and changes by other clients in
+// between. In the end the desired state exists, the plan is empty, and parts of other owners are
+// unchanged.
 func TestChange_AnySequence_Converges(t *testing.T) {
 	for seed := range *stories {
 		story := newStory(seed)
@@ -40,7 +41,7 @@ func TestChange_AnySequence_Converges(t *testing.T) {
 type story struct {
 	*rand.Rand
 	cloud *cloud
-	// others is what must never change.
+	// others must never change.
 	others *cloud
 	want   desired.State
 	guest  bool
@@ -60,7 +61,7 @@ func newStory(seed uint64) *story {
 	return s
 }
 
-// visit makes the Service a guest, of another Service's load balancer or of a user's.
+// visit makes the Service a guest in the load balancer of another Service or a user.
 func (s *story) visit() {
 	s.guest = true
 	name, tags := "mine", []string(nil)
@@ -97,7 +98,7 @@ func (s *story) stranger(tags []string) {
 	})
 }
 
-// strange is the part of the cloud that is not the Service's.
+// strange returns the part of the cloud that other owners have.
 func (s *story) strange() *cloud {
 	c := s.cloud.clone()
 	id := shop()
@@ -119,7 +120,7 @@ func (s *story) tell(format string, arguments ...any) {
 	s.log += fmt.Sprintf(format, arguments...) + "\n"
 }
 
-// name is that of the load balancer: the parts bear it.
+// name returns the name of the load balancer, which its parts contain.
 func (s *story) name() string {
 	if s.guest {
 		return s.cloud.lb.Name
@@ -129,7 +130,7 @@ func (s *story) name() string {
 
 func pick[T any](s *story, choices ...T) T { return choices[s.IntN(len(choices))] }
 
-// desire is anything that desired.Build may come to.
+// desire returns a random result of desired.Build.
 func (s *story) desire() desired.State {
 	d := desire()
 	d.Features.Serial = s.IntN(4) == 0
@@ -205,7 +206,7 @@ func (s *story) port(index, number int, names []string) octavia.Port {
 	return p
 }
 
-// random is a pass that may be interrupted, after something may have happened.
+// random is a pass that may be interrupted, after random damage.
 func (s *story) random() {
 	if s.IntN(2) == 0 {
 		s.want = s.desire()
@@ -249,7 +250,7 @@ func (s *story) damage() {
 	pool := c.pool(l.PoolID)
 	kind := s.IntN(16)
 	s.tell("damage %d to %s", kind, l.ID)
-	// A guest's pool that OCCM has made is known by its listener alone.
+	// A guest's pool that OCCM has created is identified only by its listener.
 	if s.guest && pool != nil && len(pool.Tags) == 0 && kind == 0 {
 		return
 	}
@@ -283,7 +284,7 @@ func (s *story) damage() {
 	case kind == 12 && len(pool.Members) > 0:
 		pool.Members[0].Address, pool.Members[0].Weight = "10.0.0.77", 3
 	case kind == 14:
-		// As OCCM makes them.
+		// The tags are as OCCM sets them.
 		l.Tags, pool.Tags = []string{shop().LoadBalancerName()}, nil
 	case kind == 15:
 		pool.Protocol = pick(s, octavia.TCP, octavia.HTTP, octavia.Proxy)
@@ -297,11 +298,11 @@ func (s *story) damage() {
 	}
 }
 
-// finish lets it come to rest, and compares.
+// finish plans and runs until the plan is empty, and compares.
 func (s *story) finish(t *testing.T) {
 	t.Helper()
 	s.want = s.desire()
-	// One plan is enough, but for what is seen after a failover.
+	// One plan is enough, except after a failover.
 	for more := true; more; {
 		p := change(s.cloud, s.want)
 		s.tell("all of\n%s", p)
@@ -313,14 +314,14 @@ func (s *story) finish(t *testing.T) {
 	}
 	for _, inPart := range []bool{false, true} {
 		if p := plan.Change(s.want, s.cloud.observe(inPart)); len(p.Steps) > 0 {
-			t.Errorf("it does not come to rest (in part: %v):\n%s", inPart, p)
+			t.Errorf("the plan does not become empty (in part: %v):\n%s", inPart, p)
 		}
 	}
 	s.compare(t)
 	s.compareOthers(t)
 }
 
-// compare goes through all that should be, in its own way.
+// compare verifies the desired state independently of the plan.
 func (s *story) compare(t *testing.T) {
 	t.Helper()
 	c, d := s.cloud, s.want
@@ -334,23 +335,23 @@ func (s *story) compare(t *testing.T) {
 		i := slices.IndexFunc(c.listeners,
 			func(l octavia.Listener) bool { return l.Key() == want.Listener.Key() })
 		if i < 0 {
-			t.Errorf("there is no listener for %s", want.Name)
+			t.Errorf("the listener for %s is missing", want.Name)
 			continue
 		}
 		got := c.listeners[i]
 		pool := c.pool(got.PoolID)
 		if pool == nil || used[pool.ID] {
-			t.Errorf("%s has no pool for itself", want.Name)
+			t.Errorf("%s shares its pool", want.Name)
 			continue
 		}
 		used[pool.ID] = true
 		comparePort(t, want, got, *pool)
 	}
 	if got := len(c.listeners); got != listeners+len(d.Ports) {
-		t.Errorf("there are %d listeners, not %d", got, listeners+len(d.Ports))
+		t.Errorf("%d listeners, want %d", got, listeners+len(d.Ports))
 	}
 	if got := len(c.pools); got != pools+len(d.Ports) {
-		t.Errorf("there are %d pools, not %d", got, pools+len(d.Ports))
+		t.Errorf("%d pools, want %d", got, pools+len(d.Ports))
 	}
 	for _, tag := range d.Identity.Tags() {
 		if !slices.Contains(c.lb.Tags, tag) {
@@ -416,7 +417,7 @@ func (s *story) compareFloatingIP(t *testing.T) {
 		case f.PortID == "":
 			idle++
 		case f.PortID != s.cloud.lb.VIP.PortID:
-			t.Errorf("floating IP %s leads to %s", f.Address, f.PortID)
+			t.Errorf("floating IP %s points to %s", f.Address, f.PortID)
 		case wanted != nil && wanted.Address != "" && f.Address != wanted.Address:
 			t.Errorf("the floating IP is %s, not %s", f.Address, wanted.Address)
 		default:
@@ -427,7 +428,7 @@ func (s *story) compareFloatingIP(t *testing.T) {
 		t.Errorf("%d floating IPs are attached, not %d", attached, want)
 	}
 	if idle > 0 && !s.want.KeepFloatingIP {
-		t.Errorf("%d floating IPs lead nowhere", idle)
+		t.Errorf("%d floating IPs are detached", idle)
 	}
 }
 
@@ -446,7 +447,7 @@ func (s *story) compareGroup(t *testing.T) {
 	}
 	for _, r := range d.SecurityGroup.Rules {
 		if !slices.ContainsFunc(c.group.Rules, r.Same) {
-			t.Errorf("there is no rule %v", r)
+			t.Errorf("the rule %v is missing", r)
 		}
 	}
 	for _, port := range c.nodePorts {
@@ -483,7 +484,7 @@ func (s *story) compareOthers(t *testing.T) {
 	}
 }
 
-// remove deletes the Service, interrupted too, and looks for what is left.
+// remove deletes the Service, with interruptions, and checks that nothing remains.
 func (s *story) remove(t *testing.T) {
 	t.Helper()
 	options := plan.RemovalOptions{
@@ -503,7 +504,7 @@ func (s *story) remove(t *testing.T) {
 		}
 	}
 	if p := plan.Removal(shop(), s.cloud.observe(false), options); len(p.Steps) > 0 {
-		t.Errorf("something is left:\n%s", p)
+		t.Errorf("the removal is incomplete:\n%s", p)
 	}
 	c := s.cloud
 	if c.group != nil {
@@ -512,12 +513,12 @@ func (s *story) remove(t *testing.T) {
 	s.compareOthers(t)
 	if !s.guest {
 		if c.lb != nil || len(c.ips) > 0 && !options.KeepFloatingIP && !s.want.KeepFloatingIP {
-			t.Errorf("left are load balancer %v, floating IPs %v", c.lb, c.ips)
+			t.Errorf("the load balancer %v and the floating IPs %v remain", c.lb, c.ips)
 		}
 		return
 	}
 	if len(c.listeners) != len(s.others.listeners) || len(c.pools) != len(s.others.pools) ||
 		!slices.Equal(c.lb.Tags, s.others.lb.Tags) {
-		t.Errorf("left are listeners %v, pools %v, tags %v", c.listeners, c.pools, c.lb.Tags)
+		t.Errorf("the listeners %v, pools %v and tags %v remain", c.listeners, c.pools, c.lb.Tags)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
-// features are all that a user or an operator may ask for, and what a cloud may do to it.
+// features are the requests of users and operators, and changes of the cloud.
 func features() []feature {
 	var list []feature
 	for _, group := range [][]feature{
@@ -214,7 +214,7 @@ func placements() []feature {
 	asking := func(change func(*octavia.LoadBalancer)) func(*desired.State) {
 		return func(d *desired.State) { change(&d.LoadBalancer) }
 	}
-	// place is something that cannot be changed: with leave to recreate, and without.
+	// place is an immutable setting: with permission to recreate, and without.
 	place := func(name string, one, other func(*octavia.LoadBalancer)) feature {
 		return feature{name, empty, []stage{
 			{title: "a new Service that asks for it", want: desire(onePort, asking(one))},

@@ -27,7 +27,7 @@ func neighbor() desired.Identity {
 	return id
 }
 
-// stranger is a Service of another cluster, of the same name.
+// stranger is a Service of the same name in another cluster.
 func stranger() desired.Identity {
 	id := shop()
 	id.ClusterUID, id.UID = "other-cluster-uid", "stranger-uid"
@@ -36,7 +36,7 @@ func stranger() desired.Identity {
 
 func amphora() desired.Features { return desired.FeaturesOf("amphora", 27, false) }
 
-// tcp is a port as desired.Build makes it.
+// tcp returns a port as desired.Build does.
 func tcp(index, port int, lb string, nodes ...string) octavia.Port {
 	return portOf(index, octavia.TCP, port, lb, nodes...)
 }
@@ -75,7 +75,7 @@ func member(node string, port int) octavia.Member {
 	}
 }
 
-// addressOf is node-1's 10.0.0.11, and so on.
+// addressOf returns 10.0.0.11 for node-1, and so on.
 func addressOf(node string) string { return "10.0.0.1" + node[len(node)-1:] }
 
 func backend(node string) desired.Backend {
@@ -96,7 +96,7 @@ func monitor(index int, lb, kind string) *octavia.Monitor {
 	return m
 }
 
-// desire is an external Service with two ports and two nodes, and what a test changes of it.
+// desire returns an external Service with two ports and two nodes, after the changes.
 func desire(changes ...func(*desired.State)) desired.State {
 	id := shop()
 	lb := id.LoadBalancerName()
@@ -197,7 +197,7 @@ func asking(address string) func(*desired.State) {
 	}
 }
 
-// fresh is a cloud with three nodes and nothing else.
+// fresh returns a cloud with only three nodes.
 func fresh() *cloud {
 	c := &cloud{role: plan.Owner}
 	for _, node := range []string{"node-1", "node-2", "node-3"} {
@@ -210,7 +210,7 @@ func fresh() *cloud {
 	return c
 }
 
-// made is a cloud in which a Service is as desired.
+// made returns a cloud in which a Service is as desired.
 func made(t *testing.T, d desired.State) *cloud {
 	t.Helper()
 	c := fresh()
@@ -218,7 +218,7 @@ func made(t *testing.T, d desired.State) *cloud {
 	return c
 }
 
-// carryOut makes it so, and checks that nothing is left to do.
+// carryOut runs the plan for the desired state, and checks that the next plan is empty.
 func (c *cloud) carryOut(t *testing.T, d desired.State) {
 	t.Helper()
 	p := change(c, d)
@@ -226,11 +226,11 @@ func (c *cloud) carryOut(t *testing.T, d desired.State) {
 		t.Fatalf("the plan cannot be carried out: %v\n%s", err, p)
 	}
 	if again := change(c, d); len(again.Steps) > 0 {
-		t.Fatalf("after the plan\n%sthere is still to do:\n%s", p, again)
+		t.Fatalf("after the plan\n%sthese steps remain:\n%s", p, again)
 	}
 }
 
-// shared is another Service's load balancer in which shop is a guest.
+// shared returns another Service's load balancer in which shop is a guest.
 func shared(t *testing.T) *cloud {
 	t.Helper()
 	id := neighbor()
@@ -249,7 +249,7 @@ func shared(t *testing.T) *cloud {
 	return c
 }
 
-// visiting is what shop wants of the load balancer of that name.
+// visiting returns the desired state of shop as a guest in the load balancer of that name.
 func visiting(name string, changes ...func(*desired.State)) desired.State {
 	return desire(append([]func(*desired.State){internal, func(d *desired.State) {
 		d.Ports = []octavia.Port{
@@ -259,8 +259,8 @@ func visiting(name string, changes ...func(*desired.State)) desired.State {
 	}}, changes...)...)
 }
 
-// byOCCM makes of the cloud what OCCM leaves: only its own tags, and on the load balancer and the
-// listeners alone.
+// byOCCM changes the cloud to the state that OCCM creates: only its own tags, and only on the load
+// balancer and the listeners.
 func (c *cloud) byOCCM() {
 	name := c.lb.Name
 	c.lb.Tags = []string{name}
@@ -270,7 +270,7 @@ func (c *cloud) byOCCM() {
 	for i := range c.pools {
 		c.pools[i].Tags = nil
 		for j := range c.pools[i].Members {
-			// OCCM names the subnet always.
+			// OCCM always names the subnet.
 			c.pools[i].Members[j].SubnetID = vipSubnet
 		}
 	}
@@ -282,7 +282,7 @@ func (c *cloud) byOCCM() {
 	}
 }
 
-// kinds are the kinds of a plan's steps, in order.
+// kinds returns the kinds of a plan's steps, in order.
 func kinds(p plan.Plan) []string {
 	var all []string
 	for _, s := range p.Steps {
@@ -305,5 +305,5 @@ func wantNotice(t *testing.T, p plan.Plan, reason events.Reason, blocks bool) {
 			return
 		}
 	}
-	t.Errorf("there is no notice %s (blocks: %v):\n%s", reason, blocks, p)
+	t.Errorf("the notice %s (blocks: %v) is missing:\n%s", reason, blocks, p)
 }

@@ -155,7 +155,7 @@ func TestChange_FloatingIPLeadsElsewhere_IsDisownedAndReplaced(t *testing.T) {
 	c := made(t, desire())
 	c.ips[0].PortID = "elsewhere"
 	moved := c.ips[0].ID
-	// Where another would be made is not looked up while there is one.
+	// The place of another floating IP is not looked up while one exists.
 	p := change(c, desire(func(d *desired.State) {
 		d.FloatingIP.NetworkID = ""
 	}))
@@ -170,12 +170,12 @@ func TestChange_FloatingIPLeadsElsewhere_IsDisownedAndReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(c.ips) != 1 || c.ips[0].ID != moved || c.ips[0].PortID != "elsewhere" {
-		t.Errorf("left are %v", c.ips)
+		t.Errorf("the floating IPs are %v", c.ips)
 	}
 }
 
-// The port that a user has made for the VIP may have kept its floating IP when the load balancer
-// was deleted by hand.
+// A user's port for the VIP may have kept its floating IP when the load balancer was deleted by
+// hand.
 func TestChange_UsersPortHasTheFloatingIP_ItStays(t *testing.T) {
 	at := func(d *desired.State) { d.LoadBalancer.VIP = octavia.VIP{PortID: "port-user"} }
 	c := made(t, desire(onePort, at))

@@ -11,26 +11,26 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
-// stage is a change of what should be, or of what is, and the plan that follows.
+// stage is a change of the desired or of the observed state, with the plan that follows.
 type stage struct {
 	title string
-	// want is what should be from now on.
+	// want is the desired state from now on.
 	want desired.State
-	// damage is done before; nil for none.
+	// damage is done before the plan. It may be nil.
 	damage func(*cloud)
 	// removal: the Service is removed instead.
 	removal *plan.RemovalOptions
 }
 
-// feature is a story in stages; each plan is carried out before the next is made.
+// feature is a sequence of stages; each plan is carried out before the next is made.
 type feature struct {
 	name   string
 	cloud  func(*testing.T) *cloud
 	stages []stage
 }
 
-// option is the story of something that a user may ask for: a Service that has it from the start,
-// and one that gets it, has it changed and loses it.
+// option tests a setting: a Service that has it from the start, and one that gets it, changes it
+// and loses it.
 func option(
 	name string, with, changed func(*desired.State), base ...func(*desired.State),
 ) feature {
@@ -65,7 +65,7 @@ func TestChange_EachFeature_HasTheRecordedPlan(t *testing.T) {
 			}
 			if got != string(want) {
 				t.Errorf(
-					"other things would be done to the cloud than %s says (go test -update rewrites it, if they are meant):\n%s", path, got)
+					"the plan differs from %s (go test -update rewrites the file if that is intended):\n%s", path, got)
 			}
 		})
 	}
@@ -85,12 +85,12 @@ func TestGolden_EachFileHasItsFeature(t *testing.T) {
 	}
 	for _, file := range files {
 		if name := strings.TrimSuffix(filepath.Base(file), ".golden"); !known[name] {
-			t.Errorf("%s is of no feature", file)
+			t.Errorf("%s belongs to no feature", file)
 		}
 	}
 }
 
-// tell carries the plans out, and checks that each leaves nothing to do.
+// tell carries the plans out, and checks that the next plan is empty.
 func (f feature) tell(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -105,7 +105,7 @@ func (f feature) tell(t *testing.T) string {
 			t.Errorf("%s: %v", s.title, err)
 		}
 		if again := s.plan(c); len(again.Steps) > 0 && !waits(p) {
-			t.Errorf("%s: there is still to do:\n%s", s.title, again)
+			t.Errorf("%s: these steps remain:\n%s", s.title, again)
 		}
 	}
 	return b.String()
@@ -118,8 +118,8 @@ func (s stage) plan(c *cloud) plan.Plan {
 	return change(c, s.want)
 }
 
-// waits reports whether the plan needs another one after it: what a failover, or another provider,
-// leads to is seen later.
+// waits reports whether another plan follows, because the result of a failover, or of another
+// provider, is observed later.
 func waits(p plan.Plan) bool {
 	if len(p.Steps) == 0 {
 		return false

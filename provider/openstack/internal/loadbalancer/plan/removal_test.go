@@ -14,7 +14,7 @@ func removal(c *cloud, o plan.RemovalOptions) plan.Plan {
 	return plan.Removal(shop(), c.observe(false), o)
 }
 
-// withGuest is shop's own load balancer, that another Service uses too.
+// withGuest returns shop's own load balancer, which another Service uses, too.
 func withGuest(t *testing.T, tags []string) *cloud {
 	t.Helper()
 	c := made(t, desire(guarded))
@@ -34,7 +34,8 @@ func isWhole(c *cloud) bool {
 	return c.lb != nil && c.listener("listener-guest") != nil && c.pool("pool-guest") != nil
 }
 
-// Whatever is known of the cloud, nothing that may be another's goes with the load balancer.
+// No part that may be another owner's is deleted with the load balancer, whatever is known of the
+// cloud.
 func TestD4_OthersOrUnknown_NeverCascades(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -63,10 +64,10 @@ func TestD4_OthersOrUnknown_NeverCascades(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !isWhole(c) || len(c.ips) != 1 || c.ips[0].PortID == "" {
-					t.Errorf("the guest has lost something:\n%s", p)
+					t.Errorf("the guest has lost a part:\n%s", p)
 				}
 				if c.group != nil || len(c.listeners) != 1 || len(c.pools) != 1 {
-					t.Errorf("something of the Service is left:\n%s", p)
+					t.Errorf("a part of the Service remains:\n%s", p)
 				}
 			}
 		})
@@ -94,7 +95,7 @@ func TestRemoval_Guest_InterruptedAnywhere(t *testing.T) {
 	begin := shared(t)
 	begin.carryOut(t, visiting(begin.lb.Name, guarded))
 	for i := range begin.pools {
-		// OCCM's pools have none.
+		// OCCM's pools have no tags.
 		begin.pools[i].Tags = nil
 	}
 	p := removal(begin, all())
@@ -109,13 +110,13 @@ func TestRemoval_Guest_InterruptedAnywhere(t *testing.T) {
 		}
 		if len(c.listeners) != 1 || len(c.pools) != 1 || c.group != nil ||
 			slices.Contains(c.lb.Tags, shop().ServiceTag()) {
-			t.Errorf("after %d steps something is left: %+v", n, c)
+			t.Errorf("after %d steps these remain: %+v", n, c)
 		}
 	}
 }
 
-// A floating IP goes only with the Service that it was made for.
-func TestD27_FloatingIP_GoesOnlyWithItsService(t *testing.T) {
+// A floating IP is deleted only with the Service for which it was created.
+func TestD27_FloatingIP_IsDeletedOnlyWithItsService(t *testing.T) {
 	id := shop()
 	moved := id
 	moved.Name, moved.UID = "other", "other-uid"
@@ -147,13 +148,13 @@ func TestD27_FloatingIP_GoesOnlyWithItsService(t *testing.T) {
 				t.Fatal(err)
 			}
 			if deleted := len(c.ips) == 0; deleted != test.deleted {
-				t.Fatalf("it is deleted: %v\n%s", deleted, p)
+				t.Fatalf("deleted: %v\n%s", deleted, p)
 			}
 			if c.lb != nil {
-				t.Errorf("the load balancer is left:\n%s", p)
+				t.Errorf("the load balancer remains:\n%s", p)
 			}
 			if !test.deleted && (c.ips[0].PortID != "" || len(c.ips[0].Tags) > 0 != test.tagged) {
-				t.Errorf("it is left as %+v", c.ips[0])
+				t.Errorf("the floating IP is %+v", c.ips[0])
 			}
 		})
 	}
@@ -179,20 +180,20 @@ func TestRemoval_OwnerLeavesGuests_FloatingIPStays(t *testing.T) {
 		if c.ips[0].PortID != c.lb.VIP.PortID || len(c.ips[0].Tags) == 0 != kept {
 			t.Errorf("kept %v: %+v", kept, c.ips[0])
 		}
-		// The last one who goes takes all with it, but for what is kept.
+		// The last guest deletes everything except a kept floating IP.
 		c.role = plan.Guest
 		last := plan.Removal(neighbor(), c.observe(false), all())
 		if err := c.run(last, len(last.Steps)); err != nil {
 			t.Fatal(err)
 		}
 		if c.lb != nil || len(c.ips) > 0 != kept {
-			t.Errorf("kept %v: left are %v and %v:\n%s", kept, c.lb, c.ips, last)
+			t.Errorf("kept %v: %v and %v remain:\n%s", kept, c.lb, c.ips, last)
 		}
 	}
 }
 
-// A load balancer that a user has made is never deleted, and neither is one of a Service that may
-// still come back to it.
+// A load balancer that a user has created is never deleted, and neither is one whose owner may
+// still use it.
 func TestRemoval_LastGuest_DeletesOnlyUnownedParts(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -209,14 +210,14 @@ func TestRemoval_LastGuest_DeletesOnlyUnownedParts(t *testing.T) {
 			test.change(c)
 			p := removal(c, all())
 			if slices.Contains(kinds(p), "DeleteLoadBalancer") {
-				t.Errorf("it is deleted:\n%s", p)
+				t.Errorf("the load balancer is deleted:\n%s", p)
 			}
 		})
 	}
 }
 
-// In a load balancer in ERROR nothing can be deleted: a guest waits, and what is around it goes at
-// once.
+// In a load balancer in ERROR no part can be deleted: a guest waits, and its objects outside are
+// deleted at once.
 func TestRemoval_GuestOfLoadBalancerInError_Waits(t *testing.T) {
 	c := shared(t)
 	c.carryOut(t, visiting(c.lb.Name, guarded))

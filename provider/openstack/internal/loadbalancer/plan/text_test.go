@@ -11,7 +11,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
-// The line of a step stays readable, however many members there are; the plan shows them all.
+// The line of a step is short, however many members it has; the plan shows all of them.
 func TestString_ManyMembers_LineIsShort(t *testing.T) {
 	c := made(t, desire(onePort, nodes()))
 	want := desire(onePort, func(d *desired.State) {
@@ -36,7 +36,7 @@ func TestString_ManyMembers_LineIsShort(t *testing.T) {
 	}
 }
 
-// A line of a step has no loose ends where something is not known.
+// The line of a step is complete without unknown values.
 func TestString_WithoutReasons(t *testing.T) {
 	for want, step := range map[string]plan.Step{
 		"delete listener l (name)": plan.DeleteListener{

@@ -15,8 +15,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-// FuzzAnnotations gives each line, name=value, to a Service. Whatever it is, what comes out can be
-// sent to Octavia or is told.
+// FuzzAnnotations gives a Service the annotations name=value, one a line. Each value is either
+// valid for Octavia or reported.
 func FuzzAnnotations(f *testing.F) {
 	for _, seed := range []string{
 		"", "subnet-id=" + id1 + "\nclass=fast\nfloating-subnet=~^a",
@@ -81,7 +81,7 @@ func FuzzAnnotations(f *testing.F) {
 	})
 }
 
-// inRange tells what Octavia and the API server would refuse.
+// inRange fails the test for values that Octavia or the API server would refuse.
 func inRange(t *testing.T, s Settings) {
 	t.Helper()
 	for _, id := range []string{
@@ -141,13 +141,13 @@ func inRange(t *testing.T, s Settings) {
 	}
 }
 
-// fits reports whether a problem can be told in an event.
+// fits fails the test unless a problem can be reported in an event.
 func fits(t *testing.T, p Problem) {
 	t.Helper()
 	text := p.String()
 	if utf8.RuneCountInString(text) > 700 || !utf8.ValidString(text) ||
 		strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }) ||
 		p.Why == "" {
-		t.Errorf("a problem cannot be told: %q", text)
+		t.Errorf("a problem does not fit an event: %q", text)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-// The page is written by `go generate ./provider/openstack/internal/loadbalancer/settings`.
+// `go generate ./provider/openstack/internal/loadbalancer/settings` writes the page.
 func TestPage_IsUpToDate(t *testing.T) {
 	pagetest.Check(t, "../../../../../docs/reference/service-annotations.md", page())
 }

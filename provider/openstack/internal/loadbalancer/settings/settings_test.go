@@ -38,7 +38,7 @@ func serviceWith(annotations map[string]string) *v1.Service {
 	}
 }
 
-// short is serviceWith with names without our prefix.
+// short is serviceWith for names without the prefix.
 func short(annotations map[string]string) *v1.Service {
 	full := map[string]string{}
 	for name, value := range annotations {
@@ -52,7 +52,7 @@ func short(annotations map[string]string) *v1.Service {
 
 func presets() Defaults { return Defaults{LoadBalancer: cloudconf.Default().LoadBalancer} }
 
-// untouched is what holds for a Service that says nothing, if cloud.conf says nothing.
+// untouched are the settings of a Service without annotations and a cloud.conf without options.
 func untouched() Settings {
 	return Settings{
 		Provider: "amphora", ConnectionLimit: -1,
@@ -64,14 +64,14 @@ func untouched() Settings {
 	}
 }
 
-func TestOf_NothingSaid_HasTheDefaultsOfOCCM(t *testing.T) {
+func TestOf_NoAnnotation_HasTheDefaultsOfOCCM(t *testing.T) {
 	got, problems := Of(serviceWith(nil), presets())
 	if want := untouched(); !reflect.DeepEqual(got, want) || len(problems) > 0 {
 		t.Errorf("the settings are\n%+v, want\n%+v; problems: %v", got, want, problems)
 	}
 }
 
-// Each annotation changes one setting, and no other.
+// Each annotation changes exactly one setting.
 func TestOf_AnnotationIsRead(t *testing.T) {
 	for _, c := range []struct {
 		name, value string
@@ -208,18 +208,18 @@ func TestOf_BadValue_IsReported(t *testing.T) {
 				t.Errorf("the settings are\n%+v, want the defaults:\n%+v", got, want)
 			}
 			if len(problems) != 1 {
-				t.Fatalf("%d problems were told, want 1: %v", len(problems), problems)
+				t.Fatalf("%d problems, want 1: %v", len(problems), problems)
 			}
 			p := problems[0]
 			if service.Annotations[p.Annotation] != c.value || p.Value != shown(c.value) ||
 				p.Why != c.why || p.Fatal != c.fatal {
-				t.Errorf("told was %+v, want %q of %s, fatal %v", p, c.why, c.name, c.fatal)
+				t.Errorf("the problem is %+v, want %q of %s, fatal %v", p, c.why, c.name, c.fatal)
 			}
 		})
 	}
 }
 
-// Charts write annotations without a value: that is no mistake.
+// Charts write annotations without a value, which is no mistake.
 func TestOf_EmptyValueIsNoProblem(t *testing.T) {
 	annotations := map[string]string{}
 	for _, row := range table(&Settings{}, cloudconf.LoadBalancer{}) {
@@ -260,7 +260,7 @@ func TestOf_EmptyValue_OverridesOrNot(t *testing.T) {
 	}
 }
 
-// fullDefaults say something about everything.
+// fullDefaults sets every option.
 func fullDefaults() Defaults {
 	return Defaults{LoadBalancer: cloudconf.LoadBalancer{
 		SubnetID: id1, MemberSubnetID: id2, NetworkID: id1, FloatingNetworkID: id1,
@@ -295,7 +295,7 @@ func TestOf_CloudConfIsTheDefault(t *testing.T) {
 	}
 }
 
-// Annotation, class, cloud.conf: in this order, for each option of a class, for internal and
+// The precedence is annotation, class, cloud.conf, for each option of a class, for internal and
 // external Services.
 func TestOf_AnnotationBeatsClassBeatsCloudConf(t *testing.T) {
 	for _, c := range []struct {
@@ -383,7 +383,8 @@ func TestOf_FloatingSubnets_AreOfOneSource(t *testing.T) {
 			got.FloatingSubnetID, got.FloatingSubnet,
 			got.FloatingSubnetTags,
 		}); have != c.want || len(problems) > 0 {
-			t.Errorf("for %v it is %+v, want %+v; problems: %v", c.annotations, have, c.want,
+			t.Errorf("of %v the settings are %+v, want %+v; problems: %v",
+				c.annotations, have, c.want,
 				problems)
 		}
 	}
@@ -398,7 +399,7 @@ func TestOf_UnknownClass_NamesTheKnown(t *testing.T) {
 	} {
 		_, problems := Of(short(map[string]string{"class": name}), defaults)
 		if len(problems) != 1 || !problems[0].Fatal || problems[0].String() != want {
-			t.Errorf("told was %v, want %s", problems, want)
+			t.Errorf("the problems are %v, want %s", problems, want)
 		}
 	}
 	for i := range 30 {
@@ -406,7 +407,7 @@ func TestOf_UnknownClass_NamesTheKnown(t *testing.T) {
 	}
 	_, problems := Of(short(map[string]string{"class": "x"}), defaults)
 	if len(problems) != 1 || !strings.HasSuffix(problems[0].Why, "class-09 and 22 more") {
-		t.Errorf("told was %v, want ten classes and 22 more", problems)
+		t.Errorf("the problems are %v, want ten classes and 22 more", problems)
 	}
 }
 
@@ -474,7 +475,8 @@ func TestOf_Address(t *testing.T) {
 	}
 }
 
-// Both have their defaults if they do not fit: one alone might not fit the other's default.
+// Both are reset to the defaults if they do not fit, because one alone might not fit the other's
+// default.
 func TestOf_MonitorTimes_DoNotFit(t *testing.T) {
 	defaults := presets()
 	defaults.LoadBalancer.MonitorDelay, defaults.LoadBalancer.MonitorTimeout = 20*time.Second,
@@ -501,7 +503,8 @@ func TestOf_MonitorTimes_DoNotFit(t *testing.T) {
 		}
 		if have := [2]time.Duration{got.MonitorDelay, got.MonitorTimeout}; have != c.want ||
 			told != c.told || len(problems) > 1 {
-			t.Errorf("of %q and %q they are %v, want %v; problems: %v, want one of %q", c.delay,
+			t.Errorf("of %q and %q the times are %v, want %v; problems: %v, want one of %q",
+				c.delay,
 				c.timeout, have, c.want, problems, c.told)
 		}
 	}
@@ -517,7 +520,8 @@ func TestOf_CloudConfOutOfRange_HasTheDefaultsOfOCCM(t *testing.T) {
 		got, _ := Of(serviceWith(nil), Defaults{LoadBalancer: c})
 		if got.MonitorDelay != 5*time.Second || got.MonitorTimeout != 3*time.Second ||
 			got.MonitorMaxRetries != 1 || got.MonitorMaxRetriesDown != 3 {
-			t.Errorf("of %+v they are %s, %s, %d and %d", c, got.MonitorDelay, got.MonitorTimeout,
+			t.Errorf("of %+v the settings are %s, %s, %d and %d",
+				c, got.MonitorDelay, got.MonitorTimeout,
 				got.MonitorMaxRetries, got.MonitorMaxRetriesDown)
 		}
 	}
@@ -527,30 +531,30 @@ func TestOf_CloudConfOutOfRange_HasTheDefaultsOfOCCM(t *testing.T) {
 			MonitorTimeout: 2100 * time.Millisecond,
 		}})
 	if got.MonitorDelay != 5*time.Second || got.MonitorTimeout != 2*time.Second {
-		t.Errorf("5.9 s and 2.1 s become %s and %s, want whole seconds as with OCCM",
+		t.Errorf("5.9 s and 2.1 s are read as %s and %s, want whole seconds as with OCCM",
 			got.MonitorDelay, got.MonitorTimeout)
 	}
 }
 
-// Where certificates are not looked for, any reference will do.
+// Without the check of certificates, any reference is accepted.
 func TestOf_CertificateElsewhere(t *testing.T) {
 	defaults := presets()
 	defaults.LoadBalancer.ContainerStore = "external"
 	got, problems := Of(short(map[string]string{"default-tls-container-ref": "vault:front"}),
 		defaults)
 	if got.CheckCertificates || got.TLSContainer != "vault:front" || len(problems) > 0 {
-		t.Errorf("the certificate is %q, looked for %v; problems: %v", got.TLSContainer,
+		t.Errorf("the certificate is %q, checked %v; problems: %v", got.TLSContainer,
 			got.CheckCertificates, problems)
 	}
 }
 
-// OCCM lets the PROXY protocol win for pools and has HTTP listeners; that is decided later, so both
-// are there.
+// OCCM combines PROXY pools with HTTP listeners. That is decided later, so both settings are kept.
 func TestOf_ProxyProtocolBesideHeaders_IsNoProblem(t *testing.T) {
 	got, problems := Of(short(map[string]string{"proxy-protocol": "v2", "x-forwarded-for": "true"}),
 		presets())
 	if got.ProxyProtocol != "PROXYV2" || !got.XForwardedFor || len(problems) > 0 {
-		t.Errorf("they are %q and %v; problems: %v", got.ProxyProtocol, got.XForwardedFor, problems)
+		t.Errorf("the settings are %q and %v; problems: %v",
+			got.ProxyProtocol, got.XForwardedFor, problems)
 	}
 }
 
@@ -599,7 +603,7 @@ func TestProblem_IsFitForAnEvent(t *testing.T) {
 	want := Prefix + `connection-limit: "` + strings.Repeat("x", 100) +
 		`…" is not a whole number; the default is used`
 	if len(problems) != 1 || problems[0].String() != want {
-		t.Errorf("told was %v, want %s", problems, want)
+		t.Errorf("the problems are %v, want %s", problems, want)
 	}
 	if got := shown("a\x00b\xffc\u202ed\n"); got != "a\ufffdb\ufffdc\ufffdd\ufffd" {
 		t.Errorf("shown is %q", got)
@@ -630,7 +634,8 @@ func TestUnknown_MistypedAnnotations_AreNamed(t *testing.T) {
 		`service.beta.kubernetes.io/openstack-internal-loadbalancer is not known, and has no effect; did you mean "service.beta.kubernetes.io/openstack-internal-load-balancer"?`,
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("told was\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("the problems are\n%s\nwant\n%s",
+			strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	for _, row := range table(&Settings{}, cloudconf.LoadBalancer{}) {
 		if known := serviceWith(map[string]string{row.about().name: "x"}); len(Unknown(known)) > 0 {
@@ -639,7 +644,7 @@ func TestUnknown_MistypedAnnotations_AreNamed(t *testing.T) {
 	}
 }
 
-// The rows of OCCM's table of annotations, and fxccm's own.
+// The rows are OCCM's table of annotations, and fxccm's own.
 func TestTable_IsComplete(t *testing.T) {
 	occm := strings.Fields(`class floating-network-id floating-subnet-id floating-subnet floating-subnet-tags keep-floatingip port-id lb-method proxy-protocol subnet-id
 		network-id member-subnet-id timeout-client-data timeout-member-connect timeout-member-data timeout-tcp-inspect x-forwarded-for flavor-id availability-zone
@@ -725,7 +730,7 @@ func TestNodeSelector_EachText_SelectsByLabels(t *testing.T) {
 			t.Errorf("%q selects %v: %v, want %v", c.selector, c.labels, got, c.want)
 		}
 		if again := ParseNodeSelector(selector.String()); !reflect.DeepEqual(again, selector) {
-			t.Errorf("%q is written %q", c.selector, selector)
+			t.Errorf("String of %q is %q", c.selector, selector)
 		}
 	}
 }
