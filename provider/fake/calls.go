@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// errPanicked stands in the record for a call that did not return.
+// errPanicked is the recorded error of a call that panicked.
 var errPanicked = errors.New("panicked")
 
 // A Call is one call to the cloud, recorded when it begins and completed when it ends.
 type Call struct {
 	// Seq counts the calls of the cloud from 1, in the order in which they began.
 	Seq uint64 `json:"seq"`
-	// Caller is who called; see [WithCaller].
+	// Caller is the name of the caller; see [WithCaller].
 	Caller    string    `json:"caller"`
 	Interface Interface `json:"interface"`
 	Method    Method    `json:"method"`
-	// Object is what the call is about: a node's name (also where it was given by provider ID), a
+	// Object is the subject of the call: a node's name (even if the call gave a provider ID), a
 	// Service's namespace/name, a route's target node, a volume, a cluster, or "".
 	Object string `json:"object,omitempty"`
 	// Mutating calls change something in the cloud.
 	Mutating bool `json:"mutating,omitempty"`
-	// CtxDone tells that the context had ended before the call began.
+	// CtxDone: the context had ended before the call began.
 	CtxDone bool      `json:"ctxDone,omitempty"`
 	Started time.Time `json:"started"`
 	// Ended is zero while the call is in flight.
@@ -39,12 +39,12 @@ type Call struct {
 // A CallFilter chooses calls; the zero value chooses all. Its Matches is a predicate for
 // [Cloud.Calls] and [Cloud.WaitForCall].
 type CallFilter struct {
-	// Each of these must be equal unless it is "".
+	// Each of these fields must be equal to the call's unless it is "".
 	Method    Method
 	Interface Interface
 	Caller    string
 	Object    string
-	// Each of these, if true, leaves out the calls that are not so.
+	// Each of these fields, if true, excludes the calls for which it is false.
 	Mutating bool
 	Finished bool
 	// Failed calls ended with an error or a panic.
@@ -71,7 +71,7 @@ type ConcurrentCalls struct {
 	With []Call `json:"with"`
 }
 
-// Stats are counts since the cloud was made or [Cloud.ResetCalls].
+// Stats are counts since [New] or [Cloud.ResetCalls].
 type Stats struct {
 	Callers map[string]CallerStats `json:"callers"`
 	// InFlight is the number of calls that have not ended.
@@ -85,16 +85,16 @@ type CallerStats struct {
 	MaxInFlight int `json:"maxInFlight"`
 }
 
-// Calls returns the calls for which every predicate holds, in the order in which they began. It
-// includes those in flight.
+// Calls returns the calls for which every predicate holds, in the order in which they began,
+// including those in flight.
 func (c *Cloud) Calls(where ...func(Call) bool) []Call {
 	calls, _, _ := c.record.changedSince(0)
 	return slices.DeleteFunc(calls, func(call Call) bool { return !all(where, call) })
 }
 
-// WaitForCall waits for a call for which every predicate holds, and returns the first. Calls that
-// are already recorded count, see [Cloud.ResetCalls]; a call is looked at when it begins and again
-// when it ends. The predicates may use the Cloud. The error, when ctx ends first, wraps ctx's.
+// WaitForCall waits for a call for which every predicate holds, and returns the first. Recorded
+// calls count, too; see [Cloud.ResetCalls]. A call is checked when it begins and again when it
+// ends. The predicates may use the Cloud. If ctx ends first, the error wraps the error of ctx.
 func (c *Cloud) WaitForCall(ctx context.Context, where ...func(Call) bool) (Call, error) {
 	var seen uint64
 	for {
@@ -116,15 +116,15 @@ func (c *Cloud) WaitForCall(ctx context.Context, where ...func(Call) bool) (Call
 	}
 }
 
-// ConcurrentCalls returns each beginning of a mutating call while a mutating call of another caller
-// was in flight.
+// ConcurrentCalls returns each mutating call that began while a mutating call of another caller was
+// in flight.
 func (c *Cloud) ConcurrentCalls() []ConcurrentCalls { return c.record.concurrentCalls() }
 
 // Stats returns the counts.
 func (c *Cloud) Stats() Stats { return c.record.stats() }
 
-// ResetCalls forgets all calls that have ended, all concurrent calls, and all counts. Calls in
-// flight stay in the record.
+// ResetCalls drops all calls that have ended, all concurrent calls, and all counts. Calls in flight
+// stay in the record.
 func (c *Cloud) ResetCalls() { c.record.reset() }
 
 func all(where []func(Call) bool, call Call) bool {
@@ -136,14 +136,14 @@ func all(where []func(Call) bool, call Call) bool {
 	return true
 }
 
-// record remembers calls, the oldest forgotten when there are more than limit.
+// record keeps the last calls. It drops the oldest above limit.
 type record struct {
 	changed func()
 
 	mu    sync.Mutex
 	limit int
 	seq   uint64
-	// revision counts beginnings and ends, for those who wait to see only what is new.
+	// revision counts begins and ends, so that waiters read only new entries.
 	revision uint64
 	calls    []*entry
 	inFlight map[*entry]struct{}
@@ -202,7 +202,7 @@ func (r *record) touch(e *entry) {
 	e.revision = r.revision
 }
 
-// count adds a call that is in flight to the counts.
+// count adds a call in flight to the counts.
 func (r *record) count(call Call) {
 	counts := r.callers[call.Caller]
 	counts.Calls++
@@ -228,8 +228,8 @@ func (r *record) noteConcurrent(call Call) {
 	r.overlaps = trim(append(r.overlaps, ConcurrentCalls{Call: call, With: with}), r.limit)
 }
 
-// changedSince copies the calls that began or ended after revision, and tells the present revision
-// and how many calls are recorded in all.
+// changedSince copies the calls that began or ended after revision. It returns the current
+// revision, and the total number of recorded calls.
 func (r *record) changedSince(revision uint64) (calls []Call, now uint64, total int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -264,8 +264,7 @@ func (r *record) reset() {
 	}
 }
 
-// trim forgets the oldest quarter when there are more than limit: a whole quarter, so that it is
-// seldom done.
+// trim drops the oldest quarter when there are more than limit. A whole quarter makes this rare.
 func trim[T any](all []T, limit int) []T {
 	if len(all) <= limit {
 		return all

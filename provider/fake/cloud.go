@@ -10,11 +10,11 @@ import (
 
 const defaultCallLimit = 100_000
 
-// A Cloud is the state of a cloud, how it behaves, and a record of who asked it what. Any number of
-// providers can be opened on it. All methods are safe for concurrent use; a Cloud has no goroutines
-// and needs no closing.
+// A Cloud is the state of a cloud, its faults, and a record of its calls. Any number of providers
+// can be opened on it. All methods are safe for concurrent use. A Cloud has no goroutines and needs
+// no closing.
 type Cloud struct {
-	// Set once by New.
+	// New sets these fields.
 	name, region, zone string
 	hasClusterID       bool
 	routeNodeAddresses bool
@@ -25,7 +25,7 @@ type Cloud struct {
 	record  *record
 	faults  *faults
 
-	// mu guards what follows.
+	// mu guards the following fields.
 	mu           sync.Mutex
 	instances    map[string]Instance
 	instanceByID map[string]string
@@ -36,8 +36,7 @@ type Cloud struct {
 	ingressIPv6  *pool
 }
 
-// New makes an empty cloud in which everything works at once. It panics with a sentence if an
-// option is nonsense.
+// New returns an empty cloud without faults. It panics with an explanation if an option is invalid.
 func New(opts ...Option) *Cloud {
 	c := &Cloud{
 		name: "fake", region: "region-1", zone: "region-1a",
@@ -51,8 +50,8 @@ func New(opts ...Option) *Cloud {
 		balancers:    map[balancerKey]*Balancer{},
 		routes:       map[routeKey]Route{},
 		hosts:        newPool("10.240.0.0/16"),
-		// The ranges for documentation and for benchmarks: RFC 5737, RFC 2544, RFC 3849. None of
-		// them is routed.
+		// These ranges are for documentation and for benchmarks: RFC 5737, RFC 2544, RFC 3849. They
+		// are not routed.
 		ingressIPv4: newPool("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "198.18.0.0/15"),
 		ingressIPv6: newPool("2001:db8::/64"),
 	}
@@ -66,12 +65,12 @@ func New(opts ...Option) *Cloud {
 	return c
 }
 
-// WaitUntil waits until cond holds, which it asks now and after every change: a call that began or
-// ended, or a change of the cloud's instances, load balancers or routes. cond is called without a
-// lock and may use the Cloud. The error, when ctx ends first, wraps ctx's.
+// WaitUntil waits until cond holds. It calls cond now and after every change: the begin or end of a
+// call, or a change of the cloud's instances, load balancers or routes. cond is called without a
+// lock and may use the Cloud. If ctx ends first, the error wraps the error of ctx.
 func (c *Cloud) WaitUntil(ctx context.Context, cond func() bool) error {
 	for {
-		// Taken before the question, so that no change between the two is missed.
+		// The channel is taken before cond is called, so that no change between the two is missed.
 		changed := c.changes.next()
 		if cond() {
 			return nil
@@ -84,7 +83,7 @@ func (c *Cloud) WaitUntil(ctx context.Context, cond func() bool) error {
 	}
 }
 
-// info is what a provider has to know of its cloud before the first call.
+// info is the data of a cloud that a provider needs before its first call.
 type info struct {
 	ProviderName string `json:"providerName"`
 	HasClusterID bool   `json:"hasClusterID"`
@@ -104,8 +103,7 @@ func (c *Cloud) info() info {
 	}
 }
 
-// call is the one path of every call, whether it comes from a provider in this process or over
-// HTTP.
+// call handles every call, whether it comes from a provider in this process or over HTTP.
 func (c *Cloud) call(
 	ctx context.Context, caller string, method Method, args arguments,
 ) (_ results, err error) {
@@ -121,13 +119,13 @@ func (c *Cloud) call(
 		Mutating:  op.mutating,
 		CtxDone:   ctx.Err() != nil,
 	}
-	// Before the call is visible: a test that waits for the call and then makes another finds the
-	// fault used.
+	// The fault is taken before the call is visible: a test that waits for the call and then makes
+	// another must find the fault used.
 	before := c.faults.take(begun, false)
 	entry := c.record.begin(begun)
 	returned := false
 	defer func() {
-		// Without recover, so that the panic keeps the stack of its origin.
+		// recover would lose the stack of the panic.
 		if !returned {
 			err = errPanicked
 		}

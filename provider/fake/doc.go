@@ -1,8 +1,8 @@
-// Package fake is a programmable cloud in memory, for tests of anything that drives a
-// cloudprovider.Interface: a cloud controller manager, its host, a controller of the host's own.
+// Package fake is a programmable cloud in memory, for tests of any user of a
+// cloudprovider.Interface: a cloud controller manager, its host, a controller of the host.
 //
 // A [Cloud] is the state of one cloud. A test fills it with instances, opens a provider on it for
-// each cloud controller manager (or each term of one), and reads from it what came of it:
+// each cloud controller manager (or each term of one), and reads the results from it:
 //
 //	cloud := fake.New()
 //	cloud.AddInstances(fake.Instance{Name: "node-1"})
@@ -12,22 +12,23 @@
 //
 // # What the cloud does
 //
-// It serves every interface of k8s.io/cloud-provider, less those that [Without] takes away.
+// It serves every interface of k8s.io/cloud-provider, except those that [Without] removes.
 //
-//   - Instances are found by provider ID, or by node name while a node has none. An absent one is
-//     cloudprovider.InstanceNotFound, or does not exist; a provider ID of another cloud is an
-//     error, never an absence. Provider IDs look like fake://region-1/node-1.
+//   - Instances are found by provider ID, or by node name while a node has none. A missing one is
+//     reported as cloudprovider.InstanceNotFound, or as not existing; a provider ID of another
+//     cloud is an error, never an absence. Provider IDs look like fake://region-1/node-1.
 //   - Load balancers belong to a cluster and a Service UID, have an address for each IP family of
 //     the Service that stays the same until they are deleted, and have the nodes as members.
-//     Deleting one that is gone is no error; updating one is. See [Balancer].
+//     Deleting a missing one is no error; updating it is. See [Balancer].
 //   - Routes belong to a cluster; their node must have an instance, and a destination can have one
-//     route. When the instance goes the route stays, as a blackhole. See [Route].
+//     route. When the instance is removed the route stays, as a blackhole. See
+//     [Route].
 //
 // # How it misbehaves
 //
-// [WithLatency] and [Cloud.SetLatency] make every call take its time. [Cloud.On] injects faults
-// into single methods, objects or callers: delays, errors, panics, hangs, (nil, nil); before the
-// cloud changes or after.
+// [WithLatency] and [Cloud.SetLatency] delay every call. [Cloud.On] injects faults into single
+// methods, objects or callers: delays, errors, panics, hangs, (nil, nil); before the cloud changes
+// or after.
 //
 //	busy := api.NewRetryError("busy", 5*time.Second)
 //	cloud.On(fake.EnsureLoadBalancer).For("default/web").Times(2).Fail(busy)
@@ -38,7 +39,7 @@
 //
 // Every call is recorded when it begins and when it ends: [Cloud.Calls], [Cloud.Stats].
 // [Cloud.WaitForCall] and [Cloud.WaitUntil] wait for a call or a state without polling.
-// [Cloud.ConcurrentCalls] lists every moment at which two callers were changing the cloud at once,
+// [Cloud.ConcurrentCalls] lists every case of two callers that changed the cloud concurrently,
 // which is split brain.
 //
 // The record keeps the last 100,000 calls ([WithCallLimit]) and can be emptied
@@ -47,6 +48,6 @@
 // # Several processes
 //
 // [Cloud.Handler] serves a cloud over HTTP, and [Dial] opens providers on it from another process.
-// Both kinds of provider share all code but the way to the cloud, so a test can begin in one
-// process and move to two. The test keeps the Cloud in its own process.
+// Both kinds of provider share all code except the connection to the cloud, so a test can begin in
+// one process and later use two. The test keeps the Cloud in its own process.
 package fake

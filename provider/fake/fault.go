@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A FaultBuilder chooses calls and then says how they misbehave. [Cloud.On] returns one:
+// A FaultBuilder first chooses calls and then defines their fault. [Cloud.On] returns one:
 //
 //	cloud.On(fake.EnsureLoadBalancer).For("default/web").Times(2).Fail(err)
 //	release := cloud.On(fake.InstanceMetadata).IgnoringContext().Hang()
@@ -17,9 +17,8 @@ import (
 // fault and releases the calls that hang in it; it may be called more than once. The other methods
 // return a changed copy.
 //
-// For a combination inject several faults: a call goes through all that match it, in order, until
-// one of them ends the call. A fault that makes no sense, such as Times(-1), panics with the
-// reason.
+// For a combination inject several faults: all faults that match a call apply in order, until one
+// of them ends the call. An invalid fault, such as Times(-1), panics with the reason.
 type FaultBuilder struct {
 	cloud *Cloud
 	fault fault
@@ -47,7 +46,7 @@ func (b FaultBuilder) By(caller string) FaultBuilder {
 	return b
 }
 
-// Times matches the next n calls only; without it the fault lasts until it is cleared.
+// Times matches only the next n calls; without it the fault lasts until it is cleared.
 func (b FaultBuilder) Times(n int) FaultBuilder {
 	if n < 1 {
 		panic("fake: a fault for less than one call")
@@ -63,8 +62,8 @@ func (b FaultBuilder) IgnoringContext() FaultBuilder {
 	return b
 }
 
-// AfterEffect lets the matching calls do their work first: the fault happens when the cloud has
-// changed and the caller does not know yet.
+// AfterEffect makes the matching calls do their work first: the fault happens when the cloud has
+// changed and the caller has no result yet.
 func (b FaultBuilder) AfterEffect() FaultBuilder {
 	b.fault.afterEffect = true
 	return b
@@ -110,8 +109,8 @@ func (b FaultBuilder) inject() func() {
 	return func() { b.cloud.faults.remove(r) }
 }
 
-// fault changes how some calls behave. Each fault that matches a call takes part, in the order in
-// which they were injected, up to and including the first that ends the call.
+// fault changes the behavior of some calls. All faults that match a call apply, in the order of
+// their injection, up to and including the first that ends the call.
 type fault struct {
 	// methods, object and caller select calls; empty fields match all.
 	methods        []Method
@@ -143,18 +142,18 @@ func (c *Cloud) ClearFaults() { c.faults.removeAll() }
 func (c *Cloud) Faults() int { return c.faults.count() }
 
 // SetLatency makes every call to the cloud take d from now on; the default is 0. It does not apply
-// to Initialize, SetInformers, GetLoadBalancerName and CurrentNodeName, for which a provider does
-// not ask its cloud. A negative d is 0.
+// to Initialize, SetInformers, GetLoadBalancerName and CurrentNodeName, for which a provider makes
+// no request to its cloud. A negative d is 0.
 func (c *Cloud) SetLatency(d time.Duration) { c.faults.setLatency(d) }
 
-// faults holds what calls have to go through.
+// faults holds the injected faults and the latency.
 type faults struct {
 	mu      sync.Mutex
 	latency time.Duration
 	rules   []*rule
 }
 
-// rule is an injected fault, which is not written any more.
+// rule is an injected fault. It is immutable.
 type rule struct {
 	fault
 	used int
@@ -187,7 +186,7 @@ func (f *faults) add(added fault) *rule {
 	return r
 }
 
-// remove clears the fault, unless that has been done.
+// remove clears the fault. It is idempotent.
 func (f *faults) remove(r *rule) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -212,7 +211,7 @@ func (f *faults) count() int {
 	return len(f.rules)
 }
 
-// take picks the faults that call has to go through, before or after its effect, and counts them as
+// take returns the faults that apply to the call, before or after its effect, and counts them as
 // used.
 func (f *faults) take(call Call, afterEffect bool) plan {
 	f.mu.Lock()
@@ -235,14 +234,14 @@ func (f *faults) take(call Call, afterEffect bool) plan {
 
 func (r *rule) usedUp() bool { return r.times > 0 && r.used >= r.times }
 
-// plan is what one call goes through.
+// plan holds the faults that apply to one call.
 type plan []*rule
 
 func (p plan) ignoreContext() bool {
 	return slices.ContainsFunc(p, func(r *rule) bool { return r.ignoreContext })
 }
 
-// play goes through the plan, and tells whether that is the end of the call.
+// play applies the faults, and reports whether one of them ends the call.
 func (p plan) play(ctx context.Context) (ended bool, _ error) {
 	for _, r := range p {
 		if err := sleep(ctx, r.delay); err != nil {
@@ -262,7 +261,7 @@ func (p plan) play(ctx context.Context) (ended bool, _ error) {
 	return false, nil
 }
 
-// sleep returns early, and with the context's error, when ctx ends. It does so for d = 0, too.
+// sleep returns early, with the error of ctx, when ctx ends. It does so for d = 0, too.
 func sleep(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil || d <= 0 {
 		return err

@@ -19,10 +19,10 @@ import (
 	"github.com/fxccm/fxccm/internal/wireerror"
 )
 
-// Handler serves the cloud to other processes; see [Dial] for the other end. It has neither
+// Handler serves the cloud to other processes; see [Dial] for the client. It has neither
 // authentication nor encryption: serve it on a loopback address.
 //
-// A call whose client goes away is canceled. A call that hangs and ignores its context holds its
+// A call whose client disconnects is canceled. A call that hangs and ignores its context holds its
 // connection until it is released: call ClearFaults before closing the server.
 func (c *Cloud) Handler() http.Handler {
 	mux := http.NewServeMux()
@@ -57,7 +57,7 @@ func (c *Cloud) serveCall(w http.ResponseWriter, r *http.Request, body io.Reader
 		answer = reply{results: res, Error: wireerror.Encode(err)}
 		return nil
 	}, func(value any) error {
-		// An injected panic is meant for the caller's process.
+		// An injected panic belongs to the caller's process.
 		text := fmt.Sprint(value)
 		answer = reply{Panic: &text}
 		return nil
@@ -67,7 +67,7 @@ func (c *Cloud) serveCall(w http.ResponseWriter, r *http.Request, body io.Reader
 
 func writeJSON(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
-	// A client that has gone away has no use for the answer.
+	// A disconnected client cannot receive the answer.
 	_ = json.NewEncoder(w).Encode(value)
 }
 
@@ -83,7 +83,7 @@ var errClientClosed = errors.New("the client of the fake cloud is closed")
 // A Client opens providers on a cloud in another process; see [Cloud.Handler]. All methods are safe
 // for concurrent use.
 //
-// The end of a call's context cancels the call in the cloud. A call that is scripted to ignore its
+// The end of a call's context cancels the call in the cloud. A call with a fault that ignores the
 // context continues in the cloud, while the provider's caller gets the context's error.
 type Client struct {
 	base      *url.URL
@@ -101,7 +101,7 @@ type Client struct {
 type DialOption func(*Client)
 
 // WithTransport sends all requests through rt. Calls that change the cloud are POST requests, all
-// other requests are GET. The default is a transport of the client's own, without a proxy.
+// other requests are GET. The default is a transport of the client alone, without a proxy.
 func WithTransport(rt http.RoundTripper) DialOption { return func(c *Client) { c.transport = rt } }
 
 // Dial connects to the cloud that is served at address, such as "http://127.0.0.1:8080". It reads
@@ -118,8 +118,8 @@ func Dial(ctx context.Context, address string, opts ...DialOption) (*Client, err
 		opt(c)
 	}
 	if c.transport == nil {
-		// A term has many workers; the default of two idle connections would open new ones all the
-		// time.
+		// A term has many workers. With the default of two idle connections, most requests would
+		// open a new one.
 		c.transport = &http.Transport{MaxIdleConnsPerHost: 256}
 	}
 	if err := c.do(ctx, http.MethodGet, "cloud", nil, nil, &c.info); err != nil {
@@ -136,7 +136,7 @@ func (c *Client) Provider(opts ...ProviderOption) cloudprovider.Interface {
 }
 
 // Close cancels the requests in flight, waits for them, and closes idle connections. Later requests
-// fail. It may be called more than once.
+// fail. It is idempotent.
 func (c *Client) Close() {
 	c.close()
 	c.requests.Lock()

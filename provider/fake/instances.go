@@ -26,14 +26,14 @@ type Instance struct {
 	// Zone and Region default to the cloud's; see [WithRegion].
 	Zone   string `json:"zone,omitempty"`
 	Region string `json:"region,omitempty"`
-	// Addresses default, when nil, to the name as Hostname and an InternalIP of 10.240.0.0/16; or,
-	// when the instance replaces another, to that one's. An empty slice means none.
+	// Addresses are, if nil, the name as Hostname and an InternalIP of 10.240.0.0/16. An instance
+	// that replaces another inherits the addresses of that one. An empty slice means no addresses.
 	Addresses []v1.NodeAddress `json:"addresses"`
 	// AdditionalLabels are put on the node when it is initialized.
 	AdditionalLabels map[string]string `json:"additionalLabels,omitempty"`
 	// PodCIDRs are the pod ranges that the cloud has assigned to the instance.
 	PodCIDRs []string `json:"podCIDRs,omitempty"`
-	// Shutdown instances exist but do not run.
+	// Shutdown: the instance exists but does not run.
 	Shutdown bool `json:"shutdown,omitempty"`
 }
 
@@ -44,8 +44,8 @@ func (i Instance) copy() Instance {
 	return i
 }
 
-// AddInstances adds instances, each in place of any that has its name. If one of them is wrong none
-// is added, and the error says which and why.
+// AddInstances adds instances. Each replaces an existing one of the same name. If one of them is
+// invalid none is added, and the error names it and the reason.
 func (c *Cloud) AddInstances(instances ...Instance) error {
 	defer c.changes.notify()
 	c.mu.Lock()
@@ -99,7 +99,7 @@ func (c *Cloud) validate(i Instance, added []Instance) error {
 	return nil
 }
 
-// address gives i its default addresses, unless it has its own.
+// address sets the default addresses of i, unless it has its own.
 func (c *Cloud) address(i *Instance) error {
 	if i.Addresses != nil {
 		return nil
@@ -119,8 +119,7 @@ func (c *Cloud) address(i *Instance) error {
 	return nil
 }
 
-// RemoveInstance makes the instance vanish; routes to it turn into blackholes. An unknown name is
-// an error.
+// RemoveInstance removes the instance; routes to it become blackholes. An unknown name is an error.
 func (c *Cloud) RemoveInstance(name string) error {
 	return c.changeInstance(name, func(i Instance) {
 		delete(c.instances, name)
@@ -175,8 +174,8 @@ func (c *Cloud) Instances() []Instance {
 	return all
 }
 
-// nodeRef names a node. Once a node has a provider ID, that alone says which instance is its: the
-// name may have passed to another.
+// nodeRef names a node. Once a node has a provider ID, only that identifies its instance: another
+// node may have the name by now.
 type nodeRef struct {
 	Name       string `json:"name,omitempty"`
 	ProviderID string `json:"providerID,omitempty"`
@@ -189,8 +188,8 @@ func refTo(node *v1.Node) nodeRef {
 	return nodeRef{Name: node.Name, ProviderID: node.Spec.ProviderID}
 }
 
-// find looks the instance of a node up. A provider ID of another cloud is an error, not an absence:
-// a node is deleted when its instance is absent.
+// find returns the instance of a node. A provider ID of another cloud is an error, not an absence,
+// because a node is deleted when its instance is absent.
 func (c *Cloud) find(ref nodeRef) (Instance, bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -217,7 +216,7 @@ func (c *Cloud) isOwn(text string) error {
 	return nil
 }
 
-// nameOf is how a node is called in the record, whichever way it was given.
+// nameOf returns the name of a node for the record, even if the call gave a provider ID.
 func (c *Cloud) nameOf(ref nodeRef) string {
 	if ref.Name != "" {
 		return ref.Name
@@ -238,7 +237,7 @@ func (c *Cloud) instanceExists(a arguments) (results, error) {
 	return results{Yes: ok}, err
 }
 
-// describeInstance serves every method that asks for one property of an instance.
+// describeInstance serves every method that returns one property of an instance.
 func (c *Cloud) describeInstance(a arguments) (results, error) {
 	i, ok, err := c.find(a.Node)
 	if err != nil {
@@ -256,7 +255,7 @@ func (c *Cloud) addSSHKey(arguments) (results, error) {
 
 func (c *Cloud) currentNodeName(a arguments) (results, error) { return results{Text: a.Name}, nil }
 
-// instance is the instance of the answer, or an empty one after ReturnZero.
+// instance returns the instance of the answer, or an empty one after ReturnZero.
 func (r results) instance() Instance {
 	if r.Instance == nil {
 		return Instance{}
@@ -326,8 +325,8 @@ func (p *provider) NodeAddressesByProviderID(
 	return r.instance().Addresses, err
 }
 
-// InstanceID implements cloudprovider.Instances: it is the provider ID without <provider>://, for
-// upstream puts that in front again (cloudprovider.GetInstanceProviderID).
+// InstanceID implements cloudprovider.Instances. It returns the provider ID without <provider>://,
+// because upstream adds that prefix (cloudprovider.GetInstanceProviderID).
 func (p *provider) InstanceID(ctx context.Context, nodeName types.NodeName) (string, error) {
 	r, err := p.call(ctx, InstanceID, named(nodeName))
 	return strings.TrimPrefix(r.instance().ProviderID, p.info.ProviderName+"://"), err
@@ -347,14 +346,14 @@ func (p *provider) InstanceTypeByProviderID(
 	return r.instance().Type, err
 }
 
-// AddSSHKeyToAllInstances implements cloudprovider.Instances: it is not implemented, as in most
-// clouds. The key goes nowhere.
+// AddSSHKeyToAllInstances implements cloudprovider.Instances. It returns
+// cloudprovider.NotImplemented, as most clouds do. The key is dropped.
 func (p *provider) AddSSHKeyToAllInstances(ctx context.Context, user string, _ []byte) error {
 	_, err := p.call(ctx, AddSSHKeyToAllInstances, arguments{Name: user})
 	return err
 }
 
-// CurrentNodeName implements cloudprovider.Instances: it is the hostname.
+// CurrentNodeName implements cloudprovider.Instances. It returns the hostname.
 func (p *provider) CurrentNodeName(ctx context.Context, hostname string) (types.NodeName, error) {
 	r, err := p.call(ctx, CurrentNodeName, arguments{Name: hostname})
 	return types.NodeName(r.Text), err

@@ -21,12 +21,12 @@ type Balancer struct {
 	Service string    `json:"service"`
 	UID     types.UID `json:"uid"`
 	// Ingress holds one address for each IP family, in the order of the Service's ipFamilies (IPv4
-	// if it has none). They are of 192.0.2.0/24, then 198.51.100.0/24, 203.0.113.0/24 and
-	// 198.18.0.0/15; and of 2001:db8::/64.
+	// if it has none). IPv4 addresses come from 192.0.2.0/24, then 198.51.100.0/24, 203.0.113.0/24
+	// and 198.18.0.0/15; IPv6 addresses from 2001:db8::/64.
 	Ingress []string `json:"ingress"`
 	// Members are the names of the nodes, sorted.
 	Members []string `json:"members"`
-	// Ports and Annotations are those of the Service when the load balancer was last ensured.
+	// Ports and Annotations are from the Service when the load balancer was last ensured.
 	Ports       []v1.ServicePort  `json:"ports"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
@@ -66,7 +66,7 @@ func (c *Cloud) LoadBalancer(service string) (Balancer, bool) {
 	return Balancer{}, false
 }
 
-// serviceRef is what the cloud makes use of in a Service.
+// serviceRef is the part of a Service that the cloud uses.
 type serviceRef struct {
 	Namespace   string            `json:"namespace,omitempty"`
 	Name        string            `json:"name,omitempty"`
@@ -76,7 +76,7 @@ type serviceRef struct {
 	IPFamilies  []v1.IPFamily     `json:"ipFamilies,omitempty"`
 }
 
-// identify takes from a Service what finds its load balancer.
+// identify returns the fields of a Service that identify its load balancer.
 func identify(s *v1.Service) serviceRef {
 	if s == nil {
 		return serviceRef{}
@@ -84,7 +84,7 @@ func identify(s *v1.Service) serviceRef {
 	return serviceRef{Namespace: s.Namespace, Name: s.Name, UID: s.UID}
 }
 
-// describe takes from a Service what its load balancer is made by.
+// describe returns the fields of a Service that define its load balancer.
 func describe(s *v1.Service) serviceRef {
 	ref := identify(s)
 	if s != nil {
@@ -142,8 +142,8 @@ func (c *Cloud) ensureLoadBalancer(a arguments) (results, error) {
 	return results{Ingress: slices.Clone(ingress)}, nil
 }
 
-// addressFamilies returns one address of each family: that of before if there was one, or a new
-// one. Addresses of families that are not asked for go back.
+// addressFamilies returns one address of each family: the one in before, or a new one. Addresses of
+// other families are released.
 func (c *Cloud) addressFamilies(before []string, families []v1.IPFamily) ([]string, error) {
 	if len(families) == 0 {
 		families = []v1.IPFamily{v1.IPv4Protocol}
@@ -229,7 +229,7 @@ func (p *provider) GetLoadBalancer(
 }
 
 // GetLoadBalancerName implements cloudprovider.LoadBalancer. It cannot report an error; after one,
-// it works the name out by itself.
+// it returns the default name.
 func (p *provider) GetLoadBalancerName(
 	ctx context.Context, clusterName string, service *v1.Service,
 ) string {
@@ -268,7 +268,7 @@ func (p *provider) EnsureLoadBalancerDeleted(
 	return err
 }
 
-// status is the load balancer's status, or nil without a load balancer or after ReturnZero.
+// status returns the load balancer's status; nil without a load balancer or after ReturnZero.
 func (r results) status() *v1.LoadBalancerStatus {
 	if r.Ingress == nil {
 		return nil

@@ -6,12 +6,12 @@ import (
 )
 
 // An Interface names one of the interfaces of k8s.io/cloud-provider. All are served unless
-// [Without] takes them away.
+// [Without] removes them.
 type Interface string
 
 // The interfaces, named as in k8s.io/cloud-provider.
 const (
-	// Core is cloudprovider.Interface itself. It cannot be taken away.
+	// Core is cloudprovider.Interface itself. It cannot be removed.
 	Core         Interface = "Interface"
 	InformerUser Interface = "InformerUser"
 	InstancesV2  Interface = "InstancesV2"
@@ -34,8 +34,8 @@ func optional() []Interface {
 // A Method names a method of one of the interfaces; a method's name belongs to one interface only.
 type Method string
 
-// The methods that are recorded and can be scripted. The questions that have no context and no
-// error, such as HasClusterID and the ones for the interfaces themselves, are not among them.
+// These are the methods that are recorded and accept faults. Methods without a context and an
+// error, such as HasClusterID and the getters of the interfaces, are not among them.
 const (
 	Initialize Method = "Initialize"
 
@@ -44,7 +44,7 @@ const (
 	InstanceExists   Method = "InstanceExists"
 	InstanceShutdown Method = "InstanceShutdown"
 	InstanceMetadata Method = "InstanceMetadata"
-	// PodCIDRs is what nodeipam.PodCIDRReporter adds to InstancesV2.
+	// PodCIDRs is the method that nodeipam.PodCIDRReporter adds to InstancesV2.
 	PodCIDRs Method = "PodCIDRs"
 
 	NodeAddresses                Method = "NodeAddresses"
@@ -77,26 +77,26 @@ const (
 	GetLabelsForVolume Method = "GetLabelsForVolume"
 )
 
-// operation is everything that sets one method apart from the others.
+// operation defines one method.
 type operation struct {
 	of       Interface
 	mutating bool
-	// local methods are answered by a real provider without asking its cloud; the cloud's latency
-	// does not apply.
+	// local: a real provider answers the method without a request to its cloud, so the cloud's
+	// latency does not apply.
 	local bool
 	about subject
 	serve func(*Cloud, arguments) (results, error)
 }
 
-// subject is what a method is about.
+// subject is the object of a call.
 type subject struct {
-	// check refuses arguments that do not name it; nil accepts all.
+	// check returns an error for arguments that do not name the subject; nil accepts all.
 	check func(arguments) error
-	// name is its name in the record.
+	// name returns the subject's name in the record.
 	name func(*Cloud, arguments) string
 }
 
-// The subjects of methods. They are never written.
+// These are the subjects of methods. They are read-only.
 var (
 	noSubject    = subject{nil, func(*Cloud, arguments) string { return "" }}
 	aNode        = subject{needsNode, nodeName}
@@ -109,8 +109,8 @@ var (
 	aVolume      = subject{needsName, givenName}
 )
 
-// operations is the one list of methods: the record, the faults, the server and the semantics
-// all go by it. It is never written.
+// operations is the only list of methods: the record, the faults, the server and the semantics all
+// use it. It is read-only.
 var operations = map[Method]operation{
 	Initialize:   {of: Core, local: true, about: noSubject, serve: nothing},
 	SetInformers: {of: InformerUser, local: true, about: noSubject, serve: nothing},
@@ -171,7 +171,8 @@ var operations = map[Method]operation{
 	GetLabelsForVolume: {of: PVLabeler, about: aVolume, serve: (*Cloud).labelsForVolume},
 }
 
-// operationFor looks m up and checks its arguments, so that whatever comes later can trust them.
+// operationFor returns the operation of m after checking its arguments, so that later code can
+// trust them.
 func operationFor(m Method, args arguments) (operation, error) {
 	op, ok := operations[m]
 	if !ok {
@@ -185,8 +186,8 @@ func operationFor(m Method, args arguments) (operation, error) {
 	return op, nil
 }
 
-// arguments are what a method is told. They hold what the cloud makes use of, and little else, so
-// that they travel cheaply.
+// arguments are the arguments of a method. They hold little more than the fields that the cloud
+// uses, so that they are cheap to send.
 type arguments struct {
 	Cluster string `json:"cluster,omitempty"`
 	// Node is a node by name, by provider ID, or both.
@@ -200,9 +201,9 @@ type arguments struct {
 	Name string `json:"name,omitempty"`
 }
 
-// results are what a method answers, the error aside.
+// results are the results of a method, except its error.
 type results struct {
-	// Yes answers "does it exist?".
+	// Yes is the boolean result, such as whether an instance exists.
 	Yes      bool              `json:"yes,omitempty"`
 	Text     string            `json:"text,omitempty"`
 	Names    []string          `json:"names,omitempty"`

@@ -17,8 +17,9 @@ func Module(cloud *Cloud, opts ...ProviderOption) fx.Option {
 	)
 }
 
-// CCMProvider is the cloud as the provider of a [ccm.Manager]. Its name is the cloud's. Each term
-// opens a view of its own, whose calls are recorded under [TermCaller] unless opts say otherwise.
+// CCMProvider returns the cloud as the provider of a [ccm.Manager]. Its name is the cloud's. Each
+// term opens its own view, whose calls are recorded under [TermCaller] unless opts set another
+// caller.
 func (c *Cloud) CCMProvider(opts ...ProviderOption) ccm.Provider {
 	return ccm.Provider{
 		Name: c.name,
@@ -28,7 +29,7 @@ func (c *Cloud) CCMProvider(opts ...ProviderOption) ccm.Provider {
 	}
 }
 
-// TermCaller is how the calls of one term of one [ccm.Manager] are recorded: by the name in the
+// TermCaller is the caller in the record for one term of one [ccm.Manager]: the name in the
 // election, and the number of the term.
 func TermCaller(identity string, term uint64) string {
 	return fmt.Sprintf("%s/term-%d", identity, term)

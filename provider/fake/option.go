@@ -9,7 +9,7 @@ import (
 // An Option configures a [Cloud]; see [New].
 type Option func(*Cloud)
 
-// WithProviderName sets what ProviderName answers and what provider IDs begin with. The default is
+// WithProviderName sets the result of ProviderName and the prefix of provider IDs. The default is
 // "fake".
 func WithProviderName(name string) Option {
 	return func(c *Cloud) {
@@ -21,7 +21,7 @@ func WithProviderName(name string) Option {
 	}
 }
 
-// WithRegion sets the region and the zone of instances that name none, and of the machine that asks
+// WithRegion sets the region and the zone of instances without one, and of the machine that calls
 // GetZone. The defaults are "region-1" and "region-1a".
 func WithRegion(region, zone string) Option {
 	return func(c *Cloud) {
@@ -38,8 +38,8 @@ func WithRegion(region, zone string) Option {
 // WithLatency makes every call to the cloud take d, as [Cloud.SetLatency] does. The default is 0.
 func WithLatency(d time.Duration) Option { return func(c *Cloud) { c.SetLatency(d) } }
 
-// Without takes interfaces away: providers of the cloud answer false when asked for them, and are
-// no cloudprovider.InformerUser or PVLabeler.
+// Without removes interfaces: the getters of the cloud's providers return false for them, and the
+// providers implement neither cloudprovider.InformerUser nor PVLabeler if these are removed.
 func Without(interfaces ...Interface) Option {
 	return func(c *Cloud) {
 		for _, i := range interfaces {
@@ -51,21 +51,21 @@ func Without(interfaces ...Interface) Option {
 	}
 }
 
-// WithoutClusterID makes HasClusterID answer false.
+// WithoutClusterID makes HasClusterID return false.
 func WithoutClusterID() Option { return func(c *Cloud) { c.hasClusterID = false } }
 
 // WithCluster adds a cluster to the Clusters interface, with the address of its master. Without it
-// the list is empty. Load balancers and routes belong to whatever cluster name callers give; it
-// need not be one of these.
+// the list is empty. Load balancers and routes may belong to any cluster name, even one that is not
+// listed.
 func WithCluster(name, master string) Option { return func(c *Cloud) { c.clusters[name] = master } }
 
-// WithRouteNodeAddresses makes routes remember the addresses of their node, and say so
-// (cloudprovider.Route.EnableNodeAddresses): the route controller then replaces a route whose
-// node's addresses changed.
+// WithRouteNodeAddresses makes routes store the addresses of their node, and announce that
+// (cloudprovider.Route.EnableNodeAddresses): the route controller then replaces a route after its
+// node's addresses have changed.
 func WithRouteNodeAddresses() Option { return func(c *Cloud) { c.routeNodeAddresses = true } }
 
-// WithCallLimit sets how many calls, and how many concurrent calls, the cloud remembers before it
-// forgets the oldest quarter. The default is 100,000, some 20 MB.
+// WithCallLimit sets how many calls, and how many concurrent calls, the cloud keeps before it drops
+// the oldest quarter. The default is 100,000, some 20 MB.
 func WithCallLimit(n int) Option {
 	return func(c *Cloud) {
 		if n < 4 {

@@ -8,11 +8,11 @@ import (
 
 var errNoAddressLeft = errors.New("the fake cloud has no address left")
 
-// pool hands out addresses of its ranges in order, the first and last of each range excepted. A
-// returned address comes round again only after the others, as in a busy cloud.
+// pool allocates addresses of its ranges in order, except the first and last of each range. A
+// released address is reused only after the others, as in a busy cloud.
 type pool struct {
 	ranges []netip.Prefix
-	// in is the range that last lies in; last is the address looked at last.
+	// last is the last checked address, in the range with the index in.
 	in   int
 	last netip.Addr
 	used map[netip.Addr]bool
@@ -40,15 +40,15 @@ func (p *pool) take() (string, error) {
 	}
 }
 
-// giveBack makes an address available; one that is not of the pool is ignored.
+// giveBack releases an address. It ignores an address of another pool.
 func (p *pool) giveBack(address string) {
 	if addr, err := netip.ParseAddr(address); err == nil {
 		delete(p.used, addr)
 	}
 }
 
-// advance moves on to the next address that may be handed out. The last address of a range is
-// recognized by its successor lying outside.
+// advance moves to the next address that may be allocated. The last address of a range is the one
+// whose successor is outside.
 func (p *pool) advance() {
 	p.last = p.last.Next()
 	if !p.ranges[p.in].Contains(p.last.Next()) {
@@ -57,7 +57,7 @@ func (p *pool) advance() {
 	}
 }
 
-// capacity is the number of addresses that can be handed out, cut off at a large one.
+// capacity is the number of addresses that can be allocated, up to a large limit.
 func (p *pool) capacity() int {
 	n := 0
 	for _, r := range p.ranges {

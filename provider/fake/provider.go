@@ -8,13 +8,13 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 )
 
-// backend is where a provider's calls go: a Cloud in this process, or a Client.
+// backend handles a provider's calls: a Cloud in this process, or a Client.
 type backend interface {
 	call(ctx context.Context, caller string, method Method, args arguments) (results, error)
 }
 
 // provider is one view of a cloud. It turns the interfaces' methods into calls, and answers into
-// their results; all else happens in the Cloud.
+// their results. The Cloud does everything else.
 type provider struct {
 	backend backend
 	info    info
@@ -27,20 +27,20 @@ type provider struct {
 // A ProviderOption configures one provider; see [Cloud.Provider] and [Client.Provider].
 type ProviderOption func(*provider)
 
-// WithCaller sets who calls: the Caller of the provider's calls in the record. Give each term of
-// each process a name of its own, such as "replica-a/term-3". The default is "".
+// WithCaller sets the Caller of the provider's calls in the record. Give each term of each process
+// a name of its own, such as "replica-a/term-3". The default is "".
 func WithCaller(caller string) ProviderOption { return func(p *provider) { p.caller = caller } }
 
-// WithInitialize runs f in Initialize, after the call is recorded. It is the place to start what a
-// test wants its provider to run until stop is closed.
+// WithInitialize runs f in Initialize, after the call is recorded. A test can start work there that
+// runs until stop is closed.
 func WithInitialize(
 	f func(builder cloudprovider.ControllerClientBuilder, stop <-chan struct{}),
 ) ProviderOption {
 	return func(p *provider) { p.initialize = f }
 }
 
-// WithSetInformers runs f in SetInformers, after the call is recorded. It is the place to register
-// event handlers.
+// WithSetInformers runs f in SetInformers, after the call is recorded. A test can register event
+// handlers there.
 func WithSetInformers(f func(informers.SharedInformerFactory)) ProviderOption {
 	return func(p *provider) { p.setInformers = f }
 }
@@ -56,7 +56,7 @@ func newProvider(b backend, i info, opts []ProviderOption) cloudprovider.Interfa
 	for _, opt := range opts {
 		opt(p)
 	}
-	// Callers find these two by type assertion, so there is a type for each combination.
+	// Callers find these two by a type assertion, so each combination needs a type.
 	informerUser, volumeLabeler := informerUser{p}, volumeLabeler{p}
 	switch {
 	case i.supports(InformerUser) && i.supports(PVLabeler):
@@ -84,7 +84,7 @@ func (p *provider) call(ctx context.Context, m Method, args arguments) (results,
 	return p.backend.call(ctx, p.caller, m, args)
 }
 
-// offer answers cloudprovider.Interface's questions for the other interfaces.
+// offer is the getter of cloudprovider.Interface for another interface.
 func offer[T any](p *provider, which Interface, impl T) (T, bool) {
 	if !p.info.supports(which) {
 		var none T
@@ -99,8 +99,8 @@ func (p *provider) ProviderName() string { return p.info.ProviderName }
 // HasClusterID implements cloudprovider.Interface.
 func (p *provider) HasClusterID() bool { return p.info.HasClusterID }
 
-// Initialize implements cloudprovider.Interface. It cannot report an error: after one, what
-// [WithInitialize] gave is not run.
+// Initialize implements cloudprovider.Interface. It cannot report an error; after one, the function
+// of [WithInitialize] is not run.
 func (p *provider) Initialize(builder cloudprovider.ControllerClientBuilder, stop <-chan struct{}) {
 	_, err := p.call(wait.ContextForChannel(stop), Initialize, arguments{})
 	if err == nil && p.initialize != nil {
@@ -108,13 +108,13 @@ func (p *provider) Initialize(builder cloudprovider.ControllerClientBuilder, sto
 	}
 }
 
-// informerUser is what a provider has more when InformerUser is served.
+// informerUser is added to a provider when InformerUser is served.
 type informerUser struct{ user *provider }
 
-// SetInformers implements cloudprovider.InformerUser. It cannot report an error: after one, what
-// [WithSetInformers] gave is not run.
+// SetInformers implements cloudprovider.InformerUser. It cannot report an error; after one, the
+// function of [WithSetInformers] is not run.
 func (u informerUser) SetInformers(factory informers.SharedInformerFactory) {
-	// The interface has no context to offer.
+	// The interface has no context.
 	_, err := u.user.call(context.Background(), SetInformers, arguments{})
 	if err == nil && u.user.setInformers != nil {
 		u.user.setInformers(factory)

@@ -11,7 +11,7 @@ type providerID struct{ provider, region, name string }
 
 func (id providerID) String() string { return id.provider + "://" + id.region + "/" + id.name }
 
-// parseProviderID reads the text form. The error quotes the text.
+// parseProviderID parses the text form. The error quotes the text.
 func parseProviderID(text string) (providerID, error) {
 	provider, rest, ok := strings.Cut(text, "://")
 	region, name, slash := strings.Cut(rest, "/")

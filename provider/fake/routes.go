@@ -18,15 +18,15 @@ import (
 // as in any route table.
 type Route struct {
 	Cluster string `json:"cluster,omitempty"`
-	// Name is <cluster>-<name hint>-<destination>, with '-' for the '/' of the destination, for
+	// Name is <cluster>-<name hint>-<destination>, with '-' for the '/' of the destination, because
 	// upstream gives the routes of a dual-stack node the same hint.
 	Name       string `json:"name,omitempty"`
 	TargetNode string `json:"targetNode,omitempty"`
-	// TargetNodeAddresses are kept only [WithRouteNodeAddresses].
+	// TargetNodeAddresses are stored only with [WithRouteNodeAddresses].
 	TargetNodeAddresses []v1.NodeAddress `json:"targetNodeAddresses,omitempty"`
 	// DestinationCIDR is an IPv4 or IPv6 range.
 	DestinationCIDR string `json:"destinationCIDR,omitempty"`
-	// Blackhole routes lead nowhere. A route is one also while its node has no instance.
+	// Blackhole: the route leads to no instance, also while its node has none.
 	Blackhole bool `json:"blackhole,omitempty"`
 }
 
@@ -71,9 +71,9 @@ func needsTarget(a arguments) error {
 	return needsDestination(a)
 }
 
-// AddRoutes puts routes into the cloud that no provider created, such as leftovers
-// and blackholes, each in place of any with its cluster and destination. Nodes without an instance
-// are accepted. If one of them is wrong none is added, and the error says which and why.
+// AddRoutes adds routes that no provider created, such as leftovers and blackholes. Each replaces
+// an existing one with its cluster and destination. Nodes without an instance are accepted. If one
+// of them is invalid none is added, and the error names it and the reason.
 func (c *Cloud) AddRoutes(routes ...Route) error {
 	defer c.changes.notify()
 	c.mu.Lock()
@@ -147,8 +147,8 @@ func (c *Cloud) createRoute(a arguments) (results, error) {
 	return results{}, nil
 }
 
-// deleteRoute leaves a route alone that has the destination but another name: it is not the one
-// that was listed.
+// deleteRoute keeps a route that has the destination but another name, because it is not the listed
+// one.
 func (c *Cloud) deleteRoute(a arguments) (results, error) {
 	defer c.changes.notify()
 	c.mu.Lock()
@@ -198,7 +198,7 @@ func (p *provider) CreateRoute(
 	return err
 }
 
-// DeleteRoute implements cloudprovider.Routes. Deleting a route that is gone is no error.
+// DeleteRoute implements cloudprovider.Routes. Deleting a missing route is no error.
 func (p *provider) DeleteRoute(
 	ctx context.Context, clusterName string, route *cloudprovider.Route,
 ) error {

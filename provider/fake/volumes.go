@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// labelsForVolume puts every volume into the cloud's own zone.
+// labelsForVolume returns the cloud's own zone for every volume.
 func (c *Cloud) labelsForVolume(arguments) (results, error) {
 	return results{Labels: map[string]string{
 		v1.LabelTopologyRegion: c.region,
@@ -14,7 +14,7 @@ func (c *Cloud) labelsForVolume(arguments) (results, error) {
 	}}, nil
 }
 
-// volumeLabeler is what a provider has more when PVLabeler is served.
+// volumeLabeler is added to a provider when PVLabeler is served.
 type volumeLabeler struct{ labels *provider }
 
 // GetLabelsForVolume implements cloudprovider.PVLabeler.

@@ -7,7 +7,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 )
 
-// ownZone answers for the machine that asks, which has no instance.
+// ownZone returns the zone of the machine that calls, which has no instance.
 func (c *Cloud) ownZone(arguments) (results, error) {
 	return results{Instance: &Instance{Zone: c.zone, Region: c.region}}, nil
 }

@@ -33,8 +33,8 @@ import (
 // suspended.
 const expiryCheck = time.Second
 
-// backgroundGrace is the time that goroutines of the provider have at an orderly stop. fxccm cannot
-// see their end.
+// backgroundGrace is the time for goroutines of the provider at an orderly stop. fxccm cannot
+// observe their end.
 const backgroundGrace = 500 * time.Millisecond
 
 // errExpired ends a child whose parent has not renewed its leadership, or is frozen.
@@ -51,12 +51,13 @@ func Main(providers ...ccm.Provider) {
 	}
 	// Programs that the provider starts are not children of fxccm.
 	_ = os.Unsetenv(variable)
-	// Signals to all processes of a service are for the parent, which stops its children in order.
+	// The parent gets signals to all processes of a service, and stops its children in order.
 	signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	if err := runChild(providers); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		if errors.Is(err, errExpired) || errors.Is(err, errDisconnected) {
-			// The host is frozen or dead, and cannot end what the provider has started.
+			// The host is frozen or dead, and cannot end the programs that the provider has
+			// started.
 			killOwnGroup()
 		}
 		os.Exit(1)
@@ -71,14 +72,14 @@ type child struct {
 	stop      chan struct{}
 	// ends receives the reason why the child ends; nil after a stop.
 	ends chan error
-	// calls are those in flight.
+	// calls are the calls in flight.
 	calls sync.WaitGroup
 
 	mu     sync.Mutex
 	until  time.Time
 	cancel map[uint64]context.CancelFunc
 
-	// The following are set by build, which comes first.
+	// build, which comes first, sets these fields.
 	cloud     cloudprovider.Interface
 	offered   *offered
 	clients   clients
@@ -123,7 +124,7 @@ func (c *child) end(err error) {
 	}
 }
 
-// receive handles messages in their order; calls run beside each other.
+// receive handles messages in order; calls run concurrently.
 func (c *child) receive() {
 	isStopped := false
 	for {
@@ -151,7 +152,7 @@ func (c *child) receive() {
 				m.Time = time.Time{}
 			}
 			if isStopped {
-				// The drain waits for the calls that it has found, and then closes the provider.
+				// The drain waits for the calls that it finds, and then closes the provider.
 				c.reply(message{
 					Kind: answer, ID: m.ID, Err: wireerror.Encode(ccm.ErrStopped),
 				})
@@ -181,7 +182,7 @@ func (c *child) begin(m message) {
 	}
 	c.mu.Lock()
 	c.cancel[m.ID] = func() {
-		// A deadline that has passed ends the call by itself, and with its own error.
+		// A deadline that has passed ends the call with its own error.
 		if deadline, ok := ctx.Deadline(); !ok || time.Now().Before(deadline) {
 			end()
 		}
@@ -276,7 +277,7 @@ func (c *child) build(env environment) (results, error) {
 	return got, nil
 }
 
-// setVerbosity gives klog the verbosity of the host. A flag that New parses overrides it.
+// setVerbosity sets the host's verbosity for klog. A flag that New parses overrides it.
 func setVerbosity(verbosity int) error {
 	var level klog.Level
 	return level.Set(strconv.Itoa(verbosity))
@@ -307,7 +308,7 @@ func (c *child) providerEnv(env environment) ccm.ProviderEnv {
 				c.end(err)
 			}
 		},
-		// The parent has the leadership, and waits for this process.
+		// The parent holds the leadership, and waits for this process.
 		Leadership: ccm.Leadership{Begin: func(string) (func(), error) { return func() {}, nil }},
 		ReportTrouble: func(subject string, cause error) {
 			_ = c.link.send(message{
@@ -318,7 +319,7 @@ func (c *child) providerEnv(env environment) ccm.ProviderEnv {
 	}
 }
 
-// initialize does what a Manager does with a provider of its own process.
+// initialize initializes the provider as a Manager does in its own process.
 func (c *child) initialize(ctx context.Context) error {
 	c.cloud.Initialize(c.clients, c.stop)
 	if user, ok := c.cloud.(cloudprovider.InformerUser); ok {
@@ -333,8 +334,8 @@ func (c *child) initialize(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// drain ends the child in order: the calls, whose callers have canceled them, the goroutines of
-// the provider, then the provider.
+// drain ends the child in order: first the calls, whose callers have canceled them, then the
+// goroutines of the provider, then the provider.
 func (c *child) drain() {
 	grace := time.NewTimer(backgroundGrace)
 	defer grace.Stop()
@@ -354,7 +355,7 @@ func (c *child) drain() {
 	c.end(nil)
 }
 
-// clients makes clients of the parent's proxy.
+// clients builds clients of the parent's proxy.
 type clients struct{ env environment }
 
 var _ cloudprovider.ControllerClientBuilder = clients{}
@@ -367,7 +368,7 @@ func (c clients) Config(name string) (*rest.Config, error) {
 	connection := c.env.Config.ClientConnection
 	qps := connection.QPS
 	if qps <= 0 {
-		qps = -1 // client-go's word for no limit
+		qps = -1 // no limit in client-go
 	}
 	return &rest.Config{
 		Host: c.env.Server, BearerToken: kubeproxy.ClientToken(c.env.Token, name),

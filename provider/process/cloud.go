@@ -20,22 +20,22 @@ import (
 // metrics waits for it.
 const reportTimeout = time.Second
 
-// The interfaces that callers find by a type assertion, as names on the wire.
+// These are the interfaces that callers find by a type assertion, as names on the wire.
 const (
 	labelerName  = "PVLabeler"
 	reporterName = "ObjectReporter"
-	// podCIDRsName is nodeipam.PodCIDRReporter, which InstancesV2 may be.
+	// podCIDRsName is nodeipam.PodCIDRReporter, which InstancesV2 may implement.
 	podCIDRsName = "InstancesV2.PodCIDRs"
 )
 
-// cloud is the provider as the host sees it.
+// cloud is the provider on the host's side.
 type cloud struct {
 	parent       *parent
 	name         string
 	hasClusterID bool
 }
 
-// newCloud returns the cloud with the interfaces that the provider of the child has.
+// newCloud returns the cloud with the interfaces of the child's provider.
 func newCloud(p *parent, built results) cloudprovider.Interface {
 	c := &cloud{parent: p, name: built.Text, hasClusterID: built.Yes}
 	var labels cloudprovider.PVLabeler
@@ -124,10 +124,10 @@ func (l volumeLabeler) GetLabelsForVolume(
 	return got.Labels, err
 }
 
-// objectReporter has the last report of the child.
+// objectReporter keeps the last report of the child.
 type objectReporter struct {
 	cloud *cloud
-	// requests has at most one request to a child that does not answer.
+	// requests limits the requests to a child that does not answer to one.
 	requests singleflight.Group
 	last     atomic.Pointer[results]
 }
@@ -368,7 +368,7 @@ func (r routes) DeleteRoute(
 	return err
 }
 
-// remaining is the time until a deadline by the clock that says it is later: Go's monotonic clock
+// remaining returns the time until a deadline by the clock that leaves less: Go's monotonic clock
 // stands still while the machine is suspended.
 func remaining(until time.Time) time.Duration {
 	now := time.Now()

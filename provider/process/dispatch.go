@@ -20,7 +20,7 @@ type podCIDRs interface {
 }
 
 // offered are the interfaces of a provider. Each getter is called once, as in a Manager, because
-// some providers send requests to answer.
+// the getters of some providers send requests.
 type offered struct {
 	cloud        cloudprovider.Interface
 	loadBalancer func() (cloudprovider.LoadBalancer, bool)

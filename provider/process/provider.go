@@ -24,7 +24,7 @@ const (
 	stopTimeout = 2 * time.Second
 	// brokenTimeout limits the time between the end of the connection and that of the child.
 	brokenTimeout = time.Second
-	// expiryInterval is the pause between two looks at the expiry of leadership, which the child
+	// expiryInterval is the pause between two checks of the expiry of leadership, which the child
 	// must know.
 	expiryInterval = 250 * time.Millisecond
 	// maxVerbosity is klog's most verbose level.
@@ -76,7 +76,7 @@ func (o Options) start(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.
 	}()
 	isBuilt := false
 	defer func() {
-		// Also after a panic of the provider.
+		// This includes a panic of the provider.
 		if !isBuilt {
 			abandon(termprocess.ErrAbandoned)
 			<-p.ended
@@ -150,7 +150,7 @@ type parent struct {
 
 	// running are the goroutines that end with the connection.
 	running sync.WaitGroup
-	// broken is closed when the connection has ended, ended when the child and all else have.
+	// broken is closed when the connection has ended, ended when the child and all goroutines have.
 	broken, ended chan struct{}
 
 	mu      sync.Mutex
@@ -158,7 +158,7 @@ type parent struct {
 	pending map[uint64]chan message // nil when the child has ended
 }
 
-// cleanUp ends what waits for the child, which is dead.
+// cleanUp ends the waits for the child, which is dead.
 func (p *parent) cleanUp() {
 	_ = p.conn.Close()
 	p.running.Wait()
@@ -170,7 +170,7 @@ func (p *parent) cleanUp() {
 	p.pending = nil
 }
 
-// receive passes on what the child sends.
+// receive handles the messages of the child.
 func (p *parent) receive() {
 	defer close(p.broken)
 	for {
@@ -213,7 +213,8 @@ func (p *parent) validUntil() time.Time {
 	return p.env.Leadership.ValidUntil()
 }
 
-// pushExpiry tells the child how long it may act, so that it ends when this process is frozen.
+// pushExpiry sends the expiry of leadership to the child, so that the child ends when this process
+// is frozen.
 func (p *parent) pushExpiry() {
 	if p.env.Leadership.ValidUntil == nil {
 		return
@@ -236,8 +237,8 @@ func (p *parent) pushExpiry() {
 	}
 }
 
-// request sends a message and waits for its answer. When ctx ends the child is told, and the wait
-// continues until the child answers or is dead: a provider that ignores its context may still act.
+// request sends a message and waits for its answer. When ctx ends it cancels the call in the child,
+// and waits until the child answers or is dead: a provider that ignores its context may still act.
 func (p *parent) request(ctx context.Context, m message) (results, error) {
 	waiting := make(chan message, 1)
 	p.mu.Lock()
@@ -250,7 +251,7 @@ func (p *parent) request(ctx context.Context, m message) (results, error) {
 	p.pending[m.ID] = waiting
 	p.mu.Unlock()
 	if err := p.link.send(m); err != nil {
-		// No further message can follow a part of this one.
+		// The message may be incomplete, so no other can follow.
 		p.killUnlessClosed("send a message to it", err)
 	}
 	select {

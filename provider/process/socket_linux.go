@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// socketPair returns two connected sockets: the host's, and that of the child.
+// socketPair returns two connected sockets: the host's and the child's.
 func socketPair() (net.Conn, *os.File, error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -23,7 +23,7 @@ func socketPair() (net.Conn, *os.File, error) {
 	return conn, theirs, nil
 }
 
-// inherited returns the child's socket, and keeps it from processes that the child starts.
+// inherited returns the child's socket, and hides it from processes that the child starts.
 func inherited() (net.Conn, error) {
 	file := os.NewFile(3, "host")
 	defer func() { _ = file.Close() }()

@@ -24,7 +24,7 @@ const variable = "FXCCM_PROVIDER_PROCESS"
 type kind int
 
 const (
-	// To the child; the first five are answered.
+	// These messages go to the child; it answers the first five.
 	build kind = iota + 1
 	initialize
 	serves
@@ -33,7 +33,7 @@ const (
 	cancel
 	expiry
 	stop
-	// From the child.
+	// These messages come from the child.
 	answer
 	trouble
 )
@@ -51,7 +51,7 @@ type message struct {
 	Err     *wireerror.Error
 	// Panic is the text of a provider's panic during the call.
 	Panic *string
-	// Subject is that of a trouble, whose cause is Err.
+	// Subject is the subject of a trouble, whose cause is Err.
 	Subject string
 }
 
@@ -63,7 +63,7 @@ type environment struct {
 	Identity, Manager string
 	Term              uint64
 	Server, Token     string
-	// Verbosity is that of the host's logger.
+	// Verbosity is the verbosity of the host's logger.
 	Verbosity int
 }
 
@@ -87,7 +87,7 @@ type results struct {
 	Routes    []cloudprovider.Route
 	Names     []string
 	Labels    map[string]string
-	// LoadBalancers and WaitingNodes are those of a report.
+	// LoadBalancers and WaitingNodes are for a report.
 	LoadBalancers []ccm.LoadBalancerStatus
 	WaitingNodes  []ccm.NodeStatus
 }

@@ -9,7 +9,7 @@ import (
 // kubeconfigPath is the first of the files that the program inherits.
 const kubeconfigPath = "/proc/self/fd/3"
 
-// memoryFile returns a file that is on no disk. It is gone when all its users have ended.
+// memoryFile returns a file that is on no disk. It is freed when all its users have ended.
 func memoryFile(name string, content []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	if err != nil {

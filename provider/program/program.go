@@ -30,7 +30,7 @@ const (
 	healthInterval = time.Second
 	// healthRequestTimeout limits one health check.
 	healthRequestTimeout = 5 * time.Second
-	// defaultHealthTimeout is that of a kubelet: three failures, ten seconds apart.
+	// defaultHealthTimeout is the kubelet's: three failures, ten seconds apart.
 	defaultHealthTimeout = 30 * time.Second
 
 	// unhealthy is the subject of a reported problem.
@@ -121,8 +121,8 @@ func (o Options) start(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.
 	return r.begin(ctx)
 }
 
-// freePort returns a TCP port that is free now. If another process takes it first, the program ends
-// or stays unhealthy, and the next term has another port.
+// freePort returns a free TCP port. If another process takes it first, the program ends or stays
+// unhealthy, and the next term uses another port.
 func freePort() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -162,7 +162,7 @@ type running struct {
 	name, health  string
 	healthTimeout time.Duration
 	// healthy is closed when the program is healthy for the first time, watched when the health
-	// checks have ended, and ended when all has.
+	// checks have ended, and ended when the program and all goroutines have.
 	healthy, watched, ended chan struct{}
 }
 
@@ -205,7 +205,7 @@ func (r *running) watch(ctx context.Context) {
 	}
 	client := &http.Client{Timeout: healthRequestTimeout, Transport: &http.Transport{
 		DisableKeepAlives: true,
-		// A program makes its own certificate for the loopback address.
+		// A program creates its own certificate for the loopback address.
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}
 	interval := startInterval
@@ -226,7 +226,7 @@ func (r *running) watch(ctx context.Context) {
 		case hasStarted && since.IsZero():
 			since = time.Now()
 		}
-		// The start timeout of the Manager limits the time until the program is healthy.
+		// Until the program is healthy, the start timeout of the Manager is the limit.
 		if !since.IsZero() && time.Since(since) >= r.healthTimeout {
 			r.env.Fail(fmt.Errorf("program is unhealthy for %s: %w",
 				time.Since(since).Round(time.Millisecond), err))

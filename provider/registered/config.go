@@ -9,11 +9,11 @@ import (
 	"os"
 )
 
-// maxConfig bounds what is read into the host's memory if --cloud-config names some other file, in
-// bytes.
+// maxConfig limits the bytes that are read into the host's memory, in case --cloud-config names a
+// wrong file.
 const maxConfig = 4 << 20
 
-// config is what a factory is given.
+// config is the argument of a factory.
 type config struct {
 	path string
 	// reader is a nil interface without a file: factories compare it with nil.
@@ -27,8 +27,8 @@ func (c config) String() string {
 	return "from the configuration file " + c.path
 }
 
-// openConfig reads the file to its end, so that what may be wrong with the file is known apart from
-// what may be wrong with its content. Errors name the path; they hold nothing of the content.
+// openConfig reads the whole file, so that errors of the file are separate from errors of its
+// content. Errors name the path, and hold nothing of the content.
 func openConfig(path string) (config, error) {
 	if path == "" {
 		return config{}, nil
@@ -45,8 +45,8 @@ func readConfig(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Opening a pipe without a writer would hang, and what is written comes once, not once a
-	// term.
+	// Opening a pipe without a writer would hang, and its content could be read only once, not once
+	// a term.
 	if info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0 {
 		return nil, &fs.PathError{
 			Op: "read", Path: path,

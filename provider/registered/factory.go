@@ -13,8 +13,8 @@ import (
 
 // Factory returns a provider for a cloud that does not register itself, and has a constructor with
 // parameters of its own: a node lister, a CIDR, a client. build is called once a term, and takes
-// them from env. It must not wait for informers, which start later. A panic of build is an error of
-// the term.
+// the parameters from env. It must not wait for informers, which start later. A panic of build is
+// an error of the term.
 func Factory(
 	name string, build func(env ccm.ProviderEnv) (cloudprovider.Interface, error),
 ) ccm.Provider {
@@ -29,7 +29,7 @@ func Factory(
 	}
 }
 
-// construct turns a panic of a factory into an error, and logs where it panicked.
+// construct turns a panic of a factory into an error, and logs its stack.
 func construct(
 	env ccm.ProviderEnv, build func() (cloudprovider.Interface, error),
 ) (cloud cloudprovider.Interface, err error) {

@@ -8,10 +8,9 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// Module gives the provider that is registered under the name to an fx app with ccm.Module, see
-// [Provider]. A name that is empty or "external", or that nothing is registered under, is an error
-// of fx.New. For a choice at run time, give the Module of each provider, and choose with
-// --cloud-provider.
+// Module adds the provider that is registered under the name to an fx app with ccm.Module, see
+// [Provider]. An empty or unregistered name, or "external", is an error of fx.New. For a choice at
+// run time, add the Module of each provider, and choose with --cloud-provider.
 func Module(name string) fx.Option {
 	return fx.Module("provider/registered",
 		fx.Provide(ccm.AsProvider(func() (ccm.Provider, error) {

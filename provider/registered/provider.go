@@ -10,14 +10,14 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// Provider is the provider that is registered under the name, for a [ccm.Manager]. Its
-// configuration is read from [ccm.ProviderEnv].ConfigFile; without one the factory is given nil, as
-// upstream does.
+// Provider returns the provider that is registered under the name, for a [ccm.Manager]. Its
+// configuration is read from [ccm.ProviderEnv].ConfigFile; without a file the factory gets nil, as
+// in upstream.
 //
-// The name is looked up in each term: a provider that is not registered, a file that cannot be
-// read, and a factory that fails, panics or returns nothing are errors of the provider's New, after
-// which the Manager tries again. [Module] finds a wrong name earlier. New does not outlive its
-// context by its own doing, but a factory cannot be interrupted.
+// The name is looked up in each term. A provider that is not registered, a file that cannot be
+// read, and a factory that fails, panics or returns nil are errors of the provider's New, after
+// which the Manager retries. [Module] detects a wrong name earlier. New ends with its context,
+// except while a factory runs, which cannot be interrupted.
 func Provider(name string) ccm.Provider {
 	return ccm.Provider{
 		Name: name,
@@ -35,7 +35,7 @@ func build(ctx context.Context, name string, env ccm.ProviderEnv) (cloudprovider
 	if err != nil {
 		return nil, err
 	}
-	// The registry may have been locked for long by another Manager's factory.
+	// Another Manager's factory may have locked the registry for long.
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -53,7 +53,7 @@ func build(ctx context.Context, name string, env ccm.ProviderEnv) (cloudprovider
 	return cloud, nil
 }
 
-// check says what is wrong with a name. The registry does not tell which names there are.
+// check returns what is wrong with a name. The registry cannot list its names.
 func check(name string) error {
 	switch {
 	case name == "":

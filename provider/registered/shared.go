@@ -23,12 +23,12 @@ import (
 
 // Shared returns a provider that builds and initializes the cloud of p once for the process, and
 // uses it in all later terms. It is for a provider that owns a port, or writes global variables,
-// and therefore cannot be built again. [Provider] and [Factory] make a p. stop ends what the cloud
-// has started; the host closes it at its own end.
+// and therefore cannot be built again. [Provider] and [Factory] return a p. stop ends the
+// goroutines of the cloud; the host closes it at its own end.
 //
-// Clients and Transport of the environment send each request as the current term, and are refused
-// between terms. Fail, ReportTrouble and Recorder are those of the current term, too. Informers are
-// the cloud's own. They pause between terms, and continue within seconds of the next term's
+// Clients and Transport of the environment send each request in the current term, and are refused
+// between terms. Fail, ReportTrouble and Recorder are those of the current term, too. The informers
+// belong to the cloud. They pause between terms, and continue within seconds of the next term's
 // begin. Logger and Term are those of the first term.
 //
 // The cloud is never closed. One result serves one Manager.
@@ -41,8 +41,8 @@ func Shared(p ccm.Provider, stop <-chan struct{}) ccm.Provider {
 	return p
 }
 
-// sharedInformers is the client of the term's informers. It reads as the Manager, also if each
-// controller has a ServiceAccount.
+// sharedInformers is the client of the term's informers. It has the Manager's permissions to read,
+// even if each controller has a ServiceAccount.
 const sharedInformers = "shared-informers"
 
 // shared is the cloud of all terms. It is safe for concurrent use.
@@ -59,7 +59,7 @@ type shared struct {
 	informers *informerview.View
 }
 
-// The steps of a shared cloud. A cloud that stays in one of the steps "is being ..." hangs or has
+// These are the steps of a shared cloud. A cloud that stays in a step "is being ..." hangs or has
 // panicked there.
 const (
 	notBuilt     = "not built"
@@ -95,7 +95,7 @@ func (s *shared) begin(_ context.Context, env ccm.ProviderEnv) (cloudprovider.In
 	return optional.Add(&sharedCloud{Interface: s.cloud, shared: s}, labels, reports), nil
 }
 
-// bind makes the clients of the cloud those of the term, and tells whether the cloud must be built.
+// bind lets the cloud use the clients of the term, and reports whether the cloud must be built.
 func (s *shared) bind(env ccm.ProviderEnv) (isFirst bool, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +170,7 @@ func (s *shared) advance(from, to string) bool {
 	return true
 }
 
-// current returns the current term, or between terms the last one, whose fence refuses requests.
+// current returns the current term; between terms the last one, whose fence refuses requests.
 func (s *shared) current() *boundTerm {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +215,7 @@ func (c *sharedCloud) CleanUpCluster(ctx context.Context, uid string) ([]string,
 		c.ProviderName(), errors.ErrUnsupported)
 }
 
-// boundClients makes clients whose requests are those of the current term.
+// boundClients builds clients that send their requests in the current term.
 type boundClients struct {
 	shared *shared
 	// wait makes requests wait for the next term instead of failing between terms.

@@ -1,4 +1,4 @@
-// Package optional gives a view of a cloud the optional interfaces of that cloud.
+// Package optional adds the optional interfaces of a cloud to a view of that cloud.
 package optional
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// View is what each view of a cloud implements. CleanUpCluster returns errors.ErrUnsupported if the
+// View is implemented by each view of a cloud. CleanUpCluster returns errors.ErrUnsupported if the
 // cloud is no [ccm.ClusterCleaner].
 type View interface {
 	cloudprovider.Interface
@@ -17,8 +17,7 @@ type View interface {
 	io.Closer
 }
 
-// Add returns the view with the interfaces that are not nil. Callers find them by a type assertion,
-// and do without them otherwise.
+// Add returns the view with the interfaces that are not nil. Callers find them by a type assertion.
 func Add(
 	view View, labels cloudprovider.PVLabeler, reports ccm.ObjectReporter,
 ) cloudprovider.Interface {

@@ -1,5 +1,5 @@
-// Package termprocess runs a process that acts for one term. The API server is served to it through
-// the term's fence, the term ends with the process, and the process is dead when the term is over.
+// Package termprocess runs a process for one term. The process reaches the API server through the
+// term's fence, the term ends with the process, and the process is dead when the term is over.
 package termprocess
 
 import (
@@ -21,12 +21,12 @@ import (
 // ErrAbandoned as the cause of [Supervision].Context kills the process at once.
 var ErrAbandoned = errors.New("provider was not built")
 
-// errBroken is why a process is killed that has closed its connection, and does not end.
+// errBroken is the cause for killing a process that has closed its connection, and does not end.
 var errBroken = errors.New("its connection to the host has ended")
 
 // Spec describes a process.
 type Spec struct {
-	// Provider is the name of the provider, and Name that of the process in errors.
+	// Provider is the name of the provider, and Name is the name of the process in errors.
 	Provider, Name string
 
 	Path string
@@ -34,7 +34,7 @@ type Spec struct {
 	// Env is the whole environment; see [Environment].
 	Env []string
 
-	// UsesKubeconfig serves the API server with TLS, as a kubeconfig with a token needs it.
+	// UsesKubeconfig serves the API server with TLS, which a kubeconfig with a token needs.
 	UsesKubeconfig bool
 
 	// Files returns the files of the process from descriptor 3. Start closes them.
@@ -58,7 +58,7 @@ type Process struct {
 
 	env    ccm.ProviderEnv
 	memory prometheus.Collector
-	// done tells the term that the process cannot act any more.
+	// done reports to the term that the process can no longer act.
 	done func()
 }
 
@@ -119,11 +119,11 @@ func (p *Process) measure(provider string) {
 	}
 }
 
-// Supervision says how a process ends.
+// Supervision defines how a process ends.
 type Supervision struct {
-	// Context is that of the term; see also [ErrAbandoned].
+	// Context is the term's; see also [ErrAbandoned].
 	Context context.Context
-	// Stop asks the process to end in order. It does not block.
+	// Stop requests the orderly end of the process. It does not block.
 	Stop func()
 	// StopTimeout limits the orderly end. The process is killed after it.
 	StopTimeout time.Duration

@@ -9,7 +9,7 @@ import (
 	"github.com/fxccm/fxccm/internal/rescue"
 )
 
-// These times only pace requests, so they are of the real clock.
+// These times only pace requests, so they use the real clock.
 const (
 	// window is how long a batch collects calls that are made at the same moment.
 	window = 3 * time.Millisecond
@@ -38,7 +38,7 @@ type Batches[Q any] struct {
 	open, latest *batch[Q]
 	running      sync.WaitGroup
 	cancelAll    map[*batch[Q]]context.CancelFunc
-	// expected counts the calls that are announced; allArrived is closed when none is left.
+	// expected counts the announced calls; allArrived is closed when none is missing.
 	expected   int
 	allArrived chan struct{}
 }
@@ -172,7 +172,7 @@ func (b *Batches[Q]) run(mine *batch[Q]) {
 	}
 }
 
-// collect returns when the batch is to be served.
+// collect returns when the batch may be served.
 func (b *Batches[Q]) collect(mine *batch[Q]) {
 	b.mu.Lock()
 	previous := b.latest
@@ -196,8 +196,8 @@ func (b *Batches[Q]) collect(mine *batch[Q]) {
 	}
 }
 
-// begin closes the batch for new calls and returns those that it has. A batch that all callers have
-// left does not become the latest, because the previous one may still be in flight.
+// begin closes the batch for new calls and returns its calls. A batch that all callers have left
+// does not become the latest, because the previous one may still be in flight.
 func (b *Batches[Q]) begin(mine *batch[Q]) []Q {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -20,7 +20,7 @@ type Queue struct {
 
 	mu      sync.Mutex
 	waiting turns
-	// resumes is when the pause ends that the cloud has requested.
+	// resumes is the end of the pause that the cloud has requested.
 	resumes time.Time
 	// granting: a goroutine grants turns. It ends when no request waits.
 	granting bool
@@ -29,14 +29,14 @@ type Queue struct {
 	left chan struct{}
 }
 
-// Flow is what takes turns with others: a cluster, or one kind of request for all clusters.
+// Flow is a source of requests: a cluster, or one kind of request for all clusters.
 type Flow struct{ Cluster, Operation string }
 
 // ticket is a waiting request. granted is closed when its turn comes.
 type ticket struct{ granted chan struct{} }
 
-// New returns a queue for limit requests per second on average, and burst at once. No limit is
-// rate.Inf, or 0.
+// New returns a queue for limit requests per second on average, and burst at once. rate.Inf, or 0,
+// means no limit.
 func New(limit rate.Limit, burst int, c clock.Clock) *Queue {
 	limit = cmp.Or(limit, rate.Inf)
 	return &Queue{
@@ -44,18 +44,18 @@ func New(limit rate.Limit, burst int, c clock.Clock) *Queue {
 	}
 }
 
-// Close waits until the queue has no goroutine. No request may wait.
+// Close waits until the queue has no goroutine. No request may be waiting.
 func (q *Queue) Close() { q.grants.Wait() }
 
-// Waiting is the number of requests of a flow that wait.
+// Waiting returns the number of waiting requests of a flow.
 func (q *Queue) Waiting(f Flow) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.waiting.by[f])
 }
 
-// wait returns when the request may be sent, or with the cause of the end of ctx, and how long it
-// has waited.
+// wait returns when the request may be sent, or with the cause of the end of ctx, and the duration
+// of the wait.
 func (q *Queue) wait(ctx context.Context, f Flow) (waited time.Duration, err error) {
 	begun := q.clock.Now()
 	t := q.join(f)
@@ -87,7 +87,7 @@ func (q *Queue) join(f Flow) *ticket {
 	return t
 }
 
-// delay takes a turn if it is due, and otherwise returns when it is. The lock is held.
+// delay takes a turn if it is due, and otherwise returns the time until it is. The lock is held.
 func (q *Queue) delay() time.Duration {
 	now := q.clock.Now()
 	if pause := q.resumes.Sub(now); pause > 0 {
@@ -101,8 +101,8 @@ func (q *Queue) delay() time.Duration {
 	return delay
 }
 
-// leave removes a request whose caller has left. A turn that it was just granted is the next
-// request's.
+// leave removes a request whose caller has left. If its turn was just granted, the next request
+// gets it.
 func (q *Queue) leave(f Flow, t *ticket) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -131,7 +131,7 @@ func (q *Queue) grant() {
 	}
 }
 
-// grantDue grants the turns that are due, and returns when the next one is.
+// grantDue grants the turns that are due, and returns the time until the next one.
 func (q *Queue) grantDue() (delay time.Duration, isEmpty bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -154,10 +154,10 @@ func (q *Queue) pause(d time.Duration) {
 	}
 }
 
-// turns are the waiting requests, by flow. The flows take turns; within a flow, the first request
-// is the first to go. The zero value is empty.
+// turns are the waiting requests, by flow. The flows take turns; each flow is first in, first out.
+// The zero value is empty.
 type turns struct {
-	// order has the flows that wait, the next one first.
+	// order holds the waiting flows, the next one first.
 	order []Flow
 	by    map[Flow][]*ticket
 }

@@ -9,21 +9,21 @@ import (
 )
 
 // maxPause limits the pause that the cloud requests, so that a wrong Retry-After does not stop
-// clusters for longer. minPause is for an answer without one.
+// clusters for longer. minPause is used for an answer without Retry-After.
 const (
 	minPause = time.Second
 	maxPause = time.Minute
 )
 
-// Transport has requests wait for their turn in a queue.
+// Transport makes requests wait for their turn in a queue.
 type Transport struct {
 	Next  http.RoundTripper
 	Queue *Queue
-	// Pauses: the cloud may pause the queue, by status 429, or 503 with Retry-After.
+	// Pauses: the cloud may pause the queue with status 429, or 503 with Retry-After.
 	Pauses bool
-	// FlowOf says whose turn a request takes. Nil: all requests are of one flow.
+	// FlowOf returns the flow of a request. Nil: all requests are of one flow.
 	FlowOf func(context.Context) Flow
-	// Waited is called for each request that has waited. Optional.
+	// Waited is called for each request that has waited. It may be nil.
 	Waited func(time.Duration)
 }
 
@@ -50,7 +50,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// follow pauses the queue if the cloud asks for it.
+// follow pauses the queue if the cloud requests it.
 func (t *Transport) follow(resp *http.Response) {
 	wait := RetryAfter(resp, t.Queue.clock.Now())
 	switch {
@@ -62,7 +62,7 @@ func (t *Transport) follow(resp *http.Response) {
 	t.Queue.pause(min(max(wait, minPause), maxPause))
 }
 
-// RetryAfter is the value of Retry-After (RFC 9110, 10.2.3): seconds, or a date.
+// RetryAfter returns the value of Retry-After (RFC 9110, 10.2.3): seconds, or a date.
 func RetryAfter(resp *http.Response, now time.Time) time.Duration {
 	if resp == nil {
 		return 0
