@@ -43,7 +43,7 @@ func open(s source, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 		Nodes: nodes.Lister(), NodesSynced: nodes.Informer().HasSynced,
 		Trouble: env.ReportTrouble,
 	})
-	// Problems are those of the configuration, which has been checked.
+	// These problems were reported when the configuration was checked.
 	subnets, _ := cfg.LoadBalancer.subnets()
 	c.balancers = loadbalancer.New(loadbalancer.Config{
 		Client: c.client, VPC: cfg.RouterID, SubnetID: cfg.SubnetID,

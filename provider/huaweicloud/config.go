@@ -59,7 +59,7 @@ type Config struct {
 
 // LoadBalancerConfig applies to the load balancers that the provider creates.
 type LoadBalancerConfig struct {
-	// AvailabilityZones are those of new load balancers. Default: all in which ELB sells them.
+	// AvailabilityZones are the zones of new load balancers. Default: all in which ELB sells them.
 	AvailabilityZones []string `json:"availabilityZones,omitempty"`
 	// L4FlavorID and L7FlavorID are the flavors of new load balancers. Without both, ELB chooses.
 	L4FlavorID string `json:"l4FlavorID,omitempty"`
@@ -69,7 +69,7 @@ type LoadBalancerConfig struct {
 	MemberSubnets map[string]string `json:"memberSubnets,omitempty"`
 }
 
-// subnets returns the parsed MemberSubnets and what is wrong with them.
+// subnets returns the parsed MemberSubnets and the problems of the values.
 func (c LoadBalancerConfig) subnets() (map[netip.Prefix]string, []string) {
 	subnets, problems := map[netip.Prefix]string{}, []string(nil)
 	for _, text := range slices.Sorted(maps.Keys(c.MemberSubnets)) {
@@ -160,7 +160,7 @@ func upTo(text, end string) string {
 	return before
 }
 
-// problems returns what is wrong, without secrets.
+// problems returns what is invalid, without secrets.
 func (c Config) problems() []string {
 	var problems []string
 	for _, v := range c.variables() {

@@ -22,7 +22,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
-// balancing is the load balancers and their clients.
+// balancing holds the load balancers and their clients.
 type balancing struct {
 	octavia   *octavia.API
 	neutron   *neutron.API
@@ -107,8 +107,8 @@ func (b *balancing) setInformers(
 	b.factory, b.nodes = factory, nodes
 }
 
-// serve is called before informers start by the host that will use the load balancers. Without it,
-// no Services are watched.
+// serve prepares the load balancers. A host that uses them calls it before informers start. Without
+// it, no Services are watched.
 func (b *balancing) serve() cloudprovider.LoadBalancer {
 	b.mu.Lock()
 	defer b.mu.Unlock()

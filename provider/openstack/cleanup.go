@@ -14,8 +14,8 @@ var (
 )
 
 // CleanUpCluster implements ccm.ClusterCleaner. It deletes the load balancers and security groups
-// whose tags name the cluster. A load balancer that others use loses the parts of this cluster
-// only. Floating IPs are detached and kept.
+// whose tags name the cluster. From a load balancer that others use, it removes only the parts of
+// this cluster. Floating IPs are detached and kept.
 func (c *cloud) CleanUpCluster(ctx context.Context, uid string) ([]string, error) {
 	if c.balancing == nil {
 		return nil, errors.New("load balancers are disabled: [LoadBalancer] enabled is false")

@@ -24,7 +24,7 @@ import (
 
 // cloud is one region of OpenStack in one term.
 type cloud struct {
-	// name is that of the region in the configuration, and region that in Keystone's catalog.
+	// name is the region's name in the configuration, and region its name in Keystone's catalog.
 	name, region string
 
 	clients *client.Clients
@@ -36,7 +36,7 @@ type cloud struct {
 	routes *routes.Routes
 	// balancing is nil if load balancers are turned off.
 	balancing *balancing
-	// balancerCalls are those in flight, if there are several regions.
+	// balancerCalls is the number of calls in flight, if there are several regions.
 	balancerCalls atomic.Int32
 	// quotas is nil if nothing is measured.
 	quotas     *quota.Config
@@ -48,7 +48,7 @@ var (
 	_ cloudprovider.InformerUser = (*cloud)(nil)
 )
 
-// open creates the clients and sends no request. A cloud of one region is that region.
+// open creates the clients and sends no request. With one region, the cloud is that region.
 func open(s source, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 	loaded, err := s.load(env.ConfigFile, env.ConfigStrict)
 	if err != nil {
@@ -72,7 +72,7 @@ func open(s source, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 		c, err := openRegion(s, loaded, name, inRegion, set.Begin())
 		if err != nil {
 			for _, opened := range all {
-				_ = opened.Close() // the error of opening is the cause
+				_ = opened.Close() // err is the cause
 			}
 			return nil, err
 		}
@@ -84,7 +84,7 @@ func open(s source, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 	return newRegions(all, env.Logger), nil
 }
 
-// ofRegion names the region in logs and troubles.
+// ofRegion adds the region's name to logs and troubles.
 func ofRegion(env ccm.ProviderEnv, name string) ccm.ProviderEnv {
 	env.Logger = env.Logger.WithValues("region", name)
 	if report := env.ReportTrouble; report != nil {
@@ -120,7 +120,7 @@ func openRegion(s source, loaded cloudconf.Loaded, name string, env ccm.Provider
 	if s.given != nil {
 		opened.config = s.given
 		if !s.given.add(clients, name, loaded.Config) {
-			_ = opened.Close() // the other error is the cause
+			_ = opened.Close() // err is the cause
 			return nil, errors.New("the credentials were replaced meanwhile")
 		}
 	}
@@ -238,7 +238,7 @@ func (c *cloud) Initialize(clients cloudprovider.ControllerClientBuilder, stop <
 // SetInformers implements cloudprovider.InformerUser.
 func (c *cloud) SetInformers(factory informers.SharedInformerFactory) {
 	nodes := factory.Core().V1().Nodes()
-	// Requested here, so that the factory starts it with the others.
+	// The informer is requested here, so that the factory starts it with the others.
 	synced := nodes.Informer().HasSynced
 	c.setNodes(nodes.Lister(), synced)
 	if c.balancing != nil {
@@ -263,8 +263,8 @@ func (c *cloud) Instances() (cloudprovider.Instances, bool) { return c.instances
 // Zones implements cloudprovider.Interface, for hosts that call it.
 func (c *cloud) Zones() (cloudprovider.Zones, bool) { return c.instances, true }
 
-// Routes implements cloudprovider.Interface. They are served if a router is configured. If Neutron
-// lacks the extension, each call fails.
+// Routes implements cloudprovider.Interface. Routes are served if a router is configured. If
+// Neutron lacks the extension, each call fails.
 func (c *cloud) Routes() (cloudprovider.Routes, bool) {
 	if c.routes == nil {
 		return nil, false
@@ -272,8 +272,8 @@ func (c *cloud) Routes() (cloudprovider.Routes, bool) {
 	return c.routes, true
 }
 
-// LoadBalancer implements cloudprovider.Interface. They are served unless enabled is false. If
-// there is no Octavia, each call fails.
+// LoadBalancer implements cloudprovider.Interface. Load balancers are served unless enabled is
+// false. Without Octavia, each call fails.
 func (c *cloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
 	if c.balancing == nil {
 		return nil, false

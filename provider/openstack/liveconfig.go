@@ -11,7 +11,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/client"
 )
 
-// LiveConfig is a configuration as data whose credentials can be replaced during a term. It is safe
+// LiveConfig is a configuration as data. Its credentials can be replaced during a term. It is safe
 // for concurrent use.
 type LiveConfig struct {
 	mu     sync.Mutex
@@ -26,9 +26,9 @@ func NewLiveConfig(cfg cloudconf.Config) *LiveConfig {
 }
 
 // Replace gives the current term other credentials, after a login with them. isKept is false if
-// that is not possible, and a new Manager is needed: something else differs, such as the project,
+// that is not possible, and a new Manager is needed: another setting differs, such as the project,
 // or the term is not logged in. If Keystone refuses the new credentials, or does not answer, the
-// term keeps its own, and Replace returns the error.
+// term keeps its current ones, and Replace returns the error.
 func (l *LiveConfig) Replace(ctx context.Context, next cloudconf.Config) (isKept bool, err error) {
 	l.mu.Lock()
 	last, open := l.config, maps.Clone(l.open)
@@ -58,7 +58,7 @@ func (l *LiveConfig) Replace(ctx context.Context, next cloudconf.Config) (isKept
 	return true, nil
 }
 
-// withoutCredentials returns a configuration without what may change during a term.
+// withoutCredentials returns a configuration without the options that may change during a term.
 func withoutCredentials(cfg cloudconf.Config) cloudconf.Config {
 	clear := func(g *cloudconf.Global) {
 		g.UserID, g.Username, g.Password = "", "", ""

@@ -41,7 +41,7 @@ type PreviewInput struct {
 	Logger logr.Logger
 }
 
-// LoadBalancerPreview says what the provider would do for a Service.
+// LoadBalancerPreview describes what the provider would do for a Service.
 type LoadBalancerPreview struct {
 	// LoadBalancer describes the current load balancer of the Service.
 	LoadBalancer string
@@ -52,7 +52,7 @@ type LoadBalancerPreview struct {
 	// Steps are the requests in order; further lines of a step list what it creates. Empty: the
 	// load balancer is up to date.
 	Steps []string
-	// TagsOnly: the steps change nothing but tags.
+	// TagsOnly: all steps change only tags.
 	TagsOnly bool
 	// Desired and Observed list the objects that should exist and that exist: the load balancer,
 	// listeners, pools, members, monitors, floating IPs and the security group. Each object and
@@ -190,8 +190,7 @@ func newPreviewer(c PreviewerConfig, region string) (*Previewer, error) {
 }
 
 // Preview computes what the provider would do for a Service with all nodes of the cluster. With
-// several regions, it is that in the Service's region, whose nodes have its name in their provider
-// ID or label.
+// several regions, the region is the Service's, and a node's provider ID or label names its region.
 func (p *Previewer) Preview(
 	ctx context.Context, service *v1.Service, nodes []*v1.Node,
 ) (LoadBalancerPreview, error) {
@@ -236,7 +235,7 @@ func (p *Previewer) preview(
 	return shown, nil
 }
 
-// otherClusters selects the tags of other clusters, and OCCM's tags of their Services.
+// otherClusters returns the tags of other clusters, and OCCM's tags of their Services.
 func (p *Previewer) otherClusters(tags []string) []string {
 	var others []string
 	for _, uid := range (desired.Identity{ClusterUID: p.config.ClusterUID}).OtherClusters(tags) {

@@ -17,8 +17,8 @@ const Name = "openstack"
 // Option configures [Provider] and [Module].
 type Option func(*source)
 
-// WithConfig sets the configuration as data. Naming a file in ccm.Config, too, is an error.
-// Credentials then never change, but certificates and keys are read again when their files change.
+// WithConfig sets the configuration as data. A file in ccm.Config, too, is an error. Credentials
+// then never change, but certificates and keys are read again when their files change.
 func WithConfig(cfg cloudconf.Config) Option { return WithLiveConfig(NewLiveConfig(cfg)) }
 
 // WithLiveConfig is like [WithConfig], with a configuration whose credentials can be replaced.
@@ -51,7 +51,7 @@ func Provider(opts ...Option) ccm.Provider {
 	}
 }
 
-// source is the origin of the configuration, and what is shared.
+// source holds the origin of the configuration, and the shared state.
 type source struct {
 	given       *LiveConfig
 	environment func(string) string

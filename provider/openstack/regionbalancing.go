@@ -15,13 +15,14 @@ import (
 // regionalBalancers keeps the load balancer of a Service in the region that the Service requests,
 // with the nodes of that region as members.
 //
-// The region is recorded in the Service before the first request creates anything. A load balancer
+// The region is recorded in the Service before the first request creates an object. A load balancer
 // cannot move, so a Service that requests another region later is refused while it has one.
 type regionalBalancers struct{ *regions }
 
 var _ cloudprovider.LoadBalancer = regionalBalancers{}
 
-// LoadBalancer implements cloudprovider.Interface. They are served if a region serves them.
+// LoadBalancer implements cloudprovider.Interface. Load balancers are served if a region serves
+// them.
 func (r *regions) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
 	served := false
 	for _, c := range r.all {
@@ -36,7 +37,7 @@ func (r *regions) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
 	return regionalBalancers{r}, true
 }
 
-// GetLoadBalancerName implements cloudprovider.LoadBalancer. It is the same in all regions.
+// GetLoadBalancerName implements cloudprovider.LoadBalancer. The name is the same in all regions.
 func (b regionalBalancers) GetLoadBalancerName(
 	ctx context.Context, cluster string, service *v1.Service,
 ) string {
@@ -88,8 +89,8 @@ func (b regionalBalancers) EnsureLoadBalancer(
 // --concurrent-service-syncs. So a region whose requests hang leaves room for the others.
 const maxBalancerCalls = 8
 
-// limitBalancerCalls calls a region. If too many calls to it are in flight, the error has the call
-// repeated without a worker of the service controller.
+// limitBalancerCalls calls a region. If too many calls to it are in flight, it returns an error
+// that makes the service controller repeat the call without blocking a worker.
 func (c *cloud) limitBalancerCalls(call func() error) error {
 	defer c.balancerCalls.Add(-1)
 	if c.balancerCalls.Add(1) > maxBalancerCalls {
@@ -140,8 +141,8 @@ func (b regionalBalancers) EnsureLoadBalancerDeleted(
 	})
 }
 
-// recorded is the name of the region in which the Service may have a load balancer, or "". Before
-// there were several regions, load balancers were in the default one, and nothing was recorded.
+// recorded returns the region in which the Service may have a load balancer, or "". Before the
+// cluster had several regions, load balancers were in the default one, and nothing was recorded.
 func (b regionalBalancers) recorded(service *v1.Service) string {
 	b.mu.Lock()
 	known := b.balancing[service.UID]
@@ -156,7 +157,7 @@ func (b regionalBalancers) recorded(service *v1.Service) string {
 	}
 }
 
-// inRecorded calls the region in which the Service may have a load balancer, if it has one.
+// inRecorded calls the region in which the Service may have a load balancer, if one is recorded.
 func (b regionalBalancers) inRecorded(service *v1.Service, call func(*cloud) error) error {
 	recorded := b.recorded(service)
 	if recorded == "" {
@@ -169,7 +170,7 @@ func (b regionalBalancers) inRecorded(service *v1.Service, call func(*cloud) err
 	return c.limitBalancerCalls(func() error { return call(c) })
 }
 
-// serving is the region of a name that an annotation has.
+// serving returns the region that an annotation names, if it serves load balancers.
 func (b regionalBalancers) serving(name, annotation string) (*cloud, error) {
 	c := b.named(name)
 	if c == nil {

@@ -24,7 +24,7 @@ import (
 
 // regions are several clouds in one term, each with its own clients, caches and mass deletion
 // guard. They find the region of a node, a route or a Service, and call it. The outage of a region
-// fails the calls of that region alone.
+// affects only the calls of that region.
 type regions struct {
 	// all has the default region first.
 	all    []*cloud
@@ -34,7 +34,7 @@ type regions struct {
 	nodes corelisters.NodeLister
 	// synced reports whether nodes are complete. It is nil without informers.
 	synced func() bool
-	// found are the regions of nodes whose provider ID does not tell, by the UIDs of the nodes.
+	// found are the regions of nodes whose provider ID does not name one, by the UIDs of the nodes.
 	found map[types.UID]*cloud
 	// balancing are the regions in which a load balancer of a Service may exist, by the UIDs.
 	balancing map[types.UID]string
@@ -70,9 +70,9 @@ func (r *regions) Initialize(clients cloudprovider.ControllerClientBuilder, stop
 	}
 }
 
-// SetInformers implements cloudprovider.InformerUser. Each region sees its own nodes, because the
-// others would be absent instances and members that it cannot reach. A router may be that of
-// several projects, so routes need all nodes to recognize their owners.
+// SetInformers implements cloudprovider.InformerUser. Each region gets only its own nodes, because
+// others would count as absent instances and unreachable members. A router may belong to several
+// projects, so routes need all nodes to recognize their owners.
 func (r *regions) SetInformers(factory informers.SharedInformerFactory) {
 	nodes := factory.Core().V1().Nodes()
 	synced := nodes.Informer().HasSynced
@@ -91,7 +91,7 @@ func (r *regions) SetInformers(factory informers.SharedInformerFactory) {
 	}
 }
 
-// ownNodes are the nodes of a region.
+// ownNodes lists the nodes of a region.
 type ownNodes struct {
 	corelisters.NodeLister
 	isOwn func(*v1.Node) bool
@@ -105,8 +105,8 @@ func (n ownNodes) List(selector labels.Selector) ([]*v1.Node, error) {
 	}), err
 }
 
-// possible are the regions in which the server of a node may be: those that the provider ID names,
-// or all.
+// possible returns the regions in which the server of a node may be: those that the provider ID
+// names, or all.
 func (r *regions) possible(node *v1.Node) ([]*cloud, error) {
 	id, err := instances.ParseProviderID(node.Spec.ProviderID)
 	if err != nil || id.Region == "" {
@@ -125,8 +125,8 @@ func (r *regions) where(is func(*cloud) bool) []*cloud {
 	return slices.DeleteFunc(slices.Clone(r.all), func(c *cloud) bool { return !is(c) })
 }
 
-// home is the region of a node as far as it is known without a request, or nil. A new node without
-// a label is reported by the default region.
+// home returns the region of a node as far as it is known without a request, or nil. The default
+// region reports a new node without a label.
 func (r *regions) home(node *v1.Node) *cloud {
 	possible, err := r.possible(node)
 	if err != nil {
@@ -141,8 +141,8 @@ func (r *regions) home(node *v1.Node) *cloud {
 	return c
 }
 
-// hinted is the region that the provider ID names, in which the server with this ID was found, or
-// that the region label names, in this order; or nil. Several projects of a region have the same
+// hinted returns the region that the provider ID names, in which the server with this ID was found,
+// or that the region label names, in this order; or nil. Several projects of a region share the
 // name of the region. A server with another ID may have the name of a node later.
 func (r *regions) hinted(node *v1.Node, possible []*cloud) *cloud {
 	if len(possible) == 1 {
@@ -176,8 +176,8 @@ func (r *regions) place(ctx context.Context, node *v1.Node) (*cloud, error) {
 	return r.search(ctx, node, possible)
 }
 
-// search looks for the node's server in several regions at once. If none of them has it, and all
-// of them have answered, the first one decides about it.
+// search looks up the node's server in several regions concurrently. If all of them have answered
+// and none has it, the first one decides.
 func (r *regions) search(
 	ctx context.Context, node *v1.Node, possible []*cloud,
 ) (*cloud, error) {
@@ -215,8 +215,8 @@ func (r *regions) search(
 	return possible[0], nil
 }
 
-// remember keeps the region of a node until the end of the term. There is room for the nodes of the
-// cluster and those that have left.
+// remember keeps the region of a node until the end of the term. Besides the nodes of the cluster,
+// it keeps the same number of deleted ones.
 func (r *regions) remember(node *v1.Node, in *cloud) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -233,7 +233,7 @@ func (r *regions) InstancesV2() (cloudprovider.InstancesV2, bool) {
 }
 
 // Instances implements cloudprovider.Interface. Upstream's controllers prefer InstancesV2, and the
-// older interface has no node whose region could be found.
+// older interface passes no node from which the region could be found.
 func (r *regions) Instances() (cloudprovider.Instances, bool) { return nil, false }
 
 // Zones implements cloudprovider.Interface; see Instances.
@@ -245,8 +245,8 @@ func (r *regions) Clusters() (cloudprovider.Clusters, bool) { return nil, false 
 type regionalInstances struct{ *regions }
 
 // InstanceExists returns false only if each region in which the instance may be has confirmed its
-// absence. A label may be wrong; only the provider ID, or that the server with this ID was found
-// before, proves that one region knows.
+// absence. A label may be wrong. Only the provider ID, or an earlier answer with the server of this
+// ID, proves that one region is responsible.
 func (i regionalInstances) InstanceExists(ctx context.Context, node *v1.Node) (bool, error) {
 	first, err := i.place(ctx, node)
 	if err != nil {
@@ -324,7 +324,7 @@ func (r *regions) Close() error {
 	return errors.Join(errs...)
 }
 
-// named is the region of this name, or nil.
+// named returns the region of this name, or nil.
 func (r *regions) named(name string) *cloud {
 	if found := r.where(func(c *cloud) bool { return c.name == name }); len(found) > 0 {
 		return found[0]
@@ -332,7 +332,7 @@ func (r *regions) named(name string) *cloud {
 	return nil
 }
 
-// node is the node of this name from the informers.
+// node returns the node of this name from the informers.
 func (r *regions) node(name string) (*v1.Node, error) {
 	r.mu.Lock()
 	nodes, synced := r.nodes, r.synced
@@ -343,12 +343,12 @@ func (r *regions) node(name string) (*v1.Node, error) {
 	return nodes.Get(name)
 }
 
-// nodesIn are the nodes of a region.
+// nodesIn returns the nodes of a region.
 func (r *regions) nodesIn(in *cloud, nodes []*v1.Node) []*v1.Node {
 	return slices.DeleteFunc(slices.Clone(nodes), func(node *v1.Node) bool {
 		return r.home(node) != in
 	})
 }
 
-// nameOr is the name of a region, or that of the default region.
+// nameOr returns the name of a region, or the name of the default region.
 func (r *regions) nameOr(name string) string { return cmp.Or(name, r.all[0].name) }

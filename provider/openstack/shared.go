@@ -11,8 +11,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
-// SharedConfig limits what the clusters of one project send to OpenStack together. A field that is
-// 0 has its default.
+// SharedConfig limits the requests of all clusters of one project together. A field that is 0 has
+// its default.
 type SharedConfig struct {
 	// RequestRate is the average number of requests per second. Default 20. Negative: no limit.
 	RequestRate float64
@@ -20,9 +20,9 @@ type SharedConfig struct {
 	RequestBurst int
 	// MaxAge limits the age of a list that another cluster has read, for periodic checks: of the
 	// addresses of nodes, and of load balancers for drift. Default 4 minutes, which is less than
-	// their period of 5 minutes: a cluster alone in a project checks them as without sharing.
-	// More than 5 minutes also lengthen the age of the router that the check of routes reads.
-	// Negative: clusters share only the lists that they request at the same time.
+	// their period of 5 minutes: a cluster alone in a project checks them as without sharing. More
+	// than 5 minutes also increase the age of the router in the check of routes. Negative: clusters
+	// share only the lists that they request at the same time.
 	MaxAge time.Duration
 }
 
@@ -41,7 +41,7 @@ func (c SharedConfig) options() client.SharedOptions {
 	return o
 }
 
-// Shared is what the Managers of one process share of OpenStack, for the providers that have it by
+// Shared is the state that the Managers of one process share, for providers that use it by
 // [WithShared].
 //
 // Providers share if their configurations have the same address of Keystone, credentials, project,
@@ -54,8 +54,9 @@ func (c SharedConfig) options() client.SharedOptions {
 //   - one request budget, in which the clusters take turns: many requests of one do not delay those
 //     of another. If OpenStack answers 429, or 503 with Retry-After, all of them wait.
 //
-// The rest stays apart: what a provider knows, decides and writes, the fence of its term, its mass
-// deletion guard and its metrics. The request rate of its own cloud.conf still limits it.
+// Everything else is separate: the state, decisions and writes of a provider, the fence of its
+// term, its mass deletion guard and its metrics. The request rate of its own cloud.conf still
+// limits it.
 //
 // Shared is safe for concurrent use. It has no goroutine or connection unless a provider uses it.
 type Shared struct {
@@ -63,14 +64,14 @@ type Shared struct {
 	clients *client.Shared
 }
 
-// NewShared starts nothing, and sends no request.
+// NewShared starts no goroutine and sends no request.
 func NewShared(c SharedConfig) *Shared {
 	c = c.complete()
 	return &Shared{config: c, clients: client.NewShared(c.options())}
 }
 
-// WithShared lets the provider share with the others that have the same Shared. The clusters are
-// told apart by the names of their Managers.
+// WithShared lets the provider share with others that have the same Shared. The names of the
+// Managers identify the clusters.
 func WithShared(s *Shared) Option { return func(from *source) { from.shared = s } }
 
 // share sets the options of the clients.
@@ -81,7 +82,7 @@ func (s *Shared) share(env ccm.ProviderEnv, o *client.Options) {
 	o.Shared, o.Cluster = s.clients, cmp.Or(env.Manager, env.ClusterName)
 }
 
-// shares are what a provider shares of its reads. The zero value is nothing.
+// shares are the parameters of shared reads. The zero value shares nothing.
 type shares struct {
 	read   sharing.Read
 	maxAge time.Duration

@@ -18,16 +18,16 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
 )
 
-// Snapshot is what a cluster has in OpenStack, by kind and ID, such as "listener 1234": the
+// Snapshot holds the objects of a cluster in OpenStack by kind and ID, such as "listener 1234": the
 // attributes as the API returns them, without tags, times, revisions and states.
 type Snapshot map[string]map[string]any
 
-// volatile are the attributes that change by themselves, and the tags.
+// volatile are the attributes that change without a request, and the tags.
 var volatile = []string{
 	"tags", "updated_at", "revision_number", "provisioning_status", "operating_status", "status",
 }
 
-// Differences are lines that say what later has more, less or otherwise.
+// Differences returns lines that describe what later adds, removes or changes.
 func (s Snapshot) Differences(later Snapshot) []string {
 	var lines []string
 	for _, key := range slices.Sorted(maps.Keys(s)) {
@@ -53,20 +53,20 @@ func (s Snapshot) Differences(later Snapshot) []string {
 	return lines
 }
 
-// SnapshotScope says what a [Snapshot] contains.
+// SnapshotScope defines the content of a [Snapshot].
 type SnapshotScope struct {
-	// Services are those whose security groups are read.
+	// Services are the Services whose security groups are read.
 	Services []*v1.Service
 	// LoadBalancers are IDs of load balancers whose names do not show the cluster.
 	LoadBalancers []string
-	// ExceptServices and ExceptLoadBalancers are left out, with what belongs to them.
+	// ExceptServices and ExceptLoadBalancers are left out, with their related objects.
 	ExceptServices      []*v1.Service
 	ExceptLoadBalancers []string
 }
 
-// Snapshot reads the load balancers whose names have the cluster's, with their listeners, pools,
+// Snapshot reads the load balancers whose names contain the cluster's, with their listeners, pools,
 // members, health monitors and floating IPs, the security groups of the Services, and the
-// configured router. With several regions, it reads the default region only.
+// configured router. With several regions, it reads only the default region.
 func (p *Previewer) Snapshot(ctx context.Context, scope SnapshotScope) (Snapshot, error) {
 	r := snapshotReader{clients: p.clients, found: Snapshot{}}
 	project, err := p.clients.Project(ctx)
@@ -181,8 +181,8 @@ func (r snapshotReader) list(
 	return nil
 }
 
-// stable is a value without volatile attributes. Its lists are sorted, because the order of answers
-// may differ.
+// stable returns a value without volatile attributes. Its lists are sorted, because the order in
+// responses may differ.
 func stable(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -199,7 +199,7 @@ func stable(value any) any {
 			kept = append(kept, stable(inner))
 		}
 		slices.SortFunc(kept, func(a, b any) int {
-			return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) // maps are printed by sorted keys
+			return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) // maps are printed with sorted keys
 		})
 		return kept
 	}

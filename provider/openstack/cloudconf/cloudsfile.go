@@ -79,9 +79,8 @@ type member struct {
 	key, value *yaml.Node
 }
 
-// members are the members of a mapping in order, then those of the mappings that it merges, which
-// have lower precedence. Each mapping is visited once, so a mapping that merges itself does no
-// harm.
+// members returns the members of a mapping in order, then those of the mappings that it merges,
+// which have lower precedence. Each mapping is visited once, so a mapping may merge itself.
 func members(mapping *yaml.Node) []member {
 	var own, merged []member
 	seen := map[*yaml.Node]bool{}

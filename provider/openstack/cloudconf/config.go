@@ -16,10 +16,9 @@ type Config struct {
 	Route               Route
 	Metadata            Metadata
 
-	// Regions are further regions or projects, by name: the sections [Global "name"],
-	// [Networking "name"], [LoadBalancer "name"] and [Route "name"]. The fields above are the
-	// default region. Metadata, Client and Instances hold for each of them. OCCM has no such
-	// sections.
+	// Regions are further regions or projects, by name: the sections [Global "name"], [Networking
+	// "name"], [LoadBalancer "name"] and [Route "name"]. The fields above are the default region.
+	// Metadata, Client and Instances apply to all regions. OCCM has no such sections.
 	Regions map[string]Region
 
 	// Client and Instances exist only in fxccm. OCCM ignores these sections.
@@ -31,21 +30,23 @@ type Config struct {
 type Global struct {
 	AuthURL string
 
-	// The user, by ID, or by name and domain, with a password.
+	// These fields are the user, by ID, or by name and domain, with a password.
 	UserID   string
 	Username string
 	Password Secret
 
-	// The project, by ID, or by name and domain.
+	// These fields are the project, by ID, or by name and domain.
 	TenantID   string
 	TenantName string
 
-	// A trust, which replaces the project, and the trustee if it is not the user above.
+	// These fields are a trust, which replaces the project, and the trustee if it is not the user
+	// above.
 	TrustID         string
 	TrusteeID       string
 	TrusteePassword Secret
 
-	// The common domain of user and project, and the domain of each if they differ.
+	// These fields are the common domain of user and project, and the domain of each if they
+	// differ.
 	DomainID         string
 	DomainName       string
 	TenantDomainID   string
@@ -53,7 +54,7 @@ type Global struct {
 	UserDomainID     string
 	UserDomainName   string
 
-	// An application credential, by ID, or by name and user.
+	// These fields are an application credential, by ID, or by name and user.
 	ApplicationCredentialID     string
 	ApplicationCredentialName   string
 	ApplicationCredentialSecret Secret
@@ -65,13 +66,13 @@ type Global struct {
 	// EndpointType is public, internal or admin. Empty is public.
 	EndpointType string
 
-	// The authorities that sign the certificates of the cloud, as a file or as PEM. Empty: those of
-	// the system.
+	// CAFile and the next field are the authorities that sign the certificates of the cloud, as a
+	// file or as PEM. Empty: the authorities of the system.
 	CAFile         string
 	CAFileContents string
 	// TLSInsecure disables the verification of the cloud's certificates.
 	TLSInsecure bool
-	// The client certificate and its key.
+	// CertFile and KeyFile are the client certificate and its key.
 	CertFile string
 	KeyFile  string
 

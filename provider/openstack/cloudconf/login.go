@@ -9,7 +9,7 @@ import (
 // Login is a way to get a token from Keystone.
 type Login string
 
-// The ways there are.
+// These are the ways to log in.
 const (
 	LoginNone                  Login = ""
 	LoginToken                 Login = "token"
@@ -19,7 +19,7 @@ const (
 )
 
 // Login returns the way that the credentials select. If there are several, which [Validate]
-// reports, it is OCCM's choice: a trust, then a password, then a token, then an application
+// reports, it selects as OCCM does: a trust, then a password, then a token, then an application
 // credential.
 func (g Global) Login() Login {
 	_, _, password := g.User()

@@ -9,9 +9,9 @@ import (
 
 // Options control how a configuration is read.
 type Options struct {
-	// Strict refuses probable mistakes: what OCCM does not know, and values with which OCCM fails
-	// later or does something unexpected. Otherwise fxccm accepts what OCCM accepts, with the same
-	// meaning, and returns warnings.
+	// Strict refuses probable mistakes: options that OCCM does not know, and values with which OCCM
+	// fails later or behaves unexpectedly. Otherwise fxccm accepts everything that OCCM accepts,
+	// with the same meaning, and returns warnings.
 	Strict bool
 	// Path is the file name in messages.
 	Path string
@@ -103,8 +103,8 @@ type reader struct {
 	// headers are the lines of the sections of regions.
 	headers map[origin]int
 
-	// The section of the last header. Nil: statements are skipped, because the header is already
-	// reported.
+	// section is the section of the last header. Nil: statements are skipped, because the header is
+	// already reported.
 	section *section
 	shown   string
 }

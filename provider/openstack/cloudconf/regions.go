@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Region is a further region of the cloud, or a further project: all that differs from the default
-// region.
+// Region is a further region of the cloud, or a further project, with all settings that differ from
+// the default region.
 type Region struct {
 	Global       Global
 	Networking   Networking
@@ -16,8 +16,8 @@ type Region struct {
 	Route        Route
 }
 
-// RegionNames are the names of all regions, the default one first. Its name is that of its region
-// in Keystone's catalog, and empty if the configuration names no region.
+// RegionNames returns the names of all regions, the default one first. The name of that is its
+// region in Keystone's catalog; it is empty if the configuration names no region.
 func (c Config) RegionNames() []string {
 	return append([]string{c.Global.Region}, slices.Sorted(maps.Keys(c.Regions))...)
 }
@@ -58,7 +58,7 @@ func newRegion() *Region {
 	}
 }
 
-// inRegion is a section of a region, which begins to exist with it.
+// inRegion returns a section of a region, and creates the region if needed.
 func (r *reader) inRegion(s statement) *section {
 	region := r.regions[s.name]
 	if region == nil {
@@ -97,8 +97,8 @@ func (r *reader) takeRegions() {
 	}
 }
 
-// inherit takes what [Global "name"] leaves out from [Global]. Credentials are inherited together
-// or not at all, and never for another Keystone.
+// inherit copies options that [Global "name"] omits from [Global]. Credentials are inherited
+// together or not at all, and never for another Keystone.
 func (r *reader) inherit(name string, region *Region) {
 	section := header("Global", name)
 	isGiven := func(key string) bool { _, ok := r.origins[origin{section, key}]; return ok }
@@ -129,7 +129,7 @@ func isLogin(key string) bool {
 	return true
 }
 
-// regionProblems are those that concern several regions.
+// regionProblems returns the problems that concern several regions.
 func (c Config) regionProblems() []Problem {
 	if len(c.Regions) == 0 {
 		return nil

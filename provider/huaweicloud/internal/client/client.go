@@ -49,7 +49,7 @@ type Config struct {
 	Rate rate.Limit
 }
 
-// Client makes a cheap client of the SDK for each call, because no call of the SDK has a context.
+// Client builds a cheap client of the SDK for each call, because calls of the SDK have no context.
 // It is safe for concurrent use.
 type Client struct {
 	config    Config
@@ -93,7 +93,7 @@ func (c *Client) EIP(ctx context.Context) *eip.EipClient {
 }
 
 func (c *Client) sdk(ctx context.Context, endpoint string) *core.HcHttpClient {
-	// With a project ID the SDK does not ask IAM for one.
+	// With a project ID the SDK does not request one from IAM.
 	credentials := &basic.Credentials{ProjectId: c.config.ProjectID}
 	credentials.AK, credentials.SK = c.config.AccessKeyID, c.config.AccessKeySecret
 	settings := config.DefaultHttpConfig().
@@ -141,7 +141,7 @@ func cause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ended, why)
 }
 
-// Call sends a request. The error contains what was being done, such as "create pool x".
+// Call sends a request. what names the operation in errors, such as "create pool x".
 func Call[Q, R any](what string, method func(*Q) (*R, error), request *Q) (*R, error) {
 	response, err := method(request)
 	if err == nil {

@@ -43,7 +43,7 @@ type Config struct {
 	Region string
 	Clock  clock.PassiveClock
 	Logger logr.Logger
-	// Nodes are the nodes of the cluster, which count once NodesSynced returns true.
+	// Nodes are the nodes of the cluster. They are used once NodesSynced returns true.
 	Nodes       corev1.NodeLister
 	NodesSynced func() bool
 	// Trouble reports a mass absence; see ccm.ProviderEnv.
@@ -58,9 +58,9 @@ type Instances struct {
 	mu      sync.Mutex
 	guard   *absence.Guard
 	records map[string]record
-	// seen are the instances that callers asked for. They count until the nodes are synced.
+	// seen are the requested instances. They are used until the nodes are synced.
 	seen map[string]bool
-	// unlisted are the instances that lists lacked. All known ones were listed at the time listed.
+	// unlisted are the instances that lists lacked. listed is when all known ones were listed.
 	unlisted map[string]bool
 	listed   time.Time
 }

@@ -24,8 +24,8 @@ type question struct {
 	err    error
 }
 
-// answer serves a batch of calls. The rest of each request is filled with other nodes, because
-// upstream asks for one node after the other.
+// answer serves a batch of calls. It adds other nodes to each request, because upstream calls for
+// one node after the other.
 func (i *Instances) answer(ctx context.Context, questions []*question) {
 	ids := map[string]bool{}
 	for _, q := range questions {
@@ -60,7 +60,7 @@ func (i *Instances) fill(ids map[string]bool) {
 	}
 }
 
-// list asks for instances by ID, and records those that exist. An ID has an error if its request
+// list requests instances by ID, and records those that exist. An ID has an error if its request
 // failed.
 func (i *Instances) list(ctx context.Context,
 	ids []string,
@@ -127,7 +127,7 @@ func (i *Instances) askDirectly(ctx context.Context, q *question) {
 	}
 }
 
-// listKnown makes sure that there is a list of all known instances since a time.
+// listKnown ensures that all known instances were listed at the given time or later.
 func (i *Instances) listKnown(ctx context.Context, since time.Time) error {
 	i.mu.Lock()
 	isRecent := !i.listed.Before(since) && !i.listed.IsZero()

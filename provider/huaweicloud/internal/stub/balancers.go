@@ -17,8 +17,8 @@ func (c *Cloud) AddBalancer(name string) model.LoadBalancer {
 	return *c.newBalancer(name, "")
 }
 
-// CopyBalancer adds a load balancer with the name and description of another, as a creation does
-// whose response is lost and that is repeated.
+// CopyBalancer adds a load balancer with the name and description of another, like a creation that
+// is repeated because its response was lost.
 func (c *Cloud) CopyBalancer(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,7 +47,7 @@ func (c *Cloud) AddPool(balancer string) {
 	}
 }
 
-// SetDeleting makes a load balancer PENDING_DELETE; with false it is gone.
+// SetDeleting sets a load balancer to PENDING_DELETE; with false it removes the load balancer.
 func (c *Cloud) SetDeleting(id string, deleting bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,7 +196,7 @@ func info(count int, next *string) model.PageInfo {
 	return model.PageInfo{CurrentCount: int32(count), NextMarker: next}
 }
 
-// find replies with 404 if there is no such object.
+// find replies with 404 if the object does not exist.
 func find[T any](w http.ResponseWriter, all map[string]*T, id string) (*T, bool) {
 	item, ok := all[id]
 	if !ok {

@@ -42,7 +42,7 @@ type Request struct {
 // Cloud is the stub. It is safe for concurrent use.
 type Cloud struct {
 	URL string
-	// Handler is the stub without its server.
+	// Handler is the handler of the stub, without the server.
 	Handler http.Handler
 
 	mu       sync.Mutex
@@ -64,7 +64,7 @@ type Cloud struct {
 }
 
 type failure struct {
-	// after is the number of requests that succeed before.
+	// after is the number of requests that succeed first.
 	after, status int
 	code, message string
 }

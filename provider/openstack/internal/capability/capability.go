@@ -1,7 +1,7 @@
 // Package capability caches properties of a cloud.
 //
 // A property is yes, no or unknown. If the cloud does not respond, the property is unknown, and
-// later calls ask again. So a cloud that is down while the provider starts only causes a delay.
+// later calls read it again. So a cloud that is down while the provider starts only causes a delay.
 package capability
 
 import (
@@ -35,8 +35,7 @@ type Options struct {
 	// Retry is how long a failure is cached, so that concurrent callers do not each query a cloud
 	// that is down. 0: [DefaultRetry].
 	Retry time.Duration
-	// Share shares the fact with other clusters of the project, as that with the name Key. It may
-	// be nil.
+	// Share shares the fact, under the name Key, with other clusters of the project. It may be nil.
 	Share sharing.Read
 	Key   string
 }
@@ -74,10 +73,10 @@ func New[T any](ask func(context.Context) (T, error), options Options) *Fact[T] 
 	return &Fact[T]{ask: share(ask, options), options: options, asking: make(chan struct{}, 1)}
 }
 
-// shareAge limits the age of what another cluster has read.
+// shareAge limits the age of another cluster's result.
 const shareAge = 10 * time.Minute
 
-// share lets clusters of one project ask for each other.
+// share lets the clusters of one project share their reads.
 func share[T any](
 	ask func(context.Context) (T, error), options Options,
 ) func(context.Context) (T, error) {
@@ -101,7 +100,7 @@ func (f *Fact[T]) Get(ctx context.Context) (T, error) {
 		var none T
 		return none, ctx.Err()
 	}
-	// Another caller may have asked in the meantime.
+	// Another caller may have read it in the meantime.
 	if value, err, ok := f.remembered(); ok {
 		return value, err
 	}

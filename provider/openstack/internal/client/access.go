@@ -16,7 +16,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
-// access is what one set of credentials needs once: connections and a login.
+// access holds the connections and the login of one set of credentials.
 type access struct {
 	transport   *http.Transport
 	connections *connections
@@ -27,8 +27,8 @@ type access struct {
 	queue *ratelimit.Queue
 	reads *reads
 
-	// shared has the access as the entry key, with the number of its users; nil if it is not
-	// shared. shared.mu guards users.
+	// shared is the Shared that holds the access under the entry key, with the number of its users;
+	// nil if the access is not shared. shared.mu guards users.
 	shared *Shared
 	key    [sha256.Size]byte
 	users  int
@@ -65,8 +65,8 @@ func (a *access) endSession() {
 }
 
 // leave ends one use. The last one closes all connections permanently: no request is in flight
-// then, but an HTTP/2 connection may still be busy, and another may still be dialled, so closing
-// idle connections is not enough.
+// then, but an HTTP/2 connection may still be busy, and another may still be dialed, so it is not
+// enough to close idle connections.
 func (a *access) leave(report *trouble.Report) {
 	a.session.unfollow(report)
 	if a.isShared() && !a.shared.drop(a) {
@@ -81,7 +81,7 @@ func (a *access) leave(report *trouble.Report) {
 	a.connections.close()
 }
 
-// SharedOptions limit what the clusters of one project send to it together.
+// SharedOptions limit the requests of all clusters of one project together.
 type SharedOptions struct {
 	// Rate is the average number of requests per second, rate.Inf for no limit. Burst is the number
 	// of requests at once.
@@ -91,9 +91,8 @@ type SharedOptions struct {
 	Clock clock.Clock
 }
 
-// Shared lets Clients share an access: those whose credentials, cloud, region and TLS settings are
-// equal in every field. It holds an access as long as a Clients uses it. It is safe for concurrent
-// use.
+// Shared lets Clients share an access if their credentials, cloud, region and TLS settings are
+// equal in every field. It holds an access while a Clients uses it. It is safe for concurrent use.
 type Shared struct {
 	options SharedOptions
 
@@ -101,7 +100,7 @@ type Shared struct {
 	accesses map[[sha256.Size]byte]*access
 }
 
-// NewShared starts nothing.
+// NewShared starts no goroutine.
 func NewShared(o SharedOptions) *Shared {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -142,12 +141,12 @@ func (s *Shared) drop(a *access) bool {
 }
 
 // accessKey differs if any field of the configuration or any of its files differs, because each may
-// decide who logs in, or what is seen.
+// change the user or the visible objects.
 func accessKey(g cloudconf.Global) (key [sha256.Size]byte) {
 	hash := sha256.New()
 	fields := reflect.ValueOf(g)
 	for i := range fields.NumField() {
-		// Through the kind, because a Secret prints as redacted.
+		// The kind is used, because a Secret prints as redacted.
 		switch field := fields.Field(i); field.Kind() {
 		case reflect.String:
 			fmt.Fprintf(hash, "%d %q\n", i, field.String())

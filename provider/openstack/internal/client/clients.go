@@ -48,7 +48,7 @@ type Options struct {
 	Files []string
 
 	// Shared shares the login, the connections, reads and a request budget with other Clients of
-	// the same access. Cluster is whose requests these are: the clusters take turns. Nil: nothing
+	// the same access. Cluster is the owner of the requests: the clusters take turns. Nil: nothing
 	// is shared.
 	Shared  *Shared
 	Cluster string
@@ -98,8 +98,8 @@ func (o Options) userAgent() gophercloud.UserAgent {
 // 5. Options.Transport, the fence;
 // 6. the HTTP transport, with the proxy of the environment.
 //
-// A login passes 2 to 6. A login and a read for several clusters do not pass 5: each of the terms
-// that wait passes its own fence, and the request ends when no term waits any more.
+// A login passes 2 to 6. A login and a read for several clusters do not pass 5: each waiting term
+// passes its own fence, and the request is canceled when no term waits any more.
 type Clients struct {
 	options Options
 	// closing is canceled by Close.
@@ -258,8 +258,8 @@ func (c *Clients) login(ctx context.Context, stale *identity) (*generation, *ide
 	}
 }
 
-// identity logs in if needed. A shared login is for all clusters and passes no fence, so the term
-// that waits for it passes its own.
+// identity logs in if needed. A shared login serves all clusters and passes no fence, so each
+// waiting term passes its own.
 func (c *Clients) identity(
 	ctx context.Context, g *generation, stale *identity,
 ) (who *identity, err error) {

@@ -80,7 +80,7 @@ func newGeneration(cfg cloudconf.Config, o Options) (*generation, error) {
 		}
 		g.detached = retry(&ratelimit.Transport{
 			Next: attempt(g.transport), Queue: g.queue, Pauses: true, Waited: waited,
-			// A list that several clusters wait for is delayed by no cluster's requests.
+			// The requests of one cluster must not delay a list for which several clusters wait.
 			FlowOf: func(ctx context.Context) ratelimit.Flow {
 				return ratelimit.Flow{Operation: callOf(ctx).operation}
 			},

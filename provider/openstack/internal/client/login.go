@@ -15,10 +15,10 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/utils"
 )
 
-// LoginError says why Keystone issued no token. It contains no secret.
+// LoginError explains why Keystone issued no token. It contains no secret.
 //
 // It unwraps to the cause, such as a network error, but never to gophercloud's error for a status:
-// a 404 of Keystone must not be taken for the 404 of a server.
+// Keystone's 404 must not count as the 404 of a server.
 type LoginError struct {
 	// URL is the address of Keystone, Who the user.
 	URL, Who string

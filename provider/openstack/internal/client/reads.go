@@ -99,7 +99,7 @@ func (r *reads) close() {
 	}
 }
 
-// recall answers with the last result, if that was begun late enough.
+// recall returns the last result, if that was begun late enough.
 func (s *sharedRead) recall(call *readCall) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ type flight struct {
 
 func (s *sharedRead) answer(ctx context.Context, c clock.Clock, calls []*readCall) {
 	open := s.unanswered(calls)
-	// The batch before this one may still read what serves all.
+	// The previous batch may still read a result that serves all calls.
 	if last := s.inFlight(); last != nil && !last.begun.Before(newest(open)) {
 		select {
 		case <-last.ended:
@@ -166,7 +166,7 @@ func (s *sharedRead) inFlight() *flight {
 	return s.last
 }
 
-// newest is when a read must have begun to serve all.
+// newest returns the time from which a read serves all calls.
 func newest(open []*readCall) (newer time.Time) {
 	for _, call := range open {
 		if call.newer.After(newer) {
@@ -187,25 +187,25 @@ func (s *sharedRead) keep(value any, begun time.Time) {
 
 type flightKey struct{}
 
-// flightOf is the generation that sends the requests of a shared read, or nil.
+// flightOf returns the generation that sends the requests of a shared read, or nil.
 func flightOf(ctx context.Context) *generation {
 	g, _ := ctx.Value(flightKey{}).(*generation)
 	return g
 }
 
 // Read carries out a read that is the same for all clusters with the same access. A result that was
-// begun at newer or later serves; begun is when it was. read gets a context that ends when no
-// caller waits any more, and must not change the result later; neither may the callers.
+// begun at newer or later is reused; begun is its time. read gets a context that ends when no
+// caller waits any more. Neither read nor the callers may change the result later.
 //
-// The term of each caller guards its own wait, so the end of one term does not cancel a read that
-// other clusters wait for. No result is from before the Clients were made, because another process
-// may have acted for their cluster then. Clients that share nothing call read directly.
+// The term of each caller guards its own wait, so the end of one term does not cancel a read for
+// which other clusters wait. No result is older than the Clients, because another process may have
+// acted for their cluster before. Clients that share nothing call read directly.
 func (c *Clients) Read(
 	ctx context.Context, key string, newer time.Time, read func(context.Context) (any, error),
 ) (value any, begun time.Time, err error) {
 	g := c.acquire()
 	defer c.release(g)
-	// A read that is a part of another one is shared with it.
+	// A read within another shared read is shared with that.
 	if isPart := flightOf(ctx) != nil; isPart || !g.isShared() {
 		begun = c.options.Clock.Now()
 		value, err = read(ctx)
@@ -229,7 +229,7 @@ func (c *Clients) Read(
 	return call.value, call.begun, nil
 }
 
-// pass does something as a request of the term, which the fence refuses or cancels like one.
+// pass runs a function as a request of the term, which the fence can refuse or cancel.
 func (c *Clients) pass(
 	ctx context.Context, method string, address *url.URL, do func(context.Context) error,
 ) error {

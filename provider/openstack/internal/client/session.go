@@ -43,7 +43,7 @@ type session struct {
 	renewals *rate.Limiter
 
 	mu sync.Mutex
-	// reports are told the results of logins.
+	// reports receive the results of logins.
 	reports  []*trouble.Report
 	current  *identity
 	attempt  *loginAttempt
@@ -53,7 +53,7 @@ type session struct {
 	ended    bool
 }
 
-// signer is who logs in, if a login is needed.
+// signer is the caller that logs in, if a login is needed.
 type signer struct {
 	login    func(context.Context) (*identity, error)
 	observer Observer
@@ -75,7 +75,7 @@ func newSession(c clock.Clock, random func() float64) *session {
 	}
 }
 
-// follow has the results of logins reported, and a present failure at once.
+// follow adds a receiver of login results, and reports a current failure at once.
 func (s *session) follow(r *trouble.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -49,13 +49,14 @@ func (w *watch) run(ctx context.Context) {
 }
 
 func (w *watch) look(ctx context.Context) {
-	// Taken before the files are read: a change in between is found in the next round.
+	// The fingerprint is taken before the files are read, so a change in between is found in the
+	// next round.
 	found := fingerprint(watched(w.options, w.clients.configuration()))
 	if found == w.seen {
 		w.refused = ""
 		return
 	}
-	// Without a login there is nothing to lose, and the reload sends no request to Keystone.
+	// Without a login the reload sends no request to Keystone, so it cannot lock the user.
 	if found == w.refused && w.options.Clock.Now().Before(w.notUntil) && w.clients.loggedIn() {
 		return
 	}
@@ -101,8 +102,8 @@ func (c *Clients) reload(ctx context.Context) error {
 // ErrCannotContinue is the error of a configuration that Clients cannot continue with.
 var ErrCannotContinue = errors.New("the clients of OpenStack cannot continue with it")
 
-// Replace uses another configuration when it has logged in. It must be of the same project, which
-// is not known without a login.
+// Replace switches to another configuration after that has logged in. It must be of the same
+// project, which only a login shows.
 func (c *Clients) Replace(ctx context.Context, cfg cloudconf.Config) error {
 	c.mu.Lock()
 	if c.closing.Err() != nil {

@@ -2,7 +2,7 @@ package instances
 
 import "time"
 
-// purpose is the reason of a question. It tells how many more will follow.
+// purpose is the reason of a question. It determines how many questions will follow.
 type purpose int
 
 const (
@@ -16,7 +16,7 @@ const (
 	describe
 )
 
-// How long a question for a purpose counts as demand.
+// These are the times for which a question counts as demand.
 const (
 	soon      = 15 * time.Second
 	nextRound = 10 * time.Minute

@@ -81,8 +81,7 @@ type Instances struct {
 	mu    sync.Mutex
 	nodes nodes
 	guard *absence.Guard
-	// seen are the instances that callers asked for, by key; matched are the servers found by
-	// nodes' names.
+	// seen are the requested instances, by key; matched are the servers found by nodes' names.
 	seen, matched map[string]seenInstance
 	swept         time.Time
 	// results are those of the last lookups for new nodes, by name.
@@ -129,7 +128,7 @@ func New(c Config) *Instances {
 // Close cancels all lookups and waits for their end. Later calls return [ErrClosed].
 func (i *Instances) Close() { i.lookups.batches.Close() }
 
-// upcoming is the number of nodes for which upstream will ask.
+// upcoming returns the number of nodes that upstream will look up.
 func (i *Instances) upcoming(p purpose) int {
 	count := 0
 	all, _ := i.currentNodes().list()
@@ -149,7 +148,7 @@ func (i *Instances) ownServers() func(*server) bool {
 	}
 	own := map[string]bool{}
 	for _, node := range all {
-		// The region of a provider ID is of no importance here.
+		// The region of a provider ID does not matter here.
 		s, _ := i.subjectOf(node)
 		for _, key := range []string{
 			nameKey(s.name), idKey(s.id), idKey(s.systemUUID), idKey(s.nameAsID()),

@@ -86,7 +86,7 @@ func (i *Instances) otherIDs(s subject) []string {
 	return ids
 }
 
-// find asks one question for a node. A server with status DELETED does not count.
+// find looks up the servers of a node. A server with status DELETED does not count.
 func (i *Instances) find(ctx context.Context, s subject, p purpose, q question) (outcome, error) {
 	now := i.config.Clock.Now()
 	q.purpose, q.ports = p, p.needsPorts()
@@ -168,12 +168,12 @@ func (i *Instances) weigh(s subject, at time.Time) error {
 	return err
 }
 
-// checkList makes sure that there is a recent list of all servers. If the servers of other nodes
-// are missing, too, this is probably the wrong project, and not even one node is deleted. Below
-// vanished-number known nodes no list is needed.
+// checkList ensures that a recent list of all servers exists. If the servers of other nodes are
+// missing, too, this is probably the wrong project, and no node is deleted. Below vanished-number
+// known nodes no list is needed.
 //
-// A node without any ID is judged by a list, the one of its name. If the list of all servers is
-// empty, lists are not trusted.
+// For a node without any ID, the list with its name decides. If the list of all servers is empty,
+// no list decides.
 func (i *Instances) checkList(ctx context.Context, s subject) error {
 	byListOnly := s.id == "" && len(i.otherIDs(s)) == 0
 	i.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
-// question asks for servers. A batch answers it.
+// question requests servers. A batch answers it.
 type question struct {
 	// Exactly one is set: the ID of a server, a name, or list for the list of all servers.
 	id, name string
@@ -83,8 +83,8 @@ type lookups struct {
 	// upcoming is the number of questions that will follow for a purpose. It is called without the
 	// lock.
 	upcoming func(purpose) int
-	// own selects what is cached of a list of a project that many clusters use. Nil, and a nil
-	// result: all. It is called without the lock.
+	// own selects the servers to cache from a list of a project that many clusters use. Nil, and a
+	// nil result: all. It is called without the lock.
 	own func() func(*server) bool
 	// statusAge limits the age of a cached status, networkAge that of a network; cached data is
 	// dropped after keep.
@@ -306,7 +306,7 @@ func (l *lookups) showsSince(id, name string, since time.Time) bool {
 	return l.memory.knowsSince(id, name, since)
 }
 
-// lacks tells which nodes are neither in the last list nor in a newer response.
+// lacks returns which nodes are neither in the last list nor in a newer response.
 func (l *lookups) lacks(nodes []knownNode) []bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

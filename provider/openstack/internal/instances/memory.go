@@ -19,7 +19,7 @@ type memory struct {
 }
 
 type serverRecord struct {
-	// server is nil if Nova denied it.
+	// server is nil if Nova denied the server.
 	server *server
 	at     time.Time
 	// direct: the request was for this ID or name.

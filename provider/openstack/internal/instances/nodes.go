@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// nodes are those of the cluster.
+// nodes are the nodes of the cluster.
 type nodes struct {
 	lister corev1.NodeLister
 	synced func() bool
@@ -22,8 +22,8 @@ func (n nodes) list() (all []*v1.Node, known bool) {
 	return all, err == nil
 }
 
-// SetNodes sets the nodes of the cluster, which count once synced returns true. Without them, the
-// nodes that callers asked for count as all nodes.
+// SetNodes sets the nodes of the cluster, which are used once synced returns true. Before that, the
+// requested nodes count as all nodes.
 func (i *Instances) SetNodes(lister corev1.NodeLister, synced func() bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -119,7 +119,7 @@ func get(ctx context.Context, client *gophercloud.ServiceClient, path string,
 	return err
 }
 
-// server returns one server; isNotFound tells whether Nova denied it.
+// server returns one server. isNotFound reports whether Nova denied it.
 func (n *nova) server(ctx context.Context, id string) (*server, error) {
 	s, err := n.showServer(ctx, n.get, id)
 	if err != nil {
@@ -187,7 +187,7 @@ func (n *nova) flavorID(ctx context.Context, serverID string) (string, error) {
 	return s.Flavor.ID, nil
 }
 
-// flavorName is the name of a flavor; isNotFound tells whether it does not exist.
+// flavorName returns the name of a flavor. isNotFound reports whether it does not exist.
 func (n *nova) flavorName(ctx context.Context, id string) (string, error) {
 	var body struct {
 		Flavor *struct {

@@ -24,7 +24,7 @@ func (l *lookups) answerPorts(ctx context.Context, questions []*question, many b
 	l.askForPorts(ctx, open, incomplete)
 }
 
-// withoutPorts returns the questions whose server is known, and sets that.
+// withoutPorts sets the server of each question if it is known, and returns these questions.
 func (l *lookups) withoutPorts(questions []*question) []*question {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,8 +75,8 @@ func (l *lookups) listPorts(
 	return incomplete, nil
 }
 
-// maxIncomplete limits the incomplete servers whose ports are requested whether they are nodes or
-// not; 1000 need 27 requests.
+// maxIncomplete limits the incomplete servers whose ports are requested, nodes or not; 1000 need 27
+// requests.
 const maxIncomplete = 1000
 
 // sortOut returns the ports of complete servers, and the incomplete servers. If these are too many,

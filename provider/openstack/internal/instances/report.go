@@ -61,8 +61,8 @@ func (i *Instances) reportOf(node *v1.Node) Report {
 type lookupResult struct {
 	err error
 	at  time.Time
-	// failingSince has the time of the first of the failures in a row, and told that of the last
-	// event, which had the reason.
+	// failingSince is the time of the first of consecutive failures, told the time of the last
+	// event, and reason the reason of that event.
 	failingSince, told time.Time
 	reason             events.Reason
 }
@@ -108,7 +108,8 @@ func (i *Instances) NoteResult(
 	i.results[node.Name] = result
 }
 
-// recordFailure writes an event with the cause and the advice, unless that was done lately.
+// recordFailure writes an event with the cause and the advice, unless a recent event has the same
+// reason.
 func (i *Instances) recordFailure(node *v1.Node, result *lookupResult) {
 	if result.failingSince.IsZero() {
 		result.failingSince = result.at

@@ -9,7 +9,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 )
 
-// The older interfaces, for hosts that still use them.
+// These interfaces are older, for hosts that still use them.
 var (
 	_ cloudprovider.Instances = (*Instances)(nil)
 	_ cloudprovider.Zones     = (*Instances)(nil)

@@ -17,7 +17,7 @@ func (i *Instances) InstanceExists(ctx context.Context, node *v1.Node) (bool, er
 	return ask(ctx, s, err, i.exists)
 }
 
-// InstanceShutdown implements cloudprovider.InstancesV2. It tells whether the instance is not
+// InstanceShutdown implements cloudprovider.InstancesV2. It reports whether the instance is not
 // running; see [States].
 func (i *Instances) InstanceShutdown(ctx context.Context, node *v1.Node) (bool, error) {
 	s, err := i.subjectOf(node)
@@ -44,7 +44,7 @@ func (i *Instances) Has(ctx context.Context, node *v1.Node) (bool, error) {
 	})
 }
 
-// ask asks about a subject, unless err says why it is not known.
+// ask looks up a subject, unless err explains why the subject is unknown.
 func ask[T any](ctx context.Context, s subject, err error,
 	do func(context.Context, subject) (T, error),
 ) (result T, _ error) {

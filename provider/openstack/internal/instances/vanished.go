@@ -15,7 +15,7 @@ import (
 const eventsPerEpisode = 10
 
 // episode is a period in which the mass deletion guard is active. It ends when few enough instances
-// are absent: they are back, or an operator deleted nodes or raised the limits.
+// are absent: they exist again, or an operator deleted nodes or raised the limits.
 type episode struct {
 	told map[string]bool
 }
@@ -53,8 +53,8 @@ func (i *Instances) counted(c absence.Count) {
 	}
 }
 
-// knownNodes are the nodes of the cluster or, before they are synced, those that callers asked for.
-// Nodes that never had an instance do not count.
+// knownNodes returns the nodes of the cluster or, before they are synced, the requested ones. Nodes
+// that never had an instance do not count.
 func (i *Instances) knownNodes() []knownNode {
 	var known []knownNode
 	nodes, synced := i.nodes.list()
@@ -72,7 +72,7 @@ func (i *Instances) knownNodes() []knownNode {
 	return known
 }
 
-// nodeNameOf is the name to search a list for: empty if there is an ID.
+// nodeNameOf returns the name to search in a list: "" if the ID is known.
 func nodeNameOf(s subject) string {
 	if s.id != "" {
 		return ""
@@ -101,7 +101,7 @@ func (i *Instances) recordVanished(s subject) {
 		s)
 }
 
-// seenInstance is an instance that a caller asked for.
+// seenInstance is an instance that a caller requested.
 type seenInstance struct {
 	id, name string
 	at       time.Time

@@ -1,5 +1,5 @@
-// Package locks has one lock for each name, for which a caller waits only as long as its context
-// lasts.
+// Package locks provides one lock for each name. The wait for a lock ends with the context of the
+// caller.
 package locks
 
 import (
@@ -10,12 +10,12 @@ import (
 // Locks are the locks of some names. The zero value is ready to use. It is safe for concurrent use.
 type Locks struct {
 	mu sync.Mutex
-	// held has a channel for each lock that is held, which is closed when it is released.
+	// held has a channel for each held lock, which is closed when the lock is released.
 	held map[string]chan struct{}
 }
 
-// Lock returns when the caller holds the lock of the name. waited tells whether it was held before.
-// unlock may be called several times.
+// Lock returns when the caller holds the lock of the name. waited reports whether another caller
+// held it before. unlock may be called several times.
 func (l *Locks) Lock(ctx context.Context, name string) (unlock func(), waited bool, err error) {
 	for {
 		released := l.take(name)
@@ -31,7 +31,7 @@ func (l *Locks) Lock(ctx context.Context, name string) (unlock func(), waited bo
 	}
 }
 
-// take returns nil if the lock was free and is the caller's now, else what to wait for.
+// take returns nil if the caller holds the lock now, else the channel to wait for.
 func (l *Locks) take(name string) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/fxccm/fxccm/internal/metrics"
 )
 
-// collectors are the metrics of the provider. Those with OCCM's names belong to no Manager, and
-// stay.
+// collectors are the metrics of the provider. The metrics with OCCM's names belong to no Manager,
+// and stay.
 type collectors struct {
 	metrics.Catalog
 

@@ -128,8 +128,8 @@ func (s *Series) AbsenceRefused() {
 	s.owner.Record(func(c *collectors) { c.absenceRefused.WithLabelValues(s.manager).Inc() })
 }
 
-// Quota sets how many of a resource a region's project may have, and how many it has. A limit below
-// 0 stands for no limit, and has no series.
+// Quota sets the limit of a resource in a region's project, and the number that is used. A limit
+// below 0 means no limit, and has no series.
 func (s *Series) Quota(region, resource string, limit, used int) {
 	s.owner.Record(func(c *collectors) {
 		c.quotaUsed.WithLabelValues(s.manager, region, resource).Set(float64(used))
@@ -159,7 +159,7 @@ func (s *Series) Served(after time.Duration) {
 	})
 }
 
-// Drifted counts a load balancer that was found to differ although nothing in Kubernetes changed.
+// Drifted counts a load balancer that differs although nothing in Kubernetes changed.
 func (s *Series) Drifted() { s.countDrift("found") }
 
 // Repaired counts a load balancer that had drifted and no longer differs.

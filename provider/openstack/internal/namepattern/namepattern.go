@@ -69,8 +69,8 @@ func size(expression *syntax.Regexp) int {
 	return sum
 }
 
-// wildcardExpression is the regular expression of a name with wildcards, as OCCM takes them: * is
-// any text without a slash, ? any character, [a-c] one of some, {a,b} a choice.
+// wildcardExpression returns the regular expression of a name with wildcards, as OCCM interprets
+// them: * is any text without a slash, ? any character, [a-c] one of some, {a,b} a choice.
 func wildcardExpression(pattern string) string {
 	var text strings.Builder
 	choice := false

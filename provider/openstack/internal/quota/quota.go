@@ -17,7 +17,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
-// The resources that are measured: what a load balancer needs.
+// These resources are measured, because a load balancer needs them.
 const (
 	LoadBalancers  = "loadbalancer"
 	FloatingIPs    = "floatingip"
@@ -25,14 +25,14 @@ const (
 	SecurityGroups = "security_group"
 )
 
-// Period is the pause between two measurements. A quota changes slowly, and its gauges warn of what
-// comes. A measurement costs three requests.
+// Period is the pause between two measurements. A quota changes slowly, and its gauges give an
+// early warning. A measurement costs three requests.
 const Period = 30 * time.Minute
 
-// shareAge limits the age of what another cluster has measured.
+// shareAge limits the age of another cluster's measurement.
 const shareAge = Period - firstAfter
 
-// firstAfter lets a term do its first work before.
+// firstAfter delays the first measurement, so that the term's first work comes before.
 const firstAfter = time.Minute
 
 type service func(context.Context) (*gophercloud.ServiceClient, error)
@@ -47,12 +47,12 @@ type Config struct {
 	Share  sharing.Read
 	Clock  clock.Clock
 	Logger logr.Logger
-	// Observe receives the limit and how many of the resource exist. -1 is no limit.
+	// Observe receives the limit and the number that is used. -1 means no limit.
 	Observe func(resource string, limit, used int)
 }
 
-// Watch measures until the result is called. A cloud that does not tell its quotas is no trouble of
-// the cluster, so the failure is only logged.
+// Watch measures until stop is called. Hidden quotas do not affect the cluster, so a failure is
+// only logged.
 func Watch(config Config) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -117,7 +117,7 @@ func (c Config) network(ctx context.Context) (all []usage, err error) {
 	return all, nil
 }
 
-// loadBalancers counts them, because Octavia tells only the limit.
+// loadBalancers counts the load balancers, because Octavia returns only their limit.
 func (c Config) loadBalancers(ctx context.Context) ([]usage, error) {
 	client, err := c.LoadBalancer(ctx)
 	if err != nil {

@@ -58,12 +58,12 @@ func (r *Requests) add(request Request) {
 
 type key struct{}
 
-// With has requests with this context kept.
+// With returns a context whose requests are kept in r.
 func With(ctx context.Context, r *Requests) context.Context {
 	return context.WithValue(ctx, key{}, r)
 }
 
-// Add keeps a request with this context, if its requests are kept.
+// Add keeps a request if its context comes from [With].
 func Add(ctx context.Context, request Request) {
 	if r, ok := ctx.Value(key{}).(*Requests); ok {
 		r.add(request)

@@ -22,10 +22,10 @@
 // # Order of writes
 //
 // The port of a node must be allowed to send from the pod CIDR (Neutron's allowed address pairs,
-// unless port security is off). A creation writes the pair first and the route last; a deletion,
-// too. So the route in the router records what is to be done, and no failure or crash leaves
-// anything to undo. The next reconciliation finds the route missing or still there, calls again,
-// and skips what is done.
+// unless port security is off). Both a creation and a deletion write the pair first and the route
+// last. So the route in the router records the work to do, and no failure or crash leaves anything
+// to undo. The next reconciliation finds the route missing or still existing, calls again, and
+// skips completed steps.
 //
 // Concurrent changes of the router are written together.
 //

@@ -33,7 +33,7 @@ type knowledge struct {
 	nodes nodeIndex
 	// known maps routes that were ours since the process started to their nodes.
 	known map[route]string
-	// alive tells for looked-up addresses whether a device has them.
+	// alive reports for looked-up addresses whether a device has them.
 	alive map[netip.Addr]bool
 }
 

@@ -32,10 +32,10 @@ const (
 
 const (
 	// listAge limits the age of the router copy that ListRoutes answers from, unless Config.MaxAge
-	// is longer. Upstream's controller lists the routes every 10 s, mostly to find changes that
-	// other clients made. Drift of load balancers and of addresses is found as late.
+	// is longer. Upstream's controller lists the routes every 10 s, mostly to find changes by other
+	// clients. Drift of load balancers and of addresses is found with the same delay.
 	listAge = 5 * time.Minute
-	// maxAge limits the age of the copy that a creation is compared with before its first write.
+	// maxAge limits the age of the copy with which a creation is compared before its first write.
 	maxAge = time.Minute
 )
 

@@ -1,4 +1,4 @@
-// Package sharing types the reads that the clusters of one project share.
+// Package sharing defines the reads that the clusters of one project share.
 package sharing
 
 import (
@@ -9,13 +9,13 @@ import (
 )
 
 // Read carries out a read that has the same result for all clusters of a project. key names it in
-// the project. The result may be that of another cluster, if that was begun at newer or later;
-// begun is when it was. It must not be changed. Nil: nothing is shared.
+// the project. The result may be another cluster's, if that was begun at newer or later; begun is
+// its time. It must not be changed. A nil Read shares nothing.
 type Read func(
 	ctx context.Context, key string, newer time.Time, read func(context.Context) (any, error),
 ) (value any, begun time.Time, err error)
 
-// Of is a read of one type. The clock is that of a read that is not shared.
+// Of is a read of one type. clock is used for a read that is not shared.
 func Of[T any](
 	ctx context.Context, share Read, c clock.PassiveClock, key string, newer time.Time,
 	read func(context.Context) (T, error),
@@ -31,7 +31,7 @@ func Of[T any](
 	if err != nil {
 		return value, begun, err
 	}
-	// The key stands for one type.
+	// A key always has a result of the same type.
 	value, _ = found.(T)
 	return value, begun, nil
 }

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// The subjects.
+// These are the subjects of reports.
 const (
 	// Identity: Keystone is unavailable or refuses the login.
 	Identity = "identity"
