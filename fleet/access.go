@@ -14,8 +14,8 @@ import (
 	"github.com/fxccm/fxccm/internal/apiconn"
 )
 
-// retirement is how long requests with replaced credentials may go on. Watches never end by
-// themselves; their clients start them again with the new credentials.
+// retirement is how long requests with replaced credentials may take to end. Watches never end by
+// themselves; their clients restart them with the new credentials.
 const retirement = 10 * time.Second
 
 // access is the transport to one cluster's API server. Its credentials can be replaced while
@@ -24,13 +24,13 @@ type access struct {
 	mu      sync.Mutex
 	current http.RoundTripper
 	dialer  *apiconn.Dialer
-	// address is that of the API server.
+	// address is the address of the API server.
 	address string
 	// retired ends the connections of replaced credentials.
 	retired map[*time.Timer]*apiconn.Dialer
 }
 
-// newAccess returns a configuration like given whose requests go through the access.
+// newAccess returns a copy of the given configuration whose requests use the access.
 func newAccess(given *rest.Config) (*access, *rest.Config, error) {
 	a := &access{retired: map[*time.Timer]*apiconn.Dialer{}}
 	if err := a.replace(given); err != nil {
@@ -89,7 +89,7 @@ func (a *access) reset() {
 // probeTimeout limits a probe of an API server.
 const probeTimeout = 10 * time.Second
 
-// probe returns nil if the API server answers, whatever it answers.
+// probe returns nil if the API server answers, even with an error.
 func (a *access) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

@@ -13,11 +13,11 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
-// deletePeriod is the pause before a Lease is read again that could not be deleted.
+// deletePeriod is the pause before the deletion of a Lease is retried.
 const deletePeriod = time.Second
 
-// hasLeft reports whether the member's cluster has left the fleet, and its Manager has campaigned
-// for a Lease in the management cluster.
+// hasLeft reports whether the member's cluster has left the fleet after its Manager campaigned for
+// a Lease in the management cluster.
 func (f *Fleet) hasLeft(m *member) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -25,8 +25,8 @@ func (f *Fleet) hasLeft(m *member) bool {
 	return m.campaigned && !wanted && f.stopping == nil
 }
 
-// deleteLease deletes the Lease that the Manager of a cluster has released. A replica whose source
-// still has the cluster may take the Lease at any moment, and then keeps it.
+// deleteLease deletes the released Lease of a cluster that has left the fleet. A replica whose
+// source still has the cluster may take the Lease at any moment, and then keeps it.
 func (f *Fleet) deleteLease(cluster string) {
 	limit := f.params.Election.RenewDeadline.Duration
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -74,8 +74,8 @@ func holderOf(lease *coordinationv1.Lease) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// deleteDead deletes the announcements of replicas that did not renew theirs for a long time: those
-// that were killed could not. A replica that was only frozen announces itself again.
+// deleteDead deletes the announcements of dead replicas. A killed replica cannot delete its own. A
+// replica that was only frozen announces itself again.
 func deleteDead(
 	ctx context.Context, leases coordinationclient.LeaseInterface, dead []*coordinationv1.Lease,
 ) error {

@@ -21,21 +21,20 @@ type Cluster struct {
 	// Manager. Optional.
 	UID string
 
-	// Labels are those of the cluster's object in the source, for [Params].Manager. A change
+	// Labels are the labels of the cluster's object in the source, for [Params].Manager. A change
 	// replaces the Manager, unless [Params].Labels leaves the label out.
 	Labels map[string]string
 
-	// RESTConfig is the client configuration of the cluster's API server. A change of the
-	// credentials or of the proxy does not interrupt the Manager. A change of the address replaces
-	// it.
+	// RESTConfig is the client configuration of the cluster's API server. The Manager continues to
+	// run when the credentials or the proxy change. A change of the address replaces it.
 	RESTConfig *rest.Config
 
 	// CloudConfig is the provider's configuration, for [Params].Manager. A change replaces the
-	// Manager, unless [Cluster.OnCloudConfig] takes it.
+	// Manager, unless [Cluster.OnCloudConfig] applies it.
 	CloudConfig []byte
 
-	// Err is why the source cannot read the cluster. The Manager continues with the last
-	// configuration that was readable, and [Status] shows the error. It must not contain secrets.
+	// Err is why the source cannot read the cluster. The Manager continues with the last readable
+	// configuration, and [Status] shows the error. It must not contain secrets.
 	Err error
 
 	// object is nil unless the source is [ClusterAPI] and the fleet cleans up after its Clusters.
@@ -46,13 +45,13 @@ type Cluster struct {
 	onCloudConfig func(ReplaceCloudConfig)
 }
 
-// ReplaceCloudConfig gives a running Manager's provider another configuration, such as rotated
-// credentials. isKept reports whether the Manager continues with it; if not, it is replaced. After
-// an error, the fleet tries again later, and [Status] shows the error.
+// ReplaceCloudConfig gives the provider of a running Manager another configuration, such as rotated
+// credentials. If isKept is false, the fleet replaces the Manager. After an error, the fleet tries
+// again later, and [Status] shows the error.
 type ReplaceCloudConfig func(ctx context.Context, data []byte) (isKept bool, err error)
 
-// OnCloudConfig is for [Params].Manager: the fleet calls replace when nothing but the CloudConfig
-// of this cluster changes, one call at a time. It has no effect on a Cluster of other origin.
+// OnCloudConfig is for [Params].Manager: the fleet calls replace, one call at a time, when only the
+// CloudConfig of this cluster changes. It has no effect on a Cluster that the fleet did not pass.
 func (c *Cluster) OnCloudConfig(replace ReplaceCloudConfig) {
 	if c.onCloudConfig != nil {
 		c.onCloudConfig(replace)
@@ -61,13 +60,13 @@ func (c *Cluster) OnCloudConfig(replace ReplaceCloudConfig) {
 
 // A Source yields the clusters of a fleet.
 type Source interface {
-	// Run calls update with all clusters of the fleet: when it has read all of them, and again
-	// after each change. A cluster that is missing in an update leaves the fleet, so an incomplete
-	// list must not be passed; a cluster that cannot be read is passed with Err. The fleet does not
-	// change the clusters, and neither may the source.
+	// Run calls update with all clusters of the fleet: first when it has read all of them, and
+	// again after each change. A cluster that is missing in an update leaves the fleet, so the list
+	// must be complete; a cluster that cannot be read is passed with Err. Neither the fleet nor the
+	// source may change the passed clusters.
 	//
-	// Run returns when ctx has ended. An earlier return is a failure: the clusters stay as they
-	// are, and Run is called again after a pause.
+	// Run returns when ctx has ended. An earlier return is a failure: the fleet keeps the clusters,
+	// and calls Run again after a pause.
 	Run(ctx context.Context, update func([]Cluster)) error
 }
 
@@ -86,7 +85,7 @@ func Static(clusters ...Cluster) Source {
 	})
 }
 
-// isLike reports whether a later state of the cluster differs in nothing.
+// isLike reports whether a later state of the cluster is the same.
 func (c *Cluster) isLike(next *Cluster) bool {
 	hasSameObject := c.object == next.object ||
 		c.object != nil && next.object != nil && *c.object == *next.object
@@ -103,14 +102,14 @@ func (c *Cluster) hasSameCloud(changed *Cluster) bool {
 		bytes.Equal(c.CloudConfig, changed.CloudConfig)
 }
 
-// needsNewManager reports whether a change of the cluster cannot be followed by its Manager.
+// needsNewManager reports whether the running Manager cannot follow a change of the cluster.
 func (c *Cluster) needsNewManager(changed *Cluster) bool {
 	return c.UID != changed.UID || !maps.Equal(c.Labels, changed.Labels) ||
 		(c.RESTConfig == nil) != (changed.RESTConfig == nil) ||
 		c.RESTConfig != nil && !sameServer(c.RESTConfig, changed.RESTConfig)
 }
 
-// sameServer reports whether two configurations differ in nothing but what [access] replaces.
+// sameServer reports whether two configurations differ only in the fields that [access] replaces.
 func sameServer(a, b *rest.Config) bool {
 	return a.Host == b.Host && a.APIPath == b.APIPath &&
 		reflect.DeepEqual(a.ContentConfig, b.ContentConfig) &&

@@ -29,7 +29,7 @@ type ClusterAPIConfig struct {
 	// Management is the client configuration of the management cluster. Required.
 	Management *rest.Config
 
-	// Namespace has the Clusters. Default: all namespaces.
+	// Namespace is the namespace of the Clusters. Default: all namespaces.
 	Namespace string
 
 	// Selector is a label selector for the Clusters. Default: all Clusters.
@@ -37,20 +37,20 @@ type ClusterAPIConfig struct {
 
 	// CloudSuffix is appended to a Cluster's name for the name of the Secret with the provider's
 	// configuration, and CloudKey is its key there. The Secret must have the label
-	// "cluster.x-k8s.io/cluster-name" with the Cluster's name, as the Cluster's other Secrets have.
-	// Default "-cloud-config" and "cloud.conf". A Secret that is missing is no error.
+	// "cluster.x-k8s.io/cluster-name" with the Cluster's name, like the Cluster's other Secrets.
+	// Default "-cloud-config" and "cloud.conf". The Secret is optional.
 	CloudSuffix, CloudKey string
 
-	// CleanUpLoadBalancers deletes the load balancers that remain of a deleted Cluster when its API
+	// CleanUpLoadBalancers deletes the remaining load balancers of a deleted Cluster when its API
 	// server is gone, if the cloud provider is a ccm.ClusterCleaner. Default false.
 	//
 	// Each Cluster that the fleet serves gets the finalizer "fxccm.dev/load-balancers", which is
-	// removed when nothing is left. An operator who removes it ends the clean-up. It needs
-	// [LockManagement], and params of the Manager without Clients of their own.
+	// removed when no load balancer is left. An operator who removes it ends the clean-up. The
+	// clean-up needs [LockManagement], and params of the Manager without Clients of their own.
 	CleanUpLoadBalancers bool
 }
 
-// What Cluster API gives its objects.
+// Names that Cluster API gives its objects.
 const (
 	clusterAPIGroup  = "cluster.x-k8s.io"
 	clusterNameLabel = "cluster.x-k8s.io/cluster-name"
@@ -59,18 +59,18 @@ const (
 	cloudSuffix      = "-cloud-config"
 )
 
-// ClusterAPI is a [Source] of the Clusters of Cluster API, in whatever version the management
+// ClusterAPI is a [Source] of the Clusters of Cluster API, in the version that the management
 // cluster prefers. A cluster's name is "<namespace>.<name>", and its labels are the Cluster's. Its
 // client configuration is the kubeconfig in the Secret "<name>-kubeconfig" that each provider of
-// control planes writes. A Cluster that has none yet is shown with an error.
+// control planes writes. A Cluster without this Secret is shown with an error.
 //
-// A Cluster stays in the fleet while it is being deleted, because its nodes and Services need their
-// controllers until they are gone, and leaves it when its object does. A paused Cluster is served,
-// too. While Clusters are moved to another management cluster, both have them: stop the fleet of
-// the first before they are moved.
+// A Cluster that is being deleted stays in the fleet until its object is gone, because its nodes
+// and Services need their controllers until they are gone. A paused Cluster is served, too. While
+// Clusters are moved to another management cluster, both clusters have them: stop the fleet of the
+// first before the move.
 //
-// The source lists and watches Clusters and Secrets. It reads the metadata of Clusters only, and
-// keeps nothing of the Secrets' private keys. With CleanUpLoadBalancers, the fleet also gets and
+// The source lists and watches Clusters and Secrets. It reads only the metadata of Clusters, and
+// does not keep the Secrets' private keys. With CleanUpLoadBalancers, the fleet also gets and
 // patches Clusters, and creates Events in their namespaces.
 func ClusterAPI(config ClusterAPIConfig) Source {
 	config.CloudSuffix = cmp.Or(config.CloudSuffix, cloudSuffix)
@@ -109,8 +109,8 @@ func (c ClusterAPIConfig) run(ctx context.Context, update func([]Cluster)) error
 		cache.Indexers{}, func(o *metav1.ListOptions) { o.LabelSelector = c.Selector }).Informer()
 	if err := errors.Join(
 		clusters.SetTransform(informerview.StripManagedFields),
-		// A version that is no longer served does not return. Run is called again, and finds
-		// another.
+		// A version that is no longer served does not return. The fleet calls Run again, which
+		// discovers the version that is served now.
 		clusters.SetWatchErrorHandlerWithContext(
 			func(ctx context.Context, r *cache.Reflector, err error) {
 				cache.DefaultWatchErrorHandler(ctx, r, err)

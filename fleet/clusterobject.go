@@ -24,10 +24,10 @@ import (
 const (
 	// loadBalancersFinalizer keeps a Cluster until its load balancers are deleted.
 	loadBalancersFinalizer = "fxccm.dev/load-balancers"
-	// uidAnnotation is the UID of the namespace kube-system, which is in the tags of the load
+	// uidAnnotation holds the UID of the namespace kube-system, which is in the tags of the load
 	// balancers.
 	uidAnnotation = "fxccm.dev/kube-system-uid"
-	// serverAnnotation is the address of the API server, which may answer when the kubeconfig
+	// serverAnnotation holds the address of the API server, which may answer when the kubeconfig
 	// Secret is gone.
 	serverAnnotation = "fxccm.dev/api-server"
 	// cloudConfigAnnotation is on a Cluster that has a provider's configuration of its own.
@@ -45,20 +45,20 @@ type clusterObjects struct {
 	objects  dynamic.Interface
 	metadata metadata.Interface
 	resource schema.GroupVersionResource
-	// namespace has the Clusters; "" is all.
+	// namespace is the namespace of the Clusters; "" means all.
 	namespace string
 }
 
-// clusterObject is one of them, with what the source has last seen of it. All of its methods read
-// it again from the API server.
+// clusterObject is a Cluster of Cluster API, with its state when the source last saw it. All of its
+// methods read it again from the API server.
 type clusterObject struct {
 	*clusterObjects
 	namespace, name string
 	uid             types.UID
 
-	// deleting: it has the fleet's finalizer and a deletion timestamp.
+	// deleting is true if the Cluster has the fleet's finalizer and a deletion timestamp.
 	deleting bool
-	// noKubeconfig: its kubeconfig Secret does not exist.
+	// noKubeconfig is true if the Cluster's kubeconfig Secret does not exist.
 	noKubeconfig bool
 }
 
@@ -75,7 +75,7 @@ func (o *clusterObject) clusters() dynamic.ResourceInterface {
 	return o.objects.Resource(o.resource).Namespace(o.namespace)
 }
 
-// read returns the Cluster unless it is another one of that name.
+// read returns the Cluster. A Cluster of the same name but with another UID is an error.
 func (o *clusterObject) read(ctx context.Context) (*unstructured.Unstructured, error) {
 	object, err := o.clusters().Get(ctx, o.name, metav1.GetOptions{})
 	if err != nil {
@@ -87,7 +87,7 @@ func (o *clusterObject) read(ctx context.Context) (*unstructured.Unstructured, e
 	return object, nil
 }
 
-// write replaces the finalizers and sets annotations of the Cluster, if it is as it was read.
+// write replaces the finalizers and sets annotations of the Cluster, if it is unchanged since read.
 func (o *clusterObject) write(
 	ctx context.Context, object *unstructured.Unstructured, finalizers []string,
 	annotations map[string]any,
@@ -103,9 +103,8 @@ func (o *clusterObject) write(
 	return err
 }
 
-// record writes the finalizer, and annotations that are read when the Cluster is deleted; ""
-// removes one. It does nothing if the Cluster is being deleted: the API server refuses finalizers
-// then.
+// record adds the finalizer and sets the annotations that the clean-up reads; "" removes one. A
+// Cluster that is being deleted stays unchanged, because the API server refuses finalizers then.
 func (o *clusterObject) record(ctx context.Context, annotations map[string]string) error {
 	object, err := o.read(ctx)
 	if err != nil || object.GetDeletionTimestamp() != nil {
@@ -151,16 +150,16 @@ func (o *clusterObject) release(ctx context.Context) error {
 	return nil
 }
 
-// deletion is what the management cluster shows of a Cluster that is being deleted.
+// deletion is the state of a Cluster that is being deleted, from the management cluster.
 type deletion struct {
 	clusterUID, server           string
 	hasCloudConfig, noKubeconfig bool
-	// kept is why its load balancers are kept nevertheless.
+	// kept is the reason to keep its load balancers nevertheless.
 	kept error
 }
 
-// readDeletion reads what proves that the Cluster is being deleted, without a cache. It returns an
-// error if that is not so.
+// readDeletion reads the proof of the Cluster's deletion, without a cache. It returns an error if
+// the Cluster is not being deleted.
 func (o *clusterObject) readDeletion(ctx context.Context) (deletion, error) {
 	object, err := o.read(ctx)
 	if err != nil {
@@ -214,7 +213,7 @@ func (o *clusterObject) findTwin(ctx context.Context, clusterUID string) (kept, 
 	return nil, nil
 }
 
-// tell writes an event of the Cluster: one an hour of each reason and message.
+// tell writes an event of the Cluster, at most one an hour for each reason and message.
 func (o *clusterObject) tell(ctx context.Context, kind, reason, message string) error {
 	sum := sha256.Sum256([]byte(string(o.uid) + reason + message))
 	now := metav1.Now()

@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// cleanUpController is the only controller of a Manager that cleans up after a cluster.
+	// cleanUpController is the only controller of a Manager that cleans up after a deleted cluster.
 	cleanUpController = "load-balancer-cleanup"
-	// cleanUpPeriod is the pause between two looks at what is left.
+	// cleanUpPeriod is the pause between two passes of the clean-up.
 	cleanUpPeriod = 5 * time.Second
 	// recordTimeout limits an attempt to write the finalizer of a Cluster.
 	recordTimeout = 10 * time.Second
@@ -37,7 +37,7 @@ const (
 	reasonKept       = "KeepingLoadBalancers"
 )
 
-// errKept is wrapped by the error if a cluster's load balancers are kept although it is deleted.
+// errKept is wrapped by the error when a deleted cluster's load balancers are kept.
 var errKept = errors.New("the load balancers of the deleted cluster are kept: delete them by " +
 	"hand, or remove the finalizer " + loadBalancersFinalizer + " from the Cluster")
 
@@ -45,8 +45,8 @@ var errKept = errors.New("the load balancers of the deleted cluster are kept: de
 func (c *Cluster) isDeleting() bool { return c.object != nil && c.object.deleting }
 
 // proveDeleted returns the UID of kube-system of a cluster that is deleted and whose API server is
-// gone. Any other answer is an error. It wraps errKept if both are proven, but the load balancers
-// may be needed.
+// gone. Without this proof it returns an error. The error wraps errKept if both are proven, but the
+// load balancers may still be needed.
 func proveDeleted(ctx context.Context, cluster *Cluster) (uid string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*probeTimeout)
 	defer cancel()
@@ -71,13 +71,13 @@ func proveDeleted(ctx context.Context, cluster *Cluster) (uid string, err error)
 	return found.clusterUID, nil
 }
 
-// proveGone returns nil if the API server refuses connections, or if it has no kubeconfig Secret
-// and does not answer. config is the last that is known; nil for none.
+// proveGone returns nil if the API server refuses connections, or if the kubeconfig Secret does not
+// exist and the server does not answer. config is the last known one, or nil.
 func proveGone(ctx context.Context, config *rest.Config, noKubeconfig bool) error {
 	if config == nil {
 		return errors.New("the address of the deleted cluster's API server is not known")
 	}
-	// Without credentials, and whatever certificate it shows: any answer counts.
+	// The probe has no credentials and accepts any certificate, because any answer counts.
 	access, _, err := newAccess(&rest.Config{
 		Host: config.Host, Proxy: config.Proxy, Dial: config.Dial,
 		TLSClientConfig: rest.TLSClientConfig{Insecure: true, ServerName: config.ServerName},
@@ -106,15 +106,15 @@ func proveGone(ctx context.Context, config *rest.Config, noKubeconfig bool) erro
 	return nil
 }
 
-// isRefused reports whether the API server has refused a connection. A proxy that refuses one says
-// nothing about the API server.
+// isRefused reports whether the API server has refused a connection. A connection that a proxy
+// refuses proves nothing about the API server.
 func isRefused(err error) bool {
 	dialed, ok := errors.AsType[*net.OpError](err)
 	return ok && dialed.Op == "dial" && errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// mayBeGone reports whether a cluster whose API server has failed to answer is to be looked at
-// again, because the fleet may clean up after it.
+// mayBeGone reports whether the fleet must check a cluster whose API server does not answer,
+// because it may have to clean up after it.
 func (f *Fleet) mayBeGone(name string, err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -122,7 +122,7 @@ func (f *Fleet) mayBeGone(name string, err error) bool {
 	return ok && cluster.isDeleting() && (cluster.object.noKubeconfig || isRefused(err))
 }
 
-// record adds the finalizer to the Cluster while the fleet serves it. It returns when that is done,
+// record adds the finalizer to the Cluster while the fleet serves it. It returns after the write,
 // or when ctx ends.
 func (f *Fleet) record(ctx context.Context, cluster *Cluster, config *rest.Config) {
 	client, err := kubernetes.NewForConfig(config)
@@ -165,9 +165,9 @@ func (f *Fleet) record(ctx context.Context, cluster *Cluster, config *rest.Confi
 	}
 }
 
-// cleanUpParams are those of a Manager that cleans up after a deleted cluster: one controller,
-// which needs no API server, with the cluster's provider. ended is called with the reason if it
-// cannot continue.
+// cleanUpParams returns the Params of a Manager that cleans up after a deleted cluster. It has one
+// controller, which needs no API server, and the cluster's provider. The controller calls ended
+// with the reason if it cannot continue.
 func (f *Fleet) cleanUpParams(
 	m *member, cluster *Cluster, given *ccm.Params, ended func(error),
 ) ccm.Params {
@@ -201,9 +201,9 @@ func (f *Fleet) cleanUpParams(
 	return params
 }
 
-// cleanUp deletes the load balancers of a deleted cluster in a term of its Lease. Before each
-// request to the provider, everything is proven again. The API server must be gone for the time of
-// an outage first.
+// cleanUp deletes the load balancers of a deleted cluster in a term of its Lease. The API server
+// must first be gone for Limits.Outage. Each pass proves the deletion again before its requests to
+// the provider.
 func (f *Fleet) cleanUp(
 	ctx context.Context, m *member, cluster *Cluster, cleaner ccm.ClusterCleaner,
 ) error {
@@ -271,7 +271,7 @@ func (f *Fleet) cleanUpOnce(
 	return true, nil
 }
 
-// note makes the status of a cluster say what is done for it.
+// note sets the text about the clean-up in the status of a cluster.
 func (f *Fleet) note(m *member, text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -284,8 +284,8 @@ func (f *Fleet) tell(ctx context.Context, cluster *Cluster, kind, reason, messag
 	}
 }
 
-// withoutCluster is a provider whose cloud asks nothing of the cluster's API server: it gets no
-// informers, and no events are sent.
+// withoutCluster is a provider whose cloud sends no request to the cluster's API server: it gets no
+// informers, and its events are discarded.
 func withoutCluster(provider ccm.Provider) ccm.Provider {
 	open := provider.New
 	provider.New = func(
@@ -301,7 +301,7 @@ func withoutCluster(provider ccm.Provider) ccm.Provider {
 	return provider
 }
 
-// cloudAlone hides what a cloud has beside cloudprovider.Interface, but for the clean-up.
+// cloudAlone hides all interfaces of a cloud but cloudprovider.Interface and ccm.ClusterCleaner.
 type cloudAlone struct{ cloudprovider.Interface }
 
 // CleanUpCluster implements ccm.ClusterCleaner.

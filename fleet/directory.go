@@ -25,13 +25,13 @@ const (
 	cloudConfigFile = "cloud.conf"
 )
 
-// Directory is a [Source] that reads a folder for each cluster, with the files "kubeconfig" and
-// optionally "cloud.conf". The folder's name is the cluster's. Folders whose names begin with a dot
-// are not clusters. Changes are noticed within seconds, also if a folder is a mounted Secret. A
-// kubeconfig must contain its credentials or name them by absolute paths.
+// Directory is a [Source] that reads a folder for each cluster, with the file "kubeconfig" and
+// optionally the file "cloud.conf". The folder's name is the cluster's. Folders whose names begin
+// with a dot are not clusters. The source sees changes within seconds, also if a folder is a
+// mounted Secret. A kubeconfig must contain its credentials or name them by absolute paths.
 //
-// A folder that was deleted leaves the fleet. A directory that cannot be read is a failure of the
-// source, which changes nothing.
+// A cluster whose folder is deleted leaves the fleet. If the directory cannot be read, the source
+// fails and the fleet keeps its clusters.
 func Directory(path string) Source {
 	return SourceFunc(func(ctx context.Context, update func([]Cluster)) error {
 		reader := directory{path: path, last: map[string]Cluster{}, seen: map[string][2][]byte{}}
@@ -54,7 +54,7 @@ func Directory(path string) Source {
 	})
 }
 
-// directory remembers what it has read, so that a file that has not changed is not parsed again.
+// directory caches the files that it has read, so that an unchanged file is not parsed again.
 type directory struct {
 	path string
 	last map[string]Cluster
@@ -124,7 +124,7 @@ func (d *directory) readCluster(name, folder string) bool {
 	return true
 }
 
-// parseKubeconfig returns an error without the text of the kubeconfig, which has credentials.
+// parseKubeconfig omits the text of the kubeconfig from the error, because it has credentials.
 func parseKubeconfig(data []byte) (*rest.Config, error) {
 	config, err := clientcmd.Load(data)
 	if err != nil {

@@ -43,9 +43,10 @@ type Params struct {
 	Source Source
 
 	// Manager returns the Params of a cluster's Manager: configuration, provider, controllers. The
-	// fleet sets the name, client configuration, elector and logger that are not set. It is called
-	// for each Manager that is made, in a goroutine of the cluster, so an error or a panic is one
-	// of that cluster, and is retried. It must be safe for concurrent use, and must return.
+	// fleet sets the name, client configuration, elector and logger if they are unset. The fleet
+	// calls it for each new Manager, in a goroutine of the cluster. An error or a panic affects
+	// only that cluster, and the call is retried. It must be safe for concurrent use, and must
+	// return.
 	Manager func(Cluster) (ccm.Params, error)
 
 	// Management is the client configuration of the management cluster, which has the Leases. The
@@ -53,7 +54,7 @@ type Params struct {
 	// there.
 	Management *rest.Config
 
-	// Namespace has the Leases. It must exist. Default "fxccm-system".
+	// Namespace is the namespace of the Leases. It must exist. Default "fxccm-system".
 	Namespace string
 
 	// Identity names this replica in the Leases. It must be unique. Default: host name and a random
@@ -65,32 +66,32 @@ type Params struct {
 	// [DefaultParams].
 	Weight int
 
-	// Lock says where a cluster's Lease is. Default [LockManagement].
+	// Lock is the place of the clusters' Leases. Default [LockManagement].
 	Lock Lock
 
-	// Election has the durations of the clusters' Leases; its other fields are not used. A zero
-	// duration is that of [DefaultParams]. A shorter retry period costs more writes to the
-	// management cluster: one each retry period and cluster.
+	// Election has the durations of the clusters' Leases; its other fields are unused. A zero
+	// duration means that of [DefaultParams]. A shorter retry period costs more writes to the
+	// management cluster: one for each retry period and cluster.
 	Election ccm.LeaderElectionConfig
 
-	// Labels are the keys of the labels that Manager reads. It gets no other label, and a change of
-	// another one has no effect. Nil: all labels.
+	// Labels are the keys of the labels that Manager reads. The fleet passes no other label, and
+	// ignores changes of others. Nil: all labels.
 	Labels []string
 
-	// Limits protect the replica from each of its clusters. A limit that is zero is that of
+	// Limits protect the replica from each of its clusters. A zero limit means that of
 	// [DefaultParams].
 	Limits Limits
 
 	// Registerer registers the fleet's metrics while Run runs. Nil: no metrics. The Managers
-	// register theirs, with the cluster as the label "manager", only if [Params].Manager says
-	// where, because they are many for each cluster.
+	// register their own metrics, with the cluster as the label "manager", only if [Params].Manager
+	// sets a Registerer, because each cluster has many.
 	Registerer prometheus.Registerer
 
 	// Logger is the logger of the fleet and its Managers. Nil: klog's.
 	Logger *logr.Logger
 }
 
-// Lock says where the Lease is that decides which replica acts for a cluster.
+// Lock is the place of the Lease that decides which replica acts for a cluster.
 type Lock string
 
 const (
@@ -102,13 +103,13 @@ const (
 	// cloud-controller-manager in kube-system. So a fleet and the cluster's own cloud controller
 	// manager never act at the same time.
 	//
-	// The other replicas do not see this Lease. They know only which replicas announce themselves,
-	// so they never replace one that announces itself and cannot reach the cluster.
+	// The other replicas do not see this Lease. They see only the announcements of replicas, so
+	// they never replace a replica that announces itself but cannot reach the cluster.
 	LockWorkload Lock = "workload"
 )
 
-// DefaultParams returns Params with all defaults. The election has durations that a management
-// cluster with a thousand clusters bears: 15 s, 10 s, and a renewal every 5 s.
+// DefaultParams returns Params with all defaults. The election's durations suit a management
+// cluster of a thousand clusters: 15 s, 10 s, and a renewal every 5 s.
 func DefaultParams() Params {
 	return Params{
 		Name:      "fxccm",
@@ -128,8 +129,8 @@ func DefaultParams() Params {
 }
 
 // DefaultConfig returns the configuration of a Manager in a fleet: ccm.DefaultConfig, with the
-// election of [DefaultParams] and with fewer workers. A worker for new nodes or Services is a
-// goroutine also while it has no work, and the clusters share the processors.
+// election of [DefaultParams] and with fewer workers. An idle worker for new nodes or Services is
+// still a goroutine, and the clusters share the processors.
 func DefaultConfig() ccm.Config {
 	cfg := ccm.DefaultConfig()
 	election := DefaultParams().Election
@@ -148,7 +149,7 @@ type Fleet struct {
 	params Params
 	log    logr.Logger
 	self   replica
-	// connection is that to the management cluster, management its configuration.
+	// connection is the access to the management cluster, and management its configuration.
 	connection *access
 	management *rest.Config
 	client     kubernetes.Interface
@@ -158,9 +159,9 @@ type Fleet struct {
 
 	mu      sync.Mutex
 	running bool
-	// stopping is the reason why no cluster is served any more.
+	// stopping is the reason why the fleet stops, or nil.
 	stopping error
-	// settled is set when the replica may campaign.
+	// settled is true when the replica may campaign.
 	settled bool
 	// undrained are the Managers that had not ended when Run returned.
 	undrained []*ccm.DrainTimeoutError
@@ -169,18 +170,18 @@ type Fleet struct {
 	members   map[string]*member
 	// membersEnded is signaled when a Manager has returned.
 	membersEnded sync.Cond
-	// replicas are the live ones. generation counts the changes of the set, and rankedSince is when
-	// this replica began to go by it.
+	// replicas are the live replicas. generation counts the changes of the set, and rankedSince is
+	// the time of the last one.
 	replicas    []replica
 	generation  uint64
 	rankedSince time.Time
-	// keep is how long clusters are kept whose preferred replica was not able to lead.
+	// keep has the keepUntil times of clusters whose preferred replica failed to lead.
 	keep workqueue.TypedRateLimiter[string]
-	// pauses are those of clusters whose Manager failed.
+	// pauses has the pauses of clusters whose Manager failed.
 	pauses workqueue.TypedRateLimiter[string]
 }
 
-// New checks everything that needs no network. It starts nothing.
+// New checks everything that needs no network. It starts no goroutine and sends no request.
 func New(p Params) (*Fleet, error) {
 	defaults := DefaultParams()
 	if p.Name == "" {
@@ -229,7 +230,7 @@ func New(p Params) (*Fleet, error) {
 	return f, nil
 }
 
-// newKeep returns how long clusters are kept, which doubles each time.
+// newKeep returns a rate limiter for keepUntil. The time of a cluster doubles each time.
 func newKeep() workqueue.TypedRateLimiter[string] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](keepAtLeast, keepAtMost)
 }
@@ -261,7 +262,7 @@ func (p *Params) validate() error {
 	if locks := []Lock{LockManagement, LockWorkload}; !slices.Contains(locks, p.Lock) {
 		all = append(all, field.NotSupported(field.NewPath("lock"), p.Lock, locks))
 	}
-	// The rules for the durations are those of a Manager's own election.
+	// The durations are checked by the rules of a Manager's own election.
 	cfg := ccm.DefaultConfig()
 	cfg.LeaderElection.LeaseDuration = p.Election.LeaseDuration
 	cfg.LeaderElection.RenewDeadline = p.Election.RenewDeadline
@@ -279,8 +280,8 @@ func (p *Params) validate() error {
 // Run serves the fleet's clusters until ctx ends, and returns when all Managers have drained. It
 // can be called again after it has returned, but not while it runs.
 //
-// The error is nil if ctx ended and everything drained in time; it joins the errors of the Managers
-// that did not. Failures that can pass are not errors: see [Fleet.Status].
+// The error is nil if ctx ended and all Managers drained in time; otherwise it joins the errors of
+// those that did not. [Fleet.Status] shows temporary failures; Run does not return them.
 func (f *Fleet) Run(ctx context.Context) error {
 	if err := f.begin(); err != nil {
 		return err
@@ -325,7 +326,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 	return err
 }
 
-// workers is how many clusters are looked at at once. No look waits for a network.
+// workers is how many clusters are reconciled at once. reconcile does not wait for a network.
 const workers = 4
 
 func waitFor(ctx context.Context, done <-chan struct{}) bool {
@@ -370,8 +371,8 @@ func (f *Fleet) finish() {
 	f.connection.reset()
 }
 
-// settleTime is how long a replica that starts waits for the announcements of others that start
-// with it, so that the first one does not take all clusters and gives most of them back.
+// settleTime is how long a starting replica waits for the announcements of other starting replicas.
+// Otherwise, the first one would take all clusters and give most of them back.
 const settleTime = 2 * time.Second
 
 func (f *Fleet) settle(ctx context.Context) {
@@ -386,7 +387,8 @@ func (f *Fleet) settle(ctx context.Context) {
 	f.enqueueAll()
 }
 
-// watchLeases keeps the view of the fleet's Leases. The result is closed when it is complete.
+// watchLeases updates the view of the fleet's Leases. The returned channel is closed when the view
+// is complete.
 func (f *Fleet) watchLeases(ctx context.Context, background *sync.WaitGroup) <-chan struct{} {
 	factory := informers.NewSharedInformerFactoryWithOptions(f.client, 0,
 		informers.WithNamespace(f.params.Namespace),
@@ -446,8 +448,8 @@ func (f *Fleet) clusterOf(lease string) (string, bool) {
 	return lease[len(prefix):], true
 }
 
-// lookAtReplicas compares the set of live replicas with the last one, and looks at all clusters
-// again if it has changed.
+// lookAtReplicas compares the set of live replicas with the last one, and queues all clusters if it
+// has changed.
 func (f *Fleet) lookAtReplicas() {
 	live, until := f.view.live()
 	f.mu.Lock()
@@ -470,7 +472,7 @@ func (f *Fleet) lookAtReplicas() {
 	}
 }
 
-// replicasItem is the item of the queue that stands for the replicas; no cluster has this name.
+// replicasItem is the queue's item for the set of replicas; no cluster has this name.
 const replicasItem = ""
 
 func (f *Fleet) enqueueAll() {
@@ -492,8 +494,8 @@ func (f *Fleet) announcer() *announcer {
 		fleet:  f.params.Name, self: f.self, timeout: announcePeriod, dead: f.view.dead,
 		problem: func(err error) {
 			f.problem("announcement", err)
-			// A request without an answer may be on a dead connection, which the informer and the
-			// elections share.
+			// After a timeout, the connection may be dead, which the informer and the elections
+			// share.
 			if utilnet.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded) {
 				f.connection.reset()
 			}
@@ -501,7 +503,7 @@ func (f *Fleet) announcer() *announcer {
 	}
 }
 
-// follow takes the clusters from the source. known is closed after the first update.
+// follow reads the clusters from the source. known is closed after the first update.
 func (f *Fleet) follow(ctx context.Context, known chan<- struct{}) {
 	var once sync.Once
 	delay := wait.Backoff{
@@ -530,7 +532,7 @@ func (f *Fleet) follow(ctx context.Context, known chan<- struct{}) {
 	}
 }
 
-// update replaces the set of clusters, and looks at those that have changed.
+// update replaces the set of clusters, and queues those that have changed.
 func (f *Fleet) update(clusters []Cluster) {
 	next := make(map[string]Cluster, len(clusters))
 	for _, c := range clusters {
@@ -572,7 +574,7 @@ func (f *Fleet) update(clusters []Cluster) {
 		case !known:
 			c.joined = now
 		case c.Err != nil:
-			// The Manager continues with what was readable.
+			// The Manager continues with the last readable configuration.
 			last.Err, last.object = c.Err, c.object
 			c = last
 		default:
@@ -599,7 +601,7 @@ func validateName(name string) error {
 	return nil
 }
 
-// problem records a problem of the fleet itself, until it is reported with a nil error.
+// problem records a problem of the fleet itself. A nil error clears it.
 func (f *Fleet) problem(subject string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -611,7 +613,7 @@ func (f *Fleet) problem(subject string, err error) {
 	f.log.Error(err, "The fleet has a problem and retries", "subject", subject)
 }
 
-// stopAll stops all Managers, and returns when they have.
+// stopAll stops all Managers, and returns when all have returned.
 func (f *Fleet) stopAll(why error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

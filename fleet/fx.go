@@ -10,8 +10,8 @@ import (
 )
 
 // Module runs a [Fleet] in an fx app. It takes [Params] from the app (fx.Supply or fx.Provide), and
-// provides a *[Fleet]. Invalid Params are an error of fx.New. OnStart only starts the fleet. OnStop
-// drains all Managers within the hook's deadline, and its error names those that have not.
+// provides a *[Fleet]. With invalid Params, fx.New fails. OnStart only starts the fleet. OnStop
+// drains all Managers within the hook's deadline, and its error names those that did not drain.
 var Module = fx.Module("fleet", fx.Provide(New), fx.Invoke(run))
 
 func run(lifecycle fx.Lifecycle, fleet *Fleet) {

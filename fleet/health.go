@@ -22,8 +22,8 @@ func (c Check) Name() string { return c.name }
 func (c Check) Check(r *http.Request) error { return c.check(r) }
 
 // LivenessChecks fail if a restart of the process would help: "leaderElection" fails if this
-// process acts for a cluster although its Lease ended long ago. Nothing else that is wrong with one
-// cluster justifies the restart of all others; the Status shows it.
+// process acts for a cluster although its Lease ended long ago. No other failure of one cluster
+// justifies the restart of all others; the Status shows it.
 func (f *Fleet) LivenessChecks() []Check {
 	return []Check{{"leaderElection", func(r *http.Request) error {
 		for name, manager := range f.managers() {

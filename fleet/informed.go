@@ -9,11 +9,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// gatherTime is how long changes of clusters gather before they are passed on. They come in crowds.
+// gatherTime is how long changes of clusters gather before they are passed on, because they come in
+// bursts.
 const gatherTime = 100 * time.Millisecond
 
-// passOn passes all clusters on when the informers have synced, and again after each change, until
-// ctx ends. The informers run already. The error is that of an informer that has stopped.
+// passOn passes all clusters to the fleet when the informers have synced, and again after each
+// change, until ctx ends. The informers already run. The error is that of an informer that has
+// stopped.
 func passOn(
 	ctx context.Context, informers []cache.SharedIndexInformer,
 	all func() []Cluster, update func([]Cluster),
@@ -51,8 +53,8 @@ func passOn(
 	}
 }
 
-// kubeconfigs are those that were parsed, by the cluster's name. None is parsed twice, so that a
-// cluster that has not changed has the same client configuration.
+// kubeconfigs are the parsed kubeconfigs, by the cluster's name. An unchanged kubeconfig is not
+// parsed again, so that the cluster's client configuration stays the same.
 type kubeconfigs map[string]kubeconfig
 
 type kubeconfig struct {
@@ -61,7 +63,8 @@ type kubeconfig struct {
 	err    error
 }
 
-// parse returns the client configuration of a cluster. last has the kubeconfigs of the last time.
+// parse returns the client configuration of a cluster. last has the kubeconfigs of the previous
+// update.
 func (k kubeconfigs) parse(cluster string, data []byte, last kubeconfigs) (*rest.Config, error) {
 	parsed, ok := last[cluster]
 	if !ok || !bytes.Equal(parsed.data, data) {

@@ -22,13 +22,13 @@ import (
 )
 
 // Limits protect a replica and its other clusters from one cluster's API server, which may be dead,
-// broken or hostile. Go cannot limit the memory or the CPU time of a part of a process, so they
-// limit what enters: the responses of the API server.
+// broken or hostile. Go cannot limit the memory or the CPU time of a part of a process, so the
+// Limits bound the responses of the API server.
 //
-// The Manager of a cluster that exceeds ObjectBytes or Outage is stopped, and the Lease released.
-// [ClusterStatus] has the reason. The replica retries after a pause, which grows from 1 second to
-// 5 minutes. They apply if the client configuration is the [Cluster]'s, not if Params.Manager sets
-// another one.
+// If a cluster exceeds ObjectBytes or Outage, the fleet stops its Manager and releases the Lease.
+// [ClusterStatus] has the reason. The replica retries after a pause, which grows from 1 second to 5
+// minutes. The Limits apply to the client configuration of the [Cluster], not to one that
+// Params.Manager sets.
 type Limits struct {
 	// ObjectBytes limits the cluster's objects that the replica keeps: the sum of its lists, in
 	// bytes of the responses, decompressed. It also limits each single response. The objects of a
@@ -36,23 +36,23 @@ type Limits struct {
 	// replica's memory grows by a few times that. Default 64 MiB, which is about 5,000 nodes.
 	ObjectBytes int64
 
-	// BytesPerSecond limits how fast responses are read, and so the CPU time of their decoding.
-	// The bytes of 32 seconds may be read at once. Default 1 MiB.
+	// BytesPerSecond limits how fast responses are read, and so the CPU time of their decoding. A
+	// burst may have the bytes of 32 seconds. Default 1 MiB.
 	BytesPerSecond int64
 
 	// ReplicaListBytes limits the responses of more than 8 MiB that the replica reads and decodes
 	// at the same time, over all clusters. Each of them counts as ObjectBytes, and the others wait.
-	// A response fails if it takes longer than BytesPerSecond needs for ObjectBytes, and
-	// than a minute. Default 128 MiB.
+	// A response fails if it takes longer than a minute, and longer than BytesPerSecond needs for
+	// ObjectBytes. Default 128 MiB.
 	ReplicaListBytes int64
 
-	// Outage is for how long all requests may fail, without a response or with the status 502 or
-	// 503 of a proxy. Then only a probe is left, which reads /version in growing intervals.
-	// Default 2 minutes.
+	// Outage is how long all requests may fail, without a response or with the status 502 or 503 of
+	// a proxy, before the Manager is stopped. After that the replica only probes /version, in
+	// growing intervals. Default 2 minutes.
 	Outage time.Duration
 }
 
-// burstSeconds is for how many seconds a cluster may read ahead of BytesPerSecond, as it does when
+// burstSeconds is for how many seconds a cluster may read ahead of BytesPerSecond, for example when
 // its Manager starts.
 const burstSeconds = 32
 
@@ -89,11 +89,11 @@ func (l *Limits) validate(path *field.Path) (all field.ErrorList) {
 	return all
 }
 
-// largeResponse is how many bytes a response may have without a place. The lists of a cluster of a
-// few hundred nodes are smaller, so they never wait for those of a hostile cluster.
+// largeResponse is how many bytes of a response may be read without a place. The lists of a cluster
+// of a few hundred nodes are smaller, so they never wait for those of a hostile cluster.
 const largeResponse = 8 << 20
 
-// places are those for large responses that the replica reads and decodes.
+// places are the places for large responses that the replica reads and decodes.
 type places struct {
 	free chan struct{}
 	// keep is how long a response may keep its place.
@@ -111,12 +111,12 @@ func newPlaces(limits Limits) *places {
 var errSlowResponse = errors.New("a large response of the API server has taken too long, and " +
 	"those of other clusters wait")
 
-// A place is that of one response. It is safe for concurrent use.
+// A place is the place of one response. It is safe for concurrent use.
 type place struct {
 	of *places
 
 	mu sync.Mutex
-	// isKept is set if the place is kept after the last byte, for the decoding.
+	// isKept is true if the place is kept after the last byte, until the response is decoded.
 	isKept bool
 	// timer is nil while the response has no place. expired is set when its time is over.
 	timer   *time.Timer
@@ -150,7 +150,8 @@ func (p *place) take(ctx context.Context) error {
 	return nil
 }
 
-// read is called after the last byte that is read. isWhole reports whether that is all.
+// read is called after the last byte that is read. isWhole reports whether the response is
+// complete.
 func (p *place) read(isWhole bool) {
 	p.mu.Lock()
 	isKept := isWhole && p.isKept
@@ -160,7 +161,7 @@ func (p *place) read(isWhole bool) {
 	}
 }
 
-// end gives the place back, if there is one.
+// end releases the place, if the response has one.
 func (p *place) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -216,7 +217,7 @@ type meter struct {
 	mu sync.Mutex
 	// collections are those that are listed or watched, by path and selectors.
 	collections map[string]*collection
-	// failures counts the requests without an answer, the first of them at failingSince.
+	// failures counts the requests without an answer. failingSince is the time of the first one.
 	failures     int
 	failingSince time.Time
 	slowedAt     time.Time
@@ -224,13 +225,14 @@ type meter struct {
 
 // A collection is a kind of objects that clients keep, such as all nodes.
 type collection struct {
-	// list has the bytes of the last list, or of the one that is being read.
+	// list has the bytes of the last list, which may still be read.
 	list *int64
 	// watched has the bytes of watches since the list began.
 	watched int64
 	// mustList refuses watches until the next list.
 	mustList bool
-	// place is that of the last list. The next request shows that it is decoded.
+	// place is the place of the last list. The client's next request shows that the list is
+	// decoded.
 	place *place
 }
 
@@ -281,12 +283,12 @@ func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// isOutage reports whether a status is one of a proxy whose API server does not answer.
+// isOutage reports whether a proxy sends this status when its API server does not answer.
 func isOutage(status int) bool {
 	return status == http.StatusBadGateway || status == http.StatusServiceUnavailable
 }
 
-// begin returns what counts the bytes of the response.
+// begin returns the counter of the response's bytes.
 func (m *meter) begin(
 	r *http.Request, place *place,
 ) (count func(int64) error, isWatch, mustList bool) {
@@ -305,7 +307,7 @@ func (m *meter) begin(
 	defer m.mu.Unlock()
 	c := m.collections[key]
 	if c == nil {
-		// Only informers and pagers set one of these. Other lists are not kept.
+		// Only informers and pagers set one of these. Clients do not keep other lists.
 		if !isWatch && query.Get("resourceVersion")+query.Get("limit")+query.Get("continue") == "" {
 			return count, false, false
 		}
@@ -389,8 +391,8 @@ func (m *meter) slowed() bool {
 	return time.Since(m.slowedAt) < time.Minute
 }
 
-// isCollection reports whether a path below the API server's address is that of a list of objects,
-// not that of one object: an object that is read is not kept.
+// isCollection reports whether a path below the API server's address is that of a list of objects.
+// A single object does not count, because clients do not keep it.
 func isCollection(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch parts[0] {
@@ -464,7 +466,7 @@ func (b *meteredBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// wait keeps BytesPerSecond.
+// wait waits as long as BytesPerSecond requires.
 func (m *meter) wait(ctx context.Context, n int) error {
 	if m.rate.AllowN(time.Now(), n) {
 		return nil

@@ -19,54 +19,54 @@ import (
 	"github.com/fxccm/fxccm/internal/rescue"
 )
 
-// A member is the Manager of one cluster in this replica, from the moment at which it campaigns to
-// the moment at which it has drained, or at which the pause after its failure is over. The fleet's
-// lock guards it.
+// A member is the Manager of one cluster in this replica. It begins when the Manager campaigns, and
+// ends when it has drained, or after the pause that follows a failure. The fleet's lock guards it.
 type member struct {
 	cluster Cluster
-	// manager is nil until it has been made.
+	// manager is nil until it is built.
 	manager *ccm.Manager
 	// access and meter are nil if Params.Manager has given the client configuration.
 	access *access
 	meter  *meter
-	// stop ends the Manager. stopped is the reason, nil before.
+	// stop ends the Manager. stopped is the reason, or nil before.
 	stop    context.CancelCauseFunc
 	stopped error
-	// campaigned is set if the Manager's Lease is the fleet's. Only the member's goroutine uses it.
+	// campaigned is true if the fleet holds the Manager's Lease. Only the member's goroutine uses
+	// it.
 	campaigned bool
-	// cleaning is set if the Manager cleans up after a deleted cluster, and note says what it does.
+	// cleaning is true if the Manager cleans up after a deleted cluster, and note is its progress.
 	cleaning bool
 	note     string
-	// cleanedUp is set when nothing is left of the cluster.
+	// cleanedUp is true when the clean-up is complete.
 	cleanedUp atomic.Bool
 	// replaceCloud is nil unless the running provider takes another configuration. Its calls run in
-	// background; replacing is set during one.
+	// the background; replacing is true during a call.
 	replaceCloud func(data []byte) (isKept bool, err error)
 	replacing    bool
 	background   sync.WaitGroup
 	// leading reports whether the Manager has won the Lease.
 	leading atomic.Bool
-	// ended is set with the result when the Manager's Run has returned.
+	// ended is true when the Manager's Run has returned, with its result.
 	ended bool
 	err   error
-	// pausing is set while the member waits after a failure, which is in failure, until retryAt.
+	// pausing is true while the member waits until retryAt after a failure.
 	pausing bool
 	failure error
 	retryAt time.Time
-	// generation is that of the placement that started the Manager.
+	// generation is the generation of the replicas when the Manager was started.
 	generation uint64
-	// keepUntil is how long this replica keeps the cluster while the set of replicas does not
-	// change and another one is preferred, which was not able to lead.
+	// keepUntil is until when this replica keeps the cluster although another one is preferred,
+	// which failed to lead. A change of the set of replicas ends it.
 	keepUntil time.Time
 }
 
 const (
-	// rankDelay is how long a replica waits, for each replica that a cluster prefers to it, before
-	// it takes a free Lease.
+	// rankDelay is how long a replica waits before it takes a free Lease, for each replica that the
+	// cluster prefers to it.
 	rankDelay = 3 * time.Second
 
 	// keepAtLeast and keepAtMost limit how long a replica keeps a cluster whose preferred replica
-	// was not able to lead. The time doubles each time.
+	// failed to lead. The time doubles each time.
 	keepAtLeast = 15 * time.Second
 	keepAtMost  = 10 * time.Minute
 
@@ -83,7 +83,7 @@ var (
 	errChanged      = errors.New("the cluster's configuration has changed")
 )
 
-// work looks at clusters until the queue is shut down.
+// work reconciles clusters until the queue is shut down.
 func (f *Fleet) work() {
 	for {
 		name, shutdown := f.queue.Get()
@@ -99,8 +99,8 @@ func (f *Fleet) work() {
 	}
 }
 
-// reconcile compares what this replica does for a cluster with what it should do. It does not wait:
-// the end of a Manager is a reason to look again.
+// reconcile compares the replica's work for a cluster with the desired state. It does not wait: the
+// end of a Manager queues the cluster again.
 func (f *Fleet) reconcile(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -110,7 +110,7 @@ func (f *Fleet) reconcile(name string) {
 	case m != nil && m.ended && !m.pausing:
 		f.forget(name, m)
 	case m != nil && m.stopped != nil:
-		// Its end comes.
+		// The Manager is already stopping.
 	case m != nil:
 		if why := f.mustStop(m, wanted, &cluster); why != nil {
 			m.stopFor(why)
@@ -131,9 +131,9 @@ func (m *member) stopFor(why error) {
 	m.stop(why)
 }
 
-// forget ends the book-keeping of a Manager that has returned. A Manager that could not be drained
-// stays until all of it has ended: two Managers of one cluster must not act at once, and both would
-// have this replica's identity. The lock is held.
+// forget removes a Manager that has returned. A Manager that did not drain stays until all of it
+// has ended: two Managers of one cluster must not act at once, and both would have this replica's
+// identity. The caller holds the lock.
 func (f *Fleet) forget(name string, m *member) {
 	if timedOut, ok := errors.AsType[*ccm.DrainTimeoutError](m.err); ok && timedOut.Ended() != nil {
 		select {
@@ -152,7 +152,7 @@ func (f *Fleet) forget(name string, m *member) {
 	f.queue.Add(name)
 }
 
-// mustStop returns why a cluster's Manager must stop. The lock is held.
+// mustStop returns why a cluster's Manager must stop, or nil. The caller holds the lock.
 func (f *Fleet) mustStop(m *member, wanted bool, cluster *Cluster) error {
 	switch {
 	case f.stopping != nil:
@@ -173,7 +173,7 @@ func (f *Fleet) mustStop(m *member, wanted bool, cluster *Cluster) error {
 	if position <= 0 {
 		return nil
 	}
-	// A replica that comes campaigns when it has settled. Until then it could not take over.
+	// A new replica campaigns after settleTime. Until then it could not take over.
 	if wait := time.Until(f.rankedSince.Add(settleTime)); wait > 0 {
 		f.queue.AddAfter(cluster.Name, wait)
 		return nil
@@ -190,7 +190,7 @@ func (f *Fleet) mustStop(m *member, wanted bool, cluster *Cluster) error {
 	return nil
 }
 
-// refresh gives a running Manager the cluster's new credentials. The lock is held.
+// refresh gives a running Manager the cluster's new credentials. The caller holds the lock.
 func (f *Fleet) refresh(m *member, cluster *Cluster) {
 	if cluster.Err != nil || m.manager == nil {
 		return
@@ -214,14 +214,14 @@ func (f *Fleet) refresh(m *member, cluster *Cluster) {
 }
 
 // takesCloudConfig reports whether the running Manager may continue with a changed CloudConfig. The
-// fleet's lock is held.
+// caller holds the fleet's lock.
 func (m *member) takesCloudConfig(changed *Cluster) bool {
 	return m.manager != nil && m.replaceCloud != nil &&
 		m.cluster.CloudConfig != nil && changed.CloudConfig != nil
 }
 
-// replaceCloudConfig begins to give the provider of a running Manager its new configuration, which
-// may wait for the cloud. The lock is held.
+// replaceCloudConfig starts to replace the configuration of a running Manager's provider. The
+// replacement may wait for the cloud. The caller holds the lock.
 func (f *Fleet) replaceCloudConfig(m *member, cluster *Cluster) {
 	if m.replacing {
 		return // its end looks again
@@ -253,14 +253,14 @@ func (f *Fleet) replaceCloudConfig(m *member, cluster *Cluster) {
 	})
 }
 
-// position returns how many live replicas a cluster prefers to this one, and -1 if this replica is
-// not seen as live itself. The lock is held.
+// position returns how many live replicas a cluster prefers to this one, and -1 if this replica
+// does not see itself as live. The caller holds the lock.
 func (f *Fleet) position(cluster string) int {
 	return slices.Index(rank(cluster, f.replicas), f.self.identity)
 }
 
-// campaignIn returns how long this replica waits before it campaigns for a cluster, and a negative
-// number if there is nothing to wait for but a change. The lock is held.
+// campaignIn returns how long this replica waits before it campaigns for a cluster. A negative
+// number means until something changes. The caller holds the lock.
 func (f *Fleet) campaignIn(name string) time.Duration {
 	position := f.position(name)
 	holder, since, until := f.view.cluster(f.leaseOf(name))
@@ -268,7 +268,7 @@ func (f *Fleet) campaignIn(name string) time.Duration {
 	switch {
 	case position == 0 && holder != "" && !f.isLive(holder):
 		// A campaign that begins when the Lease of a dead replica has expired wins with its first
-		// request. An earlier one would wait for its next one.
+		// request. An earlier campaign fails first, and then waits for its retry period.
 		return max(0, until.Sub(now))
 	case position == 0:
 		return 0
@@ -277,8 +277,9 @@ func (f *Fleet) campaignIn(name string) time.Duration {
 	case f.params.Lock == LockWorkload:
 		return -1 // when the announcements of the preferred replicas end, this one is the first
 	case holder != "":
-		// Also if this replica is the holder: it has released the Lease, and has not seen it yet.
-		// It would take it again, before the preferred replica sees that it is free.
+		// The wait is also needed if this replica is the holder: it has released the Lease, but its
+		// view is not updated yet. Without it, this replica would retake the Lease before the
+		// preferred one sees that the Lease is free.
 		return until.Sub(now) + time.Duration(position)*rankDelay
 	}
 	free := slices.MaxFunc([]time.Time{since, f.rankedSince, f.clusters[name].joined},
@@ -286,12 +287,12 @@ func (f *Fleet) campaignIn(name string) time.Duration {
 	return max(0, free.Add(time.Duration(position)*rankDelay).Sub(now))
 }
 
-// isLive needs the lock.
+// isLive reports whether a replica is live. The caller holds the lock.
 func (f *Fleet) isLive(identity string) bool {
 	return slices.ContainsFunc(f.replicas, func(r replica) bool { return r.identity == identity })
 }
 
-// start makes and runs the Manager of a cluster. The lock is held.
+// start builds and runs the Manager of a cluster. The caller holds the lock.
 func (f *Fleet) start(cluster Cluster) {
 	m := &member{cluster: cluster, generation: f.generation}
 	if f.position(cluster.Name) > 0 {
@@ -314,7 +315,7 @@ func (f *Fleet) start(cluster Cluster) {
 		f.mu.Lock()
 		m.ended, m.err = true, err
 		if failure != nil && m.stopped == nil && !isDrainTimeout {
-			// The ended Manager would keep memory.
+			// A reference to the ended Manager would keep its memory.
 			m.pausing, m.failure, m.manager, m.meter = true, failure, nil, nil
 		}
 		if time.Since(begun) >= pauseForgotten {
@@ -341,8 +342,8 @@ func (f *Fleet) start(cluster Cluster) {
 	}()
 }
 
-// serve makes a member's Manager and runs it. err is that of the Manager's Run. failure is why the
-// Manager was not made, or which limit has stopped it.
+// serve builds and runs a member's Manager. err is the result of the Manager's Run. failure is why
+// the Manager was not built, or the limit that has stopped it.
 func (f *Fleet) serve(ctx context.Context, m *member, cluster Cluster) (err, failure error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -377,7 +378,7 @@ func (f *Fleet) serve(ctx context.Context, m *member, cluster Cluster) (err, fai
 }
 
 // pause waits after a failure, until ctx ends or the cluster may be served again. If the API server
-// was dead, that is when it answers a probe.
+// was dead, it waits until the server answers a probe.
 func (f *Fleet) pause(ctx context.Context, m *member, cluster *Cluster) {
 	if m.access != nil {
 		m.access.reset()
@@ -409,8 +410,8 @@ func (f *Fleet) pause(ctx context.Context, m *member, cluster *Cluster) {
 	}
 }
 
-// failed records that a running Manager cannot get new credentials, and tries again later. The
-// lock is held.
+// failed records that the credentials of a running Manager cannot be replaced, and queues a retry.
+// The caller holds the lock.
 func (f *Fleet) failed(name string, err error) {
 	f.problems[clusterSubject(name)] = err
 	f.log.Error(err, "The cluster's credentials cannot be replaced", "cluster", name)
@@ -424,12 +425,12 @@ type made struct {
 	manager *ccm.Manager
 	access  *access
 	meter   *meter
-	// cleaning is set if the Manager cleans up after a deleted cluster.
+	// cleaning is true if the Manager cleans up after a deleted cluster.
 	cleaning     bool
 	replaceCloud ReplaceCloudConfig
 }
 
-// build makes a member's Manager. exceeded is called if the cluster exceeds a limit.
+// build builds a member's Manager. exceeded is called if the cluster exceeds a limit.
 func (f *Fleet) build(
 	ctx context.Context, m *member, cluster Cluster, exceeded func(error),
 ) (made made, err error) {
@@ -509,7 +510,7 @@ func (f *Fleet) build(
 	return made, err
 }
 
-// memberElector tells the member when it leads.
+// memberElector sets leading of its member while the Manager leads.
 type memberElector struct {
 	ccm.Elector
 	member  *member
@@ -548,7 +549,7 @@ func sameAccess(a, b *rest.Config) bool {
 	return a == b || proxyOf(a) == proxyOf(b) && reflect.DeepEqual(accessOf(a), accessOf(b))
 }
 
-// proxyOf returns what a configuration's proxy function answers for the API server, because
+// proxyOf returns the result of a configuration's proxy function for the API server, because
 // functions cannot be compared.
 func proxyOf(c *rest.Config) string {
 	if c.Proxy == nil {
@@ -561,7 +562,7 @@ func proxyOf(c *rest.Config) string {
 	return fmt.Sprint(c.Proxy(&http.Request{URL: address}))
 }
 
-// accessOf returns what [access] replaces, but for functions.
+// accessOf returns the fields that [access] replaces, without functions.
 func accessOf(c *rest.Config) rest.Config {
 	return rest.Config{
 		Username: c.Username, Password: c.Password,

@@ -8,17 +8,17 @@ import (
 	"slices"
 )
 
-// A replica is a process that runs a part of the fleet, as it announces itself.
+// A replica is a process that runs a part of the fleet, as its announcement describes it.
 type replica struct {
 	identity string
-	// weight is its share in relation to the others'. A replica of weight 0 is the last choice.
+	// weight is its share in relation to the others. A replica of weight 0 is the last choice.
 	weight int
 }
 
-// rank orders the replicas by preference for a cluster: weighted rendezvous hashing. Each replica
-// has a score for each cluster that depends on no other replica. When a replica comes or goes,
-// only the clusters move that it wins or that it had. All replicas compute the same order, of
-// whatever version they are, so the hash must never change.
+// rank orders the replicas by preference for a cluster: weighted rendezvous hashing. The score of a
+// replica for a cluster does not depend on other replicas. When a replica comes or goes, only the
+// clusters that it wins or loses move. Replicas of all versions must compute the same order, so the
+// hash must never change.
 func rank(cluster string, replicas []replica) []string {
 	type scored struct {
 		identity string

@@ -24,19 +24,21 @@ const (
 	fleetLabel = "fxccm.dev/fleet"
 	// replicaLabel is on the Lease by which a replica announces itself.
 	replicaLabel = "fxccm.dev/fleet-replica"
-	// weightAnnotation is on the same Lease.
+	// weightAnnotation is on the announcement, too.
 	weightAnnotation = "fxccm.dev/fleet-weight"
 
-	// A replica announces itself every announcePeriod, and counts for announceDuration.
+	// A replica announces itself every announcePeriod. An announcement is valid for
+	// announceDuration.
 	announcePeriod   = 4 * time.Second
 	announceDuration = 12 * time.Second
 
-	// forgetReplica is how long a replica has been dead when the others delete its announcement.
+	// forgetReplica is the time after which the other replicas delete the announcement of a dead
+	// one.
 	forgetReplica = 10 * time.Minute
 )
 
-// leaseView is what this process has seen of the fleet's Leases. Other processes' clocks play no
-// part in it: a Lease is valid for its duration from the moment at which this process saw it
+// leaseView is what this process has seen of the fleet's Leases. It does not depend on other
+// processes' clocks: a Lease is valid for its duration from the moment at which this process saw it
 // change. It is safe for concurrent use.
 type leaseView struct {
 	now func() time.Time
@@ -88,8 +90,8 @@ func (v *leaseView) observe(lease *coordinationv1.Lease, deleted bool) (changed 
 	return !known || last.holder != seen.holder || last.weight != seen.weight
 }
 
-// tell gives the followers of a Lease its newest state, in place of one that they have not taken.
-// The lock is held.
+// tell sends the newest state of a Lease to its followers. It replaces a state that they have not
+// received yet. The caller holds the lock.
 func (v *leaseView) tell(lease string, state ccm.LeaseState) {
 	for follower := range v.followers[lease] {
 		select {
@@ -100,7 +102,7 @@ func (v *leaseView) tell(lease string, state ccm.LeaseState) {
 	}
 }
 
-// follow returns the states of a Lease until ctx ends, the present one first.
+// follow returns the states of a Lease until ctx ends, beginning with the current one.
 func (v *leaseView) follow(ctx context.Context, lease string) <-chan ccm.LeaseState {
 	states := make(chan ccm.LeaseState, 1)
 	v.mu.Lock()
@@ -124,8 +126,8 @@ func (v *leaseView) follow(ctx context.Context, lease string) <-chan ccm.LeaseSt
 	return states
 }
 
-// cluster returns the holder of a cluster's Lease, and since when or until when that is so. A free
-// Lease has no holder.
+// cluster returns the holder of a cluster's Lease and the time of its last change and of its
+// expiry. A free Lease has no holder.
 func (v *leaseView) cluster(lease string) (holder string, since, until time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -139,8 +141,8 @@ func (v *leaseView) cluster(lease string) (holder string, since, until time.Time
 	return seen.holder, seen.since, seen.until
 }
 
-// live returns the replicas that are live, in the order of their identities, and when the first of
-// them ceases to be unless it renews.
+// live returns the live replicas, sorted by identity, and when the first of them expires unless it
+// renews.
 func (v *leaseView) live() (all []replica, until time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -157,7 +159,7 @@ func (v *leaseView) live() (all []replica, until time.Time) {
 	return all, until
 }
 
-// dead returns the announcements that did not change for forgetReplica, and expired before that.
+// dead returns the announcements that expired, and did not change for forgetReplica.
 func (v *leaseView) dead() (all []*coordinationv1.Lease) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -170,7 +172,7 @@ func (v *leaseView) dead() (all []*coordinationv1.Lease) {
 	return all
 }
 
-// announcer keeps this replica's own Lease, and deletes those of replicas that are dead.
+// announcer renews this replica's own Lease, and deletes the announcements of dead replicas.
 type announcer struct {
 	leases coordinationclient.LeaseInterface
 	// dead returns the announcements to delete.
@@ -185,8 +187,8 @@ type announcer struct {
 	timeout time.Duration
 }
 
-// run announces the replica until ctx ends, and then takes the announcement back, so that the
-// other replicas take over at once.
+// run announces the replica until ctx ends. It then withdraws the announcement, so that the other
+// replicas take over at once.
 func (a *announcer) run(ctx context.Context) {
 	wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, a.timeout)

@@ -21,7 +21,7 @@ type SecretsConfig struct {
 	// Management is the client configuration of the management cluster. Required.
 	Management *rest.Config
 
-	// Namespace has the Secrets. Required.
+	// Namespace is the namespace of the Secrets. Required.
 	Namespace string
 
 	// Selector is a label selector. Default "fxccm.dev/fleet-cluster=true".
@@ -32,8 +32,8 @@ type SecretsConfig struct {
 	Key, CloudKey string
 }
 
-// Secrets is a [Source] of clusters that are Secrets of a namespace. The Secret's name is the
-// cluster's, and the Secret's labels are the cluster's. It lists and watches Secrets.
+// Secrets is a [Source] of clusters that are Secrets of a namespace. The Secret's name and labels
+// are those of the cluster. The source lists and watches Secrets.
 func Secrets(config SecretsConfig) Source {
 	config.Selector = cmp.Or(config.Selector, "fxccm.dev/fleet-cluster=true")
 	config.Key = cmp.Or(config.Key, kubeconfigFile)

@@ -27,7 +27,7 @@ const (
 	StateDegraded = State(ccm.StateDegraded)
 )
 
-// States are all states of a cluster, those that need attention first.
+// States are all states of a cluster, sorted by the attention that they need.
 func States() []State {
 	return []State{
 		StateFailed, StateDegraded, StateDraining, StateStandby, StateLeading, StateWaiting,
@@ -36,16 +36,16 @@ func States() []State {
 
 // Status is a snapshot of a fleet, as one replica sees it. It contains no secrets.
 type Status struct {
-	// Identity is this replica's.
+	// Identity is the identity of this replica.
 	Identity string `json:"identity"`
 
-	// Replicas are those that announce themselves.
+	// Replicas are the replicas that announce themselves.
 	Replicas []ReplicaStatus `json:"replicas"`
 
-	// Problems are those of the fleet itself: the source, the announcement.
+	// Problems are the problems of the fleet itself: the source, the announcement.
 	Problems []string `json:"problems,omitempty"`
 
-	// Clusters are all of the fleet, in the order of their names.
+	// Clusters are all clusters of the fleet, sorted by name.
 	Clusters []ClusterStatus `json:"clusters"`
 }
 
@@ -61,10 +61,9 @@ type ReplicaStatus struct {
 type ClusterStatus struct {
 	Name string `json:"name"`
 
-	// State is that in this replica.
+	// State is the cluster's state in this replica.
 	State State `json:"state"`
-	// Reason explains a state of failure, why the source cannot read the cluster, and that a limit
-	// slows it down.
+	// Reason explains a failure, an error of the source, or a limit that slows the cluster down.
 	Reason string `json:"reason,omitempty"`
 	// RetryAt is when this replica tries again to serve a cluster that has failed.
 	RetryAt time.Time `json:"retryAt,omitzero"`
@@ -72,17 +71,17 @@ type ClusterStatus struct {
 	Ready bool `json:"ready,omitempty"`
 
 	// Leader is the replica that holds the cluster's Lease, and Preferred the one that should. They
-	// are empty if no replica holds it, or if no replica is live. With [LockWorkload] Leader is
-	// what this replica's Manager has seen in the Lease, and Preferred if it runs none.
+	// are empty if no replica holds it, or if no replica is live. With [LockWorkload], Leader is
+	// the holder that this replica's Manager has seen, and Preferred if it runs no Manager.
 	Leader    string `json:"leader,omitempty"`
 	Preferred string `json:"preferred,omitempty"`
 }
 
-// Status returns a snapshot of the fleet. Before Run and after it there are no clusters in it.
+// Status returns a snapshot of the fleet. It has no clusters before Run and after it.
 func (f *Fleet) Status() Status {
 	status, running := f.snapshot()
 	leads := map[string]int{}
-	// Without the lock, because a Manager's Status calls its provider.
+	// The lock is released, because a Manager's Status calls its provider.
 	for i, r := range running {
 		c := &status.Clusters[i]
 		if r.manager == nil {
@@ -109,7 +108,7 @@ func (f *Fleet) Status() Status {
 	return status
 }
 
-// snapshot returns the status without what the Managers report, and the Manager of each cluster.
+// snapshot returns the status without the reports of the Managers, and each cluster's Manager.
 func (f *Fleet) snapshot() (Status, []made) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -143,7 +142,7 @@ func (f *Fleet) snapshot() (Status, []made) {
 	return status, running
 }
 
-// clusterStatus needs the lock.
+// clusterStatus returns the status of a cluster. The caller holds the lock.
 func (f *Fleet) clusterStatus(name string) ClusterStatus {
 	status := ClusterStatus{Name: name, State: StateWaiting}
 	status.Leader, _, _ = f.view.cluster(f.leaseOf(name))

@@ -35,8 +35,8 @@ import (
 	"github.com/fxccm/fxccm/internal/webpage"
 )
 
-// NewHandler returns the endpoints of f. Options are those of a Manager's endpoints. The handler is
-// safe for concurrent use, and needs no cleanup.
+// NewHandler returns the endpoints of f. Options are the options of a Manager's endpoints. The
+// handler is safe for concurrent use, and needs no cleanup.
 func NewHandler(f *fleet.Fleet, opts ...ccmendpoints.Option) http.Handler {
 	parts := ccmendpoints.Parts{Statusz: statusz(f)}
 	for _, c := range f.LivenessChecks() {
@@ -100,8 +100,8 @@ func columns() []column {
 	}
 }
 
-// attention is the place of a cluster's state in [fleet.States]. A cluster without a leader needs
-// more attention than one that is served.
+// attention is the index of a cluster's state in [fleet.States]. A cluster without a leader needs
+// more attention than one that has a leader.
 func attention(c fleet.ClusterStatus) int {
 	place := 2 * slices.Index(fleet.States(), c.State)
 	if c.Leader == "" || c.Reason != "" {
@@ -132,7 +132,7 @@ type row struct {
 	Link string
 }
 
-// tally is how many clusters are in a state.
+// tally is the number of clusters in a state.
 type tally struct {
 	State fleet.State
 	Count int
@@ -142,7 +142,7 @@ type tally struct {
 type heading struct {
 	column
 	Link string
-	// Sorted is the value of aria-sort, empty for a column that the table is not sorted by.
+	// Sorted is the value of aria-sort. It is empty unless the table is sorted by this column.
 	Sorted string
 }
 
