@@ -8,7 +8,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// app is the options of the fx app: a minimal host of our own, or the host that is tested.
+// app returns the options of the fx app: a minimal host, or the host under test.
 func (p *parts) app(t testing.TB) fx.Option {
 	t.Helper()
 	controllers := fx.Options()
@@ -30,9 +30,9 @@ func (p *parts) app(t testing.TB) fx.Option {
 	)
 }
 
-// hostApp is a host's app with the cloud, the API server and the election swapped. fx can replace
-// only what is provided, and provide only what is not, and a host may or may not have a
-// *rest.Config and an Elector: the first combination that makes a valid app is the right one.
+// hostApp returns a host's app with the cloud, the API server and the election replaced.
+// fx.Decorate needs a type that is provided, fx.Provide one that is not, and a host may or may not
+// have a *rest.Config and an Elector. So it returns the first combination that makes a valid app.
 // Validation runs no constructor.
 func (p *parts) hostApp(t testing.TB, host fx.Option) fx.Option {
 	t.Helper()

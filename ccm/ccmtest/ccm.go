@@ -18,19 +18,19 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// A CCM is a cloud controller manager under test. It is started by [StartApp] or [StartManager],
-// and stopped when the test is over. Its methods are for the test's goroutine.
+// A CCM is a cloud controller manager under test. [StartApp] or [StartManager] starts it, and the
+// end of the test stops it. Its methods are for the test's goroutine.
 type CCM struct {
-	// Manager is what is tested.
+	// Manager is the Manager under test.
 	Manager *ccm.Manager
 
-	// Cloud is the fake cloud that was given.
+	// Cloud is the fake cloud of the test.
 	Cloud *fake.Cloud
 
-	// Elector is what decides when the CCM leads; nil if that is not a [ManualElector].
+	// Elector decides when the CCM leads. It is nil if the test uses no [ManualElector].
 	Elector *ManualElector
 
-	// Client is the cluster's administrator: it is for the test, not for the CCM.
+	// Client is for the test, not for the CCM: it has the rights of the cluster's administrator.
 	Client kubernetes.Interface
 
 	// Identity is the CCM's name in the election.
@@ -43,7 +43,7 @@ type CCM struct {
 	before  LeakOption
 }
 
-// runner starts and stops a Manager, any number of times.
+// runner starts and stops a Manager repeatedly.
 type runner interface {
 	start() error
 	stop() error
@@ -51,8 +51,8 @@ type runner interface {
 
 // StartApp starts a CCM as an fx app (fxtest) with [ccm.Module], the fake cloud, [Config], and a
 // [ManualElector] that lets it lead at once; options change each of these. It does not wait until
-// the CCM leads: see [CCM.WaitReady]. The app is stopped when the test is over; the test fails if
-// it does not stop in order.
+// the CCM leads: see [CCM.WaitReady]. The end of the test stops the app; the test fails if the stop
+// fails.
 func StartApp(t testing.TB, cluster Cluster, cloud *fake.Cloud, opts ...Option) *CCM {
 	t.Helper()
 	p := prepare(t, cluster, cloud, opts)
@@ -83,7 +83,7 @@ func StartManager(t testing.TB, cluster Cluster, cloud *fake.Cloud, opts ...Opti
 	return p.begin(t, manager, &managerRunner{manager: manager})
 }
 
-// parts is what an app or a Manager is made of.
+// parts are the parts of an app or a Manager.
 type parts struct {
 	options
 	ccm    *CCM
@@ -135,8 +135,7 @@ func (p *parts) begin(t testing.TB, manager *ccm.Manager, run runner) *CCM {
 	return c
 }
 
-// Start starts the CCM, again if it was stopped. It returns at once. The test fails if that is not
-// possible.
+// Start starts the CCM, also after a Stop. It returns at once. If it fails, the test fails.
 func (c *CCM) Start() {
 	c.t.Helper()
 	if c.running {
@@ -148,8 +147,8 @@ func (c *CCM) Start() {
 	c.running = true
 }
 
-// Stop stops the CCM and returns when its term, if there was one, has drained. It does nothing if
-// the CCM does not run. The test fails, and goes on, if the CCM does not stop in order.
+// Stop stops the CCM and returns when its open term has drained. It does nothing if the CCM does
+// not run. If the stop fails, the test fails but continues.
 func (c *CCM) Stop() {
 	c.t.Helper()
 	if err := c.TryStop(); err != nil {
@@ -157,7 +156,7 @@ func (c *CCM) Stop() {
 	}
 }
 
-// TryStop is Stop for a CCM that is expected not to stop in order: it returns the error, such as a
+// TryStop is Stop for a test that expects an error. It returns the error, such as a
 // [*ccm.DrainTimeoutError].
 func (c *CCM) TryStop() error {
 	if !c.running {
@@ -167,7 +166,8 @@ func (c *CCM) TryStop() error {
 	if err := c.run.stop(); err != nil {
 		return err
 	}
-	// In an app a term that was not drained before the stop is told to the policy, not to the stop.
+	// If a term did not drain before the stop, an app gives its error to the policy, not to the
+	// stop.
 	return c.Manager.Err()
 }
 
@@ -181,7 +181,7 @@ func (c *CCM) WaitReady() ccm.Status {
 // [fake.TermCaller].
 func (c *CCM) Caller(term uint64) string { return fake.TermCaller(c.Identity, term) }
 
-// User is the name by which the API server knows the CCM: that of its requests in an audit log.
+// User is the CCM's user name in the API server, which is also in the audit log.
 func (c *CCM) User() string {
 	c.t.Helper()
 	user, err := userOf(c.config)
@@ -209,8 +209,8 @@ func askForUser(cfg *rest.Config) (string, error) {
 	return review.Status.UserInfo.Username, nil
 }
 
-// VerifyNoLeaks stops the CCM and checks that nothing of it is left: see the function
-// [VerifyNoLeaks]. What ran before the CCM was made does not count.
+// VerifyNoLeaks stops the CCM and checks for leaked goroutines: see the function [VerifyNoLeaks].
+// It ignores goroutines that ran before the CCM was created.
 func (c *CCM) VerifyNoLeaks(opts ...LeakOption) {
 	c.t.Helper()
 	c.Stop()
@@ -248,7 +248,7 @@ func (r *managerRunner) start() error {
 
 func (r *managerRunner) stop() error {
 	r.cancel()
-	// Run ends at the latest when the drain timeout is over.
+	// Run ends within the drain timeout.
 	ctx, cancel := context.WithTimeout(context.Background(),
 		r.manager.Config().DrainTimeout.Duration+WaitLimit)
 	defer cancel()

@@ -14,37 +14,37 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 )
 
-// A Cluster is an API server to test against. [*controlplane.ControlPlane] is one; [ClusterAt]
-// makes one of any other.
+// A Cluster is an API server for tests, such as a [*controlplane.ControlPlane]. [ClusterAt] makes
+// one of any other API server.
 type Cluster interface {
-	// RESTConfig is an administrator.
+	// RESTConfig is the client configuration of an administrator.
 	RESTConfig() *rest.Config
 }
 
 var _ Cluster = (*controlplane.ControlPlane)(nil)
 
-// userMaker is a [Cluster] that can give the CCM a name of its own.
+// userMaker is a [Cluster] that can create a user for the CCM.
 type userMaker interface {
 	UserConfig(user string, groups ...string) (*rest.Config, error)
 }
 
-// ClusterAt is the API server that an administrator reaches by cfg: one that envtest has started, a
-// kind cluster, …
+// ClusterAt is the API server that cfg leads to, with an administrator's rights: one that envtest
+// has started, a kind cluster, …
 func ClusterAt(cfg *rest.Config) Cluster { return clusterAt{cfg} }
 
 type clusterAt struct{ cfg *rest.Config }
 
 func (c clusterAt) RESTConfig() *rest.Config { return rest.CopyConfig(c.cfg) }
 
-// masters is the group that may do everything in every cluster.
+// masters is the group of administrators in every cluster.
 const masters = "system:masters"
 
-// identityOf names a CCM after its test, so that logs, leases and records say whose it is.
+// identityOf names a CCM after its test, so that logs, leases and records show it.
 func identityOf(t testing.TB) string {
 	return strings.NewReplacer("/", "-", " ", "_").Replace(t.Name()) + "-" + utilrand.String(5)
 }
 
-// administrator is the identity of a CCM for which the test has chosen none.
+// administrator is the default identity of a CCM.
 func administrator(cluster Cluster, name string) (*rest.Config, error) {
 	if maker, ok := cluster.(userMaker); ok {
 		cfg, err := maker.UserConfig(name, masters)
@@ -56,8 +56,8 @@ func administrator(cluster Cluster, name string) (*rest.Config, error) {
 	return cluster.RESTConfig(), nil
 }
 
-// userOf is the user name of a client certificate. It is "" if cfg identifies in another way: only
-// the API server knows then.
+// userOf is the user name of a client certificate. It is "" if cfg has no client certificate: only
+// the API server knows the name then.
 func userOf(cfg *rest.Config) (string, error) {
 	data := cfg.CertData
 	if len(data) == 0 && cfg.CertFile != "" {

@@ -11,10 +11,9 @@ import (
 // ClusterCIDR is the range of pod addresses in [Config].
 const ClusterCIDR = "10.244.0.0/16"
 
-// Config is [ccm.DefaultConfig] with values for tests: what upstream does every few seconds is done
-// several times a second, a lease that is free is taken within a quarter of a second, and routes
-// have a cluster CIDR. Only the time between two tries of the lease is shorter than by default, so
-// a slow machine does not lose it.
+// Config is [ccm.DefaultConfig] with values for tests: periods of seconds are fractions of a
+// second, a free lease is taken within a quarter of a second, and routes have a cluster CIDR. Of
+// the election, only the retry period is shorter, so a slow machine does not lose the lease.
 func Config() ccm.Config {
 	cfg := ccm.DefaultConfig()
 	cfg.ClusterCIDR = ClusterCIDR

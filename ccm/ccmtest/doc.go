@@ -1,11 +1,10 @@
-// Package ccmtest is what a host needs to test its own program with fxccm inside: a cloud
-// controller manager on a real API server, with a cloud in memory, leadership in the test's hand,
-// waits that say what they saw, and a check that nothing is left behind. No cloud, no cluster, no
-// container is needed.
+// Package ccmtest tests a host's program with fxccm inside: a cloud controller manager on a real
+// API server, with a cloud in memory, leadership that the test controls, waits that report the last
+// state, and a check for leaks. It needs no cloud, cluster or container.
 //
 // # A first test
 //
-// Three things make a test: a control plane, a cloud, and a CCM between the two.
+// A test has three parts: a control plane, a cloud, and a CCM between the two.
 //
 //	func TestNodes(t *testing.T) {
 //		cp := controlplane.ForTest(t) // etcd and kube-apiserver, about three seconds
@@ -24,39 +23,40 @@
 //		app.VerifyNoLeaks()
 //	}
 //
-// [StartApp] returns at once, as an fx app's start does; what follows waits for what it needs. All
-// that the test has started or created is gone when the test is over. A host without fx calls
-// [StartManager] instead.
+// [StartApp] returns at once, like an fx app's start; the test then waits for the conditions that
+// it needs. The end of the test removes everything that it has started or created. A host without
+// fx calls [StartManager] instead.
 //
-// A package with many tests starts the control plane once, in TestMain, with controlplane.Tests. An
-// API server of another kind, such as envtest's, is given by [ClusterAt].
+// A package with many tests starts the control plane once, in TestMain, with controlplane.Tests.
+// [ClusterAt] takes another API server, such as envtest's.
 //
 // # Your own app
 //
-// [WithHost] takes what your main function gives to fx.New and swaps three things: the providers,
-// which are not even built, for the fake cloud; the client configuration; the election. Everything
-// else is yours: configuration, controllers, hooks.
+// [WithHost] takes the options that your main function gives to fx.New and replaces three things:
+// the providers, which are not even built, by the fake cloud; the client configuration; the
+// election. Everything else is yours: configuration, controllers, hooks.
 //
 //	app := ccmtest.StartApp(t, cp, cloud, ccmtest.WithHost(myprogram.Options()...))
 //
-// A test that builds the app itself uses [ccm.ReplaceProviders] with fake.Cloud.CCMProvider. Beware
-// of fx.Decorate with a function that takes what it replaces: fx builds the real one first, and
-// that may log in to a cloud.
+// A test that builds the app itself uses [ccm.ReplaceProviders] with fake.Cloud.CCMProvider. Do not
+// use fx.Decorate with a function that takes the provider as a parameter: fx builds the real one
+// first, which may log in to a cloud.
 //
 // # Waiting
 //
-// Nothing sleeps. [Eventually] repeats a probe until it returns no error; after [WaitLimit] it
-// fails the test with what was seen last. There are probes for a Manager ([Ready], [State],
-// [Status]), for objects of the API server ([Object], [Gone], [Initialized], [NodeAddress],
-// [ServiceAddress]) and for the cloud ([Called], [Routed]), and a test writes its own as a
-// function. The cloud can be told to fail, to be slow or to hang: see package provider/fake.
+// Tests do not sleep. [Eventually] repeats a probe until it returns no error; after [WaitLimit] it
+// fails the test with the last error. There are probes for a Manager ([Ready], [State], [Status]),
+// for objects of the API server ([Object], [Gone], [Initialized], [NodeAddress], [ServiceAddress])
+// and for the cloud ([Called], [Routed]), and a test can add its own functions. The test can make
+// the cloud fail, slow down or hang: see package provider/fake.
 //
-// To see that something does not happen, let something else happen by which it must have: another
-// CCM that acts on the same Node, for example, or a later request of the test's own.
+// To check that something does not happen, wait for a later event that would follow it: for
+// example, another CCM has acted on the same Node, or a later request of the test has been
+// answered.
 //
 // # Leadership
 //
-// A CCM of this package leads at once, by a [ManualElector]:
+// By default a CCM leads at once, and its [ManualElector] changes that:
 //
 //	app.Elector.Lose(errors.New("partition"))
 //	release := app.Elector.WaitReleased(t) // the term is over: release.Drained
@@ -68,15 +68,15 @@
 //
 // # Rights
 //
-// The CCM may do everything unless it is given an identity with [WithIdentity]. Give it the one
-// that your program has in a cluster, with the rules that you ship ([ApplyRBAC]), and a missing
-// rule fails the test. controlplane.AuditLog has the CCM's requests to the API server,
-// under the name [CCM.User].
+// The CCM may do everything unless it is given an identity with [WithIdentity]. If you use your
+// program's identity in a cluster, with the rules that you ship ([ApplyRBAC]), a missing rule fails
+// the test. controlplane.AuditLog has the CCM's requests to the API server, under the name
+// [CCM.User].
 //
 // # The race detector
 //
 // k8s.io/cloud-provider v0.37 has a data race of its own in the service controller, between its
 // workers for Services and the one for Nodes. A test that changes Services of type LoadBalancer and
 // adds or removes Nodes at the same time may fail with -race, whatever the test and this library
-// do. Keep the two apart, in time or in two tests, or run such a test without -race.
+// do. Do the two one after the other or in two tests, or run the test without -race.
 package ccmtest

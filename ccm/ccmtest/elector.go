@@ -11,9 +11,8 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// A ManualElector is a [ccm.Elector] that does what the test says. Leadership is the elector's own:
-// of several Managers that share one, at most one leads at a time, as with a lease. It is safe for
-// concurrent use.
+// A ManualElector is a [ccm.Elector] that the test controls. If several Managers share one, at most
+// one of them leads at a time, as with a lease. It is safe for concurrent use.
 type ManualElector struct {
 	mu sync.Mutex
 	// changed is closed and replaced whenever anything below changes.
@@ -24,25 +23,25 @@ type ManualElector struct {
 	last    Release
 }
 
-// stretch is one stretch of leadership that is held.
+// stretch is the current stretch of leadership.
 type stretch struct {
 	number  int
 	lose    context.CancelCauseFunc
 	expired bool
 }
 
-// A Release tells how a stretch of leadership ended.
+// A Release is the result of a stretch of leadership.
 type Release struct {
 	// Number counts the stretches of the elector from 1.
 	Number int
 
-	// Drained tells that leadership was free for others: nothing of the term acted any more. It is
-	// false when the term ended with a [*ccm.DrainTimeoutError]; a lease would then be left to
+	// Drained reports that all calls of the term had ended, so that another process could lead. It
+	// is false if the term ended with a [*ccm.DrainTimeoutError]; a lease would then be left to
 	// expire.
 	Drained bool
 
-	// Err is why the term ended: it wraps [ccm.ErrLeadershipLost], [ccm.ErrStopped], what went
-	// wrong in the term, or is a *ccm.DrainTimeoutError.
+	// Err is why the term ended: it wraps [ccm.ErrLeadershipLost], [ccm.ErrStopped] or an error of
+	// the term, or is a *ccm.DrainTimeoutError.
 	Err error
 }
 
@@ -54,9 +53,9 @@ func NewManualElector() *ManualElector {
 	return &ManualElector{changed: make(chan struct{})}
 }
 
-// Lead lets the Manager that campaigns lead, now and, as a free lease would, again and again after
-// a term has ended by itself or by a stop; until [ManualElector.Lose] is called or a term does not
-// drain. It does not wait.
+// Lead lets the campaigning Manager lead. After a term has ended by itself or by a stop, a Manager
+// leads again, as with a free lease, until [ManualElector.Lose] is called or a term does not drain.
+// It does not wait.
 func (e *ManualElector) Lead() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -64,8 +63,8 @@ func (e *ManualElector) Lead() {
 	e.notify()
 }
 
-// Lose takes leadership away until [ManualElector.Lead] is called again. The term is told by its
-// context, whose cause wraps [ccm.ErrLeadershipLost] and, if it is not nil, cause. It does not
+// Lose takes leadership away until [ManualElector.Lead] is called again. It cancels the term's
+// context with a cause that wraps [ccm.ErrLeadershipLost] and, if it is not nil, cause. It does not
 // wait; see [ManualElector.WaitReleased].
 func (e *ManualElector) Lose(cause error) {
 	if cause == nil {
@@ -80,11 +79,11 @@ func (e *ManualElector) Lose(cause error) {
 	e.notify()
 }
 
-// ExpireClock puts the time until which leadership is valid into the past, for the rest of this
-// stretch of leadership, without a notice to the Manager. The same happens to a process that is
-// frozen for longer than its lease, when it thaws. The term ends at its first call, and leadership
-// is not granted again before [ManualElector.Lead]: another process would have taken the lease. It
-// is a no-op if leadership is not held.
+// ExpireClock sets the time until which leadership is valid into the past, for the rest of this
+// stretch of leadership, without a notice to the Manager. The same happens to a process that was
+// frozen for longer than its lease. The term ends at its first call, and leadership is not granted
+// again before [ManualElector.Lead], because another process would have taken the lease. Without
+// leadership it is a no-op.
 func (e *ManualElector) ExpireClock() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -93,16 +92,16 @@ func (e *ManualElector) ExpireClock() {
 	}
 }
 
-// Leading tells whether leadership is held. A term that drains still holds it.
+// Leading reports whether a Manager holds leadership. A term that drains still holds it.
 func (e *ManualElector) Leading() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.current != nil
 }
 
-// WaitReleased waits until leadership that was held is not held any more, and tells how it ended:
-// the last stretch, if there were several. After [ManualElector.Lose] that means that the term is
-// over in every respect. It fails the test after [WaitLimit].
+// WaitReleased waits until leadership is released, and returns the result of the last stretch.
+// After [ManualElector.Lose] that means that the term is over in every respect. It fails the test
+// after [WaitLimit].
 func (e *ManualElector) WaitReleased(t testing.TB) Release {
 	t.Helper()
 	return Eventually(t, "leadership is given back", func(context.Context) (Release, error) {
@@ -188,7 +187,7 @@ func (e *ManualElector) validUntil(held *stretch) time.Time {
 	return time.Now().Add(time.Hour)
 }
 
-// notify wakes all who wait. The lock is held.
+// notify wakes all waiting goroutines. The caller holds the lock.
 func (e *ManualElector) notify() {
 	close(e.changed)
 	e.changed = make(chan struct{})

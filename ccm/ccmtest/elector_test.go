@@ -10,7 +10,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 )
 
-// candidate campaigns once in the background; lead says what it does with leadership.
+// candidate campaigns once in the background and calls lead while it leads.
 func candidate(
 	ctx context.Context, e ccm.Elector, lead func(context.Context, ccm.Grant) error,
 ) <-chan error {
@@ -44,7 +44,7 @@ func receive[T any](t *testing.T, from <-chan T) T {
 	})
 }
 
-func TestManualElector_BeforeTheTestElects_HasNoLeader(t *testing.T) {
+func TestManualElector_BeforeLead_HasNoLeader(t *testing.T) {
 	e := ccmtest.NewManualElector()
 	cause := errors.New("the host stops")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -75,7 +75,7 @@ func TestManualElector_WhenContextHasEnded_DoesNotLead(t *testing.T) {
 	}
 }
 
-func TestManualElector_Lose_TellsTheCauseAndWaitsForTheTerm(t *testing.T) {
+func TestManualElector_Lose_PassesTheCauseAndWaitsForTheTerm(t *testing.T) {
 	e := ccmtest.NewManualElector()
 	e.Lead()
 	partition := errors.New("a network partition")
@@ -91,7 +91,7 @@ func TestManualElector_Lose_TellsTheCauseAndWaitsForTheTerm(t *testing.T) {
 	e.Lose(partition)
 	if cause := receive(t, causes); !errors.Is(cause, ccm.ErrLeadershipLost) ||
 		!errors.Is(cause, partition) {
-		t.Errorf("the term was told %v", cause)
+		t.Errorf("the cause of the term's end is %v", cause)
 	}
 	if !e.Leading() {
 		t.Error("leadership was given back before the term had drained")
@@ -128,7 +128,7 @@ func TestManualElector_WhenContextEnds_KeepsLeadershipUntilTheTermHasDrained(t *
 	}
 }
 
-func TestManualElector_AfterAStop_LeadsAgainWithoutBeingAsked(t *testing.T) {
+func TestManualElector_AfterAStop_LeadsAgain(t *testing.T) {
 	e := ccmtest.NewManualElector()
 	e.Lead()
 	for round := 1; round <= 3; round++ {
@@ -143,7 +143,7 @@ func TestManualElector_AfterAStop_LeadsAgainWithoutBeingAsked(t *testing.T) {
 	}
 }
 
-func TestManualElector_AfterALoss_LeadsOnlyWhenAsked(t *testing.T) {
+func TestManualElector_AfterALoss_LeadsOnlyAfterLead(t *testing.T) {
 	e := ccmtest.NewManualElector()
 	e.Lead()
 	_ = receive(t, func() <-chan error {
@@ -156,7 +156,7 @@ func TestManualElector_AfterALoss_LeadsOnlyWhenAsked(t *testing.T) {
 	defer stop()
 	again := candidate(ctx, e, untilLost(ctx))
 	if e.Leading() {
-		t.Error("it leads again without having been asked")
+		t.Error("it leads again without a call of Lead")
 	}
 	e.Lead()
 	waitLeading(t, e)
@@ -173,7 +173,7 @@ func TestManualElector_AfterADrainTimeout_LeadershipIsNotGivenBack(t *testing.T)
 		t.Errorf("Elect returned %v", err)
 	}
 	if release := e.WaitReleased(t); release.Drained || !errors.Is(release.Err, timedOut) {
-		t.Errorf("released with %+v, want it not drained", release)
+		t.Errorf("released with %+v, want Drained false", release)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
@@ -212,7 +212,7 @@ func TestManualElector_SharedByTwo_OneLeadsAtATime(t *testing.T) {
 
 func TestManualElector_ExpireClock_EndsTheValidityOfThisStretchOnly(t *testing.T) {
 	e := ccmtest.NewManualElector()
-	e.ExpireClock() // leadership is not held: nothing to expire
+	e.ExpireClock() // a no-op, because leadership is not held
 	for range 2 {
 		e.Lead()
 		ctx, stop := context.WithCancel(t.Context())
@@ -234,7 +234,7 @@ func TestManualElector_ExpireClock_EndsTheValidityOfThisStretchOnly(t *testing.T
 	}
 }
 
-func TestManualElector_WaitsSayWhatTheySaw(t *testing.T) {
+func TestManualElector_FailedWaits_ReportTheState(t *testing.T) {
 	e := ccmtest.NewManualElector()
 	wantFailure(t, func(t testing.TB) { e.WaitReleased(t) }, "leadership is given back",
 		"Lead was not called")

@@ -47,7 +47,7 @@ func TestStartApp_NodeGoesThroughItsWholeLife(t *testing.T) {
 		ccmtest.Gone(app.Client.CoreV1().Nodes().Get, "node-a"))
 	ccmtest.Eventually(t, "the route is gone", func(context.Context) (struct{}, error) {
 		if routes := cloud.Routes(); len(routes) > 0 {
-			return struct{}{}, fmt.Errorf("there is %+v", routes)
+			return struct{}{}, fmt.Errorf("the routes are %+v", routes)
 		}
 		return struct{}{}, nil
 	})
@@ -65,7 +65,7 @@ func TestStartManager_ServiceGetsItsAddressAndLosesItsLoadBalancer(t *testing.T)
 	balancer, ok := cloud.LoadBalancer("default/web")
 	if !ok || len(balancer.Ingress) != 1 || balancer.Ingress[0] != address ||
 		len(balancer.Ports) != 2 {
-		t.Errorf("the Service says %s, the cloud has %+v", address, balancer)
+		t.Errorf("the Service has %s, the cloud has %+v", address, balancer)
 	}
 
 	if err := c.Client.CoreV1().Services("default").Delete(t.Context(), "web",
@@ -80,8 +80,8 @@ func TestStartManager_ServiceGetsItsAddressAndLosesItsLoadBalancer(t *testing.T)
 	c.VerifyNoLeaks()
 }
 
-// witness is another CCM, with a cloud of its own, that acts on the node: when it has, whoever else
-// would act has had the same reason and as much time.
+// witness runs another CCM with its own cloud and waits until it has acted on the node. Another CCM
+// had the same reason to act, and as much time.
 func witness(t *testing.T, node string) {
 	t.Helper()
 	other := ccmtest.StartManager(t, cluster, cloudWith(t, node))
@@ -91,7 +91,7 @@ func witness(t *testing.T, node string) {
 	other.Stop()
 }
 
-func TestLeadershipLost_NothingIsDoneUntilItIsWonAgain(t *testing.T) {
+func TestLeadershipLost_NoCallIsMadeUntilItIsWonAgain(t *testing.T) {
 	cloud := cloudWith(t, "node-a", "node-b", "node-c")
 	app := ccmtest.StartApp(t, cluster, cloud)
 	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-a"))
@@ -104,8 +104,8 @@ func TestLeadershipLost_NothingIsDoneUntilItIsWonAgain(t *testing.T) {
 	}
 	ccmtest.Eventually(t, "the Manager is a standby", ccmtest.State(app.Manager, ccm.StateStandby))
 	cloud.ResetCalls()
-	// A request that was in flight when leadership was lost has been cut off, and may be recorded
-	// only now.
+	// A request that was in flight when leadership was lost was canceled, and may be recorded only
+	// now.
 	over := time.Now()
 	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-b"))
 	witness(t, "node-b")
@@ -128,11 +128,11 @@ func TestLeadershipLost_NothingIsDoneUntilItIsWonAgain(t *testing.T) {
 	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-c"))
 	ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(app.Client, "node-c"))
 	if calls := cloud.Calls(fake.CallFilter{Caller: app.Caller(1)}.Matches); len(calls) > 0 {
-		t.Errorf("the first term called the cloud after it was over: %+v", calls)
+		t.Errorf("the first term called the cloud after its end: %+v", calls)
 	}
 	if calls := cloud.Calls(fake.CallFilter{Caller: app.Caller(2), Object: "node-c"}.Matches); len(
 		calls) == 0 {
-		t.Error("the second term did not ask the cloud for node-c")
+		t.Error("the second term did not call the cloud for node-c")
 	}
 	app.VerifyNoLeaks()
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// testLoss would be called TestLoss, and take a *testing.T.
+// In a real test, testLoss is TestLoss and takes a *testing.T.
 func testLoss(t testing.TB) {
 	// cluster is a control plane that the tests of a package share
 	app := ccmtest.StartApp(t, cluster, fake.New())

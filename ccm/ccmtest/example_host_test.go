@@ -11,7 +11,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// hostOptions is what a host's main function gives to fx.New.
+// hostOptions are the options that a host's main function gives to fx.New.
 func hostOptions() fx.Option {
 	return fx.Options(
 		ccm.Module,
@@ -23,15 +23,15 @@ func hostOptions() fx.Option {
 	)
 }
 
-// testHost would be called TestHost, and take a *testing.T.
+// In a real test, testHost is TestHost and takes a *testing.T.
 func testHost(t testing.TB) {
 	app := ccmtest.StartApp(t, cluster, fake.New(), ccmtest.WithHost(hostOptions()),
 		ccmtest.WithConfig(func(cfg *ccm.Config) { cfg.ClusterCIDR = ccmtest.ClusterCIDR }))
 	fmt.Println("ready with provider", app.WaitReady().Provider)
 }
 
-// A host tests the very app that its main function runs; only the cloud, the API server and the
-// election are the test's.
+// A host tests the app that its main function runs. Only the cloud, the API server and the election
+// are replaced.
 func ExampleWithHost() {
 	asTest(testHost)
 	// Output: ready with provider fake

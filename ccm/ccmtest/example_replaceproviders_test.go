@@ -17,8 +17,8 @@ func newRealProvider() ccm.Provider {
 	return ccm.Provider{Name: "real"}
 }
 
-// A host that wants to build its app by itself swaps the cloud with ccm.ReplaceProviders, at the
-// root of the app. The constructor of the real provider is not called.
+// A test that builds the app itself replaces the cloud with ccm.ReplaceProviders, at the root of
+// the app. The constructor of the real provider is not called.
 func Example_replaceProviders() {
 	cloud := fake.New()
 	var manager *ccm.Manager

@@ -9,7 +9,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// testNodes would be called TestNodes, and take a *testing.T.
+// In a real test, testNodes is TestNodes and takes a *testing.T.
 func testNodes(t testing.TB) {
 	cp := controlplane.ForTest(t)
 	cloud := fake.New()
@@ -26,8 +26,7 @@ func testNodes(t testing.TB) {
 	app.VerifyNoLeaks()
 }
 
-// The first test of a host: a node that a kubelet has registered is initialized from what the cloud
-// says.
+// The first test of a host: a registered node is initialized with data of the cloud.
 func Example() {
 	asTest(testNodes)
 	// Output: fake://region-1/node-1 zone-b

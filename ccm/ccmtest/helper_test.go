@@ -30,7 +30,7 @@ func cloudWith(t testing.TB, names ...string) *fake.Cloud {
 	return cloud
 }
 
-// setReady is what kube-controller-manager does when a kubelet is silent or is heard again.
+// setReady sets the condition Ready like kube-controller-manager when a kubelet stops or returns.
 func setReady(t testing.TB, c *ccmtest.CCM, node string, status corev1.ConditionStatus) {
 	t.Helper()
 	patch, err := json.Marshal(corev1.Node{Status: corev1.NodeStatus{
@@ -46,8 +46,7 @@ func setReady(t testing.TB, c *ccmtest.CCM, node string, status corev1.Condition
 	}
 }
 
-// A failingTest stands for the test of a user of this package that is about to fail.
-// A wait in it ends after limit.
+// A failingTest simulates a user's test that fails. A wait in it ends after limit.
 type failingTest struct {
 	testing.TB
 	limit    time.Duration
@@ -74,13 +73,13 @@ func (f *failingTest) Fatalf(format string, a ...any) {
 	f.FailNow()
 }
 
-// Deadline leaves a wait its limit; package ccmtest keeps five seconds for the report.
+// Deadline limits a wait to limit; package ccmtest keeps five seconds of it for the report.
 func (f *failingTest) Deadline() (time.Time, bool) {
 	return time.Now().Add(5*time.Second + f.limit), true
 }
 
 // wantFailure runs a test that should fail, and checks its message. On a slow machine a wait may
-// end before it has seen anything, so it gets more time until the message is right.
+// end before its first probe has returned, so the test is repeated with more time.
 func wantFailure(t *testing.T, test func(t testing.TB), want ...string) {
 	t.Helper()
 	for limit := 100 * time.Millisecond; ; limit *= 5 {
@@ -96,7 +95,7 @@ func wantFailure(t *testing.T, test func(t testing.TB), want ...string) {
 	}
 }
 
-// failureOf is the message of a test that fails.
+// failureOf is the failure message of a test.
 func failureOf(t *testing.T, limit time.Duration, test func(t testing.TB)) string {
 	t.Helper()
 	failing := &failingTest{TB: t, limit: limit}
@@ -111,14 +110,14 @@ func failureOf(t *testing.T, limit time.Duration, test func(t testing.TB)) strin
 
 var deleteNow = metav1.DeleteOptions{}
 
-// exampleTest is the test that an example shows: examples are given none.
+// exampleTest replaces *testing.T in an example, which has none.
 type exampleTest struct {
 	testing.TB
 	cleanups []func()
 	failed   bool
 }
 
-// asTest runs an example's test, and prints what it fails with.
+// asTest runs an example's test, and prints its failure.
 func asTest(test func(t testing.TB)) {
 	t := &exampleTest{}
 	ended := make(chan struct{})

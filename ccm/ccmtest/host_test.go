@@ -23,9 +23,9 @@ import (
 
 // A host is a user's program: the options that its main function gives to fx.New.
 type host struct {
-	// realProvider is set if its provider, which would log in to a cloud, was built.
+	// realProvider is true if its provider, which would log in to a cloud, was built.
 	realProvider bool
-	// realConfig is set if its client configuration, which would read a file, was built.
+	// realConfig is true if its client configuration, which would read a file, was built.
 	realConfig bool
 }
 
@@ -65,7 +65,7 @@ func (h *host) options(more ...fx.Option) []fx.Option {
 	}, more...)
 }
 
-// restConfig is for a host that brings its client configuration along.
+// restConfig is for a host that provides its own client configuration.
 func (h *host) restConfig() fx.Option {
 	return fx.Provide(func() *rest.Config {
 		h.realConfig = true
@@ -73,7 +73,7 @@ func (h *host) restConfig() fx.Option {
 	})
 }
 
-func TestWithHost_TheCloudIsSwappedAndTheRestIsTheHosts(t *testing.T) {
+func TestWithHost_OnlyTheCloudIsReplaced(t *testing.T) {
 	cases := map[string]func(h *host) []fx.Option{
 		"host without client configuration": func(h *host) []fx.Option { return h.options() },
 		"host with client configuration": func(h *host) []fx.Option {
@@ -97,7 +97,7 @@ func TestWithHost_TheCloudIsSwappedAndTheRestIsTheHosts(t *testing.T) {
 			app.VerifyNoLeaks()
 
 			if h.realProvider || h.realConfig {
-				t.Errorf("what the test replaces was built all the same: %+v", h)
+				t.Errorf("a replaced part was built: %+v", h)
 			}
 			if status.Provider != "fake" || app.Manager.Config().ClusterName != "the-host" {
 				t.Errorf("provider %s, cluster name %s", status.Provider,
@@ -119,7 +119,7 @@ func TestWithHost_TheCloudIsSwappedAndTheRestIsTheHosts(t *testing.T) {
 	}
 }
 
-func TestWithHost_ConfigCanBeChangedAndTheAppLookedInto(t *testing.T) {
+func TestWithHost_WithConfigAndFx_ChangeAndReadTheApp(t *testing.T) {
 	var h host
 	var cfg ccm.Config
 	app := ccmtest.StartApp(t, cluster, fake.New(), ccmtest.WithHost(h.options()...),
@@ -133,7 +133,7 @@ func TestWithHost_ConfigCanBeChangedAndTheAppLookedInto(t *testing.T) {
 	app.VerifyNoLeaks()
 }
 
-func TestStart_ProgramCannotBeStarted_ErrorIsASentence(t *testing.T) {
+func TestStart_InvalidProgram_ErrorNamesTheCause(t *testing.T) {
 	cases := map[string]struct {
 		start func(t testing.TB)
 		want  string
@@ -171,7 +171,7 @@ func TestStart_ProgramCannotBeStarted_ErrorIsASentence(t *testing.T) {
 	}
 }
 
-// The parts that a host puts together make an app that fx finds complete.
+// fx.ValidateApp accepts an app of the parts that a host combines.
 func TestFakeModule_MakesAValidApp(t *testing.T) {
 	parts := []fx.Option{ccm.Module, fake.Module(fake.New()), fx.NopLogger}
 	if err := fx.ValidateApp(append(parts, fx.Supply(ccmtest.Config()))...); err != nil {
@@ -183,9 +183,9 @@ func TestFakeModule_MakesAValidApp(t *testing.T) {
 	}
 }
 
-func TestWithIdentity_TheCCMMayDoWhatItsRulesAllow(t *testing.T) {
+func TestWithIdentity_TheCCMHasOnlyTheRightsOfItsRules(t *testing.T) {
 	admin := clientOf(t, cluster.RESTConfig())
-	for range 2 { // rules that exist are brought up to date
+	for range 2 { // the second time, the rules exist
 		ccmtest.ApplyRBAC(t, admin, "testdata/rbac.yaml")
 	}
 	identity, err := cluster.ServiceAccountConfig("kube-system", "ccmtest-nodes")
@@ -239,8 +239,7 @@ func TestApplyRBAC_BadManifestsAreNamed(t *testing.T) {
 	}, "absent.yaml")
 }
 
-// An API server of which nothing is known but how an administrator reaches it: envtest's, for
-// example.
+// The test knows only an administrator's client configuration of the API server, as for envtest's.
 func TestClusterAt_TheCCMIsTheAdministrator(t *testing.T) {
 	app := ccmtest.StartApp(t, ccmtest.ClusterAt(cluster.RESTConfig()), cloudWith(t, "node-a"))
 	ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-a"))

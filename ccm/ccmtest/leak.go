@@ -10,11 +10,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// leakLimit is how long goroutines that are about to end may take: upstream's workers are not
-// awaited by their controllers, and end a moment after them.
+// leakLimit is how long ending goroutines may take: upstream's controllers do not wait for their
+// workers, which end a moment later.
 const leakLimit = 15 * time.Second
 
-// A LeakOption changes what [VerifyNoLeaks] looks at.
+// A LeakOption changes the checks of [VerifyNoLeaks].
 type LeakOption func(*leakCheck)
 
 type leakCheck struct {
@@ -22,48 +22,48 @@ type leakCheck struct {
 	configs    []*rest.Config
 }
 
-// processWide are the functions of goroutines that live for the whole process by design, and are
-// shared by all who come after.
+// processWide are the functions of goroutines that live for the whole process by design.
 func processWide() []goleak.Option {
 	return []goleak.Option{
-		// Waits for the end of an etcd or a kube-apiserver, which the tests of a package may share.
+		// It waits for the end of an etcd or a kube-apiserver, which the tests of a package may
+		// share.
 		goleak.IgnoreAnyFunction(
 			"github.com/fxccm/fxccm/internal/childprocess.Begin.func1"),
 		// client-go shares one transport among all clients of an identity, for the process, and
-		// keeps its idle HTTP/2 connections for a minute and a half. A request on such a connection
-		// has a goroutine of its own, doRequest, which is not ignored.
+		// keeps idle HTTP/2 connections for 90 seconds. A request on such a connection has its own
+		// goroutine, doRequest, which is not ignored.
 		goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*ClientConn).readLoop"),
 		// klog flushes its log files with one goroutine for the process.
 		goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"),
 	}
 }
 
-// Ignoring leaves out goroutines that the host's own code starts for the whole process.
+// Ignoring ignores goroutines that the host's own code starts for the whole process.
 func Ignoring(opts ...goleak.Option) LeakOption {
 	return func(c *leakCheck) { c.goroutines = append(c.goroutines, opts...) }
 }
 
-// IgnoringCurrent leaves out the goroutines that run now.
+// IgnoringCurrent ignores the goroutines that run now.
 func IgnoringCurrent() LeakOption {
-	// Taken now, not when the check is made.
+	// goleak.IgnoreCurrent must run now, not during the check.
 	return Ignoring(goleak.IgnoreCurrent())
 }
 
-// closing closes the idle connections of clients of the configuration, for servers that speak
-// HTTP/1 only. A connection in use stays open, and is found.
+// closing closes the idle connections of clients of the configuration, for servers that only
+// support HTTP/1. A connection in use stays open, and the check finds it.
 func closing(cfg *rest.Config) LeakOption {
 	return func(c *leakCheck) { c.configs = append(c.configs, cfg) }
 }
 
-// VerifyNoLeaks fails the test if goroutines are left. It is to be called at the end of a test,
-// when what was tested has been stopped; [CCM.VerifyNoLeaks] does both. It waits a while for
-// goroutines that are about to end. Ignored are only those that live for the process by design:
+// VerifyNoLeaks fails the test if goroutines are left. Call it at the end of a test, after the
+// program under test has been stopped; [CCM.VerifyNoLeaks] does both. It waits a while for
+// goroutines that are ending. It ignores only goroutines that live for the process by design:
 //
 //   - the readers of HTTP/2 connections, which client-go keeps and shares; not the requests on them
 //   - the one of klog that flushes logs
 //   - those that wait for the processes of package controlplane.
 //
-// Goroutines belong to no test, so it does not go with t.Parallel.
+// It cannot be used with t.Parallel, because a goroutine belongs to no test.
 func VerifyNoLeaks(t testing.TB, opts ...LeakOption) {
 	t.Helper()
 	check := leakCheck{goroutines: processWide()}
@@ -78,7 +78,7 @@ func VerifyNoLeaks(t testing.TB, opts ...LeakOption) {
 		for _, cfg := range check.configs {
 			closeIdleConnections(cfg)
 		}
-		// It tries for about half a second.
+		// Find retries for about half a second.
 		err := goleak.Find(check.goroutines...)
 		if err == nil {
 			return
@@ -90,7 +90,7 @@ func VerifyNoLeaks(t testing.TB, opts ...LeakOption) {
 	}
 }
 
-// closeIdleConnections finds the transport that all clients of cfg share.
+// closeIdleConnections closes the idle connections of the transport that all clients of cfg share.
 func closeIdleConnections(cfg *rest.Config) {
 	// An error means that there were no clients.
 	if transport, err := rest.TransportFor(cfg); err == nil {

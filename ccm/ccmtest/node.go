@@ -9,13 +9,13 @@ import (
 	cloudproviderapi "k8s.io/cloud-provider/api"
 )
 
-// A NodeOption changes the Node that [TaintedNode] or [ReadyNode] makes.
+// A NodeOption changes the Node of [TaintedNode] or [ReadyNode].
 type NodeOption func(*corev1.Node)
 
-// TaintedNode is a Node as a kubelet with --cloud-provider=external registers it: it bears the
-// taint node.cloudprovider.kubernetes.io/uninitialized, has neither provider ID nor addresses but
-// its name, and is Ready. The cloud should have an instance of that name: the lifecycle controller
-// deletes a Node that is not Ready and has none.
+// TaintedNode is a Node as a kubelet with --cloud-provider=external registers it: it has the taint
+// node.cloudprovider.kubernetes.io/uninitialized, no provider ID, no address but its name, and is
+// Ready. The cloud should have an instance of that name, because the lifecycle controller deletes a
+// Node without an instance if it is not Ready.
 func TaintedNode(name string, opts ...NodeOption) *corev1.Node {
 	taint := NodeTaint(cloudproviderapi.TaintExternalCloudProvider, "true",
 		corev1.TaintEffectNoSchedule)
@@ -43,8 +43,8 @@ func ReadyNode(name string, opts ...NodeOption) *corev1.Node {
 	return node
 }
 
-// NodeNotReady makes the condition Ready False, as when the kubelet is gone: the lifecycle
-// controller asks the cloud for such Nodes.
+// NodeNotReady sets the condition Ready to False, as after a failure of the kubelet: the lifecycle
+// controller checks the instances of such Nodes.
 func NodeNotReady() NodeOption {
 	return func(n *corev1.Node) {
 		for i := range n.Status.Conditions {
@@ -78,8 +78,8 @@ func NodeProviderID(id string) NodeOption {
 	return func(n *corev1.Node) { n.Spec.ProviderID = id }
 }
 
-// NodePodCIDRs sets spec.podCIDR and spec.podCIDRs, as the allocator of kube-controller-manager
-// does: the route controller writes a route to the Node for each.
+// NodePodCIDRs sets spec.podCIDR and spec.podCIDRs, like the allocator of kube-controller-manager:
+// the route controller creates a route to the Node for each.
 func NodePodCIDRs(cidrs ...string) NodeOption {
 	return func(n *corev1.Node) {
 		n.Spec.PodCIDRs = cidrs
@@ -89,8 +89,7 @@ func NodePodCIDRs(cidrs ...string) NodeOption {
 	}
 }
 
-// CreateNode creates the Node, and deletes it when the test is over. It fails the test if it
-// cannot.
+// CreateNode creates the Node, and deletes it at the end of the test. If it fails, the test fails.
 func CreateNode(t testing.TB, client kubernetes.Interface, node *corev1.Node) *corev1.Node {
 	t.Helper()
 	ctx, cancel := limited(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// An Option changes what [StartApp] and [StartManager] start.
+// An Option changes the CCM of [StartApp] and [StartManager].
 type Option func(*options)
 
 type options struct {
@@ -29,8 +29,8 @@ func WithConfig(change func(*ccm.Config)) Option {
 	return func(o *options) { o.configure = append(o.configure, change) }
 }
 
-// WithIdentity makes the CCM known to the API server as cfg says, with the rights that RBAC
-// gives it: see [ApplyRBAC]. The default is a user of its own who may do everything.
+// WithIdentity sets the CCM's client configuration, with the rights that RBAC gives it: see
+// [ApplyRBAC]. The default is a separate user with all rights.
 func WithIdentity(cfg *rest.Config) Option { return func(o *options) { o.identity = cfg } }
 
 // WithElector lets e decide when the CCM leads. The default is a [ManualElector] that lets it lead
@@ -40,36 +40,36 @@ func WithElector(e ccm.Elector) Option { return func(o *options) { o.elector = e
 // WithLease lets the CCM campaign for its lease, as in production.
 func WithLease() Option { return func(o *options) { o.lease = true } }
 
-// WithProvider makes p the cloud provider, in place of the fake cloud, which may be nil then.
+// WithProvider replaces the fake cloud, which may be nil then, by the provider p.
 func WithProvider(p ccm.Provider) Option { return func(o *options) { o.provider = &p } }
 
-// WithControllers adds controllers to the four.
+// WithControllers adds controllers to the four of upstream.
 func WithControllers(controllers ...ccm.Controller) Option {
 	return func(o *options) { o.controllers = append(o.controllers, controllers...) }
 }
 
-// WithFx adds to the app what a test needs there: fx.Populate, fx.Supply of a double, …. It is not
-// for [StartManager].
+// WithFx adds options to the app: fx.Populate, fx.Supply of a test double, …. It is not for
+// [StartManager].
 func WithFx(opts ...fx.Option) Option {
 	return func(o *options) { o.extra = append(o.extra, opts...) }
 }
 
-// WithHost makes the app from the options of a host's own: what its main function gives to fx.New,
-// with ccm.Module among it. Its providers are replaced by the fake cloud, without being built; its
-// *rest.Config and its ccm.Elector, if it has any, by those of the test. The configuration stays
-// the host's, but for the name and the file of the cloud provider and the name in the election;
-// WithConfig changes more.
+// WithHost builds the app from a host's options: those that its main function gives to fx.New, with
+// ccm.Module among them. The fake cloud replaces its providers, which are not built. The test's
+// *rest.Config and ccm.Elector replace the host's, if it has any. The host's configuration stays,
+// except the name and the file of the cloud provider and the identity in the election; WithConfig
+// changes more.
 //
-// A replaced type has to be visible at the root of the app: fx hides what a module provides with
-// fx.Private. It is not for [StartManager].
+// A replaced type must be visible at the root of the app: fx.Private hides the types that a module
+// provides. WithHost is not for [StartManager].
 func WithHost(opts ...fx.Option) Option {
 	return func(o *options) { o.host = append(o.host, opts...) }
 }
 
-// WithoutStart leaves it to the test to call [CCM.Start].
+// WithoutStart creates the CCM without starting it; the test calls [CCM.Start].
 func WithoutStart() Option { return func(o *options) { o.unstarted = true } }
 
-// config is the configuration for an app of this package's own.
+// config is the configuration for an app without [WithHost].
 func (o *options) config(identity string) ccm.Config {
 	cfg := Config()
 	cfg.LeaderElection.Identity = identity

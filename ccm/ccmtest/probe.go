@@ -43,7 +43,7 @@ func Status(
 }
 
 // Called is a probe for [Eventually]: the cloud has received a call for which every predicate
-// holds. The first is returned. Calls that are recorded already count; see [fake.Cloud.ResetCalls].
+// holds. It returns the first of them. Earlier calls count, too; see [fake.Cloud.ResetCalls].
 func Called(
 	cloud *fake.Cloud, where ...func(fake.Call) bool,
 ) func(context.Context) (fake.Call, error) {
@@ -106,7 +106,7 @@ func Gone[T any](
 }
 
 // Initialized is a probe for [Eventually]: the Node exists without the taint
-// node.cloudprovider.kubernetes.io/uninitialized. Its provider ID and labels are set then; its
+// node.cloudprovider.kubernetes.io/uninitialized. It then has its provider ID and labels; its
 // addresses follow a moment later, see [NodeAddress].
 func Initialized(
 	client kubernetes.Interface, name string,
@@ -121,8 +121,8 @@ func Initialized(
 	})
 }
 
-// NodeAddress is a probe for [Eventually]: the Node has an address of the type. The first is
-// returned.
+// NodeAddress is a probe for [Eventually]: the Node has an address of the type. It returns the
+// first.
 func NodeAddress(
 	client kubernetes.Interface, name string, kind corev1.NodeAddressType,
 ) func(context.Context) (string, error) {
@@ -142,8 +142,8 @@ func NodeAddress(
 	}
 }
 
-// ServiceAddress is a probe for [Eventually]: the Service has an address of a load balancer. The
-// first is returned: an IP address, or a host name.
+// ServiceAddress is a probe for [Eventually]: the Service has an address of a load balancer. It
+// returns the first: an IP address, or a host name.
 func ServiceAddress(
 	client kubernetes.Interface, namespace, name string,
 ) func(context.Context) (string, error) {
@@ -162,7 +162,8 @@ func ServiceAddress(
 	}
 }
 
-// unmet is what an object or a status lacks. It is written only when a wait fails.
+// unmet shows the object or the status that does not meet a condition. It is formatted only when a
+// wait fails.
 type unmet struct {
 	lacks error
 	seen  any

@@ -8,10 +8,10 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
 )
 
-// ApplyRBAC brings the cluster to what a manifest file says: the RBAC rules that a binary is
-// shipped with, to test it under just these. The kinds are ServiceAccount, ClusterRole,
-// ClusterRoleBinding, Role and RoleBinding; another one fails the test. The objects stay when the
-// test is over. Package rbac can also tell which of the rules a test has used.
+// ApplyRBAC applies a manifest file with the RBAC rules that a binary is shipped with, to test it
+// with exactly these. The kinds are ServiceAccount, ClusterRole, ClusterRoleBinding, Role and
+// RoleBinding; another kind fails the test. The objects remain after the test. Package rbac can
+// also report which of the rules a test has used.
 //
 //	ccmtest.ApplyRBAC(t, client, "../deploy/rbac.yaml")
 //	identity, err := controlPlane.ServiceAccountConfig("kube-system", "cloud-controller-manager")

@@ -15,7 +15,7 @@ import (
 	servicehelpers "k8s.io/cloud-provider/service/helpers"
 )
 
-// A ServiceOption changes the Service that [LoadBalancerService] makes.
+// A ServiceOption changes the Service of [LoadBalancerService].
 type ServiceOption func(*corev1.Service)
 
 // LoadBalancerService is a Service of type LoadBalancer with the port 80, in the namespace default.
@@ -54,7 +54,7 @@ func ServiceAnnotation(key, value string) ServiceOption {
 	return func(s *corev1.Service) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, key, value) }
 }
 
-// ServiceClass sets spec.loadBalancerClass: the service controller leaves such a Service to others.
+// ServiceClass sets spec.loadBalancerClass: the service controller ignores such a Service.
 func ServiceClass(class string) ServiceOption {
 	return func(s *corev1.Service) { s.Spec.LoadBalancerClass = &class }
 }
@@ -66,8 +66,8 @@ func servicePort(port int32) corev1.ServicePort {
 	}
 }
 
-// CreateService creates the Service, and deletes it when the test is over, by force if no service
-// controller runs any more that would take its finalizer away. It fails the test if it cannot.
+// CreateService creates the Service, and deletes it at the end of the test. If no service
+// controller runs any more, it also removes the finalizer. If it fails, the test fails.
 func CreateService(
 	t testing.TB, client kubernetes.Interface, service *corev1.Service,
 ) *corev1.Service {
@@ -113,5 +113,5 @@ func removeService(
 	return nil
 }
 
-// unexpected errors of a cleanup are all but that there is nothing to clean up.
+// unexpected reports whether a cleanup failed for another reason than a missing object.
 func unexpected(err error) bool { return err != nil && !apierrors.IsNotFound(err) }

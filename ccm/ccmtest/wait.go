@@ -6,20 +6,21 @@ import (
 	"time"
 )
 
-// WaitLimit is how long every wait of this package goes on before it fails the test. It is
-// generous: what is waited for usually takes milliseconds, and the limit is only for what never
-// comes. A test that has less time left (go test -timeout) waits shorter, so that it can still say
-// what it waited for.
+// WaitLimit is how long every wait of this package lasts before it fails the test. It is generous:
+// a wait usually takes milliseconds, and reaches the limit only if the condition never holds. If
+// the test has less time left (go test -timeout), the wait is shorter, so that it can still report
+// its condition.
 const WaitLimit = time.Minute
 
 const (
-	// pollInterval is for what cannot be watched.
+	// pollInterval is for conditions that cannot be watched.
 	pollInterval = 20 * time.Millisecond
-	// reportTime is what is left of a test's time to report a failed wait, and to clean up.
+	// reportTime is reserved for the report of a failed wait, and for the cleanup.
 	reportTime = 5 * time.Second
 )
 
-// limited is the context of one wait. It is not the test's own, which has ended when cleanups run.
+// limited is the context of one wait. It does not derive from the test's own, which has ended when
+// cleanups run.
 func limited(t testing.TB) (context.Context, context.CancelFunc) {
 	deadline := time.Now().Add(WaitLimit)
 	if timed, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
@@ -30,9 +31,9 @@ func limited(t testing.TB) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(context.Background(), deadline)
 }
 
-// Eventually asks probe again and again until it returns no error, and returns its value. After
-// [WaitLimit] it fails the test with the last error, which should say what was seen instead. what
-// completes the sentence "timed out waiting until …". The context given to probe ends at the limit.
+// Eventually calls probe until it returns no error, and returns its value. After [WaitLimit] it
+// fails the test with the last error, which should describe the observed state. what completes the
+// sentence "timed out waiting until …". The context of probe ends at the limit.
 func Eventually[T any](t testing.TB, what string, probe func(ctx context.Context) (T, error)) T {
 	t.Helper()
 	ctx, cancel := limited(t)
@@ -43,7 +44,7 @@ func Eventually[T any](t testing.TB, what string, probe func(ctx context.Context
 		if err == nil {
 			return value
 		}
-		// The limit cancels the request in flight, and that error tells nothing.
+		// The limit cancels the request in flight, and that error is not useful.
 		if last == nil || ctx.Err() == nil {
 			last = err
 		}

@@ -24,7 +24,7 @@ func clientOf(t testing.TB, cfg *rest.Config) kubernetes.Interface {
 	return client
 }
 
-func TestEventually_ReturnsTheValueOrTellsTheLastError(t *testing.T) {
+func TestEventually_ReturnsTheValueOrTheLastError(t *testing.T) {
 	tries := 0
 	got := ccmtest.Eventually(t, "the third try is made", func(context.Context) (int, error) {
 		if tries++; tries < 3 {
@@ -104,7 +104,7 @@ func TestEventually_ManagerIsNotReady_ShowsTheStatus(t *testing.T) {
 	app.VerifyNoLeaks()
 }
 
-func TestBuilders_MakeWhatTheirOptionsSay(t *testing.T) {
+func TestBuilders_ApplyTheirOptions(t *testing.T) {
 	node := ccmtest.TaintedNode("a", ccmtest.NodeNotReady(),
 		ccmtest.NodePodCIDRs("10.244.1.0/24", "fd00::/64"),
 		ccmtest.NodeLabel("l", "1"), ccmtest.NodeAnnotation("n", "2"),

@@ -94,7 +94,7 @@ func (a *acme) ProviderName() string { return "acme" }
 
 func (a *acme) HasClusterID() bool { return true }
 
-// Initialize has no work that runs beside the calls.
+// Initialize starts no background work.
 func (a *acme) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {}
 
 func (a *acme) InstancesV2() (cloudprovider.InstancesV2, bool) {
@@ -113,7 +113,7 @@ func (a *acme) Clusters() (cloudprovider.Clusters, bool) { return nil, false }
 
 func (a *acme) Routes() (cloudprovider.Routes, bool) { return nil, false }
 
-// Close ends what the term has opened.
+// Close closes the connections of the term.
 func (a *acme) Close() error {
 	a.client.transport.CloseIdleConnections()
 	return nil
@@ -147,7 +147,7 @@ func (i acmeInstances) find(ctx context.Context, node *corev1.Node) (acmeServer,
 	return server, err
 }
 
-// InstanceExists returns an error unless the cloud has given an answer.
+// InstanceExists returns an error if the cloud did not answer.
 func (i acmeInstances) InstanceExists(ctx context.Context, node *corev1.Node) (bool, error) {
 	_, err := i.find(ctx, node)
 	if errors.Is(err, cloudprovider.InstanceNotFound) {
@@ -189,7 +189,7 @@ type acmeBalancer struct {
 	Members []string `json:"members"`
 }
 
-// GetLoadBalancerName returns a name that only this Service has.
+// GetLoadBalancerName returns a name that is unique for the Service.
 func (b acmeBalancers) GetLoadBalancerName(
 	_ context.Context, _ string, service *corev1.Service,
 ) string {
@@ -211,7 +211,7 @@ func (b acmeBalancers) GetLoadBalancer(
 	return acmeStatus(found), err == nil, err
 }
 
-// EnsureLoadBalancer creates or updates. A repetition changes nothing.
+// EnsureLoadBalancer creates or updates. It is idempotent.
 func (b acmeBalancers) EnsureLoadBalancer(
 	ctx context.Context, _ string, service *corev1.Service, nodes []*corev1.Node,
 ) (*corev1.LoadBalancerStatus, error) {

@@ -23,7 +23,7 @@ type check struct {
 	name string
 	// isolation reports whether a process of its own protects the host from a failure.
 	isolation bool
-	// run returns what it has measured.
+	// run returns the measurement.
 	run func(*trial) string
 }
 
@@ -80,7 +80,7 @@ func (x *trial) threeTerms() string {
 // maxDrain is how long a canceled call may continue.
 const maxDrain = time.Second
 
-// leadershipLost holds each operation of a journey in turn, and takes leadership away meanwhile.
+// leadershipLost holds each operation of a journey in turn, and takes leadership away during each.
 func (x *trial) leadershipLost() string {
 	m := x.start(x.suite.NewCloud(x))
 	m.WaitReady()
@@ -94,7 +94,7 @@ func (x *trial) leadershipLost() string {
 	for _, operation := range operations {
 		loss := x.loseDuring(m, operation)
 		// On a busy machine one drain can be slow, and one canceled request can reach the cloud
-		// late. A defect does so each time.
+		// late. A defect shows in each try.
 		for tries := 1; loss.defect() != "" && tries < 3; tries++ {
 			if again := x.loseDuring(m, operation); again.isHeld {
 				loss = again
@@ -115,9 +115,9 @@ func (x *trial) leadershipLost() string {
 		slowest.Round(time.Millisecond), strings.Join(held, ", "))
 }
 
-// A loss is what was seen when leadership was lost while the cloud held an operation.
+// A loss is the result of a loss of leadership while the cloud held an operation.
 type loss struct {
-	// isHeld is false if the journey needs no such request.
+	// isHeld is false if the journey did not need the operation.
 	isHeld bool
 	took   time.Duration
 	// late is a change of the cloud or of an object after the term had drained, or "".
@@ -188,7 +188,8 @@ func operationsOf(requests []Request) []string {
 	return append(changes, reads...)
 }
 
-// cloudFailure lets all requests fail while there is work, and then the provider must do it.
+// cloudFailure lets all requests fail while there is work. The provider must do the work
+// afterwards.
 func (x *trial) cloudFailure() string {
 	m := x.start(x.suite.NewCloud(x))
 	m.WaitReady()
@@ -277,11 +278,11 @@ func (x *trial) absence() string {
 	return "the Node stays during a failure, and is deleted after its instance"
 }
 
-// notReady is a patch of the status of a Node whose kubelet is silent.
+// notReady is a patch that sets a Node's status as if its kubelet had stopped.
 const notReady = `{"status":{"conditions":[
 	{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown"}]}}`
 
-// exists asks the provider about the instance of a Node.
+// exists calls the provider for the instance of a Node.
 func (x *trial) exists(m *manager, node *corev1.Node) (bool, error) {
 	x.Helper()
 	ctx, cancel := context.WithTimeout(x.Context(), x.suite.WaitLimit)
@@ -304,7 +305,7 @@ func (x *trial) exists(m *manager, node *corev1.Node) (bool, error) {
 	return exists, err
 }
 
-// providerIDs asks about a Node whose kubelet has set the bare ID of its instance.
+// providerIDs checks a Node whose kubelet has set the bare ID of its instance.
 func (x *trial) providerIDs() string {
 	m := x.start(x.suite.NewCloud(x))
 	m.WaitReady()

@@ -15,8 +15,8 @@ import (
 // errFailing is the error of requests while [Gate.Fail] is in force.
 var errFailing = errors.New("the cloud fails by order of the test")
 
-// Gate records the requests to a stub, holds them and lets them fail. The zero value is ready, and
-// safe for concurrent use. A [Cloud] embeds one.
+// Gate records the requests to a stub, and can hold them or let them fail. The zero value is ready,
+// and safe for concurrent use. A [Cloud] embeds one.
 type Gate struct {
 	mu       sync.Mutex
 	requests []*Request
@@ -66,8 +66,8 @@ func (g *Gate) Fail() (end func()) {
 	})
 }
 
-// Pass records a request and waits while its operation is held. ctx ends when the client goes away.
-// The caller answers with an error if err is not nil, and calls done when it has answered.
+// Pass records a request and waits while its operation is held. ctx ends when the client
+// disconnects. If err is not nil, the caller answers with an error. It calls done after its answer.
 func (g *Gate) Pass(ctx context.Context, operation string, mutating bool) (done func(), err error) {
 	r := &Request{Operation: operation, Mutating: mutating, Began: time.Now()}
 	g.mu.Lock()
@@ -101,8 +101,8 @@ func (g *Gate) Pass(ctx context.Context, operation string, mutating bool) (done 
 }
 
 // Handler puts the gate before a stub that speaks HTTP. classify names the operation of a request;
-// nil means [Classify]. A request fails with status 500, and one whose client has gone away does
-// not reach the stub.
+// nil means [Classify]. A failed request gets the status 500. A request whose client has
+// disconnected does not reach the stub.
 func (g *Gate) Handler(
 	next http.Handler, classify func(*http.Request) (operation string, mutating bool),
 ) http.Handler {
@@ -110,7 +110,7 @@ func (g *Gate) Handler(
 		classify = Classify
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// The server notices that a client has gone away after it has read the body.
+		// The server sees that a client has disconnected only after it has read the body.
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
@@ -130,8 +130,8 @@ func (g *Gate) Handler(
 
 const digits = "0123456789"
 
-// Classify names the operation of a request by its method and its path, in which names with digits
-// become "*"; versions such as v2.1 stay. All methods but GET, HEAD and OPTIONS are mutating.
+// Classify names the operation of a request by its method and its path. Names with digits become
+// "*"; versions such as v2.1 stay. All methods but GET, HEAD and OPTIONS are mutating.
 func Classify(r *http.Request) (operation string, mutating bool) {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:

@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// warmTerms come before the first count, countedTerms between the first and the last.
+// warmTerms come before the first count, and countedTerms between the two counts.
 const (
 	warmTerms    = 2
 	countedTerms = 3
 )
 
-// growth counts what the process and its clients hold after some terms.
+// growth counts goroutines, sockets and watches after some terms.
 func (x *trial) growth() string {
 	m := x.start(x.suite.NewCloud(x))
 	var before map[string]int

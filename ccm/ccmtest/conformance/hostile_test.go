@@ -26,10 +26,10 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// hostile is a provider with one bad habit, which a real provider has.
+// hostile is a provider with one bad habit of a real provider.
 type hostile struct {
 	name string
-	// check is the one that catches the habit, and detail a part of what it reports.
+	// check must fail because of the habit, and detail is a part of its report.
 	check, detail string
 	// isolated reports whether the habit is harmless in a process of its own.
 	isolated bool
@@ -90,7 +90,7 @@ func hostiles() []hostile {
 
 type opener = func(context.Context, ccm.ProviderEnv) (cloudprovider.Interface, error)
 
-// with changes a well-behaved provider.
+// with returns a well-behaved provider that change has changed.
 func with(change func(*dialed) cloudprovider.Interface) opener {
 	return func(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 		d, err := dial(ctx, env)
@@ -159,11 +159,11 @@ func (b backgroundBalancer) EnsureLoadBalancer(
 	return b.LoadBalancer.EnsureLoadBalancer(ctx, cluster, service, nodes)
 }
 
-// Close leaves the client to the background.
+// Close keeps the client open for the background work.
 func (w backgroundWriter) Close() error { return nil }
 
-// openElecting begins an election in the constructor, and a controller that labels Nodes. Its
-// clients are its own, and nothing ends them: the provider of Huawei Cloud does so.
+// openElecting starts an election in the constructor, and a controller that labels Nodes. It uses
+// its own clients, and never stops either, as the provider of Huawei Cloud does.
 func openElecting(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {
@@ -243,7 +243,7 @@ func startInformers(
 	factory.Start(wait.NeverStop)
 }
 
-// globalInstances are those of the cloud that was built last.
+// globalInstances are the instances of the cloud that was built last.
 var globalInstances atomic.Value
 
 type globalUser struct{ *dialed }
@@ -280,7 +280,7 @@ func (i lastInstances) InstanceMetadata(
 	return i.last().InstanceMetadata(ctx, node)
 }
 
-// pollOrDie takes a failing cloud for a reason to end the process.
+// pollOrDie ends the process when the cloud fails.
 func pollOrDie(d *dialed, _ cloudprovider.ControllerClientBuilder, stop <-chan struct{}) {
 	clusters, _ := d.Clusters()
 	go wait.Until(func() {

@@ -14,8 +14,8 @@ import (
 	"github.com/fxccm/fxccm/provider/process"
 )
 
-// planes are the API servers of the tests, of which each takes one for itself; nil is one that has
-// not been started. The processes of the checks take none.
+// planes are the API servers of the tests. Each test takes one for itself; nil is one that has not
+// been started. The processes of the checks take none.
 var planes = make(chan *controlplane.ControlPlane, 4)
 
 func TestMain(m *testing.M) {
@@ -52,7 +52,7 @@ func (w withPlanes) Run() int {
 	return code
 }
 
-// cluster is an API server that no other test has meanwhile.
+// cluster is an API server that no other test uses at the same time.
 func cluster(t testing.TB) ccmtest.Cluster {
 	t.Helper()
 	plane := <-planes

@@ -38,7 +38,7 @@ var _ conformance.Adopter = (*openStack)(nil)
 func newOpenStack(t testing.TB) conformance.Cloud {
 	t.Helper()
 	o := &openStack{file: filepath.Join(t.TempDir(), "cloud.conf")}
-	// The observer is called after the effect of a request, and before its answer.
+	// The observer is called after a request has taken effect, and before its answer.
 	o.cloud = openstacktest.NewCloud(openstacktest.WithObserver(func(c openstacktest.Call) {
 		mutating := c.Method != http.MethodGet && c.Operation != "token_create"
 		done, _ := o.Pass(context.Background(), c.Operation, mutating)

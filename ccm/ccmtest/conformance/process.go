@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// orderVariable has the order of a process that runs one check.
+	// orderVariable is the environment variable with the order for a process that runs one check.
 	orderVariable = "FXCCM_CONFORMANCE"
 	// processLimit ends a process whose check hangs.
 	processLimit = 5 * time.Minute
@@ -27,7 +27,7 @@ const (
 	outputLimit = 16 << 10
 )
 
-// order tells a process which check it runs.
+// order names the check that a process runs.
 type order struct {
 	Test, Check, Kubeconfig, Result string
 	// Leases are those that existed before the first check.
@@ -75,7 +75,7 @@ func (s Suite) obey(t *testing.T, o order) {
 	t.SkipNow() // what follows in the test is for the parent
 }
 
-// runCheck runs a check, and ends all that it has started.
+// runCheck runs a check, and stops everything that the check has started.
 func (s Suite) runCheck(
 	t *testing.T, c check, cluster ccmtest.Cluster, leases []string,
 ) Result {
@@ -148,7 +148,7 @@ func pattern(name string) string {
 }
 
 // lastWords is the reason why a process has died: the line of a panic or of klog.Fatal, or the last
-// one.
+// line.
 func lastWords(output []byte) string {
 	last := ""
 	for line := range strings.Lines(string(output)) {

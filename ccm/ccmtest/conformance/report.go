@@ -22,7 +22,7 @@ type Result struct {
 	Check   string
 	Outcome Outcome
 
-	// Detail is a sentence: what was measured, or why the check failed or was skipped.
+	// Detail is a sentence: a measurement, or why the check failed or was skipped.
 	Detail string
 
 	// Isolation reports whether a process of its own protects the host from such a failure.
@@ -50,7 +50,7 @@ func (r Report) Result(check string) (Result, bool) {
 	return Result{}, false
 }
 
-// Verdict is how a host should run the provider.
+// Verdict says how a host should run the provider.
 func (r Report) Verdict() string {
 	var isolate, repair []string
 	ran := false

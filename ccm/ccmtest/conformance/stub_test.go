@@ -23,7 +23,7 @@ import (
 // adoptedAnnotation names the load balancer of the user.
 const adoptedAnnotation = "example.com/load-balancer-id"
 
-// stub is the fake cloud at an address. Beside it, it has load balancers of the user.
+// stub is the fake cloud behind an HTTP server. It also has load balancers of the user.
 type stub struct {
 	conformance.Gate
 	cloud *fake.Cloud
@@ -91,7 +91,7 @@ func (s *stub) HasLoadBalancer(id string) bool {
 	return s.adopted[id]
 }
 
-// dialed is a well-behaved provider on a stub.
+// dialed is a well-behaved provider for a stub.
 type dialed struct {
 	cloudprovider.Interface
 	client  *fake.Client
@@ -116,7 +116,7 @@ func (d *dialed) Close() error {
 	return nil
 }
 
-// LoadBalancer returns load balancers of which the user's own are only used.
+// LoadBalancer returns load balancers. It uses those of the user, but does not change them.
 func (d *dialed) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
 	inner, ok := d.Interface.LoadBalancer()
 	return adopting{inner}, ok

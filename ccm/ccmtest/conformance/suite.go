@@ -30,8 +30,8 @@ type Suite struct {
 	Configure func(*ccm.Config)
 
 	// Cluster returns the API server. It is not called in the processes of the checks. Nil: one is
-	// started, which takes three seconds. The Nodes and Services of the checks have names that
-	// begin with "conformance-".
+	// started, which takes three seconds. The names of the checks' Nodes and Services begin with
+	// "conformance-".
 	Cluster func(t testing.TB) ccmtest.Cluster
 
 	// Checks are the names of the checks to run. Nil: all.
@@ -50,13 +50,13 @@ type Cloud interface {
 	// AddInstance adds an instance for a node.
 	AddInstance(node string)
 
-	// RemoveInstance deletes the instance of a node, as the user of the cloud does.
+	// RemoveInstance deletes the instance of a node, like the user of the cloud.
 	RemoveInstance(node string)
 
-	// Requests are the requests that have reached the cloud, in their order.
+	// Requests are the requests that have reached the cloud, in order of arrival.
 	Requests() []Request
 
-	// Hold makes requests of an operation wait until release is called or the client goes away.
+	// Hold blocks requests of an operation until release is called or the client disconnects.
 	Hold(operation string) (release func())
 
 	// Fail makes all requests fail until end is called.

@@ -28,15 +28,15 @@ const prefix = "conformance-"
 const (
 	drainTimeout = 5 * time.Second
 	pollInterval = 10 * time.Millisecond
-	// quietTime without a request means that the provider has nothing to do. It is longer than the
-	// period of the route controller.
+	// quietTime without a request means that the provider is idle. It is longer than the period of
+	// the route controller.
 	quietTime   = 300 * time.Millisecond
 	routePeriod = 100 * time.Millisecond
 	// reportTime is subtracted by the waits of ccmtest from a deadline.
 	reportTime = 5 * time.Second
 )
 
-// recorder is a test that remembers its failures, and limits each wait.
+// recorder is a test that records its failures, and limits each wait.
 type recorder struct {
 	testing.TB
 	limit time.Duration
@@ -51,7 +51,7 @@ func (r *recorder) Deadline() (time.Time, bool) {
 	return time.Now().Add(r.limit + reportTime), true
 }
 
-// fail keeps the first line, which fits into the table. The output of the check has all of it.
+// fail keeps the first line, which fits into the table. The output of the check has the whole text.
 func (r *recorder) fail(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,8 +116,8 @@ func newTrial(r *recorder, s Suite, cluster ccmtest.Cluster) *trial {
 	return &trial{recorder: r, suite: s, cluster: cluster, client: client}
 }
 
-// name returns a name for a Node or a Service of the check. The number in it is part of the Node's
-// CIDR, and a route leads to an old Node for a while, so numbers do not repeat soon.
+// name returns a name for a Node or a Service of the check. Its number is a part of the Node's
+// CIDR. Numbers do not repeat soon, because the route to an old Node remains for a while.
 func (x *trial) name() string {
 	x.names = x.names%250 + 1
 	return fmt.Sprintf("%s%d", prefix, x.names)
@@ -241,7 +241,7 @@ func isQuiet(cloud Cloud) error {
 	return nil
 }
 
-// step is a change by the user, and the condition that the provider has followed.
+// step is a change by the user. isDone returns nil when the provider has followed it.
 type step struct {
 	what string
 	act  func()
@@ -303,7 +303,7 @@ func (x *trial) journey(m *manager) []step {
 	}, func() error { return isQuiet(m.cloud) }})
 }
 
-// travel goes through the steps. interrupt is called while it waits; nil: never.
+// travel goes through the steps. It calls interrupt, unless nil, while it waits.
 func (x *trial) travel(steps []step, interrupt func()) {
 	x.Helper()
 	for _, s := range steps {

@@ -13,7 +13,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 )
 
-// apiServerLabel is on the Leases that an API server renews for itself.
+// apiServerLabel is on the Leases of API servers.
 const apiServerLabel = "apiserver.kubernetes.io/identity"
 
 // objects returns the versions of the objects in the API server that the provider may write: Nodes
@@ -76,7 +76,7 @@ func leaseKeys(ctx context.Context, cluster ccmtest.Cluster) (keys []string, err
 
 func leaseKey(lease metav1.Object) string { return lease.GetNamespace() + "/" + lease.GetName() }
 
-// written describes the objects that differ between two looks.
+// written describes the objects that differ between two snapshots.
 func written(before, after map[string]string) string {
 	all := maps.Clone(before)
 	maps.Copy(all, after)

@@ -9,8 +9,8 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 )
 
-// abandonEnv makes of this test binary a program that starts a control plane, prints its processes,
-// and never stops it.
+// abandonEnv turns this test binary into a program that starts a control plane, prints its
+// processes, and never stops it.
 const abandonEnv = "CONTROLPLANE_TEST_ABANDON"
 
 func abandon() {

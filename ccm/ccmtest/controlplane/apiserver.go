@@ -30,13 +30,14 @@ func (c *ControlPlane) apiServerArgs() []string {
 		// one, and no test uses it.
 		"--advertise-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
-		// Dual stack, so that Services of either family and of both can be made.
+		// Dual stack, for Services of either family and of both.
 		"--service-cluster-ip-range=10.96.0.0/16,fd00:96::/108",
 
 		"--authorization-mode=RBAC",
 		"--client-ca-file=" + c.files.clusterCA,
-		// With these the ConfigMap kube-system/extension-apiserver-authentication is filled, which
-		// a server that delegates its authentication reads.
+		// With these flags, the API server fills the ConfigMap
+		// kube-system/extension-apiserver-authentication, which a server that delegates its
+		// authentication reads.
 		"--requestheader-client-ca-file=" + c.files.frontProxyCA,
 		"--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-username-headers=X-Remote-User",
@@ -47,15 +48,15 @@ func (c *ControlPlane) apiServerArgs() []string {
 		"--service-account-key-file=" + c.files.serviceAccountKey,
 		"--service-account-signing-key-file=" + c.files.serviceAccountKey,
 
-		// Plugins that count on kube-controller-manager, which does not run here. ServiceAccount
-		// refuses Pods until a controller has made the namespace's default account.
-		// TaintNodesByCondition marks every new Node not-ready and leaves it to the node lifecycle
-		// controller to take the mark off.
+		// These plugins need kube-controller-manager, which does not run here. ServiceAccount
+		// refuses Pods until a controller has created the namespace's default account.
+		// TaintNodesByCondition taints every new Node as not-ready, and the node lifecycle
+		// controller must remove the taint.
 		"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
 
 		"--allow-privileged=true",
-		// A stop in good order that does not wait for minutes: watches are ended, and what comes in
-		// meanwhile is refused with 429.
+		// Graceful shutdown that does not take minutes: the server ends watches, and refuses new
+		// requests with 429.
 		"--shutdown-send-retry-after=true",
 		"--shutdown-watch-termination-grace-period=2s",
 		"--profiling=false",
@@ -64,20 +65,19 @@ func (c *ControlPlane) apiServerArgs() []string {
 		args = append(args,
 			"--audit-policy-file="+c.auditPolicy(),
 			"--audit-log-path="+c.audit.path,
-			// A record is in the file before the server goes on: what was asked before a server
-			// died is on record.
+			// The server writes a record before it continues, so a server that dies has recorded
+			// all its requests.
 			"--audit-log-mode=blocking",
-			// Megabytes. A log that is rotated away can not be read back; without the flag that
-			// happens at 100.
+			// In megabytes. The test cannot read a rotated log; the default is 100.
 			"--audit-log-maxsize=1000000",
 		)
 	}
 	return append(args, c.opts.APIServerArgs...)
 }
 
-// apiServerCheck returns a check whether a test can begin. It reads /readyz, and then what the
-// server creates a moment after it is ready: nothing can be created without the namespaces, and
-// without a ready ServiceCIDR no Service gets an address. The caller calls done at the end.
+// apiServerCheck returns a check whether a test can begin. It reads /readyz, and the objects that
+// the server creates a moment after it is ready: without the namespaces no object can be created,
+// and without a ready ServiceCIDR no Service gets an address. The caller calls done at the end.
 func (c *ControlPlane) apiServerCheck() (
 	check func(context.Context) error, done func(), err error,
 ) {

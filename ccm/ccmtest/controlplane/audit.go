@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// auditPolicy records each request once: a watch when it begins, because its end may never come
-// while the test runs, anything else when it has been answered. Left out is only what the API
-// server asks of itself, and what asks whether it is alive.
+// auditPolicy records each request once: a watch when it begins, because it may not end during the
+// test, and any other request when it is answered. The API server's own requests and health checks
+// are left out.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 rules:
@@ -35,7 +35,7 @@ const (
 	DecisionForbid = "forbid"
 )
 
-// AuditRecord is one request to the API server and how it was answered.
+// AuditRecord is one request to the API server and its answer.
 type AuditRecord struct {
 	// ID is the audit id, which the server also sends to the client as the header Audit-Id.
 	ID string
@@ -46,8 +46,7 @@ type AuditRecord struct {
 	// API server failed while it served the request.
 	Stage string
 
-	// User and Groups are who the server took the client for; system:authenticated is among the
-	// groups.
+	// User and Groups are the identity of the client; system:authenticated is among the groups.
 	User      string
 	Groups    []string
 	UserAgent string
@@ -60,22 +59,23 @@ type AuditRecord struct {
 	APIVersion  string
 	Resource    string
 	Subresource string
-	// Namespace is empty for what has none, and for a request across all namespaces.
+	// Namespace is empty for an object without one, and for a request across all namespaces.
 	Namespace string
-	// Name is also known for what is created, and for a list or watch of one object by the field
+	// Name is also set for a created object, and for a list or watch of one object by the field
 	// selector metadata.name.
 	Name       string
 	RequestURI string
 
 	// Code is the HTTP status of the answer.
 	Code int
-	// Decision is that of authorization: DecisionAllow or DecisionForbid; empty if the request did
-	// not get so far (401). An answer of 403 to an allowed request is an admission plugin's. Reason
-	// is authorization's in words: which binding allowed the request.
+	// Decision is the decision of authorization: DecisionAllow or DecisionForbid. It is empty if
+	// the request failed before (401). If an allowed request gets the answer 403, an admission
+	// plugin has refused it. Reason is authorization's explanation, such as the binding that
+	// allowed the request.
 	Decision, Reason string
 }
 
-// Mutating says whether the request could have changed something.
+// Mutating reports whether the request could have changed an object.
 func (r AuditRecord) Mutating() bool {
 	switch r.Verb {
 	case "get", "list", "watch", "head", "options":
@@ -92,7 +92,7 @@ func (r AuditRecord) ResourcePath() string {
 	return r.Resource + "/" + r.Subresource
 }
 
-// String is the record as a line of a failed test.
+// String formats the record as a line for the output of a failed test.
 func (r AuditRecord) String() string {
 	target := r.RequestURI
 	if r.Resource != "" {
@@ -108,8 +108,8 @@ func (r AuditRecord) String() string {
 		r.Code, r.User, r.UserAgent)
 }
 
-// auditEvent is what we read of the JSON of audit.k8s.io/v1. It is our own, because the API's types
-// are in k8s.io/apiserver.
+// auditEvent has the fields that this package reads of audit.k8s.io/v1. It is defined here, because
+// the API's types are in k8s.io/apiserver.
 type auditEvent struct {
 	AuditID    string `json:"auditID"`
 	Stage      string `json:"stage"`
@@ -162,22 +162,22 @@ func (e *auditEvent) record() AuditRecord {
 // AuditLog reads the requests that an API server has recorded, in the order in which they were
 // answered. It is safe for concurrent use and may be read while the server writes.
 //
-// A test takes a mark, lets the program act, and asks what was done since:
+// A test takes a mark, lets the program act, and reads the requests since then:
 //
 //	mark := cp.Audit().Mark()
 //	...
 //	writes, err := cp.Audit().Since(mark, controlplane.ByUser(user), controlplane.Mutating())
 //
 // A record may follow a moment after the client has its answer. A test that expects a request waits
-// for it with [AuditLog.Wait]; one that expects none has to let something pass by which it must
-// have come, such as a later request of its own.
+// for it with [AuditLog.Wait]. A test that expects no request makes a later request of its own, and
+// waits for the record of that.
 type AuditLog struct{ path string }
 
-// Mark is a place in an [AuditLog]. The zero Mark is its beginning.
+// Mark is a position in an [AuditLog]. The zero Mark is its beginning.
 type Mark struct{ offset int64 }
 
-// Mark is the place behind the last record that is complete. If the log can not be read it is the
-// beginning, and [AuditLog.Since] says why.
+// Mark is the position after the last complete record. If the log cannot be read, it is the
+// beginning, and [AuditLog.Since] returns the error.
 func (l *AuditLog) Mark() Mark {
 	f, err := l.open()
 	if err != nil {
@@ -191,8 +191,8 @@ func (l *AuditLog) Mark() Mark {
 	return Mark{offset: offset}
 }
 
-// Since returns the records behind mark that pass all filters. A record that the server is just
-// writing is left for the next call.
+// Since returns the records after mark that pass all filters. A record that is not written
+// completely yet is left for the next call.
 func (l *AuditLog) Since(mark Mark, filters ...Filter) ([]AuditRecord, error) {
 	records, _, err := l.read(mark, filters)
 	return records, err
@@ -203,8 +203,8 @@ func (l *AuditLog) All(filters ...Filter) ([]AuditRecord, error) {
 	return l.Since(Mark{}, filters...)
 }
 
-// Wait returns the records behind mark that pass all filters as soon as they are n or more. If ctx
-// ends before, it returns the records so far, with an error.
+// Wait returns the records after mark that pass all filters as soon as there are n of them. If ctx
+// ends first, it returns the records so far, with an error.
 func (l *AuditLog) Wait(
 	ctx context.Context, mark Mark, n int, filters ...Filter,
 ) ([]AuditRecord, error) {
@@ -241,7 +241,7 @@ func (l *AuditLog) open() (*os.File, error) {
 	return f, nil
 }
 
-// read also returns the mark behind what it has read.
+// read also returns the mark after the records that it has read.
 func (l *AuditLog) read(mark Mark, filters []Filter) ([]AuditRecord, Mark, error) {
 	f, err := l.open()
 	if err != nil {
@@ -256,7 +256,7 @@ func (l *AuditLog) read(mark Mark, filters []Filter) ([]AuditRecord, Mark, error
 	for {
 		line, err := in.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return records, mark, nil // line is what the server is just writing
+			return records, mark, nil // the server is still writing this line
 		}
 		if err != nil {
 			return nil, mark, fmt.Errorf("read the audit log: %w", err)
@@ -273,8 +273,8 @@ func (l *AuditLog) read(mark Mark, filters []Filter) ([]AuditRecord, Mark, error
 	}
 }
 
-// repair cuts off a record that a killed server has left half written, or the next server would
-// write its first record behind it. It must not be called while a server runs.
+// repair removes a record that a killed server has not written completely. Otherwise the next
+// server would append its first record to the same line. It must not be called while a server runs.
 func (l *AuditLog) repair() error {
 	if l.path == "" {
 		return nil
@@ -297,7 +297,7 @@ func (l *AuditLog) repair() error {
 	return nil
 }
 
-// endOfLastLine is the offset behind the last newline.
+// endOfLastLine is the offset after the last newline.
 func endOfLastLine(f *os.File) (int64, error) {
 	info, err := f.Stat()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestRepair_CutsTheHalfWrittenRecordOff(t *testing.T) {
+func TestRepair_RemovesAnIncompleteRecord(t *testing.T) {
 	t.Parallel()
 	long := `{"auditID":"` + strings.Repeat("x", 10_000) + `"}` + "\n"
 	for before, after := range map[string]string{

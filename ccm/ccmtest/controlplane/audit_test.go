@@ -17,7 +17,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 )
 
-func TestAudit_RecordsWhatAClientAskedAndHowItWasAnswered(t *testing.T) {
+func TestAudit_RecordsRequestsAndTheirAnswers(t *testing.T) {
 	t.Parallel()
 	cp := shared
 	cfg, err := cp.UserConfig("jane", "system:masters")
@@ -46,13 +46,13 @@ func TestAudit_RecordsWhatAClientAskedAndHowItWasAnswered(t *testing.T) {
 	}
 	defer watch.Stop()
 
-	// All three are on record while the watch goes on.
+	// All three are recorded while the watch is open.
 	got, err := cp.Audit().Wait(ctx, mark, 3, controlplane.ByUser("jane"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(got) != 3 {
-		t.Fatalf("three requests were made, on record are %v", got)
+		t.Fatalf("three requests were made, the log has %v", got)
 	}
 	for i, want := range []controlplane.AuditRecord{
 		{
@@ -84,7 +84,7 @@ func TestAudit_RecordsWhatAClientAskedAndHowItWasAnswered(t *testing.T) {
 		r.ID, r.Time, r.Done, r.UserAgent, r.Groups, r.Decision, r.Reason = "", time.Time{},
 			time.Time{}, "", nil, "", ""
 		if !reflect.DeepEqual(r, want) {
-			t.Errorf("on record is\n%+v, want\n%+v", r, want)
+			t.Errorf("the record is\n%+v, want\n%+v", r, want)
 		}
 	}
 
@@ -93,15 +93,15 @@ func TestAudit_RecordsWhatAClientAskedAndHowItWasAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(writes) != 2 {
-		t.Errorf("writes on record are %v, want two", writes)
+		t.Errorf("the log has the writes %v, want two", writes)
 	}
 	later, err := cp.Audit().Since(cp.Audit().Mark(), controlplane.ByUser("jane"))
 	if err != nil || len(later) > 0 {
-		t.Errorf("behind a new mark are %v, %v, want nothing", later, err)
+		t.Errorf("after a new mark: %v, %v, want no record", later, err)
 	}
 }
 
-func TestAudit_LeavesOutWhatTheAPIServerAsksOfItselfAndProbes(t *testing.T) {
+func TestAudit_OwnRequestsOfTheAPIServerAndProbes_AreLeftOut(t *testing.T) {
 	t.Parallel()
 	cp := shared
 	noise, err := cp.Audit().All(func(r controlplane.AuditRecord) bool {
@@ -111,7 +111,7 @@ func TestAudit_LeavesOutWhatTheAPIServerAsksOfItselfAndProbes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(noise) > 0 {
-		t.Errorf("on record are %v", noise)
+		t.Errorf("the log has %v", noise)
 	}
 }
 
@@ -139,12 +139,12 @@ func TestAuditLog_WhenTheLastLineIsHalfWritten_LeavesItForTheNextRead(t *testing
 	defer cancel()
 	found, err := log.Wait(ctx, controlplane.Mark{}, 3)
 	if !errors.Is(err, context.DeadlineExceeded) || len(found) != 2 {
-		t.Errorf("waiting for a third record gave %d and %v, want the two and that time is up",
+		t.Errorf("waiting for a third record returned %d and %v, want two and a timeout",
 			len(found), err)
 	}
 }
 
-func TestAuditLog_WhenALineIsNoRecord_SaysWhere(t *testing.T) {
+func TestAuditLog_InvalidLine_ErrorNamesItsPosition(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.log")
 	write(t, path, "{}\nno json\n")

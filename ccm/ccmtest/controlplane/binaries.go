@@ -27,8 +27,7 @@ type Binaries struct {
 
 // FindBinaries looks for kube-apiserver and etcd: in the folder that KUBEBUILDER_ASSETS names if it
 // is set, otherwise in bin/controlplane of this project, which is found by walking up from the
-// working directory to its go.mod. It does not look in PATH, because the version there is
-// unknown.
+// working directory to its go.mod. It does not look in PATH, because the version there is unknown.
 //
 // The error wraps [ErrNoBinaries] and says what to do.
 func FindBinaries() (Binaries, error) {

@@ -13,14 +13,14 @@ import (
 	"github.com/fxccm/fxccm/internal/freeport"
 )
 
-// etcdGrace is all that etcd gets to end in: while kube-apiserver is connected it waits five
-// seconds and more for it to go away. Its data survive being killed.
+// etcdGrace is how long etcd may take to stop: while kube-apiserver is connected, etcd waits five
+// seconds or longer for it to disconnect. Its data survive a kill.
 const etcdGrace = time.Second
 
 var errStopped = errors.New("the control plane has been stopped")
 
-// ControlPlane is a running etcd with a kube-apiserver. Its methods may be called from several
-// goroutines; those that start or stop a process wait for each other.
+// ControlPlane is a running etcd with a kube-apiserver. Its methods are safe for concurrent use;
+// those that start or stop a process run one at a time.
 type ControlPlane struct {
 	opts     Options
 	binaries Binaries
@@ -31,7 +31,7 @@ type ControlPlane struct {
 	admin       authority.Pair
 	audit       *AuditLog
 
-	// The ports are fixed when Start returns.
+	// The ports do not change after Start has returned.
 	etcdPort, apiPort int
 
 	mu              sync.Mutex
@@ -39,13 +39,13 @@ type ControlPlane struct {
 	stopped         bool
 }
 
-// Start starts etcd and kube-apiserver and returns when the API server is ready: requests are
-// authorized by RBAC with the default roles in place, the system namespaces exist and Services can
-// be created. ctx and [Options.StartTimeout] bound the start only, not the life of the control
-// plane, which the caller has to end with [ControlPlane.Stop].
+// Start starts etcd and kube-apiserver and returns when the API server is ready: RBAC with the
+// default roles authorizes requests, the system namespaces exist, and Services can be created. ctx
+// and [Options.StartTimeout] limit only the start, not the life of the control plane, which the
+// caller ends with [ControlPlane.Stop].
 //
-// An error says which process failed, with the end of its log; nothing is left running then. It
-// wraps [ErrNoBinaries] if there is nothing to start.
+// The error names the process that failed, with the end of its log; both processes are stopped
+// then. It wraps [ErrNoBinaries] if a binary is missing.
 func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	c, err := prepare(opts)
 	if err != nil {
@@ -54,13 +54,13 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.startTimeout())
 	defer cancel()
 	if err := c.start(ctx); err != nil {
-		// The context may be what ended the start; killing what was started is not up to it.
+		// ctx may have ended the start, so discard does not use it.
 		return nil, errors.Join(fmt.Errorf("start a control plane: %w", err), c.discard())
 	}
 	return c, nil
 }
 
-// prepare does all that needs no process.
+// prepare creates the folders and files, before a process starts.
 func prepare(opts Options) (c *ControlPlane, err error) {
 	c = &ControlPlane{opts: opts}
 	if c.binaries, err = FindBinaries(); err != nil {
@@ -153,10 +153,10 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 	return err
 }
 
-// Stop ends both processes and removes their data. The logs stay if [Options.LogDir] named a place
-// for them. A process that has not ended after ten seconds, or when ctx ends, is killed,
-// so nothing is left in any case. Stop returns an error if a process had ended before by itself,
-// with the end of its log. A second Stop does nothing.
+// Stop ends both processes and removes their data. The logs stay if [Options.LogDir] is set. A
+// process that has not ended after ten seconds, or when ctx ends, is killed. If a process had
+// already ended by itself, Stop returns an error with the end of its log. A second Stop does
+// nothing.
 func (c *ControlPlane) Stop(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,7 +164,7 @@ func (c *ControlPlane) Stop(ctx context.Context) error {
 		return nil
 	}
 	c.stopped = true
-	// The API server first: without etcd it would not end in good order.
+	// The API server stops first, because it cannot stop gracefully without etcd.
 	err := errors.Join(c.endAPIServer(ctx), c.endEtcd(ctx), os.RemoveAll(c.dir))
 	if err != nil {
 		return fmt.Errorf("stop the control plane: %w", err)
@@ -190,14 +190,15 @@ func (c *ControlPlane) endEtcd(ctx context.Context) error {
 }
 
 // StopAPIServer ends kube-apiserver and leaves etcd with the data. Clients see refused connections.
-// It does nothing if the server is stopped already; [ControlPlane.Stop] says when a server that
-// ends slowly is killed.
+// It does nothing if the server is stopped. A server that ends slowly is killed as by
+// [ControlPlane.Stop].
 func (c *ControlPlane) StopAPIServer(ctx context.Context) error {
 	return c.withProcesses(func() error { return c.endAPIServer(ctx) })
 }
 
 // StartAPIServer starts kube-apiserver again, on the same port and with the same data, and returns
-// when it is ready. It does nothing if the server runs; one that a test has killed is started.
+// when it is ready. It does nothing if the server runs. It also starts a server that a test has
+// killed.
 func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	return c.withProcesses(func() error {
 		ctx, cancel := context.WithTimeout(ctx, c.opts.startTimeout())
@@ -215,7 +216,7 @@ func (c *ControlPlane) withProcesses(do func() error) error {
 	return do()
 }
 
-// APIServerPID is the process id of kube-apiserver, for a test that freezes or kills it; 0 when it
+// APIServerPID is the process ID of kube-apiserver, for a test that freezes or kills it; 0 if it
 // does not run.
 func (c *ControlPlane) APIServerPID() int {
 	c.mu.Lock()
@@ -223,14 +224,14 @@ func (c *ControlPlane) APIServerPID() int {
 	return c.apiServer.pid()
 }
 
-// EtcdPID is the process id of etcd; 0 when it does not run.
+// EtcdPID is the process ID of etcd; 0 if it does not run.
 func (c *ControlPlane) EtcdPID() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.etcd.pid()
 }
 
-// Audit gives access to the record of all requests.
+// Audit is the log of all requests.
 func (c *ControlPlane) Audit() *AuditLog { return c.audit }
 
 func (c *ControlPlane) auditPolicy() string { return filepath.Join(c.dir, "audit-policy.yaml") }

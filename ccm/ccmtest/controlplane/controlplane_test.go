@@ -61,7 +61,7 @@ func TestStart_WhenReady_APIServerDoesWhatAClusterNeeds(t *testing.T) {
 		}
 	})
 
-	t.Run("a new Node keeps the taints it was made with", func(t *testing.T) {
+	t.Run("a new Node keeps its taints", func(t *testing.T) {
 		taint := corev1.Taint{
 			Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true",
 			Effect: corev1.TaintEffectNoSchedule,
@@ -74,7 +74,7 @@ func TestStart_WhenReady_APIServerDoesWhatAClusterNeeds(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(node.Spec.Taints) != 1 || node.Spec.Taints[0] != taint {
-			t.Errorf("the Node was made with taint %v and has %v", taint, node.Spec.Taints)
+			t.Errorf("the Node was created with taint %v and has %v", taint, node.Spec.Taints)
 		}
 	})
 
@@ -113,7 +113,7 @@ func TestStart_WhenReady_APIServerDoesWhatAClusterNeeds(t *testing.T) {
 		}
 	})
 
-	t.Run("a kubeconfig file reaches it", func(t *testing.T) {
+	t.Run("a client can use a kubeconfig file", func(t *testing.T) {
 		cfg, err := cp.UserConfig("jane", "developers")
 		if err != nil {
 			t.Fatal(err)
@@ -172,7 +172,7 @@ func testStopAndStartAPIServer(t *testing.T, cp *controlplane.ControlPlane) {
 		t.Fatal(err)
 	}
 	if alive(pid) || cp.APIServerPID() != 0 {
-		t.Errorf("kube-apiserver %d is still there, or APIServerPID() is %d and not 0", pid,
+		t.Errorf("kube-apiserver %d still runs, or APIServerPID() is %d, want 0", pid,
 			cp.APIServerPID())
 	}
 	if _, err := net.Dial("tcp", hostOf(t, cp)); !errors.Is(err, syscall.ECONNREFUSED) {
@@ -186,7 +186,7 @@ func testStopAndStartAPIServer(t *testing.T, cp *controlplane.ControlPlane) {
 		t.Fatal(err)
 	}
 	if _, err := admin.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{}); err != nil {
-		t.Errorf("the Node that was made before the stop: %v", err)
+		t.Errorf("the Node that was created before the stop: %v", err)
 	}
 }
 
@@ -216,19 +216,19 @@ func TestStart_WhenTheServerRefusesItsFlags_ShowsItsLogAndLeavesNothing(t *testi
 		controlplane.Options{APIServerArgs: []string{"--no-such-flag"}})
 	if err == nil || !strings.Contains(err.Error(), "kube-apiserver ended by itself") ||
 		!strings.Contains(err.Error(), "unknown flag: --no-such-flag") {
-		t.Errorf("Start: %v, want that kube-apiserver does not know the flag", err)
+		t.Errorf("Start: %v, want an error that names the unknown flag", err)
 	}
 	expectEmpty(t, tmp)
 }
 
-func TestStart_WhenTimeIsUp_SaysWhatWasNotReadyAndLeavesNothing(t *testing.T) {
+func TestStart_Timeout_ErrorNamesTheProcessAndNothingIsLeft(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	_, err := controlplane.Start(t.Context(),
 		controlplane.Options{StartTimeout: 700 * time.Millisecond})
 	if !errors.Is(err, context.DeadlineExceeded) ||
 		!strings.Contains(err.Error(), "was not ready in time") {
-		t.Errorf("Start: %v, want that something was not ready in time", err)
+		t.Errorf("Start: %v, want an error that a process was not ready in time", err)
 	}
 	expectEmpty(t, tmp)
 }

@@ -3,7 +3,7 @@
 // kubelet, no scheduler and no kube-controller-manager: the test creates the Nodes, and only
 // the test and the program under test change objects.
 //
-// A test asks for one and talks to it with clients of its choice:
+// A test starts one and uses any client:
 //
 //	cp := controlplane.ForTest(t)
 //	client := kubernetes.NewForConfigOrDie(cp.RESTConfig())
@@ -13,26 +13,25 @@
 //
 // # Binaries
 //
-// etcd and kube-apiserver are taken from the folder that the environment variable
-// KUBEBUILDER_ASSETS names, as with controller-runtime's envtest; without it from bin/controlplane
-// of this project, where `make controlplane` builds them. Without them Start fails with an
-// error that names the folders; a test never skips for it.
+// The binaries etcd and kube-apiserver are in the folder that the environment variable
+// KUBEBUILDER_ASSETS names, as with controller-runtime's envtest. If it is unset, they are in
+// bin/controlplane of this project, where `make controlplane` builds them. If they are missing,
+// Start fails with an error that names the folders; no test is skipped.
 //
 // # Identities
 //
 // [ControlPlane.RESTConfig] is the cluster's administrator. [ControlPlane.ServiceAccountConfig] is
-// a program under the RBAC rules it is shipped with: what the rules do not allow fails in the test
-// as it would in a cluster.
+// a program with the RBAC rules that it is shipped with: a request that the rules do not allow
+// fails in the test as in a cluster.
 //
 // # Faults
 //
-// [ControlPlane.StopAPIServer] and [ControlPlane.StopEtcd] take a process away, and their
-// counterparts bring it back at the same place with the same data. [ControlPlane.APIServerPID] is
-// for a test that freezes or kills the server.
+// [ControlPlane.StopAPIServer] and [ControlPlane.StopEtcd] stop a process, and their counterparts
+// start it again on the same port with the same data. [ControlPlane.APIServerPID] is for a test
+// that freezes or kills the server.
 //
 // # Counting at the wire
 //
-// The API server writes an audit log, and [ControlPlane.Audit] reads it back as typed records:
-// the requests that reached the API server, and their answers, whatever client sent them.
-// See [AuditLog].
+// The API server writes an audit log, and [ControlPlane.Audit] reads it as typed records: the
+// requests of all clients, and their answers. See [AuditLog].
 package controlplane

@@ -26,16 +26,16 @@ func (c *ControlPlane) etcdArgs() []string {
 		"--peer-trusted-ca-file=" + c.files.etcdCA,
 		"--peer-cert-file=" + c.files.etcd.cert,
 		"--peer-key-file=" + c.files.etcd.key,
-		// The data need to outlive the process (StopEtcd, StartEtcd), but not the machine.
+		// The data must survive the process (StopEtcd, StartEtcd), but not the machine.
 		"--unsafe-no-fsync",
-		// The only member need not wait a second to elect itself.
+		// Without this, the only member waits a second before it elects itself.
 		"--heartbeat-interval=20",
 		"--election-timeout=200",
 	}
 }
 
-// etcdCheck returns a check whether etcd serves. A handshake suffices: kube-apiserver is ready only
-// with a healthy etcd.
+// etcdCheck returns a check whether etcd serves. A TLS handshake is enough: kube-apiserver is ready
+// only with a healthy etcd.
 func (c *ControlPlane) etcdCheck() (func(context.Context) error, error) {
 	pair, err := c.pki.etcd.Issue("health")
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 // failedTestTail is how many lines of each log a failed test shows.
 const failedTestTail = 30
 
-// ForTest starts a control plane for one test and stops it when the test and its subtests are over.
-// A test that can not have one fails. When the test has failed, the logs are kept: the test's
-// output says where and shows the end of them.
+// ForTest starts a control plane for one test and stops it after the test and its subtests. If the
+// start fails, the test fails. If the test fails, the logs are kept, and the test's output shows
+// their folder and their last lines.
 func ForTest(t testing.TB) *ControlPlane {
 	t.Helper()
 	cp, err := Start(t.Context(), Options{LogDir: logDirFor(t)})
@@ -34,9 +34,9 @@ func ForTest(t testing.TB) *ControlPlane {
 	return cp
 }
 
-// Tests are the tests of a package, which run on one control plane. TestMain runs them, for example
-// with os.Exit(controlplane.Tests{M: m, ControlPlane: &cluster}.Run()). They can take the place of
-// m in goleak.VerifyTestMain.
+// Tests are the tests of a package, which share one control plane. TestMain runs them, for example
+// with os.Exit(controlplane.Tests{M: m, ControlPlane: &cluster}.Run()). They can replace m in
+// goleak.VerifyTestMain.
 type Tests struct {
 	M *testing.M
 	// ControlPlane is set before the tests run.
@@ -70,8 +70,7 @@ func (t Tests) Run() (code int) {
 	return code
 }
 
-// logDirFor makes a folder that is removed when the test succeeds. t.TempDir would be removed in
-// any case.
+// logDirFor creates a folder that is removed if the test succeeds. t.TempDir is always removed.
 func logDirFor(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "fxccm-logs-")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// recordingTB is a test whose outcome and cleanup are the test's to choose.
+// recordingTB is a test whose failure and cleanup another test controls.
 type recordingTB struct {
 	testing.TB
 	failed   bool
@@ -23,7 +23,7 @@ func (r *recordingTB) Logf(format string, args ...any) {
 	fmt.Fprintf(&r.output, format+"\n", args...)
 }
 
-func TestLogDirFor_KeepsTheLogsOfAFailedTestOnly(t *testing.T) {
+func TestLogDirFor_OnlyFailedTests_KeepTheirLogs(t *testing.T) {
 	for _, failed := range []bool{false, true} {
 		t.Setenv("TMPDIR", t.TempDir())
 		tb := &recordingTB{TB: t, failed: failed}

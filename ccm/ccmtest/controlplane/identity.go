@@ -11,17 +11,17 @@ import (
 
 const (
 	adminUser = "controlplane-admin"
-	// adminGroup may do anything: authorization is not even asked for it.
+	// adminGroup may do everything: it bypasses authorization.
 	adminGroup = "system:masters"
 )
 
 // RESTConfig is the cluster's administrator, without restrictions by RBAC. Like all configurations
-// of this package it is a copy of the caller's own, and has client-side throttling off (QPS -1):
-// the server's priority and fairness governs.
+// of this package, it is a new copy, without client-side throttling (QPS -1), because the server's
+// priority and fairness throttles.
 func (c *ControlPlane) RESTConfig() *rest.Config { return c.config(c.admin) }
 
-// UserConfig is an identity of the given name and groups, by a client certificate. It may do what
-// RBAC allows the user, the groups and the group system:authenticated.
+// UserConfig is an identity of the given name and groups, with a client certificate. RBAC decides
+// its rights by the user, the groups and the group system:authenticated.
 func (c *ControlPlane) UserConfig(user string, groups ...string) (*rest.Config, error) {
 	pair, err := c.pki.issueUser(user, groups...)
 	if err != nil {
@@ -30,9 +30,9 @@ func (c *ControlPlane) UserConfig(user string, groups ...string) (*rest.Config, 
 	return c.config(pair), nil
 }
 
-// ServiceAccountConfig is the identity of a ServiceAccount: RBAC treats it as the account, with its
-// groups. It is a client certificate in the account's name and no token, so the account need not
-// exist, and nothing expires or has to be refreshed while a test runs.
+// ServiceAccountConfig is the identity of a ServiceAccount with its groups. It has a client
+// certificate in the account's name instead of a token, so the account need not exist, and the
+// identity does not expire during a test.
 func (c *ControlPlane) ServiceAccountConfig(namespace, name string) (*rest.Config, error) {
 	if namespace == "" || name == "" {
 		return nil,
@@ -44,7 +44,7 @@ func (c *ControlPlane) ServiceAccountConfig(namespace, name string) (*rest.Confi
 		"system:serviceaccounts", "system:serviceaccounts:"+namespace)
 }
 
-// ServiceAccountUser is the user name of a ServiceAccount, as RBAC and the audit log know it.
+// ServiceAccountUser is the user name of a ServiceAccount in RBAC and in the audit log.
 func ServiceAccountUser(namespace, name string) string {
 	return "system:serviceaccount:" + namespace + ":" + name
 }

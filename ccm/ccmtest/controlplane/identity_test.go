@@ -48,7 +48,7 @@ func TestIdentities_WhenNameless_AreRefused(t *testing.T) {
 	}
 }
 
-func TestKubeconfig_WhenTheConfigCanNotBeWritten_SaysWhy(t *testing.T) {
+func TestKubeconfig_UnsupportedConfig_ErrorNamesTheCause(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := controlplane.WriteKubeconfig(path,

@@ -10,9 +10,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kubeconfig returns cfg as a kubeconfig file's content. Certificates
-// given as data are in it, those given as files are referred to. A setting that a kubeconfig cannot
-// express is left out if it is tuning (QPS, timeouts, user agent), and otherwise an error.
+// kubeconfig returns cfg as a kubeconfig file's content. It contains certificates that cfg has as
+// data, and refers to those that cfg has as files. Settings that a kubeconfig cannot express are
+// omitted if they only tune the client (QPS, timeouts, user agent), and are errors otherwise.
 func kubeconfig(cfg *rest.Config) ([]byte, error) {
 	if cfg.Transport != nil || cfg.WrapTransport != nil || cfg.Dial != nil {
 		return nil,
@@ -54,8 +54,8 @@ func kubeconfig(cfg *rest.Config) ([]byte, error) {
 	return data, nil
 }
 
-// WriteKubeconfig writes cfg as a kubeconfig file, for a program that takes one, readable by the
-// owner only. It is an error if a kubeconfig cannot express how cfg reaches the server or logs in.
+// WriteKubeconfig writes cfg as a kubeconfig file that only the owner can read. It returns an error
+// if a kubeconfig cannot express the connection or the login of cfg.
 func WriteKubeconfig(path string, cfg *rest.Config) error {
 	data, err := kubeconfig(cfg)
 	if err != nil {

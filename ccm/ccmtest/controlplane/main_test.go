@@ -9,8 +9,8 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 )
 
-// shared is the control plane of the tests that neither stop it nor ask for one of its own kind.
-// They keep apart by names.
+// shared is the control plane of the tests that neither stop it nor need special options. Each test
+// uses its own object names.
 var shared *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {

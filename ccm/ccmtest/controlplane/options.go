@@ -6,30 +6,29 @@ import (
 )
 
 const (
-	// defaultStartTimeout is for a machine that compiles at the same time; an idle one takes three
-	// seconds.
+	// defaultStartTimeout suits a machine that compiles at the same time; on an idle machine the
+	// start takes three seconds.
 	defaultStartTimeout = 90 * time.Second
 	// stopTimeout is how long a process may take to end after SIGTERM before it is killed.
 	stopTimeout = 10 * time.Second
 )
 
-// Options say how a control plane is started. The zero value is a good one.
+// Options configure the start of a control plane. The zero value is valid.
 type Options struct {
-	// APIServerArgs are added to kube-apiserver's command line, after those of this package: a flag
-	// that takes one value overrides ours, a flag that takes a list adds to ours. Example:
+	// APIServerArgs are appended to kube-apiserver's command line: a flag with one value overrides
+	// the one of this package, a flag with a list adds to it. Example:
 	// "--feature-gates=WatchList=false".
 	APIServerArgs []string
 
-	// DisableAudit switches the audit log off. [ControlPlane.Audit] then answers with an error.
+	// DisableAudit switches the audit log off. [ControlPlane.Audit] then returns errors.
 	DisableAudit bool
 
-	// LogDir is where kube-apiserver.log, etcd.log and audit.log are written; it is made if
-	// missing, and stays when the control plane is stopped. Logs of earlier control planes in it
-	// are appended to, so a folder serves one control plane. Empty means a folder that is removed
-	// with the control plane.
+	// LogDir is the folder of kube-apiserver.log, etcd.log and audit.log. It is created if missing,
+	// and stays when the control plane is stopped. Use each folder for one control plane, because
+	// existing logs are appended to. Empty means a folder that is removed with the control plane.
 	LogDir string
 
-	// StartTimeout bounds a start, of the whole or of one process again. Zero means 90 seconds.
+	// StartTimeout limits each start of the control plane or of one process. Zero means 90 seconds.
 	StartTimeout time.Duration
 }
 

@@ -15,12 +15,12 @@ import (
 	"github.com/fxccm/fxccm/internal/authority"
 )
 
-// pki holds the authorities of one control plane. They are three, as in a real cluster: a client
-// certificate of the cluster must not open etcd, and must not pass for the front proxy, which may
-// claim any identity.
+// pki holds the three authorities of one control plane. They differ, as in a real cluster, because
+// a client certificate of the cluster must neither open etcd nor pass for the front proxy, which
+// may claim any identity.
 type pki struct{ cluster, etcd, frontProxy *authority.Authority }
 
-// pkiFiles are the PEM files that etcd and kube-apiserver are started with.
+// pkiFiles are the PEM files of etcd and kube-apiserver.
 type pkiFiles struct {
 	clusterCA, etcdCA, frontProxyCA string
 	apiserver, apiserverEtcdClient  keyPairFiles
@@ -44,15 +44,15 @@ func newPKI() (*pki, error) {
 	return &p, nil
 }
 
-// onLoopback makes the certificate one of a server on the loopback interface. It also serves as a
-// client's, because etcd's peers need both.
+// onLoopback makes the certificate valid for a server on the loopback interface. It is valid for a
+// client, too, because etcd's peers need both.
 func onLoopback(c *x509.Certificate) {
 	c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 	c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 	c.DNSNames = []string{"localhost", "kubernetes.default.svc"}
 }
 
-// write issues what the processes need and writes it to dir.
+// write issues the certificates of the processes and writes them to dir.
 func (p *pki) write(dir string) (pkiFiles, error) {
 	w := &pemWriter{dir: dir}
 	files := pkiFiles{

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// bindAttempts is how often a process is started on another port because its port was taken.
+// bindAttempts is how many ports a process is started on if they are in use.
 const bindAttempts = 5
 
-// errPortTaken says that a server could not bind its port.
+// errPortTaken means that a server could not bind its port.
 var errPortTaken = errors.New("the port is in use")
 
 func loopback(port int) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
 
-// saysPortTaken tells from a server's log whether it ended because of its port.
+// saysPortTaken reports whether the log shows that the server ended because its port was in use.
 func saysPortTaken(log string) bool {
 	return strings.Contains(log, "address already in use") ||
 		strings.Contains(log, "Only one usage of each socket address") // Windows

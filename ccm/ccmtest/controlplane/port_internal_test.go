@@ -18,25 +18,25 @@ func TestOnFreePort_PortIsTaken_TriesAnother(t *testing.T) {
 		return nil
 	})
 	if err != nil || len(tried) != 3 || !tried[port] {
-		t.Errorf("after two ports that were taken: %v, port %d, tried %v", err, port, tried)
+		t.Errorf("after two ports in use: %v, port %d, tried %v", err, port, tried)
 	}
 
 	starts := 0
 	if err := onFreePort(&port, func() error { starts++; return errPortTaken }); !errors.Is(err,
 		errPortTaken) || starts != bindAttempts {
-		t.Errorf("when every port is taken: %v after %d attempts, want the error after %d", err,
+		t.Errorf("if every port is in use: %v after %d attempts, want the error after %d", err,
 			starts, bindAttempts)
 	}
 	starts = 0
 	other := errors.New("other")
 	if err := onFreePort(&port, func() error { starts++; return other }); !errors.Is(err, other) ||
 		starts != 1 {
-		t.Errorf("when the start fails otherwise: %v after %d attempts, want the error after one",
+		t.Errorf("if the start fails for another reason: %v after %d attempts, want one attempt",
 			err, starts)
 	}
 }
 
-// The servers' own words for it are what the retry depends on.
+// The retry depends on the texts of the servers' logs.
 func TestServers_WhenTheirPortIsTaken_AreRecognized(t *testing.T) {
 	t.Parallel()
 	c, err := prepare(Options{DisableAudit: true})
@@ -56,11 +56,11 @@ func TestServers_WhenTheirPortIsTaken_AreRecognized(t *testing.T) {
 	taken := l.Addr().(*net.TCPAddr).Port
 
 	if _, err := c.audit.All(); err == nil {
-		t.Error("reading the audit log that was switched off succeeded")
+		t.Error("a disabled audit log was read")
 	}
 	c.etcdPort = taken
 	if err := c.startEtcd(t.Context()); !errors.Is(err, errPortTaken) {
-		t.Errorf("etcd on a port that is taken: %v", err)
+		t.Errorf("etcd on a port in use: %v", err)
 	}
 	if err := onFreePort(&c.etcdPort,
 		func() error { return c.startEtcd(t.Context()) }); err != nil {
@@ -68,6 +68,6 @@ func TestServers_WhenTheirPortIsTaken_AreRecognized(t *testing.T) {
 	}
 	c.apiPort = taken
 	if err := c.startAPIServer(t.Context()); !errors.Is(err, errPortTaken) {
-		t.Errorf("kube-apiserver on a port that is taken: %v", err)
+		t.Errorf("kube-apiserver on a port in use: %v", err)
 	}
 }

@@ -16,26 +16,25 @@ import (
 const (
 	// tailLines is how much of a log an error shows.
 	tailLines = 20
-	// pollInterval is how often something is asked whether it is so far.
+	// pollInterval is the pause between two checks.
 	pollInterval = 25 * time.Millisecond
-	// checkTimeout bounds one check: another program that has taken the port may never answer.
+	// checkTimeout limits one check: another program that uses the port may never answer.
 	checkTimeout = 5 * time.Second
 )
 
-// process is a child of ours whose output goes to a log file. A nil process is one that does not
-// run.
+// process is a child process whose output goes to a log file. A nil process does not run.
 type process struct {
 	name string
 	log  string
 
 	cmd *exec.Cmd
-	// done is closed when the process has ended and was waited for; result may be read then.
+	// done is closed after the process has ended; result may be read then.
 	done   chan struct{}
 	result error
 }
 
-// startProcess starts path; its output is appended to the file log. The caller owns the process and
-// has to stop it.
+// startProcess starts path and appends its output to the file log. The caller must stop the
+// process.
 func startProcess(name, path string, args []string, log string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -56,8 +55,8 @@ func startProcess(name, path string, args []string, log string) (*process, error
 	return p, nil
 }
 
-// startReady starts a process and returns it when check succeeds. If that can not be had, nothing
-// runs when it returns.
+// startReady starts a process and returns it when check succeeds. After an error, the process does
+// not run.
 func startReady(
 	ctx context.Context, name, path string, args []string, log string,
 	check func(context.Context) error,
@@ -72,7 +71,7 @@ func startReady(
 	return p, nil
 }
 
-// await polls check until it succeeds, the process ends, or ctx does.
+// await polls check until it succeeds, the process ends, or ctx ends.
 func (p *process) await(ctx context.Context, check func(context.Context) error) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -101,7 +100,7 @@ func within(
 	return check(ctx)
 }
 
-// pid is 0 when the process does not run.
+// pid is 0 if the process does not run.
 func (p *process) pid() int {
 	if !p.running() {
 		return 0
@@ -134,8 +133,8 @@ func (p *process) endError() error {
 	return err
 }
 
-// stop asks the process to end, kills it after grace or when ctx ends, and returns when it has
-// ended. It is an error if the process had ended before. A nil process is a no-op.
+// stop signals the process to end, kills it after grace or when ctx ends, and returns when it has
+// ended. It returns an error if the process had ended before. A nil process is a no-op.
 func (p *process) stop(ctx context.Context, grace time.Duration) error {
 	if p == nil {
 		return nil
@@ -170,8 +169,8 @@ func (p *process) kill() error {
 	return nil
 }
 
-// logTail returns the last lines of a log, for an error or a failed test. A read error is
-// returned in their place.
+// logTail returns the last lines of a log, for an error or a failed test, or the error of reading
+// it.
 func logTail(path string, lines int) string {
 	const enough = 64 << 10
 	f, err := os.Open(path)

@@ -4,5 +4,5 @@ package controlplane
 
 import "os"
 
-// terminate kills: there is no signal to ask with.
+// terminate kills the process, because this system has no signal for it.
 func terminate(p *os.Process) error { return p.Kill() }

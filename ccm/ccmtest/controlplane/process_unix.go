@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// terminate asks the process to end. A frozen process must be thawed to receive the signal.
+// terminate signals the process to end. It also resumes it, because a frozen process does not
+// handle the signal.
 func terminate(p *os.Process) error {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err

@@ -22,10 +22,10 @@ func TestStop_LeavesNothing(t *testing.T) {
 	pids := []int{cp.APIServerPID(), cp.EtcdPID()}
 	for _, pid := range pids {
 		if !alive(pid) {
-			t.Errorf("process %d does not live while the control plane runs", pid)
+			t.Errorf("process %d does not run although the control plane does", pid)
 		}
 	}
-	// A frozen server can not hear that it should end.
+	// A frozen server does not handle SIGTERM.
 	if err := syscall.Kill(pids[0], syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestStop_LeavesNothing(t *testing.T) {
 	}
 	for _, pid := range pids {
 		if alive(pid) {
-			t.Errorf("process %d lives after Stop", pid)
+			t.Errorf("process %d runs after Stop", pid)
 		}
 	}
 	expectEmpty(t, tmp)
@@ -48,7 +48,7 @@ func TestStop_LeavesNothing(t *testing.T) {
 	}
 	if err := cp.StartAPIServer(t.Context()); err == nil ||
 		!strings.Contains(err.Error(), "has been stopped") {
-		t.Errorf("StartAPIServer after Stop: %v, want that it has been stopped", err)
+		t.Errorf("StartAPIServer after Stop: %v, want an error that it has been stopped", err)
 	}
 }
 
@@ -67,6 +67,6 @@ func TestStop_ProcessDiedBefore_IsAnError(t *testing.T) {
 	cancel() // kube-apiserver need not wait for etcd
 	if err := cp.Stop(ctx); err == nil ||
 		!strings.Contains(err.Error(), "etcd ended by itself (signal: killed)") {
-		t.Errorf("Stop: %v, want that etcd ended by itself", err)
+		t.Errorf("Stop: %v, want an error that etcd ended by itself", err)
 	}
 }

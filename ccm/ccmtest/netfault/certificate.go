@@ -9,7 +9,7 @@ import (
 	"github.com/fxccm/fxccm/internal/authority"
 )
 
-// newCertificate makes a certificate authority and, signed by it, a certificate of a server at the
+// newCertificate creates a certificate authority and a server certificate that it signs, for the
 // loopback address, or localhost.
 func newCertificate(name string) (caPEM []byte, server tls.Certificate, err error) {
 	ca, err := authority.New(name + " CA")

@@ -12,27 +12,27 @@ import (
 
 const (
 	chunkSize = 32 << 10
-	// chunksOnTheWay is how many chunks one direction of a connection holds while they are delayed
-	// or stalled.
+	// chunksOnTheWay is how many chunks one direction of a connection buffers during a delay or a
+	// stall.
 	chunksOnTheWay = 64
 	// handshakeTimeout is how long a client may take to see the wrong certificate.
 	handshakeTimeout = 10 * time.Second
 )
 
-// A conn is a connection of a client, and the one to the server that belongs to it.
+// A conn is a connection of a client, and the matching one to the server.
 type conn struct {
 	proxy *Proxy
 	near  *net.TCPConn
-	// closed ends everything that waits for the connection.
+	// closed is closed when the connection ends.
 	closed chan struct{}
 
 	// Guarded by the proxy's lock.
 	far     *net.TCPConn // nil until the server has been dialled
-	lost    bool         // something that was sent has been lost
+	lost    bool         // sent data was lost
 	aborted bool
 }
 
-// abort ends both connections with an RST. The proxy's lock is held.
+// abort ends both connections with an RST. The caller holds the proxy's lock.
 func (c *conn) abort() {
 	if c.aborted {
 		return
@@ -45,7 +45,7 @@ func (c *conn) abort() {
 	}
 }
 
-// abort closes a connection with an RST in place of a FIN.
+// abort closes a connection with an RST instead of a FIN.
 func abort(c *net.TCPConn) {
 	_ = c.SetLinger(0)
 	_ = c.Close()
@@ -62,7 +62,7 @@ func (c *conn) serve() {
 	ways.Wait()
 }
 
-// end closes what is still open, in good order.
+// end closes the open connections gracefully.
 func (c *conn) end() {
 	c.proxy.mu.Lock()
 	defer c.proxy.mu.Unlock()
@@ -76,7 +76,7 @@ func (c *conn) end() {
 	}
 }
 
-// dial reaches the server, as soon as the fault allows it.
+// dial connects to the server, as soon as the fault allows it.
 func (c *conn) dial() bool {
 	for {
 		fault, changed := c.proxy.state()
@@ -100,14 +100,14 @@ func (c *conn) dial() bool {
 		}
 		far, err := (&net.Dialer{}).DialContext(c.proxy.ctx, "tcp", c.proxy.target)
 		if err != nil {
-			c.reset() // as a server that is not there
+			c.reset() // as if no server listened
 			return false
 		}
 		return c.join(far.(*net.TCPConn))
 	}
 }
 
-// join is told that the server has been reached.
+// join takes over the connection to the server.
 func (c *conn) join(far *net.TCPConn) bool {
 	c.proxy.mu.Lock()
 	defer c.proxy.mu.Unlock()
@@ -135,13 +135,13 @@ func (c *conn) showWrongCertificate() {
 	certificate, err := c.proxy.impostor()
 	if err == nil {
 		_ = c.near.SetDeadline(time.Now().Add(handshakeTimeout))
-		// A client that does not mind finds a connection that is closed.
+		// A client that accepts any certificate gets a closed connection.
 		_ = tls.Server(c.near,
 			&tls.Config{Certificates: []tls.Certificate{certificate}}).Handshake()
 	}
 }
 
-// A chunk is what was read at once. An empty one is the end of the stream.
+// A chunk is the data of one read. An empty one is the end of the stream.
 type chunk struct {
 	data []byte
 	due  time.Time
@@ -202,8 +202,8 @@ func (c *conn) send(onTheWay chan<- chunk, next chunk) bool {
 	}
 }
 
-// deliver passes a chunk on when it is due and the fault allows it, or loses it. It reports whether
-// the connection goes on.
+// deliver forwards a chunk when it is due and the fault allows it, or loses it. It reports whether
+// the connection continues.
 func (c *conn) deliver(to *net.TCPConn, next chunk) bool {
 	if wait := time.Until(next.due); wait > 0 {
 		select {
@@ -221,7 +221,7 @@ func (c *conn) deliver(to *net.TCPConn, next chunk) bool {
 			if len(next.data) > 0 {
 				return true
 			}
-			// The end is lost, too: the other side is not told.
+			// The end is lost, too: the other side is not notified.
 		default:
 			return c.pass(to, next)
 		}

@@ -13,8 +13,8 @@
 //	proxy.Set(netfault.Pass())
 //
 // A fault applies to the connections that are open and to new ones, from the moment at which Set
-// returns; a chunk that is being written then may still arrive. [Names] is the same for name
-// resolution: a DNS server that stops knowing names.
+// returns; a chunk that is being written then may still arrive. [Names] breaks name resolution: it
+// is a DNS server that stops resolving its name.
 //
 // All of it works in the process of the test. A program in a process of its own gets the address of
 // the proxy in a kubeconfig, see controlplane.WriteKubeconfig.

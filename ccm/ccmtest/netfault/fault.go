@@ -28,20 +28,20 @@ const (
 	status
 )
 
-// Pass lets everything through.
+// Pass forwards everything.
 func Pass() Fault { return Fault{} }
 
-// Delay lets everything through, each byte d later, in both directions: a round trip takes 2d
-// longer. A TLS handshake takes several round trips. See [Slow] for a server that answers late.
+// Delay forwards everything, each byte d later, in both directions: a round trip takes 2d longer. A
+// TLS handshake takes several round trips. See [Slow] for a server that answers late.
 func Delay(d time.Duration) Fault { return Fault{kind: delayed, delay: d} }
 
-// BlackHole loses everything: connections stay open, new ones are accepted, and nothing is
-// forwarded in either direction, not even the end of a connection. Neither side is told. Data that
-// was sent meanwhile is lost, so a connection that has lost something is reset when the fault ends.
+// BlackHole loses all data: connections stay open, new ones are accepted, and nothing is forwarded
+// in either direction, not even the end of a connection. Neither side is notified. A connection
+// that has lost data is reset when the fault ends.
 func BlackHole() Fault { return Fault{kind: blackHole} }
 
-// Stall is [BlackHole], but nothing is lost: when the fault ends, everything that was sent
-// meanwhile arrives. It is a partition that TCP survives, or a server that is frozen.
+// Stall is [BlackHole] without loss: when the fault ends, all data that was sent meanwhile arrives.
+// It simulates a partition that TCP survives, or a frozen server.
 func Stall() Fault { return Fault{kind: stall} }
 
 // Reset ends connections with an RST, open ones at once and new ones when they are accepted.
@@ -54,22 +54,22 @@ func Refuse() Fault { return Fault{kind: refuse} }
 // Open connections are reset.
 func WrongCertificate() Fault { return Fault{kind: wrongCertificate} }
 
-// Slow passes each request on d after it has arrived. A request that the client cancels before is
-// not passed on. It needs a proxy that reads requests: [ListenAPI] or [ListenHTTP].
+// Slow forwards each request d after it has arrived. A request that the client cancels before is
+// not forwarded. It needs a proxy that reads requests: [ListenAPI] or [ListenHTTP].
 func Slow(d time.Duration) Fault { return Fault{kind: slow, delay: d} }
 
-// Status answers each request with the code, in place of the server. If retryAfter is not zero the
-// answer has the header Retry-After, in whole seconds, rounded up. Requests that are being
-// answered, such as watches, go on. It needs a proxy that reads requests: [ListenAPI] or
+// Status answers each request with the code, instead of the server. If retryAfter is not zero, the
+// answer has the header Retry-After, in whole seconds, rounded up. Requests that are already being
+// answered, such as watches, continue. It needs a proxy that reads requests: [ListenAPI] or
 // [ListenHTTP].
 func Status(code int, retryAfter time.Duration) Fault {
 	return Fault{kind: status, code: code, retryAfter: retryAfter}
 }
 
-// readsRequests tells whether the fault needs a proxy that reads requests.
+// readsRequests reports whether the fault needs a proxy that reads requests.
 func (f Fault) readsRequests() bool { return f.kind == slow || f.kind == status }
 
-// endsConnections tells whether the fault ends the connections that are open.
+// endsConnections reports whether the fault ends open connections.
 func (f Fault) endsConnections() bool {
 	return f.kind == reset || f.kind == refuse || f.kind == wrongCertificate
 }

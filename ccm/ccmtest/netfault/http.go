@@ -30,16 +30,14 @@ type server struct {
 	served  chan error
 	release func()
 
-	// handling counts the requests that are being answered; Add needs the lock, and that the server
-	// is not closed.
+	// handling counts the requests that are being answered. Add needs the lock and an open server.
 	handling sync.WaitGroup
 	mu       sync.Mutex
 	closed   bool
 }
 
-// ListenHTTP opens a proxy with an HTTP server of its own behind it, over TLS and with HTTP/2, that
-// answers with handler. Clients find the certificate authority in [Proxy.RESTConfig]. The proxy
-// must be closed.
+// ListenHTTP opens a proxy in front of its own HTTP server with TLS and HTTP/2, which answers with
+// handler. [Proxy.RESTConfig] has the certificate authority for clients. The proxy must be closed.
 func ListenHTTP(handler http.Handler) (*Proxy, error) {
 	s := &server{next: handler, served: make(chan error, 1), release: func() {}}
 	ca, certificate, err := newCertificate("netfault")
@@ -61,15 +59,15 @@ func ListenHTTP(handler http.Handler) (*Proxy, error) {
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{certificate}},
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: streams},
 		ReadHeaderTimeout: time.Minute,
-		ErrorLog:          log.New(io.Discard, "", 0), // connections that a fault ends are no news
+		ErrorLog:          log.New(io.Discard, "", 0), // a fault ends connections on purpose
 	}
 	go func() { s.served <- s.server.ServeTLS(inner, "", "") }()
 	return p, nil
 }
 
-// ListenAPI is [ListenHTTP] in front of the API server of cfg. Requests without a header
-// Authorization reach it under the identity of cfg, so clients need no credentials; those with one,
-// such as the token of a ServiceAccount, under that.
+// ListenAPI is [ListenHTTP] in front of the API server of cfg. A request without a header
+// Authorization reaches it with the identity of cfg, so clients need no credentials. A request with
+// the header, such as the token of a ServiceAccount, keeps its own identity.
 func ListenAPI(cfg *rest.Config) (*Proxy, error) {
 	handler, release, err := APIHandler(cfg)
 	if err != nil {
@@ -84,9 +82,9 @@ func ListenAPI(cfg *rest.Config) (*Proxy, error) {
 	return p, nil
 }
 
-// APIHandler is what [ListenAPI] serves, for a test that wants to do something with requests before
-// they reach the API server of cfg: it wraps the handler, and gives it to [ListenHTTP]. release
-// closes the connections to the API server; it is to be called after [Proxy.Close].
+// APIHandler is the handler of [ListenAPI], for a test that intercepts requests before they reach
+// the API server of cfg: it wraps the handler, and passes it to [ListenHTTP]. release closes the
+// connections to the API server; call it after [Proxy.Close].
 func APIHandler(cfg *rest.Config) (handler http.Handler, release func(), err error) {
 	target, _, err := rest.DefaultServerUrlFor(cfg)
 	if err != nil {
@@ -119,12 +117,13 @@ func APIHandler(cfg *rest.Config) (handler http.Handler, release func(), err err
 		}
 		withIdentity.ServeHTTP(w, r)
 	})
-	// An HTTP/2 connection is not idle at once when its last answer was read, so all are closed.
+	// An HTTP/2 connection is not idle immediately after its last answer was read, so all are
+	// closed.
 	return handler, dialer.CloseAll, nil
 }
 
-// transportOf makes connections of its own: those of client-go are shared by all clients of an
-// identity.
+// transportOf opens its own connections, because all clients of an identity share those of
+// client-go.
 func transportOf(cfg *rest.Config, dialer *connrotation.Dialer) (http.RoundTripper, error) {
 	secrets, err := rest.TLSConfigFor(cfg)
 	if err != nil {
@@ -136,10 +135,9 @@ func transportOf(cfg *rest.Config, dialer *connrotation.Dialer) (http.RoundTripp
 	})
 }
 
-// RESTConfig is what a client needs to reach a proxy that reads requests: its address and
-// certificate authority. It is a copy of the caller's own, and has client-side throttling off. For
-// a proxy of [Listen] it is nil: there, a client needs its own configuration with the proxy's
-// address.
+// RESTConfig is the client configuration for a proxy that reads requests: its address and
+// certificate authority. It is a new copy, without client-side throttling. For a proxy of [Listen]
+// it is nil; a client then uses its own configuration with the proxy's address.
 func (p *Proxy) RESTConfig() *rest.Config {
 	if p.http == nil {
 		return nil
@@ -176,7 +174,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.next.ServeHTTP(w, r)
 }
 
-// begin is false when the server is closed: a request may still be read from a connection then.
+// begin returns false if the server is closed: a connection may still deliver a request then.
 func (s *server) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +184,7 @@ func (s *server) begin() bool {
 	return !s.closed
 }
 
-// close ends the server when its connections have been closed.
+// close ends the server after its connections have been closed.
 func (s *server) close() error {
 	s.mu.Lock()
 	first := !s.closed

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Host is a name for the loopback address. [Names] knows it, no other DNS server does, and the
-// certificates of [ListenAPI] and [ListenHTTP] are for it, too.
+// Host is a name for the loopback address. Only [Names] resolves it, and the certificates of
+// [ListenAPI] and [ListenHTTP] are valid for it.
 const Host = "server.netfault.test"
 
 // A NameFault is a state of name resolution. The zero value is [Known].
@@ -21,12 +21,12 @@ type NameFault int
 const (
 	// Known answers with the loopback address.
 	Known NameFault = iota
-	// Unknown answers that there is no such name (NXDOMAIN).
+	// Unknown answers that the name does not exist (NXDOMAIN).
 	Unknown
 )
 
-// Names is a DNS server, by UDP on the loopback interface, that knows [Host] until it is told not
-// to. A change does not end connections that are open; see [Reset]. Its methods are safe for
+// Names is a DNS server, by UDP on the loopback interface, that resolves [Host] until a test
+// changes that. A change does not end open connections; see [Reset]. Its methods are safe for
 // concurrent use.
 type Names struct {
 	socket net.PacketConn
@@ -36,7 +36,7 @@ type Names struct {
 	fault NameFault
 }
 
-// ListenNames opens a DNS server at a free port. It must be closed.
+// ListenNames opens a DNS server on a free port. It must be closed.
 func ListenNames() (*Names, error) {
 	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -119,8 +119,8 @@ func (n *Names) answer(packet []byte) []byte {
 }
 
 // DialThrough is a dial function, for rest.Config.Dial or http.Transport.DialContext, that resolves
-// names through the DNS server at the address, and through nothing else. The address may be that of
-// [Names] in another process.
+// names only through the DNS server at the address. The address may be that of [Names] in another
+// process.
 func DialThrough(
 	server string,
 ) func(ctx context.Context, network, address string) (net.Conn, error) {

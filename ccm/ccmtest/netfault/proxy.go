@@ -12,7 +12,7 @@ import (
 	"github.com/fxccm/fxccm/internal/freeport"
 )
 
-// How long, and how often, Set asks for the port again that [Refuse] has given up.
+// How long, and how often, Set tries to reopen the port that [Refuse] has closed.
 const (
 	relistenLimit    = 10 * time.Second
 	relistenInterval = 20 * time.Millisecond
@@ -21,8 +21,8 @@ const (
 // errNotHTTP is the error of a fault that needs requests.
 var errNotHTTP = errors.New("this proxy does not read requests; use ListenAPI or ListenHTTP")
 
-// A Proxy passes TCP connections on to a server, and breaks them when it is told to. Its methods
-// are safe for concurrent use.
+// A Proxy forwards TCP connections to a server, and breaks them as the test sets its fault. Its
+// methods are safe for concurrent use.
 type Proxy struct {
 	target  string
 	address net.Addr
@@ -32,7 +32,7 @@ type Proxy struct {
 	// ctx ends with Close.
 	ctx    context.Context
 	cancel context.CancelFunc
-	// serving are all goroutines.
+	// serving waits for all goroutines.
 	serving sync.WaitGroup
 	// setting serializes Set and Close.
 	setting sync.Mutex
@@ -47,7 +47,7 @@ type Proxy struct {
 }
 
 // Listen opens a proxy, at a loopback address and a free port, in front of the server at target,
-// "host:port". The server need not be there yet. The proxy must be closed.
+// "host:port". The server may start later. The proxy must be closed.
 func Listen(target string) (*Proxy, error) {
 	if _, _, err := net.SplitHostPort(target); err != nil {
 		return nil, fmt.Errorf("open a proxy: the target: %w", err)
@@ -73,16 +73,16 @@ func Listen(target string) (*Proxy, error) {
 // refused.
 func (p *Proxy) Addr() string { return p.address.String() }
 
-// Connections is how many connections clients have to the proxy.
+// Connections is the number of client connections of the proxy.
 func (p *Proxy) Connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.open)
 }
 
-// Set switches to another fault, of which there is one at a time. It returns an error, and changes
-// nothing, if the fault needs a proxy that reads requests and this one does not, if the proxy is
-// closed, or if the port cannot be had again after [Refuse].
+// Set replaces the current fault. It returns an error, and changes nothing, if the fault needs a
+// proxy that reads requests and this one does not, if the proxy is closed, or if the port cannot be
+// reopened after [Refuse].
 func (p *Proxy) Set(f Fault) error {
 	p.setting.Lock()
 	defer p.setting.Unlock()
@@ -97,7 +97,7 @@ func (p *Proxy) Set(f Fault) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", f, err)
 		}
-		// A connection that is accepted meanwhile is refused late, as a reset.
+		// A connection that is accepted meanwhile gets a reset.
 		defer p.accept(listener)
 	}
 	p.change(f)
@@ -107,7 +107,7 @@ func (p *Proxy) Set(f Fault) error {
 	return nil
 }
 
-// change makes f the fault, and resets what does not survive that.
+// change makes f the fault, and resets connections that do not survive the change.
 func (p *Proxy) change(f Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,7 +151,7 @@ func relisten(address net.Addr) (net.Listener, error) {
 	}
 }
 
-// accept takes connections from listener until that is closed.
+// accept accepts connections until listener is closed.
 func (p *Proxy) accept(listener net.Listener) {
 	p.mu.Lock()
 	p.listener = listener
@@ -183,15 +183,15 @@ func (p *Proxy) admit(listener net.Listener, c *conn) bool {
 	return true
 }
 
-// state is the fault, and a channel that is closed when it is another.
+// state is the current fault, and a channel that is closed when it changes.
 func (p *Proxy) state() (Fault, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.fault, p.changed
 }
 
-// Close closes the port, resets all connections, and waits until nothing of the proxy runs. It may
-// be called more than once.
+// Close closes the port, resets all connections, and waits until all goroutines of the proxy have
+// ended. It may be called more than once.
 func (p *Proxy) Close() error {
 	p.setting.Lock()
 	defer p.setting.Unlock()

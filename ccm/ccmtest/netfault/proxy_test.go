@@ -18,10 +18,10 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 )
 
-// moment is enough for what is not held up to arrive on the loopback interface.
+// moment is long enough for data to arrive on the loopback interface.
 const moment = 300 * time.Millisecond
 
-// echo starts a server that sends back whatever it gets, and a proxy in front of it.
+// echo starts a server that returns all data, and a proxy in front of it.
 func echo(t *testing.T) *netfault.Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -85,7 +85,7 @@ func (l line) send(text string) {
 	}
 }
 
-// receive waits for so many bytes.
+// receive waits for n bytes.
 func (l line) receive(n int, within time.Duration) (string, error) {
 	if err := l.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return "", err
@@ -107,7 +107,7 @@ func (l line) wantSilence() {
 	l.t.Helper()
 	if got, err := l.receive(1, moment); !errors.Is(err, context.DeadlineExceeded) &&
 		!isTimeout(err) {
-		l.t.Fatalf("received %q (%v), want nothing and no end", got, err)
+		l.t.Fatalf("received %q (%v), want no data and an open connection", got, err)
 	}
 }
 
@@ -123,7 +123,7 @@ func (l line) wantReset() {
 	}
 }
 
-// wantResetOf wants a new connection to be reset. The reset may come before Dial has returned.
+// wantResetOf expects a new connection to be reset. The reset may come before Dial has returned.
 func wantResetOf(t *testing.T, proxy *netfault.Proxy) {
 	t.Helper()
 	c, err := net.Dial("tcp", proxy.Addr())
@@ -147,7 +147,7 @@ func TestPass_CarriesBothWaysAndTheEnd(t *testing.T) {
 	if got, err := l.receive(1, ccmtest.WaitLimit); !errors.Is(err, io.EOF) {
 		t.Errorf("received %q (%v) after the end, want the end", got, err)
 	}
-	ccmtest.Eventually(t, "the connection is counted no more",
+	ccmtest.Eventually(t, "the connection is no longer counted",
 		func(context.Context) (struct{}, error) {
 			if n := proxy.Connections(); n != 0 {
 				return struct{}{}, errors.New("it is")
@@ -156,7 +156,7 @@ func TestPass_CarriesBothWaysAndTheEnd(t *testing.T) {
 		})
 }
 
-func TestBlackHole_OpenAndNewConnectionsHangAndAreResetInTheEnd(t *testing.T) {
+func TestBlackHole_OpenAndNewConnections_HangUntilTheyAreReset(t *testing.T) {
 	proxy := echo(t)
 	before, idle := dial(t, proxy), dial(t, proxy)
 	before.wantEcho("hello")
@@ -177,7 +177,7 @@ func TestBlackHole_OpenAndNewConnectionsHangAndAreResetInTheEnd(t *testing.T) {
 	dial(t, proxy).wantEcho("again")
 }
 
-func TestStall_WhatWasSentMeanwhileArrivesInTheEnd(t *testing.T) {
+func TestStall_DataSentMeanwhile_ArrivesAfterTheFault(t *testing.T) {
 	proxy := echo(t)
 	before := dial(t, proxy)
 	before.wantEcho("hello")
@@ -190,7 +190,7 @@ func TestStall_WhatWasSentMeanwhileArrivesInTheEnd(t *testing.T) {
 	set(t, proxy, netfault.Pass())
 	for _, l := range []line{before, during} {
 		if got, err := l.receive(4, ccmtest.WaitLimit); got != "late" {
-			t.Errorf("received %q (%v), want what was sent", got, err)
+			t.Errorf("received %q (%v), want the sent data", got, err)
 		}
 	}
 }
@@ -206,7 +206,7 @@ func TestReset_EndsOpenAndNewConnections(t *testing.T) {
 	dial(t, proxy).wantEcho("again")
 }
 
-func TestRefuse_ClosesThePortAndOpensTheSameAgain(t *testing.T) {
+func TestRefuse_ClosesAndReopensThePort(t *testing.T) {
 	proxy := echo(t)
 	before := dial(t, proxy)
 	before.wantEcho("hello")
@@ -214,7 +214,7 @@ func TestRefuse_ClosesThePortAndOpensTheSameAgain(t *testing.T) {
 		set(t, proxy, netfault.Refuse())
 		if c, err := net.Dial("tcp", proxy.Addr()); err == nil {
 			_ = c.Close()
-			t.Error("a connection was accepted, want it refused")
+			t.Error("a connection was accepted, want a refusal")
 		}
 		set(t, proxy, netfault.Pass())
 		dial(t, proxy).wantEcho("again")
@@ -236,9 +236,9 @@ func TestDelay_EachWayTakesLonger(t *testing.T) {
 	if got, err := l.receive(5, ccmtest.WaitLimit); got != "11111" {
 		t.Fatalf("received %q (%v)", got, err)
 	}
-	// Chunks are not delayed one after the other: that would take five times as long.
+	// If chunks were delayed one after the other, five would take five times as long.
 	if took := time.Since(begun); took < 2*delay || took > 8*delay {
-		t.Errorf("five chunks took %s there and back, want %s and a little", took, 2*delay)
+		t.Errorf("five chunks took %s there and back, want a little more than %s", took, 2*delay)
 	}
 }
 
@@ -280,7 +280,7 @@ func TestClose_InEachFault_LeavesNothing(t *testing.T) {
 	}
 }
 
-// web starts a server that answers the path of the request, and a proxy that reads requests in
+// web starts a server that answers with the path of the request, and a proxy that reads requests in
 // front of it.
 func web(t *testing.T) (*netfault.Proxy, *http.Client) {
 	t.Helper()
@@ -371,12 +371,12 @@ func TestSlow_DelaysRequestsAndDropsThoseThatAreCanceled(t *testing.T) {
 	}
 	if resp, err := client.Do(req); err == nil {
 		_ = resp.Body.Close()
-		t.Error("the request was answered before its time")
+		t.Error("the request was answered before the delay")
 	}
 	begun := time.Now()
 	ask(t, client, proxy.RESTConfig().Host+"/patient")
 	if took := time.Since(begun); took < moment {
-		t.Errorf("it took %s, want %s at least", took, moment)
+		t.Errorf("it took %s, want at least %s", took, moment)
 	}
 	if _, did := reached.Load("/canceled"); did {
 		t.Error("a request that was canceled has reached the server")
@@ -399,7 +399,7 @@ func TestWrongCertificate_ClientsDoNotTrustIt(t *testing.T) {
 				t.Fatal("the client has got an answer")
 			}
 			if _, ok := errors.AsType[x509.UnknownAuthorityError](err); !ok {
-				return struct{}{}, err // the connection of before was reset
+				return struct{}{}, err // the previous connection was reset
 			}
 			return struct{}{}, nil
 		})
@@ -407,7 +407,7 @@ func TestWrongCertificate_ClientsDoNotTrustIt(t *testing.T) {
 	ask(t, client, url)
 }
 
-func TestNames_StopToBeKnownAndAreKnownAgain(t *testing.T) {
+func TestNames_UnknownAndKnownAgain_ResolveAccordingly(t *testing.T) {
 	names, err := netfault.ListenNames()
 	if err != nil {
 		t.Fatal(err)
@@ -435,18 +435,18 @@ func TestNames_StopToBeKnownAndAreKnownAgain(t *testing.T) {
 		return err
 	}
 	if err := resolve(netfault.Host); err != nil {
-		t.Errorf("dialling the name that is known: %v", err)
+		t.Errorf("dialing the known name: %v", err)
 	}
 	if err := resolve("other.netfault.test"); !isNotFound(err) {
-		t.Errorf("dialling another name: %v, want an unknown name", err)
+		t.Errorf("dialing another name: %v, want an unknown name", err)
 	}
 	names.Set(netfault.Unknown)
 	if err := resolve(netfault.Host); !isNotFound(err) {
-		t.Errorf("dialling the name that is no longer known: %v, want an unknown name", err)
+		t.Errorf("dialing the name that is no longer known: %v, want an unknown name", err)
 	}
 	names.Set(netfault.Known)
 	if err := resolve(netfault.Host); err != nil {
-		t.Errorf("dialling the name that is known again: %v", err)
+		t.Errorf("dialing the name that is known again: %v", err)
 	}
 }
 

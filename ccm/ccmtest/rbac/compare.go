@@ -9,7 +9,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 )
 
-// Report is what a comparison of rules and requests has found.
+// Report is the result of a comparison of rules and requests.
 type Report struct {
 	// Unused are the permissions that no request needed.
 	Unused []Permission
@@ -17,21 +17,20 @@ type Report struct {
 	Denied []Denial
 }
 
-// Denial stands for all requests that the same permission would have allowed.
+// Denial is a group of denied requests that the same permission would have allowed.
 type Denial struct {
 	// Missing is that permission, without the name of an object.
 	Missing Permission
-	// Count is how many requests there were, First the first of them.
+	// Count is the number of requests, and First the first of them.
 	Count int
 	First controlplane.AuditRecord
 }
 
-// Compare holds permissions against the requests that one user is on record with. It has no side
-// effects; the order of its results is that of granted, and of the first denied requests.
+// Compare compares permissions with the recorded requests of one user. It has no side effects; the
+// order of its results is that of granted, and of the first denied requests.
 //
-// A permission is used by every request that it allows, be there others that allow it, too. A
-// request that was refused for another reason than RBAC has used its permission: it was answered
-// 404, 409, or 403 by an admission plugin.
+// Every request uses all permissions that allow it. A request that was refused for another reason
+// than RBAC has used its permission: it was answered 404, 409, or 403 by an admission plugin.
 func Compare(granted []Permission, records []controlplane.AuditRecord, user string) Report {
 	var report Report
 	used := make([]bool, len(granted))
@@ -104,11 +103,11 @@ func (r *Report) deny(record controlplane.AuditRecord) {
 	r.Denied[i].Count++
 }
 
-// OK says that every rule was used and every request allowed.
+// OK reports whether every rule was used and every request allowed.
 func (r Report) OK() bool { return len(r.Unused) == 0 && len(r.Denied) == 0 }
 
-// String is the report for the output of a failed suite, one line for each finding; empty
-// without findings.
+// String is the report for the output of a failed suite, with one line for each finding; it is
+// empty without findings.
 func (r Report) String() string {
 	var b strings.Builder
 	for _, p := range r.Unused {

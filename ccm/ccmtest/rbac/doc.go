@@ -1,6 +1,6 @@
-// Package rbac holds the RBAC rules that the project ships against the requests to the API
-// server: [Load] reads the manifests, [Manifests.Apply] puts them into a control plane, and
-// [Compare] says which of the rules no request has used, and which requests they did not allow.
+// Package rbac compares the RBAC rules that the project ships with the requests to the API server:
+// [Load] reads the manifests, [Manifests.Apply] applies them to a control plane, and [Compare]
+// lists the unused rules and the denied requests.
 //
 // A suite runs the program under the identity that the manifests bind their roles to, and compares
 // at its end:

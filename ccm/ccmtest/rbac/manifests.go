@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// fieldManager owns what Apply writes.
+// fieldManager owns the fields that Apply sets.
 const fieldManager = "fxccm-test-rbac"
 
-// Manifests are ServiceAccounts, roles and bindings as they are shipped.
+// Manifests are the shipped ServiceAccounts, roles and bindings.
 type Manifests struct {
 	ServiceAccounts     []*corev1.ServiceAccount
 	ClusterRoles        []*rbacv1.ClusterRole
@@ -38,9 +38,8 @@ type document struct {
 	json                  []byte
 }
 
-// Load reads the documents of YAML files. A kind that has nothing to do with RBAC, an unknown
-// field, and an object without the namespace it needs are errors: what is not understood would not
-// be compared.
+// Load reads the documents of YAML files. A kind that is not of RBAC, an unknown field, and an
+// object without the namespace that it needs are errors, because they could not be compared.
 func Load(paths ...string) (*Manifests, error) {
 	var m Manifests
 	for _, path := range paths {
@@ -104,7 +103,7 @@ func (m *Manifests) addDocument(text []byte) error {
 	return nil
 }
 
-// object is a new object of the kind, already in its place.
+// object is a new object of the kind, already stored in m.
 func (m *Manifests) object(meta metav1.TypeMeta) (metav1.Object, error) {
 	switch meta.APIVersion + " " + meta.Kind {
 	case "v1 ServiceAccount":
@@ -130,9 +129,8 @@ func grow[T any](objects *[]*T) *T {
 	return object
 }
 
-// Apply brings the objects into the cluster: one that does not exist is made, one that does becomes
-// what the manifest says. admin needs the right to grant what the roles grant. RBAC takes a moment
-// to learn of a change.
+// Apply creates the objects in the cluster, or updates those that exist. admin needs the right to
+// grant the permissions of the roles. RBAC sees a change with a short delay.
 func (m *Manifests) Apply(ctx context.Context, admin kubernetes.Interface) error {
 	for _, d := range m.documents {
 		if err := d.apply(ctx, admin); err != nil {

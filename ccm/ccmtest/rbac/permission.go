@@ -12,8 +12,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 )
 
-// Permission is a rule spelled out: one verb on one resource. A field that a rule may leave open is
-// empty.
+// Permission is one verb on one resource. A field that a rule may leave open is empty.
 type Permission struct {
 	Verb     string
 	APIGroup string
@@ -21,13 +20,13 @@ type Permission struct {
 	Resource string
 	// ResourceName restricts the permission to one object.
 	ResourceName string
-	// Namespace is where a RoleBinding grants it. Empty means the whole cluster.
+	// Namespace is the namespace of the RoleBinding that grants it. Empty means the whole cluster.
 	Namespace string
-	// NonResourceURL is a path in the place of APIGroup, Resource and ResourceName.
+	// NonResourceURL is a path, instead of APIGroup, Resource and ResourceName.
 	NonResourceURL string
 }
 
-// String is the permission as one says it: create leases.coordination.k8s.io in kube-system.
+// String formats the permission like this: create leases.coordination.k8s.io in kube-system.
 func (p Permission) String() string {
 	if p.NonResourceURL != "" {
 		return p.Verb + " " + p.NonResourceURL
@@ -49,9 +48,9 @@ func (p Permission) String() string {
 	return text
 }
 
-// Permissions are what the manifests allow user, spelled out, sorted, each once. It is an error if
-// a binding of the user can not be followed within the manifests: to a role that they do not hold,
-// to an aggregated role, or through a group.
+// Permissions are the permissions that the manifests grant to user, sorted and without duplicates.
+// It returns an error if a binding of the user leads to a role that the manifests do not have, to
+// an aggregated role, or goes through a group.
 func (m *Manifests) Permissions(user string) ([]Permission, error) {
 	var granted []Permission
 	for _, b := range m.ClusterRoleBindings {
@@ -72,7 +71,7 @@ func (m *Manifests) Permissions(user string) ([]Permission, error) {
 	return slices.Compact(granted), nil
 }
 
-// boundRules are those of the role if the binding is the user's.
+// boundRules returns the rules of the role if the binding is for the user.
 func (m *Manifests) boundRules(
 	user string, subjects []rbacv1.Subject, role rbacv1.RoleRef, namespace string,
 ) ([]rbacv1.PolicyRule, error) {
@@ -161,7 +160,7 @@ func compare(a, b Permission) int {
 	)
 }
 
-// Allows says whether the permission is one by which RBAC allows the request.
+// Allows reports whether the permission allows the request by the rules of RBAC.
 func (p Permission) Allows(r controlplane.AuditRecord) bool {
 	if !p.allowsVerb(r) {
 		return false
@@ -176,8 +175,9 @@ func (p Permission) Allows(r controlplane.AuditRecord) bool {
 		(p.Namespace == "" || p.Namespace == r.Namespace)
 }
 
-// allowsVerb counts a watch that asks for the initial state as a list, too: it is an informer,
-// which lists where the server can not stream (KEP-3157), and so needs both.
+// allowsVerb also treats a watch that requests the initial state as a list. Such a watch is an
+// informer's, which falls back to a list if the server cannot stream (KEP-3157), and so needs both
+// verbs.
 func (p Permission) allowsVerb(r controlplane.AuditRecord) bool {
 	return matches(p.Verb, r.Verb) || p.Verb == "list" && r.Verb == "watch" &&
 		streamsInitialState(r.RequestURI)
@@ -195,8 +195,8 @@ func (p Permission) allowsResource(r controlplane.AuditRecord) bool {
 	return r.Subresource != "" && p.Resource == "*/"+r.Subresource
 }
 
-// authorizedName is the name that authorization knew. The name of a new object is in the body of
-// the request, which authorization does not see; the audit log does.
+// authorizedName is the name that authorization sees. The name of a new object is in the body of
+// the request, which only the audit log sees.
 func authorizedName(r controlplane.AuditRecord) string {
 	if r.Verb == "create" && r.Subresource == "" {
 		return ""

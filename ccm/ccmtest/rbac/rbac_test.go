@@ -72,7 +72,7 @@ func load(t *testing.T, content string) (*rbac.Manifests, error) {
 	return rbac.Load(path)
 }
 
-func TestPermissions_SpellOutWhatAUserIsBoundTo(t *testing.T) {
+func TestPermissions_BindingsOfAUser_AreListed(t *testing.T) {
 	m, err := load(t, manifest)
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestPermissions_SpellOutWhatAUserIsBoundTo(t *testing.T) {
 	}
 	if granted, err := m.Permissions("system:serviceaccount:default:ccm"); err != nil ||
 		len(granted) > 0 {
-		t.Errorf("an account of the same name elsewhere has %v, %v, want nothing", granted, err)
+		t.Errorf("an account of the same name elsewhere has %v, %v, want no permission", granted, err)
 	}
 	if _, err := m.Permissions("someuser"); err == nil ||
 		!strings.Contains(err.Error(),
@@ -109,7 +109,7 @@ func TestPermissions_SpellOutWhatAUserIsBoundTo(t *testing.T) {
 	}
 }
 
-func TestPermissions_WhenABindingCanNotBeFollowed_SayWhich(t *testing.T) {
+func TestPermissions_UnsupportedBinding_IsAnError(t *testing.T) {
 	for name, test := range map[string]struct{ old, new, want string }{
 		"a group":            {"kind: ServiceAccount, name: ccm, namespace: kube-system}]", "kind: Group, name: g}]", "Group g"},
 		"an aggregated role": {"rules:\n- apiGroups: [\"\"]", "aggregationRule: {}\nrules:\n- apiGroups: [\"\"]", "ClusterRole ccm is aggregated"},
@@ -127,7 +127,7 @@ func TestPermissions_WhenABindingCanNotBeFollowed_SayWhich(t *testing.T) {
 	}
 }
 
-func TestLoad_WhenTheManifestIsWrong_SaysWhatAndWhere(t *testing.T) {
+func TestLoad_InvalidManifest_ErrorNamesFileAndCause(t *testing.T) {
 	const role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
 	for name, test := range map[string]struct{ manifest, want string }{
 		"not YAML":            {"{", "document 1"},
@@ -137,7 +137,7 @@ func TestLoad_WhenTheManifestIsWrong_SaysWhatAndWhere(t *testing.T) {
 		"a field given twice": {role + "kind: Role\n", "kind"},
 		"no namespace":        {role + "metadata: {name: r}\n", `Role r: its namespace is ""`},
 		"no name":             {role + "metadata: {namespace: ns}\n", "Role without a name"},
-		"one that has no place": {strings.ReplaceAll(role, "Role", "ClusterRole") +
+		"an unneeded namespace": {strings.ReplaceAll(role, "Role", "ClusterRole") +
 			"metadata: {name: r, namespace: ns}\n", `ClusterRole r: its namespace is "ns"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -261,26 +261,26 @@ func TestCompare_RulesAndRequests_MissingAndUnusedAreListed(t *testing.T) {
 		records []controlplane.AuditRecord
 		want    rbac.Report
 	}{
-		"nothing was asked": {nil, rbac.Report{Unused: granted}},
-		"all was used, nothing denied": {
+		"no request": {nil, rbac.Report{Unused: granted}},
+		"all permissions used, no request denied": {
 			[]controlplane.AuditRecord{request(nil), change("delete", allow, user, 200)},
 			rbac.Report{},
 		},
-		"what others ask does not count": {
+		"requests of other users do not count": {
 			[]controlplane.AuditRecord{
 				change("delete", allow, "admin", 200),
 				change("update", forbid, "admin", 403),
 			},
 			rbac.Report{Unused: granted},
 		},
-		"not found is used, and so is a refusal of admission": {
+		"not found and refused by admission are used": {
 			[]controlplane.AuditRecord{
 				change("get", allow, user, 404),
 				change("delete", allow, user, 403),
 			},
 			rbac.Report{},
 		},
-		"what was not authorized at all is neither used nor denied": {
+		"a request without authorization is neither used nor denied": {
 			[]controlplane.AuditRecord{request(nil), change("delete", "", user, 401)},
 			rbac.Report{Unused: []rbac.Permission{del}},
 		},
@@ -294,7 +294,7 @@ func TestCompare_RulesAndRequests_MissingAndUnusedAreListed(t *testing.T) {
 				}},
 			},
 		},
-		"denials that one permission would prevent are one": {
+		"denials for one missing permission are grouped": {
 			[]controlplane.AuditRecord{
 				request(nil), change("delete", allow, user, 200),
 				deniedUpdate, deniedPath, second,

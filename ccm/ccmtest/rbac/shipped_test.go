@@ -45,7 +45,7 @@ func TestShippedRules_OnARealAPIServer(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for range 2 { // what exists already is no error
+	for range 2 { // the second time, the objects exist
 		if err := m.Apply(ctx, admin); err != nil {
 			t.Fatal(err)
 		}
@@ -56,12 +56,12 @@ func TestShippedRules_OnARealAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	account := clientFor(t, cp, "kube-system", accountN)
-	// The authorizer learns of each object by itself.
+	// The authorizer sees each object with its own delay.
 	for _, p := range granted {
 		awaitPermission(ctx, t, account, p)
 	}
 
-	t.Run("nothing that would do harm is allowed", func(t *testing.T) {
+	t.Run("harmful requests are denied", func(t *testing.T) {
 		for _, p := range []rbac.Permission{
 			{Verb: "get", Resource: "secrets", Namespace: "kube-system"},
 			{Verb: "create", Resource: "nodes"},
@@ -77,9 +77,9 @@ func TestShippedRules_OnARealAPIServer(t *testing.T) {
 			}
 		}
 	})
-	t.Run("the comparison tells what was used and what was denied",
+	t.Run("the comparison lists used and denied permissions",
 		func(t *testing.T) { testCompareRealRequests(ctx, t, cp, account, granted) })
-	t.Run("Apply takes away what the manifest no longer has",
+	t.Run("Apply removes rules that the manifest no longer has",
 		func(t *testing.T) { testApplyRestores(ctx, t, admin, account, m) })
 }
 
@@ -132,7 +132,7 @@ func testCompareRealRequests(
 			report)
 	}
 	if len(report.Denied) != 1 || report.Denied[0].Missing.String() != "get secrets in default" {
-		t.Errorf("reported as denied are %v, want the Secret", report.Denied)
+		t.Errorf("%v are reported as denied, want the Secret", report.Denied)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestApply_WhenTheAPIServerRefuses_NamesTheObject(t *testing.T) {
 	err = m.Apply(t.Context(), kubernetes.NewForConfigOrDie(cp.RESTConfig()))
 	if !apierrors.IsNotFound(errors.Unwrap(err)) ||
 		!strings.Contains(err.Error(), "apply ServiceAccount missing/ccm") {
-		t.Errorf("Apply: %v, want that the namespace of the ServiceAccount is not found", err)
+		t.Errorf("Apply: %v, want an error that the namespace of the ServiceAccount is not found", err)
 	}
 }
 
