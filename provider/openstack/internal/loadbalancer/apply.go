@@ -62,8 +62,8 @@ func (r *reconciler) noteCreation(created bool, todo plan.Plan, err error) {
 		r.state.creation.loadBalancer = r.found.balancer
 		r.state.floatingIPs = knownFloatingIPs{
 			query: r.found.query(r.identity, r.settings), all: r.found.floatingIPs,
-			created: r.of.config.Clock.Now(),
 		}
+		r.state.floatingIPs.extend(r.of.config.Clock.Now(), r.mode)
 	}
 }
 
@@ -81,8 +81,7 @@ func (r *reconciler) remember(
 	want desired.State, is observed, todo plan.Plan, done runResult, err error,
 ) {
 	lb := r.found.balancer
-	// A request that failed may have been carried out, too.
-	r.noteWrite(lb)
+	r.noteWrite(lb, done, err)
 	if lb == nil {
 		return
 	}
@@ -102,11 +101,21 @@ func (r *reconciler) remember(
 	r.of.cache().Written(lb.ID, contents, r.identity.UID, state)
 }
 
-func (r *reconciler) noteWrite(lb *octavia.LoadBalancer) {
-	now := r.of.config.Clock.Now()
-	r.of.cache().NoteWrite(r.identity.UID, now)
+// noteWrite has lists from before the run's last change not used, and after a failure all lists from
+// before its end: a request that failed may have been carried out, or another client has changed
+// something.
+func (r *reconciler) noteWrite(lb *octavia.LoadBalancer, done runResult, err error) {
+	at := done.wroteAt
+	var pending *pendingError
+	if err != nil && !errors.As(err, &pending) {
+		at = r.of.config.Clock.Now()
+	}
+	if at.IsZero() {
+		return
+	}
+	r.of.cache().NoteWrite(r.identity.UID, at)
 	if lb != nil {
-		r.of.cache().NoteWrite(lb.ID, now)
+		r.of.cache().NoteWrite(lb.ID, at)
 	}
 }
 

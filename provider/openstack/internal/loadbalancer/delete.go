@@ -108,7 +108,7 @@ func (r *reconciler) observeBeside(ctx context.Context) (plan.Observed, error) {
 }
 
 func (r *reconciler) readAllFloatingIPs(ctx context.Context) (err error) {
-	since := r.of.cache().LastWrite(r.identity.UID, r.of.config.Clock.Now().Add(-listMaxAge))
+	since := r.of.cache().LastWrite(r.identity.UID, r.of.config.Clock.Now().Add(-r.listAge()))
 	r.found.floatingIPs, err = r.of.config.Neutron.FloatingIPsOf(ctx,
 		r.found.query(r.identity, r.settings), since)
 	return err
@@ -185,7 +185,7 @@ func (r *reconciler) deleteObserved(
 		r.service.Namespace+"/"+r.service.Name, "plan", todo.String())
 	done, err := r.of.executor.run(ctx, todo,
 		lb, max(0, end.Sub(r.of.config.Clock.Now())))
-	r.noteWrite(lb)
+	r.noteWrite(lb, done, err)
 	if err != nil {
 		return r.waits().retry(err, r.found.lastChange(r.service), r.found.balancer)
 	}

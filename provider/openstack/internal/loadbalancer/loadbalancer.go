@@ -67,17 +67,18 @@ type Observer interface {
 const (
 	// reconcileTimeout is how long a reconcile waits for Octavia in total.
 	reconcileTimeout = 4 * time.Second
+	// expectedTimeout is how long a step waits beyond that for the usual end of the previous step
+	// while no other load balancer is busy: then no other Service needs the worker soon.
+	expectedTimeout = 10 * time.Second
 	// deleteTimeout is the same for a deletion, which occupies a worker of the service controller
 	// while it waits.
 	deleteTimeout = 10 * time.Second
-	// listMaxAge is the most that a list of load balancers may be old to show whether one is ready.
-	listMaxAge = 2 * time.Second
 	// A waiting Service is retried after a tenth of the time that it has waited, within these
 	// bounds.
 	minRetryDelay, maxRetryDelay = time.Second, 15 * time.Second
-	// creationMaxAge is how long the floating IPs that were created with a load balancer are not
-	// read again. The repair of drift reads them all the same.
-	creationMaxAge = 5 * time.Minute
+	// floatingIPMaxAge is how long floating IPs are not read again that were created with a load
+	// balancer, or read before a wait for it. The repair of drift always reads them.
+	floatingIPMaxAge = 5 * time.Minute
 	// refusalRecheck is the pause before a refused Service is checked again. A change of the
 	// Service starts a check at once.
 	refusalRecheck = 5 * time.Minute
@@ -143,7 +144,8 @@ func (l *LoadBalancers) UpdateLoadBalancer(
 	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
 ) (err error) {
 	defer l.measure("loadbalancer_update", &err)()
-	_, err = l.ensure(ctx, request{cluster: clusterName, service: service, nodes: nodes})
+	_, err = l.ensure(ctx,
+		request{cluster: clusterName, service: service, nodes: nodes, mode: mode{nodes: true}})
 	return err
 }
 

@@ -29,6 +29,8 @@ type request struct {
 type mode struct {
 	// create a load balancer if it does not exist.
 	create bool
+	// nodes: only nodes have changed.
+	nodes bool
 	// repair: the load balancer may have drifted although nothing in Kubernetes has changed.
 	repair bool
 	// deep: compare all fields, also those that a status tree omits.
@@ -39,11 +41,11 @@ type mode struct {
 }
 
 // listAge is how old a list may be that shows Octavia's progress.
-func (m mode) listAge() time.Duration {
-	if m.repair {
-		return m.age
+func (r *reconciler) listAge() time.Duration {
+	if r.repair {
+		return r.age
 	}
-	return listMaxAge
+	return r.of.config.Octavia.ListMaxAge()
 }
 
 // reconciler is one reconcile of one Service. It holds the lock of the Service and, once the load
@@ -105,6 +107,9 @@ func (r *reconciler) reconcile(ctx context.Context) (*v1.LoadBalancerStatus, err
 	}
 	if errors.Is(err, errOld) {
 		return nil, err
+	}
+	if isWait(err) {
+		r.state.floatingIPs.extend(r.of.config.Clock.Now(), r.mode)
 	}
 	r.report(ctx, err)
 	if err != nil {

@@ -216,7 +216,7 @@ func (r *repairs) do(item repair) error {
 	}
 	what := request{
 		cluster: cluster, service: service,
-		mode: mode{create: true, repair: item.all, deep: item.deep},
+		mode: mode{create: true, nodes: !item.all, repair: item.all, deep: item.deep},
 	}
 	if item.all {
 		what.age = r.of.config.CheckAge

@@ -41,7 +41,9 @@ const maxMaking = 4
 //
 // Octavia makes one change of a load balancer at a time, and refuses others until it has finished.
 // So each step on the load balancer first waits for the end of the previous one, which takes from a
-// second to minutes. Steps with Neutron do not wait, and neither does a caller after the last step.
+// second to minutes. If no other load balancer is busy and the usual duration is known, the step is
+// tried after that time without a look. Steps with Neutron do not wait, and neither does a caller
+// after the last step.
 type executor struct {
 	octavia *octavia.API
 	neutron *neutron.API
@@ -68,6 +70,8 @@ type runResult struct {
 	floatingIP *neutron.FloatingIP
 	// done are the completed steps. A [plan.CreateMember] has the ID of its member.
 	done []plan.Step
+	// wroteAt is when the last request for a change ended; zero: none was made.
+	wroteAt time.Time
 }
 
 // run takes the steps of a plan until one fails, and waits for Octavia for at most the timeout in
@@ -203,9 +207,19 @@ func (r *run) mend(ctx context.Context, request func() error) error {
 // with an unknown outcome once, after reading the load balancer.
 func (r *run) attempt(ctx context.Context, request func() error, mends bool) error {
 	for refusals := 0; ; refusals++ {
-		err := r.settle(ctx, mends)
+		isUnseen, err := false, error(nil)
+		if refusals == 0 && !mends {
+			isUnseen, err = r.expected(ctx)
+		}
+		if err == nil && !isUnseen {
+			err = r.settle(ctx, mends)
+		}
 		if err == nil {
 			err = request()
+			r.result.wroteAt = r.clock.Now()
+		}
+		if isUnseen && errors.Is(err, octavia.ErrBusy) {
+			r.octavia.Refused(r.id())
 		}
 		switch {
 		case err == nil:
@@ -226,6 +240,19 @@ func (r *run) attempt(ctx context.Context, request func() error, mends bool) err
 		// The state of the load balancer is unknown. It is read once, even after the timeout.
 		r.mark(octavia.PendingUpdate)
 	}
+}
+
+// expected waits until Octavia should have finished the previous change, and tells whether the next
+// one may be tried without a look. A look also shows whether tags that were written are lost.
+func (r *run) expected(ctx context.Context) (bool, error) {
+	if r.status() != octavia.PendingUpdate || len(r.written) > 0 || isFinal(r.step) {
+		return false, nil
+	}
+	isOver, err := r.octavia.Expected(ctx, r.id(), expectedTimeout)
+	if isOver {
+		r.fresh = false
+	}
+	return isOver, err
 }
 
 // settle waits until the load balancer is not PENDING. It reads only a load balancer that was last

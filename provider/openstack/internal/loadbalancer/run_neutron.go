@@ -13,6 +13,7 @@ import (
 // its load balancer does.
 func (r *run) takeWithNeutron(ctx context.Context, step plan.Step) error {
 	err := r.askNeutron(ctx, step)
+	r.result.wroteAt = r.clock.Now()
 	if errors.Is(err, neutron.ErrNotFound) {
 		return fmt.Errorf("%w: %w", errGone, err)
 	}

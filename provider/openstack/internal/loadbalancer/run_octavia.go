@@ -85,6 +85,7 @@ func (r *run) createLoadBalancer(ctx context.Context, s plan.CreateLoadBalancer)
 	}
 	defer func() { <-r.making }()
 	made, err := r.octavia.CreateLoadBalancer(ctx, s.LoadBalancer, ports)
+	r.result.wroteAt = r.clock.Now()
 	if err != nil {
 		return err
 	}

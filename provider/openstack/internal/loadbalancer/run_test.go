@@ -91,6 +91,58 @@ func TestRun_SlowOctavia_EachStepWaitsForThePreviousOne(t *testing.T) {
 	}
 }
 
+// A change that comes in time is cheaper than a look, unless many share the look.
+func TestRun_UsualDurationIsKnown_NextChangeIsTriedWithoutALook(t *testing.T) {
+	s := newSlowSite(t, 6*time.Second)
+	start, lb := s.add("lb")
+	port := 80
+	run := func(timeout time.Duration) {
+		t.Helper()
+		var steps []plan.Step
+		for range 2 {
+			port++
+			steps = append(steps, plan.CreateListener{
+				LoadBalancer: plan.Ref{ID: lb.ID},
+				Listener: octavia.Listener{
+					Name: fmt.Sprint("l-", port), Protocol: octavia.TCP, Port: port,
+					ConnectionLimit: -1,
+				},
+			})
+		}
+		_, err := s.run(start, timeout, steps...)
+		s.must(err)
+	}
+	settle := func() {
+		t.Helper()
+		_, err := s.octavia.Settled(t.Context(), lb.ID, octavia.PendingUpdate, unlimited)
+		s.must(err)
+		s.ForgetCalls()
+	}
+	const create, look = "loadbalancer_listener_create", "loadbalancer_get"
+	want := func(refusals int, operations ...string) {
+		t.Helper()
+		got := slices.Compact(s.operations())
+		if !slices.Equal(got, operations) || s.refusals() != refusals {
+			t.Errorf("the requests are %v, of which %d were refused; want %v and %d", got,
+				s.refusals(), operations, refusals)
+		}
+		settle()
+	}
+	run(unlimited)
+	want(0, create, look, create)
+	run(0)
+	want(0, create)
+
+	remove := s.Provision(openstacktest.ProvisioningRule{Duration: 20 * time.Second, Times: 1})
+	run(unlimited)
+	remove()
+	want(1, create, look, create)
+
+	s.octavia.Begin("another", octavia.PendingUpdate)
+	run(unlimited)
+	want(0, create, look, create)
+}
+
 func TestRun_NewLoadBalancer_HasItsFloatingIPWhilePending(t *testing.T) {
 	s := newSlowSite(t, time.Minute)
 	s.ForgetCalls()

@@ -55,18 +55,25 @@ func (c *freshCreation) pending(now time.Time, named string, how mode) *octavia.
 type knownFloatingIPs struct {
 	query neutron.FloatingIPQuery
 	all   []neutron.FloatingIP
-	// created is when they were created with their load balancer; zero if they were read.
-	created time.Time
+	// validUntil is zero if they were read and no reconcile has waited since.
+	validUntil time.Time
 }
 
 // suffices reports whether the floating IPs need not be read again: new nodes do not affect them,
-// and other clients rarely change them right after their creation. A repair of drift always reads
-// them.
+// and other clients rarely change them right after their creation, or while a change of the load
+// balancer takes several reconciles. A repair of drift always reads them.
 func (k *knownFloatingIPs) suffices(
 	query neutron.FloatingIPQuery, now time.Time, how mode,
 ) bool {
-	isFresh := now.Sub(k.created) < creationMaxAge
-	return query == k.query && !how.repair && (isFresh || !how.create)
+	return query == k.query && !how.repair && (how.nodes || now.Before(k.validUntil))
+}
+
+// extend is for a reconcile that ends because Octavia is at work: the next one continues it. One
+// after the other does not make them valid for longer, unless only nodes have changed.
+func (k *knownFloatingIPs) extend(now time.Time, how mode) {
+	if k.validUntil.IsZero() || how.nodes {
+		k.validUntil = now.Add(floatingIPMaxAge)
+	}
 }
 
 func newServiceState() *serviceState { return &serviceState{events: writtenNotices{}} }

@@ -88,7 +88,7 @@ func New(c Config) *API {
 	a := &API{
 		client: c.Client, project: c.Project, share: c.Share, clock: c.Clock, logger: c.Logger,
 		before: c.Pause, closing: make(chan struct{}),
-		cache: Cache{writeLife: 2 * max(listMaxAge, c.MaxAge)},
+		cache: Cache{writeLife: 2 * max(crowdPause, c.MaxAge)},
 	}
 	a.minor = capability.New(a.askVersion,
 		capability.Options{Clock: c.Clock, Share: c.Share, Key: "version of Octavia"})

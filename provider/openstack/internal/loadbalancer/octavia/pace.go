@@ -12,6 +12,9 @@ const (
 	minPause = time.Second / 2
 	// maxPause is after the expected end. maxFirstPause is before it.
 	maxPause, maxFirstPause = 15 * time.Second, time.Minute
+	// Of more busy load balancers than crowd each list serves more, and comes crowdPause after the
+	// last one.
+	crowd, crowdPause = 4, 7 * time.Second / 2
 )
 
 // paces learns how long Octavia takes for each kind of work, so that few looks come too early. One
@@ -58,8 +61,27 @@ func (p *paces) knows(id string) bool {
 
 // NextLook returns the pause before the next look at a load balancer that was PENDING at the last
 // one. The look comes when work of its kind usually ends, and after that with pauses of a quarter
-// of the passed time. If no duration is known yet, the pause is half of the passed time.
+// of the passed time. If no duration is known yet, the pause is half of the passed time. While
+// Octavia works on many load balancers, the looks share a list.
 func (a *API) NextLook(id string, status Status) time.Duration {
+	pause := a.nextLook(id, status)
+	if last := a.LastList(); last != nil && a.ListMaxAge() == crowdPause {
+		pause = max(pause, crowdPause-a.clock.Since(last.Begun))
+	}
+	return pause
+}
+
+// ListMaxAge is how old a list may be that shows whether a load balancer is ready.
+func (a *API) ListMaxAge() time.Duration {
+	a.paces.mu.Lock()
+	defer a.paces.mu.Unlock()
+	if len(a.paces.underWay) > crowd {
+		return crowdPause
+	}
+	return listMaxAge
+}
+
+func (a *API) nextLook(id string, status Status) time.Duration {
 	now := a.clock.Now()
 	p := &a.paces
 	if !p.knows(id) {
@@ -88,6 +110,20 @@ func growth(typical time.Duration) time.Duration {
 		return 2
 	}
 	return 4
+}
+
+// rest is how long Octavia usually still needs for the only work under way, and a quarter more: an
+// early change costs as much as the look that it replaces.
+func (p *paces) rest(id string, now time.Time) (rest time.Duration, known bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.underWay[id]
+	if w == nil || w.partial || !w.early.IsZero() || len(p.underWay) > 1 ||
+		p.typical[w.kind] == 0 {
+		return 0, false
+	}
+	typical := p.typical[w.kind]
+	return max(typical+typical/4-now.Sub(w.began), 0), true
 }
 
 // see learns from a list. A load balancer that the list lacks may be another project's.

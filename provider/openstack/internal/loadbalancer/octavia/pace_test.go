@@ -1,6 +1,7 @@
 package octavia
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -60,6 +61,39 @@ func TestNextLook_FollowsHowLongOctaviaTakes(t *testing.T) {
 	w.paces.seeOne(w.clock.Now(), id, LoadBalancer{Status: Active})
 	if pause := first(); pause != 5*time.Second {
 		t.Errorf("after one of two slow creations the first pause is %s", pause)
+	}
+}
+
+func TestNextLook_ManyAreBusy_LooksComeTogether(t *testing.T) {
+	w := newWorld(t)
+	var ids []string
+	for n := range crowd + 1 {
+		ids = append(ids, w.add(fmt.Sprintf("lb-%d", n), 0, 0))
+	}
+	w.setStatus(PendingUpdate, ids...)
+	if _, err := w.LoadBalancers(within(t), 0); err != nil {
+		t.Fatal(err)
+	}
+	for n, id := range ids {
+		w.Begin(id, PendingUpdate)
+		want, age := time.Duration(0), listMaxAge
+		if n == crowd {
+			want, age = crowdPause, crowdPause
+		}
+		if pause := w.NextLook(id, PendingUpdate); pause != want || w.ListMaxAge() != age {
+			t.Errorf("with %d the pause is %s, and a list may be %s old; want %s, %s", n+1, pause,
+				w.ListMaxAge(), want, age)
+		}
+	}
+	w.clock.Step(time.Second)
+	for _, id := range ids {
+		if pause := w.NextLook(id, PendingUpdate); pause != crowdPause-time.Second {
+			t.Errorf("a second later the pause is %s", pause)
+		}
+	}
+	w.clock.Step(crowdPause)
+	if pause := w.NextLook(ids[0], PendingUpdate); pause != 0 {
+		t.Errorf("when the list is old the pause is %s", pause)
 	}
 }
 

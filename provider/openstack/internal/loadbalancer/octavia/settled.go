@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// listMaxAge is the most that a list may be old to show whether a load balancer is ready.
+// listMaxAge is the result of [API.ListMaxAge] while few load balancers are busy.
 const listMaxAge = 2 * time.Second
 
 // Settled waits until a load balancer is ACTIVE or in ERROR, and returns it.
@@ -39,12 +39,28 @@ func (a *API) Settled(
 			return LoadBalancer{}, err
 		}
 		var err error
-		newer := later(began, a.clock.Now().Add(-listMaxAge))
+		newer := later(began, a.clock.Now().Add(-a.ListMaxAge()))
 		if lb, err = a.see(ctx, &look{id: id, newer: newer}); err != nil {
 			return LoadBalancer{}, err
 		}
 	}
 	return lb, nil
+}
+
+// Expected waits until work should have ended that fxccm has begun on the only busy load balancer,
+// and tells whether it has done so. Then the next change is its look: Octavia refuses it if it
+// comes too early, and [API.Refused] has to be told.
+func (a *API) Expected(ctx context.Context, id string, limit time.Duration) (bool, error) {
+	pause, known := a.paces.rest(id, a.clock.Now())
+	if !known || pause > limit {
+		return false, nil
+	}
+	return true, a.pause(ctx, pause)
+}
+
+// Refused notes that Octavia was still at work when a change came.
+func (a *API) Refused(id string) {
+	a.paces.seeOne(a.clock.Now(), id, LoadBalancer{Status: PendingUpdate})
 }
 
 func (a *API) wait() (done func()) {
