@@ -34,15 +34,6 @@ func isWriteOf(resource string, call openstacktest.Call) bool {
 	return isOf && call.Method != http.MethodGet
 }
 
-// of are those of an operation, and without all others.
-func (c calls) of(operation string) calls {
-	return c.only(func(call openstacktest.Call) bool { return call.Operation == operation })
-}
-
-func (c calls) without(operation string) calls {
-	return c.only(func(call openstacktest.Call) bool { return call.Operation != operation })
-}
-
 // writes are those that may change something. A login does not.
 func (c calls) writes() calls {
 	return c.only(func(call openstacktest.Call) bool {

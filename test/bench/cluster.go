@@ -32,6 +32,26 @@ func (t *trial) createServices(services ...*corev1.Service) {
 	})
 }
 
+// deleteServices deletes all Services, and waits until none is there any more.
+func (t *trial) deleteServices() (begun, done time.Time) {
+	services := t.client.CoreV1().Services(serviceNamespace)
+	list := func() []corev1.Service {
+		all, err := services.List(t.Context(), metav1.ListOptions{})
+		t.Check(err)
+		return all.Items
+	}
+	all := list()
+	begun = time.Now()
+	inParallel(t, all, func(ctx context.Context, service corev1.Service) error {
+		return services.Delete(ctx, service.Name, metav1.DeleteOptions{})
+	})
+	for left := len(all); left > 0; left = len(list()) {
+		t.update("%d are left", left)
+		t.pause(4 * pollInterval)
+	}
+	return begun, time.Now()
+}
+
 // inParallel does the same to all items, a few at once, and stops at the first error.
 func inParallel[I any](t *trial, items []I, do func(context.Context, I) error) {
 	group, ctx := errgroup.WithContext(t.Context())

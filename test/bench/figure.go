@@ -15,19 +15,13 @@ type figure struct {
 	unfinished time.Duration
 	// target is the most that the value may be, noTarget or zeroTarget.
 	target float64
-	// calls are what was counted; none for a time. beside are those that were not.
-	calls, beside calls
-	occm          cost
+	// calls are what was counted; none for a time.
+	calls calls
+	occm  cost
 }
 
 // operations is what was called, by operation; "" for a time.
-func (f figure) operations() string {
-	text := f.calls.byOperation()
-	if len(f.beside) > 0 {
-		text += "; beside: " + f.beside.byOperation()
-	}
-	return text
-}
+func (f figure) operations() string { return f.calls.byOperation() }
 
 // countOf is a figure of a number of calls.
 func countOf(title string, counted calls, target float64, occm cost) figure {

@@ -38,6 +38,8 @@ type labFigure struct {
 	// it may have been at several at once.
 	pending, pendingEach time.Duration
 	requests             tallies
+	// target is the most that the requests may be, or noTarget.
+	target float64
 	// logged is how many requests the services have noted, by service.
 	logged map[string]int
 	// occm is in requests, occmTime in seconds.
@@ -242,18 +244,19 @@ func (f labFigure) kindsText() string {
 // figureTable has a line for each figure.
 func (r labResult) figureTable() table {
 	t := table{header: []string{
-		"", "fxccm: time", "Octavia at work", "on each", "fxccm: calls", "each takes",
+		"", "fxccm: time", "Octavia at work", "on each", "fxccm: calls", "target", "", "each takes",
 		"OCCM, computed: calls", "by", "OCCM, computed: time", "by",
 	}}
 	for _, f := range r.figures {
 		all := f.requests.sum()
+		calls := figure{value: float64(all.count), target: f.target}
 		pending, each := "", ""
 		if f.pending > 0 {
 			pending, each = secondsText(f.pending)+" s", secondsText(f.pendingEach)+" s"
 		}
 		t.lines = append(t.lines, []string{
 			f.title, secondsText(f.took) + " s", pending, each, strconv.Itoa(all.count),
-			fmt.Sprintf("%.3f s", all.mean().Seconds()),
+			calls.targetText(), calls.verdict(), fmt.Sprintf("%.3f s", all.mean().Seconds()),
 			f.occm.text(count), f.occm.formula, f.occmTime.text(seconds), f.occmTime.formula,
 		})
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -47,18 +46,26 @@ func (t *labTrial) measureStatusPass() {
 	t.stopCCM()
 }
 
-// measureOne is of one Service, made and deleted, in a process that has just begun to lead.
+// measureOne is of one Service, made and deleted, in a process that has just begun to lead, and of
+// another one, when the process has learned how long Octavia takes.
 func (t *labTrial) measureOne() {
 	t.leadCCM()
 	t.awaitQuiet()
-	made := t.measureMade(fmt.Sprintf("1 Service of %d ports made", balancerPorts),
+	t.measureAlone("First Service", noTarget, noTarget)
+	t.measureAlone("1 Service", createdCalls, deletedCalls)
+}
+
+func (t *labTrial) measureAlone(what string, createdTarget, deletedTarget float64) {
+	made := t.measureMade(fmt.Sprintf("%s of %d ports made", what, balancerPorts),
 		newService("alone", balancerPorts))
 	t.alone.creation = made.pending
 	calls, pauses := occmMade(1, balancerPorts, t.alone.creation)
+	made.target = createdTarget
 	t.note(made, calls, pauses)
-	gone := t.measureServicesDeleted("1 Service deleted")
+	gone := t.measureServicesDeleted(what + " deleted")
 	t.alone.deletion = gone.pending
 	calls, pauses = occmDeleted(1, t.alone.deletion)
+	gone.target = deletedTarget
 	t.note(gone, calls, pauses)
 	t.Check(t.cloud.checkEmpty())
 }
@@ -66,6 +73,7 @@ func (t *labTrial) measureOne() {
 func (t *labTrial) measureMany() {
 	f := t.measureMade(fmt.Sprintf("%d Services of %d ports made", t.labServices, balancerPorts),
 		newServices(t.labServices, balancerPorts)...)
+	f.target = float64(createdCalls * t.labServices)
 	calls, pauses := occmMade(t.labServices, balancerPorts, t.alone.creation)
 	t.note(f, calls, pauses)
 }
@@ -179,12 +187,14 @@ func (t *labTrial) measureMembers(what string, members int, change func()) {
 		change()
 		return begun, time.Now()
 	}, t.poolsHave(t.pools(), members))
+	f.target = float64(nodeCalls * t.labServices)
 	calls, pauses := occmMembers(t.labServices, balancerPorts, t.alone.change)
 	t.note(f, calls, pauses)
 }
 
 func (t *labTrial) measureDeleted() {
 	f := t.measureServicesDeleted(fmt.Sprintf("%d Services deleted", t.labServices))
+	f.target = float64(deletedCalls * t.labServices)
 	calls, pauses := occmDeleted(t.labServices, t.alone.deletion)
 	t.note(f, calls, pauses)
 	t.Check(t.cloud.checkEmpty())
@@ -192,22 +202,5 @@ func (t *labTrial) measureDeleted() {
 
 // measureServicesDeleted is from when all Services are deleted until none is there any more.
 func (t *labTrial) measureServicesDeleted(title string) labFigure {
-	services := t.client.CoreV1().Services(serviceNamespace)
-	list := func() []corev1.Service {
-		all, err := services.List(t.Context(), metav1.ListOptions{})
-		t.Check(err)
-		return all.Items
-	}
-	return t.measure(title, func() (begun, done time.Time) {
-		all := list()
-		begun = time.Now()
-		inParallel(t.trial, all, func(ctx context.Context, service corev1.Service) error {
-			return services.Delete(ctx, service.Name, metav1.DeleteOptions{})
-		})
-		for left := len(all); left > 0; left = len(list()) {
-			t.update("%d are left", left)
-			t.pause(4 * pollInterval)
-		}
-		return begun, time.Now()
-	}, nothing)
+	return t.measure(title, t.deleteServices, nothing)
 }

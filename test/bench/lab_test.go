@@ -222,7 +222,7 @@ func TestLab_PageShowsCallsTimesAndLogs(t *testing.T) {
 			listed: {1, 100 * time.Millisecond}, cut: {1, 0},
 		},
 		logged: map[string]int{computeService: 1, balancerService: 7},
-		occm:   calls, occmTime: pauses,
+		target: 2 * nodeCalls, occm: calls, occmTime: pauses,
 	}
 	if got, want := f.kindsText(),
 		"loadbalancer_members_update 6, server_list 1, loadbalancer_list 1 (error), loadbalancer_members_update 1 (409)"; got != want {
@@ -236,7 +236,7 @@ func TestLab_PageShowsCallsTimesAndLogs(t *testing.T) {
 	})
 	for _, want := range []string{
 		"50 nodes and 20 Services of 3 ports",
-		"| A node added | 3.00 s | 2.00 s | 1.50 s | 9 | 0.389 s | 34 | (2 + P (3 + W) + M) × L = (2 + 3 × (3 + 2) + 0) × 2 | ≥ 6.00 s | 6 × 1.0 s |",
+		"| A node added | 3.00 s | 2.00 s | 1.50 s | 9 | ≤ 10 | passed | 0.389 s | 34 | (2 + P (3 + W) + M) × L = (2 + 3 × (3 + 2) + 0) × 2 | ≥ 6.00 s | 6 × 1.0 s |",
 		"| A node added | load-balancer | loadbalancer_members_update | 202 | 6 | 0.500 s |",
 		"|  | load-balancer | loadbalancer_members_update | 409 | 1 | 0.400 s |",
 		"| A node added | 0 / 0 | 1 / 1 | 0 / 0 | 7 / 7 |",

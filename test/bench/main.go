@@ -97,7 +97,7 @@ func parse(args []string) (settings, error) {
 	flags.IntVar(&s.balancers, "balancers", 100,
 		"OpenStack: Services that wait while Octavia is slow or refuses, and that get a new node")
 	flags.IntVar(&s.labNodes, "lab-nodes", 50, "real OpenStack: nodes, each with a server")
-	flags.IntVar(&s.labServices, "lab-services", 20,
+	flags.IntVar(&s.labServices, "lab-services", 10,
 		"real OpenStack: Services, each with a load balancer")
 	flags.DurationVar(&s.idle, "idle", 3*time.Minute,
 		"OpenStack: how long calls are counted while routes are as they should be")

@@ -55,18 +55,6 @@ func occmEnsureFormula(ports int) (letters, numbers string) {
 		fmt.Sprintf("%d + %d × %d + %d", occmEnsureCalls, occmEnsurePortCalls, ports, occmMonitors)
 }
 
-// occmNewService is for a new Service: it annotates the Service, and ensures it again because its
-// annotations have changed.
-func occmNewService(ports int) cost {
-	letters, numbers := occmEnsureFormula(ports)
-	return cost{
-		value: float64(occmCreationCalls + occmEnsure(ports)),
-		formula: fmt.Sprintf("%d, and %s for its own annotation = %d + %s; beside W polls",
-			occmCreationCalls, letters, occmCreationCalls, numbers),
-		source: occmBalancers,
-	}
-}
-
 func occmNothingToDo(ports int) cost {
 	letters, numbers := occmEnsureFormula(ports)
 	return cost{

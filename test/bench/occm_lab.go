@@ -19,7 +19,8 @@ const (
 	occmPartCalls = 3
 )
 
-// occmMade is for new Services: each is ensured twice, as in occmNewService.
+// occmMade is for new Services: it annotates each, and ensures it again because the annotations
+// have changed.
 func occmMade(services, ports int, creation time.Duration) (calls, pauses cost) {
 	polls, pause := occmWait(creation, 0)
 	letters, numbers := occmEnsureFormula(ports)

@@ -24,7 +24,6 @@ func TestOCCM_FormulasOfLoadBalancersMatchItsProvider(t *testing.T) {
 	}{
 		"nothing to do, 1 port":  {occmNothingToDo(1), 6, "4 + 2 P + M = 4 + 2 × 1 + 0"},
 		"nothing to do, 3 ports": {occmNothingToDo(3), 10, "4 + 2 P + M = 4 + 2 × 3 + 0"},
-		"new, 3 ports":           {occmNewService(3), 17, "7, and 4 + 2 P + M for its own annotation = 7 + 4 + 2 × 3 + 0; beside W polls"},
 		"restart, 200 Services":  {occmRestart(200, 3), 2000, "(4 + 2 P + M) × S = (4 + 2 × 3 + 0) × 200"},
 		"time of the restart":    {occmRestartTime(200, 3, latency), 100, "2000 calls, one after the other, of 50 ms"},
 		"node added, ready at once": {
@@ -78,7 +77,7 @@ func TestOCCM_WaitsByAskingAtOnceAndThenAfterPausesThatGrow(t *testing.T) {
 func TestCalls_AreToldApartByOperationEffectAndAnswer(t *testing.T) {
 	all := calls{
 		{Service: openstacktest.ServiceIdentity, Method: "POST", Operation: "token_create", Status: 201},
-		{Service: openstacktest.ServiceLoadBalancer, Method: "GET", Operation: listOfBalancers, Status: 200},
+		{Service: openstacktest.ServiceLoadBalancer, Method: "GET", Operation: "loadbalancer_list", Status: 200},
 		{Service: openstacktest.ServiceLoadBalancer, Method: "POST", Operation: "loadbalancer_create", Status: 429},
 		{Service: openstacktest.ServiceLoadBalancer, Method: "POST", Operation: "loadbalancer_create", Status: 201},
 	}
@@ -86,8 +85,6 @@ func TestCalls_AreToldApartByOperationEffectAndAnswer(t *testing.T) {
 		calls calls
 		want  string
 	}{
-		"lists":   {all.of(listOfBalancers), "loadbalancer_list 1"},
-		"others":  {all.without(listOfBalancers), "loadbalancer_create 2, token_create 1"},
 		"writes":  {all.writes(), "loadbalancer_create 2"},
 		"refused": {all.answered(http.StatusTooManyRequests), "loadbalancer_create 1"},
 	} {
@@ -122,9 +119,12 @@ func TestMostRequests_AreWhatTheSettingsAllow(t *testing.T) {
 	}
 }
 
-func TestReport_ShowsUncountedCallsBeside(t *testing.T) {
-	f := countOf("New Service", calls{{Operation: "loadbalancer_create"}}, 5, occmNewService(3))
-	f.beside = calls{{Operation: listOfBalancers}, {Operation: listOfBalancers}}
+func TestReport_OfLoadBalancers_ShowsAllCalls(t *testing.T) {
+	cost, _ := occmMade(1, 3, creationTime)
+	f := countOf("New Service", calls{
+		{Operation: "loadbalancer_create"}, {Operation: "loadbalancer_list"},
+		{Operation: "loadbalancer_list"},
+	}, createdCalls, cost)
 	r := report{
 		results: &results{chapters: []chapter{{"Load balancers", []figure{f}}}},
 		begun:   time.Now(), settings: settings{services: 200},
@@ -132,8 +132,8 @@ func TestReport_ShowsUncountedCallsBeside(t *testing.T) {
 	page := rendered(t, r)
 	for _, want := range []string{
 		"## Load balancers\n",
-		"| New Service | 1 | ≤ 5 | passed | 17 | 7, and 4 + 2 P + M for its own annotation = 7 + 4 + 2 × 3 + 0; beside W polls (`pkg/openstack/loadbalancer.go`) |",
-		"| New Service | 1 | loadbalancer_create 1; beside: loadbalancer_list 2 |",
+		"| New Service | 3 | ≤ 6 | passed | 22 | (7 + W + 4 + 2 P + M) × S = (7 + 5 + 4 + 2 × 3 + 0) × 1 (`pkg/openstack/loadbalancer.go`) |",
+		"| New Service | 3 | loadbalancer_list 2, loadbalancer_create 1 |",
 		"A process that has served 200 Services ends, in a cluster of 10 nodes.",
 		"every 5th request with 429 and\n  `Retry-After: 1`.",
 		"limits itself to 20 a second\n  (`request-rate`), and 50 more after an idle time",
@@ -145,7 +145,7 @@ func TestReport_ShowsUncountedCallsBeside(t *testing.T) {
 		}
 	}
 	if text := r.terminal(); !strings.Contains(text,
-		"loadbalancer_create 1; beside: loadbalancer_list 2\n") {
+		"loadbalancer_list 2, loadbalancer_create 1\n") {
 		t.Errorf("the text for the terminal lacks them:\n%s", text)
 	}
 }
