@@ -101,9 +101,9 @@ func (r *reconciler) remember(
 	r.of.cache().Written(lb.ID, contents, r.identity.UID, state)
 }
 
-// noteWrite has lists from before the run's last change not used, and after a failure all lists from
-// before its end: a request that failed may have been carried out, or another client has changed
-// something.
+// noteWrite has lists from before the run's last change not used, and after a failure all lists
+// from before its end: a request that failed may have been carried out, or another client has
+// changed something.
 func (r *reconciler) noteWrite(lb *octavia.LoadBalancer, done runResult, err error) {
 	at := done.wroteAt
 	var pending *pendingError
