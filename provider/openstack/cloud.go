@@ -120,7 +120,7 @@ func openRegion(s source, loaded cloudconf.Loaded, name string, env ccm.Provider
 	if s.given != nil {
 		opened.config = s.given
 		if !s.given.add(clients, name, loaded.Config) {
-			_ = opened.Close() // err is the cause
+			_ = opened.Close() // the returned error is the cause
 			return nil, errors.New("the credentials were replaced meanwhile")
 		}
 	}

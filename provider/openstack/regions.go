@@ -215,8 +215,8 @@ func (r *regions) search(
 	return possible[0], nil
 }
 
-// remember keeps the region of a node until the end of the term. Besides the nodes of the cluster,
-// it keeps the same number of deleted ones.
+// remember keeps the region of a node until the end of the term. The map has room for the nodes of
+// the cluster and many deleted ones.
 func (r *regions) remember(node *v1.Node, in *cloud) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -199,7 +199,7 @@ func stable(value any) any {
 			kept = append(kept, stable(inner))
 		}
 		slices.SortFunc(kept, func(a, b any) int {
-			return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) // maps are printed with sorted keys
+			return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) // fmt sorts maps by key
 		})
 		return kept
 	}

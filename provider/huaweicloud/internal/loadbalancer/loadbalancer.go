@@ -1,9 +1,9 @@
 // Package loadbalancer serves Services of type LoadBalancer with ELB load balancers and EIPs.
 //
-// A pass observes the objects that carry the mark of the Service, compares them with those that the
-// Service should have, and applies the difference. An existing load balancer that the Service names
-// gets listeners and pools with the mark, but no mark itself: they are the record that the Service
-// uses it, so there is no change to it without a record.
+// A pass observes the objects that carry the mark of the Service, compares them with the desired
+// ones, and applies the difference. An existing load balancer that the Service names gets listeners
+// and pools with the mark, but no mark itself: they record that the Service uses it, so each change
+// to it is recorded.
 package loadbalancer
 
 import (
@@ -33,7 +33,7 @@ type Config struct {
 	SubnetID string
 	// MemberSubnets are the subnets of nodes. Nodes in none of them are in SubnetID.
 	MemberSubnets map[netip.Prefix]string
-	// Zones are those of new load balancers. Empty: all that ELB offers.
+	// Zones are the zones of new load balancers. Empty: all that ELB offers.
 	Zones []string
 	// L4Flavor and L7Flavor may be empty.
 	L4Flavor, L7Flavor string

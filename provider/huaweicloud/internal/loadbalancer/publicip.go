@@ -61,9 +61,9 @@ func (p *pass) checkPublicIPs(balancer model.LoadBalancer, s settings, named pub
 	return nil
 }
 
-// applyPublicIPs binds the EIP that the Service asks for, and releases the others that carry its
-// mark. It returns the address of the Service: without such an EIP one that the load balancer has
-// anyway, or its private address.
+// applyPublicIPs binds the EIP that the Service requests, and releases the others that carry its
+// mark. It returns the address of the Service: without such an EIP, another EIP of the load
+// balancer, or its private address.
 func (p *pass) applyPublicIPs(balancer model.LoadBalancer, s settings, named publicIP) string {
 	wanted, others, keep := named, p.publicIPs, p.keepsEIP
 	switch {

@@ -40,12 +40,12 @@ type settings struct {
 	// newEIP is set if an EIP is to be created.
 	newEIP    *newEIP
 	algorithm string
-	// protocols are those of listeners, by port, if they differ from the Service's.
+	// protocols are the protocols of listeners, by port, that differ from the Service's.
 	protocols   map[int32]string
 	certificate string
 	// check is nil if health checks are off.
 	check *check
-	// sources are those that may connect. Empty: all.
+	// sources are the addresses that may connect. Empty: all.
 	sources []string
 }
 

@@ -81,7 +81,7 @@ type portFinder struct {
 	asked  *batch.Batches[*lookup]
 
 	mu sync.Mutex
-	// around is of the router's revision, if it counts them, and of the time read.
+	// around belongs to the router's revision, if the cloud has revisions, and to the time read.
 	around   *surroundings
 	revision *int
 	read     time.Time
