@@ -6,5 +6,5 @@ import (
 	"go.uber.org/goleak"
 )
 
-// No goroutine of a term is left when all tests have ended.
+// All goroutines of a term must have ended after the tests.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -29,7 +29,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// write makes a cloud.conf.
+// write writes a cloud.conf.
 func write(t *testing.T, content string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "cloud.conf")
@@ -117,11 +117,11 @@ func TestModule_TakesTheConfigurationOfTheApp(t *testing.T) {
 		t.Fatalf("providers: %+v", given.Providers)
 	}
 	if err := given.Providers[0].Validate(ccm.DefaultConfig()); err != nil {
-		t.Errorf("the configuration of the app is not taken: %v", err)
+		t.Errorf("the configuration of the app is not used: %v", err)
 	}
 }
 
-// open opens the provider as a term does, without what a host may leave out.
+// open opens the provider as a term does, with all fields that a host may omit.
 func open(t *testing.T, path string, env ccm.ProviderEnv) cloudprovider.Interface {
 	t.Helper()
 	env.ConfigFile, env.ConfigStrict = path, true
@@ -152,10 +152,10 @@ func TestOpen_SendsNoRequest(t *testing.T) {
 		}
 	}
 	if !cloud.HasClusterID() || cloud.ProviderName() != "openstack" {
-		t.Error("it has no cluster ID, or another name")
+		t.Error("the provider has no cluster ID, or another name")
 	}
 	if calls := sim.Calls(); len(calls) > 0 {
-		t.Errorf("OpenStack was asked: %v", calls)
+		t.Errorf("requests were sent: %v", calls)
 	}
 }
 
@@ -215,7 +215,8 @@ func TestCloud_QuotasOfItsProject_AreMeasured(t *testing.T) {
 	for range 2 {
 		sim.AddLoadBalancer(openstacktest.LoadBalancer{VIPSubnetID: subnet})
 	}
-	// Links lead to where the service believes to be, and the token must not go there.
+	// The links name the address that the service believes to be its own. The token must not be
+	// sent there.
 	sim.Inject(openstacktest.Fault{
 		Operation: "loadbalancer_list",
 		Rewrite: func(_ openstacktest.Call, status int, body []byte) (int, []byte) {

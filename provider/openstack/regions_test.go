@@ -112,7 +112,7 @@ func (r *twoRegions) add(p *place, name string, change ...func(*corev1.Node)) *c
 	return node
 }
 
-// labeled and regional are nodes as the provider has initialized them.
+// labeled and regional return nodes as the provider initializes them.
 func labeled(region string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Labels = map[string]string{corev1.LabelTopologyRegion: region} }
 }
@@ -158,7 +158,7 @@ func (r *twoRegions) instances() cloudprovider.InstancesV2 {
 	return instances
 }
 
-// calls are the operations that a region has seen since the last time.
+// calls returns the operations of a region since the last call.
 func (p *place) calls() map[string]int {
 	seen := map[string]int{}
 	for _, call := range p.Calls() {
@@ -176,7 +176,7 @@ func TestRegions_NodeOfEachKind_IsServedByItsRegionAlone(t *testing.T) {
 	r := newTwoRegions(t)
 	for name, test := range map[string]struct {
 		node *corev1.Node
-		// searches: the first lookup asks both regions.
+		// searches: the first lookup sends requests to both regions.
 		searches bool
 	}{
 		"provider ID":  {r.add(r.two, "node-a", regional("two")), false},
@@ -251,7 +251,7 @@ func TestRegions_OneIsDown_ItsNodesStayAndOthersAreServed(t *testing.T) {
 	}
 }
 
-// confirmAbsence returns whether the node exists, when that is certain.
+// confirmAbsence returns whether the node exists, once that is certain.
 func confirmAbsence(r *twoRegions, node *corev1.Node) (exists bool) {
 	r.t.Helper()
 	var err error
@@ -294,7 +294,7 @@ func TestRegions_TwoProjectsOfOneRegion_NodeIsFoundInItsProject(t *testing.T) {
 	}
 }
 
-// A label is no proof: the kubelet can set it.
+// A label proves nothing, because the kubelet can set it.
 func TestRegions_LabelNamesTheWrongRegion_NodeIsNotAbsent(t *testing.T) {
 	r := newTwoRegions(t)
 	node := r.add(r.two, "node-1", labeled("one"))
@@ -391,8 +391,8 @@ func (r *twoRegions) ensure(service *corev1.Service) error {
 	})
 }
 
-// untilDone repeats a call until its answer is not that Octavia has not finished. The clock
-// advances while the call waits for it.
+// untilDone repeats a call while its error means that Octavia has not finished. The clock advances
+// while the call waits for it.
 func (r *twoRegions) untilDone(call func() error) error {
 	done := make(chan error, 1)
 	start := func() { go func() { done <- call() }() }
@@ -414,7 +414,7 @@ func (r *twoRegions) untilDone(call func() error) error {
 	}
 }
 
-// current is the Service at the API server.
+// current returns the Service from the API server.
 func (r *twoRegions) current(service *corev1.Service) *corev1.Service {
 	r.t.Helper()
 	now, err := r.kube.CoreV1().Services("default").Get(r.t.Context(), service.Name,
@@ -463,7 +463,8 @@ func TestRegions_Services_AreBalancedInTheirRegionWithItsNodes(t *testing.T) {
 		t.Errorf("the other region had the requests %v", calls)
 	}
 
-	// The Service without an annotation is the default region's, also while the other one is down.
+	// The default region serves the Service without an annotation, even while the other region is
+	// down.
 	r.two.goDown()
 	plain := r.service("plain", nil)
 	if err := r.ensure(plain); err != nil {
@@ -477,7 +478,8 @@ func TestRegions_Services_AreBalancedInTheirRegionWithItsNodes(t *testing.T) {
 	r.two.RemoveFaults()
 	r.clock.Step(time.Minute)
 
-	// Deletion goes where the load balancer is, whatever the annotation requests now.
+	// The deletion is sent to the region of the load balancer, whatever the annotation requests
+	// now.
 	service = r.current(service).DeepCopy()
 	delete(service.Annotations, wantsRegion)
 	balancers, _ := r.cloud.LoadBalancer()
@@ -491,7 +493,7 @@ func TestRegions_Services_AreBalancedInTheirRegionWithItsNodes(t *testing.T) {
 	}
 }
 
-// Otherwise the Services of a region that hangs would take all workers of the service controller.
+// Otherwise the Services of a region that hangs would occupy all workers of the service controller.
 func TestRegions_RequestsOfOneHang_OnlySomeCallsWaitForIt(t *testing.T) {
 	r := newTwoRegions(t)
 	r.open()
@@ -510,7 +512,7 @@ func TestRegions_RequestsOfOneHang_OnlySomeCallsWaitForIt(t *testing.T) {
 	}
 	var retry *api.RetryError
 	if err := <-answers; !errors.As(err, &retry) {
-		t.Errorf("the first answer is %v, want that one call is repeated later", err)
+		t.Errorf("the first error is %v, want a later retry of one call", err)
 	}
 	if n := len(answers); n != 0 {
 		t.Errorf("%d other calls are answered, although the region hangs", n)
@@ -538,7 +540,7 @@ func TestRegions_ClusterIsCleanedUp_LoadBalancersOfAllRegionsAreDeleted(t *testi
 		}
 	}
 	if n, m := len(r.one.LoadBalancers()), len(r.two.LoadBalancers()); n != 1 || m != 1 {
-		t.Fatalf("there are %d and %d load balancers", n, m)
+		t.Fatalf("%d and %d load balancers", n, m)
 	}
 	cleaner := r.cloud.(ccm.ClusterCleaner)
 	if left, err := cleaner.CleanUpCluster(t.Context(), "cluster-2"); err != nil || left != nil {
@@ -554,7 +556,7 @@ func TestRegions_ClusterIsCleanedUp_LoadBalancersOfAllRegionsAreDeleted(t *testi
 		t.Error(err)
 	}
 	if n, m := len(r.one.LoadBalancers()), len(r.two.LoadBalancers()); n+m != 0 {
-		t.Errorf("%d and %d load balancers are left", n, m)
+		t.Errorf("%d and %d load balancers remain", n, m)
 	}
 }
 
@@ -577,14 +579,14 @@ func TestRegions_ServiceRequestsAnotherRegion_IsRefusedWhileItHasALoadBalancer(t
 				t.Errorf("the error is %v", err)
 			}
 			if n, m := len(r.one.LoadBalancers()), len(r.two.LoadBalancers()); n != 1 || m != 0 {
-				t.Errorf("there are %d and %d load balancers", n, m)
+				t.Errorf("%d and %d load balancers", n, m)
 			}
 			service.Annotations[wantsRegion] = "three"
 			if err := r.ensure(service); err == nil ||
 				!strings.Contains(err.Error(), `no region "three"`) {
 				t.Errorf("for a region that does not exist, the error is %v", err)
 			}
-			// Once the load balancer is gone, the Service may have one elsewhere.
+			// After the load balancer is deleted, the Service may have one elsewhere.
 			if err := r.one.DeleteLoadBalancer(r.one.LoadBalancers()[0].ID); err != nil {
 				t.Fatal(err)
 			}

@@ -29,7 +29,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// project is an OpenStack project whose clusters share, or not. The test advances its clock.
+// project is an OpenStack project whose clusters share or do not share. The test advances its
+// clock.
 type project struct {
 	*openstacktest.Cloud
 	t        *testing.T
@@ -169,7 +170,7 @@ func (p *project) start(name string, kube *fake.Clientset) cloudprovider.Interfa
 	return cloud
 }
 
-// refresh asks for the nodes' addresses one after the other, as upstream's node controller does.
+// refresh reads the nodes' addresses one after the other, as upstream's node controller does.
 func (p *project) refresh(c *idleCluster) {
 	instances, _ := c.cloud.InstancesV2()
 	for _, node := range c.nodes {
@@ -226,7 +227,7 @@ func (p *project) rest(minutes int) map[string]int {
 }
 
 // settle waits until no request has come for a moment: time that passes during a repair would make
-// its lists look old.
+// its lists too old.
 func (p *project) settle() {
 	const moment = 40 * time.Millisecond
 	for seen := -1; seen != len(p.Calls()); time.Sleep(moment) {
@@ -245,7 +246,7 @@ func TestShared_ClustersAtRest_CostTheProjectWhatOneDoes(t *testing.T) {
 	const clusters, minutes = 10, 60
 	alone := newProject(t, nil)
 	alone.addCluster()
-	alone.rest(10) // all that is compared once
+	alone.rest(10) // the first pass compares everything once
 	one := alone.rest(minutes)
 
 	together := newProject(t, &openstack.SharedConfig{})
@@ -315,8 +316,7 @@ func TestShared_ClustersStartTogether_ShareTheLists(t *testing.T) {
 	}
 }
 
-// An old list shows neither that another client has changed something, nor that it has changed it
-// back.
+// An old list shows neither a change of another client, nor that the client has undone it.
 func TestShared_LoadBalancerDrifts_IsRepairedByNewLists(t *testing.T) {
 	p := newProject(t, &openstack.SharedConfig{})
 	for range 3 {
@@ -339,7 +339,7 @@ func TestShared_LoadBalancerDrifts_IsRepairedByNewLists(t *testing.T) {
 		case call.Method == http.MethodGet || call.Service == openstacktest.ServiceIdentity:
 		default:
 			if repairs++; !call.Time.Equal(listed) {
-				t.Errorf("%s %s at %s goes by a list of %s", call.Method, call.Path, call.Time,
+				t.Errorf("%s %s at %s is based on a list of %s", call.Method, call.Path, call.Time,
 					listed)
 			}
 		}

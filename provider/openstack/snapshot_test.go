@@ -30,11 +30,11 @@ func TestDifferences_CreatedDeletedChanged_EachIsALine(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := before.Differences(before); len(got) > 0 {
-		t.Errorf("the same has the differences %q", got)
+		t.Errorf("equal snapshots have the differences %q", got)
 	}
 }
 
-// A snapshot has what belongs to the cluster, and not the load balancers of others.
+// A snapshot holds the cluster's objects, and no load balancers of others.
 func TestSnapshot_OtherClustersAndExceptions_AreLeftOut(t *testing.T) {
 	cloud := openstacktest.NewCloud()
 	defer cloud.Close()

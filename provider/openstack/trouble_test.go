@@ -23,8 +23,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// watchtower is a provider whose operator sees its troubles. The test
-// advances its clock.
+// watchtower is a provider whose troubles the test observes. The test advances its clock.
 type watchtower struct {
 	*openstacktest.Cloud
 	t     *testing.T
@@ -59,7 +58,7 @@ func (w *watchtower) report(subject string, cause error) {
 	w.open[subject] = cause
 }
 
-// want compares the troubles, and the text of the one.
+// want checks that there is one trouble, with this text.
 func (w *watchtower) want(subject string, texts ...string) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -79,7 +78,7 @@ func (w *watchtower) wantNone() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.open) > 0 {
-		w.t.Fatalf("there are the troubles %v", w.open)
+		w.t.Fatalf("the troubles are %v", w.open)
 	}
 }
 
@@ -93,7 +92,7 @@ func (w *watchtower) addNodes(n int) (nodes []*corev1.Node) {
 	return nodes
 }
 
-// exist asks for the instances of nodes, as upstream's node lifecycle controller does, and returns
+// exist looks up the instances of nodes, as upstream's node lifecycle controller does, and returns
 // the last error.
 func (w *watchtower) exist(nodes ...*corev1.Node) (err error) {
 	w.t.Helper()
@@ -119,7 +118,7 @@ func TestTrouble_KeystoneIsDownOrRefusesTheLogin_UntilItIssuesAToken(t *testing.
 			node := w.addNodes(1)[0]
 			w.Inject(fault)
 			if err := w.exist(node); err == nil {
-				t.Fatal("there is an answer without a login")
+				t.Fatal("the lookup succeeded without a login")
 			}
 			w.want("identity", "log in to Keystone", w.Credentials().AuthURL)
 			w.clock.Step(time.Minute)
@@ -166,7 +165,7 @@ func TestTrouble_InstancesVanish_UntilMostAreBack(t *testing.T) {
 	w.wantNone()
 }
 
-// builder gives the provider a client of an API server.
+// builder returns a client of an API server to the provider.
 type builder struct{ kubernetes.Interface }
 
 func (b builder) Config(string) (*rest.Config, error) {
@@ -214,7 +213,7 @@ func TestTrouble_QuotaIsUsedUp_UntilACreationOfThatKindSucceeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	balancers, _ := w.cloud.LoadBalancer()
-	// ensure makes passes until one answers anything but that it waits.
+	// ensure reconciles until the result is not a wait.
 	ensure := func() error {
 		for {
 			_, err := balancers.EnsureLoadBalancer(context.Background(), "kubernetes", service, nil)
@@ -232,10 +231,10 @@ func TestTrouble_QuotaIsUsedUp_UntilACreationOfThatKindSucceeds(t *testing.T) {
 		t.Fatal("a load balancer was created beyond the quota")
 	}
 	w.want("quota", "load balancers", "Quota has been met")
-	// Another failure tells nothing of the quota.
+	// Another failure does not change the report about the quota.
 	w.Inject(openstacktest.Fault{Operation: "loadbalancer_create", Status: http.StatusBadRequest})
 	if err := ensure(); err == nil {
-		t.Fatal("there is a load balancer")
+		t.Fatal("the creation succeeded")
 	}
 	w.want("quota", "load balancers")
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// inDir writes files into a new directory, which is the only one that is searched.
+// inDir writes files into a new directory, which is the only search directory.
 func inDir(t *testing.T, files map[string]string) (dir string, o Options) {
 	t.Helper()
 	dir = t.TempDir()
@@ -189,13 +189,13 @@ clouds:
 			_, o := inDir(t, test.files)
 			loaded, err := Read([]byte("[Global]\nuse-clouds\n"+test.conf), o)
 			if err != nil {
-				t.Fatalf("it was refused: %v", err)
+				t.Fatalf("the configuration was refused: %v", err)
 			}
 			test.want.UseClouds = true
 			if !reflect.DeepEqual(loaded.Config.Global, test.want) {
 				got, _ := RenderWithSecrets(loaded.Config)
 				want, _ := RenderWithSecrets(Config{Global: test.want})
-				t.Errorf("read was\n%s\nwant\n%s", got, want)
+				t.Errorf("the configuration is\n%s\nwant\n%s", got, want)
 			}
 		})
 	}
@@ -422,13 +422,13 @@ unknown key "pasword" in clouds.prod.auth (DIR/secure.yaml line 4): did you mean
 				t.Errorf("refused for\n%s\nwant\n%s", got, test.want)
 			}
 			if err != nil && strings.Contains(err.Error(), "hunter2") {
-				t.Errorf("the password was told: %v", err)
+				t.Errorf("the error contains the password: %v", err)
 			}
 		})
 	}
 }
 
-// A mapping that merges itself is a loop, and a merge of merges grows without bound where each is
+// A mapping that merges itself is a loop. Merges of merges would grow without bound if each were
 // followed.
 func TestClouds_YAMLBombs_DoNoHarm(t *testing.T) {
 	var bomb strings.Builder
@@ -449,7 +449,7 @@ func TestClouds_YAMLBombs_DoNoHarm(t *testing.T) {
 		_, o := inDir(t, map[string]string{"clouds.yaml": content})
 		o.Strict = false
 		if _, err := Read([]byte("[Global]\nuse-clouds\n"), o); err != nil {
-			t.Errorf("it was refused: %v", err)
+			t.Errorf("the file was refused: %v", err)
 		}
 	}
 }

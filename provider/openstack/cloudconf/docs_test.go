@@ -10,12 +10,12 @@ import (
 	"github.com/fxccm/fxccm/internal/pagetest"
 )
 
-// The page is written by `go generate ./provider/openstack/cloudconf`.
+// `go generate ./provider/openstack/cloudconf` writes the page.
 func TestCloudConfPage_IsUpToDate(t *testing.T) {
 	pagetest.Check(t, "../../../docs/reference/cloud-conf.md", page())
 }
 
-// The example on the page is right, and the guide to it that what is wrong is told.
+// The example on the page has no problems.
 func TestCloudConfPage_ExampleIsValid(t *testing.T) {
 	for _, text := range []string{example, regionsExample} {
 		loaded, err := Read([]byte(text), Options{Strict: true})

@@ -30,7 +30,7 @@ func FuzzCloudConf(f *testing.F) {
 		lax, warnings, err := Parse([]byte(content), Options{})
 		if text := told(append(warnings, refused(t, err)...)); strings.Contains(text, secret) &&
 			strings.Count(content, secret) == 2 {
-			t.Errorf("a secret was told: %s", text)
+			t.Errorf("the output contains a secret: %s", text)
 		}
 		if strictError == nil && (err != nil || !same(strict, lax)) {
 			t.Errorf("strict mode reads %+v, lax mode %+v (%v)", strict, lax, err)
@@ -40,26 +40,26 @@ func FuzzCloudConf(f *testing.F) {
 		}
 		for _, p := range Validate(lax) {
 			if strings.Contains(p.Text, secret) {
-				t.Errorf("a secret was told: %s", p)
+				t.Errorf("a problem contains a secret: %s", p)
 			}
 		}
 		text, err := RenderWithSecrets(lax)
 		if err != nil {
-			t.Fatalf("what was read cannot be written: %v", err)
+			t.Fatalf("the configuration cannot be written: %v", err)
 		}
 		again, _, err := Parse([]byte(text), Options{})
 		if err != nil || !same(again, lax) {
-			t.Errorf("from\n%s\nwas read %+v (%v), want %+v", text, again, err, lax)
+			t.Errorf("the text\n%s\nwas read as %+v (%v), want %+v", text, again, err, lax)
 		}
 		if without, err := Render(lax); err != nil || strings.Contains(without, secret) &&
 			strings.Count(content, secret) == 2 {
-			t.Errorf("written without secrets was\n%s(%v)", without, err)
+			t.Errorf("without secrets it was written as\n%s(%v)", without, err)
 		}
 	})
 }
 
-// same takes NaN for equal to itself, and a list of nothing for none: neither can be told apart in
-// a file.
+// same treats NaN as equal to itself, and an empty list as nil: a file cannot express the
+// difference.
 func same(a, b Config) bool {
 	for _, c := range []*Config{&a, &b} {
 		for _, number := range []*float64{&c.Client.RequestRate, &c.Instances.VanishedShare} {
@@ -88,7 +88,7 @@ func FuzzCloudsYAML(f *testing.F) {
 		again, second := parseClouds("clouds.yaml", []byte(content))
 		for _, p := range []*Problem{problem, second} {
 			if p != nil && strings.Contains(p.String(), secret) {
-				t.Errorf("a secret was told: %s", p)
+				t.Errorf("a problem contains a secret: %s", p)
 			}
 		}
 		for _, parsed := range []*cloudsFile{file, again} {
@@ -104,7 +104,7 @@ func FuzzCloudsYAML(f *testing.F) {
 	})
 }
 
-// take goes the way of takeClouds from what a file says to a Config.
+// take does the same as takeClouds, from the content of a file to a Config.
 func take(t *testing.T, file *cloudsFile, entry cloudEntry) {
 	document := parse([]byte("[Global]\nuse-clouds\n"), "")
 	c := cloudsReader{
@@ -117,13 +117,13 @@ func take(t *testing.T, file *cloudsFile, entry cloudEntry) {
 	c.validate()
 	for _, p := range c.problems {
 		if p.Line < 0 || p.File != "" && p.File != file.path {
-			t.Errorf("a problem is nowhere: %+v", p)
+			t.Errorf("a problem has no position: %+v", p)
 		}
 	}
 	for _, p := range c.problems {
 		if password := string(c.config.Global.Password); len(password) > 12 &&
 			strings.Contains(p.Text, password) {
-			t.Errorf("a secret was told: %s", p)
+			t.Errorf("a problem contains a secret: %s", p)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func TestLoad_NamesTheFilesThatItDependsOn(t *testing.T) {
 func TestLoad_FailsWithoutAFile(t *testing.T) {
 	_, err := Load(filepath.Join(t.TempDir(), "none"), Options{})
 	if !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the error is %v, want one that there is no file", err)
+		t.Errorf("the error is %v, want one about the missing file", err)
 	}
 }
 
@@ -46,7 +46,7 @@ func TestLoad_ErrorsNameFileAndLine(t *testing.T) {
 		t.Errorf("refused for\n%s\nwant\n%s", got, want)
 	}
 	if loaded.Config.Global.AuthURL != "" || loaded.Files != nil {
-		t.Error("a configuration that was refused was handed out")
+		t.Error("a refused configuration was returned")
 	}
 	o.Strict = false
 	loaded, err = Load(path, o)
@@ -58,8 +58,8 @@ func TestLoad_ErrorsNameFileAndLine(t *testing.T) {
 	}
 }
 
-// What could not be read is not called missing besides.
-func TestRead_DoesNotFollowUpOnWhatCouldNotBeRead(t *testing.T) {
+// An unreadable value is not also reported as missing.
+func TestRead_UnreadableValue_IsReportedOnce(t *testing.T) {
 	for content, want := range map[string]string{
 		"[Global]\nauth-url\nuser-id = u\npassword = p\ntenant-id = " +
 			"t\n": "auth-url in [Global] (line 2): needs a value",
@@ -115,7 +115,7 @@ func TestRead_TakesTheEnvironmentThatItIsGiven(t *testing.T) {
 	}
 }
 
-// The environment of the process is not looked at, whatever is in it.
+// The environment of the process is not read, whatever its content.
 func TestRead_LeavesTheProcessEnvironmentAlone(t *testing.T) {
 	dir, o := inDir(t, map[string]string{
 		"clouds.yaml": aCloud,

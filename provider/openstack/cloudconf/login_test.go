@@ -146,8 +146,8 @@ func TestLogin_FollowsFromTheCredentials(t *testing.T) {
 	}
 }
 
-// Domains of user and project fall back to the common one, as a pair: an id of one level never
-// meets a name of the other.
+// The domains of user and project fall back to the common one as a pair, so an ID of one level is
+// never combined with a name of the other.
 func TestDomains_FallBackToTheCommonOne(t *testing.T) {
 	g := Global{DomainID: "i", DomainName: "n", UserDomainName: "un"}
 	if id, name := g.UserDomain(); id != "" || name != "un" {

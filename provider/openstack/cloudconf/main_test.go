@@ -10,11 +10,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// login is what a cloud.conf cannot do without.
+// login holds the required options of a cloud.conf.
 const login = "[Global]\nauth-url = https://keystone.example:5000/v3\nuser-id = u1\npassword = " +
 	"hunter2\ntenant-id = p1\n"
 
-// told are problems in a line each.
+// told returns the problems, one a line.
 func told(problems []Problem) string {
 	var all []string
 	for _, p := range problems {
@@ -23,7 +23,7 @@ func told(problems []Problem) string {
 	return strings.Join(all, "\n")
 }
 
-// refused are what an error tells.
+// refused returns the problems of an error.
 func refused(t *testing.T, err error) Problems {
 	t.Helper()
 	var problems Problems

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Each case was measured at OCCM, or read in gcfg.
+// Each case was measured with OCCM, or read in the code of gcfg.
 func TestParse_ReadsTheSyntaxOfGcfg(t *testing.T) {
 	const refused = "refused"
 	for name, test := range map[string]struct {
@@ -135,13 +135,13 @@ func TestParse_ReadsTheSyntaxOfGcfg(t *testing.T) {
 				got = strings.Join(valuesOf(c, test.key), "|")
 			}
 			if got != test.want {
-				t.Errorf("%s was read as %q, want %q", test.content, got, test.want)
+				t.Errorf("%s is read as %q, want %q", test.content, got, test.want)
 			}
 		})
 	}
 }
 
-// valuesOf are the values of an option, by a key that only one section has.
+// valuesOf returns the values of an option by a key that only one section has.
 func valuesOf(c Config, key string) []string {
 	for _, s := range table(&c) {
 		for _, o := range s.options {
@@ -153,7 +153,7 @@ func valuesOf(c Config, key string) []string {
 	panic("unknown key " + key)
 }
 
-// What OCCM takes in silence is told, and refused if the user asks for it.
+// Mistakes that OCCM accepts silently are reported, and refused in strict mode.
 func TestParse_Typos_AreReportedWithTheirLine(t *testing.T) {
 	content := `[Global]
 project-id = p
@@ -201,11 +201,11 @@ tls-insecure = yes
 
 	_, warnings, err = Parse([]byte(content), Options{})
 	if err != nil {
-		t.Errorf("without strict mode it was refused: %v", err)
+		t.Errorf("without strict mode the file was refused: %v", err)
 	}
 	for _, each := range slices.Concat(want, harmless) {
 		if !strings.Contains(told(warnings), each) {
-			t.Errorf("without strict mode it was not told that %s", each)
+			t.Errorf("without strict mode this warning is missing: %s", each)
 		}
 	}
 }
@@ -249,7 +249,7 @@ func TestParse_LinesAreCountedThroughContinuations(t *testing.T) {
 	}
 }
 
-// A value can be a secret whatever its key: it may stand in the wrong line.
+// A value can be a secret whatever its key, because it may be in the wrong line.
 func TestProblems_NeverRepeatValues(t *testing.T) {
 	const value = "s3cr3t-Value"
 	for _, section := range table(&Config{}) {
@@ -263,7 +263,7 @@ func TestProblems_NeverRepeatValues(t *testing.T) {
 				loaded, err := Read([]byte(content+login), Options{Strict: true})
 				if text := told(append(loaded.Warnings, refused(t, err)...)); strings.Contains(text,
 					value) {
-					t.Errorf("%s = %s was told with its value:\n%s", o.key, written, text)
+					t.Errorf("the problem of %s = %s contains the value:\n%s", o.key, written, text)
 				}
 			}
 		}

@@ -48,7 +48,7 @@ func regionOf(t *testing.T, c Config, name string) Config {
 	t.Helper()
 	region, ok := c.In(name)
 	if !ok || len(region.Regions) > 0 {
-		t.Fatalf("no region %q, or it has regions", name)
+		t.Fatalf("region %q is missing or has regions", name)
 	}
 	return region
 }
@@ -91,7 +91,7 @@ func TestRegions_SectionsWithNames_EachRegionIsComplete(t *testing.T) {
 		t.Errorf("at another Keystone, the region is %+v", far)
 	}
 	if _, ok := c.In("three"); ok {
-		t.Error("there is a region that is not in the file")
+		t.Error("a region that is not in the file exists")
 	}
 }
 

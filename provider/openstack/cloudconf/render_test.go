@@ -39,7 +39,7 @@ func TestRender_IsParsedToTheSameConfig(t *testing.T) {
 		}
 		got, _, err := Parse([]byte(text), Options{})
 		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: from\n%s\nwas read %+v (%v), want %+v", name, text, got, err, want)
+			t.Errorf("%s: the text\n%s\nwas read as %+v (%v), want %+v", name, text, got, err, want)
 		}
 	}
 }
@@ -61,7 +61,7 @@ internal-lb = true
 [LoadBalancerClass "a"]
 `
 	if err != nil || got != want {
-		t.Errorf("written was\n%s\nwant\n%s(%v)", got, want, err)
+		t.Errorf("the text is\n%s\nwant\n%s(%v)", got, want, err)
 	}
 }
 
@@ -71,10 +71,10 @@ func TestRender_SecretsOnlyOnRequest(t *testing.T) {
 	c.Global.ApplicationCredentialSecret, c.Global.Token = "s3cr3t", "s3cr3t"
 	if got, err := Render(c); err != nil || strings.Contains(got, "s3cr3t") ||
 		strings.Count(got, "is omitted") != 4 {
-		t.Errorf("written was\n%s(%v)", got, err)
+		t.Errorf("the text is\n%s(%v)", got, err)
 	}
 	if got, err := RenderWithSecrets(c); err != nil || strings.Count(got, "s3cr3t") != 4 {
-		t.Errorf("with secrets, written was\n%s(%v)", got, err)
+		t.Errorf("with secrets, the text is\n%s(%v)", got, err)
 	}
 }
 

@@ -35,6 +35,6 @@ func TestSecret_IsNotPrinted(t *testing.T) {
 		out.WriteString(args)
 	}, funcr.Options{}).Info("read", "config", c, "password", c.Global.Password)
 	if got := out.String(); strings.Contains(got, "hunter2") || !strings.Contains(got, "ccm") {
-		t.Errorf("printed was %s", got)
+		t.Errorf("the output is %s", got)
 	}
 }

@@ -41,7 +41,7 @@ func TestTable_HasOneRowForEachField(t *testing.T) {
 	}
 }
 
-// fieldsSetBy reads an option into a struct, and returns the fields that are not zero then.
+// fieldsSetBy parses an option into a struct, and returns the fields that are not zero then.
 func fieldsSetBy(o option, of any) (set []any) {
 	reflect.ValueOf(of).Elem().SetZero()
 	for _, value := range []string{"internal", "true", "7", "7s"} {
@@ -57,7 +57,7 @@ func fieldsSetBy(o option, of any) (set []any) {
 	return set
 }
 
-// leaves are pointers to the fields of structs in a struct.
+// leaves returns pointers to the fields of structs in a struct.
 func leaves(name string, v reflect.Value) map[string]any {
 	all := map[string]any{}
 	for i := range v.NumField() {
@@ -82,7 +82,7 @@ func TestTable_KeysAreUniqueAndExplained(t *testing.T) {
 		}
 		for _, o := range s.options {
 			if seen[o.key] || o.meaning == "" || o.key != strings.ToLower(o.key) {
-				t.Errorf("[%s] %s is there twice, not in lower case, or not explained", s.name,
+				t.Errorf("[%s] %s is repeated, not in lower case, or not explained", s.name,
 					o.key)
 			}
 			seen[o.key] = true

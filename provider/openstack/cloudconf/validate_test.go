@@ -8,13 +8,13 @@ import (
 
 const id1 = "2cb9b4d4-8a27-4a22-8b5a-5b7a2a6a7e11"
 
-// Each case is added to a file in which nothing is wrong. Severities: what OCCM refuses or fails
-// with is an error, what it takes and fails with later is a mistake.
+// Each case is added to a valid file. A setting that OCCM refuses or fails with at once is an
+// error; one with which OCCM fails later is a mistake.
 func TestRead_ValidatesValues(t *testing.T) {
 	for _, test := range []struct {
 		content string
-		// severity: text, of the key in the line after the header unless it says another; none if
-		// empty
+		// want is "severity: text", about the key in the line after the header unless it names
+		// another; "" means no problem.
 		want string
 	}{
 		{"[LoadBalancer]\nsubnet-id = " + id1, ""},

@@ -12,13 +12,13 @@ import (
 
 var errDown = errors.New("the cloud is down")
 
-// cloud answers what it is set to, and counts how often it was asked.
+// cloud returns the configured answer, and counts the requests.
 type cloud struct {
 	mu    sync.Mutex
 	asked int
 	yes   bool
 	err   error
-	// hold, if set, keeps the answer back until it is closed.
+	// hold, if set, delays the answer until it is closed.
 	hold, entered chan struct{}
 }
 
@@ -77,7 +77,7 @@ func TestGet_Known_IsCached(t *testing.T) {
 			clock.Step(DefaultLife / 6)
 		}
 		if c.count() != 1 {
-			t.Errorf("the cloud was asked %d times about a %t", c.count(), yes)
+			t.Errorf("%d requests for the fact %t", c.count(), yes)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func TestGet_CloudDown_IsUnknownAndRequestedAgain(t *testing.T) {
 		want(t, f, false, false)
 	}
 	if c.count() != 1 {
-		t.Errorf("100 callers at once asked a cloud that is down %d times", c.count())
+		t.Errorf("100 concurrent callers sent %d requests to a cloud that is down", c.count())
 	}
 	c.set(true, nil)
 	clock.Step(DefaultRetry)
@@ -115,7 +115,7 @@ func TestGet_ExpiredWhileTheCloudIsDown_ReturnsThePreviousResponse(t *testing.T)
 		want(t, f, true, true)
 	}
 	if c.count() != 2 {
-		t.Errorf("the cloud was asked %d times, want 2", c.count())
+		t.Errorf("%d requests, want 2", c.count())
 	}
 	c.set(false, nil)
 	clock.Step(DefaultRetry)
@@ -133,7 +133,7 @@ func TestGet_ConcurrentCallers_ShareOneRequest(t *testing.T) {
 	close(c.hold)
 	callers.Wait()
 	if c.count() != 1 {
-		t.Errorf("the cloud was asked %d times", c.count())
+		t.Errorf("%d requests", c.count())
 	}
 }
 
@@ -149,14 +149,14 @@ func TestGet_CallerCanceled_OthersGetTheResponse(t *testing.T) {
 	}()
 	<-c.entered
 
-	// The second waits for the first, and gives up as well.
+	// The second caller waits for the first, and is canceled as well.
 	waiting, leave := context.WithCancel(t.Context())
 	leave()
 	if _, err := f.Get(waiting); !errors.Is(err, context.Canceled) {
-		t.Errorf("who gave up waiting gets %v", err)
+		t.Errorf("the canceled waiting caller gets %v", err)
 	}
 
-	// The third waits, and takes over.
+	// The third caller waits, and sends the next request.
 	go func() {
 		yes, err := f.Get(t.Context())
 		if err == nil && !yes {
@@ -166,11 +166,11 @@ func TestGet_CallerCanceled_OthersGetTheResponse(t *testing.T) {
 	}()
 	giveUp()
 	if err := <-answers; !errors.Is(err, context.Canceled) {
-		t.Errorf("who gave up asking gets %v", err)
+		t.Errorf("the canceled requesting caller gets %v", err)
 	}
 	<-c.entered
 	close(c.hold)
 	if err := <-answers; err != nil {
-		t.Errorf("who took over gets %v", err)
+		t.Errorf("the next requesting caller gets %v", err)
 	}
 }

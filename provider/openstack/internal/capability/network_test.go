@@ -45,7 +45,7 @@ func TestNetwork_ListOfExtensions_IsReadOrRefused(t *testing.T) {
 				t.Errorf("%v, %v", has, err)
 			case want != "" && (!errors.Is(err, ErrUnknown) ||
 				!strings.Contains(err.Error(), want)):
-				t.Errorf("error %v, want that it is unknown, and %q", err, want)
+				t.Errorf("error %v, want ErrUnknown with %q", err, want)
 			}
 		})
 	}

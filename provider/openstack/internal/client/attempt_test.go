@@ -19,7 +19,7 @@ import (
 	"github.com/fxccm/fxccm/provider/kit/ratelimit"
 )
 
-// hang holds answers back until the client gives up, or the test ends.
+// hang delays responses until the client disconnects, or the test ends.
 func hang(t *testing.T, before func(http.ResponseWriter)) http.HandlerFunc {
 	t.Helper()
 	end := make(chan struct{})
@@ -69,7 +69,7 @@ func TestRequest_EndsWithTheCallersContext(t *testing.T) {
 	because := errors.New("the term is over")
 	cancel(because)
 	if err := <-done; !errors.Is(err, because) {
-		t.Errorf("got %v, want the reason", err)
+		t.Errorf("got %v, want the cause of the context", err)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestResponse_NotJSON_ErrorNamesItsType(t *testing.T) {
 	wantError(t, cfg, get(within(t), f.Clients, "ports"), "/network/v2.0/ports", "200 OK",
 		"not JSON but text/html")
 	if n := s.count("/ports"); n != 1 {
-		t.Errorf("made %d times: the page will be there again", n)
+		t.Errorf("%d attempts, want one because a retry gets the same page", n)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestResponse_EmptyOrList_IsAccepted(t *testing.T) {
 			t.Errorf("%d %q: %v", c.status, c.body, err)
 		}
 	}
-	// Barbican's payloads are whatever they are.
+	// Barbican's payloads may have any form.
 	req := &http.Request{Header: http.Header{"Accept": {"text/plain"}}}
 	if err := checkJSON(req, &http.Response{StatusCode: 200}, []byte("secret")); err != nil {
 		t.Errorf("a text that the caller requested: %v", err)
@@ -144,7 +144,7 @@ func TestReplay_SendsTheSameBodyAgain(t *testing.T) {
 	}
 }
 
-// The token must not go to any other host.
+// The token must not be sent to another host.
 func TestRedirect_IsFollowedWithinTheServiceOnly(t *testing.T) {
 	var mu sync.Mutex
 	var reached []string
@@ -172,13 +172,13 @@ func TestRedirect_IsFollowedWithinTheServiceOnly(t *testing.T) {
 	for _, method := range []string{"GET", "POST"} {
 		if err := send(within(t), f.Clients, method, "away",
 			map[string]any{}); !gophercloud.ResponseCodeIs(err, http.StatusTemporaryRedirect) {
-			t.Errorf("%s to another host: %v, want the answer itself", method, err)
+			t.Errorf("%s to another host: %v, want the redirect as the response", method, err)
 		}
 	}
 	// A POST would become a GET that changes nothing.
 	if err := send(within(t), f.Clients, "POST", "here",
 		map[string]any{}); !gophercloud.ResponseCodeIs(err, http.StatusFound) {
-		t.Errorf("POST: %v, want the answer itself", err)
+		t.Errorf("POST: %v, want the redirect as the response", err)
 	}
 	if len(reached) != 0 {
 		t.Errorf("the other host was reached with the tokens %q", reached)

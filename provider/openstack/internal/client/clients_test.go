@@ -19,8 +19,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// OCCM makes new clients for each call of a controller, and each of them asks Neutron for its
-// versions (D46).
+// OCCM creates new clients for each call of a controller, and each of them reads Neutron's versions
+// (D46).
 func TestClients_AreBuiltOnce_D46(t *testing.T) {
 	cloud, cfg := simulator(t)
 	f := open(t, cfg)
@@ -43,7 +43,7 @@ func TestClients_AreBuiltOnce_D46(t *testing.T) {
 		all.Wait()
 	}
 	if calls := cloud.Calls(); len(calls) != 1 || calls[0].Operation != "token_create" {
-		t.Errorf("204 times a client cost %+v, want one login", calls)
+		t.Errorf("204 clients cost %+v, want one login", calls)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestFence_RefusedRequest_IsNotRetried(t *testing.T) {
 		t.Errorf("a login after the term: %v, want the fence's refusal", err)
 	}
 	if refusals != 2 {
-		t.Errorf("the fence was asked %d times, want twice", refusals)
+		t.Errorf("the fence refused %d requests, want 2", refusals)
 	}
 	for _, call := range cloud.Calls() {
 		if call.Method != http.MethodGet {
@@ -116,7 +116,7 @@ func TestFence_Closes_RequestsInFlightAreCanceled(t *testing.T) {
 		t.Errorf("got %v, want the fence's reason", err)
 	}
 	if n := len(gate.InFlight()); n != 0 {
-		t.Errorf("%d calls are in flight for the fence", n)
+		t.Errorf("the fence counts %d calls in flight", n)
 	}
 }
 
@@ -135,13 +135,13 @@ func TestClose_CancelsRequestsInFlightAndRefusesNewOnes(t *testing.T) {
 				t.Error(err)
 			}
 			if err := <-done; !errors.Is(err, ErrClosed) {
-				t.Errorf("in flight: %v, want ErrClosed", err)
+				t.Errorf("a request in flight: %v, want ErrClosed", err)
 			}
 			if err := get(t.Context(), f.Clients, "ports"); !errors.Is(err, ErrClosed) {
-				t.Errorf("afterwards: %v, want ErrClosed", err)
+				t.Errorf("a request after Close: %v, want ErrClosed", err)
 			}
 			if _, err := f.Project(t.Context()); !errors.Is(err, ErrClosed) {
-				t.Errorf("project afterwards: %v, want ErrClosed", err)
+				t.Errorf("project after Close: %v, want ErrClosed", err)
 			}
 			until(t, "all connections are closed", func() bool {
 				_, left := s.connections()
@@ -151,8 +151,8 @@ func TestClose_CancelsRequestsInFlightAndRefusesNewOnes(t *testing.T) {
 	}
 }
 
-// A connection of HTTP/2 is busy a little longer than its last request, so that closing those that
-// are idle may pass over it. That is by chance.
+// An HTTP/2 connection is busy a little longer than its last request, so closing idle connections
+// may miss it, by chance.
 func TestClose_HTTP2_LeavesNoConnection(t *testing.T) {
 	for name, end := range map[string]func(f fixture, cancel context.CancelCauseFunc){
 		"closed": func(f fixture, _ context.CancelCauseFunc) {
@@ -178,11 +178,11 @@ func TestClose_HTTP2_LeavesNoConnection(t *testing.T) {
 				go func() { done <- get(ctx, f.Clients, "ports") }()
 				until(t, "it is on its way", func() bool { return s.count("/ports") == 1 })
 				if p := s.seen("/ports")[0].protocol; p != "HTTP/2.0" {
-					t.Fatalf("the request was made by %s", p)
+					t.Fatalf("the protocol of the request is %s", p)
 				}
 				end(f, cancel)
 				if err := <-done; !errors.Is(err, ErrClosed) {
-					t.Errorf("in flight: %v, want ErrClosed", err)
+					t.Errorf("a request in flight: %v, want ErrClosed", err)
 				}
 				until(t, fmt.Sprintf("all connections are closed, number %d", i), func() bool {
 					_, left := s.connections()
@@ -194,7 +194,7 @@ func TestClose_HTTP2_LeavesNoConnection(t *testing.T) {
 	}
 }
 
-// A connection may be made for a request that has ended before it was.
+// A connection may be established after its request has ended.
 func TestClose_ConnectionThatComesLate_IsClosed(t *testing.T) {
 	s, cfg := newStub(t, status(200))
 	g, err := newGeneration(cfg, Options{
@@ -207,7 +207,7 @@ func TestClose_ConnectionThatComesLate_IsClosed(t *testing.T) {
 	g.disconnect()
 	conn, err := g.transport.DialContext(within(t), "tcp", s.Listener.Addr().String())
 	if !errors.Is(err, ErrClosed) {
-		t.Errorf("there is connection %v, error %v", conn, err)
+		t.Errorf("connection %v, error %v", conn, err)
 	}
 	until(t, "all connections are closed", func() bool {
 		_, left := s.connections()
@@ -246,8 +246,7 @@ func TestProject_WithoutOneIsAnError(t *testing.T) {
 	wantError(t, cfg, err, "tenant-id")
 }
 
-// Secrets must not come out, whatever goes wrong: each of these has its log and its errors
-// searched.
+// No failure must print a secret: the log and the errors of each case are searched.
 func TestSecrets_StayWhereTheyAre(t *testing.T) {
 	cloud, _ := simulator(t)
 	c := cloud.Credentials()

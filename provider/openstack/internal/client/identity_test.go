@@ -31,7 +31,7 @@ func TestShape_OfAddressesAsClouds_HaveThem(t *testing.T) {
 	}
 	for _, address := range []string{"", "host:8774", "/v2.1", "http://%zz"} {
 		if got, err := shape(serviceCompute, address); err == nil {
-			t.Errorf("%q became %q", address, got)
+			t.Errorf("the endpoint of %q is %q", address, got)
 		}
 	}
 }

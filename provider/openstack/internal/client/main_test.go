@@ -31,7 +31,7 @@ var within = waittest.Context
 
 var until = waittest.Until
 
-// advance has the time pass until the condition holds.
+// advance advances the clock until the condition holds.
 func advance(t *testing.T, clock *clocktesting.FakeClock, step time.Duration, what string,
 	condition func() bool,
 ) {
@@ -45,7 +45,7 @@ func advance(t *testing.T, clock *clocktesting.FakeClock, step time.Duration, wh
 	})
 }
 
-// fixture is what a test sees of Clients from outside.
+// fixture records the effects of Clients that a test can observe.
 type fixture struct {
 	*Clients
 	logs     *logs
@@ -53,8 +53,8 @@ type fixture struct {
 	config   cloudconf.Config
 }
 
-// open makes Clients that pause for no time, unless the test says otherwise, and looks for secrets
-// in all they log.
+// open creates Clients without pauses, unless the test overrides that, and searches their log for
+// secrets.
 func open(t *testing.T, cfg cloudconf.Config, change ...func(*Options)) fixture {
 	t.Helper()
 	f := fixture{logs: &logs{}, observed: &observed{}, config: cfg}
@@ -78,7 +78,7 @@ func open(t *testing.T, cfg cloudconf.Config, change ...func(*Options)) fixture 
 	return f
 }
 
-// noSecret fails the test if a text has a secret of the configuration, or a token.
+// noSecret fails the test if a text contains a secret of the configuration, or a token.
 func noSecret(t *testing.T, cfg cloudconf.Config, what, text string) {
 	t.Helper()
 	for _, secret := range secretsOf(cfg.Global) {
@@ -92,16 +92,16 @@ func noSecret(t *testing.T, cfg cloudconf.Config, what, text string) {
 	}
 }
 
-// wantError checks that there is an error with these texts, and without secrets.
+// wantError checks that the error contains these texts, and no secret.
 func wantError(t *testing.T, cfg cloudconf.Config, err error, texts ...string) {
 	t.Helper()
 	if err == nil {
-		t.Error("there is no error")
+		t.Error("the error is nil")
 		return
 	}
 	for _, text := range texts {
 		if !strings.Contains(err.Error(), text) {
-			t.Errorf("the error is %q, and should tell %q", err, text)
+			t.Errorf("the error is %q, want it to contain %q", err, text)
 		}
 	}
 	noSecret(t, cfg, "error", fmt.Sprintf("%v %+v %#v", err, err, err.Error()))
@@ -124,7 +124,7 @@ func (l *logs) String() string {
 	return l.text.String()
 }
 
-// observed is an Observer that remembers.
+// observed is an Observer that records.
 type observed struct {
 	mu       sync.Mutex
 	inFlight int
@@ -175,7 +175,7 @@ func (o *observed) copy(list *[]string) []string {
 	return append([]string{}, *list...)
 }
 
-// simulator starts a cloud, and says how to log in to it with a password.
+// simulator starts a cloud, and returns a configuration that logs in with a password.
 func simulator(t *testing.T, options ...openstacktest.Option) (*openstacktest.Cloud,
 	cloudconf.Config,
 ) {
@@ -196,7 +196,7 @@ func configFor(c openstacktest.Credentials) cloudconf.Config {
 	return cfg
 }
 
-// stub is a Keystone whose catalog has only itself, and whatever else a test answers.
+// stub is a Keystone with only itself in the catalog. A test adds other responses.
 type stub struct {
 	*httptest.Server
 	t *testing.T
@@ -211,7 +211,7 @@ type stub struct {
 	closed   int
 }
 
-// recorded is a request that has reached the stub.
+// recorded is a request that the stub received.
 type recorded struct {
 	method, path, protocol, body, token, agent string
 	at                                         time.Time
@@ -222,7 +222,7 @@ func newStub(t *testing.T, service http.HandlerFunc) (*stub, cloudconf.Config) {
 	return startStub(t, service, (*httptest.Server).Start)
 }
 
-// newStubHTTP2 is a stub that speaks HTTP/2 to whoever asks for it, and so has TLS.
+// newStubHTTP2 returns a stub that supports HTTP/2, and therefore TLS.
 func newStubHTTP2(t *testing.T, service http.HandlerFunc) (*stub, cloudconf.Config) {
 	t.Helper()
 	s, cfg := startStub(t, service, func(s *httptest.Server) {
@@ -265,7 +265,7 @@ func (s *stub) connection(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// connections are how many have been made, and how many are left of them.
+// connections returns how many connections were opened, and how many are still open.
 func (s *stub) connections() (opened, left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -338,7 +338,7 @@ func (s *stub) valid(token string) bool {
 	return token == fmt.Sprintf("stub-token-%d", s.logins) && s.logins > s.revoked
 }
 
-// revoke makes all tokens invalid that have been issued.
+// revoke invalidates all issued tokens.
 func (s *stub) revoke() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -351,7 +351,7 @@ func (s *stub) answerLogins(handler http.HandlerFunc) {
 	s.keystone = handler
 }
 
-// count counts the requests whose path ends so.
+// count counts the requests whose path has this suffix.
 func (s *stub) count(suffix string) int { return len(s.seen(suffix)) }
 
 func (s *stub) seen(suffix string) []recorded {
@@ -372,7 +372,7 @@ func reply(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// get asks Neutron for something, as gophercloud's functions do.
+// get sends a read to Neutron, as gophercloud's functions do.
 func get(ctx context.Context, c *Clients, path string) error {
 	return send(ctx, c, http.MethodGet, path, nil)
 }

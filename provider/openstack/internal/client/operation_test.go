@@ -64,7 +64,7 @@ volume PUT /v3/volumes other`
 	}
 }
 
-// FuzzOperation looks for a path that gets into the name: each name is a series of metrics.
+// FuzzOperation looks for a path that becomes a part of the name: each name is a series of metrics.
 func FuzzOperation(f *testing.F) {
 	f.Add(serviceNetwork, "GET", "/v2.0/ports/x/tags/y")
 	f.Add(serviceCompute, "POST", "/v2.1//servers/detail/")
@@ -74,9 +74,9 @@ func FuzzOperation(f *testing.F) {
 	f.Fuzz(func(t *testing.T, service, method, path string) {
 		name := operation(service, method, path)
 		if !names.MatchString(name) {
-			t.Fatalf("%q is no name", name)
+			t.Fatalf("%q is not a valid name", name)
 		}
-		// The names are made of the tables' words alone.
+		// The names contain only the words of the tables.
 		if name == "other" || strings.HasPrefix(name, "version_") ||
 			strings.HasSuffix(name, "_other") {
 			return
@@ -92,6 +92,6 @@ func FuzzOperation(f *testing.F) {
 				return
 			}
 		}
-		t.Fatalf("%s %q %q became %q", service, method, path, name)
+		t.Fatalf("%s %q %q has the name %q", service, method, path, name)
 	})
 }

@@ -84,7 +84,7 @@ func TestRetryReason_EachResponse_IsRetriedOrNot(t *testing.T) {
 			}
 			if resp != nil && resp.StatusCode == 409 {
 				if body, _ := io.ReadAll(resp.Body); len(body) == 0 {
-					t.Errorf("%s %s: the body is gone", method, c.name)
+					t.Errorf("%s %s: the body cannot be read again", method, c.name)
 				}
 			}
 		}
@@ -110,7 +110,7 @@ func TestRetryReason_EachResponse_IsRetriedOrNot(t *testing.T) {
 	}
 	failover, _ := http.NewRequest("PUT", "http://x/v2.0/lbaas/loadbalancers/1/failover", nil)
 	if resp, err := reset(); retryReason(failover, resp, err) != "" {
-		t.Error("a failover that may have begun is begun again")
+		t.Error("a failover that may have begun is repeated")
 	}
 }
 
@@ -128,7 +128,7 @@ func TestBackoff_GrowsToItsLimit(t *testing.T) {
 	}
 }
 
-// script answers requests in turn; the last answer is repeated.
+// script returns its responses in turn, and then repeats the last one.
 func script(answers ...http.HandlerFunc) http.HandlerFunc {
 	var mu sync.Mutex
 	n := 0
@@ -157,7 +157,7 @@ func immutableAnswer(w http.ResponseWriter, _ *http.Request) {
 
 func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// OCCM gives up at the first of these answers (D20).
+// OCCM stops at the first of these responses (D20).
 func TestRequest_TemporarilyRefused_IsRetried_D20(t *testing.T) {
 	s, cfg := newStub(t, script(immutableAnswer, status(429), status(503), status(201)))
 	f := open(t, cfg)
@@ -195,7 +195,7 @@ func TestRequest_AlwaysFails_EndsAfterMaxRetries(t *testing.T) {
 			t.Errorf("got %v, want the conflict", err)
 		}
 		if n := s.count("/x"); n != 1+retries {
-			t.Errorf("made %d times, want 1 and %d again", n, retries)
+			t.Errorf("%d attempts, want 1 and %d retries", n, retries)
 		}
 	}
 }
@@ -213,7 +213,7 @@ func TestRetryAfter_IsWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if took := clock.Since(start); s.count("/ports") != 2 || took < 20*time.Second {
-		t.Errorf("made %d times in %s, want twice in 20 s or more", s.count("/ports"), took)
+		t.Errorf("%d attempts in %s, want 2 in 20 s or more", s.count("/ports"), took)
 	}
 }
 
@@ -225,7 +225,7 @@ func TestRetryAfter_TooLong_IsReturnedToTheCaller(t *testing.T) {
 		t.Errorf("got %v, want the refusal at once", err)
 	}
 	if n := s.count("/ports"); n != 1 {
-		t.Errorf("made %d times", n)
+		t.Errorf("%d attempts", n)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestRetries_EndAfterAMinute(t *testing.T) {
 		status(503)(w, r)
 	})
 	cfg.Client.MaxRetries = 1000
-	// The clock moves only when a request is made, so that each pause must be none.
+	// The clock moves only when a request is sent, so each pause must be zero.
 	f := open(t, cfg, func(o *Options) { o.Clock = clock })
 	done := make(chan error, 1)
 	go func() { done <- get(within(t), f.Clients, "ports") }()
@@ -245,7 +245,7 @@ func TestRetries_EndAfterAMinute(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if n := s.count("/ports"); n != 3 {
-		t.Errorf("made %d times, want 3: at 0, 25 and 50 s", n)
+		t.Errorf("%d attempts, want 3: at 0, 25 and 50 s", n)
 	}
 }
 
@@ -263,7 +263,7 @@ func TestPauseBeforeRetry_EndsWithTheCallersContext(t *testing.T) {
 		t.Errorf("got %v, want the context's error", err)
 	}
 	if n := s.count("/ports"); n != 1 {
-		t.Errorf("made %d times", n)
+		t.Errorf("%d attempts", n)
 	}
 }
 
@@ -281,7 +281,7 @@ func TestConnection_ThatBreaks(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			if n := s.count("/things"); n != c.times {
-				t.Errorf("made %d times, want %d", n, c.times)
+				t.Errorf("%d attempts, want %d", n, c.times)
 			}
 		})
 	}
@@ -299,7 +299,7 @@ func TestResponse_Truncated_IsRetried(t *testing.T) {
 		t.Error(err)
 	}
 	if n := s.count("/ports"); n != 2 {
-		t.Errorf("made %d times, want 2", n)
+		t.Errorf("%d attempts, want 2", n)
 	}
 
 	_, cfg = newStub(t, cut)

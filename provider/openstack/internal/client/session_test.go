@@ -104,7 +104,7 @@ func TestRequest_TokenRefused_IsRepeatedWithItsBody(t *testing.T) {
 	seen := s.seen("/ports")
 	if len(seen) != 2 || seen[0].body != `{"port":"a"}` || seen[1].body != seen[0].body ||
 		seen[0].token == seen[1].token {
-		t.Errorf("the service saw %+v, want the same body with another token", seen)
+		t.Errorf("the requests are %+v, want the same body with another token", seen)
 	}
 }
 
@@ -145,8 +145,8 @@ func TestLogin_IssuedTokenExpired_ErrorNamesTheReason(t *testing.T) {
 	}
 }
 
-// OCCM logs in when it starts, and exits if that fails; afterwards a failure of these calls means
-// "unsupported" to it until it restarts.
+// OCCM logs in at its start, and exits if that fails. Later failures of these calls mean
+// "unsupported" to OCCM until it restarts.
 func TestKeystone_DownAndBack_NeedsNoRestart_D37(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	s, cfg := newStub(t, status(200))
@@ -176,7 +176,7 @@ func TestKeystone_DownAndBack_NeedsNoRestart_D37(t *testing.T) {
 	}
 	s.answerLogins(nil)
 	if err := get(within(t), f.Clients, "ports"); err != nil {
-		t.Errorf("Keystone is back: %v", err)
+		t.Errorf("after Keystone's recovery: %v", err)
 	}
 	if got := f.observed.Logins(); got[0] != loginFailed || got[len(got)-1] != loginOK {
 		t.Errorf("observed %v", got)
@@ -209,18 +209,18 @@ func TestLogin_CallerCanceled_OthersSucceed(t *testing.T) {
 	go func() { second <- get(within(t), f.Clients, "ports") }()
 	cancel()
 	if err := <-first; !errors.Is(err, context.Canceled) {
-		t.Errorf("the one who gave up got %v", err)
+		t.Errorf("the canceled caller got %v", err)
 	}
 	close(release)
 	if err := <-second; err != nil {
-		t.Errorf("the other got %v", err)
+		t.Errorf("the other caller got %v", err)
 	}
 	if n := s.count("/auth/tokens"); n != 1 {
 		t.Errorf("%d logins", n)
 	}
 }
 
-// OCCM says "no suitable endpoint", "unsupported", or nothing (D40).
+// OCCM reports "no suitable endpoint", "unsupported", or nothing (D40).
 func TestLoginError_HasKeystonesMessage_D40(t *testing.T) {
 	cloud, cfg := simulator(t)
 	cfg.Global.Password = "wr0ng-password"
@@ -287,7 +287,7 @@ func TestKeystone_InvalidResponse_IsAnError(t *testing.T) {
 	}
 }
 
-// echo answers with the request, as some proxies do.
+// echo responds with the request, as some proxies do.
 func echo(w http.ResponseWriter, r *http.Request) {
 	var body any
 	_ = json.NewDecoder(r.Body).Decode(&body)
@@ -308,7 +308,7 @@ func TestVersion3_IsReadFromKeystonesVersions(t *testing.T) {
 	}
 }
 
-// Keystone behind a proxy that ends TLS tells its address as it sees it: without.
+// Behind a proxy that ends TLS, Keystone lists its address as it is inside: without TLS.
 func TestVersion3_IsFoundWithoutLeavingTLS(t *testing.T) {
 	cloud, cfg := simulator(t, openstacktest.WithTLS())
 	cfg.Global.AuthURL = strings.TrimSuffix(cloud.AuthURL(), "/v3")

@@ -25,14 +25,14 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
-// sharing is how Clients of a cluster share.
+// sharing sets the options for Clients of a cluster that share.
 func sharing(s *Shared, cluster string) func(*Options) {
 	return func(o *Options) { o.Shared, o.Cluster = s, cluster }
 }
 
 func unlimited() *Shared { return NewShared(SharedOptions{Rate: rate.Inf}) }
 
-// inAll calls do for all at the same time.
+// inAll calls do for all Clients concurrently.
 func inAll(t *testing.T, all []fixture, do func(fixture) error) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -70,7 +70,7 @@ func TestShared_TenClusters_LogInOnce(t *testing.T) {
 		_ = f.Close()
 	}
 	if len(shared.accesses) != 0 {
-		t.Errorf("%d accesses are left after all have closed", len(shared.accesses))
+		t.Errorf("%d accesses remain after all Clients are closed", len(shared.accesses))
 	}
 }
 
@@ -169,7 +169,7 @@ func TestShared_WrongPassword_IsTriedOnceAndReportedToAll(t *testing.T) {
 	}
 }
 
-// blocked is a service whose answers wait for the test.
+// blocked is a service whose responses wait for the test.
 func blocked(t *testing.T) (service http.HandlerFunc, arrived chan struct{}, answer func()) {
 	t.Helper()
 	arrived, answers := make(chan struct{}, 100), make(chan struct{})
@@ -263,7 +263,7 @@ func TestShared_TermIsOver_SendsNothing(t *testing.T) {
 	}
 }
 
-// waitingRead reads until the test answers. ended has the cause when the read is canceled.
+// waitingRead reads until the test answers. ended receives the cause when the read is canceled.
 type waitingRead struct {
 	begun, ended chan struct{}
 	answer       chan string
@@ -366,7 +366,7 @@ func TestReads_Newer_NeverAnswersWithAnEarlierRead(t *testing.T) {
 	})
 }
 
-// waitingOf is how many requests of a cluster wait for their turn.
+// waitingOf returns how many requests of a cluster wait for their turn.
 func waitingOf(f fixture) int {
 	return f.current.queue.Waiting(ratelimit.Flow{Cluster: f.options.Cluster})
 }
@@ -395,8 +395,8 @@ func TestShared_NoisyCluster_DelaysAnotherByOneTurn(t *testing.T) {
 	advance(t, now, time.Second, "the turn of the request comes", func() bool {
 		return waitingOf(quiet) == 0 || waitingOf(noisy) < noise-10
 	})
-	// A request leaves the queue when its turn comes. When it reaches the server depends on the
-	// load of the machine.
+	// A request leaves the queue when its turn comes. Its arrival at the server depends on the load
+	// of the machine.
 	if overtook := before - waitingOf(noisy); overtook > 3 {
 		t.Errorf("%d requests of the noisy cluster came before", overtook)
 	}

@@ -34,7 +34,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// watching makes Clients whose password is in a file.
+// watching returns Clients whose password is in a file.
 func watching(t *testing.T, cfg cloudconf.Config, c *clocktesting.FakeClock) (fixture, string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "cloud.conf")
@@ -53,7 +53,7 @@ func watching(t *testing.T, cfg cloudconf.Config, c *clocktesting.FakeClock) (fi
 	}), file
 }
 
-// OCCM has to be restarted (D42).
+// OCCM needs a restart (D42).
 func TestReload_OfThePassword_WhileRequestsFlow_D42(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	cloud, cfg := simulator(t)
@@ -81,7 +81,7 @@ func TestReload_OfThePassword_WhileRequestsFlow_D42(t *testing.T) {
 			}
 		})
 	}
-	// The new password is in the file before Keystone knows it: the old one goes on.
+	// The file has the new password before Keystone does, so the old one stays in use.
 	write(t, file, "n3w-password")
 	advance(t, clock, watchEvery, "the new configuration has been tried often", func() bool {
 		return strings.Count(f.logs.String(),
@@ -95,8 +95,7 @@ func TestReload_OfThePassword_WhileRequestsFlow_D42(t *testing.T) {
 	if err := cloud.ChangePassword(cloud.Credentials().UserID, "n3w-password"); err != nil {
 		t.Fatal(err)
 	}
-	// Keystone has revoked the old tokens, so that the next look at the files is not put off any
-	// longer.
+	// Keystone has revoked the old tokens, so the next check of the files is no longer delayed.
 	until(t, "the old login is over", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
@@ -114,7 +113,7 @@ func TestReload_OfThePassword_WhileRequestsFlow_D42(t *testing.T) {
 	all.Wait()
 	for failure := range failures {
 		if !strings.Contains(failure, "log in to Keystone") {
-			t.Errorf("a request failed otherwise than for the password: %s", failure)
+			t.Errorf("a request failed for another reason than the password: %s", failure)
 		}
 	}
 	noSecret(t, cloudconf.Config{Global: cloudconf.Global{Password: "n3w-password"}},
@@ -283,7 +282,7 @@ func TestReload_RequestsInFlight_Continue(t *testing.T) {
 	s, cfg := newStub(t, func(w http.ResponseWriter, r *http.Request) {
 		code := http.StatusOK
 		if strings.HasSuffix(r.URL.Path, "/slow") {
-			// It is even made again the old way.
+			// The request is even retried with the old configuration.
 			once.Do(func() { <-release; code = http.StatusServiceUnavailable })
 		}
 		status(code)(w, r)
@@ -293,7 +292,7 @@ func TestReload_RequestsInFlight_Continue(t *testing.T) {
 	go func() { done <- get(within(t), f.Clients, "slow") }()
 	until(t, "it is on its way", func() bool { return s.count("/slow") == 1 })
 	write(t, file, "n3w-password")
-	// Not longer: a request is not made again after a minute.
+	// The clock must not advance further: a request is not retried after a minute.
 	until(t, "the watch waits", clock.HasWaiters)
 	clock.Step(watchEvery)
 	until(t, "the new configuration is in use", func() bool {
@@ -304,9 +303,9 @@ func TestReload_RequestsInFlight_Continue(t *testing.T) {
 	}
 	close(release)
 	if err := <-done; err != nil {
-		t.Errorf("in flight: %v", err)
+		t.Errorf("the request in flight: %v", err)
 	}
-	// The connection of the old configuration has no further use.
+	// The connection of the old configuration is no longer used.
 	until(t, "one connection is left", func() bool { _, left := s.connections(); return left == 1 })
 }
 
@@ -352,7 +351,7 @@ func TestClose_EndsTheWatch(t *testing.T) {
 		t.Error(err)
 	}
 	if clock.HasWaiters() {
-		t.Error("the watch goes on")
+		t.Error("the watch continues")
 	}
 }
 

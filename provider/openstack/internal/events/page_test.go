@@ -60,7 +60,7 @@ func TestTable_HasEachReasonOnce(t *testing.T) {
 	}
 }
 
-// Packages of the provider write no reason that is not in the table.
+// The packages of the provider use only reasons of the table.
 func TestReasons_AreWrittenFromTheTable(t *testing.T) {
 	var files []string
 	for _, dir := range []string{

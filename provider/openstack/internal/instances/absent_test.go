@@ -23,7 +23,7 @@ func TestDeletedServer_DeniedTwice_IsAbsent(t *testing.T) {
 	w := newWorld(t)
 	node := w.addNodes(5)[3]
 	if !w.exists(node) {
-		t.Fatal("the instance does not exist from the beginning")
+		t.Fatal("the instance does not exist at the beginning")
 	}
 	w.delete(node)
 	w.pass(time.Minute)
@@ -49,8 +49,7 @@ func TestDeletedServer_DeniedTwice_IsAbsent(t *testing.T) {
 	}
 }
 
-// An alarm that watches the number must not ring for ever for a node that was deleted as it should
-// be.
+// An alarm on this number must not persist after the regular deletion of a node.
 func TestAbsentInstances_NodeDeleted_CountIsZero(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.addNodes(2)
@@ -63,7 +62,7 @@ func TestAbsentInstances_NodeDeleted_CountIsZero(t *testing.T) {
 	w.cluster(nodes[1])
 	w.pass(absence.RecountAfter)
 	if !w.exists(nodes[1]) {
-		t.Error("the other instance is gone, too")
+		t.Error("the other instance is absent, too")
 	}
 	if absent, _, _ := w.observed.values(); absent != 0 {
 		t.Errorf("%d instances are absent when the node is deleted, want none", absent)
@@ -83,7 +82,7 @@ func TestD35_OneNotFound_IsNotAbsent(t *testing.T) {
 	if !w.exists(node) {
 		t.Error("the instance does not exist, although Nova shows it again")
 	}
-	// The first denial is forgotten.
+	// The first denial is dropped.
 	w.cloud.Inject(openstacktest.Fault{Operation: "server_get", Status: http.StatusNotFound})
 	w.pass(w.config.Options.AbsenceConfirmation)
 	w.doubts(node, absence.ErrUnconfirmed)
@@ -113,7 +112,7 @@ func (w *world) delete(node *v1.Node) {
 
 func idOf(node *v1.Node) string { return strings.TrimPrefix(node.Spec.ProviderID, "openstack:///") }
 
-// OCCM never deletes such a node: its own not-found error is not upstream's.
+// OCCM never deletes such a node, because its own not-found error is not upstream's.
 func TestD32_NodeWithoutProviderID_ServerDeleted_IsAbsent(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -134,7 +133,7 @@ func TestD32_NodeWithoutProviderID_ServerDeleted_IsAbsent(t *testing.T) {
 			node := nodeOf("node-1", "")
 			c.change(node, id)
 			if c.asked && !w.exists(node) {
-				t.Fatal("the instance does not exist from the beginning")
+				t.Fatal("the instance does not exist at the beginning")
 			}
 			if err := w.cloud.DeleteServer(id); err != nil {
 				t.Fatal(err)
@@ -179,7 +178,7 @@ func TestD32_RenamedServer_Exists(t *testing.T) {
 	}
 }
 
-// Without an id there are only lists to judge by.
+// Without an ID, only lists can show the server.
 func TestD32_EmptyList_ProvesNothing(t *testing.T) {
 	w := newWorld(t)
 	node := nodeOf("node-1", "")
@@ -193,8 +192,8 @@ func TestD32_EmptyList_ProvesNothing(t *testing.T) {
 	}
 }
 
-// A node may be registered before its server is to be seen, or under another name. Upstream asks
-// whether it exists, for it is not ready yet, and would delete it.
+// A node may be registered before Nova shows its server, or under another name. Because the node is
+// not ready yet, upstream checks its existence, and would delete it.
 func TestNewNode_WithoutServer_IsNotAbsentWhileItsKubeletLives(t *testing.T) {
 	w := newWorld(t)
 	node := newNode("node-1")
@@ -222,7 +221,7 @@ func TestNewNode_WithoutServer_IsAbsentOnceItsKubeletIsSilent(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong with Nova, no node is deleted.
+// No failure of Nova deletes a node.
 func TestFaults_NoInstanceIsAbsent(t *testing.T) {
 	rewrite := func(body string) func(openstacktest.Call, int, []byte) (int, []byte) {
 		return func(openstacktest.Call, int, []byte) (int,
@@ -304,7 +303,7 @@ func TestFaults_NoInstanceIsAbsent(t *testing.T) {
 	}
 }
 
-// emptyLists fails what is no list.
+// emptyLists fails for a response that is not a list.
 func emptyLists(c openstacktest.Call, _ int, _ []byte) (int, []byte) {
 	if c.Operation == "server_list" {
 		return http.StatusOK, []byte(`{"servers": []}`)
@@ -363,8 +362,8 @@ func TestEmptyList_DirectRequestsAreLimited(t *testing.T) {
 	}
 }
 
-// Nova's lists leave out what is in a cell that is down, or deleted softly. Those servers all get
-// their turn.
+// Nova's lists omit servers of cells that are down, and soft-deleted ones. Each of these servers is
+// requested in turn.
 func TestUnlistedServers_AreRequestedInTurn(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.addNodes(30)
@@ -384,7 +383,7 @@ func TestUnlistedServers_AreRequestedInTurn(t *testing.T) {
 	}
 }
 
-// A wrong project answers 404 for each server, quite correctly.
+// For a wrong project, Nova correctly returns 404 for each server.
 func TestVanished_WrongProject_IsRefused(t *testing.T) {
 	for _, count := range []int{3, 200} {
 		for _, clusterKnown := range []bool{false, true} {
@@ -424,8 +423,7 @@ func TestVanished_WrongProject_IsRefused(t *testing.T) {
 	}
 }
 
-// Although only one node is asked about, that the others' servers are missing too says that
-// something is wrong.
+// Only one node is looked up, but the missing servers of the others show a problem.
 func TestVanished_OneNodeNotReadyInAWrongProject_IsRefused(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.addNodes(20)
@@ -472,10 +470,10 @@ func TestVanished_EndsWhenTheServersAreBack(t *testing.T) {
 	w.pass(time.Minute)
 	for _, node := range nodes[1:] {
 		if !w.exists(node) {
-			t.Error("an instance that is back does not exist")
+			t.Error("an instance that exists again is absent")
 		}
 	}
-	// A 404 during the episode is no proof.
+	// A 404 during the episode proves nothing.
 	w.doubts(nodes[0], absence.ErrUnconfirmed)
 	w.pass(w.config.Options.AbsenceConfirmation)
 	if w.exists(nodes[0]) {
@@ -509,7 +507,7 @@ func TestVanished_OperatorDeletesNodes_GuardIsLifted(t *testing.T) {
 	}
 	remove(t, indexer, nodes[0], nodes[1])
 	if gone := askAll(nodes[2:]); gone != 0 {
-		t.Error("an instance is absent by what was denied while nothing was believed")
+		t.Error("a denial from the time of the active guard made an instance absent")
 	}
 	w.pass(w.config.Options.AbsenceConfirmation)
 	for range 2 {
@@ -517,7 +515,7 @@ func TestVanished_OperatorDeletesNodes_GuardIsLifted(t *testing.T) {
 		w.pass(w.config.Options.AbsenceConfirmation)
 	}
 	if gone := askAll(nodes[2:]); gone != 1 {
-		t.Errorf("%d instances are absent, want the one that is left", gone)
+		t.Errorf("%d instances are absent, want only the remaining one", gone)
 	}
 }
 
@@ -530,7 +528,7 @@ func remove(t *testing.T, indexer cache.Indexer, nodes ...*v1.Node) {
 	}
 }
 
-// A rolling replacement deletes servers all the time. Each of them goes.
+// A rolling replacement deletes servers continually. The node of each is deleted.
 func TestVanished_FewOfMany_AreDeleted(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.addNodes(30)

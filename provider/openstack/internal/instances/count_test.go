@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// The numbers of calls are those that a thousand nodes may cost. OCCM makes four for each.
+// A thousand nodes may cost these numbers of calls. OCCM sends four for each node.
 
 func TestNodes_ThousandAreInitialized_CostFewCalls(t *testing.T) {
 	for _, way := range []way{{1, false}, {1, true}, {32, false}, {32, true}} {
@@ -39,8 +39,8 @@ func TestNodes_ThousandAreInitialized_CostFewCalls(t *testing.T) {
 	}
 }
 
-// way is how a controller asks: with so many workers, and whether the nodes of the cluster are
-// known besides.
+// way describes how a controller calls: the number of workers, and whether the nodes of the cluster
+// are known.
 type way struct {
 	workers      int
 	clusterKnown bool
@@ -117,7 +117,7 @@ func TestFewNodes_AreRequestedDirectly(t *testing.T) {
 	}
 }
 
-// A list that takes many pages is worth it for many servers only.
+// A list of many pages is used only for many servers.
 func TestLongList_IsNotReadForFewServers(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.addNodes(60)

@@ -39,7 +39,7 @@ func FuzzLabelValue(f *testing.F) {
 			t.Errorf("labelValue(%q) = %q, which the API server refuses", text, got)
 		}
 		if isLabelValue(text) && got != text {
-			t.Errorf("labelValue(%q) = %q, although it was fit already", text, got)
+			t.Errorf("labelValue(%q) = %q, although the text was valid", text, got)
 		}
 	})
 }

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var within = waittest.Context
 
-// world is a simulated cloud, and the instances that look into it with a clock that stands still.
+// world is a simulated cloud, and Instances that use it, with a clock that stands still.
 type world struct {
 	*Instances
 	t        *testing.T
@@ -43,7 +43,7 @@ type world struct {
 	events   *record.FakeRecorder
 }
 
-// A variation changes what newWorld makes.
+// A variation changes the configuration of newWorld.
 type variation func(*Config)
 
 func newWorld(t *testing.T, variations ...variation) *world {
@@ -67,7 +67,8 @@ func newWorldOn(t *testing.T, options []openstacktest.Option, variations ...vari
 	return w
 }
 
-// open logs in and makes instances, which end with the test. The record of calls begins after that.
+// open logs in and creates Instances, which end with the test. The record of calls begins after
+// that.
 func (w *world) open(c openstacktest.Credentials, variations ...variation) *Instances {
 	w.t.Helper()
 	clients := simclient.Login(w.t, c, nil)
@@ -91,7 +92,7 @@ func (w *world) addNetwork(name, cidr string) (id string) {
 	return id
 }
 
-// addServer makes a server with a port.
+// addServer creates a server with a port.
 func (w *world) addServer(name string) (id string) {
 	id = w.cloud.AddServer(openstacktest.Server{Name: name})
 	w.cloud.AddPort(openstacktest.Port{
@@ -101,7 +102,7 @@ func (w *world) addServer(name string) (id string) {
 	return id
 }
 
-// addNodes makes servers, and for each of them a node with its provider ID.
+// addNodes creates servers, and for each of them a node with its provider ID.
 func (w *world) addNodes(count int) []*v1.Node {
 	nodes := make([]*v1.Node, count)
 	for n := range nodes {
@@ -112,7 +113,7 @@ func (w *world) addNodes(count int) []*v1.Node {
 	return nodes
 }
 
-// calls is how many requests there were since the record of them began, but for those of Keystone.
+// calls returns the number of requests since the record began, without Keystone's.
 func (w *world) calls() int {
 	total := 0
 	for _, call := range w.cloud.Calls() {
@@ -161,7 +162,7 @@ func (w *world) exists(node *v1.Node) bool {
 	return exists
 }
 
-// doubts checks that there is an answer neither that the instance exists nor that it does not.
+// doubts checks that the result is an error: neither existence nor absence.
 func (w *world) doubts(node *v1.Node, why error) {
 	w.t.Helper()
 	exists, err := w.InstanceExists(within(w.t), node)
@@ -170,7 +171,7 @@ func (w *world) doubts(node *v1.Node, why error) {
 	}
 }
 
-// isGone has upstream ask for as long as it takes.
+// isGone calls as upstream does, for the time that a confirmation takes.
 func (w *world) isGone(node *v1.Node) {
 	w.t.Helper()
 	w.doubts(node, absence.ErrUnconfirmed)
@@ -180,7 +181,7 @@ func (w *world) isGone(node *v1.Node) {
 	}
 }
 
-// nodeOf is a node that is initialized and not ready.
+// nodeOf returns a node that is initialized and not ready.
 func nodeOf(name, serverID string) *v1.Node {
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)}}
 	if serverID != "" {
@@ -216,7 +217,7 @@ func (w *world) cluster(nodes ...*v1.Node) cache.Indexer {
 	return indexer
 }
 
-// forEach calls f for all nodes, so many at a time.
+// forEach calls f for all nodes, with a number of workers.
 func forEach(nodes []*v1.Node, workers int, f func(*v1.Node)) {
 	var wg sync.WaitGroup
 	queue := make(chan *v1.Node)

@@ -28,7 +28,7 @@ func TestName_OfSeveralServers_IsAnError(t *testing.T) {
 			t.Errorf("with %d others: %v; want an error that names both servers", others, err)
 		}
 		w.doubts(twin, ErrSeveral)
-		// One of them is deleted, and shown as such for a while.
+		// One of them is deleted, and shown with that status for a while.
 		if err := w.cloud.SetServerStatus(first, "DELETED"); err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestD34_EachStatusAtTheWire(t *testing.T) {
 	}
 }
 
-// OCCM cannot initialize a node whose flavor is deleted, nor refresh its addresses.
+// OCCM neither initializes a node whose flavor is deleted, nor refreshes its addresses.
 func TestD33_DeletedFlavor_BlocksNothing(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -152,7 +152,7 @@ func TestUnreadableFlavor_OnlyNewNodesFail(t *testing.T) {
 		Status:    http.StatusInternalServerError,
 	})
 	if metadata, err := w.InstanceMetadata(t.Context(), newNode("node-1")); err == nil {
-		t.Errorf("a new node would get no or a wrong type for ever: %+v", metadata)
+		t.Errorf("a new node would permanently get no type or a wrong one: %+v", metadata)
 	}
 	if metadata := w.metadata(nodeOf("node-1", id)); len(metadata.NodeAddresses) != 1 {
 		t.Errorf("metadata %+v", metadata)
@@ -167,7 +167,7 @@ func TestNewNode_CachedListIsOlder_IsRequestedAgain(t *testing.T) {
 	w.metadata(nodes[0])
 	w.pass(10 * time.Second)
 
-	// Since the list was made one server has come, and one has got its addresses.
+	// After the list was read, one server was created, and another got its addresses.
 	w.addServer("later")
 	w.cloud.AddPort(openstacktest.Port{NetworkID: w.network, DeviceID: building})
 	if err := w.cloud.SetServerStatus(building, "ACTIVE"); err != nil {
@@ -203,7 +203,7 @@ func TestTrunk_SubportsAreAddresses(t *testing.T) {
 					}
 				}
 				if counts := w.cloud.Counts(); counts["port_get"]+counts["network_get"] > 0 {
-					t.Errorf("calls %v: there is one for each subport", counts)
+					t.Errorf("the calls are %v, one for each subport", counts)
 				}
 				w.atMost(5)
 			})
@@ -217,8 +217,7 @@ func worldWithTrunks(t *testing.T, foreign bool) (*world, []*v1.Node) {
 	vlans := []string{w.addNetwork("vlan-1", "10.1.0.0/16"), w.addNetwork("vlan-2", "10.2.0.0/16")}
 	subportsOf := ""
 	if foreign {
-		// Another project's ports in our networks are seen, but are not in the list of our
-		// project's.
+		// Neutron shows another project's ports in our networks, but our project's list omits them.
 		subportsOf = w.cloud.AddProject(openstacktest.Project{Name: "other"}).ProjectID
 	}
 	var nodes []*v1.Node
@@ -244,7 +243,7 @@ func worldWithTrunks(t *testing.T, foreign bool) (*world, []*v1.Node) {
 	return w, nodes
 }
 
-// OCCM goes on without the subport, so that the node loses addresses whenever Neutron stumbles.
+// OCCM continues without the subport, so the node loses addresses when Neutron fails.
 func TestTrunk_UnreadableSubport_IsAnError(t *testing.T) {
 	for _, many := range []bool{false, true} {
 		w, nodes := worldWithTrunks(t, true)
@@ -270,8 +269,8 @@ func TestTrunk_UnreadableSubport_IsAnError(t *testing.T) {
 	}
 }
 
-// Neutron shows ports in our networks, and those of our servers, whosever they are; but a list of
-// our project's ports lacks them.
+// Neutron shows the ports in our networks and of our servers, whatever their project, but a list of
+// our project's ports omits some of them.
 func TestPortsOfAnotherProject_AreFound(t *testing.T) {
 	w := newWorld(t)
 	other := w.cloud.AddProject(openstacktest.Project{Name: "other"}).ProjectID
@@ -284,7 +283,7 @@ func TestPortsOfAnotherProject_AreFound(t *testing.T) {
 			project = other
 		}
 		w.cloud.AddPort(openstacktest.Port{NetworkID: w.network, DeviceID: id, ProjectID: project})
-		// Nova's addresses alone would be enough, were it not for their order: that is the ports'.
+		// Nova's addresses alone would suffice, but the ports determine their order.
 		w.cloud.AddPort(openstacktest.Port{NetworkID: w.network, DeviceID: id, ProjectID: project})
 		nodes = append(nodes, nodeOf(name, id))
 	}
@@ -340,7 +339,7 @@ func TestClose_CancelsAndRefuses(t *testing.T) {
 	}
 	w.Close()
 	if err := <-done; err == nil {
-		t.Error("a call that was cut off succeeded")
+		t.Error("a canceled call succeeded")
 	}
 	if _, err := w.InstanceExists(t.Context(), node); !errors.Is(err, ErrClosed) {
 		t.Errorf("a call after Close: %v", err)

@@ -21,7 +21,7 @@ func TestLocks_OneAtATimeForEachName(t *testing.T) {
 			}
 			defer unlock()
 			if name == "a" {
-				// The race detector and this counter both see two at once.
+				// Both the race detector and this counter detect two holders.
 				inside[name]++
 			}
 		})
@@ -53,10 +53,10 @@ func TestLocks_WaitEndsWithItsContext(t *testing.T) {
 	unlock()
 	again, waited, err := l.Lock(t.Context(), "a")
 	if err != nil || waited {
-		t.Errorf("the lock was not given back: %t, %v", waited, err)
+		t.Errorf("the lock was not released: %t, %v", waited, err)
 	}
 	again()
 	if l.Held() > 0 {
-		t.Errorf("%d locks are left", l.Held())
+		t.Errorf("%d locks are held", l.Held())
 	}
 }

@@ -25,7 +25,7 @@ func begin(t *testing.T, registerer prometheus.Registerer, manager string) *metr
 	return set.Begin()
 }
 
-// everything makes each series happen.
+// everything records a value in each series.
 func everything(s *metrics.Series) {
 	for _, service := range []string{
 		"compute", "identity", "key-manager",
@@ -78,13 +78,13 @@ func TestQuota_WithoutALimit_HasNoSeriesOfIt(t *testing.T) {
 	}
 }
 
-func TestTable_IsWhatIsGathered(t *testing.T) {
+func TestTable_EqualsTheGatheredMetrics(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	everything(begin(t, registry, "m"))
 	metricstest.WantTable(t, registry, metrics.Table())
 }
 
-// Dashboards and alerts of OCCM's users go by these names and labels.
+// Dashboards and alerts of OCCM's users depend on these names and labels.
 func TestTable_HasTheSixMetricsOfOCCM(t *testing.T) {
 	labels := map[string]string{}
 	for _, m := range metrics.Table() {
@@ -106,7 +106,7 @@ func TestTable_HasTheSixMetricsOfOCCM(t *testing.T) {
 	}
 }
 
-func TestSeries_CountWhatTheyAreTold(t *testing.T) {
+func TestSeries_EachCall_IsCounted(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	s := begin(t, registry, "m")
 	metricstest.Want(t, registry, 0, "fxccm_openstack_logins_total", "manager", "m",
@@ -142,7 +142,7 @@ func TestRequests_UnderOCCMsNames(t *testing.T) {
 		{"server_get", "200", "server_get", 0},
 		{"loadbalancer_create", "201", "loadbalancer_create", 0},
 		{"version_list", "300", "version_list", 0},
-		// OCCM counts these as errors, and alerts on its errors are noise for it.
+		// OCCM counts these as errors, so its alerts on errors are noisy.
 		{"server_get", "404", "server_get", 0},
 		{"server_list", "404", "server_list", 0},
 		{"floating_ip_delete", "404", "floating_ip_delete", 0},
@@ -150,7 +150,7 @@ func TestRequests_UnderOCCMsNames(t *testing.T) {
 		{"server_get", "401", "server_get", 1},
 		{"server_get", "503", "server_get", 1},
 		{"server_get", "timeout", "server_get", 1},
-		// OCCM knows one name for all changes of a router.
+		// OCCM has one name for all changes of a router.
 		{"router_add_extraroutes", "409", "router_update", 1},
 		{"router_remove_extraroutes", "200", "router_update", 0},
 	} {
@@ -174,7 +174,7 @@ func TestRequests_OfLoginsAreNotOCCMs(t *testing.T) {
 	metricstest.Want(t, registry, 1, "fxccm_openstack_request_duration_seconds",
 		"operation", "token_create")
 	if got, ok := metricstest.Value(t, registry, "openstack_api_requests_total"); ok {
-		t.Errorf("OCCM counts no logins, and here are %v", got)
+		t.Errorf("the series of logins are %v, want none as with OCCM", got)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestClouds_ThatComeAndGoLeaveOnlyOCCMsSeries(t *testing.T) {
 		a.End()
 		logins := "fxccm_openstack_logins_total"
 		if _, ok := metricstest.Value(t, registry, logins, "manager", "a"); ok {
-			t.Error("the cloud that ended is still seen")
+			t.Error("the closed cloud still has series")
 		}
 		metricstest.Want(t, registry, 1, "fxccm_openstack_logins_total",
 			"manager", "b", "result", "ok")
@@ -197,7 +197,7 @@ func TestClouds_ThatComeAndGoLeaveOnlyOCCMsSeries(t *testing.T) {
 	}
 	for name := range metricstest.Gather(t, registry) {
 		if strings.HasPrefix(name, "fxccm_") {
-			t.Errorf("%s is left, although no cloud lives", name)
+			t.Errorf("%s remains, although no cloud is open", name)
 		}
 	}
 	if n, _ := metricstest.Value(t, registry, "openstack_api_requests_total"); n == 0 {
@@ -222,7 +222,7 @@ func TestClouds_OfOneNameShareTheirSeries(t *testing.T) {
 	b.End()
 }
 
-func TestNew_NamesTheMetricThatIsInTheWay(t *testing.T) {
+func TestNew_MetricConflicts_ErrorNamesIt(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(
 		prometheus.NewGauge(prometheus.GaugeOpts{Name: "openstack_api_requests_total", Help: "x"}))

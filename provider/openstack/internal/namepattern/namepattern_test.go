@@ -24,28 +24,28 @@ func TestCompile_Negated_FitsTheOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if is(name) == isNot(name) {
-			t.Errorf("%q negated is the same", pattern)
+			t.Errorf("the negation of %q has the same result", pattern)
 		}
 	}
 	if fits, err := namepattern.Compile("net-*"); err != nil || fits("net-a/b") || !fits("net-ab") {
-		t.Errorf("a wildcard is for a slash, too (error %v)", err)
+		t.Errorf("a wildcard matches a slash (error %v)", err)
 	}
 	if fits, err := namepattern.Compile("public"); err != nil || fits("") {
-		t.Errorf("a subnet without a name has any (error %v)", err)
+		t.Errorf("an empty name matches (error %v)", err)
 	}
 }
 
-// large are patterns that fit into an annotation, and take from 1 to 128 MiB.
+// large are patterns that fit into an annotation, and need from 1 to 128 MiB.
 var large = []string{
 	`~\pL{1000}`, `~(?i)[\pL\pN]{500}`, `!~(\pL{30}){30}`, `~(((a{10}){10}){10}){1}\pL{999}`, `~` +
 		strings.Repeat(`\pL{1000}`, 28), `~(?:\PC?){1000}`,
 	`~` + strings.Repeat(`(?:.{1000})`, 22), `~\pL{20,}`, `~(\pL{10}){3,9}`,
 }
 
-// most is how many bytes a pattern may take.
+// most is the number of bytes that a pattern may need.
 const most = 4 << 20
 
-// allocated is how many bytes are allocated to compile a pattern.
+// allocated returns the number of bytes that are allocated to compile a pattern.
 func allocated(t *testing.T, pattern string) uint64 {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -109,7 +109,7 @@ func FuzzCompile(f *testing.F) {
 				t.Errorf("%q of %q: negated is the same (error %v)", pattern, name, err)
 			}
 		}
-		// A name without anything special fits itself and nothing else.
+		// A name without special characters matches itself and no other name.
 		if pattern != "" && !strings.ContainsAny(pattern, `!~*?[]{}`) &&
 			isText(pattern) && isText(name) {
 			if fits(name) != (name == pattern) {

@@ -17,12 +17,12 @@ type thing struct {
 
 func id(t *thing) string { return t.ID }
 
-// from answers with one body after the other, and remembers the queries.
+// from returns one body after the other, and records the queries.
 func from(asked *[]string, bodies ...string) Reader {
 	return func(_ context.Context, query url.Values) (map[string]json.RawMessage, error) {
 		*asked = append(*asked, query.Encode())
 		if len(*asked) > len(bodies) {
-			return nil, errors.New("a page too many")
+			return nil, errors.New("too many pages were requested")
 		}
 		var body map[string]json.RawMessage
 		return body, json.Unmarshal([]byte(bodies[len(*asked)-1]), &body)
@@ -36,11 +36,11 @@ func TestAll_ReadsToTheEnd_WithItsOwnFilters(t *testing.T) {
 		`{"things": [{"id": "a"}, {"id": "b"}], "things_links": [{"rel": "previous", "href": "x"}, {"rel": "next", "href": "http://elsewhere/?marker=b&project_id=all"}]}`,
 		`{"things": [{"id": "b"}, {"id": "c"}], "things_links": []}`))
 	if want := []thing{{"a"}, {"b"}, {"c"}}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("it has read %v, %v; want %v", got, err, want)
+		t.Errorf("the items are %v, %v; want %v", got, err, want)
 	}
 	if want := []string{"project_id=p", "marker=b&project_id=p"}; !slices.Equal(asked, want) ||
 		query.Has("marker") {
-		t.Errorf("it has asked for %q, want %q, and the caller's query is %v", asked, want, query)
+		t.Errorf("the queries are %q, want %q, and the caller's query is %v", asked, want, query)
 	}
 	asked = nil
 	if got, err := All(t.Context(), "things", nil, id,
@@ -84,7 +84,7 @@ func TestAllBy_AsksForAsManyAsAURLHolds_AndLosesNothing(t *testing.T) {
 	}
 	var got []string
 	requests := 0
-	// Of each part there are two pages.
+	// Each part has two pages.
 	all, err := AllBy(t.Context(), "things", "device_id", values, url.Values{"fields": {"id"}}, id,
 		func(_ context.Context, query url.Values) (map[string]json.RawMessage, error) {
 			requests++
@@ -111,11 +111,11 @@ func TestAllBy_AsksForAsManyAsAURLHolds_AndLosesNothing(t *testing.T) {
 	}
 	all, err = AllBy(t.Context(), "things", "device_id", nil, nil, id, from(new([]string)))
 	if err != nil || len(all) > 0 {
-		t.Errorf("of nothing it has found %v, %v", all, err)
+		t.Errorf("without values the items are %v, %v", all, err)
 	}
 	all, err = AllBy(t.Context(), "things", "device_id", values, nil, id,
 		from(new([]string), `{"things": [{"id": "a"}]}`))
 	if err == nil || all != nil {
-		t.Errorf("of a part alone it has found %v, %v", all, err)
+		t.Errorf("for one part the items are %v, %v", all, err)
 	}
 }

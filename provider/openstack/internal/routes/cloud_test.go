@@ -20,7 +20,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// site is a cloud with a router, between a network of the cluster's and a foreign one.
+// site is a cloud with a router between a network of the cluster and a foreign one.
 type site struct {
 	*openstacktest.Cloud
 	t       *testing.T
@@ -40,7 +40,7 @@ func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	return s
 }
 
-// addPort adds the port of a server with these addresses, and returns its id.
+// addPort adds the port of a server with these addresses, and returns its ID.
 func (s *site) addPort(server string, addresses ...string) string {
 	s.t.Helper()
 	p := openstacktest.Port{
@@ -57,7 +57,7 @@ func (s *site) addPort(server string, addresses ...string) string {
 	return s.AddPort(p)
 }
 
-// pairs are the allowed addresses of the port that has the address.
+// pairs returns the allowed address pairs of the port with the address.
 func (s *site) pairs(address string) []string {
 	pairs := []string{}
 	for _, p := range s.Ports() {
@@ -85,7 +85,7 @@ func (s *site) changePort(server string, change func(*openstacktest.Port)) {
 	}
 }
 
-// hang has the next request of an operation hang, for which arrived waits.
+// hang makes the next request of an operation hang. arrived waits for the request.
 func (s *site) hang(operation string) (arrived func()) {
 	s.Inject(openstacktest.Fault{Operation: operation, Hang: true, Times: 1})
 	return func() {
@@ -164,7 +164,7 @@ func newCluster(t *testing.T, s *site, c clock.Clock) *cluster {
 	return cl
 }
 
-// Close is the cluster's routes', not the site's.
+// Close closes the routes of the cluster, not the site.
 func (c *cluster) Close() { c.Routes.Close() }
 
 func (c *cluster) setNode(n *v1.Node) {
@@ -188,7 +188,7 @@ func (c *cluster) addNode(name string, addresses []string, podCIDRs ...string) {
 	c.setNode(node(name, addresses, podCIDRs...))
 }
 
-// addNodes adds nodes with one route each to be made, and returns those.
+// addNodes adds nodes, and returns one route to create for each.
 func (c *cluster) addNodes(n int) []*cloudprovider.Route {
 	c.t.Helper()
 	var wanted []*cloudprovider.Route
@@ -212,7 +212,7 @@ func (c *cluster) create(node, cidr string) error {
 	return c.CreateRoute(c.t.Context(), "cluster", "", routeTo(node, cidr))
 }
 
-// list is what upstream's controller is told, by name.
+// list returns the result of ListRoutes, by name.
 func (c *cluster) list() map[string]*cloudprovider.Route {
 	c.t.Helper()
 	routes, err := c.ListRoutes(c.t.Context(), "cluster")
@@ -233,8 +233,8 @@ func (c *cluster) must(err error) {
 	}
 }
 
-// createAll creates routes, as many at a time as upstream's controller, and returns the errors by
-// place.
+// createAll creates routes with as many workers as upstream's controller, and returns the errors in
+// order.
 func (c *cluster) createAll(routes []*cloudprovider.Route) []error {
 	errs := make([]error, len(routes))
 	tokens := make(chan struct{}, 200)
@@ -263,13 +263,13 @@ func failures(errs []error) (failed []int) {
 	return failed
 }
 
-// withoutAtomic is a cloud of which whole lists of routes have to be written.
+// withoutAtomic is a cloud that accepts only whole lists of routes.
 func withoutAtomic() openstacktest.Option {
 	return openstacktest.WithoutExtensions(extensionExtraRouteAtomic)
 }
 
-// onBoth runs a test on a cloud where single routes can be written, and on one where only whole
-// lists can.
+// onBoth runs a test on a cloud that accepts single routes, and on one that accepts only whole
+// lists.
 func onBoth(t *testing.T, test func(*testing.T, *site)) {
 	t.Helper()
 	t.Run("atomic", func(t *testing.T) { test(t, newSite(t)) })

@@ -14,7 +14,7 @@ func TestListing_RoutesOfTheRouter_BelongToNodesOrToOthers(t *testing.T) {
 		"10.244.1.0/24", "fd00:0:0:1::/64")
 	b := node("b", []string{"10.0.0.2"}, "10.244.2.0/24")
 	homeless := node("homeless", nil, "10.244.3.0/24")
-	// old and b are of one address: a server was replaced.
+	// old and b have one address, because a server was replaced.
 	old := node("0-old", []string{"10.0.0.2"}, "10.244.4.0/24")
 
 	k := knowledge{

@@ -9,7 +9,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 )
 
-// pairsOf takes addresses, with " mac" behind.
+// pairsOf parses addresses, each with an optional " mac" suffix.
 func pairsOf(texts ...string) []ports.AddressPair {
 	pairs := []ports.AddressPair{}
 	for _, text := range texts {

@@ -12,7 +12,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
 )
 
-// mustRoute takes "10.0.0.0/24 via 10.1.1.1".
+// mustRoute parses "10.0.0.0/24 via 10.1.1.1".
 func mustRoute(t *testing.T, name string) route {
 	t.Helper()
 	r, err := parseName(name)

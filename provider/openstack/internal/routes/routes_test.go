@@ -36,8 +36,8 @@ func TestDeleteRoute_WithoutAName_MeansTheNodesRoute(t *testing.T) {
 	s.wantRoutes("10.244.1.0/24 via 10.0.0.66")
 }
 
-// So many addresses take several requests, and a port of both families is in the
-// answers to two of them.
+// This number of addresses needs several requests, and the responses to two of them contain the
+// same dual-stack port.
 func TestCreateRoute_ManyDualStackNodesAtOnce_EachHasBoth(t *testing.T) {
 	c := newCluster(t, newSite(t), nil)
 	const nodes = addressesPerList
@@ -88,7 +88,8 @@ func TestListRoutes_Idle_CostsOneRequestInFiveMinutes_OrTwoWithForeignRoutes(t *
 		c.must(c.create("a", "10.244.1.0/24"))
 		if foreign {
 			s.addPort("other", "10.0.0.66")
-			// An unused gateway out of the cluster; and a foreign server.
+			// The router also has an unused gateway out of the cluster, and a route to a foreign
+			// server.
 			s.setRoutes("10.244.1.0/24 via 10.0.0.11", "192.168.0.0/16 via 10.0.0.99",
 				"10.245.0.0/24 via 10.0.0.66")
 		}
@@ -123,7 +124,7 @@ func TestListRoutes_OutsideChange_IsSeenAfterFiveMinutes_AndOwnChangesAtOnce(t *
 	s.setRoutes()
 	clock.Step(5*time.Minute - time.Second)
 	if len(c.list()) != 1 {
-		t.Error("the copy was given up before its time")
+		t.Error("the copy was dropped too early")
 	}
 	clock.Step(time.Second)
 	if len(c.list()) != 0 {
@@ -184,7 +185,7 @@ func TestCreateRoute_OtherClientWritesFirst_IsPlannedAgain(t *testing.T) {
 	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
 	s.addPort("other", "10.0.0.66")
 	c.list()
-	// Behind our back, after our look.
+	// Another client writes the router after fxccm has read it.
 	s.setRoutes("192.168.0.0/16 via 10.0.0.66")
 	s.ForgetCalls()
 	c.must(c.create("a", "10.244.1.0/24"))
@@ -223,7 +224,7 @@ func TestPort_RequestFails_NextPassRepairs(t *testing.T) {
 			Status:    http.StatusInternalServerError,
 		})
 		if err := c.create("a", "10.244.1.0/24"); err == nil {
-			t.Error("the port failed and the route did not")
+			t.Error("the write of the port failed, but the creation succeeded")
 		}
 		s.wantRoutes("192.168.0.0/16 via 10.0.0.66", "192.169.0.0/16 via 10.0.0.66")
 		heal()
@@ -240,18 +241,18 @@ func TestPort_RequestFails_NextPassRepairs(t *testing.T) {
 			Status:    http.StatusInternalServerError,
 		})
 		if err := c.DeleteRoute(t.Context(), "cluster", listed); err == nil {
-			t.Error("the port failed and the deletion did not")
+			t.Error("the write of the port failed, but the deletion succeeded")
 		}
 		s.wantRoutes(all...)
 		heal()
-		// The port is done, the router fails: the route stays listed, so that the controller calls
-		// again.
+		// The port is written, and the router fails: the route stays listed, so that the controller
+		// calls again.
 		heal = s.Inject(openstacktest.Fault{
 			Operation: "router_*", Match: isWrite,
 			Status: http.StatusInternalServerError,
 		})
 		if err := c.DeleteRoute(t.Context(), "cluster", listed); err == nil {
-			t.Error("the router failed and the deletion did not")
+			t.Error("the write of the router failed, but the deletion succeeded")
 		}
 		heal()
 		s.wantRoutes(all...)
@@ -275,16 +276,16 @@ func TestRouterWrite_ResponseIsLost_RouterIsReadAgain(t *testing.T) {
 			Status: http.StatusBadGateway, Times: 1,
 		})
 		if err := c.create("a", "10.244.1.0/24"); err == nil {
-			t.Error("the router failed and the route did not")
+			t.Error("the response of the router was lost, but the creation succeeded")
 		}
 		if len(c.list()) != 1 {
-			t.Error("the route is there and not listed")
+			t.Error("the route exists but is not listed")
 		}
 		s.wantRoutes("10.244.1.0/24 via 10.0.0.11")
 	})
 }
 
-// D37: OCCM took a transient error for "not supported".
+// D37: OCCM treated a transient error as "not supported".
 func TestCloudDownAtStart_IsAnError_AndNeverUnsupported(t *testing.T) {
 	s, clock := newSite(t), fakeClock()
 	c := newCluster(t, s, clock)
@@ -327,7 +328,7 @@ func TestNoExtraRoutes_EveryCall_IsAnError(t *testing.T) {
 		}
 	}
 	s.wantCounts(map[string]int{"network_extension_list": 1, "router_get": 0})
-	// An operator adds it, without a restart.
+	// An operator enables the extension, without a restart.
 	c.must(s.SetExtension("extraroute", true))
 	clock.Step(capability.DefaultLife)
 	c.must(c.create("a", "10.244.1.0/24"))
@@ -388,17 +389,17 @@ func TestForeignRoutes_AreNeitherListedNorTouched(t *testing.T) {
 			t.Errorf("listed are %v", listed)
 		}
 		if err := c.create("a", "10.244.1.0/24"); !says(err, conflicts) {
-			t.Errorf("a route in the way of a foreign one is answered with %v", err)
+			t.Errorf("the creation of a route beside a foreign one returns %v", err)
 		}
 		if got := s.pairs("10.0.0.11"); len(got) != 0 {
-			t.Errorf("for a route that could not be, the port was given %v", got)
+			t.Errorf("after a refused creation, the port has the pairs %v", got)
 		}
 		foreign := &cloudprovider.Route{
 			Name:            "10.244.9.0/24 via 10.0.0.66",
 			DestinationCIDR: "10.244.9.0/24", Blackhole: true,
 		}
 		if err := c.DeleteRoute(t.Context(), "cluster", foreign); !says(err, isForeign) {
-			t.Errorf("the deletion of a foreign route is answered with %v", err)
+			t.Errorf("the deletion of a foreign route returns %v", err)
 		}
 		s.wantRoutes("10.244.1.0/24 via 10.0.0.66", "10.244.9.0/24 via 10.0.0.66")
 		if n := s.routerWrites(); n != 0 {
@@ -426,7 +427,7 @@ func TestBlackhole_IsListedAndRemoved(t *testing.T) {
 	s := newSite(t)
 	c := newCluster(t, s, nil)
 	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
-	// A port that nothing has, such as one that was made beforehand for a server that is gone.
+	// This port has no device, for example because it existed before its deleted server.
 	s.AddPort(openstacktest.Port{
 		NetworkID: s.network,
 		FixedIPs:  []openstacktest.FixedIP{{SubnetID: s.v4, Address: "10.0.0.98"}},
@@ -484,13 +485,13 @@ func TestNodeChangesItsAddress_TheOldRouteIsABlackhole(t *testing.T) {
 	if r == nil || !r.Blackhole || !r.EnableNodeAddresses {
 		t.Fatalf("listed is %+v", r)
 	}
-	// Even if the controller did not wait, the one would replace the other.
+	// Even if the controller did not wait, the creation would replace the old route.
 	c.must(c.create("a", "10.244.1.0/24"))
 	s.wantRoutes("10.244.1.0/24 via 10.0.0.21")
 	c.must(c.DeleteRoute(t.Context(), "cluster", r))
 	s.wantRoutes("10.244.1.0/24 via 10.0.0.21")
 
-	// That a node has no address for a moment is no reason to delete anything.
+	// A node without an address for a moment must not lose its route.
 	c.list()
 	c.setNode(node("a", nil, "10.244.1.0/24"))
 	if r := c.list()["10.244.1.0/24 via 10.0.0.21"]; r == nil || r.Blackhole ||
@@ -540,7 +541,7 @@ func TestAddressPairs_OtherClientWritesThePort_NothingIsLost(t *testing.T) {
 			s := newSite(t, options...)
 			c := newCluster(t, s, nil)
 			c.addNode("a", []string{"10.0.0.11", "fd00::11"}, "10.244.1.0/24", "fd00:1::/64")
-			// Right before our first write another client adds a pair.
+			// Right before the first write another client adds a pair.
 			if name == "revisions" {
 				s.Inject(openstacktest.Fault{
 					Operation: "port_list", Times: 1, Skip: 1,
@@ -568,7 +569,7 @@ func TestAddressPairs_OtherClientWritesThePort_NothingIsLost(t *testing.T) {
 				func(c openstacktest.Call) bool {
 					return c.Status == http.StatusPreconditionFailed
 				}) {
-				t.Error("no write came too late: the test shows nothing")
+				t.Error("no write had a stale revision, so the test proves nothing")
 			}
 		})
 	}
@@ -586,10 +587,10 @@ func TestCreateRoute_CallerCanceled_OthersGetTheirRoutes(t *testing.T) {
 	arrived()
 	others := make(chan []error, 1)
 	go func() { others <- c.createAll(wanted[1:]) }()
-	// The write hangs, and ends only because its only caller gives up.
+	// The write hangs, and ends only because its only caller is canceled.
 	giveUp()
 	if err := <-first; !errors.Is(err, context.Canceled) {
-		t.Errorf("who gave up gets %v", err)
+		t.Errorf("the canceled caller gets %v", err)
 	}
 	if failed := failures(<-others); len(failed) > 0 {
 		t.Errorf("%d others failed", len(failed))
@@ -612,7 +613,7 @@ func TestClose_HangingRequest_IsCanceled(t *testing.T) {
 		t.Error("the route was created by a write that hangs")
 	}
 	if err := c.create("a", "10.244.1.0/24"); !errors.Is(err, errClosed) {
-		t.Errorf("after the end the answer is %v", err)
+		t.Errorf("after Close the error is %v", err)
 	}
 }
 
@@ -632,7 +633,7 @@ func TestListRoutes_Canceled_ReturnsAtOnce(t *testing.T) {
 	giveUp()
 	for range 2 {
 		if err := <-done; !errors.Is(err, context.Canceled) {
-			t.Errorf("the answer is %v", err)
+			t.Errorf("the error is %v", err)
 		}
 	}
 }
@@ -654,7 +655,7 @@ func TestCreateRoute_OnePortHangs_TheOthersWaitForItOnlyAWhile(t *testing.T) {
 	}
 	giveUp()
 	if err := <-slow; !errors.Is(err, context.Canceled) {
-		t.Errorf("who gave up gets %v", err)
+		t.Errorf("the canceled caller gets %v", err)
 	}
 	if got := len(s.Routes(s.router)); got != 1 {
 		t.Errorf("the router has %d routes", got)
