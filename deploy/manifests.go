@@ -1,5 +1,5 @@
-// Package deploy holds the Kubernetes manifests of the fxccm binary, for programs that put them
-// into a cluster: the demo, and tests. The Helm chart is their source.
+// Package deploy holds the Kubernetes manifests of the fxccm binary, for the demo and for tests.
+// They are generated from the Helm chart.
 package deploy
 
 import (
@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The chart's tests render the manifests.
+// The tests of the chart render the manifests.
 //go:generate go test -C ../test/chart . -update
 
 //go:embed base/*.yaml fleet/rbac.yaml fleet/workload.yaml
@@ -33,7 +33,7 @@ var files embed.FS
 func Files() fs.FS {
 	base, err := fs.Sub(files, "base")
 	if err != nil {
-		return files // the path is valid
+		return files // no error, because the path is valid
 	}
 	return base
 }
@@ -44,7 +44,7 @@ const RBAC = "rbac.yaml"
 // FleetRBAC is the manifest of the rules that a fleet needs in its management cluster.
 const FleetRBAC = "../fleet/rbac.yaml"
 
-// Read returns the objects of one of the files, in order. A field given twice is an error.
+// Read returns the objects of one of the files, in order. A duplicate field is an error.
 func Read(name string) ([]*unstructured.Unstructured, error) {
 	data, err := files.ReadFile(path.Join("base", name))
 	if err != nil {
@@ -64,14 +64,14 @@ func Read(name string) ([]*unstructured.Unstructured, error) {
 		if err := yaml.UnmarshalStrict(document, &content); err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
-		if content != nil { // a document of comments
+		if content != nil { // else the document has only comments
 			objects = append(objects, &unstructured.Unstructured{Object: content})
 		}
 	}
 }
 
-// Create creates objects in the cluster that config leads to. opts may say that nothing is to be
-// stored. The API server refuses fields that it does not know.
+// Create creates objects in the cluster of config. opts may request a dry run. The API server
+// refuses unknown fields.
 func Create(
 	ctx context.Context, config *rest.Config, opts metav1.CreateOptions,
 	objects ...*unstructured.Unstructured,
@@ -85,8 +85,8 @@ func Create(
 	})
 }
 
-// Apply creates objects, or changes the fields that they have. It does not take fields from another
-// manager, unless opts say so.
+// Apply creates objects, or changes the fields that they set. It does not take fields from another
+// manager, unless opts force it.
 func Apply(
 	ctx context.Context, config *rest.Config, opts metav1.ApplyOptions,
 	objects ...*unstructured.Unstructured,
@@ -99,7 +99,7 @@ func Apply(
 	})
 }
 
-// each calls do for each object, until an error.
+// each calls do for each object until an error.
 func each(config *rest.Config, objects []*unstructured.Unstructured,
 	do func(dynamic.ResourceInterface, *unstructured.Unstructured) error,
 ) error {

@@ -15,8 +15,9 @@ import (
 	"github.com/fxccm/fxccm/test/commandblocks"
 )
 
-// Each block of YAML is an object of Kubernetes with known fields, a configuration of fxccm, or has
-// at least no key twice. Each INI block is a cloud.conf. test/clusterapi reads those of kubeadm.
+// Each block of YAML is an object of Kubernetes with known fields, or a configuration of fxccm, or
+// at least has no duplicate key. Each INI block is a cloud.conf. test/clusterapi reads the blocks
+// of kubeadm.
 func TestBlocks_OfConfiguration_AreValid(t *testing.T) {
 	for language, check := range map[string]func(string) error{
 		"yaml": checkYAML, "ini": checkCloudConf,
@@ -83,7 +84,7 @@ func checkYAML(text string) error {
 	return nil
 }
 
-// checkCloudConf requires a login unless the block shows only other sections.
+// checkCloudConf requires a login unless the block only shows other sections.
 func checkCloudConf(text string) error {
 	strict := cloudconf.Options{Strict: true}
 	if !strings.Contains(text, "[Global]") {

@@ -15,17 +15,17 @@ import (
 	"github.com/fxccm/fxccm/internal/pagetest"
 )
 
-// Go code on a page stands below a line that says where it is from:
+// Go code on a page follows a line that names its source:
 //
 //	<!-- code: ccm/example_test.go ExampleModule -->
 //
-// The path is from the root of the project. A name is that of
+// The path is relative to the root of the project. A name is that of
 //
 //   - an Example: its body, without what it should print,
 //   - another declaration of the file, a method as Type.Method: all of it,
 //   - a part of the file, between the comments "// docs: begin <name>" and "// docs: end".
 //
-// Several names are several pieces, with an empty line between two.
+// Several names are several pieces, separated by empty lines.
 func TestCode_IsFromFilesThatCompile(t *testing.T) {
 	for _, page := range pages(t) {
 		want, errs := refresh(read(t, page))
@@ -130,7 +130,7 @@ func snippet(path string, names []string) (string, error) {
 	return strings.Join(pieces, "\n\n"), nil
 }
 
-// part is what a file has marked.
+// part returns the marked part of a file.
 func part(text, name string) (string, bool) {
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {
@@ -150,7 +150,7 @@ func part(text, name string) (string, bool) {
 	return "", false
 }
 
-// find is where a declaration is, or the body of an Example.
+// find returns the position of a declaration, or of the body of an Example.
 func find(file *ast.File, name string) (from, to token.Pos) {
 	for _, decl := range file.Decls {
 		switch d := decl.(type) {
@@ -205,8 +205,7 @@ func endOfExample(file *ast.File, d *ast.FuncDecl) token.Pos {
 	return d.Body.Rbrace
 }
 
-// dedent takes away what all lines are indented by, the marks of parts, and empty lines at both
-// ends.
+// dedent removes the common indentation, the marks of parts, and empty lines at both ends.
 func dedent(code string) string {
 	var lines []string
 	indent := -1

@@ -23,7 +23,7 @@ import (
 )
 
 // The Go code in doc comments compiles. The table surroundings declares the names that the code
-// does not; a line that begins with "…" or "..." leaves code out.
+// uses but does not declare; a line that begins with "…" or "..." omits code.
 func TestDocCode_Compiles(t *testing.T) {
 	check := newCodeChecker(t)
 	found := 0
@@ -45,8 +45,8 @@ func TestDocCode_ThatDoesNotCompile_IsFound(t *testing.T) {
 	check := newCodeChecker(t)
 	for name, c := range map[string]struct{ code, want string }{
 		"a function where a value belongs": {"fx.New(ccm.Module, openstack.Module, fx.Supply(cfg)).Run()", "cannot use openstack.Module"},
-		"a method that is not there":       {"manager.Start(ctx)", "manager.Start undefined"},
-		"a name that nothing declares":     {"ccm.New(params2)", "undefined: params2"},
+		"a missing method":                 {"manager.Start(ctx)", "manager.Start undefined"},
+		"an undeclared name":               {"ccm.New(params2)", "undefined: params2"},
 		"no syntax":                        {"fx.New(ccm.Module, …)", "illegal character"},
 		"good":                             {"err := manager.Run(ctx)\n…", ""},
 		"good declarations":                {"type mine struct{ *ccm.Manager }\n\nfunc (m mine) run(ctx context.Context) error { return m.Run(ctx) }", ""},
@@ -70,8 +70,8 @@ func TestDocCode_ThatDoesNotCompile_IsFound(t *testing.T) {
 	}
 }
 
-// imports are the packages that code in doc comments uses, by the names that it has for them,
-// beside packages.
+// imports are packages that code in doc comments uses and that are not in packages, by the names
+// that it uses.
 var imports = map[string]string{
 	"api":         "k8s.io/cloud-provider/api",
 	"app":         "k8s.io/cloud-provider/app",
@@ -88,8 +88,8 @@ var imports = map[string]string{
 	"utilfeature": "k8s.io/apiserver/pkg/util/feature",
 }
 
-// surroundings declare the names that statements in doc comments do not: in all packages, and in
-// single ones.
+// surroundings declare names that statements in doc comments use, for all packages and for single
+// ones.
 var surroundings = map[string]string{
 	"": `
 		var (
@@ -128,8 +128,8 @@ var surroundings = map[string]string{
 	"provider/openstack/openstacktest": `var cloud *openstacktest.Cloud`,
 }
 
-// isGo tells Go from other things that doc comments show: a call of something exported, a
-// declaration.
+// isGo matches a call of an exported function or a declaration, which distinguishes Go from other
+// text in doc comments.
 var isGo = regexp.MustCompile(`(?m)[\w)]\.[A-Z]\w*\(|:= |^(func|type|var|const) `)
 
 type codeBlock struct {
@@ -186,8 +186,7 @@ func publicFiles(t *testing.T) []string {
 	return all
 }
 
-// newCodeChecker returns a function that says why code in the comments of a package does not
-// compile.
+// newCodeChecker returns a function that checks whether code in the comments of a package compiles.
 func newCodeChecker(t *testing.T) func(dir, code string) error {
 	t.Helper()
 	all := maps.Clone(imports)
@@ -211,12 +210,12 @@ func newCodeChecker(t *testing.T) func(dir, code string) error {
 		}
 		var errs []error
 		config := types.Config{Importer: from, Error: func(err error) {
-			// Soft errors are of what is declared or imported and not used.
+			// Soft errors are unused variables and imports.
 			if of := (types.Error{}); !errors.As(err, &of) || !of.Soft {
 				errs = append(errs, err)
 			}
 		}}
-		_, _ = config.Check("doc", files, []*ast.File{parsed}, nil) // Error is told
+		_, _ = config.Check("doc", files, []*ast.File{parsed}, nil) // the errors go to config.Error
 		return errors.Join(errs...)
 	}
 }
@@ -226,7 +225,7 @@ var (
 	leftOut     = regexp.MustCompile(`(?m)^\s*(…|\.\.\.)`)
 )
 
-// whole makes code into declarations.
+// whole turns code into declarations.
 func whole(surroundings, code string) string {
 	marked := "//line code:1\n" + leftOut.ReplaceAllString(code, "// ") + "\n"
 	if declaration.MatchString(code) {
@@ -235,8 +234,8 @@ func whole(surroundings, code string) string {
 	return "func _() {" + surroundings + "\n{\n" + marked + "}\n}\n"
 }
 
-// exportData finds, for each of the packages and those that they import, the file that says what it
-// exports.
+// exportData returns the file with the export data of each of the packages and of those that they
+// import.
 func exportData(t *testing.T, paths []string) map[string]string {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "go",

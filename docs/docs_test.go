@@ -1,6 +1,5 @@
-// Package docs_test keeps the documentation true: the Go code in it and in doc comments compiles
-// and, where it is an Example, runs; links lead somewhere; names exist; what is generated is what
-// the code says.
+// Package docs_test checks the documentation: the Go code in it and in doc comments compiles,
+// Examples run, links resolve, names exist, and generated pages are up to date.
 package docs_test
 
 import (
@@ -12,10 +11,10 @@ import (
 //go:generate go run -C .. ./tools/api
 //go:generate env UPDATE_DOCS=1 go test -count=1 -run ^(TestCode|TestMetricsPage|TestFleetPage) .
 
-// root is the folder of the project, seen from this one.
+// root is the folder of the project, relative to this one.
 const root = ".."
 
-// pages are all pages of the documentation, by their paths from the root.
+// pages returns all pages of the documentation, by their paths from the root.
 func pages(t *testing.T) []string {
 	t.Helper()
 	all := []string{"README.md"}

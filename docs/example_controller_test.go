@@ -28,11 +28,11 @@ func Example_controllerOptions() {
 	// docs: begin options
 	probe := ccm.Controller{
 		Name:              "probe",
-		Aliases:           []string{"pr"}, // --controllers knows these, too
-		DisabledByDefault: true,           // until --controllers names it
-		// in every replica, whoever leads; its Term.Cloud is nil
+		Aliases:           []string{"pr"}, // --controllers accepts these, too
+		DisabledByDefault: true,           // unless --controllers names it
+		// It runs in every replica, leading or not; its Term.Cloud is nil.
 		NeedLeaderElection: new(false),
-		OnFailure:          ccm.RestartController, // its failures are its own
+		OnFailure:          ccm.RestartController, // a failure does not end the term
 		New:                newProbe,
 	}
 	// docs: end

@@ -24,7 +24,7 @@ func Example_election() {
 	}
 	log := logr.Discard()
 	managing, stopManager := context.WithCancel(context.Background())
-	ours := announces(func(*ccm.Term, error) { stopManager() }, nothing) // here it ends with this
+	ours := announces(func(*ccm.Term, error) { stopManager() }, nothing) // ends the example
 
 	// docs: begin lend
 	elector := ccm.NewHostElector()
@@ -50,20 +50,20 @@ func Example_election() {
 		defer close(ended)
 		// docs: begin elect
 		leaderelection.RunOrDie(electing, leaderelection.LeaderElectionConfig{
-			Lock:            lock, // the one that Watch has returned
+			Lock:            lock, // the result of Watch
 			LeaseDuration:   15 * time.Second,
 			RenewDeadline:   10 * time.Second,
 			RetryPeriod:     2 * time.Second,
-			ReleaseOnCancel: true, // kept back while something of the Manager may act
+			ReleaseOnCancel: true, // waits while a call of the Manager may act
 			Callbacks: leaderelection.LeaderCallbacks{
 				OnStartedLeading: func(leading context.Context) {
-					// Beside it starts what else of the host needs leadership.
+					// Other parts of the host that need leadership start here, too.
 					if err := elector.Lead(leading, ccm.Grant{}); err != nil {
 						log.Error(err,
 							"The cloud controller manager did not end with the host's leadership")
 					}
 				},
-				OnStoppedLeading: func() {}, // the process need not end
+				OnStoppedLeading: func() {}, // the process continues
 			},
 		})
 		// docs: end
@@ -73,8 +73,8 @@ func Example_election() {
 	<-managing.Done()
 	// docs: begin stop
 	stopManager()
-	<-manager.Done() // its calls have got their time
-	stopElection()   // now the lease is given back
+	<-manager.Done() // all calls have ended
+	stopElection()   // releases the lease
 	// docs: end
 	<-ended
 	fmt.Println(<-ran, manager.Status().Term)
@@ -100,13 +100,13 @@ func (leading) NeedLeaderElection() bool          { return true }
 
 // docs: end
 
-// They are written here as in controller-runtime's package manager.
+// These are copies of the interfaces in controller-runtime's package manager.
 var (
 	_ interface{ Start(context.Context) error } = leading{}
 	_ interface{ NeedLeaderElection() bool }    = leading{}
 )
 
-// session is an election that is no lease, with an end that is known beforehand.
+// session is an election without a lease, whose end is known in advance.
 type session struct{ ends time.Time }
 
 func (s session) validUntil() time.Time  { return s.ends.Add(-time.Second) }

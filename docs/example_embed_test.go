@@ -29,16 +29,16 @@ func Example_embed() {
 	fx.New(
 		ccm.Module,
 		fake.Module(cloud), // a cloud provider
-		fx.Supply(cfg),     // what a user configures
+		fx.Supply(cfg),     // the user's configuration
 		// your *rest.Config; without it: kubeconfig, or the pod's service account
 		fx.Provide(hostRESTConfig),
-		fx.Provide(ccm.AsController(newMine)), // your controllers, if you have any
+		fx.Provide(ccm.AsController(newMine)), // your own controllers, if any
 	).Run()
 	// docs: end
 	// Output: mine runs
 }
 
-// hostFlags reads a command line on which the host has a --leader-elect of its own.
+// hostFlags reads a command line of a host that has its own --leader-elect.
 func hostFlags(args []string) (options.Completed, error) {
 	// docs: begin flags
 	flags := pflag.NewFlagSet("my-control-plane", pflag.ContinueOnError)
@@ -51,7 +51,7 @@ func hostFlags(args []string) (options.Completed, error) {
 	if err := flags.Parse(args); err != nil {
 		return options.Completed{}, err
 	}
-	return opts.Complete() // the error has a sentence for each flag at fault
+	return opts.Complete() // the error has a sentence for each invalid flag
 	// docs: end
 }
 
@@ -136,9 +136,9 @@ func runCCM(
 	m, err := ccm.New(
 		ccm.Params{Config: cfg, Providers: []ccm.Provider{provider}, RESTConfig: restConfig})
 	if err != nil {
-		return err // names the field that is wrong; nothing has been started
+		return err // names the invalid field; no goroutine has been started
 	}
-	return m.Run(ctx) // until ctx ends; m.Status() tells what it is doing
+	return m.Run(ctx) // until ctx ends; m.Status() returns its state
 	// docs: end
 }
 
@@ -172,7 +172,7 @@ func newControlPlane(params ccm.Params) (*controlPlane, error) {
 	return p, nil
 }
 
-// run runs until ctx ends, and stops within the time that is given for it.
+// run runs until ctx ends, and stops within stopTimeout.
 func (p *controlPlane) run(ctx context.Context, stopTimeout time.Duration) error {
 	managing, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
@@ -182,9 +182,9 @@ func (p *controlPlane) run(ctx context.Context, stopTimeout time.Duration) error
 	select {
 	case <-ctx.Done():
 	case err := <-ended:
-		return err // an *DrainTimeoutError: nothing else makes Run return
+		return err // an *DrainTimeoutError: Run returns no other error
 	}
-	// Here the host stops what depends on the cloud controller manager.
+	// Here the host stops the parts that depend on the cloud controller manager.
 	stop(ccm.StopBy(time.Now().Add(stopTimeout)))
 	return <-ended
 }
@@ -210,7 +210,7 @@ func Example_controlPlane() {
 	// Output: <nil> 1
 }
 
-// exitCode is what a program without fx makes of the error.
+// exitCode converts the error to an exit code, for a program without fx.
 func exitCode(err error) int {
 	// docs: begin exit-code
 	var timedOut *ccm.DrainTimeoutError
@@ -218,7 +218,7 @@ func exitCode(err error) int {
 	case err == nil:
 		return 0
 	case errors.As(err, &timedOut):
-		return ccm.ExitDrainTimeout // timedOut.Running names what may still act
+		return ccm.ExitDrainTimeout // timedOut.Running names the calls that may still act
 	default:
 		return 1
 	}

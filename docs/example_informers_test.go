@@ -17,12 +17,12 @@ import (
 
 // docs: begin factory
 
-// newFactory makes the host's informers, which run as long as the app.
+// newFactory creates the host's informers, which run as long as the app.
 func newFactory(
 	lifecycle fx.Lifecycle, client kubernetes.Interface,
 ) informers.SharedInformerFactory {
 	factory := informers.NewSharedInformerFactory(client, 0)
-	factory.Core().V1().Nodes().Informer() // what the host itself has a use for
+	factory.Core().V1().Nodes().Informer() // an informer that the host itself uses
 	running, stop := context.WithCancel(context.Background())
 	lifecycle.Append(fx.StartStopHook(
 		func() { factory.StartWithContext(running) },
@@ -57,7 +57,7 @@ func Example_sharedInformers() {
 	// docs: begin share-fx
 	app := fx.New(
 		ccm.Module,
-		fx.Provide(newFactory), // the Manager finds it by its type
+		fx.Provide(newFactory), // the Manager takes it by its type
 		others,                 // the provider, the configuration, …
 	)
 	// docs: end

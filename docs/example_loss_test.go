@@ -18,9 +18,8 @@ import (
 
 // docs: begin notice
 
-// newTeller is a controller that tells the host when this process leads, and why it does not any
-// more.
-func newTeller(log logr.Logger) ccm.Controller {
+// newLeadershipLog is a controller that logs when this process begins to lead, and why it stops.
+func newLeadershipLog(log logr.Logger) ccm.Controller {
 	return ccm.Controller{
 		Name: "teller",
 		New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
@@ -40,8 +39,8 @@ func newTeller(log logr.Logger) ccm.Controller {
 
 // docs: begin exit-on-loss
 
-// newExitOnLoss is a controller that ends the program when leadership is lost, as upstream's
-// command does.
+// newExitOnLoss is a controller that ends the program when leadership is lost, like upstream's
+// command.
 func newExitOnLoss(app fx.Shutdowner) ccm.Controller {
 	return ccm.Controller{
 		Name: "exit-on-loss",
@@ -59,7 +58,7 @@ func newExitOnLoss(app fx.Shutdowner) ccm.Controller {
 
 // docs: end
 
-// A lossyHost leads, and loses, once its controllers run.
+// A lossyHost leads, and loses leadership once its controllers run.
 type lossyHost struct {
 	*fx.App
 	elector *ccm.HostElector
@@ -81,7 +80,7 @@ func newLossyHost(drainTimeout time.Duration, own string, opts ...fx.Option) los
 	return h
 }
 
-// lose returns what Lead has returned.
+// lose ends leadership and returns the result of Lead.
 func (h lossyHost) lose() error {
 	leading, lose := context.WithCancel(context.Background())
 	defer lose()
@@ -113,7 +112,7 @@ func Example_exitOnLoss() {
 func Example_notice() {
 	var told []string
 	host := newLossyHost(time.Minute, "teller", fx.Provide(ccm.AsController(func() ccm.Controller {
-		return newTeller(funcr.New(func(_, text string) {
+		return newLeadershipLog(funcr.New(func(_, text string) {
 			told = append(told, text)
 		}, funcr.Options{}))
 	})))
@@ -131,7 +130,7 @@ func Example_notice() {
 
 // docs: begin policy
 
-// alertOnly returns a policy that alerts an operator, and lets the program go on.
+// alertOnly returns a policy that alerts an operator, and lets the program continue.
 func alertOnly(alert func(string)) ccm.DrainTimeoutPolicy {
 	return func(err *ccm.DrainTimeoutError, _ fx.Shutdowner) { alert(err.Error()) }
 }
@@ -176,7 +175,7 @@ func Example_policy() {
 
 // docs: begin run-app
 
-// runApp is fx's App.Run, but it exits with 3, not with 1, when a stop reaches the drain timeout.
+// runApp is fx's App.Run, but exits with 3 instead of 1 when a stop reaches the drain timeout.
 func runApp(app *fx.App) (exitCode int) {
 	starting, cancel := context.WithTimeout(context.Background(), app.StartTimeout())
 	defer cancel()

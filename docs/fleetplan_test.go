@@ -17,7 +17,7 @@ func TestFleetPage_Slopes_AreThoseThatTheBenchmarkMeasured(t *testing.T) {
 	pagetest.Check(t, filepath.Join(root, page), strings.Replace(text, shown, measured, 1))
 }
 
-// tableBelow is the first table below a heading.
+// tableBelow returns the first table below a heading.
 func tableBelow(t *testing.T, text, heading string) string {
 	t.Helper()
 	_, below, ok := strings.Cut(text, heading+"\n")

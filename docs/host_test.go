@@ -11,8 +11,8 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// The hosts of the examples have an API server without clients, and a controller that ends
-// the program when it works.
+// The hosts of the examples have an API server without clients, and a controller that ends the
+// program as soon as it runs.
 
 func hostRESTConfig() *rest.Config { return &rest.Config{Host: "https://127.0.0.1:1"} }
 
@@ -32,7 +32,8 @@ func newMine(app fx.Shutdowner) ccm.Controller {
 	}
 }
 
-// announces is a controller that tells when the Manager leads, and when it does not any more.
+// announces is a controller that calls leading when the Manager leads, and ended when it stops
+// leading.
 func announces(leading, ended func(*ccm.Term, error)) ccm.Controller {
 	return ccm.Controller{
 		Name: "announces",
@@ -49,14 +50,14 @@ func announces(leading, ended func(*ccm.Term, error)) ccm.Controller {
 
 func nothing(*ccm.Term, error) {}
 
-// silence is a logger. As a value logr.Discard() would be none to an app: it is the zero Logger.
+// silence returns a logger that discards all entries. fx cannot supply logr.Discard() as a value,
+// because it is the zero Logger.
 func silence() *logr.Logger {
 	log := logr.Discard()
 	return &log
 }
 
-// onlyAnnounces is a configuration in which the four controllers, which need an API server, are
-// off.
+// onlyAnnounces is a configuration without the four controllers, which need an API server.
 func onlyAnnounces() ccm.Config {
 	cfg := ccm.DefaultConfig()
 	cfg.Controllers = []string{"announces"}

@@ -72,7 +72,7 @@ func prose(page string) []string {
 	return lines
 }
 
-// follow says why a link on a page leads nowhere. Other hosts are not asked.
+// follow returns why a link on a page is broken. It does not follow links to other hosts.
 func follow(page, target string) error {
 	if strings.HasPrefix(target, "https://") {
 		return nil

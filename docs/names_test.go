@@ -15,7 +15,7 @@ import (
 	"github.com/fxccm/fxccm/options"
 )
 
-// packages are those that pages name things of.
+// packages are the packages whose names appear on pages.
 var packages = map[string]string{
 	"ccm":                   "ccm",
 	"ccmtest":               "ccm/ccmtest",
@@ -42,8 +42,8 @@ var (
 	namedFlag  = regexp.MustCompile(`^--([a-z][a-z0-9-]+)`)
 )
 
-// Names that a page quotes as code exist: `ccm.New`, `ccm.Term.Cloud`, and without the package,
-// which is ccm then, `Params.Clock`.
+// Names that a page quotes as code exist: `ccm.New`, `ccm.Term.Cloud`, and names of package ccm
+// without the package, such as `Params.Clock`.
 func TestNames_Exist(t *testing.T) {
 	known := map[string]map[string]bool{}
 	for name, dir := range packages {
@@ -51,7 +51,7 @@ func TestNames_Exist(t *testing.T) {
 	}
 	for _, page := range pages(t) {
 		if page == "docs/reference/api.md" {
-			continue // tools/api writes it, and its names are of the package in the headline
+			continue // tools/api generates it, and its names belong to the package in the headline
 		}
 		for i, line := range prose(read(t, page)) {
 			for _, span := range codeSpan.FindAllString(line, -1) {
@@ -184,7 +184,7 @@ var (
 	declaredTest = regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(t \*testing\.T\)`)
 )
 
-// A test that a page names as the proof of something is there.
+// A test that a page names as a proof exists.
 func TestTests_Exist(t *testing.T) {
 	declared := map[string]bool{}
 	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
@@ -209,7 +209,7 @@ func TestTests_Exist(t *testing.T) {
 	for _, page := range pages(t) {
 		for _, found := range namedTest.FindAllStringSubmatch(read(t, page), -1) {
 			if named++; !declared[found[1]] {
-				t.Errorf("%s: there is no %s", page, found[1])
+				t.Errorf("%s: the test %s does not exist", page, found[1])
 			}
 		}
 	}

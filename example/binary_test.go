@@ -38,7 +38,7 @@ import (
 	"github.com/fxccm/fxccm/test/child"
 )
 
-// limit is for what hangs, not for what is slow.
+// limit ends a wait that hangs, not a slow one.
 const limit = time.Minute
 
 // buildDir is removed by TestMain.
@@ -62,7 +62,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// build makes the binary as a release does, once for all tests.
+// build builds the binary like a release, once for all tests.
 var build = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(buildDir, "fxccm")
 	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, ".")
@@ -82,7 +82,7 @@ func binary(t *testing.T) string {
 	return path
 }
 
-// result is what a process has left behind.
+// result is the result of a finished process.
 type result struct {
 	stdout, stderr string
 	code           int
@@ -91,7 +91,7 @@ type result struct {
 // execute runs the binary to its end.
 func execute(t *testing.T, args ...string) result {
 	t.Helper()
-	path := binary(t) // the first one builds it, which takes long with an empty cache
+	path := binary(t) // the first call builds it, which is slow with an empty cache
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
@@ -104,20 +104,20 @@ func execute(t *testing.T, args ...string) result {
 	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// process is a binary that runs.
+// process is a running binary.
 type process struct {
 	*child.Process
 	t    *testing.T
 	port int
 }
 
-// launch runs the binary with its secure port on loopback, until the test ends it or is over.
+// launch runs the binary with its secure port on loopback, until the test or the binary ends.
 func launch(t *testing.T, args ...string) *process {
 	t.Helper()
 	return launchCommand(t, nil, args...)
 }
 
-// launchCommand runs the command, which is empty or a subcommand that does not end by itself.
+// launchCommand runs a command that runs until it is stopped; an empty one is the binary itself.
 func launchCommand(t *testing.T, command []string, args ...string) *process {
 	t.Helper()
 	port, err := freeport.Choose()
@@ -131,8 +131,8 @@ func launchCommand(t *testing.T, command []string, args ...string) *process {
 		}, args)...)}
 }
 
-// get asks the secure port; its certificate is one that it has made for itself. config holds
-// the credentials.
+// get sends a request to the secure port, whose certificate is self-signed. config holds the
+// credentials.
 func (p *process) get(path string, config *rest.Config) (int, string, error) {
 	settings := &tls.Config{InsecureSkipVerify: true}
 	if config != nil {
@@ -164,7 +164,7 @@ func (p *process) awaitAnswer(path string, status int) {
 	})
 }
 
-// eventually waits until cond holds, and otherwise tells what was seen last.
+// eventually waits until cond holds, and otherwise fails with the last state.
 func (p *process) eventually(what string, cond func() (string, bool)) {
 	p.t.Helper()
 	deadline := time.Now().Add(limit)
@@ -180,7 +180,7 @@ func (p *process) eventually(what string, cond func() (string, bool)) {
 		case <-time.After(20 * time.Millisecond):
 		}
 		if time.Now().After(deadline) {
-			p.t.Fatalf("not within %s: %s; last seen: %s", limit, what, seen)
+			p.t.Fatalf("timed out after %s: %s; last seen: %s", limit, what, seen)
 		}
 	}
 }
@@ -194,12 +194,13 @@ func writeFile(t *testing.T, name, content string) string {
 	return path
 }
 
-// world is what the binary works in: a control plane, and a cloud in this process.
+// world is the environment of the binary: a control plane, and a cloud in this process.
 type world struct {
 	cp     *controlplane.ControlPlane
 	client kubernetes.Interface
 	cloud  *fake.Cloud
-	// args lead the binary there, as the ServiceAccount that is shipped with it.
+	// args configure the binary for the control plane, as the ServiceAccount that is shipped with
+	// it.
 	args []string
 }
 
@@ -210,7 +211,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{cp: cluster, cloud: fake.New()}
 	w.client = kubernetes.NewForConfigOrDie(w.cp.RESTConfig())
 	t.Cleanup(func() {
-		// A killed leader leaves its lease, which the next test would wait for.
+		// A killed leader does not release its lease, and the next test would wait for it.
 		if err := w.client.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(
 			context.Background(), account, metav1.DeleteOptions{}); err != nil &&
 			!apierrors.IsNotFound(err) {
@@ -260,7 +261,7 @@ func (w *world) holder(t *testing.T) string {
 func TestHelp_ShowsEveryFlagInItsGroup(t *testing.T) {
 	got := execute(t, "--help")
 	if got.code != 0 || got.stderr != "" {
-		t.Errorf("exit code %d, stderr %q, want 0 and nothing", got.code, got.stderr)
+		t.Errorf("exit code %d, stderr %q, want 0 and no output", got.code, got.stderr)
 	}
 	for _, group := range []string{
 		"Debugging", "Leader-migration", "Generic", "Cloud-node-controller",
@@ -358,7 +359,7 @@ func TestBadInput_IsOneSentenceAndExitCode1(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := execute(t, append([]string{"--cloud-provider=fake"}, c.args...)...)
 			if got.code != 1 || got.stdout != "" {
-				t.Errorf("exit code %d and stdout %q, want 1 and nothing", got.code, got.stdout)
+				t.Errorf("exit code %d and stdout %q, want 1 and no output", got.code, got.stdout)
 			}
 			if !strings.HasPrefix(got.stderr, "fxccm: ") || strings.Count(got.stderr, "\n") != 1 {
 				t.Errorf("want one line that begins with the program's name, got:\n%s", got.stderr)
@@ -370,7 +371,7 @@ func TestBadInput_IsOneSentenceAndExitCode1(t *testing.T) {
 			}
 			for _, noise := range []string{"fx.", "dig", "goroutine", ".go:", "s3cret"} {
 				if strings.Contains(got.stderr, noise) {
-					t.Errorf("the sentence names the program's insides, or of secrets (%q): %s",
+					t.Errorf("the sentence shows internals or secrets (%q): %s",
 						noise, got.stderr)
 				}
 			}
@@ -396,8 +397,8 @@ func TestPortInUse_IsASentenceAndExitCode1(t *testing.T) {
 	}
 }
 
-// The whole way of a replica, under exactly the rules that it is shipped with.
-func TestBinary_LeadsWorksAndHandsBackTheLease(t *testing.T) {
+// The test covers the whole life of a replica, with exactly the shipped RBAC rules.
+func TestBinary_LeadsWorksAndReleasesTheLease(t *testing.T) {
 	w := newWorld(t)
 	if err := w.cloud.AddInstances(fake.Instance{Name: "node-1", Zone: "region-1b"}); err != nil {
 		t.Fatal(err)
@@ -410,7 +411,7 @@ func TestBinary_LeadsWorksAndHandsBackTheLease(t *testing.T) {
 	} {
 		if probe.HTTPGet.Scheme != corev1.URISchemeHTTPS ||
 			probe.HTTPGet.Port.StrVal != container(t).Ports[0].Name {
-			t.Errorf("a probe asks %+v, want HTTPS on the container's port", probe.HTTPGet)
+			t.Errorf("a probe uses %+v, want HTTPS on the container's port", probe.HTTPGet)
 		}
 		p.awaitAnswer(probe.HTTPGet.Path, http.StatusOK)
 	}
@@ -445,7 +446,7 @@ func TestBinary_LeadsWorksAndHandsBackTheLease(t *testing.T) {
 	wantNothingDenied(t, w)
 }
 
-// The binary adds the environment and a place for its metrics to the provider.
+// The binary gives the provider its environment and a metrics registry.
 func TestBinary_OnOpenStack(t *testing.T) {
 	t.Setenv("OS_CCM_REGIONAL", "true")
 	sim := openstacktest.NewCloud(openstacktest.WithRegion("north"))
@@ -467,7 +468,7 @@ func TestBinary_OnOpenStack(t *testing.T) {
 	status, body, err := p.get("/metrics", w.cp.RESTConfig())
 	if want := "fxccm_openstack_request_duration_seconds_count{"; err != nil ||
 		status != http.StatusOK || !strings.Contains(body, want) {
-		t.Errorf("/metrics answers %d %v, and lacks %s", status, err, want)
+		t.Errorf("/metrics has status %d, %v, and lacks %s", status, err, want)
 	}
 	p.Signal(syscall.SIGTERM)
 	if code := p.Wait(); code != 0 {
@@ -476,7 +477,7 @@ func TestBinary_OnOpenStack(t *testing.T) {
 	wantNothingDenied(t, w)
 }
 
-// Metrics that need a hook of the process are what the binary adds to the library.
+// Metrics that need a hook of the process are registered by the binary, not by the library.
 func wantMetrics(t *testing.T, w *world, p *process) {
 	t.Helper()
 	status, body, err := p.get("/metrics", w.cp.RESTConfig())
@@ -497,8 +498,8 @@ func wantMetrics(t *testing.T, w *world, p *process) {
 	}
 }
 
-// Every line is an object with a time and a message: from Kubernetes' libraries, fx, and the
-// standard library alike.
+// Every line is an object with a time and a message, also those of Kubernetes' libraries, fx, and
+// the standard library.
 func wantJSONLog(t *testing.T, log string) {
 	t.Helper()
 	said := map[string]bool{}
@@ -521,7 +522,7 @@ func wantJSONLog(t *testing.T, log string) {
 		"Stopped", "provided",
 	} {
 		if !said[want] {
-			t.Errorf("the log does not say %q", want)
+			t.Errorf("the log lacks %q", want)
 		}
 	}
 }
@@ -543,7 +544,7 @@ func wantNothingDenied(t *testing.T, w *world) {
 	}
 }
 
-// Trouble that may pass is no reason to end, and no reason for a restart.
+// The process neither ends nor becomes unhealthy because of a temporary failure.
 func TestBinary_RunsWithoutAnAPIServer(t *testing.T) {
 	p := launch(t, "--master=http://127.0.0.1:1")
 	p.awaitAnswer("/livez", http.StatusOK)
@@ -555,7 +556,7 @@ func TestBinary_RunsWithoutAnAPIServer(t *testing.T) {
 }
 
 // hang makes the creation of a load balancer hang until the cloud's faults are cleared, and waits
-// until it does.
+// until a creation hangs.
 func (w *world) hang(t *testing.T) {
 	t.Helper()
 	w.cloud.On(fake.EnsureLoadBalancer).Hang()
@@ -568,8 +569,8 @@ func (w *world) hang(t *testing.T) {
 	}
 }
 
-// After the drain timeout a call may still act: the code tells, and the lease
-// is left to expire.
+// After the drain timeout a call may still act: the exit code shows it, and the lease is left to
+// expire.
 func TestDrainTimeout_IsExitCode3AndKeepsTheLease(t *testing.T) {
 	w := newWorld(t)
 	p := w.launch(t, "--drain-timeout=1ns", "--leader-elect-identity=replica-a")
@@ -582,7 +583,7 @@ func TestDrainTimeout_IsExitCode3AndKeepsTheLease(t *testing.T) {
 		t.Errorf("the lease names %q: it was released with a call in flight", got)
 	}
 	if log := p.Output.String(); !strings.Contains(log, "still running") {
-		t.Error("the log does not say that something still ran")
+		t.Error("the log does not report that a call still ran")
 	}
 }
 
@@ -591,7 +592,7 @@ func TestSecondSignal_ExitsAtOnce(t *testing.T) {
 	p := w.launch(t, "--drain-timeout=10m")
 	w.hang(t)
 	p.Signal(syscall.SIGTERM)
-	p.eventually("the first signal is noticed", func() (string, bool) {
+	p.eventually("the first signal is logged", func() (string, bool) {
 		log := p.Output.String()
 		return log, strings.Contains(log, "another signal exits at once")
 	})
@@ -601,8 +602,8 @@ func TestSecondSignal_ExitsAtOnce(t *testing.T) {
 	}
 }
 
-// A cloud in the binary's own process needs no server.
-func TestFakeCloud_InTheProcessHasTheInstancesOfItsConfiguration(t *testing.T) {
+// A cloud in the binary's own process needs no cloud server.
+func TestFakeCloud_InTheProcess_HasTheConfiguredInstances(t *testing.T) {
 	w := newWorld(t)
 	config := writeFile(t, "cloud.json", `{"instances": [{"name": "node-1", "zone": "region-1c"}]}`)
 	w.launch(t, "--cloud-config="+config)

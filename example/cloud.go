@@ -23,18 +23,18 @@ var fakeCloud = fx.Module("fake-cloud",
 
 const fakeName = "fake"
 
-// fakeConfig is the file that --cloud-config names, YAML or JSON.
+// fakeConfig is the content of the --cloud-config file, YAML or JSON.
 type fakeConfig struct {
-	// Endpoint is where a fake cloud is served, such as http://127.0.0.1:8080. Empty: the cloud is
+	// Endpoint is the address of a fake cloud, such as http://127.0.0.1:8080. Empty: the cloud is
 	// in this process, and ends with it.
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// Instances are the machines of a cloud in this process. Empty: none, so that new nodes stay
-	// tainted, and nodes that are not ready are deleted.
+	// Instances are the machines of a cloud in this process. Without them, new nodes stay tainted,
+	// and nodes that are not ready are deleted.
 	Instances []fake.Instance `json:"instances,omitempty"`
 }
 
-// newFakeProvider configures the cloud from data, or without data from the file.
+// newFakeProvider configures the cloud from data, or from the file if data is nil.
 func newFakeProvider(data []byte) (ccm.Provider, error) {
 	var own ownCloud
 	read := readFakeConfig
@@ -47,7 +47,7 @@ func newFakeProvider(data []byte) (ccm.Provider, error) {
 	}
 	return ccm.Provider{
 		Name: fakeName,
-		// Errors in the file are reported at the start, and not when leadership is won.
+		// Errors in the file are reported at the start, not when leadership is won.
 		Validate: func(config ccm.Config) error {
 			_, err := read(config.CloudProvider.ConfigFile)
 			return err
@@ -70,7 +70,7 @@ func newFakeProvider(data []byte) (ccm.Provider, error) {
 	}, nil
 }
 
-// ownCloud is the cloud in this process. It outlives the terms, as a cloud does.
+// ownCloud is the cloud in this process. It outlives the terms, like a real cloud.
 type ownCloud struct {
 	mu    sync.Mutex
 	cloud *fake.Cloud
@@ -90,7 +90,7 @@ func (o *ownCloud) open(instances []fake.Instance) (*fake.Cloud, error) {
 	return cloud, nil
 }
 
-// dialled is a provider on a cloud in another process. The Manager closes it when the term has
+// dialled is a provider for a cloud in another process. The Manager closes it when the term has
 // drained.
 type dialled struct {
 	cloudprovider.Interface
@@ -109,13 +109,13 @@ func dialCloud(
 	return &dialled{Interface: client.Provider(opts...), client: client}, nil
 }
 
-// Close ends what is in flight and the connections.
+// Close cancels requests in flight and closes the connections.
 func (d *dialled) Close() error {
 	d.client.Close()
 	return nil
 }
 
-// readFakeConfig reads a file strictly. No file is an empty one.
+// readFakeConfig reads a file strictly. Without a file, the configuration is empty.
 func readFakeConfig(path string) (fakeConfig, error) {
 	if path == "" {
 		return fakeConfig{}, nil

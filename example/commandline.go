@@ -18,7 +18,7 @@ const about = `fxccm is a cloud controller manager: it initializes the nodes of 
 deletes nodes whose machines no longer exist, and manages load balancers and routes. Of several replicas one
 leads, and another takes over when it stops.`
 
-// commandLine is every flag of the program, in the groups of the help text.
+// commandLine has every flag of the program, in the groups of the help text.
 type commandLine struct {
 	options *options.Options
 	logging *logsapi.LoggingConfiguration

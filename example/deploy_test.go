@@ -112,7 +112,7 @@ func TestManifests_AreAcceptedByTheAPIServer(t *testing.T) {
 		}
 	}
 
-	// A Deployment is accepted with a template that no Pod can be made of: admission looks at Pods.
+	// The API server accepts a Deployment with an invalid template: admission checks only Pods.
 	client := kubernetes.NewForConfigOrDie(cp.RESTConfig())
 	for _, account := range only[corev1.ServiceAccount](t) {
 		if _, err := client.CoreV1().ServiceAccounts(account.Namespace).Create(t.Context(),
@@ -133,7 +133,7 @@ func TestManifests_AreAcceptedByTheAPIServer(t *testing.T) {
 	}
 }
 
-// optional are the manifests of what is off by default, which the kustomization leaves out.
+// optional are the manifests of features that are off by default, which the kustomization omits.
 var optional = []string{"persistentvolumelabel.yaml"}
 
 func TestManifests_AreAllInTheKustomization(t *testing.T) {
@@ -166,7 +166,7 @@ func TestManifests_AreAllInTheKustomization(t *testing.T) {
 	}
 }
 
-func TestManifests_GiveFlagsThatTheBinaryAccepts(t *testing.T) {
+func TestManifests_Flags_AreAcceptedByTheBinary(t *testing.T) {
 	cmd := newCommandLine(options.New())
 	if err := cmd.parse(container(t).Args, t.Output()); err != nil {
 		t.Fatal(err)
@@ -184,16 +184,16 @@ func TestManifests_GiveFlagsThatTheBinaryAccepts(t *testing.T) {
 		}
 	})
 	if !completed.Config.LeaderElection.LeaderElect {
-		t.Error("two replicas without leader election would both act")
+		t.Error("without leader election, both replicas would act")
 	}
 	grace := deployment(t).Spec.Template.Spec.TerminationGracePeriodSeconds
 	if stop := completed.Config.DrainTimeout.Duration + stopReserve; grace == nil ||
 		float64(*grace) <= stop.Seconds() {
-		t.Errorf("the Pod is killed after %v s, before a stop of up to %s is over", grace, stop)
+		t.Errorf("the Pod is killed after %v s, but a stop takes up to %s", grace, stop)
 	}
 }
 
-// The file that --cloud-config names is where the Secret is mounted, and the provider can read it.
+// The file of --cloud-config is in the mounted Secret, and the provider can read it.
 func TestManifests_CloudConfigIsWhereTheFlagSays(t *testing.T) {
 	flags := flags(t)
 	if flags.Name != openstack.Name {
@@ -216,18 +216,18 @@ func TestManifests_CloudConfigIsWhereTheFlagSays(t *testing.T) {
 	content := cloudConf(t)
 	loaded, err := cloudconf.Read([]byte(content), cloudconf.Options{Strict: true})
 	if err != nil || len(loaded.Warnings) > 0 {
-		t.Errorf("the provider has something against cloud.conf: %v %v", err, loaded.Warnings)
+		t.Errorf("the provider rejects cloud.conf: %v %v", err, loaded.Warnings)
 	}
 	// Options that are commented out must be valid, too.
 	if _, err := cloudconf.Read([]byte(uncommented(content)),
 		cloudconf.Options{Strict: true}); err != nil {
 		t.Errorf(
-			"the provider has something against cloud.conf, with all that is commented out: %v",
+			"the provider rejects cloud.conf with its commented options: %v",
 			err)
 	}
 }
 
-// flags are what the Deployment's arguments say of the cloud.
+// flags has the cloud provider settings of the Deployment's arguments.
 func flags(t *testing.T) ccm.CloudProviderConfig {
 	t.Helper()
 	cmd := newCommandLine(options.New())
@@ -237,7 +237,7 @@ func flags(t *testing.T) ccm.CloudProviderConfig {
 	return cmd.options.Config.CloudProvider
 }
 
-// cloudConf is the file that the Deployment's Pods have.
+// cloudConf is the content of cloud.conf in the Deployment's Pods.
 func cloudConf(t *testing.T) string {
 	t.Helper()
 	name, key := deployment(t).Spec.Template.Spec.Volumes[0].Secret.SecretName,
@@ -252,8 +252,8 @@ func cloudConf(t *testing.T) string {
 	return ""
 }
 
-// uncommented turns the lines into options and sections that are written as comments without a
-// blank: #key = value. An option that needs an ID gets one.
+// uncommented enables the options and sections that are commented out without a blank: #key =
+// value. An option that needs an ID gets one.
 func uncommented(conf string) string {
 	conf = regexp.MustCompile(`(?m)^#([a-z[])`).ReplaceAllString(conf, "$1")
 	return regexp.MustCompile(`(?m)^(router-id = ).*$`).ReplaceAllString(conf,
@@ -282,7 +282,7 @@ func TestManifests_BindingsAreOfTheDeploymentsServiceAccount(t *testing.T) {
 		subjects = append(subjects, b.Subjects...)
 	}
 	if len(subjects) == 0 {
-		t.Error("nothing is bound to a ServiceAccount")
+		t.Error("no role is bound to a ServiceAccount")
 	}
 	for _, got := range subjects {
 		if got != want {
@@ -314,7 +314,7 @@ func TestManifests_SelectorsSelectTheDeploymentsPods(t *testing.T) {
 	}
 }
 
-// A node must not wait for what waits for it.
+// The CCM removes these taints, so its own Pods must not wait for that.
 func TestManifests_ReplicasTolerateNodesThatAreNotSetUp(t *testing.T) {
 	tolerations := deployment(t).Spec.Template.Spec.Tolerations
 	for _, key := range []string{

@@ -40,7 +40,7 @@ const maxEvents = 10
 
 // describeLine is the command line of "fxccm describe".
 type describeLine struct {
-	// plan reads the Service, the nodes and the cloud, status asks the running replicas.
+	// plan reads the Service, the nodes and the cloud. status reads from the running replicas.
 	plan      *planLine
 	status    *statusLine
 	namespace string
@@ -68,7 +68,7 @@ func newDescribeLine() *describeLine {
 		d.flags.AddFlag(d.status.flags.Lookup(name))
 	}
 	pods := *d.status.flags.Lookup("namespace")
-	pods.Name, pods.Shorthand = "ccm-namespace", "" // --namespace is the Service's
+	pods.Name, pods.Shorthand = "ccm-namespace", "" // --namespace is the namespace of the Service
 	d.flags.AddFlag(&pods)
 	d.flags.StringVarP(&d.namespace, "namespace", "n", "",
 		"The namespace of the Service, unless its name is given with one. (default \"default\")")
@@ -102,8 +102,7 @@ func runDescribe(args []string, stdout, stderr io.Writer) int {
 	}.main(args, stdout, stderr)
 }
 
-// run prints what each source tells. A source that fails does not keep the others from being
-// printed.
+// run prints the report of each source. If a source fails, the others are still printed.
 func (d *describeLine) run(ctx context.Context, stdout io.Writer) error {
 	cluster, err := migrate.Connect(d.plan.kubeconfig)
 	if err != nil {
@@ -218,7 +217,7 @@ func describeEvents(
 	return nil
 }
 
-// describeRunning prints what the replica that leads reports about a Service.
+// describeRunning prints the leading replica's report about a Service.
 func (d *describeLine) describeRunning(
 	ctx context.Context, out io.Writer, cluster *migrate.Cluster, service *v1.Service,
 	now time.Time,

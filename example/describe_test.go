@@ -34,7 +34,7 @@ func addCloudNode(t *testing.T, w *world, cloud *openstacktest.Cloud) {
 	}
 }
 
-func TestDescribe_ServedThenRefused_ShowsWhatEachSourceKnows(t *testing.T) {
+func TestDescribe_ServedThenRefused_ShowsTheReportOfEachSource(t *testing.T) {
 	w := newWorld(t)
 	cloud := openstacktest.NewCloud()
 	defer cloud.Close()
@@ -82,7 +82,7 @@ func TestDescribe_ServedThenRefused_ShowsWhatEachSourceKnows(t *testing.T) {
 	want(observed, "load balancer kube_service_kubernetes_default_web ("+lb.ID+
 		"), ACTIVE ONLINE", listener+", ACTIVE", "member a 10.0.0.10 port ", "Difference")
 
-	// The process compares later, the command at once.
+	// The process compares later; the command compares at once.
 	if err := cloud.ChangeLoadBalancer(lb.ID, func(lb *openstacktest.LoadBalancer) {
 		lb.Pools[0].Members[0].Weight = 7
 	}); err != nil {
@@ -101,7 +101,7 @@ func TestDescribe_ServedThenRefused_ShowsWhatEachSourceKnows(t *testing.T) {
 		"\nDesired in OpenStack\n  none\n", "  "+listener,
 		"No changes: the Service is refused.", "gold")
 
-	// Without cloud.conf, and with kubectl's way to name the cluster.
+	// Without cloud.conf, and with the kubeconfig from the environment, as kubectl reads it.
 	t.Setenv("KUBECONFIG", w.admin(t))
 	code, stdout, stderr := runSubcommand("describe", "service", "web",
 		"--insecure-skip-tls-verify", args[len(args)-1])

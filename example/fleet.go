@@ -80,7 +80,7 @@ func newFleetApp(config fleet.Config, each options.Configuration) (*fx.App, erro
 	), nil
 }
 
-// openStackOf makes OpenStack's provider from the cloud.conf of a cluster. Clusters with the same
+// openStackOf returns OpenStack's provider for the cloud.conf of a cluster. Clusters with the same
 // credentials share logins and the budget of requests.
 func openStackOf(
 	config openstack.SharedConfig, strict bool,

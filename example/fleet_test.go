@@ -22,7 +22,7 @@ import (
 	"github.com/fxccm/fxccm/test/kubelet"
 )
 
-func TestFleet_ClustersInSecrets_AreServedAndShownUntilTheReplicaStops(t *testing.T) {
+func TestFleet_ClustersInSecrets_AreServedAndShown(t *testing.T) {
 	w := newWorld(t)
 	if err := w.cloud.AddInstances(fake.Instance{Name: "node-1"}); err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestFleet_ClustersInSecrets_AreServedAndShownUntilTheReplicaStops(t *testin
 	t.Chdir(filepath.Dir(admin))
 	w.addPod(t, "fxccm-system", "fxccm-fleet-1", podOf(t, "../fleet/workload.yaml"),
 		kubelet.Start(t, p.port), corev1.PodRunning)
-	p.eventually("the status shows what the page shows", func() (string, bool) {
+	p.eventually("the status has the lines of the page", func() (string, bool) {
 		_, stdout, stderr := runSubcommand(status...)
 		return stdout + stderr, command.Missing(stdout) == ""
 	})
@@ -102,11 +102,11 @@ func TestFleet_ClustersInSecrets_AreServedAndShownUntilTheReplicaStops(t *testin
 	}
 	if code, stdout, _ := runSubcommand(status...); code != exitFailed ||
 		!strings.Contains(stdout, "connection refused") {
-		t.Errorf("the status of no replica: exit code %d: %s", code, stdout)
+		t.Errorf("the status without a replica: exit code %d: %s", code, stdout)
 	}
 }
 
-func TestFleetStatus_OfSeveralReplicas_ShowsEachClusterOnceWorstFirst(t *testing.T) {
+func TestFleetStatus_SeveralReplicas_ShowsEachClusterOnceWorstFirst(t *testing.T) {
 	of := func(identity string, clusters ...fleet.ClusterStatus) replica[fleet.Status] {
 		return replica[fleet.Status]{Name: "pod-" + identity, Status: fleet.Status{
 			Identity: identity, Clusters: clusters,

@@ -23,7 +23,7 @@ Usage:
 The replicas are asked as by "fxccm status". A cluster's state is that in the replica that holds its Lease.
 `
 
-// stateUnknown is the state of a cluster whose leader has not answered.
+// stateUnknown is the state of a cluster whose leader did not answer.
 const stateUnknown fleet.State = "unknown"
 
 // fleetStatusLine is the command line of "fxccm fleet status".
@@ -85,25 +85,25 @@ func runFleetStatus(args []string, stdout, stderr io.Writer) int {
 	}.main(args, stdout, stderr)
 }
 
-// fleetStatus is what all replicas together report about a fleet.
+// fleetStatus is the state of a fleet, merged from all replicas.
 type fleetStatus struct {
 	Replicas []fleetReplica        `json:"replicas"`
 	Clusters []fleet.ClusterStatus `json:"clusters"`
-	// counts are those of all clusters, by state.
+	// counts are the numbers of clusters by state.
 	counts map[fleet.State]int
 }
 
-// fleetReplica is a replica with its own view of itself.
+// fleetReplica is a replica's report about itself.
 type fleetReplica struct {
 	Name string `json:"name"`
-	// Error is why the replica has not told its state.
+	// Error is why the replica did not report its state.
 	Error string `json:"error,omitempty"`
 	fleet.ReplicaStatus
 	Problems []string `json:"problems,omitempty"`
 }
 
-// mergeFleet has each cluster once: as the replica that leads it reports it, or else as the replica
-// in which it needs attention most.
+// mergeFleet lists each cluster once: as reported by the replica that leads it, or otherwise by the
+// replica in which it needs the most attention.
 func mergeFleet(answers []replica[fleet.Status], by string) fleetStatus {
 	status := fleetStatus{Clusters: []fleet.ClusterStatus{}, counts: map[fleet.State]int{}}
 	reported := map[string][]fleet.ClusterStatus{}
@@ -154,7 +154,7 @@ func mergeFleet(answers []replica[fleet.Status], by string) fleetStatus {
 	return status
 }
 
-// in leaves only the clusters in a state; "" is all.
+// in keeps only the clusters in a state; "" keeps all.
 func (s fleetStatus) in(state fleet.State) fleetStatus {
 	s.Clusters = slices.DeleteFunc(s.Clusters, func(c fleet.ClusterStatus) bool {
 		return state != "" && c.State != state
@@ -162,8 +162,8 @@ func (s fleetStatus) in(state fleet.State) fleetStatus {
 	return s
 }
 
-// attention is lower for a cluster that needs more attention. A cluster that waits and has no
-// leader needs more than one that is served.
+// attention is lower for a cluster that needs more attention. A cluster that waits without a leader
+// needs more attention than one that is served.
 func attention(c fleet.ClusterStatus) int {
 	place := 2 * slices.Index(fleet.States(), c.State)
 	if c.Leader == "" || c.Reason != "" {

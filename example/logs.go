@@ -17,7 +17,7 @@ import (
 // eventLevel is the verbosity of fx's events.
 const eventLevel = 4
 
-// startLogging applies the logging flags to klog, which is possible once in a process.
+// startLogging applies the logging flags to klog, which can be done once in a process.
 func startLogging(c *logsapi.LoggingConfiguration) error {
 	var errs []error
 	for _, invalid := range logsapi.Validate(c, nil, nil) {
@@ -29,7 +29,7 @@ func startLogging(c *logsapi.LoggingConfiguration) error {
 	if err := logsapi.ValidateAndApply(c, nil); err != nil {
 		return fmt.Errorf("apply the logging flags: %w", err)
 	}
-	logs.InitLogs() // what uses the standard library's log package, too
+	logs.InitLogs() // also redirects the standard library's log package
 	return nil
 }
 

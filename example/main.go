@@ -1,8 +1,8 @@
 // Command fxccm is a standalone cloud controller manager, and the shortest complete use of the
 // library.
 //
-// Read newApp first: an fx app of three modules is all it takes. The rest of this folder is what a
-// program of its own needs and a host has already: a command line, logs, signals, exit codes.
+// Read newApp first: it is an fx app of three modules. The rest of this folder has parts that a
+// host already has: a command line, logs, signals, exit codes.
 //
 //	fxccm --kubeconfig=admin.conf --cloud-provider=openstack --cloud-config=cloud.conf \
 //	  --cluster-cidr=10.200.0.0/16
@@ -24,7 +24,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack"
 )
 
-// stopReserve is what a stop may take beside the drain: the secure port's, mostly.
+// stopReserve is the time that a stop takes beside the drain, mostly for the secure port.
 const stopReserve = 5 * time.Second
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -39,23 +39,23 @@ func newApp(config options.Configuration) *fx.App {
 		// its configuration and its provider from the app.
 		ccm.Module,
 
-		// The secure port: /healthz, /livez, /readyz, /metrics. A program with a server of its own
-		// leaves this out.
+		// The secure port: /healthz, /livez, /readyz, /metrics. A program with its own server omits
+		// this.
 		serving.Module,
 
-		// The clouds that it can run on, a line each; --cloud-provider chooses.
+		// The supported clouds, one per line; --cloud-provider selects one.
 		openstack.Module(openstack.WithEnvironment(os.Getenv)),
 		fakeCloud,
 
-		// Controllers beside the four. These two are off unless --controllers names them.
+		// Controllers beside the four. They are off unless --controllers names them.
 		fx.Provide(ccm.AsController(persistentvolumelabel.Controller)),
 		fx.Provide(ccm.AsController(nodeipam.Controller)),
 
-		// Its metrics, and those of the cloud, join those of upstream's controllers, which the
-		// secure port serves.
+		// The metrics of fxccm and of the cloud are in the registry of upstream's controllers,
+		// which the secure port serves.
 		fx.Provide(func() prometheus.Registerer { return legacyregistry.Registerer() }),
 
-		// This program's own settings.
+		// Settings of this program.
 		fx.StopTimeout(config.Config.DrainTimeout.Duration+stopReserve),
 		fx.WithLogger(logEvents),
 	)

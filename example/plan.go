@@ -90,7 +90,7 @@ func (p *planLine) parse(args []string) error {
 	return nil
 }
 
-// needsCluster: the files and flags lack something.
+// needsCluster reports whether the files and flags are incomplete.
 func (p *planLine) needsCluster() bool {
 	return p.kubeconfig != "" || p.serviceFile == "" || p.nodeFile == "" || p.clusterUID == ""
 }
@@ -201,7 +201,7 @@ func readService(
 	return service, nil
 }
 
-// complete reads from the cluster what is missing.
+// complete reads missing input from the cluster.
 func (p *planLine) complete(
 	ctx context.Context, client kubernetes.Interface, in *openstack.PreviewInput,
 ) (err error) {
@@ -278,7 +278,7 @@ func fromFile[T any](path, kind string) ([]*T, error) {
 	}
 }
 
-// decoded are the objects of a document: those of a list, or the one that it is.
+// decoded returns the objects of a document: those of its list, or the single one.
 func decoded(document []byte) ([]runtime.Object, error) {
 	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(document, nil, nil)
 	if err != nil {

@@ -29,7 +29,7 @@ spec:
   - {name: http, protocol: TCP, port: 80, nodePort: 30080}
 `
 
-// nodeList is what "kubectl get nodes -o yaml" writes.
+// nodeList is in the form of "kubectl get nodes -o yaml".
 const nodeList = `apiVersion: v1
 kind: List
 items:
@@ -92,18 +92,18 @@ func TestPlan_Files_PrintsStepsAndSendsNone(t *testing.T) {
 	}
 	for _, call := range cloud.Calls() {
 		if call.Method != http.MethodGet && call.Service != openstacktest.ServiceIdentity {
-			t.Errorf("it has made the request %s %s", call.Method, call.Path)
+			t.Errorf("it sent the request %s %s", call.Method, call.Path)
 		}
 	}
 	if lbs := cloud.LoadBalancers(); len(lbs) > 0 {
-		t.Errorf("it has made %v", lbs)
+		t.Errorf("it created %v", lbs)
 	}
 
 	clusterIP := strings.ReplaceAll(aService, "LoadBalancer", "ClusterIP")
 	if code, stdout, stderr := planned(t, cloud, clusterIP,
 		fmt.Sprintf(nodeList, server)); code != exitClean ||
 		!strings.Contains(stdout, "No changes") {
-		t.Errorf("a Service that wants none: exit code %d, %q, %q", code, stdout, stderr)
+		t.Errorf("a Service without a load balancer: exit code %d, %q, %q", code, stdout, stderr)
 	}
 	bad := strings.ReplaceAll(aService, "uid:",
 		`annotations: {loadbalancer.openstack.org/class: gold}, uid:`)
@@ -114,7 +114,7 @@ func TestPlan_Files_PrintsStepsAndSendsNone(t *testing.T) {
 	}
 }
 
-// Objects that no file has are read from the cluster, which is not changed.
+// Objects that are in no file are read from the cluster, which is not changed.
 func TestPlan_OfACluster(t *testing.T) {
 	w := newWorld(t)
 	cloud := openstacktest.NewCloud()
@@ -233,11 +233,11 @@ func TestPlan_BadInput_IsAnError(t *testing.T) {
 		code, stdout, stderr := planned(t, cloud, test.service, test.nodes, test.more...)
 		if code != exitFailed || stdout != "" || !strings.Contains(stderr, test.want) ||
 			!strings.HasPrefix(stderr, "fxccm plan: ") {
-			t.Errorf("%s: exit code %d, it says %q and %q, want %q", name, code, stdout, stderr,
+			t.Errorf("%s: exit code %d, it prints %q and %q, want %q", name, code, stdout, stderr,
 				test.want)
 		}
 	}
 	if calls := cloud.Calls(); len(calls) > 0 {
-		t.Errorf("the cloud was asked: %v", calls)
+		t.Errorf("the cloud got requests: %v", calls)
 	}
 }

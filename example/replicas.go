@@ -24,17 +24,16 @@ import (
 )
 
 const (
-	// statusTimeout is for one replica.
+	// statusTimeout limits the requests to one replica.
 	statusTimeout = 15 * time.Second
 	watchInterval = 2 * time.Second
-	// clearScreen moves the cursor of a terminal to the top, and clears what is below.
+	// clearScreen moves the cursor of a terminal to the top, and clears the lines below.
 	clearScreen = "\x1b[H\x1b[J"
 
 	kubeconfigUsage = "The kubeconfig of the cluster. Empty: as kubectl."
 )
 
-// replicasLine is the part of a command line that selects the replicas whose state is read, and how
-// it is printed.
+// replicasLine is the part of a command line that selects the replicas and the output.
 type replicasLine struct {
 	kubeconfig, namespace, selector string
 	servers                         []string
@@ -45,7 +44,7 @@ type replicasLine struct {
 	flags *pflag.FlagSet
 }
 
-// newReplicasLine has the namespace and the labels of the pods that the manifests create.
+// newReplicasLine has the given namespace and labels of the pods as defaults.
 func newReplicasLine(command, namespace, selector string) *replicasLine {
 	l := &replicasLine{flags: pflag.NewFlagSet(command, pflag.ContinueOnError)}
 	l.flags.Usage = func() {}
@@ -81,11 +80,11 @@ func (l *replicasLine) parse(args []string) error {
 	return nil
 }
 
-// A snapshot is what one call of a command has read, to be printed as JSON or as tables.
+// A snapshot is the state that a command has read, and can be printed as JSON or as tables.
 type snapshot interface {
-	// tables has no ages if now is the zero time.
+	// tables omits ages if now is the zero time.
 	tables(now time.Time) (string, error)
-	// answered reports whether a replica has answered.
+	// answered reports whether at least one replica has answered.
 	answered() bool
 }
 
@@ -150,13 +149,13 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// A replica is what one process answered. S is the part of it that the tables show.
+// A replica is the answer of one process. S is the part of it that the tables show.
 type replica[S any] struct {
-	// Name is that of the pod, or the address of --server.
+	// Name is the name of the pod, or the address of --server.
 	Name string `json:"name"`
 	// Error is why there is no status.
 	Error string `json:"error,omitempty"`
-	// Raw is /statusz.
+	// Raw is the content of /statusz.
 	Raw    json.RawMessage `json:"status,omitempty"`
 	Status S               `json:"-"`
 }
@@ -170,7 +169,7 @@ func anyAnswered[S any](replicas []replica[S]) bool {
 	return false
 }
 
-// askReplicas asks the servers, or else the pods.
+// askReplicas reads from the servers, or otherwise from the pods.
 func askReplicas[S any](
 	ctx context.Context, l *replicasLine, cluster *migrate.Cluster,
 ) (all []replica[S], err error) {
@@ -197,7 +196,7 @@ func askReplicas[S any](
 	return all, nil
 }
 
-// askPod asks a pod through a port that is forwarded to it.
+// askPod reads from a pod through a forwarded port.
 func askPod[S any](
 	ctx context.Context, securePort uint16, cluster *migrate.Cluster, pod v1.Pod,
 ) replica[S] {
@@ -239,8 +238,8 @@ func askPod[S any](
 		return replica[S]{Name: pod.Name, Error: "forward a port to the pod: " + err.Error()}
 	}
 	to := rest.CopyConfig(cluster.Config)
-	// The API server and the kubelet vouch for the other end. Its certificate is usually one that
-	// the process made for itself.
+	// The API server and the kubelet authenticate the pod, whose certificate is usually
+	// self-signed.
 	to.TLSClientConfig.CAFile, to.TLSClientConfig.Insecure = "", true
 	to.Proxy = nil
 	return askReplica[S](ctx, pod.Name, fmt.Sprintf("https://127.0.0.1:%d", port), to)
@@ -258,7 +257,7 @@ func askReplica[S any](
 }
 
 func (r *replica[S]) ask(ctx context.Context, address string, config *rest.Config) error {
-	// CAs and names of the API server do not apply.
+	// The CA and the server name are those of the API server.
 	config.TLSClientConfig.CAData, config.TLSClientConfig.ServerName = nil, ""
 	config.Host, config.APIPath, config.Timeout = address, "", statusTimeout
 	config.GroupVersion = &v1.SchemeGroupVersion

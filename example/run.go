@@ -23,9 +23,10 @@ import (
 // Exit codes of the program.
 const (
 	exitClean = 0
-	// exitFailed: wrong configuration, or the program could not start. Another start will not help.
+	// exitFailed means that the configuration is wrong or the program could not start. A restart
+	// does not help.
 	exitFailed = 1
-	// exitDrainTimeout: a part of the last term still ran. The lease was left to expire.
+	// exitDrainTimeout means that a part of the last term still ran. The lease was left to expire.
 	exitDrainTimeout = ccm.ExitDrainTimeout
 )
 
@@ -45,7 +46,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}.run(args, stdout, stderr)
 }
 
-// A server is a command that runs until it is asked to stop.
+// A server is a command that runs until it is stopped.
 type server struct {
 	*commandLine
 	name      string
@@ -99,7 +100,7 @@ func (s server) run(args []string, stdout, stderr io.Writer) int {
 	return serve(app)
 }
 
-// ownProcess sets global state, which a library must not touch.
+// ownProcess sets global state of the process, which a library must not change.
 func ownProcess(completed options.Completed) error {
 	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(completed.FeatureGates); err != nil {
 		return fmt.Errorf("--feature-gates: %w", err)
@@ -111,8 +112,8 @@ func ownProcess(completed options.Completed) error {
 	return nil
 }
 
-// start starts the app. After an error the started parts are stopped again: fx would try that with
-// the context of the start, which may be over.
+// start starts the app. After an error it stops the started parts: fx would do that with the
+// context of the start, which may have ended.
 func start(app *fx.App) error {
 	ctx, cancel := context.WithTimeout(context.Background(), app.StartTimeout())
 	defer cancel()
@@ -129,7 +130,7 @@ func stop(app *fx.App) error {
 	return app.Stop(ctx)
 }
 
-// serve waits for a signal or the app's own shutdown, and stops the app.
+// serve waits for a signal or for the app's shutdown, and stops the app.
 func serve(app *fx.App) int {
 	asked := <-app.Wait()
 	exitOnNextSignal()
@@ -151,7 +152,8 @@ func serve(app *fx.App) int {
 	return asked.ExitCode
 }
 
-// exitOnNextSignal skips the drain at a second signal. The goroutine lasts as long as the process.
+// exitOnNextSignal exits at a second signal without the drain. The goroutine lasts as long as the
+// process.
 func exitOnNextSignal() {
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, os.Interrupt, syscall.SIGTERM)

@@ -13,7 +13,7 @@ import (
 // constructors.
 func sentences(err error) []string {
 	err = dig.RootCause(err)
-	// Not errors.As: an error of package options wraps it, and names the flag already.
+	// Not errors.As: an error of package options wraps it, and already names the flag.
 	invalid, ok := err.(*ccm.ConfigError)
 	if !ok {
 		return strings.Split(err.Error(), "\n")

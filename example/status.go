@@ -58,7 +58,7 @@ type leaseStatus struct {
 	Error     string    `json:"error,omitempty"`
 }
 
-// clusterStatus is everything that one call of the command has read.
+// clusterStatus is the state that one run of the command has read.
 type clusterStatus struct {
 	Lease    leaseStatus           `json:"lease"`
 	Replicas []replica[ccm.Status] `json:"replicas"`

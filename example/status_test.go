@@ -108,7 +108,7 @@ func commandOfPage(t *testing.T, page string) (command commandblocks.Command, ar
 	return commands[0], args
 }
 
-// squeezed has one space where a table has several.
+// squeezed replaces several spaces of a table by one.
 func squeezed(table string) string {
 	return regexp.MustCompile(` +`).ReplaceAllString(table, " ")
 }
@@ -195,7 +195,7 @@ func TestStatus_OfACluster_ShowsTheLeaderThroughAForwardedPortAndByAddress(t *te
 	for deadline := time.Now().Add(limit); !strings.Contains(squeezed(watched.String()),
 		"ccm-1 unknown"); {
 		if time.Now().After(deadline) {
-			t.Fatalf("the watch has not noticed the end of the leader: %s", &watched)
+			t.Fatalf("the watch does not show the end of the leader: %s", &watched)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -205,7 +205,7 @@ func TestStatus_OfACluster_ShowsTheLeaderThroughAForwardedPortAndByAddress(t *te
 	}
 }
 
-func TestStatusTables_LoadBalancersAndTexts_AreShownWorstFirstAndOnOneLine(t *testing.T) {
+func TestStatusTables_LoadBalancersAndTexts_AreSortedAndOnOneLine(t *testing.T) {
 	now := time.Now()
 	text, err := statusTables(clusterStatus{Replicas: []replica[ccm.Status]{{
 		Name: "ccm-1", Status: ccm.Status{
@@ -243,7 +243,7 @@ func TestStatusTables_LoadBalancersAndTexts_AreShownWorstFirstAndOnOneLine(t *te
 		}
 	}
 	if strings.Contains(text, "shop/fine") || strings.Contains(text, "mine") {
-		t.Errorf("it shows what needs no attention:\n%s", text)
+		t.Errorf("it shows an object that needs no attention:\n%s", text)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// tables are texts in aligned columns. A section has columns of its own.
+// tables are texts in aligned columns. Each section has its own columns.
 type tables struct {
 	out    strings.Builder
 	writer *tabwriter.Writer
@@ -46,8 +46,8 @@ func (t *tables) text() (string, error) {
 	return strings.Join(lines, "\n"), err
 }
 
-// statusTables formats the state of a cluster for people, worst first. Load balancers that are
-// ready and have not drifted are counted only. There are no ages if now is the zero time.
+// statusTables formats the state of a cluster as text, worst first. Load balancers that are ready
+// and have not drifted are only counted. Ages are omitted if now is the zero time.
 func statusTables(status clusterStatus, now time.Time) (string, error) {
 	t := newTables()
 	row, section := t.row, t.section
@@ -127,7 +127,7 @@ func leaderTables(leader *ccm.Status, now time.Time, row, section func(...string
 	}
 	calls := 0
 	for _, a := range leader.Running {
-		// The others are the goroutines of the controllers.
+		// The other activities are the goroutines of the controllers.
 		if name, isCall := strings.CutPrefix(a.Name, "call "); isCall {
 			if calls++; calls == 1 {
 				section("CALL IN FLIGHT", "OBJECT", "AGE")
@@ -164,7 +164,8 @@ func replicaProblems(s *ccm.Status) []string {
 	return append(all, s.Warnings...)
 }
 
-// printable replaces control characters, which in a text of the cloud would steer the terminal.
+// printable replaces control characters, because texts of the cloud could otherwise control the
+// terminal.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && unicode.IsControl(r) {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// subcommand is a command such as "fxccm plan" that runs to its end. Its flags have --help.
+// subcommand is a command such as "fxccm plan" that ends by itself. Its flags have --help.
 type subcommand struct {
 	name, about string
 	flags       *pflag.FlagSet
@@ -19,7 +19,7 @@ type subcommand struct {
 	run         func(ctx context.Context, stdout, stderr io.Writer) error
 }
 
-// main runs the subcommand from its arguments to its exit code. A signal ends its context.
+// main runs the subcommand from its arguments to its exit code. A signal cancels its context.
 func (c subcommand) main(args []string, stdout, stderr io.Writer) int {
 	err := c.parse(args)
 	if help, _ := c.flags.GetBool("help"); err == nil && help {

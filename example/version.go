@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 )
 
-// version says what was built, from what the Go toolchain has put into the binary.
+// version describes the build, from the information that the Go toolchain adds to the binary.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

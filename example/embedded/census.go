@@ -23,15 +23,15 @@ const (
 	censusNamespace = "kube-system"
 )
 
-// nodeCensus is a controller beside the four: it keeps the number of nodes in each zone in the
+// nodeCensus is a controller beside the four: it writes the number of nodes in each zone to the
 // ConfigMap kube-system/node-census. --ccm-controllers=*,-node-census turns it off.
 func nodeCensus() ccm.Controller {
 	// Other controllers do not need the census, so its failure does not end the term.
 	return ccm.Controller{Name: censusName, OnFailure: ccm.RestartController, New: newCensus}
 }
 
-// census lasts for a term: its client is refused when the term is over, and its handler is taken
-// back from the host's informer.
+// census lasts for a term. After the term, its client is refused, and its handler is removed from
+// the host's informer.
 type census struct {
 	client  kubernetes.Interface
 	nodes   listers.NodeLister
@@ -53,7 +53,7 @@ func newCensus(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 	return c, err
 }
 
-// notify never waits: however many nodes change, one more look is enough.
+// notify does not wait: one more pass is enough for any number of changes.
 func (c *census) notify() {
 	select {
 	case c.changed <- struct{}{}:
@@ -64,7 +64,7 @@ func (c *census) notify() {
 // Run implements ccm.Runnable.
 func (c *census) Run(ctx context.Context) error {
 	var written map[string]string
-	c.notify() // also when there is no node
+	c.notify() // also without any node
 	for {
 		select {
 		case <-ctx.Done():
@@ -76,7 +76,7 @@ func (c *census) Run(ctx context.Context) error {
 			return err
 		}
 		if written != nil && maps.Equal(counted, written) {
-			continue // nodes tell every few seconds that they live
+			continue // a heartbeat every few seconds
 		}
 		if err := c.write(ctx, counted); err != nil {
 			return err

@@ -14,17 +14,17 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// cloudConfig is the file that --ccm-cloud-config names.
+// cloudConfig is the content of the --ccm-cloud-config file.
 type cloudConfig struct {
-	// Endpoint is where the cloud is served, such as http://127.0.0.1:8080.
+	// Endpoint is the address of the cloud, such as http://127.0.0.1:8080.
 	Endpoint string `json:"endpoint"`
 
-	// Records is where the cloud serves DNS records. Empty: no record is written.
+	// Records is the address of the cloud's DNS records. Empty: no record is written.
 	Records string `json:"records"`
 }
 
-// newCloud is the provider: a fake cloud that another process serves. The file is read at once, so
-// that its errors are reported at the start and not when leadership is won.
+// newCloud returns the provider of a fake cloud in another process. It reads the file at once, so
+// that errors are reported at the start and not when leadership is won.
 func newCloud(config ccm.Config) (ccm.Provider, error) {
 	if _, err := readCloudConfig(config.CloudProvider.ConfigFile); err != nil {
 		return ccm.Provider{}, err
@@ -32,8 +32,7 @@ func newCloud(config ccm.Config) (ccm.Provider, error) {
 	return ccm.Provider{Name: "fake", New: openCloud}, nil
 }
 
-// openCloud is called once a term. A request through env.Transport is refused when the term is
-// over.
+// openCloud is called once in each term. A request through env.Transport is refused after the term.
 func openCloud(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 	config, err := readCloudConfig(env.ConfigFile)
 	if err != nil {
@@ -50,7 +49,7 @@ func openCloud(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Interfac
 	}, nil
 }
 
-// cloud is closed by the Manager when the term has drained.
+// The Manager closes a cloud when the term has drained.
 type cloud struct {
 	cloudprovider.Interface
 	client *fake.Client

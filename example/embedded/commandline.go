@@ -17,16 +17,16 @@ import (
 	"github.com/fxccm/fxccm/options"
 )
 
-// prefix goes before each flag of the cloud controller manager. Without it --leader-elect,
-// --kubeconfig and others would be two flags of one name, and AddFlags would refuse them.
+// prefix begins each flag of the cloud controller manager. Without it, --leader-elect, --kubeconfig
+// and others would exist twice, and AddFlags would refuse them.
 const prefix = "ccm-"
 
-// rbac is what the program may do in its cluster.
+// rbac has the rules that the program needs in its cluster.
 //
 //go:embed rbac.yaml
 var rbac string
 
-// commandLine is what the arguments say.
+// commandLine has the values of the arguments.
 type commandLine struct {
 	host     hostFlags
 	ccm      ccm.Config
@@ -36,14 +36,14 @@ type commandLine struct {
 	printRBAC bool
 }
 
-// hostFlags are the flags that this host had before there was a cloud controller manager in it.
+// hostFlags are the flags that this host had before it contained a cloud controller manager.
 type hostFlags struct {
 	kubeconfig string
 	listen     string
 	election   election
 }
 
-// election is --leader-elect and its kin.
+// election has --leader-elect and the related flags.
 type election struct {
 	enabled                                   bool
 	identity                                  string
@@ -73,8 +73,8 @@ func parse(args []string) (commandLine, error) {
 		"The pause between two tries.")
 
 	manager := options.New()
-	// With the host by default. --ccm-leader-elect lets it have a lease of its own, and lead in
-	// another replica than the host.
+	// By default it leads with the host. With --ccm-leader-elect it has a lease of its own, and may
+	// lead in another replica than the host.
 	manager.Config.LeaderElection.LeaderElect = false
 	if err := manager.AddFlags(flags, options.WithPrefix(prefix),
 		options.WithControllers(censusName)); err != nil {
@@ -97,8 +97,8 @@ func parse(args []string) (commandLine, error) {
 	return cmd, nil
 }
 
-// notUsed refuses flags of what the host gives to the cloud controller manager instead: they would
-// do nothing.
+// notUsed refuses flags without effect: the host gives these settings to the cloud controller
+// manager.
 func notUsed(flags *pflag.FlagSet) error {
 	var errs []error
 	for name, instead := range map[string]string{
@@ -115,7 +115,7 @@ func notUsed(flags *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// complete fills in the identity, and says what client-go's elector would refuse later.
+// complete fills in the identity, and returns errors that client-go's elector would return later.
 func (e *election) complete() error {
 	if e.leaseDuration <= e.renewDeadline || e.renewDeadline <= e.retryPeriod*12/10 ||
 		e.retryPeriod <= 0 || e.leaseDuration%time.Second != 0 {

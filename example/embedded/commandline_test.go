@@ -15,7 +15,7 @@ func parsed(t *testing.T, args ...string) commandLine {
 	return cmd
 }
 
-func TestLeaderElect_IsTheHostsAndWithThePrefixTheCloudControllerManagers(t *testing.T) {
+func TestLeaderElect_WithAndWithoutPrefix_AreIndependent(t *testing.T) {
 	cases := map[string]struct {
 		args      []string
 		host, ccm bool
@@ -23,7 +23,7 @@ func TestLeaderElect_IsTheHostsAndWithThePrefixTheCloudControllerManagers(t *tes
 		"default":                   {nil, true, false},
 		"the host without election": {[]string{"--leader-elect=false"}, false, false},
 		"a lease each":              {[]string{"--ccm-leader-elect"}, true, true},
-		"only the other's":          {[]string{"--leader-elect=false", "--ccm-leader-elect=true"}, false, true},
+		"only the manager":          {[]string{"--leader-elect=false", "--ccm-leader-elect=true"}, false, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestLeaderElect_IsTheHostsAndWithThePrefixTheCloudControllerManagers(t *tes
 	}
 }
 
-func TestRetryPeriod_OfOneDoesNotTouchTheOther(t *testing.T) {
+func TestRetryPeriod_WithAndWithoutPrefix_AreIndependent(t *testing.T) {
 	cmd := parsed(t, "--leader-elect-retry-period=1s", "--ccm-leader-elect-retry-period=3s")
 	if cmd.host.election.retryPeriod != time.Second ||
 		cmd.ccm.LeaderElection.RetryPeriod.Duration != 3*time.Second {
@@ -66,7 +66,7 @@ func TestBadFlags_AreNamed(t *testing.T) {
 		}
 		for _, part := range want {
 			if !strings.Contains(err.Error(), part) {
-				t.Errorf("%s: the error does not say %q: %v", args, part, err)
+				t.Errorf("%s: the error lacks %q: %v", args, part, err)
 			}
 		}
 	}

@@ -40,14 +40,14 @@ const (
 	identity = "host-under-test"
 )
 
-// world is a control plane, a cloud in this process, and the program as a process under the rules
-// that it is shipped with.
+// world is a control plane, a cloud in this process, and the program as a process with the shipped
+// RBAC rules.
 type world struct {
 	t      *testing.T
 	cp     *controlplane.ControlPlane
 	client kubernetes.Interface
 	cloud  *fake.Cloud
-	// records gets the requests to the cloud's DNS.
+	// records receives the requests to the cloud's DNS.
 	records conformance.Gate
 
 	url     string
@@ -104,8 +104,7 @@ func (w *world) terminate() int {
 	return w.process.Wait()
 }
 
-// lives fails the test if the process has ended. No other process
-// takes its place.
+// lives fails the test if the process has ended.
 func (w *world) lives() {
 	w.t.Helper()
 	select {
@@ -158,7 +157,7 @@ func (w *world) awaitState(state ccm.State, term uint64) {
 		})
 }
 
-// awaitPage waits until a page of the host is what it should be.
+// awaitPage waits until a page of the host has the content.
 func (w *world) awaitPage(path, want string) {
 	w.t.Helper()
 	ccmtest.Eventually(w.t, fmt.Sprintf("%s is %q", path, want),
@@ -171,8 +170,8 @@ func (w *world) awaitPage(path, want string) {
 		})
 }
 
-// awaitCensus waits until the host's controller beside the four has counted so many nodes in the
-// zone region-1a.
+// awaitCensus waits until the host's controller beside the four has counted want nodes in the zone
+// region-1a.
 func (w *world) awaitCensus(want string) {
 	w.t.Helper()
 	ccmtest.Eventually(w.t, "the ConfigMap node-census counts "+want,
@@ -216,8 +215,8 @@ func (w *world) awaitReconciled(name string) {
 		})
 }
 
-// works has every part do something: the reconciler, the four, and the controller beside them.
-// count is how many nodes there are then.
+// works makes the reconciler, the four and the controller beside them act, and waits for each
+// effect. count is the number of nodes then.
 func (w *world) works(name string, pods string, count int) {
 	w.t.Helper()
 	w.addNode(name, pods)
@@ -253,8 +252,7 @@ func (w *world) holder(ctx context.Context) (string, error) {
 	return ptr.Deref(lease.Spec.HolderIdentity, ""), nil
 }
 
-// writeHolder writes a name into the lease, as another process would that takes it; "" gives it
-// back.
+// writeHolder writes a name into the lease, like another process that takes it; "" releases it.
 func (w *world) writeHolder(name string) {
 	w.t.Helper()
 	leases := w.client.CoordinationV1().Leases(leaseNamespace)
@@ -266,7 +264,8 @@ func (w *world) writeHolder(name string) {
 		lease.Spec.HolderIdentity, lease.Spec.RenewTime = &name, &metav1.MicroTime{Time: time.Now()}
 		lease.Spec.LeaseDurationSeconds = ptr.To(int32(3600)) // it does not expire within the test
 		if name == "" {
-			// In the form of a release; another edit would be waited out.
+			// This is the form of a release. After another change, the elector would wait for the
+			// expiry.
 			lease.Spec.AcquireTime, lease.Spec.LeaseDurationSeconds = lease.Spec.RenewTime,
 				ptr.To(int32(1))
 		}
@@ -278,7 +277,7 @@ func (w *world) writeHolder(name string) {
 	}
 }
 
-// nothingDenied asks the API server's record whether rbac.yaml was enough.
+// nothingDenied checks in the audit log that rbac.yaml was enough.
 func (w *world) nothingDenied() {
 	w.t.Helper()
 	user := controlplane.ByUser(
@@ -302,13 +301,13 @@ func TestLeaseTaken_ProcessStandsByAndLeadsAgain(t *testing.T) {
 	w.awaitState(ccm.StateStandby, 1)
 	w.cloud.ResetCalls()
 
-	// The host sees the new node: its own informers go on.
+	// The host sees the new node, because its own informers continue.
 	w.addNode("second", "10.200.2.0/24")
 	w.createNamespace("second")
 	ccmtest.CreateService(w.t, w.client, ccmtest.LoadBalancerService("second"))
 	w.awaitPage("/nodes", "2")
 	w.awaitPage("/healthz", "ok")
-	// Three times as long as the four controllers take to look at everything again.
+	// It is three times the period of the four controllers.
 	watching, stopWatching := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 	defer stopWatching()
 	if call, err := w.cloud.WaitForCall(watching); err == nil {
@@ -340,7 +339,7 @@ func TestLeaseTaken_ProcessStandsByAndLeadsAgain(t *testing.T) {
 	w.nothingDenied()
 }
 
-// awaitRecord waits until the cloud's DNS has got a request that is as it should be.
+// awaitRecord waits until the cloud's DNS has received a request that matches.
 func (w *world) awaitRecord(what string, is func(conformance.Request) bool) {
 	w.t.Helper()
 	ccmtest.Eventually(w.t, what, func(context.Context) (string, error) {
@@ -352,8 +351,8 @@ func (w *world) awaitRecord(what string, is func(conformance.Request) bool) {
 	})
 }
 
-// The reconciler writes to the cloud by itself, as those of a cloud controller manager without a
-// cloudprovider.Interface do.
+// The reconciler itself writes to the cloud, as in a cloud controller manager without a
+// cloudprovider.Interface.
 func TestLeaseTaken_ReconcilerIsWritingToTheCloud_NextTermWritesAgain(t *testing.T) {
 	t.Parallel()
 	const writing = "PUT /default/web"
@@ -393,7 +392,7 @@ func TestLeaseTaken_ReconcilerIsWritingToTheCloud_NextTermWritesAgain(t *testing
 	w.nothingDenied()
 }
 
-// Controller-runtime notices by itself that it could not renew. It returns without waiting for its
+// Controller-runtime itself detects that it could not renew. It returns without waiting for its
 // reconcilers, and cannot be started again.
 func TestAPIServerGone_ProcessLeadsAgainWhenItIsBack(t *testing.T) {
 	t.Parallel()
@@ -405,7 +404,7 @@ func TestAPIServerGone_ProcessLeadsAgainWhenItIsBack(t *testing.T) {
 	}
 	ccmtest.Eventually(t, "controller-runtime has given up", func(context.Context) (string, error) {
 		if !strings.Contains(w.process.Output.String(), `reason="leader election lost"`) {
-			return "", fmt.Errorf("the log does not say so")
+			return "", fmt.Errorf("the log lacks it")
 		}
 		return "", nil
 	})
@@ -421,9 +420,9 @@ func TestAPIServerGone_ProcessLeadsAgainWhenItIsBack(t *testing.T) {
 	}
 }
 
-// The cloud controller manager stops before the manager of controller-runtime, which renews the
-// lease meanwhile: a stop is not a loss.
-func TestSIGTERM_CallInFlightGetsItsTime(t *testing.T) {
+// The cloud controller manager stops before the manager of controller-runtime, which still renews
+// the lease then: a stop is not a loss.
+func TestSIGTERM_CallInFlight_Finishes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.awaitState(ccm.StateLeading, 1)
@@ -437,7 +436,7 @@ func TestSIGTERM_CallInFlightGetsItsTime(t *testing.T) {
 	}
 	for _, call := range w.cloud.Calls(ensures) {
 		if !call.Finished || call.Err != "" {
-			t.Errorf("the call in flight was not let finish: %+v", call)
+			t.Errorf("the call in flight did not finish: %+v", call)
 		}
 	}
 	if holder, err := w.holder(t.Context()); err != nil || holder != "" {
@@ -445,7 +444,7 @@ func TestSIGTERM_CallInFlightGetsItsTime(t *testing.T) {
 	}
 }
 
-func TestMetrics_OfBothAreServedAndDoNotClash(t *testing.T) {
+func TestMetrics_OfBoth_AreServedWithoutConflict(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.awaitState(ccm.StateLeading, 1)
@@ -503,7 +502,7 @@ func TestBadInput_IsOneSentenceAndExitCode1(t *testing.T) {
 		exit := (*exec.ExitError)(nil)
 		if !errors.As(err, &exit) || exit.ExitCode() != 1 ||
 			strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), want) {
-			t.Errorf("%s: %v, want exit code 1 and one line that says %q, got:\n%s", args, err,
+			t.Errorf("%s: %v, want exit code 1 and one line with %q, got:\n%s", args, err,
 				want, out)
 		}
 	}

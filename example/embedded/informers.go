@@ -8,9 +8,9 @@ import (
 	"k8s.io/client-go/informers"
 )
 
-// serveNodes is a page of the host that counts the nodes. The informers run for as long as the
-// process, whoever leads. The caches of controller-runtime and the cloud controller manager share
-// them, so that nodes and Services are watched and kept once.
+// serveNodes is a page of the host that counts the nodes. The informers run as long as the process,
+// with or without leadership. Controller-runtime's cache and the cloud controller manager share
+// them, so each kind is watched and stored once.
 func serveNodes(mux *http.ServeMux, factory informers.SharedInformerFactory) {
 	nodes := factory.Core().V1().Nodes().Lister()
 	mux.HandleFunc("GET /nodes", func(w http.ResponseWriter, _ *http.Request) {
@@ -19,6 +19,6 @@ func serveNodes(mux *http.ServeMux, factory informers.SharedInformerFactory) {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		_, _ = fmt.Fprintln(w, len(all)) // it fails when the client has gone
+		_, _ = fmt.Fprintln(w, len(all)) // it fails if the client has disconnected
 	})
 }

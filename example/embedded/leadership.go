@@ -18,7 +18,7 @@ const (
 	leaseNamespace = "kube-system"
 	leaseName      = "control-plane"
 
-	// managerGrace is the time in which the runnables of controller-runtime end.
+	// managerGrace is how long the runnables of controller-runtime may take to end.
 	managerGrace = 5 * time.Second
 )
 

@@ -1,9 +1,9 @@
 // Command fxccm-embedded is a small control plane of its own, with the cloud controller
 // manager inside.
 //
-// Read newApp first: what a host has anyway, and the few lines that the cloud controller manager
-// adds to it. Then leadership.go: what it tells package hosting/controllerruntime, with which the
-// process lives on after it has lost its lease.
+// Read newApp first: it shows the host's own parts, and the few lines that add the cloud controller
+// manager. Then read leadership.go: it configures package hosting/controllerruntime, with which the
+// process continues after it has lost its lease.
 //
 //	fxccm-embedded --kubeconfig=admin.conf --ccm-cloud-config=cloud.yaml \
 //	  --ccm-cluster-cidr=10.200.0.0/16
@@ -25,10 +25,10 @@ import (
 	"github.com/fxccm/fxccm/hosting/controllerruntime"
 )
 
-// newApp is the whole program. Fx starts what is here from top to bottom and stops it from bottom
-// to top: the cloud controller manager first, while the lease is still renewed, so that its calls
-// in flight get their time; then controller-runtime's manager, which gives the lease back; and the
-// server last, so that it answers probes to the end.
+// newApp is the whole program. Fx starts these parts from top to bottom and stops them from bottom
+// to top: first the cloud controller manager, while the lease is still renewed, so that its calls
+// in flight can finish; then controller-runtime's manager, which releases the lease; and at last
+// the server, so that it answers probes until the end.
 func newApp(flags hostFlags, config ccm.Config, log logr.Logger) *fx.App {
 	return fx.New(
 		fx.Supply(flags, log),
@@ -41,24 +41,24 @@ func newApp(flags hostFlags, config ccm.Config, log logr.Logger) *fx.App {
 		fx.Provide(newHostConfig),
 		controllerruntime.Module,
 
-		// The cloud controller manager beside it. From the app it takes what the host has anyway:
-		// *rest.Config, logr.Logger, and the Elector, the informers and the registry of metrics
-		// that the module above provides. Metrics of upstream's controllers are in another
-		// registry, which /ccm/metrics serves: both have go_* and process_*, so that one page of
-		// both would have series twice.
+		// The cloud controller manager. It takes from the app what the host has anyway:
+		// *rest.Config, logr.Logger, and the Elector, the informers and the metrics registry of the
+		// module above. Metrics of upstream's controllers are in another registry, which
+		// /ccm/metrics serves: both registries have go_* and process_*, and one page of both would
+		// have series twice.
 		ccm.Module,
 		fx.Supply(config),
 		fx.Decorate(electorOf),
 		fx.Provide(ccm.AsProvider(newCloud)),
 
-		// A controller of the host's own that acts only while the lease is held, behind the same
-		// fence as the four.
+		// The host's own controller. It acts only while the lease is held, behind the same fence as
+		// the four.
 		fx.Provide(ccm.AsController(nodeCensus)),
 
-		// Its endpoints, on the host's mux: /ccm/healthz, /ccm/statusz, /ccm/metrics and others.
+		// The endpoints on the host's mux: /ccm/healthz, /ccm/statusz, /ccm/metrics and others.
 		endpoints.Mount(ccm.Named(""), "/ccm"),
 
-		// A stop has time for the drain and for controller-runtime's, one after the other.
+		// A stop drains the Manager first, and then controller-runtime.
 		fx.StopTimeout(config.DrainTimeout.Duration+2*managerGrace),
 		fx.WithLogger(logEvents),
 	)
@@ -66,8 +66,8 @@ func newApp(flags hostFlags, config ccm.Config, log logr.Logger) *fx.App {
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// run returns the exit code: 0 after a stop in order, 1 if something was wrong from the start, 3
-// (ccm.ExitDrainTimeout) if something that needs leadership did not end. The last is from
+// run returns the exit code: 0 after a graceful stop, 1 for an error at the start, 3
+// (ccm.ExitDrainTimeout) if a part that needs leadership did not end. The code 3 comes from
 // fx.Shutdowner, and app.Run exits with it itself.
 func run(args []string) int {
 	cmd, err := parse(args)

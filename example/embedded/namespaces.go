@@ -9,15 +9,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// podSecurity is the label by which the API server chooses the Pod Security Standard of a
-// namespace.
+// podSecurity is the label that selects the Pod Security Standard of a namespace.
 const (
 	podSecurity      = "pod-security.kubernetes.io/enforce"
 	podSecurityLevel = "baseline"
 )
 
-// namespaceReconciler is the host's own reconciler: a namespace that says nothing about the
-// security of its pods gets a label that does.
+// namespaceReconciler is the host's own reconciler: it adds a default label for Pod Security to a
+// namespace without one.
 type namespaceReconciler struct{ client.Client }
 
 func addNamespaceReconciler(m ctrl.Manager) error {

@@ -13,9 +13,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Settings of the whole process are made here: a library must not touch them.
+// These settings are global for the process, so a library must not change them.
 
-// setFeatureGates applies what --ccm-feature-gates says.
+// setFeatureGates applies --ccm-feature-gates.
 func setFeatureGates(gates map[string]bool) error {
 	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(gates); err != nil {
 		return fmt.Errorf("--%sfeature-gates: %w", prefix, err)
@@ -23,13 +23,13 @@ func setFeatureGates(gates map[string]bool) error {
 	return nil
 }
 
-// registerMetrics puts running_managed_controllers into the registry of upstream's controllers. The
-// metrics of work queues, API clients and leader election are of hooks that a process has only
-// once; controller-runtime has taken them when it was imported.
+// registerMetrics adds running_managed_controllers to the registry of upstream's controllers. The
+// metrics of work queues, API clients and leader election need hooks that exist once in a process;
+// controller-runtime has taken them when it was imported.
 func registerMetrics() { controllersmetrics.Register() }
 
-// startLogging returns the host's logger. Upstream's controllers write to klog and
-// controller-runtime to a logger of its own: both get this one.
+// startLogging returns the host's logger. Upstream's controllers log to klog, and
+// controller-runtime to its own logger: both use this one.
 func startLogging() logr.Logger {
 	log := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil))
 	klog.SetLoggerWithOptions(log, klog.ContextualLogger(true))
@@ -37,8 +37,7 @@ func startLogging() logr.Logger {
 	return log
 }
 
-// logEvents writes what fx has to say of starts and stops that fail. run
-// reports an earlier error in a sentence.
+// logEvents logs fx's events about failed starts and stops. run prints earlier errors.
 func logEvents(log logr.Logger) fxevent.Logger {
 	events := &fxevent.SlogLogger{Logger: slog.New(logr.ToSlogHandler(log.WithName("fx")))}
 	events.UseLogLevel(slog.LevelDebug)

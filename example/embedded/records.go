@@ -25,8 +25,8 @@ type recordReconciler struct {
 
 // docs: begin records
 
-// addRecordReconciler makes the lease guard the reconciler's requests to the cloud: without it
-// they are canceled and refused, as those of the cloud controller manager.
+// addRecordReconciler binds the reconciler's requests to the lease: without the lease they are
+// canceled and refused, like those of the cloud controller manager.
 func addRecordReconciler(m ctrl.Manager, zone string) error {
 	transport, err := controllerruntime.Transport(m, http.DefaultTransport)
 	if err != nil {

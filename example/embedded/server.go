@@ -14,15 +14,15 @@ import (
 	"github.com/fxccm/fxccm/hosting/controllerruntime"
 )
 
-// server is the host's HTTP server. Others add their pages to the mux. It is for a trusted network:
-// package ccm/serving shows what it takes to serve to others.
+// server is the host's HTTP server. Other parts add their pages to the mux. It is for a trusted
+// network: package ccm/serving shows a server for others.
 var server = fx.Module("server",
 	fx.Provide(newMux),
 	fx.Invoke(serve),
 )
 
 // newMux has /healthz, /readyz and /metrics from controller-runtime. They do not depend on
-// leadership: a probe that did would have the process killed for losing it.
+// leadership; otherwise a probe would restart a process that does not lead.
 func newMux(host *controllerruntime.Host) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("/", host.Handler())
@@ -47,7 +47,7 @@ func serve(
 				defer close(done)
 				if err := s.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 					log.Error(err, "The server has failed")
-					// it fails only when the app stops already
+					// An error means that the app is already stopping.
 					_ = shutdown.Shutdown(fx.ExitCode(1))
 				}
 			}()

@@ -1,5 +1,5 @@
 // Package fleet configures "fxccm fleet": a fleet whose clusters, placement and cloud providers are
-// flags. It shows a program how to make the Params of a fleet from its own configuration.
+// flags. It is an example of building the Params of a fleet from a program's own configuration.
 package fleet
 
 import (
@@ -26,8 +26,8 @@ import (
 const (
 	// ProviderLabel chooses the cloud provider, instead of --cloud-provider.
 	ProviderLabel = "fxccm.dev/cloud-provider"
-	// NameLabel is the name of the cluster in the cloud, which a cloud controller manager of its
-	// own had as --cluster-name. Without it that is the cluster's name in the fleet.
+	// NameLabel is the name of the cluster in the cloud: the --cluster-name of its earlier cloud
+	// controller manager. The default is the cluster's name in the fleet.
 	NameLabel = "fxccm.dev/cluster-name"
 )
 
@@ -39,7 +39,7 @@ type Config struct {
 	Clusters, Selector string
 	// CleanUpLoadBalancers deletes the load balancers of deleted Clusters.
 	CleanUpLoadBalancers bool
-	// Directory has a folder for each cluster.
+	// Directory is the directory with a folder for each cluster.
 	Directory string
 
 	Name, Namespace, Identity string
@@ -49,14 +49,14 @@ type Config struct {
 	Lock   string
 	Limits fleet.Limits
 
-	// Cloud limits what the clusters of one OpenStack project send together.
+	// Cloud limits the requests of all clusters of one OpenStack project.
 	Cloud openstack.SharedConfig
 	// ClusterMetrics registers the metrics of each cluster's Manager, too.
 	ClusterMetrics bool
 }
 
-// listMaxAge is 19 minutes: a cluster that is alone in its project then sends less than a request
-// in two minutes at rest. Drift of load balancers may be noticed 20 minutes later.
+// listMaxAge is 19 minutes: an idle cluster that is alone in its project then sends less than one
+// request in two minutes. Drift of load balancers may be noticed 20 minutes later.
 const listMaxAge = 19 * time.Minute
 
 // The kinds of sources.
@@ -117,7 +117,7 @@ func (c *Config) AddFlags(set *pflag.FlagSet) {
 			"number grows with the clusters.")
 }
 
-// Defaults sets what differs from a cloud controller manager of one cluster.
+// Defaults sets the defaults that differ from those of a cloud controller manager of one cluster.
 func Defaults(base *options.Options) { base.Configuration.Config = fleet.DefaultConfig() }
 
 // Check returns an error for each flag that is missing or has no effect here.
@@ -158,10 +158,10 @@ func (c *Config) Check(set *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// ownLease is why the name of a Lease has no effect with --lock=management.
+// ownLease explains why the name of a Lease has no effect with --lock=management.
 const ownLease = "each cluster has a Lease in --namespace that begins with --name"
 
-// refused are flags of one cluster that the fleet sets for each.
+// refused are the flags of a single cluster that the fleet sets for each.
 func refused() []struct{ name, why string } {
 	return []struct{ name, why string }{
 		{"cluster-name", "it is the cluster's own name, or its label " + NameLabel},
@@ -172,18 +172,19 @@ func refused() []struct{ name, why string } {
 	}
 }
 
-// A Host is what the program gives to each cluster's Manager.
+// A Host has the parts that the program gives to each cluster's Manager.
 type Host struct {
-	// Providers make a provider from the CloudConfig that a cluster's source has for it. Without
-	// one, that is nil, and the provider reads the file of --cloud-config, if there is one.
+	// Providers create a provider from a cluster's CloudConfig. If that is nil, the provider reads
+	// the file of --cloud-config, if set.
 	Providers map[string]func(*fleet.Cluster) (ccm.Provider, error)
-	// Controllers are those beside upstream's four.
+	// Controllers are controllers beside upstream's four.
 	Controllers []ccm.Controller
 	// Registerer registers the fleet's metrics, and with ClusterMetrics those of the clusters.
 	Registerer prometheus.Registerer
 }
 
-// Params are those of the fleet, from its flags and from the configuration of each cluster.
+// Params returns the Params of the fleet, from its flags and from the configuration of each
+// cluster.
 func (c *Config) Params(base ccm.Config, host Host) (fleet.Params, error) {
 	if name := base.CloudProvider.Name; host.Providers[name] == nil {
 		return fleet.Params{}, fmt.Errorf("--cloud-provider=%s is unknown: want %s", name,
@@ -209,7 +210,7 @@ func (c *Config) Params(base ccm.Config, host Host) (fleet.Params, error) {
 	return params, nil
 }
 
-// connect is the client configuration of the management cluster.
+// connect returns the client configuration of the management cluster.
 func connect(flags ccm.ClientConnectionConfig) (*rest.Config, error) {
 	if flags.Kubeconfig == "" && flags.Master == "" {
 		config, err := rest.InClusterConfig()

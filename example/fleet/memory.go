@@ -9,9 +9,9 @@ import (
 // up: with half of the default, a cluster of 100 nodes keeps 0.6 MiB more at rest.
 const garbagePercent = 25
 
-// SaveMemory lets the process collect garbage when its heap has grown by a quarter, unless the
-// environment variable GOGC is set. A fleet at rest allocates little, so memory counts more than
-// the CPU time of the garbage collector.
+// SaveMemory makes the process collect garbage when its heap has grown by a quarter, unless the
+// environment variable GOGC is set. An idle fleet allocates little, so memory matters more than the
+// CPU time of the garbage collector.
 func SaveMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbagePercent)

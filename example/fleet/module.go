@@ -38,7 +38,7 @@ func runServer(lifecycle fx.Lifecycle, server *serving.Server, shutdowner fx.Shu
 				err := server.Run(ctx)
 				if err != nil && ctx.Err() == nil {
 					klog.Background().Error(err, "The secure port cannot be opened")
-					_ = shutdowner.Shutdown(fx.ExitCode(1)) // an error: the app stops already
+					_ = shutdowner.Shutdown(fx.ExitCode(1)) // an error: the app already stops
 				}
 				done <- err
 			}()

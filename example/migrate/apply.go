@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// lastRequests is for the last requests after an interruption.
+// lastRequests is how long the last requests after an interruption may take.
 const lastRequests = 10 * time.Second
 
 func (m *migration) runApply(ctx context.Context) (int, error) {
@@ -58,7 +58,7 @@ func (m *migration) runApply(ctx context.Context) (int, error) {
 	})
 }
 
-// announce says what apply does.
+// announce prints what apply will do.
 func (m *migration) announce() {
 	m.say("%s", m.plans.Summary())
 	for _, f := range m.findings {
@@ -76,7 +76,7 @@ Load balancers keep forwarding. Changes of nodes and Services wait until fxccm l
 		m.occm.Namespace, fxccmName, m.line.image, m.occm)
 }
 
-// apply takes the steps. Each one is a no-op if it was taken before.
+// apply runs the steps. Each step is a no-op if it was done before.
 func (m *migration) apply(ctx context.Context, earlier *record) error {
 	m.say("Installing fxccm")
 	if err := m.install(ctx, false); err != nil {
@@ -84,7 +84,7 @@ func (m *migration) apply(ctx context.Context, earlier *record) error {
 	}
 	before := earlier
 	if before == nil || !m.occm.isStopped() {
-		// fxccm from an attempt that was not finished must not lead before OCCM stops.
+		// fxccm of an unfinished attempt must not lead before OCCM stops.
 		if err := m.scale(ctx, 0); err != nil {
 			return err
 		}
@@ -135,7 +135,8 @@ Keep OCCM's objects for a while: "fxccm migrate rollback" needs them. Delete the
 	return nil
 }
 
-// statusCommand shows the state of the installed replicas. It has no flag that is a default.
+// statusCommand is the command that shows the state of the installed replicas, without default
+// flags.
 func (m *migration) statusCommand() string {
 	command := "fxccm status"
 	add := func(flag, value, unless string) {
@@ -156,7 +157,7 @@ func (m *migration) statusCommand() string {
 	return command
 }
 
-// verify waits until fxccm has nothing left to do, and compares OpenStack with its state before.
+// verify waits until fxccm has served all Services, and compares OpenStack with its previous state.
 func (m *migration) verify(ctx context.Context, before record) error {
 	verified := map[string]bool{}
 	for _, uid := range before.Verified {
@@ -203,7 +204,7 @@ func (m *migration) alreadyDone(ctx context.Context) (int, error) {
 	return exitDone, nil
 }
 
-// interrupted says where the migration stands. The context of the command has ended.
+// interrupted reports the progress of the migration. The context of the command has ended.
 func (m *migration) interrupted(err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lastRequests)
 	defer cancel()

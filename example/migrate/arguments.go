@@ -12,7 +12,7 @@ import (
 	"github.com/fxccm/fxccm/options"
 )
 
-// Program is the binary that is installed: what it knows of its own command line.
+// Program describes the command line of the installed binary.
 type Program struct {
 	// NewFlags returns all flags, and a function that completes their values after parsing.
 	NewFlags func() (*pflag.FlagSet, func() (options.Completed, error))
@@ -20,7 +20,7 @@ type Program struct {
 
 // argument is a flag of OCCM's command line.
 type argument struct {
-	// name is without dashes, text is the flag as fxccm gets it.
+	// name has no dashes. text is the flag for fxccm.
 	name, text string
 	isKnown    bool
 }
@@ -61,15 +61,15 @@ func split(args []string, flags *pflag.FlagSet) (found []argument, rest []string
 	return found, rest
 }
 
-// settings are the result of OCCM's command line.
+// settings are derived from OCCM's command line.
 type settings struct {
-	// args are those that fxccm gets from OCCM.
+	// args are the arguments that fxccm inherits from OCCM.
 	args []string
 	options.Completed
 	findings []Finding
 }
 
-// judge decides about each flag of OCCM: kept, without effect, left out or unsupported.
+// judge classifies each flag of OCCM: kept, without effect, left out or unsupported.
 func (p Program) judge(args []string) (settings, error) {
 	flags, complete := p.NewFlags()
 	found, rest := split(args, flags)

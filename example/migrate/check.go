@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Level says what a finding means for the migration.
+// Level is the effect of a finding on the migration.
 type Level string
 
 // The levels.
@@ -44,12 +44,12 @@ func (m *migration) add(level Level, subject, format string, args ...any) {
 	m.findings = append(m.findings, Finding{level, subject, fmt.Sprintf(format, args...)})
 }
 
-// isBlocked: a finding blocks the migration.
+// isBlocked reports whether a finding blocks the migration.
 func (m *migration) isBlocked() bool {
 	return slices.ContainsFunc(m.findings, func(f Finding) bool { return f.Level == Blocks })
 }
 
-// check reads the cluster and OpenStack, and changes nothing. dir takes copies of files.
+// check reads the cluster and OpenStack, and changes nothing. It copies files into dir.
 func (m *migration) check(ctx context.Context, dir string) error {
 	if err := m.find(ctx); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (m *migration) check(ctx context.Context, dir string) error {
 	return nil
 }
 
-// find finds the one workload of OCCM.
+// find finds the workload of OCCM. It must be the only one.
 func (m *migration) find(ctx context.Context) error {
 	all, err := m.findOCCM(ctx, m.line.occm)
 	if err != nil {
@@ -116,7 +116,7 @@ func (m *migration) find(ctx context.Context) error {
 		occmName, strings.Join(names, ", "))
 }
 
-// owners are labels and annotations of controllers that may undo a change of OCCM's workload.
+// owners are labels and annotations of controllers that may revert a change of OCCM's workload.
 var owners = []struct{ key, text string }{
 	{releaseAnnotation, "Helm release %s: do not upgrade it until the end"},
 	{
@@ -187,7 +187,7 @@ func (m *migration) checkWorkload() {
 	}
 }
 
-// checkEnvironment names the variables. Their values may be secrets.
+// checkEnvironment shows only the names of the variables, because their values may be secrets.
 func (m *migration) checkEnvironment() {
 	for _, env := range m.occm.container.Env {
 		if env.Name == "OCCM_WAIT_LB_ACTIVE_STEPS" {
@@ -214,7 +214,7 @@ func (m *migration) checkLease(ctx context.Context) error {
 	return nil
 }
 
-// checkRoles lists the bindings of OCCM's ServiceAccount. fxccm gets an account of its own.
+// checkRoles lists the bindings of OCCM's ServiceAccount. fxccm gets its own account.
 func (m *migration) checkRoles(ctx context.Context) error {
 	account := m.occm.template.Spec.ServiceAccountName
 	if account == "" {
@@ -258,8 +258,8 @@ const (
 	loadBalancerID = annotations + "load-balancer-id"
 )
 
-// checkServices adds a finding for each kind of plan. A plan that changes more than tags blocks,
-// unless the operator has allowed it.
+// checkServices adds a finding for each kind of plan. A plan that changes more than tags blocks the
+// migration, unless the operator has allowed it.
 func (m *migration) checkServices() {
 	level := Blocks
 	hint := "; with --allow-changes it does not block"
@@ -305,7 +305,7 @@ func (m *migration) checkServices() {
 	}
 }
 
-// report is for "fxccm migrate check".
+// report returns the result of "fxccm migrate check".
 func (m *migration) report() Report {
 	return Report{m.occm.String(), m.findings, m.plans, m.isBlocked()}
 }

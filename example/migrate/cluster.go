@@ -13,14 +13,14 @@ import (
 	servicehelpers "k8s.io/cloud-provider/service/helpers"
 )
 
-// Cluster is a Kubernetes cluster, such as the one that is migrated.
+// Cluster is a Kubernetes cluster, such as the migrated one.
 type Cluster struct {
 	kubernetes.Interface
 	Config *rest.Config
 }
 
-// Connect reads a kubeconfig, and sends no request. If path is empty, the cluster is that of
-// $KUBECONFIG or of ~/.kube/config, as with kubectl.
+// Connect reads a kubeconfig, and sends no request. If path is empty, it uses $KUBECONFIG or
+// ~/.kube/config, like kubectl.
 func Connect(path string) (*Cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path
@@ -36,11 +36,11 @@ func Connect(path string) (*Cluster, error) {
 	return &Cluster{client, config}, err
 }
 
-// World is what the load balancers of a cluster depend on.
+// World has the objects that the load balancers of a cluster depend on.
 type World struct {
-	// UID is that of the namespace kube-system, which identifies the cluster.
+	// UID is the UID of the namespace kube-system, which identifies the cluster.
 	UID string
-	// Services are those that a cloud controller manager serves.
+	// Services are the Services that a cloud controller manager serves.
 	Services []*v1.Service
 	Nodes    []*v1.Node
 }
@@ -71,7 +71,8 @@ func (c *Cluster) Read(ctx context.Context) (World, error) {
 	return world, nil
 }
 
-// isServed: upstream's service controller skips Services with a load balancer class.
+// isServed reports whether upstream's service controller serves a Service. It skips Services with a
+// load balancer class.
 func isServed(s *v1.Service) bool {
 	if s.Spec.Type == v1.ServiceTypeLoadBalancer {
 		return s.Spec.LoadBalancerClass == nil

@@ -77,13 +77,13 @@ type migration struct {
 	in      io.Reader
 	out     io.Writer
 
-	// These are the result of check.
+	// The following fields are set by check.
 	occm     *workload
 	settings settings
 	findings []Finding
 	// conf is OCCM's cloud.conf, with files of this machine; nil if it cannot be read.
 	conf *cloudconf.Config
-	// extra are arguments beside OCCM's.
+	// extra are arguments in addition to OCCM's.
 	extra []string
 	world World
 	plans ServicePlans
@@ -137,7 +137,7 @@ func (p Program) run(
 	return run(m, ctx)
 }
 
-// checked runs check with a folder for copies of files, and use while the folder exists.
+// checked runs check, and then use. The folder for copies of files exists until both have returned.
 func (m *migration) checked(ctx context.Context, use func() (int, error)) (code int, err error) {
 	dir, err := os.MkdirTemp("", "fxccm-migrate-")
 	if err != nil {

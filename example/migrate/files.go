@@ -15,13 +15,13 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-// errUnreadable: the file is mounted, but not from the API server.
+// errUnreadable means that the file is mounted, but not from the API server.
 var errUnreadable = errors.New("only the node has it")
 
-// errNotMounted: OCCM itself cannot read the file, unless its image has it.
+// errNotMounted means that OCCM itself cannot read the file, unless its image contains it.
 var errNotMounted = errors.New("it is in no volume of OCCM")
 
-// readMounted reads a file as OCCM's container has it, from a Secret or a ConfigMap.
+// readMounted reads a file of OCCM's container from a Secret or a ConfigMap.
 func (c *Cluster) readMounted(ctx context.Context, w *workload, file string) ([]byte, error) {
 	var mount *v1.VolumeMount
 	within := ""
@@ -93,7 +93,7 @@ func (c *Cluster) readVolume(
 	return nil, fmt.Errorf("volume %s has no file %q", volume.Name, within)
 }
 
-// keyOf is the key whose content is at the path.
+// keyOf returns the key whose content is at the path.
 func keyOf(items []v1.KeyToPath, at string) string {
 	if len(items) == 0 {
 		return at
@@ -106,8 +106,8 @@ func keyOf(items []v1.KeyToPath, at string) string {
 	return "" // no key is empty
 }
 
-// readCloudConf reads the cloud.conf that OCCM has, or the local file instead. The files that it
-// names are copied into dir, so that the login works on this machine.
+// readCloudConf reads OCCM's cloud.conf, or the local file instead. It copies the files that
+// cloud.conf names into dir, so that the login works on this machine.
 func (m *migration) readCloudConf(ctx context.Context, dir string) {
 	file := m.settings.Config.CloudProvider.ConfigFile
 	content, err := m.readMounted(ctx, m.occm, file)
@@ -149,7 +149,7 @@ func (m *migration) readCloudConf(ctx context.Context, dir string) {
 		m.add(Differs, "--cloud-config-strict", "false, because of the mistakes in cloud.conf")
 	}
 	m.conf = &loaded.Config
-	// OCCM ignores that it cannot serve routes. fxccm refuses a route controller without a range.
+	// OCCM ignores routes that it cannot serve. fxccm refuses a route controller without a range.
 	if c := m.settings.Config; c.ConfigureCloudRoutes && c.ClusterCIDR == "" {
 		if m.conf.Route.RouterID != "" {
 			m.add(Blocks, "--cluster-cidr", "routes need it, because cloud.conf has a router-id")
@@ -170,7 +170,7 @@ func (m *migration) readCloudConf(ctx context.Context, dir string) {
 	}
 }
 
-// copyNamed replaces the path of a file in OCCM's container by that of a local copy.
+// copyNamed replaces the path of a file in OCCM's container by the path of a local copy.
 func (m *migration) copyNamed(ctx context.Context, dir, key string, at *string) {
 	subject := key + " " + *at
 	content, err := m.readMounted(ctx, m.occm, *at)

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// fxccmName is the name of fxccm's objects. The base has the name that OCCM's ServiceAccount
-	// has, too: fxccm must neither inherit OCCM's rights nor lose its account with OCCM.
+	// fxccmName is the name of fxccm's objects. The base uses the name of OCCM's ServiceAccount,
+	// but fxccm must neither inherit OCCM's rights nor lose its account with OCCM.
 	fxccmName = "fxccm"
 	baseName  = "cloud-controller-manager"
 
@@ -31,7 +31,7 @@ const (
 	podName = "POD_NAME"
 )
 
-// objects are fxccm's, with OCCM's settings. The Deployment is the last.
+// objects are fxccm's objects with OCCM's settings. The Deployment is the last.
 func (m *migration) objects(replicas int32) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, file := range []string{deploy.RBAC, "poddisruptionbudget.yaml", "workload.yaml"} {
@@ -49,7 +49,7 @@ func (m *migration) objects(replicas int32) ([]*unstructured.Unstructured, error
 	return all, nil
 }
 
-// adapt gives an object of the base its name, its namespace and OCCM's settings.
+// adapt sets the name, the namespace and OCCM's settings in an object of the base.
 func (m *migration) adapt(object *unstructured.Unstructured, replicas int32) error {
 	object.SetName(renamed(object.GetName()))
 	relabel(object.Object)
@@ -60,7 +60,7 @@ func (m *migration) adapt(object *unstructured.Unstructured, replicas int32) err
 	switch {
 	case isLease:
 		object.SetNamespace(election.ResourceNamespace)
-	case object.GetNamespace() != "" && !isAuthentication: // that one reads kube-system
+	case object.GetNamespace() != "" && !isAuthentication: // it reads kube-system
 		object.SetNamespace(m.occm.Namespace)
 	}
 	switch kind {
@@ -91,7 +91,8 @@ func (m *migration) adapt(object *unstructured.Unstructured, replicas int32) err
 
 const nameLabel = "app.kubernetes.io/name"
 
-// relabel changes the label by which Pods are selected: a release of the chart may run beside.
+// relabel changes the label that selects the Pods, because a release of the chart may run at the
+// same time.
 func relabel(value any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -119,7 +120,7 @@ func (m *migration) bind(role *rbacv1.RoleRef, subjects []rbacv1.Subject) {
 	}
 }
 
-// change changes an object in its Go type.
+// change converts an object to its Go type, changes it, and converts it back.
 func change[T any](object *unstructured.Unstructured, do func(*T)) error {
 	typed := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object,
@@ -131,7 +132,7 @@ func change[T any](object *unstructured.Unstructured, do func(*T)) error {
 	if err != nil {
 		return err
 	}
-	// Fields of the API server must not be applied.
+	// Fields that the API server sets must not be applied.
 	delete(content, "status")
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
 	unstructured.RemoveNestedField(content, "spec", "template", "metadata", "creationTimestamp")
@@ -139,7 +140,7 @@ func change[T any](object *unstructured.Unstructured, do func(*T)) error {
 	return nil
 }
 
-// adaptPod takes over what OCCM's Pods have, except for their containers.
+// adaptPod copies the settings of OCCM's Pods, except those of containers.
 func (m *migration) adaptPod(pod *v1.PodSpec) {
 	is := m.occm.template.Spec
 	pod.ServiceAccountName = fxccmName
@@ -161,7 +162,8 @@ func (m *migration) adaptPod(pod *v1.PodSpec) {
 	}
 	affinity := is.Affinity
 	if len(selector) > 0 || affinity != nil && affinity.NodeAffinity != nil {
-		// Not both: OCCM may run where no node is a control plane.
+		// The base's node affinity is removed, because OCCM may run where no node is a control
+		// plane.
 		pod.NodeSelector, pod.Affinity.NodeAffinity = selector, nil
 		if affinity != nil {
 			pod.Affinity.NodeAffinity = affinity.NodeAffinity
@@ -199,7 +201,7 @@ func (m *migration) adaptContainer(c *v1.Container) {
 	for i := range c.VolumeMounts {
 		c.VolumeMounts[i].ReadOnly = true
 	}
-	// A leader that has the name of its Pod shows that fxccm leads.
+	// The Pod's name as the identity shows that fxccm leads.
 	c.Args = append(slices.Concat(m.settings.args, m.extra),
 		"--leader-elect-identity=$("+podName+")")
 	serving := m.settings.Serving
@@ -214,10 +216,10 @@ func (m *migration) adaptContainer(c *v1.Container) {
 	}
 }
 
-// install applies fxccm's objects; a new Deployment has no replicas. dryRun: the API server checks
-// the objects, and stores nothing.
+// install applies fxccm's objects; a new Deployment has no replicas. With dryRun the API server
+// checks the objects, but does not store them.
 func (m *migration) install(ctx context.Context, dryRun bool) error {
-	// The number that it has: another field manager may have set it.
+	// The current number is kept: another field manager may have set it.
 	replicas, err := m.installed(ctx)
 	if err != nil {
 		return err
@@ -236,7 +238,7 @@ func (m *migration) install(ctx context.Context, dryRun bool) error {
 	return nil
 }
 
-// installed returns the replicas of fxccm's Deployment, -1 if it does not exist.
+// installed returns the replicas of fxccm's Deployment, or -1 if it does not exist.
 func (m *migration) installed(ctx context.Context) (int32, error) {
 	d, err := m.AppsV1().Deployments(m.occm.Namespace).Get(ctx, fxccmName, metav1.GetOptions{})
 	switch {
@@ -250,7 +252,7 @@ func (m *migration) installed(ctx context.Context) (int32, error) {
 	return *d.Spec.Replicas, nil
 }
 
-// scale changes the replicas of fxccm's Deployment, and nothing else.
+// scale changes only the replicas of fxccm's Deployment.
 func (m *migration) scale(ctx context.Context, replicas int32) error {
 	patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)
 	_, err := m.AppsV1().Deployments(m.occm.Namespace).Patch(ctx, fxccmName, types.MergePatchType,

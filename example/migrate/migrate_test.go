@@ -95,7 +95,7 @@ func TestJudge_EachFlag_IsKeptLeftOutOrBlocks(t *testing.T) {
 	}
 }
 
-// occmPod is as in OCCM's manifests.
+// occmPod returns the Pod of OCCM's manifests.
 func occmPod(change func(*v1.PodSpec)) v1.PodTemplateSpec {
 	spec := v1.PodSpec{
 		ServiceAccountName: "cloud-controller-manager",
@@ -161,7 +161,7 @@ func TestFindOCCM_ByImageCommandOrLabels(t *testing.T) {
 	}
 }
 
-func TestReadMounted_FromASecret_OrSaysWhyNot(t *testing.T) {
+func TestReadMounted_FromASecret_ReturnsTheFileOrTheCause(t *testing.T) {
 	secret := &v1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cloud-config"},
 		Data:       map[string][]byte{"cloud.conf": []byte("content"), "ca": []byte("pem")},
@@ -274,7 +274,7 @@ func checkedSet(
 const conf = "[Global]\nauth-url = https://keystone.example/v3\nusername = ccm\n" +
 	"password = s3cret\ntenant-name = t\ndomain-name = d\n"
 
-// chartSet has what OCCM's Helm chart renders with its defaults, and a metrics port.
+// chartSet is the DaemonSet that OCCM's Helm chart renders with its defaults and a metrics port.
 // Its containers have no command, its labels are older than those of Kubernetes, and the image may
 // come from a mirror.
 func chartSet() *appsv1.DaemonSet {
@@ -329,7 +329,7 @@ func chartSet() *appsv1.DaemonSet {
 	return set
 }
 
-// chartConf is in the form of the chart: quoted values, and sections without keys.
+// chartConf has the form of the chart: quoted values, and sections without keys.
 const chartConf = `[Global]
 auth-url = "https://keystone.example/v3"
 username = "ccm"
@@ -377,7 +377,7 @@ func TestCheck_OCCMsChart_IsTakenOver(t *testing.T) {
 			t.Errorf("%s: the finding is %+v, want %+v", subject, got, want)
 		}
 	}
-	// The flags of the log are the program's, which is not part of this test.
+	// The flags of the log belong to the program, which this test does not use.
 	if want := []string{
 		"--cloud-config=/etc/config/cloud.conf", "--cluster-name=kubernetes",
 		"--cloud-provider=openstack",
@@ -390,7 +390,7 @@ func TestCheck_OCCMsChart_IsTakenOver(t *testing.T) {
 	}
 }
 
-func TestCheck_WhatBlocksAndWhatDiffers_IsReported(t *testing.T) {
+func TestCheck_BlockersAndDifferences_AreReported(t *testing.T) {
 	secrets := []runtime.Object{
 		&rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "occm"}, Rules: []rbacv1.PolicyRule{{
@@ -558,7 +558,7 @@ func TestObjects_HaveOCCMsSettings(t *testing.T) {
 	}
 }
 
-func TestStatusCommand_OfTheInstalledReplicas_HasTheFlagsThatAreNoDefaults(t *testing.T) {
+func TestStatusCommand_HasOnlyFlagsThatAreNotDefaults(t *testing.T) {
 	for want, args := range map[string][]string{
 		"fxccm status": nil,
 		"fxccm status --lease=leases/occm --port=10300": {

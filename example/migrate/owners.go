@@ -13,8 +13,8 @@ import (
 // releaseAnnotation has the name of the Helm release that owns an object.
 const releaseAnnotation = "meta.helm.sh/release-name"
 
-// checkOwners lists objects that fxccm uses and that a Helm release owns, and objects with the
-// names that a release of fxccm's chart would have.
+// checkOwners lists objects of a Helm release that fxccm uses, and objects with the names that a
+// release of fxccm's chart would use.
 func (m *migration) checkOwners(ctx context.Context) error {
 	for _, source := range m.occm.sources() {
 		var object metav1.Object
@@ -27,7 +27,7 @@ func (m *migration) checkOwners(ctx context.Context) error {
 				metav1.GetOptions{})
 		}
 		switch {
-		case apierrors.IsNotFound(err): // it may be optional
+		case apierrors.IsNotFound(err): // the source may be optional
 			continue
 		case err != nil:
 			return fmt.Errorf("read %s %s: %w", source.kind, source.name, err)
@@ -62,7 +62,7 @@ func (m *migration) checkOwners(ctx context.Context) error {
 // source is a Secret or a ConfigMap that OCCM's Pods use.
 type source struct{ kind, name string }
 
-// sources are those of volumes, of environment variables, and for pulling the image.
+// sources are the sources of volumes, environment variables, and image pull secrets.
 func (w *workload) sources() []source {
 	var all []source
 	add := func(kind, name string) {

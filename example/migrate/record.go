@@ -17,15 +17,15 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack"
 )
 
-// recordName is a ConfigMap beside OCCM. It exists from the time before OCCM is stopped until
-// the migration is verified, so that a repeated apply compares with the same state.
+// recordName is a ConfigMap in OCCM's namespace. It exists from before the stop of OCCM until the
+// migration is verified, so that a repeated apply compares with the same state.
 const recordName = "fxccm-migration"
 
 const recordKey = "record.json.gz"
 
 // record is the state before the migration. It has no secrets.
 type record struct {
-	// Replicas is how many fxccm gets.
+	// Replicas is the number of replicas that fxccm gets.
 	Replicas int32 `json:"replicas"`
 	// Verified are the UIDs of the Services whose objects are compared.
 	Verified []string           `json:"verified"`
@@ -36,7 +36,7 @@ type record struct {
 func (m *migration) newRecord(ctx context.Context) (record, error) {
 	r := record{Replicas: m.occm.replicas}
 	if m.occm.kind == daemonSetKind {
-		r.Replicas = min(r.Replicas, 2) // of more, fxccm has no use
+		r.Replicas = min(r.Replicas, 2) // fxccm does not use more
 	}
 	r.Replicas = max(r.Replicas, 1)
 	for i, plan := range m.plans {
@@ -49,7 +49,7 @@ func (m *migration) newRecord(ctx context.Context) (record, error) {
 	return r, err
 }
 
-// snapshot reads the objects of the verified Services, and those of no Service.
+// snapshot reads the objects of the verified Services, and those without a Service.
 func (m *migration) snapshot(
 	ctx context.Context, verified []string,
 ) (openstack.Snapshot, error) {

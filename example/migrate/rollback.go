@@ -53,8 +53,8 @@ func (m *migration) runRollback(ctx context.Context) (int, error) {
 	return exitDone, nil
 }
 
-// goBack stops fxccm and starts OCCM. OCCM is started even if fxccm's Pods do not end: it waits for
-// the lease, and a cluster without a cloud controller manager would be worse.
+// goBack stops fxccm and starts OCCM. It starts OCCM even if fxccm's Pods do not end: OCCM waits
+// for the lease, and a cluster without a cloud controller manager would be worse.
 func (m *migration) goBack(ctx context.Context) error {
 	replicas, err := m.installed(ctx)
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *Cluster) removeConditions(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// unsupported are the annotations that OCCM does not know, and the effect with it.
+// unsupported are the annotations that OCCM does not support, and their effect.
 var unsupported = []struct{ annotation, effect string }{
 	{"listener-protocols", "OCCM wants TCP listeners and cannot create them on the same ports"},
 	{"x-forwarded-port", "OCCM wants TCP listeners and cannot create them on the same ports"},

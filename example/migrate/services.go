@@ -14,7 +14,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-// Outcome sums up what fxccm would do for a Service.
+// Outcome summarizes a plan for a Service.
 type Outcome string
 
 // The outcomes, from the best to the worst.
@@ -26,11 +26,11 @@ const (
 	Failed   Outcome = "failed"
 )
 
-// ServicePlan is what fxccm would do for a Service.
+// ServicePlan is the plan for a Service.
 type ServicePlan struct {
 	Service string  `json:"service"`
 	Outcome Outcome `json:"outcome"`
-	// LoadBalancer is an ID.
+	// LoadBalancer is the ID of the load balancer.
 	LoadBalancer string `json:"loadBalancer,omitempty"`
 	// OtherClusters are tags of the load balancer that name other clusters or their Services.
 	OtherClusters []string `json:"otherClusters,omitempty"`
@@ -40,10 +40,10 @@ type ServicePlan struct {
 	Error string `json:"error,omitempty"`
 }
 
-// ServicePlans are those of all Services.
+// ServicePlans are the plans for all Services.
 type ServicePlans []ServicePlan
 
-// PlanServices computes what fxccm would do for all Services, with one login.
+// PlanServices computes the plans for all Services, with one login.
 func PlanServices(
 	ctx context.Context, config cloudconf.Config, clusterName string, world World,
 ) (ServicePlans, error) {
@@ -146,7 +146,7 @@ func (p ServicePlans) WriteTable(out io.Writer) error {
 	return err
 }
 
-// WriteJSON writes a list.
+// WriteJSON writes the plans as a JSON list.
 func (p ServicePlans) WriteJSON(out io.Writer) error { return writeJSON(out, p) }
 
 func writeJSON(out io.Writer, value any) error {

@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// pollInterval is between two looks at the API server.
+// pollInterval is the pause between two requests to the API server.
 const pollInterval = time.Second
 
-// until asks check until it returns "", and prints what it waits for when that changes.
+// until calls check until it returns "", and prints the state when it changes.
 func (m *migration) until(
 	ctx context.Context, what string, check func(context.Context) (string, error),
 ) error {
@@ -43,7 +43,7 @@ func (m *migration) until(
 	return fmt.Errorf("timeout after %s while waiting until %s: %s", m.line.timeout, what, seen)
 }
 
-// pods are those of a workload whose containers may run.
+// pods returns the Pods of a workload whose containers may run.
 func (m *migration) pods(ctx context.Context, selector *metav1.LabelSelector) ([]v1.Pod, error) {
 	labels, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
@@ -73,7 +73,7 @@ func (m *migration) awaitGone(
 	})
 }
 
-// leaseState is what a look at the lease has found.
+// leaseState is the state of the lease, or its absence.
 type leaseState struct{ *coordinationv1.Lease }
 
 func (l leaseState) holder() string {
@@ -97,8 +97,8 @@ func (m *migration) readLease(ctx context.Context) (leaseState, error) {
 	return leaseState{lease}, err
 }
 
-// awaitFree waits until the lease is released, or was not renewed for its duration by the clock of
-// this machine: clocks of other machines may differ.
+// awaitFree waits until the lease is released, or was not renewed for its duration. It uses only
+// this machine's clock, because other clocks may differ.
 func (m *migration) awaitFree(ctx context.Context) error {
 	version, since := "", time.Now()
 	return m.until(ctx, "the lease is free", func(ctx context.Context) (string, error) {
@@ -150,7 +150,7 @@ func isReady(pod v1.Pod) bool {
 	})
 }
 
-// stateOf says why a Pod is not ready, as "kubectl get pods" does.
+// stateOf returns why a Pod is not ready, like "kubectl get pods".
 func stateOf(pod v1.Pod) string {
 	if isReady(pod) {
 		return "ready"

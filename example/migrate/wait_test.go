@@ -19,7 +19,7 @@ import (
 )
 
 // waiting is a cluster in which OCCM's Pod runs, fxccm's Pod lacks its image, and OCCM holds the
-// lease. If renewed, each look at the lease finds a newer one.
+// lease. If renewed is set, each read of the lease returns a newer one.
 func waiting(t *testing.T, renewed bool) *migration {
 	t.Helper()
 	lease := &coordinationv1.Lease{
@@ -80,7 +80,7 @@ func TestWaits_ConditionNeverMet_TimeOutWithTheCause(t *testing.T) {
 				began := time.Now()
 				err := c.wait(m, t.Context())
 				if took := time.Since(began); took != 20*time.Second {
-					t.Errorf("it waits %s, want the timeout of 20s", took)
+					t.Errorf("it waited %s, want the timeout of 20s", took)
 				}
 				if err == nil || !strings.Contains(err.Error(), "timeout after 20s") ||
 					!strings.Contains(err.Error(), c.want) {

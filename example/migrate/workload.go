@@ -23,7 +23,7 @@ const (
 	daemonSetKind  = "DaemonSet"
 )
 
-// restoreAnnotation holds the field of OCCM's workload that stopping it has changed.
+// restoreAnnotation holds the previous value of the field that stop has changed.
 const restoreAnnotation = "fxccm.dev/migrate-restore"
 
 // stopSelector is a node selector that no node satisfies.
@@ -47,7 +47,8 @@ type workload struct {
 
 func (w *workload) String() string { return w.kind + " " + w.Namespace + "/" + w.Name }
 
-// isStopped: "fxccm migrate apply" has stopped it, and no owner has started it again.
+// isStopped reports whether "fxccm migrate apply" has stopped it, and no owner has started it
+// again.
 func (w *workload) isStopped() bool {
 	_, stopped := w.template.Spec.NodeSelector[stopSelector]
 	if w.kind == deploymentKind {
@@ -56,7 +57,7 @@ func (w *workload) isStopped() bool {
 	return stopped && w.Annotations[restoreAnnotation] != ""
 }
 
-// user is the user ID of OCCM's process, 0 if it is root or the image's.
+// user is the user ID of OCCM's process, or 0 for root and the image's user.
 func (w *workload) user() int64 {
 	if c := w.container.SecurityContext; c != nil && c.RunAsUser != nil {
 		return *c.RunAsUser
@@ -85,8 +86,8 @@ func ofDaemonSet(d *appsv1.DaemonSet) *workload {
 	}
 }
 
-// findOCCM returns all workloads that run OCCM: all in the cluster or, if reference is not empty,
-// those of that [namespace/]name.
+// findOCCM returns all workloads that run OCCM. If reference, [namespace/]name, is not empty, it
+// returns only those with this name.
 func (c *Cluster) findOCCM(ctx context.Context, reference string) ([]*workload, error) {
 	namespace, name, qualified := strings.Cut(reference, "/")
 	if !qualified {
@@ -115,7 +116,7 @@ func (c *Cluster) findOCCM(ctx context.Context, reference string) ([]*workload, 
 	return found, nil
 }
 
-// findContainer finds the container that runs OCCM: by image, command or labels.
+// findContainer finds OCCM's container by image, command or labels.
 func (w *workload) findContainer(named bool) bool {
 	containers := w.template.Spec.Containers
 	at := slices.IndexFunc(containers, func(c v1.Container) bool {
@@ -138,7 +139,7 @@ func (w *workload) findContainer(named bool) bool {
 
 var reference = regexp.MustCompile(`\$\$|\$\([-._a-zA-Z0-9]+\)`)
 
-// expand replaces $(NAME) as the kubelet does, from variables with a literal value. Others stay.
+// expand replaces $(NAME) like the kubelet, for variables with a literal value. Others stay.
 func (w *workload) expand(text string) string {
 	return reference.ReplaceAllStringFunc(text, func(ref string) string {
 		if value, known := w.variable(strings.Trim(ref, "$()")); known && ref != "$$" {
@@ -158,7 +159,8 @@ func (w *workload) variable(name string) (value string, known bool) {
 	return value, known
 }
 
-// command is the command line after the program, expanded. It is false if a shell runs the program.
+// command returns the arguments after the program, expanded. The result is false if a shell runs
+// the program.
 func (w *workload) command() ([]string, bool) {
 	var args []string
 	for _, arg := range append(slices.Clone(w.container.Command), w.container.Args...) {
@@ -173,8 +175,8 @@ func (w *workload) command() ([]string, bool) {
 	return args, true
 }
 
-// stop scales a Deployment to zero, and gives a DaemonSet a node selector that no node has.
-// The previous value goes into an annotation, in the same write.
+// stop scales a Deployment to zero, and gives a DaemonSet a node selector that no node has. The
+// same write stores the previous value in an annotation.
 func (c *Cluster) stop(ctx context.Context, w *workload) error {
 	return c.update(ctx, w, func(meta *metav1.ObjectMeta, replicas **int32,
 		nodeSelector *map[string]string,
@@ -222,7 +224,7 @@ func (c *Cluster) restore(ctx context.Context, w *workload) error {
 	})
 }
 
-// update changes the workload, and repeats that after a conflict.
+// update changes the workload, and retries after a conflict.
 func (c *Cluster) update(ctx context.Context, w *workload,
 	change func(*metav1.ObjectMeta, **int32, *map[string]string) error,
 ) error {
@@ -258,7 +260,7 @@ func (c *Cluster) update(ctx context.Context, w *workload,
 	return nil
 }
 
-// before is what stop has changed; the zero value if it was not stopped.
+// before is the previous value of the field that stop has changed, or the zero value.
 func (w *workload) before() restored {
 	var old restored
 	_ = json.Unmarshal([]byte(w.Annotations[restoreAnnotation]), &old)

@@ -26,7 +26,7 @@ import (
 	"github.com/fxccm/fxccm/provider/registered"
 )
 
-// hostV1 is the line of a program that hosts the provider.
+// hostV1 is the line that adds the provider to a program.
 func hostV1(config string) ccm.Provider {
 	return registered.Factory(v1provider.Name,
 		func(env ccm.ProviderEnv) (cloudprovider.Interface, error) {
@@ -59,9 +59,8 @@ func (h *hosts) start(t *testing.T) *httptest.Server {
 	return api
 }
 
-// settle waits until the requests that were sent before have been counted, also those that were
-// canceled on their way. The server accepts connections in their order, so it knows them all when
-// it answers one more.
+// settle waits until all earlier requests have been counted, also canceled ones. The server accepts
+// connections in order, so it has seen all of them when it answers a new one.
 func (h *hosts) settle(t *testing.T, url string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -141,7 +140,7 @@ func TestProvider_TwoTerms_ItsControllerActsOnlyWithinThem(t *testing.T) {
 func served(t *testing.T, admin kubernetes.Interface, name, pool string) {
 	t.Helper()
 	ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(admin, name))
-	ccmtest.Eventually(t, "is in the pool "+pool,
+	ccmtest.Eventually(t, "the node is in the pool "+pool,
 		ccmtest.Object(admin.CoreV1().Nodes().Get, name, func(node *corev1.Node) error {
 			if node.Labels[v1provider.PoolLabel] != pool ||
 				node.Spec.ProviderID != "hosts://h-"+name ||
