@@ -73,7 +73,7 @@ func Example_election() {
 	<-managing.Done()
 	// docs: begin stop
 	stopManager()
-	<-manager.Done() // all calls have ended
+	<-manager.Done() // its calls have ended, or the drain timeout has passed
 	stopElection()   // releases the lease
 	// docs: end
 	<-ended

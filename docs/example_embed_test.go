@@ -136,7 +136,7 @@ func runCCM(
 	m, err := ccm.New(
 		ccm.Params{Config: cfg, Providers: []ccm.Provider{provider}, RESTConfig: restConfig})
 	if err != nil {
-		return err // names the invalid field; no goroutine has been started
+		return err // names the invalid field; nothing is started
 	}
 	return m.Run(ctx) // until ctx ends; m.Status() returns its state
 	// docs: end
