@@ -15,14 +15,14 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-// adminPath is where other processes steer the cloud; see [WithAdmin].
+// adminPath is the path under which other processes control the cloud; see [WithAdmin].
 const adminPath = "/_sim"
 
 // errNotThere is the error for a path that names an object that does not exist.
 var errNotThere = errors.New("not there")
 
-// setUpAdmin serves what a test does to a cloud, as opposed to a client of OpenStack. None of it is
-// recorded or fails by a [Fault].
+// setUpAdmin serves the actions of a test on the cloud, as opposed to requests of OpenStack's
+// clients. They are not recorded, and no [Fault] applies to them.
 func (s *Cloud) setUpAdmin(mux *http.ServeMux) {
 	for pattern, serve := range map[string]adminEndpoint{
 		"GET /calls":    s.adminCalls,
@@ -56,7 +56,7 @@ func (s *Cloud) setUpAdmin(mux *http.ServeMux) {
 	}
 }
 
-// adminEndpoint answers in JSON; an error with 400, or with 404 for what is not there.
+// adminEndpoint answers in JSON. An error has status 400, or 404 for a missing object.
 type adminEndpoint func(*http.Request) (any, error)
 
 func (serve adminEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -80,7 +80,7 @@ func adminDoes(do func()) adminEndpoint {
 	}
 }
 
-// adminTakes serves a request whose body is a T. What T does not have is a mistake.
+// adminTakes serves a request whose body is a T. An unknown field is an error.
 func adminTakes[T any](apply func(*http.Request, T) (any, error)) adminEndpoint {
 	return func(r *http.Request) (any, error) {
 		var body T
@@ -100,7 +100,7 @@ func notThere(err error) error {
 	return fmt.Errorf("%w: %w", errNotThere, err)
 }
 
-// adminCalls are those whose operation matches the query's pattern, if it has one.
+// adminCalls returns the calls whose operation matches the query's pattern, if it has one.
 func (s *Cloud) adminCalls(r *http.Request) (any, error) {
 	pattern := r.URL.Query().Get("operation")
 	if _, err := path.Match(pattern, ""); err != nil {
@@ -110,7 +110,7 @@ func (s *Cloud) adminCalls(r *http.Request) (any, error) {
 		func(c Call) bool { return !matches(pattern, c.Operation) }), nil
 }
 
-// statusBody, latencyBody and pageSizeBody are what the requests to set these have.
+// statusBody, latencyBody and pageSizeBody are the bodies of the requests that set these.
 type (
 	statusBody struct {
 		Status string `json:"status"`
@@ -159,14 +159,14 @@ func (d *jsonDuration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// faultBody is a [Fault] in JSON: all of it but the functions.
+// faultBody is a [Fault] in JSON, without the functions.
 type faultBody struct {
 	ID int `json:"id,omitempty"`
 	Fault
 	Delay      jsonDuration `json:"delay,omitzero"`
 	RetryAfter jsonDuration `json:"retryAfter,omitzero"`
 	Slow       jsonDuration `json:"slow,omitzero"`
-	// Used is how many requests were faulty so far.
+	// Used is the number of faulty requests so far.
 	Used int `json:"used,omitempty"`
 }
 
@@ -186,10 +186,10 @@ func (f *injected) body() faultBody {
 
 func (s *Cloud) adminInject(_ *http.Request, body faultBody) (any, error) {
 	if body.ID != 0 || body.Used != 0 {
-		return nil, errors.New("id and used are the cloud's to tell")
+		return nil, errors.New("id and used are read-only")
 	}
 	if body.Status != 0 && (body.Status < 200 || body.Status > 599) {
-		return nil, fmt.Errorf("there is no status %d", body.Status)
+		return nil, fmt.Errorf("status %d is invalid", body.Status)
 	}
 	for _, pattern := range []string{body.Service, body.Operation} {
 		if _, err := path.Match(pattern, ""); err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAdmin_IsThereOnlyIfAskedFor(t *testing.T) {
+func TestAdmin_WithoutTheOption_DoesNotExist(t *testing.T) {
 	if got := send(t, start(t), "GET", "/_sim/calls", ""); got.status != http.StatusNotFound {
 		t.Errorf("%d %s", got.status, got.body)
 	}
@@ -34,8 +34,8 @@ func TestAdmin_Faults(t *testing.T) {
 	send(t, s, "GET", "/_sim/faults", "").is(200, `[]`)
 }
 
-// Each field must come through: one that is forgotten would silently do nothing.
-func TestAdmin_Fault_AllFieldsComeThrough(t *testing.T) {
+// A field that the JSON form lacks would have no effect, and no test would fail.
+func TestAdmin_Fault_AllFieldsAreKept(t *testing.T) {
 	text := `{"service":"compute","operation":"x","skip":1,"times":2,"status":400,"message":"m",` +
 		`"body":"b","afterEffect":true,"hang":true,"drop":true,"truncate":5,` +
 		`"delay":"3s","retryAfter":"4s","slow":"6s"}`
@@ -65,7 +65,7 @@ func TestAdmin_Servers(t *testing.T) {
 	var list []Server
 	if send(t, s, "GET", "/_sim/servers", "").into(&list); len(list) != 1 ||
 		list[0].Status != "SHUTOFF" {
-		t.Errorf("the servers are told as %+v", list)
+		t.Errorf("the server list is %+v", list)
 	}
 	if got := send(t, s, "DELETE", "/_sim/servers/a", ""); got.status != 204 ||
 		len(s.Servers()) != 0 {
@@ -74,7 +74,7 @@ func TestAdmin_Servers(t *testing.T) {
 	send(t, s, "GET", "/_sim/servers", "").is(200, `[]`)
 }
 
-func TestAdmin_CallsAndCounts_AreThoseOfClientsOnly(t *testing.T) {
+func TestAdmin_CallsAndCounts_AreOnlyThoseOfClients(t *testing.T) {
 	s := start(t, WithAdmin())
 	send(t, s, "GET", "/_sim/calls", "").is(200, `[]`)
 	ask(t, s, "GET", computePath+"/servers", "")
@@ -113,7 +113,7 @@ func TestAdmin_Settings(t *testing.T) {
 	}
 }
 
-func TestAdmin_Mistakes_AreTold(t *testing.T) {
+func TestAdmin_InvalidRequests_AreErrors(t *testing.T) {
 	s := start(t, WithAdmin())
 	for _, test := range []struct {
 		method, path, body string

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestSecretsAndContainers_ThatAreNotThere(t *testing.T) {
+func TestSecretsAndContainers_Unknown_AreNotFound(t *testing.T) {
 	s := start(t)
 	ask(t, s, "GET", "/key-manager/v1/containers/x", "").is(http.StatusNotFound,
 		`{"code": 404, "title": "Not Found", "description": "Not Found. Sorry but your container is in another castle."}`)

@@ -18,16 +18,16 @@ const (
 	ServiceLoadBalancer = api.ServiceLoadBalancer
 )
 
-// A Call is a request that has reached the cloud. It holds no secret: no token, and of a login no
-// credential.
+// A Call is a request that has reached the cloud. It contains no secret: neither a token nor the
+// credentials of a login.
 type Call struct {
-	// Time is when it came, by the cloud's clock.
+	// Time is when it arrived, by the cloud's clock.
 	Time    time.Time `json:"time"`
 	Service string    `json:"service"`
 	// Operation is <resource>_<verb>, such as server_list, port_update or token_create.
 	Operation string `json:"operation"`
 	Method    string `json:"method"`
-	// Path is without what tells the interface apart.
+	// Path is the path without the prefix of the interface.
 	Path string `json:"path"`
 	// Interface is the interface of the address in the catalog: public, internal or admin. The
 	// paths of the last two begin with their names.
@@ -35,18 +35,18 @@ type Call struct {
 	// Query is the raw query.
 	Query string `json:"query,omitempty"`
 	Body  string `json:"body,omitempty"`
-	// Status is what was answered; 0 for none.
+	// Status is the status of the answer; 0 if there was no answer.
 	Status       int    `json:"status"`
 	UserAgent    string `json:"userAgent,omitempty"`
 	Microversion string `json:"microversion,omitempty"`
 }
 
-// record holds the last calls, and counts them all.
+// record keeps the last calls, and counts all of them.
 type record struct {
 	calls  []Call
 	limit  int
 	counts map[string]int
-	// arrived is closed when there is another call.
+	// arrived is closed when another call arrives.
 	arrived chan struct{}
 }
 
@@ -62,8 +62,8 @@ func (r *record) add(call Call) {
 	r.arrived = make(chan struct{})
 }
 
-// Calls are the requests that have reached the cloud, in the order in which they were carried out:
-// the last ones, see [WithCallLimit].
+// Calls are the requests that have reached the cloud, in the order of their execution. The record
+// keeps the last ones, see [WithCallLimit].
 func (s *Cloud) Calls() []Call {
 	defer s.state.Enter()()
 	return slices.Clone(s.record.calls)
@@ -82,8 +82,8 @@ func (s *Cloud) ForgetCalls() {
 	clear(s.record.counts)
 }
 
-// WaitForCall returns the first call in the record that matches, as soon as there is one. The call
-// has been carried out then, and perhaps not been answered. The error is that of ctx.
+// WaitForCall returns the first matching call in the record, as soon as it exists. The call has
+// been executed then, but its answer may not have been sent. The error is that of ctx.
 func (s *Cloud) WaitForCall(ctx context.Context, matches func(Call) bool) (Call, error) {
 	for {
 		s.state.Mu.Lock()
@@ -100,7 +100,7 @@ func (s *Cloud) WaitForCall(ctx context.Context, matches func(Call) bool) (Call,
 	}
 }
 
-// redactBody returns the part of a request's body that may be recorded: nothing where it can hold
+// redactBody returns the part of a request's body that may be recorded: nil if the body can contain
 // passwords or keys.
 func redactBody(op api.Operation, body []byte) []byte {
 	switch {

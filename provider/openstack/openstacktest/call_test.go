@@ -14,7 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-func TestCalls_TellWhatWasAsked(t *testing.T) {
+func TestCalls_ShowTheRequests(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	s := start(t, WithClock(clocktesting.NewFakePassiveClock(at)))
 	ask(t, s, "PUT", "/internal"+computePath+"/servers/x?a=b", `{"server": {}}`, "User-Agent",
@@ -44,7 +44,7 @@ func TestCalls_AreLimited_CountsAreNot(t *testing.T) {
 	}
 	s.ForgetCalls()
 	if len(s.Calls()) != 0 || len(s.Counts()) != 0 {
-		t.Errorf("after forgetting there are %v, %v", s.Calls(), s.Counts())
+		t.Errorf("after ForgetCalls: calls %v, counts %v", s.Calls(), s.Counts())
 	}
 }
 
@@ -68,7 +68,7 @@ func TestWaitForCall_ReturnsWithTheCallOrTheContext(t *testing.T) {
 	}
 }
 
-func TestObserver_MayUseTheServer(t *testing.T) {
+func TestObserver_MayUseTheCloud(t *testing.T) {
 	var s *Cloud
 	var seen []int
 	var mu sync.Mutex
@@ -85,7 +85,7 @@ func TestObserver_MayUseTheServer(t *testing.T) {
 	}
 }
 
-// scenario is a history of a cloud; the same history must lead to the same cloud.
+// scenario is a history of a cloud. The same history must produce the same state.
 func scenario(t *testing.T) (state string) {
 	t.Helper()
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
@@ -129,7 +129,7 @@ func TestParallelClients_SeeOneCloud(t *testing.T) {
 		group.Go(func() {
 			for i := range each {
 				id := s.AddServer(Server{Name: fmt.Sprintf("n%d-%d", c, i)})
-				// Some of these fail by the fault above; that is not what is tested here.
+				// The fault above lets some of these fail, which is not tested here.
 				_, _ = servers.List(client, nil).AllPages(patiently(t))
 				if _, err := servers.Get(patiently(t), client, id).Extract(); err != nil {
 					t.Errorf("get: %v", err)

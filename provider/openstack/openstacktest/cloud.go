@@ -25,14 +25,12 @@ type Cloud struct {
 	settings settings
 	state    api.State
 
-	// alive is what the contexts of all requests are made from. It is ended by end, so that no
-	// answer is held back any longer.
+	// alive is the parent of all request contexts. end cancels it, so that delayed answers end.
 	alive     context.Context
 	end       context.CancelFunc
 	closeOnce sync.Once
 
-	// creating is held by the request that Octavia makes a load balancer for. It is locked before
-	// mu.
+	// creating is held while Octavia creates a load balancer for a request. It is locked before mu.
 	creating sync.Mutex
 
 	// The lock of state guards the following fields.
@@ -52,7 +50,7 @@ type Cloud struct {
 }
 
 // NewCloud starts a cloud with the defaults of the default project. The caller closes it. It panics
-// when it cannot listen on a loopback address, as httptest.NewServer does.
+// if it cannot listen on a loopback address, like httptest.NewServer.
 func NewCloud(options ...Option) *Cloud {
 	s := &Cloud{settings: defaultSettings(), record: newRecord()}
 	for _, option := range options {
@@ -65,12 +63,13 @@ func NewCloud(options ...Option) *Cloud {
 	mux := http.NewServeMux()
 	s.http = httptest.NewUnstartedServer(mux)
 	s.settings.listen(s.http)
-	// What net/http would log is a client's doing, and a test of the client's asks for it.
+	// A client causes everything that net/http would log, and a test of the client does it on
+	// purpose.
 	s.http.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.alive, s.end = context.WithCancel(context.Background())
 	s.http.Config.BaseContext = func(net.Listener) context.Context { return s.alive }
-	// The listener serves only after all is set up: a listener that the caller made may be known to
-	// clients.
+	// The listener serves only when the set-up is complete, because clients may already know a
+	// listener of the caller.
 	s.state.URL = "http://" + s.http.Listener.Addr().String()
 	start := s.http.Start
 	if s.settings.tls {
@@ -96,7 +95,7 @@ func NewCloud(options ...Option) *Cloud {
 	return s
 }
 
-// Close ends what is held back, waits for the requests in flight, and closes the listener. Another
+// Close cancels delayed answers, waits for the requests in flight, and closes the listener. Another
 // call does nothing.
 func (s *Cloud) Close() {
 	s.closeOnce.Do(func() {
@@ -105,7 +104,7 @@ func (s *Cloud) Close() {
 	})
 }
 
-// URL is the address of the cloud, without a path or a slash at its end.
+// URL is the address of the cloud, without a path or a trailing slash.
 func (s *Cloud) URL() string { return s.state.URL }
 
 // setLatency delays the answer to each request from now on.
@@ -114,15 +113,16 @@ func (s *Cloud) setLatency(latency time.Duration) {
 	s.latency = latency
 }
 
-// SetPageSize is how many items a list returns at most, whatever limit a request gives. 0 means
-// all; below 0, each service does as it does by default: Nova 1,000, the others all.
+// SetPageSize limits the items that a list returns, whatever limit a request sets. 0 means no
+// limit. A negative number selects the default of each service: 1,000 for Nova, no limit for the
+// others.
 func (s *Cloud) SetPageSize(items int) {
 	defer s.state.Enter()()
 	s.state.PageSize = items
 }
 
-// settle lets the cloud do what has become due: it is called with the lock held before each request
-// and each look into the cloud.
+// settle finishes the work that is due. It is called with the lock held, before each request and
+// each access by a method.
 func (s *Cloud) settle() {
 	now := s.state.Clock.Now()
 	s.compute.Finish(now)

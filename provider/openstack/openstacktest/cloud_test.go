@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-func TestListener_OfTheCaller_IsServedWhenAllIsSetUp(t *testing.T) {
+func TestListener_OfTheCaller_IsServedAfterTheSetUp(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(patiently(t), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A client that is earlier than the cloud waits in the listener's queue.
+	// A client that connects before the cloud serves waits in the listener's queue.
 	connection, err := (&net.Dialer{}).DialContext(patiently(t), "tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestListener_OfTheCaller_IsServedWhenAllIsSetUp(t *testing.T) {
 	}
 }
 
-func TestClose_FreesTheAddress_AndMayBeRepeated(t *testing.T) {
+func TestClose_FreesTheAddressAndIsIdempotent(t *testing.T) {
 	s := start(t)
 	s.Close()
 	s.Close()

@@ -24,7 +24,7 @@ func TestCloudConf_EachMethod(t *testing.T) {
 	}
 }
 
-func TestCloudConf_QuotesWhatGcfgWouldMisread(t *testing.T) {
+func TestCloudConf_SpecialCharacters_AreQuoted(t *testing.T) {
 	got := Credentials{
 		Password:       "a#b;c\"d\\e",
 		CertificatePEM: "line\nline\n",

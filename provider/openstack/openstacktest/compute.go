@@ -34,7 +34,7 @@ func (s *Cloud) UpdateServer(id string, change func(*Server)) error {
 // vm_state, power_state and task_state follow it. The statuses are ACTIVE, BUILD, DELETED, ERROR,
 // HARD_REBOOT, MIGRATING, PASSWORD, PAUSED, REBOOT, REBUILD, RESCUE, RESIZE, REVERT_RESIZE,
 // SHELVED, SHELVED_OFFLOADED, SHUTOFF, SOFT_DELETED, SUSPENDED, UNKNOWN and VERIFY_RESIZE; the API
-// shows any other as it is.
+// shows any other value unchanged.
 func (s *Cloud) SetServerStatus(id, status string) error {
 	return s.compute.UpdateServer(id, func(i *Server) { i.Status, i.PowerState = status, 0 })
 }

@@ -3,8 +3,8 @@
 // manager uses them.
 //
 // A [Cloud] is one cloud. It listens on a loopback address, so that any client of OpenStack can use
-// it over the wire. It begins with a project, a user, an application credential and a trust; a test
-// adds the rest, and reads from it what came of it:
+// it over the wire. It begins with a project, a user, an application credential and a trust. A test
+// adds other objects, and reads the results:
 //
 //	cloud := openstacktest.NewCloud()
 //	defer cloud.Close()
@@ -15,9 +15,9 @@
 //
 // # What it serves
 //
-// The rules that it keeps are the services' own, and are named with their source where they
-// surprise. Each service refuses in its own form, with the status, the type and the words of the
-// real one as far as clients look at them.
+// It follows the rules of the real services. Comments name the source of surprising rules. Each
+// service refuses in its own form, with the status, the type and the text of the real one, as far
+// as clients read them.
 //
 //   - Keystone v3, at /identity: logins by password (by ids, or by names and domain), token,
 //     application credential (by id, or by name and user), and for a trust; scopes by project or
@@ -36,48 +36,49 @@
 //   - Octavia v2, at /load-balancer: load balancers with all that belongs to them and its states.
 //   - Barbican v1, at /key-manager: containers and secrets, which clients only read.
 //
-// Each request is carried out at once and alone: two that run at the same time never see half of
-// each other. What takes time in a real cloud, and what a client waits for, takes
-// [WithProvisioning] here, by the clock of [WithClock].
+// Each request is executed at once and alone: concurrent requests never see a partial change. Work
+// that takes time in a real cloud takes the time of [WithProvisioning] here, by the clock of
+// [WithClock].
 //
-// The same calls in the same order make the same cloud with the same ids; only tokens and the port
-// differ.
+// The same calls in the same order produce the same cloud with the same IDs; only tokens and the
+// port differ.
 //
 // # What it does not serve
 //
-// There is no data plane: nothing listens at the address of a load balancer. Policies are those
-// that a default cloud has for a member of a project and for an administrator; other roles have no
-// meaning. A login has no role in a domain or in the system, and there are no groups, federations
-// or second factors. Nova has no images, volumes, keys, server groups or quotas, and does at once
-// what a request asks for. A request to Neutron creates one resource, deletes no network, subnet or
+// There is no data plane: the address of a load balancer accepts no connections. Policies are those
+// of a default cloud for a member of a project and for an administrator; other roles have no
+// effect. A login has no role in a domain or in the system, and there are no groups, federations or
+// second factors. Nova has no images, volumes, keys, server groups or quotas, and does at once what
+// a request asks for. A request to Neutron creates one resource, deletes no network, subnet or
 // router, and changes no subports of a trunk. Octavia has no L7 policies and no statistics, lists
-// no providers, flavors or zones, and knows of TLS only the certificates. No list can be sorted,
-// and its links lead to the next page only. Any other path is a 404, and is unknown in the record.
+// no providers, flavors or zones, and supports only the certificates of TLS. Lists cannot be
+// sorted, and their links lead only to the next page. Any other path is a 404, and the record has
+// it as unknown.
 //
 // # How it misbehaves
 //
 // [WithLatency] delays each answer. [Cloud.Inject] lets chosen requests fail: an error in the form
 // of the service or a proxy's page, before or after the request took effect; no answer, a closed
-// connection, a body that breaks off, comes slowly, or is another.
+// connection, a body that is truncated, slow or changed.
 //
 //	cloud.Inject(openstacktest.Fault{
 //		Operation: "server_list", Status: 503, RetryAfter: time.Second, Times: 2,
 //	})
 //
-// The methods of Cloud are what other clients and the cloud itself do: [Cloud.SetServerStatus],
-// [Cloud.DeleteServer], [Cloud.SetRoutes] and so on.
+// The methods of Cloud are actions of other clients and of the cloud itself:
+// [Cloud.SetServerStatus], [Cloud.DeleteServer], [Cloud.SetRoutes] and so on.
 //
 // # What it remembers
 //
-// Every request, without its secrets: [Cloud.Calls], [Cloud.Counts]. [Cloud.WaitForCall] waits for
-// one without polling. The record keeps the last 100,000 ([WithCallLimit]).
+// It records every request, without its secrets: [Cloud.Calls], [Cloud.Counts]. [Cloud.WaitForCall]
+// waits for one without polling. The record keeps the last 100,000 ([WithCallLimit]).
 //
 // # Several processes
 //
 // Command openstack-simulator, in the folder cmd, is a Cloud as a process. With [WithAdmin], as
-// there, other processes steer it over HTTP. They need not log in, and what they do is neither
-// recorded nor subject to faults. All bodies are JSON; a mistake is answered with a status of 4xx
-// and {"error": "a sentence"}.
+// there, other processes control it over HTTP. They need no login, and their requests are neither
+// recorded nor subject to faults. All bodies are JSON; the answer to an invalid request has a
+// status of 4xx and {"error": "a sentence"}.
 //
 //	GET    /_sim/calls?operation=pattern   [Call, ...]
 //	DELETE /_sim/calls                     forget calls and counts
@@ -95,10 +96,10 @@
 //	DELETE /_sim/tokens                    revoke all
 //	GET    /_sim/cloud-conf                {"cloudConf": "..."}
 //
-// A Fault is for example
+// An example of a Fault is
 //
 //	{"operation": "server_*", "skip": 1, "times": 2, "status": 503, "retryAfter": "1s"}
 //
-// with the fields of the Go type that are no functions: service, operation, skip, times, delay,
+// with the fields of the Go type that are not functions: service, operation, skip, times, delay,
 // status, message, retryAfter, body, afterEffect, hang, drop, truncate and slow.
 package openstacktest

@@ -34,14 +34,14 @@ func TestFailures_AreInEachServicesForm(t *testing.T) {
 	}
 }
 
-func TestFailure_WithoutMessage_TellsTheStatus(t *testing.T) {
+func TestFailure_WithoutMessage_HasTheTextOfTheStatus(t *testing.T) {
 	s := start(t)
 	s.Inject(Fault{Status: http.StatusServiceUnavailable})
 	ask(t, s, "GET", computePath+"/servers", "").is(503,
 		`{"serviceUnavailable": {"code": 503, "message": "Service Unavailable"}}`)
 }
 
-func TestUnknownPath_IsA404_AndRecorded(t *testing.T) {
+func TestUnknownPath_IsNotFoundAndRecorded(t *testing.T) {
 	s := start(t)
 	ask(t, s, "PATCH", computePath+"/nonsense", "").is(404,
 		`{"itemNotFound": {"code": 404, "message": "The resource could not be found."}}`)

@@ -13,56 +13,54 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-// A Fault is something that goes wrong with requests, from [Cloud.Inject] until it is used up or
-// removed. Its functions must not use the Cloud: they are part of a step of the cloud.
+// A Fault makes requests fail, from [Cloud.Inject] until it is used up or removed. Its functions
+// must not use the Cloud, because they run with its lock held.
 type Fault struct {
-	// Service and Operation choose the requests, as patterns of path.Match: "server_*". Empty: all.
+	// Service and Operation select the requests, as patterns of path.Match: "server_*". Empty: all.
 	Service   string `json:"service,omitempty"`
 	Operation string `json:"operation,omitempty"`
-	// Match chooses further. Nil: all.
+	// Match selects among them. Nil: all.
 	Match func(Call) bool `json:"-"`
 
-	// Skip lets so many of these requests pass first, and Times is how many are faulty then. 0:
-	// all.
+	// Skip is how many of these requests pass first, and Times how many are faulty then. 0: all.
 	Skip  int `json:"skip,omitempty"`
 	Times int `json:"times,omitempty"`
 
-	// Delay holds the answer back, beside the latency.
+	// Delay delays the answer, in addition to the latency.
 	Delay time.Duration `json:"-"`
 
-	// Status answers with an error instead of carrying the request out, in the service's own form.
-	// RetryAfter is put into the header of that name, in seconds.
+	// Status answers with an error, in the service's own form, instead of executing the request.
+	// RetryAfter is the header Retry-After, in seconds.
 	Status     int           `json:"status,omitempty"`
 	Message    string        `json:"message,omitempty"`
 	RetryAfter time.Duration `json:"-"`
-	// Body replaces the service's form, as when a proxy in front of the service answers. It is sent
-	// as HTML.
+	// Body replaces the service's form, like the answer of a proxy in front of the service. It is
+	// sent as HTML.
 	Body string `json:"body,omitempty"`
-	// AfterEffect carries the request out before it is answered with Status, Hang or Drop.
+	// AfterEffect executes the request before Status, Hang or Drop.
 	AfterEffect bool `json:"afterEffect,omitempty"`
 
-	// Hang never answers: until the client gives up or the Cloud is closed.
+	// Hang sends no answer, until the client disconnects or the Cloud is closed.
 	Hang bool `json:"hang,omitempty"`
 	// Drop closes the connection instead of answering.
 	Drop bool `json:"drop,omitempty"`
 
-	// Rewrite changes the true answer.
+	// Rewrite changes the service's answer.
 	Rewrite func(call Call, status int, body []byte) (int, []byte) `json:"-"`
-	// Truncate ends the body after so many bytes, while its length was announced. 0: not.
+	// Truncate ends the body after so many bytes of the announced length. 0: the whole body.
 	Truncate int `json:"truncate,omitempty"`
-	// Slow sends the body in small pieces, and pauses as long after each. 0: not.
+	// Slow sends the body in small pieces, with this pause after each. 0: no pause.
 	Slow time.Duration `json:"-"`
 }
 
-// injected is a fault that is in force.
+// injected is an active fault.
 type injected struct {
 	Fault
 	id         int
 	seen, used int
 }
 
-// Inject lets requests fail from now on. Faults that were injected first are asked first; one
-// request has one fault.
+// Inject lets requests fail from now on. If several faults match a request, the oldest one applies.
 func (s *Cloud) Inject(fault Fault) (remove func()) {
 	id := s.inject(fault).id
 	return func() { s.removeFault(id) }
@@ -76,7 +74,7 @@ func (s *Cloud) inject(fault Fault) *injected {
 	return f
 }
 
-// removeFault tells whether the fault was in force.
+// removeFault reports whether the fault was active.
 func (s *Cloud) removeFault(id int) bool {
 	defer s.state.Enter()()
 	before := len(s.faults)
@@ -111,7 +109,7 @@ func (f Fault) matches(call Call) bool {
 		(f.Match == nil || f.Match(call))
 }
 
-// matches takes a malformed pattern for a text that nothing is equal to.
+// matches treats a malformed pattern as one that matches no text.
 func matches(pattern, text string) bool {
 	if pattern == "" {
 		return true
@@ -120,7 +118,7 @@ func matches(pattern, text string) bool {
 	return err == nil && matched
 }
 
-// replaces tells whether the request is not carried out.
+// replaces reports whether the request is not executed.
 func (f Fault) replaces() bool { return !f.AfterEffect && (f.Status != 0 || f.Hang || f.Drop) }
 
 func (f Fault) answer(service string) api.Rendered {
@@ -152,11 +150,11 @@ func (f Fault) change(call Call, r api.Rendered) api.Rendered {
 	return r
 }
 
-// send writes the answer, as far as the fault lets it. ctx ends with the client's patience and with
-// the Cloud.
+// send writes the answer, as changed by the fault. ctx ends when the client disconnects or the
+// Cloud is closed.
 func (f Fault) send(ctx context.Context, w http.ResponseWriter, r api.Rendered) {
 	control := http.NewResponseController(w)
-	// A client that does not read must not keep the Cloud from closing.
+	// Otherwise, a client that does not read would block Close of the Cloud.
 	defer context.AfterFunc(ctx, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })()
 	if f.Hang {
 		<-ctx.Done()

@@ -13,7 +13,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/loadbalancers"
 )
 
-// statuses asks for the servers so many times.
+// statuses requests the servers several times.
 func statuses(t *testing.T, s *Cloud, times int) (all []int) {
 	t.Helper()
 	for range times {
@@ -52,7 +52,7 @@ func TestFault_WithoutTimes_LastsUntilItIsRemoved(t *testing.T) {
 	wantStatuses(t, statuses(t, s, 1), 200)
 }
 
-func TestFault_ChoosesItsRequests(t *testing.T) {
+func TestFault_OnlyMatchingRequests_Fail(t *testing.T) {
 	s := start(t)
 	id := s.AddServer(Server{Name: "n"})
 	for name, test := range map[string]struct {
@@ -72,13 +72,13 @@ func TestFault_ChoosesItsRequests(t *testing.T) {
 		list, get := ask(t, s, "GET", computePath+"/servers", "").status,
 			ask(t, s, "GET", computePath+"/servers/"+id, "").status
 		if list != test.list || get != test.get {
-			t.Errorf("%s: the list is answered with %d and the server with %d", name, list, get)
+			t.Errorf("%s: the list has status %d and the server %d", name, list, get)
 		}
 		remove()
 	}
 }
 
-func TestFault_Status_CarriesNothingOut(t *testing.T) {
+func TestFault_Status_RequestIsNotExecuted(t *testing.T) {
 	s := start(t)
 	id := s.AddServer(Server{Name: "n"})
 	s.Inject(Fault{Status: 500, Times: 1})
@@ -88,7 +88,7 @@ func TestFault_Status_CarriesNothingOut(t *testing.T) {
 	}
 }
 
-func TestFault_AfterEffect_CarriesTheRequestOut(t *testing.T) {
+func TestFault_AfterEffect_RequestIsExecuted(t *testing.T) {
 	for name, fault := range map[string]Fault{"status": {Status: 504}, "drop": {Drop: true}} {
 		s := start(t)
 		id := s.AddServer(Server{Name: "n"})
@@ -100,7 +100,7 @@ func TestFault_AfterEffect_CarriesTheRequestOut(t *testing.T) {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
 		if len(s.Servers()) != 0 {
-			t.Errorf("%s: the request was not carried out", name)
+			t.Errorf("%s: the request was not executed", name)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestFault_Body_IsAProxysPage(t *testing.T) {
 	}
 }
 
-func TestFault_Rewrite_ChangesTheTrueAnswer(t *testing.T) {
+func TestFault_Rewrite_ChangesTheAnswer(t *testing.T) {
 	s := start(t)
 	s.AddServer(Server{Name: "there"})
 	s.Inject(Fault{Rewrite: func(_ Call, status int, body []byte) (int, []byte) {
@@ -147,7 +147,7 @@ func TestFault_Drop_ClosesTheConnection(t *testing.T) {
 	}
 }
 
-func TestFault_Truncate_BreaksTheBodyOff(t *testing.T) {
+func TestFault_Truncate_ShortensTheBody(t *testing.T) {
 	s := start(t)
 	s.Inject(Fault{Truncate: 5})
 	got, err := trySend(t, s, "GET", "/compute", "")
@@ -156,7 +156,7 @@ func TestFault_Truncate_BreaksTheBodyOff(t *testing.T) {
 	}
 }
 
-func TestFault_Slow_SendsAllOfTheBody(t *testing.T) {
+func TestFault_Slow_SendsTheWholeBody(t *testing.T) {
 	s := start(t)
 	whole := string(send(t, s, "GET", "/compute", "").body)
 	s.Inject(Fault{Slow: time.Millisecond})
@@ -165,7 +165,7 @@ func TestFault_Slow_SendsAllOfTheBody(t *testing.T) {
 	}
 }
 
-// ends runs a request and returns its error.
+// ends runs a request and returns a channel with its error.
 func ends(t *testing.T, s *Cloud) <-chan error {
 	t.Helper()
 	done := make(chan error, 1)
@@ -187,7 +187,7 @@ func receive(t *testing.T, done <-chan error) error {
 	}
 }
 
-func TestClose_EndsWhatIsHeldBack(t *testing.T) {
+func TestClose_DelayedAnswers_End(t *testing.T) {
 	for name, fault := range map[string]Fault{
 		"hang": {Hang: true}, "delay": {Delay: time.Hour}, "slow": {Slow: time.Hour}, "hang after the effect": {Hang: true, AfterEffect: true},
 	} {
@@ -232,7 +232,7 @@ func TestClose_EndsTheCreationTime(t *testing.T) {
 	for s.creating.TryLock() {
 		s.creating.Unlock()
 		if ctx.Err() != nil || len(done) > 0 {
-			t.Fatal("the request is not carried out")
+			t.Fatal("the request is not executed")
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -242,9 +242,9 @@ func TestClose_EndsTheCreationTime(t *testing.T) {
 	}
 }
 
-// A client that stops reading fills the connection's buffers, and the answer cannot be written any
-// more.
-func TestClose_AClientThatDoesNotRead_DoesNotHoldItUp(t *testing.T) {
+// A client that stops reading fills the connection's buffers, and the answer can no longer be
+// written.
+func TestClose_ClientThatDoesNotRead_DoesNotBlock(t *testing.T) {
 	s := start(t)
 	s.Inject(Fault{Rewrite: func(_ Call, status int, _ []byte) (int, []byte) {
 		return status, make([]byte, 64<<20)
@@ -270,7 +270,7 @@ func TestClose_AClientThatDoesNotRead_DoesNotHoldItUp(t *testing.T) {
 	receive(t, closed)
 }
 
-func TestFault_Hang_EndsWithTheClientsPatience(t *testing.T) {
+func TestFault_Hang_EndsWithTheClientsTimeout(t *testing.T) {
 	s := start(t)
 	s.Inject(Fault{Hang: true})
 	ctx, cancel := context.WithCancel(patiently(t))
@@ -297,7 +297,7 @@ func TestFault_Hang_EndsWithTheClientsPatience(t *testing.T) {
 	}
 }
 
-func TestHandlersMistake_IsA500(t *testing.T) {
+func TestHandler_Panics_IsA500(t *testing.T) {
 	s := start(t)
 	s.keystone = nil
 	got := send(t, s, "GET", "/identity/v3/auth/catalog", "")

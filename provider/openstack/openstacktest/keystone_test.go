@@ -168,7 +168,7 @@ func TestReauthentication_AfterRevocation_IsOneLogin(t *testing.T) {
 	}
 }
 
-func TestChangedPassword_TheOldOneAndItsTokensAreNoGood(t *testing.T) {
+func TestChangedPassword_OldPasswordAndItsTokens_AreInvalid(t *testing.T) {
 	s := start(t)
 	before := s.Credentials()
 	if err := s.ChangePassword(before.UserID, "another"); err != nil {
@@ -184,7 +184,7 @@ func TestChangedPassword_TheOldOneAndItsTokensAreNoGood(t *testing.T) {
 		t.Errorf("the new password: %v", err)
 	}
 	if err := s.ChangePassword("unknown", "x"); err == nil {
-		t.Error("the password of a user who is not there was changed")
+		t.Error("the password of an unknown user was changed")
 	}
 }
 
@@ -213,7 +213,7 @@ func TestApplicationCredential_Deleted_CannotLogIn(t *testing.T) {
 	}
 }
 
-func TestProjects_DoNotSeeEachOther(t *testing.T) {
+func TestProjects_ServersOfOthers_AreHidden(t *testing.T) {
 	s := start(t)
 	other := s.AddProject(Project{Name: "other", Domain: "corp"})
 	admin := s.AddProject(Project{Name: "operators", Admin: true})
@@ -255,7 +255,7 @@ func TestCatalog_OtherRegionsAndMissingServices(t *testing.T) {
 	if err != nil || network.Endpoint != s.URL()+"/networking/v2.0/" {
 		t.Errorf("Neutron is at %v, %v", network, err)
 	}
-	// A client that does not look at the region takes the first endpoint.
+	// A client that ignores the region uses the first endpoint.
 	elsewhere, err := openstack.NewComputeV2(client, gophercloud.EndpointOpts{})
 	if err != nil {
 		t.Fatal(err)
@@ -313,7 +313,7 @@ func TestDiscovery_Keystone(t *testing.T) {
 			t.Errorf("%s answers %d %s", path, got.status, got.body)
 		}
 	}
-	// Without a version in the address gophercloud has to find it out.
+	// Without a version in the address, gophercloud has to discover it.
 	options := byPassword(s.Credentials())
 	options.IdentityEndpoint = s.URL() + "/identity"
 	if _, err := tryLogin(t, options); err != nil {

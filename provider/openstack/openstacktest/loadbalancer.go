@@ -13,9 +13,9 @@ type (
 	Listener = octavia.Listener
 	// Pool is a set of members to which a listener distributes.
 	Pool = octavia.Pool
-	// SessionPersistence keeps a client at a member.
+	// SessionPersistence binds a client to a member.
 	SessionPersistence = octavia.SessionPersistence
-	// Member is an address and port of a pool, unique in it.
+	// Member is an address and a port, which are unique in the pool.
 	Member = octavia.Member
 	// HealthMonitor is the health check of a pool's members.
 	HealthMonitor = octavia.HealthMonitor
@@ -63,24 +63,25 @@ func (s *Cloud) LoadBalancer(idOrName string) (LoadBalancer, error) {
 }
 
 // AddLoadBalancer adds an ACTIVE load balancer with all resources below it, by the rules of the
-// API, and returns its ID. A listener names its pool by an ID that the pool is given here; the
+// API, and returns its ID. A listener names its pool by an ID that this call gives to the pool; the
 // cloud generates empty IDs. It panics if the cloud would refuse it.
 //
-// Zero values have the meaning of the API: a listener without ConnectionLimit has no limit, one
-// without timeouts has the defaults, and a member without Weight has 1; change it later to 0.
+// Zero values have the meaning of the API: a listener without ConnectionLimit has no limit, a
+// listener without timeouts has the defaults, and a member without Weight has 1; change it later to
+// 0.
 func (s *Cloud) AddLoadBalancer(lb LoadBalancer) string {
 	return s.loadBalancer.AddLoadBalancer(lb)
 }
 
-// ChangeLoadBalancer changes a load balancer and the resources below it at once and against all
-// rules, like an operator in the database. Listeners, pools and members that the change leaves out
-// are deleted; new ones without an ID get one.
+// ChangeLoadBalancer changes a load balancer and the resources below it at once, bypassing all
+// rules, like an operator in the database. Listeners, pools and members that are missing after the
+// change are deleted; new ones without an ID get one.
 func (s *Cloud) ChangeLoadBalancer(id string, change func(*LoadBalancer)) error {
 	return s.loadBalancer.ChangeLoadBalancer(id, change)
 }
 
 // DeleteLoadBalancer deletes a load balancer and all resources below it at once, whatever its
-// state, as another client does.
+// state, like another client.
 func (s *Cloud) DeleteLoadBalancer(id string) error { return s.loadBalancer.DeleteLoadBalancer(id) }
 
 // AddLoadBalancerFlavor adds a flavor of load balancers and returns its ID.

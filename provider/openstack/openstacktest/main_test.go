@@ -35,7 +35,7 @@ func start(t *testing.T, options ...Option) *Cloud {
 
 var patiently = waittest.Context
 
-// byPassword is how a user logs in to their project.
+// byPassword logs in with a user's password to the user's project.
 func byPassword(c Credentials) gophercloud.AuthOptions {
 	return gophercloud.AuthOptions{
 		IdentityEndpoint: c.AuthURL, Username: c.Username, Password: c.Password,
@@ -45,7 +45,7 @@ func byPassword(c Credentials) gophercloud.AuthOptions {
 	}
 }
 
-// login is a client as gophercloud makes it, with connections of its own.
+// login is a client of gophercloud with its own connections.
 func login(t *testing.T, s *Cloud, options gophercloud.AuthOptions) *gophercloud.ProviderClient {
 	t.Helper()
 	client, err := tryLogin(t, options)
@@ -89,8 +89,8 @@ type exchange struct {
 	body   []byte
 }
 
-// ask sends a request with a new token of the default project; header holds pairs of keys and
-// values, which come last.
+// ask sends a request with a new token of the default project. header has pairs of keys and values,
+// which are set last.
 func ask(t *testing.T, s *Cloud, method, path, body string, header ...string) exchange {
 	t.Helper()
 	return send(t, s, method, path, body,
@@ -134,11 +134,11 @@ func trySend(
 func (e exchange) into(v any) {
 	e.t.Helper()
 	if err := json.Unmarshal(e.body, v); err != nil {
-		e.t.Fatalf("the body is no JSON: %v: %s", err, e.body)
+		e.t.Fatalf("the body is not JSON: %v: %s", err, e.body)
 	}
 }
 
-// is checks status and body; the body is compared as JSON.
+// is checks the status and the body, which is compared as JSON.
 func (e exchange) is(status int, body string) {
 	e.t.Helper()
 	if e.status != status {

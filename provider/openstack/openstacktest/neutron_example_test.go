@@ -6,7 +6,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// A router between the nodes' network and the world, with a route to the pods of a node.
+// A router connects the nodes' network to the external one, and has a route to the pods of a node.
 func ExampleCloud_AddRouter() {
 	cloud := openstacktest.NewCloud()
 	defer cloud.Close()

@@ -55,6 +55,6 @@ func TestFloatingIP_PortDeleted_StaysWithoutOne(t *testing.T) {
 	}
 	if err := s.UpdateFloatingIP(s.FloatingIPs()[0].ID,
 		func(ip *FloatingIP) { ip.PortID = "none" }); err == nil {
-		t.Error("a change from outside broke the API's rules")
+		t.Error("a change by a method broke the API's rules")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
 )
 
-// addressesOf are the addresses of a port as the API shows it.
+// addressesOf are the addresses of a port in the API's form.
 func addressesOf(port map[string]any) (all []string) {
 	for _, ip := range port["fixed_ips"].([]any) {
 		all = append(all, ip.(map[string]any)["ip_address"].(string))
@@ -77,7 +77,7 @@ func TestPort_OfNetworkWithoutPortSecurity_HasNone(t *testing.T) {
 	}
 }
 
-func TestFromOutside_ByTheRulesOfTheAPI(t *testing.T) {
+func TestMethods_FollowTheRulesOfTheAPI(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
 	port := s.AddPort(Port{NetworkID: at.internal})
@@ -140,7 +140,7 @@ func TestSubnet_Defaults(t *testing.T) {
 	}
 }
 
-func TestService_WaysIn(t *testing.T) {
+func TestService_MethodsForOtherServices(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
 	s.state.Mu.Lock()
@@ -157,7 +157,7 @@ func TestService_WaysIn(t *testing.T) {
 		t.Errorf("ports of the load balancer: %v", of)
 	}
 	if _, err := n.CreatePort(Port{NetworkID: at.internal, FixedIPs: port.FixedIPs}); err == nil {
-		t.Error("two ports have one address")
+		t.Error("two ports have the same address")
 	}
 	if err := n.RemovePort(port.ID); err != nil || len(n.PortsOf("lb-1")) != 0 {
 		t.Errorf("delete: %v, left %v", err, n.PortsOf("lb-1"))

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// seedPorts makes ports a, b, c and d that differ in all that is filtered by.
+// seedPorts creates the ports a, b, c and d, which differ in all attributes that are filtered.
 func seedPorts(s *Cloud) (at site, other string) {
 	at = newSite(s)
 	s.AddSubnet(Subnet{NetworkID: at.internal, CIDR: "fd00:1::/64"})

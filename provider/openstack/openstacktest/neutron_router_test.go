@@ -26,7 +26,7 @@ func TestRouter_HasGatewayAndInterfaces(t *testing.T) {
 		gateway.ExternalFixedIPs[0].IPAddress != "203.0.113.2" {
 		t.Errorf("gateway %+v", gateway)
 	}
-	// The project sees its interface, and not the gateway's port.
+	// The project sees its interface, but not the gateway's port.
 	var owners []string
 	for _, port := range s.Ports() {
 		owners = append(owners, port.DeviceOwner)
@@ -53,8 +53,8 @@ func TestRoutes_TooMany_AreRefused(t *testing.T) {
 	askNeutron(t, s, http.MethodPut, "routers/"+at.router, two).succeeds(200, "router")
 }
 
-// Each writer adds a route of its own; in parallel, none is lost.
-func TestExtraRoutes_InParallel_LoseNone(t *testing.T) {
+// Each writer adds its own route. No route is lost when they run in parallel.
+func TestExtraRoutes_InParallel_AreAllAdded(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
 	client := networkOf(t, s, s.Credentials())
@@ -78,8 +78,8 @@ func TestExtraRoutes_InParallel_LoseNone(t *testing.T) {
 	}
 }
 
-// All writers put a list for the same revision; one wins.
-func TestRoutes_PutInParallelForOneRevision_OneWins(t *testing.T) {
+// All writers put a list for the same revision, and one succeeds.
+func TestRoutes_PutInParallelForOneRevision_OneSucceeds(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
 	revision := s.network.Routers.Snapshot()[0].RevisionNumber
@@ -109,7 +109,7 @@ func TestRoutes_PutInParallelForOneRevision_OneWins(t *testing.T) {
 	}
 }
 
-func TestDeleteRouter_FromOutside_TakesItsPorts(t *testing.T) {
+func TestDeleteRouter_DeletesItsPorts(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
 	if err := s.DeleteRouter(at.router); err != nil {

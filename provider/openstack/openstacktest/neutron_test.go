@@ -64,7 +64,7 @@ func (e exchange) refuses(status int, kind, text string) {
 	}
 }
 
-// succeeds checks the status and gives the resource of the body.
+// succeeds checks the status and returns the resource of the body.
 func (e exchange) succeeds(status int, member string) map[string]any {
 	e.t.Helper()
 	if e.status != status {
@@ -139,7 +139,7 @@ func TestExtensions_AreListedAndServedUnlessOff(t *testing.T) {
 		"could not be found")
 }
 
-func TestExtensions_Off_TakeTheirAttributes(t *testing.T) {
+func TestExtensions_Off_HideTheirAttributes(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
 	port := s.AddPort(Port{NetworkID: at.internal, Name: "p"})
@@ -179,7 +179,7 @@ func TestExtensions_Off_TakeTheirAttributes(t *testing.T) {
 	}
 }
 
-func TestProjects_SeeTheirOwnAndWhatIsShared(t *testing.T) {
+func TestProjects_SeeOwnAndSharedResources(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
 	shared := s.AddNetwork(Network{Name: "shared", Shared: true})
@@ -203,7 +203,7 @@ func TestProjects_SeeTheirOwnAndWhatIsShared(t *testing.T) {
 		{"another project", other, "floatingips", "floatingips", []string{}},
 		{"another project", other, "security-groups", "security_groups", []string{"default"}},
 		{"another project", other, "ports", "ports", []string{"theirs"}},
-		// All ports on its networks are a project's to see.
+		// A project sees all ports on its networks.
 		{"the owner", s.Credentials(), "ports?device_id=", "ports", []string{"mine", "theirs"}},
 		{"an administrator", admin, "ports?device_owner=" + "network:router_gateway", "ports", []string{""}},
 	} {
@@ -214,7 +214,7 @@ func TestProjects_SeeTheirOwnAndWhatIsShared(t *testing.T) {
 	}
 }
 
-// The provider deletes none of these, so no request for it is served.
+// The provider deletes none of these resources, so the cloud does not serve the requests.
 func TestNetwork_Delete_IsNotServed(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
@@ -228,7 +228,7 @@ func TestNetwork_Delete_IsNotServed(t *testing.T) {
 	}
 }
 
-func TestProjects_CannotReachWhatIsNotTheirs(t *testing.T) {
+func TestProjects_ResourcesOfOthers_AreRefused(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
 	shared := s.AddNetwork(Network{Name: "shared", Shared: true})
@@ -304,14 +304,14 @@ func TestSnapshot_Changed_LeavesTheCloudAsItIs(t *testing.T) {
 	}
 }
 
-func TestAdd_OfWhatTheCloudWouldRefuse_Panics(t *testing.T) {
+func TestAdd_RefusedResource_Panics(t *testing.T) {
 	s := start(t)
 	defer func() {
 		if text, _ := recover().(string); !strings.Contains(text,
 			"Network none could not be found") {
 			t.Errorf("panic %q, want one that names the network", text)
 		}
-		// The lock is free.
+		// The lock must be free.
 		s.Ports()
 	}()
 	s.AddPort(Port{NetworkID: "none"})

@@ -15,7 +15,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// listNames are the names of the servers that a client is given.
+// listNames are the names of the servers that a client sees.
 func listNames(t *testing.T, client *gophercloud.ServiceClient, options servers.ListOpts) []string {
 	t.Helper()
 	pages, err := servers.List(client, options).AllPages(patiently(t))
@@ -33,7 +33,7 @@ func listNames(t *testing.T, client *gophercloud.ServiceClient, options servers.
 	return names
 }
 
-// mustGet is the server as a client sees it.
+// mustGet returns the server as a client sees it.
 func mustGet(t *testing.T, client *gophercloud.ServiceClient, id string) *servers.Server {
 	t.Helper()
 	got, err := servers.Get(patiently(t), client, id).Extract()
@@ -90,7 +90,7 @@ func TestServerList_PageSizeZero_IsAll(t *testing.T) {
 	}
 }
 
-func TestServerStates_ShowWhatGoesWithThem(t *testing.T) {
+func TestServerStates_FollowTheStatus(t *testing.T) {
 	s := start(t)
 	id := s.AddServer(Server{Name: "n"})
 	client := computeOf(t, s)
@@ -134,7 +134,7 @@ func TestServer_PowerStateOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestUpdateServer_ChangesWhatClientsSee(t *testing.T) {
+func TestUpdateServer_ClientsSeeTheChange(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	s := start(t, WithClock(clock))
 	s.AddFlavor(Flavor{Name: "big", VCPUs: 8})
@@ -221,7 +221,7 @@ func TestFlavor_EmbeddedSince247_IsShownAfterItsDeletion(t *testing.T) {
 	}
 }
 
-func TestZones_AreThoseOfServersAndMore(t *testing.T) {
+func TestZones_OfServersAndAddedOnes_AreListed(t *testing.T) {
 	s := start(t)
 	s.AddServer(Server{Name: "n", AvailabilityZone: "az-1"})
 	s.AddZone("az-0")
@@ -239,7 +239,7 @@ func TestZones_AreThoseOfServersAndMore(t *testing.T) {
 	}
 }
 
-func TestProvisioning_BuildsUntilTheClockSays(t *testing.T) {
+func TestProvisioning_ServerIsInBuildForTheDuration(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	s := start(t, WithClock(clock), WithProvisioning(time.Minute))
 	network := s.AddNetwork(Network{Name: "private"})

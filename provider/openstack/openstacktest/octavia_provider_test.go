@@ -11,7 +11,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/pools"
 )
 
-func TestOVN_RefusesWhatItCannotDo(t *testing.T) {
+func TestOVN_UnsupportedRequests_AreRefused(t *testing.T) {
 	s := start(t, WithFailoverByOwners())
 	_, subnet := vipSubnet(s, "10.0.0.0/24")
 	const pool = "00000000-0000-4000-8000-0000000000a0"
@@ -109,7 +109,7 @@ func TestFlavor_DecidesTheProvider(t *testing.T) {
 	}
 }
 
-// Where work takes no time no change meets another one.
+// If work takes no time, parallel changes do not conflict.
 func TestParallelClients_LoseNoChange(t *testing.T) {
 	s := start(t)
 	_, subnet := vipSubnet(s, "10.0.0.0/24")
@@ -144,7 +144,7 @@ func TestParallelClients_LoseNoChange(t *testing.T) {
 	}
 }
 
-func TestParallelChanges_OfALockedLoadBalancer_OneWins(t *testing.T) {
+func TestParallelChanges_OfOneLoadBalancer_OneSucceeds(t *testing.T) {
 	c := newSlowCloud(t)
 	client, ctx := octaviaOf(t, c.server), patiently(t)
 	pool := c.now().Pools[0].ID
@@ -168,6 +168,6 @@ func TestParallelChanges_OfALockedLoadBalancer_OneWins(t *testing.T) {
 		}
 	}
 	if won != 1 || refused != clients-1 {
-		t.Errorf("%d have won and %d were refused: %v", won, refused, errs)
+		t.Errorf("%d succeeded and %d were refused: %v", won, refused, errs)
 	}
 }

@@ -43,7 +43,7 @@ func TestQuota_IsMet(t *testing.T) {
 	}
 }
 
-func TestQuota_OfMembers_CountsWhatABatchDeletes(t *testing.T) {
+func TestQuota_OfMembers_CountsDeletionsOfABatch(t *testing.T) {
 	s := start(t)
 	_, subnet := vipSubnet(s, "10.0.0.0/24")
 	id := s.AddLoadBalancer(

@@ -10,8 +10,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// slowCloud is a cloud whose work takes a minute of a clock that stands still, with a load balancer
-// that is ACTIVE.
+// slowCloud is a cloud with an ACTIVE load balancer. Work takes a minute of its clock, which only
+// the test moves.
 type slowCloud struct {
 	*testing.T
 	server *Cloud
@@ -52,8 +52,8 @@ func (c slowCloud) now() LoadBalancer {
 	return must(c.server.LoadBalancer(c.id))(c.T)
 }
 
-// states are those of the load balancer, its listeners, and each pool with its members and its
-// monitor.
+// states are the statuses of the load balancer, its listeners, and each pool with its members and
+// its monitor.
 func states(lb LoadBalancer) string {
 	all := lb.ProvisioningStatus
 	for _, l := range lb.Listeners {
@@ -71,8 +71,8 @@ func states(lb LoadBalancer) string {
 	return all
 }
 
-// changes are all ways to change a load balancer or what is below it, with the states while the
-// work goes on and after it.
+// changes are all ways to change a load balancer or a resource below it, with the statuses during
+// and after the work.
 func changes(lb LoadBalancer) []struct{ name, method, path, body, during, after string } {
 	const whole = "ACTIVE L:ACTIVE L:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE P:ACTIVE M:ACTIVE H:ACTIVE"
 	listener, pool := lb.Listeners[0].ID, lb.Pools[0].ID
@@ -152,7 +152,7 @@ func changes(lb LoadBalancer) []struct{ name, method, path, body, during, after 
 	}
 }
 
-func TestChange_LocksTheLoadBalancerUntilTheWorkIsDone(t *testing.T) {
+func TestChange_LoadBalancerIsLockedUntilTheWorkEnds(t *testing.T) {
 	for i, change := range changes(newSlowCloud(t).now()) {
 		t.Run(change.name, func(t *testing.T) {
 			c := newSlowCloud(t)
@@ -216,7 +216,7 @@ func TestChange_OfMembersOfAPoolInError_IsRefused(t *testing.T) {
 				` is immutable and cannot be updated.", "debuginfo": null}`)
 }
 
-func TestDelete_OfALoadBalancer_IsVisibleUntilTheWorkIsDone(t *testing.T) {
+func TestDelete_LoadBalancer_IsVisibleUntilTheWorkEnds(t *testing.T) {
 	c := newSlowCloud(t)
 	path := octaviaRoot + "loadbalancers/" + c.id
 	if err := c.server.SetProvisioningStatus(c.id, StatusError); err != nil {
@@ -240,7 +240,7 @@ func TestDelete_OfALoadBalancer_IsVisibleUntilTheWorkIsDone(t *testing.T) {
 	}
 }
 
-// Only the resource that the work was for ends in ERROR.
+// Only the changed resource ends in ERROR.
 func TestProvision_Fail_EndsInError(t *testing.T) {
 	const beside = " P:ACTIVE M:ACTIVE H:ACTIVE"
 	wanted := map[string]string{
@@ -282,8 +282,8 @@ func TestProvision_Fail_EndsInError(t *testing.T) {
 	}
 }
 
-// Of a load balancer that cannot be made all is in ERROR, and of one that cannot be deleted the
-// load balancer.
+// If the creation fails, all resources are in ERROR; if the deletion fails, only the load balancer
+// is.
 func TestProvision_FailOfAWholeLoadBalancer(t *testing.T) {
 	c := newSlowCloud(t)
 	c.server.Provision(ProvisioningRule{Fail: true})
@@ -329,7 +329,7 @@ func TestProvision_Duration_IsOfTheRule(t *testing.T) {
 	}
 }
 
-func TestCreate_WithAMemberSubnetThatIsNotThere_EndsInError(t *testing.T) {
+func TestCreate_WithAMissingMemberSubnet_EndsInError(t *testing.T) {
 	s := start(t)
 	_, subnet := vipSubnet(s, "10.0.0.0/24")
 	answer := ask(t, s, "POST", octaviaRoot+"loadbalancers", `{"loadbalancer": {"vip_subnet_id": "`+subnet+`", "pools": [{"name": "p", "protocol": "TCP",

@@ -27,13 +27,13 @@ func octaviaOf(t *testing.T, s *Cloud) *gophercloud.ServiceClient {
 	return client
 }
 
-// vipSubnet makes a network with a subnet for VIPs and members.
+// vipSubnet creates a network with a subnet for VIPs and members.
 func vipSubnet(s *Cloud, cidr string) (networkID, subnetID string) {
 	networkID = s.AddNetwork(Network{Name: "vips"})
 	return networkID, s.AddSubnet(Subnet{NetworkID: networkID, CIDR: cidr})
 }
 
-// must ends the test with an error.
+// must ends the test if there is an error.
 func must[V any](v V, err error) func(*testing.T) V {
 	return func(t *testing.T) V {
 		t.Helper()
@@ -107,7 +107,7 @@ func TestLoadBalancerCreate_Refused_LeavesNothing(t *testing.T) {
 	}
 }
 
-func TestLoadBalancer_AdditionalVIPs_AreOfOnePort(t *testing.T) {
+func TestLoadBalancer_AdditionalVIPs_ShareOnePort(t *testing.T) {
 	s := start(t)
 	network, subnet := vipSubnet(s, "10.0.0.0/24")
 	other := s.AddSubnet(Subnet{NetworkID: network, CIDR: "2001:db8::/64"})
@@ -121,7 +121,7 @@ func TestLoadBalancer_AdditionalVIPs_AreOfOnePort(t *testing.T) {
 		len(s.Ports()[0].FixedIPs) != 2 {
 		t.Errorf("got %+v", lb)
 	}
-	// Both families are allowed then.
+	// CIDRs of both families are allowed then.
 	_, err := listeners.Create(patiently(t), client, listeners.CreateOpts{
 		LoadbalancerID: lb.ID, Protocol: "TCP", ProtocolPort: 80,
 		AllowedCIDRs: []string{"10.0.0.0/8", "2001:db8::/32"},
@@ -142,7 +142,7 @@ func TestVersions_AreListed(t *testing.T) {
 	}
 }
 
-func TestVersion_OlderThanAnAttribute_DoesNotKnowIt(t *testing.T) {
+func TestVersion_OlderThanAnAttribute_RefusesIt(t *testing.T) {
 	s := start(t, WithLoadBalancerVersion(11))
 	_, subnet := vipSubnet(s, "10.0.0.0/24")
 	id := s.AddLoadBalancer(LoadBalancer{VIPSubnetID: subnet})
@@ -156,11 +156,11 @@ func TestVersion_OlderThanAnAttribute_DoesNotKnowIt(t *testing.T) {
 	}
 	ask(t, s, "GET", "/load-balancer/v2/lbaas/loadbalancers/"+id, "").into(&lb)
 	if _, shown := lb.LoadBalancer["additional_vips"]; shown {
-		t.Error("additional_vips are shown, which version 2.26 brought")
+		t.Error("additional_vips are shown, but need version 2.26")
 	}
 }
 
-func TestChangeLoadBalancer_BehindTheAPI(t *testing.T) {
+func TestChangeLoadBalancer_BypassesTheAPI(t *testing.T) {
 	s := start(t)
 	_, subnet := vipSubnet(s, "10.0.0.0/24")
 	id := s.AddLoadBalancer(LoadBalancer{

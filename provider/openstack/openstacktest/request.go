@@ -33,7 +33,7 @@ func (s *Cloud) register(mux *http.ServeMux, operations ...api.Operation) {
 	}
 }
 
-// registerUnknown answers and records requests that no service knows.
+// registerUnknown answers and records requests that no service handles.
 func (s *Cloud) registerUnknown(mux *http.ServeMux) {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		service := keystone.ServiceOf(r.URL.Path)
@@ -46,7 +46,7 @@ func (s *Cloud) registerUnknown(mux *http.ServeMux) {
 	})
 }
 
-// serve carries out one request: fault, handler, record, latency, answer.
+// serve handles one request: fault, handler, record, latency, answer.
 func (s *Cloud) serve(op api.Operation, kind string, w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Cloud) serve(op api.Operation, kind string, w http.ResponseWriter, r *h
 	fault.send(r.Context(), w, result)
 }
 
-// decide is the part of a request that is one step of the cloud.
+// decide is the part of a request that runs under the cloud's lock.
 func (s *Cloud) decide(
 	call Call, op api.Operation, r *http.Request, body []byte,
 ) (Call, api.Rendered, Fault, time.Duration) {
@@ -100,8 +100,8 @@ func (s *Cloud) decide(
 	return call, result, fault, s.latency
 }
 
-// carryOut is called with the lock held. A mistake in a handler is answered with 500, and told,
-// instead of hiding in a connection that is closed.
+// carryOut runs the handler with the lock held. A panic is answered with 500 and its text, because
+// net/http would only close the connection.
 func (s *Cloud) carryOut(op api.Operation, r *http.Request, body []byte) (result answer) {
 	defer func() {
 		if mistake := recover(); mistake != nil {
@@ -126,7 +126,7 @@ func (s *Cloud) carryOut(op api.Operation, r *http.Request, body []byte) (result
 	return api.WithMicroversion(op.Service, version, op.Handle(req))
 }
 
-// pause tells whether the time has passed; not if ctx has ended before.
+// pause reports whether the time has passed before ctx ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -141,5 +141,5 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// hangUp closes the connection instead of answering: net/http's way for a handler to do so.
+// hangUp closes the connection instead of answering, in net/http's way for handlers.
 func hangUp() { panic(http.ErrAbortHandler) }

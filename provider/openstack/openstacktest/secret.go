@@ -9,8 +9,8 @@ type (
 	Container = barbican.Container
 )
 
-// AddSecret adds a secret and returns its reference, as Barbican and Octavia name it.
+// AddSecret adds a secret and returns its reference, as used by Barbican and Octavia.
 func (s *Cloud) AddSecret(secret Secret) (ref string) { return s.barbican.AddSecret(secret) }
 
-// AddContainer adds a container and returns its reference, which default-tls-container-ref takes.
+// AddContainer adds a container and returns its reference, which default-tls-container-ref accepts.
 func (s *Cloud) AddContainer(c Container) (ref string) { return s.barbican.AddContainer(c) }

@@ -4,8 +4,7 @@
 //	openstack-simulator --servers=3 > cloud.conf
 //
 // It writes a complete cloud.conf to the standard output when it serves, and ends with SIGINT or
-// SIGTERM. Other processes steer it below /_sim; the documentation of package openstacktest tells
-// how.
+// SIGTERM. Other processes control it below /_sim, as package openstacktest documents.
 package main
 
 import (

@@ -12,7 +12,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// options are what the command line says.
+// options are the values of the command line's flags.
 type options struct {
 	listen  string
 	auth    string
@@ -32,7 +32,7 @@ type options struct {
 	calls        int
 }
 
-// mostNetworks is how many networks 10.0.0.0/8 has room for.
+// mostNetworks is the number of /16 networks in 10.0.0.0/8.
 const mostNetworks = 256
 
 func defaults() options {

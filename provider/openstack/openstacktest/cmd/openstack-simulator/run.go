@@ -66,7 +66,7 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// ofServer are the options of the cloud.
+// ofServer returns the options of the cloud.
 func (o options) ofServer(listener net.Listener, stderr io.Writer) []openstacktest.Option {
 	all := []openstacktest.Option{
 		openstacktest.WithAdmin(), openstacktest.WithListener(listener),
@@ -84,7 +84,7 @@ func (o options) ofServer(listener net.Listener, stderr io.Writer) []openstackte
 	return all
 }
 
-// logTo writes a line for each call. The calls come several at a time.
+// logTo returns a function that writes a line for each call. It is safe for concurrent use.
 func logTo(w io.Writer) func(openstacktest.Call) {
 	var mu sync.Mutex
 	return func(c openstacktest.Call) {

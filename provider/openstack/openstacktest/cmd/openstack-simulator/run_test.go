@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// output is what the command writes, and wakes who waits for it.
+// output is the output of the command, and wakes waiting tests.
 type output struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
@@ -42,7 +42,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// until waits for the text; 30 s are far more than it takes.
+// until waits for the text, at most 30 s, which is far longer than needed.
 func (o *output) until(t *testing.T, text string) {
 	t.Helper()
 	late := time.NewTimer(30 * time.Second)
@@ -51,7 +51,7 @@ func (o *output) until(t *testing.T, text string) {
 		select {
 		case <-o.written:
 		case <-late.C:
-			t.Fatalf("no %q in what it wrote:\n%s", text, o.String())
+			t.Fatalf("no %q in the output:\n%s", text, o.String())
 		}
 	}
 }
@@ -81,7 +81,7 @@ func startSimulator(t *testing.T, arguments ...string) simulator {
 	return s
 }
 
-// call sends a request, and reads the answer into result if it is not nil.
+// call sends a request, and decodes the answer into result if it is not nil.
 func (s simulator) call(t *testing.T, method, path, body string, result any) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path,
@@ -140,7 +140,7 @@ func TestRun_WithoutAnything(t *testing.T) {
 	}
 }
 
-func TestRun_WrongUse_IsExplained(t *testing.T) {
+func TestRun_InvalidArguments_AreErrors(t *testing.T) {
 	for text, arguments := range map[string][]string{
 		"unknown flag":         {"--nonsense"},
 		"unexpected arguments": {"there"},

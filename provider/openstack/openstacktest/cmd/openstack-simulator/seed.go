@@ -7,10 +7,10 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// seeded are the ids of what the cloud begins with; "" for what it does not have.
+// seeded are the IDs of the initial objects; "" for an object that the cloud does not have.
 type seeded struct{ external, router, subnet string }
 
-// seed makes what the options ask for.
+// seed creates the objects of the options.
 func seed(cloud *openstacktest.Cloud, o options) (made seeded, err error) {
 	var networks []string
 	if o.router {
@@ -51,7 +51,7 @@ func seed(cloud *openstacktest.Cloud, o options) (made seeded, err error) {
 	return made, nil
 }
 
-// sections are those of cloud.conf that name what is there.
+// sections are the sections of cloud.conf that name the objects.
 func (s seeded) sections() string {
 	var text strings.Builder
 	if s.router != "" {

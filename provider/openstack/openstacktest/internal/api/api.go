@@ -1,4 +1,4 @@
-// Package api is the HTTP side that the simulated OpenStack services share: requests, answers,
+// Package api is the HTTP part that the simulated OpenStack services share: requests, answers,
 // errors, pages and microversions.
 package api
 
@@ -58,8 +58,8 @@ type State struct {
 	ids uint64
 }
 
-// Enter locks the cloud for a look into it, or a change from outside, and brings it up to date. The
-// caller calls leave at the end.
+// Enter locks the cloud for a method of package openstacktest, and brings it up to date. The caller
+// calls leave at the end.
 func (s *State) Enter() (leave func()) {
 	s.Mu.Lock()
 	s.Settle()

@@ -35,8 +35,8 @@ func IdentityFailure(status int, message string) Answer {
 	}}}
 }
 
-// computeFailure is in Nova's form, whose only key tells the kind (nova/api/openstack/wsgi.py,
-// Fault).
+// computeFailure is in Nova's form, whose only key is the kind of the error
+// (nova/api/openstack/wsgi.py, Fault).
 func computeFailure(status int, message string) Answer {
 	kind, known := map[int]string{
 		http.StatusBadRequest:            "badRequest",
@@ -64,7 +64,7 @@ func NetworkFailure(status int, kind, message string) Answer {
 	}
 }
 
-// LoadBalancerFailure is in Octavia's form, which it has from WSME.
+// LoadBalancerFailure is in Octavia's form, which comes from WSME.
 func LoadBalancerFailure(status int, message string) Answer {
 	code := "Client"
 	if status >= http.StatusInternalServerError {

@@ -12,17 +12,17 @@ type Microversion struct{ Major, Minor int }
 
 func (v Microversion) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
 
-// AtLeast compares with 2.minor.
+// AtLeast reports whether the version is 2.minor or newer.
 func (v Microversion) AtLeast(minor int) bool { return v.Minor >= minor }
 
-// The headers that name a Microversion of Nova's. The second one is from before there was one for
+// The headers that name a Microversion of Nova. The second one is older than the common header of
 // all services.
 const (
 	microversionHeader     = "Openstack-Api-Version"
 	novaMicroversionHeader = "X-Openstack-Nova-Api-Version"
 )
 
-// RequestedMicroversion is as the client wrote it; "" for none.
+// RequestedMicroversion is the text of the client's header; "" for none.
 func RequestedMicroversion(r *http.Request) string {
 	for _, value := range r.Header.Values(microversionHeader) {
 		for one := range strings.SplitSeq(value, ",") {
@@ -35,7 +35,7 @@ func RequestedMicroversion(r *http.Request) string {
 	return r.Header.Get(novaMicroversionHeader)
 }
 
-// Negotiate finds the Microversion for a request, or refuses it. Only Nova has any here.
+// Negotiate returns the Microversion of a request, or refuses it. Only Nova has microversions here.
 func Negotiate(service string, r *http.Request, newest int) (Microversion, *Answer) {
 	lowest, highest := Microversion{2, 1}, Microversion{2, newest}
 	requested := RequestedMicroversion(r)
@@ -73,7 +73,7 @@ func parseMicroversion(text string) (Microversion, bool) {
 	return Microversion{int(ma), int(mi)}, err1 == nil && err2 == nil
 }
 
-// WithMicroversion says in the answer's header which Microversion it is of.
+// WithMicroversion sets the answer's headers to its Microversion.
 func WithMicroversion(service string, v Microversion, a Answer) Answer {
 	if service != ServiceCompute {
 		return a

@@ -7,15 +7,15 @@ import (
 	"strconv"
 )
 
-// novaPageSize is Nova's [api] max_limit. Neutron and Octavia have no such limit unless they are
-// given one (pagination_max_limit).
+// novaPageSize is Nova's [api] max_limit. Neutron and Octavia have no such limit by default
+// (pagination_max_limit).
 const novaPageSize = 1000
 
-// Paginate cuts out of all, which is in the list's order, the page that the query selects with
-// limit and marker (the ID of the item before the page). A page holds at most as many items as the
-// server allows. The links are those for <resources>_links: to the next page only.
+// Paginate returns the page of all, which is sorted, that the query selects with limit and marker
+// (the ID of the item before the page). The page size of the cloud also limits the page. The links
+// are those for <resources>_links: only to the next page.
 //
-// Without a limit, of the query or the server, Neutron returns all items and ignores the marker
+// Without a limit, of the query or the cloud, Neutron returns all items and ignores the marker
 // (neutron/api/api_common.py, PaginationNativeHelper).
 //
 // As with the real services, each full page has a link to the next one, which may be empty.
@@ -41,7 +41,7 @@ func Paginate[T any](
 	page = all[:limit]
 	query := r.URL.Query()
 	if service == ServiceLoadBalancer {
-		// Octavia's links lose filters and fields, and have the limit that was used
+		// Octavia's links omit filters and fields, and have the limit that was used
 		// (octavia/api/common/pagination.py, _make_links).
 		query = url.Values{"limit": {strconv.Itoa(limit)}}
 	}
@@ -51,7 +51,7 @@ func Paginate[T any](
 	}}, nil
 }
 
-// Limit is how many items a page may have; 0: any number.
+// Limit is the maximum number of items of a page; 0: any number.
 func (r *Request) Limit(service string) (int, *Answer) {
 	limit := 0
 	if text := r.Query.Get("limit"); text != "" {
@@ -75,6 +75,6 @@ func (r *Request) Limit(service string) (int, *Answer) {
 	return limit, nil
 }
 
-// octaviaPageSize is how many items a page has at most (octavia/common/constants.py,
+// octaviaPageSize is the maximum number of items of a page (octavia/common/constants.py,
 // DEFAULT_PAGE_SIZE).
 const octaviaPageSize = 1000

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// pageOf asks a list of a to e for a page.
+// pageOf requests a page of the list of a to e.
 func pageOf(service, query string, pageSize int) string {
 	r := httptest.NewRequest("GET", "/list?"+query, nil)
 	values, _ := url.ParseQuery(query)
@@ -38,7 +38,7 @@ func TestPaginate_EachLimitAndMarker_CutsAPage(t *testing.T) {
 		{ServiceCompute, "x=y", 2, "[a b] next=marker=b&x=y"},
 		{ServiceCompute, "limit=2&marker=b", 0, "[c d] next=limit=2&marker=d"},
 		{ServiceCompute, "limit=2&marker=d", 0, "[e]"},
-		// A full page has a next one, also if nothing is left for it.
+		// A full page has a link to a next one, also if that is empty.
 		{ServiceCompute, "limit=5", 0, "[a b c d e] next=limit=5&marker=e"},
 		{ServiceCompute, "limit=5&marker=e", 0, "[]"},
 		{ServiceCompute, "marker=z", 0, "400"},
@@ -46,15 +46,14 @@ func TestPaginate_EachLimitAndMarker_CutsAPage(t *testing.T) {
 		{ServiceCompute, "limit=two", 0, "400"},
 		{ServiceNetwork, "limit=2", 0, "[a b] next=limit=2&marker=b"},
 		{ServiceNetwork, "limit=2&marker=d", 0, "[e]"},
-		// Without a limit Neutron gives all, wherever the marker is. From beyond an end its links
-		// lead back without one.
+		// Without a limit Neutron returns all items, and ignores the marker.
 		{ServiceNetwork, "", 0, "[a b c d e]"},
 		{ServiceNetwork, "marker=b", -1, "[a b c d e]"},
 		{ServiceNetwork, "", 5, "[a b c d e] next=marker=e"},
 		{ServiceNetwork, "limit=2&marker=e", 0, "[]"},
 		{ServiceLoadBalancer, "limit=2", 0, "[a b] next=limit=2&marker=b"},
 		{ServiceLoadBalancer, "limit=2&marker=b", 0, "[c d] next=limit=2&marker=d"},
-		// Octavia's links are without the filters.
+		// Octavia's links omit the filters.
 		{ServiceLoadBalancer, "limit=9&project_id=p", 2, "[a b] next=limit=2&marker=b"},
 		{ServiceLoadBalancer, "fields=id", 2, "[a b] next=limit=2&marker=b"},
 	} {

@@ -8,8 +8,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-// catalogPaths are the endpoints as a usual cloud has them: Nova's with its version, the others'
-// without.
+// catalogPaths are the endpoints of a usual cloud: Nova's with its version, the others without.
 func (o Options) catalogPaths() []struct{ service, name, path string } {
 	network := "/networking"
 	if o.VersionedNetwork {
@@ -25,7 +24,7 @@ func (o Options) catalogPaths() []struct{ service, name, path string } {
 }
 
 // catalog is the list of services. The endpoints of other regions come first, so that a client that
-// does not look at the region is found out: nothing is behind them.
+// ignores the region fails: no service is behind them.
 func (s *Service) catalog() []object {
 	services := []object{}
 	for _, entry := range s.options.catalogPaths() {
@@ -59,7 +58,7 @@ func (s *Service) endpoints(region, prefix, service, path string) []object {
 	return endpoints
 }
 
-// ServiceOf returns the service whose path it is; "" for none.
+// ServiceOf returns the service with the path; "" for none.
 func ServiceOf(path string) string {
 	for _, entry := range (Options{}).catalogPaths() {
 		if strings.Contains(path, "/"+strings.Split(entry.path, "/")[1]) {
@@ -78,7 +77,7 @@ func getCatalog(r *request) answer {
 		object{"catalog": r.server.catalog(), "links": object{"self": r.server.URL + r.URL.Path}})
 }
 
-// identityVersions is answered with 300, as Keystone does.
+// identityVersions answers with 300, like Keystone.
 func identityVersions(r *request) answer {
 	return answer{
 		Status: http.StatusMultipleChoices,

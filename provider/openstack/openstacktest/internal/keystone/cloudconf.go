@@ -11,9 +11,9 @@ type AuthMethod string
 const (
 	// PasswordAuth is a user with a password, by names, and a project.
 	PasswordAuth AuthMethod = "password"
-	// TokenAuth is a token that was issued before. It cannot be renewed.
+	// TokenAuth is an existing token. It cannot be renewed.
 	TokenAuth AuthMethod = "token"
-	// ApplicationCredentialAuth is an application credential, by id.
+	// ApplicationCredentialAuth is an application credential, by ID.
 	ApplicationCredentialAuth AuthMethod = "application-credential"
 	// TrustAuth is a trust, and the trustee with a password.
 	TrustAuth AuthMethod = "trust"
@@ -22,8 +22,8 @@ const (
 // setting is a key of a configuration file with its value.
 type setting struct{ key, value string }
 
-// CloudConf is a complete cloud.conf, the file of a cloud controller manager: the section Global,
-// at whose end a caller may add others. It panics for an unknown method.
+// CloudConf is a complete cloud.conf for a cloud controller manager: the section Global, after
+// which a caller may append others. It panics for an unknown method.
 func (c Credentials) CloudConf(method AuthMethod) string {
 	settings := []setting{{"auth-url", c.AuthURL}, {"region", c.Region}}
 	switch method {
@@ -53,13 +53,13 @@ func (c Credentials) CloudConf(method AuthMethod) string {
 	return text.String()
 }
 
-// quoteConf writes a value with the escapes that gcfg knows.
+// quoteConf quotes a value with the escapes of gcfg.
 func quoteConf(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(value) +
 		`"`
 }
 
-// unknownMethod is a mistake in the source of a test, told where it is made.
+// unknownMethod panics, because an unknown method is a mistake in the source of a test.
 func unknownMethod(method AuthMethod) {
 	panic(fmt.Sprintf("openstacktest: there is no configuration for the method %q", method))
 }

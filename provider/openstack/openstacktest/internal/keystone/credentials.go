@@ -8,15 +8,15 @@ import (
 // Project is a tenant of the cloud.
 type Project struct {
 	Name string
-	// Domain is the name of its domain, and of its users'. Default: "Default". An unknown one
-	// is made.
+	// Domain is the name of its domain, and of its users' domain. Default: "Default". An unknown
+	// domain is created.
 	Domain string
-	// Admin gives its users the role admin: they see and change what belongs to other projects.
+	// Admin gives its users the role admin: they may see and change resources of other projects.
 	Admin bool
 }
 
 // Credentials are all ways to log in to one project. They are secrets of a simulated cloud, and the
-// same in each run but for Token.
+// same in each run except for Token.
 type Credentials struct {
 	AuthURL, Region         string
 	ProjectID, ProjectName  string
@@ -27,10 +27,10 @@ type Credentials struct {
 	TrusteeID, TrusteeName  string
 	TrusteePassword         string
 	ApplicationCredentialID string
-	// ApplicationCredentialName is unique for the user only.
+	// ApplicationCredentialName is unique only for the user.
 	ApplicationCredentialName   string
 	ApplicationCredentialSecret string
-	// Token is issued at the call that returns the Credentials; see [WithTokenLife].
+	// Token is issued when the Credentials are requested; see [WithTokenLife].
 	Token string
 	// CertificatePEM is the authority of the cloud's certificate; "" without [WithTLS].
 	CertificatePEM string
@@ -42,13 +42,13 @@ func (s *Service) AddProject(p Project) Credentials {
 	return s.credentials(s.addProject(p))
 }
 
-// Credentials are those of the default project.
+// Credentials returns the credentials of the default project.
 func (s *Service) Credentials() Credentials {
 	defer s.Enter()()
 	return s.credentials(s.projects[0])
 }
 
-// addProject is called with the lock held.
+// addProject adds a project. The caller holds the lock.
 func (s *Service) addProject(p Project) *project {
 	d := s.domainNamed(p.Domain)
 	made := &project{id: s.newIdentityID(), name: p.Name, domain: d}
@@ -80,7 +80,7 @@ func (s *Service) addUser(name string, d *domain) *user {
 	return u
 }
 
-// credentials is called with the lock held.
+// credentials returns the credentials of a project. The caller holds the lock.
 func (s *Service) credentials(p *project) Credentials {
 	c := Credentials{
 		AuthURL: s.URL + Path + "/v3", Region: s.options.Region,
@@ -107,7 +107,7 @@ func (s *Service) credentials(p *project) Credentials {
 	return c
 }
 
-// RevokeTokens makes all tokens invalid that were issued so far; see [WithTokenCache].
+// RevokeTokens revokes all tokens that were issued so far; see [WithTokenCache].
 func (s *Service) RevokeTokens() {
 	defer s.Enter()()
 	s.revoke(func(*token) bool { return true })
@@ -124,7 +124,7 @@ func (s *Service) ChangePassword(userID, password string) error {
 	return nil
 }
 
-// changePassword, deleteApplicationCredential and revoke are called with the lock held.
+// The caller of changePassword, deleteApplicationCredential and revoke holds the lock.
 func (s *Service) changePassword(u *user, password string) {
 	u.password = password
 	s.revoke(func(t *token) bool { return t.user == u })

@@ -15,11 +15,11 @@ import (
 // Path is the path of Keystone.
 const Path = "/identity"
 
-// Names that a cloud has from its start.
+// Names that exist from the start.
 const (
 	// DefaultProject is the project of [Cloud.Credentials].
 	DefaultProject = "demo"
-	// DefaultDomain is the domain of projects that are given none; its id is "default", as in each
+	// DefaultDomain is the domain of projects without a given one; its ID is "default", as in each
 	// OpenStack.
 	DefaultDomain = "Default"
 )
@@ -63,7 +63,7 @@ type (
 	object = api.Object
 )
 
-// request is a request to Keystone. The token is the caller's; nil for operations that need none.
+// request is a request to Keystone. The token is the caller's, or nil if the operation needs none.
 type request struct {
 	*api.Request
 	server *Service
@@ -99,7 +99,7 @@ type user struct {
 	id, name, password string
 	domain             *domain
 	disabled           bool
-	// grants are the roles by project id.
+	// grants are the roles by project ID.
 	grants map[string][]string
 }
 
@@ -117,7 +117,7 @@ type trust struct {
 	project          *project
 }
 
-// token is a login. A nil project: it is not scoped, and good for nothing but Keystone.
+// token is a login. A token without a project is unscoped, and valid only for Keystone.
 type token struct {
 	id              string
 	user            *user
@@ -127,10 +127,10 @@ type token struct {
 	application     *applicationCredential
 	trust           *trust
 	issued, expires time.Time
-	// audit is the token's own audit id, and that of the login it goes back to.
+	// audit is the token's own audit ID, and that of the first login of its chain.
 	audit []string
-	// revoked tokens are kept until they expire: services may have them in their caches. accepted
-	// is when one asked Keystone last.
+	// revoked tokens are kept until they expire, because services may have them in their caches.
+	// accepted is when a service last asked Keystone about the token.
 	revoked  bool
 	accepted time.Time
 }
@@ -149,22 +149,22 @@ func (s *Service) Operations() []api.Operation {
 	}, s.userOperations()...)
 }
 
-// newIdentityID makes an id as Keystone does: without hyphens.
+// newIdentityID creates an ID in Keystone's form: without hyphens.
 func (s *Service) newIdentityID() string { return strings.ReplaceAll(s.NewID(), "-", "") }
 
-// tokenPrefix is what Fernet tokens begin with in our time: the version and the first bytes of when
-// they were made.
+// tokenPrefix is the beginning of current Fernet tokens: the version and the first bytes of the
+// time of creation.
 const tokenPrefix = "gAAAAAB"
 
-// newTokenID makes an id that tells nothing, and that no other cloud has. The same calls give the
-// same ids, but for the port.
+// newTokenID creates an ID without meaning, which no other cloud has. The same calls create the
+// same IDs, if the port is the same.
 func (s *Service) newTokenID() string {
 	s.issued++
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s token %d", s.URL, s.issued))
 	return tokenPrefix + hex.EncodeToString(sum[:])
 }
 
-// domainNamed finds a domain, or makes it.
+// domainNamed finds or creates a domain.
 func (s *Service) domainNamed(name string) *domain {
 	if name == "" {
 		name = DefaultDomain
@@ -179,7 +179,8 @@ func (s *Service) domainNamed(name string) *domain {
 	return d
 }
 
-// Authenticate finds the caller by the token of a request. The caller holds the lock.
+// Authenticate finds the caller by the token of a request. The caller of Authenticate holds the
+// lock.
 func (s *Service) Authenticate(service string, r *http.Request) (api.Caller, *api.Answer) {
 	id := r.Header.Get("X-Auth-Token")
 	t := s.validToken(id)
@@ -201,7 +202,7 @@ func (s *Service) Authenticate(service string, r *http.Request) (api.Caller, *ap
 	return caller, nil
 }
 
-// validToken is nil for a token that Keystone does not know, or no longer.
+// validToken returns a valid token, or nil.
 func (s *Service) validToken(id string) *token {
 	t := s.tokens[id]
 	if t == nil || t.revoked || !s.Clock.Now().Before(t.expires) {
@@ -210,9 +211,9 @@ func (s *Service) validToken(id string) *token {
 	return t
 }
 
-// tokenOfService is what the services other than Keystone take for valid: they ask Keystone about a
-// token, and remember the answer for a while, all together (keystonemiddleware, token_cache_time
-// and memcached_servers). So a token may outlive its revocation; see [WithTokenCache].
+// tokenOfService returns a token that services other than Keystone accept. They ask Keystone about
+// a token and share the cached answer (keystonemiddleware, token_cache_time and memcached_servers).
+// So they may accept a token after its revocation; see [WithTokenCache].
 func (s *Service) tokenOfService(id string) *token {
 	t, now := s.tokens[id], s.Clock.Now()
 	if t != nil && !t.accepted.IsZero() && now.Before(t.expires) &&
@@ -225,7 +226,7 @@ func (s *Service) tokenOfService(id string) *token {
 	return t
 }
 
-// unauthorized is what Keystone answers to most that is wrong with a login: it does not say what.
+// unauthorized is Keystone's answer to most failed logins. It does not contain the reason.
 func (s *Service) unauthorized() answer {
 	a := api.IdentityFailure(http.StatusUnauthorized,
 		"The request you have made requires authentication.")

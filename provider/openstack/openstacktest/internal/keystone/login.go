@@ -56,7 +56,7 @@ type scopeBody struct {
 	} `json:"OS-TRUST:trust"`
 }
 
-// createToken logs in. Most reasons why it cannot are the same 401.
+// createToken logs in. Most failures have the same 401.
 func createToken(r *request) answer {
 	var body authBody
 	if err := r.Decode(&body); err != nil {
@@ -79,13 +79,13 @@ func createToken(r *request) answer {
 	return t.answer(r, http.StatusCreated)
 }
 
-// malformed is Keystone's answer to a body in which something is missing.
+// malformed is Keystone's answer to an incomplete body.
 func malformed(what string) answer {
 	return api.IdentityFailure(http.StatusBadRequest, what+
 		" The server could not comply with the request since it is either malformed or otherwise incorrect. The client is assumed to be in error.")
 }
 
-// refused is the 401 that does not say what is wrong.
+// refused is the 401 without a reason.
 func (s *Service) refused() *answer {
 	a := s.unauthorized()
 	return &a
@@ -109,7 +109,7 @@ func (s *Service) issue(t *token) {
 	s.tokens[t.id] = t
 }
 
-// identify finds who logs in. All methods that are named must agree.
+// identify finds the user who logs in. All given methods must agree.
 func (s *Service) identify(body authBody) (*token, *answer) {
 	t := &token{methods: body.Auth.Identity.Methods}
 	for _, method := range t.methods {
@@ -155,7 +155,7 @@ func (s *Service) userWithPassword(b userBody) (*user, *answer) {
 	return u, nil
 }
 
-// findUser finds a user by id, or by name and domain.
+// findUser finds a user by ID, or by name and domain.
 func (s *Service) findUser(b userBody) *user {
 	for _, u := range s.users {
 		if b.ID != "" && u.id == b.ID || b.ID == "" && u.name == b.Name && u.domain.is(b.Domain) {
@@ -172,9 +172,9 @@ func (d *domain) is(b domainBody) bool {
 	return b.Name != "" && d.name == b.Name
 }
 
-// userWithToken exchanges a token for another. It lives no longer than the first one, and neither a
-// trust nor an application credential can be left that way. A token that is not valid is not found:
-// a 404, where all else that is wrong is a 401.
+// userWithToken exchanges a token for another, which does not live longer than the first one. The
+// new token stays within the trust or the application credential. An invalid token is a 404; all
+// other failures are a 401.
 func (s *Service) userWithToken(t *token, id string) (*user, *answer) {
 	old := s.validToken(id)
 	switch {
@@ -196,7 +196,7 @@ func (s *Service) userWithToken(t *token, id string) (*user, *answer) {
 	return old.user, nil
 }
 
-// noToken tells a text that is no token from a token that is expired or revoked.
+// noToken distinguishes a text that is not a token from an expired or revoked token.
 func noToken(id string) answer {
 	if strings.HasPrefix(id, tokenPrefix) {
 		return api.IdentityFailure(http.StatusNotFound, "Failed to validate token")
@@ -210,8 +210,8 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// userWithApplicationCredential: an unknown id is a 404; by name
-// it is a 401.
+// userWithApplicationCredential logs in with an application credential. An unknown ID is a 404, an
+// unknown name a 401.
 func (s *Service) userWithApplicationCredential(t *token, body authBody) (*user, *answer) {
 	b := body.Auth.Identity.ApplicationCredential
 	if b.ID == "" && b.User == (userBody{}) {
@@ -237,7 +237,7 @@ func (s *Service) userWithApplicationCredential(t *token, body authBody) (*user,
 	return nil, nil
 }
 
-// scope gives the token its project, if the user has a role there.
+// scope sets the token's project, if the user has a role there.
 func (s *Service) scope(t *token, raw json.RawMessage) *answer {
 	if t.application != nil {
 		return s.scopeToApplication(t, raw)
@@ -261,8 +261,8 @@ func (s *Service) scope(t *token, raw json.RawMessage) *answer {
 	return s.refused()
 }
 
-// scopeToApplication: its project is its own, and asking for one, even that one, is refused, with
-// the reason.
+// scopeToApplication sets the project of the application credential. A request for a scope, even
+// for that project, is refused with the reason.
 func (s *Service) scopeToApplication(t *token, raw json.RawMessage) *answer {
 	if raw != nil {
 		a := s.unauthorized()
@@ -297,8 +297,8 @@ func (t *token) scopeTo(p *project) bool {
 	return len(t.roles) > 0
 }
 
-// scopeToTrust makes the trustee the trustor, as a trust with impersonation does. Another's trust
-// is there, but forbidden.
+// scopeToTrust makes the trustee act as the trustor, like a trust with impersonation. A trust of
+// another trustee exists, but is forbidden.
 func (s *Service) scopeToTrust(t *token, id string) *answer {
 	for _, trust := range s.trusts {
 		if trust.id != id {
@@ -316,7 +316,7 @@ func (s *Service) scopeToTrust(t *token, id string) *answer {
 	return s.refused()
 }
 
-// answer is the token as Keystone shows it.
+// answer is the token in Keystone's form.
 func (t *token) answer(r *request, status int) answer {
 	return answer{
 		Status: status,
@@ -325,7 +325,7 @@ func (t *token) answer(r *request, status int) answer {
 	}
 }
 
-// view leaves out the catalog of a token without a project: such a token has none.
+// view omits the catalog for a token without a project, because it has none.
 func (t *token) view(s *Service, withCatalog bool) object {
 	view := object{
 		"methods":    t.methods,
@@ -377,10 +377,10 @@ func roleViews(names []string) []object {
 	return views
 }
 
-// identityTime has microseconds in its form only: Keystone's tokens (Fernet) know whole seconds.
+// identityTime has the form of microseconds, but Keystone's tokens (Fernet) have whole seconds.
 func identityTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05") + ".000000Z" }
 
-// onSubject serves what is about a token that is not the caller's.
+// onSubject serves requests about a token other than the caller's.
 func (r *request) onSubject(action string, handle func(*token) answer) answer {
 	id := r.Header.Get("X-Subject-Token")
 	if id == "" {
@@ -398,7 +398,7 @@ func getToken(r *request) answer {
 	return r.onSubject("validate", func(t *token) answer { return t.answer(r, http.StatusOK) })
 }
 
-// deleteToken leaves those that the token was exchanged for.
+// deleteToken keeps the tokens for which this one was exchanged.
 func deleteToken(r *request) answer {
 	return r.onSubject("revoke", func(t *token) answer {
 		t.revoked = true

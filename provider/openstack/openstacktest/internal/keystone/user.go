@@ -10,7 +10,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-// userOperations are what administrators do with users, and users with their application
+// userOperations are operations of administrators on users, and of users on their application
 // credentials.
 func (s *Service) userOperations() []api.Operation {
 	return []api.Operation{
@@ -29,7 +29,7 @@ func (s *Service) userOperations() []api.Operation {
 	}
 }
 
-// byAdmin serves administrators only. The action is how Keystone's policy calls it.
+// byAdmin serves only administrators. The action is its name in Keystone's policy.
 func byAdmin(action string, handle func(*request) answer) func(*request) answer {
 	return func(r *request) answer {
 		if !r.IsAdmin() {
@@ -44,7 +44,7 @@ func forbiddenIdentity(action string) answer {
 		"You are not authorized to perform the requested action: identity:"+action+".")
 }
 
-// onUser serves what is about one user.
+// onUser serves requests about one user.
 func onUser(handle func(*request, *user) answer) func(*request) answer {
 	return func(r *request) answer {
 		u := r.server.findUser(userBody{ID: r.PathValue("user")})
@@ -56,7 +56,7 @@ func onUser(handle func(*request, *user) answer) func(*request) answer {
 	}
 }
 
-// userAttributes are those of a user that can be set.
+// userAttributes are the attributes of a user that can be set.
 type userAttributes struct {
 	Name     string  `json:"name"`
 	Password *string `json:"password"`
@@ -91,7 +91,7 @@ func updateUser(r *request, u *user) answer {
 	return api.OK(object{"user": u.account()})
 }
 
-// change: with another password, or disabled, a user's tokens are revoked.
+// change changes a user. A new password or disabling revokes the user's tokens.
 func (s *Service) change(u *user, given userAttributes) {
 	u.name = cmp.Or(given.Name, u.name)
 	if given.Password != nil {
@@ -121,7 +121,7 @@ func grantRole(r *request, u *user) answer {
 	return api.NoContent()
 }
 
-// account is the user as the API shows it, which is more than a token tells.
+// account is the user in the API's form, which has more attributes than a token shows.
 func (u *user) account() object {
 	return object{
 		"id": u.id, "name": u.name, "domain_id": u.domain.id, "enabled": !u.disabled,
@@ -129,7 +129,7 @@ func (u *user) account() object {
 	}
 }
 
-// roles are those that have a meaning here; see [roleViews] for their ids.
+// roles are the roles with an effect here; see [roleViews] for their IDs.
 var roles = [...]string{"admin", "load-balancer_member", "member", "reader"}
 
 func listRoles(r *request) answer {
@@ -142,7 +142,7 @@ func listRoles(r *request) answer {
 	return api.OK(object{"roles": views})
 }
 
-// createApplicationCredential: it is for the project that the caller acts in. This answer alone has
+// createApplicationCredential creates a credential for the caller's project. Only this answer has
 // the secret.
 func createApplicationCredential(r *request, u *user) answer {
 	var body struct {

@@ -12,9 +12,9 @@ type FixedIP struct {
 	Address  string `json:"ip_address,omitempty"`
 }
 
-// fixedIPs filter by "ip_address=…", "subnet_id=…" and "ip_address_substr=…". Each of the keys has
-// to fit one of the addresses, which need not be the same one: Neutron joins its table of addresses
-// once for each. It does not look at other keys.
+// fixedIPs filter by "ip_address=…", "subnet_id=…" and "ip_address_substr=…". Each key must match
+// one of the addresses, but they may be different ones: Neutron joins its table of addresses once
+// for each key. It ignores other keys.
 type fixedIPs []FixedIP
 
 func (f fixedIPs) check(values []string) error {
@@ -41,7 +41,7 @@ func (f fixedIPs) passes(values []string) bool {
 	return true
 }
 
-// fits tells whether an address passes one of the texts given for a key.
+// fits reports whether an address matches one of the values of a key.
 func (ip FixedIP) fits(key string, texts []string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool {
 		switch key {
@@ -62,11 +62,11 @@ func sameAddress(a, b string) bool {
 	return err == nil && errSecond == nil && first == second
 }
 
-// addresses knows which port has which address of which subnet.
+// addresses is the index of ports by address and subnet.
 type addresses struct {
 	taken map[string]map[netip.Addr]string
-	// last is the address that was chosen last in each subnet: an address that is given back is not
-	// given to the next one at once, as with Neutron, which chooses at random.
+	// last is the address that was chosen last in each subnet. A released address is therefore not
+	// reused at once. Neutron achieves the same by choosing at random.
 	last map[string]netip.Addr
 }
 
@@ -74,7 +74,7 @@ func newAddresses() addresses {
 	return addresses{taken: map[string]map[netip.Addr]string{}, last: map[string]netip.Addr{}}
 }
 
-// index follows the ports.
+// index updates the index after a change of a port.
 func (a addresses) index(old, row *Port) {
 	if old != nil {
 		for _, ip := range old.FixedIPs {
@@ -97,7 +97,7 @@ func (a addresses) owner(subnetID string, address netip.Addr) string {
 	return a.taken[subnetID][address]
 }
 
-// choose takes the next free address of a subnet's pools.
+// choose returns the next free address of a subnet's pools.
 func (a addresses) choose(subnet *Subnet, also []FixedIP) (netip.Addr, bool) {
 	free := func(address netip.Addr) bool {
 		return a.owner(subnet.ID, address) == "" &&
@@ -128,8 +128,8 @@ func (a addresses) choose(subnet *Subnet, also []FixedIP) (netip.Addr, bool) {
 	return address, found
 }
 
-// allocate gives a port its addresses: those that it wants, nil for one of each family that the
-// network has.
+// allocate gives a port the wanted addresses, or, if wanted is nil, one of each family of the
+// network.
 func (n *Service) allocate(c caller, port *Port, wanted []FixedIP) ([]FixedIP, error) {
 	if wanted == nil {
 		return n.allocateAny(port)
@@ -173,8 +173,8 @@ func noAddressLeft(networkID string) error {
 		"No more IP addresses available on network %s.", networkID)
 }
 
-// serves tells whether addresses for such a device are chosen from the subnet: those without
-// service types serve all (extension subnet-service-types).
+// serves reports whether addresses for such a device are chosen from the subnet: a subnet without
+// service types serves all (extension subnet-service-types).
 func (s *Subnet) serves(deviceOwner string) bool {
 	return len(s.ServiceTypes) == 0 || slices.Contains(s.ServiceTypes, deviceOwner)
 }
@@ -208,7 +208,7 @@ func (n *Service) allocateOne(c caller, port *Port, want FixedIP, also []FixedIP
 	return ip, nil
 }
 
-// subnetOn finds a subnet that must be of the network.
+// subnetOn finds a subnet, which must belong to the network.
 func (n *Service) subnetOn(c caller, networkID, id string) (*Subnet, error) {
 	subnet, err := n.Subnets.findFor(c, id)
 	if err != nil {
@@ -222,7 +222,7 @@ func (n *Service) subnetOn(c caller, networkID, id string) (*Subnet, error) {
 	return subnet, nil
 }
 
-// subnetFor finds the subnet of an address: the one that is named, or any of the network's.
+// subnetFor finds the subnet of an address: the given one, or any of the network.
 func (n *Service) subnetFor(c caller, networkID, id string, address netip.Addr) (*Subnet, error) {
 	if id != "" {
 		subnet, err := n.subnetOn(c, networkID, id)
@@ -241,7 +241,7 @@ func (n *Service) subnetFor(c caller, networkID, id string, address netip.Addr) 
 		"IP address %s is not a valid IP for any of the subnets on the specified network.", address)
 }
 
-// holds tells whether a port can have the address, in a pool or not.
+// Holds reports whether a port can have the address, whether it is in a pool or not.
 func (s *Subnet) Holds(address netip.Addr) bool {
 	prefix := netip.MustParsePrefix(s.CIDR)
 	if !prefix.Contains(address) {

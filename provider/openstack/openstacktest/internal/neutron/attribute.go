@@ -31,7 +31,7 @@ func (k *kind[T]) standard(row *T) standard {
 	return s
 }
 
-// columnsOf are the places of the standard attributes in T.
+// columnsOf are the indexes of the standard attributes in T.
 func columnsOf[T any]() (columns [4]int) {
 	for i, name := range [...]string{"Stamps", "ID", "ProjectID", "Tags"} {
 		columns[i] = -1
@@ -42,7 +42,7 @@ func columnsOf[T any]() (columns [4]int) {
 	return columns
 }
 
-// words are Neutron's refusals of a body.
+// words are the texts of Neutron's refusals of a body.
 type words struct{}
 
 func (words) Missing(name string, _ bool) error {

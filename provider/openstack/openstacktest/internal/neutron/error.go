@@ -8,8 +8,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-// neutronError is an error of Neutron: the status, and the name of the exception that the API tells
-// as the error's type.
+// neutronError is an error of Neutron: the status, and the name of the exception, which the API
+// shows as the error's type.
 type neutronError struct {
 	status int
 	kind   string
@@ -26,7 +26,7 @@ func neutronBadRequest(kind, format string, arguments ...any) error {
 	return &neutronError{http.StatusBadRequest, kind, fmt.Sprintf(format, arguments...)}
 }
 
-// neutronForbidden is what oslo.policy says of a rule, or of several: "(rule:a and rule:b)".
+// neutronForbidden has the text of oslo.policy for a rule, or for several: "(rule:a and rule:b)".
 func neutronForbidden(rule string) error {
 	return &neutronError{
 		http.StatusForbidden, "PolicyNotAuthorized",
@@ -47,7 +47,7 @@ func neutronConflict(kind, format string, arguments ...any) error {
 	return &neutronError{http.StatusConflict, kind, fmt.Sprintf(format, arguments...)}
 }
 
-// noSuchPath is what Neutron answers for paths that no extension serves.
+// noSuchPath is Neutron's answer for a path that no extension serves.
 func noSuchPath() error {
 	return neutronNotFound("HTTPNotFound", "The resource could not be found.")
 }
@@ -58,7 +58,7 @@ func invalidInput(attribute, reason string) error {
 		reason)
 }
 
-// neutronHandler makes a handler of a function that fails with Neutron's errors.
+// neutronHandler converts the errors of a function to Neutron's answers.
 func neutronHandler(handle func(*request) (answer, error)) func(*request) answer {
 	return func(r *request) answer {
 		result, err := handle(r)

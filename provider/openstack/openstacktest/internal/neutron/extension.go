@@ -7,8 +7,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-// networkExtensions are the extensions of Neutron that the cloud has by default: those that it
-// serves.
+// networkExtensions are the extensions of Neutron that the cloud supports and has by default.
 func networkExtensions() []string {
 	return []string{
 		"agent", "allowed-address-pairs", "availability_zone", "binding", "default-subnetpools",
@@ -26,7 +25,7 @@ func networkExtensions() []string {
 	}
 }
 
-// extensionNeeds are the extensions that an extension cannot be without.
+// extensionNeeds are the extensions that an extension requires.
 func extensionNeeds(alias string) []string {
 	switch alias {
 	case "ext-gw-mode", "extraroute", "fip-port-details":
@@ -57,15 +56,15 @@ func (n *Service) SetExtension(alias string, on bool) error {
 	return nil
 }
 
-// has tells whether the cloud has an extension: it is not off, nor is one that it needs. The empty
-// alias is the core.
+// has reports whether an extension and the extensions that it requires are on. The empty alias is
+// the core.
 func (n *Service) has(alias string) bool {
 	return !n.off[alias] &&
 		!slices.ContainsFunc(extensionNeeds(alias),
 			func(needed string) bool { return n.off[needed] })
 }
 
-// extension is what the list of extensions tells.
+// extension is an entry in the list of extensions.
 func extension(alias string) object {
 	return object{
 		"alias": alias, "name": alias, "description": "",

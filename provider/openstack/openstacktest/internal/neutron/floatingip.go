@@ -7,21 +7,20 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
-// FloatingIP is a floating IP of Neutron's. The zero value of each field is what a new one usually
-// has.
+// FloatingIP is a floating IP of Neutron. The zero value of each field is the usual one of a new
+// floating IP.
 type FloatingIP struct {
 	ID          string `api:"id,ro"`
 	Description string `api:"description"`
 	// ProjectID is the owner. Default: the default project.
 	ProjectID string `api:"project_id|tenant_id,ro"`
-	// NetworkID is the external network that it is of; SubnetID chooses among its subnets, at
-	// creation only.
+	// NetworkID is its external network; SubnetID selects among its subnets, only at creation.
 	NetworkID string `api:"floating_network_id,create,required"`
 	SubnetID  string `api:"subnet_id,create,hidden,nofilter"`
 	// Address is chosen by default.
 	Address string `api:"floating_ip_address,create"`
-	// PortID is the port that it leads to, FixedAddress the address of it. Default: the port's only
-	// one of IPv4.
+	// PortID is its port, and FixedAddress the address of the port. Default: the only IPv4 address
+	// of the port.
 	PortID       string   `api:"port_id,null,uuid"`
 	FixedAddress string   `api:"fixed_ip_address,null,ip"`
 	RouterID     string   `api:"router_id,ro,null"`
@@ -30,7 +29,7 @@ type FloatingIP struct {
 	Stamps
 }
 
-// dissociate takes the port from a floating IP.
+// dissociate removes the port from a floating IP.
 func (f *FloatingIP) dissociate() error {
 	f.PortID, f.FixedAddress = "", ""
 	return nil
@@ -94,7 +93,8 @@ func floatingIPRefused(format string, arguments ...any) error {
 	return neutronBadRequest("BadRequest", "Bad floatingip request: "+format+".", arguments...)
 }
 
-// chooseFloatingAddress finds the address as that of a port, which settleFloatingIP creates then.
+// chooseFloatingAddress chooses the address like that of a port, which settleFloatingIP creates
+// later.
 func (n *Service) chooseFloatingAddress(row *FloatingIP) error {
 	wanted := []FixedIP{{SubnetID: row.SubnetID, Address: row.Address}}
 	if row.SubnetID == "" && row.Address == "" {
@@ -115,8 +115,8 @@ func (n *Service) chooseFloatingAddress(row *FloatingIP) error {
 		"Unable to find any IP address on external network %s.", row.NetworkID)
 }
 
-// associate checks the port of a floating IP: neutron's l3_db, _get_assoc_data and
-// _internal_fip_assoc_data.
+// associate checks the port of a floating IP (neutron's l3_db, _get_assoc_data and
+// _internal_fip_assoc_data).
 func (n *Service) associate(c caller, row *FloatingIP) error {
 	port, err := n.Ports.findFor(c, row.PortID)
 	if err != nil {
@@ -144,7 +144,7 @@ func (n *Service) associate(c caller, row *FloatingIP) error {
 	return nil
 }
 
-// fixedAddressOf is the address of a port that is wanted; "": the only one of IPv4.
+// fixedAddressOf is the wanted address of a port; "" selects its only IPv4 address.
 func fixedAddressOf(port *Port, wanted string) (FixedIP, error) {
 	if address, err := netip.ParseAddr(wanted); err == nil && address.Is6() {
 		return FixedIP{},
@@ -173,13 +173,13 @@ func fixedAddressOf(port *Port, wanted string) (FixedIP, error) {
 		"Port %s has multiple fixed IPv4 addresses.  Must provide a specific IPv4 address when assigning a floating IP", port.ID)
 }
 
-// settleFloatingIP creates the port that has the address on the external network. It is of no
-// project, so that only administrators see it.
+// settleFloatingIP creates the port that has the address on the external network. The port has no
+// project, so only administrators see it.
 func (n *Service) settleFloatingIP(_ caller, old, row *FloatingIP) {
 	if old != nil {
 		return
 	}
-	// Nothing refuses it: the address is allocated.
+	// It cannot fail, because the address is allocated.
 	_, _ = n.CreatePort(Port{
 		NetworkID: row.NetworkID, DeviceID: row.ID, DeviceOwner: OwnerFloatingIP,
 		FixedIPs: []FixedIP{{row.SubnetID, row.Address}},
@@ -205,8 +205,7 @@ func (n *Service) indexFloatingIP(old, row *FloatingIP) {
 	}
 }
 
-// FloatingIPsOf are the floating IPs of a port, in the order of their ids. It is called with the
-// lock held.
+// FloatingIPsOf are the floating IPs of a port, sorted by ID. The caller holds the lock.
 func (n *Service) FloatingIPsOf(portID string) []*FloatingIP {
 	var ips []*FloatingIP
 	for _, id := range slices.Sorted(slices.Values(n.floatingByPort[portID])) {

@@ -13,63 +13,62 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
-// caller is who asks Neutron.
+// caller is the client of a request to Neutron.
 type caller struct {
 	project string
 	admin   bool
-	// neutron is Neutron itself, for which some rules are not.
+	// neutron is true for Neutron itself, which some rules exempt.
 	neutron bool
 	// only is the condition of the request: extension revision-if-match.
 	only condition
 }
 
-// condition holds a write of one resource to a revision of it; the zero value holds none.
+// condition allows a write only for one revision of one resource; the zero value always allows it.
 type condition struct {
 	id       string
 	revision int
 }
 
-// neutronItself is the caller of what Neutron does by itself, and of the methods of [Cloud].
+// neutronItself is the caller for Neutron's own actions, and for the methods of [Cloud].
 func neutronItself() caller { return caller{admin: true, neutron: true} }
 
 // kind is a kind of Neutron's resources: its attributes, its rules and its objects.
 type kind[T any] struct {
 	network *Service
-	// member and collection are the names in bodies, path that in addresses, operation that in
-	// [Call]: by default the member's.
+	// member and collection are names in bodies, path is the name in addresses, and operation that
+	// in [Call]. They default to member.
 	member, collection, path, operation string
 	// extension is the alias of the extension that serves it. Empty: the core.
 	extension string
 	// missing is the error for an unknown id.
 	missing func(id string) error
 	fields  resource.Fields[T]
-	// policies tell whether the caller may give an attribute, by the default policy. Without one,
-	// each caller that may write the resource may.
+	// policies report whether the caller may set an attribute, by the default policy. Without a
+	// policy, each caller that may write the resource may set it.
 	policies map[string]func(caller, *T) bool
 	columns  [4]int
 
-	// visible tells whether a caller sees one of another project. Nil: no.
+	// visible reports whether a caller sees a resource of another project. Nil: no.
 	visible func(caller, *T) bool
-	// expect makes what the API makes when it is first asked for.
+	// expect creates resources that the API creates at the first request.
 	expect func(caller)
-	// kept: no request deletes one.
+	// kept is true if no request deletes a resource of this kind.
 	kept bool
-	// prepare gives a new one the defaults that follow from its required attributes.
+	// prepare sets defaults that follow from the required attributes of a new resource.
 	prepare func(*T)
-	// admit completes and checks one before it is created (old is nil) or changed. It must not
-	// change anything else.
+	// admit completes and checks a resource before it is created (old is nil) or changed. It must
+	// not change other resources.
 	admit func(c caller, old, row *T) error
-	// settled follows a change (old is nil for a creation): what other resources have to do with
-	// it.
+	// settled updates other resources after a change (old is nil for a creation).
 	settled func(c caller, old, row *T)
-	// held checks whether one may be deleted; dismiss deletes what goes with it.
+	// held checks whether a resource may be deleted; dismiss deletes dependent resources.
 	held    func(c caller, row *T) error
 	dismiss func(row *T)
 	// index keeps lookups up to date. One of the two is nil at creation and deletion.
 	index func(old, row *T)
 
 	rows map[string]*T
-	// order is all ids, sorted: the API's order, since Neutron ends each sort with the primary key.
+	// order is all IDs, sorted: Neutron ends each sort with the primary key.
 	order []string
 }
 
@@ -85,7 +84,7 @@ func newKind[T any](n *Service, k kind[T], others ...resource.Field[T]) *kind[T]
 func (k *kind[T]) id(row *T) string      { return *k.standard(row).id }
 func (k *kind[T]) project(row *T) string { return *k.standard(row).project }
 
-// all are the resources in the order of their ids.
+// all are the resources, sorted by ID.
 func (k *kind[T]) all() []*T {
 	rows := make([]*T, 0, len(k.order))
 	for _, id := range k.order {
@@ -108,7 +107,8 @@ func (k *kind[T]) sees(c caller, row *T) bool {
 	return k.owns(c, row) || (k.visible != nil && k.visible(c, row))
 }
 
-// findFor finds what the caller sees: of all else, the API says that it does not exist.
+// findFor finds a resource that the caller sees. For others, the API answers that they do not
+// exist.
 func (k *kind[T]) findFor(c caller, id string) (*T, error) {
 	row, err := k.find(id)
 	if err != nil {
@@ -120,12 +120,12 @@ func (k *kind[T]) findFor(c caller, id string) (*T, error) {
 	return row, nil
 }
 
-// enabled are the attributes that the cloud's extensions give.
+// enabled are the attributes of the enabled extensions.
 func (k *kind[T]) enabled() resource.Fields[T] {
 	return k.fields.On(func(f resource.Field[T]) bool { return k.network.has(f.Feature) })
 }
 
-// visibleTo are the attributes that the caller is shown, or those of them that it asks for.
+// visibleTo are the attributes that the caller may see, or those of them that the request selects.
 func (k *kind[T]) visibleTo(c caller, names []string) resource.Fields[T] {
 	return k.fields.On(func(f resource.Field[T]) bool {
 		return k.network.has(f.Feature) && (c.admin || !f.AdminOnly) &&
@@ -169,8 +169,8 @@ func (k *kind[T]) insert(c caller, row *T) error {
 	return nil
 }
 
-// change applies a change to a resource: all of it or, if it is refused, nothing. Its revision
-// grows if it differs afterwards.
+// change applies a change to a resource, completely or, if it is refused, not at all. The revision
+// grows if the resource differs afterwards.
 func (k *kind[T]) change(c caller, row *T, apply func(*T) error) error {
 	old, changed := *row, *row
 	if err := apply(&changed); err != nil {
@@ -196,7 +196,7 @@ func (k *kind[T]) change(c caller, row *T, apply func(*T) error) error {
 	return nil
 }
 
-// touch counts a change.
+// touch increases the revision.
 func (k *kind[T]) touch(row *T) {
 	s := k.standard(row)
 	s.RevisionNumber++
@@ -259,7 +259,7 @@ func overQuota(resource string, wanted, limit int) error {
 	return neutronConflict("OverQuota", "Quota exceeded for resources: ['%s'].", resource)
 }
 
-// operations are those that each kind has.
+// operations are the operations of each kind.
 func (k *kind[T]) operations() []operation {
 	collection := networkPath + "/v2.0/" + k.path
 	operations := []operation{
@@ -275,7 +275,7 @@ func (k *kind[T]) operations() []operation {
 	return operations
 }
 
-// action is an operation on one resource that is not one of the five.
+// action is an operation on one resource beside the usual five.
 func (k *kind[T]) action(
 	verb, name string, handle func(r *request, c caller, row *T) (answer, error),
 ) operation {
@@ -289,7 +289,7 @@ func (k *kind[T]) action(
 	})
 }
 
-// serve is an operation of this kind: without the kind's extension there is nothing at the address.
+// serve adds an operation of this kind. Without the kind's extension, the path does not exist.
 func (k *kind[T]) serve(verb, pattern string, handle func(*request) (answer, error)) operation {
 	return operation{
 		Service: api.ServiceNetwork, Name: k.operation + "_" + verb, Pattern: pattern,
@@ -333,7 +333,7 @@ func (k *kind[T]) get(r *request) (answer, error) {
 	return api.OK(object{k.member: k.render(c, row, r.Query["fields"])}), nil
 }
 
-// create creates one.
+// create creates a resource.
 func (k *kind[T]) create(r *request) (answer, error) {
 	c := callerOf(r)
 	given, err := k.body(r)
@@ -387,8 +387,8 @@ func (k *kind[T]) delete(r *request) (answer, error) {
 	return api.NoContent(), nil
 }
 
-// findToWrite finds the resource of a request that changes it. The caller holds the request's
-// condition then.
+// findToWrite finds the resource that a request changes. The returned caller has the request's
+// condition.
 func (k *kind[T]) findToWrite(r *request) (caller, *T, error) {
 	c := callerOf(r)
 	row, err := k.findFor(c, r.PathValue("id"))
@@ -406,8 +406,8 @@ func (k *kind[T]) findToWrite(r *request) (caller, *T, error) {
 	return c, row, err
 }
 
-// conditionOf is the revision that a request names. Without the extension, Neutron ignores the
-// header.
+// conditionOf is the revision in the header of a request. Without the extension, Neutron ignores
+// the header.
 func (k *kind[T]) conditionOf(r *request) (condition, error) {
 	header := r.Header.Get("If-Match")
 	text, named := strings.CutPrefix(header, "revision_number=")
@@ -423,8 +423,8 @@ func (k *kind[T]) conditionOf(r *request) (condition, error) {
 	return condition{r.PathValue("id"), wanted}, nil
 }
 
-// checkCondition is called when all else has been found right: Neutron looks at the revision when
-// it writes to its database.
+// checkCondition is called after all other checks, because Neutron compares the revision when it
+// writes to its database.
 func (k *kind[T]) checkCondition(c caller, row *T) error {
 	current := k.standard(row).RevisionNumber
 	if c.only.id != k.id(row) || c.only.revision == current {
@@ -436,7 +436,7 @@ func (k *kind[T]) checkCondition(c caller, row *T) error {
 	return failed
 }
 
-// body is the attributes that a request gives.
+// body is the attributes in the body of a request.
 func (k *kind[T]) body(r *request) (map[string]json.RawMessage, error) {
 	var body map[string]map[string]json.RawMessage
 	if err := r.Decode(&body); err != nil {
@@ -449,7 +449,7 @@ func (k *kind[T]) body(r *request) (map[string]json.RawMessage, error) {
 	return body[k.member], nil
 }
 
-// fill takes the attributes that a request gives. The verb is create or update.
+// fill sets the attributes of a request. The verb is create or update.
 func (k *kind[T]) fill(c caller, row *T, given map[string]json.RawMessage, verb string) error {
 	handled := []string{"project_id", "tenant_id"}
 	if verb == "update" {
@@ -467,7 +467,7 @@ func (k *kind[T]) fill(c caller, row *T, given map[string]json.RawMessage, verb 
 	return nil
 }
 
-// fillRequired takes the required attributes, as far as they can be.
+// fillRequired sets the required attributes, and ignores their errors.
 func (k *kind[T]) fillRequired(row *T, given map[string]json.RawMessage) {
 	for _, f := range k.enabled() {
 		if raw, found := given[f.Name]; found && f.Required {
@@ -476,8 +476,7 @@ func (k *kind[T]) fillRequired(row *T, given map[string]json.RawMessage) {
 	}
 }
 
-// projectOf is the project that a request names for what it creates: only administrators name
-// another than their own.
+// projectOf is the project of a new resource: only administrators may name another than their own.
 func projectOf(c caller, given map[string]json.RawMessage) (string, error) {
 	for _, name := range []string{"project_id", "tenant_id"} {
 		var project string

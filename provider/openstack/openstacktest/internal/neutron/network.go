@@ -4,23 +4,22 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
-// OperatorProjectID is the project that owns external networks, which no user can log in to.
+// OperatorProjectID is the project that owns external networks. No user can log in to it.
 const OperatorProjectID = "00000000000000000000000000000000"
 
-// Network is a network of Neutron's. The zero value of each field is what a new network usually
-// has.
+// Network is a network of Neutron. The zero value of each field is the usual one of a new network.
 type Network struct {
-	// ID is made by the cloud unless it is given.
+	// ID is generated if it is empty.
 	ID   string `api:"id,ro"`
 	Name string `api:"name"`
 	// ProjectID is the owner. Default: the default project, and for external
 	// networks a project without users.
 	ProjectID string `api:"project_id|tenant_id,ro"`
-	// External networks give floating IPs and routers' gateways, and are seen by all projects.
+	// External networks provide floating IPs and gateways of routers, and all projects see them.
 	External bool `api:"router:external,feature=external-net"`
-	// Shared networks are seen and used by all projects.
+	// Shared networks are visible and usable for all projects.
 	Shared bool `api:"shared"`
-	// NoPortSecurity is what its new ports have.
+	// NoPortSecurity is the default for its new ports.
 	NoPortSecurity bool     `api:"port_security_enabled,not,feature=port-security"`
 	Tags           []string `api:"tags,ro,feature=standard-attr-tag"`
 	Stamps

@@ -40,7 +40,7 @@ type Service struct {
 	addresses      addresses
 	portsByDevice  map[string][]string
 	floatingByPort map[string][]string
-	// macs counts the MAC addresses that were made.
+	// macs counts the generated MAC addresses.
 	macs uint32
 
 	off       map[string]bool
@@ -123,7 +123,7 @@ func (n *Service) SetNetworkQuota(resource string, limit int) {
 	n.quotas[resource] = limit
 }
 
-// The following methods are for the face of the cloud. They act by the rules of the API.
+// The following methods are for package openstacktest. They follow the rules of the API.
 
 // Add creates a resource and returns its ID. It panics if the API would refuse it.
 func (k *kind[T]) Add(spec T) string {
@@ -159,7 +159,7 @@ func (k *kind[T]) Delete(id string) error {
 	return k.outside(id, func(row *T) error { return k.remove(neutronItself(), row) })
 }
 
-// outside does something with a resource for a caller that does not hold the lock.
+// outside applies do to a resource, for a caller without the lock.
 func (k *kind[T]) outside(id string, do func(*T) error) error {
 	defer k.network.Enter()()
 	row, err := k.find(id)
@@ -169,7 +169,7 @@ func (k *kind[T]) outside(id string, do func(*T) error) error {
 	return do(row)
 }
 
-// Snapshot returns copies of all resources, of all projects, in the order of their IDs.
+// Snapshot returns copies of all resources of all projects, sorted by ID.
 func (k *kind[T]) Snapshot() []T {
 	defer k.network.Enter()()
 	rows := make([]T, 0, len(k.order))
@@ -179,7 +179,7 @@ func (k *kind[T]) Snapshot() []T {
 	return rows
 }
 
-// cloned is a copy that shares no list with the row: what the cloud has is never given away.
+// cloned is a copy that shares no list with the row, so that a caller cannot change the cloud.
 func cloned[T any](row T) T {
 	value := reflect.ValueOf(&row).Elem()
 	for i := range value.NumField() {

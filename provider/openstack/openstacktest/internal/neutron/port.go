@@ -16,7 +16,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
-// The device owners that Neutron itself, Nova and Octavia give ports.
+// The device owners that Neutron, Nova and Octavia set on ports.
 const (
 	OwnerInterface    = "network:router_interface"
 	OwnerGateway      = "network:router_gateway"
@@ -25,15 +25,15 @@ const (
 	OwnerLoadBalancer = "Octavia"
 )
 
-// AddressPair is what a port may send and receive beside its own addresses.
+// AddressPair allows a port to use an address in addition to its own.
 type AddressPair struct {
 	// Address is an address or a CIDR.
 	Address string
-	// MAC is the port's by default.
+	// MAC defaults to the port's.
 	MAC string
 }
 
-// Port is a port of Neutron's. The zero value of each field is what a new port usually has.
+// Port is a port of Neutron. The zero value of each field is the usual one of a new port.
 type Port struct {
 	ID          string `api:"id,ro"`
 	Name        string `api:"name"`
@@ -41,12 +41,11 @@ type Port struct {
 	// ProjectID is the owner. Default: the default project.
 	ProjectID string `api:"project_id|tenant_id,ro"`
 	NetworkID string `api:"network_id,create,required"`
-	// DeviceID is the server, router or load balancer that has the port; DeviceOwner is the kind of
-	// it.
+	// DeviceID is the server, router or load balancer of the port; DeviceOwner is its kind.
 	DeviceID    string `api:"device_id"`
 	DeviceOwner string `api:"device_owner"`
-	// FixedIPs are its addresses; one with a subnet only is completed. Default (nil): one of each
-	// family that the network has.
+	// FixedIPs are its addresses. An address is chosen if only the subnet is given. Default (nil):
+	// one of each family of the network.
 	FixedIPs []FixedIP `api:"fixed_ips"`
 	// MACAddress is chosen by default.
 	MACAddress string `api:"mac_address,create"`
@@ -54,11 +53,11 @@ type Port struct {
 	Status string `api:"status,ro"`
 	// Down ports are administratively down.
 	Down bool `api:"admin_state_up,not"`
-	// NoPortSecurity is also that of a port whose network has none.
+	// NoPortSecurity is also true for a port of a network without port security.
 	NoPortSecurity bool `api:"port_security_enabled,not,nofilter,feature=port-security"`
 	AllowedPairs   []AddressPair
-	// SecurityGroups are ids. Default (nil): the project's group default, unless the port is
-	// Neutron's own.
+	// SecurityGroups are IDs. Default (nil): the project's group default, unless the port belongs
+	// to Neutron itself.
 	SecurityGroups []string `api:"security_groups,feature=security-group"`
 	Host           string   `api:"binding:host_id,admin,feature=binding"`
 	Tags           []string `api:"tags,ro,feature=standard-attr-tag"`
@@ -86,11 +85,11 @@ func (n *Service) portKind() *kind[Port] {
 	k.fields.Field("fixed_ips").Get = func(row *Port) any {
 		return fixedIPs(api.NonNil(row.FixedIPs))
 	}
-	// The API takes tags of a new port, and ignores them without the extension
+	// The API accepts tags of a new port, but ignores them without the extension
 	// tag-ports-during-bulk-creation, which is off by default.
 	tags := k.fields.Field("tags")
 	tags.CreateOnly, tags.Set = true, func(*Port, json.RawMessage) error { return nil }
-	// neutron's convert_to_uuid_list_or_none.
+	// These are the checks of neutron's convert_to_uuid_list_or_none.
 	k.fields.Change("security_groups", func(row *Port, _ json.RawMessage) error {
 		for i, id := range row.SecurityGroups {
 			if uuid.Validate(id) != nil {
@@ -149,8 +148,9 @@ func pairsOf(raw json.RawMessage) ([]AddressPair, error) {
 	return pairs, nil
 }
 
-// checkPair is what the API checks of a pair without knowing the port: neutron-lib's
-// validate_allowed_address_pairs. So the port's own MAC address, given, is another than none.
+// checkPair has the checks of a pair that do not need the port (neutron-lib's
+// validate_allowed_address_pairs). So the port's own MAC address and no MAC address are different
+// pairs.
 func checkPair(pair AddressPair, before []AddressPair) error {
 	if _, err := net.ParseMAC(pair.MAC); pair.MAC != "" && err != nil {
 		return neutronBadRequest("HTTPBadRequest", "'%s' is not a valid MAC address", pair.MAC)
@@ -171,7 +171,7 @@ func (n *Service) ownsNetworkOf(c caller, row *Port) bool {
 	return exists && n.Networks.owns(c, parent)
 }
 
-// preparePort gives a new port the defaults of its network.
+// preparePort sets the defaults of the network on a new port.
 func (n *Service) preparePort(row *Port) {
 	if parent, exists := n.Networks.rows[row.NetworkID]; exists {
 		row.NoPortSecurity = row.NoPortSecurity || parent.NoPortSecurity
@@ -183,14 +183,15 @@ func (n *Service) admitPort(c caller, old, row *Port) error {
 	if err != nil {
 		return err
 	}
-	// All see an external network, and its ports are its owner's (neutron/db/external_net_db.py).
+	// All projects see an external network, but only its owner may create ports
+	// (neutron/db/external_net_db.py).
 	if old == nil && parent.External && !parent.Shared && !n.Networks.owns(c, parent) {
 		return &neutronError{
 			http.StatusForbidden, "HTTPForbidden",
 			"Tenant " + c.project + " not allowed to create port on this network",
 		}
 	}
-	// Neutron's own ports are trusted.
+	// Neutron trusts its own ports.
 	if old == nil && strings.HasPrefix(row.DeviceOwner, "network:") {
 		row.NoPortSecurity = true
 	}
@@ -217,8 +218,8 @@ func (n *Service) admitPort(c caller, old, row *Port) error {
 	return n.admitPairs(row)
 }
 
-// portStatus: that a user names a device does not make a port ACTIVE; that a host has it does,
-// which is a service's to say.
+// portStatus sets the status. A device that a user names does not make a port ACTIVE; only a
+// service binds a port to a host.
 func portStatus(c caller, old, row *Port) string {
 	bound := c.neutron || row.Host != "" || old != nil && old.Status == "ACTIVE"
 	if row.DeviceID != "" && !row.Down && bound {
@@ -227,8 +228,8 @@ func portStatus(c caller, old, row *Port) string {
 	return "DOWN"
 }
 
-// admitSecurity holds together what needs port security: neutron's ML2 plugin,
-// _check_update_has_security_groups and the like.
+// admitSecurity checks the attributes that need port security (neutron's ML2 plugin,
+// _check_update_has_security_groups and others).
 func (n *Service) admitSecurity(c caller, old, row *Port) error {
 	if !n.has("security-group") {
 		return nil
@@ -302,7 +303,7 @@ func (n *Service) holdPort(c caller, row *Port) error {
 
 func (n *Service) dismissPort(row *Port) {
 	for _, ip := range n.FloatingIPsOf(row.ID) {
-		// Nothing refuses it: it is Neutron itself that asks.
+		// It cannot fail, because the caller is Neutron itself.
 		_ = n.FloatingIPs.change(neutronItself(), ip, (*FloatingIP).dissociate)
 	}
 }
@@ -321,9 +322,9 @@ func (n *Service) indexPort(old, row *Port) {
 	}
 }
 
-// The other services' ways in. They are called with the lock held.
+// The following methods are for the other services. Their callers hold the lock.
 
-// PortsOf are the ports of a server, a router or a load balancer, in the order of their ids.
+// PortsOf are the ports of a server, a router or a load balancer, sorted by ID.
 func (n *Service) PortsOf(deviceID string) []*Port {
 	if deviceID == "" {
 		return nil
@@ -342,7 +343,7 @@ func (n *Service) CreatePort(spec Port) (*Port, error) {
 	return &row, n.Ports.insert(neutronItself(), &row)
 }
 
-// RemovePort deletes a port for a service, whoever has it.
+// RemovePort deletes a port for a service, whatever its device.
 func (n *Service) RemovePort(id string) error {
 	row, err := n.Ports.find(id)
 	if err != nil {

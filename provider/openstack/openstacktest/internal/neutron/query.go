@@ -11,13 +11,13 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
-// filterer is an attribute's value that is filtered by in a way of its own.
+// filterer is the value of an attribute with its own filter.
 type filterer interface {
-	// passes tells whether one of the values given for the filter fits.
+	// passes reports whether one of the values given for the filter matches.
 	passes(values []string) bool
 }
 
-// filterChecker refuses values that are no filter.
+// filterChecker refuses invalid values of a filter.
 type filterChecker interface{ check(values []string) error }
 
 // choose filters and pages the rows of a list, which are in the order of their IDs.
@@ -28,8 +28,8 @@ func (k *kind[T]) choose(r *request, rows []*T) ([]*T, []object, error) {
 	}
 	rows = slices.DeleteFunc(rows, func(row *T) bool { return !passes(row) })
 
-	// The marker is a place in the sorted list, also if it does not pass the filters itself (any
-	// more). A deleted marker is not found. Without a limit, the marker is ignored.
+	// The marker is a position in the sorted list, even if it does not pass the filters (any more).
+	// A deleted marker is not found. Without a limit, the marker is ignored.
 	limit, _ := r.Limit(api.ServiceNetwork)
 	if id := r.Query.Get("marker"); id != "" && limit > 0 {
 		marker, err := k.findFor(callerOf(r), id)
@@ -54,7 +54,7 @@ func (k *kind[T]) choose(r *request, rows []*T) ([]*T, []object, error) {
 	return page, links, nil
 }
 
-// filter is what the query asks for: all of its filters, and of the values of each at least one.
+// filter is the filter of the query: each of its filters must match at least one of its values.
 func (k *kind[T]) filter(query url.Values) (passes func(*T) bool, err error) {
 	var tests []func(*T) bool
 	for _, name := range api.SortedKeys(query) {
@@ -63,7 +63,7 @@ func (k *kind[T]) filter(query url.Values) (passes func(*T) bool, err error) {
 		case "fields", "limit", "marker":
 			continue
 		}
-		// Without empty-string-filtering Neutron takes an empty value for no filter at all.
+		// Without empty-string-filtering, Neutron ignores a filter with an empty value.
 		if !k.network.has("empty-string-filtering") {
 			values = slices.DeleteFunc(slices.Clone(values),
 				func(value string) bool { return value == "" })
@@ -107,8 +107,8 @@ func (k *kind[T]) filterBy(name string, values []string) (func(*T) bool, error) 
 		}
 		return func(row *T) bool { return fits(f.Get(row), values) }, nil
 	}
-	// Without filter-validation Neutron ignores what it does not know, and the client gets more
-	// than it asked for.
+	// Without filter-validation, Neutron ignores unknown filters, and the list has more items than
+	// the client wanted.
 	if !k.network.has("filter-validation") {
 		return func(*T) bool { return true }, nil
 	}

@@ -2,8 +2,7 @@ package neutron
 
 import "github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 
-// quotaDetails shows each limit of a project and how much of it is used (the extension
-// "quota_details").
+// quotaDetails shows each limit of a project and its use (the extension "quota_details").
 func (n *Service) quotaDetails(r *request) answer {
 	project := r.PathValue("project")
 	quota := object{}

@@ -35,7 +35,7 @@ func routesField() resource.Field[Router] {
 	}
 }
 
-// routesOf takes a list of routes; null is an empty one.
+// routesOf decodes a list of routes; null is an empty one.
 func routesOf(raw json.RawMessage) ([]Route, error) {
 	var given []map[string]string
 	if err := json.Unmarshal(raw, &given); err != nil {
@@ -55,8 +55,8 @@ func routesOf(raw json.RawMessage) ([]Route, error) {
 	return routes, nil
 }
 
-// checkRoute is what the API checks of a route without knowing the router: neutron-lib's
-// validate_hostroutes.
+// checkRoute has the checks of a route that do not need the router (neutron-lib's
+// validate_hostroutes).
 func checkRoute(route Route) error {
 	prefix, err := netip.ParsePrefix(route.Destination)
 	if err != nil {
@@ -73,9 +73,9 @@ func checkRoute(route Route) error {
 	return nil
 }
 
-// checkRoutes checks all routes that a router is to have: each next hop is on a subnet of the
-// router's, and is not the router. The error names all routes, and not the one that is refused:
-// neutron's extraroute_db, _validate_routes.
+// checkRoutes checks all new routes of a router: each next hop is on a subnet of the router, and is
+// not the router. The error names all routes, not only the refused one (neutron's extraroute_db,
+// _validate_routes).
 func (n *Service) checkRoutes(row *Router, routes []Route) error {
 	prefixes, own := n.connected(row)
 	for _, route := range routes {
@@ -119,7 +119,7 @@ func pythonRoute(route Route) string {
 	return fmt.Sprintf("{'destination': '%s', 'nexthop': '%s'}", route.Destination, route.NextHop)
 }
 
-// connected are the subnets of all ports of a router, also of its gateway, and the router's
+// connected returns the subnets of all ports of a router, with its gateway, and the router's
 // addresses.
 func (n *Service) connected(row *Router) (prefixes []netip.Prefix, own []netip.Addr) {
 	for _, port := range n.PortsOf(row.ID) {
@@ -131,8 +131,8 @@ func (n *Service) connected(row *Router) (prefixes []netip.Prefix, own []netip.A
 	return prefixes, own
 }
 
-// canonicalRoutes are the new routes in the order of the database: old ones that stay, then new
-// ones. Destinations keep the form in which they were given, next hops do not.
+// canonicalRoutes are the new routes in the order of the database: remaining old ones, then new
+// ones. Destinations keep their given form, next hops do not.
 func canonicalRoutes(old, routes []Route) []Route {
 	kept := []Route{}
 	for _, route := range old {
@@ -151,9 +151,9 @@ func canonicalRoutes(old, routes []Route) []Route {
 	return kept
 }
 
-// The atomic actions of the extension extraroute-atomic. Both compare the texts of routes, and
-// check all routes that remain, so that one bad route of a router refuses every change but its own
-// removal: neutron's extraroute_db.
+// The atomic actions of the extension extraroute-atomic compare the texts of routes, and check all
+// routes that remain. One invalid route of a router therefore refuses every change but its own
+// removal (neutron's extraroute_db).
 
 func (n *Service) addRoutes(r *request, c caller, row *Router) (answer, error) {
 	return n.editRoutes(r, c, row, func(old, given []Route) []Route {
@@ -190,7 +190,7 @@ func (n *Service) editRoutes(
 	}
 	edited := edit(row.Routes, given)
 	if slices.Equal(edited, row.Routes) {
-		// Neutron writes nothing then, and does not check the condition.
+		// Neutron does not write in this case, and does not check the condition.
 		c.only = condition{}
 	}
 	err = n.Routers.change(c, row, func(changed *Router) error {

@@ -9,17 +9,17 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
-// Router is a router of Neutron's. The zero value of each field is what a new router usually has.
+// Router is a router of Neutron. The zero value of each field is the usual one of a new router.
 type Router struct {
 	ID   string `api:"id,ro"`
 	Name string `api:"name"`
 	// ProjectID is the owner. Default: the default project.
 	ProjectID string `api:"project_id|tenant_id,ro"`
-	// ExternalNetworkID is the network of its gateway. Default: it has none.
+	// ExternalNetworkID is the network of its gateway. Default: no gateway.
 	ExternalNetworkID string
-	// GatewayIPs are the gateway's addresses. Default: as a port's.
+	// GatewayIPs are the gateway's addresses. The default is that of a port.
 	GatewayIPs []FixedIP
-	// Subnets are those that it is connected to. For AddRouter: with their gateways' addresses.
+	// Subnets are its connected subnets. AddRouter uses their gateways' addresses.
 	Subnets []string
 	// Routes are its extra routes.
 	Routes []Route
@@ -77,7 +77,7 @@ func (n *Service) ConnectSubnet(routerID, subnetID string) error {
 	return err
 }
 
-// DeleteRouter deletes a router, as another client does, with its interfaces and routes.
+// DeleteRouter deletes a router with its interfaces and routes, like another client.
 func (n *Service) DeleteRouter(id string) error {
 	defer n.Enter()()
 	row, err := n.Routers.find(id)
@@ -154,8 +154,8 @@ func (n *Service) admitRouter(c caller, old, row *Router) error {
 	return err
 }
 
-// settleRouter gives a router the port of its gateway. The port is of no project, so that only
-// administrators see it.
+// settleRouter creates the port of the gateway. The port has no project, so only administrators see
+// it.
 func (n *Service) settleRouter(_ caller, old, row *Router) {
 	if old != nil && old.ExternalNetworkID == row.ExternalNetworkID {
 		return
@@ -168,15 +168,14 @@ func (n *Service) settleRouter(_ caller, old, row *Router) {
 	if row.ExternalNetworkID == "" {
 		return
 	}
-	// Nothing refuses it: the addresses are allocated.
+	// It cannot fail, because the addresses are allocated.
 	_, _ = n.CreatePort(Port{
 		NetworkID: row.ExternalNetworkID, DeviceID: row.ID, DeviceOwner: OwnerGateway,
 		FixedIPs: api.NonNil(row.GatewayIPs),
 	})
 }
 
-// routerBetween is the router that leads from an internal subnet to an external network; nil for
-// none.
+// routerBetween is the router from an internal subnet to an external network; nil for none.
 func (n *Service) routerBetween(subnetID, externalID string) *Router {
 	for _, router := range n.Routers.all() {
 		if router.ExternalNetworkID == externalID && slices.Contains(router.Subnets, subnetID) {
@@ -200,8 +199,8 @@ func (n *Service) addInterface(r *request, c caller, row *Router) (answer, error
 	return api.OK(object{"id": row.ID, "port_id": port.ID, "subnet_id": given.SubnetID}), nil
 }
 
-// connectSubnet gives a router a port with the address of the subnet's gateway. That is a new
-// revision of the router.
+// connectSubnet gives a router a port with the address of the subnet's gateway. The router gets a
+// new revision.
 func (n *Service) connectSubnet(c caller, row *Router, subnetID string) (*Port, error) {
 	subnet, err := n.Subnets.findFor(c, subnetID)
 	if err != nil {

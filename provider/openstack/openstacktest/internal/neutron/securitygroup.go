@@ -10,7 +10,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
-// SecurityGroup is a security group of Neutron's.
+// SecurityGroup is a security group of Neutron.
 type SecurityGroup struct {
 	ID          string `api:"id,ro"`
 	Name        string `api:"name"`
@@ -23,7 +23,7 @@ type SecurityGroup struct {
 	Stamps
 }
 
-// SecurityGroupRule lets traffic pass.
+// SecurityGroupRule allows traffic.
 type SecurityGroupRule struct {
 	ID          string `api:"id,ro"`
 	Description string `api:"description"`
@@ -36,10 +36,10 @@ type SecurityGroupRule struct {
 	EtherType string `api:"ethertype,create,null"`
 	// Protocol is a name or a number. Default: all.
 	Protocol string `api:"protocol,create,null"`
-	// PortMin and PortMax are included. Default (nil): all.
+	// PortMin and PortMax are inclusive. Default (nil): all.
 	PortMin *int `api:"port_range_min,create,loose"`
 	PortMax *int `api:"port_range_max,create,loose"`
-	// RemotePrefix or RemoteGroupID is the other side. Default: all.
+	// RemotePrefix or RemoteGroupID is the peer. Default: all.
 	RemotePrefix  string `api:"remote_ip_prefix,create,null"`
 	RemoteGroupID string `api:"remote_group_id,create,null"`
 	Stamps
@@ -73,7 +73,7 @@ func (n *Service) rulesOf(groupID string) []*SecurityGroupRule {
 		func(rule *SecurityGroupRule) bool { return rule.SecurityGroupID != groupID })
 }
 
-// expectDefaultGroup makes the group "default" of a project when it is first needed.
+// expectDefaultGroup creates the group "default" of a project when it is first needed.
 func (n *Service) expectDefaultGroup(project string) {
 	if project != "" {
 		n.defaultGroup(project)
@@ -90,7 +90,7 @@ func (n *Service) defaultGroup(project string) *SecurityGroup {
 		Name: defaultGroupName, Description: "Default security group",
 		ProjectID: project,
 	}
-	// Nothing refuses it: it is Neutron itself that asks.
+	// It cannot fail, because the caller is Neutron itself.
 	_ = n.SecurityGroups.insert(neutronItself(), group)
 	return group
 }
@@ -108,8 +108,8 @@ func (n *Service) admitSecurityGroup(c caller, old, row *SecurityGroup) error {
 	return nil
 }
 
-// settleSecurityGroup gives a new group its rules: all may leave, and in a group "default" its
-// members reach each other.
+// settleSecurityGroup creates the rules of a new group: all egress, and in a group "default" also
+// traffic between its members.
 func (n *Service) settleSecurityGroup(_ caller, old, row *SecurityGroup) {
 	if old != nil {
 		return
@@ -121,7 +121,7 @@ func (n *Service) settleSecurityGroup(_ caller, old, row *SecurityGroup) {
 		}
 		for _, rule := range rules {
 			rule.SecurityGroupID, rule.ProjectID, rule.EtherType = row.ID, row.ProjectID, family
-			// Nothing refuses it: the rules of a new group are the first.
+			// It cannot fail, because the group has no other rules.
 			_ = n.SecurityGroupRules.insert(neutronItself(), rule)
 		}
 	}
@@ -157,7 +157,7 @@ func (n *Service) securityGroupRuleKind() *kind[SecurityGroupRule] {
 		settled: n.settleRule,
 		dismiss: n.touchGroup,
 	})
-	// Clients give the family in any case, and the protocol also as a number.
+	// Clients write the family in upper or lower case, and may use the protocol's number.
 	k.fields.Change("ethertype", func(row *SecurityGroupRule, _ json.RawMessage) error {
 		for _, known := range []string{"IPv4", "IPv6"} {
 			if strings.EqualFold(row.EtherType, known) {
@@ -179,7 +179,7 @@ func (n *Service) securityGroupRuleKind() *kind[SecurityGroupRule] {
 	return k
 }
 
-// protocols are those that the API knows by name.
+// protocols are the protocols that have a name in the API.
 func protocols() []string {
 	return []string{
 		"ah", "dccp", "egp", "esp", "gre", "hopopt", "icmp", "icmpv6", "igmp", "ip", "ipip",
@@ -217,7 +217,7 @@ func (n *Service) admitRule(c caller, old, row *SecurityGroupRule) error {
 	return nil
 }
 
-// checkRule is what Neutron's securitygroups_db checks of a rule by itself.
+// checkRule has the checks of a single rule in Neutron's securitygroups_db.
 func checkRule(row *SecurityGroupRule) error {
 	invalid := func(kind, text string) error { return neutronBadRequest(kind, "%s", text) }
 	if row.Direction != "ingress" && row.Direction != "egress" {
@@ -241,7 +241,7 @@ func checkRule(row *SecurityGroupRule) error {
 			"Invalid ethertype IPv4 for protocol "+row.Protocol+".")
 	}
 	if row.RemotePrefix != "" && row.RemoteGroupID != "" {
-		// It is spelt so.
+		// The typo is Neutron's.
 		return invalid("SecurityGroupMultipleRemoteEntites",
 			"Only one of remote_ip_prefix or remote_group_id or remote_address_group_id may be provided.")
 	}
@@ -254,7 +254,7 @@ func checkRule(row *SecurityGroupRule) error {
 			return invalid("SecurityGroupRuleParameterConflict",
 				"Conflicting value ethertype "+row.EtherType+" for CIDR "+row.RemotePrefix)
 		}
-		// An address is shown as its network, and the bits of the host are kept.
+		// An address is shown as its network, with the bits of the host.
 		row.RemotePrefix = prefix.String()
 	}
 	return checkPortRange(row)
@@ -295,8 +295,8 @@ func checkPorts(row *SecurityGroupRule) error {
 	return nil
 }
 
-// canonicalProtocol is the name for which a number, or an older name, stands: of the protocols that
-// Services and neighbor discovery need.
+// canonicalProtocol replaces a number or an older name by the name, for the protocols that Services
+// and neighbor discovery need.
 func canonicalProtocol(row *SecurityGroupRule) string {
 	switch row.Protocol {
 	case "6":
@@ -311,8 +311,8 @@ func canonicalProtocol(row *SecurityGroupRule) string {
 	return row.Protocol
 }
 
-// sameRule tells whether Neutron takes two rules for one: names and numbers of a protocol are the
-// same to it, and so are no prefix and the prefix of all addresses, and no ports and all ports
+// sameRule reports whether Neutron treats two rules as equal. A protocol's name equals its number,
+// no prefix equals the prefix of all addresses, and no ports equal all ports
 // (neutron/db/securitygroups_db.py, _rules_equal).
 func sameRule(a, b *SecurityGroupRule) bool {
 	type essence struct{ direction, family, protocol, ports, prefix, group string }
@@ -340,7 +340,7 @@ func (n *Service) settleRule(_ caller, old, row *SecurityGroupRule) {
 	}
 }
 
-// touchGroup counts a change of a group's rules as one of the group, as Neutron does.
+// touchGroup gives the group a new revision when its rules change, like Neutron.
 func (n *Service) touchGroup(row *SecurityGroupRule) {
 	if group, exists := n.SecurityGroups.rows[row.SecurityGroupID]; exists {
 		n.SecurityGroups.touch(group)

@@ -18,7 +18,7 @@ type Route struct {
 	NextHop     string `json:"nexthop"`
 }
 
-// Subnet is a subnet of Neutron's. The zero value of each field is what a new subnet usually has.
+// Subnet is a subnet of Neutron. The zero value of each field is the usual one of a new subnet.
 type Subnet struct {
 	ID   string `api:"id,ro"`
 	Name string `api:"name"`
@@ -33,7 +33,7 @@ type Subnet struct {
 	// prefix itself.
 	Gateway   string `api:"gateway_ip,null"`
 	NoGateway bool
-	// Pools are what addresses are chosen from. Default: all but the gateway's.
+	// Pools are the ranges from which addresses are chosen. Default: all but the gateway's.
 	Pools []AddressRange `api:"allocation_pools,nofilter"`
 	// ServiceTypes are the device owners of the ports whose addresses may be chosen from this
 	// subnet. Default: all.
@@ -48,8 +48,8 @@ func (n *Service) subnetKind() *kind[Subnet] {
 		member:  "subnet",
 		missing: notFound("SubnetNotFound", "Subnet %s could not be found."),
 		visible: func(c caller, row *Subnet) bool {
-			// Of an external network that is not shared all see the network, and none of its
-			// subnets (neutron/conf/policies/subnet.py).
+			// All projects see an external network, but not its subnets unless it is shared
+			// (neutron/conf/policies/subnet.py).
 			parent, exists := n.Networks.rows[row.NetworkID]
 			return exists && (parent.Shared || n.Networks.owns(c, parent))
 		},
@@ -115,7 +115,7 @@ func (n *Service) admitSubnet(c caller, old, row *Subnet) error {
 	return nil
 }
 
-// completeSubnet gives a subnet the defaults of its prefix, and checks what was given against it.
+// completeSubnet sets the defaults that follow from the prefix, and checks the given values.
 func completeSubnet(row *Subnet, prefix netip.Prefix) error {
 	version := 6
 	if prefix.Addr().Is4() {
@@ -140,8 +140,8 @@ func completeSubnet(row *Subnet, prefix netip.Prefix) error {
 	return nil
 }
 
-// defaultGateway is the first address that a host may have: with IPv6 that is the prefix itself,
-// the address of all routers of the subnet.
+// defaultGateway is the first address of a host. With IPv6 that is the prefix itself, the address
+// of all routers of the subnet.
 func defaultGateway(prefix netip.Prefix) netip.Addr {
 	if prefix.Addr().Is4() {
 		return prefix.Addr().Next()
@@ -149,7 +149,7 @@ func defaultGateway(prefix netip.Prefix) netip.Addr {
 	return prefix.Addr()
 }
 
-// poolsOf are all addresses of hosts but the gateway.
+// poolsOf are all addresses of hosts except the gateway.
 func poolsOf(prefix netip.Prefix, gateway netip.Addr) []AddressRange {
 	first, last := prefix.Addr(), lastOf(prefix)
 	if prefix.Bits() < prefix.Addr().BitLen()-1 {

@@ -11,8 +11,8 @@ import (
 // longestTag is MAX_TAG_LEN of neutron's extensions/tagging.py.
 const longestTag = 255
 
-// tagOperations are those of the extension standard-attr-tag. A change of the tags is one of the
-// resource.
+// tagOperations are the operations of the extension standard-attr-tag. A change of the tags is a
+// change of the resource.
 func (k *kind[T]) tagOperations() []operation {
 	tags := networkPath + "/v2.0/" + k.path + "/{id}/tags"
 	return []operation{
@@ -29,7 +29,7 @@ func (k *kind[T]) tagOperations() []operation {
 	}
 }
 
-// tagged finds the resource whose tags a request is about.
+// tagged finds the resource of a request for tags.
 func (k *kind[T]) tagged(handle func(*request, *T) (answer, error)) func(*request) (answer, error) {
 	return func(r *request) (answer, error) {
 		if !k.network.has("standard-attr-tag") {
@@ -46,7 +46,7 @@ func (k *kind[T]) tagged(handle func(*request, *T) (answer, error)) func(*reques
 	}
 }
 
-// neutronTagged is the error of the tags for a resource that does not exist.
+// neutronTagged is the error of a tag operation for a resource that does not exist.
 func neutronTagged(err error, collection, id string) error {
 	if known, isKnown := err.(*neutronError); isKnown && known.status == http.StatusNotFound {
 		return neutronNotFound("TagResourceNotFound", "Resource %s %s could not be found.",

@@ -17,7 +17,7 @@ func deleteServer(r *request, i *instance) answer {
 	return api.NoContent()
 }
 
-// updateServer takes a few attributes, and refuses others.
+// updateServer accepts a few attributes, and refuses others.
 func updateServer(r *request, i *instance) answer {
 	var body struct {
 		Server map[string]json.RawMessage `json:"server"`
@@ -49,7 +49,7 @@ func updateServer(r *request, i *instance) answer {
 	i.Updated = r.nova.Clock.Now()
 	view := i.view(r)
 	if !r.Version.AtLeast(75) {
-		// Before, what extensions had added was in the answers to GET only.
+		// Older versions show the attributes of extensions only in the answers to GET.
 		for name := range view {
 			if strings.HasPrefix(name, "OS-EXT-") || strings.HasPrefix(name, "OS-SRV-USG") ||
 				strings.HasPrefix(name, "os-extended-volumes") ||
@@ -79,23 +79,23 @@ func checkServerAttributes(name, accessIPv4, accessIPv6 string) *answer {
 	return nil
 }
 
-// invalidAttribute is how Nova refuses what its schemas of bodies do not allow.
+// invalidAttribute is Nova's refusal of a value that its body schema does not allow.
 func invalidAttribute(field, value, why string) answer {
 	return failure(http.StatusBadRequest,
 		"Invalid input for field/attribute "+field+". Value: "+value+". "+why)
 }
 
-// action is a change of a server's status that a user asks for.
+// action is a change of a server's status by a user.
 type action struct {
-	// verb is how Nova's refusal calls it.
+	// verb is the action's name in Nova's refusal.
 	verb string
 	from []string
 	to   string
 }
 
-// actionNamed knows the actions as far as they lead from one status to another.
+// actionNamed knows the actions that change the status.
 //
-// shelve offloads the server at once: Nova does so unless shelved_offload_time says otherwise.
+// shelve offloads the server at once, which is Nova's default (shelved_offload_time).
 func actionNamed(name string) (action, bool) {
 	a, known := map[string]action{
 		"os-start": {"start", []string{"SHUTOFF"}, "ACTIVE"},
@@ -123,7 +123,7 @@ func actionNamed(name string) (action, bool) {
 	return a, known
 }
 
-// actOnServer does at once what takes Nova a while.
+// actOnServer executes an action at once, although Nova needs a while.
 func actOnServer(r *request, i *instance) answer {
 	var body map[string]json.RawMessage
 	if err := r.Decode(&body); err != nil || len(body) != 1 {
@@ -161,7 +161,7 @@ func actOnServer(r *request, i *instance) answer {
 	return accepted
 }
 
-// mayAct: a few actions are an administrator's, and all that is to be done with a locked server.
+// mayAct refuses the actions of administrators, and all actions on a locked server, to other users.
 func (r *request) mayAct(i *instance, name string) *answer {
 	switch name {
 	case "os-resetState":
@@ -175,7 +175,7 @@ func (r *request) mayAct(i *instance, name string) *answer {
 	return nil
 }
 
-// resetState changes what Nova's database says, and nothing else: the power state stays.
+// resetState changes only the status in Nova's database: the power state stays.
 func (r *request) resetState(i *instance, raw json.RawMessage) answer {
 	var body struct {
 		State string `json:"state"`

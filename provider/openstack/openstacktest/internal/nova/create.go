@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// serverBody is the body of POST /servers, as far as it is looked at.
+// serverBody has the used attributes of the body of POST /servers.
 type serverBody struct {
 	Server struct {
 		Name             string            `json:"name"`
@@ -52,7 +52,7 @@ func createServer(r *request) answer {
 		AccessIPv6: given.AccessIPv6,
 	})
 	if refusal := r.plug(i, given.Networks); refusal != nil {
-		// It was never there.
+		// The server was never created.
 		delete(r.nova.servers, i.ID)
 		r.nova.unplug(i)
 		return *refusal
@@ -64,8 +64,8 @@ func createServer(r *request) answer {
 	}}}
 }
 
-// checkNewServer refuses what Nova's schema of the body does not allow
-// (nova/api/openstack/compute/schemas/servers.py). It has changed with the microversions.
+// checkNewServer refuses values that Nova's schema of the body does not allow
+// (nova/api/openstack/compute/schemas/servers.py). The schema depends on the microversion.
 func (r *request) checkNewServer(body serverBody) *answer {
 	given := body.Server
 	missing := func(name string) *answer {

@@ -10,13 +10,13 @@ import (
 
 // A Flavor is a size of servers.
 type Flavor struct {
-	// ID is made if it is empty.
+	// ID is generated if it is empty.
 	ID, Name string
 	VCPUs    int
 	// RAM is in MiB, Disk in GiB.
 	RAM, Disk int
-	// Private hides it from all but administrators: a request for it is answered with 404. Servers
-	// still show what it is.
+	// Private hides the flavor from all users but administrators: a request for it is a 404.
+	// Servers still show its values.
 	Private    bool
 	ExtraSpecs map[string]string
 }
@@ -59,8 +59,8 @@ func (s *Service) findFlavor(idOrName string) *Flavor {
 
 func (f *Flavor) visibleTo(r *request) bool { return !f.Private || r.IsAdmin() }
 
-// flavorView is how a server shows its flavor: by id, and since microversion 2.47 by its values at
-// the time made of.
+// flavorView is the flavor of a server: its ID, and since microversion 2.47 its values when the
+// server was created.
 func (i *instance) flavorView(r *request) object {
 	f := i.flavor
 	if !r.Version.AtLeast(47) {
@@ -84,7 +84,7 @@ func (f *Flavor) view(r *request) object {
 	return view
 }
 
-// getFlavor knows a flavor by its id only.
+// getFlavor finds a flavor only by ID.
 func getFlavor(r *request) answer {
 	id := r.PathValue("id")
 	for _, f := range r.nova.flavors {
@@ -105,7 +105,7 @@ func (r *request) byComputeAdmin(rule string) *answer {
 		"Policy doesn't allow os_compute_api:"+rule+" to be performed.")
 }
 
-// createFlavor: an id that is "auto", or not there, is made.
+// createFlavor creates a flavor. An ID that is missing or "auto" is generated.
 func createFlavor(r *request) answer {
 	if refusal := r.byComputeAdmin("os-flavor-manage:create"); refusal != nil {
 		return *refusal

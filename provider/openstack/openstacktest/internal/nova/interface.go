@@ -8,7 +8,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/neutron"
 )
 
-// interfaceView is a port as Nova shows what is attached to a server.
+// interfaceView is a port in Nova's form for an attached interface.
 func (r *request) interfaceView(p *neutron.Port) object {
 	view := object{
 		"port_id": p.ID, "net_id": p.NetworkID, "mac_addr": p.MACAddress, "port_state": p.Status,
@@ -17,7 +17,7 @@ func (r *request) interfaceView(p *neutron.Port) object {
 	return view
 }
 
-// onInterface serves what is about one port of a server.
+// onInterface serves requests about one port of a server.
 func onInterface(
 	handle func(*request, *instance, *neutron.Port) answer,
 ) func(*request, *instance) answer {
@@ -32,7 +32,7 @@ func onInterface(
 	}
 }
 
-// attachInterface gives a server one port more: an existing one, or a new one in a network.
+// attachInterface attaches an existing port to a server, or a new one in a network.
 func attachInterface(r *request, i *instance) answer {
 	var body struct {
 		Attachment struct {
@@ -68,7 +68,7 @@ func attachInterface(r *request, i *instance) answer {
 	return api.OK(object{"interfaceAttachment": r.interfaceView(port)})
 }
 
-// detachInterface deletes the port, unless the server was given it.
+// detachInterface deletes the port, unless a client attached an existing one.
 func detachInterface(r *request, i *instance, p *neutron.Port) answer {
 	r.nova.release(i, p)
 	i.plugged = slices.DeleteFunc(i.plugged, func(id string) bool { return id == p.ID })

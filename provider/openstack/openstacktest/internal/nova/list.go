@@ -16,7 +16,7 @@ func listServers(r *request) answer { return r.listServers((*instance).brief) }
 func listServersInDetail(r *request) answer { return r.listServers((*instance).view) }
 
 func (r *request) listServers(view func(*instance, *request) object) answer {
-	// Of a repeated parameter Nova takes the last, except for statuses.
+	// Nova uses the last value of a repeated parameter, except for statuses.
 	for name, values := range r.Query {
 		if name != "status" {
 			r.Query[name] = values[len(values)-1:]
@@ -29,7 +29,7 @@ func (r *request) listServers(view func(*instance, *request) object) answer {
 	if limit := r.Query.Get("limit"); limit != "" && strings.Trim(limit, "0") == "" {
 		return api.OK(object{"servers": []object{}})
 	}
-	// The marker is a place in the list, even if it does not pass the filters or was deleted.
+	// The marker is a position in the list, even if it does not pass the filters or was deleted.
 	isMarker := func(i *instance) bool { return i.ID == r.Query.Get("marker") && r.sees(i) }
 	all := slices.Concat(r.nova.deleted, slices.Collect(maps.Values(r.nova.servers)))
 	all = slices.DeleteFunc(all, func(i *instance) bool { return !wanted(i) && !isMarker(i) })
@@ -51,8 +51,8 @@ func (r *request) listServers(view func(*instance, *request) object) answer {
 	return api.OK(body)
 }
 
-// serverFilter knows the filters all_tenants, name, status and uuid. Others are ignored, except for
-// unknown ones since microversion 2.75.
+// serverFilter supports the filters all_tenants, name, status and uuid. Others are ignored, but
+// since microversion 2.75 unknown ones are refused.
 func (r *request) serverFilter() (func(*instance) bool, *answer) {
 	for name := range r.Query {
 		if r.Version.AtLeast(75) && !slices.Contains(serverParameters(), name) {
@@ -67,7 +67,7 @@ func (r *request) serverFilter() (func(*instance) bool, *answer) {
 			return nil, refusal
 		}
 	}
-	// Nova hands the pattern to MySQL, whose usual collation ignores case. It matches anywhere.
+	// Nova passes the pattern to MySQL, whose usual collation ignores case. It matches anywhere.
 	name := r.Query.Get("name")
 	pattern, err := regexp.Compile("(?i)" + name)
 	if err != nil || r.Query.Has("name") && name == "" {
@@ -85,8 +85,8 @@ func (r *request) serverFilter() (func(*instance) bool, *answer) {
 	}, nil
 }
 
-// serverParameters are the parameters of a list of servers
-// (nova/api/openstack/compute/schemas/servers.py), as far as clients use them.
+// serverParameters are the parameters of a server list that clients use
+// (nova/api/openstack/compute/schemas/servers.py).
 func serverParameters() []string {
 	return []string{
 		"all_tenants", "availability_zone", "changes-before", "changes-since", "deleted", "flavor",

@@ -39,9 +39,9 @@ type Service struct {
 	ownerOf func(projectID string) string
 
 	servers map[string]*instance
-	// deleted are kept for ever, as Nova keeps them until its database is purged.
+	// deleted servers are kept, as Nova keeps them until its database is purged.
 	deleted []*instance
-	// made counts the servers, for their order.
+	// made counts the servers, and gives them an order.
 	made    uint64
 	flavors []*Flavor
 	zones   []string
@@ -70,39 +70,39 @@ type request struct {
 	nova *Service
 }
 
-// A Server is a server of Nova's.
+// A Server is a server of Nova.
 type Server struct {
-	// ID is made if it is empty.
+	// ID is generated if it is empty.
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// ProjectID is whose it is. Default: the default project.
+	// ProjectID is the owner. Default: the default project.
 	ProjectID string `json:"projectID"`
-	// Status is what the API shows, such as ACTIVE (the default) or SHUTOFF; see
+	// Status is the status in the API, such as ACTIVE (the default) or SHUTOFF; see
 	// [Cloud.SetServerStatus].
 	Status string `json:"status"`
-	// PowerState is Nova's number: 1 running, 3 paused, 4 shut down, 6 crashed, 7 suspended.
-	// Default: what goes with the status.
+	// PowerState is Nova's number: 1 running, 3 paused, 4 shut down, 6 crashed, 7 suspended. The
+	// default follows from the status.
 	PowerState int `json:"powerState,omitempty"`
 	// AvailabilityZone is "nova" by default.
 	AvailabilityZone string `json:"availabilityZone"`
-	// Flavor is the id or the name of one. Default: m1.small. A flavor that does not exist
-	// (any more) is known by its name only.
+	// Flavor is the ID or the name of a flavor. Default: m1.small. Of a flavor that does not exist
+	// (any more), only the name is known.
 	Flavor   string            `json:"flavor"`
 	Metadata map[string]string `json:"metadata,omitempty"`
 	Tags     []string          `json:"tags,omitempty"`
-	// AccessIPv4 and AccessIPv6 are as the owner set them.
+	// AccessIPv4 and AccessIPv6 are set by the owner.
 	AccessIPv4 string `json:"accessIPv4,omitempty"`
 	AccessIPv6 string `json:"accessIPv6,omitempty"`
-	// Addresses are shown beside those of the server's ports and their floating IPs.
+	// Addresses are shown in addition to those of the server's ports and their floating IPs.
 	Addresses []Address `json:"addresses,omitempty"`
-	// Locked: only an administrator may act on it.
+	// Locked allows actions only for administrators.
 	Locked bool `json:"locked,omitempty"`
-	// Created and Updated are of the cloud's clock.
+	// Created and Updated are times of the cloud's clock.
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
 }
 
-// An Address is one of a server's in the networks.
+// An Address is an address of a server in a network.
 type Address struct {
 	Network  string `json:"network"`
 	Address  string `json:"address"`
@@ -114,14 +114,14 @@ type Address struct {
 type instance struct {
 	Server
 	number uint64
-	// flavor is the one that the server was made from, which may be deleted since.
+	// flavor is the flavor at the creation of the server. It may have been deleted since.
 	flavor Flavor
-	// due is when it becomes active; zero: never.
+	// due is when the server becomes active; zero: never.
 	due time.Time
-	// plugged are the ids of its ports, in the order in which it got them; lent those of them that
-	// it was given, and that outlive it.
+	// plugged are the IDs of its ports, in the order in which they were attached. lent are those
+	// that existed before, and that outlive the server.
 	plugged, lent []string
-	// faultless: its status ERROR comes of no fault but of an administrator.
+	// faultless is true if an administrator has set the status ERROR, without a fault.
 	faultless bool
 }
 
@@ -176,7 +176,7 @@ func (s *Service) AddServer(i Server) (id string) {
 	return s.addServer(i).ID
 }
 
-// addServer is called with the lock held.
+// addServer adds a server. The caller holds the lock.
 func (s *Service) addServer(given Server) *instance {
 	now := s.Clock.Now()
 	s.made++
@@ -202,7 +202,7 @@ func (s *Service) addServer(given Server) *instance {
 	return i
 }
 
-// setFlavor keeps what the flavor is now.
+// setFlavor stores the current values of the flavor.
 func (i *instance) setFlavor(s *Service, idOrName string) {
 	i.flavor = Flavor{ID: idOrName, Name: idOrName}
 	if f := s.findFlavor(idOrName); f != nil {
@@ -254,7 +254,7 @@ func (s *Service) UpdateServer(id string, change func(*Server)) error {
 	return nil
 }
 
-// DeleteServer deletes a server at once, with its ports; an unknown id is an error.
+// DeleteServer deletes a server at once, with its ports; an unknown ID is an error.
 func (s *Service) DeleteServer(id string) error {
 	defer s.Enter()()
 	i := s.servers[id]
@@ -267,7 +267,7 @@ func (s *Service) DeleteServer(id string) error {
 
 func noServer(id string) error { return fmt.Errorf("there is no server %s", id) }
 
-// removeServer is called with the lock held.
+// removeServer removes a server. The caller holds the lock.
 func (s *Service) removeServer(i *instance) {
 	delete(s.servers, i.ID)
 	s.unplug(i)
@@ -276,12 +276,12 @@ func (s *Service) removeServer(i *instance) {
 	s.deleted = append(s.deleted, i)
 }
 
-// setStatus is a change of the status as Nova makes it.
+// setStatus changes the status like Nova.
 func (i *instance) setStatus(status string, at time.Time) {
 	i.Status, i.PowerState, i.due, i.Updated, i.faultless = status, 0, time.Time{}, at, false
 }
 
-// AddZone makes an availability zone without any server.
+// AddZone adds an availability zone without any server.
 func (s *Service) AddZone(name string) {
 	defer s.Enter()()
 	s.addZone(name)
@@ -302,7 +302,7 @@ func listZones(r *request) answer {
 	return api.OK(object{"availabilityZoneInfo": views})
 }
 
-// onServer serves what is about one server. Another project's is not there.
+// onServer serves requests about one server. A server of another project is not found.
 func onServer(handle func(*request, *instance) answer) func(*request) answer {
 	return func(r *request) answer {
 		id := r.PathValue("id")
@@ -315,7 +315,7 @@ func onServer(handle func(*request, *instance) answer) func(*request) answer {
 	}
 }
 
-// find is blind to case, as MySQL's usual collation is.
+// find ignores case, like MySQL's usual collation.
 func (s *Service) find(id string) *instance {
 	if i := s.servers[id]; i != nil {
 		return i

@@ -9,8 +9,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/neutron"
 )
 
-// portsInOrder are a server's ports in the order in which it got them, which Nova keeps; others
-// that claim to be its come last.
+// portsInOrder are a server's ports in the order in which they were attached, as Nova keeps them.
+// Ports that only name the server as their device come last.
 func (s *Service) portsInOrder(i *instance) []*neutron.Port {
 	place := func(p *neutron.Port) int {
 		if at := slices.Index(i.plugged, p.ID); at >= 0 {
@@ -24,8 +24,8 @@ func (s *Service) portsInOrder(i *instance) []*neutron.Port {
 	return ports
 }
 
-// portAddresses are a server's addresses as Neutron has them: those of its ports, each followed by
-// its floating IPs.
+// portAddresses are a server's addresses in Neutron: those of its ports, each followed by its
+// floating IPs.
 func (s *Service) portAddresses(i *instance) (all []Address) {
 	n := s.network
 	for _, port := range s.portsInOrder(i) {
@@ -50,14 +50,14 @@ func (s *Service) portAddresses(i *instance) (all []Address) {
 	return all
 }
 
-// requestedNetwork is where a new server is to have a port: a network, or an existing port.
+// requestedNetwork requests a port of a new server: in a network, or an existing port.
 type requestedNetwork struct {
 	UUID    string `json:"uuid"`
 	FixedIP string `json:"fixed_ip"`
 	Port    string `json:"port"`
 }
 
-// plug gives a new server its ports.
+// plug attaches the ports of a new server.
 func (r *request) plug(i *instance, raw json.RawMessage) *answer {
 	networks, refusal := r.requestedNetworks(raw)
 	for _, wanted := range networks {
@@ -75,7 +75,7 @@ func (r *request) plugInto(i *instance, wanted requestedNetwork) *answer {
 	return r.makePort(i, wanted)
 }
 
-// requestedNetworks of nothing, or "auto", is the project's only network, if it has any.
+// requestedNetworks returns, for "auto" or no value, the project's only network, if any.
 func (r *request) requestedNetworks(
 	raw json.RawMessage,
 ) (networks []requestedNetwork, refusal *answer) {
@@ -103,7 +103,7 @@ func (r *request) requestedNetworks(
 	return networks, nil
 }
 
-// makePort makes a port that is deleted with the server.
+// makePort creates a port that is deleted with the server.
 func (r *request) makePort(i *instance, wanted requestedNetwork) *answer {
 	n := r.nova.network
 	if _, err := n.FindNetwork(r.Caller, wanted.UUID); err != nil {
@@ -124,7 +124,7 @@ func (r *request) makePort(i *instance, wanted requestedNetwork) *answer {
 	return nil
 }
 
-// lendPort gives the server a port that outlives it.
+// lendPort attaches a port that outlives the server.
 func (r *request) lendPort(i *instance, id string) *answer {
 	port, err := r.nova.network.FindPort(r.Caller, id)
 	if err != nil {
@@ -140,7 +140,7 @@ func (r *request) lendPort(i *instance, id string) *answer {
 	return nil
 }
 
-// unplug deletes the ports of a server that is gone, and leaves those that were lent to it.
+// unplug deletes the ports of a removed server, except those that existed before.
 func (s *Service) unplug(i *instance) {
 	for _, port := range s.network.PortsOf(i.ID) {
 		s.release(i, port)

@@ -9,15 +9,15 @@ const (
 	powerSuspended = 7
 )
 
-// state is what the API shows beside a server's status.
+// state has the attributes that the API shows in addition to a server's status.
 type state struct {
 	vm    string
 	task  any
 	power int
 }
 
-// stateOf is the usual state of a server with this status: the inverse of Nova's table of vm_state
-// and task_state to status (nova/api/openstack/common.py).
+// stateOf is the usual state of a server with this status: the inverse of Nova's table from
+// vm_state and task_state to status (nova/api/openstack/common.py).
 func stateOf(status string) state {
 	switch status {
 	case "ACTIVE":
@@ -55,7 +55,7 @@ func stateOf(status string) state {
 	case "SOFT_DELETED":
 		return state{"soft-delete", nil, powerShutdown}
 	case "SUSPENDED":
-		// libvirt has no suspended guest: it is saved and shut down.
+		// libvirt has no suspended guests: it saves and shuts them down.
 		return state{"suspended", nil, powerShutdown}
 	case "VERIFY_RESIZE":
 		return state{"resized", nil, powerRunning}
@@ -63,7 +63,7 @@ func stateOf(status string) state {
 	return state{"active", nil, powerRunning}
 }
 
-// state is that of the server: what goes with its status, but for a power state of its own.
+// state follows from the server's status, except for a power state that was set.
 func (i *instance) state() state {
 	s := stateOf(i.Status)
 	if i.PowerState != 0 {
@@ -72,7 +72,7 @@ func (i *instance) state() state {
 	return s
 }
 
-// hosted tells whether the server is on a compute host.
+// hosted reports whether the server is on a compute host.
 func (i *instance) hosted() bool {
 	switch i.Status {
 	case "BUILD", "SHELVED_OFFLOADED", "DELETED":

@@ -13,7 +13,7 @@ import (
 
 func computeTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
-// view is the server as the API shows it in this microversion.
+// view is the server in the API's form for this microversion.
 func (i *instance) view(r *request) object {
 	s := i.state()
 	view := object{
@@ -52,7 +52,7 @@ func (i *instance) view(r *request) object {
 	return view
 }
 
-// showHost adds where the server is, which only administrators are told.
+// showHost adds the server's host, which only administrators see.
 func (i *instance) showHost(view object) {
 	var host any
 	if i.hosted() {
@@ -62,8 +62,7 @@ func (i *instance) showHost(view object) {
 	view["OS-EXT-SRV-ATTR:instance_name"] = fmt.Sprintf("instance-%08x", i.number)
 }
 
-// zone is that of the host. A server that was offloaded from its host has none until it is
-// unshelved, whatever it was made for.
+// zone is the zone of the host. An offloaded server has none until it is unshelved.
 func (i *instance) zone() string {
 	if i.Status == "SHELVED_OFFLOADED" {
 		return ""
@@ -71,7 +70,7 @@ func (i *instance) zone() string {
 	return i.AvailabilityZone
 }
 
-// securityGroups are by name, those of each port: as many times default as there are ports.
+// securityGroups are the names for each port, so "default" appears once per port.
 func (i *instance) securityGroups() []object {
 	groups := []object{}
 	for range max(1, len(i.plugged)) {
@@ -92,7 +91,7 @@ func (i *instance) brief(r *request) object {
 	return object{"id": i.ID, "name": i.Name, "links": r.computeLinks("servers", i.ID)}
 }
 
-// hostID tells the hosts of one project apart, without their names.
+// hostID distinguishes the hosts of one project, without their names.
 func (i *instance) hostID() string {
 	if !i.hosted() {
 		return ""
@@ -115,7 +114,7 @@ func mapped(m map[string]string) map[string]string {
 	return m
 }
 
-// computeLinks point into the interface that the caller uses.
+// computeLinks use the interface of the caller.
 func (r *request) computeLinks(kind, id string) []object {
 	base := r.nova.URL + r.InterfacePrefix()
 	return []object{
@@ -124,8 +123,8 @@ func (r *request) computeLinks(kind, id string) []object {
 	}
 }
 
-// addressViews are the server's addresses by network. A server that is being built has none yet:
-// Nova shows what it has cached.
+// addressViews are the server's addresses by network. A server in BUILD has none yet, because Nova
+// shows its cache.
 func (s *Service) addressViews(i *instance) map[string][]object {
 	views := map[string][]object{}
 	if i.Status == "BUILD" {

@@ -18,7 +18,7 @@ func (s *Service) LoadBalancers() []LoadBalancer {
 	return all
 }
 
-// LoadBalancer finds a load balancer by its id or, if it is the only one of that name, by its name.
+// LoadBalancer finds a load balancer by its ID, or by its name if that is unique.
 func (s *Service) LoadBalancer(idOrName string) (LoadBalancer, error) {
 	var named []LoadBalancer
 	for _, lb := range s.LoadBalancers() {
@@ -85,7 +85,7 @@ func (s *Service) DeleteLoadBalancer(id string) error {
 	return fmt.Errorf("load balancing: no load balancer %s", id)
 }
 
-// snapshot copies all of the tree.
+// snapshot copies the whole tree.
 func (t *tree) snapshot() LoadBalancer {
 	lb := t.LoadBalancer
 	lb.Tags, lb.AdditionalVIPs = slices.Clone(lb.Tags), slices.Clone(lb.AdditionalVIPs)
@@ -109,7 +109,7 @@ func (t *tree) snapshot() LoadBalancer {
 	return lb
 }
 
-// treeOf is the contrary of snapshot.
+// treeOf is the inverse of snapshot.
 func (s *Service) treeOf(lb LoadBalancer) *tree {
 	t := &tree{LoadBalancer: lb}
 	t.Listeners, t.Pools = nil, nil

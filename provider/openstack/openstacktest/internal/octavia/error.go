@@ -9,7 +9,7 @@ import (
 )
 
 // refusalError is a refusal of Octavia. The texts are those of octavia/common/exceptions.py, and of
-// WSME for mistakes in a body.
+// WSME for invalid bodies.
 type refusalError struct {
 	status int
 	text   string
@@ -57,7 +57,7 @@ func immutable(kind, id string) error {
 	return refuse(http.StatusConflict, "%s %s is immutable and cannot be updated.", kind, id)
 }
 
-// handler answers with the error, if there is one.
+// handler converts an error to an answer.
 func handler(handle func(*request) (answer, error)) func(*request) answer {
 	return func(r *request) answer {
 		result, err := handle(r)

@@ -11,7 +11,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
-// The values that Octavia knows (octavia-lib, octavia_lib/common/constants.py).
+// The values that Octavia supports (octavia-lib, octavia_lib/common/constants.py).
 const (
 	protocolTCP        = "TCP"
 	protocolUDP        = "UDP"
@@ -34,7 +34,7 @@ const (
 	persistenceAppCookie  = "APP_COOKIE"
 )
 
-// types are the attributes of the resources, as far as the API's version has them.
+// types are the attributes of the resources in this version of the API.
 type types struct {
 	loadBalancer resource.Fields[LoadBalancer]
 	listener     resource.Fields[Listener]
@@ -81,7 +81,7 @@ func from[T any](minor int, fields resource.Fields[T]) resource.Fields[T] {
 	return fields.On(func(f resource.Field[T]) bool { return f.Since <= minor })
 }
 
-// networks are CIDRs as networks, each once (octavia/api/common/types.py, CidrType).
+// networks are the networks of CIDRs, without duplicates (octavia/api/common/types.py, CidrType).
 func networks(cidrs []string) (all []string) {
 	for _, cidr := range cidrs {
 		if address, err := netip.ParseAddr(cidr); err == nil {
@@ -97,8 +97,8 @@ func networks(cidrs []string) (all []string) {
 	return all
 }
 
-// wsme has the words of WSME, which reads Octavia's bodies. It is the path of an object in the
-// request.
+// wsme has the texts of WSME, which reads Octavia's bodies. Its value is the path of an object in
+// the request.
 type wsme string
 
 func (wsme) Missing(name string, null bool) error {
@@ -158,8 +158,8 @@ func additionalVIPs() resource.Field[LoadBalancer] {
 	}
 }
 
-// sessionPersistence is shown whole. A change that leaves the type out keeps it; null and {} remove
-// the persistence (octavia/db/repositories.py, update_pool_and_sp).
+// sessionPersistence is always shown with all its attributes. A change without the type keeps it;
+// null and {} remove the persistence (octavia/db/repositories.py, update_pool_and_sp).
 func sessionPersistence() resource.Field[Pool] {
 	type body struct {
 		Type           string `json:"type" api:"type,null,oneof=SOURCE_IP|HTTP_COOKIE|APP_COOKIE"`

@@ -9,8 +9,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
-// One request can create a load balancer with all resources below it. A listener then has its pool
-// in itself, or the name of one (LoadBalancersController._graph_create).
+// One request can create a load balancer with all resources below it. A listener then contains its
+// pool, or the pool's name (LoadBalancersController._graph_create).
 
 // graphReader reads such a body.
 type graphReader struct {
@@ -85,7 +85,7 @@ func (g graphReader) readListener(given map[string]json.RawMessage, path string)
 		return invalid("Pools must be named when creating a fully populated loadbalancer.")
 	}
 	g.wanted[l] = name
-	// A body with no more than the name, and attributes with a default, refers to another pool.
+	// A body with only the name, and attributes with a default, refers to another pool.
 	for key := range pool {
 		if !slices.Contains([]string{"name", "admin_state_up", "tls_enabled"}, key) {
 			return g.readPool(pool, path+".default_pool")
@@ -97,7 +97,7 @@ func (g graphReader) readListener(given map[string]json.RawMessage, path string)
 // readPool reads a pool of the load balancer or of a listener.
 func (g graphReader) readPool(given map[string]json.RawMessage, path string) error {
 	p := &poolTree{}
-	// For WSME, these are optional in a graph, because a pool can be a reference.
+	// In a graph, WSME treats these as optional, because a pool can be a reference.
 	for _, attribute := range []string{"protocol", "lb_algorithm"} {
 		if !present(given, attribute) {
 			return invalid("Pool definition for '%s' missing required attribute: %s",
@@ -129,7 +129,7 @@ func (g graphReader) readPool(given map[string]json.RawMessage, path string) err
 	return nil
 }
 
-// link gives each pool its name as ID for now, and the listeners those of their pools.
+// link uses each pool's name as a temporary ID, and sets the listeners' default pools.
 func (g graphReader) link() error {
 	byName := map[string]*poolTree{}
 	for _, p := range g.tree.pools {
@@ -182,7 +182,7 @@ func (s *Service) createTree(c api.Caller, t *tree) error {
 	return nil
 }
 
-// lacksSubnet tells whether the work fails because the subnet of a member does not exist. Octavia
+// lacksSubnet reports whether the work fails because the subnet of a member does not exist. Octavia
 // does not check the subnets of members when a request creates a whole load balancer.
 func (s *Service) lacksSubnet(t *tree) bool {
 	for _, p := range t.pools {
@@ -217,7 +217,7 @@ func (s *Service) admitTree(t *tree) error {
 }
 
 // admitPoolTree does not check the session persistence, nor the algorithm with amphorae: Octavia
-// does so only when a pool is created alone.
+// checks them only when a pool is created alone.
 func (s *Service) admitPoolTree(t *tree, p *poolTree, driver driver) error {
 	if driver.ovn {
 		if err := driver.admitPool(&p.Pool); err != nil {

@@ -33,11 +33,11 @@ func (t target) mutable() error {
 
 // kind is a kind of Octavia's resources.
 type kind struct {
-	// name is that in bodies, called that in errors.
+	// name is the name in bodies, called the name in errors.
 	operation, path, name, called string
 	// filters are the attributes that filter a list.
 	filters []string
-	// of are the resources of a load balancer or, for members, of a pool.
+	// of returns the resources of a load balancer or, for members, of a pool.
 	of                     func(target) []target
 	show                   func(target) object
 	create, update, remove handling
@@ -120,7 +120,7 @@ func (s *Service) monitors() kind {
 	}
 }
 
-// inPool finds the pool that a path names before its members, if it names one.
+// inPool finds the pool in a path of members, if the path names one.
 func inPool(handle handling) handling {
 	return found(func(r *request) (err error) {
 		if id := r.PathValue("pool"); id != "" {

@@ -18,7 +18,7 @@ type listItem struct {
 }
 
 // list answers with the page that the query selects (octavia/api/common/pagination.py). attributes
-// are those that filter a list.
+// are the valid filters.
 func list(r *request, name string, attributes []string, items []listItem) (answer, error) {
 	if project := r.Query.Get("project_id"); project != "" {
 		if err := admitCaller(r, project); err != nil {
@@ -94,7 +94,8 @@ func sameValue(value any, wanted string) bool {
 	return value != nil && fmt.Sprint(value) == wanted
 }
 
-// filterable are the names of the attributes that are not lists or objects, and of the parents.
+// filterable are the names of the parents, and of the attributes that are neither lists nor
+// objects.
 func filterable[T any](fields resource.Fields[T], parents ...string) []string {
 	names := parents
 	for _, f := range fields {

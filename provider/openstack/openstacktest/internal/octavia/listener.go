@@ -30,7 +30,7 @@ func mandatoryParent(given map[string]json.RawMessage, name string) (id string, 
 	return id, nil
 }
 
-// present tells whether the body gives an attribute another value than null.
+// present reports whether the body sets an attribute to another value than null.
 func present(given map[string]json.RawMessage, name string) bool {
 	raw, has := given[name]
 	return has && string(raw) != "null"

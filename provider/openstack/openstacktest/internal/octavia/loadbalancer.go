@@ -26,7 +26,7 @@ func createLoadBalancer(r *request) (answer, error) {
 	if err := admitCaller(r, t.ProjectID); err != nil {
 		return answer{}, err
 	}
-	// The pools have their names for IDs so far.
+	// The IDs of the pools are still their names.
 	for _, p := range t.pools {
 		listeners := t.listenersOf(p)
 		p.ID = s.NewID()
@@ -55,7 +55,7 @@ func updateLoadBalancer(r *request) (answer, error) {
 	return api.OK(object{"loadbalancer": s.showLoadBalancer(t)}), nil
 }
 
-// deleteLoadBalancer refuses one with children with 400, not with 409.
+// deleteLoadBalancer refuses to delete a load balancer with children, with 400 instead of 409.
 func deleteLoadBalancer(r *request) (answer, error) {
 	t := r.tree
 	if !isTrue(r.Query.Get("cascade")) && len(t.listeners)+len(t.pools) > 0 {

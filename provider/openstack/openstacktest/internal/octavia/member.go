@@ -109,16 +109,16 @@ func updateMembers(r *request) (answer, error) {
 	if err := cmp.Or(t.mutablePool(p), s.admitMembers(r.Caller, t, p, b)); err != nil {
 		return answer{}, err
 	}
-	// Octavia locks nothing for an empty change.
+	// An empty change locks no resource.
 	if len(b.added)+len(b.changed)+len(b.deleted) > 0 {
 		s.apply(t, p, b)
 	}
 	return answer{Status: http.StatusAccepted}, nil
 }
 
-// batch compares the members of the body with the pool's. A value that the body does not give for
-// an existing member is set back to its default, but for name, subnet and tags: the body's type is
-// that of a creation. Octavia refuses a repeated member since 2023.
+// batch compares the members of the body with the pool's. An attribute of an existing member that
+// the body omits gets its default, except name, subnet and tags: the body's type is that of a
+// creation. Octavia refuses a repeated member since 2023.
 func (s *Service) batch(p *poolTree, given []map[string]json.RawMessage) (batch, error) {
 	b := batch{changed: map[*Member]Member{}}
 	for _, fields := range given {
@@ -188,8 +188,8 @@ func (s *Service) admitMembers(c api.Caller, t *tree, p *poolTree, b batch) erro
 	return nil
 }
 
-// apply changes the members. The amphorae get ports in the subnets of all members, of the unchanged
-// ones, too (network_tasks.CalculateDelta).
+// apply changes the members. The amphorae get ports in the subnets of all members, also of
+// unchanged ones (network_tasks.CalculateDelta).
 func (s *Service) apply(t *tree, p *poolTree, b batch) {
 	now := s.Clock.Now()
 	for m, changed := range b.changed {

@@ -22,12 +22,12 @@ type Service struct {
 	// holds reports whether Barbican has a container or a secret.
 	holds func(ref string) bool
 
-	// trees are in the order in which they were made.
+	// trees are the load balancers in the order of their creation.
 	trees   []*tree
 	rules   []*provisioningRule
 	flavors []LoadBalancerFlavor
 	zones   []string
-	// quotas are the limits of each project by resource; a resource that is not there has none.
+	// quotas are the limits of each project by resource; a missing resource has no limit.
 	quotas map[string]int
 }
 
@@ -56,16 +56,16 @@ type request struct {
 	target
 }
 
-// tree is a load balancer with all that is below it. The rows' own lists are empty.
+// tree is a load balancer with all resources below it. The lists in the rows are empty.
 type tree struct {
 	LoadBalancer
 	listeners []*Listener
 	pools     []*poolTree
-	// ownsPort: the VIP's port was made for it, and goes with it.
+	// ownsPort is true if Octavia created the VIP's port and deletes it.
 	ownsPort bool
-	// doomed: the next work fails.
+	// doomed is true if the next work fails.
 	doomed bool
-	// healing: the work under way is a failover.
+	// healing is true if the current work is a failover.
 	healing bool
 	work    *task
 }
@@ -76,7 +76,7 @@ type poolTree struct {
 	monitor *HealthMonitor
 }
 
-// resources are all of the tree, from the top.
+// resources are all resources of the tree, from the top.
 func (t *tree) resources() []*OctaviaResource {
 	all := []*OctaviaResource{&t.OctaviaResource}
 	for _, l := range t.listeners {
@@ -88,7 +88,7 @@ func (t *tree) resources() []*OctaviaResource {
 	return all
 }
 
-// resources are all of the pool.
+// resources are all resources of the pool.
 func (p *poolTree) resources() []*OctaviaResource {
 	all := []*OctaviaResource{&p.OctaviaResource}
 	for _, m := range p.members {
@@ -110,7 +110,7 @@ func (t *tree) pool(id string) *poolTree {
 	return nil
 }
 
-// listenersOf are the listeners that have the pool.
+// listenersOf are the listeners with the pool as their default pool.
 func (t *tree) listenersOf(p *poolTree) []*Listener {
 	var listeners []*Listener
 	for _, l := range t.listeners {
@@ -121,7 +121,7 @@ func (t *tree) listenersOf(p *poolTree) []*Listener {
 	return listeners
 }
 
-// addresses are the VIPs.
+// addresses are the addresses of the VIPs.
 func (t *tree) addresses() []string {
 	all := []string{t.VIPAddress}
 	for _, vip := range t.AdditionalVIPs {
@@ -144,7 +144,7 @@ func (s *Service) Operations() []api.Operation {
 	for _, path := range []string{"/v2", "/v2.0", "/v2/lbaas", "/v2.0/lbaas"} {
 		open("version_get", path, version)
 	}
-	// The API answers below both (octavia/api/root_controller.py); gophercloud uses v2.0.
+	// The API serves both versions (octavia/api/root_controller.py); gophercloud uses v2.0.
 	return slices.Concat(all, s.operations(root+"/v2.0"), s.operations(root+"/v2"))
 }
 
@@ -159,7 +159,7 @@ func (s *Service) operations(root string) []api.Operation {
 			},
 		})
 	}
-	// gophercloud reads quotas beside lbaas, where V2Controller has all that is below it, too.
+	// gophercloud requests quotas outside lbaas, where V2Controller serves the same resources.
 	add("loadbalancer_quota", "GET", root+"/quotas/{project}", getQuota)
 	for _, k := range s.kinds() {
 		path, one := lbaas+k.path, lbaas+k.path+"/{id}"
@@ -194,10 +194,10 @@ func (s *Service) versions(*api.Request) answer {
 	return api.OK(object{"versions": versions})
 }
 
-// version says nothing of its version.
+// version is the same answer for all versions.
 func version(*api.Request) answer { return api.OK("v2") }
 
-// handling is what an operation does, or why it is refused.
+// handling executes an operation, or returns why it is refused.
 type handling func(*request) (answer, error)
 
 // withBody reads the body of the request before it is handled.
@@ -236,7 +236,7 @@ func bodyOf(r *request, name string) (map[string]json.RawMessage, error) {
 	return body[name], nil
 }
 
-// admitCaller refuses what is other projects'. The real service answers 403 here, not 404.
+// admitCaller refuses resources of other projects. The real service answers 403 here, not 404.
 func admitCaller(r *request, project string) error {
 	if !r.IsAdmin() && r.ProjectID() != project {
 		return forbidden()

@@ -10,7 +10,7 @@ type Options struct {
 	Provisioning   time.Duration
 }
 
-// The providers that each cloud has.
+// The providers of each cloud.
 const (
 	ProviderAmphora = "amphora"
 	ProviderOctavia = "octavia"

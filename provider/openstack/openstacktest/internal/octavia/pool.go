@@ -53,7 +53,7 @@ func admitNoPool(l *Listener) error {
 	return nil
 }
 
-// parentsOfPool are the load balancer and the listener, if the body names one.
+// parentsOfPool are the load balancer and, if the body names one, the listener.
 func parentsOfPool(r *request, loadBalancerID, listenerID string) (*tree, *Listener, error) {
 	kind, id := r.octavia.listeners(), listenerID
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/neutron"
 )
 
-// driver is a driver of Octavia's, as far as it refuses what Octavia itself allows.
+// driver refuses requests that Octavia itself allows.
 type driver struct {
 	name string
 	ovn  bool
@@ -64,7 +64,7 @@ func (p driver) admitMonitor(m *HealthMonitor) error {
 	return nil
 }
 
-// admitMember also asks for the VIP's subnet: without a subnet of its own a member must be in it.
+// admitMember also needs the VIP's subnet: a member without a subnet must be in it.
 func (p driver) admitMember(m *Member, vips []string, vipSubnet *neutron.Subnet) error {
 	if !p.ovn {
 		return nil
@@ -102,14 +102,14 @@ func (p driver) admitFailover() error {
 
 // LoadBalancerFlavor is a flavor of load balancers.
 type LoadBalancerFlavor struct {
-	// ID is made if it is empty.
+	// ID is generated if it is empty.
 	ID, Name string
-	// Provider is whose flavor it is. Default: the cloud's default provider.
+	// Provider is the provider of the flavor. Default: the cloud's default provider.
 	Provider string
 	Disabled bool
 }
 
-// AddLoadBalancerFlavor adds a flavor and returns its id.
+// AddLoadBalancerFlavor adds a flavor and returns its ID.
 func (s *Service) AddLoadBalancerFlavor(f LoadBalancerFlavor) string {
 	defer s.Enter()()
 	if f.ID == "" {
@@ -120,7 +120,7 @@ func (s *Service) AddLoadBalancerFlavor(f LoadBalancerFlavor) string {
 	return f.ID
 }
 
-// AddLoadBalancerZone adds an availability zone of Octavia's.
+// AddLoadBalancerZone adds an availability zone of Octavia.
 func (s *Service) AddLoadBalancerZone(name string) {
 	defer s.Enter()()
 	s.zones = append(s.zones, name)
@@ -160,7 +160,7 @@ func (s *Service) chooseProvider(lb *LoadBalancer) error {
 	return nil
 }
 
-// flavor is nil for no id.
+// flavor returns nil for an empty ID.
 func (s *Service) flavor(id string) (*LoadBalancerFlavor, error) {
 	if id == "" {
 		return nil, nil

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// ProvisioningRule changes how Octavia's work on load balancers goes on: creations, changes and
-// deletions of a load balancer and of all below it. Without a rule it takes as long as
-// [WithProvisioning] says, and succeeds.
+// ProvisioningRule changes duration and result of Octavia's work on load balancers: creations,
+// updates and deletions of a load balancer and of all resources below it. Without a rule, work
+// takes as long as [WithProvisioning] says, and succeeds.
 type ProvisioningRule struct {
-	// LoadBalancer is the id or the name of the load balancer. Empty: all.
+	// LoadBalancer is the ID or the name of the load balancer. Empty: all.
 	LoadBalancer string
-	// Times is how often the rule is used, and then no more. 0: always.
+	// Times is how often the rule is used. 0: always.
 	Times int
-	// Duration is how long the work takes. 0: as usual.
+	// Duration is the duration of the work. 0: the usual one.
 	Duration time.Duration
-	// Never: the work does not end; see [Cloud.SetProvisioningStatus].
+	// Never means that the work does not end; see [Cloud.SetProvisioningStatus].
 	Never bool
-	// Fail: what was to be made, changed or deleted ends in ERROR. If that is below a load
-	// balancer, the load balancer is ACTIVE then.
+	// Fail makes the created, changed or deleted resource end in ERROR. If it is below a load
+	// balancer, the load balancer becomes ACTIVE.
 	Fail bool
 }
 
@@ -40,7 +40,7 @@ func (s *Service) Provision(rule ProvisioningRule) (remove func()) {
 	}
 }
 
-// takeProvisioningRule is nil for none.
+// takeProvisioningRule returns the rule for the load balancer, or nil.
 func (s *Service) takeProvisioningRule(t *tree) *provisioningRule {
 	for _, rule := range s.rules {
 		named := rule.LoadBalancer == "" || rule.LoadBalancer == t.ID || rule.LoadBalancer == t.Name

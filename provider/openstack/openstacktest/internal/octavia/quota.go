@@ -21,7 +21,7 @@ func (s *Service) SetLoadBalancerQuota(resource string, limit int) {
 	s.quotas[resource] = limit
 }
 
-// getQuota shows each limit under the API's present name.
+// getQuota shows each limit under its current name in the API.
 func getQuota(r *request) (answer, error) {
 	if err := admitCaller(r, r.PathValue("project")); err != nil {
 		return answer{}, err
@@ -40,7 +40,8 @@ func getQuota(r *request) (answer, error) {
 	return api.OK(object{"quota": quota}), nil
 }
 
-// admitMore refuses so many more of a resource. name is how the refusal calls it.
+// admitMore refuses more resources than the quota allows. name is the resource's name in the
+// refusal.
 func (s *Service) admitMore(project, resource, name string, more int) error {
 	limit, limited := s.quotas[resource]
 	if !limited || limit < 0 || more <= 0 || s.count(project, resource)+more <= limit {
@@ -82,7 +83,7 @@ func (t *tree) count(resource string) int {
 	return count
 }
 
-// admitTree asks for all that a new load balancer brings, in Octavia's order.
+// admitQuotas checks all resources of a new load balancer, in Octavia's order.
 func (s *Service) admitQuotas(t *tree) error {
 	for _, resource := range []struct{ quota, name string }{
 		{QuotaLoadBalancer, "Load Balancer"},

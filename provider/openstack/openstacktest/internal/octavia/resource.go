@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The states of Octavia's resources that are settled or under way.
+// The provisioning statuses of Octavia's resources.
 const (
 	StatusActive        = "ACTIVE"
 	StatusError         = "ERROR"
@@ -27,7 +27,7 @@ const (
 type OctaviaResource struct {
 	// ID is generated if it is empty.
 	ID string `api:"id,ro"`
-	// ProjectID is the owner: for a resource below a load balancer, the owner of the load balancer.
+	// ProjectID is the owner. A resource below a load balancer has the owner of the load balancer.
 	ProjectID string `api:"project_id|tenant_id,ro"`
 	Name      string `api:"name"`
 	// Down is the negation of admin_state_up.
@@ -99,26 +99,26 @@ type Pool struct {
 	Description string `api:"description"`
 	Protocol    string `api:"protocol,create,required,oneof=TCP|HTTPS|HTTP|PROXY|PROXYV2|UDP|SCTP"`
 	LBAlgorithm string `api:"lb_algorithm,required,oneof=LEAST_CONNECTIONS|ROUND_ROBIN|SOURCE_IP|SOURCE_IP_PORT"`
-	// SessionPersistence is nil for none.
+	// SessionPersistence may be nil.
 	SessionPersistence *SessionPersistence
 
 	Members []Member
-	// Monitor is nil for none.
+	// Monitor may be nil.
 	Monitor *HealthMonitor
 }
 
-// SessionPersistence keeps a client at a member.
+// SessionPersistence binds a client to a member.
 type SessionPersistence struct {
 	// Type is SOURCE_IP, HTTP_COOKIE or APP_COOKIE.
 	Type string
 	// CookieName is for APP_COOKIE.
 	CookieName string
-	// TimeoutSeconds and Granularity (a netmask) are for UDP and SCTP; zero: not given.
+	// TimeoutSeconds and Granularity (a netmask) are for UDP and SCTP; zero: not set.
 	TimeoutSeconds int
 	Granularity    string
 }
 
-// Member is an address and port of a pool, unique in it.
+// Member is an address and a port, which are unique in the pool.
 type Member struct {
 	OctaviaResource
 	Address      string `api:"address,create,required,ip"`
@@ -126,7 +126,7 @@ type Member struct {
 	SubnetID     string `api:"subnet_id,create,null,uuid"`
 	Weight       int    `api:"weight,min=0,max=256,default=1"`
 	Backup       bool   `api:"backup,since=1"`
-	// The monitor checks MonitorAddress and MonitorPort instead of the above; zero: not given.
+	// The monitor checks MonitorAddress and MonitorPort instead of the above; zero: not set.
 	MonitorAddress string `api:"monitor_address,null,ip"`
 	MonitorPort    int    `api:"monitor_port,null,min=1,max=65535"`
 }
@@ -143,12 +143,12 @@ type HealthMonitor struct {
 	HTTPMethod     string `api:"http_method,null,oneof=GET|HEAD|POST|PUT|DELETE|TRACE|OPTIONS|CONNECT|PATCH"`
 	URLPath        string `api:"url_path,null"`
 	ExpectedCodes  string `api:"expected_codes,null"`
-	// HTTPVersion is 1.0 or 1.1; 0: not given. gophercloud sends it as a text.
+	// HTTPVersion is 1.0 or 1.1; 0: not set. gophercloud sends it as a text.
 	HTTPVersion float64 `api:"http_version,null,loose,oneof=1.0|1.1,since=10"`
 	DomainName  string  `api:"domain_name,null,since=10"`
 }
 
-// clone copies the listener so that nothing is shared.
+// clone returns a deep copy of the listener.
 func (l *Listener) clone() Listener {
 	c := *l
 	c.Tags, c.AllowedCIDRs, c.SNIContainerRefs = slices.Clone(l.Tags), slices.Clone(l.AllowedCIDRs),

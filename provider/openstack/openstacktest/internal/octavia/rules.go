@@ -29,7 +29,7 @@ func fitsListener(listener, pool string) bool {
 	return false
 }
 
-// transport is what a protocol is carried by (L4_PROTOCOL_MAP).
+// transport is the transport protocol of a protocol (L4_PROTOCOL_MAP).
 func transport(protocol string) string {
 	if isDatagram(protocol) {
 		return protocol
@@ -52,8 +52,8 @@ func admitProtocols(listener, pool string) error {
 	return nil
 }
 
-// admitListener checks a listener by itself (ListenersController._validate_create_listener and
-// _validate_listener_PUT). datagram is the text for UDP and SCTP with TLS or headers.
+// admitListener has the checks of a single listener (ListenersController._validate_create_listener
+// and _validate_listener_PUT). datagram is the text for UDP and SCTP with TLS or headers.
 func admitListener(l *Listener, datagram string) error {
 	certified := l.DefaultTLSContainerRef != "" || len(l.SNIContainerRefs) > 0
 	terminates := l.Protocol == protocolTerminated || l.Protocol == protocolPrometheus && certified
@@ -97,11 +97,11 @@ func admitHeaders(l *Listener) error {
 	return nil
 }
 
-// pythonList is how Python shows a list of texts.
+// pythonList is a list of texts in Python's form.
 func pythonList(texts []string) string { return "['" + strings.Join(texts, "', '") + "']" }
 
-// admitPort refuses a second listener for a port of the same transport. Until API 2.17 there was
-// one for all.
+// admitPort refuses a second listener for a port of the same transport. Before API 2.17, all
+// transports shared the ports.
 func admitPort(l *Listener, others []*Listener) error {
 	for _, other := range others {
 		if other != l && other.ProtocolPort == l.ProtocolPort &&
@@ -114,14 +114,13 @@ func admitPort(l *Listener, others []*Listener) error {
 	return nil
 }
 
-// minorAllVIPs is the API's minor version with which CIDRs of each VIP's family can be used. The
-// release before it (2.26 is Zed's) had additional VIPs already, but looked at the first VIP only;
-// and its worker fails to make the rules of a CIDR for the family of another VIP, so that a load
-// balancer with additional VIPs of the other family and any CIDRs ends in ERROR.
+// minorAllVIPs is the API's minor version from which CIDRs of each VIP's family can be used. The
+// previous release (2.26, Zed) has additional VIPs, but checks only the first VIP. Its worker fails
+// to create the rules of a CIDR for the family of another VIP, so a load balancer with additional
+// VIPs of the other family and any CIDRs ends in ERROR.
 const minorAllVIPs = 27
 
-// admitCIDRs refuses a CIDR for which there is no VIP of its family
-// (_validate_cidr_compatible_with_vip).
+// admitCIDRs refuses a CIDR without a VIP of its family (_validate_cidr_compatible_with_vip).
 func (s *Service) admitCIDRs(t *tree, cidrs []string) error {
 	vips := t.addresses()
 	all := s.options.Minor >= minorAllVIPs
@@ -147,8 +146,8 @@ func (s *Service) admitCIDRs(t *tree, cidrs []string) error {
 	return nil
 }
 
-// admitPersistence is _validate_pool_request_for_udp_sctp and validate.check_session_persistence.
-// only are the protocols that the text names for a timeout.
+// admitPersistence has the checks of _validate_pool_request_for_udp_sctp and
+// validate.check_session_persistence. only are the protocols that the refusal of a timeout names.
 func admitPersistence(p *Pool, only string) error {
 	s := p.SessionPersistence
 	if s == nil {
@@ -185,8 +184,8 @@ func admitMember(m *Member) error {
 	return nil
 }
 
-// admitAddress refuses a second member with the same address and port; the subnet does not make a
-// difference (the constraint uq_member_pool_id_address_protocol_port of the database).
+// admitAddress refuses a second member with the same address and port, also in another subnet (the
+// constraint uq_member_pool_id_address_protocol_port of the database).
 func admitAddress(m *Member, others []*Member) error {
 	for _, other := range others {
 		if other != m && other.Address == m.Address && other.ProtocolPort == m.ProtocolPort {
@@ -198,13 +197,13 @@ func admitAddress(m *Member, others []*Member) error {
 	return nil
 }
 
-// The shortest delay of a UDP-CONNECT monitor in seconds
+// leastUDPDelay is the shortest delay of a UDP-CONNECT monitor in seconds
 // (api_settings.udp_connect_min_interval_health_monitor).
 const leastUDPDelay = 3
 
 // admitMonitor checks a monitor for a pool (HealthMonitorController._validate_create_hm and
-// _validate_healthmonitor_request_for_udp_sctp). HTTP's defaults are set. The API reference says
-// that the timeout must be less than the delay; nothing looks at that.
+// _validate_healthmonitor_request_for_udp_sctp), and sets the defaults for HTTP. The API reference
+// requires a timeout below the delay, but Octavia does not check it.
 func admitMonitor(m *HealthMonitor, protocol string) error {
 	if err := admitMonitorType(m, protocol); err != nil {
 		return err

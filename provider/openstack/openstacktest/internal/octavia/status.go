@@ -6,18 +6,17 @@ import (
 	"time"
 )
 
-// task is what Octavia does for one change: until it is done the load balancer is in a state
-// PENDING.
+// task is Octavia's work for one change. Until it ends, the load balancer is PENDING.
 type task struct {
 	due time.Time
-	// never ends.
+	// never means that the task does not end.
 	never bool
-	// fails: it ends in ERROR.
+	// fails means that the task ends in ERROR.
 	fails bool
 }
 
-// startWork puts the load balancer into the state and lets the work begin. The caller has set the
-// states of what is changed below it.
+// startWork sets the status of the load balancer and starts the work. The caller has set the
+// statuses of the changed resources below it.
 func (s *Service) startWork(t *tree, status string) {
 	now := s.Clock.Now()
 	t.set(&t.OctaviaResource, status, now)
@@ -38,8 +37,8 @@ func (s *Service) startWork(t *tree, status string) {
 	}
 }
 
-// work puts a resource below the load balancer into the state, locks its pool with the listeners of
-// the pool, if it has one, and starts the work.
+// work sets the status of a resource below the load balancer, locks its pool, if any, with the
+// pool's listeners, and starts the work.
 func (s *Service) work(t *tree, p *poolTree, row *OctaviaResource, status string) {
 	now := s.Clock.Now()
 	if p != nil {
@@ -73,8 +72,8 @@ func (s *Service) settleTree(t *tree, now time.Time) {
 	t.complete(now, t.asleep())
 }
 
-// fail is the end of work that cannot be done: what was to be changed is in ERROR, and what is
-// above it as it was. The operating statuses stay.
+// fail ends failed work: the changed resource is in ERROR, and the resources above it have their
+// previous status. The operating statuses stay.
 func (t *tree) fail(now time.Time) {
 	failed := t.failed()
 	for _, resource := range t.resources() {
@@ -89,8 +88,8 @@ func (t *tree) fail(now time.Time) {
 	t.healing = false
 }
 
-// failed are what the work was for: of what is PENDING the lowest, since what is above it is
-// PENDING only for its sake; but all of it if the work was for the load balancer
+// failed are the changed resources: the lowest PENDING ones, because those above them are PENDING
+// only for their sake. If the work was for the load balancer, all are returned
 // (octavia/controller/worker/v2/tasks/lifecycle_tasks.py).
 func (t *tree) failed() []*OctaviaResource {
 	pending := func(resources []*OctaviaResource) []*OctaviaResource {
@@ -116,7 +115,7 @@ func (t *tree) failed() []*OctaviaResource {
 	return []*OctaviaResource{&t.OctaviaResource}
 }
 
-// complete is the end of work that is done, which leaves alone what is asleep.
+// complete ends successful work. It does not change the resources in asleep.
 func (t *tree) complete(now time.Time, asleep []*OctaviaResource) {
 	t.listeners = slices.DeleteFunc(t.listeners,
 		func(l *Listener) bool { return l.ProvisioningStatus == StatusPendingDelete })
@@ -140,7 +139,7 @@ func (t *tree) complete(now time.Time, asleep []*OctaviaResource) {
 		if slices.Contains(asleep, resource) {
 			continue
 		}
-		// A failover sets up everything again, even resources in ERROR (MarkLBActiveInDB with
+		// A failover sets up all resources again, even those in ERROR (MarkLBActiveInDB with
 		// mark_subobjects).
 		if isPending(resource.ProvisioningStatus) || t.healing &&
 			resource.ProvisioningStatus == StatusError {
@@ -151,8 +150,8 @@ func (t *tree) complete(now time.Time, asleep []*OctaviaResource) {
 	t.operate()
 }
 
-// asleep are the pools, with all below them, that no listener has and that were made with the load
-// balancer: they stay PENDING_CREATE (MarkLBActiveInDB goes from listener to pool).
+// asleep are the pools without a listener that were created with the load balancer, with all
+// resources below them. They stay PENDING_CREATE (MarkLBActiveInDB goes from listener to pool).
 func (t *tree) asleep() (all []*OctaviaResource) {
 	if t.ProvisioningStatus != StatusPendingCreate {
 		return nil
@@ -165,7 +164,7 @@ func (t *tree) asleep() (all []*OctaviaResource) {
 	return all
 }
 
-// operate sets the operating statuses as they are when all that is behind the load balancer works.
+// operate sets the operating statuses of a load balancer whose backends all work.
 func (t *tree) operate() {
 	of := func(resource *OctaviaResource, status string) {
 		if resource.Down {
@@ -219,7 +218,7 @@ func (t *tree) mutable() error {
 	return nil
 }
 
-// mutablePool also asks the pool, which members and monitors do not change alone.
+// mutablePool also requires the pool to be mutable, for changes of its members and monitor.
 func (t *tree) mutablePool(p *poolTree) error {
 	if p.ProvisioningStatus != StatusActive {
 		return immutable("Pool", p.ID)

@@ -16,7 +16,7 @@ func (s *Service) showLoadBalancer(t *tree) object {
 }
 
 // showWhole is the answer to the creation of a whole load balancer. It shows resources instead of
-// IDs, but no monitors: their place is always null (PoolFullResponse).
+// IDs, but monitors are always null (PoolFullResponse).
 func (s *Service) showWhole(t *tree) object {
 	shown := s.types.loadBalancer.Show(&t.LoadBalancer)
 	listeners, pools := []object{}, []object{}
@@ -64,8 +64,8 @@ func (s *Service) showMonitor(p *poolTree) object {
 	return shown
 }
 
-// statuses is the status tree. It has no pools without a listener, and not all attributes
-// (LoadBalancerStatusResponse and those below it).
+// statuses is the status tree. It omits pools without a listener, and some attributes
+// (LoadBalancerStatusResponse and the types below it).
 func (t *tree) statuses() object {
 	listeners := []object{}
 	for _, l := range t.listeners {
@@ -94,7 +94,7 @@ func (p *poolTree) statuses() object {
 	if p.monitor != nil {
 		monitor := statusOf(&p.monitor.OctaviaResource)
 		monitor["type"] = p.monitor.Type
-		// The key is not that of the pool itself, healthmonitor (PoolStatusResponse).
+		// The key differs from the pool's own key healthmonitor (PoolStatusResponse).
 		shown["health_monitor"] = monitor
 	}
 	return shown

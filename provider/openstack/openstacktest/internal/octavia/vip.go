@@ -10,9 +10,9 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/neutron"
 )
 
-// The VIP of a load balancer is a port of Neutron's, which the user gives or Octavia makes.
+// The VIP of a load balancer is a port of Neutron, which the user provides or Octavia creates.
 
-// placeVIP finds what the VIP lacks of port, network and subnet
+// placeVIP completes the port, network and subnet of the VIP
 // (LoadBalancersController._validate_vip_request_object).
 func (s *Service) placeVIP(c api.Caller, lb *LoadBalancer) error {
 	var err error
@@ -72,7 +72,8 @@ func (s *Service) placeByPort(c api.Caller, lb *LoadBalancer) error {
 	return invalid("Specified VIP address not found on the specified VIP port.")
 }
 
-// placeByPortAndSubnet takes the port's first address in the subnet, whichever the request names.
+// placeByPortAndSubnet uses the port's first address in the subnet, and ignores the requested
+// address.
 func (s *Service) placeByPortAndSubnet(c api.Caller, lb *LoadBalancer, port *neutron.Port) error {
 	if _, err := s.subnetFor(c, lb.VIPSubnetID); err != nil {
 		return err
@@ -87,8 +88,8 @@ func (s *Service) placeByPortAndSubnet(c api.Caller, lb *LoadBalancer, port *neu
 		"No VIP address found on the specified VIP port within the specified subnet.")
 }
 
-// placeByNetwork chooses the subnet that holds the address; without one the first, of IPv4 if there
-// is one.
+// placeByNetwork chooses the subnet of the address; without an address, the first subnet,
+// preferring IPv4.
 func (s *Service) placeByNetwork(c api.Caller, lb *LoadBalancer) error {
 	if _, err := s.network.FindNetwork(c, lb.VIPNetworkID); err != nil {
 		return missing("Network", lb.VIPNetworkID)
@@ -128,7 +129,7 @@ func (s *Service) placeByNetwork(c api.Caller, lb *LoadBalancer) error {
 	return nil
 }
 
-// admitAdditionalVIPs: one address of each subnet, all of one network.
+// admitAdditionalVIPs allows one address of each subnet, all of one network.
 func (s *Service) admitAdditionalVIPs(c api.Caller, lb *LoadBalancer) error {
 	used := []string{lb.VIPSubnetID}
 	for _, vip := range lb.AdditionalVIPs {
@@ -141,7 +142,7 @@ func (s *Service) admitAdditionalVIPs(c api.Caller, lb *LoadBalancer) error {
 	for _, vip := range lb.AdditionalVIPs {
 		subnet, err := s.network.FindSubnet(c, vip.SubnetID)
 		if err != nil {
-			// Nothing turns the network driver's error into an answer here
+			// Octavia does not convert the network driver's error to an answer here
 			// (_validate_subnets_share_network_but_no_duplicates).
 			return refuse(http.StatusInternalServerError,
 				"subnet not found (subnet id: %s).", vip.SubnetID)
@@ -153,15 +154,14 @@ func (s *Service) admitAdditionalVIPs(c api.Caller, lb *LoadBalancer) error {
 	return nil
 }
 
-// makeVIP makes the port, or takes the address of the port that was given. What Neutron says
-// against it, such as that the address is used, is an error of the provider's
-// (octavia/api/drivers/amphora_driver/v2/driver.py, create_vip_port): 500, whatever Neutron's
-// status was.
+// makeVIP creates the port, or uses the address of the given port. A refusal of Neutron, such as
+// for a used address, is a provider error with status 500, whatever Neutron's status was
+// (octavia/api/drivers/amphora_driver/v2/driver.py, create_vip_port).
 func (s *Service) makeVIP(t *tree) error {
 	if t.VIPPortID != "" {
 		return s.takeVIP(t)
 	}
-	// As octavia/network/drivers/neutron/allowed_address_pairs.py: the port is down, because the
+	// As in octavia/network/drivers/neutron/allowed_address_pairs.py, the port is down, because the
 	// amphorae's ports have its address.
 	spec := neutron.Port{
 		Name: "octavia-lb-" + t.ID, NetworkID: t.VIPNetworkID, ProjectID: t.ProjectID, Down: true,
@@ -200,18 +200,16 @@ func (s *Service) takeVIP(t *tree) error {
 	return invalid("Specified VIP address not found on the specified VIP port.")
 }
 
-// secureVIP puts a security group of Octavia's, which belongs to a project of its own, in the place
-// of those that a user's port has (octavia/network/drivers/neutron/base.py,
-// _add_security_group_to_port).
+// secureVIP replaces the security groups of a user's port by one of Octavia, which belongs to
+// another project (octavia/network/drivers/neutron/base.py, _add_security_group_to_port).
 func (s *Service) secureVIP(t *tree, port *neutron.Port) {
 	if t.Provider == ProviderAmphora {
 		port.SecurityGroups = []string{s.NewID()}
 	}
 }
 
-// dropVIP deletes the port if it was made for the load balancer. That another client has deleted it
-// does not matter. A user's port stays, without a security group: that of Octavia's is taken off,
-// and those it had before are forgotten.
+// dropVIP deletes the port if Octavia created it. It may already be deleted. A user's port stays
+// without a security group: Octavia's is removed, and the previous ones are not restored.
 func (s *Service) dropVIP(t *tree) {
 	if t.ownsPort {
 		_ = s.network.RemovePort(t.VIPPortID)
@@ -222,14 +220,14 @@ func (s *Service) dropVIP(t *tree) {
 	}
 }
 
-// forgetTree is the end of a deletion.
+// forgetTree removes a deleted load balancer.
 func (s *Service) forgetTree(t *tree) {
 	s.dropVIP(t)
 	s.trees = slices.DeleteFunc(s.trees,
 		func(other *tree) bool { return other == t })
 }
 
-// vipSubnet is nil when it is gone.
+// vipSubnet is nil if the subnet is deleted.
 func (s *Service) vipSubnet(t *tree) *neutron.Subnet {
 	subnet, err := s.network.Subnet(t.VIPSubnetID)
 	if err != nil {

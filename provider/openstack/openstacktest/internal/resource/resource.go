@@ -4,8 +4,8 @@
 //
 //	Weight int `api:"weight,min=0,max=256,default=1"`
 //
-// The tag begins with the name in the API, or several names with | between them: all show the
-// field, the first one sets it. The options are:
+// The tag begins with the name in the API, or several names separated by |: all show the field, and
+// the first one sets it. The options are:
 //
 //   - ro: no request gives it. create, update: only a creation, or only a change, gives it.
 //   - required: a creation must give it.
@@ -35,8 +35,8 @@ type Field[T any] struct {
 	Name string
 	// Get returns the value that the API shows.
 	Get func(*T) any
-	// Set takes the value of a request. Nil: read-only. An [InvalidError] or [UnknownError] gets
-	// the words of the service; any other error is the answer.
+	// Set takes the value of a request. Nil: read-only. The service words an [InvalidError] or
+	// [UnknownError]; any other error is the answer.
 	Set func(*T, json.RawMessage) error
 
 	CreateOnly, UpdateOnly, Required bool
@@ -56,7 +56,7 @@ func Of[T any](others ...Field[T]) Fields[T] {
 	return append(fieldsOf[T](reflect.TypeFor[T](), nil), others...)
 }
 
-// Shown is a field that no request gives.
+// Shown is a read-only field.
 func Shown[T any](name string, get func(*T) any) Field[T] { return Field[T]{Name: name, Get: get} }
 
 func fieldsOf[T any](t reflect.Type, parent []int) (all Fields[T]) {
@@ -141,7 +141,7 @@ func (fields Fields[T]) Show(row *T) api.Object {
 	return shown
 }
 
-// Refusals are the words of a service for what is wrong with a body.
+// Refusals are a service's texts for the mistakes in a body.
 type Refusals interface {
 	// Missing refuses a required attribute that is missing, or null.
 	Missing(name string, null bool) error
@@ -152,7 +152,7 @@ type Refusals interface {
 	Invalid(e *InvalidError) error
 }
 
-// Read takes the attributes that a request gives, except for those that the caller handles itself.
+// Read sets the attributes of a request, except those that the caller handles itself.
 func (fields Fields[T]) Read(
 	row *T, given map[string]json.RawMessage, creating bool, refusals Refusals, handled ...string,
 ) error {

@@ -19,7 +19,7 @@ import (
 // InvalidError refuses the value of an attribute.
 type InvalidError struct {
 	Field string
-	// Value is the text, or the JSON, of the value.
+	// Value is the value as a text, or in JSON.
 	Value string
 	// Check is the failed check: type, uuid, ip, cidr, oneof, min, max or length; "" for another.
 	Check string
@@ -37,7 +37,7 @@ type UnknownError struct {
 
 func (e *UnknownError) Error() string { return strings.Join(e.Names, ", ") }
 
-// Unknown refuses all attributes within an object but the known ones.
+// Unknown refuses all attributes within an object except the known ones.
 func Unknown(within string, given map[string]json.RawMessage, known ...string) error {
 	names := slices.DeleteFunc(api.SortedKeys(given),
 		func(name string) bool { return slices.Contains(known, name) })
@@ -113,7 +113,7 @@ func (o options) set(name string, v reflect.Value, raw json.RawMessage) error {
 	return nil
 }
 
-// Text is a JSON value as an error shows it: a text without quotes, a list as Python writes it.
+// Text is a JSON value in the form of an error: a text without quotes, a list in Python's form.
 func Text(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
