@@ -1,3 +1,3 @@
-// Package chart tests the Helm chart and the Kustomize base of fxccm: it is a module of its own,
+// Package chart tests the Helm chart and the Kustomize base of fxccm. It is a separate module,
 // because it links Helm.
 package chart

@@ -44,7 +44,7 @@ const (
 	name      = "cloud-controller-manager"
 )
 
-// helm is Helm on the API server.
+// helm is a Helm client for the API server.
 func helm(t *testing.T, cp *controlplane.ControlPlane) *action.Configuration {
 	t.Helper()
 	flags := genericclioptions.NewConfigFlags(false)
@@ -102,7 +102,7 @@ func tryInstall(t *testing.T, cfg *action.Configuration, text string) error {
 	return err
 }
 
-// eventually asks until check returns no error.
+// eventually repeats check until it returns no error.
 func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 	var last error
@@ -182,7 +182,7 @@ func TestChart_BesideOCCM_NeedsAnotherName(t *testing.T) {
 	cfg := helm(t, cp)
 	if err := tryInstall(t, cfg, ""); err == nil || !strings.Contains(err.Error(),
 		`ServiceAccount "cloud-controller-manager" in namespace "kube-system" exists`) {
-		t.Errorf("Helm installs the chart over OCCM's ServiceAccount: %v", err)
+		t.Errorf("Helm replaces OCCM's ServiceAccount: %v", err)
 	}
 	install(t, cfg, "fullnameOverride: fxccm-chart")
 	after, err := accounts.Get(t.Context(), name, metav1.GetOptions{})
@@ -191,7 +191,7 @@ func TestChart_BesideOCCM_NeedsAnotherName(t *testing.T) {
 	}
 }
 
-// Each set of values is rendered into objects that the API server accepts, and the Pod, too.
+// Each set of values renders objects that the API server accepts, and a Pod that it accepts.
 func TestChart_WithOtherValues_IsAcceptedByTheAPIServer(t *testing.T) {
 	cp := controlplane.ForTest(t)
 	client := kubernetes.NewForConfigOrDie(cp.RESTConfig())
@@ -249,8 +249,8 @@ func podTemplate(t *testing.T, text string) corev1.PodTemplateSpec {
 }
 
 // A process with the rendered arguments, the mounted Secret and the ServiceAccount serves a
-// cluster. The audit log shows that the rendered rules are what it needs, and no more.
-func TestProgram_WithWhatTheChartRenders_ServesTheCluster(t *testing.T) {
+// cluster. The audit log shows that the rendered rules are exactly those that it needs.
+func TestProgram_WithTheRenderedManifests_ServesTheCluster(t *testing.T) {
 	cp := controlplane.ForTest(t)
 	admin := kubernetes.NewForConfigOrDie(cp.RESTConfig())
 	cloud := project.New(t,
@@ -335,7 +335,7 @@ func TestProgram_WithWhatTheChartRenders_ServesTheCluster(t *testing.T) {
 	}
 	eventually(t, "the Service is gone", func(ctx context.Context) error {
 		if got, err := services.Get(ctx, "web", metav1.GetOptions{}); err == nil {
-			return fmt.Errorf("it is there: %v", got.Finalizers)
+			return fmt.Errorf("it exists: %v", got.Finalizers)
 		}
 		return nil
 	})
@@ -350,7 +350,7 @@ func TestProgram_WithWhatTheChartRenders_ServesTheCluster(t *testing.T) {
 	metrics(t, admin, port)
 	stop()
 
-	// Deleting a node takes minutes of confirmed absence; package tests show it.
+	// A node is deleted only after minutes of confirmed absence; package tests show it.
 	compareRules(t, cp, text, name, "delete nodes")
 }
 
@@ -382,7 +382,7 @@ func TestProgram_WithTheArgumentsOfTheDaemonSet_Leads(t *testing.T) {
 	})
 }
 
-// compareRules compares the rendered rules with the requests of the account, but for permissions
+// compareRules compares the rendered rules with the requests of the account, except permissions
 // that the test does not need.
 func compareRules(t *testing.T, cp *controlplane.ControlPlane, text, account string,
 	unneeded ...string,
@@ -397,7 +397,7 @@ func compareRules(t *testing.T, cp *controlplane.ControlPlane, text, account str
 	report.Unused = slices.DeleteFunc(report.Unused,
 		func(p rbac.Permission) bool { return slices.Contains(unneeded, p.String()) })
 	if !report.OK() {
-		t.Errorf("the chart's rules are not what the program needs:\n%s", report)
+		t.Errorf("the chart's rules differ from those that the program needs:\n%s", report)
 	}
 }
 
@@ -416,7 +416,7 @@ func serviceAccount(
 	return cfg
 }
 
-// permissions are those of the rendered rules.
+// permissions are the permissions of the rendered rules.
 func permissions(t *testing.T, text, user string) []rbac.Permission {
 	t.Helper()
 	manifests, err := render(t, "Helm", text)
@@ -438,7 +438,7 @@ func permissions(t *testing.T, text, user string) []rbac.Permission {
 	return granted
 }
 
-// start runs the program until it is ready. The function that it returns stops it in order.
+// start runs the program until it is ready. The returned function stops it gracefully.
 func start(t *testing.T, args []string, kubeconfig string, port int) func() {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "fxccm")
@@ -486,7 +486,7 @@ func start(t *testing.T, args []string, kubeconfig string, port int) func() {
 	return stop
 }
 
-// metrics reads them as the account that the chart gives the right to, and as another one.
+// metrics reads the metrics as the account with the right to read them, and as another one.
 func metrics(t *testing.T, admin kubernetes.Interface, port int) {
 	t.Helper()
 	for name, want := range map[string]string{"reader": "", "other": "403"} {

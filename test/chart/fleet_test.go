@@ -32,9 +32,9 @@ versions: [{name: v1beta2, served: true, storage: true, schema: {openAPIV3Schema
 {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`
 
 // A replica with the rendered arguments and the ServiceAccount serves a Cluster of Cluster API, and
-// cleans up after its deletion. The audit log shows that the rendered rules are what it needs in
-// the management cluster, and no more.
-func TestFleet_WithWhatTheChartRenders_ServesAClusterUntilItIsDeleted(t *testing.T) {
+// cleans up after its deletion. The audit log shows that the rendered rules are exactly those that
+// it needs in the management cluster.
+func TestFleet_WithTheRenderedManifests_ServesAClusterUntilItIsDeleted(t *testing.T) {
 	cp := controlplane.ForTest(t)
 	admin := kubernetes.NewForConfigOrDie(cp.RESTConfig())
 	objects := dynamic.NewForConfigOrDie(cp.RESTConfig())

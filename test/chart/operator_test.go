@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	// The package whose types the CRDs are generated from.
+	// It is the package with the types from which the CRDs are generated.
 	_ "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,13 +74,13 @@ func installOperatorCRDs(t *testing.T, cp *controlplane.ControlPlane) {
 					return nil
 				}
 			}
-			return errors.New("the API server does not list it")
+			return errors.New("the API server does not list the kind")
 		})
 	}
 }
 
-// checkFields fails the test if the API server refuses a rendered object, or does not know a field
-// of it.
+// checkFields fails the test if the API server refuses a rendered object, or does not know one of
+// its fields.
 func checkFields(t *testing.T, cp *controlplane.ControlPlane, text string) {
 	t.Helper()
 	manifests, err := render(t, "Helm", text)

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// valuesPage is the page about the values: each one that has a comment `# -- meaning`.
+// valuesPage is the page of the values. Each value has a comment `# -- meaning`.
 func valuesPage(values []byte) (string, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(values, &document); err != nil {

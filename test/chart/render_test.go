@@ -28,7 +28,7 @@ const (
 	chartDir = "../../deploy/chart"
 	baseDir  = "../../deploy/base"
 	fleetDir = "../../deploy/fleet"
-	// kustomize is the releasing service of the base: it has no Helm release.
+	// kustomize is the releasing service for the base, which has no Helm release.
 	kustomize = "kustomize"
 )
 
@@ -44,7 +44,8 @@ func load(t *testing.T) *chart.Chart {
 	return loaded
 }
 
-// render returns the manifests by the name of their template. Values are YAML, over the defaults.
+// render returns the manifests by the names of their templates. values is YAML that overrides the
+// defaults.
 func render(t *testing.T, service, values string) (map[string]string, error) {
 	t.Helper()
 	return renderInto(t, "kube-system", service, values)
@@ -77,7 +78,7 @@ func renderInto(t *testing.T, namespace, service, values string) (map[string]str
 	return manifests, nil
 }
 
-// The chart is the only source of the manifests: the base of Kustomize is what it renders.
+// The chart is the only source of the manifests: the Kustomize base is rendered from it.
 func TestBase_IsTheChartWithItsDefaults(t *testing.T) {
 	want, err := render(t, kustomize, "")
 	if err != nil {
@@ -91,7 +92,7 @@ func TestBase_IsTheChartWithItsDefaults(t *testing.T) {
 	compareManifests(t, baseDir, want)
 }
 
-// The manifests of a fleet are the chart with the values beside them.
+// The manifests of a fleet are rendered from the chart with the values in their folder.
 func TestFleet_IsTheChartWithItsValues(t *testing.T) {
 	want, err := renderInto(t, "fxccm-system", kustomize, fleetValues(t))
 	if err != nil {
@@ -160,7 +161,7 @@ func fleetValues(t *testing.T) string {
 	return string(values)
 }
 
-// compareManifests compares a folder with what is rendered, and writes it with -update.
+// compareManifests compares a folder with the rendered manifests, and writes it with -update.
 func compareManifests(t *testing.T, dir string, want map[string]string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -185,20 +186,20 @@ func compareManifests(t *testing.T, dir string, want map[string]string) {
 			}
 		}
 		if got, err := os.ReadFile(file); err != nil || string(got) != text {
-			t.Errorf("%s is not what the chart renders (%v); run: go generate ./deploy", file, err)
+			t.Errorf("%s differs from the rendered chart (%v); run: go generate ./deploy", file, err)
 		}
 	}
 }
 
-// optional is beside the base for those who run the controller.
+// optional is in the base's folder, for operators who run the controller.
 const optional = "persistentvolumelabel.yaml"
 
-// handwritten are files beside the rendered ones.
+// handwritten are files that are not rendered.
 var handwritten = []string{
 	"kustomization.yaml", "cloud-config.yaml", "namespace.yaml", "values.yaml",
 }
 
-func TestValues_ThatAreWrong_AreRefusedWithTheirName(t *testing.T) {
+func TestValues_Invalid_AreRefusedByName(t *testing.T) {
 	for values, want := range map[string]string{
 		"kind: StatefulSet":                                   "kind",
 		"replicas: two":                                       "replicas",

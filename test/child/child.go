@@ -13,8 +13,8 @@ import (
 // limit is for a process that hangs.
 const limit = time.Minute
 
-// A Process is a program that runs until the test is over at the latest. A test that fails shows
-// its output.
+// A Process is a program that runs at most until the end of the test. A failed test shows its
+// output.
 type Process struct {
 	Output *Output
 	// Exited is closed when the process has ended.
@@ -35,7 +35,7 @@ func Start(t testing.TB, program string, args ...string) *Process {
 	}
 	go func() {
 		defer close(exited)
-		_ = p.cmd.Wait() // the exit code tells
+		_ = p.cmd.Wait() // callers read the exit code
 	}()
 	t.Cleanup(func() {
 		p.Kill()
@@ -75,7 +75,7 @@ func (p *Process) Wait() int {
 // ExitCode returns the exit code of a process that has ended.
 func (p *Process) ExitCode() int { return p.cmd.ProcessState.ExitCode() }
 
-// Output is what a process has written so far. It is safe for concurrent use.
+// Output is the output of a process so far. It is safe for concurrent use.
 type Output struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -11,7 +11,7 @@ import (
 	"github.com/fxccm/fxccm/test/commandblocks"
 )
 
-// Cluster API has a copy of kubeadm's types, so each block of kubeadm has only known fields.
+// Cluster API has a copy of kubeadm's types. With it, each block of kubeadm has only known fields.
 func TestKubeadm_BlockOfThePage_SetsTheFlagOfTheKubelet(t *testing.T) {
 	const page = "../../docs/explanation/what-a-ccm-is.md"
 	text, err := os.ReadFile(page)
@@ -44,7 +44,7 @@ func TestKubeadm_BlockOfThePage_SetsTheFlagOfTheKubelet(t *testing.T) {
 	}
 }
 
-// nodeOf returns what a document of kubeadm says about the node, and its kind.
+// nodeOf returns the node's settings in a document of kubeadm, and the document's kind.
 func nodeOf(document string) (upstreamv1beta4.NodeRegistrationOptions, string, error) {
 	if strings.Contains(document, "kind: InitConfiguration\n") {
 		var init upstreamv1beta4.InitConfiguration

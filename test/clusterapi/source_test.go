@@ -1,5 +1,5 @@
 // Package clusterapi_test runs the fleet's source of Cluster API with the types that Cluster API
-// publishes. It is a module of its own, because the library does not need them.
+// publishes. It is a separate module, because the library does not need them.
 package clusterapi_test
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/fxccm/fxccm/fleet"
 )
 
-// The module with the definitions is needed as files only.
+// The import adds the module, whose files have the definitions.
 var _ = version.MinimumKubernetesVersion
 
 func newClient(t *testing.T) client.Client {
@@ -49,7 +49,7 @@ func newClient(t *testing.T) client.Client {
 	return c
 }
 
-// definition reads the CustomResourceDefinition of Clusters out of Cluster API's module.
+// definition reads the CustomResourceDefinition of Clusters from Cluster API's module.
 func definition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	list := exec.CommandContext(t.Context(),
@@ -77,7 +77,7 @@ func kubeconfig(token string) []byte {
 "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}`)
 }
 
-// follower has the last update of a source, and its errors.
+// follower has the last update and the errors of a source.
 type follower struct {
 	mu   sync.Mutex
 	last string
@@ -96,7 +96,7 @@ func follow(t *testing.T, source fleet.Source) *follower {
 			f.mu.Lock()
 			f.err = err
 			f.mu.Unlock()
-			select { // as the fleet does, but sooner
+			select { // like the fleet, but sooner
 			case <-time.After(50 * time.Millisecond):
 			case <-ctx.Done():
 			}
@@ -106,7 +106,7 @@ func follow(t *testing.T, source fleet.Source) *follower {
 		stop()
 		<-done
 		if f.err != nil {
-			t.Errorf("the source that was stopped: %v", f.err)
+			t.Errorf("the stopped source: %v", f.err)
 		}
 	})
 	return f
@@ -144,7 +144,7 @@ func (f *follower) wait(t *testing.T, want string) {
 func TestClusterAPI_ClustersAndSecretsChange_TheFleetFollows(t *testing.T) {
 	c, ctx := newClient(t), t.Context()
 	f := follow(t, fleet.ClusterAPI(fleet.ClusterAPIConfig{Management: cluster.RESTConfig()}))
-	ccmtest.Eventually(t, "the source misses Cluster API",
+	ccmtest.Eventually(t, "the source reports that Cluster API is missing",
 		func(context.Context) (struct{}, error) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -180,7 +180,7 @@ func TestClusterAPI_ClustersAndSecretsChange_TheFleetFollows(t *testing.T) {
 		map[string][]byte{"value": kubeconfig("3")}))
 	f.wait(t, "team-a.one[gold] 2+cloud, team-b.one[gold] 3")
 
-	// A Cluster that is being deleted has nodes and Services still.
+	// A Cluster that is being deleted still has nodes and Services.
 	if err := c.Delete(ctx, one); err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestClusterAPI_ClustersAndSecretsChange_TheFleetFollows(t *testing.T) {
 	f.wait(t, "team-b.one[gold] 3, "+
 		`team-b.two[gold] there is no Secret two-kubeconfig with the key "value" yet`)
 
-	// Cluster API removes a version: the source reads another.
+	// Cluster API removes a version, so the source must read another one.
 	if err := c.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func create(ctx context.Context, t *testing.T, c client.Client, object client.Ob
 	}
 }
 
-// newCluster is a Cluster as Cluster API's own controller has it, with its finalizer.
+// newCluster is a Cluster with the finalizer of Cluster API's own controller.
 func newCluster(namespace, name string) *clusterv1.Cluster {
 	return &clusterv1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{

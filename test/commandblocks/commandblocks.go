@@ -12,8 +12,8 @@
 //	<!-- run by: .ci/run -->       CI runs the same make targets
 //	<!-- dry run: reason -->       make has the targets and uses the variables
 //
-// A command begins with "$ ", and goes on in the next line after a backslash. The other lines are
-// its output: each is found in what the command prints, in this order; "…" stands for anything.
+// A command begins with "$ ", and a backslash continues it in the next line. The other lines are
+// its output: the command must print them in this order; "…" matches any text.
 package commandblocks
 
 import (
@@ -26,12 +26,12 @@ import (
 
 // Block is a block of commands of a page.
 type Block struct {
-	// Place is what the commands need: Playground, NewCluster, Migrated or nothing.
+	// Place is where the commands run: Playground, NewCluster, Migrated or anywhere.
 	Place string
 	// Until is not empty for a command in the background.
 	Until string
 	// RunBy is the folder of the test that runs the block, or CI. If it is empty, test/commands
-	// does.
+	// runs it.
 	RunBy string
 	// DryRun is why make only prints what it would run, or "".
 	DryRun   string
@@ -57,7 +57,7 @@ var mark = regexp.MustCompile(`^<!-- (?:run|run: (` +
 	strings.Join([]string{Playground, NewCluster, Migrated}, "|") +
 	`)|run: in the background, until "(.+)"|run by: (\S+)|dry run: (.+)) -->$`)
 
-// unclear is the begin of a block that could have commands.
+// unclear matches the begin of a block that could have commands.
 var unclear = regexp.MustCompile("^```(sh|bash|shell)?$")
 
 // RunBy returns the commands of the page that are run by the folder's tests. Errors are a page that
@@ -165,7 +165,7 @@ func (c Command) Args(begin ...string) ([]string, error) {
 	return words[len(begin):], nil
 }
 
-// Missing is the first line of the expected output that is not printed, or "".
+// Missing is the first line of the expected output that was not printed, or "".
 func (c Command) Missing(printed string) string {
 	lines := strings.Split(printed, "\n")
 	for _, want := range c.Output {
@@ -182,7 +182,7 @@ func (c Command) Missing(printed string) string {
 	return ""
 }
 
-// patternOf ignores how many spaces align columns.
+// patternOf matches any number of spaces, because they align columns.
 func patternOf(line string) *regexp.Regexp {
 	pattern := regexp.QuoteMeta(strings.Join(strings.Fields(line), " "))
 	pattern = strings.ReplaceAll(pattern, " ", `\s+`)

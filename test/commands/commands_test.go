@@ -31,8 +31,8 @@ const (
 	commandLimit = 5 * time.Minute
 )
 
-// TestPages_CommandsSucceed runs the commands of each page in one shell after another, which hand
-// on their exported variables. Pages that need a playground share one.
+// TestPages_CommandsSucceed runs the commands of each page in one shell after another. Each passes
+// its exported variables to the next. Pages that need a playground share one.
 func TestPages_CommandsSucceed(t *testing.T) {
 	inPlayground, others := map[string][]commandblocks.Block{}, map[string][]commandblocks.Block{}
 	found := map[string]int{}
@@ -70,8 +70,8 @@ func TestPages_CommandsSucceed(t *testing.T) {
 	})
 }
 
-// runPage runs the blocks of a page in the shell, but those that need a new cluster in one with its
-// own. Blocks in a migrated cluster share one.
+// runPage runs the blocks of a page in the shell. Blocks that need a new cluster run in a shell
+// with its own. Blocks in a migrated cluster share one.
 func runPage(t *testing.T, page string, blocks []commandblocks.Block, first *shell) {
 	t.Helper()
 	s := first
@@ -94,7 +94,7 @@ func runPage(t *testing.T, page string, blocks []commandblocks.Block, first *she
 	}
 }
 
-// TestPages_BlocksOfOtherTests_AreTakenByThem looks for the call that takes the block.
+// TestPages_BlocksOfOtherTests_AreTakenByThem looks for the call that takes each block.
 func TestPages_BlocksOfOtherTests_AreTakenByThem(t *testing.T) {
 	for page, blocks := range blocksOfPages(t) {
 		for _, b := range blocks {
@@ -131,8 +131,8 @@ func takes(t *testing.T, folder, page string) bool {
 		strings.Contains(code.String(), fmt.Sprintf("%q", path))
 }
 
-// TestPages_BlocksOfMake_AreRunByCI compares what make would run for a page with what it would run
-// in CI, where the same programs may have more arguments.
+// TestPages_BlocksOfMake_AreRunByCI compares the programs that make would run for a page with those
+// that it would run in CI, where they may have more arguments.
 func TestPages_BlocksOfMake_AreRunByCI(t *testing.T) {
 	inCI, err := dryRun(t, commandblocks.CI)
 	if err != nil {
@@ -158,7 +158,7 @@ func TestPages_BlocksOfMake_AreRunByCI(t *testing.T) {
 		}
 	}
 	if compared[true] == 0 || compared[false] == 0 {
-		t.Errorf("compared were %v commands, want some that CI runs, and dry runs", compared)
+		t.Errorf("%v commands were compared, want some that CI runs, and dry runs", compared)
 	}
 	for command, want := range map[string]string{
 		"make nothing":                   "No rule to make target",
@@ -203,7 +203,8 @@ func TestMakeDemo_EndsOrFails_PrintsHowLongEachPartTook(t *testing.T) {
 	}
 }
 
-// TestWorkflows_MakeTargets_Exist runs make of each step dry: the workflows run elsewhere.
+// TestWorkflows_MakeTargets_Exist dry-runs make for each step of the workflows, which run
+// elsewhere.
 func TestWorkflows_MakeTargets_Exist(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yaml"))
 	if err != nil {
@@ -251,7 +252,7 @@ func recipes(t *testing.T, command string) ([]string, error) {
 	words := strings.Fields(strings.TrimPrefix(command, "sudo "))
 	switch words[0] {
 	case "make":
-	case "export": // the recipes have the variable
+	case "export": // the recipes use the variable
 		return dryRun(t, "bash", "-c", "echo "+strings.Join(words[1:], " "))
 	default:
 		return nil, errors.New("want make or export")
@@ -275,7 +276,7 @@ func recipes(t *testing.T, command string) ([]string, error) {
 	return lines, nil
 }
 
-// notIn reports a line that is not among those of CI.
+// notIn reports a line that CI does not run.
 func notIn(inCI, lines []string) error {
 	for _, line := range lines {
 		if !slices.ContainsFunc(inCI, func(of string) bool { return hasWordsOf(of, line) }) {
@@ -368,7 +369,7 @@ func pages(t *testing.T) []string {
 type shell struct {
 	t         *testing.T
 	home, dir string
-	// state has the exported variables between two commands.
+	// state is a file with the exported variables between two commands.
 	state string
 	env   []string
 }
@@ -393,7 +394,7 @@ func newShell(t *testing.T) *shell {
 }
 
 // environment builds kubectl and helm, and returns the settings with which the commands find them.
-// The others are Go's that depend on the home folder, which the commands do not see.
+// The other settings are Go's that depend on the home folder, which the commands do not see.
 var environment = sync.OnceValues(func() (settings []string, err error) {
 	tools, err := filepath.Abs(filepath.Join(root, "bin", "commands"))
 	if err != nil {
@@ -415,7 +416,7 @@ var environment = sync.OnceValues(func() (settings []string, err error) {
 		"PATH="+tools+string(filepath.ListSeparator)+os.Getenv("PATH")), nil
 })
 
-// startPlayground runs what the tutorial has after its fourth step.
+// startPlayground has the state of the tutorial after its fourth step.
 func startPlayground(t *testing.T) {
 	t.Helper()
 	s := newShell(t)
@@ -429,7 +430,7 @@ func startPlayground(t *testing.T) {
 		"kubectl wait --for=jsonpath='{.status.loadBalancer.ingress}' --timeout=5m service/web")
 }
 
-// enter goes to a folder of its own, with admin.conf, cloud.conf, and the folders of the project.
+// enter changes to a new folder with admin.conf, cloud.conf, and the folders of the project.
 func (s *shell) enter() {
 	s.t.Helper()
 	dir := s.t.TempDir()
@@ -439,8 +440,8 @@ func (s *shell) enter() {
 	s.dir = dir
 }
 
-// enterNewCluster starts a control plane, and goes to a folder with cloud.conf and the project's
-// deploy. The kubeconfig is where kubectl looks for it.
+// enterNewCluster starts a control plane, and changes to a folder with cloud.conf and the project's
+// deploy. kubectl finds the kubeconfig at its default path.
 func (s *shell) enterNewCluster() {
 	s.t.Helper()
 	kubeconfig := filepath.Join(s.home, ".kube", "config")
@@ -456,8 +457,8 @@ func (s *shell) enterNewCluster() {
 	s.dir = dir
 }
 
-// enterMigratedCluster is a new cluster in which a Helm release of OCCM was replaced by fxccm
-// migrate. No Pod runs.
+// enterMigratedCluster is a new cluster in which fxccm migrate has replaced a Helm release of OCCM.
+// No Pod runs.
 func (s *shell) enterMigratedCluster() {
 	s.t.Helper()
 	project := s.dir
@@ -488,7 +489,7 @@ func (s *shell) command(ctx context.Context, text string) *exec.Cmd {
 		s.state)
 	cmd := exec.CommandContext(ctx, "bash", "-c", script)
 	cmd.Dir, cmd.Env = s.dir, s.env
-	// Its children end with it.
+	// The signal must reach the command's children, too.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	return cmd
@@ -535,7 +536,7 @@ func (s *shell) background(where, text, until string) {
 	}
 }
 
-// output collects what a command prints, and closes found when it has a text.
+// output collects the output of a command, and closes found when it contains a text.
 type output struct {
 	until string
 	found chan struct{}
@@ -563,7 +564,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-func TestShell_RunsWhatThePageShows(t *testing.T) {
+func TestShell_RunsTheCommandsOfAPage(t *testing.T) {
 	page := "<!-- run -->\n```console\n$ export A=1 B=$PWD\n$ echo a \\\n  $A; echo; echo c  d\na …\nc d\n$ false\n```\n"
 	blocks, err := commandblocks.Parse(page)
 	if err != nil || len(blocks) != 1 || len(blocks[0].Commands) != 3 {
@@ -581,6 +582,6 @@ func TestShell_RunsWhatThePageShows(t *testing.T) {
 	}
 	other := commandblocks.Command{Text: "echo a 1", Output: []string{"a 2"}}
 	if printed, _ := s.run(other.Text); other.Missing(printed) != "a 2" {
-		t.Error("a line that is not printed was not missed")
+		t.Error("a missing line was not reported")
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/attempt"
 )
 
-// Steps about a Service with a load balancer of Octavia's.
+// Steps with a Service and its load balancer in Octavia.
 
 // balancedApp is the Service.
 const balancedApp = "web"
@@ -35,8 +35,8 @@ func (c *cluster) createBalanced(t *attempt.T) string {
 		c.openStack.calls().since(before))
 }
 
-// awaitBalanced waits until the Service has the floating IP of a load balancer that is ready, and
-// whose members are the nodes.
+// awaitBalanced waits until the Service has the floating IP of a ready load balancer whose members
+// are the nodes.
 func (c *cluster) awaitBalanced(t *attempt.T) (has served) {
 	c.until(t, func() error {
 		service, err := c.service(t, balancedApp)
@@ -60,7 +60,7 @@ func (c *cluster) awaitBalanced(t *attempt.T) (has served) {
 	return has
 }
 
-// expectMembers is an error unless exactly the nodes are members of each pool.
+// expectMembers returns an error unless exactly the nodes are members of each pool.
 func (c *cluster) expectMembers(t *attempt.T, lb openstacktest.LoadBalancer) error {
 	nodes, err := c.nodes(t.Context())
 	if err != nil {
@@ -80,8 +80,8 @@ func (c *cluster) expectMembers(t *attempt.T, lb openstacktest.LoadBalancer) err
 	return expectNot("the number of pools", len(lb.Pools), 0)
 }
 
-// awaitSameBalanced waits as awaitBalanced does, and ends the step unless the Service has its first
-// load balancer and address.
+// awaitSameBalanced waits like awaitBalanced, and fails the step unless the Service still has its
+// first load balancer and address.
 func (c *cluster) awaitSameBalanced(t *attempt.T) {
 	has := c.awaitBalanced(t)
 	made := c.openStack.calls().only("loadbalancer_create", "floating_ip_create",
@@ -101,14 +101,14 @@ func (c *cluster) deleteBalanced(t *attempt.T) string {
 		_, err := c.service(t, balancedApp)
 		return expect("that Service "+balancedApp+" is not found", apierrors.IsNotFound(err), true)
 	})
-	// Its finalizer has gone last, so no controller deletes anything later.
+	// The finalizer is removed last, so no controller deletes objects later.
 	t.Check(expect("the objects in Octavia and Neutron", c.openStack.holdings(), c.unserved))
 	return fmt.Sprintf(
 		"no load balancer, floating IP, security group or port is left in Octavia and Neutron; OpenStack received %s",
 		c.openStack.calls().since(before))
 }
 
-// holdings counts the objects that a Service may have in OpenStack.
+// holdings counts the objects of a Service in OpenStack.
 type holdings struct{ balancers, floatingIPs, securityGroups, ports int }
 
 func (o *openStack) holdings() holdings {
@@ -150,7 +150,7 @@ func (o *openStack) floatingIPOf(lb openstacktest.LoadBalancer) string {
 	return ""
 }
 
-// machineNames are those of the machines with the addresses.
+// machineNames are the names of the machines with the addresses.
 func (o *openStack) machineNames(addresses []string) []string {
 	names := map[string]string{}
 	for _, server := range o.server.Servers() {

@@ -88,16 +88,16 @@ func TestServiceTable_ShowsTheStateAndTheMachinesBehindIt(t *testing.T) {
 	}
 	if has := (&cluster{openStack: newOpenStack(t), fake: newFakeCloud()}).backendOf(
 		webService("")); has.state != "" || has.members != nil {
-		t.Errorf("a Service that no cloud knows has %+v", has)
+		t.Errorf("a Service that is in no cloud has %+v", has)
 	}
 }
 
-func TestHoldings_CountWhatAServiceMayHaveAndNoMachines(t *testing.T) {
+func TestHoldings_CountObjectsOfServicesOnly(t *testing.T) {
 	o := newOpenStack(t)
 	before := o.holdings()
 	o.addMachine("node-1")
 	if got := o.holdings(); got != before {
-		t.Errorf("with a machine more there is %+v, want %+v as before", got, before)
+		t.Errorf("with another machine it is %+v, want %+v as before", got, before)
 	}
 	o.balanced(t, "one", "node-1")
 	o.server.AddSecurityGroup(openstacktest.SecurityGroup{Name: "web"})
@@ -108,7 +108,7 @@ func TestHoldings_CountWhatAServiceMayHaveAndNoMachines(t *testing.T) {
 		before.ports + 2,
 	}
 	if got != want {
-		t.Errorf("with a load balancer there is %+v, want %+v", got, want)
+		t.Errorf("with a load balancer it is %+v, want %+v", got, want)
 	}
 }
 

@@ -8,16 +8,16 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// cloud is what the steps need of either cloud: of OpenStack, on which the replicas run, and of the
-// fake one of the host.
+// cloud is the interface of the steps to either cloud: to OpenStack, on which the replicas run, and
+// to the fake one of the host.
 type cloud interface {
-	// machine is what a node's machine has; there is an error if no machine has that name.
+	// machine describes a node's machine. An unknown name is an error.
 	machine(name string) (machine, error)
 	// routeTo is the destination of the route to a node; "" for none.
 	routeTo(node *corev1.Node) string
 }
 
-// machine is what a node should come to know of it.
+// machine has the attributes that the node should get.
 type machine struct{ providerID, kind, region, zone, address string }
 
 // machineType, region and zones are the same in both clouds.
@@ -26,7 +26,7 @@ const (
 	region      = "eu"
 )
 
-// zoneOf puts machines into the zones in turn.
+// zoneOf distributes the machines over the zones.
 func zoneOf(number int) string {
 	zones := []string{"eu-a", "eu-b", "eu-c"}
 	return zones[number%len(zones)]

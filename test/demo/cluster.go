@@ -22,22 +22,22 @@ const (
 	leaseName   = "cloud-controller-manager"
 	clusterCIDR = "10.200.0.0/16"
 
-	// cloudLatency is about that of a real cloud, so changes are visible.
+	// cloudLatency resembles that of a real cloud, so that changes are visible.
 	cloudLatency = 100 * time.Millisecond
 
 	nodeCount = 6
-	// Each of these nodes has a step of its own.
+	// Each of these nodes has its own step.
 	stoppedNode = "node-2"
 	silentNode  = "node-3"
 	lostNode    = "node-6"
 	lateNode    = "node-7"
 
-	// handOverLimit is shorter than the lease: without a release the hand-over would take longer.
+	// handOverLimit is shorter than the lease, so it is exceeded if the lease is not released.
 	handOverLimit = 10 * time.Second
 )
 
-// cluster is everything that the demo runs: a control plane, two replicas on OpenStack, and a host
-// on a fake cloud.
+// cluster is the world of the demo: a control plane, two replicas on OpenStack, and a host on a
+// fake cloud.
 type cluster struct {
 	stage
 	replicas []*replica
@@ -50,7 +50,8 @@ type cluster struct {
 	fake      fakeCloud
 	fakeURL   string
 
-	// OpenStack's objects before the Service, and the Service's load balancer.
+	// unserved counts OpenStack's objects before the Service, and web is the Service's load
+	// balancer.
 	unserved holdings
 	web      served
 }
@@ -65,7 +66,7 @@ func newCluster(t *attempt.T, binary, embedded string) *cluster {
 	return c
 }
 
-// addReplica has the flags that differ from the manifests.
+// addReplica adds a process with the flags that differ from the manifests.
 func (c *cluster) addReplica(t *attempt.T, name, binary string) *replica {
 	return c.add(t, name, binary, "https", "/readyz", func(port int) []string {
 		return []string{
@@ -134,7 +135,7 @@ func (c *cluster) allowReplicas(t *attempt.T) {
 	c.allow(t, rules, metav1.NamespaceSystem, leaseName, "ccm.kubeconfig")
 }
 
-// prepareClouds serves the clouds to replicas and host, and to a user with curl.
+// prepareClouds serves the clouds to the replicas, the host, and a user with curl.
 func (c *cluster) prepareClouds(t *attempt.T) string {
 	c.serveOpenStack(t, nodeCount)
 	server := httptest.NewServer(c.fake.Handler())
@@ -175,7 +176,7 @@ func (c *cluster) holder(ctx context.Context, lease string) string {
 	return ptr.Deref(read.Spec.HolderIdentity, "")
 }
 
-// leaderAndOther are the replica that leads and the one that does not.
+// leaderAndOther are the leading replica and the other one.
 func (c *cluster) leaderAndOther(ctx context.Context) (leader, other *replica, err error) {
 	holder := c.holder(ctx, leaseName)
 	for i, r := range c.replicas {

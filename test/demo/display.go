@@ -10,7 +10,7 @@ import (
 // outcome is the state of a step.
 type outcome struct {
 	name string
-	// seen is the observation, or the reason why the step failed.
+	// seen is the observation, or the cause of a failure.
 	seen  string
 	state stepState
 	took  time.Duration
@@ -36,7 +36,7 @@ func (o outcome) String() string {
 	return fmt.Sprintf("%-6s  %-7s  %s", word, took, text)
 }
 
-// display prints a line for each step and, unless it prints steps only, for each change in the
+// display prints a line for each step and, unless it prints only steps, for each change in the
 // cluster and in the cloud. It is safe for concurrent use.
 type display struct {
 	out       io.Writer

@@ -37,7 +37,7 @@ const (
 //go:embed clusters.yaml
 var clustersKind []byte
 
-// fleetWorld is a management cluster, two projects of an OpenStack, the clusters of a fleet, and
+// fleetWorld is a management cluster, an OpenStack with two projects, the clusters of a fleet, and
 // the replicas that serve them.
 type fleetWorld struct {
 	stage
@@ -53,7 +53,7 @@ type project struct {
 	team, id, network, conf string
 }
 
-// member is a cluster of the fleet: its API endpoint, and what the replicas changed there.
+// member is a cluster of the fleet: its API endpoint, and the record of the replicas' changes.
 type member struct {
 	name     string
 	project  *project
@@ -62,12 +62,12 @@ type member struct {
 	close func() error
 
 	mu sync.Mutex
-	// turns are the replicas that changed something, in order, each as often as it followed another
-	// one.
+	// turns are the replicas that changed the cluster, in order. A replica is listed again when it
+	// follows another one.
 	turns []string
 }
 
-// inFleet is the name of the cluster in the fleet, and lease that of its Lease.
+// inFleet is the name of the cluster in the fleet, and lease the name of its Lease.
 func (m *member) inFleet() string { return m.project.team + "." + m.name }
 func (m *member) lease() string   { return fleetName + "." + m.inFleet() }
 func (m *member) node() string    { return endpoint.NodeName(m.name, "node") }
@@ -115,7 +115,7 @@ func (w *fleetWorld) addNamespace(t *attempt.T, name string) {
 	t.Check(err)
 }
 
-// serveProjects starts an OpenStack with two projects, each with a network of its own.
+// serveProjects starts an OpenStack with two projects, each with its own network.
 func (w *fleetWorld) serveProjects(t *attempt.T) {
 	w.cloud = openstacktest.NewCloud(openstacktest.WithRegion(region), openstacktest.WithAdmin())
 	w.closers = append(w.closers, func() error {
@@ -146,8 +146,8 @@ func (w *fleetWorld) serveProjects(t *attempt.T) {
 	}
 }
 
-// addMember creates a cluster with a machine, a node and a Service, and enters it in the fleet, as
-// Cluster API does. The teams have clusters in turn.
+// addMember creates a cluster with a machine, a node and a Service, and adds it to the fleet, like
+// Cluster API. The teams get clusters alternately.
 func (w *fleetWorld) addMember(t *attempt.T) {
 	number := len(w.clusters())
 	m := &member{
@@ -223,7 +223,7 @@ func (m *member) object() *unstructured.Unstructured {
 	}}
 }
 
-// record writes down which replica changes something in the cluster.
+// record records which replica changes an object of the cluster.
 func (m *member) record(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
@@ -246,7 +246,7 @@ func (m *member) turnsSoFar() []string {
 	return slices.Clone(m.turns)
 }
 
-// clusters are those that were added, in order.
+// clusters are the added clusters, in order.
 func (w *fleetWorld) clusters() []*member {
 	w.mu.Lock()
 	defer w.mu.Unlock()

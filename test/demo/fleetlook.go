@@ -12,7 +12,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// fleetView is what the management cluster, the clusters and OpenStack have at one time.
+// fleetView is the state of the management cluster, the clusters and OpenStack.
 type fleetView struct {
 	// leases are by name. A holder is empty if the Lease is free.
 	leases map[string]fleetLease
@@ -20,12 +20,12 @@ type fleetView struct {
 	services  map[string][]corev1.Service
 	nodes     map[string]corev1.Node
 	balancers map[string][]openstacktest.LoadBalancer
-	// floating are the floating IPs by their ports, servers those of OpenStack by provider ID.
+	// floating are the floating IPs by port, servers the servers of OpenStack by provider ID.
 	floating map[string]openstacktest.FloatingIP
 	servers  map[string]openstacktest.Server
 }
 
-// fleetLease is a Lease: who holds it, and how often that has changed.
+// fleetLease is the holder of a Lease, and the number of its transitions.
 type fleetLease struct {
 	holder      string
 	transitions int32
@@ -77,9 +77,9 @@ func (w *fleetWorld) view(ctx context.Context) (fleetView, error) {
 	return v, nil
 }
 
-// served returns why a cluster is not served: a replica holds its Lease, its node has the provider
-// ID of its machine, and each Service has one load balancer, with a floating IP, in the project of
-// the cluster.
+// served returns why a cluster is not served, or nil. A served cluster has a replica that holds its
+// Lease, a node with the provider ID of its machine, and for each Service one load balancer with a
+// floating IP, in the project of the cluster.
 func (v fleetView) served(m *member) error {
 	if v.leases[m.lease()].holder == "" {
 		return fmt.Errorf("%s has no leader", m.inFleet())
@@ -108,7 +108,7 @@ func (v fleetView) served(m *member) error {
 	return nil
 }
 
-// count is how many of the clusters a replica leads.
+// count is the number of the clusters that a replica leads.
 func (v fleetView) count(replica string, members []*member) (n int) {
 	for _, m := range members {
 		if v.leases[m.lease()].holder == replica {

@@ -61,7 +61,7 @@ func (w *fleetWorld) startFleet(t *attempt.T) string {
 }
 
 // awaitPlaced waits until fxccm fleet status shows that the preferred replica leads each cluster,
-// so that no cluster moves any more.
+// so that clusters no longer move.
 func (w *fleetWorld) awaitPlaced(t *attempt.T) {
 	w.until(t, func() error {
 		var status struct{ Clusters []fleet.ClusterStatus }
@@ -83,7 +83,7 @@ func (w *fleetWorld) awaitPlaced(t *attempt.T) {
 	})
 }
 
-// awaitServed waits until each replica that runs leads, and the clusters are served.
+// awaitServed waits until each running replica leads, and the clusters are served.
 func (w *fleetWorld) awaitServed(t *attempt.T, members ...*member) string {
 	var seen []string
 	w.until(t, func() error {
@@ -109,15 +109,15 @@ func (w *fleetWorld) awaitServed(t *attempt.T, members ...*member) string {
 	return strings.Join(seen, ", ")
 }
 
-// viewed is the view of a step.
+// viewed is the view for a step.
 func (w *fleetWorld) viewed(t *attempt.T) fleetView {
 	v, err := w.view(t.Context())
 	t.Check(err)
 	return v
 }
 
-// uninterrupted does something, and is a failure if the Lease of one of the clusters has changed
-// hands meanwhile.
+// uninterrupted calls do, and fails if the Lease of one of the clusters has changed hands
+// meanwhile.
 func (w *fleetWorld) uninterrupted(t *attempt.T, members []*member, do func()) {
 	before := w.viewed(t)
 	do()
@@ -180,8 +180,8 @@ func (w *fleetWorld) joinClusters(t *attempt.T) string {
 	return seen + fmt.Sprintf("; the other %d were not interrupted", len(before))
 }
 
-// replaceToken makes the token of a cluster invalid and gives the fleet another one. No cluster is
-// interrupted, and the one with the new token serves a new Service.
+// replaceToken revokes the token of a cluster and gives the fleet a new one. No cluster is
+// interrupted, and the cluster with the new token serves a new Service.
 func (w *fleetWorld) replaceToken(t *attempt.T) string {
 	m := w.clusters()[1]
 	w.uninterrupted(t, w.clusters(), func() {
@@ -220,7 +220,7 @@ func (w *fleetWorld) removeCluster(t *attempt.T) string {
 		gone.inFleet(), len(w.clusters()))
 }
 
-// showStatus reads what an operator would read.
+// showStatus reads the status like an operator.
 func (w *fleetWorld) showStatus(t *attempt.T) string {
 	w.awaitPlaced(t)
 	return fmt.Sprintf("%d clusters, all leading and ready in the preferred replica",
@@ -235,8 +235,8 @@ func (w *fleetWorld) lookBack(t *attempt.T) string {
 		if len(turns) == 0 {
 			t.Fatalf("%s was not changed by a replica", m.inFleet())
 		}
-		// A replica that changes something after another one has done so must have won the Lease
-		// in between.
+		// A replica that changes an object after another replica must have won the Lease in
+		// between.
 		if len(turns) > int(lease.transitions)+1 {
 			t.Fatalf("%s was changed by %v in this order, but its Lease changed hands %d times",
 				m.inFleet(), turns, lease.transitions)
@@ -256,7 +256,7 @@ func (w *fleetWorld) lookBack(t *attempt.T) string {
 		w.requestsOf(t, fleetNamespace, fleetAccount), len(w.cloud.Calls()))
 }
 
-// endFleet stops the replicas. They release their Leases and take back their announcements.
+// endFleet stops the replicas. They release their Leases and withdraw their announcements.
 func (w *fleetWorld) endFleet(t *attempt.T) string {
 	t.Check(stopProcesses(w.all...))
 	for name, lease := range w.viewed(t).leases {

@@ -24,7 +24,7 @@ const (
 	hostLease   = "control-plane"
 	hostAccount = "control-plane"
 
-	// stranger takes the host's lease away.
+	// stranger is the process that takes the host's lease.
 	stranger = "another-process"
 
 	hostNodeCount = 3
@@ -32,8 +32,8 @@ const (
 	strandedApp   = "chat"
 )
 
-// addHost has the host's command line. The flags of the embedded cloud controller manager have a
-// prefix.
+// addHost adds the host with its command line. The flags of the embedded cloud controller manager
+// have a prefix.
 func (c *cluster) addHost(t *attempt.T, binary string) *replica {
 	return c.add(t, "host", binary, "http", "/ccm/readyz", func(port int) []string {
 		return []string{
@@ -51,7 +51,7 @@ func (c *cluster) addHost(t *attempt.T, binary string) *replica {
 
 func (c *cluster) hostURL() string { return fmt.Sprintf("http://127.0.0.1:%d", c.host.port) }
 
-// allowHost gives the host an identity, with the rules that the binary is shipped with.
+// allowHost gives the host an identity with the rules that the binary is shipped with.
 func (c *cluster) allowHost(t *attempt.T) {
 	text, err := exec.CommandContext(t.Context(), c.host.binary, "--print-rbac").Output()
 	t.Check(err)
@@ -68,8 +68,8 @@ func (c *cluster) allowHost(t *attempt.T) {
 	c.allow(t, rules, metav1.NamespaceSystem, hostAccount, "host.kubeconfig")
 }
 
-// startHost comes after the end of the replicas: with its own lease it would act beside them. The
-// nodes of OpenStack are replaced by nodes of the fake cloud.
+// startHost runs after the replicas have ended, because the host has its own lease and would act
+// beside them. Nodes of the fake cloud replace the nodes of OpenStack.
 func (c *cluster) startHost(t *attempt.T) string {
 	t.Check(c.client.CoreV1().Nodes().DeleteCollection(t.Context(), metav1.DeleteOptions{},
 		metav1.ListOptions{}))
@@ -99,7 +99,8 @@ func (c *cluster) startHost(t *attempt.T) string {
 
 func hostNodeName(i int) string { return fmt.Sprintf("vm-%d", i) }
 
-// takeLease writes another name into the host's lease. New work in cluster and cloud must wait.
+// takeLease writes another name into the host's lease. New work in the cluster and the cloud must
+// wait.
 func (c *cluster) takeLease(t *attempt.T) string {
 	pid := c.host.pid()
 	c.writeHostLease(t, stranger)
@@ -138,8 +139,8 @@ func (c *cluster) endHost(t *attempt.T) string {
 	return "exit code 0, the lease has no holder"
 }
 
-// writeHostLease makes a stranger the holder of the host's lease, or releases the lease as a holder
-// does: fxccm waits out the last holder of a lease that is edited in another way.
+// writeHostLease makes a stranger the holder of the host's lease, or releases the lease like a
+// holder. After any other edit, fxccm waits until the last holder's lease expires.
 func (c *cluster) writeHostLease(t *attempt.T, holder string) {
 	leases := c.client.CoordinationV1().Leases(metav1.NamespaceSystem)
 	t.Check(retry.RetryOnConflict(retry.DefaultBackoff, func() error {

@@ -77,7 +77,7 @@ func nodeState(node *corev1.Node) string {
 	return "ready"
 }
 
-// isTainted tells whether a node waits to be initialized.
+// isTainted reports whether a node waits to be initialized.
 func isTainted(node *corev1.Node) bool {
 	return hasTaint(node, cloudproviderapi.TaintExternalCloudProvider)
 }
@@ -108,7 +108,7 @@ func internalIP(node *corev1.Node) string {
 	return ""
 }
 
-// routeTo asks the cloud that the node is in.
+// routeTo reads from the cloud of the node.
 func (c *cluster) routeTo(node *corev1.Node) string {
 	if strings.HasPrefix(node.Spec.ProviderID, openstack.Name+"://") {
 		return c.openStack.routeTo(node)
@@ -116,13 +116,14 @@ func (c *cluster) routeTo(node *corev1.Node) string {
 	return c.fake.routeTo(node)
 }
 
-// backend is a Service's load balancer in a cloud. The zero value means that it has none.
+// backend is a Service's load balancer in a cloud. The zero value means that it has no load
+// balancer.
 type backend struct {
 	state   string
 	members []string
 }
 
-// backendOf finds it in either cloud.
+// backendOf finds the load balancer in either cloud.
 func (c *cluster) backendOf(service *corev1.Service) backend {
 	if lb, ok := c.openStack.balancerOf(service); ok {
 		return c.openStack.backend(lb)
@@ -135,7 +136,8 @@ func (c *cluster) backendOf(service *corev1.Service) backend {
 	return backend{}
 }
 
-// backend shows the members of the first pool. Except during a change all pools have the same ones.
+// backend shows the members of the first pool. All pools have the same ones, except during a
+// change.
 func (o *openStack) backend(lb openstacktest.LoadBalancer) backend {
 	b := backend{state: lb.ProvisioningStatus}
 	if len(lb.Pools) > 0 {

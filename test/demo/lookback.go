@@ -24,7 +24,8 @@ func (c *cluster) lookBack(t *attempt.T) string {
 	if len(deletions) != 1 || deletions[0].Name != lostNode {
 		t.Fatalf("the nodes %v were deleted, want just %s", deletions, lostNode)
 	}
-	// There was one hand-over, so a third turn means that a replica called without leading.
+	// There was one hand-over, so a third turn means that a replica called OpenStack without
+	// leading.
 	if turns := c.openStack.turns(c.replicas); len(turns) != len(c.replicas) {
 		t.Fatalf("OpenStack was called by %v in this order: want each replica once", turns)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/attempt"
 )
 
-// Steps about single machines and their nodes.
+// Steps with single machines and their nodes.
 
 func (c *cluster) joinNodes(t *attempt.T) string {
 	before := c.openStack.calls()
@@ -73,7 +73,7 @@ func (c *cluster) awaitShutdownTaint(t *attempt.T, name string, want bool) {
 	})
 }
 
-// loseMachine takes a machine away. The cluster first sees a silent kubelet.
+// loseMachine removes a machine. The cluster first sees a silent kubelet.
 func (c *cluster) loseMachine(t *attempt.T) string {
 	before := c.openStack.calls()
 	lost, err := c.node(t, lostNode)

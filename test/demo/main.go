@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// refreshPeriod is the time between two looks at the cluster.
+	// refreshPeriod is the time between two reads of the state.
 	refreshPeriod = 100 * time.Millisecond
 
 	// stepPause gives a reader time between two steps.
@@ -65,11 +65,11 @@ func main() {
 	}
 }
 
-// errInterrupted ends the demo without being a failure of it.
+// errInterrupted ends the demo, but is not a failure.
 var errInterrupted = errors.New("interrupted")
 
-// onSignal ends the context that it returns at the first signal. A second one ends the program
-// immediately, and its child processes end with it.
+// onSignal returns a context that ends at the first signal. A second signal ends the program
+// immediately, with its child processes.
 func onSignal(t *attempt.T) context.Context {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	interrupted, restore := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -80,20 +80,20 @@ func onSignal(t *attempt.T) context.Context {
 	return ctx
 }
 
-// world is everything that a demo runs.
+// world is the environment of a demo.
 type world interface {
 	story() story
 	processes() []*replica
 	// folder has the logs.
 	folder() string
-	// look reads the state that is shown while the steps run.
+	// look reads the state to show while the steps run.
 	look(ctx context.Context) ([]table, error)
 	howToLookAround() string
-	// stop ends all that was started, and removes the folder unless its logs are worth keeping.
+	// stop stops everything that was started, and removes the folder unless its logs are kept.
 	stop(keepLogs bool) error
 }
 
-// show plays the story of a world until it has ended, a step has failed, or a signal ends it.
+// show runs the story of a world until it has ended, a step has failed, or a signal ends it.
 func show(t *attempt.T, w world, check bool) {
 	out := &display{out: os.Stdout, stepsOnly: check, begun: time.Now()}
 	d := &demo{world: w, display: out, unattended: check}
@@ -131,7 +131,7 @@ type demo struct {
 	unattended bool
 }
 
-// play returns when all steps of a check are done, when one has failed, or when ctx ends.
+// play returns when all steps of a check have succeeded, when one has failed, or when ctx ends.
 func (d *demo) play(ctx context.Context) error {
 	s := d.world.story()
 	if err := d.take(ctx, s.preparation); err != nil {
@@ -156,14 +156,14 @@ func (d *demo) play(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// take runs the steps in order, until one fails.
+// take runs the steps in order until one fails.
 func (d *demo) take(ctx context.Context, steps []step) error {
 	for _, s := range steps {
 		d.display.step(outcome{name: s.name})
 		begun := time.Now()
 		seen, err := s.within(ctx)
 		if err != nil && ctx.Err() != nil {
-			return context.Cause(ctx) // nothing has failed
+			return context.Cause(ctx) // no step has failed
 		}
 		o := outcome{name: s.name, seen: seen, state: succeeded, took: time.Since(begun)}
 		if err != nil {

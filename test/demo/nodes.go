@@ -25,15 +25,16 @@ func (c *cluster) node(t *attempt.T, name string) (*corev1.Node, error) {
 	return c.client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
 }
 
-// join registers a node as a kubelet with --cloud-provider=external does. Its pods' addresses come
-// from the kube-controller-manager in a real cluster.
+// join registers a node like a kubelet with --cloud-provider=external. In a real cluster,
+// kube-controller-manager sets the addresses of its pods.
 func (c *cluster) join(t *attempt.T, name string, number int) {
 	node := ccmtest.TaintedNode(name, ccmtest.NodePodCIDRs(fmt.Sprintf("10.200.%d.0/24", number)))
 	_, err := c.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
 	t.Check(err)
 }
 
-// setReady sets the condition of nodes whose kubelets have stopped reporting, or report again.
+// setReady sets the condition Ready of nodes, as after their kubelets have stopped or continued to
+// report.
 func (c *cluster) setReady(t *attempt.T, ready corev1.ConditionStatus, names ...string) {
 	for _, name := range names {
 		_, err := c.client.CoreV1().Nodes().Patch(t.Context(), name, types.StrategicMergePatchType,
@@ -65,7 +66,7 @@ func (c *cluster) awaitInitialized(t *attempt.T, in cloud, name string) {
 	})
 }
 
-// awaitRoutes waits until each node's pods can be reached, and the node's condition reports it.
+// awaitRoutes waits until each node has its route, and its condition reports it.
 func (c *cluster) awaitRoutes(t *attempt.T, in cloud) {
 	c.until(t, func() error {
 		nodes, err := c.nodes(t.Context())

@@ -15,18 +15,18 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// openStack is the cloud of the replicas: a simulated one, in this process. Its methods are safe
-// for concurrent use.
+// openStack is the simulated cloud of the replicas, in this process. Its methods are safe for
+// concurrent use.
 type openStack struct {
 	server  *openstacktest.Cloud
 	network string
 	// router has the routes to the pods; outside is the network of its gateway and of floating IPs.
 	router, outside string
-	// ours is the project of the replicas' login, elsewhere another one that they cannot see.
+	// ours is the project of the replicas' login; elsewhere is another one, which they cannot see.
 	ours, elsewhere string
 }
 
-// serveOpenStack starts a cloud with a network, and a router to the outer world.
+// serveOpenStack starts a cloud with a network, and a router to an external network.
 func serveOpenStack() (*openStack, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -35,7 +35,7 @@ func serveOpenStack() (*openStack, error) {
 	server := openstacktest.NewCloud(
 		openstacktest.WithListener(listener), openstacktest.WithRegion(region),
 		openstacktest.WithLatency(cloudLatency),
-		// For a user with curl.
+		// It allows a user to control the cloud with curl.
 		openstacktest.WithAdmin(),
 	)
 	o := &openStack{
@@ -79,7 +79,7 @@ absence-confirmation = %s
 const (
 	// provisioning is how long Octavia needs for each change of a load balancer.
 	provisioning = time.Second
-	// machineOwner begins the owners of the machines' ports.
+	// machineOwner is the prefix of the owners of the machines' ports.
 	machineOwner = "compute:"
 
 	statusMaxAge = 250 * time.Millisecond
@@ -160,7 +160,7 @@ func (o *openStack) moveMachines(project string) error {
 	return nil
 }
 
-// routeTo finds the route by its next hop, which is all that a router knows of a node.
+// routeTo finds the route by its next hop, because a router has no other information about a node.
 func (o *openStack) routeTo(node *corev1.Node) string {
 	for _, route := range o.server.Routes(o.router) {
 		if route.NextHop == internalIP(node) {
@@ -170,7 +170,7 @@ func (o *openStack) routeTo(node *corev1.Node) string {
 	return ""
 }
 
-// mayUse tells whether Neutron lets a machine send from the addresses of its pods.
+// mayUse reports whether Neutron allows a machine to send from the addresses of its pods.
 func (o *openStack) mayUse(name, podCIDR string) (bool, error) {
 	server, err := o.find(name)
 	if err != nil {
@@ -193,7 +193,7 @@ func (o *openStack) turns(replicas []*replica) []string {
 	return slices.Compact(all)
 }
 
-// tally is how often each operation was called.
+// tally is the number of calls by operation.
 type tally map[string]int
 
 // since counts the calls after before.

@@ -23,7 +23,7 @@ func newOpenStack(t *testing.T) *openStack {
 	return o
 }
 
-func TestCloudConf_IsWhatTheProviderReads(t *testing.T) {
+func TestCloudConf_IsReadableForTheProvider(t *testing.T) {
 	o := newOpenStack(t)
 	path := filepath.Join(t.TempDir(), "cloud.conf")
 	if err := o.writeCloudConf(path); err != nil {
@@ -43,7 +43,7 @@ func TestCloudConf_IsWhatTheProviderReads(t *testing.T) {
 	}
 }
 
-func TestMachines_AreInTheZonesInTurnWithAnAddressEach(t *testing.T) {
+func TestMachines_AreSpreadOverZonesWithAnAddressEach(t *testing.T) {
 	o := newOpenStack(t)
 	seen := map[string]string{}
 	for i, zone := range []string{"eu-a", "eu-b", "eu-c", "eu-a"} {
@@ -61,7 +61,7 @@ func TestMachines_AreInTheZonesInTurnWithAnAddressEach(t *testing.T) {
 		seen[m.address] = nodeName(i + 1)
 	}
 	if _, err := o.machine("node-9"); err == nil {
-		t.Error("an unknown machine is no error")
+		t.Error("an unknown machine is not an error")
 	}
 }
 
@@ -78,12 +78,12 @@ func TestMovedMachines_AreAnotherProjects(t *testing.T) {
 	}
 }
 
-func TestTally_TellsWhatWasCalledSince(t *testing.T) {
+func TestTally_CountsCallsSince(t *testing.T) {
 	before := tally{"server_list": 2, "token_create": 1}
 	after := tally{"server_list": 3, "token_create": 1, "port_list": 1, "server_get": 4}
 	got := after.since(before)
 	if want := "4 server_get, 1 port_list, 1 server_list"; got.String() != want {
-		t.Errorf("it tells %q, want %q", got, want)
+		t.Errorf("it is %q, want %q", got, want)
 	}
 	if some := got.only("server_get", "server_list", "router_get"); some.total() != 5 ||
 		some.String() != "4 server_get, 1 server_list" {

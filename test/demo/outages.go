@@ -15,7 +15,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/attempt"
 )
 
-// Steps in which OpenStack is in trouble. A CCM that believes it deletes nodes whose machines run.
+// Steps with outages of OpenStack. A CCM that trusts the answers deletes nodes whose machines run.
 
 // failLogins makes Keystone fail and revokes the token in use, while fxccm looks up the machine of
 // a silent node.
@@ -40,8 +40,8 @@ func (c *cluster) failLogins(t *attempt.T) string {
 		silentNode, len(before), c.openStack.calls().since(since))
 }
 
-// hideMachines makes Nova find no server, while all nodes are silent. All machines are in another
-// project then, as if fxccm had logged in to a wrong one.
+// hideMachines makes Nova find no server, while all nodes are silent. All machines move to another
+// project, as if fxccm had logged in to a wrong one.
 func (c *cluster) hideMachines(t *attempt.T) string {
 	before := c.nodeUIDs(t)
 	names := slices.Collect(maps.Keys(before))
@@ -51,7 +51,7 @@ func (c *cluster) hideMachines(t *attempt.T) string {
 	c.until(t, func() error {
 		return errors.Join(c.expectVanishedEvent(t), c.expectNodes(t, before))
 	})
-	// Twice the time after which a second 404 counts.
+	// It is twice the time after which a second 404 counts.
 	t.Check(sleep(t.Context(), 2*absenceConfirmation))
 	t.Check(c.expectNodes(t, before))
 	c.awaitSameBalanced(t)
@@ -79,7 +79,7 @@ func (c *cluster) expectVanishedEvent(t *attempt.T) error {
 	return expectNot("the number of events "+vanished, len(events.Items), 0)
 }
 
-// awaitCalls waits until OpenStack has received so many calls of the operations.
+// awaitCalls waits until OpenStack has received as many calls of the operations.
 func (c *cluster) awaitCalls(t *attempt.T, since tally, times int, operations ...string) {
 	c.until(t, func() error {
 		if calls := c.openStack.calls().since(since).only(operations...).total(); calls < times {
@@ -90,7 +90,7 @@ func (c *cluster) awaitCalls(t *attempt.T, since tally, times int, operations ..
 	})
 }
 
-// nodeUIDs are by the node's name.
+// nodeUIDs returns the UIDs by the node's name.
 func (c *cluster) nodeUIDs(t *attempt.T) map[string]types.UID {
 	nodes, err := c.nodes(t.Context())
 	t.Check(err)
@@ -101,7 +101,7 @@ func (c *cluster) nodeUIDs(t *attempt.T) map[string]types.UID {
 	return all
 }
 
-// expectNodes is an error unless the nodes are the same as before.
+// expectNodes returns an error unless the nodes are the same as before.
 func (c *cluster) expectNodes(t *attempt.T, before map[string]types.UID) error {
 	if now := c.nodeUIDs(t); !maps.Equal(now, before) {
 		return fmt.Errorf("the nodes are %v, and were %v", now, before)

@@ -9,11 +9,11 @@ import (
 	"github.com/fxccm/fxccm/test/internal/attempt"
 )
 
-// machineCount is how many servers the playground's OpenStack has.
+// machineCount is the number of servers in the playground's OpenStack.
 const machineCount = 3
 
 // playground runs a control plane and a simulated OpenStack, without a cloud controller manager,
-// until a signal ends it. The files for a reader's own commands are in dir while it runs.
+// until a signal ends it. While it runs, dir has the files for the reader's own commands.
 func playground(t *attempt.T, dir string) {
 	dir, err := filepath.Abs(dir)
 	t.Check(err)

@@ -13,11 +13,11 @@ import (
 	"github.com/fxccm/fxccm/test/internal/program"
 )
 
-// stopLimit is more than the binary takes to drain; after it a replica is killed.
+// stopLimit is longer than the drain of the binary; a replica that takes longer is killed.
 const stopLimit = 30 * time.Second
 
-// A replica is an example binary as a process of its own. It can be started again after it has
-// ended. Its methods are safe for concurrent use.
+// A replica is an example binary as a process. It can be started again after it has ended. Its
+// methods are safe for concurrent use.
 type replica struct {
 	name   string
 	binary string
@@ -26,7 +26,7 @@ type replica struct {
 	log    string
 	// readyURL is its readiness check.
 	readyURL string
-	// process is the last that was started; nil before the first start.
+	// process is the last started process; nil before the first start.
 	process atomic.Pointer[program.Process]
 }
 
@@ -40,7 +40,7 @@ func (r *replica) start() error {
 	return nil
 }
 
-// stop asks the process to end, waits until it has, and returns its exit code.
+// stop signals the process to end, waits until it has, and returns its exit code.
 func (r *replica) stop() (code int, err error) {
 	p := r.process.Load()
 	if err := p.End(stopLimit); err != nil {
@@ -49,7 +49,7 @@ func (r *replica) stop() (code int, err error) {
 	return p.ExitCode(), nil
 }
 
-// pid is 0 when the process does not run.
+// pid is 0 if the process does not run.
 func (r *replica) pid() int {
 	if p := r.process.Load(); p != nil && !p.HasExited() {
 		return p.PID()
@@ -57,7 +57,7 @@ func (r *replica) pid() int {
 	return 0
 }
 
-// trouble is an error if the process has ended by itself.
+// trouble returns an error if the process has ended by itself.
 func (r *replica) trouble() error {
 	p := r.process.Load()
 	if p == nil || p.IsAsked() || !p.HasExited() {
@@ -66,7 +66,7 @@ func (r *replica) trouble() error {
 	return fmt.Errorf("%s has ended by itself with exit code %d", r.name, p.ExitCode())
 }
 
-// state is the process's state in the table. leads: its name is in its lease.
+// state is the process's state in the table. leads means that the lease has its name.
 func (r *replica) state(leads bool) string {
 	p := r.process.Load()
 	switch {
@@ -84,7 +84,8 @@ func (r *replica) state(leads bool) string {
 	return "stands by"
 }
 
-// ready asks whether the replica leads or is ready to. The replica's certificate is self-signed.
+// ready checks whether the replica leads or is ready to lead. The replica's certificate is
+// self-signed.
 func (r *replica) ready(ctx context.Context) error {
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},

@@ -35,8 +35,8 @@ func (c *cluster) service(t *attempt.T, name string) (*corev1.Service, error) {
 		metav1.GetOptions{})
 }
 
-// awaitAddress waits until a Service has the address of the load balancer in the cloud, which leads
-// to all nodes.
+// awaitAddress waits until a Service has the address of its load balancer in the cloud, whose
+// members are all nodes.
 func (c *cluster) awaitAddress(t *attempt.T, name string) (address string) {
 	c.until(t, func() error {
 		service, err := c.service(t, name)

@@ -24,7 +24,7 @@ import (
 
 const pollPeriod = 50 * time.Millisecond
 
-// A story has the steps of a demo. The ending is that of a check.
+// A story has the steps of a demo. A check also runs the ending.
 type story struct{ preparation, chapters, ending []step }
 
 // A step changes something and waits for the expected result.
@@ -36,7 +36,7 @@ type step struct {
 	do func(*attempt.T) (seen string)
 }
 
-// stage is what all demos have: a folder, a control plane and processes.
+// stage has the common parts of all demos: a folder, a control plane and processes.
 type stage struct {
 	dir string
 	all []*replica
@@ -44,7 +44,7 @@ type stage struct {
 	// These fields are not changed after the first steps.
 	controlPlane *controlplane.ControlPlane
 	client       kubernetes.Interface
-	// closers end what was started beside the processes.
+	// closers stop everything beside the processes.
 	closers []func() error
 }
 
@@ -54,7 +54,7 @@ func newStage(t *attempt.T) stage {
 	return stage{dir: dir}
 }
 
-// executable is the absolute path that a flag names.
+// executable is the absolute path in a flag.
 func executable(t *attempt.T, flag, path string) string {
 	path, err := filepath.Abs(path)
 	if err == nil {
@@ -70,7 +70,8 @@ func (s *stage) processes() []*replica   { return s.all }
 func (s *stage) folder() string          { return s.dir }
 func (s *stage) file(name string) string { return filepath.Join(s.dir, name) }
 
-// add adds a process that serves its readiness at a path of a free port. It is not started.
+// add adds a process with a readiness check at a path of a free port. It does not start the
+// process.
 func (s *stage) add(
 	t *attempt.T, name, binary, scheme, readyPath string, args func(port int) []string,
 ) *replica {
@@ -97,7 +98,7 @@ func (s *stage) startControlPlane(t *attempt.T) {
 	t.Check(controlplane.WriteKubeconfig(s.file("admin.kubeconfig"), admin))
 }
 
-// allow applies rules, and writes the kubeconfig of an account that they are for.
+// allow applies rules, and writes the kubeconfig of the account that has them.
 func (s *stage) allow(
 	t *attempt.T, rules []*unstructured.Unstructured, namespace, account, kubeconfig string,
 ) {
@@ -151,7 +152,7 @@ func stopProcesses(processes ...*replica) error {
 	return errors.Join(errs...)
 }
 
-// stop ends all that was started, and removes the folder unless its logs are worth keeping. It can
+// stop stops everything that was started, and removes the folder unless its logs are kept. It can
 // be called again.
 func (s *stage) stop(keepLogs bool) error {
 	errs := []error{stopProcesses(s.all...)}
@@ -181,8 +182,8 @@ func (s *stage) end(t *attempt.T) string {
 	return "the control plane has ended, and its folder is removed"
 }
 
-// until waits until cond returns nil. When the context ends first, or a process does, that is the
-// failure, with cond's last.
+// until waits until cond returns nil. If the context or a process ends first, the step fails with
+// that cause and cond's last error.
 func (s *stage) until(t *attempt.T, cond func() error) {
 	var last error
 	for {
@@ -191,7 +192,7 @@ func (s *stage) until(t *attempt.T, cond func() error) {
 			return
 		}
 		if t.Context().Err() == nil || last == nil {
-			last = err // a request that the context ended says less
+			last = err // keeps the error from before the context ended
 		}
 		for _, r := range s.all {
 			t.Check(r.trouble())
@@ -202,7 +203,7 @@ func (s *stage) until(t *attempt.T, cond func() error) {
 	}
 }
 
-// sleep waits, or returns the cause that ended ctx.
+// sleep waits, or returns the cause of ctx if that ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

@@ -1,4 +1,4 @@
-// Package deps_test keeps out of the library what a host must not inherit.
+// Package deps_test limits the dependencies of the library that a host inherits.
 package deps_test
 
 import (
@@ -14,8 +14,8 @@ import (
 const module = "github.com/fxccm/fxccm"
 
 // A host links the packages that it imports and all their dependencies. kinds are groups of
-// packages, each with all below it, that no package of the library may bring along unless it is
-// excepted.
+// packages, including the packages below them. Packages of the library must not depend on them,
+// except for exceptions.
 var kinds = map[string][]string{
 	"the API server's machinery": {"k8s.io/apiserver"},
 	"storage and RPC":            {"go.etcd.io/etcd", "google.golang.org/grpc"},
@@ -38,36 +38,36 @@ var kinds = map[string][]string{
 	"the command line of this module": {module + "/example"},
 }
 
-// exceptions say which packages may bring what all the same. They hold for the package alone, not
-// for those below it, and a package that imports an excepted one is not excepted.
+// exceptions are the kinds that a package may depend on. They hold only for the package itself,
+// neither for those below it nor for those that import it.
 var exceptions = map[string][]string{
 	// The secure port delegates authentication and authorization with the API server's own code;
 	// see also its own test.
 	module + "/ccm/serving": {"the API server's machinery"},
-	// Runs what was written for upstream's command, whose types it cannot do without.
+	// It runs controllers that were written for upstream's command, and needs the command's types.
 	module + "/controllers/initfunc": {
 		"the API server's machinery", "storage and RPC", "upstream's command",
 		"handlers on the default mux", "the flag --version on import",
 		"a claim on client-go's metrics", "a registry of configurations",
 	},
-	// For tests of hosts.
+	// Packages for tests of hosts.
 	module + "/ccm/ccmtest":              {"what only our tests need"},
 	module + "/ccm/ccmtest/conformance":  {"what only our tests need"},
 	module + "/ccm/ccmtest/controlplane": {"what only our tests need"},
 	module + "/ccm/ccmtest/rbac":         {"what only our tests need"},
-	// For tests of this module.
+	// Packages for tests of this module.
 	module + "/internal/waittest":                     {"what only our tests need"},
 	module + "/internal/pagetest":                     {"what only our tests need"},
 	module + "/internal/metrics/metricstest":          {"what only our tests need"},
 	module + "/provider/openstack/internal/simclient": {"what only our tests need"},
 }
 
-// The route controller reads the process's feature gate, which lives in a small package of the API
-// server's.
+// The route controller reads the process's feature gate, which is in a small package of the API
+// server.
 const tolerated = "k8s.io/apiserver/pkg/util/feature"
 
-// Every package of the library is looked at, those of tomorrow too.
-func TestLibrary_BringsNoMoreThanItNeeds(t *testing.T) {
+// Every package of the library is checked, new ones too.
+func TestLibrary_DependsOnlyOnAllowedPackages(t *testing.T) {
 	for _, problem := range judge(dependencies(t)) {
 		t.Error(problem)
 	}
@@ -96,19 +96,19 @@ func TestJudge_ImportsAndUnusedExceptions_AreReported(t *testing.T) {
 		"github.com/fxccm/fxccm/provider/new brings upstream's command: k8s.io/cloud-provider/app",
 	} {
 		if !slices.Contains(found, want) {
-			t.Errorf("it was not told that %s; told was\n%s", want, strings.Join(found, "\n"))
+			t.Errorf("the problem %q is missing in\n%s", want, strings.Join(found, "\n"))
 		}
 	}
 	for _, problem := range found {
 		if strings.Contains(problem, tolerated) || strings.Contains(problem, "apiserverfoo") ||
 			strings.Contains(problem, "initfunc brings upstream's command") {
-			t.Errorf("told without need: %s", problem)
+			t.Errorf("unexpected problem: %s", problem)
 		}
 	}
 }
 
-// The library's go.mod must not pin the versions that only the control plane of our tests needs.
-func TestLibrary_ModuleDoesNotRequireWhatOnlyTestsBuild(t *testing.T) {
+// The library's go.mod must not pin versions that only the control plane of our tests needs.
+func TestLibrary_Module_DoesNotRequireModulesForTests(t *testing.T) {
 	for _, path := range list(t, ".", "-m", "-f", "{{.Path}}", "all") {
 		for _, forbidden := range []string{"k8s.io/kubernetes", "sigs.k8s.io/controller-runtime"} {
 			if path == forbidden {
@@ -118,8 +118,7 @@ func TestLibrary_ModuleDoesNotRequireWhatOnlyTestsBuild(t *testing.T) {
 	}
 }
 
-// judge returns a sentence for each thing that is wrong with packages and all that each of them
-// depends on.
+// judge returns a sentence for each forbidden dependency and for each exception without use.
 func judge(packages map[string][]string) []string {
 	var problems []string
 	for _, pkg := range slices.Sorted(maps.Keys(packages)) {
@@ -171,7 +170,7 @@ func dependencies(t *testing.T) map[string][]string {
 	return packages
 }
 
-// belongsToLibrary tells what a host links from what is only built or run here.
+// belongsToLibrary reports whether a host can link the package.
 func belongsToLibrary(pkg string) bool {
 	return !belowAny(pkg, []string{module + "/example", module + "/test", module + "/tools"})
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/fxccm/fxccm/internal/pagetest"
 )
 
-// tree is a folder with all packages below it, less those of a tree of their own, and the trees
-// that its packages may import. Tests are not bound by it.
+// tree is a folder with the packages below it, except those of a nested tree, and the trees that
+// its packages may import. Tests may import any package.
 type tree struct {
 	dir     string
 	imports []string
 }
 
-// floors are all trees of this module, and of the modules in it that hosts import, from the top
-// down: a tree imports only trees below its own.
+// floors are all trees of this module, and of its nested modules that hosts import, from the top
+// down: a tree may only import lower trees.
 var floors = [][]tree{
 	{
 		{"example", []string{
@@ -80,8 +80,9 @@ func TestFloors_PackagesImportOnlyTreesBelowTheirOwn(t *testing.T) {
 	}
 }
 
-// Only package openstack is a provider of package ccm. The packages below it know no Manager.
-func TestFloors_BelowProviderOpenStackNothingImportsCCM(t *testing.T) {
+// Only package openstack is a provider of package ccm. The packages below it do not depend on the
+// Manager.
+func TestFloors_PackagesBelowProviderOpenStack_DoNotImportCCM(t *testing.T) {
 	const root = "provider/openstack"
 	for pkg, imports := range directImports(t) {
 		for _, imported := range imports {
@@ -132,8 +133,8 @@ func TestFloors_DiagramIsUpToDate(t *testing.T) {
 	pagetest.Check(t, floorsPage, before+floorsBegin+diagram(floors)+floorsEnd+after)
 }
 
-// checkFloors returns a sentence for each import that breaks the table and each entry of the table
-// that has no use, sorted.
+// checkFloors returns a sorted sentence for each import that violates the table and each unused
+// entry of the table.
 func checkFloors(table [][]tree, packages map[string][]string) []string {
 	level, allowed, used := map[string]int{}, map[string][]string{}, map[[2]string]bool{}
 	for i, floor := range table {
@@ -176,7 +177,7 @@ func checkFloors(table [][]tree, packages map[string][]string) []string {
 	return problems
 }
 
-// treeOf returns the innermost tree that a package belongs to, "" for a package outside of all.
+// treeOf returns the innermost tree of a package, or "".
 func treeOf(pkg string, trees map[string]int) string {
 	found := ""
 	for dir := range trees {
@@ -187,7 +188,7 @@ func treeOf(pkg string, trees map[string]int) string {
 	return found
 }
 
-// diagram draws the table in the language of mermaid.
+// diagram is the table as a mermaid diagram.
 func diagram(table [][]tree) string {
 	var b strings.Builder
 	b.WriteString("```mermaid\nflowchart TD\n")
@@ -214,8 +215,7 @@ func nodeID(dir string) string { return strings.ReplaceAll(dir, "/", "_") }
 // importsFormat makes go list print each package with its imports.
 const importsFormat = "-f={{.ImportPath}}{{range .Imports}} {{.}}{{end}}"
 
-// directImports maps each package of the floors to those that it imports itself, without the
-// module's path.
+// directImports maps each package of the floors to its direct imports, without the module's path.
 func directImports(t *testing.T) map[string][]string {
 	t.Helper()
 	packages := map[string][]string{}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Parts that are general belong into provider/kit.
+// General parts belong into provider/kit.
 func TestHuaweiCloud_OwnLines_AreAtMost2500(t *testing.T) {
 	const limit = 2500
 	root := filepath.Join("..", "..", "provider", "huaweicloud")

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// leadsWithin is when the cloud controller manager should lead again after the end of an
-	// outage. The table shows what took longer; a test fails after leadsAtLast, because the machine
-	// may be busy.
+	// leadsWithin is the time within which the cloud controller manager should lead again after an
+	// outage. The table shows longer times. A test fails only after leadsAtLast, because the
+	// machine may be busy.
 	leadsWithin = 10 * time.Second
 	leadsAtLast = time.Minute
 )
 
-// The load: the leader of a cell changes the cloud all the time, about four times a second.
+// The load: the leader of a cell changes the cloud about four times a second.
 const (
 	loadServices = 1
 	loadTakes    = 100 * time.Millisecond
@@ -34,9 +34,9 @@ const (
 // A topology is a way in which the library is used.
 type topology struct {
 	name string
-	// members are how many processes there are.
+	// members is the number of processes.
 	members int
-	// host tells that they are hosts with informers of their own, in place of the example.
+	// host means that they are hosts with their own informers instead of the example.
 	host bool
 }
 
@@ -57,7 +57,7 @@ func (c cell) String() string {
 	return fmt.Sprintf("%s/%s/%s", c.outage.name, c.situation.name, c.topology.name)
 }
 
-// cells are those that run, in the order of the table.
+// cells are the cells to run, in the order of the table.
 func cells() (chosen []cell) {
 	for i, o := range outages {
 		for j, s := range situations {
@@ -71,17 +71,17 @@ func cells() (chosen []cell) {
 	return chosen
 }
 
-// inSpread chooses few cells in which each outage, each situation and each topology occurs.
+// inSpread chooses few cells that cover each outage, each situation and each topology.
 func inSpread(outage, situation, topology int) bool {
 	return situation < len(outages) && outage == situation &&
 		topology == situation%len(topologies) ||
 		situation >= len(outages) && outage == situation-len(outages) &&
 			topology == situation%len(topologies) ||
-		// A read that hangs while nothing can be read.
+		// A read hangs during a black hole.
 		outage == 0 && situation == 1 && topology == 2
 }
 
-// lanes let so many cells run at once. A kube-apiserver that is frozen is one cell's alone.
+// lanes limit the number of parallel cells. A frozen kube-apiserver serves only one cell.
 var lanes = struct{ shared, frozen chan struct{} }{
 	make(chan struct{}, atOnce()),
 	make(chan struct{}, 1),
@@ -94,14 +94,14 @@ func atOnce() int {
 	return 4 * runtime.NumCPU()
 }
 
-// lane waits for its turn on the shared control plane.
+// lane waits for a place on the shared control plane.
 func lane(t *testing.T) {
 	t.Helper()
 	lanes.shared <- struct{}{}
 	t.Cleanup(func() { <-lanes.shared })
 }
 
-func TestOutages_NothingActsLateAndTheCCMLeadsAgain(t *testing.T) {
+func TestOutages_NoLateCallsAndTheCCMLeadsAgain(t *testing.T) {
 	t.Parallel()
 	for i, c := range cells() {
 		t.Run(c.String(), func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestOutages_NothingActsLateAndTheCCMLeadsAgain(t *testing.T) {
 	}
 }
 
-// run drills one cell. A defect is both in the result and an error of the test.
+// run runs the drill of one cell. A defect is in the result and fails the test.
 func (c cell) run(t *testing.T, w *world, r *result) {
 	w.frozen = c.outage.frozen
 	c.start(t, w)
@@ -198,7 +198,7 @@ func (c cell) start(t *testing.T, w *world) {
 		program, args = programs.host, append(args, "--shared-informers")
 	}
 	if c.outage.resolves {
-		// The example resolves names as its machine does.
+		// The example resolves names like its machine.
 		program = programs.host
 		var err error
 		if w.names, err = netfault.ListenNames(); err != nil {
@@ -211,7 +211,7 @@ func (c cell) start(t *testing.T, w *world) {
 	}
 }
 
-// goOn gives the cell new work, and measures its processes when that is done.
+// goOn creates new work, and measures the processes when the work is done.
 func (c cell) goOn(t *testing.T, w *world, r *result, healthy footprint) {
 	t.Helper()
 	w.addNode()
@@ -237,7 +237,7 @@ func (c cell) goOn(t *testing.T, w *world, r *result, healthy footprint) {
 	}
 }
 
-// lastToBegin is the member whose term has begun last.
+// lastToBegin is the member with the latest term.
 func (w *world) lastToBegin() (last *member) {
 	var at time.Time
 	for _, m := range w.members {
@@ -249,8 +249,8 @@ func (w *world) lastToBegin() (last *member) {
 	return last
 }
 
-// leadsAgain waits until a member leads, and returns how long after the end of the outage its term
-// was ready: 0 if it was before.
+// leadsAgain waits until a member leads, and returns the time from the end of the outage until its
+// term was ready: 0 if it was ready before.
 func (w *world) leadsAgain(over time.Time) (after time.Duration, _ error) {
 	err := within(time.Until(over.Add(leadsAtLast)), func() error {
 		if !slices.ContainsFunc(w.members, func(m *member) bool { return !m.HasExited() }) {

@@ -3,9 +3,9 @@
 //
 //	outage x situation x topology
 //
-// One such combination is a cell. A cell has a cluster of its own, that is a part of a
-// kube-apiserver (package test/internal/endpoint), a cloud, and one or two processes, each with its
-// own way to the API server that is broken with package netfault. It shows that
+// One such combination is a cell. A cell has its own cluster, which is a part of a kube-apiserver
+// (package test/internal/endpoint), a cloud, and one or two processes. Each process reaches the API
+// server through its own proxy of package netfault, which causes the outage. The cell shows that
 //
 //   - no mutating call, to the cloud or the API server, is made after the fence of a term has
 //     closed,
@@ -16,18 +16,18 @@
 //   - the processes have no more goroutines and connections than before.
 //
 // The evidence is that of package invariants: the API server's audit log, the cloud's record, and
-// of what the processes say only when their fences have closed.
+// from the logs of the processes only the times at which their fences closed.
 //
 // A plain "go test" runs cells in which each outage, each situation and each topology occurs.
 // FXCCM_DRILLS=all runs all cells, which takes ten minutes, and -update writes the result to
 // docs/reference/drills.md; "make test-drills" does both.
 //
 // The fleet drills run replicas of a fleet that come, freeze and die, with clocks that are an hour
-// wrong, and clusters with hostile API servers. FXCCM_DRILLS_OTHER names a commit: one of the
-// replicas runs the example of that version.
+// wrong, and clusters with hostile API servers. FXCCM_DRILLS_OTHER names a commit, whose example
+// one of the replicas runs.
 //
 // The lease drills delete and edit the lease of two replicas whose controllers call the cloud as
 // fast as they can, also with a candidate of client-go's own.
 //
-// Needs Linux: processes are frozen.
+// The drills need Linux, because they freeze processes.
 package drills

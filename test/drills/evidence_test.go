@@ -14,8 +14,8 @@ import (
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
-// transit is how much later than the closing of the fence a request may be stamped that the fence
-// had let pass before: it was on its way to a process that had to be scheduled to read its clock.
+// transit is the allowance between the closing of the fence and the time stamp of a request that
+// passed the fence before: the receiving process has to be scheduled before it reads its clock.
 const transit = time.Second
 
 // An act is a mutating call, to the cloud or the API server.
@@ -25,8 +25,8 @@ type act struct {
 	what       string
 }
 
-// A moment is a time by a clock that may have been read late. A drill holds against a member only
-// what was wrong at each time in between.
+// A moment is a time stamp that may have been written late. A drill reports a member only if the
+// act was wrong at each time in between.
 type moment struct{ earliest, recorded time.Time }
 
 // inTest is a moment by the clock of this process.
@@ -37,12 +37,11 @@ func (a act) String() string {
 		a.begin.recorded.Format("15:04:05.000000"), a.end.recorded.Format("15:04:05.000000"))
 }
 
-// acts are all mutating calls of the members, in the order in which they began. Left out is what
-// bypasses the fence: events, the lease, and the questions that the secure port asks about its
-// callers.
+// acts are all mutating calls of the members, in the order in which they began. They exclude calls
+// that bypass the fence: events, the lease, and the secure port's reviews of its callers.
 //
-// One thing no fence in a process can do: keep back a request that it has let pass, and that waits
-// in the socket of a frozen API server. It has been canceled, and is left out if it had no effect.
+// A fence in a process cannot stop a request that has passed it and waits in the socket of a frozen
+// API server. Such a request was canceled, and is excluded if it had no effect.
 func (w *world) acts() ([]act, error) {
 	var all []act
 	for _, call := range w.cloud.Calls(fake.CallFilter{Mutating: true}.Matches) {
@@ -108,11 +107,11 @@ func (w *world) late() ([]act, error) {
 	return late, nil
 }
 
-// A span is a stretch of time; a zero until is for ever.
+// A span is a period; a zero until means that it has no end.
 type span struct{ from, until time.Time }
 
-// gaps are when no fence of the member was open: from the end of each term to the beginning of its
-// next one.
+// gaps are the periods in which no fence of the member was open: from the end of each term to the
+// beginning of the next.
 func (w *world) gaps(m *member) (all []span) {
 	closed := false
 	for _, e := range w.entries(m, replica.TermBegins, replica.TermEnds, replica.TermDrained) {
@@ -124,8 +123,8 @@ func (w *world) gaps(m *member) (all []span) {
 			closed = false
 		case closed:
 		case e.Message == replica.TermEnds && e.Closed.IsZero():
-			// Not for the loss of the lease: calls in flight get their time, and what has drained
-			// does not act.
+			// If the term did not end by a loss of the lease, calls in flight may finish, and a
+			// drained term makes no calls.
 		default:
 			from := e.Closed
 			if from.IsZero() {
@@ -137,9 +136,8 @@ func (w *world) gaps(m *member) (all []span) {
 	return all
 }
 
-// A tenure is a time in which the lease was a member's, and valid, by the API server's record: from
-// the moment at which it had got it, or got it back, until the lease had not been renewed for its
-// duration, or another had got it.
+// A tenure is a period in which a member held the valid lease, by the API server's record: from the
+// moment at which it got the lease until the lease expired or another member got it.
 type tenure struct {
 	span
 	holder string
@@ -171,8 +169,7 @@ func (w *world) tenures() (history []tenure, _ error) {
 	return history, nil
 }
 
-// unled are the acts of members that did not have a valid lease when they began, or not any more
-// when they ended.
+// unled are the acts of members that did not hold a valid lease when the act began or ended.
 func (w *world) unled() ([]act, error) {
 	history, err := w.tenures()
 	if err != nil {

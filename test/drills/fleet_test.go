@@ -31,16 +31,16 @@ import (
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
-// fleetPatience is for hand-overs of a fleet, whose Leases last 15 s, on a busy machine.
+// fleetPatience limits hand-overs of a fleet, whose Leases last 15 s, on a busy machine.
 const fleetPatience = 3 * time.Minute
 
-// A fleetWorld is a management cluster and the clusters of a fleet, each with a cloud of its own.
-// The replicas are processes of the example that read the clusters from a directory.
+// A fleetWorld is a management cluster and the clusters of a fleet, each with its own cloud. The
+// replicas are processes of the example that read the clusters from a directory.
 type fleetWorld struct {
 	t     *testing.T
 	plane *plane
 	dir   string
-	// name is that of the namespace with the Leases.
+	// name is the name of the namespace with the Leases.
 	name     string
 	clusters []*world
 	replicas []*fleetReplica
@@ -48,7 +48,7 @@ type fleetWorld struct {
 
 type fleetReplica struct {
 	*replica.Replica
-	// management is the way to the management cluster.
+	// management is the proxy to the management cluster.
 	management *netfault.Proxy
 }
 
@@ -91,8 +91,8 @@ func (w *fleetWorld) join(name string, kubeconfig, cloud []byte) {
 	}
 }
 
-// start starts a replica whose clock is ahead by skew, as far as others see it: in the times that
-// it writes to Leases.
+// start starts a replica whose clock is ahead by skew. Other replicas see the skew only in the
+// times that it writes to Leases.
 func (w *fleetWorld) start(name, program string, skew time.Duration) *fleetReplica {
 	w.t.Helper()
 	handler, release, err := netfault.APIHandler(w.plane.RESTConfig())
@@ -124,7 +124,7 @@ func (w *fleetWorld) start(name, program string, skew time.Duration) *fleetRepli
 	return r
 }
 
-// skewed shifts the times of Leases that are written.
+// skewed shifts the times in writes of Leases.
 func skewed(t *testing.T, skew time.Duration, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
 		writes := in.Method == http.MethodPut || in.Method == http.MethodPost
@@ -163,7 +163,7 @@ func shiftTimes(body []byte, contentType string, by time.Duration) ([]byte, erro
 	return runtime.Encode(encoder, lease)
 }
 
-// forget leaves out a replica that has ended.
+// forget removes a replica that has ended.
 func (w *fleetWorld) forget(r *fleetReplica) {
 	w.replicas = slices.DeleteFunc(w.replicas, func(other *fleetReplica) bool { return other == r })
 }
@@ -176,7 +176,7 @@ func (r *fleetReplica) status(w *fleetWorld) (status fleet.Status, err error) {
 	return status, err
 }
 
-// steady waits until the replicas agree, and each cluster is served where all of them prefer it.
+// steady waits until the replicas agree, and the preferred replica serves each cluster.
 func (w *fleetWorld) steady(replicas ...*fleetReplica) {
 	w.t.Helper()
 	if err := within(fleetPatience, func() error {
@@ -194,7 +194,7 @@ func (w *fleetWorld) steady(replicas ...*fleetReplica) {
 	}
 }
 
-// servedSince is nil if the cluster's cloud was called after the moment.
+// servedSince returns nil if the cluster's cloud was called after the moment.
 func (w *world) servedSince(at time.Time) error {
 	if last, ok := w.last(); !ok || last.Started.Before(at) {
 		return fmt.Errorf("%s is not served", w.name)
@@ -210,16 +210,16 @@ func (w *world) last() (fake.Call, bool) {
 	return calls[len(calls)-1], true
 }
 
-// A handOver is what an event has cost.
+// A handOver is the cost of an event.
 type handOver struct {
-	// moved counts the clusters that another replica serves.
+	// moved is the number of clusters that another replica serves.
 	moved int
-	// gaps have the times without a call to the cloud of those, sorted.
+	// gaps are the times without a call to the clouds of these clusters, sorted.
 	gaps []time.Duration
 }
 
-// handOver waits until the event has moved what it has to, and measures the gaps. isOver is nil
-// when it has.
+// handOver waits until the event has moved its clusters, and measures the gaps. isOver returns nil
+// then.
 func (w *fleetWorld) handOver(event func(), isOver func() error) (h handOver) {
 	w.t.Helper()
 	before := map[*world]fake.Call{}
@@ -251,7 +251,7 @@ func ofReplica(caller string) string {
 	return name
 }
 
-// noneOf is nil when no cluster is served by the replica, and all are by others.
+// noneOf returns nil when other replicas serve all clusters.
 func (w *fleetWorld) noneOf(r *fleetReplica, since time.Time) func() error {
 	return func() error {
 		for _, c := range w.clusters {
@@ -272,8 +272,8 @@ func (h handOver) at(share float64) time.Duration {
 	return h.gaps[min(len(h.gaps)-1, int(share*float64(len(h.gaps))))]
 }
 
-// isByRelease fails the test if a cluster was taken later than a released Lease can be. The other
-// tests of CI slow it down, so there only the time of an expiry fails.
+// isByRelease fails the test if a cluster was taken later than a released Lease allows. In CI,
+// other tests slow it down, so there the limit is the time of an expiry.
 func (h handOver) isByRelease(t *testing.T) {
 	t.Helper()
 	limit := 10 * time.Second
@@ -336,7 +336,7 @@ func TestFleet_ReplicasComeFreezeAndDie_NoClusterIsServedTwice(t *testing.T) {
 	results.addFleet(h.line("a replica is stopped", size))
 	h.isByRelease(t)
 	if code := a.Wait(t); code != 0 {
-		t.Errorf("the replica that was stopped ended with code %d", code)
+		t.Errorf("the stopped replica ended with code %d", code)
 	}
 	w.forget(a)
 	d := w.start("fleet-d", programs.ccm, 0)
@@ -366,7 +366,7 @@ func TestFleet_ReplicasComeFreezeAndDie_NoClusterIsServedTwice(t *testing.T) {
 	}
 }
 
-// agree is nil when the replicas agree, and each cluster is served where all prefer it.
+// agree returns nil when the replicas agree, and the preferred replica serves each cluster.
 func (w *fleetWorld) agree(replicas ...*fleetReplica) error {
 	for _, r := range replicas {
 		status, err := r.status(w)

@@ -14,24 +14,25 @@ import (
 )
 
 const (
-	// leakLimit is for what ends by itself: an idle HTTP/2 connection of client-go's after a minute
-	// and a half.
+	// leakLimit is the time in which resources must be released. client-go keeps an idle HTTP/2
+	// connection for 90 seconds.
 	leakLimit = 100 * time.Second
 
-	// tolerance is by how much the number of goroutines, or of connections, may differ: a worker
-	// that is just doing something, a connection that is kept for reuse.
+	// tolerance is the allowed difference in the number of goroutines or connections: a worker may
+	// be busy, and a connection may be kept for reuse.
 	tolerance = 4
 )
 
-// A footprint is what the processes of a cell have.
+// A footprint is the resource use of the processes of a cell.
 type footprint struct {
-	// goroutines are counted by what has started them. Goroutines of idle connections are left out.
+	// goroutines are counted by the function that started them, without goroutines of idle
+	// connections.
 	goroutines map[string]int
 	// connections to the API server.
 	connections int
 }
 
-// footprint measures the processes at rest: the least of a few looks.
+// footprint measures the processes several times at rest and returns the lowest values.
 func (w *world) footprint() (least footprint, _ error) {
 	for i := range 4 {
 		now := footprint{goroutines: map[string]int{}}
@@ -51,7 +52,7 @@ func (w *world) footprint() (least footprint, _ error) {
 	return least, nil
 }
 
-// atRest measures the processes in a term that is ready all the time.
+// atRest measures the processes while a term is ready all the time.
 func (w *world) atRest() (healthy footprint) {
 	w.t.Helper()
 	if err := within(patience, func() error {
@@ -89,7 +90,7 @@ func (f footprint) total() (n int) {
 	return n
 }
 
-// compare is nil if now is as small as f.
+// compare returns nil if now is not larger than f.
 func (f footprint) compare(now footprint) error {
 	if now.total() <= f.total()+tolerance && now.connections <= f.connections+tolerance {
 		return nil
@@ -105,8 +106,8 @@ func (f footprint) compare(now footprint) error {
 		now.total(), now.connections, f.total(), f.connections, strings.Join(more, "; "))
 }
 
-// transient are the functions of goroutines that belong to connections: those that are kept for
-// reuse, and that on which was asked.
+// transient are the functions of goroutines of connections: of idle ones, and of the one that
+// fetches the profile.
 var transient = []string{
 	"net/http.(*persistConn).",
 	"net/http.(*http2ClientConn).readLoop",
@@ -119,7 +120,7 @@ var transient = []string{
 	"crypto/tls.(*Conn).HandshakeContext",
 }
 
-// countGoroutines counts the stacks of a goroutine profile by what has started them.
+// countGoroutines counts the stacks of a goroutine profile by the function that started them.
 func countGoroutines(counts map[string]int, stacks string) {
 	for stack := range strings.SplitSeq(stacks, "\n\n") {
 		if slices.ContainsFunc(transient,

@@ -25,8 +25,8 @@ import (
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
-// hostileKinds are API servers that try to use up a replica. Each writes the rest of a list or of a
-// watch, until the client gives up.
+// hostileKinds are API servers that try to exhaust a replica. Each writes the rest of a list or of
+// a watch, until the client disconnects.
 var hostileKinds = []struct {
 	name string
 	// exceeds reports whether the limit of the objects' bytes ends it.
@@ -87,7 +87,7 @@ func writeObject(w io.Writer, watch bool, i, size int) error {
 	return err
 }
 
-// startHostile starts a hostile API server, and counts the bytes that it has written.
+// startHostile starts a hostile API server that counts the bytes that it writes.
 func startHostile(
 	t *testing.T, write func(io.Writer, *http.Request, bool) error,
 ) (address string, written *atomic.Int64) {
@@ -143,14 +143,14 @@ func (f *flushed) Write(p []byte) (int, error) {
 }
 
 const (
-	// samples is how many Services are created for a measurement at least, and samplePause is the
-	// time between two.
+	// samples is the minimum number of created Services in a measurement, and samplePause the pause
+	// between two.
 	samples     = 30
 	samplePause = 200 * time.Millisecond
 )
 
-// latencies measures how long new Services take from their creation to the first call to the cloud,
-// until isOver is nil.
+// latencies measures the time from the creation of a Service to the first call to the cloud, for
+// new Services until isOver returns nil.
 func (w *fleetWorld) latencies(isOver func() error) (all []time.Duration) {
 	w.t.Helper()
 	limit := time.Now().Add(fleetPatience)
@@ -177,7 +177,7 @@ func (w *fleetWorld) latencies(isOver func() error) (all []time.Duration) {
 	return all
 }
 
-// memoryOf returns a line of /proc/<pid>/status in MiB.
+// memoryOf returns a value of /proc/<pid>/status in MiB.
 func memoryOf(t *testing.T, p *replica.Process, key string) int {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
@@ -193,21 +193,21 @@ func memoryOf(t *testing.T, p *replica.Process, key string) int {
 }
 
 const (
-	// hostileOfAKind is how many clusters have each of the hostile API servers.
+	// hostileOfAKind is the number of clusters with each of the hostile API servers.
 	hostileOfAKind = 2
-	// hostilePeak is how many MiB the replica may have with all of them.
+	// hostilePeak is the replica's maximum memory in MiB with all of them.
 	hostilePeak = 900
 )
 
-// memoryLimit is what the manifests of a fleet set, too: about nine tenths of the memory that the
-// replica may have.
+// memoryLimit is the setting of a fleet's manifests: about nine tenths of the memory limit of the
+// replica.
 var memoryLimit = []string{"GOMEMLIMIT=800MiB"}
 
 const hostilePrefix = "hostile-kind-"
 
 func hostileName(i int) string { return hostilePrefix + strconv.Itoa(i) }
 
-func TestFleet_HostileClusters_CostThemselvesOnly(t *testing.T) {
+func TestFleet_HostileClusters_DoNotDisturbOthers(t *testing.T) {
 	t.Parallel()
 	lane(t)
 	w := newFleetWorld(t, "hostile", 3)
@@ -271,12 +271,12 @@ func TestFleet_HostileClusters_CostThemselvesOnly(t *testing.T) {
 		t.Errorf("the replica had %d MiB, want %d at most", peak, hostilePeak)
 	}
 	was, is := before[len(before)/2], measured[len(measured)/2]
-	margin := time.Second // the other tests of CI need the processors, too
+	margin := time.Second // other tests of CI use the processors, too
 	if all() {
 		margin = 50 * time.Millisecond
 	}
 	if is > 2*was+margin {
-		t.Errorf("half of the Services reach the cloud after %s, and before it was %s", is, was)
+		t.Errorf("half of the Services reach the cloud after %s, before the attack after %s", is, was)
 	}
 	for _, c := range status.Clusters {
 		if !c.Ready && !strings.HasPrefix(c.Name, hostilePrefix) {

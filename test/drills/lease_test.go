@@ -21,14 +21,14 @@ import (
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
-// The load: each leader has that many mutating calls in flight, or about to be made, at any time.
+// The load: each leader keeps this many mutating calls in flight.
 const (
 	busyServices = 12
 	busyTakes    = 30 * time.Millisecond
 	busyPauses   = 50 * time.Millisecond
 )
 
-// A change is what an operator, or another program, does to a lease.
+// A change is an edit or a deletion of a lease by an operator or another program.
 type change struct {
 	name string
 	// do changes the lease, whose holder is leader; nil deletes it.
@@ -60,8 +60,7 @@ var edits = []change{
 	}},
 }
 
-// extent is how much of the lease drills runs: in how many clusters at once, and how many deletions
-// and edits there are in each.
+// extent is the number of parallel clusters, and of deletions and of edits in each.
 func extent() (clusters, each int) {
 	if all() {
 		return 5, 10
@@ -69,7 +68,7 @@ func extent() (clusters, each int) {
 	return 2, 3
 }
 
-// Two replicas call the cloud as fast as they can, and the lease is deleted and edited at random
+// Two replicas call the cloud as fast as they can, while the lease is deleted and edited at random
 // moments.
 func TestLease_DeletedOrEditedAtRandom_NoTwoTermsAct(t *testing.T) {
 	t.Parallel()
@@ -116,8 +115,8 @@ func TestLease_DeletedOrEditedAtRandom_NoTwoTermsAct(t *testing.T) {
 	}
 }
 
-// A candidate of client-go's own, in a program that does not know fxccm, takes a lease that is
-// deleted at once. Two of them do the same to each other, and it must not be worse with fxccm.
+// A candidate with client-go's elector, in a program without fxccm, takes a deleted lease at once.
+// Two such candidates overlap, too, and an overlap with fxccm must not be longer.
 func TestLease_DeletedBesideClientGo_IsNoWorseThanClientGoAlone(t *testing.T) {
 	t.Parallel()
 	_, each := extent()
@@ -149,7 +148,7 @@ func TestLease_DeletedBesideClientGo_IsNoWorseThanClientGoAlone(t *testing.T) {
 	deletions := fmt.Sprintf("%d deletions", each)
 	results.addLease("fxccm and client-go", deletions, withFxccm)
 	results.addLease("client-go and client-go", deletions, alone)
-	// What client-go does to itself depends on the moments of the deletions.
+	// The overlap of two such candidates depends on the moments of the deletions.
 	if margin := alone.time/2 +
 		time.Duration(each)*100*time.Millisecond; withFxccm.time > alone.time+margin {
 		t.Errorf("beside fxccm two terms act at once for %s, client-go beside itself for %s",
@@ -157,7 +156,7 @@ func TestLease_DeletedBesideClientGo_IsNoWorseThanClientGoAlone(t *testing.T) {
 	}
 }
 
-// startRival starts a candidate of client-go's.
+// startRival starts a candidate with client-go's elector.
 func (w *world) startRival(name string) *member {
 	w.t.Helper()
 	m, kubeconfig := w.connect(name)
@@ -176,7 +175,7 @@ func (w *world) startRival(name string) *member {
 	return m
 }
 
-// disturb changes the lease, each time at a random moment of a term that is busy.
+// disturb changes the lease, each time at a random moment of a busy term.
 func (w *world) disturb(random *rand.Rand, changes []change) {
 	w.t.Helper()
 	for _, c := range changes {
@@ -185,19 +184,19 @@ func (w *world) disturb(random *rand.Rand, changes []change) {
 		if err := w.change(c, leader); err != nil {
 			w.t.Fatalf("%s: %v", c.name, err)
 		}
-		// It takes a moment until it is seen who goes on.
+		// After a moment it is visible which process continues.
 		w.awaitBusy(time.Now().Add(replica.QuickLease().Duration))
 	}
 }
 
-// awaitBusy waits until, after the moment, one term alone has called the cloud for a second. It
-// returns the member whose term that is.
+// awaitBusy waits until, after the moment, a single term has called the cloud for a second. It
+// returns the member of that term.
 func (w *world) awaitBusy(after time.Time) (busy *member) {
 	w.t.Helper()
 	if err := within(patience, func() error {
 		since := time.Now().Add(-time.Second)
 		if since.Before(after) {
-			return errors.New("the time has not come")
+			return errors.New("the moment is in the future")
 		}
 		var callers []string
 		var last time.Time
@@ -223,7 +222,7 @@ func (w *world) awaitBusy(after time.Time) (busy *member) {
 	return busy
 }
 
-// change changes the lease, whoever else writes it.
+// change changes the lease, and retries after a conflict.
 func (w *world) change(c change, leader *member) error {
 	standby := ""
 	for _, m := range w.members {
@@ -252,13 +251,13 @@ func (w *world) change(c change, leader *member) error {
 	})
 }
 
-// An overlap is how much two terms acted at once. A term acts from the beginning of its first call
-// to the end of its last one.
+// An overlap measures how much two terms acted at once. A term acts from the beginning of its first
+// call to the end of its last one.
 type overlap struct {
-	// calls are those of a term that ended after another term had begun to act, of all that there
-	// were.
+	// calls is the number of calls that ended after another term had begun to act, and of the
+	// number of all calls.
 	calls, of int
-	// time is how long that went on.
+	// time is the duration of the overlap.
 	time     time.Duration
 	terms    int
 	examples []string
@@ -319,7 +318,7 @@ func sum(all ...overlap) (total overlap) {
 	return total
 }
 
-func TestOverlapOf_CountsCallsOfATermThatIsNotOver(t *testing.T) {
+func TestOverlapOf_CountsCallsDuringAnotherTerm(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	call := func(caller string, from, to int) fake.Call {
 		return fake.Call{Caller: caller, Started: at(from), Ended: at(to), Finished: true}

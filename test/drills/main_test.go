@@ -17,19 +17,19 @@ import (
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
-// programs are the paths of what the drills run as processes. It is set by TestMain. other is the
-// example of otherVersion, by default of this version.
+// programs are the paths of the drills' programs, set by TestMain. other is the example of
+// otherVersion, by default of this version.
 var programs struct{ ccm, host, rival, other, otherVersion string }
 
-// planes are the control planes of the package, which are started when they are needed.
+// planes are the control planes of the package, which are started on demand.
 var planes = struct{ shared, frozen *plane }{shared: newPlane(), frozen: newPlane()}
 
-// machine tells when the machine was too busy.
+// machine records the periods in which the machine was too busy.
 var machine stalls
 
 var update = flag.Bool("update", false, "write the results to docs/reference/drills.md")
 
-// all tells whether all cells run, or only some.
+// all reports whether all cells run, or only some.
 func all() bool { return os.Getenv("FXCCM_DRILLS") == "all" }
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 }
 
 func runSuite(m *testing.M) (code int) {
-	// Cells wait most of the time; how many of them run at once is up to the lanes.
+	// Cells mostly wait; the lanes limit how many of them run in parallel.
 	if err := flag.Set("test.parallel", "256"); err != nil {
 		return suite.Failed(err)
 	}

@@ -14,22 +14,21 @@ const (
 	// outageLasts is longer than a term may take to end: the lease's duration, and then the drain
 	// timeout.
 	outageLasts = 10 * time.Second
-	// standbyHeals is when the way of a replica that stood by is whole again: it can take over
-	// while the leader is still cut off.
+	// standbyHeals is when the connection of a standby is repaired: it can take over while the
+	// leader is still cut off.
 	standbyHeals = 4 * time.Second
 
 	drainTimeout = 4 * time.Second
 )
 
-// An outage is a way in which the API server cannot be used.
+// An outage is a failure of the API server or of the network to it.
 type outage struct {
 	name string
-	// fault is that of a way to the API server. It is not used if the outage is one of the API
-	// server itself.
+	// fault is the fault of the proxies. It is not used for an outage of the API server itself.
 	fault netfault.Fault
-	// resolves, if true, means that names are not known any more while the fault lasts.
+	// resolves means that names cannot be resolved during the outage.
 	resolves bool
-	// frozen is an outage of the API server itself.
+	// frozen means that the API server itself is frozen.
 	frozen bool
 }
 
@@ -43,7 +42,7 @@ var outages = []outage{
 	{name: "name unknown", fault: netfault.Reset(), resolves: true},
 }
 
-// A strike is an outage of one cell. It can be begun from a handler of requests.
+// A strike is an outage of one cell. A handler of requests may begin it.
 type strike struct {
 	w      *world
 	outage outage
@@ -58,7 +57,7 @@ func newStrike(w *world, o outage) *strike {
 	return &strike{w: w, outage: o, begun: make(chan struct{})}
 }
 
-// begin begins the outage, if it has not begun.
+// begin begins the outage. A second call does nothing.
 func (s *strike) begin() {
 	s.once.Do(func() {
 		defer close(s.begun)
@@ -69,7 +68,7 @@ func (s *strike) begin() {
 		case s.outage.resolves:
 			s.w.names.Set(netfault.Unknown)
 			s.set(s.outage.fault, s.w.members...)
-			// What follows is up to the names alone.
+			// From now on only the name resolution fails.
 			s.set(netfault.Pass(), s.w.members...)
 		default:
 			s.set(s.outage.fault, s.w.members...)
@@ -85,7 +84,7 @@ func (s *strike) set(f netfault.Fault, members ...*member) {
 	}
 }
 
-// sitOut waits for the end of the outage, and returns when it was over for one member at least.
+// sitOut waits for the end of the outage, and returns when it ended for the first member.
 func (s *strike) sitOut(leader *member) (over time.Time) {
 	heal := func(members ...*member) {
 		if s.outage.frozen || s.outage.resolves {

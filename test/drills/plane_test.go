@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// drilled is the group that the users of all cells are in, and the name of what it may do
-	// beside the shipped rules.
+	// drilled is the group of the users of all cells, and the name of its rules beside the shipped
+	// ones.
 	drilled = "fxccm:drilled"
 
-	// shipped is the name of the ClusterRole that the example is shipped with.
+	// shipped is the name of the example's shipped ClusterRole.
 	shipped = "cloud-controller-manager"
 )
 
-// A plane is a real control plane, which cells share.
+// A plane is a real control plane that cells share.
 type plane struct {
 	mu sync.Mutex
 	*controlplane.ControlPlane
@@ -38,7 +38,7 @@ type plane struct {
 
 func newPlane() *plane { return &plane{} }
 
-// started starts the control plane when it is needed for the first time.
+// started starts the control plane at the first call.
 func (p *plane) started(t testing.TB) *plane {
 	t.Helper()
 	p.mu.Lock()
@@ -71,9 +71,9 @@ func (p *plane) start(ctx context.Context) (err error) {
 	return p.admit(ctx)
 }
 
-// admit gives the cells' users, and the ServiceAccounts of their controllers, the shipped rules;
-// and what a cluster of one's own would have in kube-system. That they keep to their part is the
-// endpoints' business.
+// admit gives the cells' users, and the ServiceAccounts of their controllers, the shipped rules,
+// and the rules that a real cluster has in kube-system. The endpoints keep each user within its
+// part.
 func (p *plane) admit(ctx context.Context) error {
 	rights := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: drilled},
@@ -109,7 +109,7 @@ func (p *plane) admit(ctx context.Context) error {
 	return nil
 }
 
-// freeze stops the kube-apiserver, and returns when it stands still.
+// freeze freezes the kube-apiserver, and returns when it is frozen.
 func (p *plane) freeze() error {
 	pid := p.APIServerPID()
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
@@ -120,8 +120,7 @@ func (p *plane) freeze() error {
 
 func (p *plane) thaw() error { return syscall.Kill(p.APIServerPID(), syscall.SIGCONT) }
 
-// within asks probe again and again until it returns nil, for as long as limit. The error is the
-// last one of probe.
+// within calls probe until it returns nil, at most for limit. The error is the last one of probe.
 func within(limit time.Duration, probe func() error) error {
 	deadline := time.Now().Add(limit)
 	for {

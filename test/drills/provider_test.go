@@ -17,7 +17,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
-// hangs is how long the provider of a replica hangs, whose term gives it startTimeout to start.
+// hangs is how long the provider of a replica hangs in a term that gives it startTimeout to start.
 func hangs() (hangs, startTimeout time.Duration) {
 	if all() {
 		return 150 * time.Second, 20 * time.Second
@@ -25,9 +25,9 @@ func hangs() (hangs, startTimeout time.Duration) {
 	return 40 * time.Second, 8 * time.Second
 }
 
-// The provider of one replica does not come up, and does not hear that it should stop. A replica
-// whose provider does leads in its place; the other one stands by as soon as its provider has come
-// to itself, and leads when it is its turn.
+// The provider of one replica does not start, and ignores its cancellation. A replica with a
+// healthy provider leads instead. The other replica stands by as soon as its provider works again,
+// and can lead later.
 func TestProvider_DoesNotStart_TheStandbyLeads(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"hanging-new", "hanging-initialize"} {
@@ -47,7 +47,7 @@ func TestProvider_DoesNotStart_TheStandbyLeads(t *testing.T) {
 			w.addNode()
 			w.addService()
 
-			// The start timeout, the drain timeout, and the lease expires.
+			// It is the start timeout, the drain timeout, and the expiry of the lease.
 			limit := startTimeout + drainTimeout + replica.QuickLease().Duration
 			leader := w.awaitLeader()
 			took := w.entries(leader, replica.TermReady)[0].At.Sub(begun)
@@ -79,8 +79,8 @@ func TestProvider_DoesNotStart_TheStandbyLeads(t *testing.T) {
 	}
 }
 
-// A call to the cloud goes on although it was canceled, and its host leaves it to the default what
-// follows: the process ends before another replica leads.
+// A call to the cloud continues after its cancellation, and the host has the default
+// DrainTimeoutPolicy: the process ends before another replica leads.
 func TestProvider_IgnoresItsCancellation_TheProcessEndsBeforeAnotherLeads(t *testing.T) {
 	t.Parallel()
 	lane(t)
@@ -106,7 +106,7 @@ func TestProvider_IgnoresItsCancellation_TheProcessEndsBeforeAnotherLeads(t *tes
 		t.Fatalf("%s does not lead: %v", other.Name, err)
 	}
 	if !deaf.HasExited() {
-		t.Error("the process whose call goes on still runs when another leads")
+		t.Error("the process whose call continues still runs when another leads")
 	} else if code := deaf.ExitCode(); code != ccm.ExitDrainTimeout {
 		t.Errorf("it has ended with code %d, want %d", code, ccm.ExitDrainTimeout)
 	}

@@ -18,18 +18,18 @@ import (
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
-// cloudTakes is how long the cloud takes for a call during which an outage begins: the call
-// succeeds while the term is valid, and what is to be written then cannot be.
+// cloudTakes is the duration of a call to the cloud during which an outage begins: the call
+// succeeds while the term is valid, but its result cannot be written.
 const cloudTakes = 700 * time.Millisecond
 
-// A situation is what a term is doing when the outage begins.
+// A situation is the activity of a term when the outage begins.
 type situation struct {
 	name string
 	// args are added to the command line of the processes.
 	args []string
-	// settle, if it is set, comes before the processes are measured.
+	// settle, if set, runs before the processes are measured.
 	settle func(*world)
-	// bring brings the situation about, and begins the outage in it.
+	// bring creates the situation, and begins the outage in it.
 	bring func(w *world, begin func())
 }
 
@@ -57,8 +57,8 @@ var situations = []situation{
 
 func shutOffOne(w *world) { w.shutOff(w.nodes[0]) }
 
-// inFlight has a call of the method about an object take its time, and begins the outage when it is
-// in flight.
+// inFlight delays a call of the method for an object, and begins the outage when the call is in
+// flight.
 func (w *world) inFlight(method fake.Method, object string, cause, begin func()) {
 	w.t.Helper()
 	w.cloud.On(method).For(object).Times(1).Delay(cloudTakes)
@@ -78,8 +78,8 @@ func (w *world) awaitInFlight(method fake.Method, object string, begin func()) {
 	begin()
 }
 
-// expireTokens has the API server take tokens of ServiceAccounts for expired. The outage begins
-// when the first is to be replaced: the request for it is not answered.
+// expireTokens makes the API server treat tokens of ServiceAccounts as expired. The outage begins
+// at the first request for a new token, which is not answered.
 func expireTokens(w *world, begin func()) {
 	w.treat(func(rw http.ResponseWriter, r *http.Request) bool {
 		if strings.HasSuffix(r.URL.Path, "/token") {
@@ -87,7 +87,7 @@ func expireTokens(w *world, begin func()) {
 			return false
 		}
 		token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-		// Tokens of ServiceAccounts are JSON web tokens, the endpoint's own is a word.
+		// Tokens of ServiceAccounts are JSON web tokens, but the endpoint's own is a word.
 		if !strings.Contains(token, ".") {
 			return false
 		}
@@ -96,8 +96,8 @@ func expireTokens(w *world, begin func()) {
 	})
 }
 
-// relist ends all watches, and answers those that are begun then that they are too old. The outage
-// begins when an informer lists again.
+// relist ends all watches, and answers new ones that they are too old. The outage begins when an
+// informer lists again.
 func relist(w *world, begin func()) {
 	var expired atomic.Bool
 	w.treat(func(rw http.ResponseWriter, r *http.Request) bool {
@@ -125,8 +125,8 @@ func relist(w *world, begin func()) {
 	}
 }
 
-// loseTerm refuses renewals until the term ends, and returns when it does. Reads of nodes are
-// slow meanwhile.
+// loseTerm refuses renewals until the term ends, and returns then. Reads of nodes are slow
+// meanwhile.
 func loseTerm(w *world) {
 	w.t.Helper()
 	w.treat(func(rw http.ResponseWriter, r *http.Request) bool {
@@ -152,7 +152,7 @@ func loseTerm(w *world) {
 	}
 }
 
-// lasts tells whether a term has begun and not ended.
+// lasts reports whether a term has begun and not ended.
 func (w *world) lasts() bool {
 	last := w.lastToBegin()
 	return len(w.entries(last, replica.TermBegins)) > len(w.entries(last, replica.TermEnds))
@@ -171,7 +171,7 @@ func openTerm(w *world, begin func()) {
 	w.treat(nil)
 }
 
-// drainTerm begins the outage when the term has just ended.
+// drainTerm begins the outage right after the end of a term.
 func drainTerm(w *world, begin func()) {
 	loseTerm(w)
 	begin()
@@ -186,7 +186,7 @@ func (w *world) entries(m *member, messages ...string) []replica.Entry {
 	return found
 }
 
-// answer sends an error as the API server would.
+// answer sends an error like the API server.
 func answer(w http.ResponseWriter, err *apierrors.StatusError) {
 	status := err.Status()
 	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// tick is how often the process of the test wants to run, and stalled how late it is when the
+	// tick is how often the test's process checks the clock, and stalled the delay from which the
 	// machine is too busy for evidence in fractions of a second.
 	tick    = 20 * time.Millisecond
 	stalled = 200 * time.Millisecond
 )
 
-// stalls are the times in which the process of the test, which is also the clouds and the ways to
-// the API server, did not get to run. A call that it has recorded then may have arrived, or have
-// been canceled from the beginning of the stall on.
+// stalls are the periods in which the test's process, which also serves the clouds and the proxies,
+// did not run. A call recorded at the end of a stall may have arrived, or have been canceled, since
+// its beginning.
 type stalls struct {
 	mu  sync.Mutex
 	all []span
@@ -38,8 +38,8 @@ func (s *stalls) observe(ctx context.Context) {
 	}
 }
 
-// earliest is when what was recorded at the time may have happened: goroutines that waited for
-// their turn get it within moments of the end of a stall.
+// earliest is the earliest time of an event that was recorded at the given time: waiting goroutines
+// run within moments after the end of a stall.
 func (s *stalls) earliest(at time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

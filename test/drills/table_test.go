@@ -14,24 +14,24 @@ import (
 	"time"
 )
 
-// A result is what a cell has shown.
+// A result is the result of a cell.
 type result struct {
 	cell cell
-	// wrong are the words for what was not as it should be.
+	// wrong are the words for deviations.
 	wrong []string
-	// unfinished cells have failed before there was a result.
+	// unfinished is true if the cell failed before it had a result.
 	unfinished bool
-	// leads tells that the cloud controller manager led again; led is how long after the end of the
-	// outage the cloud controller manager led again.
+	// leads reports whether the cloud controller manager led again, and led the time from the end
+	// of the outage until then.
 	leads          bool
 	led            time.Duration
 	late, overlaps int
 }
 
-// note adds to the result what is worth to be seen and no error.
+// note adds a remark to the result that is not an error.
 func (r *result) note(word string) { r.wrong = append(r.wrong, word) }
 
-// complain is note, and an error of the test.
+// complain adds a remark and fails the test.
 func (r *result) complain(t *testing.T, word, format string, args ...any) {
 	t.Helper()
 	r.note(word)
@@ -52,7 +52,7 @@ func (r *result) verdict() string {
 	return cmp.Or(strings.Join(wrong, ", "), "ok")
 }
 
-// results are those of all cells, and the lines of the lease drills.
+// results are the results of all cells, and the lines of the lease drills.
 var results list
 
 type list struct {
@@ -61,7 +61,7 @@ type list struct {
 	leases []string
 	// fleets and hostile have the lines of the fleet drills, in their order.
 	fleets, hostile []string
-	// otherVersion is that of one replica in the first of the fleet drills.
+	// otherVersion is the version of one replica in the first of the fleet drills.
 	otherVersion string
 }
 
@@ -100,7 +100,7 @@ func (l *list) addHostile(line string) {
 	l.hostile = append(l.hostile, line)
 }
 
-// report prints the results, and writes them to the page if asked to.
+// report prints the results, and writes them to the page with -update.
 func report() error {
 	var fleets, written string
 	if len(results.fleets) > 0 && len(results.hostile) > 0 {
@@ -152,7 +152,7 @@ const fleetPreamble = "| event | clusters that moved | half served again after |
 const hostilePreamble = "\n| clusters | Services of the others | half reach the cloud after | " +
 	"all after | memory of the replica |\n|---|---|---|---|---|\n"
 
-// resultsMark is the line of the page behind which the results are.
+// resultsMark is the line of the page before the results.
 const resultsMark = "<!-- results -->"
 
 func tables(all []*result, leases []string) string {

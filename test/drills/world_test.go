@@ -35,23 +35,23 @@ const (
 	clusterCIDR = "10.200.0.0/16"
 	leaseName   = "cloud-controller-manager"
 
-	// patience is for what never comes.
+	// patience limits waits that may never end.
 	patience = 2 * time.Minute
 )
 
-// A world is what the processes of one cell work in: a cluster and a cloud of their own.
+// A world is the environment of one cell's processes: their own cluster and cloud.
 type world struct {
 	t     *testing.T
 	name  string
 	plane *plane
 	dir   string
-	// frozen tells that the API server is frozen in the drill.
+	// frozen means that the drill freezes the API server.
 	frozen bool
-	// mark is where the audit log of the cell begins.
+	// mark is the beginning of the cell in the audit log.
 	mark controlplane.Mark
 
 	cloud *fake.Cloud
-	// cloudAddress is where it is served, cloudConfig the file with that address.
+	// cloudAddress is the address of the cloud, cloudConfig the file with it.
 	cloudAddress, cloudConfig string
 	// cloudTreat is the treatment of requests to the cloud; nil: none.
 	cloudTreat atomic.Pointer[treatment]
@@ -65,17 +65,17 @@ type world struct {
 	absent []string
 }
 
-// A member is a process of a cell, with a way of its own to the API server.
+// A member is a process of a cell, with its own proxy to the API server.
 type member struct {
 	*replica.Replica
 	endpoint *endpoint.Endpoint
 	treat    atomic.Pointer[treatment]
 }
 
-// A treatment sees a request first, and tells whether it has answered it.
+// A treatment gets a request first, and reports whether it has answered it.
 type treatment func(http.ResponseWriter, *http.Request) (answered bool)
 
-// treated wraps a handler with what the pointer holds at each request.
+// treated wraps a handler with the treatment that the pointer has at each request.
 func treated(by *atomic.Pointer[treatment], next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if treat := by.Load(); treat != nil && (*treat)(w, r) {
@@ -111,7 +111,7 @@ func newWorld(t *testing.T, p *plane, name string) *world {
 	return w
 }
 
-// connect opens a way to the API server for a process of that name, and returns the path of its
+// connect opens a proxy to the API server for a process of that name, and returns the path of its
 // kubeconfig.
 func (w *world) connect(name string) (*member, string) {
 	w.t.Helper()
@@ -206,7 +206,7 @@ func (w *world) awaitLeader() (leader *member) {
 	return leader
 }
 
-// nextNode adds a machine to the cloud, and returns the Node that is to register for it.
+// nextNode adds a machine to the cloud, and returns the Node to register for it.
 func (w *world) nextNode() *corev1.Node {
 	w.t.Helper()
 	i := len(w.nodes)
@@ -229,7 +229,7 @@ func (w *world) register(node *corev1.Node) {
 
 func (w *world) addNode() { w.register(w.nextNode()) }
 
-// nextService returns a Service of type LoadBalancer that is to be created.
+// nextService returns a Service of type LoadBalancer to create.
 func (w *world) nextService() *corev1.Service {
 	service := ccmtest.LoadBalancerService(fmt.Sprintf("web-%02d", len(w.services)),
 		ccmtest.ServiceNamespace(w.name))
@@ -247,8 +247,8 @@ func (w *world) create(service *corev1.Service) {
 
 func (w *world) addService() { w.create(w.nextService()) }
 
-// load creates Services that are never done: the leader changes the cloud for each of them all the
-// time, which takes no API server.
+// load creates Services whose load balancers never finish: the leader changes the cloud for each of
+// them all the time, without the API server.
 func (w *world) load(services int, takes, pauses time.Duration) {
 	w.t.Helper()
 	for i := range services {
@@ -263,7 +263,7 @@ func (w *world) load(services int, takes, pauses time.Duration) {
 	}
 }
 
-// shutOff stops the machine of a node, whose kubelet is gone then.
+// shutOff stops the machine of a node and its kubelet.
 func (w *world) shutOff(name string) {
 	w.t.Helper()
 	w.absent = append(w.absent, name)
@@ -303,8 +303,8 @@ func hasTaint(node *corev1.Node, key string) bool {
 		func(taint corev1.Taint) bool { return taint.Key == key })
 }
 
-// served is nil when all nodes are initialized and have their route, and all Services have their
-// load balancer.
+// served returns nil when all nodes are initialized and have their routes, and all Services have
+// their load balancers.
 func (w *world) served(ctx context.Context) error {
 	routed := map[string]bool{}
 	for _, route := range w.cloud.Routes() {
@@ -354,5 +354,5 @@ func (w *world) treat(by treatment) {
 	}
 }
 
-// isOf tells whether a replica has sent the request or made the call: both begin with its name.
+// isOf reports whether a replica has sent the request or made the call: both begin with its name.
 func (m *member) isOf(agent string) bool { return strings.HasPrefix(agent, m.Name+"/") }

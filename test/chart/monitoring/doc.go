@@ -1,3 +1,3 @@
-// Package monitoring tests the alert rules and the dashboard of fxccm: it is a module of its own,
+// Package monitoring tests the alert rules and the dashboard of fxccm. It is a separate module,
 // because it links Prometheus.
 package monitoring

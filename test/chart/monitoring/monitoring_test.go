@@ -28,7 +28,7 @@ const (
 	runbooksURL   = "https://github.com/fxccm/fxccm/blob/main/docs/runbooks.md"
 )
 
-// metricsPages are generated from the tables that the metrics are made from.
+// metricsPages are generated from the tables that define the metrics.
 var metricsPages = []string{
 	"../../../docs/reference/metrics.md", "../../../docs/reference/metrics-openstack.md",
 	"../../../docs/reference/metrics-fleet.md",
@@ -119,13 +119,13 @@ func check(t *testing.T, where, expression string, known map[string][]string) {
 		return nil
 	})
 	if selected == 0 {
-		t.Errorf("%s: %s selects no metric", where, expression)
+		t.Errorf("%s: %s has no selector of a metric", where, expression)
 	}
 	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
 		if aggregate, ok := node.(*parser.AggregateExpr); ok {
 			for _, name := range aggregate.Grouping {
 				if !slices.Contains(available, name) {
-					t.Errorf("%s: no metric of it has the label %s", where, name)
+					t.Errorf("%s: none of its metrics has the label %s", where, name)
 				}
 			}
 		}
@@ -182,7 +182,7 @@ func TestDashboard_ShowsExistingMetrics(t *testing.T) {
 	}
 }
 
-// Each alert is silent while all is well and for a short problem, and fires for one that lasts.
+// An alert does not fire without a problem or for a short one, and fires for a lasting one.
 func TestAlerts_FireForProblemsThatLast(t *testing.T) {
 	const requests = "fxccm_openstack_request_duration_seconds_count" +
 		`{service="load-balancer", operation="loadbalancer_list", `
@@ -190,7 +190,8 @@ func TestAlerts_FireForProblemsThatLast(t *testing.T) {
 	// A series has one value for each minute. A name is that of an alert, and its case.
 	for name, c := range map[string]struct {
 		quiet, loud string
-		// after has the minutes until the loud series fire; the alert is silent a minute before.
+		// after is the number of minutes until the loud series fire; the alert is silent a minute
+		// before.
 		after int
 		// summary is a part of the text of the alert.
 		summary string

@@ -1,13 +1,14 @@
-// Command host is a host of the library: an fx app that has a life of its own beside the cloud
-// controller manager, and leaves all that can be left to the defaults, the DrainTimeoutPolicy above
-// all. It takes the flags of the example, and
+// Command host is a host of the library: an fx app with other parts beside the cloud controller
+// manager. It uses the defaults wherever possible, in particular the DrainTimeoutPolicy. It has the
+// flags of the example, and
 //
 //	--shared-informers  give the Manager the host's informers
 //	--resolver          resolve names through the DNS server at this address
 //	--provider          the fault of the provider: hanging-new, hanging-initialize, deaf
 //	--fault-file        the provider has its fault while this file exists
 //
-// --cloud-config has the endpoint of a fake cloud. The log is JSON, a line for each entry.
+// The file of --cloud-config has the endpoint of a fake cloud. The log is JSON, with a line for
+// each entry.
 package main
 
 import (
@@ -64,7 +65,7 @@ func parse(args []string) (config options.Configuration, s settings, err error) 
 	return completed.Configuration, s, err
 }
 
-// run is what a small host does: it starts the app, waits until it is asked to stop, and stops it.
+// run starts the app, waits for a signal, and stops the app.
 func run(args []string) (code int, _ error) {
 	config, s, err := parse(args)
 	if err != nil {
@@ -108,7 +109,7 @@ func newRESTConfig(config ccm.Config, s settings) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// sharedInformers are the host's own: they live as long as the process.
+// sharedInformers are the host's own informers, which live as long as the process.
 func sharedInformers(s settings) fx.Option {
 	if !s.sharedInformers {
 		return fx.Options()
@@ -124,7 +125,7 @@ func sharedInformers(s settings) fx.Option {
 			factory := informers.NewSharedInformerFactory(client, 0)
 			nodes, services := factory.Core().V1().Nodes().Informer(),
 				factory.Core().V1().Services().Informer()
-			_, _ = nodes, services // the host watches both, whoever leads
+			_, _ = nodes, services // the host watches both, with or without leadership
 			ctx, cancel := context.WithCancel(context.Background())
 			lifecycle.Append(fx.Hook{
 				OnStart: func(context.Context) error {

@@ -19,14 +19,14 @@ import (
 const (
 	hangingNew        = "hanging-new"
 	hangingInitialize = "hanging-initialize"
-	// deaf calls for load balancers do not end with their context, and bypass the fence.
+	// In deaf, calls for load balancers ignore the end of their context, and bypass the fence.
 	deaf = "deaf"
 )
 
-// A fault is what is wrong with the provider, while the file exists.
+// A fault is the provider's fault while the file exists.
 type fault struct{ kind, file string }
 
-// hang waits while the provider has the fault.
+// hang waits while the fault lasts.
 func (f fault) hang(kind string) {
 	for f.kind == kind && f.present() {
 		time.Sleep(50 * time.Millisecond)
@@ -70,7 +70,7 @@ func newProvider(s settings) ccm.Provider {
 	}
 }
 
-// provider is the fake cloud's, with the fault.
+// provider is the fake cloud with the fault.
 type provider struct {
 	cloudprovider.Interface
 	cloudprovider.InformerUser
@@ -78,7 +78,7 @@ type provider struct {
 	fault  fault
 }
 
-// Close ends the connections when the term has drained.
+// Close closes the connections when the term has drained.
 func (p *provider) Close() error {
 	p.client.Close()
 	return nil
@@ -99,7 +99,7 @@ func (p *provider) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
 	return balancers, served
 }
 
-// deafBalancers do not hear the end of a context.
+// deafBalancers ignore the end of a context.
 type deafBalancers struct {
 	cloudprovider.LoadBalancer
 	fault fault

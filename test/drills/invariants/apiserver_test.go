@@ -13,7 +13,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
-// A patient is a replica that is to survive some trouble with the API server.
+// A patient is a replica that must survive a failure of the API server.
 type patient struct {
 	*world
 	replica *replica.Replica
@@ -24,8 +24,8 @@ type patient struct {
 func newPatient(t *testing.T, w *world, kubeconfig string) *patient {
 	t.Helper()
 	w.cloud.SetLatency(100 * time.Millisecond)
-	// Addresses that could not be written are written with the next refresh of all, for which the
-	// default is five minutes.
+	// Addresses that could not be written are written at the next refresh of all nodes, by default
+	// after five minutes.
 	r := w.start(t, launch{
 		name: "replica-a", lease: usualLease, kubeconfig: kubeconfig, serve: true,
 		args: []string{"--node-status-update-frequency=5s"},
@@ -36,8 +36,8 @@ func newPatient(t *testing.T, w *world, kubeconfig string) *patient {
 	return &patient{world: w, replica: r, healthy: w.atRest(t, r)}
 }
 
-// atRest is the least that the replica has within a time in which idle connections are closed: now
-// and then it has a little to do.
+// atRest returns the lowest footprint of the replica during a period in which idle connections are
+// closed, because the replica is busy now and then.
 func (w *world) atRest(t *testing.T, r *replica.Replica) replica.Footprint {
 	t.Helper()
 	var least replica.Footprint
@@ -61,21 +61,20 @@ const (
 	patientNodes    = 30
 	patientServices = 30
 
-	// resting is more than the cloud and the API server let a connection idle.
+	// resting is longer than the idle timeout of the cloud and the API server.
 	resting = 6 * time.Second
 
-	// tolerance is by how much a replica.Footprint may differ at rest: connections that are kept
-	// for reuse, and the goroutines that serve them. Each trouble is a hundred failed requests and
-	// more.
+	// tolerance is the allowed difference of a replica.Footprint at rest: idle connections, and the
+	// goroutines that serve them. Each failure causes at least a hundred failed requests.
 	tolerance = 16
 )
 
-// wantRecovered waits until all work is done and the process is as small as before.
+// wantRecovered waits until all work is done and the process has its previous footprint.
 func (p *patient) wantRecovered(t *testing.T) {
 	t.Helper()
 	p.awaitConvergence(t)
 	var now replica.Footprint
-	replica.Eventually(t, "the replica is as small as it was", func() error {
+	replica.Eventually(t, "the replica has its previous footprint", func() error {
 		now = p.atRest(t, p.replica)
 		if now.Goroutines > p.healthy.Goroutines+tolerance ||
 			now.Files > p.healthy.Files+tolerance {
@@ -92,7 +91,7 @@ func (p *patient) wantRecovered(t *testing.T) {
 	p.wantOneTermAtATime(t)
 }
 
-// stormLasts is several times as long as all of the work takes without a storm.
+// stormLasts is several times as long as the work takes without a storm.
 const stormLasts = 9 * time.Second
 
 func TestStormOfErrors_NoWorkIsLostAndNothingLeaks(t *testing.T) {
@@ -108,7 +107,7 @@ func TestStormOfErrors_NoWorkIsLostAndNothingLeaks(t *testing.T) {
 	}
 	time.Sleep(time.Until(begun.Add(stormLasts)))
 	proxy.set(nil)
-	t.Logf("answers that were not the API server's: %v", s.counts())
+	t.Logf("answers of the proxy: %v", s.counts())
 	for _, code := range s.codes {
 		if s.counts()[code] == 0 {
 			t.Errorf("no request was answered with %d", code)
@@ -117,8 +116,8 @@ func TestStormOfErrors_NoWorkIsLostAndNothingLeaks(t *testing.T) {
 	p.wantRecovered(t)
 }
 
-// A storm answers two of five requests with an error, half of these with advice when to come again,
-// and every third after the request has had its effect.
+// A storm answers two of five requests with an error, half of these with Retry-After, and every
+// third after the request has taken effect.
 type storm struct {
 	codes []int
 

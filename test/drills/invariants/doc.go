@@ -1,11 +1,10 @@
 // Package invariants proves at the wire what the library promises of a term and its fence. Its
 // tests run the example binary as processes, against a real kube-apiserver and etcd, under exactly
-// the RBAC rules it is shipped with; the cloud is a process of its own that the replicas share.
-// The evidence is the API server's audit log and the cloud's record, never what the library
-// reports of itself.
+// the RBAC rules it is shipped with; the cloud is a process of its own that the replicas share. The
+// evidence is the API server's audit log and the cloud's record, never a report of the library.
 //
 //	I1  After the fence has closed, nothing of the term changes anything.
-//	        TestLeaseTaken_NothingQueuedOrInFlightActsAnyMore
+//	        TestLeaseTaken_QueuedAndInFlightWork_MakesNoCalls
 //	        TestRenewalsFail_RequestsEndWithTheTerm
 //	I2  The fence also closes by the clock.
 //	        TestFrozenLeader_ChangesNothingWhenItWakes
@@ -14,7 +13,7 @@
 //	        TestKilledLeaders_NeverTwoTermsAtOnceAndNothingIsLostOrMadeTwice
 //	        and, by wantOneTermAtATime, every test with more than one replica
 //	I4  The lease is not released while a call is in flight.
-//	        TestGracefulStop_HandsOverWithNothingInFlight
+//	        TestGracefulStop_HandsOverWithoutCallsInFlight
 //	        test/e2e/controllers: TestLeadership_DrainTimeoutKeepsTheLease
 //	I5  Nothing leaks, and no work is lost.
 //	        TestStormOfErrors_NoWorkIsLostAndNothingLeaks
@@ -27,14 +26,13 @@
 //
 // # When the fence has closed
 //
-// Where it can be had, a test takes a moment that needs no word of the process: all workers wait
-// for the cloud, so that nothing is just being sent, and the count of what is sent begins before
-// leadership is lost. Else the closing time is the time of the log line "Term ends", which the
-// process writes right after the fence has closed, never before.
+// Where possible, a test does not need the time at which the fence closed: all workers wait for the
+// cloud, so that no request is being sent, and the count of new requests begins before leadership
+// is lost. Otherwise the closing time is the time of the log line "Term ends", which the process
+// writes right after the fence has closed, never before.
 //
-// Requests are a replica's by their user agent, which begins with the name it was started under;
-// calls to the cloud by their caller, which is identity and term. All processes read one clock,
-// that of the machine.
+// The user agent of a request begins with the name of its replica; the caller of a call to the
+// cloud is identity and term. All processes read the clock of the machine.
 //
-// Needs Linux: processes are frozen, and counted in /proc.
+// The tests need Linux, because they freeze processes, and read /proc.
 package invariants

@@ -14,16 +14,16 @@ import (
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
-// by chooses the requests of a replica: its user agent begins with its name.
+// by selects the requests of a replica, whose user agent begins with its name.
 func by(r *replica.Replica) controlplane.Filter {
 	return func(record controlplane.AuditRecord) bool {
 		return strings.HasPrefix(record.UserAgent, r.Name+"/")
 	}
 }
 
-// ofTerm chooses what passes the fence: requests that change something, other than events, the
-// lease, and the questions that the secure port asks about its callers, all of which a replica may
-// send without leading.
+// ofTerm selects requests that are checked by the fence: mutating requests, except events, the
+// lease, and the secure port's reviews of its callers, all of which a replica may send without
+// leading.
 func ofTerm(record controlplane.AuditRecord) bool {
 	switch record.Resource {
 	case "events", "leases", "tokenreviews", "subjectaccessreviews":
@@ -41,7 +41,7 @@ func (w *world) requests(t *testing.T, filters ...controlplane.Filter) []control
 	return records
 }
 
-// activity counts what a replica has sent, to see whether it sends more.
+// activity counts the requests and calls of a replica, to detect new ones.
 type activity struct{ writes, calls, inFlight int }
 
 func (w *world) activity(t *testing.T, r *replica.Replica, caller string) (activity, error) {
@@ -50,8 +50,8 @@ func (w *world) activity(t *testing.T, r *replica.Replica, caller string) (activ
 	return activity{len(records), stats.Callers[caller].Calls, stats.Callers[caller].InFlight}, err
 }
 
-// wantSilence fails the test for each mutating request and call of the replica after a moment and
-// before another. A zero until is for ever.
+// wantSilence fails the test for each mutating request and call of the replica between two moments.
+// A zero until means that the period has no end.
 func (w *world) wantSilence(t *testing.T, r *replica.Replica, after, until time.Time) {
 	t.Helper()
 	w.wantNone(t, r, after, until, func(bool) bool { return true })
@@ -88,15 +88,15 @@ func (w *world) wantNone(
 	}
 }
 
-// A tenure is the time in which the lease was a replica's by the API server's record: from the
-// moment at which it had got it to the one at which another did. Whether it was still valid in all
-// of that time is another question.
+// A tenure is the period in which a replica held the lease by the API server's record: from the
+// moment at which it got it to the one at which another replica got it. The lease may have expired
+// before that.
 type tenure struct {
 	holder      string
 	from, until time.Time
 }
 
-// tenures reads the history of the lease from the audit log, whose times are all of one clock.
+// tenures reads the history of the lease from the audit log, so all times are of one clock.
 func (w *world) tenures(t *testing.T) []tenure {
 	t.Helper()
 	var history []tenure
@@ -123,8 +123,8 @@ func (e tenure) covers(holder string, begin, end time.Time) bool {
 	return e.holder == holder && !begin.Before(e.from) && (e.until.IsZero() || !end.After(e.until))
 }
 
-// wantOneTermAtATime holds every mutating request and call against the history of the lease: each
-// began when its replica had the lease, and ended before another got it.
+// wantOneTermAtATime compares every mutating request and call with the history of the lease: each
+// must begin while its replica holds the lease, and end before another gets it.
 func (w *world) wantOneTermAtATime(t *testing.T) {
 	t.Helper()
 	history := w.tenures(t)
@@ -137,7 +137,7 @@ func (w *world) wantOneTermAtATime(t *testing.T) {
 		holder, _, _ := strings.Cut(record.UserAgent, "/")
 		if !slices.ContainsFunc(replicas,
 			func(r *replica.Replica) bool { return r.Name == holder }) {
-			continue // the test's own
+			continue // a request of the test
 		}
 		if !within(holder, record.Time, record.Done) {
 			t.Errorf("a request without the lease: %s", record)

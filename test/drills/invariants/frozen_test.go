@@ -15,19 +15,19 @@ const (
 	freezes   = 10
 	frozenFor = time.Minute
 	// workers of each controller are fewer than the work of a batch, so that some of it is in
-	// flight and some in the queue.
+	// flight and some is queued.
 	workers = 6
 	batch   = 16
 )
 
-// Ten leaders one after another are frozen for a minute each, while the next has taken over. What
-// each has in flight then succeeds in the cloud, so when it wakes all of its workers have an answer
-// at once, and want to write it down; more work is in its queues. All that keeps them from it is
-// the fence, by the clock: nothing has told the process yet that its time is over.
+// Ten leaders, one after another, are frozen for a minute each, while the next one takes over. The
+// calls in flight then succeed in the cloud, so when a leader wakes, all of its workers have an
+// answer at once and are about to write it; more work is queued. Only the fence stops them, by the
+// clock: the process has not been notified yet that its lease has expired.
 //
-// A leader is frozen when all of its workers wait for the cloud, since there is one thing that no
-// fence in a process can do: keep back a request that it has let pass, and that the freeze has
-// caught on its way to the socket. It is sent when the process wakes.
+// A leader is frozen while all of its workers wait for the cloud, because a fence in a process
+// cannot stop a request that has passed it and that the freeze catches before the socket. It is
+// sent when the process wakes.
 func TestFrozenLeader_ChangesNothingWhenItWakes(t *testing.T) {
 	w := newWorld(t, longLane)
 	for i := range freezes + 1 {
@@ -57,14 +57,14 @@ func TestFrozenLeader_ChangesNothingWhenItWakes(t *testing.T) {
 		}
 	}
 
-	// They are as good as new: one of them leads when the last has gone.
+	// They still work: one of them leads when the last leader has stopped.
 	last.Signal(t, syscall.SIGTERM)
 	if code := last.Wait(t); code != 0 {
 		t.Errorf("%s ended with code %d", last.Name, code)
 	}
 	w.addWork(t, 4, 4)
 	if heir := w.awaitLeader(t, last); heir.Term(t) != 2 {
-		t.Errorf("%s leads in its term %d, want one that was frozen in its first", heir.Name,
+		t.Errorf("%s leads in its term %d, want a replica that was frozen in its first", heir.Name,
 			heir.Term(t))
 	}
 	w.awaitConvergence(t)
@@ -85,7 +85,7 @@ func replicasOf(frozen []*frozenReplica) (all []*replica.Replica) {
 }
 
 // freezeAtWork gives the leader more work than it has workers, and freezes it when all of them wait
-// for the cloud, which answers while the process stands still.
+// for the cloud. The cloud answers while the process is frozen.
 func (w *world) freezeAtWork(t *testing.T, leader *replica.Replica) *frozenReplica {
 	t.Helper()
 	caller := leader.Caller(leader.Term(t))
@@ -121,7 +121,7 @@ func (w *world) freezeAtWork(t *testing.T, leader *replica.Replica) *frozenRepli
 	return f
 }
 
-// thaw wakes the process when it has stood still for its time.
+// thaw resumes the process when it has been frozen for its time.
 func (f *frozenReplica) thaw(t *testing.T) {
 	t.Helper()
 	time.Sleep(time.Until(f.since.Add(frozenFor)))

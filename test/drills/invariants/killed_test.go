@@ -16,8 +16,8 @@ const (
 	replicasRun = 3
 )
 
-// Twenty leaders one after another are killed in the middle of their work, and three replicas run
-// at any time.
+// Twenty leaders, one after another, are killed in the middle of their work. Three replicas run at
+// any time.
 func TestKilledLeaders_NeverTwoTermsAtOnceAndNothingIsLostOrMadeTwice(t *testing.T) {
 	w := newWorld(t, longLane)
 	w.cloud.SetLatency(150 * time.Millisecond)
@@ -47,7 +47,7 @@ func (w *world) startNext(t *testing.T) *replica.Replica {
 		launch{name: fmt.Sprintf("replica-%d", len(w.all())), lease: replica.QuickLease()})
 }
 
-// awaitBusyLeader waits until whoever leads is just changing something in the cloud.
+// awaitBusyLeader waits until the leader has a mutating call to the cloud in flight.
 func (w *world) awaitBusyLeader(t *testing.T) *replica.Replica {
 	t.Helper()
 	var busy *replica.Replica
@@ -62,7 +62,7 @@ func (w *world) awaitBusyLeader(t *testing.T) *replica.Replica {
 				return nil
 			}
 		}
-		if time.Since(idleSince) > 2*time.Second { // all has been done before it was seen
+		if time.Since(idleSince) > 2*time.Second { // all work was done before a call was seen
 			w.addWork(t, 0, 5)
 			idleSince = time.Now()
 		}
@@ -71,7 +71,7 @@ func (w *world) awaitBusyLeader(t *testing.T) *replica.Replica {
 	return busy
 }
 
-// awaitMutatingCall waits until the replica is just changing something in the cloud.
+// awaitMutatingCall waits until the replica has a mutating call to the cloud in flight.
 func (w *world) awaitMutatingCall(t *testing.T, r *replica.Replica) {
 	t.Helper()
 	caller := r.Caller(r.Term(t))

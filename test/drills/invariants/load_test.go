@@ -19,10 +19,10 @@ import (
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
-// creators is how many objects a test makes at once.
+// creators is the number of objects that a test creates in parallel.
 const creators = 8
 
-// addWork makes so many new Nodes, whose machines the cloud has, and Services. All Nodes have a
+// addWork creates new Nodes, whose machines exist in the cloud, and Services. All Nodes have a
 // range of pod addresses.
 func (w *world) addWork(t *testing.T, nodes, services int) {
 	t.Helper()
@@ -59,7 +59,7 @@ func (w *world) addWork(t *testing.T, nodes, services int) {
 	}
 }
 
-// atOnce does all of the work, so many pieces at a time.
+// atOnce does all of the work, width pieces at a time.
 func atOnce(ctx context.Context, width int, work []func(context.Context) error) error {
 	errs := make([]error, len(work))
 	next := make(chan int)
@@ -79,10 +79,10 @@ func atOnce(ctx context.Context, width int, work []func(context.Context) error) 
 	return errors.Join(errs...)
 }
 
-// backlog is the work that is still to be done.
+// backlog is the remaining work.
 type backlog struct {
 	nodes, services int
-	// example is one piece of it, in words.
+	// example describes one piece of it.
 	example error
 }
 
@@ -98,7 +98,7 @@ func (b *backlog) service(format string, args ...any) {
 	b.example = fmt.Errorf(format, args...)
 }
 
-// backlog compares the cluster and the cloud with what addWork has asked for.
+// backlog compares the cluster and the cloud with the work of addWork.
 func (w *world) backlog(ctx context.Context) (backlog, error) {
 	var left backlog
 	if err := w.nodeBacklog(ctx, &left); err != nil {
@@ -117,7 +117,7 @@ func (w *world) nodeBacklog(ctx context.Context, left *backlog) error {
 		routed[r.TargetNode] = r.DestinationCIDR
 	}
 	if len(list.Items) != len(w.nodes) {
-		left.node("there are %d nodes of %d", len(list.Items), len(w.nodes))
+		left.node("%d nodes of %d exist", len(list.Items), len(w.nodes))
 	}
 	for _, n := range list.Items {
 		switch {
@@ -136,7 +136,7 @@ func (w *world) nodeBacklog(ctx context.Context, left *backlog) error {
 		case !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 			return c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionFalse
 		}):
-			left.node("node %s does not say that it has its route", n.Name)
+			left.node("node %s has no condition for its route", n.Name)
 		}
 	}
 	return nil
@@ -162,14 +162,14 @@ func (w *world) serviceBacklog(ctx context.Context, left *backlog) error {
 		case !ok:
 			left.service("service %s has no load balancer", s.Name)
 		case len(ingress) != 1 || ingress[0].IP != b.Ingress[0]:
-			left.service("service %s tells the addresses %v, not %v", s.Name, ingress, b.Ingress)
+			left.service("service %s has the addresses %v, not %v", s.Name, ingress, b.Ingress)
 		case len(b.Members) != len(w.nodes):
 			left.service("the load balancer of service %s has %d members of %d", s.Name,
 				len(b.Members), len(w.nodes))
 		}
 	}
 	if wanted != len(w.services) {
-		left.service("there are %d services of %d", wanted, len(w.services))
+		left.service("%d services of %d exist", wanted, len(w.services))
 	}
 	return nil
 }
@@ -188,10 +188,9 @@ func (w *world) awaitConvergence(t *testing.T) {
 		})
 }
 
-// wantNothingMadeTwice is for a world in which no Service and no Node was deleted: then each has
-// one load balancer or one route, which is still the first one. That a load balancer is requested
-// several times is upstream's way: each term does so for all, and a term for one whose members
-// could not be updated.
+// wantNothingMadeTwice is for a world in which no Service and no Node was deleted: each must have
+// one load balancer or one route, which is still the first one. Upstream requests a load balancer
+// several times: once in each term, and again in a term that could not update its members.
 func (w *world) wantNothingMadeTwice(t *testing.T) {
 	t.Helper()
 	balancers := w.cloud.LoadBalancers()
@@ -207,8 +206,8 @@ func (w *world) wantNothingMadeTwice(t *testing.T) {
 			owner[key] = b.Name
 		}
 	}
-	// The cloud keeps what it has until it is told to delete it, so what was never deleted was made
-	// once.
+	// The cloud keeps an object until it is deleted, so an object that was never deleted was
+	// created once.
 	for _, method := range []fake.Method{fake.EnsureLoadBalancerDeleted, fake.DeleteRoute} {
 		for _, call := range w.cloud.Calls(fake.CallFilter{Method: method}.Matches) {
 			t.Errorf("%s deleted an object that exists in the cluster: %s of %s", call.Caller,

@@ -20,8 +20,8 @@ const (
 
 // Another holder is written into the lease while every worker waits for the cloud and hundreds of
 // objects are queued behind them. No request is being sent then, so the count begins before the
-// loss and needs no allowance: whatever is sent at all was sent after the fence had closed.
-func TestLeaseTaken_NothingQueuedOrInFlightActsAnyMore(t *testing.T) {
+// loss and needs no allowance: each counted request was sent after the fence had closed.
+func TestLeaseTaken_QueuedAndInFlightWork_MakesNoCalls(t *testing.T) {
 	w := newWorld(t, shortLane)
 	r := w.start(t, launch{name: "replica-a", lease: steadyLease})
 	w.awaitLeader(t)
@@ -51,13 +51,13 @@ func TestLeaseTaken_NothingQueuedOrInFlightActsAnyMore(t *testing.T) {
 	r.AwaitEntry(t, 1, replica.Standby)
 	t.Logf("%d calls were in flight; the term ended %s after another had taken the lease: %s",
 		busy.inFlight, ended.At.Sub(before), ended.Reason)
-	// The next renewal shows it: that it is not waited until the renew deadline is over is what the
-	// reason tells.
+	// The next renewal shows the loss. The reason proves that the process did not wait for the
+	// renew deadline.
 	if !strings.Contains(ended.Reason, `"foreigner" has taken it`) {
 		t.Errorf("the term ended because of %q, want that the foreigner has taken the lease",
 			ended.Reason)
 	}
-	// Long enough for a queue to be drained, and for a call to be tried again.
+	// It is long enough to drain a queue, and to retry a call.
 	replica.Steadily(t, "no process acts", 3*time.Second,
 		func() (activity, error) { return w.activity(t, r, caller) })
 	w.wantSilence(t, r, before, time.Time{})
@@ -67,8 +67,8 @@ func TestLeaseTaken_NothingQueuedOrInFlightActsAnyMore(t *testing.T) {
 	w.wantBackInOffice(t, r, before)
 }
 
-// wantBackInOffice waits until the same process leads again and has done all work, and holds the
-// time between the terms against the record.
+// wantBackInOffice waits until the same process leads again and has done all work, and compares the
+// time between the terms with the record.
 func (w *world) wantBackInOffice(t *testing.T, r *replica.Replica, lost time.Time) {
 	t.Helper()
 	again := r.AwaitEntry(t, 2, replica.TermBegins)
@@ -82,8 +82,8 @@ func (w *world) wantBackInOffice(t *testing.T, r *replica.Replica, lost time.Tim
 
 // The API server refuses to renew the lease while every worker waits for it, and hundreds of
 // objects are queued behind them. No request is being sent then, so here, too, the count begins
-// before the loss: a request that the fence admits in time may arrive any time later on a busy
-// machine.
+// before the loss: on a busy machine, a request that the fence admits in time may arrive any time
+// later.
 func TestRenewalsFail_RequestsEndWithTheTerm(t *testing.T) {
 	w := newWorld(t, shortLane)
 	proxy := w.startAPIProxy(t, "replica-a")
@@ -139,7 +139,7 @@ func TestRenewalsFail_RequestsEndWithTheTerm(t *testing.T) {
 	w.wantBackInOffice(t, r, before)
 }
 
-// changesObject chooses the requests of ofTerm at a proxy.
+// changesObject selects the requests of ofTerm at a proxy.
 func changesObject(req *http.Request) bool {
 	if req.Method == http.MethodGet {
 		return false

@@ -21,14 +21,13 @@ func TestMain(m *testing.M) { os.Exit(runSuite(m)) }
 
 func runSuite(m *testing.M) (code int) {
 	flag.Parse()
-	// The tests wait for leases to expire, most of the time; how many of them run at once is up to
-	// the lanes.
+	// The tests mostly wait for leases to expire; the lanes limit how many of them run in parallel.
 	if err := flag.Set("test.parallel", "64"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	klog.LogToStderr(false)
-	// the test's own clients complain of an API server that a test has stopped
+	// The test's own clients log errors about a stopped API server.
 	klog.SetOutput(discard{})
 	dir, err := os.MkdirTemp("", "fxccm-invariants-bin-")
 	if err != nil {

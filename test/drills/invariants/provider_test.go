@@ -13,8 +13,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
-// Each of the four controllers meets a provider that panics in its process, and one that answers
-// (nil, nil).
+// Each of the four controllers calls a provider that panics, and one that returns (nil, nil).
 func TestProviderPanics_TheCallFailsAndTheProcessLives(t *testing.T) {
 	w := newWorld(t, shortLane)
 	r := w.start(t,
@@ -25,7 +24,7 @@ func TestProviderPanics_TheCallFailsAndTheProcessLives(t *testing.T) {
 	w.awaitLeader(t)
 	w.addWork(t, 3, 0)
 	w.awaitConvergence(t)
-	// The lifecycle controller asks only for nodes that are not ready.
+	// The lifecycle controller checks only nodes that are not ready.
 	w.markNotReady(t, w.nodes[0])
 
 	methods := []fake.Method{
@@ -81,7 +80,7 @@ func (w *world) markNotReady(t *testing.T, name string) {
 // wantEvent waits for an event whose text contains part.
 func (w *world) wantEvent(t *testing.T, reason, part string) {
 	t.Helper()
-	replica.Eventually(t, "an event tells that "+part, func() error {
+	replica.Eventually(t, "an event has the text "+part, func() error {
 		events, err := w.admin.CoreV1().Events(metav1.NamespaceAll).List(t.Context(),
 			metav1.ListOptions{FieldSelector: "reason=" + reason})
 		if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 )
 
-// An apiProxy stands between one replica and the API server, and can answer in its place. It speaks
-// for the replica's identity, so the replica needs none.
+// An apiProxy is between one replica and the API server, and can answer requests itself. It uses
+// the replica's identity, so the replica needs none.
 type apiProxy struct {
 	kubeconfig       string
 	treat            atomic.Pointer[treatment]
@@ -30,12 +30,12 @@ func (p *apiProxy) held() heldRequests {
 // A treatment decides what happens to a request.
 type treatment func(*http.Request) verdict
 
-// verdict: the zero value lets a request pass.
+// verdict is the decision about a request. The zero value lets it pass.
 type verdict struct {
-	// status, if not 0, is the answer. header goes with it.
+	// status, if not 0, is the answer, with header.
 	status int
 	header http.Header
-	// afterEffect sends the request to the API server all the same: only its answer is lost.
+	// afterEffect sends the request to the API server, but replaces its answer.
 	afterEffect bool
 	// hold keeps a request from the API server, without an answer, until its client cancels it.
 	hold bool

@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	// steadyLease is long enough for a machine that is busy with hundreds of objects to renew it in
-	// time.
+	// steadyLease is long enough to be renewed in time by a machine that is busy with hundreds of
+	// objects.
 	steadyLease = replica.LeaseTimes{
 		Duration: 8 * time.Second, Renew: 6 * time.Second,
 		Retry: 500 * time.Millisecond,
@@ -24,10 +24,10 @@ var (
 	}
 )
 
-// launch says how a replica is started.
+// launch has the settings of a replica.
 type launch struct {
 	name string
-	// kubeconfig is by default that of a direct way to the API server.
+	// kubeconfig defaults to a direct connection to the API server.
 	kubeconfig string
 	lease      replica.LeaseTimes
 	serve      bool
@@ -51,7 +51,7 @@ func (w *world) start(t *testing.T, l launch) *replica.Replica {
 	if l.kubeconfig != "" {
 		args[0] = "--kubeconfig=" + l.kubeconfig
 	}
-	// Times of the log in microseconds, and one line an entry.
+	// The JSON log has times in microseconds, and one line for each entry.
 	args = append(args, "--logging-format=json")
 	r := &replica.Replica{}
 	if l.serve {

@@ -14,9 +14,9 @@ import (
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
-// A leader that is asked to stop in the middle of its work finishes what it has begun, gives the
-// lease back with nothing in flight, and the next one leads.
-func TestGracefulStop_HandsOverWithNothingInFlight(t *testing.T) {
+// A leader that is stopped in the middle of its work finishes its calls, releases the lease with no
+// call in flight, and the next replica leads.
+func TestGracefulStop_HandsOverWithoutCallsInFlight(t *testing.T) {
 	w := newWorld(t, shortLane)
 	w.cloud.SetLatency(300 * time.Millisecond)
 	first := w.start(t, launch{name: "replica-a", lease: usualLease})
@@ -47,7 +47,7 @@ func TestGracefulStop_HandsOverWithNothingInFlight(t *testing.T) {
 		}
 	}
 	if finished == 0 {
-		t.Error("no call that was in flight at the signal came to its end")
+		t.Error("no call in flight at the signal has finished")
 	}
 	for _, record := range w.requests(t, by(first), ofTerm) {
 		if record.Done.After(release.Time) {
@@ -60,8 +60,8 @@ func TestGracefulStop_HandsOverWithNothingInFlight(t *testing.T) {
 	w.wantNothingMadeTwice(t)
 }
 
-// handOver finds the last request of one replica for the lease, which released it, and the first of
-// the next that got it.
+// handOver finds the last request of one replica for the lease, which released it, and the first
+// request of the next replica that got it.
 func (w *world) handOver(
 	t *testing.T, from, to *replica.Replica,
 ) (release, acquire controlplane.AuditRecord) {

@@ -32,8 +32,8 @@ const (
 	clusterCIDR = "10.200.0.0/16"
 )
 
-// A lane lets so many worlds exist at once: one for each token in it. A control plane takes 320 MiB
-// and, at work, a core.
+// A lane limits the number of worlds: one for each token in it. A control plane takes 320 MiB and,
+// under load, a core.
 type lane chan struct{}
 
 func newLane(tokens int) lane {
@@ -45,24 +45,23 @@ func newLane(tokens int) lane {
 }
 
 var (
-	// longLane is for the two tests that take longest: they do not wait for others.
+	// longLane is for the two longest tests, which do not wait for others.
 	longLane = newLane(2)
-	// shortLane is for all others. It gets the tokens of the long lane when they have been used.
+	// shortLane is for all other tests. It gets the tokens of the long lane when they are free.
 	shortLane = newLane(2)
 )
 
-// A world is what the replicas of one test work in: a control plane, and a cloud that the test
+// A world is the environment of one test's replicas: a control plane, and a cloud that the test
 // serves.
 type world struct {
 	cp    *controlplane.ControlPlane
 	admin kubernetes.Interface
-	// identity is the ServiceAccount that the example is shipped with, under exactly the rules it
-	// is shipped with.
+	// identity is the ServiceAccount of the example, with exactly the shipped rules.
 	identity *rest.Config
 	cloud    *fake.Cloud
 	// dir holds the logs of the processes.
 	dir string
-	// files are the command line's: who reaches the API server how, and where the cloud is.
+	// kubeconfig and cloudConfig are the files of the command line.
 	kubeconfig, cloudConfig string
 
 	mu       sync.Mutex
@@ -71,7 +70,7 @@ type world struct {
 	services []string
 }
 
-// newWorld also makes the test parallel to the others, and waits for its turn.
+// newWorld also marks the test as parallel, and waits for the lane.
 func newWorld(t *testing.T, turn lane) *world {
 	t.Helper()
 	t.Parallel()
@@ -107,7 +106,7 @@ func (w *world) startCloud(t *testing.T) {
 	// The limit keeps the whole record of a test.
 	w.cloud = fake.New(fake.WithCallLimit(1_000_000))
 	server := httptest.NewUnstartedServer(w.cloud.Handler())
-	// Connections that a replica leaves behind are counted, so those in reserve must end.
+	// The test counts leaked connections, so idle ones must end.
 	server.Config.IdleTimeout = resting - time.Second
 	server.Start()
 	t.Cleanup(func() {
@@ -126,7 +125,7 @@ func (w *world) lease(ctx context.Context) (*coordinationv1.Lease, error) {
 		metav1.GetOptions{})
 }
 
-// awaitLeader waits until a replica leads and its controllers run, other than those that are named.
+// awaitLeader waits until a replica other than those in except leads and its controllers run.
 func (w *world) awaitLeader(t *testing.T, except ...*replica.Replica) *replica.Replica {
 	t.Helper()
 	var leader *replica.Replica
@@ -154,8 +153,8 @@ func (w *world) all() []*replica.Replica {
 	return slices.Clone(w.replicas)
 }
 
-// foreignLeader writes another holder into the lease, and renews it until stop is called, or the
-// test is over. It then leaves the lease to expire.
+// foreignLeader writes another holder into the lease, and renews it until stop is called or the
+// test ends. The lease then expires.
 func (w *world) foreignLeader(t *testing.T, name string) (stop func()) {
 	t.Helper()
 	write := func(ctx context.Context) error {

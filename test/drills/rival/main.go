@@ -1,7 +1,7 @@
-// Command rival is what stands beside fxccm when a cluster is moved to it or away: a candidate for
-// the same lease with client-go's elector, that changes the cloud as fast as it can while it leads.
-// It stands for a program that does not exit when it has lost the lease, so its terms are counted,
-// and each calls the cloud under its own name.
+// Command rival simulates the other program when a cluster is moved to or from fxccm: a candidate
+// for the same lease with client-go's elector, which changes the cloud as fast as it can while it
+// leads. It does not exit when it has lost the lease, so its terms are counted, and each calls the
+// cloud under its own name.
 package main
 
 import (
@@ -72,7 +72,7 @@ func run(ctx context.Context, s settings) error {
 	}
 }
 
-// lead campaigns once, and returns when leadership is lost and nothing is in flight.
+// lead campaigns once, and returns when leadership is lost and no call is in flight.
 func lead(
 	ctx context.Context, s settings, client kubernetes.Interface, cloud *fake.Client, term uint64,
 ) error {
@@ -111,7 +111,7 @@ func lead(
 		}}
 		working.Go(func() {
 			for leading.Err() == nil {
-				// the cloud's record tells
+				// The cloud's record has the result.
 				_, _ = balancers.EnsureLoadBalancer(leading, s.namespace, service, nil)
 				select {
 				case <-time.After(s.pause):

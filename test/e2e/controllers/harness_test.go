@@ -27,12 +27,12 @@ func newCloud(t *testing.T, instances []string, opts ...fake.Option) *fake.Cloud
 			t.Fatal(err)
 		}
 	}
-	// A call that hangs at the end of a test would hold the term.
+	// A call that hangs at the end of a test would block the drain.
 	t.Cleanup(cloud.ClearFaults)
 	return cloud
 }
 
-// provider opens the cloud again in each term, and tells the cloud who calls.
+// provider opens the cloud again in each term, and passes the caller's name to the cloud.
 func provider(cloud *fake.Cloud) ccm.Provider {
 	return ccm.Provider{
 		Name: "fake",
@@ -43,17 +43,17 @@ func provider(cloud *fake.Cloud) ccm.Provider {
 	}
 }
 
-// params describes a Manager for the test's virtual cluster, under the shipped identity, with
-// periods that suit a test.
+// params are the Params of a Manager for the test's virtual cluster, with the shipped identity and
+// short periods.
 func params(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) ccm.Params {
 	t.Helper()
 	cfg := ccm.DefaultConfig()
 	cfg.ClusterCIDR = "10.244.0.0/16"
 	cfg.NodeLifecycle.MonitorPeriod = metav1.Duration{Duration: 200 * time.Millisecond}
 	cfg.Route.ReconciliationPeriod = metav1.Duration{Duration: 200 * time.Millisecond}
-	// There is one lease under the shipped rules: a test that is not about it leads without it.
+	// The shipped rules allow a single lease, so a test of other subjects leads without it.
 	cfg.LeaderElection.LeaderElect = false
-	// Short, so that a test can wait for a lease to expire.
+	// The duration is short, so that a test can wait for a lease to expire.
 	cfg.LeaderElection.LeaseDuration = metav1.Duration{Duration: 4 * time.Second}
 	cfg.LeaderElection.RenewDeadline = metav1.Duration{Duration: 2 * time.Second}
 	cfg.LeaderElection.RetryPeriod = metav1.Duration{Duration: 500 * time.Millisecond}
@@ -71,7 +71,7 @@ func params(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) ccm.Pa
 	return p
 }
 
-// only leaves one controller on, or some.
+// only enables only the named controllers.
 func only(controllers ...string) func(*ccm.Params) {
 	return func(p *ccm.Params) { p.Config.Controllers = controllers }
 }
@@ -105,7 +105,7 @@ func start(t *testing.T, p ccm.Params) *replica {
 	return r
 }
 
-// stop asks the Manager to stop, and returns what Run returned.
+// stop stops the Manager, and returns the result of Run.
 func (r *replica) stop() error {
 	r.t.Helper()
 	r.stopped = true

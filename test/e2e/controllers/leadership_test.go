@@ -20,8 +20,8 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// elected lets a lease decide who leads. All such tests share the lease that the shipped rules
-// name, so they do not run in parallel.
+// elected enables leader election. All such tests share the lease of the shipped rules, so they do
+// not run in parallel.
 func elected(p *ccm.Params) { p.Config.LeaderElection.LeaderElect = true }
 
 // named is elected, with an identity.
@@ -48,7 +48,7 @@ func lease(t *testing.T) *coordinationv1.Lease {
 
 func holder(t *testing.T) string { return ptr.Deref(lease(t).Spec.HolderIdentity, "") }
 
-func TestLeadership_StopHandsOverAndTheOtherGoesOn(t *testing.T) {
+func TestLeadership_StopHandsOverAndTheOtherContinues(t *testing.T) {
 	cloud := newCloud(t, []string{"handover-1", "handover-2"})
 	first := run(t, cloud, named("first"))
 	second := start(t, params(t, cloud, named("second")))
@@ -93,7 +93,7 @@ func TestLeadership_StopHandsOverAndTheOtherGoesOn(t *testing.T) {
 	}
 }
 
-// The call gets its time, its result reaches the Service, and only then is the lease given back.
+// The call finishes, its result reaches the Service, and only then the lease is released.
 func TestLeadership_StopLetsACallInFlightFinish(t *testing.T) {
 	cloud := newCloud(t, nil)
 	cloud.On(fake.EnsureLoadBalancer).Delay(time.Second)
@@ -106,7 +106,7 @@ func TestLeadership_StopLetsACallInFlightFinish(t *testing.T) {
 	}
 	calls := cloud.Calls(fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches)
 	if len(calls) != 1 || calls[0].Err != "" || !calls[0].Finished {
-		t.Errorf("calls that made load balancers: %+v, want one that succeeded", calls)
+		t.Errorf("calls that created load balancers: %+v, want one success", calls)
 	}
 	service, err := shared.Client(t).CoreV1().Services("default").Get(t.Context(), "slow",
 		metav1.GetOptions{})
@@ -121,7 +121,7 @@ func TestLeadership_StopLetsACallInFlightFinish(t *testing.T) {
 	}
 }
 
-// A call that needs longer than its part of the drain is canceled, and the lease is kept until it
+// A call that takes longer than its part of the drain is canceled, and the lease is kept until it
 // has returned.
 func TestLeadership_LeaseIsKeptWhileACallIsInFlight(t *testing.T) {
 	cloud := newCloud(t, nil)
@@ -137,8 +137,7 @@ func TestLeadership_LeaseIsKeptWhileACallIsInFlight(t *testing.T) {
 				return a.String() == "call LoadBalancer.EnsureLoadBalancer default/hanging"
 			})
 	}))
-	// It goes on renewing: a renewal after the drain began proves that the lease is held on
-	// purpose.
+	// A renewal after the drain began proves that the lease is still held.
 	begun := lease(t).Spec.RenewTime.Time
 	ccmtest.Eventually(t, "the lease is renewed while the term drains",
 		func(context.Context) (bool, error) {
@@ -157,7 +156,7 @@ func TestLeadership_LeaseIsKeptWhileACallIsInFlight(t *testing.T) {
 	}
 }
 
-// A call that cannot be drained is named, and the lease is left to expire.
+// A call that does not drain is named, and the lease is left to expire.
 func TestLeadership_DrainTimeoutKeepsTheLease(t *testing.T) {
 	cloud := newCloud(t, nil)
 	release := cloud.On(fake.EnsureLoadBalancer).IgnoringContext().Hang()
@@ -179,7 +178,7 @@ func TestLeadership_DrainTimeoutKeepsTheLease(t *testing.T) {
 	ccmtest.Eventually(t, "nothing runs",
 		ccmtest.Status(r.Manager, func(s ccm.Status) bool { return len(s.Running) == 0 }))
 
-	// Another one takes over when the lease has expired.
+	// Another replica takes over when the lease has expired.
 	run(t, cloud, only("service"), named("heir"))
 	ccmtest.Eventually(t, "the Service has an address",
 		ccmtest.ServiceAddress(shared.Client(t), "default", "stuck"))
@@ -197,7 +196,7 @@ func TestLeadership_LossEndsTheTermAndTheManagerStandsByAgain(t *testing.T) {
 	mark := shared.Audit().Mark()
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("lost-1"))
 
-	// The thief never renews, so the lease expires and the Manager leads again: a second term in
+	// The thief does not renew, so the lease expires and the Manager leads again: a second term in
 	// one process.
 	status := ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(r.Manager))
 	if status.Term != 2 {
@@ -214,7 +213,7 @@ func TestLeadership_LossEndsTheTermAndTheManagerStandsByAgain(t *testing.T) {
 	}
 }
 
-// steal writes another holder into the lease, as a replica does that thinks it has expired.
+// steal writes another holder into the lease, like a replica that treats it as expired.
 func steal(t *testing.T, identity string) {
 	t.Helper()
 	ccmtest.Eventually(t, "the lease is stolen",
@@ -240,7 +239,7 @@ func TestLeadership_WithoutElectionItLeadsAtOnceAndTouchesNoLease(t *testing.T) 
 	}
 }
 
-// Run, Run again, and in each run everything is built again.
+// Each Run builds everything again.
 func TestManager_RunsAgainAfterItReturned(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, []string{"again-1", "again-2"})
@@ -267,7 +266,7 @@ func TestManager_RunsAgainAfterItReturned(t *testing.T) {
 	}
 }
 
-func TestControllers_WhatTheProviderDoesNotServeIsSkippedWithAReason(t *testing.T) {
+func TestControllers_UnsupportedByTheProvider_AreSkippedWithAReason(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, []string{"skip-1"}, fake.Without(fake.LoadBalancer, fake.Routes))
 	r := run(t, cloud, func(p *ccm.Params) { p.Config.ClusterCIDR = "" })
@@ -319,7 +318,7 @@ func TestControllers_RoutesWithoutClusterCIDRAreAConfigurationErrorInStatus(t *t
 	t.Parallel()
 	cloud := newCloud(t, nil)
 	r := start(t, params(t, cloud, func(p *ccm.Params) { p.Config.ClusterCIDR = "" }))
-	ccmtest.Eventually(t, "the missing --cluster-cidr is told",
+	ccmtest.Eventually(t, "the missing --cluster-cidr is reported",
 		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
 			return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "--cluster-cidr") &&
 				strings.Contains(s.Reason, "--configure-cloud-routes")
@@ -333,7 +332,7 @@ func TestClients_EachControllerHasItsOwnServiceAccount(t *testing.T) {
 	mark := shared.Audit().Mark()
 	r := start(t, params(t, cloud, only("cloud-node"), func(p *ccm.Params) {
 		p.Config.UseServiceAccountCredentials = true
-		p.RESTConfig = shared.RESTConfig() // making accounts and tokens is not in the shipped rules
+		p.RESTConfig = shared.RESTConfig() // it may create accounts and tokens
 	}))
 	ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(r.Manager))
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("account-1"))
@@ -383,7 +382,7 @@ func TestTerm_RecorderSendsEventsOfTheDrainToo(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
-	ccmtest.Eventually(t, "the event is there",
+	ccmtest.Eventually(t, "the event exists",
 		func(ctx context.Context) (*corev1.EventList, error) {
 			events, err := shared.Client(t).CoreV1().Events("default").List(ctx,
 				metav1.ListOptions{FieldSelector: "reason=TermEnding"})
@@ -394,15 +393,15 @@ func TestTerm_RecorderSendsEventsOfTheDrainToo(t *testing.T) {
 		})
 }
 
-// patient looks at the lease, and renews it, only every ten minutes or so: for a test, never.
+// patient never retries the lease within a test: its period is about ten minutes.
 func patient(p *ccm.Params) {
 	p.Config.LeaderElection.LeaseDuration = metav1.Duration{Duration: 20 * time.Minute}
 	p.Config.LeaderElection.RenewDeadline = metav1.Duration{Duration: 15 * time.Minute}
 	p.Config.LeaderElection.RetryPeriod = metav1.Duration{Duration: 10 * time.Minute}
 }
 
-// A leader that was frozen, and stops when it wakes, must not release what another has taken in the
-// meantime.
+// A leader that was frozen, and stops when it wakes, must not release the lease that another has
+// taken meanwhile.
 func TestLeadership_StopDoesNotReleaseALeaseThatAnotherHolds(t *testing.T) {
 	r := run(t, newCloud(t, nil), patient, named("sleeper"))
 	steal(t, "successor")
@@ -419,7 +418,7 @@ func TestLeadership_StopDoesNotReleaseALeaseThatAnotherHolds(t *testing.T) {
 	}
 }
 
-// A standby watches the lease. Its next retry is minutes away here.
+// A standby watches the lease. Its next retry would be minutes later.
 func TestLeadership_ReleaseIsSeenAtOnce(t *testing.T) {
 	cloud := newCloud(t, nil)
 	first := run(t, cloud, patient, named("leaver"))

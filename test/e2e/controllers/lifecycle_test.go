@@ -29,8 +29,8 @@ func passEvery(d time.Duration) func(*ccm.Params) {
 	}
 }
 
-// passMarker adds a node that is not ready and has an instance. Each pass asks the cloud for it
-// once. When it is requested, nodes that were created before are known to the controller.
+// passMarker adds a node that is not ready and has an instance. Each pass calls the cloud for it
+// once. The call shows that the controller has seen all nodes that were created before.
 func passMarker(t *testing.T, cloud *fake.Cloud, name string) {
 	t.Helper()
 	addInstance(t, cloud, fake.Instance{Name: name})
@@ -38,8 +38,8 @@ func passMarker(t *testing.T, cloud *fake.Cloud, name string) {
 		ccmtest.ReadyNode(name, ccmtest.NodeNotReady(), ccmtest.NodeProviderID(ownID(name))))
 }
 
-// waitPasses waits until n whole passes that began after now have ended. The pass that is in
-// progress does not count, and the last one has ended when the next asks for the marker.
+// waitPasses waits until n whole passes that began after now have ended. The current pass does not
+// count, and the last one has ended when the next calls the cloud for the marker.
 func waitPasses(t *testing.T, cloud *fake.Cloud, marker string, n int) {
 	t.Helper()
 	before := len(cloud.Calls(callsOf(fake.InstanceExists, marker)))
@@ -47,7 +47,7 @@ func waitPasses(t *testing.T, cloud *fake.Cloud, marker string, n int) {
 		callsOf(fake.InstanceExists, marker))
 }
 
-// shutdownTaint is what the controller puts on nodes whose instance does not run.
+// shutdownTaint is the controller's taint for nodes whose instance does not run.
 func shutdownTaint() ccmtest.NodeOption {
 	return ccmtest.NodeTaint(cloudproviderapi.TaintNodeShutdown, "", corev1.TaintEffectNoSchedule)
 }
@@ -56,7 +56,7 @@ func isShutDown(node *corev1.Node) bool {
 	return hasTaint(node, cloudproviderapi.TaintNodeShutdown, corev1.TaintEffectNoSchedule)
 }
 
-// waitShutdownTaint waits until the node bears the taint, or does not.
+// waitShutdownTaint waits until the node has the taint, or does not have it.
 func waitShutdownTaint(t *testing.T, name string, want bool) *corev1.Node {
 	t.Helper()
 	return ccmtest.Eventually(t, fmt.Sprintf("%s bears the shutdown taint: %v", name, want),
@@ -68,7 +68,7 @@ func waitShutdownTaint(t *testing.T, name string, want bool) *corev1.Node {
 		}))
 }
 
-// readyCondition makes the condition Ready what it says, or takes it away.
+// readyCondition sets or removes the condition Ready.
 func readyCondition(status corev1.ConditionStatus) ccmtest.NodeOption {
 	return func(n *corev1.Node) {
 		n.Status.Conditions = nil
@@ -90,8 +90,8 @@ func TestLifecycle_NotReadyNodeWithoutInstance_IsDeletedWithAnEvent(t *testing.T
 		"gone-unknown": {ready: corev1.ConditionUnknown},
 		"gone-silent":  {ready: ""},
 		"gone-known":   {ready: corev1.ConditionFalse, opts: []ccmtest.NodeOption{ccmtest.NodeProviderID(ownID("gone-known"))}},
-		// A node that has just registered is requested too: a provider must not say "no" because it
-		// does not know yet.
+		// The controller also checks a node that has just registered: a provider must not report an
+		// instance as absent because its data are old.
 		"gone-uninitialized": {
 			ready: corev1.ConditionFalse,
 			opts: []ccmtest.NodeOption{ccmtest.NodeTaint(
@@ -114,14 +114,14 @@ func TestLifecycle_NotReadyNodeWithoutInstance_IsDeletedWithAnEvent(t *testing.T
 				event.Source.Component != "cloud-node-lifecycle-controller" {
 				t.Errorf("event: %s %q from %s", event.Type, event.Message, event.Source.Component)
 			}
-			// If the informer is late the next pass deletes it again.
+			// If the informer is late, the next pass deletes it again.
 			if got := nodeRequests(t, mark, name, 1); countOf(got, "delete nodes 200") != 1 ||
 				countOf(got, "delete nodes 404") != len(got)-1 {
 				t.Errorf("requests that changed the node: %q, want one deletion", got)
 			}
 			if methods := methodsAbout(cloud, name); !slices.Equal(methods,
 				[]fake.Method{fake.InstanceExists}) {
-				t.Errorf("the cloud was asked by %v, want InstanceExists alone", methods)
+				t.Errorf("the cloud got the calls %v, want only InstanceExists", methods)
 			}
 		})
 	}
@@ -154,7 +154,7 @@ func TestLifecycle_ShutdownTaint_ComesWithTheShutdownAndGoesWithReadiness(t *tes
 		t.Errorf("requests that changed the node: %q, want one patch", got)
 	}
 
-	// That the instance runs again is not enough: the kubelet has to say so.
+	// A running instance is not enough: the kubelet must report that the node is ready.
 	if err := cloud.StartInstance("down-1"); err != nil {
 		t.Fatal(err)
 	}
@@ -166,11 +166,11 @@ func TestLifecycle_ShutdownTaint_ComesWithTheShutdownAndGoesWithReadiness(t *tes
 	waitShutdownTaint(t, "down-1", false)
 	if methods := methodsAbout(cloud, "down-1"); !slices.Equal(methods,
 		[]fake.Method{fake.InstanceExists, fake.InstanceShutdown}) {
-		t.Errorf("the cloud was asked by %v, want InstancesV2 alone", methods)
+		t.Errorf("the cloud got the calls %v, want only InstancesV2", methods)
 	}
 }
 
-func TestLifecycle_AsksForAsManyNodesAtOnceAsConfigured(t *testing.T) {
+func TestLifecycle_ConcurrentSyncs_LimitsParallelChecks(t *testing.T) {
 	t.Parallel()
 	for workers, syncs := range map[int]int32{1: 1, 3: 3} {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestLifecycle_AsksForAsManyNodesAtOnceAsConfigured(t *testing.T) {
 			release()
 			waitPasses(t, cloud, fmt.Sprintf("workers-%d-5", workers), 1)
 			if most := mostInFlight(cloud); most != workers {
-				t.Errorf("%d nodes were looked at at once, want %d", most, workers)
+				t.Errorf("%d nodes were checked in parallel, want %d", most, workers)
 			}
 		})
 	}

@@ -26,9 +26,9 @@ import (
 // firstNode is the name of a node that exists when the cloud-node controller starts.
 func firstNode(t *testing.T) string { return "first-" + suite.ClusterName(t) }
 
-// runCloudNode runs the cloud-node controller alone. It returns when the refresh that upstream
-// makes at the start has begun: nodes that are created from then on are not part of it, so every
-// call about them has another reason.
+// runCloudNode runs the cloud-node controller alone. It returns when upstream's refresh at the
+// start has begun. Nodes that are created later are not part of the refresh, so every call for them
+// has another reason.
 func runCloudNode(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) *replica {
 	t.Helper()
 	addInstance(t, cloud, fake.Instance{Name: firstNode(t)})
@@ -39,8 +39,8 @@ func runCloudNode(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) 
 	return r
 }
 
-// oneAtATime makes the queue of nodes a line: when a node has been initialized, what was queued
-// before it has been dealt with.
+// oneAtATime makes the queue of nodes sequential: when a node is initialized, all nodes that were
+// queued before it have been handled.
 func oneAtATime(p *ccm.Params) { p.Config.Node.ConcurrentSyncs = 1 }
 
 func refreshEvery(d time.Duration) func(*ccm.Params) {
@@ -95,7 +95,7 @@ func initialize(t *testing.T, cloud *fake.Cloud, name string) {
 	ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(shared.Client(t), name))
 }
 
-// nodeVersions returns what the node looked like after each change since it was created, until the
+// nodeVersions returns the versions of the node after each change since its creation, until the
 // condition holds.
 func nodeVersions(
 	t *testing.T, created *corev1.Node, until func(*corev1.Node) bool,
@@ -121,13 +121,13 @@ func nodeVersions(
 			return versions
 		}
 	}
-	t.Fatalf("node %s did not come to what was waited for; its versions: %v", created.Name,
+	t.Fatalf("the condition does not hold for node %s; its versions: %v", created.Name,
 		versions)
 	return nil
 }
 
 // nodeRequests waits for n requests of the node controllers that may have changed the node, and
-// returns all there are, each as verb, resource and code.
+// returns all of them, each as verb, resource and code.
 func nodeRequests(t *testing.T, since controlplane.Mark, name string, n int) []string {
 	t.Helper()
 	records := waitRequests(t, since, n, ofNode(name)...)
@@ -140,7 +140,7 @@ func nodeRequests(t *testing.T, since controlplane.Mark, name string, n int) []s
 	return texts
 }
 
-// ofNode leaves the test's own requests out by their user agent, should both be the same user.
+// ofNode excludes the test's own requests by their user agent, because both may be the same user.
 func ofNode(name string) []controlplane.Filter {
 	return []controlplane.Filter{
 		controlplane.ByUserAgent("/node-controller"),
@@ -158,11 +158,11 @@ func countOf(texts []string, text string) int {
 	return n
 }
 
-// nodeEvent waits for an event about this very node.
+// nodeEvent waits for an event about exactly this node, not about another one of its name.
 func nodeEvent(t *testing.T, node *corev1.Node, reason string) corev1.Event {
 	t.Helper()
 	return ccmtest.Eventually(t,
-		fmt.Sprintf("there is an event %s about node %s", reason, node.Name),
+		fmt.Sprintf("the event %s about node %s exists", reason, node.Name),
 		func(ctx context.Context) (corev1.Event, error) {
 			all, err := nodeEvents(ctx, node)
 			if err != nil {
@@ -194,7 +194,7 @@ func callsOf(method fake.Method, node string) func(fake.Call) bool {
 	return fake.CallFilter{Method: method, Object: node}.Matches
 }
 
-// methodsAbout are the methods that were called about the node, each once, in the order of their
+// methodsAbout are the methods that were called for the node, each once, in the order of their
 // first call.
 func methodsAbout(cloud *fake.Cloud, node string) []fake.Method {
 	var methods []fake.Method
@@ -206,7 +206,7 @@ func methodsAbout(cloud *fake.Cloud, node string) []fake.Method {
 	return methods
 }
 
-// waitCallsAbout waits until the cloud has been called n times about the node.
+// waitCallsAbout waits until the cloud has been called n times for the node.
 func waitCallsAbout(t *testing.T, cloud *fake.Cloud, node string, n int) {
 	t.Helper()
 	waitCalls(t, cloud, fmt.Sprintf("the cloud is called %d times about node %s", n, node), n,
@@ -250,10 +250,10 @@ func TestNode_WhenTainted_IsInitializedOnceByOneUpdate(t *testing.T) {
 			func(a corev1.NodeAddress) bool { return a.Type == corev1.NodeInternalIP })
 	})
 	if len(versions) != 2 {
-		t.Fatalf("the node was changed %d times, want 2: what the cloud knows, and its addresses",
+		t.Fatalf("the node was changed %d times, want 2: the cloud's data, and its addresses",
 			len(versions))
 	}
-	// A node without the taint must have its provider ID and labels: the scheduler uses it.
+	// A node without the taint must have its provider ID and labels, because the scheduler uses it.
 	first := versions[0]
 	if uninitialized(first) || !hasTaint(first, "dedicated", corev1.TaintEffectNoExecute) {
 		t.Errorf("taints after the first change: %v", first.Spec.Taints)
@@ -270,7 +270,7 @@ func TestNode_WhenTainted_IsInitializedOnceByOneUpdate(t *testing.T) {
 		}
 	}
 
-	// Later changes of the node are no reason to ask the cloud again.
+	// Later changes of the node must not cause calls to the cloud.
 	patchNode(t, "once-1", `{"metadata":{"labels":{"team":"red"}}}`)
 	initialize(t, cloud, "once-sentinel")
 	nodeRequests(t, mark, "once-sentinel", 1)
@@ -284,7 +284,7 @@ func TestNode_WhenTainted_IsInitializedOnceByOneUpdate(t *testing.T) {
 	// The fake also serves the older Instances and Zones.
 	if methods := methodsAbout(cloud, "once-1"); !slices.Equal(methods,
 		[]fake.Method{fake.InstanceMetadata}) {
-		t.Errorf("the cloud was asked by %v, want InstancesV2 alone", methods)
+		t.Errorf("the cloud got the calls %v, want only InstancesV2", methods)
 	}
 }
 
@@ -297,7 +297,7 @@ func containsAll(labels, want map[string]string) bool {
 	return true
 }
 
-func TestNode_WhenInitialized_AnEventAndTwoHistogramsSaySo(t *testing.T) {
+func TestNode_WhenInitialized_AnEventAndTwoHistogramsReportIt(t *testing.T) {
 	cloud := newCloud(t, []string{"event-1"})
 	cloud.On(fake.InstanceMetadata).For("event-1").Times(2).Fail(cloudprovider.InstanceNotFound)
 	runCloudNode(t, cloud)
@@ -313,7 +313,7 @@ func TestNode_WhenInitialized_AnEventAndTwoHistogramsSaySo(t *testing.T) {
 		t.Errorf("event: %s %s %q from %s, %d times", event.Type, event.Reason, event.Message,
 			event.Source.Component, event.Count)
 	}
-	// The second one is observed when the event has been handed over.
+	// The second histogram is observed when the event has been handled.
 	ccmtest.Eventually(t, "both delays are observed", func(context.Context) (bool, error) {
 		for i, name := range delays {
 			if n := metric(t, name) - before[i]; n != 1 {
@@ -324,11 +324,11 @@ func TestNode_WhenInitialized_AnEventAndTwoHistogramsSaySo(t *testing.T) {
 	})
 	all, err := nodeEvents(t.Context(), node)
 	if err != nil || len(all) != 1 {
-		t.Errorf("events: %v, %v; failures before are not told as events", all, err)
+		t.Errorf("events: %v, %v; earlier failures are not reported as events", all, err)
 	}
 }
 
-func TestNode_InitializesAsManyNodesAtOnceAsConfigured(t *testing.T) {
+func TestNode_ConcurrentSyncs_LimitsParallelInitializations(t *testing.T) {
 	t.Parallel()
 	for workers, syncs := range map[int]int32{1: 1, 3: 3} {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) {
@@ -340,7 +340,7 @@ func TestNode_InitializesAsManyNodesAtOnceAsConfigured(t *testing.T) {
 				addInstance(t, cloud, fake.Instance{Name: names[i]})
 				ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(names[i]))
 			}
-			// All are there already when the controller starts.
+			// All nodes exist when the controller starts.
 			run(t, cloud, only("cloud-node"),
 				func(p *ccm.Params) { p.Config.Node.ConcurrentSyncs = syncs })
 			waitInFlight(t, cloud, workers)
@@ -356,11 +356,11 @@ func TestNode_InitializesAsManyNodesAtOnceAsConfigured(t *testing.T) {
 	}
 }
 
-func TestNode_RefreshesAsManyNodesAtOnceAsConfigured(t *testing.T) {
+func TestNode_ConcurrentUpdates_LimitsParallelRefreshes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ syncs, updates, want int32 }{
 		"own":   {syncs: 1, updates: 3, want: 3},
-		"syncs": {syncs: 2, updates: 0, want: 2}, // 0 means as many as are initialized at once
+		"syncs": {syncs: 2, updates: 0, want: 2}, // 0 means the same as syncs
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud := newCloud(t, nil)
@@ -392,7 +392,7 @@ func waitInFlight(t *testing.T, cloud *fake.Cloud, n int) {
 	ccmtest.Eventually(t, fmt.Sprintf("%d calls are in flight", n),
 		func(context.Context) (struct{}, error) {
 			if now := cloud.Stats().InFlight; now != n {
-				return struct{}{}, fmt.Errorf("there are %d", now)
+				return struct{}{}, fmt.Errorf("%d are in flight", now)
 			}
 			return struct{}{}, nil
 		})

@@ -12,7 +12,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// Providers that serve the older Instances and Zones are asked by provider ID first, then by name.
+// The controller calls the older Instances and Zones by provider ID first, then by name.
 
 // runCloudNodeV1 runs the cloud-node controller alone on a cloud without InstancesV2, with one
 // instance.
@@ -77,8 +77,8 @@ func TestNode_V1_AsksByProviderIDThenByName(t *testing.T) {
 				corev1.LabelTopologyRegion: "region-1",
 			},
 		},
-		// The only way in which a node is initialized without a provider ID. Upstream asks by the
-		// empty one first, which the fake refuses without a record.
+		// Only this provider initializes a node without a provider ID. Upstream first calls with
+		// the empty ID, which the fake refuses without a record.
 		"v1-no-ids": {
 			noIDs: true,
 			want: []fake.Method{
@@ -126,7 +126,7 @@ func TestNode_V1_AsksByProviderIDThenByName(t *testing.T) {
 				t.Errorf("labels: %v, want type large and %v", node.Labels, test.wantLabels)
 			}
 			if got := methodsAbout(cloud, name); !slices.Equal(got, test.want) {
-				t.Errorf("the cloud was asked by %v, want %v", got, test.want)
+				t.Errorf("the cloud got the calls %v, want %v", got, test.want)
 			}
 			if got, want := nodeRequests(t, mark, name, 2),
 				[]string{"update nodes 200", "patch nodes/status 200"}; !slices.Equal(got, want) {

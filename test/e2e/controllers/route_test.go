@@ -19,8 +19,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// runRoutes runs the route controller alone, unless told otherwise with a pass every twentieth of a
-// second.
+// runRoutes runs the route controller alone, by default with a pass every twentieth of a second.
 func runRoutes(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) *replica {
 	t.Helper()
 	return run(t, cloud,
@@ -39,7 +38,7 @@ func clusterCIDR(cidrs string) func(*ccm.Params) {
 }
 
 // waitRoutePasses waits for n whole passes of the route controller that begin after now. Each
-// begins with a list of the routes, so the beginning of one more tells that they are over.
+// begins with a list of the routes, so they have ended when another pass begins.
 func waitRoutePasses(t *testing.T, cloud *fake.Cloud, n int) {
 	t.Helper()
 	lists := fake.CallFilter{Method: fake.ListRoutes}.Matches
@@ -75,14 +74,14 @@ func network(node *corev1.Node) *corev1.NodeCondition {
 	return &node.Status.Conditions[i]
 }
 
-// routePatches returns the requests that change a node until two whole passes leave it alone. A
-// pass repeats a write that its informer has not seen yet; such repetitions count as one.
+// routePatches returns the requests that change a node, when two whole passes have not changed it.
+// A pass repeats a write that its informer has not seen yet; such repetitions count as one.
 func routePatches(t *testing.T, cloud *fake.Cloud, since controlplane.Mark, node string) []string {
 	t.Helper()
 	changes := func() []controlplane.AuditRecord {
 		return requests(t, since, controlplane.Mutating(), controlplane.ByName(node))
 	}
-	records := ccmtest.Eventually(t, "passes leave node "+node+" alone",
+	records := ccmtest.Eventually(t, "passes no longer change node "+node,
 		func(context.Context) ([]controlplane.AuditRecord, error) {
 			before := len(changes())
 			waitRoutePasses(t, cloud, 2)
@@ -143,7 +142,7 @@ func TestRoute_OneForEachPodCIDROfEachNode(t *testing.T) {
 	var want []string
 	for _, node := range []*corev1.Node{one, two} {
 		for _, cidr := range node.Spec.PodCIDRs {
-			// The cloud names them after cluster and hint, which is the node's UID.
+			// The cloud names the routes after cluster and hint, which is the node's UID.
 			name := "kubernetes-" + string(node.UID) + "-" + strings.ReplaceAll(cidr, "/", "-")
 			want = append(want,
 				fmt.Sprintf("%s via %s %v, %s", cidr, node.Name, node.Status.Addresses, name))
@@ -168,7 +167,7 @@ func TestRoute_OneForEachPodCIDROfEachNode(t *testing.T) {
 	}
 }
 
-func TestRoute_LeftoversOfTheClusterAreDeletedAndNothingElse(t *testing.T) {
+func TestRoute_OnlyLeftoversOfTheCluster_AreDeleted(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, []string{"leftover-1"})
 	ccmtest.CreateNode(t, shared.Client(t),
@@ -182,8 +181,8 @@ func TestRoute_LeftoversOfTheClusterAreDeletedAndNothingElse(t *testing.T) {
 		why   string
 	}{
 		{to("leftover-1", "10.245.1.0/24"), true, "the node has this pod CIDR"},
-		{to("leftover-1", "10.245.2.0/24"), false, "the node has not this pod CIDR"},
-		{to("leftover-gone", "10.245.3.0/24"), false, "there is no such node"},
+		{to("leftover-1", "10.245.2.0/24"), false, "the node does not have this pod CIDR"},
+		{to("leftover-gone", "10.245.3.0/24"), false, "the node does not exist"},
 		{to("", "10.245.4.0/24"), false, "it leads to no node"},
 		{fake.Route{TargetNode: "leftover-1", DestinationCIDR: "10.245.5.0/24", Blackhole: true}, false, "it is a blackhole"},
 		{to("leftover-gone", "10.244.0.0/15"), false, "its last address is in the cluster CIDR"},
@@ -192,7 +191,7 @@ func TestRoute_LeftoversOfTheClusterAreDeletedAndNothingElse(t *testing.T) {
 		{to("leftover-gone", "10.246.1.0/24"), true, "it is outside of the cluster CIDR"},
 		{fake.Route{DestinationCIDR: "10.246.2.0/24", Blackhole: true}, true, "it is outside of the cluster CIDR, blackhole or not"},
 		{to("leftover-gone", "10.240.0.0/12"), true, "it is larger than the cluster CIDR: neither end is in it"},
-		{to("leftover-gone", "fd00:10:244:1::/64"), true, "it is of an IP family that the cluster CIDR has not"},
+		{to("leftover-gone", "fd00:10:244:1::/64"), true, "the cluster CIDR does not have its IP family"},
 	}
 	var want []string
 	for _, test := range tests {
@@ -207,20 +206,20 @@ func TestRoute_LeftoversOfTheClusterAreDeletedAndNothingElse(t *testing.T) {
 	left := destinations(cloud)
 	for _, test := range tests {
 		if got := slices.Contains(left, test.route.DestinationCIDR); got != test.stays {
-			t.Errorf("the route %+v is there: %t, want %t, for %s", test.route, got, test.stays,
+			t.Errorf("the route %+v exists: %t, want %t, because %s", test.route, got, test.stays,
 				test.why)
 		}
 	}
 	if failed := cloud.Calls(fake.CallFilter{Method: fake.DeleteRoute, Failed: true}.Matches); len(
 		failed) > 0 {
-		t.Errorf("a deletion was tried that the cloud does not understand: %+v", failed)
+		t.Errorf("the cloud refused a deletion: %+v", failed)
 	}
 	if len(left) != len(want) {
 		t.Errorf("the routes are %v, want %v", left, want)
 	}
 }
 
-// unreadableRoute lets the cloud list one more route, whose destination is no CIDR.
+// unreadableRoute adds a route to the cloud's list whose destination is not a CIDR.
 func unreadableRoute(cloud *fake.Cloud) func(*ccm.Params) {
 	return func(p *ccm.Params) {
 		p.Providers = []ccm.Provider{{
@@ -269,7 +268,7 @@ func TestRoute_CannotBeCreated_NodeHasTheConditionUntilItCan(t *testing.T) {
 		t.Errorf("%s event of %s: %q", event.Type, event.Source.Component, event.Message)
 	}
 
-	// One try a pass, whatever it comes to.
+	// Each pass tries once, whatever the result.
 	calls := func(m fake.Method) int { return len(cloud.Calls(fake.CallFilter{Method: m}.Matches)) }
 	lists, creates := calls(fake.ListRoutes), calls(fake.CreateRoute)
 	waitRoutePasses(t, cloud, 3)
@@ -285,8 +284,8 @@ func TestRoute_CannotBeCreated_NodeHasTheConditionUntilItCan(t *testing.T) {
 	}
 }
 
-// The period is the time from the beginning of a pass to the beginning of the next, so after one
-// that took longer the next one follows at once.
+// The period begins with a pass, so a pass that takes longer than the period is followed by the
+// next one at once.
 func TestRoute_ReconciliationPeriod_CountsFromTheBeginningOfAPass(t *testing.T) {
 	t.Parallel()
 	const period = time.Second

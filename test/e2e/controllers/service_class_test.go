@@ -19,8 +19,8 @@ func finalizers(names ...string) ccmtest.ServiceOption {
 	return func(s *corev1.Service) { s.Finalizers = names }
 }
 
-// A class belongs to one controller. The finalizer of upstream's service controller may be another
-// Manager's, whose load balancer would be lost with it.
+// A class belongs to one controller. The finalizer of upstream's service controller may belong to
+// another Manager. If it is removed, that Manager's load balancer is leaked.
 func TestService_ManagerServesOneClass_OthersAreNotTouched(t *testing.T) {
 	t.Parallel()
 	const ours, other = "example.com/ours", "example.com/other"
@@ -75,7 +75,7 @@ func TestService_ManagerServesOneClass_OthersAreNotTouched(t *testing.T) {
 		}
 		calls := cloud.Calls(fake.CallFilter{Object: "default/" + name}.Matches)
 		if len(calls) > 0 {
-			t.Errorf("the cloud was called about %s: %+v", name, calls[0])
+			t.Errorf("the cloud was called for %s: %+v", name, calls[0])
 		}
 		if r := requests(t, mark, controlplane.ByName(name)); len(r) > 0 {
 			t.Errorf("%s was touched: %s", name, r[0])

@@ -19,10 +19,10 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// runServiceLB runs the service controller alone, and returns when it has dealt with the nodes that
-// exist. Upstream's controller reads in its node worker, without a lock, what its service workers
-// write. So tests that are to pass with the race detector create their nodes before they call this
-// and their Services afterwards, and leave the nodes alone; the others are in churn_test.go.
+// runServiceLB runs the service controller alone, and returns when it has handled the existing
+// nodes. Upstream's node worker reads without a lock what its service workers write. So tests that
+// must pass with the race detector create their nodes before this call and their Services
+// afterwards, and do not change the nodes; the others are in churn_test.go.
 func runServiceLB(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) *replica {
 	t.Helper()
 	const passes = "service_controller_nodesync_latency_seconds"
@@ -47,9 +47,9 @@ func serviceWorkers(n int32) func(*ccm.Params) {
 	return func(p *ccm.Params) { p.Config.Service.ConcurrentSyncs = n }
 }
 
-// settle waits until all Services have been dealt with that were queued before it was called, if
-// there is one service worker: the queue is a line then. A Service that is changed while it is
-// dealt with goes to the end of the line again, hence the second round.
+// settle waits until all Services that were queued before have been handled. This needs a single
+// service worker, so that the queue is sequential. A Service that changes while it is handled is
+// queued again at the end, hence the second round.
 func settle(t *testing.T, cloud *fake.Cloud) *corev1.Service {
 	t.Helper()
 	var last *corev1.Service
@@ -127,7 +127,7 @@ func deleteService(t *testing.T, name string) {
 }
 
 // servicePatches waits for n requests of the CCM that may have changed the Service, and returns all
-// there are, each as verb, resource and code.
+// of them, each as verb, resource and code.
 func servicePatches(t *testing.T, since controlplane.Mark, name string, n int) []string {
 	t.Helper()
 	records := waitRequests(t, since, n, controlplane.Mutating(), controlplane.ByName(name))
@@ -140,9 +140,9 @@ func servicePatches(t *testing.T, since controlplane.Mark, name string, n int) [
 	return texts
 }
 
-// serviceEvents are the service controller's events about this very Service, in the order in which
-// they were recorded first: their names end with that time in nanoseconds. The API server also has
-// something to say at times, of cluster IPs that it has to repair.
+// serviceEvents are the service controller's events about exactly this Service, in the order of
+// their first record: their names end with that time in nanoseconds. The API server may also record
+// events, about repaired cluster IPs.
 func serviceEvents(ctx context.Context, service *corev1.Service) ([]corev1.Event, error) {
 	selector := fields.Set{
 		"involvedObject.kind": "Service",
@@ -189,7 +189,7 @@ func mutatingCalls(cloud *fake.Cloud, service string) []fake.Method {
 	return methods
 }
 
-func TestService_OnlyThoseOfTypeLoadBalancerWithoutAClassGetOne(t *testing.T) {
+func TestService_OnlyTypeLoadBalancerWithoutAClass_GetsALoadBalancer(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, nil)
 	runServiceLB(t, cloud, serviceWorkers(1))
@@ -209,7 +209,7 @@ func TestService_OnlyThoseOfTypeLoadBalancerWithoutAClassGetOne(t *testing.T) {
 		ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService(name, opt))
 	}
 	createLoadBalancer(t, "kind-loadbalancer")
-	// Nor do their changes count.
+	// Changes of these Services have no effect either.
 	for name := range unwanted {
 		editService(t, name, annotate("changed"))
 	}
@@ -226,8 +226,8 @@ func TestService_OnlyThoseOfTypeLoadBalancerWithoutAClassGetOne(t *testing.T) {
 	}
 }
 
-// Otherwise a Service could go while its load balancer stays, and no controller would delete that
-// any more.
+// Otherwise a Service could be deleted while its load balancer exists, and no controller would
+// delete the load balancer any more.
 func TestService_FinalizerStandsFromBeforeTheFirstCallUntilAfterTheLast(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, nil)
@@ -263,8 +263,8 @@ func TestService_FinalizerStandsFromBeforeTheFirstCallUntilAfterTheLast(t *testi
 		want) {
 		t.Errorf("the cloud was changed by %v, want %v", got, want)
 	}
-	// Finalizer, address, finalizer; and then upstream clears the status of the Service that is
-	// gone, and takes no offence.
+	// The order is finalizer, address, finalizer. Upstream then clears the status of the deleted
+	// Service, and ignores the error.
 	want := []string{
 		"patch services/status 200", "patch services/status 200",
 		"patch services/status 200", "patch services/status 404",
