@@ -165,7 +165,7 @@ bench: controlplane ## Measure beside others, and write docs/benchmarks*.md (QUI
 	@FXCCM_OPENSTACK_LAB=$${FXCCM_OPENSTACK_LAB:-$(LAB_DIR)} $(BIN)/bench/bench $(if $(SCENARIOS),--scenarios=$(SCENARIOS)) \
 	  $(if $(QUICK),--quick,--out $(CURDIR)/docs/benchmarks.md --out-openstack $(CURDIR)/docs/benchmarks-openstack.md \
 	  --out-lab $(CURDIR)/docs/benchmarks-lab.md --out-fleet $(CURDIR)/docs/benchmarks-fleet.md \
-	  --out-process $(CURDIR)/docs/benchmarks-process.md)
+	  --out-requests $(CURDIR)/docs/benchmarks-fleet-requests.md --out-process $(CURDIR)/docs/benchmarks-process.md)
 
 .PHONY: image
 image: ## Build the OCI image for linux/amd64 and arm64, as bin/fxccm-image.tar (PUSH=registry.example.com/fxccm:v1: push it)

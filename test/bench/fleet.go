@@ -44,14 +44,12 @@ func (b *bench) noteFleet(title string, value float64, u unit, target float64) {
 	b.progress.say(title + ": " + f.text())
 }
 
-// measureFleet measures what one more cluster costs, a replica with many clusters, the hand-over
-// and the loss of a replica, and requests to OpenStack.
+// measureFleet measures what one more cluster costs, a replica with many clusters, and the
+// hand-over and the loss of a replica.
 func measureFleet(b *bench) {
 	b.trial("one more cluster", 0, (*trial).measureFurther)
 	b.trial(fmt.Sprintf("%d clusters", b.smallClusters), 0, (*trial).measureSize)
 	b.trial("a replica ends", 0, (*trial).measureEnds)
-	b.run.Check(b.trialWithin(b.limit+b.cloudSettle+b.cloudIdle, "requests to OpenStack", 0,
-		(*trial).measureCloudRequests))
 }
 
 // A part of the cluster is shown to one candidate as if it were a cluster of its own, at an

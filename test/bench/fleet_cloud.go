@@ -9,16 +9,23 @@ import (
 )
 
 const (
+	// requestsScenario counts the requests of a fleet to OpenStack.
+	requestsScenario = "fleet-requests"
 	// sharingClusters is how many clusters have one OpenStack project.
 	sharingClusters = 10
 	// idleCloudTarget is how many requests an idle cluster may send to its cloud.
 	idleCloudTarget = 0.5 // a minute
 )
 
-// measureCloudRequests counts the requests to OpenStack of clusters at rest: one that has a project
+func measureRequests(b *bench) {
+	b.run.Check(b.trialWithin(b.limit+b.cloudSettle+b.cloudIdle, "requests to OpenStack", 0,
+		(*trial).measureRequests))
+}
+
+// measureRequests counts the requests to OpenStack of clusters at rest: one that has a project
 // of its own, and some that share one. The first check of a load balancer compares all of its
 // fields, and is counted apart.
-func (t *trial) measureCloudRequests() {
+func (t *trial) measureRequests() {
 	alone, shared := newOpenStack(0), newOpenStack(0)
 	t.Cleanup(alone.Close)
 	t.Cleanup(shared.Close)
@@ -27,8 +34,6 @@ func (t *trial) measureCloudRequests() {
 	replica := t.startReplica("cloud", parts, 1)
 	awaitSetUp()
 	t.awaitServed(replica)
-	subject := fmt.Sprintf("Cluster of %d nodes and %d Services on OpenStack, ", smallNodes,
-		smallServices)
 	measure := func(d time.Duration, when string, u unit, over, target float64) {
 		alone.ForgetCalls()
 		shared.ForgetCalls()
@@ -38,22 +43,40 @@ func (t *trial) measureCloudRequests() {
 			title    string
 			clusters float64
 		}{
-			{alone, "a project of its own", 1},
+			{alone, "a cluster with a project of its own", 1},
 			{
-				shared,
-				fmt.Sprintf("a project of %d clusters, for each of these", sharingClusters),
+				shared, fmt.Sprintf("each of %d clusters that share a project", sharingClusters),
 				sharingClusters,
 			},
 		} {
 			sent := of.cloud.recorded()
-			t.noteFleet(subject+when+": requests to "+of.title,
-				float64(len(sent))/over/of.clusters, u, target)
-			t.progress.say("  " + sent.byOperation())
+			f := figure{
+				title: when + ": requests of " + of.title, unit: u, target: target, calls: sent,
+				value: float64(len(sent)) / over / of.clusters,
+			}
+			t.results.requests = append(t.results.requests, f)
+			t.progress.say(f.title + ": " + f.text() + ": " + f.operations())
 		}
 	}
-	measure(t.cloudSettle, fmt.Sprintf("in %s after it is set up", t.cloudSettle), count, 1,
-		noTarget)
+	measure(t.cloudSettle, fmt.Sprintf("in the first %s", t.cloudSettle), perCluster, 1, noTarget)
 	measure(t.cloudIdle, "at rest", perMinute, t.cloudIdle.Minutes(), idleCloudTarget)
+}
+
+// requestsPage is the page on requests of a fleet to OpenStack.
+func (r report) requestsPage() page {
+	figures := table{header: []string{"", ours, "target", "", "requests of the project"}}
+	for _, f := range r.results.requests {
+		figures.lines = append(figures.lines,
+			[]string{f.title, f.text(), f.targetText(), f.verdict(), f.operations()})
+	}
+	return page{
+		"Requests of a fleet to OpenStack", []table{figures}, "benchmarks-fleet-requests",
+		r.settings.outRequests,
+		map[string]any{
+			"Figures": figures, "Settle": r.settings.cloudSettle, "Idle": r.settings.cloudIdle,
+			"Nodes": smallNodes, "Services": smallServices, "Sharing": sharingClusters,
+		},
+	}
 }
 
 // addNode adds the server of a node.

@@ -47,6 +47,7 @@ type settings struct {
 	outOpenStack          string
 	outLab                string
 	outFleet              string
+	outRequests           string
 	outProcess            string
 	// asked: the scenarios were named, so none of them may be left out.
 	asked bool
@@ -86,10 +87,10 @@ func parse(args []string) (settings, error) {
 		"fleet: clusters of three replicas, of which one is killed")
 	flags.IntVar(&s.rangeNodes, "range-nodes", 5000, "process: nodes that get a pod range")
 	flags.DurationVar(&s.cloudSettle, "cloud-settle", 6*time.Minute,
-		"fleet: wait before requests to OpenStack at rest are counted; load balancers are checked "+
+		requestsScenario+": wait before requests to OpenStack at rest are counted; load balancers are checked "+
 			"first after 5 minutes")
 	flags.DurationVar(&s.cloudIdle, "cloud-idle", 20*time.Minute,
-		"fleet: how long they are counted; lists are read again every 20 minutes")
+		requestsScenario+": how long they are counted; lists are read again every 20 minutes")
 	flags.DurationVar(&s.rest, "rest", 150*time.Second,
 		"wait before memory at rest is measured; Go collects garbage at least every two minutes")
 	flags.IntVar(&s.notReady, "not-ready", 500, "OpenStack: nodes that are not ready")
@@ -118,6 +119,8 @@ func parse(args []string) (settings, error) {
 		"also write to this file, as Markdown, what the scenario lab has measured")
 	flags.StringVar(&s.outFleet, "out-fleet", "",
 		"also write to this file, as Markdown, what the scenario fleet has measured")
+	flags.StringVar(&s.outRequests, "out-requests", "",
+		"also write to this file, as Markdown, what the scenario "+requestsScenario+" has counted")
 	flags.StringVar(&s.outProcess, "out-process", "",
 		"also write to this file, as Markdown, what the scenario process has measured")
 	if err := flags.Parse(args); err != nil {

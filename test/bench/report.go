@@ -42,6 +42,9 @@ func (r report) pages() (all []page) {
 	if len(r.results.fleet.figures) > 0 {
 		all = append(all, r.fleetPage())
 	}
+	if len(r.results.requests) > 0 {
+		all = append(all, r.requestsPage())
+	}
 	if len(r.results.process) > 0 {
 		all = append(all, r.processPage())
 	}

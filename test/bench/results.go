@@ -71,6 +71,8 @@ type results struct {
 	chapters []chapter
 	lab      labResult
 	fleet    fleetResult
+	// requests are those of a fleet to OpenStack.
+	requests []figure
 	// process is of a provider in a process of its own, and of pod ranges.
 	process []figure
 }

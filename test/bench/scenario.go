@@ -15,6 +15,7 @@ func scenarios() []scenario {
 		{"services", func(b *bench) { b.measureBacklog(serviceBacklog(b.services)) }},
 		{"handover", measureHandover},
 		{fleetProgram, measureFleet},
+		{requestsScenario, measureRequests},
 		{processScenario, measureProcess},
 		{"openstack", measureOpenStack},
 		{labScenario, measureLab},
