@@ -15,7 +15,8 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 )
 
-// everyMethod makes one call of each method, so that a test can hold the record against the list.
+// everyMethod calls each method once, so that a test can compare the record with the list of
+// methods.
 func everyMethod(ctx context.Context, t *testing.T, p cloudprovider.Interface) {
 	t.Helper()
 	stop := make(chan struct{})
@@ -53,7 +54,7 @@ func everyMethod(ctx context.Context, t *testing.T, p cloudprovider.Interface) {
 		errOf(labels(ctx, volume)),
 	}
 	if found {
-		t.Error("there is a load balancer before it is created")
+		t.Error("a load balancer exists before it is created")
 	}
 	for _, q := range questions(instances, zones) {
 		errs = append(errs, errOf(q.ask(ctx)))
@@ -178,11 +179,11 @@ func TestWaits_EndWithTheirContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := cloud.WaitForCall(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("WaitForCall answers %v", err)
+		t.Errorf("WaitForCall returned %v", err)
 	}
 	if err := cloud.WaitUntil(ctx, func() bool { return false }); !errors.Is(err,
 		context.Canceled) {
-		t.Errorf("WaitUntil answers %v", err)
+		t.Errorf("WaitUntil returned %v", err)
 	}
 }
 
@@ -227,7 +228,7 @@ func TestConcurrentCalls_WhenTwoCallersChangeTheCloudAtOnce(t *testing.T) {
 		b := open(WithCaller("b"))
 		if _, err := routesOf(t, b).ListRoutes(t.Context(), "c"); err != nil ||
 			len(cloud.ConcurrentCalls()) != 0 {
-			t.Errorf("reading is counted as an overlap: %v, %v", cloud.ConcurrentCalls(), err)
+			t.Errorf("a read counts as a concurrent call: %v, %v", cloud.ConcurrentCalls(), err)
 		}
 		if err := ensure(t.Context(), t, b); err != nil {
 			t.Fatal(err)

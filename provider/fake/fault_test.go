@@ -15,7 +15,7 @@ import (
 
 var errBroken = errors.New("broken")
 
-// ensure makes the load balancer of default/web.
+// ensure ensures the load balancer of default/web.
 func ensure(ctx context.Context, t *testing.T, p cloudprovider.Interface) error {
 	t.Helper()
 	_, err := balancersOf(t, p).EnsureLoadBalancer(ctx, "c", serviceNamed("web"), nil)
@@ -32,24 +32,24 @@ func TestFail_AsOftenAsAsked_ThenTheCloudWorks(t *testing.T) {
 		cloud.On(EnsureLoadBalancer).Times(2).Fail(errBroken)
 		for n, want := range []string{"broken", "broken", "<nil>"} {
 			if err := ensure(t.Context(), t, open()); fmt.Sprint(err) != want {
-				t.Errorf("call %d answers %v, want %s", n+1, err, want)
+				t.Errorf("call %d returned %v, want %s", n+1, err, want)
 			}
 			if failed := want != "<nil>"; exists(cloud) == failed {
 				t.Errorf("after call %d the load balancer exists: %v", n+1, !failed)
 			}
 		}
 		if cloud.Faults() != 0 {
-			t.Error("the fault is used up and yet active")
+			t.Error("the fault is active after its last use")
 		}
 	})
 }
 
-func TestFail_UntilTakenBack(t *testing.T) {
+func TestFail_Cleared_CallsSucceed(t *testing.T) {
 	cloud := New()
 	takeBack := cloud.On(EnsureLoadBalancer).Fail(errBroken)
 	for range 5 {
 		if err := ensure(t.Context(), t, cloud.Provider()); err != errBroken {
-			t.Errorf("the call answers %v, want the very error of the script", err)
+			t.Errorf("the call returned %v, want the injected error itself", err)
 		}
 	}
 	if n := cloud.Faults(); n != 1 {
@@ -58,7 +58,7 @@ func TestFail_UntilTakenBack(t *testing.T) {
 	takeBack()
 	takeBack()
 	if err := ensure(t.Context(), t, cloud.Provider()); err != nil {
-		t.Errorf("after it was taken back the call answers %v", err)
+		t.Errorf("after the fault was cleared the call returned %v", err)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestFail_WithWhatCallersCompare_ArrivesAsTheSame(t *testing.T) {
 		}
 		cloud.On(EnsureLoadBalancer).Times(1).Fail(errors.New(""))
 		if err := ensure(t.Context(), t, open()); err == nil {
-			t.Error("an error without a text arrives as none")
+			t.Error("an error without a text arrives as nil")
 		}
 	})
 }
@@ -160,7 +160,7 @@ func TestDelay_TakesTheTimeOnTopOfTheLatency(t *testing.T) {
 	})
 }
 
-func TestLatency_AppliesToWhatAsksTheCloud(t *testing.T) {
+func TestLatency_LocalMethods_AreNotDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := New()
 		cloud.SetLatency(time.Second)
@@ -170,7 +170,7 @@ func TestLatency_AppliesToWhatAsksTheCloud(t *testing.T) {
 		p.(cloudprovider.InformerUser).SetInformers(nil)
 		balancersOf(t, p).GetLoadBalancerName(t.Context(), "c", serviceNamed("web"))
 		if took := time.Since(began); took != 0 {
-			t.Errorf("what does not ask the cloud took %s", took)
+			t.Errorf("the local methods took %s", took)
 		}
 		if _, err := routesOf(t, p).ListRoutes(t.Context(), "c"); err != nil ||
 			time.Since(began) != time.Second {
@@ -205,7 +205,7 @@ func TestDelayAndLatency_EndWithTheContext_AndNothingHappened(t *testing.T) {
 	})
 }
 
-func TestIgnoringContext_GoesOnAndHasItsEffect(t *testing.T) {
+func TestIgnoringContext_ContextEnds_CallContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := New(WithLatency(time.Second))
 		cloud.On(EnsureLoadBalancer).IgnoringContext().Delay(time.Minute)
@@ -233,14 +233,14 @@ func TestHang_WaitsForItsRelease(t *testing.T) {
 				CallFilter{Method: EnsureLoadBalancer}.Matches); err != nil {
 				t.Fatal(err)
 			}
-			// It hung once; others pass.
+			// Only one call hangs; others succeed.
 			if _, err := balancersOf(t, open()).EnsureLoadBalancer(t.Context(), "c",
 				serviceNamed("other"), nil); err != nil {
 				t.Error(err)
 			}
 			select {
 			case err := <-done:
-				t.Errorf("the call that was to hang answered %v", err)
+				t.Errorf("the call did not hang and returned %v", err)
 			default:
 			}
 			release(hung)
@@ -320,14 +320,14 @@ func TestReturnZero_IsNilNil(t *testing.T) {
 	})
 }
 
-func TestAfterEffect_TheCloudHasChangedWhenTheAnswerIsLost(t *testing.T) {
+func TestAfterEffect_CallFails_CloudHasChanged(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, cloud *Cloud, open opener) {
 		cloud.On(EnsureLoadBalancer).AfterEffect().Times(1).Fail(errBroken)
 		if err := ensure(t.Context(), t, open()); err == nil || err.Error() != "broken" ||
 			!exists(cloud) {
 			t.Errorf("the call answers %v, and the load balancer exists: %v", err, exists(cloud))
 		}
-		// The state is there to be seen while the answer hangs.
+		// The state is visible while the answer hangs.
 		cloud.On(EnsureLoadBalancerDeleted).AfterEffect().Hang()
 		done := inBackground(func() error {
 			return balancersOf(t, open()).EnsureLoadBalancerDeleted(t.Context(), "c",
@@ -371,7 +371,7 @@ func TestFaults_AreGoneThroughInOrderUntilOneEndsTheCall(t *testing.T) {
 	})
 }
 
-func TestScript_WhenItMakesNoSense_PanicsWithTheReason(t *testing.T) {
+func TestFault_Invalid_PanicsWithTheReason(t *testing.T) {
 	cloud := New()
 	for want, sentence := range map[string]func(){
 		"less than one call": func() { cloud.On().Times(0) },

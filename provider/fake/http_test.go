@@ -52,7 +52,7 @@ func TestClient_WhenTheContextEnds_CancelsTheCallInTheCloud(t *testing.T) {
 	}
 }
 
-func TestClient_WhenTheCallIgnoresItsContext_ItGoesOnInTheCloud(t *testing.T) {
+func TestClient_WhenTheCallIgnoresItsContext_ItContinuesInTheCloud(t *testing.T) {
 	cloud := New()
 	p := dial(t, cloud).Provider()
 	release := cloud.On(EnsureLoadBalancer).IgnoringContext().Hang()
@@ -74,7 +74,7 @@ func TestClient_WhenTheCallIgnoresItsContext_ItGoesOnInTheCloud(t *testing.T) {
 	}
 }
 
-// roundTripper is a transport in between, as a fence is.
+// roundTripper is a wrapped transport, like a fence.
 type roundTripper struct {
 	next http.RoundTripper
 	mu   sync.Mutex
@@ -102,7 +102,7 @@ func TestClient_SendsAllThroughTheInjectedTransport_AndChangesAreNoGET(t *testin
 			want = "POST /v1/call/" + string(m)
 		}
 		if !slices.Contains(between.seen, want) {
-			t.Errorf("the transport did not see %s", want)
+			t.Errorf("the transport did not receive %s", want)
 		}
 	}
 	// The goroutines of the wrapped transport's connections would be found at the end of the tests.
@@ -144,7 +144,7 @@ func TestClientClose_EndsCallsInFlightAndRefusesOthers(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		// It has no context of its own.
+		// The call has no context.
 		client.Provider().(cloudprovider.InformerUser).SetInformers(nil)
 	}()
 	if _, err := cloud.WaitForCall(within(t)); err != nil {

@@ -22,7 +22,7 @@ var machine = Instance{
 
 const machineID = "fake://region-x/node-1"
 
-func TestInstancesV2_TellWhatTheInstanceIs(t *testing.T) {
+func TestInstancesV2_Instance_HasItsMetadata(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, cloud *Cloud, open opener) {
 		add(t, cloud, machine)
 		instances := instancesOf(t, open())
@@ -79,8 +79,8 @@ func TestInstancesV2_WhenAbsent_AreNotFound(t *testing.T) {
 		if err := cloud.RemoveInstance("node-1"); err != nil {
 			t.Fatal(err)
 		}
-		// Another of the same name takes its place: a node with the old provider ID is not its
-		// node.
+		// Another instance of the same name replaces it. A node with the old provider ID does not
+		// belong to the new instance.
 		add(t, cloud, Instance{Name: "node-1", Region: "region-y"})
 		instances, node := instancesOf(t, open()), nodeWithID("node-1", machineID)
 		if exists, err := instances.InstanceExists(t.Context(), node); exists || err != nil {
@@ -121,7 +121,7 @@ func TestInstancesV2_WhenTheNodeIsNotOfThisCloud_FailInsteadOfReportingAbsence(t
 type question struct {
 	what string
 	ask  func(context.Context) (any, error)
-	// want is the answer for machine.
+	// want is the result for machine.
 	want any
 }
 
@@ -153,7 +153,7 @@ func asking[A, T any](
 
 func errOf(_ any, err error) error { return err }
 
-func TestInstancesAndZones_TellTheSameOneByOne_OrNotFound(t *testing.T) {
+func TestInstancesAndZones_EachProperty_IsReturnedOrNotFound(t *testing.T) {
 	onBoth(t, []Option{WithRegion("here", "here-b")},
 		func(t *testing.T, cloud *Cloud, open opener) {
 			instances, _ := open().Instances()
@@ -173,7 +173,7 @@ func TestInstancesAndZones_TellTheSameOneByOne_OrNotFound(t *testing.T) {
 				}
 			}
 			if exists() {
-				t.Error("an instance exists before it is added")
+				t.Error("the instance exists before it is added")
 			}
 			add(t, cloud, machine)
 			for _, q := range questions(instances, zones) {

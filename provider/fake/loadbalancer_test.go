@@ -94,7 +94,7 @@ func TestLoadBalancer_WhenEnsuredAgain_KeepsItsAddresses(t *testing.T) {
 		}
 	}
 	if cloud.ingressIPv4.used[netip.MustParseAddr("192.0.2.2")] {
-		t.Error("the address that is no longer wanted was not given back")
+		t.Error("the unused address was not released")
 	}
 }
 
@@ -128,7 +128,7 @@ func TestLoadBalancer_BelongsToOneServiceUIDOfOneCluster(t *testing.T) {
 	}
 	if _, _, err := balancers.GetLoadBalancer(ctx, "c", &v1.Service{}); err == nil ||
 		!strings.Contains(err.Error(), "UID") {
-		t.Errorf("a Service without UID is answered with %v", err)
+		t.Errorf("for a Service without UID the error is %v", err)
 	}
 	if _, err := balancers.EnsureLoadBalancer(ctx, "c", nil, []*v1.Node{nil}); err == nil {
 		t.Error("no Service is accepted as one")
@@ -158,7 +158,7 @@ func TestPool_AllRangesAreUsed_IsAnError(t *testing.T) {
 	}
 	p.giveBack("198.51.100.2")
 	if address, err := p.take(); err != nil || address != "198.51.100.2" {
-		t.Errorf("what was given back does not come round again: %q, %v", address, err)
+		t.Errorf("a released address is not reused: %q, %v", address, err)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestPool_DoesNotReuseAnAddressAtOnce(t *testing.T) {
 	first, _ := p.take()
 	p.giveBack(first)
 	if second, _ := p.take(); second == first {
-		t.Errorf("%s is handed out twice in a row", first)
+		t.Errorf("%s is allocated twice in a row", first)
 	}
 }
 

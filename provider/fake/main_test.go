@@ -49,12 +49,12 @@ func serve(t *testing.T, cloud *Cloud) (address string) {
 	t.Helper()
 	server := httptest.NewServer(cloud.Handler())
 	t.Cleanup(server.Close)
-	// Before that: a hanging call keeps the server from closing.
+	// This cleanup runs first, because a hanging call prevents the end of the server.
 	t.Cleanup(cloud.ClearFaults)
 	return server.URL
 }
 
-// inBackground runs f in a goroutine; the caller has to receive what it returns.
+// inBackground runs f in a goroutine. The caller must receive its result.
 func inBackground(f func() error) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -87,7 +87,7 @@ func nodesNamed(names ...string) (nodes []*v1.Node) {
 	return nodes
 }
 
-// serviceNamed is a Service in the namespace default, whose UID is derived from its name.
+// serviceNamed returns a Service in the namespace default, whose UID is derived from its name.
 func serviceNamed(name string, families ...v1.IPFamily) *v1.Service {
 	s := &v1.Service{}
 	s.Namespace, s.Name, s.UID = "default", name, types.UID("uid-of-"+name)

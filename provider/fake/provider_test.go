@@ -60,10 +60,10 @@ func TestProvider_WhenNotServed_TheInterfaceIsNil(t *testing.T) {
 	}
 }
 
-func TestProvider_TellsItsNameAndClusterID(t *testing.T) {
+func TestProvider_Options_SetNameAndClusterID(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, _ *Cloud, open opener) {
 		if p := open(); p.ProviderName() != "fake" || !p.HasClusterID() {
-			t.Errorf("it is called %q, with a cluster ID: %v", p.ProviderName(), p.HasClusterID())
+			t.Errorf("the name is %q, with a cluster ID: %v", p.ProviderName(), p.HasClusterID())
 		}
 	})
 	onBoth(t, []Option{WithProviderName("acme"), WithoutClusterID()},
@@ -114,16 +114,16 @@ func TestProvider_WhenInitializeFails_TheTestsFunctionDoesNotRun(t *testing.T) {
 	cloud.On(Initialize, SetInformers).Fail(errors.New("no login"))
 	p := cloud.Provider(
 		WithInitialize(func(cloudprovider.ControllerClientBuilder, <-chan struct{}) {
-			t.Error("it ran after Initialize failed")
+			t.Error("the function ran after Initialize failed")
 		}),
 		WithSetInformers(func(informers.SharedInformerFactory) {
-			t.Error("it ran after SetInformers failed")
+			t.Error("the function ran after SetInformers failed")
 		}))
 	p.Initialize(nil, nil)
 	p.(cloudprovider.InformerUser).SetInformers(nil)
 }
 
-func TestOptions_WhenNonsense_PanicWithTheReason(t *testing.T) {
+func TestOptions_Invalid_PanicWithTheReason(t *testing.T) {
 	for name, opt := range map[string]func() Option{
 		"provider name":     func() Option { return WithProviderName("a://b") },
 		"region":            func() Option { return WithRegion("", "z") },

@@ -20,7 +20,7 @@ func TestRoutes_LiveFromCreateToDelete(t *testing.T) {
 				TargetNode: "a", DestinationCIDR: cidr,
 				TargetNodeAddresses: []v1.NodeAddress{{Address: "10.1.1.1"}},
 			}
-			// Twice: the second finds nothing to do.
+			// The second creation changes nothing.
 			for range 2 {
 				if err := routes.CreateRoute(ctx, "c", "uid", route); err != nil {
 					t.Fatal(err)
@@ -70,7 +70,7 @@ func TestRoutes_WhenTheInstanceIsGone_AreBlackholes(t *testing.T) {
 	})
 }
 
-func TestCreateRoute_RefusesWhatACloudRefuses(t *testing.T) {
+func TestCreateRoute_Invalid_IsRefused(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, cloud *Cloud, open opener) {
 		add(t, cloud, Instance{Name: "a"}, Instance{Name: "b"})
 		routes, ctx := routesOf(t, open()), t.Context()
@@ -87,7 +87,7 @@ func TestCreateRoute_RefusesWhatACloudRefuses(t *testing.T) {
 		} {
 			if err := routes.CreateRoute(ctx, "c", "uid", route); err == nil ||
 				!strings.Contains(err.Error(), why) {
-				t.Errorf("%v is answered with %v, want %q", route, err, why)
+				t.Errorf("for %v the error is %v, want %q", route, err, why)
 			}
 		}
 		err := routes.CreateRoute(ctx, "c", "uid",

@@ -23,7 +23,7 @@ func TestProvider_IsSafeInProcess(t *testing.T) {
 		WaitLimit: time.Minute,
 	})
 	for _, result := range report.Results {
-		// The provider's own IDs are bare.
+		// The provider's own IDs have no prefix.
 		if result.Outcome != conformance.Passed && result.Check != "provider-ids" {
 			t.Errorf("%s %s: %s", result.Check, result.Outcome, result.Detail)
 		}
@@ -65,7 +65,7 @@ func newConformanceCloud(t testing.TB) conformance.Cloud {
 
 func (c *conformanceCloud) ConfigFile() string { return c.file }
 
-// number is that at the end of the name of a node.
+// number returns the number at the end of a node's name.
 func number(node string) string { return node[strings.LastIndex(node, "-")+1:] }
 
 func (c *conformanceCloud) ProviderID(node string) string {

@@ -37,8 +37,8 @@ import (
 	"github.com/fxccm/fxccm/provider/process"
 )
 
-// noServer makes clients of an API server that does not exist. The children of these tests send it
-// no requests.
+// noServer returns clients of an API server that does not exist. The children of these tests send
+// no requests to it.
 type noServer struct{}
 
 func (noServer) Config(string) (*rest.Config, error) {
@@ -71,7 +71,7 @@ type term struct {
 	registry *prometheus.Registry
 	// stop ends the term in order.
 	stop func()
-	// outside counts what may act for the term outside this process.
+	// outside counts the processes that may act for the term.
 	outside atomic.Int64
 }
 
@@ -93,7 +93,7 @@ func newTerm() *term {
 	return t
 }
 
-// open starts the provider of a child with a cloud, and stops it when the test is over.
+// open starts the provider of a child with a cloud, and stops it at the end of the test.
 func (t *term) open(
 	tb testing.TB, cloud *fake.Cloud, more ...string,
 ) (cloudprovider.Interface, error) {
@@ -107,7 +107,7 @@ func (t *term) open(
 	return got, err
 }
 
-// start starts a provider, and stops it when the test is over.
+// start starts a provider, and stops it at the end of the test.
 func (t *term) start(tb testing.TB, o process.Options) (cloudprovider.Interface, error) {
 	tb.Helper()
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -139,7 +139,7 @@ func openChild(
 	return got, opened
 }
 
-// interfaces are those of a provider whose methods are calls to its cloud.
+// interfaces returns the interfaces of a provider whose methods are calls to its cloud.
 func interfaces() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[cloudprovider.InstancesV2](), reflect.TypeFor[cloudprovider.Instances](),
@@ -257,7 +257,7 @@ func TestCloud_EachMethod_ReturnsWhatItReturnsInProcess(t *testing.T) {
 		t.Errorf("name %q, cluster ID %v", got, inChild.HasClusterID())
 	}
 	for _, iface := range interfaces() {
-		// The second round is that of absent load balancers and routes.
+		// The second round tests absent load balancers and routes.
 		for range 2 {
 			for _, method := range methods(iface) {
 				want, wantErr := invoke(t.Context(), inProcess, iface, method)
@@ -335,7 +335,7 @@ func TestCloud_InterfacesAreThoseOfTheProvider(t *testing.T) {
 	}
 }
 
-// offer is what callers find beside cloudprovider.Interface.
+// offer lists the interfaces that callers find beside cloudprovider.Interface.
 type offer struct {
 	Labels, Reports, Cleans, HasPodCIDRs bool
 

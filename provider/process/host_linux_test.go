@@ -22,8 +22,8 @@ import (
 	"github.com/fxccm/fxccm/provider/process"
 )
 
-// hostVariable has the arguments of the child: the address of a cloud, and a variant. It makes the
-// test binary a host without a Manager, whose leadership expires by the clock.
+// hostVariable holds the arguments of the child: the address of a cloud, and a variant. It makes
+// the test binary a host without a Manager, whose leadership expires by the clock.
 const hostVariable = "FXCCM_TEST_HOST"
 
 // hostWithoutFiles makes a host that cannot open files.

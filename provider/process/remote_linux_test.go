@@ -103,7 +103,7 @@ func variants() map[string]func(cloudprovider.Interface) cloudprovider.Interface
 	}
 }
 
-// description is what a child has of its term.
+// description is the environment of a child, as the child reports it.
 type description struct {
 	Config            ccm.Config
 	ConfigFile        string
@@ -111,7 +111,7 @@ type description struct {
 	Term              uint64
 	IsVerbose         bool
 	IsTooVerbose      bool
-	// Environment is that of the process.
+	// Environment is the environment of the process.
 	Environment []string
 }
 
@@ -151,7 +151,7 @@ func (cleaning) CleanUpCluster(_ context.Context, uid string) ([]string, error) 
 	return []string{"load balancer of " + uid}, errors.New("the cloud is busy")
 }
 
-// plain has no pod ranges.
+// plain does not report pod ranges.
 type plain struct{ cloudprovider.Interface }
 
 func (p plain) InstancesV2() (cloudprovider.InstancesV2, bool) {
@@ -159,7 +159,7 @@ func (p plain) InstancesV2() (cloudprovider.InstancesV2, bool) {
 	return struct{ cloudprovider.InstancesV2 }{inner}, ok
 }
 
-// late finds out in Initialize what its cloud can do.
+// late learns in Initialize which interfaces its cloud supports.
 type late struct {
 	cloudprovider.Interface
 	isInitialized atomic.Bool
@@ -174,8 +174,8 @@ func (l *late) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
 	return inner, l.isInitialized.Load()
 }
 
-// ownController is a controller that a provider starts in Initialize. It labels Nodes all the time,
-// and when it is stopped it makes calls to the cloud.
+// ownController is a controller that a provider starts in Initialize. It labels Nodes continually,
+// and calls the cloud after its stop.
 type ownController struct {
 	cloud  cloudprovider.Interface
 	client kubernetes.Interface

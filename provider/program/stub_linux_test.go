@@ -21,8 +21,8 @@ import (
 // stubVariable has the address of a cloud. It makes the test binary a program with a controller.
 const stubVariable = "FXCCM_TEST_PROGRAM"
 
-// runStub is the program: it adds a field to a ConfigMap and sends a request to the cloud all the
-// time.
+// runStub is the program: it continually adds a field to a ConfigMap and sends a request to the
+// cloud.
 func runStub(cloud string) error {
 	flags := flag.NewFlagSet("stub", flag.ContinueOnError)
 	kubeconfig := flags.String("kubeconfig", "", "")
@@ -58,7 +58,7 @@ func runStub(cloud string) error {
 			}
 		default:
 		}
-		// A failure is of no interest: the controller works for ever.
+		// A failure does not matter, because the controller never ends.
 		_, _ = client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(context.Background(),
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "stub-"}},
 			metav1.CreateOptions{})
@@ -67,7 +67,7 @@ func runStub(cloud string) error {
 	}
 }
 
-// serveHealth is as healthy as the cloud.
+// serveHealth reports the health of the cloud.
 func serveHealth(port, cloud string) {
 	err := http.ListenAndServe("127.0.0.1:"+port, http.HandlerFunc(
 		func(w http.ResponseWriter, _ *http.Request) {

@@ -16,7 +16,7 @@ import (
 	"github.com/fxccm/fxccm/provider/registered"
 )
 
-// registerAcme is what a provider's package does when a program imports it.
+// registerAcme does the same as a provider's package when a program imports it.
 func registerAcme() {
 	if !cloudprovider.IsCloudProvider("acme") {
 		cloudprovider.RegisterCloudProvider("acme",

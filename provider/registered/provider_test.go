@@ -21,12 +21,12 @@ import (
 	"github.com/fxccm/fxccm/provider/registered"
 )
 
-// secret stands in configuration files, and must not be told.
+// secret is in configuration files, and must not be printed.
 const secret = "hunter2"
 
 var registrations atomic.Int64
 
-// register puts a factory into the process's registry, under a name that no other test has.
+// register registers a factory under a unique name.
 func register(t *testing.T, factory cloudprovider.Factory) (name string) {
 	t.Helper()
 	name = fmt.Sprintf("%s-%d", t.Name(), registrations.Add(1))
@@ -34,17 +34,17 @@ func register(t *testing.T, factory cloudprovider.Factory) (name string) {
 	return name
 }
 
-// build is a term's beginning.
+// build builds the cloud as a term does at its begin.
 func build(name, configFile string) (cloudprovider.Interface, error) {
 	return registered.Provider(name).New(context.Background(),
 		ccm.ProviderEnv{ConfigFile: configFile})
 }
 
-// wants fails the test unless the error's text has all of the parts and nothing of the secret.
+// wants fails the test unless the error's text has all of the parts, and not the secret.
 func wants(t *testing.T, err error, parts ...string) {
 	t.Helper()
 	if err == nil {
-		t.Fatalf("there is no error, want one with %q", parts)
+		t.Fatalf("the error is nil, want one with %q", parts)
 	}
 	for _, part := range parts {
 		if !strings.Contains(err.Error(), part) {
@@ -52,7 +52,7 @@ func wants(t *testing.T, err error, parts ...string) {
 		}
 	}
 	if strings.Contains(err.Error(), secret) {
-		t.Errorf("the error %q tells what stands in the configuration file", err)
+		t.Errorf("the error %q quotes the configuration file", err)
 	}
 }
 
@@ -64,7 +64,7 @@ func write(t *testing.T, path, content string) string {
 	return path
 }
 
-// never is a factory that must not be asked.
+// never is a factory that must not be called.
 func never(t *testing.T) cloudprovider.Factory {
 	return func(io.Reader) (cloudprovider.Interface, error) {
 		t.Error("the factory was called")
@@ -83,14 +83,14 @@ func TestProvider_EachTerm_FactoryReadsTheConfigurationFileAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cloud.conf")
 	p := registered.Provider(name)
 	if p.Name != name {
-		t.Errorf("the provider is called %q, want %q: it is what --cloud-provider says", p.Name,
+		t.Errorf("the provider's name is %q, want %q, the value of --cloud-provider", p.Name,
 			name)
 	}
 	for term, content := range []string{"region = one", "region = two", ""} {
 		write(t, path, content)
 		built, err := p.New(t.Context(), ccm.ProviderEnv{ConfigFile: path})
 		if err != nil || built != cloud {
-			t.Fatalf("New returned %v, %v, want what the factory made", built, err)
+			t.Fatalf("New returned %v, %v, want the factory's cloud", built, err)
 		}
 		if got[term] != content {
 			t.Errorf("in term %d the factory read %q, want %q", term+1, got[term], content)
@@ -101,7 +101,7 @@ func TestProvider_EachTerm_FactoryReadsTheConfigurationFileAgain(t *testing.T) {
 func TestProvider_WithoutAConfigurationFile_GivesTheFactoryNil(t *testing.T) {
 	name := register(t, func(config io.Reader) (cloudprovider.Interface, error) {
 		if config != nil {
-			t.Errorf("the factory was given %#v, want nil", config)
+			t.Errorf("the factory got %#v, want nil", config)
 		}
 		return fake.New().Provider(), nil
 	})
@@ -146,10 +146,10 @@ func TestProvider_WhenTheFactoryPanics_IsAnError_AndOthersCanStillBeBuilt(t *tes
 		t.Errorf("New returned the cloud %v beside the error", cloud)
 	}
 	if !strings.Contains(logged.String(), "provider_test.go") {
-		t.Errorf("the log does not tell where the factory panicked: %s", &logged)
+		t.Errorf("the log lacks the stack of the panic: %s", &logged)
 	}
 	if _, err := build(works, ""); err != nil {
-		t.Errorf("after a panic of another: %v", err)
+		t.Errorf("after the panic of another factory: %v", err)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestProvider_WhenTheFileCannotBeRead_NamesIt(t *testing.T) {
 	}
 }
 
-func TestProvider_WhenItsTermHasEnded_DoesNotAskTheFactory(t *testing.T) {
+func TestProvider_WhenItsTermHasEnded_DoesNotCallTheFactory(t *testing.T) {
 	name := register(t, never(t))
 	ctx, end := context.WithCancelCause(t.Context())
 	end(ccm.ErrLeadershipLost)
@@ -196,9 +196,9 @@ func TestProvider_WhenItsTermHasEnded_DoesNotAskTheFactory(t *testing.T) {
 	}
 }
 
-// A factory that hangs holds the lock of the registry. What came after it must not act when its own
-// term has meanwhile ended.
-func TestProvider_WhenItsTermEndsBehindAFactoryThatHangs_DoesNotAskItsOwn(t *testing.T) {
+// A factory that hangs holds the lock of the registry. A later build must not act if its own term
+// has ended meanwhile.
+func TestProvider_WhenItsTermEndsBehindAFactoryThatHangs_DoesNotCallItsOwn(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
 	hangs := register(t, func(io.Reader) (cloudprovider.Interface, error) {
 		close(entered)

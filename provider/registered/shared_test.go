@@ -55,7 +55,7 @@ func (a *nodeAPI) serve(w http.ResponseWriter, r *http.Request) {
 		a.mu.Unlock()
 		_ = json.NewEncoder(w).Encode(node("written"))
 	case r.URL.Query().Has("watch"):
-		// A watch that has lasted is resumed, without another list.
+		// A watch is resumed after its end, without another list.
 		a.sendNodes(w, r.URL.Query().Get("resourceVersion"))
 		<-r.Context().Done()
 	case r.URL.Path == "/api/v1/nodes":
@@ -102,7 +102,7 @@ func node(name string) *corev1.Node {
 	}
 }
 
-// portOwner is a cloud that cannot exist twice in a process: it keeps its port.
+// portOwner is a cloud that cannot exist twice in a process, because it keeps its port.
 type portOwner struct {
 	cloudprovider.Interface
 	initialized int
@@ -219,7 +219,7 @@ func TestShared_ThreeTerms_OneCloudServesAllOfThem(t *testing.T) {
 	}
 }
 
-// A cloud that was not initialized to the end is in an unknown state.
+// A cloud whose initialization did not complete is in an unknown state.
 func TestShared_InitializePanics_LaterTermsFailWithTheReason(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
@@ -274,7 +274,7 @@ func TestShared_SecondManager_IsRefused(t *testing.T) {
 	}
 }
 
-// noServer makes clients of an API server that does not exist.
+// noServer returns clients of an API server that does not exist.
 type noServer struct {
 	cloudprovider.ControllerClientBuilder
 }
@@ -283,7 +283,7 @@ func (noServer) Config(string) (*rest.Config, error) {
 	return &rest.Config{Host: "http://127.0.0.1:1"}, nil
 }
 
-// termEnv is the environment of a term that records what reaches it.
+// termEnv returns the environment of a term that records the calls to it.
 func termEnv(number uint64) (env ccm.ProviderEnv, received func() []string) {
 	var all []string
 	events := record.NewFakeRecorder(10)
@@ -316,7 +316,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestShared_WhatTheCloudWasBuiltWith_ActsForTheCurrentTerm(t *testing.T) {
+func TestShared_EnvironmentOfTheFirstTerm_ActsForTheCurrentTerm(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
 	var built ccm.ProviderEnv

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestAbsences_StoriesOfDenials_AreBelievedOrNot(t *testing.T) {
+func TestAbsences_SequenceOfDenials_ConfirmsOrNot(t *testing.T) {
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 	type step struct {
@@ -58,7 +58,7 @@ func TestAbsences_StoriesOfDenials_AreBelievedOrNot(t *testing.T) {
 				switch s.what {
 				case "deny":
 					if got := a.deny("x", at(s.at)); got != s.believed {
-						t.Errorf("denied at %d s: believed = %t, want %t", s.at, got, s.believed)
+						t.Errorf("denied at %d s: confirmed = %t, want %t", s.at, got, s.believed)
 					}
 				case "live":
 					a.live("x")

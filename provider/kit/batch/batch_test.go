@@ -43,7 +43,7 @@ func TestAsk_LastCallerLeaves_CancelsTheBatch(t *testing.T) {
 }
 
 func TestAsk_CanceledContext_IsNotServed(t *testing.T) {
-	b := New(errClosed, func(context.Context, []int) { t.Error("asked") })
+	b := New(errClosed, func(context.Context, []int) { t.Error("a batch was served") })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := b.Ask(ctx, 1); !errors.Is(err, context.Canceled) {
@@ -133,7 +133,7 @@ func TestAsk_ExpectedCall_IsServedInTheSameBatch(t *testing.T) {
 	arrived := b.Expect()
 	first := make(chan error, 1)
 	go func() { first <- b.Ask(t.Context(), 1) }()
-	// The announced call comes long after the window, but within the time that it is waited for.
+	// The announced call comes long after the window, but before the timeout for announced calls.
 	select {
 	case calls := <-served:
 		t.Fatalf("the batch %v did not wait for the announced call", calls)

@@ -13,8 +13,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// FuzzTurns compares the turns with what a cluster may rely on, after any sequence of requests,
-// turns and cancellations.
+// FuzzTurns checks the guarantees of the turns after any sequence of requests, turns and
+// cancellations.
 func FuzzTurns(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 2, 200, 200, 200, 3, 100, 200, 200})
 	f.Add([]byte{0, 1, 0, 100, 101, 1, 200, 0, 200, 200, 200})
@@ -77,7 +77,7 @@ func FuzzTurns(f *testing.F) {
 	})
 }
 
-// grantedOf returns the flow whose first request has got the turn.
+// grantedOf returns the flow whose first request has got its turn.
 func grantedOf(t *testing.T, waiting map[Flow][]*ticket) *Flow {
 	t.Helper()
 	var served *Flow

@@ -30,11 +30,11 @@ func TestRetryAfter_AnyValue_IsAPauseOrNone(t *testing.T) {
 		}
 	}
 	if got := RetryAfter(nil, now); got != 0 {
-		t.Errorf("no answer asks for %s", got)
+		t.Errorf("without a response the pause is %s", got)
 	}
 }
 
-// answers sends the answers of a cloud in their order.
+// answers returns the responses of a cloud in order.
 type answers []*http.Response
 
 func (a *answers) RoundTrip(*http.Request) (*http.Response, error) {
@@ -47,7 +47,7 @@ func answer(status int, retryAfter string) *http.Response {
 	return &http.Response{StatusCode: status, Header: http.Header{"Retry-After": {retryAfter}}}
 }
 
-func TestTransport_CloudAsksForAPause_NextRequestWaits(t *testing.T) {
+func TestTransport_CloudRequestsAPause_NextRequestWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		first  *http.Response
 		pauses bool

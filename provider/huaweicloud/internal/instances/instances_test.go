@@ -72,7 +72,7 @@ func newWorld(t *testing.T, nodes int) *world {
 
 func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 
-// exists is InstanceExists of a node after another ten seconds.
+// exists calls InstanceExists for a node after another ten seconds.
 func (w *world) exists(node int) (bool, error) {
 	w.pass(confirmation)
 	return w.InstanceExists(w.t.Context(), w.nodes[node])

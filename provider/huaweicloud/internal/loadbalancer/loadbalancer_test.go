@@ -96,7 +96,7 @@ func (w *world) mustDelete() {
 	}
 }
 
-// state is everything in the cloud except IDs.
+// state describes all objects in the cloud without their IDs.
 func (w *world) state() string {
 	var lines []string
 	for _, b := range w.cloud.Balancers() {
@@ -317,8 +317,8 @@ func TestExistingBalancer_GetsListenersAndSurvives(t *testing.T) {
 	w.mustBe(strings.Split(before, "\n")...)
 }
 
-// Whichever change of an existing load balancer is the last one, the objects are found by their
-// mark, even when the annotation is gone.
+// Any change of an existing load balancer may be the last one. The objects are found by their mark,
+// even without the annotation.
 func TestExistingBalancer_AdoptionInterrupted_DeletionFindsTheChanges(t *testing.T) {
 	adopt := func(w *world) (before string) {
 		theirs := w.cloud.AddBalancer("theirs")
@@ -519,7 +519,7 @@ func TestPublicIP_OfTheOperator_IsBoundAndSurvives(t *testing.T) {
 			t.Errorf("adopted balancer %t: EIPs %+v", adopt, ips)
 		}
 		if left := w.cloud.Balancers(); (len(left) == 1) != adopt {
-			t.Errorf("adopted balancer %t: %d are left", adopt, len(left))
+			t.Errorf("adopted balancer %t: %d EIPs remain", adopt, len(left))
 		}
 	}
 }
@@ -603,7 +603,7 @@ func TestConfiguration_OfNewBalancers_IsSent(t *testing.T) {
 	}
 }
 
-func TestObjectsGone_DeletionGoesOn(t *testing.T) {
+func TestObjectsGone_DeletionContinues(t *testing.T) {
 	for _, operation := range []string{
 		"DELETE ipgroups", "DELETE publicips", "DELETE loadbalancers",
 	} {
@@ -628,7 +628,7 @@ func TestGroupLeft_ServiceStillExists(t *testing.T) {
 		t.Error("no error")
 	}
 	if _, exists, err := w.GetLoadBalancer(t.Context(), "prod", w.service); !exists {
-		t.Errorf("nothing exists, but an IP address group is left: %v", err)
+		t.Errorf("the Service does not exist, although an IP address group remains: %v", err)
 	}
 }
 
@@ -744,7 +744,7 @@ func TestWriteFails_NextPassCompletes(t *testing.T) {
 	}
 }
 
-// failAt lets one of the writes fail.
+// failAt makes one of the writes fail.
 func (w *world) failAt(writes []string, at int) {
 	earlier := 0
 	for _, operation := range writes[:at] {
