@@ -1,5 +1,5 @@
-// Package gcfg_test holds the reader of cloud.conf to gopkg.in/gcfg.v1, which OCCM reads it with:
-// what gcfg takes is read to the same values, and what gcfg refuses is refused.
+// Package gcfg_test compares the reader of cloud.conf with gopkg.in/gcfg.v1, which OCCM uses: both
+// read the same values, and refuse the same files.
 package gcfg_test
 
 import (
@@ -19,11 +19,11 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-// duration is read as OCCM reads it.
+// duration is read like OCCM's.
 type duration struct{ time.Duration }
 
 func (d *duration) UnmarshalText(text []byte) error {
-	// The one extension: OCCM refuses a number without a unit; here it is seconds.
+	// This is the only extension: OCCM refuses a number without a unit; here it is in seconds.
 	if len(text) > 0 && strings.Trim(string(text), "0123456789") == "" {
 		text = append(text, 's')
 	}
@@ -32,7 +32,7 @@ func (d *duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// word is a text of a type of its own, which gcfg reads with fmt's scanner.
+// word is a text of its own type, which gcfg reads with fmt's scanner.
 type word string
 
 // file has the keys and types of OCCM's configuration.
@@ -124,7 +124,7 @@ type class struct {
 	MemberSubnetID     string `gcfg:"member-subnet-id,omitempty"`
 }
 
-// defaults are OCCM's; test and table agree on them by this test, too.
+// defaults are OCCM's defaults. This test also checks that they agree with the table.
 func defaults() file {
 	var f file
 	f.LoadBalancer.Enabled = true
@@ -138,16 +138,16 @@ func defaults() file {
 	f.LoadBalancer.IngressHostnameSuffix = "nip.io"
 	f.LoadBalancer.MaxSharedLB = 2
 	f.LoadBalancer.ContainerStore = "barbican"
-	// OCCM sets these when they are empty after reading; so does cloudconf.Read.
+	// OCCM sets these if they are empty after reading; so does cloudconf.Read.
 	f.Metadata.SearchOrder = "configDrive,metadataService"
 	f.Metadata.RequestTimeout.Duration = time.Minute
 	return f
 }
 
-// region begins a section of a region, which OCCM ignores.
+// region matches the first line of a region's section, which OCCM ignores.
 var region = regexp.MustCompile(`(?i)\[\s*(global|networking|loadbalancer|route)\s+"`)
 
-// compare tells how the two readers differ, or nothing.
+// compare returns the difference between the two readers, or "".
 func compare(content string) string {
 	theirs := defaults()
 	theirError := gcfg.FatalOnly(gcfg.ReadStringInto(&theirs, content))
@@ -186,7 +186,7 @@ func compare(content string) string {
 	return strings.Join(told, "\n")
 }
 
-// onlyOwn means that it was refused for nothing but sections that gcfg takes no notice of.
+// onlyOwn reports whether a file was refused only because of sections that gcfg ignores.
 func onlyOwn(err error) bool {
 	problems, ok := err.(cloudconf.Problems)
 	return ok && !slices.ContainsFunc(problems, func(p cloudconf.Problem) bool {
@@ -206,7 +206,7 @@ func differences(section string, theirs, ours reflect.Value) []string {
 	return told
 }
 
-// meaning is what OCCM makes of a value that config holds in another type.
+// meaning converts a value to the type that OCCM uses.
 func meaning(name string, value any) any {
 	switch v := value.(type) {
 	case duration:
@@ -240,7 +240,7 @@ func meaning(name string, value any) any {
 	return value
 }
 
-// plain uncovers secrets, which would not differ when they are printed.
+// plain reveals secrets, which are printed without their value.
 func plain(v reflect.Value) any {
 	if secret, ok := v.Interface().(cloudconf.Secret); ok {
 		return string(secret)
@@ -248,8 +248,7 @@ func plain(v reflect.Value) any {
 	return v.Interface()
 }
 
-// seeds are contents that reach every corner of the format, and every key with values of every
-// type.
+// seeds are contents that cover the format, and every key with values of every type.
 func seeds(f interface{ Fatal(...any) }) []string {
 	all := []string{
 		"", "\n", "[a]", "[a\n", "[", "]", "[]", "[a]]", "[a \"b\"]", "[a \"b\" ; c\n]",
@@ -287,7 +286,7 @@ func seeds(f interface{ Fatal(...any) }) []string {
 				fmt.Sprintf("[%s]\n%s%s\nregion = x\n", section, name, value))
 		}
 	}
-	// The corpus of the package's own target.
+	// The corpus also includes that of the package's own target.
 	corpus, err := filepath.Glob("../../provider/openstack/cloudconf/testdata/*.conf")
 	if err != nil || len(corpus) == 0 {
 		f.Fatal("no files in provider/openstack/cloudconf/testdata: ", err)
@@ -302,7 +301,7 @@ func seeds(f interface{ Fatal(...any) }) []string {
 	return all
 }
 
-func TestCloudConf_IsReadAsGcfgReadsIt(t *testing.T) {
+func TestCloudConf_IsReadLikeGcfg(t *testing.T) {
 	for _, content := range seeds(t) {
 		if told := compare(content); told != "" {
 			t.Errorf("%q\n%s", content, told)
@@ -310,10 +309,10 @@ func TestCloudConf_IsReadAsGcfgReadsIt(t *testing.T) {
 	}
 }
 
-// The extension that compare takes no notice of.
+// compare ignores this extension.
 func TestNumberWithoutUnit_IsSecondsHereAndRefusedByOCCM(t *testing.T) {
 	if _, err := time.ParseDuration("5"); err == nil {
-		t.Error("Go reads 5 as a duration, and so does OCCM: take the extension out of the test")
+		t.Error("Go reads 5 as a duration, and so does OCCM: remove the extension from the test")
 	}
 	c, _, err := cloudconf.Parse([]byte("[LoadBalancer]\nmonitor-delay = 5"), cloudconf.Options{})
 	if err != nil || c.LoadBalancer.MonitorDelay != 5*time.Second {
@@ -321,7 +320,7 @@ func TestNumberWithoutUnit_IsSecondsHereAndRefusedByOCCM(t *testing.T) {
 	}
 }
 
-// A comparison that finds nothing proves nothing unless it would.
+// The comparison is proven by differences that it must find.
 func TestCompare_ResultsDiffer_ReportsTheDifferences(t *testing.T) {
 	theirs, ours := defaults(), cloudconf.Default()
 	ours.LoadBalancer.LBMethod, ours.LoadBalancer.MonitorDelay = "x", 1

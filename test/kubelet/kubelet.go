@@ -1,4 +1,4 @@
-// Package kubelet plays the part of a kubelet that the API server asks to forward ports to pods.
+// Package kubelet simulates a kubelet through which the API server forwards ports to pods.
 package kubelet
 
 import (
@@ -21,8 +21,8 @@ import (
 // defaultPort is the secure port of a pod unless a command says otherwise.
 const defaultPort = "10258"
 
-// Start serves until the test ends. All ports of all pods are those of this machine, and the
-// default port is securePort.
+// Start serves until the test ends. All ports of all pods are ports of this machine, and securePort
+// replaces the default port.
 func Start(t *testing.T, securePort int) (port int) {
 	t.Helper()
 	var open sync.WaitGroup

@@ -1,6 +1,6 @@
-// Package program_test runs a cloud controller manager of an older Kubernetes, built with
-// upstream's framework alone, as a program behind the Manager's election and fence. The program is
-// a module of its own in the folder ccm.
+// Package program_test runs a cloud controller manager of an older Kubernetes, built only with
+// upstream's framework, as a program behind the Manager's election and fence. The program is a
+// separate module in the folder ccm.
 package program_test
 
 import (
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(controlplane.Tests{M: m, ControlPlane: &cluster}.Run())
 }
 
-// stubCloud has an instance for each node, and keeps the requests.
+// stubCloud has an instance for each node, and records the requests.
 type stubCloud struct {
 	*httptest.Server
 

@@ -18,13 +18,13 @@ import (
 // minutes.
 const manyPasses = 40
 
-// unready is the answer of a cloud that builds.
+// unready is the answer of a cloud that still builds the load balancer.
 func unready() error {
 	return fmt.Errorf("load balancer a1b2: %w",
 		cloudproviderapi.NewRetryError("still building", 5*time.Millisecond))
 }
 
-// wantAtMost fails the test if an event was told more often.
+// wantAtMost fails the test if an event was recorded more often.
 func wantAtMost(t *testing.T, events []corev1.Event, times int32) {
 	t.Helper()
 	for _, e := range events {
@@ -35,7 +35,7 @@ func wantAtMost(t *testing.T, events []corev1.Event, times int32) {
 	}
 }
 
-func TestServiceWait_WhileTheCloudBuilds_NothingIsTold(t *testing.T) {
+func TestServiceWait_WhileTheCloudBuilds_NoEventIsRecorded(t *testing.T) {
 	for name, nodes := range map[string]int{"wait-nodes": 1, "wait-nodeless": 0} {
 		t.Run(name, func(t *testing.T) {
 			first := []string{
@@ -51,27 +51,27 @@ func TestServiceWait_WhileTheCloudBuilds_NothingIsTold(t *testing.T) {
 			runServiceLB(t, cloud)
 			service := createLoadBalancer(t, name)
 			served := append(first, "Normal EnsuredLoadBalancer")
-			// At the beginning and at the end of the wait upstream makes a pass.
+			// Upstream makes a pass at the beginning and at the end of the wait.
 			wantAtMost(t, waitServiceEvents(t, service, served...), 2)
 			if n := len(
 				cloud.Calls(callsOf(fake.EnsureLoadBalancer, "default/"+name))); n != manyPasses+2 {
-				t.Errorf("the cloud was asked %d times, want %d", n, manyPasses+2)
+				t.Errorf("the cloud got %d calls, want %d", n, manyPasses+2)
 			}
 
-			// A failure later is told as ever, and what follows it.
+			// A later failure is reported as usual, and so are the following events.
 			cloud.On(fake.EnsureLoadBalancer).Times(1).Fail(errors.New("quota exceeded"))
 			editService(t, name, annotate("another"))
 			events := waitServiceEvents(t, service,
 				append(served, "Warning SyncLoadBalancerFailed")...)
 			if got, want := events[len(events)-1].Message,
 				"Error syncing load balancer: failed to ensure load balancer: quota exceeded"; got != want {
-				t.Errorf("the failure is told as %q, want %q", got, want)
+				t.Errorf("the failure is reported as %q, want %q", got, want)
 			}
 		})
 	}
 }
 
-func TestServiceWait_ThatEndsInAFailure_TellsTheFailure(t *testing.T) {
+func TestServiceWait_EndsInAFailure_ReportsTheFailure(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, nil)
 	cloud.On(fake.EnsureLoadBalancer).Times(manyPasses).Fail(unready())
@@ -83,12 +83,12 @@ func TestServiceWait_ThatEndsInAFailure_TellsTheFailure(t *testing.T) {
 		"Normal EnsuredLoadBalancer")
 	if got, want := events[2].Message,
 		"Error syncing load balancer: failed to ensure load balancer: no host has room"; got != want {
-		t.Errorf("the failure is told as %q, want %q", got, want)
+		t.Errorf("the failure is reported as %q, want %q", got, want)
 	}
 }
 
-// The provider gets the Service as it is in the cluster, in the passes of waiting too.
-func TestServiceWait_TheCloudSeesWhatHasChangedMeanwhile(t *testing.T) {
+// Also during a wait, the provider gets the Service's current state.
+func TestServiceWait_ServiceChanges_TheCloudGetsTheChange(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, nil)
 	remove := cloud.On(fake.EnsureLoadBalancer).Fail(unready())
@@ -109,7 +109,7 @@ func TestServiceWait_TheCloudSeesWhatHasChangedMeanwhile(t *testing.T) {
 		})
 }
 
-func TestServiceWait_ADeletionThatTakesTime_IsToldOnce(t *testing.T) {
+func TestServiceWait_SlowDeletion_IsReportedOnce(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, nil)
 	cloud.On(fake.GetLoadBalancer).For("default/wait-check").Times(1).Fail(unready())
@@ -127,8 +127,8 @@ func TestServiceWait_ADeletionThatTakesTime_IsToldOnce(t *testing.T) {
 	}
 }
 
-// A Service that is deleted while it waits to be served.
-func TestServiceWait_GivenUp_IsToldAsADeletion(t *testing.T) {
+// The Service is deleted while it waits to be served.
+func TestServiceWait_Deleted_IsReportedAsADeletion(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, nil)
 	cloud.On(fake.EnsureLoadBalancer).AfterEffect().Fail(unready())

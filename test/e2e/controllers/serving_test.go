@@ -19,8 +19,8 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving"
 )
 
-// The secure port delegates to the API server who a caller is and what it may see, under the
-// shipped rules.
+// The secure port delegates authentication and authorization of a caller to the API server, under
+// the shipped rules.
 func TestServing_ScraperWithATokenIsReviewedByTheAPIServer(t *testing.T) {
 	t.Parallel()
 	grantTo(t, "test-scraper",
@@ -72,8 +72,8 @@ func serve(t *testing.T, m *ccm.Manager) (address string) {
 	})
 }
 
-// expect asks until the answer has the status: at first the server does not know the trusted CAs
-// yet.
+// expect repeats the request until the answer has the status: at first the server does not know the
+// trusted CAs.
 func expect(t *testing.T, url, token string, status int) {
 	t.Helper()
 	// its certificate is self-signed

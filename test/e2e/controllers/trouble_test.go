@@ -19,7 +19,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
-// bind gives a user a ClusterRole until the test ends.
+// bind binds a user to a ClusterRole until the test ends.
 func bind(t *testing.T, name, role string, subject rbacv1.Subject) {
 	t.Helper()
 	binding := &rbacv1.ClusterRoleBinding{
@@ -45,7 +45,7 @@ func bindClusterAdmin(t *testing.T, account string) {
 		rbacv1.Subject{Kind: "ServiceAccount", Namespace: "kube-system", Name: account})
 }
 
-func TestTrouble_APIServerDownAtStartIsToldAndRecoveredFrom(t *testing.T) {
+func TestTrouble_APIServerDownAtStart_IsReportedAndRecoveredFrom(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.ForTest(t)
 	admin, err := kubernetes.NewForConfig(cp.RESTConfig())
@@ -72,7 +72,7 @@ func TestTrouble_APIServerDownAtStartIsToldAndRecoveredFrom(t *testing.T) {
 	}
 	ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(r.Manager))
 
-	// And while it leads.
+	// The same happens while it leads.
 	if err := cp.StopAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -87,8 +87,8 @@ func TestTrouble_APIServerDownAtStartIsToldAndRecoveredFrom(t *testing.T) {
 	ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(r.Manager))
 }
 
-// The missing rights are named, and when they are granted the Manager continues without a restart.
-func TestTrouble_MissingRBACIsToldAndRecoveredFrom(t *testing.T) {
+// The missing rights are named. When they are granted, the Manager continues without a restart.
+func TestTrouble_MissingRBAC_IsReportedAndRecoveredFrom(t *testing.T) {
 	const user = "underprivileged"
 	identity, err := shared.ControlPlane.UserConfig(user)
 	if err != nil {
@@ -98,7 +98,7 @@ func TestTrouble_MissingRBACIsToldAndRecoveredFrom(t *testing.T) {
 	r := start(t,
 		params(t, cloud, elected,
 			func(p *ccm.Params) { p.RESTConfig = suite.Confine(t, identity) }))
-	ccmtest.Eventually(t, "the missing rule for the lease is told",
+	ccmtest.Eventually(t, "the missing rule for the lease is reported",
 		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
 			return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "lacks RBAC rules") &&
 				strings.Contains(s.Reason, `"underprivileged" cannot get resource "leases"`)
@@ -108,7 +108,7 @@ func TestTrouble_MissingRBACIsToldAndRecoveredFrom(t *testing.T) {
 			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
 			Verbs: []string{"get", "create", "update"},
 		}, user)
-	ccmtest.Eventually(t, "the missing rule for the informers is told",
+	ccmtest.Eventually(t, "the missing rule for the informers is reported",
 		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
 			return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "lacks RBAC rules") &&
 				strings.Contains(s.Reason, "informer of nodes has not synced")
@@ -116,7 +116,7 @@ func TestTrouble_MissingRBACIsToldAndRecoveredFrom(t *testing.T) {
 	bind(t, "test-underprivileged", "cluster-admin",
 		rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: user})
 	if s := ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(r.Manager)); s.Term != 1 {
-		t.Errorf("term %d, want the first one to have waited for the rules", s.Term)
+		t.Errorf("term %d, want the first term, which waits for the rules", s.Term)
 	}
 }
 
@@ -140,7 +140,7 @@ func grantTo(t *testing.T, name string, rule rbacv1.PolicyRule, subject rbacv1.S
 	bind(t, name, name, subject)
 }
 
-func TestTrouble_ProviderThatCannotLogInIsToldAndRecoveredFrom(t *testing.T) {
+func TestTrouble_FailedLogin_IsReportedAndRecoveredFrom(t *testing.T) {
 	cloud := newCloud(t, []string{"login-1"})
 	var mayLogIn atomic.Bool
 	real := provider(cloud)
@@ -155,14 +155,14 @@ func TestTrouble_ProviderThatCannotLogInIsToldAndRecoveredFrom(t *testing.T) {
 			},
 		}}
 	}))
-	status := ccmtest.Eventually(t, "the failed login is told",
+	status := ccmtest.Eventually(t, "the failed login is reported",
 		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
 			return s.State == ccm.StateDegraded &&
 				strings.Contains(s.Reason,
 					`cloud provider "fake": log in to the identity service: 401 Unauthorized`)
 		}))
 	if status.RetryAt.IsZero() {
-		t.Error("status does not say when it is tried again")
+		t.Error("the status lacks the time of the retry")
 	}
 	// A replica that cannot reach the cloud must not keep the lease from one that can.
 	ccmtest.Eventually(t, "the lease is given back", func(context.Context) (string, error) {

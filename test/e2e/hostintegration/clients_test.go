@@ -32,12 +32,12 @@ func agents(records []controlplane.AuditRecord) []string {
 	return slices.Compact(names)
 }
 
-// lacks returns what of want is not in have.
+// lacks returns the elements of want that are not in have.
 func lacks(have []string, want ...string) []string {
 	return slices.DeleteFunc(want, func(name string) bool { return slices.Contains(have, name) })
 }
 
-func TestRESTConfig_UserAgentAndRateLimitAreTheHosts(t *testing.T) {
+func TestRESTConfig_UserAgentAndRateLimitOfTheHost_AreUsed(t *testing.T) {
 	const qps, gets = 10, 11
 	config := rest.CopyConfig(shared.Identity)
 	config.UserAgent = agent(t) + "/1.2"
@@ -53,7 +53,7 @@ func TestRESTConfig_UserAgentAndRateLimitAreTheHosts(t *testing.T) {
 	cloud := newCloud(t, "limits-1")
 	app := startApp(t, cloud, ccmtest.WithIdentity(config), ccmtest.WithLease(),
 		ccmtest.WithControllers(busy), only("busy", "cloud-node"),
-		// The host's configuration counts, not the Config.
+		// The host's client configuration overrides the Config.
 		ccmtest.WithConfig(func(cfg *ccm.Config) {
 			cfg.ClientConnection.QPS, cfg.ClientConnection.Burst = 1000, 1000
 		}))
@@ -92,12 +92,12 @@ func getNodes(ctx context.Context, client kubernetes.Interface, n int) error {
 	return nil
 }
 
-// accounts is a client builder that knows each client as a ServiceAccount of its own.
+// accounts is a client builder that gives each client its own ServiceAccount.
 type accounts struct {
 	t *testing.T
 
 	mu sync.Mutex
-	// asked are the names so far, broken those that there is no identity for at the moment.
+	// asked are the requested names so far, broken those that have no identity at the moment.
 	asked, broken []string
 }
 
@@ -123,8 +123,8 @@ func (a *accounts) supply() ccmtest.Option {
 	return ccmtest.WithFx(fx.Supply(ccm.ClientBuilder(a.config)))
 }
 
-// patchingConfigMap changes a ConfigMap again and again, as the client of the name. It does so
-// every 150 ms: a stop waits for a tenth of a second in which nothing is in flight.
+// patchingConfigMap changes a ConfigMap every 150 ms, with the client of the name. The pause lets a
+// stop find a tenth of a second without a request in flight.
 func patchingConfigMap(controllerName, clientName, configMap string) ccm.Controller {
 	return controller(controllerName, func(term *ccm.Term) (ccm.RunnableFunc, error) {
 		client, err := term.Client(clientName)
@@ -150,8 +150,8 @@ func patchConfigMap(ctx context.Context, client kubernetes.Interface, name strin
 	return err
 }
 
-// Each client has an identity of its own, with no more rights than it needs: testdata/rbac.yaml.
-func TestClientBuilder_EachNameIsTheIdentityThatTheHostGave(t *testing.T) {
+// Each client has its own identity with only the rights that it needs: testdata/rbac.yaml.
+func TestClientBuilder_EachName_HasTheIdentityOfTheHost(t *testing.T) {
 	source := &accounts{t: t}
 	cloud := newCloud(t, "named-1")
 	createConfigMap(t, "named-1")
@@ -175,10 +175,10 @@ func TestClientBuilder_EachNameIsTheIdentityThatTheHostGave(t *testing.T) {
 		"node-controller", "service-controller", "route-controller", "my-controller",
 	}
 	if missing := lacks(source.asked, slices.Clone(want)...); len(missing) > 0 {
-		t.Errorf("the host was not asked for the clients %q, only for %q", missing, source.asked)
+		t.Errorf("the clients %q were not requested, only %q", missing, source.asked)
 	}
 	all := requests(t)
-	// Nothing here makes use of what the Manager itself has a client for.
+	// The test does not use the Manager's own client.
 	if missing := lacks(agents(all), want[1:]...); len(missing) > 0 {
 		t.Errorf("there is no request of the clients %q", missing)
 	}
@@ -190,7 +190,7 @@ func TestClientBuilder_EachNameIsTheIdentityThatTheHostGave(t *testing.T) {
 	}
 }
 
-func TestServiceAccountCredentials_AreForControllersOfTheHostToo(t *testing.T) {
+func TestServiceAccountCredentials_ControllersOfTheHost_HaveThem(t *testing.T) {
 	maker, err := shared.ServiceAccountConfig("kube-system", "account-maker")
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func TestServiceAccountCredentials_AreForControllersOfTheHostToo(t *testing.T) {
 		controlplane.ByUser(controlplane.ServiceAccountUser("kube-system", "my-controller")),
 		controlplane.ByVerb("patch"))
 
-	// The fence stands before these clients, too.
+	// The fence checks requests of these clients, too.
 	app.Elector.Lose(errors.New("the test wants it"))
 	app.Elector.WaitReleased(t)
 	ended := time.Now()
@@ -216,7 +216,7 @@ func TestServiceAccountCredentials_AreForControllersOfTheHostToo(t *testing.T) {
 	want := map[string]string{
 		"my-controller":   controlplane.ServiceAccountUser("kube-system", "my-controller"),
 		"node-controller": controlplane.ServiceAccountUser("kube-system", "node-controller"),
-		// The Manager itself reads for all controllers, and asks for the tokens.
+		// The Manager itself reads for all controllers, and requests the tokens.
 		"shared-informers":         controlplane.ServiceAccountUser("kube-system", "account-maker"),
 		"cloud-controller-manager": controlplane.ServiceAccountUser("kube-system", "account-maker"),
 	}

@@ -22,15 +22,15 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// The periods of the host's own election. The fence closes 3 s after the last renewal, when the
-// elector itself gives up 2 to 2.2 s after it has tried without success for the first time.
+// The periods of the host's own election. The fence closes 3 s after the last renewal. The elector
+// itself gives up 2 to 2.2 s after its first failed renewal.
 const (
 	leaseDuration, renewDeadline, retryPeriod = 4 * time.Second, 2 * time.Second,
 		200 * time.Millisecond
 	validFor = 3 * time.Second
 )
 
-// election is a host's own, with client-go's LeaderElector, that leads a Manager.
+// election is a host's own election with client-go's LeaderElector, which leads a Manager.
 type election struct {
 	t       *testing.T
 	name    string
@@ -39,11 +39,11 @@ type election struct {
 
 	stop context.CancelFunc
 	done chan struct{}
-	// lent is what each Lead has returned.
+	// lent has the results of Lead.
 	lent chan error
 }
 
-// campaign begins the election, as a host does that wants to be elected again when it has lost.
+// campaign starts the election. The host campaigns again after it has lost.
 func campaign(t *testing.T) *election {
 	t.Helper()
 	e := &election{
@@ -107,7 +107,7 @@ func (e *election) run(ctx context.Context, lock resourcelock.Interface) {
 	}
 }
 
-// network is the host's way to the API server.
+// network is the host's transport to the API server.
 type network struct {
 	mu     sync.Mutex
 	broken error
@@ -120,7 +120,7 @@ func (n *network) wrap(next http.RoundTripper) http.RoundTripper {
 		broken, frozen := n.broken, n.frozen
 		n.mu.Unlock()
 		if frozen != nil {
-			<-frozen // whatever its context says: nothing moves
+			<-frozen // the context does not end it
 		}
 		if broken != nil {
 			return nil, broken
@@ -133,7 +133,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// fail lets all requests fail.
+// fail makes all requests fail.
 func (n *network) fail() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -149,7 +149,7 @@ func (n *network) heal() {
 	n.broken, n.frozen = nil, nil
 }
 
-// balancing is a controller that makes a load balancer again and again.
+// balancing is a controller that creates a load balancer again and again.
 func balancing(name string) ccm.Controller {
 	service := ccmtest.LoadBalancerService(name,
 		func(s *corev1.Service) { s.UID = types.UID(name) })
@@ -192,9 +192,9 @@ func elected(t *testing.T, e *election, cloud *fake.Cloud) (m *ccm.Manager, stop
 	return m, stop
 }
 
-// wantNothingSince checks that nothing was begun to change between two times. The controller of the
-// cluster makes one request after the other: that which the fence has canceled on its way may
-// reach the server a little later, which gives it up then.
+// wantNothingSince checks that no change began between two times. The controller of the cluster
+// makes one request after another. The request that the fence cancels may reach the server a little
+// later, which then cancels it.
 func wantNothingSince(t *testing.T, cloud *fake.Cloud, from, to time.Time) {
 	t.Helper()
 	within := func(at time.Time) bool { return at.After(from) && at.Before(to) }
@@ -223,7 +223,7 @@ func TestHostElection_LostWhenRenewalsFail_AndWonAgain(t *testing.T) {
 	m, _ := elected(t, e, cloud)
 	if s := m.Status().Election; s.Identity != "host-1" || s.Leader != "host-1" ||
 		s.LastRenewal.IsZero() {
-		t.Errorf("the election stands like this: %+v", s)
+		t.Errorf("the state of the election is %+v", s)
 	}
 	e.network.fail()
 	if err := <-e.lent; err != nil {

@@ -31,13 +31,13 @@ func newCloud(t *testing.T, instances ...string) *fake.Cloud {
 			t.Fatal(err)
 		}
 	}
-	// A call that hangs at the end of a test would hold the term.
+	// A call that hangs at the end of a test would block the drain.
 	t.Cleanup(cloud.ClearFaults)
 	return cloud
 }
 
-// agent is the beginning of the user agent of all clients of a test: its name, and which run of it
-// this is (go test -count).
+// agent is the beginning of the user agent of all clients of a test: its name and the number of the
+// run (go test -count).
 func agent(t *testing.T) string {
 	runs.Lock()
 	defer runs.Unlock()
@@ -52,8 +52,8 @@ func agent(t *testing.T) string {
 	return fmt.Sprintf("%s/run-%03d", t.Name(), number)
 }
 
-// identity is the CCM's, with the test's name in the user agent: that tells its requests from those
-// of other tests.
+// identity is the CCM's identity, with the test's name in the user agent, which distinguishes its
+// requests from those of other tests.
 func identity(t *testing.T) *rest.Config {
 	cfg := rest.CopyConfig(shared.Identity)
 	cfg.UserAgent = agent(t)
@@ -68,12 +68,12 @@ func startApp(t *testing.T, cloud *fake.Cloud, opts ...ccmtest.Option) *ccmtest.
 	}, opts...)...)
 }
 
-// only leaves these controllers on.
+// only enables only these controllers.
 func only(controllers ...string) ccmtest.Option {
 	return ccmtest.WithConfig(func(cfg *ccm.Config) { cfg.Controllers = controllers })
 }
 
-// params describes a Manager without fx, under the shipped rules.
+// params are the Params of a Manager without fx, under the shipped rules.
 func params(t *testing.T, cloud *fake.Cloud, elector ccm.Elector) ccm.Params {
 	log := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(2)))
 	cfg := ccmtest.Config()
@@ -85,7 +85,7 @@ func params(t *testing.T, cloud *fake.Cloud, elector ccm.Elector) ccm.Params {
 }
 
 // run runs a Manager until the test ends, or until the returned function is called, which returns
-// what Run returned.
+// the result of Run.
 func run(t *testing.T, p ccm.Params) (m *ccm.Manager, stop func() error) {
 	t.Helper()
 	m, err := ccm.New(p)
@@ -106,7 +106,7 @@ func run(t *testing.T, p ccm.Params) (m *ccm.Manager, stop func() error) {
 	})
 	t.Cleanup(func() {
 		if err := stop(); err != nil {
-			t.Errorf("the Manager did not stop in order: %v", err)
+			t.Errorf("the Manager did not stop cleanly: %v", err)
 		}
 	})
 	return m, stop
@@ -119,8 +119,7 @@ func leading() *ccmtest.ManualElector {
 	return e
 }
 
-// controller is a controller of a host: build may ask the term for what it needs, and returns what
-// runs.
+// controller is a controller of a host: build may use the term, and returns the function to run.
 func controller(name string, build func(t *ccm.Term) (ccm.RunnableFunc, error)) ccm.Controller {
 	return ccm.Controller{
 		Name: name,
@@ -134,7 +133,7 @@ func controller(name string, build func(t *ccm.Term) (ccm.RunnableFunc, error)) 
 	}
 }
 
-// untilEnd is a controller's Run that does nothing.
+// untilEnd waits for the end of ctx.
 func untilEnd(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
@@ -153,7 +152,7 @@ func statusOf(t *testing.T, m *ccm.Manager, name string) ccm.ControllerStatus {
 			return c
 		}
 	}
-	t.Fatalf("Status knows no controller %s", name)
+	t.Fatalf("Status has no controller %s", name)
 	return ccm.ControllerStatus{}
 }
 
@@ -172,12 +171,12 @@ func waitController(
 		})
 }
 
-// objectName is the test's name as that of an object.
+// objectName is the test's name in the form of an object's name.
 func objectName(t *testing.T) string {
 	return strings.NewReplacer("_", "-", "/", "-").Replace(strings.ToLower(t.Name()))
 }
 
-// requests returns the requests of the test's clients: those with its name in the user agent.
+// requests returns the requests of the test's clients, which have its name in the user agent.
 func requests(t *testing.T, filters ...controlplane.Filter) []controlplane.AuditRecord {
 	t.Helper()
 	records, err := shared.Audit().All(append(filters, controlplane.ByUserAgent(agent(t)))...)
@@ -187,7 +186,7 @@ func requests(t *testing.T, filters ...controlplane.Filter) []controlplane.Audit
 	return records
 }
 
-// waitRequests waits until there are at least n of them.
+// waitRequests waits for at least n matching requests.
 func waitRequests(t *testing.T, n int, filters ...controlplane.Filter) []controlplane.AuditRecord {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
@@ -200,7 +199,8 @@ func waitRequests(t *testing.T, n int, filters ...controlplane.Filter) []control
 	return records
 }
 
-// createConfigMap makes a ConfigMap in the namespace default, and deletes it when the test is over.
+// createConfigMap creates a ConfigMap in the namespace default, and deletes it at the end of the
+// test.
 func createConfigMap(t *testing.T, name string) {
 	t.Helper()
 	maps := shared.Admin.CoreV1().ConfigMaps(metav1.NamespaceDefault)
@@ -219,7 +219,7 @@ func createConfigMap(t *testing.T, name string) {
 // witness is an event handler that counts its events.
 type witness struct {
 	mu sync.Mutex
-	// told counts by "add name", "update name", "resync name" and "delete name".
+	// told counts the events by "add name", "update name", "resync name" and "delete name".
 	told  map[string]int
 	total int
 }
@@ -256,7 +256,7 @@ func (w *witness) note(what string, obj any) {
 	w.total++
 }
 
-// count is how often it was told anything.
+// count is the number of all events.
 func (w *witness) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -266,12 +266,12 @@ func (w *witness) count() int {
 // wait waits until it has received this event n times.
 func (w *witness) wait(t *testing.T, what string, n int) {
 	t.Helper()
-	ccmtest.Eventually(t, fmt.Sprintf("a handler is told %d times: %s", n, what),
+	ccmtest.Eventually(t, fmt.Sprintf("a handler gets %d times: %s", n, what),
 		func(context.Context) (int, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if w.told[what] < n {
-				return 0, fmt.Errorf("it was told: %v", w.told)
+				return 0, fmt.Errorf("it got: %v", w.told)
 			}
 			return w.told[what], nil
 		})

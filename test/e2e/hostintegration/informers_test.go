@@ -22,15 +22,15 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// program is a host that has informers when the CCM comes: it watches Nodes, and nothing else.
+// program is a host that already has an informer when the CCM starts, only for Nodes.
 type program struct {
 	factory informers.SharedInformerFactory
 	nodes   *witness
-	// lasting ends what the CCM had to start.
+	// lasting ends the informers that the CCM had to start.
 	lasting chan struct{}
 }
 
-// hostUser is how the API server knows the host.
+// hostUser is the host's user name in the API server.
 const hostUser = "host-program"
 
 func startProgram(t *testing.T) *program {
@@ -66,7 +66,7 @@ func (p *program) informers() ccm.SharedInformers {
 	return ccm.SharedInformers{Factory: p.factory, Stop: p.lasting}
 }
 
-// waitConfigMap waits until the host's informer, which the CCM has started, knows a ConfigMap.
+// waitConfigMap waits until the host's informer, which the CCM has started, has a ConfigMap.
 func (p *program) waitConfigMap(t *testing.T, name string) {
 	t.Helper()
 	lister := p.factory.Core().V1().ConfigMaps().Lister().ConfigMaps(metav1.NamespaceDefault)
@@ -77,7 +77,7 @@ func (p *program) waitConfigMap(t *testing.T, name string) {
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
 // watching is a controller with event handlers for Nodes and, by its resource, ConfigMaps. Each
-// term it sends what it sees with.
+// term it sends its handlers.
 func watching(name string, built chan<- [2]*witness) ccm.Controller {
 	return controller(name, func(term *ccm.Term) (ccm.RunnableFunc, error) {
 		seen := [2]*witness{{}, {}}
@@ -115,8 +115,8 @@ func lose(t *testing.T, e *ccmtest.ManualElector) {
 	}
 }
 
-// The four controllers and one of the host's work on the host's informers for two terms, and the
-// host does not notice when they are gone.
+// The four controllers and one of the host use the host's informers for two terms. The end of a
+// term does not disturb the host.
 func TestHostInformers_ServeOneTermAfterAnother(t *testing.T) {
 	host := startProgram(t)
 	cloud := newCloud(t, "shared-1", "shared-2", "shared-3")
@@ -133,7 +133,7 @@ func TestHostInformers_ServeOneTermAfterAnother(t *testing.T) {
 	service := ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("shared"))
 	ccmtest.Eventually(t, "the Service has an address",
 		ccmtest.ServiceAddress(shared.Admin, service.Namespace, service.Name))
-	// The host's informers do not resync; the Manager does, and warns.
+	// The host's informers do not resync. The Manager does it, and warns.
 	first[0].wait(t, "resync shared-1", 1)
 	wantWarnings(t, m, "Informers are the host's", "driven by the Manager's own ticker",
 		"is not known for nodes")
@@ -190,7 +190,7 @@ func TestHostInformers_ServeOneTermAfterAnother(t *testing.T) {
 	}
 }
 
-// worksOnNode creates a Node, unless it is there, and sees it through to its route.
+// worksOnNode creates a Node, unless it exists, and waits until it has its route.
 func worksOnNode(t *testing.T, cloud *fake.Cloud, name, cidr string) {
 	t.Helper()
 	if cidr != "" {
@@ -208,31 +208,30 @@ func wantWarnings(t *testing.T, m *ccm.Manager, want ...string) {
 	warnings := strings.Join(m.Status().Warnings, "\n")
 	for _, text := range want {
 		if !strings.Contains(warnings, text) {
-			t.Errorf("the warnings do not say %q: %s", text, warnings)
+			t.Errorf("the warnings lack %q: %s", text, warnings)
 		}
 	}
 }
 
-// wantOneWatch checks who has listed and watched a resource: the host, once.
+// wantOneWatch checks that only the host has listed and watched a resource, once.
 func wantOneWatch(t *testing.T, resource string) {
 	t.Helper()
 	count := map[string]int{}
 	for _, r := range requests(t, controlplane.ByResource("", resource),
 		controlplane.ByVerb("list", "watch")) {
 		if r.User != hostUser {
-			t.Errorf("%s is not asked for by the host: %s", resource, r)
+			t.Errorf("a request for %s is not the host's: %s", resource, r)
 		}
 		count[r.Verb]++
 	}
-	// A stream of events that begins with the existing objects takes the place of a list.
+	// A watch that begins with the existing objects replaces a list.
 	if count["watch"] != 1 || count["list"] > 1 {
 		t.Errorf("the host has listed %s %d times and watched them %d times, want once", resource,
 			count["list"], count["watch"])
 	}
 }
 
-// In an fx app, what the CCM had to start ends with the app, and what the host has started does
-// not.
+// The informers that the CCM had to start end with the fx app. The informers of the host continue.
 func TestHostInformers_InAnApp_OnlyThoseThatTheCCMStartedEndWithIt(t *testing.T) {
 	t.Parallel()
 	host := startProgram(t)

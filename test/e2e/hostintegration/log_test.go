@@ -24,7 +24,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 )
 
-// lines are what a host's logger was given. It is safe for concurrent use.
+// lines are the log lines of a host's logger. It is safe for concurrent use.
 type lines struct {
 	mu  sync.Mutex
 	all []string
@@ -47,10 +47,10 @@ func (l *lines) containing(parts ...string) []string {
 	})
 }
 
-// token is what a ServiceAccount token looks like.
+// token matches a ServiceAccount token.
 var token = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`)
 
-// tokenWatch remembers the tokens that the API server hands out.
+// tokenWatch records the tokens that the API server issues.
 type tokenWatch struct {
 	mu   sync.Mutex
 	seen []string
@@ -75,7 +75,7 @@ func (w *tokenWatch) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// tokenIdentity is an identity by a token, as a pod has it.
+// tokenIdentity is an identity with a token, like a pod's.
 func tokenIdentity(t *testing.T, namespace, name string) *rest.Config {
 	t.Helper()
 	request, err := shared.Admin.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name,
@@ -88,7 +88,7 @@ func tokenIdentity(t *testing.T, namespace, name string) *rest.Config {
 	return cfg
 }
 
-func TestLogger_OfTheHostIsToldWhoAndWhen_AndNothingSecret(t *testing.T) {
+func TestLogger_OfTheHost_HasNamesAndTermsAndNoSecrets(t *testing.T) {
 	t.Parallel()
 	var (
 		said   lines

@@ -46,10 +46,10 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// rules are those that are shipped, and what the hosts need beside them.
+// rules are the shipped rules, and those that the hosts need in addition.
 func rules() []string { return []string{"../../../deploy/base/rbac.yaml", "testdata/rbac.yaml"} }
 
-// waitForRules waits until the API server goes by the rules that were applied last.
+// waitForRules waits until the API server uses the rules that were applied last.
 func waitForRules(ctx context.Context, admin kubernetes.Interface) error {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: controlplane.ServiceAccountUser("hosts", "route-controller"),
@@ -70,8 +70,8 @@ func waitForRules(ctx context.Context, admin kubernetes.Interface) error {
 	return nil
 }
 
-// nothingLeft tells which goroutines are left when all tests are over, but for those that
-// client-go, klog and package controlplane keep for the whole process.
+// nothingLeft returns the goroutines that are left after all tests, except those that client-go,
+// klog and package controlplane keep for the whole process.
 func nothingLeft() (err error) {
 	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); {
 		err = goleak.Find(
@@ -88,7 +88,8 @@ func nothingLeft() (err error) {
 	return fmt.Errorf("goroutines are left: %w", err)
 }
 
-// nothingDenied tells which requests the rules did not allow: no test expects one.
+// nothingDenied returns an error for each request that the rules did not allow. No test expects
+// one.
 func nothingDenied(cp *controlplane.ControlPlane) error {
 	records, err := cp.Audit().All(controlplane.Denied())
 	if err != nil {

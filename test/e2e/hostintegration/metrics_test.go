@@ -18,7 +18,7 @@ func family(t *testing.T, registry prometheus.Gatherer, name string) []*dto.Metr
 			return f.GetMetric()
 		}
 	}
-	t.Fatalf("there is no metric %s", name)
+	t.Fatalf("the metric %s is missing", name)
 	return nil
 }
 

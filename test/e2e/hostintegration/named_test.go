@@ -44,7 +44,7 @@ func newSite(t *testing.T, name string, cp *controlplane.ControlPlane) *site {
 	return &site{name: name, cp: cp, client: client, cloud: cloud, config: config}
 }
 
-// options are the site's part of the app: all of it under the site's name.
+// options are the site's part of the app, under the site's name.
 func (s *site) options() fx.Option {
 	cfg := ccmtest.Config()
 	cfg.ClusterName = s.name
@@ -53,8 +53,8 @@ func (s *site) options() fx.Option {
 		fx.Provide(module.AsProvider(func() ccm.Provider { return s.cloud.CCMProvider() })))
 }
 
-// Two clusters on two clouds, which do not know of each other, in one app. Each has a Node and a
-// Service of the same names.
+// One app serves two clusters on two independent clouds. Each has a Node and a Service of the same
+// names.
 func TestNamed_TwoClustersOnTwoCloudsInOneApp(t *testing.T) {
 	t.Parallel()
 	second := controlplane.ForTest(t)
@@ -122,7 +122,7 @@ func TestNamed_TwoClustersOnTwoCloudsInOneApp(t *testing.T) {
 	}
 }
 
-// wantOwnOnly checks that only the site's own Manager has worked on it.
+// wantOwnOnly checks that only the site's own Manager has changed it.
 func (s *site) wantOwnOnly(t *testing.T) {
 	t.Helper()
 	records, err := s.cp.Audit().All(controlplane.ByUserAgent(agent(t) + "/"))

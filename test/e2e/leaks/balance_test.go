@@ -16,19 +16,19 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 )
 
-// balance compares what a process has at quiet moments, in which nothing of the CCM runs.
+// balance compares a process at quiet moments, in which no part of the CCM runs.
 type balance struct {
 	t       *testing.T
 	before  ccmtest.LeakOption
 	cloud   *cloud
 	tunnels []*netfault.Proxy
-	// transports have the idle connections that client-go keeps, for a minute and a half, for
-	// whoever comes next. client-go shares a transport only as long as something holds it.
+	// transports keep the idle connections of client-go for 90 seconds, for later clients.
+	// client-go shares a transport only while it is referenced.
 	transports []http.RoundTripper
 	heap       []uint64
 }
 
-// newBalance remembers what runs now. tunnels lead to API servers.
+// newBalance records the current goroutines. tunnels lead to API servers.
 func newBalance(
 	t *testing.T, c *cloud, configs []*rest.Config, tunnels ...*netfault.Proxy,
 ) *balance {
@@ -44,10 +44,10 @@ func newBalance(
 	return b
 }
 
-// check fails the test if something is left. To an API server one connection may be: client-go
-// shares it among all clients of an identity, and closes it when it has been idle for a minute and
-// a half. That it is idle is shown by closing it here; with the connection gone, no goroutine may
-// be left.
+// check fails the test if something has leaked. One connection to an API server is allowed:
+// client-go shares it among all clients of an identity, and closes it when it has been idle for 90
+// seconds. The test closes it here, which shows that it is idle; after that, no goroutine may be
+// left.
 func (b *balance) check(when string, connections int) {
 	b.t.Helper()
 	settle(b.t, when+": connections to the cloud are closed",
@@ -80,8 +80,8 @@ func (b *balance) closeIdle() {
 // weigh adds the size of the heap to the record.
 func (b *balance) weigh() { b.heap = append(b.heap, heapInUse()) }
 
-// checkHeap fails the test if the record of the heap grows too much. term is what the CCM holds
-// while it leads.
+// checkHeap fails the test if the recorded heap grows too much. term is the memory of a leading
+// term.
 func (b *balance) checkHeap(term uint64) {
 	b.t.Helper()
 	b.t.Logf("heap at quiet moments, in KiB: %v; a term holds %d KiB", kibibytes(b.heap), term>>10)
@@ -90,11 +90,11 @@ func (b *balance) checkHeap(term uint64) {
 	}
 }
 
-// grown compares the end of a record with its beginning. The allocations of a round are garbage
-// after it, but the heap is never quite the same: caches fill slowly, and net/http2 keeps the
-// buffers of a closed connection for half a minute. So of two weighings the lower one counts, and
-// the whole may grow by two terms. In a record of twenty rounds that shows a leak of an eighth of a
-// term in each, such as a client or an event handler with what it refers to.
+// grown compares the end of a record with its beginning. The heap is never quite the same: caches
+// fill slowly, and net/http2 keeps the buffers of a closed connection for half a minute. So the
+// lower of two measurements counts, and the whole may grow by two terms. In a record of twenty
+// rounds, that detects a leak of an eighth of a term in each, such as a client or an event handler
+// with its references.
 func grown(heap []uint64, term uint64) error {
 	n := len(heap)
 	if n < 4 {
@@ -109,7 +109,7 @@ func grown(heap []uint64, term uint64) error {
 	return nil
 }
 
-func TestGrown_TellsALeakFromNoise(t *testing.T) {
+func TestGrown_DistinguishesALeakFromNoise(t *testing.T) {
 	const term = 4 << 20
 	noisy, leaking := []uint64{}, []uint64{}
 	for i := range uint64(20) {
@@ -132,7 +132,8 @@ func kibibytes(sizes []uint64) []uint64 {
 	return sizes
 }
 
-// heapInUse collects garbage twice: what a cleanup or an emptied pool lets go is garbage only then.
+// heapInUse collects garbage twice, because cleanups and pools release memory only at the first
+// collection.
 func heapInUse() uint64 {
 	runtime.GC()
 	runtime.GC()
@@ -148,17 +149,17 @@ func atMost(want, got int) error {
 	return nil
 }
 
-// settle waits for what follows the end of a term within moments, and reports what does not.
+// settle waits for effects that follow the end of a term within moments, and reports missing ones.
 func settle(t *testing.T, what string, cond func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if err := until(ctx, cond); err != nil {
-		t.Errorf("%s: not so: %v", what, err)
+		t.Errorf("%s: failed: %v", what, err)
 	}
 }
 
-// until asks again and again. It is for any goroutine; ccmtest.Eventually is for the test's own.
+// until repeats cond until it returns nil. Unlike ccmtest.Eventually, any goroutine may call it.
 func until(ctx context.Context, cond func() error) error {
 	for {
 		err := cond()

@@ -15,11 +15,11 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// cloud is a fake cloud that is reached over HTTP, as a real one is.
+// cloud is a fake cloud that is called over HTTP, like a real one.
 type cloud struct {
 	*fake.Cloud
 	wire *netfault.Proxy
-	// opened and closed count the providers that have a connection of their own.
+	// opened and closed count the providers with their own connections.
 	opened, closed atomic.Int64
 }
 
@@ -33,7 +33,7 @@ func newCloud(t *testing.T) *cloud {
 	return c
 }
 
-// dialled is a provider that has connections and gives them back when it is closed.
+// dialled is a provider that closes its connections when it is closed.
 type dialled struct {
 	cloudprovider.Interface
 	cloudprovider.InformerUser

@@ -1,3 +1,3 @@
-// Package leaks holds the tests that a process which has led twenty times, or has failed to twenty
-// times, is as it was before: goroutines, connections, event handlers, memory.
+// Package leaks tests that a process which has led twenty times, or has failed to start twenty
+// times, leaks no goroutines, connections, event handlers or memory.
 package leaks

@@ -24,23 +24,23 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// starts is how often each kind of start fails, after the first time, which warms up.
+// starts is the number of failed starts of each kind after the first one, which warms up.
 const starts = 20
 
 // failure is a kind of start that fails.
 type failure struct {
 	name string
-	// breaks makes the start fail, or stand still.
+	// breaks makes the start fail or block.
 	breaks func(*attempts, *ccm.Params)
-	// until is true for the status when the start has failed or stands still.
+	// until reports whether the start has failed or blocks.
 	until func(ccm.Status) bool
-	// loses ends the start by loss of leadership before the Manager is stopped.
+	// loses ends the start by a loss of leadership before the Manager is stopped.
 	loses bool
-	// timesOut is the expected outcome: a drain timeout of a start that cannot be ended in time.
+	// timesOut means that the start cannot be ended in time, so a drain timeout is expected.
 	timesOut bool
 }
 
-// attempts makes one kind of failed start again and again.
+// attempts repeats one kind of failed start.
 type attempts struct {
 	failure
 	cloud   *cloud
@@ -48,11 +48,11 @@ type attempts struct {
 	manager *ccm.Manager
 
 	mu sync.Mutex
-	// let is closed when what stands still, whatever its context, may go on.
+	// let is closed when blocked code may continue.
 	let chan struct{}
 }
 
-// standStill waits for the end of the attempt, for code that is given no context.
+// standStill waits for the end of the attempt, for code without a context.
 func (a *attempts) standStill() {
 	a.mu.Lock()
 	let := a.let
@@ -79,8 +79,7 @@ func (a *attempts) make(ctx context.Context) error {
 	} else {
 		stop()
 	}
-	// What stands still must not go on before the end has been noticed: that would be another
-	// failure.
+	// Blocked code must not continue before the end is visible, which would be another failure.
 	err = errors.Join(err,
 		a.await(ctx, "the end is noticed", func(s ccm.Status) bool { return !a.until(s) }))
 	if !a.timesOut {
@@ -124,7 +123,7 @@ func (a *attempts) await(ctx context.Context, what string, cond func(ccm.Status)
 	})
 }
 
-// told is a start that has failed with the reason, and will be tried again.
+// told is the status of a start that has failed with the reason and will be retried.
 func told(reason string) func(ccm.Status) bool {
 	return func(s ccm.Status) bool {
 		return s.State == ccm.StateDegraded && !s.RetryAt.IsZero() &&
@@ -132,8 +131,8 @@ func told(reason string) func(ccm.Status) bool {
 	}
 }
 
-// campaigning is a Manager without leadership, whether a request for the lease has failed by now or
-// not.
+// campaigning is the status of a Manager without leadership, with or without a failed request for
+// the lease.
 func campaigning(s ccm.Status) bool {
 	return s.State == ccm.StateStandby || strings.Contains(s.Reason, "leader election: read lease")
 }
@@ -196,8 +195,7 @@ func setsInformers(f func(a *attempts)) func(*attempts, *ccm.Params) {
 	})
 }
 
-// controls adds a controller; its name comes after those of the others, so that they have been
-// built.
+// controls adds a controller whose name sorts last, so that the others are built before it.
 func controls(
 	build func(ctx context.Context, term *ccm.Term) (ccm.Runnable, error),
 ) func(*attempts, *ccm.Params) {
@@ -210,7 +208,7 @@ func configures(change func(*ccm.Config)) func(*attempts, *ccm.Params) {
 	return func(_ *attempts, p *ccm.Params) { change(&p.Config) }
 }
 
-// reaches sends the CCM to another API server, or there as another user.
+// reaches changes the API server or the user of the CCM.
 func reaches(cfg *rest.Config) func(*attempts, *ccm.Params) {
 	return func(_ *attempts, p *ccm.Params) { p.RESTConfig = cfg }
 }
@@ -228,22 +226,22 @@ func campaigns(_ *attempts, p *ccm.Params) { p.Elector = nil }
 
 var (
 	errTest = errors.New("as the test wants it")
-	// brief ends the wait for informers soon, endless does not.
+	// brief ends the wait for informers soon; endless does not end it.
 	brief = configures(func(c *ccm.Config) {
 		c.CacheSyncTimeout = metav1.Duration{Duration: 200 * time.Millisecond}
 	})
 	endless = configures(func(c *ccm.Config) {
 		c.CacheSyncTimeout = metav1.Duration{Duration: time.Hour}
 	})
-	// unserved asks for an informer of what the API server does not serve by default.
+	// unserved requests an informer of a resource that the API server does not serve by default.
 	unserved = controls(func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
 		term.Informers().Storage().V1beta1().VolumeAttributesClasses().Informer()
 		return ccm.RunnableFunc(func(ctx context.Context) error { <-ctx.Done(); return nil }), nil
 	})
 )
 
-// failures are all kinds. powerless has no rights, down is where nothing listens, frozen an API
-// server that takes requests and never answers.
+// failures are all kinds. powerless has no rights, down has no server, and frozen has an API server
+// that accepts requests and never answers.
 func failures(powerless, down, frozen *rest.Config) []failure {
 	kinds := []failure{
 		{
@@ -343,7 +341,7 @@ func failures(powerless, down, frozen *rest.Config) []failure {
 	return kinds
 }
 
-// standingStill are starts that end while they are at a step.
+// standingStill are starts that end while a step blocks.
 func standingStill() []failure {
 	return []failure{
 		{
@@ -415,7 +413,7 @@ func TestFailedStarts_TwentyOfEachKind_LeaveNothingBehind(t *testing.T) {
 		ice)
 	for range starts + 1 {
 		makeAll(t, all)
-		// The connections to the frozen server are those of requests that have been given up.
+		// The connections to the frozen server belong to canceled requests.
 		b.check("after a failed start of each kind", 3)
 		c.ResetCalls()
 		b.weigh()
@@ -439,7 +437,7 @@ func newAttempts(t *testing.T, kind failure, c *cloud, account *rest.Config) *at
 	return a
 }
 
-// makeAll makes one attempt of each kind, all at once: most of their time is waiting.
+// makeAll makes one attempt of each kind in parallel, because they mostly wait.
 func makeAll(t *testing.T, all []*attempts) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -456,7 +454,7 @@ func makeAll(t *testing.T, all []*attempts) {
 	}
 }
 
-// freezer is an API server that takes every request and answers none.
+// freezer is an API server that accepts every request and answers none.
 func freezer(t *testing.T) (*rest.Config, *netfault.Proxy) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(
@@ -468,7 +466,7 @@ func freezer(t *testing.T) (*rest.Config, *netfault.Proxy) {
 		&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
 }
 
-// measureTerm is how much memory a term holds that leads.
+// measureTerm is the memory of a leading term.
 func measureTerm(t *testing.T) uint64 {
 	t.Helper()
 	l := newLeader(t)

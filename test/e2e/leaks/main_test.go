@@ -8,8 +8,8 @@ import (
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
-// shared is the control plane of all tests. They run one after another: goroutines, connections and
-// memory belong to the process.
+// shared is the control plane of all tests. They run sequentially, because goroutines, connections
+// and memory belong to the process.
 var shared suite.Suite
 
 func TestMain(m *testing.M) {

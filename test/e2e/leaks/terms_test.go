@@ -1,7 +1,7 @@
 //go:build !race
 
-// Upstream's service controller races with itself when nodes and Services come together (see
-// test/e2e/controllers/churn_test.go).
+// Upstream's service controller has a data race when nodes and Services change at the same time
+// (see test/e2e/controllers/churn_test.go).
 
 package leaks
 
@@ -33,7 +33,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// leader is a Manager that leads again and again, and what watches it.
+// leader is a Manager that leads repeatedly, and the checks of it.
 type leader struct {
 	t       *testing.T
 	cloud   *cloud
@@ -48,8 +48,8 @@ type leader struct {
 	// fail makes the test's controller end by itself.
 	fail chan error
 
-	// current is the term that may have event handlers called; late counts calls to those of
-	// others.
+	// current is the term whose event handlers may be called; late counts calls to handlers of
+	// other terms.
 	current, seen, late atomic.Int64
 
 	mu    sync.Mutex
@@ -79,7 +79,7 @@ func newLeader(t *testing.T, change ...func(*ccm.Params)) *leader {
 	return l
 }
 
-// params are those of a Manager on the suite's API server with periods that suit a test.
+// params are the Params of a Manager on the suite's API server with short periods.
 func params(cfg *rest.Config, elector ccm.Elector, provider ccm.Provider) ccm.Params {
 	config := ccm.DefaultConfig()
 	config.ClusterCIDR = "10.244.0.0/16"
@@ -99,7 +99,8 @@ type impatient struct{ clock.RealClock }
 
 func (c impatient) After(d time.Duration) <-chan time.Time { return c.RealClock.After(d / 20) }
 
-// newWitness is a controller with a weak reference to its term. It ends when the test wants it.
+// newWitness is a controller with a weak reference to its term. It ends when the test sends an
+// error.
 func (l *leader) newWitness(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
 	l.mu.Lock()
 	l.terms = append(l.terms, weak.Make(term))
@@ -120,7 +121,7 @@ func (l *leader) newWitness(_ context.Context, term *ccm.Term) (ccm.Runnable, er
 
 var errPanic = errors.New("panic")
 
-// watch registers an event handler that belongs to a stretch of leadership.
+// watch registers an event handler for a stretch of leadership.
 func (l *leader) watch(f informers.SharedInformerFactory, stretch int64) {
 	event := func() {
 		l.seen.Add(1)
@@ -159,17 +160,17 @@ func (l *leader) stopped() {
 	}
 }
 
-// end is a way in which a term ends.
+// end is a way to end a term.
 type end struct {
 	name string
 	// by ends the term.
 	by func(*leader)
-	// wraps is what the elector is told.
+	// wraps is the error that the elector receives.
 	wraps error
 }
 
-// cycle are the ways in which terms end. The last of them ends the Run, too, and with it the pause
-// that grows from one controller's error to the next.
+// cycle are the ways to end a term. The last of them also ends the Run, and with it the growing
+// pause after a controller's errors.
 func cycle(round int) []end {
 	failure := errors.New("the controller had enough")
 	if round%2 == 1 {
@@ -183,8 +184,8 @@ func cycle(round int) []end {
 	}
 }
 
-// lead leads for one round: four terms with work in each. It returns when the Run has ended.
-// whileReady is called in the last of them.
+// lead leads for one round: four terms with work in each. It returns when the Run has ended. It
+// calls whileReady in the last term.
 func (l *leader) lead(round int, whileReady func()) {
 	l.t.Helper()
 	l.run()
@@ -202,16 +203,16 @@ func (l *leader) lead(round int, whileReady func()) {
 		if !release.Drained || end.wraps != nil && !errors.Is(release.Err, end.wraps) {
 			l.t.Fatalf("the term that ended %s was released as %+v", end.name, release)
 		}
-		// From here on no event handler of the term may be called. The next term begins later:
-		// after an error there is a pause.
+		// From now on no event handler of the term may be called. The next term begins later,
+		// because there is a pause after an error.
 		l.current.Add(1)
 		begun()
 		l.removeNode(name)
 	}
 }
 
-// work has each controller do something, and waits for it. A Service is made and deleted before the
-// Nodes change: upstream's service controller has a data race between the two.
+// work makes each controller act, and waits for the effect. A Service is created and deleted before
+// the Nodes change, because upstream's service controller has a data race between the two.
 func (l *leader) work(name string) {
 	l.t.Helper()
 	services := shared.Admin.CoreV1().Services("default")
@@ -232,7 +233,7 @@ func (l *leader) work(name string) {
 	ccmtest.Eventually(l.t, "the route exists", ccmtest.Routed(l.cloud.Cloud, name, cidr))
 }
 
-// begin begins some work that is in flight when it returns. The returned function cleans up.
+// begin starts work that is in flight when it returns. The returned function cleans up.
 func (l *leader) begin(name string) (cleanUp func()) {
 	l.t.Helper()
 	takeBack := l.cloud.On(fake.InstanceMetadata).For(name).Delay(300 * time.Millisecond)
@@ -257,7 +258,7 @@ func (l *leader) addNode(node *corev1.Node) {
 	}
 }
 
-// removeNode removes it from the cluster and the cloud. It may be gone.
+// removeNode removes a node from the cluster and the cloud. It may already be deleted.
 func (l *leader) removeNode(name string) {
 	l.t.Helper()
 	if err := shared.Admin.CoreV1().Nodes().Delete(context.Background(), name,
@@ -269,8 +270,7 @@ func (l *leader) removeNode(name string) {
 	}
 }
 
-// fillCluster makes Nodes that are large, until the test ends, so that what a term holds is large
-// beside what everything else does.
+// fillCluster creates large Nodes until the test ends, so that the memory of a term dominates.
 func (l *leader) fillCluster() {
 	l.t.Helper()
 	const nodes, size = 50, 40 << 10
@@ -306,7 +306,7 @@ func (l *leader) led() int {
 	return len(l.terms)
 }
 
-// rounds of four terms are led after the first one, which warms up.
+// rounds of four terms follow the first round, which warms up.
 const rounds = 5
 
 func TestTerms_TwentyThatLeadAndEnd_LeaveNothingBehind(t *testing.T) {
@@ -331,7 +331,7 @@ func TestTerms_TwentyThatLeadAndEnd_LeaveNothingBehind(t *testing.T) {
 		t.Errorf("%d terms have led, want %d", got, 4*(rounds+1))
 	}
 	if l.seen.Load() == 0 || l.late.Load() > 0 {
-		t.Errorf("of %d events %d were told to event handlers of terms that were over",
+		t.Errorf("of %d events %d reached event handlers of ended terms",
 			l.seen.Load(), l.late.Load())
 	}
 	// A host may keep a stopped Manager for long, and start it again.
@@ -340,14 +340,14 @@ func TestTerms_TwentyThatLeadAndEnd_LeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// A host that reaches its API server in a way of its own gives a Dial. For client-go each client is
-// then one of its own, with its own connections; a term must not leave them behind.
+// A host with its own way to the API server sets a Dial. client-go then gives each client its own
+// connections, which a term must close.
 func TestTerms_WithADialOfTheHosts_LeaveNoConnectionsBehind(t *testing.T) {
 	l := newLeader(t, func(p *ccm.Params) { p.RESTConfig.Dial = (&net.Dialer{}).DialContext })
 	l.connectionsStay()
 }
 
-// With --use-service-account-credentials the clients of a term have no client certificate, so they
+// With --use-service-account-credentials, the clients of a term have no client certificate, so they
 // share no connection with the Manager.
 func TestTerms_WithServiceAccountCredentials_LeaveNoConnectionsBehind(t *testing.T) {
 	for _, account := range []string{"node-controller", "service-controller", "route-controller"} {
@@ -362,21 +362,20 @@ func TestTerms_WithServiceAccountCredentials_LeaveNoConnectionsBehind(t *testing
 	l.connectionsStay()
 }
 
-// connectionsStay leads for some rounds and fails the test if connections to the API server get
-// more from one to the next.
+// connectionsStay leads for some rounds and fails the test if the number of connections to the API
+// server grows.
 func (l *leader) connectionsStay() {
 	l.t.Helper()
 	l.lead(0, func() {})
 	heapInUse() // client-go keeps a connection as long as its client is referenced
 	first := l.api.Connections()
 	l.lead(1, func() {})
-	// client-go keeps a connection for a minute and a half for whoever comes next, so there may be
-	// one more at one moment than at another. A connection that each term leaves behind would be
-	// four more.
+	// client-go keeps a connection for 90 seconds for later clients, so the number may differ by
+	// one. If each term leaked a connection, there would be four more.
 	settle(l.t,
 		fmt.Sprintf("after %d terms hardly more connections are open than after 4", l.led()),
 		func() error {
-			// A canceled call of the last term may still refer to its client at the first garbage
+			// A canceled call of the last term may still reference its client at the first garbage
 			// collection.
 			heapInUse()
 			return atMost(first+1, l.api.Connections())

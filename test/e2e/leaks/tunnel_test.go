@@ -9,8 +9,8 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 )
 
-// tunnelTo opens a tunnel to the server at the address until the test ends. It counts the
-// connections that are open.
+// tunnelTo opens a tunnel to the server at the address until the test ends. It counts the open
+// connections.
 func tunnelTo(t *testing.T, target string) *netfault.Proxy {
 	t.Helper()
 	tunnel, err := netfault.Listen(target)
@@ -25,7 +25,7 @@ func tunnelTo(t *testing.T, target string) *netfault.Proxy {
 	return tunnel
 }
 
-// through is the client configuration that reaches its server by a tunnel.
+// through is the client configuration that uses a tunnel to its server.
 func through(t *testing.T, cfg *rest.Config) (*rest.Config, *netfault.Proxy) {
 	t.Helper()
 	server, err := url.Parse(cfg.Host)

@@ -11,29 +11,29 @@ import (
 )
 
 const (
-	// renewalsSeen is how many renewals of each lease are waited for before bystanders are judged.
+	// renewalsSeen is the number of renewals of each lease before the check of the bystanders.
 	renewalsSeen = 2
-	// busyEvery is how many bystanders there are to one that has a call in flight.
+	// busyEvery is the number of bystanders for each one that has a call in flight.
 	busyEvery = 5
 )
 
-// A bystander is a cluster that nothing should happen to.
+// A bystander is a cluster that must not be disturbed.
 type bystander struct {
 	*cluster
 	term uint64
-	// release ends the call that is in flight; nil without one.
+	// release ends the call in flight; nil without one.
 	release func()
 }
 
-// bystanders are watched from when they were chosen.
+// bystanders are watched from the moment at which they were chosen.
 type bystanders struct {
 	t    *testing.T
 	all  []bystander
 	mark controlplane.Mark
 }
 
-// watch begins to watch clusters that lead. Some of them are in the middle of a call to the cloud:
-// for a node that registers.
+// watch begins to watch clusters that lead. Some of them have a call to the cloud in flight, for a
+// new node.
 func watch(t *testing.T, clusters []*cluster) *bystanders {
 	t.Helper()
 	w := &bystanders{t: t}
@@ -60,7 +60,7 @@ func (b bystander) slow(call fake.Call) bool {
 }
 
 // verify waits until all leases have been renewed a few times, and fails the test after another
-// term, a renewal that failed, or a call that was canceled.
+// term, a failed renewal, or a canceled call.
 func (w *bystanders) verify() {
 	w.t.Helper()
 	for _, b := range w.all {
@@ -69,7 +69,7 @@ func (w *bystanders) verify() {
 			continue
 		}
 		if calls := b.cloud.Calls(b.slow); len(calls) != 1 || calls[0].Finished {
-			w.t.Errorf("%s: the call that was in flight was not left alone: %+v", b.name, calls)
+			w.t.Errorf("%s: the call in flight was disturbed: %+v", b.name, calls)
 		}
 		b.release()
 		b.waitServed()

@@ -22,20 +22,20 @@ import (
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
-// size is how many clusters there are, each with a Manager.
+// size is the number of clusters, each with a Manager.
 const size = 24
 
-// balancers tells whether the service controller runs.
+// balancers reports whether the service controller runs.
 const balancers = !suite.RaceDetector
 
-// A fleet is many clusters.
+// A fleet is a set of clusters.
 type fleet struct {
 	t        *testing.T
 	clusters []*cluster
 }
 
-// newFleet makes the clusters, each with two nodes that have registered and, where the service
-// controller runs, a Service that waits. No Manager runs. name tells the fleets of tests apart.
+// newFleet creates the clusters, each with two registered nodes and, if the service controller
+// runs, a waiting Service. No Manager runs. name distinguishes the fleets of tests.
 func newFleet(t *testing.T, name string) *fleet {
 	t.Helper()
 	f := &fleet{t: t}
@@ -58,7 +58,7 @@ func (f *fleet) run() {
 	}
 }
 
-// end stops all that runs, at once, and looks whether requests are left.
+// end stops all Managers in parallel, and checks for remaining requests.
 func (f *fleet) end() {
 	f.t.Helper()
 	var all []*replica
@@ -70,7 +70,7 @@ func (f *fleet) end() {
 		ccmtest.Eventually(f.t, r.name+" has no request in flight",
 			func(context.Context) (struct{}, error) {
 				if n := r.endpoint.InFlight(); n > 0 {
-					return struct{}{}, fmt.Errorf("there are %d", n)
+					return struct{}{}, fmt.Errorf("%d are in flight", n)
 				}
 				return struct{}{}, nil
 			})
@@ -81,17 +81,17 @@ func (f *fleet) end() {
 	each(f.t, all, func(r *replica) error { return r.endpoint.Close() })
 }
 
-// A cluster is a part of an API server with a cloud of its own.
+// A cluster is a part of an API server with its own cloud.
 type cluster struct {
 	t     *testing.T
 	name  string
 	cloud *fake.Cloud
 	// user is the identity of the cluster's Managers.
 	user string
-	// nodes are those that should be initialized.
+	// nodes are the nodes that should be initialized.
 	nodes []string
 
-	// first is the Manager that was started first, replicas are all.
+	// first is the Manager that was started first, replicas are all Managers.
 	first    *replica
 	replicas []*replica
 }
@@ -100,7 +100,7 @@ func (c *cluster) create() error {
 	ctx, cancel := context.WithTimeout(context.Background(), ccmtest.WaitLimit)
 	defer cancel()
 	c.cloud, c.user = fake.New(), "ccm:"+c.name
-	// A call that hangs at the end of a failed test would hold the term.
+	// A call that hangs at the end of a failed test would block the drain.
 	c.t.Cleanup(c.cloud.ClearFaults)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.name}}
 	if _, err := shared.Admin.CoreV1().Namespaces().Create(ctx, namespace,
@@ -123,7 +123,7 @@ func (c *cluster) create() error {
 	return nil
 }
 
-// register adds an instance to the cloud and lets its node register.
+// register adds an instance to the cloud and registers its node.
 func (c *cluster) register(ctx context.Context, name string) error {
 	name = endpoint.NodeName(c.name, name)
 	if err := c.cloud.AddInstances(fake.Instance{Name: name}); err != nil {
@@ -147,7 +147,7 @@ func (c *cluster) join(name string) {
 }
 
 // waitServed waits until all nodes of the cluster are initialized from its cloud, and the load
-// balancer is there.
+// balancer exists.
 func (c *cluster) waitServed() {
 	c.t.Helper()
 	ccmtest.Eventually(c.t, c.name+" is served", func(ctx context.Context) (struct{}, error) {
@@ -196,7 +196,7 @@ func initialized(node corev1.Node) error {
 	return nil
 }
 
-// leaseHolder is who holds the lease of the cluster.
+// leaseHolder is the holder of the cluster's lease.
 func (c *cluster) leaseHolder() string {
 	c.t.Helper()
 	lease, err := shared.Admin.CoordinationV1().Leases(c.name).Get(c.t.Context(), leaseName,
@@ -225,7 +225,7 @@ func (c *cluster) renewals(since controlplane.Mark) []controlplane.AuditRecord {
 // leaseName is the name of the lease in each cluster.
 const leaseName = "cloud-controller-manager"
 
-// A replica is a Manager for a cluster, with an endpoint of its own.
+// A replica is a Manager for a cluster, with its own endpoint.
 type replica struct {
 	*ccm.Manager
 	name     string
@@ -243,7 +243,7 @@ func (c *cluster) start(name string, change func(*ccm.Config)) *replica {
 	return r
 }
 
-// prepare makes a Manager for the cluster, and its endpoint.
+// prepare creates a Manager for the cluster, and its endpoint.
 func (c *cluster) prepare(name string, change func(*ccm.Config)) *replica {
 	c.t.Helper()
 	as, err := shared.UserConfig(c.user, hosted)
@@ -275,7 +275,7 @@ func (c *cluster) prepare(name string, change func(*ccm.Config)) *replica {
 	return r
 }
 
-// quick makes a lease that is lost and taken within seconds, but not because the machine is busy.
+// quick sets a lease that is lost and taken within seconds, but not because the machine is busy.
 // Other Managers have the defaults.
 func quick(cfg *ccm.Config) {
 	cfg.LeaderElection.LeaseDuration = metav1.Duration{Duration: 12 * time.Second}
@@ -283,14 +283,14 @@ func quick(cfg *ccm.Config) {
 	cfg.LeaderElection.RetryPeriod = metav1.Duration{Duration: 500 * time.Millisecond}
 }
 
-// run lets a Manager run that is stopped.
+// run starts a stopped Manager.
 func (r *replica) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	go func() { r.result <- r.Run(ctx) }()
 }
 
-// stop stops Managers, all at once, and waits for them. Managers that do not run are left alone.
+// stop stops Managers in parallel, and waits for them. It ignores Managers that do not run.
 func stop(t *testing.T, replicas ...*replica) {
 	t.Helper()
 	for _, r := range replicas {
@@ -315,7 +315,7 @@ func stop(t *testing.T, replicas ...*replica) {
 	}
 }
 
-// each does the same with all, a few at once, and fails the test with all errors.
+// each calls do for all items, a few in parallel, and fails the test with all errors.
 func each[T any](t *testing.T, all []T, do func(T) error) {
 	t.Helper()
 	var doing sync.WaitGroup

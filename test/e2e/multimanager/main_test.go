@@ -13,10 +13,10 @@ import (
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
-// hosted is the group of the endpoints' users, and the name of its rights beside the shipped rules.
+// hosted is the group of the endpoints' users, and the name of its rules beside the shipped ones.
 const hosted = "hosted-control-planes"
 
-// shared is the control plane of all tests. Each test has parts of its own.
+// shared is the control plane of all tests. Each test has its own parts.
 var shared suite.Suite
 
 func TestMain(m *testing.M) {
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 // admit gives the endpoints' users the shipped rules, and the lease in the namespace of their part.
-// The endpoints keep them to their part.
+// The endpoints keep each user within its part.
 func admit(ctx context.Context, s *suite.Suite) error {
 	roles, bindings := s.Admin.RbacV1().ClusterRoles(), s.Admin.RbacV1().ClusterRoleBindings()
 	lease := &rbacv1.ClusterRole{

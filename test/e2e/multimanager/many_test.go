@@ -13,7 +13,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// The tests run one after the other: more Managers than those of one test begin more requests at
+// The tests run sequentially: with more Managers than those of one test, more requests begin at
 // once than the API server accepts, and it answers some renewals with 429.
 
 func TestManagers_HalfIsStoppedAndStartedAgain_OthersAreNotDisturbed(t *testing.T) {
@@ -120,13 +120,13 @@ func TestManagers_SomeLeadersStopOrAreCutOff_OnlyTheirStandbysTakeOver(t *testin
 	f.end()
 }
 
-// breakages are the ways in which an endpoint fails.
+// breakages are the faults of an endpoint.
 var breakages = []netfault.Fault{netfault.Refuse(), netfault.Stall(), netfault.WrongCertificate()}
 
 func TestManagers_SomeEndpointsBreak_OthersAreNotDisturbed(t *testing.T) {
 	f := newFleet(t, "broken")
-	// Some endpoints break while their Managers lead, and some are broken when their Managers are
-	// started.
+	// Some endpoints break while their Managers lead, and some are broken when their Managers
+	// start.
 	leading, starting, staying := f.clusters[:len(breakages)],
 		f.clusters[len(breakages):2*len(breakages)], f.clusters[2*len(breakages):]
 	for _, c := range leading {
@@ -159,8 +159,7 @@ func TestManagers_SomeEndpointsBreak_OthersAreNotDisturbed(t *testing.T) {
 		ccmtest.Eventually(t,
 			fmt.Sprintf("%s, whose endpoint is %s, says what is wrong", c.name, fault),
 			ccmtest.Status(c.first.Manager,
-				// On a busy machine an attempt may also run out of its time before it sees the
-				// certificate.
+				// On a busy machine, an attempt may time out before it sees the certificate.
 				func(s ccm.Status) bool {
 					return s.State == ccm.StateDegraded && s.Reason != "" &&
 						(fault != netfault.WrongCertificate() ||
@@ -184,8 +183,8 @@ func TestManagers_SomeEndpointsBreak_OthersAreNotDisturbed(t *testing.T) {
 	f.end()
 }
 
-// wantOwnOnly fails the test unless the cluster's Manager leads in its own election, works on its
-// own part, and is the only caller of the cloud.
+// wantOwnOnly fails the test unless the cluster's Manager leads in its own election, changes only
+// its own part, and is the only caller of the cloud.
 func (c *cluster) wantOwnOnly() {
 	c.t.Helper()
 	if status := c.first.Status(); status.State != ccm.StateLeading || status.Term != 1 {
@@ -214,7 +213,7 @@ func firsts(clusters []*cluster) (all []*replica) {
 	return all
 }
 
-// callersOf are all who have called the cloud.
+// callersOf are all callers of the cloud.
 func callersOf(cloud *fake.Cloud) []string {
 	var callers []string
 	for caller := range cloud.Stats().Callers {
@@ -225,7 +224,7 @@ func callersOf(cloud *fake.Cloud) []string {
 
 func about(object string) func(fake.Call) bool { return fake.CallFilter{Object: object}.Matches }
 
-// writes are all requests of the cluster's Managers that could have changed something.
+// writes are all mutating requests of the cluster's Managers.
 func (c *cluster) writes() []controlplane.AuditRecord {
 	c.t.Helper()
 	records, err := shared.Audit().All(controlplane.ByUser(c.user), controlplane.Mutating())

@@ -6,8 +6,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// hasty is a clock that runs so many times as fast as the real one, so that a minute of the
-// provider's passes in a few seconds of a test.
+// hasty is a clock that is several times as fast as the real one, so that a minute of the provider
+// passes in a few seconds of a test.
 type hasty struct {
 	began time.Time
 	times time.Duration

@@ -16,14 +16,14 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// doubtful is a way in which Nova answers, or does not, that proves nothing about any server.
+// doubtful is an answer of Nova, or a missing one, that does not prove the absence of a server.
 type doubtful struct {
 	name  string
 	fault openstacktest.Fault
 }
 
-// rewritten replaces the answers to lists and to questions for one server; each is a status and a
-// body. A zero status leaves them.
+// rewritten replaces the answers to lists and to requests for one server, each by a status and a
+// body. A zero status keeps the answer.
 func rewritten(list, get func() (int, string)) openstacktest.Fault {
 	return openstacktest.Fault{
 		Operation: "server_*",
@@ -71,7 +71,7 @@ func doubts() []doubtful {
 	}
 }
 
-// shortened drops all servers from a list but the first, as when cells are down.
+// shortened removes all servers but the first from a list, as when cells are down.
 func shortened(_ openstacktest.Call, status int, body []byte) (int, []byte) {
 	var list struct {
 		Servers []json.RawMessage `json:"servers"`
@@ -84,21 +84,21 @@ func shortened(_ openstacktest.Call, status int, body []byte) (int, []byte) {
 	return status, body
 }
 
-// doubtHaste makes what the provider waits for short: a confirmation takes a twentieth of a second.
+// doubtHaste shortens the provider's waits: a confirmation takes a twentieth of a second.
 const doubtHaste = 60
 
-// often has the lifecycle controller ask as often as the confirmation needs it.
+// often makes the lifecycle controller check as often as the confirmation needs.
 func often(l *launch) {
 	l.haste = doubtHaste
 	l.Config.NodeLifecycle.MonitorPeriod = metav1.Duration{Duration: 50 * time.Millisecond}
 }
 
-// waitDoubt waits until Nova has been asked for servers again and again, for several times as long
-// as an absence has to be confirmed.
+// waitDoubt waits until Nova has received requests for servers for several times as long as a
+// confirmation takes.
 func (s *site) waitDoubt(m mark) {
 	s.t.Helper()
 	const times, least = 4, 6
-	ccmtest.Eventually(s.t, "Nova was requested servers for long enough",
+	ccmtest.Eventually(s.t, "Nova has received requests for long enough",
 		func(context.Context) (bool, error) {
 			asked := s.since(m, operations("server_list", "server_get"))
 			if len(asked) < least {
@@ -113,7 +113,7 @@ func (s *site) waitDoubt(m mark) {
 		})
 }
 
-func TestDoubt_WhateverNovaAnswers_NoNodeIsDeleted_AndAfterwardsTheTruthCounts(t *testing.T) {
+func TestDoubt_WhateverNovaAnswers_NoNodeIsDeletedBeforeTheTruth(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	r := ready(t, s, often, configured(unhurried), configured(func(c *cloudconf.Config) {
@@ -124,8 +124,8 @@ func TestDoubt_WhateverNovaAnswers_NoNodeIsDeleted_AndAfterwardsTheTruthCounts(t
 	}
 }
 
-// doubt has a number of nodes that are all not ready, so their servers are requested in each pass.
-// The last one is deleted when the fault has gone on for long.
+// doubt has several nodes that are not ready, so each pass requests their servers. The last one is
+// deleted after the fault has lasted for long.
 func (s *site) doubt(name string, fault openstacktest.Fault, r *replica, number int) {
 	t := s.t
 	t.Helper()

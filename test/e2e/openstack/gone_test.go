@@ -14,7 +14,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// deletionOf is when the CCM asked the API server to delete the node.
+// deletionOf is the CCM's request to delete the node.
 func deletionOf(t *testing.T, since controlplane.Mark, name string) controlplane.AuditRecord {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
@@ -28,7 +28,7 @@ func deletionOf(t *testing.T, since controlplane.Mark, name string) controlplane
 	return records[0]
 }
 
-func TestGone_ANodeIsDeletedWhenNovaHasDeniedItsServerTwice(t *testing.T) {
+func TestGone_NovaDeniesAServerTwice_NodeIsDeleted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	ready(t, s)
@@ -42,7 +42,7 @@ func TestGone_ANodeIsDeletedWhenNovaHasDeniedItsServerTwice(t *testing.T) {
 		ccmtest.Gone(shared.Client(t).CoreV1().Nodes().Get, m.name))
 	event := waitEvent(t, shared.Client(t), node, "DeletingNode")
 	if !strings.Contains(event.Message, "does not exist in the cloud provider") {
-		t.Errorf("the event says %q", event.Message)
+		t.Errorf("the event has the message %q", event.Message)
 	}
 	deleted := deletionOf(t, began, m.name).Time
 	var denials []openstacktest.Call
@@ -55,15 +55,15 @@ func TestGone_ANodeIsDeletedWhenNovaHasDeniedItsServerTwice(t *testing.T) {
 		t.Fatalf("the node was deleted after %d denials, want 2:\n%s", len(denials),
 			describe(denials))
 	}
-	// A call is recorded a moment after the provider has looked at its clock, and the first one
-	// more so than the second at times.
+	// A call is recorded a moment after the provider has read its clock. The delay of the first
+	// call may be longer than that of the second.
 	if apart := denials[len(denials)-1].Time.Sub(denials[0].Time) * 10; apart < confirmation/2 {
 		t.Errorf("the denials are %s apart, want about %s or more", apart, confirmation)
 	}
 }
 
-// vanish makes nodes of six servers that are not ready, and deletes four of the servers at once. It
-// returns when that is refused.
+// vanish creates nodes of six servers that are not ready, and deletes four of the servers at once.
+// It returns when the deletion of their nodes is refused.
 func vanish(t *testing.T, s *site, prefix string) (r *replica, gone, left []*corev1.Node) {
 	t.Helper()
 	r = ready(t, s, named(prefix))
@@ -109,7 +109,7 @@ func TestGone_ManyAtOnce_AreKeptUntilAnOperatorHasDeletedSome(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	r, gone, left := vanish(t, s, "vanished")
-	// With these two, less than so many are absent that it is refused.
+	// Without these two, the number of absent servers is below the limit of the guard.
 	deleteNode(t, gone[0].Name)
 	deleteNode(t, gone[1].Name)
 	ccmtest.Eventually(t, "the node is gone",

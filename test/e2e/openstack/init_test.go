@@ -11,7 +11,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-func TestInit_ANodeIsToldWhatTheCloudKnows(t *testing.T) {
+func TestInit_Node_GetsTheDataOfTheCloud(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.dualStack()

@@ -11,7 +11,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-// journal keeps what is logged. It is safe for concurrent use.
+// journal records log output. It is safe for concurrent use.
 type journal struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -24,7 +24,7 @@ func (j *journal) Write(text []byte) (int, error) {
 	return j.text.Write(text)
 }
 
-// logger writes everything to the journal, each request to OpenStack too.
+// logger writes everything to the journal, including each request to OpenStack.
 func (j *journal) logger() logr.Logger {
 	return funcr.New(func(prefix, args string) {
 		fmt.Fprintln(j, prefix, args)
@@ -37,7 +37,7 @@ func (j *journal) size() int {
 	return j.text.Len()
 }
 
-// since is what was written after the first so many bytes.
+// since is the output after the first size bytes.
 func (j *journal) since(size int) string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -46,7 +46,7 @@ func (j *journal) since(size int) string {
 
 func (j *journal) String() string { return j.since(0) }
 
-// linesWith are the lines that hold all of the texts.
+// linesWith are the lines that contain all of the texts.
 func (j *journal) linesWith(texts ...string) []string {
 	return slices.DeleteFunc(strings.Split(j.String(), "\n"), func(line string) bool {
 		return slices.ContainsFunc(texts,
@@ -54,7 +54,7 @@ func (j *journal) linesWith(texts ...string) []string {
 	})
 }
 
-// end is the last part of a text, for a test that has failed.
+// end is the last part of a text, for the output of a failed test.
 func end(text string) string {
 	const most = 8 << 10
 	return text[max(0, len(text)-most):]

@@ -16,19 +16,19 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// as has the replica tell its name in each request to OpenStack.
+// as makes the replica send its name in each request to OpenStack.
 func as(name string) func(*launch) {
 	return func(l *launch) { l.Name, l.Config.CloudProvider.UserAgents = name, []string{name} }
 }
 
-// by chooses the calls of a replica.
+// by selects the calls of a replica.
 func by(name string, which func(openstacktest.Call) bool) func(openstacktest.Call) bool {
 	return func(c openstacktest.Call) bool {
 		return strings.Contains(c.UserAgent, name) && which(c)
 	}
 }
 
-// routeWork creates n nodes that are initialized and want a route each, and returns the routes.
+// routeWork creates n initialized nodes that each need a route, and returns the routes.
 func routeWork(t *testing.T, s *site, prefix string, n int) (want []string) {
 	t.Helper()
 	for i := range n {
@@ -44,7 +44,7 @@ func routeWork(t *testing.T, s *site, prefix string, n int) (want []string) {
 	return want
 }
 
-// waitSteady waits until there are so many such calls, and no more come for a while.
+// waitSteady waits until there are at least as many matching calls, and no more come for a while.
 func (s *site) waitSteady(least int, which func(openstacktest.Call) bool) {
 	s.t.Helper()
 	const quiet = 300 * time.Millisecond
@@ -63,9 +63,9 @@ func (s *site) waitSteady(least int, which func(openstacktest.Call) bool) {
 		})
 }
 
-// Leadership is lost while all that the first replica may have in flight waits for Neutron, and
-// more is queued behind it. No request is being sent then, so the count begins before the loss
-// and needs no allowance.
+// Leadership is lost while all calls that the first replica may have in flight wait for Neutron,
+// and more work is queued. No request is being sent then, so the count begins before the loss and
+// needs no allowance.
 func TestLeadership_LostInTheMiddle_NothingChangesOpenStackAnyMore(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*replica){
@@ -76,11 +76,11 @@ func TestLeadership_LostInTheMiddle_NothingChangesOpenStackAnyMore(t *testing.T)
 			s := newSite(t)
 			s.Inject(openstacktest.Fault{Match: by("first", changes), Hang: true})
 			routing := configured(func(c *cloudconf.Config) { c.Route.RouterID = s.router })
-			// The work is there before the route controller is: it is all in the first pass, which
-			// does not end.
+			// The work exists before the route controller starts, so all of it is in the first
+			// pass, which does not end.
 			want := routeWork(t, s, "led-"+name, 40)
 			first := ready(t, s, as("first"), routing, configured(unhurried))
-			// A node that is not ready: the replica asks for it, and finds out by itself that its
+			// For a node that is not ready, the replica calls the cloud, and discovers that its
 			// time is over.
 			notReady(t, s.addServer("led-marker-"+name))
 			s.waitSteady(16, by("first", changes))
@@ -100,16 +100,15 @@ func TestLeadership_LostInTheMiddle_NothingChangesOpenStackAnyMore(t *testing.T)
 				t.Errorf("after the loss the first replica has sent:\n%s", describe(late))
 			}
 			if done := s.since(before, by("second", changes)); len(done) == 0 {
-				t.Error("the second replica is not told apart")
+				t.Error("the second replica's calls are not distinguished")
 			}
 			second.unbroken()
 		})
 	}
 }
 
-// The process thinks that it leads, and is in the middle of a call whose first request has been
-// answered. The term receives no notice of its end: the next request, which would change
-// something, is what finds out.
+// The process assumes that it leads, and is in the middle of a call whose first request has been
+// answered. The term gets no notice of its end: the next, mutating request discovers it.
 func TestLeadership_ExpiredBetweenTwoRequestsOfOneCall_TheSecondIsNotSent(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -129,6 +128,6 @@ func TestLeadership_ExpiredBetweenTwoRequestsOfOneCall_TheSecondIsNotSent(t *tes
 			release)
 	}
 	if made := s.since(0, changes); len(made) > 0 {
-		t.Errorf("OpenStack was changed after the time was over:\n%s", describe(made))
+		t.Errorf("OpenStack was changed after the expiry:\n%s", describe(made))
 	}
 }

@@ -1,6 +1,6 @@
 //go:build !race
 
-// Upstream's service controller races with itself when nodes change while there are load balancers;
+// Upstream's service controller has a data race when nodes change while there are load balancers;
 // see test/e2e/controllers/churn_test.go. These tests run without the race detector.
 
 package openstack_test
@@ -17,7 +17,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-// patchNode changes a node as its kubelet or an operator does.
+// patchNode changes a node like its kubelet or an operator.
 func patchNode(t *testing.T, name, patch string, subresources ...string) {
 	t.Helper()
 	_, err := shared.Client(t).CoreV1().Nodes().Patch(t.Context(), name,
@@ -27,7 +27,7 @@ func patchNode(t *testing.T, name, patch string, subresources ...string) {
 	}
 }
 
-// Nodes that come and go, by upstream's controller and by the provider's own look at them.
+// Nodes come and go. Upstream's controller and the provider's own node checks follow them.
 func TestChurn_LoadBalancer_FollowsItsNodes(t *testing.T) {
 	besideOthers(t)
 	s := newBalancedSite(t)
@@ -47,7 +47,7 @@ func TestChurn_LoadBalancer_FollowsItsNodes(t *testing.T) {
 	s.waitShape(service, s.usual(service, rest...))
 	s.waitGroup(service, rest...)
 
-	// A node that is about to go gets no new connections, and keeps those that it has.
+	// A node that is about to be deleted gets no new connections, and keeps existing ones.
 	patchNode(t, "churn-2",
 		`{"spec":{"taints":[{"key":"ToBeDeletedByClusterAutoscaler","effect":"NoSchedule"}]}}`)
 	address := s.address(machines[1], 4)
@@ -68,7 +68,7 @@ func TestChurn_LoadBalancer_FollowsItsNodes(t *testing.T) {
 	deleteNode(t, "churn-3")
 	lb := s.waitShape(service, s.usual(service))
 	if lb.ID != id {
-		t.Error("the load balancer was made again")
+		t.Error("the load balancer was recreated")
 	}
 	r.unbroken()
 	deleteService(t, shared.Client(t), "churn")

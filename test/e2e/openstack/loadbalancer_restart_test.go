@@ -1,6 +1,6 @@
 //go:build !race
 
-// Upstream's service controller races with itself when it finds nodes and Services with load
+// Upstream's service controller has a data race when it finds nodes and Services with load
 // balancers at its start: its node worker reads what its service workers write. These tests run
 // without the race detector.
 
@@ -13,8 +13,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// Leadership is lost while Octavia has the request and has not answered: the successor finds what
-// comes of it, and makes no second one.
+// Leadership is lost while Octavia has the request and has not answered: the successor finds the
+// load balancer, and does not create a second one.
 func TestRestart_LeaderChangesInTheMiddleOfACreation_ThereIsOne(t *testing.T) {
 	besideOthers(t)
 	for name, fault := range map[string]openstacktest.Fault{

@@ -63,7 +63,7 @@ func TestLoadBalancer_External_IsServedByAFloatingIP_AndLeavesNothing(t *testing
 		t.Errorf("the Service has the annotations %v and the finalizers %v", service.Annotations,
 			service.Finalizers)
 	}
-	// No second pass changes anything, and waiting was no trouble.
+	// A second pass changes nothing, and the wait caused no warning.
 	s.waitQuiet(loadBalancerChanges)
 	if made := s.since(0, operations("loadbalancer_create", "floating_ip_create")); len(made) != 2 {
 		t.Errorf("there were %d creations, want a load balancer and a floating IP:\n%s", len(made),
@@ -72,7 +72,7 @@ func TestLoadBalancer_External_IsServedByAFloatingIP_AndLeavesNothing(t *testing
 	if more := s.since(0,
 		operations("loadbalancer_*_create", "loadbalancer_*update", "loadbalancer_*delete")); len(
 		more) > 0 {
-		t.Errorf("the load balancer was not made at once:\n%s", describe(more))
+		t.Errorf("the load balancer was not created by one request:\n%s", describe(more))
 	}
 	deleteService(t, shared.Client(t), "external")
 	s.wantNothingLeft()
@@ -81,7 +81,7 @@ func TestLoadBalancer_External_IsServedByAFloatingIP_AndLeavesNothing(t *testing
 	r.unbroken()
 }
 
-// bearers are the ports that bear the security group.
+// bearers are the ports with the security group.
 func (s *site) bearers(group string) []string {
 	var ports []string
 	for _, p := range s.Ports() {
@@ -93,8 +93,8 @@ func (s *site) bearers(group string) []string {
 	return ports
 }
 
-// waitGroup waits until the Service's security group opens its node ports, and just the machines'
-// ports bear it.
+// waitGroup waits until the Service's security group opens its node ports, and exactly the
+// machines' ports have it.
 func (s *site) waitGroup(service *corev1.Service, machines ...machine) {
 	s.t.Helper()
 	var opens, bears []string

@@ -26,7 +26,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
-// The annotations that are written to a Service, and the beginning of those that are read.
+// The annotations that fxccm writes to a Service, and the prefix of those that it reads.
 const (
 	annotation          = "loadbalancer.openstack.org/"
 	annotationID        = annotation + "load-balancer-id"
@@ -37,7 +37,7 @@ const (
 	annotationForwarded = annotation + "x-forwarded-for"
 )
 
-// provisioning is how long Octavia works on each change.
+// provisioning is the duration of Octavia's work on each change.
 const provisioning = 200 * time.Millisecond
 
 // newBalancedSite is a cloud whose Octavia is slow.
@@ -73,7 +73,7 @@ func (s *site) node(m machine, options ...ccmtest.NodeOption) *corev1.Node {
 	return node
 }
 
-// balancing is where load balancers are and what they are made with. Drift is not repaired.
+// balancing sets the subnets and settings of load balancers. Drift is not repaired.
 func balancing(s *site, change ...func(*cloudconf.LoadBalancer)) func(*launch) {
 	return configured(func(c *cloudconf.Config) {
 		c.LoadBalancer.SubnetID, c.LoadBalancer.FloatingNetworkID = s.subnets[4], s.public
@@ -84,11 +84,10 @@ func balancing(s *site, change ...func(*cloudconf.LoadBalancer)) func(*launch) {
 	})
 }
 
-// drifting has load balancers looked at about once a second.
+// drifting makes the provider check load balancers about once a second.
 func drifting(c *cloudconf.LoadBalancer) { c.DriftPeriod = 10 * time.Second }
 
-// serving runs a CCM whose service controller has dealt with the nodes that there are; see
-// addNodes.
+// serving runs a CCM whose service controller has handled the existing nodes; see addNodes.
 func serving(t *testing.T, s *site, change ...func(*launch)) *replica {
 	t.Helper()
 	const passes = "service_controller_nodesync_latency_seconds"
@@ -117,8 +116,8 @@ func (r *replica) client(t *testing.T) kubernetes.Interface {
 	return r.admin
 }
 
-// besideOthers lets a test of load balancers run in parallel, but not with the race detector:
-// serving can wait for the service controller of one test alone.
+// besideOthers makes a test of load balancers parallel, except with the race detector: serving can
+// wait only for the service controller of one test.
 func besideOthers(t *testing.T) {
 	t.Helper()
 	if !suite.RaceDetector {
@@ -170,7 +169,7 @@ func getService(t *testing.T, client kubernetes.Interface, name string) *corev1.
 	return service
 }
 
-// editService changes a Service as its owner, and returns what it is then.
+// editService changes a Service like its owner, and returns the result.
 func editService(t *testing.T, name string, edit func(*corev1.Service)) (service *corev1.Service) {
 	t.Helper()
 	services := shared.Client(t).CoreV1().Services(metav1.NamespaceDefault)
@@ -193,7 +192,7 @@ func annotateService(t *testing.T, name, key, value string) *corev1.Service {
 	return editService(t, name, annotated(key, value))
 }
 
-// deleteService returns when the Service is gone, and with it all that it had.
+// deleteService returns when the Service and all of its objects are deleted.
 func deleteService(t *testing.T, client kubernetes.Interface, name string) {
 	t.Helper()
 	if err := client.CoreV1().Services(metav1.NamespaceDefault).Delete(t.Context(), name,
@@ -206,14 +205,14 @@ func deleteService(t *testing.T, client kubernetes.Interface, name string) {
 
 func hasFinalizer(s *corev1.Service) bool { return servicehelpers.HasLBFinalizer(s) }
 
-// balancerName is the name that OCCM gives the load balancer of a Service, and its tag.
+// balancerName is OCCM's name for the load balancer of a Service, and its tag.
 func balancerName(service string) string { return "kube_service_kubernetes_default_" + service }
 
 func balancerDescription(service string) string {
 	return "Kubernetes external service default/" + service + " from cluster kubernetes"
 }
 
-// clusterUID is what tells a cluster from another of the same name.
+// clusterUID distinguishes a cluster from another of the same name.
 func clusterUID(t *testing.T, client kubernetes.Interface) string {
 	t.Helper()
 	namespace, err := client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem,
@@ -224,7 +223,7 @@ func clusterUID(t *testing.T, client kubernetes.Interface) string {
 	return string(namespace.UID)
 }
 
-// ownTags are those by which fxccm knows what belongs to a Service.
+// ownTags are the tags by which fxccm recognizes objects of a Service.
 func ownTags(t *testing.T, client kubernetes.Interface, service *corev1.Service) []string {
 	t.Helper()
 	return []string{
@@ -237,7 +236,7 @@ func hasTags(tags []string, want ...string) bool {
 	return !slices.ContainsFunc(want, func(tag string) bool { return !slices.Contains(tags, tag) })
 }
 
-// waitBalancer waits until the load balancer of the id or the name is as it should be.
+// waitBalancer waits until the load balancer of the ID or the name meets the condition.
 func (s *site) waitBalancer(
 	idOrName, what string, cond func(openstacktest.LoadBalancer) error,
 ) openstacktest.LoadBalancer {
@@ -254,8 +253,7 @@ func (s *site) waitBalancer(
 	})
 }
 
-// shape is what a load balancer does, in lines for people: one for each listener, with where it
-// leads.
+// shape describes a load balancer, with a line for each listener and its members.
 func shape(lb openstacktest.LoadBalancer) string {
 	var lines []string
 	for _, l := range lb.Listeners {
@@ -312,8 +310,8 @@ func shapeOfListener(lb openstacktest.LoadBalancer, l openstacktest.Listener) st
 	return line
 }
 
-// usual is the shape of a load balancer with nothing special: a listener for each port, and every
-// machine behind it.
+// usual is the shape of a load balancer without special settings: a listener for each port, and all
+// machines as members.
 func (s *site) usual(service *corev1.Service, machines ...machine) string {
 	s.t.Helper()
 	var lines []string
@@ -345,20 +343,20 @@ func (s *site) waitShape(service *corev1.Service, want string) openstacktest.Loa
 		})
 }
 
-// floatingIPs are those that lead to the load balancer.
+// floatingIPs are the floating IPs of the load balancer.
 func (s *site) floatingIPs(lb openstacktest.LoadBalancer) []openstacktest.FloatingIP {
 	return slices.DeleteFunc(s.FloatingIPs(),
 		func(f openstacktest.FloatingIP) bool { return f.PortID != lb.VIPPortID })
 }
 
-// groups are the security groups that Services have.
+// groups are the security groups of Services.
 func (s *site) groups() []openstacktest.SecurityGroup {
 	return slices.DeleteFunc(s.SecurityGroups(), func(g openstacktest.SecurityGroup) bool {
 		return !strings.HasPrefix(g.Name, "lb-sg-")
 	})
 }
 
-// wantNothingLeft fails the test if anything of a load balancer is left in the cloud.
+// wantNothingLeft fails the test if an object of a load balancer is left in the cloud.
 func (s *site) wantNothingLeft() {
 	s.t.Helper()
 	for _, lb := range s.LoadBalancers() {
@@ -377,7 +375,7 @@ func (s *site) wantNothingLeft() {
 	}
 }
 
-// eventsOf are the events about this very Service, but those of the API server.
+// eventsOf are the events about exactly this Service, without those of the API server.
 func eventsOf(
 	ctx context.Context, client kubernetes.Interface, service *corev1.Service,
 ) ([]corev1.Event, error) {
@@ -409,7 +407,7 @@ func waitServiceEvent(
 ) corev1.Event {
 	t.Helper()
 	return ccmtest.Eventually(t,
-		fmt.Sprintf("there is a %s about Service %s with %q", kind, service.Name, texts),
+		fmt.Sprintf("a %s about Service %s with %q exists", kind, service.Name, texts),
 		func(ctx context.Context) (corev1.Event, error) {
 			events, err := eventsOf(ctx, shared.Client(t), service)
 			if err != nil {
@@ -429,7 +427,7 @@ func hasTexts(text string, all []string) bool {
 		func(each string) bool { return !strings.Contains(text, each) })
 }
 
-// wantNoWarnings fails the test if the Service was warned, but for what the texts say.
+// wantNoWarnings fails the test if the Service has a warning without one of the texts.
 func wantNoWarnings(t *testing.T, service *corev1.Service, but ...string) {
 	t.Helper()
 	wantNoEvents(t, service, func(e corev1.Event) bool {
@@ -440,8 +438,8 @@ func wantNoWarnings(t *testing.T, service *corev1.Service, but ...string) {
 	})
 }
 
-// wantToldOnce fails the test if the Service has an event that repeats another one. Upstream
-// reports the begin of each pass: when a wait begins and ends, and after each annotation.
+// wantToldOnce fails the test if an event of the Service was repeated. Upstream reports the begin
+// of each pass: when a wait begins and ends, and after each annotation.
 func wantToldOnce(t *testing.T, service *corev1.Service) {
 	t.Helper()
 	wantNoEvents(t, service, func(e corev1.Event) bool {
@@ -460,25 +458,25 @@ func wantNoEvents(t *testing.T, service *corev1.Service, which func(corev1.Event
 		t.Fatal(err)
 	}
 	for _, e := range events {
-		// The API server has something to say, too: ClusterIPNotAllocated, by its own repair of
+		// The API server may also record an event: ClusterIPNotAllocated, by its own repair of
 		// addresses.
 		ours := e.Source.Component == "service-controller" ||
 			e.Source.Component == "cloud-provider-openstack"
 		if ours && which(e) {
-			t.Errorf("the Service was told\n%s", textOf([]corev1.Event{e}))
+			t.Errorf("the Service has the repeated event\n%s", textOf([]corev1.Event{e}))
 		}
 	}
 }
 
-// loadBalancerChanges chooses the calls that change load balancers and what belongs to them.
+// loadBalancerChanges selects the calls that change load balancers and their objects.
 func loadBalancerChanges(c openstacktest.Call) bool {
 	return changes(c) &&
 		(c.Service == openstacktest.ServiceLoadBalancer ||
 			operations("floating_ip_*", "security_group*", "port_update")(c))
 }
 
-// waitQuiet waits until Octavia has settled and the CCM has passed by the Service: nothing is
-// changed after that.
+// waitQuiet waits until Octavia's work has ended and the CCM has handled the Service: no change
+// follows.
 func (s *site) waitQuiet(which func(openstacktest.Call) bool) {
 	s.t.Helper()
 	const quiet = 2 * time.Second

@@ -15,7 +15,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-func TestLoadBalancer_BadValues_AreToldOnceByNameAndValue(t *testing.T) {
+func TestLoadBalancer_BadValues_AreReportedOnceByNameAndValue(t *testing.T) {
 	besideOthers(t)
 	s := newBalancedSite(t)
 	machines := s.addNodes(shared.Client(t), "bad-1")
@@ -24,7 +24,7 @@ func TestLoadBalancer_BadValues_AreToldOnceByNameAndValue(t *testing.T) {
 		t.Helper()
 		e := waitServiceEvent(t, service, corev1.EventTypeWarning, name, value)
 		if e.Count > 1 {
-			t.Errorf("it was told %d times: %s", e.Count, e.Message)
+			t.Errorf("it was reported %d times: %s", e.Count, e.Message)
 		}
 	}
 	t.Run("with a default", func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestLoadBalancer_BadValues_AreToldOnceByNameAndValue(t *testing.T) {
 		told(service, refused, "nowhere")
 		wantNoWarnings(t, service, refused)
 		if _, err := s.LoadBalancer(balancerName(service.Name)); err == nil {
-			t.Error("a load balancer was made all the same")
+			t.Error("a load balancer was created nevertheless")
 		}
 		annotateService(t, service.Name, refused, s.public)
 		waitServed(t, shared.Client(t), service.Name)
@@ -71,8 +71,8 @@ func TestLoadBalancer_BadValues_AreToldOnceByNameAndValue(t *testing.T) {
 	})
 }
 
-// wantLoadBalancer waits until the status has the load balancer of a Service in a state, and checks
-// that the metrics count the same.
+// wantLoadBalancer waits until the status shows a Service's load balancer in a state, and compares
+// the metrics with the status.
 func (r *replica) wantLoadBalancer(
 	t *testing.T, service string, state ccm.LoadBalancerState, reason string,
 ) {
@@ -100,8 +100,8 @@ func (r *replica) wantLoadBalancer(
 	}
 }
 
-// waitCondition waits until the Service has the condition with the reason and the text; without a
-// reason, until it has none.
+// waitCondition waits until the Service has the condition with the reason and the text. An empty
+// reason means no condition.
 func waitCondition(t *testing.T, name, reason, text string) {
 	t.Helper()
 	ccmtest.Eventually(t, fmt.Sprintf("Service %s has the condition %q", name, reason),

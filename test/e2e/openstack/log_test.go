@@ -31,10 +31,10 @@ func verbosely(t *testing.T, v string) {
 	t.Cleanup(func() { _ = flags.Set("v", before) })
 }
 
-// quantity is a number, an ID or a time in a line of the log.
+// quantity matches a number, an ID or a time in a line of the log.
 var quantity = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]+|\d+`)
 
-// kindsOf shows which lines take up most of the log.
+// kindsOf lists the kinds of lines that use most of the log.
 func kindsOf(log string) string {
 	bytes, lines := map[string]int{}, map[string]int{}
 	for line := range strings.Lines(log) {
@@ -59,8 +59,8 @@ func kindsOf(log string) string {
 // while it initializes 50 nodes and serves 10 Services, measured on a real OpenStack on 2026-11-22.
 const peerBytes = 142_000
 
-// Half of what is logged is upstream's, about nodes. Waiting adds nothing, so it makes no
-// difference how long Octavia takes.
+// Half of the log is upstream's, about nodes. Waiting is not logged, so the duration of Octavia's
+// work does not matter.
 func TestLog_FiftyNodesAndTenServicesAtV2_IsNoLongerThanThePeers(t *testing.T) {
 	verbosely(t, "2")
 	s := newBalancedSite(t, openstacktest.WithProvisioning(2*time.Second))
@@ -117,6 +117,6 @@ func TestLog_FiftyNodesAndTenServicesAtV2_IsNoLongerThanThePeers(t *testing.T) {
 	}
 }
 
-// isNoise finds failures, and lines that only developers need.
+// isNoise matches failures, and lines that only developers need.
 var isNoise = regexp.MustCompile(
 	`error processing|Unhandled Error|type="Warning"|Load balancer (deletion )?plan|Listed `)

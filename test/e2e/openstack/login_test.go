@@ -12,18 +12,18 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// logins are the tokens that were issued.
+// logins is the number of issued tokens.
 func (s *site) logins(m mark) int {
 	return len(s.since(m, func(c openstacktest.Call) bool {
 		return c.Operation == "token_create" && c.Status == http.StatusCreated
 	}))
 }
 
-// unhurried does not take a slow machine for a Keystone that gives no answer, by a clock that runs
-// so fast.
+// unhurried prevents that a slow machine looks like a Keystone without an answer, because the clock
+// runs so fast.
 func unhurried(c *cloudconf.Config) { c.Metadata.RequestTimeout = time.Hour }
 
-func TestKeystone_DownAtTheStart_IsWaitedForAndTold(t *testing.T) {
+func TestKeystone_DownAtTheStart_IsReportedAndRetried(t *testing.T) {
 	t.Parallel()
 	const patience = time.Minute
 	for name, test := range map[string]struct {
@@ -45,7 +45,7 @@ func TestKeystone_DownAtTheStart_IsWaitedForAndTold(t *testing.T) {
 			s.waitCalls(0, 4, func(c openstacktest.Call) bool {
 				return c.Service == openstacktest.ServiceIdentity
 			}, "Keystone is asked")
-			// The login is told as what it is, by the Manager's log and by upstream's controller.
+			// Both the Manager's log and upstream's controller report the failure as a login.
 			ccmtest.Eventually(t, "the log reports the login",
 				func(context.Context) (bool, error) {
 					if lines := r.log.linesWith("Login to OpenStack failed", "log in to Keystone",
@@ -65,7 +65,7 @@ func TestKeystone_DownAtTheStart_IsWaitedForAndTold(t *testing.T) {
 			}
 			r.unbroken()
 			if asked := len(s.Calls()); asked > 60 {
-				t.Errorf("Keystone, in trouble, was asked %d times in a minute", asked)
+				t.Errorf("the failing Keystone got %d requests in a minute", asked)
 			}
 
 			s.RemoveFaults()

@@ -1,6 +1,6 @@
 // Package openstack_test runs the whole cloud controller manager with the OpenStack provider: on a
 // real API server, under an identity that has exactly the RBAC rules shipped in deploy/base, and
-// against a simulated OpenStack. It looks at what reaches either side.
+// against a simulated OpenStack. It checks the requests to both sides.
 package openstack_test
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
-// shared is the control plane of all tests. Each test has a virtual cluster of its own in it
+// shared is the control plane of all tests. Each test has its own virtual cluster in it
 // (suite.Confine).
 var shared struct {
 	suite.Suite
-	// klog holds what upstream's controllers log.
+	// klog holds the log of upstream's controllers.
 	klog journal
-	// before are the goroutines from before the first test.
+	// before are the goroutines before the first test.
 	before ccmtest.LeakOption
 }
 
@@ -38,15 +38,15 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// noLeaks fails the suite if the tests leave goroutines. The tests run in parallel, so none of them
-// can look.
+// noLeaks fails the suite if the tests leak goroutines. The tests run in parallel, so a single test
+// cannot check it.
 func noLeaks() error {
 	var report leakReport
 	ccmtest.VerifyNoLeaks(&report, shared.before)
 	return report.err
 }
 
-// leakReport takes the place of a test.
+// leakReport replaces a test.
 type leakReport struct {
 	testing.TB
 	err error
@@ -56,8 +56,8 @@ func (*leakReport) Helper() {}
 
 func (r *leakReport) Errorf(format string, args ...any) { r.err = fmt.Errorf(format, args...) }
 
-// compareRules fails the suite if OpenStack's tests need a rule that is missing, or do not need a
-// rule that is only for OpenStack.
+// compareRules fails the suite if OpenStack's tests need a missing rule, or do not need a rule that
+// is only for OpenStack.
 func compareRules(s *suite.Suite) error {
 	return s.Rules.Verify(s.Audit(), s.User, suite.OfOpenStack)
 }

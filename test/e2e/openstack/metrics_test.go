@@ -18,7 +18,7 @@ func metric(t *testing.T, from prometheus.Gatherer, name string, labels ...strin
 	return sum
 }
 
-func TestMetrics_OfOCCMAndOursAreThere_AndCountWhatReachesTheCloud(t *testing.T) {
+func TestMetrics_OfOCCMAndFxccm_CountRequestsToTheCloud(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.Inject(openstacktest.Fault{Operation: "server_get", Status: 500, Times: 1})
@@ -46,7 +46,7 @@ func TestMetrics_OfOCCMAndOursAreThere_AndCountWhatReachesTheCloud(t *testing.T)
 		"fxccm_openstack_absent_instances", "fxccm_openstack_absence_refused_total",
 	} {
 		if families[name] == nil {
-			t.Errorf("there is no metric %s", name)
+			t.Errorf("the metric %s is missing", name)
 		}
 	}
 	if retried := metric(t, r.metrics, "fxccm_openstack_request_retries_total",

@@ -16,8 +16,8 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 )
 
-// notReady creates a node of the machine whose kubelet says that it is not ready: the lifecycle
-// controller asks the cloud for such.
+// notReady creates a node of the machine whose kubelet reports that it is not ready: the lifecycle
+// controller checks its server.
 func notReady(t *testing.T, m machine, options ...ccmtest.NodeOption) *corev1.Node {
 	t.Helper()
 	options = append([]ccmtest.NodeOption{
@@ -27,7 +27,7 @@ func notReady(t *testing.T, m machine, options ...ccmtest.NodeOption) *corev1.No
 	return ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode(m.name, options...))
 }
 
-// tainted creates a node as a kubelet does, to be initialized.
+// tainted creates a node like a kubelet, to be initialized.
 func tainted(t *testing.T, name string, options ...ccmtest.NodeOption) *corev1.Node {
 	t.Helper()
 	return ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name, options...))
@@ -48,7 +48,7 @@ func getNode(t *testing.T, name string) *corev1.Node {
 	return node
 }
 
-// deleteNode is what an operator does.
+// deleteNode deletes a node like an operator.
 func deleteNode(t *testing.T, name string) {
 	t.Helper()
 	if err := shared.Client(t).CoreV1().Nodes().Delete(t.Context(), name,
@@ -57,7 +57,7 @@ func deleteNode(t *testing.T, name string) {
 	}
 }
 
-// setReady is what the kubelet does.
+// setReady sets the condition Ready like the kubelet.
 func setReady(t *testing.T, name string, status corev1.ConditionStatus) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, status)
@@ -91,8 +91,7 @@ func waitAddress(t *testing.T, name string, kind corev1.NodeAddressType, want st
 		}))
 }
 
-// wantUntouched fails the test if one of the nodes is not there any more, or another one of the
-// name, or tainted.
+// wantUntouched fails the test if one of the nodes was deleted, replaced or tainted.
 func wantUntouched(t *testing.T, nodes ...*corev1.Node) {
 	t.Helper()
 	for _, before := range nodes {
@@ -110,7 +109,7 @@ func wantUntouched(t *testing.T, nodes ...*corev1.Node) {
 	}
 }
 
-// waitEvent waits for an event about this very node.
+// waitEvent waits for an event about exactly this node.
 func waitEvent(
 	t *testing.T, client kubernetes.Interface, node *corev1.Node, reason string,
 ) corev1.Event {

@@ -12,8 +12,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// The nodes are new while the Manager runs, which the race detector refuses upstream.
-func TestRegions_ClusterInTwo_NodesAndServicesAreServedInTheirs(t *testing.T) {
+// The test adds nodes while the Manager runs, which is a data race in upstream.
+func TestRegions_ClusterInTwo_NodesAndServicesAreServedInTheirRegion(t *testing.T) {
 	t.Parallel()
 	one := newBalancedSite(t)
 	two := newBalancedSite(t, openstacktest.WithRegion("RegionTwo"))

@@ -23,7 +23,7 @@ import (
 type replica struct {
 	*ccm.Manager
 	site *site
-	// admin is of the replica's cluster; nil: of the suite's.
+	// admin is a client of the replica's cluster; nil selects the suite's.
 	admin   kubernetes.Interface
 	elector *ccmtest.ManualElector
 	clock   clock.Clock
@@ -35,7 +35,7 @@ type replica struct {
 	stopped bool
 }
 
-// launch is how a replica is started.
+// launch has the settings of a replica.
 type launch struct {
 	ccm.Params
 	// cloud is the provider's configuration, unless Params.Config names a file.
@@ -43,7 +43,7 @@ type launch struct {
 	options []openstack.Option
 	// admin is of another cluster than the suite's.
 	admin kubernetes.Interface
-	// haste is how many times faster the provider's clock is than the real one.
+	// haste is the speed of the provider's clock in relation to the real one.
 	haste int
 }
 
@@ -56,7 +56,7 @@ func configured(change func(*cloudconf.Config)) func(*launch) {
 	return func(l *launch) { change(&l.cloud) }
 }
 
-// refreshed has addresses of nodes looked up several times a second.
+// refreshed makes the provider look up addresses of nodes several times a second.
 func refreshed(l *launch) {
 	l.Config.Node.StatusUpdateFrequency = metav1.Duration{Duration: 200 * time.Millisecond}
 }
@@ -94,7 +94,7 @@ func start(t *testing.T, s *site, change ...func(*launch)) *replica {
 	return r
 }
 
-// managerConfig has no lease: leadership is in the test's hand.
+// managerConfig has no lease, because the test controls leadership.
 func managerConfig() ccm.Config {
 	cfg := ccmtest.Config()
 	cfg.NodeLifecycle.MonitorPeriod = metav1.Duration{Duration: 100 * time.Millisecond}
@@ -125,7 +125,7 @@ func (r *replica) run() {
 	go func() { r.result <- r.Run(ctx) }()
 }
 
-// stop stops the Manager, which must do so in order.
+// stop stops the Manager, which must stop cleanly.
 func (r *replica) stop() {
 	r.site.t.Helper()
 	if r.stopped {
@@ -136,14 +136,14 @@ func (r *replica) stop() {
 	select {
 	case err := <-r.result:
 		if err != nil {
-			r.site.t.Errorf("the Manager did not stop in order: %v", err)
+			r.site.t.Errorf("the Manager did not stop cleanly: %v", err)
 		}
 	case <-time.After(ccmtest.WaitLimit):
 		r.site.t.Fatalf("Run has not returned; status: %+v", r.Status())
 	}
 }
 
-// noSecrets scans what the replica tells in its log and its status.
+// noSecrets scans the replica's log and status.
 func (r *replica) noSecrets() {
 	status, err := json.Marshal(r.Status())
 	r.site.must(err)
@@ -159,7 +159,7 @@ func ready(t *testing.T, s *site, change ...func(*launch)) *replica {
 	return r
 }
 
-// unbroken fails the test if there was another term than the first, or a controller was made again.
+// unbroken fails the test if there was a second term, or a controller was restarted.
 func (r *replica) unbroken() {
 	r.site.t.Helper()
 	s := r.Status()

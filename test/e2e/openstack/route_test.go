@@ -22,7 +22,7 @@ func routed(t *testing.T, s *site, change ...func(*launch)) *replica {
 	}, change...)...)
 }
 
-// route is one of the router's, as "destination via next hop".
+// route formats a route of the router: "destination via next hop".
 func route(destination, nextHop string) string { return destination + " via " + nextHop }
 
 func (s *site) routes() []string {
@@ -59,7 +59,7 @@ func (s *site) waitRoute(destination, nextHop string) {
 		})
 }
 
-// setRoutes is what another client does.
+// setRoutes changes the routes like another client.
 func (s *site) setRoutes(texts ...string) {
 	s.t.Helper()
 	var routes []openstacktest.Route
@@ -70,7 +70,7 @@ func (s *site) setRoutes(texts ...string) {
 	s.must(s.SetRoutes(s.router, routes...))
 }
 
-// pairs are what the machine's port may send from, beside its own addresses.
+// pairs are the addresses that the machine's port may send from, in addition to its own.
 func (s *site) pairs(m machine) []string {
 	pairs := []string{}
 	for _, p := range s.Ports() {
@@ -91,10 +91,10 @@ func (s *site) wantPairs(m machine, want ...string) {
 	}
 }
 
-// waitNetwork waits until the node is told that its routes are there.
+// waitNetwork waits until the node's condition reports its routes.
 func waitNetwork(t *testing.T, name string) {
 	t.Helper()
-	ccmtest.Eventually(t, name+" is told that its routes are there",
+	ccmtest.Eventually(t, name+" has the condition for its routes",
 		ccmtest.Object(shared.Client(t).CoreV1().Nodes().Get, name, func(n *corev1.Node) error {
 			for _, c := range n.Status.Conditions {
 				if c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionFalse {
@@ -105,7 +105,7 @@ func waitNetwork(t *testing.T, name string) {
 		}))
 }
 
-// clouds are those that routes are written to in different ways.
+// clouds are the clouds to which routes are written in different ways.
 func clouds() map[string][]openstacktest.Option {
 	return map[string][]openstacktest.Option{
 		"atomic": nil,
@@ -114,7 +114,7 @@ func clouds() map[string][]openstacktest.Option {
 	}
 }
 
-// From the first route to the last, in a router that others use too.
+// The test covers the first to the last route, in a router that others use too.
 func TestRoute_ComesMovesAndGoesWithItsNode_AndThoseOfOthersStay(t *testing.T) {
 	t.Parallel()
 	for name, options := range clouds() {
@@ -139,7 +139,7 @@ func TestRoute_ComesMovesAndGoesWithItsNode_AndThoseOfOthersStay(t *testing.T) {
 			s.wantPairs(two, "10.244.2.0/24")
 			s.wantPairs(stranger)
 
-			// Another client adds one meanwhile.
+			// Another client adds a route meanwhile.
 			foreign = append(foreign, route("192.168.77.0/24", "10.0.200.2"))
 			s.setRoutes(with(route("10.244.1.0/24", s.address(one, 4)),
 				route("10.244.2.0/24", s.address(two, 4)))...)
@@ -158,7 +158,7 @@ func TestRoute_ComesMovesAndGoesWithItsNode_AndThoseOfOthersStay(t *testing.T) {
 
 			deleteNode(t, one.name)
 			s.waitRoutes(with(route("10.244.2.0/24", s.address(two, 4)))...)
-			// The server goes, and the node and the route go with it.
+			// The server is deleted, and the node and the route follow.
 			s.must(s.DeleteServer(two.id))
 			setReady(t, two.name, corev1.ConditionFalse)
 			ccmtest.Eventually(t, "the node is gone",

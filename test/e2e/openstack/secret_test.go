@@ -20,7 +20,7 @@ type secrets struct {
 	found []string
 }
 
-// tokenPrefix is what all of the simulator's tokens begin with.
+// tokenPrefix is the prefix of all tokens of the simulator.
 const tokenPrefix = "gAAAAAB"
 
 func newSecrets(c openstacktest.Credentials) *secrets {
@@ -30,7 +30,7 @@ func newSecrets(c openstacktest.Credentials) *secrets {
 	}}
 }
 
-// scan looks for the secrets in a text that can be read there.
+// scan looks for the secrets in a text that is readable there.
 func (s *secrets) scan(where, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *secrets) told() []string {
 	return s.found
 }
 
-// watch scans all that a client of the API server sends: Nodes, events, leases.
+// watch scans everything that a client of the API server sends: Nodes, events, leases.
 func (s *secrets) watch(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return secretWatch{next, s} })

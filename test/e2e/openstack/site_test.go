@@ -24,12 +24,12 @@ type site struct {
 
 	// public is the network of floating IPs.
 	network, public, router string
-	// subnets are by IP version, 4 and 6.
+	// subnets are the subnets by IP version, 4 and 6.
 	subnets map[int]string
 }
 
-// newSite makes a cloud that lives until the test ends. Then no connection to it may be open, and
-// no log may contain a secret.
+// newSite creates a cloud until the test ends. Then all connections to it must be closed, and no
+// log may contain a secret.
 func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	t.Helper()
 	logged := shared.klog.size()
@@ -43,7 +43,7 @@ func newSite(t *testing.T, options ...openstacktest.Option) *site {
 		told := shared.klog.since(logged)
 		s.secrets.scan("klog", told)
 		for _, found := range s.secrets.told() {
-			t.Errorf("a secret was told in %s", found)
+			t.Errorf("a secret appears in %s", found)
 		}
 		if t.Failed() {
 			t.Logf("the end of klog:\n%s", end(told))
@@ -60,7 +60,7 @@ func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	return s
 }
 
-// dualStack gives the network IPv6, too.
+// dualStack adds IPv6 to the network.
 func (s *site) dualStack() {
 	s.t.Helper()
 	s.subnets[6] = s.AddSubnet(openstacktest.Subnet{NetworkID: s.network, CIDR: "fd00::/64"})
@@ -115,14 +115,14 @@ func (s *site) addServers(names ...string) []machine {
 	return all
 }
 
-// in is the site for a test within the test.
+// in is the site for a subtest.
 func (s *site) in(t *testing.T) *site {
 	other := *s
 	other.t = t
 	return &other
 }
 
-// address is that of the machine's port, of the IP version.
+// address is the address of the machine's port, of the IP version.
 func (s *site) address(m machine, version int) string {
 	s.t.Helper()
 	for _, p := range s.Ports() {
@@ -139,7 +139,7 @@ func (s *site) address(m machine, version int) string {
 	return ""
 }
 
-// config logs in to the cloud with a password, and has periods that suit a test with a hasty clock.
+// config logs in to the cloud with a password, and has periods for tests with a hasty clock.
 func (s *site) config() cloudconf.Config {
 	c, cfg := s.Credentials(), cloudconf.Default()
 	cfg.Global.AuthURL, cfg.Global.Region = c.AuthURL, c.Region
@@ -155,7 +155,7 @@ func (s *site) config() cloudconf.Config {
 // confirmation is by the provider's clock.
 const confirmation = 3 * time.Second
 
-// operations chooses calls by the names of their operations, as patterns.
+// operations selects calls by the names of their operations, as patterns.
 func operations(patterns ...string) func(openstacktest.Call) bool {
 	return func(c openstacktest.Call) bool {
 		return slices.ContainsFunc(patterns, func(pattern string) bool {
@@ -165,23 +165,23 @@ func operations(patterns ...string) func(openstacktest.Call) bool {
 	}
 }
 
-// changes chooses the calls that may change something in the cloud. A login does not count.
+// changes selects the calls that may change the cloud. A login does not count.
 func changes(c openstacktest.Call) bool {
 	return c.Method != http.MethodGet && c.Operation != "token_create"
 }
 
-// mark is a moment in the record of calls.
+// mark is a position in the record of calls.
 type mark int
 
 func (s *site) mark() mark { return mark(len(s.Calls())) }
 
-// since are the calls after the moment.
+// since are the calls after the mark.
 func (s *site) since(m mark, which func(openstacktest.Call) bool) []openstacktest.Call {
 	return slices.DeleteFunc(slices.Clone(s.Calls()[m:]),
 		func(c openstacktest.Call) bool { return !which(c) })
 }
 
-// waitCalls waits for n such calls after the moment.
+// waitCalls waits for n matching calls after the mark.
 func (s *site) waitCalls(
 	m mark, n int, which func(openstacktest.Call) bool, what string,
 ) []openstacktest.Call {

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// wire is where OpenStack listens. It counts the connections that are open.
+// wire is OpenStack's listener. It counts the open connections.
 type wire struct {
 	net.Listener
 	open atomic.Int64
-	// total counts all that there ever were.
+	// total counts all connections so far.
 	total atomic.Int64
 }
 

@@ -1,5 +1,5 @@
-// Package attempt gives a program what package testing gives a test: what fails ends the attempt
-// where it fails, and what was made in it is removed when it ends, however it ends.
+// Package attempt gives a program the functions of package testing: a failure ends the attempt at
+// once, and Cleanup runs however the attempt ends.
 package attempt
 
 import (
@@ -15,13 +15,13 @@ type T struct {
 	abort    context.CancelCauseFunc
 	errs     []error
 	cleanups []func()
-	// cleaning: the context has ended because the attempt has.
+	// cleaning means that the context has ended because the attempt has.
 	cleaning bool
 }
 
-// Run does something in an attempt, on a goroutine of its own, and then what was given to Cleanup.
-// The error has everything that has failed, and why the context was canceled. That a deadline has
-// passed is no failure of what did not notice.
+// Run calls do in an attempt, on its own goroutine, and then the functions of Cleanup. The error
+// joins all failures, and the cause of the context's cancellation. A deadline is not a failure if
+// do did not fail because of it.
 func Run(ctx context.Context, do func(*T)) error {
 	t, done := &T{}, make(chan struct{})
 	t.ctx, t.abort = context.WithCancelCause(ctx)
@@ -45,8 +45,8 @@ func (t *T) endContext() {
 	t.abort(nil)
 }
 
-// cleanUp calls what was given to Cleanup, the last first: all of it, even if one of them ends the
-// goroutine.
+// cleanUp calls the functions of Cleanup, the last first. All are called, even if one of them ends
+// the goroutine.
 func (t *T) cleanUp() {
 	if len(t.cleanups) == 0 {
 		return
@@ -66,18 +66,18 @@ func (t *T) Context() context.Context { return t.ctx }
 // Abort ends the context because of err.
 func (t *T) Abort(err error) { t.abort(err) }
 
-// Cleanup has f called when the attempt ends. The last is called first.
+// Cleanup registers f, which is called when the attempt ends. The last is called first.
 func (t *T) Cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
 
-// Note notes a failure, if err is one, and goes on.
+// Note records err if it is not nil, and continues.
 func (t *T) Note(err error) {
 	if err != nil {
 		t.errs = append(t.errs, err)
 	}
 }
 
-// Check ends the attempt if err is not nil. If the context has ended, that is the cause of err: a
-// call that was under way only says that it was broken off.
+// Check ends the attempt if err is not nil. If the context has ended, its cause replaces err,
+// because a canceled call has no useful error.
 func (t *T) Check(err error) {
 	if err == nil {
 		return
@@ -89,7 +89,7 @@ func (t *T) Check(err error) {
 	runtime.Goexit()
 }
 
-// Errorf notes a failure and goes on.
+// Errorf records a failure and continues.
 func (t *T) Errorf(format string, args ...any) { t.Note(fmt.Errorf(format, args...)) }
 
 // Fatal ends the attempt.

@@ -11,7 +11,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// An attempt can stand where a test does.
+// An attempt can replace a test.
 var _ project.T = (*attempt.T)(nil)
 
 func TestAttempt_AnyEnd_CleansUp(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 )
 
-// An Endpoint shows one part of a cluster at an address of its own. Its faults are those of the
-// proxy. Its methods are safe for concurrent use.
+// An Endpoint serves one part of a cluster at its own address. Its faults are those of the proxy.
+// Its methods are safe for concurrent use.
 type Endpoint struct {
 	*netfault.Proxy
 	part            part
@@ -41,8 +41,8 @@ type options struct {
 	wrap            func(http.Handler) http.Handler
 }
 
-// WithServiceAccounts lets clients create tokens of the ServiceAccounts in kube-system, which are
-// the same for all parts, and passes requests with such a token on with it.
+// WithServiceAccounts allows clients to create tokens of the ServiceAccounts in kube-system, which
+// all parts share. A request with such a token is forwarded with it.
 func WithServiceAccounts() Option {
 	return func(o *options) { o.serviceAccounts = true }
 }
@@ -52,8 +52,8 @@ func WithHandler(wrap func(http.Handler) http.Handler) Option {
 	return func(o *options) { o.wrap = wrap }
 }
 
-// Start opens an endpoint, at a loopback address and a free port, for the part of that name. Its
-// requests reach the API server of cluster under cluster's identity. It must be closed.
+// Start opens an endpoint for the named part, at a loopback address and a free port. Its requests
+// reach the API server of cluster with cluster's identity. It must be closed.
 func Start(cluster *rest.Config, name string, opts ...Option) (*Endpoint, error) {
 	o := options{wrap: func(own http.Handler) http.Handler { return own }}
 	for _, opt := range opts {
@@ -71,8 +71,8 @@ func Start(cluster *rest.Config, name string, opts ...Option) (*Endpoint, error)
 	return e, nil
 }
 
-// RESTConfig is what a client needs to reach the endpoint: address, certificate authority and
-// token. As all configurations for tests it has client-side throttling off.
+// RESTConfig is the client configuration for the endpoint: address, certificate authority and
+// token. Like all configurations for tests, it has no client-side throttling.
 func (e *Endpoint) RESTConfig() *rest.Config {
 	config := e.Proxy.RESTConfig()
 	e.mu.Lock()
@@ -81,15 +81,15 @@ func (e *Endpoint) RESTConfig() *rest.Config {
 	return config
 }
 
-// Rotate replaces the token. New requests with the previous one are refused; as at an API server,
-// open watches continue.
+// Rotate replaces the token. New requests with the previous one are refused; open watches continue,
+// as with an API server.
 func (e *Endpoint) Rotate() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.token = rand.Text()
 }
 
-// InFlight is how many requests are being answered, watches included.
+// InFlight is the number of requests that are being answered, watches included.
 func (e *Endpoint) InFlight() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -103,7 +103,7 @@ func (e *Endpoint) Refused() []string {
 	return slices.Clone(e.refused)
 }
 
-// Close ends the endpoint: its port, its connections and what is on them.
+// Close closes the port and its connections, and cancels their requests.
 func (e *Endpoint) Close() error {
 	err := e.Proxy.Close()
 	e.release()
@@ -152,7 +152,7 @@ func (e *Endpoint) refuse(r *http.Request, reason string) {
 	e.refused = append(e.refused, fmt.Sprintf("%s %s: %s", r.Method, r.URL.Path, reason))
 }
 
-// answer sends an error as the API server would.
+// answer sends an error like the API server.
 func answer(w http.ResponseWriter, err *apierrors.StatusError) {
 	status := err.Status()
 	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}

@@ -24,11 +24,11 @@ import (
 	"github.com/fxccm/fxccm/test/internal/endpoint"
 )
 
-// backendToken is what the API server knows the endpoint by.
+// backendToken is the endpoint's token for the API server.
 const backendToken = "the-endpoints-own"
 
-// startBackend starts what stands for an API server: every list is empty, and a watch has no events
-// and no end.
+// startBackend starts a replacement for an API server: every list is empty, and a watch has no
+// events and no end.
 func startBackend(t *testing.T) *rest.Config {
 	t.Helper()
 	server := httptest.NewUnstartedServer(
@@ -82,7 +82,7 @@ func clientOf(t *testing.T, cfg *rest.Config) kubernetes.Interface {
 	return client
 }
 
-// list asks for nodes, for as long as limit.
+// list lists nodes, with limit as its timeout.
 func list(t *testing.T, client kubernetes.Interface, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -90,7 +90,7 @@ func list(t *testing.T, client kubernetes.Interface, limit time.Duration) error 
 	return err
 }
 
-// moment is long enough for a request to be answered that is not held up.
+// moment is long enough for the answer to an undisturbed request.
 const moment = 300 * time.Millisecond
 
 func TestEndpoint_EachHasATokenAndAnAuthorityOfItsOwn(t *testing.T) {
@@ -115,7 +115,7 @@ func TestEndpoint_EachHasATokenAndAnAuthorityOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestEndpoint_WhatIsRefusedIsForbiddenAndRemembered(t *testing.T) {
+func TestEndpoint_RefusedRequests_AreForbiddenAndRecorded(t *testing.T) {
 	e, client := start(t, startBackend(t), "blue")
 	if _, err := client.CoreV1().Nodes().Get(t.Context(), "green-1",
 		metav1.GetOptions{}); !apierrors.IsForbidden(err) {
@@ -157,11 +157,11 @@ func TestEndpoint_BreaksAndHealsAtTheSameAddress(t *testing.T) {
 				select {
 				case <-watch.ResultChan():
 				case <-time.After(ccmtest.WaitLimit):
-					t.Error("the watch goes on")
+					t.Error("the watch continues")
 				}
 			}
 			ccmtest.Eventually(t, "the endpoint fails", func(context.Context) (struct{}, error) {
-				// A request on a connection that was cut just now may fail in yet another way.
+				// A request on a connection that was just closed may fail in another way.
 				if err := list(t, client, moment); !test.is(err) {
 					return struct{}{},
 						errors.Join(errors.New("a request fails otherwise, or not at all"), err)

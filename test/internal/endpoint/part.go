@@ -41,7 +41,7 @@ func (p part) confine(method string, u *url.URL) error {
 	case "/services":
 		return p.confineServices(u, r)
 	case "/namespaces":
-		// Its UID identifies the cluster, and each part is one.
+		// Its UID identifies the cluster, and each part is a cluster.
 		if method != http.MethodGet || r.name != metav1.NamespaceSystem {
 			return refuse("of namespaces, %s can be read", metav1.NamespaceSystem)
 		}
@@ -101,19 +101,20 @@ func (p part) confineServices(u *url.URL, r resource) error {
 	return refuse("services of the namespace %q are not those of %s", r.namespace, p)
 }
 
-// requestsToken tells whether a request creates a ServiceAccount in kube-system, or a token of one.
+// requestsToken reports whether a request creates a ServiceAccount in kube-system, or a token of
+// one.
 func requestsToken(r *http.Request) bool {
 	asked := parse(r.URL.Path)
 	return r.Method == http.MethodPost && asked.group == "" &&
 		asked.resource == "serviceaccounts" && asked.namespace == metav1.NamespaceSystem
 }
 
-// resource is what a request is about.
+// resource is the resource of a request.
 type resource struct {
 	group, namespace, resource, name string
 }
 
-// parse reads a path as the API server does. A path without a resource, such as /version and the
+// parse parses a path like the API server. A path without a resource, such as /version and the
 // discovery of groups, has none.
 func parse(path string) (r resource) {
 	segments := strings.Split(strings.Trim(path, "/"), "/")

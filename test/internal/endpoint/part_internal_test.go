@@ -34,7 +34,7 @@ func TestPart_RequestsStayWithinIt(t *testing.T) {
 	}
 }
 
-func TestPart_WhatIsNotItsOwnIsRefused(t *testing.T) {
+func TestPart_RequestsOfOtherParts_AreRefused(t *testing.T) {
 	for _, asked := range []string{
 		"POST /version",
 		"GET /api/v1/nodes/green-1",

@@ -1,4 +1,4 @@
-// Package program runs programs as processes of their own, with their output in files.
+// Package program runs programs as processes, with their output in files.
 package program
 
 import (
@@ -24,7 +24,7 @@ const failureTail = 20
 type Process struct {
 	// Log is the path of the file.
 	Log string
-	// Started is right before the process was started.
+	// Started is the time right before the process was started.
 	Started time.Time
 	// Exited is closed when it has ended.
 	Exited chan struct{}
@@ -50,10 +50,10 @@ func Run(cmd *exec.Cmd, log string) (*Process, error) {
 	return p, childprocess.Begin(cmd, func(error) { close(p.Exited) })
 }
 
-// PID is that of the process, also after its end.
+// PID is the process ID, also after the end.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// HasExited tells whether the process has ended.
+// HasExited reports whether the process has ended.
 func (p *Process) HasExited() bool {
 	select {
 	case <-p.Exited:
@@ -69,10 +69,10 @@ func (p *Process) ExitCode() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// IsAsked tells whether the process was asked to end, or killed.
+// IsAsked reports whether the process was signaled to end, or killed.
 func (p *Process) IsAsked() bool { return p.asked.Load() }
 
-// Trouble is an error if the process has ended by itself. It has the end of the log.
+// Trouble returns an error with the end of the log if the process has ended by itself.
 func (p *Process) Trouble() error {
 	if !p.HasExited() || p.IsAsked() {
 		return nil
@@ -81,7 +81,7 @@ func (p *Process) Trouble() error {
 		p.Log, p.Tail(failureTail))
 }
 
-// Stop asks the process to end, once: a second signal may have it end without cleaning up.
+// Stop signals the process to end, once: a second signal may end it without a cleanup.
 func (p *Process) Stop() {
 	if !p.asked.Swap(true) {
 		_ = p.Signal(syscall.SIGTERM)
@@ -105,7 +105,7 @@ func (p *Process) End(grace time.Duration) error {
 // Signal sends a signal.
 func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
-// Kill ends the process at once, with no chance to clean up, and waits for its end.
+// Kill kills the process without a cleanup, and waits for its end.
 func (p *Process) Kill() error {
 	p.asked.Store(true)
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -142,7 +142,7 @@ func Logs(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// Tail is the end of a log, without the election's news of each second, and the ends of long lines.
+// Tail is the end of a log, without the periodic lines of the election, and the ends of long lines.
 func Tail(text string, lines int) string {
 	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	all = slices.DeleteFunc(all, func(line string) bool {

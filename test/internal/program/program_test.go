@@ -36,7 +36,7 @@ func TestProcess_EndsByItself_ErrorShowsExitCodeAndLog(t *testing.T) {
 	}
 }
 
-// ready waits until the script has said so: until then it has no trap.
+// ready waits until the script has set its trap.
 func ready(t *testing.T, p *program.Process) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); p.Tail(1) != "ready"; {
@@ -47,7 +47,7 @@ func ready(t *testing.T, p *program.Process) {
 	}
 }
 
-func TestProcess_End_IsNoTrouble(t *testing.T) {
+func TestProcess_End_IsNotAnError(t *testing.T) {
 	p := start(t, "trap 'exit 3' TERM; echo ready; while :; do sleep 0.1; done")
 	ready(t, p)
 	if p.HasExited() || p.IsAsked() {

@@ -23,11 +23,11 @@ const (
 	LoadBalancer = "load-balancer"
 )
 
-// Object is a JSON object, as it is sent or answered.
+// Object is a JSON object of a request or an answer.
 type Object = map[string]any
 
-// API sends plain requests to OpenStack as one user, without the provider's client.
-// Goroutines may share it.
+// API sends plain requests to OpenStack as one user, without the provider's client. It is safe for
+// concurrent use.
 type API struct {
 	login Object
 	auth  string
@@ -39,7 +39,7 @@ type API struct {
 	userID string
 }
 
-// An Answer is what OpenStack answered.
+// An Answer is an answer of OpenStack.
 type Answer struct {
 	Request string
 	Status  int
@@ -62,13 +62,12 @@ func (a Answer) Inner(key string) Object {
 	return o
 }
 
-// String tells request, status and body, for a test's messages. There is nothing secret in a test's
-// cloud.
+// String formats request, status and body for a test's messages. A test's cloud has no secrets.
 func (a Answer) String() string {
 	return fmt.Sprintf("%s: %d %s", a.Request, a.Status, bytes.TrimSpace(a.Body))
 }
 
-// newAPI is the API of the user that the body of POST /v3/auth/tokens names.
+// newAPI is the API for the user in the body of POST /v3/auth/tokens.
 func newAPI(authURL string, login Object) *API {
 	return &API{
 		login: login, auth: strings.TrimRight(authURL, "/"),
@@ -92,7 +91,7 @@ func byPassword(userID, password, projectID string) Object {
 // close closes connections.
 func (a *API) close() { a.http.CloseIdleConnections() }
 
-// versions are put behind the addresses in the catalog, which may or may not end with one.
+// versions are appended to the addresses in the catalog, unless they end with a version.
 var versions = map[string]string{Network: "/v2.0", LoadBalancer: "/v2.0"}
 
 var version = regexp.MustCompile(`/v[0-9.]+/?$`)
@@ -141,11 +140,11 @@ func (a *API) session(
 	return a.token, a.bases, nil
 }
 
-// Do makes a request of a service: path is below the service's version ("/servers/detail",
-// "/ports?device_id=...", "/lbaas/loadbalancers", "/users/..."), or a whole address. body nil:
-// none; []byte and string are sent as they are, all else as JSON. headers are pairs; with
-// X-Auth-Token among them the request is made once, with that token. The error is one of the
-// connection alone; whatever the service answers is an Answer.
+// Do sends a request to a service: path is below the service's version ("/servers/detail",
+// "/ports?device_id=...", "/lbaas/loadbalancers", "/users/..."), or a whole address. A nil body
+// means no body; []byte and string are sent unchanged, and other types as JSON. headers are pairs.
+// With X-Auth-Token among them, the request is sent once, with that token. Only a connection
+// failure is an error; every answer of the service is an Answer.
 func (a *API) Do(
 	ctx context.Context, method, service, path string, body any, headers ...string,
 ) (Answer, error) {
@@ -210,19 +209,19 @@ func (a *API) send(
 	}, err
 }
 
-// In is the API for a test, which ends when a request gets no answer.
+// In returns the API for a test. A request without an answer ends the test.
 func (a *API) In(t T) Requests { return Requests{api: a, t: t} }
 
-// Requests are an API's for one test.
+// Requests are the requests of one test.
 type Requests struct {
 	api *API
 	t   T
 }
 
-// API is for goroutines that are not the test's own, in which only errors can be returned.
+// API is for other goroutines than the test's, which can only return errors.
 func (r Requests) API() *API { return r.api }
 
-// Try makes a request, whatever its result. See [API.Do].
+// Try sends a request and returns any answer. See [API.Do].
 func (r Requests) Try(method, service, path string, body any, headers ...string) Answer {
 	r.t.Helper()
 	answer, err := r.api.Do(r.t.Context(), method, service, path, body, headers...)
@@ -232,7 +231,7 @@ func (r Requests) Try(method, service, path string, body any, headers ...string)
 	return answer
 }
 
-// Must makes a request that has to succeed.
+// Must sends a request that must succeed.
 func (r Requests) Must(method, service, path string, body any, headers ...string) Answer {
 	r.t.Helper()
 	answer := r.Try(method, service, path, body, headers...)
@@ -242,8 +241,8 @@ func (r Requests) Must(method, service, path string, body any, headers ...string
 	return answer
 }
 
-// Create makes something: Create(Network, "/ports", "port", Object{...}) sends {"port": {...}} and
-// returns what is in the answer.
+// Create creates an object: Create(Network, "/ports", "port", Object{...}) sends {"port": {...}}
+// and returns the object in the answer.
 func (r Requests) Create(service, path, key string, attributes Object, headers ...string) Object {
 	r.t.Helper()
 	answer := r.Must(http.MethodPost, service, path, Object{key: attributes}, headers...)
@@ -254,19 +253,19 @@ func (r Requests) Create(service, path, key string, attributes Object, headers .
 	return made
 }
 
-// Update changes something, as Create makes it.
+// Update changes an object, with arguments like Create's.
 func (r Requests) Update(service, path, key string, attributes Object, headers ...string) Object {
 	r.t.Helper()
 	return r.Must(http.MethodPut, service, path, Object{key: attributes}, headers...).Inner(key)
 }
 
-// Get reads one thing.
+// Get reads an object.
 func (r Requests) Get(service, path, key string, headers ...string) Object {
 	r.t.Helper()
 	return r.Must(http.MethodGet, service, path, nil, headers...).Inner(key)
 }
 
-// List reads a list, all pages of it.
+// List reads all pages of a list.
 func (r Requests) List(service, path, key string, headers ...string) []Object {
 	r.t.Helper()
 	all, err := r.api.List(r.t.Context(), service, path, key, headers...)
@@ -276,7 +275,7 @@ func (r Requests) List(service, path, key string, headers ...string) []Object {
 	return all
 }
 
-// List reads a list, all pages of it.
+// List reads all pages of a list.
 func (a *API) List(
 	ctx context.Context, service, path, key string, headers ...string,
 ) (all []Object, err error) {
@@ -308,7 +307,7 @@ func (a *API) List(
 	return all, nil
 }
 
-// Delete deletes something, which may be gone.
+// Delete deletes an object, which may already be deleted.
 func (r Requests) Delete(service, path string) {
 	r.t.Helper()
 	if answer := r.Try(http.MethodDelete, service, path, nil); answer.Status/100 != 2 &&

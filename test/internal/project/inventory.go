@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// resourceKind is one of what a project can have: what it is called here, whose it is, and where
-// its list is.
+// resourceKind is a kind of a project's resources: its name here, its service, and the path of its
+// list.
 type resourceKind struct{ name, service, path, key string }
 
-// kinds are all that a project can have.
+// kinds are all kinds of a project's resources.
 var kinds = []resourceKind{
 	{"load balancer", LoadBalancer, "/lbaas/loadbalancers", "loadbalancers"},
 	{"listener", LoadBalancer, "/lbaas/listeners", "listeners"},
@@ -34,10 +34,11 @@ var kinds = []resourceKind{
 	{"security group", Network, "/security-groups", "security_groups"},
 }
 
-// Inventory is all that a project has: objects as the API shows them, by "kind id".
+// Inventory has all objects of a project in the API's form, by "kind id".
 type Inventory map[string]Object
 
-// Inventory lists all that the project has in Octavia, Nova and Neutron, members of pools, too.
+// Inventory lists all objects of the project in Octavia, Nova and Neutron, including members of
+// pools.
 func (p *Project) Inventory() Inventory {
 	p.t.Helper()
 	all, err := p.inventory(p.t.Context())
@@ -68,7 +69,7 @@ func (p *Project) inventory(ctx context.Context) (Inventory, error) {
 	return all, err
 }
 
-// members are those of pools, each of which has a list of its own.
+// members are the members of pools, each of which has its own list.
 func (p *Project) members(ctx context.Context, pools []Object) ([]Object, error) {
 	lists, errs, slots := make([][]Object, len(pools)), make([]error, len(pools)),
 		make(chan struct{}, 4)
@@ -98,8 +99,9 @@ func (i Inventory) Of(kind string) (objects []Object) {
 	return objects
 }
 
-// Differences are what is otherwise in other, in lines: what was created, deleted, and changed, but
-// for attributes that are named, and those that change by themselves: times, revisions and states.
+// Differences returns the differences from other as lines: created, deleted, and changed objects.
+// It ignores the named attributes, and those that change by themselves: times, revisions and
+// states.
 func (i Inventory) Differences(other Inventory, except ...string) (lines []string) {
 	except = append(except, "updated_at", "updated", "revision_number", "provisioning_status",
 		"operating_status", "status")
@@ -127,7 +129,7 @@ func (i Inventory) Differences(other Inventory, except ...string) (lines []strin
 	return lines
 }
 
-// close deletes all that the project has.
+// close deletes all objects of the project.
 func (p *Project) close() {
 	p.t.Helper()
 	defer p.user.close()
@@ -145,8 +147,8 @@ func (p *Project) close() {
 	p.emptied = true
 }
 
-// empty deletes what the project has, kind by kind, since much is refused until what stands on it
-// is gone.
+// empty deletes the project's objects kind by kind, because many deletions are refused until
+// dependent objects are deleted.
 func (p *Project) empty(ctx context.Context) error {
 	for _, together := range [][]string{
 		{"load balancer", "server", "router's routes"},
@@ -176,12 +178,12 @@ func (p *Project) empty(ctx context.Context) error {
 	return nil
 }
 
-// deleteAll asks for the deletion of all of one kind, and tells whether it is gone, or what is in
-// the way.
+// deleteAll deletes all objects of one kind. It reports whether they are gone, or the reason why
+// not.
 func (p *Project) deleteAll(ctx context.Context, kind string) (gone bool, err error) {
 	thing, _, routes := strings.Cut(kind, "'s ")
 	k := kinds[slices.IndexFunc(kinds, func(k resourceKind) bool { return k.name == thing })]
-	// A list of the project's own would create the default group again.
+	// A list by the project's own user would create the default group again.
 	lister, query := p.user, ""
 	if kind == "security group" {
 		lister, query = p.operator, "?project_id="+p.ID
@@ -215,7 +217,7 @@ func (p *Project) deleteAll(ctx context.Context, kind string) (gone bool, err er
 		case err != nil:
 			return false, err
 		case answer.Status == http.StatusNotFound:
-		// Neutron has done it when it answers; Nova and Octavia only begin.
+		// Neutron has finished when it answers; Nova and Octavia only begin.
 		case answer.Status/100 != 2 || k.service != Network:
 			gone, errs = false, append(errs, errors.New(answer.String()))
 		}

@@ -8,8 +8,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// AddBalancerFlavor makes a flavor of load balancers, which all projects see as long as the test
-// lasts.
+// AddBalancerFlavor creates a flavor of load balancers, which all projects see until the test ends.
 func (p *Project) AddBalancerFlavor(name string) (id string) {
 	p.t.Helper()
 	if !p.Real() {
@@ -27,8 +26,8 @@ func (p *Project) AddBalancerFlavor(name string) (id string) {
 	return id
 }
 
-// AddBalancerZone makes an availability zone of load balancers, which all projects see as long as
-// the test lasts. Its name begins with that of the project.
+// AddBalancerZone creates an availability zone of load balancers, which all projects see until the
+// test ends. Its name begins with that of the project.
 func (p *Project) AddBalancerZone(suffix string) (name string) {
 	p.t.Helper()
 	name = p.Name + "-" + suffix
@@ -49,7 +48,7 @@ func (p *Project) AddBalancerZone(suffix string) (name string) {
 	return name
 }
 
-// dropLater deletes what is not the project's own, after the test and before the project.
+// dropLater deletes an object outside the project, after the test and before the project.
 func (p *Project) dropLater(path string) {
 	p.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -1,8 +1,8 @@
-// Package project gives a test a project of its own in an OpenStack, with a network of nodes behind
-// a router. Which OpenStack that is, the test does not know: the simulator of package
-// openstacktest, or, if the environment variable FXCCM_OPENSTACK_LAB names the folder of a lab
-// (make openstack-lab), a real Keystone, Nova, Neutron and Octavia. So a test that passes on both
-// has shown that the simulator does as the real one does, in what the test looks at.
+// Package project gives a test its own project in an OpenStack, with a network of nodes behind a
+// router. The OpenStack is the simulator of package openstacktest, or, if the environment variable
+// FXCCM_OPENSTACK_LAB names the folder of a lab (make openstack-lab), a real Keystone, Nova,
+// Neutron and Octavia. A test that passes on both shows that the simulator behaves like the real
+// one, as far as the test checks.
 package project
 
 import (
@@ -25,7 +25,7 @@ import (
 // LabVariable names the environment variable with the folder of a lab.
 const LabVariable = "FXCCM_OPENSTACK_LAB"
 
-// A Project is one in an OpenStack, as its user sees it.
+// A Project is a project in an OpenStack, as its user sees it.
 type Project struct {
 	t T
 	// Simulator is nil on a real OpenStack.
@@ -33,26 +33,26 @@ type Project struct {
 	// Wire is between a provider that the Project opens and OpenStack.
 	Wire *Wire
 
-	// ID, and the name, of the project.
+	// ID and Name identify the project.
 	ID, Name string
-	// Public is the external network; Network the nodes', Router the router between, Subnets the
-	// nodes' by IP version (4: 10.0.0.0/16, 6: fd00::/64 and only WithIPv6).
+	// Public is the external network, Network the nodes' network, Router the router between them,
+	// and Subnets the nodes' subnets by IP version (4: 10.0.0.0/16; 6: fd00::/64, only WithIPv6).
 	Public, Network, Router string
 	NetworkName             string
 	Subnets                 map[int]string
-	// Zones are those of servers, at least two.
+	// Zones are the zones of servers, at least two.
 	Zones []string
 	// Flavor and Image are for servers.
 	Flavor, FlavorName, Image string
 
 	user, admin *API
-	// operator is an administrator in a project of its own.
+	// operator is an administrator in another project.
 	operator    *API
 	credentials *openstacktest.Credentials
 	emptied     bool
 }
 
-// Option changes what New makes.
+// Option changes the project of New.
 type Option func(*options)
 
 type options struct {
@@ -60,18 +60,18 @@ type options struct {
 	simulator  []openstacktest.Option
 }
 
-// WithIPv6 gives the nodes' network IPv6, too.
+// WithIPv6 adds IPv6 to the nodes' network.
 func WithIPv6() Option { return func(o *options) { o.ipv6 = true } }
 
-// WithoutNetwork makes neither network nor router.
+// WithoutNetwork omits the network and the router.
 func WithoutNetwork() Option { return func(o *options) { o.bare = true } }
 
-// OnSimulator are options that count if it is the simulator.
+// OnSimulator are options that only the simulator uses.
 func OnSimulator(more ...openstacktest.Option) Option {
 	return func(o *options) { o.simulator = append(o.simulator, more...) }
 }
 
-// lab is what the lab's folder says of it: lab.json.
+// lab is the content of lab.json in the lab's folder.
 type lab struct {
 	AuthURL       string   `json:"auth_url"`
 	Region        string   `json:"region"`
@@ -85,10 +85,10 @@ type lab struct {
 	Zones         []string `json:"zones"`
 }
 
-// OnLab tells that tests run on the real OpenStack.
+// OnLab reports whether tests run on the real OpenStack.
 func OnLab() bool { return os.Getenv(LabVariable) != "" }
 
-// New makes a project that lasts until the test ends, and is then deleted with all that is in it.
+// New creates a project. At the end of the test it is deleted with all its objects.
 func New(t T, opts ...Option) *Project {
 	t.Helper()
 	var o options
@@ -108,21 +108,21 @@ func New(t T, opts ...Option) *Project {
 	return p
 }
 
-// Real tells that this is no simulator.
+// Real reports whether the project is in a real OpenStack.
 func (p *Project) Real() bool { return p.Simulator == nil }
 
-// In is the project for a test within the test.
+// In is the project for a subtest.
 func (p *Project) In(t T) *Project {
 	other := *p
 	other.t = t
 	return &other
 }
 
-// User speaks as the project's user.
+// User sends requests as the project's user.
 func (p *Project) User() Requests { return p.user.In(p.t) }
 
-// Admin speaks as an administrator; on a real OpenStack in the project, so that what is made
-// belongs to it.
+// Admin sends requests as an administrator. On a real OpenStack the administrator is in the
+// project, so created objects belong to it.
 func (p *Project) Admin() Requests { return p.admin.In(p.t) }
 
 func (p *Project) onSimulator(o options) {
@@ -216,7 +216,7 @@ func (p *Project) Credentials() openstacktest.Credentials {
 		"application_credential", Object{"name": name})
 	c.ApplicationCredentialID, c.ApplicationCredentialName, c.ApplicationCredentialSecret = ID(
 		credential), name, Text(credential, "secret")
-	// The administrator is trusted: a user is needed that is not the project's own.
+	// A trustee must be another user than the project's own.
 	trustee := p.Admin().Create(Identity, "/users", "user",
 		Object{"name": p.Name + "-trustee", "domain_id": "default", "password": c.Password})
 	p.t.Cleanup(func() {
@@ -280,24 +280,24 @@ func (p *Project) AddSubnet(network, cidr string) (id string) {
 	}))
 }
 
-// Connect gives the router an interface in the subnet.
+// Connect connects the router to the subnet.
 func (p *Project) Connect(router, subnet string) {
 	p.t.Helper()
 	p.User().Must(http.MethodPut, Network, "/routers/"+router+"/add_router_interface",
 		Object{"subnet_id": subnet})
 }
 
-// A Server is one of Nova's, with its first port.
+// A Server is a server of Nova, with its first port.
 type Server struct {
 	ID, Name, Port string
 	// Addresses are those of the port, by IP version.
 	Addresses map[int]string
 }
 
-// ProviderID is the node's.
+// ProviderID is the provider ID of the node.
 func (s Server) ProviderID() string { return "openstack:///" + s.ID }
 
-// AddServer makes a server with a port in the nodes' network, and waits until it is ACTIVE. more
+// AddServer creates a server with a port in the nodes' network, and waits until it is ACTIVE. more
 // are attributes of the request, such as "metadata", or "networks" for other ports.
 func (p *Project) AddServer(name string, more ...Object) Server {
 	p.t.Helper()
@@ -356,7 +356,7 @@ func (p *Project) AddServers(names []string, more ...Object) []Server {
 	return servers
 }
 
-// Together does n things, some at once, and ends the test with what failed.
+// Together calls do n times, some in parallel, and fails the test with all errors.
 func (p *Project) Together(n, atOnce int, do func(ctx context.Context, i int) error) {
 	p.t.Helper()
 	errs, slots := make(chan error, n), make(chan struct{}, atOnce)
@@ -376,7 +376,8 @@ func (p *Project) Together(n, atOnce int, do func(ctx context.Context, i int) er
 	}
 }
 
-// WaitServer waits until the server is in a state: "ACTIVE", "SHUTOFF" ... "": until it is gone.
+// WaitServer waits until the server has a status, such as "ACTIVE" or "SHUTOFF"; "" means until it
+// is deleted.
 func (p *Project) WaitServer(id, status string) {
 	p.t.Helper()
 	p.Wait("server "+id+" is "+status, func() error {
@@ -412,8 +413,7 @@ func (p *Project) WaitBalancer(id string, gone ...bool) Object {
 	return found
 }
 
-// Wait waits until check has nothing to say, and says what it said last when that takes far too
-// long.
+// Wait waits until check returns nil, and fails with its last error after a generous limit.
 func (p *Project) Wait(what string, check func() error) {
 	p.t.Helper()
 	deadline := time.Now().Add(5 * time.Minute)

@@ -24,7 +24,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-// Provider is the provider for a Manager, whose requests go over the wire.
+// Provider is the provider for a Manager. Its requests go over the wire.
 func (p *Project) Provider(opts ...openstack.Option) ccm.Provider {
 	provider := openstack.Provider(opts...)
 	open := provider.New
@@ -35,16 +35,15 @@ func (p *Project) Provider(opts ...openstack.Option) ccm.Provider {
 	return provider
 }
 
-// A Cloud is the provider, opened for one test, beside a cluster that is a fake clientset with
-// informers.
+// A Cloud is the provider, opened for one test, with a fake clientset and informers as its cluster.
 type Cloud struct {
 	cloudprovider.Interface
 	// Kube has the namespace kube-system. The provider sees the objects that a test adds, when the
 	// informers have.
 	Kube *fake.Clientset
-	// Informers are the provider's.
+	// Informers are the provider's informers.
 	Informers informers.SharedInformerFactory
-	// Events are those the provider writes, as record.FakeRecorder formats them.
+	// Events are the events of the provider, in the format of record.FakeRecorder.
 	Events chan string
 
 	end func()
@@ -53,7 +52,7 @@ type Cloud struct {
 // Close ends the provider before the test ends.
 func (c *Cloud) Close() { c.end() }
 
-// ClusterUID is that of kube-system in a Cloud.
+// ClusterUID is the UID of kube-system in a Cloud.
 const ClusterUID = types.UID("6f1c5d0e-0000-4000-8000-00000c1057e4")
 
 // Open opens the provider with a configuration, and with objects in the cluster.
@@ -63,7 +62,7 @@ func (p *Project) Open(t testing.TB, cfg cloudconf.Config, objects ...runtime.Ob
 		objects...)
 }
 
-// OpenWith opens it otherwise, such as from a file, or with another clock.
+// OpenWith opens the provider in another way, such as from a file, or with another clock.
 func (p *Project) OpenWith(
 	t testing.TB, opts []openstack.Option, change func(*ccm.ProviderEnv), objects ...runtime.Object,
 ) *Cloud {
@@ -112,7 +111,7 @@ func (p *Project) OpenWith(
 	return c
 }
 
-// testingT: a benchmark logs nothing.
+// testingT returns nil for a benchmark, which logs nothing.
 func testingT(t testing.TB) *testing.T {
 	if t, is := t.(*testing.T); is {
 		return t
@@ -130,7 +129,7 @@ func (c *Cloud) NextEvent() string {
 	}
 }
 
-// builder gives all the same clientset.
+// builder returns the same clientset for all names.
 type builder struct{ kube kubernetes.Interface }
 
 // Config implements cloudprovider.ControllerClientBuilder; the provider needs none.

@@ -2,11 +2,10 @@ package project
 
 import "context"
 
-// T is what a Project needs of a test. Every testing.TB is one; a program that measures has its
-// own.
+// T is the part of testing.TB that a Project uses. A benchmark program has its own implementation.
 type T interface {
 	Helper()
-	// Context ends when the test does, before Cleanup.
+	// Context ends with the test, before Cleanup.
 	Context() context.Context
 	Cleanup(func())
 	Errorf(format string, args ...any)

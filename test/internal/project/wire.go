@@ -11,45 +11,44 @@ import (
 	"time"
 )
 
-// Wire stands between the provider and OpenStack, whichever it is: it keeps a record of requests,
-// and can have some of them go wrong.
+// Wire is between the provider and OpenStack: it records requests, and can make some of them fail.
 type Wire struct {
 	mu     sync.Mutex
 	calls  []Call
 	faults []*Fault
 }
 
-// A Call is a request of the provider's that was answered, or failed.
+// A Call is a request of the provider that was answered, or failed.
 type Call struct {
 	Time     time.Time
 	Duration time.Duration
 	Method   string
-	// Path is that of the address; Route is the path with {id} where there was an id.
+	// Path is the path of the address; Route is the path with {id} instead of IDs.
 	Path, Route string
 	Query       string
-	// RequestBody is what was sent.
+	// RequestBody is the sent body.
 	RequestBody string
 	// Status is 0 if there was no answer.
 	Status int
 	Token  string
 }
 
-// Changes tells that the call may have changed something. A login does not.
+// Changes reports whether the call may have changed an object. A login does not count.
 func (c Call) Changes() bool {
 	return c.Method != http.MethodGet && !strings.HasSuffix(c.Path, "/auth/tokens")
 }
 
-// A Fault has requests go wrong. It is used up after Times; 0: never.
+// A Fault makes requests fail. It is used up after Times; 0: never.
 type Fault struct {
-	// Matches chooses the requests; nil: all.
+	// Matches selects the requests; nil: all.
 	Matches func(*http.Request) bool
 	Times   int
-	// Delay comes before all else.
+	// Delay comes first.
 	Delay time.Duration
-	// After: the request is carried out, and then its answer lost.
+	// After means that the request is executed, but its answer is lost.
 	After bool
-	// Err is that of the connection. Else the answer is Status, with Body and Header; if that is 0,
-	// too, it is OpenStack's own.
+	// Err is an error of the connection. Without it, the answer is Status, with Body and Header. If
+	// that is 0, too, it is OpenStack's own answer.
 	Err    error
 	Status int
 	Body   string
@@ -58,7 +57,7 @@ type Fault struct {
 	used int
 }
 
-// On is a fault's Matches: by method ("" for all) and the end of the route, such as
+// On returns a Matches for a method ("" for all) and the end of the route, such as
 // "/lbaas/listeners/{id}".
 func On(method, route string) func(*http.Request) bool {
 	return func(r *http.Request) bool {
@@ -71,7 +70,7 @@ var identifier = regexp.MustCompile(
 
 func routeOf(path string) string { return identifier.ReplaceAllString(path, "{id}") }
 
-// Break lets requests go wrong, until remove is called.
+// Break makes requests fail until remove is called.
 func (w *Wire) Break(f Fault) (remove func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,14 +102,14 @@ func (w *Wire) Calls() []Call {
 	return slices.Clone(w.calls)
 }
 
-// Mark is a moment in the record.
+// Mark is the current position in the record.
 func (w *Wire) Mark() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.calls)
 }
 
-// Since are the calls after the moment, of those that which chooses; nil: all.
+// Since are the calls after the mark that which selects; nil: all.
 func (w *Wire) Since(mark int, which func(Call) bool) []Call {
 	return slices.DeleteFunc(w.Calls()[mark:],
 		func(c Call) bool { return which != nil && !which(c) })
@@ -198,7 +197,7 @@ func (r *recorder) roundTrip(request *http.Request, f *Fault) (*http.Response, e
 	}, nil
 }
 
-// CloseIdleConnections is what http.Client calls.
+// CloseIdleConnections is called by http.Client.
 func (r *recorder) CloseIdleConnections() {
 	if c, ok := r.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 )
 
-// Build builds programs into dir, as the Makefile builds the example, so that they come out of the
-// same build cache. root is the folder of the project, packages are their paths from there; a
-// program is named for the last folder of its path.
+// Build builds programs into dir, with the Makefile's flags, so that they share its build cache.
+// root is the folder of the project, packages are their paths from there. A program has the name of
+// the last folder of its path.
 func Build(root, dir string, packages ...string) error {
 	args := append([]string{"build", "-o", dir + string(filepath.Separator)},
 		packages...)

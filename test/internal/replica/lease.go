@@ -16,7 +16,7 @@ func (l LeaseTimes) Flags() []string {
 	}
 }
 
-// QuickLease lets a test wait for leases to expire.
+// QuickLease is short, so that a test can wait for leases to expire.
 func QuickLease() LeaseTimes {
 	return LeaseTimes{3 * time.Second, 2 * time.Second, 500 * time.Millisecond}
 }

@@ -18,15 +18,15 @@ import (
 // logTail is how many lines of each process's log a failed test shows.
 const logTail = 15
 
-// A Process is a child whose output goes to a file. It is ended with its test.
+// A Process is a child process whose output goes to a file. It ends with its test.
 type Process struct {
 	*program.Process
-	// Name is what the program knows itself as (argv[0]).
+	// Name is the program's own name (argv[0]).
 	Name string
 }
 
-// StartProcess runs a program under a name of its own. Its output is appended to the file
-// <name>.log in dir.
+// StartProcess runs a program under its own name. Its output is appended to the file <name>.log in
+// dir.
 func StartProcess(t testing.TB, dir, name, path string, args ...string) *Process {
 	t.Helper()
 	return StartProcessIn(t, nil, dir, name, path, args...)
@@ -56,7 +56,7 @@ func StartProcessIn(
 	return p
 }
 
-// Signal sends a signal; it fails the test if there is no process any more.
+// Signal sends a signal; it fails the test if the process does not exist any more.
 func (p *Process) Signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	if err := p.Process.Signal(s); err != nil {
@@ -76,14 +76,15 @@ func (p *Process) Wait(t testing.TB) int {
 	}
 }
 
-// Freeze stops the process, and returns when the kernel says that all of it stands still.
+// Freeze stops the process, and returns when the kernel reports that all of its threads are
+// stopped.
 func (p *Process) Freeze(t testing.TB) {
 	t.Helper()
 	p.Signal(t, syscall.SIGSTOP)
 	Eventually(t, p.Name+" stands still", func() error { return StandsStill(p.PID()) })
 }
 
-// StandsStill is nil when the kernel says that all threads of the process are stopped.
+// StandsStill returns nil when the kernel reports that all threads of the process are stopped.
 func StandsStill(pid int) error {
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil || len(tasks) == 0 {
@@ -94,7 +95,7 @@ func StandsStill(pid int) error {
 		if err != nil {
 			return err
 		}
-		// The state follows the name, which is in brackets and may hold anything (proc(5)).
+		// The state follows the name, which is in brackets and may contain any character (proc(5)).
 		_, state, _ := strings.Cut(string(data[strings.LastIndexByte(string(data), ')'):]), " ")
 		if !strings.HasPrefix(state, "T") {
 			return fmt.Errorf("a thread is in state %.1s", state)
@@ -103,7 +104,7 @@ func StandsStill(pid int) error {
 	return nil
 }
 
-// OpenFiles counts what the process has open: files, and connections above all.
+// OpenFiles counts the open files of the process, which are mostly connections.
 func (p *Process) OpenFiles() (int, error) {
 	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID()))
 	return len(entries), err

@@ -1,9 +1,9 @@
 //go:build linux
 
-// Package replica runs cloud controller managers as processes, for tests of what a process does: it
-// reads their logs, freezes and kills them, and measures what they leave behind.
+// Package replica runs cloud controller managers as processes, for tests of whole processes: it
+// reads their logs, freezes and kills them, and measures leaks.
 //
-// Needs Linux: processes are frozen, and counted in /proc.
+// It needs Linux, because it freezes processes and reads /proc.
 package replica
 
 import (
@@ -27,12 +27,12 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// A Replica is a cloud controller manager in a process of its own. Its name is its identity in the
-// election, so the lease names it; the program's name, so the user agent of its requests begins
-// with it; and a part of the caller in the cloud's record. No two of a test have the same.
+// A Replica is a cloud controller manager in its own process. Its name is its identity in the
+// election, the beginning of the user agent of its requests, and a part of the caller in the
+// cloud's record. The name is unique in a test.
 type Replica struct {
 	*Process
-	// Port is that of /metrics and /statusz; 0 if none are served.
+	// Port is the port of /metrics and /statusz, or 0.
 	Port int
 }
 
@@ -46,15 +46,15 @@ func FreePort(t testing.TB) int {
 	return port
 }
 
-// Caller is how the cloud records the calls of a term.
+// Caller is the caller of a term's calls in the cloud's record.
 func (r *Replica) Caller(term uint64) string { return fake.TermCaller(r.Name, term) }
 
-// These are the Manager's log messages at the turning points of a term.
+// These are the Manager's log messages about the phases of a term.
 const (
 	TermBegins = "Term begins"
 	TermReady  = "Term is ready"
-	// TermEnds is logged right after the fence has closed, if leadership was lost, and tells when
-	// that was.
+	// TermEnds is logged right after the fence has closed, if leadership was lost, with the time of
+	// the closing.
 	TermEnds    = "Term ends"
 	TermDrained = "Term has drained"
 	Standby     = "Leadership lost, back to standby"
@@ -66,7 +66,8 @@ type Entry struct {
 	At      time.Time
 	Message string
 	Term    uint64
-	// Reason is why a term ends, Closed when its fence has closed; zero if leadership was not lost.
+	// Reason is why a term ends, and Closed when its fence has closed; it is zero if leadership was
+	// not lost.
 	Reason string
 	Closed time.Time
 }
@@ -80,7 +81,7 @@ func (r *Replica) Entries(messages ...string) ([]Entry, error) {
 	var found []Entry
 	for line := range bytes.Lines(data) {
 		if !bytes.HasSuffix(line, []byte("\n")) || !bytes.HasPrefix(line, []byte("{")) {
-			continue // it is just being written, or no entry
+			continue // an incomplete line, or not an entry
 		}
 		e, err := parseEntry(line)
 		if err != nil {
@@ -115,7 +116,7 @@ func parseEntry(line []byte) (Entry, error) {
 	}, nil
 }
 
-// AwaitEntry waits until the replica has said one of the messages for the n-th time.
+// AwaitEntry waits until the replica has logged the message for the n-th time.
 func (r *Replica) AwaitEntry(t testing.TB, n int, message string) Entry {
 	t.Helper()
 	var found []Entry
@@ -125,14 +126,14 @@ func (r *Replica) AwaitEntry(t testing.TB, n int, message string) Entry {
 		}
 		var err error
 		if found, err = r.Entries(message); err == nil && len(found) < n {
-			err = fmt.Errorf("it has said so %d times", len(found))
+			err = fmt.Errorf("it has logged it %d times", len(found))
 		}
 		return err
 	})
 	return found[n-1]
 }
 
-// Leads is nil when the replica's last term is ready and has not ended.
+// Leads returns nil if the replica's last term is ready and has not ended.
 func (r *Replica) Leads() error {
 	said, err := r.Entries(TermBegins, TermReady, TermEnds)
 	switch {
@@ -160,8 +161,8 @@ func (r *Replica) Term(t testing.TB) uint64 {
 	return begun[len(begun)-1].Term
 }
 
-// Get asks the secure port under the identity of admin, which has a client certificate. The port's
-// own certificate is one that the replica has created for itself.
+// Get reads from the secure port with the client certificate of admin. The port's own certificate
+// is self-signed.
 func (r *Replica) Get(admin *rest.Config, path string) (string, error) {
 	pair, err := tls.X509KeyPair(admin.CertData, admin.KeyData)
 	if err != nil {
@@ -188,7 +189,7 @@ func (r *Replica) Get(admin *rest.Config, path string) (string, error) {
 
 var goroutinesMetric = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
 
-// A Footprint is what a process leaves behind when it leaks.
+// A Footprint is the resource use of a process.
 type Footprint struct{ Goroutines, Files int }
 
 // Footprint measures the process.
@@ -199,7 +200,7 @@ func (r *Replica) Footprint(admin *rest.Config) (f Footprint, err error) {
 	}
 	match := goroutinesMetric.FindStringSubmatch(body)
 	if match == nil {
-		return f, errors.New("/metrics does not tell go_goroutines")
+		return f, errors.New("/metrics lacks go_goroutines")
 	}
 	if f.Goroutines, err = strconv.Atoi(match[1]); err != nil {
 		return f, err

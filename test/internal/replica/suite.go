@@ -8,7 +8,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
-// A Suite has what the tests of a package two folders below test share: control planes with the
+// A Suite is shared by the tests of a package two folders below test: control planes with the
 // shipped RBAC rules, and the example program.
 type Suite struct {
 	*suite.Pool
@@ -16,7 +16,7 @@ type Suite struct {
 	Binary string
 }
 
-// Main builds the program, runs the tests, and ends the process, which fails if goroutines are
+// Main builds the program, runs the tests, and ends the process. The run fails if goroutines are
 // left.
 func (s *Suite) Main(m *testing.M, controlPlanes int) {
 	s.Pool = suite.NewPool(controlPlanes, suite.Options{
@@ -38,7 +38,7 @@ func (s *Suite) run(m *testing.M) (code int) {
 	if err := Build("../../..", dir, "./example"); err != nil {
 		return suite.Failed(err)
 	}
-	// Its name is its user agent.
+	// The file's name is the user agent.
 	s.Binary = filepath.Join(dir, "fxccm")
 	if err := os.Rename(filepath.Join(dir, "example"), s.Binary); err != nil {
 		return suite.Failed(err)

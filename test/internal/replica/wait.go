@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// WaitLimit is for what never comes: what is waited for takes seconds, and a minute if other
-	// tests keep the machine busy.
+	// WaitLimit is for conditions that never hold: a wait usually takes seconds, and up to a minute
+	// if other tests keep the machine busy.
 	WaitLimit = 3 * time.Minute
 
-	// pollInterval is such that looking is little work beside what is looked at.
+	// pollInterval is long enough that the probes do not load the machine.
 	pollInterval = 150 * time.Millisecond
 )
 
-// Eventually asks probe again and again until it returns nil. what completes the sentence "waited
-// without success until …".
+// Eventually calls probe until it returns nil. what completes the sentence "waited without success
+// until …".
 func Eventually(t testing.TB, what string, probe func() error) {
 	t.Helper()
 	deadline := time.Now().Add(WaitLimit)
@@ -34,8 +34,8 @@ func Eventually(t testing.TB, what string, probe func() error) {
 	}
 }
 
-// Steadily is Eventually, but probe must hold for a while: it answers with what must not change in
-// that time.
+// Steadily is Eventually, but probe must hold for a while: the value that it returns must not
+// change in that time.
 func Steadily[T comparable](
 	t testing.TB, what string, during time.Duration, probe func() (T, error),
 ) T {
@@ -59,7 +59,7 @@ func Steadily[T comparable](
 	return last
 }
 
-// notYet is the error of what has not been steady for long enough.
+// notYet is the error of a value that has not been steady for long enough.
 type notYet struct {
 	seen  any
 	quiet time.Duration

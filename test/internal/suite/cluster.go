@@ -20,9 +20,8 @@ const ClusterLabel = "e2e.example.org/cluster"
 
 // Confine shows the clients of cfg the virtual cluster of one test. Lists and watches of Nodes and
 // Services return only those of the test, and those that a client creates belong to it. So tests
-// with Managers of their own run in parallel on one API server. All other requests pass unchanged,
-// and a request for one object by its name too: names of Nodes and Services must be unique in the
-// suite.
+// with their own Managers run in parallel on one API server. All other requests pass unchanged,
+// also those for one object by its name: names of Nodes and Services must be unique in the suite.
 func Confine(t testing.TB, cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cluster := ClusterName(t)

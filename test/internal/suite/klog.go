@@ -28,13 +28,13 @@ func Quietly(run func() (code int)) (code int) {
 	return code
 }
 
-// logEnd is how much of the log is shown, in bytes.
+// logEnd is the size of the shown end of the log, in bytes.
 const logEnd = 16 << 10
 
 // klogFile is the file that klog writes to.
 type klogFile struct{ file *os.File }
 
-// divertKlog sends klog, which is one for the process, to a file.
+// divertKlog redirects klog, which is global for the process, to a file.
 func divertKlog(path string) (klogFile, error) {
 	file, err := os.Create(path)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 )
 
 // A Pool lends control planes to the tests of a package, so that tests that need a whole cluster,
-// and call t.Parallel, run side by side.
+// and call t.Parallel, run in parallel.
 type Pool struct {
 	options Options
 	// idle has a place for each control plane; it is nil until the control plane is started.
 	idle chan *Suite
 }
 
-// NewPool is a pool of that many control planes. The options are those of each.
+// NewPool is a pool of size control planes with the same options.
 func NewPool(size int, o Options) *Pool {
 	p := &Pool{options: o, idle: make(chan *Suite, size)}
 	for range size {
@@ -24,8 +24,8 @@ func NewPool(size int, o Options) *Pool {
 	return p
 }
 
-// Take lends a control plane until the test ends, and waits for one. It is started when it is
-// needed first. Its objects are those that earlier tests have left.
+// Take lends a control plane until the test ends, and waits for a free one. It is started on
+// demand. It has the objects that earlier tests have left.
 func (p *Pool) Take(t testing.TB) *Suite {
 	t.Helper()
 	s := <-p.idle

@@ -18,26 +18,26 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
 )
 
-// Options tells how a suite is run. The zero value is a control plane without rules.
+// Options configure a suite. The zero value is a control plane without rules.
 type Options struct {
 	// Rules are the files with the RBAC rules that are applied before the tests run, relative to
 	// the package's folder.
 	Rules []string
-	// ControlPlane is how the control plane is started.
+	// ControlPlane has the options of the control plane.
 	ControlPlane controlplane.Options
-	// Prepare makes ready what else the tests need. Nil: nothing.
+	// Prepare prepares further requirements of the tests. Nil: nothing.
 	Prepare func(context.Context, *Suite) error
-	// Check looks at what is left when all tests have passed. Nil: at nothing.
+	// Check runs when all tests have passed. Nil: no check.
 	Check func(*Suite) error
 }
 
-// A Suite is what all tests of a package share.
+// A Suite is shared by all tests of a package.
 type Suite struct {
 	*controlplane.ControlPlane
-	// Admin may do everything. It is the tests' own; the CCM never uses it.
+	// Admin may do everything. Only the tests use it, not the CCM.
 	Admin kubernetes.Interface
-	// Identity is the CCM's, which has only the rights of the rules. User is its name in the audit
-	// log.
+	// Identity is the CCM's identity, which has only the rights of the rules. User is its name in
+	// the audit log.
 	Identity *rest.Config
 	User     string
 	// Rules are those of the options.
@@ -78,7 +78,7 @@ type runner func() (code int)
 
 func (r runner) Run() (code int) { return r() }
 
-// Failed prints err, and is the code of a suite that could not be run.
+// Failed prints err, and returns the exit code of a suite that could not run.
 func Failed(err error) (code int) {
 	fmt.Fprintln(os.Stderr, err)
 	return 1
@@ -118,13 +118,13 @@ func (s *Suite) stop() error {
 }
 
 // OfOpenStack reports whether only the OpenStack provider needs the permission of the shipped
-// rules. test/e2e/openstack judges these, and test/e2e/controllers the others.
+// rules. test/e2e/openstack checks these, and test/e2e/controllers the others.
 func OfOpenStack(p rbac.Permission) bool {
 	return slices.Contains([]string{"patch services", "get namespaces kube-system"}, p.String())
 }
 
-// NothingForbidden is a check of Options: it fails the suite if the shipped rules have not allowed
-// something that the CCM has requested.
+// NothingForbidden is a check of Options: it fails the suite if the shipped rules have denied a
+// request of the CCM.
 func NothingForbidden(s *Suite) error {
 	refused, err := s.Audit().All(controlplane.ByUser(s.User),
 		func(r controlplane.AuditRecord) bool { return r.Decision == controlplane.DecisionForbid })

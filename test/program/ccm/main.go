@@ -1,5 +1,5 @@
-// Command ccm is a cloud controller manager of Kubernetes 1.33, built with upstream's framework
-// alone. Its cloud is an HTTP server at $STUB_CLOUD.
+// Command ccm is a cloud controller manager of Kubernetes 1.33, built only with upstream's
+// framework. Its cloud is an HTTP server at $STUB_CLOUD.
 package main
 
 import (
@@ -50,7 +50,7 @@ func (c cloud) Zones() (none cloudprovider.Zones, ok bool)                      
 func (c cloud) Clusters() (none cloudprovider.Clusters, ok bool)                  { return }
 func (c cloud) Routes() (none cloudprovider.Routes, ok bool)                      { return }
 
-// send does not pass on the context of a call, as many providers do not.
+// send ignores the context of a call, like many providers.
 func (c cloud) send(method, path string, answer any) error {
 	request, err := http.NewRequest(method, c.address+path, nil)
 	if err != nil {
