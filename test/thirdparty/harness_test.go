@@ -20,10 +20,11 @@ import (
 	"github.com/fxccm/fxccm/test/thirdparty/awsstub"
 )
 
-// secretKey must not be told.
+// secretKey must not be logged.
 const secretKey = "hunter2-is-not-for-logs"
 
-// newCloud starts a stub of AWS for one test, which must not ask it for what it does not know.
+// newCloud starts a stub of AWS for one test, which must not send requests that the stub does not
+// support.
 func newCloud(t *testing.T) *awsstub.Cloud {
 	t.Helper()
 	cloud := awsstub.Start()

@@ -1,6 +1,6 @@
-// Package thirdparty_test runs a cloud provider that knows nothing of fxccm, that of AWS, in a
-// cloud controller manager on a real API server and a stub of the AWS API: in the host's process,
-// shared by all terms, and in a process of its own.
+// Package thirdparty_test runs AWS's cloud provider, which does not depend on fxccm, in a cloud
+// controller manager on a real API server and a stub of the AWS API: in the host's process, shared
+// by all terms, and in a separate process.
 package thirdparty_test
 
 import (
@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	}}))
 }
 
-// isolate keeps what this machine has for AWS from the SDK, and the SDK from asking the metadata
-// service of a cloud.
+// isolate hides this machine's AWS settings from the SDK, and prevents requests to a cloud's
+// metadata service.
 func isolate() error {
 	for name, value := range map[string]string{
 		"AWS_CONFIG_FILE":             filepath.Join(os.DevNull, "none"),

@@ -14,7 +14,7 @@ import (
 // unknownID belongs to no object.
 const unknownID = "00000000-0000-4000-8000-000000000000"
 
-// octavia is Octavia as a project's user sees it, who asks for JSON, as gophercloud does.
+// octavia sends requests to Octavia as a project's user, who asks for JSON, like gophercloud.
 type octavia struct {
 	*project.Project
 	t *testing.T
@@ -31,10 +31,10 @@ func (o octavia) ask(method, path string, body any) project.Answer {
 		"application/json")
 }
 
-// in is the same for a test within the test.
+// in is octavia for a subtest.
 func (o octavia) in(t *testing.T) octavia { return octavia{o.In(t), t} }
 
-// must makes a request that has to have the status.
+// must sends a request that must have the status.
 func (o octavia) must(status int, method, path string, body any) project.Answer {
 	o.t.Helper()
 	answer := o.ask(method, path, body)
@@ -54,7 +54,7 @@ func (o octavia) get(path string) project.Object {
 	return nil
 }
 
-// names are those of a list, in its order; texts of another attribute if that is named.
+// names are the names in a list, in its order, or the values of the given attribute.
 func (o octavia) names(path string, attribute ...string) (names []string) {
 	o.t.Helper()
 	answer := o.must(http.StatusOK, http.MethodGet, path, nil)
@@ -75,7 +75,7 @@ func (o octavia) names(path string, attribute ...string) (names []string) {
 	return names
 }
 
-// create makes a load balancer and waits for it.
+// create creates a load balancer and waits for it.
 func (o octavia) create(attributes project.Object) (id string) {
 	o.t.Helper()
 	answer := o.must(http.StatusCreated, http.MethodPost, "loadbalancers",
@@ -85,7 +85,7 @@ func (o octavia) create(attributes project.Object) (id string) {
 	return id
 }
 
-// change makes a request that has to succeed, and waits until the load balancer is ACTIVE again.
+// change sends a request that must succeed, and waits until the load balancer is ACTIVE again.
 func (o octavia) change(lb, method, path string, body any) project.Answer {
 	o.t.Helper()
 	answer := o.ask(method, path, body)
@@ -123,8 +123,8 @@ func said(answer project.Answer) string {
 	return project.Text(body, "description")
 }
 
-// refusal is a request that is refused. The text is a part of the answer's: releases differ in the
-// rest of some.
+// refusal is a request that is refused. The text is a part of the answer, because releases differ
+// in the rest.
 type refusal struct {
 	name, method, path string
 	body               any
@@ -132,7 +132,7 @@ type refusal struct {
 	text               string
 }
 
-// refuses makes all requests, none of which may change anything.
+// refuses sends all requests, none of which may change anything.
 func (o octavia) refuses(refusals []refusal) {
 	o.t.Helper()
 	for _, r := range refusals {
@@ -144,7 +144,7 @@ func (o octavia) refuses(refusals []refusal) {
 	}
 }
 
-// with is the object with others' attributes. The value dropped takes one away.
+// with is the object with changed attributes. The value dropped removes one.
 func with(base project.Object, changes ...project.Object) project.Object {
 	object := maps.Clone(base)
 	for _, more := range changes {
@@ -158,8 +158,8 @@ type absence struct{}
 
 var dropped any = absence{}
 
-// keys are those of an object, without the attributes that the simulator does not have: no client
-// of fxccm reads them.
+// keys are the keys of an object, without the attributes that the simulator does not have, because
+// no client of fxccm reads them.
 func keys(object project.Object) []string {
 	unread := []string{
 		"alpn_protocols", "ca_tls_container_ref", "client_authentication",
@@ -199,8 +199,8 @@ func same(t *testing.T, what string, got, want any) {
 	}
 }
 
-// web is a load balancer with a bit of everything: a TCP listener with a pool, members and a
-// monitor, the same of UDP, an HTTP listener whose pool is named, and a listener without one.
+// web is a load balancer with many features: a TCP listener with a pool, members and a monitor, the
+// same for UDP, an HTTP listener that names its pool, and a listener without a pool.
 func web(subnet string) project.Object {
 	return project.Object{
 		"name": "web", "description": "of a test", "tags": []string{"a", "b"},

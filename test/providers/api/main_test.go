@@ -1,6 +1,6 @@
-// Package api_test holds the simulated OpenStack and the real one to the same: each rule of
-// Keystone's, Nova's, Neutron's and Octavia's APIs that the provider counts on is a test of plain
-// requests, which runs on whichever there is (see package project).
+// Package api_test compares the simulated OpenStack with the real one: each rule of the APIs of
+// Keystone, Nova, Neutron and Octavia that the provider needs is a test of plain requests, which
+// runs on either (see package project).
 package api_test
 
 import (

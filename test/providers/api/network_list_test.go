@@ -11,8 +11,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// It does without each of them, but most clouds
-// have them.
+// The provider works without each of these extensions, but most clouds have them.
 func TestNetworkExtensions_ThoseThatTheProviderAsksFor(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t, project.WithoutNetwork())
@@ -35,8 +34,8 @@ func TestNetworkExtensions_ThoseThatTheProviderAsksFor(t *testing.T) {
 	})
 }
 
-// Without a limit there are no pages, and the marker is of no account. A link to
-// the next page is there exactly when the page is full, also if the next one is empty.
+// Without a limit there are no pages, and the marker is ignored. A full page has a link to a next
+// one, also if that is empty.
 func TestNetworkPages_WithALimit_LinkToTheNext(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t, project.WithoutNetwork())
@@ -221,8 +220,8 @@ func TestNetworkFilters_RepeatedOrUnknown_AreOrRefused(t *testing.T) {
 	n.want("fields", len(answer.Inner("port")), 2)
 }
 
-// All see the network and the ids of its subnets, and
-// none of the subnets unless it is shared.
+// All projects see the network and the IDs of its subnets, but not the subnets unless the network
+// is shared.
 func TestNetworkVisibility_OfTheExternalNetwork(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)

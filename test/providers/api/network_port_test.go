@@ -98,7 +98,7 @@ func TestPortPairs_EachPair_IsKeptAsGiven(t *testing.T) {
 	n.want("the MAC address of a pair", list[0].(project.Object)["mac_address"], mac)
 }
 
-// Without it a port has neither groups nor pairs.
+// Without port security, a port has neither groups nor pairs.
 func TestPortSecurity_TurnedOff_HasNoGroupsAndPairs(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)
@@ -162,8 +162,8 @@ func TestPortSecurity_TurnedOff_HasNoGroupsAndPairs(t *testing.T) {
 	)
 }
 
-// Each change is a new revision, and If-Match holds a write to one. A write that
-// changes nothing adds at most nothing.
+// Each change is a new revision, and If-Match binds a write to one. A write without a change
+// increases the revision by at most one.
 func TestPortRevision_EachChange_IsANewOne(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)

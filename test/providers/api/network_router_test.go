@@ -35,8 +35,8 @@ const (
 	putRouter    = "PUT /routers/$router"
 )
 
-// With extraroute-atomic, what is there already and what is
-// not there is no error. Routes are compared as texts. Two may have one destination.
+// With extraroute-atomic, adding an existing route or removing a missing one is not an error.
+// Routes are compared as texts. Two routes may have the same destination.
 func TestRouterRoutes_AddedAndRemovedByName(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t, project.WithIPv6())
@@ -99,8 +99,7 @@ func TestRouterRoutes_AddedAndRemovedByName(t *testing.T) {
 	}
 }
 
-// The error names all routes that there would be, and not the one that is
-// wrong. Then none of them is made.
+// The error names all routes, not only the invalid one. No route is created then.
 func TestRouterRoutes_Refused(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)
@@ -182,7 +181,7 @@ func TestRouterRoutes_Refused(t *testing.T) {
 	n.want("routes", n.routes(), []string{})
 }
 
-// Hundreds are one request.
+// One request can add hundreds of routes.
 func TestRouterRoutes_ManyAtOnce(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)

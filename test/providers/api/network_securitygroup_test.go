@@ -11,8 +11,8 @@ func ruleBody(rest string) string {
 		`}}`
 }
 
-// A new one lets everything out; several may have one name; the group default
-// is Neutron's own.
+// A new group allows all egress; several may have the same name; Neutron creates the group default
+// itself.
 func TestSecurityGroups_New_LetAllOut(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t, project.WithoutNetwork())
@@ -75,8 +75,8 @@ func TestSecurityGroups_New_LetAllOut(t *testing.T) {
 	)
 }
 
-// Neutron refuses a rule that lets the same through as another, in whatever
-// words; nothing but what it lets through counts.
+// Neutron refuses a rule that allows the same traffic as another rule, even if it is written
+// differently.
 func TestSecurityGroupRules_SameInOtherWords_AreRefused(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t, project.WithoutNetwork())

@@ -11,8 +11,8 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// neutron speaks to Neutron in a test. In requests, "$name" stands for what was noted by that name,
-// such as an id.
+// neutron sends requests to Neutron in a test. In requests, "$name" is replaced by the value noted
+// under that name, such as an ID.
 type neutron struct {
 	*project.Project
 	t     *testing.T
@@ -30,12 +30,12 @@ func newNeutron(t *testing.T, opts ...project.Option) *neutron {
 	}}
 }
 
-// in is for a test within the test.
+// in is neutron for a subtest.
 func (n *neutron) in(t *testing.T) *neutron {
 	return &neutron{Project: n.Project.In(t), t: t, noted: n.noted}
 }
 
-// fill puts in what was noted.
+// fill replaces the names of noted values.
 func (n *neutron) fill(text string) string {
 	return os.Expand(text, func(name string) string {
 		value, known := n.noted[name]
@@ -46,7 +46,7 @@ func (n *neutron) fill(text string) string {
 	})
 }
 
-// exchange is a request, and what is to be answered.
+// exchange is a request and its expected answer.
 type exchange struct {
 	// request is method and path, of the project's user, or of an administrator: "admin GET
 	// /networks".
@@ -56,7 +56,7 @@ type exchange struct {
 	kind, says string
 }
 
-// ask makes a request. headers are pairs.
+// ask sends a request. headers are pairs.
 func (n *neutron) ask(request, body string, headers ...string) project.Answer {
 	n.t.Helper()
 	who := n.User()
@@ -83,7 +83,7 @@ func (n *neutron) askAs(
 	return who.Try(method, project.Network, path, sent, headers...)
 }
 
-// make makes something and notes its id.
+// make creates an object and notes its ID.
 func (n *neutron) make(name, collection, member, attributes string) project.Object {
 	n.t.Helper()
 	return n.makeAs("", name, collection, member, attributes)
@@ -100,7 +100,7 @@ func (n *neutron) makeAs(who, name, collection, member, attributes string) proje
 	return made
 }
 
-// expect makes requests one after the other.
+// expect sends requests in order.
 func (n *neutron) expect(exchanges ...exchange) {
 	n.t.Helper()
 	for _, e := range exchanges {

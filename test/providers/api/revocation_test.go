@@ -32,14 +32,14 @@ func TestRevocation_OfTokensAndCredentials_IsSeen(t *testing.T) {
 	t.Run("Password", func(t *testing.T) { testChangedPassword(t, p.In(t)) })
 }
 
-// newToken is one of the user's that no service has seen.
+// newToken is a new token of the user, which no service has seen.
 func newToken(t *testing.T, p *project.Project, c openstacktest.Credentials) string {
 	t.Helper()
 	return issued(t,
 		login(p.User(), byPassword(object{"id": c.UserID}, c.Password), inProject(c.ProjectID)))
 }
 
-// testUnauthorized: what is in front of the services (keystonemiddleware) refuses in Keystone's
+// testUnauthorized: keystonemiddleware, which is in front of the services, refuses in Keystone's
 // form, not in theirs.
 func testUnauthorized(t *testing.T, p *project.Project) {
 	for service := range reads {
@@ -56,7 +56,7 @@ func testUnauthorized(t *testing.T, p *project.Project) {
 }
 
 // testRevokedToken: Keystone refuses a revoked token at once, and so does a service that has not
-// seen it. A service that has goes on accepting it for minutes, and all who share its cache with it
+// seen it. A service that has seen it, and all services that share its cache, accept it for minutes
 // (keystonemiddleware: token_cache_time, memcached_servers).
 func testRevokedToken(t *testing.T, p *project.Project, c openstacktest.Credentials) {
 	known, unknown := newToken(t, p, c), newToken(t, p, c)

@@ -18,11 +18,11 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// Cluster and cloud agree when they tell the same of nodes, routes and Services: each side is put
-// into sentences, from plain lists of the API server's or OpenStack's alone, and what one side says
-// and the other does not is a disagreement.
+// Cluster and cloud agree if they have the same nodes, routes and Services. Each side is described
+// in sentences, from plain lists of the API server or of OpenStack. A sentence of only one side is
+// a disagreement.
 
-// disagreements are the sentences that only one side says.
+// disagreements are the sentences of only one side.
 func (c *cluster) disagreements(
 	services []corev1.Service, nodes []corev1.Node, cloud project.Inventory,
 ) (said []string) {
@@ -47,7 +47,7 @@ func (c *cluster) disagreements(
 	return said
 }
 
-// sayServices tells what each Service wants.
+// sayServices describes the desired state of each Service.
 func sayServices(services []corev1.Service, nodes []corev1.Node) (said []string) {
 	for _, s := range services {
 		if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
@@ -83,7 +83,7 @@ func sayServices(services []corev1.Service, nodes []corev1.Node) (said []string)
 	return said
 }
 
-// sayPort tells what listener, pool and health monitor a port wants.
+// sayPort describes the desired listener, pool and health monitor of a port.
 func sayPort(s corev1.Service, port corev1.ServicePort) []string {
 	listener, pool, monitor := string(port.Protocol), string(port.Protocol), "nothing"
 	if port.Protocol == corev1.ProtocolTCP {
@@ -142,8 +142,8 @@ func sayMember(service, transport string, port int, node, address string, nodePo
 		net.JoinHostPort(address, strconv.Itoa(nodePort)))
 }
 
-// isMember tells whether the node is one of the Service's: what upstream's service controller
-// leaves out (stableNodeSetPredicates), and then the provider.
+// isMember reports whether the node is a member of the Service's load balancer, by the rules of
+// upstream's service controller (stableNodeSetPredicates) and of the provider.
 func isMember(s corev1.Service, n corev1.Node) bool {
 	if _, out := n.Labels[corev1.LabelNodeExcludeBalancers]; out || n.DeletionTimestamp != nil {
 		return false
@@ -161,7 +161,7 @@ func internalIP(n corev1.Node) string {
 	return "no address"
 }
 
-// sayNodes tells what each node knows of its server, and what leads to its pods.
+// sayNodes describes each node's data of its server, and the route to its pods.
 func sayNodes(nodes []corev1.Node) (said []string) {
 	for _, n := range nodes {
 		state := "up"
@@ -193,7 +193,7 @@ func sayNode(name, providerID, address, zone, state string) string {
 	return fmt.Sprintf("%s is %s at %s in %s, %s", name, providerID, address, zone, state)
 }
 
-// sayServers says for each server what its node should know.
+// sayServers describes the data that each server's node should have.
 func sayServers(cloud project.Inventory, network string) (said []string) {
 	states := map[string]string{"ACTIVE": "up", "SHUTOFF": "down"}
 	for _, server := range cloud.Of("server") {
@@ -229,8 +229,8 @@ func sayRoutes(cloud project.Inventory, router string) (said []string) {
 	return said
 }
 
-// sayBalancers says which Services the load balancers serve, with their contents, and what serves
-// no Service.
+// sayBalancers describes the load balancers with their Services and contents, and the objects
+// without a Service.
 func sayBalancers(cloud project.Inventory) (said []string) {
 	services := map[string]string{} // by load balancer
 	serving := map[string]bool{}    // floating IPs
@@ -337,8 +337,7 @@ func number(o project.Object, key string) int {
 	return int(n)
 }
 
-// wantSharpEyes fails the test if the check would not see that things are lost or changed in a
-// cloud that agrees with the cluster.
+// wantSharpEyes fails the test if the check would miss objects that are lost or changed.
 func (c *cluster) wantSharpEyes(t *testing.T) {
 	t.Helper()
 	services, nodes := c.list()

@@ -38,7 +38,7 @@ type cluster struct {
 	began   time.Time
 }
 
-// newCluster takes a control plane, and makes a project.
+// newCluster takes a control plane, and creates a project.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	plane := shared.Take(t)
@@ -50,7 +50,8 @@ func newCluster(t *testing.T) *cluster {
 	}
 }
 
-// config is what all of the tests run with: routes, and confirmations that a test can wait for.
+// config is the configuration of all tests: with routes, and confirmations short enough to wait
+// for.
 func (c *cluster) config() cloudconf.Config {
 	cfg := c.Config()
 	cfg.Route.RouterID = c.Router
@@ -60,8 +61,8 @@ func (c *cluster) config() cloudconf.Config {
 	return cfg
 }
 
-// pace is how often the CCM looks at the cloud. A lab on a small machine is busy for seconds with a
-// change that a cloud makes in one.
+// pace is the CCM's period for checks of the cloud. A lab on a small machine needs several seconds
+// for a change that a cloud makes in one.
 func (c *cluster) pace() time.Duration {
 	if c.Real() {
 		return 5 * time.Second
@@ -69,13 +70,13 @@ func (c *cluster) pace() time.Duration {
 	return 400 * time.Millisecond
 }
 
-// tell notes in the test's log how far it has come.
+// tell logs the progress of the test.
 func (c *cluster) tell(format string, args ...any) {
 	c.t.Helper()
 	c.t.Logf("%5.1fs  %s", time.Since(c.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// seed is where the chance of a test begins: that of the variable FXCCM_SEED, or another each time.
+// seed is the seed of a test's random changes: the variable FXCCM_SEED, or a new one.
 func seed(t *testing.T) uint64 {
 	t.Helper()
 	n := rand.Uint64()
@@ -89,7 +90,7 @@ func seed(t *testing.T) uint64 {
 	return n
 }
 
-// chance is a sequence of its own for what is named.
+// chance is a separate random sequence for each name.
 func chance(seed uint64, what string) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(what))
@@ -105,8 +106,7 @@ func names(prefix string, n int) []string {
 	return all
 }
 
-// addServers makes the servers of nodes that will be; as many at once as Nova works on together in
-// a lab.
+// addServers creates the servers of future nodes, as many in parallel as Nova in a lab can handle.
 func (c *cluster) addServers(names ...string) {
 	c.t.Helper()
 	for some := range slices.Chunk(names, 10) {
@@ -116,7 +116,7 @@ func (c *cluster) addServers(names ...string) {
 	}
 }
 
-// join makes the nodes of servers, as their kubelets do and kube-controller-manager's allocator of
+// join creates the nodes of servers, like their kubelets and kube-controller-manager's allocator of
 // pod ranges.
 func (c *cluster) join(names ...string) {
 	c.t.Helper()
@@ -155,7 +155,7 @@ func (c *cluster) services() corev1client.ServiceInterface {
 	return c.kube.CoreV1().Services(metav1.NamespaceDefault)
 }
 
-// kubelet says whether the node is ready.
+// kubelet sets whether the node is ready.
 func (c *cluster) kubelet(name string, ready corev1.ConditionStatus) {
 	c.t.Helper()
 	c.retry(func() error {
@@ -173,7 +173,7 @@ func (c *cluster) kubelet(name string, ready corev1.ConditionStatus) {
 	})
 }
 
-// exclude takes the node out of load balancers, or lets it in again.
+// exclude removes the node from load balancers, or adds it again.
 func (c *cluster) exclude(name string, out bool) {
 	c.t.Helper()
 	c.retry(func() error {
@@ -198,7 +198,7 @@ func (c *cluster) retry(change func() error) {
 	}
 }
 
-// expose makes a Service of three ports.
+// expose creates a Service with three ports.
 func (c *cluster) expose(name string) {
 	c.t.Helper()
 	ccmtest.CreateService(c.t, c.kube,
@@ -220,7 +220,7 @@ func (c *cluster) edit(name string, change func(*corev1.Service)) {
 	})
 }
 
-// remove deletes a Service, which is there until its load balancer is gone.
+// remove deletes a Service, which exists until its load balancer is deleted.
 func (c *cluster) remove(name string) {
 	c.t.Helper()
 	if err := c.services().Delete(c.t.Context(), name, metav1.DeleteOptions{}); err != nil &&
@@ -243,7 +243,7 @@ func (c *cluster) waitServicesGone(names ...string) {
 	})
 }
 
-// list is the cluster as it is.
+// list returns the current Services and nodes.
 func (c *cluster) list() (services []corev1.Service, nodes []corev1.Node) {
 	c.t.Helper()
 	s, err := c.services().List(c.t.Context(), metav1.ListOptions{})
@@ -256,11 +256,11 @@ func (c *cluster) list() (services []corev1.Service, nodes []corev1.Node) {
 		func(s corev1.Service) bool { return s.Name == "kubernetes" }), n.Items
 }
 
-// limit is for what hangs, not for what is slow.
+// limit ends a wait that hangs, not a slow one.
 const limit = 12 * time.Minute
 
-// wait asks check until it has nothing to say. It pauses for longer than check has taken, for
-// OpenStack has other things to do.
+// wait calls check until it returns no sentence. It pauses for longer than check takes, to leave
+// OpenStack time for other work.
 func (c *cluster) wait(what string, check func() []string) {
 	c.t.Helper()
 	for deadline := time.Now().Add(limit); ; {

@@ -1,6 +1,6 @@
 //go:build !race
 
-// Upstream's service controller races with itself when nodes and Services change at the same time:
+// Upstream's service controller has a data race when nodes and Services change at the same time:
 // its node worker reads what its service workers write. This test runs without the race detector.
 
 package manager_test
@@ -18,8 +18,8 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// While everything changes, one request in five goes wrong: refused, answered with an error though
-// it was carried out, not answered at all, or late.
+// While everything changes, one request in five fails: refused, answered with an error after it
+// took effect, not answered, or late.
 func TestChurn_RequestsFailAtRandom_ClusterAndCloudAgreeAndNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -28,7 +28,7 @@ func TestChurn_RequestsFailAtRandom_ClusterAndCloudAgreeAndNothingIsLeft(t *test
 	c.addServers(nodes...)
 	before := c.Inventory()
 	cfg := c.config()
-	// So that there are groups and rules, too, of which nothing may be left.
+	// The test also needs groups and rules, to check that they are deleted.
 	cfg.LoadBalancer.ManageSecurityGroups = true
 	// Upstream's service controller doubles its pauses, to five minutes, with each failure. The
 	// provider's own comparison comes earlier.
@@ -76,15 +76,14 @@ func TestChurn_RequestsFailAtRandom_ClusterAndCloudAgreeAndNothingIsLeft(t *test
 	ccm.Stop()
 }
 
-// breakWire has requests go wrong at random until mend is called, which fails the test if hardly
-// any did.
+// breakWire makes requests fail at random until mend is called, which fails the test if hardly any
+// failed.
 func (c *cluster) breakWire(random *rand.Rand) (mend func()) {
 	c.t.Helper()
 	const share = 0.025
 	retryAfter := http.Header{"Retry-After": {"1"}}
 	anything := func(*http.Request) bool { return true }
-	// A login is not refused: Keystone does so to those who are not known, and then they stop
-	// asking.
+	// A login is not refused, because a client with unknown credentials stops retrying.
 	noLogin := func(r *http.Request) bool { return r.Header.Get("X-Auth-Token") != "" }
 	var removals []func()
 	counts := map[string]int{}

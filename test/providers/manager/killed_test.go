@@ -17,7 +17,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// fewestKills make a run count: with fewer, chance has spared the replicas.
+// fewestKills is the minimum of kills for a valid run.
 const fewestKills = 6
 
 // A cluster of many nodes and Services changes in every way, while two replicas of the CCM are
@@ -141,7 +141,8 @@ func (c *cluster) changeEverything(seed uint64, services int) {
 	c.expose("service-1")
 }
 
-// pause spreads changes over time, so that the CCM is killed before, in and after its work on them.
+// pause spreads changes over time, so that the CCM is killed before, during and after its work on
+// them.
 func (c *cluster) pause(d time.Duration) {
 	c.t.Helper()
 	select {
@@ -151,7 +152,7 @@ func (c *cluster) pause(d time.Duration) {
 	}
 }
 
-// isThere tells so of a node.
+// isThere returns a sentence while the node exists.
 func (c *cluster) isThere(node string) []string {
 	_, all := c.list()
 	if slices.ContainsFunc(all, func(n corev1.Node) bool { return n.Name == node }) {
@@ -180,8 +181,8 @@ func (c *cluster) removeNodes() {
 	}
 }
 
-// leftOver tells what is otherwise in the project than before, but for the server that came and the
-// one that went.
+// leftOver describes the differences of the project from before, except the server that was added
+// and the one that was removed.
 func (c *cluster) leftOver(before project.Inventory) []string {
 	c.t.Helper()
 	before = maps.Clone(before)
@@ -191,7 +192,7 @@ func (c *cluster) leftOver(before project.Inventory) []string {
 	return before.Differences(now)
 }
 
-// isOf tells that an object is the node's server or its port.
+// isOf reports whether an object is the node's server or its port.
 func (c *cluster) isOf(o project.Object, node string) bool {
 	id := c.servers[node].ID
 	return id != "" && (project.ID(o) == id || strings.HasPrefix(project.Text(o, "device_id"), id))

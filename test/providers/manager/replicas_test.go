@@ -22,7 +22,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/program"
 )
 
-// replicas are processes of the CCM that contend for the lease, as the Deployment has them.
+// replicas are processes of the CCM that compete for the lease, like those of the Deployment.
 type replicas struct {
 	args []string
 	dir  string
@@ -61,7 +61,7 @@ func (c *cluster) startReplicas(cfg cloudconf.Config, n int) *replicas {
 	}
 	c.t.Cleanup(func() {
 		r.end(c.t, cfg)
-		// A killed leader leaves its lease, which the next test would wait for.
+		// A killed leader does not release its lease, and the next test would wait for it.
 		leases := c.kube.CoordinationV1().Leases(metav1.NamespaceSystem)
 		if err := leases.Delete(context.Background(), leaseName,
 			metav1.DeleteOptions{}); err != nil {
@@ -76,8 +76,8 @@ func (c *cluster) startReplicas(cfg cloudconf.Config, n int) *replicas {
 	return r
 }
 
-// start starts the replica again, under an identity of its own: to the election it is another than
-// the one that was killed.
+// start starts the replica again, under a new identity: to the election it is another replica than
+// the killed one.
 func (r *replicas) start(i int) (err error) {
 	identity := fmt.Sprintf("replica-%d-%d", i, r.killed.Load())
 	r.running[i], err = program.Start(shared.Binary,
@@ -86,7 +86,7 @@ func (r *replicas) start(i int) (err error) {
 	return err
 }
 
-// end kills all, and looks for secrets in what they have logged.
+// end kills all replicas, and scans their logs for secrets.
 func (r *replicas) end(t *testing.T, cfg cloudconf.Config) {
 	for _, p := range r.running {
 		if p == nil {
@@ -117,8 +117,8 @@ func (r *replicas) end(t *testing.T, cfg cloudconf.Config) {
 	}
 }
 
-// mayhem kills replicas at random, the leader or not, one or all, and starts them again, until stop
-// is called. Then all run.
+// mayhem kills random replicas, one or all, and starts them again, until stop is called. Then all
+// run.
 func (r *replicas) mayhem(t *testing.T, random *rand.Rand) (stop func()) {
 	over, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- r.killUntil(over, random) }()

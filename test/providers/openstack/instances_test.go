@@ -35,7 +35,7 @@ func newNode(name, providerID string) *v1.Node {
 	return node
 }
 
-// fresh has each answer be asked for.
+// fresh disables caching of answers.
 func fresh(p *project.Project) cloudconf.Config {
 	cfg := p.Config()
 	cfg.Instances.StatusMaxAge, cfg.Instances.MetadataMaxAge = 0, 0
@@ -137,8 +137,8 @@ func testMetadataOfMany(t *testing.T, p *project.Project, servers []project.Serv
 	}
 }
 
-// openAtOnce opens the provider with a clock that stands still: whatever a slow cloud takes, no
-// answer grows old.
+// openAtOnce opens the provider with a clock that stands still, so that cached answers do not
+// expire even with a slow cloud.
 func openAtOnce(
 	t *testing.T, p *project.Project, transport func(http.RoundTripper) http.RoundTripper,
 ) *project.Cloud {
@@ -149,7 +149,7 @@ func openAtOnce(
 		})
 }
 
-// paged has Nova's lists come in pages of two.
+// paged makes Nova's lists come in pages of two.
 type paged struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -182,7 +182,7 @@ func testPages(t *testing.T, p *project.Project, servers []project.Server) {
 	}
 }
 
-// testNames: Nova's filter is a pattern, and blind to case. A node's name is neither.
+// testNames: Nova's filter is a pattern, and ignores case. A node's name does neither.
 func testNames(t *testing.T, p *project.Project, upper project.Server) {
 	c := p.Open(t, fresh(p))
 	got, err := instancesOf(t, c).InstanceMetadata(t.Context(), nodeWithID("NODE-1", ""))
@@ -246,7 +246,7 @@ func testProviderIDs(t *testing.T, p *project.Project, s project.Server) {
 	}
 }
 
-// testOlderInterfaces: Instances and Zones say the same as InstancesV2.
+// testOlderInterfaces: Instances and Zones return the same data as InstancesV2.
 func testOlderInterfaces(t *testing.T, p *project.Project, s project.Server) {
 	c := p.Open(t, p.Config())
 	want, err := instancesOf(t, c).InstanceMetadata(t.Context(), nodeWithID(s.Name, s.ProviderID()))
@@ -380,8 +380,8 @@ func testRenamed(t *testing.T, p *project.Project, s project.Server) {
 	}
 }
 
-// testDeletedTwiceDenied: a deleted server is believed to be gone when Nova has denied it twice,
-// ten seconds apart; by its id as by its name.
+// testDeletedTwiceDenied: a deleted server counts as gone when Nova has denied it twice, ten
+// seconds apart, by its ID or by its name.
 func testDeletedTwiceDenied(t *testing.T, p *project.Project, s, other project.Server) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	cfg := fresh(p)

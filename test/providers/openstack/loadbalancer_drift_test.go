@@ -98,7 +98,8 @@ func TestLoadBalancer_WhatOthersChangeIsMended(t *testing.T) {
 	s.end()
 }
 
-// meddle changes something of Octavia's by hand, as soon as the load balancer is not busy.
+// meddle changes an object of Octavia like another client, as soon as the load balancer is not
+// busy.
 func (s *story) meddle(method, path string, body any) {
 	s.t.Helper()
 	s.Wait(method+" "+path, func() error {
@@ -118,8 +119,8 @@ func (p port) memberPath(name string) string {
 	return "/pools/" + project.ID(p.pool) + "/members/" + project.ID(p.members[name])
 }
 
-// picture is a Service's load balancer in lines, without ids that change when something is made
-// again, and without what others have added.
+// picture describes a Service's load balancer in lines, without IDs that change when an object is
+// recreated, and without additions of others.
 func (s *story) picture(name string) string {
 	s.t.Helper()
 	v := s.view(name)

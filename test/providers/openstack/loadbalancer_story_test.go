@@ -26,7 +26,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// The annotations that are written to a Service, and the beginning of those that are read.
+// The annotations that fxccm writes to a Service, and the prefix of those that it reads.
 const (
 	annotation         = "loadbalancer.openstack.org/"
 	annotationID       = annotation + "load-balancer-id"
@@ -34,8 +34,8 @@ const (
 	annotationInternal = "service.beta.kubernetes.io/openstack-internal-load-balancer"
 )
 
-// A story is a cluster with nodes, whose Services the provider serves. Its test is what upstream's
-// service controller is to a provider.
+// A story is a cluster with nodes, whose Services the provider serves. The test calls the provider
+// like upstream's service controller.
 type story struct {
 	*project.Project
 	t         *testing.T
@@ -54,7 +54,7 @@ func begin(
 	options ...project.Option,
 ) *story {
 	t.Helper()
-	// On the simulator, too, nothing is done at once.
+	// On the simulator, work takes time, too.
 	fast := hasty{time.Now()}
 	options = append(options,
 		project.OnSimulator(openstacktest.WithClock(fast),
@@ -88,8 +88,7 @@ func (s *story) open() {
 	s.balancers, _ = s.cloud.LoadBalancer()
 }
 
-// restart has another provider serve the Services from now on, which knows nothing of what the
-// first has seen.
+// restart replaces the provider by a new one without cached data.
 func (s *story) restart() {
 	s.t.Helper()
 	services := s.services()
@@ -174,7 +173,7 @@ func (s *story) editNode(name string, change func(*v1.Node)) {
 	})
 }
 
-// seen waits until the informers have it.
+// seen waits until the informers have the change.
 func (s *story) seen(has func() bool) {
 	s.t.Helper()
 	s.Wait("the informers have it", func() error {
@@ -185,7 +184,7 @@ func (s *story) seen(has func() bool) {
 	})
 }
 
-// An edit makes of a Service what it is to be.
+// An edit changes a Service.
 type edit func(*v1.Service)
 
 // annotated sets annotations: names, those of fxccm and OCCM without the prefix, and values in
@@ -312,8 +311,8 @@ func (s *story) services() []v1.Service {
 // clusterName is the CCM's --cluster-name.
 const clusterName = "kubernetes"
 
-// pass is what upstream's controller does for a Service that has changed: one call, whose result
-// becomes the Service's status.
+// pass handles a changed Service like upstream's controller: one call, whose result becomes the
+// Service's status.
 func (s *story) pass(ctx context.Context, name string) error {
 	kube := s.cloud.Kube.CoreV1().Services("default")
 	service, err := kube.Get(ctx, name, metav1.GetOptions{})
@@ -333,7 +332,7 @@ func (s *story) pass(ctx context.Context, name string) error {
 	return err
 }
 
-// isWait tells a pass that only came too early from one that failed, or that waits for people.
+// isWait reports whether a pass was only too early, and neither failed nor waits for an operator.
 func isWait(err error) bool {
 	var retry *api.RetryError
 	return errors.As(err, &retry) && retry.RetryAfter() < time.Minute
@@ -343,8 +342,8 @@ func isWait(err error) bool {
 // sees.
 func isSlow(err error) bool { return strings.Contains(err.Error(), "no complete response within") }
 
-// insist makes passes until one has nothing left to do. Errors other than waits are passed to
-// failed, which may be nil: then they end it.
+// insist makes passes until one has no work left. Errors other than waits are passed to failed; if
+// it is nil, they end the test.
 func (s *story) insist(
 	ctx context.Context, what string, pass func() error, failed func(error),
 ) error {
@@ -389,7 +388,7 @@ func (s *story) serveDespite(failed func(error), names ...string) {
 	}
 }
 
-// update is what upstream's controller does when nodes come or go.
+// update handles a change of the nodes like upstream's controller.
 func (s *story) update(name string) {
 	s.t.Helper()
 	err := s.insist(s.t.Context(), "update "+name, func() error {
@@ -400,7 +399,7 @@ func (s *story) update(name string) {
 	}
 }
 
-// refused makes a pass that must be refused until people do something, and say why in an event.
+// refused makes a pass that must be refused until an operator acts, with the reason in an event.
 func (s *story) refused(name string, words ...string) {
 	s.t.Helper()
 	var err error
@@ -476,7 +475,7 @@ func (s *story) quiet(names ...string) {
 	}
 }
 
-// quietAfterRestart: one who knows nothing of earlier passes finds nothing to change.
+// quietAfterRestart: a provider without cached data finds no difference.
 func (s *story) quietAfterRestart() {
 	s.t.Helper()
 	s.restart()

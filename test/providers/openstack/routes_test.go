@@ -178,8 +178,8 @@ func (r *routing) wantPairs(node string, want ...string) {
 	}
 }
 
-// list is what the route controller is told, by the names of the routes. Node and Pod CIDRs are as
-// the informer knows them, so what has been changed in the cluster is waited for.
+// list returns the provider's routes by name. Node and pod CIDRs come from the informer, so the
+// test must wait for changes in the cluster.
 func (r *routing) list() map[string]*cloudprovider.Route {
 	r.t.Helper()
 	var all []*cloudprovider.Route
@@ -197,7 +197,7 @@ func (r *routing) list() map[string]*cloudprovider.Route {
 	return named
 }
 
-// told are the listed routes in lines: name, and node or "blackhole".
+// told describes the listed routes in lines: name, and node or "blackhole".
 func (r *routing) told() []string {
 	r.t.Helper()
 	lines := []string{}
@@ -212,7 +212,8 @@ func (r *routing) told() []string {
 	return lines
 }
 
-// waitTold waits until the controller is told this: what is in the cluster comes by an informer.
+// waitTold waits until the provider lists these routes, because changes in the cluster come by an
+// informer.
 func (r *routing) waitTold(want ...string) {
 	r.t.Helper()
 	slices.Sort(want)
@@ -247,8 +248,7 @@ func (r *routing) delete(named *cloudprovider.Route) error {
 	})
 }
 
-// patiently does something again as long as the cloud is too slow to answer, as a lab on a busy
-// machine may be.
+// patiently repeats do while the cloud is too slow to answer, like a lab on a busy machine.
 func patiently(do func() error) error {
 	const most = 10
 	for n := 0; ; n++ {

@@ -79,7 +79,7 @@ func (m *machine) set(change func()) {
 	change()
 }
 
-// run plays until the test ends.
+// run simulates the cluster until the test ends.
 func (m *machine) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var playing sync.WaitGroup
@@ -189,7 +189,7 @@ func client404(err error) error {
 	return err
 }
 
-// lead stands for OCCM: it holds the lease, and does not release it at its end.
+// lead simulates OCCM: it holds the lease, and does not release it at its end.
 func (m *machine) lead(template corev1.PodTemplateSpec) (stop func()) {
 	namespace := metav1.NamespaceSystem
 	for _, arg := range template.Spec.Containers[0].Args {
@@ -264,7 +264,7 @@ func (m *machine) playFxccm(ctx context.Context) error {
 	return client404(err)
 }
 
-// probe asks as the kubelet does.
+// probe sends a probe like the kubelet.
 func probe(get *corev1.HTTPGetAction, ports []corev1.ContainerPort) error {
 	if get.Host == "" {
 		return errors.New("fxccm listens on the loopback only")

@@ -14,7 +14,7 @@ import (
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
-// A deed is something that OCCM would do, or that it would complain of again and again.
+// A deed is an action of OCCM, or an error that it would report again and again.
 type deed struct {
 	// kind is "create", "delete", "rewrite", or "fail" for an error that does not go away.
 	kind string
@@ -23,7 +23,7 @@ type deed struct {
 
 func (d deed) String() string { return d.kind + " " + d.what }
 
-// A look is what OCCM finds at its start, and what it would do about it: for each Service its first
+// A look is the state that OCCM finds at its start, and its actions: for each Service its first
 // EnsureLoadBalancer, and for the routes a pass of upstream's route controller.
 type look struct {
 	settings
@@ -32,7 +32,7 @@ type look struct {
 	deeds []deed
 }
 
-// look tells what OCCM would do in its first pass.
+// look returns OCCM's actions in its first pass.
 func (o *occm) look(
 	cloud project.Inventory, services []*corev1.Service, nodes []*corev1.Node,
 ) []deed {

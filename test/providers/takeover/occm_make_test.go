@@ -19,8 +19,8 @@ import (
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
-// occm makes what openstack-cloud-controller-manager makes, in a project and in the cluster, and
-// looks at it as that does.
+// occm creates the objects of openstack-cloud-controller-manager in a project and in the cluster,
+// and compares them like it.
 type occm struct {
 	*project.Project
 	settings
@@ -28,7 +28,7 @@ type occm struct {
 	cluster *suite.Suite
 }
 
-// in is the same for a test within the test.
+// in is occm for a subtest.
 func (o *occm) in(t *testing.T) *occm {
 	other := *o
 	other.Project, other.t = o.Project.In(t), t

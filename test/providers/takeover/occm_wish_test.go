@@ -20,8 +20,8 @@ const (
 	annotationAddress = prefix + "load-balancer-address"
 )
 
-// settings are OCCM's: what a test has in its flags and its cloud.conf. The rest has OCCM's
-// defaults (openstack.go, ReadConfig).
+// settings are OCCM's settings in a test's flags and cloud.conf. The others have OCCM's defaults
+// (openstack.go, ReadConfig).
 type settings struct {
 	// clusterName is --cluster-name.
 	clusterName string
@@ -35,7 +35,7 @@ type settings struct {
 	classes map[string]string
 }
 
-// wish is what OCCM wants of a Service's load balancer (loadbalancer.go, checkService and
+// wish is OCCM's desired load balancer of a Service (loadbalancer.go, checkService and
 // makeSvcConf).
 type wish struct {
 	service *corev1.Service

@@ -13,10 +13,10 @@ type Request struct {
 	AccessKey string
 	// Code is the error that it was answered with. It is empty for success.
 	Code string
-	// Done tells that it was answered. A request whose client has gone before that has changed
+	// Done reports that it was answered. A request whose client disconnected before has changed
 	// nothing.
 	Done bool
-	// Abandoned tells that its client had gone.
+	// Abandoned reports that its client disconnected.
 	Abandoned bool
 }
 
@@ -52,7 +52,7 @@ func (c *Cloud) Unknown() []Request {
 	return unknown
 }
 
-// WaitUntil waits until the requests are as cond wants them.
+// WaitUntil waits until cond is true for the requests.
 func (c *Cloud) WaitUntil(ctx context.Context, cond func([]Request) bool) error {
 	for {
 		c.mu.Lock()
@@ -99,7 +99,7 @@ func (c *Cloud) arrive(r *Request) *hold {
 	return c.holds[r.Action]
 }
 
-// wait tells whether the client still is there.
+// wait reports whether the client is still connected.
 func (h *hold) wait(ctx context.Context) bool {
 	if h == nil {
 		return true

@@ -44,7 +44,7 @@ import (
 const (
 	images = "../../../docs/images"
 	axe    = "../../../bin/browser/axe-4.10.3.min.js"
-	// limit is for what hangs, not for what is slow.
+	// limit ends a wait that hangs, not a slow one.
 	limit = 5 * time.Minute
 )
 
@@ -103,7 +103,7 @@ func TestPage_EachSizeAndScheme_FitsIsQuietAndAccessible(t *testing.T) {
 	}
 }
 
-// A check that finds nothing on a bad page is worth nothing.
+// The checks are only valid if they find the mistakes of a bad page.
 func TestChecks_BadPage_FindItsMistakes(t *testing.T) {
 	check, err := os.ReadFile(axe)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package bad does on import all that must not be done, so that a test sees that each is noticed.
+// Package bad has all forbidden side effects on import, so that a test checks that each is
+// detected.
 package bad
 
 import (
