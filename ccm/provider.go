@@ -81,7 +81,8 @@ type ProviderEnv struct {
 
 	// Informers are the term's shared informers. New requests those that the cloud needs, and must
 	// not wait for them: they start when every controller has been built. Later requests may get
-	// objects without the fields that upstream's controllers do not read.
+	// objects without the fields that upstream's controllers do not read. Nil in a term that only
+	// calls [ClusterCleaner], because the API server of the cluster is gone.
 	Informers informers.SharedInformerFactory
 
 	// Fail ends the term with the error, if the cloud cannot serve it any more. A new term follows

@@ -285,12 +285,13 @@ func (f *Fleet) tell(ctx context.Context, cluster *Cluster, kind, reason, messag
 }
 
 // withoutCluster is a provider whose cloud sends no request to the cluster's API server: it gets no
-// informers, and its events are discarded.
+// informers, which would never sync, and its events are discarded.
 func withoutCluster(provider ccm.Provider) ccm.Provider {
 	open := provider.New
 	provider.New = func(
 		ctx context.Context, env ccm.ProviderEnv,
 	) (cloudprovider.Interface, error) {
+		env.Informers = nil
 		env.Recorder = func(string) record.EventRecorder { return nil }
 		cloud, err := open(ctx, env)
 		if err != nil || cloud == nil {

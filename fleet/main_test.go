@@ -6,11 +6,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/provider/openstack"
+	"github.com/fxccm/fxccm/provider/process"
 )
 
 // cluster is shared by all tests. Each has a namespace of its own, so most are parallel.
 var cluster *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {
+	process.Main(openstack.Provider()) // the child is this test binary
 	goleak.VerifyTestMain(controlplane.Tests{M: m, ControlPlane: &cluster})
 }

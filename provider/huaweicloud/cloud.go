@@ -1,6 +1,9 @@
 package huaweicloud
 
 import (
+	"errors"
+	"fmt"
+
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
@@ -20,6 +23,9 @@ var _ cloudprovider.Interface = (*cloud)(nil)
 
 // open sends no request.
 func open(s source, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+	if env.Informers == nil {
+		return nil, fmt.Errorf("clean up after a deleted cluster: %w", errors.ErrUnsupported)
+	}
 	cfg, warnings, err := s.load(env.ConfigFile, env.ConfigStrict)
 	if err != nil {
 		return nil, err

@@ -80,9 +80,10 @@ type child struct {
 	cancel map[uint64]context.CancelFunc
 
 	// build, which comes first, sets these fields.
-	cloud     cloudprovider.Interface
-	offered   *offered
-	clients   clients
+	cloud   cloudprovider.Interface
+	offered *offered
+	clients clients
+	// informers are nil in a term without them.
 	informers informers.SharedInformerFactory
 	events    *events.Broadcaster
 }
@@ -253,7 +254,9 @@ func (c *child) build(env environment) (results, error) {
 	if err != nil {
 		return results{}, err
 	}
-	c.informers = informers.NewSharedInformerFactory(client, 0)
+	if !env.NoInformers {
+		c.informers = informers.NewSharedInformerFactory(client, 0)
+	}
 	own, err := c.clients.Client("cloud-controller-manager")
 	if err != nil {
 		return results{}, err
@@ -322,6 +325,9 @@ func (c *child) providerEnv(env environment) ccm.ProviderEnv {
 // initialize initializes the provider as a Manager does in its own process.
 func (c *child) initialize(ctx context.Context) error {
 	c.cloud.Initialize(c.clients, c.stop)
+	if c.informers == nil {
+		return ctx.Err()
+	}
 	if user, ok := c.cloud.(cloudprovider.InformerUser); ok {
 		user.SetInformers(c.informers)
 	}
@@ -341,7 +347,9 @@ func (c *child) drain() {
 	defer grace.Stop()
 	c.calls.Wait()
 	if c.cloud != nil {
-		c.informers.Shutdown()
+		if c.informers != nil {
+			c.informers.Shutdown()
+		}
 		<-grace.C
 	}
 	if closer, ok := c.cloud.(interface{ Close() error }); ok {

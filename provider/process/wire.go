@@ -15,7 +15,7 @@ import (
 )
 
 // protocol changes with the messages: host and child may be different programs.
-const protocol = 3
+const protocol = 4
 
 // variable is set in the environment of a child.
 const variable = "FXCCM_PROVIDER_PROCESS"
@@ -65,6 +65,8 @@ type environment struct {
 	Server, Token     string
 	// Verbosity is the verbosity of the host's logger.
 	Verbosity int
+	// NoInformers is set if the API server of the cluster is gone.
+	NoInformers bool
 }
 
 // arguments of all methods.
