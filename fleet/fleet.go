@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -441,11 +442,8 @@ func (f *Fleet) observe(lease *coordinationv1.Lease, deleted bool) {
 func (f *Fleet) leaseOf(cluster string) string { return f.params.Name + "." + cluster }
 
 func (f *Fleet) clusterOf(lease string) (string, bool) {
-	prefix := f.params.Name + "."
-	if len(lease) <= len(prefix) || lease[:len(prefix)] != prefix {
-		return "", false
-	}
-	return lease[len(prefix):], true
+	cluster, ok := strings.CutPrefix(lease, f.params.Name+".")
+	return cluster, ok && cluster != ""
 }
 
 // lookAtReplicas compares the set of live replicas with the last one, and queues all clusters if it
@@ -453,10 +451,7 @@ func (f *Fleet) clusterOf(lease string) (string, bool) {
 func (f *Fleet) lookAtReplicas() {
 	live, until := f.view.live()
 	f.mu.Lock()
-	changed := len(live) != len(f.replicas)
-	for i := range live {
-		changed = changed || live[i] != f.replicas[i]
-	}
+	changed := !slices.Equal(live, f.replicas)
 	if changed {
 		f.replicas, f.rankedSince = live, time.Now()
 		f.generation++
