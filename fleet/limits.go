@@ -439,8 +439,8 @@ type meteredBody struct {
 // Read implements io.Reader. The transport has decompressed what it reads.
 func (b *meteredBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p[:min(len(p), readChunk)])
-	b.isWhole.Store(err == io.EOF)
 	if n == 0 {
+		b.isWhole.Store(err == io.EOF)
 		return n, err
 	}
 	if b.read += int64(n); b.read > largeResponse && !b.isWatch {
@@ -457,6 +457,7 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 	if limit := b.meter.wait(b.request.Context(), n); limit != nil {
 		return 0, limit
 	}
+	b.isWhole.Store(err == io.EOF) // not before: the end may come with bytes beyond a limit
 	return n, err
 }
 
