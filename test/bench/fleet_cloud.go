@@ -70,7 +70,9 @@ func (r report) requestsPage() page {
 			[]string{f.title, f.text(), f.targetText(), f.verdict(), f.operations()})
 	}
 	return page{
-		"Requests of a fleet to OpenStack", []table{figures}, "benchmarks-fleet-requests",
+		"Requests of a fleet to OpenStack",
+		[]table{figures},
+		"benchmarks-fleet-requests",
 		r.settings.outRequests,
 		map[string]any{
 			"Figures": figures, "Settle": r.settings.cloudSettle, "Idle": r.settings.cloudIdle,

@@ -122,7 +122,8 @@ func TestMostRequests_AreWhatTheSettingsAllow(t *testing.T) {
 func TestReport_OfLoadBalancers_ShowsAllCalls(t *testing.T) {
 	cost, _ := occmMade(1, 3, creationTime)
 	f := countOf("New Service", calls{
-		{Operation: "loadbalancer_create"}, {Operation: "loadbalancer_list"},
+		{Operation: "loadbalancer_create"},
+		{Operation: "loadbalancer_list"},
 		{Operation: "loadbalancer_list"},
 	}, createdCalls, cost)
 	r := report{
