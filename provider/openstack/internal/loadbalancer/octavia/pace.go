@@ -13,8 +13,8 @@ const (
 	// maxPause is after the expected end. maxFirstPause is before it.
 	maxPause, maxFirstPause = 15 * time.Second, time.Minute
 	// Of more busy load balancers than crowd each list serves more, and comes crowdPause after the
-	// last one.
-	crowd, crowdPause = 4, 7 * time.Second / 2
+	// last one. Between their changes they are not busy, so that lasts for crowdMemory.
+	crowd, crowdPause, crowdMemory = 4, 5 * time.Second, 10 * time.Second
 )
 
 // paces learns how long Octavia takes for each kind of work, so that few looks come too early. One
@@ -25,6 +25,8 @@ type paces struct {
 	typical map[Status]time.Duration
 	// underWay is the work by load balancer ID.
 	underWay map[string]*work
+	// crowded is when work on the last of more than crowd load balancers began.
+	crowded time.Time
 }
 
 // work is a change of a load balancer in progress.
@@ -50,6 +52,9 @@ func (p *paces) begin(id string, w *work) {
 		p.underWay, p.typical = map[string]*work{}, map[Status]time.Duration{}
 	}
 	p.underWay[id] = w
+	if len(p.underWay) > crowd {
+		p.crowded = w.began
+	}
 }
 
 // knows reports whether fxccm knows of work on the load balancer.
@@ -75,7 +80,7 @@ func (a *API) NextLook(id string, status Status) time.Duration {
 func (a *API) ListMaxAge() time.Duration {
 	a.paces.mu.Lock()
 	defer a.paces.mu.Unlock()
-	if len(a.paces.underWay) > crowd {
+	if len(a.paces.underWay) > crowd || a.clock.Since(a.paces.crowded) < crowdMemory {
 		return crowdPause
 	}
 	return listMaxAge

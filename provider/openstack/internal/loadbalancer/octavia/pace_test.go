@@ -95,6 +95,18 @@ func TestNextLook_ManyAreBusy_LooksComeTogether(t *testing.T) {
 	if pause := w.NextLook(ids[0], PendingUpdate); pause != 0 {
 		t.Errorf("when the list is old the pause is %s", pause)
 	}
+	w.setStatus(Active, ids...)
+	for age := crowdPause; w.clock.Since(w.paces.crowded) < 2*crowdMemory; w.clock.Step(time.Second) {
+		if _, err := w.LoadBalancers(within(t), 0); err != nil {
+			t.Fatal(err)
+		}
+		if w.clock.Since(w.paces.crowded) >= crowdMemory {
+			age = listMaxAge
+		}
+		if w.ListMaxAge() != age {
+			t.Errorf("when none is busy a list may be %s old, want %s", w.ListMaxAge(), age)
+		}
+	}
 }
 
 func TestNextLook_WorkOfAnotherClient_TeachesNothing(t *testing.T) {
