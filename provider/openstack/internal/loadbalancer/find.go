@@ -76,8 +76,8 @@ func (r *reconciler) lookUp(ctx context.Context) error {
 	// An older list shows whether Octavia has finished, but not the latest writes of fxccm.
 	age := r.listAge()
 	begun, err := r.findInList(ctx, age)
-	isMissing := r.found.balancer == nil &&
-		(r.found.deleting != nil || r.settings.LoadBalancerID != "" || wasServed(r.service))
+	isMissing := r.found.balancer == nil && r.found.deleting == nil &&
+		(r.settings.LoadBalancerID != "" || wasServed(r.service))
 	// Octavia may have finished since the old list.
 	isWork := r.age > 0 && r.found.balancer != nil && r.found.balancer.Status != octavia.Active
 	isOld := isWork || r.of.cache().WrittenSince(r.identity.UID, begun)
