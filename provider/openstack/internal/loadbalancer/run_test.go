@@ -133,6 +133,20 @@ func TestRun_UsualDurationIsKnown_NextChangeIsTriedWithoutALook(t *testing.T) {
 	run(0)
 	want(0, create)
 
+	// Others that were busy a moment ago will be busy again.
+	for n := range 10 {
+		s.octavia.Begin(fmt.Sprint("other-", n), octavia.PendingUpdate)
+	}
+	for n := range 10 {
+		_, err := s.octavia.Get(t.Context(), fmt.Sprint("other-", n))
+		if !errors.Is(err, octavia.ErrNotFound) {
+			t.Fatal(err)
+		}
+	}
+	s.ForgetCalls()
+	run(unlimited)
+	want(0, create, look, create)
+
 	remove := s.Provision(openstacktest.ProvisioningRule{Duration: 20 * time.Second, Times: 1})
 	run(unlimited)
 	remove()

@@ -96,7 +96,8 @@ func TestNextLook_ManyAreBusy_LooksComeTogether(t *testing.T) {
 		t.Errorf("when the list is old the pause is %s", pause)
 	}
 	w.setStatus(Active, ids...)
-	for age := crowdPause; w.clock.Since(w.paces.crowded) < 2*crowdMemory; w.clock.Step(time.Second) {
+	until := w.clock.Now().Add(2 * crowdMemory)
+	for age := crowdPause; w.clock.Now().Before(until); w.clock.Step(time.Second) {
 		if _, err := w.LoadBalancers(within(t), 0); err != nil {
 			t.Fatal(err)
 		}
@@ -105,6 +106,9 @@ func TestNextLook_ManyAreBusy_LooksComeTogether(t *testing.T) {
 		}
 		if w.ListMaxAge() != age {
 			t.Errorf("when none is busy a list may be %s old, want %s", w.ListMaxAge(), age)
+		}
+		if ok, err := w.Expected(within(t), ids[0], 0); ok || err != nil {
+			t.Errorf("work that is not under way is expected to end: %v", err)
 		}
 	}
 }
