@@ -349,7 +349,11 @@ func TestFleet_ReplicasComeFreezeAndDie_NoClusterIsServedTwice(t *testing.T) {
 	w.steady(b, d)
 
 	for _, cluster := range w.clusters {
-		o := overlapOf(cluster.cloud.Calls(fake.CallFilter{Mutating: true}.Matches))
+		calls := cluster.cloud.Calls(fake.CallFilter{Mutating: true}.Matches)
+		for _, r := range []*fleetReplica{a, b, c, d} {
+			r.nameManagers(t, cluster.name, calls)
+		}
+		o := overlapOf(calls)
 		for i, example := range o.examples {
 			if i < 3 {
 				t.Error(example)
@@ -362,6 +366,38 @@ func TestFleet_ReplicasComeFreezeAndDie_NoClusterIsServedTwice(t *testing.T) {
 	for _, r := range w.replicas {
 		if r.HasExited() {
 			t.Errorf("%s has ended with code %d", r.Name, r.ExitCode())
+		}
+	}
+}
+
+// nameManagers adds to the caller of each call of the replica how many Managers of the cluster had
+// begun before. The terms of each Manager begin with number 1, so two terms of a replica may have
+// the same name, with a term of another replica between them.
+func (r *fleetReplica) nameManagers(t *testing.T, cluster string, calls []fake.Call) {
+	t.Helper()
+	log, err := os.ReadFile(r.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var begun []time.Time
+	for line := range strings.Lines(string(log)) {
+		var entry struct {
+			TS           float64
+			Msg, Cluster string
+			Term         int
+		}
+		if json.Unmarshal([]byte(line), &entry) == nil && entry.Msg == "Term begins" &&
+			entry.Cluster == cluster && entry.Term == 1 {
+			begun = append(begun, time.UnixMicro(int64(entry.TS*1000)))
+		}
+	}
+	for i, call := range calls {
+		if strings.HasPrefix(call.Caller, r.Name+"/") {
+			earlier := slices.IndexFunc(begun, call.Started.Before)
+			if earlier < 0 {
+				earlier = len(begun)
+			}
+			calls[i].Caller += fmt.Sprintf(" of Manager %d", earlier)
 		}
 	}
 }
