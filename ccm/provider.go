@@ -54,7 +54,7 @@ type ProviderEnv struct {
 	// UserAgents precede the provider's own user agent in its requests to the cloud.
 	UserAgents []string
 
-	// Identity is this process's name in the lease. Term is the number of the term in this process.
+	// Identity is this process's name in the lease. Term is the number of the Manager's term.
 	Identity string
 	Term     uint64
 

@@ -86,8 +86,7 @@ func (r *reconciler) remember(
 		return
 	}
 	state, contents := octavia.AppliedState{}, (*octavia.Contents)(nil)
-	var pending *pendingError
-	if err == nil || errors.As(err, &pending) {
+	if err == nil || errors.Is(err, octavia.ErrPending) {
 		switch {
 		case is.LoadBalancer != nil:
 			contents = plan.After(is.contents, done.done)
@@ -101,13 +100,12 @@ func (r *reconciler) remember(
 	r.of.cache().Written(lb.ID, contents, r.identity.UID, state)
 }
 
-// noteWrite has lists from before the run's last change not used, and after a failure all lists
-// from before its end: a request that failed may have been carried out, or another client has
-// changed something.
+// noteWrite discards lists from before the run's last change. After a failure it discards all lists
+// from before its end, because a request that failed may have been carried out, or another client
+// may have changed something.
 func (r *reconciler) noteWrite(lb *octavia.LoadBalancer, done runResult, err error) {
 	at := done.wroteAt
-	var pending *pendingError
-	if err != nil && !errors.As(err, &pending) {
+	if err != nil && !errors.Is(err, octavia.ErrPending) {
 		at = r.of.config.Clock.Now()
 	}
 	if at.IsZero() {

@@ -207,7 +207,8 @@ func (r *run) mend(ctx context.Context, request func() error) error {
 // with an unknown outcome once, after reading the load balancer.
 func (r *run) attempt(ctx context.Context, request func() error, mends bool) error {
 	for refusals := 0; ; refusals++ {
-		isUnseen, err := false, error(nil)
+		var isUnseen bool
+		var err error
 		if refusals == 0 && !mends {
 			isUnseen, err = r.expected(ctx)
 		}
@@ -242,8 +243,9 @@ func (r *run) attempt(ctx context.Context, request func() error, mends bool) err
 	}
 }
 
-// expected waits until Octavia should have finished the previous change, and tells whether the next
-// one may be tried without a look. A look also shows whether tags that were written are lost.
+// expected waits until Octavia should have finished the previous change, and reports whether the
+// next one may be tried without a look. After a change of tags a look is needed, because it shows
+// lost tags.
 func (r *run) expected(ctx context.Context) (bool, error) {
 	if r.status() != octavia.PendingUpdate || len(r.written) > 0 || isFinal(r.step) {
 		return false, nil

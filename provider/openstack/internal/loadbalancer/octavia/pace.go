@@ -70,7 +70,7 @@ func (p *paces) knows(id string) bool {
 // Octavia works on many load balancers, the looks share a list.
 func (a *API) NextLook(id string, status Status) time.Duration {
 	pause := a.nextLook(id, status)
-	if last := a.LastList(); last != nil && a.ListMaxAge() == crowdPause {
+	if last := a.LastList(); last != nil && a.isCrowded() {
 		pause = max(pause, crowdPause-a.clock.Since(last.Begun))
 	}
 	return pause
@@ -78,12 +78,17 @@ func (a *API) NextLook(id string, status Status) time.Duration {
 
 // ListMaxAge is how old a list may be that shows whether a load balancer is ready.
 func (a *API) ListMaxAge() time.Duration {
-	a.paces.mu.Lock()
-	defer a.paces.mu.Unlock()
-	if len(a.paces.underWay) > crowd || a.clock.Since(a.paces.crowded) < crowdMemory {
+	if a.isCrowded() {
 		return crowdPause
 	}
 	return listMaxAge
+}
+
+// isCrowded reports whether Octavia works on many load balancers, or did so a moment ago.
+func (a *API) isCrowded() bool {
+	a.paces.mu.Lock()
+	defer a.paces.mu.Unlock()
+	return len(a.paces.underWay) > crowd || a.clock.Since(a.paces.crowded) < crowdMemory
 }
 
 func (a *API) nextLook(id string, status Status) time.Duration {

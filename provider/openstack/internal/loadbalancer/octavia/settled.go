@@ -47,13 +47,13 @@ func (a *API) Settled(
 	return lb, nil
 }
 
-// Expected waits until work should have ended that fxccm has begun on the only busy load balancer,
-// and tells whether it has done so. Then the next change is its look: Octavia refuses it if it
-// comes too early, and [API.Refused] has to be told.
+// Expected waits until the work of fxccm on the only busy load balancer should have ended, and
+// reports whether it has waited. Then the next change replaces a look: Octavia refuses a change
+// that comes too early. The caller passes that on to [API.Refused].
 func (a *API) Expected(ctx context.Context, id string, limit time.Duration) (bool, error) {
 	pause, known := a.paces.rest(id, a.clock.Now())
 	// Many load balancers make each change longer, and share the looks.
-	if !known || pause > limit || a.ListMaxAge() == crowdPause {
+	if !known || pause > limit || a.isCrowded() {
 		return false, nil
 	}
 	return true, a.pause(ctx, pause)
