@@ -114,7 +114,7 @@ func (w *fleetWorld) start(name, program string, skew time.Duration) *fleetRepli
 	if err := controlplane.WriteKubeconfig(kubeconfig, r.management.RESTConfig()); err != nil {
 		w.t.Fatal(err)
 	}
-	r.Process = replica.StartProcessIn(w.t, memoryLimit, w.dir, name, program, "fleet",
+	r.Process = replica.StartProcess(w.t, w.dir, name, memoryLimit, program, "fleet",
 		"--kubeconfig="+kubeconfig, "--namespace="+w.name, "--name="+w.name, "--identity="+name,
 		"--clusters=directory", "--clusters-directory="+filepath.Join(w.dir, "clusters"),
 		"--cloud-provider=fake", "--configure-cloud-routes=false",

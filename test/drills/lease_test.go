@@ -169,8 +169,8 @@ func (w *world) startRival(name string) *member {
 		fmt.Sprintf("--workers=%d", busyServices),
 		"--pause=" + busyPauses.String(),
 	}, replica.QuickLease().Flags()...)
-	m.Replica = &replica.Replica{Process: replica.StartProcess(w.t, w.dir, name, programs.rival,
-		flags...)}
+	rival := replica.StartProcess(w.t, w.dir, name, nil, programs.rival, flags...)
+	m.Replica = &replica.Replica{Process: rival}
 	w.members = append(w.members, m)
 	return m
 }

@@ -169,7 +169,7 @@ func (w *world) start(name, program string, args ...string) *member {
 	} else if w.names != nil {
 		flags = append(flags, "--resolver="+w.names.Addr())
 	}
-	m.Process = replica.StartProcess(w.t, w.dir, name, program, append(flags, args...)...)
+	m.Process = replica.StartProcess(w.t, w.dir, name, nil, program, append(flags, args...)...)
 	w.members = append(w.members, m)
 	return m
 }

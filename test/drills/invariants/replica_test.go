@@ -58,7 +58,7 @@ func (w *world) start(t *testing.T, l launch) *replica.Replica {
 		r.Port = replica.FreePort(t)
 	}
 	args = append(args, "--secure-port="+strconv.Itoa(r.Port))
-	r.Process = replica.StartProcess(t, w.dir, l.name, program, append(args, l.args...)...)
+	r.Process = replica.StartProcess(t, w.dir, l.name, nil, program, append(args, l.args...)...)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.replicas = append(w.replicas, r)

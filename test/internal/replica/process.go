@@ -25,21 +25,15 @@ type Process struct {
 	Name string
 }
 
-// StartProcess runs a program under its own name. Its output is appended to the file <name>.log in
-// dir.
-func StartProcess(t testing.TB, dir, name, path string, args ...string) *Process {
-	t.Helper()
-	return StartProcessIn(t, nil, dir, name, path, args...)
-}
-
-// StartProcessIn is StartProcess with more environment variables.
-func StartProcessIn(
-	t testing.TB, environment []string, dir, name, path string, args ...string,
+// StartProcess runs a program under a name of its own, with the variables added to its environment.
+// Its output is appended to the file <name>.log in dir.
+func StartProcess(
+	t testing.TB, dir, name string, variables []string, path string, args ...string,
 ) *Process {
 	t.Helper()
 	cmd := exec.Command(path, args...)
 	cmd.Args[0] = name
-	cmd.Env = append(os.Environ(), environment...)
+	cmd.Env = append(os.Environ(), variables...)
 	started, err := program.Run(cmd, filepath.Join(dir, name+".log"))
 	if err != nil {
 		t.Fatalf("start %s: %v", name, err)
