@@ -55,8 +55,8 @@ example:
 WITHOUT_DETECTOR := ./ccm/ccmtest/conformance ./test/providers/takeover ./test/providers/manager ./test/e2e/leaks ./test/e2e/openstack ./test/e2e/multimanager \
   ./test/program ./test/sideeffects/... ./test/deps ./test/demo ./example/... ./deploy/... ./docs ./tools/... ./options ./provider/openstack/cloudconf \
   $(addprefix ./provider/openstack/internal/,namepattern nearest pages loadbalancer/desired loadbalancer/plan loadbalancer/settings)
-# Packages that run after the others, because their processes and outages take time and memory.
-ALONE := ./test/drills/...
+# Packages that begin first and go first, because their processes and outages take time.
+DRILLS := ./test/drills/...
 # The longest packages with the race detector; they begin first.
 LONGEST := ./test/e2e/controllers ./fleet ./provider/program ./provider/process
 # Tests of thousands of requests, for which the detector needs up to ten times the CPU time. They run without it;
@@ -76,33 +76,32 @@ test: export GOGC ?= 400
 
 .PHONY: test
 test: controlplane example browser ## Run all tests, on a real kube-apiserver and etcd
-	@$(MAKE) --no-print-directory -j 3 test-with-detector test-without-detector test-nested
-	@$(MAKE) --no-print-directory -j 3 test-alone test-demos test-large
+	@$(MAKE) --no-print-directory -j 6 drills test-demos test-with-detector test-without-detector test-nested test-large
 
-# The parts wait more than they compute, so they run side by side.
-.PHONY: test-with-detector test-without-detector test-nested test-alone test-demos test-large
+# The drills and the demos wait most of the time. The other parts get what these leave.
+.PHONY: drills test-demos test-with-detector test-without-detector test-nested test-large
+test-with-detector test-without-detector test-nested test-large: TEST := nice $(TEST)
+drills:
+	@echo "==> drills"
+	$(TEST) -p 2 -timeout 15m $(DRILLS)
+test-demos:
+	@echo "==> the demos, checked"
+	@$(MAKE) --no-print-directory demo CHECK=1
+	@$(MAKE) --no-print-directory demo CHECK=1 FLEET=1
 test-with-detector:
 	@echo "==> tests with the race detector"
 	# Else each process of a test, too, sleeps a second at its end.
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(TEST) -race -p 3 -parallel 8 -timeout 40m -skip '$(LARGE)' $(LONGEST) \
-	  $$($(GO) list ./... | grep -vxFf <($(GO) list $(WITHOUT_DETECTOR) $(ALONE)))
+	  $$($(GO) list ./... | grep -vxFf <($(GO) list $(WITHOUT_DETECTOR) $(DRILLS)))
 test-without-detector:
 	@echo "==> tests without the race detector"
 	$(TEST) -p 3 -parallel 8 -timeout 40m $(WITHOUT_DETECTOR)
 test-nested:
 	@echo "==> nested modules"
 	@printf '%s\n' $(NESTED) | xargs -P 2 -I{} sh -c "cd {} && $(TEST) -timeout 30m ./..."
-test-alone:
-	@echo "==> drills"
-	$(TEST) -p 2 -timeout 15m $(ALONE)
-# The drills and the demos wait, so these get what is left.
 test-large:
 	@echo "==> tests of thousands of requests"
-	nice $(TEST) -p 1 -parallel 8 -timeout 40m -run '$(LARGE)' ./provider/openstack/internal/{loadbalancer,instances}
-test-demos:
-	@echo "==> the demos, checked"
-	@$(MAKE) --no-print-directory demo CHECK=1
-	@$(MAKE) --no-print-directory demo CHECK=1 FLEET=1
+	$(TEST) -p 1 -parallel 8 -timeout 40m -run '$(LARGE)' ./provider/openstack/internal/{loadbalancer,instances}
 
 .PHONY: soak
 soak: ## Run long random sequences of changes to load balancers, in about ten minutes
