@@ -154,3 +154,22 @@ func waitRequests(
 	}
 	return records
 }
+
+func callsOf(method fake.Method, object string) func(fake.Call) bool {
+	return fake.CallFilter{Method: method, Object: object}.Matches
+}
+
+// waitCalls waits for n calls of the cloud, and returns them.
+func waitCalls(
+	t *testing.T, cloud *fake.Cloud, what string, n int, where func(fake.Call) bool,
+) []fake.Call {
+	t.Helper()
+	var calls []fake.Call
+	ccmtest.Eventually(t, what, func(context.Context) (struct{}, error) {
+		if calls = cloud.Calls(where); len(calls) < n {
+			return struct{}{}, fmt.Errorf("there were %d of %d calls", len(calls), n)
+		}
+		return struct{}{}, nil
+	})
+	return calls
+}

@@ -239,33 +239,6 @@ func TestLeadership_WithoutElectionItLeadsAtOnceAndTouchesNoLease(t *testing.T) 
 	}
 }
 
-// Each Run builds everything again.
-func TestManager_RunsAgainAfterItReturned(t *testing.T) {
-	t.Parallel()
-	cloud := newCloud(t, []string{"again-1", "again-2"})
-	m, err := ccm.New(params(t, cloud))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"again-1", "again-2"} {
-		ctx, cancel := context.WithCancel(t.Context())
-		result := make(chan error, 1)
-		go func() { result <- m.Run(ctx) }()
-		ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(m))
-		ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name))
-		ccmtest.Eventually(t, "the node is initialized",
-			ccmtest.Initialized(shared.Client(t), name))
-		cancel()
-		<-m.Done()
-		if err := <-result; err != nil || m.Err() != nil {
-			t.Fatalf("Run returned %v, Err %v", err, m.Err())
-		}
-		if s := m.Status(); s.State != ccm.StateStopped {
-			t.Fatalf("after Run: %+v", s)
-		}
-	}
-}
-
 func TestControllers_UnsupportedByTheProvider_AreSkippedWithAReason(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, []string{"skip-1"}, fake.Without(fake.LoadBalancer, fake.Routes))

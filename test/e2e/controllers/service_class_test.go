@@ -25,7 +25,7 @@ func TestService_ManagerServesOneClass_OthersAreNotTouched(t *testing.T) {
 	t.Parallel()
 	const ours, other = "example.com/ours", "example.com/other"
 	cloud := newCloud(t, nil)
-	runServiceLB(t, cloud, serviceWorkers(1), func(p *ccm.Params) {
+	runServiceLB(t, cloud, func(p *ccm.Params) {
 		p.Config.Service.DefaultLoadBalancer = false
 		p.Config.Service.LoadBalancerClasses = []string{ours}
 	})

@@ -1,7 +1,6 @@
 package controllers_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -68,62 +67,6 @@ func TestServiceWait_WhileTheCloudBuilds_NoEventIsRecorded(t *testing.T) {
 				t.Errorf("the failure is reported as %q, want %q", got, want)
 			}
 		})
-	}
-}
-
-func TestServiceWait_EndsInAFailure_ReportsTheFailure(t *testing.T) {
-	t.Parallel()
-	cloud := newCloud(t, nil)
-	cloud.On(fake.EnsureLoadBalancer).Times(manyPasses).Fail(unready())
-	cloud.On(fake.EnsureLoadBalancer).Times(1).Fail(errors.New("no host has room"))
-	runServiceLB(t, cloud)
-	service := createLoadBalancer(t, "wait-fails")
-	events := waitServiceEvents(t, service, "Normal EnsuringLoadBalancer",
-		"Warning UnAvailableLoadBalancer", "Warning SyncLoadBalancerFailed",
-		"Normal EnsuredLoadBalancer")
-	if got, want := events[2].Message,
-		"Error syncing load balancer: failed to ensure load balancer: no host has room"; got != want {
-		t.Errorf("the failure is reported as %q, want %q", got, want)
-	}
-}
-
-// Also during a wait, the provider gets the Service's current state.
-func TestServiceWait_ServiceChanges_TheCloudGetsTheChange(t *testing.T) {
-	t.Parallel()
-	cloud := newCloud(t, nil)
-	remove := cloud.On(fake.EnsureLoadBalancer).Fail(unready())
-	runServiceLB(t, cloud)
-	service := ccmtest.CreateService(t, shared.Client(t),
-		ccmtest.LoadBalancerService("wait-changes"))
-	waitCalls(t, cloud, "the load balancer is waited for", 3,
-		callsOf(fake.EnsureLoadBalancer, keyOf(service)))
-	editService(t, service.Name, annotate("meanwhile"))
-	remove()
-	ccmtest.Eventually(t, "the load balancer has the annotation",
-		func(context.Context) (struct{}, error) {
-			if b, _ := cloud.LoadBalancer(
-				keyOf(service)); b.Annotations["example.org/edit"] != "meanwhile" {
-				return struct{}{}, fmt.Errorf("it has %v", b.Annotations)
-			}
-			return struct{}{}, nil
-		})
-}
-
-func TestServiceWait_SlowDeletion_IsReportedOnce(t *testing.T) {
-	t.Parallel()
-	cloud := newCloud(t, nil)
-	cloud.On(fake.GetLoadBalancer).For("default/wait-check").Times(1).Fail(unready())
-	cloud.On(fake.EnsureLoadBalancerDeleted).For("default/wait-delete").Times(2).Fail(unready())
-	runServiceLB(t, cloud)
-	for _, name := range []string{"wait-check", "wait-delete"} {
-		service := createLoadBalancer(t, name)
-		deleteService(t, name)
-		ccmtest.Eventually(t, "the Service is gone",
-			ccmtest.Gone(shared.Client(t).CoreV1().Services("default").Get, name))
-		wantAtMost(t,
-			waitServiceEvents(t, service, "Normal EnsuringLoadBalancer",
-				"Warning UnAvailableLoadBalancer", "Normal EnsuredLoadBalancer",
-				"Normal DeletingLoadBalancer", "Normal DeletedLoadBalancer"), 1)
 	}
 }
 
