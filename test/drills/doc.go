@@ -15,8 +15,28 @@
 //     work is done,
 //   - the processes have no more goroutines and connections than before.
 //
-// The evidence is that of package invariants: the API server's audit log, the cloud's record, and
-// from the logs of the processes only the times at which their fences closed.
+// The evidence is the API server's audit log, the cloud's record, and from the logs of the processes
+// only the times at which their fences closed.
+//
+// The drills also prove at the wire what the library promises of a term and its fence:
+//
+//	I1  After the fence has closed, nothing of the term changes anything.
+//	        TestLeaseTaken_QueuedAndInFlightWork_MakesNoCalls, and the outages
+//	I2  The fence also closes by the clock.
+//	        TestFrozenLeader_ChangesNothingWhenItWakes, and the outages
+//	I3  No two terms of one lease act at once.
+//	        TestKilledLeaders_NeverTwoTermsAtOnceAndNothingIsLostOrMadeTwice, the outages, and
+//	        the lease drills
+//	I4  The lease is not released while a call is in flight.
+//	        test/e2e/controllers: TestLeadership_LeaseIsKeptWhileACallIsInFlight
+//	I5  Nothing leaks, and no work is lost.
+//	        The outages, and test/e2e/leaks
+//	I6  Nothing in the library ends the process or writes a global.
+//	        The processes survive all of these. See tools/never and test/sideeffects.
+//	I7  A panic of a provider is an error of the call.
+//	        TestProviderPanics_TheCallFailsAndTheProcessLives
+//	I8  A drain timeout is reported, the lease expires, and the host's policy decides.
+//	        TestProvider_IgnoresItsCancellation_TheProcessEndsBeforeAnotherLeads
 //
 // A plain "go test" runs cells in which each outage, each situation and each topology occurs.
 // FXCCM_DRILLS=all runs all cells, which takes ten minutes, and -update writes the result to

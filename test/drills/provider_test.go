@@ -4,7 +4,6 @@ package drills_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -96,14 +95,8 @@ func TestProvider_IgnoresItsCancellation_TheProcessEndsBeforeAnotherLeads(t *tes
 			t.Fatal(err)
 		}
 	})
-	if err := within(patience, func() error {
-		leader, err := w.leader(t.Context())
-		if err == nil && leader != other {
-			err = fmt.Errorf("%s leads", leader.Name)
-		}
-		return err
-	}); err != nil {
-		t.Fatalf("%s does not lead: %v", other.Name, err)
+	if leader := w.awaitAnother(deaf); leader != other {
+		t.Fatalf("%s leads, want %s", leader.Name, other.Name)
 	}
 	if !deaf.HasExited() {
 		t.Error("the process whose call continues still runs when another leads")
