@@ -52,7 +52,7 @@ example:
 
 # Packages that run without the race detector. In the first line upstream's service controller races with itself
 # (suite.RaceDetector); the longest comes first. In the others there are processes, or nothing is concurrent.
-WITHOUT_DETECTOR := ./ccm/ccmtest/conformance ./test/providers/takeover ./test/providers/manager ./test/e2e/leaks ./test/e2e/openstack ./test/e2e/multimanager \
+WITHOUT_DETECTOR := ./ccm/ccmtest/conformance ./test/providers/takeover ./test/providers/manager ./test/e2e/leaks ./test/e2e/openstack \
   ./test/program ./test/sideeffects/... ./test/deps ./test/demo ./example/... ./deploy/... ./docs ./tools/... ./options ./provider/openstack/cloudconf \
   $(addprefix ./provider/openstack/internal/,namepattern nearest pages loadbalancer/desired loadbalancer/plan loadbalancer/settings)
 # Packages that begin first and go first, because their processes and outages take time.
