@@ -75,6 +75,10 @@ func (w *tokenWatch) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // tokenIdentity is an identity with a token, like a pod's.
 func tokenIdentity(t *testing.T, namespace, name string) *rest.Config {
 	t.Helper()

@@ -1,5 +1,5 @@
 // Package hostintegration_test runs the cloud controller manager inside hosts that pass their own
-// clients, informers, election, mux, logger, metrics and controllers. It runs on a real API server,
+// clients, informers, mux, logger and controllers. It runs on a real API server,
 // under the shipped RBAC rules and those of testdata/rbac.yaml.
 //
 // Tests in which the four controllers work are sequential, because Nodes belong to the whole
