@@ -2,7 +2,6 @@ package ccmtest_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"slices"
@@ -10,11 +9,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -28,22 +22,6 @@ func cloudWith(t testing.TB, names ...string) *fake.Cloud {
 		}
 	}
 	return cloud
-}
-
-// setReady sets the condition Ready like kube-controller-manager when a kubelet stops or returns.
-func setReady(t testing.TB, c *ccmtest.CCM, node string, status corev1.ConditionStatus) {
-	t.Helper()
-	patch, err := json.Marshal(corev1.Node{Status: corev1.NodeStatus{
-		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = c.Client.CoreV1().Nodes().Patch(
-		t.Context(), node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A failingTest simulates a user's test that fails. A wait in it ends after limit.
@@ -107,8 +85,6 @@ func failureOf(t *testing.T, limit time.Duration, test func(t testing.TB)) strin
 	<-ended
 	return strings.Join(failing.messages, "\n")
 }
-
-var deleteNow = metav1.DeleteOptions{}
 
 // exampleTest replaces *testing.T in an example, which has none.
 type exampleTest struct {

@@ -264,7 +264,8 @@ func TestUser_WhenTheIdentityIsAToken_TheAPIServerIsAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := accounts.Delete(context.Background(), account.Name, deleteNow); err != nil {
+		if err := accounts.Delete(context.Background(), account.Name,
+			metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
