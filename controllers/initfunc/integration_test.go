@@ -8,14 +8,12 @@ import (
 	"slices"
 	"testing"
 
-	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cloud-provider/app"
 	cpconfig "k8s.io/cloud-provider/config"
-	"k8s.io/cloud-provider/names"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
@@ -187,18 +185,6 @@ func allowServiceAccounts(t *testing.T, c *ccmtest.CCM) {
 	})
 }
 
-func TestController_NotStarted_IsSkippedWithAReason(t *testing.T) {
-	controllers := initfunc.Controllers(podRanges(nil), nil) // --allocate-node-cidrs is not set
-	c := ccmtest.StartManager(t, cluster, fake.New(), ccmtest.WithControllers(controllers...),
-		only("pod-range-controller"))
-	status := c.WaitReady()
-	got := statusOf(status, "pod-range-controller")
-	if got.State != ccm.ControllerSkipped || got.Reason == "" {
-		t.Errorf("the controller is %+v, want it skipped with a reason", got)
-	}
-	c.VerifyNoLeaks()
-}
-
 // The kind of the controller's metadata informer never exists.
 func TestController_MetadataInformerNeverSyncs_TermOpensAndDrains(t *testing.T) {
 	before := cluster.Audit().Mark()
@@ -288,24 +274,6 @@ func TestUpstreamsFour_RunACluster(t *testing.T) {
 	ccmtest.CreateNode(t, c.Client, ccmtest.TaintedNode("node-b"))
 	ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(c.Client, "node-b"))
 	c.VerifyNoLeaks()
-}
-
-// Upstream also skips the controllers that the provider does not serve, but its service controller
-// leaves two queues behind, which it creates before it checks the provider. The Manager checks
-// first.
-func TestUpstreamsFour_WithoutLoadBalancers_OneIsSkippedAndLeavesItsQueues(t *testing.T) {
-	c := startUpstreams(t, fake.New(fake.Without(fake.LoadBalancer)))
-	status := c.WaitReady()
-	if got := statusOf(status,
-		"upstream-"+names.ServiceLBController); got.State != ccm.ControllerSkipped {
-		t.Errorf("the service controller is %s (%s), want it skipped", got.State, got.Reason)
-	}
-	c.VerifyNoLeaks(ccmtest.Ignoring(
-		goleak.IgnoreTopFunction(
-			"k8s.io/client-go/util/workqueue.(*delayingType[...]).waitingLoop"),
-		goleak.IgnoreTopFunction(
-			"k8s.io/client-go/util/workqueue.(*Typed[...]).updateUnfinishedWorkLoop"),
-	))
 }
 
 func statusOf(status ccm.Status, name string) ccm.ControllerStatus {

@@ -1,7 +1,6 @@
 package persistentvolumelabel_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -348,58 +347,6 @@ func TestFailure_WithAnotherReason_IsReported(t *testing.T) {
 	waitEvent(t, name, "token expired")
 }
 
-func TestLeadershipLost_DuringCallsToTheCloud_NoWriteFollowsBeforeTheNextTerm(t *testing.T) {
-	mark := suite.cp.Audit().Mark()
-	cloud := fake.New()
-	// The cloud answers after the end of the term, when no caller waits. The number of volumes
-	// exceeds that of the workers.
-	release := cloud.On(fake.GetLabelsForVolume).IgnoringContext().Hang()
-	var names []string
-	for range 30 {
-		names = append(names, create(t, "lost"))
-	}
-	app := start(t, cloud)
-	app.WaitReady()
-	ccmtest.Eventually(t, "all workers call the cloud", func(context.Context) (struct{}, error) {
-		if n := cloud.Stats().InFlight; n < 5 {
-			return struct{}{}, fmt.Errorf("%d calls are in flight", n)
-		}
-		return struct{}{}, nil
-	})
-	app.Elector.Lose(errors.New("partition"))
-	ccmtest.Eventually(t, "the Manager is draining", ccmtest.State(app.Manager, ccm.StateDraining))
-	cloud.ResetCalls() // keeps the calls in flight
-	release()
-	if got := app.Elector.WaitReleased(t); !got.Drained {
-		t.Errorf("the term has not drained: %v", got.Err)
-	}
-	first := app.Caller(1)
-	if got := cloud.Calls(fake.CallFilter{
-		Method: fake.GetLabelsForVolume,
-		Caller: first,
-	}.Matches); len(got) != 5 {
-		t.Errorf("the cloud got %d calls after the end of the term", len(got)-5)
-	}
-	for _, name := range names {
-		if pv := get(t, name); len(pv.Labels) > 0 || pv.Spec.NodeAffinity != nil {
-			t.Errorf("%s was labeled", name)
-		}
-	}
-
-	app.Elector.Lead()
-	for _, name := range names {
-		waitLabels(t, name, home)
-	}
-	settle(t, app)
-	for _, name := range names {
-		if got := writes(t, mark, name); len(got) != 1 || got[0].Code != http.StatusOK {
-			t.Errorf("requests that change %s: %v, want one patch", name, got)
-		}
-		noEvents(t, name)
-	}
-	app.VerifyNoLeaks()
-}
-
 // Events bypass the fence, and the end of a term cancels calls before the controller's context
 // ends.
 func TestLeadershipLost_DuringARetry_IsNotReportedAsAFailure(t *testing.T) {
@@ -418,26 +365,6 @@ func TestLeadershipLost_DuringARetry_IsNotReportedAsAFailure(t *testing.T) {
 	if len(events) != 1 || !strings.HasSuffix(events[0].Message, "no route to the cloud") {
 		t.Errorf("the events are %v, want one that reports the cloud's failure", events)
 	}
-}
-
-// On a stop, the work in flight is finished, and no other work begins.
-func TestStop_DuringACallToTheCloud_VolumeIsLabeled(t *testing.T) {
-	cloud := fake.New()
-	release := cloud.On(fake.GetLabelsForVolume).Hang()
-	name := create(t, "stopped")
-	app := start(t, cloud)
-	waitCalls(t, cloud, name, 1)
-	stopped := make(chan error, 1)
-	go func() { stopped <- app.TryStop() }()
-	ccmtest.Eventually(t, "the Manager is draining", ccmtest.State(app.Manager, ccm.StateDraining))
-	release()
-	if err := <-stopped; err != nil {
-		t.Error(err)
-	}
-	if got := affinity(waitLabels(t, name, home)); got != atHome {
-		t.Errorf("the affinity is %q, want %q", got, atHome)
-	}
-	app.VerifyNoLeaks()
 }
 
 func TestController_NotNamed_IsDisabled(t *testing.T) {
