@@ -123,7 +123,7 @@ ON_LAB_QUICK := ^Test(Login|Addresses_TwoNetworks|Routes_LiveFromCreateToDelete|
 .PHONY: test-openstack
 test-openstack: controlplane example openstack-lab ## Run the suites of OpenStack's provider on a real OpenStack, which is brought up if it is not (QUICK=1: a part)
 	@echo "==> what runs on the simulated OpenStack in make test, on the real one"
-	$(ON_LAB) ./test/internal/project ./test/providers/api
+	$(ON_LAB) ./test/providers/api
 	$(ON_LAB) $(if $(QUICK),-run '$(ON_LAB_QUICK)') ./test/providers/openstack ./test/providers/manager ./test/providers/takeover
 
 .PHONY: lint

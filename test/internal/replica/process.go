@@ -97,9 +97,3 @@ func StandsStill(pid int) error {
 	}
 	return nil
 }
-
-// OpenFiles counts the open files of the process, which are mostly connections.
-func (p *Process) OpenFiles() (int, error) {
-	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID()))
-	return len(entries), err
-}

@@ -1,7 +1,7 @@
 //go:build linux
 
 // Package replica runs cloud controller managers as processes, for tests of whole processes: it
-// reads their logs, freezes and kills them, and measures leaks.
+// reads their logs, and freezes and kills them.
 //
 // It needs Linux, because it freezes processes and reads /proc.
 package replica
@@ -15,9 +15,7 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"regexp"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -185,26 +183,4 @@ func (r *Replica) Get(admin *rest.Config, path string) (string, error) {
 		err = fmt.Errorf("%s is answered with %s: %s", path, resp.Status, body)
 	}
 	return string(body), err
-}
-
-var goroutinesMetric = regexp.MustCompile(`(?m)^go_goroutines (\d+)$`)
-
-// A Footprint is the resource use of a process.
-type Footprint struct{ Goroutines, Files int }
-
-// Footprint measures the process.
-func (r *Replica) Footprint(admin *rest.Config) (f Footprint, err error) {
-	body, err := r.Get(admin, "/metrics")
-	if err != nil {
-		return f, err
-	}
-	match := goroutinesMetric.FindStringSubmatch(body)
-	if match == nil {
-		return f, errors.New("/metrics lacks go_goroutines")
-	}
-	if f.Goroutines, err = strconv.Atoi(match[1]); err != nil {
-		return f, err
-	}
-	f.Files, err = r.OpenFiles()
-	return f, err
 }
