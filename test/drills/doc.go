@@ -47,7 +47,7 @@
 // one of the replicas runs.
 //
 // The lease drills delete and edit the lease of two replicas whose controllers call the cloud as
-// fast as they can, also with a candidate of client-go's own.
+// fast as they can.
 //
 // The drills need Linux, because they freeze processes.
 package drills

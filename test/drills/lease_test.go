@@ -115,66 +115,6 @@ func TestLease_DeletedOrEditedAtRandom_NoTwoTermsAct(t *testing.T) {
 	}
 }
 
-// A candidate with client-go's elector, in a program without fxccm, takes a deleted lease at once.
-// Two such candidates overlap, too, and an overlap with fxccm must not be longer.
-func TestLease_DeletedBesideClientGo_IsNoWorseThanClientGoAlone(t *testing.T) {
-	t.Parallel()
-	_, each := extent()
-	each *= 2
-	var withFxccm, alone overlap
-	t.Run("pairs", func(t *testing.T) {
-		for name, pair := range map[string]struct {
-			fxccm bool
-			into  *overlap
-		}{"fxccm": {true, &withFxccm}, "clientgo": {false, &alone}} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				lane(t)
-				w := newWorld(t, planes.shared.started(t), "rival-"+name)
-				if pair.fxccm {
-					w.start(w.name+"-a", programs.ccm)
-				} else {
-					w.startRival(w.name + "-a")
-				}
-				w.startRival(w.name + "-b")
-				w.cloud.SetLatency(busyTakes) // for both kinds of candidates
-				w.load(busyServices, 0, busyPauses)
-				random := rand.New(rand.NewPCG(uint64(each), 2))
-				w.disturb(random, slices.Repeat([]change{deletion}, each))
-				*pair.into = overlapOf(w.cloud.Calls(fake.CallFilter{Mutating: true}.Matches))
-			})
-		}
-	})
-	deletions := fmt.Sprintf("%d deletions", each)
-	results.addLease("fxccm and client-go", deletions, withFxccm)
-	results.addLease("client-go and client-go", deletions, alone)
-	// The overlap of two such candidates depends on the moments of the deletions.
-	if margin := alone.time/2 +
-		time.Duration(each)*100*time.Millisecond; withFxccm.time > alone.time+margin {
-		t.Errorf("beside fxccm two terms act at once for %s, client-go beside itself for %s",
-			withFxccm.time, alone.time)
-	}
-}
-
-// startRival starts a candidate with client-go's elector.
-func (w *world) startRival(name string) *member {
-	w.t.Helper()
-	m, kubeconfig := w.connect(name)
-	flags := append([]string{
-		"--kubeconfig=" + kubeconfig,
-		"--cloud=" + w.cloudAddress,
-		"--leader-elect-identity=" + name,
-		"--leader-elect-resource-namespace=" + w.name,
-		"--leader-elect-resource-name=" + leaseName,
-		fmt.Sprintf("--workers=%d", busyServices),
-		"--pause=" + busyPauses.String(),
-	}, replica.QuickLease().Flags()...)
-	rival := replica.StartProcess(w.t, w.dir, name, nil, programs.rival, flags...)
-	m.Replica = &replica.Replica{Process: rival}
-	w.members = append(w.members, m)
-	return m
-}
-
 // disturb changes the lease, each time at a random moment of a busy term.
 func (w *world) disturb(random *rand.Rand, changes []change) {
 	w.t.Helper()

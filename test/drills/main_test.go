@@ -19,7 +19,7 @@ import (
 
 // programs are the paths of the drills' programs, set by TestMain. other is the example of
 // otherVersion, by default of this version.
-var programs struct{ ccm, host, rival, other, otherVersion string }
+var programs struct{ ccm, host, other, otherVersion string }
 
 // planes are the control planes of the package, which are started on demand.
 var planes = struct{ shared, frozen *plane }{shared: newPlane(), frozen: newPlane()}
@@ -52,12 +52,11 @@ func runSuite(m *testing.M) (code int) {
 			code = max(code, suite.Failed(err))
 		}
 	}()
-	if err := replica.Build(filepath.Join("..", ".."), dir, "./example", "./test/drills/host",
-		"./test/drills/rival"); err != nil {
+	if err := replica.Build(filepath.Join("..", ".."), dir, "./example",
+		"./test/drills/host"); err != nil {
 		return suite.Failed(err)
 	}
-	programs.ccm, programs.host, programs.rival = filepath.Join(dir, "example"),
-		filepath.Join(dir, "host"), filepath.Join(dir, "rival")
+	programs.ccm, programs.host = filepath.Join(dir, "example"), filepath.Join(dir, "host")
 	programs.other, programs.otherVersion = programs.ccm, "this version"
 	if commit := os.Getenv("FXCCM_DRILLS_OTHER"); commit != "" {
 		if programs.other, programs.otherVersion, err = buildOther(dir, commit); err != nil {

@@ -51,8 +51,8 @@ type world struct {
 	mark controlplane.Mark
 
 	cloud *fake.Cloud
-	// cloudAddress is the address of the cloud, cloudConfig the file with it.
-	cloudAddress, cloudConfig string
+	// cloudConfig is the file with the address of the cloud.
+	cloudConfig string
 	// cloudTreat is the treatment of requests to the cloud; nil: none.
 	cloudTreat atomic.Pointer[treatment]
 
@@ -98,7 +98,6 @@ func newWorld(t *testing.T, p *plane, name string) *world {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	w.cloudAddress = server.URL
 	w.cloudConfig = filepath.Join(w.dir, "cloud.yaml")
 	if err := os.WriteFile(w.cloudConfig, []byte("endpoint: "+server.URL+"\n"), 0o600); err != nil {
 		t.Fatal(err)
