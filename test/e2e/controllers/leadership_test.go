@@ -298,41 +298,6 @@ func TestControllers_RoutesWithoutClusterCIDRAreAConfigurationErrorInStatus(t *t
 		}))
 }
 
-// With --use-service-account-credentials each controller is its own identity at the API server.
-func TestClients_EachControllerHasItsOwnServiceAccount(t *testing.T) {
-	bindClusterAdmin(t, "node-controller")
-	cloud := newCloud(t, []string{"account-1"})
-	mark := shared.Audit().Mark()
-	r := start(t, params(t, cloud, only("cloud-node"), func(p *ccm.Params) {
-		p.Config.UseServiceAccountCredentials = true
-		p.RESTConfig = shared.RESTConfig() // it may create accounts and tokens
-	}))
-	ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(r.Manager))
-	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("account-1"))
-	ccmtest.Eventually(t, "the node is initialized",
-		ccmtest.Initialized(shared.Client(t), "account-1"))
-	records, err := shared.Audit().Wait(t.Context(), mark, 1, controlplane.ByResource("", "nodes"),
-		controlplane.ByVerb("update"), controlplane.ByName("account-1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(records) != 1 ||
-		records[0].User != controlplane.ServiceAccountUser("kube-system", "node-controller") {
-		t.Errorf(
-			"the node was initialized by %v, want one update by the node-controller's ServiceAccount", records)
-	}
-	lists, err := shared.Audit().Since(mark, controlplane.ByResource("", "nodes"),
-		controlplane.ByVerb("list"))
-	if err != nil || len(lists) == 0 {
-		t.Fatalf("no list of nodes by the shared informers: %v", err)
-	}
-	for _, list := range lists {
-		if strings.HasPrefix(list.User, "system:serviceaccount:") {
-			t.Errorf("the shared informers read as %s, want the Manager's own identity", list.User)
-		}
-	}
-}
-
 // Events that a controller of the host records reach the API server, also those at the very end of
 // a term.
 func TestTerm_RecorderSendsEventsOfTheDrainToo(t *testing.T) {

@@ -39,12 +39,6 @@ func bind(t *testing.T, name, role string, subject rbacv1.Subject) {
 	})
 }
 
-func bindClusterAdmin(t *testing.T, account string) {
-	t.Helper()
-	bind(t, "test-"+account, "cluster-admin",
-		rbacv1.Subject{Kind: "ServiceAccount", Namespace: "kube-system", Name: account})
-}
-
 func TestTrouble_APIServerDownAtStart_IsReportedAndRecoveredFrom(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.ForTest(t)
