@@ -1,7 +1,6 @@
 package openstacktest
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -207,18 +206,6 @@ func TestClose_DelayedAnswers_End(t *testing.T) {
 	}
 }
 
-func TestClose_EndsTheLatency(t *testing.T) {
-	s := start(t, WithLatency(time.Hour))
-	done := ends(t, s)
-	if _, err := s.WaitForCall(patiently(t), func(Call) bool { return true }); err != nil {
-		t.Fatal(err)
-	}
-	s.Close()
-	if receive(t, done) == nil {
-		t.Error("the request was answered")
-	}
-}
-
 func TestClose_EndsTheCreationTime(t *testing.T) {
 	s := start(t, WithCreationTime(time.Hour))
 	client := octaviaOf(t, s)
@@ -268,33 +255,6 @@ func TestClose_ClientThatDoesNotRead_DoesNotBlock(t *testing.T) {
 		close(closed)
 	}()
 	receive(t, closed)
-}
-
-func TestFault_Hang_EndsWithTheClientsTimeout(t *testing.T) {
-	s := start(t)
-	s.Inject(Fault{Hang: true})
-	ctx, cancel := context.WithCancel(patiently(t))
-	request, err := http.NewRequestWithContext(ctx, "GET", s.URL()+"/compute", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport := &http.Transport{}
-	defer transport.CloseIdleConnections()
-	done := make(chan error, 1)
-	go func() {
-		response, err := transport.RoundTrip(request)
-		if err == nil {
-			response.Body.Close()
-		}
-		done <- err
-	}()
-	if _, err := s.WaitForCall(patiently(t), func(Call) bool { return true }); err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	if err := receive(t, done); !errors.Is(err, context.Canceled) {
-		t.Errorf("the client sees %v", err)
-	}
 }
 
 func TestHandler_Panics_IsA500(t *testing.T) {

@@ -12,67 +12,10 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
-	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
 const refused = `{"error": {"code": 401, "title": "Unauthorized", "message": "The request you have made requires authentication."}}`
-
-func TestLogin_EachMethod_GivesAProjectsToken(t *testing.T) {
-	s := start(t)
-	c := s.Credentials()
-	scope := &gophercloud.AuthScope{ProjectID: c.ProjectID}
-	for name, options := range map[string]gophercloud.AuthOptions{
-		"user by name":           byPassword(c),
-		"user by id":             {UserID: c.UserID, Password: c.Password, Scope: scope},
-		"domain by id":           {Username: c.Username, DomainID: c.DomainID, Password: c.Password, Scope: scope},
-		"token":                  {TokenID: c.Token, Scope: scope},
-		"application credential": {ApplicationCredentialID: c.ApplicationCredentialID, ApplicationCredentialSecret: c.ApplicationCredentialSecret},
-		"application credential's name": {
-			ApplicationCredentialName: c.ApplicationCredentialName,
-			Username:                  c.Username, DomainName: c.DomainName,
-			ApplicationCredentialSecret: c.ApplicationCredentialSecret,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			options.IdentityEndpoint = c.AuthURL
-			client, err := tryLogin(t, options)
-			if err != nil {
-				t.Fatal(err)
-			}
-			result, is := client.GetAuthResult().(tokens.CreateResult)
-			if !is {
-				t.Fatalf("the login gave a %T", client.GetAuthResult())
-			}
-			project, err := result.ExtractProject()
-			if err != nil || project.ID != c.ProjectID || project.Domain.Name != "Default" {
-				t.Errorf("the token is for %+v, %v", project, err)
-			}
-			user, err := result.ExtractUser()
-			if err != nil || user.ID != c.UserID {
-				t.Errorf("the token is of %+v, %v; want %s", user, err, c.UserID)
-			}
-		})
-	}
-}
-
-func TestLogin_Trust_ActsAsTheTrustor(t *testing.T) {
-	s := start(t)
-	c := s.Credentials()
-	client := login(t, s, gophercloud.AuthOptions{
-		IdentityEndpoint: c.AuthURL, UserID: c.TrusteeID, Password: c.TrusteePassword,
-		Scope: &gophercloud.AuthScope{TrustID: c.TrustID},
-	})
-	result := client.GetAuthResult().(tokens.CreateResult)
-	user, err := result.ExtractUser()
-	if err != nil || user.ID != c.UserID {
-		t.Errorf("the token is of %+v, %v; want the trustor %s", user, err, c.UserID)
-	}
-	project, err := result.ExtractProject()
-	if err != nil || project.ID != c.ProjectID {
-		t.Errorf("the token is for %+v, %v", project, err)
-	}
-}
 
 func TestToken_Expires_ByTheCloudsClock(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
@@ -109,19 +52,6 @@ func TestToken_Expires_ByTheCloudsClock(t *testing.T) {
 	}
 }
 
-func TestToken_Revoked_EachServiceRefusesInKeystonesForm(t *testing.T) {
-	s := start(t)
-	token := s.Credentials().Token
-	s.RevokeTokens()
-	for _, path := range []string{
-		computePath + "/servers", "/networking/v2.0/ports",
-		"/identity/v3/auth/catalog",
-	} {
-		send(t, s, "GET", path, "", "X-Auth-Token", token).is(http.StatusUnauthorized, refused)
-		send(t, s, "GET", path, "").is(http.StatusUnauthorized, refused)
-	}
-}
-
 func TestTokenCache_ServicesAcceptARevokedTokenThatTheyKnow(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	s := start(t, WithClock(clock), WithTokenLife(time.Hour), WithTokenCache(5*time.Minute))
@@ -155,64 +85,6 @@ func TestTokenCache_ServicesAcceptARevokedTokenThatTheyKnow(t *testing.T) {
 	}
 }
 
-func TestReauthentication_AfterRevocation_IsOneLogin(t *testing.T) {
-	s := start(t)
-	client := computeOf(t, s)
-	s.RevokeTokens()
-	s.ForgetCalls()
-	if _, err := servers.List(client, servers.ListOpts{}).AllPages(patiently(t)); err != nil {
-		t.Fatal(err)
-	}
-	if got := fmt.Sprint(s.Counts()); got != "map[server_list:2 token_create:1]" {
-		t.Errorf("the calls are %s", got)
-	}
-}
-
-func TestChangedPassword_OldPasswordAndItsTokens_AreInvalid(t *testing.T) {
-	s := start(t)
-	before := s.Credentials()
-	if err := s.ChangePassword(before.UserID, "another"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tryLogin(t, byPassword(before)); !gophercloud.ResponseCodeIs(err,
-		http.StatusUnauthorized) {
-		t.Errorf("the old password: %v", err)
-	}
-	send(t, s, "GET", computePath+"/servers", "", "X-Auth-Token",
-		before.Token).is(http.StatusUnauthorized, refused)
-	if _, err := tryLogin(t, byPassword(s.Credentials())); err != nil {
-		t.Errorf("the new password: %v", err)
-	}
-	if err := s.ChangePassword("unknown", "x"); err == nil {
-		t.Error("the password of an unknown user was changed")
-	}
-}
-
-func TestApplicationCredential_Deleted_CannotLogIn(t *testing.T) {
-	s := start(t)
-	c := s.Credentials()
-	options := gophercloud.AuthOptions{
-		IdentityEndpoint: c.AuthURL, ApplicationCredentialID: c.ApplicationCredentialID,
-		ApplicationCredentialSecret: c.ApplicationCredentialSecret,
-	}
-	token := login(t, s, options).Token()
-	path := "/identity/v3/users/" + c.UserID + "/application_credentials/" +
-		c.ApplicationCredentialID
-	deleted := send(t, s, "DELETE", path, "", "X-Auth-Token", c.Token)
-	if deleted.status != http.StatusNoContent {
-		t.Fatalf("the deletion is answered with %d", deleted.status)
-	}
-	send(t, s, "GET", computePath+"/servers", "", "X-Auth-Token", token).is(http.StatusUnauthorized,
-		refused)
-	if _, err := tryLogin(t, options); !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
-		t.Errorf("the deleted one: %v", err)
-	}
-	again := send(t, s, "DELETE", path, "", "X-Auth-Token", c.Token)
-	if again.status != http.StatusNotFound {
-		t.Errorf("the second deletion is answered with %d", again.status)
-	}
-}
-
 func TestProjects_ServersOfOthers_AreHidden(t *testing.T) {
 	s := start(t)
 	other := s.AddProject(Project{Name: "other", Domain: "corp"})
@@ -238,35 +110,6 @@ func TestProjects_ServersOfOthers_AreHidden(t *testing.T) {
 		if got.status != test.status || strings.Contains(string(got.body), "theirs") != test.holds {
 			t.Errorf("%s gets %d %s", test.name, got.status, got.body)
 		}
-	}
-}
-
-func TestCatalog_OtherRegionsAndMissingServices(t *testing.T) {
-	s := start(t, WithRegion("here"), func(s *settings) {
-		s.keystone.OtherRegions = []string{"there"}
-		s.keystone.Absent = []string{ServiceLoadBalancer}
-		s.keystone.VersionedNetwork = true
-	})
-	client := login(t, s, byPassword(s.Credentials()))
-	if _, err := openstack.NewLoadBalancerV2(client, inRegion(s)); err == nil {
-		t.Error("a service that was left out is in the catalog")
-	}
-	network, err := openstack.NewNetworkV2(client, inRegion(s))
-	if err != nil || network.Endpoint != s.URL()+"/networking/v2.0/" {
-		t.Errorf("Neutron is at %v, %v", network, err)
-	}
-	// A client that ignores the region uses the first endpoint.
-	elsewhere, err := openstack.NewComputeV2(client, gophercloud.EndpointOpts{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := servers.List(elsewhere,
-		nil).AllPages(patiently(t)); !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
-		t.Errorf("the other region answers %v", err)
-	}
-	last := s.Calls()[len(s.Calls())-1]
-	if last.Operation != "unknown" || last.Service != ServiceCompute {
-		t.Errorf("the call is %+v", last)
 	}
 }
 
@@ -299,25 +142,6 @@ func TestCatalog_EachInterface_LeadsToTheSameCloud(t *testing.T) {
 				t.Errorf("a call at the interface %s is %+v", kind, call)
 			}
 		}
-	}
-}
-
-func TestDiscovery_Keystone(t *testing.T) {
-	s := start(t)
-	for path, status := range map[string]int{
-		"/identity": 300, "/identity/": 300,
-		"/identity/v3": 200, "/identity/v3/": 200,
-	} {
-		if got := send(t, s, "GET", path, ""); got.status != status ||
-			!strings.Contains(string(got.body), s.AuthURL()) {
-			t.Errorf("%s answers %d %s", path, got.status, got.body)
-		}
-	}
-	// Without a version in the address, gophercloud has to discover it.
-	options := byPassword(s.Credentials())
-	options.IdentityEndpoint = s.URL() + "/identity"
-	if _, err := tryLogin(t, options); err != nil {
-		t.Error(err)
 	}
 }
 

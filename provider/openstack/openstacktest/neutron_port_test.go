@@ -3,63 +3,10 @@ package openstacktest
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"testing"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/subnets"
 )
-
-// addressesOf are the addresses of a port in the API's form.
-func addressesOf(port map[string]any) (all []string) {
-	for _, ip := range port["fixed_ips"].([]any) {
-		all = append(all, ip.(map[string]any)["ip_address"].(string))
-	}
-	return all
-}
-
-func TestPort_WithoutAddresses_HasOneOfEachFamily(t *testing.T) {
-	s := start(t)
-	at := newSite(s)
-	s.AddSubnet(Subnet{NetworkID: at.internal, CIDR: "fd00:1::/64"})
-	s.AddSubnet(Subnet{
-		NetworkID: at.internal, CIDR: "10.5.0.0/24",
-		ServiceTypes: []string{"compute:other"},
-	})
-	create := func(attributes string) []string {
-		return addressesOf(askNeutron(t, s, http.MethodPost, "ports",
-			`{"port":{"network_id":"`+at.internal+`"`+attributes+`}}`).succeeds(201, "port"))
-	}
-	for _, c := range []struct {
-		attributes string
-		want       []string
-	}{
-		{"", []string{"10.0.0.2", "fd00:1::1"}},
-		{`,"fixed_ips":[]`, nil},
-		{`,"fixed_ips":[{"subnet_id":"` + at.subnet + `"}]`, []string{"10.0.0.3"}},
-		{`,"fixed_ips":[{"ip_address":"10.0.0.200"}]`, []string{"10.0.0.200"}},
-		{`,"fixed_ips":[{"subnet_id":"` + at.subnet + `"},{"subnet_id":"` + at.subnet + `"}]`, []string{"10.0.0.4", "10.0.0.5"}},
-		{`,"fixed_ips":[{"ip_address":"10.5.0.9"}]`, []string{"10.5.0.9"}},
-	} {
-		if got := create(c.attributes); !slices.Equal(got, c.want) {
-			t.Errorf("with %s: %q, want %q", c.attributes, got, c.want)
-		}
-	}
-}
-
-func TestPort_SubnetExhausted_IsConflictUntilAPortIsDeleted(t *testing.T) {
-	s := start(t)
-	id := s.AddNetwork(Network{})
-	s.AddSubnet(Subnet{NetworkID: id, CIDR: "10.0.0.0/29"})
-	var last string
-	for range 5 {
-		last = s.AddPort(Port{NetworkID: id})
-	}
-	body := `{"port":{"network_id":"` + id + `"}}`
-	askNeutron(t, s, http.MethodPost, "ports", body).refuses(409, "IpAddressGenerationFailure",
-		"No more IP addresses available on network "+id)
-	askNeutron(t, s, http.MethodDelete, "ports/"+last, "").succeeds(204, "")
-	askNeutron(t, s, http.MethodPost, "ports", body).succeeds(201, "port")
-}
 
 func TestPort_OfNetworkWithoutPortSecurity_HasNone(t *testing.T) {
 	s := start(t)
@@ -137,32 +84,5 @@ func TestSubnet_Defaults(t *testing.T) {
 			t.Errorf("%s%s: gateway %q, pools %s; want %q, %s", c.cidr, c.attributes,
 				subnet.GatewayIP, got, c.gateway, c.pools)
 		}
-	}
-}
-
-func TestService_MethodsForOtherServices(t *testing.T) {
-	s := start(t)
-	at := newSite(s)
-	s.state.Mu.Lock()
-	defer s.state.Mu.Unlock()
-	n := s.network
-	port, err := n.CreatePort(Port{
-		NetworkID: at.internal, DeviceID: "lb-1",
-		DeviceOwner: OwnerLoadBalancer, ProjectID: "p",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if of := n.PortsOf("lb-1"); len(of) != 1 || of[0] != port {
-		t.Errorf("ports of the load balancer: %v", of)
-	}
-	if _, err := n.CreatePort(Port{NetworkID: at.internal, FixedIPs: port.FixedIPs}); err == nil {
-		t.Error("two ports have the same address")
-	}
-	if err := n.RemovePort(port.ID); err != nil || len(n.PortsOf("lb-1")) != 0 {
-		t.Errorf("delete: %v, left %v", err, n.PortsOf("lb-1"))
-	}
-	if err := n.RemovePort(port.ID); err == nil {
-		t.Error("a port was deleted twice")
 	}
 }

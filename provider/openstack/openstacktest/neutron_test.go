@@ -214,20 +214,6 @@ func TestProjects_SeeOwnAndSharedResources(t *testing.T) {
 	}
 }
 
-// The provider deletes none of these resources, so the cloud does not serve the requests.
-func TestNetwork_Delete_IsNotServed(t *testing.T) {
-	s := start(t)
-	at := newSite(s)
-	for _, path := range []string{
-		"networks/" + at.internal, "subnets/" + at.subnet, "routers/" + at.router,
-	} {
-		if got := askNeutron(t, s, http.MethodDelete, path, ""); got.status != 404 {
-			t.Errorf("DELETE %s has the status %d", path, got.status)
-		}
-		askNeutron(t, s, http.MethodGet, path, "").succeeds(200, path[:strings.Index(path, "s/")])
-	}
-}
-
 func TestProjects_ResourcesOfOthers_AreRefused(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
@@ -260,35 +246,6 @@ func TestProjects_ResourcesOfOthers_AreRefused(t *testing.T) {
 		succeeds(201, "network")
 }
 
-func TestQuota_Reached_IsConflict(t *testing.T) {
-	s := start(t)
-	at := newSite(s)
-	s.SetNetworkQuota("floatingip", 1)
-	body := `{"floatingip":{"floating_network_id":"` + at.external + `"}}`
-	askNeutron(t, s, http.MethodPost, "floatingips", body).succeeds(201, "floatingip")
-	askNeutron(t, s, http.MethodPost, "floatingips", body).refuses(409, "OverQuota",
-		"Quota exceeded for resources: ['floatingip'].")
-	s.SetNetworkQuota("floatingip", -1)
-	askNeutron(t, s, http.MethodPost, "floatingips", body).succeeds(201, "floatingip")
-}
-
-func TestCloud_SameRequests_SameAnswers(t *testing.T) {
-	run := func() string {
-		s := start(t)
-		at := newSite(s)
-		for range 3 {
-			askNeutron(t, s, http.MethodPost, "ports",
-				`{"port":{"network_id":"`+at.internal+`","name":"p"}}`).succeeds(201, "port")
-		}
-		body := string(askNeutron(t, s, http.MethodGet,
-			"ports?fields=id&fields=fixed_ips&fields=mac_address", "").body)
-		return strings.ReplaceAll(body, s.URL(), "")
-	}
-	if first, second := run(), run(); first != second {
-		t.Errorf("two clouds answer\n%s\n%s", first, second)
-	}
-}
-
 func TestSnapshot_Changed_LeavesTheCloudAsItIs(t *testing.T) {
 	s := start(t)
 	at := newSite(s)
@@ -315,4 +272,18 @@ func TestAdd_RefusedResource_Panics(t *testing.T) {
 		s.Ports()
 	}()
 	s.AddPort(Port{NetworkID: "none"})
+}
+
+func TestDeleteRouter_DeletesItsPorts(t *testing.T) {
+	s := start(t)
+	at := newSite(s)
+	if err := s.DeleteRouter(at.router); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Ports()) != 0 || len(s.network.Routers.Snapshot()) != 0 || s.Routes(at.router) != nil {
+		t.Errorf("left: %v %v", s.Ports(), s.network.Routers.Snapshot())
+	}
+	if err := s.SetRoutes(at.router); err == nil || !strings.Contains(err.Error(), at.router) {
+		t.Errorf("routes of a deleted router: %v", err)
+	}
 }

@@ -2,15 +2,11 @@ package openstacktest
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/availabilityzones"
-	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 	clocktesting "k8s.io/utils/clock/testing"
 )
@@ -71,22 +67,6 @@ func TestServer_Created_ShowsItsAttributes(t *testing.T) {
 		"map[OS-EXT-IPS-MAC:mac_addr:fa:16:3e:00:00:01 OS-EXT-IPS:type:floating addr:203.0.113.5 version:4]]"
 	if addresses := fmt.Sprint(got.Addresses["private"]); addresses != want {
 		t.Errorf("its addresses are\n%s, want\n%s", addresses, want)
-	}
-}
-
-func TestServerList_PageSizeZero_IsAll(t *testing.T) {
-	s := start(t, WithPageSize(0))
-	for range 1200 {
-		s.AddServer(Server{Name: "n"})
-	}
-	got := ask(t, s, "GET", computePath+"/servers", "")
-	var body struct {
-		Servers []any
-		Links   []any `json:"servers_links"`
-	}
-	got.into(&body)
-	if len(body.Servers) != 1200 || body.Links != nil {
-		t.Errorf("%d servers and the links %v", len(body.Servers), body.Links)
 	}
 }
 
@@ -176,69 +156,6 @@ func TestSnapshots_AreCopies(t *testing.T) {
 	}
 }
 
-func TestFlavor_EmbeddedSince247_IsShownAfterItsDeletion(t *testing.T) {
-	s := start(t)
-	id := s.AddFlavor(Flavor{
-		Name: "c1.large", VCPUs: 4, RAM: 8192, Disk: 40,
-		ExtraSpecs: map[string]string{"hw:cpu_policy": "dedicated"},
-	})
-	secret := s.AddFlavor(Flavor{Name: "c1.secret", Private: true})
-	server := s.AddServer(Server{Name: "a", Flavor: "c1.large"})
-	hidden := s.AddServer(Server{Name: "b", Flavor: secret})
-	old, modern := computeOf(t, s), computeOf(t, s)
-	modern.Microversion = "2.47"
-
-	if got := mustGet(t, old, server); got.Flavor["id"] != id ||
-		got.Flavor["original_name"] != nil {
-		t.Errorf("before 2.47 the flavor is %v", got.Flavor)
-	}
-	if got, err := flavors.Get(patiently(t), old, id).Extract(); err != nil ||
-		got.Name != "c1.large" || got.VCPUs != 4 || got.RAM != 8192 || got.Disk != 40 {
-		t.Errorf("the flavor is %+v, %v", got, err)
-	}
-	if err := s.DeleteFlavor("c1.large"); err != nil {
-		t.Fatal(err)
-	}
-	if s.DeleteFlavor(id) == nil {
-		t.Error("it was deleted twice")
-	}
-	for _, gone := range []string{id, secret} {
-		ask(t, s, "GET", computePath+"/flavors/"+gone, "").
-			is(404,
-				`{"itemNotFound": {"code": 404, "message": "Flavor `+gone+` could not be found."}}`)
-	}
-	if got := mustGet(t, modern, server); got.Flavor["original_name"] != "c1.large" ||
-		got.Flavor["vcpus"] != 4.0 || got.Flavor["id"] != nil {
-		t.Errorf("since 2.47 the flavor is %v", got.Flavor)
-	}
-	if got := mustGet(t, modern, hidden); got.Flavor["original_name"] != "c1.secret" {
-		t.Errorf("the private flavor is %v", got.Flavor)
-	}
-	admin := s.AddProject(Project{Name: "operators", Admin: true})
-	if got := send(t, s, "GET", computePath+"/flavors/"+secret, "", "X-Auth-Token",
-		admin.Token); got.status != http.StatusOK {
-		t.Errorf("an administrator gets %d %s", got.status, got.body)
-	}
-}
-
-func TestZones_OfServersAndAddedOnes_AreListed(t *testing.T) {
-	s := start(t)
-	s.AddServer(Server{Name: "n", AvailabilityZone: "az-1"})
-	s.AddZone("az-0")
-	pages, err := availabilityzones.List(computeOf(t, s)).AllPages(patiently(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	zones, err := availabilityzones.ExtractAvailabilityZones(pages)
-	names := []string{}
-	for _, zone := range zones {
-		names = append(names, zone.ZoneName)
-	}
-	if err != nil || !slices.Equal(names, []string{"az-0", "az-1", "nova"}) {
-		t.Errorf("the zones are %v, %v", names, err)
-	}
-}
-
 func TestProvisioning_ServerIsInBuildForTheDuration(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	s := start(t, WithClock(clock), WithProvisioning(time.Minute))
@@ -262,42 +179,5 @@ func TestProvisioning_ServerIsInBuildForTheDuration(t *testing.T) {
 	if got := mustGet(t, client, made.ID); got.Status != "ACTIVE" ||
 		len(got.Addresses["private"].([]any)) != 1 {
 		t.Errorf("in the end it is %s with %v", got.Status, got.Addresses)
-	}
-}
-
-func TestAddresses_OfPortsAndFloatingIPs(t *testing.T) {
-	s := start(t)
-	public := s.AddNetwork(Network{Name: "public", External: true})
-	s.AddSubnet(Subnet{NetworkID: public, CIDR: "203.0.113.0/24"})
-	private := s.AddNetwork(Network{Name: "private"})
-	subnet := s.AddSubnet(Subnet{NetworkID: private, CIDR: "10.0.0.0/24"})
-	s.AddRouter(Router{Name: "r", ExternalNetworkID: public, Subnets: []string{subnet}})
-	id := s.AddServer(Server{Name: "n"})
-	port := s.AddPort(Port{
-		NetworkID: private, DeviceID: id,
-		FixedIPs: []FixedIP{{Address: "10.0.0.5"}}, MACAddress: "fa:16:3e:aa:bb:cc",
-	})
-	floating := s.AddFloatingIP(FloatingIP{NetworkID: public, PortID: port})
-	client := computeOf(t, s)
-	external := s.FloatingIPs()[0].Address
-	want := "map[private:[map[OS-EXT-IPS-MAC:mac_addr:fa:16:3e:aa:bb:cc OS-EXT-IPS:type:fixed addr:10.0.0.5 version:4] " +
-		"map[OS-EXT-IPS-MAC:mac_addr:fa:16:3e:aa:bb:cc OS-EXT-IPS:type:floating addr:" + external +
-		" version:4]]]"
-	if got := fmt.Sprint(mustGet(t, client, id).Addresses); got != want {
-		t.Errorf("the addresses are\n%s, want\n%s", got, want)
-	}
-	if err := s.DeleteFloatingIP(floating); err != nil {
-		t.Fatal(err)
-	}
-	if got := fmt.Sprint(mustGet(t, client, id).Addresses); strings.Contains(got, "floating") {
-		t.Errorf("without the floating IP the addresses are %s", got)
-	}
-	if err := s.DeleteServer(id); err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range s.Ports() {
-		if p.ID == port {
-			t.Error("the server's port outlives it")
-		}
 	}
 }

@@ -216,30 +216,6 @@ func TestChange_OfMembersOfAPoolInError_IsRefused(t *testing.T) {
 				` is immutable and cannot be updated.", "debuginfo": null}`)
 }
 
-func TestDelete_LoadBalancer_IsVisibleUntilTheWorkEnds(t *testing.T) {
-	c := newSlowCloud(t)
-	path := octaviaRoot + "loadbalancers/" + c.id
-	if err := c.server.SetProvisioningStatus(c.id, StatusError); err != nil {
-		t.Fatal(err)
-	}
-	if answer := ask(t, c.server, "DELETE", path+"?cascade=true",
-		""); answer.status != http.StatusNoContent {
-		t.Fatalf("status %d: %s", answer.status, answer.body)
-	}
-	if got := c.now().ProvisioningStatus; got != StatusPendingDelete {
-		t.Errorf("the load balancer is %s", got)
-	}
-	ask(t, c.server, "DELETE", path+"?cascade=true", "").is(http.StatusConflict,
-		`{"faultcode": "Client", "faultstring": "Invalid state PENDING_DELETE of loadbalancer resource `+c.id+`", "debuginfo": null}`)
-	c.later(time.Minute)
-	ask(t, c.server, "GET", path, "").is(http.StatusNotFound,
-		`{"faultcode": "Client", "faultstring": "Load Balancer `+c.id+
-			` not found.", "debuginfo": null}`)
-	if len(c.server.Ports()) != 0 {
-		t.Errorf("the VIP's port is left: %v", c.server.Ports())
-	}
-}
-
 // Only the changed resource ends in ERROR.
 func TestProvision_Fail_EndsInError(t *testing.T) {
 	const beside = " P:ACTIVE M:ACTIVE H:ACTIVE"

@@ -7,11 +7,6 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack"
-	"github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/apiversions"
-	"github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/listeners"
-	"github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/loadbalancers"
-	"github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/monitors"
-	"github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/pools"
 )
 
 const octaviaRoot = "/load-balancer/v2.0/lbaas/"
@@ -41,104 +36,6 @@ func must[V any](v V, err error) func(*testing.T) V {
 			t.Fatal(err)
 		}
 		return v
-	}
-}
-
-func pointerTo[V any](v V) *V { return &v }
-
-// wholeLoadBalancer is a request for two listeners with pools, members and monitors.
-func wholeLoadBalancer(subnetID string) loadbalancers.CreateOpts {
-	pool := func(name string, protocol pools.Protocol, monitor string) *pools.CreateOpts {
-		return &pools.CreateOpts{
-			Name: name, Protocol: protocol, LBMethod: pools.LBMethodRoundRobin,
-			Persistence: &pools.SessionPersistence{Type: "SOURCE_IP"},
-			Members: []pools.CreateMemberOpts{
-				{Name: "node-1", Address: "10.0.0.101", ProtocolPort: 30080, SubnetID: subnetID},
-				{Name: "node-2", Address: "10.0.0.102", ProtocolPort: 30080, SubnetID: subnetID, Weight: pointerTo(0)},
-			},
-			Monitor: monitors.CreateOpts{
-				Name: "monitor", Type: monitor, Delay: 5, Timeout: 3,
-				MaxRetries: 1,
-			},
-		}
-	}
-	return loadbalancers.CreateOpts{
-		Name: "kube_service_c_default_web", Description: "d", VipSubnetID: subnetID,
-		Tags: []string{"a", "b"},
-		Listeners: []listeners.CreateOpts{
-			{
-				Name: "listener_0", Protocol: "TCP", ProtocolPort: 80,
-				AllowedCIDRs: []string{"10.0.0.0/8"}, Tags: []string{"a"},
-				TimeoutClientData: pointerTo(1000), DefaultPool: pool("pool_0", "TCP", "TCP"),
-			},
-			{Name: "listener_1", Protocol: "UDP", ProtocolPort: 80, DefaultPool: pool("pool_1", "UDP", "UDP-CONNECT")},
-		},
-	}
-}
-
-func TestLoadBalancerCreate_PoolByName_IsSharedByItsListeners(t *testing.T) {
-	s := start(t)
-	_, subnet := vipSubnet(s, "10.0.0.0/24")
-	answer := ask(t, s, "POST", octaviaRoot+"loadbalancers", `{"loadbalancer": {"vip_subnet_id": "`+subnet+`",
-		"pools": [{"name": "p", "protocol": "TCP", "lb_algorithm": "SOURCE_IP"}],
-		"listeners": [{"protocol": "TCP", "protocol_port": 1, "default_pool": {"name": "p"}}, {"protocol": "TCP", "protocol_port": 2, "default_pool": {"name": "p"}},
-			{"protocol": "TCP", "protocol_port": 3}]}}`)
-	if answer.status != http.StatusCreated {
-		t.Fatalf("status %d: %s", answer.status, answer.body)
-	}
-	lb := s.LoadBalancers()[0]
-	if len(lb.Pools) != 1 || lb.Listeners[0].DefaultPoolID != lb.Pools[0].ID ||
-		lb.Listeners[1].DefaultPoolID != lb.Pools[0].ID || lb.Listeners[2].DefaultPoolID != "" {
-		t.Errorf("got %+v", lb)
-	}
-}
-
-func TestLoadBalancerCreate_Refused_LeavesNothing(t *testing.T) {
-	s := start(t)
-	_, subnet := vipSubnet(s, "10.0.0.0/24")
-	wrong := wholeLoadBalancer(subnet)
-	wrong.Listeners[0].AllowedCIDRs = []string{"2001:db8::/32"}
-	_, err := loadbalancers.Create(patiently(t), octaviaOf(t, s), wrong).Extract()
-	if !gophercloud.ResponseCodeIs(err, http.StatusBadRequest) {
-		t.Errorf("got %v, want a refusal", err)
-	}
-	if len(s.LoadBalancers()) != 0 || len(s.Ports()) != 0 {
-		t.Errorf("load balancers %v and ports %v are left", s.LoadBalancers(), s.Ports())
-	}
-}
-
-func TestLoadBalancer_AdditionalVIPs_ShareOnePort(t *testing.T) {
-	s := start(t)
-	network, subnet := vipSubnet(s, "10.0.0.0/24")
-	other := s.AddSubnet(Subnet{NetworkID: network, CIDR: "2001:db8::/64"})
-	client := octaviaOf(t, s)
-	opts := loadbalancers.CreateOpts{
-		VipSubnetID:    subnet,
-		AdditionalVips: []loadbalancers.AdditionalVip{{SubnetID: other}},
-	}
-	lb := must(loadbalancers.Create(patiently(t), client, opts).Extract())(t)
-	if len(lb.AdditionalVips) != 1 || lb.AdditionalVips[0].IPAddress == "" ||
-		len(s.Ports()[0].FixedIPs) != 2 {
-		t.Errorf("got %+v", lb)
-	}
-	// CIDRs of both families are allowed then.
-	_, err := listeners.Create(patiently(t), client, listeners.CreateOpts{
-		LoadbalancerID: lb.ID, Protocol: "TCP", ProtocolPort: 80,
-		AllowedCIDRs: []string{"10.0.0.0/8", "2001:db8::/32"},
-	}).Extract()
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-func TestVersions_AreListed(t *testing.T) {
-	s := start(t)
-	client := octaviaOf(t, s)
-	versions := must(
-		apiversions.ExtractAPIVersions(must(apiversions.List(client).AllPages(patiently(t)))(t)))(t)
-	if last := versions[len(versions)-1]; len(versions) != 28 || last.ID != "v2.27" ||
-		last.Status != "CURRENT" {
-		t.Errorf("the versions are %+v", versions)
 	}
 }
 
@@ -198,5 +95,26 @@ func TestChangeLoadBalancer_BypassesTheAPI(t *testing.T) {
 	if s.DeleteLoadBalancer(id) == nil || s.ChangeLoadBalancer(id, func(*LoadBalancer) {}) == nil ||
 		s.SetProvisioningStatus(id, StatusError) == nil {
 		t.Error("an unknown load balancer gives no error")
+	}
+}
+
+func TestQuota_IsMet(t *testing.T) {
+	for _, c := range []struct{ resource, text string }{
+		{QuotaLoadBalancer, "Load Balancer"},
+		{QuotaListener, "Listener"},
+		{"pool", "Pool"},
+		{"member", "Member"},
+		{"healthmonitor", "Health Monitor"},
+	} {
+		s := start(t)
+		_, subnet := vipSubnet(s, "10.0.0.0/24")
+		s.SetLoadBalancerQuota(c.resource, 0)
+		ask(t, s, "POST", octaviaRoot+"loadbalancers", `{"loadbalancer": {"vip_subnet_id": "`+subnet+`", "listeners": [{"protocol": "TCP", "protocol_port": 1, "default_pool":
+			{"name": "p", "protocol": "TCP", "lb_algorithm": "SOURCE_IP", "members": [{"address": "10.0.0.1", "protocol_port": 1}],
+			"healthmonitor": {"type": "TCP", "delay": 5, "timeout": 3, "max_retries": 1}}}]}}`).
+			is(http.StatusForbidden,
+				`{"faultcode": "Client", "faultstring": "Quota has been met for resources: `+c.text+
+					`", "debuginfo": null}`)
+		s.SetLoadBalancerQuota(c.resource, -1)
 	}
 }
