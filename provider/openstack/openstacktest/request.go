@@ -39,8 +39,8 @@ func (s *Cloud) registerUnknown(mux *http.ServeMux) {
 		service := keystone.ServiceOf(r.URL.Path)
 		s.serve(api.Operation{
 			Service: service, Name: "unknown", Open: true,
-			Handle: func(*api.Request) answer {
-				return api.Failure(service, http.StatusNotFound, "The resource could not be found.")
+			Handle: func(*api.Request) (answer, error) {
+				return answer{}, api.Refuse(http.StatusNotFound, "The resource could not be found.")
 			},
 		}, api.InterfacePublic, w, r)
 	})
@@ -123,7 +123,11 @@ func (s *Cloud) carryOut(op api.Operation, r *http.Request, body []byte) (result
 		return *refusal
 	}
 	req.Version = version
-	return api.WithMicroversion(op.Service, version, op.Handle(req))
+	result, err := op.Handle(req)
+	if err != nil {
+		result = api.Refused(op.Service, err)
+	}
+	return api.WithMicroversion(op.Service, version, result)
 }
 
 // pause reports whether the time has passed before ctx ended.

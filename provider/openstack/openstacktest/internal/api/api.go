@@ -81,8 +81,10 @@ type Operation struct {
 	// Pattern is a pattern of http.ServeMux. Without a method it matches all methods.
 	Pattern string
 	// Open operations need no token.
-	Open   bool
-	Handle func(*Request) Answer
+	Open bool
+	// Handle executes a request. An error is answered in the form of the service; see
+	// [RefusedError].
+	Handle func(*Request) (Answer, error)
 }
 
 // Caller is the user of a request.
@@ -114,7 +116,9 @@ func (r *Request) MaySee(project string) bool { return r.IsAdmin() || project ==
 // Decode reads the JSON body into v.
 func (r *Request) Decode(v any) error {
 	if err := json.Unmarshal(r.Body, v); err != nil {
-		return fmt.Errorf("malformed request body: %w", err)
+		return &RefusedError{
+			http.StatusBadRequest, "MalformedRequestBody", "malformed request body: " + err.Error(),
+		}
 	}
 	return nil
 }

@@ -1,9 +1,36 @@
 package api
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 )
+
+// RefusedError is why a service refuses a request.
+type RefusedError struct {
+	Status int
+	// Kind is the name of Neutron's exception. Default: that of the status.
+	Kind string
+	Text string
+}
+
+func (e *RefusedError) Error() string { return e.Text }
+
+// Refuse returns a [RefusedError].
+func Refuse(status int, format string, arguments ...any) error {
+	return &RefusedError{Status: status, Text: fmt.Sprintf(format, arguments...)}
+}
+
+// Refused is the answer of a service for an error.
+func Refused(service string, err error) Answer {
+	refusal := &RefusedError{Status: http.StatusInternalServerError, Text: err.Error()}
+	errors.As(err, &refusal)
+	if service == ServiceNetwork && refusal.Kind != "" {
+		return networkFailure(refusal.Status, refusal.Kind, refusal.Text)
+	}
+	return Failure(service, refusal.Status, refusal.Text)
+}
 
 // Failure is an error in the form of the service.
 func Failure(service string, status int, message string) Answer {
@@ -16,10 +43,10 @@ func Failure(service string, status int, message string) Answer {
 	case ServiceCompute:
 		return computeFailure(status, message)
 	case ServiceNetwork:
-		return NetworkFailure(status, "HTTP"+strings.ReplaceAll(http.StatusText(status), " ", ""),
+		return networkFailure(status, "HTTP"+strings.ReplaceAll(http.StatusText(status), " ", ""),
 			message)
 	case ServiceLoadBalancer:
-		return LoadBalancerFailure(status, message)
+		return loadBalancerFailure(status, message)
 	case ServiceKeyManager:
 		return Answer{Status: status, Body: Object{
 			"code": status, "title": http.StatusText(status), "description": message,
@@ -56,16 +83,16 @@ func computeFailure(status int, message string) Answer {
 	return Answer{Status: status, Body: Object{kind: Object{"code": status, "message": message}}}
 }
 
-// NetworkFailure is in Neutron's form; kind is the name of Neutron's exception.
-func NetworkFailure(status int, kind, message string) Answer {
+// networkFailure is in Neutron's form; kind is the name of Neutron's exception.
+func networkFailure(status int, kind, message string) Answer {
 	return Answer{
 		Status: status,
 		Body:   Object{"NeutronError": Object{"type": kind, "message": message, "detail": ""}},
 	}
 }
 
-// LoadBalancerFailure is in Octavia's form, which comes from WSME.
-func LoadBalancerFailure(status int, message string) Answer {
+// loadBalancerFailure is in Octavia's form, which comes from WSME.
+func loadBalancerFailure(status int, message string) Answer {
 	code := "Client"
 	if status >= http.StatusInternalServerError {
 		code = "Server"

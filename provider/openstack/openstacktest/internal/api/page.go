@@ -21,17 +21,16 @@ const novaPageSize = 1000
 // As with the real services, each full page has a link to the next one, which may be empty.
 func Paginate[T any](
 	r *Request, service string, all []T, id func(T) string,
-) (page []T, links []Object, refusal *Answer) {
-	limit, refusal := r.Limit(service)
-	if refusal != nil {
-		return nil, nil, refusal
+) (page []T, links []Object, err error) {
+	limit, err := r.Limit(service)
+	if err != nil {
+		return nil, nil, err
 	}
 	marker := r.Query.Get("marker")
 	if marker != "" && (limit > 0 || service != ServiceNetwork) {
 		at := slices.IndexFunc(all, func(item T) bool { return id(item) == marker })
 		if at < 0 {
-			bad := Failure(service, http.StatusBadRequest, "marker ["+marker+"] not found")
-			return nil, nil, &bad
+			return nil, nil, Refuse(http.StatusBadRequest, "marker [%s] not found", marker)
 		}
 		all = all[at+1:]
 	}
@@ -52,14 +51,13 @@ func Paginate[T any](
 }
 
 // Limit is the maximum number of items of a page; 0: any number.
-func (r *Request) Limit(service string) (int, *Answer) {
+func (r *Request) Limit(service string) (int, error) {
 	limit := 0
 	if text := r.Query.Get("limit"); text != "" {
 		var err error
 		if limit, err = strconv.Atoi(text); err != nil || limit < 0 {
-			bad := Failure(service, http.StatusBadRequest,
-				"Invalid input for field/attribute limit. Value: "+text+".")
-			return 0, &bad
+			return 0, Refuse(http.StatusBadRequest,
+				"Invalid input for field/attribute limit. Value: %s.", text)
 		}
 	}
 	most := r.State.PageSize

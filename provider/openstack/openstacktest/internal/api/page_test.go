@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"net/url"
@@ -12,9 +13,10 @@ func pageOf(service, query string, pageSize int) string {
 	r := httptest.NewRequest("GET", "/list?"+query, nil)
 	values, _ := url.ParseQuery(query)
 	s := &State{URL: "http://cloud", PageSize: pageSize}
-	page, links, refusal := Paginate(&Request{Request: r, State: s, Query: values}, service,
+	page, links, err := Paginate(&Request{Request: r, State: s, Query: values}, service,
 		[]string{"a", "b", "c", "d", "e"}, func(text string) string { return text })
-	if refusal != nil {
+	var refusal *RefusedError
+	if errors.As(err, &refusal) {
 		return fmt.Sprint(refusal.Status)
 	}
 	text := fmt.Sprint(page)

@@ -58,7 +58,8 @@ func New(state *api.State) *Service { return &Service{State: state, rows: map[st
 
 // Operations are the operations of Barbican.
 func (s *Service) Operations() []api.Operation {
-	op := func(name, path string, handle func(*api.Request) api.Answer) api.Operation {
+	op := func(name, path string, handle func(*api.Request) (api.Answer, error),
+	) api.Operation {
 		return api.Operation{
 			Service: api.ServiceKeyManager, Name: name, Pattern: "GET " + root + path,
 			Open: name == "version_list", Handle: handle,
@@ -73,13 +74,13 @@ func (s *Service) Operations() []api.Operation {
 	}
 }
 
-func versions(r *api.Request) api.Answer {
+func versions(r *api.Request) (api.Answer, error) {
 	return api.Answer{Status: http.StatusMultipleChoices, Body: api.Object{"versions": api.Object{
 		"values": []api.Object{{
 			"id": "v1", "status": "CURRENT",
 			"links": []api.Object{{"rel": "self", "href": r.State.URL + root + "/v1/"}},
 		}},
-	}}}
+	}}}, nil
 }
 
 // Holds reports whether a container or a secret has the reference, whose path ends with the ID.
@@ -88,17 +89,18 @@ func (s *Service) Holds(ref string) bool {
 	return holds
 }
 
-func (s *Service) get(kind, name, missing string) func(*api.Request) api.Answer {
-	return func(r *api.Request) api.Answer {
+func (s *Service) get(kind, name, missing string) func(*api.Request) (api.Answer, error) {
+	return func(r *api.Request) (api.Answer, error) {
 		found, exists := s.rows[s.ref(kind, r.PathValue("id"))]
 		switch {
 		case !exists:
-			return api.Failure(api.ServiceKeyManager, http.StatusNotFound, missing)
+			return api.Answer{}, api.Refuse(http.StatusNotFound, "%s", missing)
 		case !r.MaySee(found.project):
-			return api.Failure(api.ServiceKeyManager, http.StatusForbidden, name+
-				" retrieval attempt not allowed - please review your user/project privileges")
+			return api.Answer{}, api.Refuse(http.StatusForbidden,
+				"%s retrieval attempt not allowed - please review your user/project privileges",
+				name)
 		}
-		return api.OK(found.view)
+		return api.OK(found.view), nil
 	}
 }
 

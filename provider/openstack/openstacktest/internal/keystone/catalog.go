@@ -2,57 +2,41 @@ package keystone
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // catalogPaths are the endpoints of a usual cloud: Nova's with its version, the others without.
-func (o Options) catalogPaths() []struct{ service, name, path string } {
-	network := "/networking"
-	if o.VersionedNetwork {
-		network += "/v2.0"
-	}
+func catalogPaths() []struct{ service, name, path string } {
 	return []struct{ service, name, path string }{
 		{api.ServiceIdentity, "keystone", Path},
 		{api.ServiceCompute, "nova", "/compute/v2.1"},
-		{api.ServiceNetwork, "neutron", network},
+		{api.ServiceNetwork, "neutron", "/networking"},
 		{api.ServiceLoadBalancer, "octavia", "/load-balancer"},
 		{api.ServiceKeyManager, "barbican", "/key-manager"},
 	}
 }
 
-// catalog is the list of services. The endpoints of other regions come first, so that a client that
-// ignores the region fails: no service is behind them.
+// catalog is the list of services.
 func (s *Service) catalog() []object {
 	services := []object{}
-	for _, entry := range s.options.catalogPaths() {
-		if slices.Contains(s.options.Absent, entry.service) {
-			continue
-		}
-		endpoints := []object{}
-		for _, region := range s.options.OtherRegions {
-			endpoints = append(endpoints,
-				s.endpoints(region, "/"+region, entry.service, entry.path)...)
-		}
-		endpoints = append(endpoints,
-			s.endpoints(s.options.Region, "", entry.service, entry.path)...)
+	for _, entry := range catalogPaths() {
 		services = append(services, object{
 			"type": entry.service, "name": entry.name, "id": "service-" + entry.name,
-			"endpoints": endpoints,
+			"endpoints": s.endpoints(entry.service, entry.path),
 		})
 	}
 	return services
 }
 
-func (s *Service) endpoints(region, prefix, service, path string) []object {
-	endpoints := []object{}
+func (s *Service) endpoints(service, path string) []object {
+	endpoints, region := []object{}, s.options.Region
 	for _, kind := range api.Interfaces() {
 		endpoints = append(endpoints, object{
 			"id": "endpoint-" + region + "-" + service + "-" + kind, "interface": kind,
 			"region": region, "region_id": region,
-			"url": s.URL + prefix + api.InterfacePrefix(kind) + path,
+			"url": s.URL + api.InterfacePrefix(kind) + path,
 		})
 	}
 	return endpoints
@@ -60,7 +44,7 @@ func (s *Service) endpoints(region, prefix, service, path string) []object {
 
 // ServiceOf returns the service with the path; "" for none.
 func ServiceOf(path string) string {
-	for _, entry := range (Options{}).catalogPaths() {
+	for _, entry := range catalogPaths() {
 		if strings.Contains(path, "/"+strings.Split(entry.path, "/")[1]) {
 			return entry.service
 		}

@@ -28,8 +28,6 @@ const (
 type Options struct {
 	TokenLife, TokenCache time.Duration
 	Region                string
-	OtherRegions, Absent  []string
-	VersionedNetwork      bool
 	// CertificatePEM returns the certificate of the cloud; "" without TLS.
 	CertificatePEM func() string
 }
@@ -76,9 +74,9 @@ func (s *Service) operation(
 ) api.Operation {
 	return api.Operation{
 		Service: api.ServiceIdentity, Name: name, Pattern: method + " " + Path + path,
-		Handle: func(r *api.Request) answer {
+		Handle: func(r *api.Request) (answer, error) {
 			return handle(
-				&request{Request: r, server: s, token: s.tokens[r.Header.Get("X-Auth-Token")]})
+				&request{Request: r, server: s, token: s.tokens[r.Header.Get("X-Auth-Token")]}), nil
 		},
 	}
 }

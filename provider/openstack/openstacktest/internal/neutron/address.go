@@ -150,8 +150,7 @@ func (n *Service) allocateAny(port *Port) ([]FixedIP, error) {
 	for _, version := range []int{4, 6} {
 		candidates := 0
 		for _, subnet := range n.Subnets.all() {
-			if subnet.NetworkID != port.NetworkID || subnet.IPVersion != version ||
-				!subnet.serves(port.DeviceOwner) {
+			if subnet.NetworkID != port.NetworkID || subnet.IPVersion != version {
 				continue
 			}
 			candidates++
@@ -171,12 +170,6 @@ func (n *Service) allocateAny(port *Port) ([]FixedIP, error) {
 func noAddressLeft(networkID string) error {
 	return neutronConflict("IpAddressGenerationFailure",
 		"No more IP addresses available on network %s.", networkID)
-}
-
-// serves reports whether addresses for such a device are chosen from the subnet: a subnet without
-// service types serves all (extension subnet-service-types).
-func (s *Subnet) serves(deviceOwner string) bool {
-	return len(s.ServiceTypes) == 0 || slices.Contains(s.ServiceTypes, deviceOwner)
 }
 
 func (n *Service) allocateOne(c caller, port *Port, want FixedIP, also []FixedIP) (FixedIP, error) {
@@ -226,14 +219,14 @@ func (n *Service) subnetOn(c caller, networkID, id string) (*Subnet, error) {
 func (n *Service) subnetFor(c caller, networkID, id string, address netip.Addr) (*Subnet, error) {
 	if id != "" {
 		subnet, err := n.subnetOn(c, networkID, id)
-		if err == nil && !subnet.Holds(address) {
+		if err == nil && !subnet.holds(address) {
 			err = neutronBadRequest("InvalidIpForSubnet",
 				"IP address %s is not a valid IP for the specified subnet.", address)
 		}
 		return subnet, err
 	}
 	for _, subnet := range n.Subnets.all() {
-		if subnet.NetworkID == networkID && subnet.Holds(address) {
+		if subnet.NetworkID == networkID && subnet.holds(address) {
 			return subnet, nil
 		}
 	}
@@ -241,8 +234,8 @@ func (n *Service) subnetFor(c caller, networkID, id string, address netip.Addr) 
 		"IP address %s is not a valid IP for any of the subnets on the specified network.", address)
 }
 
-// Holds reports whether a port can have the address, whether it is in a pool or not.
-func (s *Subnet) Holds(address netip.Addr) bool {
+// holds reports whether a port can have the address, whether it is in a pool or not.
+func (s *Subnet) holds(address netip.Addr) bool {
 	prefix := netip.MustParsePrefix(s.CIDR)
 	if !prefix.Contains(address) {
 		return false

@@ -21,7 +21,7 @@ func networkExtensions() []string {
 		"router_availability_zone", "security-group", "sorting", "standard-attr-description",
 		"standard-attr-revisions",
 		"standard-attr-tag", "standard-attr-timestamp", "stateful-security-group",
-		"subnet-service-types", "trunk", "trunk-details",
+		"trunk", "trunk-details",
 	}
 }
 
@@ -72,12 +72,12 @@ func extension(alias string) object {
 	}
 }
 
-func (n *Service) listExtensions(*request) answer {
+func (n *Service) listExtensions(*request) (answer, error) {
 	shown := []object{}
 	for _, alias := range networkExtensions() {
 		if n.has(alias) {
 			shown = append(shown, extension(alias))
 		}
 	}
-	return api.OK(object{"extensions": shown})
+	return api.OK(object{"extensions": shown}), nil
 }

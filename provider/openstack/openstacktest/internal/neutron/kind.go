@@ -293,7 +293,7 @@ func (k *kind[T]) action(
 func (k *kind[T]) serve(verb, pattern string, handle func(*request) (answer, error)) operation {
 	return operation{
 		Service: api.ServiceNetwork, Name: k.operation + "_" + verb, Pattern: pattern,
-		Handle: neutronHandler(func(r *request) (answer, error) {
+		Handle: func(r *request) (answer, error) {
 			if !k.network.has(k.extension) {
 				return answer{}, noSuchPath()
 			}
@@ -301,7 +301,7 @@ func (k *kind[T]) serve(verb, pattern string, handle func(*request) (answer, err
 				k.expect(callerOf(r))
 			}
 			return handle(r)
-		}),
+		},
 	}
 }
 
@@ -430,10 +430,8 @@ func (k *kind[T]) checkCondition(c caller, row *T) error {
 	if c.only.id != k.id(row) || c.only.revision == current {
 		return nil
 	}
-	failed := neutronBadRequest("RevisionNumberConstraintFailed",
+	return refuse(http.StatusPreconditionFailed, "RevisionNumberConstraintFailed",
 		"Constrained to %d, but current revision is %d", c.only.revision, current)
-	failed.(*neutronError).status = http.StatusPreconditionFailed
-	return failed
 }
 
 // body is the attributes in the body of a request.

@@ -1,10 +1,10 @@
 package neutron
 
 import (
-	"reflect"
 	"slices"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
 const networkPath = "/networking"
@@ -66,7 +66,8 @@ func New(state *api.State, options Options) *Service {
 
 // Operations are the operations of Neutron.
 func (n *Service) Operations() []operation {
-	fixed := func(name, pattern string, handle func(*request) answer) operation {
+	fixed := func(name, pattern string, handle func(*request) (answer, error),
+	) operation {
 		return operation{Service: api.ServiceNetwork, Name: name, Pattern: pattern, Handle: handle}
 	}
 	open := func(op operation) operation { op.Open = true; return op }
@@ -96,11 +97,11 @@ func (n *Service) Operations() []operation {
 }
 
 // networkVersions needs no token.
-func networkVersions(r *request) answer {
+func networkVersions(r *request) (answer, error) {
 	return api.OK(object{"versions": []object{{
 		"id": "v2.0", "status": "CURRENT",
 		"links": []object{{"rel": "self", "href": networkURL(r, "")}},
-	}}})
+	}}}), nil
 }
 
 // networkURL is an address of Neutron's, at the interface that the caller uses.
@@ -129,7 +130,7 @@ func (n *Service) SetNetworkQuota(resource string, limit int) {
 func (k *kind[T]) Add(spec T) string {
 	n := k.network
 	defer n.Enter()()
-	row := cloned(spec)
+	row := resource.Clone(spec)
 	if k.prepare != nil {
 		k.prepare(&row)
 	}
@@ -146,7 +147,7 @@ func (k *kind[T]) Add(spec T) string {
 func (k *kind[T]) Update(id string, change func(*T)) error {
 	return k.outside(id, func(row *T) error {
 		return k.change(neutronItself(), row, func(changed *T) error {
-			own := cloned(*changed)
+			own := resource.Clone(*changed)
 			change(&own)
 			*changed = own
 			return nil
@@ -174,22 +175,7 @@ func (k *kind[T]) Snapshot() []T {
 	defer k.network.Enter()()
 	rows := make([]T, 0, len(k.order))
 	for _, row := range k.all() {
-		rows = append(rows, cloned(*row))
+		rows = append(rows, resource.Clone(*row))
 	}
 	return rows
-}
-
-// cloned is a copy that shares no list with the row, so that a caller cannot change the cloud.
-func cloned[T any](row T) T {
-	value := reflect.ValueOf(&row).Elem()
-	for i := range value.NumField() {
-		field := value.Field(i)
-		if field.Kind() != reflect.Slice || field.IsNil() {
-			continue
-		}
-		list := reflect.MakeSlice(field.Type(), field.Len(), field.Len())
-		reflect.Copy(list, field)
-		field.Set(list)
-	}
-	return row
 }

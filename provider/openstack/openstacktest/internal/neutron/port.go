@@ -186,10 +186,8 @@ func (n *Service) admitPort(c caller, old, row *Port) error {
 	// All projects see an external network, but only its owner may create ports
 	// (neutron/db/external_net_db.py).
 	if old == nil && parent.External && !parent.Shared && !n.Networks.owns(c, parent) {
-		return &neutronError{
-			http.StatusForbidden, "HTTPForbidden",
-			"Tenant " + c.project + " not allowed to create port on this network",
-		}
+		return refuse(http.StatusForbidden, "HTTPForbidden",
+			"Tenant %s not allowed to create port on this network", c.project)
 	}
 	// Neutron trusts its own ports.
 	if old == nil && strings.HasPrefix(row.DeviceOwner, "network:") {
@@ -338,7 +336,7 @@ func (n *Service) PortsOf(deviceID string) []*Port {
 
 // CreatePort creates a port for a service. An error is Neutron's refusal.
 func (n *Service) CreatePort(spec Port) (*Port, error) {
-	row := cloned(spec)
+	row := resource.Clone(spec)
 	n.preparePort(&row)
 	return &row, n.Ports.insert(neutronItself(), &row)
 }

@@ -42,16 +42,13 @@ func (k *kind[T]) choose(r *request, rows []*T) ([]*T, []object, error) {
 			rows = slices.Insert(rows, at, marker)
 		}
 	}
-	page, links, refusal := api.Paginate(r, api.ServiceNetwork, rows, k.id)
-	if refusal != nil {
-		return nil, nil,
-			&neutronError{
-				refusal.Status, "BadRequest",
-				"Bad limit request: Limit must be an integer 0 or greater and not '" +
-					r.Query.Get("limit") + "'.",
-			}
+	page, links, err := api.Paginate(r, api.ServiceNetwork, rows, k.id)
+	if err != nil {
+		err = neutronBadRequest("BadRequest",
+			"Bad limit request: Limit must be an integer 0 or greater and not '%s'.",
+			r.Query.Get("limit"))
 	}
-	return page, links, nil
+	return page, links, err
 }
 
 // filter is the filter of the query: each of its filters must match at least one of its values.
@@ -62,14 +59,6 @@ func (k *kind[T]) filter(query url.Values) (passes func(*T) bool, err error) {
 		switch name {
 		case "fields", "limit", "marker":
 			continue
-		}
-		// Without empty-string-filtering, Neutron ignores a filter with an empty value.
-		if !k.network.has("empty-string-filtering") {
-			values = slices.DeleteFunc(slices.Clone(values),
-				func(value string) bool { return value == "" })
-			if len(values) == 0 {
-				continue
-			}
 		}
 		test, err := k.filterBy(name, values)
 		if err != nil {
@@ -106,11 +95,6 @@ func (k *kind[T]) filterBy(name string, values []string) (func(*T) bool, error) 
 			}
 		}
 		return func(row *T) bool { return fits(f.Get(row), values) }, nil
-	}
-	// Without filter-validation, Neutron ignores unknown filters, and the list has more items than
-	// the client wanted.
-	if !k.network.has("filter-validation") {
-		return func(*T) bool { return true }, nil
 	}
 	return nil,
 		neutronBadRequest("HTTPBadRequest", "['%s'] is invalid attribute for filtering", name)

@@ -3,7 +3,7 @@ package neutron
 import "github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 
 // quotaDetails shows each limit of a project and its use (the extension "quota_details").
-func (n *Service) quotaDetails(r *request) answer {
+func (n *Service) quotaDetails(r *request) (answer, error) {
 	project := r.PathValue("project")
 	quota := object{}
 	for resource, used := range map[string]int{
@@ -19,5 +19,5 @@ func (n *Service) quotaDetails(r *request) answer {
 		}
 		quota[resource] = object{"limit": limit, "used": used, "reserved": 0}
 	}
-	return api.OK(object{"quota": quota})
+	return api.OK(object{"quota": quota}), nil
 }

@@ -34,12 +34,9 @@ type Subnet struct {
 	Gateway   string `api:"gateway_ip,null"`
 	NoGateway bool
 	// Pools are the ranges from which addresses are chosen. Default: all but the gateway's.
-	Pools []AddressRange `api:"allocation_pools,nofilter"`
-	// ServiceTypes are the device owners of the ports whose addresses may be chosen from this
-	// subnet. Default: all.
-	ServiceTypes []string `api:"service_types,nofilter,feature=subnet-service-types"`
-	NoDHCP       bool     `api:"enable_dhcp,not"`
-	Tags         []string `api:"tags,ro,feature=standard-attr-tag"`
+	Pools  []AddressRange `api:"allocation_pools,nofilter"`
+	NoDHCP bool           `api:"enable_dhcp,not"`
+	Tags   []string       `api:"tags,ro,feature=standard-attr-tag"`
 	Stamps
 }
 
@@ -60,9 +57,6 @@ func (n *Service) subnetKind() *kind[Subnet] {
 		},
 		admit: n.admitSubnet,
 		kept:  true,
-		policies: map[string]func(caller, *Subnet) bool{
-			"service_types": func(c caller, _ *Subnet) bool { return c.admin },
-		},
 	})
 	k.fields.Change("gateway_ip", func(row *Subnet, raw json.RawMessage) error {
 		row.NoGateway = string(raw) == "null"

@@ -48,7 +48,7 @@ func (k *kind[T]) tagged(handle func(*request, *T) (answer, error)) func(*reques
 
 // neutronTagged is the error of a tag operation for a resource that does not exist.
 func neutronTagged(err error, collection, id string) error {
-	if known, isKnown := err.(*neutronError); isKnown && known.status == http.StatusNotFound {
+	if known, is := err.(*api.RefusedError); is && known.Status == http.StatusNotFound {
 		return neutronNotFound("TagResourceNotFound", "Resource %s %s could not be found.",
 			collection, id)
 	}

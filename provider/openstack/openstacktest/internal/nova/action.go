@@ -2,7 +2,6 @@ package nova
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/netip"
@@ -12,18 +11,18 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-func deleteServer(r *request, i *instance) answer {
+func deleteServer(r *request, i *instance) (answer, error) {
 	r.nova.removeServer(i)
-	return api.NoContent()
+	return api.NoContent(), nil
 }
 
 // updateServer accepts a few attributes, and refuses others.
-func updateServer(r *request, i *instance) answer {
+func updateServer(r *request, i *instance) (answer, error) {
 	var body struct {
 		Server map[string]json.RawMessage `json:"server"`
 	}
 	if err := r.Decode(&body); err != nil {
-		return failure(http.StatusBadRequest, err.Error())
+		return answer{}, err
 	}
 	changed := i.Server
 	fields := map[string]*string{
@@ -33,17 +32,17 @@ func updateServer(r *request, i *instance) answer {
 	for name, raw := range body.Server {
 		field, known := fields[name]
 		if !known {
-			return failure(http.StatusBadRequest,
+			return answer{}, refuse(http.StatusBadRequest,
 				"Invalid input for field/attribute server. Value: "+string(raw)+
 					". Additional properties are not allowed ('"+name+"' was unexpected)")
 		}
 		if err := json.Unmarshal(raw, field); err != nil {
-			return invalidAttribute(name, string(raw), "it is not of type 'string'")
+			return answer{}, invalidAttribute(name, string(raw), "it is not of type 'string'")
 		}
 	}
-	if refusal := checkServerAttributes(changed.Name, changed.AccessIPv4,
-		changed.AccessIPv6); refusal != nil {
-		return *refusal
+	if err := checkServerAttributes(changed.Name, changed.AccessIPv4,
+		changed.AccessIPv6); err != nil {
+		return answer{}, err
 	}
 	i.Server = changed
 	i.Updated = r.nova.Clock.Now()
@@ -58,30 +57,26 @@ func updateServer(r *request, i *instance) answer {
 			}
 		}
 	}
-	return api.OK(object{"server": view})
+	return api.OK(object{"server": view}), nil
 }
 
-func checkServerAttributes(name, accessIPv4, accessIPv6 string) *answer {
-	refusal := func(field, value, why string) *answer {
-		a := invalidAttribute(field, value, why)
-		return &a
-	}
+func checkServerAttributes(name, accessIPv4, accessIPv6 string) error {
 	v4, _ := netip.ParseAddr(accessIPv4)
 	v6, _ := netip.ParseAddr(accessIPv6)
 	switch {
 	case name == "":
-		return refusal("name", "", "'' is too short")
+		return invalidAttribute("name", "", "'' is too short")
 	case accessIPv4 != "" && !v4.Is4():
-		return refusal("accessIPv4", accessIPv4, "'"+accessIPv4+"' is not a 'ipv4'")
+		return invalidAttribute("accessIPv4", accessIPv4, "'"+accessIPv4+"' is not a 'ipv4'")
 	case accessIPv6 != "" && !v6.Is6():
-		return refusal("accessIPv6", accessIPv6, "'"+accessIPv6+"' is not a 'ipv6'")
+		return invalidAttribute("accessIPv6", accessIPv6, "'"+accessIPv6+"' is not a 'ipv6'")
 	}
 	return nil
 }
 
 // invalidAttribute is Nova's refusal of a value that its body schema does not allow.
-func invalidAttribute(field, value, why string) answer {
-	return failure(http.StatusBadRequest,
+func invalidAttribute(field, value, why string) error {
+	return refuse(http.StatusBadRequest,
 		"Invalid input for field/attribute "+field+". Value: "+value+". "+why)
 }
 
@@ -124,45 +119,46 @@ func actionNamed(name string) (action, bool) {
 }
 
 // actOnServer executes an action at once, although Nova needs a while.
-func actOnServer(r *request, i *instance) answer {
+func actOnServer(r *request, i *instance) (answer, error) {
 	var body map[string]json.RawMessage
 	if err := r.Decode(&body); err != nil || len(body) != 1 {
-		return failure(http.StatusBadRequest, "Malformed request body")
+		return answer{}, refuse(http.StatusBadRequest, "Malformed request body")
 	}
 	name := slices.Collect(maps.Keys(body))[0]
-	if refusal := r.mayAct(i, name); refusal != nil {
-		return *refusal
+	if err := r.mayAct(i, name); err != nil {
+		return answer{}, err
 	}
 	accepted := answer{Status: http.StatusAccepted}
 	switch name {
 	case "lock", "unlock":
 		i.Locked = name == "lock"
-		return accepted
+		return accepted, nil
 	case "os-resetState":
 		return r.resetState(i, body[name])
 	case "reboot":
 		if body[name][0] != '{' {
-			return invalidAttribute("reboot", string(body[name]), "it is not of type 'object'")
+			return answer{}, invalidAttribute("reboot", string(body[name]),
+				"it is not of type 'object'")
 		}
 	}
 	a, known := actionNamed(name)
 	if !known {
-		return failure(http.StatusBadRequest,
+		return answer{}, refuse(http.StatusBadRequest,
 			"There is no such action: "+name)
 	}
 	if !slices.Contains(a.from, i.Status) {
-		return failure(http.StatusConflict, fmt.Sprintf(
-			"Cannot '%s' instance %s while it is in vm_state %s", a.verb, i.ID, i.state().vm))
+		return answer{}, api.Refuse(http.StatusConflict,
+			"Cannot '%s' instance %s while it is in vm_state %s", a.verb, i.ID, i.state().vm)
 	}
 	i.setStatus(a.to, r.nova.Clock.Now())
 	if name == "rescue" {
-		return api.OK(object{"adminPass": "password-" + i.ID})
+		return api.OK(object{"adminPass": "password-" + i.ID}), nil
 	}
-	return accepted
+	return accepted, nil
 }
 
 // mayAct refuses the actions of administrators, and all actions on a locked server, to other users.
-func (r *request) mayAct(i *instance, name string) *answer {
+func (r *request) mayAct(i *instance, name string) error {
 	switch name {
 	case "os-resetState":
 		return r.byComputeAdmin("os-admin-actions:reset_state")
@@ -176,17 +172,17 @@ func (r *request) mayAct(i *instance, name string) *answer {
 }
 
 // resetState changes only the status in Nova's database: the power state stays.
-func (r *request) resetState(i *instance, raw json.RawMessage) answer {
+func (r *request) resetState(i *instance, raw json.RawMessage) (answer, error) {
 	var body struct {
 		State string `json:"state"`
 	}
 	if err := json.Unmarshal(raw, &body); err != nil || body.State != "active" &&
 		body.State != "error" {
-		return invalidAttribute("state", body.State,
+		return answer{}, invalidAttribute("state", body.State,
 			"'"+body.State+"' is not one of ['active', 'error']")
 	}
 	power := i.state().power
 	i.setStatus(strings.ToUpper(body.State), r.nova.Clock.Now())
 	i.PowerState, i.faultless = power, true
-	return answer{Status: http.StatusAccepted}
+	return answer{Status: http.StatusAccepted}, nil
 }

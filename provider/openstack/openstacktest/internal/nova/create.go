@@ -22,23 +22,23 @@ type serverBody struct {
 	} `json:"server"`
 }
 
-func createServer(r *request) answer {
+func createServer(r *request) (answer, error) {
 	var body serverBody
 	if err := r.Decode(&body); err != nil {
-		return failure(http.StatusBadRequest, err.Error())
+		return answer{}, err
 	}
 	given := body.Server
-	if refusal := r.checkNewServer(body); refusal != nil {
-		return *refusal
+	if err := r.checkNewServer(body); err != nil {
+		return answer{}, err
 	}
 	flavor := r.nova.findFlavor(given.FlavorRef)
 	if flavor == nil || !flavor.visibleTo(r) {
-		return failure(http.StatusBadRequest,
+		return answer{}, refuse(http.StatusBadRequest,
 			"Flavor "+given.FlavorRef+" could not be found.")
 	}
 	if zone := given.AvailabilityZone; zone != "" &&
 		!slices.Contains(r.nova.zones, zone) {
-		return failure(http.StatusBadRequest,
+		return answer{}, refuse(http.StatusBadRequest,
 			"The requested availability zone is not available")
 	}
 	status := "ACTIVE"
@@ -51,24 +51,24 @@ func createServer(r *request) answer {
 		Metadata:         given.Metadata, Tags: given.Tags, AccessIPv4: given.AccessIPv4,
 		AccessIPv6: given.AccessIPv6,
 	})
-	if refusal := r.plug(i, given.Networks); refusal != nil {
+	if err := r.plug(i, given.Networks); err != nil {
 		// The server was never created.
 		delete(r.nova.servers, i.ID)
 		r.nova.unplug(i)
-		return *refusal
+		return answer{}, err
 	}
 	return answer{Status: http.StatusAccepted, Body: object{"server": object{
 		"id": i.ID, "links": r.computeLinks("servers", i.ID), "OS-DCF:diskConfig": "MANUAL",
 		"security_groups": []object{{"name": "default"}},
 		"adminPass":       "password-" + i.ID,
-	}}}
+	}}}, nil
 }
 
 // checkNewServer refuses values that Nova's schema of the body does not allow
 // (nova/api/openstack/compute/schemas/servers.py). The schema depends on the microversion.
-func (r *request) checkNewServer(body serverBody) *answer {
+func (r *request) checkNewServer(body serverBody) error {
 	given := body.Server
-	missing := func(name string) *answer {
+	missing := func(name string) error {
 		return refuse(http.StatusBadRequest,
 			"Invalid input for field/attribute server. '"+name+"' is a required property")
 	}

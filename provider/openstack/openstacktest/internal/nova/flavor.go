@@ -85,19 +85,19 @@ func (f *Flavor) view(r *request) object {
 }
 
 // getFlavor finds a flavor only by ID.
-func getFlavor(r *request) answer {
+func getFlavor(r *request) (answer, error) {
 	id := r.PathValue("id")
 	for _, f := range r.nova.flavors {
 		if f.ID == id && f.visibleTo(r) {
-			return api.OK(object{"flavor": f.view(r)})
+			return api.OK(object{"flavor": f.view(r)}), nil
 		}
 	}
-	return failure(http.StatusNotFound, "Flavor "+id+" could not be found.")
+	return answer{}, refuse(http.StatusNotFound, "Flavor "+id+" could not be found.")
 }
 
 // byComputeAdmin refuses callers that are not administrators. The rule is the name of the
 // operation in Nova's policy.
-func (r *request) byComputeAdmin(rule string) *answer {
+func (r *request) byComputeAdmin(rule string) error {
 	if r.IsAdmin() {
 		return nil
 	}
@@ -106,9 +106,9 @@ func (r *request) byComputeAdmin(rule string) *answer {
 }
 
 // createFlavor creates a flavor. An ID that is missing or "auto" is generated.
-func createFlavor(r *request) answer {
-	if refusal := r.byComputeAdmin("os-flavor-manage:create"); refusal != nil {
-		return *refusal
+func createFlavor(r *request) (answer, error) {
+	if err := r.byComputeAdmin("os-flavor-manage:create"); err != nil {
+		return answer{}, err
 	}
 	var body struct {
 		Flavor struct {
@@ -121,14 +121,14 @@ func createFlavor(r *request) answer {
 		} `json:"flavor"`
 	}
 	if err := r.Decode(&body); err != nil {
-		return failure(http.StatusBadRequest, err.Error())
+		return answer{}, err
 	}
 	given := body.Flavor
 	if given.ID == "" || given.ID == "auto" {
 		given.ID = r.nova.NewID()
 	}
 	if r.nova.findFlavor(given.Name) != nil {
-		return failure(http.StatusConflict,
+		return answer{}, refuse(http.StatusConflict,
 			"Flavor with name "+given.Name+" already exists.")
 	}
 	made := &Flavor{
@@ -136,16 +136,16 @@ func createFlavor(r *request) answer {
 		Private: given.Public != nil && !*given.Public,
 	}
 	r.nova.flavors = append(r.nova.flavors, made)
-	return api.OK(object{"flavor": made.view(r)})
+	return api.OK(object{"flavor": made.view(r)}), nil
 }
 
-func deleteFlavor(r *request) answer {
-	if refusal := r.byComputeAdmin("os-flavor-manage:delete"); refusal != nil {
-		return *refusal
+func deleteFlavor(r *request) (answer, error) {
+	if err := r.byComputeAdmin("os-flavor-manage:delete"); err != nil {
+		return answer{}, err
 	}
 	if id := r.PathValue("id"); !r.nova.deleteFlavor(id) {
-		return failure(http.StatusNotFound,
+		return answer{}, refuse(http.StatusNotFound,
 			"Flavor "+id+" could not be found.")
 	}
-	return answer{Status: http.StatusAccepted}
+	return answer{Status: http.StatusAccepted}, nil
 }

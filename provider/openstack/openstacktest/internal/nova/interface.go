@@ -19,21 +19,21 @@ func (r *request) interfaceView(p *neutron.Port) object {
 
 // onInterface serves requests about one port of a server.
 func onInterface(
-	handle func(*request, *instance, *neutron.Port) answer,
-) func(*request, *instance) answer {
-	return func(r *request, i *instance) answer {
+	handle func(*request, *instance, *neutron.Port) (answer, error),
+) func(*request, *instance) (answer, error) {
+	return func(r *request, i *instance) (answer, error) {
 		for _, port := range r.nova.network.PortsOf(i.ID) {
 			if port.ID == r.PathValue("port") {
 				return handle(r, i, port)
 			}
 		}
-		return failure(http.StatusNotFound,
+		return answer{}, refuse(http.StatusNotFound,
 			"Port id "+r.PathValue("port")+" could not be found.")
 	}
 }
 
 // attachInterface attaches an existing port to a server, or a new one in a network.
-func attachInterface(r *request, i *instance) answer {
+func attachInterface(r *request, i *instance) (answer, error) {
 	var body struct {
 		Attachment struct {
 			Port     string `json:"port_id"`
@@ -44,34 +44,34 @@ func attachInterface(r *request, i *instance) answer {
 		} `json:"interfaceAttachment"`
 	}
 	if err := r.Decode(&body); err != nil {
-		return failure(http.StatusBadRequest, err.Error())
+		return answer{}, err
 	}
 	wanted := requestedNetwork{UUID: body.Attachment.Network, Port: body.Attachment.Port}
 	if len(body.Attachment.FixedIPs) > 0 {
 		wanted.FixedIP = body.Attachment.FixedIPs[0].Address
 	}
 	if wanted.UUID == "" && wanted.Port == "" {
-		networks, refusal := r.requestedNetworks(nil)
-		if refusal != nil || len(networks) == 0 {
-			return failure(http.StatusBadRequest,
+		networks, err := r.requestedNetworks(nil)
+		if err != nil || len(networks) == 0 {
+			return answer{}, refuse(http.StatusBadRequest,
 				"Multiple possible networks found, use a Network ID to be more specific.")
 		}
 		wanted = networks[0]
 	}
-	if refusal := r.plugInto(i, wanted); refusal != nil {
-		return *refusal
+	if err := r.plugInto(i, wanted); err != nil {
+		return answer{}, err
 	}
 	port, err := r.nova.network.Port(i.plugged[len(i.plugged)-1])
 	if err != nil {
-		return failure(http.StatusNotFound, err.Error())
+		return answer{}, refuse(http.StatusNotFound, err.Error())
 	}
-	return api.OK(object{"interfaceAttachment": r.interfaceView(port)})
+	return api.OK(object{"interfaceAttachment": r.interfaceView(port)}), nil
 }
 
 // detachInterface deletes the port, unless a client attached an existing one.
-func detachInterface(r *request, i *instance, p *neutron.Port) answer {
+func detachInterface(r *request, i *instance, p *neutron.Port) (answer, error) {
 	r.nova.release(i, p)
 	i.plugged = slices.DeleteFunc(i.plugged, func(id string) bool { return id == p.ID })
 	i.lent = slices.DeleteFunc(i.lent, func(id string) bool { return id == p.ID })
-	return answer{Status: http.StatusAccepted}
+	return answer{Status: http.StatusAccepted}, nil
 }

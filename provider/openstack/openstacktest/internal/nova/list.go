@@ -11,23 +11,23 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-func listServers(r *request) answer { return r.listServers((*instance).brief) }
+func listServers(r *request) (answer, error) { return r.listServers((*instance).brief) }
 
-func listServersInDetail(r *request) answer { return r.listServers((*instance).view) }
+func listServersInDetail(r *request) (answer, error) { return r.listServers((*instance).view) }
 
-func (r *request) listServers(view func(*instance, *request) object) answer {
+func (r *request) listServers(view func(*instance, *request) object) (answer, error) {
 	// Nova uses the last value of a repeated parameter, except for statuses.
 	for name, values := range r.Query {
 		if name != "status" {
 			r.Query[name] = values[len(values)-1:]
 		}
 	}
-	wanted, refusal := r.serverFilter()
-	if refusal != nil {
-		return *refusal
+	wanted, err := r.serverFilter()
+	if err != nil {
+		return answer{}, err
 	}
 	if limit := r.Query.Get("limit"); limit != "" && strings.Trim(limit, "0") == "" {
-		return api.OK(object{"servers": []object{}})
+		return api.OK(object{"servers": []object{}}), nil
 	}
 	// The marker is a position in the list, even if it does not pass the filters or was deleted.
 	isMarker := func(i *instance) bool { return i.ID == r.Query.Get("marker") && r.sees(i) }
@@ -35,10 +35,10 @@ func (r *request) listServers(view func(*instance, *request) object) answer {
 	all = slices.DeleteFunc(all, func(i *instance) bool { return !wanted(i) && !isMarker(i) })
 	// Nova's default order: created_at and id, both descending.
 	slices.SortFunc(all, func(a, b *instance) int { return cmp.Compare(b.number, a.number) })
-	page, links, refusal := api.Paginate(r.Request, api.ServiceCompute, all,
+	page, links, err := api.Paginate(r.Request, api.ServiceCompute, all,
 		func(i *instance) string { return i.ID })
-	if refusal != nil {
-		return *refusal
+	if err != nil {
+		return answer{}, err
 	}
 	views := make([]object, 0, len(page))
 	for _, i := range page {
@@ -48,12 +48,12 @@ func (r *request) listServers(view func(*instance, *request) object) answer {
 	if len(links) > 0 {
 		body["servers_links"] = links
 	}
-	return api.OK(body)
+	return api.OK(body), nil
 }
 
 // serverFilter supports the filters all_tenants, name, status and uuid. Others are ignored, but
 // since microversion 2.75 unknown ones are refused.
-func (r *request) serverFilter() (func(*instance) bool, *answer) {
+func (r *request) serverFilter() (func(*instance) bool, error) {
 	for name := range r.Query {
 		if r.Version.AtLeast(75) && !slices.Contains(serverParameters(), name) {
 			return nil, refuse(http.StatusBadRequest,
@@ -63,8 +63,8 @@ func (r *request) serverFilter() (func(*instance) bool, *answer) {
 	all := r.Query.Get("all_tenants")
 	everyProject := all != "" && all != "0" && !strings.EqualFold(all, "false")
 	if everyProject {
-		if refusal := r.byComputeAdmin("servers:detail:get_all_tenants"); refusal != nil {
-			return nil, refusal
+		if err := r.byComputeAdmin("servers:detail:get_all_tenants"); err != nil {
+			return nil, err
 		}
 	}
 	// Nova passes the pattern to MySQL, whose usual collation ignores case. It matches anywhere.
@@ -96,11 +96,4 @@ func serverParameters() []string {
 	}
 }
 
-func failure(status int, message string) answer {
-	return api.Failure(api.ServiceCompute, status, message)
-}
-
-func refuse(status int, message string) *answer {
-	refusal := failure(status, message)
-	return &refusal
-}
+func refuse(status int, message string) error { return api.Refuse(status, "%s", message) }

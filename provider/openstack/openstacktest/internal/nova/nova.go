@@ -13,6 +13,7 @@ import (
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
 const root = "/compute"
@@ -127,12 +128,12 @@ type instance struct {
 
 // Operations are the operations of Nova.
 func (s *Service) Operations() []api.Operation {
-	operation := func(name, pattern string, handle func(*request) answer) api.Operation {
+	operation := func(name, pattern string, handle func(*request) (answer, error)) api.Operation {
 		method, path, _ := strings.Cut(pattern, " ")
 		return api.Operation{
 			Service: api.ServiceCompute, Name: name, Pattern: method + " " + root + path,
 			Open:   strings.HasPrefix(name, "version_"),
-			Handle: func(r *api.Request) answer { return handle(&request{r, s}) },
+			Handle: func(r *api.Request) (answer, error) { return handle(&request{r, s}) },
 		}
 	}
 	const servers, ports = "/v2.1/servers", "/v2.1/servers/{id}/os-interface"
@@ -180,7 +181,7 @@ func (s *Service) AddServer(i Server) (id string) {
 func (s *Service) addServer(given Server) *instance {
 	now := s.Clock.Now()
 	s.made++
-	i := &instance{Server: clone(given), number: s.made}
+	i := &instance{Server: resource.Clone(given), number: s.made}
 	if i.ID == "" {
 		i.ID = s.NewID()
 	}
@@ -211,18 +212,12 @@ func (i *instance) setFlavor(s *Service, idOrName string) {
 	i.Flavor = i.flavor.Name
 }
 
-func clone(i Server) Server {
-	i.Metadata, i.Tags, i.Addresses = maps.Clone(i.Metadata), slices.Clone(i.Tags),
-		slices.Clone(i.Addresses)
-	return i
-}
-
 // Servers are all servers of all projects, oldest first.
 func (s *Service) Servers() []Server {
 	defer s.Enter()()
 	var all []Server
 	for _, i := range s.serversByAge() {
-		all = append(all, clone(i.Server))
+		all = append(all, resource.Clone(i.Server))
 	}
 	return all
 }
@@ -239,9 +234,9 @@ func (s *Service) UpdateServer(id string, change func(*Server)) error {
 	if i == nil {
 		return noServer(id)
 	}
-	before, changed := i.Server, clone(i.Server)
+	before, changed := i.Server, resource.Clone(i.Server)
 	change(&changed)
-	changed = clone(changed)
+	changed = resource.Clone(changed)
 	changed.ID, changed.Updated = id, s.Clock.Now()
 	i.Server = changed
 	s.addZone(changed.AvailabilityZone)
@@ -293,22 +288,24 @@ func (s *Service) addZone(name string) {
 	}
 }
 
-func listZones(r *request) answer {
+func listZones(r *request) (answer, error) {
 	views := []object{}
 	for _, zone := range slices.Sorted(slices.Values(r.nova.zones)) {
 		views = append(views,
 			object{"zoneName": zone, "zoneState": object{"available": true}, "hosts": nil})
 	}
-	return api.OK(object{"availabilityZoneInfo": views})
+	return api.OK(object{"availabilityZoneInfo": views}), nil
 }
 
 // onServer serves requests about one server. A server of another project is not found.
-func onServer(handle func(*request, *instance) answer) func(*request) answer {
-	return func(r *request) answer {
+func onServer(
+	handle func(*request, *instance) (answer, error),
+) func(*request) (answer, error) {
+	return func(r *request) (answer, error) {
 		id := r.PathValue("id")
 		i := r.nova.find(id)
 		if i == nil || !r.sees(i) {
-			return failure(http.StatusNotFound,
+			return answer{}, refuse(http.StatusNotFound,
 				"Instance "+id+" could not be found.")
 		}
 		return handle(r, i)

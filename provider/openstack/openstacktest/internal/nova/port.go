@@ -58,17 +58,17 @@ type requestedNetwork struct {
 }
 
 // plug attaches the ports of a new server.
-func (r *request) plug(i *instance, raw json.RawMessage) *answer {
-	networks, refusal := r.requestedNetworks(raw)
+func (r *request) plug(i *instance, raw json.RawMessage) error {
+	networks, err := r.requestedNetworks(raw)
 	for _, wanted := range networks {
-		if refusal := r.plugInto(i, wanted); refusal != nil {
-			return refusal
+		if err := r.plugInto(i, wanted); err != nil {
+			return err
 		}
 	}
-	return refusal
+	return err
 }
 
-func (r *request) plugInto(i *instance, wanted requestedNetwork) *answer {
+func (r *request) plugInto(i *instance, wanted requestedNetwork) error {
 	if wanted.Port != "" {
 		return r.lendPort(i, wanted.Port)
 	}
@@ -78,7 +78,7 @@ func (r *request) plugInto(i *instance, wanted requestedNetwork) *answer {
 // requestedNetworks returns, for "auto" or no value, the project's only network, if any.
 func (r *request) requestedNetworks(
 	raw json.RawMessage,
-) (networks []requestedNetwork, refusal *answer) {
+) (networks []requestedNetwork, err error) {
 	switch string(raw) {
 	case `"none"`:
 		return nil, nil
@@ -104,7 +104,7 @@ func (r *request) requestedNetworks(
 }
 
 // makePort creates a port that is deleted with the server.
-func (r *request) makePort(i *instance, wanted requestedNetwork) *answer {
+func (r *request) makePort(i *instance, wanted requestedNetwork) error {
 	n := r.nova.network
 	if _, err := n.FindNetwork(r.Caller, wanted.UUID); err != nil {
 		return refuse(http.StatusBadRequest, "Network "+wanted.UUID+" could not be found.")
@@ -125,7 +125,7 @@ func (r *request) makePort(i *instance, wanted requestedNetwork) *answer {
 }
 
 // lendPort attaches a port that outlives the server.
-func (r *request) lendPort(i *instance, id string) *answer {
+func (r *request) lendPort(i *instance, id string) error {
 	port, err := r.nova.network.FindPort(r.Caller, id)
 	if err != nil {
 		return refuse(http.StatusBadRequest, "Port id "+id+" could not be found.")

@@ -4,7 +4,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-func listVersions(r *request) answer {
+func listVersions(r *request) (answer, error) {
 	old := object{
 		"id": "v2.0", "status": "SUPPORTED", "version": "", "min_version": "",
 		"updated": "2011-01-21T11:33:21Z",
@@ -13,10 +13,10 @@ func listVersions(r *request) answer {
 			"href": r.nova.URL + r.InterfacePrefix() + "/compute/v2/",
 		}},
 	}
-	return api.OK(object{"versions": []object{old, r.computeVersion()}})
+	return api.OK(object{"versions": []object{old, r.computeVersion()}}), nil
 }
 
-func getVersion(r *request) answer {
+func getVersion(r *request) (answer, error) {
 	version := r.computeVersion()
 	version["links"] = append(version["links"].([]object),
 		object{"rel": "describedby", "type": "text/html", "href": "http://docs.openstack.org/"})
@@ -24,7 +24,7 @@ func getVersion(r *request) answer {
 		"base": "application/json",
 		"type": "application/vnd.openstack.compute+json;version=2.1",
 	}}
-	return api.OK(object{"version": version})
+	return api.OK(object{"version": version}), nil
 }
 
 func (r *request) computeVersion() object {

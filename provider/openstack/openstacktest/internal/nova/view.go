@@ -148,4 +148,6 @@ func (s *Service) addressViews(i *instance) map[string][]object {
 	return views
 }
 
-func getServer(r *request, i *instance) answer { return api.OK(object{"server": i.view(r)}) }
+func getServer(r *request, i *instance) (answer, error) {
+	return api.OK(object{"server": i.view(r)}), nil
+}

@@ -13,27 +13,28 @@ func (s *Service) LoadBalancers() []LoadBalancer {
 	defer s.Enter()()
 	var all []LoadBalancer
 	for _, t := range s.trees {
-		all = append(all, t.snapshot())
+		all = append(all, resource.Clone(t.LoadBalancer))
 	}
 	return all
 }
 
 // LoadBalancer finds a load balancer by its ID, or by its name if that is unique.
 func (s *Service) LoadBalancer(idOrName string) (LoadBalancer, error) {
-	var named []LoadBalancer
-	for _, lb := range s.LoadBalancers() {
-		if lb.ID == idOrName {
-			return lb, nil
+	defer s.Enter()()
+	var named []*tree
+	for _, t := range s.trees {
+		if t.ID == idOrName {
+			return resource.Clone(t.LoadBalancer), nil
 		}
-		if lb.Name == idOrName {
-			named = append(named, lb)
+		if t.Name == idOrName {
+			named = append(named, t)
 		}
 	}
 	if len(named) != 1 {
 		return LoadBalancer{},
 			fmt.Errorf("load balancing: %d load balancers %s", len(named), idOrName)
 	}
-	return named[0], nil
+	return resource.Clone(named[0].LoadBalancer), nil
 }
 
 // AddLoadBalancer implements Cloud.AddLoadBalancer.
@@ -42,7 +43,8 @@ func (s *Service) AddLoadBalancer(lb LoadBalancer) string {
 	if lb.ProjectID == "" {
 		lb.ProjectID = s.DefaultProject
 	}
-	t := s.treeOf(lb)
+	t := &tree{LoadBalancer: resource.Clone(lb)}
+	s.completeNew(t)
 	if err := s.createTree(api.Caller{ProjectID: lb.ProjectID, Admin: true}, t); err != nil {
 		panic(fmt.Sprintf("openstacktest: add load balancer %s: %v", lb.Name, err))
 	}
@@ -52,90 +54,49 @@ func (s *Service) AddLoadBalancer(lb LoadBalancer) string {
 
 // ChangeLoadBalancer implements Cloud.ChangeLoadBalancer.
 func (s *Service) ChangeLoadBalancer(id string, change func(*LoadBalancer)) error {
-	defer s.Enter()()
-	for i, t := range s.trees {
-		if t.ID != id {
-			continue
-		}
-		lb := t.snapshot()
-		change(&lb)
-		changed := s.treeOf(lb)
-		changed.ownsPort, changed.work = t.ownsPort, t.work
-		for _, row := range changed.resources() {
+	return s.onTree(id, func(t *tree) {
+		changed := resource.Clone(t.LoadBalancer)
+		change(&changed)
+		t.LoadBalancer = resource.Clone(changed)
+		s.completeNew(t)
+		for _, row := range t.resources() {
 			if row.ID == "" {
-				s.add(changed, row)
+				s.add(t, row)
 				row.ProvisioningStatus, row.OperatingStatus = StatusActive, statusOnline
 			}
 		}
-		s.trees[i] = changed
-		return nil
-	}
-	return fmt.Errorf("load balancing: no load balancer %s", id)
+	})
 }
 
 // DeleteLoadBalancer implements Cloud.DeleteLoadBalancer.
-func (s *Service) DeleteLoadBalancer(id string) error {
+func (s *Service) DeleteLoadBalancer(id string) error { return s.onTree(id, s.forgetTree) }
+
+// onTree applies do to a load balancer, for a caller without the lock.
+func (s *Service) onTree(id string, do func(*tree)) error {
 	defer s.Enter()()
-	for _, t := range s.trees {
-		if t.ID == id {
-			s.forgetTree(t)
-			return nil
-		}
+	i := slices.IndexFunc(s.trees, func(t *tree) bool { return t.ID == id })
+	if i < 0 {
+		return fmt.Errorf("load balancing: no load balancer %s", id)
 	}
-	return fmt.Errorf("load balancing: no load balancer %s", id)
+	do(s.trees[i])
+	return nil
 }
 
-// snapshot copies the whole tree.
-func (t *tree) snapshot() LoadBalancer {
-	lb := t.LoadBalancer
-	lb.Tags, lb.AdditionalVIPs = slices.Clone(lb.Tags), slices.Clone(lb.AdditionalVIPs)
-	for _, l := range t.listeners {
-		lb.Listeners = append(lb.Listeners, l.clone())
+// completeNew gives the new resources below a load balancer their defaults.
+func (s *Service) completeNew(t *tree) {
+	for l := range each(t.Listeners) {
+		complete(l, l.ID, s.types.listener)
 	}
-	for _, p := range t.pools {
-		pool := p.Pool.clone()
-		for _, m := range p.members {
-			member := *m
-			member.Tags = slices.Clone(m.Tags)
-			pool.Members = append(pool.Members, member)
+	for p := range each(t.Pools) {
+		if p.Monitor != nil {
+			complete(p.Monitor, p.Monitor.ID, s.types.monitor)
 		}
-		if p.monitor != nil {
-			monitor := *p.monitor
-			monitor.Tags = slices.Clone(monitor.Tags)
-			pool.Monitor = &monitor
+		for m := range each(p.Members) {
+			complete(m, m.ID, s.types.member)
 		}
-		lb.Pools = append(lb.Pools, pool)
 	}
-	return lb
 }
 
-// treeOf is the inverse of snapshot.
-func (s *Service) treeOf(lb LoadBalancer) *tree {
-	t := &tree{LoadBalancer: lb}
-	t.Listeners, t.Pools = nil, nil
-	for _, given := range lb.Listeners {
-		l := given.clone()
-		complete(&l, l.ID, s.types.listener)
-		t.listeners = append(t.listeners, &l)
-	}
-	for _, given := range lb.Pools {
-		p := &poolTree{Pool: given.clone()}
-		p.Members, p.Monitor = nil, nil
-		if given.Monitor != nil {
-			monitor := *given.Monitor
-			complete(&monitor, monitor.ID, s.types.monitor)
-			p.monitor = &monitor
-		}
-		for _, m := range given.Members {
-			complete(&m, m.ID, s.types.member)
-			p.members = append(p.members, &m)
-		}
-		t.pools = append(t.pools, p)
-	}
-	return t
-}
-
-// complete gives a new row its defaults.
 func complete[T any](row *T, id string, fields resource.Fields[T]) {
 	if id == "" {
 		fields.Complete(row)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
@@ -116,9 +117,8 @@ func (path wsme) Unknown(within string, names []string) error {
 	if len(names) > 1 {
 		plural = "s"
 	}
-	return refuse(http.StatusBadRequest, "Unknown attribute%s for argument %s: %s", plural,
-		argument,
-		strings.Join(names, ", "))
+	return api.Refuse(http.StatusBadRequest, "Unknown attribute%s for argument %s: %s", plural,
+		argument, strings.Join(names, ", "))
 }
 
 func (path wsme) ReadOnly(name string, _ bool) error { return path.Unknown("", []string{name}) }
@@ -127,31 +127,26 @@ func (wsme) Invalid(e *resource.InvalidError) error { return badInput(e.Field, e
 
 // additionalVIPs needs a subnet for each address.
 func additionalVIPs() resource.Field[LoadBalancer] {
-	type vip struct {
-		SubnetID string `api:"subnet_id,required,uuid"`
-		Address  string `api:"ip_address,ip"`
-	}
 	const name = "additional_vips"
-	fields := resource.Of[vip]()
+	fields := resource.Of[AdditionalVIP]()
 	return resource.Field[LoadBalancer]{
 		Name: name, CreateOnly: true, Since: 26, Unfiltered: true,
-		Get: func(lb *LoadBalancer) any { return append([]AdditionalVIP{}, lb.AdditionalVIPs...) },
+		Get: func(lb *LoadBalancer) any { return api.NonNil(lb.AdditionalVIPs) },
 		Set: func(lb *LoadBalancer, raw json.RawMessage) error {
-			var given []map[string]json.RawMessage
-			if json.Unmarshal(raw, &given) != nil {
-				return badInput(name, string(raw), "Value should be an array of additional VIPs.")
+			list, err := objects(body{name: raw}, name)
+			if err != nil {
+				return err
 			}
 			lb.AdditionalVIPs = nil
-			for _, attributes := range given {
-				if err := resource.Unknown(name, attributes, "subnet_id",
-					"ip_address"); err != nil {
+			for _, given := range list {
+				if err := fields.Unknown(name, given); err != nil {
 					return err
 				}
-				var v vip
-				if err := fields.Read(&v, attributes, true, wsme(name)); err != nil {
+				var vip AdditionalVIP
+				if err := fields.Read(&vip, given, true, wsme(name)); err != nil {
 					return err
 				}
-				lb.AdditionalVIPs = append(lb.AdditionalVIPs, AdditionalVIP(v))
+				lb.AdditionalVIPs = append(lb.AdditionalVIPs, vip)
 			}
 			return nil
 		},
@@ -161,46 +156,34 @@ func additionalVIPs() resource.Field[LoadBalancer] {
 // sessionPersistence is always shown with all its attributes. A change without the type keeps it;
 // null and {} remove the persistence (octavia/db/repositories.py, update_pool_and_sp).
 func sessionPersistence() resource.Field[Pool] {
-	type body struct {
-		Type           string `json:"type" api:"type,null,oneof=SOURCE_IP|HTTP_COOKIE|APP_COOKIE"`
-		CookieName     string `json:"cookie_name" api:"cookie_name,null"`
-		TimeoutSeconds int    `json:"persistence_timeout" api:"persistence_timeout,null"`
-		Granularity    string `json:"persistence_granularity" api:"persistence_granularity,null"`
-	}
 	const name = "session_persistence"
-	fields := resource.Of[body]()
+	fields := resource.Of[SessionPersistence]()
 	return resource.Field[Pool]{
 		Name: name, Unfiltered: true,
 		Get: func(p *Pool) any {
 			if p.SessionPersistence == nil {
 				return nil
 			}
-			b := body(*p.SessionPersistence)
-			return fields.Show(&b)
+			return fields.Show(p.SessionPersistence)
 		},
 		Set: func(p *Pool, raw json.RawMessage) error {
-			var given map[string]json.RawMessage
-			if json.Unmarshal(raw, &given) != nil {
-				return badInput(name, string(raw), "Value should be a session persistence.")
+			given, err := child(body{name: raw}, name)
+			if err != nil {
+				return err
 			}
 			if len(given) == 0 {
 				p.SessionPersistence = nil
 				return nil
 			}
-			if err := resource.Unknown(name, given, "type", "cookie_name", "persistence_timeout",
-				"persistence_granularity"); err != nil {
+			if err := fields.Unknown(name, given); err != nil {
 				return err
 			}
-			var b body
+			changed := &SessionPersistence{}
 			if old := p.SessionPersistence; old != nil {
-				b.Type = old.Type
+				changed.Type = old.Type
 			}
-			if err := fields.Read(&b, given, true, wsme(name)); err != nil {
-				return err
-			}
-			persistence := SessionPersistence(b)
-			p.SessionPersistence = &persistence
-			return nil
+			p.SessionPersistence = changed
+			return fields.Read(changed, given, true, wsme(name))
 		},
 	}
 }

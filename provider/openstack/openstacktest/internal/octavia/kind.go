@@ -1,12 +1,19 @@
 package octavia
 
-import "github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+import (
+	"iter"
+	"net/http"
 
-// target is a resource with the resources above it; the others are nil.
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
+)
+
+// target is a resource with the resources above it; the others are nil. The pointers are valid
+// until the next resource is added or removed.
 type target struct {
 	tree     *tree
 	listener *Listener
-	pool     *poolTree
+	pool     *Pool
 	member   *Member
 	row      *OctaviaResource
 }
@@ -16,8 +23,8 @@ func (t target) parents() map[string]string {
 	ids := map[string]string{"loadbalancer_id": t.tree.ID, "load_balancer_id": t.tree.ID}
 	if t.pool != nil {
 		ids["pool_id"], ids["healthmonitor_id"] = t.pool.ID, ""
-		if t.pool.monitor != nil {
-			ids["healthmonitor_id"] = t.pool.monitor.ID
+		if t.pool.Monitor != nil {
+			ids["healthmonitor_id"] = t.pool.Monitor.ID
 		}
 	}
 	return ids
@@ -35,6 +42,8 @@ func (t target) mutable() error {
 type kind struct {
 	// name is the name in bodies, called the name in errors.
 	operation, path, name, called string
+	// argument is the path of the resource in the body of a request, as errors show it.
+	argument wsme
 	// filters are the attributes that filter a list.
 	filters []string
 	// of returns the resources of a load balancer or, for members, of a pool.
@@ -50,7 +59,7 @@ func (s *Service) kinds() []kind {
 func (s *Service) loadBalancers() kind {
 	return kind{
 		"loadbalancer", "loadbalancers", "loadbalancer", "Load Balancer",
-		filterable(s.types.loadBalancer),
+		"load_balancer.loadbalancer", filterable(s.types.loadBalancer),
 		func(t target) []target { return []target{{tree: t.tree, row: &t.tree.OctaviaResource}} },
 		func(t target) object { return s.showLoadBalancer(t.tree) },
 		createLoadBalancer, updateLoadBalancer, deleteLoadBalancer,
@@ -59,13 +68,13 @@ func (s *Service) loadBalancers() kind {
 
 func (s *Service) listeners() kind {
 	of := func(t target) (all []target) {
-		for _, l := range t.tree.listeners {
+		for l := range each(t.tree.Listeners) {
 			all = append(all, target{tree: t.tree, listener: l, row: &l.OctaviaResource})
 		}
 		return all
 	}
 	return kind{
-		"loadbalancer_listener", "listeners", "listener", "Listener",
+		"loadbalancer_listener", "listeners", "listener", "Listener", "listener_.listener",
 		filterable(s.types.listener, "loadbalancer_id", "load_balancer_id"), of,
 		func(t target) object { return s.showListener(t.tree, t.listener) },
 		createListener, updateListener, remove,
@@ -74,13 +83,13 @@ func (s *Service) listeners() kind {
 
 func (s *Service) pools() kind {
 	of := func(t target) (all []target) {
-		for _, p := range t.tree.pools {
+		for p := range each(t.tree.Pools) {
 			all = append(all, target{tree: t.tree, pool: p, row: &p.OctaviaResource})
 		}
 		return all
 	}
 	return kind{
-		"loadbalancer_pool", "pools", "pool", "Pool",
+		"loadbalancer_pool", "pools", "pool", "Pool", "pool_.pool",
 		filterable(s.types.pool, "loadbalancer_id", "load_balancer_id", "healthmonitor_id"), of,
 		func(t target) object { return s.showPool(t.tree, t.pool) },
 		createPool, updatePool, remove,
@@ -89,14 +98,14 @@ func (s *Service) pools() kind {
 
 func (s *Service) members() kind {
 	of := func(t target) (all []target) {
-		for _, m := range t.pool.members {
+		for m := range each(t.pool.Members) {
 			all = append(all,
 				target{tree: t.tree, pool: t.pool, member: m, row: &m.OctaviaResource})
 		}
 		return all
 	}
 	return kind{
-		"loadbalancer_member", "pools/{pool}/members", "member", "Member",
+		"loadbalancer_member", "pools/{pool}/members", "member", "Member", "member_.member",
 		filterable(s.types.member, "pool_id"), of,
 		func(t target) object { return s.types.member.Show(t.member) },
 		createMember, updateMember, deleteMember,
@@ -105,8 +114,8 @@ func (s *Service) members() kind {
 
 func (s *Service) monitors() kind {
 	of := func(t target) (all []target) {
-		for _, p := range t.tree.pools {
-			if m := p.monitor; m != nil {
+		for p := range each(t.tree.Pools) {
+			if m := p.Monitor; m != nil {
 				all = append(all, target{tree: t.tree, pool: p, row: &m.OctaviaResource})
 			}
 		}
@@ -114,11 +123,24 @@ func (s *Service) monitors() kind {
 	}
 	return kind{
 		"loadbalancer_healthmonitor", "healthmonitors", "healthmonitor", "Health Monitor",
-		filterable(s.types.monitor, "pool_id"), of,
+		"health_monitor_.healthmonitor", filterable(s.types.monitor, "pool_id"), of,
 		func(t target) object { return s.showMonitor(t.pool) },
 		createMonitor, updateMonitor, remove,
 	}
 }
+
+// each returns pointers to the items of a list.
+func each[T any](list []T) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for i := range list {
+			if !yield(&list[i]) {
+				return
+			}
+		}
+	}
+}
+
+func last[T any](list []T) *T { return &list[len(list)-1] }
 
 // inPool finds the pool in a path of members, if the path names one.
 func inPool(handle handling) handling {
@@ -130,10 +152,10 @@ func inPool(handle handling) handling {
 	}, handle)
 }
 
-// on finds the resource of the request before it is handled.
-func (k kind) on(handle handling) handling {
+// one finds the resource of the request before it is handled.
+func one(handle handling) handling {
 	return inPool(found(func(r *request) (err error) {
-		r.target, err = r.find(k, r.PathValue("id"))
+		r.target, err = r.find(r.kind, r.PathValue("id"))
 		return err
 	}, handle))
 }
@@ -160,19 +182,42 @@ func (r *request) find(k kind, id string) (target, error) {
 }
 
 // list shows the resources of the caller's project; all of them to an administrator.
-func (k kind) list(r *request) (answer, error) {
+func list(r *request) (answer, error) {
 	items := []listItem{}
-	for _, t := range r.all(k) {
+	for _, t := range r.all(r.kind) {
 		if admitCaller(r, t.tree.ProjectID) == nil {
-			items = append(items, listItem{k.show(t), t.parents()})
+			items = append(items, listItem{r.kind.show(t), t.parents()})
 		}
 	}
-	return list(r, k.name+"s", k.filters, items)
+	return r.page(items)
 }
 
 // get shows a resource, or the attributes of it that the query selects.
-func (k kind) get(r *request) (answer, error) {
-	return api.OK(object{k.name: selectFields(k.show(r.target), r.Query["fields"])}), nil
+func get(r *request) (answer, error) {
+	return api.OK(object{
+		r.kind.name: selectFields(r.kind.show(r.target), r.Query["fields"]),
+	}), nil
+}
+
+// created is the answer to the creation of a resource.
+func (r *request) created(made target) answer {
+	return api.Created(object{r.kind.name: r.kind.show(made)})
+}
+
+// update changes the row of the request's resource if admit allows it, and starts the work.
+func update[T any](
+	r *request, fields resource.Fields[T], row *T, admit func(changed *T) error,
+) (answer, error) {
+	changed := *row
+	if err := fields.Read(&changed, r.given, false, r.kind.argument); err != nil {
+		return answer{}, err
+	}
+	if err := admit(&changed); err != nil {
+		return answer{}, err
+	}
+	*row = changed
+	r.octavia.work(r.tree, r.pool, r.row, StatusPendingUpdate)
+	return api.OK(object{r.kind.name: r.kind.show(r.target)}), nil
 }
 
 // remove deletes a listener, whose pool stays, because other listeners may share it; a pool with
@@ -182,5 +227,5 @@ func remove(r *request) (answer, error) {
 		return answer{}, err
 	}
 	r.octavia.work(r.tree, r.pool, r.row, StatusPendingDelete)
-	return api.NoContent(), nil
+	return answer{Status: http.StatusNoContent}, nil
 }

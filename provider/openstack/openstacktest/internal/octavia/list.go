@@ -17,27 +17,27 @@ type listItem struct {
 	parents map[string]string
 }
 
-// list answers with the page that the query selects (octavia/api/common/pagination.py). attributes
-// are the valid filters.
-func list(r *request, name string, attributes []string, items []listItem) (answer, error) {
+// page answers with the page that the query selects (octavia/api/common/pagination.py).
+func (r *request) page(items []listItem) (answer, error) {
 	if project := r.Query.Get("project_id"); project != "" {
 		if err := admitCaller(r, project); err != nil {
 			return answer{}, err
 		}
 	}
-	items, err := filterItems(r, attributes, items)
+	items, err := filterItems(r, r.kind.filters, items)
 	if err != nil {
 		return answer{}, err
 	}
-	page, links, refusal := api.Paginate(r.Request, api.ServiceLoadBalancer, items,
+	page, links, err := api.Paginate(r.Request, api.ServiceLoadBalancer, items,
 		func(i listItem) string { return fmt.Sprint(i.shown["id"]) })
-	if refusal != nil {
-		return *refusal, nil
+	if err != nil {
+		return answer{}, err
 	}
 	shown := []object{}
 	for _, item := range page {
 		shown = append(shown, selectFields(item.shown, r.Query["fields"]))
 	}
+	name := r.kind.name + "s"
 	return api.OK(object{name: shown, name + "_links": api.NonNil(links)}), nil
 }
 
@@ -78,7 +78,7 @@ func filterItems(r *request, attributes []string, items []listItem) ([]listItem,
 				return sameValue(i.shown[key], value)
 			}
 		default:
-			return nil, refuse(http.StatusBadRequest,
+			return nil, api.Refuse(http.StatusBadRequest,
 				"One or more arguments are either duplicate or invalid")
 		}
 		items = slices.DeleteFunc(items, func(i listItem) bool { return !passes(i) })

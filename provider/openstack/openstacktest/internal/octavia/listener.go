@@ -13,57 +13,53 @@ import (
 )
 
 // parentID is the ID of the parent of a new resource; "" for none.
-func parentID(given map[string]json.RawMessage, name string) (id string) {
+func parentID(given body, name string) (id string) {
 	_ = json.Unmarshal(given[name], &id)
 	return resource.WithHyphens(id)
 }
 
-// mandatoryParent is the ID of the parent that a new resource must name.
-func mandatoryParent(given map[string]json.RawMessage, name string) (id string, err error) {
-	id = parentID(given, name)
+// mandatoryParent finds the parent that a new resource must name.
+func (r *request) mandatoryParent(k kind, name string) (target, error) {
+	id := parentID(r.given, name)
 	switch {
-	case !present(given, name):
-		return "", badInput(name, "None", "Mandatory field missing.")
+	case !present(r.given, name):
+		return target{}, badInput(name, "None", "Mandatory field missing.")
 	case uuid.Validate(id) != nil:
-		return "", badInput(name, resource.Text(given[name]), "Value should be UUID format")
+		return target{}, badInput(name, resource.Text(r.given[name]), "Value should be UUID format")
 	}
-	return id, nil
+	return r.find(k, id)
 }
 
 // present reports whether the body sets an attribute to another value than null.
-func present(given map[string]json.RawMessage, name string) bool {
+func present(given body, name string) bool {
 	raw, has := given[name]
 	return has && string(raw) != "null"
 }
 
 func createListener(r *request) (answer, error) {
-	s, l := r.octavia, &Listener{}
-	s.types.listener.Complete(l)
-	if err := s.types.listener.Read(l, r.given, true, wsme("listener_.listener"), "loadbalancer_id",
-		"project_id", "tenant_id", "default_pool", "l7policies"); err != nil {
-		return answer{}, err
-	}
-	id, err := mandatoryParent(r.given, "loadbalancer_id")
+	s := r.octavia
+	l, err := readNew(s.types.listener, r.given, r.kind.argument, "loadbalancer_id", "project_id",
+		"tenant_id", "default_pool", "l7policies")
 	if err != nil {
 		return answer{}, err
 	}
-	parent, err := r.find(s.loadBalancers(), id)
+	parent, err := r.mandatoryParent(s.loadBalancers(), "loadbalancer_id")
 	if err != nil {
 		return answer{}, err
 	}
 	t := parent.tree
 	if err := cmp.Or(
-		s.admitMore(t.ProjectID, QuotaListener, "Listener", 1),
+		s.admitMore(t.ProjectID, QuotaListener, 1),
 		admitDefaultPool(t, l),
 		t.mutable(),
-		s.admitListenerOf(t, l, t.listeners),
+		s.admitListenerOf(t, l, t.Listeners),
 	); err != nil {
 		return answer{}, err
 	}
 	s.add(t, &l.OctaviaResource)
-	t.listeners = append(t.listeners, l)
+	t.Listeners = append(t.Listeners, *l)
 	s.startWork(t, StatusPendingUpdate)
-	return api.Created(object{"listener": s.showListener(t, l)}), nil
+	return r.created(target{tree: t, listener: last(t.Listeners)}), nil
 }
 
 // add creates a resource below a load balancer.
@@ -86,14 +82,13 @@ func admitDefaultPool(t *tree, l *Listener) error {
 }
 
 // admitListenerOf completes and checks a new listener.
-func (s *Service) admitListenerOf(t *tree, l *Listener, others []*Listener) error {
+func (s *Service) admitListenerOf(t *tree, l *Listener, others []Listener) error {
 	return cmp.Or(
 		admitHeaders(l),
 		admitListener(l, "%s protocol listener does not support TLS."),
 		s.admitCertificates(l),
 		admitPort(l, others),
 		s.admitCIDRs(t, l.AllowedCIDRs),
-		driverOf(t.Provider).admitListener(l),
 	)
 }
 
@@ -105,34 +100,27 @@ func (s *Service) admitCertificates(l *Listener) error {
 	}
 	bad := slices.DeleteFunc(refs, s.holds)
 	if len(bad) > 0 {
-		return refuse(http.StatusBadRequest, "Could not retrieve certificate: %s", pythonList(bad))
+		return api.Refuse(http.StatusBadRequest, "Could not retrieve certificate: %s",
+			pythonList(bad))
 	}
 	return nil
 }
 
 func updateListener(r *request) (answer, error) {
 	s, t, l := r.octavia, r.tree, r.listener
-	changed := *l
-	if err := s.types.listener.Read(&changed, r.given, false,
-		wsme("listener_.listener")); err != nil {
-		return answer{}, err
-	}
-	var err error
-	if changed.DefaultPoolID != l.DefaultPoolID {
-		err = admitDefaultPool(t, &changed)
-	}
-	if err := cmp.Or(
-		admitListener(&changed, "%s protocol listener does not support TLS or header insertion."),
-		admitHeaders(&changed),
-		s.admitCIDRs(t, changed.AllowedCIDRs),
-		err,
-		s.admitCertificates(&changed),
-		t.mutable(),
-		driverOf(t.Provider).admitListener(&changed),
-	); err != nil {
-		return answer{}, err
-	}
-	*l = changed
-	s.work(t, nil, &l.OctaviaResource, StatusPendingUpdate)
-	return api.OK(object{"listener": s.showListener(t, l)}), nil
+	return update(r, s.types.listener, l, func(changed *Listener) error {
+		var err error
+		if changed.DefaultPoolID != l.DefaultPoolID {
+			err = admitDefaultPool(t, changed)
+		}
+		return cmp.Or(
+			admitListener(changed,
+				"%s protocol listener does not support TLS or header insertion."),
+			admitHeaders(changed),
+			s.admitCIDRs(t, changed.AllowedCIDRs),
+			err,
+			s.admitCertificates(changed),
+			t.mutable(),
+		)
+	})
 }

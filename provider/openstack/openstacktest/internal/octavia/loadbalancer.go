@@ -1,7 +1,6 @@
 package octavia
 
 import (
-	"cmp"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -12,7 +11,7 @@ import (
 
 func createLoadBalancer(r *request) (answer, error) {
 	s, given := r.octavia, r.given
-	t, err := s.readTree(given)
+	t, err := s.readTree(given, r.kind.argument)
 	if err != nil {
 		return answer{}, err
 	}
@@ -27,7 +26,7 @@ func createLoadBalancer(r *request) (answer, error) {
 		return answer{}, err
 	}
 	// The IDs of the pools are still their names.
-	for _, p := range t.pools {
+	for p := range each(t.Pools) {
 		listeners := t.listenersOf(p)
 		p.ID = s.NewID()
 		for _, l := range listeners {
@@ -42,23 +41,14 @@ func createLoadBalancer(r *request) (answer, error) {
 }
 
 func updateLoadBalancer(r *request) (answer, error) {
-	s, t := r.octavia, r.tree
-	changed := t.LoadBalancer
-	if err := cmp.Or(
-		s.types.loadBalancer.Read(&changed, r.given, false, wsme("load_balancer.loadbalancer")),
-		t.allows(StatusActive),
-	); err != nil {
-		return answer{}, err
-	}
-	t.LoadBalancer = changed
-	s.startWork(t, StatusPendingUpdate)
-	return api.OK(object{"loadbalancer": s.showLoadBalancer(t)}), nil
+	return update(r, r.octavia.types.loadBalancer, &r.tree.LoadBalancer,
+		func(*LoadBalancer) error { return r.tree.allows(StatusActive) })
 }
 
 // deleteLoadBalancer refuses to delete a load balancer with children, with 400 instead of 409.
 func deleteLoadBalancer(r *request) (answer, error) {
 	t := r.tree
-	if !isTrue(r.Query.Get("cascade")) && len(t.listeners)+len(t.pools) > 0 {
+	if !isTrue(r.Query.Get("cascade")) && len(t.Listeners)+len(t.Pools) > 0 {
 		return answer{}, invalid("Cannot delete Load Balancer %s - it has children", t.ID)
 	}
 	if err := t.allows(StatusActive, StatusError); err != nil {
@@ -81,9 +71,7 @@ func failOver(r *request) (answer, error) {
 	if !r.IsAdmin() && !r.octavia.options.OwnersFailOver {
 		return answer{}, forbidden()
 	}
-	if err := cmp.Or(
-		t.allows(StatusActive, StatusError), driverOf(t.Provider).admitFailover(),
-	); err != nil {
+	if err := t.allows(StatusActive, StatusError); err != nil {
 		return answer{}, err
 	}
 	t.healing = true

@@ -2,38 +2,28 @@ package octavia
 
 import (
 	"cmp"
-	"encoding/json"
 	"net/http"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
-// readMember reads a member of a creation.
-func (s *Service) readMember(
-	given map[string]json.RawMessage, path wsme, handled ...string,
-) (*Member, error) {
-	m := &Member{}
-	s.types.member.Complete(m)
-	return m, s.types.member.Read(m, given, true, path, handled...)
-}
-
 func createMember(r *request) (answer, error) {
 	s, t, p := r.octavia, r.tree, r.pool
-	m, err := s.readMember(r.given, "member_.member", "project_id", "tenant_id")
+	m, err := readNew(s.types.member, r.given, r.kind.argument, "project_id", "tenant_id")
 	if err != nil {
 		return answer{}, err
 	}
 	if err := cmp.Or(
 		admitMember(m),
 		s.admitMemberSubnet(r.Caller, m),
-		s.admitMore(t.ProjectID, QuotaMember, "Member", 1),
+		s.admitMore(t.ProjectID, QuotaMember, 1),
 		t.mutablePool(p),
-		s.admitMemberOf(t, p, m),
+		admitAddress(m, p.Members),
 	); err != nil {
 		return answer{}, err
 	}
-	s.apply(t, p, batch{added: []*Member{m}})
-	return api.Created(object{"member": s.types.member.Show(m)}), nil
+	s.apply(t, p, batch{added: []Member{*m}})
+	return r.created(target{tree: t, pool: p, member: last(p.Members)}), nil
 }
 
 // admitMemberSubnet requires that the subnet of a new member exists.
@@ -45,41 +35,23 @@ func (s *Service) admitMemberSubnet(c api.Caller, m *Member) error {
 	return err
 }
 
-// admitMemberOf checks a new member.
-func (s *Service) admitMemberOf(t *tree, p *poolTree, m *Member) error {
-	return cmp.Or(admitMember(m), admitAddress(m, p.members), s.admitByDriver(t, m))
-}
-
-func (s *Service) admitByDriver(t *tree, m *Member) error {
-	return driverOf(t.Provider).admitMember(m, t.addresses(), s.vipSubnet(t))
-}
-
 func updateMember(r *request) (answer, error) {
-	s, t, p, m := r.octavia, r.tree, r.pool, r.member
-	changed := *m
-	if err := s.types.member.Read(&changed, r.given, false, wsme("member_.member")); err != nil {
-		return answer{}, err
-	}
-	if err := cmp.Or(t.mutablePool(p), s.admitByDriver(t, &changed)); err != nil {
-		return answer{}, err
-	}
-	*m = changed
-	s.work(t, p, &m.OctaviaResource, StatusPendingUpdate)
-	return api.OK(object{"member": s.types.member.Show(m)}), nil
+	return update(r, r.octavia.types.member, r.member,
+		func(*Member) error { return r.tree.mutablePool(r.pool) })
 }
 
 func deleteMember(r *request) (answer, error) {
-	t, p, m := r.tree, r.pool, r.member
+	t, p := r.tree, r.pool
 	if err := t.mutablePool(p); err != nil {
 		return answer{}, err
 	}
-	r.octavia.apply(t, p, batch{deleted: []*Member{m}})
+	r.octavia.apply(t, p, batch{deleted: []*Member{r.member}})
 	return api.NoContent(), nil
 }
 
 // batch is a change of the members of a pool (MembersController.put).
 type batch struct {
-	added   []*Member
+	added   []Member
 	changed map[*Member]Member
 	deleted []*Member
 }
@@ -88,14 +60,14 @@ type batch struct {
 // address and port.
 func updateMembers(r *request) (answer, error) {
 	s, t, p := r.octavia, r.tree, r.pool
-	var body map[string]json.RawMessage
-	if err := r.Decode(&body); err != nil {
-		return answer{}, malformed(err)
+	var all body
+	if err := decode(r, &all); err != nil {
+		return answer{}, err
 	}
-	if !present(body, "members") {
+	if !present(all, "members") {
 		return answer{}, badInput("members", "None", "Mandatory field missing.")
 	}
-	given, err := objects(body, "members")
+	given, err := objects(all, "members")
 	if err != nil {
 		return answer{}, err
 	}
@@ -119,16 +91,16 @@ func updateMembers(r *request) (answer, error) {
 // batch compares the members of the body with the pool's. An attribute of an existing member that
 // the body omits gets its default, except name, subnet and tags: the body's type is that of a
 // creation. Octavia refuses a repeated member since 2023.
-func (s *Service) batch(p *poolTree, given []map[string]json.RawMessage) (batch, error) {
+func (s *Service) batch(p *Pool, given []body) (batch, error) {
 	b := batch{changed: map[*Member]Member{}}
 	for _, fields := range given {
-		m, err := s.readMember(fields, "members_.members", "project_id", "tenant_id")
+		m, err := readNew(s.types.member, fields, "members_.members", "project_id", "tenant_id")
 		if err != nil {
 			return b, err
 		}
 		old := p.memberAt(m.Address, m.ProtocolPort)
 		if old == nil {
-			b.added = append(b.added, m)
+			b.added = append(b.added, *m)
 			continue
 		}
 		if _, repeated := b.changed[old]; repeated {
@@ -136,7 +108,7 @@ func (s *Service) batch(p *poolTree, given []map[string]json.RawMessage) (batch,
 		}
 		b.changed[old] = merged(*old, *m, fields)
 	}
-	for _, m := range p.members {
+	for m := range each(p.Members) {
 		if _, kept := b.changed[m]; !kept {
 			b.deleted = append(b.deleted, m)
 		}
@@ -144,8 +116,8 @@ func (s *Service) batch(p *poolTree, given []map[string]json.RawMessage) (batch,
 	return b, nil
 }
 
-func (p *poolTree) memberAt(address string, port int) *Member {
-	for _, m := range p.members {
+func (p *Pool) memberAt(address string, port int) *Member {
+	for m := range each(p.Members) {
 		if m.Address == address && m.ProtocolPort == port {
 			return m
 		}
@@ -153,7 +125,7 @@ func (p *poolTree) memberAt(address string, port int) *Member {
 	return nil
 }
 
-func merged(old, given Member, fields map[string]json.RawMessage) Member {
+func merged(old, given Member, fields body) Member {
 	row := old.OctaviaResource
 	row.Down = given.Down
 	if _, has := fields["name"]; has {
@@ -169,19 +141,15 @@ func merged(old, given Member, fields map[string]json.RawMessage) Member {
 	return given
 }
 
-func (s *Service) admitMembers(c api.Caller, t *tree, p *poolTree, b batch) error {
+func (s *Service) admitMembers(c api.Caller, t *tree, p *Pool, b batch) error {
 	more := len(b.added) - len(b.deleted)
-	if err := s.admitMore(t.ProjectID, QuotaMember, "Member", more); err != nil {
+	if err := s.admitMore(t.ProjectID, QuotaMember, more); err != nil {
 		return err
 	}
-	for i, m := range b.added {
-		if err := cmp.Or(s.admitMemberSubnet(c, m), admitAddress(m, b.added[:i]),
-			s.admitMemberOf(t, p, m)); err != nil {
-			return err
-		}
-	}
-	for _, m := range b.changed {
-		if err := s.admitByDriver(t, &m); err != nil {
+	for i := range b.added {
+		m := &b.added[i]
+		if err := cmp.Or(s.admitMemberSubnet(c, m), admitAddress(m, b.added[:i]), admitMember(m),
+			admitAddress(m, p.Members)); err != nil {
 			return err
 		}
 	}
@@ -190,7 +158,7 @@ func (s *Service) admitMembers(c api.Caller, t *tree, p *poolTree, b batch) erro
 
 // apply changes the members. The amphorae get ports in the subnets of all members, also of
 // unchanged ones (network_tasks.CalculateDelta).
-func (s *Service) apply(t *tree, p *poolTree, b batch) {
+func (s *Service) apply(t *tree, p *Pool, b batch) {
 	now := s.Clock.Now()
 	for m, changed := range b.changed {
 		*m = changed
@@ -199,10 +167,10 @@ func (s *Service) apply(t *tree, p *poolTree, b batch) {
 	for _, m := range b.deleted {
 		t.set(&m.OctaviaResource, StatusPendingDelete, now)
 	}
-	for _, m := range b.added {
+	for m := range each(b.added) {
 		s.add(t, &m.OctaviaResource)
-		p.members = append(p.members, m)
 	}
+	p.Members = append(p.Members, b.added...)
 	t.pendPool(p, now)
 	t.doomed = s.lacksSubnet(t)
 	s.startWork(t, StatusPendingUpdate)

@@ -25,7 +25,7 @@ type Service struct {
 	// trees are the load balancers in the order of their creation.
 	trees   []*tree
 	rules   []*provisioningRule
-	flavors []LoadBalancerFlavor
+	flavors []string
 	zones   []string
 	// quotas are the limits of each project by resource; a missing resource has no limit.
 	quotas map[string]int
@@ -44,23 +44,24 @@ func New(
 type (
 	answer = api.Answer
 	object = api.Object
+	// body is an object in the body of a request.
+	body = map[string]json.RawMessage
 )
 
 // request is a request to Octavia.
 type request struct {
 	*api.Request
 	octavia *Service
+	kind    kind
 	// given is the resource in the body; see withBody.
-	given map[string]json.RawMessage
-	// target is the resource that the request is about; see [kind.on].
+	given body
+	// target is the resource that the request is about; see [one].
 	target
 }
 
-// tree is a load balancer with all resources below it. The lists in the rows are empty.
+// tree is a load balancer with all resources below it.
 type tree struct {
 	LoadBalancer
-	listeners []*Listener
-	pools     []*poolTree
 	// ownsPort is true if Octavia created the VIP's port and deletes it.
 	ownsPort bool
 	// doomed is true if the next work fails.
@@ -70,39 +71,33 @@ type tree struct {
 	work    *task
 }
 
-type poolTree struct {
-	Pool
-	members []*Member
-	monitor *HealthMonitor
-}
-
 // resources are all resources of the tree, from the top.
 func (t *tree) resources() []*OctaviaResource {
 	all := []*OctaviaResource{&t.OctaviaResource}
-	for _, l := range t.listeners {
+	for l := range each(t.Listeners) {
 		all = append(all, &l.OctaviaResource)
 	}
-	for _, p := range t.pools {
+	for p := range each(t.Pools) {
 		all = append(all, p.resources()...)
 	}
 	return all
 }
 
 // resources are all resources of the pool.
-func (p *poolTree) resources() []*OctaviaResource {
+func (p *Pool) resources() []*OctaviaResource {
 	all := []*OctaviaResource{&p.OctaviaResource}
-	for _, m := range p.members {
+	for m := range each(p.Members) {
 		all = append(all, &m.OctaviaResource)
 	}
-	if p.monitor != nil {
-		all = append(all, &p.monitor.OctaviaResource)
+	if p.Monitor != nil {
+		all = append(all, &p.Monitor.OctaviaResource)
 	}
 	return all
 }
 
 // pool is nil for no id.
-func (t *tree) pool(id string) *poolTree {
-	for _, p := range t.pools {
+func (t *tree) pool(id string) *Pool {
+	for p := range each(t.Pools) {
 		if p.ID == id && id != "" {
 			return p
 		}
@@ -111,9 +106,9 @@ func (t *tree) pool(id string) *poolTree {
 }
 
 // listenersOf are the listeners with the pool as their default pool.
-func (t *tree) listenersOf(p *poolTree) []*Listener {
+func (t *tree) listenersOf(p *Pool) []*Listener {
 	var listeners []*Listener
-	for _, l := range t.listeners {
+	for l := range each(t.Listeners) {
 		if l.DefaultPoolID == p.ID && p.ID != "" {
 			listeners = append(listeners, l)
 		}
@@ -133,7 +128,7 @@ func (t *tree) addresses() []string {
 // Operations are the operations of Octavia.
 func (s *Service) Operations() []api.Operation {
 	var all []api.Operation
-	open := func(name, path string, handle func(*api.Request) answer) {
+	open := func(name, path string, handle func(*api.Request) (answer, error)) {
 		all = append(all, api.Operation{
 			Service: api.ServiceLoadBalancer, Name: name, Pattern: "GET " + root + path,
 			Open: name == "version_list", Handle: handle,
@@ -151,34 +146,35 @@ func (s *Service) Operations() []api.Operation {
 func (s *Service) operations(root string) []api.Operation {
 	lbaas := root + "/lbaas/"
 	var operations []api.Operation
-	add := func(name, method, path string, handle handling) {
+	add := func(k kind, name, method, path string, handle handling) {
 		operations = append(operations, api.Operation{
 			Service: api.ServiceLoadBalancer, Name: name, Pattern: method + " " + path,
-			Handle: func(r *api.Request) answer {
-				return handler(handle)(&request{Request: r, octavia: s})
+			Handle: func(r *api.Request) (answer, error) {
+				return handle(&request{Request: r, octavia: s, kind: k})
 			},
 		})
 	}
 	// gophercloud requests quotas outside lbaas, where V2Controller serves the same resources.
-	add("loadbalancer_quota", "GET", root+"/quotas/{project}", getQuota)
+	add(kind{}, "loadbalancer_quota", "GET", root+"/quotas/{project}", getQuota)
 	for _, k := range s.kinds() {
-		path, one := lbaas+k.path, lbaas+k.path+"/{id}"
-		add(k.operation+"_list", "GET", path, inPool(k.list))
-		add(k.operation+"_create", "POST", path, withBody(k.name, inPool(k.create)))
-		add(k.operation+"_get", "GET", one, k.on(k.get))
-		add(k.operation+"_update", "PUT", one, k.on(withBody(k.name, k.update)))
-		add(k.operation+"_delete", "DELETE", one, k.on(k.remove))
+		path, id := lbaas+k.path, lbaas+k.path+"/{id}"
+		add(k, k.operation+"_list", "GET", path, inPool(list))
+		add(k, k.operation+"_create", "POST", path, withBody(inPool(k.create)))
+		add(k, k.operation+"_get", "GET", id, one(get))
+		add(k, k.operation+"_update", "PUT", id, one(withBody(k.update)))
+		add(k, k.operation+"_delete", "DELETE", id, one(k.remove))
 	}
-	one := lbaas + "loadbalancers/{id}"
-	add("loadbalancer_failover", "PUT", one+"/failover", s.loadBalancers().on(failOver))
-	add("loadbalancer_status", "GET", one+"/status", s.loadBalancers().on(getStatus))
-	add("loadbalancer_status", "GET", one+"/statuses", s.loadBalancers().on(getStatus))
-	add("loadbalancer_members_update", "PUT", lbaas+"pools/{pool}/members", inPool(updateMembers))
+	k, id := s.loadBalancers(), lbaas+"loadbalancers/{id}"
+	add(k, "loadbalancer_failover", "PUT", id+"/failover", one(failOver))
+	add(k, "loadbalancer_status", "GET", id+"/status", one(getStatus))
+	add(k, "loadbalancer_status", "GET", id+"/statuses", one(getStatus))
+	add(s.members(), "loadbalancer_members_update", "PUT", lbaas+"pools/{pool}/members",
+		inPool(updateMembers))
 	return operations
 }
 
 // versions is the list of API versions, the newest last.
-func (s *Service) versions(*api.Request) answer {
+func (s *Service) versions(*api.Request) (answer, error) {
 	versions := []object{}
 	newest := s.options.Minor
 	for minor := 0; minor <= newest; minor++ {
@@ -191,22 +187,17 @@ func (s *Service) versions(*api.Request) answer {
 			"links": []object{{"rel": "self", "href": s.URL + root + "/v2"}},
 		})
 	}
-	return api.OK(object{"versions": versions})
+	return api.OK(object{"versions": versions}), nil
 }
 
 // version is the same answer for all versions.
-func version(*api.Request) answer { return api.OK("v2") }
+func version(*api.Request) (answer, error) { return api.OK("v2"), nil }
 
 // handling executes an operation, or returns why it is refused.
 type handling func(*request) (answer, error)
 
 // withBody reads the body of the request before it is handled.
-func withBody(name string, handle handling) handling {
-	return found(func(r *request) (err error) {
-		r.given, err = bodyOf(r, name)
-		return err
-	}, handle)
-}
+func withBody(handle handling) handling { return found((*request).readBody, handle) }
 
 func found(find func(*request) error, handle handling) handling {
 	return func(r *request) (answer, error) {
@@ -217,23 +208,29 @@ func found(find func(*request) error, handle handling) handling {
 	}
 }
 
-// bodyOf is the object in a request's body.
-func bodyOf(r *request, name string) (map[string]json.RawMessage, error) {
-	var body map[string]map[string]json.RawMessage
-	if err := r.Decode(&body); err != nil {
-		return nil, malformed(err)
+func (r *request) readBody() error {
+	name := r.kind.name
+	var all map[string]body
+	if err := decode(r, &all); err != nil {
+		return err
 	}
-	if body[name] == nil {
-		return nil, badInput(name, "None", "Mandatory field missing.")
+	if r.given = all[name]; r.given == nil {
+		return badInput(name, "None", "Mandatory field missing.")
 	}
-	for other := range body {
+	for other := range all {
 		if other != name {
-			return nil,
-				refuse(http.StatusBadRequest, "Unknown attribute for argument %s_: %s",
-					name, other)
+			return api.Refuse(http.StatusBadRequest, "Unknown attribute for argument %s_: %s",
+				name, other)
 		}
 	}
-	return body[name], nil
+	return nil
+}
+
+func decode(r *request, v any) error {
+	if err := r.Decode(v); err != nil {
+		return api.Refuse(http.StatusBadRequest, "Request is not in valid JSON format: %s", err)
+	}
+	return nil
 }
 
 // admitCaller refuses resources of other projects. The real service answers 403 here, not 404.

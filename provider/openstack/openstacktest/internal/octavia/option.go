@@ -9,13 +9,3 @@ type Options struct {
 	OwnersFailOver bool
 	Provisioning   time.Duration
 }
-
-// The providers of each cloud.
-const (
-	ProviderAmphora = "amphora"
-	ProviderOctavia = "octavia"
-	ProviderOVN     = "ovn"
-)
-
-// providers are the enabled providers, the default first.
-func providers() []string { return []string{ProviderAmphora, ProviderOctavia, ProviderOVN} }

@@ -54,22 +54,17 @@ func (s *Service) takeProvisioningRule(t *tree) *provisioningRule {
 
 // SetProvisioningStatus implements Cloud.SetProvisioningStatus.
 func (s *Service) SetProvisioningStatus(id, status string) error {
-	return s.changeResource(id, func(t *tree, resource *OctaviaResource) {
-		t.set(resource, status, s.Clock.Now())
-		if resource == &t.OctaviaResource {
-			t.work = nil
-		}
-	})
-}
-
-func (s *Service) changeResource(id string, change func(*tree, *OctaviaResource)) error {
 	defer s.Enter()()
 	for _, t := range s.trees {
 		for _, resource := range t.resources() {
-			if resource.ID == id {
-				change(t, resource)
-				return nil
+			if resource.ID != id {
+				continue
 			}
+			t.set(resource, status, s.Clock.Now())
+			if resource == &t.OctaviaResource {
+				t.work = nil
+			}
+			return nil
 		}
 	}
 	return fmt.Errorf("load balancing: no resource %s", id)

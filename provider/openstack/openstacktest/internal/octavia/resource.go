@@ -1,10 +1,6 @@
 package octavia
 
-import (
-	"maps"
-	"slices"
-	"time"
-)
+import "time"
 
 // The provisioning statuses of Octavia's resources.
 const (
@@ -65,8 +61,8 @@ type LoadBalancer struct {
 
 // AdditionalVIP is a second address of a load balancer, in another subnet of the same network.
 type AdditionalVIP struct {
-	SubnetID string `json:"subnet_id"`
-	Address  string `json:"ip_address"`
+	SubnetID string `json:"subnet_id" api:"subnet_id,required,uuid"`
+	Address  string `json:"ip_address" api:"ip_address,ip"`
 }
 
 // Listener is a port of a load balancer.
@@ -109,13 +105,12 @@ type Pool struct {
 
 // SessionPersistence binds a client to a member.
 type SessionPersistence struct {
-	// Type is SOURCE_IP, HTTP_COOKIE or APP_COOKIE.
-	Type string
+	Type string `api:"type,null,oneof=SOURCE_IP|HTTP_COOKIE|APP_COOKIE"`
 	// CookieName is for APP_COOKIE.
-	CookieName string
+	CookieName string `api:"cookie_name,null"`
 	// TimeoutSeconds and Granularity (a netmask) are for UDP and SCTP; zero: not set.
-	TimeoutSeconds int
-	Granularity    string
+	TimeoutSeconds int    `api:"persistence_timeout,null"`
+	Granularity    string `api:"persistence_granularity,null"`
 }
 
 // Member is an address and a port, which are unique in the pool.
@@ -146,24 +141,4 @@ type HealthMonitor struct {
 	// HTTPVersion is 1.0 or 1.1; 0: not set. gophercloud sends it as a text.
 	HTTPVersion float64 `api:"http_version,null,loose,oneof=1.0|1.1,since=10"`
 	DomainName  string  `api:"domain_name,null,since=10"`
-}
-
-// clone returns a deep copy of the listener.
-func (l *Listener) clone() Listener {
-	c := *l
-	c.Tags, c.AllowedCIDRs, c.SNIContainerRefs = slices.Clone(l.Tags), slices.Clone(l.AllowedCIDRs),
-		slices.Clone(l.SNIContainerRefs)
-	c.InsertHeaders = maps.Clone(l.InsertHeaders)
-	return c
-}
-
-// clone copies the pool, but not its members and its monitor.
-func (p *Pool) clone() Pool {
-	c := *p
-	c.Tags = slices.Clone(p.Tags)
-	if p.SessionPersistence != nil {
-		persistence := *p.SessionPersistence
-		c.SessionPersistence = &persistence
-	}
-	return c
 }

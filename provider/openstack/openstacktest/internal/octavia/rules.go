@@ -41,7 +41,7 @@ func isDatagram(protocol string) bool { return protocol == protocolUDP || protoc
 
 func admitProtocols(listener, pool string) error {
 	if listener == protocolPrometheus {
-		return refuse(http.StatusBadRequest, "Protocol %s listeners cannot have child objects.",
+		return api.Refuse(http.StatusBadRequest, "Protocol %s listeners cannot have child objects.",
 			listener)
 	}
 	if !fitsListener(listener, pool) {
@@ -102,11 +102,11 @@ func pythonList(texts []string) string { return "['" + strings.Join(texts, "', '
 
 // admitPort refuses a second listener for a port of the same transport. Before API 2.17, all
 // transports shared the ports.
-func admitPort(l *Listener, others []*Listener) error {
-	for _, other := range others {
+func admitPort(l *Listener, others []Listener) error {
+	for other := range each(others) {
 		if other != l && other.ProtocolPort == l.ProtocolPort &&
 			transport(other.Protocol) == transport(l.Protocol) {
-			return refuse(http.StatusConflict,
+			return api.Refuse(http.StatusConflict,
 				"Another Listener on this Load Balancer is already using protocol %s and protocol_port %d",
 				other.Protocol, l.ProtocolPort)
 		}
@@ -186,10 +186,10 @@ func admitMember(m *Member) error {
 
 // admitAddress refuses a second member with the same address and port, also in another subnet (the
 // constraint uq_member_pool_id_address_protocol_port of the database).
-func admitAddress(m *Member, others []*Member) error {
-	for _, other := range others {
+func admitAddress(m *Member, others []Member) error {
+	for other := range each(others) {
 		if other != m && other.Address == m.Address && other.ProtocolPort == m.ProtocolPort {
-			return refuse(http.StatusConflict,
+			return api.Refuse(http.StatusConflict,
 				"Another member on this pool is already using ip %s on protocol_port %d", m.Address,
 				m.ProtocolPort)
 		}

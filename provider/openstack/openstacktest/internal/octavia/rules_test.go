@@ -41,7 +41,7 @@ func TestPorts_OfTwoListeners(t *testing.T) {
 		{"UDP", "SCTP", false},
 		{"TCP", "SCTP", false},
 	} {
-		others := []*Listener{{Protocol: c.other, ProtocolPort: 53}}
+		others := []Listener{{Protocol: c.other, ProtocolPort: 53}}
 		if got := admitPort(&Listener{Protocol: c.one, ProtocolPort: 53},
 			others) != nil; got != c.conflict {
 			t.Errorf("%s and %s on one port: conflict %v, want %v", c.one, c.other, got, c.conflict)

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
 
 // task is Octavia's work for one change. Until it ends, the load balancer is PENDING.
@@ -39,7 +41,7 @@ func (s *Service) startWork(t *tree, status string) {
 
 // work sets the status of a resource below the load balancer, locks its pool, if any, with the
 // pool's listeners, and starts the work.
-func (s *Service) work(t *tree, p *poolTree, row *OctaviaResource, status string) {
+func (s *Service) work(t *tree, p *Pool, row *OctaviaResource, status string) {
 	now := s.Clock.Now()
 	if p != nil {
 		t.pendPool(p, now)
@@ -100,10 +102,10 @@ func (t *tree) failed() []*OctaviaResource {
 		return pending(t.resources())
 	}
 	var listeners, pools, below []*OctaviaResource
-	for _, l := range t.listeners {
+	for l := range each(t.Listeners) {
 		listeners = append(listeners, &l.OctaviaResource)
 	}
-	for _, p := range t.pools {
+	for p := range each(t.Pools) {
 		pools = append(pools, &p.OctaviaResource)
 		below = append(below, p.resources()[1:]...)
 	}
@@ -117,22 +119,22 @@ func (t *tree) failed() []*OctaviaResource {
 
 // complete ends successful work. It does not change the resources in asleep.
 func (t *tree) complete(now time.Time, asleep []*OctaviaResource) {
-	t.listeners = slices.DeleteFunc(t.listeners,
-		func(l *Listener) bool { return l.ProvisioningStatus == StatusPendingDelete })
-	t.pools = slices.DeleteFunc(t.pools, func(p *poolTree) bool {
+	t.Listeners = slices.DeleteFunc(t.Listeners,
+		func(l Listener) bool { return l.ProvisioningStatus == StatusPendingDelete })
+	t.Pools = slices.DeleteFunc(t.Pools, func(p Pool) bool {
 		if p.ProvisioningStatus != StatusPendingDelete {
 			return false
 		}
-		for _, l := range t.listenersOf(p) {
+		for _, l := range t.listenersOf(&p) {
 			l.DefaultPoolID = ""
 		}
 		return true
 	})
-	for _, p := range t.pools {
-		p.members = slices.DeleteFunc(p.members,
-			func(m *Member) bool { return m.ProvisioningStatus == StatusPendingDelete })
-		if p.monitor != nil && p.monitor.ProvisioningStatus == StatusPendingDelete {
-			p.monitor = nil
+	for p := range each(t.Pools) {
+		p.Members = slices.DeleteFunc(p.Members,
+			func(m Member) bool { return m.ProvisioningStatus == StatusPendingDelete })
+		if p.Monitor != nil && p.Monitor.ProvisioningStatus == StatusPendingDelete {
+			p.Monitor = nil
 		}
 	}
 	for _, resource := range t.resources() {
@@ -156,7 +158,7 @@ func (t *tree) asleep() (all []*OctaviaResource) {
 	if t.ProvisioningStatus != StatusPendingCreate {
 		return nil
 	}
-	for _, p := range t.pools {
+	for p := range each(t.Pools) {
 		if len(t.listenersOf(p)) == 0 {
 			all = append(all, p.resources()...)
 		}
@@ -173,23 +175,23 @@ func (t *tree) operate() {
 		resource.OperatingStatus = status
 	}
 	of(&t.OctaviaResource, statusOnline)
-	for _, l := range t.listeners {
+	for l := range each(t.Listeners) {
 		of(&l.OctaviaResource, statusOnline)
 	}
-	for _, p := range t.pools {
+	for p := range each(t.Pools) {
 		of(&p.OctaviaResource, statusOnline)
-		for _, m := range p.members {
+		for m := range each(p.Members) {
 			status := statusOnline
 			switch {
 			case m.Weight == 0:
 				status = statusDraining
-			case p.monitor == nil:
+			case p.Monitor == nil:
 				status = statusNoMonitor
 			}
 			of(&m.OctaviaResource, status)
 		}
-		if p.monitor != nil {
-			of(&p.monitor.OctaviaResource, statusOnline)
+		if p.Monitor != nil {
+			of(&p.Monitor.OctaviaResource, statusOnline)
 		}
 	}
 }
@@ -219,7 +221,7 @@ func (t *tree) mutable() error {
 }
 
 // mutablePool also requires the pool to be mutable, for changes of its members and monitor.
-func (t *tree) mutablePool(p *poolTree) error {
+func (t *tree) mutablePool(p *Pool) error {
 	if p.ProvisioningStatus != StatusActive {
 		return immutable("Pool", p.ID)
 	}
@@ -229,7 +231,7 @@ func (t *tree) mutablePool(p *poolTree) error {
 // allows refuses a change of the load balancer itself unless it is in one of the states.
 func (t *tree) allows(states ...string) error {
 	if !slices.Contains(states, t.ProvisioningStatus) {
-		return refuse(http.StatusConflict, "Invalid state %s of loadbalancer resource %s",
+		return api.Refuse(http.StatusConflict, "Invalid state %s of loadbalancer resource %s",
 			t.ProvisioningStatus, t.ID)
 	}
 	return nil
@@ -237,14 +239,14 @@ func (t *tree) allows(states ...string) error {
 
 // pendListeners locks the listeners of a pool that changes
 // (test_and_set_lb_and_listeners_prov_status).
-func (t *tree) pendListeners(p *poolTree, now time.Time) {
+func (t *tree) pendListeners(p *Pool, now time.Time) {
 	for _, l := range t.listenersOf(p) {
 		t.set(&l.OctaviaResource, StatusPendingUpdate, now)
 	}
 }
 
 // pendPool locks a pool and its listeners, for a change of its members or its monitor.
-func (t *tree) pendPool(p *poolTree, now time.Time) {
+func (t *tree) pendPool(p *Pool, now time.Time) {
 	t.pendListeners(p, now)
 	t.set(&p.OctaviaResource, StatusPendingUpdate, now)
 }

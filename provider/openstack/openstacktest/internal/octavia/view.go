@@ -10,8 +10,8 @@ func idsOf[T any](rows []T, id func(T) string) []object {
 
 func (s *Service) showLoadBalancer(t *tree) object {
 	shown := s.types.loadBalancer.Show(&t.LoadBalancer)
-	shown["listeners"] = idsOf(t.listeners, func(l *Listener) string { return l.ID })
-	shown["pools"] = idsOf(t.pools, func(p *poolTree) string { return p.ID })
+	shown["listeners"] = idsOf(t.Listeners, func(l Listener) string { return l.ID })
+	shown["pools"] = idsOf(t.Pools, func(p Pool) string { return p.ID })
 	return shown
 }
 
@@ -20,14 +20,14 @@ func (s *Service) showLoadBalancer(t *tree) object {
 func (s *Service) showWhole(t *tree) object {
 	shown := s.types.loadBalancer.Show(&t.LoadBalancer)
 	listeners, pools := []object{}, []object{}
-	for _, l := range t.listeners {
+	for l := range each(t.Listeners) {
 		listener := s.showListener(t, l)
 		delete(listener, "loadbalancers")
 		listeners = append(listeners, listener)
 	}
-	for _, p := range t.pools {
+	for p := range each(t.Pools) {
 		members := []object{}
-		for _, m := range p.members {
+		for m := range each(p.Members) {
 			members = append(members, s.types.member.Show(m))
 		}
 		pool := s.showPool(t, p)
@@ -46,20 +46,20 @@ func (s *Service) showListener(t *tree, l *Listener) object {
 	return shown
 }
 
-func (s *Service) showPool(t *tree, p *poolTree) object {
-	shown := s.types.pool.Show(&p.Pool)
+func (s *Service) showPool(t *tree, p *Pool) object {
+	shown := s.types.pool.Show(p)
 	shown["listeners"] = idsOf(t.listenersOf(p), func(l *Listener) string { return l.ID })
-	shown["members"] = idsOf(p.members, func(m *Member) string { return m.ID })
+	shown["members"] = idsOf(p.Members, func(m Member) string { return m.ID })
 	shown["loadbalancers"] = []object{{"id": t.ID}}
 	// Without a monitor the key is missing.
-	if p.monitor != nil {
-		shown["healthmonitor_id"] = p.monitor.ID
+	if p.Monitor != nil {
+		shown["healthmonitor_id"] = p.Monitor.ID
 	}
 	return shown
 }
 
-func (s *Service) showMonitor(p *poolTree) object {
-	shown := s.types.monitor.Show(p.monitor)
+func (s *Service) showMonitor(p *Pool) object {
+	shown := s.types.monitor.Show(p.Monitor)
 	shown["pools"] = []object{{"id": p.ID}}
 	return shown
 }
@@ -68,7 +68,7 @@ func (s *Service) showMonitor(p *poolTree) object {
 // (LoadBalancerStatusResponse and the types below it).
 func (t *tree) statuses() object {
 	listeners := []object{}
-	for _, l := range t.listeners {
+	for l := range each(t.Listeners) {
 		pools := []object{}
 		if p := t.pool(l.DefaultPoolID); p != nil {
 			pools = append(pools, p.statuses())
@@ -82,18 +82,18 @@ func (t *tree) statuses() object {
 	return shown
 }
 
-func (p *poolTree) statuses() object {
+func (p *Pool) statuses() object {
 	members := []object{}
-	for _, m := range p.members {
+	for m := range each(p.Members) {
 		member := statusOf(&m.OctaviaResource)
 		member["address"], member["protocol_port"] = m.Address, m.ProtocolPort
 		members = append(members, member)
 	}
 	shown := statusOf(&p.OctaviaResource)
 	shown["members"] = members
-	if p.monitor != nil {
-		monitor := statusOf(&p.monitor.OctaviaResource)
-		monitor["type"] = p.monitor.Type
+	if p.Monitor != nil {
+		monitor := statusOf(&p.Monitor.OctaviaResource)
+		monitor["type"] = p.Monitor.Type
 		// The key differs from the pool's own key healthmonitor (PoolStatusResponse).
 		shown["health_monitor"] = monitor
 	}

@@ -144,7 +144,7 @@ func (s *Service) admitAdditionalVIPs(c api.Caller, lb *LoadBalancer) error {
 		if err != nil {
 			// Octavia does not convert the network driver's error to an answer here
 			// (_validate_subnets_share_network_but_no_duplicates).
-			return refuse(http.StatusInternalServerError,
+			return api.Refuse(http.StatusInternalServerError,
 				"subnet not found (subnet id: %s).", vip.SubnetID)
 		}
 		if subnet.NetworkID != lb.VIPNetworkID {
@@ -173,7 +173,7 @@ func (s *Service) makeVIP(t *tree) error {
 	}
 	port, err := s.network.CreatePort(spec)
 	if err != nil {
-		return refuse(http.StatusInternalServerError,
+		return api.Refuse(http.StatusInternalServerError,
 			"Provider '%s' reports error: %s\nNeutron server returns request_ids: ['req-%s']",
 			t.Provider, err, s.NewID())
 	}
@@ -203,7 +203,7 @@ func (s *Service) takeVIP(t *tree) error {
 // secureVIP replaces the security groups of a user's port by one of Octavia, which belongs to
 // another project (octavia/network/drivers/neutron/base.py, _add_security_group_to_port).
 func (s *Service) secureVIP(t *tree, port *neutron.Port) {
-	if t.Provider == ProviderAmphora {
+	if t.Provider == providerAmphora {
 		port.SecurityGroups = []string{s.NewID()}
 	}
 }
@@ -215,7 +215,7 @@ func (s *Service) dropVIP(t *tree) {
 		_ = s.network.RemovePort(t.VIPPortID)
 		return
 	}
-	if port, err := s.network.Port(t.VIPPortID); err == nil && t.Provider == ProviderAmphora {
+	if port, err := s.network.Port(t.VIPPortID); err == nil && t.Provider == providerAmphora {
 		port.SecurityGroups = nil
 	}
 }
@@ -225,13 +225,4 @@ func (s *Service) forgetTree(t *tree) {
 	s.dropVIP(t)
 	s.trees = slices.DeleteFunc(s.trees,
 		func(other *tree) bool { return other == t })
-}
-
-// vipSubnet is nil if the subnet is deleted.
-func (s *Service) vipSubnet(t *tree) *neutron.Subnet {
-	subnet, err := s.network.Subnet(t.VIPSubnetID)
-	if err != nil {
-		return nil
-	}
-	return subnet
 }

@@ -141,6 +141,15 @@ func (fields Fields[T]) Show(row *T) api.Object {
 	return shown
 }
 
+// Unknown refuses all attributes within an object that are not fields.
+func (fields Fields[T]) Unknown(within string, given map[string]json.RawMessage) error {
+	names := []string{}
+	for _, f := range fields {
+		names = append(names, f.Name)
+	}
+	return unknown(within, given, names...)
+}
+
 // Refusals are a service's texts for the mistakes in a body.
 type Refusals interface {
 	// Missing refuses a required attribute that is missing, or null.
@@ -179,7 +188,7 @@ func (fields Fields[T]) Read(
 			return inWords(err, refusals)
 		}
 	}
-	return inWords(Unknown("", given, known...), refusals)
+	return inWords(unknown("", given, known...), refusals)
 }
 
 func inWords(err error, refusals Refusals) error {

@@ -37,8 +37,8 @@ type UnknownError struct {
 
 func (e *UnknownError) Error() string { return strings.Join(e.Names, ", ") }
 
-// Unknown refuses all attributes within an object except the known ones.
-func Unknown(within string, given map[string]json.RawMessage, known ...string) error {
+// unknown refuses all attributes within an object except the known ones.
+func unknown(within string, given map[string]json.RawMessage, known ...string) error {
 	names := slices.DeleteFunc(api.SortedKeys(given),
 		func(name string) bool { return slices.Contains(known, name) })
 	if len(names) == 0 {
@@ -192,4 +192,49 @@ func WithHyphens(id string) string {
 		return parsed.String()
 	}
 	return id
+}
+
+// Clone returns a copy of a row that shares no list, map or pointer with it.
+func Clone[T any](row T) T {
+	detach(reflect.ValueOf(&row).Elem())
+	return row
+}
+
+// detach replaces the lists, maps and pointers in a value by copies.
+func detach(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				detach(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		if v.IsNil() {
+			return
+		}
+		list := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		reflect.Copy(list, v)
+		for i := range list.Len() {
+			detach(list.Index(i))
+		}
+		v.Set(list)
+	case reflect.Map:
+		if v.IsNil() {
+			return
+		}
+		copied := reflect.MakeMapWithSize(v.Type(), v.Len())
+		for key, value := range v.Seq2() {
+			copied.SetMapIndex(key, value)
+		}
+		v.Set(copied)
+	case reflect.Pointer:
+		if v.IsNil() {
+			return
+		}
+		copied := reflect.New(v.Type().Elem())
+		copied.Elem().Set(v.Elem())
+		detach(copied.Elem())
+		v.Set(copied)
+	}
 }
