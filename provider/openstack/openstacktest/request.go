@@ -109,25 +109,28 @@ func (s *Cloud) carryOut(op api.Operation, r *http.Request, body []byte) (result
 				fmt.Sprintf("openstacktest: %v\n%s", mistake, debug.Stack()))
 		}
 	}()
-	s.settle()
-	req := &api.Request{Request: r, State: &s.state, Query: r.URL.Query(), Body: body}
-	if !op.Open {
-		caller, refusal := s.keystone.Authenticate(op.Service, r)
-		if refusal != nil {
-			return *refusal
-		}
-		req.Caller = caller
-	}
-	version, refusal := api.Negotiate(op.Service, r, s.settings.compute.Minor)
-	if refusal != nil {
-		return *refusal
-	}
-	req.Version = version
-	result, err := op.Handle(req)
+	result, version, err := s.execute(op, r, body)
 	if err != nil {
 		result = api.Refused(op.Service, err)
 	}
 	return api.WithMicroversion(op.Service, version, result)
+}
+
+func (s *Cloud) execute(
+	op api.Operation, r *http.Request, body []byte,
+) (result answer, version api.Microversion, err error) {
+	s.settle()
+	req := &api.Request{Request: r, State: &s.state, Query: r.URL.Query(), Body: body}
+	if !op.Open {
+		if req.Caller, err = s.keystone.Authenticate(op.Service, r); err != nil {
+			return answer{}, version, err
+		}
+	}
+	req.Version, err = api.Negotiate(op.Service, r, s.settings.compute.Minor)
+	if err == nil {
+		result, err = op.Handle(req)
+	}
+	return result, req.Version, err
 }
 
 // pause reports whether the time has passed before ctx ended.

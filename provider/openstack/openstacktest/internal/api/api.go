@@ -117,7 +117,8 @@ func (r *Request) MaySee(project string) bool { return r.IsAdmin() || project ==
 func (r *Request) Decode(v any) error {
 	if err := json.Unmarshal(r.Body, v); err != nil {
 		return &RefusedError{
-			http.StatusBadRequest, "MalformedRequestBody", "malformed request body: " + err.Error(),
+			Status: http.StatusBadRequest, Kind: "MalformedRequestBody",
+			Text: "malformed request body: " + err.Error(),
 		}
 	}
 	return nil

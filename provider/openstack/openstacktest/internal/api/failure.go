@@ -11,8 +11,9 @@ import (
 type RefusedError struct {
 	Status int
 	// Kind is the name of Neutron's exception. Default: that of the status.
-	Kind string
-	Text string
+	Kind   string
+	Text   string
+	Header http.Header
 }
 
 func (e *RefusedError) Error() string { return e.Text }
@@ -29,7 +30,9 @@ func Refused(service string, err error) Answer {
 	if service == ServiceNetwork && refusal.Kind != "" {
 		return networkFailure(refusal.Status, refusal.Kind, refusal.Text)
 	}
-	return Failure(service, refusal.Status, refusal.Text)
+	result := Failure(service, refusal.Status, refusal.Text)
+	result.Header = refusal.Header
+	return result
 }
 
 // Failure is an error in the form of the service.
@@ -37,7 +40,7 @@ func Failure(service string, status int, message string) Answer {
 	// An invalid token is refused by keystonemiddleware, in front of the service and in Keystone's
 	// form.
 	if status == http.StatusUnauthorized {
-		return IdentityFailure(status, message)
+		return identityFailure(status, message)
 	}
 	switch service {
 	case ServiceCompute:
@@ -52,11 +55,11 @@ func Failure(service string, status int, message string) Answer {
 			"code": status, "title": http.StatusText(status), "description": message,
 		}}
 	}
-	return IdentityFailure(status, message)
+	return identityFailure(status, message)
 }
 
-// IdentityFailure is an error in the form of Keystone.
-func IdentityFailure(status int, message string) Answer {
+// identityFailure is an error in the form of Keystone.
+func identityFailure(status int, message string) Answer {
 	return Answer{Status: status, Body: Object{"error": Object{
 		"code": status, "title": http.StatusText(status), "message": message,
 	}}}

@@ -35,8 +35,9 @@ func RequestedMicroversion(r *http.Request) string {
 	return r.Header.Get(novaMicroversionHeader)
 }
 
-// Negotiate returns the Microversion of a request, or refuses it. Only Nova has microversions here.
-func Negotiate(service string, r *http.Request, newest int) (Microversion, *Answer) {
+// Negotiate returns the Microversion of the answer to a request, or refuses the request. Only Nova
+// has microversions here.
+func Negotiate(service string, r *http.Request, newest int) (Microversion, error) {
 	lowest, highest := Microversion{2, 1}, Microversion{2, newest}
 	requested := RequestedMicroversion(r)
 	switch {
@@ -47,18 +48,14 @@ func Negotiate(service string, r *http.Request, newest int) (Microversion, *Answ
 	}
 	version, ok := parseMicroversion(requested)
 	if !ok {
-		refusal := Failure(service, http.StatusBadRequest,
-			"API Version String "+requested+
-				" is of invalid format. Must be of format MajorNum.MinorNum.")
-		return Microversion{}, &refusal
+		return Microversion{}, Refuse(http.StatusBadRequest,
+			"API Version String %s is of invalid format. Must be of format MajorNum.MinorNum.",
+			requested)
 	}
 	if version.Major != 2 || version.Minor < lowest.Minor || version.Minor > highest.Minor {
-		// The headers name the unknown version.
-		refusal := WithMicroversion(service, version,
-			Failure(service, http.StatusNotAcceptable, fmt.Sprintf(
-				"Version %s is not supported by the API. Minimum is %s and maximum is %s.", version,
-				lowest, highest)))
-		return Microversion{}, &refusal
+		return version, Refuse(http.StatusNotAcceptable,
+			"Version %s is not supported by the API. Minimum is %s and maximum is %s.", version,
+			lowest, highest)
 	}
 	return version, nil
 }
@@ -73,9 +70,9 @@ func parseMicroversion(text string) (Microversion, bool) {
 	return Microversion{int(ma), int(mi)}, err1 == nil && err2 == nil
 }
 
-// WithMicroversion sets the answer's headers to its Microversion.
+// WithMicroversion sets the answer's headers to its Microversion, if it has one.
 func WithMicroversion(service string, v Microversion, a Answer) Answer {
-	if service != ServiceCompute {
+	if service != ServiceCompute || v == (Microversion{}) {
 		return a
 	}
 	a.Header = a.Header.Clone()

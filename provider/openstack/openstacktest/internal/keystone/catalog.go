@@ -52,25 +52,26 @@ func ServiceOf(path string) string {
 	return ""
 }
 
-func getCatalog(r *request) answer {
+func getCatalog(r *request) (answer, error) {
 	if r.token.project == nil {
-		return api.IdentityFailure(http.StatusForbidden,
+		return answer{}, refuse(http.StatusForbidden,
 			"A token without a project has no catalog.")
 	}
-	return api.OK(
-		object{"catalog": r.server.catalog(), "links": object{"self": r.server.URL + r.URL.Path}})
+	return api.OK(object{
+		"catalog": r.server.catalog(), "links": object{"self": r.server.URL + r.URL.Path},
+	}), nil
 }
 
 // identityVersions answers with 300, like Keystone.
-func identityVersions(r *request) answer {
+func identityVersions(r *request) (answer, error) {
 	return answer{
 		Status: http.StatusMultipleChoices,
 		Body:   object{"versions": object{"values": []object{r.server.identityVersion()}}},
-	}
+	}, nil
 }
 
-func identityVersion(r *request) answer {
-	return api.OK(object{"version": r.server.identityVersion()})
+func identityVersion(r *request) (answer, error) {
+	return api.OK(object{"version": r.server.identityVersion()}), nil
 }
 
 func (s *Service) identityVersion() object {

@@ -59,6 +59,8 @@ func New(state *api.State, options Options) *Service {
 type (
 	answer = api.Answer
 	object = api.Object
+	// handling executes an operation, or returns why it is refused.
+	handling = func(*request) (answer, error)
 )
 
 // request is a request to Keystone. The token is the caller's, or nil if the operation needs none.
@@ -70,13 +72,13 @@ type request struct {
 
 // operation is an operation of Keystone at a path below v3.
 func (s *Service) operation(
-	name, method, path string, handle func(*request) answer,
+	name, method, path string, handle handling,
 ) api.Operation {
 	return api.Operation{
 		Service: api.ServiceIdentity, Name: name, Pattern: method + " " + Path + path,
 		Handle: func(r *api.Request) (answer, error) {
 			return handle(
-				&request{Request: r, server: s, token: s.tokens[r.Header.Get("X-Auth-Token")]}), nil
+				&request{Request: r, server: s, token: s.tokens[r.Header.Get("X-Auth-Token")]})
 		},
 	}
 }
@@ -179,19 +181,18 @@ func (s *Service) domainNamed(name string) *domain {
 
 // Authenticate finds the caller by the token of a request. The caller of Authenticate holds the
 // lock.
-func (s *Service) Authenticate(service string, r *http.Request) (api.Caller, *api.Answer) {
+func (s *Service) Authenticate(service string, r *http.Request) (api.Caller, error) {
 	id := r.Header.Get("X-Auth-Token")
 	t := s.validToken(id)
 	if service != api.ServiceIdentity {
 		t = s.tokenOfService(id)
 	}
 	if t == nil {
-		return api.Caller{}, s.refused()
+		return api.Caller{}, s.unauthorized()
 	}
 	if t.project == nil && service != api.ServiceIdentity {
-		refusal := api.Failure(service, http.StatusForbidden,
+		return api.Caller{}, refuse(http.StatusForbidden,
 			"Policy doesn't allow this to be performed without a project.")
-		return api.Caller{}, &refusal
 	}
 	caller := api.Caller{Admin: slices.Contains(t.roles, "admin")}
 	if t.project != nil {
@@ -224,10 +225,22 @@ func (s *Service) tokenOfService(id string) *token {
 	return t
 }
 
-// unauthorized is Keystone's answer to most failed logins. It does not contain the reason.
-func (s *Service) unauthorized() answer {
-	a := api.IdentityFailure(http.StatusUnauthorized,
-		"The request you have made requires authentication.")
-	a.Header = http.Header{"Www-Authenticate": {fmt.Sprintf("Keystone uri=%q", s.URL+Path)}}
-	return a
+// unauthorized is Keystone's refusal of most failed logins. It does not contain the reason.
+func (s *Service) unauthorized() error {
+	return s.unauthorizedBecause("The request you have made requires authentication.")
+}
+
+func (s *Service) unauthorizedBecause(text string) error {
+	return &api.RefusedError{
+		Status: http.StatusUnauthorized, Text: text,
+		Header: http.Header{"Www-Authenticate": {fmt.Sprintf("Keystone uri=%q", s.URL+Path)}},
+	}
+}
+
+func refuse(status int, text string) error { return api.Refuse(status, "%s", text) }
+
+// forbidden refuses an action, which is named as in Keystone's policy.
+func forbidden(action string) error {
+	return refuse(http.StatusForbidden,
+		"You are not authorized to perform the requested action: identity:"+action+".")
 }

@@ -57,41 +57,33 @@ type scopeBody struct {
 }
 
 // createToken logs in. Most failures have the same 401.
-func createToken(r *request) answer {
+func createToken(r *request) (answer, error) {
 	var body authBody
 	if err := r.Decode(&body); err != nil {
-		return malformed("Expecting to find valid JSON in request body.")
+		return answer{}, malformed("Expecting to find valid JSON in request body.")
 	}
 	switch {
 	case body.Auth == nil:
-		return malformed("Expecting to find auth in request body.")
+		return answer{}, malformed("Expecting to find auth in request body.")
 	case body.Auth.Identity.Methods == nil:
-		return api.IdentityFailure(http.StatusBadRequest, "'methods' is a required property")
+		return answer{}, refuse(http.StatusBadRequest, "'methods' is a required property")
 	}
-	t, refusal := r.server.identify(body)
-	if refusal == nil {
-		refusal = r.server.scope(t, body.Auth.Scope)
+	t, err := r.server.identify(body)
+	if err == nil {
+		err = r.server.scope(t, body.Auth.Scope)
 	}
-	if refusal != nil {
-		return *refusal
+	if err != nil {
+		return answer{}, err
 	}
 	r.server.issue(t)
-	return t.answer(r, http.StatusCreated)
+	return t.answer(r, http.StatusCreated), nil
 }
 
 // malformed is Keystone's answer to an incomplete body.
-func malformed(what string) answer {
-	return api.IdentityFailure(http.StatusBadRequest, what+
+func malformed(what string) error {
+	return refuse(http.StatusBadRequest, what+
 		" The server could not comply with the request since it is either malformed or otherwise incorrect. The client is assumed to be in error.")
 }
-
-// refused is the 401 without a reason.
-func (s *Service) refused() *answer {
-	a := s.unauthorized()
-	return &a
-}
-
-func refusedAs(a answer) *answer { return &a }
 
 // issue makes the token valid.
 func (s *Service) issue(t *token) {
@@ -110,43 +102,43 @@ func (s *Service) issue(t *token) {
 }
 
 // identify finds the user who logs in. All given methods must agree.
-func (s *Service) identify(body authBody) (*token, *answer) {
+func (s *Service) identify(body authBody) (*token, error) {
 	t := &token{methods: body.Auth.Identity.Methods}
 	for _, method := range t.methods {
 		var (
-			who     *user
-			refusal *answer
+			who *user
+			err error
 		)
 		switch method {
 		case "password":
-			who, refusal = s.userWithPassword(body.Auth.Identity.Password.User)
+			who, err = s.userWithPassword(body.Auth.Identity.Password.User)
 		case "token":
-			who, refusal = s.userWithToken(t, body.Auth.Identity.Token.ID)
+			who, err = s.userWithToken(t, body.Auth.Identity.Token.ID)
 		case "application_credential":
-			who, refusal = s.userWithApplicationCredential(t, body)
+			who, err = s.userWithApplicationCredential(t, body)
 		default:
-			refusal = s.refused()
+			err = s.unauthorized()
 		}
 		switch {
-		case refusal != nil:
-			return nil, refusal
+		case err != nil:
+			return nil, err
 		case who == nil, who.disabled, t.user != nil && t.user != who:
-			return nil, s.refused()
+			return nil, s.unauthorized()
 		}
 		t.user = who
 	}
 	if t.user == nil {
-		return nil, s.refused()
+		return nil, s.unauthorized()
 	}
 	return t, nil
 }
 
-func (s *Service) userWithPassword(b userBody) (*user, *answer) {
+func (s *Service) userWithPassword(b userBody) (*user, error) {
 	if b.ID == "" && b.Name == "" {
-		return nil, refusedAs(malformed("Expecting to find id or name in user."))
+		return nil, malformed("Expecting to find id or name in user.")
 	}
 	if b.ID == "" && b.Domain == (domainBody{}) {
-		return nil, refusedAs(malformed("Expecting to find domain in user."))
+		return nil, malformed("Expecting to find domain in user.")
 	}
 	u := s.findUser(b)
 	if u == nil || b.Password == "" || b.Password != u.password {
@@ -175,21 +167,19 @@ func (d *domain) is(b domainBody) bool {
 // userWithToken exchanges a token for another, which does not live longer than the first one. The
 // new token stays within the trust or the application credential. An invalid token is a 404; all
 // other failures are a 401.
-func (s *Service) userWithToken(t *token, id string) (*user, *answer) {
+func (s *Service) userWithToken(t *token, id string) (*user, error) {
 	old := s.validToken(id)
 	switch {
 	case old == nil:
-		return nil, refusedAs(noToken(id))
+		return nil, noToken(id)
 	case old.trust != nil:
-		return nil,
-			refusedAs(api.IdentityFailure(http.StatusForbidden,
-				"You are not authorized to perform the requested action: "+
-					"Using trust-scoped token to create another token. Create a new trust-scoped token instead."))
+		return nil, refuse(http.StatusForbidden,
+			"You are not authorized to perform the requested action: "+
+				"Using trust-scoped token to create another token. Create a new trust-scoped token instead.")
 	case old.application != nil:
-		return nil,
-			refusedAs(api.IdentityFailure(http.StatusForbidden,
-				"You are not authorized to perform the requested action: "+
-					"Using a delegated token to create another token is not allowed.."))
+		return nil, refuse(http.StatusForbidden,
+			"You are not authorized to perform the requested action: "+
+				"Using a delegated token to create another token is not allowed..")
 	}
 	t.expires, t.audit = old.expires, old.audit[len(old.audit)-1:]
 	t.methods = union(old.methods, t.methods)
@@ -197,11 +187,11 @@ func (s *Service) userWithToken(t *token, id string) (*user, *answer) {
 }
 
 // noToken distinguishes a text that is not a token from an expired or revoked token.
-func noToken(id string) answer {
+func noToken(id string) error {
 	if strings.HasPrefix(id, tokenPrefix) {
-		return api.IdentityFailure(http.StatusNotFound, "Failed to validate token")
+		return refuse(http.StatusNotFound, "Failed to validate token")
 	}
-	return api.IdentityFailure(http.StatusNotFound, "Could not recognize Fernet token")
+	return refuse(http.StatusNotFound, "Could not recognize Fernet token")
 }
 
 func union(a, b []string) []string {
@@ -212,10 +202,10 @@ func union(a, b []string) []string {
 
 // userWithApplicationCredential logs in with an application credential. An unknown ID is a 404, an
 // unknown name a 401.
-func (s *Service) userWithApplicationCredential(t *token, body authBody) (*user, *answer) {
+func (s *Service) userWithApplicationCredential(t *token, body authBody) (*user, error) {
 	b := body.Auth.Identity.ApplicationCredential
 	if b.ID == "" && b.User == (userBody{}) {
-		return nil, refusedAs(malformed("Expecting to find user in application credential."))
+		return nil, malformed("Expecting to find user in application credential.")
 	}
 	for _, a := range s.applications {
 		byID := b.ID != "" && a.id == b.ID
@@ -230,15 +220,14 @@ func (s *Service) userWithApplicationCredential(t *token, body authBody) (*user,
 		return a.user, nil
 	}
 	if b.ID != "" {
-		return nil,
-			refusedAs(api.IdentityFailure(http.StatusNotFound,
-				"Could not find Application Credential: "+b.ID+"."))
+		return nil, refuse(http.StatusNotFound,
+			"Could not find Application Credential: "+b.ID+".")
 	}
 	return nil, nil
 }
 
 // scope sets the token's project, if the user has a role there.
-func (s *Service) scope(t *token, raw json.RawMessage) *answer {
+func (s *Service) scope(t *token, raw json.RawMessage) error {
 	if t.application != nil {
 		return s.scopeToApplication(t, raw)
 	}
@@ -247,9 +236,8 @@ func (s *Service) scope(t *token, raw json.RawMessage) *answer {
 		return nil
 	}
 	if json.Unmarshal(raw, &scope) != nil {
-		return refusedAs(
-			malformed(
-				"Expecting to find system, project, domain, OS-TRUST:trust or unscoped in scope."))
+		return malformed(
+			"Expecting to find system, project, domain, OS-TRUST:trust or unscoped in scope.")
 	}
 	switch {
 	case scope.Trust != nil:
@@ -258,29 +246,25 @@ func (s *Service) scope(t *token, raw json.RawMessage) *answer {
 		return s.scopeToProject(t, scope.Project.ID, scope.Project.Name, scope.Project.Domain)
 	}
 	// No user has a role in a domain or in the system.
-	return s.refused()
+	return s.unauthorized()
 }
 
 // scopeToApplication sets the project of the application credential. A request for a scope, even
 // for that project, is refused with the reason.
-func (s *Service) scopeToApplication(t *token, raw json.RawMessage) *answer {
+func (s *Service) scopeToApplication(t *token, raw json.RawMessage) error {
 	if raw != nil {
-		a := s.unauthorized()
-		a.Body = object{"error": object{
-			"code": http.StatusUnauthorized, "title": "Unauthorized", "identity": object{},
-			"message": "Error authenticating with application credential: Application credentials cannot request a scope.",
-		}}
-		return &a
+		return s.unauthorizedBecause("Error authenticating with application credential: " +
+			"Application credentials cannot request a scope.")
 	}
 	if !t.scopeTo(t.application.project) {
-		return s.refused()
+		return s.unauthorized()
 	}
 	return nil
 }
 
-func (s *Service) scopeToProject(t *token, id, name string, in domainBody) *answer {
+func (s *Service) scopeToProject(t *token, id, name string, in domainBody) error {
 	if id == "" && in == (domainBody{}) {
-		return refusedAs(malformed("Expecting to find domain in project."))
+		return malformed("Expecting to find domain in project.")
 	}
 	for _, p := range s.projects {
 		if id != "" && p.id == id || id == "" && p.name == name && p.domain.is(in) {
@@ -289,7 +273,7 @@ func (s *Service) scopeToProject(t *token, id, name string, in domainBody) *answ
 			}
 		}
 	}
-	return s.refused()
+	return s.unauthorized()
 }
 
 func (t *token) scopeTo(p *project) bool {
@@ -299,21 +283,21 @@ func (t *token) scopeTo(p *project) bool {
 
 // scopeToTrust makes the trustee act as the trustor, like a trust with impersonation. A trust of
 // another trustee exists, but is forbidden.
-func (s *Service) scopeToTrust(t *token, id string) *answer {
+func (s *Service) scopeToTrust(t *token, id string) error {
 	for _, trust := range s.trusts {
 		if trust.id != id {
 			continue
 		}
 		if trust.trustee != t.user || trust.trustor.disabled {
-			return refusedAs(api.IdentityFailure(http.StatusForbidden,
-				"You are not authorized to perform the requested action."))
+			return refuse(http.StatusForbidden,
+				"You are not authorized to perform the requested action.")
 		}
 		t.trust, t.user = trust, trust.trustor
 		if t.scopeTo(trust.project) {
 			return nil
 		}
 	}
-	return s.refused()
+	return s.unauthorized()
 }
 
 // answer is the token in Keystone's form.
@@ -381,27 +365,27 @@ func roleViews(names []string) []object {
 func identityTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05") + ".000000Z" }
 
 // onSubject serves requests about a token other than the caller's.
-func (r *request) onSubject(action string, handle func(*token) answer) answer {
+func (r *request) onSubject(action string, handle func(*token) (answer, error)) (answer, error) {
 	id := r.Header.Get("X-Subject-Token")
 	if id == "" {
-		return api.IdentityFailure(http.StatusForbidden,
-			"You are not authorized to perform the requested action: identity:"+action+"_token.")
+		return answer{}, forbidden(action + "_token")
 	}
 	t := r.server.validToken(id)
 	if t == nil {
-		return noToken(id)
+		return answer{}, noToken(id)
 	}
 	return handle(t)
 }
 
-func getToken(r *request) answer {
-	return r.onSubject("validate", func(t *token) answer { return t.answer(r, http.StatusOK) })
+func getToken(r *request) (answer, error) {
+	return r.onSubject("validate",
+		func(t *token) (answer, error) { return t.answer(r, http.StatusOK), nil })
 }
 
 // deleteToken keeps the tokens for which this one was exchanged.
-func deleteToken(r *request) answer {
-	return r.onSubject("revoke", func(t *token) answer {
+func deleteToken(r *request) (answer, error) {
+	return r.onSubject("revoke", func(t *token) (answer, error) {
 		t.revoked = true
-		return api.NoContent()
+		return api.NoContent(), nil
 	})
 }

@@ -30,26 +30,21 @@ func (s *Service) userOperations() []api.Operation {
 }
 
 // byAdmin serves only administrators. The action is its name in Keystone's policy.
-func byAdmin(action string, handle func(*request) answer) func(*request) answer {
-	return func(r *request) answer {
+func byAdmin(action string, handle handling) handling {
+	return func(r *request) (answer, error) {
 		if !r.IsAdmin() {
-			return forbiddenIdentity(action)
+			return answer{}, forbidden(action)
 		}
 		return handle(r)
 	}
 }
 
-func forbiddenIdentity(action string) answer {
-	return api.IdentityFailure(http.StatusForbidden,
-		"You are not authorized to perform the requested action: identity:"+action+".")
-}
-
 // onUser serves requests about one user.
-func onUser(handle func(*request, *user) answer) func(*request) answer {
-	return func(r *request) answer {
+func onUser(handle func(*request, *user) (answer, error)) handling {
+	return func(r *request) (answer, error) {
 		u := r.server.findUser(userBody{ID: r.PathValue("user")})
 		if u == nil {
-			return api.IdentityFailure(http.StatusNotFound,
+			return answer{}, refuse(http.StatusNotFound,
 				"Could not find user: "+r.PathValue("user")+".")
 		}
 		return handle(r, u)
@@ -71,24 +66,24 @@ func (r *request) userAttributes() (userAttributes, error) {
 	return body.User, err
 }
 
-func createUser(r *request) answer {
+func createUser(r *request) (answer, error) {
 	given, err := r.userAttributes()
 	if err != nil || given.Name == "" {
-		return malformed("Expecting to find name in user.")
+		return answer{}, malformed("Expecting to find name in user.")
 	}
 	s := r.server
 	u := s.addUser(given.Name, s.domainNamed(DefaultDomain))
 	s.change(u, given)
-	return api.Created(object{"user": u.account()})
+	return api.Created(object{"user": u.account()}), nil
 }
 
-func updateUser(r *request, u *user) answer {
+func updateUser(r *request, u *user) (answer, error) {
 	given, err := r.userAttributes()
 	if err != nil {
-		return malformed("Expecting to find valid JSON in request body.")
+		return answer{}, malformed("Expecting to find valid JSON in request body.")
 	}
 	r.server.change(u, given)
-	return api.OK(object{"user": u.account()})
+	return api.OK(object{"user": u.account()}), nil
 }
 
 // change changes a user. A new password or disabling revokes the user's tokens.
@@ -105,20 +100,20 @@ func (s *Service) change(u *user, given userAttributes) {
 	}
 }
 
-func deleteUser(r *request, u *user) answer {
+func deleteUser(r *request, u *user) (answer, error) {
 	s := r.server
 	s.deleteApplicationCredential(func(a *applicationCredential) bool { return a.user == u })
 	s.revoke(func(t *token) bool { return t.user == u })
 	s.trusts = slices.DeleteFunc(s.trusts,
 		func(t *trust) bool { return t.trustor == u || t.trustee == u })
 	s.users = slices.DeleteFunc(s.users, func(other *user) bool { return other == u })
-	return api.NoContent()
+	return api.NoContent(), nil
 }
 
-func grantRole(r *request, u *user) answer {
+func grantRole(r *request, u *user) (answer, error) {
 	project, role := r.PathValue("project"), strings.TrimPrefix(r.PathValue("role"), "role-")
 	u.grants[project] = append(u.grants[project], role)
-	return api.NoContent()
+	return api.NoContent(), nil
 }
 
 // account is the user in the API's form, which has more attributes than a token shows.
@@ -132,19 +127,19 @@ func (u *user) account() object {
 // roles are the roles with an effect here; see [roleViews] for their IDs.
 var roles = [...]string{"admin", "load-balancer_member", "member", "reader"}
 
-func listRoles(r *request) answer {
+func listRoles(r *request) (answer, error) {
 	views := []object{}
 	for _, name := range roles {
 		if wanted := r.Query.Get("name"); wanted == "" || wanted == name {
 			views = append(views, roleViews([]string{name})...)
 		}
 	}
-	return api.OK(object{"roles": views})
+	return api.OK(object{"roles": views}), nil
 }
 
 // createApplicationCredential creates a credential for the caller's project. Only this answer has
 // the secret.
-func createApplicationCredential(r *request, u *user) answer {
+func createApplicationCredential(r *request, u *user) (answer, error) {
 	var body struct {
 		Credential struct {
 			Name   string `json:"name"`
@@ -152,7 +147,7 @@ func createApplicationCredential(r *request, u *user) answer {
 		} `json:"application_credential"`
 	}
 	if err := r.Decode(&body); err != nil || body.Credential.Name == "" {
-		return malformed("Expecting to find name in application_credential.")
+		return answer{}, malformed("Expecting to find name in application_credential.")
 	}
 	s := r.server
 	id := s.newIdentityID()
@@ -164,7 +159,7 @@ func createApplicationCredential(r *request, u *user) answer {
 	s.applications = append(s.applications, made)
 	view := made.view()
 	view["secret"] = made.secret
-	return api.Created(object{"application_credential": view})
+	return api.Created(object{"application_credential": view}), nil
 }
 
 func (a *applicationCredential) view() object {
@@ -175,13 +170,13 @@ func (a *applicationCredential) view() object {
 	}
 }
 
-func deleteApplicationCredential(r *request, u *user) answer {
+func deleteApplicationCredential(r *request, u *user) (answer, error) {
 	id := r.PathValue("id")
 	if !r.server.deleteApplicationCredential(func(a *applicationCredential) bool {
 		return a.id == id && a.user == u
 	}) {
-		return api.IdentityFailure(http.StatusNotFound,
+		return answer{}, refuse(http.StatusNotFound,
 			fmt.Sprintf("Could not find Application Credential: %s.", id))
 	}
-	return api.NoContent()
+	return api.NoContent(), nil
 }

@@ -12,33 +12,28 @@ type FixedIP struct {
 	Address  string `json:"ip_address,omitempty"`
 }
 
-// fixedIPs filter by "ip_address=…", "subnet_id=…" and "ip_address_substr=…". Each key must match
-// one of the addresses, but they may be different ones: Neutron joins its table of addresses once
-// for each key. It ignores other keys.
-type fixedIPs []FixedIP
-
-func (f fixedIPs) check(values []string) error {
-	for _, value := range values {
-		if !strings.Contains(value, "=") {
-			return neutronBadRequest("InvalidInput",
-				"Invalid input for operation: '%s' is not of the form <key>=[value].", value)
-		}
-	}
-	return nil
-}
-
-func (f fixedIPs) passes(values []string) bool {
+// byFixedIPs filters by "ip_address=…", "subnet_id=…" and "ip_address_substr=…". Each key must
+// match one of the addresses, but they may be different ones: Neutron joins its table of addresses
+// once for each key. It ignores other keys.
+func byFixedIPs(values []string) (func(*Port) bool, error) {
 	wanted := map[string][]string{}
 	for _, value := range values {
-		key, text, _ := strings.Cut(value, "=")
+		key, text, found := strings.Cut(value, "=")
+		if !found {
+			return nil, neutronBadRequest("InvalidInput",
+				"Invalid input for operation: '%s' is not of the form <key>=[value].", value)
+		}
 		wanted[key] = append(wanted[key], text)
 	}
-	for key, texts := range wanted {
-		if !slices.ContainsFunc(f, func(ip FixedIP) bool { return ip.fits(key, texts) }) {
-			return false
+	return func(row *Port) bool {
+		for key, texts := range wanted {
+			if !slices.ContainsFunc(row.FixedIPs,
+				func(ip FixedIP) bool { return ip.fits(key, texts) }) {
+				return false
+			}
 		}
-	}
-	return true
+		return true
+	}, nil
 }
 
 // fits reports whether an address matches one of the values of a key.

@@ -71,8 +71,16 @@ func (words) Invalid(e *resource.InvalidError) error {
 		return invalidInput(e.Field, "'"+e.Value+"' is not a valid IP address")
 	}
 	if e.Why == "Value should be of type bool." {
-		return neutronBadRequest("InvalidInput",
-			"Invalid input for operation: '%s' cannot be converted to boolean.", e.Value)
+		return words{}.NotBool(e.Value)
 	}
 	return invalidInput(e.Field, "'"+e.Value+"' is of the wrong type")
+}
+
+func (words) UnknownFilter(name string) error {
+	return neutronBadRequest("HTTPBadRequest", "['%s'] is invalid attribute for filtering", name)
+}
+
+func (words) NotBool(text string) error {
+	return neutronBadRequest("InvalidInput",
+		"Invalid input for operation: '%s' cannot be converted to boolean.", text)
 }

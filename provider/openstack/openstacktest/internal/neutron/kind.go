@@ -127,9 +127,8 @@ func (k *kind[T]) enabled() resource.Fields[T] {
 
 // visibleTo are the attributes that the caller may see, or those of them that the request selects.
 func (k *kind[T]) visibleTo(c caller, names []string) resource.Fields[T] {
-	return k.fields.On(func(f resource.Field[T]) bool {
-		return k.network.has(f.Feature) && (c.admin || !f.AdminOnly) &&
-			(len(names) == 0 || slices.Contains(names, f.Name))
+	return k.enabled().Named(names).On(func(f resource.Field[T]) bool {
+		return c.admin || !f.AdminOnly
 	})
 }
 

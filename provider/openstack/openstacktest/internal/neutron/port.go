@@ -82,9 +82,7 @@ func (n *Service) portKind() *kind[Port] {
 			},
 		},
 	}, pairsField(), n.trunkDetails())
-	k.fields.Field("fixed_ips").Get = func(row *Port) any {
-		return fixedIPs(api.NonNil(row.FixedIPs))
-	}
+	k.fields.Field("fixed_ips").Filter = byFixedIPs
 	// The API accepts tags of a new port, but ignores them without the extension
 	// tag-ports-during-bulk-creation, which is off by default.
 	tags := k.fields.Field("tags")

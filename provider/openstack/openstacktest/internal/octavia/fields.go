@@ -79,6 +79,7 @@ func typesAt(minor int) types {
 }
 
 func from[T any](minor int, fields resource.Fields[T]) resource.Fields[T] {
+	fields.Field("tenant_id").Unfiltered = true
 	return fields.On(func(f resource.Field[T]) bool { return f.Since <= minor })
 }
 
@@ -122,6 +123,16 @@ func (path wsme) Unknown(within string, names []string) error {
 }
 
 func (path wsme) ReadOnly(name string, _ bool) error { return path.Unknown("", []string{name}) }
+
+// UnknownFilter is InvalidFilterArgument.
+func (wsme) UnknownFilter(string) error {
+	return api.Refuse(http.StatusBadRequest,
+		"One or more arguments are either duplicate or invalid")
+}
+
+func (wsme) NotBool(text string) error {
+	return badInput("admin_state_up", text, "Value should be of type bool.")
+}
 
 func (wsme) Invalid(e *resource.InvalidError) error { return badInput(e.Field, e.Value, e.Why) }
 

@@ -3,6 +3,7 @@ package octavia
 import (
 	"iter"
 	"net/http"
+	"slices"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
@@ -16,18 +17,6 @@ type target struct {
 	pool     *Pool
 	member   *Member
 	row      *OctaviaResource
-}
-
-// parents are the IDs that filter lists.
-func (t target) parents() map[string]string {
-	ids := map[string]string{"loadbalancer_id": t.tree.ID, "load_balancer_id": t.tree.ID}
-	if t.pool != nil {
-		ids["pool_id"], ids["healthmonitor_id"] = t.pool.ID, ""
-		if t.pool.Monitor != nil {
-			ids["healthmonitor_id"] = t.pool.Monitor.ID
-		}
-	}
-	return ids
 }
 
 // mutable refuses a change below the load balancer; see [tree.mutable] and [tree.mutablePool].
@@ -44,89 +33,73 @@ type kind struct {
 	operation, path, name, called string
 	// argument is the path of the resource in the body of a request, as errors show it.
 	argument wsme
-	// filters are the attributes that filter a list.
-	filters []string
+	fields   resource.Fields[target]
 	// of returns the resources of a load balancer or, for members, of a pool.
-	of                     func(target) []target
-	show                   func(target) object
+	of                     func(target) []*target
 	create, update, remove handling
 }
 
-func (s *Service) kinds() []kind {
-	return []kind{s.loadBalancers(), s.listeners(), s.pools(), s.members(), s.monitors()}
-}
+type kinds struct{ loadBalancer, listener, pool, member, monitor kind }
 
-func (s *Service) loadBalancers() kind {
-	return kind{
-		"loadbalancer", "loadbalancers", "loadbalancer", "Load Balancer",
-		"load_balancer.loadbalancer", filterable(s.types.loadBalancer),
-		func(t target) []target { return []target{{tree: t.tree, row: &t.tree.OctaviaResource}} },
-		func(t target) object { return s.showLoadBalancer(t.tree) },
-		createLoadBalancer, updateLoadBalancer, deleteLoadBalancer,
+func kindsOf(t types) kinds {
+	return kinds{
+		kind{
+			"loadbalancer", "loadbalancers", "loadbalancer", "Load Balancer",
+			"load_balancer.loadbalancer", loadBalancerFields(t), target.loadBalancers,
+			createLoadBalancer, updateLoadBalancer, deleteLoadBalancer,
+		},
+		kind{
+			"loadbalancer_listener", "listeners", "listener", "Listener", "listener_.listener",
+			listenerFields(t), target.listeners, createListener, updateListener, remove,
+		},
+		kind{
+			"loadbalancer_pool", "pools", "pool", "Pool", "pool_.pool",
+			poolFields(t), target.pools, createPool, updatePool, remove,
+		},
+		kind{
+			"loadbalancer_member", "pools/{pool}/members", "member", "Member", "member_.member",
+			memberFields(t), target.members, createMember, updateMember, deleteMember,
+		},
+		kind{
+			"loadbalancer_healthmonitor", "healthmonitors", "healthmonitor", "Health Monitor",
+			"health_monitor_.healthmonitor", monitorFields(t), target.monitors,
+			createMonitor, updateMonitor, remove,
+		},
 	}
 }
 
-func (s *Service) listeners() kind {
-	of := func(t target) (all []target) {
-		for l := range each(t.tree.Listeners) {
-			all = append(all, target{tree: t.tree, listener: l, row: &l.OctaviaResource})
+func (t target) loadBalancers() []*target {
+	return []*target{{tree: t.tree, row: &t.tree.OctaviaResource}}
+}
+
+func (t target) listeners() (all []*target) {
+	for l := range each(t.tree.Listeners) {
+		all = append(all, &target{tree: t.tree, listener: l, row: &l.OctaviaResource})
+	}
+	return all
+}
+
+func (t target) pools() (all []*target) {
+	for p := range each(t.tree.Pools) {
+		all = append(all, &target{tree: t.tree, pool: p, row: &p.OctaviaResource})
+	}
+	return all
+}
+
+func (t target) members() (all []*target) {
+	for m := range each(t.pool.Members) {
+		all = append(all, &target{tree: t.tree, pool: t.pool, member: m, row: &m.OctaviaResource})
+	}
+	return all
+}
+
+func (t target) monitors() (all []*target) {
+	for p := range each(t.tree.Pools) {
+		if m := p.Monitor; m != nil {
+			all = append(all, &target{tree: t.tree, pool: p, row: &m.OctaviaResource})
 		}
-		return all
 	}
-	return kind{
-		"loadbalancer_listener", "listeners", "listener", "Listener", "listener_.listener",
-		filterable(s.types.listener, "loadbalancer_id", "load_balancer_id"), of,
-		func(t target) object { return s.showListener(t.tree, t.listener) },
-		createListener, updateListener, remove,
-	}
-}
-
-func (s *Service) pools() kind {
-	of := func(t target) (all []target) {
-		for p := range each(t.tree.Pools) {
-			all = append(all, target{tree: t.tree, pool: p, row: &p.OctaviaResource})
-		}
-		return all
-	}
-	return kind{
-		"loadbalancer_pool", "pools", "pool", "Pool", "pool_.pool",
-		filterable(s.types.pool, "loadbalancer_id", "load_balancer_id", "healthmonitor_id"), of,
-		func(t target) object { return s.showPool(t.tree, t.pool) },
-		createPool, updatePool, remove,
-	}
-}
-
-func (s *Service) members() kind {
-	of := func(t target) (all []target) {
-		for m := range each(t.pool.Members) {
-			all = append(all,
-				target{tree: t.tree, pool: t.pool, member: m, row: &m.OctaviaResource})
-		}
-		return all
-	}
-	return kind{
-		"loadbalancer_member", "pools/{pool}/members", "member", "Member", "member_.member",
-		filterable(s.types.member, "pool_id"), of,
-		func(t target) object { return s.types.member.Show(t.member) },
-		createMember, updateMember, deleteMember,
-	}
-}
-
-func (s *Service) monitors() kind {
-	of := func(t target) (all []target) {
-		for p := range each(t.tree.Pools) {
-			if m := p.Monitor; m != nil {
-				all = append(all, target{tree: t.tree, pool: p, row: &m.OctaviaResource})
-			}
-		}
-		return all
-	}
-	return kind{
-		"loadbalancer_healthmonitor", "healthmonitors", "healthmonitor", "Health Monitor",
-		"health_monitor_.healthmonitor", filterable(s.types.monitor, "pool_id"), of,
-		func(t target) object { return s.showMonitor(t.pool) },
-		createMonitor, updateMonitor, remove,
-	}
+	return all
 }
 
 // each returns pointers to the items of a list.
@@ -146,7 +119,7 @@ func last[T any](list []T) *T { return &list[len(list)-1] }
 func inPool(handle handling) handling {
 	return found(func(r *request) (err error) {
 		if id := r.PathValue("pool"); id != "" {
-			r.target, err = r.find(r.octavia.pools(), id)
+			r.target, err = r.find(r.octavia.kinds.pool, id)
 		}
 		return err
 	}, handle)
@@ -161,7 +134,7 @@ func one(handle handling) handling {
 }
 
 // all are the resources of a kind: those of the request's pool, or of all load balancers.
-func (r *request) all(k kind) (all []target) {
+func (r *request) all(k kind) (all []*target) {
 	if r.pool != nil {
 		return k.of(r.target)
 	}
@@ -175,33 +148,49 @@ func (r *request) all(k kind) (all []target) {
 func (r *request) find(k kind, id string) (target, error) {
 	for _, t := range r.all(k) {
 		if t.row.ID == id {
-			return t, admitCaller(r, t.tree.ProjectID)
+			return *t, admitCaller(r, t.tree.ProjectID)
 		}
 	}
 	return target{}, notFound(k.called, id)
 }
 
-// list shows the resources of the caller's project; all of them to an administrator.
+// list shows the page that the query selects (octavia/api/common/pagination.py) of the resources of
+// the caller's project; of all resources to an administrator.
 func list(r *request) (answer, error) {
-	items := []listItem{}
-	for _, t := range r.all(r.kind) {
-		if admitCaller(r, t.tree.ProjectID) == nil {
-			items = append(items, listItem{r.kind.show(t), t.parents()})
+	if project := r.Query.Get("project_id"); project != "" {
+		if err := admitCaller(r, project); err != nil {
+			return answer{}, err
 		}
 	}
-	return r.page(items)
+	all := slices.DeleteFunc(r.all(r.kind),
+		func(t *target) bool { return admitCaller(r, t.tree.ProjectID) != nil })
+	selected, err := r.kind.fields.Select(all, r.Query, wsme(""))
+	if err != nil {
+		return answer{}, err
+	}
+	page, links, err := api.Paginate(r.Request, api.ServiceLoadBalancer, selected,
+		func(t *target) string { return t.row.ID })
+	if err != nil {
+		return answer{}, err
+	}
+	shown, fields := []object{}, r.kind.fields.Named(r.Query["fields"])
+	for _, t := range page {
+		shown = append(shown, fields.Show(t))
+	}
+	name := r.kind.name + "s"
+	return api.OK(object{name: shown, name + "_links": api.NonNil(links)}), nil
 }
 
 // get shows a resource, or the attributes of it that the query selects.
 func get(r *request) (answer, error) {
 	return api.OK(object{
-		r.kind.name: selectFields(r.kind.show(r.target), r.Query["fields"]),
+		r.kind.name: r.kind.fields.Named(r.Query["fields"]).Show(&r.target),
 	}), nil
 }
 
 // created is the answer to the creation of a resource.
 func (r *request) created(made target) answer {
-	return api.Created(object{r.kind.name: r.kind.show(made)})
+	return api.Created(object{r.kind.name: r.kind.fields.Show(&made)})
 }
 
 // update changes the row of the request's resource if admit allows it, and starts the work.
@@ -217,7 +206,7 @@ func update[T any](
 	}
 	*row = changed
 	r.octavia.work(r.tree, r.pool, r.row, StatusPendingUpdate)
-	return api.OK(object{r.kind.name: r.kind.show(r.target)}), nil
+	return api.OK(object{r.kind.name: r.kind.fields.Show(&r.target)}), nil
 }
 
 // remove deletes a listener, whose pool stays, because other listeners may share it; a pool with

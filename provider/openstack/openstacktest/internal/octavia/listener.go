@@ -43,7 +43,7 @@ func createListener(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	parent, err := r.mandatoryParent(s.loadBalancers(), "loadbalancer_id")
+	parent, err := r.mandatoryParent(s.kinds.loadBalancer, "loadbalancer_id")
 	if err != nil {
 		return answer{}, err
 	}

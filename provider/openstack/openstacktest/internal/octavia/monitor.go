@@ -14,7 +14,7 @@ func createMonitor(r *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	parent, err := r.mandatoryParent(s.pools(), "pool_id")
+	parent, err := r.mandatoryParent(s.kinds.pool, "pool_id")
 	if err != nil {
 		return answer{}, err
 	}

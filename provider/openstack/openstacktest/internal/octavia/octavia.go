@@ -18,6 +18,7 @@ type Service struct {
 	*api.State
 	options Options
 	types   types
+	kinds   kinds
 	network *neutron.Service
 	// holds reports whether Barbican has a container or a secret.
 	holds func(ref string) bool
@@ -35,8 +36,9 @@ type Service struct {
 func New(
 	state *api.State, network *neutron.Service, holds func(ref string) bool, options Options,
 ) *Service {
+	types := typesAt(options.Minor)
 	return &Service{
-		State: state, options: options, types: typesAt(options.Minor), network: network,
+		State: state, options: options, types: types, kinds: kindsOf(types), network: network,
 		holds: holds, quotas: map[string]int{},
 	}
 }
@@ -156,7 +158,10 @@ func (s *Service) operations(root string) []api.Operation {
 	}
 	// gophercloud requests quotas outside lbaas, where V2Controller serves the same resources.
 	add(kind{}, "loadbalancer_quota", "GET", root+"/quotas/{project}", getQuota)
-	for _, k := range s.kinds() {
+	all := s.kinds
+	for _, k := range []kind{
+		all.loadBalancer, all.listener, all.pool, all.member, all.monitor,
+	} {
 		path, id := lbaas+k.path, lbaas+k.path+"/{id}"
 		add(k, k.operation+"_list", "GET", path, inPool(list))
 		add(k, k.operation+"_create", "POST", path, withBody(inPool(k.create)))
@@ -164,11 +169,11 @@ func (s *Service) operations(root string) []api.Operation {
 		add(k, k.operation+"_update", "PUT", id, one(withBody(k.update)))
 		add(k, k.operation+"_delete", "DELETE", id, one(k.remove))
 	}
-	k, id := s.loadBalancers(), lbaas+"loadbalancers/{id}"
+	k, id := all.loadBalancer, lbaas+"loadbalancers/{id}"
 	add(k, "loadbalancer_failover", "PUT", id+"/failover", one(failOver))
 	add(k, "loadbalancer_status", "GET", id+"/status", one(getStatus))
 	add(k, "loadbalancer_status", "GET", id+"/statuses", one(getStatus))
-	add(s.members(), "loadbalancer_members_update", "PUT", lbaas+"pools/{pool}/members",
+	add(all.member, "loadbalancer_members_update", "PUT", lbaas+"pools/{pool}/members",
 		inPool(updateMembers))
 	return operations
 }

@@ -69,9 +69,9 @@ func (r *request) parentOfPool() (target, error) {
 		parentID(r.given, "listener_id")
 	switch {
 	case listenerID != "":
-		return r.find(r.octavia.listeners(), listenerID)
+		return r.find(r.octavia.kinds.listener, listenerID)
 	case loadBalancerID != "":
-		return r.find(r.octavia.loadBalancers(), loadBalancerID)
+		return r.find(r.octavia.kinds.loadBalancer, loadBalancerID)
 	}
 	return target{}, invalid("Must provide at least one of: loadbalancer_id, listener_id")
 }

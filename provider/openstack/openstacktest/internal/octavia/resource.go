@@ -75,12 +75,12 @@ type Listener struct {
 	DefaultPoolID string `api:"default_pool_id,null,uuid"`
 	// ConnectionLimit is the maximum of concurrent connections; -1 means no limit.
 	ConnectionLimit int               `api:"connection_limit,min=-1,default=-1"`
-	InsertHeaders   map[string]string `api:"insert_headers"`
+	InsertHeaders   map[string]string `api:"insert_headers,nofilter"`
 	// AllowedCIDRs may connect; nil means all.
-	AllowedCIDRs []string `api:"allowed_cidrs,null,cidr,since=12"`
+	AllowedCIDRs []string `api:"allowed_cidrs,null,nofilter,cidr,since=12"`
 
 	DefaultTLSContainerRef string   `api:"default_tls_container_ref,null"`
-	SNIContainerRefs       []string `api:"sni_container_refs"`
+	SNIContainerRefs       []string `api:"sni_container_refs,nofilter"`
 
 	// The timeouts are in milliseconds, at most 24 days (octavia/common/constants.py).
 	TimeoutClientData    int `api:"timeout_client_data,min=0,max=2073600000,default=50000,since=1"`

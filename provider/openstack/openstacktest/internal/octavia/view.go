@@ -1,5 +1,7 @@
 package octavia
 
+import "github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
+
 func idsOf[T any](rows []T, id func(T) string) []object {
 	ids := []object{}
 	for _, row := range rows {
@@ -8,60 +10,93 @@ func idsOf[T any](rows []T, id func(T) string) []object {
 	return ids
 }
 
-func (s *Service) showLoadBalancer(t *tree) object {
-	shown := s.types.loadBalancer.Show(&t.LoadBalancer)
-	shown["listeners"] = idsOf(t.Listeners, func(l Listener) string { return l.ID })
-	shown["pools"] = idsOf(t.Pools, func(p Pool) string { return p.ID })
-	return shown
+func listenerID(l Listener) string { return l.ID }
+
+// shown is an attribute that does not filter lists.
+func shown(name string, get func(*target) any) resource.Field[target] {
+	return resource.Field[target]{Name: name, Get: get, Unfiltered: true}
+}
+
+// parent is a filter of lists that the resources do not show.
+func parent(name string, get func(*target) any) resource.Field[target] {
+	return resource.Field[target]{Name: name, Get: get, Hidden: true}
+}
+
+func treeID(t *target) any { return t.tree.ID }
+
+func poolID(t *target) any { return t.pool.ID }
+
+func treeIDs(t *target) any { return []object{{"id": t.tree.ID}} }
+
+func loadBalancerFields(types types) resource.Fields[target] {
+	return resource.Within(types.loadBalancer,
+		func(t *target) *LoadBalancer { return &t.tree.LoadBalancer },
+		shown("listeners", func(t *target) any { return idsOf(t.tree.Listeners, listenerID) }),
+		shown("pools", func(t *target) any {
+			return idsOf(t.tree.Pools, func(p Pool) string { return p.ID })
+		}))
+}
+
+func listenerFields(types types) resource.Fields[target] {
+	return resource.Within(types.listener, func(t *target) *Listener { return t.listener },
+		parent("loadbalancer_id", treeID), parent("load_balancer_id", treeID),
+		shown("loadbalancers", treeIDs),
+		shown("l7policies", func(*target) any { return []object{} }))
+}
+
+func poolFields(types types) resource.Fields[target] {
+	return resource.Within(types.pool, func(t *target) *Pool { return t.pool },
+		parent("loadbalancer_id", treeID), parent("load_balancer_id", treeID),
+		shown("loadbalancers", treeIDs),
+		shown("listeners", func(t *target) any {
+			return idsOf(t.tree.listenersOf(t.pool), func(l *Listener) string { return l.ID })
+		}),
+		shown("members", func(t *target) any {
+			return idsOf(t.pool.Members, func(m Member) string { return m.ID })
+		}),
+		resource.Shown("healthmonitor_id", func(t *target) any {
+			if t.pool.Monitor == nil {
+				return resource.Absent{}
+			}
+			return t.pool.Monitor.ID
+		}))
+}
+
+func memberFields(types types) resource.Fields[target] {
+	return resource.Within(types.member, func(t *target) *Member { return t.member },
+		parent("pool_id", poolID))
+}
+
+func monitorFields(types types) resource.Fields[target] {
+	return resource.Within(types.monitor, func(t *target) *HealthMonitor { return t.pool.Monitor },
+		parent("pool_id", poolID),
+		shown("pools", func(t *target) any { return []object{{"id": t.pool.ID}} }))
 }
 
 // showWhole is the answer to the creation of a whole load balancer. It shows resources instead of
 // IDs, but monitors are always null (PoolFullResponse).
 func (s *Service) showWhole(t *tree) object {
-	shown := s.types.loadBalancer.Show(&t.LoadBalancer)
+	of := target{tree: t}
 	listeners, pools := []object{}, []object{}
-	for l := range each(t.Listeners) {
-		listener := s.showListener(t, l)
+	for _, l := range of.listeners() {
+		listener := s.kinds.listener.fields.Show(l)
 		delete(listener, "loadbalancers")
 		listeners = append(listeners, listener)
 	}
-	for p := range each(t.Pools) {
+	for _, p := range of.pools() {
 		members := []object{}
-		for m := range each(p.Members) {
-			members = append(members, s.types.member.Show(m))
+		for _, m := range p.members() {
+			members = append(members, s.kinds.member.fields.Show(m))
 		}
-		pool := s.showPool(t, p)
+		pool := s.kinds.pool.fields.Show(p)
 		delete(pool, "loadbalancers")
 		delete(pool, "healthmonitor_id")
 		pool["members"], pool["healthmonitor"] = members, nil
 		pools = append(pools, pool)
 	}
-	shown["listeners"], shown["pools"] = listeners, pools
-	return shown
-}
-
-func (s *Service) showListener(t *tree, l *Listener) object {
-	shown := s.types.listener.Show(l)
-	shown["l7policies"], shown["loadbalancers"] = []object{}, []object{{"id": t.ID}}
-	return shown
-}
-
-func (s *Service) showPool(t *tree, p *Pool) object {
-	shown := s.types.pool.Show(p)
-	shown["listeners"] = idsOf(t.listenersOf(p), func(l *Listener) string { return l.ID })
-	shown["members"] = idsOf(p.Members, func(m Member) string { return m.ID })
-	shown["loadbalancers"] = []object{{"id": t.ID}}
-	// Without a monitor the key is missing.
-	if p.Monitor != nil {
-		shown["healthmonitor_id"] = p.Monitor.ID
-	}
-	return shown
-}
-
-func (s *Service) showMonitor(p *Pool) object {
-	shown := s.types.monitor.Show(p.Monitor)
-	shown["pools"] = []object{{"id": p.ID}}
-	return shown
+	whole := s.kinds.loadBalancer.fields.Show(&of)
+	whole["listeners"], whole["pools"] = listeners, pools
+	return whole
 }
 
 // statuses is the status tree. It omits pools without a listener, and some attributes

@@ -41,12 +41,18 @@ type Field[T any] struct {
 
 	CreateOnly, UpdateOnly, Required bool
 	Hidden, AdminOnly, Unfiltered    bool
+	// Filter returns a filter of lists by the field. Nil: the value equals one of the given values.
+	Filter func(values []string) (func(*T) bool, error)
 
 	Feature string
 	Since   int
 
+	isBool   bool
 	complete func(*T)
 }
+
+// Absent is a value that the API does not show.
+type Absent struct{}
 
 // Fields are the attributes of a resource.
 type Fields[T any] []Field[T]
@@ -82,12 +88,13 @@ func parse[T any](tag string, index []int) (all Fields[T]) {
 		o[key] = value
 	}
 	at := func(row *T) reflect.Value { return reflect.ValueOf(row).Elem().FieldByIndex(index) }
+	kind := reflect.TypeFor[T]().FieldByIndex(index).Type.Kind()
 	for i, name := range strings.Split(names, "|") {
 		f := Field[T]{
 			Name: name, Get: func(row *T) any { return o.show(at(row)) },
 			CreateOnly: o.has("create"), UpdateOnly: o.has("update"), Required: o.has("required"),
 			Hidden: o.has("hidden"), AdminOnly: o.has("admin"), Unfiltered: o.has("nofilter"),
-			Feature: o["feature"], Since: o.number("since"),
+			Feature: o["feature"], Since: o.number("since"), isBool: kind == reflect.Bool,
 			complete: func(row *T) { o.complete(at(row)) },
 		}
 		if i == 0 && !o.has("ro") {
@@ -103,9 +110,32 @@ func (fields Fields[T]) On(is func(Field[T]) bool) Fields[T] {
 	return slices.DeleteFunc(slices.Clone(fields), func(f Field[T]) bool { return !is(f) })
 }
 
-// Field returns the field with a name.
+// Named returns the fields with these names; all fields without a name.
+func (fields Fields[T]) Named(names []string) Fields[T] {
+	return fields.On(func(f Field[T]) bool {
+		return len(names) == 0 || slices.Contains(names, f.Name)
+	})
+}
+
+// Within are the fields of a part of T, to be shown, and then others.
+func Within[T, P any](
+	fields Fields[P], part func(*T) *P, others ...Field[T],
+) (all Fields[T]) {
+	for _, f := range fields {
+		all = append(all, Field[T]{
+			Name: f.Name, Get: func(t *T) any { return f.Get(part(t)) }, Hidden: f.Hidden,
+			Unfiltered: f.Unfiltered, isBool: f.isBool,
+		})
+	}
+	return append(all, others...)
+}
+
+// Field returns the field with a name; nil for none.
 func (fields Fields[T]) Field(name string) *Field[T] {
 	i := slices.IndexFunc(fields, func(f Field[T]) bool { return f.Name == name })
+	if i < 0 {
+		return nil
+	}
 	return &fields[i]
 }
 
@@ -134,8 +164,11 @@ func (fields Fields[T]) Complete(row *T) {
 func (fields Fields[T]) Show(row *T) api.Object {
 	shown := make(api.Object, len(fields))
 	for _, f := range fields {
-		if !f.Hidden {
-			shown[f.Name] = f.Get(row)
+		if f.Hidden {
+			continue
+		}
+		if value := f.Get(row); value != any(Absent{}) {
+			shown[f.Name] = value
 		}
 	}
 	return shown
@@ -150,7 +183,7 @@ func (fields Fields[T]) Unknown(within string, given map[string]json.RawMessage)
 	return unknown(within, given, names...)
 }
 
-// Refusals are a service's texts for the mistakes in a body.
+// Refusals are a service's texts for the mistakes in a body or in a query.
 type Refusals interface {
 	// Missing refuses a required attribute that is missing, or null.
 	Missing(name string, null bool) error
@@ -159,6 +192,9 @@ type Refusals interface {
 	// ReadOnly refuses a known attribute.
 	ReadOnly(name string, creating bool) error
 	Invalid(e *InvalidError) error
+	// UnknownFilter refuses a filter of a list, NotBool the value of a filter.
+	UnknownFilter(name string) error
+	NotBool(text string) error
 }
 
 // Read sets the attributes of a request, except those that the caller handles itself.
