@@ -144,7 +144,7 @@ func (n *Service) allocateAny(port *Port) ([]FixedIP, error) {
 	given := []FixedIP{}
 	for _, version := range []int{4, 6} {
 		candidates := 0
-		for _, subnet := range n.Subnets.all() {
+		for _, subnet := range n.Subnets.All() {
 			if subnet.NetworkID != port.NetworkID || subnet.IPVersion != version {
 				continue
 			}
@@ -220,7 +220,7 @@ func (n *Service) subnetFor(c caller, networkID, id string, address netip.Addr) 
 		}
 		return subnet, err
 	}
-	for _, subnet := range n.Subnets.all() {
+	for _, subnet := range n.Subnets.All() {
 		if subnet.NetworkID == networkID && subnet.holds(address) {
 			return subnet, nil
 		}

@@ -84,8 +84,10 @@ func newKind[T any](n *Service, k kind[T], others ...resource.Field[T]) *kind[T]
 func (k *kind[T]) id(row *T) string      { return *k.standard(row).id }
 func (k *kind[T]) project(row *T) string { return *k.standard(row).project }
 
-// all are the resources, sorted by ID.
-func (k *kind[T]) all() []*T {
+// All, Find and FindVisible are also for the other services. Their callers hold the lock.
+
+// All returns the resources of all projects, sorted by ID.
+func (k *kind[T]) All() []*T {
 	rows := make([]*T, 0, len(k.order))
 	for _, id := range k.order {
 		rows = append(rows, k.rows[id])
@@ -93,7 +95,8 @@ func (k *kind[T]) all() []*T {
 	return rows
 }
 
-func (k *kind[T]) find(id string) (*T, error) {
+// Find finds a resource of any project.
+func (k *kind[T]) Find(id string) (*T, error) {
 	row, exists := k.rows[id]
 	if !exists {
 		return nil, k.missing(id)
@@ -107,10 +110,15 @@ func (k *kind[T]) sees(c caller, row *T) bool {
 	return k.owns(c, row) || (k.visible != nil && k.visible(c, row))
 }
 
+// FindVisible finds a resource that the caller sees.
+func (k *kind[T]) FindVisible(c api.Caller, id string) (*T, error) {
+	return k.findFor(callerFrom(c), id)
+}
+
 // findFor finds a resource that the caller sees. For others, the API answers that they do not
 // exist.
 func (k *kind[T]) findFor(c caller, id string) (*T, error) {
-	row, err := k.find(id)
+	row, err := k.Find(id)
 	if err != nil {
 		return nil, err
 	}
@@ -306,7 +314,7 @@ func (k *kind[T]) serve(verb, pattern string, handle func(*request) (answer, err
 
 func (k *kind[T]) list(r *request) (answer, error) {
 	c := callerOf(r)
-	rows := slices.DeleteFunc(k.all(), func(row *T) bool { return !k.sees(c, row) })
+	rows := slices.DeleteFunc(k.All(), func(row *T) bool { return !k.sees(c, row) })
 	selected, links, err := k.choose(r, rows)
 	if err != nil {
 		return answer{}, err

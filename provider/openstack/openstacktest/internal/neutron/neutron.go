@@ -163,7 +163,7 @@ func (k *kind[T]) Delete(id string) error {
 // outside applies do to a resource, for a caller without the lock.
 func (k *kind[T]) outside(id string, do func(*T) error) error {
 	defer k.network.Enter()()
-	row, err := k.find(id)
+	row, err := k.Find(id)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (k *kind[T]) outside(id string, do func(*T) error) error {
 func (k *kind[T]) Snapshot() []T {
 	defer k.network.Enter()()
 	rows := make([]T, 0, len(k.order))
-	for _, row := range k.all() {
+	for _, row := range k.All() {
 		rows = append(rows, resource.Clone(*row))
 	}
 	return rows

@@ -28,9 +28,9 @@ const (
 // AddressPair allows a port to use an address in addition to its own.
 type AddressPair struct {
 	// Address is an address or a CIDR.
-	Address string
+	Address string `json:"ip_address"`
 	// MAC defaults to the port's.
-	MAC string
+	MAC string `json:"mac_address"`
 }
 
 // Port is a port of Neutron. The zero value of each field is the usual one of a new port.
@@ -54,8 +54,8 @@ type Port struct {
 	// Down ports are administratively down.
 	Down bool `api:"admin_state_up,not"`
 	// NoPortSecurity is also true for a port of a network without port security.
-	NoPortSecurity bool `api:"port_security_enabled,not,nofilter,feature=port-security"`
-	AllowedPairs   []AddressPair
+	NoPortSecurity bool          `api:"port_security_enabled,not,nofilter,feature=port-security"`
+	AllowedPairs   []AddressPair `api:"allowed_address_pairs,nofilter,feature=allowed-address-pairs"`
 	// SecurityGroups are IDs. Default (nil): the project's group default, unless the port belongs
 	// to Neutron itself.
 	SecurityGroups []string `api:"security_groups,feature=security-group"`
@@ -81,8 +81,12 @@ func (n *Service) portKind() *kind[Port] {
 				return mayPair(c, row) || !row.NoPortSecurity
 			},
 		},
-	}, pairsField(), n.trunkDetails())
+	}, n.trunkDetails())
 	k.fields.Field("fixed_ips").Filter = byFixedIPs
+	k.fields.Field("allowed_address_pairs").Set = func(row *Port, raw json.RawMessage) (err error) {
+		row.AllowedPairs, err = pairsOf(raw)
+		return err
+	}
 	// The API accepts tags of a new port, but ignores them without the extension
 	// tag-ports-during-bulk-creation, which is off by default.
 	tags := k.fields.Field("tags")
@@ -100,23 +104,6 @@ func (n *Service) portKind() *kind[Port] {
 		return nil
 	})
 	return k
-}
-
-func pairsField() resource.Field[Port] {
-	return resource.Field[Port]{
-		Name: "allowed_address_pairs", Unfiltered: true, Feature: "allowed-address-pairs",
-		Get: func(row *Port) any {
-			pairs := []object{}
-			for _, pair := range row.AllowedPairs {
-				pairs = append(pairs, object{"mac_address": pair.MAC, "ip_address": pair.Address})
-			}
-			return pairs
-		},
-		Set: func(row *Port, raw json.RawMessage) (err error) {
-			row.AllowedPairs, err = pairsOf(raw)
-			return err
-		},
-	}
 }
 
 func pairsOf(raw json.RawMessage) ([]AddressPair, error) {
@@ -341,9 +328,17 @@ func (n *Service) CreatePort(spec Port) (*Port, error) {
 
 // RemovePort deletes a port for a service, whatever its device.
 func (n *Service) RemovePort(id string) error {
-	row, err := n.Ports.find(id)
+	row, err := n.Ports.Find(id)
 	if err != nil {
 		return err
 	}
 	return n.Ports.remove(neutronItself(), row)
+}
+
+// BindPort sets the device of a port and its owner.
+func (n *Service) BindPort(port *Port, device, owner string) error {
+	return n.Ports.change(neutronItself(), port, func(p *Port) error {
+		p.DeviceID, p.DeviceOwner = device, owner
+		return nil
+	})
 }

@@ -11,28 +11,21 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/resource"
 )
 
-func routesField() resource.Field[Router] {
-	return resource.Field[Router]{
-		Name: "routes", UpdateOnly: true, Unfiltered: true, Feature: "extraroute",
-		Get: func(row *Router) any { return api.NonNil(row.Routes) },
-		Set: func(row *Router, raw json.RawMessage) error {
-			routes, err := routesOf(raw)
-			if err != nil {
-				return err
-			}
-			for i, route := range routes {
-				if err := checkRoute(route); err != nil {
-					return err
-				}
-				if slices.Contains(routes[:i], route) {
-					return invalidInput("routes",
-						fmt.Sprintf("Duplicate hostroute '%s'", pythonRoute(route)))
-				}
-			}
-			row.Routes = routes
-			return nil
-		},
+func setRoutes(row *Router, raw json.RawMessage) error {
+	routes, err := routesOf(raw)
+	if err != nil {
+		return err
 	}
+	for i, route := range routes {
+		if err := checkRoute(route); err != nil {
+			return err
+		}
+		if slices.Contains(routes[:i], route) {
+			return invalidInput("routes", "Duplicate hostroute '"+pythonRoute(route)+"'")
+		}
+	}
+	row.Routes = routes
+	return nil
 }
 
 // routesOf decodes a list of routes; null is an empty one.
@@ -40,7 +33,7 @@ func routesOf(raw json.RawMessage) ([]Route, error) {
 	var given []map[string]string
 	if err := json.Unmarshal(raw, &given); err != nil {
 		return nil,
-			invalidInput("routes", "Invalid data format for hostroute: "+"'"+resource.Text(raw)+"'")
+			invalidInput("routes", "Invalid data format for hostroute: '"+resource.Text(raw)+"'")
 	}
 	routes := []Route{}
 	for _, route := range given {

@@ -22,7 +22,7 @@ type Router struct {
 	// Subnets are its connected subnets. AddRouter uses their gateways' addresses.
 	Subnets []string
 	// Routes are its extra routes.
-	Routes []Route
+	Routes []Route  `api:"routes,update,nofilter,feature=extraroute"`
 	Tags   []string `api:"tags,ro,feature=standard-attr-tag"`
 	Stamps
 }
@@ -45,7 +45,7 @@ func (n *Service) AddRouter(spec Router) string {
 // Routes implements Cloud.Routes.
 func (n *Service) Routes(routerID string) []Route {
 	defer n.Enter()()
-	row, err := n.Routers.find(routerID)
+	row, err := n.Routers.Find(routerID)
 	if err != nil {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (n *Service) Routes(routerID string) []Route {
 // SetRoutes implements Cloud.SetRoutes.
 func (n *Service) SetRoutes(routerID string, routes ...Route) error {
 	defer n.Enter()()
-	row, err := n.Routers.find(routerID)
+	row, err := n.Routers.Find(routerID)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (n *Service) SetRoutes(routerID string, routes ...Route) error {
 // ConnectSubnet connects a router to a subnet, with the address of the subnet's gateway.
 func (n *Service) ConnectSubnet(routerID, subnetID string) error {
 	defer n.Enter()()
-	row, err := n.Routers.find(routerID)
+	row, err := n.Routers.Find(routerID)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (n *Service) ConnectSubnet(routerID, subnetID string) error {
 // DeleteRouter deletes a router with its interfaces and routes, like another client.
 func (n *Service) DeleteRouter(id string) error {
 	defer n.Enter()()
-	row, err := n.Routers.find(id)
+	row, err := n.Routers.Find(id)
 	if err != nil {
 		return err
 	}
@@ -98,15 +98,16 @@ func (n *Service) SetMaxRoutes(routes int) {
 }
 
 func (n *Service) routerKind() *kind[Router] {
-	return newKind(n, kind[Router]{
+	k := newKind(n, kind[Router]{
 		member: "router", extension: "router",
 		missing: notFound("RouterNotFound", "Router %s could not be found"),
 		kept:    true,
 		admit:   n.admitRouter,
 		settled: n.settleRouter,
 	},
-		resource.Shown("status", func(*Router) any { return "ACTIVE" }),
-		gatewayField(), routesField())
+		resource.Shown("status", func(*Router) any { return "ACTIVE" }), gatewayField())
+	k.fields.Field("routes").Set = setRoutes
+	return k
 }
 
 // gatewayInfo is external_gateway_info.
@@ -177,7 +178,7 @@ func (n *Service) settleRouter(_ caller, old, row *Router) {
 
 // routerBetween is the router from an internal subnet to an external network; nil for none.
 func (n *Service) routerBetween(subnetID, externalID string) *Router {
-	for _, router := range n.Routers.all() {
+	for _, router := range n.Routers.All() {
 		if router.ExternalNetworkID == externalID && slices.Contains(router.Subnets, subnetID) {
 			return router
 		}

@@ -69,7 +69,7 @@ func (n *Service) securityGroupKind() *kind[SecurityGroup] {
 }
 
 func (n *Service) rulesOf(groupID string) []*SecurityGroupRule {
-	return slices.DeleteFunc(n.SecurityGroupRules.all(),
+	return slices.DeleteFunc(n.SecurityGroupRules.All(),
 		func(rule *SecurityGroupRule) bool { return rule.SecurityGroupID != groupID })
 }
 
@@ -81,7 +81,7 @@ func (n *Service) expectDefaultGroup(project string) {
 }
 
 func (n *Service) defaultGroup(project string) *SecurityGroup {
-	for _, group := range n.SecurityGroups.all() {
+	for _, group := range n.SecurityGroups.All() {
 		if group.ProjectID == project && group.Name == defaultGroupName {
 			return group
 		}
@@ -128,7 +128,7 @@ func (n *Service) settleSecurityGroup(_ caller, old, row *SecurityGroup) {
 }
 
 func (n *Service) holdSecurityGroup(c caller, row *SecurityGroup) error {
-	for _, port := range n.Ports.all() {
+	for _, port := range n.Ports.All() {
 		if slices.Contains(port.SecurityGroups, row.ID) {
 			return neutronConflict("SecurityGroupInUse", "Security Group %s in use.", row.ID)
 		}
@@ -141,7 +141,7 @@ func (n *Service) holdSecurityGroup(c caller, row *SecurityGroup) error {
 }
 
 func (n *Service) dismissSecurityGroup(row *SecurityGroup) {
-	for _, rule := range n.SecurityGroupRules.all() {
+	for _, rule := range n.SecurityGroupRules.All() {
 		if rule.SecurityGroupID == row.ID || rule.RemoteGroupID == row.ID {
 			n.SecurityGroupRules.forget(rule)
 		}

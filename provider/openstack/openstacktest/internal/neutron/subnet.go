@@ -67,7 +67,7 @@ func (n *Service) subnetKind() *kind[Subnet] {
 
 func (n *Service) subnetIDs(networkID string) []string {
 	ids := []string{}
-	for _, subnet := range n.Subnets.all() {
+	for _, subnet := range n.Subnets.All() {
 		if subnet.NetworkID == networkID {
 			ids = append(ids, subnet.ID)
 		}
@@ -99,7 +99,7 @@ func (n *Service) admitSubnet(c caller, old, row *Subnet) error {
 	if old != nil {
 		return nil
 	}
-	for _, other := range n.Subnets.all() {
+	for _, other := range n.Subnets.All() {
 		if other.NetworkID == row.NetworkID && netip.MustParsePrefix(other.CIDR).Overlaps(prefix) {
 			return neutronBadRequest("InvalidInput",
 				"Invalid input for operation: Requested subnet with cidr: %s for network: %s overlaps with another subnet.",

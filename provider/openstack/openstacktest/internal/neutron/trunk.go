@@ -46,7 +46,7 @@ func (n *Service) admitTrunk(c caller, _, row *Trunk) error {
 // trunkDetails is the attribute of a parent port: extension trunk-details. Other ports show null.
 func (n *Service) trunkDetails() resource.Field[Port] {
 	get := func(row *Port) any {
-		for _, trunk := range n.Trunks.all() {
+		for _, trunk := range n.Trunks.All() {
 			if trunk.PortID == row.ID {
 				return object{"trunk_id": trunk.ID, "sub_ports": api.NonNil(trunk.Subports)}
 			}

@@ -74,14 +74,13 @@ func (i *instance) flavorView(r *request) object {
 }
 
 func (f *Flavor) view(r *request) object {
-	view := object{
+	return object{
 		"id": f.ID, "name": f.Name, "vcpus": f.VCPUs, "ram": f.RAM, "disk": f.Disk, "swap": "",
 		"rxtx_factor":               1.0,
 		"OS-FLV-EXT-DATA:ephemeral": 0, "OS-FLV-DISABLED:disabled": false,
 		"os-flavor-access:is_public": !f.Private,
 		"links":                      r.computeLinks("flavors", f.ID),
 	}
-	return view
 }
 
 // getFlavor finds a flavor only by ID.

@@ -10,11 +10,10 @@ import (
 
 // interfaceView is a port in Nova's form for an attached interface.
 func (r *request) interfaceView(p *neutron.Port) object {
-	view := object{
+	return object{
 		"port_id": p.ID, "net_id": p.NetworkID, "mac_addr": p.MACAddress, "port_state": p.Status,
 		"fixed_ips": api.NonNil(p.FixedIPs),
 	}
-	return view
 }
 
 // onInterface serves requests about one port of a server.
@@ -61,7 +60,7 @@ func attachInterface(r *request, i *instance) (answer, error) {
 	if err := r.plugInto(i, wanted); err != nil {
 		return answer{}, err
 	}
-	port, err := r.nova.network.Port(i.plugged[len(i.plugged)-1])
+	port, err := r.nova.network.Ports.Find(i.plugged[len(i.plugged)-1])
 	if err != nil {
 		return answer{}, refuse(http.StatusNotFound, err.Error())
 	}

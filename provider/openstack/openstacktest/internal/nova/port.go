@@ -30,7 +30,7 @@ func (s *Service) portAddresses(i *instance) (all []Address) {
 	n := s.network
 	for _, port := range s.portsInOrder(i) {
 		name := port.NetworkID
-		if in, err := n.Network(port.NetworkID); err == nil {
+		if in, err := n.Networks.Find(port.NetworkID); err == nil {
 			name = in.Name
 		}
 		floating := n.FloatingIPsOf(port.ID)
@@ -83,7 +83,7 @@ func (r *request) requestedNetworks(
 	case `"none"`:
 		return nil, nil
 	case "", "null", `"auto"`:
-		for _, n := range r.nova.network.AllNetworks() {
+		for _, n := range r.nova.network.Networks.All() {
 			if n.ProjectID == r.ProjectID() && !n.External {
 				networks = append(networks, requestedNetwork{UUID: n.ID})
 			}
@@ -106,7 +106,7 @@ func (r *request) requestedNetworks(
 // makePort creates a port that is deleted with the server.
 func (r *request) makePort(i *instance, wanted requestedNetwork) error {
 	n := r.nova.network
-	if _, err := n.FindNetwork(r.Caller, wanted.UUID); err != nil {
+	if _, err := n.Networks.FindVisible(r.Caller, wanted.UUID); err != nil {
 		return refuse(http.StatusBadRequest, "Network "+wanted.UUID+" could not be found.")
 	}
 	port := neutron.Port{
@@ -126,7 +126,7 @@ func (r *request) makePort(i *instance, wanted requestedNetwork) error {
 
 // lendPort attaches a port that outlives the server.
 func (r *request) lendPort(i *instance, id string) error {
-	port, err := r.nova.network.FindPort(r.Caller, id)
+	port, err := r.nova.network.Ports.FindVisible(r.Caller, id)
 	if err != nil {
 		return refuse(http.StatusBadRequest, "Port id "+id+" could not be found.")
 	}

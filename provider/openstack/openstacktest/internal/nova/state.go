@@ -19,48 +19,32 @@ type state struct {
 // stateOf is the usual state of a server with this status: the inverse of Nova's table from
 // vm_state and task_state to status (nova/api/openstack/common.py).
 func stateOf(status string) state {
-	switch status {
-	case "ACTIVE":
-		return state{"active", nil, powerRunning}
-	case "BUILD":
-		return state{"building", "spawning", powerNone}
-	case "DELETED":
-		return state{"deleted", nil, powerNone}
-	case "ERROR":
-		return state{"error", nil, powerRunning}
-	case "HARD_REBOOT":
-		return state{"active", "rebooting_hard", powerRunning}
-	case "MIGRATING":
-		return state{"active", "migrating", powerRunning}
-	case "PASSWORD":
-		return state{"active", "updating_password", powerRunning}
-	case "PAUSED":
-		return state{"paused", nil, powerPaused}
-	case "REBOOT":
-		return state{"active", "rebooting", powerRunning}
-	case "REBUILD":
-		return state{"active", "rebuilding", powerShutdown}
-	case "RESCUE":
-		return state{"rescued", nil, powerRunning}
-	case "RESIZE":
-		return state{"active", "resize_migrating", powerShutdown}
-	case "REVERT_RESIZE":
-		return state{"resized", "resize_reverting", powerShutdown}
-	case "SHELVED":
-		return state{"shelved", nil, powerShutdown}
-	case "SHELVED_OFFLOADED":
-		return state{"shelved_offloaded", nil, powerShutdown}
-	case "SHUTOFF":
-		return state{"stopped", nil, powerShutdown}
-	case "SOFT_DELETED":
-		return state{"soft-delete", nil, powerShutdown}
-	case "SUSPENDED":
+	s, known := map[string]state{
+		"ACTIVE":            {"active", nil, powerRunning},
+		"BUILD":             {"building", "spawning", powerNone},
+		"DELETED":           {"deleted", nil, powerNone},
+		"ERROR":             {"error", nil, powerRunning},
+		"HARD_REBOOT":       {"active", "rebooting_hard", powerRunning},
+		"MIGRATING":         {"active", "migrating", powerRunning},
+		"PASSWORD":          {"active", "updating_password", powerRunning},
+		"PAUSED":            {"paused", nil, powerPaused},
+		"REBOOT":            {"active", "rebooting", powerRunning},
+		"REBUILD":           {"active", "rebuilding", powerShutdown},
+		"RESCUE":            {"rescued", nil, powerRunning},
+		"RESIZE":            {"active", "resize_migrating", powerShutdown},
+		"REVERT_RESIZE":     {"resized", "resize_reverting", powerShutdown},
+		"SHELVED":           {"shelved", nil, powerShutdown},
+		"SHELVED_OFFLOADED": {"shelved_offloaded", nil, powerShutdown},
+		"SHUTOFF":           {"stopped", nil, powerShutdown},
+		"SOFT_DELETED":      {"soft-delete", nil, powerShutdown},
 		// libvirt has no suspended guests: it saves and shuts them down.
-		return state{"suspended", nil, powerShutdown}
-	case "VERIFY_RESIZE":
-		return state{"resized", nil, powerRunning}
+		"SUSPENDED":     {"suspended", nil, powerShutdown},
+		"VERIFY_RESIZE": {"resized", nil, powerRunning},
+	}[status]
+	if !known {
+		return state{"active", nil, powerRunning}
 	}
-	return state{"active", nil, powerRunning}
+	return s
 }
 
 // state follows from the server's status, except for a power state that was set.

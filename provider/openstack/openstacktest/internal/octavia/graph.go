@@ -178,7 +178,7 @@ func (s *Service) lacksSubnet(t *tree) bool {
 			if m.SubnetID == "" || m.ProvisioningStatus == StatusPendingDelete {
 				continue
 			}
-			if _, err := s.network.Subnet(m.SubnetID); err != nil {
+			if _, err := s.network.Subnets.Find(m.SubnetID); err != nil {
 				return true
 			}
 		}

@@ -36,7 +36,7 @@ func (s *Service) placeVIP(c api.Caller, lb *LoadBalancer) error {
 }
 
 func (s *Service) subnetFor(c api.Caller, id string) (*neutron.Subnet, error) {
-	subnet, err := s.network.FindSubnet(c, id)
+	subnet, err := s.network.Subnets.FindVisible(c, id)
 	if err != nil {
 		return nil, missing("Subnet", id)
 	}
@@ -44,7 +44,7 @@ func (s *Service) subnetFor(c api.Caller, id string) (*neutron.Subnet, error) {
 }
 
 func (s *Service) placeByPort(c api.Caller, lb *LoadBalancer) error {
-	port, err := s.network.FindPort(c, lb.VIPPortID)
+	port, err := s.network.Ports.FindVisible(c, lb.VIPPortID)
 	if err != nil {
 		return missing("Port", lb.VIPPortID)
 	}
@@ -91,10 +91,10 @@ func (s *Service) placeByPortAndSubnet(c api.Caller, lb *LoadBalancer, port *neu
 // placeByNetwork chooses the subnet of the address; without an address, the first subnet,
 // preferring IPv4.
 func (s *Service) placeByNetwork(c api.Caller, lb *LoadBalancer) error {
-	if _, err := s.network.FindNetwork(c, lb.VIPNetworkID); err != nil {
+	if _, err := s.network.Networks.FindVisible(c, lb.VIPNetworkID); err != nil {
 		return missing("Network", lb.VIPNetworkID)
 	}
-	subnets := slices.DeleteFunc(s.network.AllSubnets(),
+	subnets := slices.DeleteFunc(s.network.Subnets.All(),
 		func(subnet *neutron.Subnet) bool { return subnet.NetworkID != lb.VIPNetworkID })
 	if lb.VIPSubnetID != "" {
 		if !slices.ContainsFunc(subnets,
@@ -140,7 +140,7 @@ func (s *Service) admitAdditionalVIPs(c api.Caller, lb *LoadBalancer) error {
 		used = append(used, vip.SubnetID)
 	}
 	for _, vip := range lb.AdditionalVIPs {
-		subnet, err := s.network.FindSubnet(c, vip.SubnetID)
+		subnet, err := s.network.Subnets.FindVisible(c, vip.SubnetID)
 		if err != nil {
 			// Octavia does not convert the network driver's error to an answer here
 			// (_validate_subnets_share_network_but_no_duplicates).
@@ -186,7 +186,7 @@ func (s *Service) makeVIP(t *tree) error {
 }
 
 func (s *Service) takeVIP(t *tree) error {
-	port, err := s.network.Port(t.VIPPortID)
+	port, err := s.network.Ports.Find(t.VIPPortID)
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func (s *Service) dropVIP(t *tree) {
 		_ = s.network.RemovePort(t.VIPPortID)
 		return
 	}
-	if port, err := s.network.Port(t.VIPPortID); err == nil && t.Provider == providerAmphora {
+	if port, err := s.network.Ports.Find(t.VIPPortID); err == nil && t.Provider == providerAmphora {
 		port.SecurityGroups = nil
 	}
 }
