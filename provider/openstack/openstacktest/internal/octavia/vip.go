@@ -1,10 +1,10 @@
 package octavia
 
 import (
+	"cmp"
 	"net/http"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/neutron"
@@ -43,6 +43,8 @@ func (s *Service) subnetFor(c api.Caller, id string) (*neutron.Subnet, error) {
 	return subnet, nil
 }
 
+// placeByPort chooses an address of the port: its first one in the given subnet, whatever address
+// is requested; without a subnet, the requested address or the only one.
 func (s *Service) placeByPort(c api.Caller, lb *LoadBalancer) error {
 	port, err := s.network.Ports.FindVisible(c, lb.VIPPortID)
 	if err != nil {
@@ -52,40 +54,25 @@ func (s *Service) placeByPort(c api.Caller, lb *LoadBalancer) error {
 		return invalid("Port %s is already used by device %s ", port.ID, port.DeviceID)
 	}
 	lb.VIPNetworkID = port.NetworkID
-	if lb.VIPSubnetID != "" {
-		return s.placeByPortAndSubnet(c, lb, port)
-	}
-	if lb.VIPAddress == "" {
-		if len(port.FixedIPs) != 1 {
-			return invalid(
-				"VIP port's subnet could not be determined. Please specify either a VIP subnet or address.")
+	refusal := "Specified VIP address not found on the specified VIP port."
+	switch {
+	case lb.VIPSubnetID != "":
+		if _, err := s.subnetFor(c, lb.VIPSubnetID); err != nil {
+			return err
 		}
-		lb.VIPSubnetID = port.FixedIPs[0].SubnetID
-		return nil
+		refusal = "No VIP address found on the specified VIP port within the specified subnet."
+	case lb.VIPAddress == "" && len(port.FixedIPs) != 1:
+		return invalid(
+			"VIP port's subnet could not be determined. Please specify either a VIP subnet or address.")
 	}
 	for _, ip := range port.FixedIPs {
-		if ip.Address == lb.VIPAddress {
-			lb.VIPSubnetID = ip.SubnetID
+		if ip.SubnetID == lb.VIPSubnetID || lb.VIPSubnetID == "" &&
+			(lb.VIPAddress == "" || ip.Address == lb.VIPAddress) {
+			lb.VIPSubnetID, lb.VIPAddress = ip.SubnetID, ip.Address
 			return nil
 		}
 	}
-	return invalid("Specified VIP address not found on the specified VIP port.")
-}
-
-// placeByPortAndSubnet uses the port's first address in the subnet, and ignores the requested
-// address.
-func (s *Service) placeByPortAndSubnet(c api.Caller, lb *LoadBalancer, port *neutron.Port) error {
-	if _, err := s.subnetFor(c, lb.VIPSubnetID); err != nil {
-		return err
-	}
-	for _, ip := range port.FixedIPs {
-		if ip.SubnetID == lb.VIPSubnetID {
-			lb.VIPAddress = ip.Address
-			return nil
-		}
-	}
-	return invalid(
-		"No VIP address found on the specified VIP port within the specified subnet.")
+	return invalid("%s", refusal)
 }
 
 // placeByNetwork chooses the subnet of the address; without an address, the first subnet,
@@ -96,36 +83,27 @@ func (s *Service) placeByNetwork(c api.Caller, lb *LoadBalancer) error {
 	}
 	subnets := slices.DeleteFunc(s.network.Subnets.All(),
 		func(subnet *neutron.Subnet) bool { return subnet.NetworkID != lb.VIPNetworkID })
-	if lb.VIPSubnetID != "" {
-		if !slices.ContainsFunc(subnets,
-			func(subnet *neutron.Subnet) bool { return subnet.ID == lb.VIPSubnetID }) {
-			return missing("Subnet", lb.VIPSubnetID)
-		}
-		return nil
-	}
-	if lb.VIPAddress != "" {
-		address, err := netip.ParseAddr(lb.VIPAddress)
-		for _, subnet := range subnets {
-			if err == nil && netip.MustParsePrefix(subnet.CIDR).Contains(address) {
-				lb.VIPSubnetID = subnet.ID
-				return nil
-			}
-		}
-		return invalid(
-			"Supplied network does not contain a subnet for VIP address specified.")
-	}
-	for _, subnet := range subnets {
-		if lb.VIPSubnetID == "" {
-			lb.VIPSubnetID = subnet.ID
-		}
-		if !strings.Contains(subnet.CIDR, ":") {
-			lb.VIPSubnetID = subnet.ID
-			break
+	address, errAddress := netip.ParseAddr(lb.VIPAddress)
+	fits, err := func(*neutron.Subnet) bool { return true },
+		invalid("Supplied network does not contain a subnet.")
+	switch {
+	case lb.VIPSubnetID != "":
+		err = missing("Subnet", lb.VIPSubnetID)
+		fits = func(subnet *neutron.Subnet) bool { return subnet.ID == lb.VIPSubnetID }
+	case lb.VIPAddress != "":
+		err = invalid("Supplied network does not contain a subnet for VIP address specified.")
+		fits = func(subnet *neutron.Subnet) bool {
+			return errAddress == nil && netip.MustParsePrefix(subnet.CIDR).Contains(address)
 		}
 	}
-	if lb.VIPSubnetID == "" {
-		return invalid("Supplied network does not contain a subnet.")
+	// A stable sort keeps the order of the subnets of a family.
+	slices.SortStableFunc(subnets,
+		func(a, b *neutron.Subnet) int { return cmp.Compare(a.IPVersion, b.IPVersion) })
+	i := slices.IndexFunc(subnets, fits)
+	if i < 0 {
+		return err
 	}
+	lb.VIPSubnetID = subnets[i].ID
 	return nil
 }
 
@@ -159,7 +137,7 @@ func (s *Service) admitAdditionalVIPs(c api.Caller, lb *LoadBalancer) error {
 // (octavia/api/drivers/amphora_driver/v2/driver.py, create_vip_port).
 func (s *Service) makeVIP(t *tree) error {
 	if t.VIPPortID != "" {
-		return s.takeVIP(t)
+		return s.secureVIP(t)
 	}
 	// As in octavia/network/drivers/neutron/allowed_address_pairs.py, the port is down, because the
 	// amphorae's ports have its address.
@@ -185,27 +163,14 @@ func (s *Service) makeVIP(t *tree) error {
 	return nil
 }
 
-func (s *Service) takeVIP(t *tree) error {
-	port, err := s.network.Ports.Find(t.VIPPortID)
-	if err != nil {
-		return err
-	}
-	for _, ip := range port.FixedIPs {
-		if ip.SubnetID == t.VIPSubnetID && (t.VIPAddress == "" || t.VIPAddress == ip.Address) {
-			t.VIPAddress = ip.Address
-			s.secureVIP(t, port)
-			return nil
-		}
-	}
-	return invalid("Specified VIP address not found on the specified VIP port.")
-}
-
 // secureVIP replaces the security groups of a user's port by one of Octavia, which belongs to
 // another project (octavia/network/drivers/neutron/base.py, _add_security_group_to_port).
-func (s *Service) secureVIP(t *tree, port *neutron.Port) {
-	if t.Provider == providerAmphora {
+func (s *Service) secureVIP(t *tree) error {
+	port, err := s.network.Ports.Find(t.VIPPortID)
+	if err == nil && t.Provider == providerAmphora {
 		port.SecurityGroups = []string{s.NewID()}
 	}
+	return err
 }
 
 // dropVIP deletes the port if Octavia created it. It may already be deleted. A user's port stays
