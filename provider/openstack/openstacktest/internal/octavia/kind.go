@@ -115,22 +115,18 @@ func each[T any](list []T) iter.Seq[*T] {
 
 func last[T any](list []T) *T { return &list[len(list)-1] }
 
-// inPool finds the pool in a path of members, if the path names one.
-func inPool(handle handling) handling {
-	return found(func(r *request) (err error) {
-		if id := r.PathValue("pool"); id != "" {
-			r.target, err = r.find(r.octavia.kinds.pool, id)
-		}
-		return err
-	}, handle)
-}
-
-// one finds the resource of the request before it is handled.
-func one(handle handling) handling {
-	return inPool(found(func(r *request) (err error) {
-		r.target, err = r.find(r.kind, r.PathValue("id"))
-		return err
-	}, handle))
+// prepare finds the resources that the path of a request names, and reads the body of its kind.
+func (r *request) prepare(hasBody bool) (err error) {
+	if id := r.PathValue("pool"); id != "" {
+		r.target, err = r.find(r.octavia.kinds.pool, id)
+	}
+	if id := r.PathValue("id"); id != "" && err == nil {
+		r.target, err = r.find(r.kind, id)
+	}
+	if err == nil && hasBody {
+		err = r.readBody()
+	}
+	return err
 }
 
 // all are the resources of a kind: those of the request's pool, or of all load balancers.

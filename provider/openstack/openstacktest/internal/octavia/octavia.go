@@ -55,9 +55,9 @@ type request struct {
 	*api.Request
 	octavia *Service
 	kind    kind
-	// given is the resource in the body; see withBody.
+	// given is the resource in the body; see [request.prepare].
 	given body
-	// target is the resource that the request is about; see [one].
+	// target is the resource that the request is about; see [request.prepare].
 	target
 }
 
@@ -148,33 +148,37 @@ func (s *Service) Operations() []api.Operation {
 func (s *Service) operations(root string) []api.Operation {
 	lbaas := root + "/lbaas/"
 	var operations []api.Operation
-	add := func(k kind, name, method, path string, handle handling) {
+	add := func(k kind, name, method, path string, hasBody bool, handle handling) {
 		operations = append(operations, api.Operation{
 			Service: api.ServiceLoadBalancer, Name: name, Pattern: method + " " + path,
 			Handle: func(r *api.Request) (answer, error) {
-				return handle(&request{Request: r, octavia: s, kind: k})
+				req := &request{Request: r, octavia: s, kind: k}
+				if err := req.prepare(hasBody); err != nil {
+					return answer{}, err
+				}
+				return handle(req)
 			},
 		})
 	}
 	// gophercloud requests quotas outside lbaas, where V2Controller serves the same resources.
-	add(kind{}, "loadbalancer_quota", "GET", root+"/quotas/{project}", getQuota)
+	add(kind{}, "loadbalancer_quota", "GET", root+"/quotas/{project}", false, getQuota)
 	all := s.kinds
 	for _, k := range []kind{
 		all.loadBalancer, all.listener, all.pool, all.member, all.monitor,
 	} {
 		path, id := lbaas+k.path, lbaas+k.path+"/{id}"
-		add(k, k.operation+"_list", "GET", path, inPool(list))
-		add(k, k.operation+"_create", "POST", path, withBody(inPool(k.create)))
-		add(k, k.operation+"_get", "GET", id, one(get))
-		add(k, k.operation+"_update", "PUT", id, one(withBody(k.update)))
-		add(k, k.operation+"_delete", "DELETE", id, one(k.remove))
+		add(k, k.operation+"_list", "GET", path, false, list)
+		add(k, k.operation+"_create", "POST", path, true, k.create)
+		add(k, k.operation+"_get", "GET", id, false, get)
+		add(k, k.operation+"_update", "PUT", id, true, k.update)
+		add(k, k.operation+"_delete", "DELETE", id, false, k.remove)
 	}
 	k, id := all.loadBalancer, lbaas+"loadbalancers/{id}"
-	add(k, "loadbalancer_failover", "PUT", id+"/failover", one(failOver))
-	add(k, "loadbalancer_status", "GET", id+"/status", one(getStatus))
-	add(k, "loadbalancer_status", "GET", id+"/statuses", one(getStatus))
+	add(k, "loadbalancer_failover", "PUT", id+"/failover", false, failOver)
+	add(k, "loadbalancer_status", "GET", id+"/status", false, getStatus)
+	add(k, "loadbalancer_status", "GET", id+"/statuses", false, getStatus)
 	add(all.member, "loadbalancer_members_update", "PUT", lbaas+"pools/{pool}/members",
-		inPool(updateMembers))
+		false, updateMembers)
 	return operations
 }
 
@@ -200,18 +204,6 @@ func version(*api.Request) (answer, error) { return api.OK("v2"), nil }
 
 // handling executes an operation, or returns why it is refused.
 type handling func(*request) (answer, error)
-
-// withBody reads the body of the request before it is handled.
-func withBody(handle handling) handling { return found((*request).readBody, handle) }
-
-func found(find func(*request) error, handle handling) handling {
-	return func(r *request) (answer, error) {
-		if err := find(r); err != nil {
-			return answer{}, err
-		}
-		return handle(r)
-	}
-}
 
 func (r *request) readBody() error {
 	name := r.kind.name
