@@ -165,7 +165,6 @@ type faultBody struct {
 	Fault
 	Delay      jsonDuration `json:"delay,omitzero"`
 	RetryAfter jsonDuration `json:"retryAfter,omitzero"`
-	Slow       jsonDuration `json:"slow,omitzero"`
 	// Used is the number of faulty requests so far.
 	Used int `json:"used,omitempty"`
 }
@@ -173,14 +172,13 @@ type faultBody struct {
 func (b faultBody) fault() Fault {
 	f := b.Fault
 	f.Delay, f.RetryAfter = time.Duration(b.Delay), time.Duration(b.RetryAfter)
-	f.Slow = time.Duration(b.Slow)
 	return f
 }
 
 func (f *injected) body() faultBody {
 	return faultBody{
 		ID: f.id, Fault: f.Fault, Delay: jsonDuration(f.Delay),
-		RetryAfter: jsonDuration(f.RetryAfter), Slow: jsonDuration(f.Slow), Used: f.used,
+		RetryAfter: jsonDuration(f.RetryAfter), Used: f.used,
 	}
 }
 

@@ -38,7 +38,7 @@ func TestAdmin_Faults(t *testing.T) {
 func TestAdmin_Fault_AllFieldsAreKept(t *testing.T) {
 	text := `{"service":"compute","operation":"x","skip":1,"times":2,"status":400,"message":"m",` +
 		`"body":"b","afterEffect":true,"hang":true,"drop":true,"truncate":5,` +
-		`"delay":"3s","retryAfter":"4s","slow":"6s"}`
+		`"delay":"3s","retryAfter":"4s"}`
 	var body faultBody
 	if err := json.Unmarshal([]byte(text), &body); err != nil {
 		t.Fatal(err)

@@ -59,7 +59,7 @@
 //
 // [WithLatency] delays each answer. [Cloud.Inject] lets chosen requests fail: an error in the form
 // of the service or a proxy's page, before or after the request took effect; no answer, a closed
-// connection, a body that is truncated, slow or changed.
+// connection, a body that is truncated or changed.
 //
 //	cloud.Inject(openstacktest.Fault{
 //		Operation: "server_list", Status: 503, RetryAfter: time.Second, Times: 2,
@@ -101,5 +101,5 @@
 //	{"operation": "server_*", "skip": 1, "times": 2, "status": 503, "retryAfter": "1s"}
 //
 // with the fields of the Go type that are not functions: service, operation, skip, times, delay,
-// status, message, retryAfter, body, afterEffect, hang, drop, truncate and slow.
+// status, message, retryAfter, body, afterEffect, hang, drop and truncate.
 package openstacktest

@@ -2,7 +2,6 @@ package openstacktest
 
 import (
 	"context"
-	"io"
 	"maps"
 	"net/http"
 	"path"
@@ -49,8 +48,6 @@ type Fault struct {
 	Rewrite func(call Call, status int, body []byte) (int, []byte) `json:"-"`
 	// Truncate ends the body after so many bytes of the announced length. 0: the whole body.
 	Truncate int `json:"truncate,omitempty"`
-	// Slow sends the body in small pieces, with this pause after each. 0: no pause.
-	Slow time.Duration `json:"-"`
 }
 
 // injected is an active fault.
@@ -173,29 +170,9 @@ func (f Fault) send(ctx context.Context, w http.ResponseWriter, r api.Rendered) 
 	if truncated {
 		body = body[:f.Truncate]
 	}
-	if f.Slow > 0 {
-		trickle(ctx, w, control, body, f.Slow)
-	} else {
-		_, _ = w.Write(body)
-	}
+	_, _ = w.Write(body)
 	if truncated {
 		_ = control.Flush()
 		hangUp()
-	}
-}
-
-// trickle writes 64 bytes at a time.
-func trickle(
-	ctx context.Context, w io.Writer, control *http.ResponseController, body []byte,
-	between time.Duration,
-) {
-	for piece := range slices.Chunk(body, 64) {
-		if _, err := w.Write(piece); err != nil {
-			return
-		}
-		_ = control.Flush()
-		if !pause(ctx, between) {
-			hangUp()
-		}
 	}
 }

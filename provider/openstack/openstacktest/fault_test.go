@@ -155,15 +155,6 @@ func TestFault_Truncate_ShortensTheBody(t *testing.T) {
 	}
 }
 
-func TestFault_Slow_SendsTheWholeBody(t *testing.T) {
-	s := start(t)
-	whole := string(send(t, s, "GET", "/compute", "").body)
-	s.Inject(Fault{Slow: time.Millisecond})
-	if got := string(send(t, s, "GET", "/compute", "").body); got != whole {
-		t.Errorf("the client reads %q, want %q", got, whole)
-	}
-}
-
 // ends runs a request and returns a channel with its error.
 func ends(t *testing.T, s *Cloud) <-chan error {
 	t.Helper()
@@ -188,7 +179,7 @@ func receive(t *testing.T, done <-chan error) error {
 
 func TestClose_DelayedAnswers_End(t *testing.T) {
 	for name, fault := range map[string]Fault{
-		"hang": {Hang: true}, "delay": {Delay: time.Hour}, "slow": {Slow: time.Hour}, "hang after the effect": {Hang: true, AfterEffect: true},
+		"hang": {Hang: true}, "delay": {Delay: time.Hour}, "hang after the effect": {Hang: true, AfterEffect: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t)

@@ -57,7 +57,7 @@ func (s settings) listen(server *httptest.Server) {
 type Option func(*settings)
 
 // WithClock sets the cloud's clock, which decides when tokens expire and when provisioned resources
-// become active. Default: the real clock. Latency and slow answers always use the real clock.
+// become active. Default: the real clock. Latency and delays always use the real clock.
 func WithClock(c clock.PassiveClock) Option { return func(s *settings) { s.clock = c } }
 
 // WithLatency delays the answer to each request. Default 0.

@@ -75,10 +75,6 @@ func (o options) complete(v reflect.Value) {
 	if !has || !v.IsZero() {
 		return
 	}
-	if v.Kind() == reflect.String {
-		v.SetString(text)
-		return
-	}
 	if err := json.Unmarshal([]byte(text), v.Addr().Interface()); err != nil {
 		panic(fmt.Sprintf("the default %q: %v", text, err))
 	}
