@@ -196,7 +196,7 @@ func (b *builder) algorithm() string {
 	return asked
 }
 
-func (b *builder) persistence() string {
+func (b *builder) persistence() octavia.Persistence {
 	if b.Service.Spec.SessionAffinity == v1.ServiceAffinityClientIP {
 		return sourceIP
 	}

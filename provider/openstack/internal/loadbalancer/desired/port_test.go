@@ -204,7 +204,7 @@ func TestPort_Algorithm(t *testing.T) {
 }
 
 func TestD2_SessionAffinity_IsDesired(t *testing.T) {
-	for affinity, want := range map[v1.ServiceAffinity]string{
+	for affinity, want := range map[v1.ServiceAffinity]octavia.Persistence{
 		v1.ServiceAffinityClientIP: "SOURCE_IP", v1.ServiceAffinityNone: "", "": "",
 	} {
 		d, _ := build(t, func(in *Input) { in.Service.Spec.SessionAffinity = affinity })

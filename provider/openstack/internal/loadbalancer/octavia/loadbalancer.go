@@ -18,18 +18,14 @@ type shownLoadBalancer struct {
 	CreatedAt      timestamp  `json:"created_at"`
 	UpdatedAt      timestamp  `json:"updated_at"`
 	// Listeners and Pools are nil if they are missing, as in an answer that lists something else.
-	Listeners []shownID `json:"listeners"`
-	Pools     []shownID `json:"pools"`
-}
-
-type shownID struct {
-	ID string `json:"id"`
+	Listeners []shownPart `json:"listeners"`
+	Pools     []shownPart `json:"pools"`
 }
 
 type shownVIP struct {
-	Address  string `json:"ip_address"`
-	PortID   string `json:"port_id"`
-	SubnetID string `json:"subnet_id"`
+	Address  string `json:"ip_address,omitempty"`
+	PortID   string `json:"port_id,omitempty"`
+	SubnetID string `json:"subnet_id,omitempty"`
 }
 
 // timestamp is a time as Octavia writes it: without a zone, in UTC. Null is zero.
@@ -136,6 +132,7 @@ type creation struct {
 	} `json:"pools"`
 }
 
+// shownPart is a part of another object in a response, often without its name.
 type shownPart struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
 )
@@ -29,11 +31,13 @@ func list[T any](
 }
 
 // fieldsOf returns the names of T's fields in Octavia's API. A request names them, so that Octavia
-// omits the others.
+// omits the others. The parts of a pool, which may be larger than the rest, are read elsewhere.
 func fieldsOf[T any]() []string {
 	var names []string
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {
-		if name := field.Tag.Get("json"); name != "" && name != "-" {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if !slices.Contains([]string{"", "-", "members", "healthmonitor"}, name) &&
+			!slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

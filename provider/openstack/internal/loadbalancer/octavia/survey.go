@@ -1,6 +1,7 @@
 package octavia
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -191,29 +192,30 @@ func (a *API) find(ctx context.Context, filter, value string) (findings, error) 
 	var found findings
 	errs := batch.InParallel([]func() error{
 		func() (err error) {
-			query := url.Values{filter: {value}, "fields": fieldsOf[shownListener]()}
-			found.listeners, err = listBelow(ctx, a, "listeners", query, (*shownListener).common)
-			return err
+			found.listeners, err = list(ctx, a, "listeners", "listeners",
+				url.Values{filter: {value}, "fields": fieldsOf[shownListener]()},
+				func(l *shownListener) string { return l.ID })
+			for _, l := range found.listeners {
+				err = cmp.Or(err, l.check(l.ID, l.Protocol, l.Status))
+			}
+			return wrap("list listeners", err)
 		},
 		func() (err error) {
-			query := url.Values{filter: {value}, "fields": fieldsOf[shownPool]()}
-			found.pools, err = listBelow(ctx, a, "pools", query, (*shownPool).common)
-			return err
+			found.pools, err = list(ctx, a, "pools", "pools",
+				url.Values{filter: {value}, "fields": fieldsOf[shownPool]()},
+				func(p *shownPool) string { return p.ID })
+			for _, p := range found.pools {
+				err = cmp.Or(err, p.check(p.ID, p.Protocol, p.Status))
+			}
+			return wrap("list pools", err)
 		},
 	}, 2, func(list func() error) error { return list() })
 	return found, first(errs)
 }
 
-// listBelow lists listeners or pools.
-func listBelow[T any](
-	ctx context.Context, a *API, name string, query url.Values, common func(*T) *below,
-) ([]T, error) {
-	all, err := list(ctx, a, name, name, query, func(item *T) string { return common(item).ID })
-	for i := 0; err == nil && i < len(all); i++ {
-		err = common(&all[i]).check()
+func wrap(doing string, err error) error {
+	if err == nil {
+		return nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", name, err)
-	}
-	return all, nil
+	return fmt.Errorf("%s: %w", doing, err)
 }

@@ -1,23 +1,27 @@
 package octavia
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 )
 
+// The types of this file are desired and observed objects, and the bodies of requests: a field that
+// a request may leave out is omitted if it is empty.
+
 // LoadBalancer is Octavia's load balancer, without its parts.
 type LoadBalancer struct {
 	// ID is empty in a desired load balancer.
-	ID          string   `json:"id"`
-	Name        string   `json:"name"`
-	Description string   `json:"description"`
-	Tags        []string `json:"tags"`
+	ID          string   `json:"id,omitempty"`
+	Name        string   `json:"name,omitempty"`
+	Description string   `json:"description,omitempty"`
+	Tags        []string `json:"tags,omitempty"`
 
 	// Provider is Octavia's provider. Desired, empty means the cloud's default.
-	Provider         string `json:"provider"`
-	FlavorID         string `json:"flavor_id"`
-	AvailabilityZone string `json:"availability_zone"`
+	Provider         string `json:"provider,omitempty"`
+	FlavorID         string `json:"flavor_id,omitempty"`
+	AvailabilityZone string `json:"availability_zone,omitempty"`
 
 	VIP
 	// AdditionalVIPs are addresses beside the first, in the same network.
@@ -29,9 +33,9 @@ type LoadBalancer struct {
 	// names, and of members, by [MadeMember]. It is set only in the response to its creation.
 	Made map[string]string `json:"-"`
 
-	Status Status `json:"provisioning_status"`
+	Status Status `json:"provisioning_status,omitempty"`
 	// Operating is Octavia's operating status: whether the members answer. It is only reported.
-	Operating string    `json:"operating_status"`
+	Operating string    `json:"operating_status,omitempty"`
 	CreatedAt time.Time `json:"-"`
 	// UpdatedAt is when the load balancer, or any of its parts, last changed, to the second: each
 	// change of a listener, pool, member or monitor changes the load balancer's status. Zero:
@@ -42,10 +46,10 @@ type LoadBalancer struct {
 // VIP is the place of a load balancer's address. Octavia chooses the fields that are empty in a
 // desired VIP.
 type VIP struct {
-	Address   string `json:"vip_address"`
-	PortID    string `json:"vip_port_id"`
-	SubnetID  string `json:"vip_subnet_id"`
-	NetworkID string `json:"vip_network_id"`
+	Address   string `json:"vip_address,omitempty"`
+	PortID    string `json:"vip_port_id,omitempty"`
+	SubnetID  string `json:"vip_subnet_id,omitempty"`
+	NetworkID string `json:"vip_network_id,omitempty"`
 }
 
 // Status is Octavia's provisioning status.
@@ -93,26 +97,26 @@ func Transport(protocol string) string {
 
 // Listener is a port that a load balancer listens on.
 type Listener struct {
-	ID       string
-	Name     string
-	Tags     []string
-	Protocol string
-	Port     int
+	ID       string   `json:"id,omitempty"`
+	Name     string   `json:"name,omitempty"`
+	Tags     []string `json:"tags,omitzero"`
+	Protocol string   `json:"protocol,omitempty"`
+	Port     int      `json:"protocol_port,omitempty"`
 	// PoolID is the default pool, which gets the connections. It is empty in a desired listener.
-	PoolID string
+	PoolID string `json:"default_pool_id,omitempty"`
 	// ConnectionLimit is the most concurrent connections, -1 for no limit.
-	ConnectionLimit int
+	ConnectionLimit int `json:"connection_limit"`
 	// Timeouts is nil if the cloud does not support it.
-	Timeouts      *Timeouts
-	InsertHeaders map[string]string
+	*Timeouts
+	InsertHeaders map[string]string `json:"insert_headers,omitzero"`
 	// AllowedCIDRs are the clients that may connect, sorted. Observed, nil means no restriction.
 	// Desired, nil means that the cloud does not support it, and it is not compared. Desired
 	// without a restriction, it is 0.0.0.0/0, ::/0 or both, by the families of the VIPs, as OCCM
 	// sends it and Octavia returns it.
-	AllowedCIDRs []string
-	TLSContainer string
+	AllowedCIDRs []string `json:"allowed_cidrs,omitzero"`
+	TLSContainer string   `json:"default_tls_container_ref,omitempty"`
 
-	Status Status
+	Status Status `json:"provisioning_status,omitempty"`
 }
 
 // Key identifies a listener within its load balancer.
@@ -126,37 +130,60 @@ type ListenerKey struct {
 
 // Timeouts of a listener, in milliseconds.
 type Timeouts struct {
-	ClientData, MemberConnect, MemberData, TCPInspect int
+	ClientData    int `json:"timeout_client_data"`
+	MemberConnect int `json:"timeout_member_connect"`
+	MemberData    int `json:"timeout_member_data"`
+	TCPInspect    int `json:"timeout_tcp_inspect"`
 }
 
 // Pool is a set of members to which a listener distributes connections.
 type Pool struct {
-	ID   string
-	Name string
+	ID   string `json:"id,omitempty"`
+	Name string `json:"name,omitempty"`
 	// Tags are set on pools that were created in an existing load balancer. OCCM's pools have none,
 	// because their listener identifies the owner; but a pool that is to replace another has no
 	// listener at first. Desired, nil means that existing tags stay.
-	Tags      []string
-	Protocol  string
-	Algorithm string
-	// Persistence keeps a client at a member: "" or SOURCE_IP.
-	Persistence string
-	Members     []Member
+	Tags        []string    `json:"tags,omitzero"`
+	Protocol    string      `json:"protocol,omitempty"`
+	Algorithm   string      `json:"lb_algorithm,omitempty"`
+	Persistence Persistence `json:"session_persistence,omitzero"`
+	Members     []Member    `json:"members,omitempty"`
 	// MembersInPart: only ID, Name, Address and Port of Members are known.
-	MembersInPart bool
+	MembersInPart bool `json:",omitempty"`
 	// Monitor is nil for none.
-	Monitor *Monitor
+	Monitor *Monitor `json:"healthmonitor,omitempty"`
 	// MonitorInPart: only ID, Name and Type of Monitor are known.
-	MonitorInPart bool
+	MonitorInPart bool `json:",omitempty"`
 
-	Status Status
+	Status Status `json:"provisioning_status,omitempty"`
+}
+
+// Persistence keeps a client at a member: "" or SOURCE_IP.
+type Persistence string
+
+// MarshalJSON implements json.Marshaler.
+func (p Persistence) MarshalJSON() ([]byte, error) {
+	if p == "" {
+		return []byte("null"), nil
+	}
+	return json.Marshal(map[string]string{"type": string(p)})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *Persistence) UnmarshalJSON(raw []byte) error {
+	var shown struct {
+		Type string `json:"type"`
+	}
+	err := json.Unmarshal(raw, &shown)
+	*p = Persistence(shown.Type)
+	return err
 }
 
 // Member is a node's port in a pool. Two members of a pool cannot have the same address and port.
 type Member struct {
-	ID      string `json:"id"`
-	Name    string `json:"name"`
-	Address string `json:"address"`
+	ID      string `json:"id,omitempty"`
+	Name    string `json:"name,omitempty"`
+	Address string `json:"address,omitempty"`
 	Port    int    `json:"protocol_port"`
 	// SubnetID is the subnet of the address. Observed, empty means the subnet of the VIP. Desired,
 	// empty is not compared. So OCCM, which always names the subnet, and fxccm accept each other's
@@ -166,15 +193,15 @@ type Member struct {
 	// reads each named subnet from Neutron, one by one (octavia/api/v2/controllers/member.py,
 	// subnet_exists), and keeps the subnet of an existing member. A replacement of all members can
 	// change the subnet; an update of one member cannot.
-	SubnetID string `json:"subnet_id"`
+	SubnetID string `json:"subnet_id,omitempty"`
 	// Weight is 0 for a member that gets no new connections, else 1.
 	Weight int `json:"weight"`
 	// MonitorPort is the port that the monitor checks; 0 for Port.
-	MonitorPort int `json:"monitor_port"`
+	MonitorPort int `json:"monitor_port,omitempty"`
 	// Backup: the member gets connections only when the others do not work. It is never desired.
-	Backup bool `json:"backup"`
+	Backup bool `json:"backup,omitempty"`
 
-	Status Status `json:"provisioning_status"`
+	Status Status `json:"provisioning_status,omitempty"`
 }
 
 // Key identifies a member within its pool.
@@ -194,20 +221,20 @@ type MemberKey struct {
 
 // Monitor checks a pool's members.
 type Monitor struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
-	Type string `json:"type"`
+	ID   string `json:"id,omitempty"`
+	Name string `json:"name,omitempty"`
+	Type string `json:"type,omitempty"`
 	// Delay and Timeout are in seconds.
 	Delay          int `json:"delay"`
 	Timeout        int `json:"timeout"`
 	MaxRetries     int `json:"max_retries"`
 	MaxRetriesDown int `json:"max_retries_down"`
 	// HTTPMethod, URLPath and ExpectedCodes are for the type HTTP.
-	HTTPMethod    string `json:"http_method"`
-	URLPath       string `json:"url_path"`
-	ExpectedCodes string `json:"expected_codes"`
+	HTTPMethod    string `json:"http_method,omitempty"`
+	URLPath       string `json:"url_path,omitempty"`
+	ExpectedCodes string `json:"expected_codes,omitempty"`
 
-	Status Status `json:"provisioning_status"`
+	Status Status `json:"provisioning_status,omitempty"`
 }
 
 // The types of monitors.

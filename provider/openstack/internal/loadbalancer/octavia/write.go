@@ -3,16 +3,14 @@ package octavia
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 
 	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/listeners"
-	"github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/loadbalancers"
-	"github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/monitors"
-	"github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/pools"
 
 	"github.com/fxccm/fxccm/internal/fence"
 )
@@ -32,6 +30,14 @@ var ErrUncertain = errors.New("its outcome is unknown")
 
 // A change that was canceled, or whose response was lost, may have been carried out. All changes
 // set a PENDING status on the load balancer, unless their comment states otherwise.
+//
+// The API refuses attributes that its version does not know, so attributes that are nil or have the
+// default value are left out. admin_state_up is always left out, because it belongs to the
+// operator.
+
+// minorBackup is the version of the API that added backup members (its reference, "API version
+// history").
+const minorBackup = 1
 
 // CreateLoadBalancer creates a load balancer and its ports, which may be nil, with one request. The
 // VIP exists when it returns, the rest when the load balancer is ACTIVE. A member's subnet that
@@ -39,67 +45,70 @@ var ErrUncertain = errors.New("its outcome is unknown")
 func (a *API) CreateLoadBalancer(
 	ctx context.Context, lb LoadBalancer, ports []Port,
 ) (LoadBalancer, error) {
-	var made LoadBalancer
-	err := a.write(ctx, "create load balancer "+lb.Name,
-		func(client *gophercloud.ServiceClient) error {
-			var body struct {
-				LoadBalancer creation `json:"loadbalancer"`
-			}
-			err := loadbalancers.Create(ctx, client,
-				loadBalancerCreation(lb, ports)).ExtractInto(&body)
-			switch {
-			case err != nil:
-				return err
-			case body.LoadBalancer.ID == "":
-				return errNoAnswer
-			}
-			made, err = body.LoadBalancer.value()
-			made.Made = body.LoadBalancer.ids()
-			return err
-		})
+	type newListener struct {
+		Listener
+		Pool Pool `json:"default_pool"`
+	}
+	var vips []shownVIP
+	for _, vip := range lb.AdditionalVIPs {
+		vips = append(vips, shownVIP{Address: vip.Address, SubnetID: vip.SubnetID})
+	}
+	var listeners []newListener
+	for _, port := range ports {
+		listeners = append(listeners, newListener{port.Listener, port.Pool})
+	}
+	request := struct {
+		LoadBalancer
+		AdditionalVIPs []shownVIP    `json:"additional_vips,omitempty"`
+		Listeners      []newListener `json:"listeners,omitempty"`
+	}{lb, vips, listeners}
+	var answer struct {
+		LoadBalancer creation `json:"loadbalancer"`
+	}
+	doing := "create load balancer " + lb.Name
+	if err := a.write(ctx, doing, http.MethodPost, map[string]any{"loadbalancer": request}, &answer,
+		"loadbalancers"); err != nil {
+		return LoadBalancer{}, err
+	}
+	if answer.LoadBalancer.ID == "" {
+		return LoadBalancer{}, fmt.Errorf("%s: %w", doing, errNoAnswer)
+	}
+	made, err := answer.LoadBalancer.value()
+	made.Made = answer.LoadBalancer.ids()
 	return made, err
 }
 
 // UpdateLoadBalancer replaces the load balancer's tags. fxccm changes no other field of it.
 func (a *API) UpdateLoadBalancer(ctx context.Context, id string, tags []string) error {
-	return a.writeTo(ctx, "update load balancer", id,
-		func(client *gophercloud.ServiceClient) error {
-			all := append([]string{}, tags...)
-			return loadbalancers.Update(ctx, client, id, loadbalancers.UpdateOpts{Tags: &all}).Err
-		})
+	return a.update(ctx, "update load balancer", id, "loadbalancer", nil,
+		fields{"tags": append([]string{}, tags...)}, "loadbalancers", id)
 }
 
 // DeleteLoadBalancer deletes the load balancer, with its parts if cascade is set. Without cascade
 // Octavia refuses if it has listeners or pools. It succeeds if the load balancer does not exist.
 func (a *API) DeleteLoadBalancer(ctx context.Context, id string, cascade bool) error {
-	return a.remove(ctx, "delete load balancer", id, func(client *gophercloud.ServiceClient) error {
-		return loadbalancers.Delete(ctx, client, id,
-			loadbalancers.DeleteOpts{Cascade: cascade}).ExtractErr()
-	})
+	query := ""
+	if cascade {
+		query = "?cascade=true"
+	}
+	return a.remove(ctx, "delete load balancer", id, "loadbalancers", id+query)
 }
 
 // FailoverLoadBalancer makes Octavia rebuild the amphorae. By default only administrators may
 // (403).
 func (a *API) FailoverLoadBalancer(ctx context.Context, id string) error {
-	return a.writeTo(ctx, "fail over load balancer", id,
-		func(client *gophercloud.ServiceClient) error {
-			return loadbalancers.Failover(ctx, client, id).ExtractErr()
-		})
+	return a.writeTo(ctx, "fail over load balancer", id, http.MethodPut, nil, nil, "loadbalancers",
+		id, "failover")
 }
 
 // CreateListener creates a listener with this default pool, "" for none, and returns its ID.
 func (a *API) CreateListener(
 	ctx context.Context, loadBalancerID string, listener Listener, poolID string,
 ) (id string, err error) {
-	opts := listenerCreation(listener)
-	opts.LoadbalancerID, opts.DefaultPoolID = loadBalancerID, poolID
-	err = a.writeTo(ctx, fmt.Sprintf("create listener %s of load balancer", listener.Name),
-		loadBalancerID,
-		func(client *gophercloud.ServiceClient) (err error) {
-			id, err = idOf("listener", listeners.Create(ctx, client, opts).Result)
-			return err
-		})
-	return id, err
+	listener.PoolID = poolID
+	return a.create(ctx, fmt.Sprintf("create listener %s of load balancer", listener.Name),
+		loadBalancerID, "listener", listener, fields{"loadbalancer_id": loadBalancerID},
+		"listeners")
 }
 
 // UpdateListener updates all mutable fields of the listener. Tags, timeouts, allowed CIDRs and TLS
@@ -107,16 +116,20 @@ func (a *API) CreateListener(
 func (a *API) UpdateListener(
 	ctx context.Context, id string, listener Listener, poolID string,
 ) error {
-	return a.writeTo(ctx, "update listener", id, func(client *gophercloud.ServiceClient) error {
-		return listeners.Update(ctx, client, id, listenerChange(listener, poolID)).Err
-	})
+	switch {
+	case listener.Protocol != HTTP && listener.Protocol != TerminatedHTTPS:
+		// Other listeners have no headers, and a provider may refuse the attribute.
+		listener.InsertHeaders = nil
+	case listener.InsertHeaders == nil:
+		listener.InsertHeaders = map[string]string{}
+	}
+	listener.ID, listener.PoolID, listener.Protocol, listener.Port = "", poolID, "", 0
+	return a.update(ctx, "update listener", id, "listener", listener, nil, "listeners", id)
 }
 
 // DeleteListener deletes the listener; its pool stays. It succeeds if the listener does not exist.
 func (a *API) DeleteListener(ctx context.Context, id string) error {
-	return a.remove(ctx, "delete listener", id, func(client *gophercloud.ServiceClient) error {
-		return listeners.Delete(ctx, client, id).ExtractErr()
-	})
+	return a.remove(ctx, "delete listener", id, "listeners", id)
 }
 
 // CreatePool creates a pool without members and monitor, and returns its ID. It becomes the
@@ -128,83 +141,67 @@ func (a *API) DeleteListener(ctx context.Context, id string) error {
 func (a *API) CreatePool(
 	ctx context.Context, loadBalancerID, listenerID string, pool Pool,
 ) (id string, err error) {
-	opts, parent, of := poolCreation(pool), loadBalancerID, "load balancer"
+	pool.Members, pool.Monitor = nil, nil
+	parent, of := fields{"loadbalancer_id": loadBalancerID}, "load balancer"
 	if listenerID != "" {
 		// The pool belongs to the load balancer of the listener.
-		opts.ListenerID, parent, of = listenerID, listenerID, "listener"
-	} else {
-		opts.LoadbalancerID = loadBalancerID
+		parent, of = fields{"listener_id": listenerID}, "listener"
+		loadBalancerID = listenerID
 	}
-	err = a.writeTo(ctx, fmt.Sprintf("create pool %s of %s", pool.Name, of), parent,
-		func(client *gophercloud.ServiceClient) (err error) {
-			id, err = idOf("pool", pools.Create(ctx, client, opts).Result)
-			return err
-		})
-	return id, err
+	return a.create(ctx, fmt.Sprintf("create pool %s of %s", pool.Name, of), loadBalancerID, "pool",
+		pool, parent, "pools")
 }
 
 // UpdatePool updates the name, the algorithm and the persistence, and the tags unless they are nil.
 // It returns a pool in ERROR to ACTIVE.
 func (a *API) UpdatePool(ctx context.Context, id string, pool Pool) error {
-	return a.writeTo(ctx, "update pool", id, func(client *gophercloud.ServiceClient) error {
-		return pools.Update(ctx, client, id, poolChange(pool)).Err
-	})
+	return a.update(ctx, "update pool", id, "pool",
+		Pool{Name: pool.Name, Tags: pool.Tags, Algorithm: pool.Algorithm},
+		fields{"session_persistence": pool.Persistence}, "pools", id)
 }
 
 // DeletePool deletes the pool with its members and its monitor. Its listener then has no default
 // pool. It succeeds if the pool does not exist.
 func (a *API) DeletePool(ctx context.Context, id string) error {
-	return a.remove(ctx, "delete pool", id, func(client *gophercloud.ServiceClient) error {
-		return pools.Delete(ctx, client, id).ExtractErr()
-	})
+	return a.remove(ctx, "delete pool", id, "pools", id)
 }
 
 // CreateMonitor creates the pool's monitor. A pool has at most one.
 func (a *API) CreateMonitor(ctx context.Context, poolID string, monitor Monitor) error {
-	opts := monitorCreation(monitor)
-	opts.PoolID = poolID
-	return a.writeTo(ctx, "create the health monitor of pool", poolID,
-		func(client *gophercloud.ServiceClient) error {
-			return monitors.Create(ctx, client, opts).Err
-		})
+	_, err := a.create(ctx, "create the health monitor of pool", poolID, "healthmonitor", monitor,
+		fields{"pool_id": poolID}, "healthmonitors")
+	return err
 }
 
 // UpdateMonitor updates all fields but the type.
 func (a *API) UpdateMonitor(ctx context.Context, id string, monitor Monitor) error {
-	return a.writeTo(ctx, "update health monitor", id,
-		func(client *gophercloud.ServiceClient) error {
-			return monitors.Update(ctx, client, id, monitorChange(monitor)).Err
-		})
+	monitor.ID, monitor.Type = "", ""
+	return a.update(ctx, "update health monitor", id, "healthmonitor", monitor, nil,
+		"healthmonitors", id)
 }
 
 // DeleteMonitor succeeds if the monitor does not exist.
 func (a *API) DeleteMonitor(ctx context.Context, id string) error {
-	return a.remove(ctx, "delete health monitor", id,
-		func(client *gophercloud.ServiceClient) error {
-			return monitors.Delete(ctx, client, id).ExtractErr()
-		})
+	return a.remove(ctx, "delete health monitor", id, "healthmonitors", id)
 }
 
 // SetMembers replaces the pool's members with one request; it is a no-op if both are empty. Each
-// member is then administratively up, not a backup, and monitored at its own address.
+// member is then administratively up, not a backup, and monitored at its own address: Octavia
+// resets missing fields of an existing member to their defaults, except name and subnet
+// (octavia/api/v2/controllers/member.py, MembersController.put).
 func (a *API) SetMembers(ctx context.Context, poolID string, members []Member) error {
 	return a.writeTo(ctx, fmt.Sprintf("set %d members of pool", len(members)), poolID,
-		func(client *gophercloud.ServiceClient) error {
-			return pools.BatchUpdateMembers(ctx, client, poolID, memberBatch(members)).ExtractErr()
-		})
+		http.MethodPut, map[string]any{"members": append([]Member{}, members...)}, nil, "pools",
+		poolID, "members")
 }
 
 // CreateMember adds a member to the pool, and returns its id.
 func (a *API) CreateMember(
 	ctx context.Context, poolID string, member Member,
 ) (id string, err error) {
-	err = a.writeTo(ctx, fmt.Sprintf("create member %s of pool", member.Name), poolID,
-		func(client *gophercloud.ServiceClient) (err error) {
-			id, err = idOf("member",
-				pools.CreateMember(ctx, client, poolID, memberCreation(member)).Result)
-			return err
-		})
-	return id, err
+	member.ID = ""
+	return a.create(ctx, fmt.Sprintf("create member %s of pool", member.Name), poolID, "member",
+		member, nil, "pools", poolID, "members")
 }
 
 // UpdateMember updates the name, the weight and the monitor port of a member, and clears its backup
@@ -214,27 +211,108 @@ func (a *API) UpdateMember(ctx context.Context, poolID, id string, member Member
 	if err != nil {
 		return fmt.Errorf("update member %s: %w", id, err)
 	}
-	return a.writeTo(ctx, fmt.Sprintf("update member %s of pool", id), poolID,
-		func(client *gophercloud.ServiceClient) error {
-			return pools.UpdateMember(ctx, client, poolID, id, memberChange{member, minor}).Err
-		})
+	change := fields{"name": member.Name, "weight": member.Weight, "monitor_port": nil}
+	if member.MonitorPort != 0 {
+		change["monitor_port"] = member.MonitorPort
+	}
+	if minor >= minorBackup {
+		change["backup"] = member.Backup
+	}
+	return a.update(ctx, fmt.Sprintf("update member %s of pool", id), poolID, "member", nil, change,
+		"pools", poolID, "members", id)
 }
 
 // DeleteMember succeeds if the member does not exist.
 func (a *API) DeleteMember(ctx context.Context, poolID, id string) error {
-	return a.remove(ctx, fmt.Sprintf("delete member %s of pool", id), poolID,
-		func(client *gophercloud.ServiceClient) error {
-			return pools.DeleteMember(ctx, client, poolID, id).ExtractErr()
-		})
+	return a.remove(ctx, fmt.Sprintf("delete member %s of pool", id), poolID, "pools", poolID,
+		"members", id)
+}
+
+// fields are attributes of an object in a request.
+type fields map[string]any
+
+// bodyOf returns the body of a request: an object with its fields, which may be nil, and others.
+func bodyOf(kind string, object any, others fields) (map[string]any, error) {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	var known map[string]json.RawMessage
+	if err := json.Unmarshal(text, &known); err != nil {
+		return nil, err
+	}
+	all := fields{}
+	for name, value := range known {
+		all[name] = value
+	}
+	maps.Copy(all, others)
+	return map[string]any{kind: all}, nil
+}
+
+// create creates an object below the one with the ID, and returns its ID.
+func (a *API) create(
+	ctx context.Context, doing, parent, kind string, object any, others fields, path ...string,
+) (id string, err error) {
+	body, err := bodyOf(kind, object, others)
+	if err != nil {
+		return "", err
+	}
+	var answer map[string]shownPart
+	if err := a.writeTo(ctx, doing, parent, http.MethodPost, body, &answer, path...); err != nil {
+		return "", err
+	}
+	if answer[kind].ID == "" {
+		return "", fmt.Errorf("%s %s: %w", doing, parent, errNoAnswer)
+	}
+	return answer[kind].ID, nil
+}
+
+func (a *API) update(
+	ctx context.Context, doing, id, kind string, object any, others fields, path ...string,
+) error {
+	body, err := bodyOf(kind, object, others)
+	if err != nil {
+		return err
+	}
+	var answer map[string]any
+	return a.writeTo(ctx, doing, id, http.MethodPut, body, &answer, path...)
+}
+
+// remove succeeds if the object does not exist.
+func (a *API) remove(ctx context.Context, doing, id string, path ...string) error {
+	err := a.writeTo(ctx, doing, id, http.MethodDelete, nil, nil, path...)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil
+	case isUncertain(err):
+		return fmt.Errorf("%w: %w", ErrUncertain, err)
+	}
+	return err
+}
+
+// writeTo sends a request whose path or body holds the ID. Without an ID it would change another
+// resource.
+func (a *API) writeTo(
+	ctx context.Context, doing, id, method string, body, answer any, path ...string,
+) error {
+	if id == "" {
+		return fmt.Errorf("%s: its ID is unknown", doing)
+	}
+	return a.write(ctx, doing+" "+id, method, body, answer, path...)
 }
 
 // write sends a request that changes an object.
 func (a *API) write(
-	ctx context.Context, doing string, request func(*gophercloud.ServiceClient) error,
+	ctx context.Context, doing, method string, body, answer any, path ...string,
 ) error {
 	client, err := a.client(ctx)
 	if err == nil {
-		err = request(client)
+		options := &gophercloud.RequestOpts{JSONBody: body, JSONResponse: answer}
+		if method == http.MethodPut && answer != nil {
+			options.OkCodes = []int{http.StatusOK, http.StatusAccepted}
+		}
+		address := client.ServiceURL(append([]string{"lbaas"}, path...)...)
+		_, err = client.Request(ctx, method, address, options)
 	}
 	switch {
 	case err == nil:
@@ -251,31 +329,6 @@ func (a *API) write(
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// writeTo sends a request whose path or body holds the ID. Without an ID it would change another
-// resource.
-func (a *API) writeTo(
-	ctx context.Context, doing, id string, request func(*gophercloud.ServiceClient) error,
-) error {
-	if id == "" {
-		return fmt.Errorf("%s: its ID is unknown", doing)
-	}
-	return a.write(ctx, doing+" "+id, request)
-}
-
-// remove succeeds if the object does not exist.
-func (a *API) remove(
-	ctx context.Context, doing, id string, request func(*gophercloud.ServiceClient) error,
-) error {
-	err := a.writeTo(ctx, doing, id, request)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return nil
-	case isUncertain(err):
-		return fmt.Errorf("%w: %w", ErrUncertain, err)
-	}
-	return err
-}
-
 // isUncertain reports whether an error leaves open if a request was carried out: no response, or a
 // proxy's error for a missing response.
 func isUncertain(err error) bool {
@@ -286,20 +339,6 @@ func isUncertain(err error) bool {
 	var unanswered *url.Error
 	return errors.As(err, &unanswered) && !errors.Is(err, context.Canceled) &&
 		!errors.Is(err, fence.ErrClosed)
-}
-
-// idOf returns the ID of the created object.
-func idOf(kind string, result gophercloud.Result) (string, error) {
-	var body map[string]struct {
-		ID string `json:"id"`
-	}
-	if err := result.ExtractInto(&body); err != nil {
-		return "", err
-	}
-	if body[kind].ID == "" {
-		return "", errNoAnswer
-	}
-	return body[kind].ID, nil
 }
 
 // isBusy distinguishes conflicts because of a state from conflicts with existing objects, such as

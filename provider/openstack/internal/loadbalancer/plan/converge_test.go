@@ -189,7 +189,7 @@ func (s *story) port(index, number int, names []string) octavia.Port {
 	p.Listener.ConnectionLimit = pick(s, -1, 100)
 	p.Listener.AllowedCIDRs = pick(s, []string{"0.0.0.0/0"}, []string{"192.0.2.0/24"})
 	p.Pool.Algorithm, p.Pool.Persistence = pick(s, "ROUND_ROBIN", "SOURCE_IP"),
-		pick(s, "", "SOURCE_IP")
+		pick[octavia.Persistence](s, "", "SOURCE_IP")
 	if s.IntN(2) == 0 {
 		p.Pool.Monitor = monitor(index, s.name(),
 			pick(s, octavia.MonitorTCP, octavia.MonitorHTTP))

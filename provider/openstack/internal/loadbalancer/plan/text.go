@@ -132,7 +132,7 @@ func listenerText(l octavia.Listener) string {
 func poolText(p octavia.Pool) string {
 	text := fmt.Sprintf("%s (%s, %s", p.Name, p.Protocol, p.Algorithm)
 	if p.Persistence != "" {
-		text += ", persistence " + p.Persistence
+		text += ", persistence " + string(p.Persistence)
 	}
 	return text + ")"
 }
