@@ -19,8 +19,7 @@ func (r *reconciler) apply(
 	r.of.config.Logger.V(4).Info("Load balancer plan", "service",
 		r.service.Namespace+"/"+r.service.Name, "plan", todo.String())
 	created := r.found.balancer == nil
-	done, err := r.of.executor.run(ctx, todo,
-		r.found.balancer, reconcileTimeout)
+	done, err := r.of.run(ctx, todo, r.found.balancer, reconcileTimeout)
 	r.found.adopt(done)
 	r.remember(want, is, todo, done, err)
 	r.state.inheritedVIP = inheritedVIP(r.state.inheritedVIP, todo, done, err)
@@ -31,23 +30,23 @@ func (r *reconciler) apply(
 	}
 	if errors.Is(err, errChanged) && len(done.done) == 0 {
 		// The load balancer may no longer be the Service's.
-		return r.waits().retry(err, since, r.found.balancer)
+		return r.retry(err, since)
 	}
 	r.noteCreation(created, todo, err)
 	if announced := r.announce(ctx); announced != nil {
 		err = errors.Join(err, announced)
 	}
 	if err != nil {
-		return r.waits().retry(err, since, r.found.balancer)
+		return r.retry(err, since)
 	}
 	lb := r.found.balancer
 	switch {
 	case lb.Status == octavia.PendingDelete:
 		r.of.cache().Invalidate(lb.ID, r.identity.UID)
-		return r.waits().waitFor(lb, "is being deleted; a new one is created after that")
+		return r.waitFor(lb, "is being deleted; a new one is created after that")
 	case created:
 		// A creation takes long: waiting for it here would keep other Services waiting.
-		return r.waits().waitFor(lb, "is %s", lb.Status)
+		return r.waitFor(lb, "is %s", lb.Status)
 	}
 	return r.waitUntilActive(ctx)
 }
@@ -170,7 +169,7 @@ func (r *reconciler) waitUntilActive(ctx context.Context) error {
 	is, err := r.of.config.Octavia.Settled(ctx, lb.ID, lb.Status, reconcileTimeout)
 	switch {
 	case errors.Is(err, octavia.ErrPending):
-		return r.waits().waitFor(lb, "is %s", is.Status)
+		return r.waitFor(lb, "is %s", is.Status)
 	case err != nil:
 		return err
 	case is.Status != octavia.Active:

@@ -38,7 +38,7 @@ func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 	var impossible *desired.ImpossibleError
 	switch {
 	case errors.Is(err, desired.ErrNoNode):
-		return desired.State{}, r.waits().wait(r.found.lastChange(r.service), "%v", err)
+		return desired.State{}, r.wait(r.found.lastChange(r.service), "%v", err)
 	case errors.As(err, &impossible):
 		return desired.State{},
 			r.notes.refuse(aboutPlaces, &refusal{events.Unsupported, impossible.Message})

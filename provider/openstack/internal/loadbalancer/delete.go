@@ -10,7 +10,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
@@ -95,25 +94,6 @@ func (r *reconciler) findAny(ctx context.Context) error {
 	return nil
 }
 
-// observeBeside reads the floating IPs and the security group of the Service.
-func (r *reconciler) observeBeside(ctx context.Context) (plan.Observed, error) {
-	if err := r.readAllFloatingIPs(ctx); err != nil {
-		return plan.Observed{}, err
-	}
-	is := plan.Observed{
-		LoadBalancer: r.found.balancer, Role: r.found.role,
-		FloatingIPs: r.found.floatingIPs,
-	}
-	return is, r.observer().group(ctx, desired.State{}, &is)
-}
-
-func (r *reconciler) readAllFloatingIPs(ctx context.Context) (err error) {
-	since := r.of.cache().LastWrite(r.identity.UID, r.of.config.Clock.Now().Add(-r.listAge()))
-	r.found.floatingIPs, err = r.of.config.Neutron.FloatingIPsOf(ctx,
-		r.found.query(r.identity, r.settings), since)
-	return err
-}
-
 // delete deletes the resources of the Service, and waits until they are gone.
 func (r *reconciler) delete(ctx context.Context) error {
 	if err := r.findAny(ctx); err != nil {
@@ -174,7 +154,7 @@ func (r *reconciler) deleteDuplicate(ctx context.Context, lb *octavia.LoadBalanc
 func (r *reconciler) deleteObserved(
 	ctx context.Context, is plan.Observed, end time.Time,
 ) error {
-	if err := r.observer().allContents(ctx, &is, r.found.balancer); err != nil {
+	if err := r.allContents(ctx, &is); err != nil {
 		return err
 	}
 	todo := r.removal(is)
@@ -183,11 +163,10 @@ func (r *reconciler) deleteObserved(
 	lb := is.LoadBalancer
 	r.of.config.Logger.V(4).Info("Load balancer deletion plan", "service",
 		r.service.Namespace+"/"+r.service.Name, "plan", todo.String())
-	done, err := r.of.executor.run(ctx, todo,
-		lb, max(0, end.Sub(r.of.config.Clock.Now())))
+	done, err := r.of.run(ctx, todo, lb, max(0, end.Sub(r.of.config.Clock.Now())))
 	r.noteWrite(lb, done, err)
 	if err != nil {
-		return r.waits().retry(err, r.found.lastChange(r.service), r.found.balancer)
+		return r.retry(err, r.found.lastChange(r.service))
 	}
 	gone := r.found.deleting
 	for _, step := range done.done {
@@ -217,7 +196,7 @@ func (r *reconciler) seeUntagged(ctx context.Context, done runResult) error {
 	case errors.Is(err, octavia.ErrNotFound):
 		return nil
 	case errors.Is(err, octavia.ErrPending):
-		return r.waits().waitFor(lb, "is %s", now.Status)
+		return r.waitFor(lb, "is %s", now.Status)
 	case err != nil:
 		return err
 	case slices.Contains(now.Tags, r.identity.ServiceTag()):
@@ -237,7 +216,7 @@ func (r *reconciler) waitUntilGone(
 	case errors.Is(err, octavia.ErrNotFound):
 		return nil
 	case errors.Is(err, octavia.ErrPending):
-		return r.waits().waitFor(lb, "is being deleted")
+		return r.waitFor(lb, "is being deleted")
 	case err != nil:
 		return err
 	}

@@ -86,10 +86,11 @@ const (
 
 // LoadBalancers serves Services. It is safe for concurrent use. [LoadBalancers.Close] ends it.
 type LoadBalancers struct {
-	config   Config
-	executor *executor
-	locks    locks.Locks
-	states   byUID[*serviceState]
+	config Config
+	locks  locks.Locks
+	// making has an entry for each creation of a load balancer in flight.
+	making chan struct{}
+	states byUID[*serviceState]
 	// tracked holds the Services that follow changes of the cloud and of nodes.
 	tracked byUID[serviceName]
 	// reports holds the last results.
@@ -102,7 +103,7 @@ var _ cloudprovider.LoadBalancer = (*LoadBalancers)(nil)
 
 // New makes no request.
 func New(config Config) *LoadBalancers {
-	l := &LoadBalancers{config: config, executor: newExecutor(config)}
+	l := &LoadBalancers{config: config, making: make(chan struct{}, maxMaking)}
 	if l.config.ClusterUID == nil {
 		l.config.ClusterUID = readClusterUID(config.Kube)
 	}

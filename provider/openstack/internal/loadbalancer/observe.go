@@ -8,10 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/utils/clock"
-
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
@@ -39,6 +36,29 @@ func (r *reconciler) readFloatingIPs(ctx context.Context) (err error) {
 	return err
 }
 
+// observeFound returns what find has read.
+func (r *reconciler) observeFound() plan.Observed {
+	return plan.Observed{
+		LoadBalancer: r.found.balancer, Role: r.found.role, FloatingIPs: r.found.floatingIPs,
+	}
+}
+
+// observeBeside reads the floating IPs and the security group of the Service.
+func (r *reconciler) observeBeside(ctx context.Context) (plan.Observed, error) {
+	if err := r.readAllFloatingIPs(ctx); err != nil {
+		return plan.Observed{}, err
+	}
+	is := r.observeFound()
+	return is, r.group(ctx, desired.State{}, &is)
+}
+
+func (r *reconciler) readAllFloatingIPs(ctx context.Context) (err error) {
+	since := r.of.cache().LastWrite(r.identity.UID, r.of.config.Clock.Now().Add(-r.listAge()))
+	r.found.floatingIPs, err = r.of.config.Neutron.FloatingIPsOf(ctx,
+		r.found.query(r.identity, r.settings), since)
+	return err
+}
+
 // observed are the existing objects.
 type observed struct {
 	plan.Observed
@@ -53,60 +73,38 @@ type observed struct {
 	withoutGroup bool
 }
 
-// observer reads the existing objects of a Service, except those that are known to be unchanged.
-type observer struct {
-	octavia *octavia.API
-	neutron *neutron.API
-	clock   clock.Clock
-	// manageGroups: security groups are created and updated, and not only removed.
-	manageGroups bool
-	identity     desired.Identity
-	mode         mode
-}
-
-func (r *reconciler) observer() observer {
-	c := r.of.config
-	return observer{
-		c.Octavia, c.Neutron, c.Clock, c.Defaults.LoadBalancer.ManageSecurityGroups, r.identity,
-		r.mode,
-	}
-}
-
-// observe reads the objects that found does not hold. complete: contents that are not known to be
-// as desired are read in all fields. isServed: the Service has an address.
-func (o observer) observe(
-	ctx context.Context, found found, want desired.State, isServed, complete bool,
+// observe reads the objects that find has not read, except those that are known to be unchanged.
+// complete: contents that are not known to be as desired are read in all fields.
+func (r *reconciler) observe(
+	ctx context.Context, want desired.State, complete bool,
 ) (observed, error) {
-	lb := found.balancer
-	is := observed{hash: want.Hash()}
-	is.Observed = plan.Observed{
-		LoadBalancer: lb, Role: found.role, FloatingIPs: found.floatingIPs,
-	}
+	lb := r.found.balancer
+	is := observed{hash: want.Hash(), Observed: r.observeFound()}
 	if lb == nil {
-		return is, o.wantedGroup(ctx, want, &is)
+		return is, r.wantedGroup(ctx, want, &is)
 	}
-	is.NeverServed = !isServed && found.role == plan.Owner
-	is.known = o.octavia.Cache().Lookup(lb, o.identity.UID)
+	is.NeverServed = len(r.service.Status.LoadBalancer.Ingress) == 0 && r.found.role == plan.Owner
+	is.known = r.of.cache().Lookup(lb, r.identity.UID)
 	unchanged := is.known.Current && is.known.State.Hash == is.hash &&
-		(!o.mode.deep || is.known.State.Compared)
+		(!r.deep || is.known.State.Compared)
 	var err error
 	switch contents := is.known.Contents; {
 	case unchanged && contents == nil:
 		now := plan.AsWanted(want)
 		is.Listeners, is.Pools = now.Listeners, now.Pools
-	case unchanged, contents != nil && !o.mode.repair && !complete:
+	case unchanged, contents != nil && !r.repair && !complete:
 		is.use(contents)
 	default:
-		err = o.readContents(ctx, complete, &is)
+		err = r.readContents(ctx, complete, &is)
 	}
 	if err != nil {
 		return observed{}, err
 	}
-	if unchanged && !o.mode.repair {
+	if unchanged && !r.repair {
 		is.withoutGroup = true
 		return is, nil
 	}
-	return is, o.wantedGroup(ctx, want, &is)
+	return is, r.wantedGroup(ctx, want, &is)
 }
 
 // comparable returns the part of the desired state that can be compared.
@@ -117,20 +115,20 @@ func (o observed) comparable(want desired.State) desired.State {
 	return want
 }
 
-func (o observer) readContents(ctx context.Context, complete bool, is *observed) error {
+func (r *reconciler) readContents(ctx context.Context, complete bool, is *observed) error {
 	lb := is.LoadBalancer
 	depth := octavia.InPart
-	if o.mode.deep || complete || o.mode.repair && is.known.State.Hash != "" {
+	if r.deep || complete || r.repair && is.known.State.Hash != "" {
 		// Another client has changed the load balancer.
 		depth = octavia.Full
 	}
 	// A drift repair uses no list from before it.
 	upTo := lb.UpdatedAt
-	if o.mode.repair {
+	if r.repair {
 		upTo = time.Time{}
 	}
-	begun := o.clock.Now()
-	contents, err := o.octavia.Contents(ctx, lb.ID, depth, upTo)
+	begun := r.of.config.Clock.Now()
+	contents, err := r.of.config.Octavia.Contents(ctx, lb.ID, depth, upTo)
 	if err != nil {
 		return err
 	}
@@ -188,24 +186,20 @@ func omitted(d desired.State) string {
 
 // wantedGroup reads the security group if it is desired. A repair reads it in any case, because the
 // option may have been turned off.
-func (o observer) wantedGroup(
-	ctx context.Context, want desired.State, is *observed,
-) error {
-	if want.SecurityGroup == nil && !o.mode.repair {
+func (r *reconciler) wantedGroup(ctx context.Context, want desired.State, is *observed) error {
+	if want.SecurityGroup == nil && !r.repair {
 		return nil
 	}
-	return o.group(ctx, want, &is.Observed)
+	return r.group(ctx, want, &is.Observed)
 }
 
 // group reads the Service's security group, and the ports that have it or should have it.
-func (o observer) group(
-	ctx context.Context, want desired.State, is *plan.Observed,
-) error {
-	read := o.neutron.SecurityGroup
-	if !o.manageGroups {
-		read = o.neutron.LeftSecurityGroup
+func (r *reconciler) group(ctx context.Context, want desired.State, is *plan.Observed) error {
+	read := r.of.config.Neutron.SecurityGroup
+	if !r.of.config.Defaults.LoadBalancer.ManageSecurityGroups {
+		read = r.of.config.Neutron.LeftSecurityGroup
 	}
-	group, err := read(ctx, o.identity.SecurityGroupName())
+	group, err := read(ctx, r.identity.SecurityGroupName())
 	if err != nil {
 		return err
 	}
@@ -223,24 +217,23 @@ func (o observer) group(
 	if group != nil {
 		id = group.ID
 	}
-	is.NodePorts, err = o.neutron.NodePorts(ctx, servers, id)
+	is.NodePorts, err = r.of.config.Neutron.NodePorts(ctx, servers, id)
 	return err
 }
 
 // allContents reads the contents even of a load balancer that is deleted as a whole: its listeners
 // show a guest even if another client removed the tags of the guest. Known contents are not read
 // again if Octavia shows the same parts.
-func (o observer) allContents(
-	ctx context.Context, is *plan.Observed, lb *octavia.LoadBalancer,
-) error {
+func (r *reconciler) allContents(ctx context.Context, is *plan.Observed) error {
+	lb := is.LoadBalancer
 	if lb == nil {
 		return nil
 	}
-	if known := o.octavia.Cache().Lookup(lb, o.identity.UID).Contents; known.Are(lb) {
+	if known := r.of.cache().Lookup(lb, r.identity.UID).Contents; known.Are(lb) {
 		is.Listeners, is.Pools = known.Listeners, known.Pools
 		return nil
 	}
-	contents, err := o.octavia.Contents(ctx, lb.ID, octavia.InPart, time.Time{})
+	contents, err := r.of.config.Octavia.Contents(ctx, lb.ID, octavia.InPart, time.Time{})
 	if errors.Is(err, octavia.ErrNotFound) {
 		is.LoadBalancer = nil
 		return nil

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/cloud-provider/api"
-	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
@@ -42,29 +41,17 @@ func retryAfter(pause time.Duration, format string, arguments ...any) error {
 	return api.NewRetryError(fmt.Sprintf(format, arguments...), pause)
 }
 
-// waiter ends reconciles that come too early, and reports once what they wait for.
-type waiter struct {
-	clock    clock.Clock
-	octavia  *octavia.API
-	creation *freshCreation
-	notes    *notifier
-}
-
-func (r *reconciler) waits() waiter {
-	return waiter{r.of.config.Clock, r.of.config.Octavia, &r.state.creation, r.notes}
-}
-
 // wait pauses for a tenth of the time since the last progress.
-func (w waiter) wait(since time.Time, format string, arguments ...any) error {
-	pause := min(max(w.clock.Since(since)/10, minRetryDelay), maxRetryDelay)
-	return w.pause(pause, fmt.Sprintf(format, arguments...))
+func (r *reconciler) wait(since time.Time, format string, arguments ...any) error {
+	pause := min(max(r.of.config.Clock.Since(since)/10, minRetryDelay), maxRetryDelay)
+	return r.pause(pause, fmt.Sprintf(format, arguments...))
 }
 
 // waitFor pauses until Octavia's work on a load balancer is expected to end.
-func (w waiter) waitFor(lb *octavia.LoadBalancer, format string, arguments ...any) error {
-	pause := max(w.octavia.NextLook(lb.ID, lb.Status), minRetryDelay)
-	if c := w.creation; c.loadBalancer != nil && c.loadBalancer.ID == lb.ID {
-		now := w.clock.Now()
+func (r *reconciler) waitFor(lb *octavia.LoadBalancer, format string, arguments ...any) error {
+	pause := max(r.of.config.Octavia.NextLook(lb.ID, lb.Status), minRetryDelay)
+	if c := &r.state.creation; c.loadBalancer != nil && c.loadBalancer.ID == lb.ID {
+		now := r.of.config.Clock.Now()
 		if now.Before(c.nextLook) {
 			// A reconcile that comes earlier does not delay the next look.
 			pause = c.nextLook.Sub(now)
@@ -72,26 +59,26 @@ func (w waiter) waitFor(lb *octavia.LoadBalancer, format string, arguments ...an
 			c.nextLook = now.Add(pause)
 		}
 	}
-	return w.pause(pause,
+	return r.pause(pause,
 		fmt.Sprintf("load balancer %s %s", lb.ID, fmt.Sprintf(format, arguments...)))
 }
 
-func (w waiter) pause(pause time.Duration, message string) error {
-	w.notes.notify(aboutWaiting, desired.Notice{Reason: events.Waiting, Message: message})
+func (r *reconciler) pause(pause time.Duration, message string) error {
+	r.notes.notify(aboutWaiting, desired.Notice{Reason: events.Waiting, Message: message})
 	return retryAfter(pause, "%s", message)
 }
 
 // retry turns an error into a wait if Octavia is still at work on the load balancer, or if the load
 // balancer has changed.
-func (w waiter) retry(err error, since time.Time, lb *octavia.LoadBalancer) error {
+func (r *reconciler) retry(err error, since time.Time) error {
 	var pending *pendingError
 	switch {
 	case errors.As(err, &pending) && pending.status.Pending():
-		return w.waitFor(lb, "is %s", pending.status)
+		return r.waitFor(r.found.balancer, "is %s", pending.status)
 	case errors.As(err, &pending):
-		return w.wait(since, "load balancer %s is %s", pending.loadBalancerID, pending.status)
+		return r.wait(since, "load balancer %s is %s", pending.loadBalancerID, pending.status)
 	case errors.Is(err, errQueued):
-		return w.wait(since, "the load balancer is %v", errQueued)
+		return r.wait(since, "the load balancer is %v", errQueued)
 	case errors.Is(err, errGone), errors.Is(err, errChanged):
 		return retryAfter(minRetryDelay, "%v", err)
 	}

@@ -63,7 +63,7 @@ func (r *reconciler) preview(ctx context.Context, preview *Preview) error {
 		if err != nil {
 			return err
 		}
-		if err := r.observer().allContents(ctx, &is, r.found.balancer); err != nil {
+		if err := r.allContents(ctx, &is); err != nil {
 			return err
 		}
 		preview.Observed, preview.Plan = is.Outline(), r.removal(is)
@@ -88,8 +88,8 @@ func (r *reconciler) preview(ctx context.Context, preview *Preview) error {
 
 // previewRefused reads the load balancer that a refused Service has.
 func (r *reconciler) previewRefused(ctx context.Context, preview *Preview) error {
-	is := plan.Observed{LoadBalancer: r.found.balancer, FloatingIPs: r.found.floatingIPs}
-	err := r.observer().allContents(ctx, &is, r.found.balancer)
+	is := r.observeFound()
+	err := r.allContents(ctx, &is)
 	preview.Observed, preview.Plan = is.Outline(), plan.Plan{}
 	return err
 }

@@ -124,7 +124,7 @@ func (r *reconciler) waitWhilePending(ctx context.Context) error {
 	lb := r.found.balancer
 	switch {
 	case lb == nil && r.found.deleting != nil:
-		return r.waits().waitFor(r.found.deleting,
+		return r.waitFor(r.found.deleting,
 			"is being deleted; a new one is created after that")
 	case lb == nil && !r.create:
 		return fmt.Errorf("service %s/%s has no load balancer yet", r.service.Namespace,
@@ -137,7 +137,7 @@ func (r *reconciler) waitWhilePending(ctx context.Context) error {
 		map[string]*string{settings.AnnotationLoadBalancerID: &lb.ID}); err != nil {
 		return err
 	}
-	return r.waits().waitFor(lb, "is %s", lb.Status)
+	return r.waitFor(lb, "is %s", lb.Status)
 }
 
 // converge takes the steps to the desired state. It returns nil if Octavia has completed all of
@@ -173,8 +173,7 @@ func (r *reconciler) converge(ctx context.Context, want desired.State) error {
 func (r *reconciler) diff(
 	ctx context.Context, want desired.State, complete bool,
 ) (observed, plan.Plan, error) {
-	isServed := len(r.service.Status.LoadBalancer.Ingress) > 0
-	is, err := r.observer().observe(ctx, r.found, want, isServed, complete)
+	is, err := r.observe(ctx, want, complete)
 	if err != nil {
 		return observed{}, plan.Plan{}, err
 	}

@@ -7,13 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/utils/clock"
-
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
-	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
 var (
@@ -36,31 +32,6 @@ var (
 // in a longer queue may be duplicated.
 const maxMaking = 4
 
-// executor takes the steps of many plans at a time, and keeps no state between them. Two plans for
-// one load balancer never run together.
-//
-// Octavia makes one change of a load balancer at a time, and refuses others until it has finished.
-// So each step on the load balancer first waits for the end of the previous one, which takes from a
-// second to minutes. If no other load balancer is busy and the usual duration is known, the step is
-// tried after that time without a look. Steps with Neutron do not wait, and neither does a caller
-// after the last step.
-type executor struct {
-	octavia *octavia.API
-	neutron *neutron.API
-	clock   clock.Clock
-	logger  logr.Logger
-	trouble *trouble.Report
-	// making has an entry for each creation of a load balancer in flight.
-	making chan struct{}
-}
-
-func newExecutor(c Config) *executor {
-	return &executor{
-		octavia: c.Octavia, neutron: c.Neutron, clock: c.Clock, logger: c.Logger,
-		trouble: c.Trouble, making: make(chan struct{}, maxMaking),
-	}
-}
-
 // runResult lists the effects of a run, even of one that fails.
 type runResult struct {
 	// loadBalancer is the created one, or the one that the run began with, as last seen. Its status
@@ -76,7 +47,15 @@ type runResult struct {
 
 // run takes the steps of a plan until one fails, and waits for Octavia for at most the timeout in
 // total; then the next plan starts from the state that exists. lb is the load balancer of the plan,
-// as last seen; nil for none. The errors wrap, where the caller can act on it:
+// as last seen; nil for none. Two plans for one load balancer never run together.
+//
+// Octavia makes one change of a load balancer at a time, and refuses others until it has finished.
+// So each step on the load balancer first waits for the end of the previous one, which takes from a
+// second to minutes. If no other load balancer is busy and the usual duration is known, the step is
+// tried after that time without a look. Steps with Neutron do not wait, and neither does a caller
+// after the last step.
+//
+// The errors wrap, where the caller can act on it:
 //
 //   - [pendingError]: Octavia is at work, and the timeout is over.
 //   - [errQueued]: no creation was requested, because others are in flight.
@@ -87,10 +66,13 @@ type runResult struct {
 //     then does nothing at all.
 //   - [errNotDeleted]: Octavia still shows something after its deletion.
 //   - the error of ctx. The request in flight may have been carried out.
-func (e *executor) run(
+func (l *LoadBalancers) run(
 	ctx context.Context, p plan.Plan, lb *octavia.LoadBalancer, timeout time.Duration,
 ) (runResult, error) {
-	r := &run{executor: e, end: e.clock.Now().Add(timeout), made: map[thing]string{}}
+	r := &run{
+		Config: l.config, making: l.making, end: l.config.Clock.Now().Add(timeout),
+		made: map[thing]string{},
+	}
 	if lb != nil {
 		seen := *lb
 		r.result.loadBalancer, r.tags = &seen, lb.Tags
@@ -106,13 +88,13 @@ func (e *executor) run(
 		}
 		if err == nil {
 			err = r.take(ctx, step)
-			e.reportCreation(step, err)
+			r.reportCreation(step, err)
 		}
 		if err != nil {
 			return r.result, fmt.Errorf("step %d of %d (%s): %w", i+1, len(p.Steps), step, err)
 		}
 		r.result.done = append(r.result.done, r.step)
-		e.logger.Info("Load balancer step done", "step", step.String(), "loadBalancer", r.id())
+		r.Logger.Info("Load balancer step done", "step", step.String(), "loadBalancer", r.id())
 	}
 	return r.result, nil
 }
@@ -140,7 +122,8 @@ const refusalPause = time.Second
 
 // run is a plan in progress.
 type run struct {
-	*executor
+	Config
+	making chan struct{}
 	end    time.Time
 	result runResult
 	// step is the current step.
@@ -160,7 +143,7 @@ type run struct {
 	group string
 }
 
-func (r *run) left() time.Duration { return max(0, r.end.Sub(r.clock.Now())) }
+func (r *run) left() time.Duration { return max(0, r.end.Sub(r.Clock.Now())) }
 
 // id is the load balancer's; "" for none.
 func (r *run) id() string {
@@ -188,7 +171,7 @@ func (r *run) mark(status octavia.Status) {
 func (r *run) begun(status octavia.Status) {
 	r.mark(status)
 	if r.id() != "" {
-		r.octavia.Begin(r.id(), status)
+		r.Octavia.Begin(r.id(), status)
 	}
 }
 
@@ -217,10 +200,10 @@ func (r *run) attempt(ctx context.Context, request func() error, mends bool) err
 		}
 		if err == nil {
 			err = request()
-			r.result.wroteAt = r.clock.Now()
+			r.result.wroteAt = r.Clock.Now()
 		}
 		if isUnseen && errors.Is(err, octavia.ErrBusy) {
-			r.octavia.Refused(r.id())
+			r.Octavia.Refused(r.id())
 		}
 		switch {
 		case err == nil:
@@ -250,7 +233,7 @@ func (r *run) expected(ctx context.Context) (bool, error) {
 	if r.status() != octavia.PendingUpdate || len(r.written) > 0 || isFinal(r.step) {
 		return false, nil
 	}
-	isOver, err := r.octavia.Expected(ctx, r.id(), expectedTimeout)
+	isOver, err := r.Octavia.Expected(ctx, r.id(), expectedTimeout)
 	if isOver {
 		r.fresh = false
 	}
@@ -273,7 +256,7 @@ func (r *run) settle(ctx context.Context, mends bool) error {
 
 func (r *run) wait(ctx context.Context) error {
 	r.fresh = false
-	lb, err := r.octavia.Settled(ctx, r.id(), r.status(), r.left())
+	lb, err := r.Octavia.Settled(ctx, r.id(), r.status(), r.left())
 	switch {
 	case errors.Is(err, octavia.ErrPending):
 		r.mark(lb.Status)
@@ -295,7 +278,7 @@ func (r *run) pending(err error) error {
 }
 
 func (r *run) pause(ctx context.Context, pause time.Duration) error {
-	timer := r.clock.NewTimer(pause)
+	timer := r.Clock.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C():
@@ -332,4 +315,319 @@ func (r *run) loadBalancer(ref plan.Ref) string {
 		return ref.ID
 	}
 	return r.id()
+}
+
+// take takes a step.
+func (r *run) take(ctx context.Context, step plan.Step) error {
+	switch s := step.(type) {
+	case plan.CreateLoadBalancer:
+		return r.createLoadBalancer(ctx, s)
+	case plan.UpdateLoadBalancer:
+		return r.updateLoadBalancer(ctx, s)
+	case plan.DeleteLoadBalancer:
+		return r.deleteLoadBalancer(ctx, s)
+	case plan.FailoverLoadBalancer:
+		return r.mend(ctx, func() error { return r.Octavia.FailoverLoadBalancer(ctx, s.ID) })
+
+	case plan.CreateListener:
+		return r.createListener(ctx, s)
+	case plan.UpdateListener:
+		return r.updateListener(ctx, s)
+	case plan.DeleteListener:
+		return r.change(ctx, func() error { return r.Octavia.DeleteListener(ctx, s.ID) })
+
+	case plan.CreatePool:
+		return r.createPool(ctx, s)
+	case plan.UpdatePool:
+		return r.change(ctx, func() error { return r.Octavia.UpdatePool(ctx, s.ID, s.Pool) })
+	case plan.DeletePool:
+		return r.change(ctx, func() error { return r.Octavia.DeletePool(ctx, s.ID) })
+
+	case plan.CreateMonitor:
+		return r.changePool(ctx, s.Pool,
+			func(id string) error { return r.Octavia.CreateMonitor(ctx, id, s.Monitor) })
+	case plan.UpdateMonitor:
+		return r.change(ctx, func() error { return r.Octavia.UpdateMonitor(ctx, s.ID, s.Monitor) })
+	case plan.DeleteMonitor:
+		return r.change(ctx, func() error { return r.Octavia.DeleteMonitor(ctx, s.ID) })
+
+	case plan.SetMembers:
+		return r.changePool(ctx, s.Pool,
+			func(id string) error { return r.Octavia.SetMembers(ctx, id, s.Members) })
+	case plan.CreateMember:
+		return r.createMember(ctx, s)
+	case plan.UpdateMember:
+		return r.change(ctx,
+			func() error { return r.Octavia.UpdateMember(ctx, s.PoolID, s.ID, s.Member) })
+	case plan.DeleteMember:
+		return r.change(ctx, func() error { return r.Octavia.DeleteMember(ctx, s.PoolID, s.ID) })
+
+	case plan.SeeDeleted:
+		return r.seeDeleted(ctx, s)
+	}
+	return r.takeWithNeutron(ctx, step)
+}
+
+// createLoadBalancer first waits until a load balancer that is being replaced is gone, because the
+// new one may have its address.
+func (r *run) createLoadBalancer(ctx context.Context, s plan.CreateLoadBalancer) error {
+	if r.status() == octavia.PendingDelete {
+		switch err := r.settle(ctx, false); {
+		case errors.Is(err, octavia.ErrNotFound):
+			r.result.loadBalancer = nil
+		case err != nil:
+			return err
+		default:
+			return fmt.Errorf("load balancer %s is %s after its deletion", r.id(), r.status())
+		}
+	}
+	ports := s.Ports
+	if s.Bare {
+		ports = nil
+	}
+	if err := r.queue(ctx); err != nil {
+		return err
+	}
+	defer func() { <-r.making }()
+	made, err := r.Octavia.CreateLoadBalancer(ctx, s.LoadBalancer, ports)
+	r.result.wroteAt = r.Clock.Now()
+	if err != nil {
+		return err
+	}
+	r.result.loadBalancer, r.tags = &made, made.Tags
+	r.begun(made.Status)
+	return nil
+}
+
+// queue waits for a free entry in making, and takes it.
+func (r *run) queue(ctx context.Context) error {
+	select {
+	case r.making <- struct{}{}:
+		return nil
+	default:
+	}
+	if r.left() == 0 {
+		return errQueued
+	}
+	timer := r.Clock.NewTimer(r.left())
+	defer timer.Stop()
+	select {
+	case r.making <- struct{}{}:
+		return nil
+	case <-timer.C():
+		return errQueued
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// isFinal reports whether the step changes the whole load balancer irreversibly: a tag write
+// replaces the whole list. Tags of other clients since the last read would be lost, and the load
+// balancer may be another cluster's by now.
+func isFinal(step plan.Step) bool {
+	switch step.(type) {
+	case plan.UpdateLoadBalancer, plan.DeleteLoadBalancer:
+		return true
+	}
+	return false
+}
+
+func isDeletion(step plan.Step) bool {
+	_, is := step.(plan.DeleteLoadBalancer)
+	return is
+}
+
+// seeTagsAhead is seeTags before the first step. A missing load balancer is no error, so that the
+// other steps are taken.
+func (r *run) seeTagsAhead(ctx context.Context) error {
+	if err := r.seeTags(ctx); !errors.Is(err, octavia.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+// seeTags reads the load balancer, unless it has just done so. It returns errChanged if the tags
+// are neither those of the plan nor one of the other lists, or if the load balancer to delete has a
+// new part.
+func (r *run) seeTags(ctx context.Context, or ...[]string) error {
+	if r.fresh || r.id() == "" {
+		return nil
+	}
+	lb, err := r.Octavia.Get(ctx, r.id())
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(append(or, r.tags),
+		func(tags []string) bool { return sameTags(tags, lb.Tags) }) {
+		return fmt.Errorf("load balancer %s: %w", lb.ID, errChanged)
+	}
+	for _, part := range lb.Parts {
+		if r.parts != nil && !slices.Contains(r.parts, part) {
+			return fmt.Errorf("load balancer %s: %w: new listener or pool %s", lb.ID, errChanged,
+				part)
+		}
+	}
+	r.fresh = true
+	return nil
+}
+
+// sameTags ignores the order of tags, which Octavia does not keep.
+func sameTags(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+func (r *run) updateLoadBalancer(ctx context.Context, s plan.UpdateLoadBalancer) error {
+	err := r.change(ctx, func() error {
+		// The new tags exist already if an earlier request succeeded and its response was lost.
+		if err := r.seeTags(ctx, s.Tags); err != nil {
+			return err
+		}
+		return r.Octavia.UpdateLoadBalancer(ctx, s.ID, s.Tags)
+	})
+	if err == nil {
+		r.tags, r.written = s.Tags, s.Tags
+	}
+	return err
+}
+
+// deleteLoadBalancer succeeds if the load balancer is gone, or is about to be.
+func (r *run) deleteLoadBalancer(ctx context.Context, s plan.DeleteLoadBalancer) error {
+	if r.status().Gone() {
+		return nil
+	}
+	err := r.mend(ctx, func() error {
+		if err := r.seeTags(ctx); err != nil {
+			return err
+		}
+		return r.Octavia.DeleteLoadBalancer(ctx, s.ID, s.Cascade)
+	})
+	var pending *pendingError
+	switch {
+	case err == nil:
+		r.begun(octavia.PendingDelete)
+	case errors.Is(err, errGone), errors.As(err, &pending) &&
+		pending.status == octavia.PendingDelete:
+		r.mark(octavia.PendingDelete)
+	default:
+		return err
+	}
+	return nil
+}
+
+// seeDeleted waits until Octavia has finished, and verifies the deletions.
+func (r *run) seeDeleted(ctx context.Context, s plan.SeeDeleted) error {
+	err := r.settle(ctx, false)
+	var is octavia.Contents
+	if err == nil {
+		is, err = r.Octavia.Contents(ctx, s.LoadBalancerID, octavia.InPart, time.Time{})
+	}
+	if errors.Is(err, octavia.ErrNotFound) {
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	var left []error
+	for _, l := range is.Listeners {
+		if slices.Contains(s.IDs, l.ID) {
+			left = append(left,
+				fmt.Errorf("listener %s (%s, %s) %w", l.ID, l.Name, l.Status, errNotDeleted))
+		}
+	}
+	for _, p := range is.Pools {
+		if slices.Contains(s.IDs, p.ID) {
+			left = append(left,
+				fmt.Errorf("pool %s (%s, %s) %w", p.ID, p.Name, p.Status, errNotDeleted))
+		}
+	}
+	return errors.Join(append(left, err)...)
+}
+
+func (r *run) createListener(ctx context.Context, s plan.CreateListener) error {
+	pool, err := r.find(aPool, s.Pool)
+	if err != nil {
+		return err
+	}
+	return r.make(ctx, aListener, s.Listener.Name, func() (string, error) {
+		return r.Octavia.CreateListener(ctx, r.loadBalancer(s.LoadBalancer), s.Listener, pool)
+	})
+}
+
+func (r *run) updateListener(ctx context.Context, s plan.UpdateListener) error {
+	pool, err := r.find(aPool, s.Pool)
+	if err != nil {
+		return err
+	}
+	return r.change(ctx,
+		func() error { return r.Octavia.UpdateListener(ctx, s.ID, s.Listener, pool) })
+}
+
+func (r *run) createPool(ctx context.Context, s plan.CreatePool) error {
+	listener, err := r.find(aListener, s.Listener)
+	if err != nil {
+		return err
+	}
+	return r.make(ctx, aPool, s.Pool.Name, func() (string, error) {
+		return r.Octavia.CreatePool(ctx, r.loadBalancer(s.LoadBalancer), listener, s.Pool)
+	})
+}
+
+func (r *run) createMember(ctx context.Context, s plan.CreateMember) error {
+	return r.changePool(ctx, s.Pool, func(pool string) error {
+		id, err := r.Octavia.CreateMember(ctx, pool, s.Member)
+		if err == nil {
+			s.Member.ID = id
+			r.step = s
+		}
+		return err
+	})
+}
+
+// make sends a request whose result later steps may refer to.
+func (r *run) make(
+	ctx context.Context, kind, name string, request func() (id string, err error),
+) error {
+	return r.change(ctx, func() error {
+		id, err := request()
+		if err == nil {
+			r.made[thing{kind, name}] = id
+		}
+		return err
+	})
+}
+
+func (r *run) changePool(ctx context.Context, ref plan.Ref, request func(id string) error) error {
+	id, err := r.find(aPool, ref)
+	if err != nil {
+		return err
+	}
+	return r.change(ctx, func() error { return request(id) })
+}
+
+// reportCreation reports whether a quota prevents a step.
+func (r *run) reportCreation(step plan.Step, err error) {
+	if counted := countedBy(step); counted != "" {
+		r.Trouble.Creation(counted, err,
+			errors.Is(err, octavia.ErrQuota) || errors.Is(err, neutron.ErrQuota))
+	}
+}
+
+// countedBy returns the quota that a step counts against; "" for none.
+func countedBy(step plan.Step) string {
+	switch step.(type) {
+	case plan.CreateLoadBalancer:
+		return "load balancers"
+	case plan.CreateListener:
+		return "listeners"
+	case plan.CreatePool:
+		return "pools"
+	case plan.CreateMember, plan.SetMembers:
+		return "members"
+	case plan.CreateMonitor:
+		return "health monitors"
+	case plan.CreateFloatingIP:
+		return "floating IPs"
+	case plan.CreateSecurityGroup:
+		return "security groups"
+	case plan.CreateRule:
+		return "security group rules"
+	}
+	return ""
 }

@@ -13,7 +13,7 @@ import (
 // its load balancer does.
 func (r *run) takeWithNeutron(ctx context.Context, step plan.Step) error {
 	err := r.askNeutron(ctx, step)
-	r.result.wroteAt = r.clock.Now()
+	r.result.wroteAt = r.Clock.Now()
 	if errors.Is(err, neutron.ErrNotFound) {
 		return fmt.Errorf("%w: %w", errGone, err)
 	}
@@ -27,28 +27,28 @@ func (r *run) askNeutron(ctx context.Context, step plan.Step) error {
 	case plan.AttachFloatingIP:
 		return r.attachFloatingIP(ctx, s)
 	case plan.DetachFloatingIP:
-		return r.neutron.DetachFloatingIP(ctx, s.ID)
+		return r.Neutron.DetachFloatingIP(ctx, s.ID)
 	case plan.DeleteFloatingIP:
-		return r.neutron.DeleteFloatingIP(ctx, s.ID)
+		return r.Neutron.DeleteFloatingIP(ctx, s.ID)
 	case plan.TagFloatingIP:
-		return r.neutron.TagFloatingIP(ctx, s.ID, s.Tags)
+		return r.Neutron.TagFloatingIP(ctx, s.ID, s.Tags)
 
 	case plan.CreateSecurityGroup:
 		return r.createGroup(ctx, s)
 	case plan.TagSecurityGroup:
-		return r.neutron.TagSecurityGroup(ctx, s.ID, s.Tags)
+		return r.Neutron.TagSecurityGroup(ctx, s.ID, s.Tags)
 	case plan.DeleteSecurityGroup:
-		return r.neutron.DeleteSecurityGroup(ctx, s.ID)
+		return r.Neutron.DeleteSecurityGroup(ctx, s.ID)
 	case plan.CreateRule:
 		return r.withGroup(s.Group,
-			func(id string) error { return r.neutron.CreateRule(ctx, id, s.Rule) })
+			func(id string) error { return r.Neutron.CreateRule(ctx, id, s.Rule) })
 	case plan.DeleteRule:
-		return r.neutron.DeleteRule(ctx, s.ID)
+		return r.Neutron.DeleteRule(ctx, s.ID)
 	case plan.AddGroup:
 		return r.withGroup(s.Group,
-			func(id string) error { return r.neutron.AddGroup(ctx, s.Port, id) })
+			func(id string) error { return r.Neutron.AddGroup(ctx, s.Port, id) })
 	case plan.RemoveGroup:
-		return r.neutron.RemoveGroup(ctx, s.Port, s.GroupID)
+		return r.Neutron.RemoveGroup(ctx, s.Port, s.GroupID)
 	}
 	return fmt.Errorf("unknown step %T", step)
 }
@@ -69,7 +69,7 @@ func (r *run) createFloatingIP(ctx context.Context, s plan.CreateFloatingIP) err
 	var err error
 	for _, subnet := range subnets {
 		var made neutron.FloatingIP
-		made, err = r.neutron.CreateFloatingIP(ctx, s.Wanted, subnet, port)
+		made, err = r.Neutron.CreateFloatingIP(ctx, s.Wanted, subnet, port)
 		if made.ID != "" {
 			r.result.floatingIP = &made
 		}
@@ -93,7 +93,7 @@ func (r *run) attachFloatingIP(ctx context.Context, s plan.AttachFloatingIP) err
 		}
 		attached = *r.result.floatingIP
 	}
-	if err := r.neutron.AttachFloatingIP(ctx, attached.ID, port); err != nil {
+	if err := r.Neutron.AttachFloatingIP(ctx, attached.ID, port); err != nil {
 		return err
 	}
 	attached.PortID = port
@@ -111,7 +111,7 @@ func (r *run) vipPort(ref plan.Ref) (string, error) {
 }
 
 func (r *run) createGroup(ctx context.Context, s plan.CreateSecurityGroup) error {
-	made, err := r.neutron.CreateSecurityGroup(ctx, s.Group)
+	made, err := r.Neutron.CreateSecurityGroup(ctx, s.Group)
 	if err != nil {
 		return err
 	}

@@ -20,10 +20,10 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// runSite is a site whose external network has a second subnet with one address, and an executor.
+// runSite is a site whose external network has a second subnet with one address, and what runs plans.
 type runSite struct {
 	*site
-	*executor
+	runner *LoadBalancers
 	// time is nil for the real clock.
 	time *clocktesting.FakeClock
 	// small is the subnet with one address.
@@ -72,7 +72,7 @@ func makeRunSite(
 		NetworkID: s.external, CIDR: "198.51.100.0/29",
 		Pools: []openstacktest.AddressRange{{First: "198.51.100.2", Last: "198.51.100.2"}},
 	})
-	// Without the provider's own retries, a test observes those of the executor.
+	// Without the provider's own retries, a test observes those of a run.
 	clients := simclient.Login(t, s.Credentials(), nil)
 	o := octavia.New(octavia.Config{
 		Client: clients.LoadBalancer, Project: clients.Project,
@@ -84,9 +84,10 @@ func makeRunSite(
 		Clock: s.site.clock, Logger: testr.New(t),
 	})
 	t.Cleanup(n.Close)
-	s.executor = newExecutor(Config{
+	s.runner = New(Config{
 		Octavia: o, Neutron: n, Clock: s.site.clock, Logger: funcr.New(s.note, funcr.Options{}),
 	})
+	t.Cleanup(s.runner.Close)
 	return s
 }
 
@@ -144,7 +145,7 @@ func (s *runSite) run(
 	lb *octavia.LoadBalancer, timeout time.Duration, steps ...plan.Step,
 ) (runResult, error) {
 	s.t.Helper()
-	return s.executor.run(s.t.Context(), plan.Plan{Steps: steps}, lb, timeout)
+	return s.runner.run(s.t.Context(), plan.Plan{Steps: steps}, lb, timeout)
 }
 
 // add creates a load balancer with a port as another client would.

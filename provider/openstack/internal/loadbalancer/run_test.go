@@ -114,7 +114,7 @@ func TestRun_UsualDurationIsKnown_NextChangeIsTriedWithoutALook(t *testing.T) {
 	}
 	settle := func() {
 		t.Helper()
-		_, err := s.octavia.Settled(t.Context(), lb.ID, octavia.PendingUpdate, unlimited)
+		_, err := s.runner.config.Octavia.Settled(t.Context(), lb.ID, octavia.PendingUpdate, unlimited)
 		s.must(err)
 		s.ForgetCalls()
 	}
@@ -135,10 +135,10 @@ func TestRun_UsualDurationIsKnown_NextChangeIsTriedWithoutALook(t *testing.T) {
 
 	// Others that were busy a moment ago will be busy again.
 	for n := range 10 {
-		s.octavia.Begin(fmt.Sprint("other-", n), octavia.PendingUpdate)
+		s.runner.config.Octavia.Begin(fmt.Sprint("other-", n), octavia.PendingUpdate)
 	}
 	for n := range 10 {
-		_, err := s.octavia.Get(t.Context(), fmt.Sprint("other-", n))
+		_, err := s.runner.config.Octavia.Get(t.Context(), fmt.Sprint("other-", n))
 		if !errors.Is(err, octavia.ErrNotFound) {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestRun_UsualDurationIsKnown_NextChangeIsTriedWithoutALook(t *testing.T) {
 	remove()
 	want(1, create, look, create)
 
-	s.octavia.Begin("another", octavia.PendingUpdate)
+	s.runner.config.Octavia.Begin("another", octavia.PendingUpdate)
 	run(unlimited)
 	want(0, create, look, create)
 }
@@ -798,7 +798,7 @@ func TestRun_Canceled_DoesNothing(t *testing.T) {
 	why := errors.New("the term is over")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	done, err := s.executor.run(ctx,
+	done, err := s.runner.run(ctx,
 		plan.Plan{Steps: []plan.Step{plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true}}},
 		start, 0)
 	if !errors.Is(err, why) || len(done.done) != 0 || len(s.Calls()) != 0 {
@@ -814,7 +814,7 @@ func TestRun_CanceledWhileItWaits_EndsAtOnce(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := s.executor.run(ctx, plan.Plan{Steps: []plan.Step{
+		_, err := s.runner.run(ctx, plan.Plan{Steps: []plan.Step{
 			plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"a"}},
 			plan.DeleteLoadBalancer{ID: lb.ID, Cascade: true},
 		}}, start, 1<<62)
@@ -839,7 +839,7 @@ func TestRun_CanceledBetweenAttempts_EndsAtOnce(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := s.executor.run(ctx, plan.Plan{Steps: []plan.Step{
+		_, err := s.runner.run(ctx, plan.Plan{Steps: []plan.Step{
 			plan.SetMembers{
 				Pool:    plan.Ref{ID: lb.Pools[0].ID},
 				Members: []octavia.Member{member("n", "10.0.0.102")},
