@@ -23,8 +23,6 @@ type floatingIP struct {
 	Revision *int `json:"revision_number"`
 }
 
-func (f FloatingIP) identifier() string { return f.ID }
-
 // FloatingIPQuery selects floating IPs that match any of its fields. An empty field matches
 // nothing.
 type FloatingIPQuery struct {

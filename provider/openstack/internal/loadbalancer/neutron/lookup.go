@@ -41,15 +41,13 @@ type question[T any] struct {
 }
 
 func newLookup[T any](
-	c clock.PassiveClock, age time.Duration,
-	read func(context.Context, []string) (map[string]T, error),
+	a *API, age time.Duration, read func(context.Context, []string) (map[string]T, error),
 ) *lookup[T] {
-	l := &lookup[T]{read: read, age: age, clock: c, known: map[string]memory[T]{}}
+	l := &lookup[T]{read: read, age: age, clock: a.config.Clock, known: map[string]memory[T]{}}
 	l.asked = batch.New(ErrClosed, l.answer)
+	a.closing = append(a.closing, l.asked.Close)
 	return l
 }
-
-func (l *lookup[T]) close() { l.asked.Close() }
 
 // get returns the values of the keys. They are shared, and must not be changed.
 func (l *lookup[T]) get(ctx context.Context, keys ...string) (map[string]T, error) {

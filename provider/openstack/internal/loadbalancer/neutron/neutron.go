@@ -69,6 +69,8 @@ type API struct {
 	external        *lookup[string]
 	certificates    *lookup[certificate]
 	groupEdits      *batch.Batches[*groupEdit]
+	// closing ends the batches.
+	closing []func()
 }
 
 // New makes no request.
@@ -80,33 +82,26 @@ func New(config Config) *API {
 	a.extensions = capability.Network(config.Client,
 		capability.Options{Clock: config.Clock, Share: config.Share})
 	a.floatingIPs = batch.New(ErrClosed, a.answerFloatingIPs)
-	a.groups = newLookup(config.Clock, 0, a.readSecurityGroups)
-	a.groupNames = newLookup(config.Clock, groupNamesAge, a.readGroupNames)
-	a.serverPorts = newLookup(config.Clock, 0, a.readServerPorts)
-	a.groupPorts = newLookup(config.Clock, 0, a.readGroupPorts)
-	a.addresses = newLookup(config.Clock, subnetAge, a.readAddresses)
-	a.subnets = newLookup(config.Clock, subnetAge, a.readSubnets)
-	a.networks = newLookup(config.Clock, networkAge, a.readNetworks)
-	a.external = newLookup(config.Clock, networkAge, a.readExternalNetwork)
-	a.certificates = newLookup(config.Clock, certificateAge, a.readCertificates)
+	a.groups = newLookup(a, 0, a.readSecurityGroups)
+	a.groupNames = newLookup(a, groupNamesAge, a.readGroupNames)
+	a.serverPorts = newLookup(a, 0, a.readServerPorts)
+	a.groupPorts = newLookup(a, 0, a.readGroupPorts)
+	a.addresses = newLookup(a, subnetAge, a.readAddresses)
+	a.subnets = newLookup(a, subnetAge, a.readSubnets)
+	a.networks = newLookup(a, networkAge, a.readNetworks)
+	a.external = newLookup(a, networkAge, a.readExternalNetwork)
+	a.certificates = newLookup(a, certificateAge, a.readCertificates)
 	a.certificates.keeps = func(c certificate) bool { return c.err == nil }
 	a.groupEdits = batch.New(ErrClosed, a.editGroups)
+	a.closing = append(a.closing, a.floatingIPs.Close, a.groupEdits.Close)
 	return a
 }
 
 // Close cancels calls in flight, and waits for their end.
 func (a *API) Close() {
-	a.floatingIPs.Close()
-	a.groups.close()
-	a.groupNames.close()
-	a.serverPorts.close()
-	a.groupPorts.close()
-	a.addresses.close()
-	a.subnets.close()
-	a.networks.close()
-	a.external.close()
-	a.certificates.close()
-	a.groupEdits.Close()
+	for _, end := range a.closing {
+		end()
+	}
 }
 
 // request sends one request. The error begins with the name of the operation.

@@ -11,37 +11,6 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 )
 
-// port is a port as Neutron shows it.
-type port struct {
-	ID       string `json:"id"`
-	DeviceID string `json:"device_id"`
-	FixedIPs []struct {
-		SubnetID string `json:"subnet_id"`
-		Address  string `json:"ip_address"`
-	} `json:"fixed_ips"`
-	SecurityGroups []string `json:"security_groups"`
-	// PortSecurity is nil if the cloud does not support it: then all ports have it.
-	PortSecurity *bool `json:"port_security_enabled"`
-	Revision     *int  `json:"revision_number"`
-}
-
-func (p port) identifier() string { return p.ID }
-
-func (p port) value() NodePort {
-	value := NodePort{
-		ID: p.ID, ServerID: p.DeviceID, SecurityGroups: p.SecurityGroups,
-		PortSecurity: p.PortSecurity == nil || *p.PortSecurity, Revision: -1,
-	}
-	if p.Revision != nil {
-		value.Revision = *p.Revision
-	}
-	for _, ip := range p.FixedIPs {
-		value.Addresses = append(value.Addresses,
-			Address{SubnetID: ip.SubnetID, IP: ip.Address})
-	}
-	return value
-}
-
 // NodePorts returns the ports of servers and, if a security group is named, all ports that have it:
 // a port that existed before its server outlives the server and keeps its groups. They are
 // distinct, sorted by ID, and read after the call. Concurrent calls share their requests.
@@ -106,22 +75,22 @@ func (a *API) readServerPorts(
 	ctx context.Context, serverIDs []string,
 ) (map[string][]NodePort, error) {
 	return a.portsBy(ctx, "device_id", serverIDs,
-		func(p port) []string { return []string{p.DeviceID} })
+		func(p NodePort) []string { return []string{p.ServerID} })
 }
 
 func (a *API) readGroupPorts(
 	ctx context.Context, groupIDs []string,
 ) (map[string][]NodePort, error) {
 	return a.portsBy(ctx, "security_groups", groupIDs,
-		func(p port) []string { return p.SecurityGroups })
+		func(p NodePort) []string { return p.SecurityGroups })
 }
 
 // portsBy lists ports by an attribute, and groups them by its values. A Neutron without the
 // extension filter-validation ignores an unknown filter, and returns ports of other values too.
 func (a *API) portsBy(
-	ctx context.Context, attribute string, values []string, of func(port) []string,
+	ctx context.Context, attribute string, values []string, of func(NodePort) []string,
 ) (map[string][]NodePort, error) {
-	all, err := listBy[port](ctx, a, "ports", "ports", attribute, values, url.Values{
+	all, err := listBy[NodePort](ctx, a, "ports", "ports", attribute, values, url.Values{
 		"fields": {
 			"id", "device_id", "fixed_ips", "security_groups", "port_security_enabled",
 			"revision_number",
@@ -136,23 +105,19 @@ func (a *API) portsBy(
 			if slices.Contains(values, value) &&
 				!slices.ContainsFunc(found[value],
 					func(known NodePort) bool { return known.ID == p.ID }) {
-				found[value] = append(found[value], p.value())
+				found[value] = append(found[value], p)
 			}
 		}
 	}
 	return found, nil
 }
 
-func (a *API) port(ctx context.Context, id string) (NodePort, error) {
-	var found port
-	err := a.request(ctx, "get port "+id, func(client *gophercloud.ServiceClient) (err error) {
-		found, err = extract[port](ports.Get(ctx, client, id).Result, "port")
+func (a *API) port(ctx context.Context, id string) (found NodePort, err error) {
+	err = a.request(ctx, "get port "+id, func(client *gophercloud.ServiceClient) (err error) {
+		found, err = extract[NodePort](ports.Get(ctx, client, id).Result, "port")
 		return err
 	})
-	if err != nil {
-		return NodePort{}, err
-	}
-	return found.value(), nil
+	return found, err
 }
 
 // putGroups replaces the port's security groups if its revision is still the given one; -1 skips

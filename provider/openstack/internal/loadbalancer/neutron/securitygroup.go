@@ -4,107 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/security/groups"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/security/rules"
 )
-
-// securityGroup is a security group as Neutron shows it.
-type securityGroup struct {
-	ID          string   `json:"id"`
-	Name        string   `json:"name"`
-	Description string   `json:"description"`
-	Tags        []string `json:"tags"`
-	// CreatedAt has a form that sorts by time. It is empty if the cloud keeps no times.
-	CreatedAt string `json:"created_at"`
-	Rules     []rule `json:"security_group_rules"`
-}
-
-func (g securityGroup) identifier() string { return g.ID }
-
-func (g securityGroup) value() *SecurityGroup {
-	value := &SecurityGroup{
-		ID: g.ID, Name: g.Name, Description: g.Description,
-		Tags: g.Tags,
-	}
-	for _, r := range g.Rules {
-		value.Rules = append(value.Rules, r.value())
-	}
-	return value
-}
-
-// rule is a rule as Neutron shows it: null matches everything.
-type rule struct {
-	ID                   string `json:"id"`
-	Direction            string `json:"direction"`
-	EtherType            string `json:"ethertype"`
-	Protocol             string `json:"protocol"`
-	PortMin              int    `json:"port_range_min"`
-	PortMax              int    `json:"port_range_max"`
-	RemotePrefix         string `json:"remote_ip_prefix"`
-	RemoteGroupID        string `json:"remote_group_id"`
-	RemoteAddressGroupID string `json:"remote_address_group_id"`
-}
-
-func (r rule) value() Rule {
-	return Rule{
-		ID: r.ID, Direction: strings.ToLower(r.Direction), EtherType: etherType(r.EtherType),
-		Protocol: protocolName(r.Protocol),
-		PortMin:  r.PortMin, PortMax: r.PortMax, RemotePrefix: r.remote(),
-	}
-}
-
-// remote returns the remote side as a canonical CIDR: Neutron treats no prefix and the prefix of
-// all addresses as duplicates. For the members of a group it returns a description, so that the
-// rule equals no desired rule.
-func (r rule) remote() string {
-	switch {
-	case r.RemoteGroupID != "":
-		return "security group " + r.RemoteGroupID
-	case r.RemoteAddressGroupID != "":
-		return "address group " + r.RemoteAddressGroupID
-	case r.RemotePrefix == "" && etherType(r.EtherType) == "IPv6":
-		return "::/0"
-	case r.RemotePrefix == "":
-		return "0.0.0.0/0"
-	}
-	if prefix, err := netip.ParsePrefix(r.RemotePrefix); err == nil {
-		return prefix.Masked().String()
-	}
-	if address, err := netip.ParseAddr(r.RemotePrefix); err == nil {
-		return netip.PrefixFrom(address, address.BitLen()).String()
-	}
-	return r.RemotePrefix
-}
-
-func etherType(text string) string {
-	switch strings.ToLower(text) {
-	case "ipv4":
-		return "IPv4"
-	case "ipv6":
-		return "IPv6"
-	}
-	return text
-}
-
-// protocolName returns the name of a protocol, which Neutron shows as a number if the creator of
-// the rule used one.
-func protocolName(text string) string {
-	switch text {
-	case "6":
-		return "tcp"
-	case "17":
-		return "udp"
-	case "132":
-		return "sctp"
-	}
-	return strings.ToLower(text)
-}
 
 // SecurityGroup returns the security group of the project with that name, and its rules; nil if it
 // does not exist. If several have the name, it returns the oldest. Concurrent calls share their
@@ -127,32 +33,14 @@ func (a *API) LeftSecurityGroup(ctx context.Context, name string) (*SecurityGrou
 
 // TaggedSecurityGroups returns the security groups of the project with the tag. It uses no cache.
 func (a *API) TaggedSecurityGroups(ctx context.Context, tag string) ([]SecurityGroup, error) {
-	project, err := a.config.Project(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list security groups: %w", err)
-	}
-	all, err := list[securityGroup](ctx, a, "security-groups", "security_groups", url.Values{
-		"project_id": {project}, "fields": {"id", "name", "description", "tags"},
-	})
-	if err != nil {
-		return nil, err
-	}
-	var found []SecurityGroup
-	for _, g := range all {
-		if slices.Contains(g.Tags, tag) { // a Neutron without tags ignores a filter for them
-			found = append(found, *g.value())
-		}
-	}
-	return found, nil
+	all, err := listGroups[SecurityGroup](ctx, a, nil, "id", "name", "description", "tags")
+	// A Neutron without tags ignores a filter for them.
+	return slices.DeleteFunc(all,
+		func(g SecurityGroup) bool { return !slices.Contains(g.Tags, tag) }), err
 }
 
 func (a *API) readGroupNames(ctx context.Context, _ []string) (map[string]map[string]bool, error) {
-	project, err := a.config.Project(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list security groups: %w", err)
-	}
-	all, err := list[securityGroup](ctx, a, "security-groups", "security_groups",
-		url.Values{"project_id": {project}, "fields": {"id", "name"}})
+	all, err := listGroups[SecurityGroup](ctx, a, nil, "id", "name")
 	if err != nil {
 		return nil, err
 	}
@@ -163,33 +51,46 @@ func (a *API) readGroupNames(ctx context.Context, _ []string) (map[string]map[st
 	return map[string]map[string]bool{"": names}, nil
 }
 
+// datedGroup is a security group and its creation time, in a form that sorts by time. The time is
+// empty if the cloud keeps none.
+type datedGroup struct {
+	SecurityGroup
+	CreatedAt string `json:"created_at"`
+}
+
 func (a *API) readSecurityGroups(
 	ctx context.Context, names []string,
 ) (map[string]*SecurityGroup, error) {
-	project, err := a.config.Project(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list security groups: %w", err)
-	}
-	all, err := listBy[securityGroup](ctx, a, "security-groups", "security_groups", "name", names,
-		url.Values{
-			"project_id": {project},
-			"fields": {
-				"id", "name", "description", "tags", "created_at",
-				"security_group_rules",
-			},
-		})
+	all, err := listGroups[datedGroup](ctx, a, names, "id", "name", "description", "tags",
+		"created_at", "security_group_rules")
 	if err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(all,
-		func(a, b securityGroup) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
+		func(a, b datedGroup) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
 	found := map[string]*SecurityGroup{}
 	for _, g := range all {
 		if found[g.Name] == nil {
-			found[g.Name] = g.value()
+			found[g.Name] = &g.SecurityGroup
 		}
 	}
 	return found, nil
+}
+
+// listGroups lists the security groups of the project with one of the names; nil: all of them.
+func listGroups[T item](
+	ctx context.Context, a *API, names []string, fields ...string,
+) ([]T, error) {
+	project, err := a.config.Project(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list security groups: %w", err)
+	}
+	const path, collection = "security-groups", "security_groups"
+	query := url.Values{"project_id": {project}, "fields": fields}
+	if names == nil {
+		return list[T](ctx, a, path, collection, query)
+	}
+	return listBy[T](ctx, a, path, collection, "name", names, query)
 }
 
 // CreateSecurityGroup creates a security group without rules, and tags it. Neutron adds two rules
@@ -199,10 +100,10 @@ func (a *API) readSecurityGroups(
 func (a *API) CreateSecurityGroup(
 	ctx context.Context, group SecurityGroup,
 ) (SecurityGroup, error) {
-	var made securityGroup
+	var made SecurityGroup
 	err := a.request(ctx, "create security group "+group.Name,
 		func(client *gophercloud.ServiceClient) (err error) {
-			made, err = extract[securityGroup](
+			made, err = extract[SecurityGroup](
 				groups.Create(ctx, client,
 					groups.CreateOpts{Name: group.Name, Description: group.Description}).Result,
 				"security_group")
@@ -211,21 +112,20 @@ func (a *API) CreateSecurityGroup(
 	if err != nil {
 		return SecurityGroup{}, err
 	}
-	value := *made.value()
-	for len(value.Rules) > 0 {
-		if err := a.DeleteRule(ctx, value.Rules[0].ID); err != nil {
-			return value, err
+	for len(made.Rules) > 0 {
+		if err := a.DeleteRule(ctx, made.Rules[0].ID); err != nil {
+			return made, err
 		}
-		value.Rules = value.Rules[1:]
+		made.Rules = made.Rules[1:]
 	}
 	if len(group.Tags) == 0 {
-		return value, nil
+		return made, nil
 	}
 	if err := a.TagSecurityGroup(ctx, made.ID, group.Tags); err != nil {
-		return value, err
+		return made, err
 	}
-	value.Tags = group.Tags
-	return value, nil
+	made.Tags = group.Tags
+	return made, nil
 }
 
 // TagSecurityGroup replaces the tags. It is a no-op on a cloud without tags.
@@ -245,7 +145,7 @@ func (a *API) DeleteSecurityGroup(ctx context.Context, id string) error {
 func (a *API) CreateRule(ctx context.Context, groupID string, r Rule) error {
 	err := a.request(ctx, "create a rule of security group "+groupID,
 		func(client *gophercloud.ServiceClient) error {
-			_, err := extract[made](rules.Create(ctx, client, rules.CreateOpts{
+			_, err := extract[Rule](rules.Create(ctx, client, rules.CreateOpts{
 				SecGroupID: groupID, Direction: rules.RuleDirection(r.Direction),
 				EtherType: rules.RuleEtherType(r.EtherType),
 				Protocol:  rules.RuleProtocol(r.Protocol), PortRangeMin: r.PortMin,
@@ -258,13 +158,6 @@ func (a *API) CreateRule(ctx context.Context, groupID string, r Rule) error {
 	}
 	return err
 }
-
-// made reads the ID of a new object.
-type made struct {
-	ID string `json:"id"`
-}
-
-func (m made) identifier() string { return m.ID }
 
 // DeleteRule succeeds if the rule does not exist.
 func (a *API) DeleteRule(ctx context.Context, id string) error {

@@ -2,6 +2,7 @@ package neutron
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -76,30 +77,25 @@ func TestLeftSecurityGroup_NamesAreListedOnceAnHour(t *testing.T) {
 	look("other", true, 4)
 }
 
-func TestSecurityGroup_RuleForAGroup_DiffersFromTheRuleForAll(t *testing.T) {
-	for text, r := range map[string]rule{
-		"of a group":            {Direction: "ingress", EtherType: "IPv4", RemoteGroupID: "g"},
-		"of a group of address": {Direction: "ingress", EtherType: "IPv4", RemoteAddressGroupID: "g"},
-	} {
-		if r.value().Same(
-			Rule{Direction: "ingress", EtherType: "IPv4", RemotePrefix: "0.0.0.0/0"}) {
-			t.Errorf("a rule %s admits all addresses", text)
-		}
-	}
-}
-
-func TestRule_CaseAndNumbersOfTheProtocol_DoNotCount(t *testing.T) {
-	want := Rule{
+func TestRule_AsNeutronShowsIt_HasTheFormOfADesiredOne(t *testing.T) {
+	tcp := Rule{
 		Direction: "ingress", EtherType: "IPv4", Protocol: "tcp", PortMin: 1,
 		PortMax: 2, RemotePrefix: "10.0.0.0/8",
 	}
-	for _, protocol := range []string{"TCP", "tcp", "6"} {
-		is := rule{
-			ID: "r", Direction: "INGRESS", EtherType: "ipv4", Protocol: protocol, PortMin: 1,
-			PortMax: 2, RemotePrefix: "10.0.0.0/8",
+	all := Rule{Direction: "ingress", EtherType: "IPv4", RemotePrefix: "0.0.0.0/0"}
+	const ports = `"port_range_min": 1, "port_range_max": 2, "remote_ip_prefix": "10.1.2.3/8"`
+	for shown, same := range map[string]*Rule{
+		`"protocol": "TCP", ` + ports: &tcp, `"protocol": "6", ` + ports: &tcp,
+		`"protocol": "17", ` + ports: nil, `"protocol": null`: &all,
+		`"remote_group_id": "g"`: nil, `"remote_address_group_id": "g"`: nil,
+	} {
+		text := `{"id": "r", "direction": "INGRESS", "ethertype": "ipv4", ` + shown + `}`
+		var is Rule
+		if err := json.Unmarshal([]byte(text), &is); err != nil {
+			t.Fatal(err)
 		}
-		if !is.value().Same(want) {
-			t.Errorf("protocol %q: %+v", protocol, is.value())
+		if is.Same(tcp) != (same == &tcp) || is.Same(all) != (same == &all) {
+			t.Errorf("%s: %+v", shown, is)
 		}
 	}
 }

@@ -7,25 +7,6 @@ import (
 	"slices"
 )
 
-// subnet is a subnet as Neutron shows it.
-type subnet struct {
-	ID        string   `json:"id"`
-	Name      string   `json:"name"`
-	NetworkID string   `json:"network_id"`
-	CIDR      string   `json:"cidr"`
-	IPVersion int      `json:"ip_version"`
-	Tags      []string `json:"tags"`
-}
-
-func (s subnet) identifier() string { return s.ID }
-
-func (s subnet) value() Subnet {
-	return Subnet{
-		ID: s.ID, Name: s.Name, NetworkID: s.NetworkID, CIDR: s.CIDR,
-		Tags: s.Tags, IPv6: s.IPVersion == 6,
-	}
-}
-
 // Subnet returns a subnet; [ErrNotFound] if the project sees no subnet with that ID. It is cached
 // for 10 min.
 func (a *API) Subnet(ctx context.Context, id string) (Subnet, error) {
@@ -53,7 +34,7 @@ func (a *API) readSubnets(ctx context.Context, ids []string) (map[string]Subnet,
 	}
 	found := map[string]Subnet{}
 	for _, s := range all {
-		found[s.ID] = s.value()
+		found[s.ID] = s
 	}
 	return found, nil
 }
@@ -67,13 +48,13 @@ func (a *API) readNetworks(
 	}
 	found := map[string][]Subnet{}
 	for _, s := range all {
-		found[s.NetworkID] = append(found[s.NetworkID], s.value())
+		found[s.NetworkID] = append(found[s.NetworkID], s)
 	}
 	return found, nil
 }
 
-func (a *API) subnetsBy(ctx context.Context, attribute string, values []string) ([]subnet, error) {
-	return listBy[subnet](ctx, a, "subnets", "subnets", attribute, values, url.Values{
+func (a *API) subnetsBy(ctx context.Context, attribute string, values []string) ([]Subnet, error) {
+	return listBy[Subnet](ctx, a, "subnets", "subnets", attribute, values, url.Values{
 		"fields": {"id", "name", "network_id", "cidr", "ip_version", "tags"},
 	})
 }

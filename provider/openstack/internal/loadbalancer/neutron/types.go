@@ -1,5 +1,11 @@
 package neutron
 
+import (
+	"encoding/json"
+	"net/netip"
+	"strings"
+)
+
 // FloatingIP is an address of an external network that points to a port.
 type FloatingIP struct {
 	ID          string `json:"id"`
@@ -15,26 +21,89 @@ type FloatingIP struct {
 // SecurityGroup opens the nodes' ports for one Service.
 type SecurityGroup struct {
 	// ID is empty in a desired group.
-	ID          string
-	Name        string
-	Description string
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
 	// Tags are nil in an observed group if Neutron does not support them.
-	Tags  []string
-	Rules []Rule
+	Tags  []string `json:"tags"`
+	Rules []Rule   `json:"security_group_rules"`
 }
 
 // Rule admits traffic to the ports with the security group.
 type Rule struct {
 	// ID is empty in a desired rule.
-	ID string
-	// Direction is ingress or egress, EtherType IPv4 or IPv6, Protocol tcp, udp or sctp: always in
-	// lower case.
-	Direction, EtherType, Protocol string
+	ID string `json:"id"`
+	// Direction is ingress or egress, EtherType IPv4 or IPv6, Protocol tcp, udp or sctp.
+	Direction string `json:"direction"`
+	EtherType string `json:"ethertype"`
+	Protocol  string `json:"protocol"`
 	// PortMin and PortMax are 0 for all ports.
-	PortMin, PortMax int
-	// RemotePrefix is a CIDR without host bits; "" for all addresses. A rule for the members of a
-	// group has neither, and equals no desired rule.
-	RemotePrefix string
+	PortMin int `json:"port_range_min"`
+	PortMax int `json:"port_range_max"`
+	// RemotePrefix is a CIDR without host bits. For the members of a group it is a description, so
+	// that the rule equals no desired rule.
+	RemotePrefix string `json:"remote_ip_prefix"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler. It brings the fields into the form of desired rules.
+func (r *Rule) UnmarshalJSON(raw []byte) error {
+	type plain Rule
+	shown := struct {
+		*plain
+		GroupID        string `json:"remote_group_id"`
+		AddressGroupID string `json:"remote_address_group_id"`
+	}{plain: (*plain)(r)}
+	if err := json.Unmarshal(raw, &shown); err != nil {
+		return err
+	}
+	r.Direction, r.Protocol = strings.ToLower(r.Direction), protocolName(r.Protocol)
+	switch strings.ToLower(r.EtherType) {
+	case "ipv4":
+		r.EtherType = "IPv4"
+	case "ipv6":
+		r.EtherType = "IPv6"
+	}
+	switch {
+	case shown.GroupID != "":
+		r.RemotePrefix = "security group " + shown.GroupID
+	case shown.AddressGroupID != "":
+		r.RemotePrefix = "address group " + shown.AddressGroupID
+	default:
+		r.RemotePrefix = canonicalPrefix(r.RemotePrefix, r.EtherType)
+	}
+	return nil
+}
+
+// protocolName returns the name of a protocol, which Neutron shows as a number if the creator of
+// the rule used one.
+func protocolName(text string) string {
+	switch text {
+	case "6":
+		return "tcp"
+	case "17":
+		return "udp"
+	case "132":
+		return "sctp"
+	}
+	return strings.ToLower(text)
+}
+
+// canonicalPrefix returns a CIDR without host bits. Neutron treats no prefix and the prefix of all
+// addresses as duplicates.
+func canonicalPrefix(text, etherType string) string {
+	switch {
+	case text == "" && etherType == "IPv6":
+		return "::/0"
+	case text == "":
+		return "0.0.0.0/0"
+	}
+	if prefix, err := netip.ParsePrefix(text); err == nil {
+		return prefix.Masked().String()
+	}
+	if address, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(address, address.BitLen()).String()
+	}
+	return text
 }
 
 // Same reports whether two rules admit the same traffic.
@@ -45,33 +114,53 @@ func (r Rule) Same(other Rule) bool {
 
 // NodePort is a Neutron port of a server.
 type NodePort struct {
-	ID string
+	ID string `json:"id"`
 	// ServerID is "" for a port that was created before its server and has outlived it.
-	ServerID string
+	ServerID string `json:"device_id"`
 	// Addresses are the fixed addresses.
-	Addresses      []Address
-	SecurityGroups []string
-	// PortSecurity is false if Neutron admits all traffic, and refuses security groups.
-	PortSecurity bool
+	Addresses      []Address `json:"fixed_ips"`
+	SecurityGroups []string  `json:"security_groups"`
+	// PortSecurity is false if Neutron admits all traffic, and refuses security groups. If the
+	// cloud does not support it, all ports have it.
+	PortSecurity bool `json:"port_security_enabled"`
 	// Revision is Neutron's revision number, which a change must name; -1 if Neutron has none.
-	Revision int
+	Revision int `json:"revision_number"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *NodePort) UnmarshalJSON(raw []byte) error {
+	type plain NodePort
+	*p = NodePort{PortSecurity: true, Revision: -1}
+	return json.Unmarshal(raw, (*plain)(p))
 }
 
 // Address is a fixed address of a port.
 type Address struct {
-	SubnetID string
-	IP       string
+	SubnetID string `json:"subnet_id"`
+	IP       string `json:"ip_address"`
 }
 
 // Subnet holds the fields of a subnet that load balancers need.
 type Subnet struct {
-	ID        string
-	Name      string
-	NetworkID string
-	CIDR      string
-	Tags      []string
+	ID        string   `json:"id"`
+	Name      string   `json:"name"`
+	NetworkID string   `json:"network_id"`
+	CIDR      string   `json:"cidr"`
+	Tags      []string `json:"tags"`
 	// IPv6 is false for IPv4.
-	IPv6 bool
+	IPv6 bool `json:"-"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *Subnet) UnmarshalJSON(raw []byte) error {
+	type plain Subnet
+	shown := struct {
+		*plain
+		Version int `json:"ip_version"`
+	}{plain: (*plain)(s)}
+	err := json.Unmarshal(raw, &shown)
+	s.IPv6 = shown.Version == 6
+	return err
 }
 
 // WantedFloatingIP is the desired floating IP of a load balancer. An existing one stays, unless the
@@ -88,3 +177,9 @@ type WantedFloatingIP struct {
 	Description string
 	Tags        []string
 }
+
+func (f FloatingIP) identifier() string    { return f.ID }
+func (g SecurityGroup) identifier() string { return g.ID }
+func (r Rule) identifier() string          { return r.ID }
+func (p NodePort) identifier() string      { return p.ID }
+func (s Subnet) identifier() string        { return s.ID }
