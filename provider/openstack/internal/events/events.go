@@ -3,6 +3,7 @@
 package events
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/fxccm/fxccm/internal/events/catalog"
@@ -53,6 +54,24 @@ const (
 	RequestFailed Reason = "RequestFailed"
 	Served        Reason = "Served"
 )
+
+// Notice is an event for the owner of a Service. As an error it means that a user must change the
+// configuration before the Service can be served.
+type Notice struct {
+	Reason  Reason
+	Message string
+	// Warning is false for a notice without a problem.
+	Warning bool
+	// Blocks: the Service is not in its desired state, and a later reconcile checks it again.
+	Blocks bool
+}
+
+func (n *Notice) Error() string { return n.Message }
+
+// Refuse returns a warning as an error.
+func Refuse(reason Reason, format string, arguments ...any) *Notice {
+	return &Notice{Reason: reason, Message: fmt.Sprintf(format, arguments...), Warning: true}
+}
 
 // Event describes a reason for operators.
 type Event struct {

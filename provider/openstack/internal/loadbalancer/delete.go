@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
@@ -84,7 +85,7 @@ func (r *reconciler) findAny(ctx context.Context) error {
 		return err
 	}
 	r.settings, _ = settings.Of(r.service, r.of.config.Defaults)
-	var refused *refusal
+	var refused *events.Notice
 	if err := r.lookUp(ctx); errors.As(err, &refused) {
 		// The annotation names a load balancer of another Service.
 		r.found.claim = claim{}

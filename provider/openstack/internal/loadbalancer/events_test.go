@@ -5,11 +5,10 @@ import (
 	"testing"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 )
 
-func notice(reason events.Reason, message string, warning bool) desired.Notice {
-	return desired.Notice{Reason: reason, Message: message, Warning: warning}
+func notice(reason events.Reason, message string, warning bool) events.Notice {
+	return events.Notice{Reason: reason, Message: message, Warning: warning}
 }
 
 func TestNotices_StateLasts_AreWrittenOnce(t *testing.T) {
@@ -18,16 +17,16 @@ func TestNotices_StateLasts_AreWrittenOnce(t *testing.T) {
 	waits := notice("Waiting", "for Octavia", false)
 	steps := []struct {
 		about topic
-		now   []desired.Notice
-		want  []desired.Notice
+		now   []events.Notice
+		want  []events.Notice
 	}{
-		{aboutSettings, []desired.Notice{bad, bad}, []desired.Notice{bad}},
-		{aboutSettings, []desired.Notice{bad}, nil},
-		{aboutWaiting, []desired.Notice{waits}, []desired.Notice{waits}},
-		{aboutSettings, []desired.Notice{worse, bad}, []desired.Notice{worse}},
+		{aboutSettings, []events.Notice{bad, bad}, []events.Notice{bad}},
+		{aboutSettings, []events.Notice{bad}, nil},
+		{aboutWaiting, []events.Notice{waits}, []events.Notice{waits}},
+		{aboutSettings, []events.Notice{worse, bad}, []events.Notice{worse}},
 		{aboutSettings, nil, nil},
-		{aboutSettings, []desired.Notice{bad}, []desired.Notice{bad}},
-		{aboutWaiting, []desired.Notice{waits}, nil},
+		{aboutSettings, []events.Notice{bad}, []events.Notice{bad}},
+		{aboutWaiting, []events.Notice{waits}, nil},
 	}
 	for i, step := range steps {
 		if got := n.update(step.about, step.now); !slices.Equal(got, step.want) {

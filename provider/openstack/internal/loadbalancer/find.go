@@ -1,14 +1,19 @@
 package loadbalancer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
@@ -38,12 +43,16 @@ func (r *reconciler) identify(ctx context.Context) error {
 	return nil
 }
 
+func invalid(problem settings.Problem) *events.Notice {
+	return events.Refuse(events.InvalidAnnotation, "%s", problem)
+}
+
 func (r *reconciler) readSettings() []settings.Problem {
 	var problems []settings.Problem
 	r.settings, problems = settings.Of(r.service, r.of.config.Defaults)
-	list := make([]desired.Notice, 0, len(problems))
+	list := make([]events.Notice, 0, len(problems))
 	for _, problem := range append(slices.Clone(problems), settings.Unknown(r.service)...) {
-		list = append(list, (&refusal{events.InvalidAnnotation, problem.String()}).notice())
+		list = append(list, *invalid(problem))
 	}
 	r.notes.tell(aboutSettings, list...)
 	return problems
@@ -54,7 +63,7 @@ func (r *reconciler) readSettings() []settings.Problem {
 func (r *reconciler) rejectFatal(problems []settings.Problem) error {
 	for _, problem := range settings.Fatal(problems) {
 		if r.found.balancer == nil || !problem.AtCreation {
-			return &refusal{events.InvalidAnnotation, problem.String()}
+			return invalid(problem)
 		}
 		r.settings.Recreate = false
 	}
@@ -130,13 +139,13 @@ func (r *reconciler) findInList(
 }
 
 func (r *reconciler) tellFound(err error) error {
-	var refused *refusal
+	var refused *events.Notice
 	switch {
 	case errors.As(err, &refused):
 		return r.notes.refuse(aboutIdentity, refused)
 	case err != nil:
 	case r.found.lost:
-		r.notes.tell(aboutIdentity, desired.Notice{
+		r.notes.tell(aboutIdentity, events.Notice{
 			Reason: events.Lost, Warning: true,
 			Message: fmt.Sprintf("load balancer %s no longer exists; creating a new one",
 				r.settings.LoadBalancerID),
@@ -145,4 +154,320 @@ func (r *reconciler) tellFound(err error) error {
 		r.notes.tell(aboutIdentity)
 	}
 	return err
+}
+
+// claim is the load balancer that a Service uses.
+type claim struct {
+	// balancer may be nil.
+	balancer *octavia.LoadBalancer
+	role     plan.Role
+	// duplicates were created for the Service, too. A creation in flight of a replaced leader may
+	// succeed after its successor has read the list.
+	duplicates []octavia.LoadBalancer
+	// deleting is a load balancer of the Service whose deletion is not complete; nil for none.
+	deleting *octavia.LoadBalancer
+	// lost: the Service was served by a load balancer that no longer exists.
+	lost bool
+}
+
+// clockSkew is how far the clock of the API server may be ahead of Octavia's.
+const clockSkew = time.Minute
+
+// claimOf finds the load balancer of a Service among all of the project. named is the ID in the
+// Service's annotation; "" for none.
+//
+// A load balancer is the Service's own if the tags show it. It also is if it is exactly as OCCM
+// creates it, and has no tags of another Service. A name alone proves nothing: clusters of the same
+// name have load balancers of the same names in one project. Without the annotation, which OCCM
+// writes after the first success, the load balancer must also be younger than the Service.
+func claimOf(
+	id desired.Identity, service *v1.Service, named string, all []octavia.LoadBalancer,
+	tagged bool,
+) (claim, error) {
+	if named != "" {
+		return claimNamed(id, service, named, all, tagged)
+	}
+	return claimUnnamed(id, service, all, tagged), nil
+}
+
+func claimNamed(
+	id desired.Identity, service *v1.Service, named string, all []octavia.LoadBalancer,
+	tagged bool,
+) (claim, error) {
+	i := slices.IndexFunc(all, func(lb octavia.LoadBalancer) bool { return lb.ID == named })
+	if i < 0 || all[i].Status == octavia.Deleted {
+		c := claimUnnamed(id, service, all, tagged)
+		if c.balancer == nil && c.deleting == nil {
+			if !wasServed(service) {
+				return claim{}, events.Refuse(events.NotFound,
+					"load balancer %s, named by annotation %s, does not exist", named,
+					settings.AnnotationLoadBalancerID)
+			}
+			c.lost = true
+		}
+		return c, nil
+	}
+	lb := all[i]
+	if !isOwn(id, lb, tagged) && !isOwnBesideGuests(id, lb, tagged) {
+		if lb.Status.Gone() {
+			return claim{deleting: &lb}, nil
+		}
+		return claim{balancer: &lb, role: plan.Guest}, nil
+	}
+	twins := others(all, i,
+		func(other octavia.LoadBalancer) bool { return isTaggedOwn(id, other) })
+	return claimOwn(id, append([]octavia.LoadBalancer{lb}, twins...)), nil
+}
+
+func others(
+	all []octavia.LoadBalancer, except int, are func(octavia.LoadBalancer) bool,
+) []octavia.LoadBalancer {
+	var found []octavia.LoadBalancer
+	for i, lb := range all {
+		if i != except && are(lb) {
+			found = append(found, lb)
+		}
+	}
+	return oldestFirst(found)
+}
+
+func claimUnnamed(
+	id desired.Identity, service *v1.Service, all []octavia.LoadBalancer, tagged bool,
+) claim {
+	// Tags come before names, because another cluster's load balancer may have the same name.
+	for _, are := range []func(octavia.LoadBalancer) bool{
+		func(lb octavia.LoadBalancer) bool { return isTaggedOwn(id, lb) },
+		func(lb octavia.LoadBalancer) bool {
+			return isOwn(id, lb, tagged) && (lb.Name == id.LegacyName() || isYounger(lb, service))
+		},
+	} {
+		if own := others(all, -1, are); len(own) > 0 {
+			return claimOwn(id, own)
+		}
+	}
+	// The Service is a guest whose annotation was lost.
+	guest := others(all, -1, func(lb octavia.LoadBalancer) bool {
+		isHere := slices.Contains(lb.Tags, id.ClusterTag()) || len(id.OtherClusters(lb.Tags)) == 0
+		return slices.Contains(lb.Tags, id.ServiceTag()) && isHere && !lb.Status.Gone()
+	})
+	if len(guest) > 0 {
+		return claim{balancer: &guest[0], role: plan.Guest}
+	}
+	return claim{}
+}
+
+// claimOwn chooses the first one that is not being deleted. Only those whose tags show that they
+// were created for the Service are duplicates.
+func claimOwn(id desired.Identity, own []octavia.LoadBalancer) claim {
+	c := claim{role: plan.Owner}
+	for _, lb := range own {
+		switch {
+		case lb.Status == octavia.Deleted:
+		case lb.Status == octavia.PendingDelete:
+			if c.deleting == nil {
+				c.deleting = &lb
+			}
+		case c.balancer == nil:
+			c.balancer = &lb
+		case isTaggedOwn(id, lb):
+			c.duplicates = append(c.duplicates, lb)
+		}
+	}
+	return c
+}
+
+func oldestFirst(lbs []octavia.LoadBalancer) []octavia.LoadBalancer {
+	slices.SortFunc(lbs, func(a, b octavia.LoadBalancer) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return lbs
+}
+
+// isOwn reports whether a load balancer was made for the Service: by fxccm, or by OCCM.
+func isOwn(id desired.Identity, lb octavia.LoadBalancer, tagged bool) bool {
+	if isTaggedOwn(id, lb) {
+		return true
+	}
+	return desired.ClusterOf(lb.Tags) == "" && len(desired.ServicesOf(lb.Tags)) == 0 &&
+		isMadeByOCCM(id, lb, tagged)
+}
+
+// isOwnBesideGuests reports whether OCCM created a load balancer for the Service, and fxccm has
+// only added guests since. It is used if the Service's annotation names the load balancer.
+func isOwnBesideGuests(id desired.Identity, lb octavia.LoadBalancer, tagged bool) bool {
+	return desired.OnlyGuests(lb.Tags) && !slices.Contains(lb.Tags, id.ServiceTag()) &&
+		isMadeByOCCM(id, lb, tagged)
+}
+
+func isMadeByOCCM(id desired.Identity, lb octavia.LoadBalancer, tagged bool) bool {
+	switch lb.Name {
+	case id.LegacyName():
+		return true
+	case id.LoadBalancerName():
+		// OCCM tags its load balancers if the cloud supports tags.
+		return !tagged || slices.Contains(lb.Tags, id.LoadBalancerName())
+	}
+	return false
+}
+
+// isTaggedOwn reports whether the tags show that a load balancer was created for the Service. A
+// guest has the same tags, but the load balancer has another name. Only for a guest of another
+// cluster may the name be equal, and then the guest tag shows it. If the cluster was renamed,
+// OCCM's tag holds the previous name.
+func isTaggedOwn(id desired.Identity, lb octavia.LoadBalancer) bool {
+	if !slices.Contains(lb.Tags, id.ClusterTag()) || !slices.Contains(lb.Tags, id.ServiceTag()) ||
+		id.IsGuestCluster(lb.Tags) {
+		return false
+	}
+	renamed := strings.HasPrefix(lb.Name, desired.ServicePrefix) &&
+		strings.HasSuffix(lb.Name, "_"+id.Namespace+"_"+id.Name) &&
+		slices.Contains(lb.Tags, lb.Name)
+	return lb.Name == id.LoadBalancerName() || lb.Name == id.LegacyName() || renamed
+}
+
+func isYounger(lb octavia.LoadBalancer, service *v1.Service) bool {
+	return !lb.CreatedAt.Before(service.CreationTimestamp.Add(-clockSkew))
+}
+
+// wasServed reports whether the Service had a working load balancer. OCCM keeps its annotations
+// when the Service's type changes.
+func wasServed(service *v1.Service) bool {
+	return len(service.Status.LoadBalancer.Ingress) > 0 ||
+		service.Annotations[settings.AnnotationLoadBalancerAddress] != ""
+}
+
+// sharers returns the other Services that use the load balancer, according to the tags.
+func sharers(id desired.Identity, lb *octavia.LoadBalancer) []string {
+	var found []string
+	for _, tag := range lb.Tags {
+		if strings.HasPrefix(tag, desired.ServicePrefix) && tag != id.LoadBalancerName() &&
+			tag != lb.Name {
+			found = append(found, tag)
+		}
+	}
+	if strings.HasPrefix(lb.Name, desired.ServicePrefix) && lb.Name != id.LoadBalancerName() &&
+		slices.Contains(lb.Tags, lb.Name) {
+		found = append(found, lb.Name)
+	}
+	return found
+}
+
+// found is the load balancer of the Service and its floating IPs.
+type found struct {
+	claim
+	// apiMinor is the minor version of Octavia's API.
+	apiMinor    int
+	floatingIPs []neutron.FloatingIP
+}
+
+func (f found) hasTags() bool { return f.apiMinor >= 5 }
+
+// query selects the floating IPs of the load balancer, those tagged as the Service's, and the
+// requested one.
+func (f found) query(id desired.Identity, s settings.Settings) neutron.FloatingIPQuery {
+	query := neutron.FloatingIPQuery{Tag: id.ServiceTag()}
+	if f.balancer != nil {
+		query.PortID = f.balancer.VIP.PortID
+	}
+	if !s.Internal {
+		query.Address = s.Address
+	}
+	return query
+}
+
+// hasFloatingIP reports whether a floating IP points to the load balancer or can be attached to it:
+// one with the tag of the Service, or the requested one.
+func (f found) hasFloatingIP(tag, requested string) bool {
+	return slices.ContainsFunc(f.floatingIPs, func(ip neutron.FloatingIP) bool {
+		return f.leadsHere(ip) || ip.PortID == "" &&
+			(slices.Contains(ip.Tags, tag) || ip.Address == requested)
+	})
+}
+
+func (f found) leadsHere(ip neutron.FloatingIP) bool {
+	return f.balancer != nil && ip.PortID != "" && ip.PortID == f.balancer.VIP.PortID
+}
+
+// address returns the address of the floating IP, or else of the VIP.
+func (f found) address(internal bool) string {
+	isVIP := internal && f.role == plan.Guest
+	for _, ip := range f.floatingIPs {
+		if f.leadsHere(ip) && !isVIP {
+			return ip.Address
+		}
+	}
+	return f.balancer.VIP.Address
+}
+
+// addresses returns the addresses at which clients reach the load balancer.
+func (f found) addresses(internal bool) []string {
+	addresses := []string{f.address(internal)}
+	for _, vip := range f.balancer.AdditionalVIPs {
+		addresses = append(addresses, vip.Address)
+	}
+	return addresses
+}
+
+// lastChange returns when the load balancer last changed, or the creation of the Service if no load
+// balancer exists.
+func (f found) lastChange(service *v1.Service) time.Time {
+	lb := cmp.Or(f.balancer, f.deleting)
+	switch {
+	case lb == nil:
+		return service.CreationTimestamp.Time
+	case lb.UpdatedAt.After(lb.CreatedAt):
+		return lb.UpdatedAt
+	}
+	return lb.CreatedAt
+}
+
+// lostTags returns the Service's tags that the load balancer lacks. A cluster that read the tags
+// before this one wrote them removes them, because a write replaces all tags.
+func (f found) lostTags(id desired.Identity) []string {
+	if !f.hasTags() {
+		return nil
+	}
+	return slices.DeleteFunc(id.Tags(),
+		func(tag string) bool { return slices.Contains(f.balancer.Tags, tag) })
+}
+
+// admitGuest enforces the limit of Services that share a load balancer.
+func (f found) admitGuest(id desired.Identity, maxShared int) error {
+	lb := f.balancer
+	if lb == nil || f.role != plan.Guest {
+		return nil
+	}
+	if !f.hasTags() {
+		return events.Refuse(events.NotShared,
+			"load balancer %s cannot be shared: Octavia API 2.%d has no tags, which mark the owner of each part", lb.ID, f.apiMinor)
+	}
+	// Services of OCCM have only names, and Services of two clusters may have the same name.
+	others := max(len(sharers(id, lb)), len(desired.ServicesOf(lb.Tags)))
+	if !id.HasJoined(lb.Tags) && others+1 > maxShared {
+		return events.Refuse(events.NotShared,
+			"load balancer %s is already shared by %d other Services; [LoadBalancer] max-shared-lb allows %d", lb.ID, others, maxShared)
+	}
+	return nil
+}
+
+// adopt records the objects that a run has created or deleted.
+func (f *found) adopt(done runResult) {
+	f.balancer = done.loadBalancer
+	for _, step := range done.done {
+		switch s := step.(type) {
+		case plan.DeleteFloatingIP:
+			f.dropFloatingIP(s.ID)
+		case plan.DetachFloatingIP:
+			f.dropFloatingIP(s.ID)
+		}
+	}
+	if ip := done.floatingIP; ip != nil {
+		f.dropFloatingIP(ip.ID)
+		f.floatingIPs = append(f.floatingIPs, *ip)
+	}
+}
+
+func (f *found) dropFloatingIP(id string) {
+	f.floatingIPs = slices.DeleteFunc(slices.Clone(f.floatingIPs),
+		func(ip neutron.FloatingIP) bool { return ip.ID == id })
 }

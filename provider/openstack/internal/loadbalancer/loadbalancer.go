@@ -1,13 +1,27 @@
+// Package loadbalancer serves Services of type LoadBalancer with Octavia.
+//
+// A reconcile (reconcile.go) finds the load balancer of the Service (find.go), decides what it
+// should be (settings, desired), reads its state (observe.go, octavia, neutron), compares the two
+// (plan), and takes the steps from one to the other (run.go). EnsureLoadBalancer,
+// UpdateLoadBalancer and the repairs of drift are the same reconcile. A deletion differs in its
+// plan alone.
+//
+// The Octavia client caches the contents of load balancers by ID and UpdatedAt. A Service's state
+// (state.go) holds a load balancer that was just created and its floating IPs, for minutes. A
+// reconcile does not wait for long: while Octavia is at work it returns an api.RetryError, and the
+// next one continues with what it finds. So a load balancer that is stuck delays no other.
 package loadbalancer
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
@@ -209,4 +223,32 @@ func (l *LoadBalancers) forget(uid types.UID) {
 	l.tracked.forget(uid)
 	l.reports.forget(uid)
 	l.cache().ForgetService(string(uid))
+}
+
+// readClusterUID returns a function that reads the UID of the namespace kube-system once. The UID
+// identifies the cluster.
+func readClusterUID(
+	kube func() (kubernetes.Interface, error),
+) func(context.Context) (string, error) {
+	var known atomic.Pointer[string]
+	return func(ctx context.Context) (string, error) {
+		if uid := known.Load(); uid != nil {
+			return *uid, nil
+		}
+		client, err := kube()
+		if err != nil {
+			return "", fmt.Errorf("get a client to read namespace %s: %w", metav1.NamespaceSystem,
+				err)
+		}
+		namespace, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem,
+			metav1.GetOptions{})
+		if err != nil {
+			return "", fmt.Errorf(
+				"read the UID of namespace %s, which identifies this cluster's load balancers: %w",
+				metav1.NamespaceSystem, err)
+		}
+		uid := string(namespace.UID)
+		known.Store(&uid)
+		return uid, nil
+	}
 }

@@ -5,34 +5,19 @@ import (
 	"fmt"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/cloud-provider/api"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// refusal is a configuration that a user must change before the Service can be served.
-type refusal struct {
-	reason  events.Reason
-	message string
-}
-
-func (r *refusal) Error() string { return r.message }
-
-func newRefusal(reason events.Reason, format string, arguments ...any) *refusal {
-	return &refusal{reason, fmt.Sprintf(format, arguments...)}
-}
-
-func (r *refusal) notice() desired.Notice {
-	return desired.Notice{Reason: r.reason, Message: r.message, Warning: true}
-}
-
 // explain makes the service controller retry a refused Service late and without a Warning.
 func explain(err error) error {
-	var refused *refusal
+	var refused *events.Notice
 	if errors.As(err, &refused) {
-		return retryAfter(refusalRecheck, "%s", refused.message)
+		return retryAfter(refusalRecheck, "%s", refused.Message)
 	}
 	return err
 }
@@ -64,7 +49,7 @@ func (r *reconciler) waitFor(lb *octavia.LoadBalancer, format string, arguments 
 }
 
 func (r *reconciler) pause(pause time.Duration, message string) error {
-	r.notes.notify(aboutWaiting, desired.Notice{Reason: events.Waiting, Message: message})
+	r.notes.notify(aboutWaiting, events.Notice{Reason: events.Waiting, Message: message})
 	return retryAfter(pause, "%s", message)
 }
 
@@ -83,4 +68,89 @@ func (r *reconciler) retry(err error, since time.Time) error {
 		return retryAfter(minRetryDelay, "%v", err)
 	}
 	return err
+}
+
+// topic groups the notices. A reconcile reports some of the topics, and for each of them all of its
+// notices.
+type topic int
+
+const (
+	// aboutSettings is for the Service's annotations.
+	aboutSettings topic = iota
+	// aboutIdentity is for the choice of the load balancer.
+	aboutIdentity
+	// aboutPlaces is for networks, subnets and addresses.
+	aboutPlaces
+	// aboutDesired is for requests that the cloud does not support.
+	aboutDesired
+	// aboutPlan is for differences that cannot be changed.
+	aboutPlan
+	// aboutWaiting is for work of Octavia in progress.
+	aboutWaiting
+)
+
+// writtenNotices are the notices that were last written for a Service, by topic.
+type writtenNotices map[topic]map[events.Notice]bool
+
+// update replaces the notices of a topic, and returns the new ones.
+func (w writtenNotices) update(about topic, now []events.Notice) (added []events.Notice) {
+	before := w[about]
+	w[about] = map[events.Notice]bool{}
+	for _, each := range now {
+		if !before[each] && !w[about][each] {
+			added = append(added, each)
+		}
+		w[about][each] = true
+	}
+	return added
+}
+
+// notifier writes the notices of a Service as events. It is used under the lock of the Service.
+type notifier struct {
+	service *v1.Service
+	// recorder is nil if no events are written.
+	recorder record.EventRecorder
+	written  writtenNotices
+	// silent: notices are collected instead of written.
+	silent    bool
+	collected []events.Notice
+}
+
+// tell reports all notices of a topic.
+func (n *notifier) tell(about topic, now ...events.Notice) {
+	if n.silent {
+		n.collected = append(n.collected, now...)
+		return
+	}
+	n.notify(about, now...)
+}
+
+// notify writes an event for each notice that is new.
+func (n *notifier) notify(about topic, now ...events.Notice) {
+	for _, each := range n.written.update(about, now) {
+		kind := v1.EventTypeNormal
+		if each.Warning {
+			kind = v1.EventTypeWarning
+		}
+		if n.recorder != nil {
+			n.recorder.Event(n.service, kind, string(each.Reason), each.Message)
+		}
+	}
+}
+
+// refuse reports a refusal, and returns it.
+func (n *notifier) refuse(about topic, refused *events.Notice) error {
+	n.tell(about, *refused)
+	return refused
+}
+
+// tellPlan reports the notices of a plan, and returns the first one that blocks the Service.
+func (n *notifier) tellPlan(notes []events.Notice) error {
+	n.tell(aboutPlan, notes...)
+	for _, note := range notes {
+		if note.Blocks {
+			return &note
+		}
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
@@ -197,9 +198,9 @@ func TestClaimOf_EachLoadBalancer_IsOwnGuestOrForeign(t *testing.T) {
 				svc.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: "192.0.2.1"}}
 			}
 			got, err := claimOf(whose, svc, test.named, test.all, !test.untagged)
-			var refused *refusal
+			var refused *events.Notice
 			if errors.As(err, &refused) != (test.refused != "") || refused != nil &&
-				string(refused.reason) != test.refused {
+				string(refused.Reason) != test.refused {
 				t.Fatalf("the error is %v, want the reason %q", err, test.refused)
 			}
 			if id(got.balancer) != test.want || id(got.deleting) != test.deleting ||

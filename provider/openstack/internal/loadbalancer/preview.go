@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
@@ -37,7 +38,7 @@ func (l *LoadBalancers) Preview(
 	}, newServiceState(), true)
 	defer r.close()
 	preview := Preview{}
-	var refused *refusal
+	var refused *events.Notice
 	err := r.preview(ctx, &preview)
 	if errors.As(err, &refused) {
 		err = r.previewRefused(ctx, &preview)

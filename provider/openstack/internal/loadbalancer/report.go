@@ -142,12 +142,12 @@ func (r *reconciler) measureNew(before Report, now time.Time) {
 
 // stateOf classifies the result of a reconcile.
 func stateOf(err error) (State, events.Reason, string) {
-	var refused *refusal
+	var refused *events.Notice
 	switch {
 	case err == nil:
 		return Ready, events.Served, ""
-	case errors.As(err, &refused) && refused.reason != events.InError:
-		return Refused, refused.reason, events.Shorten(refused.message)
+	case errors.As(err, &refused) && refused.Reason != events.InError:
+		return Refused, refused.Reason, events.Shorten(refused.Message)
 	case isWait(err):
 		return Waiting, events.Waiting, events.Shorten(err.Error())
 	case errors.As(err, &refused), errors.Is(err, errFailed):

@@ -71,7 +71,7 @@ func (l *LoadBalancers) run(
 ) (runResult, error) {
 	r := &run{
 		Config: l.config, making: l.making, end: l.config.Clock.Now().Add(timeout),
-		made: map[thing]string{},
+		made: map[string]string{},
 	}
 	if lb != nil {
 		seen := *lb
@@ -137,10 +137,8 @@ type run struct {
 	written []string
 	// parts are the load balancer's, if the plan deletes it; nil if they are unknown.
 	parts []string
-	// made holds the IDs of the listeners and pools that earlier steps have created; group is the
-	// ID of the security group.
-	made  map[thing]string
-	group string
+	// made holds the IDs of the objects that earlier steps have created, by the name in a Ref.
+	made map[string]string
 }
 
 func (r *run) left() time.Duration { return max(0, r.end.Sub(r.Clock.Now())) }
@@ -288,33 +286,25 @@ func (r *run) pause(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// The kinds of things that steps make, and later ones refer to.
-const (
-	aListener = "listener"
-	aPool     = "pool"
-)
-
-// thing identifies what a step creates: a name is unique only among objects of one kind.
-type thing struct{ kind, name string }
-
 // find returns the ID of the object that a step refers to; "" for the zero Ref.
-func (r *run) find(kind string, ref plan.Ref) (string, error) {
+func (r *run) find(ref plan.Ref) (string, error) {
 	if ref == (plan.Ref{}) || ref.ID != "" {
 		return ref.ID, nil
 	}
-	id, ok := r.made[thing{kind, ref.Made}]
+	id, ok := r.made[ref.Made]
 	if !ok {
-		return "", fmt.Errorf("no earlier step created %s %s", kind, ref.Made)
+		return "", fmt.Errorf("no earlier step created %s", ref.Made)
 	}
 	return id, nil
 }
 
-// loadBalancer returns the id of the load balancer that a step refers to.
-func (r *run) loadBalancer(ref plan.Ref) string {
-	if ref.ID != "" {
-		return ref.ID
+// findBoth is find for the two objects of a step.
+func (r *run) findBoth(one, other plan.Ref) (first, second string, err error) {
+	if first, err = r.find(one); err != nil {
+		return "", "", err
 	}
-	return r.id()
+	second, err = r.find(other)
+	return first, second, err
 }
 
 // take takes a step.
@@ -330,32 +320,50 @@ func (r *run) take(ctx context.Context, step plan.Step) error {
 		return r.mend(ctx, func() error { return r.Octavia.FailoverLoadBalancer(ctx, s.ID) })
 
 	case plan.CreateListener:
-		return r.createListener(ctx, s)
+		lb, pool, err := r.findBoth(s.LoadBalancer, s.Pool)
+		if err != nil {
+			return err
+		}
+		return r.create(ctx, s.Listener.Name, func() (string, error) {
+			return r.Octavia.CreateListener(ctx, lb, s.Listener, pool)
+		})
 	case plan.UpdateListener:
-		return r.updateListener(ctx, s)
+		return r.changeIn(ctx, s.Pool, func(pool string) error {
+			return r.Octavia.UpdateListener(ctx, s.ID, s.Listener, pool)
+		})
 	case plan.DeleteListener:
 		return r.change(ctx, func() error { return r.Octavia.DeleteListener(ctx, s.ID) })
 
 	case plan.CreatePool:
-		return r.createPool(ctx, s)
+		lb, listener, err := r.findBoth(s.LoadBalancer, s.Listener)
+		if err != nil {
+			return err
+		}
+		return r.create(ctx, s.Pool.Name, func() (string, error) {
+			return r.Octavia.CreatePool(ctx, lb, listener, s.Pool)
+		})
 	case plan.UpdatePool:
 		return r.change(ctx, func() error { return r.Octavia.UpdatePool(ctx, s.ID, s.Pool) })
 	case plan.DeletePool:
 		return r.change(ctx, func() error { return r.Octavia.DeletePool(ctx, s.ID) })
 
 	case plan.CreateMonitor:
-		return r.changePool(ctx, s.Pool,
-			func(id string) error { return r.Octavia.CreateMonitor(ctx, id, s.Monitor) })
+		return r.changeIn(ctx, s.Pool,
+			func(pool string) error { return r.Octavia.CreateMonitor(ctx, pool, s.Monitor) })
 	case plan.UpdateMonitor:
 		return r.change(ctx, func() error { return r.Octavia.UpdateMonitor(ctx, s.ID, s.Monitor) })
 	case plan.DeleteMonitor:
 		return r.change(ctx, func() error { return r.Octavia.DeleteMonitor(ctx, s.ID) })
 
 	case plan.SetMembers:
-		return r.changePool(ctx, s.Pool,
-			func(id string) error { return r.Octavia.SetMembers(ctx, id, s.Members) })
+		return r.changeIn(ctx, s.Pool,
+			func(pool string) error { return r.Octavia.SetMembers(ctx, pool, s.Members) })
 	case plan.CreateMember:
-		return r.createMember(ctx, s)
+		return r.changeIn(ctx, s.Pool, func(pool string) (err error) {
+			s.Member.ID, err = r.Octavia.CreateMember(ctx, pool, s.Member)
+			r.step = s
+			return err
+		})
 	case plan.UpdateMember:
 		return r.change(ctx,
 			func() error { return r.Octavia.UpdateMember(ctx, s.PoolID, s.ID, s.Member) })
@@ -395,6 +403,7 @@ func (r *run) createLoadBalancer(ctx context.Context, s plan.CreateLoadBalancer)
 		return err
 	}
 	r.result.loadBalancer, r.tags = &made, made.Tags
+	r.made[plan.LoadBalancerRef().Made] = made.ID
 	r.begun(made.Status)
 	return nil
 }
@@ -540,65 +549,138 @@ func (r *run) seeDeleted(ctx context.Context, s plan.SeeDeleted) error {
 	return errors.Join(append(left, err)...)
 }
 
-func (r *run) createListener(ctx context.Context, s plan.CreateListener) error {
-	pool, err := r.find(aPool, s.Pool)
-	if err != nil {
-		return err
-	}
-	return r.make(ctx, aListener, s.Listener.Name, func() (string, error) {
-		return r.Octavia.CreateListener(ctx, r.loadBalancer(s.LoadBalancer), s.Listener, pool)
-	})
-}
-
-func (r *run) updateListener(ctx context.Context, s plan.UpdateListener) error {
-	pool, err := r.find(aPool, s.Pool)
-	if err != nil {
-		return err
-	}
-	return r.change(ctx,
-		func() error { return r.Octavia.UpdateListener(ctx, s.ID, s.Listener, pool) })
-}
-
-func (r *run) createPool(ctx context.Context, s plan.CreatePool) error {
-	listener, err := r.find(aListener, s.Listener)
-	if err != nil {
-		return err
-	}
-	return r.make(ctx, aPool, s.Pool.Name, func() (string, error) {
-		return r.Octavia.CreatePool(ctx, r.loadBalancer(s.LoadBalancer), listener, s.Pool)
-	})
-}
-
-func (r *run) createMember(ctx context.Context, s plan.CreateMember) error {
-	return r.changePool(ctx, s.Pool, func(pool string) error {
-		id, err := r.Octavia.CreateMember(ctx, pool, s.Member)
-		if err == nil {
-			s.Member.ID = id
-			r.step = s
-		}
-		return err
-	})
-}
-
-// make sends a request whose result later steps may refer to.
-func (r *run) make(
-	ctx context.Context, kind, name string, request func() (id string, err error),
-) error {
+// create sends a request for an object that later steps may refer to.
+func (r *run) create(ctx context.Context, name string, request func() (string, error)) error {
 	return r.change(ctx, func() error {
 		id, err := request()
 		if err == nil {
-			r.made[thing{kind, name}] = id
+			r.made[name] = id
 		}
 		return err
 	})
 }
 
-func (r *run) changePool(ctx context.Context, ref plan.Ref, request func(id string) error) error {
-	id, err := r.find(aPool, ref)
+// changeIn is change with the ID of the pool that a step refers to.
+func (r *run) changeIn(ctx context.Context, pool plan.Ref, request func(id string) error) error {
+	id, err := r.find(pool)
 	if err != nil {
 		return err
 	}
 	return r.change(ctx, func() error { return request(id) })
+}
+
+// takeWithNeutron takes a step with Neutron. It does not wait, because a VIP port exists as soon as
+// its load balancer does.
+func (r *run) takeWithNeutron(ctx context.Context, step plan.Step) error {
+	err := r.askNeutron(ctx, step)
+	r.result.wroteAt = r.Clock.Now()
+	if errors.Is(err, neutron.ErrNotFound) {
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	return err
+}
+
+func (r *run) askNeutron(ctx context.Context, step plan.Step) error {
+	switch s := step.(type) {
+	case plan.CreateFloatingIP:
+		return r.createFloatingIP(ctx, s)
+	case plan.AttachFloatingIP:
+		return r.attachFloatingIP(ctx, s)
+	case plan.DetachFloatingIP:
+		return r.Neutron.DetachFloatingIP(ctx, s.ID)
+	case plan.DeleteFloatingIP:
+		return r.Neutron.DeleteFloatingIP(ctx, s.ID)
+	case plan.TagFloatingIP:
+		return r.Neutron.TagFloatingIP(ctx, s.ID, s.Tags)
+
+	case plan.CreateSecurityGroup:
+		made, err := r.Neutron.CreateSecurityGroup(ctx, s.Group)
+		r.made[plan.GroupRef().Made] = made.ID
+		return err
+	case plan.TagSecurityGroup:
+		return r.Neutron.TagSecurityGroup(ctx, s.ID, s.Tags)
+	case plan.DeleteSecurityGroup:
+		return r.Neutron.DeleteSecurityGroup(ctx, s.ID)
+	case plan.CreateRule:
+		return r.withGroup(s.Group,
+			func(id string) error { return r.Neutron.CreateRule(ctx, id, s.Rule) })
+	case plan.DeleteRule:
+		return r.Neutron.DeleteRule(ctx, s.ID)
+	case plan.AddGroup:
+		return r.withGroup(s.Group,
+			func(id string) error { return r.Neutron.AddGroup(ctx, s.Port, id) })
+	case plan.RemoveGroup:
+		return r.Neutron.RemoveGroup(ctx, s.Port, s.GroupID)
+	}
+	return fmt.Errorf("unknown step %T", step)
+}
+
+// createFloatingIP tries the subnets in their order until one has a free address.
+func (r *run) createFloatingIP(ctx context.Context, s plan.CreateFloatingIP) error {
+	port := ""
+	if s.LoadBalancer != (plan.Ref{}) {
+		var err error
+		if port, err = r.vipPort(s.LoadBalancer); err != nil {
+			return err
+		}
+	}
+	subnets := s.Wanted.SubnetIDs
+	if len(subnets) == 0 {
+		subnets = []string{""} // Neutron chooses
+	}
+	var err error
+	for _, subnet := range subnets {
+		var made neutron.FloatingIP
+		made, err = r.Neutron.CreateFloatingIP(ctx, s.Wanted, subnet, port)
+		if made.ID != "" {
+			r.result.floatingIP = &made
+		}
+		if !errors.Is(err, neutron.ErrNoAddress) {
+			return err
+		}
+	}
+	return err
+}
+
+// attachFloatingIP attaches an existing floating IP, or the one that an earlier step has created.
+func (r *run) attachFloatingIP(ctx context.Context, s plan.AttachFloatingIP) error {
+	port, err := r.vipPort(s.LoadBalancer)
+	if err != nil {
+		return err
+	}
+	attached := neutron.FloatingIP{ID: s.ID, Address: s.Address}
+	if s.ID == "" {
+		if r.result.floatingIP == nil {
+			return errors.New("no earlier step created the floating IP")
+		}
+		attached = *r.result.floatingIP
+	}
+	if err := r.Neutron.AttachFloatingIP(ctx, attached.ID, port); err != nil {
+		return err
+	}
+	attached.PortID = port
+	r.result.floatingIP = &attached
+	return nil
+}
+
+// vipPort returns the port of the load balancer's VIP.
+func (r *run) vipPort(ref plan.Ref) (string, error) {
+	id, err := r.find(ref)
+	if err != nil {
+		return "", err
+	}
+	if lb := r.result.loadBalancer; lb != nil && lb.ID == id && lb.VIP.PortID != "" {
+		return lb.VIP.PortID, nil
+	}
+	return "", fmt.Errorf("the VIP port of load balancer %s is unknown", id)
+}
+
+func (r *run) withGroup(ref plan.Ref, request func(id string) error) error {
+	id, err := r.find(ref)
+	if err != nil {
+		return err
+	}
+	return request(id)
 }
 
 // reportCreation reports whether a quota prevents a step.

@@ -4,11 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
@@ -76,4 +80,78 @@ func (l *LoadBalancers) patch(
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	return nil
+}
+
+// ConditionType is the condition of a Service that is not served. Its status is False; its reason
+// and message hold the cause. It is removed when the Service is served.
+//
+// Kubernetes has no standard condition for this: KEP-4631 was closed.
+const ConditionType = "fxccm.dev/LoadBalancerReady"
+
+// conditionDelay is how long a Service waits, or requests fail, before the condition is written.
+// Most creations and most failures of the cloud are shorter, and need no write.
+const conditionDelay = 30 * time.Second
+
+// conditionOf returns the condition for a report; nil for none.
+func conditionOf(report Report, service *v1.Service, now time.Time) *metav1.Condition {
+	passes := report.Reason == events.Waiting || report.Reason == events.RequestFailed
+	if report.State == Ready || passes && now.Sub(report.Since) < conditionDelay {
+		return nil
+	}
+	return &metav1.Condition{
+		Type: ConditionType, Status: metav1.ConditionFalse,
+		ObservedGeneration: service.Generation,
+		LastTransitionTime: metav1.NewTime(report.Since.Truncate(time.Second)),
+		Reason:             string(report.Reason), Message: report.Message,
+	}
+}
+
+// sameCondition reports whether two conditions differ at most in the text of a failed request,
+// which may change each time, for example with its request ID.
+func sameCondition(a, b *metav1.Condition) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Reason == b.Reason && a.ObservedGeneration == b.ObservedGeneration &&
+		(a.Message == b.Message || a.Reason == string(events.RequestFailed))
+}
+
+// writtenCondition returns the condition as last written or, in a new term, as read from the
+// Service.
+func (r *reconciler) writtenCondition() *metav1.Condition {
+	if r.state.conditionKnown {
+		return r.state.condition
+	}
+	return meta.FindStatusCondition(r.service.Status.Conditions, ConditionType)
+}
+
+// publishCondition writes the condition of the Service if it has changed. A failure is logged, and
+// the next reconcile tries again.
+func (r *reconciler) publishCondition(ctx context.Context, want *metav1.Condition) {
+	if sameCondition(r.writtenCondition(), want) {
+		return
+	}
+	var patch any = want
+	if want == nil {
+		patch = map[string]any{"$patch": "delete", "type": ConditionType}
+	}
+	err := r.of.patch(ctx, r.service, "write the Service's condition", map[string]any{
+		"metadata": map[string]any{"uid": r.service.UID},
+		"status":   map[string]any{"conditions": []any{patch}},
+	}, "status")
+	switch {
+	case err == nil:
+		r.state.condition, r.state.conditionKnown = want, true
+	case ctx.Err() == nil && !apierrors.IsNotFound(err):
+		r.of.config.Logger.Error(err, "Condition not written; the next reconcile tries again",
+			"service", r.service.Namespace+"/"+r.service.Name)
+	}
+}
+
+// waitsSince returns the time since which the Service waits, even from an earlier term.
+func waitsSince(service *v1.Service, now time.Time) time.Time {
+	if found := meta.FindStatusCondition(service.Status.Conditions, ConditionType); found != nil {
+		return found.LastTransitionTime.Time
+	}
+	return now
 }

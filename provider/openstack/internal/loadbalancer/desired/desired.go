@@ -3,7 +3,11 @@
 package desired
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"net/netip"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -48,21 +52,12 @@ type Places struct {
 	FloatingSubnetIDs []string
 }
 
-// Notice is an event for the owner of the Service.
-type Notice struct {
-	// Reason is a word in CamelCase; OCCM's if OCCM has one.
-	Reason  events.Reason
-	Message string
-	// Warning is false for a notice without a problem.
-	Warning bool
-}
-
 // Build decides the desired state. Its error tells the user why the Service cannot be served; the
 // notices report everything else.
 //
 // A missing capability of the provider is an error if an omission would expose or garble traffic:
 // certificates, the PROXY protocol, HTTP headers. Other features are omitted with a notice.
-func Build(in Input) (State, []Notice, error) {
+func Build(in Input) (State, []events.Notice, error) {
 	b := &builder{Input: in, families: families(in)}
 	d, err := b.build()
 	if err != nil {
@@ -76,7 +71,7 @@ type builder struct {
 	Input
 	// families are the families of the load balancer's addresses: at least one.
 	families []v1.IPFamily
-	notices  []Notice
+	notices  []events.Notice
 }
 
 func (b *builder) build() (State, error) {
@@ -120,9 +115,82 @@ func (b *builder) exists() bool { return b.LoadBalancerName != "" }
 
 // warn adds a notice that the user should act on; note adds an informational one.
 func (b *builder) warn(reason events.Reason, message string) {
-	b.notices = append(b.notices, Notice{Reason: reason, Message: message, Warning: true})
+	b.notices = append(b.notices, events.Notice{Reason: reason, Message: message, Warning: true})
 }
 
 func (b *builder) note(reason events.Reason, message string) {
-	b.notices = append(b.notices, Notice{Reason: reason, Message: message})
+	b.notices = append(b.notices, events.Notice{Reason: reason, Message: message})
+}
+
+// State is the desired state of a Service's load balancer and related objects. It depends only on
+// the Service, the nodes, the settings and the results of lookups.
+type State struct {
+	Identity Identity
+	// LoadBalancer is created if the Service has none, and compared if the Service is the owner.
+	LoadBalancer octavia.LoadBalancer
+	// Ports are in the order of the Service's.
+	Ports []octavia.Port
+	// FloatingIP is nil if none is desired.
+	FloatingIP *neutron.WantedFloatingIP
+	// KeepFloatingIP: an unwanted floating IP is detached instead of deleted.
+	KeepFloatingIP bool
+	// SecurityGroup is nil if none is desired.
+	SecurityGroup *neutron.SecurityGroup
+	// Backends are the nodes that are members of any pool, even draining ones: their ports have the
+	// security group.
+	Backends []Backend
+	Features Features
+	// Recreate: an immutable difference is resolved by a new load balancer.
+	Recreate bool
+	// Cascade: the load balancer is deleted with its children by one request.
+	Cascade bool
+}
+
+// Backend is a node with its member address.
+type Backend struct {
+	// Node is the node's name.
+	Node     string
+	Address  string
+	SubnetID string
+	// ServerID comes from the node's provider ID; "" if it has none yet.
+	ServerID string
+}
+
+// Hash is equal for two desired states if and only if the contents of the load balancer and the
+// security group are equal, in one version of fxccm. It leaves out the load balancer itself and its
+// floating IP: each reconcile compares them, because that costs no request.
+func (d State) Hash() string {
+	d.LoadBalancer, d.FloatingIP = octavia.LoadBalancer{}, nil
+	hash := sha256.New()
+	// State holds plain values, so neither the encoding nor the hash fails. Maps are encoded in the
+	// order of their keys.
+	_ = json.NewEncoder(hash).Encode(d)
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// families returns the families of the load balancer's addresses: the Service's first one, and the
+// second if a VIP exists for it.
+func families(in Input) []v1.IPFamily {
+	wanted := familiesOf(in.Service)
+	if len(wanted) > 1 && in.Features.AdditionalVIPs && len(in.Places.AdditionalVIPs) > 0 {
+		return wanted[:2]
+	}
+	return wanted[:1]
+}
+
+// family returns the family of the first VIP.
+func (b *builder) family() v1.IPFamily { return b.families[0] }
+
+func familyOf(address netip.Addr) v1.IPFamily {
+	if address.Is4() {
+		return v1.IPv4Protocol
+	}
+	return v1.IPv6Protocol
+}
+
+func allAddresses(family v1.IPFamily) string {
+	if family == v1.IPv6Protocol {
+		return "::/0"
+	}
+	return "0.0.0.0/0"
 }

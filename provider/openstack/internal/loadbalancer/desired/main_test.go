@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
@@ -137,7 +138,7 @@ func withLocal(in *Input) {
 
 func withMonitor(in *Input) { in.Settings.Monitor = true }
 
-func build(t *testing.T, changes ...func(*Input)) (State, []Notice) {
+func build(t *testing.T, changes ...func(*Input)) (State, []events.Notice) {
 	t.Helper()
 	d, notices, err := Build(given(changes...))
 	if err != nil {
@@ -156,7 +157,7 @@ func refused(t *testing.T, changes ...func(*Input)) error {
 }
 
 // told returns the reasons, with an exclamation mark after those of warnings.
-func told(notices []Notice) []string {
+func told(notices []events.Notice) []string {
 	reasons := []string{}
 	for _, n := range notices {
 		reason := string(n.Reason)
@@ -168,7 +169,7 @@ func told(notices []Notice) []string {
 	return reasons
 }
 
-func wantTold(t *testing.T, notices []Notice, want ...string) {
+func wantTold(t *testing.T, notices []events.Notice, want ...string) {
 	t.Helper()
 	if got := told(notices); !slices.Equal(got, want) {
 		t.Errorf("the notices are %q (%+v), want %q", got, notices, want)

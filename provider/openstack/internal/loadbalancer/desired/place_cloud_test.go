@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
@@ -109,7 +110,7 @@ type lookup struct {
 	Features      Features
 }
 
-func (s *site) resolve(in lookup) (Places, []Notice, error) {
+func (s *site) resolve(in lookup) (Places, []events.Notice, error) {
 	s.t.Helper()
 	if in.Service == nil {
 		in.Service = service(v1.IPv4Protocol)

@@ -1,14 +1,20 @@
 package desired
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/namepattern"
 )
 
 // Cloud is the part of neutron.API that this package needs. It caches its answers.
@@ -27,14 +33,8 @@ type Cloud interface {
 // because only nodes show its place.
 var ErrNoNode = errors.New("waiting for the first node with an address in OpenStack")
 
-// ImpossibleError explains why the settings do not fit the cloud. A retry does not help until they
-// change.
-type ImpossibleError struct{ Message string }
-
-func (e *ImpossibleError) Error() string { return e.Message }
-
 func impossible(format string, arguments ...any) error {
-	return &ImpossibleError{fmt.Sprintf(format, arguments...)}
+	return events.Refuse(events.Unsupported, format, arguments...)
 }
 
 // Resolve finds the places of a load balancer's addresses, its members and its floating IP.
@@ -55,10 +55,10 @@ func impossible(format string, arguments ...any) error {
 // an address in it.
 //
 // existing is the load balancer that the Service uses, or nil. The error wraps [ErrNoNode], is an
-// [*ImpossibleError], or is the cloud's.
+// [*events.Notice] because the settings do not fit the cloud, or is the cloud's.
 func Resolve(
 	ctx context.Context, cloud Cloud, in Input, existing *octavia.LoadBalancer,
-) (Places, []Notice, error) {
+) (Places, []events.Notice, error) {
 	r := &resolver{
 		Input: in, existing: existing, cloud: cloud, families: familiesOf(in.Service),
 	}
@@ -79,7 +79,7 @@ type resolver struct {
 	// families are the Service's, in its order: at least one.
 	families []v1.IPFamily
 	places   Places
-	notices  []Notice
+	notices  []events.Notice
 	// byNode caches the subnet of a node's address; nil before the lookup.
 	byNode *string
 }
@@ -93,3 +93,426 @@ func familiesOf(service *v1.Service) []v1.IPFamily {
 }
 
 func isIPv6(family v1.IPFamily) bool { return family == v1.IPv6Protocol }
+
+// namesPlace reports whether the settings name the place of the VIP.
+func (r *resolver) namesPlace() bool {
+	return r.Settings.PortID != "" || r.Settings.SubnetID != "" || r.Settings.NetworkID != ""
+}
+
+// vip finds the place of the existing or new load balancer.
+func (r *resolver) vip(ctx context.Context) error {
+	asked := r.Settings
+	switch {
+	case r.existing != nil:
+		r.places.VIP = octavia.VIP{
+			SubnetID:  r.existing.VIP.SubnetID,
+			NetworkID: r.existing.VIP.NetworkID,
+		}
+		return nil
+	case asked.PortID != "":
+		r.places.VIP = octavia.VIP{PortID: asked.PortID}
+		return nil
+	case r.namesPlace():
+		r.places.VIP = octavia.VIP{SubnetID: asked.SubnetID, NetworkID: asked.NetworkID}
+		return r.subnetOfNetwork(ctx)
+	}
+	subnet, err := r.nodeSubnet(ctx)
+	if err != nil {
+		return err
+	}
+	if subnet == "" {
+		return fmt.Errorf("%w, because neither a subnet nor a network is configured", ErrNoNode)
+	}
+	r.places.VIP = octavia.VIP{SubnetID: subnet}
+	return nil
+}
+
+// subnetOfNetwork chooses an IPv6 subnet in a network that is named without a subnet, because
+// Octavia would prefer an IPv4 one (octavia/api/v2/controllers/load_balancer.py). A requested
+// address determines its subnet.
+func (r *resolver) subnetOfNetwork(ctx context.Context) error {
+	vip := &r.places.VIP
+	if vip.SubnetID != "" || !isIPv6(r.families[0]) || r.Settings.Address != "" {
+		return nil
+	}
+	subnet, err := r.firstSubnet(ctx, vip.NetworkID, v1.IPv6Protocol)
+	if err == nil && subnet == "" {
+		err = impossible("the Service is IPv6, but the configured network %s has no IPv6 subnet",
+			vip.NetworkID)
+	}
+	vip.SubnetID = subnet
+	return err
+}
+
+// firstSubnet returns the ID of the first subnet of a family in a network, by ID, or "".
+func (r *resolver) firstSubnet(
+	ctx context.Context, networkID string, family v1.IPFamily,
+) (string, error) {
+	all, err := r.cloud.Subnets(ctx, networkID)
+	if err != nil {
+		return "", err
+	}
+	for _, subnet := range all {
+		if subnet.IPv6 == isIPv6(family) {
+			return subnet.ID, nil
+		}
+	}
+	return "", nil
+}
+
+// additionalVIPs finds the subnet for the second family of the Service. Octavia adds such a VIP
+// only at creation.
+func (r *resolver) additionalVIPs(ctx context.Context) error {
+	if len(r.families) < 2 || !r.Features.AdditionalVIPs {
+		return nil
+	}
+	if r.existing != nil {
+		r.places.AdditionalVIPs = r.existingVIPs()
+		return nil
+	}
+	subnet := r.Settings.AdditionalSubnetID
+	why := ""
+	if subnet == "" {
+		var err error
+		if subnet, why, err = r.secondSubnet(ctx); err != nil {
+			return err
+		}
+	}
+	policy := r.Service.Spec.IPFamilyPolicy
+	switch {
+	case subnet != "":
+		r.places.AdditionalVIPs = []octavia.VIP{{SubnetID: subnet}}
+	case policy != nil && *policy == v1.IPFamilyPolicyRequireDualStack:
+		return impossible("the Service requires dual stack, but %s", why)
+	default:
+		r.notices = append(r.notices, events.Notice{
+			Reason:  events.SingleStack,
+			Message: fmt.Sprintf("only %s is served: %s", r.families[0], why),
+		})
+	}
+	return nil
+}
+
+// existingVIPs returns the VIPs of the load balancer or, because an update may change it, the named
+// one.
+func (r *resolver) existingVIPs() []octavia.VIP {
+	has := r.existing.AdditionalVIPs
+	named := r.Settings.AdditionalSubnetID
+	if named != "" && !r.Guest && (len(has) > 0 || r.Settings.Recreate) {
+		return []octavia.VIP{{SubnetID: named}}
+	}
+	return has
+}
+
+// secondSubnet returns a subnet of the second family in the VIP's network, or "" and the reason as
+// a clause.
+func (r *resolver) secondSubnet(ctx context.Context) (subnet, why string, err error) {
+	network := r.places.VIP.NetworkID
+	if network == "" && r.places.VIP.SubnetID != "" {
+		first, err := r.namedSubnet(ctx, r.places.VIP.SubnetID)
+		if err != nil {
+			return "", "", err
+		}
+		network = first.NetworkID
+	}
+	if network == "" {
+		return "",
+			"the subnet of the second address is not configured; a load balancer on a given port needs it", nil
+	}
+	subnet, err = r.firstSubnet(ctx, network, r.families[1])
+	return subnet,
+		fmt.Sprintf("network %s of the load balancer has no %s subnet", network, r.families[1]), err
+}
+
+// namedSubnet returns a subnet that must exist.
+func (r *resolver) namedSubnet(ctx context.Context, id string) (neutron.Subnet, error) {
+	subnet, err := r.cloud.Subnet(ctx, id)
+	if errors.Is(err, neutron.ErrNotFound) {
+		return neutron.Subnet{},
+			impossible("subnet %s does not exist or is not visible to the project", id)
+	}
+	return subnet, err
+}
+
+// member finds the members' subnet. More than its ID is looked up only for the rules of a security
+// group, which hold its CIDR.
+func (r *resolver) member(ctx context.Context) error {
+	id, err := r.memberSubnet(ctx)
+	if err != nil {
+		return err
+	}
+	if !r.Settings.ManageSecurityGroups {
+		r.places.Member = neutron.Subnet{ID: id}
+		return nil
+	}
+	if id == "" && r.places.VIP.NetworkID != "" {
+		// Octavia will choose a subnet of this family for the VIP. The next reconcile reads which
+		// one.
+		if id, err = r.firstSubnet(ctx, r.places.VIP.NetworkID, r.families[0]); err != nil {
+			return err
+		}
+	}
+	if id == "" {
+		return fmt.Errorf("%w, because the security group rules contain the nodes' subnet",
+			ErrNoNode)
+	}
+	r.places.Member, err = r.namedSubnet(ctx, id)
+	return err
+}
+
+// memberSubnet returns "" if no source names the subnet: Octavia then uses the VIP's.
+func (r *resolver) memberSubnet(ctx context.Context) (string, error) {
+	if named := cmp.Or(r.Settings.MemberSubnetID, r.Settings.SubnetID); named != "" {
+		return named, nil
+	}
+	subnet, err := r.nodeSubnet(ctx)
+	if err != nil {
+		return "", err
+	}
+	return cmp.Or(subnet, r.places.VIP.SubnetID), nil
+}
+
+// nodeSubnet returns the subnet of a node's address; "" if no node has an address of a port.
+func (r *resolver) nodeSubnet(ctx context.Context) (string, error) {
+	if r.byNode == nil {
+		subnet, err := r.findNodeSubnet(ctx)
+		if err != nil {
+			return "", err
+		}
+		r.byNode = &subnet
+	}
+	return *r.byNode, nil
+}
+
+// findNodeSubnet reads the ports of the first node, which is usually enough, and then those of all
+// others together.
+func (r *resolver) findNodeSubnet(ctx context.Context) (string, error) {
+	nodes := r.located()
+	first := min(len(nodes), 1)
+	found, err := r.subnetsOf(ctx, nodes[:first])
+	if err != nil || len(found) > 0 && !r.prefersOther(found[0]) {
+		return firstOf(found), err
+	}
+	others, err := r.subnetsOf(ctx, nodes[first:])
+	if err != nil {
+		return "", err
+	}
+	found = append(found, others...)
+	if is := r.existing; is != nil && r.prefersOther(firstOf(found)) &&
+		slices.Contains(found, is.VIP.SubnetID) {
+		return is.VIP.SubnetID, nil
+	}
+	return firstOf(found), nil
+}
+
+// prefersOther reports whether the subnet of the VIP is preferred over this one because a node's
+// address has chosen it. So the members keep their subnet when the node that was the first one at
+// creation leaves.
+func (r *resolver) prefersOther(subnet string) bool {
+	return r.existing != nil && !r.namesPlace() && subnet != r.existing.VIP.SubnetID
+}
+
+func sameIP(a, b string) bool {
+	first, err := netip.ParseAddr(a)
+	second, bad := netip.ParseAddr(b)
+	return err == nil && bad == nil && first == second
+}
+
+func firstOf(subnets []string) string {
+	if len(subnets) == 0 {
+		return ""
+	}
+	return subnets[0]
+}
+
+// subnetsOf returns the subnets of those of the nodes' addresses that belong to ports, in the order
+// of the nodes.
+func (r *resolver) subnetsOf(ctx context.Context, nodes []backend) ([]string, error) {
+	if len(nodes) == 0 {
+		return nil, nil
+	}
+	var servers []string
+	for _, node := range nodes {
+		servers = append(servers, node.ServerID)
+	}
+	addresses, err := r.cloud.ServerAddresses(ctx, servers)
+	if err != nil {
+		return nil, err
+	}
+	var subnets []string
+	for _, node := range nodes {
+		for _, a := range addresses[node.ServerID] {
+			if sameIP(a.IP, node.Address) {
+				subnets = append(subnets, a.SubnetID)
+			}
+		}
+	}
+	return subnets, nil
+}
+
+// located returns the possible members that have a server and an address, by name, draining ones
+// last. If the selector chooses none of them, it returns all.
+func (r *resolver) located() []backend {
+	var all, selected []backend
+	for _, node := range r.Nodes {
+		address, ok := memberAddress(node.Node, r.families[0])
+		server := serverID(node.Node)
+		if !ok || server == "" {
+			continue
+		}
+		found := backend{
+			Backend{Node: node.Name, Address: address, ServerID: server}, node.Draining,
+		}
+		all = append(all, found)
+		if r.Settings.NodeSelector.Matches(node.Labels) {
+			selected = append(selected, found)
+		}
+	}
+	if len(selected) == 0 {
+		selected = all
+	}
+	slices.SortFunc(selected, func(a, b backend) int {
+		return cmp.Or(compareBools(a.draining, b.draining), cmp.Compare(a.Node, b.Node))
+	})
+	return selected
+}
+
+// floatingIP finds the place of a new floating IP, if the Service is external and IPv4 and has
+// none.
+func (r *resolver) floatingIP(ctx context.Context) error {
+	if r.Settings.Internal || r.Guest || r.HasFloatingIP || isIPv6(r.families[0]) {
+		return nil
+	}
+	if r.Settings.FloatingSubnetID != "" {
+		return r.floatingSubnet(ctx)
+	}
+	network := r.Settings.FloatingNetworkID
+	if network == "" {
+		var err error
+		if network, err = r.cloud.ExternalNetwork(ctx); err != nil {
+			return err
+		}
+	}
+	r.places.FloatingNetworkID = network
+	// Neutron derives the subnet from a requested address.
+	if network == "" || r.Settings.Address != "" {
+		return nil
+	}
+	return r.floatingSubnets(ctx)
+}
+
+// floatingSubnet looks up the named subnet. The subnet determines its network, if Neutron shows it:
+// Neutron shows the subnets of an external network only to its owner, to administrators and to the
+// projects it is shared with, but creates floating IPs in them for all projects.
+func (r *resolver) floatingSubnet(ctx context.Context) error {
+	named := r.Settings.FloatingNetworkID
+	subnet, err := r.cloud.Subnet(ctx, r.Settings.FloatingSubnetID)
+	switch {
+	case errors.Is(err, neutron.ErrNotFound):
+		return r.unseenFloatingSubnet(ctx)
+	case err != nil:
+		return err
+	case named != "" && named != subnet.NetworkID:
+		return impossible(
+			"floating subnet %s is in network %s, not in the configured floating network %s",
+			subnet.ID, subnet.NetworkID, named)
+	case subnet.IPv6:
+		return impossible("floating subnet %s is an IPv6 subnet; floating IPs are IPv4", subnet.ID)
+	}
+	r.places.FloatingNetworkID, r.places.FloatingSubnetIDs = subnet.NetworkID, []string{subnet.ID}
+	return nil
+}
+
+// unseenFloatingSubnet assumes that a named subnet belongs to the external network. If not, Neutron
+// refuses it.
+func (r *resolver) unseenFloatingSubnet(ctx context.Context) (err error) {
+	network := r.Settings.FloatingNetworkID
+	if network == "" {
+		if network, err = r.cloud.ExternalNetwork(ctx); err != nil {
+			return err
+		}
+	}
+	if network == "" {
+		return impossible(
+			"floating subnet %s is not visible to the project, and there is no external network",
+			r.Settings.FloatingSubnetID)
+	}
+	r.places.FloatingNetworkID, r.places.FloatingSubnetIDs = network,
+		[]string{r.Settings.FloatingSubnetID}
+	return nil
+}
+
+// floatingSubnets returns the subnets of the network that the pattern and the tags choose.
+func (r *resolver) floatingSubnets(ctx context.Context) error {
+	pattern, tags := r.Settings.FloatingSubnet, r.Settings.FloatingSubnetTags
+	if pattern == "" && tags == "" {
+		return nil
+	}
+	fits, err := subnetFilter(pattern, tags)
+	if err != nil {
+		return impossible("%v", err)
+	}
+	all, err := r.cloud.Subnets(ctx, r.places.FloatingNetworkID)
+	if err != nil {
+		return err
+	}
+	for _, subnet := range all {
+		if !subnet.IPv6 && fits(subnet) {
+			r.places.FloatingSubnetIDs = append(r.places.FloatingSubnetIDs, subnet.ID)
+		}
+	}
+	if len(r.places.FloatingSubnetIDs) == 0 {
+		return impossible(
+			"none of the %[2]d IPv4 subnets of network %[1]s visible to the project has %[3]s; name a subnet of another project's network by its ID",
+			r.places.FloatingNetworkID, len(all), asked(pattern, tags))
+	}
+	return nil
+}
+
+func asked(pattern, tags string) string {
+	var all []string
+	if pattern != "" {
+		all = append(all, fmt.Sprintf("a name matching %q", pattern))
+	}
+	if tags != "" {
+		all = append(all, fmt.Sprintf("tags matching %q", tags))
+	}
+	return strings.Join(all, " and ")
+}
+
+// subnetFilter matches subnets by name and tags; an empty argument matches all.
+func subnetFilter(pattern, tags string) (func(neutron.Subnet) bool, error) {
+	hasName := func(string) bool { return true }
+	if pattern != "" {
+		var err error
+		if hasName, err = namepattern.Compile(pattern); err != nil {
+			return nil, err
+		}
+	}
+	hasTags := func([]string) bool { return true }
+	if tags != "" {
+		hasTags = tagFilter(tags)
+	}
+	return func(s neutron.Subnet) bool { return hasName(s.Name) && hasTags(s.Tags) }, nil
+}
+
+// tagFilter parses floating-subnet-tags, a list of tags with commas between them. A subnet must
+// have one of them or, after "&", all; "!" before both negates. So "!a,b" selects subnets that have
+// neither, and "!&a,b" subnets that lack at least one. OCCM documents it so, but confuses the two
+// in its queries to Neutron.
+func tagFilter(text string) func([]string) bool {
+	rest, negated := strings.CutPrefix(text, "!")
+	rest, all := strings.CutPrefix(rest, "&")
+	var wanted []string
+	for tag := range strings.SplitSeq(rest, ",") {
+		wanted = append(wanted, strings.TrimSpace(tag))
+	}
+	return func(tags []string) bool {
+		has := func(tag string) bool { return slices.Contains(tags, tag) }
+		fits := slices.ContainsFunc(wanted, has)
+		if all {
+			fits = !slices.ContainsFunc(wanted, func(tag string) bool { return !has(tag) })
+		}
+		return fits != negated
+	}
+}

@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
@@ -250,7 +251,7 @@ func TestResolve_SecurityGroups_SubnetIsRemembered(t *testing.T) {
 	s.mustResolve(in)
 	s.wantCalls(none)
 	in.Settings.SubnetID = "gone"
-	var impossible *ImpossibleError
+	var impossible *events.Notice
 	if _, _, err := s.resolve(in); !errors.As(err, &impossible) ||
 		!strings.Contains(err.Error(), "subnet gone") {
 		t.Errorf("error %v", err)
@@ -323,7 +324,7 @@ func TestResolve_NeutronFails_NothingIsGuessed(t *testing.T) {
 		},
 	} {
 		_, _, err := s.resolve(in)
-		var impossible *ImpossibleError
+		var impossible *events.Notice
 		if err == nil || errors.Is(err, ErrNoNode) || errors.As(err, &impossible) {
 			t.Errorf("%s: error %v, want the cloud's", name, err)
 		}
@@ -344,7 +345,7 @@ func TestResolve_IPv6InANetworkAlone_ChoosesItsSubnet(t *testing.T) {
 		t.Errorf("with an address that determines the subnet: found %+v", got)
 	}
 	in.Settings = settings.Settings{NetworkID: s.front}
-	var impossible *ImpossibleError
+	var impossible *events.Notice
 	if _, _, err := s.resolve(in); !errors.As(err, &impossible) ||
 		!strings.Contains(err.Error(), "no IPv6 subnet") {
 		t.Errorf("error %v", err)
@@ -440,7 +441,7 @@ func TestResolve_DualStack(t *testing.T) {
 			c.in.Settings.Internal, c.in.Features = true, can
 			got, notices, err := s.resolve(c.in)
 			s.wantCalls(c.calls)
-			var impossible *ImpossibleError
+			var impossible *events.Notice
 			if errors.As(err, &impossible) != (c.impossible != "") || err != nil &&
 				!strings.Contains(err.Error(), c.impossible) {
 				t.Fatalf("error %v, want %q", err, c.impossible)
@@ -589,7 +590,7 @@ func TestResolve_FloatingIP(t *testing.T) {
 			c.in.Settings.SubnetID = s.v4
 			got, _, err := s.resolve(c.in)
 			s.wantCalls(c.calls)
-			var impossible *ImpossibleError
+			var impossible *events.Notice
 			if errors.As(err, &impossible) != (c.impossible != "") || err != nil &&
 				!strings.Contains(err.Error(), c.impossible) {
 				t.Fatalf("error %v, want %q", err, c.impossible)

@@ -6,18 +6,26 @@
 package neutron
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/gophercloud/gophercloud/v2"
+	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/attributestags"
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/provider/kit/batch"
 	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
+	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
 	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
@@ -127,4 +135,174 @@ func (a *API) remove(
 		return nil
 	}
 	return err
+}
+
+// item is a listed resource.
+type item interface{ identifier() string }
+
+// list reads all pages of a list, sorted by ID. Neutron adds the primary key to each sort, but does
+// not promise it. path and collection are the names in the URL and in the body.
+//
+// Its errors are not classified: a 404 means that the marker was deleted meanwhile.
+func list[T item](
+	ctx context.Context, a *API, path, collection string, query url.Values,
+) ([]T, error) {
+	all, err := pages.All(ctx, collection, query, id[T], pages.From(a.config.Client, path))
+	return sorted(path, all, err)
+}
+
+// listBy lists the resources with one of the values of an attribute.
+func listBy[T item](
+	ctx context.Context, a *API, path, collection, attribute string, values []string,
+	query url.Values,
+) ([]T, error) {
+	all, err := pages.AllBy(ctx, collection, attribute, values, query, id[T],
+		pages.From(a.config.Client, path))
+	return sorted(path, all, err)
+}
+
+func id[T item](found *T) string { return (*found).identifier() }
+
+func sorted[T item](path string, all []T, err error) ([]T, error) {
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", path, err)
+	}
+	slices.SortFunc(all, func(a, b T) int { return cmp.Compare(a.identifier(), b.identifier()) })
+	return all, nil
+}
+
+// extract reads the resource from a response. A response without an ID is not Neutron's.
+func extract[T item](result gophercloud.Result, member string) (T, error) {
+	var body map[string]T
+	if err := result.ExtractInto(&body); err != nil {
+		return body[member], err
+	}
+	if body[member].identifier() == "" {
+		return body[member], fmt.Errorf("the answer has no %s", member)
+	}
+	return body[member], nil
+}
+
+// extensionTags adds tags to resources, since Rocky (Networking API reference,
+// "standard-attr-tag").
+const extensionTags = "standard-attr-tag"
+
+// replaceTags replaces the tags with one request. It is a no-op on a cloud without tags. Only after
+// a failure does it check the extension, and returns an error if that fails, too.
+func (a *API) replaceTags(ctx context.Context, collection, id string, tags []string) error {
+	err := a.request(ctx, fmt.Sprintf("tag %s %s", collection, id),
+		func(client *gophercloud.ServiceClient) error {
+			if len(tags) == 0 {
+				return attributestags.DeleteAll(ctx, client, collection, id).ExtractErr()
+			}
+			return attributestags.ReplaceAll(ctx, client, collection, id,
+				attributestags.ReplaceAllOpts{Tags: once(tags)}).Err
+		})
+	if !errors.Is(err, ErrNotFound) || isKind(err, "TagResourceNotFound") {
+		return err
+	}
+	has, unknown := a.extensions.Get(ctx)
+	switch {
+	case unknown != nil:
+		return errors.Join(err, unknown)
+	case has[extensionTags]:
+		return err
+	}
+	a.config.Logger.V(2).Info("Neutron has no tags extension", "resource", collection, "id", id)
+	return nil
+}
+
+// once removes duplicates, which Neutron refuses.
+func once(tags []string) []string {
+	var kept []string
+	for _, tag := range tags {
+		if !slices.Contains(kept, tag) {
+			kept = append(kept, tag)
+		}
+	}
+	return kept
+}
+
+// Callers act on these errors. Neutron's own text follows in the error.
+var (
+	// ErrNotFound: the object does not exist, or the project may not see it.
+	ErrNotFound = errors.New("not found")
+	// ErrNoAddress: the subnet or network has no free address. Another subnet may have one.
+	ErrNoAddress = errors.New("no address is left")
+	// ErrQuota: the project's quota is exhausted.
+	ErrQuota = errors.New("the project's quota is exceeded")
+	// ErrNoCertificate: the reference names no certificate.
+	ErrNoCertificate = errors.New("not found")
+	// ErrClosed is returned by requests after [API.Close].
+	ErrClosed = errors.New("the Neutron client is closed")
+)
+
+// explain wraps an error of Neutron in the error that callers act on. Statuses alone are ambiguous:
+// 409 is returned for an address in use, for a full subnet, and for the quota. So explain reads the
+// type, the name of the exception (neutron_lib/exceptions, neutron/ipam/exceptions.py).
+func explain(err error) error {
+	if known := kindOf(err); known != nil {
+		return fmt.Errorf("%w: %w", known, err)
+	}
+	return err
+}
+
+func kindOf(err error) error {
+	var code gophercloud.ErrUnexpectedResponseCode
+	if !errors.As(err, &code) {
+		return nil
+	}
+	kind, message := neutronError(code.Body)
+	switch {
+	case code.Actual == http.StatusNotFound:
+		return ErrNotFound
+	case kind == "OverQuota":
+		return ErrQuota
+	case kind == "ExternalIpAddressExhausted",
+		strings.HasPrefix(kind, "IpAddressGenerationFailure"),
+		code.Actual == http.StatusConflict && strings.Contains(message, "No more IP addresses"):
+		return ErrNoAddress
+	}
+	return nil
+}
+
+// isKind reports whether an error is Neutron's and of that type.
+func isKind(err error, kind string) bool {
+	var code gophercloud.ErrUnexpectedResponseCode
+	if !errors.As(err, &code) {
+		return false
+	}
+	is, _ := neutronError(code.Body)
+	return is == kind
+}
+
+// neutronError returns "" for other bodies, such as a proxy's page.
+func neutronError(body []byte) (kind, message string) {
+	var failure struct {
+		NeutronError struct {
+			Type    string `json:"type"`
+			Message string `json:"message"`
+		} `json:"NeutronError"`
+	}
+	_ = json.Unmarshal(body, &failure)
+	return failure.NeutronError.Type, failure.NeutronError.Message
+}
+
+// isStale reports whether Neutron refused a write because its revision is no longer the newest.
+func isStale(err error) bool {
+	return gophercloud.ResponseCodeIs(err, http.StatusPreconditionFailed)
+}
+
+// isRefusal reports whether Neutron refused a request because of its content: it was not carried
+// out, and a retry does not help.
+func isRefusal(err error) bool {
+	var code gophercloud.ErrUnexpectedResponseCode
+	if !errors.As(err, &code) {
+		return false
+	}
+	switch code.Actual {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusConflict:
+		return true
+	}
+	return false
 }

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 
 	"k8s.io/utils/ptr"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
 // above are the load balancers that Octavia shows in a listener or pool.
@@ -87,4 +90,169 @@ func (a *API) members(ctx context.Context, poolID string) ([]Member, error) {
 		members = append(members, shown[i].value())
 	}
 	return members, nil
+}
+
+// monitorQuestion requests the health monitors of the project. Callers share the answer, and must
+// not change it.
+type monitorQuestion struct {
+	byID map[string]*Monitor
+	err  error
+}
+
+func (a *API) answerMonitors(ctx context.Context, asked []*monitorQuestion) {
+	byID, _, err := sharing.Of(ctx, a.share, a.clock, "monitors", a.clock.Now(), a.listMonitors)
+	for _, q := range asked {
+		q.byID, q.err = byID, err
+	}
+}
+
+// listMonitors lists the monitors of all load balancers: no filter exists for one load balancer.
+func (a *API) listMonitors(ctx context.Context) (map[string]*Monitor, error) {
+	project, err := a.project(ctx)
+	if err != nil {
+		return nil, err
+	}
+	query := url.Values{"project_id": {project}, "fields": fieldsOf[Monitor]()}
+	shown, err := list(ctx, a, "healthmonitors", "healthmonitors", query,
+		func(m *Monitor) string { return m.ID })
+	if err != nil {
+		return nil, fmt.Errorf("list health monitors: %w", err)
+	}
+	byID := make(map[string]*Monitor, len(shown))
+	for i := range shown {
+		byID[shown[i].ID] = &shown[i]
+	}
+	return byID, nil
+}
+
+// readMonitors returns the monitors with these ids, from a list of all if it is given.
+func (a *API) readMonitors(
+	ctx context.Context, ids []string, listed map[string]*Monitor,
+) (map[string]*Monitor, error) {
+	if listed == nil {
+		var q monitorQuestion
+		if err := a.monitors.Ask(ctx, &q); err != nil {
+			return nil, err
+		}
+		if q.err != nil {
+			return nil, q.err
+		}
+		listed = q.byID
+	}
+	monitors := map[string]*Monitor{}
+	for _, id := range ids {
+		shown := listed[id]
+		if shown == nil {
+			// The monitor may be another project's, which an administrator may use.
+			var err error
+			if shown, err = a.getMonitor(ctx, id); err != nil {
+				return nil, fmt.Errorf("get health monitor %s: %w", id, err)
+			}
+		}
+		monitors[id] = shown
+	}
+	return monitors, nil
+}
+
+func (a *API) getMonitor(ctx context.Context, id string) (*Monitor, error) {
+	var body struct {
+		Monitor *Monitor `json:"healthmonitor"`
+	}
+	if err := a.get(ctx, "healthmonitors/"+url.PathEscape(id), nil, &body); err != nil {
+		return nil, err
+	}
+	if body.Monitor == nil || !strings.EqualFold(body.Monitor.ID, id) {
+		return nil, errNoAnswer
+	}
+	return body.Monitor, nil
+}
+
+// tree is the status tree of a load balancer: the pools that have a listener, by ID.
+type tree map[string]branch
+
+// branch holds a pool's members, and its monitor or nil: of both only some fields.
+type branch struct {
+	members []Member
+	monitor *Monitor
+}
+
+// shownTree is the status tree as Octavia shows it. A nil list is missing: Octavia shows also empty
+// lists.
+type shownTree struct {
+	ID        string `json:"id"`
+	Listeners *[]struct {
+		Pools *[]shownBranch `json:"pools"`
+	} `json:"listeners"`
+}
+
+// shownBranch has the monitor under a key that differs from the pool's and from gophercloud's
+// (octavia/api/v2/types/pool.py, PoolStatusResponse).
+type shownBranch struct {
+	ID      string         `json:"id"`
+	Members *[]shownMember `json:"members"`
+	Monitor *Monitor       `json:"health_monitor"`
+}
+
+// statusTree reads the members and monitors of all pools with one request. The error wraps
+// ErrNotFound if the load balancer does not exist.
+func (a *API) statusTree(ctx context.Context, id string) (tree, error) {
+	t, err := a.readTree(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("get status tree: %w", err)
+	}
+	return t, nil
+}
+
+func (a *API) readTree(ctx context.Context, id string) (tree, error) {
+	var body struct {
+		Statuses struct {
+			LoadBalancer *shownTree `json:"loadbalancer"`
+		} `json:"statuses"`
+	}
+	err := a.get(ctx, "loadbalancers/"+url.PathEscape(id)+"/status", nil, &body)
+	shown := body.Statuses.LoadBalancer
+	switch {
+	case isNotFound(err):
+		return nil, fmt.Errorf("%w: %w", ErrNotFound, err)
+	case err != nil:
+		return nil, err
+	case shown == nil || !strings.EqualFold(shown.ID, id) || shown.Listeners == nil:
+		return nil, errNoAnswer
+	}
+	t := tree{}
+	for _, listener := range *shown.Listeners {
+		if listener.Pools == nil {
+			return nil, errNoAnswer
+		}
+		for i := range *listener.Pools {
+			pool := &(*listener.Pools)[i]
+			if t[pool.ID], err = pool.value(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return t, nil
+}
+
+func (s *shownBranch) value() (branch, error) {
+	if s.ID == "" || s.Members == nil {
+		return branch{}, errNoAnswer
+	}
+	var b branch
+	for _, m := range *s.Members {
+		if m.ID == "" || m.Address == "" || m.Port == 0 {
+			return branch{},
+				fmt.Errorf("%w: a member of pool %s has no id, no address or no port", errNoAnswer,
+					s.ID)
+		}
+		b.members = append(b.members,
+			Member{
+				ID: m.ID, Name: m.Name, Address: m.Address, Port: m.Port,
+				Status: m.Status,
+			})
+	}
+	if m := s.Monitor; m != nil {
+		b.monitor = &Monitor{ID: m.ID, Name: m.Name, Type: m.Type, Status: m.Status}
+	}
+	return b, nil
 }

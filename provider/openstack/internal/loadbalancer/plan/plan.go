@@ -15,12 +15,12 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
@@ -28,7 +28,7 @@ import (
 type Plan struct {
 	Steps []Step
 	// Notices report what cannot be done, or stays as it is.
-	Notices []Notice
+	Notices []events.Notice
 }
 
 // tagChange begins the text of a tag change.
@@ -50,14 +50,6 @@ func (p Plan) TagsOnly() bool {
 			return !strings.HasPrefix(change, tagChange)
 		})
 	})
-}
-
-// Notice reports a difference that cannot be changed, or an obstacle.
-type Notice struct {
-	Reason  events.Reason
-	Message string
-	// Blocks: the Service is not in its desired state, and a later reconcile checks it again.
-	Blocks bool
 }
 
 // Change plans the steps from the observed to the desired state. For a load balancer that is
@@ -98,8 +90,9 @@ func newPlanner(id desired.Identity, is Observed) *planner {
 func (p *planner) add(steps ...Step) { p.plan.Steps = append(p.plan.Steps, steps...) }
 
 func (p *planner) notice(blocks bool, reason events.Reason, format string, arguments ...any) {
-	p.plan.Notices = append(p.plan.Notices,
-		Notice{Reason: reason, Message: fmt.Sprintf(format, arguments...), Blocks: blocks})
+	n := events.Refuse(reason, format, arguments...)
+	n.Blocks = blocks
+	p.plan.Notices = append(p.plan.Notices, *n)
 }
 
 // block adds a notice about the reason why the Service does not reach its desired state.
@@ -198,4 +191,46 @@ func (c *changer) failedAtOnce() bool {
 	ready := func(l octavia.Listener) bool { return l.Status != octavia.PendingCreate }
 	return c.is.NeverServed || len(c.is.Listeners) > 0 &&
 		!slices.ContainsFunc(c.is.Listeners, ready)
+}
+
+// Observed is the existing load balancer of a Service, with its related objects.
+type Observed struct {
+	// LoadBalancer may be nil.
+	LoadBalancer *octavia.LoadBalancer
+	// Role is the Service's part in it.
+	Role Role
+	// NeverServed: the load balancer failed during its creation, so no client can have used it.
+	NeverServed bool
+	// Listeners and Pools are all parts of the load balancer, whoever created them.
+	Listeners []octavia.Listener
+	Pools     []octavia.Pool
+	// FloatingIPs are the floating IPs of the VIP port, those tagged as the Service's, and the one
+	// with the requested address.
+	FloatingIPs []neutron.FloatingIP
+	// SecurityGroup may be nil.
+	SecurityGroup *neutron.SecurityGroup
+	// NodePorts are the ports of the backends and those with the security group; nil if security
+	// groups need no change.
+	NodePorts []neutron.NodePort
+}
+
+// Role is a Service's part in a load balancer.
+type Role string
+
+const (
+	// Owner: the load balancer was created for the Service.
+	Owner Role = "owner"
+	// Guest: it was created for another Service, or by a user, and this Service has listeners in
+	// it.
+	Guest Role = "guest"
+)
+
+// Pool returns the pool with the ID; nil if it does not exist.
+func (o *Observed) Pool(id string) *octavia.Pool {
+	for i := range o.Pools {
+		if o.Pools[i].ID == id {
+			return &o.Pools[i]
+		}
+	}
+	return nil
 }

@@ -1,8 +1,12 @@
 package plan
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
@@ -322,4 +326,311 @@ func (p *planner) stillUsed(
 		}
 	}
 	return used
+}
+
+// listenerChanges returns the differences that an update of the listener resolves.
+func (c *changer) listenerChanges(want, is octavia.Listener) []string {
+	var changes differences
+	changes.mend(is.Status)
+	if c.want.Features.Tags {
+		changes = append(changes, added(is.Tags, want.Tags)...)
+	}
+	changes.compare("connection_limit", is.ConnectionLimit, want.ConnectionLimit)
+	if is, want := is.Timeouts, want.Timeouts; is != nil && want != nil {
+		changes.compare("timeout_client_data", is.ClientData, want.ClientData)
+		changes.compare("timeout_member_connect", is.MemberConnect, want.MemberConnect)
+		changes.compare("timeout_member_data", is.MemberData, want.MemberData)
+		changes.compare("timeout_tcp_inspect", is.TCPInspect, want.TCPInspect)
+	}
+	changes.compare("insert_headers", headersText(is.InsertHeaders),
+		headersText(want.InsertHeaders))
+	if want.AllowedCIDRs != nil && !c.admitsSame(want.AllowedCIDRs, is.AllowedCIDRs) {
+		changes = append(changes,
+			changed("allowed_cidrs", listText(is.AllowedCIDRs), listText(want.AllowedCIDRs)))
+	}
+	if want.TLSContainer != "" {
+		changes.compare("default_tls_container_ref", is.TLSContainer, want.TLSContainer)
+	}
+	return changes
+}
+
+// admitsSame treats CIDRs that admit all clients as equal to an empty list.
+func (c *changer) admitsSame(a, b []string) bool {
+	if c.admitsAll(a) {
+		return c.admitsAll(b)
+	}
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// admitsAll reports whether every client that can reach an address of the load balancer is
+// admitted. An empty list admits all.
+func (c *changer) admitsAll(cidrs []string) bool {
+	if len(cidrs) == 0 {
+		return true
+	}
+	lb := c.is.LoadBalancer
+	if lb == nil {
+		return false
+	}
+	for _, vip := range append([]octavia.VIP{lb.VIP}, lb.AdditionalVIPs...) {
+		address, err := netip.ParseAddr(vip.Address)
+		whole := "0.0.0.0/0"
+		if address.Is6() {
+			whole = "::/0"
+		}
+		if err != nil || !slices.Contains(cidrs, whole) {
+			return false
+		}
+	}
+	return true
+}
+
+// updatePool compares a pool and its parts. mark: the pool is about to lose its listener, so it
+// also gets the Service's tags.
+//
+// Members come first, because traffic depends on them. If the pool is in ERROR, the pool itself
+// must come first.
+func (p *ports) updatePool(is *octavia.Pool, want octavia.Pool, mark bool) {
+	want.ID, want.Name, want.Tags = is.ID, is.Name, nil
+	changes := poolChanges(want, *is)
+	if mark && p.want.Features.Tags && !p.ownsPool(*is) {
+		want.Tags = merged(is.Tags, p.id.Tags())
+		changes = append(changes, added(is.Tags, p.id.Tags())...)
+	}
+	update := func() {
+		if len(changes) > 0 {
+			p.add(UpdatePool{ID: is.ID, Pool: want, Changes: changes})
+		}
+	}
+	if is.Status == octavia.InError {
+		update()
+	}
+	p.setMembers(Ref{ID: is.ID}, is.Name, differenceOf(want, *is, p.vipSubnet()))
+	if is.Status != octavia.InError {
+		update()
+	}
+	p.updateMonitor(is, want.Monitor)
+}
+
+func poolChanges(want, is octavia.Pool) []string {
+	var changes differences
+	changes.mend(is.Status)
+	changes.compare("lb_algorithm", is.Algorithm, want.Algorithm)
+	changes.compare("session_persistence", is.Persistence, want.Persistence)
+	return changes
+}
+
+// updateMonitor: the type is immutable, and a pool has at most one monitor.
+func (p *ports) updateMonitor(pool *octavia.Pool, want *octavia.Monitor) {
+	is := pool.Monitor
+	ref := Ref{ID: pool.ID}
+	switch {
+	case is == nil && want == nil:
+	case is == nil:
+		p.add(CreateMonitor{Pool: ref, PoolName: pool.Name, Monitor: *want})
+	case want == nil:
+		p.add(DeleteMonitor{is.ID, is.Name, "not wanted any more"})
+	case want.Type != is.Type:
+		p.add(DeleteMonitor{is.ID, is.Name, changed("type", is.Type, want.Type)},
+			CreateMonitor{Pool: ref, PoolName: pool.Name, Monitor: *want})
+	default:
+		if changes := monitorChanges(*want, *is, pool.MonitorInPart); len(changes) > 0 {
+			monitor := *want
+			monitor.ID, monitor.Name = is.ID, is.Name
+			p.add(UpdateMonitor{ID: is.ID, Monitor: monitor, Changes: changes})
+		}
+	}
+}
+
+func monitorChanges(want, is octavia.Monitor, inPart bool) []string {
+	var changes differences
+	changes.mend(is.Status)
+	if inPart {
+		return changes
+	}
+	changes.compare("delay", is.Delay, want.Delay)
+	changes.compare("timeout", is.Timeout, want.Timeout)
+	changes.compare("max_retries", is.MaxRetries, want.MaxRetries)
+	changes.compare("max_retries_down", is.MaxRetriesDown, want.MaxRetriesDown)
+	if want.Type == octavia.MonitorHTTP {
+		changes.compare("http_method", is.HTTPMethod, want.HTTPMethod)
+		changes.compare("url_path", is.URLPath, want.URLPath)
+		changes.compare("expected_codes", is.ExpectedCodes, want.ExpectedCodes)
+	}
+	return changes
+}
+
+func headersText(headers map[string]string) string {
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		texts = append(texts, name+"="+headers[name])
+	}
+	return listText(texts)
+}
+
+func listText(texts []string) string {
+	if len(texts) == 0 {
+		return ""
+	}
+	return fmt.Sprint(texts)
+}
+
+// memberDifference holds the differences between the existing and the desired members of a pool.
+type memberDifference struct {
+	// want are the desired members as requested.
+	want   []octavia.Member
+	create []octavia.Member
+	change []memberChange
+	remove []octavia.Member
+}
+
+type memberChange struct {
+	is, want octavia.Member
+	changes  differences
+	// wholesale: some differences need a replacement of all members.
+	wholesale bool
+}
+
+func differenceOf(want, is octavia.Pool, vipSubnet string) memberDifference {
+	var d memberDifference
+	there := map[octavia.MemberKey]octavia.Member{}
+	for _, m := range is.Members {
+		if m.Status != octavia.Deleted {
+			there[m.Key()] = m
+		}
+	}
+	d.want = requested(want.Members, there, vipSubnet)
+	wanted := map[octavia.MemberKey]bool{}
+	for i, m := range d.want {
+		wanted[m.Key()] = true
+		old, ok := there[m.Key()]
+		if !ok {
+			d.create = append(d.create, m)
+			continue
+		}
+		if c := compareMember(want.Members[i], old, is.MembersInPart,
+			vipSubnet); len(c.changes) > 0 {
+			c.want = m
+			c.want.ID = old.ID
+			d.change = append(d.change, c)
+		}
+	}
+	for _, m := range is.Members {
+		if m.Status != octavia.Deleted && !wanted[m.Key()] {
+			d.remove = append(d.remove, m)
+		}
+	}
+	return d
+}
+
+// compareMember compares only the name of a member that is known in part.
+func compareMember(want, is octavia.Member, inPart bool, vipSubnet string) memberChange {
+	c := memberChange{is: is}
+	c.changes.mend(is.Status)
+	c.changes.compare("name", is.Name, want.Name)
+	if inPart {
+		return c
+	}
+	if want.SubnetID != "" && cmp.Or(want.SubnetID, vipSubnet) != cmp.Or(is.SubnetID, vipSubnet) {
+		c.changes = append(c.changes, changed("subnet_id", is.SubnetID, want.SubnetID))
+		c.wholesale = true
+	}
+	c.changes.compare("weight", is.Weight, want.Weight)
+	c.changes.compare("monitor_port", number(is.MonitorPort), number(want.MonitorPort))
+	c.changes.compare("backup", is.Backup, want.Backup)
+	return c
+}
+
+// number returns "" for 0.
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+// requested returns the members as requested: without the subnet of the VIP, because Octavia reads
+// each named subnet from Neutron (see [octavia.Member]). The subnet of an existing member is named
+// if it differs.
+func requested(
+	members []octavia.Member, there map[octavia.MemberKey]octavia.Member, vipSubnet string,
+) []octavia.Member {
+	if len(members) == 0 {
+		return nil
+	}
+	asked := make([]octavia.Member, len(members))
+	for i, m := range members {
+		elsewhere := cmp.Or(there[m.Key()].SubnetID, vipSubnet) != vipSubnet
+		if m.SubnetID == vipSubnet && !elsewhere {
+			m.SubnetID = ""
+		}
+		asked[i] = m
+	}
+	return asked
+}
+
+// texts describes the differences for people: + is new, ~ is changed, - is removed.
+func (d memberDifference) texts() []string {
+	var texts []string
+	for _, m := range d.create {
+		texts = append(texts, "+ "+memberText(m))
+	}
+	for _, c := range d.change {
+		texts = append(texts, "~ "+memberName(c.want)+": "+strings.Join(c.changes, ", "))
+	}
+	for _, m := range d.remove {
+		texts = append(texts, "- "+memberName(m))
+	}
+	return texts
+}
+
+// single reports whether one request for one member resolves the difference.
+func (d memberDifference) single() bool {
+	if len(d.create)+len(d.change)+len(d.remove) != 1 {
+		return false
+	}
+	for _, c := range d.change {
+		if c.wholesale || c.is.ID == "" {
+			return false
+		}
+	}
+	for _, m := range d.remove {
+		if m.ID == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// setMembers replaces all members at once, or changes them one by one for a serial provider. It
+// adds members before it removes others. A single difference is one request for one member, because
+// Octavia counts each member of a batch as changed: so a node that joins a pool of a thousand is
+// one change for Octavia.
+func (p *ports) setMembers(pool Ref, name string, d memberDifference) {
+	changes := d.texts()
+	if len(changes) == 0 {
+		return
+	}
+	if !p.want.Features.Serial && !d.single() {
+		p.add(SetMembers{Pool: pool, PoolName: name, Members: d.want, Changes: changes})
+		return
+	}
+	for _, m := range d.create {
+		p.add(CreateMember{Pool: pool, PoolName: name, Member: m})
+	}
+	for _, c := range d.change {
+		if c.wholesale {
+			// Two members cannot have the same address and port, so the old one is deleted first.
+			p.add(DeleteMember{pool.ID, name, c.is.ID, c.is.Name, strings.Join(c.changes, ", ")},
+				CreateMember{Pool: pool, PoolName: name, Member: c.want})
+			continue
+		}
+		p.add(UpdateMember{
+			PoolID: pool.ID, PoolName: name, ID: c.is.ID, Member: c.want,
+			Changes: c.changes,
+		})
+	}
+	for _, m := range d.remove {
+		p.add(DeleteMember{pool.ID, name, m.ID, m.Name, "not wanted any more"})
+	}
 }

@@ -4,11 +4,17 @@
 package settings
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+	"github.com/fxccm/fxccm/provider/openstack/internal/nearest"
 )
 
 // Settings are the effective settings of one Service, with all defaults and precedence applied: the
@@ -130,3 +136,124 @@ func ofCloudConf(c cloudconf.LoadBalancer) Settings {
 type ListenerProtocols map[string]string
 
 func (p ListenerProtocols) Of(port v1.ServicePort) string { return p[portKey(port)] }
+
+// Prefix begins the names of all annotations but two older ones.
+const Prefix = "loadbalancer.openstack.org/"
+
+// fxccm also writes these annotations of OCCM.
+const (
+	// AnnotationLoadBalancerID names the Service's load balancer. A user sets it to share or adopt
+	// one.
+	AnnotationLoadBalancerID = Prefix + "load-balancer-id"
+	// AnnotationLoadBalancerAddress shows its address.
+	AnnotationLoadBalancerAddress = Prefix + "load-balancer-address"
+)
+
+// AnnotationKeepFloatingIP keeps the floating IP when the Service is deleted.
+const AnnotationKeepFloatingIP = Prefix + "keep-floatingip"
+
+// These annotations choose among several regions. OCCM does not have them.
+const (
+	// AnnotationRegion requests a region of cloud.conf.
+	AnnotationRegion = Prefix + "region"
+	// AnnotationLoadBalancerRegion is written by fxccm: the region in which the load balancer may
+	// exist.
+	AnnotationLoadBalancerRegion = Prefix + "load-balancer-region"
+)
+
+// olderPrefix begins the names of annotations from the time when the provider was a part of
+// Kubernetes.
+const olderPrefix = "service.beta.kubernetes.io/openstack-"
+
+const (
+	annotationInternal             = olderPrefix + "internal-load-balancer"
+	annotationClass                = Prefix + "class"
+	annotationFloatingSubnetID     = Prefix + "floating-subnet-id"
+	annotationFloatingSubnet       = Prefix + "floating-subnet"
+	annotationFloatingSubnetTags   = Prefix + "floating-subnet-tags"
+	annotationHealthMonitorDelay   = Prefix + "health-monitor-delay"
+	annotationHealthMonitorTimeout = Prefix + "health-monitor-timeout"
+	annotationTLSContainer         = Prefix + "default-tls-container-ref"
+
+	fieldAddress      = "spec.loadBalancerIP"
+	fieldSourceRanges = "spec.loadBalancerSourceRanges"
+)
+
+// Problem is a value that cannot be used.
+type Problem struct {
+	// Annotation is the full name of the annotation, or the field of the spec.
+	Annotation string
+	// Value is the value in printable form, cut if it is long. It is empty for an unknown
+	// annotation.
+	Value string
+	// Why is a clause such as "not a number" about Value or, without one, about Annotation.
+	Why string
+	// Fatal: the Service is not served until the value is corrected. Otherwise the default is used.
+	Fatal bool
+	// AtCreation: the value is used only when a load balancer is created. An existing one is served
+	// all the same.
+	AtCreation bool
+}
+
+// String is a sentence for an event.
+func (p Problem) String() string {
+	switch {
+	case p.Value == "":
+		return fmt.Sprintf("%s is %s", p.Annotation, p.Why)
+	case p.Fatal:
+		return fmt.Sprintf("%s: %q is %s", p.Annotation, p.Value, p.Why)
+	}
+	return fmt.Sprintf("%s: %q is %s; the default is used", p.Annotation, p.Value, p.Why)
+}
+
+// Fatal returns the fatal problems.
+func Fatal(problems []Problem) []Problem {
+	var fatal []Problem
+	for _, p := range problems {
+		if p.Fatal {
+			fatal = append(fatal, p)
+		}
+	}
+	return fatal
+}
+
+// longest is how many characters of a value are shown. An event holds 1024 bytes.
+const longest = 100
+
+// shown makes a value printable. Only an empty value becomes empty.
+func shown(value string) string {
+	runes := []rune(strings.ToValidUTF8(value, string(unicode.ReplacementChar)))
+	if len(runes) > longest {
+		runes = append(runes[:longest], '…')
+	}
+	for i, c := range runes {
+		if !unicode.IsPrint(c) {
+			runes[i] = unicode.ReplacementChar
+		}
+	}
+	return string(runes)
+}
+
+// Unknown returns the Service's annotations that resemble fxccm's: most likely typos. They are
+// sorted by name, have no Value, and are never fatal: others may use the prefix, too.
+func Unknown(service *v1.Service) []Problem {
+	var known, short []string
+	for _, row := range table(&Settings{}, cloudconf.LoadBalancer{}) {
+		name := row.about().name
+		known, short = append(known, name), append(short, strings.TrimPrefix(name, Prefix))
+	}
+	var problems []Problem
+	for _, name := range slices.Sorted(maps.Keys(service.Annotations)) {
+		ours := strings.HasPrefix(name, Prefix) || strings.HasPrefix(name, olderPrefix)
+		if !ours || slices.Contains(known, name) {
+			continue
+		}
+		why := "not known, and has no effect"
+		// The prefix would make all names similar.
+		if near := nearest.Name(strings.TrimPrefix(name, Prefix), short); near != "" {
+			why += fmt.Sprintf("; did you mean %q?", known[slices.Index(short, near)])
+		}
+		problems = append(problems, Problem{Annotation: shown(name), Why: why})
+	}
+	return problems
+}
