@@ -13,6 +13,7 @@ import (
 
 	"github.com/fxccm/fxccm/provider/kit/ratelimit"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
@@ -25,7 +26,7 @@ type access struct {
 
 	// queue and reads are nil unless several Clients share the access.
 	queue *ratelimit.Queue
-	reads *reads
+	reads *sharing.Reads
 
 	// shared is the Shared that holds the access under the entry key, with the number of its users;
 	// nil if the access is not shared. shared.mu guards users.
@@ -74,7 +75,7 @@ func (a *access) leave(report *trouble.Report) {
 	}
 	a.session.end()
 	if a.isShared() {
-		a.reads.close()
+		a.reads.Close()
 		a.queue.Close()
 	}
 	a.transport.CloseIdleConnections()
@@ -122,7 +123,7 @@ func (s *Shared) join(g cloudconf.Global, o Options) (*access, error) {
 		}
 		a.shared, a.key = s, key
 		a.queue = ratelimit.New(s.options.Rate, s.options.Burst, s.options.Clock)
-		a.reads = newReads(s.options.Clock)
+		a.reads = sharing.NewReads(s.options.Clock, ErrClosed)
 		s.accesses[key] = a
 	}
 	a.users++

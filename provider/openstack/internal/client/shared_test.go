@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -25,8 +24,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
-// sharing sets the options for Clients of a cluster that share.
-func sharing(s *Shared, cluster string) func(*Options) {
+// sharedBy sets the options for Clients of a cluster that share.
+func sharedBy(s *Shared, cluster string) func(*Options) {
 	return func(o *Options) { o.Shared, o.Cluster = s, cluster }
 }
 
@@ -51,7 +50,7 @@ func TestShared_TenClusters_LogInOnce(t *testing.T) {
 	shared := unlimited()
 	var all []fixture
 	for i := range 10 {
-		all = append(all, open(t, cfg, sharing(shared, strconv.Itoa(i))))
+		all = append(all, open(t, cfg, sharedBy(shared, strconv.Itoa(i))))
 	}
 	list := func(f fixture) error { return listServers(within(t), f.Clients) }
 	inAll(t, all, list)
@@ -123,7 +122,7 @@ func TestShared_OtherCredentials_HaveTheirOwnLoginAndReads(t *testing.T) {
 		ApplicationCredentialSecret: cloudconf.Secret(c.ApplicationCredentialSecret),
 	}
 	shared := unlimited()
-	a, b := open(t, cfg, sharing(shared, "a")), open(t, other, sharing(shared, "b"))
+	a, b := open(t, cfg, sharedBy(shared, "a")), open(t, other, sharedBy(shared, "b"))
 	for _, f := range []fixture{a, b} {
 		value, _, err := f.Read(within(t), "who", time.Time{}, func(ctx context.Context) (any,
 			error,
@@ -146,7 +145,7 @@ func TestShared_WrongPassword_IsTriedOnceAndReportedToAll(t *testing.T) {
 	var reported [3]atomic.Int32
 	var all []fixture
 	for i := range reported {
-		all = append(all, open(t, cfg, sharing(shared, strconv.Itoa(i)), func(o *Options) {
+		all = append(all, open(t, cfg, sharedBy(shared, strconv.Itoa(i)), func(o *Options) {
 			o.random = func() float64 { return 1 }
 			o.Trouble = trouble.New(func(subject string, cause error) {
 				if subject == trouble.Identity && cause != nil {
@@ -200,9 +199,9 @@ func TestRead_FirstTermEnds_ItIsRefusedAndOthersAreServed(t *testing.T) {
 	stub, cfg := newStub(t, service)
 	shared := unlimited()
 	term := fence.New(nil, clock.RealClock{})
-	a := open(t, cfg, sharing(shared, "a"), func(o *Options) { o.Transport = term.Transport })
+	a := open(t, cfg, sharedBy(shared, "a"), func(o *Options) { o.Transport = term.Transport })
 	joined := make(chan struct{}, 100)
-	b := open(t, cfg, sharing(shared, "b"), func(o *Options) {
+	b := open(t, cfg, sharedBy(shared, "b"), func(o *Options) {
 		o.Transport = func(next http.RoundTripper) http.RoundTripper {
 			return doing(func(ctx context.Context) error {
 				joined <- struct{}{}
@@ -238,8 +237,8 @@ func TestShared_TermIsOver_SendsNothing(t *testing.T) {
 	})
 	shared := unlimited()
 	term := fence.New(nil, clock.RealClock{})
-	a := open(t, cfg, sharing(shared, "a"), func(o *Options) { o.Transport = term.Transport })
-	b := open(t, cfg, sharing(shared, "b"))
+	a := open(t, cfg, sharedBy(shared, "a"), func(o *Options) { o.Transport = term.Transport })
+	b := open(t, cfg, sharedBy(shared, "b"))
 	term.EndReads(errors.New("the lease is lost"))
 	ask := func(what string) {
 		t.Helper()
@@ -263,109 +262,6 @@ func TestShared_TermIsOver_SendsNothing(t *testing.T) {
 	}
 }
 
-// waitingRead reads until the test answers. ended receives the cause when the read is canceled.
-type waitingRead struct {
-	begun, ended chan struct{}
-	answer       chan string
-}
-
-func (w *waitingRead) read(ctx context.Context) (any, error) {
-	w.begun <- struct{}{}
-	select {
-	case value := <-w.answer:
-		return value, nil
-	case <-ctx.Done():
-		w.ended <- struct{}{}
-		return nil, ctx.Err()
-	}
-}
-
-func TestReads_CallersLeave_CancelsItWithTheLast(t *testing.T) {
-	for _, staying := range []int{0, 1} {
-		synctest.Test(t, func(t *testing.T) {
-			r := newReads(clock.RealClock{})
-			defer r.close()
-			w := &waitingRead{
-				begun: make(chan struct{}, 9), ended: make(chan struct{}, 9),
-				answer: make(chan string, 1),
-			}
-			ctx, cancel := context.WithCancel(t.Context())
-			results := make(chan *readCall, 3)
-			for i := range 3 {
-				of := t.Context()
-				if i >= staying {
-					of = ctx
-				}
-				go func() {
-					call := &readCall{read: w.read, newer: time.Now().Add(-time.Hour)}
-					if err := r.get(of, "key", call); err != nil {
-						call = &readCall{err: err}
-					}
-					results <- call
-				}()
-			}
-			<-w.begun
-			cancel()
-			for range 3 - staying {
-				if call := <-results; !errors.Is(call.err, context.Canceled) {
-					t.Errorf("a caller that left got %v", call.err)
-				}
-			}
-			if staying == 0 {
-				<-w.ended
-				return
-			}
-			synctest.Wait()
-			w.answer <- "ports"
-			if call := <-results; call.err != nil || call.value != "ports" {
-				t.Errorf("the caller that stays got %v, %v", call.value, call.err)
-			}
-			if len(w.begun)+len(w.ended) > 0 {
-				t.Error("the read was canceled or begun again")
-			}
-		})
-	}
-}
-
-func TestReads_Newer_NeverAnswersWithAnEarlierRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newReads(clock.RealClock{})
-		defer r.close()
-		var count int
-		get := func(age time.Duration) (int, time.Duration) {
-			call := &readCall{newer: time.Now().Add(-age)}
-			call.read = func(context.Context) (any, error) {
-				time.Sleep(10 * time.Second)
-				if count++; count == 3 {
-					return nil, errors.New("unavailable")
-				}
-				return count, nil
-			}
-			if err := r.get(t.Context(), "key", call); err != nil {
-				return 0, 0
-			}
-			return call.value.(int), time.Since(call.begun).Truncate(time.Second)
-		}
-		for i, c := range []struct {
-			age, pause time.Duration
-			want       int
-			old        time.Duration
-		}{
-			{age: time.Minute, want: 1, old: 10 * time.Second},
-			{age: 10 * time.Second, want: 1, old: 10 * time.Second},
-			{age: 9 * time.Second, want: 2, old: 10 * time.Second},
-			{age: time.Minute, pause: 20 * time.Second, want: 2, old: 30 * time.Second},
-			{age: 0, want: 0}, // fails, and the last result stays
-			{age: time.Minute, want: 2, old: 40 * time.Second},
-		} {
-			time.Sleep(c.pause)
-			if got, old := get(c.age); got != c.want || old != c.old {
-				t.Errorf("read %d: got %d of %s ago, want %d of %s ago", i, got, old, c.want, c.old)
-			}
-		}
-	})
-}
-
 // waitingOf returns how many requests of a cluster wait for their turn.
 func waitingOf(f fixture) int {
 	return f.current.queue.Waiting(ratelimit.Flow{Cluster: f.options.Cluster})
@@ -378,7 +274,7 @@ func TestShared_NoisyCluster_DelaysAnotherByOneTurn(t *testing.T) {
 	})
 	now := clocktesting.NewFakeClock(time.Unix(1_000_000, 0))
 	shared := NewShared(SharedOptions{Rate: 1, Burst: 1, Clock: now})
-	noisy, quiet := open(t, cfg, sharing(shared, "noisy")), open(t, cfg, sharing(shared, "quiet"))
+	noisy, quiet := open(t, cfg, sharedBy(shared, "noisy")), open(t, cfg, sharedBy(shared, "quiet"))
 	if _, err := quiet.Project(within(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -423,7 +319,7 @@ func TestShared_CloudRefusesOneCluster_PausesAll(t *testing.T) {
 	cfg.Client.MaxRetries = 0
 	now := clocktesting.NewFakeClock(time.Unix(1_000_000, 0))
 	shared := NewShared(SharedOptions{Rate: rate.Inf, Clock: now})
-	a, b := open(t, cfg, sharing(shared, "a")), open(t, cfg, sharing(shared, "b"))
+	a, b := open(t, cfg, sharedBy(shared, "a")), open(t, cfg, sharedBy(shared, "b"))
 	if err := get(within(t), a.Clients, "ports"); err == nil {
 		t.Fatal("the refused request succeeded")
 	}
@@ -450,7 +346,7 @@ func TestShared_OneCloses_OthersKeepTheConnections(t *testing.T) {
 		reply(w, http.StatusOK, map[string]any{})
 	})
 	shared := unlimited()
-	a, b := open(t, cfg, sharing(shared, "a")), open(t, cfg, sharing(shared, "b"))
+	a, b := open(t, cfg, sharedBy(shared, "a")), open(t, cfg, sharedBy(shared, "b"))
 	list := func(f fixture) error { return get(within(t), f.Clients, "ports") }
 	inAll(t, []fixture{a, b}, list)
 	opened, _ := stub.connections()

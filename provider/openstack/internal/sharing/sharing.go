@@ -1,4 +1,5 @@
-// Package sharing defines the reads that the clusters of one project share.
+// Package sharing carries out reads whose results several callers share: concurrent ones, and the
+// clusters of one project.
 package sharing
 
 import (
@@ -35,3 +36,6 @@ func Of[T any](
 	value, _ = found.(T)
 	return value, begun, nil
 }
+
+// AfterNow is the time newer of a read that must begin after the call.
+func AfterNow(c clock.PassiveClock) time.Time { return c.Now().Add(1) }

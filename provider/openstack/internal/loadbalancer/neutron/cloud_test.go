@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr/testr"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 	"github.com/fxccm/fxccm/provider/openstack/internal/simclient"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -34,11 +35,9 @@ func (s *site) Subnets(ctx context.Context, networkID string) ([]Subnet, error) 
 }
 
 func (s *site) FloatingIPs(ctx context.Context) ([]FloatingIP, error) {
-	call := &floatingIPCall{}
-	if err := s.floatingIPs.Ask(ctx, call); err != nil {
-		return nil, err
-	}
-	return call.list.all, call.err
+	all, _, err := sharing.Of(ctx, s.config.Share, s.clock, "floating IPs",
+		sharing.AfterNow(s.clock), s.readFloatingIPs)
+	return all, err
 }
 
 func (s *site) DeleteFloatingIP(ctx context.Context, id string) error {

@@ -35,12 +35,6 @@ func (q FloatingIPQuery) fits(f FloatingIP) bool {
 		q.Address != "" && f.Address == q.Address
 }
 
-// floatingIPList is a list of all floating IPs, and when it was begun.
-type floatingIPList struct {
-	begun time.Time
-	all   []FloatingIP
-}
-
 // FloatingIPsOf returns the floating IPs of the project that match the query, sorted by ID. A list
 // that was begun after since is reused; with the zero time, the list begins after the call. Neutron
 // has no "or" between filters, so one list of the project, shared by concurrent calls, is the
@@ -48,69 +42,19 @@ type floatingIPList struct {
 func (a *API) FloatingIPsOf(
 	ctx context.Context, query FloatingIPQuery, since time.Time,
 ) ([]FloatingIP, error) {
-	call := &floatingIPCall{since: since}
-	if !a.recallFloatingIPs(call) {
-		if err := a.floatingIPs.Ask(ctx, call); err != nil {
-			return nil, err
-		}
+	newer := since.Add(1)
+	if since.IsZero() {
+		newer = sharing.AfterNow(a.config.Clock)
 	}
-	if call.err != nil {
-		return nil, call.err
-	}
+	all, _, err := sharing.Of(ctx, a.config.Share, a.config.Clock, "floating IPs", newer,
+		a.readFloatingIPs)
 	var found []FloatingIP
-	for _, f := range call.list.all {
+	for _, f := range all {
 		if query.fits(f) {
 			found = append(found, f)
 		}
 	}
-	return found, nil
-}
-
-// floatingIPCall requests the list. One request answers a batch of calls.
-type floatingIPCall struct {
-	// since is the time that the list must be newer than. Zero: the time of the call.
-	since time.Time
-
-	list *floatingIPList
-	err  error
-}
-
-func (a *API) recallFloatingIPs(call *floatingIPCall) bool {
-	list := a.lastFloatingIPs.Load()
-	if list == nil || call.since.IsZero() || !list.begun.After(call.since) {
-		return false
-	}
-	call.list = list
-	return true
-}
-
-func (a *API) answerFloatingIPs(ctx context.Context, calls []*floatingIPCall) {
-	// The previous batch may have read the list while these calls waited.
-	calls = slices.DeleteFunc(calls, a.recallFloatingIPs)
-	if len(calls) == 0 {
-		return
-	}
-	now := a.config.Clock.Now()
-	var newer time.Time
-	for _, call := range calls {
-		from := now
-		if !call.since.IsZero() {
-			from = call.since.Add(1)
-		}
-		if from.After(newer) {
-			newer = from
-		}
-	}
-	all, begun, err := sharing.Of(ctx, a.config.Share, a.config.Clock, "floating IPs", newer,
-		a.readFloatingIPs)
-	list := &floatingIPList{begun, all}
-	if err == nil {
-		// A slow list may end after a newer one. It is used until the next.
-		a.lastFloatingIPs.Store(list)
-	}
-	for _, call := range calls {
-		call.list, call.err = list, err
-	}
+	return found, err
 }
 
 func (a *API) readFloatingIPs(ctx context.Context) ([]FloatingIP, error) {

@@ -15,7 +15,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -64,19 +63,16 @@ type API struct {
 	config     Config
 	extensions *capability.Fact[capability.NetworkExtensions]
 
-	floatingIPs *batch.Batches[*floatingIPCall]
-	// lastFloatingIPs is the last list; nil before the first.
-	lastFloatingIPs atomic.Pointer[floatingIPList]
-	groups          *lookup[*SecurityGroup]
-	groupNames      *lookup[map[string]bool]
-	serverPorts     *lookup[[]NodePort]
-	groupPorts      *lookup[[]NodePort]
-	addresses       *lookup[[]Address]
-	subnets         *lookup[Subnet]
-	networks        *lookup[[]Subnet]
-	external        *lookup[string]
-	certificates    *lookup[certificate]
-	groupEdits      *batch.Batches[*groupEdit]
+	groups       *lookup[*SecurityGroup]
+	groupNames   *lookup[map[string]bool]
+	serverPorts  *lookup[[]NodePort]
+	groupPorts   *lookup[[]NodePort]
+	addresses    *lookup[[]Address]
+	subnets      *lookup[Subnet]
+	networks     *lookup[[]Subnet]
+	external     *lookup[string]
+	certificates *lookup[certificate]
+	groupEdits   *batch.Batches[*groupEdit]
 	// closing ends the batches.
 	closing []func()
 }
@@ -89,7 +85,10 @@ func New(config Config) *API {
 	a := &API{config: config}
 	a.extensions = capability.Network(config.Client,
 		capability.Options{Clock: config.Clock, Share: config.Share})
-	a.floatingIPs = batch.New(ErrClosed, a.answerFloatingIPs)
+	if config.Share == nil {
+		own := sharing.NewReads(config.Clock, ErrClosed)
+		a.config.Share, a.closing = own.Read, append(a.closing, own.Close)
+	}
 	a.groups = newLookup(a, 0, a.readSecurityGroups)
 	a.groupNames = newLookup(a, groupNamesAge, a.readGroupNames)
 	a.serverPorts = newLookup(a, 0, a.readServerPorts)
@@ -101,7 +100,7 @@ func New(config Config) *API {
 	a.certificates = newLookup(a, certificateAge, a.readCertificates)
 	a.certificates.keeps = func(c certificate) bool { return c.err == nil }
 	a.groupEdits = batch.New(ErrClosed, a.editGroups)
-	a.closing = append(a.closing, a.floatingIPs.Close, a.groupEdits.Close)
+	a.closing = append(a.closing, a.groupEdits.Close)
 	return a
 }
 

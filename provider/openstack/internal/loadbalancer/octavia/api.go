@@ -59,10 +59,10 @@ type API struct {
 	logger  logr.Logger
 	before  time.Duration
 
-	minor    *capability.Fact[int]
-	looks    *batch.Batches[*look]
-	surveys  *batch.Batches[*survey]
-	monitors *batch.Batches[*monitorQuestion]
+	minor   *capability.Fact[int]
+	surveys *batch.Batches[*survey]
+	// reads is nil if the lists are shared with other clusters.
+	reads *sharing.Reads
 
 	// closing is closed by Close.
 	closing chan struct{}
@@ -92,9 +92,11 @@ func New(c Config) *API {
 	}
 	a.minor = capability.New(a.askVersion,
 		capability.Options{Clock: c.Clock, Share: c.Share, Key: "version of Octavia"})
-	a.looks = batch.New(ErrClosed, a.answerLooks)
 	a.surveys = batch.New(ErrClosed, a.answerSurveys)
-	a.monitors = batch.New(ErrClosed, a.answerMonitors)
+	if a.share == nil {
+		a.reads = sharing.NewReads(c.Clock, ErrClosed)
+		a.share = a.reads.Read
+	}
 	return a
 }
 
@@ -102,7 +104,8 @@ func New(c Config) *API {
 // [ErrClosed]. It is idempotent.
 func (a *API) Close() {
 	a.close.Do(func() { close(a.closing) })
-	a.looks.Close()
 	a.surveys.Close()
-	a.monitors.Close()
+	if a.reads != nil {
+		a.reads.Close()
+	}
 }

@@ -253,7 +253,8 @@ func (a *API) surveyAll(
 	ctx context.Context, ids []string, answer func(string, findings, error),
 ) (unknown []string) {
 	began := a.startSurvey()
-	all, _, err := sharing.Of(ctx, a.share, a.clock, "contents", a.clock.Now(), a.surveyProject)
+	all, _, err := sharing.Of(ctx, a.share, a.clock, "contents",
+		sharing.AfterNow(a.clock), a.surveyProject)
 	byID := all.byLoadBalancer()
 	for id, found := range byID {
 		found.monitors = all.monitors

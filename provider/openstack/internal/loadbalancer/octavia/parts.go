@@ -92,20 +92,6 @@ func (a *API) members(ctx context.Context, poolID string) ([]Member, error) {
 	return members, nil
 }
 
-// monitorQuestion requests the health monitors of the project. Callers share the answer, and must
-// not change it.
-type monitorQuestion struct {
-	byID map[string]*Monitor
-	err  error
-}
-
-func (a *API) answerMonitors(ctx context.Context, asked []*monitorQuestion) {
-	byID, _, err := sharing.Of(ctx, a.share, a.clock, "monitors", a.clock.Now(), a.listMonitors)
-	for _, q := range asked {
-		q.byID, q.err = byID, err
-	}
-}
-
 // listMonitors lists the monitors of all load balancers: no filter exists for one load balancer.
 func (a *API) listMonitors(ctx context.Context) (map[string]*Monitor, error) {
 	project, err := a.project(ctx)
@@ -130,14 +116,11 @@ func (a *API) readMonitors(
 	ctx context.Context, ids []string, listed map[string]*Monitor,
 ) (map[string]*Monitor, error) {
 	if listed == nil {
-		var q monitorQuestion
-		if err := a.monitors.Ask(ctx, &q); err != nil {
+		var err error
+		if listed, _, err = sharing.Of(ctx, a.share, a.clock, "monitors", sharing.AfterNow(a.clock),
+			a.listMonitors); err != nil {
 			return nil, err
 		}
-		if q.err != nil {
-			return nil, q.err
-		}
-		listed = q.byID
 	}
 	monitors := map[string]*Monitor{}
 	for _, id := range ids {

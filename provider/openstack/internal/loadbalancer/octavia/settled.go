@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
 // listMaxAge is the result of [API.ListMaxAge] while few load balancers are busy.
@@ -26,7 +28,7 @@ func (a *API) Settled(
 	// The status of a load balancer that fxccm has not changed may be stale.
 	if !a.paces.knows(id) {
 		var err error
-		if lb, err = a.see(ctx, &look{id: id}); err != nil {
+		if lb, err = a.see(ctx, id, time.Time{}); err != nil {
 			return LoadBalancer{}, err
 		}
 	}
@@ -40,7 +42,7 @@ func (a *API) Settled(
 		}
 		var err error
 		newer := later(began, a.clock.Now().Add(-a.ListMaxAge()))
-		if lb, err = a.see(ctx, &look{id: id, newer: newer}); err != nil {
+		if lb, err = a.see(ctx, id, newer); err != nil {
 			return LoadBalancer{}, err
 		}
 	}
@@ -75,22 +77,32 @@ func (a *API) wait() (done func()) {
 	}
 }
 
-// see reads the load balancer of a look.
-func (a *API) see(ctx context.Context, l *look) (LoadBalancer, error) {
-	if err := a.look(ctx, l); err != nil {
-		return LoadBalancer{}, err
+// see returns a load balancer as of a list that was begun after newer, or reads it. With the zero
+// time, the read begins after the call. While several callers wait, their shared list answers all
+// of them.
+func (a *API) see(ctx context.Context, id string, newer time.Time) (LoadBalancer, error) {
+	list := a.LastList()
+	if newer.IsZero() || list == nil || !list.Begun.After(newer) {
+		if !a.othersWait() {
+			return a.Get(ctx, id)
+		}
+		from := newer.Add(1)
+		if newer.IsZero() {
+			from = sharing.AfterNow(a.clock)
+		}
+		var err error
+		if list, err = a.list(ctx, from); err != nil {
+			return LoadBalancer{}, err
+		}
 	}
-	if l.one != nil {
-		return *l.one, nil
-	}
-	if lb, ok := l.list.ByID(l.id); ok {
+	if lb, ok := list.ByID(id); ok {
 		return lb, nil
 	}
-	if l.list.gone[l.id] {
-		return LoadBalancer{}, fmt.Errorf("load balancer %s: %w", l.id, ErrNotFound)
+	if list.gone[id] {
+		return LoadBalancer{}, fmt.Errorf("load balancer %s: %w", id, ErrNotFound)
 	}
 	// The list holds one project. The load balancer may be another project's.
-	return a.Get(ctx, l.id)
+	return a.Get(ctx, id)
 }
 
 func (a *API) pause(ctx context.Context, d time.Duration) error {

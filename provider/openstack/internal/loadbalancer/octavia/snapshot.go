@@ -19,6 +19,8 @@ type Snapshot struct {
 	byID map[string]int
 	// gone are the load balancers of the previous list that this one lacks.
 	gone map[string]bool
+	// shared is the result that callers share.
+	shared *Snapshot
 }
 
 // ByID returns a load balancer.
@@ -51,14 +53,10 @@ func (s *Snapshot) All() []LoadBalancer { return slices.Clone(s.all) }
 // less than maxAge ago is returned without a request; with 0, the list begins after the call.
 // Concurrent calls share a list.
 func (a *API) LoadBalancers(ctx context.Context, maxAge time.Duration) (*Snapshot, error) {
-	l := &look{}
-	if maxAge > 0 {
-		l.newer = a.clock.Now().Add(-maxAge)
+	if maxAge <= 0 {
+		return a.list(ctx, sharing.AfterNow(a.clock))
 	}
-	if err := a.look(ctx, l); err != nil {
-		return nil, err
-	}
-	return l.list, nil
+	return a.list(ctx, a.clock.Now().Add(1-maxAge))
 }
 
 // LastList returns the last list without a request; nil before the first.
@@ -68,98 +66,25 @@ func (a *API) LastList() *Snapshot {
 	return a.last
 }
 
-// look requests load balancers. One request answers a batch of looks.
-type look struct {
-	// id is the only load balancer of interest; "" for all.
-	id string
-	// newer is the time that the list must be newer than. Zero: the time of the call.
-	newer time.Time
-
-	// The answer is set after the batch: the list, or only the requested load balancer.
-	list *Snapshot
-	one  *LoadBalancer
-	err  error
-}
-
-func (a *API) look(ctx context.Context, l *look) error {
-	if a.recall(l) {
-		return nil
-	}
-	if err := a.looks.Ask(ctx, l); err != nil {
-		return err
-	}
-	return l.err
-}
-
-// recall answers from the last list, if that is new enough.
-func (a *API) recall(l *look) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.last == nil || l.newer.IsZero() || !a.last.Begun.After(l.newer) {
-		return false
-	}
-	l.list = a.last
-	return true
-}
-
-func (a *API) answerLooks(ctx context.Context, asked []*look) {
-	// The previous batch may have read the list.
-	open := slices.DeleteFunc(slices.Clone(asked), a.recall)
-	if len(open) == 0 {
-		return
-	}
-	if id := a.onlyOne(open); id != "" {
-		lb, err := a.Get(ctx, id)
-		for _, l := range open {
-			l.one, l.err = &lb, err
-		}
-		return
-	}
-	list, err := a.list(ctx, a.newerThan(open))
-	for _, l := range open {
-		l.list, l.err = list, err
-	}
-}
-
-// newerThan returns the time from which a list answers all looks.
-func (a *API) newerThan(open []*look) (newer time.Time) {
-	now := a.clock.Now()
-	for _, l := range open {
-		if l.newer.IsZero() {
-			return now
-		}
-		newer = later(newer, l.newer.Add(1))
-	}
-	return newer
-}
-
-// onlyOne returns the ID of the load balancer that all looks request, if one request for it
-// suffices, else "". While several callers wait, their shared list answers all of them.
-func (a *API) onlyOne(open []*look) string {
-	id := open[0].id
-	for _, l := range open {
-		if l.id != id || (!l.newer.IsZero() && a.othersWait()) {
-			return ""
-		}
-	}
-	return id
-}
-
 func (a *API) othersWait() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.waiting > 1
 }
 
+// list lists the load balancers, unless a list exists that was begun at newer or later.
 func (a *API) list(ctx context.Context, newer time.Time) (*Snapshot, error) {
 	read, begun, err := sharing.Of(ctx, a.share, a.clock, "load balancers", newer, a.readSnapshot)
 	if err != nil {
 		return nil, fmt.Errorf("list load balancers: %w", err)
 	}
-	snapshot := &Snapshot{Begun: begun, all: read.all, byID: read.byID}
-	a.cache.forgetMissing(snapshot)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.last != nil && a.last.shared == read {
+		return a.last, nil
+	}
+	snapshot := &Snapshot{Begun: begun, all: read.all, byID: read.byID, shared: read}
+	a.cache.forgetMissing(snapshot)
 	snapshot.gone = snapshot.missing(a.last)
 	a.paces.see(snapshot)
 	// A slow list may end after one that was begun later.
