@@ -71,9 +71,12 @@ func TestAll_WhatIsNoList_IsAnError(t *testing.T) {
 		from(&asked, again, again, again)); !errors.Is(err, ErrNoAnswer) || len(asked) != 2 {
 		t.Errorf("a list without end: %v after %d pages", err, len(asked))
 	}
-	if _, err := All(t.Context(), "things", nil, id, from(&asked)); err == nil ||
-		errors.Is(err, ErrNoAnswer) {
-		t.Errorf("a request that fails: %v", err)
+	for _, before := range [][]string{nil, {again}} {
+		asked = nil
+		if got, err := All(t.Context(), "things", nil, id, from(&asked, before...)); err == nil ||
+			errors.Is(err, ErrNoAnswer) || got != nil {
+			t.Errorf("a request that fails after %d pages: %v, %v", len(before), got, err)
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package neutron
 
 import (
-	"bytes"
 	"errors"
 	"net/http"
 	"slices"
@@ -33,39 +32,6 @@ func TestList_AllPagesAreRead_WithTheFilters(t *testing.T) {
 	}
 }
 
-func TestList_WhatIsNotWhole_IsAnError(t *testing.T) {
-	body := func(text string) openstacktest.Fault {
-		return openstacktest.Fault{Rewrite: func(openstacktest.Call, int, []byte) (int, []byte) {
-			return 200, []byte(text)
-		}}
-	}
-	for name, fault := range map[string]openstacktest.Fault{
-		"nothing":          body(`{}`),
-		"null":             body(`{"floatingips":null}`),
-		"a proxy's page":   body(`<html>`),
-		"no ids":           body(`{"floatingips":[{"floating_ip_address":"1.2.3.4"}]}`),
-		"links of no kind": body(`{"floatingips":[],"floatingips_links":{}}`),
-		"links to nowhere": body(
-			`{"floatingips":[],"floatingips_links":[{"rel":"next","href":"http://x/y"}]}`),
-		"links in a circle": body(
-			`{"floatingips":[{"id":"a"}],"floatingips_links":[{"rel":"next","href":"http://x/y?marker=a"}]}`),
-		"cut off":           {Truncate: 100},
-		"second page fails": {Skip: 1, Status: 500},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newSite(t, openstacktest.WithPageSize(2))
-			for range 5 {
-				s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
-			}
-			fault.Operation = "floating_ip_list"
-			s.Inject(fault)
-			if all, err := s.FloatingIPs(t.Context()); err == nil {
-				t.Errorf("found %v, want an error", ids(all))
-			}
-		})
-	}
-}
-
 func TestList_MarkerDeletedMeanwhile_IsNotNotFound(t *testing.T) {
 	s := newSite(t, openstacktest.WithPageSize(1))
 	other := s.AddSubnet(openstacktest.Subnet{NetworkID: s.internal, CIDR: "10.9.0.0/24"})
@@ -77,23 +43,6 @@ func TestList_MarkerDeletedMeanwhile_IsNotNotFound(t *testing.T) {
 	s.RemoveFaults()
 	if _, err := s.Subnet(t.Context(), other); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestList_LinksOfAnotherHost_AreNotFollowedThere(t *testing.T) {
-	s := newSite(t, openstacktest.WithPageSize(2))
-	for range 5 {
-		s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
-	}
-	s.Inject(openstacktest.Fault{
-		Operation: "floating_ip_list",
-		Rewrite: func(_ openstacktest.Call, status int, body []byte) (int, []byte) {
-			return status, bytes.ReplaceAll(body, []byte(s.URL()), []byte("http://neutron.invalid"))
-		},
-	})
-	all, err := s.FloatingIPs(t.Context())
-	if err != nil || len(all) != 5 {
-		t.Errorf("found %d, error %v", len(all), err)
 	}
 }
 
