@@ -179,10 +179,10 @@ func TestMemory_ServiceVanishesFromTheInformer_IsFreed(t *testing.T) {
 	c, _ := watched(t, s)
 	service := s.addService("web", 80)
 	s.eventually("the provider sees the Service",
-		func() bool { _, ok := c.objects.current(service); return ok })
+		func() bool { _, ok := c.objects.Load().current(service); return ok })
 	s.register(s.addNode("a"))
 	s.eventually("the provider sees the node",
-		func() bool { return len(c.objects.nodesOr(nil)) == 1 })
+		func() bool { return len(c.objects.Load().nodesOr(nil)) == 1 })
 	c.ensure(service)
 	if err := s.kube.CoreV1().Services("default").Delete(t.Context(), "web",
 		metav1.DeleteOptions{}); err != nil {

@@ -16,14 +16,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/cloud-provider/api"
@@ -109,7 +115,7 @@ type LoadBalancers struct {
 	tracked byUID[serviceName]
 	// reports holds the last results.
 	reports byUID[Report]
-	objects objects
+	objects atomic.Pointer[objects]
 	repairs *repairs
 }
 
@@ -198,7 +204,7 @@ func (l *LoadBalancers) ensure(ctx context.Context, of request) (*v1.LoadBalance
 		return nil, err
 	}
 	defer r.close()
-	service, ok := l.objects.current(r.service)
+	service, ok := l.objects.Load().current(r.service)
 	if !ok {
 		return nil,
 			fmt.Errorf("service %s/%s no longer requests a load balancer", r.service.Namespace,
@@ -206,7 +212,7 @@ func (l *LoadBalancers) ensure(ctx context.Context, of request) (*v1.LoadBalance
 	}
 	r.service, r.notes.service = service, service
 	ctx = recent.With(ctx, &r.state.requests)
-	r.nodes = l.objects.nodesOr(r.nodes)
+	r.nodes = l.objects.Load().nodesOr(r.nodes)
 	// Upstream's node sync may come after the deletion of a Service, and must leave no state
 	// behind.
 	if r.create {
@@ -251,4 +257,102 @@ func readClusterUID(
 		known.Store(&uid)
 		return uid, nil
 	}
+}
+
+// objects are the listers of Services and nodes. Nil: no informers exist.
+type objects struct {
+	services corelisters.ServiceLister
+	nodes    corelisters.NodeLister
+	// synced reports whether both are complete.
+	synced func() bool
+}
+
+func (o *objects) areComplete() bool { return o != nil && o.synced() }
+
+// current returns the Service from the informer, or the caller's if the informers are not complete;
+// false if the Service requests no load balancer.
+func (o *objects) current(service *v1.Service) (*v1.Service, bool) {
+	if !o.areComplete() {
+		return service, requestsLoadBalancer(service)
+	}
+	now, err := o.services.Services(service.Namespace).Get(service.Name)
+	if err != nil || now.UID != service.UID {
+		return nil, false
+	}
+	return now, requestsLoadBalancer(now)
+}
+
+// requestsLoadBalancer reports whether the Service requests a load balancer. The service controller
+// selects the classes.
+func requestsLoadBalancer(service *v1.Service) bool {
+	return service.Spec.Type == v1.ServiceTypeLoadBalancer && service.DeletionTimestamp == nil
+}
+
+func (o *objects) nodesOr(given []*v1.Node) []*v1.Node {
+	if !o.areComplete() {
+		return given
+	}
+	all, err := o.nodes.List(labels.Everything())
+	if err != nil {
+		return given
+	}
+	return all
+}
+
+// SetInformers makes fxccm read Services and nodes from informers, and repair load balancers after
+// nodes have changed. members lists the nodes that may be members. It must be called before the
+// informers are started.
+func (l *LoadBalancers) SetInformers(
+	factory informers.SharedInformerFactory, members corelisters.NodeLister,
+) {
+	services, nodes := factory.Core().V1().Services(), factory.Core().V1().Nodes()
+	servicesSynced, nodesSynced := services.Informer().HasSynced, nodes.Informer().HasSynced
+	l.objects.Store(&objects{
+		services: services.Lister(), nodes: members,
+		synced: func() bool { return servicesSynced() && nodesSynced() },
+	})
+	_, err := services.Informer().AddEventHandler(
+		cache.ResourceEventHandlerFuncs{DeleteFunc: l.forgetDeleted})
+	if err != nil {
+		l.config.Logger.Error(err,
+			"Watching Services failed; state of a Service whose finalizer is removed by hand stays until the term ends")
+	}
+	_, err = nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { l.repairs.nodesMoved() },
+		UpdateFunc: func(before, after any) {
+			if differ(before.(*v1.Node), after.(*v1.Node)) {
+				l.repairs.nodesMoved()
+			}
+		},
+		DeleteFunc: func(any) { l.repairs.nodesMoved() },
+	})
+	if err != nil {
+		l.config.Logger.Error(err,
+			"Watching nodes failed; members follow node changes only at the next full comparison")
+	}
+}
+
+// forgetDeleted forgets a deleted Service. Upstream makes no call for a Service whose type was
+// changed and whose finalizer was removed by hand.
+func (l *LoadBalancers) forgetDeleted(object any) {
+	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = last.Obj
+	}
+	if service, ok := object.(*v1.Service); ok {
+		l.forget(service.UID)
+	}
+}
+
+// differ reports whether two states of a node may result in different members. Most changes of a
+// node are only news of its health.
+func differ(before, after *v1.Node) bool {
+	return before.UID != after.UID || before.Spec.ProviderID != after.Spec.ProviderID ||
+		!maps.Equal(before.Labels, after.Labels) ||
+		!slices.Equal(before.Status.Addresses, after.Status.Addresses) ||
+		isDraining(before) != isDraining(after)
+}
+
+func isDraining(node *v1.Node) bool {
+	candidates := desired.Candidates([]*v1.Node{node})
+	return len(candidates) == 1 && candidates[0].Draining
 }

@@ -239,11 +239,11 @@ func (r *repairs) do(item repair) error {
 // deletion.
 func (l *LoadBalancers) served(uid types.UID) (service *v1.Service, cluster string, ok bool) {
 	who := l.tracked.get(uid)
-	services, _, synced := l.objects.listers()
-	if !synced || who.name == "" {
+	objects := l.objects.Load()
+	if !objects.areComplete() || who.name == "" {
 		return nil, "", false
 	}
-	service, err := services.Services(who.namespace).Get(who.name)
+	service, err := objects.services.Services(who.namespace).Get(who.name)
 	if err != nil || service.UID != uid || !requestsLoadBalancer(service) ||
 		!servicehelpers.HasLBFinalizer(service) {
 		return nil, "", false

@@ -59,9 +59,9 @@ func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {
 	first := s.register(s.addNode("a"))
 	service := s.addService("web", 80)
 	s.eventually("the provider sees the Service",
-		func() bool { _, ok := c.objects.current(service); return ok })
+		func() bool { _, ok := c.objects.Load().current(service); return ok })
 	s.eventually("the provider sees the node",
-		func() bool { return len(c.objects.nodesOr(nil)) == 1 })
+		func() bool { return len(c.objects.Load().nodesOr(nil)) == 1 })
 	if lbs := s.LoadBalancers(); len(lbs) > 0 {
 		t.Fatalf("the load balancers are %v", lbs)
 	}
@@ -139,8 +139,8 @@ func TestRepair_UnfinishedReconcile_Continues(t *testing.T) {
 			s.register(s.addNode("a"))
 			service := s.addService("web", 80, 443)
 			s.eventually("the provider sees Service and node", func() bool {
-				_, ok := c.objects.current(service)
-				return ok && len(c.objects.nodesOr(nil)) == 1
+				_, ok := c.objects.Load().current(service)
+				return ok && len(c.objects.Load().nodesOr(nil)) == 1
 			})
 			c.ensure(service)
 			remove := hinder(s, s.LoadBalancers()[0].ID)

@@ -20,7 +20,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// runSite is a site whose external network has a second subnet with one address, and what runs plans.
+// runSite is a site whose external network has a second subnet with one address. Its runner takes
+// the steps of plans.
 type runSite struct {
 	*site
 	runner *LoadBalancers

@@ -114,7 +114,8 @@ func TestRun_UsualDurationIsKnown_NextChangeIsTriedWithoutALook(t *testing.T) {
 	}
 	settle := func() {
 		t.Helper()
-		_, err := s.runner.config.Octavia.Settled(t.Context(), lb.ID, octavia.PendingUpdate, unlimited)
+		_, err := s.runner.config.Octavia.Settled(t.Context(), lb.ID, octavia.PendingUpdate,
+			unlimited)
 		s.must(err)
 		s.ForgetCalls()
 	}

@@ -13,21 +13,15 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// backend is a node that is a member of the pool of each port with a node port.
-type backend struct {
-	Backend
-	draining bool
-}
-
 // backends returns the backends, sorted by node. A node needs an address of the load balancer's
 // family.
-func (b *builder) backends() []backend {
+func (b *builder) backends() []Backend {
 	if !slices.ContainsFunc(b.Service.Spec.Ports,
 		func(port v1.ServicePort) bool { return port.NodePort != 0 }) {
 		return nil
 	}
 	selected := b.selected()
-	var found []backend
+	var found []Backend
 	for _, node := range selected {
 		if backend, ok := b.backend(node); ok {
 			found = append(found, backend)
@@ -51,19 +45,14 @@ func (b *builder) selected() []Node {
 
 // backend returns false for a node that is not a member. A draining node is a member of weight 0 if
 // the provider supports weights.
-func (b *builder) backend(node Node) (backend, bool) {
+func (b *builder) backend(node Node) (Backend, bool) {
 	address, ok := memberAddress(node.Node, b.memberFamily())
 	if !ok || node.Draining && !b.Features.Weights {
-		return backend{}, false
+		return Backend{}, false
 	}
-	return backend{
-		Backend{
-			Node:     node.Name,
-			Address:  address,
-			SubnetID: b.Places.Member.ID,
-			ServerID: serverID(node.Node),
-		},
-		node.Draining,
+	return Backend{
+		Node: node.Name, Draining: node.Draining, Address: address,
+		SubnetID: b.Places.Member.ID, ServerID: serverID(node.Node),
 	}, true
 }
 
@@ -102,13 +91,13 @@ func serverID(node *v1.Node) string {
 // withoutDoubles keeps one backend for each address, because Octavia refuses two members with the
 // same address and port. A node that stays precedes a draining one, for example after a server was
 // replaced; otherwise the first by name is kept.
-func (b *builder) withoutDoubles(all []backend) []backend {
-	slices.SortFunc(all, func(x, y backend) int {
-		return cmp.Or(compareBools(x.draining, y.draining), cmp.Compare(x.Node, y.Node),
+func (b *builder) withoutDoubles(all []Backend) []Backend {
+	slices.SortFunc(all, func(x, y Backend) int {
+		return cmp.Or(compareBools(x.Draining, y.Draining), cmp.Compare(x.Node, y.Node),
 			cmp.Compare(x.Address, y.Address))
 	})
 	has := map[netip.Addr]string{}
-	var kept []backend
+	var kept []Backend
 	for _, each := range all {
 		// The address was validated before.
 		address, _ := netip.ParseAddr(each.Address)
@@ -117,13 +106,13 @@ func (b *builder) withoutDoubles(all []backend) []backend {
 		case !taken:
 			has[address] = each.Node
 			kept = append(kept, each)
-		case !each.draining:
+		case !each.Draining:
 			b.warn(events.NodesShareAddress,
 				"nodes "+first+" and "+each.Node+" have the same address "+each.Address+
 					": only the first is a member")
 		}
 	}
-	slices.SortFunc(kept, func(x, y backend) int {
+	slices.SortFunc(kept, func(x, y Backend) int {
 		return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.Address, y.Address))
 	})
 	return kept
@@ -139,9 +128,9 @@ func compareBools(x, y bool) int {
 	return 1
 }
 
-func (b *builder) sayIfNone(selected []Node, found []backend) {
+func (b *builder) sayIfNone(selected []Node, found []Backend) {
 	switch {
-	case slices.ContainsFunc(found, func(each backend) bool { return !each.draining }) ||
+	case slices.ContainsFunc(found, func(each Backend) bool { return !each.Draining }) ||
 		len(b.Nodes) == 0:
 	case len(selected) == 0:
 		b.warn(events.WithoutMembers,
@@ -156,17 +145,9 @@ func (b *builder) sayIfNone(selected []Node, found []backend) {
 	}
 }
 
-func nodesOf(backends []backend) []Backend {
-	nodes := make([]Backend, 0, len(backends))
-	for _, each := range backends {
-		nodes = append(nodes, each.Backend)
-	}
-	return nodes
-}
-
 // members returns the backends at a port; none if the port has no node port
 // (allocateLoadBalancerNodePorts: false).
-func (b *builder) members(port v1.ServicePort, backends []backend) []octavia.Member {
+func (b *builder) members(port v1.ServicePort, backends []Backend) []octavia.Member {
 	if port.NodePort == 0 {
 		return nil
 	}
@@ -182,7 +163,7 @@ func (b *builder) members(port v1.ServicePort, backends []backend) []octavia.Mem
 		if b.Features.Serial {
 			m.Name = MemberName(each.Node, m.Address, m.Port)
 		}
-		if each.draining {
+		if each.Draining {
 			m.Weight = 0
 		}
 		if b.asksKubeProxy(port) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -60,7 +59,8 @@ func Resolve(
 	ctx context.Context, cloud Cloud, in Input, existing *octavia.LoadBalancer,
 ) (Places, []events.Notice, error) {
 	r := &resolver{
-		Input: in, existing: existing, cloud: cloud, families: familiesOf(in.Service),
+		decision: decision{Input: in, families: familiesOf(in.Service)},
+		existing: existing, cloud: cloud,
 	}
 	for _, find := range []func(context.Context) error{
 		r.vip, r.member, r.additionalVIPs, r.floatingIP,
@@ -72,14 +72,12 @@ func Resolve(
 	return r.places, r.notices, nil
 }
 
+// resolver finds places. The families are the Service's, in its order.
 type resolver struct {
-	Input
+	decision
 	existing *octavia.LoadBalancer
 	cloud    Cloud
-	// families are the Service's, in its order: at least one.
-	families []v1.IPFamily
 	places   Places
-	notices  []events.Notice
 	// byNode caches the subnet of a node's address; nil before the lookup.
 	byNode *string
 }
@@ -132,7 +130,7 @@ func (r *resolver) vip(ctx context.Context) error {
 // address determines its subnet.
 func (r *resolver) subnetOfNetwork(ctx context.Context) error {
 	vip := &r.places.VIP
-	if vip.SubnetID != "" || !isIPv6(r.families[0]) || r.Settings.Address != "" {
+	if vip.SubnetID != "" || !isIPv6(r.family()) || r.Settings.Address != "" {
 		return nil
 	}
 	subnet, err := r.firstSubnet(ctx, vip.NetworkID, v1.IPv6Protocol)
@@ -185,10 +183,7 @@ func (r *resolver) additionalVIPs(ctx context.Context) error {
 	case policy != nil && *policy == v1.IPFamilyPolicyRequireDualStack:
 		return impossible("the Service requires dual stack, but %s", why)
 	default:
-		r.notices = append(r.notices, events.Notice{
-			Reason:  events.SingleStack,
-			Message: fmt.Sprintf("only %s is served: %s", r.families[0], why),
-		})
+		r.note(events.SingleStack, fmt.Sprintf("only %s is served: %s", r.family(), why))
 	}
 	return nil
 }
@@ -248,7 +243,7 @@ func (r *resolver) member(ctx context.Context) error {
 	if id == "" && r.places.VIP.NetworkID != "" {
 		// Octavia will choose a subnet of this family for the VIP. The next reconcile reads which
 		// one.
-		if id, err = r.firstSubnet(ctx, r.places.VIP.NetworkID, r.families[0]); err != nil {
+		if id, err = r.firstSubnet(ctx, r.places.VIP.NetworkID, r.family()); err != nil {
 			return err
 		}
 	}
@@ -312,12 +307,6 @@ func (r *resolver) prefersOther(subnet string) bool {
 	return r.existing != nil && !r.namesPlace() && subnet != r.existing.VIP.SubnetID
 }
 
-func sameIP(a, b string) bool {
-	first, err := netip.ParseAddr(a)
-	second, bad := netip.ParseAddr(b)
-	return err == nil && bad == nil && first == second
-}
-
 func firstOf(subnets []string) string {
 	if len(subnets) == 0 {
 		return ""
@@ -327,7 +316,7 @@ func firstOf(subnets []string) string {
 
 // subnetsOf returns the subnets of those of the nodes' addresses that belong to ports, in the order
 // of the nodes.
-func (r *resolver) subnetsOf(ctx context.Context, nodes []backend) ([]string, error) {
+func (r *resolver) subnetsOf(ctx context.Context, nodes []Backend) ([]string, error) {
 	if len(nodes) == 0 {
 		return nil, nil
 	}
@@ -342,7 +331,7 @@ func (r *resolver) subnetsOf(ctx context.Context, nodes []backend) ([]string, er
 	var subnets []string
 	for _, node := range nodes {
 		for _, a := range addresses[node.ServerID] {
-			if sameIP(a.IP, node.Address) {
+			if SameAddress(a.IP, node.Address) {
 				subnets = append(subnets, a.SubnetID)
 			}
 		}
@@ -352,16 +341,16 @@ func (r *resolver) subnetsOf(ctx context.Context, nodes []backend) ([]string, er
 
 // located returns the possible members that have a server and an address, by name, draining ones
 // last. If the selector chooses none of them, it returns all.
-func (r *resolver) located() []backend {
-	var all, selected []backend
+func (r *resolver) located() []Backend {
+	var all, selected []Backend
 	for _, node := range r.Nodes {
-		address, ok := memberAddress(node.Node, r.families[0])
+		address, ok := memberAddress(node.Node, r.family())
 		server := serverID(node.Node)
 		if !ok || server == "" {
 			continue
 		}
-		found := backend{
-			Backend{Node: node.Name, Address: address, ServerID: server}, node.Draining,
+		found := Backend{
+			Node: node.Name, Draining: node.Draining, Address: address, ServerID: server,
 		}
 		all = append(all, found)
 		if r.Settings.NodeSelector.Matches(node.Labels) {
@@ -371,8 +360,8 @@ func (r *resolver) located() []backend {
 	if len(selected) == 0 {
 		selected = all
 	}
-	slices.SortFunc(selected, func(a, b backend) int {
-		return cmp.Or(compareBools(a.draining, b.draining), cmp.Compare(a.Node, b.Node))
+	slices.SortFunc(selected, func(a, b Backend) int {
+		return cmp.Or(compareBools(a.Draining, b.Draining), cmp.Compare(a.Node, b.Node))
 	})
 	return selected
 }
@@ -380,7 +369,7 @@ func (r *resolver) located() []backend {
 // floatingIP finds the place of a new floating IP, if the Service is external and IPv4 and has
 // none.
 func (r *resolver) floatingIP(ctx context.Context) error {
-	if r.Settings.Internal || r.Guest || r.HasFloatingIP || isIPv6(r.families[0]) {
+	if r.Settings.Internal || r.Guest || r.HasFloatingIP || isIPv6(r.family()) {
 		return nil
 	}
 	if r.Settings.FloatingSubnetID != "" {

@@ -52,12 +52,7 @@ type Config struct {
 
 // API is a client of Octavia. It is safe for concurrent use. [API.Close] ends it.
 type API struct {
-	client  func(context.Context) (*gophercloud.ServiceClient, error)
-	project func(context.Context) (string, error)
-	share   sharing.Read
-	clock   clock.Clock
-	logger  logr.Logger
-	before  time.Duration
+	config Config
 
 	minor   *capability.Fact[int]
 	surveys *batch.Batches[*survey]
@@ -86,16 +81,15 @@ func (a *API) Cache() *Cache { return &a.cache }
 // New makes no request.
 func New(c Config) *API {
 	a := &API{
-		client: c.Client, project: c.Project, share: c.Share, clock: c.Clock, logger: c.Logger,
-		before: c.Pause, closing: make(chan struct{}),
+		config: c, closing: make(chan struct{}),
 		cache: Cache{writeLife: 2 * max(crowdPause, c.MaxAge)},
 	}
 	a.minor = capability.New(a.askVersion,
 		capability.Options{Clock: c.Clock, Share: c.Share, Key: "version of Octavia"})
 	a.surveys = batch.New(ErrClosed, a.answerSurveys)
-	if a.share == nil {
+	if c.Share == nil {
 		a.reads = sharing.NewReads(c.Clock, ErrClosed)
-		a.share = a.reads.Read
+		a.config.Share = a.reads.Read
 	}
 	return a
 }

@@ -106,7 +106,7 @@ func (a *API) readMembersOf(ctx context.Context, pools []Pool, known tree) error
 		pool.Members, err = a.members(ctx, pool.ID)
 		return err
 	})
-	return first(errs)
+	return cmp.Or(errs...)
 }
 
 // readMonitorsOf takes the monitors from the tree, unless all monitors were listed anyway or the
@@ -140,14 +140,6 @@ func (a *API) readMonitorsOf(
 		if id := s.pools[i].MonitorID; id != "" {
 			pools[i].Monitor, pools[i].MonitorInPart = monitors[id], false
 		}
-	}
-	return nil
-}
-
-// first returns the first of the errors, which are often the same.
-func first(errs []error) error {
-	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
-		return errs[i]
 	}
 	return nil
 }
@@ -195,7 +187,7 @@ func (a *API) recallSurvey(id string, updated time.Time) (findings, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last := a.surveyed
-	if last == nil || updated.IsZero() || a.clock.Since(last.begun) > surveyAge ||
+	if last == nil || updated.IsZero() || a.config.Clock.Since(last.begun) > surveyAge ||
 		!last.updated[id].Equal(updated) {
 		return findings{}, false
 	}
@@ -207,7 +199,7 @@ func (a *API) recallSurvey(id string, updated time.Time) (findings, bool) {
 func (a *API) startSurvey() *surveyed {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := &surveyed{begun: a.clock.Now(), updated: map[string]time.Time{}}
+	s := &surveyed{begun: a.config.Clock.Now(), updated: map[string]time.Time{}}
 	if a.last != nil {
 		for _, lb := range a.last.all {
 			s.updated[lb.ID] = lb.UpdatedAt
@@ -253,8 +245,8 @@ func (a *API) surveyAll(
 	ctx context.Context, ids []string, answer func(string, findings, error),
 ) (unknown []string) {
 	began := a.startSurvey()
-	all, _, err := sharing.Of(ctx, a.share, a.clock, "contents",
-		sharing.AfterNow(a.clock), a.surveyProject)
+	all, _, err := sharing.Of(ctx, a.config.Share, a.config.Clock, "contents",
+		sharing.AfterNow(a.config.Clock), a.surveyProject)
 	byID := all.byLoadBalancer()
 	for id, found := range byID {
 		found.monitors = all.monitors
@@ -280,7 +272,7 @@ func (a *API) surveyAll(
 // surveyProject lists the monitors, too. If each caller listed them later, many lists would be
 // read, because the callers need them at different times.
 func (a *API) surveyProject(ctx context.Context) (findings, error) {
-	project, err := a.project(ctx)
+	project, err := a.config.Project(ctx)
 	if err != nil {
 		return findings{}, err
 	}
@@ -351,7 +343,7 @@ func (a *API) find(ctx context.Context, filter, value string) (findings, error) 
 			return wrap("list pools", err)
 		},
 	}, 2, func(list func() error) error { return list() })
-	return found, first(errs)
+	return found, cmp.Or(errs...)
 }
 
 func wrap(doing string, err error) error {

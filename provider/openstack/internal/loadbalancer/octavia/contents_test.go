@@ -320,7 +320,7 @@ func TestContents_ManyTogether_AreEachTheSameAsAlone(t *testing.T) {
 			Monitor: &openstacktest.HealthMonitor{Type: "TCP", Delay: 1, Timeout: 1, MaxRetries: 1},
 		}},
 	})
-	admin.project = func(context.Context) (string, error) {
+	admin.config.Project = func(context.Context) (string, error) {
 		return w.cloud.Credentials().ProjectID, nil
 	}
 	w.API = admin

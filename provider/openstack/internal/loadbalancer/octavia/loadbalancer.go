@@ -86,7 +86,7 @@ func orNil[T any](items []T) []T {
 // Get reads one load balancer, with one request. The error wraps [ErrNotFound] if it does not
 // exist, and [ErrForbidden] if it is another project's.
 func (a *API) Get(ctx context.Context, id string) (LoadBalancer, error) {
-	begun := a.clock.Now()
+	begun := a.config.Clock.Now()
 	lb, err := a.getLoadBalancer(ctx, id)
 	if err == nil || errors.Is(err, ErrNotFound) {
 		a.paces.seeOne(begun, id, lb)

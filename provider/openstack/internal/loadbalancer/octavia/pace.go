@@ -42,7 +42,7 @@ type work struct {
 
 // Begin notes that Octavia has accepted work on a load balancer, which now has this PENDING status.
 func (a *API) Begin(id string, kind Status) {
-	a.paces.begin(id, &work{kind: kind, began: a.clock.Now()})
+	a.paces.begin(id, &work{kind: kind, began: a.config.Clock.Now()})
 }
 
 func (p *paces) begin(id string, w *work) {
@@ -71,7 +71,7 @@ func (p *paces) knows(id string) bool {
 func (a *API) NextLook(id string, status Status) time.Duration {
 	pause := a.nextLook(id, status)
 	if last := a.LastList(); last != nil && a.isCrowded() {
-		pause = max(pause, crowdPause-a.clock.Since(last.Begun))
+		pause = max(pause, crowdPause-a.config.Clock.Since(last.Begun))
 	}
 	return pause
 }
@@ -88,11 +88,11 @@ func (a *API) ListMaxAge() time.Duration {
 func (a *API) isCrowded() bool {
 	a.paces.mu.Lock()
 	defer a.paces.mu.Unlock()
-	return len(a.paces.underWay) > crowd || a.clock.Since(a.paces.crowded) < crowdMemory
+	return len(a.paces.underWay) > crowd || a.config.Clock.Since(a.paces.crowded) < crowdMemory
 }
 
 func (a *API) nextLook(id string, status Status) time.Duration {
-	now := a.clock.Now()
+	now := a.config.Clock.Now()
 	p := &a.paces
 	if !p.knows(id) {
 		p.begin(id, &work{kind: status, began: now, partial: true})
@@ -109,7 +109,7 @@ func (a *API) nextLook(id string, status Status) time.Duration {
 	case w.partial || !w.early.IsZero() && waited >= typical:
 		return min(max(waited/growth(typical), minPause), maxPause)
 	case typical == 0:
-		typical = a.before
+		typical = a.config.Pause
 	}
 	return min(max(typical-waited, 0), maxFirstPause)
 }

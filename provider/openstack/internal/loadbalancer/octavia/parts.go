@@ -94,7 +94,7 @@ func (a *API) members(ctx context.Context, poolID string) ([]Member, error) {
 
 // listMonitors lists the monitors of all load balancers: no filter exists for one load balancer.
 func (a *API) listMonitors(ctx context.Context) (map[string]*Monitor, error) {
-	project, err := a.project(ctx)
+	project, err := a.config.Project(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -117,8 +117,8 @@ func (a *API) readMonitors(
 ) (map[string]*Monitor, error) {
 	if listed == nil {
 		var err error
-		if listed, _, err = sharing.Of(ctx, a.share, a.clock, "monitors", sharing.AfterNow(a.clock),
-			a.listMonitors); err != nil {
+		if listed, _, err = sharing.Of(ctx, a.config.Share, a.config.Clock, "monitors",
+			sharing.AfterNow(a.config.Clock), a.listMonitors); err != nil {
 			return nil, err
 		}
 	}

@@ -22,7 +22,7 @@ var errNoAnswer = errors.New("unexpected response body")
 
 // get sends one request. Invalid or truncated JSON is an error.
 func (a *API) get(ctx context.Context, path string, query url.Values, into any) error {
-	client, err := a.client(ctx)
+	client, err := a.config.Client(ctx)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (a *API) Version(ctx context.Context) (minor int, err error) {
 
 // askVersion reads the list of versions at the root, above the path of the API itself.
 func (a *API) askVersion(ctx context.Context) (int, error) {
-	client, err := a.client(ctx)
+	client, err := a.config.Client(ctx)
 	if err != nil {
 		return 0, err
 	}

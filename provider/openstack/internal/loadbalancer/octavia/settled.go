@@ -23,7 +23,7 @@ func (a *API) Settled(
 	ctx context.Context, id string, status Status, limit time.Duration,
 ) (LoadBalancer, error) {
 	defer a.wait()()
-	began := a.clock.Now()
+	began := a.config.Clock.Now()
 	lb := LoadBalancer{ID: id, Status: status}
 	// The status of a load balancer that fxccm has not changed may be stale.
 	if !a.paces.knows(id) {
@@ -34,14 +34,14 @@ func (a *API) Settled(
 	}
 	for lb.Status.Pending() {
 		pause := a.NextLook(id, lb.Status)
-		if pause > limit-a.clock.Since(began) {
+		if pause > limit-a.config.Clock.Since(began) {
 			return lb, fmt.Errorf("load balancer %s is %s: %w", id, lb.Status, ErrPending)
 		}
 		if err := a.pause(ctx, pause); err != nil {
 			return LoadBalancer{}, err
 		}
 		var err error
-		newer := later(began, a.clock.Now().Add(-a.ListMaxAge()))
+		newer := later(began, a.config.Clock.Now().Add(-a.ListMaxAge()))
 		if lb, err = a.see(ctx, id, newer); err != nil {
 			return LoadBalancer{}, err
 		}
@@ -53,7 +53,7 @@ func (a *API) Settled(
 // reports whether it has waited. Then the next change replaces a look: Octavia refuses a change
 // that comes too early. The caller passes that on to [API.Refused].
 func (a *API) Expected(ctx context.Context, id string, limit time.Duration) (bool, error) {
-	pause, known := a.paces.rest(id, a.clock.Now())
+	pause, known := a.paces.rest(id, a.config.Clock.Now())
 	// Many load balancers make each change longer, and share the looks.
 	if !known || pause > limit || a.isCrowded() {
 		return false, nil
@@ -63,7 +63,7 @@ func (a *API) Expected(ctx context.Context, id string, limit time.Duration) (boo
 
 // Refused notes that Octavia was still at work when a change came.
 func (a *API) Refused(id string) {
-	a.paces.seeOne(a.clock.Now(), id, LoadBalancer{Status: PendingUpdate})
+	a.paces.seeOne(a.config.Clock.Now(), id, LoadBalancer{Status: PendingUpdate})
 }
 
 func (a *API) wait() (done func()) {
@@ -88,7 +88,7 @@ func (a *API) see(ctx context.Context, id string, newer time.Time) (LoadBalancer
 		}
 		from := newer.Add(1)
 		if newer.IsZero() {
-			from = sharing.AfterNow(a.clock)
+			from = sharing.AfterNow(a.config.Clock)
 		}
 		var err error
 		if list, err = a.list(ctx, from); err != nil {
@@ -109,7 +109,7 @@ func (a *API) pause(ctx context.Context, d time.Duration) error {
 	if d == 0 {
 		return nil
 	}
-	timer := a.clock.NewTimer(d)
+	timer := a.config.Clock.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C():

@@ -54,9 +54,9 @@ func (s *Snapshot) All() []LoadBalancer { return slices.Clone(s.all) }
 // Concurrent calls share a list.
 func (a *API) LoadBalancers(ctx context.Context, maxAge time.Duration) (*Snapshot, error) {
 	if maxAge <= 0 {
-		return a.list(ctx, sharing.AfterNow(a.clock))
+		return a.list(ctx, sharing.AfterNow(a.config.Clock))
 	}
-	return a.list(ctx, a.clock.Now().Add(1-maxAge))
+	return a.list(ctx, a.config.Clock.Now().Add(1-maxAge))
 }
 
 // LastList returns the last list without a request; nil before the first.
@@ -74,7 +74,8 @@ func (a *API) othersWait() bool {
 
 // list lists the load balancers, unless a list exists that was begun at newer or later.
 func (a *API) list(ctx context.Context, newer time.Time) (*Snapshot, error) {
-	read, begun, err := sharing.Of(ctx, a.share, a.clock, "load balancers", newer, a.readSnapshot)
+	read, begun, err := sharing.Of(ctx, a.config.Share, a.config.Clock, "load balancers",
+		newer, a.readSnapshot)
 	if err != nil {
 		return nil, fmt.Errorf("list load balancers: %w", err)
 	}
@@ -91,13 +92,13 @@ func (a *API) list(ctx context.Context, newer time.Time) (*Snapshot, error) {
 	if a.last == nil || snapshot.Begun.After(a.last.Begun) {
 		a.last = snapshot
 	}
-	a.logger.V(4).Info("Listed load balancers", "loadBalancers", len(snapshot.all))
+	a.config.Logger.V(4).Info("Listed load balancers", "loadBalancers", len(snapshot.all))
 	return snapshot, nil
 }
 
 // readSnapshot reads a list, which clusters may share.
 func (a *API) readSnapshot(ctx context.Context) (*Snapshot, error) {
-	project, err := a.project(ctx)
+	project, err := a.config.Project(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -38,7 +37,7 @@ func TestLoadBalancers_AreAllOfTheProject_WhateverThePages(t *testing.T) {
 	// An administrator sees the load balancers of all projects, even with a link to the next page.
 	c := w.cloud.AddProject(openstacktest.Project{Name: "admin", Admin: true})
 	a := w.open(c)
-	a.project = func(context.Context) (string, error) {
+	a.config.Project = func(context.Context) (string, error) {
 		return w.cloud.Credentials().ProjectID, nil
 	}
 	for _, size := range []int{0, 1, 3, 20, 1000} {
@@ -196,60 +195,6 @@ func TestLoadBalancers_BadAnswers_AreErrors(t *testing.T) {
 				t.Errorf("afterwards there are %d load balancers, want 3", n)
 			}
 		})
-	}
-}
-
-func TestLoadBalancers_SecondPageFails_IsAnError(t *testing.T) {
-	for _, fault := range []openstacktest.Fault{{Status: 500}, {Drop: true}, {Truncate: 30}} {
-		w := newWorld(t, openstacktest.WithPageSize(2))
-		for n := range 3 {
-			w.add(fmt.Sprintf("lb-%d", n), 0, 0)
-		}
-		fault.Operation, fault.Skip = "loadbalancer_list", 1
-		w.cloud.Inject(fault)
-		if snapshot, err := w.LoadBalancers(within(t), 0); err == nil {
-			t.Errorf("%+v: %d load balancers, want an error", fault, len(snapshot.All()))
-		}
-	}
-}
-
-// Octavia refuses a marker that is deleted meanwhile.
-func TestLoadBalancers_MarkerVanishes_IsAnError(t *testing.T) {
-	w := newWorld(t, openstacktest.WithPageSize(2))
-	var ids []string
-	for n := range 4 {
-		ids = append(ids, w.add(fmt.Sprintf("lb-%d", n), 0, 0))
-	}
-	open := w.gate.close()
-	done := make(chan error, 1)
-	go func() { _, err := w.LoadBalancers(t.Context(), 0); done <- err }()
-	w.called("loadbalancer_list")
-	if err := w.cloud.DeleteLoadBalancer(ids[1]); err != nil {
-		t.Fatal(err)
-	}
-	open()
-	if err := <-done; err == nil {
-		t.Error("a list whose marker vanished counts as complete")
-	}
-	if n := len(w.list(0).All()); n != 3 {
-		t.Errorf("the next list has %d, want 3", n)
-	}
-}
-
-func TestLoadBalancers_ListThatRepeatsItself_IsAnError(t *testing.T) {
-	w := newWorld(t, openstacktest.WithPageSize(2))
-	for n := range 4 {
-		w.add(fmt.Sprintf("lb-%d", n), 0, 0)
-	}
-	var first []byte
-	w.rewrite("loadbalancer_list", func(body []byte) (int, []byte) {
-		if first == nil {
-			first = body
-		}
-		return 200, first
-	})
-	if _, err := w.LoadBalancers(within(t), 0); !errors.Is(err, pages.ErrNoAnswer) {
-		t.Errorf("error %v, want %v", err, pages.ErrNoAnswer)
 	}
 }
 

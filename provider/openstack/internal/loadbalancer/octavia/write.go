@@ -305,7 +305,7 @@ func (a *API) writeTo(
 func (a *API) write(
 	ctx context.Context, doing, method string, body, answer any, path ...string,
 ) error {
-	client, err := a.client(ctx)
+	client, err := a.config.Client(ctx)
 	if err == nil {
 		options := &gophercloud.RequestOpts{JSONBody: body, JSONResponse: answer}
 		if method == http.MethodPut && answer != nil {

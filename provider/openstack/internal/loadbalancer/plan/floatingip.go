@@ -107,7 +107,7 @@ func (f *floating) useAsked(want neutron.WantedFloatingIP) {
 }
 
 func isAt(address string) func(neutron.FloatingIP) bool {
-	return func(f neutron.FloatingIP) bool { return sameAddress(f.Address, address) }
+	return func(f neutron.FloatingIP) bool { return desired.SameAddress(f.Address, address) }
 }
 
 func (f *floating) createAsked(want neutron.WantedFloatingIP, why string) {

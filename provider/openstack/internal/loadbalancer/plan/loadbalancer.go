@@ -2,11 +2,11 @@ package plan
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
@@ -82,7 +82,7 @@ func (c *changer) immutable() []string {
 	}
 	compare("flavor", is.FlavorID, want.FlavorID)
 	compare("availability zone", is.AvailabilityZone, want.AvailabilityZone)
-	if !sameAddress(want.VIP.Address, is.VIP.Address) {
+	if !desired.SameAddress(want.VIP.Address, is.VIP.Address) {
 		compare("address", is.VIP.Address, want.VIP.Address)
 	}
 	compare("port", is.VIP.PortID, want.VIP.PortID)
@@ -104,18 +104,9 @@ func sameProvider(a, b string) bool {
 	return a == b || slices.Contains(amphora, a) && slices.Contains(amphora, b)
 }
 
-func sameAddress(a, b string) bool {
-	first, err := netip.ParseAddr(a)
-	if err != nil {
-		return a == b
-	}
-	second, err := netip.ParseAddr(b)
-	return err == nil && first == second
-}
-
 func fulfills(is, want octavia.VIP) bool {
 	return (want.SubnetID == "" || want.SubnetID == is.SubnetID) &&
-		(want.Address == "" || sameAddress(want.Address, is.Address))
+		(want.Address == "" || desired.SameAddress(want.Address, is.Address))
 }
 
 // recreate replaces the load balancer if the settings allow it, and reports whether they do.
@@ -181,7 +172,7 @@ func (c *changer) hindrance() string {
 		return ""
 	}
 	for _, f := range c.is.FloatingIPs {
-		asked := sameAddress(f.Address, c.want.FloatingIP.Address)
+		asked := desired.SameAddress(f.Address, c.want.FloatingIP.Address)
 		if f.PortID != "" && f.PortID == c.is.LoadBalancer.VIP.PortID && !c.ownsFloatingIP(f) &&
 			!asked {
 			return fmt.Sprintf(

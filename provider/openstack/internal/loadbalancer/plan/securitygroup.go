@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 )
 
@@ -72,7 +73,8 @@ func (c *changer) backendOf(port neutron.NodePort) (node string, ok bool) {
 			continue
 		}
 		for _, a := range port.Addresses {
-			if sameAddress(a.IP, b.Address) && (b.SubnetID == "" || b.SubnetID == a.SubnetID) {
+			if desired.SameAddress(a.IP, b.Address) &&
+				(b.SubnetID == "" || b.SubnetID == a.SubnetID) {
 				return b.Node, true
 			}
 		}
