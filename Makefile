@@ -141,6 +141,8 @@ lint: $(BIN)/lint/.built $(BIN)/lint/never ## Check format, vet, staticcheck, th
 	@$(GO) run ./tools/language
 	@for platform in $(PLATFORMS); do echo "build library and program for $$platform"; \
 	  GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build -ldflags='-s -w' $(LIBRARY) ./example || exit 1; done
+	# The files that are not built on Linux.
+	GOOS=windows $(GO) vet -vettool=$(BIN)/lint/never $$($(GO) list -f '{{if .IgnoredGoFiles}}{{.ImportPath}}{{end}}' $(LIBRARY) | grep -v /cmd/)
 	@echo "lint: ok"
 
 $(BIN)/lint/.built: tools/lint/go.mod tools/lint/go.sum

@@ -68,7 +68,6 @@ func check(pass *analysis.Pass, allowed []Allowance) {
 		c.file(file)
 	}
 	if first != nil {
-		c.otherPlatforms()
 		c.unused(first)
 	}
 }
