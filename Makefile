@@ -164,9 +164,7 @@ format: $(BIN)/lint/.built ## Format the code
 bench: controlplane ## Measure beside others, and write docs/benchmarks*.md (QUICK=1: write nothing; SCENARIOS=openstack: not all)
 	cd test/bench && $(GO) build -trimpath -buildvcs=auto -o $(BIN)/bench/ . ./upstream ./fxccm ./fleet
 	@FXCCM_OPENSTACK_LAB=$${FXCCM_OPENSTACK_LAB:-$(LAB_DIR)} $(BIN)/bench/bench $(if $(SCENARIOS),--scenarios=$(SCENARIOS)) \
-	  $(if $(QUICK),--quick,--out $(CURDIR)/docs/benchmarks.md --out-openstack $(CURDIR)/docs/benchmarks-openstack.md \
-	  --out-lab $(CURDIR)/docs/benchmarks-lab.md --out-fleet $(CURDIR)/docs/benchmarks-fleet.md \
-	  --out-requests $(CURDIR)/docs/benchmarks-fleet-requests.md --out-process $(CURDIR)/docs/benchmarks-process.md)
+	  $(if $(QUICK),--quick,--out $(CURDIR)/docs)
 
 .PHONY: image
 image: ## Build the OCI image for linux/amd64 and arm64, as bin/fxccm-image.tar (PUSH=registry.example.com/fxccm:v1: push it)

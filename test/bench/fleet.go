@@ -39,9 +39,7 @@ type fleetResult struct {
 }
 
 func (b *bench) noteFleet(title string, value float64, u unit, target float64) {
-	f := figure{title: title, value: value, unit: u, target: target}
-	b.results.fleet.figures = append(b.results.fleet.figures, f)
-	b.progress.say(title + ": " + f.text())
+	b.note(&b.results.fleet.figures, figure{title: title, value: value, unit: u, target: target})
 }
 
 // measureFleet measures what one more cluster costs, a replica with many clusters, and the
@@ -204,16 +202,10 @@ func (t *trial) awaitRest() { t.letPass(t.rest, "rests") }
 // fleetPage is the page on fleets.
 func (r report) fleetPage() page {
 	result := r.results.fleet
-	figures := table{header: []string{"", ours, "target", ""}}
-	for _, f := range result.figures {
-		figures.lines = append(figures.lines,
-			[]string{f.title, f.text(), f.targetText(), f.verdict()})
-	}
-	beside := result.beside.table()
+	figures, beside := figureTable(result.figures), result.beside.table()
 	return page{
 		"Fleets", append([]table{figures, beside, result.slopes}, result.owners...),
 		"benchmarks-fleet",
-		r.settings.outFleet,
 		map[string]any{
 			"Figures": figures, "Beside": beside, "Owners": result.owners,
 			"Slopes": result.slopes, "HalfClusters": r.settings.smallClusters / 2,

@@ -54,8 +54,7 @@ func (t *trial) measureRequests() {
 				title: when + ": requests of " + of.title, unit: u, target: target, calls: sent,
 				value: float64(len(sent)) / over / of.clusters,
 			}
-			t.results.requests = append(t.results.requests, f)
-			t.progress.say(f.title + ": " + f.text() + ": " + f.operations())
+			t.note(&t.results.requests, f)
 		}
 	}
 	measure(t.cloudSettle, fmt.Sprintf("in the first %s", t.cloudSettle), perCluster, 1, noTarget)
@@ -73,7 +72,6 @@ func (r report) requestsPage() page {
 		"Requests of a fleet to OpenStack",
 		[]table{figures},
 		"benchmarks-fleet-requests",
-		r.settings.outRequests,
 		map[string]any{
 			"Figures": figures, "Settle": r.settings.cloudSettle, "Idle": r.settings.cloudIdle,
 			"Nodes": smallNodes, "Services": smallServices, "Sharing": sharingClusters,

@@ -53,9 +53,7 @@ func hostedProvider() ccm.Provider {
 }
 
 func (b *bench) noteProcess(title string, value float64, u unit, target float64) {
-	f := figure{title: title, value: value, unit: u, target: target}
-	b.results.process = append(b.results.process, f)
-	b.progress.say(title + ": " + f.text())
+	b.note(&b.results.process, figure{title: title, value: value, unit: u, target: target})
 }
 
 // measureProcess measures a provider in process and in a child, and the allocation of pod ranges.
@@ -221,16 +219,11 @@ func hasRange(node *corev1.Node) bool { return len(node.Spec.PodCIDRs) > 0 }
 
 // processPage is the page on providers in processes of their own.
 func (r report) processPage() page {
-	figures := table{header: []string{"", ours, "target", ""}}
-	for _, f := range r.results.process {
-		figures.lines = append(figures.lines,
-			[]string{f.title, f.text(), f.targetText(), f.verdict()})
-	}
+	figures := figureTable(r.results.process)
 	return page{
 		"A provider in a process of its own",
 		[]table{figures},
 		"benchmarks-process",
-		r.settings.outProcess,
 		map[string]any{
 			"Figures": figures, "Terms": termsPerRound * r.settings.rounds, "Calls": callsPerTerm,
 			"Nodes": r.settings.rangeNodes, "Ranges": podRanges,

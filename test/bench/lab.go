@@ -306,7 +306,7 @@ func (r report) labPage() page {
 	return page{
 		"On a real OpenStack: fxccm's requests, and beside lines in the services' logs",
 		[]table{figures, kinds, logs},
-		"benchmarks-lab", r.settings.outLab,
+		"benchmarks-lab",
 		map[string]any{
 			"Table": figures, "Kinds": kinds, "Logs": logs,
 			"LabNodes": r.settings.labNodes, "LabServices": r.settings.labServices,

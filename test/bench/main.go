@@ -43,12 +43,8 @@ type settings struct {
 	limit                 time.Duration
 	scenarios             []string
 	programs              string
-	out                   string
-	outOpenStack          string
-	outLab                string
-	outFleet              string
-	outRequests           string
-	outProcess            string
+	// out is the folder for the pages; "" if none are written.
+	out string
 	// asked: the scenarios were named, so none of them may be left out.
 	asked bool
 }
@@ -112,17 +108,7 @@ func parse(args []string) (settings, error) {
 	flags.StringVar(&s.programs, "programs", "",
 		"folder of the programs fxccm and upstream (default: where this program is)")
 	flags.StringVar(&s.out, "out", "",
-		"also write to this file, as Markdown, how fxccm is beside upstream's command")
-	flags.StringVar(&s.outOpenStack, "out-openstack", "",
-		"also write to this file, as Markdown, what the scenario openstack has counted")
-	flags.StringVar(&s.outLab, "out-lab", "",
-		"also write to this file, as Markdown, what the scenario lab has measured")
-	flags.StringVar(&s.outFleet, "out-fleet", "",
-		"also write to this file, as Markdown, what the scenario fleet has measured")
-	flags.StringVar(&s.outRequests, "out-requests", "",
-		"also write to this file, as Markdown, what the scenario "+requestsScenario+" has counted")
-	flags.StringVar(&s.outProcess, "out-process", "",
-		"also write to this file, as Markdown, what the scenario process has measured")
+		"also write the page of each measured scenario into this folder, as Markdown")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}

@@ -70,16 +70,20 @@ func (b *bench) onOpenStack(
 		body(o)
 	})
 	if errors.Is(err, errLimit) {
-		b.note(figure{title: title, unfinished: b.limit})
+		b.noteHere(figure{title: title, unfinished: b.limit})
 		return
 	}
 	b.run.Check(err)
 }
 
-// note keeps a figure in the last chapter, and tells it.
-func (b *bench) note(f figure) {
-	last := &b.results.chapters[len(b.results.chapters)-1]
-	last.figures = append(last.figures, f)
+// noteHere keeps a figure in the last chapter, and tells it.
+func (b *bench) noteHere(f figure) {
+	b.note(&b.results.chapters[len(b.results.chapters)-1].figures, f)
+}
+
+// note keeps a figure with others, and tells it.
+func (b *bench) note(with *[]figure, f figure) {
+	*with = append(*with, f)
 	text := f.title + ": " + f.text()
 	if verdict := f.verdict(); verdict != "" {
 		text += ", " + verdict
@@ -124,8 +128,8 @@ func measureInitialize(b *bench) {
 		took := t.timeNodes(t.cloud.newNodes(), isInitialized,
 			"--controllers="+names.CloudNodeController,
 			"--node-status-update-frequency="+neverPeriod.String())
-		t.note(countOf(title+": calls", t.cloud.recorded(), initializeCallsTarget, occmNodes(n)))
-		t.note(timeOf(title+": time", took, initializeTimeTarget,
+		t.noteHere(countOf(title+": calls", t.cloud.recorded(), initializeCallsTarget, occmNodes(n)))
+		t.noteHere(timeOf(title+": time", took, initializeTimeTarget,
 			occmNodesTime(n, targetLatency)))
 	})
 }
@@ -150,7 +154,7 @@ func measureStatusPass(b *bench) {
 		t.watchNodes(n, func(node *corev1.Node) bool {
 			return hasNodeAddress(node, corev1.NodeExternalIP, access[node.Name])
 		}).wait()
-		t.note(
+		t.noteHere(
 			countOf(title+": calls of a pass", t.cloud.recorded(), statusCallsTarget, occmNodes(n)))
 	})
 }
@@ -190,7 +194,7 @@ func measureNotReady(b *bench) {
 		t.checkNodes(wanted)
 		f := countOf(title+": calls", counted, notReadyCallsTarget, occmNotReady(n))
 		f.unit = perMinute
-		t.note(f)
+		t.noteHere(f)
 	})
 }
 
@@ -215,7 +219,7 @@ func measureIdleRoutes(b *bench) {
 		t.Check(t.cloud.checkRoutes())
 		f := countOf(title+": calls", counted, idleCallsTarget, occmIdleRoutes())
 		f.unit, f.value = perMinute, float64(len(counted))/t.idle.Minutes()
-		t.note(f)
+		t.noteHere(f)
 	})
 }
 
@@ -228,12 +232,12 @@ func measureRoutes(b *bench) {
 		took := t.timeNodes(t.cloud.podNodes(), hasRoute, routeFlags()...)
 		all := t.cloud.recorded()
 		t.Check(t.cloud.checkRoutes())
-		t.note(countOf(title+": writes of the router", all.writesOf("router"), routerWritesTarget,
+		t.noteHere(countOf(title+": writes of the router", all.writesOf("router"), routerWritesTarget,
 			occmPerRoute(1, n)))
-		t.note(countOf(title+": writes of ports", all.writesOf("port"), noTarget,
+		t.noteHere(countOf(title+": writes of ports", all.writesOf("port"), noTarget,
 			occmPerRoute(1, n)))
-		t.note(countOf(title+": all calls", all, noTarget, occmPerRoute(occmRouteCalls, n)))
-		t.note(timeOf(title+": time", took, noTarget, cost{}))
+		t.noteHere(countOf(title+": all calls", all, noTarget, occmPerRoute(occmRouteCalls, n)))
+		t.noteHere(timeOf(title+": time", took, noTarget, cost{}))
 	})
 }
 

@@ -73,6 +73,6 @@ func (r report) openStackPage() page {
 		"Pauses": fmt.Sprintf("%.1f", pauses.Seconds()),
 	}
 	return page{
-		"On a simulated OpenStack", tables, "benchmarks-openstack", r.settings.outOpenStack, values,
+		"On a simulated OpenStack", tables, "benchmarks-openstack", values,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"text/template"
@@ -26,9 +27,9 @@ type page struct {
 	title string
 	// tables are those that the terminal shows.
 	tables []table
-	// template and values are for the file, path is where it is written; "" for nowhere.
-	template, path string
-	values         map[string]any
+	// name is that of the file and its template, without the ending. values are for the template.
+	name   string
+	values map[string]any
 }
 
 // pages are those of what was measured.
@@ -60,7 +61,7 @@ func (r report) comparisonPage() page {
 	return page{
 		"fxccm beside upstream",
 		[]table{medians},
-		"benchmarks", r.settings.out,
+		"benchmarks",
 		map[string]any{
 			"Table": medians, "Samples": r.results.sampleTable(),
 			"Upstream": r.versions.upstream, "TunedFlags": strings.Join(tunedFlags(), " "),
@@ -72,6 +73,15 @@ func (r report) comparisonPage() page {
 type table struct {
 	header []string
 	lines  [][]string
+}
+
+// figureTable has a line for each figure, with its target.
+func figureTable(figures []figure) table {
+	t := table{header: []string{"", ours, "target", ""}}
+	for _, f := range figures {
+		t.lines = append(t.lines, []string{f.title, f.text(), f.targetText(), f.verdict()})
+	}
+	return t
 }
 
 // String is the table as Markdown.
@@ -116,18 +126,19 @@ func (r report) markdown(p page) (string, error) {
 		"Machine": r.machine.hardware, "System": r.machine.system, "Versions": r.versions.all,
 	})
 	var text strings.Builder
-	err = templates.Option("missingkey=error").ExecuteTemplate(&text, p.template+".tmpl", p.values)
+	err = templates.Option("missingkey=error").ExecuteTemplate(&text, p.name+".tmpl", p.values)
 	return text.String(), err
 }
 
-// write writes a page if it has a path.
+// write writes a page if there is a folder for it.
 func (r report) write(p page) error {
-	if p.path == "" {
+	if r.settings.out == "" {
 		return nil
 	}
+	path := filepath.Join(r.settings.out, p.name+".md")
 	text, err := r.markdown(p)
 	if err != nil {
-		return fmt.Errorf("write the page %s: %w", p.path, err)
+		return fmt.Errorf("write the page %s: %w", path, err)
 	}
-	return os.WriteFile(p.path, []byte(text), 0o644)
+	return os.WriteFile(path, []byte(text), 0o644)
 }
