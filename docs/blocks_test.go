@@ -37,29 +37,6 @@ func TestBlocks_OfConfiguration_AreValid(t *testing.T) {
 	}
 }
 
-func TestBlocks_WithMistakes_AreErrors(t *testing.T) {
-	for text, want := range map[string]string{
-		"apiVersion: v1\nkind: Service\nspecs: {}\n":    `unknown field "specs"`,
-		"apiVersion: v1\nkind: Servise\n":               `no kind "Servise"`,
-		"a: 1\na: 2\n":                                  "already set",
-		"apiVersion: fxccm.dev/v1alpha1\nkind: Other\n": "Other",
-		"a: 1\n---\na: [\n":                             "yaml",
-	} {
-		if err := checkYAML(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v, want %q", text, err, want)
-		}
-	}
-	for text, want := range map[string]string{
-		"[Global]\nauth-url = https://keystone.example/v3\nregoin = RegionOne\n": "regoin",
-		"[Global]\nregion = RegionOne\n":                                         "auth-url",
-		"[LoadBalancer]\ncreate-monitors = true\n":                               "create-monitors",
-	} {
-		if err := checkCloudConf(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v, want %q", text, err, want)
-		}
-	}
-}
-
 func checkYAML(text string) error {
 	objects := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).
 		UniversalDeserializer()

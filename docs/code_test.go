@@ -1,7 +1,6 @@
 package docs_test
 
 import (
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -35,25 +34,6 @@ func TestCode_IsFromFilesThatCompile(t *testing.T) {
 		if len(errs) == 0 {
 			pagetest.Check(t, filepath.Join(root, page), want)
 		}
-	}
-}
-
-func TestRefresh_MissingCode_IsAnError(t *testing.T) {
-	for name, test := range map[string]struct{ page, want string }{
-		"no source":    {"text\n\n```go\nx := 1\n```\n", `3: Go code needs`},
-		"no file":      {"<!-- code: ccm/none.go X -->\n```go\n```\n", `2: open ../ccm/none.go`},
-		"no name":      {"<!-- code: docs/code_test.go None -->\n```go\n```\n", `2: docs/code_test.go: there is no "None"`},
-		"no end":       {"<!-- code: docs/code_test.go refresh -->\n```go\nx := 1\n", `2: the code has no end`},
-		"no code":      {"<!-- code: docs/code_test.go refresh -->\n\ntext\n", `2: no Go code follows`},
-		"no such part": {"<!-- code: docs/code_test.go -->\n```go\n```\n", `2: docs/code_test.go: say what of it`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, errs := refresh(test.page)
-			if err := errors.Join(errs...); err == nil ||
-				!strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v, want %q", err, test.want)
-			}
-		})
 	}
 }
 

@@ -41,35 +41,6 @@ func TestDocCode_Compiles(t *testing.T) {
 	}
 }
 
-func TestDocCode_ThatDoesNotCompile_IsFound(t *testing.T) {
-	check := newCodeChecker(t)
-	for name, c := range map[string]struct{ code, want string }{
-		"a function where a value belongs": {"fx.New(ccm.Module, openstack.Module, fx.Supply(cfg)).Run()", "cannot use openstack.Module"},
-		"a missing method":                 {"manager.Start(ctx)", "manager.Start undefined"},
-		"an undeclared name":               {"ccm.New(params2)", "undefined: params2"},
-		"no syntax":                        {"fx.New(ccm.Module, …)", "illegal character"},
-		"good":                             {"err := manager.Run(ctx)\n…", ""},
-		"good declarations":                {"type mine struct{ *ccm.Manager }\n\nfunc (m mine) run(ctx context.Context) error { return m.Run(ctx) }", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			err := check("ccm", c.code)
-			if (c.want == "") != (err == nil) || err != nil &&
-				!strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want %q", err, c.want)
-			}
-		})
-	}
-	for text, want := range map[string]bool{
-		"cfg := ccm.DefaultConfig()": true, "app.Run()": true, "func TestX(t *testing.T) {": true,
-		"/healthz  does it work?": false, "[ccm.Status] as JSON": false, "key: value": false,
-		`{"times": 2}`: false,
-	} {
-		if isGo.MatchString(text) != want {
-			t.Errorf("%q is taken for Go: %t", text, !want)
-		}
-	}
-}
-
 // imports are packages that code in doc comments uses and that are not in packages, by the names
 // that it uses.
 var imports = map[string]string{

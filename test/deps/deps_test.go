@@ -73,40 +73,6 @@ func TestLibrary_DependsOnlyOnAllowedPackages(t *testing.T) {
 	}
 }
 
-func TestJudge_ImportsAndUnusedExceptions_AreReported(t *testing.T) {
-	found := judge(map[string][]string{
-		module + "/ccm": {
-			"fmt", tolerated, "k8s.io/apiserver/pkg/server",
-			"testing/fstest", "k8s.io/apiserverfoo",
-		},
-		module + "/controllers/initfunc": {
-			"k8s.io/cloud-provider/app",
-			"k8s.io/apiserver/pkg/server", "sigs.k8s.io/controller-runtime/pkg/log",
-		},
-		module + "/provider/new": {
-			module + "/controllers/initfunc",
-			"k8s.io/cloud-provider/app",
-		},
-	})
-	for _, want := range []string{
-		"github.com/fxccm/fxccm/ccm brings the API server's machinery: k8s.io/apiserver/pkg/server",
-		"github.com/fxccm/fxccm/ccm brings what only our tests need: testing/fstest",
-		"github.com/fxccm/fxccm/controllers/initfunc brings what only our tests need: sigs.k8s.io/controller-runtime/pkg/log",
-		"github.com/fxccm/fxccm/controllers/initfunc is excepted for storage and RPC and does not bring it",
-		"github.com/fxccm/fxccm/provider/new brings upstream's command: k8s.io/cloud-provider/app",
-	} {
-		if !slices.Contains(found, want) {
-			t.Errorf("the problem %q is missing in\n%s", want, strings.Join(found, "\n"))
-		}
-	}
-	for _, problem := range found {
-		if strings.Contains(problem, tolerated) || strings.Contains(problem, "apiserverfoo") ||
-			strings.Contains(problem, "initfunc brings upstream's command") {
-			t.Errorf("unexpected problem: %s", problem)
-		}
-	}
-}
-
 // The library's go.mod must not pin versions that only the control plane of our tests needs.
 func TestLibrary_Module_DoesNotRequireModulesForTests(t *testing.T) {
 	for _, path := range list(t, ".", "-m", "-f", "{{.Path}}", "all") {

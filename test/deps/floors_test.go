@@ -93,33 +93,6 @@ func TestFloors_PackagesBelowProviderOpenStack_DoNotImportCCM(t *testing.T) {
 	}
 }
 
-func TestFloors_CheckNamesUpwardUndeclaredAndUnusedImports(t *testing.T) {
-	table := [][]tree{
-		{{"host", []string{"lib", "lib/opt"}}},
-		{{"lib/opt", []string{"lib"}}},
-		{{"lib", []string{"host", "base"}}},
-		{{"base", nil}},
-	}
-	got := checkFloors(table, map[string][]string{
-		"host/main":   {"lib", "lib/opt/flags"},
-		"lib":         {"lib/opt"},
-		"lib/x":       {"lib", "base"},
-		"lib/opt":     nil,
-		"unknown":     nil,
-		"base/deeper": {"base"},
-	})
-	want := []string{
-		"lib imports lib/opt, which is not declared for tree lib",
-		"tree lib declares an import of host, which is not below it",
-		"tree lib declares an import of host, which no package needs",
-		"tree lib/opt declares an import of lib, which no package needs",
-		"unknown belongs to no tree",
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-}
-
 func TestFloors_DiagramIsUpToDate(t *testing.T) {
 	page, err := os.ReadFile(floorsPage)
 	if err != nil {

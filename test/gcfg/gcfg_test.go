@@ -320,20 +320,6 @@ func TestNumberWithoutUnit_IsSecondsHereAndRefusedByOCCM(t *testing.T) {
 	}
 }
 
-// The comparison is proven by differences that it must find.
-func TestCompare_ResultsDiffer_ReportsTheDifferences(t *testing.T) {
-	theirs, ours := defaults(), cloudconf.Default()
-	ours.LoadBalancer.LBMethod, ours.LoadBalancer.MonitorDelay = "x", 1
-	ours.Global.Password = "x"
-	told := differences("LoadBalancer", reflect.ValueOf(theirs.LoadBalancer),
-		reflect.ValueOf(ours.LoadBalancer))
-	told = append(told,
-		differences("Global", reflect.ValueOf(theirs.Global), reflect.ValueOf(ours.Global))...)
-	if len(told) != 3 {
-		t.Errorf("told was %q, want three differences", told)
-	}
-}
-
 func FuzzCloudConf(f *testing.F) {
 	for _, content := range seeds(f) {
 		f.Add(content)
