@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,65 +21,6 @@ func newCluster(t *testing.T, options ...openstacktest.Option) (*cluster, *v1.No
 	t.Helper()
 	s := newSite(t, options...)
 	return s.begin("cluster-1", s.kube), s.addNode("a")
-}
-
-func TestD1_TwoClustersOfOneName_HaveALoadBalancerEach(t *testing.T) {
-	t.Parallel()
-	first, node := newCluster(t)
-	s := first.site
-	service := s.addService("web", 80)
-	first.ensure(service, node)
-	firsts := s.LoadBalancers()[0]
-
-	s.kube = newKube()
-	second := s.begin("cluster-2", s.kube)
-	same := s.addService("web", 80)
-	other := s.addNode("b")
-	second.ensure(same, other)
-	lbs := s.LoadBalancers()
-	if len(lbs) != 2 || lbs[0].Name != lbs[1].Name {
-		t.Fatalf("%d load balancers, want one for each cluster, all of one name", len(lbs))
-	}
-	again, err := s.LoadBalancer(firsts.ID)
-	if err != nil || len(again.Pools[0].Members) != 1 || again.Pools[0].Members[0].Name != "a" ||
-		!slices.Equal(again.Tags, firsts.Tags) {
-		t.Errorf("the load balancer of the first is now %+v, %v", again, err)
-	}
-	second.remove(same)
-	if left := s.LoadBalancers(); len(left) != 1 || left[0].ID != firsts.ID ||
-		len(s.FloatingIPs()) != 1 {
-		t.Errorf("after the deletion of the second, %+v and %d floating IPs remain", left,
-			len(s.FloatingIPs()))
-	}
-}
-
-// A manifest was copied with its annotation: the load balancer has the name that the Service's own
-// one would have, and its port is in use.
-func TestD3_AnnotationCopiedFromAnotherCluster_IsRefused(t *testing.T) {
-	t.Parallel()
-	first, node := newCluster(t)
-	s := first.site
-	first.ensure(s.addService("web", 80), node)
-	theirs := s.LoadBalancers()[0]
-
-	s.kube = newKube()
-	second := s.begin("cluster-2", s.kube)
-	copied := s.addGuest(theirs.ID, "web", 80)
-	mark := s.mark()
-	for range 3 {
-		if _, err := second.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(copied),
-			[]*v1.Node{node}); !isWait(err) {
-			t.Errorf("the error is %v", err)
-		}
-	}
-	second.remove(copied)
-	if writes := s.writes(mark); len(writes) > 0 {
-		t.Errorf("the reconcile sent %q", writes)
-	}
-	if said := s.said("LoadBalancerPortInUse"); len(said) != 1 ||
-		!strings.Contains(said[0], theirs.ID) {
-		t.Errorf("the events are %q, want the reason once", said)
-	}
 }
 
 func TestD5_LoadBalancerIsGone_IsRecreatedWithItsAddress(t *testing.T) {
@@ -334,40 +274,6 @@ func TestUpdate_OfAServiceThatIsGone_MakesNothing(t *testing.T) {
 	}
 	if writes := s.writes(mark); len(writes) > 0 {
 		t.Errorf("the requests are %q", writes)
-	}
-}
-
-func TestDeletion_GuestWithoutTags_IsNotCutOff(t *testing.T) {
-	t.Parallel()
-	c, node := newCluster(t)
-	s := c.site
-	owner := s.addService("owner", 80)
-	c.ensure(owner, node)
-	lb := s.LoadBalancers()[0]
-	guest := s.addGuest(lb.ID, "guest", 443)
-	c.ensure(guest, node)
-	err := s.ChangeLoadBalancer(lb.ID, func(now *openstacktest.LoadBalancer) { now.Tags = lb.Tags })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.forgetList(); err != nil {
-		t.Fatal(err)
-	}
-	c.remove(owner)
-	left, err := s.LoadBalancer(lb.ID)
-	if err != nil || len(left.Listeners) != 1 || left.Listeners[0].ProtocolPort != 443 {
-		t.Errorf("the load balancer is now %+v, %v; want the guest's listener", left, err)
-	}
-	// The next reconcile of the guest, for example a repair, adds its tags again.
-	if _, err := c.ensure1(request{
-		cluster: "kubernetes", service: s.now(guest), nodes: []*v1.Node{node},
-		mode: mode{create: true, repair: true},
-	}); err != nil {
-		t.Error(err)
-	}
-	c.remove(guest)
-	if n := len(s.LoadBalancers()); n > 0 {
-		t.Errorf("after the guest is deleted, %d load balancers remain", n)
 	}
 }
 

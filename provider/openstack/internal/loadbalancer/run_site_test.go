@@ -1,11 +1,9 @@
 package loadbalancer
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -30,11 +28,6 @@ type runSite struct {
 	// small is the subnet with one address.
 	small string
 
-	lines sync.Mutex
-	// said are the lines of the log, done is the number of changes that had reached the cloud at
-	// each line.
-	said []string
-	done []int
 	// after is called after the first step. It may be nil.
 	after func()
 }
@@ -92,13 +85,11 @@ func makeRunSite(
 	return s
 }
 
-func (s *runSite) note(_, line string) {
-	done := len(s.changes())
-	s.lines.Lock()
-	defer s.lines.Unlock()
-	s.said, s.done = append(s.said, line), append(s.done, done)
-	if s.after != nil && len(s.said) == 1 {
-		s.after()
+// note is called with the line of each step.
+func (s *runSite) note(string, string) {
+	if after := s.after; after != nil {
+		s.after = nil
+		after()
 	}
 }
 
@@ -196,8 +187,3 @@ func names(steps []plan.Step) string {
 	return strings.Join(all, "\n")
 }
 
-// stopsAt reports whether the error is of the step with this index.
-func stopsAt(err error, i int, steps []plan.Step) bool {
-	prefix := fmt.Sprintf("step %d of %d (%s): ", i+1, len(steps), steps[i])
-	return err != nil && strings.HasPrefix(err.Error(), prefix)
-}
