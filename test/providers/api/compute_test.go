@@ -1,13 +1,11 @@
 package api_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fxccm/fxccm/test/internal/project"
 )
@@ -42,10 +40,6 @@ func TestServers_Unchanged_AreShownAndListed(t *testing.T) {
 	t.Run("List", func(t *testing.T) { testServerList(t, p.In(t), first) })
 	t.Run("ListRefused", func(t *testing.T) { testServerListRefused(t, p.In(t)) })
 	t.Run("Pages", func(t *testing.T) { testServerPages(t, p.In(t)) })
-	t.Run("CreateRefused", func(t *testing.T) { testCreateRefused(t, p.In(t)) })
-	t.Run("Update", func(t *testing.T) { testUpdate(t, p.In(t), first) })
-	t.Run("Zones", func(t *testing.T) { testZones(t, p.In(t)) })
-	t.Run("Flavors", func(t *testing.T) { testFlavors(t, p.In(t)) })
 }
 
 func testServerShown(t *testing.T, p *project.Project, first project.Server) {
@@ -330,137 +324,5 @@ func testServerPages(t *testing.T, p *project.Project) {
 	twice := p.User().Must(http.MethodGet, project.Compute, "/servers?limit=1&limit=2", nil)
 	if servers, _ := twice.Object()["servers"].([]any); len(servers) != 2 {
 		t.Errorf("of two limits the last one counts: %s", twice)
-	}
-}
-
-func testCreateRefused(t *testing.T, p *project.Project) {
-	other := p.AddNetwork("other")
-	defer p.User().Delete(project.Network, "/networks/"+other)
-	with := func(key string, value any) object {
-		body := object{
-			"name": "refused", "flavorRef": p.Flavor, "imageRef": p.Image,
-			"networks": []object{{"uuid": p.Network}},
-		}
-		if body[key] = value; value == nil {
-			delete(body, key)
-		}
-		return body
-	}
-	for name, test := range map[string]struct {
-		server     object
-		version    string
-		status     int
-		kind, says string
-	}{
-		"no name":             {with("name", nil), "2.1", 400, "badRequest", "'name' is a required property"},
-		"no flavor":           {with("flavorRef", nil), "2.1", 400, "badRequest", "'flavorRef' is a required property"},
-		"unknown flavor":      {with("flavorRef", "none"), "2.1", 400, "badRequest", "Flavor none could not be found."},
-		"unknown network":     {with("networks", []object{{"uuid": nothing}}), "2.1", 400, "badRequest", "Network " + nothing + " could not be found."},
-		"unknown port":        {with("networks", []object{{"port": nothing}}), "2.1", 400, "badRequest", "Port id " + nothing + " could not be found."},
-		"unknown zone":        {with("availability_zone", "none"), "2.1", 400, "badRequest", "The requested availability zone is not available"},
-		"no address":          {with("accessIPv4", "x"), "2.1", 400, "badRequest", "'x' is not a 'ipv4'"},
-		"tags too early":      {with("tags", []string{"t"}), "2.51", 400, "badRequest", "('tags' was unexpected)"},
-		"no network too late": {with("networks", nil), "2.37", 400, "badRequest", "'networks' is a required property"},
-		"none too early":      {with("networks", "none"), "2.36", 400, "badRequest", "'none' is not of type 'array'"},
-		"two networks": {
-			with("networks", nil), "2.1", 409, "conflictingRequest",
-			"Multiple possible networks found, use a Network ID to be more specific.",
-		},
-		"auto of two": {
-			with("networks", "auto"), "2.37", 409, "conflictingRequest",
-			"Multiple possible networks found, use a Network ID to be more specific.",
-		},
-	} {
-		answer := p.User().Try(http.MethodPost, project.Compute, "/servers",
-			object{"server": test.server}, at(test.version)...)
-		if answer.Status != test.status || !strings.Contains(novas(answer, test.kind), test.says) {
-			t.Errorf("%s: %s; want %d %q", name, answer, test.status, test.says)
-		}
-	}
-	if got := namesOf(p.User().List(project.Compute, "/servers", "servers")); slices.Contains(got,
-		"refused") {
-		t.Errorf("the servers are %q", got)
-	}
-}
-
-// testUpdate: only some attributes can be changed. The answer had less than a GET's, until 2.75.
-func testUpdate(t *testing.T, p *project.Project, first project.Server) {
-	path := "/servers/" + first.ID
-	for version, shown := range map[string]bool{"2.74": false, "2.75": true} {
-		got := p.User().Must(http.MethodPut, project.Compute, path,
-			object{"server": object{"name": "n-1", "accessIPv4": "203.0.113.8"}},
-			at(version)...).Inner("server")
-		if _, there := got["OS-EXT-STS:vm_state"]; there != shown ||
-			got["accessIPv4"] != "203.0.113.8" {
-			t.Errorf("at %s: %v", version, got)
-		}
-	}
-	for name, test := range map[string]struct {
-		change object
-		says   string
-	}{
-		"no address":        {object{"accessIPv4": "x"}, "'x' is not a 'ipv4'"},
-		"no name":           {object{"name": ""}, "'' is too short"},
-		"another attribute": {object{"status": "ERROR"}, "('status' was unexpected)"},
-	} {
-		answer := p.User().Try(http.MethodPut, project.Compute, path, object{"server": test.change})
-		if answer.Status != http.StatusBadRequest ||
-			!strings.Contains(novas(answer, "badRequest"), test.says) {
-			t.Errorf("%s: %s", name, answer)
-		}
-	}
-}
-
-func testZones(t *testing.T, p *project.Project) {
-	answer := p.User().Must(http.MethodGet, project.Compute, "/os-availability-zone", nil)
-	var names []string
-	for _, one := range answer.Object()["availabilityZoneInfo"].([]any) {
-		zone := one.(object)
-		names = append(names, project.Text(zone, "zoneName"))
-		if zone["hosts"] != nil || fmt.Sprint(zone["zoneState"]) != "map[available:true]" {
-			t.Errorf("%s", answer)
-		}
-	}
-	for _, zone := range p.Zones {
-		if !slices.Contains(names, zone) {
-			t.Errorf("%s is not in %q", zone, names)
-		}
-	}
-}
-
-func testFlavors(t *testing.T, p *project.Project) {
-	body := object{"flavor": object{"name": p.Name + "-flavor", "vcpus": 1, "ram": 64, "disk": 0}}
-	refused := p.User().Try(http.MethodPost, project.Compute, "/flavors", body)
-	if refused.Status != http.StatusForbidden || novas(refused, "forbidden") == "" {
-		t.Errorf("by a member: %s", refused)
-	}
-	id := project.ID(
-		p.Admin().Must(http.MethodPost, project.Compute, "/flavors", body).Inner("flavor"))
-	path := "/flavors/" + id
-	admin := p.Admin()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		_, _ = admin.API().Do(ctx, http.MethodDelete, project.Compute, path, nil)
-	})
-	if again := p.Admin().Try(http.MethodPost, project.Compute, "/flavors",
-		body); again.Status != http.StatusConflict {
-		t.Errorf("the same name again: %s", again)
-	}
-	got := p.User().Get(project.Compute, path, "flavor")
-	if got["name"] != p.Name+"-flavor" || got["vcpus"] != 1.0 || got["ram"] != 64.0 ||
-		got["os-flavor-access:is_public"] != true {
-		t.Errorf("%v", got)
-	}
-	if deleted := p.Admin().Try(http.MethodDelete, project.Compute, path,
-		nil); deleted.Status != http.StatusAccepted {
-		t.Errorf("%s", deleted)
-	}
-	for _, method := range []string{http.MethodGet, http.MethodDelete} {
-		gone := p.Admin().Try(method, project.Compute, path, nil)
-		if gone.Status != http.StatusNotFound ||
-			novas(gone, "itemNotFound") != "Flavor "+id+" could not be found." {
-			t.Errorf("%s", gone)
-		}
 	}
 }

@@ -186,4 +186,3 @@ func names(steps []plan.Step) string {
 	}
 	return strings.Join(all, "\n")
 }
-

@@ -51,4 +51,3 @@ func rule(port int) neutron.Rule {
 		PortMax: port, RemotePrefix: "10.0.0.0/16",
 	}
 }
-

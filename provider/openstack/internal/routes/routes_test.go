@@ -1,7 +1,6 @@
 package routes
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -60,23 +59,6 @@ func TestCreateRoute_ManyDualStackNodesAtOnce_EachHasBoth(t *testing.T) {
 	if counts := c.site.Counts(); c.routerWrites() > 20 || counts["port_list"] > 40 {
 		t.Errorf("%d routes cost %v, want at most 20 writes of the router and 40 lists of ports",
 			2*nodes, counts)
-	}
-}
-
-func TestCreateRoute_ManyPagesOfPorts_AreReadFromNeutronItself(t *testing.T) {
-	s := newSite(t, openstacktest.WithPageSize(1))
-	s.Inject(openstacktest.Fault{
-		Operation: "port_list",
-		Rewrite: func(_ openstacktest.Call, status int, body []byte) (int, []byte) {
-			return status, bytes.ReplaceAll(body, []byte(s.URL()), []byte("http://neutron.invalid"))
-		},
-	})
-	c := newCluster(t, s, nil)
-	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
-	c.must(c.create("a", "10.244.1.0/24"))
-	s.wantRoutes("10.244.1.0/24 via 10.0.0.11")
-	if got := s.Counts()["port_list"]; got < 3 {
-		t.Errorf("the router's two interfaces took %d pages of one", got)
 	}
 }
 

@@ -1,7 +1,6 @@
 package neutron
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -118,31 +117,6 @@ func TestFloatingIPsOf_ListFromBeforeTheCallServes_IsOneList(t *testing.T) {
 		t.Fatal(failed[0])
 	}
 	s.wantCalls(map[string]int{"floating_ip_list": 1})
-}
-
-func TestFloatingIPs_CallAfterAChange_ReturnsIt(t *testing.T) {
-	s := newSite(t)
-	s.Inject(
-		openstacktest.Fault{Operation: "floating_ip_list", Times: 1, Delay: 300 * time.Millisecond})
-	early := make(chan int, 1)
-	go func() {
-		all, err := s.FloatingIPs(context.WithoutCancel(t.Context()))
-		if err != nil {
-			all = make([]FloatingIP, 99)
-		}
-		early <- len(all)
-	}()
-	if _, err := s.WaitForCall(t.Context(),
-		func(c openstacktest.Call) bool { return c.Operation == "floating_ip_list" }); err != nil {
-		t.Fatal(err)
-	}
-	// The list is read, but the response is delayed.
-	s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
-	late, err := s.FloatingIPs(t.Context())
-	s.must(err)
-	if n := <-early; n != 0 || len(late) != 1 {
-		t.Errorf("found %d before the change, want 0, and %d after it, want 1", n, len(late))
-	}
 }
 
 func TestCreateFloatingIP_IsMadeAndTagged_ByTwoRequests(t *testing.T) {

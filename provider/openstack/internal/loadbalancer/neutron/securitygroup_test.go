@@ -1,10 +1,8 @@
 package neutron
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -126,32 +124,6 @@ func TestSecurityGroup_SeveralOfAName_TheOldest(t *testing.T) {
 	}
 }
 
-func TestSecurityGroup_200AtOnce_ShareRequests(t *testing.T) {
-	s := newSite(t)
-	names := numbered("lb-sg-00000000-0000-4000-8000-%012d-default-web", 200)
-	for _, name := range names {
-		s.AddSecurityGroup(openstacktest.SecurityGroup{Name: name})
-	}
-	s.ForgetCalls()
-	s.Inject(openstacktest.Fault{
-		Operation: "security_group_list", Times: 1,
-		Delay: 300 * time.Millisecond,
-	})
-	failed := atOnce(200, func(i int) error {
-		group, err := s.SecurityGroup(t.Context(), names[i])
-		if err == nil && (group == nil || group.Name != names[i]) {
-			err = fmt.Errorf("found %+v for %s", group, names[i])
-		}
-		return err
-	})
-	if len(failed) > 0 {
-		t.Fatal(failed[0])
-	}
-	if n := s.Counts()["security_group_list"]; n > 20 {
-		t.Errorf("200 groups cost %d lists", n)
-	}
-}
-
 func TestCreateSecurityGroup_HasNoRulesAndItsTags(t *testing.T) {
 	s := newSite(t)
 	made, err := s.CreateSecurityGroup(t.Context(),
@@ -228,26 +200,5 @@ func TestDeleteSecurityGroup_InUse_IsAnError(t *testing.T) {
 	s.must(s.DeletePort(port))
 	for range 2 {
 		s.must(s.DeleteSecurityGroup(t.Context(), id))
-	}
-}
-
-func TestSecurityGroup_CanceledCaller_DoesNotWait(t *testing.T) {
-	s := newSite(t)
-	s.Inject(openstacktest.Fault{Operation: "security_group_list", Hang: true})
-	ctx, cancel := context.WithCancel(t.Context())
-	failed := make(chan error, 1)
-	go func() {
-		_, err := s.SecurityGroup(ctx, "g")
-		failed <- err
-	}()
-	if _, err := s.WaitForCall(t.Context(),
-		func(c openstacktest.Call) bool {
-			return c.Operation == "security_group_list"
-		}); err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	if err := <-failed; !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
 	}
 }

@@ -224,21 +224,6 @@ func TestContents_InPart_CostsThreeRequests_WhateverTheSize(t *testing.T) {
 	}
 }
 
-func TestContents_Full_ReadsAllPages(t *testing.T) {
-	w := newWorld(t, openstacktest.WithPageSize(2))
-	id := w.add("lb", 5, 5)
-	w.add("other", 5, 5)
-	c := w.contents(id, Full)
-	if len(c.Listeners) != 5 || len(c.Pools) != 5 {
-		t.Errorf("%d listeners, %d pools; want 5", len(c.Listeners), len(c.Pools))
-	}
-	for _, p := range c.Pools {
-		if len(p.Members) != 5 || p.Monitor == nil || p.Monitor.Delay != 5 {
-			t.Errorf("%d members and the monitor %+v", len(p.Members), p.Monitor)
-		}
-	}
-}
-
 // everyContents reads all load balancers concurrently.
 func (w *world) everyContents(ids []string, depth Depth) []Contents {
 	w.t.Helper()
@@ -466,58 +451,5 @@ func TestContents_FilterThatIsIgnored_ShowsNothingOfOthers(t *testing.T) {
 			c.Pools[0].ID != poolID(name, 0) {
 			t.Errorf("%s has %+v", name, c)
 		}
-	}
-}
-
-func TestContents_CallAfterAChangeDuringARead_ReturnsTheChange(t *testing.T) {
-	w := newWorld(t)
-	id := w.add("lb", 1, 1)
-	open := w.gate.close()
-	before, after := make(chan Contents, 1), make(chan Contents, 1)
-	look := func(into chan<- Contents) {
-		c, err := w.Contents(t.Context(), id, InPart, time.Time{})
-		if err != nil {
-			t.Error(err)
-		}
-		into <- c
-	}
-	go look(before)
-	w.called("loadbalancer_listener_list")
-	w.called("loadbalancer_pool_list")
-	err := w.cloud.ChangeLoadBalancer(id, func(lb *openstacktest.LoadBalancer) {
-		lb.Listeners = append(lb.Listeners,
-			openstacktest.Listener{Protocol: "TCP", ProtocolPort: 443})
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.cloud.ForgetCalls()
-	go look(after)
-	w.called("loadbalancer_listener_list")
-	open()
-	if c := <-before; len(c.Listeners) != 1 {
-		t.Errorf("the call before the change returned %d listeners", len(c.Listeners))
-	}
-	if c := <-after; len(c.Listeners) != 2 {
-		t.Errorf("the call after the change returned %d listeners, want 2", len(c.Listeners))
-	}
-}
-
-func TestContents_CallerGivesUp_DoesNotDisturbOthers(t *testing.T) {
-	w := newWorld(t)
-	id := w.add("lb", 1, 1)
-	open := w.gate.close()
-	ctx, cancel := context.WithCancel(t.Context())
-	leaving, staying := make(chan error, 1), make(chan error, 1)
-	go func() { _, err := w.Contents(ctx, id, InPart, time.Time{}); leaving <- err }()
-	go func() { _, err := w.Contents(t.Context(), id, InPart, time.Time{}); staying <- err }()
-	w.called("loadbalancer_pool_list")
-	cancel()
-	if err := <-leaving; !errors.Is(err, context.Canceled) {
-		t.Errorf("the canceled call returned %v", err)
-	}
-	open()
-	if err := <-staying; err != nil {
-		t.Errorf("the other call returned %v", err)
 	}
 }

@@ -705,18 +705,3 @@ func TestCreations_BadAnswers_AreErrors(t *testing.T) {
 		}
 	}
 }
-
-func TestWrites_Canceled_EndAtOnce(t *testing.T) {
-	d := newDesk(t)
-	lb := d.full()
-	_, err := d.Version(t.Context())
-	d.must(err)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for name, err := range d.each(ctx, lb.ID, lb.Listeners[0].ID, lb.Pools[0].ID,
-		lb.Pools[0].Monitor.ID, lb.Pools[0].Members[0].ID) {
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
