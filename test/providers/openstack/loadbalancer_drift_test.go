@@ -160,41 +160,6 @@ func (s *story) picture(name string) string {
 	return text
 }
 
-// A load balancer that another client has deleted is created again, with its floating IP, and what
-// it leaves is cleared away with the Service.
-func TestLoadBalancer_DeletedByHand_IsCreatedAgain(t *testing.T) {
-	t.Parallel()
-	s := begin(t, 1, func(_ *project.Project, c *cloudconf.LoadBalancer) {
-		c.ManageSecurityGroups = true
-	})
-	user := s.User()
-	s.create("web")
-	s.create("doomed")
-	s.serve("web", "doomed")
-	first := s.id("web")
-	address := project.Text(s.view("web").floatingIPs[0], "floating_ip_address")
-	for _, name := range []string{"web", "doomed"} {
-		user.Must(http.MethodDelete, project.LoadBalancer,
-			"/lbaas/loadbalancers/"+s.id(name)+"?cascade=true", nil)
-	}
-	s.WaitBalancer(first, true)
-	s.serve("web")
-	s.quiet("web")
-	s.told("LoadBalancerLost", first)
-	if s.id("web") == first {
-		t.Error("the Service still names the load balancer that is gone")
-	}
-	s.wantStatus("web", address)
-	s.WaitBalancer(s.id("doomed"), true)
-	s.remove("doomed")
-	if left := s.Inventory(); slices.ContainsFunc(left.Of("floating IP"),
-		func(ip project.Object) bool { return ip["floating_ip_address"] != address }) {
-		t.Errorf("of a Service whose load balancer was gone there is left %v",
-			left.Of("floating IP"))
-	}
-	s.end()
-}
-
 // A load balancer that fails at its creation is deleted, and made again, until it succeeds.
 func TestLoadBalancer_FailedAtItsCreation_IsMadeAgain(t *testing.T) {
 	t.Parallel()

@@ -1,14 +1,10 @@
 package openstack_test
 
 import (
-	"net/http"
-	"slices"
-	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
@@ -105,76 +101,5 @@ func TestFloatingIP_OfTheUser_ServesWhoAsksForIt(t *testing.T) {
 	s.serveDespite(func(error) { s.change("late", asks(0)) }, "late")
 	s.wantStatus("late", address(0))
 	s.quietAfterRestart()
-	s.end()
-}
-
-// The subnet of a floating IP is chosen by id, name or tag, by the Service, its class or
-// cloud.conf.
-func TestFloatingIP_IsInTheSubnetThatIsNamed(t *testing.T) {
-	t.Parallel()
-	subnets := map[string]string{}
-	var network string
-	s := begin(t, 1, func(p *project.Project, c *cloudconf.LoadBalancer) {
-		// An ordinary user sees the subnets of an external network that is the project's own.
-		admin := p.Admin()
-		network = project.ID(admin.Create(project.Network, "/networks", "network",
-			project.Object{"name": "own", "router:external": true, "project_id": p.ID}))
-		for name, cidr := range map[string]string{
-			"gold":   "198.19.1.0/24",
-			"silver": "198.19.2.0/24", "tin": "198.19.3.0/24",
-		} {
-			subnets[name] = project.ID(
-				admin.Create(project.Network, "/subnets", "subnet", project.Object{
-					"name": name, "network_id": network, "cidr": cidr, "ip_version": 4,
-					"enable_dhcp": false, "project_id": p.ID,
-				}))
-			admin.Must(http.MethodPut, project.Network, "/subnets/"+subnets[name]+"/tags",
-				project.Object{"tags": []string{name, "metal"}})
-		}
-		p.User().Must(http.MethodPut, project.Network, "/routers/"+p.Router,
-			project.Object{"router": project.Object{
-				"external_gateway_info": project.Object{"network_id": network},
-			}})
-		c.FloatingNetworkID, c.FloatingSubnet = network, "tin"
-	})
-	s.config.LoadBalancerClasses = map[string]cloudconf.LoadBalancerClass{
-		"silver": {FloatingSubnetTags: "silver"},
-	}
-	s.restart()
-	s.create("web", internal())
-	s.serve("web")
-	// In which subnet one is counts when it is made.
-	for name, row := range map[string]struct {
-		edit edit
-		want string
-	}{
-		"cloud.conf": {annotated(), "198.19.3."},
-		"class":      {annotated("class", "silver"), "198.19.2."},
-		"id":         {annotated("class", "silver", "floating-subnet-id", subnets["gold"]), "198.19.1."},
-		"name":       {annotated("floating-subnet", "~^go.d$"), "198.19.1."},
-		"tags":       {annotated("floating-subnet-tags", "&metal,silver"), "198.19.2."},
-	} {
-		s.change("web", plain, internal())
-		s.serve("web")
-		s.change("web", plain, row.edit)
-		s.serve("web")
-		s.quiet("web")
-		if ips := s.view("web").floatingIPs; len(ips) != 1 ||
-			!strings.HasPrefix(project.Text(ips[0], "floating_ip_address"), row.want) {
-			t.Errorf("by its %s the floating IP should be of %s0/24; there are %v", name, row.want,
-				ips)
-		}
-	}
-	s.create("nowhere", annotated("floating-subnet", "lead"))
-	s.refused("nowhere", "lead")
-	s.create("elsewhere", annotated("floating-subnet-id", s.Subnets[4]))
-	s.refused("elsewhere", s.Subnets[4])
-	s.create("classless", annotated("class", "lead"))
-	s.refused("classless", "lead")
-	if got := s.services(); slices.ContainsFunc(got, func(service v1.Service) bool {
-		return service.Name == "nowhere" && service.Annotations[annotationID] != ""
-	}) {
-		t.Error("a load balancer was made for a Service that is refused")
-	}
 	s.end()
 }

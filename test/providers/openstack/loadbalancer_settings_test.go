@@ -145,49 +145,6 @@ func TestLoadBalancer_Created_HasWhatTheServiceAsksFor(t *testing.T) {
 	s.end()
 }
 
-// All of it at once, when the load balancer is made.
-func TestLoadBalancer_IsMadeWithAllThatTheServiceSays(t *testing.T) {
-	t.Parallel()
-	s := begin(t, 1, nil)
-	s.create("checked", ports("80/TCP", "53/UDP", "5000/SCTP", "443/TCP"), internal(), annotated(
-		"enable-health-monitor", "true", "listener-protocols", "443-tcp=HTTPS", "x-forwarded-proto",
-		"true", "proxy-protocol", "v1", "connection-limit", "5",
-		"timeout-client-data", "7000", "lb-method", "SOURCE_IP"), func(service *v1.Service) {
-		service.Spec.ExternalTrafficPolicy = v1.ServiceExternalTrafficPolicyCluster
-		service.Spec.SessionAffinity = v1.ServiceAffinityClientIP
-		service.Spec.LoadBalancerSourceRanges = []string{"198.51.100.0/24"}
-	})
-	s.create("local", ports("53/UDP", "80/TCP"), internal(),
-		annotated("enable-health-monitor", "true", "hostname", "web.example.org"), local(32000))
-	s.serve("checked", "local")
-	s.quiet("checked", "local")
-	v := s.view("checked")
-	for name, want := range map[string]struct{ listener, pool, monitor string }{
-		"80/TCP": {"HTTP", "PROXY", "TCP"}, "443/TCP": {"HTTPS", "PROXY", "TCP"},
-		"53/UDP": {"UDP", "UDP", "UDP-CONNECT"}, "5000/SCTP": {"SCTP", "SCTP", "SCTP"},
-	} {
-		p := v.ports[name]
-		s.wantAttributes("listener "+name, p.listener, project.Object{
-			"protocol": want.listener, "connection_limit": 5, "timeout_client_data": 7000,
-			"allowed_cidrs": []string{"198.51.100.0/24"},
-		})
-		s.wantAttributes("pool "+name, p.pool,
-			project.Object{"protocol": want.pool, "lb_algorithm": "SOURCE_IP"})
-		s.wantAttributes("monitor "+name, p.monitor, project.Object{"type": want.monitor})
-	}
-	s.wantMembers("checked", v, s.servers...)
-	of := s.view("local")
-	for _, name := range []string{"53/UDP", "80/TCP"} {
-		s.wantAttributes("monitor "+name, of.ports[name].monitor,
-			project.Object{"type": "HTTP", "url_path": "/healthz"})
-		s.wantAttributes("member "+name, of.ports[name].members["node-1"],
-			project.Object{"monitor_port": 32000})
-	}
-	s.wantStatus("local", "web.example.org")
-	s.quietAfterRestart()
-	s.end()
-}
-
 // plain takes off all that a Service says but its ports, and what the provider has written.
 func plain(service *v1.Service) {
 	maps.DeleteFunc(service.Annotations, func(name, _ string) bool {

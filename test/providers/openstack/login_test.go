@@ -1,16 +1,12 @@
 package openstack_test
 
 import (
-	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,8 +87,6 @@ func TestLogin_EachMethod_SucceedsOrSaysWhy(t *testing.T) {
 	c := p.Credentials()
 	t.Run("ByEachMethod", func(t *testing.T) { testLoginByEachMethod(t, p.In(t), c) })
 	t.Run("Refused", func(t *testing.T) { testLoginRefused(t, p.In(t), c) })
-	t.Run("TokenRevokedInFlight", func(t *testing.T) { testTokenRevokedInFlight(t, p.In(t), c) })
-	t.Run("PasswordChanged", func(t *testing.T) { testPasswordChanged(t, p.In(t), c) })
 }
 
 // global is the section of a cloud.conf.
@@ -170,85 +164,4 @@ func testLoginRefused(t *testing.T, p *project.Project, c openstacktest.Credenti
 			t.Errorf("%s: the requests are %q, want one, %s", name, got, test.login)
 		}
 	}
-}
-
-// testTokenRevokedInFlight: the token is revoked after the login, before its first use, because a
-// service that has seen a token goes on accepting it. There is one new login, and the request
-// succeeds.
-func testTokenRevokedInFlight(t *testing.T, p *project.Project, c openstacktest.Credentials) {
-	var (
-		once   sync.Once
-		failed error
-	)
-	user := p.User().API()
-	defer p.Wire.Break(project.Fault{Matches: func(r *http.Request) bool {
-		if strings.Contains(r.URL.Path, "/servers/") {
-			once.Do(func() {
-				answer, err := user.Do(r.Context(), http.MethodDelete, project.Identity,
-					"/auth/tokens", nil, "X-Subject-Token", r.Header.Get("X-Auth-Token"))
-				if failed = err; err == nil && answer.Status != http.StatusNoContent {
-					failed = fmt.Errorf("%s", answer)
-				}
-			})
-		}
-		return false
-	}})()
-	mark := p.Wire.Mark()
-	cloud, _ := openConf(t, p, c.CloudConf(openstacktest.ApplicationCredentialAuth))
-	if err := askNova(t, cloud); !novaAnswered(err) || failed != nil {
-		t.Errorf("%v; revoked: %v", err, failed)
-	}
-	if got, want := traffic(p.Wire.Since(mark, nil)),
-		[]string{loggedIn, "GET servers/{id} 401", loggedIn, denied}; !slices.Equal(got, want) {
-		t.Errorf("the requests are %q, want %q", got, want)
-	}
-}
-
-// testPasswordChanged: once the token is no good any more calls fail with what Keystone says; when
-// the new password is in the file they succeed, without a restart.
-func testPasswordChanged(t *testing.T, p *project.Project, c openstacktest.Credentials) {
-	admin := p.Admin()
-	name := p.Name + "-changing"
-	id := project.ID(admin.Create(project.Identity, "/users", "user",
-		project.Object{"name": name, "domain_id": "default", "password": "first"}))
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if answer, err := admin.API().Do(ctx, http.MethodDelete, project.Identity, "/users/"+id,
-			nil); err != nil || answer.Status != http.StatusNoContent {
-			t.Errorf("delete the user: %v %s", err, answer)
-		}
-	})
-	for _, role := range admin.List(project.Identity, "/roles", "roles") {
-		if project.Text(role, "name") == "member" {
-			admin.Must(http.MethodPut, project.Identity,
-				"/projects/"+p.ID+"/users/"+id+"/roles/"+project.ID(role), nil)
-		}
-	}
-	conf := func(password string) string {
-		return global(c, "username = "+name, "domain-id = default", "password = "+password,
-			"tenant-id = "+p.ID)
-	}
-	cloud, file := openConf(t, p, conf("first"))
-	if err := askNova(t, cloud); !novaAnswered(err) {
-		t.Fatal(err)
-	}
-	admin.Must(http.MethodPatch, project.Identity, "/users/"+id,
-		project.Object{"user": project.Object{"password": "second"}})
-	// Nova has seen the token, and would accept it for minutes more.
-	defer p.Wire.Break(project.Fault{
-		Matches: project.On("", "/servers/{id}"), Times: 1,
-		Status: http.StatusUnauthorized,
-	})()
-	if err := askNova(t, cloud); novaAnswered(err) ||
-		!strings.Contains(err.Error(), "401 Unauthorized") || !strings.Contains(err.Error(), name) {
-		t.Errorf("with the old password: %v", err)
-	}
-	writeConf(t, file, conf("second"))
-	p.Wait("the new password is in use", func() error {
-		if err := askNova(t, cloud); !novaAnswered(err) {
-			return err
-		}
-		return nil
-	})
 }

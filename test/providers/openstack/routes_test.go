@@ -2,7 +2,6 @@ package openstack_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -261,11 +260,6 @@ func patiently(do func() error) error {
 // changes are calls that may have changed something.
 func changes(c project.Call) bool { return c.Changes() }
 
-// routerWrites are calls that may have changed the router.
-func routerWrites(c project.Call) bool {
-	return c.Changes() && strings.Contains(c.Path, "/routers/")
-}
-
 func TestRoutes_LiveFromCreateToDelete(t *testing.T) {
 	t.Parallel()
 	onEachRouter(t, func(t *testing.T, p *project.Project) {
@@ -347,142 +341,4 @@ func TestRoutes_LiveFromCreateToDelete(t *testing.T) {
 		r.wantPairs("b")
 		r.waitTold(a6 + ": a")
 	}, project.WithIPv6())
-}
-
-// TestRoutes_200AtOnce: as the route controller asks for them. The router is written a few times,
-// and one node that cannot be has no route while all others have.
-func TestRoutes_200AtOnce(t *testing.T) {
-	t.Parallel()
-	onEachRouter(t, func(t *testing.T, p *project.Project) {
-		r := newRouting(t, p)
-		const n = 200
-		// Most nodes' addresses are those of a few ports without port security, for ports are what
-		// takes long to make.
-		var want []string
-		var wanted []*cloudprovider.Route
-		var addresses []string
-		for i := range n {
-			name, address, cidr := fmt.Sprintf("node-%03d", i), fmt.Sprintf("10.0.1.%d", i+1),
-				fmt.Sprintf("10.244.%d.0/24", i)
-			if i < 8 {
-				r.addServer(name, []string{address}, cidr)
-			} else {
-				r.addNode(name, []string{address}, cidr)
-				addresses = append(addresses, address)
-			}
-			want = append(want, cidr+" via "+address)
-			wanted = append(wanted,
-				&cloudprovider.Route{TargetNode: types.NodeName(name), DestinationCIDR: cidr})
-		}
-		for some := range slices.Chunk(addresses, 64) {
-			r.addPort("many", false, some...)
-		}
-		r.addNode("stranger", []string{"192.168.7.7"}, "10.245.0.0/24")
-		r.Wait("the nodes are known", func() error {
-			if err := r.create("stranger", "10.245.0.0/24"); err == nil ||
-				strings.Contains(err.Error(), "not found") {
-				return fmt.Errorf("the error is %w", err)
-			}
-			return nil
-		})
-		mark := p.Wire.Mark()
-		errs := eachAtOnce(append(slices.Clone(wanted),
-			&cloudprovider.Route{TargetNode: "stranger", DestinationCIDR: "10.245.0.0/24"}),
-			r.createRoute)
-		if err := errors.Join(errs[:n]...); err != nil {
-			t.Fatal(err)
-		}
-		if errs[n] == nil {
-			t.Error("a route via an address that is on none of the router's networks was created")
-		}
-		r.wantRoutes(want...)
-		r.wantPairs("node-000", "10.244.0.0/24")
-		created := p.Wire.Since(mark, routerWrites)
-		if len(created) > 20 {
-			t.Errorf("%d writes of the router for %d routes", len(created), n)
-		}
-
-		listed := r.list()
-		if len(listed) != n {
-			t.Fatalf("%d routes are listed, want %d", len(listed), n)
-		}
-		mark = p.Wire.Mark()
-		var gone []*cloudprovider.Route
-		for _, name := range want {
-			gone = append(gone, listed[name])
-		}
-		if err := errors.Join(eachAtOnce(gone, r.delete)...); err != nil {
-			t.Fatal(err)
-		}
-		r.wantRoutes()
-		r.wantPairs("node-000")
-		deleted := p.Wire.Since(mark, routerWrites)
-		if len(deleted) > 20 {
-			t.Errorf("%d writes of the router for the deletion of %d routes", len(deleted), n)
-		}
-		t.Logf("%d routes were %d writes of the router to create, and %d to delete", n,
-			len(created), len(deleted))
-	})
-}
-
-func eachAtOnce(routes []*cloudprovider.Route, do func(*cloudprovider.Route) error) []error {
-	type answer struct {
-		i   int
-		err error
-	}
-	answers := make(chan answer)
-	for i, one := range routes {
-		go func() { answers <- answer{i, do(one)} }()
-	}
-	errs := make([]error, len(routes))
-	for range routes {
-		a := <-answers
-		errs[a.i] = a.err
-	}
-	return errs
-}
-
-// TestRoutes_AnotherClientWritesAtTheSameTime_NothingIsLost: what others write between a look and a
-// write is not undone: routes by name, or on the condition of the revision; pairs always so.
-func TestRoutes_AnotherClientWritesAtTheSameTime_NothingIsLost(t *testing.T) {
-	t.Parallel()
-	onEachRouter(t, func(t *testing.T, p *project.Project) {
-		r := newRouting(t, p)
-		r.addPort("other's", true, "10.0.9.1")
-		r.addServer("a", []string{"10.0.1.1"}, "10.244.1.0/24")
-		r.waitTold()
-		var others []func()
-		meanwhile := func(resource string, do func()) {
-			done := false
-			others = append(others,
-				p.Wire.Break(project.Fault{Matches: func(request *http.Request) bool {
-					if !done && request.Method == http.MethodPut &&
-						strings.Contains(request.URL.Path, resource) {
-						done = true
-						do()
-					}
-					return false
-				}}))
-		}
-		meanwhile("/routers/", func() { r.addRoute("10.99.0.0/24", "10.0.9.1") })
-		meanwhile("/ports/", func() {
-			r.User().Update(project.Network, "/ports/"+r.ports["a"], "port",
-				project.Object{"allowed_address_pairs": []project.Object{
-					{"ip_address": "10.77.0.0/24"},
-				}})
-		})
-		r.mustCreate("a", "10.244.1.0/24")
-		r.wantRoutes("10.244.1.0/24 via 10.0.1.1", "10.99.0.0/24 via 10.0.9.1")
-		r.wantPairs("a", "10.244.1.0/24", "10.77.0.0/24")
-		for _, remove := range others {
-			remove()
-		}
-		// The same when the route is deleted.
-		meanwhile("/routers/", func() { r.addRoute("10.98.0.0/24", "10.0.9.1") })
-		if err := r.delete(r.list()["10.244.1.0/24 via 10.0.1.1"]); err != nil {
-			t.Error(err)
-		}
-		r.wantRoutes("10.98.0.0/24 via 10.0.9.1", "10.99.0.0/24 via 10.0.9.1")
-		r.wantPairs("a", "10.77.0.0/24")
-	})
 }
