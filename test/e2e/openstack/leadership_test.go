@@ -106,28 +106,3 @@ func TestLeadership_LostInTheMiddle_NothingChangesOpenStackAnyMore(t *testing.T)
 		})
 	}
 }
-
-// The process assumes that it leads, and is in the middle of a call whose first request has been
-// answered. The term gets no notice of its end: the next, mutating request discovers it.
-func TestLeadership_ExpiredBetweenTwoRequestsOfOneCall_TheSecondIsNotSent(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	routeWork(t, s, "between", 20)
-	looksForPorts := func(c openstacktest.Call) bool {
-		return strings.Contains(c.Query, "ip_address") && c.Operation == "port_list"
-	}
-	s.Inject(openstacktest.Fault{Match: looksForPorts, Delay: 700 * time.Millisecond})
-	r := ready(t, s, as("frozen"), configured(unhurried), configured(func(c *cloudconf.Config) {
-		c.Route.RouterID = s.router
-	}))
-	s.waitCalls(0, 1, looksForPorts, "the ports of next hops are looked for")
-	r.elector.ExpireClock()
-	release := r.elector.WaitReleased(t)
-	if !release.Drained || !errors.Is(release.Err, ccm.ErrLeadershipLost) {
-		t.Errorf("the term was released as %+v, want that leadership was lost and all has drained",
-			release)
-	}
-	if made := s.since(0, changes); len(made) > 0 {
-		t.Errorf("OpenStack was changed after the expiry:\n%s", describe(made))
-	}
-}

@@ -26,54 +26,44 @@ func unhurried(c *cloudconf.Config) { c.Metadata.RequestTimeout = time.Hour }
 func TestKeystone_DownAtTheStart_IsReportedAndRetried(t *testing.T) {
 	t.Parallel()
 	const patience = time.Minute
-	for name, test := range map[string]struct {
-		fault openstacktest.Fault
-		tells string
-	}{
-		"refusing":    {openstacktest.Fault{Drop: true}, "EOF"},
-		"unavailable": {openstacktest.Fault{Status: http.StatusServiceUnavailable}, "503"},
-		"misled":      {openstacktest.Fault{Status: http.StatusNotFound, Body: "<html>nothing here</html>"}, "the response is not from Keystone"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
-			m := s.addServer("keystone-" + name)
-			test.fault.Service = openstacktest.ServiceIdentity
-			s.Inject(test.fault)
-			r := ready(t, s, haste(60), configured(unhurried))
-			began := r.clock.Now()
-			tainted(t, m.name)
-			s.waitCalls(0, 4, func(c openstacktest.Call) bool {
-				return c.Service == openstacktest.ServiceIdentity
-			}, "Keystone is asked")
-			// Both the Manager's log and upstream's controller report the failure as a login.
-			ccmtest.Eventually(t, "the log reports the login",
-				func(context.Context) (bool, error) {
-					if lines := r.log.linesWith("Login to OpenStack failed", "log in to Keystone",
-						s.AuthURL(), s.Credentials().Username, test.tells); len(lines) > 0 {
-						return true, nil
-					}
-					return false, fmt.Errorf("%q", r.log.linesWith("ogin"))
-				})
-			ccmtest.Eventually(t, "a minute is over", func(context.Context) (bool, error) {
-				if passed := r.clock.Since(began); passed < patience {
-					return false, fmt.Errorf("%s of it are", passed)
-				}
+	s := newSite(t)
+	m := s.addServer("keystone")
+	s.Inject(openstacktest.Fault{
+		Service: openstacktest.ServiceIdentity, Status: http.StatusServiceUnavailable,
+	})
+	r := ready(t, s, haste(60), configured(unhurried))
+	began := r.clock.Now()
+	tainted(t, m.name)
+	s.waitCalls(0, 4, func(c openstacktest.Call) bool {
+		return c.Service == openstacktest.ServiceIdentity
+	}, "Keystone is asked")
+	// Both the Manager's log and upstream's controller report the failure as a login.
+	ccmtest.Eventually(t, "the log reports the login",
+		func(context.Context) (bool, error) {
+			if lines := r.log.linesWith("Login to OpenStack failed", "log in to Keystone",
+				s.AuthURL(), s.Credentials().Username, "503"); len(lines) > 0 {
 				return true, nil
-			})
-			if !isNew(getNode(t, m.name)) {
-				t.Fatal("the node was initialized without a cloud")
 			}
-			r.unbroken()
-			if asked := len(s.Calls()); asked > 60 {
-				t.Errorf("the failing Keystone got %d requests in a minute", asked)
-			}
-
-			s.RemoveFaults()
-			initialized(t, m.name)
-			r.unbroken()
-			if n := s.logins(0); n != 1 {
-				t.Errorf("%d logins, want 1", n)
-			}
+			return false, fmt.Errorf("%q", r.log.linesWith("ogin"))
 		})
+	ccmtest.Eventually(t, "a minute is over", func(context.Context) (bool, error) {
+		if passed := r.clock.Since(began); passed < patience {
+			return false, fmt.Errorf("%s of it are", passed)
+		}
+		return true, nil
+	})
+	if !isNew(getNode(t, m.name)) {
+		t.Fatal("the node was initialized without a cloud")
+	}
+	r.unbroken()
+	if asked := len(s.Calls()); asked > 60 {
+		t.Errorf("the failing Keystone got %d requests in a minute", asked)
+	}
+
+	s.RemoveFaults()
+	initialized(t, m.name)
+	r.unbroken()
+	if n := s.logins(0); n != 1 {
+		t.Errorf("%d logins, want 1", n)
 	}
 }

@@ -91,24 +91,6 @@ func waitAddress(t *testing.T, name string, kind corev1.NodeAddressType, want st
 		}))
 }
 
-// wantUntouched fails the test if one of the nodes was deleted, replaced or tainted.
-func wantUntouched(t *testing.T, nodes ...*corev1.Node) {
-	t.Helper()
-	for _, before := range nodes {
-		now, err := shared.Client(t).CoreV1().Nodes().Get(t.Context(), before.Name,
-			metav1.GetOptions{})
-		switch {
-		case err != nil:
-			t.Errorf("node %s: %v", before.Name, err)
-		case now.UID != before.UID:
-			t.Errorf("node %s was deleted and created again", before.Name)
-		case len(now.Spec.Taints) != len(before.Spec.Taints):
-			t.Errorf("the taints of node %s were %v, and are %v", before.Name, before.Spec.Taints,
-				now.Spec.Taints)
-		}
-	}
-}
-
 // waitEvent waits for an event about exactly this node.
 func waitEvent(
 	t *testing.T, client kubernetes.Interface, node *corev1.Node, reason string,

@@ -105,66 +105,53 @@ func waitNetwork(t *testing.T, name string) {
 		}))
 }
 
-// clouds are the clouds to which routes are written in different ways.
-func clouds() map[string][]openstacktest.Option {
-	return map[string][]openstacktest.Option{
-		"atomic": nil,
-		"plain":  {openstacktest.WithoutExtensions("extraroute-atomic")},
-		"old":    {openstacktest.WithoutExtensions("extraroute-atomic", "standard-attr-revisions", "standard-attr-revisions-if-match")},
-	}
-}
-
 // The test covers the first to the last route, in a router that others use too.
 func TestRoute_ComesMovesAndGoesWithItsNode_AndThoseOfOthersStay(t *testing.T) {
 	t.Parallel()
-	for name, options := range clouds() {
-		t.Run(name, func(t *testing.T) {
-			s := newSite(t, options...)
-			stranger := s.addServer("stranger")
-			foreign := []string{
-				route("192.168.0.0/16", "10.0.200.1"), // outside of the cluster's CIDR
-				route("10.244.200.0/24", s.address(stranger, 4)),
-			}
-			s.setRoutes(foreign...)
-			with := func(own ...string) []string { return append(slices.Clone(foreign), own...) }
-			r := routed(t, s)
-			one, two := s.addServer("route-1-"+name), s.addServer("route-2-"+name)
-			tainted(t, one.name, ccmtest.NodePodCIDRs("10.244.1.0/24"))
-			tainted(t, two.name, ccmtest.NodePodCIDRs("10.244.2.0/24"))
-			s.waitRoutes(with(route("10.244.1.0/24", s.address(one, 4)),
-				route("10.244.2.0/24", s.address(two, 4)))...)
-			waitNetwork(t, one.name)
-			waitNetwork(t, two.name)
-			s.wantPairs(one, "10.244.1.0/24")
-			s.wantPairs(two, "10.244.2.0/24")
-			s.wantPairs(stranger)
-
-			// Another client adds a route meanwhile.
-			foreign = append(foreign, route("192.168.77.0/24", "10.0.200.2"))
-			s.setRoutes(with(route("10.244.1.0/24", s.address(one, 4)),
-				route("10.244.2.0/24", s.address(two, 4)))...)
-			before := s.mark()
-			s.must(s.UpdatePort(one.port, func(p *openstacktest.Port) {
-				p.FixedIPs = []openstacktest.FixedIP{{SubnetID: s.subnets[4], Address: "10.0.99.1"}}
-			}))
-			waitAddress(t, one.name, corev1.NodeInternalIP, "10.0.99.1")
-			s.waitRoutes(with(route("10.244.1.0/24", "10.0.99.1"),
-				route("10.244.2.0/24", s.address(two, 4)))...)
-			s.wantPairs(one, "10.244.1.0/24")
-			if wrote := len(
-				s.since(before, operations("router_*extraroutes", "router_update"))); wrote > 6 {
-				t.Errorf("the router was written %d times for one route", wrote)
-			}
-
-			deleteNode(t, one.name)
-			s.waitRoutes(with(route("10.244.2.0/24", s.address(two, 4)))...)
-			// The server is deleted, and the node and the route follow.
-			s.must(s.DeleteServer(two.id))
-			setReady(t, two.name, corev1.ConditionFalse)
-			ccmtest.Eventually(t, "the node is gone",
-				ccmtest.Gone(shared.Client(t).CoreV1().Nodes().Get, two.name))
-			s.waitRoutes(foreign...)
-			r.unbroken()
-		})
+	s := newSite(t)
+	stranger := s.addServer("stranger")
+	foreign := []string{
+		route("192.168.0.0/16", "10.0.200.1"), // outside of the cluster's CIDR
+		route("10.244.200.0/24", s.address(stranger, 4)),
 	}
+	s.setRoutes(foreign...)
+	with := func(own ...string) []string { return append(slices.Clone(foreign), own...) }
+	r := routed(t, s)
+	one, two := s.addServer("route-1"), s.addServer("route-2")
+	tainted(t, one.name, ccmtest.NodePodCIDRs("10.244.1.0/24"))
+	tainted(t, two.name, ccmtest.NodePodCIDRs("10.244.2.0/24"))
+	s.waitRoutes(with(route("10.244.1.0/24", s.address(one, 4)),
+		route("10.244.2.0/24", s.address(two, 4)))...)
+	waitNetwork(t, one.name)
+	waitNetwork(t, two.name)
+	s.wantPairs(one, "10.244.1.0/24")
+	s.wantPairs(two, "10.244.2.0/24")
+	s.wantPairs(stranger)
+
+	// Another client adds a route meanwhile.
+	foreign = append(foreign, route("192.168.77.0/24", "10.0.200.2"))
+	s.setRoutes(with(route("10.244.1.0/24", s.address(one, 4)),
+		route("10.244.2.0/24", s.address(two, 4)))...)
+	before := s.mark()
+	s.must(s.UpdatePort(one.port, func(p *openstacktest.Port) {
+		p.FixedIPs = []openstacktest.FixedIP{{SubnetID: s.subnets[4], Address: "10.0.99.1"}}
+	}))
+	waitAddress(t, one.name, corev1.NodeInternalIP, "10.0.99.1")
+	s.waitRoutes(with(route("10.244.1.0/24", "10.0.99.1"),
+		route("10.244.2.0/24", s.address(two, 4)))...)
+	s.wantPairs(one, "10.244.1.0/24")
+	if wrote := len(
+		s.since(before, operations("router_*extraroutes", "router_update"))); wrote > 6 {
+		t.Errorf("the router was written %d times for one route", wrote)
+	}
+
+	deleteNode(t, one.name)
+	s.waitRoutes(with(route("10.244.2.0/24", s.address(two, 4)))...)
+	// The server is deleted, and the node and the route follow.
+	s.must(s.DeleteServer(two.id))
+	setReady(t, two.name, corev1.ConditionFalse)
+	ccmtest.Eventually(t, "the node is gone",
+		ccmtest.Gone(shared.Client(t).CoreV1().Nodes().Get, two.name))
+	s.waitRoutes(foreign...)
+	r.unbroken()
 }
