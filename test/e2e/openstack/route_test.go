@@ -47,18 +47,6 @@ func (s *site) waitRoutes(want ...string) {
 		})
 }
 
-// waitRoute waits until the router has the route.
-func (s *site) waitRoute(destination, nextHop string) {
-	s.t.Helper()
-	ccmtest.Eventually(s.t, fmt.Sprintf("the router has the route %s via %s", destination, nextHop),
-		func(context.Context) (bool, error) {
-			if got := s.routes(); !slices.Contains(got, route(destination, nextHop)) {
-				return false, fmt.Errorf("it has %q", got)
-			}
-			return true, nil
-		})
-}
-
 // setRoutes changes the routes like another client.
 func (s *site) setRoutes(texts ...string) {
 	s.t.Helper()

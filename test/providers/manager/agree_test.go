@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -335,57 +333,4 @@ func first(o project.Object, key string) project.Object {
 func number(o project.Object, key string) int {
 	n, _ := o[key].(float64)
 	return int(n)
-}
-
-// wantSharpEyes fails the test if the check would miss objects that are lost or changed.
-func (c *cluster) wantSharpEyes(t *testing.T) {
-	t.Helper()
-	services, nodes := c.list()
-	cloud := c.Inventory()
-	if said := c.disagreements(services, nodes, cloud); len(said) > 0 {
-		t.Fatalf("cluster and cloud do not agree:\n%s", lines(said))
-	}
-	blind := func(what string, other project.Inventory) {
-		if len(c.disagreements(services, nodes, other)) == 0 {
-			t.Errorf("the check does not see it when %s", what)
-		}
-	}
-	changed := func(kind, attribute string, value any) {
-		t.Helper()
-		all := cloud.Of(kind)
-		// Some have the value already: a server has been stopped.
-		i := slices.IndexFunc(all,
-			func(o project.Object) bool { return !reflect.DeepEqual(o[attribute], value) })
-		if i < 0 {
-			t.Errorf("there is no %s whose %s could be changed to %v", kind, attribute, value)
-			return
-		}
-		o, other := maps.Clone(all[i]), maps.Clone(cloud)
-		o[attribute] = value
-		other[kind+" "+project.ID(o)] = o
-		blind(fmt.Sprintf("a %s has %s %v", kind, attribute, value), other)
-	}
-	for _, kind := range []string{
-		"load balancer", "listener", "pool", "member", "floating IP",
-		"server",
-	} {
-		all := cloud.Of(kind)
-		for _, o := range all[:min(len(all), 2)] {
-			other := maps.Clone(cloud)
-			delete(other, kind+" "+project.ID(o))
-			blind(fmt.Sprintf("%s %s is not there", kind, project.ID(o)), other)
-		}
-	}
-	changed("load balancer", "name", "stranger")
-	changed("load balancer", "provisioning_status", "ERROR")
-	changed("listener", "protocol_port", 1.0)
-	changed("listener", "allowed_cidrs", []any{"192.0.2.77/32"})
-	changed("listener", "default_pool_id", nil)
-	changed("pool", "protocol", "SCTP")
-	changed("member", "address", "192.0.2.77")
-	changed("member", "protocol_port", 1.0)
-	changed("member", "provisioning_status", "PENDING_CREATE")
-	changed("floating IP", "port_id", nil)
-	changed("server", "status", "SHUTOFF")
-	changed("router", "routes", []any{})
 }

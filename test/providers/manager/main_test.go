@@ -15,7 +15,7 @@ var shared replica.Suite
 
 func TestMain(m *testing.M) {
 	// Tests on the real OpenStack, which is busy with one, are sequential.
-	controlPlanes := 3
+	controlPlanes := 2
 	if project.OnLab() {
 		controlPlanes = 1
 	}

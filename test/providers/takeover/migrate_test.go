@@ -419,8 +419,10 @@ func TestMigrate_Interrupted_ApplyContinuesAndRollbackGoesBack(t *testing.T) {
 		finishes bool
 	}{
 		{[]string{"Installing", "Reading OpenStack", "Stopping"}, false},
-		{[]string{"  waiting until the lease", "Starting fxccm"}, false},
-		{[]string{"  waiting until fxccm leads", "Verifying"}, true},
+		{[]string{
+			"  waiting until the lease", "Starting fxccm", "  waiting until fxccm leads",
+			"Verifying",
+		}, true},
 	} {
 		for _, at := range c.at {
 			interrupt(at, apply...)

@@ -1,14 +1,11 @@
 package takeover_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"testing"
-	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	servicehelpers "k8s.io/cloud-provider/service/helpers"
@@ -82,33 +79,6 @@ func (o *occm) route(s project.Server, podCIDR string) {
 		})
 	o.User().Update(project.Network, "/ports/"+s.Port, "port",
 		project.Object{"allowed_address_pairs": []project.Object{{"ip_address": podCIDR}}})
-}
-
-// lease is the one that the last leader holds until it expires: upstream's command does not give it
-// back when it ends (k8s.io/cloud-provider/app, leaderElectAndRun).
-func (o *occm) lease() {
-	o.t.Helper()
-	leases := o.cluster.Admin.CoordinationV1().Leases(metav1.NamespaceSystem)
-	lease := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: leaseName},
-		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity:       ptr.To("control-plane-1_5a0c3b3e-8f3c-4a52-9a5e-3e6ad7c1c0de"),
-			LeaseDurationSeconds: ptr.To(int32(5)),
-			AcquireTime:          &metav1.MicroTime{Time: time.Now().Add(-time.Hour)},
-			RenewTime:            &metav1.MicroTime{Time: time.Now().Add(-time.Second)},
-			LeaseTransitions:     ptr.To(int32(3)),
-		},
-	}
-	if _, err := leases.Create(o.t.Context(), lease, metav1.CreateOptions{}); err != nil {
-		o.t.Fatal(err)
-	}
-	o.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), ccmtest.WaitLimit)
-		defer cancel()
-		if err := leases.Delete(ctx, leaseName, metav1.DeleteOptions{}); err != nil {
-			o.t.Errorf("delete the lease: %v", err)
-		}
-	})
 }
 
 const leaseName = "cloud-controller-manager"

@@ -18,9 +18,11 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 	"github.com/fxccm/fxccm/test/internal/project"
 )
@@ -347,4 +349,24 @@ func (o *occm) service(name string) *corev1.Service {
 		o.t.Fatal(err)
 	}
 	return service
+}
+
+// namespace makes one.
+func (o *occm) namespace(name string) string {
+	o.t.Helper()
+	_, err := o.cluster.Admin.CoreV1().Namespaces().Create(o.t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return name
+}
+
+func (o *occm) kubeconfig(cfg *rest.Config) (path string) {
+	o.t.Helper()
+	path = filepath.Join(o.t.TempDir(), "kubeconfig")
+	if err := controlplane.WriteKubeconfig(path, cfg); err != nil {
+		o.t.Fatal(err)
+	}
+	return path
 }

@@ -62,7 +62,6 @@ func TestTakeover_OfAllThatOCCMMakes_AndBack(t *testing.T) {
 			`rewrite annotation `+annotationID+` "" -> `,
 			`rewrite the status [] of Service unfinished`)
 	})
-	step("OCCM would see if anything were otherwise", func(o *occm) { o.testLook(before) })
 	var stop func()
 	step("nothing but tags is changed", func(o *occm) {
 		stop = o.in(t).run()
