@@ -40,6 +40,7 @@ func newWorld(t *testing.T, options ...openstacktest.Option) *world {
 	usual := []openstacktest.Option{
 		openstacktest.WithClock(w.clock),
 		openstacktest.WithTokenLife(1000 * time.Hour),
+		openstacktest.WithFailoverByOwners(),
 	}
 	w.cloud = openstacktest.NewCloud(append(usual, options...)...)
 	t.Cleanup(w.cloud.Close)
