@@ -27,8 +27,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -36,6 +34,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
 	"github.com/fxccm/fxccm/internal/freeport"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+	"github.com/fxccm/fxccm/test/child"
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
@@ -59,18 +58,8 @@ func helm(t *testing.T, cp *controlplane.ControlPlane) *action.Configuration {
 
 func kubeconfig(t *testing.T, cfg *rest.Config) string {
 	t.Helper()
-	content := clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{
-			"c": {Server: cfg.Host, CertificateAuthorityData: cfg.CAData},
-		},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{"u": {
-			Token: cfg.BearerToken, ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData,
-		}},
-		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}},
-		CurrentContext: "c",
-	}
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(content, path); err != nil {
+	if err := controlplane.WriteKubeconfig(path, cfg); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -268,8 +257,8 @@ func TestProgram_WithTheRenderedManifests_ServesTheCluster(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(mount, "cloud.conf"), []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	account := serviceAccount(t, cp, admin, name)
-	stop := start(t, podTemplate(t, text).Spec.Containers[0].Args, kubeconfig(t, account), port)
+	program := start(t, podTemplate(t, text).Spec.Containers[0].Args, serviceAccount(t, cp, name),
+		port)
 
 	servers := cloud.AddServers([]string{"node-1", "node-2"})
 	for _, server := range servers {
@@ -348,7 +337,7 @@ func TestProgram_WithTheRenderedManifests_ServesTheCluster(t *testing.T) {
 		return err
 	})
 	metrics(t, admin, port)
-	stop()
+	stop(t, program)
 
 	// A node is deleted only after minutes of confirmed absence; package tests show it.
 	compareRules(t, cp, text, name, "delete nodes")
@@ -371,8 +360,7 @@ func TestProgram_WithTheArgumentsOfTheDaemonSet_Leads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	account := serviceAccount(t, cp, admin, name)
-	start(t, daemonSet.Spec.Template.Spec.Containers[0].Args, kubeconfig(t, account), port)
+	start(t, daemonSet.Spec.Template.Spec.Containers[0].Args, serviceAccount(t, cp, name), port)
 	eventually(t, "the program leads", func(ctx context.Context) error {
 		lease, err := admin.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") == "" {
@@ -401,19 +389,14 @@ func compareRules(t *testing.T, cp *controlplane.ControlPlane, text, account str
 	}
 }
 
-// serviceAccount is the identity of the Pods: a token, as the kubelet mounts it.
-func serviceAccount(
-	t *testing.T, cp *controlplane.ControlPlane, admin kubernetes.Interface, name string,
-) *rest.Config {
+// serviceAccount is a kubeconfig with the identity of the Pods.
+func serviceAccount(t *testing.T, cp *controlplane.ControlPlane, name string) string {
 	t.Helper()
-	token, err := admin.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name,
-		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	cfg, err := cp.ServiceAccountConfig(namespace, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := rest.AnonymousClientConfig(cp.RESTConfig())
-	cfg.BearerToken = token.Status.Token
-	return cfg
+	return kubeconfig(t, cfg)
 }
 
 // permissions are the permissions of the rendered rules.
@@ -438,8 +421,8 @@ func permissions(t *testing.T, text, user string) []rbac.Permission {
 	return granted
 }
 
-// start runs the program until it is ready. The returned function stops it gracefully.
-func start(t *testing.T, args []string, kubeconfig string, port int) func() {
+// start runs the program until it is ready.
+func start(t *testing.T, args []string, kubeconfig string, port int) *child.Process {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "fxccm")
 	build := exec.Command("go", "build", "-o", program, "./example")
@@ -447,43 +430,19 @@ func start(t *testing.T, args []string, kubeconfig string, port int) func() {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the program: %v\n%s", err, out)
 	}
-	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(program, append(args, "--kubeconfig="+kubeconfig)...)
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	stopped := false
-	stop := func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Errorf("the program ended with %v", err)
-			}
-		case <-time.After(time.Minute):
-			_ = cmd.Process.Kill()
-			t.Error("the program does not stop")
-		}
-		if text, err := os.ReadFile(log.Name()); t.Failed() {
-			t.Logf("log: %v\n%s", err, text)
-		}
-		_ = log.Close()
-	}
-	t.Cleanup(stop)
+	p := child.Start(t, program, append(args, "--kubeconfig="+kubeconfig)...)
 	eventually(t, "the program is ready", func(ctx context.Context) error {
 		return fetch(ctx, "", port, "/readyz")
 	})
-	return stop
+	return p
+}
+
+func stop(t *testing.T, p *child.Process) {
+	t.Helper()
+	p.Signal(syscall.SIGTERM)
+	if code := p.Wait(); code != 0 {
+		t.Errorf("the program ended with exit code %d", code)
+	}
 }
 
 // metrics reads the metrics as the account with the right to read them, and as another one.

@@ -110,8 +110,8 @@ metrics: {reader: {namespace: default, name: reader}}
 	text = string(merged)
 	install(t, helm(t, cp), text)
 	const account = "fxccm-fleet"
-	stop := start(t, podTemplate(t, text).Spec.Containers[0].Args,
-		kubeconfig(t, serviceAccount(t, cp, admin, account)), port)
+	program := start(t, podTemplate(t, text).Spec.Containers[0].Args,
+		serviceAccount(t, cp, account), port)
 
 	create("cluster.x-k8s.io", "v1beta2", "clusters", clusters,
 		`{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: shop}, spec: {}}`)
@@ -157,6 +157,6 @@ metrics: {reader: {namespace: default, name: reader}}
 		}
 		return err
 	})
-	stop()
+	stop(t, program)
 	compareRules(t, cp, text, account)
 }
