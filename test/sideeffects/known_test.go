@@ -2,14 +2,14 @@ package sideeffects_test
 
 import "github.com/fxccm/fxccm/test/sideeffects/snapshot"
 
-// dependencies is what the packages do that the library imports, when they are imported. A longer
-// list means that a host gets more than before, and has to be wanted.
+// dependencies lists the import side effects of the packages that the library imports. A new entry
+// reaches every host, so add one only on purpose.
 var dependencies = snapshot.Snapshot{
 	// Package expvar of the standard library, which github.com/prometheus/client_golang/prometheus
 	// imports.
 	snapshot.Handlers: {"GET /debug/vars"},
 	snapshot.LegacyMetrics: {
-		// k8s.io/component-base/metrics, about itself.
+		// Metrics of k8s.io/component-base/metrics about itself.
 		"cardinality_enforcement_unexpected_categorizations_total",
 		"disabled_metrics_total", "hidden_metrics_total", "registered_metrics_total",
 		"kubernetes_feature_enabled",
@@ -22,10 +22,9 @@ var dependencies = snapshot.Snapshot{
 	},
 }
 
-// run is what is left in the process after a Manager has led and been stopped.
+// run lists what remains in the process after a Manager has led and stopped.
 var run = snapshot.Snapshot{
-	// Upstream's controllers register these when the first of their kind is made or run; all that
-	// come after share them.
+	// The first controller of each kind registers these metrics. Later controllers share them.
 	snapshot.LegacyMetrics: {
 		"cloud_node_lifecycle_controller_cloud_provider_calls_total",
 		"cloud_node_lifecycle_controller_monitor_nodes_duration_seconds",
@@ -35,7 +34,7 @@ var run = snapshot.Snapshot{
 		"service_controller_nodesync_latency_seconds",
 		"service_controller_update_loadbalancer_host_latency_seconds",
 	},
-	// client-go keeps the connection to the API server for a minute and a half, for whoever comes
-	// next. The library and the test's own client have the same identity, so there is one.
+	// client-go keeps an idle connection to the API server for 90 seconds. The library and the
+	// test's client have the same identity, so they share one connection.
 	snapshot.Goroutines: {"golang.org/x/net/http2.(*ClientConn).readLoop"},
 }

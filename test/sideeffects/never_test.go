@@ -1,6 +1,6 @@
-// Package sideeffects_test watches what linking the library and running a Manager do to the process
-// of a host. The rules for the library's own code are checked by tools/never; these tests see what
-// happens in the end, dependencies included.
+// Package sideeffects_test compares the state of a process before and after it links the library
+// and runs a Manager. tools/never checks the library's own code; these tests include the
+// dependencies.
 package sideeffects_test
 
 import (
@@ -20,13 +20,13 @@ import (
 
 const module = "github.com/fxccm/fxccm"
 
-// ofUpstreamsCommand are the packages that cannot do without upstream's command, which does to a
-// process on import what a library should not. They are for hosts that ask for it.
+// ofUpstreamsCommand are the packages that import upstream's command, which has import side
+// effects. Only hosts that need the command's types import them.
 var ofUpstreamsCommand = []string{module + "/controllers/initfunc"}
 
-// A program that imports all of the library differs in nothing from one that imports what the
-// library imports, and prints nothing.
-func TestImport_ChangesNothingOfTheHostsProcess(t *testing.T) {
+// A program that imports the library has the same process state as a program that imports only the
+// library's dependencies, and it prints nothing.
+func TestImport_OfTheLibrary_ChangesNothingInTheProcess(t *testing.T) {
 	t.Parallel()
 	library := slices.DeleteFunc(libraryPackages(t),
 		func(pkg string) bool { return slices.Contains(ofUpstreamsCommand, pkg) })
@@ -38,13 +38,13 @@ func TestImport_ChangesNothingOfTheHostsProcess(t *testing.T) {
 		t.Errorf("the import adds to %s: %v", kind, names)
 	}
 	for kind, names := range without.snapshot.Since(with.snapshot) {
-		t.Errorf("the import takes from %s: %v", kind, names)
+		t.Errorf("the import removes from %s: %v", kind, names)
 	}
 	compare(t, "the dependencies", stable(without.snapshot), dependencies)
 }
 
-// The packages for upstream's command add nothing to what the command does.
-func TestImport_OfWhatNeedsUpstreamsCommand_AddsNothingToIt(t *testing.T) {
+// The packages that import upstream's command add no side effects to those of the command.
+func TestImport_OfPackagesForUpstreamsCommand_AddsNoSideEffect(t *testing.T) {
 	t.Parallel()
 	all := libraryPackages(t)
 	with, without := importing(t, all), importing(t, thirdParty(t, all))
@@ -56,13 +56,13 @@ func TestImport_OfWhatNeedsUpstreamsCommand_AddsNothingToIt(t *testing.T) {
 	}
 }
 
-// The test above would see these changes.
-func TestImport_OfAPackageThatDoesAllThatMustNotBe_IsNoticed(t *testing.T) {
+// The tests above detect each kind of side effect.
+func TestImport_OfAPackageWithSideEffects_IsDetected(t *testing.T) {
 	t.Parallel()
 	bad := []string{module + "/test/sideeffects/testdata/surprises/bad"}
 	with, without := importing(t, bad), importing(t, thirdParty(t, bad))
 	if with.output != "bad output\nbad error output\n" {
-		t.Errorf("the output was taken for %q", with.output)
+		t.Errorf("the bad package prints %q", with.output)
 	}
 	added := with.snapshot.Since(without.snapshot)
 	compare(t, "the bad package", added, snapshot.Snapshot{
@@ -77,13 +77,13 @@ func TestImport_OfAPackageThatDoesAllThatMustNotBe_IsNoticed(t *testing.T) {
 		snapshot.EnvironmentVars: {"BAD_VARIABLE"},
 	})
 	if got := strings.Join(added[snapshot.Settings], "; "); !strings.Contains(got, "slog") {
-		t.Errorf("settings that have changed: %s, want that of slog", got)
+		t.Errorf("the changed settings are %q, want one of slog", got)
 	}
 }
 
-// A Manager is made, leads, works and is stopped; what is left in the process is what upstream's
-// controllers register.
-func TestManager_ChangesNothingOfTheHostsProcess(t *testing.T) {
+// After a Manager has led and stopped, only the metrics of upstream's controllers remain in the
+// process.
+func TestManager_Stopped_LeavesOnlyUpstreamsMetrics(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.ForTest(t)
 	dir := t.TempDir()
@@ -101,24 +101,23 @@ func TestManager_ChangesNothingOfTheHostsProcess(t *testing.T) {
 	compare(t, "New", taken["made"].Since(taken["before"]), snapshot.Snapshot{})
 	compare(t, "Run", taken["stopped"].Since(taken["before"]), run)
 	for kind, names := range taken["before"].Since(taken["stopped"]) {
-		t.Errorf("a Manager takes from %s: %v", kind, names)
+		t.Errorf("the Manager removes from %s: %v", kind, names)
 	}
 }
 
-// compare fails the test unless what is there is exactly what was named.
-func compare(t *testing.T, who string, got, want snapshot.Snapshot) {
+// compare fails the test unless both snapshots are equal.
+func compare(t *testing.T, subject string, got, want snapshot.Snapshot) {
 	t.Helper()
 	for kind, names := range got.Since(want) {
-		t.Errorf("%s: %s has got what is not on the list: %q", who, kind, names)
+		t.Errorf("%s: %s has unexpected entries: %q", subject, kind, names)
 	}
 	for kind, names := range want.Since(got) {
-		t.Errorf("%s: %s has not got what is on the list: %q", who, kind, names)
+		t.Errorf("%s: %s lacks the entries: %q", subject, kind, names)
 	}
 }
 
-// stable leaves out what depends on the machine, or is a list of upstream's that changes with each
-// of its versions: the test's environment, settings that are the same with and without the library,
-// feature gates, and the metrics of Go itself.
+// stable removes the entries that depend on the machine or on upstream's version: environment
+// variables, settings, feature gates, and the metrics of the Go runtime.
 func stable(s snapshot.Snapshot) snapshot.Snapshot {
 	s = maps.Clone(s)
 	for _, kind := range []snapshot.Kind{
@@ -135,7 +134,7 @@ func stable(s snapshot.Snapshot) snapshot.Snapshot {
 	return s
 }
 
-// program is a program that has been run.
+// program is the result of a program that has ended.
 type program struct {
 	output   string
 	snapshot snapshot.Snapshot
@@ -153,8 +152,8 @@ func importing(t *testing.T, packages []string) program {
 	source.WriteString(
 		"func main() {\n\tif err := snapshot.Write(os.Args[1]); err != nil {\n\t\tpanic(err)\n\t}\n}\n")
 
-	// The program is in the module, where it may import what is internal and has the module's
-	// versions; but only the compiler sees it.
+	// An overlay adds the program to the module, so that it can import internal packages and uses
+	// the module's versions.
 	dir := t.TempDir()
 	main := filepath.Join(dir, "main.go")
 	write(t, main, []byte(source.String()))
@@ -186,8 +185,8 @@ func build(t *testing.T, pkg string, flags ...string) (binary string) {
 	return binary
 }
 
-// libraryPackages are those that a host may link, as far as a program of this module may import
-// them: what is internal to one of them is linked with it.
+// libraryPackages are the packages that a host can link and that a program of this module can
+// import. Nested internal packages are linked through them.
 func libraryPackages(t *testing.T) []string {
 	t.Helper()
 	listed := goCommand(t, "list", "-f", `{{if ne .Name "main"}}{{.ImportPath}}{{end}}`,
@@ -197,8 +196,7 @@ func libraryPackages(t *testing.T) []string {
 	})
 }
 
-// thirdParty are the packages of others that the packages import, directly or not, as far as a
-// program may import them.
+// thirdParty are the dependencies outside this module that a program can import.
 func thirdParty(t *testing.T, packages []string) []string {
 	t.Helper()
 	listed := goCommand(t,

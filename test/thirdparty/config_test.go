@@ -11,19 +11,19 @@ import (
 	"github.com/fxccm/fxccm/test/thirdparty/awsstub"
 )
 
-// Upstream itself ends the process for the first of these, and the commands that are built on it do
-// for all.
-func TestConfigFile_ThatIsWrong_IsTheReasonInStatus_AndIsTakenUpOnceItIsRight(t *testing.T) {
+// Upstream's InitCloudProvider ends the process for the first case. Commands that are built on it
+// end it for all cases.
+func TestConfigFile_WrongAndThenCorrected_IsTheReasonInStatusAndThenRead(t *testing.T) {
 	cloud := newCloud(t)
 	signWith(t, "KEY")
 	for name, wrong := range map[string]struct {
 		content string // no file if empty
 		want    string
 	}{
-		"missing":                     {"", "no such file"},
-		"no file of this format":      {"password: " + secretKey + "\n", "unable to read AWS cloud provider config file"},
-		"refused by the provider":     {"[ServiceOverride \"1\"]\nService = EC2\nRegion = " + secretKey + "\n", "url is missing"},
-		"without what it cannot find": {"[Global]\nRegion = us-east-1\n", "ec2 metadata service"},
+		"missing":                 {"", "no such file"},
+		"another format":          {"password: " + secretKey + "\n", "unable to read AWS cloud provider config file"},
+		"refused by the provider": {"[ServiceOverride \"1\"]\nService = EC2\nRegion = " + secretKey + "\n", "url is missing"},
+		"incomplete":              {"[Global]\nRegion = us-east-1\n", "ec2 metadata service"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config, path := configure(t, wrong.content)
@@ -42,7 +42,7 @@ func TestConfigFile_ThatIsWrong_IsTheReasonInStatus_AndIsTakenUpOnceItIsRight(t 
 				}
 			}
 			if strings.Contains(reason, secretKey) {
-				t.Errorf("the reason tells what stands in the file: %q", reason)
+				t.Errorf("the reason quotes the file: %q", reason)
 			}
 
 			writeFile(t, path, cloud.Config(awsstub.ClusterID))
@@ -59,7 +59,7 @@ func TestProvider_ThatIsNotRegistered_IsTheReasonInStatus(t *testing.T) {
 		ccmtest.State(c.Manager, ccm.StateDegraded)).Reason
 	if !strings.Contains(reason, `"hcloud"`) ||
 		!strings.Contains(reason, "import the package that registers it") {
-		t.Errorf("the reason is %q, want one that says what is not registered and what to do",
+		t.Errorf("the reason is %q, want the name of the provider and what to do",
 			reason)
 	}
 }

@@ -81,7 +81,7 @@ func TestConformance_OutcomesInProcessAndIsolated_AreThoseOfThePage(t *testing.T
 	inProcess := examine("in-process", registered.Provider("aws"))
 	isolated := examine("isolated", process.Provider(process.Options{Name: "aws"}))
 
-	t.Run("page", func(t *testing.T) { // a process that runs a check ends before
+	t.Run("page", func(t *testing.T) { // processes that run one check skip it
 		leaks, _ := inProcess.Result("growth")
 		const leak = "goroutines of k8s.io/cloud-provider-aws"
 		if !strings.Contains(leaks.Detail, leak) {

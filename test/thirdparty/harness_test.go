@@ -31,13 +31,13 @@ func newCloud(t *testing.T) *awsstub.Cloud {
 	t.Cleanup(func() {
 		cloud.Close()
 		if unknown := cloud.Unknown(); len(unknown) > 0 {
-			t.Errorf("the stub of AWS lacks what the provider asked for: %v", unknown)
+			t.Errorf("the provider sent requests that the stub does not support: %v", unknown)
 		}
 	})
 	return cloud
 }
 
-// signWith makes the provider of the terms that begin from now on sign with the key.
+// signWith sets the key with which the providers of later terms sign.
 func signWith(t *testing.T, accessKey string) {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", accessKey)
@@ -65,9 +65,9 @@ func newNode(t *testing.T, i awsstub.Instance, opts ...ccmtest.NodeOption) {
 	ccmtest.CreateNode(t, shared.Admin, ccmtest.TaintedNode(i.PrivateDNSName, opts...))
 }
 
-// knownNode is the Node of an instance, initialized before. Made before the CCM starts, it is in
-// all load balancers from the beginning: upstream's service controller can update a load balancer
-// because of a new node while it still makes it without, and whichever is last wins.
+// knownNode creates an initialized Node for an instance. Created before the CCM starts, it is in
+// all load balancers from the beginning. For a later Node, upstream's service controller can update
+// a load balancer while it still creates it without the Node, and the last write wins.
 func knownNode(t *testing.T, i awsstub.Instance) {
 	t.Helper()
 	ccmtest.CreateNode(t, shared.Admin,
@@ -123,7 +123,7 @@ func startHosted(
 		ccmtest.WithProvider(provider))
 }
 
-// monitorRarely keeps the lifecycle controller from asking the cloud while a test counts.
+// monitorRarely keeps the lifecycle controller from sending requests while a test counts them.
 func monitorRarely(cfg *ccm.Config) {
 	cfg.NodeLifecycle.MonitorPeriod = metav1.Duration{Duration: time.Hour}
 }
@@ -154,7 +154,7 @@ func waitBalancer(
 		})
 }
 
-// waitRequests waits until the requests that have reached the cloud are as cond wants them.
+// waitRequests waits until the requests that have reached the cloud satisfy cond.
 func waitRequests(t *testing.T, cloud *awsstub.Cloud, cond func([]awsstub.Request) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)

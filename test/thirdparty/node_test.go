@@ -15,8 +15,8 @@ import (
 	"github.com/fxccm/fxccm/test/thirdparty/awsstub"
 )
 
-// The whole of what a host writes: an import that registers the provider, and its name.
-func TestModule_InAnFxApp_ANewNodeBecomesWhatTheCloudSays(t *testing.T) {
+// A host needs only an import that registers the provider, and the provider's name.
+func TestModule_InAnFxApp_ANewNodeGetsTheCloudsMetadata(t *testing.T) {
 	cloud := newCloud(t)
 	signWith(t, "KEY")
 	instance := launch(cloud, 1)
@@ -74,7 +74,7 @@ func TestNode_WhenItsInstanceIsTerminated_IsDeleted_AndOthersStay(t *testing.T) 
 		ccmtest.Gone(shared.Admin.CoreV1().Nodes().Get, goes.PrivateDNSName))
 
 	if node := waitInitialized(t, stays); node.DeletionTimestamp != nil {
-		t.Errorf("Node %s is being deleted, and its instance runs", node.Name)
+		t.Errorf("Node %s is being deleted although its instance runs", node.Name)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestService_HasALoadBalancerWithTheNodes_UntilItIsDeleted(t *testing.T) {
 	if len(balancer.Listeners) != 1 || balancer.Listeners[0].Port != 80 ||
 		!slices.Equal(balancer.Subnets, []string{"subnet-1"}) {
 		t.Errorf(
-			"the load balancer is %+v, want one with the Service's port 80 in the subnet of its annotation", balancer)
+			"the load balancer is %+v, want port 80 and the subnet of the annotation", balancer)
 	}
 
 	if err := shared.Admin.CoreV1().Services("default").Delete(t.Context(), "web",
@@ -106,6 +106,6 @@ func TestService_HasALoadBalancerWithTheNodes_UntilItIsDeleted(t *testing.T) {
 	ccmtest.Eventually(t, "the Service is gone",
 		ccmtest.Gone(shared.Admin.CoreV1().Services("default").Get, "web"))
 	if left := cloud.Balancers(); len(left) > 0 {
-		t.Errorf("the Service is gone, and left load balancers behind: %v", left)
+		t.Errorf("after the deletion of the Service the cloud has %v", left)
 	}
 }

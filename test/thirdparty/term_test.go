@@ -30,7 +30,7 @@ type hosting struct {
 	hostEnds func()
 }
 
-// hostings returns the ways that fxccm has for a provider that others wrote.
+// hostings returns fxccm's ways to host a third-party provider.
 func hostings(t *testing.T, cloud *awsstub.Cloud) map[string]hosting {
 	t.Helper()
 	stop := make(chan struct{})
@@ -39,7 +39,7 @@ func hostings(t *testing.T, cloud *awsstub.Cloud) map[string]hosting {
 	never := []goleak.Option{
 		goleak.IgnoreAnyFunction(
 			"k8s.io/cloud-provider-aws/pkg/providers/v1/batcher.(*Batcher[...]).run"),
-		// Of its event broadcaster, which it does not shut down.
+		// The provider does not shut down its event broadcaster.
 		goleak.IgnoreAnyFunction("k8s.io/apimachinery/pkg/watch.(*Broadcaster).loop"),
 		goleak.IgnoreAnyFunction(
 			"k8s.io/client-go/tools/record.(*eventBroadcasterImpl).StartEventWatcher.func1"),
@@ -83,10 +83,10 @@ func forHostings(
 	}
 }
 
-// Outside a process of its own the provider's HTTP bypasses the fence. The term ends in the worst
-// moment: with as many requests in flight as there are workers, and with Services behind them,
-// which upstream's workers would still take from their queue. Each term signs with a key of its
-// own, so that a late request of the first term differs from one of the second.
+// In the host's process, the provider's HTTP requests bypass the fence. The term ends at the worst
+// moment: each worker has a request in flight, and more Services wait in upstream's queue. Each
+// term signs with its own key, so that a late request of the first term can be told from one of the
+// second.
 func TestTerm_LostWhileTheProviderWorks_SendsNothingMore_AndTheNextOneFinishes(t *testing.T) {
 	forHostings(t, loseWhileWorking, "registered", "factory", "shared", "process")
 }
@@ -98,7 +98,7 @@ func loseWhileWorking(t *testing.T, cloud *awsstub.Cloud, h hosting) {
 	knownNode(t, instance)
 	c := startHosted(t, cloud, h.provider, monitorRarely,
 		func(cfg *ccm.Config) { cfg.Service.ConcurrentSyncs = workers })
-	// With its addresses the node controller is done, and only Services are left to work on.
+	// Once the node has addresses, only the service controller has work.
 	ccmtest.Eventually(t, "the node has an address",
 		ccmtest.NodeAddress(shared.Admin, instance.PrivateDNSName, corev1.NodeInternalIP))
 	release := cloud.Hold("CreateLoadBalancer")
@@ -112,17 +112,17 @@ func loseWhileWorking(t *testing.T, cloud *awsstub.Cloud, h hosting) {
 	c.Elector.Lose(nil)
 	ended := c.Elector.WaitReleased(t)
 	if !ended.Drained || !errors.Is(ended.Err, ccm.ErrLeadershipLost) {
-		t.Fatalf("the term has ended with %+v, want it drained, for leadership was lost", ended)
+		t.Fatalf("the term has ended with %+v, want it drained after the loss of leadership", ended)
 	}
 	before := len(cloud.Requests())
 	waitRequests(t, cloud,
 		func(all []awsstub.Request) bool { return count(all, abandoned) == workers })
 	release()
 	if made := cloud.Balancers(); len(made) > 0 {
-		t.Errorf("requests that were in flight went on to make load balancers: %v", made)
+		t.Errorf("canceled requests still created load balancers: %v", made)
 	}
 
-	// There is work for a controller that has not noticed.
+	// A controller that still runs would now have work.
 	second := launch(cloud, 2)
 	newNode(t, second, ccmtest.NodeLabel(corev1.LabelNodeExcludeBalancers, ""))
 	if late := cloud.Requests()[before:]; len(late) > 0 {
@@ -147,25 +147,25 @@ func loseWhileWorking(t *testing.T, cloud *awsstub.Cloud, h hosting) {
 
 	for _, late := range cloud.Requests()[before:] {
 		if late.AccessKey != key {
-			t.Errorf("after the first term had ended the cloud still received %v", late)
+			t.Errorf("after the first term the cloud received %v", late)
 		}
 	}
 	if made := count(cloud.Requests(),
 		func(r awsstub.Request) bool { return creating(r) && r.Done }); made != services {
-		t.Errorf("load balancers were made %d times for %d Services", made, services)
+		t.Errorf("%d load balancers were created for %d Services", made, services)
 	}
 }
 
 func creating(r awsstub.Request) bool  { return r.Action == "CreateLoadBalancer" }
 func abandoned(r awsstub.Request) bool { return r.Abandoned }
 
-// A stop lets what is in flight finish, and a Manager that has stopped can be started again.
+// A stop lets requests in flight finish, and a stopped Manager can be started again.
 func TestTerm_StoppedAndStartedAgain_SendsNothingBetween(t *testing.T) {
 	cloud := newCloud(t)
 	signWith(t, "FIRST")
 	instance := launch(cloud, 1)
 	c := start(t, cloud)
-	// The lifecycle controller asks about it all the time.
+	// The lifecycle controller keeps sending requests for a node that is not ready.
 	newNode(t, instance, ccmtest.NodeNotReady())
 	waitInitialized(t, instance)
 
@@ -179,14 +179,14 @@ func TestTerm_StoppedAndStartedAgain_SendsNothingBetween(t *testing.T) {
 
 	for _, late := range cloud.Requests()[before:] {
 		if late.AccessKey != "SECOND" {
-			t.Errorf("after the Manager had stopped the cloud still received %v", late)
+			t.Errorf("after the stop the cloud received %v", late)
 		}
 	}
 }
 
 // Upstream builds a provider once in a process. The AWS provider starts goroutines in its factory
 // and in Initialize that never end. They are idle, and a process of its own ends them.
-func TestTerms_LeaveNothingBehind_ButWhatTheProviderNeverEnds(t *testing.T) {
+func TestTerms_Ended_LeaveOnlyGoroutinesThatTheProviderNeverEnds(t *testing.T) {
 	forHostings(t, leadThreeTimes, "registered", "shared", "process")
 }
 
@@ -207,13 +207,13 @@ func leadThreeTimes(t *testing.T, cloud *awsstub.Cloud, h hosting) {
 		c.Elector.WaitReleased(t)
 	}
 	if status := c.Manager.Status(); status.Term != terms {
-		t.Fatalf("there have been %d terms, want %d", status.Term, terms)
+		t.Fatalf("the Manager led %d terms, want %d", status.Term, terms)
 	}
 
 	c.Stop()
 	if h.hostEnds != nil {
 		h.hostEnds()
 	}
-	cloud.Close() // and with it the connections that the SDK keeps
+	cloud.Close() // closes the SDK's idle connections, too
 	c.VerifyNoLeaks(ccmtest.Ignoring(h.leaves...))
 }

@@ -1,5 +1,6 @@
-// Command manager runs a Manager with a fake cloud and looks at the process before, after New, and
-// after the end: its own program, so that nothing else has been there before.
+// Command manager runs a Manager with a fake cloud and takes snapshots of the process: before New,
+// after New, and after the Manager has stopped. It is a program of its own, so that no other code
+// has changed the process before.
 //
 //	manager KUBECONFIG FILE
 package main
@@ -83,7 +84,7 @@ func newManager(cfg *rest.Config, cloud *fake.Cloud) (*ccm.Manager, error) {
 	})
 }
 
-// lead runs the Manager until it has done something with each of its controllers.
+// lead runs the Manager until each of its controllers has called the cloud.
 func lead(ctx context.Context, manager *ccm.Manager, cfg *rest.Config, cloud *fake.Cloud) error {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -97,8 +98,8 @@ func lead(ctx context.Context, manager *ccm.Manager, cfg *rest.Config, cloud *fa
 	return errors.Join(worked, <-result)
 }
 
-// work makes a Node that is not Ready, so that each controller but the one for Services has to ask
-// the cloud, and a Service.
+// work creates a Node that is not Ready and a Service, and waits until each controller has called
+// the cloud.
 func work(ctx context.Context, client kubernetes.Interface, cloud *fake.Cloud) error {
 	_, err := client.CoreV1().Nodes().Create(ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node},
@@ -137,8 +138,8 @@ func work(ctx context.Context, client kubernetes.Interface, cloud *fake.Cloud) e
 	return nil
 }
 
-// settled waits until the goroutines that are about to end have ended: upstream's workers are not
-// awaited by their controllers. It gives up after some seconds, with what is there then.
+// settled takes a snapshot when the number of goroutines no longer changes, or after 10 seconds.
+// Upstream's controllers do not wait for their workers.
 func settled(ctx context.Context) (snapshot.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

@@ -6,8 +6,8 @@ import (
 	"reflect"
 )
 
-// handlers returns the patterns of a mux, which has no method that tells them. The fields are those
-// of Go 1.22 and later.
+// handlers returns the patterns of a mux by reflection, because ServeMux has no method for them.
+// The fields exist since Go 1.22.
 func handlers(mux *http.ServeMux) ([]string, error) {
 	tree := reflect.ValueOf(mux).Elem().FieldByName("tree")
 	if !tree.IsValid() {
@@ -24,7 +24,7 @@ func handlers(mux *http.ServeMux) ([]string, error) {
 	return all, nil
 }
 
-// patterns collects the strings of all values of net/http's type pattern that can be reached.
+// patterns collects the texts of all reachable values of net/http's type pattern.
 func patterns(v reflect.Value, seen map[any]bool, found map[string]bool) error {
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -1,6 +1,6 @@
-// Package snapshot looks at what a process shares among all that is linked into it: flags,
-// handlers, metrics, goroutines, settings. Two snapshots tell what has been changed in between, or
-// by what one program imports and another does not.
+// Package snapshot records the global state of a process: flags, handlers, metrics, goroutines,
+// settings. The difference of two snapshots shows what changed in between, or which state an import
+// adds.
 package snapshot
 
 import (
@@ -22,11 +22,10 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// A Snapshot maps the kinds of shared things to their names, sorted. A name
-// is there as often as the thing is.
+// A Snapshot has sorted names for each kind of global state. Equal names may repeat.
 type Snapshot map[Kind][]string
 
-// A Kind is a kind of shared thing.
+// A Kind is a kind of global state.
 type Kind string
 
 // The kinds.
@@ -42,7 +41,7 @@ const (
 	EnvironmentVars Kind = "environment"
 )
 
-// Take looks at this process.
+// Take records the state of this process.
 func Take() (Snapshot, error) {
 	patterns, err := handlers(http.DefaultServeMux)
 	if err != nil {
@@ -72,7 +71,7 @@ func Take() (Snapshot, error) {
 	return s, nil
 }
 
-// Since returns what is in s and not in before.
+// Since returns the entries of s that before lacks.
 func (s Snapshot) Since(before Snapshot) Snapshot {
 	added := Snapshot{}
 	for kind, names := range s {
@@ -105,7 +104,7 @@ func Write(path string) error {
 func described(registerer prometheus.Registerer) ([]string, error) {
 	registry, ok := registerer.(*prometheus.Registry)
 	if !ok {
-		return nil, fmt.Errorf("a %T cannot be asked for what is registered", registerer)
+		return nil, fmt.Errorf("a %T cannot list its metrics", registerer)
 	}
 	descs := make(chan *prometheus.Desc)
 	go func() {
@@ -120,7 +119,7 @@ func described(registerer prometheus.Registerer) ([]string, error) {
 	return names, nil
 }
 
-// goroutines names each but the caller's by the function that it began in.
+// goroutines names each goroutine, except the caller's, by its first function.
 func goroutines() []string {
 	buf := make([]byte, 1<<20)
 	for {
@@ -151,7 +150,7 @@ func goroutines() []string {
 	return names
 }
 
-// settings are those that a library could change and a host would notice.
+// settings are global settings whose change a host would notice.
 func settings() []string {
 	return []string{
 		fmt.Sprintf("log: to %T, prefix %q, flags %d", log.Writer(), log.Prefix(), log.Flags()),
@@ -164,7 +163,7 @@ func settings() []string {
 	}
 }
 
-// environment gives the names only: values may be secret.
+// environment returns only the names of variables, because values may be secrets.
 func environment() []string {
 	var names []string
 	for _, variable := range os.Environ() {

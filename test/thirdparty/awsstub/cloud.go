@@ -9,14 +9,13 @@ import (
 	"sync"
 )
 
-// The names that the stub answers by.
+// The names in the stub's answers.
 const (
 	Region    = "us-east-1"
 	VPC       = "vpc-1"
 	Subnet    = "subnet-1"
 	ClusterID = "thirdparty"
-	// securityGroup is for all load balancers: groups of their own would be another API to stand in
-	// for.
+	// securityGroup is shared by all load balancers, so that the stub needs no API for groups.
 	securityGroup = "sg-1"
 )
 
@@ -27,7 +26,7 @@ var zones = map[string]string{"us-east-1a": "use1-az4", "us-east-1b": "use1-az6"
 type Instance struct {
 	// ID has the form i-0123456789abcdef0.
 	ID string
-	// PrivateDNSName is what the provider finds a new node by.
+	// PrivateDNSName is the name by which the provider finds a new node.
 	PrivateDNSName      string
 	Type, Zone          string
 	PrivateIP, PublicIP string
@@ -63,11 +62,11 @@ type Cloud struct {
 	balancers map[string]*Balancer
 	requests  []*Request
 	holds     map[string]*hold
-	// changed is closed and replaced with every request that arrives or ends.
+	// changed is closed and replaced when a request arrives or ends.
 	changed chan struct{}
 }
 
-// Start serves an empty cloud. It has to be closed.
+// Start serves an empty cloud. The caller must Close it.
 func Start() *Cloud {
 	return StartBehind(func(cloud http.Handler) http.Handler { return cloud })
 }
@@ -84,14 +83,14 @@ func StartBehind(first func(cloud http.Handler) http.Handler) *Cloud {
 	return c
 }
 
-// Close ends the server, and with it the requests that are held.
+// Close ends the server and the held requests.
 func (c *Cloud) Close() {
 	c.server.CloseClientConnections()
 	c.server.Close()
 }
 
-// Config is the provider's configuration file for a cluster on this cloud, from outside of it: its
-// region, network and cluster are given, because the cloud has no metadata service.
+// Config is the provider's configuration file for a cluster on this cloud. It names region, network
+// and cluster, because the stub has no metadata service.
 func (c *Cloud) Config(clusterID string) string {
 	config := fmt.Sprintf(
 		"[Global]\nRegion = %s\nVPC = %s\nSubnetID = %s\nKubernetesClusterID = %s\nElbSecurityGroup = %s\nDisableSecurityGroupIngress = true\n",
@@ -116,7 +115,7 @@ func (c *Cloud) Launch(instances ...Instance) {
 	}
 }
 
-// Terminate removes an instance, as if it had been terminated long ago.
+// Terminate removes an instance, like EC2 some time after its termination.
 func (c *Cloud) Terminate(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

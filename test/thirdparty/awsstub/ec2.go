@@ -60,8 +60,8 @@ func describeInstances(c *Cloud, form url.Values) (any, *fault) {
 	return answer, nil
 }
 
-// selectInstances finds the instances of the IDs, or all that pass the filters. As in EC2, an ID
-// that is not known fails the whole request.
+// selectInstances finds the instances with the IDs, or those that match the filters. As in EC2, an
+// unknown ID fails the whole request.
 func (c *Cloud) selectInstances(
 	ids []string, filters map[string][]string,
 ) (found []Instance, err *fault) {
@@ -122,7 +122,7 @@ func filters(form url.Values) map[string][]string {
 	}
 }
 
-// describeInstanceTopology knows of none, as for most types of instances.
+// describeInstanceTopology returns no topology, as for most instance types.
 func describeInstanceTopology(*Cloud, url.Values) (any, *fault) {
 	return struct {
 		XMLName xml.Name `xml:"DescribeInstanceTopologyResponse"`
@@ -152,7 +152,7 @@ type subnet struct {
 	Zone string `xml:"availabilityZone"`
 }
 
-// describeSubnets knows one, by its ID or by its VPC.
+// describeSubnets returns the only subnet.
 func describeSubnets(_ *Cloud, form url.Values) (any, *fault) {
 	for _, id := range list(form, "SubnetId.") {
 		if id != Subnet {
@@ -169,8 +169,8 @@ func describeSubnets(_ *Cloud, form url.Values) (any, *fault) {
 	}{Subnets: []subnet{{Subnet, VPC, "us-east-1a"}}}, nil
 }
 
-// describeSecurityGroups knows one. It is not tagged as the cluster's: the provider leaves it
-// alone.
+// describeSecurityGroups returns one group. It has no tag of the cluster, so the provider does not
+// change it.
 func describeSecurityGroups(*Cloud, url.Values) (any, *fault) {
 	return struct {
 		XMLName xml.Name `xml:"DescribeSecurityGroupsResponse"`
@@ -178,7 +178,7 @@ func describeSecurityGroups(*Cloud, url.Values) (any, *fault) {
 	}{IDs: []string{securityGroup}}, nil
 }
 
-// describeRouteTables knows one, which makes the subnet public.
+// describeRouteTables returns one table, which makes the subnet public.
 func describeRouteTables(*Cloud, url.Values) (any, *fault) {
 	return struct {
 		XMLName xml.Name `xml:"DescribeRouteTablesResponse"`

@@ -44,7 +44,7 @@ type description struct {
 	HealthCheck    healthCheck
 }
 
-// done is an answer that has nothing to tell, with the name of the action.
+// done is an empty answer to an action.
 type done struct {
 	XMLName xml.Name
 	Result  struct{ XMLName xml.Name }
@@ -132,7 +132,7 @@ func (b *Balancer) describe() description {
 	return d
 }
 
-// deleteLoadBalancer succeeds for one that is gone, as the real one.
+// deleteLoadBalancer succeeds for a missing load balancer, as in AWS.
 func deleteLoadBalancer(c *Cloud, form url.Values) (any, *fault) {
 	delete(c.balancers, form.Get("LoadBalancerName"))
 	return doneWith("DeleteLoadBalancer"), nil
@@ -215,7 +215,7 @@ func memberOf(of string, n int, field string) string {
 	return of + ".member." + strconv.Itoa(n) + "." + field
 }
 
-// number is 0 for other texts: the provider sends only what the SDK has formatted.
+// number is 0 for invalid texts, which the SDK does not send.
 func number(form url.Values, key string) int {
 	n, _ := strconv.Atoi(form.Get(key))
 	return n

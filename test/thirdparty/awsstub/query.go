@@ -16,7 +16,7 @@ func (f *fault) Error() string { return f.code + ": " + f.message }
 
 const invalidAction = "InvalidAction"
 
-// operation answers a request; it is called with the lock held. The answer is marshalled to XML.
+// operation answers a request, with the lock held. The answer is marshalled to XML.
 type operation func(c *Cloud, form url.Values) (answer any, err *fault)
 
 var operations = map[string]operation{
@@ -37,8 +37,8 @@ var operations = map[string]operation{
 	"DeregisterInstancesFromLoadBalancer": deregisterInstances,
 }
 
-// credential is in the header of a request that is signed with version 4:
-// key/date/region/service/aws4_request.
+// credential matches the key in the header of a request with a signature of version 4. The header
+// has the form key/date/region/service/aws4_request.
 var credential = regexp.MustCompile(`Credential=([^/]+)/`)
 
 // ServeHTTP implements http.Handler.
@@ -81,8 +81,7 @@ func (c *Cloud) answer(r *Request, form url.Values) (any, *fault) {
 	return answer, err
 }
 
-// errorAnswer has an error in the place where EC2 has it, and in that where the other services have
-// it.
+// errorAnswer has the error both where EC2 puts it and where the other services put it.
 func errorAnswer(f *fault) any {
 	type apiError struct{ Code, Message string }
 	e := apiError{f.code, f.message}

@@ -11,12 +11,11 @@ type Request struct {
 	Action string
 	// AccessKey is the ID of the key that signed it.
 	AccessKey string
-	// Code is the error that it was answered with. It is empty for success.
+	// Code is the code of the error in the answer, or empty.
 	Code string
-	// Done reports that it was answered. A request whose client disconnected before has changed
-	// nothing.
+	// Done reports that the stub has answered. An abandoned request has changed nothing.
 	Done bool
-	// Abandoned reports that its client disconnected.
+	// Abandoned reports that the client disconnected before the answer.
 	Abandoned bool
 }
 
@@ -41,7 +40,7 @@ func (c *Cloud) Requests() []Request {
 	return copied
 }
 
-// Unknown returns the requests that the stub has no answer for. A test should have none.
+// Unknown returns the requests that the stub does not support.
 func (c *Cloud) Unknown() []Request {
 	var unknown []Request
 	for _, r := range c.Requests() {
@@ -64,17 +63,17 @@ func (c *Cloud) WaitUntil(ctx context.Context, cond func([]Request) bool) error 
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("waited without success for requests at the cloud; they were: %v",
+			return fmt.Errorf("timeout while waiting for requests; the cloud received %v",
 				c.Requests())
 		}
 	}
 }
 
-// hold keeps requests from being answered.
+// hold delays the answers to requests.
 type hold struct{ released chan struct{} }
 
-// Hold lets requests of the action wait, before they change anything, until the returned function
-// is called or their client goes.
+// Hold delays requests for the action, before they change anything, until the caller calls release
+// or the client disconnects.
 func (c *Cloud) Hold(action string) (release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +89,7 @@ func (c *Cloud) Hold(action string) (release func()) {
 	}
 }
 
-// arrive records a request, and returns what it has to wait for.
+// arrive records a request, and returns the hold that delays it, or nil.
 func (c *Cloud) arrive(r *Request) *hold {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -103,38 +103,6 @@ func TestPage_EachSizeAndScheme_FitsIsQuietAndAccessible(t *testing.T) {
 	}
 }
 
-// The checks are only valid if they find the mistakes of a bad page.
-func TestChecks_BadPage_FindItsMistakes(t *testing.T) {
-	check, err := os.ReadFile(axe)
-	if err != nil {
-		t.Fatalf("run make browser: %v", err)
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/" {
-			http.NotFound(w, r)
-			return
-		}
-		w.Header().Set("Content-Type", "text/html")
-		_, _ = w.Write([]byte(`<!DOCTYPE html><html><body><p style="width:2000px;color:#eee">pale</p>
-			<img src="/missing.png"></body></html>`))
-	}))
-	defer server.Close()
-	tab := open(t, newBrowser(t), server.URL+"/", windows[0])
-	if overflow := tab.overflow(); overflow < 500 {
-		t.Errorf("%d px of overflow were found", overflow)
-	}
-	found := strings.Join(tab.violations(string(check)), "\n")
-	for _, want := range []string{"color-contrast", "image-alt", "html-has-lang"} {
-		if !strings.Contains(found, want) {
-			t.Errorf("axe did not find %s:\n%s", want, found)
-		}
-	}
-	if noise := strings.Join(tab.noise(), "\n"); !strings.Contains(noise, "request") ||
-		!strings.Contains(noise, "console") {
-		t.Errorf("the request and the error of the image were not noticed: %s", noise)
-	}
-}
-
 // tab is a page in the browser.
 type tab struct {
 	t      *testing.T
@@ -142,8 +110,9 @@ type tab struct {
 	url    string
 	window window
 
-	mu  sync.Mutex
-	all []string
+	mu sync.Mutex
+	// notes are messages of the console, and requests beside that of the page.
+	notes []string
 }
 
 func newBrowser(t *testing.T) context.Context {
@@ -178,7 +147,6 @@ func open(t *testing.T, browser context.Context, url string, w window) *tab {
 	return b
 }
 
-// listen notes messages of the console, and requests beside that of the page.
 func (b *tab) listen(event any) {
 	note := ""
 	switch event := event.(type) {
@@ -196,14 +164,8 @@ func (b *tab) listen(event any) {
 	if note != "" {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.all = append(b.all, note)
+		b.notes = append(b.notes, note)
 	}
-}
-
-func (b *tab) noise() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all
 }
 
 func (b *tab) run(actions ...chromedp.Action) {
@@ -213,27 +175,25 @@ func (b *tab) run(actions ...chromedp.Action) {
 	}
 }
 
+// checkSilence fails the test if the page wrote to the console or sent a request.
 func (b *tab) checkSilence() {
 	b.t.Helper()
-	for _, note := range b.noise() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, note := range b.notes {
 		b.t.Error(note)
 	}
 }
 
-// overflow is by how many pixels the page is wider than the window.
-func (b *tab) overflow() (pixels int) {
-	b.t.Helper()
-	b.run(chromedp.Evaluate("document.documentElement.scrollWidth - innerWidth", &pixels))
-	return pixels
-}
-
+// checkWidth fails the test if the page is wider than the window.
 func (b *tab) checkWidth() {
 	b.t.Helper()
-	var inner int64
+	var inner, overflow int64
 	var style string
 	b.run(chromedp.Evaluate("innerWidth", &inner),
+		chromedp.Evaluate("document.documentElement.scrollWidth - innerWidth", &overflow),
 		chromedp.Evaluate("getComputedStyle(document.body).fontVariantNumeric", &style))
-	if overflow := b.overflow(); overflow > 0 || inner != b.window.width {
+	if overflow > 0 || inner != b.window.width {
 		b.t.Errorf("a window of %d px is %d px wide, and the page exceeds it by %d px",
 			b.window.width, inner, overflow)
 	}
@@ -242,8 +202,8 @@ func (b *tab) checkWidth() {
 	}
 }
 
-// violations are the rules of axe that the page breaks.
-func (b *tab) violations(axe string) []string {
+// checkAccessibility fails the test for each rule of axe that the page violates.
+func (b *tab) checkAccessibility(axe string) {
 	b.t.Helper()
 	var answer string
 	wait := func(p *runtime.EvaluateParams) *runtime.EvaluateParams {
@@ -263,12 +223,7 @@ func (b *tab) violations(axe string) []string {
 	if result.Passes == 0 && len(result.Violations) == 0 {
 		b.t.Error("axe checked nothing")
 	}
-	return result.Violations
-}
-
-func (b *tab) checkAccessibility(axe string) {
-	b.t.Helper()
-	for _, violation := range b.violations(axe) {
+	for _, violation := range result.Violations {
 		b.t.Error(violation)
 	}
 }
