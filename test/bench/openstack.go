@@ -70,18 +70,18 @@ func (b *bench) onOpenStack(
 		body(o)
 	})
 	if errors.Is(err, errLimit) {
-		b.noteHere(figure{title: title, unfinished: b.limit})
+		b.keep(figure{title: title, unfinished: b.limit})
 		return
 	}
 	b.run.Check(err)
 }
 
-// noteHere keeps a figure in the last chapter, and tells it.
-func (b *bench) noteHere(f figure) {
+// keep adds a figure to the last chapter, and tells it.
+func (b *bench) keep(f figure) {
 	b.note(&b.results.chapters[len(b.results.chapters)-1].figures, f)
 }
 
-// note keeps a figure with others, and tells it.
+// note adds a figure to others, and tells it.
 func (b *bench) note(with *[]figure, f figure) {
 	*with = append(*with, f)
 	text := f.title + ": " + f.text()
@@ -128,8 +128,8 @@ func measureInitialize(b *bench) {
 		took := t.timeNodes(t.cloud.newNodes(), isInitialized,
 			"--controllers="+names.CloudNodeController,
 			"--node-status-update-frequency="+neverPeriod.String())
-		t.noteHere(countOf(title+": calls", t.cloud.recorded(), initializeCallsTarget, occmNodes(n)))
-		t.noteHere(timeOf(title+": time", took, initializeTimeTarget,
+		t.keep(countOf(title+": calls", t.cloud.recorded(), initializeCallsTarget, occmNodes(n)))
+		t.keep(timeOf(title+": time", took, initializeTimeTarget,
 			occmNodesTime(n, targetLatency)))
 	})
 }
@@ -154,7 +154,7 @@ func measureStatusPass(b *bench) {
 		t.watchNodes(n, func(node *corev1.Node) bool {
 			return hasNodeAddress(node, corev1.NodeExternalIP, access[node.Name])
 		}).wait()
-		t.noteHere(
+		t.keep(
 			countOf(title+": calls of a pass", t.cloud.recorded(), statusCallsTarget, occmNodes(n)))
 	})
 }
@@ -194,7 +194,7 @@ func measureNotReady(b *bench) {
 		t.checkNodes(wanted)
 		f := countOf(title+": calls", counted, notReadyCallsTarget, occmNotReady(n))
 		f.unit = perMinute
-		t.noteHere(f)
+		t.keep(f)
 	})
 }
 
@@ -219,7 +219,7 @@ func measureIdleRoutes(b *bench) {
 		t.Check(t.cloud.checkRoutes())
 		f := countOf(title+": calls", counted, idleCallsTarget, occmIdleRoutes())
 		f.unit, f.value = perMinute, float64(len(counted))/t.idle.Minutes()
-		t.noteHere(f)
+		t.keep(f)
 	})
 }
 
@@ -232,12 +232,12 @@ func measureRoutes(b *bench) {
 		took := t.timeNodes(t.cloud.podNodes(), hasRoute, routeFlags()...)
 		all := t.cloud.recorded()
 		t.Check(t.cloud.checkRoutes())
-		t.noteHere(countOf(title+": writes of the router", all.writesOf("router"), routerWritesTarget,
+		t.keep(countOf(title+": writes of the router", all.writesOf("router"), routerWritesTarget,
 			occmPerRoute(1, n)))
-		t.noteHere(countOf(title+": writes of ports", all.writesOf("port"), noTarget,
+		t.keep(countOf(title+": writes of ports", all.writesOf("port"), noTarget,
 			occmPerRoute(1, n)))
-		t.noteHere(countOf(title+": all calls", all, noTarget, occmPerRoute(occmRouteCalls, n)))
-		t.noteHere(timeOf(title+": time", took, noTarget, cost{}))
+		t.keep(countOf(title+": all calls", all, noTarget, occmPerRoute(occmRouteCalls, n)))
+		t.keep(timeOf(title+": time", took, noTarget, cost{}))
 	})
 }
 

@@ -75,7 +75,7 @@ func measureNewServices(b *bench) {
 		}, openstacktest.WithProvisioning(creationTime))
 	}
 	if passes > 0 { // else the limit was reached
-		b.noteHere(figure{
+		b.keep(figure{
 			title: "New Service: how often one was ensured, at most", value: float64(passes),
 			unit: count, target: newServicePassesTarget,
 			occm: cost{value: 2, formula: "again for its own annotation", source: occmBalancers},
@@ -89,7 +89,7 @@ func (t *openStackTrial) measureNewService(service *corev1.Service, nodes int) (
 	t.cloud.ForgetCalls()
 	t.serve(service)
 	calls, _ := occmMade(1, len(service.Spec.Ports), creationTime)
-	t.noteHere(countOf(fmt.Sprintf("New Service, %s, %d nodes: calls", portsText(service), nodes),
+	t.keep(countOf(fmt.Sprintf("New Service, %s, %d nodes: calls", portsText(service), nodes),
 		t.cloud.recorded(), createdCalls, calls))
 	return t.passes(service)
 }
@@ -100,7 +100,7 @@ func (t *openStackTrial) measureServiceDeleted(service *corev1.Service, nodes in
 	t.deleteServices()
 	t.letPass(settleTime, "calls are counted")
 	calls, _ := occmDeleted(1, creationTime)
-	t.noteHere(countOf(fmt.Sprintf("Service deleted, %s, %d nodes: calls", portsText(service), nodes),
+	t.keep(countOf(fmt.Sprintf("Service deleted, %s, %d nodes: calls", portsText(service), nodes),
 		t.cloud.recorded(), deletedCalls, calls))
 	t.Check(t.cloud.checkBalancers(nil, nodes))
 }
@@ -119,7 +119,7 @@ func (t *openStackTrial) measureNothingToDo(service *corev1.Service, nodes int) 
 	t.Check(t.annotate(t.Context(), service))
 	ensured.wait()
 	t.letPass(settleTime, "calls are counted")
-	t.noteHere(countOf(fmt.Sprintf("Nothing to do, %s, %d nodes: calls", portsText(service), nodes),
+	t.keep(countOf(fmt.Sprintf("Nothing to do, %s, %d nodes: calls", portsText(service), nodes),
 		t.cloud.recorded(), nothingToDoCallsTarget, occmNothingToDo(len(service.Spec.Ports))))
 }
 
@@ -154,9 +154,9 @@ func measureRestart(b *bench) {
 			t.Fatalf("there was nothing to do, and something was changed: %s",
 				writes.byOperation())
 		}
-		t.noteHere(countOf(title+": calls", counted, float64(restartServiceCalls*n+restartCalls),
+		t.keep(countOf(title+": calls", counted, float64(restartServiceCalls*n+restartCalls),
 			occmRestart(n, balancerPorts)))
-		t.noteHere(timeOf(title+": time", took, noTarget,
+		t.keep(timeOf(title+": time", took, noTarget,
 			occmRestartTime(n, balancerPorts, targetLatency)))
 		t.Check(t.cloud.checkBalancers(services, fewNodes))
 	})
@@ -178,9 +178,9 @@ func measureNodeAdded(b *bench) {
 			t.addNode(nodes, fewNodes, n)
 			t.cloud.ForgetCalls()
 			took := t.addNode(nodes, fewNodes+1, n)
-			t.noteHere(countOf(title+": calls", t.cloud.recorded(), float64(nodeCalls*n),
+			t.keep(countOf(title+": calls", t.cloud.recorded(), float64(nodeCalls*n),
 				occmNodeAdded(n, balancerPorts, changeTime, targetLatency)))
-			t.noteHere(timeOf(title+": time", took, noTarget,
+			t.keep(timeOf(title+": time", took, noTarget,
 				occmNodeAddedTime(n, balancerPorts, changeTime, targetLatency)))
 			t.Check(t.cloud.checkBalancers(services, len(nodes)))
 		}, openstacktest.WithProvisioning(changeTime))
@@ -210,9 +210,9 @@ func measureServed(b *bench) {
 		manyNodes, slowCreationTime)
 	b.onOpenStack(title, manyNodes, func(t *openStackTrial) {
 		took := t.timeWaiting(newServices(n, balancerPorts))
-		t.noteHere(timeOf(title+": time until all are served", took, servedTimeTarget,
+		t.keep(timeOf(title+": time until all are served", took, servedTimeTarget,
 			occmServed(n, slowCreationTime, targetLatency)))
-		t.noteHere(countOf(title+": calls", t.cloud.recorded(), noTarget, cost{}))
+		t.keep(countOf(title+": calls", t.cloud.recorded(), noTarget, cost{}))
 	}, openstacktest.WithProvisioning(slowCreationTime))
 }
 
@@ -225,13 +225,13 @@ func measureRefused(b *bench) {
 		t.cloud.refuseSome(refusedOneOf)
 		took := t.timeWaiting(newServices(n, balancerPorts))
 		all := t.cloud.recorded()
-		t.noteHere(figure{
+		t.keep(figure{
 			title: fmt.Sprintf("%s: requests a second, in the busiest %s", title, busyWindow),
 			value: all.busiest(busyWindow), unit: perSecond, target: mostRequests(),
 			occm: cost{formula: "no limit; what is refused ends the pass", source: occmClient},
 		})
-		t.noteHere(countOf(title+": of which refused", all.answered(tooMany), noTarget, cost{}))
-		t.noteHere(timeOf(title+": time until all are served", took, noTarget, cost{}))
+		t.keep(countOf(title+": of which refused", all.answered(tooMany), noTarget, cost{}))
+		t.keep(timeOf(title+": time until all are served", took, noTarget, cost{}))
 	}, openstacktest.WithProvisioning(creationTime))
 }
 
