@@ -118,3 +118,26 @@ func TestQuota_IsMet(t *testing.T) {
 		s.SetLoadBalancerQuota(c.resource, -1)
 	}
 }
+
+func TestQuota_OfMembers_CountsDeletionsOfABatch(t *testing.T) {
+	s := start(t)
+	_, subnet := vipSubnet(s, "10.0.0.0/24")
+	id := s.AddLoadBalancer(
+		LoadBalancer{
+			VIPSubnetID: subnet,
+			Pools: []Pool{{
+				Protocol: "TCP", LBAlgorithm: "ROUND_ROBIN",
+				Members: []Member{{Address: "10.0.0.1", ProtocolPort: 1}},
+			}},
+		})
+	s.SetLoadBalancerQuota("member", 1)
+	path := octaviaRoot + "pools/" + must(s.LoadBalancer(id))(t).Pools[0].ID + "/members"
+	body := `{"members": [{"address": "10.0.0.2", "protocol_port": 1}]}`
+	if answer := ask(t, s, "PUT", path+"?additive_only=true",
+		body); answer.status != http.StatusForbidden {
+		t.Errorf("an addition: status %d", answer.status)
+	}
+	if answer := ask(t, s, "PUT", path, body); answer.status != http.StatusAccepted {
+		t.Errorf("an exchange: status %d: %s", answer.status, answer.body)
+	}
+}
