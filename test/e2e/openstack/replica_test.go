@@ -14,6 +14,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/test/internal/suite"
@@ -77,7 +78,7 @@ func start(t *testing.T, s *site, change ...func(*launch)) *replica {
 	for _, f := range change {
 		f(&l)
 	}
-	r.clock, r.admin = newHasty(l.haste), l.admin
+	r.clock, r.admin = waittest.Hasty(l.haste), l.admin
 	l.Providers = []ccm.Provider{r.byClock(l.provider())}
 	var err error
 	if r.Manager, err = ccm.New(l.Params); err != nil {

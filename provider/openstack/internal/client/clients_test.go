@@ -170,7 +170,7 @@ func TestClose_HTTP2_LeavesNoConnection(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for i := range 50 {
+			for i := range 10 {
 				s, cfg := newStubHTTP2(t, hang(t, func(http.ResponseWriter) {}))
 				f := open(t, cfg)
 				ctx, cancel := context.WithCancelCause(within(t))

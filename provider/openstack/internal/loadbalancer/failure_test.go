@@ -18,7 +18,6 @@ import (
 // story is a change of a Service that was served, with its preparation.
 type story struct {
 	prepare func(*site)
-	before  func(*v1.Service)
 	change  func(*v1.Service)
 	// nodes is the number of nodes after the change; before it there are 2.
 	nodes int
@@ -50,14 +49,11 @@ func stories() map[string]story {
 	return map[string]story{
 		"nothing":               {prepare: opened},
 		"nothing, one by one":   {prepare: serial},
-		"a port more":           {prepare: opened, change: func(s *v1.Service) { s.Spec.Ports = append(s.Spec.Ports, port(8080)) }},
-		"a port less":           {prepare: opened, change: func(s *v1.Service) { s.Spec.Ports = s.Spec.Ports[:1] }},
 		"other ports":           {prepare: opened, change: func(s *v1.Service) { s.Spec.Ports = []v1.ServicePort{port(1), port(2)} }},
 		"other ports, serially": {prepare: serial, change: func(s *v1.Service) { s.Spec.Ports = []v1.ServicePort{port(1), port(2)} }},
 		"other node ports":      {prepare: opened, change: func(s *v1.Service) { s.Spec.Ports[0].NodePort++ }},
 		"HTTP":                  {prepare: opened, change: annotations("x-forwarded-for", "true")},
 		"the PROXY protocol":    {prepare: opened, change: annotations("proxy-protocol", "true")},
-		"no HTTP":               {prepare: opened, before: annotations("x-forwarded-for", "true"), change: annotations("x-forwarded-for", "false")},
 		"internal": {prepare: opened, change: func(s *v1.Service) {
 			s.Annotations["service.beta.kubernetes.io/openstack-internal-load-balancer"] = "true"
 		}},
@@ -88,10 +84,6 @@ func tell(
 	}
 	nodes := []*v1.Node{s.addNode("a"), s.addNode("b"), s.addNode("c")}
 	service := s.addService("web", 80, 443)
-	if of.before != nil {
-		of.before(service)
-		s.update(service)
-	}
 	c := s.begin("cluster-1", s.kube)
 	mark := s.mark()
 	here := func(name string) {

@@ -1,4 +1,4 @@
-package openstack_test
+package waittest
 
 import (
 	"time"
@@ -6,8 +6,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// hasty is a clock that is several times as fast as the real one, so that a minute of the provider
-// passes in a few seconds of a test.
+// hasty is a clock that is several times as fast as the real one.
 type hasty struct {
 	began time.Time
 	times time.Duration
@@ -15,11 +14,11 @@ type hasty struct {
 
 var _ clock.Clock = hasty{}
 
-func newHasty(times int) hasty { return hasty{time.Now(), time.Duration(times)} }
+// Hasty returns a clock that is several times as fast as the real one, so that a minute of what is
+// tested passes in a few seconds of the test.
+func Hasty(times int) clock.Clock { return hasty{time.Now(), time.Duration(times)} }
 
-func (h hasty) Now() time.Time {
-	return h.began.Add(time.Since(h.began) * h.times)
-}
+func (h hasty) Now() time.Time                         { return h.began.Add(time.Since(h.began) * h.times) }
 func (h hasty) Since(t time.Time) time.Duration        { return h.Now().Sub(t) }
 func (h hasty) After(d time.Duration) <-chan time.Time { return time.After(d / h.times) }
 func (h hasty) Sleep(d time.Duration)                  { time.Sleep(d / h.times) }
