@@ -312,22 +312,35 @@ func TestGet_DuringRetry_RetryContinues(t *testing.T) {
 	})
 }
 
+// Upstream checks whether the load balancer of a deleted Service exists, and deletes it.
 func TestDelete_CloudHasNotFinished_IsRepeatedForAMinute(t *testing.T) {
-	runTest(t, slices.Repeat([]error{retryIn(9 * time.Second)}, 7), func(b *harness) {
-		begin := time.Now()
-		err := b.EnsureLoadBalancerDeleted(b.ctx, "", web("1"))
-		if waited := time.Since(begin); !wantsRetry(err) ||
-			waited < deletionTimeout-10*time.Second ||
-			waited > deletionTimeout+callDuration {
-			t.Errorf("after %s upstream got %v", waited, err)
-		}
-		if err := b.EnsureLoadBalancerDeleted(b.ctx, "", web("1")); err != nil {
-			t.Errorf("upstream got %v", err)
-		}
-		if n := len(b.cloud.seen()); n != 8 {
-			t.Errorf("the cloud got %d calls", n)
-		}
-	})
+	deleted := web("1")
+	deleted.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	for name, call := range map[string]func(*harness) error{
+		"get": func(b *harness) error {
+			_, _, err := b.GetLoadBalancer(b.ctx, "", deleted)
+			return err
+		},
+		"delete": func(b *harness) error {
+			return b.EnsureLoadBalancerDeleted(b.ctx, "", deleted)
+		},
+	} {
+		runTest(t, slices.Repeat([]error{retryIn(9 * time.Second)}, 7), func(b *harness) {
+			begin := time.Now()
+			err := call(b)
+			if waited := time.Since(begin); !wantsRetry(err) ||
+				waited < deletionTimeout-10*time.Second ||
+				waited > deletionTimeout+callDuration {
+				t.Errorf("%s: after %s upstream got %v", name, waited, err)
+			}
+			if err := call(b); err != nil {
+				t.Errorf("%s: upstream got %v", name, err)
+			}
+			if n := len(b.cloud.seen()); n != 8 {
+				t.Errorf("%s: the cloud got %d calls", name, n)
+			}
+		})
+	}
 }
 
 func TestEnsure_ManyServices_CallsInFlightAreLimited(t *testing.T) {
