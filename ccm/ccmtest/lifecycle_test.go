@@ -1,7 +1,6 @@
 package ccmtest_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 
@@ -43,40 +42,4 @@ func TestManager_WhenStartedAgain_WorksAgain(t *testing.T) {
 		ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(c.Client, node))
 		c.VerifyNoLeaks()
 	}
-}
-
-func TestTwoAppsWithOneLease_OneActsAndTheOtherTakesOver(t *testing.T) {
-	cloud := cloudWith(t, "node-a", "node-b")
-	apps := []*ccmtest.CCM{
-		ccmtest.StartApp(t, cluster, cloud, ccmtest.WithLease()),
-		ccmtest.StartApp(t, cluster, cloud, ccmtest.WithLease()),
-	}
-	leader := ccmtest.Eventually(t, "one of the two is ready", func(context.Context) (int, error) {
-		for i, app := range apps {
-			if app.Manager.Status().Ready {
-				return i, nil
-			}
-		}
-		return 0, errors.New("none is")
-	})
-	first, second := apps[leader], apps[1-leader]
-	ccmtest.CreateNode(t, first.Client, ccmtest.TaintedNode("node-a"))
-	ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(first.Client, "node-a"))
-	standby := ccmtest.Eventually(t, "the other knows who leads",
-		ccmtest.Status(second.Manager, func(s ccm.Status) bool {
-			return s.Election.Leader == first.Identity
-		}))
-	if standby.State != ccm.StateStandby {
-		t.Errorf("the other is %s: %+v", standby.State, standby)
-	}
-
-	first.Stop()
-	second.WaitReady()
-	ccmtest.CreateNode(t, first.Client, ccmtest.TaintedNode("node-b"))
-	ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(first.Client, "node-b"))
-	if overlaps := cloud.ConcurrentCalls(); len(overlaps) > 0 {
-		t.Errorf("both changed the cloud at once: %+v", overlaps)
-	}
-	second.Stop()
-	first.VerifyNoLeaks()
 }

@@ -1,7 +1,6 @@
 //go:build !race
 
-// Upstream's service controller has a data race when nodes and Services change at the same time
-// (see test/e2e/controllers/churn_test.go).
+// Upstream's service controller has a data race when nodes and Services change at the same time.
 
 package leaks
 
