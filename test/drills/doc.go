@@ -15,8 +15,8 @@
 //     work is done,
 //   - the processes have no more goroutines and connections than before.
 //
-// The evidence is the API server's audit log, the cloud's record, and from the logs of the processes
-// only the times at which their fences closed.
+// The evidence is the API server's audit log, the cloud's record, and from the logs of the
+// processes only the times at which their fences closed.
 //
 // The drills also prove at the wire what the library promises of a term and its fence:
 //
