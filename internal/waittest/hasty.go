@@ -18,7 +18,10 @@ var _ clock.Clock = hasty{}
 // tested passes in a few seconds of the test.
 func Hasty(times int) clock.Clock { return hasty{time.Now(), time.Duration(times)} }
 
-func (h hasty) Now() time.Time                         { return h.began.Add(time.Since(h.began) * h.times) }
+func (h hasty) Now() time.Time {
+	return h.began.Add(time.Since(h.began) * h.times)
+}
+
 func (h hasty) Since(t time.Time) time.Duration        { return h.Now().Sub(t) }
 func (h hasty) After(d time.Duration) <-chan time.Time { return time.After(d / h.times) }
 func (h hasty) Sleep(d time.Duration)                  { time.Sleep(d / h.times) }

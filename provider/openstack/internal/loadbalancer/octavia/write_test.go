@@ -176,7 +176,9 @@ func TestCreateLoadBalancer_WithPorts_SendsOneRequest(t *testing.T) {
 		t.Errorf("the load balancer is %+v", lb)
 	}
 	ports[0].Listener.PoolID, ports[1].Listener.PoolID = "pool_0", "pool_1"
-	ports[1].Listener.Timeouts = &Timeouts{ClientData: 50000, MemberConnect: 5000, MemberData: 50000}
+	ports[1].Listener.Timeouts = &Timeouts{
+		ClientData: 50000, MemberConnect: 5000, MemberData: 50000,
+	}
 	same(t, w.written(lb.ID), Contents{
 		Listeners: []Listener{ports[0].Listener, ports[1].Listener},
 		Pools:     []Pool{ports[0].Pool, ports[1].Pool},
@@ -387,7 +389,9 @@ func TestMonitors_EachChange_ReachesOctavia(t *testing.T) {
 			t.Errorf("the monitor is %+v, want %+v", got, want)
 		}
 	}
-	m := Monitor{Name: "renamed", Type: MonitorTCP, Delay: 9, Timeout: 8, MaxRetries: 7, MaxRetriesDown: 6}
+	m := Monitor{
+		Name: "renamed", Type: MonitorTCP, Delay: 9, Timeout: 8, MaxRetries: 7, MaxRetriesDown: 6,
+	}
 	check(w.UpdateMonitor(t.Context(), pool.Monitor.ID, m), &m)
 	check(w.DeleteMonitor(t.Context(), pool.Monitor.ID), nil)
 	m.Type, m.HTTPMethod, m.URLPath, m.ExpectedCodes = MonitorHTTP, "GET", "/a", "200"
