@@ -458,6 +458,25 @@ func TestRun_TagsChangeMeanwhile_IsErrChanged(t *testing.T) {
 	}
 }
 
+// Another client that read the tags earlier writes its own list. The load balancer may belong to
+// that client now, so the other steps are not taken.
+func TestRun_WrittenTagsAreLost_IsErrChanged(t *testing.T) {
+	s := newSlowSite(t, time.Second)
+	start, lb := s.add("lb")
+	s.after = func() {
+		s.must(s.ChangeLoadBalancer(lb.ID, func(lb *openstacktest.LoadBalancer) {
+			lb.Tags = []string{"fxccm-cluster=another"}
+		}))
+	}
+	done, err := s.run(start, unlimited,
+		plan.UpdateLoadBalancer{ID: lb.ID, Tags: []string{"fxccm-cluster=own"}},
+		plan.DeleteListener{ID: lb.Listeners[0].ID})
+	if !errors.Is(err, errChanged) || !strings.Contains(err.Error(), "fxccm-cluster=own") ||
+		len(done.done) != 1 || len(s.changes()) != 1 {
+		t.Errorf("%v; the completed steps are\n%s", err, names(done.done))
+	}
+}
+
 // Octavia accepts a deletion, and shows its failure later: the load balancer is ACTIVE then, and
 // the part is in ERROR.
 func TestSeeDeleted_WhatIsThere_IsAnError(t *testing.T) {
