@@ -189,6 +189,52 @@ func TestMeter_RequestsFail_OutageIsReported(t *testing.T) {
 	}
 }
 
+// The API server sends an event of a watch while it answers no requests.
+func TestMeter_WatchReceivesAnEvent_IsNoOutage(t *testing.T) {
+	event := make(chan struct{})
+	m := newMetered(t, Limits{Outage: time.Nanosecond},
+		func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Query().Get("watch") == "" {
+				w.WriteHeader(http.StatusBadGateway)
+				return
+			}
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			<-event
+			_, _ = w.Write([]byte("x"))
+		})
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		m.url+"/api/v1/nodes?watch=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch, err := m.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Body.Close()
+	fail := func(times int) {
+		for range times {
+			if _, err := m.get("/api/v1/nodes"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	fail(outageRequests - 1)
+	close(event)
+	if _, err := watch.Body.Read(make([]byte, 1)); err != nil && err != io.EOF {
+		t.Fatal(err)
+	}
+	fail(outageRequests - 1)
+	if len(m.exceeded) > 0 {
+		t.Errorf("exceeded: %v, want no outage", m.exceeded)
+	}
+	fail(1)
+	if len(m.exceeded) == 0 {
+		t.Error("an outage without events is not reported")
+	}
+}
+
 func TestPlaces_AllAreTaken_TheNextResponseWaitsForOneOrForItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := newPlaces(Limits{ObjectBytes: 2, BytesPerSecond: 1, ReplicaListBytes: 2})
