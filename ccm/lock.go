@@ -228,8 +228,11 @@ func (l *watchedLock) restore(ctx context.Context) error {
 	defer l.requests.Unlock()
 	last, _, err := l.get(ctx)
 	missing := apierrors.IsNotFound(err)
-	if err != nil && !missing || !l.isHeld() {
-		return ignoreNotFound(err)
+	switch {
+	case !l.isHeld():
+		return nil
+	case err != nil && !missing:
+		return err
 	}
 	record := l.record.lastWritten()
 	if !missing && last.HolderIdentity == l.Identity() &&
@@ -241,13 +244,6 @@ func (l *watchedLock) restore(ctx context.Context) error {
 		return l.write(ctx, record, "create", l.Interface.Create)
 	}
 	return l.write(ctx, record, "update", l.Interface.Update)
-}
-
-func ignoreNotFound(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }
 
 // release frees the lease, unless another process holds it. The error is a conflict if the lease
