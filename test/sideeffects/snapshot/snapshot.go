@@ -43,6 +43,8 @@ const (
 
 // Take records the state of this process.
 func Take() (Snapshot, error) {
+	// First, because the goroutines of described can still be there when it has returned.
+	s := Snapshot{Goroutines: goroutines()}
 	patterns, err := handlers(http.DefaultServeMux)
 	if err != nil {
 		return nil, err
@@ -55,10 +57,8 @@ func Take() (Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := Snapshot{
-		Handlers: patterns, Metrics: metrics, LegacyMetrics: legacy,
-		Goroutines: goroutines(), Settings: settings(), EnvironmentVars: environment(),
-	}
+	s[Handlers], s[Metrics], s[LegacyMetrics] = patterns, metrics, legacy
+	s[Settings], s[EnvironmentVars] = settings(), environment()
 	flag.CommandLine.VisitAll(func(f *flag.Flag) { s[Flags] = append(s[Flags], f.Name) })
 	pflag.CommandLine.VisitAll(func(f *pflag.Flag) { s[PFlags] = append(s[PFlags], f.Name) })
 	for gate := range utilfeature.DefaultMutableFeatureGate.GetAll() {
