@@ -25,7 +25,8 @@
 // unless port security is off). Both a creation and a deletion write the pair first and the route
 // last. So the route in the router records the work to do, and no failure or crash leaves anything
 // to undo. The next reconciliation finds the route missing or still existing, calls again, and
-// skips completed steps.
+// skips completed steps. If a deletion is interrupted and the node comes back, the route exists
+// without its pair. [Routes.ListRoutes] omits such a route, and the next creation completes it.
 //
 // Concurrent changes of the router are written together.
 //

@@ -11,7 +11,8 @@ import (
 // a pod CIDR of their target node. It compares the addresses of the target node with those of the
 // route (EnableNodeAddresses), and completes deletions before creations if the first route has the
 // flag. A route to any InternalIP of its node is correct, so a new order of the addresses does not
-// interrupt traffic.
+// interrupt traffic. A route without its address pair is not listed, so that the controller creates
+// it, which completes it.
 func listing(all []entry, k knowledge) []*cloudprovider.Route {
 	listed := make([]*cloudprovider.Route, 0, len(all))
 	for _, e := range all {
@@ -25,7 +26,7 @@ func listing(all []entry, k knowledge) []*cloudprovider.Route {
 	return listed
 }
 
-// describe is nil for foreign routes.
+// describe is nil for foreign routes and for those without their address pair.
 func describe(r route, k knowledge) *cloudprovider.Route {
 	listed := &cloudprovider.Route{
 		Name: r.String(), DestinationCIDR: r.destination.String(),
@@ -33,6 +34,9 @@ func describe(r route, k knowledge) *cloudprovider.Route {
 	}
 	switch o := k.owner(r); o.standing {
 	case ours:
+		if k.isBroken(r, o) {
+			return nil
+		}
 		node := k.nodes.byName[o.node]
 		listed.TargetNode = types.NodeName(o.node)
 		listed.TargetNodeAddresses = node.Status.Addresses

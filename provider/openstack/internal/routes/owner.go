@@ -33,6 +33,8 @@ type knowledge struct {
 	nodes nodeIndex
 	// known maps routes that were ours since the process started to their nodes.
 	known map[route]string
+	// paired reports whether routes have their address pairs, as far as that is known.
+	paired map[route]bool
 	// alive reports for looked-up addresses whether a device has them.
 	alive map[netip.Addr]bool
 }
@@ -83,4 +85,24 @@ func (k knowledge) strangers(all []entry) []netip.Addr {
 		}
 	}
 	return strangers
+}
+
+// unpaired are the routes to nodes whose address pairs must be looked at.
+func (k knowledge) unpaired(all []entry) []route {
+	var unpaired []route
+	for _, e := range all {
+		if o := k.owner(e.route); !e.foreign && o.standing == ours && o.claimed {
+			if _, known := k.paired[e.route]; !known {
+				unpaired = append(unpaired, e.route)
+			}
+		}
+	}
+	return unpaired
+}
+
+// isBroken reports whether the route to a node lacks its address pair, because its deletion was
+// interrupted and the node is back.
+func (k knowledge) isBroken(r route, o owner) bool {
+	paired, known := k.paired[r]
+	return o.standing == ours && o.claimed && known && !paired
 }

@@ -65,6 +65,25 @@ func (a *addressPairs) revoke(ctx context.Context, r route) error {
 	return nil
 }
 
+// lacking are the routes whose pair allow would add.
+func (a *addressPairs) lacking(ctx context.Context, routes []route) (map[route]bool, error) {
+	addresses := make([]netip.Addr, len(routes))
+	for i, r := range routes {
+		addresses[i] = r.nextHop
+	}
+	around, all, err := a.finder.list(ctx, addresses)
+	if err != nil {
+		return nil, err
+	}
+	lacking := map[route]bool{}
+	for _, r := range routes {
+		if found := around.at(r.nextHop, all); len(found) == 1 {
+			_, lacking[r] = withPair(found[0], r.destination)
+		}
+	}
+	return lacking, nil
+}
+
 // change writes the pairs that decide returns, and retries after concurrent changes.
 func (a *addressPairs) change(ctx context.Context, p port,
 	decide func(port) ([]ports.AddressPair, bool),

@@ -69,6 +69,9 @@ type Routes struct {
 	synced func() bool
 	// known maps the routes that this cluster owned since the process started to their nodes.
 	known map[route]string
+	// paired reports for routes whether the port of the next hop has their address pair. Routes
+	// that this process has neither created nor looked at are missing.
+	paired map[route]bool
 }
 
 var _ cloudprovider.Routes = (*Routes)(nil)
@@ -79,7 +82,10 @@ func New(c Config) *Routes {
 		c.Clock = clock.RealClock{}
 	}
 	a := &api{network: c.Network, routerID: c.RouterID}
-	r := &Routes{log: c.Logger, maxAge: max(listAge, c.MaxAge), known: map[route]string{}}
+	r := &Routes{
+		log: c.Logger, maxAge: max(listAge, c.MaxAge),
+		known: map[route]string{}, paired: map[route]bool{},
+	}
 	r.extensions = capability.Network(c.Network,
 		capability.Options{Clock: c.Clock, Share: c.Share})
 	r.router = newRouterCache(a, c.Clock)
@@ -134,6 +140,9 @@ func (r *Routes) list(ctx context.Context) ([]*cloudprovider.Route, error) {
 	if err := r.neighbors.look(ctx, k.strangers(found.entries), r.maxAge); err != nil {
 		return nil, err
 	}
+	if err := r.lookAtPairs(ctx, k.unpaired(found.entries)); err != nil {
+		return nil, err
+	}
 	// Requests take time, so read the nodes again.
 	if k, err = r.knowledge(); err != nil {
 		return nil, err
@@ -180,7 +189,28 @@ func (r *Routes) create(ctx context.Context, wanted *cloudprovider.Route, arrive
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.known[c.route] = c.node
+	r.known[c.route], r.paired[c.route] = c.node, true
+	return nil
+}
+
+// lookAtPairs records whether the routes have their address pairs.
+func (r *Routes) lookAtPairs(ctx context.Context, routes []route) error {
+	has, err := r.extensions.Get(ctx)
+	if err != nil || !has[extensionAddressPairs] || len(routes) == 0 {
+		return err
+	}
+	lacking, err := r.pairs.lacking(ctx, routes)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, one := range routes {
+		// A creation or deletion in the meantime knows better.
+		if _, known := r.paired[one]; !known {
+			r.paired[one] = !lacking[one]
+		}
+	}
 	return nil
 }
 
@@ -237,6 +267,7 @@ func (r *Routes) delete(ctx context.Context, listed *cloudprovider.Route, arrive
 			return err
 		}
 		if !listed.Blackhole {
+			r.setUnpaired(one)
 			if err := r.ifPairs(ctx, one, r.pairs.revoke); err != nil {
 				return err
 			}
@@ -302,6 +333,13 @@ func (r *Routes) isKnown(one route) bool {
 	return known
 }
 
+// setUnpaired records that the address pair of the route may be gone.
+func (r *Routes) setUnpaired(one route) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.paired[one] = false
+}
+
 // ifPairs calls do if the cloud supports address pairs.
 func (r *Routes) ifPairs(ctx context.Context, one route,
 	do func(context.Context, route) error,
@@ -354,7 +392,7 @@ func (r *Routes) knowledge() (knowledge, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return knowledge{
-		nodes: indexNodes(nodes), known: maps.Clone(r.known),
+		nodes: indexNodes(nodes), known: maps.Clone(r.known), paired: maps.Clone(r.paired),
 		alive: r.neighbors.known(),
 	}, nil
 }
@@ -368,7 +406,7 @@ func (r *Routes) ownerOf(one route) owner {
 	return k.owner(one)
 }
 
-// keepKnown records the owned routes and drops those that the router no longer has.
+// keepKnown records the owned routes and forgets those that the router no longer has.
 func (r *Routes) keepKnown(found []entry, k knowledge) {
 	there := make(map[route]bool, len(found))
 	r.mu.Lock()
@@ -382,9 +420,6 @@ func (r *Routes) keepKnown(found []entry, k knowledge) {
 			r.known[e.route] = o.node
 		}
 	}
-	for one := range r.known {
-		if !there[one] {
-			delete(r.known, one)
-		}
-	}
+	maps.DeleteFunc(r.known, func(one route, _ string) bool { return !there[one] })
+	maps.DeleteFunc(r.paired, func(one route, _ bool) bool { return !there[one] })
 }

@@ -217,6 +217,7 @@ func TestPort_RequestFails_NextPassRepairs(t *testing.T) {
 			"192.168.0.0/16 via 10.0.0.66", "192.169.0.0/16 via 10.0.0.66",
 			"10.244.1.0/24 via 10.0.0.11", "10.244.2.0/24 via 10.0.0.12",
 		}
+		c.removeNode("a")
 		listed := c.list()["10.244.1.0/24 via 10.0.0.11"]
 		heal = s.Inject(openstacktest.Fault{
 			Operation: "port_update",
@@ -245,6 +246,53 @@ func TestPort_RequestFails_NextPassRepairs(t *testing.T) {
 		c.must(c.DeleteRoute(t.Context(), "cluster", listed))
 		s.wantRoutes(slices.Delete(all, 2, 3)...)
 	})
+}
+
+func TestDeleteRoute_InterruptedAndNodeComesBack_RouteIsCompleted(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restart=%t", restart), func(t *testing.T) {
+			s := newSite(t)
+			c := newCluster(t, s, nil)
+			const a, b = "10.244.1.0/24 via 10.0.0.11", "10.244.2.0/24 via 10.0.0.12"
+			nodeA := node("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+			nodeB := node("b", []string{"10.0.0.12"}, "10.244.2.0/24")
+			s.addPort("server-of-a", "10.0.0.11")
+			s.addPort("server-of-b", "10.0.0.12")
+			c.setNode(nodeA)
+			c.setNode(nodeB)
+			c.must(c.create("a", "10.244.1.0/24"))
+			c.must(c.create("b", "10.244.2.0/24"))
+			c.removeNode("a")
+			heal := s.Inject(openstacktest.Fault{
+				Operation: "router_*", Match: isWrite, Status: http.StatusInternalServerError,
+			})
+			if err := c.DeleteRoute(t.Context(), "cluster", c.list()[a]); err == nil {
+				t.Fatal("the write of the router failed, but the deletion succeeded")
+			}
+			heal()
+			s.wantRoutes(a, b)
+			if got := s.pairs("10.0.0.11"); len(got) != 0 {
+				t.Fatalf("the deletion did not get to the router: the port may send from %v", got)
+			}
+
+			if restart {
+				c = newCluster(t, s, nil)
+				c.setNode(nodeB)
+			}
+			c.setNode(nodeA)
+			if listed := c.list(); listed[a] != nil || listed[b] == nil {
+				t.Errorf("listed are %v, want only the route with an address pair", listed)
+			}
+			c.must(c.create("a", "10.244.1.0/24"))
+			if listed := c.list(); len(listed) != 2 {
+				t.Errorf("after the creation are listed %v, want both routes", listed)
+			}
+			s.wantRoutes(a, b)
+			if got := s.pairs("10.0.0.11"); !slices.Equal(got, []string{"10.244.1.0/24"}) {
+				t.Errorf("the port may send from %v, want the pod CIDR", got)
+			}
+		})
+	}
 }
 
 func isWrite(c openstacktest.Call) bool { return c.Method == http.MethodPut }
