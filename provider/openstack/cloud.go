@@ -256,12 +256,11 @@ func (c *cloud) setNodes(lister corelisters.NodeLister, synced func() bool) {
 // InstancesV2 implements cloudprovider.Interface.
 func (c *cloud) InstancesV2() (cloudprovider.InstancesV2, bool) { return c.instances, true }
 
-// Instances implements cloudprovider.Interface, for hosts that call it: upstream's controllers
-// prefer InstancesV2.
-func (c *cloud) Instances() (cloudprovider.Instances, bool) { return c.instances, true }
+// Instances implements cloudprovider.Interface: InstancesV2 replaces it.
+func (c *cloud) Instances() (cloudprovider.Instances, bool) { return nil, false }
 
-// Zones implements cloudprovider.Interface, for hosts that call it.
-func (c *cloud) Zones() (cloudprovider.Zones, bool) { return c.instances, true }
+// Zones implements cloudprovider.Interface: InstancesV2 replaces it.
+func (c *cloud) Zones() (cloudprovider.Zones, bool) { return nil, false }
 
 // Routes implements cloudprovider.Interface. Routes are served if a router is configured. If
 // Neutron lacks the extension, each call fails.

@@ -144,8 +144,7 @@ func TestOpen_SendsNoRequest(t *testing.T) {
 		sim.CloudConf(openstacktest.PasswordAuth)+"[Route]\nrouter-id = "+
 			"7f1a1f2e-3a5d-4f3c-9c5e-1d2b3c4d5e6f\n"), ccm.ProviderEnv{})
 	for name, served := range map[string]bool{
-		"InstancesV2": second(cloud.InstancesV2()), "Instances": second(cloud.Instances()),
-		"Zones": second(cloud.Zones()), "Routes": second(cloud.Routes()),
+		"InstancesV2": second(cloud.InstancesV2()), "Routes": second(cloud.Routes()),
 	} {
 		if !served {
 			t.Errorf("%s is not served", name)

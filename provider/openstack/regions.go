@@ -232,11 +232,10 @@ func (r *regions) InstancesV2() (cloudprovider.InstancesV2, bool) {
 	return regionalInstances{r}, true
 }
 
-// Instances implements cloudprovider.Interface. Upstream's controllers prefer InstancesV2, and the
-// older interface passes no node from which the region could be found.
+// Instances implements cloudprovider.Interface: InstancesV2 replaces it.
 func (r *regions) Instances() (cloudprovider.Instances, bool) { return nil, false }
 
-// Zones implements cloudprovider.Interface; see Instances.
+// Zones implements cloudprovider.Interface: InstancesV2 replaces it.
 func (r *regions) Zones() (cloudprovider.Zones, bool) { return nil, false }
 
 // Clusters implements cloudprovider.Interface.

@@ -12,8 +12,6 @@ const (
 	initialize
 	// refresh: the metadata of all nodes, one after the other, every 5 min.
 	refresh
-	// describe: one property of a node, without addresses. Only hosts without InstancesV2 use it.
-	describe
 )
 
 // These are the times for which a question counts as demand.
@@ -26,7 +24,7 @@ const (
 func (p purpose) needsPorts() bool { return p == initialize || p == refresh }
 
 func (p purpose) memory() time.Duration {
-	if p == refresh || p == describe {
+	if p == refresh {
 		return nextRound
 	}
 	return soon

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/provider/kit/absence"
@@ -17,7 +18,11 @@ var ErrUnmatched = errors.New("no server matches the node")
 
 // locate finds the instance of a node. If it certainly does not exist, the error is
 // cloudprovider.InstanceNotFound itself, with which upstream compares.
-func (i *Instances) locate(ctx context.Context, s subject, p purpose) (outcome, error) {
+func (i *Instances) locate(ctx context.Context, node *v1.Node, p purpose) (outcome, error) {
+	s, err := i.subjectOf(node)
+	if err != nil {
+		return outcome{}, err
+	}
 	found, err := i.search(ctx, s, p)
 	if err != nil {
 		if errors.Is(err, errUnlisted) {
@@ -100,8 +105,6 @@ func (i *Instances) find(ctx context.Context, s subject, p purpose, q question) 
 			now.Add(-i.config.Options.AbsenceConfirmation)
 	case refresh:
 		q.found = now.Add(-i.config.RefreshAge)
-	case describe:
-		q.found = now.Add(-i.config.Options.MetadataMaxAge)
 	case initialize:
 		q.found, q.missing = i.sinceRegistered(s, now), now
 	}

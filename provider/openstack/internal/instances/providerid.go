@@ -21,10 +21,7 @@ type ProviderID struct {
 }
 
 // String implements fmt.Stringer.
-func (p ProviderID) String() string { return scheme + p.path() }
-
-// path is the text without the scheme: the instance ID of cloudprovider.Instances.
-func (p ProviderID) path() string { return p.Region + "/" + p.ID }
+func (p ProviderID) String() string { return scheme + p.Region + "/" + p.ID }
 
 // ParseProviderID parses a provider ID. Old clusters lack the scheme
 // (https://github.com/kubernetes/kubernetes/issues/85731): /<id>, <region>/<id>, or <id> alone if

@@ -21,10 +21,10 @@ type subject struct {
 	new bool
 	// ready: the kubelet reports the node as ready. silent: the kubelet stopped reporting.
 	ready, silent bool
-	// node is nil if only a provider ID or name is known.
-	node *v1.Node
+	node          *v1.Node
 }
 
+// subjectOf refuses the provider ID of another region, whose servers are invisible here.
 func (i *Instances) subjectOf(node *v1.Node) (subject, error) {
 	s := subject{
 		name: node.Name, created: node.CreationTimestamp.Time,
@@ -38,23 +38,16 @@ func (i *Instances) subjectOf(node *v1.Node) (subject, error) {
 	if node.Spec.ProviderID == "" {
 		return s, nil
 	}
-	identified, err := i.subjectWithID(node.Spec.ProviderID)
-	s.id = identified.id
-	return s, err
-}
-
-// subjectWithID refuses the provider ID of another region, whose servers are invisible here.
-func (i *Instances) subjectWithID(providerID string) (subject, error) {
-	id, err := ParseProviderID(providerID)
+	id, err := ParseProviderID(node.Spec.ProviderID)
 	if err != nil {
-		return subject{}, err
+		return s, err
 	}
 	if id.Region != "" && id.Region != i.config.Region {
-		return subject{},
-			fmt.Errorf("provider ID %q belongs to region %q, but the configured region is %q",
-				providerID, id.Region, i.config.Region)
+		return s, fmt.Errorf("provider ID %q belongs to region %q, but the configured region is %q",
+			node.Spec.ProviderID, id.Region, i.config.Region)
 	}
-	return subject{id: id.ID}, nil
+	s.id = id.ID
+	return s, nil
 }
 
 // key identifies the instance in caches.
@@ -66,11 +59,8 @@ func (s subject) key() string {
 }
 
 func (s subject) String() string {
-	switch {
-	case s.id == "":
+	if s.id == "" {
 		return fmt.Sprintf("the server of node %s", s.name)
-	case s.name == "":
-		return "server " + s.id
 	}
 	return fmt.Sprintf("server %s of node %s", s.id, s.name)
 }

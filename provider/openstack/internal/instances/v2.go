@@ -13,23 +13,28 @@ var _ cloudprovider.InstancesV2 = (*Instances)(nil)
 // InstanceExists implements cloudprovider.InstancesV2. It returns false only if the instance
 // certainly does not exist: upstream then deletes the node. An error keeps the node.
 func (i *Instances) InstanceExists(ctx context.Context, node *v1.Node) (bool, error) {
-	s, err := i.subjectOf(node)
-	return ask(ctx, s, err, i.exists)
+	_, err := i.locate(ctx, node, status)
+	if errors.Is(err, cloudprovider.InstanceNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // InstanceShutdown implements cloudprovider.InstancesV2. It reports whether the instance is not
 // running; see [States].
 func (i *Instances) InstanceShutdown(ctx context.Context, node *v1.Node) (bool, error) {
-	s, err := i.subjectOf(node)
-	return ask(ctx, s, err, i.shutdown)
+	found, err := i.locate(ctx, node, status)
+	if err != nil {
+		return false, err
+	}
+	return found.servers[0].shutdown(), nil
 }
 
 // InstanceMetadata implements cloudprovider.InstancesV2.
 func (i *Instances) InstanceMetadata(ctx context.Context,
 	node *v1.Node,
 ) (*cloudprovider.InstanceMetadata, error) {
-	s, err := i.subjectOf(node)
-	found, err := ask(ctx, s, err, i.metadata)
+	found, err := i.metadata(ctx, node)
 	i.NoteResult(ctx, node, found, err)
 	return found, err
 }
@@ -38,46 +43,21 @@ func (i *Instances) InstanceMetadata(ctx context.Context,
 // denial has no consequences: with several regions, the node may belong to another one.
 func (i *Instances) Has(ctx context.Context, node *v1.Node) (bool, error) {
 	s, err := i.subjectOf(node)
-	return ask(ctx, s, err, func(ctx context.Context, s subject) (bool, error) {
-		found, err := i.search(ctx, s, status)
-		return len(found.servers) > 0, err
-	})
-}
-
-// ask looks up a subject, unless err explains why the subject is unknown.
-func ask[T any](ctx context.Context, s subject, err error,
-	do func(context.Context, subject) (T, error),
-) (result T, _ error) {
-	if err != nil {
-		return result, err
-	}
-	return do(ctx, s)
-}
-
-func (i *Instances) exists(ctx context.Context, s subject) (bool, error) {
-	_, err := i.locate(ctx, s, status)
-	if errors.Is(err, cloudprovider.InstanceNotFound) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-func (i *Instances) shutdown(ctx context.Context, s subject) (bool, error) {
-	found, err := i.locate(ctx, s, status)
 	if err != nil {
 		return false, err
 	}
-	return found.servers[0].shutdown(), nil
+	found, err := i.search(ctx, s, status)
+	return len(found.servers) > 0, err
 }
 
 func (i *Instances) metadata(ctx context.Context,
-	s subject,
+	node *v1.Node,
 ) (*cloudprovider.InstanceMetadata, error) {
 	p := refresh
-	if s.new {
+	if isNew(node) {
 		p = initialize
 	}
-	found, err := i.locate(ctx, s, p)
+	found, err := i.locate(ctx, node, p)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +68,7 @@ func (i *Instances) metadata(ctx context.Context,
 			return nil, err
 		}
 		// For an initialized node, upstream uses only the addresses.
-		i.config.Logger.V(2).Info("Instance type unknown", "node", s.name, "server", server.ID,
+		i.config.Logger.V(2).Info("Instance type unknown", "node", node.Name, "server", server.ID,
 			"error", err.Error())
 	}
 	return &cloudprovider.InstanceMetadata{

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fxccm/fxccm/provider/kit/absence"
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
@@ -82,17 +81,14 @@ func nodeNameOf(s subject) string {
 
 // recordVanished writes an event on a node, once per episode. It is called with the lock held.
 func (i *Instances) recordVanished(s subject) {
-	if i.config.Recorder == nil || s.name == "" || i.episode == nil || i.episode.told[s.name] ||
+	if i.config.Recorder == nil || i.episode == nil || i.episode.told[s.name] ||
 		len(i.episode.told) >= eventsPerEpisode {
 		return
 	}
 	i.episode.told[s.name] = true
 	reference := &v1.ObjectReference{
 		APIVersion: "v1", Kind: "Node", Name: s.name,
-		UID: types.UID(s.name),
-	}
-	if s.node != nil {
-		reference.UID = s.node.UID
+		UID: s.node.UID,
 	}
 	i.config.Recorder.Eventf(reference, v1.EventTypeWarning,
 		string(events.InstancesVanished),
