@@ -116,7 +116,7 @@ func (r *Routes) SetNodes(lister corelisters.NodeLister, synced func() bool) {
 
 // ListRoutes implements cloudprovider.Routes. It omits foreign routes and ignores the cluster name.
 // An idle cluster costs one request every 5 minutes, or per Config.MaxAge if that is longer; two if
-// the router has foreign routes.
+// the router has foreign routes. The ports of existing routes are listed once, 64 at a time.
 func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Route, error) {
 	listed, err := r.list(ctx)
 	if err != nil {
