@@ -13,7 +13,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	cloudprovider "k8s.io/cloud-provider"
 	cloudproviderapi "k8s.io/cloud-provider/api"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -60,7 +59,6 @@ func TestInstances_Unchanged_AreFoundInEachWay(t *testing.T) {
 	t.Run("Metadata", func(t *testing.T) { testMetadata(t, p.In(t), servers[0]) })
 	t.Run("Names", func(t *testing.T) { testNames(t, p.In(t), servers[1]) })
 	t.Run("ProviderIDs", func(t *testing.T) { testProviderIDs(t, p.In(t), servers[0]) })
-	t.Run("OlderInterfaces", func(t *testing.T) { testOlderInterfaces(t, p.In(t), servers[0]) })
 }
 
 // serversOfADeletedFlavor have one of their own, of which only they know any more.
@@ -173,56 +171,6 @@ func testProviderIDs(t *testing.T, p *project.Project, s project.Server) {
 	}
 	if calls := p.Wire.Since(mark, nil); len(calls) != 0 {
 		t.Errorf("Nova was requested a malformed ID: %q", traffic(calls))
-	}
-}
-
-// testOlderInterfaces: Instances and Zones return the same data as InstancesV2.
-func testOlderInterfaces(t *testing.T, p *project.Project, s project.Server) {
-	c := p.Open(t, p.Config())
-	want, err := instancesOf(t, c).InstanceMetadata(t.Context(), nodeWithID(s.Name, s.ProviderID()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	old, supported := c.Instances()
-	zones, both := c.Zones()
-	if !supported || !both {
-		t.Fatal("they are not there")
-	}
-	type answers struct {
-		addresses []v1.NodeAddress
-		kind      string
-		zone      cloudprovider.Zone
-	}
-	ask := func(addresses []v1.NodeAddress, err1 error, kind string, err2 error,
-		zone cloudprovider.Zone, err3 error,
-	) (answers, error) {
-		return answers{addresses, kind, zone}, errors.Join(err1, err2, err3)
-	}
-	expected := answers{
-		want.NodeAddresses, want.InstanceType,
-		cloudprovider.Zone{FailureDomain: want.Zone, Region: want.Region},
-	}
-	name := types.NodeName(s.Name)
-	a, err1 := old.NodeAddresses(t.Context(), name)
-	k, err2 := old.InstanceType(t.Context(), name)
-	z, err3 := zones.GetZoneByNodeName(t.Context(), name)
-	if got, err := ask(a, err1, k, err2, z, err3); err != nil || !reflect.DeepEqual(got, expected) {
-		t.Errorf("by name: %+v, %v; want %+v", got, err, expected)
-	}
-	a, err1 = old.NodeAddressesByProviderID(t.Context(), s.ProviderID())
-	k, err2 = old.InstanceTypeByProviderID(t.Context(), s.ProviderID())
-	z, err3 = zones.GetZoneByProviderID(t.Context(), s.ProviderID())
-	if got, err := ask(a, err1, k, err2, z, err3); err != nil || !reflect.DeepEqual(got, expected) {
-		t.Errorf("by provider ID: %+v, %v; want %+v", got, err, expected)
-	}
-	if id, err := old.InstanceID(t.Context(), name); err != nil ||
-		"openstack://"+id != s.ProviderID() {
-		t.Errorf("the instance ID is %q, %v", id, err)
-	}
-	exists, err1 := old.InstanceExistsByProviderID(t.Context(), s.ProviderID())
-	shutdown, err2 := old.InstanceShutdownByProviderID(t.Context(), s.ProviderID())
-	if err := errors.Join(err1, err2); err != nil || !exists || shutdown {
-		t.Errorf("exists %t, shut down %t, %v", exists, shutdown, err)
 	}
 }
 

@@ -22,11 +22,10 @@
 // # Order of writes
 //
 // The port of a node must be allowed to send from the pod CIDR (Neutron's allowed address pairs,
-// unless port security is off). Both a creation and a deletion write the pair first and the route
-// last. So the route in the router records the work to do, and no failure or crash leaves anything
-// to undo. The next reconciliation finds the route missing or still existing, calls again, and
-// skips completed steps. If a deletion is interrupted and the node comes back, the route exists
-// without its pair. [Routes.ListRoutes] omits such a route, and the next creation completes it.
+// unless port security is off). A creation writes the route first, and a deletion removes it last.
+// So there is no pair without its route, and the route in the router records the work to do: no
+// failure or crash leaves anything behind. [Routes.ListRoutes] omits a route of a node without its
+// pair, so the next reconciliation calls again and skips completed steps.
 //
 // Concurrent changes of the router are written together.
 //

@@ -28,25 +28,29 @@ func newAddressPairs(a *api, f *portFinder) *addressPairs {
 	return &addressPairs{api: a, finder: f, writes: semaphore.NewWeighted(pairWrites)}
 }
 
-// allow lets the port with the next hop's address send from the destination.
-func (a *addressPairs) allow(ctx context.Context, r route) error {
+// port is the only port with the next hop's address.
+func (a *addressPairs) port(ctx context.Context, r route) (port, error) {
 	found, err := a.finder.find(ctx, r.nextHop)
-	if err != nil {
-		return err
-	}
-	switch len(found) {
-	case 0:
+	switch {
+	case err != nil:
+		return port{}, err
+	case len(found) == 0:
 		a.finder.forget()
-		return fmt.Errorf("no port has the address of the next hop %s on the networks of router %s",
+		return port{}, fmt.Errorf(
+			"no port has the address of the next hop %s on the networks of router %s",
 			r.nextHop, a.api.routerID)
-	case 1:
-		return a.change(ctx, found[0], func(p port) ([]ports.AddressPair, bool) {
-			return withPair(p, r.destination)
-		})
-	default:
-		return fmt.Errorf("%d ports have the address %s on the subnets of router %s", len(found),
-			r.nextHop, a.api.routerID)
+	case len(found) > 1:
+		return port{}, fmt.Errorf("%d ports have the address %s on the subnets of router %s",
+			len(found), r.nextHop, a.api.routerID)
 	}
+	return found[0], nil
+}
+
+// allow lets the port send from the destination.
+func (a *addressPairs) allow(ctx context.Context, p port, r route) error {
+	return a.change(ctx, p, func(p port) ([]ports.AddressPair, bool) {
+		return withPair(p, r.destination)
+	})
 }
 
 // revoke removes the pair that allow added. A missing port is no error.

@@ -172,31 +172,73 @@ func (r *Routes) create(ctx context.Context, wanted *cloudprovider.Route, arrive
 	if err := r.ready(ctx); err != nil {
 		return err
 	}
-	// Refuse conflicts before the port gets an address pair.
 	found, err := r.router.get(ctx, maxAge)
 	if err != nil {
 		return err
 	}
+	// Refuse a conflict before anything is written.
 	alone := &call{change: c}
-	if _, _, refused := plan([]*call{alone}, found.entries, r.ownerOf); refused[alone] != nil {
+	_, steps, refused := plan([]*call{alone}, found.entries, r.ownerOf)
+	if refused[alone] != nil {
 		return refused[alone]
 	}
-	if err := r.ifPairs(ctx, c.route, r.pairs.allow); err != nil {
+	hasPairs, err := r.hasPairs(ctx)
+	if err != nil {
 		return err
 	}
-	if err := r.write(ctx, c, arrived); err != nil {
+	var sender port
+	if hasPairs {
+		if err := r.revokeReplaced(ctx, steps); err != nil {
+			return err
+		}
+		if sender, err = r.pairs.port(ctx, c.route); err != nil {
+			return err
+		}
+	}
+	r.learn(c, !hasPairs)
+	if err := r.write(ctx, c, arrived); err != nil || !hasPairs {
 		return err
 	}
+	if err := r.pairs.allow(ctx, sender, c.route); err != nil {
+		return err
+	}
+	r.learn(c, true)
+	return nil
+}
+
+// revokeReplaced removes the address pairs of the own routes that a creation replaces.
+func (r *Routes) revokeReplaced(ctx context.Context, creations []*step) error {
+	for _, s := range creations {
+		for _, e := range s.remove {
+			if o := r.ownerOf(e.route).standing; o == ours || o == orphan {
+				if err := r.revoke(ctx, e.route); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// learn records a route of the cluster, and whether it has its address pair.
+func (r *Routes) learn(c change, paired bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.known[c.route], r.paired[c.route] = c.node, true
-	return nil
+	r.known[c.route], r.paired[c.route] = c.node, paired
+}
+
+// revoke removes the address pair of a route that is to be removed.
+func (r *Routes) revoke(ctx context.Context, one route) error {
+	r.mu.Lock()
+	r.paired[one] = false
+	r.mu.Unlock()
+	return r.pairs.revoke(ctx, one)
 }
 
 // lookAtPairs records whether the routes have their address pairs.
 func (r *Routes) lookAtPairs(ctx context.Context, routes []route) error {
-	has, err := r.extensions.Get(ctx)
-	if err != nil || !has[extensionAddressPairs] || len(routes) == 0 {
+	hasPairs, err := r.hasPairs(ctx)
+	if err != nil || !hasPairs || len(routes) == 0 {
 		return err
 	}
 	lacking, err := r.pairs.lacking(ctx, routes)
@@ -262,13 +304,16 @@ func (r *Routes) delete(ctx context.Context, listed *cloudprovider.Route, arrive
 	if err != nil {
 		return err
 	}
+	hasPairs, err := r.hasPairs(ctx)
+	if err != nil {
+		return err
+	}
 	for _, one := range all {
 		if err := r.mayDelete(ctx, one); err != nil {
 			return err
 		}
-		if !listed.Blackhole {
-			r.setUnpaired(one)
-			if err := r.ifPairs(ctx, one, r.pairs.revoke); err != nil {
+		if hasPairs && !listed.Blackhole {
+			if err := r.revoke(ctx, one); err != nil {
 				return err
 			}
 		}
@@ -333,22 +378,10 @@ func (r *Routes) isKnown(one route) bool {
 	return known
 }
 
-// setUnpaired records that the address pair of the route may be gone.
-func (r *Routes) setUnpaired(one route) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.paired[one] = false
-}
-
-// ifPairs calls do if the cloud supports address pairs.
-func (r *Routes) ifPairs(ctx context.Context, one route,
-	do func(context.Context, route) error,
-) error {
+// hasPairs reports whether the cloud supports address pairs.
+func (r *Routes) hasPairs(ctx context.Context) (bool, error) {
 	has, err := r.extensions.Get(ctx)
-	if err != nil || !has[extensionAddressPairs] {
-		return err
-	}
-	return do(ctx, one)
+	return has[extensionAddressPairs], err
 }
 
 // ready returns an error if routes cannot be served.
