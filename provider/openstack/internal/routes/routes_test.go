@@ -689,6 +689,7 @@ func TestDeleteRoute_OnePortHangs_TheOthersWaitForItOnlyAWhile(t *testing.T) {
 	for _, r := range c.list() {
 		listed = append(listed, r)
 	}
+	s.ForgetCalls()
 	arrived := s.hang("port_update")
 	ctx, giveUp := context.WithCancel(t.Context())
 	slow := make(chan error, 1)
