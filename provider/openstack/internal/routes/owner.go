@@ -87,22 +87,15 @@ func (k knowledge) strangers(all []entry) []netip.Addr {
 	return strangers
 }
 
-// unpaired are the routes to nodes whose address pairs must be looked at.
-func (k knowledge) unpaired(all []entry) []route {
-	var unpaired []route
+// unchecked are the routes to nodes of which it is not known whether they have their address pairs.
+func (k knowledge) unchecked(all []entry) []route {
+	var unchecked []route
 	for _, e := range all {
 		if o := k.owner(e.route); !e.foreign && o.standing == ours && o.claimed {
 			if _, known := k.paired[e.route]; !known {
-				unpaired = append(unpaired, e.route)
+				unchecked = append(unchecked, e.route)
 			}
 		}
 	}
-	return unpaired
-}
-
-// isBroken reports whether the route to a node lacks its address pair, because its deletion was
-// interrupted and the node is back.
-func (k knowledge) isBroken(r route, o owner) bool {
-	paired, known := k.paired[r]
-	return o.standing == ours && o.claimed && known && !paired
+	return unchecked
 }

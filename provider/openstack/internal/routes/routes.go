@@ -140,7 +140,7 @@ func (r *Routes) list(ctx context.Context) ([]*cloudprovider.Route, error) {
 	if err := r.neighbors.look(ctx, k.strangers(found.entries), r.maxAge); err != nil {
 		return nil, err
 	}
-	if err := r.lookAtPairs(ctx, k.unpaired(found.entries)); err != nil {
+	if err := r.lookAtPairs(ctx, k.unchecked(found.entries)); err != nil {
 		return nil, err
 	}
 	// Requests take time, so read the nodes again.
