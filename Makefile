@@ -6,9 +6,11 @@ GO    ?= go
 BIN   := $(CURDIR)/bin
 # The folder of the real OpenStack; another is given as LAB_DIR=..., by its whole path.
 LAB_DIR ?= $(BIN)/openstack-lab
+# The release of OpenStack in it: zed or 2025.1.
+RELEASE ?= zed
 
 # Packages that a host links. They must build wherever a host does, and the program wherever a release has it.
-LIBRARY   := ./ccm/... ./controllers/... ./fleet/... ./options/... ./provider/... ./internal/...
+LIBRARY   := ./ccm/... ./controllers/... ./fleet/... ./hosting/... ./options/... ./provider/... ./internal/...
 PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
 # Programs are built without the C library of the machine; only the race detector needs a C compiler. With one
@@ -29,7 +31,7 @@ demo: ## See two replicas run a cluster on a simulated OpenStack (FLEET=1: three
 	@mkdir -p $(BIN) && date +%s >$(DEMO_TIMES)
 	@$(MAKE) --no-print-directory controlplane
 	@date +%s >>$(DEMO_TIMES)
-	@$(MAKE) --no-print-directory example
+	@$(MAKE) --no-print-directory programs
 	@date +%s >>$(DEMO_TIMES)
 	@$(BIN)/fxccm-demo --binary $(BIN)/fxccm --embedded $(BIN)/fxccm-embedded $(if $(FLEET),--fleet) $(if $(CHECK),--check) \
 	  || code=$$?; set -- $$(cat $(DEMO_TIMES)) $$(date +%s); \
@@ -40,28 +42,28 @@ demo: ## See two replicas run a cluster on a simulated OpenStack (FLEET=1: three
 DEMO_TIMES := $(BIN)/demo-times
 
 .PHONY: playground
-playground: controlplane example ## Run a control plane and a simulated OpenStack for the tutorial, until Ctrl-C
+playground: controlplane program ## Run a control plane and a simulated OpenStack for the tutorial, until Ctrl-C
 	@exec $(BIN)/fxccm-demo --playground $(BIN)/playground
 
-.PHONY: example
-example:
-	@echo "build the example binary, the host that embeds, and the demo"
-	@$(GO) build -o $(BIN)/fxccm ./example
-	@cd example/embedded && $(GO) build -o $(BIN)/fxccm-embedded .
+.PHONY: program programs
+program:
+	@echo "build the program and the demo"
+	@$(GO) build -o $(BIN)/fxccm ./cmd/fxccm
 	@$(GO) build -o $(BIN)/fxccm-demo ./test/demo
+programs: program
+	@echo "build the host that embeds"
+	@cd example/embedded && $(GO) build -o $(BIN)/fxccm-embedded .
 
-# Packages that run without the race detector. In the first line upstream's service controller races with itself
-# (suite.RaceDetector); the longest comes first. In the others there are processes, or nothing is concurrent.
-WITHOUT_DETECTOR := ./ccm/ccmtest/conformance ./test/providers/takeover ./test/providers/manager ./test/e2e/leaks ./test/e2e/openstack \
-  ./test/program ./test/sideeffects/... ./test/deps ./test/demo ./example/... ./deploy/... ./docs ./tools/... ./options ./provider/openstack/cloudconf \
-  $(addprefix ./provider/openstack/internal/,namepattern nearest pages loadbalancer/desired loadbalancer/plan loadbalancer/settings)
+# Packages that run without the race detector: there are processes in them, or nothing is concurrent.
+WITHOUT_DETECTOR := ./test/program ./test/sideeffects/... ./test/deps ./test/demo ./cmd/... ./example/... ./deploy/... ./docs ./tools/... ./options ./provider/openstack/cloudconf \
+  ./internal/nearest $(addprefix ./provider/openstack/internal/,namepattern pages loadbalancer/desired loadbalancer/settings)
 # Packages that begin first and go first, because their processes and outages take time.
 DRILLS := ./test/drills/...
 # The longest packages with the race detector; they begin first.
-LONGEST := ./test/e2e/controllers ./fleet ./provider/program ./provider/process
-# Tests of thousands of requests, for which the detector needs up to ten times the CPU time. They run without it;
-# the other tests of their packages show the same code to the detector.
-LARGE := ^(TestAnySequence_Converges|TestClusters_AnySequence_EachIsServedAndTouchesItsOwn|$\
+LONGEST := ./test/e2e/controllers ./fleet ./hosting/program ./hosting/process
+# Tests of thousands of requests, for which the detector needs up to ten times the CPU time, and tests of upstream's
+# controllers, which have data races. They run without it; the other tests of their packages show the same code to the detector.
+LARGE := ^(TestUpstreams_EachBehavior_HoldsOrFailsAsReported|TestAnySequence_Converges|TestClusters_AnySequence_EachIsServedAndTouchesItsOwn|$\
 TestClusters_JoinOrLeaveIsInterrupted_NextPassRepairsIt|TestFailure_AfterEachRequest_IsMadeGood|$\
 TestFaults_NoInstanceIsAbsent|TestNodes_ThousandAreInitialized_CostFewCalls|$\
 TestNodes_StatusOfThousandIsRead_CostsFewCalls)$$
@@ -75,7 +77,7 @@ TEST := $(GO) test -vet=off -ldflags='-s -w'
 test: export GOGC ?= 400
 
 .PHONY: test
-test: controlplane example browser ## Run all tests, on a real kube-apiserver and etcd
+test: controlplane programs browser ## Run all tests, on a real kube-apiserver and etcd
 	@$(MAKE) --no-print-directory -j 6 drills test-demos test-with-detector test-without-detector test-nested test-large
 
 # The drills and the demos wait most of the time. The other parts get what these leave.
@@ -101,29 +103,66 @@ test-nested:
 	@printf '%s\n' $(NESTED) | xargs -P 2 -I{} sh -c "cd {} && $(TEST) -timeout 30m ./..."
 test-large:
 	@echo "==> tests of thousands of requests"
-	$(TEST) -p 1 -parallel 8 -timeout 40m -run '$(LARGE)' ./provider/openstack/internal/{loadbalancer,instances}
+	$(TEST) -p 1 -parallel 8 -timeout 40m -run '$(LARGE)' ./provider/openstack/internal/{loadbalancer,instances} ./internal/{nodes,servicelb}
 
 .PHONY: soak
 soak: ## Run long random sequences of changes to load balancers, in about ten minutes
 	$(GO) test -count=1 -timeout 60m ./provider/openstack/internal/loadbalancer -run AnySequence -sequences 1000
 
-# The earlier commit whose example is one of the replicas of a fleet.
+# The earlier commit whose program is one of the replicas of a fleet.
 OTHER ?= HEAD~50
 
 .PHONY: test-drills
-test-drills: controlplane ## Run all drills of API server outages, in ten minutes, and write docs/reference/drills.md
+test-drills: controlplane ## Run all drills of API server outages, in ten minutes, and write docs/evidence/drills.md
 	FXCCM_DRILLS=all FXCCM_DRILLS_OTHER=$(OTHER) $(GO) test -v -count=1 -timeout 60m ./test/drills -update
+
+# Minor versions of Kubernetes, or whole versions such as 1.34.2, that test-kubernetes runs on; SUITES are some of its suites.
+VERSIONS ?= 1.31 1.34 1.36 1.37
+SUITES   ?=
+
+.PHONY: test-kubernetes
+test-kubernetes: controlplane ## Run the suites with an API server on older and newer Kubernetes (VERSIONS="1.31 1.34.2"), and write docs/evidence/kubernetes.md
+	@$(GO) run ./tools/kubernetes -suites '$(SUITES)' $(VERSIONS)
+
+.PHONY: compat
+compat: ## Compile the library and the program with the previous and the next minor version of k8s.io, or its pre-release
+	@tools/compat/run.sh $(LIBRARY) ./cmd/fxccm
 
 # One package at a time: OpenStack itself fills two cores with what one asks of it.
 ON_LAB := FXCCM_OPENSTACK_LAB=$(LAB_DIR) $(GO) test -count=1 -p 1 -parallel 6 -timeout 60m
-# What QUICK=1 runs: all of the APIs' rules, and of the rest what does each kind of thing once.
+# What QUICK=1 runs: the APIs' rules without Octavia's long ones, and of the rest what does each kind of thing once.
+ON_LAB_LONG  := ^TestLoadBalancer_(Changes|Operator|Refusals|VIP)$$
 ON_LAB_QUICK := ^Test(Login|Addresses_TwoNetworks|Routes_LiveFromCreateToDelete|LoadBalancer_(ExternalService|PortsCome|OfTheUser)|FloatingIP_ComesAndGoes|Takeover)
 
 .PHONY: test-openstack
-test-openstack: controlplane example openstack-lab ## Run the suites of OpenStack's provider on a real OpenStack, which is brought up if it is not (QUICK=1: a part)
+test-openstack: controlplane programs openstack-lab ## Run the suites of OpenStack's provider on a real OpenStack, which is brought up if it is not (QUICK=1: a part)
 	@echo "==> what runs on the simulated OpenStack in make test, on the real one"
-	$(ON_LAB) ./test/providers/api
+	$(ON_LAB) $(if $(QUICK),-skip '$(ON_LAB_LONG)') ./test/providers/api
 	$(ON_LAB) $(if $(QUICK),-run '$(ON_LAB_QUICK)') ./test/providers/openstack ./test/providers/manager ./test/providers/takeover
+	$(if $(filter-out zed,$(RELEASE)),@$(MAKE) --no-print-directory test-packets RELEASE=$(RELEASE))
+
+.PHONY: test-packets
+test-packets: controlplane ## Send packets through load balancers of ovn, on a lab with RELEASE=2025.1
+	@$(MAKE) --no-print-directory openstack-lab RELEASE=$(if $(filter-out zed,$(RELEASE)),$(RELEASE),2025.1)
+	$(ON_LAB) ./test/providers/packets
+
+# How long all fuzz targets together run; compiling them comes on top.
+FUZZ_TIME ?= 10m
+
+.PHONY: fuzz
+fuzz: ## Run all fuzz targets of all modules, ten minutes in total (FUZZ_TIME=1m: another time)
+	@GO=$(GO) tools/fuzz/run.sh $(FUZZ_TIME)
+
+# The database of known vulnerabilities of Go modules.
+VULN_DB ?= https://vuln.go.dev
+
+.PHONY: vuln
+vuln: $(BIN)/lint/.built ## Look for known vulnerabilities in what the code calls, where their database is reachable (VULN_DB=URL: another one)
+	@curl -fsS --max-time 20 -o /dev/null $(VULN_DB)/index/db.json || \
+	  { echo "vuln: nothing was checked, because the database $(VULN_DB) is not reachable"; exit 1; }
+	@for module in . $(NESTED); do echo "==> vuln $$module"; \
+	  (cd $$module && $(BIN)/lint/govulncheck -db $(VULN_DB) ./...) || exit 1; done
+	@echo "vuln: ok"
 
 .PHONY: lint
 lint: $(BIN)/lint/.built $(BIN)/lint/never ## Check format, vet, staticcheck, the public API, what a library must never do, the language, and that it builds on every platform
@@ -139,7 +178,7 @@ lint: $(BIN)/lint/.built $(BIN)/lint/never ## Check format, vet, staticcheck, th
 	@$(GO) run ./tools/api -check
 	@$(GO) run ./tools/language
 	@for platform in $(PLATFORMS); do echo "build library and program for $$platform"; \
-	  GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build -ldflags='-s -w' $(LIBRARY) ./example || exit 1; done
+	  GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build -ldflags='-s -w' $(LIBRARY) ./cmd/fxccm || exit 1; done
 	# The files that are not built on Linux.
 	GOOS=windows $(GO) vet -vettool=$(BIN)/lint/never $$($(GO) list -f '{{if .IgnoredGoFiles}}{{.ImportPath}}{{end}}' $(LIBRARY) | grep -v /cmd/)
 	@echo "lint: ok"
@@ -147,7 +186,7 @@ lint: $(BIN)/lint/.built $(BIN)/lint/never ## Check format, vet, staticcheck, th
 $(BIN)/lint/.built: tools/lint/go.mod tools/lint/go.sum
 	@echo "build the linters"
 	@mkdir -p $(@D)
-	cd tools/lint && $(GO) build -o $(@D)/ honnef.co/go/tools/cmd/staticcheck mvdan.cc/gofumpt
+	cd tools/lint && $(GO) build -o $(@D)/ honnef.co/go/tools/cmd/staticcheck mvdan.cc/gofumpt golang.org/x/vuln/cmd/govulncheck
 	@touch $@
 
 $(BIN)/lint/never: $(shell find tools/never -name '*.go' -not -path '*/testdata/*') tools/never/go.sum
@@ -160,36 +199,61 @@ format: $(BIN)/lint/.built ## Format the code
 	@$(BIN)/lint/gofumpt -w $$(git ls-files -co --exclude-standard '*.go')
 
 .PHONY: bench
-bench: controlplane ## Measure beside others, and write docs/benchmarks*.md (QUICK=1: write nothing; SCENARIOS=openstack: not all)
+bench: controlplane ## Measure beside others, and write docs/evidence/benchmarks*.md (QUICK=1: write nothing; SCENARIOS=openstack: not all)
 	cd test/bench && $(GO) build -trimpath -buildvcs=auto -o $(BIN)/bench/ . ./upstream ./fxccm ./fleet
 	@FXCCM_OPENSTACK_LAB=$${FXCCM_OPENSTACK_LAB:-$(LAB_DIR)} $(BIN)/bench/bench $(if $(SCENARIOS),--scenarios=$(SCENARIOS)) \
-	  $(if $(QUICK),--quick,--out $(CURDIR)/docs)
+	  $(if $(QUICK),--quick,--out $(CURDIR)/docs/evidence)
 
 .PHONY: image
 image: ## Build the OCI image for linux/amd64 and arm64, as bin/fxccm-image.tar (PUSH=registry.example.com/fxccm:v1: push it)
 	@$(BUILD_RELEASE) && $(BIN)/release-tool image $(if $(PUSH),-push $(PUSH))
 
 .PHONY: release
-release: ## Build all files of a release into bin/release/VERSION (VERSION=v1.2.3, the tag of the commit; IMAGE=registry.example.com/fxccm: in the chart)
+release: ## Build all files of a release into bin/release/VERSION (VERSION=v1.2.3, the tag of the commit; IMAGE=registry.example.com/fxccm: in the chart; PUSH=1: and publish it)
 	@$(BUILD_RELEASE) && $(BIN)/release-tool all $(if $(IMAGE),-image $(IMAGE)) $(VERSION)
+	@$(if $(PUSH),$(MAKE) --no-print-directory publish)
+
+.PHONY: publish
+publish: $(if $(SIGN),$(BIN)/cosign/cosign) ## Push image and chart of bin/release/VERSION (VERSION, IMAGE as for release; CHARTS=oci://registry.example.com/charts; SIGN=cosign.key or keyless)
+	@$(BUILD_RELEASE) && $(BIN)/release-tool publish -image $(IMAGE) $(if $(CHARTS),-charts $(CHARTS)) $(if $(SIGN),-sign $(SIGN)) $(if $(OUTPUTS),-outputs $(OUTPUTS)) $(VERSION)
 
 BUILD_RELEASE = cd tools/release && $(GO) build -o $(BIN)/release-tool . && cd $(CURDIR)
+
+# Signs and verifies, in a release and in its tests.
+$(BIN)/cosign/cosign: tools/cosign/go.mod tools/cosign/go.sum
+	@echo "build cosign, which takes minutes"
+	@mkdir -p $(@D)
+	cd tools/cosign && $(GO) build -trimpath -ldflags='-s -w' -o $@ github.com/sigstore/cosign/v3/cmd/cosign
+
+# Installs plugins of kubectl, in the tests of a release.
+$(BIN)/krew/krew: tools/krew/go.mod tools/krew/go.sum
+	@echo "build krew"
+	@mkdir -p $(@D)
+	cd tools/krew && $(GO) build -ldflags='-s -w' -o $(@D)/ sigs.k8s.io/krew/cmd/krew sigs.k8s.io/krew/cmd/validate-krew-manifest
 
 .PHONY: controlplane
 controlplane: ## Download etcd and kube-apiserver, or build them, if they are not there
 	@tools/controlplane/build.sh
 
 .PHONY: browser
-browser: ## Install Chromium and fetch axe-core, if they are not there, for the tests of the status page
+browser: ## Install Chromium and fetch axe-core, if they are not there, for the tests of the status page and the site
 	@tools/browser/install.sh $(BIN)/browser
 
 .PHONY: screenshots
-screenshots: browser ## Write the screenshots of the status page into docs/images
+screenshots: browser controlplane ## Write the screenshots of the status page, of a Manager with troubles, into docs/images
 	cd test/thirdparty && $(GO) test -count=1 -run EachSize ./page -update
 
+.PHONY: site
+site: ## Build the site of the documentation from docs into bin/site (SITE_BASE=/fxccm/: its path on the host)
+	@tools/site/build.sh $(BIN)
+
+.PHONY: test-site
+test-site: site browser ## Test the site in Chromium: each page, its accessibility, and the search
+	cd test/thirdparty && FXCCM_SITE=$(BIN)/site $(GO) test -count=1 -run TestSite ./page
+
 .PHONY: openstack-lab
-openstack-lab: ## Bring up a real OpenStack on this machine (Debian 12, as root: it installs packages)
-	@LAB_DIR=$(LAB_DIR) tools/openstack-lab/up.sh
+openstack-lab: ## Bring up a real OpenStack on this machine (Debian 12, as root; RELEASE=2025.1: with packets, in a root of its own)
+	@LAB_DIR=$(LAB_DIR) LAB_RELEASE=$(RELEASE) tools/openstack-lab/up.sh
 
 .PHONY: openstack-lab-down
 openstack-lab-down: ## Take it down (WIPE=1: and remove its data)

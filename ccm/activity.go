@@ -38,7 +38,7 @@ func describe(all []Activity, now time.Time) string {
 }
 
 // activities returns the term's unfinished goroutines and then its calls in flight, oldest first.
-func (t *Term) activities() []Activity {
+func (t *termRun) activities() []Activity {
 	var all []Activity
 	add := func(prefix string, found []inflight.Activity) {
 		for _, a := range found {
@@ -53,5 +53,37 @@ func (t *Term) activities() []Activity {
 	}
 	add("", t.tasks.List())
 	add("call ", t.fence.InFlight())
+	return all
+}
+
+const (
+	// slowRead and slowWrite are how long a call without a deadline may take before Status warns
+	// about it. Some providers wait for minutes until a load balancer is ready.
+	slowRead  = 10 * time.Second
+	slowWrite = time.Minute
+
+	// deadlineTolerance is the time that a call has to return after its deadline.
+	deadlineTolerance = time.Second
+)
+
+// overdue returns a warning for each call that should have returned by now.
+func overdue(calls []inflight.Activity, now time.Time) []string {
+	var all []string
+	for _, call := range calls {
+		limit := call.Since.Add(slowRead)
+		switch {
+		case call.Lasting:
+			continue
+		case !call.Deadline.IsZero():
+			limit = call.Deadline.Add(deadlineTolerance)
+		case call.MayAct:
+			limit = call.Since.Add(slowWrite)
+		}
+		if now.Before(limit) {
+			continue
+		}
+		all = append(all, fmt.Sprintf("call %s has not returned since %s",
+			strings.TrimSpace(call.Name+" "+call.Object), call.Since.UTC().Format(time.RFC3339)))
+	}
 	return all
 }

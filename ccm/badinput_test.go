@@ -27,13 +27,46 @@ func seconds(n int) metav1.Duration {
 	return metav1.Duration{Duration: time.Duration(n) * time.Second}
 }
 
+type badInput struct {
+	name  string
+	spoil func(*ccm.Params)
+	want  []string
+}
+
+func leaseNamed(name, namespace string, want ...string) badInput {
+	return badInput{fmt.Sprintf("lease %.20s in %s", name, namespace), func(p *ccm.Params) {
+		p.Config.LeaderElection.LeaderElect = true
+		p.Config.LeaderElection.ResourceName = name
+		p.Config.LeaderElection.ResourceNamespace = namespace
+	}, want}
+}
+
 func TestNew_InvalidInput_ErrorNamesTheField(t *testing.T) {
-	cases := []struct {
-		name  string
-		spoil func(*ccm.Params)
-		want  []string
-	}{
+	cases := []badInput{
 		{"zero config", func(p *ccm.Params) { p.Config = ccm.Config{} }, []string{"clusterName"}},
+		{
+			"an error of each kind", func(p *ccm.Params) {
+				p.Config.Controllers = []string{"one", "-two"}
+				p.Config.Node.ConcurrentSyncs = 0
+				bad := errors.New("bad cloud")
+				p.Providers[0].Validate = func(ccm.Config) error { return bad }
+				p.Controllers = []ccm.Controller{{Name: "three"}}
+			},
+			[]string{
+				`controllers[0]: Unsupported value: "one"`,
+				`controllers[1]: Unsupported value: "-two"`,
+				"node.concurrentSyncs", "bad cloud", "Params.Controllers[three]",
+			},
+		},
+		{
+			"settings of a selected controller", func(p *ccm.Params) {
+				mine := idle("mine")
+				mine.Validate = func(cfg ccm.Config) error { return errors.New(cfg.ClusterName) }
+				p.Controllers, p.Config.ClusterName = []ccm.Controller{mine}, "its cluster"
+				p.Config.Controllers = []string{"mine"}
+			},
+			[]string{"Params.Controllers[mine]: Invalid value", "its cluster"},
+		},
 		{"unknown controller", func(p *ccm.Params) {
 			p.Config.Controllers = []string{
 				"*",
@@ -48,22 +81,22 @@ func TestNew_InvalidInput_ErrorNamesTheField(t *testing.T) {
 					idle("mine"),
 				}
 			},
-			[]string{"controllers[mine]", "Duplicate"},
+			[]string{"Params.Controllers[mine]", "several controllers have this name"},
 		},
 		{
 			"controller with the name of a built-in one",
 			func(p *ccm.Params) { p.Controllers = []ccm.Controller{idle("route")} },
-			[]string{"controllers[route]", "node-route-controller"},
+			[]string{"Params.Controllers[route]", "node-route-controller"},
 		},
 		{
 			"controller without a name",
 			func(p *ccm.Params) { p.Controllers = []ccm.Controller{idle("")} },
-			[]string{"controllers", "no Name"},
+			[]string{"Params.Controllers", "no Name"},
 		},
 		{
 			"controller without a constructor",
 			func(p *ccm.Params) { p.Controllers = []ccm.Controller{{Name: "mine"}} },
-			[]string{"controllers[mine]", "no New"},
+			[]string{"Params.Controllers[mine]", "no New"},
 		},
 		{
 			"empty cluster name", func(p *ccm.Params) { p.Config.ClusterName = "" },
@@ -137,6 +170,16 @@ func TestNew_InvalidInput_ErrorNamesTheField(t *testing.T) {
 			p.Config.LeaderElection.LeaderElect = true
 			p.Config.LeaderElection.ResourceName = ""
 		}, []string{"leaderElection.resourceName"}},
+		leaseNamed("Bad_Name", "kube-system", "leaderElection.resourceName", "lowercase"),
+		leaseNamed("x/../y", "kube-system", "leaderElection.resourceName", "x/../y"),
+		leaseNamed(strings.Repeat("a", 254), "kube-system", "leaderElection.resourceName", "253"),
+		leaseNamed("x", "Kube System", "leaderElection.resourceNamespace", "lowercase"),
+		leaseNamed("x", "kube.system", "leaderElection.resourceNamespace", "kube.system"),
+		leaseNamed("x", "..", "leaderElection.resourceNamespace", ".."),
+		{"lease that outlasts an int32", func(p *ccm.Params) {
+			p.Config.LeaderElection.LeaderElect = true
+			p.Config.LeaderElection.LeaseDuration = seconds(1 << 31)
+		}, []string{"leaderElection.leaseDuration", "2147483647"}},
 		{
 			"bad CIDR", func(p *ccm.Params) { p.Config.ClusterCIDR = "10.244.0.0" },
 			[]string{"clusterCIDR", `"10.244.0.0" is not a CIDR`},
@@ -152,11 +195,6 @@ func TestNew_InvalidInput_ErrorNamesTheField(t *testing.T) {
 			[]string{"clusterCIDR", "3 CIDRs"},
 		},
 		{
-			"route controller selected without a CIDR",
-			func(p *ccm.Params) { p.Config.Controllers = []string{"route"} },
-			[]string{"clusterCIDR", "--cluster-cidr", "node-route-controller"},
-		},
-		{
 			"no provider", func(p *ccm.Params) { p.Providers = nil },
 			[]string{"cloudProvider.name", "no cloud provider"},
 		},
@@ -170,7 +208,7 @@ func TestNew_InvalidInput_ErrorNamesTheField(t *testing.T) {
 				p.Providers = append(p.Providers,
 					p.Providers[0])
 			},
-			[]string{"cloudProvider.name", `"empty"`},
+			[]string{"providers", `"empty"`, "several cloud providers have this name"},
 		},
 		{
 			"unknown provider", func(p *ccm.Params) { p.Config.CloudProvider.Name = "clowd" },

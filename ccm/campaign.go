@@ -9,6 +9,9 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/internal/rescue"
 )
 
 // Run campaigns and leads, term after term, until ctx ends. It returns when the last term has
@@ -21,6 +24,9 @@ import (
 func (m *Manager) Run(ctx context.Context) error {
 	if err := m.begin(); err != nil {
 		return err
+	}
+	for _, warning := range m.setupWarnings {
+		m.log.Info("Setup has a warning", "warning", warning)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -99,8 +105,10 @@ func (m *Manager) campaign(ctx context.Context) error {
 	delay := retryBackoff(m.clock)
 	losses := rate.NewLimiter(rate.Every(time.Second), lossesAtOnce)
 	for ctx.Err() == nil {
-		err := m.elector.Elect(ctx, func(led context.Context, g Grant) error {
-			return m.newLeaderTerm(g).run(ctx, led)
+		err := rescue.Panic(func() error {
+			return m.elector.Elect(ctx, func(led context.Context, g election.Grant) error {
+				return m.newLeaderTerm(g).run(ctx, led)
+			})
 		})
 		timedOut, isDrainTimeout := errors.AsType[*DrainTimeoutError](err)
 		switch {
@@ -111,7 +119,7 @@ func (m *Manager) campaign(ctx context.Context) error {
 			continue
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, ErrLeadershipLost):
+		case errors.Is(err, election.ErrLost):
 			m.log.Info("Leadership lost, back to standby", "reason", err.Error())
 			m.setSlot(&m.leader, termSlot{})
 			// An elector that grants lost leadership again and again must not keep the process
@@ -152,26 +160,28 @@ func (m *Manager) runReplicaControllers(ctx context.Context) error {
 }
 
 const (
-	// maxLeftBehind limits the timed-out terms with stuck goroutines. Each may hold memory, so
-	// beyond the limit no new term begins; only a restart of the process helps then.
-	maxLeftBehind = 3
-
-	// minLeftBehindPause and recoveryCheck pace the recovery from a drain timeout.
+	// minLeftBehindPause is the pause before a new term may follow one that only hangs. It doubles
+	// with each timed-out term whose goroutines are stuck, up to maxLeftBehindPause, because each
+	// of them may hold memory.
 	minLeftBehindPause = 30 * time.Second
-	recoveryCheck      = 250 * time.Millisecond
+	maxLeftBehindPause = time.Hour
+
+	// recoveryCheck paces the recovery from a drain timeout.
+	recoveryCheck = 250 * time.Millisecond
 )
 
 // recoverFromDrainTimeout waits until a new term may follow one that exceeded its drain timeout.
 // Normally the whole old term has ended by then. Activities that hang but cannot act are left
-// behind after a pause in which another replica can take the lease, up to maxLeftBehind terms. The
-// error is timedOut if ctx ends first.
+// behind after a pause in which another replica can take the lease. The error is timedOut if ctx
+// ends first.
 func (m *Manager) recoverFromDrainTimeout(
 	ctx context.Context, slot *termSlot, timedOut *DrainTimeoutError, pause time.Duration,
 ) error {
 	term := timedOut.term
 	m.mu.Lock()
-	*slot = termSlot{failure: &failure{err: timedOut}}
 	m.timedOutTerms = append(m.leftBehind(), term)
+	retry := m.clock.Now().Add(m.leftBehindPause(len(m.timedOutTerms)))
+	*slot = termSlot{failure: &failure{err: timedOut, retry: retry}}
 	m.mu.Unlock()
 	m.log.Error(timedOut, "Term did not end within its drain timeout; the lease is left to expire",
 		"mayAct", timedOut.MayAct())
@@ -182,7 +192,6 @@ func (m *Manager) recoverFromDrainTimeout(
 		m.onDrainTimeout(timedOut)
 	}
 	begun := time.Now()
-	leaveAfter := max(minLeftBehindPause, 2*m.config.LeaderElection.LeaseDuration.Duration)
 	mayFollow := func(context.Context) (bool, error) {
 		waited := time.Since(begun)
 		switch {
@@ -191,7 +200,7 @@ func (m *Manager) recoverFromDrainTimeout(
 		case term.mayAct():
 			return false, nil
 		}
-		return waited >= leaveAfter && m.countLeftBehind() < maxLeftBehind, nil
+		return !m.clock.Now().Before(retry), nil
 	}
 	if err := wait.PollUntilContextCancel(ctx, recoveryCheck, true, mayFollow); err != nil {
 		return timedOut
@@ -207,8 +216,17 @@ func (m *Manager) recoverFromDrainTimeout(
 
 // leftBehind returns the terms that exceeded their drain timeout and have not ended since. The
 // Manager's lock is held.
-func (m *Manager) leftBehind() []*Term {
-	return slices.DeleteFunc(slices.Clone(m.timedOutTerms), (*Term).hasEnded)
+func (m *Manager) leftBehind() []*termRun {
+	return slices.DeleteFunc(slices.Clone(m.timedOutTerms), (*termRun).hasEnded)
+}
+
+// leftBehindPause returns the pause before a new term when some terms are left behind.
+func (m *Manager) leftBehindPause(terms int) time.Duration {
+	pause := max(minLeftBehindPause, 2*m.config.LeaderElection.LeaseDuration.Duration)
+	for range terms - 1 {
+		pause = min(2*pause, max(pause, maxLeftBehindPause))
+	}
+	return pause
 }
 
 func (m *Manager) countLeftBehind() int {
@@ -221,7 +239,7 @@ func (m *Manager) countLeftBehind() int {
 func (m *Manager) pauseAfter(
 	ctx context.Context, slot *termSlot, what string, err error, pause time.Duration,
 ) {
-	m.log.Error(err, what, "retryIn", pause)
+	m.log.Error(err, what, "retryIn", pause.Round(time.Millisecond).String())
 	m.setSlot(slot, termSlot{failure: &failure{err: err, retry: m.clock.Now().Add(pause)}})
 	select {
 	case <-m.clock.After(pause):

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	cloudprovider "k8s.io/cloud-provider"
 
+	"github.com/fxccm/fxccm/internal/configfile"
 	"github.com/fxccm/fxccm/internal/guard"
 )
 
@@ -85,7 +86,11 @@ func loadConfig(host *rest.Config, cfg ClientConnectionConfig) (*rest.Config, er
 		}
 		return config, nil
 	}
-	config, err := clientcmd.BuildConfigFromFlags(cfg.Master, cfg.Kubeconfig)
+	err := configfile.Check(cfg.Kubeconfig)
+	var config *rest.Config
+	if err == nil {
+		config, err = clientcmd.BuildConfigFromFlags(cfg.Master, cfg.Kubeconfig)
+	}
 	if err != nil {
 		return nil, configError(field.Invalid(path, cfg.Kubeconfig, "--kubeconfig: "+err.Error()))
 	}

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fxccm/fxccm/ccm/election"
 )
 
 // Config is the configuration that a user types: plain data, the same as flags (package options),
@@ -15,7 +17,8 @@ type Config struct {
 	ClusterName string `json:"clusterName"`
 
 	// ClusterCIDR is the range of pod addresses, or two of different IP families separated by a
-	// comma (--cluster-cidr). The route controller and node-ipam-controller read it. Default "".
+	// comma (--cluster-cidr). The route controller and node-ipam-controller read it. Default "": if
+	// the provider serves routes, the route controller fails, and the others serve.
 	ClusterCIDR string `json:"clusterCIDR,omitempty"`
 
 	// AllocateNodeCIDRs lets node-ipam-controller (package controllers/nodeipam) give each node a
@@ -26,6 +29,12 @@ type Config struct {
 	// ConfigureCloudRoutes lets the route controller run if the provider serves routes
 	// (--configure-cloud-routes). Default true.
 	ConfigureCloudRoutes bool `json:"configureCloudRoutes"`
+
+	// NodeSelector selects nodes by their labels, in kubectl's notation (--node-selector). The four
+	// controllers leave the other nodes alone: these are not looked up in the cloud, not
+	// initialized, updated, tainted or deleted, are no members of load balancers, and their routes
+	// are neither created nor deleted. Default "": all nodes.
+	NodeSelector string `json:"nodeSelector,omitempty"`
 
 	// Controllers selects the controllers that run (--controllers): "*" is all that are on by
 	// default, "name" turns one on, "-name" turns one off. Names and upstream's aliases are
@@ -41,8 +50,10 @@ type Config struct {
 	// Default 12h.
 	MinResyncPeriod metav1.Duration `json:"minResyncPeriod"`
 
-	// CacheSyncTimeout limits the initial sync of a term's informers. When it expires, the term
-	// ends and is retried after a pause. Default 2m.
+	// CacheSyncTimeout limits the initial sync of the informers of the provider, and of each
+	// controller. When it expires for a controller, the controller has failed
+	// ([Controller].OnFailure). For the provider, the term ends and is retried after a pause.
+	// Default 2m.
 	CacheSyncTimeout metav1.Duration `json:"cacheSyncTimeout"`
 
 	// DrainTimeout limits the end of a term. By then every controller has returned and no call to
@@ -58,7 +69,7 @@ type Config struct {
 
 	CloudProvider    CloudProviderConfig    `json:"cloudProvider"`
 	ClientConnection ClientConnectionConfig `json:"clientConnection"`
-	LeaderElection   LeaderElectionConfig   `json:"leaderElection"`
+	LeaderElection   election.Config        `json:"leaderElection"`
 	Node             NodeConfig             `json:"node"`
 	NodeLifecycle    NodeLifecycleConfig    `json:"nodeLifecycle"`
 	Service          ServiceConfig          `json:"service"`
@@ -116,35 +127,6 @@ type ClientConnectionConfig struct {
 	Burst int `json:"burst"`
 }
 
-// LeaderElectionConfig configures the default [Elector], a coordination.k8s.io/v1 Lease.
-type LeaderElectionConfig struct {
-	// LeaderElect campaigns for the lease before acting (--leader-elect). Default true. False is
-	// only for clusters with a single replica.
-	LeaderElect bool `json:"leaderElect"`
-
-	// LeaseDuration is how long a standby waits after the last renewal that it saw before it takes
-	// the lease (--leader-elect-lease-duration). Whole seconds. Default 15s.
-	LeaseDuration metav1.Duration `json:"leaseDuration"`
-
-	// RenewDeadline is how long the leader tries to renew before it gives up
-	// (--leader-elect-renew-deadline). Less than LeaseDuration. Default 10s.
-	RenewDeadline metav1.Duration `json:"renewDeadline"`
-
-	// RetryPeriod is the pause between two attempts (--leader-elect-retry-period). RenewDeadline
-	// must be more than 1.2 times as long. Default 2s.
-	RetryPeriod metav1.Duration `json:"retryPeriod"`
-
-	// ResourceName and ResourceNamespace name the lease (--leader-elect-resource-name,
-	// --leader-elect-resource-namespace). Default cloud-controller-manager in kube-system, as
-	// upstream, so that an upstream CCM and this one never act at the same time.
-	ResourceName      string `json:"resourceName"`
-	ResourceNamespace string `json:"resourceNamespace"`
-
-	// Identity is written to the lease. Default "": host name and a random suffix. It must be
-	// unique among the replicas.
-	Identity string `json:"identity,omitempty"`
-}
-
 // DefaultConfig returns upstream's defaults, except for concurrency and client-side throttling,
 // whose upstream defaults make a CCM slow (see docs/reference/flags.md).
 func DefaultConfig() Config {
@@ -163,7 +145,7 @@ func DefaultConfig() Config {
 			ContentType: "application/vnd.kubernetes.protobuf",
 			Burst:       30,
 		},
-		LeaderElection: LeaderElectionConfig{
+		LeaderElection: election.Config{
 			LeaderElect:       true,
 			LeaseDuration:     duration(15 * time.Second),
 			RenewDeadline:     duration(10 * time.Second),
@@ -181,7 +163,7 @@ func DefaultConfig() Config {
 		},
 		Service:  ServiceConfig{ConcurrentSyncs: 16, DefaultLoadBalancer: true},
 		Route:    RouteConfig{ReconciliationPeriod: duration(10 * time.Second)},
-		NodeIPAM: NodeIPAMConfig{AllocatorType: RangeAllocator},
+		NodeIPAM: NodeIPAMConfig{AllocatorType: "RangeAllocator"},
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/cloud-provider/names"
 
 	"github.com/fxccm/fxccm/internal/cloudcontrollers"
+	"github.com/fxccm/fxccm/internal/nodes"
 )
 
 // A Controller runs for as long as this process leads. Each term builds it again, so it keeps no
@@ -34,8 +35,13 @@ type Controller struct {
 	// OnFailure selects the reaction to a failure of the controller. Default [EndTerm].
 	OnFailure FailurePolicy
 
-	// upstreams marks the four controllers of upstream.
-	upstreams bool
+	// Validate checks the settings of the controller without a network. [New] calls it if the
+	// Config is valid and selects the controller. The fields of a *[ConfigError] become those of
+	// New's error. Nil: no check.
+	Validate func(Config) error
+
+	// isBuiltin marks the four cloud controllers.
+	isBuiltin bool
 
 	// New builds the controller. ctx ends with the term. New is called before informers are
 	// started: it requests them with t.Informers(), and must not wait for them. An error that wraps
@@ -53,10 +59,10 @@ func (c Controller) needsElection() bool {
 //
 // It may also have the methods of a [HealthChecker] and of a [Debuggable].
 type Runnable interface {
-	// Run is called when all informers have synced. It works until ctx ends, and returns when all
-	// its goroutines have ended. An earlier return is a failure, even without an error. If the term
-	// ends before Run was called, Run is called with an ended ctx, so that it can release what New
-	// acquired.
+	// Run is called when the informers that New has requested have synced. It works until ctx ends,
+	// and returns when all its goroutines have ended. An earlier return is a failure, even without
+	// an error. If the term ends before Run was called, or the informers do not sync, Run is called
+	// with an ended ctx, so that it can release what New acquired.
 	Run(ctx context.Context) error
 }
 
@@ -82,7 +88,9 @@ type Debuggable interface {
 }
 
 // FailurePolicy selects the reaction to a failed [Controller]: its New or Run returns an error or
-// panics, or Run returns before its context has ended.
+// panics, its informers do not sync, or Run returns before its context has ended. The four cloud
+// controllers are restarted if they cannot start and another controller runs; later failures end
+// the term.
 type FailurePolicy int
 
 const (
@@ -100,38 +108,49 @@ const (
 // The error's text is the reason that [Status] shows.
 var ErrSkip = errors.New("skipped")
 
-// builtin returns upstream's four controllers.
+// builtin returns the four cloud controllers.
 func builtin(cfg Config) []Controller {
+	selector := cfg.nodeSelector()
 	four := []Controller{
 		{Name: names.CloudNodeController, New: build(func(t *Term) (cloudcontrollers.Run, error) {
-			return cloudcontrollers.CloudNode(t, cfg.Node.StatusUpdateFrequency.Duration,
-				cfg.Node.ConcurrentSyncs, cfg.Node.ConcurrentStatusUpdates)
+			return cloudcontrollers.CloudNode(ownTerm{t}, selector,
+				cfg.Node.StatusUpdateFrequency.Duration, cfg.Node.ConcurrentSyncs, nodes.Refresh{
+					Syncs:        int(cfg.Node.ConcurrentStatusUpdates),
+					UpdateLabels: cfg.Node.UpdateLabels, IsReported: t.run.reporter != nil,
+				})
 		})},
 		{
 			Name: names.CloudNodeLifecycleController,
 			New: build(func(t *Term) (cloudcontrollers.Run, error) {
-				return cloudcontrollers.CloudNodeLifecycle(t,
+				return cloudcontrollers.CloudNodeLifecycle(ownTerm{t}, selector,
 					cfg.NodeLifecycle.MonitorPeriod.Duration,
 					cfg.NodeLifecycle.ConcurrentSyncs)
 			}),
 		},
 		{Name: names.ServiceLBController, New: build(func(t *Term) (cloudcontrollers.Run, error) {
-			return cloudcontrollers.ServiceLB(t, cfg.Service.ConcurrentSyncs, cfg.Service.classes())
+			return cloudcontrollers.ServiceLB(ownTerm{t}, selector, cfg.Service.ConcurrentSyncs,
+				cfg.Service.classes())
 		})},
 		{Name: names.NodeRouteController, New: build(func(t *Term) (cloudcontrollers.Run, error) {
 			if !cfg.ConfigureCloudRoutes {
 				const disabled = "configureCloudRoutes (--configure-cloud-routes) is false"
 				return nil, fmt.Errorf("%w: %s", ErrSkip, disabled)
 			}
-			return cloudcontrollers.NodeRoute(t, cfg.Route.ReconciliationPeriod.Duration,
-				cfg.ClusterCIDR)
+			return cloudcontrollers.NodeRoute(ownTerm{t}, selector,
+				cfg.Route.ReconciliationPeriod.Duration, cfg.ClusterCIDR)
 		})},
 	}
 	for i := range four {
-		four[i].Aliases, four[i].upstreams = aliases(four[i].Name), true
+		four[i].Aliases, four[i].isBuiltin = aliases(four[i].Name), true
 	}
 	return four
 }
+
+// ownTerm is a Term for the four cloud controllers.
+type ownTerm struct{ *Term }
+
+// NodeRecord implements cloudcontrollers.Term.
+func (t ownTerm) NodeRecord() *nodes.Record { return t.run.nodes }
 
 // aliases returns upstream's other names for a controller, sorted. The list may be empty.
 func aliases(name string) []string {
@@ -160,17 +179,17 @@ func build(
 	}
 }
 
-// joinControllers adds the host's controllers to upstream's four, in name order. Fx passes groups
-// in random order; the names make the order of starts and of messages deterministic.
+// joinControllers adds the host's controllers to the four cloud controllers, in name order. Fx
+// passes groups in random order; the names make the order of starts and of messages deterministic.
 func joinControllers(four, own []Controller) ([]Controller, error) {
 	var errs field.ErrorList
-	path := field.NewPath("controllers")
+	path := field.NewPath("Params", "Controllers")
 	all := slices.Concat(four, own)
 	slices.SortStableFunc(all, func(a, b Controller) int { return cmp.Compare(a.Name, b.Name) })
-	taken := map[string]string{}
-	for _, c := range all {
+	taken := map[string]int{}
+	for i, c := range all {
 		if c.Name == "" {
-			errs = append(errs, field.Required(path, "a controller given by the host has no Name"))
+			errs = append(errs, field.Required(path, "a controller has no Name"))
 			continue
 		}
 		if c.OnFailure != EndTerm && c.OnFailure != RestartController {
@@ -178,15 +197,20 @@ func joinControllers(four, own []Controller) ([]Controller, error) {
 				"OnFailure must be EndTerm or RestartController"))
 		}
 		if c.New == nil {
-			errs = append(errs, field.Required(path.Key(c.Name),
-				"the controller given by the host has no New"))
+			errs = append(errs, field.Required(path.Key(c.Name), "the controller has no New"))
 		}
 		for _, name := range append([]string{c.Name}, c.Aliases...) {
-			if owner, ok := taken[name]; ok {
-				errs = append(errs, field.Duplicate(path.Key(name),
-					"name of "+owner+" and of "+c.Name))
+			other, isTaken := taken[name]
+			taken[name] = i
+			switch {
+			case !isTaken || other == i:
+			case all[other].Name == c.Name && c.Name == name:
+				errs = append(errs, field.Invalid(path.Key(name), name,
+					"several controllers have this name"))
+			case all[other].Name != c.Name:
+				errs = append(errs, field.Invalid(path.Key(name), name, fmt.Sprintf(
+					"two controllers have this name or alias: %s and %s", all[other].Name, c.Name)))
 			}
-			taken[name] = c.Name
 		}
 	}
 	if len(errs) > 0 {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/fxccm/fxccm/internal/cloudcontrollers"
+	"github.com/fxccm/fxccm/internal/servicelb"
 )
 
 // NodeConfig configures the cloud-node-controller.
@@ -24,6 +24,12 @@ type NodeConfig struct {
 	// StatusUpdateFrequency is the time between two refreshes of the addresses of all nodes
 	// (--node-status-update-frequency). Default 5m.
 	StatusUpdateFrequency metav1.Duration `json:"statusUpdateFrequency"`
+
+	// UpdateLabels lets the labels of a node follow its instance with each refresh
+	// (--update-node-labels): instance type, zone, region, and the labels that the provider adds. A
+	// value that another client has set is replaced. A label that the provider no longer reports
+	// stays. Default false, as upstream: the labels are set once, when a node is initialized.
+	UpdateLabels bool `json:"updateLabels,omitempty"`
 }
 
 // NodeLifecycleConfig configures the cloud-node-lifecycle-controller.
@@ -62,11 +68,11 @@ type RouteConfig struct {
 	ReconciliationPeriod metav1.Duration `json:"reconciliationPeriod"`
 }
 
-// NodeIPAMConfig configures the node-ipam-controller. Only that controller reads it, so it is
-// checked only if [Config].Controllers names the controller and AllocateNodeCIDRs is true.
+// NodeIPAMConfig has upstream's settings of the node-ipam-controller. Only that controller, of
+// package controllers/nodeipam, reads and checks them.
 type NodeIPAMConfig struct {
-	// AllocatorType selects the source of the ranges (--cidr-allocator-type): [RangeAllocator] or
-	// [CloudAllocator]. Default RangeAllocator.
+	// AllocatorType selects the source of the ranges (--cidr-allocator-type): RangeAllocator or
+	// CloudAllocator. Default RangeAllocator.
 	AllocatorType string `json:"allocatorType"`
 
 	// ServiceCIDR is the range of Service addresses, or two of different IP families separated by a
@@ -83,14 +89,6 @@ type NodeIPAMConfig struct {
 	NodeCIDRMaskSizeIPv4 int32 `json:"nodeCIDRMaskSizeIPv4,omitempty"`
 	NodeCIDRMaskSizeIPv6 int32 `json:"nodeCIDRMaskSizeIPv6,omitempty"`
 }
-
-// The values of NodeIPAMConfig.AllocatorType.
-const (
-	// RangeAllocator divides ClusterCIDR among the nodes.
-	RangeAllocator = "RangeAllocator"
-	// CloudAllocator takes the ranges that the cloud has assigned to the nodes' instances.
-	CloudAllocator = "CloudAllocator"
-)
 
 func (c NodeConfig) validate(path *field.Path) field.ErrorList {
 	errs := atLeastOne(path.Child("concurrentSyncs"), c.ConcurrentSyncs)
@@ -119,8 +117,8 @@ func (c ServiceConfig) validate(path *field.Path) field.ErrorList {
 		switch {
 		case given[name]:
 			errs = append(errs, field.Duplicate(classes.Index(i), class))
-		case class == cloudcontrollers.AnyClass:
-		case excluded && !slices.Contains(c.LoadBalancerClasses, cloudcontrollers.AnyClass):
+		case class == servicelb.AnyClass:
+		case excluded && !slices.Contains(c.LoadBalancerClasses, servicelb.AnyClass):
 			errs = append(errs, field.Invalid(classes.Index(i), class,
 				`has no effect without "*", which serves every class`))
 		default:
@@ -133,42 +131,12 @@ func (c ServiceConfig) validate(path *field.Path) field.ErrorList {
 	return errs
 }
 
-func (c ServiceConfig) classes() cloudcontrollers.Classes {
-	return cloudcontrollers.Classes{Default: c.DefaultLoadBalancer, Names: c.LoadBalancerClasses}
+func (c ServiceConfig) classes() servicelb.Classes {
+	return servicelb.Classes{Default: c.DefaultLoadBalancer, Names: c.LoadBalancerClasses}
 }
 
 func (c RouteConfig) validate(path *field.Path) field.ErrorList {
 	return aboveZero(path.Child("reconciliationPeriod"), c.ReconciliationPeriod)
-}
-
-// validate is called only if node-ipam-controller is in use; see [NodeIPAMConfig].
-func (c NodeIPAMConfig) validate(path *field.Path, clusterCIDR string) field.ErrorList {
-	switch c.AllocatorType {
-	case CloudAllocator:
-		return nil
-	case RangeAllocator:
-	default:
-		return field.ErrorList{field.NotSupported(path.Child("allocatorType"), c.AllocatorType,
-			[]string{RangeAllocator, CloudAllocator})}
-	}
-	if clusterCIDR == "" {
-		return field.ErrorList{field.Required(field.NewPath("clusterCIDR"),
-			"the range allocator of node-ipam-controller divides it; see --cluster-cidr")}
-	}
-	var errs field.ErrorList
-	sizes := cloudcontrollers.MaskSizes{
-		Any: c.NodeCIDRMaskSize, IPv4: c.NodeCIDRMaskSizeIPv4, IPv6: c.NodeCIDRMaskSizeIPv6,
-	}
-	if _, err := cloudcontrollers.NodeRanges(clusterCIDR, sizes); err != nil {
-		errs = append(errs, field.Invalid(path, sizes, err.Error()))
-	}
-	if c.ServiceCIDR != "" {
-		if _, err := cloudcontrollers.ParsePrefixes(c.ServiceCIDR); err != nil {
-			errs = append(errs, field.Invalid(path.Child("serviceCIDR"), c.ServiceCIDR,
-				err.Error()))
-		}
-	}
-	return errs
 }
 
 func atLeastOne(path *field.Path, n int32) field.ErrorList {

@@ -13,9 +13,16 @@
 //
 // A host that uses go.uber.org/fx adds [Module], a provider, and a [Config]:
 //
-//	fx.New(ccm.Module, openstack.Module(), fx.Supply(cfg)).Run()
+//	fx.New(ccm.Module, openstack.Module, fx.Supply(cfg)).Run()
 //
 // A host without fx calls [New] and [Manager.Run].
+//
+// Fx stops hooks in the reverse order of their start. A server that is appended to the app's
+// lifecycle in fx.Invoke stops before the Manager drains, and probes fail meanwhile. A server that
+// must answer until the Manager has drained is an [AsSurroundingHook].
+//
+// The route controller and client-go write to klog, even if the Manager has a logger. A program
+// that logs with slog calls klog.SetSlogLogger in its main function.
 //
 // This package never exits the process, handles signals, registers flags, opens a port, or writes
 // package-level state.

@@ -11,6 +11,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -22,10 +23,10 @@ type frozenElector struct {
 }
 
 func (e *frozenElector) Elect(
-	ctx context.Context, lead func(context.Context, ccm.Grant) error,
+	ctx context.Context, lead func(context.Context, election.Grant) error,
 ) error {
 	err := lead(context.WithoutCancel(ctx),
-		ccm.Grant{ValidUntil: func() time.Time { return e.until }})
+		election.Grant{ValidUntil: func() time.Time { return e.until }})
 	e.ended <- err
 	<-ctx.Done()
 	return context.Cause(ctx)
@@ -70,12 +71,36 @@ func TestTerm_LeadershipExpiresByTheClock_CallInFlightIsCanceled(t *testing.T) {
 		case <-time.After(limit):
 			t.Fatal("the call in flight was not canceled")
 		}
-		if err := <-elector.ended; !errors.Is(err, ccm.ErrLeadershipLost) ||
+		if err := <-elector.ended; !errors.Is(err, election.ErrLost) ||
 			!strings.Contains(err.Error(), "expired without a renewal") {
 			t.Errorf("the term ended with %v, want the loss of leadership by the clock", err)
 		}
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+func TestElector_HostLeadsThreeTimes_ManagerRunsThreeTerms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := election.NewHost()
+		p := standaloneParams("mine")
+		p.Controllers = []ccm.Controller{idle("mine")}
+		p.Elector = e
+		m, stop := start(t, p)
+		for round := uint64(1); round <= 3; round++ {
+			host, lose := context.WithCancel(t.Context())
+			lent := make(chan error, 1)
+			go func() { lent <- e.Lead(host, election.Grant{}) }()
+			eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == round },
+				"ready")
+			lose()
+			if err := <-lent; err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, m.Status, func(s ccm.Status) bool { return s.State == ccm.StateStandby },
+				"standby")
+		}
+		_ = stop()
 	})
 }

@@ -11,10 +11,6 @@ import (
 	"github.com/fxccm/fxccm/internal/fence"
 )
 
-// ErrLeadershipLost is the cause of a term context that ended because the lease could not be
-// renewed, or another process took it.
-var ErrLeadershipLost = errors.New("leadership lost")
-
 // ErrStopped is the cause of a term context that ended because the Manager was asked to stop.
 var ErrStopped = errors.New("asked to stop")
 
@@ -49,7 +45,7 @@ type DrainTimeoutError struct {
 	Running []Activity
 
 	// term is nil in an error that was not made by a Manager.
-	term *Term
+	term *termRun
 	made time.Time
 }
 
@@ -79,7 +75,3 @@ func (e *DrainTimeoutError) Ended() <-chan struct{} {
 	}
 	return e.term.ended
 }
-
-// hasEnded reports whether all of the term has ended. It is false for an error that was not made by
-// a Manager.
-func (e *DrainTimeoutError) hasEnded() bool { return e.term != nil && e.term.hasEnded() }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -61,8 +62,8 @@ func (c *nodeCounter) DebuggingHandler() http.Handler {
 	})
 }
 
-// A host's own controller runs beside upstream's four. --controllers accepts its name and its
-// aliases.
+// A host's own controller runs beside the four cloud controllers. --controllers accepts its name
+// and its aliases.
 func ExampleController() {
 	counter := func() ccm.Controller {
 		return ccm.Controller{
@@ -118,7 +119,7 @@ func ExampleController_withoutLease() {
 		Providers:   []ccm.Provider{fake.New().CCMProvider()},
 		Controllers: []ccm.Controller{probe},
 		RESTConfig:  &rest.Config{Host: "https://127.0.0.1:6443"},
-		Elector:     ccm.NewHostElector(), // it never leads
+		Elector:     election.NewHost(), // it never leads
 		Logger:      &log,
 	})
 	if err != nil {
@@ -162,7 +163,7 @@ func ExampleRestartController() {
 		Providers:   []ccm.Provider{fake.New().CCMProvider()},
 		Controllers: []ccm.Controller{flaky},
 		RESTConfig:  &rest.Config{Host: "https://127.0.0.1:6443"},
-		Elector:     ccm.AlwaysLead(),
+		Elector:     &election.Alone{},
 		Logger:      &log,
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -29,15 +30,17 @@ func deaf(running func(), release <-chan struct{}) ccm.Controller {
 	}
 }
 
-// The host decides how to react to a term that exceeds its drain timeout. This policy always alerts
-// the operator and ends the process.
+// The host decides how to react to a term that exceeds its drain timeout. This one alerts the
+// operator, and ends the process in all cases.
 func ExampleDrainTimeoutPolicy() {
-	policy := ccm.DrainTimeoutPolicy(func(err *ccm.DrainTimeoutError, app fx.Shutdowner) {
-		fmt.Println("alert: still running:", err.Running)
-		_ = app.Shutdown(fx.ExitCode(ccm.ExitDrainTimeout))
-	})
+	alert := func(p ccm.Params) ccm.Params {
+		p.OnDrainTimeout = func(err *ccm.DrainTimeoutError) {
+			fmt.Println("alert: still running:", err.Running)
+		}
+		return p
+	}
 	release := make(chan struct{})
-	elector := ccm.NewHostElector()
+	elector := election.NewHost()
 	leading, lose := context.WithCancel(context.Background())
 	cfg := ccm.DefaultConfig()
 	cfg.Controllers = []string{"deaf"}
@@ -47,7 +50,8 @@ func ExampleDrainTimeoutPolicy() {
 		fake.Module(fake.New()),
 		fx.Supply(cfg, &rest.Config{Host: "https://127.0.0.1:6443"}, logr.Discard(), elector),
 		fx.Provide(ccm.AsController(func() ccm.Controller { return deaf(lose, release) })),
-		fx.Supply(policy),
+		fx.Supply(ccm.ShutDownOnDrainTimeout),
+		fx.Decorate(alert),
 	)
 	if err := app.Start(context.Background()); err != nil {
 		fmt.Println(err)
@@ -56,7 +60,7 @@ func ExampleDrainTimeoutPolicy() {
 	ended := app.Wait()
 
 	// No call can act any more, so the host may release its leadership.
-	fmt.Println("leadership ended:", elector.Lead(leading, ccm.Grant{}))
+	fmt.Println("leadership ended:", elector.Lead(leading, election.Grant{}))
 	fmt.Println("exit code", (<-ended).ExitCode)
 	close(release)
 	_ = app.Stop(context.Background())
@@ -91,7 +95,7 @@ func ExampleDrainTimeoutError() {
 		Providers:   []ccm.Provider{fake.New().CCMProvider()},
 		Controllers: []ccm.Controller{deaf(stop, release)},
 		RESTConfig:  &rest.Config{Host: "https://127.0.0.1:6443"},
-		Elector:     ccm.AlwaysLead(),
+		Elector:     &election.Alone{},
 		Logger:      &log,
 	})
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"go.uber.org/fx"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
 	"github.com/fxccm/fxccm/provider/fake"
 )
@@ -29,7 +29,7 @@ func ExampleModule_mux() {
 		fake.Module(fake.New()),
 		fx.Supply(ccm.DefaultConfig(), &rest.Config{Host: "https://127.0.0.1:6443"}),
 		fx.Supply(mux),
-		endpoints.Mount(ccm.Named(""), "/ccm"),
+		endpoints.Mount("/ccm"),
 	)
 	if err := app.Err(); err != nil {
 		fmt.Println(err)
@@ -70,7 +70,8 @@ func ExampleParams_logger() {
 			},
 		}},
 		RESTConfig: &rest.Config{Host: "https://127.0.0.1:6443"},
-		Elector:    ccm.AlwaysLead(),
+		Elector:    &election.Alone{},
+		Registerer: prometheus.NewRegistry(),
 		Logger:     &log, // with fx: fx.Supply(log)
 	})
 	if err != nil {
@@ -110,7 +111,7 @@ func ExampleEventRecorderSource() {
 			},
 		}},
 		RESTConfig:     &rest.Config{Host: "https://127.0.0.1:6443"},
-		Elector:        ccm.AlwaysLead(),
+		Elector:        &election.Alone{},
 		Logger:         &log,
 		EventRecorders: recorders, // with fx: fx.Supply(recorders)
 	})
@@ -132,7 +133,7 @@ func ExampleEventRecorderSource() {
 // share a registry.
 func ExampleParams_registerer() {
 	registry := prometheus.NewRegistry()
-	elector := ccm.NewHostElector()
+	elector := election.NewHost()
 	log := logr.Discard()
 	m, err := ccm.New(ccm.Params{
 		Name:       "east",
@@ -180,7 +181,10 @@ func ExampleParams_clock() {
 		ccm.Module,
 		fake.Module(fake.New()),
 		fx.Supply(ccm.DefaultConfig(), &rest.Config{Host: "https://127.0.0.1:6443"}),
-		fx.Supply(fx.Annotate(now, fx.As(new(clock.Clock)))), // without fx: Params.Clock
+		fx.Decorate(func(p ccm.Params) ccm.Params { // without fx: Params.Clock
+			p.Clock = now
+			return p
+		}),
 	)
 	fmt.Println("complete:", fx.ValidateApp(app) == nil)
 	// Output: complete: true

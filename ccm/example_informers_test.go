@@ -14,6 +14,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -51,7 +52,7 @@ func ExampleSharedInformers() {
 		Providers:   []ccm.Provider{fake.New().CCMProvider()},
 		Controllers: []ccm.Controller{lists},
 		RESTConfig:  &rest.Config{Host: "https://127.0.0.1:6443"},
-		Elector:     ccm.AlwaysLead(),
+		Elector:     &election.Alone{},
 		Logger:      &log,
 		// With fx: fx.Provide(func(…) informers.SharedInformerFactory { … }). The module stops them
 		// if the host has not started them.

@@ -10,41 +10,46 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// If the Managers are known in advance, each is a module. All values of a Manager have its name.
-func ExampleNamed() {
-	app := fx.Options()
-	for _, site := range []string{"east", "west"} {
-		module := ccm.Named(site)
+func cloudOf(site string) fake.Option { return fake.WithProviderName("cloud-" + site) }
+
+// siteParams returns a constructor of the Params of a site's Manager. It may have dependencies.
+func siteParams(site string) func() ccm.Params {
+	return func() ccm.Params {
 		cfg := ccm.DefaultConfig()
 		cfg.ClusterName = site
-		app = fx.Options(app,
-			module.Module(),
-			module.Supply(cfg),
-			module.Provide(func() *rest.Config {
-				return &rest.Config{Host: "https://" + site + ".internal:6443"}
-			}),
-			fx.Provide(module.AsProvider(func() ccm.Provider {
-				return fake.New(fake.WithProviderName("cloud-" + site)).CCMProvider()
-			})),
-		)
+		return ccm.Params{
+			Name:       site,
+			Config:     cfg,
+			Providers:  []ccm.Provider{fake.New(cloudOf(site)).CCMProvider()},
+			RESTConfig: &rest.Config{Host: "https://" + site + ".internal:6443"},
+		}
 	}
-	// A constructor receives a Manager by its name.
-	var managers struct {
-		fx.In
-		East *ccm.Manager `name:"east"`
-		West *ccm.Manager `name:"west"`
-	}
-	if err := fx.New(app, fx.NopLogger, fx.Populate(&managers)).Err(); err != nil {
+}
+
+// If the Managers are known in advance, each has a constructor of its Params.
+func ExampleAsParams() {
+	var managers ccm.Managers
+	app := fx.New(
+		fx.NopLogger,
+		ccm.Module,
+		fx.Provide(
+			ccm.AsParams(siteParams("east")),
+			ccm.AsParams(siteParams("west")),
+		),
+		fx.Populate(&managers),
+	)
+	if err := app.Err(); err != nil {
 		fmt.Println(err)
 		return
 	}
-	for _, m := range []*ccm.Manager{managers.East, managers.West} {
-		fmt.Println(m.Name(), "runs cluster", m.Config().ClusterName, "with", m.Status().Provider)
+	for name, m := range managers {
+		fmt.Println(name, "runs cluster", m.Config().ClusterName, "with", m.Status().Provider)
 	}
-	// Output:
+	// Unordered output:
 	// east runs cluster east with cloud-east
 	// west runs cluster west with cloud-west
 }
@@ -80,7 +85,7 @@ func ExampleNew_many() {
 			Providers:   []ccm.Provider{fake.New().CCMProvider()},
 			Controllers: []ccm.Controller{greeter},
 			RESTConfig:  &rest.Config{Host: "https://" + name + ".internal:6443"},
-			Elector:     ccm.AlwaysLead(), // a real host omits this
+			Elector:     &election.Alone{}, // a real host omits this
 			Logger:      &log,
 		})
 		if err != nil {

@@ -2,6 +2,7 @@ package ccm_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-logr/logr"
@@ -57,11 +58,18 @@ func Example() {
 func ExampleNew_badConfiguration() {
 	cfg := ccm.DefaultConfig()
 	cfg.Service.ConcurrentSyncs = 0
-	cfg.Controllers = []string{"*", "-rout"}
-	_, err := ccm.New(ccm.Params{Config: cfg, Providers: []ccm.Provider{fake.New().CCMProvider()}})
-	fmt.Println(err)
+	cfg.Controllers = []string{"cloud-node", "-rout"}
+	_, err := ccm.New(ccm.Params{Config: cfg})
+	var invalid *ccm.ConfigError
+	if errors.As(err, &invalid) {
+		for _, field := range invalid.Fields {
+			fmt.Println(field.Field+":", field.Type)
+		}
+	}
 	// Output:
-	// ccm: configuration: service.concurrentSyncs: Invalid value: 0: must be at least 1
+	// service.concurrentSyncs: Invalid value
+	// cloudProvider.name: Required value
+	// controllers[1]: Unsupported value
 }
 
 // A host with fx adds the module, a provider, a configuration, and its own values.

@@ -4,12 +4,17 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"net"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/fxccm/fxccm/internal/printable"
 )
+
+// maxReason is how many characters of an error are in a reason of the status. Parts of the error
+// may be the API server's. The last lines of a provider's process have 2,400 characters.
+const maxReason = 4096
 
 // explain adds the probable cause and the remedy to an error of the API server.
 func explain(err error) string {
@@ -31,8 +36,9 @@ func explain(err error) string {
 	case utilnet.IsTimeout(err), errors.Is(err, context.DeadlineExceeded):
 		advice = "the API server did not answer in time"
 	}
+	text := printable.Text(err.Error(), maxReason)
 	if advice == "" {
-		return err.Error()
+		return text
 	}
-	return fmt.Sprintf("%s: %s", advice, err)
+	return advice + ": " + text
 }

@@ -4,298 +4,326 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/fx"
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/internal/fxinput"
 )
 
-// Module runs a [Manager] in an fx app. It takes from the app
+// Module runs a [Manager] in an fx app, or several. It takes from the app
 //
 //   - a [Config] (fx.Supply),
 //   - one or more [Provider]s: a provider's own Module, [AsProvider], or fx.Provide of a
 //     constructor of a Provider,
-//   - [Controller]s in addition to upstream's four: [AsController], or fx.Provide for a single one,
-//   - the optional fields of [Params]: a *rest.Config or a [ClientBuilder], an
-//     informers.SharedInformerFactory, an [Elector], a logr.Logger, an [EventRecorderSource], a
-//     prometheus.Registerer, a clock.Clock,
+//   - [Controller]s in addition to the four cloud controllers: [AsController], or fx.Provide for a
+//     single one,
+//   - optional fields of [Params], by their types: a *rest.Config or a [ClientBuilder], an
+//     informers.SharedInformerFactory, an [election.Elector], a *slog.Logger or logr.Logger, an
+//     [EventRecorderSource], a prometheus.Registerer,
 //   - an optional [DrainTimeoutPolicy],
 //
-// and provides a *[Manager]. An invalid configuration is an error of fx.New. OnStart only starts
-// the Manager: it waits neither for the API server, nor for the cloud, nor for leadership. OnStop
-// drains within the hook's deadline, and its error names the activities that have not ended.
+// and provides the [Params] that result, and the *[Manager]. An invalid configuration is an error
+// of fx.New. OnStart only starts the Manager: it waits neither for the API server, nor for the
+// cloud, nor for leadership. OnStop drains within the hook's deadline, and its error names the
+// activities that have not ended.
 //
-// fx.Supply gives an app a value under its concrete type. The module also takes the common concrete
-// types: a *[HostElector], the elector of [AlwaysLead], a *prometheus.Registry, and functions with
-// the signatures of ClientBuilder, EventRecorderSource and DrainTimeoutPolicy. Any other value of
-// an interface needs fx.Annotate(value, fx.As(new(Elector))). A value of the interface type has
-// precedence. Two functions for one input are an error.
+// fx.Decorate has the last word. It sets any field of the Params, and fx reports what it lacks:
 //
-// All inputs are optional to fx. If the app lacks a dependency of an optional value's constructor,
-// fx drops the constructor without an error, and the module works without the value. Only a missing
-// Config is an error.
+//	fx.Decorate(func(p ccm.Params, e *myElector) ccm.Params {
+//		p.Elector = e
+//		return p
+//	})
+//
+// fx.Supply gives an app a value under its concrete type. The module also takes a *[Config], an
+// *[election.Host], an *[election.Alone], and a *prometheus.Registry. A value of another concrete
+// type is set with fx.Decorate, or annotated with fx.As. A value of the interface's type
+// has precedence, and logr before slog.
+//
+// If the app lacks a dependency of an optional value's constructor, fx drops the value without an
+// error. The module finds this in fx's graph, and fx.New fails. The module does not see values that
+// are private to another module, or have a name.
+//
+// Several Managers are several Params, each from a constructor with [AsParams]. The app then needs
+// no Config, and has [Managers] in place of a *Manager:
+//
+//	fx.New(ccm.Module, fx.Provide(ccm.AsParams(newEast), ccm.AsParams(newWest)))
 //
 // The module starts the host's informers that the host has not started, and ends them with OnStop.
 // An informer cannot be started twice, so a host that restarts its app starts all informers itself.
 // A start after a stop that timed out first waits, within the start's deadline, until the earlier
 // run has ended.
-//
-// [Named] distinguishes several Managers in one app.
-var Module = Named("").Module()
+var Module = fx.Module("ccm",
+	// The constructors are passed without fx.Annotate, because fx's errors name the functions.
+	fx.Provide(appParams, newManagers, onlyManager),
+	fx.Invoke(needManagers),
+)
 
-// A NamedModule runs one of several Managers of an app, each with its own configuration, provider,
-// API server and election:
-//
-//	east, west := ccm.Named("east"), ccm.Named("west")
-//	fx.New(
-//		east.Module(), east.Supply(eastConfig), east.Provide(newEastRESTConfig),
-//		fx.Provide(east.AsProvider(newEastCloud)),
-//		west.Module(), west.Supply(westConfig), west.Provide(newWestRESTConfig),
-//		fx.Provide(west.AsProvider(newWestCloud)),
-//	)
-//
-// The Manager has the module's name in logs, in metrics, and in the app: `name:"east"`. A host that
-// adds and removes Managers while it runs creates them with [New].
-type NamedModule struct{ name string }
+func needManagers(Managers) {}
 
-// Named returns the module of that name. The name must not contain quotes or backslashes, because
-// fx's tags cannot contain them. The empty name is that of [Module] and of the package's functions.
-func Named(name string) NamedModule { return NamedModule{name} }
+// Managers are the Managers of an app by their names. The Manager of the app's [Config] has the
+// name "", unless fx.Decorate has changed Params.Name.
+type Managers map[string]*Manager
 
-// Tag is the tag under which the app has the module's Manager, for fx.ParamTags. It is empty for
-// the empty name.
-func (n NamedModule) Tag() string { return n.tag("") }
-
-// Module is like the package's [Module]. It takes the Config, the *rest.Config, the ClientBuilder,
-// the informers, the Elector and the EventRecorderSource under the module's name. Providers and
-// controllers are added with the methods of the NamedModule. The logger, the registerer, the clock
-// and the policy are those of the whole app, without a name.
-func (n NamedModule) Module() fx.Option {
-	module := "ccm"
-	if n.name != "" {
-		module += "-" + n.name
+// onlyManager returns the Manager of an app that has one.
+func onlyManager(managers Managers) (*Manager, error) {
+	if len(managers) > 1 {
+		return nil, fmt.Errorf("ccm: the app has several Managers (%s), and a part of it, such as "+
+			"serving.Module, needs the only one: take ccm.Managers, or endpoints.Mount",
+			strings.Join(slices.Sorted(maps.Keys(managers)), ", "))
 	}
-	// The constructors are passed without fx.Annotate and without closures, because fx's errors
-	// name the functions.
-	if n.name == "" {
-		return fx.Module(module, fx.Provide(fromApp), fx.Invoke(needManager))
+	for _, m := range managers {
+		return m, nil
 	}
-	return fx.Module(module,
-		fx.Provide(n.gather(), fromGathered, fx.Private),
-		fx.Provide(fx.Annotated{Name: n.name, Target: namedManager.get}),
-		fx.Invoke(needNamedManager),
-	)
+	return nil, errNoConfig
 }
 
-func needManager(*Manager) {}
-
-func needNamedManager(namedManager) {}
-
-// namedManager is the Manager of a NamedModule. Only that module has this type.
-type namedManager struct{ manager *Manager }
-
-func (m namedManager) get() *Manager { return m.manager }
-
-func fromGathered(g gathered) (namedManager, error) {
-	m, err := g.inputs.newManager(g.name)
-	if err != nil {
-		return namedManager{}, fmt.Errorf("manager %q: %w", g.name, err)
-	}
-	return namedManager{m}, nil
-}
-
-func fromApp(in inputs) (*Manager, error) { return in.newManager("") }
-
-// The value groups of a module.
+// The value groups of the module.
 const (
 	providers        = "ccm.providers"
 	controllersGroup = "ccm.controllers"
 	surroundingHooks = "ccm.surroundingHooks"
-	replacements     = "ccm.replacements"
+	paramsGroup      = "ccm.params"
 )
 
-// tag returns an fx tag with the module's name.
-func (n NamedModule) tag(more string) string {
-	if n.name == "" {
-		return more
+// inGroup annotates a constructor of a T, or returns one that fails if its result is not a T: fx
+// would put the result into a group that the module does not read. fx.Annotated keeps the
+// constructor's name in fx's errors, and takes no further annotations.
+func inGroup[T any](constructor any, group string, annotations []fx.Annotation) any {
+	of, want := reflect.TypeOf(constructor), reflect.TypeFor[T]()
+	advice := ""
+	switch {
+	case of == nil || of.Kind() != reflect.Func:
+		advice = fmt.Sprintf("; got a %v, which is no function. Annotations of fx follow the constructor", of)
+	case of.NumOut() == 0 || of.Out(0) != want:
+		advice = fmt.Sprintf("; got %v", of)
+		if of.NumOut() > 0 && of.Out(0).Implements(reflect.TypeFor[cloudprovider.Interface]()) {
+			advice += "; ccm.StaticProvider makes a Provider of a cloud"
+		}
+	case len(annotations) > 0:
+		tag := fx.ResultTags(fmt.Sprintf("group:%q", group))
+		return fx.Annotate(constructor, append(slices.Clone(annotations), tag)...)
+	default:
+		return fx.Annotated{Group: group, Target: constructor}
 	}
-	return strings.TrimSpace(fmt.Sprintf(`name:"%s" %s`, n.name, more))
-}
-
-// group returns an fx tag with a value group of the module.
-func (n NamedModule) group(name string) string {
-	return fmt.Sprintf(`group:"%s"`, n.groupName(name))
-}
-
-func (n NamedModule) groupName(name string) string {
-	if n.name != "" {
-		name += "." + n.name
-	}
-	return name
-}
-
-// annotate gives the result of a constructor a name or a group. fx.Annotated keeps the
-// constructor's name in fx's errors, and takes functions only. A constructor that the host has
-// annotated is annotated again.
-func annotate(constructor any, as fx.Annotated, tag string) any {
-	if reflect.ValueOf(constructor).Kind() != reflect.Func {
-		return fx.Annotate(constructor, fx.ResultTags(tag))
-	}
-	as.Target = constructor
-	return as
-}
-
-func (n NamedModule) inGroup(constructor any, group string) any {
-	return annotate(constructor, fx.Annotated{Group: n.groupName(group)}, n.group(group))
-}
-
-// Supply is fx.Supply under the module's name.
-func (n NamedModule) Supply(values ...any) fx.Option {
-	if n.name == "" {
-		return fx.Supply(values...)
-	}
-	named := make([]any, 0, len(values))
-	for _, value := range values {
-		named = append(named, fx.Annotate(value, fx.ResultTags(n.Tag())))
-	}
-	return fx.Supply(named...)
-}
-
-// Provide is fx.Provide, under the module's name, of constructors that return one value and
-// optionally an error. The constructors' own dependencies have no name.
-func (n NamedModule) Provide(constructors ...any) fx.Option {
-	if n.name == "" {
-		return fx.Provide(constructors...)
-	}
-	named := make([]any, 0, len(constructors))
-	for _, constructor := range constructors {
-		named = append(named, annotate(constructor, fx.Annotated{Name: n.name}, n.Tag()))
-	}
-	return fx.Provide(named...)
-}
-
-// AsProvider is like the package's [AsProvider].
-func (n NamedModule) AsProvider(constructor any) any {
-	return n.inGroup(constructor, providers)
-}
-
-// AsController is like the package's [AsController].
-func (n NamedModule) AsController(constructor any) any {
-	return n.inGroup(constructor, controllersGroup)
-}
-
-// AsSurroundingHook is like the package's [AsSurroundingHook].
-func (n NamedModule) AsSurroundingHook(constructor any) any {
-	return n.inGroup(constructor, surroundingHooks)
-}
-
-// ReplaceProviders is like the package's [ReplaceProviders].
-func (n NamedModule) ReplaceProviders(given ...Provider) fx.Option {
-	return fx.Options(
-		fx.Supply(fx.Annotate(replacement{given}, fx.ResultTags(n.group(replacements)))),
-		// A decorator affects its own module only. There fx does not build the replaced providers.
-		fx.Decorate(fx.Annotate(func() []Provider { return given },
-			fx.ResultTags(n.group(providers)))),
-	)
+	return fx.Annotated{Group: group, Target: func() (result T, err error) {
+		return result, fmt.Errorf("ccm: want a constructor that returns a %s, and optionally an "+
+			"error%s", want, advice)
+	}}
 }
 
 // AsProvider annotates a constructor of a [Provider] for fx.Provide:
 //
 //	fx.Provide(ccm.AsProvider(newCloud))
 //
-// It must not be provided with fx.Private, because fx would hide it from the module. Annotations of
-// fx go inside: ccm.AsProvider(fx.Annotate(newCloud, fx.ParamTags(…))).
-func AsProvider(constructor any) any { return Named("").AsProvider(constructor) }
+// It must not be provided with fx.Private, because fx would hide it from the module. Annotations
+// are those of fx.Annotate: ccm.AsProvider(newCloud, fx.ParamTags(…)).
+func AsProvider(constructor any, annotations ...fx.Annotation) any {
+	return inGroup[Provider](constructor, providers, annotations)
+}
 
 // AsController annotates a constructor of a [Controller] for fx.Provide, like [AsProvider].
-func AsController(constructor any) any { return Named("").AsController(constructor) }
+func AsController(constructor any, annotations ...fx.Annotation) any {
+	return inGroup[Controller](constructor, controllersGroup, annotations)
+}
 
-// AsSurroundingHook annotates a constructor of an fx.Hook that surrounds the Manager. The hook
-// starts before the Manager. It stops after the Manager has drained, within the rest of the stop's
-// deadline. Package ccm/serving answers readiness probes during the drain this way.
+// AsParams annotates a constructor of the [Params] of one of several Managers for fx.Provide, like
+// [AsProvider]. The Params name everything that the Manager uses, except that the logger and the
+// registerer of the app replace nil. Params.Name must be unique in the app. The app's
+// Providers and Controllers are those of its own [Config], and of no other Params.
+func AsParams(constructor any, annotations ...fx.Annotation) any {
+	return inGroup[Params](constructor, paramsGroup, annotations)
+}
+
+// AsSurroundingHook annotates a constructor of an fx.Hook that surrounds the Managers, like
+// [AsProvider]. The hook starts before the Managers. It stops after they have drained, within the
+// rest of the stop's deadline. Package ccm/serving answers readiness probes during the drain this
+// way.
 //
 // Fx stops hooks in the reverse order of their start, so a constructor that needs the *[Manager]
 // can only append hooks that start after it. The constructor must therefore not need the *Manager;
-// the hook may use one from an fx.Invoke. Like [AsProvider], it must not be provided with
-// fx.Private.
-func AsSurroundingHook(constructor any) any { return Named("").AsSurroundingHook(constructor) }
+// the hook may use one from an fx.Invoke.
+func AsSurroundingHook(constructor any, annotations ...fx.Annotation) any {
+	return inGroup[fx.Hook](constructor, surroundingHooks, annotations)
+}
 
-// ReplaceProviders replaces all providers of an app, for tests. At the root of the app, or in a
-// module around that of the Manager, the constructors of the replaced providers are not called. In
-// any other module they are called, and their results are not used. A second call is an error of
-// fx.New.
-func ReplaceProviders(providers ...Provider) fx.Option {
-	return Named("").ReplaceProviders(providers...)
+// ReplaceProviders replaces all providers of an app's [Config], for tests. At the root of the app,
+// or in a module around that of the Manager, the constructors of the replaced providers are not
+// called. In any other module they are called, and their results are not used. A second call is an
+// error of fx.New.
+func ReplaceProviders(given ...Provider) fx.Option {
+	return fx.Options(
+		fx.Supply(fx.Annotate(replacement{given}, fx.ResultTags(`group:"ccm.replacements"`))),
+		// A decorator affects its own module only. There fx does not build the replaced providers.
+		fx.Decorate(fx.Annotate(func() []Provider { return given },
+			fx.ResultTags(`group:"ccm.providers"`))),
+		fx.Decorate(func() Provider { return Provider{} }),
+	)
 }
 
 // A DrainTimeoutPolicy decides how an app reacts to a term that exceeded its drain timeout while
-// the app runs. It is called once for each such term, before another process may lead, and must not
-// block. app shuts the app down.
+// the app runs. fx.Supply hands it to [Module]:
 //
-// In all cases the Manager reports the state as degraded, and campaigns again when the term can no
-// longer act.
-type DrainTimeoutPolicy func(err *DrainTimeoutError, app fx.Shutdowner)
+//	fx.Supply(ccm.KeepRunning)
+//
+// In all cases the Manager reports the state as degraded, calls Params.OnDrainTimeout first, and
+// campaigns again when the term can no longer act. A later stop of the app does not return the
+// DrainTimeoutError again.
+type DrainTimeoutPolicy int
 
-// ExitDrainTimeout is the exit code that the policies of this package pass to fx.Shutdowner.
+const (
+	// ShutDownIfActing is the default. It shuts the app down with [ExitDrainTimeout] if calls of
+	// the term may still change the cloud while another process leads. Only the end of the process
+	// stops these calls reliably. Otherwise the app continues.
+	ShutDownIfActing DrainTimeoutPolicy = iota
+	// ShutDownOnDrainTimeout always shuts the app down with [ExitDrainTimeout].
+	ShutDownOnDrainTimeout
+	// KeepRunning is for an app with more important parts: the app always continues. Status,
+	// readiness and liveness report a call that may act. Until the call returns, it can change the
+	// cloud while another process leads.
+	KeepRunning
+)
+
+// ExitDrainTimeout is the exit code that a [DrainTimeoutPolicy] passes to fx.Shutdowner.
 const ExitDrainTimeout = 3
 
-// ShutDownIfActing is the default [DrainTimeoutPolicy]. It shuts the app down with
-// [ExitDrainTimeout] if calls of the term may still change the cloud while another process leads.
-// Only the end of the process stops these calls reliably. Otherwise the app continues.
-func ShutDownIfActing(err *DrainTimeoutError, app fx.Shutdowner) {
-	if err.MayAct() {
-		ShutDownOnDrainTimeout(err, app)
+func (p DrainTimeoutPolicy) react(err *DrainTimeoutError, app fx.Shutdowner) {
+	if p == ShutDownOnDrainTimeout || p == ShutDownIfActing && err.MayAct() {
+		// Shutdown fails if no code waits for the app. Status and the liveness check still report
+		// the timeout.
+		_ = app.Shutdown(fx.ExitCode(ExitDrainTimeout))
 	}
 }
 
-// ShutDownOnDrainTimeout is a [DrainTimeoutPolicy] that always shuts the app down with
-// [ExitDrainTimeout].
-func ShutDownOnDrainTimeout(_ *DrainTimeoutError, app fx.Shutdowner) {
-	// Shutdown fails if no code waits for the app. Status and the liveness check still report the
-	// timeout.
-	_ = app.Shutdown(fx.ExitCode(ExitDrainTimeout))
-}
-
-// KeepRunning is a [DrainTimeoutPolicy] for an app with more important parts: the app always
-// continues. Status, readiness and liveness report a call that may act. Until the call returns, it
-// can change the cloud while another process leads.
-func KeepRunning(*DrainTimeoutError, fx.Shutdowner) {}
-
-// stopReserve is the part of a stop hook's deadline for the hooks after it.
+// stopReserve is the part of a stop hook's deadline for the hooks after it. It is at most half of
+// what is left.
 const stopReserve = 500 * time.Millisecond
 
 // endPoll is the pause between two checks whether the previous run has ended.
 const endPoll = 20 * time.Millisecond
 
-// newManager makes the named Manager and adds it to the app's lifecycle.
-func (in inputs) newManager(name string) (*Manager, error) {
-	policy, err := in.policy()
+// managerInputs are what the Managers of an app need.
+type managerInputs struct {
+	fx.In
+
+	Lifecycle        fx.Lifecycle
+	Shutdowner       fx.Shutdowner
+	Params           Params
+	Several          []Params `group:"ccm.params"`
+	Shared           shared
+	SurroundingHooks []fx.Hook          `group:"ccm.surroundingHooks"`
+	Overrides        []fxinput.Override `group:"ccm.overrides"`
+	Policy           DrainTimeoutPolicy `optional:"true"`
+	Graph            fx.DotGraph
+}
+
+// newManagers makes the Managers and adds them to the app's lifecycle.
+func newManagers(in managerInputs) (Managers, error) {
+	if err := fxinput.Dropped(in, in.Graph); err != nil {
+		return nil, fmt.Errorf("ccm: %w", err)
+	}
+	if in.Policy < ShutDownIfActing || in.Policy > KeepRunning {
+		return nil, fmt.Errorf("ccm: unknown DrainTimeoutPolicy %d", in.Policy)
+	}
+	all, err := in.all()
 	if err != nil {
 		return nil, err
 	}
-	params, err := in.params(name)
-	if err != nil {
-		return nil, err
-	}
-	hook := &lifecycleHook{informers: make(chan struct{})}
-	params.Informers.Stop = hook.informers
-	params.OnDrainTimeout = func(err *DrainTimeoutError) {
-		hook.reported.Store(err)
-		policy(err, in.Shutdowner)
-	}
-	m, err := New(params)
-	if err != nil {
-		return nil, err
+	managers, hooks := Managers{}, lifecycleHooks{}
+	for _, params := range all {
+		if _, twice := managers[params.Name]; twice {
+			return nil, fmt.Errorf("ccm: the app has two Managers with Params.Name %q; the Manager "+
+				"of the app's Config has the name \"\"", params.Name)
+		}
+		hook, err := in.newHook(params)
+		if err != nil && params.Name != "" {
+			err = fmt.Errorf("manager %q: %w", params.Name, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		managers[params.Name], hooks = hook.manager, append(hooks, hook)
 	}
 	for _, hook := range in.SurroundingHooks {
 		in.Lifecycle.Append(hook)
 	}
-	hook.manager = m
-	in.Lifecycle.Append(fx.Hook{OnStart: hook.start, OnStop: hook.stop})
-	return m, nil
+	in.Lifecycle.Append(fx.Hook{OnStart: hooks.start, OnStop: hooks.stop})
+	return managers, nil
+}
+
+// all returns the Params of all Managers.
+func (in managerInputs) all() ([]Params, error) {
+	for i := range in.Several {
+		in.Shared.fill(&in.Several[i])
+	}
+	switch {
+	case !isZero(in.Params.Config):
+		return append(in.Several, in.Params), nil
+	case len(in.Several) == 0:
+		return nil, errNoConfig
+	case len(in.Params.Providers)+len(in.Params.Controllers) > 0:
+		return nil, errors.New("ccm: the app has a Provider or a Controller and no Config that it " +
+			"would belong to: set Params.Providers and Params.Controllers of each Manager")
+	case in.Params.Name != "" || in.Params.Owner != "" || in.Params.OnDrainTimeout != nil:
+		return nil, errors.New("ccm: a decorator changes the Params of the app's Config, which does " +
+			"not exist: change the Params that AsParams provides")
+	}
+	return in.Several, nil
+}
+
+func (in managerInputs) newHook(params Params) (*lifecycleHook, error) {
+	for _, override := range in.Overrides {
+		override(&params)
+	}
+	hook := &lifecycleHook{informers: make(chan struct{})}
+	if params.Informers.Stop == nil {
+		params.Informers.Stop = hook.informers
+	}
+	onDrainTimeout := params.OnDrainTimeout
+	params.OnDrainTimeout = func(err *DrainTimeoutError) {
+		hook.reported.Store(err)
+		if onDrainTimeout != nil {
+			onDrainTimeout(err)
+		}
+		in.Policy.react(err, in.Shutdowner)
+	}
+	var err error
+	hook.manager, err = New(params)
+	return hook, err
+}
+
+// lifecycleHooks connects the Managers to an app's lifecycle.
+type lifecycleHooks []*lifecycleHook
+
+func (hooks lifecycleHooks) start(ctx context.Context) error {
+	// No Manager starts if another cannot.
+	for _, hook := range hooks {
+		if err := hook.awaitEnd(ctx); err != nil {
+			return hook.named(err)
+		}
+	}
+	for _, hook := range hooks {
+		hook.start(ctx)
+	}
+	return nil
+}
+
+// stop drains all Managers together, because they share the stop's deadline.
+func (hooks lifecycleHooks) stop(ctx context.Context) error {
+	errs := make([]error, len(hooks))
+	var draining sync.WaitGroup
+	for i, hook := range hooks {
+		draining.Go(func() { errs[i] = hook.named(hook.stop(ctx)) })
+	}
+	draining.Wait()
+	return errors.Join(errs...)
 }
 
 // lifecycleHook connects a Manager to an app's lifecycle. An app may start again after a stop, so
@@ -312,10 +340,15 @@ type lifecycleHook struct {
 	stopInformers sync.Once
 }
 
-func (h *lifecycleHook) start(startCtx context.Context) error {
-	if err := h.awaitEnd(startCtx); err != nil {
+// named adds the Manager's name to an error.
+func (h *lifecycleHook) named(err error) error {
+	if err == nil || h.manager.Name() == "" {
 		return err
 	}
+	return fmt.Errorf("manager %q: %w", h.manager.Name(), err)
+}
+
+func (h *lifecycleHook) start(startCtx context.Context) {
 	// The hook's context ends with the start; the run must not.
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(startCtx))
 	h.cancel, h.done = cancel, make(chan error, 1)
@@ -330,14 +363,13 @@ func (h *lifecycleHook) start(startCtx context.Context) error {
 		}
 		done <- err
 	}(h.done)
-	return nil
 }
 
 // awaitEnd waits for an earlier run, which continues to drain after a stop that timed out. Run
 // would refuse to start beside it.
 func (h *lifecycleHook) awaitEnd(startCtx context.Context) error {
 	// fx drops the error of a hook that uses its whole deadline
-	ctx, cancel := earlier(startCtx, stopReserve/2)
+	ctx, cancel := earlier(startCtx)
 	defer cancel()
 	for {
 		status := h.manager.Status()
@@ -353,12 +385,17 @@ func (h *lifecycleHook) awaitEnd(startCtx context.Context) error {
 	}
 }
 
-// earlier returns a context that ends before the deadline of ctx, if it has one.
-func earlier(ctx context.Context, reserve time.Duration) (context.Context, context.CancelFunc) {
+// earlier returns a context that ends before the deadline of ctx, if it has one, by half of the
+// reserve.
+func earlier(ctx context.Context) (context.Context, context.CancelFunc) {
 	if deadline, ok := ctx.Deadline(); ok {
-		return context.WithDeadline(ctx, deadline.Add(-reserve))
+		return context.WithDeadline(ctx, deadline.Add(-reserveBefore(deadline)/2))
 	}
 	return ctx, func() {}
+}
+
+func reserveBefore(deadline time.Time) time.Duration {
+	return min(stopReserve, max(0, time.Until(deadline)/2))
 }
 
 func stillRunning(problem string, running []Activity, cause error) error {
@@ -374,10 +411,10 @@ func (h *lifecycleHook) stop(stopCtx context.Context) error {
 	}
 	cause := ErrStopped
 	if deadline, ok := stopCtx.Deadline(); ok {
-		cause = StopBy(deadline.Add(-stopReserve))
+		cause = StopBy(deadline.Add(-reserveBefore(deadline)))
 	}
 	// An API server that hangs can delay the release of the lease, which follows the drain.
-	stopCtx, cancel := earlier(stopCtx, stopReserve/2)
+	stopCtx, cancel := earlier(stopCtx)
 	defer cancel()
 	h.cancel(cause)
 	defer h.stopInformers.Do(func() { close(h.informers) })

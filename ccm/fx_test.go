@@ -57,8 +57,11 @@ func TestModule_InvalidInput_IsAnErrorOfNew(t *testing.T) {
 				}))),
 			"several cloud providers",
 		},
-		"duplicate controller": {host(p, supplyProvider(p.Providers[0]),
-			supplyController(idle("mine")), supplyController(idle("mine"))), "controllers[mine]"},
+		"duplicate controller": {
+			host(p, supplyProvider(p.Providers[0]),
+				supplyController(idle("mine")), supplyController(idle("mine"))),
+			"Params.Controllers[mine]",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -123,12 +126,18 @@ func startApp(t *testing.T, p ccm.Params, mine ccm.Controller) (app *fx.App, m *
 }
 
 func TestModule_StopWithAStuckController_ReturnsBeforeTheDeadlineAndNamesIt(t *testing.T) {
+	for _, deadline := range []time.Duration{2 * time.Second, 200 * time.Millisecond} {
+		t.Run(deadline.String(), func(t *testing.T) { stopStuck(t, deadline) })
+	}
+}
+
+func stopStuck(t *testing.T, deadline time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		p := standaloneParams("mine")
 		p.Config.DrainTimeout = metav1.Duration{Duration: time.Hour}
 		app, m := startApp(t, p, stubborn("mine", release))
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), deadline)
 		defer cancel()
 		err := app.Stop(ctx)
 		var timedOut *ccm.DrainTimeoutError
@@ -285,5 +294,45 @@ func BenchmarkModule_Start(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.StartTimer()
+	}
+}
+
+// Fx would put the result into a group that no module reads.
+func TestAsController_ConstructorOfAnotherType_IsAnErrorOfNew(t *testing.T) {
+	controller := func() *ccm.Controller { return new(idle("mine")) }
+	build := func(ctx context.Context, term *ccm.Term) (ccm.Runnable, error) {
+		return idle("mine").New(ctx, term)
+	}
+	for name, test := range map[string]struct {
+		annotated any
+		want      []string
+	}{
+		"pointer": {
+			ccm.AsController(controller),
+			[]string{"returns a ccm.Controller", "got func() *ccm.Controller"},
+		},
+		"list": {
+			ccm.AsController(func() []ccm.Controller { return nil }),
+			[]string{"returns a ccm.Controller", "got func() []ccm.Controller"},
+		},
+		"method New": {
+			ccm.AsController(build), []string{"returns a ccm.Controller", "*ccm.Term"},
+		},
+		"cloud": {
+			ccm.AsProvider(func() cloudprovider.Interface { return emptyCloud() }),
+			[]string{"returns a ccm.Provider", "ccm.StaticProvider"},
+		},
+		"hook": {
+			ccm.AsSurroundingHook(func() *fx.Hook { return nil }),
+			[]string{"returns a fx.Hook", "got func() *fx.Hook"},
+		},
+	} {
+		p := standaloneParams("*")
+		err := fx.New(host(p, supplyProvider(p.Providers[0]), fx.Provide(test.annotated))).Err()
+		for _, want := range test.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: fx.New returned %v, want %q in it", name, err, want)
+			}
+		}
 	}
 }

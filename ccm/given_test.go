@@ -24,6 +24,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
 )
 
@@ -104,7 +105,7 @@ func TestClientBuilder_Clients_AreRequestedByName(t *testing.T) {
 	}, "a request of client leader-election")
 	_ = stop()
 
-	p.Elector = ccm.AlwaysLead()
+	p.Elector = &election.Alone{}
 	_, stop = start(t, p)
 	if err := <-results; err == nil ||
 		!strings.Contains(err.Error(), `client "forbidden": no such identity`) {
@@ -174,7 +175,7 @@ func TestClock_LeadershipExpiresByIt_TermEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := clocktesting.NewFakeClock(time.Now())
 		until := clock.Now().Add(time.Hour)
-		e := ccm.NewHostElector()
+		e := election.NewHost()
 		p := standaloneParams("mine")
 		p.Controllers = []ccm.Controller{idle("mine")}
 		p.Elector, p.Clock = e, clock
@@ -183,7 +184,7 @@ func TestClock_LeadershipExpiresByIt_TermEnds(t *testing.T) {
 		lent := make(chan error, 1)
 		go func() {
 			lent <- e.Lead(host,
-				ccm.Grant{ValidUntil: func() time.Time { return until }})
+				election.Grant{ValidUntil: func() time.Time { return until }})
 		}()
 		eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == 1 }, "ready")
 		clock.Step(2 * time.Hour)
@@ -268,28 +269,36 @@ func TestDrainTimeout_NoCallCanAct_ManagerRecoversAndPolicyDecides(t *testing.T)
 	}
 	called := make(chan *ccm.DrainTimeoutError, 1)
 	for name, want := range map[string]answer{
-		"default":      {nil, 0, false},
+		"default":      {ccm.ShutDownIfActing, 0, false},
 		"keep running": {ccm.KeepRunning, 0, false},
 		"shut down":    {ccm.ShutDownOnDrainTimeout, ccm.ExitDrainTimeout, true},
-		"custom": {func(err *ccm.DrainTimeoutError, app fx.Shutdowner) {
-			called <- err
-			_ = app.Shutdown(fx.ExitCode(42))
-		}, 42, true},
+		"custom":       {ccm.KeepRunning, 42, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 			release := make(chan struct{})
 			p := standaloneParams("mine")
-			p.Config.DrainTimeout = metav1.Duration{Duration: 50 * time.Millisecond}
-			e := ccm.NewHostElector()
+			p.Config.DrainTimeout = metav1.Duration{Duration: time.Second}
+			e := election.NewHost()
 			var m *ccm.Manager
 			options := []fx.Option{
 				supplyProvider(p.Providers[0]), supplyController(stubborn("mine",
 					release)), fx.Populate(&m),
-				fx.Supply(fx.Annotate(e, fx.As(new(ccm.Elector)))),
+				fx.Supply(fx.Annotate(e, fx.As(new(election.Elector)))),
 			}
-			if want.policy != nil {
+			if name != "default" {
 				options = append(options, fx.Supply(want.policy))
+			}
+			if name == "custom" {
+				options = append(options, fx.Decorate(func(p ccm.Params,
+					app fx.Shutdowner,
+				) ccm.Params {
+					p.OnDrainTimeout = func(err *ccm.DrainTimeoutError) {
+						called <- err
+						_ = app.Shutdown(fx.ExitCode(42))
+					}
+					return p
+				}))
 			}
 			app := fx.New(host(p, options...))
 			if err := app.Start(t.Context()); err != nil {
@@ -298,7 +307,7 @@ func TestDrainTimeout_NoCallCanAct_ManagerRecoversAndPolicyDecides(t *testing.T)
 			ended := app.Wait()
 			leading, lose := context.WithCancel(t.Context())
 			lent := make(chan error, 1)
-			go func() { lent <- e.Lead(leading, ccm.Grant{}) }()
+			go func() { lent <- e.Lead(leading, election.Grant{}) }()
 			waitReady(t, m)
 			lose()
 			stuck := func(s ccm.Status) bool {
@@ -323,10 +332,10 @@ func TestDrainTimeout_NoCallCanAct_ManagerRecoversAndPolicyDecides(t *testing.T)
 			close(release)
 			eventually(t, m.Status, func(s ccm.Status) bool {
 				return s.State == ccm.StateStandby &&
-					len(s.Warnings) == 0
+					len(runWarnings(s)) == 0
 			}, "recovered")
 			leading, lose = context.WithCancel(t.Context())
-			go func() { lent <- e.Lead(leading, ccm.Grant{}) }()
+			go func() { lent <- e.Lead(leading, election.Grant{}) }()
 			eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == 2 },
 				"the next term")
 			if err := app.Stop(context.Background()); err != nil {
@@ -351,7 +360,7 @@ func TestMount_Prefixes_EndpointsAreOnTheHostsMux(t *testing.T) {
 	}
 	for _, prefix := range []string{"", "/ccm", "/a/b"} {
 		mux := http.NewServeMux()
-		if err := app(mux, endpoints.Mount(ccm.Named(""), prefix)).Err(); err != nil {
+		if err := app(mux, endpoints.Mount(prefix)).Err(); err != nil {
 			t.Fatal(err)
 		}
 		w := httptest.NewRecorder()
@@ -362,14 +371,14 @@ func TestMount_Prefixes_EndpointsAreOnTheHostsMux(t *testing.T) {
 	}
 	for _, prefix := range []string{"ccm", "/ccm/", "/", "/{x}", "/a b"} {
 		if err := app(http.NewServeMux(),
-			endpoints.Mount(ccm.Named(""), prefix)).Err(); err == nil ||
+			endpoints.Mount(prefix)).Err(); err == nil ||
 			!strings.Contains(err.Error(), "is not a prefix") {
 			t.Errorf("prefix %q: %v", prefix, err)
 		}
 	}
 	taken := http.NewServeMux()
 	taken.Handle("/ccm/", http.NotFoundHandler())
-	if err := app(taken, endpoints.Mount(ccm.Named(""), "/ccm")).Err(); err == nil ||
+	if err := app(taken, endpoints.Mount("/ccm")).Err(); err == nil ||
 		!strings.Contains(err.Error(), `at "/ccm"`) {
 		t.Errorf("a prefix that is taken: %v", err)
 	}

@@ -21,6 +21,12 @@ type Check struct {
 	detail func() string
 }
 
+// NewCheck returns a check. The functions must not block, and check must accept a nil request.
+// detail describes the result of a passed check; nil: "ok".
+func NewCheck(name string, check func(*http.Request) error, detail func() string) Check {
+	return Check{name, check, detail}
+}
+
 // Name is a part of a path such as /healthz/leaderElection.
 func (c Check) Name() string { return c.name }
 
@@ -62,8 +68,9 @@ func (m *Manager) LivenessChecks() []Check {
 }
 
 // ReadinessChecks report whether the Manager leads or is ready to lead: "ccm" fails if the Manager
-// is stopped, degraded, draining, or opens a term. Problems that the provider reports are in its
-// detail. They do not fail the check, because another replica would have the same cloud.
+// is stopped, degraded, draining, or opens a term. Problems that the provider reports, and
+// controllers that have failed and are retried, are in its detail. They do not fail the check,
+// because the other controllers serve, and another replica would have the same cloud and rights.
 func (m *Manager) ReadinessChecks() []Check {
 	return []Check{{name: "ccm", check: m.checkReady, detail: m.readyDetail}}
 }
@@ -81,14 +88,19 @@ func (m *Manager) checkReady(*http.Request) error {
 	return errors.New(string(status.State))
 }
 
-// readyDetail lists the problems that the provider reports, without their causes: readiness is
-// served to anonymous callers, and Status is not.
+// readyDetail lists the problems that the provider reports and the failed controllers, without
+// their causes: readiness is served to anonymous callers, and Status is not.
 func (m *Manager) readyDetail() string {
 	detail := "ok"
 	status, _ := m.snapshot()
 	for _, trouble := range status.Troubles {
 		detail += fmt.Sprintf("; problem with %s since %s", trouble.Subject,
 			trouble.Since.UTC().Format(time.RFC3339))
+	}
+	for _, c := range status.Controllers {
+		if c.State == ControllerFailed {
+			detail += "; controller " + c.Name + " has failed and is retried"
+		}
 	}
 	return detail
 }
@@ -155,10 +167,10 @@ func (m *Manager) checkController(name string, r *http.Request) error {
 	return nil
 }
 
-func (m *Manager) openTerms() []*Term {
+func (m *Manager) openTerms() []*termRun {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var open []*Term
+	var open []*termRun
 	for _, c := range []termSlot{m.leader, m.replica} {
 		if c.term != nil {
 			open = append(open, c.term)

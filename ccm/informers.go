@@ -30,13 +30,13 @@ type SharedInformers struct {
 }
 
 // makeInformers makes the term's informers without starting them.
-func (t *Term) makeInformers() error {
+func (t *termRun) makeInformers() error {
 	// As in client-go, a panic in an event handler would otherwise end the process.
 	panics := informerview.WithPanicHandler(func(err error) {
 		t.fail(fmt.Errorf("event handler: %w", err))
 	})
 	if t.shared != nil {
-		t.informers = t.shared.View(t.resync(), panics, informerview.WithClock(t.clock))
+		t.informers = t.shared.View(panics)
 		return nil
 	}
 	client, err := t.clients.Client(informersClient)
@@ -51,16 +51,16 @@ func (t *Term) makeInformers() error {
 }
 
 // resync draws the resync period between MinResyncPeriod and twice it, as upstream.
-func (t *Term) resync() time.Duration {
+func (t *termRun) resync() time.Duration {
 	return time.Duration(float64(t.config.MinResyncPeriod.Duration) * (1 + rand.Float64()))
 }
 
 // transform returns the function that reduces cached objects. The function removes more if only
-// upstream's four controllers read them. It decides at the first object, because the provider and
+// the four cloud controllers read them. It decides at the first object, because the provider and
 // the controllers request their informers until the informers start.
-func (t *Term) transform() cache.TransformFunc {
+func (t *termRun) transform() cache.TransformFunc {
 	othersRead := sync.OnceValue(func() bool {
-		return slices.ContainsFunc(t.enabled, func(c Controller) bool { return !c.upstreams }) ||
+		return slices.ContainsFunc(t.enabled, func(c Controller) bool { return !c.isBuiltin }) ||
 			t.cloud != nil && t.cloud.UsesInformers() ||
 			t.providerInformers != nil && t.providerInformers.Requested()
 	})
@@ -68,49 +68,46 @@ func (t *Term) transform() cache.TransformFunc {
 		if othersRead() {
 			return informerview.StripManagedFields(obj)
 		}
-		return stripForUpstream(obj)
+		return stripForBuiltin(obj)
 	}
 }
 
-// stripForUpstream drops the managed fields, and the parts of a Node that upstream's four
+// stripForBuiltin drops the managed fields, and the parts of a Node that the four cloud
 // controllers do not read, which are most of it. These controllers patch only what they have
 // changed, or read nodes from the API server first.
-func stripForUpstream(obj any) (any, error) {
+func stripForBuiltin(obj any) (any, error) {
 	if node, ok := obj.(*corev1.Node); ok {
 		node.Status.Images, node.Status.Capacity, node.Status.Allocatable = nil, nil, nil
 	}
 	return informerview.StripManagedFields(obj)
 }
 
-// syncInformers starts the requested informers that do not run yet, and waits until all have synced
-// or life ends. The informers run until ctx ends.
-func (t *Term) syncInformers(ctx, life context.Context) error {
-	t.informers.StartWithContext(ctx)
-	syncing, stopSyncing := context.WithTimeoutCause(life, t.config.CacheSyncTimeout.Duration,
+// waitForSync waits until the informers of a part of the term have synced, or ctx ends.
+func (t *termRun) waitForSync(ctx context.Context, part *informerview.View) error {
+	syncing, stopSyncing := context.WithTimeoutCause(ctx, t.config.CacheSyncTimeout.Duration,
 		fmt.Errorf("informers have not synced within %s", t.config.CacheSyncTimeout.Duration))
 	defer stopSyncing()
-	return t.informers.WaitForSync(syncing)
+	return part.WaitForSync(syncing)
 }
 
 // scope returns the term for one controller: release removes only the handlers of that controller.
 // fail receives panics of its event handlers.
-func (t *Term) scope(fail func(error)) *Term {
-	own := *t
-	own.informers = t.informers.Scope(informerview.WithPanicHandler(fail))
-	return &own
+func (t *termRun) scope(fail func(error)) *Term {
+	return &Term{run: t, informers: t.informers.Scope(informerview.WithPanicHandler(fail))}
 }
 
-// release removes the handlers that a controller has registered with the term's informers.
+// release removes the handlers that the controller has registered with the term's informers.
 func (t *Term) release() { t.informers.Close() }
 
-func (t *Term) stopInformers() {
+func (t *termRun) stopInformers() {
 	if t.informers != nil {
 		t.informers.Shutdown()
 	}
 }
 
-func (t *Term) warnings() []string {
+func (t *termRun) warnings() []string {
 	all := append(t.status.retries(), t.panics.warnings()...)
+	all = append(all, overdue(t.fence.InFlight(), t.clock.Now())...)
 	if view := t.status.informers(); view != nil {
 		all = append(all, view.Warnings()...)
 	}

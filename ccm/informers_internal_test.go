@@ -12,7 +12,7 @@ import (
 	"github.com/fxccm/fxccm/internal/informerview"
 )
 
-// Informers drop most of a Node only if upstream's controllers are the only readers.
+// Informers drop most of a Node only if the four cloud controllers are the only readers.
 func TestTransform_HostsControllers_ReceiveWholeNodes(t *testing.T) {
 	resources := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
 	for name, c := range map[string]struct {
@@ -21,14 +21,14 @@ func TestTransform_HostsControllers_ReceiveWholeNodes(t *testing.T) {
 		provider bool
 		whole    bool
 	}{
-		"upstream's four":  {enabled: builtin(DefaultConfig())},
+		"the four":         {enabled: builtin(DefaultConfig())},
 		"and a host's":     {append(builtin(DefaultConfig()), Controller{Name: "mine"}), false, true},
 		"only a host's":    {[]Controller{{Name: "mine"}}, false, true},
 		"and a provider's": {builtin(DefaultConfig()), true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
-			term := &Term{
+			term := &termRun{
 				enabled: c.enabled, providerInformers: informerview.New(factory).Scope(),
 			}
 			transform := term.transform()

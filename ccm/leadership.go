@@ -15,8 +15,8 @@ type Leadership struct {
 	// when the term's context has already ended.
 	Lost <-chan struct{}
 
-	// ValidUntil returns the time after which the term must not act; see [Grant]. Nil: leadership
-	// does not expire by the clock.
+	// ValidUntil returns the time after which the term must not act; see [election.Grant]. Nil:
+	// leadership does not expire by the clock.
 	ValidUntil func() time.Time
 
 	// Begin records something outside this process that may act for the term, such as a child
@@ -25,13 +25,11 @@ type Leadership struct {
 	Begin func(name string) (done func(), err error)
 }
 
-// Leadership returns the leadership of the term. A controller without leader election never loses
-// it.
-func (t *Term) Leadership() Leadership {
+func (t *termRun) leadership() Leadership {
 	return Leadership{Lost: t.lost, ValidUntil: t.validUntil, Begin: t.beginOutside}
 }
 
-func (t *Term) beginOutside(name string) (done func(), err error) {
+func (t *termRun) beginOutside(name string) (done func(), err error) {
 	_, done, err = t.fence.Enter(context.Background(),
 		inflight.Activity{Name: name, MayAct: true, Lasting: true})
 	return done, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 )
 
 // outside is a controller that records an activity outside the process. It sends the leadership of
@@ -34,7 +35,7 @@ func outside(begun chan<- ccm.Leadership, end chan<- func()) ccm.Controller {
 func TestLeadership_OutsideActivityContinues_TermDoesNotEndAndCanBeLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun, end := make(chan ccm.Leadership, 1), make(chan func(), 1)
-		elector := ccm.NewHostElector()
+		elector := election.NewHost()
 		p := standaloneParams("outside")
 		p.Elector, p.Controllers = elector, []ccm.Controller{outside(begun, end)}
 		m := newManager(t, p)
@@ -45,7 +46,7 @@ func TestLeadership_OutsideActivityContinues_TermDoesNotEndAndCanBeLost(t *testi
 		released := make(chan error, 1)
 		go func() {
 			released <- elector.Lead(leading,
-				ccm.Grant{ValidUntil: func() time.Time { return until }})
+				election.Grant{ValidUntil: func() time.Time { return until }})
 		}()
 		leadership, done := <-begun, <-end
 		if got := leadership.ValidUntil(); got != until {
@@ -95,15 +96,15 @@ func TestLeadership_OutsideActivityHangs_DrainTimeoutMayAct(t *testing.T) {
 type lossy struct{ terms int }
 
 func (l *lossy) Elect(
-	ctx context.Context, lead func(context.Context, ccm.Grant) error,
+	ctx context.Context, lead func(context.Context, election.Grant) error,
 ) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	l.terms++
 	led, lose := context.WithCancelCause(context.WithoutCancel(ctx))
-	lose(ccm.ErrLeadershipLost)
-	return lead(led, ccm.Grant{})
+	lose(election.ErrLost)
+	return lead(led, election.Grant{})
 }
 
 func TestCampaign_LeadershipIsLostAgainAndAgain_AFewTermsBeginAtOnceThenOneASecond(t *testing.T) {

@@ -15,22 +15,25 @@ import (
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/cloud-provider/names"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/internal/events"
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/internal/inflight"
 	"github.com/fxccm/fxccm/internal/informerview"
 	"github.com/fxccm/fxccm/internal/metrics"
+	"github.com/fxccm/fxccm/internal/nodes"
+	"github.com/fxccm/fxccm/internal/printable"
 )
 
 // A Manager is one cloud controller manager for one cluster. Its methods are safe for concurrent
 // use.
 type Manager struct {
 	name     string
+	owner    string
 	config   Config
 	all      []Controller
 	selected controllerSelection
@@ -39,7 +42,7 @@ type Manager struct {
 	rest     *rest.Config
 	// recording creates events under the Manager's identity.
 	recording typedcorev1.EventsGetter
-	elector   Elector
+	elector   election.Elector
 	identity  string
 	// connections are those of the Manager's own clients.
 	connections *connections
@@ -52,6 +55,8 @@ type Manager struct {
 	metrics        *controllersmetrics.ControllerManagerMetrics
 	// metricSet are the Manager's own metrics.
 	metricSet *metrics.Set
+	// setupWarnings are those of the setup, which hold for the life of the Manager.
+	setupWarnings []string
 	// history has the last terms of all runs.
 	history termHistory
 	// shared are the host's informers, if it has given any.
@@ -67,7 +72,7 @@ type Manager struct {
 	// series are the metrics of the run.
 	series *metrics.Series
 	// timedOutTerms are the terms that exceeded their drain timeout.
-	timedOutTerms []*Term
+	timedOutTerms []*termRun
 	// leader is the term that needs the lease, replica the term of the controllers that do not.
 	leader, replica termSlot
 }
@@ -75,7 +80,7 @@ type Manager struct {
 // termSlot is the state of the terms of one kind. The Manager's lock guards it.
 type termSlot struct {
 	// term is open, draining, or has exceeded its drain timeout.
-	term *Term
+	term *termRun
 	// failure is why there is no term. It is nil in normal operation.
 	failure *failure
 }
@@ -87,42 +92,23 @@ type failure struct {
 }
 
 // New checks everything that needs no network, and returns a stopped Manager. It starts nothing. An
-// error is a *[ConfigError] that names the invalid field.
+// error is a *[ConfigError] that names all invalid fields.
 func New(p Params) (*Manager, error) {
-	if err := p.Config.Validate(); err != nil {
-		return nil, err
-	}
-	provider, err := selectProvider(p.Config.CloudProvider.Name, p.Providers)
+	provider, all, selected, err := p.validate()
 	if err != nil {
-		return nil, err
-	}
-	if provider.Validate != nil {
-		if err := provider.Validate(p.Config); err != nil {
-			return nil, configError(field.Invalid(field.NewPath("cloudProvider", "configFile"),
-				p.Config.CloudProvider.ConfigFile,
-				fmt.Sprintf("the cloud provider %q rejects it: %v", provider.Name, err)))
-		}
-	}
-	all, err := joinControllers(builtin(p.Config), p.Controllers)
-	if err != nil {
-		return nil, err
-	}
-	selected, err := selectControllers(p.Config.Controllers, all)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkNodeIPAM(p.Config, selected); err != nil {
-		return nil, err
-	}
-	if err := checkRoutes(p.Config, selected); err != nil {
 		return nil, err
 	}
 	clients, err := newClientConfigs(p.Clients, p.RESTConfig, p.Config.ClientConnection)
 	if err != nil {
 		return nil, err
 	}
+	registerer := p.Registerer
+	if _, unwanted := registerer.(metrics.Unwanted); unwanted {
+		registerer = nil
+	}
 	m := &Manager{
 		name:     p.Name,
+		owner:    p.Owner,
 		config:   p.Config,
 		all:      all,
 		selected: selected,
@@ -136,7 +122,7 @@ func New(p Params) (*Manager, error) {
 		log:        klog.Background(),
 		recorders:  p.EventRecorders,
 		clock:      p.Clock,
-		registerer: p.Registerer,
+		registerer: registerer,
 
 		onDrainTimeout: p.OnDrainTimeout,
 
@@ -155,7 +141,7 @@ func New(p Params) (*Manager, error) {
 	if err := m.makeRecordingClient(); err != nil {
 		return nil, err
 	}
-	if m.metricSet, err = metrics.New(p.Registerer, m.name); err != nil {
+	if m.metricSet, err = metrics.New(registerer, m.name); err != nil {
 		return nil, fmt.Errorf("ccm: %w", err)
 	}
 	if p.Informers.Factory != nil {
@@ -172,10 +158,29 @@ func New(p Params) (*Manager, error) {
 		manager += "/" + m.name
 	}
 	m.metrics = controllersmetrics.NewControllerManagerMetrics(manager)
+	m.setupWarnings = setupWarnings(p, m.rest)
 	if err := m.chooseElector(); err != nil {
 		return nil, err
 	}
 	return m, nil
+}
+
+// setupWarnings names what is not wired, or is likely a mistake, although it is valid.
+func setupWarnings(p Params, client *rest.Config) []string {
+	var all []string
+	if p.Registerer == nil {
+		all = append(all, "metrics are not registered: Params has no Registerer")
+	}
+	if p.Elector == nil && !p.Config.LeaderElection.LeaderElect {
+		all = append(all,
+			"leader election is off: a second replica would act on the same cluster at the same time")
+	}
+	if client.Insecure {
+		all = append(all, "the certificate of the API server is not verified: "+
+			"the client configuration is insecure, and whoever answers receives the credentials")
+	}
+	slices.Sort(all)
+	return all
 }
 
 func (m *Manager) makeRecordingClient() (err error) {
@@ -193,33 +198,8 @@ func (m *Manager) makeRecordingClient() (err error) {
 	return nil
 }
 
-// checkRoutes rejects a route controller that the user named and that cannot work. A route
-// controller that only "*" enables is checked when the provider has reported whether it serves
-// routes.
-func checkRoutes(cfg Config, selected controllerSelection) error {
-	if !cfg.ConfigureCloudRoutes || cfg.ClusterCIDR != "" ||
-		!selected.named[names.NodeRouteController] {
-		return nil
-	}
-	return configError(field.Required(field.NewPath("clusterCIDR"),
-		"needed by "+names.NodeRouteController+
-			", which controllers (--controllers) names; see --cluster-cidr"))
-}
-
-// checkNodeIPAM validates the settings of an enabled node-ipam-controller.
-func checkNodeIPAM(cfg Config, selected controllerSelection) error {
-	if !cfg.AllocateNodeCIDRs || !selected.named["node-ipam-controller"] {
-		return nil
-	}
-	errs := cfg.NodeIPAM.validate(field.NewPath("nodeIPAM"), cfg.ClusterCIDR)
-	if len(errs) == 0 {
-		return nil
-	}
-	return &ConfigError{Fields: errs}
-}
-
 // identity is unique and readable: the host name and a random suffix, as upstream's.
-func identity(cfg LeaderElectionConfig) string {
+func identity(cfg election.Config) string {
 	if cfg.Identity != "" {
 		return cfg.Identity
 	}
@@ -236,7 +216,7 @@ func (m *Manager) chooseElector() error {
 	}
 	cfg := m.config.LeaderElection
 	if !cfg.LeaderElect {
-		m.elector = AlwaysLead()
+		m.elector = &election.Alone{}
 		return nil
 	}
 	cfg.Identity = m.identity
@@ -245,16 +225,17 @@ func (m *Manager) chooseElector() error {
 		return configError(field.Invalid(field.NewPath("clientConnection"), leaseClient,
 			err.Error()))
 	}
-	var elector Elector
-	if config, err = m.connections.client(config, m.clients.identity(leaseClient)); err == nil {
-		elector, err = newLeaseElector(config, cfg, m.log, m.clock, m.recorders,
-			m.connections.reset)
+	config, err = m.connections.client(config, m.clients.identity(leaseClient))
+	if err == nil {
+		m.elector, err = election.NewLease(election.LeaseParams{
+			RESTConfig: config, Config: cfg, Logger: m.log, EventRecorder: m.recorders,
+			OnTimeout: m.connections.reset, Clock: m.clock,
+		})
 	}
 	if err != nil {
 		return configError(field.Invalid(field.NewPath("leaderElection"), cfg.ResourceName,
 			err.Error()))
 	}
-	m.elector = elector
 	return nil
 }
 
@@ -263,6 +244,9 @@ func (m *Manager) Name() string { return m.name }
 
 // Config returns the configuration that New was given.
 func (m *Manager) Config() Config { return m.config }
+
+// Registerer returns Params.Registerer, or nil, for code that serves the metrics.
+func (m *Manager) Registerer() prometheus.Registerer { return m.registerer }
 
 // RESTConfig returns a copy of the client configuration of the Manager's own identity, for code
 // that serves or tests a Manager. Its requests bypass the fence.
@@ -280,7 +264,7 @@ func (m *Manager) enabled(needElection bool) []Controller {
 }
 
 // newLeaderTerm returns the term of a grant of leadership.
-func (m *Manager) newLeaderTerm(g Grant) *Term {
+func (m *Manager) newLeaderTerm(g election.Grant) *termRun {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.terms++
@@ -292,18 +276,18 @@ func (m *Manager) newLeaderTerm(g Grant) *Term {
 }
 
 // newReplicaTerm returns the term of the controllers that need no leadership. It has no provider.
-func (m *Manager) newReplicaTerm() *Term {
+func (m *Manager) newReplicaTerm() *termRun {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	t := m.newTerm(Grant{}, 0, m.log.WithValues("leaderElection", false))
+	t := m.newTerm(election.Grant{}, 0, m.log.WithValues("leaderElection", false))
 	t.enabled = m.enabled(false)
 	m.replica = termSlot{term: t}
 	return t
 }
 
-func (m *Manager) newTerm(g Grant, number uint64, log logr.Logger) *Term {
+func (m *Manager) newTerm(g election.Grant, number uint64, log logr.Logger) *termRun {
 	gate := fence.New(g.ValidUntil, m.clock)
-	t := &Term{
+	t := &termRun{
 		number:      number,
 		config:      m.config,
 		log:         log,
@@ -317,6 +301,7 @@ func (m *Manager) newTerm(g Grant, number uint64, log logr.Logger) *Term {
 		identity:    m.identity,
 		clock:       m.clock,
 		manager:     m.name,
+		owner:       m.owner,
 		registerer:  m.registerer,
 		tasks:       &inflight.Set{},
 		status:      newTermStatus(),
@@ -328,6 +313,7 @@ func (m *Manager) newTerm(g Grant, number uint64, log logr.Logger) *Term {
 		cleanedUp:   m.resetConnectionsAfterRun,
 	}
 	t.troubles = newTroubles(m.clock, t.series.Trouble)
+	t.nodes = nodes.NewRecord(t.troubles.report)
 	door := gate.Door(func() { t.series.Refused(metrics.DoorKube) })
 	t.clients = &termClients{
 		configs: m.clients, fence: door, clients: map[string]kubernetes.Interface{},
@@ -354,7 +340,7 @@ func (m *Manager) resetConnectionsAfterRun() {
 
 // warnings are problems that do not degrade the state. The lock is held.
 func (m *Manager) warnings() []string {
-	var all []string
+	all := slices.Clone(m.setupWarnings)
 	if failed := m.replica.failure; failed != nil {
 		all = append(all, "controllers without leader election: "+m.explain(failed.err))
 	}
@@ -380,9 +366,12 @@ func (m *Manager) explain(err error) string {
 			return fmt.Sprintf("term %d ended after its drain timeout; campaigning again soon",
 				timedOut.Term)
 		}
-		return fmt.Sprintf("term %d did not end within its drain timeout; "+
-			"campaigning again when it can no longer act; still running: %s",
-			timedOut.Term, describe(running, m.clock.Now()))
+		next := "campaigning again at retryAt, because it can no longer act"
+		if timedOut.term.mayAct() {
+			next = "campaigning again when it can no longer act"
+		}
+		return fmt.Sprintf("term %d did not end within its drain timeout; %s; still running: %s",
+			timedOut.Term, next, describe(running, m.clock.Now()))
 	}
 	return explain(err)
 }
@@ -426,7 +415,7 @@ func (m *Manager) snapshot() (Status, *objects) {
 		status.Controllers = append(status.Controllers,
 			ControllerStatus{Name: c.Name, State: state})
 	}
-	if reporter, ok := m.elector.(ElectionReporter); ok {
+	if reporter, ok := m.elector.(election.Reporter); ok {
 		status.Election = reporter.ElectionStatus()
 	}
 	for _, c := range []termSlot{m.replica, m.leader} {
@@ -441,6 +430,7 @@ func (m *Manager) snapshot() (Status, *objects) {
 	if m.leader.term != nil {
 		m.leader.term.status.fill(&status)
 		status.Troubles = m.leader.term.troubles.list()
+		status.Nodes = waitingNodes(m.leader.term.nodes.Waiting())
 		reporting = m.leader.term.status.reporter()
 	}
 	status.Warnings = m.warnings()
@@ -448,7 +438,7 @@ func (m *Manager) snapshot() (Status, *objects) {
 	case !m.running:
 		status.State, status.Ready, status.Step = StateStopped, false, ""
 		if m.err != nil {
-			status.Reason = m.err.Error()
+			status.Reason = printable.Text(m.err.Error(), maxReason)
 		}
 	case m.leader.term != nil:
 	case m.leader.failure != nil:
@@ -459,7 +449,7 @@ func (m *Manager) snapshot() (Status, *objects) {
 		status.State = StateDegraded
 		status.Reason = explain(fmt.Errorf("leader election: %w", status.Election.Err))
 	default:
-		status.State = StateStandby
+		status.State, status.Reason = StateStandby, status.Election.WaitReason()
 	}
 	return status, reporting
 }

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/internal/metrics"
 )
 
@@ -26,7 +27,7 @@ type measurement struct {
 	status  TermStatus
 }
 
-func (t *Term) measure() *measurement {
+func (t *termRun) measure() *measurement {
 	if t.provider == nil {
 		return nil
 	}
@@ -77,7 +78,7 @@ func endReason(err error) metrics.EndReason {
 	switch {
 	case errors.As(err, &timedOut):
 		return metrics.DrainTimedOut
-	case errors.Is(err, ErrLeadershipLost):
+	case errors.Is(err, election.ErrLost):
 		return metrics.Lost
 	case errors.Is(err, ErrStopped):
 		return metrics.Stopped

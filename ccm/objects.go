@@ -9,6 +9,7 @@ import (
 
 	"github.com/fxccm/fxccm/internal/guard"
 	"github.com/fxccm/fxccm/internal/metrics"
+	"github.com/fxccm/fxccm/internal/nodes"
 )
 
 // An ObjectReporter is a cloudprovider.Interface that also reports the state of the objects that it
@@ -34,7 +35,8 @@ const (
 	LoadBalancerRefused LoadBalancerState = "refused"
 	// LoadBalancerWaiting: the cloud is at work, or a requirement is not met yet.
 	LoadBalancerWaiting LoadBalancerState = "waiting"
-	// LoadBalancerReady: the load balancer is as the Service requests it.
+	// LoadBalancerReady: the load balancer is as the Service requests it, but for what the Message
+	// names.
 	LoadBalancerReady LoadBalancerState = "ready"
 )
 
@@ -45,7 +47,8 @@ type LoadBalancerStatus struct {
 	Service   string `json:"service"`
 
 	State LoadBalancerState `json:"state"`
-	// Reason is a CamelCase word, and Message a sentence. Ready load balancers have no Message.
+	// Reason is a CamelCase word, and Message a sentence. The Message of a ready load balancer is
+	// about a part of what the Service requests and does not get; it is usually empty.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	// Since has the time at which the load balancer became ready, or stopped being ready.
@@ -69,6 +72,14 @@ type LoadBalancerStatus struct {
 	// Requests are the last requests to the cloud for the Service, the last one first. The list is
 	// limited. A request that serves several objects counts for the one that caused it.
 	Requests []CloudRequest `json:"requests,omitempty"`
+}
+
+// defects is 1 if the Service is served but for a part of what it requests.
+func (s LoadBalancerStatus) defects() int {
+	if s.State == LoadBalancerReady && s.Message != "" {
+		return 1
+	}
+	return 0
 }
 
 // CloudRequest is a request to the API of the cloud, with its result.
@@ -95,6 +106,36 @@ type NodeStatus struct {
 	Since time.Time `json:"since"`
 }
 
+// waitingNodes returns the nodes that wait, as the cloud-node-controller knows them.
+func waitingNodes(all []nodes.Waiting) (waiting []NodeStatus) {
+	for _, w := range all {
+		reason := "InitializationPending"
+		if w.Failed {
+			reason = "InitializationFailed"
+		}
+		waiting = append(waiting, NodeStatus{
+			Name: w.Name, Reason: reason, Message: w.Message, Since: w.Since,
+		})
+	}
+	slices.SortFunc(waiting, oldestFirst)
+	return waiting
+}
+
+func oldestFirst(a, b NodeStatus) int {
+	return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
+}
+
+// preferReported returns the provider's entries, and the others of nodes that it does not report.
+func preferReported(reported, others []NodeStatus) []NodeStatus {
+	for _, other := range others {
+		if !slices.ContainsFunc(reported,
+			func(n NodeStatus) bool { return n.Name == other.Name }) {
+			reported = append(reported, other)
+		}
+	}
+	return reported
+}
+
 // objects reads the state of a provider's objects. It is nil if the provider does not report them.
 type objects struct {
 	reporter ObjectReporter
@@ -109,14 +150,15 @@ func (o *objects) fill(status *Status) {
 	}
 	o.cloud.Ask("LoadBalancerStatus",
 		func() { status.LoadBalancers = o.reporter.LoadBalancerStatus() })
-	o.cloud.Ask("NodeStatus", func() { status.Nodes = o.reporter.NodeStatus() })
+	o.cloud.Ask("NodeStatus", func() {
+		status.Nodes = preferReported(o.reporter.NodeStatus(), status.Nodes)
+	})
 	slices.SortFunc(status.LoadBalancers, func(a, b LoadBalancerStatus) int {
-		return cmp.Or(cmp.Compare(a.State.rank(), b.State.rank()), a.Since.Compare(b.Since),
+		return cmp.Or(cmp.Compare(a.State.rank(), b.State.rank()),
+			-cmp.Compare(a.defects(), b.defects()), a.Since.Compare(b.Since),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Service, b.Service))
 	})
-	slices.SortFunc(status.Nodes, func(a, b NodeStatus) int {
-		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(status.Nodes, oldestFirst)
 }
 
 // metrics returns the objects that the metrics count.
@@ -125,9 +167,13 @@ func (o *objects) metrics() metrics.Objects {
 	o.fill(&status)
 	var all metrics.Objects
 	for _, lb := range status.LoadBalancers {
-		all.LoadBalancers = append(all.LoadBalancers, metrics.LoadBalancer{
+		counted := metrics.LoadBalancer{
 			State: string(lb.State), ProvisioningStatus: lb.ProvisioningStatus, Since: lb.Since,
-		})
+		}
+		if lb.defects() > 0 {
+			counted.Defect = lb.Reason
+		}
+		all.LoadBalancers = append(all.LoadBalancers, counted)
 	}
 	for _, node := range status.Nodes {
 		all.Nodes = append(all.Nodes, node.Since)

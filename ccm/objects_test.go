@@ -12,6 +12,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/internal/metrics"
+	"github.com/fxccm/fxccm/internal/metrics/metricstest"
 )
 
 // reportingCloud reports fixed objects, unless it panics.
@@ -26,6 +27,10 @@ func (c reportingCloud) LoadBalancerStatus() []ccm.LoadBalancerStatus {
 	if c.panics.Load() {
 		panic("no status")
 	}
+	defective := func(lb ccm.LoadBalancerStatus) ccm.LoadBalancerStatus {
+		lb.Reason, lb.Message = "SourceRangesIgnored", "every client may connect"
+		return lb
+	}
 	at := func(state ccm.LoadBalancerState, name string, age time.Duration) ccm.LoadBalancerStatus {
 		return ccm.LoadBalancerStatus{
 			Namespace: "default", Service: name, State: state, Since: reported.Add(-age),
@@ -33,6 +38,7 @@ func (c reportingCloud) LoadBalancerStatus() []ccm.LoadBalancerStatus {
 	}
 	return []ccm.LoadBalancerStatus{
 		at(ccm.LoadBalancerReady, "a", time.Hour),
+		defective(at(ccm.LoadBalancerReady, "f", time.Second)),
 		at(ccm.LoadBalancerWaiting, "b", time.Second),
 		at(ccm.LoadBalancerWaiting, "c", time.Minute),
 		at(ccm.LoadBalancerDegraded, "d", time.Second),
@@ -65,7 +71,7 @@ func TestStatus_ProviderReportsObjects_AreListedWorstFirstWhileTheTermIsOpen(t *
 		}
 		return list
 	}
-	want := []string{"d", "e", "c", "b", "a", "old", "young"}
+	want := []string{"d", "e", "c", "b", "f", "a", "old", "young"}
 	if got := names(); !slices.Equal(got, want) {
 		t.Errorf("the status lists %v, want %v", got, want)
 	}
@@ -75,11 +81,16 @@ func TestStatus_ProviderReportsObjects_AreListedWorstFirstWhileTheTermIsOpen(t *
 		t.Errorf("%d series of load balancers, %v; want one for each state", count, err)
 	}
 
+	if defects, ok := metricstest.Value(t, registry, "fxccm_load_balancers_defective", "reason",
+		"SourceRangesIgnored"); !ok || defects != 1 {
+		t.Errorf("the metric counts %v defects, want 1", defects)
+	}
+
 	cloud.panics.Store(true)
 	if got := names(); !slices.Equal(got, []string{"old", "young"}) {
 		t.Errorf("after a panic the status lists %v, want only the nodes", got)
 	}
-	if warnings := m.Status().Warnings; len(warnings) != 1 {
+	if warnings := runWarnings(m.Status()); len(warnings) != 1 {
 		t.Errorf("the warnings are %q, want one about the panic", warnings)
 	}
 	if err := stop(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -20,11 +21,14 @@ import (
 	"go.uber.org/goleak"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -107,9 +111,9 @@ func TestProviderStart_Hangs_TermFailsAndIsRetried(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
 		s := m.Status()
-		if !s.Ready || s.Term != 2 || len(s.Warnings) != 1 ||
-			!strings.Contains(s.Warnings[0], "term 1") ||
-			!strings.Contains(s.Warnings[0], "build provider") {
+		if !s.Ready || s.Term != 2 || len(runWarnings(s)) != 1 ||
+			!strings.Contains(runWarnings(s)[0], "term 1") ||
+			!strings.Contains(runWarnings(s)[0], "build provider") {
 			t.Errorf("later: %+v", s)
 		}
 		if detail := check(t, m.LivenessChecks(), "mine").Detail(nil); detail != "ok" {
@@ -118,34 +122,51 @@ func TestProviderStart_Hangs_TermFailsAndIsRetried(t *testing.T) {
 	})
 }
 
-// Each term that hangs costs memory, and only a restart of the process helps.
-func TestProviderStart_HangsEachTime_FewTermsAreLeftBehindAndLivenessFails(t *testing.T) {
+// Each term that hangs may hold memory, so they follow each other more and more slowly. The Manager
+// serves again without a restart when a term does not hang.
+func TestProviderStart_HangsFiveTimes_TermsFollowMoreSlowlyUntilOneServes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var built atomic.Int32
 		p := standaloneParams("mine")
 		p.Controllers = []ccm.Controller{idle("mine")}
 		p.Providers = []ccm.Provider{provider(func() (cloudprovider.Interface, error) {
-			if built.Add(1) <= 3 {
+			if built.Add(1) <= 5 {
 				<-release
 			}
 			return emptyCloud(), nil
 		})}
 		_ = recordEvents(&p)
 		m, _ := start(t, p)
-		time.Sleep(time.Hour)
+		// A start times out and drains in 128 s. The pauses are 30 s, 1, 2, 4 and 8 minutes.
+		time.Sleep(9 * time.Minute)
 		synctest.Wait()
 		if n := built.Load(); n != 3 {
-			t.Errorf("the provider was built %d times, want 3", n)
+			t.Errorf("the provider was built %d times in 9 minutes, want 3", n)
+		}
+		time.Sleep(11 * time.Minute)
+		synctest.Wait()
+		s := m.Status()
+		if wait := time.Until(s.RetryAt); s.State != ccm.StateDegraded || wait <= time.Minute ||
+			wait > 8*time.Minute || !strings.Contains(s.Reason, "retryAt") {
+			t.Errorf("after the fifth term: %+v; want its reason and the time of the next one", s)
 		}
 		if err := check(t, m.LivenessChecks(), "drain").Check(nil); err == nil ||
 			!strings.Contains(err.Error(), "build provider") {
 			t.Errorf("liveness: %v", err)
 		}
+		time.Sleep(8 * time.Minute)
+		synctest.Wait()
+		if s := m.Status(); !s.Ready || s.Term != 6 || len(runWarnings(s)) != 5 {
+			t.Errorf("after the sixth term has begun: %+v; want it to serve, and five warnings", s)
+		}
+		if err := check(t, m.LivenessChecks(), "drain").Check(nil); err != nil {
+			t.Errorf("liveness: %v", err)
+		}
 		close(release)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if s := m.Status(); !s.Ready || len(s.Warnings) > 0 {
+		if s := m.Status(); !s.Ready || len(runWarnings(s)) > 0 {
 			t.Errorf("after the provider answers again: %+v", s)
 		}
 		if err := check(t, m.LivenessChecks(), "drain").Check(nil); err != nil {
@@ -205,8 +226,8 @@ func TestProvider_CallsPanicRepeatedly_StatusAndOneEventReportIt(t *testing.T) {
 		}}
 		m, stop := start(t, p)
 		eventually(t, m.Status, func(s ccm.Status) bool {
-			return s.Ready && len(s.Warnings) == 1 &&
-				strings.Contains(s.Warnings[0], "panicked 3 times in Routes.ListRoutes")
+			return s.Ready && len(runWarnings(s)) == 1 &&
+				strings.Contains(runWarnings(s)[0], "panicked 3 times in Routes.ListRoutes")
 		}, "a warning about the panics")
 		mustHaveEvent(t, recorder, "Warning ProviderPanicked", "Routes.ListRoutes",
 			"no routes today")
@@ -251,7 +272,7 @@ func TestReportTrouble_Problem_ShowsInStatusReadinessAndMetricUntilItEnds(t *tes
 		strings.Contains(detail, "refused") {
 		t.Errorf("detail of readiness: %q", detail)
 	}
-	const page = `# HELP fxccm_cloud_trouble 1 while the cloud provider reports a problem of the cloud; Status says why and since when.
+	const page = `# HELP fxccm_cloud_trouble 1 while the cloud has a problem, or the node controllers lack a right; Status says why and since when.
 # TYPE fxccm_cloud_trouble gauge
 fxccm_cloud_trouble{manager="",subject="identity"} %d
 fxccm_cloud_trouble{manager="",subject="quota"} 1
@@ -280,6 +301,70 @@ fxccm_cloud_trouble{manager="",subject="quota"} 1
 	report("late", errors.New("x")) // must not panic
 }
 
+func TestCall_IgnoresItsContext_StatusWarnsUntilItReturns(t *testing.T) {
+	for name, test := range map[string]struct {
+		method   fake.Method
+		deadline time.Duration // of the caller, or 0
+		from     time.Duration
+	}{
+		"read":               {fake.InstanceMetadata, 0, 10 * time.Second},
+		"read with deadline": {fake.InstanceMetadata, 3 * time.Second, 4 * time.Second},
+		"write":              {fake.EnsureLoadBalancer, 0, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cloud := fake.New()
+				release := cloud.On(test.method).IgnoringContext().Hang()
+				p := standaloneParams("mine")
+				p.Providers = []ccm.Provider{cloud.CCMProvider()}
+				p.Controllers = []ccm.Controller{{
+					Name: "mine",
+					New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
+						return ccm.RunnableFunc(func(ctx context.Context) error {
+							limited := ctx
+							if test.deadline > 0 {
+								var cancel context.CancelFunc
+								limited, cancel = context.WithTimeout(ctx, test.deadline)
+								defer cancel()
+							}
+							object := metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1"}
+							if test.method == fake.EnsureLoadBalancer {
+								balancers, _ := term.Cloud().LoadBalancer()
+								_, _ = balancers.EnsureLoadBalancer(limited, "c",
+									&v1.Service{ObjectMeta: object}, nil)
+							} else {
+								instances, _ := term.Cloud().InstancesV2()
+								_, _ = instances.InstanceMetadata(limited,
+									&v1.Node{ObjectMeta: object})
+							}
+							<-ctx.Done()
+							return nil
+						}), nil
+					},
+				}}
+				m, _ := start(t, p)
+				time.Sleep(test.from - time.Millisecond)
+				synctest.Wait()
+				if s := m.Status(); len(runWarnings(s)) > 0 {
+					t.Errorf("after less than %s: %q", test.from, runWarnings(s))
+				}
+				time.Sleep(2 * time.Millisecond)
+				want := string(test.method)
+				if s := m.Status(); !s.Ready || len(runWarnings(s)) != 1 ||
+					!strings.Contains(runWarnings(s)[0], want) ||
+					!strings.Contains(runWarnings(s)[0], "has not returned since") {
+					t.Errorf("after %s: %+v; want a warning about %s", test.from, s, want)
+				}
+				release()
+				synctest.Wait()
+				if s := m.Status(); len(runWarnings(s)) > 0 {
+					t.Errorf("after the call has returned: %q", runWarnings(s))
+				}
+			})
+		})
+	}
+}
+
 // A process that stops may lose its lease while a call ends. Run must return before another process
 // leads.
 func TestStop_LeadershipIsLostWhileACallHangs_IsReportedBeforeAnotherMayLead(t *testing.T) {
@@ -304,14 +389,14 @@ func TestStop_LeadershipIsLostWhileACallHangs_IsReportedBeforeAnotherMayLead(t *
 				}), nil
 			},
 		}}
-		elector := ccm.NewHostElector()
+		elector := election.NewHost()
 		p.Elector = elector
 		_, stop := start(t, p)
 		begun := time.Now()
 		free := begun.Add(15 * time.Second)
 		lent := make(chan error, 1)
 		go func() {
-			lent <- elector.Lead(context.Background(), ccm.Grant{
+			lent <- elector.Lead(context.Background(), election.Grant{
 				ValidUntil:  func() time.Time { return begun.Add(10 * time.Second) },
 				LeaseExpiry: func() time.Time { return free },
 			})
@@ -354,6 +439,116 @@ func hanging(
 	}))
 	t.Cleanup(server.Close)
 	return &rest.Config{Host: server.URL}, arrived
+}
+
+// countingConn counts the bytes that were written.
+type countingConn struct {
+	*net.TCPConn
+	written *atomic.Int64
+}
+
+func (c countingConn) Write(p []byte) (int, error) {
+	n, err := c.TCPConn.Write(p)
+	c.written.Add(int64(n))
+	return n, err
+}
+
+// The network fails while a request is on its way, leadership is lost, and the network works again.
+func TestTerm_RequestIsPendingWhenTheNetworkFails_NeverArrives(t *testing.T) {
+	for name, protocols := range map[string][]string{"HTTP/2": nil, "HTTP/1.1": {"http/1.1"}} {
+		t.Run(name, func(t *testing.T) {
+			var open atomic.Int32
+			var patches atomic.Int32
+			server := httptest.NewUnstartedServer(http.HandlerFunc(
+				func(w http.ResponseWriter, r *http.Request) {
+					if r.Method == http.MethodPatch {
+						patches.Add(1)
+					}
+					http.NotFound(w, r)
+				}))
+			server.EnableHTTP2 = true
+			server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+				switch state {
+				case http.StateNew:
+					open.Add(1)
+				case http.StateClosed, http.StateHijacked:
+					open.Add(-1)
+				}
+			}
+			server.StartTLS()
+			t.Cleanup(server.Close)
+			network, err := netfault.Listen(server.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = network.Close() })
+
+			var written atomic.Int64
+			connected, send := make(chan struct{}), make(chan struct{})
+			result := make(chan error, 1)
+			p := standaloneParams("mine")
+			p.RESTConfig = &rest.Config{
+				Host:            "https://" + network.Addr(),
+				TLSClientConfig: rest.TLSClientConfig{Insecure: true, NextProtos: protocols},
+				Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+					conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+					if err != nil {
+						return nil, err
+					}
+					return countingConn{conn.(*net.TCPConn), &written}, nil
+				},
+			}
+			p.Controllers = []ccm.Controller{{
+				Name: "mine",
+				New: func(_ context.Context, term *ccm.Term) (ccm.Runnable, error) {
+					client, err := term.Client("mine")
+					return ccm.RunnableFunc(func(ctx context.Context) error {
+						nodes := client.CoreV1().Nodes()
+						_, _ = nodes.Get(ctx, "a", metav1.GetOptions{})
+						close(connected)
+						<-send
+						_, err := nodes.Patch(context.TODO(), "a", types.MergePatchType,
+							[]byte(`{}`), metav1.PatchOptions{})
+						result <- err
+						<-ctx.Done()
+						return nil
+					}), err
+				},
+			}}
+			elector := election.NewHost()
+			p.Elector = elector
+			start(t, p)
+			leading, lose := context.WithCancel(t.Context())
+			drained := make(chan error, 1)
+			go func() { drained <- elector.Lead(leading, election.Grant{}) }()
+			<-connected
+			if err := network.Set(netfault.Stall()); err != nil {
+				t.Fatal(err)
+			}
+			before := written.Load()
+			close(send)
+			eventually(t, written.Load, func(n int64) bool { return n > before },
+				"bytes of the PATCH")
+			lose()
+			if err := <-drained; err != nil {
+				t.Fatal(err)
+			}
+			if err := <-result; !errors.Is(err, ccm.ErrTermOver) {
+				t.Errorf("the request ended with %v", err)
+			}
+			// A connection that is only closed stays open in the network, which has its last bytes.
+			eventually(t, network.Connections, func(n int) bool { return n == 0 },
+				"reset of the connections of the term")
+			if err := network.Set(netfault.Pass()); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, open.Load, func(n int32) bool { return n == 0 },
+				"end of the connections of the term")
+			if n := patches.Load(); n > 0 {
+				t.Errorf("%d requests arrived after another process may lead", n)
+			}
+		})
+	}
 }
 
 // Upstream reads with context.TODO(). Such a read must end with the term instead of exceeding its

@@ -53,7 +53,7 @@ func (l *panicLog) warnings() []string {
 
 // panicked records a panic of the provider. A fatal panic ends the term, because the provider's
 // answer decides which controllers run.
-func (t *Term) panicked(err *guard.PanicError, fatal bool) {
+func (t *termRun) panicked(err *guard.PanicError, fatal bool) {
 	if fatal {
 		t.fail(err)
 		return

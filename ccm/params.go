@@ -6,6 +6,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/ccm/election"
 )
 
 // Params is the input of [New]: a Config, and code. Only Config and Providers are required. The
@@ -15,13 +17,21 @@ type Params struct {
 	// Default "".
 	Name string
 
+	// Owner identifies the cluster in the cloud by a name that the cluster's own API server cannot
+	// choose, unlike UIDs, which it reports. A provider marks the objects of the cluster with it,
+	// and treats objects with another mark as another cluster's. A [ClusterCleaner] deletes only
+	// objects with the mark. A fleet of Cluster API sets it to the Cluster's name there. It must be
+	// unique among the Managers of a cloud, and must not change: objects with the earlier mark are
+	// refused. Default "": no marks.
+	Owner string
+
 	// Config is validated by New. Start from [DefaultConfig].
 	Config Config
 
 	// Providers holds the cloud provider. If there are several, Config.CloudProvider.Name chooses.
 	Providers []Provider
 
-	// Controllers are the host's own, in addition to upstream's four.
+	// Controllers are the host's own, in addition to the four cloud controllers.
 	Controllers []Controller
 
 	// RESTConfig is the client configuration of the API server. Nil: Config.ClientConnection, or
@@ -36,22 +46,22 @@ type Params struct {
 	// Informers are the host's shared informers. Without them each term makes and ends its own.
 	Informers SharedInformers
 
-	// Elector decides when to act. Nil: a Lease, or [AlwaysLead] if Config disables leader
-	// election.
-	Elector Elector
+	// Elector decides when to act. Nil: [election.NewLease], or [election.Alone] if Config disables
+	// leader election.
+	Elector election.Elector
 
-	// Logger is the logger of the Manager and its controllers. Nil: klog's. Upstream's four
-	// controllers write most of their messages to klog in both cases.
+	// Logger is the logger of the Manager and its controllers. Nil: klog's. The route
+	// controller, which is upstream's, writes to klog in both cases.
 	Logger *logr.Logger
 
 	// EventRecorders returns the recorders of the Manager and of [Term.Recorder]. Nil: events go to
-	// the API server under the Manager's own identity. Upstream's four controllers have their own
-	// recorders.
+	// the API server under the Manager's own identity.
 	EventRecorders EventRecorderSource
 
-	// Registerer registers the Manager's metrics: calls to the cloud, terms, leadership. Several
-	// Managers may share one. Nil: the metrics are not registered. The metrics of upstream's
-	// controllers are always in component-base's legacyregistry.
+	// Registerer registers the metrics of the Manager and of its controllers. Several Managers may
+	// share one. Nil: the metrics are not registered, which is one of Status.Warnings. If it is a
+	// prometheus.Gatherer, too, as a *prometheus.Registry is, ccm/serving/endpoints serves it. The
+	// route controller, which is upstream's, always uses component-base's legacyregistry.
 	Registerer prometheus.Registerer
 
 	// OnDrainTimeout is called once for each term that exceeds its drain timeout while the Manager

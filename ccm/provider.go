@@ -58,6 +58,9 @@ type ProviderEnv struct {
 	Identity string
 	Term     uint64
 
+	// Owner is Params.Owner.
+	Owner string
+
 	// Manager is the Manager's name, for the label "manager" of metrics. It may be empty.
 	Manager string
 
@@ -81,8 +84,8 @@ type ProviderEnv struct {
 
 	// Informers are the term's shared informers. New requests those that the cloud needs, and must
 	// not wait for them: they start when every controller has been built. Later requests may get
-	// objects without the fields that upstream's controllers do not read. Nil in a term that only
-	// calls [ClusterCleaner], because the API server of the cluster is gone.
+	// objects without the fields that the four cloud controllers do not read. Nil in a term that
+	// only calls [ClusterCleaner], because the API server of the cluster is gone.
 	Informers informers.SharedInformerFactory
 
 	// Fail ends the term with the error, if the cloud cannot serve it any more. A new term follows
@@ -125,18 +128,19 @@ func StaticProvider(cloud cloudprovider.Interface) Provider {
 
 // selectProvider returns the named provider, or the only one.
 func selectProvider(name string, given []Provider) (Provider, error) {
-	path := field.NewPath("cloudProvider", "name")
+	path, hosts := field.NewPath("cloudProvider", "name"), field.NewPath("Params", "Providers")
 	names := make([]string, 0, len(given))
 	for _, p := range given {
 		if p.Name == "" || p.New == nil {
-			return Provider{}, configError(field.Required(path,
-				fmt.Sprintf("a provider given by the host (%q) lacks Name or New", p.Name)))
+			return Provider{}, configError(field.Required(hosts,
+				fmt.Sprintf("a provider (%q) lacks Name or New", p.Name)))
 		}
 		names = append(names, p.Name)
 	}
 	slices.Sort(names)
 	if dup := firstDuplicate(names); dup != "" {
-		return Provider{}, configError(field.Duplicate(path, dup))
+		return Provider{}, configError(field.Invalid(hosts, dup,
+			"several cloud providers have this name"))
 	}
 	switch {
 	case len(given) == 0:

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fxccm/fxccm/internal/inflight"
+	"github.com/fxccm/fxccm/internal/requestlog"
 )
 
 const (
@@ -116,6 +117,7 @@ func (t *accountTokens) fetch() (*oauth2.Token, error) {
 	ctx, cancel := context.WithTimeoutCause(t.accounts.term, tokenTimeout,
 		errors.New("the API server did not issue a token in time"))
 	defer cancel()
+	ctx = requestlog.WithoutBodies(ctx)
 	client, err := t.accounts.client()
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/internal/informerview"
 )
 
@@ -29,7 +30,8 @@ const (
 type Status struct {
 	State State `json:"state"`
 
-	// Reason explains a degraded state, or why Run ended.
+	// Reason explains a degraded state, a standby that waits although the lease is free, or why Run
+	// ended.
 	Reason string `json:"reason,omitempty"`
 
 	// RetryAt is when the next term is tried after one has failed.
@@ -38,7 +40,7 @@ type Status struct {
 	// Term is the number of the current term, or of the last one; 0 before the first.
 	Term uint64 `json:"term"`
 
-	// Ready reports whether the term's informers have synced and its controllers run.
+	// Ready reports whether the term's controllers run, except for those that have failed.
 	Ready bool `json:"ready"`
 
 	// Step is the current step of a term that opens.
@@ -47,14 +49,16 @@ type Status struct {
 	// Provider is the name of the cloud provider.
 	Provider string `json:"provider"`
 
-	// Warnings are problems that do not degrade the state, sorted.
+	// Warnings are problems that do not degrade the state, sorted. A warning about the setup holds
+	// for the life of the Manager, and Run logs it when it begins: metrics are not registered,
+	// leader election is off, or the certificate of the API server is not verified.
 	Warnings []string `json:"warnings,omitempty"`
 
 	// Troubles are the problems that the provider has reported with [ProviderEnv].ReportTrouble,
-	// sorted by subject.
+	// and the rights that the node controllers lack, sorted by subject.
 	Troubles []TroubleStatus `json:"troubles,omitempty"`
 
-	Election    ElectionStatus     `json:"election"`
+	Election    election.Status    `json:"election"`
 	Controllers []ControllerStatus `json:"controllers"`
 
 	// Terms are the last 10 terms, newest first. The first one may not have ended.
@@ -64,8 +68,8 @@ type Status struct {
 	// [ObjectReporter].
 	LoadBalancers []LoadBalancerStatus `json:"loadBalancers,omitempty"`
 
-	// Nodes are the nodes that wait for their initialization, oldest first, if the provider is an
-	// [ObjectReporter].
+	// Nodes are the nodes that wait for their initialization, oldest first. The entries of a
+	// provider that is an [ObjectReporter] replace those of the cloud-node-controller.
 	Nodes []NodeStatus `json:"nodes,omitempty"`
 
 	// Running are the unfinished goroutines and calls of all terms, including terms that exceeded
@@ -206,8 +210,7 @@ func (s *termStatus) draining() {
 	}
 }
 
-// running is called before a controller's goroutine begins, so that a ready term has running
-// controllers.
+// running is called before the term is ready, so that a ready term has running controllers.
 func (s *termStatus) running(name string, r Runnable) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,7 +225,7 @@ func (s *termStatus) controller(name string, state ControllerState, reason error
 	defer s.mu.Unlock()
 	status := ControllerStatus{Name: name, State: state, Restarts: s.controllers[name].Restarts}
 	if reason != nil {
-		status.Reason = reason.Error()
+		status.Reason = explain(reason)
 	}
 	s.controllers[name] = status
 	delete(s.runnables, name)
@@ -266,11 +269,16 @@ func (s *termStatus) fill(status *Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status.State, status.Step, status.Ready = s.phase, s.step, s.isReady
-	// Synced informers cannot fail, except for the host's informers that the host has stopped.
-	if s.view != nil {
-		if err := s.view.Failure(); err != nil {
-			status.State, status.Reason = StateDegraded, explain(err)
-		}
+	if s.view == nil {
+		return
+	}
+	failure := s.view.Failure
+	if s.isReady {
+		// An informer that has not synced then is why a controller has failed.
+		failure = s.view.Stopped
+	}
+	if err := failure(); err != nil {
+		status.State, status.Reason = StateDegraded, explain(err)
 	}
 }
 

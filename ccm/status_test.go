@@ -10,11 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 )
 
 func TestStatus_Terms_AreTheLastTenWithTheirCourse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		elector := ccm.NewHostElector()
+		elector := election.NewHost()
 		release := make(chan struct{})
 		p := standaloneParams("slow")
 		p.Elector = elector
@@ -26,7 +27,7 @@ func TestStatus_Terms_AreTheLastTenWithTheirCourse(t *testing.T) {
 			t.Helper()
 			led, lose := context.WithCancel(t.Context())
 			lent := make(chan error, 1)
-			go func() { lent <- elector.Lead(led, ccm.Grant{}) }()
+			go func() { lent <- elector.Lead(led, election.Grant{}) }()
 			time.Sleep(time.Minute)
 			leading := m.Status().Terms[0]
 			if leading.Opened.IsZero() || !leading.DrainBegan.IsZero() || leading.End != "" {

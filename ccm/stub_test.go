@@ -2,6 +2,8 @@ package ccm_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +50,14 @@ func standaloneParams(controllers ...string) ccm.Params {
 		RESTConfig: unreachable(),
 		Logger:     &log,
 	}
+}
+
+// runWarnings are the warnings of a Manager without those that [standaloneParams] always causes.
+func runWarnings(s ccm.Status) []string {
+	return slices.DeleteFunc(slices.Clone(s.Warnings), func(warning string) bool {
+		return strings.HasPrefix(warning, "metrics are not registered") ||
+			strings.HasPrefix(warning, "leader election is off")
+	})
 }
 
 // limit is generous: only a Manager that hangs exceeds it.

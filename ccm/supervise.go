@@ -59,15 +59,22 @@ func (s *builtControllers) unstarted() []*builtController {
 		func(b *builtController) bool { return b.started || b.runnable == nil })
 }
 
+// endsTerm reports whether a failure of the controller ends the term. A cloud controller
+// that cannot start is retried instead, and the others serve meanwhile. Once it has started, its
+// workers may still be busy when Run returns, and new ones would work on the same objects.
+func (c Controller) endsTerm(hasStarted bool) bool {
+	return c.OnFailure == EndTerm && (hasStarted || !c.isBuiltin)
+}
+
 // buildControllers builds the enabled controllers in name order.
-func (t *Term) buildControllers(ctx context.Context) error {
+func (t *termRun) buildControllers(ctx context.Context) error {
 	for _, c := range t.enabled {
 		b := t.build(ctx, c)
 		switch {
 		case errors.Is(b.err, ErrSkip):
 			t.skipped(c, b.err)
 			continue
-		case b.err != nil && c.OnFailure == EndTerm:
+		case b.err != nil && c.endsTerm(false):
 			err := fmt.Errorf("controller %s: %w", c.Name, b.err)
 			t.status.controller(c.Name, ControllerFailed, err)
 			return err
@@ -77,13 +84,13 @@ func (t *Term) buildControllers(ctx context.Context) error {
 	return nil
 }
 
-func (t *Term) skipped(c Controller, reason error) {
+func (t *termRun) skipped(c Controller, reason error) {
 	t.log.Info("Controller skipped", "controller", c.Name, "reason", reason.Error())
 	t.status.controller(c.Name, ControllerSkipped, reason)
 }
 
 // build builds a controller with its own view of the term.
-func (t *Term) build(ctx context.Context, c Controller) *builtController {
+func (t *termRun) build(ctx context.Context, c Controller) *builtController {
 	panicked, panicking := context.WithCancelCause(context.Background())
 	b := &builtController{Controller: c, panicked: panicked, scope: t.scope(panicking)}
 	b.err = protect("New", func() (err error) {
@@ -100,9 +107,13 @@ func (t *Term) build(ctx context.Context, c Controller) *builtController {
 	return b
 }
 
-// startControllers runs each built controller in its own goroutine.
-func (t *Term) startControllers(ctx, life context.Context) error {
-	for i, b := range t.built.list() {
+// startControllers runs each built controller in its own goroutine, and returns when each of them
+// runs or has failed to start. If none runs, the term fails, because another replica may be able to
+// start them.
+func (t *termRun) startControllers(ctx, life context.Context) error {
+	built := t.built.list()
+	starts := make(chan error, len(built))
+	for i, b := range built {
 		if pause := t.config.ControllerStartInterval.Duration; i > 0 && pause > 0 {
 			select {
 			case <-time.After(time.Duration(float64(pause) * (1 + rand.Float64()))):
@@ -111,10 +122,22 @@ func (t *Term) startControllers(ctx, life context.Context) error {
 			}
 		}
 		t.built.start(b)
-		if b.runnable != nil {
-			t.status.running(b.Name, b.runnable)
+		t.spawn("controller "+b.Name, func() { t.supervise(ctx, b, starts) })
+	}
+	var failures []error
+	for range built {
+		select {
+		case err := <-starts:
+			if err != nil {
+				failures = append(failures, err)
+			}
+		case <-life.Done():
+			return context.Cause(life)
 		}
-		t.spawn("controller "+b.Name, func() { t.supervise(ctx, b) })
+	}
+	if len(failures) == len(built) && slices.ContainsFunc(built,
+		func(b *builtController) bool { return b.OnFailure == EndTerm }) {
+		return errors.Join(failures...)
 	}
 	t.status.ready()
 	t.log.Info("Term is ready")
@@ -122,12 +145,17 @@ func (t *Term) startControllers(ctx, life context.Context) error {
 }
 
 // supervise runs a controller until the term ends. An earlier end restarts the controller, or ends
-// the term.
-func (t *Term) supervise(ctx context.Context, b *builtController) {
-	delay := retryBackoff(t.clock)
+// the term. It sends the result of the first start to starts.
+func (t *termRun) supervise(ctx context.Context, b *builtController, starts chan<- error) {
+	var once sync.Once
+	report := func(err error) { once.Do(func() { starts <- err }) }
+	delay, lastCause := retryBackoff(t.clock), ""
 	for {
-		err := b.err
-		if b.runnable != nil {
+		t.sync(ctx, b)
+		err, hasStarted := b.err, b.runnable != nil
+		if hasStarted {
+			t.status.running(b.Name, b.runnable)
+			report(nil)
 			err = t.runBuilt(ctx, b)
 		}
 		switch {
@@ -139,26 +167,43 @@ func (t *Term) supervise(ctx context.Context, b *builtController) {
 			return
 		}
 		err = fmt.Errorf("controller %s: %w", b.Name, err)
-		if b.OnFailure == EndTerm {
+		if b.endsTerm(hasStarted) {
 			t.status.controller(b.Name, ControllerFailed, err)
 			t.fail(err)
 			return
 		}
 		pause := delay()
-		t.log.Error(err, "Controller failed; restarting it", "controller", b.Name, "retryIn", pause)
+		t.log.Error(err, "Controller failed; restarting it", "controller", b.Name, "retryIn",
+			pause.Round(time.Millisecond).String())
 		t.status.retrying(b.Name, err, t.clock.Now().Add(pause))
+		if cause := explain(err); cause != lastCause {
+			t.warn("ControllerFailed", cause+"; the controller is retried")
+			lastCause = cause
+		}
+		report(err)
 		b.scope.release()
 		select {
 		case <-t.clock.After(pause):
-			b = t.rebuild(ctx, b.Controller)
+			b = t.build(ctx, b.Controller)
 		case <-ctx.Done():
 		}
 	}
 }
 
+// sync waits for the informers of a built controller. If they do not sync, it cannot run.
+func (t *termRun) sync(ctx context.Context, b *builtController) {
+	if b.runnable == nil {
+		return
+	}
+	b.scope.informers.StartWithContext(ctx)
+	if err := t.waitForSync(ctx, b.scope.informers); err != nil {
+		t.endUnstarted(ctx, b)
+		b.runnable, b.err = nil, err
+	}
+}
+
 // runBuilt runs a controller until it ends.
-func (t *Term) runBuilt(ctx context.Context, b *builtController) error {
-	t.status.running(b.Name, b.runnable)
+func (t *termRun) runBuilt(ctx context.Context, b *builtController) error {
 	log := t.log.WithValues("controller", b.Name)
 	running, stop := context.WithCancelCause(klog.NewContext(ctx, log))
 	defer stop(nil)
@@ -175,29 +220,16 @@ func (t *Term) runBuilt(ctx context.Context, b *builtController) error {
 	return err
 }
 
-// rebuild builds a controller again within its term, and waits for informers that are new to the
-// term.
-func (t *Term) rebuild(ctx context.Context, c Controller) *builtController {
-	b := t.build(ctx, c)
-	if b.err != nil {
-		return b
-	}
-	if err := t.syncInformers(ctx, ctx); err != nil {
-		t.endUnstarted(ctx, b)
-		b.runnable, b.err = nil, err
-	}
-	return b
-}
-
 // endUnstarted runs controllers that were built and not started, with an ended context: upstream's
 // controllers start work queues in their constructors, and shut them down in Run.
-func (t *Term) endUnstarted(ctx context.Context, all ...*builtController) {
+func (t *termRun) endUnstarted(ctx context.Context, all ...*builtController) {
 	// Upstream's messages about a start that ends at once would mislead.
 	ended, end := context.WithCancel(klog.NewContext(ctx, logr.Discard()))
 	end()
 	for _, b := range all {
+		runnable := b.runnable // a failed sync removes it
 		t.spawn("controller "+b.Name, func() {
-			if err := protect("Run", func() error { return b.runnable.Run(ended) }); err != nil {
+			if err := protect("Run", func() error { return runnable.Run(ended) }); err != nil {
 				t.log.Error(err, "Controller without a start did not end cleanly",
 					"controller", b.Name)
 			}

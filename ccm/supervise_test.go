@@ -12,7 +12,17 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	clientfake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/provider/fake"
 )
 
 // startControllers runs a Manager of the given controllers in the bubble of a test.
@@ -88,7 +98,7 @@ func TestController_RestartPolicy_RestartsOnlyTheFailedController(t *testing.T) 
 					s.Reason == "" || s.RetryAt.Before(time.Now()) {
 					t.Errorf("after the failure the status is %+v", s)
 				}
-				if w := m.Status().Warnings; len(w) != 1 ||
+				if w := runWarnings(m.Status()); len(w) != 1 ||
 					!strings.Contains(w[0], "controller flaky failed and is restarting") {
 					t.Errorf("warnings: %q", w)
 				}
@@ -105,10 +115,10 @@ func TestController_RestartPolicy_RestartsOnlyTheFailedController(t *testing.T) 
 					t.Errorf("after the restarts the status is %+v", s)
 				}
 				if built.Load() != 3 || steady.Load() != 1 || m.Status().Term != 1 ||
-					len(m.Status().Warnings) != 0 {
+					len(runWarnings(m.Status())) != 0 {
 					t.Errorf(
 						"flaky was built %d times and steady %d times in term %d, want 3, 1, 1; warnings %q",
-						built.Load(), steady.Load(), m.Status().Term, m.Status().Warnings)
+						built.Load(), steady.Load(), m.Status().Term, runWarnings(m.Status()))
 				}
 			})
 		})
@@ -172,7 +182,7 @@ func TestController_WithoutLeaderElection_RunsInStandby(t *testing.T) {
 		leading := make(chan *ccm.Term, 10)
 		p := standaloneParams("always", "leading")
 		p.Controllers = []ccm.Controller{always, observed("leading", leading)}
-		e := ccm.NewHostElector()
+		e := election.NewHost()
 		p.Elector = e
 		m, stop := start(t, p)
 		synctest.Wait()
@@ -185,7 +195,7 @@ func TestController_WithoutLeaderElection_RunsInStandby(t *testing.T) {
 			t.Errorf("term %d with cloud %v", term.Number(), term.Cloud())
 		}
 		host, lose := context.WithCancel(t.Context())
-		go func() { _ = e.Lead(host, ccm.Grant{}) }()
+		go func() { _ = e.Lead(host, election.Grant{}) }()
 		synctest.Wait()
 		if term := <-leading; term.Number() != 1 || term.Cloud() == nil {
 			t.Errorf("the controller that needs the lease got term %d", term.Number())
@@ -210,14 +220,14 @@ func TestController_WithoutLeaderElectionFails_IsReportedAndRetried(t *testing.T
 		time.Sleep(1100 * time.Millisecond)
 		synctest.Wait()
 		s := m.Status()
-		if s.State != ccm.StateLeading || !s.Ready || len(s.Warnings) != 1 ||
-			!strings.Contains(s.Warnings[0],
+		if s.State != ccm.StateLeading || !s.Ready || len(runWarnings(s)) != 1 ||
+			!strings.Contains(runWarnings(s)[0],
 				"without leader election: controller always: out of order") {
 			t.Errorf("after the failure: %+v", s)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if s := m.Status(); built.Load() != 2 || s.Term != 1 || len(s.Warnings) != 0 ||
+		if s := m.Status(); built.Load() != 2 || s.Term != 1 || len(runWarnings(s)) != 0 ||
 			statusOf(t, m, "always").State != ccm.ControllerRunning {
 			t.Errorf("later: %+v, built %d times", s, built.Load())
 		}
@@ -290,4 +300,107 @@ func TestDebuggingHandler_RunningControllers_AreServed(t *testing.T) {
 			}
 		}
 	})
+}
+
+// sharedParams describes a Manager of cloud controllers, with the host's informers.
+func sharedParams(t *testing.T, client kubernetes.Interface, controllers ...string) ccm.Params {
+	t.Helper()
+	p := standaloneParams(controllers...)
+	stop := make(chan struct{})
+	t.Cleanup(func() { close(stop) })
+	p.Informers.Factory = informers.NewSharedInformerFactory(client, 0)
+	p.Informers.Stop = stop
+	p.Providers = []ccm.Provider{fake.New().CCMProvider()}
+	return p
+}
+
+func TestUpstreamsController_CannotBeBuilt_IsRetriedWhileTheOthersRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := sharedParams(t, clientfake.NewClientset(), "node-route-controller", "mine")
+		p.Controllers = []ccm.Controller{idle("mine")}
+		recorder := recordEvents(&p)
+		m, stop := start(t, p)
+		defer func() { _ = stop() }()
+		for range 2 {
+			synctest.Wait()
+			s := m.Status()
+			if route := statusOf(t, m, "node-route-controller"); !s.Ready || s.Term != 1 ||
+				statusOf(t, m, "mine").State != ccm.ControllerRunning ||
+				route.State != ccm.ControllerFailed || route.RetryAt.Before(time.Now()) ||
+				!strings.Contains(route.Reason, "--cluster-cidr") {
+				t.Errorf("status: %+v", s)
+			}
+			time.Sleep(5 * time.Minute)
+		}
+		if restarts := statusOf(t, m, "node-route-controller").Restarts; restarts < 10 {
+			t.Errorf("in ten minutes, the controller was built again %d times", restarts)
+		}
+		ready := m.ReadinessChecks()[0]
+		if detail := ready.Detail(nil); ready.Check(nil) != nil ||
+			detail != "ok; controller node-route-controller has failed and is retried" {
+			t.Errorf("readiness: %v, %q", ready.Check(nil), detail)
+		}
+		mustHaveEvent(t, recorder, "Warning ControllerFailed controller node-route-controller: ",
+			"--cluster-cidr")
+		if n := len(recorder.Events); n > 0 {
+			t.Errorf("%d further events for one cause", n)
+		}
+	})
+}
+
+// Another replica may be able to start them.
+func TestUpstreamsControllers_NoneCanBeBuilt_TermFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := sharedParams(t, clientfake.NewClientset(), "node-route-controller")
+		_ = recordEvents(&p)
+		m, stop := start(t, p)
+		defer func() { _ = stop() }()
+		time.Sleep(500 * time.Millisecond)
+		synctest.Wait()
+		if s := m.Status(); s.State != ccm.StateDegraded ||
+			!strings.Contains(s.Reason, "controller node-route-controller: ") {
+			t.Errorf("status: %+v", s)
+		}
+	})
+}
+
+func TestController_InformerDoesNotSync_OthersRunMeanwhile(t *testing.T) {
+	client := clientfake.NewClientset()
+	var mayList atomic.Bool
+	client.PrependReactor("list", "services",
+		func(clienttesting.Action) (bool, runtime.Object, error) {
+			if mayList.Load() {
+				return false, nil, nil
+			}
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "services"},
+				"", errors.New("no rule"))
+		})
+	p := sharedParams(t, client, "service-lb-controller", "mine")
+	p.Config.CacheSyncTimeout.Duration = 3 * time.Second
+	p.Controllers = []ccm.Controller{idle("mine")}
+	recorder := recordEvents(&p)
+	m, stop := start(t, p)
+	eventually(t, m.Status, func(s ccm.Status) bool {
+		return !s.Ready && s.State == ccm.StateDegraded &&
+			statusOf(t, m, "mine").State == ccm.ControllerRunning &&
+			strings.Contains(s.Reason, "informer of services has not synced")
+	}, "a term in which the other controller runs")
+	eventually(t, m.Status, func(s ccm.Status) bool {
+		c := statusOf(t, m, "service-lb-controller")
+		return s.Ready && s.State == ccm.StateLeading && c.State == ccm.ControllerFailed &&
+			strings.Contains(c.Reason, "lacks RBAC rules") &&
+			strings.Contains(c.Reason, "informer of services has not synced")
+	}, "a ready term with a failed controller")
+	mustHaveEvent(t, recorder, "Warning ControllerFailed", "lacks RBAC rules",
+		"controller service-lb-controller: informer of services")
+	mayList.Store(true)
+	s := eventually(t, m.Status, func(ccm.Status) bool {
+		return statusOf(t, m, "service-lb-controller").State == ccm.ControllerRunning
+	}, "a controller that runs with the rule")
+	if !s.Ready || s.Term != 1 {
+		t.Errorf("with the rule: %+v", s)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
 }

@@ -14,7 +14,7 @@ const maxTroubles = 32
 
 // TroubleStatus is a problem of the cloud that a provider has reported, such as a failed login.
 type TroubleStatus struct {
-	// Subject is a short, constant name of the affected part, such as "identity" or "quota".
+	// Subject is a short, constant name of the affected part, such as "Keystone" or "quota".
 	Subject string `json:"subject"`
 	// Since has the time of the first report.
 	Since time.Time `json:"since"`

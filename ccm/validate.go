@@ -1,21 +1,19 @@
 package ccm
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/fxccm/fxccm/internal/cloudcontrollers"
+	"github.com/fxccm/fxccm/internal/rescue"
 )
-
-// leaseJitter is client-go's leaderelection.JitterFactor. RenewDeadline must exceed
-// RetryPeriod×leaseJitter to leave time for a second renewal.
-const leaseJitter = 1.2
 
 // Validate returns a *[ConfigError] that names every invalid field, or nil. [New] checks the names
 // of controllers, because the host's own controllers are not part of Config.
@@ -31,13 +29,17 @@ func (c Config) Validate() error {
 				err.Error()))
 		}
 	}
+	if _, err := labels.Parse(c.NodeSelector); err != nil {
+		errs = append(errs, field.Invalid(field.NewPath("nodeSelector"), c.NodeSelector,
+			err.Error()))
+	}
 	errs = append(errs, notNegative("controllerStartInterval", c.ControllerStartInterval)...)
 	errs = append(errs, notNegative("minResyncPeriod", c.MinResyncPeriod)...)
 	errs = append(errs, aboveZero(field.NewPath("cacheSyncTimeout"), c.CacheSyncTimeout)...)
 	errs = append(errs, aboveZero(field.NewPath("drainTimeout"), c.DrainTimeout)...)
 	errs = append(errs, c.CloudProvider.validate(field.NewPath("cloudProvider"))...)
 	errs = append(errs, c.ClientConnection.validate(field.NewPath("clientConnection"))...)
-	errs = append(errs, c.LeaderElection.validate(field.NewPath("leaderElection"))...)
+	errs = append(errs, c.LeaderElection.Validate(field.NewPath("leaderElection"))...)
 	errs = append(errs, c.Node.validate(field.NewPath("node"))...)
 	errs = append(errs, c.NodeLifecycle.validate(field.NewPath("nodeLifecycle"))...)
 	errs = append(errs, c.Service.validate(field.NewPath("service"))...)
@@ -46,6 +48,55 @@ func (c Config) Validate() error {
 		return nil
 	}
 	return &ConfigError{Fields: errs}
+}
+
+// validate returns what the Config selects, or a *[ConfigError] that names every invalid field.
+func (p Params) validate() (
+	provider Provider, all []Controller, selected controllerSelection, _ error,
+) {
+	var errs field.ErrorList
+	note := func(path *field.Path, value any, err error) {
+		if known, ok := errors.AsType[*ConfigError](err); ok {
+			errs = append(errs, known.Fields...)
+		} else if err != nil {
+			errs = append(errs, field.Invalid(path, value, err.Error()))
+		}
+	}
+	note(nil, nil, p.Config.Validate())
+	isValid := len(errs) == 0
+	provider, err := selectProvider(p.Config.CloudProvider.Name, p.Providers)
+	note(nil, nil, err)
+	if err == nil && provider.Validate != nil {
+		err := rescue.Panic(func() error { return provider.Validate(p.Config) })
+		if err != nil {
+			path := field.NewPath("cloudProvider", "configFile")
+			err = fmt.Errorf("the cloud provider %q rejects it: %w", provider.Name, err)
+			note(path, p.Config.CloudProvider.ConfigFile, err)
+		}
+	}
+	all, err = joinControllers(builtin(p.Config), p.Controllers)
+	note(nil, nil, err)
+	selected, err = selectControllers(p.Config.Controllers, all)
+	note(nil, nil, err)
+	for _, c := range all {
+		if isValid && c.Validate != nil && selected.enabled(c) {
+			err := rescue.Panic(func() error { return c.Validate(p.Config) })
+			note(field.NewPath("Params", "Controllers").Key(c.Name), "", err)
+		}
+	}
+	if len(errs) > 0 {
+		return provider, all, selected, &ConfigError{Fields: errs}
+	}
+	return provider, all, selected, nil
+}
+
+// nodeSelector returns the parsed NodeSelector of a valid Config.
+func (c Config) nodeSelector() labels.Selector {
+	selector, err := labels.Parse(c.NodeSelector)
+	if err != nil {
+		return labels.Nothing()
+	}
+	return selector
 }
 
 func (c CloudProviderConfig) validate(path *field.Path) field.ErrorList {
@@ -71,43 +122,6 @@ func (c ClientConnectionConfig) validate(path *field.Path) field.ErrorList {
 	}
 	if c.Burst < 0 {
 		errs = append(errs, field.Invalid(path.Child("burst"), c.Burst, "must not be negative"))
-	}
-	return errs
-}
-
-func (c LeaderElectionConfig) validate(path *field.Path) field.ErrorList {
-	if !c.LeaderElect {
-		return nil
-	}
-	var errs field.ErrorList
-	errs = append(errs, aboveZero(path.Child("leaseDuration"), c.LeaseDuration)...)
-	errs = append(errs, aboveZero(path.Child("renewDeadline"), c.RenewDeadline)...)
-	errs = append(errs, aboveZero(path.Child("retryPeriod"), c.RetryPeriod)...)
-	if c.ResourceName == "" {
-		errs = append(errs, field.Required(path.Child("resourceName"), "the lease needs a name"))
-	}
-	if c.ResourceNamespace == "" {
-		errs = append(errs, field.Required(path.Child("resourceNamespace"),
-			"the lease needs a namespace"))
-	}
-	if len(errs) > 0 {
-		return errs
-	}
-	if c.LeaseDuration.Duration%time.Second != 0 {
-		errs = append(errs, field.Invalid(path.Child("leaseDuration"),
-			c.LeaseDuration.Duration.String(),
-			"must be whole seconds: the Lease records nothing finer"))
-	}
-	if c.LeaseDuration.Duration <= c.RenewDeadline.Duration {
-		errs = append(errs, field.Invalid(path.Child("leaseDuration"),
-			c.LeaseDuration.Duration.String(),
-			fmt.Sprintf("must be longer than renewDeadline (%s)", c.RenewDeadline.Duration)))
-	}
-	least := time.Duration(leaseJitter * float64(c.RetryPeriod.Duration))
-	if c.RenewDeadline.Duration <= least {
-		errs = append(errs, field.Invalid(path.Child("renewDeadline"),
-			c.RenewDeadline.Duration.String(),
-			fmt.Sprintf("must be longer than 1.2 times retryPeriod (%s)", least)))
 	}
 	return errs
 }
@@ -147,6 +161,7 @@ func selectControllers(entries []string, all []Controller) (controllerSelection,
 	}
 	slices.Sort(known)
 	sel := controllerSelection{named: map[string]bool{}}
+	var errs field.ErrorList
 	for i, entry := range entries {
 		if entry == "*" {
 			sel.all = true
@@ -154,12 +169,16 @@ func selectControllers(entries []string, all []Controller) (controllerSelection,
 		}
 		name, ok := canonical[strings.TrimPrefix(entry, "-")]
 		if !ok {
-			return sel, configError(field.NotSupported(field.NewPath("controllers").Index(i), entry,
-				known))
+			path := field.NewPath("controllers").Index(i)
+			errs = append(errs, field.NotSupported(path, entry, known))
+			continue
 		}
 		if _, said := sel.named[name]; !said {
 			sel.named[name] = !strings.HasPrefix(entry, "-")
 		}
+	}
+	if len(errs) > 0 {
+		return sel, &ConfigError{Fields: errs}
 	}
 	return sel, nil
 }

@@ -3,10 +3,13 @@ package ccm_test
 import (
 	"context"
 	"errors"
+	"io"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
 	"go.uber.org/goleak"
@@ -15,8 +18,12 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/provider/fake"
 )
+
+// decoration is a dependency of a host's decorator.
+type decoration struct{ name string }
 
 func cloudNamed(name string) ccm.Provider {
 	return fake.New(fake.WithProviderName(name)).CCMProvider()
@@ -24,7 +31,7 @@ func cloudNamed(name string) ccm.Provider {
 
 // An app may supply a value under another type than the interface that the module requests.
 func TestWiring_ConcreteTypes_AreAccepted(t *testing.T) {
-	registry, elector := prometheus.NewRegistry(), ccm.NewHostElector()
+	registry, elector := prometheus.NewRegistry(), election.NewHost()
 	asked := make(chan string, 100)
 	note := func(name string) (*rest.Config, error) {
 		asked <- name
@@ -73,12 +80,38 @@ func TestWiring_ConcreteTypes_AreAccepted(t *testing.T) {
 					prometheus.NewGauge(prometheus.GaugeOpts{Name: "fxccm_leading"})) != nil
 			},
 		},
+		"a ClientBuilder": {
+			fx.Supply(cloudNamed("cloud"), ccm.ClientBuilder(note)),
+			func(m *ccm.Manager) bool {
+				return <-asked != "" &&
+					strings.HasSuffix(m.RESTConfig().Host, "/by-name")
+			},
+		},
 		"a function as ClientBuilder": {
 			fx.Supply(cloudNamed("cloud"), note),
 			func(m *ccm.Manager) bool {
 				return <-asked != "" &&
 					strings.HasSuffix(m.RESTConfig().Host, "/by-name")
 			},
+		},
+		"values that other modules have for themselves, or that are nil": {
+			fx.Options(fx.Supply(cloudNamed("cloud")),
+				fx.Module("db", fx.Provide(slog.Default, prometheus.NewRegistry, fx.Private)),
+				fx.Provide(func() election.Elector { return nil })),
+			func(m *ccm.Manager) bool { return m.Status().Provider == "cloud" },
+		},
+		"annotations of fx": {
+			fx.Options(fx.Supply(fx.Annotate("named", fx.ResultTags(`name:"cloud"`))),
+				fx.Provide(ccm.AsProvider(cloudNamed, fx.ParamTags(`name:"cloud"`)))),
+			func(m *ccm.Manager) bool { return m.Status().Provider == "named" },
+		},
+		"fx.Decorate of the Params": {
+			fx.Options(fx.Supply(cloudNamed("cloud"), &decoration{"decorated"}),
+				fx.Decorate(func(p ccm.Params, d *decoration) ccm.Params {
+					p.Name = d.name
+					return p
+				})),
+			func(m *ccm.Manager) bool { return m.Name() == "decorated" },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,13 +130,14 @@ func TestWiring_ConcreteTypes_AreAccepted(t *testing.T) {
 		elector fx.Option
 		lead    func(context.Context)
 	}{
-		"a *HostElector": {
+		"an *election.Host": {
 			fx.Supply(elector),
-			func(ctx context.Context) { _ = elector.Lead(ctx, ccm.Grant{}) },
+			func(ctx context.Context) { _ = elector.Lead(ctx, election.Grant{}) },
 		},
-		"result of AlwaysLead": {fx.Supply(ccm.AlwaysLead()), func(context.Context) {}},
+		"an *election.Alone": {fx.Supply(&election.Alone{}), func(context.Context) {}},
 		"interface value": {
-			fx.Options(fx.Supply(elector), fx.Provide(ccm.AlwaysLead)),
+			fx.Options(fx.Supply(elector),
+				fx.Provide(func() election.Elector { return &election.Alone{} })),
 			func(context.Context) {},
 		},
 	} {
@@ -134,7 +168,7 @@ func TestWiring_ConcreteTypes_AreAccepted(t *testing.T) {
 	}
 }
 
-func TestWiring_AFunctionAsEventRecorderSource_IsUsed(t *testing.T) {
+func TestWiring_AnEventRecorderSource_IsUsed(t *testing.T) {
 	recorder := record.NewFakeRecorder(1)
 	p := standaloneParams("mine")
 	greets := ccm.Controller{
@@ -145,7 +179,7 @@ func TestWiring_AFunctionAsEventRecorderSource_IsUsed(t *testing.T) {
 		},
 	}
 	app := fx.New(host(p, fx.Supply(cloudNamed("cloud"), greets,
-		func(string) record.EventRecorder { return recorder })))
+		ccm.EventRecorderSource(func(string) record.EventRecorder { return recorder }))))
 	if err := app.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +194,6 @@ func TestWiring_AFunctionAsEventRecorderSource_IsUsed(t *testing.T) {
 }
 
 func TestWiring_InvalidApp_ErrorSaysWhatToChange(t *testing.T) {
-	east := ccm.Named("east")
 	boom := errors.New("the host's own trouble")
 	cloud := fx.Supply(cloudNamed("cloud"))
 	own := standaloneParams("*")
@@ -174,28 +207,54 @@ func TestWiring_InvalidApp_ErrorSaysWhatToChange(t *testing.T) {
 	}{
 		"no Config": {
 			module(cloud),
-			"ccm: no Config in the app, or its constructor lacks a dependency: add fx.Supply(cfg) with a cfg that began as ccm.DefaultConfig()",
+			"ccm: no Config in the app: add fx.Supply(cfg) with a cfg that began as ccm.DefaultConfig()",
 		},
-		"a *Config": {
-			module(cloud, fx.Supply(&own.Config)),
-			"ccm: no Config in the app",
+		"a Config and a *Config": {
+			module(cloud, fx.Supply(own.Config, &own.Config)),
+			"ccm: the app has two values for Params.Config: keep one of them",
 		},
 		"a Config whose constructor lacks a dependency": {
 			module(cloud, fx.Provide(func(*testing.B) ccm.Config { return own.Config })),
-			"or its constructor lacks a dependency",
+			"ccm: the app provides ccm.Config, but its constructor cannot be called",
 		},
-		"a Config for another module": {
-			fx.Options(east.Module(), fx.Supply(own.Config, own.Logger),
-				fx.Provide(east.AsProvider(func() ccm.Provider { return cloudNamed("cloud") }))),
-			`manager "east": ccm: no Config in the app, or its constructor lacks a dependency: ` +
-				`add ccm.Named("east").Supply(cfg) with a cfg that began as ccm.DefaultConfig()`,
+		"a *rest.Config whose constructor lacks a dependency": {
+			fx.Options(ccm.Module, cloud, fx.Supply(own.Config),
+				fx.Provide(func(*testing.B) *rest.Config { return own.RESTConfig })),
+			"needs *testing.B, which the app does not provide",
+		},
+		"an Elector of a module whose dependency lacks a dependency": {
+			module(cloud, fx.Supply(own.Config), fx.Module("host", fx.Provide(
+				func(*testing.B) *decoration { return nil },
+				func(*decoration) election.Elector { return &election.Alone{} }))),
+			"ccm: the app provides election.Elector, but its constructor cannot be called",
+		},
+		"a DrainTimeoutPolicy whose constructor lacks a dependency": {
+			module(cloud, fx.Supply(own.Config),
+				fx.Provide(func(*testing.B) ccm.DrainTimeoutPolicy { return ccm.KeepRunning })),
+			"needs *testing.B, which the app does not provide",
+		},
+		"a logr.Logger whose constructor lacks a dependency": {
+			fx.Options(ccm.Module, cloud, fx.Supply(own.Config, own.RESTConfig),
+				fx.Provide(func(*testing.B) logr.Logger { return logr.Discard() })),
+			"needs *testing.B, which the app does not provide",
+		},
+		"a Provider that is no constructor": {
+			module(fx.Supply(own.Config), fx.Provide(ccm.AsProvider(cloudNamed("cloud")))),
+			"got a ccm.Provider, which is no function",
+		},
+		"a Validate that panics": {
+			module(cloud, fx.Supply(own.Config, ccm.Controller{
+				Name: "mine", New: idle("mine").New,
+				Validate: func(ccm.Config) error { panic("of the host") },
+			})),
+			"Params.Controllers[mine]: Invalid value: \"\": panic: of the host",
+		},
+		"a decorator that lacks a dependency": {
+			module(cloud, fx.Supply(own.Config),
+				fx.Decorate(func(p ccm.Params, _ *testing.B) ccm.Params { return p })),
+			"*testing.B",
 		},
 		"no provider": {module(fx.Supply(own.Config)), noProvider},
-		"no provider of a named module": {
-			fx.Options(east.Module(), east.Supply(own.Config, own.RESTConfig),
-				fx.Supply(own.Logger), cloud),
-			`manager "east": ccm: configuration: cloudProvider.name: Required value: ` + noProvider,
-		},
 		"two replacements of the providers": {
 			module(cloud, fx.Supply(own.Config),
 				fx.Module("a", ccm.ReplaceProviders(cloudNamed("a"))), fx.Module("b",
@@ -203,27 +262,12 @@ func TestWiring_InvalidApp_ErrorSaysWhatToChange(t *testing.T) {
 			"ccm: the app calls ReplaceProviders more than once: keep one of the calls",
 		},
 		"two electors": {
-			module(cloud, fx.Supply(own.Config, ccm.NewHostElector(), ccm.AlwaysLead())),
-			"ccm: the app has two values for ccm.Elector: keep one of them",
+			module(cloud, fx.Supply(own.Config, election.NewHost(), &election.Alone{})),
+			"ccm: the app has two values for Params.Elector: keep one of them",
 		},
-		"two policies": {
-			module(cloud, fx.Supply(own.Config, ccm.KeepRunning,
-				ccm.DrainTimeoutPolicy(ccm.ShutDownOnDrainTimeout))),
-			"ccm: the app has two values for ccm.DrainTimeoutPolicy: keep one of them",
-		},
-		"two sources of clients": {
-			module(cloud, fx.Supply(own.Config,
-				func(string) (*rest.Config, error) { return own.RESTConfig, nil },
-				ccm.ClientBuilder(func(string) (*rest.Config, error) {
-					return own.RESTConfig,
-						nil
-				}))),
-			"ccm: the app has two values for ccm.ClientBuilder: keep one of them",
-		},
-		"two sources of recorders": {
-			module(cloud, fx.Supply(own.Config, func(string) record.EventRecorder { return nil },
-				ccm.EventRecorderSource(func(string) record.EventRecorder { return nil }))),
-			"ccm: the app has two values for ccm.EventRecorderSource: keep one of them",
+		"a policy that there is not": {
+			module(cloud, fx.Supply(own.Config, ccm.DrainTimeoutPolicy(7))),
+			"ccm: unknown DrainTimeoutPolicy 7",
 		},
 		"a host's constructor that fails": {
 			fx.Options(ccm.Module, cloud, fx.Supply(own.Config),
@@ -253,17 +297,50 @@ func TestWiring_InvalidApp_ErrorSaysWhatToChange(t *testing.T) {
 	}
 }
 
-// A named module needs fx.Annotate, which hides a constructor's name in fx's errors. The names of
-// the host's constructors stay visible.
-func TestWiring_NamedModule_ErrorsNameTheHostsConstructor(t *testing.T) {
-	east, p, boom := ccm.Named("east"), standaloneParams("*"), errors.New("the host's own trouble")
-	err := fx.New(fx.NopLogger, east.Module(), east.Supply(p.Config), fx.Supply(p.Logger),
-		east.Provide(func() (*rest.Config, error) { return nil, boom })).Err()
-	if err == nil || !strings.Contains(err.Error(),
-		"TestWiring_NamedModule_ErrorsNameTheHostsConstructor") || !errors.Is(err, boom) ||
-		!strings.HasPrefix(err.Error(),
-			`could not build arguments for function "github.com/fxccm/fxccm/ccm".`) {
-		t.Errorf("got %v", err)
+func TestWiring_Loggers_LogrHasPrecedenceOverSlog(t *testing.T) {
+	var own, other strings.Builder
+	text := func(to io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(to, nil)) }
+	logger := logr.FromSlogHandler(text(&own).Handler())
+	for name, loggers := range map[string]fx.Option{
+		"*slog.Logger": fx.Supply(text(&own)),
+		"logr.Logger":  fx.Supply(logger, text(&other)),
+		"*logr.Logger": fx.Supply(&logger, logr.FromSlogHandler(text(&other).Handler())),
+		"in Params":    fx.Options(fx.Supply(text(&other)), fx.Decorate(withLogger(&logger))),
+		"of AsParams":  fx.Supply(text(&own)),
+		"in AsParams":  fx.Supply(text(&other)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			own.Reset()
+			p := standaloneParams("mine")
+			app := fx.Supply(p.Config, p.RESTConfig, p.Providers[0], idle("mine"))
+			if strings.HasSuffix(name, "AsParams") {
+				one := site("east", idle("mine"))
+				if name == "in AsParams" {
+					one.Logger = &logger
+				}
+				app = supplyParams(one)
+			}
+			var m *ccm.Manager
+			running := fx.New(fx.NopLogger, ccm.Module, app, loggers, fx.Populate(&m))
+			if err := running.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			waitReady(t, m)
+			if err := running.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(own.String(), "Term is ready") || other.Len() > 0 {
+				t.Errorf("the logger got %q, and the other one %q", &own, &other)
+			}
+		})
+	}
+}
+
+func withLogger(log *logr.Logger) func(ccm.Params) ccm.Params {
+	return func(p ccm.Params) ccm.Params {
+		p.Logger = log
+		return p
 	}
 }
 
@@ -273,7 +350,7 @@ func TestWiring_ShutDownOnDrainTimeout_IsAPolicyWithoutConversion(t *testing.T) 
 	release := make(chan struct{})
 	p := standaloneParams("mine")
 	p.Config.DrainTimeout = metav1.Duration{Duration: 50 * time.Millisecond}
-	elector := ccm.NewHostElector()
+	elector := election.NewHost()
 	var m *ccm.Manager
 	app := fx.New(host(p, fx.Supply(cloudNamed("cloud"), elector, stubborn("mine", release),
 		ccm.ShutDownOnDrainTimeout), fx.Populate(&m)))
@@ -283,7 +360,7 @@ func TestWiring_ShutDownOnDrainTimeout_IsAPolicyWithoutConversion(t *testing.T) 
 	ended := app.Wait()
 	leading, lose := context.WithCancel(t.Context())
 	lent := make(chan error, 1)
-	go func() { lent <- elector.Lead(leading, ccm.Grant{}) }()
+	go func() { lent <- elector.Lead(leading, election.Grant{}) }()
 	waitReady(t, m)
 	lose()
 	<-lent

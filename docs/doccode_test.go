@@ -74,11 +74,11 @@ var surroundings = map[string]string{
 		)`,
 	"ccm": `
 		var (
-			eastConfig, westConfig               ccm.Config
-			newEastRESTConfig, newWestRESTConfig func() *rest.Config
-			newCloud, newEastCloud, newWestCloud func() ccm.Provider
-			deadline                             time.Time
-		)`,
+			newEast, newWest func() ccm.Params
+			newCloud         func() ccm.Provider
+			deadline         time.Time
+		)
+		type myElector struct{ election.Elector }`,
 	"ccm/ccmtest": `
 		var (
 			cp, controlPlane *controlplane.ControlPlane
@@ -92,7 +92,7 @@ var surroundings = map[string]string{
 	"ccm/ccmtest/netfault":     `var cp *controlplane.ControlPlane; var start func(*rest.Config)`,
 	"ccm/ccmtest/rbac":         `var cp *controlplane.ControlPlane; var admin kubernetes.Interface`,
 	"ccm/serving/endpoints":    `var mux *http.ServeMux`,
-	"controllers/initfunc":     `var constructors map[string]app.ControllerInitFuncConstructor; var aliases map[string]string`,
+	"hosting/initfunc":         `var constructors map[string]app.ControllerInitFuncConstructor; var aliases map[string]string`,
 	"options":                  `var cmd struct{ Flags func() *pflag.FlagSet }; var completed options.Completed`,
 	"provider/fake":            `var cloud *fake.Cloud`,
 
@@ -137,7 +137,7 @@ func codeBlocks(t *testing.T, file string) []codeBlock {
 func publicFiles(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, dir := range []string{"ccm", "controllers", "options", "provider"} {
+	for _, dir := range []string{"ccm", "controllers", "hosting", "options", "provider"} {
 		err := fs.WalkDir(os.DirFS(root), dir,
 			func(name string, entry fs.DirEntry, err error) error {
 				switch {

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/fx"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -39,7 +40,8 @@ func Example_controllerOptions() {
 	cfg := ccm.DefaultConfig()
 	cfg.Controllers = []string{"pr"}
 	app := fx.New(fx.NopLogger, ccm.Module, fake.Module(fake.New()), fx.Supply(cfg, silence()),
-		fx.Provide(hostRESTConfig, ccm.AlwaysLead, ccm.AsController(func() ccm.Controller {
+		fx.Supply(&election.Alone{}),
+		fx.Provide(hostRESTConfig, ccm.AsController(func() ccm.Controller {
 			return probe
 		})))
 	if err := app.Start(context.Background()); err != nil {

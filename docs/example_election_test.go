@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -27,7 +28,7 @@ func Example_election() {
 	ours := announces(func(*ccm.Term, error) { stopManager() }, nothing) // ends the example
 
 	// docs: begin lend
-	elector := ccm.NewHostElector()
+	elector := election.NewHost()
 	// lease duration and renew deadline of the host's election
 	lock := elector.Watch(hostLock, 15*time.Second, 10*time.Second)
 	// docs: end
@@ -58,7 +59,7 @@ func Example_election() {
 			Callbacks: leaderelection.LeaderCallbacks{
 				OnStartedLeading: func(leading context.Context) {
 					// Other parts of the host that need leadership start here, too.
-					if err := elector.Lead(leading, ccm.Grant{}); err != nil {
+					if err := elector.Lead(leading, election.Grant{}); err != nil {
 						log.Error(err,
 							"The cloud controller manager did not end with the host's leadership")
 					}
@@ -93,9 +94,9 @@ func Example_election() {
 // docs: begin runnable
 
 // leading makes the elector a Runnable of controller-runtime's manager that needs leader election.
-type leading struct{ *ccm.HostElector }
+type leading struct{ *election.Host }
 
-func (l leading) Start(ctx context.Context) error { return l.Lead(ctx, ccm.Grant{}) }
+func (l leading) Start(ctx context.Context) error { return l.Lead(ctx, election.Grant{}) }
 func (leading) NeedLeaderElection() bool          { return true }
 
 // docs: end
@@ -113,11 +114,11 @@ func (s session) validUntil() time.Time  { return s.ends.Add(-time.Second) }
 func (s session) leaseExpiry() time.Time { return s.ends }
 
 func Example_grant() {
-	elector, session := ccm.NewHostElector(), session{ends: time.Now().Add(time.Hour)}
+	elector, session := election.NewHost(), session{ends: time.Now().Add(time.Hour)}
 	ctx, lost := context.WithCancel(context.Background())
 	lost()
 	// docs: begin grant
-	err := elector.Lead(ctx, ccm.Grant{
+	err := elector.Lead(ctx, election.Grant{
 		ValidUntil:  session.validUntil,  // the last moment at which a call may be sent
 		LeaseExpiry: session.leaseExpiry, // the first moment at which another may lead
 	})

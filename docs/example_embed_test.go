@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
 	"github.com/fxccm/fxccm/options"
 	"github.com/fxccm/fxccm/provider/fake"
@@ -77,7 +78,6 @@ func Example_handIn() {
 		log      = logr.Discard()
 		mux      = http.NewServeMux()
 		registry = prometheus.NewRegistry()
-		quiet    = fx.NopLogger
 	)
 	cfg.ClusterCIDR = "10.244.0.0/16"
 	// docs: begin hand-in
@@ -91,10 +91,10 @@ func Example_handIn() {
 		fx.Supply(registry), // a *prometheus.Registry
 		// an *http.ServeMux: /ccm/healthz, /ccm/readyz, /ccm/metrics, /ccm/statusz, …
 		fx.Supply(mux),
-		endpoints.Mount(ccm.Named(""), "/ccm", endpoints.WithGatherers(registry)),
+		endpoints.Mount("/ccm"),
 
 		fx.StopTimeout(cfg.DrainTimeout.Duration+5*time.Second),
-		quiet,
+		fx.NopLogger,
 	)
 	// docs: end
 	fmt.Println(app.Err())
@@ -104,6 +104,28 @@ func Example_handIn() {
 	// Output:
 	// <nil>
 	// 200
+}
+
+// hostElection is a host's own implementation of election.Elector.
+type hostElection struct{ election.Elector }
+
+func Example_decorate() {
+	app := fx.New(fx.NopLogger, ccm.Module, fake.Module(fake.New()),
+		fx.Supply(ccm.DefaultConfig(), logr.Discard(), &hostElection{&election.Alone{}}),
+		fx.Provide(hostRESTConfig),
+		// docs: begin decorate
+		fx.Decorate(func(p ccm.Params, election *hostElection) ccm.Params {
+			p.Elector = election
+			p.Owner = "tenant-7"
+			return p
+		}),
+		// docs: end
+		fx.Invoke(func(p ccm.Params) { fmt.Println(p.Owner) }),
+	)
+	fmt.Println(app.Err())
+	// Output:
+	// tenant-7
+	// <nil>
 }
 
 // docs: begin status
@@ -199,7 +221,7 @@ func Example_controlPlane() {
 		Providers:   []ccm.Provider{fake.New().CCMProvider()},
 		Controllers: []ccm.Controller{announces(func(*ccm.Term, error) { stop() }, nothing)},
 		RESTConfig:  hostRESTConfig(),
-		Elector:     ccm.AlwaysLead(),
+		Elector:     &election.Alone{},
 		Logger:      &log,
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	clientset "k8s.io/client-go/kubernetes/fake"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -51,7 +52,8 @@ func Example_sharedInformers() {
 	others := fx.Options(
 		fx.Provide(func() kubernetes.Interface { return client }),
 		fx.NopLogger, fake.Module(fake.New()), fx.Supply(onlyAnnounces(), silence()),
-		fx.Provide(hostRESTConfig, ccm.AlwaysLead),
+		fx.Provide(hostRESTConfig),
+		fx.Supply(&election.Alone{}),
 		fx.Provide(ccm.AsController(func() ccm.Controller { return wants })),
 	)
 	// docs: begin share-fx

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -27,7 +28,7 @@ func newLeadershipLog(log logr.Logger) ccm.Controller {
 				log.Info("We lead", "term", t.Number())
 				<-ctx.Done()
 				why := context.Cause(ctx)
-				log.Info("We do not lead any more", "lost", errors.Is(why, ccm.ErrLeadershipLost),
+				log.Info("We do not lead any more", "lost", errors.Is(why, election.ErrLost),
 					"why", why.Error())
 				return nil
 			}), nil
@@ -47,7 +48,7 @@ func newExitOnLoss(app fx.Shutdowner) ccm.Controller {
 		New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
 			return ccm.RunnableFunc(func(ctx context.Context) error {
 				<-ctx.Done()
-				if errors.Is(context.Cause(ctx), ccm.ErrLeadershipLost) {
+				if errors.Is(context.Cause(ctx), election.ErrLost) {
 					return app.Shutdown(fx.ExitCode(1))
 				}
 				return nil
@@ -61,17 +62,17 @@ func newExitOnLoss(app fx.Shutdowner) ccm.Controller {
 // A lossyHost leads, and loses leadership once its controllers run.
 type lossyHost struct {
 	*fx.App
-	elector *ccm.HostElector
+	elector *election.Host
 	leads   chan struct{}
 }
 
 func newLossyHost(drainTimeout time.Duration, own string, opts ...fx.Option) lossyHost {
-	h := lossyHost{elector: ccm.NewHostElector(), leads: make(chan struct{})}
+	h := lossyHost{elector: election.NewHost(), leads: make(chan struct{})}
 	cfg := onlyAnnounces()
 	cfg.Controllers = append(cfg.Controllers, own)
 	cfg.DrainTimeout = metav1.Duration{Duration: drainTimeout}
 	h.App = fx.New(fx.NopLogger, ccm.Module, fake.Module(fake.New()),
-		fx.Supply(cfg, silence(), fx.Annotate(h.elector, fx.As(new(ccm.Elector)))),
+		fx.Supply(cfg, silence(), fx.Annotate(h.elector, fx.As(new(election.Elector)))),
 		fx.Provide(hostRESTConfig),
 		fx.Provide(ccm.AsController(func() ccm.Controller {
 			return announces(func(*ccm.Term, error) { close(h.leads) }, nothing)
@@ -88,7 +89,7 @@ func (h lossyHost) lose() error {
 		<-h.leads
 		lose()
 	}()
-	return h.elector.Lead(leading, ccm.Grant{})
+	return h.elector.Lead(leading, election.Grant{})
 }
 
 func Example_exitOnLoss() {
@@ -130,9 +131,10 @@ func Example_notice() {
 
 // docs: begin policy
 
-// alertOnly returns a policy that alerts an operator, and lets the program continue.
-func alertOnly(alert func(string)) ccm.DrainTimeoutPolicy {
-	return func(err *ccm.DrainTimeoutError, _ fx.Shutdowner) { alert(err.Error()) }
+// withAlert alerts an operator.
+func withAlert(p ccm.Params, alert func(string)) ccm.Params {
+	p.OnDrainTimeout = func(err *ccm.DrainTimeoutError) { alert(err.Error()) }
+	return p
 }
 
 // docs: end
@@ -156,7 +158,9 @@ func Example_policy() {
 		return newDeaf(release)
 	})),
 		// docs: begin policy-fx
-		fx.Supply(alertOnly(alert)), // or fx.Supply(ccm.KeepRunning)
+		fx.Supply(ccm.KeepRunning),
+		fx.Supply(alert), // what withAlert needs
+		fx.Decorate(withAlert),
 		// docs: end
 	)
 	if err := host.Start(context.Background()); err != nil {
@@ -204,7 +208,7 @@ func Example_runApp() {
 	host := newLossyHost(time.Second, "deaf", fx.Provide(ccm.AsController(func() ccm.Controller {
 		return newDeaf(release)
 	})), fx.Populate(&app))
-	go func() { _ = host.elector.Lead(context.Background(), ccm.Grant{}) }()
+	go func() { _ = host.elector.Lead(context.Background(), election.Grant{}) }()
 	go func() {
 		<-host.leads
 		_ = app.Shutdown()

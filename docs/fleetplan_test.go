@@ -10,7 +10,7 @@ import (
 
 func TestFleetPage_Slopes_AreThoseThatTheBenchmarkMeasured(t *testing.T) {
 	const page = "docs/explanation/fleet.md"
-	measured := tableBelow(t, read(t, "docs/benchmarks-fleet.md"),
+	measured := tableBelow(t, read(t, "docs/evidence/benchmarks-fleet.md"),
 		"## What more clusters cost a replica")
 	text := read(t, page)
 	shown := tableBelow(t, text, "## Beyond one management cluster")

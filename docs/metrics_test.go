@@ -33,10 +33,11 @@ func metricsPage() string {
 <!-- Generated from internal/metrics; change it there and run: go generate ./docs -->
 
 A Manager registers these metrics with ` + "`Params.Registerer`" + `, or in an fx app with a ` + "`prometheus.Registerer`" + `. Without one it registers
-no metrics. The series exist while ` + "`Run`" + ` runs.
+no metrics, and ` + "`Status.Warnings`" + ` reports it. The series exist while ` + "`Run`" + ` runs.
 
-The OpenStack provider has [more](metrics-openstack.md). Upstream's four controllers register theirs in component-base's
-` + "`legacyregistry`" + `, which is global to the process. [The endpoints](../how-to/embed-in-fx.md#what-you-can-hand-in) serve that registry at
+The OpenStack provider has [more](metrics-openstack.md). The controllers of nodes and Services register the metrics of upstream's with the same
+registerer, without the label ` + "`manager`" + `. The route controller registers its metric in component-base's
+` + "`legacyregistry`" + `, which is global to the process. [The endpoints](../how-to/embed-in-fx.md#what-you-can-hand-in) serve both registries at
 ` + "`/metrics`" + `, with those that the host adds.
 
 ` + metrics.Page(append(metrics.Table(), metrics.ProcessMemory())) + `

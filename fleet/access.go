@@ -37,8 +37,8 @@ func newAccess(given *rest.Config) (*access, *rest.Config, error) {
 		return nil, nil, err
 	}
 	config, err := apiconn.Config(given, a)
-	if err != nil {
-		return nil, nil, fmt.Errorf("client configuration: %w", err)
+	if err != nil { // the error has the address, with its password
+		return nil, nil, errors.New("client configuration: the address is not a valid URL")
 	}
 	a.address = strings.TrimSuffix(config.Host, "/")
 	return a, config, nil
@@ -99,11 +99,11 @@ func (a *access) probe(ctx context.Context) error {
 	}
 	response, err := a.RoundTrip(request)
 	if err != nil {
-		return err
+		return boundedError{err}
 	}
 	_ = response.Body.Close()
 	if isOutage(response.StatusCode) {
-		return errors.New(response.Status)
+		return outageStatus(response)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func TestAnnouncer_ReplicaIsDeadForLong_ItsAnnouncementIsDeletedUnlessItChanges(
 		if err := client.Tracker().Add(lease); err != nil && version == "1" {
 			t.Fatal(err)
 		}
-		view.observe(lease, false)
+		view.observe(lease, true, false)
 	}
 	see("dead", "1", ptr.To[int32](12))
 	see("without-duration", "1", nil)

@@ -37,8 +37,13 @@ type Cluster struct {
 	// configuration, and [Status] shows the error. It must not contain secrets.
 	Err error
 
+	// owner is [ccm.Params].Owner of the Manager; "" unless the source is [ClusterAPI].
+	owner string
 	// object is nil unless the source is [ClusterAPI] and the fleet cleans up after its Clusters.
 	object *clusterObject
+	// isTrusted is set by Trusted. rules are those that apply, or nil for a trusted cluster.
+	isTrusted bool
+	rules     *AccessRules
 	// joined is when this replica saw the cluster first.
 	joined time.Time
 	// onCloudConfig is set by the fleet in the Cluster that it passes to Params.Manager.

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/fxccm/fxccm/internal/informerview"
+	"github.com/fxccm/fxccm/internal/requestlog"
 )
 
 // ClusterAPIConfig is the input of [ClusterAPI].
@@ -75,10 +76,12 @@ const (
 func ClusterAPI(config ClusterAPIConfig) Source {
 	config.CloudSuffix = cmp.Or(config.CloudSuffix, cloudSuffix)
 	config.CloudKey = cmp.Or(config.CloudKey, cloudConfigFile)
-	return SourceFunc(config.run)
+	return kubeconfigSource(config.run)
 }
 
-func (c ClusterAPIConfig) run(ctx context.Context, update func([]Cluster)) error {
+func (c ClusterAPIConfig) run(
+	ctx context.Context, parse parser, update func([]Cluster),
+) error {
 	if c.Management == nil {
 		return errors.New("fleet.ClusterAPI needs a client configuration")
 	}
@@ -122,47 +125,28 @@ func (c ClusterAPIConfig) run(ctx context.Context, update func([]Cluster)) error
 		stop(nil)
 		return err
 	}
-	secretsOf.Start(watching.Done())
+	secretsOf.StartWithContext(requestlog.WithoutBodies(watching))
 	defer secretsOf.Shutdown()
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop(nil)
 	running.Go(func() { clusters.RunWithContext(watching) })
 
+	secret := func(namespace, name string) *corev1.Secret {
+		obj, _, _ := secrets.GetStore().GetByKey(cache.NewObjectName(namespace, name).String())
+		found, _ := obj.(*corev1.Secret)
+		return found
+	}
 	var parsed kubeconfigs
 	err = passOn(watching, []cache.SharedIndexInformer{secrets, clusters}, func() []Cluster {
 		last := parsed
 		parsed = kubeconfigs{}
 		var found []Cluster
 		for _, obj := range clusters.GetStore().List() {
-			object := obj.(*metav1.PartialObjectMetadata)
-			cluster := Cluster{
-				Name: object.Namespace + "." + object.Name, UID: string(object.UID),
-				Labels: object.Labels,
-			}
-			read := func(suffix, key string) ([]byte, bool) {
-				name := cache.NewObjectName(object.Namespace, object.Name+suffix).String()
-				obj, found, err := secrets.GetStore().GetByKey(name)
-				if err != nil || !found ||
-					obj.(*corev1.Secret).Labels[clusterNameLabel] != object.Name {
-					return nil, false
-				}
-				data, found := obj.(*corev1.Secret).Data[key]
-				return data, found
-			}
-			cluster.CloudConfig, _ = read(c.CloudSuffix, c.CloudKey)
-			data, hasKubeconfig := read(kubeconfigSuffix, kubeconfigKey)
-			if hasKubeconfig {
-				cluster.RESTConfig, cluster.Err = parsed.parse(cluster.Name, data, last)
-			} else {
-				cluster.Err = fmt.Errorf("there is no Secret %s%s with the key %q yet",
-					object.Name, kubeconfigSuffix, kubeconfigKey)
-			}
-			if c.CleanUpLoadBalancers {
-				cluster.object = all.of(object)
-				cluster.object.noKubeconfig = !hasKubeconfig
-			}
-			found = append(found, cluster)
+			found = append(found, c.cluster(obj.(*metav1.PartialObjectMetadata), all, secret,
+				func(name string, data []byte) (*rest.Config, error) {
+					return parsed.parse(parse, name, data, last)
+				}))
 		}
 		return found
 	}, update)
@@ -170,6 +154,41 @@ func (c ClusterAPIConfig) run(ctx context.Context, update func([]Cluster)) error
 		return err
 	}
 	return context.Cause(watching)
+}
+
+// cluster returns the cluster of a Cluster. secret returns nil if there is no such Secret.
+func (c ClusterAPIConfig) cluster(
+	object *metav1.PartialObjectMetadata, all *clusterObjects,
+	secret func(namespace, name string) *corev1.Secret,
+	parse func(name string, data []byte) (*rest.Config, error),
+) Cluster {
+	cluster := Cluster{
+		Name: object.Namespace + "." + object.Name, UID: string(object.UID),
+		Labels: object.Labels,
+		// Unlike its UID, the name survives a move to another management cluster.
+		owner: object.Namespace + "/" + object.Name,
+	}
+	read := func(suffix, key string) ([]byte, bool) {
+		found := secret(object.Namespace, object.Name+suffix)
+		if found == nil || found.Labels[clusterNameLabel] != object.Name {
+			return nil, false
+		}
+		data, ok := found.Data[key]
+		return data, ok
+	}
+	cluster.CloudConfig, _ = read(c.CloudSuffix, c.CloudKey)
+	data, hasKubeconfig := read(kubeconfigSuffix, kubeconfigKey)
+	if hasKubeconfig {
+		cluster.RESTConfig, cluster.Err = parse(cluster.Name, data)
+	} else {
+		cluster.Err = fmt.Errorf("there is no Secret %s%s with the key %q yet",
+			object.Name, kubeconfigSuffix, kubeconfigKey)
+	}
+	if c.CleanUpLoadBalancers {
+		cluster.object = all.of(object)
+		cluster.object.noKubeconfig = !hasKubeconfig
+	}
+	return cluster
 }
 
 // clusterResource returns the resource of Clusters in the version that the API server prefers.

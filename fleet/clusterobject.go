@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +19,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
+
+	"github.com/fxccm/fxccm/internal/requestlog"
 )
 
 // The finalizer and the annotations that the fleet writes to Clusters of Cluster API.
@@ -27,6 +30,10 @@ const (
 	// uidAnnotation holds the UID of the namespace kube-system, which is in the tags of the load
 	// balancers.
 	uidAnnotation = "fxccm.dev/kube-system-uid"
+	// disputedAnnotation holds the UID of kube-system that the API server has reported although the
+	// Cluster has another one, or another Cluster has the same. Then the clean-up keeps everything,
+	// because only the cluster's own API server vouches for the UID. An operator removes it.
+	disputedAnnotation = "fxccm.dev/disputed-kube-system-uid"
 	// serverAnnotation holds the address of the API server, which may answer when the kubeconfig
 	// Secret is gone.
 	serverAnnotation = "fxccm.dev/api-server"
@@ -103,14 +110,52 @@ func (o *clusterObject) write(
 	return err
 }
 
-// record adds the finalizer and sets the annotations that the clean-up reads; "" removes one. A
+// record adds the finalizer and sets the annotations that the clean-up reads; "" removes one. The
+// UID of kube-system is set once, and never replaced; disputed is why another one is not used. A
 // Cluster that is being deleted stays unchanged, because the API server refuses finalizers then.
-func (o *clusterObject) record(ctx context.Context, annotations map[string]string) error {
+func (o *clusterObject) record(
+	ctx context.Context, annotations map[string]string,
+) (disputed, err error) {
 	object, err := o.read(ctx)
 	if err != nil || object.GetDeletionTimestamp() != nil {
-		return err
+		return nil, err
 	}
 	has, finalizers := object.GetAnnotations(), object.GetFinalizers()
+	bound, reported := has[uidAnnotation], annotations[uidAnnotation]
+	switch {
+	case !isUID(reported):
+		return nil, errors.New("the API server reports no valid UID of namespace kube-system")
+	case bound != "" && bound != reported:
+		disputed = fmt.Errorf(
+			"the API server reports another UID of kube-system, %s, than before, %s", reported,
+			bound)
+	default:
+		if disputed, err = o.findTwin(ctx, reported); err != nil {
+			return nil, err
+		}
+	}
+	if disputed != nil {
+		annotations[disputedAnnotation] = reported
+		annotations[uidAnnotation] = bound
+	}
+	if err := o.annotate(ctx, object, has, finalizers, annotations); err != nil {
+		return nil, err
+	}
+	return disputed, nil
+}
+
+// isUID reports whether a text is short and plain enough for a UID. The API server of a tenant may
+// report anything.
+func isUID(text string) bool {
+	return text != "" && len(text) <= 40 && !strings.ContainsFunc(text, func(c rune) bool {
+		return (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '-'
+	})
+}
+
+func (o *clusterObject) annotate(
+	ctx context.Context, object *unstructured.Unstructured, has map[string]string,
+	finalizers []string, annotations map[string]string,
+) error {
 	differ := map[string]any{}
 	for name, value := range annotations {
 		switch {
@@ -170,10 +215,11 @@ func (o *clusterObject) readDeletion(ctx context.Context) (deletion, error) {
 		return deletion{}, errors.New("the Cluster is not being deleted, or its finalizer " +
 			loadBalancersFinalizer + " was removed")
 	}
-	secrets, err := o.client.CoreV1().Secrets(o.namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField,
-			o.name+kubeconfigSuffix).String(),
-	})
+	secrets, err := o.client.CoreV1().Secrets(o.namespace).List(requestlog.WithoutBodies(ctx),
+		metav1.ListOptions{
+			FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField,
+				o.name+kubeconfigSuffix).String(),
+		})
 	if err != nil {
 		return deletion{}, fmt.Errorf("read the kubeconfig Secret: %w", err)
 	}
@@ -186,6 +232,12 @@ func (o *clusterObject) readDeletion(ctx context.Context) (deletion, error) {
 	paused, _, _ := unstructured.NestedBool(object.Object, "spec", "paused")
 	_, moved := annotations[moveAnnotation]
 	switch {
+	case annotations[disputedAnnotation] != "":
+		disputed := annotations[disputedAnnotation]
+		if d.kept, err = o.findTwin(ctx, disputed); d.kept == nil && err == nil {
+			d.kept = fmt.Errorf("the API server has reported another UID of kube-system, %s",
+				disputed)
+		}
 	case d.clusterUID == "":
 		d.kept = errors.New("the Cluster has no annotation " + uidAnnotation)
 	case paused, moved:
@@ -197,7 +249,7 @@ func (o *clusterObject) readDeletion(ctx context.Context) (deletion, error) {
 }
 
 // findTwin returns an error in kept if another Cluster has the same UID of kube-system, as after a
-// restored backup: the tags of its load balancers are the same.
+// restored backup, or if its API server copies the UID: the load balancers have the same tags.
 func (o *clusterObject) findTwin(ctx context.Context, clusterUID string) (kept, err error) {
 	all, err := o.metadata.Resource(o.resource).Namespace(o.clusterObjects.namespace).List(ctx,
 		metav1.ListOptions{})
@@ -205,7 +257,8 @@ func (o *clusterObject) findTwin(ctx context.Context, clusterUID string) (kept, 
 		return nil, fmt.Errorf("list the Clusters: %w", err)
 	}
 	for _, other := range all.Items {
-		if other.UID != o.uid && other.Annotations[uidAnnotation] == clusterUID {
+		if other.UID != o.uid && (other.Annotations[uidAnnotation] == clusterUID ||
+			other.Annotations[disputedAnnotation] == clusterUID) {
 			return fmt.Errorf("Cluster %s/%s has the same UID of kube-system, %s",
 				other.Namespace, other.Name, clusterUID), nil
 		}

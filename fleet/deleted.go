@@ -35,6 +35,7 @@ const (
 	reasonCleaningUp = "DeletingLoadBalancers"
 	reasonCleanedUp  = "DeletedLoadBalancers"
 	reasonKept       = "KeepingLoadBalancers"
+	reasonDisputed   = "DisputedClusterUID"
 )
 
 // errKept is wrapped by the error when a deleted cluster's load balancers are kept.
@@ -56,7 +57,7 @@ func proveDeleted(ctx context.Context, cluster *Cluster) (uid string, err error)
 	}
 	config := cluster.RESTConfig
 	if config == nil && found.noKubeconfig && found.server != "" {
-		config = &rest.Config{Host: found.server}
+		config = cluster.guard(&rest.Config{Host: found.server})
 	}
 	if err := proveGone(ctx, config, found.noKubeconfig); err != nil {
 		return "", err
@@ -99,6 +100,8 @@ func proveGone(ctx context.Context, config *rest.Config, noKubeconfig bool) erro
 		return errors.New("the API server of the deleted cluster answers")
 	case context.Cause(ctx) != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return err
+	case errors.Is(err, errRefusedAddress):
+		return err // the replica has not tried to connect
 	case !isRefused(err) && !noKubeconfig:
 		return fmt.Errorf("the API server of the deleted cluster does not refuse connections, and "+
 			"its kubeconfig Secret exists: %w", err)
@@ -124,7 +127,7 @@ func (f *Fleet) mayBeGone(name string, err error) bool {
 
 // record adds the finalizer to the Cluster while the fleet serves it. It returns after the write,
 // or when ctx ends.
-func (f *Fleet) record(ctx context.Context, cluster *Cluster, config *rest.Config) {
+func (f *Fleet) record(ctx context.Context, m *member, cluster *Cluster, config *rest.Config) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		f.log.Error(err, "The Cluster gets no finalizer", "cluster", cluster.Name)
@@ -145,7 +148,15 @@ func (f *Fleet) record(ctx context.Context, cluster *Cluster, config *rest.Confi
 		if cluster.CloudConfig != nil {
 			annotations[cloudConfigAnnotation] = "true"
 		}
-		return cluster.object.record(ctx, annotations)
+		disputed, err := cluster.object.record(ctx, annotations)
+		if disputed != nil {
+			text := "the load balancers would be kept if the Cluster was deleted: " +
+				disputed.Error() + "; remove the annotation " + disputedAnnotation +
+				" when that is corrected"
+			f.note(m, text)
+			f.tell(ctx, cluster, corev1.EventTypeWarning, reasonDisputed, text)
+		}
+		return err
 	}
 	pause := wait.Backoff{
 		Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 10, Cap: time.Minute,
@@ -172,7 +183,8 @@ func (f *Fleet) cleanUpParams(
 	m *member, cluster *Cluster, given *ccm.Params, ended func(error),
 ) ccm.Params {
 	params := ccm.Params{
-		Name: given.Name, Config: given.Config, Logger: given.Logger, Clock: given.Clock,
+		Name: given.Name, Owner: given.Owner, Config: given.Config,
+		Logger: given.Logger, Clock: given.Clock,
 		RESTConfig: cluster.RESTConfig,
 	}
 	if params.RESTConfig == nil { // no request is sent to it

@@ -8,9 +8,9 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/fleet"
+	"github.com/fxccm/fxccm/hosting/process"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
-	"github.com/fxccm/fxccm/provider/process"
 )
 
 // The informers of the child would wait for the API server, which is gone.

@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -187,7 +188,7 @@ func (w *deletedWorld) add(name, uid, fleetLabel string) {
 	w.addSecret(name, "-kubeconfig", "value", kubeconfig)
 	w.addSecret(name, "-cloud-config", "cloud.conf",
 		[]byte(w.cloud.CloudConf(openstacktest.ApplicationCredentialAuth)))
-	w.addLoadBalancer(uid, "kube_service_"+name+"_default_web", "service-of-"+name)
+	w.addLoadBalancer(name, uid, "kube_service_"+name+"_default_web", "service-of-"+name)
 }
 
 func (w *deletedWorld) addSecret(clusterName, suffix, key string, data []byte) {
@@ -211,11 +212,14 @@ func (w *deletedWorld) deleteSecret(name string) {
 	}
 }
 
-// addLoadBalancer adds a load balancer as the provider makes it; without a UID, as OCCM does.
-func (w *deletedWorld) addLoadBalancer(clusterUID, name, service string) {
+// addLoadBalancer adds a load balancer as the provider makes it for a Cluster; without a UID, as
+// OCCM does.
+func (w *deletedWorld) addLoadBalancer(ofCluster, clusterUID, name, service string) {
 	tags := []string{name}
 	if clusterUID != "" {
-		tags = append(tags, "fxccm-cluster="+clusterUID, "fxccm-service="+service)
+		mark := sha256.Sum256([]byte(w.namespace + "/" + ofCluster))
+		tags = append(tags, "fxccm-cluster="+clusterUID, "fxccm-service="+service,
+			fmt.Sprintf("fxccm-owner=%x", mark[:16]))
 	}
 	w.cloud.AddLoadBalancer(openstacktest.LoadBalancer{
 		OctaviaResource: openstacktest.OctaviaResource{Name: name, Tags: tags},
@@ -351,10 +355,14 @@ func (w *deletedWorld) waitTried(r *running, name string) {
 	})
 }
 
-func (w *deletedWorld) waitReason(r *running, name, reason string) {
+// waitReason waits until the status of a Cluster has one of these reasons.
+func (w *deletedWorld) waitReason(r *running, name string, reasons ...string) {
 	w.t.Helper()
-	eventually(w.t, "the status of "+name+" says "+reason, func() error {
-		if got := statusOf(r, w.namespace+"."+name); !strings.Contains(got.Reason, reason) {
+	eventually(w.t, "the status of "+name+" says "+strings.Join(reasons, " or "), func() error {
+		got := statusOf(r, w.namespace+"."+name)
+		if !slices.ContainsFunc(reasons, func(reason string) bool {
+			return strings.Contains(got.Reason, reason)
+		}) {
 			return fmt.Errorf("it is %+v", got)
 		}
 		return nil
@@ -483,8 +491,8 @@ func TestDeletedCluster_BothProofs_ItsLoadBalancersAreDeletedByOneReplicaAtATime
 	w.add("gone", "uid-of-gone", "on")
 	w.add("keyless", "uid-of-keyless", "on")
 	w.add("stays", "uid-of-stays", "on")
-	w.addLoadBalancer("", "kube_service_gone_default_of-occm", "")
-	w.addLoadBalancer("uid-of-gone", "kube_service_gone_default_second", "second")
+	w.addLoadBalancer("gone", "", "kube_service_gone_default_of-occm", "")
+	w.addLoadBalancer("gone", "uid-of-gone", "kube_service_gone_default_second", "second")
 	first := w.startCleaner("first", "on")
 	w.waitRecorded("gone", "keyless", "stays")
 	w.setFinalizers("keyless", finalizer) // no other controller holds it
@@ -588,5 +596,67 @@ func TestDeletedCluster_BothProofs_ItsLoadBalancersAreDeletedByOneReplicaAtATime
 	if want := []string{"DeletedLoadBalancers", "DeletingLoadBalancers"}; !slices.Equal(reasons,
 		want) {
 		t.Errorf("the events of the Cluster are %q, want %q", reasons, want)
+	}
+}
+
+// The API server of a tenant reports what it likes. Another cluster's UID, and one that changes,
+// prove nothing, and no load balancer of another Cluster is deleted even if the annotations are
+// changed.
+func TestDeletedCluster_UIDIsForged_NoLoadBalancerOfAnotherIsDeleted(t *testing.T) {
+	t.Parallel()
+	w := newDeletedWorld(t)
+	w.add("victim", "uid-of-victim", "on")
+	a := w.startCleaner("a", "on")
+	w.waitRecorded("victim")
+	w.add("duplicate", "uid-of-victim", "on")
+	w.add("changed", "uid-of-changed", "on")
+	w.add("annotated", "uid-of-annotated", "on")
+	w.add("empty", "", "on")
+	w.waitRecorded("duplicate", "changed", "annotated")
+	w.waitReason(a, "duplicate", "has the same UID of kube-system")
+	w.patch("changed", `{"metadata": {"annotations": {"fxccm.dev/kube-system-uid": "other"}}}`)
+	a.stop()
+	a.done <- <-a.done
+	b := w.startCleaner("b", "on")
+	w.waitReason(b, "changed", "reports another UID of kube-system")
+	eventually(t, "an event reports it", func() error {
+		events, err := w.client.CoreV1().Events(w.namespace).List(t.Context(),
+			metav1.ListOptions{FieldSelector: "reason=DisputedClusterUID"})
+		if err == nil && len(events.Items) < 2 {
+			err = fmt.Errorf("%d events", len(events.Items))
+		}
+		return err
+	})
+	// A user who may patch the Clusters sets the UID, and removes the disputes.
+	none := `"fxccm.dev/disputed-kube-system-uid": null`
+	w.patch("duplicate", `{"metadata": {"annotations": {`+none+`}}}`)
+	w.patch("victim", `{"metadata": {"annotations": {"fxccm.dev/kube-system-uid": null, `+none+`}}}`)
+	w.patch("annotated",
+		`{"metadata": {"annotations": {"fxccm.dev/kube-system-uid": "uid-of-victim"}}}`)
+	w.deleteCluster("changed", "annotated")
+	w.turnOff("changed", "annotated")
+	w.waitReason(b, "changed", "has reported another UID of kube-system")
+	// The first, if the UID of the victim is recorded again before the Cluster is looked at.
+	w.waitReason(b, "annotated", "has the same UID of kube-system",
+		"it has the UID of the cluster without its mark")
+	if object, err := w.get("empty"); err != nil ||
+		slices.Contains(object.GetFinalizers(), finalizer) {
+		t.Errorf("the Cluster without a UID has %v (%v)", object.GetFinalizers(), err)
+	}
+	for _, name := range []string{"victim", "duplicate", "changed", "annotated"} {
+		if !slices.Contains(w.loadBalancers(), "kube_service_"+name+"_default_web") {
+			t.Errorf("the load balancer of %s is deleted", name)
+		}
+	}
+	if writes := w.writes(); len(writes) > 0 {
+		t.Errorf("the cloud has received %v", writes)
+	}
+}
+
+func (w *deletedWorld) patch(name, patch string) {
+	w.t.Helper()
+	if _, err := w.clustersAPI().Patch(w.t.Context(), name, types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{}); err != nil {
+		w.t.Fatal(err)
 	}
 }

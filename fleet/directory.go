@@ -12,8 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+	"github.com/fxccm/fxccm/internal/configfile"
 )
 
 // directoryPeriod is how often a [Directory] is read.
@@ -28,13 +27,18 @@ const (
 // Directory is a [Source] that reads a folder for each cluster, with the file "kubeconfig" and
 // optionally the file "cloud.conf". The folder's name is the cluster's. Folders whose names begin
 // with a dot are not clusters. The source sees changes within seconds, also if a folder is a
-// mounted Secret. A kubeconfig must contain its credentials or name them by absolute paths.
+// mounted Secret. A kubeconfig must contain its credentials. If the source is [Trusted], it may
+// also name them by absolute paths.
 //
 // A cluster whose folder is deleted leaves the fleet. If the directory cannot be read, the source
 // fails and the fleet keeps its clusters.
 func Directory(path string) Source {
-	return SourceFunc(func(ctx context.Context, update func([]Cluster)) error {
-		reader := directory{path: path, last: map[string]Cluster{}, seen: map[string][2][]byte{}}
+	return kubeconfigSource(func(
+		ctx context.Context, parse parser, update func([]Cluster),
+	) error {
+		reader := directory{
+			path: path, parse: parse, last: map[string]Cluster{}, seen: map[string][2][]byte{},
+		}
 		var told []Cluster
 		for {
 			clusters, changed, err := reader.read()
@@ -56,9 +60,10 @@ func Directory(path string) Source {
 
 // directory caches the files that it has read, so that an unchanged file is not parsed again.
 type directory struct {
-	path string
-	last map[string]Cluster
-	seen map[string][2][]byte
+	path  string
+	parse parser
+	last  map[string]Cluster
+	seen  map[string][2][]byte
 }
 
 func (d *directory) read() (clusters []Cluster, changed bool, err error) {
@@ -97,10 +102,10 @@ func (d *directory) read() (clusters []Cluster, changed bool, err error) {
 
 // readCluster reads one cluster, and reports whether it has changed.
 func (d *directory) readCluster(name, folder string) bool {
-	kubeconfig, err := os.ReadFile(filepath.Join(folder, kubeconfigFile))
+	kubeconfig, err := configfile.Read(filepath.Join(folder, kubeconfigFile))
 	var cloud []byte
 	if err == nil {
-		cloud, err = os.ReadFile(filepath.Join(folder, cloudConfigFile))
+		cloud, err = configfile.Read(filepath.Join(folder, cloudConfigFile))
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
@@ -119,20 +124,7 @@ func (d *directory) readCluster(name, folder string) bool {
 	}
 	d.seen[name] = content
 	cluster := Cluster{Name: name, CloudConfig: cloud}
-	cluster.RESTConfig, cluster.Err = parseKubeconfig(kubeconfig)
+	cluster.RESTConfig, cluster.Err = d.parse(kubeconfig)
 	d.last[name] = cluster
 	return true
-}
-
-// parseKubeconfig omits the text of the kubeconfig from the error, because it has credentials.
-func parseKubeconfig(data []byte) (*rest.Config, error) {
-	config, err := clientcmd.Load(data)
-	if err != nil {
-		return nil, errors.New("the kubeconfig is not valid YAML of the kind Config")
-	}
-	got, err := clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
-	}
-	return got, nil
 }

@@ -29,6 +29,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/internal/informerview"
 	"github.com/fxccm/fxccm/internal/metrics"
 	"github.com/fxccm/fxccm/internal/rescue"
@@ -63,7 +64,7 @@ type Params struct {
 	Identity string
 
 	// Weight is this replica's share of the clusters in relation to the other replicas'. A replica
-	// of weight 0 or less takes clusters only if no other replica does. Default 1 in
+	// of weight 0 or less takes clusters only if no other replica does. At most 100. Default 1 in
 	// [DefaultParams].
 	Weight int
 
@@ -73,7 +74,7 @@ type Params struct {
 	// Election has the durations of the clusters' Leases; its other fields are unused. A zero
 	// duration means that of [DefaultParams]. A shorter retry period costs more writes to the
 	// management cluster: one for each retry period and cluster.
-	Election ccm.LeaderElectionConfig
+	Election election.Config
 
 	// Labels are the keys of the labels that Manager reads. The fleet passes no other label, and
 	// ignores changes of others. Nil: all labels.
@@ -82,6 +83,9 @@ type Params struct {
 	// Limits protect the replica from each of its clusters. A zero limit means that of
 	// [DefaultParams].
 	Limits Limits
+
+	// Access limits the client configurations of clusters whose source is not [Trusted].
+	Access AccessRules
 
 	// Registerer registers the fleet's metrics while Run runs. Nil: no metrics. The Managers
 	// register their own metrics, with the cluster as the label "manager", only if [Params].Manager
@@ -100,7 +104,7 @@ const (
 	LockManagement Lock = "management"
 
 	// LockWorkload is the Lease of a single cloud controller manager in the cluster itself. Its
-	// name and namespace are those of the Manager's LeaderElectionConfig, by default
+	// name and namespace are those of the Manager's Config.LeaderElection, by default
 	// cloud-controller-manager in kube-system. So a fleet and the cluster's own cloud controller
 	// manager never act at the same time.
 	//
@@ -117,7 +121,7 @@ func DefaultParams() Params {
 		Namespace: "fxccm-system",
 		Weight:    1,
 		Lock:      LockManagement,
-		Election: ccm.LeaderElectionConfig{
+		Election: election.Config{
 			LeaseDuration: metav1.Duration{Duration: 15 * time.Second},
 			RenewDeadline: metav1.Duration{Duration: 10 * time.Second},
 			RetryPeriod:   metav1.Duration{Duration: 5 * time.Second},
@@ -250,6 +254,10 @@ func (p *Params) validate() error {
 	for _, msg := range validation.IsDNS1123Label(p.Namespace) {
 		all = append(all, field.Invalid(field.NewPath("namespace"), p.Namespace, msg))
 	}
+	if p.Weight > maxWeight {
+		all = append(all, field.Invalid(field.NewPath("weight"), p.Weight,
+			fmt.Sprintf("must be at most %d", maxWeight)))
+	}
 	if p.Source == nil {
 		all = append(all, field.Required(field.NewPath("source"), "it yields the clusters"))
 	}
@@ -356,6 +364,7 @@ func (f *Fleet) begin() error {
 	f.clusters, f.members = map[string]Cluster{}, map[string]*member{}
 	f.problems, f.replicas = map[string]error{}, nil
 	f.view = newLeaseView(time.Now)
+	f.view.longest = max(f.view.longest, 2*f.params.Election.LeaseDuration.Duration)
 	f.keep = newKeep()
 	f.pauses = workqueue.NewTypedItemExponentialFailureRateLimiter[string](pauseAtLeast,
 		pauseAtMost)
@@ -425,11 +434,12 @@ func (f *Fleet) watchLeases(ctx context.Context, background *sync.WaitGroup) <-c
 
 func (f *Fleet) observe(lease *coordinationv1.Lease, deleted bool) {
 	cluster, isCluster := f.clusterOf(lease.Name)
-	isReplica := lease.Labels[replicaLabel] != "" && lease.Labels[fleetLabel] == f.params.Name
+	isReplica := !isCluster && lease.Labels[replicaLabel] != "" &&
+		lease.Labels[fleetLabel] == f.params.Name
 	if !isCluster && !isReplica {
 		return
 	}
-	changed := f.view.observe(lease, deleted)
+	changed := f.view.observe(lease, isReplica, deleted)
 	switch {
 	case isReplica:
 		f.lookAtReplicas()
@@ -537,6 +547,7 @@ func (f *Fleet) update(clusters []Cluster) {
 		if f.params.Lock == LockWorkload {
 			c.object = nil // its Lease goes with the API server
 		}
+		c.applyRules(&f.params.Access)
 		if f.params.Labels != nil {
 			all := c.Labels
 			c.Labels = map[string]string{}
@@ -622,21 +633,20 @@ func (f *Fleet) stopAll(why error) error {
 	for {
 		left := 0
 		for name, m := range f.members {
-			switch {
-			case !m.ended, m.pausing:
+			if m.phase != over {
 				left++
-			default:
-				if m.err != nil {
-					errs = append(errs, fmt.Errorf("cluster %s: %w", name, m.err))
-				}
-				if err, ok := errors.AsType[*ccm.DrainTimeoutError](m.err); ok {
-					f.undrained = append(f.undrained, err)
-				}
-				if m.access != nil {
-					m.access.reset()
-				}
-				delete(f.members, name)
+				continue
 			}
+			if m.err != nil {
+				errs = append(errs, fmt.Errorf("cluster %s: %w", name, m.err))
+			}
+			if err, ok := errors.AsType[*ccm.DrainTimeoutError](m.err); ok {
+				f.undrained = append(f.undrained, err)
+			}
+			if m.access != nil {
+				m.access.reset()
+			}
+			delete(f.members, name)
 		}
 		if left == 0 {
 			return errors.Join(errs...)

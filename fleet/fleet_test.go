@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
+	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/utils/ptr"
 
 	"github.com/fxccm/fxccm/ccm"
@@ -118,6 +120,7 @@ func (w *world) start(name string, change ...func(*fleet.Params)) *running {
 	for _, f := range change {
 		f(&params)
 	}
+	params.Source = fleet.Trusted(params.Source) // the servers of tests are on loopback
 	f, err := fleet.New(params)
 	if err != nil {
 		w.t.Fatal(err)
@@ -701,6 +704,47 @@ func TestFleet_ClusterCannotBeRead_IsServedAsBeforeAndTheStatusSaysWhy(t *testin
 	}
 }
 
+func TestFleet_CloudDoesNotAnswerACluster_TheStatusSaysWhyUntilItDoes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	reports := make(chan func(string, error), 1)
+	r := w.start("only", func(p *fleet.Params) {
+		made := p.Manager
+		p.Manager = func(c fleet.Cluster) (ccm.Params, error) {
+			params, err := made(c)
+			if err != nil || c.Name != "cluster-0" {
+				return params, err
+			}
+			params.Providers = []ccm.Provider{{
+				Name: "silent",
+				New: func(_ context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
+					reports <- env.ReportTrouble
+					return fake.New().Provider(), nil
+				},
+			}}
+			return params, nil
+		}
+	})
+	w.waitServed(2, r)
+	report := <-reports
+	report("Octavia", errors.New("503 Service Unavailable"))
+	report("Keystone", errors.New("401 Unauthorized"))
+	since := regexp.MustCompile(` \(since [0-9TZ:-]+\)`)
+	const want = "Keystone: 401 Unauthorized; Octavia: 503 Service Unavailable"
+	if c := statusOf(r, "cluster-0"); c.State != fleet.StateLeading ||
+		since.ReplaceAllString(c.Reason, "") != want || !since.MatchString(c.Reason) {
+		t.Errorf("the cluster is %+v, want it to lead with %q", c, want)
+	}
+	if c := statusOf(r, "cluster-1"); c.Reason != "" {
+		t.Errorf("the other cluster is %+v", c)
+	}
+	report("Octavia", nil)
+	report("Keystone", nil)
+	if c := statusOf(r, "cluster-0"); c.Reason != "" {
+		t.Errorf("the cloud answers, and the cluster is %+v", c)
+	}
+}
+
 func TestFleet_ManagerCannotBeMade_OthersAreServedAndItIsRetried(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -759,8 +803,8 @@ func TestFleet_SourceFails_ClustersStayServed(t *testing.T) {
 }
 
 func TestNew_InvalidParams_AreNamed(t *testing.T) {
-	_, err := fleet.New(fleet.Params{Name: "Not a label"})
-	for _, want := range []string{"name", "source", "manager", "management"} {
+	_, err := fleet.New(fleet.Params{Name: "Not a label", Weight: 101})
+	for _, want := range []string{"name", "weight", "source", "manager", "management"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not name %s: %v", want, err)
 		}

@@ -9,23 +9,11 @@ import (
 	"github.com/fxccm/fxccm/internal/metrics"
 )
 
-// A Check is a named health check. It implements k8s.io/apiserver's healthz.HealthChecker.
-type Check struct {
-	name  string
-	check func(*http.Request) error
-}
-
-// Name is a part of a path such as /livez/leaderElection.
-func (c Check) Name() string { return c.name }
-
-// Check returns nil if the checked part is healthy. The request may be nil. It does not block.
-func (c Check) Check(r *http.Request) error { return c.check(r) }
-
 // LivenessChecks fail if a restart of the process would help: "leaderElection" fails if this
 // process acts for a cluster although its Lease ended long ago. No other failure of one cluster
 // justifies the restart of all others; the Status shows it.
-func (f *Fleet) LivenessChecks() []Check {
-	return []Check{{"leaderElection", func(r *http.Request) error {
+func (f *Fleet) LivenessChecks() []ccm.Check {
+	return []ccm.Check{ccm.NewCheck("leaderElection", func(r *http.Request) error {
 		for name, manager := range f.managers() {
 			for _, check := range manager.LivenessChecks() {
 				if check.Name() != "leaderElection" {
@@ -37,13 +25,13 @@ func (f *Fleet) LivenessChecks() []Check {
 			}
 		}
 		return nil
-	}}}
+	}, nil)}
 }
 
 // ReadinessChecks report whether the replica takes clusters: "fleet" fails until the replica has
 // read the fleet's Leases and clusters, and while it stops.
-func (f *Fleet) ReadinessChecks() []Check {
-	return []Check{{"fleet", func(*http.Request) error {
+func (f *Fleet) ReadinessChecks() []ccm.Check {
+	return []ccm.Check{ccm.NewCheck("fleet", func(*http.Request) error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		switch {
@@ -55,7 +43,7 @@ func (f *Fleet) ReadinessChecks() []Check {
 			return errors.New("the fleet's Leases and clusters are being read")
 		}
 		return nil
-	}}}
+	}, nil)}
 }
 
 // managers returns the Managers of this replica by cluster.

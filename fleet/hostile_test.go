@@ -94,7 +94,13 @@ func withNodes(w *world, h *hostile) func(*fleet.Params) {
 			}
 			return params, err
 		}
-		p.Limits = fleet.Limits{ObjectBytes: 1 << 20, BytesPerSecond: 1 << 20, Outage: time.Second}
+		// A busy machine must not cost a healthy cluster its Lease: its terms are counted.
+		p.Election.LeaseDuration.Duration = 2 * time.Minute
+		p.Election.RenewDeadline.Duration = time.Minute
+		// On a busy machine a healthy API server may not answer for some seconds, either.
+		p.Limits = fleet.Limits{
+			ObjectBytes: 1 << 20, BytesPerSecond: 1 << 20, Outage: 10 * time.Second,
+		}
 	}
 }
 
@@ -115,6 +121,10 @@ func TestFleet_ClusterExceedsItsLimits_IsStoppedAndOthersAreServed(t *testing.T)
 		},
 		"100,000 objects": func(w http.ResponseWriter, _ *http.Request) {
 			writeNodes(w, "", 100_000, 10)
+		},
+		"60 KB of items that become 10 MB": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"kind":"NodeList","apiVersion":"v1","items":[{}`+
+				strings.Repeat(",{}", 20_000)+"]}")
 		},
 		"pages without an end": func(w http.ResponseWriter, _ *http.Request) {
 			writeNodes(w, "more", 100, 1000)

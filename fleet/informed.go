@@ -65,11 +65,13 @@ type kubeconfig struct {
 
 // parse returns the client configuration of a cluster. last has the kubeconfigs of the previous
 // update.
-func (k kubeconfigs) parse(cluster string, data []byte, last kubeconfigs) (*rest.Config, error) {
+func (k kubeconfigs) parse(
+	parse parser, cluster string, data []byte, last kubeconfigs,
+) (*rest.Config, error) {
 	parsed, ok := last[cluster]
 	if !ok || !bytes.Equal(parsed.data, data) {
 		parsed = kubeconfig{data: data}
-		parsed.config, parsed.err = parseKubeconfig(data)
+		parsed.config, parsed.err = parse(data)
 	}
 	k[cluster] = parsed
 	return parsed.config, parsed.err

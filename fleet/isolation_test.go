@@ -106,7 +106,7 @@ func TestFleet_ProviderHangsWhenItsReplicaStops_OthersAreHandedOverAndTheErrorNa
 		made := p.Manager
 		p.Manager = func(c fleet.Cluster) (ccm.Params, error) {
 			params, err := made(c)
-			params.Config.DrainTimeout.Duration = 10 * time.Second // the others need less
+			params.Config.DrainTimeout.Duration = 30 * time.Second // the others need less
 			if c.Name == hanging {
 				open := params.Providers[0].New
 				params.Providers[0].New = func(

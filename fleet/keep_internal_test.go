@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -52,6 +53,7 @@ func newKeeping(t *testing.T, replicas []replica) *keeping {
 	if err := k.begin(); err != nil {
 		t.Fatal(err)
 	}
+	k.view.longest = 1_000_000 * time.Second // the test renews nothing
 	var background sync.WaitGroup
 	background.Go(k.work)
 	for _, r := range replicas {
@@ -93,9 +95,9 @@ func (k *keeping) announce(r replica, ended bool) {
 	}, ended)
 }
 
-// Elect implements ccm.Elector. The Lease is free for each campaign.
+// Elect implements election.Elector. The Lease is free for each campaign.
 func (k *keeping) Elect(
-	ctx context.Context, lead func(context.Context, ccm.Grant) error,
+	ctx context.Context, lead func(context.Context, election.Grant) error,
 ) error {
 	hold := func(holder string) {
 		k.observe(&coordinationv1.Lease{
@@ -111,7 +113,7 @@ func (k *keeping) Elect(
 		k.terms <- time.Since(begun)
 		hold("")
 	}()
-	return lead(ctx, ccm.Grant{})
+	return lead(ctx, election.Grant{})
 }
 
 // next returns how long the next terms last.

@@ -31,7 +31,8 @@ import (
 // Params.Manager sets.
 type Limits struct {
 	// ObjectBytes limits the cluster's objects that the replica keeps: the sum of its lists, in
-	// bytes of the responses, decompressed. It also limits each single response. The objects of a
+	// bytes of the responses, decompressed, or in bytes of the decoded objects if an estimate of
+	// these is greater. It also limits each single response. The objects of a
 	// watch count in the next list, which is forced when the watch has received as many bytes. The
 	// replica's memory grows by a few times that. Default 64 MiB, which is about 5,000 nodes.
 	ObjectBytes int64
@@ -262,11 +263,14 @@ func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
 		return gone(r)
 	}
 	response, err := m.next.RoundTrip(r)
+	if err != nil {
+		err = boundedError{err}
+	}
 	switch {
 	case err == nil && !isOutage(response.StatusCode):
 		m.answered()
 	case err == nil:
-		m.unanswered(errors.New(response.Status))
+		m.unanswered(outageStatus(response))
 	case !errors.Is(r.Context().Err(), context.Canceled): // else the client has given up
 		m.unanswered(err)
 		if r.Context().Err() != nil && strings.Contains(r.URL.Path, leasePath) {
@@ -274,13 +278,34 @@ func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
 			m.access.reset()
 		}
 	}
-	if err == nil && response.StatusCode != http.StatusSwitchingProtocols {
-		response.Body = &meteredBody{
-			ReadCloser: response.Body, meter: m, request: r, count: count,
-			isWatch: isWatch, place: place,
-		}
+	if err != nil {
+		return nil, err
 	}
-	return response, err
+	if response.StatusCode == http.StatusSwitchingProtocols {
+		return response, nil
+	}
+	switch response.StatusCode {
+	case http.StatusNoContent, http.StatusResetContent:
+		// HTTP/2 of net/http passes a body on nevertheless.
+		_ = response.Body.Close()
+		response.Body, response.ContentLength = http.NoBody, 0
+	}
+	boundWarnings(response.Header)
+	var size sizer
+	if response.StatusCode >= http.StatusBadRequest {
+		err = boundError(response)
+	} else {
+		size, err = sizerOf(r, response, isWatch)
+	}
+	if err != nil {
+		_ = response.Body.Close()
+		return nil, err
+	}
+	response.Body = &meteredBody{
+		ReadCloser: response.Body, meter: m, request: r, count: count,
+		isWatch: isWatch, place: place, sizer: size,
+	}
+	return response, nil
 }
 
 // isOutage reports whether a proxy sends this status when its API server does not answer.
@@ -431,10 +456,23 @@ type meteredBody struct {
 	count   func(int64) error
 	isWatch bool
 	place   *place
-	read    int64
+	// sizer is nil if the response is no object. event is the size of the current event of a watch.
+	sizer sizer
+	event size
+	read  size
 	// isWhole is set by Read. A watch may be closed during a Read.
 	isWhole atomic.Bool
 }
+
+// size is the size of a response: received, and as it is estimated to become when it is decoded.
+type size struct{ received, decoded int64 }
+
+func (s *size) add(received int, decoded int64) {
+	s.received += int64(received)
+	s.decoded += decoded
+}
+
+func (s *size) total() int64 { return max(s.received, s.decoded) }
 
 // Read implements io.Reader. The transport has decompressed what it reads.
 func (b *meteredBody) Read(p []byte) (int, error) {
@@ -443,7 +481,22 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 		b.isWhole.Store(err == io.EOF)
 		return n, err
 	}
-	if b.read += int64(n); b.read > largeResponse && !b.isWatch {
+	last := b.read.total()
+	decoded, isNext := int64(0), false
+	if b.sizer != nil {
+		decoded, isNext = b.sizer.scan(p[:n])
+	}
+	b.read.add(n, decoded)
+	if b.isWatch {
+		// A part in which an event ends counts for both.
+		if b.event.add(n, decoded); b.event.total() > largeResponse {
+			return 0, errLargeEvent
+		}
+		if isNext {
+			b.event = size{}
+		}
+	}
+	if b.read.total() > largeResponse && !b.isWatch {
 		if err := b.place.take(b.request.Context()); err != nil {
 			return 0, err
 		}
@@ -451,7 +504,7 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 	if b.isWatch {
 		b.meter.answered()
 	}
-	if limit := b.count(int64(n)); limit != nil {
+	if limit := b.count(b.read.total() - last); limit != nil {
 		return 0, limit
 	}
 	if limit := b.meter.wait(b.request.Context(), n); limit != nil {

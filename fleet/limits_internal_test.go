@@ -103,6 +103,7 @@ func TestMeter_ObjectsOfACluster_AreLimitedByTheirBytes(t *testing.T) {
 func TestMeter_CompressedResponse_CountsDecompressed(t *testing.T) {
 	m := newMetered(t, Limits{ObjectBytes: testLimit},
 		func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/plain")
 			w.Header().Set("Content-Encoding", "gzip")
 			zip := gzip.NewWriter(w)
 			defer zip.Close()
@@ -189,6 +190,75 @@ func TestMeter_RequestsFail_OutageIsReported(t *testing.T) {
 	}
 }
 
+// An attacker writes the reason of a status, the names in a certificate and an error's text.
+func TestMeter_OutageWithTextOfTheServer_ReasonIsShortAndPrintable(t *testing.T) {
+	const secret = "text-of-the-server"
+	status := "502 " + secret + strings.Repeat("\x1b[31m", 10_000)
+	m := newMetered(t, Limits{Outage: time.Nanosecond},
+		func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Length: 0\r\n\r\n", status)
+		})
+	for range 3 {
+		if _, err := m.get("/api/v1/nodes"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(m.exceeded) == 0 || strings.Contains(m.exceeded[0].Error(), secret) {
+		t.Errorf("the outage is %.300v", m.exceeded)
+	}
+	status = "bad" + strings.Repeat("\x1b[31m", 10_000)
+	_, err := m.get("/api/v1/nodes")
+	if err == nil || len(err.Error()) > maxErrorText+10 ||
+		strings.ContainsRune(err.Error(), '\x1b') {
+		t.Errorf("the error is %.3000v", err)
+	}
+}
+
+// HTTP/2 of net/http passes on the body of a response whose status allows none.
+func TestMeter_StatusWithoutBody_HasNone(t *testing.T) {
+	for _, status := range []int{http.StatusNoContent, http.StatusResetContent} {
+		m := newMetered(t, Limits{}, nil)
+		body := &closedBody{Reader: strings.NewReader(`{"items":[{},{}]}`)}
+		m.next = transport(func(*http.Request) (*http.Response, error) {
+			return &http.Response{
+				StatusCode: status, ContentLength: -1, Body: body,
+				Header: http.Header{"Content-Type": {jsonType}},
+			}, nil
+		})
+		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet,
+			m.url+"/api/v1/nodes", nil)
+		response, err := m.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(response.Body)
+		if len(got) > 0 || err != nil || response.ContentLength != 0 || !body.closed {
+			t.Errorf("status %d: body %q, %v, length %d, closed %t", status, got, err,
+				response.ContentLength, body.closed)
+		}
+	}
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+type closedBody struct {
+	io.Reader
+	closed bool
+}
+
+func (b *closedBody) Close() error {
+	b.closed = true
+	return nil
+}
+
 // The API server sends an event of a watch while it answers no requests.
 func TestMeter_WatchReceivesAnEvent_IsNoOutage(t *testing.T) {
 	event := make(chan struct{})
@@ -198,6 +268,7 @@ func TestMeter_WatchReceivesAnEvent_IsNoOutage(t *testing.T) {
 				w.WriteHeader(http.StatusBadGateway)
 				return
 			}
+			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusOK)
 			_ = http.NewResponseController(w).Flush()
 			<-event

@@ -6,8 +6,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/hosting/process"
 	"github.com/fxccm/fxccm/provider/openstack"
-	"github.com/fxccm/fxccm/provider/process"
 )
 
 // cluster is shared by all tests. Each has a namespace of its own, so most are parallel.

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/internal/metrics"
 	"github.com/fxccm/fxccm/internal/rescue"
 )
 
@@ -23,34 +26,26 @@ import (
 // ends when it has drained, or after the pause that follows a failure. The fleet's lock guards it.
 type member struct {
 	cluster Cluster
-	// manager is nil until it is built.
-	manager *ccm.Manager
-	// access and meter are nil if Params.Manager has given the client configuration.
-	access *access
-	meter  *meter
+	phase   phase
+	// The Manager and its connections are zero until they are built.
+	made
 	// stop ends the Manager. stopped is the reason, or nil before.
 	stop    context.CancelCauseFunc
 	stopped error
 	// campaigned is true if the fleet holds the Manager's Lease. Only the member's goroutine uses
 	// it.
 	campaigned bool
-	// cleaning is true if the Manager cleans up after a deleted cluster, and note is its progress.
-	cleaning bool
-	note     string
-	// cleanedUp is true when the clean-up is complete.
+	// note is the progress of a clean-up, and cleanedUp is true when it is complete.
+	note      string
 	cleanedUp atomic.Bool
-	// replaceCloud is nil unless the running provider takes another configuration. Its calls run in
-	// the background; replacing is true during a call.
-	replaceCloud func(data []byte) (isKept bool, err error)
-	replacing    bool
-	background   sync.WaitGroup
+	// replacing is true during a call of replaceCloud. The calls run in the background.
+	replacing  bool
+	background sync.WaitGroup
 	// leading reports whether the Manager has won the Lease.
 	leading atomic.Bool
-	// ended is true when the Manager's Run has returned, with its result.
-	ended bool
-	err   error
-	// pausing is true while the member waits until retryAt after a failure.
-	pausing bool
+	// err is the result of the Manager's Run.
+	err error
+	// failure is why the member pauses until retryAt.
 	failure error
 	retryAt time.Time
 	// generation is the generation of the replicas when the Manager was started.
@@ -60,10 +55,36 @@ type member struct {
 	keepUntil time.Time
 }
 
+// phase is where a member is. It goes forward only.
+type phase int
+
+const (
+	// serving: the Manager is being built, or runs.
+	serving phase = iota
+	// pausing: the Manager has failed, and the member waits.
+	pausing
+	// over: the Manager's Run has returned. Parts of it may still be ending.
+	over
+)
+
+// made is a Manager with its connections.
+type made struct {
+	manager *ccm.Manager
+	// access and meter are nil if Params.Manager has given the client configuration.
+	access *access
+	meter  *meter
+	// cleaning is true if the Manager cleans up after a deleted cluster.
+	cleaning bool
+	// replaceCloud is nil unless the running provider takes another configuration.
+	replaceCloud func(data []byte) (isKept bool, err error)
+}
+
 const (
 	// rankDelay is how long a replica waits before it takes a free Lease, for each replica that the
 	// cluster prefers to it.
 	rankDelay = 3 * time.Second
+	// maxRanks limits how many replicas that are forged, or cannot connect, delay the others.
+	maxRanks = 10
 
 	// keepAtLeast and keepAtMost limit how long a replica keeps a cluster whose preferred replica
 	// failed to lead. The time doubles each time.
@@ -107,7 +128,7 @@ func (f *Fleet) reconcile(name string) {
 	cluster, wanted := f.clusters[name]
 	m := f.members[name]
 	switch {
-	case m != nil && m.ended && !m.pausing:
+	case m != nil && m.phase == over:
 		f.forget(name, m)
 	case m != nil && m.stopped != nil:
 		// The Manager is already stopping.
@@ -163,10 +184,10 @@ func (f *Fleet) mustStop(m *member, wanted bool, cluster *Cluster) error {
 		cluster.Err == nil && !m.cluster.hasSameCloud(cluster) && !m.takesCloudConfig(cluster),
 		m.cleaning && !cluster.isDeleting():
 		return errChanged
-	case m.pausing && cluster.Err == nil &&
+	case m.phase == pausing && cluster.Err == nil &&
 		!sameAccess(m.cluster.RESTConfig, cluster.RESTConfig):
 		return errChanged
-	case m.pausing:
+	case m.phase == pausing:
 		return nil
 	}
 	position := f.position(cluster.Name)
@@ -264,7 +285,7 @@ func (f *Fleet) position(cluster string) int {
 func (f *Fleet) campaignIn(name string) time.Duration {
 	position := f.position(name)
 	holder, since, until := f.view.cluster(f.leaseOf(name))
-	now := time.Now()
+	now, delay := time.Now(), time.Duration(min(position, maxRanks))*rankDelay
 	switch {
 	case position == 0 && holder != "" && !f.isLive(holder):
 		// A campaign that begins when the Lease of a dead replica has expired wins with its first
@@ -280,11 +301,11 @@ func (f *Fleet) campaignIn(name string) time.Duration {
 		// The wait is also needed if this replica is the holder: it has released the Lease, but its
 		// view is not updated yet. Without it, this replica would retake the Lease before the
 		// preferred one sees that the Lease is free.
-		return until.Sub(now) + time.Duration(position)*rankDelay
+		return until.Sub(now) + delay
 	}
 	free := slices.MaxFunc([]time.Time{since, f.rankedSince, f.clusters[name].joined},
 		time.Time.Compare)
-	return max(0, free.Add(time.Duration(position)*rankDelay).Sub(now))
+	return max(0, free.Add(delay).Sub(now))
 }
 
 // isLive reports whether a replica is live. The caller holds the lock.
@@ -294,7 +315,7 @@ func (f *Fleet) isLive(identity string) bool {
 
 // start builds and runs the Manager of a cluster. The caller holds the lock.
 func (f *Fleet) start(cluster Cluster) {
-	m := &member{cluster: cluster, generation: f.generation}
+	m := &member{cluster: cluster, phase: serving, generation: f.generation}
 	if f.position(cluster.Name) > 0 {
 		m.keepUntil = time.Now().Add(f.keep.When(cluster.Name))
 	}
@@ -313,15 +334,16 @@ func (f *Fleet) start(cluster Cluster) {
 			f.deleteLease(cluster.Name) // before another Manager of this replica may take it
 		}
 		f.mu.Lock()
-		m.ended, m.err = true, err
-		if failure != nil && m.stopped == nil && !isDrainTimeout {
+		m.phase, m.err = over, err
+		isFailed := failure != nil && m.stopped == nil && !isDrainTimeout
+		if isFailed {
+			m.phase, m.failure = pausing, failure
 			// A reference to the ended Manager would keep its memory.
-			m.pausing, m.failure, m.manager, m.meter = true, failure, nil, nil
+			m.manager, m.meter = nil, nil
 		}
 		if time.Since(begun) >= pauseForgotten {
 			f.pauses.Forget(cluster.Name)
 		}
-		pausing := m.pausing
 		f.mu.Unlock()
 		f.membersEnded.Broadcast()
 		switch {
@@ -329,13 +351,13 @@ func (f *Fleet) start(cluster Cluster) {
 			f.log.Error(err, "The cluster's Manager did not drain in time", "cluster", cluster.Name)
 			f.queue.Add(cluster.Name)
 			<-timedOut.Ended()
-		case pausing:
+		case isFailed:
 			f.pause(ctx, m, &cluster)
 			if f.hasLeft(m) {
 				f.deleteLease(cluster.Name)
 			}
 			f.mu.Lock()
-			m.pausing = false
+			m.phase = over
 			f.mu.Unlock()
 			f.membersEnded.Broadcast()
 		}
@@ -356,11 +378,7 @@ func (f *Fleet) serve(ctx context.Context, m *member, cluster Cluster) (err, fai
 		return nil, err
 	}
 	f.mu.Lock()
-	m.manager, m.access, m.meter = made.manager, made.access, made.meter
-	m.cleaning = made.cleaning
-	if replace := made.replaceCloud; replace != nil {
-		m.replaceCloud = func(data []byte) (bool, error) { return replace(ctx, data) }
-	}
+	m.made = made
 	f.mu.Unlock()
 	defer func() {
 		f.mu.Lock()
@@ -420,22 +438,14 @@ func (f *Fleet) failed(name string, err error) {
 
 func clusterSubject(name string) string { return "cluster " + name }
 
-// made is a Manager with its connections.
-type made struct {
-	manager *ccm.Manager
-	access  *access
-	meter   *meter
-	// cleaning is true if the Manager cleans up after a deleted cluster.
-	cleaning     bool
-	replaceCloud ReplaceCloudConfig
-}
-
 // build builds a member's Manager. exceeded is called if the cluster exceeds a limit.
 func (f *Fleet) build(
 	ctx context.Context, m *member, cluster Cluster, exceeded func(error),
 ) (made made, err error) {
 	var params ccm.Params
-	cluster.onCloudConfig = func(replace ReplaceCloudConfig) { made.replaceCloud = replace }
+	cluster.onCloudConfig = func(replace ReplaceCloudConfig) {
+		made.replaceCloud = func(data []byte) (bool, error) { return replace(ctx, data) }
+	}
 	if err := rescue.Panic(func() (err error) {
 		params, err = f.params.Manager(cluster)
 		return err
@@ -452,6 +462,7 @@ func (f *Fleet) build(
 		log := f.log.WithValues("cluster", cluster.Name)
 		params.Logger = &log
 	}
+	params.Owner = cmp.Or(params.Owner, cluster.owner)
 	if cluster.isDeleting() {
 		_, err := proveDeleted(ctx, &cluster)
 		switch {
@@ -490,10 +501,12 @@ func (f *Fleet) build(
 		cfg.ResourceName, cfg.ResourceNamespace = f.leaseOf(cluster.Name), f.params.Namespace
 		cfg.Identity = f.self.identity
 		view := f.view
-		elector, err := ccm.NewLeaseElector(f.management, cfg, *params.Logger,
-			ccm.WithLeaseStates(func(ctx context.Context) <-chan ccm.LeaseState {
+		elector, err := election.NewLease(election.LeaseParams{
+			RESTConfig: f.management, Config: cfg, Logger: *params.Logger,
+			States: func(ctx context.Context) <-chan election.LeaseState {
 				return view.follow(ctx, cfg.ResourceName)
-			}))
+			},
+		})
 		if err != nil {
 			return made, err
 		}
@@ -502,9 +515,12 @@ func (f *Fleet) build(
 			Elector: elector, member: m, changed: func() { f.queue.Add(cluster.Name) },
 		}
 		if config := params.RESTConfig; !made.cleaning && cluster.object != nil && config != nil {
-			own.record = func(ctx context.Context) { f.record(ctx, &cluster, config) }
+			own.record = func(ctx context.Context) { f.record(ctx, m, &cluster, config) }
 		}
 		params.Elector = own
+	}
+	if params.Registerer == nil {
+		params.Registerer = metrics.Unwanted{} // by default; see Params.Registerer
 	}
 	made.manager, err = ccm.New(params)
 	return made, err
@@ -512,18 +528,18 @@ func (f *Fleet) build(
 
 // memberElector sets leading of its member while the Manager leads.
 type memberElector struct {
-	ccm.Elector
+	election.Elector
 	member  *member
 	changed func()
 	// record runs beside the Manager while it leads. It may be nil.
 	record func(context.Context)
 }
 
-// Elect implements ccm.Elector.
+// Elect implements election.Elector.
 func (e *memberElector) Elect(
-	ctx context.Context, lead func(context.Context, ccm.Grant) error,
+	ctx context.Context, lead func(context.Context, election.Grant) error,
 ) error {
-	return e.Elector.Elect(ctx, func(ctx context.Context, g ccm.Grant) error {
+	return e.Elector.Elect(ctx, func(ctx context.Context, g election.Grant) error {
 		e.member.leading.Store(true)
 		defer e.member.leading.Store(false)
 		e.changed()
@@ -538,9 +554,9 @@ func (e *memberElector) Elect(
 	})
 }
 
-// ElectionStatus implements ccm.ElectionReporter.
-func (e *memberElector) ElectionStatus() ccm.ElectionStatus {
-	return e.Elector.(ccm.ElectionReporter).ElectionStatus()
+// ElectionStatus implements election.Reporter.
+func (e *memberElector) ElectionStatus() election.Status {
+	return e.Elector.(election.Reporter).ElectionStatus()
 }
 
 // sameAccess reports whether two configurations of one server have the same credentials and proxy,

@@ -92,14 +92,14 @@ func TestCampaignIn_AnotherReplicaIsPreferred_ItGetsTheTime(t *testing.T) {
 			f *Fleet, lease *coordinationv1.Lease,
 		) {
 			lease.Spec.HolderIdentity = &second
-			f.view.observe(lease, false)
+			f.view.observe(lease, false, false)
 		},
 		"this replica has released the Lease, and seen it": func(
 			f *Fleet, lease *coordinationv1.Lease,
 		) {
 			lease.Spec.HolderIdentity = ptr.To("")
 			f.view.now = time.Now
-			f.view.observe(lease, false)
+			f.view.observe(lease, false, false)
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {
@@ -119,5 +119,20 @@ func TestCampaignIn_AnotherReplicaIsPreferred_ItGetsTheTime(t *testing.T) {
 				t.Errorf("it campaigns in %s, want about %s", wait, rankDelay)
 			}
 		})
+	}
+}
+
+// Any client that may write Leases in the fleet's namespace can forge announcements.
+func TestCampaignIn_ManyForgedReplicasArePreferred_TheWaitIsLimited(t *testing.T) {
+	f := &Fleet{
+		params: Params{Name: "f"}, self: replica{"me", 1}, view: newLeaseView(time.Now),
+		clusters: map[string]Cluster{"c": {Name: "c"}}, replicas: []replica{{"me", 1}},
+	}
+	for i := range 1000 {
+		f.replicas = append(f.replicas, replica{fmt.Sprint("forged-", i), maxWeight})
+	}
+	f.rankedSince = time.Now()
+	if wait := f.campaignIn("c"); wait < 0 || wait > maxRanks*rankDelay {
+		t.Errorf("it campaigns in %s, want at most %s", wait, maxRanks*rankDelay)
 	}
 }

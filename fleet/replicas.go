@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
-	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 )
 
 const (
@@ -26,6 +26,10 @@ const (
 	replicaLabel = "fxccm.dev/fleet-replica"
 	// weightAnnotation is on the announcement, too.
 	weightAnnotation = "fxccm.dev/fleet-weight"
+
+	// maxWeight limits the weight of an announcement: a forged one attracts no more clusters than
+	// 100 replicas. Replicas of all versions must compute the same order, so it must never change.
+	maxWeight = 100
 
 	// A replica announces itself every announcePeriod. An announcement is valid for
 	// announceDuration.
@@ -42,12 +46,15 @@ const (
 // change. It is safe for concurrent use.
 type leaseView struct {
 	now func() time.Time
+	// longest limits the duration that a Lease may claim. A longer one would delay the clusters of
+	// a replica that is gone. The elector of each cluster decides alone whether it may act.
+	longest time.Duration
 
 	mu       sync.Mutex
 	clusters map[string]seenLease // by Lease name
 	replicas map[string]seenLease
 	// followers receive the states of a cluster's Lease.
-	followers map[string]map[chan ccm.LeaseState]struct{}
+	followers map[string]map[chan election.LeaseState]struct{}
 }
 
 type seenLease struct {
@@ -60,39 +67,45 @@ type seenLease struct {
 
 func newLeaseView(now func() time.Time) *leaseView {
 	return &leaseView{
-		now: now, clusters: map[string]seenLease{}, replicas: map[string]seenLease{},
-		followers: map[string]map[chan ccm.LeaseState]struct{}{},
+		now: now, longest: 2 * announceDuration,
+		clusters: map[string]seenLease{}, replicas: map[string]seenLease{},
+		followers: map[string]map[chan election.LeaseState]struct{}{},
 	}
 }
 
 // observe records a Lease, and reports whether its holder or its weight has changed.
-func (v *leaseView) observe(lease *coordinationv1.Lease, deleted bool) (changed bool) {
+// isReplica says whose Lease it is: a label of the Lease does not, because any client that may
+// write the Lease of a cluster can add one.
+func (v *leaseView) observe(
+	lease *coordinationv1.Lease, isReplica, deleted bool,
+) (changed bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	of := v.clusters
-	if lease.Labels[replicaLabel] != "" {
+	if isReplica {
 		of = v.replicas
 	}
 	last, known := of[lease.Name]
 	if deleted {
 		delete(of, lease.Name)
-		v.tell(lease.Name, ccm.LeaseState{Seen: v.now()})
+		v.tell(lease.Name, election.LeaseState{Seen: v.now()})
 		return known
 	}
 	seen := seenLease{lease: lease, since: v.now()}
-	v.tell(lease.Name, ccm.LeaseState{Lease: lease, Seen: seen.since})
+	v.tell(lease.Name, election.LeaseState{Lease: lease, Seen: seen.since})
 	seen.holder = holderOf(lease)
 	if d := lease.Spec.LeaseDurationSeconds; d != nil {
-		seen.until = seen.since.Add(time.Duration(*d) * time.Second)
+		seen.until = seen.since.Add(min(time.Duration(*d)*time.Second, v.longest))
 	}
-	seen.weight, _ = strconv.Atoi(lease.Annotations[weightAnnotation])
+	weight, _ := strconv.Atoi(lease.Annotations[weightAnnotation])
+	seen.weight = max(0, min(weight, maxWeight))
 	of[lease.Name] = seen
 	return !known || last.holder != seen.holder || last.weight != seen.weight
 }
 
 // tell sends the newest state of a Lease to its followers. It replaces a state that they have not
 // received yet. The caller holds the lock.
-func (v *leaseView) tell(lease string, state ccm.LeaseState) {
+func (v *leaseView) tell(lease string, state election.LeaseState) {
 	for follower := range v.followers[lease] {
 		select {
 		case <-follower:
@@ -103,16 +116,16 @@ func (v *leaseView) tell(lease string, state ccm.LeaseState) {
 }
 
 // follow returns the states of a Lease until ctx ends, beginning with the current one.
-func (v *leaseView) follow(ctx context.Context, lease string) <-chan ccm.LeaseState {
-	states := make(chan ccm.LeaseState, 1)
+func (v *leaseView) follow(ctx context.Context, lease string) <-chan election.LeaseState {
+	states := make(chan election.LeaseState, 1)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.followers[lease] == nil {
-		v.followers[lease] = map[chan ccm.LeaseState]struct{}{}
+		v.followers[lease] = map[chan election.LeaseState]struct{}{}
 	}
 	v.followers[lease][states] = struct{}{}
 	if seen, ok := v.clusters[lease]; ok {
-		states <- ccm.LeaseState{Lease: seen.lease, Seen: seen.since}
+		states <- election.LeaseState{Lease: seen.lease, Seen: seen.since}
 	}
 	context.AfterFunc(ctx, func() {
 		v.mu.Lock()
@@ -220,6 +233,10 @@ func (a *announcer) announce(ctx context.Context) error {
 		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: a.name}}
 	case err != nil:
 		return fmt.Errorf("announce this replica: %w", err)
+	}
+	// The metadata of other clients is removed, so that the update cannot become too large.
+	lease.ObjectMeta = metav1.ObjectMeta{
+		Name: lease.Name, UID: lease.UID, ResourceVersion: lease.ResourceVersion,
 	}
 	now, duration := metav1.NowMicro(), int32(announceDuration/time.Second)
 	metav1.SetMetaDataLabel(&lease.ObjectMeta, fleetLabel, a.fleet)

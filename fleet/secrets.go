@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/fxccm/fxccm/internal/requestlog"
 )
 
 // SecretsConfig is the input of [Secrets].
@@ -38,10 +40,12 @@ func Secrets(config SecretsConfig) Source {
 	config.Selector = cmp.Or(config.Selector, "fxccm.dev/fleet-cluster=true")
 	config.Key = cmp.Or(config.Key, kubeconfigFile)
 	config.CloudKey = cmp.Or(config.CloudKey, cloudConfigFile)
-	return SourceFunc(config.run)
+	return kubeconfigSource(config.run)
 }
 
-func (c SecretsConfig) run(ctx context.Context, update func([]Cluster)) error {
+func (c SecretsConfig) run(
+	ctx context.Context, parse parser, update func([]Cluster),
+) error {
 	if c.Management == nil || c.Namespace == "" {
 		return errors.New("fleet.Secrets needs a client configuration and a namespace")
 	}
@@ -52,7 +56,7 @@ func (c SecretsConfig) run(ctx context.Context, update func([]Cluster)) error {
 	ctx, stop := context.WithCancel(ctx)
 	factory := secretsFactory(client, c.Namespace, c.Selector, c.Key, c.CloudKey)
 	secrets := factory.Core().V1().Secrets().Informer()
-	factory.Start(ctx.Done())
+	factory.StartWithContext(requestlog.WithoutBodies(ctx))
 	defer factory.Shutdown()
 	defer stop()
 	var parsed kubeconfigs
@@ -61,20 +65,29 @@ func (c SecretsConfig) run(ctx context.Context, update func([]Cluster)) error {
 		last := parsed
 		parsed = kubeconfigs{}
 		for _, obj := range secrets.GetStore().List() {
-			secret := obj.(*corev1.Secret)
-			cluster := Cluster{
-				Name: secret.Name, UID: string(secret.UID), Labels: secret.Labels,
-				CloudConfig: secret.Data[c.CloudKey],
-			}
-			if data, ok := secret.Data[c.Key]; ok {
-				cluster.RESTConfig, cluster.Err = parsed.parse(cluster.Name, data, last)
-			} else {
-				cluster.Err = fmt.Errorf("the Secret has no key %q", c.Key)
-			}
-			clusters = append(clusters, cluster)
+			clusters = append(clusters, c.cluster(obj.(*corev1.Secret),
+				func(name string, data []byte) (*rest.Config, error) {
+					return parsed.parse(parse, name, data, last)
+				}))
 		}
 		return clusters
 	}, update)
+}
+
+// cluster returns the cluster of a Secret.
+func (c SecretsConfig) cluster(
+	secret *corev1.Secret, parse func(name string, data []byte) (*rest.Config, error),
+) Cluster {
+	cluster := Cluster{
+		Name: secret.Name, UID: string(secret.UID), Labels: secret.Labels,
+		CloudConfig: secret.Data[c.CloudKey],
+	}
+	if data, ok := secret.Data[c.Key]; ok {
+		cluster.RESTConfig, cluster.Err = parse(cluster.Name, data)
+	} else {
+		cluster.Err = fmt.Errorf("the Secret has no key %q", c.Key)
+	}
+	return cluster
 }
 
 // secretsFactory makes the informer of Secrets, which keeps only the data of some keys.

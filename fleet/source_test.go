@@ -99,6 +99,25 @@ func TestDirectory_FilesChange_ClustersFollow(t *testing.T) {
 	wait("b failed")
 }
 
+func TestDirectory_KubeconfigNamesAFile_IsReadOnlyIfTheSourceIsTrusted(t *testing.T) {
+	t.Parallel()
+	dir, token := t.TempDir(), filepath.Join(t.TempDir(), "token")
+	config := strings.Replace(kubeconfig(""), `"token": ""`, `"tokenFile": "`+token+`"`, 1)
+	folder := filepath.Join(dir, "a")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{
+		token: "of-the-file", filepath.Join(folder, "kubeconfig"): config,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	follow(t, fleet.Directory(dir))("a failed")
+	follow(t, fleet.Trusted(fleet.Directory(dir)))("a of-the-file")
+}
+
 func TestDirectory_CannotBeRead_IsAnError(t *testing.T) {
 	source := fleet.Directory(filepath.Join(t.TempDir(), "missing"))
 	err := source.Run(t.Context(), func([]fleet.Cluster) { t.Error("an update came") })

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -63,7 +64,8 @@ type ClusterStatus struct {
 
 	// State is the cluster's state in this replica.
 	State State `json:"state"`
-	// Reason explains a failure, an error of the source, or a limit that slows the cluster down.
+	// Reason explains a failure, an error of the source, a problem of the cloud, or a limit that
+	// slows the cluster down.
 	Reason string `json:"reason,omitempty"`
 	// RetryAt is when this replica tries again to serve a cluster that has failed.
 	RetryAt time.Time `json:"retryAt,omitzero"`
@@ -97,7 +99,7 @@ func (f *Fleet) Status() Status {
 			c.State = State(of.State)
 		}
 		c.Ready = of.Ready
-		c.Reason = cmp.Or(c.Reason, of.Reason)
+		c.Reason = cmp.Or(c.Reason, of.Reason, troubleText(of.Troubles))
 		if c.Reason == "" && r.meter != nil && r.meter.slowed() {
 			c.Reason = slowedReason
 		}
@@ -106,6 +108,16 @@ func (f *Fleet) Status() Status {
 		status.Replicas[i].Leads = leads[status.Replicas[i].Identity]
 	}
 	return status
+}
+
+// troubleText lists the problems of the cloud that a cluster's provider reports.
+func troubleText(troubles []ccm.TroubleStatus) string {
+	var all []string
+	for _, t := range troubles {
+		all = append(all, fmt.Sprintf("%s: %s (since %s)", t.Subject, t.Reason,
+			t.Since.UTC().Format(time.RFC3339)))
+	}
+	return shortText(strings.Join(all, "; "))
 }
 
 // snapshot returns the status without the reports of the Managers, and each cluster's Manager.
@@ -126,7 +138,7 @@ func (f *Fleet) snapshot() (Status, []made) {
 		status.Clusters = append(status.Clusters, cluster)
 		r := made{}
 		if m := f.members[name]; m != nil {
-			r.manager, r.meter = m.manager, m.meter
+			r = m.made
 		}
 		running = append(running, r)
 	}
@@ -159,13 +171,13 @@ func (f *Fleet) clusterStatus(name string) ClusterStatus {
 		if err != nil {
 			status.State = StateFailed
 		}
-	case m.pausing:
+	case m.phase == pausing:
 		status.State, status.RetryAt = StateFailed, m.retryAt
 		if f.params.Lock == LockWorkload {
 			status.Leader = ""
 		}
 		err = cmp.Or(err, m.failure)
-	case m.ended:
+	case m.phase == over:
 		status.State = StateDraining
 	default:
 		status.State = StateStandby
@@ -174,7 +186,7 @@ func (f *Fleet) clusterStatus(name string) ClusterStatus {
 	case m != nil && m.failure == nil && m.note != "":
 		status.Reason = m.note
 	case err != nil:
-		status.Reason = err.Error()
+		status.Reason = shortText(err.Error())
 	}
 	return status
 }

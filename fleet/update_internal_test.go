@@ -18,7 +18,8 @@ import (
 func newIdle(t *testing.T) *Fleet {
 	t.Helper()
 	f := &Fleet{
-		log: logr.Discard(), problems: map[string]error{}, members: map[string]*member{},
+		params: Params{Access: AccessRules{AllowProxy: true}},
+		log:    logr.Discard(), problems: map[string]error{}, members: map[string]*member{},
 		view: newLeaseView(nil),
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.DefaultTypedControllerRateLimiter[string]()),
@@ -47,11 +48,13 @@ func TestUpdate_OneClusterChanges_OnlyThatOneIsLookedAt(t *testing.T) {
 	clusters := func() []Cluster {
 		object := object
 		return []Cluster{
-			{Name: "a", RESTConfig: &rest.Config{Host: "a", Proxy: proxyVia("one")}},
+			{Name: "a", RESTConfig: &rest.Config{Host: "https://a", Proxy: proxyVia("one")}},
 			{
 				Name: "b", UID: "1", Labels: map[string]string{"read": "x", "unread": "x"},
 				CloudConfig: []byte("x"), object: &object,
-				RESTConfig: &rest.Config{Host: "b", BearerToken: "x", Proxy: proxyVia("one")},
+				RESTConfig: &rest.Config{
+					Host: "https://b", BearerToken: "x", Proxy: proxyVia("one"),
+				},
 			},
 			{Name: "c", Err: errors.New("no kubeconfig")},
 		}
@@ -66,7 +69,7 @@ func TestUpdate_OneClusterChanges_OnlyThatOneIsLookedAt(t *testing.T) {
 		"label unread":   {change: func(c *Cluster) { c.Labels["unread"] = "y" }, ignored: true},
 		"cloud.conf":     {change: func(c *Cluster) { c.CloudConfig = []byte("y") }},
 		"no cloud.conf":  {change: func(c *Cluster) { c.CloudConfig = nil }},
-		"address":        {change: func(c *Cluster) { c.RESTConfig.Host = "y" }},
+		"address":        {change: func(c *Cluster) { c.RESTConfig.Host = "https://y" }},
 		"token":          {change: func(c *Cluster) { c.RESTConfig.BearerToken = "y" }},
 		"proxy":          {change: func(c *Cluster) { c.RESTConfig.Proxy = proxyVia("two") }},
 		"no proxy":       {change: func(c *Cluster) { c.RESTConfig.Proxy = nil }},
@@ -127,7 +130,8 @@ func TestRefresh_CredentialsAreReplacedAfterAFailure_TheProblemEnds(t *testing.T
 	defer access.reset()
 	f := newIdle(t)
 	m := &member{
-		cluster: Cluster{Name: "a", RESTConfig: config}, manager: &ccm.Manager{}, access: access,
+		cluster: Cluster{Name: "a", RESTConfig: config},
+		made:    made{manager: &ccm.Manager{}, access: access},
 	}
 	give := func(next *rest.Config) { f.refresh(m, &Cluster{Name: "a", RESTConfig: next}) }
 	for _, after := range []*rest.Config{

@@ -91,6 +91,11 @@ func (o *Options) checkUnused() (warnings []string, refusals []error) {
 				fmt.Sprintf("feature gate %s has no effect: %s", gate.name, gate.ignored))
 		}
 	}
+	slices.Sort(o.unreadGates)
+	for _, name := range slices.Compact(slices.Clone(o.unreadGates)) {
+		warnings = append(warnings, fmt.Sprintf("feature gate %s has no effect: no part of a "+
+			"cloud controller manager of this release reads it", name))
+	}
 	return warnings, refusals
 }
 

@@ -42,6 +42,14 @@ func differences() []difference {
 	return append([]difference{
 		{Flag: "config", Kind: isAdded, Why: "Upstream reads no configuration file."},
 		{
+			Flag: "node-selector", Kind: isAdded,
+			Why: "Upstream manages every node. Some nodes are not the cloud's, such as those at the edge.",
+		},
+		{
+			Flag: "update-node-labels", Kind: isAdded,
+			Why: "Upstream sets the labels of a node once.",
+		},
+		{
 			Flag: "cache-sync-timeout", Kind: isAdded,
 			Why: "Upstream waits for its informers without a limit.",
 		},
@@ -125,7 +133,7 @@ func differences() []difference {
 		},
 		{
 			Flag: "feature-gates", Kind: isMeaning,
-			Why: "Only gates that a cloud-controller-manager reads are known; upstream also accepts those of the API server's library.",
+			Why: "Gates of other components and of other releases are a warning; upstream refuses those that its libraries do not have.",
 		},
 
 		{
@@ -139,7 +147,11 @@ func differences() []difference {
 
 		{Flag: "enable-leader-migration", Kind: isRefused, Why: migration},
 		{Flag: "leader-migration-config", Kind: isRefused, Why: migration},
-		{Flag: "leader-elect-resource-lock", Kind: isRefused, Why: "the lock is a Lease."},
+		{
+			Flag: "leader-elect-resource-lock", Kind: isRefused,
+			Accepted: []string{"endpointsleases", "configmapsleases"},
+			Why:      "the lock is always a Lease. The locks endpointsleases and configmapsleases of older releases contain the same Lease.",
+		},
 		{Flag: "webhooks", Kind: isRefused, Why: webhooks},
 		{Flag: "webhook-secure-port", Kind: isRefused, Accepted: []string{"0"}, Why: webhooks},
 	}, refused(webhooks,

@@ -1,5 +1,5 @@
-// Package options reads a [ccm.Config] and a serving.Config from the command line and from a YAML
-// file.
+// Package options reads a [ccm.Config] and a servingconfig.Config from the command line and from
+// a YAML file.
 //
 // The flags are those of upstream's cloud-controller-manager: same names, meanings and defaults,
 // except for [Differences]. A host with its own flags adds a prefix to these:

@@ -25,7 +25,8 @@ func flagsPage() (string, error) {
 
 Every flag of upstream's cloud-controller-manager v0.37.2 exists with its name, meaning and default, but for
 [the differences](#differences-from-upstream) below. Flags for logging are the program's own:
-[commands](commands.md#logging) lists them, and the flags of all commands.
+[commands](commands.md#logging) lists them, and the flags of all commands. Flags that upstream has removed are
+accepted with a warning: [flags of older releases](commands.md#flags-of-older-releases).
 
 A host that embeds fxccm may put a prefix before every name (` + "`options.WithPrefix(\"ccm-\")`" + `: ` + "`--ccm-leader-elect`" + `).
 

@@ -2,12 +2,15 @@ package options
 
 import (
 	"fmt"
+	"go/token"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"k8s.io/controller-manager/pkg/features"
+
+	"github.com/fxccm/fxccm/internal/nearest"
 )
 
 // featureGate is a gate that k8s.io/controller-manager/pkg/features/register registers.
@@ -46,8 +49,10 @@ func gatesHelp() string {
 }
 
 // parseFeatureGates reads a list like "A=true,B=false". If a gate is repeated, the last value wins.
-func parseFeatureGates(list string) (map[string]bool, error) {
-	gates := map[string]bool{}
+// Gates that no part of a cloud controller manager reads are in unread. They are no error, because
+// command lines keep gates that a later release has removed, or that are another component's.
+func parseFeatureGates(list string) (gates map[string]bool, unread []string, err error) {
+	gates = map[string]bool{}
 	for pair := range strings.SplitSeq(list, ",") {
 		if strings.TrimSpace(pair) == "" {
 			continue
@@ -55,45 +60,64 @@ func parseFeatureGates(list string) (map[string]bool, error) {
 		name, value, found := strings.Cut(pair, "=")
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 		if !found {
-			return nil, fmt.Errorf("feature gate %q has no value: write %s=true or %s=false",
+			return nil, nil, fmt.Errorf("feature gate %q has no value: write %s=true or %s=false",
 				name, name, name)
 		}
-		gate, err := knownGate(name)
+		gate, isKnown, err := findGate(name)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		on, err := strconv.ParseBool(value)
 		if err != nil {
-			return nil, fmt.Errorf("feature gate %s is set to %q: write true or false", name, value)
+			return nil, nil, fmt.Errorf("feature gate %s is set to %q: write true or false", name,
+				value)
 		}
 		if on && gate.refused != "" {
-			return nil, fmt.Errorf("feature gate %s cannot be enabled: %s", name, gate.refused)
+			return nil, nil, fmt.Errorf("feature gate %s cannot be enabled: %s", name, gate.refused)
 		}
-		gates[name] = on
+		if isKnown {
+			gates[name] = on
+		} else {
+			unread = append(unread, name)
+		}
 	}
-	return gates, nil
+	return gates, unread, nil
 }
 
-func knownGate(name string) (featureGate, error) {
+// findGate returns a gate by its name. A name that is similar to a known one is an error.
+func findGate(name string) (gate featureGate, isKnown bool, err error) {
 	var known []string
 	for _, gate := range featureGates() {
 		if gate.name == name {
-			return gate, nil
+			return gate, true, nil
 		}
 		known = append(known, gate.name)
 	}
-	return featureGate{}, fmt.Errorf("unknown feature gate %q: known are %s",
-		name, strings.Join(known, ", "))
+	if near := nearest.Name(name, known); near != "" {
+		return featureGate{}, false, fmt.Errorf("unknown feature gate %q: did you mean %s?", name,
+			near)
+	}
+	// The names of gates are Go identifiers.
+	if !token.IsIdentifier(name) {
+		return featureGate{}, false, fmt.Errorf("unknown feature gate %q: known are %s",
+			name, strings.Join(known, ", "))
+	}
+	return featureGate{}, false, nil
 }
 
 // gatesValue is --feature-gates; a repeated flag adds gates.
-type gatesValue struct{ gates *map[string]bool }
+type gatesValue struct {
+	gates *map[string]bool
+	// unread are the gates without effect.
+	unread *[]string
+}
 
 func (v gatesValue) Set(list string) error {
-	given, err := parseFeatureGates(list)
+	given, unread, err := parseFeatureGates(list)
 	if err != nil {
 		return err
 	}
+	*v.unread = append(*v.unread, unread...)
 	if *v.gates == nil {
 		*v.gates = map[string]bool{}
 	}

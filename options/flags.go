@@ -20,7 +20,9 @@ type Options struct {
 
 	configFile   string
 	featureGates map[string]bool
-	bound        []boundFlag
+	// unreadGates are gates of --feature-gates that no part of a cloud controller manager reads.
+	unreadGates []string
+	bound       []boundFlag
 }
 
 // boundFlag is a row of the table in a flag set.

@@ -1,7 +1,9 @@
 package options_test
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,14 +52,14 @@ func FuzzParseFeatureGates(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, list string) {
-		gates, err := options.ParseFeatureGates(list)
+		gates, unread, err := options.ParseFeatureGates(list)
 		if err != nil && gates != nil {
 			t.Errorf("gates %v were returned with the error %v", gates, err)
 		}
 		if gates["CloudControllerManagerWebhook"] {
 			t.Error("the webhook gate was enabled")
 		}
-		for name := range gates {
+		for _, name := range slices.AppendSeq(unread, maps.Keys(gates)) {
 			if !strings.Contains(list, name) {
 				t.Errorf("%s was not given", name)
 			}

@@ -262,7 +262,7 @@ func TestComplete_FlagWithoutEffect_WarningNamesIt(t *testing.T) {
 func TestComplete_UnsupportedValue_ErrorNamesTheFlag(t *testing.T) {
 	for _, arg := range []string{
 		"--enable-leader-migration=true", "--leader-migration-config=/etc/migration.yaml",
-		"--leader-elect-resource-lock=endpointsleases", "--webhooks=*",
+		"--leader-elect-resource-lock=endpoints", "--webhooks=*",
 		"--webhook-secure-port=9443",
 		"--webhook-bind-address=127.0.0.1", "--webhook-disable-http2-serving=true",
 		"--webhook-cert-dir=/c",
@@ -281,7 +281,7 @@ func TestComplete_UnsupportedValue_ErrorNamesTheFlag(t *testing.T) {
 	// The same flags are accepted with values that change nothing.
 	mustComplete(t, []string{
 		"--enable-leader-migration=false", "--leader-migration-config=",
-		"--leader-elect-resource-lock=leases",
+		"--leader-elect-resource-lock=leases", "--leader-elect-resource-lock=endpointsleases",
 		"--webhook-secure-port=0", "--webhook-bind-address=0.0.0.0",
 		"--webhook-disable-http2-serving=false",
 	})
@@ -304,9 +304,28 @@ func TestFeatureGates_RepeatedFlag_AddsGates(t *testing.T) {
 	}
 }
 
+// Gates that are always on were removed, and a command line may have gates of other components.
+func TestFeatureGates_OtherReleaseOrComponent_IsAWarning(t *testing.T) {
+	got := mustComplete(t, []string{
+		"--feature-gates=CloudDualStackNodeIPs=true,LegacyNodeRoleBehavior=false",
+		"--feature-gates=InPlacePodVerticalScaling=true,LegacyNodeRoleBehavior=false",
+	})
+	if len(got.Warnings) != 3 || len(got.FeatureGates) > 0 {
+		t.Fatalf("feature gates are %v, warnings %q", got.FeatureGates, got.Warnings)
+	}
+	for i, name := range []string{
+		"CloudDualStackNodeIPs", "InPlacePodVerticalScaling", "LegacyNodeRoleBehavior",
+	} {
+		if !strings.HasPrefix(got.Warnings[i], "feature gate "+name+" has no effect: ") {
+			t.Errorf("warnings are %q, want one for %s", got.Warnings, name)
+		}
+	}
+}
+
 func TestFeatureGates_InvalidValue_OneSentenceSaysWhy(t *testing.T) {
 	for value, want := range map[string]string{
-		"NoSuchGate=true":                     `unknown feature gate "NoSuchGate": known are CloudControllerManagerWatchBasedRoutesReconciliation, CloudControllerManagerWebhook`,
+		"CloudControllerManagerWebhok=true":   `unknown feature gate "CloudControllerManagerWebhok": did you mean CloudControllerManagerWebhook?`,
+		"NoSuchGate=maybe":                    `NoSuchGate is set to "maybe": write true or false`,
 		"CloudControllerManagerWebhook=true":  "CloudControllerManagerWebhook cannot be enabled: webhooks are not served",
 		"CloudControllerManagerWebhook=maybe": `CloudControllerManagerWebhook is set to "maybe": write true or false`,
 		"CloudControllerManagerWebhook":       `"CloudControllerManagerWebhook" has no value`,

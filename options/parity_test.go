@@ -109,7 +109,7 @@ func TestFlags_Groups_AreInUpstreamsOrder(t *testing.T) {
 // A program must be able to set every gate that --feature-gates accepts.
 func TestFeatureGates_ComparedWithUpstreams_AreTheSameAndOffByDefault(t *testing.T) {
 	registered := utilfeature.DefaultMutableFeatureGate.DeepCopy()
-	gates, err := options.ParseFeatureGates(
+	gates, _, err := options.ParseFeatureGates(
 		"CloudControllerManagerWatchBasedRoutesReconciliation=true,CloudControllerManagerWebhook=false,ControllerManagerReleaseLeaderElectionLockOnExit=true")
 	if err != nil {
 		t.Fatalf("upstream's gates are not all known: %v", err)

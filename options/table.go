@@ -110,7 +110,7 @@ func flagTable(controllers []string) []flagGroup {
 				"Resync period of the informers; the real one is drawn between it and twice it."),
 			sets("cache-sync-timeout", durationVar,
 				func(c *config) *duration { return &c.CacheSyncTimeout },
-				"How long informers may take to sync after a leader is elected, before the term ends and the next one starts."),
+				"How long the informers of a controller may take to sync after a leader is elected, before the controller has failed and is retried."),
 			sets("drain-timeout", durationVar, func(c *config) *duration { return &c.DrainTimeout },
 				"How long controllers and calls in flight may take to finish when leadership ends. Keep it shorter than the stop timeout of the host."),
 			sets("kube-api-content-type", text,
@@ -202,6 +202,8 @@ func flagTable(controllers []string) []flagGroup {
 			sets("configure-cloud-routes", boolean,
 				func(c *config) *bool { return &c.ConfigureCloudRoutes },
 				"Run the route controller if the cloud provider serves routes."),
+			sets("node-selector", text, func(c *config) *string { return &c.NodeSelector },
+				"Labels of the nodes to manage, in kubectl's notation. Other nodes are not looked up, changed or deleted, and get no load balancer and no route. Empty: all nodes."),
 			upstreams("node-sync-period", durationVar, duration{},
 				"No effect, as upstream.").deprecate("it has no effect."),
 			{
@@ -209,7 +211,7 @@ func flagTable(controllers []string) []flagGroup {
 				usage: "Feature gates to set, as name=true or name=false separated by commas. " +
 					gatesHelp(),
 				add: func(set *pflag.FlagSet, o *Options, name, usage string) {
-					set.Var(gatesValue{&o.featureGates}, name, usage)
+					set.Var(gatesValue{&o.featureGates, &o.unreadGates}, name, usage)
 				},
 			},
 		}},
@@ -220,6 +222,9 @@ func flagTable(controllers []string) []flagGroup {
 			sets("concurrent-node-status-updates", number32,
 				func(c *config) *int32 { return &c.Node.ConcurrentStatusUpdates },
 				"Number of nodes whose addresses are refreshed at once. 0: the value of --concurrent-node-syncs."),
+			sets("update-node-labels", boolean,
+				func(c *config) *bool { return &c.Node.UpdateLabels },
+				"Let the labels of nodes follow their instances every --node-status-update-frequency: type, zone, region, and those that the cloud provider adds. If false, they are set once."),
 		}},
 		{"cloud-node-lifecycle-controller", []flagSpec{
 			sets("concurrent-node-lifecycle-syncs", number32,

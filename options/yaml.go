@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"reflect"
 
 	"go.yaml.in/yaml/v3"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
+	"github.com/fxccm/fxccm/internal/configfile"
 )
 
 // APIVersion and Kind head a configuration file.
@@ -27,7 +27,7 @@ type Configuration struct {
 	Serving servingconfig.Config `json:"serving"`
 }
 
-// DefaultConfiguration returns [ccm.DefaultConfig] and serving.DefaultConfig.
+// DefaultConfiguration returns [ccm.DefaultConfig] and servingconfig.Default.
 func DefaultConfiguration() Configuration {
 	return Configuration{Config: ccm.DefaultConfig(), Serving: servingconfig.Default()}
 }
@@ -64,15 +64,15 @@ func LoadFile(path string) (Configuration, error) { return loadOnto(DefaultConfi
 //	apiVersion: fxccm.dev/v1alpha1
 //	kind: CloudControllerManagerConfiguration
 //
-// and gives fields of [ccm.Config], and below "serving" those of serving.Config, by their JSON
-// names. A field that is absent or null keeps its default; a list replaces the default list.
+// and gives fields of [ccm.Config], and below "serving" those of servingconfig.Config, by their
+// JSON names. A field that is absent or null keeps its default; a list replaces the default list.
 //
 // Decode is strict: an unknown field, a repeated field or a wrong type is an error that names line
 // and field. Decode does not check ranges: [Configuration.Validate] does.
 func Decode(data []byte) (Configuration, error) { return decodeOnto(DefaultConfiguration(), data) }
 
 func loadOnto(cfg Configuration, path string) (Configuration, error) {
-	data, err := os.ReadFile(path)
+	data, err := configfile.Read(path)
 	if err != nil {
 		return Configuration{}, fmt.Errorf("configuration file: %w", err)
 	}

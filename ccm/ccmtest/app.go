@@ -6,6 +6,7 @@ import (
 	"go.uber.org/fx"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/internal/fxinput"
 )
 
 // app returns the options of the fx app: a minimal host, or the host under test.
@@ -26,30 +27,25 @@ func (p *parts) app(t testing.TB) fx.Option {
 		extra,
 		fx.Provide(ccm.AsProvider(func() ccm.Provider { return p.chosen })),
 		fx.Supply(p.config(p.ccm.Identity), p.ccm.config, p.log),
-		p.supplyElector(),
+		p.override(),
 	)
 }
 
-// hostApp returns a host's app with the cloud, the API server and the election replaced.
-// fx.Decorate needs a type that is provided, fx.Provide one that is not, and a host may or may not
-// have a *rest.Config and an Elector. So it returns the first combination that makes a valid app.
-// Validation runs no constructor.
+// hostApp returns a host's app with the cloud, the API server and the election replaced. The
+// constructors of the host's providers and of its client configuration, which may read files, are
+// not called. A *rest.Config of the host needs fx.Replace, and without one the app needs fx.Supply.
+// So hostApp returns the first that makes a valid app. Validation runs no constructor.
 func (p *parts) hostApp(t testing.TB, host fx.Option) fx.Option {
 	t.Helper()
-	host = fx.Options(host,
-		ccm.ReplaceProviders(p.chosen),
-		fx.Decorate(func(cfg ccm.Config) ccm.Config {
-			return p.hostConfig(cfg, p.ccm.Identity, p.chosen)
-		}),
-	)
+	host = fx.Options(host, ccm.ReplaceProviders(p.chosen), p.override())
 	var first error
 	for _, server := range []fx.Option{fx.Replace(p.ccm.config), fx.Supply(p.ccm.config)} {
-		for _, election := range []fx.Option{p.replaceElector(), p.supplyElector()} {
-			app := fx.Options(host, server, election)
-			err := fx.ValidateApp(app, fx.Invoke(func(*ccm.Manager) {}), fx.NopLogger)
-			if err == nil {
-				return app
-			}
+		app := fx.Options(host, server)
+		err := fx.ValidateApp(app, fx.Invoke(func(*ccm.Manager) {}), fx.NopLogger)
+		if err == nil {
+			return app
+		}
+		if first == nil {
 			first = err
 		}
 	}
@@ -57,16 +53,15 @@ func (p *parts) hostApp(t testing.TB, host fx.Option) fx.Option {
 	return nil
 }
 
-func (p *parts) supplyElector() fx.Option {
-	if p.voter == nil {
-		return fx.Options()
-	}
-	return fx.Supply(fx.Annotate(p.voter, fx.As(new(ccm.Elector))))
-}
-
-func (p *parts) replaceElector() fx.Option {
-	if p.voter == nil {
-		return fx.Options()
-	}
-	return fx.Replace(fx.Annotate(p.voter, fx.As(new(ccm.Elector))))
+// override replaces what a host may have set with fx.Decorate, too.
+func (p *parts) override() fx.Option {
+	override := fxinput.Override(func(params any) {
+		of := params.(*ccm.Params)
+		of.RESTConfig, of.Providers = p.ccm.config, []ccm.Provider{p.chosen}
+		of.Elector = p.voter
+		if len(p.host) > 0 {
+			of.Config = p.hostConfig(of.Config, p.ccm.Identity, p.chosen)
+		}
+	})
+	return fx.Supply(fx.Annotate(override, fx.ResultTags(fxinput.Overrides)))
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -88,7 +89,7 @@ type parts struct {
 	options
 	ccm    *CCM
 	chosen ccm.Provider
-	voter  ccm.Elector
+	voter  election.Elector
 	log    logr.Logger
 }
 

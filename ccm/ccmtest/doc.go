@@ -72,11 +72,4 @@
 // program's identity in a cluster, with the rules that you ship ([ApplyRBAC]), a missing rule fails
 // the test. controlplane.AuditLog has the CCM's requests to the API server, under the name
 // [CCM.User].
-//
-// # The race detector
-//
-// k8s.io/cloud-provider v0.37 has a data race of its own in the service controller, between its
-// workers for Services and the one for Nodes. A test that changes Services of type LoadBalancer and
-// adds or removes Nodes at the same time may fail with -race, whatever the test and this library
-// do. Do the two one after the other or in two tests, or run the test without -race.
 package ccmtest

@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 )
 
-// A ManualElector is a [ccm.Elector] that the test controls. If several Managers share one, at most
-// one of them leads at a time, as with a lease. It is safe for concurrent use.
+// A ManualElector is an [election.Elector] that the test controls. If several Managers share one,
+// at most one of them leads at a time, as with a lease. It is safe for concurrent use.
 type ManualElector struct {
 	mu sync.Mutex
 	// changed is closed and replaced whenever anything below changes.
@@ -40,12 +41,12 @@ type Release struct {
 	// expire.
 	Drained bool
 
-	// Err is why the term ended: it wraps [ccm.ErrLeadershipLost], [ccm.ErrStopped] or an error of
+	// Err is why the term ended: it wraps [election.ErrLost], [ccm.ErrStopped] or an error of
 	// the term, or is a *ccm.DrainTimeoutError.
 	Err error
 }
 
-var _ ccm.Elector = (*ManualElector)(nil)
+var _ election.Elector = (*ManualElector)(nil)
 
 // NewManualElector returns an elector that grants no leadership until [ManualElector.Lead] is
 // called.
@@ -64,7 +65,7 @@ func (e *ManualElector) Lead() {
 }
 
 // Lose takes leadership away until [ManualElector.Lead] is called again. It cancels the term's
-// context with a cause that wraps [ccm.ErrLeadershipLost] and, if it is not nil, cause. It does not
+// context with a cause that wraps [election.ErrLost] and, if it is not nil, cause. It does not
 // wait; see [ManualElector.WaitReleased].
 func (e *ManualElector) Lose(cause error) {
 	if cause == nil {
@@ -74,7 +75,7 @@ func (e *ManualElector) Lose(cause error) {
 	defer e.mu.Unlock()
 	e.granted = false
 	if e.current != nil {
-		e.current.lose(fmt.Errorf("%w: %w", ccm.ErrLeadershipLost, cause))
+		e.current.lose(fmt.Errorf("%w: %w", election.ErrLost, cause))
 	}
 	e.notify()
 }
@@ -126,9 +127,9 @@ func (e *ManualElector) describe() string {
 	return fmt.Sprintf("stretch %d of leadership ended: %v", e.last.Number, e.last.Err)
 }
 
-// Elect implements [ccm.Elector].
+// Elect implements [election.Elector].
 func (e *ManualElector) Elect(
-	ctx context.Context, lead func(context.Context, ccm.Grant) error,
+	ctx context.Context, lead func(context.Context, election.Grant) error,
 ) error {
 	led, lose := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer lose(nil)
@@ -136,7 +137,7 @@ func (e *ManualElector) Elect(
 	if err != nil {
 		return err
 	}
-	err = lead(led, ccm.Grant{ValidUntil: func() time.Time { return e.validUntil(held) }})
+	err = lead(led, election.Grant{ValidUntil: func() time.Time { return e.validUntil(held) }})
 	e.release(held, err)
 	return err
 }

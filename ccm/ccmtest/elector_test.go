@@ -8,11 +8,12 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/election"
 )
 
 // candidate campaigns once in the background and calls lead while it leads.
 func candidate(
-	ctx context.Context, e ccm.Elector, lead func(context.Context, ccm.Grant) error,
+	ctx context.Context, e election.Elector, lead func(context.Context, election.Grant) error,
 ) <-chan error {
 	result := make(chan error, 1)
 	go func() { result <- e.Elect(ctx, lead) }()
@@ -20,8 +21,8 @@ func candidate(
 }
 
 // untilLost leads until leadership is lost or ctx ends, as a Manager's term does.
-func untilLost(ctx context.Context) func(context.Context, ccm.Grant) error {
-	return func(led context.Context, _ ccm.Grant) error {
+func untilLost(ctx context.Context) func(context.Context, election.Grant) error {
+	return func(led context.Context, _ election.Grant) error {
 		select {
 		case <-led.Done():
 			return context.Cause(led)
@@ -48,7 +49,7 @@ func TestManualElector_BeforeLead_HasNoLeader(t *testing.T) {
 	e := ccmtest.NewManualElector()
 	cause := errors.New("the host stops")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	result := candidate(ctx, e, func(context.Context, ccm.Grant) error {
+	result := candidate(ctx, e, func(context.Context, election.Grant) error {
 		t.Error("lead was called")
 		return nil
 	})
@@ -66,7 +67,7 @@ func TestManualElector_WhenContextHasEnded_DoesNotLead(t *testing.T) {
 	e.Lead()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := e.Elect(ctx, func(context.Context, ccm.Grant) error {
+	err := e.Elect(ctx, func(context.Context, election.Grant) error {
 		t.Error("lead was called")
 		return nil
 	})
@@ -81,7 +82,7 @@ func TestManualElector_Lose_PassesTheCauseAndWaitsForTheTerm(t *testing.T) {
 	partition := errors.New("a network partition")
 	drain := make(chan struct{})
 	causes := make(chan error, 1)
-	result := candidate(t.Context(), e, func(led context.Context, _ ccm.Grant) error {
+	result := candidate(t.Context(), e, func(led context.Context, _ election.Grant) error {
 		<-led.Done()
 		causes <- context.Cause(led)
 		<-drain
@@ -89,7 +90,7 @@ func TestManualElector_Lose_PassesTheCauseAndWaitsForTheTerm(t *testing.T) {
 	})
 	waitLeading(t, e)
 	e.Lose(partition)
-	if cause := receive(t, causes); !errors.Is(cause, ccm.ErrLeadershipLost) ||
+	if cause := receive(t, causes); !errors.Is(cause, election.ErrLost) ||
 		!errors.Is(cause, partition) {
 		t.Errorf("the cause of the term's end is %v", cause)
 	}
@@ -111,7 +112,7 @@ func TestManualElector_WhenContextEnds_KeepsLeadershipUntilTheTermHasDrained(t *
 	e.Lead()
 	ctx, stop := context.WithCancelCause(t.Context())
 	drain := make(chan struct{})
-	_ = candidate(ctx, e, func(led context.Context, _ ccm.Grant) error {
+	_ = candidate(ctx, e, func(led context.Context, _ election.Grant) error {
 		<-ctx.Done()
 		<-drain
 		return led.Err()
@@ -168,8 +169,8 @@ func TestManualElector_AfterADrainTimeout_LeadershipIsNotGivenBack(t *testing.T)
 	e := ccmtest.NewManualElector()
 	e.Lead()
 	timedOut := &ccm.DrainTimeoutError{Term: 1, Running: []ccm.Activity{{Name: "controller x"}}}
-	if err := e.Elect(t.Context(),
-		func(context.Context, ccm.Grant) error { return timedOut }); !errors.Is(err, timedOut) {
+	lead := func(context.Context, election.Grant) error { return timedOut }
+	if err := e.Elect(t.Context(), lead); !errors.Is(err, timedOut) {
 		t.Errorf("Elect returned %v", err)
 	}
 	if release := e.WaitReleased(t); release.Drained || !errors.Is(release.Err, timedOut) {
@@ -192,10 +193,11 @@ func TestManualElector_SharedByTwo_OneLeadsAtATime(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		stops = append(stops, stop)
-		results = append(results, candidate(ctx, e, func(led context.Context, g ccm.Grant) error {
+		lead := func(led context.Context, g election.Grant) error {
 			leading <- i
 			return untilLost(ctx)(led, g)
-		}))
+		}
+		results = append(results, candidate(ctx, e, lead))
 	}
 	first := receive(t, leading)
 	if len(leading) > 0 {
@@ -216,8 +218,8 @@ func TestManualElector_ExpireClock_EndsTheValidityOfThisStretchOnly(t *testing.T
 	for range 2 {
 		e.Lead()
 		ctx, stop := context.WithCancel(t.Context())
-		grants := make(chan ccm.Grant, 1)
-		result := candidate(ctx, e, func(led context.Context, g ccm.Grant) error {
+		grants := make(chan election.Grant, 1)
+		result := candidate(ctx, e, func(led context.Context, g election.Grant) error {
 			grants <- g
 			return untilLost(ctx)(led, g)
 		})

@@ -18,6 +18,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -80,7 +81,24 @@ func TestWithHost_OnlyTheCloudIsReplaced(t *testing.T) {
 			return h.options(h.restConfig())
 		},
 		"host with elector and client configuration": func(h *host) []fx.Option {
-			return h.options(h.restConfig(), fx.Provide(ccm.AlwaysLead))
+			return h.options(h.restConfig(), fx.Supply(&election.Alone{}))
+		},
+		"host that decorates": func(h *host) []fx.Option {
+			return h.options(fx.Decorate(func(p ccm.Params) ccm.Params {
+				p.Elector, p.Name = election.NewHost(), "decorated"
+				p.Providers = []ccm.Provider{{Name: "real"}}
+				p.Config.CloudProvider.Name = "real"
+				return p
+			}), fx.Decorate(func(cfg ccm.Config) ccm.Config {
+				cfg.NodeSelector = ""
+				return cfg
+			}))
+		},
+		"host with a plain provider": func(h *host) []fx.Option {
+			return h.options(fx.Provide(func() ccm.Provider {
+				h.realProvider = true
+				return ccm.Provider{Name: "plain"}
+			}))
 		},
 	}
 	for name, options := range cases {
@@ -121,11 +139,12 @@ func TestWithHost_OnlyTheCloudIsReplaced(t *testing.T) {
 
 func TestWithHost_WithConfigAndFx_ChangeAndReadTheApp(t *testing.T) {
 	var h host
-	var cfg ccm.Config
+	var manager *ccm.Manager
 	app := ccmtest.StartApp(t, cluster, fake.New(), ccmtest.WithHost(h.options()...),
-		ccmtest.WithFx(fx.Populate(&cfg)),
+		ccmtest.WithFx(fx.Populate(&manager)),
 		ccmtest.WithConfig(func(cfg *ccm.Config) { cfg.Controllers = []string{"greeter"} }))
 	app.WaitReady()
+	cfg := manager.Config()
 	if len(cfg.Controllers) != 1 || cfg.ClusterName != "the-host" ||
 		cfg.LeaderElection.Identity != app.Identity {
 		t.Errorf("the configuration is %+v", cfg)

@@ -5,6 +5,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -14,7 +15,7 @@ type Option func(*options)
 type options struct {
 	configure   []func(*ccm.Config)
 	identity    *rest.Config
-	elector     ccm.Elector
+	elector     election.Elector
 	lease       bool
 	provider    *ccm.Provider
 	controllers []ccm.Controller
@@ -35,7 +36,7 @@ func WithIdentity(cfg *rest.Config) Option { return func(o *options) { o.identit
 
 // WithElector lets e decide when the CCM leads. The default is a [ManualElector] that lets it lead
 // at once.
-func WithElector(e ccm.Elector) Option { return func(o *options) { o.elector = e } }
+func WithElector(e election.Elector) Option { return func(o *options) { o.elector = e } }
 
 // WithLease lets the CCM campaign for its lease, as in production.
 func WithLease() Option { return func(o *options) { o.lease = true } }
@@ -43,7 +44,7 @@ func WithLease() Option { return func(o *options) { o.lease = true } }
 // WithProvider replaces the fake cloud, which may be nil then, by the provider p.
 func WithProvider(p ccm.Provider) Option { return func(o *options) { o.provider = &p } }
 
-// WithControllers adds controllers to the four of upstream.
+// WithControllers adds controllers to the four cloud controllers.
 func WithControllers(controllers ...ccm.Controller) Option {
 	return func(o *options) { o.controllers = append(o.controllers, controllers...) }
 }
@@ -56,9 +57,9 @@ func WithFx(opts ...fx.Option) Option {
 
 // WithHost builds the app from a host's options: those that its main function gives to fx.New, with
 // ccm.Module among them. The fake cloud replaces its providers, which are not built. The test's
-// *rest.Config and ccm.Elector replace the host's, if it has any. The host's configuration stays,
-// except the name and the file of the cloud provider and the identity in the election; WithConfig
-// changes more.
+// *rest.Config and election.Elector replace the host's, if it has any. The host's configuration
+// stays, except the name and the file of the cloud provider and the identity in the election;
+// WithConfig changes more.
 //
 // A replaced type must be visible at the root of the app: fx.Private hides the types that a module
 // provides. WithHost is not for [StartManager].
@@ -90,7 +91,7 @@ func (o *options) hostConfig(cfg ccm.Config, identity string, provider ccm.Provi
 }
 
 // chooseElector returns nil for the lease.
-func (o *options) chooseElector() ccm.Elector {
+func (o *options) chooseElector() election.Elector {
 	switch {
 	case o.elector != nil:
 		return o.elector

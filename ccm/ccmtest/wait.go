@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// WaitLimit is how long every wait of this package lasts before it fails the test. It is generous:
-// a wait usually takes milliseconds, and reaches the limit only if the condition never holds. If
-// the test has less time left (go test -timeout), the wait is shorter, so that it can still report
-// its condition.
-const WaitLimit = time.Minute
+// WaitLimit is how long every wait of this package lasts before it fails the test. It suits a
+// machine that is busy with other work: a wait usually takes milliseconds, and reaches the limit
+// only if the condition never holds. If the test has less time left (go test -timeout), the wait is
+// shorter, so that it can still report its condition.
+const WaitLimit = 3 * time.Minute
 
 const (
 	// pollInterval is for conditions that cannot be watched.

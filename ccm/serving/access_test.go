@@ -2,6 +2,7 @@ package serving_test
 
 import (
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -17,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/fxccm/fxccm/ccm/serving"
+	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 )
 
 // reviewer is an API server that only serves reviews. The test decides their results.
@@ -28,6 +29,9 @@ type reviewer struct {
 	forbid   bool              // the reviews themselves
 	tokenAsk int
 	accesses []authorizationv1.SubjectAccessReviewSpec
+	// audiences are those of each token; confirm is false for an API server that ignores them.
+	audiences map[string][]string
+	confirm   bool
 }
 
 func (v *reviewer) start(t *testing.T) *rest.Config {
@@ -58,13 +62,20 @@ func (v *reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		var review authenticationv1.TokenReview
 		_ = json.NewDecoder(r.Body).Decode(&review)
 		v.tokenAsk++
-		if user, ok := v.tokens[review.Spec.Token]; ok {
+		user, ok := v.tokens[review.Spec.Token]
+		if own := v.audiences[review.Spec.Token]; len(own) > 0 || len(review.Spec.Audiences) > 0 {
+			ok = ok && slices.Equal(own, review.Spec.Audiences)
+		}
+		if ok {
 			review.Status = authenticationv1.TokenReviewStatus{
 				Authenticated: true,
 				User: authenticationv1.UserInfo{
 					Username: user, UID: "7", Groups: []string{"readers"},
 					Extra: map[string]authenticationv1.ExtraValue{"scope": {"x"}},
 				},
+			}
+			if v.confirm {
+				review.Status.Audiences = review.Spec.Audiences
 			}
 		} else {
 			review.Status.Error = "no such token"
@@ -88,7 +99,7 @@ func (v *reviewer) change(f func()) {
 }
 
 // skipLookup disables reading the cluster's ConfigMap.
-func skipLookup(c *serving.Config) { c.Authentication.SkipLookup = true }
+func skipLookup(c *servingconfig.Config) { c.Authentication.SkipLookup = true }
 
 func bearer(token string) string { return "Authorization: Bearer " + token }
 
@@ -124,9 +135,36 @@ func TestAccess_BearerToken_IsReviewed(t *testing.T) {
 	})
 }
 
+func TestAccess_TokenOfTheSecurePort_IsReviewedForItsAudience(t *testing.T) {
+	token := func(claims string) string {
+		return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
+	}
+	ours := token(`{"aud":["` + servingconfig.TokenAudience + `"]}`)
+	other := token(`{"aud":["vault"]}`)
+	v := &reviewer{
+		tokens: map[string]string{ours: "status", other: "vault"},
+		audiences: map[string][]string{
+			ours: {servingconfig.TokenAudience}, other: {"vault"},
+		},
+		mayRead: []string{"status", "vault"}, confirm: true,
+	}
+	c := client(t, nil)
+	r := serveFor(t, v.start(t), skipLookup)
+	get(t, c, r.Server, "/statusz", bearer(ours)).wants(t, http.StatusOK, "")
+	get(t, c, r.Server, "/statusz", bearer(other)).wants(t, http.StatusUnauthorized, "")
+	for _, broken := range []string{"a.b.c", "..", token(`{"aud":7}`), token("[")} {
+		get(t, c, r.Server, "/statusz", bearer(broken)).wants(t, http.StatusUnauthorized, "")
+	}
+
+	// An API server that ignores the audience has checked the token for its own.
+	v.change(func() { v.confirm = false })
+	unaware := serveFor(t, v.start(t), skipLookup)
+	get(t, c, unaware.Server, "/statusz", bearer(ours)).wants(t, http.StatusUnauthorized, "")
+}
+
 func TestAccess_RepeatedRequests_ReviewsAreCached(t *testing.T) {
 	v := &reviewer{tokens: map[string]string{"good": "alice"}, mayRead: []string{"alice"}}
-	r := serveFor(t, v.start(t), func(c *serving.Config) {
+	r := serveFor(t, v.start(t), func(c *servingconfig.Config) {
 		skipLookup(c)
 		c.Authorization.UnauthorizedCacheTTL = metav1.Duration{Duration: time.Millisecond}
 	})
@@ -185,7 +223,7 @@ func TestAccess_WithoutTheConfigMap_TokensAreAccepted(t *testing.T) {
 func TestAccess_LookupFails_ProtectedPathsReturnTheReason(t *testing.T) {
 	v := &reviewer{forbid: true}
 	strict, tolerant := serveFor(t, v.start(t), nil),
-		serveFor(t, v.start(t), func(c *serving.Config) {
+		serveFor(t, v.start(t), func(c *servingconfig.Config) {
 			c.Authentication.TolerateLookupFailure = true
 		})
 	c := client(t, nil)
@@ -216,7 +254,7 @@ func TestAccess_ClientCertificate_IsVerified(t *testing.T) {
 	dir, ca, stranger := t.TempDir(), newAuthority(t, "clients"), newAuthority(t, "strangers")
 	v := &reviewer{mayRead: []string{"alice"}}
 	file := write(t, dir, "ca.crt", ca.PEM)
-	r := serveFor(t, v.start(t), func(c *serving.Config) {
+	r := serveFor(t, v.start(t), func(c *servingconfig.Config) {
 		skipLookup(c)
 		c.Authentication.ClientCAFile = file
 	})
@@ -254,7 +292,7 @@ func TestAccess_ClientCertificate_IsVerified(t *testing.T) {
 func TestAccess_FrontProxy_HeadersAreTrustedOnlyWithItsCertificate(t *testing.T) {
 	dir, ca, clients := t.TempDir(), newAuthority(t, "proxies"), newAuthority(t, "clients")
 	v := &reviewer{mayRead: []string{"alice"}}
-	r := serveFor(t, v.start(t), func(c *serving.Config) {
+	r := serveFor(t, v.start(t), func(c *servingconfig.Config) {
 		skipLookup(c)
 		a := &c.Authentication
 		a.ClientCAFile = write(t, dir, "clients.crt", clients.PEM)
@@ -282,7 +320,7 @@ func TestAccess_FrontProxy_HeadersAreTrustedOnlyWithItsCertificate(t *testing.T)
 
 func TestAccess_AlwaysAllowPaths_NeedNoAuthorization(t *testing.T) {
 	v := &reviewer{}
-	r := serveFor(t, v.start(t), func(c *serving.Config) {
+	r := serveFor(t, v.start(t), func(c *servingconfig.Config) {
 		skipLookup(c)
 		c.Authorization.AlwaysAllowPaths = []string{"livez", "/healthz*"}
 	})

@@ -3,8 +3,8 @@
 // authentication and authorization to the API server.
 //
 //	fx.New(
-//		ccm.Module, serving.Module, openstack.Module(),
-//		fx.Supply(cfg, serving.DefaultConfig()),
+//		ccm.Module, serving.Module, openstack.Module,
+//		fx.Supply(cfg, servingconfig.Default()),
 //	).Run()
 //
 // Without fx, use [New] and [Server.Run]. A host with an HTTP server mounts ccm/serving/endpoints

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/serving"
+	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 )
 
 // probe reads a path of the server as a kubelet does.
@@ -35,7 +36,7 @@ func ExampleModule() {
 		ccm.Module,
 		serving.Module,
 		serving.Configure(serving.WithListener(anyPort)), // a real host omits this
-		fx.Supply(managerConfig(), serving.DefaultConfig(), unreachable()),
+		fx.Supply(managerConfig(), servingconfig.Default(), unreachable()),
 		fx.Provide(
 			ccm.AsProvider(func() ccm.Provider { return ccm.StaticProvider(emptyCloud()) }),
 			logr.Discard,
@@ -64,7 +65,7 @@ func ExampleServer_Run() {
 		fmt.Println(err)
 		return
 	}
-	server, err := serving.New(manager, serving.DefaultConfig(), serving.WithListener(anyPort),
+	server, err := serving.New(manager, servingconfig.Default(), serving.WithListener(anyPort),
 		serving.WithLogger(log))
 	if err != nil {
 		fmt.Println(err) // it names the invalid field

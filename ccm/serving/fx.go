@@ -3,6 +3,8 @@ package serving
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"reflect"
 
 	"github.com/go-logr/logr"
@@ -11,6 +13,8 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
+	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
+	"github.com/fxccm/fxccm/internal/fxinput"
 )
 
 // Module serves the endpoints of the app's Manager on the secure port. It goes beside
@@ -18,8 +22,8 @@ import (
 //
 //   - the *[ccm.Manager] and a [Config],
 //   - options given with [Configure],
-//   - optionally a logr.Logger, and a prometheus.Gatherer or else a *prometheus.Registry, whose
-//     metrics are served, too,
+//   - optionally a logr.Logger or *slog.Logger, and a prometheus.Gatherer or else a
+//     *prometheus.Registry, whose metrics are served, too,
 //
 // and provides a *[Server]. An invalid configuration is an error of fx.New. A port that cannot be
 // opened is an error of OnStart, which does not wait for the API server.
@@ -48,19 +52,25 @@ type fromAppParams struct {
 	fx.In
 
 	Manager     *ccm.Manager
-	Config      Config               `optional:"true"`
+	Config      servingconfig.Config `optional:"true"`
 	Options     []Option             `group:"ccm.serving.options"`
 	Gatherer    prometheus.Gatherer  `optional:"true"`
 	Registry    *prometheus.Registry `optional:"true"`
 	Logger      *logr.Logger         `optional:"true"`
 	LoggerValue logr.Logger          `optional:"true"`
+	Slog        *slog.Logger         `optional:"true"`
+
+	Graph fx.DotGraph
 }
 
 func fromApp(p fromAppParams) (*Server, error) {
+	if err := fxinput.Dropped(p, p.Graph); err != nil {
+		return nil, fmt.Errorf("serving: %w", err)
+	}
 	if reflect.ValueOf(p.Config).IsZero() {
 		return nil,
 			errors.New(
-				"serving: no Config in the app: add fx.Supply(cfg) with a cfg that began as serving.DefaultConfig()")
+				"serving: no Config in the app: add fx.Supply(cfg) with a cfg that began as servingconfig.Default()")
 	}
 	var opts []Option
 	switch {
@@ -68,6 +78,8 @@ func fromApp(p fromAppParams) (*Server, error) {
 		opts = append(opts, WithLogger(*p.Logger))
 	case p.LoggerValue.GetSink() != nil:
 		opts = append(opts, WithLogger(p.LoggerValue))
+	case p.Slog != nil:
+		opts = append(opts, WithLogger(logr.FromSlogHandler(p.Slog.Handler())))
 	}
 	switch {
 	case p.Gatherer != nil:

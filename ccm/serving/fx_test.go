@@ -12,16 +12,17 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
-	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/serving"
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
+	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 )
 
 // app describes an fx app with a Manager and a Server.
-func app(cfg serving.Config, modules fx.Option, more ...fx.Option) fx.Option {
+func app(cfg servingconfig.Config, modules fx.Option, more ...fx.Option) fx.Option {
 	return fx.Options(
 		fx.NopLogger,
 		modules,
@@ -75,11 +76,11 @@ func TestModule_ManagerDrains_ProbesAreAnswered(t *testing.T) {
 		"serving first": fx.Options(serving.Module, ccm.Module),
 	} {
 		t.Run(name, func(t *testing.T) {
-			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			defer ccmtest.VerifyNoLeaks(t, ccmtest.IgnoringCurrent())
 			release := make(chan struct{})
 			var s *serving.Server
 			var m *ccm.Manager
-			a := fx.New(app(serving.DefaultConfig(), modules,
+			a := fx.New(app(servingconfig.Default(), modules,
 				serving.Configure(serving.WithListener(anyPort)), fx.Populate(&s, &m),
 				fx.Replace(managerConfig("holder")),
 				fx.Provide(ccm.AsController(func() ccm.Controller { return holder(release) }))))
@@ -115,7 +116,7 @@ func TestModule_PortIsInUse_StartFailsAndTheManagerDoesNotRun(t *testing.T) {
 	}
 	defer taken.Close()
 	var m *ccm.Manager
-	before := goleak.IgnoreCurrent()
+	before := ccmtest.IgnoringCurrent()
 	a := fx.New(app(onPort(taken.Addr()), fx.Options(ccm.Module, serving.Module), fx.Populate(&m)))
 	err = a.Start(t.Context())
 	if err == nil || !strings.Contains(err.Error(), taken.Addr().String()) ||
@@ -128,11 +129,11 @@ func TestModule_PortIsInUse_StartFailsAndTheManagerDoesNotRun(t *testing.T) {
 	if err := stop(t, a); err != nil {
 		t.Errorf("Stop: %v", err)
 	}
-	goleak.VerifyNone(t, before)
+	ccmtest.VerifyNoLeaks(t, before)
 }
 
 func TestModule_InvalidConfiguration_IsAnErrorOfNew(t *testing.T) {
-	cfg := serving.DefaultConfig()
+	cfg := servingconfig.Default()
 	cfg.Authentication.ClientCAFile = "/nowhere/ca.crt"
 	err := fx.New(app(cfg, both())).Err()
 	if wrong := (*ccm.ConfigError)(nil); !errors.As(err, &wrong) ||
@@ -142,9 +143,9 @@ func TestModule_InvalidConfiguration_IsAnErrorOfNew(t *testing.T) {
 }
 
 func TestModule_StartedAgainAfterAStop_Serves(t *testing.T) {
-	before := goleak.IgnoreCurrent()
+	before := ccmtest.IgnoringCurrent()
 	var s *serving.Server
-	a := fx.New(app(serving.DefaultConfig(), both(), fx.Populate(&s)))
+	a := fx.New(app(servingconfig.Default(), both(), fx.Populate(&s)))
 	for range 3 {
 		start(t, a)
 		c := client(t, nil)
@@ -157,7 +158,7 @@ func TestModule_StartedAgainAfterAStop_Serves(t *testing.T) {
 			t.Fatalf("Stop: %v", err)
 		}
 	}
-	goleak.VerifyNone(t, before)
+	ccmtest.VerifyNoLeaks(t, before)
 }
 
 // The API server accepts connections and does not answer, which would delay a start most.
@@ -169,8 +170,8 @@ func TestModule_APIServerDoesNotAnswer_StartDoesNotWait(t *testing.T) {
 	defer mute.Close()
 	var s *serving.Server
 	api := &rest.Config{Host: "http://" + mute.Addr().String()}
-	a := fx.New(app(serving.DefaultConfig(), both(), fx.Populate(&s), fx.Replace(api)))
-	before := goleak.IgnoreCurrent()
+	a := fx.New(app(servingconfig.Default(), both(), fx.Populate(&s), fx.Replace(api)))
+	before := ccmtest.IgnoringCurrent()
 	begun := time.Now()
 	start(t, a)
 	if took := time.Since(begun); took > 8*time.Second {
@@ -187,7 +188,7 @@ func TestModule_APIServerDoesNotAnswer_StartDoesNotWait(t *testing.T) {
 		t.Errorf("Stop took %s", took)
 	}
 	c.CloseIdleConnections()
-	goleak.VerifyNone(t, before)
+	ccmtest.VerifyNoLeaks(t, before)
 }
 
 func TestModule_OptionsAndMetricsOfTheHost_AreUsed(t *testing.T) {
@@ -196,7 +197,7 @@ func TestModule_OptionsAndMetricsOfTheHost_AreUsed(t *testing.T) {
 		r.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: "x"}))
 		return r
 	}
-	cfg := serving.DefaultConfig()
+	cfg := servingconfig.Default()
 	cfg.Authorization.AlwaysAllowPaths = []string{"*"}
 	var s *serving.Server
 	a := fx.New(app(cfg, both(), fx.Populate(&s),
@@ -219,7 +220,7 @@ func TestModule_OptionsAndMetricsOfTheHost_AreUsed(t *testing.T) {
 
 // With fx.Supply(registry) the Manager registers its metrics there, and the port serves them.
 func TestModule_ARegistryOfTheHost_IsServed(t *testing.T) {
-	cfg := serving.DefaultConfig()
+	cfg := servingconfig.Default()
 	cfg.Authorization.AlwaysAllowPaths = []string{"*"}
 	var s *serving.Server
 	a := fx.New(app(cfg, both(), fx.Populate(&s), fx.Supply(prometheus.NewRegistry())))
@@ -237,7 +238,7 @@ func TestModule_ARegistryOfTheHost_IsServed(t *testing.T) {
 }
 
 func TestModule_WithoutAPort_ManagerRuns(t *testing.T) {
-	cfg := serving.DefaultConfig()
+	cfg := servingconfig.Default()
 	cfg.SecurePort = 0
 	var s *serving.Server
 	var m *ccm.Manager

@@ -17,7 +17,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
-	"github.com/fxccm/fxccm/ccm/serving"
+	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 )
 
 // cluster is a real control plane with the permissions of a CCM and of a scraper.
@@ -111,7 +111,7 @@ func eventuallyAnswers(
 }
 
 // impatient disables the caches, so that new permissions take effect at once.
-func impatient(c *serving.Config) {
+func impatient(c *servingconfig.Config) {
 	c.Authentication.TokenCacheTTL = metav1.Duration{}
 	c.Authorization.AuthorizedCacheTTL, c.Authorization.UnauthorizedCacheTTL = metav1.Duration{},
 		metav1.Duration{}

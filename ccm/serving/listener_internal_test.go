@@ -3,10 +3,12 @@ package serving
 import (
 	"net"
 	"testing"
+
+	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 )
 
 func TestListen_TwoListenersShareAPort_OnlyIfPermitted(t *testing.T) {
-	s := &settings{cfg: Config{
+	s := &settings{cfg: servingconfig.Config{
 		BindAddress: "127.0.0.1", PermitPortSharing: true, PermitAddressSharing: true,
 	}}
 	first, err := s.listen(t.Context()) // port 0: a free one

@@ -3,13 +3,14 @@ package serving
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/fxccm/fxccm/internal/configfile"
 )
 
 // recheckInterval limits how often files are read again.
@@ -62,7 +63,7 @@ func (r *reloaded[T]) get() T {
 func (r *reloaded[T]) read() (changed bool, err error) {
 	contents := make([][]byte, len(r.paths))
 	for i, path := range r.paths {
-		if contents[i], err = os.ReadFile(path); err != nil {
+		if contents[i], err = configfile.Read(path); err != nil {
 			return false, err
 		}
 	}

@@ -15,13 +15,14 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
+	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 	"github.com/fxccm/fxccm/internal/inflight"
 )
 
 // checked returns the settings of a port with an API server at the address.
 func checked(t *testing.T, address string) *settings {
 	t.Helper()
-	cfg := DefaultConfig()
+	cfg := servingconfig.Default()
 	cfg.Authentication.SkipLookup = true
 	log := logr.Discard()
 	s, err := check(&rest.Config{Host: address}, cfg, log)

@@ -36,12 +36,6 @@ const (
 	maxHeaderBytes    = 1 << 20
 )
 
-// Config configures the secure port.
-type Config = servingconfig.Config
-
-// DefaultConfig returns upstream's defaults.
-func DefaultConfig() Config { return servingconfig.Default() }
-
 // An Option configures a [Server].
 type Option func(*options)
 
@@ -81,7 +75,7 @@ type Server struct {
 // New validates cfg, reads its files, and returns a stopped Server. It opens no port and sends no
 // request. An error is a *[ccm.ConfigError] that names the invalid field. With SecurePort 0 the
 // other fields are ignored: the Server runs without a port.
-func New(m *ccm.Manager, cfg Config, opts ...Option) (*Server, error) {
+func New(m *ccm.Manager, cfg servingconfig.Config, opts ...Option) (*Server, error) {
 	return NewFor(m.RESTConfig(), func(of ...endpoints.Option) http.Handler {
 		return endpoints.NewHandler(m, of...)
 	}, cfg, opts...)
@@ -91,7 +85,8 @@ func New(m *ccm.Manager, cfg Config, opts ...Option) (*Server, error) {
 // with the options of the endpoints. client is the configuration for the reviews of clients, unless
 // cfg names another.
 func NewFor(
-	client *rest.Config, handler func(...endpoints.Option) http.Handler, cfg Config, opts ...Option,
+	client *rest.Config, handler func(...endpoints.Option) http.Handler, cfg servingconfig.Config,
+	opts ...Option,
 ) (*Server, error) {
 	logger := klog.Background().WithName("ccm")
 	o := options{log: &logger}

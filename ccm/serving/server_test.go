@@ -13,10 +13,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"go.uber.org/goleak"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/serving"
+	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 )
 
 // slow is a controller whose health check lasts until the test releases it.
@@ -64,14 +65,14 @@ func (s *slow) controller() ccm.Controller {
 // serveSlow runs a Server whose /healthz lasts until the test releases it.
 func serveSlow(t *testing.T, s *slow) *running {
 	t.Helper()
-	before := goleak.IgnoreCurrent()
+	before := ccmtest.IgnoringCurrent()
 	m := newManager(t, unreachable(), s.controller())
 	ctx, cancel := cancelable(t)
 	go func() { _ = m.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		<-m.Done()
-		goleak.VerifyNone(t, before)
+		ccmtest.VerifyNoLeaks(t, before)
 	})
 	eventually(t, "the Manager is ready", func() bool { return m.Status().Ready })
 	return run(t, newServer(t, m, nil))
@@ -198,8 +199,8 @@ func TestStop_UnusedConnections_DoNotDelayIt(t *testing.T) {
 }
 
 // onPort returns a configuration for the address.
-func onPort(addr net.Addr) serving.Config {
-	cfg := serving.DefaultConfig()
+func onPort(addr net.Addr) servingconfig.Config {
+	cfg := servingconfig.Default()
 	cfg.BindAddress, cfg.SecurePort = "127.0.0.1", addr.(*net.TCPAddr).Port
 	return cfg
 }
@@ -210,14 +211,14 @@ func TestRun_PortIsInUse_ErrorNamesTheAddressAndTheFlag(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	before := goleak.IgnoreCurrent()
+	before := ccmtest.IgnoringCurrent()
 	s, err := serving.New(newManager(t, unreachable()), onPort(taken.Addr()),
 		serving.WithLogger(logr.Discard()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = s.Run(t.Context())
-	goleak.VerifyNone(t, before)
+	ccmtest.VerifyNoLeaks(t, before)
 	if err == nil {
 		t.Fatal("Run returned no error although the port is in use")
 	}
@@ -232,7 +233,7 @@ func TestRun_PortIsInUse_ErrorNamesTheAddressAndTheFlag(t *testing.T) {
 }
 
 func TestRun_CalledAgain_ServesUnlessAnotherCallRuns(t *testing.T) {
-	before := goleak.IgnoreCurrent()
+	before := ccmtest.IgnoringCurrent()
 	s := newServer(t, newManager(t, unreachable()), nil)
 	for range 3 {
 		r := run(t, s)
@@ -250,12 +251,14 @@ func TestRun_CalledAgain_ServesUnlessAnotherCallRuns(t *testing.T) {
 			t.Errorf("the stopped server still has the address %s", s.Addr())
 		}
 	}
-	goleak.VerifyNone(t, before)
+	ccmtest.VerifyNoLeaks(t, before)
 }
 
 func TestRun_TwoServersInOneProcess_EachShowsItsConfiguration(t *testing.T) {
 	for _, path := range []string{"/*", "/configz"} {
-		s := serve(t, func(c *serving.Config) { c.Authorization.AlwaysAllowPaths = []string{path} })
+		s := serve(t, func(c *servingconfig.Config) {
+			c.Authorization.AlwaysAllowPaths = []string{path}
+		})
 		get(t, client(t, nil), s.Server, "/configz").wants(t, http.StatusOK,
 			fmt.Sprintf("%q", path))
 	}

@@ -20,11 +20,12 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
+	"github.com/fxccm/fxccm/internal/configfile"
 )
 
 // settings is a validated Config with the content of its files.
 type settings struct {
-	cfg Config
+	cfg servingconfig.Config
 	log logr.Logger
 
 	minVersion uint16
@@ -46,7 +47,7 @@ type settings struct {
 
 // check validates cfg and reads its files. Reviews use client, unless cfg names another
 // configuration. The error names every invalid field.
-func check(client *rest.Config, cfg Config, log logr.Logger) (*settings, error) {
+func check(client *rest.Config, cfg servingconfig.Config, log logr.Logger) (*settings, error) {
 	c := &checker{settings: &settings{cfg: cfg, log: log}, path: field.NewPath("serving")}
 	c.errs = cfg.Validate(c.path)
 	c.checkTLS()
@@ -238,8 +239,11 @@ func (c *checker) client(
 ) *rest.Config {
 	config := rest.CopyConfig(given)
 	if kubeconfig != "" {
-		var err error
-		if config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+		err := configfile.Check(kubeconfig)
+		if err == nil {
+			config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+		}
+		if err != nil {
 			c.invalid(path, kubeconfig, flag, err)
 			return nil
 		}

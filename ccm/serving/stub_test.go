@@ -16,12 +16,13 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
-	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/serving"
+	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 	"github.com/fxccm/fxccm/internal/authority"
 	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
@@ -70,10 +71,10 @@ func newManager(t *testing.T, api *rest.Config, controllers ...ccm.Controller) *
 
 // newServer returns a Server on a free port, with a changed default configuration.
 func newServer(
-	t *testing.T, m *ccm.Manager, change func(*serving.Config), opts ...serving.Option,
+	t *testing.T, m *ccm.Manager, change func(*servingconfig.Config), opts ...serving.Option,
 ) *serving.Server {
 	t.Helper()
-	cfg := serving.DefaultConfig()
+	cfg := servingconfig.Default()
 	if change != nil {
 		change(&cfg)
 	}
@@ -126,24 +127,24 @@ func (r *running) stop(t *testing.T, cause error) error {
 
 // serve runs the Server of a new Manager without an API server. It checks that all goroutines end
 // with the test.
-func serve(t *testing.T, change func(*serving.Config), opts ...serving.Option) *running {
+func serve(t *testing.T, change func(*servingconfig.Config), opts ...serving.Option) *running {
 	t.Helper()
 	return serveFor(t, unreachable(), change, opts...)
 }
 
 func serveFor(
-	t *testing.T, api *rest.Config, change func(*serving.Config), opts ...serving.Option,
+	t *testing.T, api *rest.Config, change func(*servingconfig.Config), opts ...serving.Option,
 ) *running {
 	t.Helper()
-	before := goleak.IgnoreCurrent()
-	t.Cleanup(func() { goleak.VerifyNone(t, before) })
+	before := ccmtest.IgnoringCurrent()
+	t.Cleanup(func() { ccmtest.VerifyNoLeaks(t, before) })
 	return serveUnwatched(t, api, change, opts...)
 }
 
 // serveUnwatched is serveFor for a test that also starts other goroutines. TestMain finds leaked
 // goroutines after all tests.
 func serveUnwatched(
-	t *testing.T, api *rest.Config, change func(*serving.Config), opts ...serving.Option,
+	t *testing.T, api *rest.Config, change func(*servingconfig.Config), opts ...serving.Option,
 ) *running {
 	t.Helper()
 	r := run(t, newServer(t, newManager(t, api), change, opts...))

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/fxccm/fxccm/ccm/serving"
+	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 )
 
 // shown returns the server certificate of a new connection.
@@ -39,7 +40,7 @@ func TestTLS_WithoutFiles_ServesASelfSignedCertificate(t *testing.T) {
 
 func TestTLS_CertificateDirectory_KeepsTheCreatedCertificate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pki")
-	use := func(c *serving.Config) { c.CertDirectory = dir }
+	use := func(c *servingconfig.Config) { c.CertDirectory = dir }
 	first := shown(t, serve(t, use).Server, "")
 	second := shown(t, serve(t, use).Server, "")
 	if !first.Equal(second) {
@@ -61,7 +62,7 @@ func TestTLS_ServerName_SelectsTheCertificate(t *testing.T) {
 		return cert + "," + key
 	}
 	main, mainKey := ca.server("main").write(t, dir, "main")
-	s := serve(t, func(c *serving.Config) {
+	s := serve(t, func(c *servingconfig.Config) {
 		c.CertFile, c.KeyFile = main, mainKey
 		c.SNICertKeys = []string{
 			file("own", "own.example", "both.example"),
@@ -92,7 +93,7 @@ func TestTLS_FilesChange_NewConnectionsUseThem(t *testing.T) {
 	dir, ca := t.TempDir(), newAuthority(t, "ca")
 	main, mainKey := ca.server("main-1").write(t, dir, "main")
 	sni, sniKey := ca.server("sni-1", "sni.example").write(t, dir, "sni")
-	s := serve(t, func(c *serving.Config) {
+	s := serve(t, func(c *servingconfig.Config) {
 		c.CertFile, c.KeyFile = main, mainKey
 		c.SNICertKeys = []string{sni + "," + sniKey}
 	})
@@ -119,13 +120,13 @@ func TestTLS_ConfiguredVersionsSuitesAndCurves_AreEnforced(t *testing.T) {
 	}
 	upTo12 := func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }
 
-	modern := serve(t, func(c *serving.Config) { c.MinTLSVersion = "VersionTLS13" })
+	modern := serve(t, func(c *servingconfig.Config) { c.MinTLSVersion = "VersionTLS13" })
 	if try(modern, upTo12) == nil {
 		t.Error("TLS 1.2 was accepted although the minimum is 1.3")
 	}
 
 	// With only an RSA suite, the self-signed certificate must have an RSA key.
-	suite := serve(t, func(c *serving.Config) {
+	suite := serve(t, func(c *servingconfig.Config) {
 		c.CipherSuites = []string{"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}
 	})
 	if err := try(suite, upTo12); err != nil {
@@ -139,7 +140,7 @@ func TestTLS_ConfiguredVersionsSuitesAndCurves_AreEnforced(t *testing.T) {
 	}
 
 	curve := serve(t,
-		func(c *serving.Config) { c.CurvePreferences = []int32{int32(tls.CurveP384)} })
+		func(c *servingconfig.Config) { c.CurvePreferences = []int32{int32(tls.CurveP384)} })
 	if try(curve, func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.X25519} }) == nil {
 		t.Error("a curve that is not allowed was accepted")
 	}
@@ -153,7 +154,7 @@ func TestTLS_HTTP2IsDisabled_HTTP1IsUsed(t *testing.T) {
 	if a := get(t, client(t, nil), serve(t, nil).Server, "/healthz"); a.ProtoMajor != 2 {
 		t.Errorf("the default protocol is %s, want HTTP/2", a.Proto)
 	}
-	off := serve(t, func(c *serving.Config) { c.DisableHTTP2 = true })
+	off := serve(t, func(c *servingconfig.Config) { c.DisableHTTP2 = true })
 	if a := get(t, client(t, nil), off.Server, "/healthz"); a.ProtoMajor != 1 {
 		t.Errorf("HTTP/2 is disabled, but the protocol is %s", a.Proto)
 	}

@@ -2,8 +2,12 @@ package serving
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -12,7 +16,9 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 
+	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 	"github.com/fxccm/fxccm/internal/inflight"
+	"github.com/fxccm/fxccm/internal/requestlog"
 )
 
 // reviewTimeout limits a review, as in k8s.io/apiserver.
@@ -41,7 +47,11 @@ func (t *tokenReviews) AuthenticateToken(
 
 	review := &authenticationv1.TokenReview{}
 	review.Spec.Token = token
-	answer, err := t.client.Create(ctx, review, metav1.CreateOptions{})
+	forPort := slices.Contains(claimedAudiences(token), servingconfig.TokenAudience)
+	if forPort {
+		review.Spec.Audiences = []string{servingconfig.TokenAudience}
+	}
+	answer, err := t.client.Create(requestlog.WithoutBodies(ctx), review, metav1.CreateOptions{})
 	if err != nil {
 		return nil, false, &unavailable{
 			what: "create tokenreviews.authentication.k8s.io", needs: delegatorRole, err: err,
@@ -53,6 +63,9 @@ func (t *tokenReviews) AuthenticateToken(
 		}
 		return nil, false, nil
 	}
+	if forPort && !slices.Contains(answer.Status.Audiences, servingconfig.TokenAudience) {
+		return nil, false, errors.New("the API server did not check the audience of the token")
+	}
 	u := answer.Status.User
 	extra := make(map[string][]string, len(u.Extra))
 	for key, values := range u.Extra {
@@ -60,6 +73,26 @@ func (t *tokenReviews) AuthenticateToken(
 	}
 	info := &user.DefaultInfo{Name: u.Username, UID: u.UID, Groups: u.Groups, Extra: extra}
 	return &authenticator.Response{User: info}, true, nil
+}
+
+// claimedAudiences returns the audiences that an unverified JSON web token names. Without them the
+// API server reviews a token for its own audiences only.
+func claimedAudiences(token string) []string {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return nil
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return nil
+	}
+	var claims struct {
+		Audiences []string `json:"aud"`
+	}
+	if json.Unmarshal(payload, &claims) != nil {
+		return nil
+	}
+	return claims.Audiences
 }
 
 // delegatorRole allows the reviews of tokens and of access.

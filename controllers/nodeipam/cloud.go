@@ -29,7 +29,7 @@ func reporterOf(cloud cloudprovider.Interface) (PodCIDRReporter, error) {
 	}
 	return nil, fmt.Errorf("%w: cloud provider %q does not report pod ranges, "+
 		"which cidrAllocatorType (--cidr-allocator-type) %s needs",
-		ccm.ErrSkip, cloud.ProviderName(), ccm.CloudAllocator)
+		ccm.ErrSkip, cloud.ProviderName(), CloudAllocator)
 }
 
 // assigned returns the ranges that the cloud has assigned to the node.

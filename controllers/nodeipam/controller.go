@@ -57,6 +57,7 @@ func Controller() ccm.Controller {
 	return ccm.Controller{
 		Name: Name, Aliases: []string{Alias}, DisabledByDefault: true,
 		OnFailure: ccm.RestartController,
+		Validate:  validate,
 		New:       newController,
 	}
 }
@@ -117,14 +118,11 @@ func newController(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 
 func (c *controller) chooseAllocator(t *ccm.Term) (err error) {
 	cfg := t.Config()
-	if cfg.NodeIPAM.AllocatorType == ccm.CloudAllocator {
+	if cfg.NodeIPAM.AllocatorType == CloudAllocator {
 		c.cloud, err = reporterOf(t.Cloud())
 		return err
 	}
-	cluster, err := cloudcontrollers.NodeRanges(cfg.ClusterCIDR, cloudcontrollers.MaskSizes{
-		Any:  cfg.NodeIPAM.NodeCIDRMaskSize,
-		IPv4: cfg.NodeIPAM.NodeCIDRMaskSizeIPv4, IPv6: cfg.NodeIPAM.NodeCIDRMaskSizeIPv6,
-	})
+	cluster, err := cloudcontrollers.NodeRanges(cfg.ClusterCIDR, maskSizes(cfg.NodeIPAM))
 	if err != nil {
 		return err
 	}

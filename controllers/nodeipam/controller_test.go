@@ -255,7 +255,7 @@ func TestCloudAllocator_CloudAssignsRanges_NodesGetThemInEachTerm(t *testing.T) 
 	assign(later)
 	assign(wrong, "10.1.0.0/24", "10.2.0.0/24")
 	app := start(t, cloud, allocate("", func(c *ccm.Config) {
-		c.NodeIPAM.AllocatorType = ccm.CloudAllocator
+		c.NodeIPAM.AllocatorType = nodeipam.CloudAllocator
 	}))
 	if got := waitRanges(t, first, 2); !slices.Equal(got, []string{"10.1.0.0/24", "fd00:1::/64"}) {
 		t.Errorf("the node got %v", got)
@@ -299,7 +299,7 @@ func TestController_WithoutItsFlagOrProvider_IsSkippedWithTheReason(t *testing.T
 	for reason, change := range map[string]func(*ccm.Config){
 		"(--allocate-node-cidrs) is false": func(c *ccm.Config) { c.AllocateNodeCIDRs = false },
 		"does not report pod ranges": func(c *ccm.Config) {
-			c.NodeIPAM.AllocatorType = ccm.CloudAllocator
+			c.NodeIPAM.AllocatorType = nodeipam.CloudAllocator
 		},
 	} {
 		t.Run(reason, func(t *testing.T) {

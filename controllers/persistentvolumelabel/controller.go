@@ -91,7 +91,7 @@ func newController(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 	labeler, ok := t.Cloud().(cloudprovider.PVLabeler)
 	if !ok {
 		return nil, fmt.Errorf(
-			"%w: cloud provider %q is no PVLabeler, so it has no labels for volumes",
+			"%w: cloud provider %q is not a PVLabeler, so it has no labels for volumes",
 			ccm.ErrSkip, t.Cloud().ProviderName())
 	}
 	client, err := t.Client(clientName)

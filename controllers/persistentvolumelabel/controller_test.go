@@ -400,7 +400,7 @@ func TestController_WithoutALabeler_IsSkippedWithTheReason(t *testing.T) {
 	app := start(t, fake.New(fake.Without(fake.PVLabeler)))
 	got := stateOf(app.WaitReady())
 	if got.State != ccm.ControllerSkipped ||
-		!strings.Contains(got.Reason, `cloud provider "fake" is no PVLabeler`) {
+		!strings.Contains(got.Reason, `cloud provider "fake" is not a PVLabeler`) {
 		t.Errorf("the controller is %+v, want it skipped for lack of a PVLabeler", got)
 	}
 	untouched(t, mark, app, name)

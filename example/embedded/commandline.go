@@ -40,11 +40,11 @@ type commandLine struct {
 type hostFlags struct {
 	kubeconfig string
 	listen     string
-	election   election
+	election   electionFlags
 }
 
-// election has --leader-elect and the related flags.
-type election struct {
+// electionFlags are --leader-elect and the related flags.
+type electionFlags struct {
 	enabled                                   bool
 	identity                                  string
 	leaseDuration, renewDeadline, retryPeriod time.Duration
@@ -116,7 +116,7 @@ func notUsed(flags *pflag.FlagSet) error {
 }
 
 // complete fills in the identity, and returns errors that client-go's elector would return later.
-func (e *election) complete() error {
+func (e *electionFlags) complete() error {
 	if e.leaseDuration <= e.renewDeadline || e.renewDeadline <= e.retryPeriod*12/10 ||
 		e.retryPeriod <= 0 || e.leaseDuration%time.Second != 0 {
 		return fmt.Errorf(

@@ -56,7 +56,7 @@ func TestBadFlags_AreNamed(t *testing.T) {
 		"start":                                  {`"start"`},
 		"--leader-elect-lease-duration=1500ms --leader-elect-renew-deadline=1s":   {"whole seconds"},
 		"--ccm-concurrent-service-syncs=0 --leader-elect-lease-duration=10s":      {"--ccm-concurrent-service-syncs", "--leader-elect-lease-duration (10s)"},
-		"--ccm-feature-gates=Teleport=true":                                       {"--ccm-feature-gates", "Teleport"},
+		"--ccm-feature-gates=CloudControllerManagerWebhok=true":                   {"--ccm-feature-gates", "did you mean CloudControllerManagerWebhook?"},
 		"--ccm-leader-elect --ccm-leader-elect-renew-deadline=20s --listen=:8090": {"--ccm-leader-elect-lease-duration"},
 	} {
 		_, err := parse(strings.Fields(args))

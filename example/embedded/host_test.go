@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -252,7 +254,8 @@ func (w *world) holder(ctx context.Context) (string, error) {
 	return ptr.Deref(lease.Spec.HolderIdentity, ""), nil
 }
 
-// writeHolder writes a name into the lease, like another process that takes it; "" releases it.
+// writeHolder writes a name into the lease, like another process that takes it; "" releases it,
+// with the proof of that process. Without the proof the elector would wait for the expiry.
 func (w *world) writeHolder(name string) {
 	w.t.Helper()
 	leases := w.client.CoordinationV1().Leases(leaseNamespace)
@@ -262,12 +265,16 @@ func (w *world) writeHolder(name string) {
 			return err
 		}
 		lease.Spec.HolderIdentity, lease.Spec.RenewTime = &name, &metav1.MicroTime{Time: time.Now()}
-		lease.Spec.LeaseDurationSeconds = ptr.To(int32(3600)) // it does not expire within the test
+		lease.Spec.LeaseDurationSeconds = ptr.To(int32(3600)) // the host waits for twice its own
+		token := "another"
+		digest := sha256.Sum256([]byte(token))
+		lease.Annotations = map[string]string{
+			"fxccm.dev/release-digest": hex.EncodeToString(digest[:]),
+		}
 		if name == "" {
-			// This is the form of a release. After another change, the elector would wait for the
-			// expiry.
 			lease.Spec.AcquireTime, lease.Spec.LeaseDurationSeconds = lease.Spec.RenewTime,
 				ptr.To(int32(1))
+			lease.Annotations = map[string]string{"fxccm.dev/release-token": token}
 		}
 		_, err = leases.Update(w.t.Context(), lease, metav1.UpdateOptions{})
 		return err
@@ -307,6 +314,7 @@ func TestLeaseTaken_ProcessStandsByAndLeadsAgain(t *testing.T) {
 	ccmtest.CreateService(w.t, w.client, ccmtest.LoadBalancerService("second"))
 	w.awaitPage("/nodes", "2")
 	w.awaitPage("/healthz", "ok")
+	w.writeHolder("another-process") // it renews, however busy the machine is
 	// It is three times the period of the four controllers.
 	watching, stopWatching := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 	defer stopWatching()

@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/hosting/controllerruntime"
 )
 
@@ -60,7 +61,7 @@ func newHostConfig(
 
 // electorOf lets the cloud controller manager lead with the host. With --ccm-leader-elect it has a
 // lease of its own.
-func electorOf(host ccm.Elector, config ccm.Config) ccm.Elector {
+func electorOf(host election.Elector, config ccm.Config) election.Elector {
 	if config.LeaderElection.LeaderElect {
 		return nil
 	}

@@ -43,7 +43,7 @@ func newApp(flags hostFlags, config ccm.Config, log logr.Logger) *fx.App {
 
 		// The cloud controller manager. It takes from the app what the host has anyway:
 		// *rest.Config, logr.Logger, and the Elector, the informers and the metrics registry of the
-		// module above. Metrics of upstream's controllers are in another registry, which
+		// module above. Metrics of the route controller are in another registry, which
 		// /ccm/metrics serves: both registries have go_* and process_*, and one page of both would
 		// have series twice.
 		ccm.Module,
@@ -56,7 +56,7 @@ func newApp(flags hostFlags, config ccm.Config, log logr.Logger) *fx.App {
 		fx.Provide(ccm.AsController(nodeCensus)),
 
 		// The endpoints on the host's mux: /ccm/healthz, /ccm/statusz, /ccm/metrics and others.
-		endpoints.Mount(ccm.Named(""), "/ccm"),
+		endpoints.Mount("/ccm"),
 
 		// A stop drains the Manager first, and then controller-runtime.
 		fx.StopTimeout(config.DrainTimeout.Duration+2*managerGrace),

@@ -23,12 +23,12 @@ func setFeatureGates(gates map[string]bool) error {
 	return nil
 }
 
-// registerMetrics adds running_managed_controllers to the registry of upstream's controllers. The
+// registerMetrics adds running_managed_controllers to component-base's registry. The
 // metrics of work queues, API clients and leader election need hooks that exist once in a process;
 // controller-runtime has taken them when it was imported.
 func registerMetrics() { controllersmetrics.Register() }
 
-// startLogging returns the host's logger. Upstream's controllers log to klog, and
+// startLogging returns the host's logger. The route controller and client-go log to klog, and
 // controller-runtime to its own logger: both use this one.
 func startLogging() logr.Logger {
 	log := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil))

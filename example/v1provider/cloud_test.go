@@ -22,8 +22,8 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/example/v1provider"
+	"github.com/fxccm/fxccm/hosting/registered"
 	"github.com/fxccm/fxccm/provider/fake"
-	"github.com/fxccm/fxccm/provider/registered"
 )
 
 // hostV1 is the line that adds the provider to a program.

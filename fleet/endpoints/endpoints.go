@@ -11,24 +11,20 @@
 //
 //	server, err := serving.NewFor(management, func(opts ...ccmendpoints.Option) http.Handler {
 //		return endpoints.NewHandler(f, opts...)
-//	}, serving.DefaultConfig())
+//	}, servingconfig.Default())
 //
 // [ccmendpoints]: https://pkg.go.dev/github.com/fxccm/fxccm/ccm/serving/endpoints
 package endpoints
 
 import (
 	"cmp"
-	"embed"
 	"encoding/json"
-	"html/template"
-	"io"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/munnerz/goautoneg"
 
 	ccmendpoints "github.com/fxccm/fxccm/ccm/serving/endpoints"
 	"github.com/fxccm/fxccm/fleet"
@@ -38,15 +34,10 @@ import (
 // NewHandler returns the endpoints of f. Options are the options of a Manager's endpoints. The
 // handler is safe for concurrent use, and needs no cleanup.
 func NewHandler(f *fleet.Fleet, opts ...ccmendpoints.Option) http.Handler {
-	parts := ccmendpoints.Parts{Statusz: statusz(f)}
-	for _, c := range f.LivenessChecks() {
-		parts.Liveness = append(parts.Liveness, c)
-	}
-	for _, c := range f.ReadinessChecks() {
-		parts.Readiness = append(parts.Readiness, c)
-	}
 	mux := http.NewServeMux()
-	mux.Handle("/", ccmendpoints.NewHandlerOf(parts, opts...))
+	mux.Handle("/", ccmendpoints.NewHandlerOf(ccmendpoints.Parts{
+		Liveness: f.LivenessChecks(), Readiness: f.ReadinessChecks(), Statusz: statusz(f),
+	}, opts...))
 	mux.HandleFunc("GET /clusters/{name}", func(w http.ResponseWriter, r *http.Request) {
 		manager := f.Manager(r.PathValue("name"))
 		if manager == nil {
@@ -62,12 +53,8 @@ func statusz(f *fleet.Fleet) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Vary", "Accept")
 		status := f.Status()
-		accepted := goautoneg.Negotiate(r.Header.Get("Accept"),
-			[]string{"application/json", "text/html"})
-		if accepted == "text/html" {
-			webpage.Write(w, r, func(body io.Writer, style template.CSS, refresh int) error {
-				return render(body, style, refresh, status, r.URL.Query())
-			})
+		if webpage.IsPreferred(r.Header.Get("Accept")) {
+			writePage(w, r, status)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -76,9 +63,6 @@ func statusz(f *fleet.Fleet) http.Handler {
 		_ = encoder.Encode(status) // an error means that the client is gone
 	})
 }
-
-//go:embed page.html
-var files embed.FS
 
 // column is a column of the table, by which it can be sorted.
 type column struct {
@@ -146,10 +130,9 @@ type heading struct {
 	Sorted string
 }
 
-// render writes the page. The query may have sort=<column>, order=descending and state=<state>.
-func render(
-	body io.Writer, style template.CSS, refresh int, status fleet.Status, query url.Values,
-) error {
+// writePage writes the page. The query may have sort=<column>, order=descending and state=<state>.
+func writePage(w http.ResponseWriter, r *http.Request, status fleet.Status) {
+	query := r.URL.Query()
 	by, state := cmp.Or(query.Get("sort"), "state"), query.Get("state")
 	descending := query.Get("order") == "descending"
 	link := func(key, value string, clear ...string) string {
@@ -205,15 +188,19 @@ func render(
 		}
 		rows = append(rows, r)
 	}
-	page, err := template.New("page.html").Funcs(template.FuncMap{
-		"iso": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-	}).ParseFS(files, "page.html")
-	if err != nil {
-		return err
-	}
-	return page.Execute(body, map[string]any{
-		"Style": style, "Refresh": refresh, "RefreshLink": link("refresh", "5"),
-		"Status": status, "Tallies": tallies, "State": state, "AllLink": "?",
-		"Headings": headings, "Rows": rows, "Now": time.Now(),
+	webpage.Write(w, r, webpage.Page{
+		Title:   fmt.Sprintf("Fleet: %d clusters", len(status.Clusters)),
+		Heading: "Fleet of cloud controller managers",
+		Now:     time.Now(),
+		Content: webpage.All(
+			webpage.El("h2", webpage.Text(fmt.Sprintf("%d clusters, %d replicas",
+				len(status.Clusters), len(status.Replicas)))),
+			problems(status.Problems),
+			replicas(status),
+			webpage.El("h3", webpage.Text("Clusters")),
+			webpage.El("p",
+				webpage.Each(tallies, tally.part), webpage.Link("?", webpage.Text("all"))),
+			table(rows, headings, state),
+		),
 	})
 }

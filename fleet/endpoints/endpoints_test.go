@@ -18,6 +18,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/fleet/endpoints"
 	"github.com/fxccm/fxccm/provider/fake"
@@ -74,7 +75,7 @@ func newFleet(t *testing.T, clusters ...fleet.Cluster) *fleet.Fleet {
 		cfg.ClusterName, cfg.Controllers = c.Name, []string{"-*"}
 		return ccm.Params{
 			Config: cfg, Providers: []ccm.Provider{fake.New().CCMProvider()},
-			Elector: ccm.AlwaysLead(),
+			Elector: &election.Alone{},
 		}, nil
 	}
 	f, err := fleet.New(params)
@@ -127,14 +128,18 @@ func TestHandler_FleetRuns_ShowsItsStateToPeopleAndPrograms(t *testing.T) {
 		!strings.Contains(body, "&lt;b&gt;kubeconfig") {
 		t.Errorf("the page is %d, or shows a reason as HTML", code)
 	}
-	names := regexp.MustCompile(`cluster-\d{3}`)
+	names := regexp.MustCompile(`>(cluster-\d{3})<`)
 	shown := func(query string) []string {
 		t.Helper()
 		code, body := get(t, server, "/statusz?"+query, "text/html")
 		if code != http.StatusOK {
 			t.Fatalf("%s: %d %s", query, code, body)
 		}
-		return names.FindAllString(body, -1)
+		var all []string
+		for _, name := range names.FindAllStringSubmatch(body, -1) {
+			all = append(all, name[1])
+		}
+		return all
 	}
 	if got := shown("sort=cluster"); len(got) != 1000 || !slices.IsSorted(got) {
 		t.Errorf("sorted by name: %d clusters, the first is %s", len(got), got[0])

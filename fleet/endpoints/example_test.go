@@ -9,6 +9,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/serving"
 	ccmendpoints "github.com/fxccm/fxccm/ccm/serving/endpoints"
+	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/fleet/endpoints"
 )
@@ -26,7 +27,7 @@ func Example() {
 	}
 	server, err := serving.NewFor(management, func(opts ...ccmendpoints.Option) http.Handler {
 		return endpoints.NewHandler(f, opts...)
-	}, serving.DefaultConfig())
+	}, servingconfig.Default())
 	if err != nil {
 		fmt.Println(err)
 		return

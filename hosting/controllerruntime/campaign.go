@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/internal/fence"
 )
 
@@ -154,7 +155,7 @@ func baseContext(campaign context.Context, own func() context.Context) func() co
 
 // lead lends the leadership of a manager to the cloud controller manager.
 type lead struct {
-	elector *ccm.HostElector
+	elector *election.Host
 	calls   *fence.Fence
 	end     context.CancelCauseFunc
 }
@@ -166,7 +167,7 @@ func (l lead) Start(ctx context.Context) error {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	watching.Go(func() { l.calls.CloseOnExpiry(ctx) })
-	if err := l.elector.Lead(ctx, ccm.Grant{}); err != nil {
+	if err := l.elector.Lead(ctx, election.Grant{}); err != nil {
 		l.end(err)
 	}
 	return nil

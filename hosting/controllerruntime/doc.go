@@ -1,6 +1,7 @@
 // Package controllerruntime runs a cloud controller manager beside controllers of
 // controller-runtime, in one process and under one election.
-// A program calls [New], [Host.Params] and [Host.Run]; an fx app has [Module].
+// A program calls [New], [Host.Params] and [Host.Run]; an fx app has [Module]. A program whose
+// manager another team has made calls [Add].
 //
 // Both share the lease, the client configuration, the informers, the logger and the registry of
 // metrics. [Host.Handler] has the pages that managers of controller-runtime serve.

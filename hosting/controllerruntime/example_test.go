@@ -8,6 +8,7 @@ import (
 	"go.uber.org/fx"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
@@ -43,6 +44,31 @@ func runBoth(
 // docs: end
 
 var _ = runBoth
+
+// A manager that another team has made gets a cloud controller manager with a lease of its own.
+func ExampleAdd() {
+	mgr, err := ctrl.NewManager(&rest.Config{Host: "https://127.0.0.1:6443"}, ctrl.Options{
+		Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	mux := http.NewServeMux()
+	// docs: begin add
+	manager, err := controllerruntime.Add(mgr, ccm.Params{
+		Config:    ccm.DefaultConfig(),
+		Providers: []ccm.Provider{fake.New().CCMProvider()},
+	})
+	if err != nil {
+		fmt.Println(err) // names the invalid field
+		return
+	}
+	mux.Handle("/ccm/", http.StripPrefix("/ccm", endpoints.NewHandler(manager)))
+	// docs: end
+	fmt.Println(manager.Status().State) // until mgr.Start
+	// Output: stopped
+}
 
 func ExampleModule() {
 	newHostConfig := func() controllerruntime.Config {

@@ -12,11 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 )
 
 // Module runs a [Host] in an fx app, beside [ccm.Module]. It takes from the app a *rest.Config, a
 // [Config], and optionally a logr.Logger for a Config without one. It provides the *[Host], and
-// for the cloud controller manager a [ccm.Elector], an informers.SharedInformerFactory and a
+// for the cloud controller manager a [election.Elector], an informers.SharedInformerFactory and a
 // prometheus.Registerer.
 //
 // Fx stops the cloud controller manager first, while the lease is still renewed. If runnables do
@@ -25,7 +26,7 @@ import (
 var Module = fx.Module("controllerruntime",
 	fx.Provide(
 		fromApp,
-		func(h *Host) ccm.Elector { return h.Elector() },
+		func(h *Host) election.Elector { return h.Elector() },
 		(*Host).Informers,
 		func() prometheus.Registerer { return metrics.Registry },
 	),

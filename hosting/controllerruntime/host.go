@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 )
 
 // Config configures a [Host].
@@ -48,7 +49,7 @@ type Host struct {
 	options    ctrl.Options
 	setup      func(ctrl.Manager) error
 
-	elector *ccm.HostElector
+	elector *election.Host
 	// lock is nil without leader election.
 	lock      resourcelock.Interface
 	informers *lastingInformers
@@ -91,7 +92,7 @@ func New(restConfig *rest.Config, config Config) (*Host, error) {
 	options.Controller.SkipNameValidation = ptr.To(true)
 	h := &Host{
 		restConfig: restConfig, options: options, setup: config.Setup,
-		elector: ccm.NewHostElector(),
+		elector: election.NewHost(),
 	}
 	if options.LeaderElection {
 		if err := h.makeLock(); err != nil {
@@ -168,7 +169,7 @@ func (h *Host) Params(p ccm.Params) ccm.Params {
 }
 
 // Elector returns the elector for one [ccm.Manager], which leads while a manager leads.
-func (h *Host) Elector() *ccm.HostElector { return h.elector }
+func (h *Host) Elector() *election.Host { return h.elector }
 
 // Informers returns the informers that caches of the managers and a [ccm.Manager] share. They run
 // until [Host.Run] returns, across campaigns. A manager's cache uses them for each kind that

@@ -56,7 +56,7 @@ func (l *lastingInformers) stop() {
 }
 
 // view returns the informers of one campaign, whose handlers end with it.
-func (l *lastingInformers) view() *informerview.View { return l.shared.View(0) }
+func (l *lastingInformers) view() *informerview.View { return l.shared.View() }
 
 // sharedCache returns options with which a manager's cache uses the shared informers.
 func (m *trackedManager) sharedCache(o cache.Options) cache.Options {

@@ -1,5 +1,5 @@
-// Package apiconn makes connections to an API server that can be closed together, outside
-// client-go's cache of transports.
+// Package apiconn makes connections to an API server or a cloud that can be closed together. Those
+// to an API server are outside client-go's cache of transports.
 package apiconn
 
 import (
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 	"k8s.io/client-go/util/connrotation"
 )
 
@@ -19,31 +20,49 @@ import (
 func Transport(config *rest.Config) (http.RoundTripper, *Dialer, error) {
 	base := rest.CopyConfig(config)
 	base.UserAgent, base.Timeout = "", 0
-	dial := base.Dial
-	if dial == nil {
-		// client-go's default
-		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	if address, _, err := rest.DefaultServerUrlFor(base); err == nil && address.User != nil &&
+		base.Username == "" && base.BearerToken == "" && base.BearerTokenFile == "" {
+		// net/http would send them from the address of each request, and client-go would log them.
+		base.Username = address.User.Username()
+		base.Password, _ = address.User.Password()
 	}
-	dialer := &Dialer{connections: connrotation.NewDialer(dial)}
-	base.Dial = dialer.dial
+	dialer := NewDialer(base.Dial)
+	base.Dial = dialer.Dial
 	if base.Proxy == nil {
 		// With the default as a function, client-go does not cache the transport. A key of the
 		// cache refers to the functions of its transport, so the cache would keep their owner in
 		// memory forever.
 		base.Proxy = http.ProxyFromEnvironment
 	}
-	transport, err := rest.TransportFor(base)
-	return transport, dialer, err
+	if base.Transport == nil {
+		base.WrapTransport = transport.Wrappers(limitHeaders, base.WrapTransport)
+	}
+	through, err := rest.TransportFor(base)
+	return answers{through}, dialer, err
+}
+
+// maxHeaderBytes limits the header of a response. A field of 7 bytes becomes more than a hundred in
+// memory, and the default of net/http is 10 MiB.
+const maxHeaderBytes = 64 << 10
+
+// limitHeaders limits the headers of a new transport. A transport that reloads certificates from
+// files is of another type, and keeps the default.
+func limitHeaders(rt http.RoundTripper) http.RoundTripper {
+	if t, ok := rt.(*http.Transport); ok {
+		t.MaxResponseHeaderBytes = maxHeaderBytes
+	}
+	return rt
 }
 
 // Config returns a configuration like config whose requests go through the transport. The transport
-// replaces the TLS settings and the credentials.
+// replaces the TLS settings and the credentials, also those in the address.
 func Config(config *rest.Config, transport http.RoundTripper) (*rest.Config, error) {
 	// The address has a scheme, which depends on the TLS settings.
 	address, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, err
 	}
+	address.User = nil
 	return &rest.Config{
 		Host:                      address.String(),
 		APIPath:                   config.APIPath,
@@ -61,6 +80,9 @@ func Config(config *rest.Config, transport http.RoundTripper) (*rest.Config, err
 
 // Dialer dials until it is closed. Timers of net/http keep it in memory for up to 90 s after its
 // last connection was closed, so it must not refer to its owner. It is safe for concurrent use.
+//
+// A closed connection discards what the kernel has not sent yet. Otherwise the kernel would send it
+// after an interruption of the network, perhaps when another process leads.
 type Dialer struct {
 	connections *connrotation.Dialer
 	closed      atomic.Bool
@@ -68,16 +90,36 @@ type Dialer struct {
 	rounds atomic.Int64
 }
 
-// dial refuses a connection if all others were closed while it was being dialed. net/http continues
-// to dial after the request is canceled, and would keep the connection for 90 s.
-func (d *Dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+// NewDialer returns a Dialer that dials with a function. Nil: net.Dialer, with client-go's default
+// timeouts.
+func NewDialer(dial func(context.Context, string, string) (net.Conn, error)) *Dialer {
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	}
+	return &Dialer{connections: connrotation.NewDialer(
+		func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dial(ctx, network, address)
+			if tcp, ok := conn.(interface{ SetLinger(int) error }); ok {
+				_ = tcp.SetLinger(0) // fails only if the connection is broken already
+			}
+			return conn, err
+		})}
+}
+
+// Dial opens a connection, as net.Dialer.DialContext does. It refuses a connection if all others
+// were closed while it was being dialed. net/http continues to dial after the request is canceled,
+// and would keep the connection for 90 s.
+func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	round := d.rounds.Load()
 	conn, err := d.connections.DialContext(ctx, network, address)
-	if err == nil && (d.closed.Load() || d.rounds.Load() != round) {
+	if err != nil {
+		return nil, err
+	}
+	if d.closed.Load() || d.rounds.Load() != round {
 		_ = conn.Close()
 		return nil, fmt.Errorf("dial %s: %w", address, net.ErrClosed)
 	}
-	return conn, err
+	return conn, nil
 }
 
 // Reset closes all connections. The next request opens a new one.

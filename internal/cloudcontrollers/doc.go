@@ -1,7 +1,6 @@
-// Package cloudcontrollers wraps the four cloud controllers of k8s.io/cloud-provider so that a term
-// can check what they need, build them, and wait for their end.
+// Package cloudcontrollers builds the four cloud controllers for a term: those of nodes and
+// Services from fxccm's packages, and that of routes from k8s.io/cloud-provider.
 //
-// Each constructor first checks that the provider serves the interfaces of the controller, and
-// returns [ErrNotServed] if it does not. Upstream's own constructors leak goroutines or end the
-// process in that case.
+// A constructor returns [ErrNotServed] if the provider does not serve the interfaces of the
+// controller. Only [CloudNode] does not: its controller reports the nodes that wait.
 package cloudcontrollers

@@ -1,108 +1,84 @@
 package cloudcontrollers
 
 import (
-	"context"
 	"reflect"
-	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	coreinformers "k8s.io/client-go/informers/core/v1"
-	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/klog/v2"
-
-	"github.com/fxccm/fxccm/internal/events"
 )
 
-// recording gives one of upstream's controllers a recorder that costs nothing at rest. Upstream's
-// Run creates a broadcaster of client-go, which takes 4 goroutines and 100 KiB for as long as it
-// runs. Upstream accepts no other broadcaster.
+// silencer ends the broadcaster of upstream's route controller, whose events [routePasses] writes.
+// Upstream's Run creates a broadcaster of client-go, which takes 4 goroutines and 100 KiB for as
+// long as it runs, and accepts no other.
 //
-// Upstream's Run starts its broadcaster first. Then it waits for the informers or lists the nodes,
-// and only then starts goroutines that record events. So the recorder is replaced at the first use
-// of the nodes.
-type recording struct {
-	client    kubernetes.Interface
-	component string
-	// replace replaces the recorder once. It is set when Run begins.
-	replace func()
+// Upstream's Run starts its broadcaster first. Then it waits for the informer, and only then starts
+// goroutines that record events. So the broadcaster ends at the first use of the nodes.
+type silencer struct {
+	// silence ends the broadcaster once. It is set when Run begins.
+	silence func()
 }
 
-// record runs upstream's Run of the controller. Like upstream, it drops events that are not sent
-// before Run returns.
-func (r *recording) record(ctx context.Context, controller any, run func()) {
-	broadcaster := events.NewLogging(r.client.CoreV1(), klog.FromContext(ctx))
-	defer broadcaster.Shutdown()
-	r.replace = sync.OnceFunc(func() {
-		replaceRecorder(controller, broadcaster.Recorder(r.component))
-	})
-	run()
-}
-
-// used is called whenever upstream uses the nodes.
-func (r *recording) used() {
-	if r.replace != nil {
-		r.replace()
-	}
-}
-
-// replaceRecorder gives one of upstream's controllers another recorder and ends its broadcaster. A
+// silence gives upstream's controller a recorder that does nothing, and ends its broadcaster. A
 // queue of 32 KiB remains. The fields are not exported, so they are found by their types. A
 // controller of another version without these fields keeps its own recorder.
-func replaceRecorder(controller any, recorder record.EventRecorder) {
+func silence(controller any) {
 	fields := reflect.ValueOf(controller).Elem()
 	for i := range fields.NumField() {
 		field := fields.Field(i)
 		switch f := reflect.NewAt(field.Type(), field.Addr().UnsafePointer()).Interface().(type) {
 		case *record.EventRecorder:
-			*f = recorder
+			*f = noEvents{}
 		case *record.EventBroadcaster:
 			(*f).Shutdown()
 		}
 	}
 }
 
-// nodes returns the informer of nodes for upstream. It replaces the recorder at its first use.
-func (r *recording) nodes(nodes coreinformers.NodeInformer) coreinformers.NodeInformer {
-	return recordedNodes{nodes, r}
+// used is called whenever upstream uses the nodes.
+func (s *silencer) used() {
+	if s.silence != nil {
+		s.silence()
+	}
 }
 
-type recordedNodes struct {
+// silencedNodes is the informer of nodes for upstream.
+type silencedNodes struct {
 	coreinformers.NodeInformer
-	recording *recording
+	silencer *silencer
 }
 
 // Informer implements coreinformers.NodeInformer.
-func (n recordedNodes) Informer() cache.SharedIndexInformer {
-	return recordedInformer{n.NodeInformer.Informer(), n.recording}
+func (n silencedNodes) Informer() cache.SharedIndexInformer {
+	return silencedInformer{n.NodeInformer.Informer(), n.silencer}
 }
 
 // Lister implements coreinformers.NodeInformer.
-func (n recordedNodes) Lister() corelisters.NodeLister {
-	return recordedLister{n.NodeInformer.Lister(), n.recording}
+func (n silencedNodes) Lister() corelisters.NodeLister {
+	return silencedLister{n.NodeInformer.Lister(), n.silencer}
 }
 
-type recordedInformer struct {
+type silencedInformer struct {
 	cache.SharedIndexInformer
-	recording *recording
+	silencer *silencer
 }
 
 // HasSynced implements cache.SharedInformer.
-func (i recordedInformer) HasSynced() bool {
-	i.recording.used()
+func (i silencedInformer) HasSynced() bool {
+	i.silencer.used()
 	return i.SharedIndexInformer.HasSynced()
 }
 
-type recordedLister struct {
+type silencedLister struct {
 	corelisters.NodeLister
-	recording *recording
+	silencer *silencer
 }
 
 // List implements corelisters.NodeLister.
-func (l recordedLister) List(selector labels.Selector) ([]*v1.Node, error) {
-	l.recording.used()
+func (l silencedLister) List(selector labels.Selector) ([]*v1.Node, error) {
+	l.silencer.used()
 	return l.NodeLister.List(selector)
 }

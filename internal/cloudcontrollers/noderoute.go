@@ -3,19 +3,24 @@ package cloudcontrollers
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
 	routecontroller "k8s.io/cloud-provider/controllers/route"
 	// route.New panics unless the gate it reads is registered in the process's feature gate.
 	_ "k8s.io/controller-manager/pkg/features/register"
 )
 
 // NodeRoute builds the node-route-controller: it keeps a route in the cloud for every pod CIDR of
-// every node, and the condition NetworkUnavailable of the nodes.
+// every selected node, and the condition NetworkUnavailable of the nodes. A node gets its route
+// when it has an address. What fails is tried again after growing pauses.
 //
-// clusterCIDR is --cluster-cidr. It is checked only if the provider serves routes. Upstream ends
-// the process if it is invalid.
-func NodeRoute(t Term, period time.Duration, clusterCIDR string) (Run, error) {
+// clusterCIDR is --cluster-cidr. It is checked only if the provider serves routes: without routes,
+// it may be empty. Upstream ends the process if it is invalid.
+func NodeRoute(
+	t Term, selector labels.Selector, period time.Duration, clusterCIDR string,
+) (Run, error) {
 	routes, ok := t.Cloud().Routes()
 	if !ok {
 		return nil, notServed("routes")
@@ -30,14 +35,20 @@ func NodeRoute(t Term, period time.Duration, clusterCIDR string) (Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	events := &recording{client: client, component: "route_controller"}
-	controller, err := routecontroller.New(routes, client,
-		events.nodes(t.Informers().Core().V1().Nodes()), t.ClusterName(), cidrs)
+	nodes := t.Informers().Core().V1().Nodes()
+	passes := &routePasses{
+		Routes: routes, client: client, lister: nodes.Lister(), selector: selector,
+		pauses: newPauses(period), recorder: t.Recorder("route_controller"),
+	}
+	silent := &silencer{}
+	controller, err := routecontroller.New(passes, client,
+		silencedNodes{shownNodes{nodes, passes.show}, silent}, t.ClusterName(), cidrs)
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) error {
-		events.record(ctx, controller, func() { controller.Run(ctx, period, t.Metrics()) })
+		silent.silence = sync.OnceFunc(func() { silence(controller) })
+		controller.Run(ctx, period, t.Metrics())
 		return nil
 	}, nil
 }

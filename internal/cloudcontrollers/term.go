@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
 	cloudprovider "k8s.io/cloud-provider"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
+
+	"github.com/fxccm/fxccm/internal/nodes"
 )
 
 // ErrNotServed is wrapped by a constructor's error if the provider does not serve an interface that
@@ -29,19 +33,14 @@ type Term interface {
 	Client(name string) (kubernetes.Interface, error)
 	// Informers are started after all controllers are built.
 	Informers() informers.SharedInformerFactory
+	// Recorder returns an event recorder of a component.
+	Recorder(source string) record.EventRecorder
+	// NodeRecord is what the controllers of nodes know.
+	NodeRecord() *nodes.Record
+	// Registerer registers a controller's metrics. It may be nil.
+	Registerer() prometheus.Registerer
 	// Metrics counts running controllers.
 	Metrics() *controllersmetrics.ControllerManagerMetrics
 }
 
 func notServed(what string) error { return fmt.Errorf("%w: it has no %s", ErrNotServed, what) }
-
-// servesInstances checks the condition of upstream's two node controllers.
-func servesInstances(cloud cloudprovider.Interface) error {
-	if _, ok := cloud.InstancesV2(); ok {
-		return nil
-	}
-	if _, ok := cloud.Instances(); ok {
-		return nil
-	}
-	return notServed("instances")
-}

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +38,6 @@ const (
 // and at rest it has no goroutine and no channel. It is safe for concurrent use.
 type Broadcaster struct {
 	client typedcorev1.EventInterface
-	log    logr.Logger
 	// correlator is used by one goroutine at a time.
 	correlator *record.EventCorrelator
 	// life ends when no more events are sent.
@@ -54,13 +52,9 @@ type Broadcaster struct {
 }
 
 // New returns a Broadcaster. It must be closed.
-func New(client typedcorev1.EventsGetter) *Broadcaster { return NewLogging(client, logr.Discard()) }
-
-// NewLogging returns a Broadcaster that also logs the events, as client-go's StartStructuredLogging
-// does.
-func NewLogging(client typedcorev1.EventsGetter, log logr.Logger) *Broadcaster {
+func New(client typedcorev1.EventsGetter) *Broadcaster {
 	b := &Broadcaster{
-		client: client.Events(""), log: log,
+		client:     client.Events(""),
 		correlator: record.NewEventCorrelator(clock.RealClock{}),
 	}
 	b.life, b.end = context.WithCancel(context.Background())
@@ -104,11 +98,6 @@ func (b *Broadcaster) refuse() (idle <-chan struct{}) {
 
 // add queues an event. It does not block.
 func (b *Broadcaster) add(event *corev1.Event, log klog.Logger) {
-	b.log.Info("Event occurred",
-		"object", klog.KRef(event.InvolvedObject.Namespace, event.InvolvedObject.Name),
-		"fieldPath", event.InvolvedObject.FieldPath, "kind", event.InvolvedObject.Kind,
-		"apiVersion", event.InvolvedObject.APIVersion, "type", event.Type,
-		"reason", event.Reason, "message", event.Message)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {

@@ -61,6 +61,7 @@ func New(expiry func() time.Time, clock clock.Clock) *Fence {
 func (f *Fence) Enter(
 	ctx context.Context, call inflight.Activity,
 ) (_ context.Context, done func(), _ error) {
+	call.Deadline, _ = ctx.Deadline()
 	ended, err := f.admit(call)
 	if err != nil {
 		return nil, nil, err

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"context"
-	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,19 +27,12 @@ func (i instancesV2) InstanceShutdown(ctx context.Context, node *v1.Node) (bool,
 		})
 }
 
-// InstanceMetadata never returns nil without an error: upstream's node controller dereferences it
-// when it refreshes addresses, which ends the process.
 func (i instancesV2) InstanceMetadata(
 	ctx context.Context, node *v1.Node,
 ) (*cloudprovider.InstanceMetadata, error) {
 	return call(ctx, i.caller, reads("InstancesV2.InstanceMetadata", nodeName(node)),
 		func(ctx context.Context) (*cloudprovider.InstanceMetadata, error) {
-			metadata, err := i.real.InstanceMetadata(ctx, node)
-			if metadata == nil && err == nil {
-				return nil, fmt.Errorf(
-					"cloud provider returned neither metadata nor an error for node %s", node.Name)
-			}
-			return metadata, err
+			return i.real.InstanceMetadata(ctx, node)
 		})
 }
 

@@ -228,17 +228,6 @@ func TestObserver_CallersContextEnds_CallIsCanceled(t *testing.T) {
 	}
 }
 
-func TestObserver_NeitherMetadataNorError_IsAnError(t *testing.T) {
-	g, _, _, o := observedCloud(
-		&cloud{metadata: func(context.Context) (*cloudprovider.InstanceMetadata, error) {
-			return nil, nil
-		}})
-	i, _ := g.InstancesV2()
-	o.take(t)
-	_, _ = i.InstanceMetadata(t.Context(), node())
-	o.want(t, observed{"InstancesV2", "InstanceMetadata", guard.Failed})
-}
-
 func TestObserver_FenceCloses_CallIsCanceledAndTheNextRefused(t *testing.T) {
 	begun := make(chan struct{})
 	g, _, f, o := observedCloud(&cloud{update: func(ctx context.Context) error {

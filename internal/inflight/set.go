@@ -17,6 +17,8 @@ type Activity struct {
 	Object string
 	// Since has the time at which the activity began. Begin sets it.
 	Since time.Time
+	// Deadline is when the activity should have ended. Zero: it has no deadline.
+	Deadline time.Time
 	// MayAct reports that the activity can change the cluster or the cloud.
 	MayAct bool
 	// BeginsWork reports that the activity is the first call of a piece of work.

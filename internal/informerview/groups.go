@@ -25,8 +25,7 @@ import (
 	"k8s.io/client-go/informers/storagemigration"
 )
 
-// The groups of client-go's factory. The view provides their informers. View embeds no factory, so
-// that a new group of a later client-go is a compile error here.
+// The groups of client-go's factory. A test finds a group of the factory that is not here.
 
 // Admissionregistration implements informers.SharedInformerFactory.
 func (v *View) Admissionregistration() admissionregistration.Interface {

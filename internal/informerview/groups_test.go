@@ -76,7 +76,7 @@ func resources(t *testing.T, factory informers.SharedInformerFactory) []resource
 func TestTypedAccessors_EachResource_InformerAndListerComeFromTheView(t *testing.T) {
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 	for name, view := range map[string]*informerview.View{
-		"host's factory": informerview.NewShared(factory, nil).View(0),
+		"host's factory": informerview.NewShared(factory, nil).View(),
 		"own factory":    informerview.New(factory),
 		"scope":          informerview.New(factory).Scope(),
 	} {
@@ -126,14 +126,14 @@ func (f onlyByResource) InformerFor(
 
 func TestTypedAccessors_EachResource_InformerHasTheFactorysNamespaceAndOptions(t *testing.T) {
 	factory := onlyByResource{informers.NewSharedInformerFactory(fake.NewClientset(), 0), t}
-	for _, r := range resources(t, informerview.NewShared(factory, nil).View(0)) {
+	for _, r := range resources(t, informerview.NewShared(factory, nil).View()) {
 		r.informer()
 	}
 }
 
 func TestForResource_EachKind_ComesFromTheView(t *testing.T) {
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
-	view := informerview.NewShared(factory, nil).View(0)
+	view := informerview.NewShared(factory, nil).View()
 	for _, resource := range knownResources() {
 		ofHost, err := factory.ForResource(resource)
 		if err != nil {

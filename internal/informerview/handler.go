@@ -3,7 +3,6 @@ package informerview
 import (
 	"fmt"
 	"sync"
-	"time"
 
 	"k8s.io/client-go/tools/cache"
 
@@ -15,8 +14,6 @@ import (
 type registration struct {
 	informer *informer
 	handler  cache.ResourceEventHandler
-	// period is the period of the view's own resync; 0 for none.
-	period time.Duration
 	// handle is the informer's registration of this handler.
 	handle cache.ResourceEventHandlerRegistration
 
@@ -26,17 +23,12 @@ type registration struct {
 	// delivering holds an element while a notification is delivered. It is a lock, made of a
 	// channel because testing/synctest recognizes goroutines that wait for a channel.
 	delivering chan struct{}
-	// lastSeen holds the last delivered state of each object, for the view's resync.
-	lastSeen map[cache.ObjectName]any
 }
 
-func newRegistration(
-	i *informer, handler cache.ResourceEventHandler, period time.Duration,
-) *registration {
+func newRegistration(i *informer, handler cache.ResourceEventHandler) *registration {
 	return &registration{
-		informer: i, handler: handler, period: period,
-		removed: make(chan struct{}), delivering: make(chan struct{},
-			1), lastSeen: map[cache.ObjectName]any{},
+		informer: i, handler: handler,
+		removed: make(chan struct{}), delivering: make(chan struct{}, 1),
 	}
 }
 
@@ -59,65 +51,17 @@ func (r *registration) ShutdownChan() <-chan struct{} {
 
 // OnAdd implements cache.ResourceEventHandler.
 func (r *registration) OnAdd(obj any, isInInitialList bool) {
-	r.deliver(func() {
-		r.setLastSeen(obj)
-		r.handler.OnAdd(obj, isInInitialList)
-	})
+	r.deliver(func() { r.handler.OnAdd(obj, isInInitialList) })
 }
 
 // OnUpdate implements cache.ResourceEventHandler.
 func (r *registration) OnUpdate(before, after any) {
-	r.deliver(func() {
-		r.setLastSeen(after)
-		r.handler.OnUpdate(before, after)
-	})
+	r.deliver(func() { r.handler.OnUpdate(before, after) })
 }
 
 // OnDelete implements cache.ResourceEventHandler.
 func (r *registration) OnDelete(obj any) {
-	r.deliver(func() {
-		if name, err := nameOfDeleted(obj); err == nil {
-			delete(r.lastSeen, name)
-		}
-		r.handler.OnDelete(obj)
-	})
-}
-
-func (r *registration) setLastSeen(obj any) {
-	if r.period == 0 {
-		return
-	}
-	if name, err := cache.ObjectToName(obj); err == nil {
-		r.lastSeen[name] = obj
-	}
-}
-
-// nameOfDeleted returns the name of a deleted object. After a missed deletion obj has only its key.
-func nameOfDeleted(obj any) (cache.ObjectName, error) {
-	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		return cache.ParseObjectName(unknown.Key)
-	}
-	return cache.ObjectToName(obj)
-}
-
-// resync delivers the last seen state of every object again.
-func (r *registration) resync() {
-	for _, name := range r.names() {
-		r.deliver(func() {
-			if obj, ok := r.lastSeen[name]; ok {
-				r.handler.OnUpdate(obj, obj)
-			}
-		})
-	}
-}
-
-func (r *registration) names() []cache.ObjectName {
-	defer r.lock()()
-	names := make([]cache.ObjectName, 0, len(r.lastSeen))
-	for name := range r.lastSeen {
-		names = append(names, name)
-	}
-	return names
+	r.deliver(func() { r.handler.OnDelete(obj) })
 }
 
 func (r *registration) deliver(notification func()) {
@@ -152,7 +96,6 @@ func (r *registration) over() bool { return closed(r.removed) || closed(r.inform
 // handler may remove itself.
 func (r *registration) remove() error {
 	r.once.Do(func() { close(r.removed) })
-	r.informer.view.root.ticker.drop(r)
 	return r.informer.source.informer.RemoveEventHandler(r.handle)
 }
 
@@ -164,8 +107,6 @@ func (r *registration) isRemoved() bool {
 // wait returns when no notification is in flight and the informer's goroutines for the handler have
 // ended.
 func (r *registration) wait() {
-	unlock := r.lock()
-	r.lastSeen = nil
-	unlock()
+	r.lock()()
 	<-r.ShutdownChan()
 }

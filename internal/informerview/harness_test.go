@@ -194,12 +194,8 @@ func goroutines(function string) int {
 	return count
 }
 
-const (
-	// listening is the goroutine that client-go has for each event handler.
-	listening = "cache.(*processorListener).run"
-	// ticking is the goroutine that a view has for its resyncs.
-	ticking = "informerview.(*ticker).run"
-)
+// listening is the goroutine that client-go has for each event handler.
+const listening = "cache.(*processorListener).run"
 
 func expectGoroutines(t *testing.T, when, function string, want int) {
 	t.Helper()

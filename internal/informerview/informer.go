@@ -47,10 +47,7 @@ func (i *informer) AddEventHandlerWithOptions(
 	if i.source.informer.IsStopped() {
 		return nil, i.view.root.stopped(i.source)
 	}
-	r := newRegistration(i, handler, i.view.root.period(i.source, options))
-	if i.view.root.host || r.period > 0 {
-		options.ResyncPeriod = new(never)
-	}
+	r := newRegistration(i, handler)
 	handle, err := i.source.informer.AddEventHandlerWithOptions(r, options)
 	if err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ func TestRemoveEventHandler_ByTheCaller_EndsItsNotifications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runningHost(t, 0)
 		defer h.end()
-		view := h.shared.View(time.Minute)
+		view := h.shared.View()
 		informer := view.Core().V1().Nodes().Informer()
 		var removing cache.ResourceEventHandlerRegistration
 		removed, shut, byItself := &recorder{}, &recorder{}, &recorder{}
@@ -55,7 +55,6 @@ func TestRemoveEventHandler_ByTheCaller_EndsItsNotifications(t *testing.T) {
 		shut.expect(t, "after its removal")
 		byItself.expect(t, "after its removal", "add a")
 		expectGoroutines(t, "after the removals", listening, 0)
-		expectGoroutines(t, "after the removals", ticking, 0)
 		for range 2 { // a second call has no effect
 			if err := informer.RemoveEventHandler(handle); err != nil {
 				t.Error(err)
@@ -82,7 +81,7 @@ func TestAddIndexers_OfAnEarlierTerm_IsAcceptedAgain(t *testing.T) {
 		}
 		h.createNode("a")
 		for range 3 {
-			view := h.shared.View(0)
+			view := h.shared.View()
 			informer := view.Core().V1().Nodes().Informer()
 			if err := informer.AddIndexers(cache.Indexers{"term": byName}); err != nil {
 				t.Errorf("an indexer of the term: %v", err)
@@ -133,7 +132,7 @@ func TestStartedInformer_TransformOrWatchErrorHandler_IsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runningHost(t, 0)
 		defer h.end()
-		view := h.shared.View(0)
+		view := h.shared.View()
 		informer := view.Core().V1().Nodes().Informer()
 		expectError(t, "SetTransform", informer.SetTransform(nil), "already started")
 		expectError(t, "SetWatchErrorHandler",
@@ -150,7 +149,7 @@ func TestSetWatchErrorHandler_WatchFails_IsCalledAndTheViewHasTheError(t *testin
 			func(clienttesting.Action) (bool, runtime.Object, error) {
 				return true, nil, errors.New("etcd is away")
 			})
-		view := h.shared.View(0)
+		view := h.shared.View()
 		called := make(chan error, 1000)
 		if err := view.Core().V1().Nodes().Informer().SetWatchErrorHandler(
 			func(_ *cache.Reflector, err error) { called <- err }); err != nil {
@@ -175,7 +174,7 @@ func TestRun_SharedInformer_ContinuesAfterRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, 0)
 		defer h.end()
-		view := h.shared.View(0)
+		view := h.shared.View()
 		informer := view.Core().V1().Nodes().Informer()
 		ctx, cancel := context.WithCancel(t.Context())
 		returned := make(chan struct{})
@@ -209,20 +208,17 @@ func TestPanicHandler_HandlerPanics_IsCalledAndTheHandlerContinues(t *testing.T)
 		h := runningHost(t, 0)
 		defer h.end()
 		panics := make(chan error, 10)
-		view := h.shared.View(0, informerview.WithPanicHandler(func(err error) { panics <- err }))
+		view := h.shared.View(informerview.WithPanicHandler(func(err error) { panics <- err }))
 		r := &recorder{hold: func(event string) {
 			if strings.HasSuffix(event, " bad") {
 				panic("cannot bear it")
 			}
 		}}
-		add(t, view.Scope().Core().V1().Nodes().Informer(), r, time.Minute)
+		add(t, view.Scope().Core().V1().Nodes().Informer(), r)
 		h.createNode("bad")
 		expectError(t, "panic", <-panics, "panic in an event handler of nodes", "cannot bear it")
 		h.createNode("good")
 		r.expect(t, "after a panic", "add bad", "add good")
-		time.Sleep(time.Minute)
-		expectError(t, "panic in a resync", <-panics, "cannot bear it")
-		r.expect(t, "after a panic in a resync", "resync bad", "resync good")
 		view.Shutdown()
 	})
 }

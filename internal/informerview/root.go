@@ -4,14 +4,12 @@ import (
 	"context"
 	"reflect"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/informers/internalinterfaces"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 )
 
@@ -19,12 +17,9 @@ import (
 type root struct {
 	factory informers.SharedInformerFactory
 	sources *sources
-	ticker  *ticker
 
 	// host reports that the factory belongs to the host.
 	host bool
-	// resync is the default period of handlers on a host's informers.
-	resync time.Duration
 
 	mu sync.Mutex
 	// requested are the informers that the view waits for.
@@ -126,20 +121,4 @@ func (r *root) unstarted(sources []*source) []*source {
 		}
 	}
 	return left
-}
-
-// period is the period at which the view itself resyncs a handler with these options, or 0 if it
-// does not.
-func (r *root) period(s *source, options cache.HandlerOptions) time.Duration {
-	var period time.Duration
-	switch {
-	case options.ResyncPeriod != nil && (r.host || s.hasStarted()):
-		period = *options.ResyncPeriod
-	case options.ResyncPeriod == nil && r.host:
-		period = r.resync
-	}
-	if period <= 0 {
-		return 0
-	}
-	return max(period, minimumResync)
 }

@@ -1,10 +1,6 @@
 package informerview
 
-import (
-	"time"
-
-	"k8s.io/client-go/informers"
-)
+import "k8s.io/client-go/informers"
 
 // Shared is the host's factory. Each term has a view of it. Its informers keep running between
 // terms, and their recorded errors are kept from one view to the next. It is safe for concurrent
@@ -27,14 +23,9 @@ func NewShared(factory informers.SharedInformerFactory, stop <-chan struct{}) *S
 
 // View returns a view for one term, which [View.Shutdown] ends. Several may exist at the same time.
 //
-// The period of the host's informers is not known, and cannot be shortened once they run. The view
-// therefore resyncs handlers itself: in each period it calls OnUpdate for every object of the
-// handler. The period is the one with which the handler was added, at least a second, or resync if
-// the handler was added without a period. 0 means never.
-func (s *Shared) View(resync time.Duration, opts ...Option) *View {
-	o := apply(opts)
+// Resyncs are the host's: a handler gets them as a handler that the host adds itself.
+func (s *Shared) View(opts ...Option) *View {
 	return newView(&root{
-		factory: s.factory, sources: s.sources,
-		host: true, informersDone: s.stop, resync: resync, ticker: newTicker(o.clock),
-	}, o)
+		factory: s.factory, sources: s.sources, host: true, informersDone: s.stop,
+	}, apply(opts))
 }

@@ -26,7 +26,7 @@ func TestSharedView_TermEnds_OnlyItsHandlersAreRemoved(t *testing.T) {
 		h.createNode("a")
 		hosts.take()
 		for range 5 {
-			view := h.shared.View(time.Hour)
+			view := h.shared.View()
 			informer := view.Core().V1().Nodes().Informer()
 			plain, periodic, optional := &recorder{}, &recorder{}, &recorder{}
 			add(t, informer, plain)
@@ -43,7 +43,6 @@ func TestSharedView_TermEnds_OnlyItsHandlersAreRemoved(t *testing.T) {
 			expectGoroutines(t, "in the term", listening, 4)
 			view.Shutdown()
 			expectGoroutines(t, "after the term", listening, 1)
-			expectGoroutines(t, "after the term", ticking, 0)
 			for _, r := range []*recorder{plain, periodic, optional} {
 				r.expect(t, "in the term", "add a")
 			}
@@ -75,7 +74,7 @@ func TestSharedView_TermEndsDuringANotification_NoneFollowsShutdown(t *testing.T
 	synctest.Test(t, func(t *testing.T) {
 		h := runningHost(t, 0)
 		defer h.end()
-		view := h.shared.View(0)
+		view := h.shared.View()
 		hang := make(chan struct{})
 		r := &recorder{hold: func(string) { <-hang }}
 		add(t, view.Core().V1().Nodes().Informer(), r)
@@ -102,13 +101,12 @@ func TestSharedView_SeveralViews_EndIndependently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runningHost(t, 0)
 		defer h.end()
-		one, two := h.shared.View(time.Minute), h.shared.View(time.Hour)
+		one, two := h.shared.View(), h.shared.View()
 		first, second := &recorder{}, &recorder{}
 		add(t, one.Core().V1().Nodes().Informer(), first)
 		handle := add(t, two.Core().V1().Nodes().Informer(), second)
 		h.createNode("a")
-		time.Sleep(time.Minute)
-		first.expect(t, "both views", "add a", "resync a")
+		first.expect(t, "both views", "add a")
 		second.expect(t, "both views", "add a")
 		one.Shutdown()
 		h.createNode("b")
@@ -125,7 +123,7 @@ func TestSharedView_HostHasNotStarted_InformersOfTheViewOutliveTheTerm(t *testin
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, 0)
 		defer h.end()
-		view := h.shared.View(0)
+		view := h.shared.View()
 		informer := view.Core().V1().Nodes().Informer()
 		term := make(chan struct{})
 		view.Start(term)
@@ -140,7 +138,7 @@ func TestSharedView_HostHasNotStarted_InformersOfTheViewOutliveTheTerm(t *testin
 		}
 		// The host's own start must not start it again.
 		h.factory.Start(h.stop)
-		next := h.shared.View(0)
+		next := h.shared.View()
 		r := &recorder{}
 		add(t, next.Core().V1().Nodes().Informer(), r)
 		// This informer is requested later, in the same term.
@@ -163,7 +161,7 @@ func TestSharedView_AllRequestedInformersRun_StartsNoOther(t *testing.T) {
 		h := runningHost(t, 0)
 		defer h.end()
 		pods := h.factory.Core().V1().Pods().Informer()
-		view := h.shared.View(0)
+		view := h.shared.View()
 		view.Core().V1().Nodes().Informer()
 		view.Start(nil)
 		settle(t)
@@ -179,7 +177,7 @@ func TestSharedView_HostStoppedAnInformer_FailsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runningHost(t, 0)
 		h.end()
-		view := h.shared.View(0)
+		view := h.shared.View()
 		before := time.Now()
 		_, err := view.Core().V1().Nodes().Informer().AddEventHandler(&recorder{})
 		expectError(t, "AddEventHandler", err, want)
@@ -205,7 +203,7 @@ func TestSharedView_HostStopsDuringWaitForSync_WaitEnds(t *testing.T) {
 			})
 		h.factory.Core().V1().Nodes().Informer()
 		h.factory.Start(h.stop)
-		view := h.shared.View(0)
+		view := h.shared.View()
 		view.Core().V1().Nodes().Informer()
 		view.Start(nil)
 		result := make(chan error)
@@ -215,7 +213,7 @@ func TestSharedView_HostStopsDuringWaitForSync_WaitEnds(t *testing.T) {
 		expectError(t, "WaitForSync", <-result, "informer of nodes")
 		view.Shutdown()
 
-		late := h.shared.View(0)
+		late := h.shared.View()
 		late.Core().V1().Services().Informer()
 		late.Start(nil)
 		expectError(t, "WaitForSync of a host that has stopped", late.WaitForSync(t.Context()),
@@ -233,7 +231,7 @@ func TestSharedView_ListsFail_EachTermHasTheError(t *testing.T) {
 				return true, nil, errors.New("etcd is away")
 			})
 		for range 2 {
-			view := h.shared.View(0)
+			view := h.shared.View()
 			// Three ways of requesting it return one informer.
 			view.Core().V1().Nodes().Informer()
 			view.InformerFor(&corev1.Node{}, nil)
@@ -255,9 +253,8 @@ func TestSharedView_ListsFail_EachTermHasTheError(t *testing.T) {
 
 func TestSharedView_HostsInformers_HaveWarnings(t *testing.T) {
 	const (
-		hosts    = "Informers are the host's"
-		periodic = "Periodic work is driven by the Manager's own ticker"
-		unseen   = "Why lists and watches fail is not known for nodes, services"
+		hosts  = "Informers are the host's"
+		unseen = "The Manager cannot report failed lists and watches of nodes, services"
 	)
 	expect := func(t *testing.T, view *informerview.View, want ...string) {
 		t.Helper()
@@ -274,17 +271,13 @@ func TestSharedView_HostsInformers_HaveWarnings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := runningHost(t, 0)
 		defer h.end()
-		view := h.shared.View(time.Hour)
+		view := h.shared.View()
 		expect(t, view, hosts)
-		nodes := view.Core().V1().Nodes().Informer()
+		view.Core().V1().Nodes().Informer()
 		view.Core().V1().Services().Informer()
 		view.Core().V1().Pods().Informer()
 		expect(t, view, hosts, unseen)
-		add(t, nodes, &recorder{}, 0)
-		expect(t, view, hosts, unseen)
-		add(t, nodes, &recorder{})
-		expect(t, view, hosts, periodic, unseen)
-		expect(t, view.Scope(), hosts, periodic, unseen)
+		expect(t, view.Scope(), hosts, unseen)
 		view.Shutdown()
 		if own := informerview.New(h.factory).Warnings(); len(own) > 0 {
 			t.Errorf("a view of the term's own factory has warnings: %q", own)
@@ -303,7 +296,7 @@ func TestSharedView_WaitForCacheSync_WaitsOnlyForRequestedInformers(t *testing.T
 		h.factory.Core().V1().Nodes().Informer()
 		h.factory.Core().V1().Pods().Informer()
 		h.factory.Start(h.stop)
-		view := h.shared.View(0)
+		view := h.shared.View()
 		view.Core().V1().Nodes().Informer()
 		view.Core().V1().Services().Informer() // not started, so the wait skips it
 		if result := view.WaitForCacheSyncWithContext(t.Context()); result.AsError() != nil ||
@@ -325,7 +318,7 @@ func TestSharedView_HostsFactoryHasANamespace_ListsOnlyThat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, 0, informers.WithNamespace("apps"))
 		defer h.end()
-		view := h.shared.View(0)
+		view := h.shared.View()
 		view.Core().V1().Services().Informer()
 		view.Start(nil)
 		if err := view.WaitForSync(t.Context()); err != nil {

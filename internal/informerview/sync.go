@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,17 +18,17 @@ import (
 // signal for them.
 const stopPollInterval = time.Second
 
-// WaitForSync waits until every informer that the term has requested has synced, or ctx ends. The
+// WaitForSync waits until every informer that the view has requested has synced, or ctx ends. The
 // error names the informers that have not synced, and why. A stopped informer is an error at once,
 // because it never syncs.
 func (v *View) WaitForSync(ctx context.Context) error {
-	asked := v.root.requestedSources()
+	asked := v.requested()
 	checkers := make([]cache.DoneChecker, 0, len(asked))
 	for _, s := range asked {
 		checkers = append(checkers, s.informer.HasSyncedChecker())
 	}
 	for ctx.Err() == nil {
-		if err := v.stopped(); err != nil {
+		if err := v.Stopped(); err != nil {
 			return err
 		}
 		if waitFor(ctx, stopPollInterval, checkers) {
@@ -76,8 +77,8 @@ func (v *View) failure(s *source) error {
 	return nil
 }
 
-// stopped names the informers that have been stopped.
-func (v *View) stopped() error { return v.explain(v.root.stopped) }
+// Stopped names the informers that have been stopped.
+func (v *View) Stopped() error { return v.explain(v.root.stopped) }
 
 // stopped returns an error for an informer that has been stopped, or that will not be started.
 func (r *root) stopped(s *source) error {
@@ -99,13 +100,23 @@ func (r *root) stopped(s *source) error {
 // explain joins the errors that describe returns for the requested informers, in the order of
 // names.
 func (v *View) explain(describe func(*source) error) error {
-	asked := v.root.requestedSources()
+	asked := v.requested()
 	slices.SortFunc(asked, func(a, b *source) int { return strings.Compare(a.name, b.name) })
 	var errs []error
 	for _, s := range asked {
 		errs = append(errs, describe(s))
 	}
 	return errors.Join(errs...)
+}
+
+// requested returns the informers that a scope has requested, or all of the term.
+func (v *View) requested() []*source {
+	if v.parent == nil {
+		return v.root.requestedSources()
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Collect(maps.Keys(v.informers))
 }
 
 // WaitForCacheSync implements informers.SharedInformerFactory, as

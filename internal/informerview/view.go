@@ -27,12 +27,16 @@ var (
 	// controller has one error to check.
 	ErrTermOver = fence.ErrClosed
 	// ErrScopeOver means that [View.Close] has been called on a scope. The term continues.
-	ErrScopeOver = errors.New("this part of the term is over")
+	ErrScopeOver = errors.New("this part of the term has ended")
 )
 
 // View is a SharedInformerFactory for one term, or for a part of one. When it ends, its handlers
 // are removed and get no more notifications. It is safe for concurrent use.
 type View struct {
+	// The factory is embedded so that View also compiles with a later client-go, which has more
+	// groups. Informers of such a group are the factory's: their handlers outlive the term.
+	informers.SharedInformerFactory
+
 	root     *root
 	parent   *View
 	panicked func(error)
@@ -47,16 +51,16 @@ type View struct {
 	scopes    map[*View]struct{}
 }
 
-var _ informers.SharedInformerFactory = (*View)(nil)
-
 // New returns a view of the term's own factory, which is shut down with the view.
 func New(factory informers.SharedInformerFactory, opts ...Option) *View {
 	o := apply(opts)
-	return newView(&root{factory: factory, sources: newSources(), ticker: newTicker(o.clock)}, o)
+	return newView(&root{factory: factory, sources: newSources()}, o)
 }
 
 func newView(root *root, o options) *View {
 	return &View{
+		SharedInformerFactory: root.factory,
+
 		root:      root,
 		panicked:  o.panicked,
 		done:      make(chan struct{}),
@@ -103,9 +107,6 @@ func (v *View) ForResource(
 	return &generic{informer: v.informer(source), resource: resource.GroupResource()}, nil
 }
 
-// InformerName implements informers.SharedInformerFactory.
-func (v *View) InformerName() *cache.InformerName { return v.root.factory.InformerName() }
-
 // Requested reports whether an informer was requested from the view.
 func (v *View) Requested() bool {
 	v.mu.Lock()
@@ -150,7 +151,6 @@ func (v *View) Shutdown() {
 		return
 	}
 	v.finish(ErrTermOver)
-	v.root.ticker.wait()
 	if !v.root.host {
 		v.root.factory.Shutdown()
 	}
@@ -219,7 +219,7 @@ func (v *View) ended() error {
 	return v.over
 }
 
-// addHandler keeps a handler until the view ends, and resyncs it.
+// addHandler keeps a handler until the view ends.
 func (v *View) addHandler(r *registration) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -229,9 +229,6 @@ func (v *View) addHandler(r *registration) error {
 	// A handler that was running when it was removed is still in the map.
 	maps.DeleteFunc(v.handlers, func(r *registration, _ struct{}) bool { return r.isRemoved() })
 	v.handlers[r] = struct{}{}
-	if r.period > 0 {
-		v.root.ticker.add(r)
-	}
 	return nil
 }
 

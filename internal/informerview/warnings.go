@@ -13,13 +13,9 @@ func (v *View) Warnings() []string {
 		return nil
 	}
 	warnings := []string{"Informers are the host's: they live on between terms, and are as complete and as fresh as the host keeps them."}
-	if v.root.ticker.used() {
-		warnings = append(warnings,
-			"Periodic work is driven by the Manager's own ticker, because the resync period of the host's informers is not known.")
-	}
 	if names := v.unobserved(); len(names) > 0 {
 		warnings = append(warnings, fmt.Sprintf(
-			"Why lists and watches fail is not known for %s: the host had started these informers before the Manager asked for them.",
+			"The Manager cannot report failed lists and watches of %s, because the host started these informers before the Manager requested them.",
 			strings.Join(names, ", ")))
 	}
 	slices.Sort(warnings)

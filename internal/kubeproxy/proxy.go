@@ -13,11 +13,14 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"path"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/net/netutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
@@ -27,6 +30,18 @@ import (
 const headerTimeout = 10 * time.Second
 
 const loopback = "127.0.0.1"
+
+// A hostile process must not grow the memory of this one.
+const (
+	// maxRequests limits the requests in flight; each informer has one.
+	maxRequests = 512
+	// maxClients limits the names of clients, each with its own transport.
+	maxClients = 64
+	// maxClientName is the length of a name of a ServiceAccount.
+	maxClientName = 253
+	// maxHeaderBytes limits the header of a request.
+	maxHeaderBytes = 64 << 10
+)
 
 // A Proxy forwards requests to the API server as one of the term's clients. The fence of the term
 // therefore checks them. It is safe for concurrent use.
@@ -41,9 +56,10 @@ type Proxy struct {
 	// serving counts the goroutine of the server and the requests in flight.
 	serving sync.WaitGroup
 
-	mu      sync.Mutex
-	closed  bool
-	forward map[string]http.Handler
+	mu       sync.Mutex
+	closed   bool
+	requests int
+	forward  map[string]http.Handler
 }
 
 // Start serves on a free port of the loopback address. clients returns the configuration of a
@@ -87,14 +103,17 @@ func start(
 		address: "http://" + listener.Addr().String(), forward: map[string]http.Handler{},
 	}
 	p.server = &http.Server{
-		Handler: p, ReadHeaderTimeout: headerTimeout, TLSConfig: secure,
-		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(log.V(2)), slog.LevelInfo),
+		Handler: p, ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeaderBytes,
+		TLSConfig: secure,
+		ErrorLog:  slog.NewLogLogger(logr.ToSlogHandler(log.V(2)), slog.LevelInfo),
 	}
 	serve := p.server.Serve
 	if secure != nil {
 		p.address = "https://" + listener.Addr().String()
 		serve = func(l net.Listener) error { return p.server.ServeTLS(l, "", "") }
 	}
+	// More connections wait in the kernel.
+	listener = netutil.LimitListener(listener, maxRequests)
 	p.serving.Go(func() { _ = serve(listener) })
 	return p, nil
 }
@@ -122,15 +141,19 @@ func (p *Proxy) Close() {
 
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !p.begin() {
-		refuse(w, apierrors.NewServiceUnavailable("the term is over"))
+	if err := p.begin(); err != nil {
+		refuse(w, err)
 		return
 	}
-	defer p.serving.Done()
+	defer p.end()
 	bearer := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	token, client, _ := strings.Cut(bearer, ".")
 	if subtle.ConstantTimeCompare([]byte(token), []byte(p.token)) != 1 || client == "" {
 		refuse(w, apierrors.NewUnauthorized("the token is not that of the current term"))
+		return
+	}
+	if reason := refusal(r); reason != "" {
+		refuse(w, apierrors.NewBadRequest(reason))
 		return
 	}
 	forward, err := p.forwarder(client)
@@ -142,14 +165,55 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	forward.ServeHTTP(w, r)
 }
 
-// begin counts a request. It reports false after Close.
-func (p *Proxy) begin() bool {
+// begin counts a request, unless it returns an error.
+func (p *Proxy) begin() *apierrors.StatusError {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.closed {
-		p.serving.Add(1)
+	switch {
+	case p.closed:
+		return apierrors.NewServiceUnavailable("the term is over")
+	case p.requests == maxRequests:
+		return apierrors.NewTooManyRequests("too many requests in flight", 1)
 	}
-	return !p.closed
+	p.requests++
+	p.serving.Add(1)
+	return nil
+}
+
+func (p *Proxy) end() {
+	p.mu.Lock()
+	p.requests--
+	p.mu.Unlock()
+	p.serving.Done()
+}
+
+// refusal returns why a request is not forwarded, or "". A request must mean the same to this
+// proxy, to proxies before the API server and to the API server, and act as the term's client.
+func refusal(r *http.Request) string {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete, http.MethodOptions:
+	default:
+		return fmt.Sprintf("method %q is not forwarded", r.Method)
+	}
+	encoded := strings.ToLower(r.URL.EscapedPath())
+	switch clean := path.Clean(r.URL.Path); {
+	case r.URL.Host != "" || r.URL.Opaque != "" || !strings.HasPrefix(r.URL.Path, "/"):
+		return "the target must be a path"
+	case clean != r.URL.Path && clean+"/" != r.URL.Path,
+		strings.ContainsAny(r.URL.Path, "%\\"),
+		strings.Contains(encoded, "%2f"),
+		strings.ContainsFunc(r.URL.Path, unicode.IsControl):
+		return "the path must have no empty or relative segments, and no encoded separators"
+	}
+	for name := range r.Header {
+		// The standard library has made the names canonical.
+		if name == "Upgrade" || strings.HasPrefix(name, "Impersonate-") ||
+			strings.HasPrefix(name, "X-Remote-") {
+			return fmt.Sprintf("header %s is not forwarded", name)
+		}
+	}
+	return ""
 }
 
 // forwarder returns the handler that sends requests as the named client.
@@ -158,6 +222,10 @@ func (p *Proxy) forwarder(client string) (http.Handler, error) {
 	defer p.mu.Unlock()
 	if found, ok := p.forward[client]; ok {
 		return found, nil
+	}
+	if len(p.forward) == maxClients || len(client) > maxClientName {
+		return nil, fmt.Errorf("more than %d clients, or a name with more than %d bytes",
+			maxClients, maxClientName)
 	}
 	config, err := p.clients(client)
 	if err != nil {
@@ -178,6 +246,7 @@ func (p *Proxy) forwarder(client string) (http.Handler, error) {
 func (p *Proxy) reverse(base *url.URL, transport http.RoundTripper) http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.RawPath = "" // one encoding for all
 			r.SetURL(base)
 			// The term's client has its own credentials and its own user agent.
 			r.Out.Header.Del("Authorization")

@@ -39,10 +39,10 @@ func newCollectors() *collectors {
 			Values: texts(doors()),
 		})
 	c.cloudTrouble = c.Gauge("fxccm_cloud_trouble",
-		"1 while the cloud provider reports a problem of the cloud; Status says why and since when.",
+		"1 while the cloud has a problem, or the node controllers lack a right; Status says why and since when.",
 		ManagerLabel(), Label{
 			Name: "subject",
-			Help: "The part of the cloud that is in trouble, as the provider names it, such as identity or quota.",
+			Help: "The part of the cloud, as the provider names it, such as Keystone or quota; or the missing right.",
 		})
 	c.objects = c.addObjects()
 	return c

@@ -18,6 +18,8 @@ type Objects struct {
 type LoadBalancer struct {
 	State, ProvisioningStatus string
 	Since                     time.Time
+	// Defect is the reason why a ready load balancer lacks something; "" for none.
+	Defect string
 }
 
 // LoadBalancerStates are all states of load balancers, worst first.
@@ -33,7 +35,7 @@ type objectSource struct {
 // objectVec reads the objects of the open terms at each scrape, because their ages change all the
 // time. It is a [Vec].
 type objectVec struct {
-	states, oldest, statuses, nodes, oldestNode *prometheus.Desc
+	states, oldest, statuses, defects, nodes, oldestNode *prometheus.Desc
 
 	mu      sync.Mutex
 	sources map[*objectSource]bool
@@ -50,7 +52,7 @@ func (c *Catalog) addObjects() *objectVec {
 		{
 			Name: "fxccm_load_balancers_oldest_seconds", Type: Gauge,
 			Labels: []Label{ManagerLabel(), stateLabel(states[:len(states)-1])},
-			Help:   "How long the Service that has gone longest without a ready load balancer, among those in the state, has waited; 0 without one.",
+			Help:   "The longest time for which a Service in this state has had no ready load balancer; 0 if no Service is in the state.",
 		},
 		{
 			Name: "fxccm_load_balancers_provisioning", Type: Gauge,
@@ -59,6 +61,14 @@ func (c *Catalog) addObjects() *objectVec {
 				Help: "The cloud's word, such as ACTIVE or PENDING_UPDATE.",
 			}},
 			Help: "Load balancers of Services, by the cloud's provisioning status.",
+		},
+		{
+			Name: "fxccm_load_balancers_defective", Type: Gauge,
+			Labels: []Label{ManagerLabel(), {
+				Name: "reason",
+				Help: "The reason of the event, the condition and the status, such as LoadBalancerSourceRangesIgnored.",
+			}},
+			Help: "Services that are served but for a part of what they request, by the gravest reason.",
 		},
 		{
 			Name: "fxccm_nodes_waiting", Type: Gauge, Labels: []Label{ManagerLabel()},
@@ -72,7 +82,7 @@ func (c *Catalog) addObjects() *objectVec {
 	}
 	vec := &objectVec{sources: map[*objectSource]bool{}}
 	for i, desc := range []**prometheus.Desc{
-		&vec.states, &vec.oldest, &vec.statuses, &vec.nodes, &vec.oldestNode,
+		&vec.states, &vec.oldest, &vec.statuses, &vec.defects, &vec.nodes, &vec.oldestNode,
 	} {
 		*desc = metrics[i].desc()
 	}
@@ -94,7 +104,7 @@ func (v *objectVec) add(s *objectSource) (remove func()) {
 // Describe implements prometheus.Collector.
 func (v *objectVec) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		v.states, v.oldest, v.statuses, v.nodes, v.oldestNode,
+		v.states, v.oldest, v.statuses, v.defects, v.nodes, v.oldestNode,
 	} {
 		descs <- desc
 	}
@@ -163,6 +173,9 @@ func (v *objectVec) count(s *objectSource, values map[series]float64) {
 		}
 		if lb.ProvisioningStatus != "" {
 			values[series{v.statuses, s.manager, lb.ProvisioningStatus}]++
+		}
+		if lb.Defect != "" {
+			values[series{v.defects, s.manager, lb.Defect}]++
 		}
 	}
 	values[series{v.nodes, s.manager, ""}] += float64(len(objects.Nodes))

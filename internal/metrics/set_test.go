@@ -43,7 +43,10 @@ func everything(s *metrics.Series) {
 	s.Trouble("quota", true)
 	s.Objects(time.Now, func() metrics.Objects {
 		return metrics.Objects{LoadBalancers: []metrics.LoadBalancer{
-			{State: "ready", ProvisioningStatus: "ACTIVE", Since: time.Now()},
+			{
+				State: "ready", ProvisioningStatus: "ACTIVE", Since: time.Now(),
+				Defect: "LoadBalancerForcedInternal",
+			},
 		}}
 	})
 	// Each interface of the table occurs, because the table lists all values of the label.
@@ -138,7 +141,10 @@ func TestObjects_OfTwoManagersOfOneName_AddUpUntilTheirTermsEnd(t *testing.T) {
 		return series.Objects(func() time.Time { return now }, func() metrics.Objects {
 			return metrics.Objects{
 				LoadBalancers: []metrics.LoadBalancer{
-					{State: "ready", ProvisioningStatus: "ACTIVE", Since: ago(time.Hour)},
+					{
+						State: "ready", ProvisioningStatus: "ACTIVE", Since: ago(time.Hour),
+						Defect: "LoadBalancerForcedInternal",
+					},
 					{State: "waiting", ProvisioningStatus: "PENDING_CREATE", Since: ago(age)},
 					{State: "waiting", ProvisioningStatus: "PENDING_CREATE", Since: ago(0)},
 					{State: "refused", Since: ago(2 * age)},
@@ -157,6 +163,7 @@ func TestObjects_OfTwoManagersOfOneName_AddUpUntilTheirTermsEnd(t *testing.T) {
 			{"fxccm_load_balancers_oldest_seconds", "state", "refused"},
 			{"fxccm_load_balancers_oldest_seconds", "state", "degraded"},
 			{"fxccm_load_balancers_provisioning", "status", "PENDING_CREATE"},
+			{"fxccm_load_balancers_defective", "reason", "LoadBalancerForcedInternal"},
 			{"fxccm_nodes_waiting"},
 			{"fxccm_nodes_waiting_oldest_seconds"},
 		} {
@@ -165,11 +172,11 @@ func TestObjects_OfTwoManagersOfOneName_AddUpUntilTheirTermsEnd(t *testing.T) {
 		}
 	}
 	first := report(time.Minute)
-	want(1, 2, 0, 60, 120, 0, 2, 2, 60)
+	want(1, 2, 0, 60, 120, 0, 2, 1, 2, 60)
 	second := report(time.Hour)
-	want(2, 4, 0, 3600, 7200, 0, 4, 4, 3600)
+	want(2, 4, 0, 3600, 7200, 0, 4, 2, 4, 3600)
 	second()
-	want(1, 2, 0, 60, 120, 0, 2, 2, 60)
+	want(1, 2, 0, 60, 120, 0, 2, 1, 2, 60)
 	first()
 	if _, ok := metricstest.Value(t, registry, "fxccm_load_balancers"); ok {
 		t.Error("a Manager without a term has metrics of load balancers")

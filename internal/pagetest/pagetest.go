@@ -2,6 +2,8 @@
 package pagetest
 
 import (
+	"cmp"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -25,6 +27,20 @@ func Check(t testing.TB, path, want string) {
 		t.Errorf("%s:%d does not say what the code does; run go generate in this test's folder",
 			path, line)
 	}
+}
+
+// Behavior returns a row of a table: what a controller of fxccm does, and what is reported of
+// upstream's, or "" if that does the same.
+func Behavior(does, upstreams string) string {
+	words := strings.Fields(cmp.Or(upstreams, "the same"))
+	for i, word := range words {
+		report := strings.TrimRight(word, ",;")
+		if repository, number, ok := strings.Cut(report, "#"); ok {
+			words[i] = fmt.Sprintf("[%s](https://github.com/%s/issues/%s)%s", report, repository,
+				number, strings.TrimPrefix(word, report))
+		}
+	}
+	return fmt.Sprintf("| %s | %s |\n", does, strings.Join(words, " "))
 }
 
 // firstDifference is the number of the first line in which two texts differ; 0 if they are the

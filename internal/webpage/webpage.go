@@ -1,5 +1,8 @@
-// Package webpage is shared by the status pages: their style, their marks for states, and the
-// headers that prevent a browser from running scripts and loading files.
+// Package webpage is shared by the status pages: their elements, their style, their marks for
+// states, and the headers that prevent a browser from running scripts and loading files.
+//
+// It has no template engine, because html/template calls methods by their names. The linker then
+// keeps all exported methods of the program, which are many megabytes in a host.
 package webpage
 
 import (
@@ -8,10 +11,15 @@ import (
 	"embed"
 	"encoding/base64"
 	"fmt"
-	"html/template"
-	"io"
+	"maps"
+	"mime"
 	"net/http"
+	"net/url"
 	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/net/html"
 )
 
 //go:embed page.css
@@ -20,25 +28,59 @@ var files embed.FS
 // maxRefresh is the longest ?refresh of a page, in seconds.
 const maxRefresh = 3600
 
-// Write renders a page. render gets the style, and the seconds of ?refresh=, or 0 without it.
-func Write(
-	w http.ResponseWriter, r *http.Request,
-	render func(body io.Writer, style template.CSS, refresh int) error,
-) {
-	refresh := 0
-	if text := r.URL.Query().Get("refresh"); text != "" {
-		seconds, err := strconv.Atoi(text)
-		if err != nil || seconds < 1 || seconds > maxRefresh {
-			http.Error(w, fmt.Sprintf("refresh=%q is not a number of seconds from 1 to %d", text,
-				maxRefresh), http.StatusBadRequest)
-			return
+// maxAccept limits the header that IsPreferred reads, in bytes.
+const maxAccept = 4096
+
+// IsPreferred reports whether an Accept header prefers a page to JSON, as that of a browser does.
+// Without a preference it returns false.
+func IsPreferred(accept string) bool {
+	if len(accept) > maxAccept {
+		return false
+	}
+	var page, data float64
+	for one := range strings.SplitSeq(accept, ",") {
+		kind, params, err := mime.ParseMediaType(one)
+		if err != nil {
+			continue
 		}
-		refresh = seconds
+		weight := 1.0
+		if text, ok := params["q"]; ok {
+			weight, err = strconv.ParseFloat(text, 64)
+			if err != nil || !(weight >= 0 && weight <= 1) {
+				continue
+			}
+		}
+		switch kind {
+		case "text/html":
+			page = max(page, weight)
+		case "application/json":
+			data = max(data, weight)
+		}
+	}
+	return page > data
+}
+
+// A Page is the content of a page. The heading is above it, and the title is the browser's.
+type Page struct {
+	Title, Heading string
+	Now            time.Time
+	Content        Part
+}
+
+// Write writes a page, which the browser loads again after the seconds of ?refresh=.
+func Write(w http.ResponseWriter, r *http.Request, p Page) {
+	query := r.URL.Query()
+	refresh := query.Get("refresh")
+	if seconds, err := strconv.Atoi(refresh); refresh != "" &&
+		(err != nil || seconds < 1 || seconds > maxRefresh) {
+		http.Error(w, fmt.Sprintf("refresh=%q is not a number of seconds from 1 to %d", refresh,
+			maxRefresh), http.StatusBadRequest)
+		return
 	}
 	var body bytes.Buffer
 	style, err := files.ReadFile("page.css")
 	if err == nil {
-		err = render(&body, template.CSS(style), refresh)
+		err = html.Render(&body, p.document(query, refresh, string(style)))
 	}
 	if err != nil {
 		http.Error(w, "render the page: "+err.Error(), http.StatusInternalServerError)
@@ -53,28 +95,32 @@ func Write(
 	_, _ = w.Write(body.Bytes()) // an error means that the client is gone
 }
 
-// A Level is how much attention a state needs. Worse levels are smaller.
-type Level int
-
-// The levels.
-const (
-	Bad Level = iota
-	Warn
-	Good
-	Idle
-)
-
-// String is the CSS class of the level.
-func (l Level) String() string { return []string{"bad", "warn", "good", "idle"}[l] }
-
-// Shape distinguishes levels without colors.
-func (l Level) Shape() string { return []string{"✖", "▲", "●", "○"}[l] }
-
-// A Mark is a state as a page shows it.
-type Mark struct {
-	Level Level
-	Word  string
+func (p Page) document(query url.Values, refresh, style string) *html.Node {
+	reload, text := maps.Clone(query), "Refresh every 5 s"
+	reload.Set("refresh", "5")
+	if refresh != "" {
+		text = "Stop"
+		reload.Del("refresh")
+	}
+	document := &html.Node{Type: html.DocumentNode}
+	document.AppendChild(&html.Node{Type: html.DoctypeNode, Data: "html"})
+	El("html", Attr("lang", "en"),
+		El("head",
+			El("meta", Attr("charset", "utf-8")),
+			El("meta", Attr("name", "viewport"),
+				Attr("content", "width=device-width, initial-scale=1")),
+			If(refresh != "",
+				El("meta", Attr("http-equiv", "refresh"), Attr("content", refresh))),
+			El("title", Text(p.Title)),
+			El("link", Attr("rel", "icon"), Attr("href", "data:,")),
+			El("style", Text(style))),
+		El("body",
+			El("header", El("h1", Text(p.Heading))),
+			El("main", p.Content),
+			El("footer", El("p",
+				Text("Snapshot of "), Time(p.Now, ""), Text(".\n"),
+				If(refresh != "", Text("Refreshed every "+refresh+" s. ")),
+				Link("?"+reload.Encode(), Text(text))))),
+	)(document)
+	return document
 }
-
-// Mark returns the mark of a state at this level.
-func (l Level) Mark(word string) Mark { return Mark{l, word} }

@@ -55,6 +55,7 @@ func newBalancing(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Cli
 	b.balancers = loadbalancer.New(loadbalancer.Config{
 		Octavia:    b.octavia,
 		Neutron:    b.neutron,
+		Owner:      env.Owner,
 		ClusterUID: clusterUID,
 		Defaults: settings.Defaults{
 			LoadBalancer: cfg.LoadBalancer,

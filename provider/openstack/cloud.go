@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/record"
@@ -38,6 +40,8 @@ type cloud struct {
 	balancing *balancing
 	// balancerCalls is the number of calls in flight, if there are several regions.
 	balancerCalls atomic.Int32
+	// selector selects the nodes that the controllers do not leave alone.
+	selector labels.Selector
 	// quotas is nil if nothing is measured.
 	quotas     *quota.Config
 	stopQuotas func()
@@ -53,6 +57,10 @@ func open(s source, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 	loaded, err := s.load(env.ConfigFile, env.ConfigStrict)
 	if err != nil {
 		return nil, err
+	}
+	selector, err := labels.Parse(env.Config.NodeSelector)
+	if err != nil {
+		return nil, fmt.Errorf("nodeSelector (--node-selector): %w", err)
 	}
 	env = complete(env)
 	for _, warning := range loaded.Warnings {
@@ -76,6 +84,7 @@ func open(s source, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 			}
 			return nil, err
 		}
+		c.selector = selector
 		all = append(all, c)
 	}
 	if len(all) == 1 {
@@ -102,6 +111,7 @@ func openRegion(s source, loaded cloudconf.Loaded, name string, env ccm.Provider
 	trouble := trouble.New(env.ReportTrouble)
 	options := client.Options{
 		Transport:  env.Transport,
+		Guard:      s.guard,
 		UserAgents: env.UserAgents,
 		Logger:     env.Logger,
 		Observer:   series,
@@ -240,16 +250,24 @@ func (c *cloud) SetInformers(factory informers.SharedInformerFactory) {
 	nodes := factory.Core().V1().Nodes()
 	// The informer is requested here, so that the factory starts it with the others.
 	synced := nodes.Informer().HasSynced
-	c.setNodes(nodes.Lister(), synced)
-	if c.balancing != nil {
-		c.balancing.setInformers(factory, nodes.Lister())
-	}
+	c.setNodes(factory, nodes.Lister(), synced, func(*v1.Node) bool { return true })
 }
 
-func (c *cloud) setNodes(lister corelisters.NodeLister, synced func() bool) {
-	c.instances.SetNodes(lister, synced)
+// setNodes sets the nodes of the cluster. Nodes in another region, or not selected, would count as
+// absent instances and unreachable members. Routes need all nodes to recognize their
+// owners: a router may belong to several projects.
+func (c *cloud) setNodes(factory informers.SharedInformerFactory, all corelisters.NodeLister,
+	synced func() bool, isInRegion func(*v1.Node) bool,
+) {
+	own := ownNodes{all, func(node *v1.Node) bool {
+		return c.selector.Matches(labels.Set(node.Labels)) && isInRegion(node)
+	}}
+	c.instances.SetNodes(own, synced)
 	if c.routes != nil {
-		c.routes.SetNodes(lister, synced)
+		c.routes.SetNodes(all, synced)
+	}
+	if c.balancing != nil {
+		c.balancing.setInformers(factory, own)
 	}
 }
 

@@ -21,8 +21,9 @@
 //
 // The provider sends no request before it is needed, and no failure of OpenStack ends a term. Calls
 // fail until the service is back, and the controllers repeat them. The provider reports a failed
-// login, a suspicious mass absence of instances, and an exhausted quota with
-// ccm.ProviderEnv.ReportTrouble, under the subjects "identity", "instances" and "quota".
+// login and services that do not answer, under their names, such as "Keystone" and "Octavia", with
+// ccm.ProviderEnv.ReportTrouble; under "cloud.conf" a failed reload of it, under "instances" a
+// suspicious mass absence of them, and under "quota" an exhausted one.
 //
 // Package openstacktest simulates all of these services for tests.
 package openstack

@@ -17,7 +17,7 @@ func ExampleModule() {
 	cfg.CloudProvider.ConfigFile = "/etc/kubernetes/cloud.conf"
 	_ = fx.Options(
 		ccm.Module,
-		openstack.Module(),
+		openstack.Module,
 		fx.Supply(cfg),
 	)
 }

@@ -1,26 +1,41 @@
 package openstack
 
 import (
-	"slices"
+	"fmt"
 
 	"go.uber.org/fx"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/internal/fxinput"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
 // Module adds the provider to an fx app with ccm.Module. A *[cloudconf.Config] in the app is the
-// configuration; otherwise it is the file in ccm.Config. With several CCMs in one app, pass
-// [Provider] to the AsProvider of a CCM.
-func Module(opts ...Option) fx.Option {
-	return fx.Module("provider/openstack", fx.Provide(ccm.AsProvider(func(app struct {
-		fx.In
-		Config *cloudconf.Config `optional:"true"`
-	},
-	) ccm.Provider {
-		if app.Config == nil {
-			return Provider(opts...)
-		}
-		return Provider(append(slices.Clone(opts), WithConfig(*app.Config))...)
-	})))
+// configuration; otherwise it is the file in ccm.Config. [Configure] adds options. With several
+// Managers in one app, [Provider] belongs into the Params of each.
+var Module = fx.Module("provider/openstack", fx.Provide(ccm.AsProvider(fromApp)))
+
+const optionGroup = `group:"provider/openstack.options,flatten"`
+
+// Configure passes options to [Module].
+func Configure(opts ...Option) fx.Option {
+	return fx.Provide(fx.Annotate(func() []Option { return opts }, fx.ResultTags(optionGroup)))
+}
+
+type appParams struct {
+	fx.In
+
+	Config  *cloudconf.Config `optional:"true"`
+	Options []Option          `group:"provider/openstack.options"`
+	Graph   fx.DotGraph
+}
+
+func fromApp(app appParams) (ccm.Provider, error) {
+	if err := fxinput.Dropped(app, app.Graph); err != nil {
+		return ccm.Provider{}, fmt.Errorf("provider/openstack: %w", err)
+	}
+	if app.Config != nil {
+		app.Options = append(app.Options, WithConfig(*app.Config))
+	}
+	return Provider(app.Options...), nil
 }

@@ -45,7 +45,7 @@ type PreviewInput struct {
 type LoadBalancerPreview struct {
 	// LoadBalancer describes the current load balancer of the Service.
 	LoadBalancer string
-	// Notices are the events that the Service would get.
+	// Notices are the events that the Service would get; last the one that refuses it.
 	Notices []string
 	// Refused: the provider would not serve the Service, for the reason in the notices.
 	Refused bool
@@ -74,8 +74,10 @@ func (p LoadBalancerPreview) String() string {
 		fmt.Fprintf(&b, "Notice: %s\n", n)
 	}
 	switch {
-	case p.Refused:
-		b.WriteString("No changes: the Service is refused.\n")
+	case p.Refused && len(p.Notices) > 0:
+		fmt.Fprintf(&b, "No changes: the Service is refused: %s\n", p.Notices[len(p.Notices)-1])
+	case len(p.Steps) == 0 && len(p.Notices) > 0:
+		b.WriteString("No changes: what can be changed is up to date. The notices name the rest.\n")
 	case len(p.Steps) == 0:
 		b.WriteString("No changes: the load balancer is up to date.\n")
 	default:
@@ -89,7 +91,7 @@ func (p LoadBalancerPreview) String() string {
 
 // Preview computes what the provider would do for a Service with the current state of OpenStack. It
 // changes nothing: except for the login, it sends only read requests. For several Services, use a
-// [Previewer].
+// [Previewer]. If Octavia does not answer, Desired is set beside the error.
 func Preview(ctx context.Context, in PreviewInput) (LoadBalancerPreview, error) {
 	if in.Service == nil {
 		return LoadBalancerPreview{}, errors.New("the Service is required")
@@ -226,7 +228,7 @@ func (p *Previewer) preview(
 ) (LoadBalancerPreview, error) {
 	preview, err := p.balancing.balancers.Preview(ctx, p.config.ClusterName, service, nodes)
 	if err != nil {
-		return LoadBalancerPreview{}, err
+		return LoadBalancerPreview{Desired: preview.Desired}, err
 	}
 	shown := shown(preview)
 	if lb := preview.LoadBalancer; lb != nil {

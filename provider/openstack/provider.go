@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	cloudprovider "k8s.io/cloud-provider"
 
@@ -29,6 +30,13 @@ func WithLiveConfig(cfg *LiveConfig) Option { return func(s *source) { s.given =
 // belongs to the host.
 func WithEnvironment(getenv func(string) string) Option {
 	return func(s *source) { s.environment = getenv }
+}
+
+// WithTransport lets guard change each new HTTP transport before its first request, such as to
+// restrict its connections: see fleet.Cluster.GuardTransport. Providers that share by [WithShared]
+// must have equal guards, or none.
+func WithTransport(guard func(*http.Transport)) Option {
+	return func(s *source) { s.guard = guard }
 }
 
 // Provider is OpenStack as the provider of a [ccm.Manager]. Its configuration is the cloud.conf in
@@ -57,6 +65,8 @@ type source struct {
 	environment func(string) string
 	// shared is nil unless [WithShared] sets it.
 	shared *Shared
+	// guard is nil unless [WithTransport] sets it.
+	guard func(*http.Transport)
 }
 
 // load reads the configuration. The error contains all problems and no secret.

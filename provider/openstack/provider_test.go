@@ -105,19 +105,34 @@ func TestModule_TakesTheConfigurationOfTheApp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var given struct {
-		fx.In
-		Providers []ccm.Provider `group:"ccm.providers"`
+	for name, configuration := range map[string]fx.Option{
+		"in the app": fx.Supply(&loaded.Config),
+		"configured": openstack.Configure(openstack.WithConfig(loaded.Config)),
+	} {
+		var given struct {
+			fx.In
+			Providers []ccm.Provider `group:"ccm.providers"`
+		}
+		app := fx.New(fx.NopLogger, openstack.Module, configuration, fx.Populate(&given))
+		if err := app.Err(); err != nil {
+			t.Fatal(name, err)
+		}
+		if len(given.Providers) != 1 || given.Providers[0].Name != openstack.Name {
+			t.Fatalf("%s: providers: %+v", name, given.Providers)
+		}
+		if err := given.Providers[0].Validate(ccm.DefaultConfig()); err != nil {
+			t.Errorf("%s: the configuration is not used: %v", name, err)
+		}
 	}
-	app := fx.New(fx.NopLogger, openstack.Module(), fx.Supply(&loaded.Config), fx.Populate(&given))
-	if err := app.Err(); err != nil {
-		t.Fatal(err)
-	}
-	if len(given.Providers) != 1 || given.Providers[0].Name != openstack.Name {
-		t.Fatalf("providers: %+v", given.Providers)
-	}
-	if err := given.Providers[0].Validate(ccm.DefaultConfig()); err != nil {
-		t.Errorf("the configuration of the app is not used: %v", err)
+}
+
+// Without the error the provider would read a file.
+func TestModule_AConfigurationThatFxDrops_IsAnError(t *testing.T) {
+	err := fx.New(fx.NopLogger, ccm.Module, openstack.Module, fx.Supply(ccm.DefaultConfig()),
+		fx.Provide(func(*testing.B) *cloudconf.Config { return nil })).Err()
+	if err == nil || !strings.Contains(err.Error(),
+		"provider/openstack: the app provides *cloudconf.Config, but its constructor cannot") {
+		t.Errorf("got %v", err)
 	}
 }
 

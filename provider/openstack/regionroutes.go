@@ -33,8 +33,8 @@ func (r *regions) Routes() (cloudprovider.Routes, bool) {
 func routePrefix(c *cloud) string { return c.name + ": " }
 
 // ListRoutes implements cloudprovider.Routes. If some regions do not answer, their nodes keep their
-// current routes: upstream would otherwise report that their network is unavailable. If no region
-// answers, it fails.
+// current routes: the route controller would otherwise report that their network is unavailable.
+// If no region answers, it fails.
 func (r regionalRoutes) ListRoutes(
 	ctx context.Context, cluster string,
 ) ([]*cloudprovider.Route, error) {
@@ -64,7 +64,8 @@ func (r regionalRoutes) ListRoutes(
 	return all, nil
 }
 
-// reported returns the routes that upstream has recorded in the conditions of a region's nodes.
+// reported returns the routes that the route controller has recorded in the conditions of a
+// region's nodes.
 func (r regionalRoutes) reported(c *cloud) []*cloudprovider.Route {
 	r.mu.Lock()
 	lister := r.nodes

@@ -70,9 +70,7 @@ func (r *regions) Initialize(clients cloudprovider.ControllerClientBuilder, stop
 	}
 }
 
-// SetInformers implements cloudprovider.InformerUser. Each region gets only its own nodes, because
-// others would count as absent instances and unreachable members. A router may belong to several
-// projects, so routes need all nodes to recognize their owners.
+// SetInformers implements cloudprovider.InformerUser. Each region gets its own nodes.
 func (r *regions) SetInformers(factory informers.SharedInformerFactory) {
 	nodes := factory.Core().V1().Nodes()
 	synced := nodes.Informer().HasSynced
@@ -80,18 +78,13 @@ func (r *regions) SetInformers(factory informers.SharedInformerFactory) {
 	r.nodes, r.synced = nodes.Lister(), synced
 	r.mu.Unlock()
 	for _, c := range r.all {
-		own := ownNodes{nodes.Lister(), func(node *v1.Node) bool { return r.home(node) == c }}
-		c.instances.SetNodes(own, synced)
-		if c.routes != nil {
-			c.routes.SetNodes(nodes.Lister(), synced)
-		}
-		if c.balancing != nil {
-			c.balancing.setInformers(factory, own)
-		}
+		c.setNodes(factory, nodes.Lister(), synced, func(node *v1.Node) bool {
+			return r.home(node) == c
+		})
 	}
 }
 
-// ownNodes lists the nodes of a region.
+// ownNodes lists the selected nodes of a region.
 type ownNodes struct {
 	corelisters.NodeLister
 	isOwn func(*v1.Node) bool
@@ -284,7 +277,7 @@ func (i regionalInstances) InstanceShutdown(ctx context.Context, node *v1.Node) 
 }
 
 // InstanceMetadata implements cloudprovider.InstancesV2. The errors are the region's own, because
-// upstream compares them.
+// controllers compare them.
 func (i regionalInstances) InstanceMetadata(
 	ctx context.Context, node *v1.Node,
 ) (*cloudprovider.InstanceMetadata, error) {

@@ -170,7 +170,7 @@ func (p *project) start(name string, kube *fake.Clientset) cloudprovider.Interfa
 	return cloud
 }
 
-// refresh reads the nodes' addresses one after the other, as upstream's node controller does.
+// refresh reads the nodes' addresses one after the other, as the node controller does.
 func (p *project) refresh(c *idleCluster) {
 	instances, _ := c.cloud.InstancesV2()
 	for _, node := range c.nodes {

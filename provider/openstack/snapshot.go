@@ -14,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/client"
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
 )
@@ -171,7 +172,7 @@ func (r snapshotReader) list(
 	objects, err := pages.All(ctx, collection, query,
 		func(o *map[string]any) string { return text(*o, "id") }, pages.From(service, path...))
 	if err != nil {
-		return fmt.Errorf("list %s: %w", strings.Join(path, "/"), err)
+		return events.ExplainOnce(fmt.Errorf("list %s: %w", strings.Join(path, "/"), err))
 	}
 	for _, o := range objects {
 		if is(o) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +21,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/internal/waittest"
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -29,6 +32,8 @@ type watchtower struct {
 	t     *testing.T
 	cloud cloudprovider.Interface
 	clock *clocktesting.FakeClock
+	// file is the cloud.conf.
+	file string
 
 	mu   sync.Mutex
 	open map[string]error
@@ -39,8 +44,8 @@ func newWatchtower(t *testing.T, more string) *watchtower {
 	w := &watchtower{t: t, clock: clocktesting.NewFakeClock(time.Now()), open: map[string]error{}}
 	w.Cloud = openstacktest.NewCloud(openstacktest.WithClock(w.clock))
 	t.Cleanup(w.Close)
-	w.cloud = open(t, write(t,
-		w.CloudConf(openstacktest.PasswordAuth)+"[Client]\nmax-retries = 0\n"+more),
+	w.file = write(t, w.CloudConf(openstacktest.PasswordAuth)+"[Client]\nmax-retries = 0\n"+more)
+	w.cloud = open(t, w.file,
 		ccm.ProviderEnv{ReportTrouble: w.report, Clock: w.clock})
 	return w
 }
@@ -92,7 +97,7 @@ func (w *watchtower) addNodes(n int) (nodes []*corev1.Node) {
 	return nodes
 }
 
-// exist looks up the instances of nodes, as upstream's node lifecycle controller does, and returns
+// exist looks up the instances of nodes, as the node lifecycle controller does, and returns
 // the last error.
 func (w *watchtower) exist(nodes ...*corev1.Node) (err error) {
 	w.t.Helper()
@@ -120,10 +125,10 @@ func TestTrouble_KeystoneIsDownOrRefusesTheLogin_UntilItIssuesAToken(t *testing.
 			if err := w.exist(node); err == nil {
 				t.Fatal("the lookup succeeded without a login")
 			}
-			w.want("identity", "log in to Keystone", w.Credentials().AuthURL)
+			w.want("Keystone", w.Credentials().Username)
 			w.clock.Step(time.Minute)
 			_ = w.exist(node)
-			w.want("identity", "log in to Keystone")
+			w.want("Keystone", w.Credentials().Username)
 
 			w.RemoveFaults()
 			w.clock.Step(time.Minute)
@@ -131,6 +136,130 @@ func TestTrouble_KeystoneIsDownOrRefusesTheLogin_UntilItIssuesAToken(t *testing.
 				t.Fatal(err)
 			}
 			w.wantNone()
+		})
+	}
+}
+
+func TestTrouble_ServiceDoesNotAnswer_IsReportedUntilItAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault openstacktest.Fault
+		text  string
+	}{
+		"503": {
+			openstacktest.Fault{Status: http.StatusServiceUnavailable}, "503 Service Unavailable",
+		},
+		"500":     {openstacktest.Fault{Status: http.StatusInternalServerError}, "500 "},
+		"no line": {openstacktest.Fault{Drop: true}, "EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWatchtower(t, "")
+			node := w.addNodes(1)[0]
+			c.fault.Service = openstacktest.ServiceCompute
+			w.Inject(c.fault)
+			for range 2 {
+				if err := w.exist(node); err == nil {
+					t.Fatal("the lookup succeeded without Nova")
+				}
+				w.want("Nova", c.text)
+				if text := w.open["Nova"].Error(); strings.Contains(text, "Nova") ||
+					strings.Contains(text, "http") {
+					t.Errorf("it repeats the service or has the URL: %s", text)
+				}
+				w.clock.Step(time.Minute)
+			}
+
+			w.RemoveFaults()
+			if err := w.exist(node); err != nil {
+				t.Fatal(err)
+			}
+			w.wantNone()
+		})
+	}
+}
+
+// A refusal is an answer, and a call that ends with its caller says nothing about the service.
+func TestTrouble_ServiceRefusesOrTheCallerEnds_NothingIsReported(t *testing.T) {
+	w := newWatchtower(t, "")
+	node := w.addNodes(1)[0]
+	w.Inject(openstacktest.Fault{
+		Service: openstacktest.ServiceCompute, Status: http.StatusForbidden,
+	})
+	if err := w.exist(node); err == nil {
+		t.Fatal("the lookup succeeded without Nova")
+	}
+	w.wantNone()
+	w.RemoveFaults()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	instances, _ := w.cloud.InstancesV2()
+	if _, err := instances.InstanceExists(ctx, node); err == nil {
+		t.Fatal("the lookup succeeded without a caller")
+	}
+	w.wantNone()
+}
+
+func TestTrouble_RegionIsNotInTheCatalog_NamesTheSettingAndTheRegions(t *testing.T) {
+	w := newWatchtower(t, "")
+	right := w.CloudConf(openstacktest.PasswordAuth)
+	region := w.Credentials().Region
+	w.cloud = open(t, write(t, strings.Replace(right, region, "Nowhere", 1)),
+		ccm.ProviderEnv{ReportTrouble: w.report, Clock: w.clock})
+	const text = `region of cloud.conf is "Nowhere", but Keystone's catalog has it in region "`
+	err := w.exist(w.addNodes(1)...)
+	if err == nil {
+		t.Fatal("the lookup succeeded in an unknown region")
+	}
+	if got := events.Explain(err).Error(); !strings.HasPrefix(got, "Nova: "+text+region+`"; `) ||
+		strings.Count(got, ": ") > 1 {
+		t.Errorf("the error is %q", got)
+	}
+	w.want("Nova", text, region)
+}
+
+func TestTrouble_CloudConfIsInvalidAtAReload_IsReportedUntilItIsRightAgain(t *testing.T) {
+	w := newWatchtower(t, "")
+	if err := w.exist(w.addNodes(1)...); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(w.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := string(text)
+	password := w.Credentials().Password
+	for name, c := range map[string]struct{ content, want string }{
+		"a syntax error": {right + "[Client\n", "line"},
+		"a word for a number": {
+			strings.Replace(right, "max-retries = 0", "max-retries = many", 1), "max-retries",
+		},
+		"no address of Keystone": {
+			strings.Replace(right, "auth-url", "no-such-url", 1), "auth-url",
+		},
+		"another password": {strings.Replace(right, password, "0ther-secret", 1), "Keystone: 401"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.t = t
+			step := func(content, what string, isOver func() bool) {
+				t.Helper()
+				// A reload must not find a part of the file.
+				if err := os.Rename(write(t, content), w.file); err != nil {
+					t.Fatal(err)
+				}
+				waittest.Until(t, what, func() bool {
+					w.clock.Step(10 * time.Second)
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					return isOver()
+				})
+			}
+			step(c.content, "the failed reload is reported",
+				func() bool { return w.open["cloud.conf"] != nil })
+			w.want("cloud.conf", c.want, "; the previous configuration stays in use")
+			reported := w.open["cloud.conf"].Error()
+			if strings.Contains(reported, "0ther-secret") || strings.Contains(reported, "://") {
+				t.Errorf("the report has the password or a URL: %s", reported)
+			}
+			step(right, "the report is withdrawn", func() bool { return len(w.open) == 0 })
 		})
 	}
 }
@@ -213,12 +342,12 @@ func TestTrouble_QuotaIsUsedUp_UntilACreationOfThatKindSucceeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	balancers, _ := w.cloud.LoadBalancer()
-	// ensure reconciles until the result is not a wait.
+	// ensure reconciles until the Service is served or refused. A refusal pauses for long.
 	ensure := func() error {
 		for {
 			_, err := balancers.EnsureLoadBalancer(context.Background(), "kubernetes", service, nil)
 			var retry *api.RetryError
-			if !errors.As(err, &retry) {
+			if !errors.As(err, &retry) || retry.RetryAfter() >= 30*time.Second {
 				return err
 			}
 			w.clock.Step(retry.RetryAfter())
@@ -244,7 +373,7 @@ func TestTrouble_QuotaIsUsedUp_UntilACreationOfThatKindSucceeds(t *testing.T) {
 		t.Fatal("a floating IP was created beyond the quota")
 	}
 	w.want("quota", "floating IPs", "Quota exceeded")
-	if strings.Contains(w.open["quota"].Error(), "load balancers:") {
+	if strings.Contains(w.open["quota"].Error(), "(load balancers)") {
 		t.Errorf("load balancers can be created again, and the report is %v", w.open["quota"])
 	}
 

@@ -16,9 +16,10 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/controllers/nodeipam"
+	providerprocess "github.com/fxccm/fxccm/hosting/process"
 	"github.com/fxccm/fxccm/provider/fake"
-	providerprocess "github.com/fxccm/fxccm/provider/process"
 )
 
 const (
@@ -129,7 +130,7 @@ func (t *trial) host(
 	var err error
 	h.Manager, err = ccm.New(ccm.Params{
 		Config: cfg, Providers: []ccm.Provider{provider}, RESTConfig: account,
-		Elector: ccm.AlwaysLead(), Logger: &log, Controllers: controllers,
+		Elector: &election.Alone{}, Logger: &log, Controllers: controllers,
 	})
 	t.Check(err)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	providerprocess "github.com/fxccm/fxccm/provider/process"
+	providerprocess "github.com/fxccm/fxccm/hosting/process"
 	"github.com/fxccm/fxccm/test/internal/attempt"
 )
 

@@ -26,7 +26,7 @@ func TestReport_OfEachScenario_RendersItsPage(t *testing.T) {
 			"40s apart instead of 5m0s, which is longer than fxccm caches servers (30s).",
 			"after the first 50 requests fxccm limits\n  itself to 20 a second",
 			"all calls in 3m0s,",
-			"without them 3000 calls remain to initialize or refresh the\nnodes, and 12000 a minute",
+			"Then it sends 3000 calls to initialize or refresh the\nnodes, and 12000 a minute",
 			"waits 50 ms for each answer makes at most 1200 calls a minute, and needs 1m40s to check\n500 such nodes instead of 5s.",
 			"A process that has served 200 Services ends, in a cluster of 10 nodes.",
 			"every 5th request with 429 and\n  `Retry-After: 1`.",

@@ -339,8 +339,9 @@ func TestProgram_WithTheRenderedManifests_ServesTheCluster(t *testing.T) {
 	metrics(t, admin, port)
 	stop(t, program)
 
-	// A node is deleted only after minutes of confirmed absence; package tests show it.
-	compareRules(t, cp, text, name, "delete nodes")
+	// A node is deleted only after minutes of confirmed absence; package tests show it. Only the
+	// node-ipam-controller gets nodes.
+	compareRules(t, cp, text, name, "delete nodes", "get nodes")
 }
 
 func TestProgram_WithTheArgumentsOfTheDaemonSet_Leads(t *testing.T) {
@@ -425,7 +426,7 @@ func permissions(t *testing.T, text, user string) []rbac.Permission {
 func start(t *testing.T, args []string, kubeconfig string, port int) *child.Process {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "fxccm")
-	build := exec.Command("go", "build", "-o", program, "./example")
+	build := exec.Command("go", "build", "-o", program, "./cmd/fxccm")
 	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the program: %v\n%s", err, out)

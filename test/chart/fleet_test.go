@@ -98,7 +98,7 @@ func TestFleet_WithTheRenderedManifests_ServesAClusterUntilItIsDeleted(t *testin
 	port := freePort(t)
 	text := fleetValues(t) + fmt.Sprintf(`
 securePort: %d
-extraArgs: [--bind-address=127.0.0.1, --limit-outage=1s]
+extraArgs: [--bind-address=127.0.0.1, --limit-outage=1s, --clusters-trusted]
 metrics: {reader: {namespace: default, name: reader}}
 `, port)
 	overlay := values(t, text)

@@ -201,6 +201,9 @@ var handwritten = []string{
 
 func TestValues_Invalid_AreRefusedByName(t *testing.T) {
 	for values, want := range map[string]string{
+		// Older API servers, such as that of Kubernetes 1.31, refuse these names.
+		"fullnameOverride: 1a":                                "fullnameOverride",
+		"env: [{name: \"a:\"}]":                               "env",
 		"kind: StatefulSet":                                   "kind",
 		"replicas: two":                                       "replicas",
 		"replica: 2":                                          "replica",
@@ -216,6 +219,8 @@ func TestValues_Invalid_AreRefusedByName(t *testing.T) {
 		"metrics: {reader: {name: prometheus}}":               "metrics.reader needs a namespace",
 		"{kind: DaemonSet, leaderElection: {enabled: false}}": "only one replica may act",
 		"{kind: DaemonSet, fleet: {enabled: true}}":           "fleet.enabled needs kind",
+		"networkPolicy: {enabled: true}":                      "needs hostNetwork: false",
+		"networkPolicy: {exceptIPv4: [10.0.0.0]}":             "exceptIPv4",
 		"fleet: {clusters: kamaji}":                           "clusters",
 		"cloudConfig: {secretName: \"\"}":                     "secretName must not be empty",
 
@@ -224,6 +229,47 @@ func TestValues_Invalid_AreRefusedByName(t *testing.T) {
 		if _, err := render(t, "Helm", values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one with %q", values, err, want)
 		}
+	}
+}
+
+// A value of OCCM's chart is refused with what to set instead, all of them in one error. Values
+// that both charts have render.
+func TestValues_OfOCCMsChart_AreRefusedWithWhatToSet(t *testing.T) {
+	_, err := render(t, "Helm", `
+cloudConfig: {global: {auth-url: "https://keystone.example"}, loadBalancer: {enabled: true}}
+cluster: {name: prod}
+secret: {create: false, name: cloud-config}
+enabledControllers: [cloud-node, service]
+controllerExtraArgs: "- --cluster-name=prod"
+extraEnv: [{name: A, value: b}]
+logVerbosityLevel: 4
+`)
+	if err == nil {
+		t.Fatal("the values of OCCM's chart are accepted")
+	}
+	for _, want := range []string{
+		"cloudConfig.global is a value", "cloudConfig.loadBalancer is a value",
+		"here: clusterName", "here: cloudConfig.secretName", "here: controllers;",
+		"here: extraArgs", "here: env", "here: logging.verbosity",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error lacks %q: %v", want, err)
+		}
+	}
+	template := podTemplate(t, `
+podSecurityContext: {runAsUser: 1001}
+securityContext: {readOnlyRootFilesystem: false}
+hostAliases: [{ip: 192.0.2.1, hostnames: [keystone.example]}]
+livenessProbe: {}
+nodeSelector: {a: b}
+`)
+	spec := template.Spec
+	if user := spec.SecurityContext.RunAsUser; *user != 1001 ||
+		!*spec.SecurityContext.RunAsNonRoot ||
+		*spec.Containers[0].SecurityContext.ReadOnlyRootFilesystem ||
+		*spec.Containers[0].SecurityContext.AllowPrivilegeEscalation ||
+		len(spec.HostAliases) != 1 || spec.HostAliases[0].IP != "192.0.2.1" {
+		t.Errorf("the Pods have %+v", spec)
 	}
 }
 
@@ -312,7 +358,11 @@ func TestPage_ListsEachValue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := valuesPage(text)
+	occm, err := os.ReadFile(filepath.Join(chartDir, "occm-values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := valuesPage(text, occm)
 	if err != nil {
 		t.Fatal(err)
 	}

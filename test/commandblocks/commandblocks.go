@@ -8,7 +8,7 @@
 //	<!-- run: in a new cluster --> the same, with an API server of its own that has no objects yet
 //	<!-- run: in a migrated cluster --> the same, after fxccm migrate of a Helm release of OCCM
 //	<!-- run: in the background, until "text" -->  its command prints the text, and runs on
-//	<!-- run by: example -->       the tests of the package in this folder take it with [RunBy]
+//	<!-- run by: cmd/fxccm -->       the tests of the package in this folder take it with [RunBy]
 //	<!-- run by: .ci/run -->       CI runs the same make targets
 //	<!-- dry run: reason -->       make has the targets and uses the variables
 //

@@ -82,6 +82,7 @@ func newFleet(t *attempt.T, binary string) *fleetWorld {
 				"--kubeconfig=" + w.file("fleet.kubeconfig"),
 				"--cloud-provider=openstack",
 				"--clusters=clusterapi",
+				"--clusters-trusted", // the API servers are on loopback
 				"--name=" + fleetName,
 				"--namespace=" + fleetNamespace,
 				"--identity=" + name,

@@ -156,8 +156,9 @@ func (w *fleetWorld) killReplica(t *attempt.T) string {
 func (w *fleetWorld) startKilled(t *attempt.T) string {
 	before, started := w.viewed(t), w.all[0]
 	w.start(t, started)
-	w.awaitPlaced(t)
+	// Until the replica leads, the others may not know it, and no cluster has to move.
 	seen := w.awaitServed(t, w.clusters()...)
+	w.awaitPlaced(t)
 	after := w.viewed(t)
 	for _, m := range w.clusters() {
 		was, is := before.leases[m.lease()].holder, after.leases[m.lease()].holder

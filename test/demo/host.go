@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -139,6 +141,9 @@ func (c *cluster) endHost(t *attempt.T) string {
 	return "exit code 0, the lease has no holder"
 }
 
+// strangersToken and its digest prove the stranger's release: docs/explanation/term-and-fence.md.
+const strangersToken = "stranger"
+
 // writeHostLease makes a stranger the holder of the host's lease, or releases the lease like a
 // holder. After any other edit, fxccm waits until the last holder's lease expires.
 func (c *cluster) writeHostLease(t *attempt.T, holder string) {
@@ -148,11 +153,16 @@ func (c *cluster) writeHostLease(t *attempt.T, holder string) {
 		if err != nil {
 			return err
 		}
-		duration := int32(time.Hour.Seconds()) // it does not expire by itself
+		duration := int32(time.Hour.Seconds()) // the host waits for twice its own duration
+		digest := sha256.Sum256([]byte(strangersToken))
+		lease.Annotations = map[string]string{
+			"fxccm.dev/release-digest": hex.EncodeToString(digest[:]),
+		}
 		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &holder, &duration
 		lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
 		if holder == "" {
 			duration, lease.Spec.AcquireTime = 1, lease.Spec.RenewTime
+			lease.Annotations = map[string]string{"fxccm.dev/release-token": strangersToken}
 		}
 		_, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{})
 		return err

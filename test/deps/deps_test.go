@@ -35,20 +35,24 @@ var kinds = map[string][]string{
 		"k8s.io/component-base/metrics/prometheus/restclient",
 	},
 	"a registry of configurations":    {"k8s.io/component-base/configz"},
-	"the command line of this module": {module + "/example"},
+	"a template engine":               {"html/template", "text/template"},
+	"the command line of this module": {module + "/cmd"},
 }
 
 // exceptions are the kinds that a package may depend on. They hold only for the package itself,
 // neither for those below it nor for those that import it.
 var exceptions = map[string][]string{
 	// The secure port delegates authentication and authorization with the API server's own code;
-	// see also its own test.
-	module + "/ccm/serving": {"the API server's machinery"},
+	// see also its own test. They import cobra.
+	module + "/ccm/serving": {"the API server's machinery", "a template engine"},
+	// The groups of flags are in component-base's package for cobra, which has templates. Only
+	// programs that use them link them.
+	module + "/options": {"a template engine"},
 	// It runs controllers that were written for upstream's command, and needs the command's types.
-	module + "/controllers/initfunc": {
+	module + "/hosting/initfunc": {
 		"the API server's machinery", "storage and RPC", "upstream's command",
 		"handlers on the default mux", "the flag --version on import",
-		"a claim on client-go's metrics", "a registry of configurations",
+		"a claim on client-go's metrics", "a registry of configurations", "a template engine",
 	},
 	// Packages for tests of hosts.
 	module + "/ccm/ccmtest":              {"what only our tests need"},
@@ -126,7 +130,7 @@ func dependencies(t *testing.T) map[string][]string {
 		}
 	}
 	for _, pkg := range []string{
-		"/ccm", "/ccm/serving/endpoints", "/controllers/initfunc",
+		"/ccm", "/ccm/serving/endpoints", "/hosting/initfunc",
 		"/options", "/provider/fake", "/internal/fence",
 	} {
 		if len(packages[module+pkg]) == 0 {
@@ -138,7 +142,9 @@ func dependencies(t *testing.T) map[string][]string {
 
 // belongsToLibrary reports whether a host can link the package.
 func belongsToLibrary(pkg string) bool {
-	return !belowAny(pkg, []string{module + "/example", module + "/test", module + "/tools"})
+	return !belowAny(pkg, []string{
+		module + "/cmd", module + "/example", module + "/test", module + "/tools",
+	})
 }
 
 // list returns the lines that go list prints in the module's folder.

@@ -22,12 +22,14 @@ type tree struct {
 // down: a tree may only import lower trees.
 var floors = [][]tree{
 	{
-		{"example", []string{
-			"ccm", "ccm/serving", "controllers", "deploy", "fleet", "options",
+		{"cmd", []string{
+			"ccm", "ccm/serving", "controllers", "deploy", "fleet", "internal", "options",
 			"provider/fake", "provider/openstack",
 		}},
+		{"example", nil},
 		{"test", []string{
-			"ccm", "ccm/ccmtest", "ccm/serving", "deploy", "fleet", "internal", "options",
+			"ccm", "ccm/ccmtest", "ccm/serving", "deploy", "fleet", "internal",
+			"options",
 			"provider/fake", "provider/openstack", "provider/openstack/openstacktest",
 		}},
 		{"docs", nil},
@@ -35,31 +37,35 @@ var floors = [][]tree{
 	},
 	{
 		{"deploy", nil},
-		{"hosting/controllerruntime", []string{"ccm", "internal"}},
-		{"provider/huaweicloud", []string{"ccm", "provider/kit"}},
+		{"hosting/controllerruntime", []string{"ccm", "ccm/election", "internal"}},
+		{"provider/huaweicloud", []string{"ccm", "internal", "provider/kit"}},
 	},
 	{
-		{"ccm/ccmtest", []string{"ccm", "internal", "provider/fake"}},
-		{"fleet", []string{"ccm", "ccm/serving", "internal"}},
-		{"options", []string{"ccm", "ccm/serving"}},
+		{"ccm/ccmtest", []string{"ccm", "ccm/election", "internal", "provider/fake"}},
+		{"fleet", []string{"ccm", "ccm/election", "ccm/serving", "internal"}},
+		{"options", []string{"ccm", "ccm/serving", "internal"}},
 	},
 	{
-		{"ccm/serving", []string{"ccm", "internal"}},
+		{"ccm/serving", []string{"ccm", "ccm/election", "internal"}},
 		{"controllers", []string{"ccm", "internal"}},
 		{"provider/fake", []string{"ccm", "internal"}},
 		{"provider/openstack", []string{"ccm", "internal", "provider/kit"}},
 		{"provider/openstack/internal/simclient", []string{"provider/openstack/openstacktest"}},
-		{"provider/process", []string{"ccm", "internal", "provider/internal"}},
-		{"provider/program", []string{"ccm", "internal", "provider/internal"}},
-		{"provider/registered", []string{"ccm", "internal", "provider/internal"}},
+		{"hosting/initfunc", []string{"ccm", "internal"}},
+		{"hosting/process", []string{"ccm", "internal", "hosting/internal"}},
+		{"hosting/program", []string{"ccm", "internal", "hosting/internal"}},
+		{"hosting/registered", []string{"ccm", "internal", "hosting/internal"}},
 	},
 	{
-		{"provider/internal", []string{"ccm", "internal"}},
+		{"hosting/internal", []string{"ccm", "ccm/election", "internal"}},
 		{"provider/openstack/openstacktest", nil},
 	},
 	{
-		{"ccm", []string{"internal"}},
+		{"ccm", []string{"ccm/election", "internal"}},
 		{"provider/kit", []string{"internal"}},
+	},
+	{
+		{"ccm/election", []string{"internal"}},
 	},
 	{
 		{"internal", nil},

@@ -78,7 +78,9 @@ func inSpread(outage, situation, topology int) bool {
 		situation >= len(outages) && outage == situation-len(outages) &&
 			topology == situation%len(topologies) ||
 		// A read hangs during a black hole.
-		outage == 0 && situation == 1 && topology == 2
+		outage == 0 && situation == 1 && topology == 2 ||
+		// A call to the cloud succeeds, and its result is pending while another replica leads.
+		outage == 7 && situation == 3 && topology == 0
 }
 
 // lanes limit the number of parallel cells. A frozen kube-apiserver serves only one cell.

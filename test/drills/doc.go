@@ -40,7 +40,7 @@
 //
 // A plain "go test" runs cells in which each outage, each situation and each topology occurs.
 // FXCCM_DRILLS=all runs all cells, which takes ten minutes, and -update writes the result to
-// docs/reference/drills.md; "make test-drills" does both.
+// docs/evidence/drills.md; "make test-drills" does both.
 //
 // The fleet drills run replicas of a fleet that come, freeze and die, with clocks that are an hour
 // wrong, and clusters with hostile API servers. FXCCM_DRILLS_OTHER names a commit, whose example

@@ -117,6 +117,7 @@ func (w *fleetWorld) start(name, program string, skew time.Duration) *fleetRepli
 	r.Process = replica.StartProcess(w.t, w.dir, name, memoryLimit, program, "fleet",
 		"--kubeconfig="+kubeconfig, "--namespace="+w.name, "--name="+w.name, "--identity="+name,
 		"--clusters=directory", "--clusters-directory="+filepath.Join(w.dir, "clusters"),
+		"--clusters-trusted",
 		"--cloud-provider=fake", "--configure-cloud-routes=false",
 		"--drain-timeout="+drainTimeout.String(), "--logging-format=json",
 		"--bind-address=127.0.0.1", "--secure-port="+strconv.Itoa(r.Port))

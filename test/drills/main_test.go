@@ -27,7 +27,7 @@ var planes = struct{ shared, frozen *plane }{shared: newPlane(), frozen: newPlan
 // machine records the periods in which the machine was too busy.
 var machine stalls
 
-var update = flag.Bool("update", false, "write the results to docs/reference/drills.md")
+var update = flag.Bool("update", false, "write the results to docs/evidence/drills.md")
 
 // all reports whether all cells run, or only some.
 func all() bool { return os.Getenv("FXCCM_DRILLS") == "all" }
@@ -52,11 +52,11 @@ func runSuite(m *testing.M) (code int) {
 			code = max(code, suite.Failed(err))
 		}
 	}()
-	if err := replica.Build(filepath.Join("..", ".."), dir, "./example",
+	if err := replica.Build(filepath.Join("..", ".."), dir, "./cmd/fxccm",
 		"./test/drills/host"); err != nil {
 		return suite.Failed(err)
 	}
-	programs.ccm, programs.host = filepath.Join(dir, "example"), filepath.Join(dir, "host")
+	programs.ccm, programs.host = filepath.Join(dir, "fxccm"), filepath.Join(dir, "host")
 	programs.other, programs.otherVersion = programs.ccm, "this version"
 	if commit := os.Getenv("FXCCM_DRILLS_OTHER"); commit != "" {
 		if programs.other, programs.otherVersion, err = buildOther(dir, commit); err != nil {
@@ -77,7 +77,7 @@ func runSuite(m *testing.M) (code int) {
 	return code
 }
 
-// buildOther builds the example of another commit.
+// buildOther builds the program of another commit.
 func buildOther(dir, commit string) (program, version string, err error) {
 	source := filepath.Join(dir, "source")
 	if err := os.Mkdir(source, 0o755); err != nil {
@@ -96,8 +96,12 @@ func buildOther(dir, commit string) (program, version string, err error) {
 	if err := os.Mkdir(bin, 0o755); err != nil {
 		return "", "", err
 	}
-	err = replica.Build(source, bin, "./example")
-	return filepath.Join(bin, "example"), strings.TrimSpace(string(out)), err
+	folder := "./cmd/fxccm"
+	if _, err := os.Stat(filepath.Join(source, folder)); err != nil {
+		folder = "./example" // where it was in earlier commits
+	}
+	err = replica.Build(source, bin, folder)
+	return filepath.Join(bin, filepath.Base(folder)), strings.TrimSpace(string(out)), err
 }
 
 func (p *plane) stop() error {

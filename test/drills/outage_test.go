@@ -40,6 +40,8 @@ var outages = []outage{
 	{name: "429, Retry-After", fault: netfault.Status(http.StatusTooManyRequests, time.Second)},
 	{name: "wrong certificate", fault: netfault.WrongCertificate()},
 	{name: "name unknown", fault: netfault.Reset(), resolves: true},
+	// Data of the outage arrives when the network works again, unless the sender discards it.
+	{name: "network interrupted", fault: netfault.Stall()},
 }
 
 // A strike is an outage of one cell. A handler of requests may begin it.

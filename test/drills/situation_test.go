@@ -78,8 +78,9 @@ func (w *world) awaitInFlight(method fake.Method, object string, begin func()) {
 	begin()
 }
 
-// expireTokens makes the API server treat tokens of ServiceAccounts as expired. The outage begins
-// at the first request for a new token, which is not answered.
+// expireTokens makes the API server treat tokens of ServiceAccounts as expired, and registers a
+// node, which makes controllers use theirs. The outage begins at the first request for a new token,
+// which is not answered.
 func expireTokens(w *world, begin func()) {
 	w.treat(func(rw http.ResponseWriter, r *http.Request) bool {
 		if strings.HasSuffix(r.URL.Path, "/token") {
@@ -94,6 +95,7 @@ func expireTokens(w *world, begin func()) {
 		answer(rw, apierrors.NewUnauthorized("the token has expired"))
 		return true
 	})
+	w.register(w.nextNode())
 }
 
 // relist ends all watches, and answers new ones that they are too old. The outage begins when an

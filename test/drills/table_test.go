@@ -76,8 +76,8 @@ func (l *list) addLease(candidates, changes string, o overlap) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.leases = append(l.leases,
-		fmt.Sprintf("| %s | %s | %d | %d | %d | %.1f s |", candidates, changes, o.terms, o.of,
-			o.calls, o.time.Seconds()))
+		fmt.Sprintf("| %s | %s | %d | %d | %d | %.1f s | %.1f s |", candidates, changes, o.terms,
+			o.of, o.calls, o.time.Seconds(), o.leaderless.Seconds()))
 }
 
 func (l *list) addVersions(other string) {
@@ -116,7 +116,7 @@ func report() error {
 	if !*update || fleets+written == "" {
 		return nil
 	}
-	path := filepath.Join("..", "..", "docs", "reference", "drills.md")
+	path := filepath.Join("..", "..", "docs", "evidence", "drills.md")
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -193,4 +193,4 @@ func tables(all []*result, leases []string) string {
 }
 
 const leasePreamble = "\n## The lease\n\n" +
-	"| candidates | changes of the lease | terms | mutating calls | of these, while two terms acted | that lasted |\n|---|---|---|---|---|---|\n"
+	"| candidates | changes of the lease | terms | mutating calls | of these, while two terms acted | that lasted | longest time without a call |\n|---|---|---|---|---|---|---|\n"

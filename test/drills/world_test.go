@@ -215,7 +215,7 @@ func (w *world) nextNode() *corev1.Node {
 		w.t.Fatal(err)
 	}
 	return ccmtest.TaintedNode(name, ccmtest.NodeLabel(endpoint.PartLabel, w.name),
-		ccmtest.NodePodCIDRs(fmt.Sprintf("10.200.%d.0/24", i)))
+		ccmtest.NodePodCIDRs(fmt.Sprintf("10.200.%d.%d/28", i/16, i%16*16)))
 }
 
 func (w *world) register(node *corev1.Node) {

@@ -21,7 +21,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
-	"github.com/fxccm/fxccm/provider/program"
+	"github.com/fxccm/fxccm/hosting/program"
 )
 
 var cluster *controlplane.ControlPlane

@@ -22,7 +22,7 @@ const module = "github.com/fxccm/fxccm"
 
 // ofUpstreamsCommand are the packages that import upstream's command, which has import side
 // effects. Only hosts that need the command's types import them.
-var ofUpstreamsCommand = []string{module + "/controllers/initfunc"}
+var ofUpstreamsCommand = []string{module + "/hosting/initfunc"}
 
 // A program that imports the library has the same process state as a program that imports only the
 // library's dependencies, and it prints nothing.
@@ -81,8 +81,8 @@ func TestImport_OfAPackageWithSideEffects_IsDetected(t *testing.T) {
 	}
 }
 
-// After a Manager has led and stopped, only the metrics of upstream's controllers remain in the
-// process.
+// After a Manager has led and stopped, only the metric of the route controller, which is
+// upstream's, remains in the process.
 func TestManager_Stopped_LeavesOnlyUpstreamsMetrics(t *testing.T) {
 	t.Parallel()
 	cp := controlplane.ForTest(t)
@@ -190,7 +190,8 @@ func build(t *testing.T, pkg string, flags ...string) (binary string) {
 func libraryPackages(t *testing.T) []string {
 	t.Helper()
 	listed := goCommand(t, "list", "-f", `{{if ne .Name "main"}}{{.ImportPath}}{{end}}`,
-		"./ccm/...", "./controllers/...", "./options/...", "./provider/...", "./internal/...")
+		"./ccm/...", "./controllers/...", "./hosting/...",
+		"./options/...", "./provider/...", "./internal/...")
 	return slices.DeleteFunc(strings.Fields(listed), func(pkg string) bool {
 		return slices.Index(strings.Split(strings.TrimPrefix(pkg, module+"/"), "/"), "internal") > 0
 	})

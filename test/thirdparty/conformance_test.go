@@ -11,8 +11,8 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/conformance"
-	"github.com/fxccm/fxccm/provider/process"
-	"github.com/fxccm/fxccm/provider/registered"
+	"github.com/fxccm/fxccm/hosting/process"
+	"github.com/fxccm/fxccm/hosting/registered"
 	"github.com/fxccm/fxccm/test/thirdparty/awsstub"
 )
 

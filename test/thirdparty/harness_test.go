@@ -16,7 +16,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/provider/registered"
+	"github.com/fxccm/fxccm/hosting/registered"
 	"github.com/fxccm/fxccm/test/thirdparty/awsstub"
 )
 
@@ -66,8 +66,7 @@ func newNode(t *testing.T, i awsstub.Instance, opts ...ccmtest.NodeOption) {
 }
 
 // knownNode creates an initialized Node for an instance. Created before the CCM starts, it is in
-// all load balancers from the beginning. For a later Node, upstream's service controller can update
-// a load balancer while it still creates it without the Node, and the last write wins.
+// all load balancers from the beginning.
 func knownNode(t *testing.T, i awsstub.Instance) {
 	t.Helper()
 	ccmtest.CreateNode(t, shared.Admin,

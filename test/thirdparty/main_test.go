@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/fxccm/fxccm/provider/process"
-	"github.com/fxccm/fxccm/provider/registered"
+	"github.com/fxccm/fxccm/hosting/process"
+	"github.com/fxccm/fxccm/hosting/registered"
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 

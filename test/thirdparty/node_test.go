@@ -11,7 +11,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/provider/registered"
+	"github.com/fxccm/fxccm/hosting/registered"
 	"github.com/fxccm/fxccm/test/thirdparty/awsstub"
 )
 

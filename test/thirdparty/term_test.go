@@ -14,8 +14,9 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/provider/process"
-	"github.com/fxccm/fxccm/provider/registered"
+	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/hosting/process"
+	"github.com/fxccm/fxccm/hosting/registered"
 	"github.com/fxccm/fxccm/test/thirdparty/awsstub"
 )
 
@@ -111,7 +112,7 @@ func loseWhileWorking(t *testing.T, cloud *awsstub.Cloud, h hosting) {
 
 	c.Elector.Lose(nil)
 	ended := c.Elector.WaitReleased(t)
-	if !ended.Drained || !errors.Is(ended.Err, ccm.ErrLeadershipLost) {
+	if !ended.Drained || !errors.Is(ended.Err, election.ErrLost) {
 		t.Fatalf("the term has ended with %+v, want it drained after the loss of leadership", ended)
 	}
 	before := len(cloud.Requests())

@@ -6,21 +6,19 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 )
 
-// pkg is a package, its path from the root of the module, and its exported names.
+// pkg holds the exported names of a package. Each begins with the path of the package and a space;
+// a method is written as Type.Method.
 type pkg struct {
-	path, doc string
-	names     []name
+	path       string
+	documented bool
+	names      []string
+	// missing has an error for each name without a doc comment.
+	missing []error
 }
-
-// name is an exported name. A method is written as Type.Method.
-type name struct{ kind, name, doc string }
-
-var endOfSentence = regexp.MustCompile(`[a-z0-9)\]"][.] [A-Z\[]`)
 
 // readPackage reads the package of a folder. It returns no names for a program, or without Go
 // files.
@@ -39,20 +37,18 @@ func readPackage(folder string) (pkg, error) {
 			return p, err
 		}
 		if file.Name.Name == "main" {
-			return p, nil
+			return pkg{}, nil
 		}
-		if file.Doc != nil {
-			p.doc = firstSentence(file.Doc)
-		}
+		p.documented = p.documented || file.Doc.Text() != ""
 		for _, declaration := range file.Decls {
 			p.addDeclaration(declaration)
 		}
 	}
-	slices.SortFunc(p.names, func(a, b name) int { return strings.Compare(a.name, b.name) })
+	slices.Sort(p.names)
 	// A name with a declaration for each platform counts once.
-	p.names = slices.CompactFunc(p.names, func(a, b name) bool { return a.name == b.name })
-	if len(p.names) > 0 && p.doc == "" {
-		return p, fmt.Errorf("%s: the package has no doc comment", p.path)
+	p.names = slices.Compact(p.names)
+	if len(p.names) > 0 && !p.documented {
+		p.missing = append(p.missing, fmt.Errorf("%s: the package has no doc comment", p.path))
 	}
 	return p, nil
 }
@@ -65,13 +61,13 @@ func (p *pkg) addDeclaration(declaration ast.Decl) {
 		for _, spec := range d.Specs {
 			switch s := spec.(type) {
 			case *ast.TypeSpec:
-				p.add("type", s.Name.Name, s.Doc, d.Doc)
+				p.add(s.Name.Name, s.Doc, d.Doc)
 				if of, ok := s.Type.(*ast.InterfaceType); ok && s.Name.IsExported() {
 					p.addMethods(s.Name.Name, of)
 				}
 			case *ast.ValueSpec:
 				for _, n := range s.Names {
-					p.add(d.Tok.String(), n.Name, s.Doc, s.Comment, d.Doc)
+					p.add(n.Name, s.Doc, s.Comment, d.Doc)
 				}
 			}
 		}
@@ -80,7 +76,7 @@ func (p *pkg) addDeclaration(declaration ast.Decl) {
 
 func (p *pkg) addFunc(d *ast.FuncDecl) {
 	if d.Recv == nil {
-		p.add("func", d.Name.Name, d.Doc)
+		p.add(d.Name.Name, d.Doc)
 		return
 	}
 	receiver := d.Recv.List[0].Type
@@ -94,7 +90,7 @@ func (p *pkg) addFunc(d *ast.FuncDecl) {
 		receiver = generic.X
 	}
 	if of, ok := receiver.(*ast.Ident); ok && of.IsExported() && d.Name.IsExported() {
-		p.add("method", of.Name+"."+d.Name.Name, d.Doc)
+		p.add(of.Name+"."+d.Name.Name, d.Doc)
 	}
 }
 
@@ -102,34 +98,20 @@ func (p *pkg) addMethods(of string, methods *ast.InterfaceType) {
 	for _, field := range methods.Methods.List {
 		for _, n := range field.Names {
 			if n.IsExported() {
-				p.add("method", of+"."+n.Name, field.Doc, field.Comment)
+				p.add(of+"."+n.Name, field.Doc, field.Comment)
 			}
 		}
 	}
 }
 
-// add adds an exported name with the first of its comments.
-func (p *pkg) add(kind, of string, comments ...*ast.CommentGroup) {
-	if !ast.IsExported(of) {
+// add adds a name if it is exported.
+func (p *pkg) add(name string, comments ...*ast.CommentGroup) {
+	if !ast.IsExported(name) {
 		return
 	}
-	n := name{kind: kind, name: of}
-	for _, comment := range comments {
-		if comment.Text() != "" {
-			n.doc = firstSentence(comment)
-			break
-		}
+	p.names = append(p.names, p.path+" "+name)
+	hasText := func(c *ast.CommentGroup) bool { return c.Text() != "" }
+	if !slices.ContainsFunc(comments, hasText) {
+		p.missing = append(p.missing, fmt.Errorf("%s: %s has no doc comment", p.path, name))
 	}
-	p.names = append(p.names, n)
-}
-
-// firstSentence returns the sentence for a cell of a table. go/doc's Synopsis drops comments that
-// begin with "Author", such as AuthorizationConfig's.
-func firstSentence(comment *ast.CommentGroup) string {
-	paragraph, _, _ := strings.Cut(comment.Text(), "\n\n")
-	sentence := strings.Join(strings.Fields(paragraph), " ")
-	if end := endOfSentence.FindStringIndex(sentence); end != nil {
-		sentence = sentence[:end[0]+len("x.")]
-	}
-	return strings.NewReplacer("|", `\|`, "<", "&lt;", "[", "", "]", "").Replace(sentence)
 }

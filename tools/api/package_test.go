@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,12 +9,11 @@ import (
 	"testing"
 )
 
-func TestReadPackage_ExportedNames_HaveTheirKindAndFirstSentence(t *testing.T) {
-	folder := t.TempDir()
-	source := `// Package p is a test. It has more.
-package p
+func TestReadPackage_ExportedNames_AreListedAndNeedADocComment(t *testing.T) {
+	t.Chdir(t.TempDir())
+	source := `package p
 
-// AuthorizationConfig configures [T]. It has more.
+// AuthorizationConfig configures.
 type AuthorizationConfig struct{ Field int }
 
 // T is an interface.
@@ -30,14 +30,13 @@ func (hidden) Hidden() {}
 
 // The limits.
 const (
-	// A is e.g. 1.
 	A = 1
 	B = 2 // B is two.
-	C = 3
 )
 
-// Get returns a
-// value.
+var C = 3
+
+// Get returns a value.
 func (*AuthorizationConfig) Get() int { return 0 }
 
 func New() {}
@@ -48,51 +47,50 @@ type Map[K, V any] struct{}
 // Put stores.
 func (m *Map[K, V]) Put(K, V) {}
 `
-	if err := os.WriteFile(filepath.Join(folder, "p.go"), []byte(source), 0o600); err != nil {
+	if err := os.Mkdir("p", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	p, err := readPackage(folder)
+	if err := os.WriteFile(filepath.Join("p", "p.go"), []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := readPackage("p")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.doc != "Package p is a test." {
-		t.Errorf("doc of the package: %q", p.doc)
-	}
-	want := []name{
-		{"const", "A", "A is e.g. 1."},
-		{"type", "AuthorizationConfig", "AuthorizationConfig configures T."},
-		{"method", "AuthorizationConfig.Get", "Get returns a value."},
-		{"const", "B", "B is two."},
-		{"const", "C", "The limits."},
-		{"type", "Map", "Map has two type parameters."},
-		{"method", "Map.Put", "Put stores."},
-		{"func", "New", ""},
-		{"type", "T", "T is an interface."},
-		{"method", "T.M", "M is a method."},
-		{"method", "T.Undocumented", ""},
+	want := strings.Fields("A AuthorizationConfig AuthorizationConfig.Get B C Map Map.Put New T " +
+		"T.M T.Undocumented")
+	for i := range want {
+		want[i] = "p " + want[i]
 	}
 	if !slices.Equal(p.names, want) {
-		t.Errorf("names:\n%v\nwant:\n%v", p.names, want)
+		t.Errorf("names:\n%q\nwant:\n%q", p.names, want)
+	}
+	const missing = `p: T.Undocumented has no doc comment
+p: C has no doc comment
+p: New has no doc comment
+p: the package has no doc comment`
+	if got := errors.Join(p.missing...).Error(); got != missing {
+		t.Errorf("missing:\n%s\nwant:\n%s", got, missing)
 	}
 }
 
 func TestUpdate_MoreNames_NeedAReasonThatStays(t *testing.T) {
-	two := []pkg{{path: "p", names: []name{{"func", "A", "A."}, {"func", "B", "B."}}}}
-	if _, err := update("| total | 1 |\n", two, 2, ""); err == nil ||
+	two := []string{"p A", "p B"}
+	if _, err := update("# total: 1\np A\n", two, ""); err == nil ||
 		!strings.Contains(err.Error(), "1 exported names more") {
 		t.Errorf("a second name without a reason: %v", err)
 	}
-	page, err := update("| total | 1 |\n", two, 2, "hosts need B.")
+	grown, err := update("# total: 1\np A\n", two, "hosts need B.")
 	if err != nil {
 		t.Fatal(err)
 	}
-	same, err := update(page, two, 2, "")
-	if err != nil || same != page ||
-		!strings.Contains(page, "\nThe number last grew because hosts need B.\n") {
-		t.Errorf("the next page is, with the error %v:\n%s\nafter:\n%s", err, same, page)
+	same, err := update(grown, two, "")
+	if err != nil || same != grown ||
+		!strings.Contains(grown, "\n# The number last grew because hosts need B.\n") {
+		t.Errorf("the next list is, with the error %v:\n%s\nafter:\n%s", err, same, grown)
 	}
-	if fewer, err := update(page, two[:0], 0, ""); err != nil ||
-		!strings.Contains(fewer, "| total | 0 |") {
+	if fewer, err := update(grown, two[:0], ""); err != nil ||
+		!strings.Contains(fewer, "# total: 0\n") {
 		t.Errorf("without the names: %v\n%s", err, fewer)
 	}
 }

@@ -2,6 +2,8 @@ module github.com/fxccm/fxccm/tools/controlplane
 
 go 1.26.0
 
+toolchain go1.26.8
+
 // What build.sh builds. The versions stand here and nowhere else.
 tool (
 	go.etcd.io/etcd/server/v3

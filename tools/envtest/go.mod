@@ -2,8 +2,10 @@ module github.com/fxccm/fxccm/tools/envtest
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
-	github.com/go-logr/logr v1.4.3
+	github.com/go-logr/logr v1.4.4
 	sigs.k8s.io/controller-runtime/tools/setup-envtest v0.25.1
 )
 

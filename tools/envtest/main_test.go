@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -219,6 +220,121 @@ replace (
 			}
 		})
 	}
+}
+
+// In this test, a module proxy has the modules of Kubernetes, as small programs.
+func TestBuildScript_WithAVersion_BuildsItAsItsGoModSays(t *testing.T) {
+	root, proxy, assets := project(t), t.TempDir(), t.TempDir()
+	publish(t, proxy, "k8s.io/kubernetes", "v1.31.14", map[string]string{
+		"go.mod": `module k8s.io/kubernetes
+
+go 1.21.0
+
+godebug (
+	default=go1.20
+)
+
+require k8s.io/component-base v0.0.0
+
+replace (
+	k8s.io/component-base => ./staging/src/k8s.io/component-base
+)
+`,
+		"cmd/kube-apiserver/main.go": `package main
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"k8s.io/component-base/version"
+)
+
+func main() {
+	info, _ := debug.ReadBuildInfo()
+	for _, setting := range info.Settings {
+		if setting.Key == "DefaultGODEBUG" {
+			fmt.Println(version.Get(), setting.Value)
+		}
+	}
+}
+`,
+	})
+	publish(t, proxy, "k8s.io/component-base", "v0.31.14", map[string]string{
+		"go.mod": "module k8s.io/component-base\n\ngo 1.21.0\n",
+		"version/version.go": "package version\n\nvar gitVersion, gitMajor, gitMinor string\n\n" +
+			"func Get() string { return gitVersion + \" \" + gitMajor + \" \" + gitMinor }\n",
+	})
+	build := func(version string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), "bash",
+			filepath.Join(root, "tools/controlplane/build.sh"), version)
+		cmd.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+assets, "GOPROXY=file://"+proxy,
+			"GOSUMDB=off", "GOFLAGS=-modcacherw", "GOMODCACHE="+t.TempDir())
+		said, err := cmd.CombinedOutput()
+		return string(said), err
+	}
+	if said, err := build("v1.31.14"); err == nil || !strings.Contains(said, "no executable") {
+		t.Errorf("without an etcd: %v, %s", err, said)
+	}
+	for _, name := range programs {
+		write(t, assets, name, "#!/bin/sh\necho "+name+"\n")
+		if err := os.Chmod(filepath.Join(assets, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if said, err := build("v1.31.15"); err == nil ||
+		!strings.Contains(said, "cannot download the module k8s.io/kubernetes v1.31.15") {
+		t.Errorf("a version that the proxy lacks: %v, %s", err, said)
+	}
+	if said, err := build("v1.31.14"); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	for name, want := range map[string]string{
+		"kube-apiserver": "v1.31.14 1 31 ", "etcd": "etcd\n",
+	} {
+		out, err := exec.CommandContext(t.Context(),
+			filepath.Join(root, "bin/kubernetes/v1.31.14", name)).Output()
+		if err != nil || !strings.HasPrefix(string(out), want) {
+			t.Errorf("%s: %q, %v, want %q", name, out, err, want)
+		}
+		if name == "kube-apiserver" && !strings.Contains(string(out), "panicnil=1") {
+			t.Errorf("the runtime settings are %s, want those of Go 1.20", out)
+		}
+	}
+	if said, err := build("v1.31.14"); err != nil || said != "" {
+		t.Errorf("it does not use the program again: %v, %s", err, said)
+	}
+
+	write(t, assets, "kube-apiserver", "#!/bin/sh\necho Kubernetes v1.37.1\n")
+	if said, err := build("v1.37.1"); err != nil || said != "" {
+		t.Errorf("it does not use the program that has the version: %v, %s", err, said)
+	}
+	to, err := os.Readlink(filepath.Join(root, "bin/kubernetes/v1.37.1/kube-apiserver"))
+	if err != nil || to != filepath.Join(assets, "kube-apiserver") {
+		t.Errorf("the program is a link to %q, %v", to, err)
+	}
+}
+
+// publish writes a module to the folder of a proxy.
+func publish(t *testing.T, proxy, module, version string, files map[string]string) {
+	t.Helper()
+	var content bytes.Buffer
+	archive := zip.NewWriter(&content)
+	for name, text := range files {
+		file, err := archive.Create(module + "@" + version + "/" + name)
+		if err == nil {
+			_, err = io.WriteString(file, text)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	at := module + "/@v/" + version
+	write(t, proxy, at+".info", fmt.Sprintf("{\"Version\": %q}", version))
+	write(t, proxy, at+".mod", files["go.mod"])
+	write(t, proxy, at+".zip", content.String())
 }
 
 // project returns a copy of the folders that the build script needs.

@@ -73,14 +73,83 @@ func TestCheck_CommentsOfYAML_AreReadWithoutTheirValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := "# It is foo\n# bar.\na: qux\nb: c # Baz is\n\n  # -- qux\n# foo\n\n# bar\n"
+	file := "# It is foo\n# bar.\na: qux\nb: c # Baz is\n\n  # -- qux\n# foo\n\n# bar\n# -- x\n\n# -- Baz is\n"
 	var lines []int
 	for _, f := range checkTexts("x.yaml", comments(file), rules) {
 		lines = append(lines, f.line)
 	}
 	slices.Sort(lines)
-	if want := []int{2, 4, 6}; !slices.Equal(lines, want) {
+	if want := []int{2, 4, 6, 12}; !slices.Equal(lines, want) {
 		t.Errorf("findings in lines %v, want %v", lines, want)
+	}
+}
+
+func TestCheck_TextsOfTemplates_AreReadWithoutTheirCode(t *testing.T) {
+	rules, err := parseGlossary(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := "{{/* It is foo\nbar. */}}\n{{ qux }}\n# qux\na: qux {{ fail \"no qux\" }}\n" +
+		"{{- /* Baz\nis */ -}}\n"
+	for name, want := range map[string][]int{
+		"_x.tpl": {2, 4, 5, 6}, "templates/x.yaml": {2, 4, 5, 6}, "NOTES.txt": {2, 4, 5, 5, 6},
+	} {
+		var lines []int
+		for _, f := range checkTexts(name, templateTexts(name, template), rules) {
+			lines = append(lines, f.line)
+		}
+		slices.Sort(lines)
+		if !slices.Equal(lines, want) {
+			t.Errorf("%s: findings in lines %v, want %v", name, lines, want)
+		}
+	}
+}
+
+func TestCheck_Module_HasItsCommentsAndStringsRead(t *testing.T) {
+	rules, err := parseGlossary(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	module := "// It is foo\n// bar.\nconst qux = 'qux' // Baz is\n" +
+		"throw new Error(`a ${qux} foo\nbar`)\nconst link = 'https://qux'\n"
+	var lines []int
+	for _, f := range checkTexts("x.mjs", moduleTexts(module), rules) {
+		lines = append(lines, f.line)
+	}
+	slices.Sort(lines)
+	if want := []int{2, 3, 3, 5, 6}; !slices.Equal(lines, want) {
+		t.Errorf("findings in lines %v, want %v", lines, want)
+	}
+}
+
+func TestCheck_Picture_IsReadWithoutItsStyle(t *testing.T) {
+	rules, err := parseGlossary(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture := `<svg xmlns="http://www.w3.org/2000/svg">
+<title>Foo bar</title><desc>It leads. Baz
+leads.</desc>
+<style>.qux { fill: none }</style>
+<rect class="qux"/>
+<!-- qux -->
+<text x="1" class="qux">Baz &amp; <tspan>foo
+bar</tspan></text>
+</svg>`
+	texts, err := pictureTexts([]byte(picture))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []int
+	for _, f := range checkTexts("x.svg", texts, rules) {
+		lines = append(lines, f.line)
+	}
+	slices.Sort(lines)
+	if want := []int{2, 2, 6, 7, 8}; !slices.Equal(lines, want) {
+		t.Errorf("findings in lines %v, want %v", lines, want)
+	}
+	if _, err := pictureTexts([]byte("<svg>")); err == nil {
+		t.Error("a picture without an end was accepted")
 	}
 }
 

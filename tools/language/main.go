@@ -53,7 +53,7 @@ func run(folders []string) error {
 	return nil
 }
 
-var withTexts = []string{".go", ".md", ".tmpl", ".sh", ".yaml"}
+var withTexts = []string{".go", ".md", ".tmpl", ".sh", ".yaml", ".svg", ".mjs", ".tpl", ".txt"}
 
 // list returns the files with texts below the folders that git tracks or would add.
 func list(folders []string) ([]string, error) {
@@ -86,7 +86,20 @@ func check(name string, rules []rule) ([]finding, error) {
 	switch filepath.Ext(name) {
 	case ".md", ".tmpl":
 		return checkTexts(name, pageTexts(string(content)), rules), nil
+	case ".svg":
+		texts, err := pictureTexts(content)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		return checkTexts(name, texts, rules), nil
+	case ".mjs":
+		return checkTexts(name, moduleTexts(string(content)), rules), nil
+	case ".tpl", ".txt":
+		return checkTexts(name, templateTexts(name, string(content)), rules), nil
 	case ".yaml", ".sh", "": // a Makefile
+		if strings.Contains(name, "/templates/") {
+			return checkTexts(name, templateTexts(name, string(content)), rules), nil
+		}
 		return checkTexts(name, comments(string(content)), rules), nil
 	}
 	source, err := scan(name, content)

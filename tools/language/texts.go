@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"encoding/xml"
+	"errors"
 	"fmt"
 	"go/scanner"
 	"go/token"
+	"io"
 	"regexp"
 	"strings"
 )
@@ -187,7 +191,9 @@ func comments(content string) []text {
 		} else if !whole {
 			continue
 		}
-		body = inlineCode.ReplaceAllString(strings.TrimSpace(body), "``")
+		// "# -- " begins the description of a value of the chart.
+		body = strings.TrimPrefix(strings.TrimSpace(body), "-- ")
+		body = inlineCode.ReplaceAllString(body, "``")
 		if whole && last == i && last > 0 {
 			texts[len(texts)-1].content += "\n" + body
 		} else {
@@ -199,4 +205,84 @@ func comments(content string) []text {
 		}
 	}
 	return texts
+}
+
+var (
+	// action is an action of a template.
+	action = regexp.MustCompile(`(?s)\{\{.*?\}\}`)
+	// literal is a string in an action, or a comment.
+	literal = regexp.MustCompile(`(?s)/\*.*?\*/|"[^"\n]*"`)
+	// expression is a value in a string of JavaScript.
+	expression = regexp.MustCompile(`\$\{[^}]*\}`)
+	// moduleLiteral is a string or a comment of JavaScript. A string begins after code, so that an
+	// apostrophe in a comment begins none.
+	moduleLiteral = regexp.MustCompile(
+		"(?m)(?:^\\s*//.*(?:\n\\s*//.*)*|\\s// .*$)|'[^'\n]*'|`[^`]*`")
+)
+
+// templateTexts returns the texts of a template of the chart: the comments and strings of its
+// actions, and the comments of the YAML around them, or the whole text around them if it is for
+// people.
+func templateTexts(name, content string) []text {
+	var texts []text
+	for _, at := range action.FindAllStringIndex(content, -1) {
+		for _, in := range literal.FindAllStringIndex(content[at[0]:at[1]], -1) {
+			begin := at[0] + in[0]
+			texts = append(texts, text{
+				line:    1 + strings.Count(content[:begin], "\n"),
+				content: strings.Trim(content[begin:at[0]+in[1]], `/* "`),
+			})
+		}
+	}
+	rest := action.ReplaceAllStringFunc(content, func(code string) string {
+		return strings.Repeat("\n", strings.Count(code, "\n"))
+	})
+	if strings.HasSuffix(name, ".txt") {
+		return append(texts, pageTexts(rest)...)
+	}
+	return append(texts, comments(rest)...)
+}
+
+// moduleTexts returns the comments and strings of a module of JavaScript.
+func moduleTexts(content string) []text {
+	var texts []text
+	for _, at := range moduleLiteral.FindAllStringIndex(content, -1) {
+		found := content[at[0]:at[1]]
+		if begin := strings.TrimSpace(found); strings.HasPrefix(begin, "//") {
+			found = moduleComment.ReplaceAllString(found, "")
+		} else {
+			found = expression.ReplaceAllString(strings.Trim(found, "'`"), "")
+		}
+		texts = append(texts, text{line: 1 + strings.Count(content[:at[0]], "\n"), content: found})
+	}
+	return texts
+}
+
+var moduleComment = regexp.MustCompile(`(?m)^\s*// ?`)
+
+// pictureTexts returns the texts, the title and the description of an SVG picture, and its
+// comments.
+func pictureTexts(picture []byte) ([]text, error) {
+	var texts []text
+	element := ""
+	decoder := xml.NewDecoder(bytes.NewReader(picture))
+	for {
+		line, _ := decoder.InputPos()
+		part, err := decoder.Token()
+		switch t := part.(type) {
+		case nil:
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return texts, err
+		case xml.StartElement:
+			element = t.Name.Local
+		case xml.Comment:
+			texts = append(texts, text{line: line, content: strings.TrimSpace(string(t))})
+		case xml.CharData:
+			if content := strings.TrimSpace(string(t)); content != "" && element != "style" {
+				texts = append(texts, text{line: line, content: content})
+			}
+		}
+	}
 }

@@ -2,9 +2,11 @@ module github.com/fxccm/fxccm/tools/never
 
 go 1.26.0
 
-require golang.org/x/tools v0.51.0
+toolchain go1.26.8
+
+require golang.org/x/tools v0.52.0
 
 require (
-	golang.org/x/mod v0.41.0 // indirect
-	golang.org/x/sync v0.23.0 // indirect
+	golang.org/x/mod v0.42.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
 )

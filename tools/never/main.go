@@ -1,8 +1,8 @@
 // Command never checks that library packages do not use functions that only a program may use: see
 // package never. Go vet runs it:
 //
-//	go vet -vettool=bin/lint/never ./ccm/... ./controllers/... ./options/... ./provider/... \
-//	  ./internal/...
+//	go vet -vettool=bin/lint/never ./ccm/... ./controllers/... ./hosting/... ./options/... \
+//	  ./provider/... ./internal/...
 package main
 
 import (

@@ -9,7 +9,7 @@ stop() { # SIGNAL NAME
     local pid; read -r pid _ <"$LAB_RUN/$2.pid"; kill -"$1" -- "-$pid" 2>/dev/null
 }
 # Services first, then what they stand on.
-back=" mariadb rabbitmq epmd memcached "
+back=" mariadb rabbitmq epmd memcached ovsdb ovn-net root "
 first= last=
 for n in $names; do case $back in *" $n "*) last+=" $n";; *) first+=" $n";; esac; done
 for set in "$first" "$last"; do

@@ -1,6 +1,10 @@
 # Settings of the lab; each can be given in the environment. Sourced by up.sh and down.sh.
-LAB_HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+export LAB_HERE; LAB_HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export LAB_DIR=${LAB_DIR:-$(cd "$LAB_HERE/../.." && pwd)/bin/openstack-lab}
+# zed: Debian 12's, whose packages are installed on the machine itself. 2025.1: Debian 13's, in a root of its own below LAB_DIR, with
+# OVN, so that packets flow.
+export LAB_RELEASE=${LAB_RELEASE:-zed}
+export LAB_MIRROR=${LAB_MIRROR:-http://deb.debian.org/debian}
 export LAB_HOST=${LAB_HOST:-127.0.0.1}
 export LAB_REGION=${LAB_REGION:-RegionOne}
 export LAB_PASSWORD=${LAB_PASSWORD:-lab}
@@ -23,6 +27,7 @@ export LAB_PUBLIC_CIDR=${LAB_PUBLIC_CIDR:-198.18.0.0/16}
 export LAB_AUTH_URL=http://$LAB_HOST:$LAB_KEYSTONE_PORT/v3
 
 LAB_ETC=$LAB_DIR/etc LAB_RUN=$LAB_DIR/run LAB_LOG=$LAB_DIR/log
+LAB_ROOT=$LAB_DIR/root LAB_OVN=$LAB_DIR/ovn
 # Debian's own, which its packages are for; another may come first in PATH.
 LAB_PY=/usr/bin/python3
 
@@ -34,4 +39,15 @@ lab_alive() { # NAME
     [ -f "$LAB_RUN/$1.pid" ] || return 1
     read -r pid st <"$LAB_RUN/$1.pid" || return 1
     [ -n "$pid" ] && [ -n "$st" ] && [ "$(lab_starttime "$pid")" = "$st" ]
+}
+
+# lab_enter sets enter and enter_net, which are put in front of a command line, to how a program of the release runs: in its root, whose
+# mounts only its own processes see (root.pid), and for enter_net in OVN's network namespace (ovn.pid), too. Both are empty for Zed.
+lab_enter() {
+    local root net
+    enter=() enter_net=()
+    [ -d "$LAB_ROOT" ] || return 0
+    read -r root _ <"$LAB_RUN/root.pid"
+    enter=(nsenter "--mount=/proc/$root/ns/mnt" "--root=/proc/$root/root" "--wd=/proc/$root/root")
+    ! lab_alive ovn-net || { read -r net _ <"$LAB_RUN/ovn-net.pid"; enter_net=("${enter[@]}" "--net=/proc/$net/ns/net"); }
 }

@@ -201,6 +201,13 @@ def resources():
             if s['state'] == 'up'}
         return all(h in got for h, _ in hosts)
     wait('nova-compute services', up)
+    if E['LAB_RELEASE'] != 'zed':
+        # Nova copies a host's zone to Placement when the host is added to it, if
+        # Placement knows the host, and else never.
+        pl = Rest(conn, 'placement')
+        for h, _ in hosts:
+            wait('resource provider of ' + h, lambda: pl.call(
+                'GET', '/resource_providers?name=' + h)['resource_providers'])
     for h, az in hosts:
         agg = c.ensure('/os-aggregates', 'aggregates', 'aggregate',
                        {'name': az, 'availability_zone': az}, name=az)
@@ -212,6 +219,10 @@ def resources():
 
     with open(os.path.join(E['LAB_DIR'], 'ids.json'), 'w') as f:
         json.dump(ids, f, indent=1)
+    packets = {}
+    if E['LAB_RELEASE'] != 'zed':
+        packets = {'program': os.path.join(E['LAB_HERE'], 'port.sh'),
+                   'host': hosts[0][0], 'zone': hosts[0][1]}
     # What tests need to make projects of their own.
     with open(os.path.join(E['LAB_DIR'], 'lab.json'), 'w') as f:
         json.dump({'auth_url': E['LAB_AUTH_URL'], 'region': REGION,
@@ -221,7 +232,8 @@ def resources():
                    'public_network': ids['public_network'],
                    'image': ids['image_tiny'],
                    'flavor': '1', 'flavor_name': 'm1.tiny',
-                   'zones': sorted({z for _, z in hosts})}, f, indent=1)
+                   'zones': sorted({z for _, z in hosts}),
+                   'packets': packets}, f, indent=1)
 
 
 {'identity': identity, 'resources': resources}[sys.argv[1]]()

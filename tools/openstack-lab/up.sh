@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Brings up a real OpenStack on this machine, from Debian's packages: Keystone, Placement, Glance, Nova, Neutron and Octavia, without a
-# hypervisor, an agent of Neutron's or an amphora. Parts that are installed, migrated, seeded or running already are left as they are.
+# hypervisor or an amphora; LAB_RELEASE=zed without packets, 2025.1 with OVN. Parts that are installed, migrated, seeded or running already are left as they are.
 # Called by `make openstack-lab`. env.sh has the settings; docs/how-to/test-on-a-real-openstack.md tells what is not as in any
 # OpenStack.
 set -euo pipefail
@@ -11,54 +11,23 @@ die() { say "FAILED: $*"; exit 1; }
 # ---------------------------------------------------------------- what it needs
 [ "$(id -u)" = 0 ] || die "it installs packages of Debian's, and so must be run by root"
 [ -x /usr/bin/apt-get ] && [ "$(. /etc/os-release && echo "$ID$VERSION_ID")" = debian12 ] || die "it needs Debian 12, whose packages it is made of"
+case $LAB_RELEASE in zed|2025.1) ;; *) die "RELEASE is zed or 2025.1, not $LAB_RELEASE";; esac
 # A socket's path may have 107 characters.
 [ ${#LAB_DIR} -le 80 ] || die "the path $LAB_DIR is too long for sockets in it: set LAB_DIR to a shorter one"
 mkdir -p "$LAB_DIR" "$LAB_ETC" "$LAB_RUN" "$LAB_LOG" "$LAB_DIR/py" "$LAB_DIR/tmp"
+[ "$(cat "$LAB_DIR/release" 2>/dev/null || echo "$LAB_RELEASE")" = "$LAB_RELEASE" ] ||
+    die "$LAB_DIR has release $(cat "$LAB_DIR/release"): make openstack-lab-down WIPE=1, or set LAB_DIR to another folder"
+echo "$LAB_RELEASE" >"$LAB_DIR/release"
 exec 9>"$LAB_DIR/up.lock"; flock -n 9 || die "another run is at work on $LAB_DIR"
 free=$(awk '/MemAvailable/ {print int($2 / 1024)}' /proc/meminfo)
 lab_alive mariadb || [ "$free" -ge 3500 ] || die "it needs 3.5 GiB of memory, and $free MiB are available"
 disk=$(df -Pm "$LAB_DIR" | awk 'NR == 2 {print $4}')
 [ "$disk" -ge 2000 ] || die "it needs 2 GB of disk below $LAB_DIR and for packages, and $disk MB are free"
-say "bringing up OpenStack in $LAB_DIR: about 2.5 minutes the first time (1 GB of disk, 2.5 GB of memory), else up to one"
-
-# ---------------------------------------------------------------- packages
-# python3-* carry all the code. Of the services' own packages only the paste files are wanted, so these are unpacked into LAB_DIR and not
-# installed: no debconf, no dbconfig, no users of the system, no init scripts, nothing in /etc.
-PKGS="python3-keystone python3-nova python3-neutron python3-octavia
- python3-placement python3-glance python3-pymysql python3-memcache
- python3-openstacksdk mariadb-server mariadb-client rabbitmq-server memcached
- uwsgi-core uwsgi-plugin-python3 openssl"
-PASTE="nova-common neutron-common glance-common"
-{ dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' $PKGS 2>/dev/null || true; } | awk '$1 == "ii" {print $2}' | sort >"$LAB_DIR/tmp/have"
-missing=$(printf '%s\n' $PKGS | sort | comm -23 - "$LAB_DIR/tmp/have")
-if [ -n "$missing" ]; then
-    say "installing about 350 packages, for" $missing
-    export DEBIAN_FRONTEND=noninteractive
-    # No package may start a daemon of its own.
-    if [ ! -e /usr/sbin/policy-rc.d ]; then
-        trap 'rm -f /usr/sbin/policy-rc.d' EXIT
-        printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d; chmod 755 /usr/sbin/policy-rc.d
-    fi
-    apt-get update -q >"$LAB_LOG/apt.log" 2>&1 || die "apt-get update, see $LAB_LOG/apt.log"
-    apt-get install -y -q --no-install-recommends -o Dpkg::Options::=--force-confdef \
-        -o Dpkg::Options::=--force-confold $missing >>"$LAB_LOG/apt.log" 2>&1 9>&- || die "apt-get install, see $LAB_LOG/apt.log"
-    [ -z "$(trap -p EXIT)" ] || { rm -f /usr/sbin/policy-rc.d; trap - EXIT; }
-    say "packages are installed"
-fi
-if [ ! -f "$LAB_DIR/pkg/.done" ]; then
-    mkdir -p "$LAB_DIR/pkg/debs"
-    # Without this apt complains that its own user cannot write there.
-    (cd "$LAB_DIR/pkg/debs" && { apt-get -o APT::Sandbox::User=root download -q $PASTE ||
-        { apt-get update -q && apt-get -o APT::Sandbox::User=root download -q $PASTE; }; }) >>"$LAB_LOG/apt.log" 2>&1 ||
-        die "apt-get download $PASTE, see $LAB_LOG/apt.log"
-    for d in "$LAB_DIR"/pkg/debs/*.deb; do dpkg-deb -x "$d" "$LAB_DIR/pkg"; done
-    touch "$LAB_DIR/pkg/.done"
-fi
-cp -r "$LAB_HERE"/lab_openstack.py "$LAB_HERE"/lab_octavia.py "$LAB_HERE"/lab_openstack-1.0.dist-info "$LAB_HERE"/runmain.py "$LAB_DIR/py/"
-export PYTHONPATH=$LAB_DIR/py PATH=/usr/sbin:/usr/bin:/sbin:/bin
-export PYTHONDONTWRITEBYTECODE= PYTHONUNBUFFERED=1
-unset OS_CLOUD ${!OS_*} http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY || true
-DIST=$("$LAB_PY" -c 'import nova,os;print(os.path.dirname(os.path.dirname(nova.__file__)))')
+case $LAB_RELEASE in
+zed) cost="about 2.5 minutes the first time (1 GB of disk, 2.5 GB of memory), else up to one";;
+*) cost="about four minutes the first time (2 GB of disk, 4 GB of memory), else up to one";;
+esac
+say "bringing up OpenStack $LAB_RELEASE in $LAB_DIR: $cost"
 
 # ---------------------------------------------------------------- processes
 # start NAME CMD...: run in a session of its own, so that pid = process group.
@@ -71,16 +40,30 @@ start() {
     sleep 0.05
     echo "$pid $(lab_starttime "$pid")" >"$LAB_RUN/$name.pid"
 }
-run() { local prog=$1 target=$2; shift 2; "$LAB_PY" "$LAB_DIR/py/runmain.py" "$target" "$prog" "$@"; }
+
+# ---------------------------------------------------------------- packages
+case $LAB_RELEASE in
+zed) . "$LAB_HERE/host.sh";;
+*) . "$LAB_HERE/root.sh";;
+esac
+lab_enter
+cp -r "$LAB_HERE"/lab_openstack.py "$LAB_HERE"/lab_octavia.py "$LAB_HERE"/lab_openstack-1.0.dist-info "$LAB_HERE"/runmain.py "$LAB_HERE"/seed.py "$LAB_DIR/py/"
+export PYTHONPATH=$LAB_DIR/py PATH=/usr/sbin:/usr/bin:/sbin:/bin
+export PYTHONDONTWRITEBYTECODE= PYTHONUNBUFFERED=1
+unset OS_CLOUD ${!OS_*} http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY || true
+DIST=$("${enter[@]}" "$LAB_PY" -c 'import nova,os;print(os.path.dirname(os.path.dirname(nova.__file__)))')
+
+# ---------------------------------------------------------------- processes
+run() { local prog=$1 target=$2; shift 2; "${enter[@]}" "$LAB_PY" "$LAB_DIR/py/runmain.py" "$target" "$prog" "$@"; }
 startpy() { # NAME MODULE:FUNC PROG ARGS...
     local name=$1 target=$2 prog=$3; shift 3
-    start "$name" "$LAB_PY" "$LAB_DIR/py/runmain.py" "$target" "$prog" "$@"
+    start "$name" "${enter[@]}" "$LAB_PY" "$LAB_DIR/py/runmain.py" "$target" "$prog" "$@"
 }
 startwsgi() { # NAME PORT PROCESSES THREADS SCRIPT ENV... [-- PYARGV]
     local name=$1 port=$2 procs=$3 threads=$4 script=$5; shift 5
     local envs=() ; while [ $# -gt 0 ] && [ "$1" != -- ]; do envs+=(--env "$1"); shift; done
     [ "${1:-}" = -- ] && shift
-    start "$name" uwsgi_python3 --http-socket "$LAB_HOST:$port" --master --processes "$procs" \
+    start "$name" "${enter[@]}" uwsgi_python3 --http-socket "$LAB_HOST:$port" --master --processes "$procs" \
         --threads "$threads" --enable-threads --lazy-apps --die-on-term --need-app --thunder-lock \
         --buffer-size 65535 --listen 100 --add-header "Connection: close" --procname-prefix "$name " \
         --wsgi-file "$script" "${envs[@]}" --pyargv "$*"
@@ -102,7 +85,7 @@ except urllib.error.HTTPError as e: sys.exit(0 if e.code < 500 else 1)
 PY
 }
 SOCK=$LAB_DIR/mysql/mysql.sock
-sql() { mariadb --no-defaults -uroot -S "$SOCK" "$@"; }
+sql() { "${enter[@]}" mariadb --no-defaults -uroot -S "$SOCK" "$@"; }
 dburl() { echo "mysql+pymysql://lab:$LAB_PASSWORD@localhost/$1?unix_socket=$SOCK&charset=utf8"; }
 
 # A port that another process has would show much later, as a service that died.
@@ -115,17 +98,17 @@ fi
 # ---------------------------------------------------------------- backends
 if [ ! -d "$LAB_DIR/mysql/data/mysql" ]; then
     rm -rf "$LAB_DIR/mysql"; mkdir -p "$LAB_DIR/mysql"
-    mariadb-install-db --no-defaults --user=root --datadir="$LAB_DIR/mysql/data" \
+    "${enter[@]}" mariadb-install-db --no-defaults --user=root --datadir="$LAB_DIR/mysql/data" \
         --auth-root-authentication-method=normal --skip-test-db >"$LAB_LOG/mariadb-install.log" 2>&1 || die mariadb-install-db
 fi
 # A lab's data need not survive a power cut: no fsync, no binlog.
-start mariadb mariadbd --no-defaults --user=root --datadir="$LAB_DIR/mysql/data" --socket="$SOCK" \
+start mariadb "${enter[@]}" mariadbd --no-defaults --user=root --datadir="$LAB_DIR/mysql/data" --socket="$SOCK" \
     --pid-file="$LAB_DIR/mysql/mysql.pid" --skip-networking --skip-log-bin --skip-name-resolve \
     --innodb-flush-log-at-trx-commit=0 --innodb-doublewrite=0 --sync-binlog=0 --innodb-flush-method=nosync \
     --innodb-buffer-pool-size=128M --innodb-log-file-size=48M --max-connections=1000 \
     --performance-schema=OFF --character-set-server=utf8mb3 --collation-server=utf8mb3_general_ci
 
-start memcached memcached -u root -l "$LAB_HOST" -p "$LAB_MEMCACHED_PORT" -U 0 -m 64
+start memcached "${enter[@]}" memcached -u root -l "$LAB_HOST" -p "$LAB_MEMCACHED_PORT" -U 0 -m 64
 
 R=$LAB_DIR/rabbit; mkdir -p "$R"
 cat >"$R/rabbitmq.conf" <<C
@@ -138,8 +121,8 @@ vm_memory_high_watermark.absolute = 1GB
 disk_free_limit.absolute = 50MB
 C
 echo '[].' >"$R/enabled_plugins"
-start epmd epmd -port "$LAB_EPMD_PORT" -address 127.0.0.1
-start rabbitmq env HOME="$R" RABBITMQ_CONF_ENV_FILE=/dev/null RABBITMQ_CONFIG_FILE="$R/rabbitmq.conf" \
+start epmd "${enter[@]}" epmd -port "$LAB_EPMD_PORT" -address 127.0.0.1
+start rabbitmq "${enter[@]}" env HOME="$R" RABBITMQ_CONF_ENV_FILE=/dev/null RABBITMQ_CONFIG_FILE="$R/rabbitmq.conf" \
     RABBITMQ_NODENAME=lab@localhost RABBITMQ_MNESIA_BASE="$R/mnesia" RABBITMQ_LOG_BASE="$LAB_LOG" \
     RABBITMQ_PID_FILE="$R/pid" RABBITMQ_ENABLED_PLUGINS_FILE="$R/enabled_plugins" \
     RABBITMQ_DIST_PORT="$LAB_RABBIT_DIST_PORT" ERL_EPMD_PORT="$LAB_EPMD_PORT" ERL_EPMD_ADDRESS=127.0.0.1 \
@@ -172,6 +155,19 @@ project_name = $1
 user_domain_id = default
 project_domain_id = default
 region_name = $LAB_REGION
+C
+}
+# The driver of OVN knows only the default place of the sockets, which is in the root.
+driver_sockets() { cat <<C
+status_socket_path = $LAB_DIR/octavia/status.sock
+stats_socket_path = $LAB_DIR/octavia/stats.sock
+get_socket_path = $LAB_DIR/octavia/get.sock
+C
+}
+ovn_databases() { cat <<C
+[ovn]
+ovn_nb_connection = unix:$LAB_OVN/db.sock
+ovn_sb_connection = unix:$LAB_OVN/db.sock
 C
 }
 mkdir -p "$LAB_ETC"/{keystone,placement,nova,neutron,glance,octavia}
@@ -303,7 +299,7 @@ bind_port = $LAB_NEUTRON_PORT
 state_path = $LAB_DIR/neutron
 api_paste_config = $LAB_DIR/pkg/usr/share/neutron-common/api-paste.ini
 core_plugin = ml2
-service_plugins = router,port_forwarding,qos,trunk
+service_plugins = $([ $LAB_RELEASE = zed ] && echo router || echo ovn-router),port_forwarding,qos,trunk
 auth_strategy = keystone
 api_workers = 2
 rpc_workers = 1
@@ -314,6 +310,8 @@ router_auto_schedule = false
 notify_nova_on_port_status_changes = true
 notify_nova_on_port_data_changes = true
 max_routes = 1000
+# A host without a controller of OVN's (see ovn.sh) stays alive.
+agent_down_time = 2147483
 [database]
 connection = $(dburl neutron)
 [nova]
@@ -331,6 +329,7 @@ quota_security_group = -1
 quota_security_group_rule = -1
 $(common)
 C
+if [ $LAB_RELEASE = zed ]; then
 cat >"$LAB_ETC/neutron/ml2_conf.ini" <<C
 [ml2]
 type_drivers = local,flat,vlan,vxlan
@@ -345,6 +344,25 @@ network_vlan_ranges = physnet1:1000:2999
 [ml2_type_vxlan]
 vni_ranges = 1:100000
 C
+else
+cat >"$LAB_ETC/neutron/ml2_conf.ini" <<C
+[ml2]
+type_drivers = local,flat,vlan,geneve
+tenant_network_types = geneve
+mechanism_drivers = ovn
+extension_drivers = port_security,qos
+[ml2_type_flat]
+flat_networks = *
+[ml2_type_vlan]
+network_vlan_ranges = physnet1:1000:2999
+[ml2_type_geneve]
+vni_ranges = 1:65536
+max_header_size = 38
+$(ovn_databases)
+ovn_l3_scheduler = leastloaded
+ovn_metadata_enabled = false
+C
+fi
 
 if [ ! -f "$LAB_DIR/octavia/ca.pem" ]; then
     mkdir -p "$LAB_DIR/octavia"
@@ -361,7 +379,7 @@ bind_host = $LAB_HOST
 bind_port = $LAB_OCTAVIA_PORT
 auth_strategy = keystone
 api_base_uri = http://$LAB_HOST:$LAB_OCTAVIA_PORT
-enabled_provider_drivers = amphora:The Octavia Amphora driver.,noop_driver:The no-op driver.
+enabled_provider_drivers = amphora:The Octavia Amphora driver.,noop_driver:The no-op driver.$([ $LAB_RELEASE = zed ] || echo ,ovn:OVN)
 default_provider_driver = amphora
 allow_tls_terminated_listeners = true
 [database]
@@ -401,9 +419,7 @@ amp_image_tag = amphora
 loadbalancer_topology = SINGLE
 client_ca = $LAB_DIR/octavia/ca.pem
 [driver_agent]
-status_socket_path = $LAB_DIR/octavia/status.sock
-stats_socket_path = $LAB_DIR/octavia/stats.sock
-get_socket_path = $LAB_DIR/octavia/get.sock
+$([ $LAB_RELEASE = zed ] && driver_sockets || { echo enabled_provider_agents = ovn; ovn_databases; })
 [task_flow]
 engine = parallel
 $(common)
@@ -424,14 +440,14 @@ STAMP=$LAB_DIR/schemas.done
 if [ ! -f "$STAMP" ]; then
     say "migrating the schemas"
     pids=()
-    (cd "$DIST/neutron/db/migration" && run neutron-db-manage neutron.db.migration.cli:main $NEUTRON upgrade heads) >"$LAB_LOG/sync-neutron.log" 2>&1 & pids+=($!)
+    ("${enter[@]}" env -C "$DIST/neutron/db/migration" "$LAB_PY" "$LAB_DIR/py/runmain.py" neutron.db.migration.cli:main neutron-db-manage $NEUTRON upgrade heads) >"$LAB_LOG/sync-neutron.log" 2>&1 & pids+=($!)
     ( run nova-manage nova.cmd.manage:main $NOVA api_db sync &&
       run nova-manage nova.cmd.manage:main $NOVA cell_v2 map_cell0 --database_connection "$(dburl nova_cell0)" &&
       run nova-manage nova.cmd.manage:main $NOVA db sync ) >"$LAB_LOG/sync-nova.log" 2>&1 & pids+=($!)
-    ( keystone-manage --config-file "$LAB_ETC/keystone/keystone.conf" db_sync &&
-      octavia-db-manage $OCTAVIA upgrade head &&
+    ( "${enter[@]}" keystone-manage --config-file "$LAB_ETC/keystone/keystone.conf" db_sync &&
+      "${enter[@]}" octavia-db-manage $OCTAVIA upgrade head &&
       run glance-manage glance.cmd.manage:main --config-file "$LAB_ETC/glance/glance-api.conf" db_sync &&
-      OS_PLACEMENT_CONFIG_DIR="$LAB_ETC/placement" placement-manage --config-file "$LAB_ETC/placement/placement.conf" db sync ) >"$LAB_LOG/sync-rest.log" 2>&1 & pids+=($!)
+      OS_PLACEMENT_CONFIG_DIR="$LAB_ETC/placement" "${enter[@]}" placement-manage --config-file "$LAB_ETC/placement/placement.conf" db sync ) >"$LAB_LOG/sync-rest.log" 2>&1 & pids+=($!)
     for p in "${pids[@]}"; do wait "$p" || die "a migration failed: see $LAB_LOG/sync-*.log"; done
     sql -e 'DELETE FROM nova_api.cell_mappings'   # they hold this lab's own URLs; put back below
     touch "$STAMP"
@@ -458,7 +474,7 @@ if [ ! -f "$LAB_DIR/keystone/bootstrapped" ]; then
         openssl rand -base64 32 | tr '+/' '-_' | tr -d '\n' >"$LAB_DIR/keystone/$r/$i"
         chmod 600 "$LAB_DIR/keystone/$r/$i"
     done; done
-    { keystone-manage --config-file "$LAB_ETC/keystone/keystone.conf" bootstrap --bootstrap-password "$LAB_PASSWORD" --bootstrap-region-id "$LAB_REGION" \
+    { "${enter[@]}" keystone-manage --config-file "$LAB_ETC/keystone/keystone.conf" bootstrap --bootstrap-password "$LAB_PASSWORD" --bootstrap-region-id "$LAB_REGION" \
         --bootstrap-admin-url "$LAB_AUTH_URL" --bootstrap-internal-url "$LAB_AUTH_URL" --bootstrap-public-url "$LAB_AUTH_URL"
     } >"$LAB_LOG/keystone-bootstrap.log" 2>&1 || die "keystone bootstrap: see $LAB_LOG/keystone-bootstrap.log"
     touch "$LAB_DIR/keystone/bootstrapped"
@@ -469,9 +485,10 @@ startwsgi keystone "$LAB_KEYSTONE_PORT" 4 1 /usr/bin/keystone-wsgi-public \
 up keystone keystone 90 http "$LAB_AUTH_URL"
 # Before the others: nova-conductor and nova-scheduler give up permanently when
 # their user cannot authenticate at start.
-"$LAB_PY" "$LAB_HERE/seed.py" identity || die "seeding keystone"
+"${enter[@]}" "$LAB_PY" "$LAB_DIR/py/seed.py" identity || die "seeding keystone"
 say "keystone seeded"
 up rabbitmq RabbitMQ 90 tcp "$LAB_RABBIT_PORT"
+[ $LAB_RELEASE = zed ] || . "$LAB_HERE/ovn.sh"
 startpy neutron neutron.cmd.eventlet.server:main neutron-server $NEUTRON
 startpy nova-conductor nova.cmd.conductor:main nova-conductor $NOVA
 startpy nova-scheduler nova.cmd.scheduler:main nova-scheduler $NOVA
@@ -480,6 +497,7 @@ startpy nova-api nova.cmd.api_os_compute:main nova-api-os-compute $NOVA
 mkdir -p "$LAB_DIR/glance/images"
 startpy glance glance.cmd.api:main glance-api --config-file "$LAB_ETC/glance/glance-api.conf"
 startwsgi octavia-api "$LAB_OCTAVIA_PORT" 2 4 /usr/bin/octavia-wsgi -- "$OCTAVIA"
+[ $LAB_RELEASE = zed ] || startpy octavia-driver-agent octavia.cmd.driver_agent:main octavia-driver-agent $OCTAVIA
 for pair in $LAB_COMPUTES; do
     h=${pair%%:*}; mkdir -p "$LAB_DIR/nova/$h/instances"
     printf '[DEFAULT]\nhost = %s\nstate_path = %s\n' "$h" "$LAB_DIR/nova/$h" >"$LAB_ETC/nova/$h.conf"
@@ -494,7 +512,7 @@ up neutron neutron 120 http "http://$LAB_HOST:$LAB_NEUTRON_PORT/"
 up glance glance 90 http "http://$LAB_HOST:$LAB_GLANCE_PORT/"
 up nova-api nova 90 http "http://$LAB_HOST:$LAB_NOVA_PORT/"
 up octavia-api octavia 90 http "http://$LAB_HOST:$LAB_OCTAVIA_PORT/"
-"$LAB_PY" "$LAB_HERE/seed.py" resources || die "seeding the cloud"
+"${enter[@]}" "$LAB_PY" "$LAB_DIR/py/seed.py" resources || die "seeding the cloud"
 say "cloud seeded"
 id() { "$LAB_PY" -c 'import json,sys;print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$LAB_DIR/$1.json" "$2"; }
 cat >"$LAB_ETC/octavia/worker.conf" <<C

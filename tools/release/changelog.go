@@ -8,7 +8,10 @@ import (
 	"strings"
 )
 
-const changelogFile = "CHANGELOG.md"
+const (
+	changelogFile = "CHANGELOG.md"
+	checksumFile  = "SHA256SUMS"
+)
 
 // changelogSection returns the text below the version's heading, `## v1.2.3 - 2026-01-31`.
 func changelogSection(changelog, version string) (string, error) {
@@ -51,5 +54,5 @@ func writeChecksums(dir string) error {
 		}
 		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(content), entry.Name())
 	}
-	return os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(sums.String()), 0o644)
+	return os.WriteFile(filepath.Join(dir, checksumFile), []byte(sums.String()), 0o644)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -31,6 +32,8 @@ const (
 	program = "/fxccm"
 	// authorities is the file in which Go programs look for CA certificates.
 	authorities = "/etc/ssl/certs/ca-certificates.crt"
+	// authoritiesModule is the module with the certificates.
+	authoritiesModule = "golang.org/x/crypto/x509roots/fallback"
 	// user has no privileges and needs no name.
 	user = "65532:65532"
 )
@@ -42,7 +45,7 @@ func (b builder) image(binaries []binary) (v1.ImageIndex, error) {
 		"org.opencontainers.image.title":       "fxccm",
 		"org.opencontainers.image.description": "Kubernetes cloud controller manager for OpenStack",
 		"org.opencontainers.image.licenses":    "Apache-2.0",
-		"org.opencontainers.image.source":      "https://github.com/fxccm/fxccm",
+		"org.opencontainers.image.source":      repository,
 		"org.opencontainers.image.version":     b.source.version,
 		"org.opencontainers.image.revision":    b.source.revision,
 		"org.opencontainers.image.created":     b.source.time.Format(time.RFC3339),
@@ -174,9 +177,12 @@ func writeFile(
 	return err
 }
 
-// writeArchive writes the image as an OCI layout in a tar file, which docker, podman, containerd
+// imageFile is the name of the image's file in a release.
+func imageFile(version string) string { return "fxccm-" + version + "-image.tar" }
+
+// writeImage writes the image as an OCI layout in a tar file, which docker, podman, containerd
 // and skopeo can load.
-func writeArchive(index v1.ImageIndex, version, out string) (err error) {
+func writeImage(index v1.ImageIndex, version, out string) (err error) {
 	dir, err := os.MkdirTemp("", "fxccm-layout-")
 	if err != nil {
 		return err
@@ -224,6 +230,51 @@ func writeArchive(index v1.ImageIndex, version, out string) (err error) {
 		return err
 	}
 	return archive.Close()
+}
+
+// readImage reads an image that writeImage wrote, and unpacks it to dir.
+func readImage(path, dir string) (v1.ImageIndex, error) {
+	packed, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer packed.Close()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	for reader := tar.NewReader(packed); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		content, err := io.ReadAll(reader)
+		if err != nil {
+			return nil, err
+		}
+		if err := root.MkdirAll(filepath.Dir(header.Name), 0o755); err != nil {
+			return nil, err
+		}
+		if err := root.WriteFile(header.Name, content, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	outer, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := outer.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	if len(manifest.Manifests) != 1 {
+		return nil, fmt.Errorf("%s has %d images, want one", path, len(manifest.Manifests))
+	}
+	return outer.ImageIndex(manifest.Manifests[0].Digest)
 }
 
 // push uploads the image with all its platforms.

@@ -1,11 +1,13 @@
-// Release builds the files of a release of fxccm: images, binaries, bills of materials, the Helm
-// chart's package, the section of the changelog, and checksums. It needs no container engine.
+// Release builds the files of a release of fxccm: the image, archives with the program, bills of
+// materials, the Helm chart's package, the manifest for krew, the section of the changelog, and
+// checksums. It pushes and signs image and chart. It needs no container engine.
 //
 //	release image [-out FILE] [-push REFERENCE]
 //	release all [-image REPOSITORY] VERSION
+//	release publish -image REPOSITORY [-charts REPOSITORY] [-sign KEY|keyless] VERSION
 //
-// `make image` and `make release` run it from the repository's root. The same commit and Go
-// toolchain produce the same bytes.
+// `make image`, `make release` and `make publish` run it from the repository's root. The same
+// commit and Go toolchain produce the same bytes.
 package main
 
 import (
@@ -34,7 +36,7 @@ func main() {
 
 func run(ctx context.Context, args []string, progress io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("want a command: image or all")
+		return errors.New("want a command: image, all or publish")
 	}
 	source, err := readSource(ctx, ".")
 	if err != nil {
@@ -46,8 +48,10 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 		return b.imageCommand(ctx, args[1:])
 	case "all":
 		return b.allCommand(ctx, args[1:])
+	case "publish":
+		return b.publishCommand(ctx, args[1:])
 	}
-	return fmt.Errorf("unknown command %q: want image or all", args[0])
+	return fmt.Errorf("unknown command %q: want image, all or publish", args[0])
 }
 
 // imageCommand builds the image for all its platforms, writes it to a file, and pushes it if a
@@ -80,7 +84,7 @@ func (b builder) imageCommand(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := writeArchive(index, b.source.version, *out); err != nil {
+	if err := writeImage(index, b.source.version, *out); err != nil {
 		return err
 	}
 	fmt.Fprintf(b.progress, "%s: image %s, digest %s\n", *out, b.source.version, digest)
@@ -143,24 +147,38 @@ func (b builder) release(ctx context.Context, version, image string) error {
 	if err := os.WriteFile(filepath.Join(dir, changelogFile), []byte(section), 0o644); err != nil {
 		return err
 	}
-	binaries, err := b.binaries(ctx, dir, releasePlatforms)
+	programs, err := os.MkdirTemp("", "fxccm-programs-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(programs)
+	binaries, err := b.binaries(ctx, programs, releasePlatforms)
 	if err != nil {
 		return err
 	}
 	for _, binary := range binaries {
-		if err := b.writeBillOfMaterials(binary); err != nil {
+		if err := b.writeBillOfMaterials(binary, dir); err != nil {
 			return err
 		}
+	}
+	archives, err := b.writeArchives(ctx, dir, binaries)
+	if err != nil {
+		return err
+	}
+	if err := b.writeKrewManifest(dir, archives); err != nil {
+		return err
 	}
 	index, err := b.image(binaries)
 	if err != nil {
 		return err
 	}
-	if err := writeArchive(index, version,
-		filepath.Join(dir, "fxccm-"+version+"-image.tar")); err != nil {
+	if err := writeImage(index, version, filepath.Join(dir, imageFile(version))); err != nil {
 		return err
 	}
 	if err := b.writeChart(dir, version, image); err != nil {
+		return err
+	}
+	if err := b.writeChartBill(dir, image, index); err != nil {
 		return err
 	}
 	if err := writeChecksums(dir); err != nil {

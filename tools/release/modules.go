@@ -14,7 +14,7 @@ import (
 )
 
 // private are the folders with modules that are not imported by others.
-var private = []string{"example", "test", "tools"}
+var private = []string{"cmd", "example", "test", "tools"}
 
 // checkModules checks that other modules can import the nested modules at this version. Go ignores
 // their replace directives, so they must require the released version, and each needs its own tag.

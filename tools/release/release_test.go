@@ -65,16 +65,20 @@ func checkout(t *testing.T) string {
 	}
 	write(t, dir, nested+"/go.mod", require(nested, version))
 	write(t, dir, "test/own/go.mod", require("test/own", "v0.0.0-00010101000000-000000000000"))
-	write(t, dir, "example/main.go", `package main
+	write(t, dir, "cmd/fxccm/main.go", `package main
 
 import (
 	"fmt"
+	"os"
+	"strings"
 
 	"golang.org/x/mod/semver"
 )
 
-func main() { fmt.Println("it runs", semver.Major("v3.1.4")) }
+func main() { fmt.Println("it runs", semver.Major("v3.1.4"), strings.Join(os.Args[1:], " ")) }
 `)
+	write(t, dir, "LICENSE", "a license\n")
+	write(t, dir, "README.md", "read it\n")
 	write(t, dir, changelogFile,
 		"# Changes\n\n## "+version+" - 2026-11-01\n\n* The first.\n\n## v0.2.0\n\nOlder.\n")
 	if err := os.CopyFS(filepath.Join(dir, chartDir),
@@ -244,7 +248,7 @@ func checkImage(t *testing.T, image v1.Image, arch string) {
 		"GOARCH"); strings.TrimSpace(hostArch) != arch {
 		return // cannot run here
 	}
-	if out, err := command(t.Context(), ".", nil, program); err != nil || out != "it runs v3\n" {
+	if out, err := command(t.Context(), ".", nil, program); err != nil || out != "it runs v3 \n" {
 		t.Errorf("the program in the image: %q, %v", out, err)
 	}
 }
@@ -330,11 +334,12 @@ func TestRelease_Built_ContainsBinariesImageBillsChangesAndChecksums(t *testing.
 		names = append(names, entry.Name())
 	}
 	want := []string{
-		"CHANGELOG.md", "SHA256SUMS", "fxccm-0.3.0.tgz",
-		"fxccm-v0.3.0-darwin-arm64", "fxccm-v0.3.0-darwin-arm64.cdx.json", "fxccm-v0.3.0-image.tar",
-		"fxccm-v0.3.0-linux-amd64", "fxccm-v0.3.0-linux-amd64.cdx.json",
-		"fxccm-v0.3.0-linux-arm64", "fxccm-v0.3.0-linux-arm64.cdx.json",
-		"fxccm-v0.3.0-windows-amd64.exe", "fxccm-v0.3.0-windows-amd64.exe.cdx.json",
+		"CHANGELOG.md", "SHA256SUMS", "fxccm-0.3.0.tgz", "fxccm-v0.3.0-chart.cdx.json",
+		"fxccm-v0.3.0-image.tar", "fxccm.yaml",
+		"fxccm_v0.3.0_darwin_arm64.cdx.json", "fxccm_v0.3.0_darwin_arm64.tar.gz",
+		"fxccm_v0.3.0_linux_amd64.cdx.json", "fxccm_v0.3.0_linux_amd64.tar.gz",
+		"fxccm_v0.3.0_linux_arm64.cdx.json", "fxccm_v0.3.0_linux_arm64.tar.gz",
+		"fxccm_v0.3.0_windows_amd64.cdx.json", "fxccm_v0.3.0_windows_amd64.zip",
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("files: %q\nwant %q", names, want)
@@ -344,7 +349,7 @@ func TestRelease_Built_ContainsBinariesImageBillsChangesAndChecksums(t *testing.
 		strings.Count(text, ": OK") != len(want)-1 {
 		t.Errorf("checksums: %v\n%s", err, text)
 	}
-	file, err := os.Open(filepath.Join(out, "fxccm-v0.3.0-linux-arm64.cdx.json"))
+	file, err := os.Open(filepath.Join(out, "fxccm_v0.3.0_linux_arm64.cdx.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -357,8 +362,15 @@ func TestRelease_Built_ContainsBinariesImageBillsChangesAndChecksums(t *testing.
 	for _, each := range *bom.Components {
 		urls = append(urls, each.PackageURL)
 	}
-	if len(urls) != 2 || !strings.HasPrefix(urls[0], "pkg:golang/std@1.") ||
+	for _, each := range append(*bom.Components, *bom.Metadata.Component) {
+		// The toolchain has no checksum in a binary.
+		if each.Name != "std" && (each.Hashes == nil || len((*each.Hashes)[0].Value) != 64) {
+			t.Errorf("bill of materials: %s has no hash", each.Name)
+		}
+	}
+	if len(urls) != 3 || !strings.HasPrefix(urls[0], "pkg:golang/std@1.") ||
 		urls[1] != "pkg:golang/"+dependency(t) ||
+		!strings.HasPrefix(urls[2], "pkg:golang/"+authoritiesModule+"@v") ||
 		bom.Metadata.Component.Version != version {
 		t.Errorf("bill of materials: %q of %+v", urls, bom.Metadata.Component)
 	}
@@ -417,7 +429,7 @@ func TestRelease_CheckoutIsNotReady_IsRefusedAndWritesNothing(t *testing.T) {
 	}
 }
 
-func edit(t *testing.T, dir string) { write(t, dir, "example/main.go", "package main\n") }
+func edit(t *testing.T, dir string) { write(t, dir, "cmd/fxccm/main.go", "package main\n") }
 
 // forget removes the section from the tagged commit.
 func forget(t *testing.T, dir string) {

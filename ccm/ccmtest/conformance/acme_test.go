@@ -78,7 +78,7 @@ func newAcme(_ context.Context, env ccm.ProviderEnv) (cloudprovider.Interface, e
 		return nil, fmt.Errorf("%s: %w", env.ConfigFile, err)
 	}
 	if u, err := url.Parse(config.Endpoint); err != nil || u.Host == "" {
-		return nil, fmt.Errorf("%s: endpoint %q is no URL", env.ConfigFile, config.Endpoint)
+		return nil, fmt.Errorf("%s: endpoint %q is not a URL", env.ConfigFile, config.Endpoint)
 	}
 	transport := &http.Transport{}
 	return &acme{&acmeClient{

@@ -200,7 +200,7 @@ func (x *trial) cloudFailure() string {
 	name := x.name()
 	m.cloud.AddInstance(name)
 	x.createNode(m.cloud, name)
-	const failures = 5
+	const failures = 3
 	x.poll("the provider has sent requests that fail", func() error {
 		if n := len(m.cloud.Requests()) - began; n < failures {
 			return fmt.Errorf("%d requests", n)
@@ -330,7 +330,7 @@ func (x *trial) providerIDs() string {
 func (x *trial) adoptedLoadBalancer() string {
 	cloud, ok := x.suite.NewCloud(x).(Adopter)
 	if !ok {
-		x.Skip("the cloud is no Adopter")
+		x.Skip("the cloud is not an Adopter")
 	}
 	id, annotations := cloud.AddLoadBalancer()
 	m := x.start(cloud)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest/conformance"
-	"github.com/fxccm/fxccm/provider/process"
+	"github.com/fxccm/fxccm/hosting/process"
 )
 
 func TestRun_FakeProvider_IsSafeInProcess(t *testing.T) {

@@ -32,7 +32,4 @@
 // A check that the cloud cannot take part in is skipped with a reason.
 //
 // KUBECONFIG names the API server of the checks, for a provider that makes clients of its own.
-//
-// Run the test without the race detector: upstream's service controller has a data race when Nodes
-// join while there are load balancers (see package ccmtest).
 package conformance

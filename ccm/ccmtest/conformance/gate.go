@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -66,38 +67,62 @@ func (g *Gate) Fail() (end func()) {
 	})
 }
 
-// Pass records a request and waits while its operation is held. ctx ends when the client
-// disconnects. If err is not nil, the caller answers with an error. It calls done after its answer.
-func (g *Gate) Pass(ctx context.Context, operation string, mutating bool) (done func(), err error) {
+// Pass records a request, waits while its operation is held, and calls answer. ctx ends when the
+// client disconnects. The request has ended when Pass returns. If the request shall fail, Pass
+// returns an error, with which the caller answers, without a call of answer.
+func (g *Gate) Pass(
+	ctx context.Context, operation string, mutating bool, answer func() error,
+) error {
+	r := g.begin(operation, mutating)
+	defer g.finish(r)
+	if err := g.admit(ctx, operation); err != nil {
+		return err
+	}
+	return answer()
+}
+
+func (g *Gate) begin(operation string, mutating bool) *Request {
 	r := &Request{Operation: operation, Mutating: mutating, Began: time.Now()}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.requests = append(g.requests, r)
-	for err == nil {
-		at := slices.IndexFunc(g.holds, func(h *hold) bool { return h.operation == operation })
-		if at < 0 {
-			break
+	return r
+}
+
+func (g *Gate) finish(r *Request) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r.Ended = time.Now()
+}
+
+// admit waits while the operation is held.
+func (g *Gate) admit(ctx context.Context, operation string) error {
+	for {
+		h, err := g.holdOf(operation)
+		if h == nil {
+			return cmp.Or(ctx.Err(), err)
 		}
-		h := g.holds[at]
-		g.mu.Unlock()
 		select {
 		case <-h.released:
 		case <-ctx.Done():
-			err = context.Cause(ctx)
+			return context.Cause(ctx)
 		}
-		g.mu.Lock()
 	}
-	if err == nil {
-		err = ctx.Err()
+}
+
+// holdOf returns what holds an operation, or else whether it fails.
+func (g *Gate) holdOf(operation string) (*hold, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if at := slices.IndexFunc(g.holds, func(h *hold) bool {
+		return h.operation == operation
+	}); at >= 0 {
+		return g.holds[at], nil
 	}
-	if err == nil && g.failing > 0 {
-		err = errFailing
+	if g.failing > 0 {
+		return nil, errFailing
 	}
-	return func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		r.Ended = time.Now()
-	}, err
+	return nil, nil
 }
 
 // Handler puts the gate before a stub that speaks HTTP. classify names the operation of a request;
@@ -118,13 +143,13 @@ func (g *Gate) Handler(
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		operation, mutating := classify(r)
-		done, err := g.Pass(r.Context(), operation, mutating)
-		defer done()
+		err = g.Pass(r.Context(), operation, mutating, func() error {
+			next.ServeHTTP(w, r)
+			return nil
+		})
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
 		}
-		next.ServeHTTP(w, r)
 	})
 }
 

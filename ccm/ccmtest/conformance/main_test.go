@@ -11,7 +11,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
-	"github.com/fxccm/fxccm/provider/process"
+	"github.com/fxccm/fxccm/hosting/process"
 )
 
 // planes are the API servers of the tests. Each test takes one for itself; nil is one that has not

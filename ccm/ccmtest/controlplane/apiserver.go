@@ -3,9 +3,11 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -106,7 +108,22 @@ func checkCluster(ctx context.Context, client kubernetes.Interface) error {
 			return err
 		}
 	}
+	return checkServiceCIDR(ctx, client)
+}
+
+// checkServiceCIDR checks that Services can get addresses. Servers before Kubernetes 1.33 have no
+// ServiceCIDRs: they assign addresses as soon as /readyz succeeds.
+func checkServiceCIDR(ctx context.Context, client kubernetes.Interface) error {
 	cidr, err := client.NetworkingV1().ServiceCIDRs().Get(ctx, "kubernetes", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		isServed, discoveryErr := servesServiceCIDRs(client)
+		if discoveryErr != nil {
+			return discoveryErr
+		}
+		if !isServed {
+			return nil
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -114,4 +131,15 @@ func checkCluster(ctx context.Context, client kubernetes.Interface) error {
 		return fmt.Errorf("the ServiceCIDR %s is not ready", cidr.Name)
 	}
 	return nil
+}
+
+func servesServiceCIDRs(client kubernetes.Interface) (bool, error) {
+	list, err := client.Discovery().ServerResourcesForGroupVersion(
+		networkingv1.SchemeGroupVersion.String())
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool {
+		return r.Name == "servicecidrs"
+	}), nil
 }

@@ -8,7 +8,7 @@ import (
 const (
 	// defaultStartTimeout suits a machine that compiles at the same time; on an idle machine the
 	// start takes three seconds.
-	defaultStartTimeout = 90 * time.Second
+	defaultStartTimeout = 5 * time.Minute
 	// stopTimeout is how long a process may take to end after SIGTERM before it is killed.
 	stopTimeout = 10 * time.Second
 )
@@ -28,7 +28,8 @@ type Options struct {
 	// existing logs are appended to. Empty means a folder that is removed with the control plane.
 	LogDir string
 
-	// StartTimeout limits each start of the control plane or of one process. Zero means 90 seconds.
+	// StartTimeout limits each start of the control plane or of one process. Zero means five
+	// minutes.
 	StartTimeout time.Duration
 }
 

@@ -6,36 +6,23 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/fxccm/fxccm/ccm"
 	"github.com/go-logr/logr"
 )
 
-type plainCheck struct {
-	name string
-	err  error
-}
-
-func (c plainCheck) Name() string              { return c.name }
-func (c plainCheck) Check(*http.Request) error { return c.err }
-
-type detailedCheck struct {
-	plainCheck
-	detail string
-}
-
-func (c detailedCheck) Detail(*http.Request) string { return c.detail }
-
 func TestHealth_ChecksThatPass_ShowTheirDetails(t *testing.T) {
 	mux := http.NewServeMux()
-	health{name: "livez", log: logr.Discard(), checks: []Check{
-		plainCheck{name: "plain"},
-		detailedCheck{plainCheck{name: "runs"}, "ok"},
-		detailedCheck{plainCheck{name: "waits"}, "not running: standby"},
-		detailedCheck{plainCheck{name: "says nothing"}, ""},
-		detailedCheck{plainCheck{name: "says much"}, "not running:\n[-]forged failed"},
-		detailedCheck{
-			plainCheck{name: "ill", err: errors.New("a secret reason")},
-			"not running: failed",
-		},
+	check := func(name string, err error, detail string) ccm.Check {
+		return ccm.NewCheck(name, func(*http.Request) error { return err },
+			func() string { return detail })
+	}
+	health{name: "livez", log: logr.Discard(), checks: []ccm.Check{
+		ccm.NewCheck("plain", func(*http.Request) error { return nil }, nil),
+		check("runs", nil, "ok"),
+		check("waits", nil, "not running: standby"),
+		check("says nothing", nil, ""),
+		check("says much", nil, "not running:\n[-]forged failed"),
+		check("ill", errors.New("a secret reason"), "not running: failed"),
 	}}.install(mux)
 	const passed = "[+]plain ok\n[+]runs ok\n[+]waits not running: standby\n[+]says nothing ok\n[+]says much not running: [-]forged failed\n"
 	for path, want := range map[string]string{

@@ -2,6 +2,7 @@ package endpoints
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"path"
 	"strings"
@@ -20,21 +21,31 @@ type Option func(*options)
 
 type options struct {
 	gatherers prometheus.Gatherers
+	// chosen: the host has named gatherers.
+	chosen    bool
 	profiling bool
 	serving   *servingconfig.Config
 	log       logr.Logger
 }
 
-// WithGatherers adds metrics to /metrics, such as the host's registry. Duplicates of a series are
-// dropped, so several gatherers may report on the same process.
+// WithGatherers adds metrics to /metrics, such as another registry of the host. Duplicates of a
+// series are dropped, so several gatherers may report on the same process.
+//
+// It is needed for the Manager's metrics only if its Registerer is not a prometheus.Gatherer, such
+// as one of prometheus.WrapRegistererWith.
 func WithGatherers(gatherers ...prometheus.Gatherer) Option {
-	return func(o *options) { o.gatherers = append(o.gatherers, gatherers...) }
+	return func(o *options) {
+		o.gatherers, o.chosen = append(o.gatherers, gatherers...), true
+	}
 }
 
 // WithOnlyGatherers replaces the metrics of /metrics. The default is component-base's
-// legacyregistry, which has those of upstream's controllers and is shared by the whole process.
+// legacyregistry, which has those of the route controller and is shared by the whole process, and
+// the registry that the Manager was given.
 func WithOnlyGatherers(gatherers ...prometheus.Gatherer) Option {
-	return func(o *options) { o.gatherers = append(prometheus.Gatherers{}, gatherers...) }
+	return func(o *options) {
+		o.gatherers, o.chosen = append(prometheus.Gatherers{}, gatherers...), true
+	}
 }
 
 // WithProfiling serves /debug/. The default is false: profiles show the internals of the whole
@@ -56,10 +67,9 @@ func WithLogger(log logr.Logger) Option { return func(o *options) { o.log = log 
 // strips its prefix. Only GET and HEAD are allowed, except below /debug/controllers/, where the
 // controllers decide. The handler is safe for concurrent use, and needs no cleanup.
 func NewHandler(m *ccm.Manager, opts ...Option) http.Handler {
-	o := collect(opts)
+	o := collect(m.Registerer(), opts)
 	mux := newMux(Parts{
-		Liveness: checksOf(m.LivenessChecks()), Readiness: checksOf(m.ReadinessChecks()),
-		Statusz: Statusz(m),
+		Liveness: m.LivenessChecks(), Readiness: m.ReadinessChecks(), Statusz: Statusz(m),
 	}, &o)
 	mux.HandleFunc("GET /configz", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, configOf(m, o.serving))
@@ -74,24 +84,33 @@ func NewHandler(m *ccm.Manager, opts ...Option) http.Handler {
 // Parts are the sources of the endpoints of an object other than one Manager, such as a fleet.
 type Parts struct {
 	// Liveness and Readiness are the checks of /livez (and /healthz) and of /readyz.
-	Liveness, Readiness []Check
+	Liveness, Readiness []ccm.Check
 	// Statusz serves /statusz.
 	Statusz http.Handler
 }
 
 // NewHandlerOf is like [NewHandler], but without /configz and /debug/controllers/.
 func NewHandlerOf(p Parts, opts ...Option) http.Handler {
-	o := collect(opts)
+	o := collect(nil, opts)
 	return canonical(newMux(p, &o))
 }
 
-func collect(opts []Option) options {
+func collect(registerer prometheus.Registerer, opts []Option) options {
 	o := options{
 		gatherers: prometheus.Gatherers{legacyregistry.DefaultGatherer},
 		log:       klog.Background().WithName("ccm").WithName("endpoints"),
 	}
+	own, served := registerer.(prometheus.Gatherer)
+	if served && registerer != legacyregistry.Registerer() { // DefaultGatherer gathers that one
+		o.gatherers = append(o.gatherers, own)
+	}
 	for _, opt := range opts {
 		opt(&o)
+	}
+	o.gatherers = distinct(o.gatherers)
+	if registerer != nil && !served && !o.chosen {
+		o.log.Info("/metrics lacks the fxccm_ metrics: the Registerer is not a prometheus.Gatherer; "+
+			"add one with endpoints.WithGatherers", "registerer", fmt.Sprintf("%T", registerer))
 	}
 	return o
 }

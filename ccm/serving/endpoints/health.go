@@ -1,6 +1,7 @@
 package endpoints
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -19,40 +20,13 @@ import (
 // reason.
 type health struct {
 	name   string
-	checks []Check
+	checks []ccm.Check
 	log    logr.Logger
 }
 
-// A Check is a named health check, such as a [ccm.Check].
-type Check interface {
-	// Name is a part of a path such as /livez/leaderElection.
-	Name() string
-	// Check returns nil if the checked part is healthy. It must not block.
-	Check(*http.Request) error
-}
-
-// detailed is a check that also describes its success: a controller that does not run is healthy,
-// too. The detail is public.
-type detailed interface {
-	Detail(*http.Request) string
-}
-
-func checksOf(checks []ccm.Check) []Check {
-	all := make([]Check, len(checks))
-	for i := range checks {
-		all[i] = checks[i]
-	}
-	return all
-}
-
-// passed returns the line of a check that has passed: its detail, or "ok".
-func passed(c Check, r *http.Request) string {
-	if d, ok := c.(detailed); ok {
-		if detail := strings.Join(strings.Fields(d.Detail(r)), " "); detail != "" {
-			return detail
-		}
-	}
-	return "ok"
+// passed returns the line of a check that has passed.
+func passed(c ccm.Check, r *http.Request) string {
+	return cmp.Or(strings.Join(strings.Fields(c.Detail(r)), " "), "ok")
 }
 
 func (h health) install(mux *http.ServeMux) {
@@ -100,7 +74,7 @@ func (h health) all(w http.ResponseWriter, r *http.Request) {
 
 func (h health) one(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("check")
-	i := slices.IndexFunc(h.checks, func(c Check) bool { return c.Name() == name })
+	i := slices.IndexFunc(h.checks, func(c ccm.Check) bool { return c.Name() == name })
 	if i < 0 {
 		http.NotFound(w, r)
 		return

@@ -3,6 +3,8 @@ package endpoints
 import (
 	"fmt"
 	"net/http"
+	"reflect"
+	"slices"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +19,19 @@ func metrics(gatherers prometheus.Gatherers, log logr.Logger) http.Handler {
 		ErrorLog:         metricsLog{log},
 		ErrorHandling:    promhttp.ContinueOnError,
 		ProcessStartTime: legacyregistry.GetProcessStart(),
+	})
+}
+
+// distinct drops gatherers that are listed twice, each of whose metrics would be an error.
+func distinct(gatherers prometheus.Gatherers) prometheus.Gatherers {
+	listed := map[prometheus.Gatherer]bool{}
+	return slices.DeleteFunc(gatherers, func(g prometheus.Gatherer) bool {
+		if g == nil || !reflect.TypeOf(g).Comparable() {
+			return g == nil
+		}
+		again := listed[g]
+		listed[g] = true
+		return again
 	})
 }
 

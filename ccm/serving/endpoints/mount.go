@@ -2,7 +2,9 @@ package endpoints
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"go.uber.org/fx"
@@ -11,13 +13,23 @@ import (
 	"github.com/fxccm/fxccm/internal/rescue"
 )
 
-// Mount puts the endpoints of a Manager of an fx app on the app's *http.ServeMux, below prefix:
-// "/ccm" results in /ccm/healthz, "" in /healthz. ccm.Named("") is the Manager of [ccm.Module]. An
-// invalid prefix, or one in use, is an error of fx.New.
-func Mount(of ccm.NamedModule, prefix string, opts ...Option) fx.Option {
-	return fx.Invoke(fx.Annotate(
-		func(mux *http.ServeMux, m *ccm.Manager) error { return mount(mux, m, prefix, opts) },
-		fx.ParamTags("", of.Tag())))
+// Mount puts the endpoints of the Managers of an fx app on the app's *http.ServeMux. With the
+// prefix "/ccm" the Manager without a name has /ccm/healthz, and the Manager "east" has
+// /ccm/east/healthz. The prefix may be empty. An invalid prefix, or one in use, is an error of
+// fx.New.
+func Mount(prefix string, opts ...Option) fx.Option {
+	return fx.Invoke(func(mux *http.ServeMux, managers ccm.Managers) error {
+		for _, name := range slices.Sorted(maps.Keys(managers)) {
+			at := prefix
+			if name != "" {
+				at += "/" + name
+			}
+			if err := mount(mux, managers[name], at, opts); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func mount(mux *http.ServeMux, m *ccm.Manager, prefix string, opts []Option) error {

@@ -2,10 +2,7 @@ package endpoints
 
 import (
 	"cmp"
-	"embed"
 	"fmt"
-	"html/template"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,9 +13,6 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/internal/webpage"
 )
-
-//go:embed page.html
-var pageFiles embed.FS
 
 // StatusPage serves the state of several Managers, such as all Managers of a process, as one HTML
 // page, worst first. managers is called for each request. The page has no scripts and loads no
@@ -35,23 +29,6 @@ func StatusPage(managers func() []*ccm.Manager) http.Handler {
 }
 
 func writePage(w http.ResponseWriter, r *http.Request, now time.Time, all []status) {
-	webpage.Write(w, r, func(body io.Writer, style template.CSS, refresh int) error {
-		return renderPage(body, style, now, refresh, all)
-	})
-}
-
-func renderPage(
-	body io.Writer, style template.CSS, now time.Time, refresh int, all []status,
-) error {
-	page, err := template.New("page.html").Funcs(template.FuncMap{
-		"age":     func(t time.Time) string { return between(t, now) },
-		"between": between,
-		"iso":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"mark":    markOf,
-	}).ParseFS(pageFiles, "page.html")
-	if err != nil {
-		return err
-	}
 	views := make([]managerView, 0, len(all))
 	for _, s := range all {
 		views = append(views, viewOf(s, now))
@@ -60,13 +37,13 @@ func renderPage(
 		return cmp.Or(cmp.Compare(a.Mark.Level, b.Mark.Level),
 			cmp.Compare(len(b.Problems), len(a.Problems)))
 	})
-	title := "Cloud controller manager"
+	const heading = "Cloud controller manager"
+	title := heading
 	if len(views) > 0 {
 		title = views[0].Mark.Word + ": " + views[0].Title
 	}
-	return page.Execute(body, map[string]any{
-		"Title": title, "Style": style, "Refresh": refresh, "Managers": views,
-		"Now": now,
+	webpage.Write(w, r, webpage.Page{
+		Title: title, Heading: heading, Now: now, Content: content{now}.of(views),
 	})
 }
 
@@ -131,7 +108,7 @@ func viewOf(s status, now time.Time) managerView {
 		v.Title = s.name + " (" + s.cluster + ")"
 	}
 	for _, lb := range s.LoadBalancers {
-		if lb.State == ccm.LoadBalancerReady {
+		if lb.State == ccm.LoadBalancerReady && lb.Message == "" {
 			v.ReadyBalancers = append(v.ReadyBalancers, lb)
 		} else {
 			v.Unready = append(v.Unready, lb)
@@ -196,6 +173,19 @@ func problems(s status) []problem {
 			text = fmt.Sprintf("%d load balancers, the first of ", len(found))
 		}
 		add(m.Level, m.Word, fmt.Sprintf("load balancers %s: %d", state, len(found)),
+			text+first.Namespace+"/"+first.Service+because(first.Reason, first.Message),
+			first.Since)
+	}
+	defective := slices.DeleteFunc(slices.Clone(s.LoadBalancers),
+		func(lb ccm.LoadBalancerStatus) bool {
+			return lb.State != ccm.LoadBalancerReady || lb.Message == ""
+		})
+	if len(defective) > 0 {
+		first, text := defective[0], "load balancer of "
+		if len(defective) > 1 {
+			text = fmt.Sprintf("%d load balancers, the first of ", len(defective))
+		}
+		add(webpage.Warn, "defect", fmt.Sprintf("load balancers with a defect: %d", len(defective)),
 			text+first.Namespace+"/"+first.Service+because(first.Reason, first.Message),
 			first.Since)
 	}

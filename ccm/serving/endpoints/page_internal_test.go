@@ -2,12 +2,15 @@ package endpoints
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/net/html"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/internal/webpage"
@@ -66,11 +69,15 @@ func TestPage_Problems_AreListedWorstFirst(t *testing.T) {
 				}
 				s.LoadBalancers = slices.Concat(balancers(ccm.LoadBalancerWaiting, 3),
 					balancers(ccm.LoadBalancerRefused, 1), balancers(ccm.LoadBalancerReady, 2))
-				s.Troubles = []ccm.TroubleStatus{{Subject: "identity", Reason: "401"}}
+				s.LoadBalancers[5].Reason = "LoadBalancerSourceRangesIgnored"
+				s.LoadBalancers[5].Message = "every client may connect"
+				s.Troubles = []ccm.TroubleStatus{{Subject: "Keystone", Reason: "401"}}
 			}, "bad leading, with problems", []string{
-				"bad cloud: identity: 401",
+				"bad cloud: Keystone: 401",
 				"bad refused: load balancer of shop/refused-0",
 				"warn waiting: 3 load balancers, the first of shop/waiting-0",
+				"warn defect: load balancer of shop/ready-1: LoadBalancerSourceRangesIgnored: " +
+					"every client may connect",
 				"warn waiting: 2 nodes, the first is old: InstanceNotFound: no server",
 				"warn warning: a controller restarts",
 			},
@@ -110,7 +117,7 @@ func TestPage_ManyLoadBalancers_OnlyReadyOnesAreFolded(t *testing.T) {
 	s.LoadBalancers = slices.Concat(balancers(ccm.LoadBalancerDegraded, 30),
 		balancers(ccm.LoadBalancerReady, 970))
 	page := rendered(t, "/", s).Body.String()
-	unready, ready, found := strings.Cut(page, "<details>\n<summary>970 ready</summary>")
+	unready, ready, found := strings.Cut(page, "<details><summary>970 ready</summary>")
 	if !found || strings.Count(unready, "shop/degraded-") != 31 || // 30, and one problem
 		strings.Count(ready, "shop/ready-") != 970 {
 		t.Errorf("%d of 30 not ready, %d of 970 ready", strings.Count(unready, "shop/degraded-"),
@@ -119,21 +126,8 @@ func TestPage_ManyLoadBalancers_OnlyReadyOnesAreFolded(t *testing.T) {
 }
 
 func TestPage_TextsOfTheCloud_AreEscaped(t *testing.T) {
-	const hostile = `</style><script>alert("x")</script>`
-	s := leading()
-	s.name, s.cluster, s.Reason, s.Warnings = hostile, hostile, hostile, []string{hostile}
-	s.Election.Identity, s.Election.Leader = hostile, hostile
-	s.Troubles = []ccm.TroubleStatus{{Subject: hostile, Reason: hostile}}
-	s.Controllers = []ccm.ControllerStatus{{Name: hostile, Reason: hostile, State: hostile}}
-	s.Running = []ccm.Activity{{Name: "call " + hostile, Object: hostile}}
-	s.Terms = []ccm.TermStatus{{Number: 1, Began: now, Reason: hostile, End: hostile}}
-	s.Nodes = []ccm.NodeStatus{{Name: hostile, Reason: hostile, Message: hostile}}
-	s.LoadBalancers = []ccm.LoadBalancerStatus{{
-		Namespace: hostile, Service: hostile, State: hostile, Reason: hostile, Message: hostile,
-		ID: hostile, Name: hostile, ProvisioningStatus: hostile, OperatingStatus: hostile,
-		Addresses: []string{hostile}, Drift: []string{hostile}, DriftedAt: now,
-	}}
-	page := rendered(t, "/?refresh=5", s).Body.String()
+	const text = `</style><script>alert("x")</script>`
+	page := rendered(t, "/?refresh=5", hostile(text)).Body.String()
 	if strings.Contains(page, "<script") || strings.Count(page, "</style>") != 1 ||
 		!strings.Contains(page, "&lt;script&gt;") {
 		t.Errorf("the page is %s", page)
@@ -142,7 +136,7 @@ func TestPage_TextsOfTheCloud_AreEscaped(t *testing.T) {
 
 func TestPage_Refresh_IsANumberOfSeconds(t *testing.T) {
 	if page := rendered(t, "/?refresh=5", leading()).Body.String(); !strings.Contains(page,
-		`<meta http-equiv="refresh" content="5">`) {
+		`<meta http-equiv="refresh" content="5"/>`) {
 		t.Errorf("the page is %s", page)
 	}
 	for _, wrong := range []string{"0", "-1", "soon", "3601", "5%3Burl=https://example.com"} {
@@ -176,4 +170,67 @@ func TestTimeline_Phases_AreBarsFromTheFirstTermUntilNow(t *testing.T) {
 			t.Errorf("the bar of a term in the future is %+v", b)
 		}
 	}
+}
+
+// hostile returns a Manager in whose texts an attacker has written.
+func hostile(text string) status {
+	s := leading()
+	s.name, s.cluster, s.Reason, s.Warnings = text, text, text, []string{text}
+	s.Provider, s.Step = text, text
+	s.Election.Identity, s.Election.Leader = text, text
+	s.Troubles = []ccm.TroubleStatus{{Subject: text, Reason: text}}
+	s.Controllers = []ccm.ControllerStatus{
+		{Name: text, Reason: text, State: ccm.ControllerState(text)},
+	}
+	s.Running = []ccm.Activity{{Name: "call " + text, Object: text, MayAct: true}}
+	s.Terms = []ccm.TermStatus{{Number: 1, Began: now, Reason: text, End: text}}
+	s.Nodes = []ccm.NodeStatus{{Name: text, Reason: text, Message: text}}
+	s.LoadBalancers = []ccm.LoadBalancerStatus{{
+		Namespace: text, Service: text, State: ccm.LoadBalancerState(text), Reason: text,
+		Message: text, ID: text, Name: text, ProvisioningStatus: text, OperatingStatus: text,
+		Addresses: []string{text}, Drift: []string{text}, DriftedAt: now,
+	}}
+	return s
+}
+
+// skeleton returns the elements of a page with their attributes, without those that divide a text.
+func skeleton(t *testing.T, page io.Reader) (elements []string) {
+	t.Helper()
+	document, err := html.Parse(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range document.Descendants() {
+		switch {
+		case n.Type == html.TextNode, n.Data == "wbr", n.Data == "details", n.Data == "summary":
+			continue
+		}
+		var keys []string
+		for _, a := range n.Attr {
+			keys = append(keys, a.Key)
+			if a.Key == "href" && strings.TrimLeft(a.Val, "#?") == a.Val {
+				keys = append(keys, a.Val) // another place than this page
+			}
+		}
+		elements = append(elements, fmt.Sprint(n.Type, n.Data, keys))
+	}
+	return elements
+}
+
+// FuzzPage checks that texts of a cloud or of a cluster never change the elements of the page.
+func FuzzPage(f *testing.F) {
+	f.Add(`</style><script>alert("x")</script>`)
+	f.Add(`" onmouseover="alert(1)`)
+	f.Add("</title></table><td>" + strings.Repeat("<i> ", 100) + "<!--")
+	f.Add("javascript:alert(1)//a/b.c")
+	f.Fuzz(func(t *testing.T, text string) {
+		if text == "" {
+			return // optional texts have elements
+		}
+		want := skeleton(t, rendered(t, "/", hostile("x"), hostile("x")).Body)
+		got := skeleton(t, rendered(t, "/", hostile(text), hostile(text)).Body)
+		if !slices.Equal(got, want) {
+			t.Errorf("%q changes the elements\n%q\nto\n%q", text, want, got)
+		}
+	})
 }

@@ -12,23 +12,25 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
 )
 
 // hopeless is an elector that never wins, and reports why.
 type hopeless struct{}
 
-func (hopeless) Elect(ctx context.Context, _ func(context.Context, ccm.Grant) error) error {
+func (hopeless) Elect(ctx context.Context, _ func(context.Context, election.Grant) error) error {
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
 
-func (hopeless) ElectionStatus() ccm.ElectionStatus {
-	return ccm.ElectionStatus{
+func (hopeless) ElectionStatus() election.Status {
+	return election.Status{
 		Identity: "me", Leader: "another", LastRenewal: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		Err: errors.New("update lease kube-system/x: the server is on fire"),
 	}
@@ -49,7 +51,7 @@ func TestStatusz_ElectionFails_ShowsTheStatusAndTheError(t *testing.T) {
 	var page struct {
 		ccm.Status
 		Election struct {
-			ccm.ElectionStatus
+			election.Status
 			Error string `json:"error"`
 		} `json:"election"`
 	}
@@ -179,7 +181,7 @@ func TestMetrics_RegistryOfTheHost_IsServedWithUpstreams(t *testing.T) {
 	text := body.Body.String()
 	for _, want := range []string{
 		"host_answers 42\n", "\ngo_goroutines ",
-		"node_controller_initial_node_sync_delay_seconds",
+		"registered_metrics_total",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("/metrics lacks %q", want)
@@ -194,6 +196,56 @@ func TestMetrics_RegistryOfTheHost_IsServedWithUpstreams(t *testing.T) {
 	if !strings.Contains(only, "host_answers 42\n") || strings.Contains(only, "go_goroutines") {
 		t.Errorf("WithOnlyGatherers must leave out all others: %s", only)
 	}
+}
+
+func TestMetrics_RegistryOfTheManager_IsServedOnceByDefault(t *testing.T) {
+	const series = "\nfxccm_terms_total{"
+	for name, test := range map[string]struct {
+		registerer func(*prometheus.Registry) prometheus.Registerer
+		opts       func(*prometheus.Registry) []endpoints.Option
+		// served is the number of times that the series is on the page.
+		served int
+		// logs is a part of the only log line, or empty.
+		logs string
+	}{
+		"a registry":                  {registerer: itself, served: 1},
+		"a registry that is added":    {registerer: itself, opts: added, served: 1},
+		"a wrapped registry":          {registerer: wrapped, logs: "endpoints.WithGatherers"},
+		"a wrapped one that is added": {registerer: wrapped, opts: added, served: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			registry := prometheus.NewRegistry()
+			w := &worker{}
+			m := newManager(t, func(p *ccm.Params) { p.Registerer = test.registerer(registry) },
+				w.controller("steady"))
+			runReady(t, m)
+			var logged []string
+			log := funcr.New(func(_, line string) { logged = append(logged, line) },
+				funcr.Options{Verbosity: 9})
+			opts := []endpoints.Option{endpoints.WithLogger(log)}
+			if test.opts != nil {
+				opts = append(opts, test.opts(registry)...)
+			}
+			text := get(endpoints.NewHandler(m, opts...), "/metrics").Body.String()
+			if n := strings.Count(text, series); n != test.served {
+				t.Errorf("/metrics has fxccm_terms_total %d times, want %d", n, test.served)
+			}
+			if test.logs == "" && len(logged) > 0 || test.logs != "" &&
+				(len(logged) != 1 || !strings.Contains(logged[0], test.logs)) {
+				t.Errorf("logged %q, want %q", logged, test.logs)
+			}
+		})
+	}
+}
+
+func itself(r *prometheus.Registry) prometheus.Registerer { return r }
+
+func wrapped(r *prometheus.Registry) prometheus.Registerer {
+	return prometheus.WrapRegistererWith(prometheus.Labels{"cell": "a"}, r)
+}
+
+func added(r *prometheus.Registry) []endpoints.Option {
+	return []endpoints.Option{endpoints.WithGatherers(r)}
 }
 
 func TestProfiles_WithProfiling_AreServed(t *testing.T) {

@@ -4,9 +4,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/munnerz/goautoneg"
-
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/internal/webpage"
 )
 
 // status is the content of /statusz: [ccm.Status] as JSON, with the error of the election as a
@@ -14,21 +14,21 @@ import (
 type status struct {
 	ccm.Status
 	// Election replaces Status.Election.
-	Election election `json:"election"`
+	Election electionStatus `json:"election"`
 
 	// name and cluster title the page.
 	name, cluster string
 }
 
-type election struct {
-	ccm.ElectionStatus
-	// Error is ElectionStatus.Err.
+type electionStatus struct {
+	election.Status
+	// Error is Err of the Status.
 	Error string `json:"error,omitempty"`
 }
 
 func statusOf(m *ccm.Manager) status {
 	s := status{Status: m.Status(), name: m.Name(), cluster: m.Config().ClusterName}
-	s.Election.ElectionStatus = s.Status.Election
+	s.Election.Status = s.Status.Election
 	if err := s.Status.Election.Err; err != nil {
 		s.Election.Error = err.Error()
 	}
@@ -40,9 +40,7 @@ func statusOf(m *ccm.Manager) status {
 func Statusz(m *ccm.Manager) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Vary", "Accept")
-		accepted := goautoneg.Negotiate(r.Header.Get("Accept"),
-			[]string{"application/json", "text/html"})
-		if accepted == "text/html" {
+		if webpage.IsPreferred(r.Header.Get("Accept")) {
 			writePage(w, r, time.Now(), []status{statusOf(m)})
 			return
 		}

@@ -10,6 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// TokenAudience is an audience of ServiceAccount tokens that the secure port accepts beside the API
+// server's. A token with this audience alone opens secure ports and nothing else, so that a client
+// loses little to a port that it cannot verify.
+const TokenAudience = "fxccm.dev/secure-port"
+
 // Config configures the secure port: plain data, like ccm.Config. Start from [Default]. Names and
 // meanings are those of upstream's cloud-controller-manager flags, given in parentheses.
 type Config struct {

@@ -1,3 +1,8 @@
+{{/* A text as a YAML scalar: quoted if it would be a number, a comment or several lines. */}}
+{{- define "fxccm.scalar" -}}
+{{- if regexMatch "\\s" . }}{{ toJson . }}{{ else }}{{ toYaml . }}{{ end }}
+{{- end }}
+
 {{- define "fxccm.name" -}}
 {{ required "fullnameOverride must not be empty" .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
 {{- end }}
@@ -15,14 +20,14 @@
 {{- end }}
 
 {{- define "fxccm.selector" -}}
-app.kubernetes.io/name: {{ include "fxccm.name" . }}
+app.kubernetes.io/name: {{ include "fxccm.scalar" (include "fxccm.name" .) }}
 {{- end }}
 
 {{- define "fxccm.labels" -}}
 {{ include "fxccm.selector" . }}
 app.kubernetes.io/part-of: fxccm
 {{- if ne .Release.Service "kustomize" }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ include "fxccm.scalar" .Release.Name }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
@@ -42,8 +47,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "fxccm.subject" }}
 subjects:
   - kind: ServiceAccount
-    name: {{ include "fxccm.serviceAccount" . }}
-    namespace: {{ .Release.Namespace }}
+    name: {{ include "fxccm.scalar" (include "fxccm.serviceAccount" .) }}
+    namespace: {{ include "fxccm.scalar" .Release.Namespace }}
 {{- end }}
 
 {{- define "fxccm.sourceRules" -}}
@@ -68,3 +73,24 @@ subjects:
   resources: ["secrets"]
   verbs: ["list", "watch"]
 {{- end }}
+
+{{- /* Refuse values of openstack-cloud-controller-manager's chart with what to set instead. */ -}}
+{{- define "fxccm.refuseOCCMValues" -}}
+{{- $refused := list -}}
+{{- range $key, $instead := .Files.Get "occm-values.yaml" | fromYaml -}}
+  {{- $value := $.Values -}}
+  {{- range splitList "." $key -}}
+    {{- if kindIs "map" $value -}}
+      {{- $value = get $value . -}}
+    {{- else -}}
+      {{- $value = "" -}}
+    {{- end -}}
+  {{- end -}}
+  {{- if $value -}}
+    {{- $refused = append $refused (printf "%s is a value of the chart of openstack-cloud-controller-manager; here: %s" $key $instead) -}}
+  {{- end -}}
+{{- end -}}
+{{- if $refused -}}
+  {{- fail (join "\n" $refused) -}}
+{{- end -}}
+{{- end -}}

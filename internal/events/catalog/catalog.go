@@ -24,7 +24,7 @@ const (
 	readBoth    = "Read the message: it has the answer of the cloud or of the API server."
 )
 
-// All returns the events of upstream's controllers, of the controllers that a host can add, of the
+// All returns the events of the four controllers, of the controllers that a host can add, of the
 // Manager and of the fleet.
 func All() []Event {
 	return []Event{
@@ -53,7 +53,7 @@ func All() []Event {
 		},
 		{
 			"Service", "Warning", "SyncLoadBalancerFailed",
-			"A request for the load balancer failed; the service controller retries with a growing pause.",
+			"A request for the load balancer failed; the service controller retries with pauses that double from 5 seconds to 5 minutes.",
 			readBoth,
 		},
 		{
@@ -63,15 +63,35 @@ func All() []Event {
 		},
 		{
 			"Service", "Warning", "DeleteLoadBalancerFailed",
-			"The Service no longer exists, and its load balancer could not be deleted; the service controller retries.",
-			ReadAnswer + " If the leader stops before it succeeds, delete the load balancer in the cloud.",
+			"The Service was deleted without its finalizer, and its load balancer could not be deleted; the service controller retries.",
+			ReadAnswer + " If another replica leads before it succeeds, delete the load balancer in the cloud.",
 		},
 		{
 			"Service", "Warning", "UnAvailableLoadBalancer",
 			"The cluster has no node that can be a member.",
 			"Check that nodes are ready and not excluded from load balancers by label.",
 		},
+		{
+			"Service", "Warning", "LoadBalancerFinalizerKept",
+			"The Service requests no load balancer and the cloud has none, but the Service has the finalizer of service controllers. Another controller may have set the finalizer, so it stays.",
+			"If no other controller serves the Service, remove the finalizer service.kubernetes.io/load-balancer-cleanup.",
+		},
 		{"Node", "Normal", "Synced", "The node is initialized.", NoAction},
+		{
+			"Node", "Warning", "InitializationFailed",
+			"The node cannot be initialized for a minute, or for a reason that does not end by itself; the node controller retries with pauses of up to 30 seconds. The OpenStack provider writes more precise events about its lookups instead.",
+			readBoth,
+		},
+		{
+			"Node", "Warning", "InvalidLabelChanged",
+			"The cloud's value of a label is invalid in Kubernetes, so fxccm makes it valid: each run of other characters becomes a dash, the value ends after 63 characters, and dashes, dots and underscores at its ends are removed.",
+			NoAction,
+		},
+		{
+			"Node", "Warning", "NodeUpdateFailed",
+			"The labels, the addresses or the shutdown taint of an initialized node could not be written; the controller retries.",
+			readRefusal,
+		},
 		{
 			"Node", "Normal", "DeletingNode",
 			"The node is deleted because its server no longer exists.",
@@ -84,7 +104,7 @@ func All() []Event {
 		},
 		{
 			"Node", "Warning", "FailedToCreateRoute",
-			"The route to the node's pods could not be created; the route controller retries.",
+			"The route to the node's pods could not be created; the route controller retries after pauses of up to a minute.",
 			ReadAnswer,
 		},
 		{
@@ -116,6 +136,11 @@ func All() []Event {
 			"No action after a restart or an update. If it repeats, the leader cannot renew the Lease in time: check the latency of the API server.",
 		},
 		{
+			"Lease", "Warning", "ControllerFailed",
+			"A controller cannot start, or has failed and is restarted. It is retried, and the other controllers run.",
+			"Read the message: it names the controller, and the missing RBAC rule or the setting.",
+		},
+		{
 			"Lease", "Warning", "ProviderPanicked",
 			"A call of the cloud provider panicked and failed.",
 			"Report it to the provider's authors; the stack is in the log.",
@@ -138,7 +163,12 @@ func All() []Event {
 		{
 			"Cluster", "Warning", "KeepingLoadBalancers",
 			"The Cluster is deleted, but the fleet cannot prove that its load balancers are unused, or its provider cannot delete them.",
-			"Read the message. Delete the load balancers by hand, or remove the finalizer that it names.",
+			"Read the message. Delete the load balancers by hand if they are unused; then remove the finalizer that it names.",
+		},
+		{
+			"Cluster", "Warning", "DisputedClusterUID",
+			"The API server of the Cluster reports another UID of kube-system than before, or that of another Cluster. It may copy the UID to have the load balancers of that Cluster deleted.",
+			"Find out which Cluster is genuine. Until the annotation that the message names is removed, the load balancers of both are kept.",
 		},
 	}
 }

@@ -69,7 +69,8 @@ func packages(t *testing.T) []*source {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f",
 		"{{.ImportPath}}\t{{.Dir}}\t{{join .GoFiles \",\"}}",
-		module+"ccm/...", module+"controllers/...", module+"fleet", module+"provider/...").Output()
+		module+"ccm/...", module+"controllers/...", module+"fleet",
+		module+"hosting/...", module+"provider/...").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // takeClouds fills the options that cloud.conf leaves empty from a cloud in clouds.yaml, the file
@@ -36,15 +36,73 @@ func (d *document) takeClouds(o Options, global *Global, section string) {
 	}
 	if profile := cloud.profile(); profile.value != "" {
 		public := c.open("clouds-public", beside)
-		if public == nil || public.cloud("public-clouds", profile.value) == nil {
-			c.report(Error, profile, "profile",
-				"names a cloud that does not exist in clouds-public.yaml")
+		switch {
+		case public != nil && public.cloud("public-clouds", profile.value) != nil:
+			cloud = cloud.over(public.entry("public-clouds", profile.value))
+		case cloud.settings["auth.auth_url"].value != "":
+			// openstacksdk knows some clouds, and goes on without one that it does not know.
+			c.report(Warning, profile, "profile",
+				"names a cloud that does not exist in clouds-public.yaml, and has no effect")
+		default:
+			c.report(Error, profile, "profile", "names a cloud that does not exist in "+
+				"clouds-public.yaml; write auth_url and region_name instead")
 			return
 		}
-		cloud = cloud.over(public.entry("public-clouds", profile.value))
 	}
 	c.problems = append(c.problems, cloud.problems...)
+	c.clouds[section] = chosenCloud{"clouds." + name, clouds.path}
 	c.take(c.inRegion(cloud))
+}
+
+// chosenCloud is a cloud of a clouds.yaml.
+type chosenCloud struct{ section, file string }
+
+// asOfClouds is a problem of [Global] with the keys of clouds.yaml, unless cloud.conf has set the
+// option.
+func (d *document) asOfClouds(p Problem) Problem {
+	cloud, chosen := d.clouds[p.Section]
+	if !chosen {
+		return p
+	}
+	keys := map[string]string{}
+	for _, o := range global(&Global{}).options {
+		at, given := d.origins[origin{p.Section, o.key}]
+		if o.clouds != "" && (!given || at.file != d.path) {
+			keys[o.key] = o.clouds
+		}
+	}
+	key, known := keys[p.Key]
+	if p.Key != "" && !known {
+		return p
+	}
+	p.Text = renameKeys(p.Text, keys)
+	p.Section, p.Key = cloud.section, key
+	if name, inAuth := strings.CutPrefix(key, "auth."); inAuth {
+		p.Section, p.Key = cloud.section+".auth", name
+	}
+	if p.File == "" {
+		p.File = cloud.file
+	}
+	return p
+}
+
+// renameKeys replaces the words of a text that are keys with a dash, such as auth-url.
+func renameKeys(text string, keys map[string]string) string {
+	var renamed strings.Builder
+	isBetween := func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') }
+	for text != "" {
+		word := text
+		if end := strings.IndexFunc(text, isBetween); end >= 0 {
+			_, size := utf8.DecodeRuneInString(text[end:])
+			word = text[:max(end, size)]
+		}
+		text = text[len(word):]
+		if other := keys[word]; other != "" && strings.Contains(word, "-") {
+			word = strings.TrimPrefix(other, "auth.")
+		}
+		renamed.WriteString(word)
+	}
+	return renamed.String()
 }
 
 // cloudsReader reads clouds.yaml, secure.yaml and clouds-public.yaml.
@@ -123,7 +181,7 @@ func cloudsDirs() []string {
 // read returns nil and true if the file exists but is unreadable: the problem is reported, and no
 // other file replaces it.
 func (c *cloudsReader) read(path string) (file *cloudsFile, found bool) {
-	content, err := os.ReadFile(path)
+	content, err := c.options.readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false
 	}
@@ -188,7 +246,7 @@ func (c *cloudsReader) inRegion(cloud cloudEntry) cloudEntry {
 	}
 	if name == "" && len(cloud.regions) > 1 {
 		c.reportOption(Mistake, "region",
-			"is missing, and clouds.yaml has several regions for the cloud")
+			"is missing, and clouds.yaml has several regions and no region_name for the cloud")
 	}
 	for _, region := range cloud.regions {
 		if region.name != name && (name != "" || len(cloud.regions) > 1) {
@@ -207,39 +265,45 @@ func (c *cloudsReader) inRegion(cloud cloudEntry) cloudEntry {
 
 // take sets the options that cloud.conf leaves empty.
 func (c *cloudsReader) take(cloud cloudEntry) {
-	cloud.unify()
 	for _, o := range global(c.global).options {
 		s := cloud.settings[o.clouds]
 		at := origin{c.section, o.key}
-		if o.clouds == "" || s.value == "" {
-			continue
-		}
-		if o.clouds == "verify" {
-			c.verify(s)
+		if o.clouds == "" || o.clouds == "verify" || s.value == "" {
 			continue
 		}
 		if o.write()[0] != "" || o.key == "ca-file" && c.global.CAFileContents != "" {
 			continue
 		}
 		c.origins[at] = position{s.file, s.line}
+		key := strings.TrimPrefix(o.clouds, "auth.")
 		if f := o.read(s.value, false); f != nil {
-			c.report(f.severity, s, o.clouds, f.text)
+			c.report(f.severity, s, key, f.text)
+		} else if hasPlaceholder(s.value) {
+			c.report(Warning, s, key, isLiteral)
 		}
 	}
+	c.verification(cloud)
 	c.authType(cloud.settings["auth_type"])
 	c.defaultDomain(cloud.settings["auth.default_domain"].value)
 }
 
-// verify is the opposite of tls-insecure. A tls-insecure in cloud.conf has precedence.
-func (c *cloudsReader) verify(s setting) {
+// verification sets tls-insecure, the opposite of verify. As in openstacksdk, insecure beats
+// verify. A tls-insecure in cloud.conf has precedence over both.
+func (c *cloudsReader) verification(cloud cloudEntry) {
 	at := origin{c.section, "tls-insecure"}
-	verify, ok := words()[strings.ToLower(s.value)]
-	if !ok {
-		c.report(Error, s, "verify", "must be true or false")
-	}
-	if _, given := c.origins[at]; !given && ok {
-		c.global.TLSInsecure = !verify
-		c.origins[at] = position{s.file, s.line}
+	_, given := c.origins[at]
+	for _, key := range []string{"verify", "insecure"} {
+		s := cloud.settings[key]
+		value, ok := words()[strings.ToLower(s.value)]
+		isInsecure := key == "insecure"
+		switch {
+		case s.value == "":
+		case !ok:
+			c.report(Error, s, key, "must be true or false")
+		case !given && (value || !isInsecure):
+			c.global.TLSInsecure = value == isInsecure
+			c.origins[at] = position{s.file, s.line}
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package cloudconf
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -70,6 +72,11 @@ clouds:
     identity_api_version: 3
     volume_api_version: 3
     network_endpoint_override: https://neutron.example
+    compute_endpoint: https://nova.example/v2.1
+    load-balancer-endpoint-override: https://octavia.example/v2.0
+    load_balancer_endpoint: https://other.example
+    key_manager_endpoint_override: https://barbican.example
+    volume_endpoint_override: https://cinder.example
 `},
 			want: Global{
 				AuthURL: "https://keystone.example/v3", UserID: "u", Username: "n",
@@ -78,6 +85,28 @@ clouds:
 				UserDomainID: "ud", UserDomainName: "udn",
 				TrustID: "tr", Region: "RegionOne", EndpointType: "internal", CAFile: "/ca",
 				CertFile: "/cert", KeyFile: "/key", TLSInsecure: true,
+				ComputeEndpoint:      "https://nova.example/v2.1",
+				NetworkEndpoint:      "https://neutron.example",
+				LoadBalancerEndpoint: "https://octavia.example/v2.0",
+				KeyManagerEndpoint:   "https://barbican.example",
+			},
+		},
+		"insecure beats verify": {
+			files: map[string]string{"clouds.yaml": aCloud +
+				"    verify: true\n    insecure: true\n"},
+			want: Global{
+				AuthURL: "https://keystone.example/v3", Username: "ccm",
+				Password: "hunter2", TenantName: "project", DomainName: "Default",
+				Region: "RegionOne", TLSInsecure: true,
+			},
+		},
+		"insecure is false": {
+			files: map[string]string{"clouds.yaml": aCloud +
+				"    verify: false\n    insecure: false\n"},
+			want: Global{
+				AuthURL: "https://keystone.example/v3", Username: "ccm",
+				Password: "hunter2", TenantName: "project", DomainName: "Default",
+				Region: "RegionOne", TLSInsecure: true,
 			},
 		},
 		"an application credential": {
@@ -351,6 +380,11 @@ func TestClouds_Mistakes_AreReportedWithTheirLine(t *testing.T) {
 unknown key "zzzzz" in clouds.prod (DIR/clouds.yaml line 12)
 unknown key "pasword" in clouds.prod.auth (DIR/secure.yaml line 4): did you mean "password"?`,
 		},
+		"a key of the cloud in auth": {
+			files: map[string]string{"clouds.yaml": strings.ReplaceAll(aCloud,
+				"    region_name", "      region_name")},
+			want: `unknown key "region_name" in clouds.prod.auth (DIR/clouds.yaml line 10): it belongs beside auth, and not inside`,
+		},
 		"a key twice": {
 			files: map[string]string{"clouds.yaml": aCloud + "    region_name: x\n"},
 			want: "region_name in clouds.prod (DIR/clouds.yaml line 11): occurs twice; the " +
@@ -358,7 +392,11 @@ unknown key "pasword" in clouds.prod.auth (DIR/secure.yaml line 4): did you mean
 		},
 		"no YAML": {
 			files: map[string]string{"clouds.yaml": "clouds:\n  prod:\n  hunter2\n  x: y\n"},
-			want:  "DIR/clouds.yaml line 3: is not YAML",
+			want:  "DIR/clouds.yaml line 3: is not YAML: could not find expected ':'",
+		},
+		"a quote without an end": {
+			files: map[string]string{"clouds.yaml": "clouds:\n  prod:\n    auth: {a: 'hunter2\n"},
+			want:  "DIR/clouds.yaml line 3: is not YAML: found unexpected end of stream",
 		},
 		"an unquoted asterisk": {
 			files: map[string]string{"clouds.yaml": strings.ReplaceAll(aCloud,
@@ -389,13 +427,13 @@ unknown key "pasword" in clouds.prod.auth (DIR/secure.yaml line 4): did you mean
 		"no endpoint type": {
 			files: map[string]string{"clouds.yaml": aCloud +
 				"    interface: pubic\n"},
-			want: `os-endpoint-type in [Global] (DIR/clouds.yaml line 11): must be one of public, internal, admin; did you mean "public"?`,
+			want: `endpoint_type in clouds.prod (DIR/clouds.yaml line 11): must be one of public, internal, admin; did you mean "public"?`,
 		},
 		"no profile": {
-			files: map[string]string{"clouds.yaml": aCloud +
-				"    profile: vendor\n"},
+			files: map[string]string{"clouds.yaml": strings.ReplaceAll(aCloud,
+				"auth_url", "domain_id") + "    profile: vendor\n"},
 			want: "profile in clouds.prod (DIR/clouds.yaml line 11): names a cloud that does " +
-				"not exist in clouds-public.yaml",
+				"not exist in clouds-public.yaml; write auth_url and region_name instead",
 		},
 		"another way to login": {
 			files: map[string]string{"clouds.yaml": aCloud +
@@ -406,13 +444,42 @@ unknown key "pasword" in clouds.prod.auth (DIR/secure.yaml line 4): did you mean
 		"several regions": {
 			files: map[string]string{"clouds.yaml": strings.ReplaceAll(aCloud,
 				"region_name: RegionOne", "regions: [one, two]")},
-			want: "region in [Global]: is missing, and clouds.yaml has several regions for the " +
-				"cloud",
+			want: "region in [Global]: is missing, and clouds.yaml has several regions and no " +
+				"region_name for the cloud",
+		},
+		"no truth of insecure": {
+			files: map[string]string{"clouds.yaml": aCloud + "    insecure: maybe\n"},
+			want:  "insecure in clouds.prod (DIR/clouds.yaml line 11): must be true or false",
+		},
+		"an invalid endpoint": {
+			files: map[string]string{"clouds.yaml": aCloud +
+				"    compute_endpoint_override: nova.example\n"},
+			want: "compute_endpoint_override in clouds.prod (DIR/clouds.yaml line 11): must be an " +
+				"http or https URL",
 		},
 		"an invalid URL": {
 			files: map[string]string{"clouds.yaml": strings.ReplaceAll(aCloud,
 				"https://keystone.example/v3", "keystone")},
-			want: "auth-url in [Global] (DIR/clouds.yaml line 5): must be an http or https URL",
+			want: "auth_url in clouds.prod.auth (DIR/clouds.yaml line 5): must be an http or https URL",
+		},
+		"no URL": {
+			files: map[string]string{"clouds.yaml": strings.ReplaceAll(aCloud,
+				"https://keystone.example/v3", "")},
+			want: "auth_url in clouds.prod.auth (DIR/clouds.yaml): is missing; set it to the URL of " +
+				"Keystone",
+		},
+		"no credentials": {
+			files: map[string]string{"clouds.yaml": "clouds:\n  prod:\n    auth:\n" +
+				"      auth_url: https://keystone.example/v3\n"},
+			want: "clouds.prod (DIR/clouds.yaml): has no credentials: set a password, an application " +
+				"credential or a token",
+		},
+		"no domain": {
+			files: map[string]string{"clouds.yaml": "clouds:\n  prod:\n    auth:\n" +
+				"      auth_url: https://keystone.example/v3\n      username: u\n" +
+				"      password: hunter2\n      project_id: p\n"},
+			want: "username in clouds.prod.auth (DIR/clouds.yaml line 5): needs a domain: " +
+				"user_domain_id, user_domain_name, domain_id or domain_name",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -425,6 +492,114 @@ unknown key "pasword" in clouds.prod.auth (DIR/secure.yaml line 4): did you mean
 				t.Errorf("the error contains the password: %v", err)
 			}
 		})
+	}
+}
+
+// openstacksdk reads these, or has no use for them.
+func TestClouds_KeysOfOpenstacksdk_AreAccepted(t *testing.T) {
+	const login = "auth_url: https://keystone.example/v3, username: ccm, password: hunter2, " +
+		"project_name: project, domain_name: Default"
+	for _, test := range []struct {
+		cloud   string
+		is      func(Global) bool
+		warning string
+	}{
+		{cloud: "{" + login + ", region_name: RegionOne}"},
+		{cloud: "{auth: {auth_url: https://keystone.example/v3}, " + login + "}"},
+		{cloud: "{auth: {" + login + "}, username: other, project_name: other}"},
+		{cloud: "{auth: {" + login + "}, auth_plugin: v3password}"},
+		{cloud: "{auth: {" + login + "}, api_timeout: 5, compute_timeout: 5, timeout: 5}"},
+		{cloud: "{auth: {" + login + "}, identity_interface: internal, volume_api_version: '3'}"},
+		{
+			cloud:   "{auth: {" + login + "}, identity-endpoint-override: https://other.example}",
+			warning: "identity-endpoint-override in clouds.prod",
+		},
+		{
+			cloud:   "{auth: {" + login + "}, profile: vexxhost}",
+			warning: "profile in clouds.prod",
+		},
+		{
+			cloud: "{auth: {" + login + "}, region_name: [one]}",
+			is:    func(g Global) bool { return g.Region == "one" },
+		},
+		{
+			cloud: "{auth: {" + login + "}, verify: 'False'}",
+			is:    func(g Global) bool { return g.TLSInsecure },
+		},
+		{
+			cloud: "{auth: {" + login + "}, verify: /etc/ca.pem}",
+			is:    func(g Global) bool { return g.CAFile == "/etc/ca.pem" && !g.TLSInsecure },
+		},
+		{
+			cloud: "{auth: {" + login + "}, cacert: /mine.pem, verify: /etc/ca.pem}",
+			is:    func(g Global) bool { return g.CAFile == "/mine.pem" },
+		},
+	} {
+		_, o := inDir(t, map[string]string{"clouds.yaml": "clouds: {prod: " + test.cloud + "}"})
+		loaded, err := Read([]byte("[Global]\nuse-clouds\n"), o)
+		if err != nil {
+			t.Errorf("%s is refused: %v", test.cloud, err)
+			continue
+		}
+		g := loaded.Config.Global
+		if g.Username != "ccm" || g.Password != "hunter2" || g.TenantName != "project" ||
+			g.DomainName != "Default" || test.is != nil && !test.is(g) {
+			t.Errorf("%s is read as %+v", test.cloud, g)
+		}
+		if got := told(loaded.Warnings); !strings.HasPrefix(got, test.warning) ||
+			test.warning == "" && got != "" {
+			t.Errorf("the warnings of %s are %q, want %q", test.cloud, got, test.warning)
+		}
+	}
+}
+
+func TestClouds_Placeholder_IsTakenLiterallyWithAWarning(t *testing.T) {
+	dir, o := inDir(t, map[string]string{"clouds.yaml": strings.ReplaceAll(aCloud, "hunter2",
+		"${hunter2}")})
+	loaded, err := Read([]byte("[Global]\nuse-clouds\n"), o)
+	const want = "password in clouds.prod.auth (DIR/clouds.yaml line 7): has a placeholder such " +
+		"as ${NAME}, which is taken literally: variables and templates are not replaced in this file"
+	got := strings.ReplaceAll(told(loaded.Warnings), dir, "DIR")
+	if err != nil || got != want || loaded.Config.Global.Password != "${hunter2}" {
+		t.Errorf("the warnings are %q (%v), want %q", got, err, want)
+	}
+}
+
+// An alternative key in one file is not weaker than the usual key in a weaker file.
+func TestClouds_AlternativeKey_BeatsAWeakerFile(t *testing.T) {
+	_, o := inDir(t, map[string]string{
+		"clouds.yaml": aCloud + "    profile: vendor\n    interface: internal\n",
+		"secure.yaml": "clouds: {prod: {password: hidden}}",
+		"clouds-public.yaml": "public-clouds: {vendor: {endpoint_type: public, " +
+			"auth: {tenant_name: x}}}",
+	})
+	loaded, err := Read([]byte("[Global]\nuse-clouds\n"), o)
+	g := loaded.Config.Global
+	if err != nil || g.EndpointType != "internal" || g.Password != "hidden" ||
+		g.TenantName != "project" {
+		t.Errorf("the cloud is %+v (%v)", g, err)
+	}
+}
+
+// openstacksdk reads the settings of TLS only beside auth.
+func TestClouds_SettingOfTLSInAuth_HasNoEffectAndAWarning(t *testing.T) {
+	for _, key := range []string{"cacert", "cert", "key", "verify", "insecure"} {
+		_, o := inDir(t, map[string]string{"clouds.yaml": strings.ReplaceAll(aCloud,
+			"username:", key+": hunter2\n      username:")})
+		loaded, err := Read([]byte("[Global]\nuse-clouds\ncloud = prod\n"), o)
+		if err != nil {
+			t.Errorf("%s in auth is refused: %v", key, err)
+			continue
+		}
+		g := loaded.Config.Global
+		if g.CAFile != "" || g.CertFile != "" || g.KeyFile != "" || g.TLSInsecure {
+			t.Errorf("%s in auth has an effect: %+v", key, g)
+		}
+		want := key + " in clouds.prod.auth"
+		if len(loaded.Warnings) != 1 || !strings.HasPrefix(loaded.Warnings[0].String(), want) ||
+			strings.Contains(loaded.Warnings[0].String(), "hunter2") {
+			t.Errorf("the warnings are %q, want one that begins with %q", loaded.Warnings, want)
+		}
 	}
 }
 
@@ -451,5 +626,47 @@ func TestClouds_YAMLBombs_DoNoHarm(t *testing.T) {
 		if _, err := Read([]byte("[Global]\nuse-clouds\n"), o); err != nil {
 			t.Errorf("the file was refused: %v", err)
 		}
+	}
+}
+
+func TestClouds_ReadFileIsSet_ReadsNothingOfThisMachine(t *testing.T) {
+	dir, o := inDir(t, map[string]string{"clouds.yaml": aCloud, "secure.yaml": aCloud})
+	there := strings.ReplaceAll(aCloud, "RegionOne", "there")
+	for name, test := range map[string]struct {
+		files       map[string]string
+		region, err string
+	}{
+		"it has the file": {
+			files:  map[string]string{filepath.Join(dir, "clouds.yaml"): there},
+			region: "there",
+		},
+		"it has none": {
+			err: "use-clouds in [Global] (line 2): is set, but no clouds.yaml exists",
+		},
+		"it cannot read one": {
+			files: map[string]string{filepath.Join(dir, "clouds.yaml"): ""},
+			err:   filepath.Join(dir, "clouds.yaml") + ": cannot be read: only the node has it",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := o
+			o.ReadFile = func(path string) ([]byte, error) {
+				switch content, found := test.files[path]; {
+				case !found:
+					return nil, fs.ErrNotExist
+				case content == "":
+					return nil, errors.New("only the node has it")
+				default:
+					return []byte(content), nil
+				}
+			}
+			loaded, err := Read([]byte("[Global]\nuse-clouds\n"), o)
+			if got := told(refused(t, err)); got != test.err {
+				t.Errorf("refused for %q, want %q", got, test.err)
+			}
+			if got := loaded.Config.Global.Region; got != test.region {
+				t.Errorf("the region is %q, want %q", got, test.region)
+			}
+		})
 	}
 }

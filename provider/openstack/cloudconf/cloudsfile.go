@@ -6,10 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/nearest"
+	"github.com/fxccm/fxccm/internal/nearest"
 )
 
 // cloudsFile is a clouds.yaml, secure.yaml or clouds-public.yaml.
@@ -39,16 +40,27 @@ type regionEntry struct {
 	line       int
 }
 
-// parseClouds reads YAML. It takes only the line from an error of the YAML parser, because the
-// error quotes the file.
+// parseClouds reads YAML. It takes only the line and sentences without a quote from an error of the
+// YAML parser: the others have a part of the file.
 func parseClouds(path string, content []byte) (*cloudsFile, *Problem) {
 	file := &cloudsFile{path: path}
 	problem := &Problem{Severity: Error, File: path, Text: "is not YAML"}
+	switch kind, line := kindOf(string(content)); kind {
+	case kindUnknown, kindCloudYAML, kindYAML, kindJSON, kindUTF16: // the parser decides
+	default:
+		problem.Line, problem.Text = line, "is "+string(kind)+", not a clouds.yaml"
+		return nil, problem
+	}
 	var document yaml.Node
 	if err := yaml.Unmarshal(content, &document); err != nil {
+		sentence := strings.TrimPrefix(err.Error(), "yaml: ")
 		if _, after, found := strings.Cut(err.Error(), "line "); found {
-			line, _, _ := strings.Cut(after, ":")
+			line, rest, _ := strings.Cut(after, ":")
 			problem.Line, _ = strconv.Atoi(line)
+			sentence = strings.TrimSpace(rest)
+		}
+		if isOfParser(sentence) {
+			problem.Text += ": " + sentence
 		}
 		if strings.Contains(err.Error(), "anchor") {
 			problem.Text += `; a value that begins with "*" or "&" must be in quotes`
@@ -64,6 +76,24 @@ func parseClouds(path string, content []byte) (*cloudsFile, *Problem) {
 		return nil, problem
 	}
 	return file, nil
+}
+
+// isOfParser reports whether a sentence of the YAML parser has no part of the file: in quotes it
+// has only punctuation.
+func isOfParser(sentence string) bool {
+	isWord := func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsSpace(r)
+	}
+	isNotPlain := func(r rune) bool { return !isWord(r) && !strings.ContainsRune(",.-", r) }
+	parts := strings.Split(sentence, "'")
+	for i, part := range parts {
+		isQuoted := i%2 == 1
+		isPunctuation := part != "" && len(part) <= 3 && !strings.ContainsFunc(part, isWord)
+		if isQuoted && !isPunctuation || !isQuoted && strings.ContainsFunc(part, isNotPlain) {
+			return false
+		}
+	}
+	return sentence != "" && len(parts)%2 == 1 && !strings.Contains(sentence, "anchor")
 }
 
 // resolve follows aliases.
@@ -176,6 +206,7 @@ func (f *cloudsFile) read(cloud *yaml.Node, section string) cloudEntry {
 	if regions := child(cloud, "regions"); regions != nil {
 		entry.regions = f.regions(regions, section)
 	}
+	entry.unify()
 	return entry
 }
 
@@ -186,23 +217,40 @@ func (f *cloudsFile) scalars(entry *cloudEntry, mapping *yaml.Node, section, pre
 		// openstacksdk treats "-" as "_" in keys.
 		written := m.key.Value
 		key := prefix + strings.ReplaceAll(written, "-", "_")
-		if seen[key] {
+		known, scalar := cloudsKey(key)
+		if seen[key] && known {
 			entry.report(Mistake, f, m.key, section, written, "occurs twice; the last one counts")
 		}
 		seen[key] = true
-		known, scalar := cloudsKey(key)
 		switch {
+		case isOfTLSInAuth(key):
+			entry.report(Warning, f, m.key, section, written,
+				"has no effect in auth, and neither has it in openstacksdk; write it beside auth")
+		case key == "identity_endpoint_override" || key == "identity_endpoint":
+			entry.report(Warning, f, m.key, section, written,
+				"has no effect, and neither has it in openstacksdk: logins use auth_url")
 		case !known:
 			p := Problem{
 				Severity: Mistake, File: f.path, Line: m.key.Line, Section: section,
-				Key: written, Unknown: true,
+				Unknown: true,
 			}
-			if near := nearest.Name(key, cloudsKeys()); near != "" &&
+			if isName(written) {
+				p.Key = written
+			}
+			if len(entry.problems) > maxShown {
+				entry.problems = append(entry.problems, p) // it is only counted
+				continue
+			}
+			if isKnown, _ := cloudsKey(strings.TrimPrefix(key, prefix)); isKnown {
+				p.Key, p.Text = written, "it belongs beside auth, and not inside"
+			} else if near := nearest.Name(key, cloudsKeys()); near != "" &&
 				strings.HasPrefix(near, prefix) {
-				p.Text = didYouMean(strings.TrimPrefix(near, prefix))
+				p.Key, p.Text = written, didYouMean(strings.TrimPrefix(near, prefix))
 			}
 			entry.problems = append(entry.problems, p)
 		case !scalar:
+		case key == "region_name" && m.value.Kind == yaml.SequenceNode:
+			entry.regions = f.regions(m.value, section)
 		case null(m.value):
 			delete(entry.settings, key)
 		case m.value.Kind != yaml.ScalarNode:
@@ -214,6 +262,13 @@ func (f *cloudsFile) scalars(entry *cloudEntry, mapping *yaml.Node, section, pre
 			}
 		}
 	}
+}
+
+// isOfTLSInAuth: openstacksdk reads the settings of TLS only beside auth.
+func isOfTLSInAuth(key string) bool {
+	name, inAuth := strings.CutPrefix(key, "auth.")
+	return inAuth &&
+		slices.Contains([]string{"cacert", "cert", "key", "verify", "insecure"}, name)
 }
 
 // regions are names, or mappings of a name and the values that differ from the cloud's.
@@ -275,23 +330,45 @@ func (e cloudEntry) profile() setting {
 
 // unify copies the values of alternative keys to the keys of the table.
 func (e cloudEntry) unify() {
-	for key, other := range map[string]string{
+	others := map[string]string{
 		"endpoint_type":     "interface",
+		"auth_type":         "auth_plugin",
 		"auth.project_id":   "auth.tenant_id",
 		"auth.project_name": "auth.tenant_name",
 		"auth.username":     "auth.user_name",
-	} {
-		if e.settings[key].value == "" {
-			e.settings[key] = e.settings[other]
+
+		"compute_endpoint_override":       "compute_endpoint",
+		"network_endpoint_override":       "network_endpoint",
+		"load_balancer_endpoint_override": "load_balancer_endpoint",
+		"key_manager_endpoint_override":   "key_manager_endpoint",
+	}
+	for _, key := range cloudsKeys() {
+		if beside, inAuth := strings.CutPrefix(key, "auth."); inAuth {
+			e.copyIfEmpty(key, beside)
 		}
+	}
+	for key, other := range others {
+		e.copyIfEmpty(key, other)
+	}
+	// requests, the library under openstacksdk, takes a path in verify for that of the authorities.
+	if strings.HasPrefix(e.settings["verify"].value, "/") {
+		e.copyIfEmpty("cacert", "verify")
+		delete(e.settings, "verify")
+	}
+}
+
+func (e cloudEntry) copyIfEmpty(key, other string) {
+	if e.settings[key].value == "" {
+		e.settings[key] = e.settings[other]
 	}
 }
 
 // cloudsKeys are the keys that have an effect, those of auth with the prefix auth.
 func cloudsKeys() []string {
 	keys := []string{
-		"auth", "auth_type", "cloud", "profile", "regions", "interface",
+		"auth", "auth_type", "auth_plugin", "cloud", "profile", "regions", "interface", "insecure",
 		"auth.default_domain", "auth.tenant_id", "auth.tenant_name", "auth.user_name",
+		"compute_endpoint", "network_endpoint", "load_balancer_endpoint", "key_manager_endpoint",
 	}
 	for _, o := range global(&Global{}).options {
 		if o.clouds != "" {
@@ -311,24 +388,29 @@ func cloudsKey(key string) (known, scalar bool) {
 	if inAuth {
 		return slices.Contains([]string{"system_scope", "allow_reauth", "passcode"}, name), false
 	}
+	// openstacksdk reads the keys of auth also beside it.
+	if slices.Contains(cloudsKeys(), "auth."+key) {
+		return true, true
+	}
 	for _, ending := range []string{
 		"_api_version", "_endpoint_override", "_endpoint", "_interface", "_endpoint_type",
 		"_region_name", "_service_type", "_service_name",
 		"_default_microversion", "_min_version", "_max_version", "_status_code_retries",
-		"_connect_retries", "_connect_retry_delay", "_status_code_retry_delay",
+		"_connect_retries", "_connect_retry_delay", "_status_code_retry_delay", "_timeout",
 	} {
 		if strings.HasSuffix(name, ending) {
 			return true, false
 		}
 	}
 	return slices.Contains([]string{
-		"api_timeout", "block_storage_endpoint_override", "client_config_file",
+		"auth_methods", "block_storage_endpoint_override", "client_config_file", "collect_timing",
 		"disable_vendor_agent", "external_network", "floating_ip_source",
 		"force_ipv4", "image_api_use_tasks", "image_format", "internal_network", "message",
 		"nat_destination", "networks", "password_callback",
 		"prefer_ipv6", "private", "requires_floating_ip", "secgroup_source", "statsd", "status",
 		"use_external_network", "use_internal_network",
-		"vendor_hook", "domain_id", "domain_name", "app_name", "app_version", "cache", "metrics",
-		"rate_limit", "log_level", "split_loggers",
+		"vendor_hook", "app_name", "app_version", "cache", "metrics",
+		"rate_limit", "log_level", "split_loggers", "identity_provider", "protocol",
+		"system_scope", "passcode", "timeout",
 	}, name), false
 }

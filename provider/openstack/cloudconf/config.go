@@ -65,6 +65,12 @@ type Global struct {
 	Region string
 	// EndpointType is public, internal or admin. Empty is public.
 	EndpointType string
+	// These fields replace the addresses in Keystone's catalog, with or without the version of the
+	// API. OCCM has no such options.
+	ComputeEndpoint      string
+	NetworkEndpoint      string
+	LoadBalancerEndpoint string
+	KeyManagerEndpoint   string
 
 	// CAFile and the next field are the authorities that sign the certificates of the cloud, as a
 	// file or as PEM. Empty: the authorities of the system.
@@ -122,6 +128,9 @@ type LoadBalancer struct {
 	ProviderRequiresSerialAPICalls bool
 	DefaultTLSContainerRef         string
 
+	// AllowedAnnotations lists the annotations that name objects of the cloud and that users may
+	// set, without their prefix: "all", "none", or names with commas between them.
+	AllowedAnnotations string
 	// DriftPeriod is the interval at which load balancers are checked for drift without a change in
 	// the cluster. 0 disables the check. OCCM has no such option.
 	DriftPeriod time.Duration
@@ -136,6 +145,10 @@ type LoadBalancerClass struct {
 	NetworkID          string
 	SubnetID           string
 	MemberSubnetID     string
+	// AllowedAnnotations replaces that of [LoadBalancer]; "": it does not.
+	AllowedAnnotations string
+	// Namespaces may use the class. Empty: all namespaces.
+	Namespaces []string
 }
 
 // Route names the router that gets the routes to the pods.

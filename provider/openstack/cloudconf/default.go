@@ -17,6 +17,7 @@ func Default() Config {
 			IngressHostnameSuffix: "nip.io",
 			MaxSharedLB:           2,
 			ContainerStore:        "barbican",
+			AllowedAnnotations:    allAnnotations,
 			DriftPeriod:           5 * time.Minute,
 		},
 		Metadata: Metadata{
@@ -26,7 +27,7 @@ func Default() Config {
 		Client: Client{
 			RequestRate:  20,
 			RequestBurst: 50,
-			MaxRetries:   5,
+			MaxRetries:   1,
 		},
 		Instances: Instances{
 			MetadataMaxAge:      30 * time.Second,

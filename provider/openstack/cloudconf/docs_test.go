@@ -120,12 +120,15 @@ The format is that of [gcfg](https://pkg.go.dev/gopkg.in/gcfg.v1), the parser of
 
 * Names of sections and keys are case-insensitive, and use ` + "`-`" + ` instead of ` + "`_`" + `.
 * ` + "`#`" + ` and ` + "`;`" + ` start a comment, even in a value, unless they are in quotes: ` + "`password = a#b`" + ` is the password ` + "`a`" + `.
+  Without a blank before the ` + "`#` or `;`" + `, or at the beginning of the value without a blank after it, it is a mistake. With one, it is a warning if the value is secret.
+  Other quotes around a value (` + "`'...'`" + `) are a part of it, which is a mistake. So is a placeholder such as ` + "`${NAME}`" + `, which causes a warning.
 * In quotes, ` + "`\\\\`" + `, ` + "`\\\"`" + `, ` + "`\\n`" + ` and ` + "`\\t`" + ` are escapes. Outside of quotes, ` + "`\\`" + ` is an error, except at the end of a line: the value then continues in the next line.
 * True is ` + "`true`, `yes`, `on` or `1`" + `, or the key alone; false is ` + "`false`, `no`, `off` or `0`" + `. ` + "`tls-insecure`" + ` accepts only ` + "`true`" + `.
-* A duration is written as as ` + "`5s`" + ` or ` + "`1m30s`" + `. A number alone is seconds.
+* A duration is written as ` + "`5s`" + ` or ` + "`1m30s`" + `. A number alone is seconds.
 * Repeating a key overrides it. Repeatable keys append; written without ` + "`=`" + `, they clear the list.
 
-fxccm reports all problems at once, with file and line. A report never quotes a value.
+fxccm reports all problems at once, with file and line. A report never quotes a value. A file of another kind, such as a manifest, clouds.yaml,
+an openrc file, JSON or base64 text, and keys without a section above them, are one problem.
 
 In **strict mode** fxccm refuses probable mistakes: unknown keys and sections, and values that OCCM accepts and fails with later.
 Otherwise they are warnings, and fxccm accepts what OCCM accepts, with the same meaning.
@@ -153,7 +156,11 @@ With ` + "`use-clouds = true`" + `, options that cloud.conf leaves empty are rea
 	}
 	s.WriteString(`
 ` + "`interface`" + ` is an alternative to ` + "`endpoint_type`" + `, and ` + "`auth.default_domain`" + ` applies where no domain is named. In ` + "`regions`" + `, the values of the
-selected region override those of the cloud; a single region is selected by default. Keys of other programs have no effect.
+selected region override those of the cloud; a single region is selected by default. ` + "`insecure: true`" + ` sets ` + "`tls-insecure`" + `, whatever ` + "`verify`" + ` says.
+` + "`compute_endpoint`" + ` is an alternative to ` + "`compute_endpoint_override`" + `, and so on. ` + "`identity_endpoint_override`" + ` has no effect: as in openstacksdk, logins use ` + "`auth.auth_url`" + `.
+` + "`cacert`, `cert`, `key`, `verify` and `insecure`" + ` count only beside ` + "`auth`" + `. Keys of other programs have no effect.
+As in openstacksdk, the keys of ` + "`auth`" + ` may also be beside it; the ones inside take precedence. A path in ` + "`verify`" + ` is a ` + "`cacert`" + `. ` + "`auth_plugin`" + ` is ` + "`auth_type`" + `.
+A ` + "`profile`" + ` that clouds-public.yaml does not contain has no effect if ` + "`auth_url`" + ` is set, and is refused otherwise: fxccm has no built-in profiles.
 `)
 	return s.String()
 }
@@ -177,9 +184,9 @@ fxccm then supports these variables of OCCM:
 * A login that cannot work, or a ` + "`search-order`, `lb-version` or `os-endpoint-type`" + ` that is invalid, is refused when the file is read, with the reason.
 * A duration may be a number alone, in seconds. OCCM refuses it.
 * The long form of ` + "`os-endpoint-type`, `publicURL`" + ` and so on, is accepted.
-* The domains of user and project are pairs of ID and name: with ` + "`user-domain-id` and `domain-name`" + `, the user's domain is the former.
+* A domain is set by ID or by name. The user's own keys precede the general ones: with ` + "`user-domain-id` and `domain-name`" + `, the user's domain is ` + "`user-domain-id`" + `.
   If both ID and name of an object are set, the ID counts. OCCM refuses some of these.
-* From clouds.yaml, ` + "`verify`, `auth.trust_id`, `auth.default_domain` and `regions`" + ` are supported, too.
+* From clouds.yaml, ` + "`verify`, `insecure`, `auth.trust_id`, `auth.default_domain`, `regions`" + ` and the addresses of services are supported, too.
 * secure.yaml and clouds-public.yaml are searched next to clouds.yaml first, and secure.yaml counts even if no cloud is named.
 * If the file that ` + "`clouds-file`" + ` names does not exist, the default directories are searched, with a warning. In strict mode this is an error.
 `

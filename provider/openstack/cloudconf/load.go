@@ -3,9 +3,10 @@ package cloudconf
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
+
+	"github.com/fxccm/fxccm/internal/configfile"
 )
 
 // Loaded is a configuration that was read from files.
@@ -18,9 +19,10 @@ type Loaded struct {
 	Files []string
 }
 
-// Load reads the cloud.conf at path, as [Read] does.
+// Load reads the cloud.conf at path, as [Read] does. The file must be a regular file or a pipe, and
+// have at most 1 MiB.
 func Load(path string, o Options) (Loaded, error) {
-	content, err := os.ReadFile(path)
+	content, err := configfile.Read(path)
 	if err != nil {
 		return Loaded{}, fmt.Errorf("read the cloud's configuration: %w", err)
 	}
@@ -38,6 +40,7 @@ func Load(path string, o Options) (Loaded, error) {
 func Read(content []byte, o Options) (Loaded, error) {
 	d := parse(content, o.Path)
 	d.takeEnvironment(o)
+	d.refuseFiles(o)
 	if d.config.Global.UseClouds {
 		d.takeClouds(o, &d.config.Global, header("Global", ""))
 	}
@@ -105,14 +108,39 @@ func (d *document) validate() {
 			}
 		}
 	}
+	if global := header("Global", ""); !d.hasGlobal && !brokenLine {
+		unread[global] = true
+		text := "is missing; write auth-url and the credentials in it"
+		if d.isEmpty {
+			text = "is missing: the file is empty"
+		}
+		d.problems = append(d.problems, Problem{Severity: Error, Section: global, Text: text})
+	}
 	for _, p := range Validate(d.config) {
 		position, given := d.origins[origin{p.Section, p.Key}]
 		if !given && (brokenLine || unread[p.Section]) {
 			continue
 		}
+		if d.isCutAway(p) {
+			continue
+		}
 		p.File, p.Line = position.file, position.line
-		d.problems = append(d.problems, p)
+		d.problems = append(d.problems, d.asOfClouds(p))
 	}
+}
+
+// isCutAway reports whether a secret is missing because a comment begins in front of it. The
+// problem of that secret then refuses the configuration.
+func (d *document) isCutAway(missing Problem) bool {
+	for i := range d.problems {
+		p := &d.problems[i]
+		if p.isCutAway && missing.Severity == Error && missing.Section == p.Section &&
+			(missing.Key == "" || missing.Key == p.Key) {
+			p.Severity = Error
+			return true
+		}
+	}
+	return false
 }
 
 // files are the files that the client reads.

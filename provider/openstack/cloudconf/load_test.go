@@ -64,7 +64,7 @@ func TestRead_UnreadableValue_IsReportedOnce(t *testing.T) {
 		"[Global]\nauth-url\nuser-id = u\npassword = p\ntenant-id = " +
 			"t\n": "auth-url in [Global] (line 2): needs a value",
 		"[Global]\nauth-url = https://k\nuser-id = u\npassword = \"p\ntenant-id = " +
-			"t\n": "line 4: has a quote that is not closed",
+			"t\n": `password (line 4): has a quote that is not closed; a " of the value is written as \"`,
 		"[Global\nauth-url = https://k\nuser-id = u\npassword = p\ntenant-id = " +
 			"t\n": `line 1: needs "]" at the end of a section header`,
 		login + "[Metadata]\nrequest-timeout = soon\n[LoadBalancer]\nmax-shared-lb = " +
@@ -139,5 +139,27 @@ func TestRead_LeavesTheProcessEnvironmentAlone(t *testing.T) {
 	}
 	if !slices.Equal(before, os.Environ()) {
 		t.Error("the environment was changed")
+	}
+}
+
+func TestLoad_FileWithoutEndOrTooLarge_IsRefused(t *testing.T) {
+	dir := t.TempDir()
+	large, conf := filepath.Join(dir, "large"), filepath.Join(dir, "cloud.conf")
+	for path, content := range map[string]string{
+		large: "[Global]\n" + strings.Repeat("#\n", 1<<19),
+		conf:  "[Global]\nuse-clouds\nclouds-file = " + large + "\n",
+	} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]string{
+		os.DevNull: "neither a regular file nor a pipe",
+		large:      "larger than 1 MiB",
+		conf:       large + ": cannot be read: larger than 1 MiB",
+	} {
+		if _, err := Load(path, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
 	}
 }

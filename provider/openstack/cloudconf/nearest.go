@@ -3,7 +3,7 @@ package cloudconf
 import (
 	"fmt"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/nearest"
+	"github.com/fxccm/fxccm/internal/nearest"
 )
 
 // guess appends the candidate that was probably meant, if one is close.

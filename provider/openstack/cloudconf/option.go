@@ -29,6 +29,8 @@ type option struct {
 	typ     string
 	meaning string
 	secret  bool
+	// noEffect says why the option has no effect. A value then causes a warning.
+	noEffect string
 	// clouds is the key of the same setting in clouds.yaml, below the name of the cloud.
 	clouds string
 	// elsewhere lists the names of this option in other tools.
@@ -75,6 +77,16 @@ func bind[T any](field *T, rules []rule[T]) []boundRule {
 func (o option) inClouds(key string) option {
 	o.clouds = key
 	return o
+}
+
+// withoutEffect marks an option that is only validated.
+func (o option) withoutEffect(why string) option {
+	o.noEffect = why
+	return o
+}
+
+func (o option) isValid() bool {
+	return !slices.ContainsFunc(o.rules, func(r boundRule) bool { return r.check() != nil })
 }
 
 // known lists names of the option in other tools, so that a user of those names gets a hint.

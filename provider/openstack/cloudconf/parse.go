@@ -2,9 +2,11 @@ package cloudconf
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
-	"github.com/fxccm/fxccm/provider/openstack/internal/nearest"
+	"github.com/fxccm/fxccm/internal/configfile"
+	"github.com/fxccm/fxccm/internal/nearest"
 )
 
 // Options control how a configuration is read.
@@ -26,6 +28,14 @@ type Options struct {
 	// CloudsDirs are searched for clouds.yaml, secure.yaml and clouds-public.yaml. Nil: the working
 	// directory, ~/.config/openstack and /etc/openstack.
 	CloudsDirs []string
+	// ReadFile reads clouds.yaml, secure.yaml and clouds-public.yaml. An error that is
+	// [fs.ErrNotExist] means that there is no such file; any other error refuses the configuration.
+	// Nil: the files of this machine, each of at most 1 MiB. Set it for a configuration whose files
+	// are not on this machine.
+	ReadFile func(path string) ([]byte, error)
+	// NoFiles refuses the options that read files of this machine: ca-file, cert-file, key-file,
+	// clouds-file and use-clouds. Set it for a configuration of a tenant.
+	NoFiles bool
 }
 
 func (o Options) environment(name string) string {
@@ -35,16 +45,66 @@ func (o Options) environment(name string) string {
 	return o.Environment(name)
 }
 
+func (o Options) readFile(path string) ([]byte, error) {
+	if o.ReadFile == nil {
+		return configfile.Read(path)
+	}
+	return o.ReadFile(path)
+}
+
 // Parse reads the text of a cloud.conf over [Default]. It reads no other file and no variable, and
 // checks only the types of values: see [Read] and [Validate]. The error is a [Problems] with all
 // reasons.
 func Parse(content []byte, o Options) (config Config, warnings []Problem, err error) {
 	d := parse(content, o.Path)
+	d.refuseFiles(o)
 	warnings, err = Classify(d.problems, o.Strict)
 	if err != nil {
 		return Config{}, warnings, err
 	}
 	return d.config, warnings, nil
+}
+
+// refuseFiles adds a problem for each option that names a file, if that is not allowed. A file of
+// this machine does not belong to the author of the configuration, and its content could be seen by
+// the server that they choose.
+func (d *document) refuseFiles(o Options) {
+	if !o.NoFiles {
+		return
+	}
+	refuse := func(g *Global, section string) {
+		for _, option := range []struct {
+			key   string
+			isSet bool
+		}{
+			{"ca-file", g.CAFile != ""},
+			{"cert-file", g.CertFile != ""},
+			{"key-file", g.KeyFile != ""},
+			{"clouds-file", g.CloudsFile != ""},
+			{"use-clouds", g.UseClouds},
+		} {
+			if !option.isSet {
+				continue
+			}
+			at := d.origins[origin{section, option.key}]
+			text := "is not allowed here, because it reads a file of the machine that fxccm runs on"
+			if option.key == "ca-file" {
+				text += "; set cafilecontents instead"
+			}
+			d.problems = append(d.problems, Problem{
+				Severity: Error, File: at.file, Line: at.line, Section: section, Key: option.key,
+				Text: text,
+			})
+		}
+		// The configuration is refused, and so nothing may be read before that.
+		g.CAFile, g.CertFile, g.KeyFile, g.CloudsFile, g.UseClouds = "", "", "", "", false
+	}
+	refuse(&d.config.Global, header("Global", ""))
+	for name, region := range d.config.Regions {
+		refuse(&region.Global, header("Global", name))
+		d.config.Regions[name] = region
+	}
+	byLine(d.problems)
 }
 
 // document is a configuration with the origin of each option.
@@ -53,6 +113,13 @@ type document struct {
 	origins  map[origin]position
 	problems []Problem
 	files    []string
+	// path is that of the cloud.conf.
+	path string
+	// clouds are the clouds that fill the sections [Global].
+	clouds map[string]chosenCloud
+
+	// isEmpty: the file has only comments. hasGlobal: it has a section [Global].
+	isEmpty, hasGlobal bool
 }
 
 // origin is an option in a section, as Problems name them.
@@ -65,7 +132,18 @@ type position struct {
 
 func parse(content []byte, path string) *document {
 	statements, problems := scan(string(content))
-	d := &document{config: Default(), origins: map[origin]position{}, problems: problems}
+	if kind, line := kindOf(string(content)); len(problems) > 0 && kind != kindUnknown &&
+		kind != kindCloudConf {
+		statements = nil
+		problems = []Problem{{
+			Severity: Error, Line: line,
+			Text: "is " + string(kind) + ", not a cloud.conf" + kind.advice(),
+		}}
+	}
+	d := &document{
+		config: Default(), origins: map[origin]position{}, problems: problems,
+		path: path, clouds: map[string]chosenCloud{}, isEmpty: len(statements) == 0,
+	}
 	r := reader{
 		document: d, classes: map[string]*LoadBalancerClass{}, table: table(&d.config),
 		regions: map[string]*Region{}, headers: map[origin]int{},
@@ -131,6 +209,7 @@ func (r *reader) header(s statement) {
 		return
 	}
 	r.shown = header(r.section.name, s.name)
+	r.hasGlobal = r.hasGlobal || r.shown == header("Global", "")
 	switch {
 	case r.section.named:
 		if s.name == "" {
@@ -168,18 +247,57 @@ func (r *reader) assign(s statement) {
 			if f.severity == Error {
 				delete(r.origins, at)
 			}
+		} else if f := s.surprises(o); f != nil {
+			r.problem(s.line, o.key, *f)
+			r.problems[len(r.problems)-1].isCutAway = o.secret && s.value == "" && s.isCommented
 		}
 		return
 	}
 	r.unknownKey(s)
 }
 
+// surprises returns why the value of an option is probably not the one that was meant.
+func (s statement) surprises(o option) *finding {
+	switch {
+	case s.surprise != "":
+		return mistake(s.surprise)
+	case o.noEffect != "" && s.value != "" && o.isValid():
+		return &finding{Warning, "has no effect, and can be removed: " + o.noEffect}
+	case o.secret && s.isCommented:
+		return &finding{Warning, "ends at # or ;, which begin a comment; put the whole value in " +
+			"double quotes if they are a part of it"}
+	case hasPlaceholder(s.value):
+		return &finding{Warning, isLiteral}
+	}
+	return nil
+}
+
+// isLiteral is about a value with a placeholder.
+const isLiteral = "has a placeholder such as ${NAME}, which is taken literally: variables and " +
+	"templates are not replaced in this file"
+
+// hasPlaceholder finds those of shells, envsubst and templates.
+func hasPlaceholder(value string) bool {
+	const placeholder = `\$\{\w+\}|\$\(\w+\)|^\$[A-Z_]\w*$|\{\{.*\}\}`
+	found, _ := regexp.MatchString(placeholder, value) // the pattern is valid
+	return found
+}
+
 func (r *reader) unknownSection(s statement) {
-	p := Problem{Severity: Mistake, Line: s.line, Section: r.shown, Unknown: true}
+	p := Problem{
+		Severity: Mistake, Line: s.line, Section: r.shown, Unknown: true, isHeader: true,
+	}
+	if !isName(s.section) {
+		p.Section = ""
+	}
+	if len(r.problems) > maxShown {
+		r.problems = append(r.problems, p) // it is only counted
+		return
+	}
 	if whose := ofOtherTools(s.section); whose != "" {
 		p.Severity, p.Unknown, p.Text = Warning, false, whose
 	} else if near := nearest.Name(s.section, sectionNames(r.table)); near != "" {
-		p.Text = fmt.Sprintf("did you mean [%s]?", near)
+		p.Section, p.Text = r.shown, fmt.Sprintf("did you mean [%s]?", near)
 	}
 	r.problems = append(r.problems, p)
 }
@@ -205,12 +323,20 @@ func ofOtherTools(section string) string {
 }
 
 func (r *reader) unknownKey(s statement) {
-	p := Problem{Severity: Mistake, Line: s.line, Section: r.shown, Key: s.key, Unknown: true}
+	p := Problem{Severity: Mistake, Line: s.line, Section: r.shown, Unknown: true}
+	if len(r.problems) > maxShown {
+		r.problems = append(r.problems, p) // it is only counted
+		return
+	}
 	if r.section.name == "LoadBalancer" && strings.EqualFold(s.key, "use-octavia") {
-		p.Severity, p.Unknown, p.Text = Warning, false,
+		p.Severity, p.Unknown, p.Key, p.Text = Warning, false, s.key,
 			"has no effect: load balancers are always created in Octavia"
 	} else {
 		p.Text = r.meant(s.key)
+		// A line without "=" may be a part of a secret.
+		if p.Text != "" || isName(s.key) && !s.bare {
+			p.Key = s.key
+		}
 	}
 	r.problems = append(r.problems, p)
 }

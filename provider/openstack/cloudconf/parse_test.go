@@ -226,17 +226,127 @@ availability-zone = "a \
 b"
 flavor-id = \x
 `), Options{Path: "/etc/cloud.conf"})
-	want := `/etc/cloud.conf line 1: is before the first section
-/etc/cloud.conf line 3: has a quote that is not closed
+	want := `/etc/cloud.conf line 1: is before the first section; write [Global], or the section of the key, above it
+password (/etc/cloud.conf line 3): has a quote that is not closed; a " of the value is written as \"
 use-clouds in [Global] (/etc/cloud.conf line 4): must be true or false (yes, on, 1; no, off, 0)
 /etc/cloud.conf line 5: has a "_" in a key; keys are written with "-"
 /etc/cloud.conf line 6: needs "]" at the end of a section header
 monitor-delay in [LoadBalancer] (/etc/cloud.conf line 9): must be a duration such as 5s or 1m30s
 monitor-max-retries in [LoadBalancer] (/etc/cloud.conf line 10): must be a whole number
 /etc/cloud.conf line 11: is not a section, a key or a comment
-/etc/cloud.conf line 12: has an invalid escape; use \\ \" \n or \t
+availability-zone (/etc/cloud.conf line 12): has an invalid escape; use \\ for a "\", or \" \n \t
 /etc/cloud.conf line 13: needs "=" after a key
-/etc/cloud.conf line 14: has a "\" outside of quotes`
+flavor-id (/etc/cloud.conf line 14): has a "\" outside of quotes; put the value in double quotes, and write it as \\`
+	if got := told(refused(t, err)); got != want {
+		t.Errorf("refused for\n%s\nwant\n%s", got, want)
+	}
+}
+
+// gcfg drops what follows # or ;, and keeps single quotes.
+func TestParse_ValueThatIsNotWhatWasWritten_IsAMistake(t *testing.T) {
+	const cutOff = "is cut at # or ;, which begin a comment; put the whole value in double quotes"
+	const quotes = "keeps its quotes as a part of the value; use double quotes (\"...\") " +
+		"instead of them, or around them"
+	const comment = "ends at # or ;, which begin a comment; put the whole value in double " +
+		"quotes if they are a part of it"
+	const literal = "has a placeholder such as ${NAME}, which is taken literally: variables and " +
+		"templates are not replaced in this file"
+	for written, want := range map[string]string{
+		"hunter2#def":       cutOff,
+		"hunter2;def":       cutOff,
+		"hunter2;":          cutOff,
+		"#hunter2":          cutOff,
+		";hunter2":          cutOff,
+		"a\"b\"c#hunter2":   cutOff,
+		"x \\\n  y#hunter2": cutOff,
+		"'hunter2":          "",
+		"'hunter2'":         quotes,
+		"'hunter2' # note":  quotes,
+		"`hunter2`":         quotes,
+		"“hunter2”":         quotes,
+		"‘hunter2’":         quotes,
+		"'hunter2 #def'":    cutOff,
+		"'hunter2 ;def' ":   cutOff,
+
+		"hunter2":           "",
+		"hunter2 # note":    comment,
+		"hunter2 ;def":      comment,
+		"hunter2\t; note":   comment,
+		"# note":            comment,
+		"; note":            comment,
+		"#":                 comment,
+		"hunter2 \\\n # no": comment,
+		"\"hunter2#def\"":   "",
+		"\"hunter2\"#note":  "",
+		"\"'hunter2'\"":     "",
+		"it's":              "",
+		"'":                 "",
+		"${hunter2}":        literal,
+		"\"a${hunter2}b\"":  literal,
+		"$(hunter2)":        literal,
+		"$HUNTER2":          literal,
+		"{{ .hunter2 }}":    literal,
+		"$6$hunter2":        "",
+		"hun$ter2":          "",
+	} {
+		content := []byte("[Global]\npassword = " + written + "\nusername = u\n")
+		_, strict, err := Parse(content, Options{Strict: true})
+		_, warnings, lenient := Parse(content, Options{})
+		got := told(strict)
+		isWarning := want == comment || want == literal
+		if err != nil {
+			got += err.Error()
+		}
+		if isWarning != (len(strict) > 0) {
+			t.Errorf("of %q the strict warnings are %q", written, strict)
+		}
+		if lenient != nil || len(warnings) != min(len(want), 1) ||
+			len(warnings) == 1 && warnings[0].String() != got {
+			t.Errorf("of %q the warnings are %q and the error is %v", written, warnings, lenient)
+		}
+		if want != "" {
+			want = "password in [Global] (line 2): " + want
+		}
+		if got != want || strings.Contains(got, "hunter2") {
+			t.Errorf("the problem of %q is %q, want %q", written, got, want)
+		}
+	}
+}
+
+// A comment in a value that is not secret is common.
+func TestParse_CommentAfterAnOption_HasNoWarning(t *testing.T) {
+	_, warnings, err := Parse([]byte("[Global]\nregion = a # note\nca-file = # none\n"),
+		Options{Strict: true})
+	if err != nil || len(warnings) > 0 {
+		t.Errorf("the warnings are %q (%v)", warnings, err)
+	}
+}
+
+// The cause is named, and not only its consequence.
+func TestRead_SecretThatBeginsWithAComment_IsRefusedWithItsKey(t *testing.T) {
+	const base = "[Global]\nauth-url = https://k\nuser-id = u\ntenant-id = t\n"
+	for written, want := range map[string]string{
+		"password = #hunter2":  "password in [Global] (line 5): is cut at # or ;",
+		"password = # hunter2": "password in [Global] (line 5): ends at # or ;",
+		"application-credential-id = x\napplication-credential-secret = ;hunter2": "application-" +
+			"credential-secret in [Global] (line 6): is cut at # or ;",
+	} {
+		for _, strict := range []bool{false, true} {
+			_, err := Read([]byte(base+written+"\n"), Options{Strict: strict})
+			got := refused(t, err)
+			if len(got) != 1 || !strings.HasPrefix(told(got), want) ||
+				strings.Contains(told(got), "hunter2") {
+				t.Errorf("%q is refused for %q, want %q", written, told(got), want)
+			}
+		}
+	}
+}
+
+func TestParse_NoSectionAboveTheKeys_IsOneProblem(t *testing.T) {
+	_, err := Read([]byte("\nauth-url = https://k\npassword = hunter2\nx\n[Route]\n"),
+		Options{Strict: true})
+	const want = "auth-url (line 2): is before the first section; write [Global], or the " +
+		"section of the key, above it"
 	if got := told(refused(t, err)); got != want {
 		t.Errorf("refused for\n%s\nwant\n%s", got, want)
 	}
@@ -273,7 +383,7 @@ func TestProblems_NeverRepeatValues(t *testing.T) {
 func TestProblems_Many_AreTruncated(t *testing.T) {
 	_, _, err := Parse([]byte(strings.Repeat("!\n", 1000)), Options{})
 	if got := err.Error(); len(refused(t, err)) != 1000 || strings.Count(got, "\n") != maxShown ||
-		!strings.HasSuffix(got, "and 950 more") {
+		!strings.HasSuffix(got, "and 980 more") {
 		t.Errorf("the error is %q", got)
 	}
 }

@@ -31,15 +31,22 @@ type Problem struct {
 	// Section contains Key: [LoadBalancer], or clouds.prod.auth. Both may be empty.
 	Section string
 	Key     string
-	// Unknown: there is no such Key or, if Key is empty, no such Section.
+	// Unknown: there is no such key or section. Its name is left out if it may be a secret.
 	Unknown bool
 	// Text says what is wrong or what to do.
 	Text string
+
+	// isHeader: an unknown Section, not a key.
+	isHeader bool
+	// isCutAway: nothing of a secret is left before the # or ;.
+	isCutAway bool
 }
 
 // String is one line: unknown key "subnet-idd" in [LoadBalancer] (line 7): did you mean
 // "subnet-id"?
 func (p Problem) String() string {
+	p.Section, p.Key = cut(p.Section, longestName), cut(p.Key, longestName)
+	p.Text = cut(p.Text, longestText)
 	subject, place := p.subject(), p.place()
 	switch {
 	case subject == "":
@@ -69,8 +76,12 @@ func (p Problem) subject() string {
 		if p.Section != "" {
 			subject += " in " + p.Section
 		}
-	} else if p.Unknown {
+	} else if p.Unknown && p.Section != "" && p.isHeader {
 		subject = "section " + p.Section
+	} else if p.Unknown && p.isHeader {
+		subject = "section"
+	} else if p.Unknown {
+		subject = strings.TrimSuffix("key in "+p.Section, " in ")
 	}
 	if p.Unknown {
 		return "unknown " + subject
@@ -88,8 +99,51 @@ func (p Problem) place() string {
 // Problems are the reasons why a configuration is refused.
 type Problems []Problem
 
-// maxShown limits the error, for example if the file is of another kind.
-const maxShown = 50
+// maxShown limits the problems that are shown, for example if the file is of another kind.
+const maxShown = 20
+
+// longestName limits a key or a section in a message, and longestText a sentence about it.
+const longestName, longestText = 64, 400
+
+// isName reports whether an unknown key or section looks like one. A secret in a line of its own is
+// a key for the parser, so only letters and single dashes between them are shown, as in a word that
+// an operator has typed.
+func isName(written string) bool {
+	last := '-'
+	for _, c := range written {
+		isLetter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !isLetter && (c != '-' && c != '_' || last == '-') {
+			return false
+		}
+		last = c
+		if c == '_' {
+			last = '-'
+		}
+	}
+	return last != '-' && len(written) <= longestName && isOfOneCase(written)
+}
+
+// isOfOneCase reports whether only the first letters of words are in another case than the rest:
+// base64 mixes them.
+func isOfOneCase(written string) bool {
+	changes := 0
+	for i := 1; i < len(written); i++ {
+		if isUpper(written[i]) && !isUpper(written[i-1]) {
+			changes++
+		}
+	}
+	return changes <= 2
+}
+
+func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
+
+// cut limits a text to a number of bytes.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "..."
+}
 
 // Error implements error, with one line per problem.
 func (p Problems) Error() string {
@@ -117,6 +171,10 @@ func Classify(problems []Problem, strict bool) (warnings []Problem, err error) {
 		} else {
 			warnings = append(warnings, p)
 		}
+	}
+	if more := len(warnings) - maxShown; more > 0 {
+		warnings = append(warnings[:maxShown:maxShown],
+			Problem{Text: fmt.Sprintf("and %d more problems", more)})
 	}
 	if len(refused) > 0 {
 		err = refused

@@ -109,7 +109,8 @@ func (r *reader) inherit(name string, region *Region) {
 	ownClouds := isGiven("use-clouds") || isGiven("clouds-file") || isGiven("cloud")
 	for i, o := range own.options {
 		switch {
-		case isGiven(o.key) || o.key == "region" || ownClouds || ownLogin && isLogin(o.key):
+		case isGiven(o.key) || o.key == "region" || isEndpoint(o.key) || ownClouds ||
+			ownLogin && isLogin(o.key):
 		default:
 			o.read(base.options[i].write()[0], false)
 		}
@@ -126,8 +127,11 @@ func isLogin(key string) bool {
 		"cert-file", "key-file":
 		return false
 	}
-	return true
+	return !isEndpoint(key)
 }
+
+// isEndpoint reports whether an option is the address of a service, which has one in each region.
+func isEndpoint(key string) bool { return strings.HasSuffix(key, "-endpoint-override") }
 
 // regionProblems returns the problems that concern several regions.
 func (c Config) regionProblems() []Problem {

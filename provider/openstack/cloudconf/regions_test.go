@@ -179,3 +179,26 @@ func TestRegions_Mistakes_AreRefusedWithTheirPlace(t *testing.T) {
 		})
 	}
 }
+
+// The addresses of the services differ between regions.
+func TestRegions_EndpointOverrides_AreNotInherited(t *testing.T) {
+	loaded, err := Read([]byte(`[Global]
+auth-url = https://keystone.example/v3
+user-id = u
+password = p
+tenant-id = t
+region = one
+compute-endpoint-override = https://nova.one.example
+network-endpoint-override = https://neutron.one.example
+[Global "two"]
+network-endpoint-override = https://neutron.two.example
+`), Options{Strict: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	two := loaded.Config.Regions["two"].Global
+	if two.ComputeEndpoint != "" || two.NetworkEndpoint != "https://neutron.two.example" ||
+		two.Password != "p" {
+		t.Errorf("the second region has %+v", two)
+	}
+}

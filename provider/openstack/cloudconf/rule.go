@@ -17,12 +17,30 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/namepattern"
 )
 
-// keystoneURL checks the URL without which no request is possible. Findings do not quote it,
-// because a URL may contain a password.
+// keystoneURL also refuses the address of an API that does not exist any more.
 func keystoneURL() rule[string] {
+	is := httpURL()
+	check := is.check
+	is.check = func(value string) *finding {
+		if f := check(value); f != nil {
+			return f
+		}
+		if u, err := url.Parse(value); err == nil &&
+			slices.Contains([]string{"v2", "v2.0"}, path.Base(u.Path)) {
+			return wrong("ends with v2.0: OpenStack Queens removed that version of Keystone's " +
+				"API; set the URL that ends with v3")
+		}
+		return nil
+	}
+	return is
+}
+
+// httpURL checks the address of a service. Findings do not quote it, because a URL may contain a
+// password.
+func httpURL() rule[string] {
 	return rule[string]{typ: "URL", check: func(value string) *finding {
 		if value == "" {
-			return nil // loginProblems reports it
+			return nil
 		}
 		u, err := url.Parse(value)
 		switch {
@@ -32,9 +50,6 @@ func keystoneURL() rule[string] {
 			return mistake("must not contain a user or a password")
 		case u.RawQuery != "" || u.Fragment != "":
 			return mistake("must not have a query or a fragment")
-		case slices.Contains([]string{"v2", "v2.0"}, path.Base(u.Path)):
-			return wrong("ends with v2.0: OpenStack Queens removed that version of Keystone's " +
-				"API; set the URL that ends with v3")
 		}
 		return nil
 	}}
@@ -48,6 +63,40 @@ func uuidRule() rule[string] {
 		}
 		return mistake("must be a UUID")
 	}}
+}
+
+// These values of allowed-annotations are no lists.
+const allAnnotations, noAnnotations = "all", "none"
+
+// Allows reports whether users may set an annotation, without its prefix, that names an object of
+// the cloud.
+func (l LoadBalancer) Allows(annotation string) bool {
+	return l.AllowedAnnotations == "" || l.AllowedAnnotations == allAnnotations ||
+		slices.Contains(elements(l.AllowedAnnotations), annotation)
+}
+
+// annotationNames is for the annotations, without their prefix, that name objects of the cloud.
+func annotationNames() rule[string] {
+	known := []string{
+		"additional-subnet-id", "availability-zone", "default-tls-container-ref", "flavor-id",
+		"floating-network-id", "floating-subnet", "floating-subnet-id", "floating-subnet-tags",
+		"lb-provider", "load-balancer-id", "load-balancer-ip", "member-subnet-id", "network-id",
+		"port-id", "subnet-id",
+	}
+	return rule[string]{
+		says: "all, none, or some of " + strings.Join(known, ", "),
+		check: func(value string) *finding {
+			if value == "" || value == allAnnotations || value == noAnnotations {
+				return nil
+			}
+			for _, name := range elements(value) {
+				if !slices.Contains(known, name) {
+					return wrong("must be all, none, or a list of " + strings.Join(known, ", "))
+				}
+			}
+			return nil
+		},
+	}
 }
 
 func isUUID(value string) bool {

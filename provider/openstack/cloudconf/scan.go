@@ -1,6 +1,7 @@
 package cloudconf
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -17,6 +18,10 @@ type statement struct {
 	// An assignment has a key, and a value unless it is bare.
 	key, value string
 	bare       bool
+	// surprise says why the value is probably not the one that was meant; "" for no reason.
+	surprise string
+	// isCommented: a comment follows an unquoted value.
+	isCommented bool
 }
 
 // scan reads the syntax of gopkg.in/gcfg.v1, the format of OCCM's files. It reports everything that
@@ -44,6 +49,7 @@ type scanner struct {
 	problems   []Problem
 	wrong      map[int]bool // lines that have a problem
 	inSection  bool
+	isEarly    bool // a key before the first section is reported
 }
 
 // encoding replaces invalid UTF-8 and NULs, which gcfg refuses even in comments.
@@ -51,27 +57,40 @@ func (s *scanner) encoding() {
 	for i, line := range strings.Split(s.rest, "\n") {
 		switch {
 		case !utf8.ValidString(line):
-			s.problem(i+1, "is not UTF-8")
+			s.problem(i+1, "", "is not UTF-8")
 		case strings.Contains(line, "\x00"):
-			s.problem(i+1, "contains a NUL")
+			s.problem(i+1, "", "contains a NUL")
 		}
 	}
 	if len(s.problems) > 0 {
 		s.rest = strings.ReplaceAll(strings.ToValidUTF8(s.rest, "\ufffd"), "\x00", "\ufffd")
 	}
 	if strings.HasPrefix(s.rest, "\ufeff") {
-		s.problem(1, "begins with a byte order mark; save the file without it")
+		s.problem(1, "", "begins with a byte order mark; save the file without it")
 		s.rest = strings.TrimPrefix(s.rest, "\ufeff")
 	}
 }
 
-// problem reports only the first problem of a line.
-func (s *scanner) problem(line int, text string) {
+// problem reports only the first problem of a line. It names only a key that is known, because
+// another one may be a part of a secret.
+func (s *scanner) problem(line int, key, text string) {
 	if s.wrong[line] {
 		return
 	}
 	s.wrong[line] = true
-	s.problems = append(s.problems, Problem{Severity: Error, Line: line, Text: text})
+	if len(s.problems) > maxShown || !isKey(key) {
+		key = ""
+	}
+	s.problems = append(s.problems, Problem{Severity: Error, Line: line, Key: key, Text: text})
+}
+
+// isKey reports whether any section has an option with the key.
+func isKey(key string) bool {
+	return slices.ContainsFunc(table(&Config{}), func(s section) bool {
+		return slices.ContainsFunc(s.keys(), func(known string) bool {
+			return strings.EqualFold(known, key)
+		})
+	})
 }
 
 func (s *scanner) statement() {
@@ -84,24 +103,26 @@ func (s *scanner) statement() {
 		s.inSection = true
 		header.line = line
 		s.statements = append(s.statements, header)
-		s.endOfLine(line, wrong)
+		s.endOfLine(line, "", wrong)
 		return
 	case unicode.IsLetter(c):
 		assignment, wrong := s.assignment()
 		if wrong == "" && !s.inSection {
-			wrong = "is before the first section"
+			wrong = "is before the first section; write [Global], or the section of the key, above it"
+			s.wrong[line] = s.wrong[line] || s.isEarly // it is reported once
+			s.isEarly = true
 		}
 		assignment.line = line
 		if wrong == "" {
 			s.statements = append(s.statements, assignment)
 		}
-		s.endOfLine(line, wrong)
+		s.endOfLine(line, assignment.key, wrong)
 		return
 	default:
-		s.endOfLine(line, "is not a section, a key or a comment")
+		s.endOfLine(line, "", "is not a section, a key or a comment")
 		return
 	}
-	s.endOfLine(line, "")
+	s.endOfLine(line, "", "")
 }
 
 func (s *scanner) header() (statement, string) {
@@ -169,15 +190,51 @@ func (s *scanner) assignment() (statement, string) {
 	switch c := s.peek(); c {
 	case '=':
 	case '_':
-		return read, `has a "_" in a key; keys are written with "-"`
+		return statement{}, `has a "_" in a key; keys are written with "-"`
 	default:
-		return read, `needs "=" after a key`
+		return statement{}, `needs "=" after a key`
 	}
 	s.advance()
 	s.skipBlanks()
+	begin := s.rest
 	var wrong string
 	read.value, wrong = s.value()
+	read.notice(begin[:len(begin)-len(s.rest)], s.rest)
 	return read, wrong
+}
+
+// isCut is about a value with a # or ; in it.
+const isCut = "is cut at # or ;, which begin a comment; put the whole value in double quotes"
+
+// notice compares the value with its text in the file and with the rest of the line.
+func (s *statement) notice(written, rest string) {
+	const blanks = " \t\r\n"
+	before, after := written[max(0, len(written)-1):], rest[min(1, len(rest)):]
+	isComment := strings.HasPrefix(rest, "#") || strings.HasPrefix(rest, ";")
+	isApart := before != "" && strings.Contains(blanks+`"`, before) ||
+		written == "" && (after == "" || strings.Contains(blanks, after[:1]))
+	s.isCommented = isComment && before != `"`
+	comment, _, _ := strings.Cut(rest, "\n")
+	isAcross := !isInQuotes(s.value) && isInQuotes(s.value+strings.TrimSpace(comment))
+	switch {
+	case isComment && (!isApart || isAcross):
+		s.surprise = isCut
+	case isInQuotes(s.value) && !strings.Contains(written, `"`):
+		s.surprise = `keeps its quotes as a part of the value; use double quotes ("...") ` +
+			"instead of them, or around them"
+	}
+}
+
+// isInQuotes reports whether a text is in quotes that are not those of the format.
+func isInQuotes(text string) bool {
+	for _, pair := range []string{"''", "``", "“”", "‘’"} {
+		open, size := utf8.DecodeRuneInString(pair)
+		if len(text) > size && strings.HasPrefix(text, string(open)) &&
+			strings.HasSuffix(text, pair[size:]) {
+			return true
+		}
+	}
+	return false
 }
 
 // value reads up to the end of the line or a comment. Its blanks at the end do not count unless
@@ -189,7 +246,7 @@ func (s *scanner) value() (value, wrong string) {
 		c := s.peek()
 		switch {
 		case quoted && (s.rest == "" || c == '\n'):
-			return "", "has a quote that is not closed"
+			return "", `has a quote that is not closed; a " of the value is written as \"`
 		case !quoted && s.atEnd():
 			return text.String()[:counts], ""
 		case c == '\\':
@@ -218,7 +275,7 @@ func (s *scanner) escape(quoted bool) (text, wrong string) {
 	if quoted {
 		read, ok := map[rune]string{'\\': `\`, '"': `"`, 'n': "\n", 't': "\t"}[s.peek()]
 		if !ok {
-			return "", `has an invalid escape; use \\ \" \n or \t`
+			return "", `has an invalid escape; use \\ for a "\", or \" \n \t`
 		}
 		s.advance()
 		return read, ""
@@ -229,7 +286,7 @@ func (s *scanner) escape(quoted bool) (text, wrong string) {
 	case '"':
 		text = `"`
 	default:
-		return "", `has a "\" outside of quotes`
+		return "", `has a "\" outside of quotes; put the value in double quotes, and write it as \\`
 	}
 	s.advance()
 	return text, ""
@@ -249,9 +306,9 @@ func (s *scanner) identifier() string {
 
 // endOfLine reports a problem of the statement that began in a line, and skips the rest of the
 // current line.
-func (s *scanner) endOfLine(line int, wrong string) {
+func (s *scanner) endOfLine(line int, key, wrong string) {
 	if wrong != "" {
-		s.problem(line, wrong)
+		s.problem(line, key, wrong)
 	}
 	end := strings.IndexByte(s.rest, '\n')
 	if end < 0 {

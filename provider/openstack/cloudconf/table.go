@@ -111,6 +111,16 @@ func global(g *Global) section {
 					"accepted. Empty means public.",
 				oneOf(Error, "", "public", "internal", "admin")).inClouds("endpoint_type").
 				known("endpoint-type", "interface", "os-endpointType"),
+			text("compute-endpoint-override", &g.ComputeEndpoint,
+				"The address of Nova, in place of the one in Keystone's catalog. With or without "+
+					"the version of the API, as in the next three. OCCM has no such options.",
+				httpURL()).inClouds("compute_endpoint_override"),
+			text("network-endpoint-override", &g.NetworkEndpoint,
+				"The address of Neutron.", httpURL()).inClouds("network_endpoint_override"),
+			text("load-balancer-endpoint-override", &g.LoadBalancerEndpoint,
+				"The address of Octavia.", httpURL()).inClouds("load_balancer_endpoint_override"),
+			text("key-manager-endpoint-override", &g.KeyManagerEndpoint,
+				"The address of Barbican.", httpURL()).inClouds("key_manager_endpoint_override"),
 			text("ca-file", &g.CAFile,
 				"File with the CA certificates of the cloud. Empty: those of the system.").
 				inClouds("cacert").known("cacert", "os-certAuthorityPath"),
@@ -173,7 +183,8 @@ func loadBalancer(l *LoadBalancer) section {
 			"most of them.", options: []option{
 			truth("enabled", &l.Enabled, "Serve Services of type LoadBalancer."),
 			text("lb-version", &l.LBVersion,
-				"Deprecated: only one version exists.", oneOf(Error, "", "v2")),
+				"Deprecated: only one version exists.", oneOf(Error, "", "v2")).
+				withoutEffect("only one version of Octavia's API exists"),
 			text("subnet-id", &l.SubnetID,
 				"The subnet of VIPs, and of members if member-subnet-id is empty.", uuidRule()),
 			text("member-subnet-id", &l.MemberSubnetID, "The subnet of members.", uuidRule()),
@@ -194,14 +205,16 @@ func loadBalancer(l *LoadBalancer) section {
 				"The load balancing algorithm. The ovn provider supports only SOURCE_IP_PORT.",
 				oneOf(Mistake, "ROUND_ROBIN", "LEAST_CONNECTIONS", "SOURCE_IP", "SOURCE_IP_PORT")),
 			text("lb-provider", &l.LBProvider,
-				"The Octavia provider. An unknown one is passed to Octavia with a warning.",
-				oneOf(Warning, "amphora", "octavia", "ovn", "f5", "amphorav2")),
+				"The Octavia provider. Empty: Octavia's default. An unknown one is passed to "+
+					"Octavia with a warning.",
+				oneOf(Warning, "", "amphora", "octavia", "ovn", "f5", "amphorav2")),
 			truth("create-monitor", &l.CreateMonitor,
 				"Create health monitors. Services with externalTrafficPolicy: Local need them."),
 			duration("monitor-delay", &l.MonitorDelay,
 				"Interval between health checks of a member.", wholeSeconds()),
 			duration("monitor-timeout", &l.MonitorTimeout,
-				"Timeout of a health check. It must be shorter than monitor-delay.",
+				"Timeout of a health check. It should be shorter than monitor-delay: otherwise "+
+					"fxccm warns, and uses both.",
 				wholeSeconds()),
 			count("monitor-max-retries", &l.MonitorMaxRetries,
 				"Successful checks before a member is online again.", between(Mistake, 1, 10)),
@@ -234,6 +247,11 @@ func loadBalancer(l *LoadBalancer) section {
 					"need this."),
 			text("default-tls-container-ref", &l.DefaultTLSContainerRef,
 				"The certificate of Services that name no other."),
+			text("allowed-annotations", &l.AllowedAnnotations,
+				"The annotations that users may set among those that name objects of the cloud, "+
+					"without their prefix and with commas between them; load-balancer-ip stands "+
+					"for spec.loadBalancerIP. A Service with another one is refused, and nothing "+
+					"is changed. Set it to none if users are not trusted.", annotationNames()),
 			duration("drift-period", &l.DriftPeriod,
 				"Interval at which load balancers are checked for drift without a change in the "+
 					"cluster. 0 disables the check.", between(Error, 0, 24*time.Hour)),
@@ -257,6 +275,10 @@ func loadBalancerClass(class *LoadBalancerClass) section {
 			text("network-id", &class.NetworkID, "As in [LoadBalancer].", uuidRule()),
 			text("subnet-id", &class.SubnetID, "As in [LoadBalancer].", uuidRule()),
 			text("member-subnet-id", &class.MemberSubnetID, "As in [LoadBalancer].", uuidRule()),
+			text("allowed-annotations", &class.AllowedAnnotations,
+				"As in [LoadBalancer], for the Services of this class.", annotationNames()),
+			list("namespaces", &class.Namespaces,
+				"The namespaces whose Services may use the class. Empty: all."),
 		},
 	}
 }
@@ -275,7 +297,8 @@ func route(r *Route) section {
 func metadata(m *Metadata) section {
 	return section{name: "Metadata", meaning: "Other options of OCCM.", options: []option{
 		text("search-order", &m.SearchOrder,
-			"Validated, but without effect, as in OCCM.", searchOrder()),
+			"Validated, but without effect, as in OCCM.", searchOrder()).
+			withoutEffect("fxccm asks Nova, and reads no metadata of its own machine"),
 		duration("request-timeout", &m.RequestTimeout,
 			"Timeout of one attempt of one request to OpenStack, including the response body. 0 "+
 				"means the default.", atLeast(Mistake, time.Millisecond)),

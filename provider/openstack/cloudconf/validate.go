@@ -54,9 +54,10 @@ func (g Global) transportProblems(region string) []Problem {
 
 func (l LoadBalancer) problems(region string) []Problem {
 	p := problemsOf{section: header("LoadBalancer", region)}
-	// https://docs.openstack.org/api-ref/load-balancer/v2/#create-health-monitor
+	// https://docs.openstack.org/api-ref/load-balancer/v2/#create-health-monitor; Octavia accepts
+	// such times all the same.
 	if l.MonitorTimeout >= l.MonitorDelay {
-		p.add(Mistake, "monitor-timeout", "must be less than monitor-delay")
+		p.add(Warning, "monitor-timeout", "should be shorter than monitor-delay; both are used")
 	}
 	if l.LBProvider == "ovn" && l.LBMethod != "SOURCE_IP_PORT" {
 		p.add(Warning, "lb-method",

@@ -62,7 +62,11 @@ func TestRead_ValidatesValues(t *testing.T) {
 			"[Networking]\npublic-network-name =",
 			"1: must not be empty, because no network has an empty name",
 		},
-		{"[LoadBalancer]\nlb-version = v2", ""},
+		{"[LoadBalancer]\nlb-version =", ""},
+		{
+			"[LoadBalancer]\nlb-version = v2",
+			"0: has no effect, and can be removed: only one version of Octavia's API exists",
+		},
 		{"[LoadBalancer]\nlb-version = v1", `2: must be one of v2; did you mean "v2"?`},
 		{"[LoadBalancer]\nlb-method = LEAST_CONNECTIONS", ""},
 		{
@@ -70,6 +74,7 @@ func TestRead_ValidatesValues(t *testing.T) {
 			`1: must be one of ROUND_ROBIN, LEAST_CONNECTIONS, SOURCE_IP, SOURCE_IP_PORT; did you mean "ROUND_ROBIN"?`,
 		},
 		{"[LoadBalancer]\nlb-provider = f5", ""},
+		{"[LoadBalancer]\nlb-provider =", ""},
 		{
 			"[LoadBalancer]\nlb-provider = vendor",
 			"0: is not one of the known values amphora, octavia, ovn, f5, amphorav2",
@@ -90,7 +95,10 @@ func TestRead_ValidatesValues(t *testing.T) {
 		},
 		{"[LoadBalancer]\nmonitor-delay = 5500ms", "1: must be whole seconds, at least 1s"},
 		{"[LoadBalancer]\nmonitor-timeout = -1s", "1: must be whole seconds, at least 1s"},
-		{"[LoadBalancer]\nmonitor-timeout = 5s", "1: must be less than monitor-delay"},
+		{
+			"[LoadBalancer]\nmonitor-timeout = 5s",
+			"0: should be shorter than monitor-delay; both are used",
+		},
 		{"[LoadBalancer]\nmonitor-timeout = 4s", ""},
 		{"[LoadBalancer]\nmonitor-max-retries = 10\nmonitor-max-retries-down = 1", ""},
 		{"[LoadBalancer]\nmonitor-max-retries = 0", "1: must be from 1 to 10"},
@@ -119,7 +127,11 @@ func TestRead_ValidatesValues(t *testing.T) {
 				"this label",
 		},
 		{"[LoadBalancer]\ningress-hostname-suffix = a b", "1: must be a domain name"},
-		{"[Metadata]\nsearch-order = metadataService, configDrive", ""},
+		{
+			"[Metadata]\nsearch-order = metadataService, configDrive",
+			"0: has no effect, and can be removed: fxccm asks Nova, and reads no metadata of its " +
+				"own machine",
+		},
 		{"[Metadata]\nsearch-order =\nrequest-timeout = 0", ""},
 		{
 			"[Metadata]\nsearch-order = configdrive",
@@ -165,7 +177,7 @@ func TestValidate_ConfigOfAHost(t *testing.T) {
 	want := `monitor-delay in [LoadBalancer]: must be whole seconds, at least 1s
 network-id in [LoadBalancerClass "a"]: must be a UUID
 subnet-id in [LoadBalancerClass "b"]: must be a UUID
-monitor-timeout in [LoadBalancer]: must be less than monitor-delay`
+monitor-timeout in [LoadBalancer]: should be shorter than monitor-delay; both are used`
 	if got := told(Validate(c)); got != want {
 		t.Errorf("problems are\n%s\nwant\n%s", got, want)
 	}

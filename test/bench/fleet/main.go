@@ -21,7 +21,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/fxccm/fxccm/ccm"
-	example "github.com/fxccm/fxccm/example/fleet"
+	example "github.com/fxccm/fxccm/cmd/fxccm/fleet"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	params.Source = fleet.Static(clusters...)
+	params.Source = fleet.Trusted(fleet.Static(clusters...))
 	if params.Management, err = clientcmd.BuildConfigFromFlags("", *management); err != nil {
 		return fmt.Errorf("management cluster: %w", err)
 	}
@@ -142,8 +142,9 @@ func parametersOf(c fleet.Cluster, shared *openstack.Shared) (ccm.Params, error)
 	}, nil
 }
 
-// idleTimeout is that of http.DefaultTransport, for connections to the cloud.
-const idleTimeout = 90 * time.Second
+// idleTimeout is shorter than the rest before a measurement, which shall not count the two
+// goroutines of each idle connection to the cloud.
+const idleTimeout = 2 * time.Second
 
 // handler serves what a replica serves once for all clusters.
 func handler(f *fleet.Fleet) http.Handler {

@@ -35,7 +35,7 @@ func main() {
 		fx.Provide(ccm.AsProvider(func() ccm.Provider {
 			return ccm.Provider{Name: "fake", New: fakecloud.New}
 		})),
-		openstack.Module(),
+		openstack.Module,
 		// Its metrics are served beside Kubernetes' own, as upstream's command serves them.
 		fx.Provide(func() prometheus.Registerer { return legacyregistry.Registerer() }),
 		fx.NopLogger,

@@ -24,8 +24,8 @@ import (
 const (
 	alertsFile    = "../../../deploy/chart/monitoring/alerts.yaml"
 	dashboardFile = "../../../deploy/chart/monitoring/dashboard.json"
-	runbooksFile  = "../../../docs/runbooks.md"
-	runbooksURL   = "https://github.com/fxccm/fxccm/blob/main/docs/runbooks.md"
+	runbooksFile  = "../../../docs/how-to/runbooks.md"
+	runbooksURL   = "https://github.com/fxccm/fxccm/blob/main/docs/how-to/runbooks.md"
 )
 
 // metricsPages are generated from the tables that define the metrics.
@@ -90,7 +90,8 @@ func series(t *testing.T) map[string][]string {
 	return all
 }
 
-// check reports unknown metrics and labels in an expression. Prometheus itself adds the label job.
+// check reports unknown metrics and labels in an expression. Prometheus itself adds the label job,
+// and the operator of several clusters the label cluster.
 func check(t *testing.T, where, expression string, known map[string][]string) {
 	t.Helper()
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expression)
@@ -112,7 +113,8 @@ func check(t *testing.T, where, expression string, known map[string][]string) {
 		}
 		available = append(available, names...)
 		for _, matcher := range selector.LabelMatchers {
-			if matcher.Name != labels.MetricName && !slices.Contains(names, matcher.Name) {
+			isOwn := matcher.Name == labels.MetricName || matcher.Name == "cluster"
+			if !isOwn && !slices.Contains(names, matcher.Name) {
 				t.Errorf("%s: %s has no label %s", where, selector.Name, matcher.Name)
 			}
 		}
@@ -122,7 +124,7 @@ func check(t *testing.T, where, expression string, known map[string][]string) {
 		t.Errorf("%s: %s has no selector of a metric", where, expression)
 	}
 	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
-		if aggregate, ok := node.(*parser.AggregateExpr); ok {
+		if aggregate, ok := node.(*parser.AggregateExpr); ok && !aggregate.Without {
 			for _, name := range aggregate.Grouping {
 				if !slices.Contains(available, name) {
 					t.Errorf("%s: none of its metrics has the label %s", where, name)
@@ -159,21 +161,80 @@ func TestAlerts_NameExistingMetricsAndHaveARunbook(t *testing.T) {
 	}
 }
 
+// The first line of a runbook has a text that the person sees, as the product writes it. A text of
+// several parts has "..." for what differs each time.
+func TestRunbooks_BeginWithATextOfTheProduct(t *testing.T) {
+	isSource := regexp.MustCompile(`\.(go|html)$`)
+	var product []string
+	root := "../../.."
+	for _, dir := range []string{
+		"ccm", "cmd", "controllers", "example", "fleet", "hosting", "internal",
+		"provider",
+	} {
+		walk := func(path string, _ fs.DirEntry, err error) error {
+			if err == nil && isSource.MatchString(path) && !strings.HasSuffix(path, "_test.go") {
+				product = append(product, read(t, root+"/"+dir+"/"+path))
+			}
+			return err
+		}
+		if err := fs.WalkDir(os.DirFS(root+"/"+dir), ".", walk); err != nil {
+			t.Fatal(err)
+		}
+	}
+	line := regexp.MustCompile("^\n(\\*\\*Text\\.\\*\\* `[^\n]+)\n")
+	quoted := regexp.MustCompile("`([^`]+)`")
+	for _, section := range strings.Split(read(t, runbooksFile), "\n## ")[1:] {
+		name, body, _ := strings.Cut(section, "\n")
+		first := line.FindStringSubmatch(body)
+		if first == nil {
+			t.Errorf("the runbook of %s does not begin with a text", name)
+			continue
+		}
+		for _, text := range quoted.FindAllStringSubmatch(first[1], -1) {
+			parts := strings.Split(text[1], "...")
+			if !slices.ContainsFunc(product, func(source string) bool {
+				return !slices.ContainsFunc(parts, func(part string) bool {
+					return !strings.Contains(source, part)
+				})
+			}) {
+				t.Errorf("the runbook of %s begins with %q, which the product never says", name,
+					text[1])
+			}
+		}
+	}
+}
+
 func TestDashboard_ShowsExistingMetrics(t *testing.T) {
 	var dashboard struct {
 		Panels []struct {
-			Title   string
-			Targets []struct{ Expr string }
+			Title, Description string
+			Links              []struct{ URL string }
+			Targets            []struct{ Expr string }
 		}
 	}
 	if err := json.Unmarshal([]byte(read(t, dashboardFile)), &dashboard); err != nil {
 		t.Fatal(err)
 	}
 	known, count := series(t), 0
-	variables := strings.NewReplacer("$__rate_interval", "5m", "$manager", ".*")
+	variables := strings.NewReplacer("$__rate_interval", "5m", "$manager", ".*", "$cluster", ".*")
+	anchors := map[string]bool{}
+	for name := range alerts(t) {
+		anchors[runbooksURL+"#"+strings.ToLower(name)] = true
+	}
 	for _, panel := range dashboard.Panels {
+		if panel.Description == "" {
+			t.Errorf("the panel %q has no description", panel.Title)
+		}
+		for _, link := range panel.Links {
+			if !anchors[link.URL] {
+				t.Errorf("the panel %q links to %s, which is no runbook", panel.Title, link.URL)
+			}
+		}
 		for _, target := range panel.Targets {
 			count++
+			if !strings.Contains(target.Expr, `cluster=~"$cluster"`) {
+				t.Errorf("%s: %s is of all clusters", panel.Title, target.Expr)
+			}
 			check(t, panel.Title, variables.Replace(target.Expr), known)
 		}
 	}
@@ -186,6 +247,8 @@ func TestDashboard_ShowsExistingMetrics(t *testing.T) {
 func TestAlerts_FireForProblemsThatLast(t *testing.T) {
 	const requests = "fxccm_openstack_request_duration_seconds_count" +
 		`{service="load-balancer", operation="loadbalancer_list", `
+	const refused = "fxccm_openstack_request_duration_seconds_count" +
+		`{service="network", operation="floating_ip_create", `
 	untested := alerts(t)
 	// A series has one value for each minute. A name is that of an alert, and its case.
 	for name, c := range map[string]struct {
@@ -199,6 +262,14 @@ func TestAlerts_FireForProblemsThatLast(t *testing.T) {
 		"FxccmDown": {
 			quiet: "fxccm_leading 0x30 _x30\n fxccm_fleet_replicas _x30 3x30",
 			loud:  "other 0x60", after: 5, summary: "No replica",
+		},
+		"FxccmDown, one of several clusters": {
+			quiet: `fxccm_leading{cluster="a", pod="x"} 1x20 _x40` + "\n " +
+				`fxccm_leading{cluster="a", pod="y"} _x20 0x40` + "\n " +
+				`fxccm_leading{cluster="b", pod="x"} 1x60`,
+			loud: `fxccm_leading{cluster="a", pod="x"} 1x60` + "\n " +
+				`fxccm_leading{cluster="b", pod="x"} 1x10 _x50`,
+			after: 20, summary: "No replica",
 		},
 		"FxccmFleetClustersFailed": {
 			quiet: `fxccm_fleet_clusters{pod="a", state="failed"} 0x5 2x14 0x41` + "\n " +
@@ -230,6 +301,27 @@ func TestAlerts_FireForProblemsThatLast(t *testing.T) {
 			loud:  "fxccm_leading{pod=\"a\"} 0x60\n fxccm_leading{pod=\"b\"} 0x60",
 			after: 2, summary: "leads",
 		},
+		"FxccmNoStandby": {
+			// One replica that was updated, and one that was away for a moment.
+			quiet: `fxccm_leading{manager="one", pod="a"} 1x60` + "\n " +
+				`fxccm_leading{manager="one", pod="b"} _x10 0x3 _x47` + "\n " +
+				`fxccm_leading{manager="two", pod="a"} 1x60` + "\n " +
+				`fxccm_leading{manager="two", pod="b"} 0x30 _x15 0x15`,
+			loud:  `fxccm_leading{pod="a"} 1x60` + "\n " + `fxccm_leading{pod="b"} 0x40 _x20`,
+			after: 60, summary: "one replica left",
+		},
+		"FxccmRoutesFail": {
+			quiet: `fxccm_cloud_call_duration_seconds_count{interface="Routes", result="error"} 0x5 3x55` +
+				"\n " + `fxccm_cloud_call_duration_seconds_count{interface="Routes", result="ok"} 0+1x60`,
+			loud: `fxccm_cloud_call_duration_seconds_count{interface="Routes", result="error", method="a"} 0+1x60` +
+				"\n " + `fxccm_cloud_call_duration_seconds_count{interface="Routes", result="error"} 0x60`,
+			after: 11, summary: "calls have failed in 15 minutes",
+		},
+		"FxccmRateLimited": {
+			quiet: "fxccm_openstack_rate_limit_wait_seconds_sum 0+120x10 1200x50",
+			loud:  "fxccm_openstack_rate_limit_wait_seconds_sum 0+120x60",
+			after: 21, summary: "On average 2 requests",
+		},
 		"FxccmDegraded": {
 			quiet: `fxccm_manager_state{pod="a", state="degraded"} 0x5 1x8 0x46` + "\n " +
 				`fxccm_manager_state{pod="b", state="leading"} 1x60`,
@@ -251,20 +343,20 @@ func TestAlerts_FireForProblemsThatLast(t *testing.T) {
 		},
 		"FxccmMassDeletionGuard, of a region": {
 			quiet: `fxccm_cloud_trouble{subject="instances in region north"} 0x5 1x4 0x50` +
-				"\n " + `fxccm_cloud_trouble{subject="identity in region north"} 1x60`,
+				"\n " + `fxccm_cloud_trouble{subject="Keystone in region north"} 1x60`,
 			loud:  `fxccm_cloud_trouble{subject="instances in region north"} 1x60`,
 			after: 5, summary: "no node is deleted",
 		},
 		"FxccmCloudTrouble": {
-			quiet: `fxccm_cloud_trouble{subject="identity"} 0x5 1x8 0x46` + "\n " +
+			quiet: `fxccm_cloud_trouble{subject="Keystone"} 0x5 1x8 0x46` + "\n " +
 				`fxccm_cloud_trouble{subject="instances"} 1x60`,
-			loud: `fxccm_cloud_trouble{subject="identity"} 1x60`, after: 10, summary: "identity",
+			loud: `fxccm_cloud_trouble{subject="Keystone"} 1x60`, after: 10, summary: "Keystone",
 		},
 		"FxccmCloudTrouble, of a region": {
-			quiet: `fxccm_cloud_trouble{subject="identity in region north"} 0x5 1x8 0x46` +
+			quiet: `fxccm_cloud_trouble{subject="Keystone in region north"} 0x5 1x8 0x46` +
 				"\n " + `fxccm_cloud_trouble{subject="instances in region north"} 1x60`,
-			loud:  `fxccm_cloud_trouble{subject="identity in region north"} 1x60`,
-			after: 10, summary: "identity in region north",
+			loud:  `fxccm_cloud_trouble{subject="Keystone in region north"} 1x60`,
+			after: 10, summary: "Keystone in region north",
 		},
 		"FxccmRequestsFail": {
 			quiet: requests + `code="200"} 0+100x60` + "\n " + requests + `code="500"} 0+5x60` +
@@ -272,6 +364,22 @@ func TestAlerts_FireForProblemsThatLast(t *testing.T) {
 			loud: requests + `code="200"} 0+100x60` + "\n " + requests +
 				`code="timeout"} 0+25x60`,
 			after: 11, summary: "20% of the requests to load-balancer",
+		},
+		"FxccmCloudTrouble, a service does not answer": {
+			quiet: `fxccm_cloud_trouble{subject="Octavia"} 0x5 1x8 0x46`,
+			loud:  `fxccm_cloud_trouble{subject="Octavia"} 1x60`,
+			after: 10, summary: "Octavia",
+		},
+		"FxccmRequestsRefused": {
+			quiet: requests + `code="404"} 0+50x60` + "\n " + refused + `code="409"} 0+50x60` +
+				"\n " + refused + `code="404"} 0+1x60`,
+			loud:  refused + `code="404"} 0+3x60`,
+			after: 12, summary: "network refuses floating_ip_create",
+		},
+		"FxccmServicesDefective": {
+			quiet: `fxccm_load_balancers_defective{reason="a"} 0x5 3x14 0x41`,
+			loud:  `fxccm_load_balancers_defective{reason="LoadBalancerForcedInternal"} 2x60`,
+			after: 15, summary: "2 Services are served, but not as requested: LoadBalancerForced",
 		},
 		"FxccmServicesRefused": {
 			quiet: `fxccm_load_balancers{state="refused"} 0x5 3x14 0x41` + "\n " +

@@ -8,12 +8,14 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
@@ -64,9 +66,13 @@ func params(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) ccm.Pa
 	p := ccm.Params{
 		Config: cfg, Providers: []ccm.Provider{provider(cloud)},
 		RESTConfig: suite.Confine(t, shared.Identity), Logger: &log,
+		Registerer: prometheus.NewRegistry(),
 	}
 	for _, f := range change {
 		f(&p)
+	}
+	if p.Elector == nil && !p.Config.LeaderElection.LeaderElect {
+		p.Elector = &election.Alone{} // without the warning that leader election is off
 	}
 	return p
 }

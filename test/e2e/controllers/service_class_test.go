@@ -19,7 +19,7 @@ func finalizers(names ...string) ccmtest.ServiceOption {
 	return func(s *corev1.Service) { s.Finalizers = names }
 }
 
-// A class belongs to one controller. The finalizer of upstream's service controller may belong to
+// A class belongs to one controller. The finalizer of service controllers may belong to
 // another Manager. If it is removed, that Manager's load balancer is leaked.
 func TestService_ManagerServesOneClass_OthersAreNotTouched(t *testing.T) {
 	t.Parallel()

@@ -11,36 +11,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/util/retry"
-	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/internal/metrics/metricstest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// runServiceLB runs the service controller alone, and returns when it has handled the existing
-// nodes. Upstream's node worker reads without a lock what its service workers write. So the
-// tests create their nodes before this call and their Services afterwards, and do not change the
-// nodes.
+// runServiceLB runs the service controller alone.
 func runServiceLB(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) *replica {
 	t.Helper()
-	const passes = "service_controller_nodesync_latency_seconds"
-	nodes, err := shared.Client(t).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := metric(t, passes)
-	r := run(t, cloud, append([]func(*ccm.Params){only("service")}, change...)...)
-	ccmtest.Eventually(t, "the service controller knows the nodes",
-		func(context.Context) (float64, error) {
-			n := metric(t, passes) - before
-			if n < float64(len(nodes.Items)) {
-				return n, fmt.Errorf("%v of %d nodes are dealt with", n, len(nodes.Items))
-			}
-			return n, nil
-		})
-	return r
+	return run(t, cloud, append([]func(*ccm.Params){only("service")}, change...)...)
 }
 
 func keyOf(service *corev1.Service) string { return service.Namespace + "/" + service.Name }
@@ -143,11 +123,4 @@ func mutatingCalls(cloud *fake.Cloud, service string) []fake.Method {
 		methods = append(methods, call.Method)
 	}
 	return methods
-}
-
-// metric is the sum of all series; see [metricstest.Value].
-func metric(t *testing.T, name string) float64 {
-	t.Helper()
-	sum, _ := metricstest.Value(t, legacyregistry.DefaultGatherer, name)
-	return sum
 }

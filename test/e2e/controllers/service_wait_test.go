@@ -50,11 +50,10 @@ func TestServiceWait_WhileTheCloudBuilds_NoEventIsRecorded(t *testing.T) {
 			runServiceLB(t, cloud)
 			service := createLoadBalancer(t, name)
 			served := append(first, "Normal EnsuredLoadBalancer")
-			// Upstream makes a pass at the beginning and at the end of the wait.
-			wantAtMost(t, waitServiceEvents(t, service, served...), 2)
+			wantAtMost(t, waitServiceEvents(t, service, served...), 1)
 			if n := len(
-				cloud.Calls(callsOf(fake.EnsureLoadBalancer, "default/"+name))); n != manyPasses+2 {
-				t.Errorf("the cloud got %d calls, want %d", n, manyPasses+2)
+				cloud.Calls(callsOf(fake.EnsureLoadBalancer, "default/"+name))); n != manyPasses+1 {
+				t.Errorf("the cloud got %d calls, want %d", n, manyPasses+1)
 			}
 
 			// A later failure is reported as usual, and so are the following events.
@@ -63,7 +62,7 @@ func TestServiceWait_WhileTheCloudBuilds_NoEventIsRecorded(t *testing.T) {
 			events := waitServiceEvents(t, service,
 				append(served, "Warning SyncLoadBalancerFailed")...)
 			if got, want := events[len(events)-1].Message,
-				"Error syncing load balancer: failed to ensure load balancer: quota exceeded"; got != want {
+				"Error syncing load balancer: quota exceeded"; got != want {
 				t.Errorf("the failure is reported as %q, want %q", got, want)
 			}
 		})

@@ -17,6 +17,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/serving"
+	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 )
 
 // The secure port delegates authentication and authorization of a caller to the API server, under
@@ -48,7 +49,7 @@ func TestServing_ScraperWithATokenIsReviewedByTheAPIServer(t *testing.T) {
 // serve opens a secure port of the Manager until the test ends.
 func serve(t *testing.T, m *ccm.Manager) (address string) {
 	t.Helper()
-	server, err := serving.New(m, serving.DefaultConfig(),
+	server, err := serving.New(m, servingconfig.Default(),
 		serving.WithListener(func(ctx context.Context) (net.Listener, error) {
 			return (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 		}))

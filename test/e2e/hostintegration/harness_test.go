@@ -19,6 +19,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -74,7 +75,7 @@ func only(controllers ...string) ccmtest.Option {
 }
 
 // params are the Params of a Manager without fx, under the shipped rules.
-func params(t *testing.T, cloud *fake.Cloud, elector ccm.Elector) ccm.Params {
+func params(t *testing.T, cloud *fake.Cloud, elector election.Elector) ccm.Params {
 	log := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(2)))
 	cfg := ccmtest.Config()
 	cfg.LeaderElection.Identity = t.Name()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -123,7 +124,6 @@ func TestHostInformers_ServeOneTermAfterAnother(t *testing.T) {
 	elector, built := leading(), make(chan [2]*witness, 2)
 	p := params(t, cloud, elector)
 	p.Informers = host.informers()
-	p.Config.MinResyncPeriod = metav1.Duration{Duration: time.Second}
 	p.Controllers = []ccm.Controller{watching("mine", built)}
 	m, stop := run(t, p)
 
@@ -133,10 +133,7 @@ func TestHostInformers_ServeOneTermAfterAnother(t *testing.T) {
 	service := ccmtest.CreateService(t, shared.Admin, ccmtest.LoadBalancerService("shared"))
 	ccmtest.Eventually(t, "the Service has an address",
 		ccmtest.ServiceAddress(shared.Admin, service.Namespace, service.Name))
-	// The host's informers do not resync. The Manager does it, and warns.
-	first[0].wait(t, "resync shared-1", 1)
-	wantWarnings(t, m, "Informers are the host's", "driven by the Manager's own ticker",
-		"is not known for nodes")
+	wantWarnings(t, m, "Informers are the host's", "failed lists and watches of nodes")
 	if err := shared.Admin.CoreV1().Services(service.Namespace).Delete(t.Context(), service.Name,
 		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -162,7 +159,6 @@ func TestHostInformers_ServeOneTermAfterAnother(t *testing.T) {
 	second[0].wait(t, "add shared-2", 1)
 	second[1].wait(t, "add between-terms", 1)
 	worksOnNode(t, cloud, "shared-2", "")
-	second[0].wait(t, "resync shared-2", 1)
 	if got := [2]int{first[0].count(), first[1].count()}; got != told {
 		t.Errorf("handlers of the first term were called %v times after its end",
 			[]int{got[0] - told[0], got[1] - told[1]})
@@ -222,7 +218,10 @@ func wantOneWatch(t *testing.T, resource string) {
 		if r.User != hostUser {
 			t.Errorf("a request for %s is not the host's: %s", resource, r)
 		}
-		count[r.Verb]++
+		// A server that cannot stream a list, such as that of Kubernetes 1.31, refuses the request.
+		if r.Code != http.StatusUnprocessableEntity {
+			count[r.Verb]++
+		}
 	}
 	// A watch that begins with the existing objects replaces a list.
 	if count["watch"] != 1 || count["list"] > 1 {

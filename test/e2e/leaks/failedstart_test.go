@@ -1,5 +1,3 @@
-//go:build !race
-
 package leaks
 
 import (
@@ -426,7 +424,7 @@ func newAttempts(t *testing.T, kind failure, c *cloud, account *rest.Config) *at
 	t.Helper()
 	a := &attempts{failure: kind, cloud: c, elector: ccmtest.NewManualElector()}
 	p := params(account, a.elector, c.provider())
-	p.Config.LeaderElection.Identity = strings.ReplaceAll(kind.name, " ", "-")
+	p.Config.LeaderElection.Identity = strings.ToLower(strings.ReplaceAll(kind.name, " ", "-"))
 	p.Config.LeaderElection.ResourceName = p.Config.LeaderElection.Identity
 	p.Config.DrainTimeout = metav1.Duration{Duration: 20 * time.Second}
 	kind.breaks(a, &p)

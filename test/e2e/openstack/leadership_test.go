@@ -10,8 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -89,7 +89,7 @@ func TestLeadership_LostInTheMiddle_NothingChangesOpenStackAnyMore(t *testing.T)
 			before := s.mark()
 			lose(first)
 			release := first.elector.WaitReleased(t)
-			if !release.Drained || !errors.Is(release.Err, ccm.ErrLeadershipLost) {
+			if !release.Drained || !errors.Is(release.Err, election.ErrLost) {
 				t.Errorf(
 					"the term was released as %+v, want that leadership was lost and all has drained", release)
 			}

@@ -10,7 +10,7 @@ import (
 )
 
 func TestLoadBalancer_External_IsServedByAFloatingIP_AndLeavesNothing(t *testing.T) {
-	besideOthers(t)
+	t.Parallel()
 	s := newBalancedSite(t)
 	machines := s.addNodes(shared.Client(t), "external-1", "external-2")
 	r := serving(t, s)

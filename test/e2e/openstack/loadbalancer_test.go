@@ -18,12 +18,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 	servicehelpers "k8s.io/cloud-provider/service/helpers"
-	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
-	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
 // The annotations that fxccm writes to a Service, and the prefix of those that it reads.
@@ -48,10 +46,6 @@ func newBalancedSite(t *testing.T, options ...openstacktest.Option) *site {
 }
 
 // addNodes makes servers, and their nodes as they are when they have been initialized.
-//
-// Upstream's service controller reads in its node worker, without a lock, what its service workers
-// write. So tests that are to pass with the race detector create their nodes before the CCM runs,
-// and leave them alone; the others are in loadbalancer_nodes_test.go.
 func (s *site) addNodes(client kubernetes.Interface, names ...string) []machine {
 	s.t.Helper()
 	machines := s.addServers(names...)
@@ -87,42 +81,10 @@ func balancing(s *site, change ...func(*cloudconf.LoadBalancer)) func(*launch) {
 // drifting makes the provider check load balancers about once a second.
 func drifting(c *cloudconf.LoadBalancer) { c.DriftPeriod = 10 * time.Second }
 
-// serving runs a CCM whose service controller has handled the existing nodes; see addNodes.
+// serving runs a CCM with the service controller.
 func serving(t *testing.T, s *site, change ...func(*launch)) *replica {
 	t.Helper()
-	const passes = "service_controller_nodesync_latency_seconds"
-	before := metric(t, legacyregistry.DefaultGatherer, passes)
-	r := ready(t, s, append([]func(*launch){balancing(s)}, change...)...)
-	nodes, err := r.client(t).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ccmtest.Eventually(t, "the service controller knows the nodes",
-		func(context.Context) (bool, error) {
-			n := metric(t, legacyregistry.DefaultGatherer, passes) - before
-			if n < float64(len(nodes.Items)) {
-				return false, fmt.Errorf("%v of %d nodes are dealt with", n, len(nodes.Items))
-			}
-			return true, nil
-		})
-	return r
-}
-
-func (r *replica) client(t *testing.T) kubernetes.Interface {
-	t.Helper()
-	if r.admin == nil {
-		return shared.Client(t)
-	}
-	return r.admin
-}
-
-// besideOthers makes a test of load balancers parallel, except with the race detector: serving can
-// wait only for the service controller of one test.
-func besideOthers(t *testing.T) {
-	t.Helper()
-	if !suite.RaceDetector {
-		t.Parallel()
-	}
+	return ready(t, s, append([]func(*launch){balancing(s)}, change...)...)
 }
 
 // A serviceOption changes a Service before it is created.

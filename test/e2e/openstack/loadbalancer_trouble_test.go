@@ -16,7 +16,7 @@ import (
 )
 
 func TestLoadBalancer_BadValues_AreReportedOnceByNameAndValue(t *testing.T) {
-	besideOthers(t)
+	t.Parallel()
 	s := newBalancedSite(t)
 	machines := s.addNodes(shared.Client(t), "bad-1")
 	r := serving(t, s, balancing(s, drifting), named("bad"))

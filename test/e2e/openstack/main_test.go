@@ -20,7 +20,7 @@ import (
 // (suite.Confine).
 var shared struct {
 	suite.Suite
-	// klog holds the log of upstream's controllers.
+	// klog holds the log that goes to klog, such as the route controller's.
 	klog journal
 	// before are the goroutines before the first test.
 	before ccmtest.LeakOption

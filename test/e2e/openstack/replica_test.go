@@ -8,7 +8,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/utils/clock"
 
@@ -23,9 +22,7 @@ import (
 // replica is a running Manager with the OpenStack provider.
 type replica struct {
 	*ccm.Manager
-	site *site
-	// admin is a client of the replica's cluster; nil selects the suite's.
-	admin   kubernetes.Interface
+	site    *site
 	elector *ccmtest.ManualElector
 	clock   clock.Clock
 	metrics *prometheus.Registry
@@ -42,8 +39,6 @@ type launch struct {
 	// cloud is the provider's configuration, unless Params.Config names a file.
 	cloud   cloudconf.Config
 	options []openstack.Option
-	// admin is of another cluster than the suite's.
-	admin kubernetes.Interface
 	// haste is the speed of the provider's clock in relation to the real one.
 	haste int
 }
@@ -78,7 +73,7 @@ func start(t *testing.T, s *site, change ...func(*launch)) *replica {
 	for _, f := range change {
 		f(&l)
 	}
-	r.clock, r.admin = waittest.Hasty(l.haste), l.admin
+	r.clock = waittest.Hasty(l.haste)
 	l.Providers = []ccm.Provider{r.byClock(l.provider())}
 	var err error
 	if r.Manager, err = ccm.New(l.Params); err != nil {

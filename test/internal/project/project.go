@@ -83,6 +83,20 @@ type lab struct {
 	Flavor        string   `json:"flavor"`
 	FlavorName    string   `json:"flavor_name"`
 	Zones         []string `json:"zones"`
+	Packets       Packets  `json:"packets"`
+}
+
+// readLab reads lab.json.
+func readLab(t T) (l lab) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(os.Getenv(LabVariable), "lab.json"))
+	if err != nil {
+		t.Fatalf("%s names no lab that is up (make openstack-lab): %v", LabVariable, err)
+	}
+	if err := json.Unmarshal(text, &l); err != nil {
+		t.Fatalf("%s: %v", LabVariable, err)
+	}
+	return l
 }
 
 // OnLab reports whether tests run on the real OpenStack.
@@ -149,15 +163,7 @@ func (p *Project) onSimulator(o options) {
 
 func (p *Project) onLab() {
 	p.t.Helper()
-	folder := os.Getenv(LabVariable)
-	text, err := os.ReadFile(filepath.Join(folder, "lab.json"))
-	if err != nil {
-		p.t.Fatalf("%s names no lab that is up (make openstack-lab): %v", LabVariable, err)
-	}
-	var l lab
-	if err := json.Unmarshal(text, &l); err != nil {
-		p.t.Fatalf("%s: %v", LabVariable, err)
-	}
+	l := readLab(p.t)
 	p.Public, p.Image, p.Flavor, p.FlavorName, p.Zones = l.PublicNetwork, l.Image, l.Flavor,
 		l.FlavorName, l.Zones
 	p.operator = newAPI(l.AuthURL, byPassword(l.AdminID, l.AdminPassword, l.AdminProject))
@@ -416,7 +422,7 @@ func (p *Project) WaitBalancer(id string, gone ...bool) Object {
 // Wait waits until check returns nil, and fails with its last error after a generous limit.
 func (p *Project) Wait(what string, check func() error) {
 	p.t.Helper()
-	deadline := time.Now().Add(5 * time.Minute)
+	deadline := time.Now().Add(15 * time.Minute)
 	for {
 		err := check()
 		if err == nil {

@@ -35,13 +35,9 @@ func (s *Suite) run(m *testing.M) (code int) {
 			code = suite.Failed(err)
 		}
 	}()
-	if err := Build("../../..", dir, "./example"); err != nil {
+	if err := Build("../../..", dir, "./cmd/fxccm"); err != nil {
 		return suite.Failed(err)
 	}
-	// The file's name is the user agent.
 	s.Binary = filepath.Join(dir, "fxccm")
-	if err := os.Rename(filepath.Join(dir, "example"), s.Binary); err != nil {
-		return suite.Failed(err)
-	}
 	return s.Run(m)
 }

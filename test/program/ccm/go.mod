@@ -2,6 +2,8 @@ module github.com/fxccm/fxccm/test/program/ccm
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	k8s.io/api v0.33.13
 	k8s.io/apimachinery v0.33.13

@@ -159,7 +159,7 @@ type absence struct{}
 var dropped any = absence{}
 
 // keys are the keys of an object, without the attributes that the simulator does not have, because
-// no client of fxccm reads them.
+// no client of fxccm reads them. fxccm reads tls_versions of listeners; pools have it, too.
 func keys(object project.Object) []string {
 	unread := []string{
 		"alpn_protocols", "ca_tls_container_ref", "client_authentication",

@@ -1,8 +1,3 @@
-//go:build !race
-
-// Upstream's service controller has a data race when nodes and Services change at the same time:
-// its node worker reads what its service workers write. This test runs without the race detector.
-
 package manager_test
 
 import (
@@ -30,7 +25,7 @@ func TestChurn_RequestsFailAtRandom_ClusterAndCloudAgreeAndNothingIsLeft(t *test
 	cfg := c.config()
 	// The test also needs groups and rules, to check that they are deleted.
 	cfg.LoadBalancer.ManageSecurityGroups = true
-	// Upstream's service controller doubles its pauses, to five minutes, with each failure. The
+	// The service controller doubles its pauses, to five minutes, with each failure. The
 	// provider's own comparison comes earlier.
 	cfg.LoadBalancer.DriftPeriod = 5 * c.pace()
 	ccm := ccmtest.StartManager(t, c.plane.ControlPlane, nil,

@@ -46,12 +46,13 @@ func wantAddresses(
 // portAddress is an address of a server's in Neutron.
 type portAddress struct{ network, address string }
 
-// portAddressesOf are those of the server's ports, in the order of the ports' ids: that is how
-// Neutron lists them.
+// portAddressesOf are those of the server's ports, the oldest port first.
 func portAddressesOf(p *project.Project, s project.Server) (all []portAddress) {
 	ports := p.User().List(project.Network, "/ports?device_id="+s.ID, "ports")
 	slices.SortFunc(ports, func(a, b project.Object) int {
-		return cmp.Compare(project.ID(a), project.ID(b))
+		return cmp.Or(
+			cmp.Compare(project.Text(a, "created_at"), project.Text(b, "created_at")),
+			cmp.Compare(project.ID(a), project.ID(b)))
 	})
 	for _, port := range ports {
 		for _, ip := range port["fixed_ips"].([]any) {

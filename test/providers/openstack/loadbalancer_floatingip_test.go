@@ -36,7 +36,10 @@ func TestFloatingIP_ComesAndGoesAsTheServiceSays(t *testing.T) {
 	s.wantAttributes("the floating IP that is kept",
 		user.Get(project.Network, "/floatingips/"+project.ID(second), "floatingip"),
 		project.Object{"port_id": nil})
-	s.change("web", annotated(annotationInternal, "-"))
+	// No Service owns it any more, so the Service has to ask for it.
+	s.change("web", all(annotated(annotationInternal, "-"), func(service *v1.Service) {
+		service.Spec.LoadBalancerIP = project.Text(second, "floating_ip_address")
+	}))
 	s.serve("web")
 	if again := s.view("web").floatingIPs; len(again) != 1 ||
 		project.ID(again[0]) != project.ID(second) {

@@ -113,10 +113,10 @@ func TestLoadBalancer_Created_HasWhatTheServiceAsksFor(t *testing.T) {
 		},
 		{
 			says: "another header, and the PROXY protocol",
-			edit: annotated("x-forwarded-for", "true", "proxy-protocol", "true"),
+			edit: annotated("x-forwarded-port", "true", "proxy-protocol", "true"),
 			listener: project.Object{
 				"protocol":       "HTTP",
-				"insert_headers": project.Object{"X-Forwarded-For": "true"},
+				"insert_headers": project.Object{"X-Forwarded-Port": "true"},
 			},
 			pool: project.Object{"protocol": "PROXY"},
 		},

@@ -36,7 +36,7 @@ const (
 )
 
 // A story is a cluster with nodes, whose Services the provider serves. The test calls the provider
-// like upstream's service controller.
+// like the service controller.
 type story struct {
 	*project.Project
 	t         *testing.T
@@ -313,7 +313,7 @@ func (s *story) services() []v1.Service {
 // clusterName is the CCM's --cluster-name.
 const clusterName = "kubernetes"
 
-// pass handles a changed Service like upstream's controller: one call, whose result becomes the
+// pass handles a changed Service like the service controller: one call, whose result becomes the
 // Service's status.
 func (s *story) pass(ctx context.Context, name string) error {
 	kube := s.cloud.Kube.CoreV1().Services("default")
@@ -390,7 +390,7 @@ func (s *story) serveDespite(failed func(error), names ...string) {
 	}
 }
 
-// update handles a change of the nodes like upstream's controller.
+// update handles a change of the nodes like the service controller.
 func (s *story) update(name string) {
 	s.t.Helper()
 	err := s.insist(s.t.Context(), "update "+name, func() error {
@@ -419,7 +419,7 @@ func (s *story) refused(name string, words ...string) {
 	}
 }
 
-// remove deletes Services, as upstream's controller does.
+// remove deletes Services, as the service controller does.
 func (s *story) remove(names ...string) {
 	s.t.Helper()
 	s.removeDespite(nil, names...)

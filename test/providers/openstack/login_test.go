@@ -131,7 +131,7 @@ func testLoginByEachMethod(t *testing.T, p *project.Project, c openstacktest.Cre
 // testLoginRefused: what Keystone says is told, whichever way it refuses, and none of that is taken
 // for a server that is gone. For a while it is not asked again.
 func testLoginRefused(t *testing.T, p *project.Project, c openstacktest.Credentials) {
-	const unauthorized = "401 Unauthorized: The request you have made requires authentication."
+	const unauthorized = "Keystone: 401 The request you have made requires authentication"
 	for name, test := range map[string]struct{ conf, says, login string }{
 		"wrong password": {global(c, "user-id = "+c.UserID, "password = guess", "tenant-id = "+c.ProjectID), unauthorized, "POST auth/tokens 401"},
 		"unknown project": {
@@ -145,12 +145,12 @@ func testLoginRefused(t *testing.T, p *project.Project, c openstacktest.Credenti
 		},
 		"unknown credential": {
 			global(c, "application-credential-id = none", "application-credential-secret = guess"),
-			"404 Not Found: Could not find Application Credential: none.", "POST auth/tokens 404",
+			"Keystone: 404 Could not find Application Credential: none", "POST auth/tokens 404",
 		},
 		"unknown token": {global(c, "token = nonsense"), unauthorized, "GET auth/tokens 401"},
 		"unknown token, scoped": {
 			global(c, "token = nonsense", "tenant-id = "+c.ProjectID),
-			"404 Not Found: Could not recognize Fernet token", "POST auth/tokens 404",
+			"Keystone: 404 Could not recognize Fernet token", "POST auth/tokens 404",
 		},
 	} {
 		mark := p.Wire.Mark()

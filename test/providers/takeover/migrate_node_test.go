@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -40,6 +41,9 @@ type machine struct {
 	cluster *suite.Suite
 	ns      string
 	kind    string
+	// served is the cluster that OCCM serves, with the lease. holder is OCCM's identity.
+	served *suite.Suite
+	holder string
 
 	mu sync.Mutex
 	// onStart is called before fxccm's process starts.
@@ -189,6 +193,14 @@ func client404(err error) error {
 	return err
 }
 
+// leaseNamespace is that of the lease: that of the Pods, unless they run in another cluster.
+func (m *machine) leaseNamespace() string {
+	if m.served != m.cluster {
+		return metav1.NamespaceSystem
+	}
+	return m.ns
+}
+
 // lead simulates OCCM: it holds the lease, and does not release it at its end.
 func (m *machine) lead(template corev1.PodTemplateSpec) (stop func()) {
 	namespace := metav1.NamespaceSystem
@@ -200,8 +212,8 @@ func (m *machine) lead(template corev1.PodTemplateSpec) (stop func()) {
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: leaseName},
-			Client:     m.cluster.Admin.CoordinationV1(),
-			LockConfig: resourcelock.ResourceLockConfig{Identity: "control-plane-1_occm"},
+			Client:     m.served.Admin.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: m.holder},
 		},
 		LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second,
 		RetryPeriod: 300 * time.Millisecond,
@@ -306,21 +318,20 @@ func (m *machine) start(ctx context.Context, pod *corev1.Pod) error {
 			}
 		}
 	}
-	token, err := m.cluster.Admin.CoreV1().ServiceAccounts(m.ns).CreateToken(ctx,
-		pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		return err
+	var args []string
+	if !slices.ContainsFunc(container.Args, func(arg string) bool {
+		return strings.HasPrefix(arg, "--kubeconfig=")
+	}) {
+		kubeconfig, err := m.accountKubeconfig(ctx, m.cluster, m.ns, pod.Spec.ServiceAccountName)
+		if err != nil {
+			return err
+		}
+		args = append(args, "--kubeconfig="+kubeconfig)
 	}
-	account := rest.AnonymousClientConfig(m.cluster.RESTConfig())
-	account.BearerToken = token.Status.Token
-	kubeconfig := filepath.Join(m.t.TempDir(), "kubeconfig")
-	if err := controlplane.WriteKubeconfig(kubeconfig, account); err != nil {
-		return err
-	}
-	args := []string{"--kubeconfig=" + kubeconfig}
 	for _, arg := range container.Args {
 		args = append(args, strings.ReplaceAll(arg, "$(POD_NAME)", pod.Name))
 	}
+	var err error
 	log := filepath.Join(m.t.TempDir(), "fxccm.log")
 	m.process, err = program.Start(shared.Binary, log, args...)
 	m.t.Cleanup(func() {
@@ -329,6 +340,21 @@ func (m *machine) start(ctx context.Context, pod *corev1.Pod) error {
 		}
 	})
 	return err
+}
+
+// accountKubeconfig writes a kubeconfig of a ServiceAccount.
+func (m *machine) accountKubeconfig(
+	ctx context.Context, cluster *suite.Suite, namespace, name string,
+) (path string, err error) {
+	token, err := cluster.Admin.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name,
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	account := rest.AnonymousClientConfig(cluster.RESTConfig())
+	account.BearerToken = token.Status.Token
+	path = filepath.Join(m.t.TempDir(), "kubeconfig")
+	return path, controlplane.WriteKubeconfig(path, account)
 }
 
 // spec is that of OCCM's workload.
@@ -390,7 +416,7 @@ func (m *machine) uninstall() {
 	ctx, cancel := context.WithTimeout(context.Background(), ccmtest.WaitLimit)
 	defer cancel()
 	gone, now := metav1.DeleteOptions{}, *metav1.NewDeleteOptions(0)
-	apps, core, rbac := m.cluster.Admin.AppsV1(), m.cluster.Admin.CoreV1(), m.cluster.Admin.RbacV1()
+	apps, core, rbac := m.cluster.Admin.AppsV1(), m.cluster.Admin.CoreV1(), m.served.Admin.RbacV1()
 	for _, err := range []error{
 		apps.DaemonSets(m.ns).DeleteCollection(ctx, gone, metav1.ListOptions{}),
 		apps.Deployments(m.ns).DeleteCollection(ctx, gone, metav1.ListOptions{}),
@@ -399,7 +425,7 @@ func (m *machine) uninstall() {
 		core.ServiceAccounts(m.ns).Delete(ctx, fxccmName, gone),
 		rbac.ClusterRoles().Delete(ctx, fxccmName, gone),
 		rbac.ClusterRoleBindings().Delete(ctx, fxccmName, gone),
-		m.cluster.Admin.CoordinationV1().Leases(m.ns).Delete(ctx, leaseName, gone),
+		m.served.Admin.CoordinationV1().Leases(m.leaseNamespace()).Delete(ctx, leaseName, gone),
 	} {
 		if client404(err) != nil {
 			m.t.Error(err)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/cmd/fxccm/migrate"
 	"github.com/fxccm/fxccm/test/commandblocks"
 	"github.com/fxccm/fxccm/test/internal/project"
 	"github.com/fxccm/fxccm/test/internal/replica"
@@ -38,7 +39,9 @@ type migrating struct {
 	*occm
 	*machine
 	kubeconfig string
-	before     project.Inventory
+	// flags are given to each command.
+	flags  []string
+	before project.Inventory
 	// asOnPage has the commands read the kubeconfig that the environment names.
 	asOnPage bool
 	// answer is what the administrator answers to a question.
@@ -52,6 +55,18 @@ func newMigrating(t *testing.T, kind, namespace string) *migrating {
 	if namespace != metav1.NamespaceSystem {
 		o.namespace(namespace)
 	}
+	return newMigratingIn(o, &machine{
+		t: t, cluster: o.cluster, served: o.cluster, kind: kind, ns: namespace,
+		holder: "control-plane-1_occm",
+	}, nil)
+}
+
+// newMigratingIn has OCCM run on the machine, with the arguments in addition.
+func newMigratingIn(
+	o *occm, on *machine, more func(*corev1.PodTemplateSpec),
+) *migrating {
+	t := on.t
+	t.Helper()
 	o.manageSecurityGroups, o.subnetID = true, o.Subnets[4]
 	servers := o.AddServers([]string{"node-1"})
 	node := o.node(servers[0], o.Zones[0], "10.244.1.0/24", nil)
@@ -66,9 +81,7 @@ func newMigrating(t *testing.T, kind, namespace string) *migrating {
 	}
 	o.admit(servers[0].Port, groups)
 	mount := t.TempDir()
-	m := &migrating{occm: o, kubeconfig: o.kubeconfig(o.cluster.RESTConfig()), machine: &machine{
-		t: t, cluster: o.cluster, kind: kind, ns: namespace,
-	}}
+	m := &migrating{occm: o, kubeconfig: o.kubeconfig(on.cluster.RESTConfig()), machine: on}
 	args := []string{
 		"/bin/" + occmName, "--v=1", "--cluster-name=$(CLUSTER_NAME)",
 		"--cloud-config=$(CLOUD_CONFIG)", "--cloud-provider=openstack",
@@ -76,37 +89,40 @@ func newMigrating(t *testing.T, kind, namespace string) *migrating {
 		fmt.Sprintf("--secure-port=%d", replica.FreePort(t)), "--logtostderr=true",
 		"--cluster-cidr=" + clusterCIDR.String(), "--leader-elect-lease-duration=3s",
 		"--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=300ms",
-		"--leader-elect-resource-namespace=" + namespace,
+		"--leader-elect-resource-namespace=" + on.leaseNamespace(),
 	}
-	m.install(o.cloudConf(hasty+"[LoadBalancer]\nmanage-security-group = false\n"),
-		corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"k8s-app": occmName}},
-			Spec: corev1.PodSpec{
-				HostNetwork:        true,
-				ServiceAccountName: "default",
-				NodeSelector:       map[string]string{"node-role.kubernetes.io/control-plane": ""},
-				Containers: []corev1.Container{{
-					Name: occmName, Args: args,
-					Image: "registry.k8s.io/provider-os/" + occmName + ":v1.36.0",
-					Env: []corev1.EnvVar{
-						{Name: "CLOUD_CONFIG", Value: filepath.Join(mount, "cloud.conf")},
-						{Name: "CLUSTER_NAME", Value: o.clusterName},
-					},
-					VolumeMounts: []corev1.VolumeMount{
-						{Name: "cloud", MountPath: mount, ReadOnly: true},
-						{Name: "certificates", MountPath: "/etc/ssl/certs", ReadOnly: true},
-					},
-				}},
-				Volumes: []corev1.Volume{
-					{Name: "cloud", VolumeSource: corev1.VolumeSource{
-						Secret: &corev1.SecretVolumeSource{SecretName: "cloud-config"},
-					}},
-					{Name: "certificates", VolumeSource: corev1.VolumeSource{
-						HostPath: &corev1.HostPathVolumeSource{Path: "/etc/ssl/certs"},
-					}},
+	template := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"k8s-app": occmName}},
+		Spec: corev1.PodSpec{
+			HostNetwork:        true,
+			ServiceAccountName: "default",
+			NodeSelector:       map[string]string{"node-role.kubernetes.io/control-plane": ""},
+			Containers: []corev1.Container{{
+				Name: occmName, Args: args,
+				Image: "registry.k8s.io/provider-os/" + occmName + ":v1.36.0",
+				Env: []corev1.EnvVar{
+					{Name: "CLOUD_CONFIG", Value: filepath.Join(mount, "cloud.conf")},
+					{Name: "CLUSTER_NAME", Value: o.clusterName},
 				},
+				VolumeMounts: []corev1.VolumeMount{
+					{Name: "cloud", MountPath: mount, ReadOnly: true},
+					{Name: "certificates", MountPath: "/etc/ssl/certs", ReadOnly: true},
+				},
+			}},
+			Volumes: []corev1.Volume{
+				{Name: "cloud", VolumeSource: corev1.VolumeSource{
+					Secret: &corev1.SecretVolumeSource{SecretName: "cloud-config"},
+				}},
+				{Name: "certificates", VolumeSource: corev1.VolumeSource{
+					HostPath: &corev1.HostPathVolumeSource{Path: "/etc/ssl/certs"},
+				}},
 			},
-		})
+		},
+	}
+	if more != nil {
+		more(&template)
+	}
+	m.install(o.cloudConf(hasty+"[LoadBalancer]\nmanage-security-group = false\n"), template)
 	m.ensureAccount()
 	m.machine.run()
 	m.before = o.inventory()
@@ -117,7 +133,7 @@ func newMigrating(t *testing.T, kind, namespace string) *migrating {
 // ensureAccount: no controller creates the ServiceAccount "default" here.
 func (m *migrating) ensureAccount() {
 	m.machine.t.Helper()
-	_, err := m.occm.cluster.Admin.CoreV1().ServiceAccounts(m.ns).Create(m.machine.t.Context(),
+	_, err := m.machine.cluster.Admin.CoreV1().ServiceAccounts(m.ns).Create(m.machine.t.Context(),
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
 		metav1.CreateOptions{})
 	if err != nil && !strings.Contains(err.Error(), "already exists") {
@@ -129,9 +145,9 @@ func (m *migrating) ensureAccount() {
 func (m *migrating) awaitOCCM() {
 	m.machine.t.Helper()
 	m.Wait("OCCM leads", func() error {
-		lease, err := m.occm.cluster.Admin.CoordinationV1().Leases(m.ns).Get(
+		lease, err := m.served.Admin.CoordinationV1().Leases(m.leaseNamespace()).Get(
 			m.machine.t.Context(), leaseName, metav1.GetOptions{})
-		if err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") != "control-plane-1_occm" {
+		if err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") != m.holder {
 			err = errors.New("it does not")
 		}
 		return err
@@ -150,7 +166,7 @@ func (m *migrating) command(stopAt string, args ...string) (code int, out string
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), commandLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, shared.Binary, args...)
+	cmd := exec.CommandContext(ctx, shared.Binary, append(args, m.flags...)...)
 	if m.asOnPage {
 		cmd.Env = append(os.Environ(), "KUBECONFIG="+m.kubeconfig)
 	} else {
@@ -362,11 +378,12 @@ func TestMigrate_AServiceWouldChange_BlocksUnlessAllowed(t *testing.T) {
 		}
 		return project.Object{"tags": tags}
 	})
-	m.want(2, []string{
+	m.want(migrate.ExitBlocked, []string{
 		change, "is blocked",
 		"is shared with another cluster (tags fxccm-cluster=c2, kube_service_other_default_web)",
 	}, "check")
-	m.want(2, []string{change, "nothing was changed"}, "apply", "--yes", "--image="+goodImage)
+	m.want(migrate.ExitBlocked, []string{change, "nothing was changed"}, "apply", "--yes",
+		"--image="+goodImage)
 	if now := m.spec(); !reflect.DeepEqual(now, spec) {
 		t.Errorf("OCCM is %v, want %v", now, spec)
 	}

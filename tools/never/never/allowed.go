@@ -15,11 +15,11 @@ func Allowed() []Allowance {
 			"upstream's interface has no error to return; the guard around the provider turns the panic into one",
 		},
 		{
-			module + "provider/registered", "boundClients.ConfigOrDie", RulePanic,
+			module + "hosting/registered", "boundClients.ConfigOrDie", RulePanic,
 			"upstream's interface has no error to return; the guard around the provider turns the panic into one",
 		},
 		{
-			module + "provider/registered", "boundClients.ClientOrDie", RulePanic,
+			module + "hosting/registered", "boundClients.ClientOrDie", RulePanic,
 			"upstream's interface has no error to return; the guard around the provider turns the panic into one",
 		},
 		{
@@ -27,11 +27,15 @@ func Allowed() []Allowance {
 			RuleImport, "the route controller panics unless its feature gate is registered",
 		},
 		{
-			module + "controllers/initfunc", "clients.ClientOrDie", RulePanic,
+			module + "ccm/serving/endpoints", "collect", RuleRegistry,
+			"it compares the registerer with that of the host, and registers nothing",
+		},
+		{
+			module + "hosting/initfunc", "clients.ClientOrDie", RulePanic,
 			"it makes a client of a configuration that is always valid",
 		},
 		{
-			module + "controllers/initfunc", "clients.DiscoveryClientOrDie", RulePanic,
+			module + "hosting/initfunc", "clients.DiscoveryClientOrDie", RulePanic,
 			"it makes a client of a configuration that is always valid",
 		},
 		{
@@ -43,35 +47,43 @@ func Allowed() []Allowance {
 			"it reads the flags of go test, in a test binary",
 		},
 		{
-			module + "provider/process", "Main", RuleExit,
+			module + "hosting/process", "Main", RuleExit,
 			"it is the main function of a child process, and returns at once in any other",
 		},
 		{
-			module + "provider/process", "Main", RuleSignal,
+			module + "hosting/process", "Main", RuleSignal,
 			"it is the main function of a child process, and returns at once in any other",
 		},
 		{
-			module + "provider/process", "os/signal", RuleImport,
+			module + "hosting/process", "os/signal", RuleImport,
 			"it is the main function of a child process, and returns at once in any other",
 		},
 		{
-			module + "provider/process", "Main", RuleSetting,
+			module + "hosting/process", "Main", RuleSetting,
 			"it is the main function of a child process, and returns at once in any other",
 		},
 		{
-			module + "provider/process", "Main", RuleOutput,
+			module + "hosting/process", "Main", RuleOutput,
 			"it is the main function of a child process, which prints why it ends",
 		},
 		{
-			module + "provider/process", "clients.ConfigOrDie", RulePanic,
+			module + "hosting/process", "hasMain", RuleVariable,
+			"whether the program calls Main is a fact of the process, which no call can pass on",
+		},
+		{
+			module + "hosting/process", "Main", RuleVariable,
+			"whether the program calls Main is a fact of the process, which no call can pass on",
+		},
+		{
+			module + "hosting/process", "clients.ConfigOrDie", RulePanic,
 			"upstream's interface has no error to return; a panic is an error of Initialize",
 		},
 		{
-			module + "provider/process", "clients.ClientOrDie", RulePanic,
+			module + "hosting/process", "clients.ClientOrDie", RulePanic,
 			"upstream's interface has no error to return; a panic is an error of Initialize",
 		},
 		{
-			module + "provider/process", "parent.unpack", RulePanic,
+			module + "hosting/process", "parent.unpack", RulePanic,
 			"it is the panic of the provider in its process; the guard around the provider reports it",
 		},
 		{

@@ -1,6 +1,6 @@
 // Package never is an analyzer that finds code that a library must not contain: code that ends the
-// process, uses its signals, flags or global registries, changes its settings, prints, or keeps
-// process-wide state.
+// process, uses its signals, flags or global registries, changes its settings, prints, keeps
+// process-wide state, or logs a duration as a number without a unit.
 //
 // Test files are not checked. The analyzer misses a change of a package variable through a local
 // alias, and the code of dependencies, which the tests in test/sideeffects check in a running
@@ -113,6 +113,7 @@ func (c *checker) body(node ast.Node) {
 			c.use(n)
 		case *ast.CallExpr:
 			c.scheme(n)
+			c.duration(n)
 		}
 		c.change(n)
 		return true

@@ -13,7 +13,7 @@ import (
 func TestAnalyzer_ForbiddenCode_IsReported(t *testing.T) {
 	for _, sample := range []string{
 		"exit", "panics", "signals", "flags", "registry", "setting",
-		"inits", "variables", "output", "imports", "good",
+		"inits", "variables", "output", "imports", "duration", "good",
 	} {
 		t.Run(sample, func(t *testing.T) {
 			analysistest.Run(t, analysistest.TestData(), never.New(nil), sample)

@@ -20,6 +20,7 @@ const (
 	RuleVariable Rule = "variable" // changes a package variable
 	RuleOutput   Rule = "output"   // prints
 	RuleImport   Rule = "import"   // imports a package that has a side effect
+	RuleDuration Rule = "duration" // logs a duration in a form that depends on the logger
 )
 
 // uses are functions and variables that must not be used. A name that ends with * is a prefix. A

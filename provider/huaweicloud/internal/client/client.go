@@ -24,6 +24,7 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
 
+	"github.com/fxccm/fxccm/internal/apiconn"
 	"github.com/fxccm/fxccm/provider/kit/ratelimit"
 )
 
@@ -59,12 +60,13 @@ type Client struct {
 
 // New sends no request.
 func New(c Config) *Client {
+	// HTTP/1.1: a canceled request ends its connection, and its unsent bytes with it.
 	base := &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         apiconn.NewDialer(nil).Dial,
 		TLSHandshakeTimeout: 10 * time.Second,
 		IdleConnTimeout:     90 * time.Second,
 		MaxIdleConnsPerHost: 10,
-		ForceAttemptHTTP2:   true,
 	}
 	limited := &ratelimit.Transport{Next: base, Pauses: true}
 	limited.Queue = ratelimit.New(cmp.Or(c.Rate, requestsPerSecond), burst, clock.RealClock{})

@@ -7,7 +7,6 @@ package capability
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
-// ErrUnknown is wrapped by the errors of [Fact.Get] after a failed request to the cloud.
+// ErrUnknown is, besides the cause, each error of [Fact.Get] after a failed request to the cloud.
 var ErrUnknown = errors.New("the capabilities of the cloud are unknown")
 
 // Defaults of [Options].
@@ -87,8 +86,8 @@ func share[T any](
 	}
 }
 
-// Get returns the fact, and reads it if needed. The error is that of the context, or wraps
-// [ErrUnknown] and the cause.
+// Get returns the fact, and reads it if needed. The error is that of the context, or is
+// [ErrUnknown] with the text of the cause, which it wraps.
 func (f *Fact[T]) Get(ctx context.Context) (T, error) {
 	if value, err, ok := f.remembered(); ok {
 		return value, err
@@ -123,6 +122,13 @@ func (f *Fact[T]) remembered() (value T, err error, ok bool) {
 	return value, nil, false
 }
 
+// unknownError marks the error of a request, whose text is enough for people.
+type unknownError struct{ error }
+
+func (e *unknownError) Is(target error) bool { return target == ErrUnknown }
+
+func (e *unknownError) Unwrap() error { return e.error }
+
 func (f *Fact[T]) learn(ctx context.Context, value T, err error) (T, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,7 +137,7 @@ func (f *Fact[T]) learn(ctx context.Context, value T, err error) (T, error) {
 		f.answered = f.options.Clock.Now()
 		return value, nil
 	}
-	err = fmt.Errorf("%w: %w", ErrUnknown, err)
+	err = &unknownError{err}
 	// A canceled request says nothing about the cloud.
 	if ctx.Err() == nil {
 		f.failure, f.failed = err, f.options.Clock.Now()

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
 
+	"github.com/fxccm/fxccm/internal/apiconn"
 	"github.com/fxccm/fxccm/provider/kit/ratelimit"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
@@ -20,9 +21,10 @@ import (
 // access holds the connections and the login of one set of credentials.
 type access struct {
 	transport   *http.Transport
-	connections *connections
+	connections *apiconn.Dialer
 	keystone    *keystone
 	session     *session
+	answers     *trouble.Answers
 
 	// queue and reads are nil unless several Clients share the access.
 	queue *ratelimit.Queue
@@ -41,14 +43,19 @@ func newAccess(g cloudconf.Global, o Options) (*access, error) {
 	if err != nil {
 		return nil, err
 	}
-	connections := newConnections()
-	transport, err := newTransport(g, connections)
+	transport, err := newTransport(g)
 	if err != nil {
 		return nil, err
 	}
+	if o.Guard != nil {
+		o.Guard(transport)
+	}
+	connections := apiconn.NewDialer(transport.DialContext)
+	transport.DialContext = connections.Dial
+	answers := &trouble.Answers{}
 	return &access{
-		transport: transport, connections: connections,
-		keystone: &keystone{credentials: who}, session: newSession(o.Clock, o.random),
+		transport: transport, connections: connections, answers: answers,
+		keystone: &keystone{credentials: who}, session: newSession(o.Clock, o.random, answers),
 	}, nil
 }
 
@@ -69,7 +76,7 @@ func (a *access) endSession() {
 // then, but an HTTP/2 connection may still be busy, and another may still be dialed, so it is not
 // enough to close idle connections.
 func (a *access) leave(report *trouble.Report) {
-	a.session.unfollow(report)
+	a.answers.Unfollow(report)
 	if a.isShared() && !a.shared.drop(a) {
 		return
 	}
@@ -79,7 +86,7 @@ func (a *access) leave(report *trouble.Report) {
 		a.queue.Close()
 	}
 	a.transport.CloseIdleConnections()
-	a.connections.close()
+	a.connections.Close()
 }
 
 // SharedOptions limit the requests of all clusters of one project together.
@@ -111,7 +118,7 @@ func NewShared(o SharedOptions) *Shared {
 
 // join returns the access of the configuration. Each use ends with access.leave.
 func (s *Shared) join(g cloudconf.Global, o Options) (*access, error) {
-	key := accessKey(g)
+	key := accessKey(g, o.Guard != nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.accesses[key]
@@ -142,9 +149,10 @@ func (s *Shared) drop(a *access) bool {
 }
 
 // accessKey differs if any field of the configuration or any of its files differs, because each may
-// change the user or the visible objects.
-func accessKey(g cloudconf.Global) (key [sha256.Size]byte) {
+// change the user or the visible objects. A transport with a guard differs from one without.
+func accessKey(g cloudconf.Global, isGuarded bool) (key [sha256.Size]byte) {
 	hash := sha256.New()
+	fmt.Fprintln(hash, isGuarded)
 	fields := reflect.ValueOf(g)
 	for i := range fields.NumField() {
 		// The kind is used, because a Secret prints as redacted.

@@ -67,7 +67,8 @@ func (a *attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 		Duration: duration,
 	})
 	a.options.Logger.V(6).Info("Request to OpenStack", "operation", what.operation,
-		"method", req.Method, "url", req.URL.Redacted(), "code", code, "duration", duration)
+		"method", req.Method, "url", req.URL.Redacted(), "code", code, "duration",
+		duration.String())
 	return resp, err
 }
 
@@ -130,6 +131,9 @@ func checkJSON(req *http.Request, resp *http.Response, body []byte) error {
 	trimmed := bytes.TrimSpace(body)
 	if len(trimmed) == 0 || trimmed[0] == '{' || trimmed[0] == '[' {
 		return nil
+	}
+	if req.Method == http.MethodPut && string(trimmed) == "null" {
+		return nil // some Neutrons answer so to new tags
 	}
 	if resp.StatusCode >= http.StatusMultipleChoices && resp.Header.Get("Location") != "" {
 		return nil

@@ -79,8 +79,8 @@ func TestResponse_NotJSON_ErrorNamesItsType(t *testing.T) {
 		_, _ = w.Write([]byte("<html>Please log in to the network</html>"))
 	})
 	f := open(t, cfg)
-	wantError(t, cfg, get(within(t), f.Clients, "ports"), "/network/v2.0/ports", "200 OK",
-		"not JSON but text/html")
+	wantError(t, cfg, get(within(t), f.Clients, "ports"), "Neutron: ", "200 OK",
+		"not JSON but text/html", "(port_list)")
 	if n := s.count("/ports"); n != 1 {
 		t.Errorf("%d attempts, want one because a retry gets the same page", n)
 	}
@@ -101,6 +101,17 @@ func TestResponse_EmptyOrList_IsAccepted(t *testing.T) {
 	req := &http.Request{Header: http.Header{"Accept": {"text/plain"}}}
 	if err := checkJSON(req, &http.Response{StatusCode: 200}, []byte("secret")); err != nil {
 		t.Errorf("a text that the caller requested: %v", err)
+	}
+}
+
+// A list that is null would look like an empty one.
+func TestResponse_Null_IsAcceptedOnlyForAPut(t *testing.T) {
+	for method, accepted := range map[string]bool{"PUT": true, "GET": false, "POST": false} {
+		req := &http.Request{Method: method, Header: http.Header{"Accept": {"application/json"}}}
+		resp := &http.Response{StatusCode: 200, Header: http.Header{}}
+		if err := checkJSON(req, resp, []byte("null\n")); (err == nil) != accepted {
+			t.Errorf("%s: %v, accepted: %t", method, err, accepted)
+		}
 	}
 }
 
@@ -235,8 +246,8 @@ func TestConnections_AreReusedAndClosedByClose(t *testing.T) {
 		}
 		all.Wait()
 	}
-	if opened, _ := s.connections(); opened > 17 {
-		t.Errorf("%d connections for 16 requests at a time", opened)
+	if opened, _ := s.connections(); opened > 32 {
+		t.Errorf("%d connections for 3 times 16 requests at a time", opened)
 	}
 	if err := f.Close(); err != nil {
 		t.Error(err)

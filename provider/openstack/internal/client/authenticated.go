@@ -1,8 +1,15 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"net/url"
+
+	"github.com/gophercloud/gophercloud/v2"
+
+	"github.com/fxccm/fxccm/internal/fence"
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 )
 
 // authenticated sends requests to one service with a valid token.
@@ -54,5 +61,31 @@ func (c *Clients) send(req *http.Request, stale *identity) (*http.Response, *ide
 		pipeline = g.detached
 	}
 	resp, err := pipeline.RoundTrip(signed)
+	if req.Context().Err() == nil {
+		g.noteAnswer(callOf(req.Context()).service, resp, err)
+	}
 	return resp, who, err
+}
+
+// noteAnswer notes whether the service answers, with any status but that of its own failure. A
+// request that the caller or the fence has ended shows neither.
+func (a *access) noteAnswer(service string, resp *http.Response, err error) {
+	name := serviceName(service)
+	switch {
+	case err != nil && isEnded(err):
+		return
+	case err != nil:
+		err = failure.New(name, "", &url.Error{Err: err})
+	case resp.StatusCode >= http.StatusInternalServerError:
+		err = failure.New(name, "", gophercloud.ErrUnexpectedResponseCode{
+			Actual: resp.StatusCode, Body: peek(resp),
+		})
+	}
+	a.answers.Note(name, err)
+}
+
+// isEnded reports whether an error only means that the request was canceled or not sent.
+func isEnded(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, fence.ErrClosed) || errors.Is(err, ErrClosed)
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
@@ -31,6 +33,8 @@ type Options struct {
 	// Transport wraps the HTTP transport in the fence of the term. An error that wraps
 	// fence.ErrClosed is not retried.
 	Transport func(http.RoundTripper) http.RoundTripper
+	// Guard changes each new transport of HTTP before its first request. Nil: none.
+	Guard func(*http.Transport)
 	// UserAgents precede "fxccm" in the header User-Agent.
 	UserAgents []string
 	Logger     logr.Logger
@@ -138,8 +142,8 @@ func New(cfg cloudconf.Config, o Options) (*Clients, error) {
 
 // Compute returns the client of Nova. It stays the same until the configuration changes and must
 // not be modified: set the Microversion on a copy. It returns an error if the catalog has no
-// Nova in this region and for this interface, and a [*LoginError] if the login failed. Each login
-// reads the catalog again.
+// Nova in this region and for this interface, and a [*failure.LoginError] if the login failed.
+// Each login reads the catalog again.
 func (c *Clients) Compute(ctx context.Context) (*gophercloud.ServiceClient, error) {
 	return c.service(ctx, serviceCompute, openstack.NewComputeV2)
 }
@@ -200,9 +204,13 @@ func (c *Clients) service(ctx context.Context, service string,
 		return nil, err
 	}
 	defer c.release(g)
-	endpoint, err := who.endpoint(service, cmp.Or(g.config.Global.EndpointType, "public"),
-		g.config.Global.Region)
+	endpoint, err := g.endpoint(who, service)
 	if err != nil {
+		var missing *failure.CatalogError
+		if errors.As(err, &missing) && missing.Setting != "" {
+			// Until the setting is right, no request can end this.
+			g.answers.Note(missing.Service, err)
+		}
 		return nil, err
 	}
 	c.mu.Lock()
@@ -218,6 +226,20 @@ func (c *Clients) service(ctx context.Context, service string,
 	return made, nil
 }
 
+// endpoint is the address of the service in the configuration or, without one, in the catalog.
+func (g *generation) endpoint(who *identity, service string) (string, error) {
+	global := g.config.Global
+	configured := map[string]string{
+		serviceCompute: global.ComputeEndpoint, serviceNetwork: global.NetworkEndpoint,
+		serviceLoadBalancer: global.LoadBalancerEndpoint,
+		serviceKeyManager:   global.KeyManagerEndpoint,
+	}[service]
+	if configured != "" {
+		return shape(service, configured)
+	}
+	return who.endpoint(service, cmp.Or(global.EndpointType, "public"), global.Region)
+}
+
 // provider is gophercloud's part of a service client. The transport handles the token, so the
 // provider never changes and is safe for concurrent use.
 func (c *Clients) provider(service, endpoint string) *gophercloud.ProviderClient {
@@ -227,8 +249,47 @@ func (c *Clients) provider(service, endpoint string) *gophercloud.ProviderClient
 			CheckRedirect: sameService,
 		},
 		UserAgent:       c.options.userAgent(),
+		RetryFunc:       c.explain(service),
 		EndpointLocator: func(gophercloud.EndpointOpts) (string, error) { return endpoint, nil },
 	}
+}
+
+// explain returns gophercloud's hook for each failed request. It never retries: the errors become
+// short, and the URL and the body go to the log.
+func (c *Clients) explain(service string) gophercloud.RetryFunc {
+	return func(
+		_ context.Context, method, address string, _ *gophercloud.RequestOpts, err error, _ uint,
+	) error {
+		var sent *url.Error
+		var login *failure.LoginError
+		switch {
+		case errors.As(err, &sent) && errors.As(err, &login):
+			return sent.Err // the request was not sent
+		case isEnded(err):
+			return err
+		}
+		c.options.Logger.V(4).Info("Request to OpenStack failed", "error", err.Error())
+		path := ""
+		if at, invalid := url.Parse(address); invalid == nil {
+			path = at.Path
+		}
+		return failure.New(serviceName(service), operation(service, method, path), err)
+	}
+}
+
+// serviceName is the name of a service for people.
+func serviceName(service string) string {
+	switch service {
+	case serviceCompute:
+		return "Nova"
+	case serviceNetwork:
+		return "Neutron"
+	case serviceLoadBalancer:
+		return "Octavia"
+	case serviceKeyManager:
+		return "Barbican"
+	}
+	return "OpenStack"
 }
 
 // login returns the current generation and its identity. The caller releases the generation unless

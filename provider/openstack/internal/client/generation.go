@@ -6,17 +6,14 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"net"
 	"net/http"
-	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"golang.org/x/time/rate"
-	"k8s.io/client-go/util/connrotation"
 
+	"github.com/fxccm/fxccm/internal/configfile"
 	"github.com/fxccm/fxccm/provider/kit/ratelimit"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
@@ -92,7 +89,7 @@ func newGeneration(cfg cloudconf.Config, o Options) (*generation, error) {
 			return g.keystone.login(ctx, g.detached, o.userAgent())
 		},
 	}
-	g.session.follow(o.Trouble)
+	g.answers.Follow(o.Trouble)
 	return g, nil
 }
 
@@ -104,43 +101,18 @@ func (g *generation) disconnect() {
 	})
 }
 
-// connections dials until it is closed, and tracks the open connections.
-type connections struct {
-	dialer *connrotation.Dialer
-	closed atomic.Bool
-}
-
-func newConnections() *connections {
-	dialer := net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
-	return &connections{dialer: connrotation.NewDialer(dialer.DialContext)}
-}
-
-func (c *connections) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := c.dialer.DialContext(ctx, network, address)
-	if err == nil && c.closed.Load() {
-		// close may have run while this connection was dialled.
-		_ = conn.Close()
-		return nil, ErrClosed
-	}
-	return conn, err
-}
-
-func (c *connections) close() {
-	c.closed.Store(true)
-	c.dialer.CloseAll()
-}
-
-func newTransport(g cloudconf.Global, c *connections) (*http.Transport, error) {
+// newTransport returns a transport of HTTP/1.1: a canceled request ends its connection, and its
+// unsent bytes with it. With HTTP/2 they would still be sent on the connection that other requests
+// use.
+func newTransport(g cloudconf.Global) (*http.Transport, error) {
 	secure, err := newTLS(g)
 	if err != nil {
 		return nil, err
 	}
 	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         c.dial,
 		TLSClientConfig:     secure,
 		TLSHandshakeTimeout: 10 * time.Second,
-		ForceAttemptHTTP2:   true,
 		// The default of net/http is 2 idle connections per host.
 		MaxIdleConns:        100,
 		MaxIdleConnsPerHost: 32,
@@ -153,7 +125,7 @@ func newTLS(g cloudconf.Global) (*tls.Config, error) {
 	authorities := []byte(g.CAFileContents)
 	if g.CAFile != "" {
 		var err error
-		if authorities, err = os.ReadFile(g.CAFile); err != nil {
+		if authorities, err = configfile.Read(g.CAFile); err != nil {
 			return nil, fmt.Errorf("ca-file: %w", err)
 		}
 	}
@@ -166,11 +138,23 @@ func newTLS(g cloudconf.Global) (*tls.Config, error) {
 	}
 	// One without the other has no effect, as in OCCM.
 	if g.CertFile != "" && g.KeyFile != "" {
-		own, err := tls.LoadX509KeyPair(g.CertFile, g.KeyFile)
+		own, err := loadPair(g.CertFile, g.KeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("cert-file and key-file: %w", err)
 		}
 		secure.Certificates = []tls.Certificate{own}
 	}
 	return secure, nil
+}
+
+func loadPair(certFile, keyFile string) (tls.Certificate, error) {
+	certificate, err := configfile.Read(certFile)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := configfile.Read(keyFile)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(certificate, key)
 }

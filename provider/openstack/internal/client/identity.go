@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 )
 
 // identity is a token with its data. It is immutable.
@@ -49,27 +52,43 @@ func (i *identity) endpoint(service, availability, region string) (string, error
 	}
 	slices.Sort(regions)
 	regions = slices.Compact(regions)
+	has := "Keystone's catalog has it in " + quoted(regions)
+	missing := &failure.CatalogError{Service: serviceName(service)}
 	switch {
 	case region == "" && len(regions) > 1:
-		return "", fmt.Errorf("service %s has the regions %q: no region is configured", service,
-			regions)
+		missing.Setting = "region"
+		missing.Message = "region of cloud.conf is not set, and " + has + "; set it to one of them"
 	case address != "":
 		return shape(service, address)
 	case len(regions) > 0:
-		return "", fmt.Errorf("service %s in region %q: not in Keystone's catalog: it has the "+
-			"regions %q", service, region, regions)
+		missing.Setting = "region"
+		missing.Message = fmt.Sprintf("region of cloud.conf is %q, but %s; correct it", region, has)
 	case found:
-		return "", fmt.Errorf("service %s: its %s interface is not in Keystone's catalog",
-			service, availability)
+		missing.Setting = "os-endpoint-type"
+		missing.Message = fmt.Sprintf("os-endpoint-type of cloud.conf is %q, and Keystone's "+
+			"catalog has no such interface of it; correct it", availability)
+	default:
+		missing.Message = "it is not in Keystone's catalog; install it, or do without it"
 	}
-	return "", fmt.Errorf("service %s: not in Keystone's catalog", service)
+	return "", missing
+}
+
+// quoted lists the names of regions.
+func quoted(regions []string) string {
+	names := make([]string, 0, len(regions))
+	for _, region := range regions {
+		names = append(names, strconv.Quote(region))
+	}
+	if len(names) == 1 {
+		return "region " + names[0]
+	}
+	return "the regions " + strings.Join(names, ", ")
 }
 
 func shape(service, address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return "", fmt.Errorf("the address of service %s in Keystone's catalog is invalid: %q",
-			service, address)
+		return "", fmt.Errorf("the address of service %s is invalid: %q", service, address)
 	}
 	segments := split(u.Path)
 	versioned := slices.IndexFunc(segments, isVersion) >= 0

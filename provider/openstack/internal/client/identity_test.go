@@ -62,11 +62,11 @@ func TestEndpoint_OfRegionAndInterface(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ service, availability, region, text string }{
-		{serviceNetwork, "public", "", `the regions ["north" "south"]: no region is configured`},
-		{serviceNetwork, "public", "west", `not in Keystone's catalog: it has the regions ["north" "south"]`},
-		{serviceNetwork, "admin", "", "its admin interface is not in Keystone's catalog"},
-		{serviceKeyManager, "public", "", "its public interface is not in Keystone's catalog"},
-		{serviceLoadBalancer, "public", "", "service load-balancer: not in Keystone's catalog"},
+		{serviceNetwork, "public", "", `Neutron: region of cloud.conf is not set, and Keystone's catalog has it in the regions "north", "south"; set it`},
+		{serviceNetwork, "public", "west", `Neutron: region of cloud.conf is "west", but Keystone's catalog has it in the regions "north", "south"; correct it`},
+		{serviceNetwork, "admin", "", `Neutron: os-endpoint-type of cloud.conf is "admin", and`},
+		{serviceKeyManager, "public", "", `Barbican: os-endpoint-type of cloud.conf is "public", and`},
+		{serviceLoadBalancer, "public", "", "Octavia: it is not in Keystone's catalog"},
 	} {
 		if _, err := who.endpoint(c.service, c.availability, c.region); err == nil ||
 			!strings.Contains(err.Error(), c.text) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -13,50 +12,9 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 	"github.com/gophercloud/gophercloud/v2/openstack/utils"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 )
-
-// LoginError explains why Keystone issued no token. It contains no secret.
-//
-// It unwraps to the cause, such as a network error, but never to gophercloud's error for a status:
-// Keystone's 404 must not count as the 404 of a server.
-type LoginError struct {
-	// URL is the address of Keystone, Who the user.
-	URL, Who string
-	// Status is the status of Keystone's response; 0 without a response.
-	Status int
-	// Message is Keystone's message, or describes its response.
-	Message string
-	// Err is why there was no response; nil if there was one.
-	Err error
-
-	// issued: the token of the configuration was refused.
-	issued bool
-}
-
-// Error implements error.
-func (e *LoginError) Error() string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "log in to Keystone (%s) as %s", e.URL, e.Who)
-	if e.Status != 0 {
-		fmt.Fprintf(&text, ": %d %s", e.Status, http.StatusText(e.Status))
-	}
-	if e.Message != "" {
-		text.WriteString(": " + e.Message)
-	}
-	if e.Refused() && e.issued {
-		text.WriteString(" (the token in the configuration cannot be renewed and may have expired)")
-	}
-	return text.String()
-}
-
-// Unwrap returns Err.
-func (e *LoginError) Unwrap() error { return e.Err }
-
-// Refused reports whether Keystone refused the login, so that a retry does not help.
-func (e *LoginError) Refused() bool {
-	return e.Status >= 400 && e.Status < 500 && e.Status != http.StatusTooManyRequests &&
-		e.Status != http.StatusRequestTimeout
-}
 
 // keystone logs in with one set of credentials.
 type keystone struct {
@@ -107,8 +65,12 @@ func (k *keystone) find(ctx context.Context, provider *gophercloud.ProviderClien
 	}
 	v3 := &utils.Version{ID: "v3", Priority: 30, Suffix: "/v3/"}
 	_, endpoint, err := utils.ChooseVersion(ctx, provider, []*utils.Version{v3})
-	if err != nil {
+	switch {
+	case failure.Of(err) != nil:
 		return "", err
+	case err != nil:
+		// gophercloud's text has the URL.
+		return "", errors.New("auth-url has no version 3 of the API")
 	}
 	// Keystone behind a TLS proxy often reports its address with http: the password must not go
 	// there.
@@ -167,32 +129,32 @@ func read(id string, err error, result issuedToken) (*identity, error) {
 }
 
 func (k *keystone) failure(err error) error {
-	e := &LoginError{
-		URL: k.credentials.authURL.Redacted(), Who: k.credentials.who,
-		issued: k.credentials.options.TokenID != "",
-	}
+	e := &failure.LoginError{User: k.credentials.who}
 	var answered gophercloud.ErrUnexpectedResponseCode
-	if errors.As(err, &answered) {
+	switch {
+	case errors.As(err, &answered):
 		e.Status = answered.Actual
-		e.Message = k.credentials.scrub(keystoneMessage(answered.Body))
-		return e
+		e.Message = keystoneMessage(answered.Actual, answered.Body)
+	default:
+		e.Err, e.Message = err, failure.Reason(err)
 	}
-	e.Err = err
-	e.Message = k.credentials.scrub(err.Error())
+	e.Message = k.credentials.scrub(e.Message)
+	if e.Refused() && k.credentials.options.TokenID != "" {
+		e.User += ", which cannot be renewed and may have expired"
+	}
 	return e
 }
 
-// keystoneMessage is the message of Keystone's error body.
-func keystoneMessage(body []byte) string {
+// keystoneMessage is the message of Keystone's error body; "" for a service that fails without one.
+func keystoneMessage(status int, body []byte) string {
 	var said struct {
 		Error struct {
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	if json.Unmarshal(body, &said) != nil {
-		return "the response is not from Keystone: check auth-url and proxies"
+	if json.Unmarshal(body, &said) != nil && status < http.StatusInternalServerError {
+		return http.StatusText(status) +
+			", the response is not from Keystone: check auth-url and proxies"
 	}
-	const longest = 500
-	message := strings.TrimSpace(said.Error.Message)
-	return message[:min(len(message), longest)]
+	return said.Error.Message
 }

@@ -13,7 +13,6 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/provider/kit/ratelimit"
 )
 
@@ -51,7 +50,7 @@ func (r *retries) RoundTrip(req *http.Request) (*http.Response, error) {
 			return resp, err
 		}
 		o.Logger.V(2).Info("Retrying request to OpenStack", "operation", callOf(ctx).operation,
-			"reason", reason, "after", wait)
+			"reason", reason, "after", wait.String())
 		if ended := pause(ctx, o.Clock, wait); ended != nil {
 			return nil, fmt.Errorf("wait to retry after %s: %w", outcome(resp, err), ended)
 		}
@@ -114,9 +113,7 @@ func retryError(err error, repeatable bool) string {
 		dial        *net.OpError
 	)
 	switch {
-	case errors.Is(err, fence.ErrClosed), errors.Is(err, ErrClosed),
-		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
-		errors.As(err, &broken), errors.As(err, &certificate):
+	case isEnded(err), errors.As(err, &broken), errors.As(err, &certificate):
 		return ""
 	case errors.As(err, &timeout):
 		if repeatable {

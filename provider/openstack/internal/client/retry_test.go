@@ -160,6 +160,7 @@ func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 // OCCM stops at the first of these responses (D20).
 func TestRequest_TemporarilyRefused_IsRetried_D20(t *testing.T) {
 	s, cfg := newStub(t, script(immutableAnswer, status(429), status(503), status(201)))
+	cfg.Client.MaxRetries = 3
 	f := open(t, cfg)
 	body := map[string]any{"listener": map[string]any{"name": "a"}}
 	if err := send(within(t), f.Clients, "POST", "lbaas/listeners", body); err != nil {

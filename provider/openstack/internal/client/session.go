@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/internal/rescue"
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
@@ -42,9 +42,10 @@ type session struct {
 	random   func() float64
 	renewals *rate.Limiter
 
-	mu sync.Mutex
-	// reports receive the results of logins.
-	reports  []*trouble.Report
+	// answers receives the results of logins.
+	answers *trouble.Answers
+
+	mu       sync.Mutex
 	current  *identity
 	attempt  *loginAttempt
 	failures int
@@ -68,28 +69,10 @@ type loginAttempt struct {
 	err      error
 }
 
-func newSession(c clock.Clock, random func() float64) *session {
+func newSession(c clock.Clock, random func() float64, answers *trouble.Answers) *session {
 	return &session{
-		clock: c, random: random,
+		clock: c, random: random, answers: answers,
 		renewals: rate.NewLimiter(rate.Every(renewalEvery), renewalBurst),
-	}
-}
-
-// follow adds a receiver of login results, and reports a current failure at once.
-func (s *session) follow(r *trouble.Report) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.reports = append(s.reports, r)
-	if s.failure != nil {
-		r.Login(s.failure)
-	}
-}
-
-func (s *session) unfollow(r *trouble.Report) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if at := slices.Index(s.reports, r); at >= 0 {
-		s.reports = slices.Delete(s.reports, at, at+1)
 	}
 }
 
@@ -132,8 +115,7 @@ func (s *session) join(
 	case s.attempt != nil:
 		return nil, s.attempt, nil
 	case s.failure != nil && now.Before(s.notUntil):
-		return nil, nil, fmt.Errorf("%w (next attempt in %s)", s.failure, s.notUntil.Sub(now).
-			Round(100*time.Millisecond))
+		return nil, nil, s.failure
 	case s.current != nil && !s.renewals.AllowN(now, 1):
 		return nil, nil, errRenewalLimit
 	}
@@ -173,7 +155,7 @@ func (s *session) carryOut(
 // succeeded is called with the lock held.
 func (s *session) succeeded(i *identity, logger logr.Logger, renewal bool) {
 	s.current, s.failure, s.failures = i, nil, 0
-	s.report(nil)
+	s.answers.Note(trouble.Keystone, nil)
 	if renewal {
 		logger.V(2).Info("Renewed the token of OpenStack", "project", i.project,
 			"expires", i.expires)
@@ -187,19 +169,13 @@ func (s *session) failed(err error, logger logr.Logger) {
 	wait := backoff(firstLoginPause, maxLoginPause, s.failures, 0.5+s.random()/2)
 	s.failures++
 	s.failure, s.notUntil = err, s.clock.Now().Add(wait)
-	s.report(err)
-	logger.Error(err, "Login to OpenStack failed", "failures", s.failures, "retryAfter", wait)
-}
-
-// report is called with the lock held.
-func (s *session) report(err error) {
-	for _, r := range s.reports {
-		r.Login(err)
-	}
+	s.answers.Note(trouble.Keystone, err)
+	logger.Error(err, "Login to OpenStack failed", "failures", s.failures, "retryAfter",
+		wait.String())
 }
 
 func loginResult(err error) string {
-	var e *LoginError
+	var e *failure.LoginError
 	switch {
 	case err == nil:
 		return loginOK

@@ -16,6 +16,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -139,7 +140,7 @@ func TestLogin_IssuedTokenExpired_ErrorNamesTheReason(t *testing.T) {
 				t.Fatal(err)
 			}
 			cloud.RevokeTokens()
-			wantError(t, cfg, listServers(within(t), f.Clients), "log in to Keystone",
+			wantError(t, cfg, listServers(within(t), f.Clients), "Keystone: 4",
 				"cannot be renewed")
 		})
 	}
@@ -156,7 +157,7 @@ func TestKeystone_DownAndBack_NeedsNoRestart_D37(t *testing.T) {
 		var all sync.WaitGroup
 		for range 100 {
 			all.Go(func() {
-				wantError(t, cfg, get(within(t), f.Clients, "ports"), "log in to Keystone",
+				wantError(t, cfg, get(within(t), f.Clients, "ports"), "Keystone: ",
 					"500 Internal Server Error")
 			})
 		}
@@ -165,7 +166,7 @@ func TestKeystone_DownAndBack_NeedsNoRestart_D37(t *testing.T) {
 			t.Errorf("%d logins were tried for %d times 100 requests", n, i+1)
 		}
 		clock.Step(pause*time.Millisecond - 1)
-		wantError(t, cfg, get(within(t), f.Clients, "ports"), "next attempt in")
+		wantError(t, cfg, get(within(t), f.Clients, "ports"), "Keystone: 500")
 		if n := s.count("/auth/tokens"); n != i+1 {
 			t.Errorf("a login was tried before %s ms had passed", pause)
 		}
@@ -191,7 +192,7 @@ func TestKeystone_Unreachable_ErrorNamesIt(t *testing.T) {
 	s.Close()
 	f := open(t, cfg)
 	err := get(within(t), f.Clients, "ports")
-	wantError(t, cfg, err, "log in to Keystone ("+cfg.Global.AuthURL+")", "connection refused")
+	wantError(t, cfg, err, "Keystone: dial ", "connection refused")
 }
 
 func TestLogin_CallerCanceled_OthersSucceed(t *testing.T) {
@@ -222,14 +223,13 @@ func TestLogin_CallerCanceled_OthersSucceed(t *testing.T) {
 
 // OCCM reports "no suitable endpoint", "unsupported", or nothing (D40).
 func TestLoginError_HasKeystonesMessage_D40(t *testing.T) {
-	cloud, cfg := simulator(t)
+	_, cfg := simulator(t)
 	cfg.Global.Password = "wr0ng-password"
 	f := open(t, cfg)
 	err := listServers(within(t), f.Clients)
-	wantError(t, cfg, err, "log in to Keystone ("+cloud.AuthURL()+")",
-		`user "`+cfg.Global.Username+`"`, "401 Unauthorized",
-		"The request you have made requires authentication")
-	var login *LoginError
+	wantError(t, cfg, err, `user "`+cfg.Global.Username+`"`,
+		"Keystone: 401 The request you have made requires authentication")
+	var login *failure.LoginError
 	if !errors.As(err, &login) || !login.Refused() || login.Status != 401 {
 		t.Errorf("got %#v, want a refusal", err)
 	}
@@ -276,7 +276,7 @@ func TestKeystone_InvalidResponse_IsAnError(t *testing.T) {
 			reply(w, 201, map[string]any{"token": map[string]any{"catalog": "x"}})
 		}, "catalog"},
 		"300":          {status(http.StatusMultipleChoices), "300 Multiple Choices"},
-		"the password": {echo, "[redacted]"},
+		"the password": {echo, "cannot do"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, cfg := newStub(t, status(200))

@@ -5,10 +5,10 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
+	"github.com/fxccm/fxccm/internal/configfile"
 	"github.com/fxccm/fxccm/internal/rescue"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
@@ -54,6 +54,7 @@ func (w *watch) look(ctx context.Context) {
 	found := fingerprint(watched(w.options, w.clients.configuration()))
 	if found == w.seen {
 		w.refused = ""
+		w.options.Trouble.Reload(nil)
 		return
 	}
 	// Without a login the reload sends no request to Keystone, so it cannot lock the user.
@@ -64,7 +65,9 @@ func (w *watch) look(ctx context.Context) {
 	switch {
 	case err == nil:
 		w.seen, w.refused = found, ""
-		w.options.Logger.Info("Reloaded the configuration of OpenStack")
+		w.options.Trouble.Reload(nil)
+		w.options.Logger.Info("Reloaded the configuration of OpenStack; settings other than the " +
+			"login and the connections apply from the next term on")
 	case ctx.Err() == nil:
 		w.refuse(found, err)
 	}
@@ -76,9 +79,10 @@ func (w *watch) refuse(found string, err error) {
 	}
 	wait := backoff(watchEvery, maxWatchPause, w.tries, 1)
 	w.tries++
+	w.options.Trouble.Reload(err)
 	w.notUntil = w.options.Clock.Now().Add(wait)
 	w.options.Logger.Error(err, "Reload of the configuration of OpenStack failed; keeping the previous "+
-		"configuration", "retryAfter", wait)
+		"configuration", "retryAfter", wait.String())
 }
 
 func (c *Clients) configuration() cloudconf.Config {
@@ -170,7 +174,7 @@ func watched(o Options, cfg cloudconf.Config) []string {
 func fingerprint(files []string) string {
 	hash := sha256.New()
 	for _, file := range files {
-		content, err := os.ReadFile(file)
+		content, err := configfile.Read(file)
 		fmt.Fprintf(hash, "%q %t %d\n", file, err == nil, len(content))
 		hash.Write(content)
 	}

@@ -112,7 +112,7 @@ func TestReload_OfThePassword_WhileRequestsFlow_D42(t *testing.T) {
 	close(stop)
 	all.Wait()
 	for failure := range failures {
-		if !strings.Contains(failure, "log in to Keystone") {
+		if !strings.Contains(failure, "Keystone: ") {
 			t.Errorf("a request failed for another reason than the password: %s", failure)
 		}
 	}

@@ -29,14 +29,19 @@ const (
 	LocalWithoutMonitor      Reason = "LoadBalancerLocalWithoutMonitor"
 	Lost                     Reason = "LoadBalancerLost"
 	MonitorIgnored           Reason = "LoadBalancerMonitorIgnored"
+	NodeIDTaken              Reason = "NodeProviderIDTaken"
 	NodeIPMismatch           Reason = "NodeIPMismatch"
 	NodesShareAddress        Reason = "LoadBalancerNodesShareAddress"
+	NotAllowed               Reason = "NotAllowed"
 	NotFound                 Reason = "LoadBalancerNotFound"
 	NotShared                Reason = "LoadBalancerNotShared"
 	OfOtherCluster           Reason = "LoadBalancerOfOtherCluster"
 	Pending                  Reason = "LoadBalancerPending"
 	PortInUse                Reason = "LoadBalancerPortInUse"
+	QuotaExceeded            Reason = "QuotaExceeded"
 	ServerNotFound           Reason = "ServerNotFound"
+	ServerReplaced           Reason = "ServerReplaced"
+	SettingRefused           Reason = "LoadBalancerSettingRefused"
 	SeveralServers           Reason = "SeveralServers"
 	SingleStack              Reason = "LoadBalancerSingleStack"
 	SourceRangesIgnored      Reason = "LoadBalancerSourceRangesIgnored"
@@ -50,7 +55,6 @@ const (
 // The reasons of states that are not events.
 const (
 	NodeWaiting   Reason = "NodeWaiting"
-	QuotaExceeded Reason = "QuotaExceeded"
 	RequestFailed Reason = "RequestFailed"
 	Served        Reason = "Served"
 )
@@ -124,7 +128,7 @@ func OfServices() []Event {
 		{
 			FloatingIPUnavailable,
 			"The requested floating IP does not exist, is in use by another port, or was moved.",
-			"Release the floating IP, or set another spec.loadBalancerIP.",
+			"Detach the address from the other port, or set another spec.loadBalancerIP.",
 		},
 		{
 			ForcedInternal,
@@ -134,12 +138,12 @@ func OfServices() []Event {
 		{
 			Immutable,
 			"The Service requests a change that Octavia cannot make in an existing load balancer.",
-			"Take the change back, or set the annotation loadbalancer.openstack.org/recreate.",
+			"Revert the change, or set the annotation loadbalancer.openstack.org/recreate, which interrupts the traffic.",
 		},
 		{
 			InError,
-			"The load balancer is in ERROR. The provider requests a failover, or recreates the load balancer if that loses no address.",
-			"Read the message: if it names no next step, repair or delete the load balancer in Octavia.",
+			"The load balancer is in ERROR. fxccm requests a failover, or recreates the load balancer if that loses no address.",
+			"Read the message: if it names no next step, repair or delete the load balancer in Octavia. If new load balancers end in ERROR, check the setting that the message names, and Octavia's workers.",
 		},
 		{
 			InvalidAnnotation, "An annotation has an unknown name or an invalid value.",
@@ -147,15 +151,16 @@ func OfServices() []Event {
 		},
 		{
 			LocalWithoutMonitor,
-			"externalTrafficPolicy is Local, but members have no health monitor, so nodes without an endpoint drop traffic.", "Enable the health monitor by annotation.",
+			"externalTrafficPolicy is Local, but members have no health monitor, or one for UDP that does not notice it, so nodes without an endpoint drop traffic.",
+			"Enable the health monitor by annotation. For UDP use a provider other than ovn, and Octavia API 2.16 or newer.",
 		},
 		{
-			Lost, "The load balancer no longer exists in Octavia; the provider creates a new one.",
+			Lost, "The load balancer no longer exists in Octavia; fxccm creates a new one.",
 			"Check which client deleted it.",
 		},
 		{
 			MonitorIgnored,
-			"The provider supports no health monitor for SCTP, so the members of the port have none.",
+			"The provider ovn of Octavia supports no health monitor for SCTP, so the members of the port have none.",
 			"Use another provider of Octavia if the port needs a health monitor.",
 		},
 		{
@@ -163,16 +168,25 @@ func OfServices() []Event {
 			"Correct the addresses of the nodes.",
 		},
 		{
+			NodeIDTaken, "Two nodes have the same provider ID. Only the older one is a member.",
+			"Find out which node runs on the server, and delete the Node that does not: it may be an attempt to get the traffic of the server.",
+		},
+		{
+			NotAllowed,
+			"An annotation names an object of the cloud that the Service must not use: allowed-annotations of cloud.conf does not list the annotation, or the object is in use by others.",
+			"Remove the annotation, or allow it for the class of the Service in allowed-annotations. That does not allow an object in use by others.",
+		},
+		{
 			NotFound, "The load balancer that an annotation names does not exist.",
 			"Correct the annotation.",
 		},
 		{
 			NotShared,
-			"Octavia has no tags, which sharing needs, or max-shared-lb Services share the load balancer already.",
+			"This Octavia has no tags, so load balancers cannot be shared; or max-shared-lb Services already share the load balancer.",
 			"Use another load balancer, or raise max-shared-lb in cloud.conf.",
 		},
 		{
-			OfOtherCluster, "The load balancer belongs to another cluster.",
+			OfOtherCluster, "The load balancer or its security group belongs to another cluster.",
 			"Use another load balancer, or remove the other cluster's tags if that cluster no longer exists.",
 		},
 		{
@@ -181,7 +195,16 @@ func OfServices() []Event {
 		},
 		{
 			PortInUse, "A listener of another owner has a port of the Service.",
-			"Change the port, or delete the listener.",
+			"Change the port of the Service, or ask the owner of the listener.",
+		},
+		{
+			QuotaExceeded, "A quota of the project does not allow the creation of a part.",
+			"Raise the quota, or delete what is no longer needed.",
+		},
+		{
+			SettingRefused,
+			"The cloud refuses a value of an annotation, a class or cloud.conf: it names an object that does not exist, that the project may not use, or that cannot be reached.",
+			"Correct the setting that the message names.",
 		},
 		{
 			SingleStack,
@@ -208,7 +231,7 @@ func OfServices() []Event {
 		},
 		{
 			Waiting, "The Service waits for Octavia, or for the first node with an address.",
-			"If it lasts, read the message: it names the load balancer and its state.",
+			"If it lasts, read the message: it has the state of the load balancer, whose ID is in the annotation load-balancer-id.",
 		},
 		{
 			WithoutMembers, "No node can be a member of the load balancer.",
@@ -236,11 +259,18 @@ func OfNodes() []Event {
 			"Correct the kubelet's --node-ip, or the network of the server.",
 		},
 		{
-			ServerNotFound, "Nova has no server that is the node's.",
+			ServerNotFound,
+			"Nova has no server with the name of the node, and none with its system UUID and a similar name.",
 			"Give the server the name of the node, or set --provider-id of the kubelet. Check the project in cloud.conf.",
 		},
 		{
-			SeveralServers, "Several servers of the project have the name of the node.",
+			ServerReplaced,
+			"Nova no longer has the server of the node's provider ID, but another one with the name of the node.",
+			"Delete the Node: the kubelet registers it again, and it gets the ID of its server.",
+		},
+		{
+			SeveralServers,
+			"Several servers of the project have the name of the node, and none of them has its system UUID as its ID.",
 			"Rename the others, or set --provider-id of the kubelet.",
 		},
 	}
@@ -262,10 +292,6 @@ func OfStates() []Event {
 		{
 			NodeWaiting, "The node controller has not initialized the node yet.",
 			"If it lasts, read the log of the leader.",
-		},
-		{
-			QuotaExceeded, "A quota of the project does not allow the creation of a part.",
-			"Raise the quota, or delete what is no longer needed.",
 		},
 		{
 			RequestFailed, "A request to the cloud or to the API server failed; it is retried.",

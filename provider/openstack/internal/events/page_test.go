@@ -104,14 +104,32 @@ func TestReasons_AreWrittenFromTheTable(t *testing.T) {
 	}
 }
 
+const refusals = `
+### When the cloud refuses a request
+
+CAUSE is the service, the status and the first sentence of its answer, such as ` +
+	"`Octavia: 400 Subnet 1234 not found`" + `. SETTING is the annotation, the field of the Service or the option
+of cloud.conf that the answer is about, the objects that a quota counts, or the name that the
+metrics give the request, such as ` + "`loadbalancer_create`" + `. The whole answer, with the URL, is in the log at ` + "`-v=4`" + `.
+With RequestFailed, the event on the Service is SyncLoadBalancerFailed.
+
+fxccm retries at once when the Service changes. Until then it pauses for 5 seconds to 5 minutes after RequestFailed, and for 30 seconds to 5 minutes after the others.
+
+| when | reason | message |
+|---|---|---|
+`
+
 const states = `
 ## In conditions and in the status, by the OpenStack provider
 
 A Service that is not served has the condition ` + "`fxccm.dev/LoadBalancerReady`" + ` with the status False.
 Its reason is that of an event on the Service, or one of the table below, and its message has the cause.
-fxccm removes the condition when the Service is served. It writes LoadBalancerWaiting and RequestFailed after 30 seconds.
+A Service that is served, but for a part of what it requests, has the condition with the status True: its reason is that of the gravest
+warning on the Service, such as LoadBalancerSourceRangesIgnored, and its message has all of them.
+fxccm removes the condition when the Service is served without a defect. It writes LoadBalancerWaiting and RequestFailed after 30 seconds, and
+LoadBalancerWaiting after 3 seconds if OpenStack does not answer.
 
-The status of the Manager has the same reasons, and those of nodes that wait for their initialization.
+The status of the Manager has the same reasons. It also lists the nodes that wait for their initialization, with the reason.
 
 | reason | when | what to do |
 |---|---|---|
@@ -124,7 +142,7 @@ func page() string {
 
 <!-- Generated from provider/openstack/internal/events and internal/events/catalog; change it there and run: go generate ./provider/openstack/internal/events -->
 
-A message names the object, the cause, and the next step. The same event is written once, and again when its message changes.
+A message names the object, the cause, and the next step. An event is written again when its message changes; Kubernetes drops events after an hour.
 
 ## On Services, by the OpenStack provider
 
@@ -137,6 +155,11 @@ A message names the object, the cause, and the next step. The same event is writ
 		}
 	}
 	write(OfServices())
+	out.WriteString(refusals)
+	for _, r := range OfRefusals() {
+		fmt.Fprintf(&out, "| %s | `%s` | `%s` |\n", r.When, r.Reason,
+			fmt.Sprintf(r.format+"%.0[1]s%.0[2]s", "CAUSE", "SETTING"))
+	}
 	out.WriteString(
 		"\n## On Nodes, by the OpenStack provider\n\n| reason | when | what to do |\n|---|---|---|\n")
 	write(OfNodes())

@@ -25,9 +25,12 @@ const metadataHostname = "hostname"
 //     addresses in a public network ExternalIP, addresses in an internal network InternalIP
 //
 // An address in a public network is not internal, too. If internal networks are configured,
-// addresses in other networks are omitted. Finally, addresses are sorted by
+// addresses in other networks are omitted. Addresses that the node has keep their order, before new
+// ones, so that a new port does not move the node. Finally, addresses are sorted by
 // [cloudconf.Networking.AddressSortOrder].
-func nodeAddresses(s *server, ports []port, options cloudconf.Networking) []v1.NodeAddress {
+func nodeAddresses(
+	s *server, ports []port, present []v1.NodeAddress, options cloudconf.Networking,
+) []v1.NodeAddress {
 	list := addressList{withoutIPv6: options.IPv6SupportDisabled}
 	for _, p := range ports {
 		if p.Status != portActive {
@@ -66,7 +69,22 @@ func nodeAddresses(s *server, ports []port, options cloudconf.Networking) []v1.N
 			}
 		}
 	}
+	keepOrder(list.addresses, present)
 	return sortAddresses(list.addresses, parseSortOrder(options.AddressSortOrder))
+}
+
+// keepOrder sorts the present addresses by their order in present, and the others after them.
+func keepOrder(addresses, present []v1.NodeAddress) {
+	slices.SortStableFunc(addresses, func(a, b v1.NodeAddress) int {
+		return cmp.Compare(placeIn(present, a), placeIn(present, b))
+	})
+}
+
+func placeIn(present []v1.NodeAddress, a v1.NodeAddress) int {
+	if at := slices.Index(present, a); at >= 0 {
+		return at
+	}
+	return len(present)
 }
 
 // addressesByNetwork are Nova's addresses, followed by those of subports, which Nova does not

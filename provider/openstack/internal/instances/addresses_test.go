@@ -58,6 +58,7 @@ func TestNodeAddresses_EachOption_GivesTheAddressesOfOCCM(t *testing.T) {
 	private := []port{activePort("10.0.0.32"), activePort("10.0.0.31")}
 	for _, c := range []struct {
 		name    string
+		present []v1.NodeAddress
 		change  func(*server)
 		ports   []port
 		options cloudconf.Networking
@@ -211,6 +212,32 @@ func TestNodeAddresses_EachOption_GivesTheAddressesOfOCCM(t *testing.T) {
 			want:  []v1.NodeAddress{internalIP("10.0.0.1"), externalIP("10.0.0.1")},
 		},
 		{
+			name: "those of the node keep their order, and others follow",
+			change: func(s *server) {
+				*s = server{Addresses: map[string][]address{
+					"a": append(fixed("10.0.0.3"), floating("198.51.100.1")),
+					"b": append(fixed("10.0.0.1"), floating("198.51.100.2")),
+				}}
+			},
+			ports: []port{activePort("10.0.0.2"), activePort("10.0.0.3"), activePort("10.0.0.1")},
+			present: []v1.NodeAddress{
+				hostname("node"), internalIP("10.0.0.1"), internalIP("10.0.0.3"),
+				internalIP("10.0.0.99"), externalIP("198.51.100.2"),
+			},
+			want: []v1.NodeAddress{
+				internalIP("10.0.0.1"), internalIP("10.0.0.3"), externalIP("198.51.100.2"),
+				internalIP("10.0.0.2"), externalIP("198.51.100.1"),
+			},
+		},
+		{
+			name:    "address-sort-order precedes the order of the node",
+			change:  func(s *server) { *s = server{} },
+			ports:   []port{activePort("10.0.0.1"), activePort("10.1.0.1")},
+			present: []v1.NodeAddress{internalIP("10.0.0.1")},
+			options: cloudconf.Networking{AddressSortOrder: []string{"10.1.0.0/16"}},
+			want:    []v1.NodeAddress{internalIP("10.1.0.1"), internalIP("10.0.0.1")},
+		},
+		{
 			name:   "none at all",
 			change: func(s *server) { *s = server{} },
 		},
@@ -220,7 +247,7 @@ func TestNodeAddresses_EachOption_GivesTheAddressesOfOCCM(t *testing.T) {
 			if c.change != nil {
 				c.change(s)
 			}
-			if got := nodeAddresses(s, c.ports, c.options); !slices.Equal(got, c.want) {
+			if got := nodeAddresses(s, c.ports, c.present, c.options); !slices.Equal(got, c.want) {
 				t.Errorf("addresses\n%v, want\n%v", got, c.want)
 			}
 		})

@@ -39,7 +39,7 @@ func (p purpose) few() int {
 	return 3
 }
 
-// demand records recent questions. Upstream may ask sequentially, so only recent demand shows
+// demand records recent questions. Controllers may ask sequentially, so only recent demand shows
 // whether a list is cheaper.
 type demand map[purpose]map[string]time.Time
 

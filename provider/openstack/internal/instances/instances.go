@@ -128,7 +128,7 @@ func New(c Config) *Instances {
 // Close cancels all lookups and waits for their end. Later calls return [ErrClosed].
 func (i *Instances) Close() { i.lookups.batches.Close() }
 
-// upcoming returns the number of nodes that upstream will look up.
+// upcoming returns the number of nodes that the node controllers will look up.
 func (i *Instances) upcoming(p purpose) int {
 	count := 0
 	all, _ := i.currentNodes().list()
@@ -159,7 +159,7 @@ func (i *Instances) ownServers() func(*server) bool {
 	return func(s *server) bool { return own[idKey(s.ID)] || own[nameKey(s.Name)] }
 }
 
-// isRequested reports whether upstream's node and node lifecycle controllers ask for the node.
+// isRequested reports whether the node controllers look up the node.
 func isRequested(node *v1.Node, p purpose) bool {
 	switch p {
 	case status:

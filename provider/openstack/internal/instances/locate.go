@@ -17,7 +17,7 @@ import (
 var ErrUnmatched = errors.New("no server matches the node")
 
 // locate finds the instance of a node. If it certainly does not exist, the error is
-// cloudprovider.InstanceNotFound itself, with which upstream compares.
+// cloudprovider.InstanceNotFound itself, with which controllers compare.
 func (i *Instances) locate(ctx context.Context, node *v1.Node, p purpose) (outcome, error) {
 	s, err := i.subjectOf(node)
 	if err != nil {
@@ -44,7 +44,7 @@ func (i *Instances) search(ctx context.Context, s subject, p purpose) (outcome, 
 	if s.id != "" {
 		return i.find(ctx, s, p, question{id: s.id})
 	}
-	named, err := i.find(ctx, s, p, question{name: s.name})
+	named, err := i.find(ctx, s, p, question{name: s.name, systemUUID: s.systemUUID})
 	if err != nil {
 		return outcome{}, err
 	}
@@ -58,7 +58,8 @@ func (i *Instances) search(ctx context.Context, s subject, p purpose) (outcome, 
 			return outcome{}, err
 		case len(other.servers) == 0:
 			named.at = earlier(named.at, other.at)
-		case !p.needsPorts() || id == s.nameAsID():
+		case !p.needsPorts() || id == s.nameAsID(),
+			id == s.systemUUID && isDerived(s.name, other.servers[0].Name):
 			return other, nil
 		default:
 			// The server exists, but only a name or a provider ID proves that it is the node's.
@@ -212,7 +213,7 @@ func (i *Instances) suspect(s subject) {
 func (i *Instances) live(s subject, found *server) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if s.id == "" && (found.Name == s.name || found.ID == s.nameAsID()) {
+	if s.id == "" && (nameKey(found.Name) == nameKey(s.name) || found.ID == s.nameAsID()) {
 		i.matched[s.name] = seenInstance{id: found.ID, at: i.config.Clock.Now()}
 	}
 	i.guard.Found(s.key(), i.config.Clock.Now())

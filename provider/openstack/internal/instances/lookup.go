@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +21,8 @@ type question struct {
 	// Exactly one is set: the ID of a server, a name, or list for the list of all servers.
 	id, name string
 	list     bool
+	// systemUUID decides between servers of one name.
+	systemUUID string
 	// ports requests the ports, too.
 	ports   bool
 	purpose purpose
@@ -52,8 +55,10 @@ func (q *question) key() string {
 	return nameKey(q.name)
 }
 
-func idKey(id string) string     { return "id " + id }
-func nameKey(name string) string { return "name " + name }
+func idKey(id string) string { return "id " + id }
+
+// nameKey is equal for names that differ in case.
+func nameKey(name string) string { return "name " + strings.ToLower(name) }
 
 // errUnlisted is returned for a server that a list lacks when the limit of direct requests is used
 // up.
@@ -272,7 +277,7 @@ func (l *lookups) mayConfirm() bool {
 	return true
 }
 
-// confirmationPeriod is about one interval of upstream's controllers.
+// confirmationPeriod is about one interval of the node controllers.
 func (l *lookups) confirmationPeriod() time.Duration {
 	return max(l.statusAge, leastConfirmationPeriod)
 }
@@ -304,6 +309,13 @@ func (l *lookups) showsSince(id, name string, since time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.memory.knowsSince(id, name, since)
+}
+
+// listed returns the IDs of the servers with this name in the last list.
+func (l *lookups) listed(name string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.memory.list.byName[nameKey(name)])
 }
 
 // lacks returns which nodes are neither in the last list nor in a newer response.

@@ -10,11 +10,37 @@ import (
 // ErrSeveral is returned for a node whose name several servers have.
 var ErrSeveral = errors.New("several servers have the name of node")
 
-// namedExactly drops servers that the name filter returned although their names differ.
-func namedExactly(servers []*server, name string) []*server {
+// named drops servers that the name filter returned although their names differ in more than case.
+func named(servers []*server, name string) []*server {
 	return slices.DeleteFunc(slices.Clone(servers), func(s *server) bool {
-		return s.Name != name || !s.exists()
+		return nameKey(s.Name) != nameKey(name) || !s.exists()
 	})
+}
+
+// best narrows servers whose names differ from the node's at most in case: to those with its exact
+// name, if there are any, and then to the one with its system UUID. A node writes its UUID itself,
+// so the UUID decides only between servers of one name.
+func best(servers []*server, name, systemUUID string) []*server {
+	isExact := func(s *server) bool { return s.Name == name }
+	if slices.ContainsFunc(servers, isExact) {
+		servers = slices.DeleteFunc(slices.Clone(servers), func(s *server) bool {
+			return !isExact(s)
+		})
+	}
+	at := slices.IndexFunc(servers, func(s *server) bool { return s.ID == systemUUID })
+	if at < 0 {
+		return servers
+	}
+	return servers[at : at+1]
+}
+
+// isDerived reports whether a node may have its name from a server with its system UUID: Nova makes
+// a host name of the server's name, and one of the two may have a domain.
+func isDerived(node, server string) bool {
+	node, server = strings.ToLower(node), strings.ToLower(server)
+	dashed := strings.NewReplacer(".", "-", "_", "-", " ", "-")
+	return dashed.Replace(node) == dashed.Replace(server) ||
+		strings.HasPrefix(node, server+".") || strings.HasPrefix(server, node+".")
 }
 
 // onlyOne is an error that names the servers if there are several.

@@ -8,7 +8,8 @@ import (
 // memory caches the responses of Nova and Neutron with the times of the requests. A newer response
 // replaces an older one.
 type memory struct {
-	byID   map[string]serverRecord
+	byID map[string]serverRecord
+	// byName is by nameKey, as in listing.
 	byName map[string]nameRecord
 	list   listing
 	// ports are keyed by server ID.
@@ -70,6 +71,7 @@ func (m *memory) put(id string, r serverRecord) {
 }
 
 func (m *memory) putNamed(name string, servers []*server, at time.Time) {
+	name = nameKey(name)
 	if old, ok := m.byName[name]; ok && at.Before(old.at) {
 		return
 	}
@@ -98,7 +100,7 @@ func (m *memory) putList(
 		}
 		m.put(s.ID, serverRecord{s, at, false})
 		if s.exists() {
-			m.list.byName[s.Name] = append(m.list.byName[s.Name], s.ID)
+			m.list.byName[nameKey(s.Name)] = append(m.list.byName[nameKey(s.Name)], s.ID)
 		}
 	}
 }
@@ -151,12 +153,13 @@ func (m *memory) outlastsList(q *question, r serverRecord) bool {
 // serversByName uses the newer of direct response and list. A server that was denied since then is
 // requested again.
 func (m *memory) serversByName(q *question) (outcome, bool) {
-	direct, asked := m.byName[q.name]
+	name := nameKey(q.name)
+	direct, asked := m.byName[name]
 	if asked && len(direct.ids) == 0 && !direct.at.Before(q.missing) &&
-		(m.list.at.Before(direct.at) || len(m.list.byName[q.name]) == 0) {
+		(m.list.at.Before(direct.at) || len(m.list.byName[name]) == 0) {
 		return outcome{at: direct.at}, true
 	}
-	ids, at := m.list.byName[q.name], m.list.at
+	ids, at := m.list.byName[name], m.list.at
 	if asked && !direct.at.Before(at) {
 		ids, at = direct.ids, direct.at
 	}
@@ -166,11 +169,12 @@ func (m *memory) serversByName(q *question) (outcome, bool) {
 	known := outcome{at: at}
 	for _, id := range ids {
 		record := m.byID[id]
-		if record.server == nil || record.server.Name != q.name {
+		if record.server == nil || nameKey(record.server.Name) != name {
 			return outcome{}, false
 		}
 		known.servers = append(known.servers, record.server)
 	}
+	known.servers = best(known.servers, q.name, q.systemUUID)
 	return known, true
 }
 
@@ -180,6 +184,7 @@ func (m *memory) knowsSince(id, name string, since time.Time) bool {
 		record := m.byID[id]
 		return record.server != nil && record.server.exists() && !record.at.Before(since)
 	}
+	name = nameKey(name)
 	record := m.byName[name]
 	return len(record.ids) > 0 && !record.at.Before(since) || len(m.list.byName[name]) > 0 &&
 		!m.list.at.Before(since)

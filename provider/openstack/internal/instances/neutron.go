@@ -19,6 +19,9 @@ type port struct {
 	Status    string    `json:"status"`
 	FixedIPs  []fixedIP `json:"fixed_ips"`
 	Trunk     *trunk    `json:"trunk_details"`
+	// CreatedAt is empty if the cloud has no timestamps. All have one format, so their texts are in
+	// the order of time.
+	CreatedAt string `json:"created_at"`
 
 	// subports are those of the trunk, after their lookup.
 	subports []subport
@@ -48,15 +51,18 @@ type neutron struct {
 	client func(context.Context) (*gophercloud.ServiceClient, error)
 }
 
-// ports returns the ports whose attribute has one of the values. They are sorted by ID, so that a
-// node's addresses keep their order. Neutron lists them in this order (each sort ends with the
-// primary key), but does not guarantee it.
+// ports returns the ports whose attribute has one of the values. They are sorted by age, because a
+// new port must not change the first address of a node, and Neutron's order is that of random IDs.
 func (n *neutron) ports(ctx context.Context, attribute string, values []string) ([]port, error) {
-	fields := []string{"id", "device_id", "network_id", "status", "fixed_ips", "trunk_details"}
+	fields := []string{
+		"id", "device_id", "network_id", "status", "fixed_ips", "trunk_details", "created_at",
+	}
 	all, err := list(ctx, n, "ports", fields, attribute, values, func(p *port) string {
 		return p.ID
 	})
-	slices.SortStableFunc(all, func(a, b port) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortStableFunc(all, func(a, b port) int {
+		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
 	return all, err
 }
 

@@ -152,14 +152,14 @@ func (n *nova) servers(ctx context.Context) (all []*server, calls int, err error
 	return all, calls, nil
 }
 
-// serversNamed lists the servers with exactly this name. The filter is a regular expression, which
-// MySQL matches case-insensitively.
+// serversNamed lists the servers with this name, in any case. The filter is a regular expression,
+// which MySQL matches case-insensitively.
 func (n *nova) serversNamed(ctx context.Context, name string) ([]*server, error) {
 	all, _, err := n.listServers(ctx, url.Values{"name": {"^" + regexp.QuoteMeta(name) + "$"}})
 	if err != nil {
 		return nil, fmt.Errorf("list servers named %s: %w", name, err)
 	}
-	return namedExactly(all, name), nil
+	return named(all, name), nil
 }
 
 func (n *nova) listServers(ctx context.Context, query url.Values) (all []*server,

@@ -75,8 +75,8 @@ const (
 	eventInterval = 30 * time.Minute
 )
 
-// errNodeIP: upstream does not initialize the node, because its kubelet reports an address that the
-// server does not have.
+// errNodeIP: the node is not initialized, because its kubelet reports an address that the server
+// does not have.
 var errNodeIP = errors.New("the kubelet's --node-ip is not an address of the server")
 
 // NoteResult records the result of a lookup that initializes a node.
@@ -89,13 +89,14 @@ func (i *Instances) NoteResult(
 	if wanted, ok := node.Annotations[api.AnnotationAlphaProvidedIPAddr]; ok && err == nil {
 		if _, mismatch := helpers.GetNodeAddressesFromNodeIP(wanted,
 			found.NodeAddresses); mismatch != nil {
-			err = fmt.Errorf("%w: %w", errNodeIP, mismatch)
+			err = fmt.Errorf("%w: it is %s", errNodeIP, wanted)
 		}
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !isNew(node) {
 		delete(i.results, node.Name)
+		i.recordReplaced(node, err)
 		return
 	}
 	result := i.results[node.Name]
@@ -121,9 +122,31 @@ func (i *Instances) recordFailure(node *v1.Node, result *lookupResult) {
 		return
 	}
 	result.reason, result.told = reason, result.at
-	i.config.Recorder.Eventf(node, v1.EventTypeWarning, string(reason),
-		"The node cannot be initialized: %s. %s", events.Shorten(result.err.Error()),
-		events.AdviceOf(reason))
+	text := "The node cannot be initialized: " + events.Shorten(result.err.Error())
+	// The errors of these say themselves what to do.
+	if reason != events.LookupFailed && reason != events.SeveralServers {
+		text += ". " + events.AdviceOf(reason)
+	}
+	i.config.Recorder.Event(node, v1.EventTypeWarning, string(reason), text)
+}
+
+// recordReplaced writes an event if the server of an initialized node is missing and the last list
+// has another one with the node's name. It sends no request. Nothing changes the provider ID of a
+// node. It is called with the lock held.
+func (i *Instances) recordReplaced(node *v1.Node, err error) {
+	s, invalid := i.subjectOf(node)
+	if i.config.Recorder == nil || invalid != nil || nodeReason(err) != events.ServerNotFound {
+		return
+	}
+	for _, id := range i.lookups.listed(s.name) {
+		if id != s.id {
+			i.config.Recorder.Eventf(node, v1.EventTypeWarning, string(events.ServerReplaced),
+				"Nova: the server of the node's provider ID, %s, does not exist, but server %s has "+
+					"the name %s; delete the Node, so that the kubelet registers it again",
+				s.id, id, s.name)
+			return
+		}
+	}
 }
 
 // nodeReason names the cause of a failed lookup.

@@ -75,6 +75,32 @@ func TestReports_NewNodes_HaveTheCauseOfTheirWait(t *testing.T) {
 	}
 }
 
+// A new server has taken over the name of a node, whose provider ID stays. The lists of servers
+// show it without a further request.
+func TestEvents_ServerIsReplaced_EventNamesBothIDs(t *testing.T) {
+	w := newWorld(t)
+	nodes := w.addNodes(40)
+	w.cluster(nodes...)
+	node := withReady(nodes[3], v1.ConditionTrue)
+	w.delete(node)
+	id := w.addServer(node.Name)
+	var told []string
+	for range 3 {
+		w.pass(10 * time.Minute)
+		for _, each := range nodes {
+			_, _ = w.InstanceMetadata(within(t), each)
+		}
+		for len(w.events.Events) > 0 {
+			told = append(told, <-w.events.Events)
+		}
+	}
+	if len(told) == 0 || !strings.Contains(told[0], "Warning ServerReplaced") ||
+		!strings.Contains(told[0], idOf(node)) || !strings.Contains(told[0], id) ||
+		told[0] != told[len(told)-1] {
+		t.Errorf("the events are %q, want the same one each time, with both IDs", told)
+	}
+}
+
 func TestEvents_NodeCannotBeInitialized_HaveCauseAndAdviceAndAreRare(t *testing.T) {
 	w := newWorld(t)
 	node := newNode("new")
@@ -103,7 +129,8 @@ func TestEvents_NodeCannotBeInitialized_HaveCauseAndAdviceAndAreRare(t *testing.
 	w.cloud.Inject(openstacktest.Fault{
 		Operation: "server_*", Status: http.StatusInternalServerError,
 	})
-	if told := ask(time.Minute); len(told) != 1 || !strings.Contains(told[0], "LookupFailed") {
-		t.Errorf("when Nova fails the events are %q, want one", told)
+	if told := ask(time.Minute); len(told) != 1 || !strings.Contains(told[0], "LookupFailed") ||
+		!strings.HasSuffix(told[0], "; retrying") {
+		t.Errorf("when Nova fails the events are %q, want one that says what follows", told)
 	}
 }

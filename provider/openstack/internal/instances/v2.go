@@ -6,18 +6,20 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 )
 
 var _ cloudprovider.InstancesV2 = (*Instances)(nil)
 
 // InstanceExists implements cloudprovider.InstancesV2. It returns false only if the instance
-// certainly does not exist: upstream then deletes the node. An error keeps the node.
+// certainly does not exist: then its node is deleted. An error keeps the node.
 func (i *Instances) InstanceExists(ctx context.Context, node *v1.Node) (bool, error) {
 	_, err := i.locate(ctx, node, status)
 	if errors.Is(err, cloudprovider.InstanceNotFound) {
 		return false, nil
 	}
-	return err == nil, err
+	return err == nil, events.Explain(err)
 }
 
 // InstanceShutdown implements cloudprovider.InstancesV2. It reports whether the instance is not
@@ -25,7 +27,7 @@ func (i *Instances) InstanceExists(ctx context.Context, node *v1.Node) (bool, er
 func (i *Instances) InstanceShutdown(ctx context.Context, node *v1.Node) (bool, error) {
 	found, err := i.locate(ctx, node, status)
 	if err != nil {
-		return false, err
+		return false, events.Explain(err)
 	}
 	return found.servers[0].shutdown(), nil
 }
@@ -35,6 +37,7 @@ func (i *Instances) InstanceMetadata(ctx context.Context,
 	node *v1.Node,
 ) (*cloudprovider.InstanceMetadata, error) {
 	found, err := i.metadata(ctx, node)
+	err = events.Explain(err)
 	i.NoteResult(ctx, node, found, err)
 	return found, err
 }
@@ -47,7 +50,7 @@ func (i *Instances) Has(ctx context.Context, node *v1.Node) (bool, error) {
 		return false, err
 	}
 	found, err := i.search(ctx, s, status)
-	return len(found.servers) > 0, err
+	return len(found.servers) > 0, events.Explain(err)
 }
 
 func (i *Instances) metadata(ctx context.Context,
@@ -67,16 +70,17 @@ func (i *Instances) metadata(ctx context.Context,
 		if p == initialize {
 			return nil, err
 		}
-		// For an initialized node, upstream uses only the addresses.
+		// Without --update-node-labels, an initialized node needs only the addresses.
 		i.config.Logger.V(2).Info("Instance type unknown", "node", node.Name, "server", server.ID,
 			"error", err.Error())
 	}
 	return &cloudprovider.InstanceMetadata{
-		ProviderID:    i.providerID(server).String(),
-		InstanceType:  kind,
-		NodeAddresses: nodeAddresses(server, found.ports, i.config.Networking),
-		Zone:          labelValue(server.Zone),
-		Region:        i.config.Region,
+		ProviderID:   i.providerID(server).String(),
+		InstanceType: kind,
+		NodeAddresses: nodeAddresses(server, found.ports, node.Status.Addresses,
+			i.config.Networking),
+		Zone:   labelValue(server.Zone),
+		Region: i.config.Region,
 	}, nil
 }
 

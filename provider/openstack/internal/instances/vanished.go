@@ -103,8 +103,8 @@ type seenInstance struct {
 	at       time.Time
 }
 
-// seenLife is how long an instance counts as known after the last call, much longer than upstream's
-// intervals.
+// seenLife is how long an instance counts as known after the last call, much longer than the
+// intervals of the node controllers.
 const seenLife = 24 * time.Hour
 
 // see records a call for an instance. It is called with the lock held.

@@ -39,6 +39,56 @@ func TestName_OfSeveralServers_IsAnError(t *testing.T) {
 	}
 }
 
+func TestNewNode_EachServer_IsFoundByNameAndSystemUUID(t *testing.T) {
+	const first, second = "11111111-1111-4111-8111-111111111111",
+		"22222222-2222-4222-8222-222222222222"
+	for name, c := range map[string]struct {
+		node, uuid string
+		servers    [2]string // the names of first and second; "" for none
+		want       string
+		err        error
+	}{
+		"exact":                      {"cp-0", "", [2]string{"cp-0", "CP-0"}, first, nil},
+		"only the case differs":      {"cp-0", "", [2]string{"Cp-0", "cp-1"}, first, nil},
+		"several differ in case":     {"cp-0", "", [2]string{"Cp-0", "CP-0"}, "", ErrSeveral},
+		"the UUID decides on case":   {"cp-0", second, [2]string{"Cp-0", "CP-0"}, second, nil},
+		"the UUID decides":           {"cp-0", second, [2]string{"cp-0", "cp-0"}, second, nil},
+		"a UUID of neither":          {"cp-0", "3" + first[1:], [2]string{"cp-0", "cp-0"}, "", ErrSeveral},
+		"exact against UUID":         {"cp-0", second, [2]string{"cp-0", "cp-0.local"}, first, nil},
+		"with a domain":              {"cp-0.novalocal", first, [2]string{"cp-0", ""}, first, nil},
+		"the server has the domain":  {"cp-0", first, [2]string{"cp-0.example.com", ""}, first, nil},
+		"dots against dashes":        {"cp-0-a", first, [2]string{"CP.0_a", ""}, first, nil},
+		"with a domain, no UUID":     {"cp-0.novalocal", "", [2]string{"cp-0", ""}, "", ErrUnmatched},
+		"with a domain, another's":   {"cp-0.novalocal", second, [2]string{"cp-0", "cp-1"}, "", ErrUnmatched},
+		"UUID of a foreign server":   {"cp-0", second, [2]string{"", "database"}, "", ErrUnmatched},
+		"a name that only begins so": {"cp-01", first, [2]string{"cp-0", ""}, "", ErrUnmatched},
+	} {
+		for _, others := range []int{0, 20} {
+			t.Run(fmt.Sprintf("%s, others=%d", name, others), func(t *testing.T) {
+				w := newWorld(t)
+				nodes := w.addNodes(others)
+				for i, id := range []string{first, second} {
+					if c.servers[i] != "" {
+						w.cloud.AddServer(openstacktest.Server{ID: id, Name: c.servers[i]})
+					}
+				}
+				node := newNode(c.node)
+				node.Status.NodeInfo.SystemUUID = strings.ToUpper(c.uuid)
+				w.cluster(append(nodes, node)...)
+				got, err := w.InstanceMetadata(t.Context(), node)
+				switch {
+				case c.err != nil:
+					if !errors.Is(err, c.err) {
+						t.Errorf("found %+v, %v; want %v", got, err, c.err)
+					}
+				case err != nil || got.ProviderID != "openstack:///"+c.want:
+					t.Errorf("found %+v, %v; want server %s", got, err, c.want)
+				}
+			})
+		}
+	}
+}
+
 func TestD34_EachStatusAtTheWire(t *testing.T) {
 	for _, many := range []bool{false, true} {
 		for _, state := range States() {
@@ -271,6 +321,32 @@ func TestTrunk_UnreadableSubport_IsAnError(t *testing.T) {
 
 // Neutron shows the ports in our networks and of our servers, whatever their project, but a list of
 // our project's ports omits some of them.
+// Neutron chooses the IDs of ports at random.
+func TestPorts_SecondIsAdded_FirstAddressStays(t *testing.T) {
+	for _, isPresent := range []bool{true, false} {
+		w := newWorld(t)
+		second := w.addNetwork("second", "10.7.0.0/16")
+		id := w.cloud.AddServer(openstacktest.Server{Name: "node"})
+		add := func(portID, network string) {
+			w.cloud.AddPort(openstacktest.Port{
+				ID: portID, NetworkID: network, DeviceID: id,
+				DeviceOwner: openstacktest.OwnerCompute,
+			})
+		}
+		add("ffffffff-0000-4000-8000-000000000001", w.network)
+		node := nodeOf("node", id)
+		first := w.metadata(node).NodeAddresses
+		if isPresent {
+			node.Status.Addresses = first
+		}
+		w.pass(time.Hour)
+		add("00000000-0000-4000-8000-000000000001", second)
+		if got := w.metadata(node).NodeAddresses; len(got) != 2 || got[0] != first[0] {
+			t.Errorf("the addresses are %v, want %v first", got, first)
+		}
+	}
+}
+
 func TestPortsOfAnotherProject_AreFound(t *testing.T) {
 	w := newWorld(t)
 	other := w.cloud.AddProject(openstacktest.Project{Name: "other"}).ProjectID

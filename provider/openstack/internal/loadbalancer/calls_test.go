@@ -61,7 +61,7 @@ func (b *busySite) each(n int, took time.Duration, do func(i int)) {
 	workers.Wait()
 }
 
-// serve reconciles as upstream's controller does: again after the annotations are written.
+// serve reconciles as the service controller does: again after the annotations are written.
 func (b *busySite) serve(service *v1.Service, nodes []*v1.Node) {
 	for range 2 {
 		b.pass(func() error {
@@ -72,7 +72,7 @@ func (b *busySite) serve(service *v1.Service, nodes []*v1.Node) {
 	}
 }
 
-// update has a Service ensured, too, as upstream's controller does after an update that waits.
+// update has a Service ensured, too, as the service controller does after an update that waits.
 func (b *busySite) update(service *v1.Service, nodes []*v1.Node) {
 	first := true
 	b.pass(func() (err error) {
@@ -192,7 +192,7 @@ func TestCalls_OfServices_AreFew(t *testing.T) {
 	}
 }
 
-// Upstream's controller also reconciles when a Service or a node changes, regardless of the pause.
+// The service controller also reconciles when a Service or a node changes, regardless of the pause.
 func TestCreation_ReconciledOften_IsStillLookedAt(t *testing.T) {
 	t.Parallel()
 	b := newBusySite(t)

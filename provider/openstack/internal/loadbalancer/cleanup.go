@@ -11,13 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
 // CleanUp deletes the objects with the tags of a deleted cluster, as if all of its Services were
-// deleted, and returns the remaining ones. Floating IPs are detached and kept. From a load balancer
+// deleted, and returns the remaining ones. The tags must have the cluster's UID and the mark of its
+// owner. Floating IPs are detached and kept. From a load balancer
 // that other clusters use, only the Services of this cluster are removed. CleanUp needs no API
 // server.
 //
@@ -25,12 +27,12 @@ import (
 func (l *LoadBalancers) CleanUp(
 	ctx context.Context, clusterUID string,
 ) (left []string, err error) {
-	if clusterUID == "" {
-		return nil, errors.New("the UID of the cluster is required")
+	if clusterUID == "" || l.config.Owner == "" {
+		return nil, errors.New("the UID of the cluster, and its name in a fleet, are required")
 	}
 	minor, err := l.config.Octavia.Version(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("learn the version of Octavia's API: %w", err)
+		return nil, events.Explain(err)
 	}
 	if minor < 5 {
 		return nil, fmt.Errorf("version 2.%d of Octavia's API has no tags, which show the load "+
@@ -44,14 +46,14 @@ func (l *LoadBalancers) CleanUp(
 	for _, service := range services {
 		if err := l.deleteWithoutCluster(ctx, service); err != nil && !isWait(err) {
 			errs = append(errs, fmt.Errorf("load balancer of service %s/%s (%s): %w",
-				service.Namespace, service.Name, service.UID, err))
+				service.Namespace, service.Name, service.UID, events.Explain(err)))
 		}
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
 	}
 	_, left, err = l.remainsOf(ctx, clusterUID)
-	return left, errors.Join(append(errs, err)...)
+	return left, errors.Join(append(errs, events.Explain(err))...)
 }
 
 // deleteWithoutCluster is EnsureLoadBalancerDeleted for a Service whose cluster no longer exists.
@@ -83,12 +85,19 @@ func taggedFor(id desired.Identity, all []octavia.LoadBalancer) []octavia.LoadBa
 	})
 }
 
+// unmarked ends the description of an object that is not deleted. Its tags have the cluster's UID,
+// which the cluster's API server has reported, and so another cluster may have it.
+const unmarked = ": it is not deleted, because it has the UID of the cluster without its mark; " +
+	"delete it by hand if it is the cluster's"
+
 // remainsOf returns the Services of a cluster that the tags in OpenStack name, and descriptions of
 // the objects with the tag of the cluster.
 func (l *LoadBalancers) remainsOf(
 	ctx context.Context, clusterUID string,
 ) (services []desired.Identity, remains []string, err error) {
-	cluster := desired.Identity{ClusterUID: clusterUID}
+	cluster := desired.Identity{
+		ClusterUID: clusterUID, Owner: l.config.Owner, OwnerRequired: true,
+	}
 	list, err := l.config.Octavia.LoadBalancers(ctx, 0)
 	if err != nil {
 		return nil, nil, err
@@ -103,7 +112,11 @@ func (l *LoadBalancers) remainsOf(
 			return nil, nil, err
 		}
 		description := fmt.Sprintf("load balancer %s (%s)", lb.ID, lb.Name)
-		if len(named) == 0 {
+		switch {
+		case len(named) > 0:
+		case !cluster.HasMark(lb.Tags):
+			description += unmarked
+		default:
 			description += ": its tags do not show which Services of the cluster use it"
 		}
 		remains = append(remains, description)
@@ -117,7 +130,12 @@ func (l *LoadBalancers) remainsOf(
 		return nil, nil, err
 	}
 	for _, group := range groups {
-		remains = append(remains, fmt.Sprintf("security group %s (%s)", group.ID, group.Name))
+		description := fmt.Sprintf("security group %s (%s)", group.ID, group.Name)
+		if cluster.IsOthers(group.Tags) {
+			remains = append(remains, description+unmarked)
+			continue
+		}
+		remains = append(remains, description)
 		owner, ok := desired.OwnerOfSecurityGroup(group.Name, group.Description, group.Tags)
 		if _, known := found[owner.UID]; ok && !known {
 			found[owner.UID] = owner
@@ -156,15 +174,18 @@ func (l *LoadBalancers) servicesOf(
 	for _, listener := range contents.Listeners {
 		shown = append(shown, listener.Tags...)
 		services := desired.ServicesOf(listener.Tags)
-		if slices.Contains(listener.Tags, cluster.ClusterTag()) && len(services) == 1 {
+		if slices.Contains(listener.Tags, cluster.ClusterTag()) && len(services) == 1 &&
+			cluster.HasMark(listener.Tags) {
 			add(services[0], listener.Tags)
 		}
 	}
 	// A single Service without a listener belongs to this cluster if all other clusters have a
-	// listener and this one has none, or if no other cluster uses the load balancer.
+	// listener and this one has none, or if no other cluster uses the load balancer. A guest leaves
+	// only tags, which it writes again if it is alive.
 	rest := slices.DeleteFunc(slices.Clone(lb.Tags),
 		func(tag string) bool { return slices.Contains(shown, tag) })
 	isAlone := len(others) == 0 || slices.Contains(rest, cluster.ClusterTag())
+	isAlone = isAlone && (cluster.HasMark(lb.Tags) || cluster.IsGuestCluster(lb.Tags))
 	uids := desired.ServicesOf(rest)
 	if len(uids) == 1 && isAlone && len(cluster.OtherClusters(rest)) == 0 {
 		// Services of two clusters may have the same name.

@@ -23,18 +23,22 @@ func (c *cluster) cleanUp(uid string) {
 	c.site.t.Fatalf("after 50 passes %q is left (%v)", left, err)
 }
 
+// ownerOne and ownerTwo are the names of clusters in a fleet.
+const ownerOne, ownerTwo = "tenant-1/cluster", "tenant-2/cluster"
+
 // successor starts another replica, which has no API server and no cached state.
 func (s *site) successor() *cluster { return s.begin("a UID that is not used", nil) }
 
 func TestCleanUp_SeveralClusters_DeletesOnlyTheTaggedObjects(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.defaults.LoadBalancer.ManageSecurityGroups = true
+	s.defaults.LoadBalancer.ManageSecurityGroups, s.owner = true, ownerOne
 	gone, node := s.begin("cluster-1", s.kube), s.addNode("a")
 	gone.ensure(s.addService("web", 80, 443), node)
 	gone.ensure(s.addService("api", 80), node)
 	addresses := s.FloatingIPs()
 	other := s.another()
+	other.owner = ownerTwo
 	other.begin("cluster-2", other.kube).ensure(other.addService("web", 80), other.addNode("b"))
 	byOCCM := s.AddLoadBalancer(openstacktest.LoadBalancer{
 		OctaviaResource: openstacktest.OctaviaResource{
@@ -78,6 +82,7 @@ func TestCleanUp_SeveralClusters_DeletesOnlyTheTaggedObjects(t *testing.T) {
 func TestCleanUp_UnknownCluster_OnlyReads(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
+	s.owner = ownerOne
 	s.begin("cluster-1", s.kube).ensure(s.addService("web", 80), s.addNode("a"))
 	mark := s.mark()
 	s.successor().cleanUp("cluster-3")
@@ -92,6 +97,7 @@ func TestCleanUp_UnknownCluster_OnlyReads(t *testing.T) {
 func TestCleanUp_OctaviaWithoutTags_IsAnError(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, openstacktest.WithLoadBalancerVersion(4))
+	s.owner = ownerOne
 	if left, err := s.successor().CleanUp(t.Context(), "cluster-1"); err == nil || left != nil {
 		t.Errorf("%q, %v", left, err)
 	}
@@ -102,6 +108,7 @@ func TestCleanUp_OctaviaWithoutTags_IsAnError(t *testing.T) {
 func TestCleanUp_LoadBalancerOfOCCM_IsNotTakenForTheServices(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
+	s.owner = ownerOne
 	c := s.begin("cluster-1", s.kube)
 	service := s.addService("web", 80)
 	c.ensure(service, s.addNode("a"))
@@ -131,14 +138,14 @@ func TestCleanUp_SharedLoadBalancer_KeepsTheOtherClusters(t *testing.T) {
 	t.Parallel()
 	t.Run("guest", func(t *testing.T) {
 		t.Parallel()
-		c := newTwoClusters(t)
+		c := newOwnedClusters(t, ownerOne, ownerTwo)
 		c.second.ensure(c.guest, c.nodes[1])
-		c.first.site.successor().cleanUp("cluster-2")
+		c.second.site.successor().cleanUp("cluster-2")
 		c.want(t, "without the guest", ownersPort, c.ownerTags()...)
 	})
 	t.Run("owner", func(t *testing.T) {
 		t.Parallel()
-		c := newTwoClusters(t)
+		c := newOwnedClusters(t, ownerOne, ownerTwo)
 		c.second.ensure(c.guest, c.nodes[1])
 		c.first.site.successor().cleanUp("cluster-1")
 		c.want(t, "without the owner", guestsPort, c.guestTags()...)
@@ -153,9 +160,13 @@ func TestCleanUp_IsInterruptedAtEachChange_AnotherReplicaFinishes(t *testing.T) 
 		for skip := 0; ; skip++ {
 			var used bool
 			t.Run(fmt.Sprintf("%s after %d", uid, skip), func(t *testing.T) {
-				c := newTwoClusters(t)
+				c := newOwnedClusters(t, ownerOne, ownerTwo)
 				c.second.ensure(c.guest, c.nodes[1])
 				s := c.first.site
+				cleaning := s
+				if uid == "cluster-2" {
+					cleaning = c.second.site
+				}
 				own := s.addService("own", 80)
 				c.first.ensure(own, c.nodes[0])
 				remove := s.Inject(openstacktest.Fault{
@@ -165,13 +176,13 @@ func TestCleanUp_IsInterruptedAtEachChange_AnotherReplicaFinishes(t *testing.T) 
 					Skip: skip, Status: http.StatusForbidden,
 				})
 				mark := s.mark()
-				_, err := s.successor().CleanUp(t.Context(), uid)
+				_, err := cleaning.successor().CleanUp(t.Context(), uid)
 				remove()
 				used = err != nil && strings.Contains(err.Error(), "403")
 				if len(s.writes(mark)) > skip && !used {
 					t.Errorf("the request %d was refused, but the error is %v", skip+1, err)
 				}
-				s.successor().cleanUp(uid)
+				cleaning.successor().cleanUp(uid)
 				left := len(s.LoadBalancers())
 				if uid == "cluster-1" {
 					c.want(t, "at the end", guestsPort, c.guestTags()...)

@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -33,13 +34,23 @@ type twoClusters struct {
 
 func newTwoClusters(t *testing.T, options ...openstacktest.Option) *twoClusters {
 	t.Helper()
+	return newOwnedClusters(t, "", "", options...)
+}
+
+// newOwnedClusters gives the clusters their names in a fleet.
+func newOwnedClusters(
+	t *testing.T, first, second string, options ...openstacktest.Option,
+) *twoClusters {
+	t.Helper()
 	s := newSite(t, options...)
+	s.owner = first
 	c := &twoClusters{first: s.begin("cluster-1", s.kube)}
 	c.nodes[0] = s.addNode("a")
 	c.owner = s.addService("web", 80)
 	c.first.ensure(c.owner, c.nodes[0])
 	c.id = s.LoadBalancers()[0].ID
 	other := s.another()
+	other.owner = second
 	c.second = other.begin("cluster-2", other.kube)
 	c.nodes[1] = other.addNode("b")
 	c.guest = other.addGuest(c.id, "web", 443)
@@ -91,7 +102,11 @@ func (c *twoClusters) want(t *testing.T, when, ports string, tags ...string) {
 const webName = "kube_service_kubernetes_default_web"
 
 func (c *twoClusters) ownerTags() []string {
-	return []string{webName, "fxccm-cluster=cluster-1", "fxccm-service=" + string(c.owner.UID)}
+	tags := []string{webName, "fxccm-cluster=cluster-1", "fxccm-service=" + string(c.owner.UID)}
+	if mark := (desired.Identity{Owner: c.first.config.Owner}).OwnerTag(); mark != "" {
+		tags = append(tags, mark)
+	}
+	return tags
 }
 
 func (c *twoClusters) guestTags() []string {

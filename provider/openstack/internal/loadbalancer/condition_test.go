@@ -106,7 +106,7 @@ func TestCondition_ServiceNeedsNoLoadBalancerAnyMore_IsRemoved(t *testing.T) {
 	}
 	changed.Spec.Type = v1.ServiceTypeClusterIP
 	s.update(changed)
-	// Upstream deletes only what exists.
+	// The service controller deletes only what exists.
 	if _, exists, err := c.GetLoadBalancer(t.Context(), "kubernetes",
 		s.now(changed)); err != nil || !exists {
 		t.Fatalf("exists: %t, %v; want true because of the condition", exists, err)
@@ -116,5 +116,106 @@ func TestCondition_ServiceNeedsNoLoadBalancerAnyMore_IsRemoved(t *testing.T) {
 	}
 	if left := s.now(changed).Status.Conditions; len(left) > 0 {
 		t.Errorf("the conditions are %+v, want none", left)
+	}
+}
+
+func TestCondition_ServedServiceHasDefects_IsTrueWithTheGravestUntilTheyGo(t *testing.T) {
+	t.Parallel()
+	s, now := newTickingSite(t)
+	s.defaults.LoadBalancer.SubnetID = s.subnet
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	service := s.addService("web", 80)
+	want := func(what string, writes int, reason events.Reason, texts ...string) {
+		t.Helper()
+		got := meta.FindStatusCondition(s.now(service).Status.Conditions, ConditionType)
+		report := c.reported()
+		if s.conditionWrites() != writes || report.State != Ready || report.Reason != reason {
+			t.Fatalf("%s: %d writes, want %d; the report is %+v, want ready with %s", what,
+				s.conditionWrites(), writes, report, reason)
+		}
+		if reason == events.Served {
+			if got != nil || report.Message != "" {
+				t.Fatalf("%s: the condition is %+v, the report %+v; want none", what, got, report)
+			}
+			return
+		}
+		if got == nil || got.Status != metav1.ConditionTrue || got.Reason != string(reason) ||
+			got.Message != report.Message {
+			t.Fatalf("%s: the condition is %+v, want True with %s", what, got, reason)
+		}
+		for _, text := range texts {
+			if !strings.Contains(got.Message, text) {
+				t.Errorf("%s: the message is %q, want %q in it", what, got.Message, text)
+			}
+		}
+	}
+	annotate := func(annotations map[string]string) {
+		t.Helper()
+		changed := s.now(service)
+		for key, value := range annotations {
+			if changed.Annotations == nil {
+				changed.Annotations = map[string]string{}
+			}
+			if changed.Annotations[key] = value; value == "" {
+				delete(changed.Annotations, key)
+			}
+		}
+		s.update(changed)
+		c.ensure(service, node)
+	}
+	c.ensure(service, node)
+	want("served", 0, events.Served)
+
+	const unknown = "loadbalancer.openstack.org/no-such-setting"
+	annotate(map[string]string{unknown: "1"})
+	want("with a defect", 1, events.InvalidAnnotation, "no-such-setting")
+	before := s.conditionWrites()
+	for range 3 {
+		now.Step(time.Minute)
+		c.ensure(service, node)
+	}
+	want("in the steady state", before, events.InvalidAnnotation, "no-such-setting")
+
+	policy := s.now(service)
+	policy.Spec.ExternalTrafficPolicy = v1.ServiceExternalTrafficPolicyLocal
+	policy.Spec.HealthCheckNodePort = 30999
+	s.update(policy)
+	annotate(map[string]string{"loadbalancer.openstack.org/enable-health-monitor": "false"})
+	want("with two defects", 2, events.InvalidAnnotation, "no-such-setting",
+		"; LoadBalancerLocalWithoutMonitor: ")
+
+	// Another leader finds the condition, and does not wait since the Service is served.
+	c = s.begin("cluster-1", s.kube)
+	c.ensure(service, node)
+	want("in the next term", 2, events.InvalidAnnotation)
+
+	policy = s.now(service)
+	policy.Spec.ExternalTrafficPolicy = v1.ServiceExternalTrafficPolicyCluster
+	policy.Spec.HealthCheckNodePort = 0
+	s.update(policy)
+	annotate(map[string]string{
+		unknown: "", "loadbalancer.openstack.org/enable-health-monitor": "",
+	})
+	want("without defects", 3, events.Served)
+}
+
+func TestDefects_SeveralReasons_TheGravestIsFirst(t *testing.T) {
+	t.Parallel()
+	warn := func(reason events.Reason) events.Notice {
+		return events.Notice{Reason: reason, Message: "about " + string(reason), Warning: true}
+	}
+	written := writtenNotices{}
+	written.update(aboutSettings, []events.Notice{warn(events.InvalidAnnotation)})
+	written.update(aboutDesired, []events.Notice{
+		warn(events.ForcedInternal), warn(events.SourceRangesIgnored),
+		{Reason: events.SourceRangesLeftOut, Message: "no warning"},
+	})
+	report := Report{}
+	report.addDefects(written.defects())
+	const message = "about LoadBalancerSourceRangesIgnored; " +
+		"LoadBalancerForcedInternal: about LoadBalancerForcedInternal; " +
+		"InvalidAnnotation: about InvalidAnnotation"
+	if report.Reason != events.SourceRangesIgnored || report.Message != message {
+		t.Errorf("got %s, %q; want %q", report.Reason, report.Message, message)
 	}
 }

@@ -106,7 +106,7 @@ func newSequence(t *testing.T, seed uint64) *sequence {
 	return s
 }
 
-// pass reconciles, as upstream or a repair does, until one reconcile succeeds.
+// pass reconciles, as the service controller or a repair does, until one reconcile succeeds.
 func (s *sequence) pass() {
 	s.t.Helper()
 	var err error

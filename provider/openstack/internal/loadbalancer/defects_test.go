@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -346,5 +348,26 @@ func TestEnsure_RecreatedAfterALongDeletion_KeepsItsAddress(t *testing.T) {
 				t.Errorf("the new one is %+v, %v; the old one was %+v", now, err, lb)
 			}
 		})
+	}
+}
+
+// A creation whose response is in ERROR has failed: nothing waits for it.
+func TestCreation_ResponseIsInError_HasFailed(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	s := c.site
+	s.Inject(openstacktest.Fault{
+		Operation: "loadbalancer_create", Times: 1,
+		Rewrite: func(_ openstacktest.Call, status int, body []byte) (int, []byte) {
+			return status, bytes.ReplaceAll(body, []byte("ACTIVE"), []byte("ERROR"))
+		},
+	})
+	_, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.addService("web", 80),
+		[]*v1.Node{node})
+	if !errors.Is(err, plan.ErrFailed) || isWait(err) {
+		t.Errorf("the error is %v, want that the load balancer has failed", err)
+	}
+	if said := s.said("LoadBalancerWaiting"); len(said) > 0 || len(s.FloatingIPs()) > 0 {
+		t.Errorf("the events are %q, and the floating IPs %v", said, s.FloatingIPs())
 	}
 }

@@ -18,10 +18,17 @@ import (
 )
 
 // GetLoadBalancer implements cloudprovider.LoadBalancer. It reports that a load balancer exists
-// while any of its resources do: upstream deletes only what exists, and floating IPs and security
+// while any of its resources do: controllers delete only what exists, and floating IPs and security
 // groups outlive a load balancer that another client deleted. The annotations of a Service that
 // stays count, too: the CCM may have been killed after it deleted the load balancer.
 func (l *LoadBalancers) GetLoadBalancer(
+	ctx context.Context, clusterName string, service *v1.Service,
+) (*v1.LoadBalancerStatus, bool, error) {
+	status, exists, err := l.get(ctx, clusterName, service)
+	return status, exists, events.Explain(err)
+}
+
+func (l *LoadBalancers) get(
 	ctx context.Context, clusterName string, service *v1.Service,
 ) (*v1.LoadBalancerStatus, bool, error) {
 	r, err := l.begin(ctx, request{cluster: clusterName, service: service}, true)
@@ -29,7 +36,7 @@ func (l *LoadBalancers) GetLoadBalancer(
 		return nil, false, err
 	}
 	defer r.close()
-	if err := r.findAny(ctx); err != nil {
+	if err := r.awaiting(ctx, "Octavia", r.findAny); err != nil {
 		return nil, false, err
 	}
 	switch {
@@ -47,8 +54,8 @@ func (l *LoadBalancers) GetLoadBalancer(
 	}
 	left := len(is.FloatingIPs) > 0 || is.SecurityGroup != nil || isStillMarked(service)
 	if !left && !requestsLoadBalancer(service) {
-		// Upstream does not call EnsureLoadBalancerDeleted then: the Service was refused, or
-		// Octavia has completed the deletion.
+		// The service controller does not call EnsureLoadBalancerDeleted then: the Service was
+		// refused, or Octavia has completed the deletion.
 		l.forget(service.UID)
 	}
 	return &v1.LoadBalancerStatus{}, left, nil
@@ -69,11 +76,12 @@ func (l *LoadBalancers) EnsureLoadBalancerDeleted(
 	l.states.set(service.UID, r.state)
 	ctx = recent.With(ctx, &r.state.requests)
 	if err := r.delete(ctx); err != nil {
+		err = r.refused(err)
 		r.report(ctx, err)
-		return explain(err)
+		return r.explain(err)
 	}
 	if err := r.disown(ctx); err != nil {
-		return err
+		return events.Explain(err)
 	}
 	l.forget(service.UID)
 	return nil
@@ -97,7 +105,7 @@ func (r *reconciler) findAny(ctx context.Context) error {
 
 // delete deletes the resources of the Service, and waits until they are gone.
 func (r *reconciler) delete(ctx context.Context) error {
-	if err := r.findAny(ctx); err != nil {
+	if err := r.awaiting(ctx, "Octavia", r.findAny); err != nil {
 		return err
 	}
 	end := r.of.config.Clock.Now().Add(deleteTimeout)
@@ -155,7 +163,11 @@ func (r *reconciler) deleteDuplicate(ctx context.Context, lb *octavia.LoadBalanc
 func (r *reconciler) deleteObserved(
 	ctx context.Context, is plan.Observed, end time.Time,
 ) error {
-	if err := r.allContents(ctx, &is); err != nil {
+	err := r.allContents(ctx, &is)
+	if err == nil {
+		err = r.waitForParts(is)
+	}
+	if err != nil {
 		return err
 	}
 	todo := r.removal(is)
@@ -164,16 +176,14 @@ func (r *reconciler) deleteObserved(
 	lb := is.LoadBalancer
 	r.of.config.Logger.V(4).Info("Load balancer deletion plan", "service",
 		r.service.Namespace+"/"+r.service.Name, "plan", todo.String())
-	done, err := r.of.run(ctx, todo, lb, max(0, end.Sub(r.of.config.Clock.Now())))
+	done, err := r.of.runner.Run(ctx, todo, lb, max(0, end.Sub(r.of.config.Clock.Now())))
 	r.noteWrite(lb, done, err)
 	if err != nil {
 		return r.retry(err, r.found.lastChange(r.service))
 	}
 	gone := r.found.deleting
-	for _, step := range done.done {
-		if _, deleted := step.(plan.DeleteLoadBalancer); deleted {
-			gone = lb
-		}
+	if slices.ContainsFunc(done.Done, plan.DeletesLoadBalancer) {
+		gone = lb
 	}
 	if gone == nil {
 		return errors.Join(blocked, r.seeUntagged(ctx, done))
@@ -186,10 +196,10 @@ func (r *reconciler) deleteObserved(
 
 // seeUntagged reads the load balancer that the Service has left. Another cluster that read the tags
 // earlier may write the Service's tags again, and no later reconcile would remove them.
-func (r *reconciler) seeUntagged(ctx context.Context, done runResult) error {
-	lb := done.loadBalancer
+func (r *reconciler) seeUntagged(ctx context.Context, done plan.Result) error {
+	lb := done.LoadBalancer
 	untags := func(step plan.Step) bool { _, is := step.(plan.UpdateLoadBalancer); return is }
-	if !slices.ContainsFunc(done.done, untags) {
+	if !slices.ContainsFunc(done.Done, untags) {
 		return nil
 	}
 	now, err := r.of.config.Octavia.Settled(ctx, lb.ID, lb.Status, deleteTimeout)
@@ -202,7 +212,7 @@ func (r *reconciler) seeUntagged(ctx context.Context, done runResult) error {
 		return err
 	case slices.Contains(now.Tags, r.identity.ServiceTag()):
 		return retryAfter(minRetryDelay, "load balancer %s: %v: it has the Service's tags again",
-			lb.ID, errChanged)
+			lb.ID, plan.ErrChanged)
 	}
 	return nil
 }

@@ -324,3 +324,21 @@ func TestVersion_CannotBeRead_NothingIsCreatedOrDeleted(t *testing.T) {
 	restore()
 	s.begin("cluster-1", s.kube).remove(service)
 }
+
+// An old Octavia fails with an empty batch of members.
+func TestMembers_EmptyBatchFails_AreDeletedOneByOne(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	s := c.site
+	service := s.addService("web", 80)
+	c.ensure(service, node, s.addNode("b"))
+	s.Inject(openstacktest.Fault{
+		Operation: "loadbalancer_members_update", Status: http.StatusInternalServerError,
+	})
+	mark := s.mark()
+	c.ensure(service)
+	counts := s.counts(mark)
+	if counts["loadbalancer_members_update"] != 1 || counts["loadbalancer_member_delete"] != 2 {
+		t.Errorf("the calls are %v, want one batch and two deletions", counts)
+	}
+}

@@ -28,7 +28,23 @@ func (r *reconciler) find(ctx context.Context) error {
 	if err := r.lookUp(ctx); err != nil {
 		return err
 	}
+	if err := r.rejectSharing(); err != nil {
+		return err
+	}
 	return r.rejectFatal(problems)
+}
+
+// rejectSharing refuses a load balancer of another owner that the operator does not allow. The
+// deletion of the Service's parts in it is not refused.
+func (r *reconciler) rejectSharing() error {
+	if r.settings.MayShare || r.settings.LoadBalancerID == "" || r.found.balancer == nil ||
+		r.found.role != plan.Guest {
+		return nil
+	}
+	return r.notes.refuse(aboutIdentity, events.Refuse(events.NotAllowed,
+		"load balancer %s, named by annotation %s, was not created for the Service, and "+
+			"allowed-annotations of cloud.conf does not list load-balancer-id",
+		r.settings.LoadBalancerID, settings.AnnotationLoadBalancerID))
 }
 
 func (r *reconciler) identify(ctx context.Context) error {
@@ -38,8 +54,13 @@ func (r *reconciler) identify(ctx context.Context) error {
 		if uid, err = r.of.config.ClusterUID(ctx); err != nil {
 			return err
 		}
+		if uid == "" {
+			return errors.New("the UID of this cluster is empty")
+		}
 	}
 	r.identity = identity(r.cluster, uid, r.service)
+	r.identity.Owner = r.of.config.Owner
+	r.identity.OwnerRequired = r.deletedCluster != ""
 	return nil
 }
 
@@ -75,7 +96,7 @@ func (r *reconciler) rejectFatal(problems []settings.Problem) error {
 func (r *reconciler) lookUp(ctx context.Context) error {
 	var err error
 	if r.found.apiMinor, err = r.of.config.Octavia.Version(ctx); err != nil {
-		return fmt.Errorf("learn the version of Octavia's API: %w", err)
+		return err
 	}
 	if lb := r.state.creation.pending(r.of.config.Clock.Now(), r.settings.LoadBalancerID,
 		r.mode); lb != nil {
@@ -135,7 +156,25 @@ func (r *reconciler) findInList(
 	if err != nil {
 		return all.Begun, err
 	}
+	r.found.portUser = ""
+	if other := atPort(r.settings.PortID, candidates); other != nil &&
+		!isOwn(r.identity, *other, r.found.hasTags()) {
+		r.found.portUser = other.ID
+	}
 	return all.Begun, r.found.admitGuest(r.identity, r.settings.MaxShared)
+}
+
+// atPort returns the load balancer that has its VIP at the port; nil for none.
+func atPort(port string, all []octavia.LoadBalancer) *octavia.LoadBalancer {
+	i := slices.IndexFunc(all, func(lb octavia.LoadBalancer) bool {
+		isAt := func(vip octavia.VIP) bool { return vip.PortID == port }
+		return port != "" && !lb.Status.Gone() &&
+			(isAt(lb.VIP) || slices.ContainsFunc(lb.AdditionalVIPs, isAt))
+	})
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
 }
 
 func (r *reconciler) tellFound(err error) error {
@@ -184,10 +223,30 @@ func claimOf(
 	id desired.Identity, service *v1.Service, named string, all []octavia.LoadBalancer,
 	tagged bool,
 ) (claim, error) {
+	if lb := withOtherMark(id, all); lb != nil {
+		return claim{}, events.Refuse(events.OfOtherCluster, "load balancer %s (%s) has the UIDs "+
+			"of this cluster and Service, but the mark of another cluster of the fleet; it stays "+
+			"as it is", lb.ID, lb.Name)
+	}
 	if named != "" {
 		return claimNamed(id, service, named, all, tagged)
 	}
 	return claimUnnamed(id, service, all, tagged), nil
+}
+
+// withOtherMark returns a load balancer whose tags have the UIDs of cluster and Service, which the
+// cluster's API server reports, but another owner's mark; nil if none exists. The cluster copies
+// the UIDs of another one, or its name in the fleet has changed: in both cases a second load
+// balancer would be wrong.
+func withOtherMark(id desired.Identity, all []octavia.LoadBalancer) *octavia.LoadBalancer {
+	i := slices.IndexFunc(all, func(lb octavia.LoadBalancer) bool {
+		return id.HasOtherMark(lb.Tags) && !id.IsGuestCluster(lb.Tags) && !lb.Status.Gone() &&
+			slices.Contains(lb.Tags, id.ClusterTag()) && slices.Contains(lb.Tags, id.ServiceTag())
+	})
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
 }
 
 func claimNamed(
@@ -316,7 +375,7 @@ func isMadeByOCCM(id desired.Identity, lb octavia.LoadBalancer, tagged bool) boo
 // OCCM's tag holds the previous name.
 func isTaggedOwn(id desired.Identity, lb octavia.LoadBalancer) bool {
 	if !slices.Contains(lb.Tags, id.ClusterTag()) || !slices.Contains(lb.Tags, id.ServiceTag()) ||
-		id.IsGuestCluster(lb.Tags) {
+		id.IsGuestCluster(lb.Tags) || id.IsOthers(lb.Tags) {
 		return false
 	}
 	renamed := strings.HasPrefix(lb.Name, desired.ServicePrefix) &&
@@ -356,7 +415,9 @@ func sharers(id desired.Identity, lb *octavia.LoadBalancer) []string {
 type found struct {
 	claim
 	// apiMinor is the minor version of Octavia's API.
-	apiMinor    int
+	apiMinor int
+	// portUser is another's load balancer at the port that the settings name; "" for none.
+	portUser    string
 	floatingIPs []neutron.FloatingIP
 }
 
@@ -427,8 +488,10 @@ func (f found) lostTags(id desired.Identity) []string {
 	if !f.hasTags() {
 		return nil
 	}
-	return slices.DeleteFunc(id.Tags(),
-		func(tag string) bool { return slices.Contains(f.balancer.Tags, tag) })
+	return slices.DeleteFunc(id.Tags(), func(tag string) bool {
+		isOwners := tag == id.OwnerTag() && f.role == plan.Guest
+		return isOwners || slices.Contains(f.balancer.Tags, tag)
+	})
 }
 
 // admitGuest enforces the limit of Services that share a load balancer.
@@ -451,19 +514,22 @@ func (f found) admitGuest(id desired.Identity, maxShared int) error {
 }
 
 // adopt records the objects that a run has created or deleted.
-func (f *found) adopt(done runResult) {
-	f.balancer = done.loadBalancer
-	for _, step := range done.done {
-		switch s := step.(type) {
-		case plan.DeleteFloatingIP:
-			f.dropFloatingIP(s.ID)
-		case plan.DetachFloatingIP:
-			f.dropFloatingIP(s.ID)
-		}
+func (f *found) adopt(done plan.Result) {
+	f.balancer = done.LoadBalancer
+	for _, id := range done.Released {
+		f.dropFloatingIP(id)
 	}
-	if ip := done.floatingIP; ip != nil {
+	if ip := done.FloatingIP; ip != nil {
+		now := *ip
+		for _, known := range f.floatingIPs {
+			if known.ID == ip.ID {
+				// Attaching keeps its tags and its description, which show the owner.
+				now = known
+				now.PortID = ip.PortID
+			}
+		}
 		f.dropFloatingIP(ip.ID)
-		f.floatingIPs = append(f.floatingIPs, *ip)
+		f.floatingIPs = append(f.floatingIPs, now)
 	}
 }
 

@@ -8,8 +8,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/cloud-provider/api"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
@@ -138,7 +136,7 @@ func (c *cluster) serve(service *v1.Service) error {
 	}
 }
 
-// wantNone reads the load balancer as upstream does before a deletion.
+// wantNone reads the load balancer as the service controller does before a deletion.
 func (c *cluster) wantNone(service *v1.Service) error {
 	_, exists, err := c.GetLoadBalancer(c.site.t.Context(), "kubernetes", service)
 	if err == nil && exists {
@@ -169,33 +167,5 @@ func TestMemory_UpdateAfterTheDeletion_LeavesNothing(t *testing.T) {
 	}
 	if got := c.remembered(); got != nothing {
 		t.Errorf("%s remain", got)
-	}
-}
-
-// The informer no longer has a Service, although fxccm was not called to delete its load balancer.
-func TestMemory_ServiceVanishesFromTheInformer_IsFreed(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	c, _ := watched(t, s)
-	service := s.addService("web", 80)
-	s.eventually("the provider sees the Service",
-		func() bool { _, ok := c.objects.Load().current(service); return ok })
-	s.register(s.addNode("a"))
-	s.eventually("the provider sees the node",
-		func() bool { return len(c.objects.Load().nodesOr(nil)) == 1 })
-	c.ensure(service)
-	if err := s.kube.CoreV1().Services("default").Delete(t.Context(), "web",
-		metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	s.eventually("nothing is remembered", func() bool { return c.remembered() == nothing })
-
-	c.states.set(types.UID("missed"), newServiceState())
-	c.forgetDeleted(
-		cache.DeletedFinalStateUnknown{
-			Obj: &v1.Service{ObjectMeta: metav1.ObjectMeta{UID: "missed"}},
-		})
-	if got := c.remembered(); got != nothing {
-		t.Errorf("after a deletion that the watch has missed, %s remain", got)
 	}
 }

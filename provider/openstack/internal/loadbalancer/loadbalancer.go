@@ -2,7 +2,7 @@
 //
 // A reconcile (reconcile.go) finds the load balancer of the Service (find.go), decides what it
 // should be (settings, desired), reads its state (observe.go, octavia, neutron), compares the two
-// (plan), and takes the steps from one to the other (run.go). EnsureLoadBalancer,
+// (plan), and takes the steps from one to the other (plan.Runner). EnsureLoadBalancer,
 // UpdateLoadBalancer and the repairs of drift are the same reconcile. A deletion differs in its
 // plan alone.
 //
@@ -16,8 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -29,15 +28,16 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/cloud-provider/api"
 	"k8s.io/utils/clock"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/internal/locks"
 	"github.com/fxccm/fxccm/provider/openstack/internal/recent"
@@ -53,6 +53,8 @@ type Config struct {
 	// are read. 0: new lists are always read.
 	CheckAge time.Duration
 
+	// Owner is the name of the cluster in its fleet, which the cluster cannot choose. "": none.
+	Owner string
 	// ClusterUID returns the UID of the namespace kube-system. Nil: it is read with Kube.
 	ClusterUID func(context.Context) (string, error)
 	// Kube returns a client of the API server, whose requests end with the term. It is called for
@@ -87,9 +89,6 @@ type Observer interface {
 const (
 	// reconcileTimeout is how long a reconcile waits for Octavia in total.
 	reconcileTimeout = 4 * time.Second
-	// expectedTimeout is how long a step waits beyond that for the usual end of the previous step
-	// while no other load balancer is busy: then no other Service needs the worker soon.
-	expectedTimeout = 10 * time.Second
 	// deleteTimeout is the same for a deletion, which occupies a worker of the service controller
 	// while it waits.
 	deleteTimeout = 10 * time.Second
@@ -99,17 +98,16 @@ const (
 	// floatingIPMaxAge is how long floating IPs are not read again that were created with a load
 	// balancer, or read before a wait for it. The repair of drift always reads them.
 	floatingIPMaxAge = 5 * time.Minute
-	// refusalRecheck is the pause before a refused Service is checked again. A change of the
-	// Service starts a check at once.
-	refusalRecheck = 5 * time.Minute
+	// A refused Service is checked again after as long as it has not been served, within these
+	// bounds. A change of the Service starts a check at once.
+	minRefusalRecheck, maxRefusalRecheck = 30 * time.Second, 5 * time.Minute
 )
 
 // LoadBalancers serves Services. It is safe for concurrent use. [LoadBalancers.Close] ends it.
 type LoadBalancers struct {
 	config Config
+	runner *plan.Runner
 	locks  locks.Locks
-	// making has an entry for each creation of a load balancer in flight.
-	making chan struct{}
 	states byUID[*serviceState]
 	// tracked holds the Services that follow changes of the cloud and of nodes.
 	tracked byUID[serviceName]
@@ -123,7 +121,10 @@ var _ cloudprovider.LoadBalancer = (*LoadBalancers)(nil)
 
 // New makes no request.
 func New(config Config) *LoadBalancers {
-	l := &LoadBalancers{config: config, making: make(chan struct{}, maxMaking)}
+	l := &LoadBalancers{config: config, runner: plan.NewRunner(plan.Runner{
+		Octavia: config.Octavia, Neutron: config.Neutron,
+		Clock: config.Clock, Logger: config.Logger, Trouble: config.Trouble,
+	})}
 	if l.config.ClusterUID == nil {
 		l.config.ClusterUID = readClusterUID(config.Kube)
 	}
@@ -148,19 +149,22 @@ func (l *LoadBalancers) GetLoadBalancerName(
 // EnsureLoadBalancer implements cloudprovider.LoadBalancer. It returns an api.RetryError while the
 // load balancer is not ready.
 //
-// If the provider has informers, their nodes are used instead of the caller's: upstream's node sync
-// and its service workers do not wait for each other, so the older list of nodes may come last.
+// If the provider has informers, their nodes are used instead of the caller's, who leaves out those
+// that are about to be removed: they get no new connections, until they are gone.
 func (l *LoadBalancers) EnsureLoadBalancer(
 	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
 ) (status *v1.LoadBalancerStatus, err error) {
 	defer l.measure("loadbalancer_ensure", &err)()
-	return l.ensure(ctx,
+	status, err = l.ensure(ctx,
 		request{cluster: clusterName, service: service, nodes: nodes, mode: mode{create: true}})
+	if state := l.states.get(service.UID); state != nil {
+		state.isRetried.Store(err != nil)
+	}
+	return status, err
 }
 
 // UpdateLoadBalancer implements cloudprovider.LoadBalancer. It does the same as EnsureLoadBalancer,
-// but creates no load balancer: upstream's node sync may pass a Service that has been deleted
-// meanwhile.
+// but creates no load balancer: a caller may pass a Service that has been deleted meanwhile.
 func (l *LoadBalancers) UpdateLoadBalancer(
 	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
 ) (err error) {
@@ -194,8 +198,12 @@ func identity(clusterName, clusterUID string, service *v1.Service) desired.Ident
 	return desired.Identity{
 		ClusterName: clusterName, ClusterUID: clusterUID,
 		Namespace: service.Namespace, Name: service.Name, UID: string(service.UID),
+		Created: service.CreationTimestamp.Time,
 	}
 }
+
+// errUnwanted means that the Service was deleted or changed its type meanwhile.
+var errUnwanted = errors.New("no longer requests a load balancer")
 
 // ensure reconciles the Service.
 func (l *LoadBalancers) ensure(ctx context.Context, of request) (*v1.LoadBalancerStatus, error) {
@@ -206,15 +214,12 @@ func (l *LoadBalancers) ensure(ctx context.Context, of request) (*v1.LoadBalance
 	defer r.close()
 	service, ok := l.objects.Load().current(r.service)
 	if !ok {
-		return nil,
-			fmt.Errorf("service %s/%s no longer requests a load balancer", r.service.Namespace,
-				r.service.Name)
+		return nil, fmt.Errorf("service %s/%s %w", r.service.Namespace, r.service.Name, errUnwanted)
 	}
 	r.service, r.notes.service = service, service
 	ctx = recent.With(ctx, &r.state.requests)
 	r.nodes = l.objects.Load().nodesOr(r.nodes)
-	// Upstream's node sync may come after the deletion of a Service, and must leave no state
-	// behind.
+	// An update that comes after the deletion of a Service must leave no state behind.
 	if r.create {
 		l.states.set(service.UID, r.state)
 		l.tracked.set(service.UID, serviceName{r.cluster, service.Namespace, service.Name})
@@ -251,12 +256,24 @@ func readClusterUID(
 		if err != nil {
 			return "", fmt.Errorf(
 				"read the UID of namespace %s, which identifies this cluster's load balancers: %w",
-				metav1.NamespaceSystem, err)
+				metav1.NamespaceSystem, failure.New(apiServer, "", err))
 		}
 		uid := string(namespace.UID)
+		if !isUID(uid) {
+			return "", fmt.Errorf("namespace %s has no valid UID, which identifies this cluster's "+
+				"load balancers", metav1.NamespaceSystem)
+		}
 		known.Store(&uid)
 		return uid, nil
 	}
+}
+
+// isUID reports whether a text is short and plain enough for a UID, which becomes a part of tags.
+// The API server of a tenant may report anything.
+func isUID(text string) bool {
+	return text != "" && len(text) <= 40 && !strings.ContainsFunc(text, func(c rune) bool {
+		return (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '-'
+	})
 }
 
 // objects are the listers of Services and nodes. Nil: no informers exist.
@@ -299,9 +316,8 @@ func (o *objects) nodesOr(given []*v1.Node) []*v1.Node {
 	return all
 }
 
-// SetInformers makes fxccm read Services and nodes from informers, and repair load balancers after
-// nodes have changed. members lists the nodes that may be members. It must be called before the
-// informers are started.
+// SetInformers makes fxccm read Services and nodes from informers. members lists the nodes that may
+// be members. It must be called before the informers are started.
 func (l *LoadBalancers) SetInformers(
 	factory informers.SharedInformerFactory, members corelisters.NodeLister,
 ) {
@@ -311,48 +327,4 @@ func (l *LoadBalancers) SetInformers(
 		services: services.Lister(), nodes: members,
 		synced: func() bool { return servicesSynced() && nodesSynced() },
 	})
-	_, err := services.Informer().AddEventHandler(
-		cache.ResourceEventHandlerFuncs{DeleteFunc: l.forgetDeleted})
-	if err != nil {
-		l.config.Logger.Error(err,
-			"Watching Services failed; state of a Service whose finalizer is removed by hand stays until the term ends")
-	}
-	_, err = nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { l.repairs.nodesMoved() },
-		UpdateFunc: func(before, after any) {
-			if differ(before.(*v1.Node), after.(*v1.Node)) {
-				l.repairs.nodesMoved()
-			}
-		},
-		DeleteFunc: func(any) { l.repairs.nodesMoved() },
-	})
-	if err != nil {
-		l.config.Logger.Error(err,
-			"Watching nodes failed; members follow node changes only at the next full comparison")
-	}
-}
-
-// forgetDeleted forgets a deleted Service. Upstream makes no call for a Service whose type was
-// changed and whose finalizer was removed by hand.
-func (l *LoadBalancers) forgetDeleted(object any) {
-	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
-		object = last.Obj
-	}
-	if service, ok := object.(*v1.Service); ok {
-		l.forget(service.UID)
-	}
-}
-
-// differ reports whether two states of a node may result in different members. Most changes of a
-// node are only news of its health.
-func differ(before, after *v1.Node) bool {
-	return before.UID != after.UID || before.Spec.ProviderID != after.Spec.ProviderID ||
-		!maps.Equal(before.Labels, after.Labels) ||
-		!slices.Equal(before.Status.Addresses, after.Status.Addresses) ||
-		isDraining(before) != isDraining(after)
-}
-
-func isDraining(node *v1.Node) bool {
-	candidates := desired.Candidates([]*v1.Node{node})
-	return len(candidates) == 1 && candidates[0].Draining
 }

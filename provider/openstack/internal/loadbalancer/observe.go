@@ -167,17 +167,18 @@ func (o observed) suffices(want desired.State, todo plan.Plan) bool {
 // omits. A status tree suffices to compare two desired states with equal values.
 func omitted(d desired.State) string {
 	var values []string
+	monitors, members := octavia.FieldsOf[octavia.Monitor](), octavia.FieldsOf[octavia.Member]()
 	for _, port := range d.Ports {
 		if m := port.Pool.Monitor; m != nil {
-			values = append(values,
-				fmt.Sprint(port.Name, " monitor ", m.Delay, m.Timeout, m.MaxRetries,
-					m.MaxRetriesDown, m.HTTPMethod, m.URLPath, m.ExpectedCodes))
+			values = append(values, fmt.Sprint(port.Name, " monitor ", monitors.Texts(*m)))
 		}
 		for _, m := range port.Pool.Members {
-			values = append(values, fmt.Sprint(port.Name, m.MonitorPort, m.SubnetID))
+			at := ""
 			if m.Weight != 1 {
-				values = append(values, fmt.Sprint(port.Name, m.Address, m.Weight))
+				at = m.Address
 			}
+			m.Name = ""
+			values = append(values, fmt.Sprint(port.Name, at, m.SubnetID, members.Texts(m)))
 		}
 	}
 	slices.Sort(values)
@@ -229,7 +230,8 @@ func (r *reconciler) allContents(ctx context.Context, is *plan.Observed) error {
 	if lb == nil {
 		return nil
 	}
-	if known := r.of.cache().Lookup(lb, r.identity.UID).Contents; known.Are(lb) {
+	known := r.of.cache().Lookup(lb, r.identity.UID).Contents
+	if known.Are(lb) && !lb.ReportsEarly() {
 		is.Listeners, is.Pools = known.Listeners, known.Pools
 		return nil
 	}

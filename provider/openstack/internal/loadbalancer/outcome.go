@@ -1,8 +1,10 @@
 package loadbalancer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -10,16 +12,32 @@ import (
 	"k8s.io/cloud-provider/api"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
 
-// explain makes the service controller retry a refused Service late and without a Warning.
-func explain(err error) error {
+// explain makes the service controller retry a refused Service without a Warning, and later each
+// time: what refuses it may be the cloud, which changes without an event.
+func (r *reconciler) explain(err error) error {
 	var refused *events.Notice
 	if errors.As(err, &refused) {
-		return retryAfter(refusalRecheck, "%s", refused.Message)
+		pause := min(max(r.notReadyFor(), minRefusalRecheck), maxRefusalRecheck)
+		return retryAfter(pause, "%s", refused.Message)
 	}
 	return err
+}
+
+// notReadyFor is how long the Service has not been served; 0 if it was served until now.
+func (r *reconciler) notReadyFor() time.Duration {
+	now, report := r.of.config.Clock.Now(), r.of.reports.get(r.service.UID)
+	switch report.State {
+	case Ready:
+		return 0
+	case "":
+		return now.Sub(waitsSince(r.service, now))
+	}
+	return now.Sub(report.Since)
 }
 
 func retryAfter(pause time.Duration, format string, arguments ...any) error {
@@ -44,8 +62,8 @@ func (r *reconciler) waitFor(lb *octavia.LoadBalancer, format string, arguments 
 			c.nextLook = now.Add(pause)
 		}
 	}
-	return r.pause(pause,
-		fmt.Sprintf("load balancer %s %s", lb.ID, fmt.Sprintf(format, arguments...)))
+	// The ID of a load balancer that is created again and again would differ each time.
+	return r.pause(pause, "the load balancer "+fmt.Sprintf(format, arguments...))
 }
 
 func (r *reconciler) pause(pause time.Duration, message string) error {
@@ -56,15 +74,21 @@ func (r *reconciler) pause(pause time.Duration, message string) error {
 // retry turns an error into a wait if Octavia is still at work on the load balancer, or if the load
 // balancer has changed.
 func (r *reconciler) retry(err error, since time.Time) error {
-	var pending *pendingError
+	var pending *plan.PendingError
 	switch {
-	case errors.As(err, &pending) && pending.status.Pending():
-		return r.waitFor(r.found.balancer, "is %s", pending.status)
+	case errors.As(err, &pending) && pending.Status.Pending():
+		return r.waitFor(r.found.balancer, "is %s", pending.Status)
 	case errors.As(err, &pending):
-		return r.wait(since, "load balancer %s is %s", pending.loadBalancerID, pending.status)
-	case errors.Is(err, errQueued):
-		return r.wait(since, "the load balancer is %v", errQueued)
-	case errors.Is(err, errGone), errors.Is(err, errChanged):
+		return r.wait(since, "the load balancer is %s", pending.Status)
+	case errors.Is(err, plan.ErrQueued):
+		return r.wait(since, "the load balancer is %v", plan.ErrQueued)
+	case errors.Is(err, plan.ErrGone):
+		cause := plan.ErrGone.Error()
+		if f := failure.Of(err); f != nil {
+			cause = f.Cause()
+		}
+		return retryAfter(minRetryDelay, "%s; reading the load balancer again", cause)
+	case errors.Is(err, plan.ErrChanged):
 		return retryAfter(minRetryDelay, "%v", err)
 	}
 	return err
@@ -85,6 +109,8 @@ const (
 	aboutDesired
 	// aboutPlan is for differences that cannot be changed.
 	aboutPlan
+	// aboutRefusal is for requests that the cloud refuses.
+	aboutRefusal
 	// aboutWaiting is for work of Octavia in progress.
 	aboutWaiting
 )
@@ -103,6 +129,36 @@ func (w writtenNotices) update(about topic, now []events.Notice) (added []events
 		w[about][each] = true
 	}
 	return added
+}
+
+// graveReasons are the reasons of warnings that come first among those of a Service.
+var graveReasons = []events.Reason{
+	events.SourceRangesIgnored, events.ForcedInternal, events.WithoutMembers,
+}
+
+// defects returns the warnings, the gravest first. Those about a Service that is served are about
+// what it requests and does not get.
+func (w writtenNotices) defects() []events.Notice {
+	var all []events.Notice
+	for _, notices := range w {
+		for each := range notices {
+			if each.Warning {
+				all = append(all, each)
+			}
+		}
+	}
+	place := func(n events.Notice) int {
+		at := slices.Index(graveReasons, n.Reason)
+		if at < 0 {
+			return len(graveReasons)
+		}
+		return at
+	}
+	slices.SortFunc(all, func(a, b events.Notice) int {
+		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a.Reason, b.Reason),
+			cmp.Compare(a.Message, b.Message))
+	})
+	return all
 }
 
 // notifier writes the notices of a Service as events. It is used under the lock of the Service.

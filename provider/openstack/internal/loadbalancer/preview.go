@@ -18,8 +18,7 @@ type Preview struct {
 	Role         plan.Role
 	// Notices are the events that would be written, as sentences.
 	Notices []string
-	// Refused: the Service would not be served, as one of the notices explains. Then no plan
-	// exists.
+	// Refused: the Service would not be served, as the last notice explains. Then no plan exists.
 	Refused bool
 	Plan    plan.Plan
 	// Desired and Observed describe the objects for people, one a line. Desired is empty if the
@@ -28,7 +27,8 @@ type Preview struct {
 }
 
 // Preview returns what would be done for a Service, or for its deletion if it is being deleted, and
-// changes nothing. It compares all fields of all parts.
+// changes nothing. It compares all fields of all parts. Desired is known even beside an error, if
+// Octavia does not answer.
 func (l *LoadBalancers) Preview(
 	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
 ) (Preview, error) {
@@ -44,12 +44,17 @@ func (l *LoadBalancers) Preview(
 		err = r.previewRefused(ctx, &preview)
 	}
 	if err != nil {
-		return Preview{}, err
+		return Preview{Desired: preview.Desired}, events.ExplainOnce(err)
 	}
 	preview.LoadBalancer, preview.Role = r.found.balancer, r.found.role
 	preview.Refused = refused != nil
 	for _, n := range r.notes.collected {
-		preview.Notices = append(preview.Notices, string(n.Reason)+": "+n.Message)
+		if refused == nil || n != *refused {
+			preview.Notices = append(preview.Notices, string(n.Reason)+": "+n.Message)
+		}
+	}
+	if refused != nil {
+		preview.Notices = append(preview.Notices, string(refused.Reason)+": "+refused.Message)
 	}
 	return preview, nil
 }
@@ -71,6 +76,10 @@ func (r *reconciler) preview(ctx context.Context, preview *Preview) error {
 		return r.notes.tellPlan(preview.Plan.Notices)
 	}
 	if err := r.find(ctx); err != nil {
+		var refused *events.Notice
+		if !errors.As(err, &refused) {
+			r.previewDesired(ctx, preview)
+		}
 		return err
 	}
 	want, err := r.decide(ctx)
@@ -85,6 +94,20 @@ func (r *reconciler) preview(ctx context.Context, preview *Preview) error {
 	// A notice that blocks does not prevent the other steps.
 	_ = r.notes.tellPlan(todo.Notices)
 	return nil
+}
+
+// latestAPI is a minor version of Octavia's API that has all features.
+const latestAPI = 30
+
+// previewDesired describes what the Service requests if Octavia does not answer. Without Neutron,
+// that is unknown.
+func (r *reconciler) previewDesired(ctx context.Context, preview *Preview) {
+	if r.found.apiMinor == 0 {
+		r.found.apiMinor = latestAPI
+	}
+	if want, err := r.decide(ctx); err == nil {
+		preview.Desired = plan.OutlineDesired(want)
+	}
 }
 
 // previewRefused reads the load balancer that a refused Service has.

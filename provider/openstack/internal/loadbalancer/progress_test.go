@@ -144,27 +144,27 @@ func TestInheritedVIP_NewOneIsNotBegun_IsKept(t *testing.T) {
 			LoadBalancer: octavia.LoadBalancer{VIP: octavia.VIP{Address: "10.0.0.9"}},
 		}
 	old := &octavia.LoadBalancer{ID: "old", Status: octavia.PendingDelete}
-	queued := fmt.Errorf("step 2 of 2: %w", errQueued)
+	queued := fmt.Errorf("step 2 of 2: %w", plan.ErrQueued)
 	kept := &octavia.VIP{Address: "10.0.0.9"}
 	for name, test := range map[string]struct {
 		before *octavia.VIP
 		todo   []plan.Step
-		done   runResult
+		done   plan.Result
 		err    error
 		want   bool
 	}{
 		"the old one is being deleted": {
 			nil,
 			[]plan.Step{remove, create},
-			runResult{done: []plan.Step{remove}, loadBalancer: old},
+			plan.Result{Done: []plan.Step{remove}, LoadBalancer: old},
 			errors.New("it waits"),
 			true,
 		},
-		"the old one is gone":         {nil, []plan.Step{remove, create}, runResult{done: []plan.Step{remove}}, queued, true},
-		"the old one was gone before": {kept, []plan.Step{create}, runResult{}, queued, true},
-		"first creation":              {nil, []plan.Step{create}, runResult{}, queued, false},
-		"the address cannot be had":   {kept, []plan.Step{create}, runResult{}, errors.New("in use"), false},
-		"the new one is made":         {nil, []plan.Step{remove, create}, runResult{done: []plan.Step{remove, create}, loadBalancer: old}, nil, false},
+		"the old one is gone":         {nil, []plan.Step{remove, create}, plan.Result{Done: []plan.Step{remove}}, queued, true},
+		"the old one was gone before": {kept, []plan.Step{create}, plan.Result{}, queued, true},
+		"first creation":              {nil, []plan.Step{create}, plan.Result{}, queued, false},
+		"the address cannot be had":   {kept, []plan.Step{create}, plan.Result{}, errors.New("in use"), false},
+		"the new one is made":         {nil, []plan.Step{remove, create}, plan.Result{Done: []plan.Step{remove, create}, LoadBalancer: old}, nil, false},
 	} {
 		if got := inheritedVIP(test.before, plan.Plan{Steps: test.todo}, test.done,
 			test.err); (got != nil && got.Address == "10.0.0.9") != test.want {

@@ -95,13 +95,16 @@ func (r *reconciler) close() {
 
 // reconcile finds the load balancer, decides its desired state, compares and applies.
 func (r *reconciler) reconcile(ctx context.Context) (*v1.LoadBalancerStatus, error) {
-	err := r.find(ctx)
+	err := r.awaiting(ctx, "Octavia", r.find)
 	if err == nil {
 		err = r.waitWhilePending(ctx)
 	}
 	var want desired.State
 	if err == nil {
-		want, err = r.decide(ctx)
+		err = r.awaiting(ctx, r.placesFrom(), func(ctx context.Context) (err error) {
+			want, err = r.decide(ctx)
+			return err
+		})
 	}
 	if err == nil {
 		err = r.converge(ctx, want)
@@ -112,14 +115,18 @@ func (r *reconciler) reconcile(ctx context.Context) (*v1.LoadBalancerStatus, err
 	if errors.Is(err, errOld) {
 		return nil, err
 	}
+	err = r.refused(err)
 	if isWait(err) {
 		r.state.floatingIPs.extend(r.of.config.Clock.Now(), r.mode)
 	}
+	if err == nil {
+		r.notes.tell(aboutRefusal)
+		r.notes.tell(aboutWaiting)
+	}
 	r.report(ctx, err)
 	if err != nil {
-		return nil, explain(err)
+		return nil, r.explain(err)
 	}
-	r.notes.tell(aboutWaiting)
 	return r.status(), nil
 }
 
@@ -153,11 +160,17 @@ func (r *reconciler) converge(ctx context.Context, want desired.State) error {
 		r.of.cache().Confirm(lb, r.of.config.Clock.Now())
 	}
 	is, todo, err := r.diff(ctx, want, false)
+	if err == nil {
+		err = r.waitForParts(is.Observed)
+	}
 	if err != nil {
 		return err
 	}
 	if r.age > 0 && (len(todo.Steps) > 0 || len(r.found.duplicates) > 0) {
 		return errOld
+	}
+	if r.isRecreatedTooSoon(todo) {
+		return r.refuseRecreation()
 	}
 	r.reportDifferences(todo)
 	blocked := r.notes.tellPlan(todo.Notices)
@@ -171,6 +184,24 @@ func (r *reconciler) converge(ctx context.Context, want desired.State) error {
 		return err
 	}
 	return blocked
+}
+
+// partsTimeout is how long a load balancer may be unchanged while Octavia shows work on one of its
+// parts. Such a part is then taken as it is: Octavia does not finish it.
+const partsTimeout = 5 * time.Minute
+
+// waitForParts ends the reconcile while the provider is at work although the load balancer is
+// ACTIVE.
+func (r *reconciler) waitForParts(is plan.Observed) error {
+	lb := is.LoadBalancer
+	if lb == nil || !lb.ReportsEarly() || r.of.config.Clock.Since(lb.UpdatedAt) > partsTimeout {
+		return nil
+	}
+	contents := octavia.Contents{Listeners: is.Listeners, Pools: is.Pools}
+	if part := contents.Unfinished(); part != "" {
+		return r.waitFor(lb, "is %s, and its %s", lb.Status, part)
+	}
+	return nil
 }
 
 // diff compares. If the plan depends on fields that were not read just now, all are read first.
@@ -192,6 +223,9 @@ func (r *reconciler) diff(
 // decide returns the desired state.
 func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 	if err := r.readFloatingIPs(ctx); err != nil {
+		return desired.State{}, err
+	}
+	if err := r.checkPort(ctx); err != nil {
 		return desired.State{}, err
 	}
 	if err := r.checkCertificate(ctx); err != nil {
@@ -234,13 +268,49 @@ func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 	return want, nil
 }
 
+// placesFrom names the services that decide reads from.
+func (r *reconciler) placesFrom() string {
+	if r.settings.TLSContainer != "" {
+		return "Neutron or Barbican"
+	}
+	return "Neutron"
+}
+
+// checkPort refuses a port that belongs to a server, a router or another load balancer: its traffic
+// and its floating IP would become the Service's. The port of the existing load balancer is not
+// read again.
+func (r *reconciler) checkPort(ctx context.Context) error {
+	id, lb := r.settings.PortID, r.found.balancer
+	if id == "" || r.found.role == plan.Guest || lb != nil && lb.VIP.PortID == id {
+		return nil
+	}
+	port, err := r.of.config.Neutron.Port(ctx, id)
+	isMissing := errors.Is(err, neutron.ErrNotFound)
+	if err != nil && !isMissing {
+		return err
+	}
+	if isMissing {
+		return r.notes.refuse(aboutPlaces, events.ValueRefused.Notice(
+			"Neutron: port "+id+" does not exist", r.nameOf("port-id")))
+	}
+	isUsed := r.found.portUser != "" || port.DeviceOwner != "" || port.DeviceID != ""
+	if isUsed || !port.OfProject {
+		return r.notes.refuse(aboutPlaces, events.Refuse(events.NotAllowed, "port %s is not an "+
+			"unused port of the project: annotation port-id needs one without a device, a device "+
+			"owner and another load balancer", id))
+	}
+	return nil
+}
+
 func (r *reconciler) checkCertificate(ctx context.Context) error {
 	if r.settings.TLSContainer == "" || !r.settings.CheckCertificates {
 		return nil
 	}
 	err := r.of.config.Neutron.CheckCertificate(ctx, r.settings.TLSContainer)
 	if errors.Is(err, neutron.ErrNoCertificate) {
-		return r.notes.refuse(aboutPlaces, events.Refuse(events.CertificateNotFound, "%v", err))
+		return r.notes.refuse(aboutPlaces, events.Refuse(events.CertificateNotFound,
+			"%v (%s); correct it, or give the user of cloud.conf access", err,
+			r.nameOf("default-tls-container-ref")))
 	}
 	return err
 }
@@ -252,16 +322,27 @@ func (r *reconciler) apply(
 	r.of.config.Logger.V(4).Info("Load balancer plan", "service",
 		r.service.Namespace+"/"+r.service.Name, "plan", todo.String())
 	created := r.found.balancer == nil
-	done, err := r.of.run(ctx, todo, r.found.balancer, reconcileTimeout)
+	var done plan.Result
+	apply := func(ctx context.Context) (err error) {
+		done, err = r.of.runner.Run(ctx, todo, r.found.balancer, reconcileTimeout)
+		return err
+	}
+	var err error
+	if created {
+		// No step waits for the end of another one.
+		err = r.awaiting(ctx, "Octavia or Neutron", apply)
+	} else {
+		err = apply(ctx)
+	}
 	r.found.adopt(done)
 	r.remember(want, is, todo, done, err)
 	r.state.inheritedVIP = inheritedVIP(r.state.inheritedVIP, todo, done, err)
 	since := r.found.lastChange(r.service)
-	if len(done.done) > 0 {
+	if len(done.Done) > 0 {
 		// A plan of many steps takes many reconciles: after progress the pause starts over.
 		since = r.of.config.Clock.Now()
 	}
-	if errors.Is(err, errChanged) && len(done.done) == 0 {
+	if errors.Is(err, plan.ErrChanged) && len(done.Done) == 0 {
 		// The load balancer may no longer be the Service's.
 		return r.retry(err, since)
 	}
@@ -287,7 +368,7 @@ func (r *reconciler) apply(
 // noteCreation remembers a created load balancer, so that the next reconciles need not read it.
 func (r *reconciler) noteCreation(created bool, todo plan.Plan, err error) {
 	r.state.creation = freshCreation{}
-	if slices.ContainsFunc(todo.Steps, changesFloatingIP) {
+	if slices.ContainsFunc(todo.Steps, plan.ChangesFloatingIP) {
 		r.state.floatingIPs = knownFloatingIPs{}
 	}
 	if created && err == nil {
@@ -299,18 +380,9 @@ func (r *reconciler) noteCreation(created bool, todo plan.Plan, err error) {
 	}
 }
 
-func changesFloatingIP(step plan.Step) bool {
-	switch step.(type) {
-	case plan.CreateFloatingIP, plan.AttachFloatingIP, plan.DetachFloatingIP, plan.DeleteFloatingIP,
-		plan.TagFloatingIP:
-		return true
-	}
-	return false
-}
-
 // remember caches the state after a run, also after one that ended because Octavia is at work.
 func (r *reconciler) remember(
-	want desired.State, is observed, todo plan.Plan, done runResult, err error,
+	want desired.State, is observed, todo plan.Plan, done plan.Result, err error,
 ) {
 	lb := r.found.balancer
 	r.noteWrite(lb, done, err)
@@ -318,10 +390,15 @@ func (r *reconciler) remember(
 		return
 	}
 	state, contents := octavia.AppliedState{}, (*octavia.Contents)(nil)
+	if lb.ReportsEarly() {
+		// The status of the parts must be read.
+		r.of.cache().Written(lb.ID, nil, r.identity.UID, state)
+		return
+	}
 	if err == nil || errors.Is(err, octavia.ErrPending) {
 		switch {
 		case is.LoadBalancer != nil:
-			contents = plan.After(is.contents, done.done)
+			contents = plan.After(is.contents, done.Done)
 		case len(todo.Steps) > 0 && !want.Features.Serial:
 			contents = plan.AfterCreation(want, lb.Made)
 		}
@@ -335,8 +412,8 @@ func (r *reconciler) remember(
 // noteWrite discards lists from before the run's last change. After a failure it discards all lists
 // from before its end, because a request that failed may have been carried out, or another client
 // may have changed something.
-func (r *reconciler) noteWrite(lb *octavia.LoadBalancer, done runResult, err error) {
-	at := done.wroteAt
+func (r *reconciler) noteWrite(lb *octavia.LoadBalancer, done plan.Result, err error) {
+	at := done.WroteAt
 	if err != nil && !errors.Is(err, octavia.ErrPending) {
 		at = r.of.config.Clock.Now()
 	}
@@ -365,12 +442,12 @@ func (r *reconciler) finish(ctx context.Context, want desired.State, is observed
 // none. Octavia deletes for longer than a reconcile waits, and then other creations may come first.
 // So before, the VIP that the last reconcile returned, is kept.
 func inheritedVIP(
-	before *octavia.VIP, todo plan.Plan, done runResult, err error,
+	before *octavia.VIP, todo plan.Plan, done plan.Result, err error,
 ) *octavia.VIP {
-	deleted := slices.ContainsFunc(done.done, isDeletion)
-	deleting := done.loadBalancer != nil && done.loadBalancer.Status == octavia.PendingDelete
-	queued := errors.Is(err, errQueued)
-	for _, step := range todo.Steps[len(done.done):] {
+	deleted := slices.ContainsFunc(done.Done, plan.DeletesLoadBalancer)
+	deleting := done.LoadBalancer != nil && done.LoadBalancer.Status == octavia.PendingDelete
+	queued := errors.Is(err, plan.ErrQueued)
+	for _, step := range todo.Steps[len(done.Done):] {
 		create, is := step.(plan.CreateLoadBalancer)
 		switch {
 		case is && deleted && (deleting || queued):
@@ -406,11 +483,11 @@ func (r *reconciler) waitUntilActive(ctx context.Context) error {
 	case err != nil:
 		return err
 	case is.Status != octavia.Active:
-		return fmt.Errorf("load balancer %s is %s after it was changed", lb.ID, is.Status)
+		return fmt.Errorf("the load balancer is %s after it was changed", is.Status)
 	}
 	r.found.balancer = &is
 	if changes := r.found.lostTags(r.identity); len(changes) > 0 {
-		return retryAfter(minRetryDelay, "load balancer %s: %v: it lost %s", lb.ID, errChanged,
+		return retryAfter(minRetryDelay, "load balancer %s: %v: it lost %s", lb.ID, plan.ErrChanged,
 			strings.Join(changes, ", "))
 	}
 	r.of.cache().Confirm(&is, r.of.config.Clock.Now())

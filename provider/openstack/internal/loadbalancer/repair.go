@@ -26,16 +26,12 @@ const (
 	// deepScanBatch is how many load balancers are compared in all fields in a period. Each port of
 	// each load balancer costs a request.
 	deepScanBatch = 20
-	// nodeDebounce is how long nodes must be unchanged: changes come in bursts, and upstream's node
-	// sync acts first.
-	nodeDebounce = time.Second
 	// A failed repair is retried after this pause, which doubles.
 	firstRetry, lastRetry = 5 * time.Second, 5 * time.Minute
 )
 
-// repairs are the reconciles that upstream's service controller does not start. It watches neither
-// the cloud, nor of nodes more than their set: not their addresses, their labels (a Service may
-// select by them), or that they are about to be removed.
+// repairs are the reconciles that the service controller does not start, because it does not watch
+// the cloud.
 //
 // They begin with the first requested reconcile, because fxccm may not act for Services of this
 // cluster before.
@@ -47,9 +43,6 @@ type repairs struct {
 	cancel context.CancelFunc
 	alive  sync.WaitGroup
 	queue  workqueue.TypedRateLimitingInterface[repair]
-	// moved holds an item when nodes have changed.
-	moved chan struct{}
-
 	// turn is the position of the Service with which the next deep repairs begin. Only watch uses
 	// it.
 	turn int
@@ -64,14 +57,12 @@ var errOld = errors.New("the lists are too old to act on")
 // repair is an item of the queue.
 type repair struct {
 	service types.UID
-	// all: the repair is not limited to what depends on nodes.
-	all bool
 	// deep: all fields of all parts are compared, unless that was done since the last change.
 	deep bool
 }
 
 func newRepairs(of *LoadBalancers) *repairs {
-	r := &repairs{of: of, moved: make(chan struct{}, 1)}
+	r := &repairs{of: of}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[repair](firstRetry, lastRetry),
@@ -88,7 +79,9 @@ func (r *repairs) start() {
 		return
 	}
 	r.begun.Do(func() {
-		r.alive.Go(r.watch)
+		if r.of.config.Defaults.LoadBalancer.DriftPeriod > 0 {
+			r.alive.Go(r.watch)
+		}
 		for range workers {
 			r.alive.Go(r.work)
 		}
@@ -122,63 +115,31 @@ func (r *repairs) close() {
 	r.alive.Wait()
 }
 
-// nodesMoved notes that nodes have changed. It does not block.
-func (r *repairs) nodesMoved() {
-	select {
-	case r.moved <- struct{}{}:
-	default:
-	}
-}
-
 // watch queues repairs.
 func (r *repairs) watch() {
 	every := r.of.config.Defaults.LoadBalancer.DriftPeriod
-	// Without a period the timer is not used.
-	period := r.of.config.Clock.NewTimer(max(every, nodeDebounce))
+	period := r.of.config.Clock.NewTimer(every)
 	defer period.Stop()
-	var due <-chan time.Time
-	if every > 0 {
-		due = period.C()
-	}
 	for {
 		select {
 		case <-r.ctx.Done():
 			return
-		case <-due:
+		case <-period.C():
 			period.Reset(every)
-			r.ask(true)
-		case <-r.moved:
-			if !r.pause(nodeDebounce) {
-				return
-			}
-			r.ask(false)
+			r.ask()
 		}
 	}
 }
 
-// pause returns false if the term ends meanwhile.
-func (r *repairs) pause(d time.Duration) bool {
-	timer := r.of.config.Clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return true
-	case <-r.ctx.Done():
-		return false
-	}
-}
-
-func (r *repairs) ask(all bool) {
+func (r *repairs) ask() {
 	uids := slices.Sorted(maps.Keys(r.of.tracked.all()))
 	r.turn %= max(1, len(uids)) // Services may have been deleted
 	for i, uid := range uids {
 		// Each period takes other Services.
-		deep := all && (i-r.turn+len(uids))%len(uids) < deepScanBatch
-		r.queue.Add(repair{service: uid, all: all, deep: deep})
+		deep := (i-r.turn+len(uids))%len(uids) < deepScanBatch
+		r.queue.Add(repair{service: uid, deep: deep})
 	}
-	if all {
-		r.turn += deepScanBatch
-	}
+	r.turn += deepScanBatch
 }
 
 func (r *repairs) work() {
@@ -195,7 +156,8 @@ func (r *repairs) work() {
 func (r *repairs) settle(item repair, err error) {
 	var wait *api.RetryError
 	switch {
-	case err == nil || r.ctx.Err() != nil || errors.Is(err, fence.ErrClosed):
+	case err == nil || r.ctx.Err() != nil || errors.Is(err, fence.ErrClosed),
+		errors.Is(err, errUnwanted), r.isRetried(item.service):
 		r.queue.Forget(item)
 	case errors.As(err, &wait):
 		r.queue.Forget(item)
@@ -207,19 +169,22 @@ func (r *repairs) settle(item repair, err error) {
 	}
 }
 
-// do reconciles, unless the Service no longer exists. If the change of the nodes does not matter,
-// the reconcile changes nothing, and reads no contents of the load balancer.
+// isRetried reports whether the service controller retries for the Service. A repair does not retry
+// beside it.
+func (r *repairs) isRetried(service types.UID) bool {
+	state := r.of.states.get(service)
+	return state != nil && state.isRetried.Load()
+}
+
+// do reconciles, unless the Service no longer exists or the service controller retries.
 func (r *repairs) do(item repair) error {
 	service, cluster, ok := r.of.served(item.service)
-	if !ok {
+	if !ok || r.isRetried(item.service) {
 		return nil
 	}
 	what := request{
 		cluster: cluster, service: service,
-		mode: mode{create: true, nodes: !item.all, repair: item.all, deep: item.deep},
-	}
-	if item.all {
-		what.age = r.of.config.CheckAge
+		mode: mode{create: true, repair: true, deep: item.deep, age: r.of.config.CheckAge},
 	}
 	status, err := r.of.ensure(r.ctx, what)
 	if errors.Is(err, errOld) {
@@ -235,7 +200,7 @@ func (r *repairs) do(item repair) error {
 	return r.of.publish(r.ctx, service, status)
 }
 
-// served finds a Service for which upstream's controller has requested a load balancer and not its
+// served finds a Service for which the service controller has requested a load balancer and not its
 // deletion.
 func (l *LoadBalancers) served(uid types.UID) (service *v1.Service, cluster string, ok bool) {
 	who := l.tracked.get(uid)

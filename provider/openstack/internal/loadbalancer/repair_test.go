@@ -74,6 +74,7 @@ func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {
 		}
 		return -1
 	}
+	// The service controller leaves out a node that is about to be removed.
 	first.Spec.Taints = []v1.Taint{{
 		Key:    "ToBeDeletedByClusterAutoscaler",
 		Effect: v1.TaintEffectNoSchedule,
@@ -82,7 +83,12 @@ func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {
 		metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.eventually("the node gets no new connections", func() bool { return weight() == 0 })
+	s.eventually("the node gets no new connections", func() bool {
+		if err := c.UpdateLoadBalancer(t.Context(), "kubernetes", service, nil); err != nil {
+			t.Fatal(err)
+		}
+		return weight() == 0
+	})
 
 	if err := s.DeleteLoadBalancer(s.LoadBalancers()[0].ID); err != nil {
 		t.Fatal(err)
@@ -108,53 +114,69 @@ func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	mark := s.mark()
-	c.repairs.nodesMoved()
-	c.repairs.ask(true)
+	c.repairs.ask()
 	if calls := s.counts(mark); len(calls) > 0 || len(s.LoadBalancers()) > 0 {
 		t.Errorf("the calls after the end are %v", calls)
 	}
 }
 
-func TestRepair_UnfinishedReconcile_Continues(t *testing.T) {
+func TestRepair_ServiceControllerRetries_RepairDoesNot(t *testing.T) {
 	t.Parallel()
-	for name, hinder := range map[string]func(s *site, id string) (remove func()){
-		"a step takes long": func(s *site, id string) func() {
-			return s.Provision(openstacktest.ProvisioningRule{
-				LoadBalancer: id, Times: 1,
-				Duration: reconcileTimeout + time.Second,
-			})
-		},
-		"the second step fails": func(s *site, _ string) func() {
-			return s.Inject(openstacktest.Fault{
-				Operation: "loadbalancer_member_create", Skip: 1,
-				Times: 1, Status: http.StatusInternalServerError,
-			})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			s.defaults.LoadBalancer.DriftPeriod = 0
-			c, _ := watched(t, s)
-			s.register(s.addNode("a"))
-			service := s.addService("web", 80, 443)
-			s.eventually("the provider sees Service and node", func() bool {
-				_, ok := c.objects.Load().current(service)
-				return ok && len(c.objects.Load().nodesOr(nil)) == 1
-			})
-			c.ensure(service)
-			remove := hinder(s, s.LoadBalancers()[0].ID)
-			defer remove()
-			s.register(s.addNode("b"))
-			s.eventually("both ports have both nodes", func() bool {
-				for _, pool := range s.LoadBalancers()[0].Pools {
-					if len(pool.Members) != 2 {
-						return false
-					}
-				}
-				return true
-			})
-		})
+	s := newSite(t)
+	s.defaults.LoadBalancer.DriftPeriod = 0
+	c, _ := watched(t, s)
+	node, service := s.register(s.addNode("a")), s.addService("web", 80)
+	s.eventually("the provider sees Service and node", func() bool {
+		_, ok := c.objects.Load().current(service)
+		return ok && len(c.objects.Load().nodesOr(nil)) == 1
+	})
+	c.ensure(service, node)
+	allow := s.Inject(openstacktest.Fault{
+		Operation: "loadbalancer_create", Status: http.StatusForbidden,
+	})
+	if err := s.DeleteLoadBalancer(s.LoadBalancers()[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	attempts := func(item repair) (posts, retries int) {
+		t.Helper()
+		mark := s.mark()
+		c.repairs.settle(item, c.repairs.do(item))
+		retries = c.repairs.queue.NumRequeues(item)
+		c.repairs.queue.Forget(item)
+		return s.counts(mark)["loadbalancer_create"], retries
+	}
+	drift := repair{service: service.UID}
+	if posts, retries := attempts(drift); posts != 1 || retries != 1 {
+		t.Errorf("after its own failure a repair has sent %d POSTs and has %d retries, want 1 and 1",
+			posts, retries)
+	}
+	if _, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(service),
+		[]*v1.Node{node}); err == nil {
+		t.Fatal("the load balancer was created")
+	}
+	if posts, retries := attempts(drift); posts+retries > 0 {
+		t.Errorf("beside the service controller a repair has sent %d POSTs and has %d retries", posts,
+			retries)
+	}
+	allow()
+	c.ensure(service, node)
+	if c.repairs.isRetried(service.UID) {
+		t.Error("the service controller still retries for a Service that is served")
+	}
+}
+
+func TestRepair_ServiceIsDeletedMeanwhile_IsNotRetried(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c, _ := watched(t, s)
+	item := repair{service: "gone"}
+	_, err := c.LoadBalancers.ensure(t.Context(), request{
+		cluster: "kubernetes",
+		service: &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "gone"}},
+	})
+	c.repairs.settle(item, err)
+	if n := c.repairs.queue.NumRequeues(item); err == nil || n > 0 {
+		t.Errorf("after %v the repair of a deleted Service is retried %d times", err, n)
 	}
 }
 
@@ -204,7 +226,7 @@ func TestRepairs_ServicesAreDeleted_OnePassComparesOneBatchInAllFields(t *testin
 	l := New(Config{})
 	defer l.Close()
 	deep := func() (compared []types.UID) {
-		l.repairs.ask(true)
+		l.repairs.ask()
 		for l.repairs.queue.Len() > 0 {
 			item, _ := l.repairs.queue.Get()
 			l.repairs.queue.Done(item)

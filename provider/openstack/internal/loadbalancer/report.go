@@ -6,8 +6,10 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fxccm/fxccm/internal/rescue"
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/recent"
@@ -18,7 +20,7 @@ type State string
 
 // The states.
 const (
-	// Ready: the load balancer is as the Service requests it.
+	// Ready: the load balancer is as the Service requests it, but for what the message names.
 	Ready State = "ready"
 	// Waiting: Octavia is at work, or no node has an address yet.
 	Waiting State = "waiting"
@@ -104,6 +106,9 @@ func (r *reconciler) report(ctx context.Context, err error) {
 	if report.State != Refused && lb != nil && lb.Status == octavia.InError {
 		report.State, report.Reason = Degraded, events.InError
 	}
+	if report.State == Ready && !deletes {
+		report.addDefects(r.state.events.defects())
+	}
 	if before == "" && report.State != Ready {
 		report.Since = waitsSince(r.service, now)
 	} else if (before == Ready) != (report.State == Ready) || before == "" {
@@ -121,7 +126,74 @@ func (r *reconciler) report(ctx context.Context, err error) {
 		report.Provisioning, report.Operating = lb.Status, lb.Operating
 	}
 	r.of.reports.set(r.service.UID, report)
-	r.publishCondition(ctx, conditionOf(report, r.service, now))
+	r.publishCondition(ctx, conditionOf(report, r.service, r.writtenCondition(), now))
+}
+
+// hangDelay is how long a service of OpenStack has not answered when the Service is shown as
+// waiting for it. A request that hangs ends only after request-timeout of cloud.conf, a minute.
+const hangDelay = 3 * time.Second
+
+// awaiting runs a part of a reconcile that waits for answers of a service of OpenStack, and shows
+// that in the report and the condition if it takes long. A Service that is served stays ready.
+func (r *reconciler) awaiting(
+	ctx context.Context, service string, do func(context.Context) error,
+) error {
+	begun := r.of.config.Clock.Now()
+	shows, cancel := context.WithCancel(ctx)
+	defer cancel()
+	shown := make(chan struct{})
+	// The real clock is used: no other behavior depends on this delay.
+	timer := time.AfterFunc(hangDelay, func() {
+		defer close(shown)
+		err := rescue.Panic(func() error {
+			r.reportHang(shows, service, begun)
+			return nil
+		})
+		if err != nil {
+			r.of.config.Logger.Error(err, "Reporting a slow OpenStack failed")
+		}
+	})
+	err := do(ctx)
+	if !timer.Stop() {
+		cancel()
+		<-shown
+	}
+	return err
+}
+
+func (r *reconciler) reportHang(ctx context.Context, service string, begun time.Time) {
+	report := r.of.reports.get(r.service.UID)
+	deletes := !requestsLoadBalancer(r.service)
+	if r.deletedCluster != "" || !deletes && (report.State == Ready || !r.create) {
+		return
+	}
+	switch report.State {
+	case "":
+		report.Since = waitsSince(r.service, begun)
+	case Ready:
+		report.Since = begun
+	}
+	report.Namespace, report.Name = r.service.Namespace, r.service.Name
+	report.State, report.Reason = Waiting, events.Waiting
+	report.Message = service + " has not answered yet"
+	r.of.reports.set(r.service.UID, report)
+	r.publishCondition(ctx, condition(report, r.service, metav1.ConditionFalse))
+}
+
+// addDefects adds the warnings about a Service that is served. The reason is that of the first one.
+func (r *Report) addDefects(defects []events.Notice) {
+	for i, each := range defects {
+		if i == 0 {
+			r.Reason, r.Message = each.Reason, each.Message
+		} else {
+			r.Message += "; "
+			if each.Reason != defects[i-1].Reason {
+				r.Message += string(each.Reason) + ": "
+			}
+			r.Message += each.Message
+		}
+	}
+	r.Message = events.Shorten(r.Message)
 }
 
 // newServiceAge is how old a Service may be at its first reconcile to count as new: its type may
@@ -146,14 +218,15 @@ func stateOf(err error) (State, events.Reason, string) {
 	switch {
 	case err == nil:
 		return Ready, events.Served, ""
-	case errors.As(err, &refused) && refused.Reason != events.InError:
+	case errors.As(err, &refused) && (refused.Reason == events.InError ||
+		refused.Reason == events.QuotaExceeded):
+		return Degraded, refused.Reason, events.Shorten(refused.Message)
+	case errors.As(err, &refused):
 		return Refused, refused.Reason, events.Shorten(refused.Message)
 	case isWait(err):
 		return Waiting, events.Waiting, events.Shorten(err.Error())
-	case errors.As(err, &refused), errors.Is(err, errFailed):
+	case errors.Is(err, plan.ErrFailed):
 		return Degraded, events.InError, events.Shorten(err.Error())
-	case errors.Is(err, octavia.ErrQuota), errors.Is(err, neutron.ErrQuota):
-		return Degraded, events.QuotaExceeded, events.Shorten(err.Error())
 	}
 	return Degraded, events.RequestFailed, events.Shorten(err.Error())
 }

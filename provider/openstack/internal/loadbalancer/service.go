@@ -13,7 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
@@ -23,9 +26,13 @@ func (r *reconciler) announce(ctx context.Context) error {
 	if lb == nil {
 		return nil
 	}
-	address := r.found.address(r.settings.Internal)
+	id, address := &lb.ID, r.found.address(r.settings.Internal)
+	if lb.Status == octavia.PendingDelete && r.found.role == plan.Owner {
+		// It is deleted to be created again: it must not be missed later.
+		id = nil
+	}
 	return r.of.Annotate(ctx, r.service, map[string]*string{
-		settings.AnnotationLoadBalancerID: &lb.ID, settings.AnnotationLoadBalancerAddress: &address,
+		settings.AnnotationLoadBalancerID: id, settings.AnnotationLoadBalancerAddress: &address,
 	})
 }
 
@@ -52,6 +59,9 @@ func (l *LoadBalancers) Annotate(
 	})
 }
 
+// apiServer is the API server's name in texts.
+const apiServer = "Kubernetes"
+
 // publish writes the status of the Service.
 func (l *LoadBalancers) publish(
 	ctx context.Context, service *v1.Service, status *v1.LoadBalancerStatus,
@@ -77,13 +87,14 @@ func (l *LoadBalancers) patch(
 	}
 	if _, err := client.CoreV1().Services(service.Namespace).Patch(ctx, service.Name,
 		types.StrategicMergePatchType, body, metav1.PatchOptions{}, subresources...); err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
+		return fmt.Errorf("%s: %w", doing, failure.New(apiServer, "", err))
 	}
 	return nil
 }
 
-// ConditionType is the condition of a Service that is not served. Its status is False; its reason
-// and message hold the cause. It is removed when the Service is served.
+// ConditionType is the condition of a Service that is not served, with the status False, or that is
+// served but for a part of what it requests, with the status True. Its reason and message hold the
+// cause. It is removed when the Service is served without such a defect.
 //
 // Kubernetes has no standard condition for this: KEP-4631 was closed.
 const ConditionType = "fxccm.dev/LoadBalancerReady"
@@ -92,14 +103,33 @@ const ConditionType = "fxccm.dev/LoadBalancerReady"
 // Most creations and most failures of the cloud are shorter, and need no write.
 const conditionDelay = 30 * time.Second
 
-// conditionOf returns the condition for a report; nil for none.
-func conditionOf(report Report, service *v1.Service, now time.Time) *metav1.Condition {
+// conditionOf returns the condition for a report; nil for none. written is the present one.
+func conditionOf(
+	report Report, service *v1.Service, written *metav1.Condition, now time.Time,
+) *metav1.Condition {
+	status := metav1.ConditionFalse
 	passes := report.Reason == events.Waiting || report.Reason == events.RequestFailed
-	if report.State == Ready || passes && now.Sub(report.Since) < conditionDelay {
+	switch {
+	case report.State == Ready && report.Reason == events.Served:
 		return nil
+	case report.State == Ready:
+		status = metav1.ConditionTrue
+	case passes && now.Sub(report.Since) < conditionDelay:
+		switch {
+		case written == nil:
+			return nil
+		case written.Status == metav1.ConditionTrue:
+			return written // the defects most likely stay
+		}
 	}
+	return condition(report, service, status)
+}
+
+func condition(
+	report Report, service *v1.Service, status metav1.ConditionStatus,
+) *metav1.Condition {
 	return &metav1.Condition{
-		Type: ConditionType, Status: metav1.ConditionFalse,
+		Type: ConditionType, Status: status,
 		ObservedGeneration: service.Generation,
 		LastTransitionTime: metav1.NewTime(report.Since.Truncate(time.Second)),
 		Reason:             string(report.Reason), Message: report.Message,
@@ -112,7 +142,8 @@ func sameCondition(a, b *metav1.Condition) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.Reason == b.Reason && a.ObservedGeneration == b.ObservedGeneration &&
+	return a.Status == b.Status && a.Reason == b.Reason &&
+		a.ObservedGeneration == b.ObservedGeneration &&
 		(a.Message == b.Message || a.Reason == string(events.RequestFailed))
 }
 
@@ -150,7 +181,8 @@ func (r *reconciler) publishCondition(ctx context.Context, want *metav1.Conditio
 
 // waitsSince returns the time since which the Service waits, even from an earlier term.
 func waitsSince(service *v1.Service, now time.Time) time.Time {
-	if found := meta.FindStatusCondition(service.Status.Conditions, ConditionType); found != nil {
+	found := meta.FindStatusCondition(service.Status.Conditions, ConditionType)
+	if found != nil && found.Status == metav1.ConditionFalse {
 		return found.LastTransitionTime.Time
 	}
 	return now

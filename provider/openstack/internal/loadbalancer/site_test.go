@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/client"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
@@ -37,7 +38,9 @@ type site struct {
 	kube     *fake.Clientset
 	watching <-chan struct{}
 	defaults settings.Defaults
-	clock    clock.Clock
+	// owner is Config.Owner of the clusters that begin.
+	owner string
+	clock clock.Clock
 
 	network, subnet, external string
 	// floating is the subnet of the external network.
@@ -75,23 +78,8 @@ func newTickingSite(
 	now := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
 	s := newSite(t, append(options, openstacktest.WithClock(now))...)
 	s.clock = now
-	tick(t, now, 100*time.Millisecond)
+	waittest.Tick(t, now, 100*time.Millisecond)
 	return s, now
-}
-
-// tick advances the clock by steps while a caller waits for it.
-func tick(t *testing.T, now *clocktesting.FakeClock, by time.Duration) {
-	ctx, cancel := context.WithCancel(t.Context())
-	var ticking sync.WaitGroup
-	ticking.Go(func() {
-		for ctx.Err() == nil {
-			time.Sleep(time.Millisecond)
-			if now.HasWaiters() {
-				now.Step(by)
-			}
-		}
-	})
-	t.Cleanup(func() { cancel(); ticking.Wait() })
 }
 
 // cluster is a provider that serves one cluster in a term.
@@ -123,7 +111,7 @@ func (s *site) begin(uid string, kube kubernetes.Interface) *cluster {
 		Project: clients.Project, Clock: s.clock, Logger: log,
 	})
 	c := &cluster{site: s, LoadBalancers: New(Config{
-		Octavia: o, Neutron: n, Defaults: s.defaults, Clock: s.clock, Logger: log,
+		Octavia: o, Neutron: n, Owner: s.owner, Defaults: s.defaults, Clock: s.clock, Logger: log,
 		ClusterUID: func(context.Context) (string, error) { return uid, nil },
 		Kube:       func() (kubernetes.Interface, error) { return kube, nil },
 		Recorder:   s.recorder(),
@@ -230,7 +218,7 @@ func (s *site) now(service *v1.Service) *v1.Service {
 	return got
 }
 
-// ensure reconciles as upstream's controller does, until the Service is served.
+// ensure reconciles as the service controller does, until the Service is served.
 func (c *cluster) ensure(service *v1.Service, nodes ...*v1.Node) *v1.LoadBalancerStatus {
 	c.site.t.Helper()
 	for range 200 {
@@ -274,7 +262,7 @@ func (c *cluster) forgetList(services ...types.UID) error {
 	return err
 }
 
-// remove deletes the load balancer of a Service as upstream's controller does.
+// remove deletes the load balancer of a Service as the service controller does.
 func (c *cluster) remove(service *v1.Service) {
 	c.site.t.Helper()
 	ctx := c.site.t.Context()

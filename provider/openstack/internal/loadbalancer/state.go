@@ -3,8 +3,10 @@ package loadbalancer
 import (
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -21,6 +23,8 @@ type serviceState struct {
 	// creation is that of the load balancer.
 	creation    freshCreation
 	floatingIPs knownFloatingIPs
+	// failed is the Service whose load balancer was last found in ERROR; nil for none.
+	failed *v1.Service
 	// events were written for the Service.
 	events writtenNotices
 	// condition was last written to the Service, or removed from it, if conditionKnown is true.
@@ -28,6 +32,8 @@ type serviceState struct {
 	conditionKnown bool
 	// isDrifted: the load balancer has drifted and is not repaired yet.
 	isDrifted bool
+	// isRetried: the last call of the service controller failed, so it will call again.
+	isRetried atomic.Bool
 	// requests are the last ones for the Service. They lock themselves.
 	requests recent.Requests
 }

@@ -105,6 +105,56 @@ func TestDelete_AnotherClustersSinceTheLastList_IsLeftAlone(t *testing.T) {
 	}
 }
 
+// The description and the names are the marks then.
+func TestEnsure_NeutronKeepsNoTags_IsServedAndConvergesAndIsDeleted(t *testing.T) {
+	t.Parallel()
+	forget := func(openstacktest.Call, int, []byte) (int, []byte) { return 200, []byte("null") }
+	for name, prepare := range map[string]func(*site){
+		"no extension": func(*site) {},
+		"null": func(s *site) {
+			s.Inject(openstacktest.Fault{Operation: "*_tag_replace", Rewrite: forget})
+		},
+		"an error": func(s *site) {
+			s.Inject(openstacktest.Fault{Operation: "*_tag_replace", Status: 500})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var options []openstacktest.Option
+			if name != "an error" {
+				options = append(options, openstacktest.WithoutExtensions("standard-attr-tag"))
+			}
+			s := newSite(t, options...)
+			s.defaults.LoadBalancer.ManageSecurityGroups = true
+			prepare(s)
+			c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+			service := s.addService("web", 80)
+			if status := c.ensure(service, node); len(status.Ingress) != 1 {
+				t.Fatalf("the status is %+v", status)
+			}
+			mark := s.mark()
+			for range 3 {
+				c.ensure(service, node)
+				if err := c.forgetList(service.UID); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if name != "an error" {
+				// A new term knows only what Neutron shows.
+				c = s.begin("cluster-1", s.kube)
+				c.ensure(service, node)
+			}
+			if writes := s.writes(mark); len(writes) > 0 {
+				t.Errorf("without a change the requests are %q", writes)
+			}
+			c.remove(service)
+			if left := len(s.LoadBalancers()) + len(s.FloatingIPs()); left > 0 {
+				t.Errorf("%d load balancers and floating IPs are left", left)
+			}
+		})
+	}
+}
+
 // Without tags to remove, the deletion of the last part is awaited, too.
 func TestDelete_GuestWhoseTagsAreGone_WaitsForItsEnd(t *testing.T) {
 	t.Parallel()

@@ -43,8 +43,8 @@ func (c *collectors) addRequests() {
 	buckets = []float64{0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60}
 	c.rateLimitWait = c.Histogram("fxccm_openstack_rate_limit_wait_seconds",
 		"Time that requests to OpenStack waited for the client-side rate limit, and for the "+
-			"turn of their cluster if clusters share a request budget. Requests that do not "+
-			"wait do not count.",
+			"turn of their cluster if clusters share a request budget. Requests that "+
+			"are sent at once are not counted.",
 		buckets, metrics.ManagerLabel())
 }
 

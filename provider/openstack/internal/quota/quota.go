@@ -84,7 +84,7 @@ func (c Config) run(ctx context.Context) {
 			}
 			if err != nil && ctx.Err() == nil {
 				c.Logger.V(2).Info("OpenStack does not tell the project's quotas; they are read again",
-					"service", part, "after", Period, "reason", err.Error())
+					"service", part, "after", Period.String(), "reason", err.Error())
 			}
 		}
 	}

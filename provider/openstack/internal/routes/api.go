@@ -2,7 +2,6 @@ package routes
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/extensions/layer3/routers"
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
 )
 
@@ -213,21 +213,6 @@ func isBadRequest(err error) bool {
 // max_routes (default 30), and newer releases 409 for the quota; both codes have other meanings,
 // too.
 func isFull(err error) bool {
-	var code gophercloud.ErrUnexpectedResponseCode
-	if !errors.As(err, &code) {
-		return false
-	}
-	kind := neutronErrorType(code.Body)
-	return kind == "RoutesExhausted" || kind == "OverQuota"
-}
-
-func neutronErrorType(body []byte) string {
-	var failure struct {
-		NeutronError struct {
-			Type string `json:"type"`
-		} `json:"NeutronError"`
-	}
-	// Other bodies, such as the page of a proxy, have no type.
-	_ = json.Unmarshal(body, &failure)
-	return failure.NeutronError.Type
+	f := failure.Of(err)
+	return f != nil && (f.Type == "RoutesExhausted" || f.Type == "OverQuota")
 }

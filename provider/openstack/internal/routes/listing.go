@@ -34,8 +34,8 @@ func describe(r route, k knowledge) *cloudprovider.Route {
 	}
 	switch o := k.owner(r); o.standing {
 	case ours:
-		if paired, known := k.paired[r]; known && !paired && o.claimed {
-			return nil // a creation or deletion was interrupted
+		if pair, known := k.paired[r]; known && !pair.complete && o.claimed {
+			return nil // a change was interrupted, or another client removed the pair
 		}
 		node := k.nodes.byName[o.node]
 		listed.TargetNode = types.NodeName(o.node)

@@ -53,29 +53,30 @@ func (x nodeIndex) at(address netip.Addr, destination netip.Prefix) *v1.Node {
 	return found
 }
 
-// nextHopTo is the next hop of routes to a node: its first InternalIP of the destination's family.
-func nextHopTo(node *v1.Node, destination netip.Prefix) (netip.Addr, error) {
-	if address, ok := firstInternal(node, destination.Addr().Is4()); ok {
-		return address, nil
+// nextHopsTo are the possible next hops of routes to a node: its InternalIPs of the destination's
+// family, at least one.
+func nextHopsTo(node *v1.Node, destination netip.Prefix) ([]netip.Addr, error) {
+	if all := internalIPs(node, destination.Addr().Is4()); len(all) > 0 {
+		return all, nil
 	}
 	family := v1.IPv6Protocol
 	if destination.Addr().Is4() {
 		family = v1.IPv4Protocol
 	}
-	return netip.Addr{}, fmt.Errorf("node %s has no InternalIP of family %s for the destination %s",
+	return nil, fmt.Errorf("node %s has no InternalIP of family %s for the destination %s",
 		node.Name, family, destination)
 }
 
-func firstInternal(node *v1.Node, is4 bool) (netip.Addr, bool) {
+func internalIPs(node *v1.Node, is4 bool) (all []netip.Addr) {
 	for _, a := range node.Status.Addresses {
 		if a.Type != v1.NodeInternalIP {
 			continue
 		}
 		if address, err := parseAddress(a.Address); err == nil && address.Is4() == is4 {
-			return address, true
+			all = append(all, address)
 		}
 	}
-	return netip.Addr{}, false
+	return all
 }
 
 // podCIDR reports whether the destination is a pod CIDR of the node, and returns the node's

@@ -2,6 +2,7 @@ package routes
 
 import (
 	"net/netip"
+	"time"
 )
 
 // standing is the relation of a route to this cluster.
@@ -34,7 +35,7 @@ type knowledge struct {
 	// known maps routes that were ours since the process started to their nodes.
 	known map[route]string
 	// paired reports whether routes have their address pairs, as far as that is known.
-	paired map[route]bool
+	paired map[route]pairing
 	// alive reports for looked-up addresses whether a device has them.
 	alive map[netip.Addr]bool
 }
@@ -63,7 +64,7 @@ func (k knowledge) former(r route, name string) owner {
 	if !ok {
 		return owner{standing: orphan, node: name}
 	}
-	if _, ok := firstInternal(node, r.nextHop.Is4()); ok {
+	if len(internalIPs(node, r.nextHop.Is4())) > 0 {
 		return owner{standing: stale}
 	}
 	// A node that has just registered again has no address yet. Its pods stay connected.
@@ -87,15 +88,19 @@ func (k knowledge) strangers(all []entry) []netip.Addr {
 	return strangers
 }
 
-// unchecked are the routes to nodes of which it is not known whether they have their address pairs.
-func (k knowledge) unchecked(all []entry) []route {
-	var unchecked []route
+// unchecked are the routes to nodes whose address pairs must be looked at: all of them if one was
+// not looked at since the given time, so that one list of ports serves all.
+func (k knowledge) unchecked(all []entry, since time.Time) []route {
+	var claimed []route
+	due := false
 	for _, e := range all {
 		if o := k.owner(e.route); !e.foreign && o.standing == ours && o.claimed {
-			if _, known := k.paired[e.route]; !known {
-				unchecked = append(unchecked, e.route)
-			}
+			claimed = append(claimed, e.route)
+			due = due || !k.paired[e.route].at.After(since)
 		}
 	}
-	return unchecked
+	if !due {
+		return nil
+	}
+	return claimed
 }

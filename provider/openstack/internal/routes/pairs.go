@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/networking/v2/ports"
 	"golang.org/x/sync/semaphore"
@@ -69,13 +70,15 @@ func (a *addressPairs) revoke(ctx context.Context, r route) error {
 	return nil
 }
 
-// lacking are the routes whose pair allow would add.
-func (a *addressPairs) lacking(ctx context.Context, routes []route) (map[route]bool, error) {
+// lacking are the routes whose pair allow would add. age limits the age of the router.
+func (a *addressPairs) lacking(
+	ctx context.Context, routes []route, age time.Duration,
+) (map[route]bool, error) {
 	addresses := make([]netip.Addr, len(routes))
 	for i, r := range routes {
 		addresses[i] = r.nextHop
 	}
-	around, all, err := a.finder.list(ctx, addresses)
+	around, all, err := a.finder.list(ctx, addresses, age)
 	if err != nil {
 		return nil, err
 	}

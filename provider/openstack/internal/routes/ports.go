@@ -68,9 +68,10 @@ func (s surroundings) at(address netip.Addr, all []port) []port {
 
 // lookup is a call to a portFinder and its result.
 type lookup struct {
-	address netip.Addr
-	found   []port
-	err     error
+	addresses []netip.Addr
+	// found are the ports by address.
+	found map[netip.Addr][]port
+	err   error
 }
 
 // portFinder finds ports by the address of a next hop, with one list for concurrent calls.
@@ -95,32 +96,56 @@ func newPortFinder(a *api, r *routerCache, c clock.PassiveClock) *portFinder {
 
 // find returns the ports that have the address now.
 func (f *portFinder) find(ctx context.Context, address netip.Addr) ([]port, error) {
-	l := &lookup{address: address}
+	found, err := f.findAll(ctx, []netip.Addr{address})
+	return found[address], err
+}
+
+func (f *portFinder) findAll(
+	ctx context.Context, addresses []netip.Addr,
+) (map[netip.Addr][]port, error) {
+	l := &lookup{addresses: addresses, found: map[netip.Addr][]port{}}
 	if err := f.asked.Ask(ctx, l); err != nil {
 		return nil, err
 	}
 	return l.found, l.err
 }
 
-func (f *portFinder) run(ctx context.Context, lookups []*lookup) {
-	addresses := make([]netip.Addr, len(lookups))
-	for i, l := range lookups {
-		addresses[i] = l.address
+// nearest returns the first of a node's addresses that a port has on a subnet of the router; the
+// first if none has. A single address is not looked up.
+func (f *portFinder) nearest(ctx context.Context, addresses []netip.Addr) (netip.Addr, error) {
+	if len(addresses) == 1 {
+		return addresses[0], nil
 	}
-	around, all, err := f.list(ctx, addresses)
+	found, err := f.findAll(ctx, addresses)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	near := slices.IndexFunc(addresses, func(a netip.Addr) bool { return len(found[a]) > 0 })
+	return addresses[max(near, 0)], nil
+}
+
+func (f *portFinder) run(ctx context.Context, lookups []*lookup) {
+	var addresses []netip.Addr
 	for _, l := range lookups {
-		if l.err = err; err == nil {
-			l.found = around.at(l.address, all)
+		addresses = append(addresses, l.addresses...)
+	}
+	around, all, err := f.list(ctx, addresses, maxAge)
+	for _, l := range lookups {
+		if l.err = err; err != nil {
+			continue
+		}
+		for _, address := range l.addresses {
+			l.found[address] = around.at(address, all)
 		}
 	}
 }
 
 // list returns the ports that have any of the addresses, each once, although several requests may
-// return it.
+// return it. age limits the age of the router.
 func (f *portFinder) list(ctx context.Context,
-	addresses []netip.Addr,
+	addresses []netip.Addr, age time.Duration,
 ) (*surroundings, []port, error) {
-	around, err := f.surroundings(ctx)
+	around, err := f.surroundings(ctx, age)
 	if err != nil || len(around.networks) == 0 {
 		return around, nil, err
 	}
@@ -139,8 +164,10 @@ func (f *portFinder) list(ctx context.Context,
 	return around, slices.CompactFunc(all, func(a, b port) bool { return a.ID == b.ID }), nil
 }
 
-func (f *portFinder) surroundings(ctx context.Context) (*surroundings, error) {
-	s, err := f.router.get(ctx, maxAge)
+func (f *portFinder) surroundings(
+	ctx context.Context, age time.Duration,
+) (*surroundings, error) {
+	s, err := f.router.get(ctx, age)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +235,7 @@ func (n *neighbors) look(ctx context.Context, addresses []netip.Addr, age time.D
 		return nil
 	}
 	now := n.clock.Now()
-	around, all, err := n.finder.list(ctx, unknown)
+	around, all, err := n.finder.list(ctx, unknown, age)
 	if err != nil {
 		return err
 	}

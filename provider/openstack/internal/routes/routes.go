@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 
 	"github.com/fxccm/fxccm/provider/kit/batch"
 	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
@@ -35,6 +38,10 @@ const (
 	// is longer. Upstream's controller lists the routes every 10 s, mostly to find changes by other
 	// clients. Drift of load balancers and of addresses is found with the same delay.
 	listAge = 5 * time.Minute
+	// pairsAge limits the age of the ports whose address pairs are known to be complete, unless
+	// Config.MaxAge is longer. With the pass of upstream's controller after it, a lost pair is back
+	// within 10 minutes.
+	pairsAge = 9 * time.Minute
 	// maxAge limits the age of the copy with which a creation is compared before its first write.
 	maxAge = time.Minute
 )
@@ -56,7 +63,9 @@ type Config struct {
 // Routes implements cloudprovider.Routes. It is safe for concurrent use.
 type Routes struct {
 	log        logr.Logger
+	clock      clock.PassiveClock
 	maxAge     time.Duration
+	pairsAge   time.Duration
 	extensions *capability.Fact[capability.NetworkExtensions]
 	router     *routerCache
 	finder     *portFinder
@@ -71,7 +80,13 @@ type Routes struct {
 	known map[route]string
 	// paired reports for routes whether the port of the next hop has their address pair. Routes
 	// that this process has neither created nor looked at are missing.
-	paired map[route]bool
+	paired map[route]pairing
+}
+
+// pairing reports whether a port had the address pair of a route.
+type pairing struct {
+	complete bool
+	at       time.Time
 }
 
 var _ cloudprovider.Routes = (*Routes)(nil)
@@ -83,8 +98,9 @@ func New(c Config) *Routes {
 	}
 	a := &api{network: c.Network, routerID: c.RouterID}
 	r := &Routes{
-		log: c.Logger, maxAge: max(listAge, c.MaxAge),
-		known: map[route]string{}, paired: map[route]bool{},
+		log: c.Logger, clock: c.Clock,
+		maxAge: max(listAge, c.MaxAge), pairsAge: max(pairsAge, c.MaxAge),
+		known: map[route]string{}, paired: map[route]pairing{},
 	}
 	r.extensions = capability.Network(c.Network,
 		capability.Options{Clock: c.Clock, Share: c.Share})
@@ -116,13 +132,26 @@ func (r *Routes) SetNodes(lister corelisters.NodeLister, synced func() bool) {
 
 // ListRoutes implements cloudprovider.Routes. It omits foreign routes and ignores the cluster name.
 // An idle cluster costs one request every 5 minutes, or per Config.MaxAge if that is longer; two if
-// the router has foreign routes. The ports of existing routes are listed once, 64 at a time.
+// the router has foreign routes. The ports of own routes are listed every 9 minutes, 64 at a time.
 func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Route, error) {
 	listed, err := r.list(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list routes: %w", err)
+		return nil, r.explain("list routes", err)
 	}
 	return listed, nil
+}
+
+// explain returns the error for people.
+func (r *Routes) explain(doing string, err error) error {
+	f := failure.Of(err)
+	switch {
+	case f == nil:
+	case f.Type == "RouterNotFound":
+		return events.ValueRefused.Explain(err, f.Cause(), "option router-id of cloud.conf")
+	case isFull(err):
+		return events.QuotaUsedUp.Explain(err, f.Cause(), "routes of router "+r.router.api.routerID)
+	}
+	return events.Explain(fmt.Errorf("%s: %w", doing, err))
 }
 
 func (r *Routes) list(ctx context.Context) ([]*cloudprovider.Route, error) {
@@ -140,7 +169,8 @@ func (r *Routes) list(ctx context.Context) ([]*cloudprovider.Route, error) {
 	if err := r.neighbors.look(ctx, k.strangers(found.entries), r.maxAge); err != nil {
 		return nil, err
 	}
-	if err := r.lookAtPairs(ctx, k.unchecked(found.entries)); err != nil {
+	unchecked := k.unchecked(found.entries, r.clock.Now().Add(-r.pairsAge))
+	if err := r.lookAtPairs(ctx, unchecked); err != nil {
 		return nil, err
 	}
 	// Requests take time, so read the nodes again.
@@ -152,24 +182,27 @@ func (r *Routes) list(ctx context.Context) ([]*cloudprovider.Route, error) {
 }
 
 // CreateRoute implements cloudprovider.Routes. The next hop is the node's first InternalIP of the
-// destination's family. An own route to the destination with another next hop is replaced; a
-// foreign one is an error.
+// destination's family, at a subnet of the router if there are several. An own route to the
+// destination with another next hop is replaced; a foreign one is an error.
 func (r *Routes) CreateRoute(ctx context.Context, _, _ string, wanted *cloudprovider.Route) error {
 	arrived := r.writes.Expect()
 	defer arrived()
 	if err := r.create(ctx, wanted, arrived); err != nil {
-		return fmt.Errorf("create route to %s via node %s: %w", wanted.DestinationCIDR,
-			wanted.TargetNode, err)
+		return r.explain(fmt.Sprintf("create route to %s via node %s", wanted.DestinationCIDR,
+			wanted.TargetNode), err)
 	}
 	return nil
 }
 
 func (r *Routes) create(ctx context.Context, wanted *cloudprovider.Route, arrived func()) error {
-	c, err := r.creation(wanted)
+	c, nextHops, err := r.creation(wanted)
 	if err != nil {
 		return err
 	}
 	if err := r.ready(ctx); err != nil {
+		return err
+	}
+	if c.nextHop, err = r.finder.nearest(ctx, nextHops); err != nil {
 		return err
 	}
 	found, err := r.router.get(ctx, maxAge)
@@ -224,13 +257,13 @@ func (r *Routes) revokeReplaced(ctx context.Context, creations []*step) error {
 func (r *Routes) learn(c change, paired bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.known[c.route], r.paired[c.route] = c.node, paired
+	r.known[c.route], r.paired[c.route] = c.node, pairing{paired, r.clock.Now()}
 }
 
 // revoke removes the address pair of a route that is to be removed.
 func (r *Routes) revoke(ctx context.Context, one route) error {
 	r.mu.Lock()
-	r.paired[one] = false
+	r.paired[one] = pairing{at: r.clock.Now()}
 	r.mu.Unlock()
 	return r.pairs.revoke(ctx, one)
 }
@@ -241,7 +274,8 @@ func (r *Routes) lookAtPairs(ctx context.Context, routes []route) error {
 	if err != nil || !hasPairs || len(routes) == 0 {
 		return err
 	}
-	lacking, err := r.pairs.lacking(ctx, routes)
+	now := r.clock.Now()
+	lacking, err := r.pairs.lacking(ctx, routes, r.maxAge)
 	if err != nil {
 		return err
 	}
@@ -249,8 +283,8 @@ func (r *Routes) lookAtPairs(ctx context.Context, routes []route) error {
 	defer r.mu.Unlock()
 	for _, one := range routes {
 		// A creation or deletion in the meantime knows better.
-		if _, known := r.paired[one]; !known {
-			r.paired[one] = !lacking[one]
+		if r.paired[one].at.Before(now) {
+			r.paired[one] = pairing{!lacking[one], now}
 		}
 	}
 	return nil
@@ -265,24 +299,25 @@ func (r *Routes) write(ctx context.Context, c change, arrived func()) error {
 	return w.err
 }
 
-func (r *Routes) creation(wanted *cloudprovider.Route) (change, error) {
+// creation returns the route to create without its next hop, and the possible next hops.
+func (r *Routes) creation(wanted *cloudprovider.Route) (change, []netip.Addr, error) {
 	destination, err := parseDestination(wanted.DestinationCIDR)
 	if err != nil {
-		return change{}, err
+		return change{}, nil, err
 	}
 	nodes, err := r.nodes()
 	if err != nil {
-		return change{}, err
+		return change{}, nil, err
 	}
 	node, err := nodes.Get(string(wanted.TargetNode))
 	if err != nil {
-		return change{}, err
+		return change{}, nil, err
 	}
-	nextHop, err := nextHopTo(node, destination)
+	nextHops, err := nextHopsTo(node, destination)
 	if err != nil {
-		return change{}, err
+		return change{}, nil, err
 	}
-	return change{route{destination, nextHop}, node.Name}, nil
+	return change{route{destination: destination}, node.Name}, nextHops, nil
 }
 
 // DeleteRoute implements cloudprovider.Routes. A missing route is no error. The address pair of a
@@ -291,7 +326,8 @@ func (r *Routes) DeleteRoute(ctx context.Context, _ string, listed *cloudprovide
 	arrived := r.writes.Expect()
 	defer arrived()
 	if err := r.delete(ctx, listed, arrived); err != nil {
-		return fmt.Errorf("delete route %s to %s: %w", listed.Name, listed.DestinationCIDR, err)
+		return r.explain(fmt.Sprintf("delete route %s to %s", listed.Name,
+			listed.DestinationCIDR), err)
 	}
 	return nil
 }
@@ -454,5 +490,5 @@ func (r *Routes) keepKnown(found []entry, k knowledge) {
 		}
 	}
 	maps.DeleteFunc(r.known, func(one route, _ string) bool { return !there[one] })
-	maps.DeleteFunc(r.paired, func(one route, _ bool) bool { return !there[one] })
+	maps.DeleteFunc(r.paired, func(one route, _ pairing) bool { return !there[one] })
 }

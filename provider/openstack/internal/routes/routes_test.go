@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -62,8 +63,11 @@ func TestCreateRoute_ManyDualStackNodesAtOnce_EachHasBoth(t *testing.T) {
 	}
 }
 
+// In 45 minutes the router is read nine times, and the ports for their address pairs five times.
 func TestListRoutes_Idle_CostsOneRequestInFiveMinutes_OrTwoWithForeignRoutes(t *testing.T) {
-	for foreign, want := range map[bool]int{false: 1, true: 2} {
+	for foreign, want := range map[bool]map[string]int{
+		false: {"router_get": 9, "port_list": 5}, true: {"router_get": 9, "port_list": 9 + 5},
+	} {
 		s, clock := newSite(t), fakeClock()
 		c := newCluster(t, s, clock)
 		c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
@@ -84,13 +88,8 @@ func TestListRoutes_Idle_CostsOneRequestInFiveMinutes_OrTwoWithForeignRoutes(t *
 		pass(600)
 		s.ForgetCalls()
 		pass(45 * 60)
-		total := 0
-		for _, n := range s.Counts() {
-			total += n
-		}
-		if total != 9*want {
-			t.Errorf("with foreign routes %t, 45 minutes cost %v, want %d", foreign,
-				s.Counts(), 9*want)
+		if got := s.Counts(); !maps.Equal(got, want) {
+			t.Errorf("with foreign routes %t, 45 minutes cost %v, want %v", foreign, got, want)
 		}
 	}
 }
@@ -137,6 +136,32 @@ func TestCreateRoute_OneBadNextHopAmongMany_FailsAlone(t *testing.T) {
 			t.Errorf("the router has %d routes, want 39", got)
 		}
 	})
+}
+
+// The first address is in a network that the router is not connected to.
+func TestCreateRoute_SeveralInternalIPs_TheOneAtTheRouterIsTheNextHop(t *testing.T) {
+	s := newSite(t)
+	c := newCluster(t, s, nil)
+	other := s.AddNetwork(openstacktest.Network{Name: "storage"})
+	subnet := s.AddSubnet(openstacktest.Subnet{NetworkID: other, CIDR: "192.168.50.0/24"})
+	s.AddPort(openstacktest.Port{
+		NetworkID: other, DeviceID: "server-of-a", DeviceOwner: openstacktest.OwnerCompute,
+		FixedIPs: []openstacktest.FixedIP{{SubnetID: subnet, Address: "192.168.50.11"}},
+	})
+	s.addPort("server-of-a", "10.0.1.1")
+	s.addPort("server-of-a", "10.0.1.2")
+	c.setNode(node("a", []string{"192.168.50.11", "10.0.1.2", "10.0.1.1"}, "10.244.1.0/24"))
+	c.must(c.create("a", "10.244.1.0/24"))
+	s.wantRoutes("10.244.1.0/24 via 10.0.1.2")
+	if got := s.pairs("10.0.1.2"); !slices.Equal(got, []string{"10.244.1.0/24"}) {
+		t.Errorf("the port may send from %v, want the pod CIDR", got)
+	}
+	// The route exists, whatever address is the first now.
+	c.setNode(node("a", []string{"10.0.1.1", "10.0.1.2"}, "10.244.1.0/24"))
+	if errs := c.reconcile(); len(errs) > 0 {
+		t.Error(errs)
+	}
+	s.wantRoutes("10.244.1.0/24 via 10.0.1.2")
 }
 
 func TestCreateRoute_RouterIsFull_TakesWhatFitsInFewWrites(t *testing.T) {
@@ -412,7 +437,8 @@ func TestCreateRoute_InvalidRoute_ErrorNamesTheReason(t *testing.T) {
 	}
 	other := newCluster(t, s, nil)
 	if _, err := other.ListRoutes(t.Context(), "cluster"); err == nil ||
-		!strings.Contains(err.Error(), "get router "+s.router) {
+		!strings.HasSuffix(err.Error(), "404 Router "+s.router+
+			" could not be found (option router-id of cloud.conf); correct it") {
 		t.Errorf("without the router the error is %v", err)
 	}
 	s.wantRoutes()
@@ -569,6 +595,45 @@ func TestAddressPairs_AreWrittenOnlyWhereTheyAreNeeded(t *testing.T) {
 		c.must(c.DeleteRoute(t.Context(), "cluster", c.list()["10.244.1.0/24 via 10.0.0.11"]))
 		s.wantCounts(map[string]int{"port_update": 0})
 	})
+}
+
+func TestAddressPairs_RemovedByOthersOrWithThePort_AreBackWithinTenMinutes(t *testing.T) {
+	for name, lose := range map[string]func(*cluster){
+		"emptied": func(s *cluster) {
+			s.changePort("server-of-a", func(p *openstacktest.Port) { p.AllowedPairs = nil })
+		},
+		"port replaced": func(s *cluster) {
+			for _, p := range s.site.Cloud.Ports() {
+				if p.DeviceID == "server-of-a" {
+					s.must(s.DeletePort(p.ID))
+				}
+			}
+			s.addPort("server-of-a", "10.0.0.11")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, clock := newSite(t), fakeClock()
+			c := newCluster(t, s, clock)
+			c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+			c.reconcile()
+			for range 2 { // what was repaired once can be lost again
+				clock.Step(time.Minute)
+				c.reconcile()
+				lose(c)
+				for range 10 * 6 {
+					clock.Step(10 * time.Second)
+					if errs := c.reconcile(); len(errs) > 0 {
+						t.Fatal(errs)
+					}
+				}
+				if got := s.pairs("10.0.0.11"); !slices.Equal(got, []string{"10.244.1.0/24"}) {
+					t.Errorf("after 10 minutes the port may send from %v, want the pod CIDR", got)
+				}
+				s.wantRoutes("10.244.1.0/24 via 10.0.0.11")
+			}
+			s.wantCounts(map[string]int{"router_add_extraroutes": 1})
+		})
+	}
 }
 
 func TestAddressPairs_OtherClientWritesThePort_NothingIsLost(t *testing.T) {

@@ -64,7 +64,7 @@ func anyInput(data []byte) Input {
 	in.Places.FloatingNetworkID = one(&c, "public", "")
 	in.Nodes = nil
 	for i := range c.below(8) {
-		in.Nodes = append(in.Nodes, Node{anyNode(&c, i), c.yes()})
+		in.Nodes = append(in.Nodes, Node{Node: anyNode(&c, i), Draining: c.yes()})
 	}
 	return in
 }

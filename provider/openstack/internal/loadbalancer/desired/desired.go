@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -51,6 +52,9 @@ type Places struct {
 	// Member is the members' subnet; the zero value if the subnet need not be named. Security
 	// groups need its CIDR.
 	Member neutron.Subnet
+	// MemberRange is the CIDR of the members' subnet if nodes have several addresses: an address in
+	// it precedes others.
+	MemberRange netip.Prefix
 	// FloatingNetworkID and FloatingSubnetIDs are the place of a new floating IP.
 	FloatingNetworkID string
 	FloatingSubnetIDs []string
@@ -240,6 +244,9 @@ func (b *builder) ports(backends []Backend, clients []string) ([]octavia.Port, e
 			return nil, fmt.Errorf("port %s: %w", port.Name, err)
 		}
 		port.Listener = b.listener(of, listens, clients)
+		if err := b.admitFields(port.Listener); err != nil {
+			return nil, err
+		}
 		port.Listener.Name = ListenerName(i, name)
 		port.Pool = octavia.Pool{
 			Name:        PoolName(i, name),
@@ -254,7 +261,7 @@ func (b *builder) ports(backends []Backend, clients []string) ([]octavia.Port, e
 		}
 		ports = append(ports, port)
 	}
-	return ports, nil
+	return ports, b.admitTLSVersions(ports)
 }
 
 func portName(port v1.ServicePort) string {
@@ -288,10 +295,10 @@ func (b *builder) listenerProtocol(port v1.ServicePort) (string, error) {
 	default:
 		protocol = octavia.TCP
 	}
-	return protocol, b.admitProtocol(protocol, carrier)
+	return protocol, b.admitProtocol(protocol, carrier, port)
 }
 
-func (b *builder) admitProtocol(protocol, carrier string) error {
+func (b *builder) admitProtocol(protocol, carrier string, port v1.ServicePort) error {
 	known := []string{
 		octavia.TCP, octavia.HTTP, octavia.HTTPS, octavia.TerminatedHTTPS,
 		octavia.UDP, octavia.SCTP,
@@ -305,10 +312,39 @@ func (b *builder) admitProtocol(protocol, carrier string) error {
 		return fmt.Errorf("a %s listener needs a certificate, but no TLS container is configured",
 			protocol)
 	case protocol != carrier && !b.Features.HTTP:
-		return fmt.Errorf("the provider forwards packets unchanged and does not support %s",
-			protocol)
+		return b.notWithOVN(protocol, b.settingOf(protocol, port))
 	}
 	return nil
+}
+
+// notWithOVN: ovn forwards packets unchanged. option is what requests otherwise.
+func (b *builder) notWithOVN(what, option string) error {
+	return fmt.Errorf("the provider ovn does not support %s (%s); remove it, or set lb-provider to "+
+		"another provider", what, b.nameOf(option))
+}
+
+// nameOf is the name of a setting for people.
+func (b *builder) nameOf(option string) string {
+	if _, ok := b.Service.Annotations[settings.Prefix+option]; ok {
+		return "annotation " + settings.Prefix + option
+	}
+	return "option " + option + " of cloud.conf"
+}
+
+// settingOf returns the option that requests a protocol.
+func (b *builder) settingOf(protocol string, port v1.ServicePort) string {
+	s := b.Settings
+	switch {
+	case s.ListenerProtocols.Of(port) != "":
+		return "listener-protocols"
+	case protocol == octavia.TerminatedHTTPS:
+		return "default-tls-container-ref"
+	case s.XForwardedFor:
+		return "x-forwarded-for"
+	case s.XForwardedPort:
+		return "x-forwarded-port"
+	}
+	return "x-forwarded-proto"
 }
 
 // headers returns the headers to insert into HTTP requests. Only a proxy needs to insert them.
@@ -353,9 +389,30 @@ func (b *builder) listener(
 		l.InsertHeaders = headers
 	}
 	if protocol == octavia.TerminatedHTTPS {
-		l.TLSContainer = s.TLSContainer
+		l.TLSContainer, l.TLSVersions = s.TLSContainer, slices.Clone(s.TLSVersions)
 	}
 	return l
+}
+
+// admitFields refuses a setting that the cloud's Octavia does not have yet. Each such setting is
+// called like the field of the API.
+func (b *builder) admitFields(l octavia.Listener) error {
+	known := octavia.FieldsOf[octavia.Listener]()
+	for _, name := range known.Newer(l, b.Features.Minor) {
+		return fmt.Errorf("%s needs Octavia API 2.%d, but the cloud has 2.%d; remove it",
+			b.nameOf(strings.ReplaceAll(name, "_", "-")), known.Since(name), b.Features.Minor)
+	}
+	return nil
+}
+
+// admitTLSVersions refuses versions that no listener applies, because they promise encryption.
+func (b *builder) admitTLSVersions(ports []octavia.Port) error {
+	if len(b.Settings.TLSVersions) == 0 || slices.ContainsFunc(ports,
+		func(p octavia.Port) bool { return p.Listener.Protocol == octavia.TerminatedHTTPS }) {
+		return nil
+	}
+	return fmt.Errorf("%s needs a %s listener, but the Service has none; remove it, or set "+
+		"default-tls-container-ref", b.nameOf("tls-versions"), octavia.TerminatedHTTPS)
 }
 
 func isHTTP(protocol string) bool {
@@ -369,10 +426,7 @@ func (b *builder) poolProtocol(listener string) (string, error) {
 	switch {
 	case proxy != "" && octavia.Transport(listener) == octavia.TCP:
 		if !b.Features.HTTP {
-			return "",
-				fmt.Errorf(
-					"the provider forwards packets unchanged and does not support the %s protocol",
-					proxy)
+			return "", b.notWithOVN("the "+proxy+" protocol", "proxy-protocol")
 		}
 		return proxy, nil
 	case isHTTP(listener):
@@ -389,7 +443,8 @@ func (b *builder) algorithm() string {
 	case b.Features.OnlySourceIPPort:
 		if asked != "" && asked != sourceIPPort {
 			b.warn(events.AlgorithmIgnored,
-				"lb-method "+asked+" is ignored: the provider supports only "+sourceIPPort)
+				b.nameOf("lb-method")+" "+asked+" is ignored: the provider ovn supports only "+
+					sourceIPPort)
 		}
 		return sourceIPPort
 	case asked == "":
@@ -424,6 +479,13 @@ func (b *builder) monitor(port v1.ServicePort) *octavia.Monitor {
 			"200"
 	case carrier == octavia.UDP:
 		m.Type = octavia.MonitorUDPConnect
+		if b.isLocal() {
+			// kube-proxy drops the packets of the monitor without an answer, which counts as one.
+			b.warn(events.LocalWithoutMonitor,
+				"externalTrafficPolicy is Local, but the health monitor of port "+portName(port)+
+					" does not notice that a node has no local endpoint and drops traffic: "+
+					"an HTTP monitor for UDP needs Octavia API 2.16 and a provider other than ovn")
+		}
 	case carrier != octavia.SCTP:
 		m.Type = octavia.MonitorTCP
 	case b.Features.SCTPMonitors:
@@ -431,7 +493,7 @@ func (b *builder) monitor(port v1.ServicePort) *octavia.Monitor {
 	default:
 		b.warn(events.MonitorIgnored,
 			"the members of port "+portName(port)+
-				" have no health monitor: the provider supports none for SCTP")
+				" have no health monitor: the provider ovn supports none for SCTP")
 		return nil
 	}
 	return m

@@ -7,6 +7,8 @@ import (
 // Features are the capabilities of a load balancer's provider and of the version of Octavia's API.
 // They exist only after both are known.
 type Features struct {
+	// Minor is the version of the API, 2.Minor.
+	Minor int
 	// Tags: API 2.5.
 	Tags bool
 	// Timeouts: API 2.1, not ovn.
@@ -38,6 +40,9 @@ type Features struct {
 	KeepsClientAddress bool
 	// OnlySourceIPPort: the provider supports no other algorithm (ovn).
 	OnlySourceIPPort bool
+	// NamesMemberSubnet: each member needs the name of its subnet, because the provider refuses an
+	// address outside the VIP's subnet without one (ovn).
+	NamesMemberSubnet bool
 	// Serial: objects are created without their children, and members are changed one by one.
 	Serial bool
 }
@@ -47,12 +52,14 @@ type Features struct {
 // history", and the limits of ovn from ovn_octavia_provider/driver.py.
 func FeaturesOf(provider string, minor int, serial bool) Features {
 	ovn := provider == octavia.ProviderOVN
+	listener, lb := octavia.FieldsOf[octavia.Listener](), octavia.FieldsOf[octavia.LoadBalancer]()
 	return Features{
-		Tags:               minor >= 5,
-		Timeouts:           minor >= 1 && !ovn,
-		AllowedCIDRs:       minor >= 12 && !ovn,
-		Flavors:            minor >= 6 && !ovn,
-		AvailabilityZones:  minor >= 14 && !ovn,
+		Minor:              minor,
+		Tags:               minor >= listener.Since("tags"),
+		Timeouts:           minor >= listener.Since("timeout_client_data") && !ovn,
+		AllowedCIDRs:       minor >= listener.Since("allowed_cidrs") && !ovn,
+		Flavors:            minor >= lb.Since("flavor_id") && !ovn,
+		AvailabilityZones:  minor >= lb.Since("availability_zone") && !ovn,
 		AdditionalVIPs:     minor >= 26 && !ovn,
 		AllVIPsCIDRs:       minor >= 27 && !ovn,
 		HTTPMonitors:       !ovn,
@@ -62,6 +69,7 @@ func FeaturesOf(provider string, minor int, serial bool) Features {
 		Weights:            !ovn,
 		KeepsClientAddress: ovn,
 		OnlySourceIPPort:   ovn,
+		NamesMemberSubnet:  ovn,
 		Serial:             serial,
 	}
 }

@@ -48,7 +48,7 @@ func given(changes ...func(*Input)) Input {
 			Namespace: "shop", Name: "web", UID: serviceUID,
 		},
 		Service: service,
-		Nodes:   []Node{{node("n1", "10.0.0.1"), false}, {node("n2", "10.0.0.2"), false}},
+		Nodes:   []Node{{Node: node("n1", "10.0.0.1")}, {Node: node("n2", "10.0.0.2")}},
 		Settings: settings.Settings{
 			ConnectionLimit: -1, TimeoutClientData: 50000, TimeoutMemberConnect: 5000,
 			TimeoutMemberData: 50000,
@@ -121,7 +121,7 @@ func withNodes(nodes ...*v1.Node) func(*Input) {
 	return func(in *Input) {
 		in.Nodes = nil
 		for _, n := range nodes {
-			in.Nodes = append(in.Nodes, Node{n, false})
+			in.Nodes = append(in.Nodes, Node{Node: n})
 		}
 	}
 }

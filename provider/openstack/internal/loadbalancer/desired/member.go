@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/internal/members"
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/instances"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
@@ -36,7 +37,14 @@ func (b *builder) backends() []Backend {
 func (b *builder) selected() []Node {
 	var selected []Node
 	for _, node := range b.Nodes {
-		if node.Node != nil && b.Settings.NodeSelector.Matches(node.Labels) {
+		switch {
+		case node.Node == nil || !b.Settings.NodeSelector.Matches(node.Labels):
+		case node.Holder != "":
+			if !node.Draining {
+				b.warn(events.NodeIDTaken, "node "+node.Name+" is not a member: node "+node.Holder+
+					" has the same provider ID")
+			}
+		default:
 			selected = append(selected, node)
 		}
 	}
@@ -46,7 +54,7 @@ func (b *builder) selected() []Node {
 // backend returns false for a node that is not a member. A draining node is a member of weight 0 if
 // the provider supports weights.
 func (b *builder) backend(node Node) (Backend, bool) {
-	address, ok := memberAddress(node.Node, b.memberFamily())
+	address, ok := memberAddress(node.Node, b.memberFamily(), b.Places.MemberRange)
 	if !ok || node.Draining && !b.Features.Weights {
 		return Backend{}, false
 	}
@@ -64,19 +72,42 @@ func (b *builder) memberFamily() v1.IPFamily {
 	return b.family()
 }
 
-// memberAddress returns the address at which a node receives traffic: its first InternalIP of the
-// family, else its first ExternalIP.
-func memberAddress(node *v1.Node, family v1.IPFamily) (string, bool) {
+// memberAddress returns the address at which a node receives traffic: the first in the range of the
+// members' subnet, else the first of all.
+func memberAddress(
+	node *v1.Node, family v1.IPFamily, subnet netip.Prefix,
+) (string, bool) {
+	all := reachableAddresses(node, family)
+	if len(all) == 0 {
+		return "", false
+	}
+	inSubnet := slices.IndexFunc(all, func(text string) bool {
+		address, err := netip.ParseAddr(text)
+		return err == nil && subnet.Contains(address)
+	})
+	return all[max(inSubnet, 0)], true
+}
+
+// reachableAddresses returns the InternalIPs of the family, followed by the ExternalIPs. A node
+// reports its addresses itself, so those that lead to the load balancer's own host or its metadata
+// service do not count.
+func reachableAddresses(node *v1.Node, family v1.IPFamily) (all []string) {
 	for _, kind := range []v1.NodeAddressType{v1.NodeInternalIP, v1.NodeExternalIP} {
 		for _, a := range node.Status.Addresses {
 			address, err := netip.ParseAddr(a.Address)
-			if err == nil && a.Type == kind && address.Zone() == "" &&
+			if err == nil && a.Type == kind && isReachable(address) &&
 				(family == "" || familyOf(address) == family) {
-				return a.Address, true
+				all = append(all, a.Address)
 			}
 		}
 	}
-	return "", false
+	return all
+}
+
+func isReachable(address netip.Addr) bool {
+	address = address.Unmap()
+	return address.Zone() == "" && !address.IsUnspecified() && !address.IsLoopback() &&
+		!address.IsLinkLocalUnicast() && !address.IsMulticast()
 }
 
 // serverID is empty if the node has no provider ID yet, or one of another cloud.
@@ -134,7 +165,8 @@ func (b *builder) sayIfNone(selected []Node, found []Backend) {
 		len(b.Nodes) == 0:
 	case len(selected) == 0:
 		b.warn(events.WithoutMembers,
-			"the load balancer has no members: no node matches the node selector")
+			"the load balancer has no members: no node matches node-selector "+
+				strconv.Quote(b.Settings.NodeSelector.String()))
 	case !slices.ContainsFunc(selected, func(node Node) bool { return !node.Draining }):
 		b.warn(events.WithoutMembers,
 			"the load balancer has no active members: all nodes are being removed")
@@ -174,41 +206,45 @@ func (b *builder) members(port v1.ServicePort, backends []Backend) []octavia.Mem
 	return members
 }
 
-// autoscalerTaint is the taint that the cluster autoscaler adds to a node before it deletes it.
-const autoscalerTaint = "ToBeDeletedByClusterAutoscaler"
-
 // Node is a node that may be a member.
 type Node struct {
 	*v1.Node
 	// Draining: the node is about to be removed, and gets no new connections.
 	Draining bool
+	// Holder is an older node with the same provider ID; "" for none. A node writes its provider ID
+	// itself, so a younger one may claim the server of another.
+	Holder string
 }
 
-// Candidates returns the nodes that may be members: the nodes of upstream's service controller
-// (k8s.io/cloud-provider, controllers/service/controller.go, stableNodeSetPredicates), ready or
-// not, and, as draining, the nodes that it leaves out because they are being deleted.
+// Candidates returns the nodes that may be members: those of the service controller, ready or not,
+// and, as draining, those that it leaves out because they are about to be removed.
 func Candidates(nodes []*v1.Node) []Node {
+	holders := map[string]*v1.Node{}
+	for _, node := range nodes {
+		id := serverID(node)
+		if holder := holders[id]; id != "" && (holder == nil || isBefore(node, holder)) {
+			holders[id] = node
+		}
+	}
 	var candidates []Node
 	for _, node := range nodes {
-		if !isExcluded(node) {
-			candidates = append(candidates, Node{node, isDraining(node)})
+		if !members.IsCandidate(node) {
+			continue
 		}
+		candidate := Node{Node: node, Draining: members.IsLeaving(node)}
+		if holder := holders[serverID(node)]; holder != nil && holder.Name != node.Name {
+			candidate.Holder = holder.Name
+		}
+		candidates = append(candidates, candidate)
 	}
 	return candidates
 }
 
-// isExcluded treats a value that is not a boolean as true, as upstream does.
-func isExcluded(node *v1.Node) bool {
-	value, labeled := node.Labels[v1.LabelNodeExcludeBalancers]
-	if !labeled {
-		return false
-	}
-	excluded, err := strconv.ParseBool(value)
-	return err != nil || excluded
+// isBefore reports whether a node holds a server rather than another one: a node that stays, else
+// the older one.
+func isBefore(a, b *v1.Node) bool {
+	return cmp.Or(compareBools(members.IsLeaving(a), members.IsLeaving(b)),
+		a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
 }
 
-func isDraining(node *v1.Node) bool {
-	return !node.DeletionTimestamp.IsZero() ||
-		slices.ContainsFunc(node.Spec.Taints,
-			func(taint v1.Taint) bool { return taint.Key == autoscalerTaint })
-}
+// isExcluded treats a value that is not a boolean as true, as upstream does.

@@ -1,13 +1,16 @@
 package desired
 
 import (
+	"net/netip"
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
@@ -42,7 +45,7 @@ func TestMemberAddress_EachFamily_IsThatOfOCCM(t *testing.T) {
 		"not an address":                 {[]string{"10.0.0", "10.0.0.1"}, "", "10.0.0.1"},
 		"an address of one link only":    {[]string{"fe80::1%eth0", "fd00::1"}, v6, "fd00::1"},
 	} {
-		got, ok := memberAddress(node("n1", test.addresses...), test.family)
+		got, ok := memberAddress(node("n1", test.addresses...), test.family, netip.Prefix{})
 		if got != test.want || ok != (test.want != "") {
 			t.Errorf("%s: %q, %t, want %q", name, got, ok, test.want)
 		}
@@ -61,6 +64,32 @@ func TestMembers_OnePerNodeAndPort(t *testing.T) {
 		}
 		if !slices.Equal(port.Pool.Members, want) {
 			t.Errorf("%s: %+v, want %+v", port.Name, port.Pool.Members, want)
+		}
+	}
+}
+
+func TestMembers_SeveralAddresses_TheOneInTheMemberSubnet(t *testing.T) {
+	for name, test := range map[string]struct {
+		subnet string
+		want   []string
+	}{
+		"the first one":  {"10.0.0.0/24", []string{"10.0.0.1", "10.0.0.2"}},
+		"the second one": {"10.7.0.0/24", []string{"10.7.0.1", "10.0.0.2"}},
+		"an external one": {
+			"192.0.2.0/24", []string{"192.0.2.1", "10.0.0.2"},
+		},
+		"none": {"172.16.0.0/24", []string{"10.0.0.1", "10.0.0.2"}},
+	} {
+		d, notices := build(t, withNodes(node("n1", "10.0.0.1", "10.7.0.1", "ExternalIP:192.0.2.1"),
+			node("n2", "10.0.0.2")),
+			func(in *Input) { in.Places.MemberRange = netip.MustParsePrefix(test.subnet) })
+		wantTold(t, notices)
+		var got []string
+		for _, b := range d.Backends {
+			got = append(got, b.Address)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: the members are %q, want %q", name, got, test.want)
 		}
 	}
 }
@@ -279,5 +308,88 @@ func TestCandidates_EachNode_IsChosenAsUpstreamDoes(t *testing.T) {
 		if !reflect.DeepEqual(n, before) {
 			t.Errorf("%s: the node was changed", name)
 		}
+	}
+}
+
+func nodeOf(server, name string, age time.Duration) *v1.Node {
+	n := node(name, "10.0.0."+name[1:])
+	n.Spec.ProviderID = "openstack:///" + server
+	n.CreationTimestamp = metav1.NewTime(time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC).Add(-age))
+	return n
+}
+
+// A node writes its provider ID itself, so a younger one may claim the server of another to get its
+// traffic, or to have its security group opened.
+func TestBuild_TwoNodesHaveOneProviderID_OnlyTheOlderIsAMember(t *testing.T) {
+	const server = "11111111-1111-4111-8111-111111111111"
+	leaving := nodeOf(server, "n3", time.Hour)
+	leaving.DeletionTimestamp = &leaving.CreationTimestamp
+	for name, test := range map[string]struct {
+		nodes []*v1.Node
+		want  []string
+	}{
+		"a younger node claims the server": {
+			[]*v1.Node{nodeOf(server, "n1", 0), nodeOf(server, "n2", time.Minute)}, []string{"n2"},
+		},
+		"the older one is excluded from load balancers": {
+			[]*v1.Node{
+				nodeOf(server, "n1", 0), excludedNode(nodeOf(server, "n2", time.Minute)),
+			}, nil,
+		},
+		"the older one is replaced": {
+			[]*v1.Node{nodeOf(server, "n1", 0), leaving}, []string{"n1"},
+		},
+		"of one age": {
+			[]*v1.Node{nodeOf(server, "n2", 0), nodeOf(server, "n1", 0)}, []string{"n1"},
+		},
+		"no provider ID yet": {
+			[]*v1.Node{node("n1", "10.0.0.1"), node("n2", "10.0.0.2")}, []string{"n1", "n2"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := given()
+			in.Nodes = Candidates(test.nodes)
+			want, notices, err := Build(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, b := range want.Backends {
+				if !b.Draining {
+					got = append(got, b.Node)
+				}
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("the members are %q, want %q (%v)", got, test.want, notices)
+			}
+			tells := slices.ContainsFunc(notices,
+				func(n events.Notice) bool { return n.Reason == events.NodeIDTaken })
+			if tells != (len(test.nodes) > len(test.want) && name != "the older one is replaced") {
+				t.Errorf("the notices are %v", notices)
+			}
+		})
+	}
+}
+
+func excludedNode(n *v1.Node) *v1.Node {
+	n.Labels = map[string]string{v1.LabelNodeExcludeBalancers: ""}
+	return n
+}
+
+// Octavia's amphorae would send the traffic to themselves, or to their metadata service.
+func TestBuild_NodeReportsAnUnreachableAddress_ItIsNoMember(t *testing.T) {
+	for _, address := range []string{
+		"127.0.0.1", "169.254.169.254", "0.0.0.0", "224.0.0.1", "::1", "fe80::1", "fe80::a9fe:a9fe",
+		"::ffff:169.254.169.254", "::", "ff02::1",
+	} {
+		if got, ok := memberAddress(node("n1", address), "", netip.Prefix{}); ok {
+			t.Errorf("%s is used as %s", address, got)
+		}
+	}
+	both := node("n1", "169.254.169.254")
+	both.Status.Addresses = append(both.Status.Addresses,
+		v1.NodeAddress{Type: v1.NodeInternalIP, Address: "10.0.0.1"})
+	if got, _ := memberAddress(both, "", netip.Prefix{}); got != "10.0.0.1" {
+		t.Errorf("the member's address is %q", got)
 	}
 }

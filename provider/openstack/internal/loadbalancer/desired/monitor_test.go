@@ -18,6 +18,7 @@ func TestMonitor_Type(t *testing.T) {
 		in.Service.Spec.HealthCheckNodePort = 0
 	}
 	plain := func(*Input) {}
+	unnoticed := []string{"LoadBalancerLocalWithoutMonitor!"}
 	for name, test := range map[string]struct {
 		protocol v1.Protocol
 		features Features
@@ -32,13 +33,13 @@ func TestMonitor_Type(t *testing.T) {
 		"Local, TCP":                  {v1.ProtocolTCP, latest(), withLocal, "HTTP", kubeProxy, nil},
 		"Local, UDP":                  {v1.ProtocolUDP, latest(), withLocal, "HTTP", kubeProxy, nil},
 		"Local, SCTP":                 {v1.ProtocolSCTP, latest(), withLocal, "HTTP", kubeProxy, nil},
-		"Local, UDP, API 2.15":        {v1.ProtocolUDP, old, withLocal, "UDP-CONNECT", 0, nil},
+		"Local, UDP, API 2.15":        {v1.ProtocolUDP, old, withLocal, "UDP-CONNECT", 0, unnoticed},
 		"Local, TCP, API 2.15":        {v1.ProtocolTCP, old, withLocal, "HTTP", kubeProxy, nil},
 		"Local, no health check port": {v1.ProtocolTCP, latest(), withoutPort, "TCP", 0, nil},
 		"ovn, TCP":                    {v1.ProtocolTCP, ovn(), plain, "TCP", 0, nil},
 		"ovn, UDP":                    {v1.ProtocolUDP, ovn(), plain, "UDP-CONNECT", 0, nil},
 		"ovn, Local, TCP":             {v1.ProtocolTCP, ovn(), withLocal, "TCP", 0, nil},
-		"ovn, Local, UDP":             {v1.ProtocolUDP, ovn(), withLocal, "UDP-CONNECT", 0, nil},
+		"ovn, Local, UDP":             {v1.ProtocolUDP, ovn(), withLocal, "UDP-CONNECT", 0, unnoticed},
 		"ovn, SCTP":                   {v1.ProtocolSCTP, ovn(), plain, "", 0, []string{"LoadBalancerMonitorIgnored!"}},
 	} {
 		d, notices := build(t, withProtocols(test.protocol), withFeatures(test.features),

@@ -1,9 +1,11 @@
 package desired
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Identity identifies the Service of a load balancer, and its cluster.
@@ -16,6 +18,15 @@ type Identity struct {
 	Name       string
 	// UID is the Service's UID.
 	UID string
+	// Created is when the Service was created; zero if unknown.
+	Created time.Time
+
+	// Owner is the cluster's name in the fleet that serves it, or "". The cluster's owner cannot
+	// choose it, unlike the UIDs, which come from the cluster's API server.
+	Owner string
+	// OwnerRequired: an object without the mark of the owner is another's. Otherwise only an object
+	// with another mark is: it may be older than the marks.
+	OwnerRequired bool
 }
 
 // Names, descriptions and OCCM's tag are exactly as OCCM creates them
@@ -96,7 +107,57 @@ const (
 	// that OCCM had created for another Service. Names cannot show this, because clusters may have
 	// the same name.
 	guestTag = "fxccm-guest="
+	// ownerTag is on what the fleet's Manager of a cluster creates or adopts. On a load balancer it
+	// is the mark of the cluster that is no guest there.
+	ownerTag = "fxccm-owner="
 )
+
+// OwnerTag is the mark of the cluster's owner; "" without an owner. It holds a hash, because names
+// may be longer than tags.
+func (i Identity) OwnerTag() string {
+	if i.Owner == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(i.Owner))
+	return fmt.Sprintf("%s%x", ownerTag, sum[:16])
+}
+
+// HasOtherMark reports whether the tags have the mark of another owner. The tags of a load balancer
+// that the cluster is a guest in have one, too. Without an owner all marks are accepted: a cluster
+// that has left its fleet may be served by a Manager of its own.
+func (i Identity) HasOtherMark(tags []string) bool {
+	return i.Owner != "" && slices.ContainsFunc(tags, func(tag string) bool {
+		return strings.HasPrefix(tag, ownerTag) && tag != i.OwnerTag()
+	})
+}
+
+// HasMark reports whether the tags have the mark of the owner.
+func (i Identity) HasMark(tags []string) bool {
+	return i.Owner != "" && slices.Contains(tags, i.OwnerTag())
+}
+
+// IsOthers reports whether the marks show another owner or, if OwnerRequired, not this one.
+func (i Identity) IsOthers(tags []string) bool {
+	return i.HasOtherMark(tags) || i.OwnerRequired && !i.HasMark(tags)
+}
+
+// IsMark reports whether a tag is one of fxccm's, or OCCM's for a Service.
+func IsMark(tag string) bool {
+	for _, prefix := range []string{clusterTag, serviceTag, guestTag, ownerTag, ServicePrefix} {
+		if strings.HasPrefix(tag, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsControllersDescription reports whether a controller describes its floating IPs so: OCCM and the
+// Octavia ingress controller ("Floating IP for Kubernetes ..."), or Cluster API's provider
+// ("Created by cluster-api-provider-openstack ...").
+func IsControllersDescription(text string) bool {
+	return strings.HasPrefix(text, "Floating IP for Kubernetes ") ||
+		strings.Contains(text, "cluster-api-provider-openstack")
+}
 
 // ClusterTag is on all objects of the cluster.
 func (i Identity) ClusterTag() string { return clusterTag + i.ClusterUID }
@@ -144,11 +205,17 @@ func (i Identity) ServiceTag() string { return serviceTag + i.UID }
 
 // Tags returns the tags of a load balancer and its listeners.
 func (i Identity) Tags() []string {
-	return []string{i.LoadBalancerName(), i.ClusterTag(), i.ServiceTag()}
+	return append([]string{i.LoadBalancerName()}, i.NetworkTags()...)
 }
 
 // NetworkTags returns the tags of floating IPs and security groups.
-func (i Identity) NetworkTags() []string { return []string{i.ClusterTag(), i.ServiceTag()} }
+func (i Identity) NetworkTags() []string {
+	tags := []string{i.ClusterTag(), i.ServiceTag()}
+	if owner := i.OwnerTag(); owner != "" {
+		tags = append(tags, owner)
+	}
+	return tags
+}
 
 // ClusterOf returns the UID of the cluster that the tags name, "" for none.
 func ClusterOf(tags []string) string { return valueOf(tags, clusterTag) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -22,8 +23,9 @@ type Cloud interface {
 	Subnet(ctx context.Context, id string) (neutron.Subnet, error)
 	// Subnets returns the subnets of a network, in the order of their IDs.
 	Subnets(ctx context.Context, networkID string) ([]neutron.Subnet, error)
-	// ExternalNetwork returns the default network of floating IPs, or "".
-	ExternalNetwork(ctx context.Context) (string, error)
+	// ExternalNetwork returns the default network of floating IPs for ports in a subnet, or in a
+	// network if the subnet is ""; or "".
+	ExternalNetwork(ctx context.Context, subnetID, networkID string) (string, error)
 	// ServerAddresses returns the fixed addresses of servers by their IDs.
 	ServerAddresses(ctx context.Context, serverIDs []string) (map[string][]neutron.Address, error)
 }
@@ -230,10 +232,13 @@ func (r *resolver) namedSubnet(ctx context.Context, id string) (neutron.Subnet, 
 }
 
 // member finds the members' subnet. More than its ID is looked up only for the rules of a security
-// group, which hold its CIDR.
+// group, which hold its CIDR, and for nodes with several addresses.
 func (r *resolver) member(ctx context.Context) error {
 	id, err := r.memberSubnet(ctx)
 	if err != nil {
+		return err
+	}
+	if err := r.memberRange(ctx, id); err != nil {
 		return err
 	}
 	if !r.Settings.ManageSecurityGroups {
@@ -253,6 +258,28 @@ func (r *resolver) member(ctx context.Context) error {
 	}
 	r.places.Member, err = r.namedSubnet(ctx, id)
 	return err
+}
+
+// memberRange finds the range that chooses among the addresses of a node. A subnet that is named
+// for the VIP alone does not choose: members that OCCM created may be elsewhere, and would move.
+func (r *resolver) memberRange(ctx context.Context, subnetID string) error {
+	isOfVIP := r.Settings.SubnetID != "" &&
+		cmp.Or(r.Settings.MemberSubnetID, r.Settings.SubnetID) == r.Settings.SubnetID
+	if subnetID == "" || isOfVIP || !slices.ContainsFunc(r.Nodes, func(node Node) bool {
+		return node.Node != nil && len(reachableAddresses(node.Node, r.family())) > 1
+	}) {
+		return nil
+	}
+	subnet, err := r.cloud.Subnet(ctx, subnetID)
+	if errors.Is(err, neutron.ErrNotFound) {
+		return nil // It may be another project's. Octavia decides.
+	}
+	if err != nil {
+		return err
+	}
+	// Without a CIDR no address precedes.
+	r.places.MemberRange, _ = netip.ParsePrefix(subnet.CIDR)
+	return nil
 }
 
 // memberSubnet returns "" if no source names the subnet: Octavia then uses the VIP's.
@@ -344,9 +371,9 @@ func (r *resolver) subnetsOf(ctx context.Context, nodes []Backend) ([]string, er
 func (r *resolver) located() []Backend {
 	var all, selected []Backend
 	for _, node := range r.Nodes {
-		address, ok := memberAddress(node.Node, r.family())
+		address, ok := memberAddress(node.Node, r.family(), netip.Prefix{})
 		server := serverID(node.Node)
-		if !ok || server == "" {
+		if !ok || server == "" || node.Holder != "" {
 			continue
 		}
 		found := Backend{
@@ -378,7 +405,7 @@ func (r *resolver) floatingIP(ctx context.Context) error {
 	network := r.Settings.FloatingNetworkID
 	if network == "" {
 		var err error
-		if network, err = r.cloud.ExternalNetwork(ctx); err != nil {
+		if network, err = r.externalNetwork(ctx); err != nil {
 			return err
 		}
 	}
@@ -388,6 +415,10 @@ func (r *resolver) floatingIP(ctx context.Context) error {
 		return nil
 	}
 	return r.floatingSubnets(ctx)
+}
+
+func (r *resolver) externalNetwork(ctx context.Context) (string, error) {
+	return r.cloud.ExternalNetwork(ctx, r.places.VIP.SubnetID, r.places.VIP.NetworkID)
 }
 
 // floatingSubnet looks up the named subnet. The subnet determines its network, if Neutron shows it:
@@ -417,7 +448,7 @@ func (r *resolver) floatingSubnet(ctx context.Context) error {
 func (r *resolver) unseenFloatingSubnet(ctx context.Context) (err error) {
 	network := r.Settings.FloatingNetworkID
 	if network == "" {
-		if network, err = r.cloud.ExternalNetwork(ctx); err != nil {
+		if network, err = r.externalNetwork(ctx); err != nil {
 			return err
 		}
 	}
@@ -452,7 +483,7 @@ func (r *resolver) floatingSubnets(ctx context.Context) error {
 	}
 	if len(r.places.FloatingSubnetIDs) == 0 {
 		return impossible(
-			"none of the %[2]d IPv4 subnets of network %[1]s visible to the project has %[3]s; name a subnet of another project's network by its ID",
+			"none of the %[2]d IPv4 subnets of network %[1]s visible to the project has %[3]s; correct that, or name a subnet of another project by floating-subnet-id",
 			r.places.FloatingNetworkID, len(all), asked(pattern, tags))
 	}
 	return nil
@@ -461,10 +492,10 @@ func (r *resolver) floatingSubnets(ctx context.Context) error {
 func asked(pattern, tags string) string {
 	var all []string
 	if pattern != "" {
-		all = append(all, fmt.Sprintf("a name matching %q", pattern))
+		all = append(all, fmt.Sprintf("a name matching floating-subnet %q", pattern))
 	}
 	if tags != "" {
-		all = append(all, fmt.Sprintf("tags matching %q", tags))
+		all = append(all, fmt.Sprintf("tags matching floating-subnet-tags %q", tags))
 	}
 	return strings.Join(all, " and ")
 }

@@ -206,6 +206,45 @@ func TestResolve_D28_MemberSubnetIsTheSameBeforeAndAfter(t *testing.T) {
 	}
 }
 
+// Address and subnet of a member are one choice.
+func TestResolve_NodesHaveSeveralAddresses_ThoseInTheMemberSubnetAreFound(t *testing.T) {
+	s := newSite(t)
+	nodes := []*v1.Node{s.addNode("a", "10.0.0.11"), s.addNode("b", "10.0.0.12")}
+	nodes[1].Status.Addresses = append(nodes[1].Status.Addresses,
+		v1.NodeAddress{Type: v1.NodeInternalIP, Address: "172.16.0.12"})
+	for name, c := range map[string]struct {
+		settings settings.Settings
+		nodes    []*v1.Node
+		want     string
+		lists    int
+	}{
+		"member subnet":           {settings.Settings{MemberSubnetID: s.frontV4}, nodes, "172.16.0.0/24", 1},
+		"the nodes decide":        {settings.Settings{}, nodes, "10.0.0.0/16", 1},
+		"one address each":        {settings.Settings{MemberSubnetID: s.frontV4}, nodes[:1], "", 0},
+		"only the VIP's is named": {settings.Settings{SubnetID: s.frontV4}, nodes, "", 0},
+		"one that is not visible": {settings.Settings{MemberSubnetID: "hidden"}, nodes, "", 1},
+		"VIP and member are named": {
+			settings.Settings{MemberSubnetID: s.v4, SubnetID: s.frontV4}, nodes, "10.0.0.0/16", 1,
+		},
+	} {
+		c.settings.Internal = true
+		if c.settings.SubnetID == "" && c.settings.MemberSubnetID != "" {
+			c.settings.NetworkID = s.front
+		}
+		got := s.mustResolve(lookup{Settings: c.settings, Nodes: c.nodes})
+		text := ""
+		if got.MemberRange.IsValid() {
+			text = got.MemberRange.String()
+		}
+		if text != c.want {
+			t.Errorf("%s: found %+v, want the range %q", name, got, c.want)
+		}
+		if n := s.Counts()["subnet_list"]; n > c.lists {
+			t.Errorf("%s: %d lists of subnets, want at most %d", name, n, c.lists)
+		}
+	}
+}
+
 // OCCM's D8: with only a network and managed security groups it looks up the subnet "", and
 // crashes.
 func TestResolve_D8_NetworkAloneAndSecurityGroups(t *testing.T) {
@@ -566,7 +605,7 @@ func TestResolve_FloatingIP(t *testing.T) {
 				FloatingNetworkID: s.external,
 				FloatingSubnet:    "other-*", FloatingSubnetTags: "carol",
 			}},
-			impossible: `has a name matching "other-*" and tags matching "carol"`,
+			impossible: `has a name matching floating-subnet "other-*" and tags matching floating-subnet-tags "carol"`,
 			calls:      map[string]int{"subnet_list": 1},
 		},
 		"IPv6 fits": {

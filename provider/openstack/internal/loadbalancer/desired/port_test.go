@@ -169,6 +169,11 @@ func TestPort_UnsupportedProtocol_IsRefused(t *testing.T) {
 			!strings.HasPrefix(err.Error(), "port 80/"+string(test.protocol)) {
 			t.Errorf("%s: %q does not name the port and %s", name, err, test.says)
 		}
+		if strings.HasPrefix(name, "ovn, ") && (!strings.Contains(err.Error(),
+			": the provider ovn does not support ") || !strings.HasSuffix(err.Error(),
+			" of cloud.conf); remove it, or set lb-provider to another provider")) {
+			t.Errorf("%s: %q does not name the provider, the setting and what to do", name, err)
+		}
 	}
 	// A certificate for all Services does not affect one without TCP ports.
 	_, notices := build(t, withProtocols(v1.ProtocolUDP), withFeatures(ovn()),

@@ -61,13 +61,15 @@ func (a *API) readCertificate(ctx context.Context, ref string) error {
 	}
 	switch {
 	case gophercloud.ResponseCodeIs(err, http.StatusNotFound):
-		return fmt.Errorf("certificate %s: %w: the key manager has no such container or secret",
-			ref, ErrNoCertificate)
+		return fmt.Errorf("%s: %w with the reference %s", barbican, ErrNoCertificate, ref)
 	case err != nil:
 		return fmt.Errorf("certificate %s: %w", ref, err)
 	}
 	return nil
 }
+
+// barbican is the service that texts about certificates name.
+const barbican = "Barbican"
 
 // parseCertificateRef parses …/containers/<id> or …/secrets/<id>. The ID becomes a part of a URL.
 func parseCertificateRef(ref string) (kind, id string, err error) {
@@ -77,8 +79,8 @@ func parseCertificateRef(ref string) (kind, id string, err error) {
 	}
 	if kind != "containers" && kind != "secrets" || !isID(id) {
 		return "", "",
-			fmt.Errorf("certificate %q: %w: a reference ends with containers/<id> or secrets/<id>",
-				ref, ErrNoCertificate)
+			fmt.Errorf("%s: %w with the reference %q, which does not end with "+
+				"containers/<id> or secrets/<id>", barbican, ErrNoCertificate, ref)
 	}
 	return kind, id, nil
 }

@@ -19,7 +19,7 @@ func TestExplain_GoesByNeutronsType(t *testing.T) {
 		{400, "ExternalIpAddressExhausted", "", ErrNoAddress},
 		{409, "Conflict", "No more IP addresses available on network x.", ErrNoAddress},
 		{409, "IpAddressInUse", "", nil},
-		{409, "OverQuota", "", ErrQuota},
+		{409, "OverQuota", "", nil},
 		{409, "FloatingIPPortAlreadyAssociated", "", nil},
 		{409, "SomethingElse", "", nil},
 		{404, "FloatingIPNotFound", "", ErrNotFound},
@@ -36,7 +36,7 @@ func TestExplain_GoesByNeutronsType(t *testing.T) {
 		if !errors.As(err, &code) {
 			t.Errorf("%d %s: the error lacks Neutron's own text: %v", c.status, c.kind, err)
 		}
-		for _, known := range []error{ErrNotFound, ErrNoAddress, ErrQuota} {
+		for _, known := range []error{ErrNotFound, ErrNoAddress} {
 			if got := errors.Is(err, known); got != (known == c.want) {
 				t.Errorf("%d %s %s: is %q: %v", c.status, c.kind, c.text, known, got)
 			}

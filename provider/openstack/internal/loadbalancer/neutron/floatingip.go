@@ -62,18 +62,22 @@ func (a *API) readFloatingIPs(ctx context.Context) ([]FloatingIP, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list floating IPs: %w", err)
 	}
-	return list[FloatingIP](ctx, a, "floatingips", "floatingips", url.Values{
+	all, err := list[FloatingIP](ctx, a, "floatingips", "floatingips", url.Values{
 		"project_id": {project},
 		"fields": {
 			"id", "floating_ip_address", "floating_network_id", "description", "port_id",
-			"tags",
+			"tags", "created_at",
 		},
 	})
+	for i := range all {
+		all[i].Tags = a.shownTags(all[i].Tags)
+	}
+	return all, err
 }
 
 // CreateFloatingIP creates a floating IP for the port, with the requested address or one of the
-// subnet ("": of any subnet), and tags it: two requests. The error wraps [ErrNoAddress] or
-// [ErrQuota]. A floating IP with an ID beside an error was created, but not tagged.
+// subnet ("": of any subnet), and tags it: two requests. The error wraps [ErrNoAddress] if
+// none is left. A floating IP with an ID beside an error was created, but not tagged.
 func (a *API) CreateFloatingIP(
 	ctx context.Context, wanted WantedFloatingIP, subnetID, portID string,
 ) (FloatingIP, error) {
@@ -101,13 +105,17 @@ func (a *API) CreateFloatingIP(
 	if err := a.TagFloatingIP(ctx, value.ID, wanted.Tags); err != nil {
 		return value, err
 	}
-	value.Tags = wanted.Tags
+	if !a.isUntagged() {
+		value.Tags = wanted.Tags
+	}
 	return value, nil
 }
 
 // AttachFloatingIP points a floating IP to the port. It reads the floating IP first: if that points
-// to another port, it stays there, and the call fails.
-func (a *API) AttachFloatingIP(ctx context.Context, id, portID string) error {
+// to another port, or free (which may be nil) denies it, it stays there, and the call fails.
+func (a *API) AttachFloatingIP(
+	ctx context.Context, id, portID string, free func(FloatingIP) bool,
+) error {
 	doing := fmt.Sprintf("attach floating IP %s to port %s", id, portID)
 	for range maxStale {
 		var is floatingIP
@@ -121,7 +129,10 @@ func (a *API) AttachFloatingIP(ctx context.Context, id, portID string) error {
 		case is.PortID == portID:
 			return nil
 		case is.PortID != "":
-			return fmt.Errorf("%s: %s is in use by port %s", doing, is.Address, is.PortID)
+			// The Service must not learn the ID of that port.
+			return fmt.Errorf("%s: %s is in use by another port", doing, is.Address)
+		case free != nil && !free(is.FloatingIP):
+			return fmt.Errorf("%s: %s has another owner now", doing, is.Address)
 		}
 		err = a.pointFloatingIP(ctx, doing, id, portID, is.Revision)
 		if !isStale(err) {
@@ -155,9 +166,19 @@ func (a *API) DeleteFloatingIP(ctx context.Context, id string) error {
 	})
 }
 
-// TagFloatingIP replaces the tags. It is a no-op on a cloud without tags.
+// TagFloatingIP replaces the tags. It is a no-op on a cloud that does not keep tags.
 func (a *API) TagFloatingIP(ctx context.Context, id string, tags []string) error {
 	return a.replaceTags(ctx, "floatingips", id, tags)
+}
+
+// ClearFloatingIPDescription removes the description, which names the Service of a floating IP.
+func (a *API) ClearFloatingIPDescription(ctx context.Context, id string) error {
+	return a.request(ctx, "clear the description of floating IP "+id,
+		func(client *gophercloud.ServiceClient) error {
+			none := ""
+			return floatingips.Update(ctx, client, id,
+				floatingips.UpdateOpts{Description: &none}).Err
+		})
 }
 
 func changedByOthers(doing string) error {

@@ -68,7 +68,10 @@ func TestFloatingIPsOf_AnyOfTheReasons_IsOneList(t *testing.T) {
 	if !slices.Equal(got.Tags, []string{"x", "fxccm-service=1"}) {
 		t.Errorf("tags %q", got.Tags)
 	}
-	got.Tags = nil
+	if got.CreatedAt == "" {
+		t.Error("the time of the creation is missing")
+	}
+	got.Tags, got.CreatedAt = nil, ""
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("found %+v, want %+v", got, want)
 	}
@@ -164,7 +167,7 @@ func TestCreateFloatingIP_ErrorsTellWhatToDo(t *testing.T) {
 		"quota": {func(s *site) (string, string) {
 			s.SetNetworkQuota("floatingip", 0)
 			return "", ""
-		}, ErrQuota},
+		}, nil},
 		"unknown subnet": {func(*site) (string, string) { return "00000000-0000-4000-8000-00000000dead", "" }, ErrNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +180,7 @@ func TestCreateFloatingIP_ErrorsTellWhatToDo(t *testing.T) {
 			if err == nil || c.want != nil && !errors.Is(err, c.want) || made.ID != "" {
 				t.Errorf("made %+v, error %v, want %q", made, err, c.want)
 			}
-			for _, other := range []error{ErrNoAddress, ErrQuota, ErrNotFound} {
+			for _, other := range []error{ErrNoAddress, ErrNotFound} {
 				if other != c.want && errors.Is(err, other) {
 					t.Errorf("the error is also %q", other)
 				}
@@ -191,7 +194,7 @@ func TestCreateFloatingIP_ErrorsTellWhatToDo(t *testing.T) {
 
 func TestCreateFloatingIP_NotTagged_IsReturnedWithTheError(t *testing.T) {
 	s := newSite(t)
-	s.Inject(openstacktest.Fault{Operation: "floating_ip_tag_replace", Status: 500})
+	s.Inject(openstacktest.Fault{Operation: "floating_ip_tag_replace", Status: 503})
 	made, err := s.CreateFloatingIP(t.Context(),
 		WantedFloatingIP{NetworkID: s.external, Tags: []string{"a"}}, "", s.addPort(""))
 	if err == nil || made.ID == "" {
@@ -201,13 +204,13 @@ func TestCreateFloatingIP_NotTagged_IsReturnedWithTheError(t *testing.T) {
 
 func TestTags_CloudWithoutTags_AreSkipped(t *testing.T) {
 	s := newSite(t, openstacktest.WithoutExtensions("standard-attr-tag"))
-	wanted := WantedFloatingIP{NetworkID: s.external, Tags: []string{"a"}}
+	wanted := WantedFloatingIP{NetworkID: s.external, Tags: []string{"fxccm-service=a"}}
 	for range 2 {
 		_, err := s.CreateFloatingIP(t.Context(), wanted, "", s.addPort(""))
 		s.must(err)
 	}
 	s.wantCalls(map[string]int{
-		"floating_ip_create": 2, "floating_ip_tag_replace": 2,
+		"floating_ip_create": 2, "floating_ip_tag_replace": 1,
 		"network_extension_list": 1,
 	})
 	all, err := s.FloatingIPs(t.Context())
@@ -215,6 +218,60 @@ func TestTags_CloudWithoutTags_AreSkipped(t *testing.T) {
 	if len(all) != 2 || all[0].Tags != nil {
 		t.Errorf("tags %#v of a cloud without tags, want nil", all)
 	}
+}
+
+// Some controllers of networks answer a request for tags and keep none, or always fail.
+func TestTags_NotKeptOrRefused_ObjectsAreCreatedAndShownWithoutTags(t *testing.T) {
+	const mark = "fxccm-service=a"
+	for name, fault := range map[string]openstacktest.Fault{
+		"null":      {Rewrite: forgetfully("null")},
+		"no tags":   {Rewrite: forgetfully(`{"tags": []}`)},
+		"an error":  {Status: 500},
+		"forbidden": {Status: 403},
+		"no such":   {Status: 405},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			fault.Operation = "*_tag_replace"
+			s.Inject(fault)
+			made, err := s.CreateFloatingIP(t.Context(),
+				WantedFloatingIP{NetworkID: s.external, Tags: []string{mark}}, "", s.addPort(""))
+			s.must(err)
+			if len(made.Tags) > 0 {
+				t.Errorf("the new floating IP has the tags %q", made.Tags)
+			}
+			group, err := s.CreateSecurityGroup(t.Context(),
+				SecurityGroup{Name: "lb-sg", Tags: []string{mark}})
+			s.must(err)
+			s.must(s.TagSecurityGroup(t.Context(), group.ID, []string{"fxccm-service=b"}))
+			counts := s.Counts()
+			if n := counts["floating_ip_tag_replace"] +
+				counts["security_group_tag_replace"]; n != 1 {
+				t.Errorf("%d requests for tags, want one", n)
+			}
+			if err := s.TagFloatingIP(t.Context(), made.ID, []string{"users"}); err == nil {
+				t.Error("the mark was not removed, and there is no error")
+			}
+			if fault.Rewrite != nil {
+				return // the simulator has kept the tags
+			}
+			all, err := s.FloatingIPs(t.Context())
+			s.must(err)
+			if len(all) != 1 || all[0].Tags != nil {
+				t.Errorf("the floating IPs are %+v, want one with nil tags", all)
+			}
+			s.RemoveFaults()
+			s.clock.SetTime(s.clock.Now().Add(tagsAge))
+			s.must(s.TagFloatingIP(t.Context(), made.ID, []string{mark}))
+			if got := s.floatingIPNow(made.ID).Tags; !slices.Equal(got, []string{mark}) {
+				t.Errorf("later the tags are %q", got)
+			}
+		})
+	}
+}
+
+func forgetfully(body string) func(openstacktest.Call, int, []byte) (int, []byte) {
+	return func(openstacktest.Call, int, []byte) (int, []byte) { return 200, []byte(body) }
 }
 
 func TestTags_ExtensionsCannotBeRead_IsAnError(t *testing.T) {
@@ -248,7 +305,7 @@ func TestAttachFloatingIP_AttachedElsewhere_IsRefused(t *testing.T) {
 	mine, others := s.addPort(""), s.addPort("")
 	id := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
 	for range 2 { // the second call changes nothing
-		s.must(s.AttachFloatingIP(t.Context(), id, mine))
+		s.must(s.AttachFloatingIP(t.Context(), id, mine, nil))
 	}
 	if got := s.floatingIPNow(id).PortID; got != mine {
 		t.Errorf("the floating IP points to %q", got)
@@ -256,13 +313,13 @@ func TestAttachFloatingIP_AttachedElsewhere_IsRefused(t *testing.T) {
 	if n := s.Counts()["floating_ip_update"]; n != 1 {
 		t.Errorf("%d writes", n)
 	}
-	if err := s.AttachFloatingIP(t.Context(), id, others); err == nil {
+	if err := s.AttachFloatingIP(t.Context(), id, others, nil); err == nil {
 		t.Error("a floating IP in use was attached")
 	}
 	if got := s.floatingIPNow(id).PortID; got != mine {
 		t.Errorf("the floating IP was moved to %q", got)
 	}
-	if err := s.AttachFloatingIP(t.Context(), "gone", mine); !errors.Is(err, ErrNotFound) {
+	if err := s.AttachFloatingIP(t.Context(), "gone", mine, nil); !errors.Is(err, ErrNotFound) {
 		t.Errorf("error %v for a deleted floating IP", err)
 	}
 }
@@ -283,7 +340,7 @@ func TestAttachFloatingIP_AttachedByAnotherMeanwhile_IsLeftThere(t *testing.T) {
 	mine := s.addPort("")
 	others = s.addPort("")
 	id = s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
-	if err := s.AttachFloatingIP(t.Context(), id, mine); err == nil {
+	if err := s.AttachFloatingIP(t.Context(), id, mine, nil); err == nil {
 		t.Error("a floating IP in use was attached")
 	}
 	if got := s.floatingIPNow(id).PortID; got != others {

@@ -8,13 +8,13 @@ package neutron
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -24,6 +24,7 @@ import (
 
 	"github.com/fxccm/fxccm/provider/kit/batch"
 	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
 	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
@@ -40,6 +41,8 @@ const (
 	groupNamesAge = time.Hour
 	// certificateAge is for the existence of a certificate.
 	certificateAge = 10 * time.Minute
+	// tagsAge is how long Neutron gets no tags after it has refused or dropped some.
+	tagsAge = 10 * time.Minute
 )
 
 // Config is what [New] needs.
@@ -70,9 +73,12 @@ type API struct {
 	addresses    *lookup[[]Address]
 	subnets      *lookup[Subnet]
 	networks     *lookup[[]Subnet]
-	external     *lookup[string]
+	external     *lookup[[]string]
+	gateways     *lookup[[]string]
 	certificates *lookup[certificate]
 	groupEdits   *batch.Batches[*groupEdit]
+	// untagged is until when Neutron gets no tags; nil: it has kept all so far.
+	untagged atomic.Pointer[time.Time]
 	// closing ends the batches.
 	closing []func()
 }
@@ -96,7 +102,8 @@ func New(config Config) *API {
 	a.addresses = newLookup(a, subnetAge, a.readAddresses)
 	a.subnets = newLookup(a, subnetAge, a.readSubnets)
 	a.networks = newLookup(a, networkAge, a.readNetworks)
-	a.external = newLookup(a, networkAge, a.readExternalNetwork)
+	a.external = newLookup(a, networkAge, a.readExternalNetworks)
+	a.gateways = newLookup(a, networkAge, a.readGateways)
 	a.certificates = newLookup(a, certificateAge, a.readCertificates)
 	a.certificates.keeps = func(c certificate) bool { return c.err == nil }
 	a.groupEdits = batch.New(ErrClosed, a.editGroups)
@@ -186,18 +193,43 @@ func extract[T item](result gophercloud.Result, member string) (T, error) {
 // "standard-attr-tag").
 const extensionTags = "standard-attr-tag"
 
-// replaceTags replaces the tags with one request. It is a no-op on a cloud without tags. Only after
-// a failure does it check the extension, and returns an error if that fails, too.
+// serviceMark begins the tag of an object that belongs to a Service.
+const serviceMark = "fxccm-service="
+
+// replaceTags replaces the tags with one request. A Neutron that does not keep tags gets none for
+// tagsAge, so that Services are served without marks. Their descriptions and names mark the objects
+// then. A write without the mark of a Service must succeed, because it gives the object up. Only
+// after a failure does replaceTags check the extension, and returns an error if that fails, too.
 func (a *API) replaceTags(ctx context.Context, collection, id string, tags []string) error {
+	tags = once(tags)
+	marks := slices.ContainsFunc(tags,
+		func(tag string) bool { return strings.HasPrefix(tag, serviceMark) })
+	if marks && a.isUntagged() {
+		return nil
+	}
+	var kept []string
 	err := a.request(ctx, fmt.Sprintf("tag %s %s", collection, id),
-		func(client *gophercloud.ServiceClient) error {
+		func(client *gophercloud.ServiceClient) (err error) {
 			if len(tags) == 0 {
 				return attributestags.DeleteAll(ctx, client, collection, id).ExtractErr()
 			}
-			return attributestags.ReplaceAll(ctx, client, collection, id,
-				attributestags.ReplaceAllOpts{Tags: once(tags)}).Err
+			kept, err = attributestags.ReplaceAll(ctx, client, collection, id,
+				attributestags.ReplaceAllOpts{Tags: tags}).Extract()
+			return err
 		})
-	if !errors.Is(err, ErrNotFound) || isKind(err, "TagResourceNotFound") {
+	isLost := func(tag string) bool { return !slices.Contains(kept, tag) }
+	switch {
+	case err == nil && !slices.ContainsFunc(tags, isLost):
+		return nil
+	case err == nil && marks:
+		a.leaveUntagged("Neutron has accepted tags and not kept them")
+		return nil
+	case err == nil:
+		return fmt.Errorf("tag %s %s: Neutron has not kept the tags", collection, id)
+	case marks && refusesTags(err):
+		a.leaveUntagged(err.Error())
+		return nil
+	case !errors.Is(err, ErrNotFound) || isKind(err, "TagResourceNotFound"):
 		return err
 	}
 	has, unknown := a.extensions.Get(ctx)
@@ -207,8 +239,39 @@ func (a *API) replaceTags(ctx context.Context, collection, id string, tags []str
 	case has[extensionTags]:
 		return err
 	}
-	a.config.Logger.V(2).Info("Neutron has no tags extension", "resource", collection, "id", id)
+	a.leaveUntagged("Neutron has no tags extension")
 	return nil
+}
+
+// refusesTags reports whether a request for tags failed in a way that another request for tags most
+// likely fails, too. Other requests may succeed.
+func refusesTags(err error) bool {
+	return gophercloud.ResponseCodeIs(err, http.StatusForbidden) ||
+		gophercloud.ResponseCodeIs(err, http.StatusMethodNotAllowed) ||
+		gophercloud.ResponseCodeIs(err, http.StatusInternalServerError) ||
+		gophercloud.ResponseCodeIs(err, http.StatusNotImplemented)
+}
+
+// leaveUntagged warns only the first time.
+func (a *API) leaveUntagged(why string) {
+	until := a.config.Clock.Now().Add(tagsAge)
+	if a.untagged.Swap(&until) == nil {
+		a.config.Logger.Info("Floating IPs and security groups are not tagged; their "+
+			"descriptions and names mark them", "cause", why, "nextAttempt", until)
+	}
+}
+
+func (a *API) isUntagged() bool {
+	until := a.untagged.Load()
+	return until != nil && a.config.Clock.Now().Before(*until)
+}
+
+// shownTags replaces no tags by nil while Neutron gets none, so that no plan has steps for them.
+func (a *API) shownTags(tags []string) []string {
+	if len(tags) == 0 && a.isUntagged() {
+		return nil
+	}
+	return tags
 }
 
 // once removes duplicates, which Neutron refuses.
@@ -228,63 +291,33 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrNoAddress: the subnet or network has no free address. Another subnet may have one.
 	ErrNoAddress = errors.New("no address is left")
-	// ErrQuota: the project's quota is exhausted.
-	ErrQuota = errors.New("the project's quota is exceeded")
 	// ErrNoCertificate: the reference names no certificate.
-	ErrNoCertificate = errors.New("not found")
+	ErrNoCertificate = errors.New("no container or secret")
 	// ErrClosed is returned by requests after [API.Close].
 	ErrClosed = errors.New("the Neutron client is closed")
 )
 
-// explain wraps an error of Neutron in the error that callers act on. Statuses alone are ambiguous:
-// 409 is returned for an address in use, for a full subnet, and for the quota. So explain reads the
-// type, the name of the exception (neutron_lib/exceptions, neutron/ipam/exceptions.py).
+// explain wraps an error of Neutron in the error that callers act on. Neutron's proxies count, too:
+// a missing object and a missing extension are told apart by those who need it.
 func explain(err error) error {
-	if known := kindOf(err); known != nil {
+	var known error
+	switch f := failure.Of(err); {
+	case f == nil:
+	case f.Status == http.StatusNotFound:
+		known = ErrNotFound
+	case f.IsNoAddress():
+		known = ErrNoAddress
+	}
+	if known != nil {
 		return fmt.Errorf("%w: %w", known, err)
 	}
 	return err
 }
 
-func kindOf(err error) error {
-	var code gophercloud.ErrUnexpectedResponseCode
-	if !errors.As(err, &code) {
-		return nil
-	}
-	kind, message := neutronError(code.Body)
-	switch {
-	case code.Actual == http.StatusNotFound:
-		return ErrNotFound
-	case kind == "OverQuota":
-		return ErrQuota
-	case kind == "ExternalIpAddressExhausted",
-		strings.HasPrefix(kind, "IpAddressGenerationFailure"),
-		code.Actual == http.StatusConflict && strings.Contains(message, "No more IP addresses"):
-		return ErrNoAddress
-	}
-	return nil
-}
-
 // isKind reports whether an error is Neutron's and of that type.
 func isKind(err error, kind string) bool {
-	var code gophercloud.ErrUnexpectedResponseCode
-	if !errors.As(err, &code) {
-		return false
-	}
-	is, _ := neutronError(code.Body)
-	return is == kind
-}
-
-// neutronError returns "" for other bodies, such as a proxy's page.
-func neutronError(body []byte) (kind, message string) {
-	var failure struct {
-		NeutronError struct {
-			Type    string `json:"type"`
-			Message string `json:"message"`
-		} `json:"NeutronError"`
-	}
-	_ = json.Unmarshal(body, &failure)
-	return failure.NeutronError.Type, failure.NeutronError.Message
+	f := failure.Of(err)
+	return f != nil && f.Type == kind
 }
 
 // isStale reports whether Neutron refused a write because its revision is no longer the newest.

@@ -115,6 +115,20 @@ func (a *API) portsBy(
 	return found, nil
 }
 
+// Port returns a port. It uses no cache.
+func (a *API) Port(ctx context.Context, id string) (found Port, err error) {
+	project, err := a.config.Project(ctx)
+	if err != nil {
+		return Port{}, fmt.Errorf("get port %s: %w", id, err)
+	}
+	err = a.request(ctx, "get port "+id, func(client *gophercloud.ServiceClient) (err error) {
+		found, err = extract[Port](ports.Get(ctx, client, id).Result, "port")
+		return err
+	})
+	found.OfProject = found.ProjectID == project
+	return found, err
+}
+
 func (a *API) port(ctx context.Context, id string) (found NodePort, err error) {
 	err = a.request(ctx, "get port "+id, func(client *gophercloud.ServiceClient) (err error) {
 		found, err = extract[NodePort](ports.Get(ctx, client, id).Result, "port")

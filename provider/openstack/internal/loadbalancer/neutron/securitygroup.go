@@ -71,6 +71,7 @@ func (a *API) readSecurityGroups(
 	found := map[string]*SecurityGroup{}
 	for _, g := range all {
 		if found[g.Name] == nil {
+			g.Tags = a.shownTags(g.Tags)
 			found[g.Name] = &g.SecurityGroup
 		}
 	}
@@ -124,11 +125,13 @@ func (a *API) CreateSecurityGroup(
 	if err := a.TagSecurityGroup(ctx, made.ID, group.Tags); err != nil {
 		return made, err
 	}
-	made.Tags = group.Tags
+	if !a.isUntagged() {
+		made.Tags = group.Tags
+	}
 	return made, nil
 }
 
-// TagSecurityGroup replaces the tags. It is a no-op on a cloud without tags.
+// TagSecurityGroup replaces the tags. It is a no-op on a cloud that does not keep tags.
 func (a *API) TagSecurityGroup(ctx context.Context, id string, tags []string) error {
 	return a.replaceTags(ctx, "security-groups", id, tags)
 }

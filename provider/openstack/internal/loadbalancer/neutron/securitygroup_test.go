@@ -2,13 +2,13 @@ package neutron
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
 	"testing"
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -173,7 +173,7 @@ func TestCreateRule_RuleExists_Succeeds(t *testing.T) {
 	}
 	s.SetNetworkQuota("security_group_rule", 0)
 	wanted.PortMin--
-	if err := s.CreateRule(t.Context(), id, wanted); !errors.Is(err, ErrQuota) {
+	if err := s.CreateRule(t.Context(), id, wanted); !failure.Of(err).IsQuota() {
 		t.Errorf("error %v, want one about the quota", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 )
 
 // Subnet returns a subnet; [ErrNotFound] if the project sees no subnet with that ID. It is cached
@@ -68,15 +69,98 @@ type externalNetwork struct {
 
 func (n externalNetwork) identifier() string { return n.ID }
 
-// ExternalNetwork returns the default network of floating IPs, or "". As with OCCM it is the first
-// one, by ID, that has an IPv4 subnet, or whose subnets are hidden from the project, as is common
-// for external networks. The answer is cached for networkAge.
-func (a *API) ExternalNetwork(ctx context.Context) (string, error) {
-	id, _, err := a.external.one(ctx, "")
-	return id, err
+// ExternalNetwork returns the default network of floating IPs for ports in a subnet, or "". It has
+// an IPv4 subnet, or its subnets are hidden from the project, as is common for external networks.
+// Of several, a router must lead to it from the subnet or, if that is "", from an IPv4 subnet of
+// the network, of which Octavia chooses one. If both are "", or no router leads to any of them, it
+// is the first one by ID, as with OCCM. The answers are cached for networkAge.
+func (a *API) ExternalNetwork(ctx context.Context, subnetID, networkID string) (string, error) {
+	all, _, err := a.external.one(ctx, "")
+	if err != nil || len(all) == 0 {
+		return "", err
+	}
+	if len(all) == 1 || subnetID == "" && networkID == "" {
+		return all[0], nil
+	}
+	subnets := []Subnet{{ID: subnetID}}
+	if subnetID == "" {
+		if subnets, err = a.Subnets(ctx, networkID); err != nil {
+			return "", err
+		}
+	}
+	for _, from := range subnets {
+		if from.IPv6 {
+			continue
+		}
+		reached, _, err := a.gateways.one(ctx, from.ID)
+		if err != nil {
+			return "", err
+		}
+		for _, id := range all {
+			if slices.Contains(reached, id) {
+				return id, nil
+			}
+		}
+	}
+	return all[0], nil
 }
 
-func (a *API) readExternalNetwork(ctx context.Context, _ []string) (map[string]string, error) {
+// router is a router with its gateway.
+type router struct {
+	ID      string `json:"id"`
+	Gateway struct {
+		NetworkID string `json:"network_id"`
+	} `json:"external_gateway_info"`
+}
+
+func (r router) identifier() string { return r.ID }
+
+// routerPort is a port of a subnet, which may be a router's.
+type routerPort struct {
+	ID          string `json:"id"`
+	DeviceID    string `json:"device_id"`
+	DeviceOwner string `json:"device_owner"`
+}
+
+func (p routerPort) identifier() string { return p.ID }
+
+// readGateways returns the external networks to which the routers of each subnet lead. The owners
+// of a router's ports are network:router_interface, those of distributed routers, and those of
+// replicated ones (neutron_lib/constants.py, ROUTER_INTERFACE_OWNERS).
+func (a *API) readGateways(ctx context.Context, subnets []string) (map[string][]string, error) {
+	found := map[string][]string{}
+	for _, subnet := range subnets {
+		ports, err := list[routerPort](ctx, a, "ports", "ports", url.Values{
+			"fixed_ips": {"subnet_id=" + subnet}, "fields": {"id", "device_id", "device_owner"},
+		})
+		if err != nil {
+			return nil, err
+		}
+		var ids []string
+		for _, p := range ports {
+			if strings.HasPrefix(p.DeviceOwner, "network:") &&
+				strings.Contains(p.DeviceOwner, "router") {
+				ids = append(ids, p.DeviceID)
+			}
+		}
+		if len(ids) == 0 {
+			continue
+		}
+		routers, err := listBy[router](ctx, a, "routers", "routers", "id", distinct(ids),
+			url.Values{"fields": {"id", "external_gateway_info"}})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range routers {
+			if r.Gateway.NetworkID != "" {
+				found[subnet] = append(found[subnet], r.Gateway.NetworkID)
+			}
+		}
+	}
+	return found, nil
+}
+
+func (a *API) readExternalNetworks(ctx context.Context, _ []string) (map[string][]string, error) {
 	networks, err := list[externalNetwork](ctx, a, "networks", "networks", url.Values{
 		"router:external": {"true"}, "fields": {"id", "subnets"},
 	})
@@ -91,12 +175,13 @@ func (a *API) readExternalNetwork(ctx context.Context, _ []string) (map[string]s
 	if err != nil {
 		return nil, err
 	}
+	usable := []string{}
 	for _, n := range networks {
 		if givesFloatingIPs(n, seen[n.ID]) {
-			return map[string]string{"": n.ID}, nil
+			usable = append(usable, n.ID)
 		}
 	}
-	return map[string]string{"": ""}, nil
+	return map[string][]string{"": usable}, nil
 }
 
 // givesFloatingIPs reports whether a network may have an IPv4 address, judging by its visible

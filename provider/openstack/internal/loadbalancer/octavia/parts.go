@@ -41,10 +41,7 @@ func (s *shownListener) value() Listener {
 	l := s.Listener
 	// -1 is the API's default.
 	l.ConnectionLimit = ptr.Deref(s.ConnectionLimit, -1)
-	l.Tags, l.AllowedCIDRs = orNil(l.Tags), slices.Sorted(slices.Values(l.AllowedCIDRs))
-	if len(l.InsertHeaders) == 0 {
-		l.InsertHeaders = nil
-	}
+	FieldsOf[Listener]().normalize(&l)
 	return l
 }
 

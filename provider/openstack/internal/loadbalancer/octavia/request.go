@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
 )
 
@@ -37,21 +37,10 @@ func (a *API) get(ctx context.Context, path string, query url.Values, into any) 
 	return err
 }
 
-// isNotFound reports whether a 404 comes from Octavia itself: in the form of its errors, which is
-// WSME's, or, if the pool of members is missing (PoolsController._lookup), in the form of
-// oslo.middleware's with the text "Pool ... not found.". A 404 of a proxy, or of an address without
-// Octavia ("The resource could not be found."), proves nothing.
+// isNotFound reports whether a 404 comes from Octavia itself.
 func isNotFound(err error) bool {
-	var unexpected gophercloud.ErrUnexpectedResponseCode
-	if !errors.As(err, &unexpected) || unexpected.Actual != http.StatusNotFound {
-		return false
-	}
-	var body struct {
-		Fault       string `json:"faultstring"`
-		Description string `json:"description"`
-	}
-	return json.Unmarshal(unexpected.Body, &body) == nil &&
-		(body.Fault != "" || strings.HasSuffix(body.Description, " not found."))
+	f := failure.Of(err)
+	return f != nil && f.IsNotFound()
 }
 
 // pageSize is the most items that Octavia returns, unless its operator has configured another limit
@@ -76,11 +65,10 @@ func list[T any](
 // omits the others. The parts of a pool, which may be larger than the rest, are read elsewhere.
 func fieldsOf[T any]() []string {
 	var names []string
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if !slices.Contains([]string{"", "-", "members", "healthmonitor"}, name) &&
-			!slices.Contains(names, name) {
-			names = append(names, name)
+	for _, f := range FieldsOf[T]() {
+		if !slices.Contains([]string{"members", "healthmonitor"}, f.name) &&
+			!slices.Contains(names, f.name) {
+			names = append(names, f.name)
 		}
 	}
 	return names
@@ -92,7 +80,7 @@ func fieldsOf[T any]() []string {
 func (a *API) Version(ctx context.Context) (minor int, err error) {
 	minor, err = a.minor.Get(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("version of Octavia's API: %w", err)
+		return 0, fmt.Errorf("learn the version of Octavia's API: %w", err)
 	}
 	return minor, nil
 }

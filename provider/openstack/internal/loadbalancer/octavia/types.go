@@ -8,20 +8,21 @@ import (
 )
 
 // The types of this file are desired and observed objects, and the bodies of requests: a field that
-// a request may leave out is omitted if it is empty.
+// a request may leave out is omitted if it is empty. The tags of a field drive its comparison,
+// update, text and prediction; see [Fields].
 
 // LoadBalancer is Octavia's load balancer, without its parts.
 type LoadBalancer struct {
 	// ID is empty in a desired load balancer.
-	ID          string   `json:"id,omitempty"`
-	Name        string   `json:"name,omitempty"`
-	Description string   `json:"description,omitempty"`
-	Tags        []string `json:"tags,omitempty"`
+	ID          string   `json:"id,omitempty" octavia:"create"`
+	Name        string   `json:"name,omitempty" octavia:"create"`
+	Description string   `json:"description,omitempty" octavia:"create"`
+	Tags        []string `json:"tags,omitempty" octavia:"kept,since=5"`
 
 	// Provider is Octavia's provider. Desired, empty means the cloud's default.
-	Provider         string `json:"provider,omitempty"`
-	FlavorID         string `json:"flavor_id,omitempty"`
-	AvailabilityZone string `json:"availability_zone,omitempty"`
+	Provider         string `json:"provider,omitempty" octavia:"create"`
+	FlavorID         string `json:"flavor_id,omitempty" octavia:"create,since=6"`
+	AvailabilityZone string `json:"availability_zone,omitempty" octavia:"create,since=14"`
 
 	VIP
 	// AdditionalVIPs are addresses beside the first, in the same network.
@@ -33,9 +34,9 @@ type LoadBalancer struct {
 	// names, and of members, by [MadeMember]. It is set only in the response to its creation.
 	Made map[string]string `json:"-"`
 
-	Status Status `json:"provisioning_status,omitempty"`
+	Status Status `json:"provisioning_status,omitempty" octavia:"create"`
 	// Operating is Octavia's operating status: whether the members answer. It is only reported.
-	Operating string    `json:"operating_status,omitempty"`
+	Operating string    `json:"operating_status,omitempty" octavia:"create"`
 	CreatedAt time.Time `json:"-"`
 	// UpdatedAt is when the load balancer, or any of its parts, last changed, to the second: each
 	// change of a listener, pool, member or monitor changes the load balancer's status. Zero:
@@ -46,10 +47,10 @@ type LoadBalancer struct {
 // VIP is the place of a load balancer's address. Octavia chooses the fields that are empty in a
 // desired VIP.
 type VIP struct {
-	Address   string `json:"vip_address,omitempty"`
-	PortID    string `json:"vip_port_id,omitempty"`
-	SubnetID  string `json:"vip_subnet_id,omitempty"`
-	NetworkID string `json:"vip_network_id,omitempty"`
+	Address   string `json:"vip_address,omitempty" octavia:"create"`
+	PortID    string `json:"vip_port_id,omitempty" octavia:"create"`
+	SubnetID  string `json:"vip_subnet_id,omitempty" octavia:"create"`
+	NetworkID string `json:"vip_network_id,omitempty" octavia:"create"`
 }
 
 // Status is Octavia's provisioning status.
@@ -97,13 +98,13 @@ func Transport(protocol string) string {
 
 // Listener is a port that a load balancer listens on.
 type Listener struct {
-	ID       string   `json:"id,omitempty"`
-	Name     string   `json:"name,omitempty"`
-	Tags     []string `json:"tags,omitzero"`
-	Protocol string   `json:"protocol,omitempty"`
-	Port     int      `json:"protocol_port,omitempty"`
+	ID       string   `json:"id,omitempty" octavia:"create"`
+	Name     string   `json:"name,omitempty" octavia:"kept"`
+	Tags     []string `json:"tags,omitzero" octavia:"kept,since=5"`
+	Protocol string   `json:"protocol,omitempty" octavia:"create"`
+	Port     int      `json:"protocol_port,omitempty" octavia:"create"`
 	// PoolID is the default pool, which gets the connections. It is empty in a desired listener.
-	PoolID string `json:"default_pool_id,omitempty"`
+	PoolID string `json:"default_pool_id,omitempty" octavia:"kept"`
 	// ConnectionLimit is the most concurrent connections, -1 for no limit.
 	ConnectionLimit int `json:"connection_limit"`
 	// Timeouts is nil if the cloud does not support it.
@@ -113,10 +114,14 @@ type Listener struct {
 	// Desired, nil means that the cloud does not support it, and it is not compared. Desired
 	// without a restriction, it is 0.0.0.0/0, ::/0 or both, by the families of the VIPs, as OCCM
 	// sends it and Octavia returns it.
-	AllowedCIDRs []string `json:"allowed_cidrs,omitzero"`
-	TLSContainer string   `json:"default_tls_container_ref,omitempty"`
+	AllowedCIDRs []string `json:"allowed_cidrs,omitzero" octavia:"optional,since=12"`
+	TLSContainer string   `json:"default_tls_container_ref,omitempty" octavia:"optional"`
 
-	Status Status `json:"provisioning_status,omitempty"`
+	// TLSVersions are those that a TERMINATED_HTTPS listener accepts. Desired, nil means that an
+	// existing listener keeps its versions, and that a new one gets Octavia's default.
+	TLSVersions []string `json:"tls_versions,omitempty" octavia:"optional,since=17"`
+
+	Status Status `json:"provisioning_status,omitempty" octavia:"create"`
 }
 
 // Key identifies a listener within its load balancer.
@@ -130,32 +135,32 @@ type ListenerKey struct {
 
 // Timeouts of a listener, in milliseconds.
 type Timeouts struct {
-	ClientData    int `json:"timeout_client_data"`
-	MemberConnect int `json:"timeout_member_connect"`
-	MemberData    int `json:"timeout_member_data"`
-	TCPInspect    int `json:"timeout_tcp_inspect"`
+	ClientData    int `json:"timeout_client_data" octavia:"since=1"`
+	MemberConnect int `json:"timeout_member_connect" octavia:"since=1"`
+	MemberData    int `json:"timeout_member_data" octavia:"since=1"`
+	TCPInspect    int `json:"timeout_tcp_inspect" octavia:"since=1"`
 }
 
 // Pool is a set of members to which a listener distributes connections.
 type Pool struct {
-	ID   string `json:"id,omitempty"`
-	Name string `json:"name,omitempty"`
+	ID   string `json:"id,omitempty" octavia:"create"`
+	Name string `json:"name,omitempty" octavia:"kept"`
 	// Tags are set on pools that were created in an existing load balancer. OCCM's pools have none,
 	// because their listener identifies the owner; but a pool that is to replace another has no
 	// listener at first. Desired, nil means that existing tags stay.
-	Tags        []string    `json:"tags,omitzero"`
-	Protocol    string      `json:"protocol,omitempty"`
+	Tags        []string    `json:"tags,omitzero" octavia:"kept,since=5"`
+	Protocol    string      `json:"protocol,omitempty" octavia:"create"`
 	Algorithm   string      `json:"lb_algorithm,omitempty"`
-	Persistence Persistence `json:"session_persistence,omitzero"`
-	Members     []Member    `json:"members,omitempty"`
+	Persistence Persistence `json:"session_persistence,omitzero" octavia:"null"`
+	Members     []Member    `json:"members,omitempty" octavia:"create"`
 	// MembersInPart: only ID, Name, Address and Port of Members are known.
 	MembersInPart bool `json:",omitempty"`
 	// Monitor is nil for none.
-	Monitor *Monitor `json:"healthmonitor,omitempty"`
+	Monitor *Monitor `json:"healthmonitor,omitempty" octavia:"create"`
 	// MonitorInPart: only ID, Name and Type of Monitor are known.
 	MonitorInPart bool `json:",omitempty"`
 
-	Status Status `json:"provisioning_status,omitempty"`
+	Status Status `json:"provisioning_status,omitempty" octavia:"create"`
 }
 
 // Persistence keeps a client at a member: "" or SOURCE_IP.
@@ -181,27 +186,27 @@ func (p *Persistence) UnmarshalJSON(raw []byte) error {
 
 // Member is a node's port in a pool. Two members of a pool cannot have the same address and port.
 type Member struct {
-	ID      string `json:"id,omitempty"`
+	ID      string `json:"id,omitempty" octavia:"create"`
 	Name    string `json:"name,omitempty"`
-	Address string `json:"address,omitempty"`
-	Port    int    `json:"protocol_port"`
+	Address string `json:"address,omitempty" octavia:"create"`
+	Port    int    `json:"protocol_port" octavia:"create"`
 	// SubnetID is the subnet of the address. Observed, empty means the subnet of the VIP. Desired,
 	// empty is not compared. So OCCM, which always names the subnet, and fxccm accept each other's
 	// members.
 	//
-	// A request omits the subnet of the VIP, unless the existing member has another one: Octavia
-	// reads each named subnet from Neutron, one by one (octavia/api/v2/controllers/member.py,
-	// subnet_exists), and keeps the subnet of an existing member. A replacement of all members can
-	// change the subnet; an update of one member cannot.
-	SubnetID string `json:"subnet_id,omitempty"`
+	// A request omits the subnet of the VIP, unless the existing member has another one or the
+	// provider is ovn: Octavia reads each named subnet from Neutron, one by one
+	// (octavia/api/v2/controllers/member.py, subnet_exists), and keeps the subnet of an existing
+	// member. A replacement of all members can change the subnet; an update of one member cannot.
+	SubnetID string `json:"subnet_id,omitempty" octavia:"create"`
 	// Weight is 0 for a member that gets no new connections, else 1.
 	Weight int `json:"weight"`
 	// MonitorPort is the port that the monitor checks; 0 for Port.
-	MonitorPort int `json:"monitor_port,omitempty"`
+	MonitorPort int `json:"monitor_port,omitempty" octavia:"null"`
 	// Backup: the member gets connections only when the others do not work. It is never desired.
-	Backup bool `json:"backup,omitempty"`
+	Backup bool `json:"backup,omitempty" octavia:"since=1"`
 
-	Status Status `json:"provisioning_status,omitempty"`
+	Status Status `json:"provisioning_status,omitempty" octavia:"create"`
 }
 
 // Key identifies a member within its pool.
@@ -221,20 +226,20 @@ type MemberKey struct {
 
 // Monitor checks a pool's members.
 type Monitor struct {
-	ID   string `json:"id,omitempty"`
-	Name string `json:"name,omitempty"`
-	Type string `json:"type,omitempty"`
+	ID   string `json:"id,omitempty" octavia:"create"`
+	Name string `json:"name,omitempty" octavia:"kept"`
+	Type string `json:"type,omitempty" octavia:"create"`
 	// Delay and Timeout are in seconds.
 	Delay          int `json:"delay"`
 	Timeout        int `json:"timeout"`
 	MaxRetries     int `json:"max_retries"`
 	MaxRetriesDown int `json:"max_retries_down"`
 	// HTTPMethod, URLPath and ExpectedCodes are for the type HTTP.
-	HTTPMethod    string `json:"http_method,omitempty"`
-	URLPath       string `json:"url_path,omitempty"`
-	ExpectedCodes string `json:"expected_codes,omitempty"`
+	HTTPMethod    string `json:"http_method,omitempty" octavia:"optional"`
+	URLPath       string `json:"url_path,omitempty" octavia:"optional"`
+	ExpectedCodes string `json:"expected_codes,omitempty" octavia:"optional"`
 
-	Status Status `json:"provisioning_status,omitempty"`
+	Status Status `json:"provisioning_status,omitempty" octavia:"create"`
 }
 
 // The types of monitors.
@@ -276,6 +281,34 @@ func (c *Contents) Are(of *LoadBalancer) bool {
 	slices.Sort(ids)
 	return slices.Equal(ids, of.Parts)
 }
+
+// Unfinished returns a listener, pool, monitor or member on which Octavia is still at work; "" for
+// none.
+func (c *Contents) Unfinished() string {
+	for _, l := range c.Listeners {
+		if l.Status.Pending() {
+			return fmt.Sprintf("listener %s is %s", l.ID, l.Status)
+		}
+	}
+	for _, p := range c.Pools {
+		if p.Status.Pending() {
+			return fmt.Sprintf("pool %s is %s", p.ID, p.Status)
+		}
+		if m := p.Monitor; m != nil && m.Status.Pending() {
+			return fmt.Sprintf("health monitor %s is %s", m.ID, m.Status)
+		}
+		for _, m := range p.Members {
+			if m.Status.Pending() {
+				return fmt.Sprintf("member %s is %s", m.ID, m.Status)
+			}
+		}
+	}
+	return ""
+}
+
+// ReportsEarly reports whether the provider reports a load balancer as ACTIVE before its parts are
+// ready, and again with each part, even while the load balancer is being deleted.
+func (lb *LoadBalancer) ReportsEarly() bool { return lb.Provider == ProviderOVN }
 
 // ProviderOVN is the provider of Octavia that forwards packets in Open vSwitch.
 const ProviderOVN = "ovn"

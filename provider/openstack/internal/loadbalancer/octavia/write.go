@@ -1,26 +1,24 @@
 package octavia
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 
 	"github.com/gophercloud/gophercloud/v2"
 
 	"github.com/fxccm/fxccm/internal/fence"
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 )
 
 // ErrBusy is wrapped by the error of a change that Octavia refuses because of the state of the load
 // balancer or the pool: it is being changed, or it is in ERROR. Octavia has changed nothing.
 var ErrBusy = errors.New("it is immutable in its present state")
-
-// ErrQuota is wrapped by the error of a creation that would exceed the project's quota.
-var ErrQuota = errors.New("the project's quota is exceeded")
 
 // ErrUncertain is wrapped by the error of a deletion with an unknown outcome. Octavia may carry out
 // an immediate retry as well: its worker fails at the second deletion, and the load balancer stays
@@ -35,9 +33,8 @@ var ErrUncertain = errors.New("its outcome is unknown")
 // default value are left out. admin_state_up is always left out, because it belongs to the
 // operator.
 
-// minorBackup is the version of the API that added backup members (its reference, "API version
-// history").
-const minorBackup = 1
+// anyVersion is for an object that has only what the API supports.
+const anyVersion = math.MaxInt
 
 // CreateLoadBalancer creates a load balancer and its ports, which may be nil, with one request. The
 // VIP exists when it returns, the rest when the load balancer is ACTIVE. A member's subnet that
@@ -80,7 +77,7 @@ func (a *API) CreateLoadBalancer(
 
 // UpdateLoadBalancer replaces the load balancer's tags. fxccm changes no other field of it.
 func (a *API) UpdateLoadBalancer(ctx context.Context, id string, tags []string) error {
-	return a.update(ctx, "update load balancer", id, "loadbalancer", nil,
+	return a.update(ctx, "update load balancer", id, "loadbalancer",
 		fields{"tags": append([]string{}, tags...)}, "loadbalancers", id)
 }
 
@@ -116,15 +113,16 @@ func (a *API) CreateListener(
 func (a *API) UpdateListener(
 	ctx context.Context, id string, listener Listener, poolID string,
 ) error {
+	listener.PoolID = poolID
+	change := FieldsOf[Listener]().update(listener, anyVersion)
 	switch {
 	case listener.Protocol != HTTP && listener.Protocol != TerminatedHTTPS:
 		// Other listeners have no headers, and a provider may refuse the attribute.
-		listener.InsertHeaders = nil
+		delete(change, "insert_headers")
 	case listener.InsertHeaders == nil:
-		listener.InsertHeaders = map[string]string{}
+		change["insert_headers"] = map[string]string{}
 	}
-	listener.ID, listener.PoolID, listener.Protocol, listener.Port = "", poolID, "", 0
-	return a.update(ctx, "update listener", id, "listener", listener, nil, "listeners", id)
+	return a.update(ctx, "update listener", id, "listener", change, "listeners", id)
 }
 
 // DeleteListener deletes the listener; its pool stays. It succeeds if the listener does not exist.
@@ -155,9 +153,8 @@ func (a *API) CreatePool(
 // UpdatePool updates the name, the algorithm and the persistence, and the tags unless they are nil.
 // It returns a pool in ERROR to ACTIVE.
 func (a *API) UpdatePool(ctx context.Context, id string, pool Pool) error {
-	return a.update(ctx, "update pool", id, "pool",
-		Pool{Name: pool.Name, Tags: pool.Tags, Algorithm: pool.Algorithm},
-		fields{"session_persistence": pool.Persistence}, "pools", id)
+	return a.update(ctx, "update pool", id, "pool", FieldsOf[Pool]().update(pool, anyVersion),
+		"pools", id)
 }
 
 // DeletePool deletes the pool with its members and its monitor. Its listener then has no default
@@ -175,9 +172,8 @@ func (a *API) CreateMonitor(ctx context.Context, poolID string, monitor Monitor)
 
 // UpdateMonitor updates all fields but the type.
 func (a *API) UpdateMonitor(ctx context.Context, id string, monitor Monitor) error {
-	monitor.ID, monitor.Type = "", ""
-	return a.update(ctx, "update health monitor", id, "healthmonitor", monitor, nil,
-		"healthmonitors", id)
+	return a.update(ctx, "update health monitor", id, "healthmonitor",
+		FieldsOf[Monitor]().update(monitor, anyVersion), "healthmonitors", id)
 }
 
 // DeleteMonitor succeeds if the monitor does not exist.
@@ -211,15 +207,8 @@ func (a *API) UpdateMember(ctx context.Context, poolID, id string, member Member
 	if err != nil {
 		return fmt.Errorf("update member %s: %w", id, err)
 	}
-	change := fields{"name": member.Name, "weight": member.Weight, "monitor_port": nil}
-	if member.MonitorPort != 0 {
-		change["monitor_port"] = member.MonitorPort
-	}
-	if minor >= minorBackup {
-		change["backup"] = member.Backup
-	}
-	return a.update(ctx, fmt.Sprintf("update member %s of pool", id), poolID, "member", nil, change,
-		"pools", poolID, "members", id)
+	return a.update(ctx, fmt.Sprintf("update member %s of pool", id), poolID, "member",
+		FieldsOf[Member]().update(member, minor), "pools", poolID, "members", id)
 }
 
 // DeleteMember succeeds if the member does not exist.
@@ -268,14 +257,10 @@ func (a *API) create(
 }
 
 func (a *API) update(
-	ctx context.Context, doing, id, kind string, object any, others fields, path ...string,
+	ctx context.Context, doing, id, kind string, change fields, path ...string,
 ) error {
-	body, err := bodyOf(kind, object, others)
-	if err != nil {
-		return err
-	}
 	var answer map[string]any
-	return a.writeTo(ctx, doing, id, http.MethodPut, body, &answer, path...)
+	return a.writeTo(ctx, doing, id, http.MethodPut, map[string]any{kind: change}, &answer, path...)
 }
 
 // remove succeeds if the object does not exist.
@@ -314,17 +299,11 @@ func (a *API) write(
 		address := client.ServiceURL(append([]string{"lbaas"}, path...)...)
 		_, err = client.Request(ctx, method, address, options)
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case isNotFound(err):
-		err = fmt.Errorf("%w: %w", ErrNotFound, err)
-	case isBusy(err):
-		err = fmt.Errorf("%w: %w", ErrBusy, err)
-	case isRefusal(err, http.StatusForbidden, "quota"):
-		err = fmt.Errorf("%w: %w", ErrQuota, err)
-	case isForbidden(err):
-		err = fmt.Errorf("%w: %w", ErrForbidden, err)
+	}
+	if known := kindOf(err); known != nil {
+		err = fmt.Errorf("%w: %w", known, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
@@ -341,19 +320,16 @@ func isUncertain(err error) bool {
 		!errors.Is(err, fence.ErrClosed)
 }
 
-// isBusy distinguishes conflicts because of a state from conflicts with existing objects, such as
-// another listener on the same port (octavia/common/exceptions.py: ImmutableObject, and
-// LBPendingStateError for the load balancer itself).
-func isBusy(err error) bool {
-	return isRefusal(err, http.StatusConflict, "immutable") ||
-		isRefusal(err, http.StatusConflict, "invalid state")
-}
-
-// isForbidden distinguishes a refusal by the policy from one by a quota: both are 403.
-func isForbidden(err error) bool { return isRefusal(err, http.StatusForbidden, "policy") }
-
-func isRefusal(err error, code int, words string) bool {
-	var unexpected gophercloud.ErrUnexpectedResponseCode
-	return errors.As(err, &unexpected) && unexpected.Actual == code &&
-		bytes.Contains(bytes.ToLower(unexpected.Body), []byte(words))
+// kindOf returns the error that callers act on; nil for others.
+func kindOf(err error) error {
+	switch f := failure.Of(err); {
+	case f == nil:
+	case f.IsNotFound():
+		return ErrNotFound
+	case f.IsBusy():
+		return ErrBusy
+	case f.IsForbidden():
+		return ErrForbidden
+	}
+	return nil
 }

@@ -176,6 +176,7 @@ func TestCreateLoadBalancer_WithPorts_SendsOneRequest(t *testing.T) {
 		t.Errorf("the load balancer is %+v", lb)
 	}
 	ports[0].Listener.PoolID, ports[1].Listener.PoolID = "pool_0", "pool_1"
+	ports[0].Listener.TLSVersions = []string{"TLSv1.2", "TLSv1.3"}
 	ports[1].Listener.Timeouts = &Timeouts{
 		ClientData: 50000, MemberConnect: 5000, MemberData: 50000,
 	}

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
@@ -16,7 +15,7 @@ func After(before *octavia.Contents, steps []Step) *octavia.Contents {
 	}
 	now := predicted{slices.Clone(before.Listeners), slices.Clone(before.Pools)}
 	for _, step := range steps {
-		if !now.take(step) {
+		if !step.predict(&now) {
 			return nil
 		}
 	}
@@ -72,103 +71,22 @@ type predicted struct {
 	pools     []octavia.Pool
 }
 
-// take applies a step. It returns false if the result cannot be predicted.
-func (c *predicted) take(step Step) bool {
-	switch s := step.(type) {
-	case SetMembers:
-		i := c.pool(s.Pool.ID)
-		if i < 0 {
-			return false
-		}
-		c.pools[i].Members, c.pools[i].MembersInPart = replaced(c.pools[i].Members, s.Members),
-			false
-		return true
-	case CreateMember:
-		i := c.pool(s.Pool.ID)
-		if i < 0 {
-			return false
-		}
-		m := s.Member
-		m.Status = octavia.Active
-		c.pools[i].Members = append(slices.Clip(c.pools[i].Members), m)
-		return true
-	case UpdateMember:
-		return c.member(s.PoolID, s.ID, func(members []octavia.Member, i int) []octavia.Member {
-			was := members[i]
-			members[i] = s.Member
-			members[i].ID, members[i].SubnetID, members[i].Status = was.ID, was.SubnetID,
-				octavia.Active
-			return members
-		})
-	case DeleteMember:
-		return c.member(s.PoolID, s.ID, func(members []octavia.Member, i int) []octavia.Member {
-			return slices.Delete(members, i, i+1)
-		})
-	case UpdateListener:
-		i := slices.IndexFunc(c.listeners, func(l octavia.Listener) bool { return l.ID == s.ID })
-		if i < 0 || s.Pool.Made != "" {
-			return false
-		}
-		was := c.listeners[i]
-		c.listeners[i] = s.Listener
-		now := &c.listeners[i]
-		now.ID, now.PoolID, now.Status = was.ID, cmp.Or(s.Pool.ID, was.PoolID), octavia.Active
-		now.Name, now.Tags = cmp.Or(now.Name, was.Name), orElse(now.Tags, was.Tags)
-		now.AllowedCIDRs = orElse(now.AllowedCIDRs, was.AllowedCIDRs)
-		return true
-	case UpdatePool:
-		i := c.pool(s.ID)
-		if i < 0 {
-			return false
-		}
-		c.pools[i].Algorithm, c.pools[i].Persistence, c.pools[i].Status = s.Pool.Algorithm,
-			s.Pool.Persistence, octavia.Active
-		return true
-	case UpdateLoadBalancer,
-		CreateFloatingIP, AttachFloatingIP, DetachFloatingIP, DeleteFloatingIP, TagFloatingIP,
-		CreateSecurityGroup, TagSecurityGroup, CreateRule, DeleteRule, AddGroup, RemoveGroup,
-		DeleteSecurityGroup:
-		return true
-	}
-	return false
-}
-
-func (c *predicted) pool(id string) int {
-	return slices.IndexFunc(c.pools, func(p octavia.Pool) bool { return id != "" && p.ID == id })
+// pool changes the pool with the ID; false if it does not exist.
+func (c *predicted) pool(id string, change func(*octavia.Pool) bool) bool {
+	i := slices.IndexFunc(c.pools, func(p octavia.Pool) bool { return id != "" && p.ID == id })
+	return i >= 0 && change(&c.pools[i])
 }
 
 // member changes the member with the ID in a copy of the members; false if it does not exist.
 func (c *predicted) member(
 	pool, id string, change func(members []octavia.Member, i int) []octavia.Member,
 ) bool {
-	p := c.pool(pool)
-	if p < 0 {
-		return false
-	}
-	m := slices.IndexFunc(c.pools[p].Members, func(m octavia.Member) bool { return m.ID == id })
-	if m < 0 {
-		return false
-	}
-	c.pools[p].Members = change(slices.Clone(c.pools[p].Members), m)
-	return true
-}
-
-// replaced returns the members after a request for all of them. New ones have no ID yet.
-func replaced(was, now []octavia.Member) []octavia.Member {
-	ids := make(map[octavia.MemberKey]string, len(was))
-	for _, m := range was {
-		ids[m.Key()] = m.ID
-	}
-	now = slices.Clone(now)
-	for i := range now {
-		now[i].ID, now[i].Status = ids[now[i].Key()], octavia.Active
-	}
-	return now
-}
-
-func orElse[T any](items, otherwise []T) []T {
-	if items == nil {
-		return otherwise
-	}
-	return items
+	return c.pool(pool, func(p *octavia.Pool) bool {
+		i := slices.IndexFunc(p.Members, func(m octavia.Member) bool { return m.ID == id })
+		if i < 0 {
+			return false
+		}
+		p.Members = change(slices.Clone(p.Members), i)
+		return true
+	})
 }

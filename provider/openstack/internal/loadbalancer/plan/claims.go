@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
@@ -26,6 +27,9 @@ func (c claims) isOfOtherCluster(tags []string) bool {
 
 // byTags reports whether fxccm's tags name the Service as the owner, and whether such tags exist.
 func (c claims) byTags(tags []string) (own, told bool) {
+	if c.id.IsOthers(tags) {
+		return false, true
+	}
 	if slices.Contains(tags, c.id.ServiceTag()) {
 		return true, true
 	}
@@ -80,12 +84,34 @@ func (c claims) isPart(
 }
 
 // ownsFloatingIP: fxccm's tag makes a floating IP the Service's. If the tags name no owner, OCCM's
-// description decides.
+// description decides, but only about a floating IP that is not older than the Service.
 func (c claims) ownsFloatingIP(f neutron.FloatingIP) bool {
 	if own, told := c.byTags(f.Tags); told {
 		return own
 	}
-	return f.Description == c.id.FloatingIPDescription()
+	return f.Description == c.id.FloatingIPDescription() && !c.isOlder(f)
+}
+
+// clockSkew is how far the clock of the API server may be ahead of Neutron's.
+const clockSkew = time.Minute
+
+// isOlder reports whether a floating IP is older than the Service: OCCM left its description when
+// an earlier Service of the same name kept the floating IP.
+func (c claims) isOlder(f neutron.FloatingIP) bool {
+	created, err := time.Parse(time.RFC3339, f.CreatedAt)
+	return err == nil && created.Before(c.id.Created.Add(-clockSkew))
+}
+
+// isMarkedByOthers reports whether the tags or the description of a floating IP show another owner.
+// The description counts only in the form of a controller: users may describe what they reserve.
+func (c claims) isMarkedByOthers(f neutron.FloatingIP) bool {
+	if c.ownsFloatingIP(f) {
+		return false
+	}
+	_, told := c.byTags(f.Tags)
+	return told || slices.ContainsFunc(f.Tags, desired.IsMark) ||
+		f.Description != c.id.FloatingIPDescription() &&
+			desired.IsControllersDescription(f.Description)
 }
 
 // othersIn returns the tags of other Services: fxccm's and OCCM's.

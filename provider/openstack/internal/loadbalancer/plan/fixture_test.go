@@ -275,10 +275,10 @@ func (c *cloud) byOCCM() {
 		}
 	}
 	for i := range c.ips {
-		c.ips[i].Tags = nil
+		c.ips[i].Tags = []string{}
 	}
 	if c.group != nil {
-		c.group.Tags = nil
+		c.group.Tags = []string{}
 	}
 }
 

@@ -62,14 +62,18 @@ func (f *floating) useAny(want neutron.WantedFloatingIP) {
 	f.dropIdle("the load balancer has another")
 }
 
-const movedFloatingIP = "floating IP %s of the Service was moved to port %s; leaving it there"
+// These messages do not name the port: annotation port-id of another Service could use its ID.
+const (
+	movedFloatingIP  = "floating IP %s of the Service was moved to another port; leaving it there"
+	othersFloatingIP = "floating IP %s %s is marked as that of another Service, cluster or " +
+		"controller; leaving it there"
+)
 
 // giveUpMoved disowns a floating IP that another client has attached elsewhere. It waits until the
 // network of a replacement is known.
 func (f *floating) giveUpMoved(want neutron.WantedFloatingIP) {
 	for _, ip := range f.moved {
-		f.notice(want.NetworkID == "", events.FloatingIPUnavailable, movedFloatingIP, ip.Address,
-			ip.PortID)
+		f.notice(want.NetworkID == "", events.FloatingIPUnavailable, movedFloatingIP, ip.Address)
 		f.disown(ip)
 	}
 }
@@ -84,10 +88,20 @@ func (f *floating) useAsked(want neutron.WantedFloatingIP) {
 	}
 	why := "address " + want.Address + " is requested"
 	i := slices.IndexFunc(f.is.FloatingIPs, isAt(want.Address))
+	if stays := slices.IndexFunc(f.attached, f.stays); stays >= 0 {
+		// A port has one floating IP for each of its addresses.
+		f.block(events.FloatingIPUnavailable, othersFloatingIP, f.attached[stays].Address,
+			"of the load balancer")
+		return
+	}
 	switch {
+	case i >= 0 && f.isMarkedByOthers(f.is.FloatingIPs[i]):
+		f.block(events.FloatingIPUnavailable, othersFloatingIP+
+			"; its owner releases it by removing these tags and this description", want.Address,
+			"is requested, but it")
+		return
 	case i >= 0 && f.is.FloatingIPs[i].PortID != "":
-		f.block(events.FloatingIPUnavailable, "requested floating IP %s is in use by port %s",
-			want.Address, f.is.FloatingIPs[i].PortID)
+		f.block(events.FloatingIPUnavailable, "requested floating IP %s is in use", want.Address)
 		return
 	case i >= 0:
 		f.dropAttached(why)
@@ -123,7 +137,10 @@ func (f *floating) createAsked(want neutron.WantedFloatingIP, why string) {
 // attach also removes the floating IP from the idle ones.
 func (f *floating) attach(ip neutron.FloatingIP, want neutron.WantedFloatingIP) {
 	f.tagFloatingIP(ip, want.Tags)
-	f.add(AttachFloatingIP{LoadBalancer: f.loadBalancer, ID: ip.ID, Address: ip.Address})
+	f.add(AttachFloatingIP{
+		LoadBalancer: f.loadBalancer, ID: ip.ID, Address: ip.Address,
+		MayUse: func(now neutron.FloatingIP) bool { return !f.isMarkedByOthers(now) },
+	})
 	f.idle = slices.DeleteFunc(slices.Clone(f.idle),
 		func(other neutron.FloatingIP) bool { return other.ID == ip.ID })
 }
@@ -138,7 +155,7 @@ func (p *planner) tagFloatingIP(ip neutron.FloatingIP, want []string) {
 	} else if !p.ownsFloatingIP(ip) {
 		return
 	}
-	if len(added(tags, want)) > 0 {
+	if tags != nil && len(added(tags, want)) > 0 {
 		p.add(TagFloatingIP{ID: ip.ID, Address: ip.Address, Tags: merged(tags, want)})
 	}
 }
@@ -148,39 +165,65 @@ func (p *planner) tagFloatingIP(ip neutron.FloatingIP, want []string) {
 func (p *planner) isInherited(ip neutron.FloatingIP) bool {
 	lb := p.is.LoadBalancer
 	return p.role == Owner && lb != nil && ip.PortID != "" && ip.PortID == lb.VIP.PortID &&
-		!p.ownsFloatingIP(ip) && desired.ClusterOf(ip.Tags) == p.id.ClusterUID &&
+		!p.ownsFloatingIP(ip) && !p.id.IsOthers(ip.Tags) &&
+		desired.ClusterOf(ip.Tags) == p.id.ClusterUID &&
 		ip.Description == p.id.FloatingIPDescription()
 }
 
 // dropAttached detaches the floating IPs of the load balancer. It deletes one that was created for
-// the Service, unless it is to be kept.
+// the Service, or disowns it if it is to be kept.
 func (f *floating) dropAttached(why string) {
 	for _, ip := range f.attached {
-		if f.ownsFloatingIP(ip) && !f.want.KeepFloatingIP {
+		switch {
+		case f.stays(ip):
+			f.notice(false, events.FloatingIPUnavailable, othersFloatingIP, ip.Address,
+				"of the load balancer")
+		case f.ownsFloatingIP(ip) && !f.want.KeepFloatingIP:
 			f.add(DeleteFloatingIP{ip.ID, ip.Address, why})
+		case f.ownsFloatingIP(ip):
+			f.add(DetachFloatingIP{ip.ID, ip.Address, why})
+			f.disown(ip)
+		case !f.isAtNamedPort(ip):
+			f.add(DetachFloatingIP{ip.ID, ip.Address, why})
+		}
+	}
+}
+
+// stays reports whether an attached floating IP has another owner.
+func (f *floating) stays(ip neutron.FloatingIP) bool {
+	return f.isMarkedByOthers(ip) && !f.isInherited(ip)
+}
+
+// isAtNamedPort reports whether the Service names the port of a floating IP. Such a port is older
+// than the load balancer, and so may the floating IP be.
+func (f *floating) isAtNamedPort(ip neutron.FloatingIP) bool {
+	return ip.PortID == f.want.LoadBalancer.VIP.PortID
+}
+
+// dropIdle deletes only what the tags show as the Service's: a detached floating IP with OCCM's
+// description may be that of a Service of the same name in another cluster of the same name.
+func (f *floating) dropIdle(why string) {
+	for _, ip := range f.idle {
+		if own, _ := f.byTags(ip.Tags); !own {
 			continue
 		}
-		f.add(DetachFloatingIP{ip.ID, ip.Address, why})
+		if f.want.KeepFloatingIP {
+			f.disown(ip)
+		} else {
+			f.add(DeleteFloatingIP{ip.ID, ip.Address, why})
+		}
 	}
 }
 
-func (f *floating) dropIdle(why string) {
-	if f.want.KeepFloatingIP {
-		return
-	}
-	for _, ip := range f.idle {
-		f.add(DeleteFloatingIP{ip.ID, ip.Address, why})
-	}
-}
-
-// disown removes the Service's tags from the floating IP, so that no deletion of the Service
-// deletes it for its next user.
+// disown removes the Service's marks from the floating IP, so that no deletion of the Service
+// deletes it for its next user, and any Service may use it.
 func (p *planner) disown(f neutron.FloatingIP) {
 	own := func(tag string) bool { return slices.Contains(p.id.NetworkTags(), tag) }
-	if slices.ContainsFunc(f.Tags, own) {
+	isDescribed := f.Description == p.id.FloatingIPDescription()
+	if isDescribed || slices.ContainsFunc(f.Tags, own) {
 		p.add(TagFloatingIP{
 			ID: f.ID, Address: f.Address,
-			Tags: slices.DeleteFunc(slices.Clone(f.Tags), own),
+			Tags: slices.DeleteFunc(slices.Clone(f.Tags), own), Release: isDescribed,
 		})
 	}
 }

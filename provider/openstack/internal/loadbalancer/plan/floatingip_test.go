@@ -1,6 +1,8 @@
 package plan_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
@@ -27,7 +29,9 @@ func TestChange_FloatingIP(t *testing.T) {
 		}
 	}
 	occm := own(there)
-	occm.Tags = nil
+	occm.Tags = []string{}
+	untagged := own(there)
+	untagged.Tags = nil
 	theirs := own(there)
 	theirs.Tags, theirs.Description = neighbor().NetworkTags(), neighbor().FloatingIPDescription()
 	earlier := own(there)
@@ -49,20 +53,20 @@ func TestChange_FloatingIP(t *testing.T) {
 		{"its own", plan.Owner, []neutron.FloatingIP{own(there)}, nil, nil},
 		{"a user's stays", plan.Owner, []neutron.FloatingIP{users(there)}, nil, nil},
 		{"OCCM's is marked", plan.Owner, []neutron.FloatingIP{occm}, nil, []string{"TagFloatingIP"}},
+		{"its own, without tags in Neutron", plan.Owner, []neutron.FloatingIP{untagged}, nil, nil},
 		{"another Service's is not marked", plan.Owner, []neutron.FloatingIP{theirs}, nil, nil},
 		{"an earlier Service's of the same name is marked", plan.Owner, []neutron.FloatingIP{earlier}, nil, []string{"TagFloatingIP"}},
 		{"its own leads nowhere", plan.Owner, []neutron.FloatingIP{own("")}, nil, []string{"AttachFloatingIP"}},
 		{"one too many", plan.Owner, []neutron.FloatingIP{users(there), own("")}, nil, []string{"DeleteFloatingIP"}},
-		{"one too many is kept", plan.Owner, []neutron.FloatingIP{users(there), own("")}, []func(*desired.State){keep}, nil},
+		{"one too many is kept", plan.Owner, []neutron.FloatingIP{users(there), own("")}, []func(*desired.State){keep}, []string{"TagFloatingIP"}},
 		{"no network to make one in", plan.Owner, nil, []func(*desired.State){nowhere}, nil},
 		{"no network, but one is there", plan.Owner, []neutron.FloatingIP{own("")}, []func(*desired.State){nowhere}, []string{"AttachFloatingIP"}},
 
 		{"internal", plan.Owner, []neutron.FloatingIP{own(there)}, []func(*desired.State){internal}, []string{"DeleteFloatingIP"}},
-		{"internal, kept", plan.Owner, []neutron.FloatingIP{own(there)}, []func(*desired.State){internal, keep}, []string{"DetachFloatingIP"}},
+		{"internal, kept", plan.Owner, []neutron.FloatingIP{own(there)}, []func(*desired.State){internal, keep}, []string{"DetachFloatingIP", "TagFloatingIP"}},
 		{"internal, a user's", plan.Owner, []neutron.FloatingIP{users(there)}, []func(*desired.State){internal}, []string{"DetachFloatingIP"}},
-		{"internal, another Service's", plan.Owner, []neutron.FloatingIP{theirs}, []func(*desired.State){internal}, []string{"DetachFloatingIP"}},
 		{"internal, leads nowhere", plan.Owner, []neutron.FloatingIP{own("")}, []func(*desired.State){internal}, []string{"DeleteFloatingIP"}},
-		{"internal, leads nowhere, kept", plan.Owner, []neutron.FloatingIP{own("")}, []func(*desired.State){internal, keep}, nil},
+		{"internal, leads nowhere, kept", plan.Owner, []neutron.FloatingIP{own("")}, []func(*desired.State){internal, keep}, []string{"TagFloatingIP"}},
 		{"internal, leads elsewhere", plan.Owner, []neutron.FloatingIP{own("elsewhere")}, []func(*desired.State){internal}, nil},
 
 		{"asked for, new", plan.Owner, nil, []func(*desired.State){asking("203.0.113.2")}, []string{"CreateFloatingIP"}},
@@ -90,7 +94,7 @@ func TestChange_FloatingIP(t *testing.T) {
 			"asked for, free, its own is kept", plan.Owner,
 			[]neutron.FloatingIP{own(there), users("")},
 			[]func(*desired.State){asking("203.0.113.2"), keep},
-			[]string{"DetachFloatingIP", "AttachFloatingIP"},
+			[]string{"DetachFloatingIP", "TagFloatingIP", "AttachFloatingIP"},
 		},
 		{
 			"asked for, its own, in place of a user's", plan.Owner,
@@ -112,7 +116,7 @@ func TestChange_FloatingIP(t *testing.T) {
 			[]func(*desired.State){guest},
 			[]string{"DeleteFloatingIP"},
 		},
-		{"a guest keeps what it had", plan.Guest, []neutron.FloatingIP{own("")}, []func(*desired.State){guest, keep}, nil},
+		{"a guest keeps what it had", plan.Guest, []neutron.FloatingIP{own("")}, []func(*desired.State){guest, keep}, []string{"TagFloatingIP"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := made(t, desire(internal))
@@ -126,6 +130,130 @@ func TestChange_FloatingIP(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// marked are floating IPs with a mark of another owner.
+func marked(port string) map[string]neutron.FloatingIP {
+	ip := func(description string, tags ...string) neutron.FloatingIP {
+		return neutron.FloatingIP{
+			ID: "theirs", Address: "203.0.113.99", PortID: port, Tags: tags,
+			Description: description, NetworkID: "network-outside",
+		}
+	}
+	owned := shop()
+	owned.Owner = "tenant/other"
+	return map[string]neutron.FloatingIP{
+		"another Service":                      ip("", neighbor().NetworkTags()...),
+		"another Service of OCCM":              ip(neighbor().FloatingIPDescription()),
+		"another cluster":                      ip("", stranger().NetworkTags()...),
+		"another cluster, by its tag alone":    ip("", stranger().ClusterTag()),
+		"another cluster with the same UIDs":   ip("", owned.NetworkTags()...),
+		"another mark alone":                   ip("", owned.OwnerTag()),
+		"this cluster, but no Service of it":   ip("", shop().ClusterTag()),
+		"the load balancer of another Service": ip("", neighbor().LoadBalancerName()),
+		"an ingress controller":                ip("Floating IP for Kubernetes ingress a/web"),
+		"Cluster API":                          ip("Created by cluster-api-provider-openstack a"),
+	}
+}
+
+func owned(d *desired.State) {
+	d.Identity.Owner = "tenant/mine"
+	d.LoadBalancer.Tags = d.Identity.Tags()
+}
+
+func TestChange_FloatingIPOfAnother_IsNotTouched(t *testing.T) {
+	const here = "port-vip-lb-1"
+	for port, changes := range map[string][]func(*desired.State){
+		"":          {owned, asking("203.0.113.99")},
+		"elsewhere": {owned, asking("203.0.113.99")},
+		here:        {owned, internal},
+	} {
+		for name, ip := range marked(port) {
+			t.Run(name+" at "+port, func(t *testing.T) {
+				c := made(t, desire(internal, owned))
+				c.carryOut(t, desire(internal, owned))
+				c.ips = []neutron.FloatingIP{ip}
+				p := change(c, desire(changes...))
+				wantNothing(t, p)
+				wantNotice(t, p, events.FloatingIPUnavailable, port != here)
+				for _, notice := range p.Notices {
+					if strings.Contains(notice.Message, "elsewhere") {
+						t.Errorf("the notice shows the ID of the port: %s", notice.Message)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestChange_FloatingIPOfAnotherAtTheLoadBalancer_StaysWhenAnAddressIsRequestedOrRecreated(
+	t *testing.T,
+) {
+	for name, ip := range marked("port-vip-lb-1") {
+		for what, change := range map[string]func(*desired.State){
+			"address": asking("203.0.113.1"),
+			"recreate": func(d *desired.State) {
+				d.Recreate, d.LoadBalancer.FlavorID = true, "other"
+			},
+			"internal recreate": func(d *desired.State) {
+				d.FloatingIP = nil
+				d.Recreate, d.LoadBalancer.FlavorID = true, "other"
+			},
+		} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				c := made(t, desire(internal, owned))
+				c.carryOut(t, desire(internal, owned))
+				c.ips = []neutron.FloatingIP{ip}
+				p := plan.Change(desire(owned, change), c.observe(false))
+				for _, step := range p.Steps {
+					t.Errorf("a step is planned: %s", step)
+				}
+				if len(p.Notices) == 0 {
+					t.Error("no notice says why")
+				}
+			})
+		}
+	}
+}
+
+// A Service may name a port with a floating IP: it is the port's, not the load balancer's.
+func TestChange_UnmarkedFloatingIPAtANamedPort_IsNotDetached(t *testing.T) {
+	at := func(d *desired.State) { d.LoadBalancer.VIP = octavia.VIP{PortID: "port-user"} }
+	c := made(t, desire(onePort, internal))
+	c.lb, c.listeners, c.pools = nil, nil, nil
+	c.ips = []neutron.FloatingIP{{ID: "users", Address: "203.0.113.2", PortID: "port-user"}}
+	wantKinds(t, change(c, desire(onePort, at, internal)), "CreateLoadBalancer")
+}
+
+func TestChange_AnothersMarkAppearsBeforeTheAttachment_IsSeen(t *testing.T) {
+	c := made(t, desire(internal))
+	c.ips = []neutron.FloatingIP{{ID: "user", Address: "203.0.113.99"}}
+	p := change(c, desire(asking("203.0.113.99")))
+	wantKinds(t, p, "AttachFloatingIP")
+	mayUse := p.Steps[0].(plan.AttachFloatingIP).MayUse
+	if !mayUse(c.ips[0]) {
+		t.Error("an unmarked floating IP is refused")
+	}
+	for name, ip := range marked("") {
+		if name == "another cluster with the same UIDs" {
+			continue // without an owner the UIDs decide
+		}
+		if mayUse(ip) {
+			t.Errorf("the floating IP of %s is attached", name)
+		}
+	}
+}
+
+// Two clusters of one name have Services with equal descriptions.
+func TestChange_DetachedFloatingIPWithOCCMsDescription_IsNotDeleted(t *testing.T) {
+	c := made(t, desire(internal))
+	c.ips = []neutron.FloatingIP{{
+		ID: "unknown", Address: "203.0.113.99", Description: shop().FloatingIPDescription(),
+	}}
+	wantNothing(t, change(c, desire(internal)))
+	if p := removal(c, all()); slices.Contains(kinds(p), "DeleteFloatingIP") {
+		t.Errorf("it is deleted:\n%s", p)
 	}
 }
 

@@ -15,7 +15,7 @@ func (c *changer) createLoadBalancer() {
 	vip := c.want.LoadBalancer.VIP.SubnetID
 	ports := slices.Clone(c.want.Ports)
 	for i := range ports {
-		ports[i].Pool.Members = requested(ports[i].Pool.Members, nil, vip)
+		ports[i].Pool.Members = requested(ports[i].Pool.Members, nil, vip, c.want.Features)
 	}
 	if c.want.Features.Serial {
 		c.add(CreateLoadBalancer{LoadBalancer: c.want.LoadBalancer, Bare: true})
@@ -32,6 +32,10 @@ func (c *changer) tagLoadBalancer() {
 	}
 	lb := c.is.LoadBalancer
 	want := c.id.Tags()
+	if c.role == Guest {
+		// The mark is that of the cluster whose load balancer it is.
+		want = slices.DeleteFunc(want, func(tag string) bool { return tag == c.id.OwnerTag() })
+	}
 	if c.joinsAnothers() {
 		want = append(want, c.id.GuestTag())
 	}
@@ -168,6 +172,12 @@ func (c *changer) hindrance() string {
 	if others := c.others(); len(others) > 0 {
 		return "others use it: " + strings.Join(others, ", ")
 	}
+	for _, f := range c.is.FloatingIPs {
+		if f.PortID != "" && f.PortID == c.is.LoadBalancer.VIP.PortID && c.isMarkedByOthers(f) &&
+			!c.isInherited(f) {
+			return "floating IP " + f.Address + " has another owner and would be lost"
+		}
+	}
 	if c.want.FloatingIP == nil {
 		return ""
 	}
@@ -234,6 +244,13 @@ type differences []string
 func (d *differences) compare(what string, is, want any) {
 	if is != want {
 		*d = append(*d, changed(what, is, want))
+	}
+}
+
+// add adds the differences of an object.
+func (d *differences) add(changes []octavia.Change) {
+	for _, c := range changes {
+		*d = append(*d, changed(c.Name, c.Is, c.Want))
 	}
 }
 

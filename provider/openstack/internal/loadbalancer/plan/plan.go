@@ -1,7 +1,7 @@
-// Package plan compares desired and observed state, and returns the ordered steps from one to the
-// other.
+// Package plan compares desired and observed state, and takes the steps from one to the other.
 //
-// It is a pure function: equal input gives an equal plan. A plan may stop after any of its steps,
+// Planning is a pure function: equal input gives an equal plan. A [Runner] takes the steps of a
+// plan, which may end after any of them,
 // and the next plan continues from the state that exists. So each step leaves only objects that are
 // recognized as the Service's: a new pool has its tags, and the listener of a port is deleted after
 // its pool.
@@ -16,7 +16,6 @@ package plan
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
@@ -33,24 +32,6 @@ type Plan struct {
 
 // tagChange begins the text of a tag change.
 const tagChange = "tag "
-
-// TagsOnly reports whether all steps change only tags.
-func (p Plan) TagsOnly() bool {
-	return !slices.ContainsFunc(p.Steps, func(step Step) bool {
-		var changes []string
-		switch s := step.(type) {
-		case UpdateLoadBalancer, TagFloatingIP, TagSecurityGroup, SeeDeleted:
-			return false
-		case UpdateListener:
-			changes = s.Changes
-		case UpdatePool:
-			changes = s.Changes
-		}
-		return len(changes) == 0 || slices.ContainsFunc(changes, func(change string) bool {
-			return !strings.HasPrefix(change, tagChange)
-		})
-	})
-}
 
 // Change plans the steps from the observed to the desired state. For a load balancer that is
 // PENDING it returns only a notice: the caller waits first.
@@ -105,6 +86,9 @@ func (p *planner) block(reason events.Reason, format string, arguments ...any) {
 func (p *planner) isForeign() bool {
 	tags := p.is.LoadBalancer.Tags
 	isHere := slices.Contains(tags, p.id.ClusterTag()) && !p.id.IsGuestCluster(tags)
+	if isHere && p.id.HasOtherMark(tags) {
+		return true
+	}
 	return p.role == Owner && len(p.id.OtherClusters(tags)) > 0 && !isHere &&
 		!desired.OnlyGuests(tags)
 }

@@ -2,13 +2,13 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
@@ -258,7 +258,7 @@ func (p *ports) createPool(want octavia.Pool, loadBalancer, listener Ref) {
 	if p.want.Features.Tags {
 		want.Tags = p.id.Tags()
 	}
-	want.Members = requested(want.Members, nil, p.vipSubnet())
+	want.Members = requested(want.Members, nil, p.vipSubnet(), p.want.Features)
 	p.add(CreatePool{LoadBalancer: loadBalancer, Listener: listener, Pool: want})
 	made := Ref{Made: want.Name}
 	p.setMembers(made, want.Name, memberDifference{want: want.Members, create: want.Members})
@@ -335,22 +335,10 @@ func (c *changer) listenerChanges(want, is octavia.Listener) []string {
 	if c.want.Features.Tags {
 		changes = append(changes, added(is.Tags, want.Tags)...)
 	}
-	changes.compare("connection_limit", is.ConnectionLimit, want.ConnectionLimit)
-	if is, want := is.Timeouts, want.Timeouts; is != nil && want != nil {
-		changes.compare("timeout_client_data", is.ClientData, want.ClientData)
-		changes.compare("timeout_member_connect", is.MemberConnect, want.MemberConnect)
-		changes.compare("timeout_member_data", is.MemberData, want.MemberData)
-		changes.compare("timeout_tcp_inspect", is.TCPInspect, want.TCPInspect)
+	if c.admitsSame(want.AllowedCIDRs, is.AllowedCIDRs) {
+		is.AllowedCIDRs = want.AllowedCIDRs
 	}
-	changes.compare("insert_headers", headersText(is.InsertHeaders),
-		headersText(want.InsertHeaders))
-	if want.AllowedCIDRs != nil && !c.admitsSame(want.AllowedCIDRs, is.AllowedCIDRs) {
-		changes = append(changes,
-			changed("allowed_cidrs", listText(is.AllowedCIDRs), listText(want.AllowedCIDRs)))
-	}
-	if want.TLSContainer != "" {
-		changes.compare("default_tls_container_ref", is.TLSContainer, want.TLSContainer)
-	}
+	changes.add(octavia.FieldsOf[octavia.Listener]().Changes(is, want))
 	return changes
 }
 
@@ -405,7 +393,7 @@ func (p *ports) updatePool(is *octavia.Pool, want octavia.Pool, mark bool) {
 	if is.Status == octavia.InError {
 		update()
 	}
-	p.setMembers(Ref{ID: is.ID}, is.Name, differenceOf(want, *is, p.vipSubnet()))
+	p.setMembers(Ref{ID: is.ID}, is.Name, differenceOf(want, *is, p.vipSubnet(), p.want.Features))
 	if is.Status != octavia.InError {
 		update()
 	}
@@ -415,8 +403,7 @@ func (p *ports) updatePool(is *octavia.Pool, want octavia.Pool, mark bool) {
 func poolChanges(want, is octavia.Pool) []string {
 	var changes differences
 	changes.mend(is.Status)
-	changes.compare("lb_algorithm", is.Algorithm, want.Algorithm)
-	changes.compare("session_persistence", is.Persistence, want.Persistence)
+	changes.add(octavia.FieldsOf[octavia.Pool]().Changes(is, want))
 	return changes
 }
 
@@ -445,34 +432,10 @@ func (p *ports) updateMonitor(pool *octavia.Pool, want *octavia.Monitor) {
 func monitorChanges(want, is octavia.Monitor, inPart bool) []string {
 	var changes differences
 	changes.mend(is.Status)
-	if inPart {
-		return changes
-	}
-	changes.compare("delay", is.Delay, want.Delay)
-	changes.compare("timeout", is.Timeout, want.Timeout)
-	changes.compare("max_retries", is.MaxRetries, want.MaxRetries)
-	changes.compare("max_retries_down", is.MaxRetriesDown, want.MaxRetriesDown)
-	if want.Type == octavia.MonitorHTTP {
-		changes.compare("http_method", is.HTTPMethod, want.HTTPMethod)
-		changes.compare("url_path", is.URLPath, want.URLPath)
-		changes.compare("expected_codes", is.ExpectedCodes, want.ExpectedCodes)
+	if !inPart {
+		changes.add(octavia.FieldsOf[octavia.Monitor]().Changes(is, want))
 	}
 	return changes
-}
-
-func headersText(headers map[string]string) string {
-	var texts []string
-	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		texts = append(texts, name+"="+headers[name])
-	}
-	return listText(texts)
-}
-
-func listText(texts []string) string {
-	if len(texts) == 0 {
-		return ""
-	}
-	return fmt.Sprint(texts)
 }
 
 // memberDifference holds the differences between the existing and the desired members of a pool.
@@ -491,7 +454,9 @@ type memberChange struct {
 	wholesale bool
 }
 
-func differenceOf(want, is octavia.Pool, vipSubnet string) memberDifference {
+func differenceOf(
+	want, is octavia.Pool, vipSubnet string, has desired.Features,
+) memberDifference {
 	var d memberDifference
 	there := map[octavia.MemberKey]octavia.Member{}
 	for _, m := range is.Members {
@@ -499,8 +464,8 @@ func differenceOf(want, is octavia.Pool, vipSubnet string) memberDifference {
 			there[m.Key()] = m
 		}
 	}
-	d.want = requested(want.Members, there, vipSubnet)
-	wanted := map[octavia.MemberKey]bool{}
+	d.want = requested(want.Members, there, vipSubnet, has)
+	wanted, fields := map[octavia.MemberKey]bool{}, octavia.FieldsOf[octavia.Member]()
 	for i, m := range d.want {
 		wanted[m.Key()] = true
 		old, ok := there[m.Key()]
@@ -508,8 +473,8 @@ func differenceOf(want, is octavia.Pool, vipSubnet string) memberDifference {
 			d.create = append(d.create, m)
 			continue
 		}
-		if c := compareMember(want.Members[i], old, is.MembersInPart,
-			vipSubnet); len(c.changes) > 0 {
+		c := compareMember(fields, want.Members[i], old, is.MembersInPart, vipSubnet)
+		if len(c.changes) > 0 {
 			c.want = m
 			c.want.ID = old.ID
 			d.change = append(d.change, c)
@@ -524,36 +489,29 @@ func differenceOf(want, is octavia.Pool, vipSubnet string) memberDifference {
 }
 
 // compareMember compares only the name of a member that is known in part.
-func compareMember(want, is octavia.Member, inPart bool, vipSubnet string) memberChange {
+func compareMember(
+	fields octavia.Fields[octavia.Member], want, is octavia.Member, inPart bool, vipSubnet string,
+) memberChange {
 	c := memberChange{is: is}
 	c.changes.mend(is.Status)
-	c.changes.compare("name", is.Name, want.Name)
 	if inPart {
+		c.changes.compare("name", is.Name, want.Name)
 		return c
 	}
 	if want.SubnetID != "" && cmp.Or(want.SubnetID, vipSubnet) != cmp.Or(is.SubnetID, vipSubnet) {
 		c.changes = append(c.changes, changed("subnet_id", is.SubnetID, want.SubnetID))
 		c.wholesale = true
 	}
-	c.changes.compare("weight", is.Weight, want.Weight)
-	c.changes.compare("monitor_port", number(is.MonitorPort), number(want.MonitorPort))
-	c.changes.compare("backup", is.Backup, want.Backup)
+	c.changes.add(fields.Changes(is, want))
 	return c
-}
-
-// number returns "" for 0.
-func number(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprint(n)
 }
 
 // requested returns the members as requested: without the subnet of the VIP, because Octavia reads
 // each named subnet from Neutron (see [octavia.Member]). The subnet of an existing member is named
-// if it differs.
+// if it differs, and that of each member if the provider needs it.
 func requested(
 	members []octavia.Member, there map[octavia.MemberKey]octavia.Member, vipSubnet string,
+	has desired.Features,
 ) []octavia.Member {
 	if len(members) == 0 {
 		return nil
@@ -561,7 +519,7 @@ func requested(
 	asked := make([]octavia.Member, len(members))
 	for i, m := range members {
 		elsewhere := cmp.Or(there[m.Key()].SubnetID, vipSubnet) != vipSubnet
-		if m.SubnetID == vipSubnet && !elsewhere {
+		if m.SubnetID == vipSubnet && !elsewhere && !has.NamesMemberSubnet {
 			m.SubnetID = ""
 		}
 		asked[i] = m
@@ -612,7 +570,11 @@ func (p *ports) setMembers(pool Ref, name string, d memberDifference) {
 		return
 	}
 	if !p.want.Features.Serial && !d.single() {
-		p.add(SetMembers{Pool: pool, PoolName: name, Members: d.want, Changes: changes})
+		step := SetMembers{Pool: pool, PoolName: name, Members: d.want, Changes: changes}
+		if len(d.want) == 0 {
+			step.Removed = d.remove
+		}
+		p.add(step)
 		return
 	}
 	for _, m := range d.create {

@@ -90,7 +90,8 @@ func (r *remover) isAbandoned() bool {
 	used := slices.Contains(lb.Tags, r.id.ServiceTag()) ||
 		slices.Contains(lb.Tags, r.id.LoadBalancerName())
 	return r.isServices() && used && !strange && !slices.Contains(lb.Tags, lb.Name) &&
-		!r.id.IsGuestCluster(lb.Tags) && !slices.ContainsFunc(r.is.FloatingIPs, r.isOthers)
+		!r.id.IsGuestCluster(lb.Tags) && !r.id.HasOtherMark(lb.Tags) &&
+		!slices.ContainsFunc(r.is.FloatingIPs, r.isOthers)
 }
 
 // isOthers reports whether a floating IP shows that another cluster, whose tags may have been lost,
@@ -135,11 +136,8 @@ func (r *remover) leave() {
 func (r *remover) seeDeleted(steps []Step) {
 	var ids []string
 	for _, step := range steps {
-		switch s := step.(type) {
-		case DeleteListener:
-			ids = append(ids, s.ID)
-		case DeletePool:
-			ids = append(ids, s.ID)
+		if s, ok := step.(deleting); ok {
+			ids = append(ids, s.deleted())
 		}
 	}
 	if len(ids) > 0 {
@@ -179,7 +177,8 @@ func (r *remover) tagsWithout(tags []string) []string {
 	left := []string{}
 	for _, tag := range tags {
 		isName := tag == r.id.LoadBalancerName() || r.role == Owner && tag == r.loadBalancer
-		isClusters := tag == r.id.ClusterTag() || tag == r.id.GuestTag()
+		isClusters := tag == r.id.ClusterTag() || tag == r.id.GuestTag() ||
+			tag == r.id.OwnerTag()
 		isWrong := tag == r.id.GuestTag() && r.role == Owner
 		if tag == r.id.ServiceTag() || isName && !isShared || isClusters && !staysHere || isWrong {
 			continue
@@ -202,23 +201,29 @@ func (r *remover) floatingIPs(gone bool) {
 		case attached && !gone:
 			// The floating IP serves the remaining Services.
 		case f.PortID != "" && !attached:
-			r.notice(false, events.FloatingIPUnavailable, movedFloatingIP, f.Address, f.PortID)
+			r.notice(false, events.FloatingIPUnavailable, movedFloatingIP, f.Address)
 			r.disown(f)
 		case r.options.KeepFloatingIP:
 			if attached {
 				r.add(DetachFloatingIP{f.ID, f.Address, why + ", the floating IP is kept"})
 			}
 			r.disown(f)
-		default:
+		case attached || r.isTagged(f):
 			r.add(DeleteFloatingIP{f.ID, f.Address, why})
 		}
 	}
+}
+
+func (r *remover) isTagged(f neutron.FloatingIP) bool {
+	own, _ := r.byTags(f.Tags)
+	return own
 }
 
 // wasOwners reports whether a floating IP was created for the former owner of the load balancer,
 // which has left: their descriptions match.
 func (r *remover) wasOwners(f neutron.FloatingIP) bool {
 	lb := r.is.LoadBalancer
-	return r.role != Owner && desired.ClusterOf(f.Tags) == r.id.ClusterUID &&
+	return r.role != Owner && !r.id.IsOthers(f.Tags) &&
+		desired.ClusterOf(f.Tags) == r.id.ClusterUID &&
 		f.Description == "Floating IP for "+lb.Description
 }

@@ -3,9 +3,11 @@ package plan_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 )
@@ -155,6 +157,45 @@ func TestD27_FloatingIP_IsDeletedOnlyWithItsService(t *testing.T) {
 			}
 			if !test.deleted && (c.ips[0].PortID != "" || len(c.ips[0].Tags) > 0 != test.tagged) {
 				t.Errorf("the floating IP is %+v", c.ips[0])
+			}
+		})
+	}
+}
+
+// A Service of the same name has kept the floating IP under OCCM, whose description remains.
+func TestRemoval_FloatingIPOlderThanTheService_StaysUnlessTagged(t *testing.T) {
+	id := shop()
+	id.Created = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	at := func(ago time.Duration) string { return id.Created.Add(-ago).Format(time.RFC3339) }
+	for name, test := range map[string]struct {
+		created string
+		tags    []string
+		stays   bool
+	}{
+		"older":                       {at(time.Hour), nil, true},
+		"older, with fxccm's tags":    {at(time.Hour), id.NetworkTags(), false},
+		"younger":                     {at(-time.Second), nil, false},
+		"of an unknown age":           {"", nil, false},
+		"younger but for clock skews": {at(30 * time.Second), nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := desire(onePort, asking("203.0.113.1"))
+			want.Identity = id
+			c := made(t, desire(onePort, internal))
+			c.ips = []neutron.FloatingIP{{
+				ID: "kept", Address: "203.0.113.1", Tags: test.tags, CreatedAt: test.created,
+				Description: id.FloatingIPDescription(),
+			}}
+			c.carryOut(t, want)
+			if c.ips[0].PortID == "" {
+				t.Fatalf("the requested floating IP is not attached: %+v", c.ips[0])
+			}
+			p := plan.Removal(id, c.observe(false), all())
+			if err := c.run(p, len(p.Steps)); err != nil {
+				t.Fatal(err)
+			}
+			if stays := len(c.ips) > 0; stays != test.stays {
+				t.Errorf("it stays: %t, want %t\n%s", stays, test.stays, p)
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 )
@@ -16,6 +17,10 @@ func (c *changer) openNodes() {
 	if want == nil {
 		return
 	}
+	if is != nil && c.isOthersGroup(*is) {
+		c.block(events.OfOtherCluster, othersGroup, is.ID, is.Name)
+		return
+	}
 	group := GroupRef()
 	var rules []neutron.Rule
 	if is == nil {
@@ -24,7 +29,7 @@ func (c *changer) openNodes() {
 		c.add(CreateSecurityGroup{Group: made})
 	} else {
 		group, rules = Ref{ID: is.ID}, is.Rules
-		if len(added(is.Tags, want.Tags)) > 0 {
+		if is.Tags != nil && len(added(is.Tags, want.Tags)) > 0 {
 			c.add(TagSecurityGroup{ID: is.ID, Name: is.Name, Tags: merged(is.Tags, want.Tags)})
 		}
 	}
@@ -46,12 +51,19 @@ func (c *changer) openNodes() {
 	}
 }
 
+const othersGroup = "security group %s (%s) has the mark of another cluster; it stays as it is"
+
+// isOthersGroup: the name of a group consists of what a Service's API server reports.
+func (p *planner) isOthersGroup(group neutron.SecurityGroup) bool {
+	return p.id.IsOthers(group.Tags) || p.isOfOtherCluster(group.Tags)
+}
+
 // closeNodes removes the group from the ports of nodes that are no longer members, and deletes an
 // unwanted group.
 func (c *changer) closeNodes() {
 	is := c.is.SecurityGroup
 	switch {
-	case is == nil:
+	case is == nil || c.isOthersGroup(*is):
 	case c.want.SecurityGroup == nil:
 		c.removeSecurityGroup("not wanted any more")
 	default:
@@ -95,7 +107,7 @@ func (c *changer) nodeOf(port neutron.NodePort) string {
 // removeSecurityGroup first removes the group from all ports, because Neutron requires that.
 func (p *planner) removeSecurityGroup(why string) {
 	group := p.is.SecurityGroup
-	if group == nil {
+	if group == nil || p.isOthersGroup(*group) {
 		return
 	}
 	for _, port := range p.is.NodePorts {

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +23,7 @@ func TestString_ManyMembers_LineIsShort(t *testing.T) {
 			})
 		}
 		d.Ports[0].Pool.Members = d.Ports[0].Pool.Members[2:]
+		slices.Reverse(d.Ports[0].Pool.Members)
 	})
 	p := change(c, want)
 	if len(p.Steps) != 1 {
@@ -31,8 +33,15 @@ func TestString_ManyMembers_LineIsShort(t *testing.T) {
 	if len(line) > 600 || strings.Contains(line, "\n") || !strings.Contains(line, "and 492 more") {
 		t.Errorf("the line of the step is %q", line)
 	}
-	if whole := p.String(); strings.Count(whole, "\n") != 501 {
-		t.Errorf("the plan shows %d lines", strings.Count(whole, "\n"))
+	lines := strings.Split(p.String(), "\n")
+	members := slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
+		return !strings.Contains(line, "member node-")
+	})
+	if len(lines) != 502 || len(members) != 500 {
+		t.Errorf("the plan shows %d lines, of them %d members", len(lines), len(members))
+	}
+	if !slices.IsSorted(members) {
+		t.Errorf("the plan shows the members in no order: %q", members[:5])
 	}
 }
 

@@ -26,6 +26,9 @@ func FuzzAnnotations(f *testing.F) {
 		"spec.loadBalancerSourceRanges=10.0.0.0/8 ::ffff:0:0/96\nspec.loadBalancerIP=::ffff:10.0.0.1",
 		"subnet-id=\xff\x00\nclas=x\ntimeout-client-data=99999999999999999999",
 		"default-tls-container-ref=/containers/x\nlb-method=\nlb-provider=\nflavor-id=11111111111141118111111111111111",
+		"port-id=" + id1 + "\nload-balancer-id=" + id1 +
+			"\nspec.loadBalancerIP=203.0.113.1\nfloating-subnet-tags=a",
+		"lb-provider=\nflavor-id=\navailability-zone=\nfloating-network-id=\ndefault-tls-container-ref=\ntls-versions=TLSv1.2, SSLv3,,x",
 	} {
 		f.Add(seed)
 	}
@@ -60,6 +63,7 @@ func FuzzAnnotations(f *testing.F) {
 			t.Error("the Service was changed")
 		}
 		inRange(t, s)
+		namesNoObject(t, service)
 		if len(ranges) > 0 && s.SourceRanges == nil {
 			t.Errorf("%q admits all clients", ranges)
 		}
@@ -79,6 +83,28 @@ func FuzzAnnotations(f *testing.F) {
 			}
 		}
 	})
+}
+
+// namesNoObject fails the test if a user names an object of the cloud although the operator forbids
+// it.
+func namesNoObject(t *testing.T, service *v1.Service) {
+	t.Helper()
+	forbidding := presets()
+	forbidding.LoadBalancer.AllowedAnnotations = "none"
+	objects := func(of *v1.Service) []string {
+		s, _ := Of(of, forbidding)
+		return []string{
+			s.NetworkID, s.SubnetID, s.PortID, s.AdditionalSubnetID, s.MemberSubnetID,
+			s.FloatingNetworkID, s.FloatingSubnetID, s.FloatingSubnet, s.FloatingSubnetTags,
+			s.FlavorID, s.AvailabilityZone, s.Provider, s.TLSContainer, s.Address,
+		}
+	}
+	if got, want := objects(service), objects(serviceWith(nil)); !slices.Equal(got, want) {
+		t.Errorf("a user names objects of the cloud: %q, want %q", got, want)
+	}
+	if s, _ := Of(service, forbidding); s.MayShare {
+		t.Error("a user may name a load balancer of another owner")
+	}
 }
 
 // inRange fails the test for values that Octavia or the API server would refuse.
@@ -103,7 +129,7 @@ func inRange(t *testing.T, s Settings) {
 			t.Errorf("a timeout is %d", timeout)
 		}
 	}
-	if s.MonitorTimeout < time.Second || s.MonitorDelay < s.MonitorTimeout ||
+	if s.MonitorTimeout < time.Second || s.MonitorDelay < time.Second ||
 		s.MonitorDelay%time.Second != 0 || s.MonitorTimeout%time.Second != 0 {
 		t.Errorf("the monitor's times are %s and %s", s.MonitorDelay, s.MonitorTimeout)
 	}

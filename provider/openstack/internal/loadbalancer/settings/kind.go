@@ -46,6 +46,29 @@ func tlsContainer() kind[string] {
 	return k
 }
 
+// tlsVersions is fatal, because the default may admit clients that were to be refused.
+func tlsVersions() kind[[]string] {
+	known := []string{"SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"}
+	return kind[[]string]{
+		typ: "versions", limits: "of " + strings.Join(known, ", "), fatal: true,
+		show: func(versions []string) string { return strings.Join(versions, ",") },
+		parse: func(written string, _ *v1.Service) ([]string, string) {
+			var versions []string
+			for _, version := range strings.Split(written, ",") {
+				version = strings.TrimSpace(version)
+				if !slices.Contains(known, version) {
+					return nil,
+						fmt.Sprintf("not usable: %q is not one of %s", shown(version),
+							strings.Join(known, ", "))
+				}
+				versions = append(versions, version)
+			}
+			slices.Sort(versions)
+			return slices.Compact(versions), ""
+		},
+	}
+}
+
 // uuidKind is fatal, because no other subnet or load balancer may replace the named one. OpenStack
 // shows IDs in lower case with hyphens, and they are compared as texts; Octavia accepts other
 // forms, too (wsme.types.UuidType).
@@ -92,20 +115,24 @@ func truth() kind[bool] {
 }
 
 // number includes both bounds.
-func number(low, high int) kind[int] {
+func number(low, high int) kind[int] { return numberOf("number", low, high) }
+
+// numberOf is a number with a unit, in the plural.
+func numberOf(unit string, low, high int) kind[int] {
 	limits := fmt.Sprintf("from %d to %d", low, high)
 	if high == math.MaxInt32 {
 		limits = fmt.Sprintf("at least %d", low)
 	}
+	why := "not a whole number of " + unit + ", " + limits
+	if unit == "number" {
+		why = "not a whole number, " + limits
+	}
 	return kind[int]{
-		typ: "number", limits: limits, show: strconv.Itoa,
+		typ: unit, limits: limits, show: strconv.Itoa,
 		parse: func(written string, _ *v1.Service) (int, string) {
 			value, err := strconv.Atoi(written)
-			switch {
-			case err != nil && strings.Trim(written, "+-0123456789") != "", written == "":
-				return 0, "not a whole number"
-			case err != nil || value < low || value > high:
-				return 0, "not " + limits
+			if err != nil || value < low || value > high {
+				return 0, why
 			}
 			return value, ""
 		},
@@ -115,16 +142,16 @@ func number(low, high int) kind[int] {
 // milliseconds are a timeout of a listener. The maximum of Octavia's API is 24 days.
 func milliseconds() kind[int] {
 	const most = 24 * 24 * 60 * 60 * 1000
-	k := number(0, most)
-	k.typ, k.limits = "milliseconds", fmt.Sprintf("at most %d", most)
+	k := numberOf("milliseconds", 0, most)
+	k.limits = fmt.Sprintf("at most %d", most)
 	return k
 }
 
 // seconds are whole seconds.
 func seconds() kind[time.Duration] {
-	whole := number(1, math.MaxInt32)
+	whole := numberOf("seconds", 1, math.MaxInt32)
 	return kind[time.Duration]{
-		typ: "seconds", limits: whole.limits,
+		typ: whole.typ, limits: whole.limits,
 		show: func(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) },
 		parse: func(written string, of *v1.Service) (time.Duration, string) {
 			value, why := whole.parse(written, of)
@@ -213,7 +240,9 @@ func nodeSelector() kind[NodeSelector] {
 				if len(validation.IsQualifiedName(l.key)) > 0 ||
 					len(validation.IsValidLabelValue(l.value)) > 0 {
 					return NodeSelector{},
-						fmt.Sprintf("not usable: no node can have the label %q", shown(l.String()))
+						fmt.Sprintf("not usable: no node can have the label %q; "+
+							"give comma-separated labels, each as key=value or key",
+							shown(l.String()))
 				}
 			}
 			return selector, ""

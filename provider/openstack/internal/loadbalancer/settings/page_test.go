@@ -39,7 +39,7 @@ const differences = `
 * ` + "`class`" + ` applies, and must exist, in internal Services, too.
 * fxccm validates values. OCCM passes numbers out of range and invalid IDs on, and OpenStack refuses them at each pass.
 * UDP and SCTP ports never become HTTP, TERMINATED_HTTPS or PROXY.
-* ` + "`health-monitor-timeout`" + ` must not be longer than ` + "`health-monitor-delay`" + `, as newer releases of Octavia demand.
+* An event warns of a ` + "`health-monitor-timeout`" + ` that is not shorter than ` + "`health-monitor-delay`" + `. Both are used, because Octavia accepts them.
 * ` + "`hostname`" + ` must be a host name, because the API server accepts nothing else in a status.
 `
 
@@ -55,9 +55,30 @@ func page() string {
 				defaultCell(e), meaningCell(e), e.later, wrongCell(e))
 		}
 	}
+	p.WriteString(objects)
+	for _, row := range table(&Settings{}, cloudconf.Default().LoadBalancer) {
+		if e := row.about(); e.misuse != "" {
+			fmt.Fprintf(&p, "| `%s` | `%s` | %s | %s |\n", strings.TrimPrefix(e.name, Prefix),
+				e.optionName(), e.misuse, e.guard)
+		}
+	}
 	p.WriteString(differences)
 	return p.String()
 }
+
+const objects = `
+## Objects of the cloud
+
+These annotations, and one field, name objects of the cloud. A user who may create Services can name objects of another owner in the same project.
+` + "`allowed-annotations`" + ` of [cloud.conf](cloud-conf.md#loadbalancer) lists those that users may set. ` + "`allowed-annotations = none`" + ` turns all of them off; the
+default is ` + "`all`" + `, as with OCCM. A Service with an annotation of the table that is not in the list gets the event InvalidAnnotation, or NotAllowed for ` + "`load-balancer-id`" + `. The load
+balancer stays as it is. A class may have another list, and ` + "`namespaces`" + ` of a class lists the namespaces that may use it: so the operator grants an annotation to a namespace.
+
+The last column holds with every list.
+
+| | in ` + "`allowed-annotations`" + ` | a hostile user could | what prevents it in addition |
+|---|---|---|---|
+`
 
 func nameCell(e entry) string {
 	name := "`" + strings.TrimPrefix(e.name, Prefix) + "`"

@@ -12,8 +12,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	utilnet "k8s.io/utils/net"
 
+	"github.com/fxccm/fxccm/internal/nearest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
-	"github.com/fxccm/fxccm/provider/openstack/internal/nearest"
 )
 
 // chooseClass applies the class that the Service names.
@@ -27,8 +27,34 @@ func (r *reader) chooseClass() {
 		r.problem(annotationClass, name, noSuchClass(name, slices.Sorted(maps.Keys(r.classes))),
 			true)
 	}
+	if namespaces := class.Namespaces; len(namespaces) > 0 &&
+		!slices.Contains(namespaces, r.service.Namespace) {
+		r.problem(annotationClass, name, "not allowed in namespace "+r.service.Namespace+
+			": namespaces of this class in cloud.conf does not list it", true)
+		return
+	}
 	r.conf = withClass(r.conf, class)
 }
+
+// allows reports whether the operator allows users to name this object of the cloud. If not, the
+// Service is refused: served without the object, it would be something else than requested.
+func (r *reader) allows(e entry, written string) bool {
+	if e.name == AnnotationLoadBalancerID || r.lists(e) {
+		// The ID is also written by fxccm. Only a load balancer of another owner is refused, when
+		// it is found.
+		return true
+	}
+	r.problem(e.name, written, "not allowed: allowed-annotations of cloud.conf does not list "+
+		e.optionName(), true)
+	return false
+}
+
+// lists reports whether allowed-annotations has the annotation or field.
+func (r *reader) lists(e entry) bool {
+	return r.conf.Allows(e.optionName())
+}
+
+func (r *reader) listsSharing() bool { return r.lists(entry{name: AnnotationLoadBalancerID}) }
 
 // withClass overrides the options that the class has.
 func withClass(
@@ -36,6 +62,7 @@ func withClass(
 ) cloudconf.LoadBalancer {
 	// Without a subnet of their own, members are in subnet-id of [LoadBalancer], not of the class.
 	conf.MemberSubnetID = cmp.Or(class.MemberSubnetID, conf.MemberSubnetID, conf.SubnetID)
+	conf.AllowedAnnotations = cmp.Or(class.AllowedAnnotations, conf.AllowedAnnotations)
 	conf.NetworkID = cmp.Or(class.NetworkID, conf.NetworkID)
 	conf.SubnetID = cmp.Or(class.SubnetID, conf.SubnetID)
 	conf.FloatingNetworkID = cmp.Or(class.FloatingNetworkID, conf.FloatingNetworkID)
@@ -88,7 +115,7 @@ func (r *reader) takeSourceRanges() {
 // replace it.
 func (r *reader) takeAddress() {
 	written := r.service.Spec.LoadBalancerIP
-	if written == "" {
+	if written == "" || !r.allows(entry{name: fieldAddress}, written) {
 		return
 	}
 	ip := utilnet.ParseIPSloppy(written)
@@ -97,6 +124,15 @@ func (r *reader) takeAddress() {
 		return
 	}
 	r.settings.Address = ip.String()
+}
+
+// refuseTwoClientAddresses refuses the combination that OCCM refuses.
+func (r *reader) refuseTwoClientAddresses() {
+	const forwarded = Prefix + "x-forwarded-for"
+	if r.settings.ProxyProtocol != "" && r.settings.XForwardedFor {
+		r.problem(forwarded, r.says(forwarded), "not allowed together with proxy-protocol: both "+
+			"pass the address of the client; remove one of them", true)
+	}
 }
 
 // internalByOrder applies the operator's setting that forbids floating IPs.
@@ -135,33 +171,36 @@ func onlyIf(wanted bool, value string) string {
 	return ""
 }
 
-// monitorTimesThatFit: Octavia requires the answer to a check before the next check.
+// warnOfMonitorTimes warns of a timeout that is not shorter than the delay. Octavia's documentation
+// demands that, but Octavia accepts the times, and so does OCCM. Other times would change how soon
+// a member fails. The operator has a warning about those of cloud.conf.
 // https://docs.openstack.org/api-ref/load-balancer/v2/#create-health-monitor
-func (r *reader) monitorTimesThatFit() {
+func (r *reader) warnOfMonitorTimes() {
+	name := annotationHealthMonitorTimeout
+	if r.says(name) == "" {
+		name = annotationHealthMonitorDelay
+	}
 	s := &r.settings
-	if s.MonitorTimeout <= s.MonitorDelay {
+	isInvalid := slices.ContainsFunc(r.problems,
+		func(p Problem) bool { return p.Annotation == name })
+	if r.says(name) == "" || isInvalid || s.MonitorTimeout < s.MonitorDelay {
 		return
 	}
-	if said := r.says(annotationHealthMonitorTimeout); said != "" {
-		r.problem(annotationHealthMonitorTimeout, said,
-			fmt.Sprintf("longer than the delay of %d s", int(s.MonitorDelay/time.Second)), false)
-	} else {
-		r.problem(annotationHealthMonitorDelay, r.says(annotationHealthMonitorDelay),
-			fmt.Sprintf("shorter than the timeout of %d s", int(s.MonitorTimeout/time.Second)),
-			false)
-	}
-	s.MonitorDelay, s.MonitorTimeout = monitorTimes(r.conf)
+	r.problems = append(r.problems, Problem{
+		Annotation: name, Value: shown(r.says(name)), Used: true,
+		Why: fmt.Sprintf("used, although the timeout (%d s) should be shorter than the delay (%d s)",
+			int(s.MonitorTimeout/time.Second), int(s.MonitorDelay/time.Second)),
+	})
 }
 
-// monitorTimes returns cloud.conf's times, as OCCM reads them: in whole seconds. It returns OCCM's
-// defaults if Octavia would refuse them.
-func monitorTimes(c cloudconf.LoadBalancer) (delay, timeout time.Duration) {
-	delay, timeout = c.MonitorDelay.Truncate(time.Second), c.MonitorTimeout.Truncate(time.Second)
-	if timeout < time.Second || delay < timeout || delay > math.MaxInt32*time.Second {
-		preset := cloudconf.Default().LoadBalancer
-		return preset.MonitorDelay, preset.MonitorTimeout
+// monitorTime returns cloud.conf's value as OCCM reads it: in whole seconds. It returns OCCM's
+// default if Octavia would refuse the value.
+func monitorTime(value, otherwise time.Duration) time.Duration {
+	value = value.Truncate(time.Second)
+	if value < time.Second || value > math.MaxInt32*time.Second {
+		return otherwise
 	}
-	return delay, timeout
+	return value
 }
 
 // retries returns cloud.conf's value, or OCCM's default if Octavia would refuse it.

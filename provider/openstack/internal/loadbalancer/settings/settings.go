@@ -13,8 +13,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/internal/nearest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
-	"github.com/fxccm/fxccm/provider/openstack/internal/nearest"
 )
 
 // Settings are the effective settings of one Service, with all defaults and precedence applied: the
@@ -56,6 +56,8 @@ type Settings struct {
 	// with OCCM: its pool uses PROXY.
 	XForwardedFor, XForwardedPort, XForwardedProto bool
 	TLSContainer                                   string
+	// TLSVersions are sorted, each once. Nil: not specified.
+	TLSVersions []string
 	// ListenerProtocols are the protocols that the annotation requests.
 	ListenerProtocols ListenerProtocols
 
@@ -65,8 +67,7 @@ type Settings struct {
 	TimeoutClientData, TimeoutMemberConnect, TimeoutMemberData, TimeoutTCPInspect int
 
 	Monitor bool
-	// MonitorDelay and MonitorTimeout are whole seconds, at least one. The timeout is not longer
-	// than the delay.
+	// MonitorDelay and MonitorTimeout are whole seconds, at least one.
 	MonitorDelay, MonitorTimeout time.Duration
 	// From 1 to 10.
 	MonitorMaxRetries, MonitorMaxRetriesDown int
@@ -79,6 +80,8 @@ type Settings struct {
 
 	// LoadBalancerID is the ID of the load balancer to use; "" if none is named.
 	LoadBalancerID string
+	// MayShare: the operator allows the Service to name a load balancer of another owner.
+	MayShare bool
 	// Hostname is shown in the status instead of an address.
 	Hostname string
 	// Recreate: an immutable difference is resolved by a new load balancer.
@@ -108,11 +111,13 @@ func Of(service *v1.Service, defaults Defaults) (Settings, []Problem) {
 	for _, row := range table {
 		row.read(r)
 	}
+	r.settings.MayShare = r.listsSharing()
 	r.takeSourceRanges()
 	r.takeAddress()
 	r.internalByOrder()
 	r.floatingSubnetsOfOneSource()
-	r.monitorTimesThatFit()
+	r.warnOfMonitorTimes()
+	r.refuseTwoClientAddresses()
 	r.certificateThatCanBeChecked()
 	return r.settings, r.inOrder(table)
 }
@@ -188,8 +193,12 @@ type Problem struct {
 	Value string
 	// Why is a clause such as "not a number" about Value or, without one, about Annotation.
 	Why string
+	// Default is the value that is used instead, as in an annotation; "" for none.
+	Default string
 	// Fatal: the Service is not served until the value is corrected. Otherwise the default is used.
 	Fatal bool
+	// Used: the value is used all the same, and no default.
+	Used bool
 	// AtCreation: the value is used only when a load balancer is created. An existing one is served
 	// all the same.
 	AtCreation bool
@@ -200,8 +209,11 @@ func (p Problem) String() string {
 	switch {
 	case p.Value == "":
 		return fmt.Sprintf("%s is %s", p.Annotation, p.Why)
-	case p.Fatal:
+	case p.Fatal || p.Used:
 		return fmt.Sprintf("%s: %q is %s", p.Annotation, p.Value, p.Why)
+	case p.Default != "":
+		return fmt.Sprintf("%s: %q is %s; the default, %s, is used", p.Annotation, p.Value, p.Why,
+			p.Default)
 	}
 	return fmt.Sprintf("%s: %q is %s; the default is used", p.Annotation, p.Value, p.Why)
 }
@@ -237,23 +249,47 @@ func shown(value string) string {
 // Unknown returns the Service's annotations that resemble fxccm's: most likely typos. They are
 // sorted by name, have no Value, and are never fatal: others may use the prefix, too.
 func Unknown(service *v1.Service) []Problem {
-	var known, short []string
+	var known []entry
 	for _, row := range table(&Settings{}, cloudconf.LoadBalancer{}) {
-		name := row.about().name
-		known, short = append(known, name), append(short, strings.TrimPrefix(name, Prefix))
+		known = append(known, row.about())
 	}
 	var problems []Problem
 	for _, name := range slices.Sorted(maps.Keys(service.Annotations)) {
 		ours := strings.HasPrefix(name, Prefix) || strings.HasPrefix(name, olderPrefix)
-		if !ours || slices.Contains(known, name) {
+		if !ours || slices.ContainsFunc(known, func(e entry) bool { return e.name == name }) {
 			continue
 		}
 		why := "not known, and has no effect"
-		// The prefix would make all names similar.
-		if near := nearest.Name(strings.TrimPrefix(name, Prefix), short); near != "" {
-			why += fmt.Sprintf("; did you mean %q?", known[slices.Index(short, near)])
+		if meant := suggestion(strings.TrimPrefix(name, Prefix), known); meant != "" {
+			why += "; " + meant
 		}
 		problems = append(problems, Problem{Annotation: shown(name), Why: why})
 	}
 	return problems
+}
+
+// suggestion returns what an unknown annotation, without the prefix, probably stands for. An
+// annotation that names an object of the cloud must be very near: the object may be another's.
+func suggestion(unknown string, known []entry) string {
+	plain := strings.TrimSuffix(nearest.Plain(unknown), "s")
+	for _, field := range []string{
+		"loadBalancerIP", "loadBalancerSourceRanges", "externalTrafficPolicy",
+	} {
+		if strings.HasSuffix(plain, strings.TrimSuffix(nearest.Plain(field), "s")) {
+			return "set the field spec." + field + " instead"
+		}
+	}
+	var short []string // the prefix would make all names similar
+	for _, e := range known {
+		short = append(short, strings.TrimPrefix(e.name, Prefix))
+	}
+	near := nearest.Name(unknown, short)
+	if near == "" {
+		return ""
+	}
+	meant := known[slices.Index(short, near)]
+	if meant.misuse != "" && !nearest.IsClose(unknown, near) {
+		return ""
+	}
+	return fmt.Sprintf("did you mean %q?", meant.name)
 }

@@ -60,7 +60,7 @@ func untouched() Settings {
 		MonitorDelay: 5 * time.Second, MonitorTimeout: 3 * time.Second, MonitorMaxRetries: 1,
 		MonitorMaxRetriesDown: 3,
 		CascadeDelete:         true, CheckCertificates: true, IngressHostnameSuffix: "nip.io",
-		MaxShared: 2,
+		MaxShared: 2, MayShare: true,
 	}
 }
 
@@ -104,6 +104,7 @@ func TestOf_AnnotationIsRead(t *testing.T) {
 		{"x-forwarded-port", "true", func(s *Settings) { s.XForwardedPort = true }},
 		{"x-forwarded-proto", "true", func(s *Settings) { s.XForwardedProto = true }},
 		{"default-tls-container-ref", "https://key/v1/containers/" + id1, func(s *Settings) { s.TLSContainer = "https://key/v1/containers/" + id1 }},
+		{"tls-versions", "TLSv1.3, TLSv1.2,TLSv1.3", func(s *Settings) { s.TLSVersions = []string{"TLSv1.2", "TLSv1.3"} }},
 		{"default-tls-container-ref", "https://key/v1/secrets/" + id1, func(s *Settings) { s.TLSContainer = "https://key/v1/secrets/" + id1 }},
 		{"listener-protocols", "http=HTTP, https = TERMINATED_HTTPS", func(s *Settings) {
 			s.ListenerProtocols = ListenerProtocols{"http": "HTTP", "https": "TERMINATED_HTTPS"}
@@ -120,7 +121,7 @@ func TestOf_AnnotationIsRead(t *testing.T) {
 		{"timeout-tcp-inspect", "+1", func(s *Settings) { s.TimeoutTCPInspect = 1 }},
 		{"enable-health-monitor", "true", func(s *Settings) { s.Monitor = true }},
 		{"health-monitor-delay", "60", func(s *Settings) { s.MonitorDelay = time.Minute }},
-		{"health-monitor-timeout", "5", func(s *Settings) { s.MonitorTimeout = 5 * time.Second }},
+		{"health-monitor-timeout", "4", func(s *Settings) { s.MonitorTimeout = 4 * time.Second }},
 		{"health-monitor-max-retries", "10", func(s *Settings) { s.MonitorMaxRetries = 10 }},
 		{"health-monitor-max-retries-down", "1", func(s *Settings) { s.MonitorMaxRetriesDown = 1 }},
 		{"node-selector", "b=2, a", func(s *Settings) { s.NodeSelector = ParseNodeSelector("a,b=2") }},
@@ -159,18 +160,16 @@ func TestOf_BadValue_IsReported(t *testing.T) {
 		{"recreate", " true", "neither true nor false", false},
 		{"proxy-protocol", "v3", "none of false, true, v1, v2", false},
 		{"lb-method", "round_robin", "none of ROUND_ROBIN, LEAST_CONNECTIONS, SOURCE_IP, SOURCE_IP_PORT", false},
-		{"connection-limit", "many", "not a whole number", false},
-		{"connection-limit", "1.5", "not a whole number", false},
-		{"connection-limit", "-2", "not at least -1", false},
-		{"connection-limit", "99999999999999999999", "not at least -1", false},
-		{"timeout-client-data", "-1", "not from 0 to 2073600000", false},
-		{"timeout-member-data", "2073600001", "not from 0 to 2073600000", false},
-		{"timeout-tcp-inspect", "50s", "not a whole number", false},
-		{"health-monitor-delay", "0", "not at least 1", false},
-		{"health-monitor-delay", "2", "shorter than the timeout of 3 s", false},
-		{"health-monitor-timeout", "6", "longer than the delay of 5 s", false},
-		{"health-monitor-max-retries", "0", "not from 1 to 10", false},
-		{"health-monitor-max-retries-down", "11", "not from 1 to 10", false},
+		{"connection-limit", "many", "not a whole number, at least -1", false},
+		{"connection-limit", "1.5", "not a whole number, at least -1", false},
+		{"connection-limit", "-2", "not a whole number, at least -1", false},
+		{"connection-limit", "99999999999999999999", "not a whole number, at least -1", false},
+		{"timeout-client-data", "-1", "not a whole number of milliseconds, from 0 to 2073600000", false},
+		{"timeout-member-data", "2073600001", "not a whole number of milliseconds, from 0 to 2073600000", false},
+		{"timeout-tcp-inspect", "50s", "not a whole number of milliseconds, from 0 to 2073600000", false},
+		{"health-monitor-delay", "0", "not a whole number of seconds, at least 1", false},
+		{"health-monitor-max-retries", "0", "not a whole number, from 1 to 10", false},
+		{"health-monitor-max-retries-down", "11", "not a whole number, from 1 to 10", false},
 		{"hostname", "10.0.0.1", "not a host name", false},
 		{"hostname", "a_b", "not a host name", false},
 		{"availability-zone", strings.Repeat("z", 256), "longer than 255 bytes", false},
@@ -188,8 +187,9 @@ func TestOf_BadValue_IsReported(t *testing.T) {
 		{"floating-subnet", "!~(", `no regular expression after "~"`, true},
 		{"floating-subnet", `~\pL{1000}`, "not usable: the regular expression is too large: repeat fewer things less often", true},
 		{"floating-subnet", "~" + strings.Repeat("a", 255), "longer than 255 bytes", true},
-		{"node-selector", "a=b c", `not usable: no node can have the label "a=b c"`, true},
-		{"node-selector", "=x", `not usable: no node can have the label "=x"`, true},
+		{"node-selector", "a=b c", `not usable: no node can have the label "a=b c"; give comma-separated labels, each as key=value or key`, true},
+		{"node-selector", "=x", `not usable: no node can have the label "=x"; give comma-separated labels, each as key=value or key`, true},
+		{"tls-versions", "TLSv1.2,tlsv1.3", `not usable: "tlsv1.3" is not one of SSLv3, TLSv1, TLSv1.1, TLSv1.2, TLSv1.3`, true},
 		{"default-tls-container-ref", "https://key/v1/orders/1", "not a reference to a container or a secret of Barbican", true},
 		{"default-tls-container-ref", "https://key/v1/containers/", "not a reference to a container or a secret of Barbican", true},
 		{"default-tls-container-ref", strings.Repeat("z", 256), "longer than 255 bytes", true},
@@ -287,7 +287,7 @@ func TestOf_CloudConfIsTheDefault(t *testing.T) {
 		TLSContainer: "ref", ConnectionLimit: -1, TimeoutClientData: 50000,
 		TimeoutMemberConnect: 5000, TimeoutMemberData: 50000,
 		ManageSecurityGroups: true, Serial: true, EnableIngressHostname: true,
-		IngressHostnameSuffix: "example", MaxShared: 7,
+		IngressHostnameSuffix: "example", MaxShared: 7, MayShare: true,
 	}
 	if got, problems := Of(serviceWith(nil), fullDefaults()); !reflect.DeepEqual(got, want) ||
 		len(problems) > 0 {
@@ -475,9 +475,8 @@ func TestOf_Address(t *testing.T) {
 	}
 }
 
-// Both are reset to the defaults if they do not fit, because one alone might not fit the other's
-// default.
-func TestOf_MonitorTimes_DoNotFit(t *testing.T) {
+// Octavia runs a monitor whose timeout is not shorter than its delay, and so does OCCM.
+func TestOf_MonitorTimeoutNotShorterThanTheDelay_IsKeptWithAWarning(t *testing.T) {
 	defaults := presets()
 	defaults.LoadBalancer.MonitorDelay, defaults.LoadBalancer.MonitorTimeout = 20*time.Second,
 		10*time.Second
@@ -486,23 +485,28 @@ func TestOf_MonitorTimes_DoNotFit(t *testing.T) {
 		want           [2]time.Duration
 		told           string
 	}{
-		{"30", "30", [2]time.Duration{30 * time.Second, 30 * time.Second}, ""},
-		{"30", "31", [2]time.Duration{20 * time.Second, 10 * time.Second}, annotationHealthMonitorTimeout},
-		{"", "21", [2]time.Duration{20 * time.Second, 10 * time.Second}, annotationHealthMonitorTimeout},
-		{"9", "", [2]time.Duration{20 * time.Second, 10 * time.Second}, annotationHealthMonitorDelay},
+		{"30", "30", [2]time.Duration{30 * time.Second, 30 * time.Second}, annotationHealthMonitorTimeout},
+		{"30", "31", [2]time.Duration{30 * time.Second, 31 * time.Second}, annotationHealthMonitorTimeout},
+		{"", "21", [2]time.Duration{20 * time.Second, 21 * time.Second}, annotationHealthMonitorTimeout},
+		{"9", "", [2]time.Duration{9 * time.Second, 10 * time.Second}, annotationHealthMonitorDelay},
+		{"10", "", [2]time.Duration{10 * time.Second, 10 * time.Second}, annotationHealthMonitorDelay},
+		{"x", "30", [2]time.Duration{20 * time.Second, 30 * time.Second}, annotationHealthMonitorTimeout},
 		{"9", "8", [2]time.Duration{9 * time.Second, 8 * time.Second}, ""},
+		{"9", "x", [2]time.Duration{9 * time.Second, 10 * time.Second}, ""},
 	} {
 		got, problems := Of(
 			short(map[string]string{
 				"health-monitor-delay":   c.delay,
 				"health-monitor-timeout": c.timeout,
 			}), defaults)
-		var told string
-		if len(problems) == 1 && !problems[0].Fatal {
-			told = problems[0].Annotation
+		var told []string
+		for _, p := range problems {
+			if p.Used && !p.Fatal && !strings.Contains(p.String(), "the default is used") {
+				told = append(told, p.Annotation)
+			}
 		}
 		if have := [2]time.Duration{got.MonitorDelay, got.MonitorTimeout}; have != c.want ||
-			told != c.told || len(problems) > 1 {
+			strings.Join(told, ",") != c.told {
 			t.Errorf("of %q and %q the times are %v, want %v; problems: %v, want one of %q",
 				c.delay,
 				c.timeout, have, c.want, problems, c.told)
@@ -510,12 +514,26 @@ func TestOf_MonitorTimes_DoNotFit(t *testing.T) {
 	}
 }
 
+func TestOf_MonitorTimesOfCloudConf_AreKeptWithoutAnEvent(t *testing.T) {
+	for _, c := range []cloudconf.LoadBalancer{
+		{MonitorDelay: 20 * time.Second, MonitorTimeout: 30 * time.Second},
+		{MonitorDelay: 10 * time.Second, MonitorTimeout: 10 * time.Second},
+	} {
+		got, problems := Of(serviceWith(nil), Defaults{LoadBalancer: c})
+		if got.MonitorDelay != c.MonitorDelay || got.MonitorTimeout != c.MonitorTimeout ||
+			len(problems) > 0 {
+			t.Errorf("the times are %s and %s, want %s and %s; problems: %v", got.MonitorDelay,
+				got.MonitorTimeout, c.MonitorDelay, c.MonitorTimeout, problems)
+		}
+	}
+}
+
 func TestOf_CloudConfOutOfRange_HasTheDefaultsOfOCCM(t *testing.T) {
 	for _, c := range []cloudconf.LoadBalancer{
 		{},
-		{MonitorDelay: 3 * time.Second, MonitorTimeout: 4 * time.Second, MonitorMaxRetries: 11, MonitorMaxRetriesDown: -1},
-		{MonitorDelay: time.Second, MonitorTimeout: 900 * time.Millisecond},
-		{MonitorDelay: 1 << 62, MonitorTimeout: time.Second},
+		{MonitorMaxRetries: 11, MonitorMaxRetriesDown: -1},
+		{MonitorDelay: 999 * time.Millisecond, MonitorTimeout: 900 * time.Millisecond},
+		{MonitorDelay: 1 << 62, MonitorTimeout: 1 << 62},
 	} {
 		got, _ := Of(serviceWith(nil), Defaults{LoadBalancer: c})
 		if got.MonitorDelay != 5*time.Second || got.MonitorTimeout != 3*time.Second ||
@@ -548,19 +566,31 @@ func TestOf_CertificateElsewhere(t *testing.T) {
 	}
 }
 
-// OCCM combines PROXY pools with HTTP listeners. That is decided later, so both settings are kept.
-func TestOf_ProxyProtocolBesideHeaders_IsNoProblem(t *testing.T) {
-	got, problems := Of(short(map[string]string{"proxy-protocol": "v2", "x-forwarded-for": "true"}),
-		presets())
-	if got.ProxyProtocol != "PROXYV2" || !got.XForwardedFor || len(problems) > 0 {
-		t.Errorf("the settings are %q and %v; problems: %v",
-			got.ProxyProtocol, got.XForwardedFor, problems)
+// OCCM refuses both together, too.
+func TestOf_ProxyProtocolBesideXForwardedFor_IsRefused(t *testing.T) {
+	for _, c := range []struct {
+		proxy, forwarded string
+		refused          bool
+	}{
+		{"v2", "true", true},
+		{"true", "true", true},
+		{"false", "true", false},
+		{"v2", "false", false},
+		{"", "true", false},
+	} {
+		_, problems := Of(short(map[string]string{
+			"proxy-protocol": c.proxy, "x-forwarded-for": c.forwarded,
+		}), presets())
+		if (len(Fatal(problems)) == 1) != c.refused || len(problems) > 1 {
+			t.Errorf("%q and %q: the problems are %v, refused: %t", c.proxy, c.forwarded, problems,
+				c.refused)
+		}
 	}
 }
 
 func TestOf_ProblemsAreInTheOrderOfThePage(t *testing.T) {
 	service := short(map[string]string{
-		"health-monitor-timeout": "6", "health-monitor-max-retries": "x", "subnet-id": "x",
+		"health-monitor-timeout": "0", "health-monitor-max-retries": "x", "subnet-id": "x",
 		"class": "x", "default-tls-container-ref": "x", "hostname": "_",
 	})
 	service.Spec.LoadBalancerIP = "x"
@@ -601,7 +631,7 @@ func TestProblem_IsFitForAnEvent(t *testing.T) {
 	_, problems := Of(short(map[string]string{"connection-limit": strings.Repeat("x", 200) + "\n"}),
 		presets())
 	want := Prefix + `connection-limit: "` + strings.Repeat("x", 100) +
-		`…" is not a whole number; the default is used`
+		`…" is not a whole number, at least -1; the default, -1, is used`
 	if len(problems) != 1 || problems[0].String() != want {
 		t.Errorf("the problems are %v, want %s", problems, want)
 	}
@@ -644,6 +674,50 @@ func TestUnknown_MistypedAnnotations_AreNamed(t *testing.T) {
 	}
 }
 
+// A name that is not very near must not lead to an annotation that attaches an object of another
+// owner.
+func TestUnknown_Suggestion_AttachesNoForeignObject(t *testing.T) {
+	const none = ""
+	for name, want := range map[string]string{
+		"loadBalancerIP":             "spec.loadBalancerIP",
+		"load-balancer-ip":           "spec.loadBalancerIP",
+		"loadbalancer-IP":            "spec.loadBalancerIP",
+		"load_balancer_ips":          "spec.loadBalancerIP",
+		"spec.loadBalancerIP":        "spec.loadBalancerIP",
+		"loadBalancerSourceRanges":   "spec.loadBalancerSourceRanges",
+		"load-balancer-source-range": "spec.loadBalancerSourceRanges",
+		"externalTrafficPolicy":      "spec.externalTrafficPolicy",
+
+		"load-balancer-idd":     "load-balancer-id",
+		"loadBalancerID":        "load-balancer-id",
+		"load-balancer-name":    none,
+		"loadBalancerClass":     none, // the field would take the Service from this controller
+		"load-balancer-class":   none,
+		"loadbalancer-idx":      none,
+		"ports-ids":             none,
+		"post-it":               none,
+		"floating-subnets-ids":  none,
+		"floatingNetworkID":     "floating-network-id",
+		"float-network-id":      none,
+		"subnet_id":             "subnet-id",
+		"default-tls-container": none,
+		"health-monitor-dely":   "health-monitor-delay",
+		"keep-floating-ip":      "keep-floatingip",
+	} {
+		problems := Unknown(serviceWith(map[string]string{Prefix + name: "x"}))
+		_, got, _ := strings.Cut(problems[0].Why, "; ")
+		switch {
+		case strings.HasPrefix(want, "spec."):
+			want = "set the field " + want + " instead"
+		case want != none:
+			want = fmt.Sprintf("did you mean %q?", Prefix+want)
+		}
+		if got != want {
+			t.Errorf("the suggestion for %s is %q, want %q", name, got, want)
+		}
+	}
+}
+
 // The rows are OCCM's table of annotations, and fxccm's own.
 func TestTable_IsComplete(t *testing.T) {
 	occm := strings.Fields(`class floating-network-id floating-subnet-id floating-subnet floating-subnet-tags keep-floatingip port-id lb-method proxy-protocol subnet-id
@@ -652,7 +726,7 @@ func TestTable_IsComplete(t *testing.T) {
 		default-tls-container-ref load-balancer-id node-selector connection-limit
 		service.beta.kubernetes.io/openstack-internal-load-balancer service.beta.kubernetes.io/load-balancer-source-ranges`)
 	own := strings.Fields(
-		"region load-balancer-region lb-provider x-forwarded-port x-forwarded-proto listener-protocols additional-subnet-id recreate")
+		"region load-balancer-region lb-provider x-forwarded-port x-forwarded-proto listener-protocols additional-subnet-id recreate tls-versions")
 	seen := map[string]int{}
 	for _, row := range table(&Settings{}, cloudconf.LoadBalancer{}) {
 		e := row.about()
@@ -732,5 +806,107 @@ func TestNodeSelector_EachText_SelectsByLabels(t *testing.T) {
 		if again := ParseNodeSelector(selector.String()); !reflect.DeepEqual(again, selector) {
 			t.Errorf("String of %q is %q", c.selector, selector)
 		}
+	}
+}
+
+// objectAnnotations returns the annotations and the field that name objects of the cloud, with a
+// valid value for each.
+func objectAnnotations() map[string]string {
+	values := map[string]string{}
+	for _, row := range table(&Settings{}, cloudconf.LoadBalancer{}) {
+		e := row.about()
+		switch {
+		case e.misuse == "":
+		case e.name == fieldAddress:
+			values[e.name] = "203.0.113.1"
+		case e.name == annotationTLSContainer:
+			values[e.name] = "https://key/v1/containers/" + id1
+		case e.typ == "UUID":
+			values[e.name] = id1
+		default:
+			values[e.name] = "ovn"
+		}
+	}
+	return values
+}
+
+func serviceNaming(name, value string) *v1.Service {
+	if name == fieldAddress {
+		service := serviceWith(nil)
+		service.Spec.LoadBalancerIP = value
+		return service
+	}
+	service := serviceWith(nil)
+	service.Annotations = map[string]string{name: value}
+	return service
+}
+
+func TestOf_ObjectOfTheCloudIsNotAllowed_ServiceIsRefusedAndTheDefaultStays(t *testing.T) {
+	forbidding, allowing := presets(), presets()
+	forbidding.LoadBalancer.AllowedAnnotations = "none"
+	defaults, _ := Of(serviceWith(nil), forbidding)
+	for name, value := range objectAnnotations() {
+		t.Run(name, func(t *testing.T) {
+			option := optionNameOf(name)
+			allowing.LoadBalancer.AllowedAnnotations = "flavor-id, " + option
+			service := serviceNaming(name, value)
+			got, problems := Of(service, allowing)
+			if len(problems) > 0 {
+				t.Errorf("an allowed annotation is refused: %v", problems)
+			}
+			want, _ := Of(service, presets())
+			want.MayShare = got.MayShare
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("an allowed annotation results in %+v, want %+v", got, want)
+			}
+			got, problems = Of(service, forbidding)
+			if name == AnnotationLoadBalancerID {
+				if got.MayShare || len(problems) > 0 {
+					t.Errorf("sharing is allowed, or fxccm's own ID is refused: %v", problems)
+				}
+				return
+			}
+			if !reflect.DeepEqual(got, defaults) {
+				t.Errorf("a forbidden annotation has an effect: %+v", got)
+			}
+			if len(Fatal(problems)) != 1 || problems[0].AtCreation {
+				t.Errorf("the problems are %v, want one that refuses the Service", problems)
+			}
+		})
+	}
+}
+
+func optionNameOf(name string) string { return entry{name: name}.optionName() }
+
+// Whatever has a UUID as its value names an object, and cloud.conf knows all of them.
+func TestTable_AnnotationsThatNameObjects_AreKnownToCloudConf(t *testing.T) {
+	for _, row := range table(&Settings{}, cloudconf.LoadBalancer{}) {
+		e := row.about()
+		if e.typ == "UUID" && e.misuse == "" {
+			t.Errorf("%s names an object, but the table does not say what a user could do", e.name)
+		}
+		conf := "[LoadBalancer]\nallowed-annotations = " + e.optionName() + "\n"
+		_, err := cloudconf.Read([]byte(conf), cloudconf.Options{})
+		knows := err == nil || !strings.Contains(err.Error(), "allowed-annotations")
+		if knows != (e.misuse != "") {
+			t.Errorf("cloud.conf accepts %s: %t", e.optionName(), knows)
+		}
+	}
+}
+
+func TestOf_ClassGrantsAnnotationsToANamespace(t *testing.T) {
+	defaults := presets()
+	defaults.LoadBalancer.AllowedAnnotations = "none"
+	defaults.Classes = map[string]cloudconf.LoadBalancerClass{"trusted": {
+		AllowedAnnotations: "subnet-id", Namespaces: []string{"platform"},
+	}}
+	service := short(map[string]string{"class": "trusted", "subnet-id": id1})
+	service.Namespace = "platform"
+	if got, problems := Of(service, defaults); got.SubnetID != id1 || len(problems) > 0 {
+		t.Errorf("in its namespace: subnet %q, %v", got.SubnetID, problems)
+	}
+	service.Namespace = "shop"
+	if got, problems := Of(service, defaults); got.SubnetID != "" || len(Fatal(problems)) != 2 {
+		t.Errorf("in another namespace: subnet %q, %v", got.SubnetID, problems)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -62,15 +63,22 @@ func place(s *Settings, c cloudconf.LoadBalancer) []row {
 			from("internal-lb", c.InternalLB),
 		annotation(Prefix+"subnet-id", uuidKind(), &s.SubnetID, newBalancer,
 			"The subnet of the load balancer's address. If neither it nor the network is given: that of the nodes.").
-			from("subnet-id", c.SubnetID).orClass(),
+			from("subnet-id", c.SubnetID).orClass().
+			names("place a load balancer in a subnet of another owner",
+				"the project's rights in Neutron"),
 		annotation(Prefix+"network-id", uuidKind(), &s.NetworkID, newBalancer,
 			"The network of the load balancer's address.").
-			from("network-id", c.NetworkID).orClass(),
+			from("network-id", c.NetworkID).orClass().
+			names("place a load balancer in a network of another owner",
+				"the project's rights in Neutron"),
 		annotation(Prefix+"port-id", uuidKind(), &s.PortID, newBalancer,
-			"An existing port of Neutron's that becomes the load balancer's. Subnet and network are then those of the port."),
+			"An existing port of Neutron's that becomes the load balancer's. Subnet and network are then those of the port. It must be unused: no device, no device owner, and no other load balancer.").
+			names("take over the port of a server or another load balancer, with its floating IP",
+				"only an unused port of the project is accepted; the provider never detaches a floating IP of a named port that has no tags of fxccm"),
 		annotation(Prefix+"additional-subnet-id", uuidKind(), &s.AdditionalSubnetID, newBalancer,
-			"The subnet of the second address of a dual-stack Service. Empty: one of the second family in the load balancer's network.").
-			isOwn(),
+			"The subnet of the second address of a dual-stack Service. If empty, a subnet of the second family in the load balancer's network.").
+			isOwn().names("place a load balancer in a subnet of another owner",
+			"the project's rights in Neutron"),
 	}
 }
 
@@ -79,30 +87,44 @@ func floatingIP(s *Settings, c cloudconf.LoadBalancer) []row {
 		annotation(Prefix+"floating-network-id", uuidKind(), &s.FloatingNetworkID, newFloatingIP,
 			"The network of the floating IP.").
 			from("floating-network-id", c.FloatingNetworkID).orClass().
-			ifEmpty("The external network that the project sees, as if no option named one."),
+			ifEmpty("The external network that the project sees, as if no option named one.").
+			names("take a public address of another external network",
+				"the quota of the project"),
 		annotation(annotationFloatingSubnetID, uuidKind(), &s.FloatingSubnetID, newFloatingIP,
 			"The subnet of the floating IP, in its network. Any of the floating-subnet annotations overrides class and cloud.conf for all three; within one source, the id precedes the others.").
-			from("floating-subnet-id", c.FloatingSubnetID).orClass(),
+			from("floating-subnet-id", c.FloatingSubnetID).orClass().
+			names("take a public address of a reserved subnet",
+				"the quota of the project"),
 		annotation(annotationFloatingSubnet, subnetPattern(), &s.FloatingSubnet, newFloatingIP,
 			"The subnets of the floating IP, by name: with wildcards or, after `~`, as a regular expression; `!` before it negates. They are tried one after the other. Only those that the project sees can be found by name or tags; of an external network of others that is not shared it sees none, and the id must be given.").
-			from("floating-subnet", c.FloatingSubnet).orClass(),
+			from("floating-subnet", c.FloatingSubnet).orClass().
+			names("take a public address of a reserved subnet",
+				"the quota of the project"),
 		annotation(annotationFloatingSubnetTags, text(), &s.FloatingSubnetTags, newFloatingIP,
 			"The subnets of the floating IP, by tags with commas between them: one of them or, after `&`, all; `!` before it negates.").
-			from("floating-subnet-tags", c.FloatingSubnetTags).orClass(),
+			from("floating-subnet-tags", c.FloatingSubnetTags).orClass().
+			names("take a public address of a reserved subnet",
+				"the quota of the project"),
 		annotation(AnnotationKeepFloatingIP, truth(), &s.KeepFloatingIP, atDetaching,
-			"The floating IP stays when the Service goes or becomes internal."),
+			"The floating IP stays when the Service goes, becomes internal or requests another address. It loses the marks of the Service."),
 	}
 }
 
 func appliance(s *Settings, c cloudconf.LoadBalancer) []row {
 	return []row{
 		annotation(Prefix+"lb-provider", text(), &s.Provider, newBalancer, "Octavia's provider.").
-			from("lb-provider", c.LBProvider).ifEmpty("The cloud's default.").isOwn(),
+			from("lb-provider", c.LBProvider).ifEmpty("The cloud's default.").isOwn().
+			names("use a provider that the operator reserves",
+				"the providers that Octavia enables"),
 		annotation(Prefix+"flavor-id", uuidKind(), &s.FlavorID, newBalancer, "Octavia's flavor.").
-			from("flavor-id", c.FlavorID).ifEmpty("None."),
+			from("flavor-id", c.FlavorID).ifEmpty("None.").
+			names("use a larger flavor than the operator grants",
+				"the flavors that Octavia enables"),
 		annotation(Prefix+"availability-zone", text(), &s.AvailabilityZone, newBalancer,
 			"Octavia's availability zone.").
-			from("availability-zone", c.AvailabilityZone).ifEmpty("None."),
+			from("availability-zone", c.AvailabilityZone).ifEmpty("None.").
+			names("use an availability zone that the operator reserves",
+				"the zones that Octavia enables"),
 		annotation(Prefix+"recreate", truth(), &s.Recreate, atOnce,
 			"When something immutable changes, the load balancer is deleted and created again. Connections break, and an address that the Service does not request can change.").
 			isOwn(),
@@ -117,9 +139,14 @@ func listeners(s *Settings, c cloudconf.LoadBalancer) []row {
 			isOwn(),
 		annotation(annotationTLSContainer, tlsContainer(), &s.TLSContainer, firstOrLast,
 			"The certificate, by its reference in the key manager. TCP ports become `TERMINATED_HTTPS`. With `container-store = barbican` in cloud.conf it must be a container or a secret of Barbican.").
-			from("default-tls-container-ref", c.DefaultTLSContainerRef).ifEmpty("None."),
+			from("default-tls-container-ref", c.DefaultTLSContainerRef).ifEmpty("None.").
+			names("serve clients with another owner's certificate and key",
+				"the access rights in Barbican; the content is not read"),
+		annotation(Prefix+"tls-versions", tlsVersions(), &s.TLSVersions, atOnce,
+			"The TLS versions that `TERMINATED_HTTPS` ports accept, with commas between them. Octavia may refuse old ones. It needs such a port and Octavia API 2.17. Without it, a new listener has Octavia's default, and an existing one keeps its versions.").
+			isOwn(),
 		annotation(Prefix+"x-forwarded-for", truth(), &s.XForwardedFor, listenersAnew,
-			"Insert the client's address as a header. TCP ports become `HTTP`."),
+			"Insert the client's address as a header. TCP ports become `HTTP`. Together with `proxy-protocol` it is refused, as with OCCM."),
 		annotation(Prefix+"x-forwarded-port", truth(), &s.XForwardedPort, listenersAnew,
 			"Insert the listener's port as a header. TCP ports become `HTTP`.").isOwn(),
 		annotation(Prefix+"x-forwarded-proto", truth(), &s.XForwardedProto, listenersAnew,
@@ -158,13 +185,16 @@ func members(s *Settings, c cloudconf.LoadBalancer) []row {
 			from("node-selector", ParseNodeSelector(c.NodeSelector)).ifEmpty("All nodes."),
 		annotation(Prefix+"member-subnet-id", uuidKind(), &s.MemberSubnetID, membersAnew,
 			"The subnet of the members. If no source gives it: `subnet-id` of cloud.conf, or else that of the load balancer.").
-			from("member-subnet-id", cmp.Or(c.MemberSubnetID, c.SubnetID)).orClass(),
+			from("member-subnet-id", cmp.Or(c.MemberSubnetID, c.SubnetID)).orClass().
+			names("connect the load balancer to a subnet of another owner",
+				"the project's rights in Neutron; the addresses are those of nodes"),
 	}
 }
 
 func monitors(s *Settings, c cloudconf.LoadBalancer) []row {
 	preset := cloudconf.Default().LoadBalancer
-	delay, timeout := monitorTimes(c)
+	delay := monitorTime(c.MonitorDelay, preset.MonitorDelay)
+	timeout := monitorTime(c.MonitorTimeout, preset.MonitorTimeout)
 	number := number(leastRetries, mostRetries)
 	return []row{
 		annotation(Prefix+"enable-health-monitor", truth(), &s.Monitor, atOnce,
@@ -173,7 +203,7 @@ func monitors(s *Settings, c cloudconf.LoadBalancer) []row {
 		annotation(annotationHealthMonitorDelay, seconds(), &s.MonitorDelay, atOnce,
 			"Time between two checks of a member.").from("monitor-delay", delay),
 		annotation(annotationHealthMonitorTimeout, seconds(), &s.MonitorTimeout, atOnce,
-			"How long a member may take to answer: not longer than the delay, else both have their defaults.").
+			"How long a member may take to answer. It should be shorter than the delay: otherwise an event warns, and both are used.").
 			from("monitor-timeout", timeout),
 		annotation(Prefix+"health-monitor-max-retries", number, &s.MonitorMaxRetries, atOnce,
 			"How many good answers bring a member back.").
@@ -190,7 +220,9 @@ func status(s *Settings) []row {
 		annotation(Prefix+"hostname", hostname(), &s.Hostname, atOnce,
 			"The Service's status shows this instead of an address."),
 		annotation(AnnotationLoadBalancerID, uuidKind(), &s.LoadBalancerID, never,
-			"The load balancer. fxccm writes it here. Set it before creation to reuse an existing load balancer: that of another Service, of this cluster or another one, up to `max-shared-lb` of cloud.conf, or one of the user's own."),
+			"The load balancer. fxccm writes it here. Set it before creation to reuse an existing load balancer. It may be of another Service, also in another cluster, up to `max-shared-lb` of cloud.conf; or the user has created it.").
+			names("add listeners to the load balancer of another Service",
+				"max-shared-lb; the parts of others stay as they are, and one with the UIDs of the cluster but another mark is refused"),
 		entry{
 			name: AnnotationLoadBalancerAddress, typ: "address", later: notRead,
 			meaning: "The floating IP, or else the load balancer's address. It is written here, and not read.",
@@ -212,7 +244,9 @@ func fields() []row {
 		entry{
 			name: fieldAddress, typ: "IP address", fatal: true,
 			later:   "the floating IP: yes; else " + newBalancer,
-			meaning: "The requested address: the floating IP of an external IPv4 Service, the load balancer's of others.",
+			meaning: "The requested address: the floating IP of an external IPv4 Service, the load balancer's of others. A floating IP with the marks of another owner is refused: tags of fxccm, or a description that fxccm, OCCM or Cluster API's provider gives.",
+			misuse:  "take the floating IP of another Service while it is detached",
+			guard:   "a floating IP that is in use, or has the tags or the description of another owner, is refused. The provider checks that again just before it attaches it",
 		},
 	}
 }
@@ -236,6 +270,9 @@ type entry struct {
 	later   later
 	// own: OCCM does not have this annotation.
 	own bool
+	// misuse is what a hostile user could do with an annotation that names an object of the cloud,
+	// and guard what prevents it besides allowed-annotations. "": it names none.
+	misuse, guard string
 
 	// The kind sets these fields.
 	typ, limits string
@@ -305,6 +342,20 @@ func (s setting[T]) ifEmpty(meaning string) setting[T] {
 	return s
 }
 
+// names declares that the value names an object of the cloud.
+func (s setting[T]) names(misuse, guard string) setting[T] {
+	s.misuse, s.guard = misuse, guard
+	return s
+}
+
+// optionName is the name of an annotation, or of a field, in allowed-annotations.
+func (e entry) optionName() string {
+	if e.name == fieldAddress {
+		return "load-balancer-ip"
+	}
+	return strings.TrimPrefix(e.name, Prefix)
+}
+
 func (s setting[T]) isOwn() setting[T] {
 	s.own = true
 	return s
@@ -324,7 +375,7 @@ type kind[T any] struct {
 
 func (s setting[T]) read(r *reader) {
 	written, ok := r.written(s.name)
-	if !ok || written == "" && s.empty == "" {
+	if !ok || written == "" && s.empty == "" || s.misuse != "" && !r.allows(s.entry, written) {
 		return
 	}
 	value, why := s.kind.parse(written, r.service)
@@ -333,7 +384,8 @@ func (s setting[T]) read(r *reader) {
 		return
 	}
 	r.problem(s.name, written, why, s.fatal)
-	r.problems[len(r.problems)-1].AtCreation = s.later == newBalancer
+	last := &r.problems[len(r.problems)-1]
+	last.AtCreation, last.Default = s.later == newBalancer, s.kind.show(*s.field)
 }
 
 // reader reads one Service.

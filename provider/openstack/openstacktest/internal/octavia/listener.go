@@ -83,6 +83,10 @@ func admitDefaultPool(t *tree, l *Listener) error {
 
 // admitListenerOf completes and checks a new listener.
 func (s *Service) admitListenerOf(t *tree, l *Listener, others []Listener) error {
+	if l.Protocol == protocolTerminated && len(l.TLSVersions) == 0 {
+		// The default of api_settings.default_listener_tls_versions.
+		l.TLSVersions = []string{"TLSv1.2", "TLSv1.3"}
+	}
 	return cmp.Or(
 		admitHeaders(l),
 		admitListener(l, "%s protocol listener does not support TLS."),

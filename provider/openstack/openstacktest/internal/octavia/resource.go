@@ -81,6 +81,7 @@ type Listener struct {
 
 	DefaultTLSContainerRef string   `api:"default_tls_container_ref,null"`
 	SNIContainerRefs       []string `api:"sni_container_refs,nofilter"`
+	TLSVersions            []string `api:"tls_versions,null,nofilter,oneof=SSLv3|TLSv1|TLSv1.1|TLSv1.2|TLSv1.3,since=17"`
 
 	// The timeouts are in milliseconds, at most 24 days (octavia/common/constants.py).
 	TimeoutClientData    int `api:"timeout_client_data,min=0,max=2073600000,default=50000,since=1"`

@@ -1,0 +1,79 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	servicehelpers "k8s.io/cloud-provider/service/helpers"
+
+	"github.com/fxccm/fxccm/cmd/fxccm/cli"
+)
+
+// Cluster is the migrated cluster, or the one in which OCCM's Pods run.
+type Cluster struct{ *cli.Cluster }
+
+// World has the objects that the load balancers of a cluster depend on.
+type World struct {
+	// UID is the UID of the namespace kube-system, which identifies the cluster.
+	UID string
+	// Services are the Services that a cloud controller manager serves.
+	Services []*v1.Service
+	Nodes    []*v1.Node
+}
+
+// ReadWorld reads the Services, and the nodes that the label selector selects.
+func ReadWorld(
+	ctx context.Context, client kubernetes.Interface, nodeSelector string,
+) (world World, err error) {
+	if world.UID, err = ReadUID(ctx, client); err != nil {
+		return World{}, err
+	}
+	services, err := client.CoreV1().Services("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return World{}, fmt.Errorf("list the Services: %w", err)
+	}
+	for i := range services.Items {
+		if s := &services.Items[i]; isServed(s) {
+			world.Services = append(world.Services, s)
+		}
+	}
+	world.Nodes, err = ReadNodes(ctx, client, nodeSelector)
+	return world, err
+}
+
+// ReadUID reads the UID of the namespace kube-system, which identifies the cluster.
+func ReadUID(ctx context.Context, client kubernetes.Interface) (string, error) {
+	namespace, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem,
+		metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("read the UID of namespace %s: %w", metav1.NamespaceSystem, err)
+	}
+	return string(namespace.UID), nil
+}
+
+// ReadNodes reads the nodes that the label selector selects.
+func ReadNodes(
+	ctx context.Context, client kubernetes.Interface, selector string,
+) ([]*v1.Node, error) {
+	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, fmt.Errorf("list the nodes: %w", err)
+	}
+	nodes := make([]*v1.Node, 0, len(list.Items))
+	for i := range list.Items {
+		nodes = append(nodes, &list.Items[i])
+	}
+	return nodes, nil
+}
+
+// isServed reports whether upstream's service controller serves a Service. It skips Services with a
+// load balancer class.
+func isServed(s *v1.Service) bool {
+	if s.Spec.Type == v1.ServiceTypeLoadBalancer {
+		return s.Spec.LoadBalancerClass == nil
+	}
+	return servicehelpers.HasLBFinalizer(s)
+}

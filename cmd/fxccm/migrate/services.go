@@ -1,0 +1,171 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+)
+
+// Outcome summarizes a plan for a Service.
+type Outcome string
+
+// The outcomes, from the best to the worst.
+const (
+	NoChange Outcome = "no change"
+	TagsOnly Outcome = "tags only"
+	Changes  Outcome = "changes"
+	Refused  Outcome = "refused"
+	Failed   Outcome = "failed"
+)
+
+// ServicePlan is the plan for a Service.
+type ServicePlan struct {
+	Service string  `json:"service"`
+	Outcome Outcome `json:"outcome"`
+	// LoadBalancer is the ID of the load balancer.
+	LoadBalancer string `json:"loadBalancer,omitempty"`
+	// OtherClusters are tags of the load balancer that name other clusters or their Services.
+	OtherClusters []string `json:"otherClusters,omitempty"`
+	Steps         []string `json:"steps,omitempty"`
+	Notices       []string `json:"notices,omitempty"`
+	// Error says why the plan could not be computed.
+	Error string `json:"error,omitempty"`
+}
+
+// ServicePlans are the plans for all Services.
+type ServicePlans []ServicePlan
+
+// PlanServices computes the plans for all Services of a namespace, with one login. "" is all
+// namespaces.
+func PlanServices(
+	ctx context.Context, config cloudconf.Config, clusterName, namespace string, world World,
+) (ServicePlans, error) {
+	if len(world.Services) == 0 || !config.LoadBalancer.Enabled {
+		return ServicePlans{}, nil
+	}
+	previewer, err := newPreviewer(config, clusterName, world)
+	if err != nil {
+		return nil, err
+	}
+	defer previewer.Close()
+	plans := make(ServicePlans, 0, len(world.Services))
+	for _, service := range world.Services {
+		if namespace != "" && service.Namespace != namespace {
+			continue
+		}
+		preview, err := previewer.Preview(ctx, service, world.Nodes)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		plans = append(plans, NewServicePlan(service, preview, err))
+	}
+	return plans, nil
+}
+
+// NewServicePlan summarizes a preview. "failed" is why it does not exist, or nil.
+func NewServicePlan(
+	service *v1.Service, preview openstack.LoadBalancerPreview, failed error,
+) ServicePlan {
+	plan := ServicePlan{
+		Service:      service.Namespace + "/" + service.Name,
+		LoadBalancer: preview.LoadBalancerID, OtherClusters: preview.OtherClusters,
+		Steps: preview.Steps, Notices: preview.Notices,
+	}
+	switch {
+	case failed != nil:
+		plan.Outcome, plan.Error = Failed, failed.Error()
+	case preview.Refused:
+		plan.Outcome = Refused
+	case len(preview.Steps) == 0:
+		plan.Outcome = NoChange
+	case preview.TagsOnly:
+		plan.Outcome = TagsOnly
+	default:
+		plan.Outcome = Changes
+	}
+	return plan
+}
+
+func newPreviewer(
+	config cloudconf.Config, clusterName string, world World,
+) (*openstack.Previewer, error) {
+	return openstack.NewPreviewer(openstack.PreviewerConfig{
+		Config: config, ClusterName: clusterName, ClusterUID: world.UID, Services: world.Services,
+		Logger: logr.Discard(),
+	})
+}
+
+// with returns the plans with one of the outcomes.
+func (p ServicePlans) with(outcomes ...Outcome) ServicePlans {
+	var found ServicePlans
+	for _, plan := range p {
+		for _, outcome := range outcomes {
+			if plan.Outcome == outcome {
+				found = append(found, plan)
+			}
+		}
+	}
+	return found
+}
+
+// Summary counts the Services, such as "3 Services: 1 no change, 2 tags only".
+func (p ServicePlans) Summary() string {
+	var counts []string
+	for _, outcome := range []Outcome{NoChange, TagsOnly, Changes, Refused, Failed} {
+		if n := len(p.with(outcome)); n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, outcome))
+		}
+	}
+	if len(counts) == 0 {
+		return "No Services of type LoadBalancer."
+	}
+	return fmt.Sprintf("%d Services: %s.", len(p), strings.Join(counts, ", "))
+}
+
+// WriteTable writes a line for each Service, with its notices and the steps that change more than
+// tags.
+func (p ServicePlans) WriteTable(out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if len(p) > 0 {
+		_, _ = fmt.Fprintln(table, "SERVICE\tLOAD BALANCER\tPLAN")
+	}
+	for _, plan := range p {
+		id := plan.LoadBalancer
+		if id == "" {
+			id = "none"
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", plan.Service, id, plan.Outcome)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, plan := range p {
+		lines := slices.Clone(plan.Notices)
+		switch plan.Outcome {
+		case NoChange, TagsOnly:
+			if len(lines) == 0 {
+				continue
+			}
+		default:
+			lines = append(lines, plan.Steps...)
+		}
+		_, _ = fmt.Fprintf(out, "\n%s: %s\n", plan.Service, plan.Outcome)
+		if plan.Error != "" {
+			lines = append(lines, plan.Error)
+		}
+		for _, line := range lines {
+			_, _ = fmt.Fprintf(out, "  - %s\n", strings.ReplaceAll(line, "\n", "\n    "))
+		}
+	}
+	_, err := fmt.Fprintf(out, "\n%s\n", p.Summary())
+	return err
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fxccm/fxccm/cmd/fxccm/cli"
+)
+
+func TestCommands_UnknownWord_IsAUsageErrorWithASuggestion(t *testing.T) {
+	for line, want := range map[string]string{
+		"completion zhs":          "did you mean zsh?",
+		"completion zhs --help":   "did you mean zsh?",
+		"completion bash extra":   "want flags only",
+		"help bogus":              `unknown command "bogus"`,
+		"help statsu":             "did you mean status?",
+		"help config chek":        "did you mean check?",
+		"bogus --help":            `unknown command "bogus"`,
+		"statsu --help":           "did you mean status?",
+		"--help statsu":           "did you mean status?",
+		"config chek --help":      "did you mean check?",
+		"migrate plann -h":        "did you mean plan?",
+		"fleet statsu --help":     "did you mean status?",
+		"help status extra":       "want flags only",
+		"fleet status bogus -h":   "want flags only",
+		"migrate check bogus -h":  "want flags only",
+		"version bogus --help":    "want flags only",
+		"fleet bogus":             `unknown command "bogus"`,
+		"--cluster-name=a bogus2": `unknown command "bogus2"`,
+	} {
+		code, stdout, stderr := runSubcommand(strings.Fields(line)...)
+		if code != cli.ExitUsage || stdout != "" || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit code %d, %.200q, %q, want %q", line, code, stdout, stderr, want)
+		}
+	}
+}
+
+func TestCommands_Help_IsPrinted(t *testing.T) {
+	for line, want := range map[string]string{
+		"--help":                "Commands for operators:",
+		"help":                  "Commands for operators:",
+		"help status":           "fxccm status",
+		"help config check":     "fxccm config check",
+		"help completion":       "fxccm completion",
+		"completion":            "fxccm completion",
+		"completion zsh --help": "fxccm completion zsh",
+		"completion zsh":        "#compdef fxccm",
+		"fleet --help":          "fxccm fleet",
+		"fleet status -h":       "fxccm fleet status",
+		"config -h check":       "fxccm config check",
+		"migrate --help apply":  "fxccm migrate apply",
+		"plan web --help":       "fxccm plan",
+		"config":                "fxccm config",
+	} {
+		code, stdout, stderr := runSubcommand(strings.Fields(line)...)
+		if code != exitClean || stderr != "" || !strings.Contains(stdout, want) {
+			t.Errorf("%s: exit code %d, %.200q, %q, want %q", line, code, stdout, stderr, want)
+		}
+	}
+}
+
+func TestHelp_NarrowTerminal_WrapsItsLines(t *testing.T) {
+	root := newRoot(&bytes.Buffer{})
+	root.InitDefaultCompletionCmd()
+	eachCommand(root, func(cmd *cobra.Command) {
+		cmd.InitDefaultHelpFlag()
+		text, _, _ := strings.Cut(cli.HelpText(cmd, 60), "\nUsage:")
+		_, flags, _ := strings.Cut(cli.HelpText(cmd, 60), "lags:\n")
+		for line := range strings.Lines(text + flags) {
+			line = strings.TrimSuffix(line, "\n")
+			isCode := strings.HasPrefix(line, "\t") || strings.HasPrefix(line, "      --")
+			if len(line) > 60 && len(strings.Fields(line)) > 1 && !isCode {
+				t.Errorf("%s: %d columns: %s", cmd.CommandPath(), len(line), line)
+			}
+		}
+	})
+}

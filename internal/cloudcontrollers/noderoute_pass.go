@@ -1,0 +1,232 @@
+package cloudcontrollers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	cloudprovider "k8s.io/cloud-provider"
+	nodeutil "k8s.io/component-helpers/node/util"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// Reasons of the condition NetworkUnavailable, as upstream writes them.
+	routeCreated, noRouteCreated = "RouteCreated", "NoRouteCreated"
+	// conditionWrites is how many nodes get their condition at once.
+	conditionWrites = 16
+	// listing is the key of ListRoutes in the pauses.
+	listing = "list"
+)
+
+// routePasses is the cloudprovider.Routes that upstream gets, and selects the nodes that upstream
+// sees. In each pass upstream lists the routes and then the nodes, logs two lines for every node,
+// and tries again whatever failed. With routePasses, a pass has only the nodes with work to do, and
+// their routes:
+//
+//   - A node whose routes and condition are as they must be is left out.
+//   - A node without an address cannot have a route yet, which is not a failure. It gets its
+//     condition here, because upstream writes it only after a failure.
+//   - A node whose route failed is left out until its pause has ended, or its addresses change.
+//
+// A node is left out together with its routes, else upstream would delete them.
+type routePasses struct {
+	cloudprovider.Routes
+	client kubernetes.Interface
+	lister corelisters.NodeLister
+	// selector selects the nodes that get routes. Routes to others are left alone.
+	selector labels.Selector
+	pauses   *pauses
+	// recorder writes the events.
+	recorder record.EventRecorder
+
+	// shown are the nodes of the pass. Upstream lists the nodes after the routes, in the same
+	// goroutine.
+	shown []*v1.Node
+}
+
+// show returns the nodes of the pass.
+func (p *routePasses) show([]*v1.Node) []*v1.Node { return p.shown }
+
+// ListRoutes implements cloudprovider.Routes. It begins a pass.
+func (p *routePasses) ListRoutes(
+	ctx context.Context, cluster string,
+) ([]*cloudprovider.Route, error) {
+	p.shown = nil
+	if p.pauses.last(listing) {
+		return nil, nil // a pass without nodes and routes does nothing
+	}
+	routes, err := p.Routes.ListRoutes(ctx, cluster)
+	p.pauses.note(listing, err)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := p.lister.List(labels.Everything())
+	if err != nil {
+		return nil, err
+	}
+	return p.begin(ctx, nodes, routes), nil
+}
+
+// begin selects the nodes of the pass, and returns its routes.
+func (p *routePasses) begin(
+	ctx context.Context, nodes []*v1.Node, routes []*cloudprovider.Route,
+) []*cloudprovider.Route {
+	of := map[types.NodeName][]*cloudprovider.Route{}
+	keys := map[string]bool{listing: true}
+	for _, r := range routes {
+		of[r.TargetNode] = append(of[r.TargetNode], r)
+		keys[deletionKey(r)] = true
+	}
+	isLeftOut := map[types.NodeName]bool{}
+	var waiting []*v1.Node
+	for _, node := range nodes {
+		name, paused := types.NodeName(node.Name), false
+		if !p.selector.Matches(labels.Set(node.Labels)) {
+			isLeftOut[name] = true
+			continue
+		}
+		for _, cidr := range node.Spec.PodCIDRs {
+			key := creationKey(name, cidr, node.Status.Addresses)
+			keys[key] = true
+			paused = paused || p.pauses.last(key)
+		}
+		paused = paused || slices.ContainsFunc(of[name], p.isDeletionPaused)
+		_, condition := nodeutil.GetNodeCondition(&node.Status, v1.NodeNetworkUnavailable)
+		switch {
+		case len(node.Spec.PodCIDRs) > 0 && len(of[name]) == 0 && !hasAddress(node):
+			waiting = append(waiting, node)
+			isLeftOut[name] = true
+		case condition != nil && (paused || hasRoutes(node, condition, of[name])):
+			isLeftOut[name] = true
+		default:
+			p.shown = append(p.shown, node)
+		}
+	}
+	p.pauses.keep(keys)
+	p.noteNoRoute(ctx, waiting)
+	isKnown := map[types.NodeName]bool{}
+	for _, node := range nodes {
+		isKnown[types.NodeName(node.Name)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(routes), func(r *cloudprovider.Route) bool {
+		return isLeftOut[r.TargetNode] || !isKnown[r.TargetNode] && p.isDeletionPaused(r)
+	})
+}
+
+// hasRoutes reports whether upstream would neither change a route of the node nor its condition.
+func hasRoutes(
+	node *v1.Node, condition *v1.NodeCondition, routes []*cloudprovider.Route,
+) bool {
+	if condition.Status != v1.ConditionFalse || condition.Reason != routeCreated {
+		return false
+	}
+	missing := map[string]bool{}
+	for _, cidr := range node.Spec.PodCIDRs {
+		missing[cidr] = true
+	}
+	if len(missing) == 0 {
+		return false
+	}
+	for _, r := range routes {
+		if r.Blackhole || !slices.Contains(node.Spec.PodCIDRs, r.DestinationCIDR) ||
+			r.EnableNodeAddresses &&
+				!equality.Semantic.DeepEqual(r.TargetNodeAddresses, node.Status.Addresses) {
+			return false
+		}
+		delete(missing, r.DestinationCIDR)
+	}
+	return len(missing) == 0
+}
+
+// hasAddress reports whether the node has an address of its instance. The kubelet sets the hostname
+// itself.
+func hasAddress(node *v1.Node) bool {
+	return slices.ContainsFunc(node.Status.Addresses, func(a v1.NodeAddress) bool {
+		return a.Type == v1.NodeInternalIP || a.Type == v1.NodeExternalIP
+	})
+}
+
+// noteNoRoute writes the condition that keeps pods away from nodes without a route, once a node.
+func (p *routePasses) noteNoRoute(ctx context.Context, nodes []*v1.Node) {
+	workqueue.ParallelizeUntil(ctx, conditionWrites, len(nodes), func(i int) {
+		_, condition := nodeutil.GetNodeCondition(&nodes[i].Status, v1.NodeNetworkUnavailable)
+		if condition != nil && condition.Status == v1.ConditionTrue &&
+			condition.Reason == noRouteCreated {
+			return
+		}
+		err := nodeutil.SetNodeCondition(p.client, types.NodeName(nodes[i].Name), v1.NodeCondition{
+			Type: v1.NodeNetworkUnavailable, Status: v1.ConditionTrue, Reason: noRouteCreated,
+			Message:            "The node has no address yet, so it has no route to its pods",
+			LastTransitionTime: metav1.Now(),
+		})
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Condition NetworkUnavailable not written; retrying",
+				"node", nodes[i].Name)
+		}
+	})
+}
+
+// CreateRoute implements cloudprovider.Routes. It writes an event for a failure, which upstream
+// would word with the duration of the call.
+func (p *routePasses) CreateRoute(
+	ctx context.Context, cluster, hint string, route *cloudprovider.Route,
+) error {
+	err := p.Routes.CreateRoute(ctx, cluster, hint, route)
+	key := creationKey(route.TargetNode, route.DestinationCIDR, route.TargetNodeAddresses)
+	if p.pauses.note(key, err) {
+		for _, node := range p.shown {
+			if node.Name == string(route.TargetNode) {
+				p.recorder.Event(node, v1.EventTypeWarning, "FailedToCreateRoute", err.Error())
+			}
+		}
+	}
+	return err
+}
+
+// DeleteRoute implements cloudprovider.Routes.
+func (p *routePasses) DeleteRoute(
+	ctx context.Context, cluster string, route *cloudprovider.Route,
+) error {
+	err := p.Routes.DeleteRoute(ctx, cluster, route)
+	p.pauses.note(deletionKey(route), err)
+	return err
+}
+
+func (p *routePasses) isDeletionPaused(route *cloudprovider.Route) bool {
+	return p.pauses.last(deletionKey(route))
+}
+
+// creationKey differs for other addresses of the node, with which a creation may succeed.
+func creationKey(node types.NodeName, cidr string, addresses []v1.NodeAddress) string {
+	return fmt.Sprint("create ", node, " ", cidr, " ", addresses)
+}
+
+func deletionKey(route *cloudprovider.Route) string {
+	return fmt.Sprint("delete ", route.Name, " ", route.TargetNode, " ", route.DestinationCIDR)
+}
+
+// noEvents is the recorder that upstream gets when its events are written here.
+type noEvents struct{}
+
+// Event implements record.EventRecorder.
+func (noEvents) Event(runtime.Object, string, string, string) {}
+
+// Eventf implements record.EventRecorder.
+func (noEvents) Eventf(runtime.Object, string, string, string, ...any) {}
+
+// AnnotatedEventf implements record.EventRecorder.
+func (noEvents) AnnotatedEventf(
+	runtime.Object, map[string]string, string, string, string, ...any,
+) {
+}

@@ -1,0 +1,336 @@
+package cloudcontrollers_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	cloudprovider "k8s.io/cloud-provider"
+	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
+	"k8s.io/klog/v2"
+
+	"github.com/fxccm/fxccm/internal/cloudcontrollers"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+// period is that of the controllers' passes.
+const period = 10 * time.Second
+
+// klogLines records klog's output at --v=2.
+type klogLines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func recordKlog(t *testing.T) *klogLines {
+	t.Helper()
+	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(flags)
+	for name, value := range map[string]string{
+		"logtostderr": "false", "stderrthreshold": "FATAL", "one_output": "true", "v": "2",
+	} {
+		before := flags.Lookup(name).Value.String()
+		if err := flags.Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = flags.Set(name, before) })
+	}
+	l := &klogLines{}
+	klog.SetOutput(l)
+	t.Cleanup(func() {
+		klog.Flush()
+		klog.SetOutput(os.Stderr)
+	})
+	return l
+}
+
+// Write implements io.Writer.
+func (l *klogLines) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(text)
+}
+
+// take returns the lines since the last call.
+func (l *klogLines) take() (lines []string) {
+	klog.Flush()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text, _ := io.ReadAll(&l.text)
+	return slices.Collect(strings.Lines(string(text)))
+}
+
+// errorLines are the lines that begin with E.
+func errorLines(lines []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines),
+		func(line string) bool { return !strings.HasPrefix(line, "E") })
+}
+
+// quietTerm runs a controller in a term with nodes and a fake cloud.
+func quietTerm(
+	t *testing.T, build func(*term) (cloudcontrollers.Run, error), nodes ...*v1.Node,
+) (*term, *fake.Cloud) {
+	t.Helper()
+	cloud, client := fake.New(), kubefake.NewClientset()
+	tm := &term{
+		client: client, cloud: cloud.Provider(),
+		metrics: controllersmetrics.NewControllerManagerMetrics("test"),
+	}
+	for _, node := range nodes {
+		if err := cloud.AddInstances(fake.Instance{Name: node.Name}); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Tracker().Add(node); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tm.informers = informers.NewSharedInformerFactory(client, 0)
+	run, err := build(tm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runController(t, tm, run)
+	return tm, cloud
+}
+
+func routed(t *term) (cloudcontrollers.Run, error) {
+	return cloudcontrollers.NodeRoute(t, labels.Everything(), period, "10.0.0.0/16")
+}
+
+// pass waits for passes of the controller.
+func pass(n int) {
+	time.Sleep(time.Duration(n) * period)
+	synctest.Wait()
+}
+
+func podNode(i int, addresses ...string) *v1.Node {
+	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: fmt.Sprint("node-", i), UID: "uid",
+	}, Spec: v1.NodeSpec{PodCIDRs: []string{fmt.Sprintf("10.0.%d.0/24", i)}}}
+	for _, address := range addresses {
+		node.Status.Addresses = append(node.Status.Addresses,
+			v1.NodeAddress{Type: v1.NodeInternalIP, Address: address})
+	}
+	return node
+}
+
+// network is the condition NetworkUnavailable of a node.
+func (t *term) network(test *testing.T, name string) string {
+	test.Helper()
+	node, err := t.client.CoreV1().Nodes().Get(test.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		test.Fatal(err)
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == v1.NodeNetworkUnavailable {
+			return string(c.Status) + " " + c.Reason
+		}
+	}
+	return ""
+}
+
+func (t *term) warnings(test *testing.T) (texts []string) {
+	test.Helper()
+	list, err := t.client.CoreV1().Events("").List(test.Context(), metav1.ListOptions{})
+	if err != nil {
+		test.Fatal(err)
+	}
+	for _, e := range list.Items {
+		if e.Type == v1.EventTypeWarning {
+			texts = append(texts, e.Reason+" "+e.Message)
+		}
+	}
+	return texts
+}
+
+func (t *term) setAddress(test *testing.T, name, address string) {
+	test.Helper()
+	nodes := t.client.CoreV1().Nodes()
+	node, err := nodes.Get(test.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		test.Fatal(err)
+	}
+	node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: address}}
+	if _, err := nodes.UpdateStatus(test.Context(), node, metav1.UpdateOptions{}); err != nil {
+		test.Fatal(err)
+	}
+}
+
+func count(cloud *fake.Cloud, method fake.Method) int {
+	return len(cloud.Calls(func(c fake.Call) bool { return c.Method == method }))
+}
+
+func TestNodeRoute_NothingChanges_NoLineIsLogged(t *testing.T) {
+	log := recordKlog(t)
+	synctest.Test(t, func(t *testing.T) {
+		var nodes []*v1.Node
+		for i := range 20 {
+			nodes = append(nodes, podNode(i, fmt.Sprintf("10.1.0.%d", i+1)))
+		}
+		tm, cloud := quietTerm(t, routed, nodes...)
+		pass(2)
+		if got := tm.network(t, "node-7"); got != "False RouteCreated" {
+			t.Fatalf("the condition is %q", got)
+		}
+		_, before := log.take(), count(cloud, fake.ListRoutes)
+		pass(100)
+		if lines := log.take(); len(lines) > 0 {
+			t.Errorf("%d lines are logged, such as %s", len(lines), lines[0])
+		}
+		if n := count(cloud, fake.ListRoutes) - before; n != 100 {
+			t.Errorf("the routes were listed %d times in 100 passes", n)
+		}
+	})
+}
+
+func TestNodeRoute_NodeHasNoAddressYet_WaitsWithoutAFailure(t *testing.T) {
+	log := recordKlog(t)
+	synctest.Test(t, func(t *testing.T) {
+		tm, cloud := quietTerm(t, routed, podNode(1))
+		pass(5)
+		if got := tm.network(t, "node-1"); got != "True NoRouteCreated" {
+			t.Errorf("without an address the condition is %q, so pods come too early", got)
+		}
+		if n := count(cloud, fake.CreateRoute); n > 0 {
+			t.Errorf("CreateRoute was called %d times", n)
+		}
+		tm.setAddress(t, "node-1", "10.1.0.1")
+		pass(1)
+		if got := tm.network(t, "node-1"); got != "False RouteCreated" {
+			t.Errorf("with an address the condition is %q", got)
+		}
+		if lines := errorLines(log.take()); len(lines) > 0 {
+			t.Errorf("a failure is logged: %s", lines[0])
+		}
+		if warnings := tm.warnings(t); len(warnings) > 0 {
+			t.Errorf("the warnings are %q", warnings)
+		}
+	})
+}
+
+func TestNodeRoute_CloudFails_IsTriedLaterEachTimeAndReportedOnce(t *testing.T) {
+	log := recordKlog(t)
+	synctest.Test(t, func(t *testing.T) {
+		tm, cloud := quietTerm(t, routed)
+		cloud.On(fake.CreateRoute).Fail(errors.New("quota exceeded"))
+		if err := cloud.AddInstances(fake.Instance{Name: "node-1"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tm.client.CoreV1().Nodes().Create(t.Context(), podNode(1, "10.1.0.1"),
+			metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		pass(60) // ten minutes
+		if n := count(cloud, fake.CreateRoute); n < 10 || n > 14 {
+			t.Errorf("CreateRoute was called %d times in ten minutes, want 10 to 14", n)
+		}
+		if lines := errorLines(log.take()); len(lines) > 14 {
+			t.Errorf("%d errors are logged in ten minutes", len(lines))
+		}
+		warnings := tm.warnings(t)
+		if len(warnings) != 1 || warnings[0] != "FailedToCreateRoute quota exceeded" {
+			t.Errorf("the warnings are %q, want one with the cause alone", warnings)
+		}
+		if got := tm.network(t, "node-1"); got != "True NoRouteCreated" {
+			t.Errorf("the condition is %q", got)
+		}
+		cloud.ClearFaults()
+		tm.setAddress(t, "node-1", "10.1.0.2")
+		pass(1)
+		if got := tm.network(t, "node-1"); got != "False RouteCreated" {
+			t.Errorf("after a change of the node the condition is %q; a change ends the pause", got)
+		}
+	})
+}
+
+func TestNodeRoute_ListFails_IsTriedLaterEachTime(t *testing.T) {
+	log := recordKlog(t)
+	synctest.Test(t, func(t *testing.T) {
+		tm, cloud := quietTerm(t, routed, podNode(1, "10.1.0.1"))
+		pass(2)
+		log.take()
+		cloud.On(fake.ListRoutes).Fail(errors.New("503 Service Unavailable"))
+		pass(60)
+		if lines := errorLines(log.take()); len(lines) == 0 || len(lines) > 14 {
+			t.Errorf("%d errors are logged in ten minutes, want 1 to 14", len(lines))
+		}
+		cloud.ClearFaults()
+		pass(7)
+		if got := tm.network(t, "node-1"); got != "False RouteCreated" {
+			t.Errorf("the condition is %q", got)
+		}
+		if n := count(cloud, fake.DeleteRoute); n > 0 {
+			t.Errorf("%d routes were deleted", n)
+		}
+	})
+}
+
+func TestNodeRoute_RoutesAreStaleOrLost_AreMended(t *testing.T) {
+	recordKlog(t)
+	synctest.Test(t, func(t *testing.T) {
+		tm, cloud := quietTerm(t, routed, podNode(1, "10.1.0.1"), podNode(2, "10.1.0.2"))
+		pass(2)
+		routes, _ := cloud.Provider().Routes()
+		list, err := routes.ListRoutes(t.Context(), "test")
+		if err != nil || len(list) != 2 {
+			t.Fatalf("the routes are %v: %v", list, err)
+		}
+		if err := routes.DeleteRoute(t.Context(), "test", list[0]); err != nil {
+			t.Fatal(err)
+		}
+		gone := string(list[1].TargetNode)
+		if err := tm.client.CoreV1().Nodes().Delete(t.Context(), gone,
+			metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		pass(2)
+		now, err := routes.ListRoutes(t.Context(), "test")
+		if err != nil || len(now) != 1 || now[0].TargetNode != list[0].TargetNode {
+			t.Errorf("the routes are %v (%v), want one to %s", now, err, list[0].TargetNode)
+		}
+	})
+}
+
+func TestNodeRoute_NodeIsNotSelected_ItsRoutesAreLeftAlone(t *testing.T) {
+	recordKlog(t)
+	synctest.Test(t, func(t *testing.T) {
+		edge := podNode(2, "10.1.0.2")
+		edge.Labels = map[string]string{"edge": "yes"}
+		tm, cloud := quietTerm(t, func(t *term) (cloudcontrollers.Run, error) {
+			selector, err := labels.Parse("edge!=yes")
+			if err != nil {
+				return nil, err
+			}
+			return cloudcontrollers.NodeRoute(t, selector, period, "10.0.0.0/16")
+		}, podNode(1, "10.1.0.1"), edge)
+		routes, _ := cloud.Provider().Routes()
+		if err := routes.CreateRoute(t.Context(), "test", "own", &cloudprovider.Route{
+			TargetNode: "node-2", DestinationCIDR: "10.0.7.0/24",
+		}); err != nil {
+			t.Fatal(err)
+		}
+		cloud.ResetCalls()
+		pass(10)
+		if made, gone := count(cloud, fake.CreateRoute),
+			count(cloud, fake.DeleteRoute); made > 1 || gone > 0 {
+			t.Errorf("%d routes were created and %d deleted, want at most that of node-1", made, gone)
+		}
+		if got := tm.network(t, "node-2"); got != "" {
+			t.Errorf("the condition of node-2 is %q", got)
+		}
+	})
+}

@@ -1,0 +1,803 @@
+package nodes_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/cloud-provider/api"
+)
+
+// A behavior is one of the node controllers that a user, an operator or a provider relies on.
+type behavior struct {
+	// does says what the controllers do.
+	does string
+	// report names where the behavior of upstream's controllers was reported, or what was seen of
+	// them. Empty: upstream's controllers do the same.
+	report string
+	// test returns an error if the controllers do not do so.
+	test func(*world) error
+}
+
+// want returns an error if two values differ.
+func want[T any](what string, got, want T) error {
+	if g, w := fmt.Sprint(got), fmt.Sprint(want); g != w {
+		return fmt.Errorf("%s: got %s, want %s", what, g, w)
+	}
+	return nil
+}
+
+var errDown = errors.New("503 Service Unavailable")
+
+var behaviors = []behavior{
+	{
+		"A new node gets provider ID, labels and addresses, and loses the taint, with an event", "",
+		func(w *world) error {
+			defer w.start()()
+			w.addInstance("node-1", func(m *cloudprovider.InstanceMetadata) {
+				m.AdditionalLabels = map[string]string{
+					"example.com/rack": "7", "node.kubernetes.io/bad": "x",
+					v1.LabelHostname: "other",
+				}
+			})
+			w.addNode("node-1", fresh)
+			w.wait(time.Second)
+			node := w.get("node-1")
+			err := errors.Join(want("provider ID", node.Spec.ProviderID, "test://node-1"),
+				want("taints", w.taints("node-1"), []string{"example.com/mine"}),
+				want("addresses", w.addresses("node-1"), []string{"10.0.0.1", "node-1"}),
+				want("calls", w.count("metadata"), 1),
+				want("events", w.events("Synced"), []string{"Node synced successfully"}))
+			for key, value := range map[string]string{
+				v1.LabelInstanceType: "m1.large", v1.LabelInstanceTypeStable: "m1.large",
+				v1.LabelFailureDomainBetaZone: "zone-1", v1.LabelTopologyZone: "zone-1",
+				v1.LabelFailureDomainBetaRegion: "region-1", v1.LabelTopologyRegion: "region-1",
+				"example.com/rack": "7", v1.LabelHostname: "node-1", "node.kubernetes.io/bad": "",
+			} {
+				err = errors.Join(err, want(key, node.Labels[key], value))
+			}
+			return err
+		},
+	},
+	{
+		"A node is initialized with two patches, and no update of the whole node", "seen: it updates the whole node",
+		func(w *world) error {
+			defer w.start()()
+			w.addInstance("node-1")
+			w.addNode("node-1", fresh)
+			w.wait(time.Second)
+			return want("writes", w.writes(), []string{"patch status", "patch"})
+		},
+	},
+	{
+		"A node that does not change is not written", "",
+		func(w *world) error {
+			w.addInstance("node-1")
+			w.addNode("node-1", fresh)
+			stop := w.start()
+			w.wait(time.Second)
+			stop()
+			w.client.ClearActions()
+			defer w.start()()
+			w.wait(time.Hour)
+			return want("writes", w.writes(), []string(nil))
+		},
+	},
+	{
+		"The addresses of a node follow the instance at the periodic refresh", "",
+		func(w *world) error {
+			w.addInstance("node-1")
+			w.addNode("node-1")
+			defer w.start()()
+			w.wait(time.Minute)
+			w.addInstance("node-1", func(m *cloudprovider.InstanceMetadata) {
+				m.NodeAddresses[0].Address = "10.0.0.2"
+			})
+			w.wait(5 * time.Minute)
+			return errors.Join(want("calls", w.count("metadata"), 2),
+				want("addresses", w.addresses("node-1"), []string{"10.0.0.2", "node-1"}))
+		},
+	},
+	{
+		"An address of the kubelet's --node-ip comes first, and one that the instance lacks keeps the taint", "",
+		func(w *world) error {
+			both := func(m *cloudprovider.InstanceMetadata) {
+				m.NodeAddresses = append(m.NodeAddresses,
+					v1.NodeAddress{Type: v1.NodeInternalIP, Address: "10.0.0.2"})
+			}
+			defer w.start()()
+			w.addInstance("node-1", both)
+			w.addInstance("node-2", both)
+			w.addNode("node-1", fresh, nodeIP("10.0.0.2"))
+			w.addNode("node-2", fresh, nodeIP("10.0.0.9"))
+			w.wait(time.Second)
+			return errors.Join(want("addresses", w.addresses("node-1")[0], "10.0.0.2"),
+				want("initialized", w.isInitialized("node-2"), false))
+		},
+	},
+	{
+		"A label that only has its older name gets the newer one", "",
+		func(w *world) error {
+			w.addInstance("node-1")
+			w.addNode("node-1", func(n *v1.Node) {
+				n.Labels[v1.LabelFailureDomainBetaZone] = "zone-2"
+			})
+			defer w.start()()
+			w.wait(10 * time.Second)
+			return want("label", w.get("node-1").Labels[v1.LabelTopologyZone], "zone-2")
+		},
+	},
+	{
+		"A node of another component is looked up once, and then with each refresh only", "",
+		func(w *world) error {
+			defer w.start()()
+			w.addNode("node-1", fresh)
+			w.wait(4 * time.Minute)
+			first := w.count("metadata")
+			for range 5 {
+				w.wait(5 * time.Minute)
+			}
+			return errors.Join(want("calls in 4 minutes", first, 1),
+				want("calls in 30 minutes is at most 7", w.count("metadata") <= 7, true),
+				want("waiting", len(w.record.Waiting()), 0))
+		},
+	},
+	{
+		"A node for which the provider says ImplementedElsewhere is not looked up again and again", "kubernetes/cloud-provider#72",
+		func(w *world) error {
+			defer w.start()()
+			w.fail("metadata", cloudprovider.ImplementedElsewhere)
+			w.addNode("node-1", fresh)
+			w.wait(4 * time.Minute)
+			return errors.Join(want("calls", w.count("metadata"), 1),
+				want("events", len(w.events("InitializationFailed")), 0))
+		},
+	},
+	{
+		"After an outage of 45 s a node is initialized within 5 s", "kubernetes/autoscaler#3889",
+		func(w *world) error {
+			defer w.start()()
+			w.addInstance("node-1")
+			for _, seconds := range []int{0, 9, 20, 31} {
+				begin := time.Duration(seconds) * time.Second
+				w.fail("metadata", errDown)
+				name := fmt.Sprint("node-", begin)
+				w.addInstance(name)
+				w.wait(begin)
+				w.addNode(name, fresh)
+				w.wait(45*time.Second - begin)
+				w.fail("metadata", nil)
+				w.wait(5*time.Second + time.Millisecond)
+				if err := want(name, w.isInitialized(name), true); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	},
+	{
+		"A long outage takes at most 45 calls for a node in ten minutes, and one event", "seen: its pauses grow to 1000 s, and it writes no event",
+		func(w *world) error {
+			defer w.start()()
+			w.fail("metadata", errDown)
+			w.addNode("node-1", fresh)
+			w.wait(10 * time.Minute)
+			return errors.Join(want("few calls", w.count("metadata") <= 45, true),
+				want("events", len(w.events("InitializationFailed")), 1),
+				want("waiting", len(w.record.Waiting()), 1))
+		},
+	},
+	{
+		"A node that is initialized without an address gets it soon after the cloud knows it", "k3s-io/k3s#4218",
+		func(w *world) error {
+			defer w.start()()
+			w.addInstance("node-1", func(m *cloudprovider.InstanceMetadata) {
+				m.NodeAddresses = nil
+			})
+			w.addNode("node-1", fresh)
+			w.wait(20 * time.Second)
+			early, calls := w.isInitialized("node-1"), w.count("metadata")
+			w.addInstance("node-1")
+			w.wait(4 * time.Second)
+			return errors.Join(want("initialized without an address", early, true),
+				want("few calls", calls <= 20, true),
+				want("addresses", w.addresses("node-1"), []string{"10.0.0.1", "node-1"}))
+		},
+	},
+	{
+		"With --update-node-labels the labels of a node follow its instance", "kubernetes/enhancements#5114",
+		func(w *world) error {
+			w.updateLabels = true
+			w.addInstance("node-1")
+			w.addNode("node-1", fresh)
+			defer w.start()()
+			w.wait(time.Minute)
+			w.addInstance("node-1", func(m *cloudprovider.InstanceMetadata) {
+				m.InstanceType, m.Zone = "m1.small", "zone-2"
+				m.AdditionalLabels = map[string]string{"example.com/rack": "8"}
+			})
+			w.wait(5 * time.Minute)
+			labels := w.get("node-1").Labels
+			return errors.Join(want("type", labels[v1.LabelInstanceTypeStable], "m1.small"),
+				want("older type", labels[v1.LabelInstanceType], "m1.small"),
+				want("zone", labels[v1.LabelTopologyZone], "zone-2"),
+				want("additional", labels["example.com/rack"], "8"))
+		},
+	},
+	{
+		"The labels of an initialized node stay by default", "",
+		func(w *world) error {
+			w.addInstance("node-1")
+			w.addNode("node-1", fresh)
+			defer w.start()()
+			w.wait(time.Minute)
+			w.addInstance("node-1", func(m *cloudprovider.InstanceMetadata) { m.Zone = "zone-2" })
+			w.wait(10 * time.Minute)
+			return want("zone", w.get("node-1").Labels[v1.LabelTopologyZone], "zone-1")
+		},
+	},
+	{
+		"An invalid label value is made valid, with an event",
+		"kubernetes/cloud-provider-openstack#1379",
+		func(w *world) error {
+			defer w.start()()
+			w.addInstance("node-1", func(m *cloudprovider.InstanceMetadata) {
+				m.InstanceType = "m1 large (gpu)"
+			})
+			w.addNode("node-1", fresh)
+			w.wait(time.Second)
+			events := w.events("InvalidLabelChanged")
+			const said = `"m1-large-gpu", because "m1 large (gpu)"`
+			return errors.Join(
+				want("label", w.get("node-1").Labels[v1.LabelInstanceTypeStable], "m1-large-gpu"),
+				want("events", len(events), 1),
+				want("event", strings.Contains(fmt.Sprint(events), said), true))
+		},
+	},
+	{
+		"A permanent error of a node causes an event, and says why the node waits", "kubernetes/cloud-provider-openstack#1379",
+		func(w *world) error {
+			defer w.start()()
+			w.addInstance("node-1", func(m *cloudprovider.InstanceMetadata) { m.ProviderID = "" })
+			w.addNode("node-1", fresh)
+			w.wait(time.Minute)
+			waiting := w.record.Waiting()
+			return errors.Join(want("events", len(w.events("InitializationFailed")), 1),
+				want("waiting", len(waiting) == 1 && waiting[0].Failed &&
+					strings.Contains(waiting[0].Message, "provider ID"), true))
+		},
+	},
+	{
+		"A provider without instances: an event says why a node keeps its taint", "kubernetes/cloud-provider#72",
+		func(w *world) error {
+			w.cloud.lacks = true
+			defer w.start()()
+			w.addNode("node-1", fresh)
+			w.wait(20 * time.Second)
+			return errors.Join(want("events", len(w.events("InitializationFailed")), 1),
+				want("waiting", len(w.record.Waiting()), 1))
+		},
+	},
+	{
+		"A provider that writes its own events about lookups gets no second one", "",
+		func(w *world) error {
+			w.isReported = true
+			defer w.start()()
+			w.fail("metadata", errDown)
+			w.addNode("node-1", fresh)
+			w.wait(10 * time.Minute)
+			return want("events", len(w.events("InitializationFailed")), 0)
+		},
+	},
+	{
+		"Nodes that the selector leaves out are not looked up, written or deleted", "kubernetes/cloud-provider#35",
+		func(w *world) error {
+			w.selector = "edge!=yes"
+			edge := func(n *v1.Node) { n.Labels["edge"] = "yes" }
+			defer w.start()()
+			w.addInstance("node-1")
+			w.addNode("node-1", fresh, edge)
+			w.addNode("node-2", notReady, edge)
+			w.wait(10 * time.Minute)
+			if err := errors.Join(want("calls", len(w.cloud.calls), 0),
+				want("writes", w.writes(), []string(nil))); err != nil {
+				return err
+			}
+			w.change("node-1", func(n *v1.Node) { delete(n.Labels, "edge") })
+			w.wait(time.Second)
+			w.fail("metadata", errDown)
+			w.addNode("node-3", fresh)
+			w.wait(time.Second)
+			waiting := len(w.record.Waiting())
+			w.change("node-3", edge)
+			return errors.Join(want("selected later", w.isInitialized("node-1"), true),
+				want("waiting", waiting, 1), want("left out later", len(w.record.Waiting()), 0))
+		},
+	},
+	{
+		"A node that is not ready and has no instance is deleted, with an event", "",
+		func(w *world) error {
+			defer w.start()()
+			w.addNode("node-1", notReady)
+			w.wait(6 * time.Second)
+			return errors.Join(want("deleted", w.get("node-1") == nil, true),
+				want("events", len(w.events("DeletingNode")), 1))
+		},
+	},
+	{
+		"A ready node is not looked up", "",
+		func(w *world) error {
+			defer w.start()()
+			w.addNode("node-1")
+			w.wait(time.Minute)
+			return errors.Join(want("calls", w.count("exists"), 0),
+				want("kept", w.get("node-1") != nil, true))
+		},
+	},
+	{
+		"A node that registers again during the lookup stays", "kubernetes/kubernetes#81636",
+		func(w *world) error {
+			w.cloud.took["exists"] = 3 * time.Second
+			w.addNode("node-1", notReady)
+			defer w.start()()
+			w.wait(time.Second)
+			w.delete("node-1")
+			w.addNode("node-1", func(n *v1.Node) { n.UID = "another" })
+			w.wait(5 * time.Second)
+			return want("kept", w.get("node-1") != nil, true)
+		},
+	},
+	{
+		"A young node that the cloud does not list yet stays for 5 minutes", "kubernetes/kubernetes#127424",
+		func(w *world) error {
+			defer w.start()()
+			w.addNode("node-1", notReady, young)
+			w.wait(4*time.Minute + 50*time.Second)
+			kept := w.get("node-1") != nil
+			calls := w.count("exists")
+			w.wait(16 * time.Second)
+			return errors.Join(want("kept", kept, true), want("few calls", calls < 20, true),
+				want("deleted then", w.get("node-1") == nil, true))
+		},
+	},
+	{
+		"A young node whose instance the cloud has shown is deleted at once with it", "",
+		func(w *world) error {
+			defer w.start()()
+			w.addInstance("node-1")
+			w.addNode("node-1", fresh)
+			w.wait(time.Second)
+			w.removeInstance("node-1")
+			w.change("node-1", notReady)
+			w.wait(6 * time.Second)
+			return want("deleted", w.get("node-1") == nil, true)
+		},
+	},
+	{
+		"A node whose instance is shut down gets a taint, and loses it when it is ready", "",
+		func(w *world) error {
+			w.addInstance("node-1")
+			w.cloud.off["node-1"] = true
+			w.addNode("node-1", notReady)
+			defer w.start()()
+			w.wait(11 * time.Second)
+			tainted := fmt.Sprint(w.taints("node-1"))
+			w.change("node-1", func(n *v1.Node) {
+				n.Status.Conditions[0].Status = v1.ConditionTrue
+			})
+			w.wait(6 * time.Second)
+			return errors.Join(want("off", tainted, "["+api.TaintNodeShutdown+"]"),
+				want("on", w.taints("node-1"), []string(nil)))
+		},
+	},
+	{
+		"A node for which the cloud fails stays, and is looked up with growing pauses", "seen: every 5 s",
+		func(w *world) error {
+			w.fail("exists", errDown)
+			w.addNode("node-1", notReady)
+			defer w.start()()
+			w.wait(10 * time.Minute)
+			return errors.Join(want("kept", w.get("node-1") != nil, true),
+				want("few calls", w.count("exists") <= 16, true))
+		},
+	},
+	{
+		"A missing right to delete nodes is reported, until it is there or the node is gone", "kubernetes/cloud-provider-openstack#3225",
+		func(w *world) error {
+			w.forbid("delete")
+			w.addNode("node-1", notReady)
+			defer w.start()()
+			w.wait(30 * time.Second)
+			missing := w.hasTrouble("permission to delete nodes")
+			events := len(w.events("DeletingNodeFailed"))
+			w.delete("node-1")
+			w.wait(10 * time.Second)
+			return errors.Join(want("reported", missing, true), want("event", events > 0, true),
+				want("over", w.hasTrouble("permission to delete nodes"), false))
+		},
+	},
+	{
+		"A missing right to patch nodes causes an event and is reported", "kubernetes/cloud-provider-openstack#3225",
+		func(w *world) error {
+			w.forbid("patch")
+			w.addInstance("node-1")
+			w.addNode("node-1", fresh)
+			defer w.start()()
+			w.wait(30 * time.Second)
+			return errors.Join(want("reported", w.hasTrouble("permission to patch nodes"), true),
+				want("events", len(w.events("InitializationFailed")), 1))
+		},
+	},
+	{
+		"A node that is being deleted is not deleted again", "seen: it is, with each check",
+		func(w *world) error {
+			now := metav1.Now()
+			w.addNode("node-1", notReady, func(n *v1.Node) {
+				n.DeletionTimestamp, n.Finalizers = &now, []string{"example.com/mine"}
+			})
+			defer w.start()()
+			w.wait(time.Minute)
+			return want("writes", w.writes(), []string(nil))
+		},
+	},
+	{
+		"A node with a --node-ip keeps the taint while the cloud reports no address", "",
+		func(w *world) error {
+			defer w.start()()
+			w.addInstance("node-1", func(m *cloudprovider.InstanceMetadata) {
+				m.NodeAddresses = nil
+			})
+			w.addNode("node-1", fresh, nodeIP("10.0.0.1"))
+			w.wait(20 * time.Second)
+			early := w.isInitialized("node-1")
+			w.addInstance("node-1")
+			w.wait(30 * time.Second)
+			return errors.Join(want("early", early, false),
+				want("initialized", w.isInitialized("node-1"), true))
+		},
+	},
+	{
+		"A --node-ip that only the node's name has keeps the taint", "",
+		func(w *world) error {
+			defer w.start()()
+			w.addInstance("10.0.0.9")
+			w.addNode("10.0.0.9", fresh, nodeIP("10.0.0.9"))
+			w.wait(time.Second)
+			return want("initialized", w.isInitialized("10.0.0.9"), false)
+		},
+	},
+	{
+		"A webhook that denies the patches of a node causes an event, and says why the node waits", "seen: no event",
+		func(w *world) error {
+			w.deny("patch", 422, metav1.StatusReasonInvalid)
+			w.deny("update", 422, metav1.StatusReasonInvalid)
+			defer w.start()()
+			w.addInstance("node-1")
+			w.addNode("node-1", fresh)
+			w.wait(10 * time.Minute)
+			waiting := w.record.Waiting()
+			return errors.Join(want("events", len(w.events("InitializationFailed")), 1),
+				want("few calls", w.count("metadata") <= 45, true),
+				want("waiting", len(waiting) == 1 &&
+					strings.Contains(waiting[0].Message, "policy.example.com"), true))
+		},
+	},
+	{
+		"A node to which patches do not apply is looked up with growing pauses", "",
+		func(w *world) error {
+			stale := apierrors.NewGenericServerResponse(422, "", schema.GroupResource{}, "", "", 0,
+				false)
+			w.refuse("patch", stale)
+			w.refuse("update", stale)
+			defer w.start()()
+			w.addInstance("node-1")
+			w.addNode("node-1", fresh)
+			w.wait(10 * time.Minute)
+			return want("few calls", w.count("metadata") <= 45, true)
+		},
+	},
+	{
+		"A write that a webhook denies is not reported as a missing right", "",
+		func(w *world) error {
+			w.deny("patch", 403, metav1.StatusReasonForbidden)
+			w.deny("delete", 403, metav1.StatusReasonForbidden)
+			defer w.start()()
+			w.addInstance("node-1")
+			w.addNode("node-1", fresh)
+			w.addNode("node-2", notReady)
+			w.wait(10 * time.Minute)
+			return errors.Join(want("events", len(w.events("DeletingNodeFailed")) > 0, true),
+				want("patch", w.hasTrouble("permission to patch nodes"), false),
+				want("delete", w.hasTrouble("permission to delete nodes"), false))
+		},
+	},
+	{
+		"A webhook that denies a deletion as a conflict causes an event", "",
+		func(w *world) error {
+			w.deny("delete", 409, metav1.StatusReasonConflict)
+			defer w.start()()
+			w.addNode("node-1", notReady)
+			w.wait(10 * time.Minute)
+			return want("events", len(w.events("DeletingNodeFailed")) > 0, true)
+		},
+	},
+	{
+		"A short outage of the API server causes no event of a node", "",
+		func(w *world) error {
+			var away atomic.Bool
+			away.Store(true)
+			w.client.PrependReactor("*", "nodes",
+				func(action clienttesting.Action) (bool, runtime.Object, error) {
+					if v := action.GetVerb(); away.Load() && (v == "patch" || v == "update") {
+						return true, nil, apierrors.NewInternalError(errDown)
+					}
+					return false, nil, nil
+				})
+			defer w.start()()
+			w.addInstance("node-1")
+			w.addNode("node-1", fresh)
+			w.wait(10 * time.Second)
+			away.Store(false)
+			w.wait(30 * time.Second)
+			return errors.Join(want("events", len(w.events("InitializationFailed")), 0),
+				want("initialized", w.isInitialized("node-1"), true))
+		},
+	},
+	{
+		"A node without an address whose creation is in the future is not looked up each second", "",
+		func(w *world) error {
+			defer w.start()()
+			w.addInstance("node-1", func(m *cloudprovider.InstanceMetadata) {
+				m.NodeAddresses = nil
+			})
+			w.addNode("node-1", fresh, func(n *v1.Node) {
+				n.CreationTimestamp = metav1.NewTime(time.Now().Add(time.Hour))
+			})
+			w.wait(10 * time.Minute)
+			return want("calls", w.count("metadata") < 10, true)
+		},
+	},
+	{
+		"A provider that fails gets at most 10 lookups a second of all nodes, after a burst", "",
+		func(w *world) error {
+			w.fail("metadata", errDown)
+			for i := range 300 {
+				w.addNode(fmt.Sprint("node-", i), fresh)
+			}
+			defer w.start()()
+			w.wait(2 * time.Minute)
+			return want("few calls", w.count("metadata") <= 300+1000+2*600, true)
+		},
+	},
+	{
+		"An address that cannot be written causes an event, and again for a later node of the name", "seen: no event",
+		func(w *world) error {
+			w.refuse("patch", apierrors.NewInternalError(errDown))
+			w.addInstance("node-1")
+			defer w.start()()
+			w.addNode("node-1")
+			w.wait(6 * time.Minute)
+			w.delete("node-1")
+			w.wait(time.Minute)
+			w.addNode("node-1")
+			w.wait(6 * time.Minute)
+			return want("events", len(w.events("NodeUpdateFailed")), 2)
+		},
+	},
+	{
+		"A provider ID that another client writes during the lookup stays", "seen: it writes its own, which the API server refuses",
+		func(w *world) error {
+			w.cloud.took["metadata"] = time.Second
+			defer w.start()()
+			w.addInstance("node-1")
+			w.addNode("node-1", fresh)
+			w.change("node-1", func(n *v1.Node) { n.Spec.ProviderID = "test://other" })
+			w.wait(10 * time.Second)
+			return errors.Join(want("provider ID", w.get("node-1").Spec.ProviderID, "test://other"),
+				want("initialized", w.isInitialized("node-1"), true),
+				want("events", len(w.events("InitializationFailed")), 0))
+		},
+	},
+	{
+		"A provider with the older interfaces initializes, taints and deletes nodes", "",
+		func(w *world) error {
+			w.cloud.older = true
+			w.cloud.Provider = "fake"
+			w.cloud.ExtID = map[types.NodeName]string{"node-1": "id-1"}
+			w.cloud.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "10.0.0.1"}}
+			w.cloud.InstanceTypes = map[types.NodeName]string{"fake://id-1": "m1.large"}
+			w.cloud.Zone = cloudprovider.Zone{FailureDomain: "zone-1", Region: "region-1"}
+			w.cloud.ExistsByProviderID, w.cloud.NodeShutdown = true, true
+			stop := w.start()
+			w.addNode("node-1", fresh)
+			w.wait(10 * time.Second)
+			n := w.get("node-1")
+			on := fmt.Sprint(w.taints("node-1"))
+			w.change("node-1", notReady)
+			w.wait(6 * time.Second)
+			off := fmt.Sprint(w.taints("node-1"))
+			stop()
+			w.cloud.ExistsByProviderID = false
+			defer w.start()()
+			w.wait(6 * time.Second)
+			return errors.Join(want("provider ID", n.Spec.ProviderID, "fake://id-1"),
+				want("type", n.Labels[v1.LabelInstanceTypeStable], "m1.large"),
+				want("zone", n.Labels[v1.LabelTopologyZone], "zone-1"),
+				want("on", on, "[example.com/mine]"),
+				want("off", off, "[example.com/mine "+api.TaintNodeShutdown+"]"),
+				want("deleted", w.get("node-1") == nil, true))
+		},
+	},
+	{
+		"A provider without instances writes no event if another program initializes the node soon", "",
+		func(w *world) error {
+			w.cloud.lacks = true
+			defer w.start()()
+			w.addNode("node-1", fresh)
+			w.wait(10 * time.Second)
+			w.change("node-1", func(n *v1.Node) { n.Spec.Taints = nil })
+			w.wait(2 * time.Minute)
+			return want("events", len(w.events("InitializationFailed")), 0)
+		},
+	},
+	{
+		"A node without conditions is not ready", "",
+		func(w *world) error {
+			defer w.start()()
+			w.addNode("node-1", func(n *v1.Node) { n.Status.Conditions = nil })
+			w.wait(6 * time.Second)
+			return want("deleted", w.get("node-1") == nil, true)
+		},
+	},
+	{
+		"A taint of an initialized node that is added again, twice, is removed", "",
+		func(w *world) error {
+			defer w.start()()
+			w.addInstance("node-1")
+			w.addNode("node-1", fresh)
+			w.wait(time.Second)
+			w.change("node-1", func(n *v1.Node) {
+				for _, effect := range []v1.TaintEffect{
+					v1.TaintEffectNoExecute, v1.TaintEffectNoSchedule,
+				} {
+					n.Spec.Taints = append(n.Spec.Taints,
+						v1.Taint{Key: api.TaintExternalCloudProvider, Effect: effect})
+				}
+			})
+			w.wait(time.Second)
+			return want("initialized", w.isInitialized("node-1"), true)
+		},
+	},
+	{
+		"A label that another client adds during the lookup stays, and taints that change cost no second lookup", "",
+		func(w *world) error {
+			w.cloud.took["metadata"] = 3 * time.Second
+			defer w.start()()
+			w.addInstance("node-1", func(m *cloudprovider.InstanceMetadata) {
+				m.AdditionalLabels = map[string]string{"example.com/rack": "7"}
+			})
+			w.addNode("node-1", fresh)
+			w.wait(time.Second)
+			w.change("node-1", func(n *v1.Node) {
+				n.Labels["example.com/rack"] = "8"
+				n.Spec.Taints = append([]v1.Taint{
+					{Key: v1.TaintNodeNotReady, Effect: v1.TaintEffectNoSchedule},
+				}, n.Spec.Taints...)
+			})
+			w.wait(4 * time.Second)
+			return errors.Join(want("calls", w.count("metadata"), 1),
+				want("label", w.get("node-1").Labels["example.com/rack"], "8"),
+				want("taints", w.taints("node-1"),
+					[]string{v1.TaintNodeNotReady, "example.com/mine"}))
+		},
+	},
+	{
+		"An address that the cloud reports twice is written once",
+		"seen: it writes both, which the API server refuses",
+		func(w *world) error {
+			defer w.start()()
+			w.addInstance("node-1", func(m *cloudprovider.InstanceMetadata) {
+				m.NodeAddresses = append(m.NodeAddresses, m.NodeAddresses[0])
+			})
+			w.addNode("node-1", fresh)
+			w.wait(time.Second)
+			return want("addresses", w.addresses("node-1"), []string{"10.0.0.1", "node-1"})
+		},
+	},
+	{
+		"Taints that change during a check do not hinder the taint of a shutdown", "",
+		func(w *world) error {
+			w.cloud.took["exists"] = 3 * time.Second
+			w.addInstance("node-1")
+			w.cloud.off["node-1"] = true
+			w.addNode("node-1", notReady)
+			defer w.start()()
+			w.wait(time.Second)
+			w.change("node-1", func(n *v1.Node) {
+				n.Spec.Taints = []v1.Taint{
+					{Key: v1.TaintNodeNotReady, Effect: v1.TaintEffectNoSchedule},
+				}
+			})
+			w.wait(3 * time.Second)
+			return want("taints", w.taints("node-1"),
+				[]string{v1.TaintNodeNotReady, api.TaintNodeShutdown})
+		},
+	},
+	{
+		"Two addresses of --node-ip come first in its order, without others of their type", "",
+		func(w *world) error {
+			defer w.start()()
+			w.addInstance("node-1", func(m *cloudprovider.InstanceMetadata) {
+				m.NodeAddresses = append(m.NodeAddresses,
+					v1.NodeAddress{Type: v1.NodeInternalIP, Address: "fd00::1"},
+					v1.NodeAddress{Type: v1.NodeInternalIP, Address: "10.0.0.7"},
+					v1.NodeAddress{Type: v1.NodeExternalIP, Address: "192.0.2.1"})
+			})
+			w.addNode("node-1", fresh, nodeIP("fd00::1,10.0.0.1"))
+			w.wait(time.Second)
+			return want("addresses", w.addresses("node-1"),
+				[]string{"fd00::1", "10.0.0.1", "192.0.2.1", "node-1"})
+		},
+	},
+}
+
+func nodeIP(ip string) func(*v1.Node) {
+	return func(n *v1.Node) {
+		n.Annotations = map[string]string{api.AnnotationAlphaProvidedIPAddr: ip}
+	}
+}
+
+func TestControllers_EachBehavior_Holds(t *testing.T) {
+	for _, b := range behaviors {
+		t.Run(b.does, func(t *testing.T) {
+			inWorld(t, false, func(w *world) {
+				if err := b.test(w); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestControllers_ListOlderThanANode_NodeOfAnotherComponentIsLookedUpAgain(t *testing.T) {
+	inWorld(t, false, func(w *world) {
+		w.cloud.took["metadata"] = 3 * time.Second
+		defer w.start()()
+		w.addNode("node-1", fresh)
+		w.wait(time.Second)
+		w.record.Forget()
+		w.wait(time.Minute)
+		w.addInstance("node-1")
+		w.wait(6 * time.Minute)
+		if !w.isInitialized("node-1") {
+			t.Error("the node is not looked up again")
+		}
+	})
+}
+
+// Upstream's controllers have data races, so the test runs without their detector.
+func TestUpstreams_EachBehavior_HoldsOrFailsAsReported(t *testing.T) {
+	for _, b := range behaviors {
+		t.Run(b.does, func(t *testing.T) {
+			inWorld(t, true, func(w *world) {
+				switch err := b.test(w); {
+				case err != nil && b.report == "":
+					t.Errorf("upstream's controllers: %v", err)
+				case err == nil && b.report != "":
+					t.Errorf("upstream's controllers do it, too; the report is %s", b.report)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,383 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// The pause before the next attempt to initialize a node begins with firstRetry. A node waits
+	// at most soonRetry after a short outage of the cloud, and at most lastRetry after a long one.
+	firstRetry, soonRetry, lastRetry = time.Second, 5 * time.Second, 30 * time.Second
+	// retriesPerSecond limits the retries of all nodes together, as in upstream. After a calm time,
+	// retryBurst of them are not limited.
+	retriesPerSecond, retryBurst = 10, 1000
+	// patience is how long a failure may be an outage that ends by itself, and no event is written.
+	patience = time.Minute
+	// patienceWithOthers is how long another cloud controller manager may take to initialize a node
+	// if the provider serves no instances.
+	patienceWithOthers = 15 * time.Second
+	// repeatFailure is the pause between two events about a node that fails. The API server deletes
+	// events after an hour.
+	repeatFailure = 30 * time.Minute
+)
+
+// The reasons of events. Synced and the two of deletions are upstream's.
+const (
+	synced          = "Synced"
+	initFailed      = "InitializationFailed"
+	labelChanged    = "InvalidLabelChanged"
+	updateFailed    = "NodeUpdateFailed"
+	deletingNode    = "DeletingNode"
+	deletingFailed  = "DeletingNodeFailed"
+	failureOfUpdate = "The node cannot be updated: "
+)
+
+// Params are the parts that both controllers have.
+type Params struct {
+	Cloud cloudprovider.Interface
+	// Selector selects the nodes that exist for the controllers.
+	Selector labels.Selector
+	Client   typedcorev1.NodesGetter
+	Nodes    coreinformers.NodeInformer
+	Recorder record.EventRecorder
+	Record   *Record
+	// Registry registers the metrics. Nil: they are not registered.
+	Registry prometheus.Registerer
+	// Syncs is how many nodes are initialized, or checked, at once.
+	Syncs int
+	// Period is the time between two refreshes, or two checks, of all nodes.
+	Period time.Duration
+}
+
+// latest returns a node as it is after a call that took time.
+func (p Params) latest(node *v1.Node) *v1.Node {
+	if now, err := p.Nodes.Lister().Get(node.Name); err == nil && now.UID == node.UID {
+		return now
+	}
+	return node
+}
+
+// Refresh are the further parts of a [Controller].
+type Refresh struct {
+	// Syncs is how many nodes are refreshed at once.
+	Syncs int
+	// UpdateLabels lets the labels of initialized nodes follow their instances.
+	UpdateLabels bool
+	// IsReported: the provider itself writes events about instances that it does not find.
+	IsReported bool
+}
+
+// Controller is the cloud-node-controller. It runs once.
+type Controller struct {
+	Params
+	refresh   Refresh
+	instances instances
+	writer    writer
+	nodes     corelisters.NodeLister
+	synced    cache.InformerSynced
+	queue     workqueue.TypedDelayingInterface[string]
+	retries   workqueue.TypedBucketRateLimiter[string]
+	delays    delays
+
+	mu sync.Mutex
+	// failures are the last failures of refreshes, by node. The log has each text once.
+	failures map[string]string
+}
+
+// New returns a controller. It registers its handler with the informer.
+func New(p Params, refresh Refresh) (*Controller, error) {
+	c := &Controller{
+		Params: p, refresh: refresh, instances: instances{cloud: p.Cloud},
+		writer: writer{p.Client}, nodes: p.Nodes.Lister(), delays: newDelays(p.Registry),
+		queue: workqueue.NewTypedDelayingQueueWithConfig(
+			workqueue.TypedDelayingQueueConfig[string]{Name: "Nodes"}),
+		retries: workqueue.TypedBucketRateLimiter[string]{
+			Limiter: rate.NewLimiter(retriesPerSecond, retryBurst),
+		},
+		failures: map[string]string{},
+	}
+	registered, err := p.Nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { c.changed(nil, object) },
+		UpdateFunc: c.changed,
+		DeleteFunc: func(object any) { c.gone(object) },
+	})
+	if err != nil {
+		c.queue.ShutDown()
+		return nil, err
+	}
+	c.synced = registered.HasSynced
+	return c, nil
+}
+
+// Run works until ctx ends, and returns when no call is in flight.
+func (c *Controller) Run(ctx context.Context) {
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer c.queue.ShutDown()
+	if !cache.WaitForCacheSync(ctx.Done(), c.synced) {
+		return
+	}
+	for range c.Syncs {
+		workers.Go(func() { c.work(ctx) })
+	}
+	wait.UntilWithContext(ctx, c.refreshAll, c.Period)
+}
+
+// changed queues a node that has to be initialized, lacks a label that another one implies, or is
+// initialized and has no address.
+func (c *Controller) changed(before, after any) {
+	was, _ := before.(*v1.Node)
+	node, ok := after.(*v1.Node)
+	switch {
+	case !ok:
+		return
+	case !c.Selector.Matches(labels.Set(node.Labels)):
+		c.gone(node)
+		return
+	case !isNew(node):
+		c.Record.initialized(node.Name)
+		if (was == nil || isNew(was)) && !hasIP(node) {
+			c.queue.AddAfter(node.Name, firstRetry)
+		}
+		if stable(node).isEmpty() {
+			return
+		}
+	case was != nil && isNew(was) && sameInstance(was, node):
+		return // it is queued already, after its pause
+	default:
+		c.Record.begin(node)
+	}
+	c.queue.Add(node.Name)
+}
+
+func (c *Controller) gone(object any) {
+	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = last.Obj
+	}
+	if node, ok := object.(*v1.Node); ok {
+		c.Record.initialized(node.Name)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.failures, node.Name)
+	}
+}
+
+// sameInstance reports whether an attempt for either version of a node has the same result. The
+// kubelet changes the conditions of a node all the time.
+func sameInstance(a, b *v1.Node) bool {
+	return a.UID == b.UID && a.Spec.ProviderID == b.Spec.ProviderID &&
+		equality.Semantic.DeepEqual(a.Labels, b.Labels) &&
+		equality.Semantic.DeepEqual(a.Annotations, b.Annotations) &&
+		equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints) &&
+		equality.Semantic.DeepEqual(a.Status.Addresses, b.Status.Addresses)
+}
+
+func (c *Controller) work(ctx context.Context) {
+	for {
+		name, over := c.queue.Get()
+		if over {
+			return
+		}
+		node, err := c.nodes.Get(name)
+		switch {
+		case err != nil || !c.Selector.Matches(labels.Set(node.Labels)):
+			c.Record.initialized(name)
+		case isNew(node):
+			c.sync(ctx, node)
+		case hasIP(node):
+			c.noteUpdate(ctx, node, c.write(ctx, node, stable(node)))
+		default:
+			isOurs, err := c.refreshNode(ctx, node)
+			c.noteUpdate(ctx, node, errors.Join(c.write(ctx, node, stable(node)), err))
+			if isOurs || err != nil {
+				c.queue.AddAfter(name, c.addressPause(node))
+			}
+		}
+		c.queue.Done(name)
+	}
+}
+
+// sync initializes a node, or decides when that is tried again.
+func (c *Controller) sync(ctx context.Context, node *v1.Node) {
+	state := c.Record.begin(node)
+	if !state.done.IsZero() && time.Since(state.done) < patience {
+		return
+	}
+	isOurs, err := c.initialize(ctx, node)
+	now := time.Now()
+	state.Elsewhere = !isOurs && err == nil
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err == nil:
+		state.failing, state.done = time.Time{}, time.Time{}
+		if isOurs {
+			state.done = now
+		}
+		c.Record.put(state)
+		return
+	}
+	if state.failing.IsZero() {
+		state.failing = now
+	}
+	failing := now.Sub(state.failing)
+	if !errors.Is(err, errStale) || failing >= patience {
+		if !state.Failed || state.Message != err.Error() {
+			klog.FromContext(ctx).Error(err, "Node not initialized; it is tried again",
+				"node", node.Name)
+		}
+		state.Failed, state.Message = true, err.Error()
+	}
+	if c.isTold(err, failing) && now.Sub(state.told) >= repeatFailure {
+		state.told = now
+		c.Recorder.Event(node, v1.EventTypeWarning, initFailed,
+			"The node cannot be initialized, and is tried again: "+err.Error())
+	}
+	c.Record.put(state)
+	c.queue.AddAfter(node.Name, max(retryPause(failing), c.retries.When(node.Name)))
+}
+
+// isTold reports whether an event is due about an error with which a node has failed for so long.
+func (c *Controller) isTold(err error, failing time.Duration) bool {
+	if errors.Is(err, errNoInstances) {
+		return failing >= patienceWithOthers
+	}
+	_, isWrite := errors.AsType[writeError](err)
+	_, isRefusal := errors.AsType[refusal](err)
+	return (isWrite || !c.refresh.IsReported) && (isRefusal || failing >= patience)
+}
+
+// retryPause is the pause after a failed attempt of a node that has failed for so long.
+func retryPause(failing time.Duration) time.Duration {
+	return min(max(failing, firstRetry), max(soonRetry, failing/10), lastRetry)
+}
+
+// addressPause is the pause before the cloud is asked again for the addresses of a node that has
+// none: a tenth of the node's age, from a second to the period of all refreshes. The API server's
+// clock may be ahead.
+func (c *Controller) addressPause(node *v1.Node) time.Duration {
+	return min(max(time.Since(node.CreationTimestamp.Time).Abs()/10, firstRetry), c.Period)
+}
+
+// initialize looks up the instance of a node, and writes what the node lacks. It returns false
+// without an error if the node is not the provider's.
+func (c *Controller) initialize(ctx context.Context, node *v1.Node) (isOurs bool, err error) {
+	found, err := c.instances.metadata(ctx, node, false)
+	if err != nil || found == nil {
+		return false, err
+	}
+	c.Record.show(node.UID)
+	node = c.latest(node)
+	_, isV2 := c.Cloud.InstancesV2()
+	wanted, err := initialization(node, found, isV2)
+	if err != nil {
+		return true, err
+	}
+	if err := c.write(ctx, node, wanted); err != nil {
+		return true, err
+	}
+	c.Recorder.Event(node, v1.EventTypeNormal, synced, "Node synced successfully")
+	c.delays.observe(node)
+	return true, nil
+}
+
+// A writeError is the failure of a patch.
+type writeError struct{ error }
+
+// Unwrap returns the cause.
+func (e writeError) Unwrap() error { return e.error }
+
+// write writes a change, and an event if it has label values that the cloud does not have.
+func (c *Controller) write(ctx context.Context, node *v1.Node, wanted change) error {
+	if wanted.isEmpty() {
+		return nil
+	}
+	err := c.writer.write(ctx, node, wanted)
+	c.Record.wrote(toPatch, node.Name, err)
+	switch {
+	case errors.Is(err, errStale):
+		return err
+	case err != nil:
+		return writeError{err}
+	}
+	if len(wanted.notes) > 0 && len(wanted.labels) > 0 {
+		c.Recorder.Event(node, v1.EventTypeWarning, labelChanged, strings.Join(wanted.notes, "; "))
+	}
+	return nil
+}
+
+// refreshAll compares the initialized nodes with their instances, and asks again whether the nodes
+// of others still are.
+func (c *Controller) refreshAll(ctx context.Context) {
+	nodes, err := c.nodes.List(c.Selector)
+	if err != nil {
+		return
+	}
+	c.Record.keep(nodes)
+	workqueue.ParallelizeUntil(ctx, c.refresh.Syncs, len(nodes), func(i int) {
+		switch node := nodes[i]; {
+		case !isNew(node):
+			_, err := c.refreshNode(ctx, node)
+			c.noteUpdate(ctx, node, err)
+		case c.Record.isIdle(node.Name):
+			c.queue.Add(node.Name)
+		}
+	})
+}
+
+// refreshNode compares an initialized node with its instance. It returns false without an error if
+// the node is not the provider's.
+func (c *Controller) refreshNode(ctx context.Context, node *v1.Node) (isOurs bool, err error) {
+	found, err := c.instances.metadata(ctx, node, !c.refresh.UpdateLabels)
+	if err != nil || found == nil {
+		return false, err
+	}
+	c.Record.show(node.UID)
+	node = c.latest(node)
+	wanted, err := refresh(node, found, c.refresh.UpdateLabels)
+	if err != nil {
+		return true, err
+	}
+	return true, c.write(ctx, node, wanted)
+}
+
+// noteUpdate reports the failure of an update of an initialized node, once. The next refresh tries
+// again.
+func (c *Controller) noteUpdate(ctx context.Context, node *v1.Node, err error) {
+	if ctx.Err() != nil || errors.Is(err, errStale) || errors.Is(err, errNoInstances) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		delete(c.failures, node.Name)
+		return
+	}
+	if c.failures[node.Name] == err.Error() {
+		return
+	}
+	c.failures[node.Name] = err.Error()
+	klog.FromContext(ctx).Error(err, "Node not refreshed; it is tried again", "node", node.Name)
+	if _, ok := errors.AsType[writeError](err); ok {
+		c.Recorder.Event(node, v1.EventTypeWarning, updateFailed, failureOfUpdate+err.Error())
+	}
+}

@@ -1,0 +1,202 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/cloud-provider/api"
+	nodeutil "k8s.io/component-helpers/node/util"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// youth is the age below which a node is not deleted for the absence of an instance that the
+	// cloud has not shown. A kubelet does not register a second time, and the lists of large clouds
+	// lag behind their creations, by minutes if they are busy.
+	youth = 5 * time.Minute
+	// lastCheck limits the pause before the next check of a node that fails.
+	lastCheck = time.Minute
+)
+
+// Lifecycle is the cloud-node-lifecycle-controller. It runs once.
+type Lifecycle struct {
+	Params
+	instances instances
+	writer    writer
+	nodes     corelisters.NodeLister
+	passes    passes
+
+	mu sync.Mutex
+	// failing are the nodes with which something failed, until they are ready.
+	failing map[types.UID]failing
+}
+
+// failing is a node that is checked after a pause.
+type failing struct {
+	since, next, told time.Time
+	text              string
+}
+
+// NewLifecycle returns a controller for a provider that serves instances.
+func NewLifecycle(p Params) *Lifecycle {
+	passes := newPasses(p.Registry)
+	p.Nodes.Informer() // a factory starts only the informers that were requested
+	return &Lifecycle{
+		Params: p, instances: instances{p.Cloud, passes.calls}, writer: writer{p.Client},
+		nodes: p.Nodes.Lister(), passes: passes, failing: map[types.UID]failing{},
+	}
+}
+
+// Run works until ctx ends, and returns when no call is in flight.
+func (l *Lifecycle) Run(ctx context.Context) {
+	if cache.WaitForCacheSync(ctx.Done(), l.Nodes.Informer().HasSynced) {
+		wait.UntilWithContext(ctx, l.pass, l.Period)
+	}
+}
+
+// pass checks all nodes.
+func (l *Lifecycle) pass(ctx context.Context) {
+	begun := time.Now()
+	nodes, err := l.nodes.List(l.Selector)
+	if err != nil {
+		return
+	}
+	l.keep(nodes)
+	workqueue.ParallelizeUntil(ctx, l.Syncs, len(nodes), func(i int) {
+		node := nodes[i]
+		if l.isDue(node) {
+			l.settle(ctx, node, l.check(ctx, node))
+		}
+	})
+	l.passes.seconds.Observe(time.Since(begun).Seconds())
+}
+
+func (l *Lifecycle) keep(nodes []*v1.Node) {
+	l.Record.keep(nodes)
+	isKnown := map[types.UID]bool{}
+	for _, node := range nodes {
+		isKnown[node.UID] = true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.failing, func(uid types.UID, _ failing) bool { return !isKnown[uid] })
+}
+
+func isReady(node *v1.Node) bool {
+	_, ready := nodeutil.GetNodeCondition(&node.Status, v1.NodeReady)
+	return ready != nil && ready.Status == v1.ConditionTrue
+}
+
+// isDue reports whether a node is checked in this pass. A ready node costs no call.
+func (l *Lifecycle) isDue(node *v1.Node) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return node.DeletionTimestamp == nil &&
+		(isReady(node) || !time.Now().Before(l.failing[node.UID].next))
+}
+
+var shutdown = v1.Taint{Key: api.TaintNodeShutdown, Effect: v1.TaintEffectNoSchedule}
+
+func isShutdownTaint(t v1.Taint) bool {
+	return t.Key == shutdown.Key && t.Effect == shutdown.Effect
+}
+
+// check looks up the instance of a node, and acts.
+func (l *Lifecycle) check(ctx context.Context, node *v1.Node) error {
+	if isReady(node) {
+		if removed := withoutTaints(node, isShutdownTaint); removed != nil {
+			return l.patch(ctx, node, removed)
+		}
+		return nil
+	}
+	exists, err := l.instances.exists(ctx, node)
+	if err != nil {
+		return err
+	}
+	if !exists {
+		return l.delete(ctx, node)
+	}
+	l.Record.show(node.UID)
+	isOff, err := l.instances.isShutdown(ctx, node)
+	node = l.latest(node)
+	if err != nil || !isOff || len(withoutTaints(node, isShutdownTaint)) > 0 {
+		return err
+	}
+	return l.patch(ctx, node, withTaint(node, shutdown))
+}
+
+func (l *Lifecycle) patch(ctx context.Context, node *v1.Node, all []operation) error {
+	err := l.writer.patch(ctx, node, "", all...)
+	l.Record.wrote(toPatch, node.Name, err)
+	if err != nil && !errors.Is(err, errStale) {
+		return writeError{err}
+	}
+	return nil
+}
+
+// errYoung: the cloud may only not show a new instance yet.
+var errYoung = errors.New("the cloud does not know the instance of a new node yet")
+
+// delete deletes a node without an instance, and not another one that has its name by now.
+func (l *Lifecycle) delete(ctx context.Context, node *v1.Node) error {
+	if time.Since(node.CreationTimestamp.Time) < youth && !l.Record.hasShown(node.UID) {
+		return errYoung
+	}
+	reference := &v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
+	l.Recorder.Eventf(reference, v1.EventTypeNormal, deletingNode,
+		"Deleting node %s because it does not exist in the cloud provider", node.Name)
+	err := l.Client.Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{
+		Preconditions: metav1.NewUIDPreconditions(string(node.UID)),
+	})
+	l.Record.wrote(toDelete, node.Name, err)
+	if err == nil || isStale(err) {
+		return nil
+	}
+	if ctx.Err() == nil {
+		l.Recorder.Eventf(reference, v1.EventTypeWarning, deletingFailed,
+			"Failed deleting node %s: %v", node.Name, err)
+	}
+	return err
+}
+
+// settle decides when a node is checked again: without an error in the next pass.
+func (l *Lifecycle) settle(ctx context.Context, node *v1.Node, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		delete(l.failing, node.UID)
+		return
+	}
+	now, state := time.Now(), l.failing[node.UID]
+	if state.since.IsZero() {
+		state.since = now
+	}
+	pause := min(max(now.Sub(state.since), l.Period/2), lastCheck)
+	if errors.Is(err, errYoung) {
+		pause = min(pause, time.Until(node.CreationTimestamp.Add(youth)))
+	}
+	state.next = now.Add(pause)
+	if !errors.Is(err, errYoung) && !errors.Is(err, cloudprovider.ImplementedElsewhere) &&
+		(state.text != err.Error() || now.Sub(state.told) >= repeatFailure) {
+		state.text, state.told = err.Error(), now
+		klog.FromContext(ctx).Error(err, "Node not checked; it is tried again", "node", node.Name)
+		if _, ok := errors.AsType[writeError](err); ok {
+			l.Recorder.Event(node, v1.EventTypeWarning, updateFailed, failureOfUpdate+err.Error())
+		}
+	}
+	l.failing[node.UID] = state
+}

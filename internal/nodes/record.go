@@ -1,0 +1,161 @@
+package nodes
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The rights that the controllers need to write nodes.
+const (
+	toPatch  = "permission to patch nodes"
+	toDelete = "permission to delete nodes"
+)
+
+// A Record has what both controllers of a term know. It is safe for concurrent use.
+type Record struct {
+	// trouble reports a missing right, and its end with nil.
+	trouble func(subject string, cause error)
+
+	mu sync.Mutex
+	// shown are the nodes whose instance the cloud has shown.
+	shown map[types.UID]bool
+	// waiting are the nodes that are not initialized, by name.
+	waiting map[string]*waiting
+	// forbidden are the nodes for which a right is missing.
+	forbidden map[string]map[string]bool
+}
+
+// NewRecord returns an empty Record. trouble is called for a missing right of the controllers, and
+// with nil at its end.
+func NewRecord(trouble func(subject string, cause error)) *Record {
+	return &Record{
+		trouble: trouble, shown: map[types.UID]bool{}, waiting: map[string]*waiting{},
+		forbidden: map[string]map[string]bool{},
+	}
+}
+
+// waiting is a node that is not initialized.
+type waiting struct {
+	Waiting
+	uid types.UID
+	// failing is when the first of consecutive attempts failed, and told when an event said so.
+	failing, told time.Time
+	// done is when the node was initialized. The informer does not have it yet.
+	done time.Time
+}
+
+// Waiting says why a node waits for its initialization.
+type Waiting struct {
+	Name string
+	// Elsewhere: the node is not the provider's.
+	Elsewhere bool
+	// Failed: Message is the error of the last attempt.
+	Failed  bool
+	Message string
+	// Since has the time at which the node was registered.
+	Since time.Time
+}
+
+// Waiting returns the nodes that wait for their initialization, and that are the provider's.
+func (r *Record) Waiting() (all []Waiting) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, w := range r.waiting {
+		if !w.Elsewhere && w.done.IsZero() {
+			all = append(all, w.Waiting)
+		}
+	}
+	return all
+}
+
+// begin returns a copy of what is known of a node that is not initialized.
+func (r *Record) begin(node *v1.Node) waiting {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.waiting[node.Name]
+	if known == nil || known.uid != node.UID {
+		known = &waiting{uid: node.UID, Waiting: Waiting{
+			Name: node.Name, Since: node.CreationTimestamp.Time,
+			Message: "the cloud provider has not returned the instance yet",
+		}}
+		r.waiting[node.Name] = known
+	}
+	return *known
+}
+
+// put replaces what is known of a node, unless it is gone.
+func (r *Record) put(now waiting) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.waiting[now.Name]; known != nil && known.uid == now.uid {
+		*known = now
+	}
+}
+
+// initialized forgets why a node waited.
+func (r *Record) initialized(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.waiting, name)
+}
+
+// isIdle reports whether no attempt of a node that is not initialized is queued.
+func (r *Record) isIdle(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.waiting[name]
+	return known == nil || known.Elsewhere || !known.done.IsZero()
+}
+
+func (r *Record) show(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.shown[uid] = true
+}
+
+func (r *Record) hasShown(uid types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.shown[uid]
+}
+
+// wrote notes the result of a write: whether the right for it is missing. Upstream logs it only.
+func (r *Record) wrote(right, node string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch before := len(r.forbidden[right]); {
+	case apierrors.IsForbidden(err) && !isDenied(err):
+		if before == 0 {
+			r.forbidden[right] = map[string]bool{}
+		}
+		r.forbidden[right][node] = true
+		r.trouble(right, err)
+	case err == nil && before > 0:
+		clear(r.forbidden[right])
+		r.trouble(right, nil)
+	}
+}
+
+// keep forgets all nodes but these.
+func (r *Record) keep(nodes []*v1.Node) {
+	uids, names := map[types.UID]bool{}, map[string]bool{}
+	for _, node := range nodes {
+		uids[node.UID], names[node.Name] = true, true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.shown, func(uid types.UID, _ bool) bool { return !uids[uid] })
+	maps.DeleteFunc(r.waiting, func(name string, _ *waiting) bool { return !names[name] })
+	for right, forbidden := range r.forbidden {
+		maps.DeleteFunc(forbidden, func(name string, _ bool) bool { return !names[name] })
+		if len(forbidden) == 0 {
+			delete(r.forbidden, right)
+			r.trouble(right, nil)
+		}
+	}
+}

@@ -1,0 +1,964 @@
+package servicelb_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/cloud-provider/api"
+
+	"github.com/fxccm/fxccm/internal/servicelb"
+)
+
+// A behavior is one of the service-lb-controller that a user, an operator or a provider relies on.
+type behavior struct {
+	// does says what the controller does.
+	does string
+	// report says what upstream's controller does instead, or names the public issues where it was
+	// reported. Empty: upstream's controller does the same.
+	report string
+	// test returns an error if the controller does not do so.
+	test func(*world) error
+}
+
+// want returns an error if two values differ.
+func want[T any](what string, got, want T) error {
+	if g, w := fmt.Sprint(got), fmt.Sprint(want); g != w {
+		return fmt.Errorf("%s: got %s, want %s", what, g, w)
+	}
+	return nil
+}
+
+var errBroken = errors.New("quota exceeded")
+
+var behaviors = []behavior{
+	{
+		"A new Service gets the finalizer, then its load balancer, then its address; events say so", "",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			if calls := w.calls(); len(calls) != 1 || !calls[0].wasFinalized {
+				return fmt.Errorf("calls: %+v", calls)
+			}
+			return errors.Join(want("address", w.address("web"), "192.0.2.1"),
+				want("finalizer", w.hasFinalizer("web"), true),
+				want("events", w.events("Normal"),
+					[]string{"EnsuredLoadBalancer", "EnsuringLoadBalancer"}))
+		},
+	},
+	{
+		"A deleted Service loses its load balancer, then the finalizer", "",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			w.delete("web")
+			w.wait(time.Second)
+			return errors.Join(want("calls", w.methods(), []string{"ensure", "get", "delete"}),
+				want("Service", w.get("web") == nil, true),
+				want("events", w.events("Normal"), []string{
+					"DeletedLoadBalancer", "DeletingLoadBalancer",
+					"EnsuredLoadBalancer", "EnsuringLoadBalancer",
+				}))
+		},
+	},
+	{
+		"A Service of another type loses its load balancer, finalizer and address", "",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			w.change("web", asClusterIP)
+			w.wait(time.Second)
+			return errors.Join(want("calls", w.methods(), []string{"ensure", "get", "delete"}),
+				want("finalizer", w.hasFinalizer("web"), false),
+				want("address", w.address("web"), ""))
+		},
+	},
+	{
+		"A Service of another type is left alone", "",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web", asClusterIP)
+			w.wait(time.Second)
+			w.change("web", func(s *v1.Service) { s.Annotations = map[string]string{"a": "b"} })
+			w.wait(time.Minute)
+			return errors.Join(want("calls", w.methods(), []string(nil)),
+				want("writes", w.writes(), 0))
+		},
+	},
+	{
+		"A change of the source ranges, ports, annotations, address, session affinity, traffic policy or IP families is ensured", "",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			for name, change := range map[string]func(*v1.Service){
+				"source ranges": func(s *v1.Service) {
+					s.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"}
+				},
+				"ports":       func(s *v1.Service) { s.Spec.Ports[0].NodePort++ },
+				"annotations": func(s *v1.Service) { s.Annotations = map[string]string{"a": "b"} },
+				"address":     func(s *v1.Service) { s.Spec.LoadBalancerIP = "192.0.2.9" },
+				"affinity": func(s *v1.Service) {
+					s.Spec.SessionAffinity = v1.ServiceAffinityClientIP
+				},
+				"policy": func(s *v1.Service) {
+					s.Spec.ExternalTrafficPolicy = v1.ServiceExternalTrafficPolicyLocal
+				},
+				"health check port": func(s *v1.Service) { s.Spec.HealthCheckNodePort = 31000 },
+				"families": func(s *v1.Service) {
+					s.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
+				},
+				"external IPs": func(s *v1.Service) { s.Spec.ExternalIPs = []string{"192.0.2.8"} },
+			} {
+				w.forgetCalls()
+				w.change("web", change)
+				w.wait(time.Second)
+				if err := want(name, w.methods(), []string{"ensure"}); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	},
+	{
+		"A change of a label, the selector or the internal traffic policy leads to no call", "",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			w.change("web", func(s *v1.Service) {
+				s.Labels, s.Spec.Selector = map[string]string{"a": "b"}, map[string]string{"c": "d"}
+			})
+			w.wait(time.Minute)
+			return want("calls", w.methods(), []string{"ensure"})
+		},
+	},
+	{
+		"A new or deleted node, or one with another provider ID, leads to an update of each load balancer", "",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.add("api")
+			w.wait(time.Second)
+			for name, change := range map[string]func(){
+				"new": func() { w.addNode("node-2") },
+				"provider ID": func() {
+					w.changeNode("node-1", func(n *v1.Node) { n.Spec.ProviderID += "-b" })
+				},
+			} {
+				w.forgetCalls()
+				change()
+				w.wait(5 * time.Second)
+				if err := want(name, w.methods(), []string{"update", "update"}); err != nil {
+					return err
+				}
+			}
+			w.forgetCalls()
+			w.deleteNode("node-2")
+			w.wait(5 * time.Second)
+			return errors.Join(want("deleted", w.methods(), []string{"update", "update"}),
+				want("nodes", w.calls()[0].nodes, "node-1"))
+		},
+	},
+	{
+		"A node that is not ready stays in the load balancers (KEP-3458)", "",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.addNode("node-2")
+			w.wait(time.Second)
+			w.add("web")
+			w.wait(time.Second)
+			w.changeNode("node-2", func(n *v1.Node) {
+				n.Status.Conditions[0].Status = v1.ConditionFalse
+				n.Spec.Taints = []v1.Taint{{Key: v1.TaintNodeNotReady, Effect: "NoExecute"}}
+			})
+			w.wait(time.Minute)
+			w.change("web", func(s *v1.Service) { s.Spec.LoadBalancerIP = "192.0.2.9" })
+			w.wait(time.Second)
+			return errors.Join(want("calls", w.methods(), []string{"ensure", "ensure"}),
+				want("nodes", w.calls()[1].nodes, "node-1 node-2"))
+		},
+	},
+	{
+		"A node with the label node.kubernetes.io/exclude-from-external-load-balancers is in no load balancer", "",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.addNode("node-2")
+			w.wait(time.Second)
+			w.add("web")
+			w.wait(time.Second)
+			w.changeNode("node-2", func(n *v1.Node) {
+				n.Labels = map[string]string{v1.LabelNodeExcludeBalancers: ""}
+			})
+			w.wait(5 * time.Second)
+			return errors.Join(want("calls", w.methods(), []string{"ensure", "update"}),
+				want("nodes", w.calls()[1].nodes, "node-1"))
+		},
+	},
+	{
+		"A node that the selector leaves out is in no load balancer", "kubernetes/cloud-provider#35",
+		func(w *world) error {
+			w.selector = "edge!=yes"
+			defer w.start(onlyDefault).stop()
+			w.addNode("node-2", func(n *v1.Node) { n.Labels = map[string]string{"edge": "yes"} })
+			w.wait(time.Second)
+			w.add("web")
+			w.wait(time.Second)
+			w.changeNode("node-1", func(n *v1.Node) { n.Labels = map[string]string{"edge": "yes"} })
+			w.wait(5 * time.Second)
+			calls := w.calls()
+			return errors.Join(want("calls", w.methods(), []string{"ensure", "update"}),
+				want("nodes", calls[0].nodes, "node-1"),
+				want("nodes later", calls[len(calls)-1].nodes, ""))
+		},
+	},
+	{
+		"A failure is a Warning, and is tried again after 5 s, which double up to 5 minutes", "",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.fail("ensure", slices.Repeat([]error{errBroken}, 20)...)
+			w.add("web")
+			w.wait(time.Minute)
+			first := len(w.methods())
+			w.wait(30 * time.Minute)
+			return errors.Join(want("calls in a minute", first, 4),
+				want("calls in 31 minutes", len(w.methods()) < 13, true),
+				want("Warning", slices.Contains(w.events("Warning"), "SyncLoadBalancerFailed"),
+					true))
+		},
+	},
+	{
+		"While there is no node, a Warning reports it", "",
+		func(w *world) error {
+			w.deleteNode("node-1")
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			return want("Warnings", w.events("Warning"), []string{"UnAvailableLoadBalancer"})
+		},
+	},
+	{
+		"A Service that another component serves (ImplementedElsewhere) gets neither address nor Warning", "",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.fail("ensure", slices.Repeat([]error{cloudprovider.ImplementedElsewhere}, 9)...)
+			w.add("web")
+			w.wait(time.Minute)
+			return errors.Join(want("calls", w.methods(), []string{"ensure"}),
+				want("address", w.address("web"), ""),
+				want("Warnings", w.events("Warning"), []string(nil)))
+		},
+	},
+	{
+		"If another client removes the finalizer and the Service, its load balancer is deleted", "",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			w.slow("ensure", 5*time.Second)
+			w.change("web", func(s *v1.Service) { s.Spec.LoadBalancerIP = "192.0.2.9" })
+			w.wait(time.Second)
+			now := metav1.Now()
+			w.change("web", func(s *v1.Service) { s.Finalizers, s.DeletionTimestamp = nil, &now })
+			w.wait(0)
+			w.add("web")
+			w.wait(time.Minute)
+			return errors.Join(
+				want("calls", w.methods(), []string{"ensure", "ensure", "delete", "ensure"}),
+				want("balancers", len(w.cloud.balancers), 1))
+		},
+	},
+	{
+		"A load balancer whose deletion failed is deleted later", "",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			w.fail("delete", errBroken)
+			w.delete("web")
+			w.wait(time.Second)
+			if err := want("finalizer", w.hasFinalizer("web"), true); err != nil {
+				return err
+			}
+			w.wait(time.Minute)
+			return errors.Join(want("Service", w.get("web") == nil, true),
+				want("Warnings", w.events("Warning"), []string{"SyncLoadBalancerFailed"}))
+		},
+	},
+	{
+		"A Service that stopped to be a load balancer while no controller ran is cleaned up", "",
+		func(w *world) error {
+			m := w.start(onlyDefault)
+			w.add("web")
+			w.wait(time.Second)
+			m.stop()
+			w.change("web", asClusterIP)
+			defer w.start(onlyDefault).stop()
+			w.wait(time.Second)
+			return errors.Join(want("calls", w.methods(), []string{"ensure", "get", "delete"}),
+				want("finalizer", w.hasFinalizer("web"), false),
+				want("address", w.address("web"), ""))
+		},
+	},
+	{
+		"A Service of another class is left alone, even when it is deleted with its controller's finalizer", "",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web", ofClass("example.com/other"), func(s *v1.Service) {
+				s.Finalizers = []string{"service.kubernetes.io/load-balancer-cleanup"}
+				s.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: "198.51.100.1"}}
+			})
+			w.wait(time.Minute)
+			return errors.Join(want("calls", w.methods(), []string(nil)),
+				want("writes", w.writes(), 0))
+		},
+	},
+
+	// What follows was reported.
+	{
+		"A cloud that has not finished is asked again after its time, without an event",
+		"each wait is a Warning",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.fail("ensure", slices.Repeat([]error{retryIn(time.Second)}, 8)...)
+			w.add("web")
+			w.wait(15 * time.Second)
+			return errors.Join(want("calls", len(w.methods()), 9),
+				want("address", w.address("web"), "192.0.2.1"),
+				want("Warnings", w.events("Warning"), []string(nil)))
+		},
+	},
+	{
+		"Each repeated call has the nodes of its moment",
+		"",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.fail("ensure", slices.Repeat([]error{retryIn(time.Second)}, 8)...)
+			w.add("web")
+			w.wait(1500 * time.Millisecond)
+			w.addNode("node-2")
+			w.wait(500 * time.Millisecond)
+			w.forgetCalls()
+			w.wait(10 * time.Second)
+			for _, c := range w.calls() {
+				if c.nodes != "node-1 node-2" {
+					return fmt.Errorf("calls: %+v", w.calls())
+				}
+			}
+			return want("finished", w.address("web"), "192.0.2.1")
+		},
+	},
+	{
+		"While a cloud has not finished for some Services, others are served, and no time is cut short",
+		"",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.fail("ensure", slices.Repeat([]error{retryIn(20 * time.Second)}, 5)...)
+			for i := range 6 {
+				w.add(fmt.Sprint("web-", i))
+			}
+			w.wait(5 * time.Second)
+			served := 0
+			for i := range 6 {
+				if w.address(fmt.Sprint("web-", i)) != "" {
+					served++
+				}
+			}
+			return want("served", served, 1)
+		},
+	},
+	{
+		"A deletion that has not finished takes no worker, and causes no Warning",
+		"each wait is a Warning",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			for i := range 3 {
+				w.add(fmt.Sprint("web-", i))
+			}
+			w.wait(time.Second)
+			w.fail("delete", slices.Repeat([]error{retryIn(20 * time.Second)}, 3)...)
+			for i := range 3 {
+				w.delete(fmt.Sprint("web-", i))
+			}
+			w.wait(time.Second)
+			w.add("new")
+			w.wait(time.Second)
+			if err := want("served", w.address("new") != "", true); err != nil {
+				return err
+			}
+			w.wait(time.Minute)
+			return errors.Join(want("Service", w.get("web-0") == nil, true),
+				want("Warnings", w.events("Warning"), []string(nil)))
+		},
+	},
+	{
+		"For one Service at most one call is in flight, and the last has all nodes",
+		"kubernetes/kubernetes#100846",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			w.slow("ensure", 4*time.Second)
+			w.slow("update", 2*time.Second)
+			w.change("web", func(s *v1.Service) { s.Spec.LoadBalancerIP = "192.0.2.9" })
+			w.wait(time.Second)
+			w.addNode("node-2")
+			w.wait(time.Minute)
+			calls := w.calls()
+			return errors.Join(noOverlap(calls),
+				want("last", calls[len(calls)-1].nodes, "node-1 node-2"))
+		},
+	},
+	{
+		"No update of nodes begins while a load balancer is being deleted",
+		"kubernetes/kubernetes#100846",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			w.slow("delete", 3500*time.Millisecond)
+			w.delete("web")
+			w.wait(time.Second)
+			w.addNode("node-2")
+			w.wait(time.Minute)
+			return errors.Join(noOverlap(w.calls()),
+				want("calls", w.methods(), []string{"ensure", "get", "delete"}))
+		},
+	},
+	{
+		"An update of nodes has the Service as it is at that moment",
+		"linode/linode-cloud-controller-manager#410",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			w.addNode("node-2")
+			w.wait(5 * time.Second)
+			calls := w.calls()
+			return want("finalized", calls[len(calls)-1].finalized, true)
+		},
+	},
+	{
+		"Another address, label, annotation or taint of a node leads to one update of each load balancer",
+		"kubernetes/kubernetes#92518, kubernetes/cloud-provider-aws#824",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.addNode("node-2", func(n *v1.Node) { n.Spec.ProviderID = "" })
+			w.wait(time.Second)
+			w.add("web")
+			w.wait(time.Second)
+			for name, change := range map[string]func(*v1.Node){
+				"address": func(n *v1.Node) {
+					n.Status.Addresses = []v1.NodeAddress{
+						{Type: v1.NodeInternalIP, Address: "10.0.0.2"},
+					}
+				},
+				"label":      func(n *v1.Node) { n.Labels = map[string]string{"zone": "a"} },
+				"annotation": func(n *v1.Node) { n.Annotations = map[string]string{"weight": "2"} },
+				"taint": func(n *v1.Node) {
+					n.Spec.Taints = append(n.Spec.Taints, v1.Taint{Key: "example.com/drained"})
+				},
+			} {
+				w.forgetCalls()
+				w.changeNode("node-2", change)
+				w.wait(5 * time.Second)
+				if err := want(name, w.methods(), []string{"update"}); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	},
+	{
+		"A node that the cluster autoscaler is about to remove, or that is being deleted, leaves the load balancers at once",
+		"gardener/machine-controller-manager#1054",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.addNode("node-2")
+			w.wait(time.Second)
+			w.add("web")
+			w.wait(time.Second)
+			w.changeNode("node-2", func(n *v1.Node) {
+				n.Spec.Taints = []v1.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}}
+			})
+			w.wait(2 * time.Second)
+			calls := w.calls()
+			return want("nodes", calls[len(calls)-1].nodes, "node-1")
+		},
+	},
+	{
+		"When such a node is gone, the load balancers are updated again: the provider may have kept it without new connections",
+		"no update",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.addNode("node-2", func(n *v1.Node) {
+				n.Spec.Taints = []v1.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}}
+			})
+			w.wait(time.Second)
+			w.add("web")
+			w.wait(5 * time.Second)
+			w.forgetCalls()
+			w.deleteNode("node-2")
+			w.wait(5 * time.Second)
+			return want("calls", w.methods(), []string{"update"})
+		},
+	},
+	{
+		"A new node without a network becomes a member when it is ready",
+		"kubernetes/kubernetes#133052, kubernetes/cloud-provider#76",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			w.addNode("node-2", func(n *v1.Node) {
+				n.Status.Conditions = []v1.NodeCondition{
+					{Type: v1.NodeReady, Status: v1.ConditionFalse},
+					{Type: v1.NodeNetworkUnavailable, Status: v1.ConditionTrue},
+				}
+			})
+			w.wait(5 * time.Second)
+			if err := want("calls", w.methods(), []string{"ensure"}); err != nil {
+				return err
+			}
+			w.changeNode("node-2", func(n *v1.Node) {
+				n.Status.Conditions[0].Status = v1.ConditionTrue
+				n.Status.Conditions[1].Status = v1.ConditionFalse
+			})
+			w.wait(5 * time.Second)
+			return errors.Join(want("calls", w.methods(), []string{"ensure", "update"}),
+				want("nodes", w.calls()[1].nodes, "node-1 node-2"))
+		},
+	},
+	{
+		"A burst of nodes leads to at most two updates of a load balancer, and then one a second",
+		"an update for each node and load balancer",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(2 * time.Second)
+			for i := range 40 {
+				w.addNode(fmt.Sprint("new-", i))
+				w.wait(100 * time.Millisecond)
+			}
+			w.wait(5 * time.Second)
+			calls := w.calls()
+			return errors.Join(want("few updates", len(calls)-1 <= 6, true),
+				want("nodes", strings.Count(calls[len(calls)-1].nodes, "node-")+
+					strings.Count(calls[len(calls)-1].nodes, "new-"), 41))
+		},
+	},
+	{
+		"A Service that went to another class while no controller ran loses the old load balancer, finalizer and address",
+		"kubernetes/kubernetes#78954, kubernetes/cloud-provider-aws#528",
+		func(w *world) error {
+			m := w.start(onlyDefault)
+			w.add("web")
+			w.wait(time.Second)
+			m.stop()
+			w.change("web", asClusterIP)
+			w.change("web", ofClass("example.com/other"))
+			defer w.start(onlyDefault).stop()
+			w.wait(time.Second)
+			return errors.Join(want("calls", w.methods(), []string{"ensure", "get", "delete"}),
+				want("finalizer", w.hasFinalizer("web"), false),
+				want("address", w.address("web"), ""))
+		},
+	},
+	{
+		"A Service that goes to another class loses the old load balancer, finalizer and address",
+		"",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			w.slow("get", time.Second)
+			w.change("web", asClusterIP)
+			w.change("web", ofClass("example.com/other"))
+			w.wait(time.Minute)
+			w.change("web", func(s *v1.Service) { s.Annotations = map[string]string{"a": "b"} })
+			w.wait(time.Minute)
+			return errors.Join(want("balancers", len(w.cloud.balancers), 0),
+				want("finalizer", w.hasFinalizer("web"), false),
+				want("address", w.address("web"), ""))
+		},
+	},
+	{
+		"Of a Service that another controller serves already, only the old load balancer goes",
+		"kubernetes-sigs/aws-load-balancer-controller#2489",
+		func(w *world) error {
+			m := w.start(onlyDefault)
+			w.add("web")
+			w.wait(time.Second)
+			m.stop()
+			w.change("web", asClusterIP)
+			w.change("web", ofClass("example.com/other"))
+			w.change("web", func(s *v1.Service) {
+				s.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: "198.51.100.1"}}
+			})
+			defer w.start(onlyDefault).stop()
+			w.wait(time.Second)
+			return errors.Join(want("balancers", len(w.cloud.balancers), 0),
+				want("finalizer", w.hasFinalizer("web"), true),
+				want("address", w.address("web"), "198.51.100.1"))
+		},
+	},
+	{
+		"The load balancer of a class that another Manager serves is left to it, also while that Manager is down",
+		"kube-vip/kube-vip-cloud-provider#100",
+		func(w *world) error {
+			if w.upstream {
+				// Upstream's serves one class only, so the other controller is played.
+				w.add("web", asClusterIP, func(s *v1.Service) {
+					s.Finalizers = []string{"service.kubernetes.io/load-balancer-cleanup"}
+				})
+				defer w.start(onlyDefault).stop()
+				w.wait(time.Minute)
+				return want("finalizer", w.hasFinalizer("web"), true)
+			}
+			classB := servicelb.Classes{Names: []string{"example.com/b"}}
+			return errors.Join(
+				cleanedByItsOwner(w, "a", onlyDefault, classB, func(*v1.Service) {}),
+				cleanedByItsOwner(w, "b", classB, onlyDefault, ofClass("example.com/b")))
+		},
+	},
+	{
+		"A Service that another Manager has claimed during the clean-up is left to it, even in the same cloud",
+		"not comparable: upstream's serves one class",
+		func(w *world) error {
+			if w.upstream {
+				return errors.New("one class")
+			}
+			classB := servicelb.Classes{Names: []string{"example.com/b"}}
+			defer w.start(onlyDefault).stop()
+			defer w.start(classB).stop()
+			w.add("web")
+			w.wait(time.Second)
+			w.fail("delete", retryIn(5*time.Second), retryIn(5*time.Second))
+			w.change("web", asClusterIP)
+			w.wait(time.Second)
+			w.change("web", ofClass("example.com/b"))
+			w.wait(time.Minute)
+			return errors.Join(
+				want("calls", slices.Compact(w.methods()), []string{
+					"ensure", "get", "delete", "get",
+					"delete", "get", "delete", "ensure",
+				}),
+				want("balancers", len(w.cloud.balancers), 1),
+				want("mark", w.get("web").Annotations[servicelb.ServedClass], "example.com/b"),
+				want("finalizer", w.hasFinalizer("web"), true),
+				want("address", w.address("web") != "", true))
+		},
+	},
+	{
+		"While the Manager that has to clean up is down, the next one waits, and a Warning reports it",
+		"not comparable: upstream's serves one class",
+		func(w *world) error {
+			if w.upstream {
+				return errors.New("one class")
+			}
+			m := w.start(onlyDefault)
+			w.add("web")
+			w.wait(time.Second)
+			m.stop()
+			w.change("web", asClusterIP)
+			w.change("web", ofClass("example.com/b"))
+			defer w.start(servicelb.Classes{Names: []string{"example.com/b"}}).stop()
+			w.wait(time.Minute)
+			if err := errors.Join(want("calls", w.methods(), []string{"ensure"}),
+				want("Warnings", slices.Compact(w.events("Warning")),
+					[]string{"SyncLoadBalancerFailed"})); err != nil {
+				return err
+			}
+			defer w.start(onlyDefault).stop()
+			w.wait(10 * time.Minute)
+			return errors.Join(
+				want("calls", w.methods(), []string{"ensure", "get", "delete", "ensure"}),
+				want("mark", w.get("web").Annotations[servicelb.ServedClass], "example.com/b"))
+		},
+	},
+	{
+		"While a change of a Service fails, its load balancer still gets its nodes", "",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			w.fail("ensure", slices.Repeat([]error{errBroken}, 100)...)
+			w.change("web", func(s *v1.Service) { s.Annotations = map[string]string{"a": "b"} })
+			w.wait(10 * time.Minute)
+			w.forgetCalls()
+			w.addNode("node-2")
+			w.wait(5 * time.Second)
+			if err := want("calls", w.methods(), []string{"update"}); err != nil {
+				return err
+			}
+			return want("nodes", w.calls()[0].nodes, "node-1 node-2")
+		},
+	},
+	{
+		"Changes of nodes do not shorten the pause after a failure, and a Service without a load balancer has none to update",
+		"an update for each change",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.fail("ensure", slices.Repeat([]error{errBroken}, 100)...)
+			w.add("web")
+			for i := range 60 {
+				w.wait(10 * time.Second)
+				w.addNode(fmt.Sprint("new-", i))
+			}
+			return want("few calls", len(w.methods()) <= 8, true)
+		},
+	},
+	{
+		"A Service that vanishes during a call, without its finalizer, loses its load balancer",
+		"the load balancer stays",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.slow("ensure", 5*time.Second)
+			w.add("web")
+			w.wait(time.Second)
+			w.change("web", func(s *v1.Service) { s.Finalizers = nil })
+			w.vanish("web")
+			w.wait(time.Minute)
+			return want("balancers", len(w.cloud.balancers), 0)
+		},
+	},
+	{
+		"A status or finalizer that another client removes during a call is restored",
+		"kubernetes/kubernetes#136316",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			w.slow("ensure", 5*time.Second)
+			w.change("web", func(s *v1.Service) { s.Spec.LoadBalancerIP = "192.0.2.9" })
+			w.wait(time.Second)
+			w.change("web", func(s *v1.Service) {
+				s.Finalizers, s.Status.LoadBalancer.Ingress = nil, nil
+			})
+			w.wait(time.Minute)
+			return errors.Join(want("finalizer", w.hasFinalizer("web"), true),
+				want("address", w.address("web"), "192.0.2.1"))
+		},
+	},
+	{
+		"A Service that becomes a load balancer again while the old one is being deleted is served",
+		"the Service has no address",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			w.slow("delete", 5*time.Second)
+			w.change("web", asClusterIP)
+			w.wait(time.Second)
+			w.change("web", func(s *v1.Service) { s.Spec.Type = v1.ServiceTypeLoadBalancer })
+			w.wait(time.Minute)
+			return errors.Join(want("balancers", len(w.cloud.balancers), 1),
+				want("finalizer", w.hasFinalizer("web"), true),
+				want("address", w.address("web"), "192.0.2.1"))
+		},
+	},
+	{
+		"However often a deletion is tried, one event reports its begin",
+		"an event for each attempt",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			w.fail("delete", slices.Repeat([]error{retryIn(time.Second)}, 5)...)
+			w.delete("web")
+			w.wait(time.Minute)
+			if err := want("Service", w.get("web") == nil, true); err != nil {
+				return err
+			}
+			begun := slices.DeleteFunc(w.events("Normal"), func(reason string) bool {
+				return reason != "DeletingLoadBalancer"
+			})
+			return want("events", len(begun)+w.repeatedEvents(), 1)
+		},
+	},
+	{
+		"A provider that panics, or returns an error without a value, fails like any other", "the process ends",
+		func(w *world) error {
+			if w.upstream {
+				return errors.New("the process ends")
+			}
+			defer w.start(onlyDefault).stop()
+			var none *api.RetryError
+			w.fail("ensure", none)
+			w.add("web")
+			w.wait(time.Minute)
+			return want("address", w.address("web"), "192.0.2.1")
+		},
+	},
+	{
+		"The finalizer of another controller stays if the cloud has no load balancer of the Service",
+		"kube-vip/kube-vip-cloud-provider#100",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web", asClusterIP, func(s *v1.Service) {
+				s.Finalizers = []string{"service.kubernetes.io/load-balancer-cleanup"}
+			})
+			w.wait(time.Minute)
+			return errors.Join(want("finalizer", w.hasFinalizer("web"), true),
+				want("Warnings", w.events("Warning"), []string{"LoadBalancerFinalizerKept"}))
+		},
+	},
+	{
+		"A Service that is being deleted and has another finalizer is left alone",
+		"kubernetes/cloud-provider-gcp#981",
+		func(w *world) error {
+			m := w.start(onlyDefault)
+			w.add("web", func(s *v1.Service) { s.Finalizers = []string{"example.com/mine"} })
+			w.wait(time.Second)
+			w.delete("web")
+			w.wait(time.Second)
+			w.forgetCalls()
+			w.change("web", func(s *v1.Service) { s.Annotations = map[string]string{"a": "b"} })
+			w.wait(time.Minute)
+			m.stop()
+			defer w.start(onlyDefault).stop()
+			w.wait(time.Minute)
+			return errors.Join(want("calls", w.methods(), []string(nil)),
+				want("writes", w.writes(), 0),
+				want("finalizers", w.get("web").Finalizers, []string{"example.com/mine"}),
+				want("Warnings", w.events("Warning"), []string(nil)))
+		},
+	},
+	{
+		"A status that another client empties or changes is restored",
+		"kubernetes/kubernetes#136316",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			for _, ingress := range [][]v1.LoadBalancerIngress{nil, {{IP: "198.51.100.1"}}} {
+				w.change("web", func(s *v1.Service) { s.Status.LoadBalancer.Ingress = ingress })
+				w.wait(45 * time.Second)
+				if err := want("address", w.address("web"), "192.0.2.1"); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	},
+	{
+		"A finalizer that another client removes is restored",
+		"kubernetes/kubernetes#136316",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			w.change("web", func(s *v1.Service) { s.Finalizers, s.Annotations = nil, nil })
+			w.wait(45 * time.Second)
+			return want("finalizer", w.hasFinalizer("web"), true)
+		},
+	},
+	{
+		"A restart changes nothing if all Services are up to date, even for a cloud that leaves ipMode empty",
+		"a patch for each Service",
+		func(w *world) error {
+			w.cloud.ipMode = false
+			m := w.start(onlyDefault)
+			for i := range 3 {
+				w.add(fmt.Sprint("web-", i))
+			}
+			w.wait(time.Second)
+			m.stop()
+			for i := range 3 { // as the API server defaults it
+				w.change(fmt.Sprint("web-", i), func(s *v1.Service) {
+					mode := v1.LoadBalancerIPModeVIP
+					s.Status.LoadBalancer.Ingress[0].IPMode = &mode
+				})
+			}
+			w.forgetCalls()
+			defer w.start(onlyDefault).stop()
+			w.wait(time.Minute)
+			return errors.Join(want("calls", len(w.methods()), 3), want("writes", w.writes(), 0))
+		},
+	},
+	{
+		"A restart records no event about a Service that is served",
+		"each Service gets two events at each restart",
+		func(w *world) error {
+			m := w.start(onlyDefault)
+			w.add("web")
+			w.wait(time.Second)
+			m.stop()
+			before := len(w.events("Normal"))
+			defer w.start(onlyDefault).stop()
+			w.wait(time.Minute)
+			return want("events", len(w.events("Normal")), before)
+		},
+	},
+}
+
+// cleanedByItsOwner makes a Service that owner serves and changes its type while owner is down and
+// another Manager runs.
+func cleanedByItsOwner(
+	w *world, name string, owner, another servicelb.Classes, class func(*v1.Service),
+) error {
+	defer w.start(another).stop()
+	m := w.start(owner)
+	w.forgetCalls()
+	w.add(name, class)
+	w.wait(time.Second)
+	m.stop()
+	w.change(name, asClusterIP)
+	w.wait(time.Minute)
+	if err := errors.Join(want("calls", w.methods(), []string{"ensure"}),
+		want("finalizer", w.hasFinalizer(name), true)); err != nil {
+		return err
+	}
+	defer w.start(owner).stop()
+	w.wait(time.Second)
+	return errors.Join(want("balancers", len(w.cloud.balancers), 0),
+		want("finalizer", w.hasFinalizer(name), false))
+}
+
+func noOverlap(calls []call) error {
+	for i, a := range calls {
+		for _, b := range calls[i+1:] {
+			if a.service == b.service && a.begin < b.end && b.begin < a.end {
+				return fmt.Errorf("%+v and %+v overlap", a, b)
+			}
+		}
+	}
+	return nil
+}
+
+func TestController_EachBehavior_Holds(t *testing.T) {
+	for _, b := range behaviors {
+		t.Run(b.does, func(t *testing.T) {
+			inWorld(t, false, func(w *world) {
+				if err := b.test(w); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// Upstream's controller has data races, so the test runs without their detector.
+func TestUpstreams_EachBehavior_HoldsOrFailsAsReported(t *testing.T) {
+	for _, b := range behaviors {
+		t.Run(b.does, func(t *testing.T) {
+			inWorld(t, true, func(w *world) {
+				switch err := b.test(w); {
+				case err != nil && b.report == "":
+					t.Errorf("upstream's controller: %v", err)
+				case err == nil && b.report != "":
+					t.Errorf("upstream's controller does it, too; the report is %s", b.report)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,295 @@
+package servicelb
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/cloud-provider/api"
+	"k8s.io/klog/v2"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/fxccm/fxccm/internal/rescue"
+)
+
+const (
+	// firstRetry and lastRetry are upstream's pauses after a failure.
+	firstRetry, lastRetry = 5 * time.Second, 5 * time.Minute
+	// shortestWait is the least time after which an unfinished call is repeated.
+	shortestWait = 100 * time.Millisecond
+	// updatePause is the least time between two updates of a load balancer: nodes change in bursts.
+	updatePause = time.Second
+	// rewritePause is the time after which what another client has changed is written again. It
+	// bounds the requests of two clients that do so.
+	rewritePause = 5 * time.Second
+)
+
+// Params are the parts of a [Controller].
+type Params struct {
+	ClusterName string
+	Cloud       cloudprovider.LoadBalancer
+	Classes     Classes
+	// Nodes selects the nodes that may be members. Nil: all.
+	Nodes     labels.Selector
+	Client    typedcorev1.ServicesGetter
+	Informers informers.SharedInformerFactory
+	Recorder  record.EventRecorder
+	// Syncs is how many calls for Services, and how many updates after changes of nodes, may be in
+	// flight at once.
+	Syncs int
+	// Registry registers the metrics. Nil: they are not registered.
+	Registry prometheus.Registerer
+}
+
+type queue = workqueue.TypedRateLimitingInterface[types.NamespacedName]
+
+// Controller is the service-lb-controller. It runs once.
+type Controller struct {
+	Params
+	services corelisters.ServiceLister
+	nodes    corelisters.NodeLister
+	synced   []cache.InformerSynced
+	counts   *counts
+	// nodesVersion is higher after each change of the nodes that matters.
+	nodesVersion atomic.Uint64
+
+	// changed has the Services that may need any call, moved those that may need only an update of
+	// their nodes. Each has its own workers, so that neither waits for the other's calls.
+	changed, moved queue
+
+	mu sync.Mutex
+	// served are the Services whose load balancers this run has requested.
+	served map[types.NamespacedName]*served
+	// busy are the Services that a worker has, with the queues that have them again afterwards.
+	busy map[types.NamespacedName][]queue
+}
+
+// served is what the provider was last asked for, for one Service. Only the worker that has the
+// Service changes it, except what mu guards.
+type served struct {
+	// service is an informer's object.
+	service *v1.Service
+	// nodes is the version of the nodes that the load balancer has.
+	nodes uint64
+	// announced: an event says that the load balancer is being ensured, and none that it is.
+	// deleting: an event says that it is being deleted.
+	announced, deleting bool
+	// failure is the text of the last error. The log has each text once.
+	failure string
+	// updated is when the nodes were last updated. Only the worker writes it, with mu.
+	updated time.Time
+
+	// finished is when the provider answered with status; zero if it has not. Guarded by mu.
+	finished time.Time
+	status   *v1.LoadBalancerStatus
+	// nodesMoved is when nodes have changed that the load balancer does not have yet. Guarded by
+	// mu.
+	nodesMoved time.Time
+}
+
+// New returns a controller. It registers its handlers with the informers.
+func New(p Params) (*Controller, error) {
+	if p.Nodes == nil {
+		p.Nodes = labels.Everything()
+	}
+	core := p.Informers.Core().V1()
+	newQueue := func(name string) queue {
+		return workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](
+				firstRetry, lastRetry),
+			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: name})
+	}
+	c := &Controller{
+		Params: p, services: core.Services().Lister(), nodes: core.Nodes().Lister(),
+		counts: newCounts(p.Registry), changed: newQueue("service"), moved: newQueue("node"),
+		served: map[types.NamespacedName]*served{}, busy: map[types.NamespacedName][]queue{},
+	}
+	registered, err := core.Services().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { c.serviceChanged(nil, object) },
+		UpdateFunc: c.serviceChanged,
+		DeleteFunc: c.serviceGone,
+	})
+	if err == nil {
+		c.synced = append(c.synced, registered.HasSynced)
+		registered, err = core.Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(object any) { c.nodeChanged(nil, object) },
+			UpdateFunc: c.nodeChanged,
+			DeleteFunc: func(object any) { c.nodeChanged(object, nil) },
+		})
+	}
+	if err != nil {
+		c.shutDown()
+		return nil, err
+	}
+	c.synced = append(c.synced, registered.HasSynced)
+	return c, nil
+}
+
+func (c *Controller) shutDown() {
+	c.changed.ShutDown()
+	c.moved.ShutDown()
+}
+
+// Run works until ctx ends, and returns when no call is in flight.
+func (c *Controller) Run(ctx context.Context) {
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer c.shutDown()
+	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
+		return
+	}
+	for range c.Syncs {
+		workers.Go(func() { c.work(ctx, c.changed, c.sync) })
+		workers.Go(func() { c.work(ctx, c.moved, c.syncNodes) })
+	}
+	<-ctx.Done()
+}
+
+// serviceGone queues a Service that no longer exists if it may have a load balancer.
+func (c *Controller) serviceGone(object any) {
+	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = gone.Obj
+	}
+	if service, ok := object.(*v1.Service); ok && c.lastOf(keyOf(service)) != nil {
+		c.changed.Add(keyOf(service))
+	}
+}
+
+// serviceChanged queues a Service that concerns this controller, or has concerned it.
+func (c *Controller) serviceChanged(before, after any) {
+	now, ok := after.(*v1.Service)
+	if !ok {
+		return
+	}
+	key := keyOf(now)
+	last := c.lastOf(key)
+	if last == nil && !c.Classes.want(now) && c.Classes.owner(now) == another {
+		return
+	}
+	switch {
+	case before == after: // a resync
+	case last == nil, !c.Classes.want(now), !sameRequest(last.service, now):
+		c.changed.Add(key)
+	case c.isFinished(last) && (c.isReplaced(last, now) || !isClaimed(now)):
+		// Another client has changed what this controller has written. The pause also lets the
+		// informer see the controller's own patches.
+		c.changed.AddAfter(key, rewritePause)
+	}
+}
+
+// nodeChanged queues all served Services if the change of a node matters to load balancers.
+func (c *Controller) nodeChanged(before, after any) {
+	if gone, ok := before.(cache.DeletedFinalStateUnknown); ok {
+		before = gone.Obj
+	}
+	was, hasWas := before.(*v1.Node)
+	is, hasIs := after.(*v1.Node)
+	switch {
+	case hasWas && hasIs && c.sameMember(was, is),
+		!hasWas && (!hasIs || !c.isCandidate(is)),
+		!hasIs && !c.isCandidate(was):
+		return
+	}
+	c.nodesVersion.Add(1)
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, last := range c.served {
+		if last.nodesMoved.IsZero() {
+			last.nodesMoved = now
+		}
+		c.moved.AddAfter(key, last.updated.Add(updatePause).Sub(now))
+	}
+}
+
+// work handles the Services of a queue until it is shut down.
+func (c *Controller) work(
+	ctx context.Context, from queue, sync func(context.Context, types.NamespacedName) error,
+) {
+	for {
+		key, over := from.Get()
+		if over {
+			return
+		}
+		if c.begin(key, from) {
+			err := rescue.Panic(func() error {
+				c.settle(ctx, key, from, sync(ctx, key))
+				return nil
+			})
+			if err != nil {
+				c.settle(ctx, key, from, err)
+			}
+			c.end(key)
+		}
+		from.Done(key)
+	}
+}
+
+// begin gives a Service to a worker, unless another has it. Then it comes again afterwards.
+func (c *Controller) begin(key types.NamespacedName, from queue) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	waiting, taken := c.busy[key]
+	if taken {
+		c.busy[key] = append(waiting, from)
+		return false
+	}
+	c.busy[key] = nil
+	return true
+}
+
+func (c *Controller) end(key types.NamespacedName) {
+	c.mu.Lock()
+	waiting := c.busy[key]
+	delete(c.busy, key)
+	c.mu.Unlock()
+	for _, q := range waiting {
+		q.Add(key)
+	}
+}
+
+// settle decides when a Service is looked at again, apart from its changes.
+func (c *Controller) settle(ctx context.Context, key types.NamespacedName, from queue, err error) {
+	wait, unfinished := errors.AsType[*api.RetryError](err)
+	switch {
+	case err == nil && from == c.moved:
+		// A failure of another change keeps its pause.
+	case err == nil, ctx.Err() != nil:
+		c.changed.Forget(key)
+	case unfinished:
+		from.Forget(key)
+		from.AddAfter(key, max(wait.RetryAfter(), shortestWait))
+	default:
+		c.changed.AddRateLimited(key)
+		if last := c.lastOf(key); last == nil || last.failure != err.Error() {
+			klog.FromContext(ctx).Error(err, "Load balancer not served; it is tried again",
+				"service", key)
+			if last != nil {
+				last.failure = err.Error()
+			}
+		}
+	}
+}
+
+func (c *Controller) lastOf(key types.NamespacedName) *served {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.served[key]
+}
+
+func keyOf(service *v1.Service) types.NamespacedName {
+	return types.NamespacedName{Namespace: service.Namespace, Name: service.Name}
+}

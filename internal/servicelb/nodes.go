@@ -1,0 +1,53 @@
+package servicelb
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/fxccm/fxccm/internal/members"
+)
+
+// isCandidate reports whether load balancers may get a node unless it is leaving.
+func (c *Controller) isCandidate(node *v1.Node) bool {
+	return c.Nodes.Matches(labels.Set(node.Labels)) && members.IsCandidate(node)
+}
+
+// sameMember reports whether two versions of a node are the same to every load balancer.
+func (c *Controller) sameMember(a, b *v1.Node) bool {
+	if !c.isCandidate(a) || !c.isCandidate(b) {
+		return c.isCandidate(a) == c.isCandidate(b)
+	}
+	return a.UID == b.UID && a.Spec.ProviderID == b.Spec.ProviderID &&
+		members.IsLeaving(a) == members.IsLeaving(b) &&
+		equality.Semantic.DeepEqual(a.Status.Addresses, b.Status.Addresses) &&
+		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) &&
+		equality.Semantic.DeepEqual(taints(a), taints(b))
+}
+
+// taints are the taints of a node that the cluster's users or the cloud set. Kubernetes' own follow
+// the conditions of the node, which do not matter.
+func taints(node *v1.Node) []v1.Taint {
+	return slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t v1.Taint) bool {
+		return strings.HasPrefix(t.Key, "node.kubernetes.io/")
+	})
+}
+
+// members returns the nodes that load balancers get now, and a number that is higher after a change
+// of them.
+func (c *Controller) members() ([]*v1.Node, uint64, error) {
+	// The number comes first: a change meanwhile leads to one update more, and not to one less.
+	version := c.nodesVersion.Load()
+	nodes, err := c.nodes.List(c.Nodes)
+	if err != nil {
+		return nil, 0, err
+	}
+	nodes = slices.DeleteFunc(nodes, func(node *v1.Node) bool {
+		return !members.IsCandidate(node) || members.IsLeaving(node)
+	})
+	return nodes, version, nil
+}

@@ -1,0 +1,115 @@
+package cloudconf
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// secrets are lines that a broken template or a copied secret leaves in a file.
+var secrets = []string{
+	"hunter2", "correcthorse", "c2VjcmV0LXZhbHVlLW9mLWEta2V5Cg==", "s3cr3t=value", "Tr0ub4dor-3",
+	"gAAAAABkXyZaBcDeFgHiJkLmNoPqRsTuVwXyZ012345", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC=x",
+	"dGhpc2lzYXNlY3JldA = y", "[aGVsbG9Xb3JsZEZvb0Jhcg]", "[s3cr3t-section]",
+}
+
+func TestParse_SecretInALineOfItsOwn_IsNotQuoted(t *testing.T) {
+	for _, line := range secrets {
+		for _, header := range []string{
+			"", "[Global]\n", "[LoadBalancer]\n", "[Global \"east\"]\n",
+		} {
+			_, warnings, err := Parse([]byte(header+line+"\n"), Options{})
+			_, strict, refused := Parse([]byte(header+line+"\n"), Options{Strict: true})
+			text := ""
+			for _, p := range append(warnings, strict...) {
+				text += p.String()
+			}
+			for _, each := range []error{err, refused} {
+				if each != nil {
+					text += each.Error()
+				}
+			}
+			name := strings.Trim(strings.FieldsFunc(line, func(c rune) bool {
+				return c == '=' || c == ' '
+			})[0], "[]")
+			if strings.Contains(text, name) {
+				t.Errorf("%q below %q is quoted: %s", line, header, text)
+			}
+			if text == "" {
+				t.Errorf("%q below %q has no problem", line, header)
+			}
+		}
+	}
+}
+
+func TestRead_SecretIsAKeyOfCloudsYAML_IsNotQuoted(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "clouds.yaml")
+	for _, key := range []string{"hunter2", "c2VjcmV0LXZhbHVl", "s3cr3t-value"} {
+		text := "clouds:\n  a:\n    auth:\n      auth_url: https://keystone.example:5000\n" +
+			"      " + key + ": x\n      " + key + ": y\n    " + key + ": x\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		conf := "[Global]\nuse-clouds = true\nclouds-file = " + file + "\n"
+		_, err := Read([]byte(conf), Options{Strict: true})
+		if err == nil || strings.Contains(err.Error(), key) {
+			t.Errorf("with the key %s the error is %v", key, err)
+		}
+	}
+}
+
+func TestParse_HugeFile_HasAShortError(t *testing.T) {
+	for name, content := range map[string]string{
+		"keys":       "[Global]\n" + strings.Repeat("unknown = x\n", 1<<20/12),
+		"short keys": "[Global]\n" + strings.Repeat("a\n", 1<<19),
+		"sections":   strings.Repeat("[unknown]\n", 1<<20/10),
+		"one key":    "[Global]\n" + strings.Repeat("a", 1<<20) + " = x\n",
+		"one name":   "[LoadBalancerClass \"" + strings.Repeat("a", 1<<20) + "\"]\nunknown = x\n",
+		"one region": "[Global \"" + strings.Repeat("a", 1<<20) + "\"]\nunknown = x\n",
+		"wrong":      strings.Repeat("!\n", 1<<19),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := Parse([]byte(content), Options{Strict: true})
+			if err == nil || len(err.Error()) > 16<<10 {
+				t.Errorf("the error has %d bytes", len(err.Error()))
+			}
+			_, warnings, err := Parse([]byte(content), Options{})
+			size := 0
+			for _, p := range warnings {
+				size += len(p.String())
+			}
+			if err != nil {
+				size += len(err.Error())
+			}
+			if size > 16<<10 || len(warnings) > maxShown+1 {
+				t.Errorf("%d warnings have %d bytes", len(warnings), size)
+			}
+		})
+	}
+}
+
+func TestParse_NoFiles_RefusesEachOptionThatReadsOne(t *testing.T) {
+	for _, line := range []string{
+		"ca-file = /etc/ssl/ca.pem", "cert-file = /var/run/secrets/token",
+		"key-file = /var/run/secrets/token", "clouds-file = /etc/shadow", "use-clouds = true",
+		"use-clouds",
+	} {
+		key, _, _ := strings.Cut(line, " ")
+		for _, section := range []string{"[Global]", "[Global \"east\"]"} {
+			content := []byte("[Global]\nauth-url = https://keystone.example:5000\nregion = west\n" +
+				section + "\n" + line + "\n")
+			_, _, err := Parse(content, Options{NoFiles: true})
+			if err == nil || !strings.Contains(err.Error(), key) {
+				t.Errorf("%s in %s: the error is %v", line, section, err)
+			}
+			if _, err := Read(content, Options{NoFiles: true}); err == nil ||
+				!strings.Contains(err.Error(), key+" in") {
+				t.Errorf("%s in %s: Read's error is %v", line, section, err)
+			}
+			if _, _, err := Parse(content, Options{}); err != nil {
+				t.Errorf("without the option, %s is refused: %v", line, err)
+			}
+		}
+	}
+}

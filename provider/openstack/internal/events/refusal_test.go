@@ -1,0 +1,57 @@
+package events
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/gophercloud/gophercloud/v2"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
+)
+
+func TestExplain_EachFailure_HasServiceCauseAndWhatFollows(t *testing.T) {
+	response := func(status int, body string) error {
+		return failure.New("Octavia", "loadbalancer_list", gophercloud.ErrUnexpectedResponseCode{
+			URL: "http://cloud/v2", Method: "GET", Expected: []int{200}, Actual: status,
+			Body: []byte(body),
+		})
+	}
+	other := errors.New("no such thing")
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{
+			response(403, `{"faultstring":"Policy does not allow this request to be performed."}`),
+			"Octavia: 403 Policy does not allow this request to be performed; " +
+				"give the user of cloud.conf the role for loadbalancer_list",
+		},
+		{
+			response(403, "<html>"),
+			"Octavia: 403 Forbidden; retrying",
+		},
+		{
+			response(503, ""),
+			"Octavia: 503 Service Unavailable; retrying",
+		},
+		{
+			&failure.LoginError{User: `user "a"`, Status: http.StatusUnauthorized},
+			`Keystone: 401 Unauthorized (user "a"); correct auth-url and the credentials in cloud.conf`,
+		},
+		{
+			&failure.LoginError{User: `user "a"`, Message: "dial 192.0.2.1:5000: refused"},
+			`Keystone: dial 192.0.2.1:5000: refused (user "a"); retrying`,
+		},
+		{other, "look: ahead: no such thing"},
+	} {
+		err := Explain(Explain(fmt.Errorf("look: %w", fmt.Errorf("ahead: %w", c.err))))
+		if err.Error() != c.want || !errors.Is(err, c.err) {
+			t.Errorf("the text is %q, want %q", err, c.want)
+		}
+	}
+	if Explain(nil) != nil {
+		t.Error("no error is explained")
+	}
+}

@@ -1,0 +1,243 @@
+// Package failure explains the errors of requests to OpenStack: which service refused or failed,
+// why, and whether a retry helps. It is the only place that reads the bodies of error responses.
+package failure
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/gophercloud/gophercloud/v2"
+
+	"github.com/fxccm/fxccm/internal/printable"
+)
+
+// Error is a failed request. Its text is short, and the same for each repetition: the service, the
+// status, the cause, and the operation. The URL and the body are only in the wrapped error.
+type Error struct {
+	// Service is the name of the service, such as Octavia; "" if it is unknown.
+	Service string
+	// Operation names the request as the metrics do, such as floating_ip_create; "" if unknown.
+	Operation string
+	// Status is 0 without a response.
+	Status int
+	// Type is that of the service's error: Neutron's exception, the only key of Nova's body, or
+	// WSME's side that is at fault, Client or Server; "" for errors of middleware.
+	Type string
+	// Message is the service's own; "" if the body is not the service's, such as a proxy's page.
+	Message string
+
+	err error
+}
+
+// New explains an error of a request: one with a response, or of the network. It returns others
+// unchanged.
+func New(service, operation string, err error) error {
+	var response gophercloud.ErrUnexpectedResponseCode
+	var sent *url.Error
+	switch {
+	case errors.As(err, &response):
+		e := Error{Service: service, Operation: operation, Status: response.Actual, err: err}
+		e.Type, e.Message = parse(response.Body)
+		return &e
+	case errors.As(err, &sent):
+		return &Error{Service: service, Operation: operation, err: err}
+	}
+	return err
+}
+
+// Of returns the failed request in an error; nil if it holds none.
+func Of(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	if errors.As(New("", "", err), &e) {
+		return e
+	}
+	return nil
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.Operation == "" {
+		return e.Cause()
+	}
+	return e.Cause() + " (" + e.Operation + ")"
+}
+
+// Cause is the text without the operation.
+func (e *Error) Cause() string {
+	text := e.reason()
+	if e.Status != 0 {
+		text = fmt.Sprintf("%d %s", e.Status, text)
+	}
+	return cmp.Or(e.Service, "OpenStack") + ": " + text
+}
+
+// longest limits a cause, in characters.
+const longest = 300
+
+// requestID is the ID of a request in a text of OpenStack. It differs each time.
+var requestID = sync.OnceValues(func() (*regexp.Regexp, error) {
+	return regexp.Compile(`\s*\(?(Request-ID: )?req-[0-9a-f-]{36}\)?`)
+})
+
+// reason is the first sentence of the service's message, or else what is known.
+func (e *Error) reason() string {
+	switch {
+	case e.Message != "":
+		text := e.Message
+		if id, err := requestID(); err == nil {
+			text = id.ReplaceAllString(text, "")
+		}
+		text, _, _ = strings.Cut(withoutQuotation(text), ". ")
+		text = strings.TrimRight(strings.Join(strings.Fields(text), " "), ".")
+		return printable.Text(text, longest)
+	case e.Status != 0:
+		return cmp.Or(http.StatusText(e.Status), "unknown status")
+	}
+	return Reason(e.err)
+}
+
+// withoutQuotation leaves out a quotation of the request: "Invalid format for routes: [{...}], the
+// nexthop is not connected with router" (neutron/extensions/extraroute.py).
+func withoutQuotation(text string) string {
+	before, rest, found := strings.Cut(text, "{")
+	if !found {
+		return text
+	}
+	before = strings.TrimRight(before, ": [")
+	if after := strings.TrimLeft(rest[strings.LastIndex(rest, "}")+1:], "], "); after != "" &&
+		strings.Contains(rest, "}") {
+		return before + ": " + after
+	}
+	return before
+}
+
+// Reason is the text of an error without a response. It leaves out the URL, the system call, and
+// the local port, which differs each time.
+func Reason(err error) string {
+	var sent *url.Error
+	if errors.As(err, &sent) {
+		err = sent.Err
+	}
+	var operation *net.OpError
+	if errors.As(err, &operation) && operation.Addr != nil {
+		cause := operation.Err
+		var call *os.SyscallError
+		if errors.As(cause, &call) {
+			cause = call.Err
+		}
+		return fmt.Sprintf("%s %s: %v", operation.Op, operation.Addr, cause)
+	}
+	return err.Error()
+}
+
+// Unwrap returns the error of the HTTP client.
+func (e *Error) Unwrap() error { return e.err }
+
+// parse reads the bodies of the services: Neutron's, that of WSME (Octavia), of oslo.middleware and
+// Barbican, and Nova's, with one key that is the type.
+func parse(body []byte) (kind, message string) {
+	var known struct {
+		Neutron struct {
+			Type    string `json:"type"`
+			Message string `json:"message"`
+		} `json:"NeutronError"`
+		Side        string `json:"faultcode"`
+		Fault       string `json:"faultstring"`
+		Description string `json:"description"`
+	}
+	if json.Unmarshal(body, &known) != nil {
+		return "", ""
+	}
+	switch {
+	case known.Neutron.Type != "":
+		return known.Neutron.Type, known.Neutron.Message
+	case known.Fault != "":
+		return cmp.Or(known.Side, "Client"), known.Fault
+	case known.Description != "":
+		return "", known.Description
+	}
+	var other map[string]struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(body, &other) == nil && len(other) == 1 {
+		for kind, value := range other {
+			if kind == "error" {
+				kind = "" // Keystone's form, from the middleware of a service
+			}
+			return kind, value.Message
+		}
+	}
+	return "", ""
+}
+
+// IsQuota reports whether a quota of the project is exceeded.
+func (e *Error) IsQuota() bool {
+	return e.Type == "OverQuota" ||
+		e.Status == http.StatusForbidden && e.says("quota") && !e.IsForbidden()
+}
+
+// IsForbidden reports whether the policy of the service denies the request.
+func (e *Error) IsForbidden() bool {
+	return e.Status == http.StatusForbidden && e.says("policy")
+}
+
+// IsBusy reports whether the request conflicts with a change in progress, not with another object
+// (octavia/common/exceptions.py: ImmutableObject, and LBPendingStateError).
+func (e *Error) IsBusy() bool {
+	return e.Status == http.StatusConflict && (e.says("immutable") || e.says("invalid state"))
+}
+
+// IsNoAddress reports whether Neutron has no free address (neutron/ipam/exceptions.py).
+func (e *Error) IsNoAddress() bool {
+	return e.Type == "ExternalIpAddressExhausted" ||
+		strings.HasPrefix(e.Type, "IpAddressGenerationFailure") ||
+		e.Status == http.StatusConflict && e.says("no more ip addresses")
+}
+
+// IsNotFound reports whether the service itself sent the 404. Octavia sends one in the form of
+// oslo.middleware if the pool of members is missing (PoolsController._lookup), with the text "Pool
+// ... not found.". A 404 of a proxy, or of an address without the service ("The resource could not
+// be found."), proves nothing.
+func (e *Error) IsNotFound() bool {
+	return e.Status == http.StatusNotFound &&
+		(e.Type != "" || strings.HasSuffix(e.Message, " not found."))
+}
+
+func (e *Error) says(words string) bool {
+	return strings.Contains(strings.ToLower(e.Message), words)
+}
+
+// uuid matches an ID in a message.
+const uuid = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`
+
+// IsGone reports whether a 404 is for an object that no longer exists. named are the values of the
+// request that the configuration chooses: a 404 for one of them is a wrong reference. A 404 for a
+// creation that names no object proves nothing.
+func (e *Error) IsGone(named ...string) bool {
+	if !e.IsNotFound() || e.Type == NoExternalGateway {
+		return false
+	}
+	for _, value := range named {
+		if value != "" && strings.Contains(e.Message, value) {
+			return false
+		}
+	}
+	namesObject, _ := regexp.MatchString(uuid, e.Message)
+	return namesObject || !strings.HasSuffix(e.Operation, "_create")
+}
+
+// NoExternalGateway is Neutron's type for a floating network that the router of the port's subnet
+// does not lead to (neutron/extensions/l3.py).
+const NoExternalGateway = "ExternalGatewayForFloatingIPNotFound"

@@ -1,0 +1,183 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+)
+
+// Steps with Neutron need not wait for the load balancer: its VIP port exists as soon as it does.
+type (
+	// CreateFloatingIP creates a floating IP for the load balancer's VIP port, and tags it: two
+	// requests. If Neutron refuses a subnet without a free address, the next one is tried.
+	CreateFloatingIP struct {
+		// LoadBalancer is the zero value for a floating IP that a later AttachFloatingIP attaches.
+		LoadBalancer Ref
+		Wanted       neutron.WantedFloatingIP
+	}
+	// AttachFloatingIP points an existing floating IP to the load balancer's VIP port.
+	AttachFloatingIP struct {
+		LoadBalancer Ref
+		// ID is empty for the floating IP that an earlier CreateFloatingIP of the plan has created.
+		ID, Address string
+		// MayUse decides about the state that is read just before. Nil: any.
+		MayUse func(neutron.FloatingIP) bool
+	}
+	DetachFloatingIP struct{ ID, Address, Why string }
+	DeleteFloatingIP struct{ ID, Address, Why string }
+	// TagFloatingIP replaces its tags.
+	TagFloatingIP struct {
+		ID, Address string
+		Tags        []string
+		// Release also clears the description, which names the Service: then any Service that
+		// requests the address may use it.
+		Release bool
+	}
+)
+
+func (s CreateFloatingIP) String() string {
+	text := "create a floating IP in network " + s.Wanted.NetworkID
+	if s.Wanted.Address != "" {
+		text = "create floating IP " + s.Wanted.Address + " in network " + s.Wanted.NetworkID
+	}
+	if len(s.Wanted.SubnetIDs) > 0 {
+		text += ", subnet " + strings.Join(s.Wanted.SubnetIDs, " or ")
+	}
+	if s.LoadBalancer == (Ref{}) {
+		text += ", that leads nowhere yet"
+	}
+	return text
+}
+
+func (s CreateFloatingIP) details() []string {
+	return append([]string{"description " + s.Wanted.Description}, tagDetails(s.Wanted.Tags)...)
+}
+
+func (s CreateFloatingIP) quota() string { return "floating IPs" }
+
+func (s CreateFloatingIP) chosen() []string {
+	return append([]string{s.Wanted.NetworkID, s.Wanted.Address}, s.Wanted.SubnetIDs...)
+}
+
+func (s CreateFloatingIP) changesFloatingIP() {}
+
+func (s CreateFloatingIP) predict(*predicted) bool { return true }
+
+// take tries the subnets in their order until one has a free address.
+func (s CreateFloatingIP) take(ctx context.Context, r *run) error {
+	port := ""
+	if s.LoadBalancer != (Ref{}) {
+		var err error
+		if port, err = r.vipPort(s.LoadBalancer); err != nil {
+			return err
+		}
+	}
+	subnets := s.Wanted.SubnetIDs
+	if len(subnets) == 0 {
+		subnets = []string{""} // Neutron chooses
+	}
+	var err error
+	for _, subnet := range subnets {
+		var made neutron.FloatingIP
+		err = r.withNeutron(func() (err error) {
+			made, err = r.Neutron.CreateFloatingIP(ctx, s.Wanted, subnet, port)
+			return err
+		})
+		if made.ID != "" {
+			r.result.FloatingIP = &made
+		}
+		if !errors.Is(err, neutron.ErrNoAddress) {
+			return err
+		}
+	}
+	return err
+}
+
+func (s AttachFloatingIP) String() string { return "attach floating IP " + withID(s.Address, s.ID) }
+
+func (s AttachFloatingIP) changesFloatingIP() {}
+
+func (s AttachFloatingIP) predict(*predicted) bool { return true }
+
+// take attaches an existing floating IP, or the one that an earlier step has created.
+func (s AttachFloatingIP) take(ctx context.Context, r *run) error {
+	port, err := r.vipPort(s.LoadBalancer)
+	if err != nil {
+		return err
+	}
+	attached := neutron.FloatingIP{ID: s.ID, Address: s.Address}
+	if s.ID == "" {
+		if r.result.FloatingIP == nil {
+			return errors.New("no earlier step created the floating IP")
+		}
+		attached = *r.result.FloatingIP
+	}
+	if err := r.withNeutron(func() error {
+		return r.Neutron.AttachFloatingIP(ctx, attached.ID, port, s.MayUse)
+	}); err != nil {
+		return err
+	}
+	attached.PortID = port
+	r.result.FloatingIP = &attached
+	return nil
+}
+
+func (s DetachFloatingIP) String() string {
+	return "detach floating IP " + withID(s.Address, s.ID) + because(s.Why)
+}
+
+func (s DetachFloatingIP) changesFloatingIP() {}
+
+func (s DetachFloatingIP) predict(*predicted) bool { return true }
+
+func (s DetachFloatingIP) take(ctx context.Context, r *run) error {
+	return r.release(s.ID, func() error { return r.Neutron.DetachFloatingIP(ctx, s.ID) })
+}
+
+func (s DeleteFloatingIP) String() string {
+	return "delete floating IP " + withID(s.Address, s.ID) + because(s.Why)
+}
+
+func (s DeleteFloatingIP) changesFloatingIP() {}
+
+func (s DeleteFloatingIP) predict(*predicted) bool { return true }
+
+func (s DeleteFloatingIP) take(ctx context.Context, r *run) error {
+	return r.release(s.ID, func() error { return r.Neutron.DeleteFloatingIP(ctx, s.ID) })
+}
+
+func (s TagFloatingIP) String() string {
+	text := "tag floating IP " + withID(s.Address, s.ID) + ": " +
+		cmp.Or(strings.Join(s.Tags, ", "), "no tags")
+	if s.Release {
+		text += ", no description"
+	}
+	return text
+}
+
+func (s TagFloatingIP) onlyTags() bool { return true }
+
+func (s TagFloatingIP) changesFloatingIP() {}
+
+func (s TagFloatingIP) predict(*predicted) bool { return true }
+
+func (s TagFloatingIP) take(ctx context.Context, r *run) error {
+	return r.withNeutron(func() error {
+		err := r.Neutron.TagFloatingIP(ctx, s.ID, s.Tags)
+		if err == nil && s.Release {
+			err = r.Neutron.ClearFloatingIPDescription(ctx, s.ID)
+		}
+		return err
+	})
+}
+
+func withID(address, id string) string {
+	if id == "" {
+		return address
+	}
+	return fmt.Sprintf("%s (%s)", address, id)
+}

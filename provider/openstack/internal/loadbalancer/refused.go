@@ -1,0 +1,176 @@
+package loadbalancer
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+)
+
+// refused returns the error that people see: a notice if the cloud refuses a setting or a quota is
+// exceeded, else a short text.
+func (r *reconciler) refused(err error) error {
+	var notice *events.Notice
+	f := failure.Of(err)
+	var at *plan.StepError
+	switch {
+	case isWait(err), errors.As(err, &notice):
+		return err
+	case f == nil, !errors.As(err, &at):
+		return events.Explain(err)
+	}
+	counted, setting := plan.QuotaOf(at.Step), r.settingOf(f, at.Step)
+	switch {
+	case f.IsQuota():
+		if _, named, ok := strings.Cut(f.Message, "met for resources: "); ok {
+			// The creation of a load balancer has parts with quotas of their own.
+			counted = strings.TrimSuffix(named, ".")
+		}
+		notice = events.QuotaUsedUp.Notice(f.Cause(), cmp.Or(counted, "these objects"))
+	case setting == fieldAddress:
+		cause := f.Cause()
+		if f.IsForbidden() {
+			// The policy's text is about a field of the request.
+			cause = "Neutron: 403 the project must not choose the address of a new floating IP"
+		}
+		notice = events.AddressRefused.Notice(cause, fieldAddress+" "+r.settings.Address)
+	case f.Type == failure.NoExternalGateway:
+		if attached, is := at.Step.(plan.AttachFloatingIP); is {
+			setting = "the network of floating IP " + attached.Address
+		}
+		notice = events.NetworkUnreachable.Notice(f.Cause(),
+			cmp.Or(setting, "the first external network, because none is configured"))
+	case setting != "":
+		notice = events.ValueRefused.Notice(f.Cause(), setting)
+	default:
+		return events.Explain(err)
+	}
+	r.notes.notify(aboutRefusal, *notice)
+	return notice
+}
+
+const fieldAddress = "spec.loadBalancerIP"
+
+// settingOf returns the setting that the service's message is about, by its value or by the field
+// of the request; "" for none. Only what the step's request contains counts.
+func (r *reconciler) settingOf(f *failure.Error, step plan.Step) string {
+	if f.Status < http.StatusBadRequest || f.Status >= http.StatusInternalServerError {
+		return ""
+	}
+	chosen, s := plan.ChosenIn(step), r.settings
+	for _, each := range []struct{ option, value, field string }{
+		{fieldAddress, s.Address, "floating_ip_address"},
+		{"floating-subnet-id", s.FloatingSubnetID, ""},
+		{"floating-network-id", s.FloatingNetworkID, ""},
+		{"port-id", s.PortID, ""},
+		{"subnet-id", s.SubnetID, ""},
+		{"network-id", s.NetworkID, ""},
+		{"additional-subnet-id", s.AdditionalSubnetID, ""},
+		{"member-subnet-id", s.MemberSubnetID, ""},
+		{"flavor-id", s.FlavorID, "flavor_id"},
+		{"availability-zone", s.AvailabilityZone, "availability zone"},
+		{"lb-provider", s.Provider, ""},
+	} {
+		isNamed := each.value != "" && slices.Contains(chosen, each.value) &&
+			(mentions(f.Message, each.value) || each.field != "" && mentions(f.Message, each.field))
+		if isNamed && each.option == fieldAddress {
+			return fieldAddress
+		}
+		if isNamed {
+			return r.nameOf(each.option)
+		}
+	}
+	return ""
+}
+
+// mentions reports whether a message contains the value as a word.
+func mentions(message, value string) bool {
+	inWord := func(c rune) bool {
+		return c == '-' || c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' ||
+			c >= 'A' && c <= 'Z'
+	}
+	for rest := message; ; {
+		before, after, found := strings.Cut(rest, value)
+		if !found {
+			return false
+		}
+		left, right := []rune(before), []rune(after)
+		if (len(left) == 0 || !inWord(left[len(left)-1])) &&
+			(len(right) == 0 || !inWord(right[0])) {
+			return true
+		}
+		rest = after
+	}
+}
+
+// nameOf is the name of a setting for people.
+func (r *reconciler) nameOf(option string) string {
+	annotation := settings.Prefix + option
+	if _, ok := r.service.Annotations[annotation]; ok {
+		return "annotation " + annotation
+	}
+	name := r.service.Annotations[settings.Prefix+"class"]
+	class := r.of.config.Defaults.Classes[name]
+	ofClass := map[string]string{
+		"network-id": class.NetworkID, "subnet-id": class.SubnetID,
+		"member-subnet-id":    class.MemberSubnetID,
+		"floating-network-id": class.FloatingNetworkID,
+		"floating-subnet-id":  class.FloatingSubnetID,
+	}
+	if ofClass[option] != "" {
+		return fmt.Sprintf("option %s of [LoadBalancerClass %q] in cloud.conf", option, name)
+	}
+	return "option " + option + " of cloud.conf"
+}
+
+// isRecreatedTooSoon reports whether a load balancer that Octavia has set to ERROR is younger than
+// the time that the Service had not been served at its creation: so each one lasts twice as long as
+// the previous one. The first one after a change of the Service does not count.
+func (r *reconciler) isRecreatedTooSoon(todo plan.Plan) bool {
+	lb := r.found.balancer
+	if lb == nil || lb.Status != octavia.InError ||
+		!slices.ContainsFunc(todo.Steps, plan.DeletesLoadBalancer) {
+		return false
+	}
+	before := r.state.failed
+	r.state.failed = r.service
+	if before != nil && !r.requestsSame(before) {
+		return false
+	}
+	age := r.of.config.Clock.Since(lb.CreatedAt)
+	return age < min(r.notReadyFor()-age, maxRefusalRecheck)
+}
+
+// requestsSame reports whether an earlier state of the Service requests the same load balancer.
+func (r *reconciler) requestsSame(before *v1.Service) bool {
+	had, _ := settings.Of(before, r.of.config.Defaults)
+	has := r.settings
+	had.LoadBalancerID, has.LoadBalancerID = "", "" // fxccm writes it
+	return reflect.DeepEqual(had, has) && equality.Semantic.DeepEqual(before.Spec, r.service.Spec)
+}
+
+// refuseRecreation tells that load balancers fail at their creation. Octavia gives no cause. It
+// does not check the subnet of members before it begins.
+func (r *reconciler) refuseRecreation() error {
+	setting := "the members' subnet"
+	switch {
+	case r.settings.MemberSubnetID != "" && r.settings.MemberSubnetID != r.settings.SubnetID:
+		setting = r.nameOf("member-subnet-id")
+	case r.settings.SubnetID != "":
+		setting = r.nameOf("subnet-id")
+	}
+	return r.notes.refuse(aboutRefusal, events.CreationFails.Notice(
+		"Octavia: new load balancers of the Service end in ERROR", setting))
+}

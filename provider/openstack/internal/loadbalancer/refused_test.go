@@ -1,0 +1,396 @@
+package loadbalancer
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/cloud-provider/api"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+const unknownID = "11111111-2222-4333-8444-555555555555"
+
+// attend reconciles as the service controller does for this long: after the pause of a RetryError,
+// or after a growing pause. It returns the last error.
+func (c *cluster) attend(
+	now *clocktesting.FakeClock, lasts time.Duration, service *v1.Service, nodes ...*v1.Node,
+) (last error) {
+	c.site.t.Helper()
+	failures := 0
+	for end := now.Now().Add(lasts); now.Now().Before(end); {
+		_, last = c.EnsureLoadBalancer(c.site.t.Context(), "kubernetes", c.site.now(service), nodes)
+		if last == nil {
+			return nil
+		}
+		pause := min(5*time.Second<<failures, 5*time.Minute)
+		var wait *api.RetryError
+		if errors.As(last, &wait) {
+			pause, failures = wait.RetryAfter(), 0
+		} else {
+			failures++
+		}
+		now.Step(pause)
+	}
+	return last
+}
+
+// A floating network that the router of the subnet does not lead to is a wrong setting: it is told
+// once, with the setting, and tried again after growing pauses.
+func TestRefused_FloatingNetworkIsNotReachable_IsAWarningThatNamesTheSetting(t *testing.T) {
+	t.Parallel()
+	s, now := newTickingSite(t)
+	s.defaults.LoadBalancer.SubnetID = s.subnet
+	apart := s.AddNetwork(openstacktest.Network{Name: "apart", External: true})
+	s.AddSubnet(openstacktest.Subnet{NetworkID: apart, CIDR: "198.51.100.0/24"})
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	service := s.addService("web", 80)
+	annotations("floating-network-id", apart)(service)
+	s.update(service)
+
+	mark := s.mark()
+	err := c.attend(now, time.Minute, service, node)
+	if n := s.counts(mark)["floating_ip_create"]; n == 0 || n > 3 {
+		t.Errorf("%d floating IPs were requested in a minute, want 1 to 3", n)
+	}
+	_ = c.attend(now, 10*time.Minute, service, node)
+	if n := s.counts(mark)["floating_ip_create"]; n > 8 {
+		t.Errorf("%d floating IPs were requested in 11 minutes, want at most 8", n)
+	}
+	annotation := settings.Prefix + "floating-network-id"
+	warnings := s.said("Warning ")
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "Neutron: 404 ") ||
+		!strings.Contains(warnings[0], annotation) || strings.Contains(warnings[0], "http") {
+		t.Errorf("the warnings are %q, want one of Neutron's that names %s", warnings, annotation)
+	}
+	condition := meta.FindStatusCondition(s.now(service).Status.Conditions, ConditionType)
+	if condition == nil || condition.Reason == "LoadBalancerWaiting" ||
+		!strings.Contains(condition.Message, annotation) {
+		t.Errorf("after %v the condition is %+v", err, condition)
+	}
+}
+
+// Of several external networks, the one to which the router of the subnet leads is used. The
+// routers are read only then, and once.
+func TestExternalNetwork_Several_IsTheReachableOne(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	s := c.site
+	c.ensure(s.addService("one", 80), node)
+	if n := s.counts(0)["router_list"]; n != 0 {
+		t.Errorf("routers were read %d times for one external network", n)
+	}
+	first := s.AddNetwork(openstacktest.Network{
+		ID: "00000000-0000-4000-8000-000000000001", Name: "apart", External: true,
+	})
+	s.AddSubnet(openstacktest.Subnet{NetworkID: first, CIDR: "198.51.100.0/24"})
+	c = s.begin("cluster-2", s.kube)
+	for _, name := range []string{"two", "three"} {
+		c.ensure(s.addService(name, 80), node)
+	}
+	for _, ip := range s.FloatingIPs() {
+		if ip.NetworkID != s.external {
+			t.Errorf("floating IP %s is in network %s, want %s", ip.Address, ip.NetworkID,
+				s.external)
+		}
+	}
+	if n := s.counts(0)["router_list"]; n != 1 {
+		t.Errorf("routers were read %d times, want once", n)
+	}
+}
+
+// Octavia does not check the subnet of members when it creates a whole load balancer: it ends in
+// ERROR, each time.
+func TestRefused_MemberSubnetDoesNotExist_IsRecreatedAfterGrowingPauses(t *testing.T) {
+	t.Parallel()
+	s, now := newTickingSite(t, openstacktest.WithProvisioning(5*time.Second))
+	s.defaults.LoadBalancer.SubnetID = s.subnet
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	service := s.addService("web", 80)
+	annotations("member-subnet-id", unknownID)(service)
+	s.update(service)
+	mark := s.mark()
+	_ = c.attend(now, 2*time.Minute, service, node)
+	if n := s.counts(mark)["loadbalancer_create"]; n < 2 || n > 6 {
+		t.Errorf("%d load balancers were created in 2 minutes, want 2 to 6", n)
+	}
+	_ = c.attend(now, 20*time.Minute, service, node)
+	if n := s.counts(mark)["loadbalancer_create"]; n > 12 {
+		t.Errorf("%d load balancers were created in 22 minutes, want at most 12", n)
+	}
+	if lost := s.said("LoadBalancerLost"); len(lost) > 0 {
+		t.Errorf("fxccm misses what it has deleted: %q", lost)
+	}
+	annotation := settings.Prefix + "member-subnet-id"
+	warnings := s.said("Warning LoadBalancerInError")
+	if len(warnings) != 1 || !strings.Contains(warnings[0], annotation) {
+		t.Errorf("the warnings are %q, want one LoadBalancerInError that names %s", warnings,
+			annotation)
+	}
+	c.failNow(now, service, node)
+	service = s.now(service)
+	delete(service.Annotations, annotation)
+	s.update(service)
+	if err := c.attend(now, 40*time.Second, service, node); err != nil {
+		t.Errorf("with a right subnet, 40 s after the correction: %v", err)
+	}
+}
+
+// failNow reconciles until a pause begins because a load balancer has ended in ERROR.
+func (c *cluster) failNow(now *clocktesting.FakeClock, service *v1.Service, node *v1.Node) {
+	c.site.t.Helper()
+	for range 100 {
+		_, err := c.EnsureLoadBalancer(c.site.t.Context(), "kubernetes", c.site.now(service),
+			[]*v1.Node{node})
+		var wait *api.RetryError
+		switch {
+		case !errors.As(err, &wait):
+			now.Step(5 * time.Second)
+		case wait.RetryAfter() >= minRefusalRecheck:
+			return
+		default:
+			now.Step(wait.RetryAfter())
+		}
+	}
+	c.site.t.Fatal("no pause began")
+}
+
+// A change that corrects nothing starts one attempt at once, and the pauses go on.
+func TestRefused_ServiceChangesAndFailsAgain_OneAttemptIsMadeAtOnce(t *testing.T) {
+	t.Parallel()
+	s, now := newTickingSite(t, openstacktest.WithProvisioning(5*time.Second))
+	s.defaults.LoadBalancer.SubnetID = s.subnet
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	service := s.addService("web", 80)
+	annotations("member-subnet-id", unknownID)(service)
+	s.update(service)
+	_ = c.attend(now, 20*time.Minute, service, node)
+	c.failNow(now, service, node)
+	for _, id := range []string{
+		"22222222-2222-4333-8444-555555555555", "33333333-2222-4333-8444-555555555555",
+	} {
+		service = s.now(service)
+		annotations("member-subnet-id", id)(service)
+		s.update(service)
+		mark := s.mark()
+		_ = c.attend(now, 40*time.Second, service, node)
+		if n := s.counts(mark)["loadbalancer_create"]; n != 1 {
+			t.Errorf("%d load balancers were created in 40 s after a change, want one", n)
+		}
+		_ = c.attend(now, 4*time.Minute, service, node)
+		if n := s.counts(mark)["loadbalancer_create"]; n > 2 {
+			t.Errorf("%d load balancers were created in 5 minutes after a change", n)
+		}
+	}
+}
+
+// The external network is the one that the router of the VIP's network leads to, before Octavia has
+// chosen the subnet.
+func TestExternalNetwork_OnlyNetworkIDIsGiven_IsReachableAtTheFirstAttempt(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	s := c.site
+	apart := s.AddNetwork(openstacktest.Network{
+		ID: "00000000-0000-4000-8000-000000000001", Name: "apart", External: true,
+	})
+	s.AddSubnet(openstacktest.Subnet{NetworkID: apart, CIDR: "198.51.100.0/24"})
+	service := s.addService("web", 80)
+	annotations("network-id", s.network)(service)
+	s.update(service)
+	mark := s.mark()
+	c.ensure(service, node)
+	if n := s.counts(mark)["floating_ip_create"]; n != 1 {
+		t.Errorf("%d floating IPs were requested, want one", n)
+	}
+	for _, ip := range s.FloatingIPs() {
+		if ip.NetworkID != s.external {
+			t.Errorf("the floating IP is in network %s, want %s", ip.NetworkID, s.external)
+		}
+	}
+}
+
+// A text that reaches a person has no URL and no JSON, and is the same each time.
+func TestFailure_CloudDoesNotAnswer_TextIsShortAndStays(t *testing.T) {
+	t.Parallel()
+	s, now := newTickingSite(t)
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	service := s.addService("web", 80)
+	s.Inject(openstacktest.Fault{
+		Service: openstacktest.ServiceNetwork, Status: http.StatusServiceUnavailable,
+	})
+	texts := map[string]bool{}
+	for range 3 {
+		_, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(service), []*v1.Node{node})
+		if err == nil {
+			t.Fatal("the Service is served without Neutron")
+		}
+		texts[err.Error()] = true
+		now.Step(time.Minute)
+	}
+	for text := range texts {
+		if len(texts) > 1 || !strings.HasPrefix(text, "Neutron: 503 Service Unavailable") ||
+			strings.ContainsAny(text, "{}") || strings.Contains(text, "://") {
+			t.Errorf("an error of %d is %q", len(texts), text)
+		}
+	}
+}
+
+// Each refusal of the table has the message of the table, whatever service sends it.
+func TestRefusals_EachSituation_HasItsReasonAndMessage(t *testing.T) {
+	t.Parallel()
+	annotation := func(name string) string { return "(annotation " + settings.Prefix + name + ")" }
+	for name, c := range map[string]struct {
+		prepare func(*site)
+		change  func(*v1.Service)
+		reason  string
+		// want are parts of the message.
+		want []string
+	}{
+		"subnet": {
+			change: annotations("subnet-id", unknownID), reason: "LoadBalancerSettingRefused",
+			want: []string{
+				"Octavia: 400 Subnet " + unknownID + " not found ",
+				" not found " + annotation("subnet-id") + "; correct it",
+			},
+		},
+		"subnet of cloud.conf": {
+			prepare: func(s *site) { s.defaults.LoadBalancer.SubnetID = unknownID },
+			reason:  "LoadBalancerSettingRefused",
+			want:    []string{"(option subnet-id of cloud.conf); correct it"},
+		},
+		"subnet of a class": {
+			prepare: func(s *site) {
+				s.defaults.Classes = map[string]cloudconf.LoadBalancerClass{
+					"gold": {SubnetID: unknownID},
+				}
+			},
+			change: annotations("class", "gold"), reason: "LoadBalancerSettingRefused",
+			want: []string{`(option subnet-id of [LoadBalancerClass "gold"] in cloud.conf)`},
+		},
+		"network": {
+			change: annotations("network-id", unknownID), reason: "LoadBalancerSettingRefused",
+			want: []string{"Octavia: 400 Network " + unknownID, annotation("network-id")},
+		},
+		"flavor": {
+			change: annotations("flavor-id", unknownID), reason: "LoadBalancerSettingRefused",
+			want: []string{"Octavia: 4", annotation("flavor-id")},
+		},
+		"availability zone": {
+			change: annotations("availability-zone", "mars"), reason: "LoadBalancerSettingRefused",
+			want: []string{"Octavia: 400 ", annotation("availability-zone") + "; correct it"},
+		},
+		"quota of listeners": {
+			prepare: func(s *site) { s.SetLoadBalancerQuota(openstacktest.QuotaListener, 0) },
+			reason:  "QuotaExceeded",
+			want:    []string{"Octavia: 403 Quota has been met", "(Listener); raise the quota"},
+		},
+		"floating network": {
+			change: annotations("floating-network-id", unknownID),
+			reason: "LoadBalancerSettingRefused",
+			want:   []string{"Neutron: 404 ", unknownID, annotation("floating-network-id")},
+		},
+		"floating subnet": {
+			change: annotations("floating-subnet-id", unknownID),
+			reason: "LoadBalancerSettingRefused",
+			want:   []string{"Neutron: 4", unknownID, annotation("floating-subnet-id")},
+		},
+		"no router": {
+			prepare: func(s *site) {
+				apart := s.AddNetwork(openstacktest.Network{Name: "apart"})
+				s.defaults.LoadBalancer.SubnetID = s.AddSubnet(
+					openstacktest.Subnet{NetworkID: apart, CIDR: "10.9.0.0/16"})
+			},
+			reason: "LoadBalancerSettingRefused",
+			want: []string{
+				"Neutron: 404 External network ", "; connect the router of the subnet",
+			},
+		},
+		"address": {
+			change: func(s *v1.Service) { s.Spec.LoadBalancerIP = "203.0.113.77" },
+			reason: "FloatingIPUnavailable",
+			want:   []string{"Neutron: 403 ", "(spec.loadBalancerIP 203.0.113.77); request"},
+		},
+		"port": {
+			change: annotations("port-id", unknownID), reason: "LoadBalancerSettingRefused",
+			want: []string{
+				"Neutron: port " + unknownID + " does not exist ",
+				annotation("port-id") + "; correct",
+			},
+		},
+		"certificate": {
+			change: annotations("default-tls-container-ref",
+				"https://barbican/v1/secrets/"+unknownID),
+			reason: "CertificateNotFound",
+			want: []string{
+				"Barbican: no container or secret with the reference https://barbican/v1/secrets/",
+				annotation("default-tls-container-ref") + "; correct it",
+			},
+		},
+		"floating subnets by a pattern": {
+			change: annotations("floating-subnet", "none-*"), reason: "UnsupportedConfiguration",
+			want: []string{`has a name matching floating-subnet "none-*"; correct that`},
+		},
+		"quota of floating IPs": {
+			prepare: func(s *site) { s.SetNetworkQuota("floatingip", 0) }, reason: "QuotaExceeded",
+			want: []string{"Neutron: 409 Quota exceeded", "(floating IPs); raise the quota"},
+		},
+		"quota of load balancers": {
+			prepare: func(s *site) {
+				s.SetLoadBalancerQuota(openstacktest.QuotaLoadBalancer, 0)
+			},
+			reason: "QuotaExceeded",
+			want:   []string{"Octavia: 403 ", "(Load Balancer); raise the quota"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, now := newTickingSite(t)
+			s.defaults.LoadBalancer.SubnetID = s.subnet
+			if c.prepare != nil {
+				c.prepare(s)
+			}
+			p, node := s.begin("cluster-1", s.kube), s.addNode("a")
+			service := s.addService("web", 80)
+			if c.change != nil {
+				c.change(service)
+				s.update(service)
+			}
+			mark := s.mark()
+			err := p.attend(now, time.Minute, service, node)
+			if err == nil {
+				t.Fatal("the Service is served")
+			}
+			writes := 0
+			for _, w := range s.writes(mark) {
+				if !strings.HasSuffix(w, "/tags") {
+					writes++
+				}
+			}
+			if writes > 4 {
+				t.Errorf("in the first minute the cloud got %d writes: %q", writes, s.writes(mark))
+			}
+			warnings := s.said("Warning ")
+			if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "Warning "+c.reason+": ") {
+				t.Fatalf("the warnings are %q, want one %s; the error is %v", warnings, c.reason,
+					err)
+			}
+			for _, part := range c.want {
+				if !strings.Contains(warnings[0], part) {
+					t.Errorf("the warning is %q, want %q in it", warnings[0], part)
+				}
+			}
+			if report := p.reported(); report.State == Waiting ||
+				string(report.Reason) != c.reason {
+				t.Errorf("the report is %+v", report)
+			}
+		})
+	}
+}

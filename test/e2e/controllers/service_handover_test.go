@@ -1,0 +1,237 @@
+package controllers_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	servicehelpers "k8s.io/cloud-provider/service/helpers"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/provider/fake"
+)
+
+func asClusterIP(s *corev1.Service) {
+	s.Spec.Type, s.Spec.LoadBalancerClass = corev1.ServiceTypeClusterIP, nil
+}
+
+func ofClass(class string) func(*corev1.Service) {
+	return func(s *corev1.Service) {
+		s.Spec.Type, s.Spec.LoadBalancerClass = corev1.ServiceTypeLoadBalancer, &class
+	}
+}
+
+// classed makes a Manager serve one class, or the Services without one.
+func classed(class string) func(*ccm.Params) {
+	return func(p *ccm.Params) {
+		if class != "" {
+			p.Config.Service.DefaultLoadBalancer = false
+			p.Config.Service.LoadBalancerClasses = []string{class}
+		}
+	}
+}
+
+// waitReleased waits until a Service has neither a load balancer, nor its finalizer and address.
+func waitReleased(t *testing.T, cloud *fake.Cloud, name string) {
+	t.Helper()
+	ccmtest.Eventually(t, "nothing of the load balancer is left",
+		func(context.Context) (any, error) {
+			s := getService(t, name)
+			_, exists := cloud.LoadBalancer(keyOf(s))
+			if exists || servicehelpers.HasLBFinalizer(s) ||
+				len(s.Status.LoadBalancer.Ingress) > 0 {
+				return nil, fmt.Errorf("in the cloud: %v, finalizers %q, addresses %v", exists,
+					s.Finalizers, s.Status.LoadBalancer.Ingress)
+			}
+			return nil, nil
+		})
+}
+
+// waitMembers waits until a load balancer has these nodes.
+func waitMembers(t *testing.T, cloud *fake.Cloud, service string, nodes ...string) {
+	t.Helper()
+	ccmtest.Eventually(t, fmt.Sprintf("the members are %q", nodes),
+		func(context.Context) (any, error) {
+			lb, _ := cloud.LoadBalancer(service)
+			if !slices.Equal(lb.Members, nodes) {
+				return nil, fmt.Errorf("they are %q", lb.Members)
+			}
+			return nil, nil
+		})
+}
+
+func TestService_ChangesHandsWhileNoManagerRuns_IsReleasedAtTheStart(t *testing.T) {
+	t.Parallel()
+	cloud := newCloud(t, nil)
+	first := runServiceLB(t, cloud)
+	createLoadBalancer(t, "handed-over")
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	editService(t, "handed-over", asClusterIP)
+	editService(t, "handed-over", ofClass("example.com/other"))
+	runServiceLB(t, cloud)
+	waitReleased(t, cloud, "handed-over")
+	deleteService(t, "handed-over")
+	ccmtest.Eventually(t, "the Service is gone",
+		ccmtest.Gone(shared.Client(t).CoreV1().Services("default").Get, "handed-over"))
+}
+
+// The other Manager sees the change of type, and has a Service of its own to serve after it.
+func TestService_ChangesTypeWhileItsManagerIsDown_IsLeftToIt(t *testing.T) {
+	t.Parallel()
+	const class = "example.com/b"
+	for _, owner := range []string{"", class} {
+		t.Run("class "+owner, func(t *testing.T) {
+			other := class
+			if owner == class {
+				other = ""
+			}
+			name, mine, others := "left-to-none", newCloud(t, nil), newCloud(t, nil)
+			var options []ccmtest.ServiceOption
+			if owner != "" {
+				name, options = "left-to-b", append(options, ccmtest.ServiceClass(owner))
+			}
+			m := runServiceLB(t, mine, classed(owner))
+			createLoadBalancer(t, name, options...)
+			if err := m.stop(); err != nil {
+				t.Fatal(err)
+			}
+			runServiceLB(t, others, classed(other))
+			editService(t, name, asClusterIP)
+			var later []ccmtest.ServiceOption
+			if other != "" {
+				later = append(later, ccmtest.ServiceClass(other))
+			}
+			createLoadBalancer(t, name+"-later", later...)
+			if s := getService(t, name); !servicehelpers.HasLBFinalizer(s) {
+				t.Fatal("another Manager has removed the finalizer")
+			}
+			calls := others.Calls(fake.CallFilter{Object: "default/" + name}.Matches)
+			if len(calls) > 0 {
+				t.Errorf("the cloud of another Manager got %+v", calls)
+			}
+			runServiceLB(t, mine, classed(owner))
+			waitReleased(t, mine, name)
+		})
+	}
+}
+
+func TestService_IsDeletedButHasAnotherFinalizer_IsLeftAlone(t *testing.T) {
+	t.Parallel()
+	cloud := newCloud(t, nil)
+	m := runServiceLB(t, cloud)
+	service := createLoadBalancer(t, "detained", finalizers("example.com/mine"))
+	deleteService(t, service.Name)
+	waitReleased(t, cloud, service.Name)
+	mark := shared.Audit().Mark()
+	editService(t, service.Name, annotate("changed"))
+	createLoadBalancer(t, "detained-later")
+	if err := m.stop(); err != nil {
+		t.Fatal(err)
+	}
+	runServiceLB(t, cloud)
+	createLoadBalancer(t, "detained-last")
+	if r := requests(t, mark, controlplane.ByName(service.Name)); len(r) > 0 {
+		t.Errorf("the Service was touched: %s", r[0])
+	}
+	want := []fake.Method{fake.EnsureLoadBalancer, fake.EnsureLoadBalancerDeleted}
+	if got := mutatingCalls(cloud, keyOf(service)); !slices.Equal(got, want) {
+		t.Errorf("the cloud had the calls %q, want %q", got, want)
+	}
+	waitServiceEvents(t, service, "Normal EnsuringLoadBalancer", "Warning UnAvailableLoadBalancer",
+		"Normal EnsuredLoadBalancer", "Normal DeletingLoadBalancer", "Normal DeletedLoadBalancer")
+	editService(t, service.Name, func(s *corev1.Service) { s.Finalizers = nil })
+}
+
+func TestService_AnotherClientEmptiesTheStatus_IsRestored(t *testing.T) {
+	t.Parallel()
+	runServiceLB(t, newCloud(t, nil))
+	service := createLoadBalancer(t, "emptied")
+	services := shared.Client(t).CoreV1().Services("default")
+	now := getService(t, service.Name)
+	now.Status.LoadBalancer.Ingress = nil
+	if _, err := services.UpdateStatus(t.Context(), now, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ccmtest.Eventually(t, "the Service has its address again",
+		ccmtest.ServiceAddress(shared.Client(t), "default", service.Name))
+}
+
+func TestService_ManagerStartsAgain_WritesNothing(t *testing.T) {
+	t.Parallel()
+	cloud := newCloud(t, nil)
+	m := runServiceLB(t, cloud)
+	names := []string{"again-1", "again-2", "again-3"}
+	for _, name := range names {
+		createLoadBalancer(t, name)
+	}
+	if err := m.stop(); err != nil {
+		t.Fatal(err)
+	}
+	mark := shared.Audit().Mark()
+	runServiceLB(t, cloud)
+	for _, name := range names {
+		waitCalls(t, cloud, "the Service is ensured again", 2,
+			callsOf(fake.EnsureLoadBalancer, "default/"+name))
+	}
+	createLoadBalancer(t, "again-later")
+	for _, name := range names {
+		for _, r := range requests(t, mark, controlplane.ByName(name)) {
+			t.Errorf("the start has sent %s", r)
+		}
+	}
+}
+
+// A load balancer follows each change of a node, one call at a time, also during slow calls.
+func TestService_NodesChangeDuringSlowCalls_LastCallHasThem(t *testing.T) {
+	t.Parallel()
+	cloud := newCloud(t, nil)
+	runServiceLB(t, cloud)
+	nodes := shared.Client(t).CoreV1().Nodes()
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("slow-1"))
+	service := keyOf(createLoadBalancer(t, "slow"))
+	waitMembers(t, cloud, service, "slow-1")
+
+	cloud.On(fake.EnsureLoadBalancer).Times(2).AfterEffect().Fail(unready())
+	cloud.On(fake.EnsureLoadBalancer, fake.UpdateLoadBalancer).Delay(300 * time.Millisecond)
+	editService(t, "slow", annotate("changed"))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("slow-2"))
+	waitMembers(t, cloud, service, "slow-1", "slow-2")
+
+	change := func(name string, change func(*corev1.Node)) {
+		t.Helper()
+		node, err := nodes.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(node)
+		if _, err = nodes.Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mutating := fake.CallFilter{Object: service, Mutating: true}.Matches
+	before := len(cloud.Calls(mutating))
+	change("slow-2", func(node *corev1.Node) {
+		node.Labels = map[string]string{"example.com/pool": "b"}
+	})
+	waitCalls(t, cloud, "a label is passed on", before+1, mutating)
+	change("slow-2", func(node *corev1.Node) {
+		node.Spec.Taints = []corev1.Taint{{
+			Key: "ToBeDeletedByClusterAutoscaler", Effect: corev1.TaintEffectNoSchedule,
+		}}
+	})
+	waitMembers(t, cloud, service, "slow-1")
+	calls := cloud.Calls(mutating)
+	for i, call := range calls[1:] {
+		if before := calls[i]; call.Started.Before(before.Ended) {
+			t.Errorf("%+v began during %+v", call, before)
+		}
+	}
+}

@@ -1,6 +1,0 @@
-//go:build !race
-
-package suite
-
-// RaceDetector reports whether the race detector is on.
-const RaceDetector = false

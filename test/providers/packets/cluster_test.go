@@ -1,0 +1,235 @@
+//go:build linux
+
+package packets_test
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/provider/openstack"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+	"github.com/fxccm/fxccm/test/internal/project"
+	"github.com/fxccm/fxccm/test/internal/suite"
+)
+
+// A cluster has nodes with network namespaces, and clients outside of it.
+type cluster struct {
+	*project.Project
+	t       *testing.T
+	packets project.Packets
+	plane   *suite.Suite
+	kube    kubernetes.Interface
+	nodes   map[string]*machine
+	// servers are by the names of their nodes, and group is their security group.
+	servers map[string]project.Server
+	group   string
+	began   time.Time
+}
+
+// The nodes' network is 10.0.0.0/16 of package project. The clients have another behind the same
+// router.
+const clientsCIDR = "10.9.0.0/24"
+
+// newCluster creates a project with nodes; fxccm serves the Services with load balancers of ovn.
+// The nodes' security group lets nothing in, so that what reaches them is what fxccm admits.
+func newCluster(t *testing.T, nodes ...string) *cluster {
+	t.Helper()
+	packets, found := project.LabPackets(t)
+	const want = "packets need a lab that has them: make openstack-lab RELEASE=2025.1"
+	if !found && project.OnLab() {
+		t.Fatal(want)
+	}
+	if !found {
+		t.Skip(want)
+	}
+	plane := planes.Take(t)
+	c := &cluster{
+		Project: project.New(t), t: t, packets: packets, plane: plane, kube: plane.Admin,
+		nodes: map[string]*machine{}, servers: map[string]project.Server{}, began: time.Now(),
+	}
+	c.group = project.ID(c.User().Create(project.Network, "/security-groups", "security_group",
+		project.Object{"name": "nodes"}))
+	c.tell("the project is there")
+	for _, s := range c.AddServers(nodes, project.Object{
+		"availability_zone": c.packets.Zone,
+		"security_groups":   []project.Object{{"name": c.group}},
+	}) {
+		c.servers[s.Name] = s
+		c.nodes[s.Name] = c.connect(s.Name, c.User().Get(project.Network, "/ports/"+s.Port, "port"),
+			"10.0.0.1")
+	}
+	c.tell("the nodes are connected")
+	return c
+}
+
+// tell logs the progress of the test.
+func (c *cluster) tell(format string, args ...any) {
+	c.t.Helper()
+	c.t.Logf("%5.1fs  %s", time.Since(c.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// begin starts the Manager, and lets the nodes join.
+func (c *cluster) begin(change func(*cloudconf.LoadBalancer)) {
+	c.t.Helper()
+	c.start(change)
+	for name := range c.nodes {
+		ccmtest.CreateNode(c.t, c.kube, ccmtest.TaintedNode(name))
+	}
+	for name := range c.nodes {
+		c.Wait("node "+name+" is initialized", func() error {
+			n, err := c.kube.CoreV1().Nodes().Get(c.t.Context(), name, metav1.GetOptions{})
+			if err == nil && (n.Spec.ProviderID == "" || len(n.Spec.Taints) > 0) {
+				err = fmt.Errorf("%+v", n.Spec)
+			}
+			return err
+		})
+	}
+	c.tell("the nodes are initialized")
+}
+
+// start starts a Manager.
+func (c *cluster) start(change func(*cloudconf.LoadBalancer)) *ccmtest.CCM {
+	c.t.Helper()
+	cfg := c.Config()
+	cfg.LoadBalancer.LBProvider, cfg.LoadBalancer.LBMethod = "ovn", "SOURCE_IP_PORT"
+	cfg.LoadBalancer.ManageSecurityGroups = true
+	if change != nil {
+		change(&cfg.LoadBalancer)
+	}
+	return ccmtest.StartManager(c.t, c.plane.ControlPlane, nil,
+		ccmtest.WithProvider(c.Provider(openstack.WithConfig(cfg))),
+		ccmtest.WithIdentity(c.plane.Identity))
+}
+
+// connect gives a machine the network namespace of a port that is bound to the packets' host.
+func (c *cluster) connect(name string, port project.Object, gateway string) *machine {
+	c.t.Helper()
+	m := startMachine(c.t, name)
+	ips, _ := port["fixed_ips"].([]any)
+	fixed, _ := ips[0].(project.Object)
+	id, address := project.ID(port), project.Text(fixed, "ip_address")
+	bits := netip.MustParsePrefix(clientsCIDR).Bits()
+	if !netip.MustParsePrefix(clientsCIDR).Contains(netip.MustParseAddr(address)) {
+		bits = 16
+	}
+	inSwitch := "p" + id[:11]
+	c.attach("attach", strconv.Itoa(m.pid), inSwitch, id, project.Text(port, "mac_address"),
+		fmt.Sprintf("%s/%d", address, bits), gateway)
+	c.t.Cleanup(func() { c.attach("detach", inSwitch) })
+	m.address = address
+	c.Wait("port of "+name+" is ACTIVE", func() error {
+		is := project.Text(c.User().Get(project.Network, "/ports/"+id, "port"), "status")
+		if is != "ACTIVE" {
+			return fmt.Errorf("it is %s", is)
+		}
+		return nil
+	})
+	return m
+}
+
+// attach runs the lab's program that connects namespaces.
+func (c *cluster) attach(args ...string) {
+	c.t.Helper()
+	cmd := exec.Command(c.packets.Program, args...)
+	cmd.Env = append(os.Environ(), "LAB_DIR="+os.Getenv(project.LabVariable))
+	if text, err := cmd.CombinedOutput(); err != nil {
+		c.t.Fatalf("%s %q: %v\n%s", c.packets.Program, args, err, text)
+	}
+}
+
+// addClients connects clients to a network behind the nodes' router. No security group is theirs:
+// they are not of the cloud.
+func (c *cluster) addClients(names ...string) []*machine {
+	c.t.Helper()
+	network := c.AddNetwork("clients")
+	c.Connect(c.Router, c.AddSubnet(network, clientsCIDR))
+	var clients []*machine
+	for _, name := range names {
+		port := c.User().Create(project.Network, "/ports", "port", project.Object{
+			"network_id": network, "name": name, "port_security_enabled": false,
+		})
+		c.Admin().Update(project.Network, "/ports/"+project.ID(port), "port",
+			project.Object{"binding:host_id": c.packets.Host})
+		clients = append(clients, c.connect(name, port, "10.9.0.1"))
+	}
+	c.tell("the clients are connected")
+	return clients
+}
+
+// expose creates a Service with port 80, and waits for its address. The nodes listen at its node
+// port, as kube-proxy makes them.
+func (c *cluster) expose(
+	name string, opts ...ccmtest.ServiceOption,
+) (service *corev1.Service, target string) {
+	c.t.Helper()
+	service = ccmtest.CreateService(c.t, c.kube, ccmtest.LoadBalancerService(name, opts...))
+	for _, m := range c.nodes {
+		m.listen(c.t, service.Spec.Ports[0].NodePort)
+	}
+	c.Wait("Service "+name+" has an address", func() (err error) {
+		service, err = c.kube.CoreV1().Services(metav1.NamespaceDefault).Get(c.t.Context(), name,
+			metav1.GetOptions{})
+		if err == nil && len(service.Status.LoadBalancer.Ingress) == 0 {
+			err = fmt.Errorf("not yet")
+		}
+		return err
+	})
+	target = service.Status.LoadBalancer.Ingress[0].IP + ":80"
+	c.tell("Service %s has the address %s", name, target)
+	return service, target
+}
+
+// waitProvider waits until the load balancer of the only Service is ACTIVE with all its parts, of
+// which the driver of ovn reports it as ACTIVE too early.
+func (c *cluster) waitProvider(members int) {
+	c.t.Helper()
+	c.Wait("ovn has created all parts", func() error {
+		all, found := c.Inventory(), 0
+		for _, kind := range []string{"load balancer", "listener", "pool", "member"} {
+			for _, part := range all.Of(kind) {
+				if is := project.Text(part, "provisioning_status"); is != "ACTIVE" {
+					return fmt.Errorf("%s %s is %s", kind, project.ID(part), is)
+				}
+			}
+		}
+		if found = len(all.Of("member")); found != members {
+			return fmt.Errorf("there are %d members, want %d", found, members)
+		}
+		return nil
+	})
+	c.tell("ovn has created all parts")
+}
+
+// answers counts who answers to n connections; "" means no answer.
+func answers(client *machine, target string, n int) (by map[string]int, seen []string) {
+	by = map[string]int{}
+	got := make(chan Answer, n)
+	for range n {
+		go func() {
+			a, err := client.get(target)
+			if err != nil {
+				a = Answer{}
+			}
+			got <- a
+		}()
+	}
+	for range n {
+		a := <-got
+		by[a.Machine]++
+		if a.Client != "" && !slices.Contains(seen, a.Client) {
+			seen = append(seen, a.Client)
+		}
+	}
+	return by, seen
+}

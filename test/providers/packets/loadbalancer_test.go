@@ -1,0 +1,139 @@
+//go:build linux
+
+package packets_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+	"github.com/fxccm/fxccm/test/internal/project"
+)
+
+// tries is how many connections show that both of two nodes answer. OVN chooses a node by a hash of
+// addresses and ports, so one of them is not seen once in 2^31 runs.
+const tries = 32
+
+func internal(l *cloudconf.LoadBalancer) { l.InternalLB = true }
+
+// changeService changes the Service of a test, again after a conflict with the CCM.
+func (c *cluster) changeService(name string, change func(*corev1.Service)) {
+	c.t.Helper()
+	services := c.kube.CoreV1().Services(metav1.NamespaceDefault)
+	c.Wait("Service "+name+" is changed", func() error {
+		service, err := services.Get(c.t.Context(), name, metav1.GetOptions{})
+		if err == nil {
+			change(service)
+			_, err = services.Update(c.t.Context(), service, metav1.UpdateOptions{})
+		}
+		return err
+	})
+}
+
+// waitAnswers waits until exactly these machines answer.
+func (c *cluster) waitAnswers(what string, client *machine, target string, want ...string) {
+	c.t.Helper()
+	began := time.Now()
+	c.Wait(what, func() error {
+		by, _ := answers(client, target, tries/4)
+		for machine := range by {
+			if !slices.Contains(want, machine) {
+				return fmt.Errorf("%v answer, want %q", by, want)
+			}
+		}
+		return nil
+	})
+	c.tell("%s, %.1f s after the change", what, time.Since(began).Seconds())
+}
+
+func TestService_OfTwoNodes_BothAnswerAndSeeTheClient(t *testing.T) {
+	c := newCluster(t, "node-1", "node-2")
+	client := c.addClients("client")[0]
+	c.begin(internal)
+	_, target := c.expose("web")
+	c.waitAnswers("the nodes answer", client, target, "node-1", "node-2")
+	by, seen := answers(client, target, tries)
+	if len(by) != 2 || by["node-1"]+by["node-2"] != tries {
+		t.Errorf("of %d connections %v were answered, want all, by both nodes", tries, by)
+	}
+	if !slices.Equal(seen, []string{client.address}) {
+		t.Errorf("the nodes saw the clients %q, want %s", seen, client.address)
+	}
+	c.tell("%v answer to %s", by, seen)
+
+	if err := c.kube.CoreV1().Services(metav1.NamespaceDefault).Delete(t.Context(), "web",
+		metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.waitAnswers("no node answers for the deleted Service", client, target, "")
+	c.Wait("its load balancer is gone", func() error {
+		if all := c.User().List(project.LoadBalancer, "/lbaas/loadbalancers",
+			"loadbalancers"); len(all) > 0 {
+			return fmt.Errorf("%v", all)
+		}
+		return nil
+	})
+	if by, _ := answers(client, target, tries/4); by[""] != tries/4 {
+		t.Errorf("a deleted Service is answered by %v", by)
+	}
+}
+
+func TestService_WithSourceRanges_AdmitsOneClientAndRefusesAnother(t *testing.T) {
+	c := newCluster(t, "node-1", "node-2")
+	clients := c.addClients("friend", "stranger")
+	friend, stranger := clients[0], clients[1]
+	c.begin(internal)
+	_, target := c.expose("web", func(s *corev1.Service) {
+		s.Spec.LoadBalancerSourceRanges = []string{friend.address + "/32"}
+	})
+	c.waitAnswers("the friend is answered", friend, target, "node-1", "node-2")
+	if by, _ := answers(friend, target, tries); by[""] > 0 {
+		t.Errorf("a client in the source ranges is answered by %v", by)
+	}
+	if by, _ := answers(stranger, target, tries/4); by[""] != tries/4 {
+		t.Errorf("a client outside the source ranges is answered by %v", by)
+	}
+	c.changeService("web", func(s *corev1.Service) { s.Spec.LoadBalancerSourceRanges = nil })
+	c.waitAnswers("the stranger is answered, too", stranger, target, "node-1", "node-2")
+	c.changeService("web", func(s *corev1.Service) {
+		s.Spec.LoadBalancerSourceRanges = []string{stranger.address + "/32"}
+	})
+	c.waitAnswers("the friend is refused", friend, target, "")
+	if by, _ := answers(stranger, target, tries); by[""] > 0 {
+		t.Errorf("a client in the new source ranges is answered by %v", by)
+	}
+}
+
+func TestService_NodesComeAndGo_OnlyThoseOfTheClusterAnswer(t *testing.T) {
+	c := newCluster(t, "node-1", "node-2")
+	client := c.addClients("client")[0]
+	c.begin(internal)
+	_, target := c.expose("web")
+	c.waitAnswers("the nodes answer", client, target, "node-1", "node-2")
+	// Its server is alive and still answers at the node port: the load balancer must let it alone.
+	if err := c.kube.CoreV1().Nodes().Delete(t.Context(), "node-2",
+		metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.waitAnswers("only node-1 answers", client, target, "node-1")
+	if by, _ := answers(client, target, 2*tries); by["node-1"] != 2*tries {
+		t.Errorf("when node-2 is gone %v answer, want node-1", by)
+	}
+	ccmtest.CreateNode(t, c.kube, ccmtest.TaintedNode("node-2"))
+	began := time.Now()
+	c.Wait("node-2 answers again", func() error {
+		if by, _ := answers(client, target, tries/4); by["node-2"] == 0 {
+			return fmt.Errorf("%v answer", by)
+		}
+		return nil
+	})
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("a node that joins answers after %s, want 30 s at most", took)
+	}
+}

@@ -1,0 +1,246 @@
+//go:build linux
+
+package packets_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/rpc"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fxccm/fxccm/internal/childprocess"
+)
+
+// machineVariable makes the test's binary a machine of this name.
+const machineVariable = "FXCCM_PACKETS_MACHINE"
+
+// answerTimeout limits a request from connecting to the answer. A packet that a security group
+// drops is not answered at all.
+const answerTimeout = 3 * time.Second
+
+// A machine is a process in a network namespace of its own: the operating system of a server, or of
+// a client.
+type machine struct {
+	name string
+	pid  int
+	// address is that of its port.
+	address string
+	rpc     *rpc.Client
+}
+
+// startMachine starts a machine, which ends with the test. It has no network yet.
+func startMachine(t *testing.T, name string) *machine {
+	t.Helper()
+	cmd := exec.Command("unshare", "--net", os.Args[0])
+	cmd.Env = append(os.Environ(), machineVariable+"="+name)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	if err := childprocess.Begin(cmd, func(err error) { ended <- err }); err != nil {
+		t.Fatal(err)
+	}
+	m := &machine{name: name, pid: cmd.Process.Pid, rpc: rpc.NewClient(&pipes{out, in})}
+	t.Cleanup(func() {
+		_ = m.rpc.Close()
+		select {
+		case <-ended:
+		case <-time.After(10 * time.Second):
+			t.Errorf("machine %s does not end", name)
+			_ = cmd.Process.Kill()
+		}
+	})
+	// When it answers it is in its namespace.
+	m.call(t, "Listen", []int32{})
+	return m
+}
+
+func (m *machine) call(t *testing.T, method string, args any) {
+	t.Helper()
+	if err := m.rpc.Call("Machine."+method, args, &struct{}{}); err != nil {
+		t.Fatalf("machine %s: %s: %v", m.name, method, err)
+	}
+}
+
+// listen makes the machine answer at TCP ports, and at no others.
+func (m *machine) listen(t *testing.T, ports ...int32) {
+	t.Helper()
+	m.call(t, "Listen", append([]int32{}, ports...))
+}
+
+// An Answer is what a client was told: which machine answered, and whose address it saw.
+type Answer struct{ Machine, Client string }
+
+// get opens a new connection to an address with a port. An error means no answer.
+func (m *machine) get(target string) (a Answer, err error) {
+	err = m.rpc.Call("Machine.Get", target, &a)
+	return a, err
+}
+
+// load sends 20 requests a second, each by a new connection, until finish is called.
+func (m *machine) load(t *testing.T, target string) (finish func() Report) {
+	t.Helper()
+	m.call(t, "Load", target)
+	return func() (r Report) {
+		t.Helper()
+		if err := m.rpc.Call("Machine.Unload", struct{}{}, &r); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+}
+
+// A Report is the result of the requests of a load.
+type Report struct {
+	Sent, Failed int
+	// Errors are the first failures, with their times.
+	Errors []string
+	By     map[string]int
+}
+
+// pipes are the two ends of a child's standard streams.
+type pipes struct {
+	io.ReadCloser
+	in io.WriteCloser
+}
+
+// Write implements io.Writer.
+func (p *pipes) Write(b []byte) (int, error) { return p.in.Write(b) }
+
+// Close implements io.Closer.
+func (p *pipes) Close() error { return errors.Join(p.in.Close(), p.ReadCloser.Close()) }
+
+// serveMachine is the program of a machine. It ends with its standard input.
+func serveMachine(name string) error {
+	server := rpc.NewServer()
+	if err := server.RegisterName("Machine", &Machine{
+		name: name, servers: map[int32]*http.Server{},
+	}); err != nil {
+		return err
+	}
+	server.ServeConn(&pipes{os.Stdin, os.Stdout})
+	return nil
+}
+
+// Machine has the methods of a machine that the test calls.
+type Machine struct {
+	name string
+
+	mu      sync.Mutex
+	servers map[int32]*http.Server
+	// unload ends the load.
+	unload func() Report
+}
+
+// Load is called by [machine.load].
+func (m *Machine) Load(target string, _ *struct{}) error {
+	stop, ended := make(chan struct{}), make(chan struct{})
+	report := Report{By: map[string]int{}}
+	var open sync.WaitGroup
+	var mu sync.Mutex
+	one := func() {
+		began := time.Now()
+		var a Answer
+		err := m.Get(target, &a)
+		mu.Lock()
+		defer mu.Unlock()
+		report.Sent++
+		if err == nil {
+			report.By[a.Machine]++
+			return
+		}
+		report.Failed++
+		if len(report.Errors) < 10 {
+			report.Errors = append(report.Errors,
+				fmt.Sprintf("%s %v", began.Format("15:04:05.000"), err))
+		}
+	}
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(time.Second / 20)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				open.Wait()
+				return
+			case <-tick.C:
+				open.Go(one)
+			}
+		}
+	}()
+	m.unload = func() Report {
+		close(stop)
+		<-ended
+		return report
+	}
+	return nil
+}
+
+// Unload is called by the end of [machine.load].
+func (m *Machine) Unload(_ struct{}, r *Report) error {
+	*r = m.unload()
+	return nil
+}
+
+// Listen is called by [machine.listen].
+func (m *Machine) Listen(ports []int32, _ *struct{}) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for port, server := range m.servers {
+		_ = server.Close()
+		delete(m.servers, port)
+	}
+	for _, port := range ports {
+		listener, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
+		if err != nil {
+			return err
+		}
+		server := &http.Server{Handler: m, ReadHeaderTimeout: answerTimeout}
+		m.servers[port] = server
+		go func() { _ = server.Serve(listener) }()
+	}
+	return nil
+}
+
+// ServeHTTP implements http.Handler.
+func (m *Machine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	client, _, _ := net.SplitHostPort(r.RemoteAddr)
+	_, _ = fmt.Fprintf(w, "%s %s", m.name, client)
+}
+
+// Get is called by [machine.get].
+func (m *Machine) Get(target string, a *Answer) error {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+target, nil)
+	if err != nil {
+		return err
+	}
+	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	a.Machine, a.Client, _ = strings.Cut(string(text), " ")
+	return nil
+}
