@@ -201,21 +201,36 @@ def resources():
             if s['state'] == 'up'}
         return all(h in got for h, _ in hosts)
     wait('nova-compute services', up)
-    if E['LAB_RELEASE'] != 'zed':
-        # Nova copies a host's zone to Placement when the host is added to it, if
-        # Placement knows the host, and else never.
-        pl = Rest(conn, 'placement')
-        for h, _ in hosts:
-            wait('resource provider of ' + h, lambda: pl.call(
-                'GET', '/resource_providers?name=' + h)['resource_providers'])
+    pl = Rest(conn, 'placement')
+    pl.kw['headers'] = {'OpenStack-API-Version': 'placement 1.39'}
+
+    def provider(host):
+        """The host in Placement, once it has resources to offer."""
+        for rp in pl.call('GET', '/resource_providers?name=' + host)['resource_providers']:
+            if pl.call('GET', '/resource_providers/%s/inventories' % rp['uuid'])['inventories']:
+                return '/resource_providers/%s/aggregates' % rp['uuid']
+
     for h, az in hosts:
         agg = c.ensure('/os-aggregates', 'aggregates', 'aggregate',
                        {'name': az, 'availability_zone': az}, name=az)
-        full = one(c.call('GET', '/os-aggregates')['aggregates'], name=az)
-        if h not in full['hosts']:
-            wait('host mapping of ' + h, lambda: c.call(
-                'POST', '/os-aggregates/%s/action' % agg['id'],
-                json={'add_host': {'host': h}}))
+        aggregates = wait('resource provider of ' + h, lambda: provider(h))
+
+        def action(name):
+            return c.call('POST', '/os-aggregates/%s/action' % agg['id'],
+                          json={name: {'host': h}})
+
+        def zoned():
+            """Nova copies a host's zone to Placement when the host is added to the
+            zone. If that fails it logs a warning, and no server is ever placed in
+            the zone, so the host is added again."""
+            full = one(c.call('GET', '/os-aggregates')['aggregates'], name=az)
+            if full['uuid'] in pl.call('GET', aggregates)['aggregates']:
+                return h in full['hosts'] or action('add_host')
+            if h in full['hosts']:
+                action('remove_host')
+            action('add_host')
+            return full['uuid'] in pl.call('GET', aggregates)['aggregates']
+        wait('zone of ' + h, zoned)
 
     with open(os.path.join(E['LAB_DIR'], 'ids.json'), 'w') as f:
         json.dump(ids, f, indent=1)
@@ -236,4 +251,28 @@ def resources():
                    'packets': packets}, f, indent=1)
 
 
-{'identity': identity, 'resources': resources}[sys.argv[1]]()
+def probe():
+    """Creates a server in each zone, until Nova can place them: the services are up
+    a while before the scheduler knows the hosts, and meanwhile servers are ERROR."""
+    lab = json.load(open(os.path.join(E['LAB_DIR'], 'lab.json')))
+    c = Rest(admin(), 'compute', '', '2.53')
+    for zone in lab['zones']:
+        server = [None]
+
+        def active():
+            if not server[0]:
+                server[0] = '/servers/' + c.call('POST', '/servers', json={'server': {
+                    'name': 'probe-' + zone, 'flavorRef': lab['flavor'],
+                    'imageRef': lab['image'], 'networks': 'none',
+                    'availability_zone': zone}})['server']['id']
+            now = c.call('GET', server[0])['server']
+            if now['status'] == 'ERROR':
+                c.call('DELETE', server[0])
+                server[0] = None
+                raise exc.SDKException(now['fault']['message'])
+            return now['status'] == 'ACTIVE'
+        wait('a server in zone ' + zone, active)
+        c.call('DELETE', server[0])
+
+
+{'identity': identity, 'resources': resources, 'probe': probe}[sys.argv[1]]()
