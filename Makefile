@@ -146,11 +146,11 @@ test-packets: controlplane ## Send packets through load balancers of ovn, on a l
 	@$(MAKE) --no-print-directory openstack-lab RELEASE=$(if $(filter-out zed,$(RELEASE)),$(RELEASE),2025.1)
 	$(ON_LAB) ./test/providers/packets
 
-# How long all fuzz targets together run; compiling them comes on top.
+# How long all fuzz targets together run, or how many inputs each gets; compiling them comes on top.
 FUZZ_TIME ?= 10m
 
 .PHONY: fuzz
-fuzz: ## Run all fuzz targets of all modules, ten minutes in total (FUZZ_TIME=1m: another time)
+fuzz: ## Run all fuzz targets of all modules, ten minutes in total (FUZZ_TIME=1m: another time; 1000x: so many inputs each)
 	@GO=$(GO) tools/fuzz/run.sh $(FUZZ_TIME)
 
 # The database of known vulnerabilities of Go modules.
