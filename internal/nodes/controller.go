@@ -139,7 +139,11 @@ func (c *Controller) Run(ctx context.Context) {
 	for range c.Syncs {
 		workers.Go(func() { c.work(ctx) })
 	}
-	wait.UntilWithContext(ctx, c.refreshAll, c.Period)
+	isFirst := true
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		c.refreshAll(ctx, isFirst)
+		isFirst = false
+	}, c.Period)
 }
 
 // changed queues a node that has to be initialized, lacks a label that another one implies, or is
@@ -326,8 +330,8 @@ func (c *Controller) write(ctx context.Context, node *v1.Node, wanted change) er
 }
 
 // refreshAll compares the initialized nodes with their instances, and asks again whether the nodes
-// of others still are.
-func (c *Controller) refreshAll(ctx context.Context) {
+// of others still are. At first they have just been looked up.
+func (c *Controller) refreshAll(ctx context.Context, isFirst bool) {
 	nodes, err := c.nodes.List(c.Selector)
 	if err != nil {
 		return
@@ -338,7 +342,7 @@ func (c *Controller) refreshAll(ctx context.Context) {
 		case !isNew(node):
 			_, err := c.refreshNode(ctx, node)
 			c.noteUpdate(ctx, node, err)
-		case c.Record.isIdle(node.Name):
+		case !isFirst && c.Record.isIdle(node.Name):
 			c.queue.Add(node.Name)
 		}
 	})
