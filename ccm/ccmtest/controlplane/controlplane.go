@@ -11,6 +11,7 @@ import (
 
 	"github.com/fxccm/fxccm/internal/authority"
 	"github.com/fxccm/fxccm/internal/freeport"
+	"github.com/fxccm/fxccm/internal/startturn"
 )
 
 // etcdGrace is how long etcd may take to stop: while kube-apiserver is connected, etcd waits five
@@ -42,7 +43,8 @@ type ControlPlane struct {
 // Start starts etcd and kube-apiserver and returns when the API server is ready: RBAC with the
 // default roles authorizes requests, the system namespaces exist, and Services can be created. ctx
 // and [Options.StartTimeout] limit only the start, not the life of the control plane, which the
-// caller ends with [ControlPlane.Stop].
+// caller ends with [ControlPlane.Stop]. As many control planes as the machine has cores start at
+// once, over all processes of the user; the others wait, which does not count for the timeout.
 //
 // The error names the process that failed, with the end of its log; both processes are stopped
 // then. It wraps [ErrNoBinaries] if a binary is missing.
@@ -51,13 +53,27 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start a control plane: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.opts.startTimeout())
-	defer cancel()
-	if err := c.start(ctx); err != nil {
+	if err := c.startInTurn(ctx); err != nil {
 		// ctx may have ended the start, so discard does not use it.
 		return nil, errors.Join(fmt.Errorf("start a control plane: %w", err), c.discard())
 	}
 	return c, nil
+}
+
+// startInTurn starts both processes while few others start.
+func (c *ControlPlane) startInTurn(ctx context.Context) error {
+	timeout, err := c.opts.startTimeout()
+	if err != nil {
+		return err
+	}
+	end, err := startturn.Take(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return c.start(ctx)
 }
 
 // prepare creates the folders and files, before a process starts.
@@ -201,7 +217,11 @@ func (c *ControlPlane) StopAPIServer(ctx context.Context) error {
 // killed.
 func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	return c.withProcesses(func() error {
-		ctx, cancel := context.WithTimeout(ctx, c.opts.startTimeout())
+		timeout, err := c.opts.startTimeout()
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		return c.startAPIServer(ctx)
 	})

@@ -233,6 +233,25 @@ func TestStart_Timeout_ErrorNamesTheProcessAndNothingIsLeft(t *testing.T) {
 	expectEmpty(t, tmp)
 }
 
+func TestStart_TimeoutOfTheEnvironment_IsHonored(t *testing.T) {
+	for value, want := range map[string]string{
+		"700ms": "was not ready in time",
+		"soon":  `KUBEBUILDER_CONTROLPLANE_START_TIMEOUT is "soon": want a positive duration`,
+		"-1s":   "want a positive duration, such as 90s",
+	} {
+		t.Run(value, func(t *testing.T) {
+			tmp := t.TempDir()
+			t.Setenv("TMPDIR", tmp)
+			t.Setenv("KUBEBUILDER_CONTROLPLANE_START_TIMEOUT", value)
+			_, err := controlplane.Start(t.Context(), controlplane.Options{})
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("Start: %v, want %q", err, want)
+			}
+			expectEmpty(t, tmp)
+		})
+	}
+}
+
 func expectEmpty(t *testing.T, dir string) {
 	t.Helper()
 	left, err := filepath.Glob(filepath.Join(dir, "*"))

@@ -1,11 +1,14 @@
 package controlplane
 
 import (
-	"cmp"
+	"fmt"
+	"os"
 	"time"
 )
 
 const (
+	// startTimeoutVariable is envtest's.
+	startTimeoutVariable = "KUBEBUILDER_CONTROLPLANE_START_TIMEOUT"
 	// defaultStartTimeout suits a machine that compiles at the same time; on an idle machine the
 	// start takes three seconds.
 	defaultStartTimeout = 5 * time.Minute
@@ -28,9 +31,24 @@ type Options struct {
 	// existing logs are appended to. Empty means a folder that is removed with the control plane.
 	LogDir string
 
-	// StartTimeout limits each start of the control plane or of one process. Zero means five
-	// minutes.
+	// StartTimeout limits each start of the control plane or of one process. Zero means the
+	// duration in KUBEBUILDER_CONTROLPLANE_START_TIMEOUT, as with envtest of controller-runtime, or
+	// five minutes if it is not set.
 	StartTimeout time.Duration
 }
 
-func (o Options) startTimeout() time.Duration { return cmp.Or(o.StartTimeout, defaultStartTimeout) }
+func (o Options) startTimeout() (time.Duration, error) {
+	if o.StartTimeout != 0 {
+		return o.StartTimeout, nil
+	}
+	text := os.Getenv(startTimeoutVariable)
+	if text == "" {
+		return defaultStartTimeout, nil
+	}
+	timeout, err := time.ParseDuration(text)
+	if err != nil || timeout <= 0 {
+		return 0, fmt.Errorf("%s is %q: want a positive duration, such as 90s",
+			startTimeoutVariable, text)
+	}
+	return timeout, nil
+}
