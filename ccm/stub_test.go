@@ -12,6 +12,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -61,7 +62,7 @@ func runWarnings(s ccm.Status) []string {
 }
 
 // limit is generous: only a Manager that hangs exceeds it.
-const limit = 30 * time.Second
+const limit = waittest.Limit
 
 // eventually waits until the condition holds. A failure shows the last value.
 func eventually[T any](t *testing.T, see func() T, want func(T) bool, what string) T {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 func TestAudit_RecordsRequestsAndTheirAnswers(t *testing.T) {
@@ -26,7 +27,7 @@ func TestAudit_RecordsRequestsAndTheirAnswers(t *testing.T) {
 	}
 	cfg.UserAgent = "janes-program/1.0"
 	jane := client(t, cfg)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit)
 	defer cancel()
 
 	begin := time.Now().Add(-time.Second) // the record's clock has another resolution

@@ -20,7 +20,7 @@ import (
 )
 
 // limit is generous: only code that hangs reaches it.
-const limit = 30 * time.Second
+const limit = waittest.Limit
 
 // emptyCloud is a cloud without interfaces.
 func emptyCloud() cloudprovider.Interface {

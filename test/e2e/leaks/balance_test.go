@@ -156,7 +156,7 @@ func atMost(want, got int) error {
 // settle waits for effects that follow the end of a term within moments, and reports missing ones.
 func settle(t *testing.T, what string, cond func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), ccmtest.WaitLimit)
 	defer cancel()
 	if err := until(ctx, cond); err != nil {
 		t.Errorf("%s: failed: %v", what, err)

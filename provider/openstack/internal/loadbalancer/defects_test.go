@@ -13,6 +13,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
@@ -135,7 +136,7 @@ func TestD18_WaitEndsWithItsContext(t *testing.T) {
 		if !errors.Is(err, why) && !errors.Is(err, context.Canceled) {
 			t.Errorf("the wait ends with %v", err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(waittest.Limit):
 		t.Fatal("the wait does not end")
 	}
 }
