@@ -47,7 +47,7 @@ zed) . "$LAB_HERE/host.sh";;
 *) . "$LAB_HERE/root.sh";;
 esac
 lab_enter
-cp -r "$LAB_HERE"/lab_openstack.py "$LAB_HERE"/lab_octavia.py "$LAB_HERE"/lab_openstack-1.0.dist-info "$LAB_HERE"/runmain.py "$LAB_HERE"/seed.py "$LAB_DIR/py/"
+cp -r "$LAB_HERE"/lab_openstack.py "$LAB_HERE"/lab_octavia.py "$LAB_HERE"/lab_wsgi.py "$LAB_HERE"/lab_openstack-1.0.dist-info "$LAB_HERE"/runmain.py "$LAB_HERE"/seed.py "$LAB_DIR/py/"
 export PYTHONPATH=$LAB_DIR/py PATH=/usr/sbin:/usr/bin:/sbin:/bin
 export PYTHONDONTWRITEBYTECODE= PYTHONUNBUFFERED=1
 unset OS_CLOUD ${!OS_*} http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY || true
@@ -66,7 +66,7 @@ startwsgi() { # NAME PORT PROCESSES THREADS SCRIPT ENV... [-- PYARGV]
     start "$name" "${enter[@]}" uwsgi_python3 --http-socket "$LAB_HOST:$port" --master --processes "$procs" \
         --threads "$threads" --enable-threads --lazy-apps --die-on-term --need-app --thunder-lock \
         --buffer-size 65535 --listen 100 --add-header "Connection: close" --procname-prefix "$name " \
-        --wsgi-file "$script" "${envs[@]}" --pyargv "$*"
+        --wsgi-file "$LAB_DIR/py/lab_wsgi.py" --env "LAB_WSGI=$script" "${envs[@]}" --pyargv "$*"
 }
 up() { local name=$1 what=$2 secs=$3; shift 3   # NAME WHAT SECONDS TEST...
     local end=$((SECONDS + secs))

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 )
 
 // The services, by their types in the catalog.
@@ -73,7 +72,7 @@ func newAPI(authURL string, login Object) *API {
 		login: login, auth: strings.TrimRight(authURL, "/"),
 		http: &http.Client{
 			Transport: &http.Transport{MaxIdleConnsPerHost: 4},
-			Timeout:   5 * time.Minute,
+			Timeout:   answerLimit,
 		},
 	}
 }
@@ -107,7 +106,7 @@ func (a *API) session(
 	}
 	answer, err := a.send(ctx, http.MethodPost, a.auth+"/auth/tokens", a.login, nil)
 	if err != nil {
-		return "", nil, err
+		return "", nil, a.silence(ctx, Identity, a.auth, err)
 	}
 	if answer.Status != http.StatusCreated {
 		return "", nil, fmt.Errorf("log in: %s", answer)
@@ -149,6 +148,9 @@ func (a *API) Do(
 	ctx context.Context, method, service, path string, body any, headers ...string,
 ) (Answer, error) {
 	for again := false; ; again = true {
+		if err, found := silent.Load(service); found {
+			return Answer{}, err.(error)
+		}
 		token, bases, err := a.session(ctx, again)
 		if err != nil {
 			return Answer{}, err
@@ -163,9 +165,12 @@ func (a *API) Do(
 		}
 		answer, err := a.send(ctx, method, target, body,
 			append([]string{"X-Auth-Token", token}, headers...))
-		if err != nil || answer.Status != http.StatusUnauthorized || again ||
+		if err != nil {
+			return answer, a.silence(ctx, service, target, err)
+		}
+		if answer.Status != http.StatusUnauthorized || again ||
 			slices.Contains(headers, "X-Auth-Token") {
-			return answer, err
+			return answer, nil
 		}
 	}
 }
