@@ -16,6 +16,8 @@ PLATFORMS := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 # Programs are built without the C library of the machine; only the race detector needs a C compiler. With one
 # setting for all, no package is compiled twice.
 export CGO_ENABLED = 0
+# Without the folder of the checkout in them, another checkout on the machine can use what is compiled.
+export GOFLAGS := $(GOFLAGS) -trimpath
 
 # envtest's convention: a user who has etcd and kube-apiserver says where, and nothing is built.
 export KUBEBUILDER_ASSETS ?=
@@ -56,54 +58,67 @@ programs: program
 
 # Packages that run without the race detector: there are processes in them, or nothing is concurrent.
 WITHOUT_DETECTOR := ./test/program ./test/sideeffects/... ./test/deps ./test/demo ./cmd/... ./example/... ./deploy/... ./docs ./tools/... ./options ./provider/openstack/cloudconf \
-  ./internal/nearest $(addprefix ./provider/openstack/internal/,namepattern pages loadbalancer/desired loadbalancer/settings)
-# Packages that begin first and go first, because their processes and outages take time.
-DRILLS := ./test/drills/...
-# The longest packages with the race detector; they begin first.
-LONGEST := ./test/e2e/controllers ./fleet ./hosting/program ./hosting/process
+  ./internal/nearest $(addprefix ./provider/openstack/internal/,namepattern pages loadbalancer/desired loadbalancer/settings) \
+  ./test/drills/...
 # Tests of thousands of requests, for which the detector needs up to ten times the CPU time, and tests of upstream's
 # controllers, which have data races. They run without it; the other tests of their packages show the same code to the detector.
 LARGE := ^(TestUpstreams_EachBehavior_HoldsOrFailsAsReported|TestAnySequence_Converges|TestClusters_AnySequence_EachIsServedAndTouchesItsOwn|$\
 TestClusters_JoinOrLeaveIsInterrupted_NextPassRepairsIt|TestFailure_AfterEachRequest_IsMadeGood|$\
 TestFaults_NoInstanceIsAbsent|TestNodes_ThousandAreInitialized_CostFewCalls|$\
 TestNodes_StatusOfThousandIsRead_CostsFewCalls)$$
+LARGE_IN := $(addprefix ./provider/openstack/internal/,loadbalancer instances) ./internal/nodes ./internal/servicelb
 # Modules of their own, whose dependencies no host should see.
 NESTED_LIBRARY := hosting/controllerruntime provider/huaweicloud
 NESTED := test/commands test/thirdparty test/chart $(NESTED_LIBRARY) example/embedded test/clusterapi test/chart/monitoring tools/envtest tools/release tools/never test/gcfg test/bench
 
-# Without debug information the binaries of 100 packages link in two thirds of the time. `make lint` vets.
-TEST := $(GO) test -vet=off -ldflags='-s -w'
+# The longest packages begin first. Those with processes, ports and real clocks may have a second try at a failed test,
+# alone, and are reported as flaky. In all others, and in the drills of the promises, one failure counts.
+FIRST := $(addprefix -first=,/test/drills$$ /test/e2e/controllers$$ /fleet$$ /test/commands$$ /hosting/pro /test/chart$$)
+REAL_CLOCKS := /(test/(e2e|providers|program|thirdparty|chart|commands|clusterapi)|ccm/ccmtest|ccm/serving|hosting|example|cmd|fleet)(/|$$)
+AGAIN := -again='$(REAL_CLOCKS)'
+
+LOGS := $(BIN)/logs
+# gotestsum runs what testrun has built: $(call SHOW_TESTS,NAME) -flags of testrun run. It writes bin/logs/NAME.json and NAME.xml.
+SHOW_TESTS = mkdir -p $(LOGS) && $(BIN)/gotestsum/gotestsum --format pkgname --format-hide-empty-pkg --hide-summary skipped \
+  --jsonfile $(LOGS)/$(1).json --junitfile $(LOGS)/$(1).xml --rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-run-root-test \
+  --raw-command -- $(BIN)/testrun run
+
 # Tests, and what they start, spend a tenth of their CPU time less if they collect garbage later.
-test: export GOGC ?= 400
+test test-openstack test-packets: export GOGC ?= 400
 
 .PHONY: test
-test: controlplane programs browser ## Run all tests, on a real kube-apiserver and etcd
-	@$(MAKE) --no-print-directory -j 6 drills test-demos test-with-detector test-without-detector test-nested test-large
-
-# The drills and the demos wait most of the time. The other parts get what these leave.
-.PHONY: drills test-demos test-with-detector test-without-detector test-nested test-large
-test-with-detector test-without-detector test-nested test-large: TEST := nice $(TEST)
-drills:
-	@echo "==> drills"
-	$(TEST) -p 2 -timeout 15m $(DRILLS)
-test-demos:
+test: controlplane programs browser test-binaries ## Run all tests, on a real kube-apiserver and etcd
+	$(call SHOW_TESTS,tests) -dir $(BIN)/tests $(FIRST) $(AGAIN) 3>&2
 	@echo "==> the demos, checked"
 	@$(MAKE) --no-print-directory demo CHECK=1
 	@$(MAKE) --no-print-directory demo CHECK=1 FLEET=1
-test-with-detector:
-	@echo "==> tests with the race detector"
-	# Else each process of a test, too, sleeps a second at its end.
-	CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(TEST) -race -p 3 -parallel 8 -timeout 40m -skip '$(LARGE)' $(LONGEST) \
-	  $$($(GO) list ./... | grep -vxFf <($(GO) list $(WITHOUT_DETECTOR) $(DRILLS)))
-test-without-detector:
-	@echo "==> tests without the race detector"
-	$(TEST) -p 3 -parallel 8 -timeout 40m $(WITHOUT_DETECTOR)
-test-nested:
-	@echo "==> nested modules"
-	@printf '%s\n' $(NESTED) | xargs -P 2 -I{} sh -c "cd {} && $(TEST) -timeout 30m ./..."
-test-large:
-	@echo "==> tests of thousands of requests"
-	$(TEST) -p 1 -parallel 8 -timeout 40m -run '$(LARGE)' ./provider/openstack/internal/{loadbalancer,instances} ./internal/{nodes,servicelb}
+
+# All test binaries, before the first of them runs.
+.PHONY: test-binaries
+test-binaries: $(BIN)/gotestsum/gotestsum $(BIN)/testrun
+	$(BIN)/testrun build -dir $(BIN)/tests -plain '$(WITHOUT_DETECTOR)' -large '$(LARGE_IN)' -large-tests '$(LARGE)' \
+	  -modules '$(NESTED)' ./...
+
+$(BIN)/testrun: $(wildcard tools/testrun/*.go)
+	@$(GO) build -o $@ ./tools/testrun
+
+$(BIN)/gotestsum/gotestsum: tools/gotestsum/go.mod tools/gotestsum/go.sum
+	@echo "build gotestsum"
+	@mkdir -p $(@D)
+	@cd tools/gotestsum && $(GO) build -o $@ gotest.tools/gotestsum
+
+.PHONY: check
+check: controlplane $(BIN)/lint/.built $(BIN)/gotestsum/gotestsum $(BIN)/testrun ## Check format, vet and tests of the packages that differ from a commit, and of those that import them (BASE=HEAD~3)
+	@PLAIN='$(WITHOUT_DETECTOR)' LARGE_IN='$(LARGE_IN)' LARGE='$(LARGE)' MODULES='$(NESTED)' tools/check/run.sh $(BASE)
+	@[ ! -e $(BIN)/check/plan.json ] || { $(call SHOW_TESTS,check) -dir $(BIN)/check $(FIRST) $(AGAIN) 3>&2; }
+
+# How often, and which packages: those with processes, ports and real clocks.
+STRESS_COUNT ?= 20
+STRESS ?= $(REAL_CLOCKS)
+
+.PHONY: test-stress
+test-stress: controlplane programs browser test-binaries ## Run the tests with real clocks 20 times on a busy machine (STRESS_COUNT=5, STRESS='/ccm/serving$$': another number, other packages)
+	tools/stress/run.sh $(STRESS_COUNT) '$(STRESS)'
 
 .PHONY: soak
 soak: ## Run long random sequences of changes to load balancers, in about ten minutes
@@ -128,23 +143,26 @@ test-kubernetes: controlplane ## Run the suites with an API server on older and 
 compat: ## Compile the library and the program with the previous and the next minor version of k8s.io, or its pre-release
 	@tools/compat/run.sh $(LIBRARY) ./cmd/fxccm
 
-# One package at a time: OpenStack itself fills two cores with what one asks of it.
-ON_LAB := FXCCM_OPENSTACK_LAB=$(LAB_DIR) $(GO) test -count=1 -p 1 -parallel 6 -timeout 60m
+# The suites of the provider on a lab, one at a time: OpenStack itself fills two cores with what one asks of it.
+# $(call ON_LAB,NAME,SUITES) -flags of testrun run.
+ON_LAB = export FXCCM_OPENSTACK_LAB=$(LAB_DIR) && \
+  $(BIN)/testrun build -dir $(BIN)/tests-$(1) $(addprefix ./test/providers/,$(2)) && \
+  $(call SHOW_TESTS,$(1)) -dir $(BIN)/tests-$(1) -p 1 -parallel 6 -timeout 60m -again .
 # What QUICK=1 runs: the APIs' rules without Octavia's long ones, and of the rest what does each kind of thing once.
 ON_LAB_LONG  := ^TestLoadBalancer_(Changes|Operator|Refusals|VIP)$$
 ON_LAB_QUICK := ^Test(Login|Addresses_TwoNetworks|Routes_LiveFromCreateToDelete|LoadBalancer_(ExternalService|PortsCome|OfTheUser)|FloatingIP_ComesAndGoes|Takeover)
 
 .PHONY: test-openstack
-test-openstack: controlplane programs openstack-lab ## Run the suites of OpenStack's provider on a real OpenStack, which is brought up if it is not (QUICK=1: a part)
+test-openstack: controlplane programs $(BIN)/gotestsum/gotestsum $(BIN)/testrun openstack-lab ## Run the suites of OpenStack's provider on a real OpenStack, which is brought up if it is not (QUICK=1: a part)
 	@echo "==> what runs on the simulated OpenStack in make test, on the real one"
-	$(ON_LAB) $(if $(QUICK),-skip '$(ON_LAB_LONG)') ./test/providers/api
-	$(ON_LAB) $(if $(QUICK),-run '$(ON_LAB_QUICK)') ./test/providers/openstack ./test/providers/manager ./test/providers/takeover
+	$(call ON_LAB,api,api) $(if $(QUICK),-test.skip '$(ON_LAB_LONG)') 3>&2
+	$(call ON_LAB,provider,$(if $(QUICK),openstack takeover,openstack manager takeover)) $(if $(QUICK),-test.run '$(ON_LAB_QUICK)') 3>&2
 	$(if $(filter-out zed,$(RELEASE)),@$(MAKE) --no-print-directory test-packets RELEASE=$(RELEASE))
 
 .PHONY: test-packets
-test-packets: controlplane ## Send packets through load balancers of ovn, on a lab with RELEASE=2025.1
+test-packets: controlplane $(BIN)/gotestsum/gotestsum $(BIN)/testrun ## Send packets through load balancers of ovn, on a lab with RELEASE=2025.1
 	@$(MAKE) --no-print-directory openstack-lab RELEASE=$(if $(filter-out zed,$(RELEASE)),$(RELEASE),2025.1)
-	$(ON_LAB) ./test/providers/packets
+	$(call ON_LAB,packets,packets) 3>&2
 
 # How long all fuzz targets together run, or how many inputs each gets; compiling them comes on top.
 FUZZ_TIME ?= 10m

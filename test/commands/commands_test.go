@@ -131,10 +131,7 @@ func takes(t *testing.T, folder, page string) bool {
 // TestPages_BlocksOfMake_AreRunByCI compares the programs that make would run for a page with those
 // that it would run in CI, where they may have more arguments.
 func TestPages_BlocksOfMake_AreRunByCI(t *testing.T) {
-	inCI, err := dryRun(t, commandblocks.CI)
-	if err != nil {
-		t.Fatal(err)
-	}
+	inCI := dryRunOfCI(t)
 	compared := map[bool]int{}
 	for page, blocks := range blocksOfPages(t) {
 		for _, b := range blocks {
@@ -288,6 +285,54 @@ func dryRun(t *testing.T, command ...string) ([]string, error) {
 		return nil, fmt.Errorf("%w: %s", err, out)
 	}
 	return strings.Split(strings.TrimSpace(string(out)), "\n"), nil
+}
+
+// dryRunOfCI are the lines that make prints for the commands of .ci/parts, which .ci/run runs.
+func dryRunOfCI(t *testing.T) (all []string) {
+	t.Helper()
+	parts, err := os.ReadFile(filepath.Join(root, ".ci", "parts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(parts)) {
+		_, command, found := strings.Cut(line, "make ")
+		if strings.HasPrefix(line, "#") || !found {
+			continue
+		}
+		lines, err := dryRun(t, append([]string{"make"}, strings.Fields(command)...)...)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		all = append(all, lines...)
+	}
+	return all
+}
+
+// TestCI_EachPart_EndsInTime: a run of CI may take 90 minutes.
+func TestCI_EachPart_EndsInTime(t *testing.T) {
+	t.Parallel()
+	const limit = 85 // minutes, which leaves some for the rest
+	parts, err := os.ReadFile(filepath.Join(root, ".ci", "parts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, count := 0, 0
+	for line := range strings.Lines(string(parts)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		var name string
+		var minutes, latest int
+		if _, err := fmt.Sscan(line, &name, &minutes, &latest); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		// It begins when the parts before it have ended, or not at all.
+		end = max(end, min(end, latest)+minutes)
+		count++
+	}
+	if count == 0 || end > limit {
+		t.Errorf("%d parts can take %d minutes, want at most %d", count, end, limit)
+	}
 }
 
 // blocksOfPages are the blocks of all pages, by page.

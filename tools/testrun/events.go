@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// An event is a line of `go tool test2json`.
+type event struct {
+	Time    time.Time `json:",omitzero"`
+	Action  string
+	Package string  `json:",omitempty"`
+	Test    string  `json:",omitempty"`
+	Elapsed float64 `json:",omitempty"`
+	Output  string  `json:",omitempty"`
+}
+
+// events passes whole lines on, and counts the tests that failed.
+type events struct {
+	to          func(line []byte)
+	rest        []byte
+	failedTests int
+	// passed: the package passed.
+	passed bool
+}
+
+func (e *events) Write(p []byte) (int, error) {
+	e.rest = append(e.rest, p...)
+	for {
+		i := bytes.IndexByte(e.rest, '\n')
+		if i < 0 {
+			return len(p), nil
+		}
+		line := e.rest[:i+1]
+		e.rest = e.rest[i+1:]
+		var found event
+		if json.Unmarshal(line, &found) != nil {
+			continue
+		}
+		if found.Action == "fail" && found.Test != "" {
+			e.failedTests++
+		}
+		if found.Action == "pass" && found.Test == "" {
+			e.passed = true
+		}
+		e.to(bytes.Clone(line))
+	}
+}
+
+// failure is the events of a package that failed as a whole.
+func failure(name string, err error) []byte {
+	var lines []byte
+	for _, e := range []event{
+		{Action: "output", Package: name, Output: fmt.Sprintf("FAIL: %v\n", err)},
+		{Action: "fail", Package: name},
+	} {
+		e.Time = time.Now()
+		line, err := json.Marshal(e)
+		if err != nil {
+			continue // strings and numbers only
+		}
+		lines = append(append(lines, line...), '\n')
+	}
+	return lines
+}
