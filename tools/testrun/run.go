@@ -115,6 +115,7 @@ func run(args []string) error {
 	r := &runner{
 		out: os.Stdout, limit: *limit, again: again, count: len(jobs), began: time.Now(),
 		running: map[string]time.Time{}, cpu: map[string]time.Duration{},
+		progress: progressFile(),
 	}
 	// Else the binaries, each in a group of its own, would go on without testrun.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -128,6 +129,9 @@ type runner struct {
 	again patterns
 	count int
 	began time.Time
+
+	// progress receives lines about what runs.
+	progress io.Writer
 
 	mu sync.Mutex
 	// out receives whole lines.
@@ -255,12 +259,18 @@ func (r *runner) end(name string, err error, isTests bool) {
 	r.final = r.final || !isTests || !r.again.match(name)
 }
 
+// progressFile is the file for lines about what runs. The tests do not get it.
+func progressFile() io.Writer {
+	syscall.CloseOnExec(progressDescriptor)
+	file := os.NewFile(progressDescriptor, "progress")
+	if _, err := file.Stat(); err != nil {
+		return io.Discard
+	}
+	return file
+}
+
 // tell prints what runs, until stop.
 func (r *runner) tell() (stop func()) {
-	progress := os.NewFile(progressDescriptor, "progress")
-	if _, err := progress.Stat(); err != nil {
-		return func() {}
-	}
 	ticker := time.NewTicker(progressInterval)
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -268,7 +278,7 @@ func (r *runner) tell() (stop func()) {
 		for {
 			select {
 			case <-ticker.C:
-				fmt.Fprintln(progress, r.progress())
+				fmt.Fprintln(r.progress, r.now())
 			case <-done:
 				return
 			}
@@ -278,7 +288,7 @@ func (r *runner) tell() (stop func()) {
 		ticker.Stop()
 		close(done)
 		<-ended
-		fmt.Fprintln(progress, r.usage())
+		fmt.Fprintln(r.progress, r.usage())
 	}
 }
 
@@ -301,7 +311,8 @@ func (r *runner) usage() string {
 		strings.Join(most, ", "))
 }
 
-func (r *runner) progress() string {
+// now says what runs.
+func (r *runner) now() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var names []string

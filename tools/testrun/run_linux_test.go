@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -61,7 +62,7 @@ func TestRunner_Job_FailureMayRunAgainOnlyIfATestFailed(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
 			r := &runner{
-				out: &out, limit: c.limit,
+				out: &out, progress: io.Discard, limit: c.limit,
 				running: map[string]time.Time{}, cpu: map[string]time.Duration{},
 			}
 			if c.again != "" {
