@@ -735,6 +735,45 @@ var behaviors = []behavior{
 		},
 	},
 	{
+		"A node that becomes ready during the lookup of its absent instance stays, and gets no taint of a shutdown",
+		"seen: it is deleted",
+		func(w *world) error {
+			ready := func(n *v1.Node) { n.Status.Conditions[0].Status = v1.ConditionTrue }
+			w.cloud.took["exists"], w.cloud.took["shutdown"] = time.Second, 2*time.Second
+			w.addNode("node-1", notReady)
+			w.addInstance("node-2")
+			w.cloud.off["node-2"] = true
+			w.addNode("node-2", notReady)
+			defer w.start()()
+			w.wait(500 * time.Millisecond)
+			w.change("node-1", ready)
+			w.wait(time.Second)
+			w.change("node-2", ready)
+			w.wait(2 * time.Second)
+			return errors.Join(want("kept", w.get("node-1") != nil, true),
+				want("taints", w.taints("node-2"), []string(nil)))
+		},
+	},
+	{
+		"A node that the selector leaves out during its lookup is not written or deleted",
+		"kubernetes/cloud-provider#35",
+		func(w *world) error {
+			w.selector = "edge!=yes"
+			w.cloud.took["exists"], w.cloud.took["metadata"] = time.Second, time.Second
+			w.addInstance("node-1")
+			w.addNode("node-1", fresh)
+			w.addNode("node-2", notReady)
+			defer w.start()()
+			w.wait(500 * time.Millisecond)
+			for _, name := range []string{"node-1", "node-2"} {
+				w.change(name, func(n *v1.Node) { n.Labels["edge"] = "yes" })
+			}
+			w.wait(time.Minute)
+			return errors.Join(want("writes", w.writes(), []string(nil)),
+				want("waiting", len(w.record.Waiting()), 0))
+		},
+	},
+	{
 		"Two addresses of --node-ip come first in its order, without others of their type", "",
 		func(w *world) error {
 			defer w.start()()

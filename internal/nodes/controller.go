@@ -68,12 +68,14 @@ type Params struct {
 	Period time.Duration
 }
 
-// latest returns a node as it is after a call that took time.
+// latest returns a node as it is after a call that took time, or nil if it is gone, or if the
+// selector leaves it out by now.
 func (p Params) latest(node *v1.Node) *v1.Node {
-	if now, err := p.Nodes.Lister().Get(node.Name); err == nil && now.UID == node.UID {
-		return now
+	now, err := p.Nodes.Lister().Get(node.Name)
+	if err != nil || now.UID != node.UID || !p.Selector.Matches(labels.Set(now.Labels)) {
+		return nil
 	}
-	return node
+	return now
 }
 
 // Refresh are the further parts of a [Controller].
@@ -290,7 +292,9 @@ func (c *Controller) initialize(ctx context.Context, node *v1.Node) (isOurs bool
 		return false, err
 	}
 	c.Record.show(node.UID)
-	node = c.latest(node)
+	if node = c.latest(node); node == nil {
+		return true, errStale
+	}
 	_, isV2 := c.Cloud.InstancesV2()
 	wanted, err := initialization(node, found, isV2)
 	if err != nil {
@@ -356,7 +360,9 @@ func (c *Controller) refreshNode(ctx context.Context, node *v1.Node) (isOurs boo
 		return false, err
 	}
 	c.Record.show(node.UID)
-	node = c.latest(node)
+	if node = c.latest(node); node == nil {
+		return true, errStale
+	}
 	wanted, err := refresh(node, found, c.refresh.UpdateLabels)
 	if err != nil {
 		return true, err

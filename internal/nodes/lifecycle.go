@@ -120,18 +120,22 @@ func (l *Lifecycle) check(ctx context.Context, node *v1.Node) error {
 		}
 		return nil
 	}
+	isOff := false
 	exists, err := l.instances.exists(ctx, node)
+	if err == nil && exists {
+		l.Record.show(node.UID)
+		isOff, err = l.instances.isShutdown(ctx, node)
+	}
 	if err != nil {
 		return err
 	}
-	if !exists {
+	switch node = l.latest(node); {
+	case node == nil, isReady(node): // the next pass finds what has changed
+		return nil
+	case !exists:
 		return l.delete(ctx, node)
-	}
-	l.Record.show(node.UID)
-	isOff, err := l.instances.isShutdown(ctx, node)
-	node = l.latest(node)
-	if err != nil || !isOff || len(withoutTaints(node, isShutdownTaint)) > 0 {
-		return err
+	case !isOff, len(withoutTaints(node, isShutdownTaint)) > 0:
+		return nil
 	}
 	return l.patch(ctx, node, withTaint(node, shutdown))
 }

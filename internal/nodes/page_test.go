@@ -36,7 +36,7 @@ provider. They are fxccm's own, because upstream's delete, skip or delay nodes i
   ends are removed. The event ` + "`InvalidLabelChanged`" + ` has both values.
 * With ` + "`--update-node-labels`" + ` the labels of instance type, zone, region and those that the provider adds follow the instance. A label that the provider no longer has stays.
 * Only a node that is not ready is looked up for its deletion. A node younger than 5 minutes is deleted only if its instance has been seen: the cloud may not list it yet.
-  The deletion is of the node with the UID that was looked up.
+  The deletion is of the node with the UID that was looked up, unless that is ready by then.
 * ` + "`--node-selector`" + ` leaves the other nodes alone: they are not looked up, initialized, written, tainted or deleted, they are no members of load balancers, and their routes are neither
   created nor deleted.
 
