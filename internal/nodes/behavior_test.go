@@ -774,6 +774,33 @@ var behaviors = []behavior{
 		},
 	},
 	{
+		"A label that could not be written is written later, without another change of the node", "",
+		func(w *world) error {
+			var away atomic.Bool
+			away.Store(true)
+			w.client.PrependReactor("*", "nodes",
+				func(action clienttesting.Action) (bool, runtime.Object, error) {
+					if v := action.GetVerb(); away.Load() && (v == "patch" || v == "update") {
+						return true, nil, apierrors.NewInternalError(errDown)
+					}
+					return false, nil, nil
+				})
+			defer w.start()()
+			w.addInstance("node-1")
+			w.addNode("node-1", func(n *v1.Node) {
+				n.Labels[v1.LabelFailureDomainBetaZone] = "zone-2"
+				n.Status.Addresses = []v1.NodeAddress{
+					{Type: v1.NodeInternalIP, Address: "10.0.0.1"},
+					{Type: v1.NodeHostName, Address: "node-1"},
+				}
+			})
+			w.wait(10 * time.Second)
+			away.Store(false)
+			w.wait(10 * time.Minute)
+			return want("label", w.get("node-1").Labels[v1.LabelTopologyZone], "zone-2")
+		},
+	},
+	{
 		"Two addresses of --node-ip come first in its order, without others of their type", "",
 		func(w *world) error {
 			defer w.start()()

@@ -209,16 +209,25 @@ func (c *Controller) work(ctx context.Context) {
 			c.Record.initialized(name)
 		case isNew(node):
 			c.sync(ctx, node)
-		case hasIP(node):
-			c.noteUpdate(ctx, node, c.write(ctx, node, stable(node)))
 		default:
-			isOurs, err := c.refreshNode(ctx, node)
-			c.noteUpdate(ctx, node, errors.Join(c.write(ctx, node, stable(node)), err))
-			if isOurs || err != nil {
-				c.queue.AddAfter(name, c.addressPause(node))
-			}
+			c.complete(ctx, node)
 		}
 		c.queue.Done(name)
+	}
+}
+
+// complete writes what an initialized node lacks: labels that others imply, and the address. It is
+// tried again until nothing is missing.
+func (c *Controller) complete(ctx context.Context, node *v1.Node) {
+	err := c.write(ctx, node, stable(node))
+	isAwaited := false
+	if !hasIP(node) {
+		isOurs, errOfAddress := c.refreshNode(ctx, node)
+		isAwaited, err = isOurs, errors.Join(err, errOfAddress)
+	}
+	c.noteUpdate(ctx, node, err)
+	if isAwaited || err != nil {
+		c.queue.AddAfter(node.Name, c.completionPause(node))
 	}
 }
 
@@ -277,10 +286,9 @@ func retryPause(failing time.Duration) time.Duration {
 	return min(max(failing, firstRetry), max(soonRetry, failing/10), lastRetry)
 }
 
-// addressPause is the pause before the cloud is asked again for the addresses of a node that has
-// none: a tenth of the node's age, from a second to the period of all refreshes. The API server's
-// clock may be ahead.
-func (c *Controller) addressPause(node *v1.Node) time.Duration {
+// completionPause is the pause before the next attempt to complete a node: a tenth of the node's
+// age, from a second to the period of all refreshes. The API server's clock may be ahead.
+func (c *Controller) completionPause(node *v1.Node) time.Duration {
 	return min(max(time.Since(node.CreationTimestamp.Time).Abs()/10, firstRetry), c.Period)
 }
 
