@@ -65,6 +65,9 @@ func TestPatches_RealAPIServer_ChangeOnlyWhatTheyName(t *testing.T) {
 		}
 	}
 
+	if _, err := c.claim(t.Context(), fresh); !apierrors.IsConflict(err) {
+		t.Errorf("a Service that has changed is claimed: %v", err)
+	}
 	if err := c.release(t.Context(), fresh, nil); !apierrors.IsConflict(err) {
 		t.Errorf("a Service that has changed is released: %v", err)
 	}

@@ -16,14 +16,19 @@ import (
 )
 
 // claim sets the finalizer and the mark, unless the Service has them, and returns the Service. The
-// finalizer comes before the load balancer, so that the Service lasts until the clean-up.
+// finalizer comes before the load balancer, so that the Service lasts until the clean-up. If the
+// Service has changed since it was read, claim fails with a conflict: the Service may have gone to
+// another class, whose controller has marked it.
 func (c *Controller) claim(ctx context.Context, service *v1.Service) (*v1.Service, error) {
 	if isClaimed(service) {
 		return service, nil
 	}
 	return c.patch(ctx, service, map[string]any{
-		"annotations": map[string]any{ServedClass: ptr.Deref(service.Spec.LoadBalancerClass, "")},
-		"finalizers":  []string{servicehelper.LoadBalancerCleanupFinalizer},
+		"resourceVersion": service.ResourceVersion,
+		"annotations": map[string]any{
+			ServedClass: ptr.Deref(service.Spec.LoadBalancerClass, ""),
+		},
+		"finalizers": []string{servicehelper.LoadBalancerCleanupFinalizer},
 	}, nil)
 }
 
