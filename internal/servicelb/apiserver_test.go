@@ -54,8 +54,9 @@ func TestPatches_RealAPIServer_ChangeOnlyWhatTheyName(t *testing.T) {
 				IP: address, Ports: []v1.PortStatus{{Port: 80, Protocol: v1.ProtocolTCP}},
 			}}
 		}
-		if err := c.publish(t.Context(), claimed, status); err != nil {
-			t.Fatal(err)
+		published, err := c.publish(t.Context(), claimed, status)
+		if err != nil || !sameStatus(&published.Status.LoadBalancer, status) {
+			t.Fatalf("published: %v, %+v", err, published)
 		}
 		if claimed, err = services.Get(t.Context(), "web", metav1.GetOptions{}); err != nil {
 			t.Fatal(err)

@@ -104,7 +104,18 @@ var behaviors = []behavior{
 				"source ranges": func(s *v1.Service) {
 					s.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"}
 				},
-				"ports":       func(s *v1.Service) { s.Spec.Ports[0].NodePort++ },
+				"ports": func(s *v1.Service) { s.Spec.Ports[0].NodePort++ },
+				"another port": func(s *v1.Service) {
+					s.Spec.Ports = append(s.Spec.Ports, v1.ServicePort{Name: "b", Port: 81})
+				},
+				"application protocol": func(s *v1.Service) {
+					s.Spec.Ports[0].AppProtocol = new("https")
+				},
+				"affinity's timeout": func(s *v1.Service) {
+					s.Spec.SessionAffinityConfig = &v1.SessionAffinityConfig{
+						ClientIP: &v1.ClientIPConfig{TimeoutSeconds: new(int32(60))},
+					}
+				},
 				"annotations": func(s *v1.Service) { s.Annotations = map[string]string{"a": "b"} },
 				"address":     func(s *v1.Service) { s.Spec.LoadBalancerIP = "192.0.2.9" },
 				"affinity": func(s *v1.Service) {
@@ -310,13 +321,16 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A Service of another class is left alone, even when it is deleted with its controller's finalizer", "",
+		"A Service of another class is left alone, even when it is deleted with its controller's finalizer",
+		"seen: it removes the finalizer when the Service is deleted",
 		func(w *world) error {
 			defer w.start(onlyDefault).stop()
 			w.add("web", ofClass("example.com/other"), func(s *v1.Service) {
 				s.Finalizers = []string{"service.kubernetes.io/load-balancer-cleanup"}
 				s.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: "198.51.100.1"}}
 			})
+			w.wait(time.Minute)
+			w.delete("web")
 			w.wait(time.Minute)
 			return errors.Join(want("calls", w.methods(), []string(nil)),
 				want("writes", w.writes(), 0))
@@ -883,6 +897,74 @@ var behaviors = []behavior{
 			defer w.start(onlyDefault).stop()
 			w.wait(time.Minute)
 			return errors.Join(want("calls", len(w.methods()), 3), want("writes", w.writes(), 0))
+		},
+	},
+	{
+		"The address that another component writes stays if the provider returns none, and leads to no call",
+		"",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.fail("ensure", slices.Repeat([]error{cloudprovider.ImplementedElsewhere}, 9)...)
+			w.add("elsewhere")
+			w.wait(time.Second)
+			w.fail("ensure")
+			w.cloud.hidesAddresses = true
+			w.add("empty")
+			w.wait(10 * time.Second)
+			w.forgetCalls()
+			for _, name := range []string{"elsewhere", "empty"} {
+				w.change(name, func(s *v1.Service) {
+					s.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: "198.51.100.1"}}
+				})
+			}
+			w.wait(time.Minute)
+			return errors.Join(want("calls", w.methods(), []string(nil)),
+				want("elsewhere", w.address("elsewhere"), "198.51.100.1"),
+				want("empty", w.address("empty"), "198.51.100.1"))
+		},
+	},
+	{
+		"The time that a cloud names for the next call is kept also right after another call", "",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.slow("ensure", 100*time.Millisecond)
+			w.add("web")
+			w.wait(time.Second)
+			w.fail("ensure", retryIn(20*time.Second))
+			w.change("web", func(s *v1.Service) { s.Spec.LoadBalancerIP = "192.0.2.9" })
+			w.wait(15 * time.Second)
+			early := w.methods()
+			w.wait(10 * time.Second)
+			return errors.Join(want("early", early, []string{"ensure", "ensure"}),
+				want("later", w.methods(), []string{"ensure", "ensure", "ensure"}))
+		},
+	},
+	{
+		"A Service that needs no load balancer any more when it is there is cleaned up without a Warning",
+		"seen: a Warning, because the API server refuses the address",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.slow("ensure", 5*time.Second)
+			w.add("web")
+			w.wait(time.Second)
+			w.change("web", asClusterIP)
+			w.wait(time.Minute)
+			return errors.Join(want("Warnings", w.events("Warning"), []string(nil)),
+				want("balancers", len(w.cloud.balancers), 0),
+				want("finalizer", w.hasFinalizer("web"), false))
+		},
+	},
+	{
+		"An update of nodes that has not finished or that fails is made up for", "",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			w.fail("update", retryIn(time.Second), errBroken)
+			w.addNode("node-2")
+			w.wait(20 * time.Second)
+			calls := w.calls()
+			return want("nodes", calls[len(calls)-1].nodes, "node-1 node-2")
 		},
 	},
 	{

@@ -35,7 +35,8 @@ that a program around it cannot mend.
   that has the cluster autoscaler's taint `+"`ToBeDeletedByClusterAutoscaler`"+`, or that is not ready and has the condition `+"`NetworkUnavailable`"+`. Other nodes that are not ready stay
   members, so that connections can drain. The OpenStack provider keeps a node that is about to be removed with weight 0 until it is gone.
 * `+"`--concurrent-service-syncs`"+` is how many calls for Services may be in flight, and besides these how many updates after changes of nodes.
-* A status that another client changes, and a finalizer that another client removes, are written again after 5 seconds.
+* A status that another client changes, and a finalizer that another client removes, are written again after 5 seconds. If the provider has returned
+  no address, another component may write it.
 
 ## Clean-up
 

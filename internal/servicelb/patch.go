@@ -39,15 +39,15 @@ func isClaimed(service *v1.Service) bool {
 		servicehelper.HasLBFinalizer(service)
 }
 
-// publish writes the answer of the provider to the status, unless it is there.
+// publish writes the answer of the provider to the status, unless it is there, and returns the
+// Service.
 func (c *Controller) publish(
 	ctx context.Context, service *v1.Service, status *v1.LoadBalancerStatus,
-) error {
+) (*v1.Service, error) {
 	if sameStatus(&service.Status.LoadBalancer, status) {
-		return nil
+		return service, nil
 	}
-	_, err := c.patch(ctx, service, map[string]any{}, map[string]any{"ingress": status.Ingress})
-	return err
+	return c.patch(ctx, service, map[string]any{}, map[string]any{"ingress": status.Ingress})
 }
 
 // release removes the finalizer, the mark and the address, after the load balancer with that

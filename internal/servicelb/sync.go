@@ -49,6 +49,11 @@ func (c *Controller) sync(ctx context.Context, key types.NamespacedName) error {
 		}
 		return nil
 	case c.isReplaced(last, service):
+		// Right after the answer of the provider, the informer may still have the old status.
+		if pause := time.Until(last.finished.Add(rewritePause)); pause > 0 {
+			c.changed.AddAfter(key, pause)
+			return nil
+		}
 		// The provider knows the address of now.
 		return c.ensure(ctx, key, service, last)
 	}
@@ -131,9 +136,12 @@ func (c *Controller) ensure(
 			"There are no available nodes for LoadBalancer")
 	}
 	status, err := c.Cloud.EnsureLoadBalancer(ctx, c.ClusterName, claimed.DeepCopy(), nodes)
+	latest, absent := c.services.Services(key.Namespace).Get(key.Name)
 	switch {
+	case absent != nil, latest.UID != service.UID, !c.Classes.want(latest):
+		return nil // it is queued for its clean-up, and the API server refuses an address
 	case isElsewhere(err):
-		c.finish(key, now, claimed.Status.LoadBalancer.DeepCopy())
+		c.finish(key, now, latest, nil)
 		return nil
 	case err == nil && status == nil:
 		err = errNoStatus
@@ -142,10 +150,10 @@ func (c *Controller) ensure(
 		c.warn(ctx, service, syncFailed, err)
 		return err
 	}
-	if err := c.publish(ctx, claimed, status); err != nil {
+	if latest, err = c.publish(ctx, latest, status); err != nil {
 		return c.unwritten(ctx, service, err)
 	}
-	c.finish(key, now, status)
+	c.finish(key, now, latest, status)
 	if now.announced {
 		now.announced = false
 		c.Recorder.Event(service, v1.EventTypeNormal, ensured, "Ensured load balancer")
@@ -324,13 +332,17 @@ func (c *Controller) forget(key types.NamespacedName) {
 	delete(c.served, key)
 }
 
-// finish notes the answer of the provider. What another client has written during the call is seen
-// after a pause.
-func (c *Controller) finish(key types.NamespacedName, s *served, status *v1.LoadBalancerStatus) {
+// finish notes the answer of the provider. What another client has written to the Service during
+// the call is seen after a pause.
+func (c *Controller) finish(
+	key types.NamespacedName, s *served, service *v1.Service, status *v1.LoadBalancerStatus,
+) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	s.finished, s.status, s.failure = time.Now(), status, ""
-	c.changed.AddAfter(key, rewritePause)
+	s.finished, s.status, s.failure = time.Now(), status.DeepCopy(), ""
+	c.mu.Unlock()
+	if c.isReplaced(s, service) || !isClaimed(service) {
+		c.changed.AddAfter(key, rewritePause)
+	}
 }
 
 func (c *Controller) unfinish(s *served) {
@@ -345,11 +357,11 @@ func (c *Controller) isFinished(s *served) bool {
 	return !s.finished.IsZero()
 }
 
-// isReplaced reports whether another client has written another status. Right after the answer of
-// the provider, the informer may still have the old one.
+// isReplaced reports whether a Service has another status than the answer of the provider. If the
+// provider has returned no address, another component may write it.
 func (c *Controller) isReplaced(s *served, now *v1.Service) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !s.finished.IsZero() && time.Since(s.finished) >= rewritePause &&
+	return !s.finished.IsZero() && s.status != nil && len(s.status.Ingress) > 0 &&
 		!sameStatus(&now.Status.LoadBalancer, s.status)
 }

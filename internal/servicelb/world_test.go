@@ -59,6 +59,8 @@ type cloud struct {
 	balancers map[types.UID]string
 	// ipMode: the answers have one.
 	ipMode bool
+	// hidesAddresses: the answers have no address.
+	hidesAddresses bool
 }
 
 func newCloud(client *fake.Clientset) *cloud {
@@ -112,7 +114,7 @@ func (c *cloud) status(uid types.UID) *v1.LoadBalancerStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	address, ok := c.balancers[uid]
-	if !ok {
+	if !ok || c.hidesAddresses {
 		return &v1.LoadBalancerStatus{}
 	}
 	ingress := v1.LoadBalancerIngress{IP: address}
@@ -201,6 +203,7 @@ func inWorld(t *testing.T, upstream bool, test func(*world)) {
 				w.recorded = append(w.recorded, event)
 				return true, event, nil
 			})
+		addRules(client)
 		w.addNode("node-1")
 		test(w)
 	})
