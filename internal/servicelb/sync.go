@@ -28,7 +28,10 @@ const (
 	kept         = "LoadBalancerFinalizerKept"
 )
 
-var errNoStatus = errors.New("the provider has returned no status")
+var (
+	errNoStatus = errors.New("the provider has returned no status")
+	errChanged  = api.NewRetryError("the Service has changed", updatePause)
+)
 
 // sync makes the call that a Service needs, if any.
 func (c *Controller) sync(ctx context.Context, key types.NamespacedName) error {
@@ -243,15 +246,13 @@ func (c *Controller) announceDeletion(service *v1.Service, last *served) {
 func (c *Controller) cleanUp(
 	ctx context.Context, key types.NamespacedName, service *v1.Service, last *served,
 ) error {
-	owner := c.Classes.owner(service)
+	owner := c.ownerOf(service, last)
 	switch {
 	case !c.Classes.mayClaim(service):
 		// Another controller has claimed the Service meanwhile. In the same cloud, it owns the load
 		// balancer by now.
 		c.forget(key)
 		return nil
-	case last != nil:
-		owner = ours
 	case owner == another:
 		return nil
 	}
@@ -265,6 +266,14 @@ func (c *Controller) cleanUp(
 			"another controller may have set it: the cloud has no load balancer of the Service",
 			servicehelper.LoadBalancerCleanupFinalizer)
 		return nil
+	}
+	latest, absent := c.services.Services(key.Namespace).Get(key.Name)
+	if absent == nil && latest.UID == service.UID {
+		if c.Classes.want(latest) || !c.Classes.mayClaim(latest) ||
+			c.ownerOf(latest, last) != owner {
+			return errChanged // the load balancer may be another one
+		}
+		service = latest
 	}
 	if exists {
 		if last == nil {
@@ -290,6 +299,14 @@ func (c *Controller) cleanUp(
 	return nil
 }
 
+// ownerOf says who cleans up after a Service: this controller if it has made the last request.
+func (c *Controller) ownerOf(service *v1.Service, last *served) owner {
+	if last != nil {
+		return ours
+	}
+	return c.Classes.owner(service)
+}
+
 // warn reports a failure, unless the provider has only not finished or the run is over.
 func (c *Controller) warn(ctx context.Context, service *v1.Service, reason string, err error) {
 	if _, unfinished := errors.AsType[*api.RetryError](err); unfinished || ctx.Err() != nil {
@@ -313,7 +330,7 @@ func (c *Controller) unwritten(ctx context.Context, service *v1.Service, err err
 	case apierrors.IsNotFound(err), isOfAnother(err):
 		return nil
 	case apierrors.IsConflict(err):
-		return api.NewRetryError("the Service has changed", updatePause)
+		return errChanged
 	}
 	err = fmt.Errorf("write the Service: %w", err)
 	c.warn(ctx, service, syncFailed, err)

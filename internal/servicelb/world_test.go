@@ -38,6 +38,7 @@ func init() {
 // A call is one that the cloud has received.
 type call struct {
 	method, service string
+	uid             types.UID
 	nodes           string
 	class           string
 	begin, end      time.Duration
@@ -81,7 +82,7 @@ func (c *cloud) call(ctx context.Context, method string, s *v1.Service, nodes []
 	}
 	slices.Sort(names)
 	this := call{
-		method: method, service: s.Name, nodes: strings.Join(names, " "),
+		method: method, service: s.Name, uid: s.UID, nodes: strings.Join(names, " "),
 		begin: time.Since(c.epoch), finalized: servicehelper.HasLBFinalizer(s),
 	}
 	if now, err := c.client.CoreV1().Services(s.Namespace).Get(ctx, s.Name,
@@ -159,7 +160,7 @@ func (c *cloud) UpdateLoadBalancer(
 
 func (c *cloud) EnsureLoadBalancerDeleted(ctx context.Context, _ string, s *v1.Service) error {
 	err := c.call(ctx, "delete", s, nil)
-	if err == nil {
+	if err == nil || ctx.Err() != nil { // the cloud ends a request whose caller has given up
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.balancers, s.UID)
