@@ -850,6 +850,30 @@ var behaviors = []behavior{
 		},
 	},
 	{
+		"A clean-up after another cloud controller manager, whose end a stop interrupts, is finished by the next run",
+		"",
+		func(w *world) error {
+			m := w.start(onlyDefault)
+			w.add("web")
+			w.wait(time.Second)
+			m.stop()
+			w.change("web", func(s *v1.Service) {
+				s.Spec.Type, s.Annotations = v1.ServiceTypeClusterIP, nil
+			})
+			w.slow("delete", 5*time.Second)
+			m = w.start(onlyDefault)
+			w.wait(time.Second)
+			m.stop() // the request has reached the cloud
+			w.slow("delete", 0)
+			if err := want("balancers", len(w.cloud.balancers), 0); err != nil {
+				return err
+			}
+			defer w.start(onlyDefault).stop()
+			w.wait(time.Minute)
+			return want("finalizer", w.hasFinalizer("web"), false)
+		},
+	},
+	{
 		"A Service that is being deleted and has another finalizer is left alone",
 		"kubernetes/cloud-provider-gcp#981",
 		func(w *world) error {

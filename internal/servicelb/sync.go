@@ -275,6 +275,14 @@ func (c *Controller) cleanUp(
 		}
 		service = latest
 	}
+	if exists && owner == unmarked {
+		// Without the mark, a next run does not know that this one has deleted the load balancer.
+		claimed, err := c.claim(ctx, service)
+		if err != nil {
+			return c.unwritten(ctx, service, err)
+		}
+		service = claimed
+	}
 	if exists {
 		if last == nil {
 			last = &served{service: service}
