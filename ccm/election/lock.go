@@ -32,6 +32,7 @@ type leaseRecord struct {
 	// other is the last other process that held the lease. It is nil after that process's release.
 	other *otherHolder
 	// earlier is the holder before other that may lead longest, because its release was not seen.
+	// Only time ends the wait for it, because it stands for all holders before other.
 	earlier *otherHolder
 	// isHeldByOther reports whether the lease named other as its holder when it was last seen.
 	isHeldByOther bool
@@ -73,9 +74,6 @@ func (r *leaseRecord) observeState(seen leaseState, own time.Duration, at time.T
 	switch {
 	case !r.isHeldByOther:
 		// Without a proof, the record says nothing about the last holder, which may still lead.
-		if r.earlier != nil && seen.isReleaseBy(r.earlier.releaseDigest) {
-			r.earlier = nil
-		}
 		if last != nil && seen.isReleaseBy(last.releaseDigest) {
 			r.other = nil
 			return true

@@ -82,8 +82,9 @@ func TestLock_LeaseLooksReleased_IsFreeOnlyWithTheHoldersToken(t *testing.T) {
 	free := func(token string) leaseState {
 		return leaseState{*released(begin), "", "", token}
 	}
-	mine, forged := digestOf("mine"), digestOf("forged")
+	mine, forged, other := digestOf("mine"), digestOf("forged"), digestOf("other")
 	ghost := leaseState{*by("ghost", 15, begin), "", forged, ""}
+	second := leaseState{*by("second", 15, begin), "", other, ""}
 	for name, test := range map[string]struct {
 		states []leaseState // a second apart
 		wait   time.Duration
@@ -100,6 +101,8 @@ func TestLock_LeaseLooksReleased_IsFreeOnlyWithTheHoldersToken(t *testing.T) {
 		"digest removed":                {[]leaseState{leader(mine, 0), leader("", 0), free("")}, 16 * time.Second},
 		"a ghost holds and releases it": {[]leaseState{leader(mine, 0), ghost, free("forged")}, 15 * time.Second},
 		"a ghost and then the leader":   {[]leaseState{leader(mine, 0), ghost, leader(mine, 2), free("mine")}, 16 * time.Second},
+		"digest replaced twice":         {[]leaseState{leader(mine, 0), leader(forged, 0), leader(other, 0), free("forged"), free("other")}, 16 * time.Second},
+		"two ghosts hold and release":   {[]leaseState{leader(mine, 0), ghost, second, free("forged"), free("other")}, 16 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(begin)
