@@ -224,11 +224,13 @@ func (c *Cluster) guard(config *rest.Config) *rest.Config {
 }
 
 // GuardTransport lets a transport connect only as [Params].Access permits it, for requests to
-// addresses that the owner of the cluster names, such as those in its CloudConfig. It does nothing
-// for a [Trusted] cluster. The transport must not have been used.
-func (c *Cluster) GuardTransport(t *http.Transport) {
+// addresses that the owner of the cluster names, such as those in its CloudConfig. Requests must be
+// sent through the result, which limits the responses: each may have [Limits].ObjectBytes, in bytes
+// or in memory if it is JSON, and responses of more than a megabyte are read slowly. The transport
+// must not have been used. A [Trusted] cluster's transport is returned unchanged.
+func (c *Cluster) GuardTransport(t *http.Transport) http.RoundTripper {
 	if c.rules == nil {
-		return
+		return t
 	}
 	t.DialContext = c.rules.dial
 	if !c.rules.AllowProxy {
@@ -239,6 +241,7 @@ func (c *Cluster) GuardTransport(t *http.Transport) {
 // applyRules checks the client configuration of a cluster that is not trusted, and guards it.
 func (c *Cluster) applyRules(rules *AccessRules) {
 	if c.isTrusted {
+	return newCloudMeter(t, c.limits)
 		return
 	}
 	c.rules = rules

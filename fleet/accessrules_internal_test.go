@@ -163,9 +163,9 @@ func TestGuardTransport_LoopbackAddress_IsReachedForATrustedClusterOnly(t *testi
 		}
 		c.applyRules(&AccessRules{})
 		transport := &http.Transport{Proxy: http.ProxyFromEnvironment}
-		c.GuardTransport(transport)
+		guarded := c.GuardTransport(transport)
 		request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
-		response, err := transport.RoundTrip(request)
+		response, err := guarded.RoundTrip(request)
 		if err == nil {
 			_ = response.Body.Close()
 		}

@@ -42,6 +42,8 @@ type jsonSizer struct {
 	inString, escaped bool
 	// number is the string or the number that is read.
 	number exponent
+	// hasNoQuantities is true if no text is decoded as a resource.Quantity.
+	hasNoQuantities bool
 }
 
 // scan implements sizer.
@@ -92,6 +94,9 @@ func (s *jsonSizer) scan(part []byte) (bytes int64, ended bool) {
 func (s *jsonSizer) endNumber() int64 {
 	size := s.number.size()
 	s.number = exponent{}
+	if s.hasNoQuantities {
+		return 0
+	}
 	return size
 }
 

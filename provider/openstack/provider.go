@@ -33,9 +33,10 @@ func WithEnvironment(getenv func(string) string) Option {
 }
 
 // WithTransport lets guard change each new HTTP transport before its first request, such as to
-// restrict its connections: see fleet.Cluster.GuardTransport. Providers that share by [WithShared]
-// must have equal guards, or none.
-func WithTransport(guard func(*http.Transport)) Option {
+// restrict its connections, and wrap it, such as to limit the responses: see
+// fleet.Cluster.GuardTransport. Providers that share by [WithShared] must have equal guards, or
+// none.
+func WithTransport(guard func(*http.Transport) http.RoundTripper) Option {
 	return func(s *source) { s.guard = guard }
 }
 
@@ -66,7 +67,7 @@ type source struct {
 	// shared is nil unless [WithShared] sets it.
 	shared *Shared
 	// guard is nil unless [WithTransport] sets it.
-	guard func(*http.Transport)
+	guard func(*http.Transport) http.RoundTripper
 }
 
 // load reads the configuration. The error contains all problems and no secret.

@@ -20,7 +20,9 @@ import (
 
 // access holds the connections and the login of one set of credentials.
 type access struct {
-	transport   *http.Transport
+	transport *http.Transport
+	// guarded is the transport with its guard, for all requests.
+	guarded     http.RoundTripper
 	connections *apiconn.Dialer
 	keystone    *keystone
 	session     *session
@@ -47,14 +49,15 @@ func newAccess(g cloudconf.Global, o Options) (*access, error) {
 	if err != nil {
 		return nil, err
 	}
+	var guarded http.RoundTripper = transport
 	if o.Guard != nil {
-		o.Guard(transport)
+		guarded = o.Guard(transport)
 	}
 	connections := apiconn.NewDialer(transport.DialContext)
 	transport.DialContext = connections.Dial
 	answers := &trouble.Answers{}
 	return &access{
-		transport: transport, connections: connections, answers: answers,
+		transport: transport, guarded: guarded, connections: connections, answers: answers,
 		keystone: &keystone{credentials: who}, session: newSession(o.Clock, o.random, answers),
 	}, nil
 }

@@ -33,8 +33,9 @@ type Options struct {
 	// Transport wraps the HTTP transport in the fence of the term. An error that wraps
 	// fence.ErrClosed is not retried.
 	Transport func(http.RoundTripper) http.RoundTripper
-	// Guard changes each new transport of HTTP before its first request. Nil: none.
-	Guard func(*http.Transport)
+	// Guard changes each new transport of HTTP before its first request, and returns it or a
+	// transport around it. Nil: none.
+	Guard func(*http.Transport) http.RoundTripper
 	// UserAgents precede "fxccm" in the header User-Agent.
 	UserAgents []string
 	Logger     logr.Logger

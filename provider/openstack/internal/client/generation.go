@@ -64,7 +64,7 @@ func newGeneration(cfg cloudconf.Config, o Options) (*generation, error) {
 	}
 	waited := o.Observer.RateLimitWaited
 	own := &ratelimit.Transport{
-		Next: attempt(o.Transport(g.transport)), Queue: g.own, Waited: waited,
+		Next: attempt(o.Transport(g.guarded)), Queue: g.own, Waited: waited,
 	}
 	g.http = retry(own)
 	g.detached = g.http
@@ -76,7 +76,7 @@ func newGeneration(cfg cloudconf.Config, o Options) (*generation, error) {
 			},
 		}
 		g.detached = retry(&ratelimit.Transport{
-			Next: attempt(g.transport), Queue: g.queue, Pauses: true, Waited: waited,
+			Next: attempt(g.guarded), Queue: g.queue, Pauses: true, Waited: waited,
 			// The requests of one cluster must not delay a list for which several clusters wait.
 			FlowOf: func(ctx context.Context) ratelimit.Flow {
 				return ratelimit.Flow{Operation: callOf(ctx).operation}

@@ -123,10 +123,11 @@ func TestGuard_RefusesConnections_NoneIsMade(t *testing.T) {
 	cloud, cfg := simulator(t)
 	refused := errors.New("not permitted")
 	f := open(t, cfg, func(o *Options) {
-		o.Guard = func(t *http.Transport) {
+		o.Guard = func(t *http.Transport) http.RoundTripper {
 			t.DialContext = func(context.Context, string, string) (net.Conn, error) {
 				return nil, refused
 			}
+			return t
 		}
 	})
 	if err := listServers(within(t), f.Clients); !errors.Is(err, refused) {

@@ -1,0 +1,88 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"golang.org/x/time/rate"
+)
+
+const (
+	// untypedFactor is how much larger a part of a JSON text becomes if it is decoded into maps, as
+	// clients of clouds do, than the estimate for the types of Kubernetes.
+	untypedFactor = 2
+	// freeCloudResponse is how many bytes of a response may be read without a wait. Few responses
+	// of a cloud but long lists are larger.
+	freeCloudResponse = 1 << 20
+	// cloudRate is how many times Limits.BytesPerSecond the estimate of larger responses may grow.
+	// Most of the estimate is memory, which takes less CPU time than the decoding of objects.
+	cloudRate = 8
+	// maxHeaderBytes limits the header of a response, as for an API server.
+	maxHeaderBytes = 64 << 10
+)
+
+var errLargeCloudResponse = errors.New("a response of the cloud exceeds fleet.Limits.ObjectBytes")
+
+// A cloudMeter limits the responses of services whose addresses the owner of a cluster names. It is
+// safe for concurrent use.
+type cloudMeter struct {
+	next  http.RoundTripper
+	limit int64
+	rate  *rate.Limiter
+}
+
+// newCloudMeter limits the headers of a transport, too.
+func newCloudMeter(t *http.Transport, limits Limits) *cloudMeter {
+	limits.setDefaults(DefaultParams().Limits)
+	t.MaxResponseHeaderBytes = maxHeaderBytes
+	return &cloudMeter{
+		next: t, limit: limits.ObjectBytes,
+		rate: rate.NewLimiter(rate.Limit(cloudRate*limits.BytesPerSecond),
+			int(max(readChunk, burstSeconds*limits.BytesPerSecond))),
+	}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (m *cloudMeter) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := m.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	response.Body = &cloudBody{
+		ReadCloser: response.Body, meter: m, ctx: r.Context(),
+		sizer: jsonSizer{hasNoQuantities: true},
+	}
+	return response, nil
+}
+
+// A cloudBody is the body of a response that counts for the limits. Its estimate is for JSON; a
+// text of another form, which no client decodes, counts for at least its bytes.
+type cloudBody struct {
+	io.ReadCloser
+	meter *cloudMeter
+	ctx   context.Context
+	sizer jsonSizer
+	read  size
+}
+
+// Read implements io.Reader. The transport has decompressed what it reads.
+func (b *cloudBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p[:min(len(p), readChunk)])
+	last := max(freeCloudResponse, b.read.total())
+	decoded, _ := b.sizer.scan(p[:n])
+	b.read.add(n, untypedFactor*decoded)
+	total := b.read.total()
+	if total > b.meter.limit {
+		return 0, errLargeCloudResponse
+	}
+	// A wait for more than the burst would never end.
+	for grown := total - last; grown > 0; grown -= int64(b.meter.rate.Burst()) {
+		part := min(int(grown), b.meter.rate.Burst())
+		if limit := b.meter.rate.WaitN(b.ctx, part); limit != nil {
+			return 0, limit
+		}
+	}
+	return n, err
+}

@@ -1,0 +1,128 @@
+package fleet
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Clients of clouds decode responses into maps.
+func TestCloudMeter_ResponseBecomesLarge_IsEstimated(t *testing.T) {
+	const n = 1 << 16
+	list := func(element string) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(element+",", n), ",") + "]"
+	}
+	var keys strings.Builder
+	for i := range n {
+		fmt.Fprintf(&keys, `"%x":0,`, i)
+	}
+	for name, text := range map[string]string{
+		"numbers": list("0"), "texts": list(`""`), "nulls": list("null"), "lists": list("[]"),
+		"objects": list("{}"), "fields": list(`{"a":0}`), "lists in lists": list("[[0]]"),
+		"objects in objects": list(`{"a":{"a":{}}}`),
+		"keys":               "{" + strings.TrimSuffix(keys.String(), ",") + "}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := cloudBody{
+				ReadCloser: io.NopCloser(strings.NewReader(text)), ctx: t.Context(),
+				meter: newCloudMeter(&http.Transport{}, Limits{
+					ObjectBytes: 1 << 40, BytesPerSecond: 1 << 40,
+				}),
+				sizer: jsonSizer{hasNoQuantities: true},
+			}
+			if _, err := io.Copy(io.Discard, &body); err != nil {
+				t.Fatal(err)
+			}
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			var got any
+			if err := json.Unmarshal([]byte(text), &got); err != nil {
+				t.Fatal(err)
+			}
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			runtime.KeepAlive(got)
+			used, estimated := int64(after.HeapAlloc)-int64(before.HeapAlloc), body.read.total()
+			t.Logf("received %d, estimated %d, used %d: %.1f times the estimate", len(text),
+				estimated, used, float64(used)/float64(estimated))
+			if used > 3*estimated {
+				t.Errorf("the response becomes %d bytes, and %d are estimated", used, estimated)
+			}
+		})
+	}
+}
+
+func TestGuardTransport_HostileCloud_ResponsesAreLimited(t *testing.T) {
+	for name, test := range map[string]struct {
+		limits  Limits
+		handler http.HandlerFunc
+		want    string // a part of the error; "" for none
+	}{
+		"ordinary": {Limits{ObjectBytes: 1 << 20}, func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"servers":[{"id":"12345678-1234-4234-8234-1e1234567890"}]}`)
+		}, ""},
+		"without an end": {Limits{ObjectBytes: 2 << 20}, func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				_, _ = io.WriteString(w, strings.Repeat("x", 1<<16))
+			}
+		}, errLargeCloudResponse.Error()},
+		"becomes large": {Limits{ObjectBytes: 2 << 20}, func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "["+strings.Repeat("{},", 1<<16))
+		}, errLargeCloudResponse.Error()},
+		"an error that is large": {Limits{ObjectBytes: 2 << 20}, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = io.WriteString(w, strings.Repeat("x", 3<<20))
+		}, errLargeCloudResponse.Error()},
+		"compressed": {Limits{ObjectBytes: 2 << 20}, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			compressed := gzip.NewWriter(w)
+			_, _ = io.WriteString(compressed, strings.Repeat("x", 3<<20))
+			_ = compressed.Close()
+		}, errLargeCloudResponse.Error()},
+		"too much at once": {Limits{BytesPerSecond: 1}, func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, strings.Repeat("x", 3<<20))
+		}, "deadline"},
+		"large headers": {Limits{}, func(w http.ResponseWriter, _ *http.Request) {
+			for i := range 10_000 {
+				w.Header().Set("X-"+strconv.Itoa(i), "1")
+			}
+		}, "header"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(test.handler)
+			defer server.Close()
+			transport := &http.Transport{}
+			c := Cluster{Name: "c", rules: &AccessRules{}, limits: test.limits}
+			limited := c.GuardTransport(transport)
+			transport.DialContext = nil // the server has a loopback address
+			defer transport.CloseIdleConnections()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := limited.RoundTrip(request)
+			if err == nil {
+				_, err = io.Copy(io.Discard, response.Body)
+				err = errors.Join(err, response.Body.Close())
+			}
+			if (err == nil) != (test.want == "") ||
+				err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("the error is %v, want %q", err, test.want)
+			}
+		})
+	}
+}
