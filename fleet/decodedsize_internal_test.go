@@ -138,6 +138,8 @@ func TestSizer_QuantityTakesLong_CountsAsMuchAsItTakes(t *testing.T) {
 	}
 	for name, body := range map[string][]byte{
 		"protobuf": node("16Gi"), "JSON": text(`"1e3"`), "JSON, a name": text(`"node1e999999999"`),
+		"a UID":         node("12345678-1234-4234-8234-1e1234567890"),
+		"a UID in JSON": text(`"12345678-1234-4234-8234-1e1234567890"`),
 	} {
 		var of sizer = &jsonSizer{}
 		if bytes.HasPrefix(body, []byte(protobufPrefix)) {

@@ -31,8 +31,8 @@ func (e *exponent) next(c byte) {
 	switch {
 	case e.state == noNumber:
 	case e.state == beforeNumber && isSpace:
-	case (e.state == beforeNumber || e.state == inMantissa) &&
-		(isDigit || c == '.' || c == '+' || c == '-'):
+	case e.state == beforeNumber && (c == '+' || c == '-'),
+		(e.state == beforeNumber || e.state == inMantissa) && (isDigit || c == '.'):
 		e.state = inMantissa
 	case e.state == inMantissa && (c == 'e' || c == 'E'):
 		e.state = afterE
