@@ -20,6 +20,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack"
 	"k8s.io/utils/clock"
 
+	"github.com/fxccm/fxccm/internal/printable"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
@@ -255,6 +256,9 @@ func (c *Clients) provider(service, endpoint string) *gophercloud.ProviderClient
 	}
 }
 
+// maxLoggedError limits the text of an error in the log, in characters. It contains the response.
+const maxLoggedError = 4096
+
 // explain returns gophercloud's hook for each failed request. It never retries: the errors become
 // short, and the URL and the body go to the log.
 func (c *Clients) explain(service string) gophercloud.RetryFunc {
@@ -269,7 +273,8 @@ func (c *Clients) explain(service string) gophercloud.RetryFunc {
 		case isEnded(err):
 			return err
 		}
-		c.options.Logger.V(4).Info("Request to OpenStack failed", "error", err.Error())
+		c.options.Logger.V(4).Info("Request to OpenStack failed", "error",
+			printable.Text(err.Error(), maxLoggedError))
 		path := ""
 		if at, invalid := url.Parse(address); invalid == nil {
 			path = at.Path

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
+	"github.com/fxccm/fxccm/internal/printable"
 	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 )
 
@@ -73,11 +74,18 @@ func (i *identity) endpoint(service, availability, region string) (string, error
 	return "", missing
 }
 
-// quoted lists the names of regions.
+// maxName limits a name of Keystone's catalog in an error, in characters.
+const maxName = 255
+
+// quoted lists the first names of regions.
 func quoted(regions []string) string {
-	names := make([]string, 0, len(regions))
-	for _, region := range regions {
-		names = append(names, strconv.Quote(region))
+	const most = 20
+	names := make([]string, 0, most+1)
+	for _, region := range regions[:min(len(regions), most)] {
+		names = append(names, strconv.Quote(printable.Text(region, maxName)))
+	}
+	if len(regions) > most {
+		names = append(names, "...")
 	}
 	if len(names) == 1 {
 		return "region " + names[0]
@@ -88,7 +96,8 @@ func quoted(regions []string) string {
 func shape(service, address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return "", fmt.Errorf("the address of service %s is invalid: %q", service, address)
+		// The address may have a password.
+		return "", fmt.Errorf("the address of service %s is not a valid URL with a host", service)
 	}
 	segments := split(u.Path)
 	versioned := slices.IndexFunc(segments, isVersion) >= 0

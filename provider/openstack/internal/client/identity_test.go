@@ -1,6 +1,8 @@
 package client
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -60,6 +62,20 @@ func TestEndpoint_OfRegionAndInterface(t *testing.T) {
 			t.Errorf("%s interface in %q: %s, %v, want %s", c.availability,
 				c.region, got, err, c.want)
 		}
+	}
+	hostile := &identity{catalog: []tokens.CatalogEntry{{Type: serviceNetwork}}}
+	for i := range 1000 {
+		hostile.catalog[0].Endpoints = append(hostile.catalog[0].Endpoints, tokens.Endpoint{
+			Interface: "public", Region: strconv.Itoa(i) + strings.Repeat("x", 10_000),
+		})
+	}
+	if _, err := hostile.endpoint(serviceNetwork, "public", ""); err == nil ||
+		len(err.Error()) > 10_000 {
+		t.Errorf("the error about a hostile catalog has %d bytes", len(fmt.Sprint(err)))
+	}
+	if _, err := shape(serviceNetwork, "http://u:secret@[::1"); err == nil ||
+		strings.Contains(err.Error(), "secret") {
+		t.Errorf("the error about an invalid address is %v", err)
 	}
 	for _, c := range []struct{ service, availability, region, text string }{
 		{serviceNetwork, "public", "", `Neutron: region of cloud.conf is not set, and Keystone's catalog has it in the regions "north", "south"; set it`},

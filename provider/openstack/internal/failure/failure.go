@@ -123,8 +123,8 @@ func withoutQuotation(text string) string {
 	return before
 }
 
-// Reason is the text of an error without a response. It leaves out the URL, the system call, and
-// the local port, which differs each time.
+// Reason is the short text of an error without a response. It leaves out the URL, the system call,
+// and the local port, which differs each time.
 func Reason(err error) string {
 	var sent *url.Error
 	if errors.As(err, &sent) {
@@ -139,7 +139,8 @@ func Reason(err error) string {
 		}
 		return fmt.Sprintf("%s %s: %v", operation.Op, operation.Addr, cause)
 	}
-	return err.Error()
+	// The text may have a status line or a certificate of the server.
+	return printable.Text(err.Error(), longest)
 }
 
 // Unwrap returns the error of the HTTP client.

@@ -83,6 +83,13 @@ func TestError_WithoutResponse_HasNoURLAndNoLocalPort(t *testing.T) {
 			t.Errorf("the text is %q, want %q", err, want)
 		}
 	}
+	// The status, the type of the content and the certificate are the server's.
+	hostile := &url.Error{Op: "Get", URL: "http://cloud", Err: errors.New("500 \x1b[2J" +
+		strings.Repeat("x", 1<<20))}
+	if got := New("Neutron", "", hostile).Error(); len(got) > 1000 ||
+		strings.Contains(got, "\x1b") {
+		t.Errorf("the text has %d bytes: %.100q", len(got), got)
+	}
 	other := errors.New("something else")
 	if New("Neutron", "", other) != other || Of(other) != nil {
 		t.Error("an error of another kind was changed")
