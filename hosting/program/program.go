@@ -203,11 +203,18 @@ func (r *running) watch(ctx context.Context) {
 		close(r.healthy)
 		return
 	}
-	client := &http.Client{Timeout: healthRequestTimeout, Transport: &http.Transport{
-		DisableKeepAlives: true,
-		// A program creates its own certificate for the loopback address.
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-	}}
+	client := &http.Client{
+		Timeout: healthRequestTimeout,
+		Transport: &http.Transport{
+			DisableKeepAlives: true,
+			// A program creates its own certificate for the loopback address.
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		},
+		// The health of another server is not that of the program.
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
+	}
 	interval := startInterval
 	var since time.Time
 	for {

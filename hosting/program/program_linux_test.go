@@ -270,6 +270,22 @@ func TestProvider_ProgramIsUnhealthy_IsReportedAndReplaced(t *testing.T) {
 	app.WaitReady()
 }
 
+func TestProvider_HealthCheckIsRedirected_ProgramIsUnhealthyAndNoRequestFollows(t *testing.T) {
+	cloud := newStubCloud(t)
+	redirecting := httptest.NewServer(http.RedirectHandler(cloud.URL+"/other", http.StatusFound))
+	defer redirecting.Close()
+	options := cloud.options(t, "")
+	options.HealthURL = redirecting.URL
+	app := start(t, options)
+	ccmtest.Eventually(t, "the health is reported", ccmtest.Status(app.Manager,
+		func(status ccm.Status) bool {
+			return len(status.Troubles) == 1 && strings.Contains(status.Troubles[0].Reason, "302")
+		}))
+	if n := cloud.received("/other"); n > 0 {
+		t.Errorf("%d requests followed the redirect", n)
+	}
+}
+
 func TestProvider_ProgramThatCannotStart_IsAnErrorWithItsCause(t *testing.T) {
 	cloud := newStubCloud(t)
 	for name, c := range map[string]struct {
