@@ -111,6 +111,37 @@ func TestFleet_LeaseOfAClusterHasTheLabelOfAReplica_ItStaysTheClusters(t *testin
 	}
 }
 
+func TestStatus_HolderIsLongAndUnprintable_IsShortened(t *testing.T) {
+	forged := "\x1b[2J" + strings.Repeat("x", 1<<20)
+	f := &Fleet{
+		params: Params{Name: "f"}, view: newLeaseView(time.Now),
+		clusters: map[string]Cluster{"c": {Name: "c"}},
+		replicas: []replica{{identity: forged, weight: 1}},
+		queue:    workqueue.NewTypedRateLimitingQueue(newKeep()),
+	}
+	defer f.queue.ShutDown()
+	f.observe(&coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: f.leaseOf("c")},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &forged, LeaseDurationSeconds: ptr.To[int32](12),
+			RenewTime: ptr.To(metav1.NowMicro()),
+		},
+	}, false)
+	status := f.Status()
+	if len(status.Clusters) != 1 || len(status.Replicas) != 1 {
+		t.Fatalf("the status has %d clusters and %d replicas", len(status.Clusters),
+			len(status.Replicas))
+	}
+	for what, text := range map[string]string{
+		"leader": status.Clusters[0].Leader, "preferred": status.Clusters[0].Preferred,
+		"replica": status.Replicas[0].Identity,
+	} {
+		if text == "" || len(text) > 1000 || strings.Contains(text, "\x1b") {
+			t.Errorf("the %s has %d bytes: %.100q", what, len(text), text)
+		}
+	}
+}
+
 // The API server limits all annotations of an object to 256 KiB.
 func TestAnnouncer_OthersFillTheMetadata_NothingOfItStays(t *testing.T) {
 	client := fake.NewClientset()

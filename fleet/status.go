@@ -124,7 +124,7 @@ func troubleText(troubles []ccm.TroubleStatus) string {
 func (f *Fleet) snapshot() (Status, []made) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	status := Status{Identity: f.self.identity}
+	status := Status{Identity: shortText(f.self.identity)}
 	names := slices.Collect(maps.Keys(f.clusters))
 	for name := range f.members {
 		if _, ok := f.clusters[name]; !ok {
@@ -144,7 +144,7 @@ func (f *Fleet) snapshot() (Status, []made) {
 	}
 	for _, r := range f.replicas {
 		status.Replicas = append(status.Replicas,
-			ReplicaStatus{Identity: r.identity, Weight: r.weight})
+			ReplicaStatus{Identity: shortText(r.identity), Weight: r.weight})
 	}
 	for _, subject := range slices.Sorted(maps.Keys(f.problems)) {
 		if !strings.HasPrefix(subject, clusterSubject("")) {
@@ -157,9 +157,11 @@ func (f *Fleet) snapshot() (Status, []made) {
 // clusterStatus returns the status of a cluster. The caller holds the lock.
 func (f *Fleet) clusterStatus(name string) ClusterStatus {
 	status := ClusterStatus{Name: name, State: StateWaiting}
-	status.Leader, _, _ = f.view.cluster(f.leaseOf(name))
+	// Any client that may write Leases chooses the names of holders.
+	holder, _, _ := f.view.cluster(f.leaseOf(name))
+	status.Leader = shortText(holder)
 	if order := rank(name, f.replicas); len(order) > 0 {
-		status.Preferred = order[0]
+		status.Preferred = shortText(order[0])
 	}
 	if f.params.Lock == LockWorkload {
 		status.Leader = status.Preferred
