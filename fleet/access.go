@@ -48,7 +48,7 @@ func newAccess(given *rest.Config) (*access, *rest.Config, error) {
 func (a *access) replace(given *rest.Config) error {
 	next, dialer, err := apiconn.Transport(given)
 	if err != nil {
-		return fmt.Errorf("client configuration: %w", err)
+		return fmt.Errorf("client configuration: %w", boundedError{err})
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
 	"k8s.io/client-go/rest"
 )
 
@@ -169,6 +170,10 @@ func (r *AccessRules) check(config *rest.Config) error {
 		{len(config.KeyData) > maxClientKey, "KeyData", "it is too large"},
 		{len(config.CAData) > maxKubeconfig, "CAData", "it is too large"},
 		{len(config.BearerToken) > maxToken, "BearerToken", "it is too large"},
+		{
+			!httpguts.ValidHeaderFieldValue(config.BearerToken), "BearerToken",
+			"it has a line break or another control character",
+		},
 	} {
 		if field.isSet {
 			return fmt.Errorf("client configuration: %s is not allowed: %s", field.name, field.why)
@@ -236,12 +241,12 @@ func (c *Cluster) GuardTransport(t *http.Transport) http.RoundTripper {
 	if !c.rules.AllowProxy {
 		t.Proxy = nil
 	}
+	return newCloudMeter(t, c.limits)
 }
 
 // applyRules checks the client configuration of a cluster that is not trusted, and guards it.
 func (c *Cluster) applyRules(rules *AccessRules) {
 	if c.isTrusted {
-	return newCloudMeter(t, c.limits)
 		return
 	}
 	c.rules = rules

@@ -40,6 +40,7 @@ func TestAccessRules_FieldThatActs_RefusesTheClusterByItsName(t *testing.T) {
 			Host: server, TLSClientConfig: rest.TLSClientConfig{Insecure: true},
 		},
 		"proxy-url":                      {Host: server, Proxy: http.ProxyURL(proxy)},
+		"BearerToken":                    {Host: server, BearerToken: "secret\n"},
 		"another scheme than https":      {Host: "http://secret"},
 		"a user name or a password":      {Host: "https://u:secret@c.example.com"},
 		"not a valid URL":                {Host: "https://u:secret@[::1"},
@@ -150,6 +151,20 @@ func TestAccessRules_ProxyOfTheEnvironment_IsUsedOnlyIfItIsAllowed(t *testing.T)
 	}
 	if (&AccessRules{AllowProxy: true}).guard(given).Proxy != nil {
 		t.Error("an allowed proxy of the environment is replaced")
+	}
+}
+
+// The errors of crypto/tls quote the types of the blocks of a certificate.
+func TestAccess_CertificateHasManyBlocks_ErrorIsShortAndPrintable(t *testing.T) {
+	blocks := strings.Repeat("-----BEGIN \x1b[2J-----\n-----END \x1b[2J-----\n", 1000)
+	_, _, err := newAccess(&rest.Config{
+		Host: "https://c.example.com",
+		TLSClientConfig: rest.TLSClientConfig{
+			CertData: []byte(blocks), KeyData: []byte(blocks),
+		},
+	})
+	if err == nil || len(err.Error()) > 1000 || strings.Contains(err.Error(), "\x1b") {
+		t.Errorf("the error is %.200q", err)
 	}
 }
 

@@ -108,8 +108,8 @@ func readStatus(contentType string, body []byte) (metav1.Status, bool) {
 
 func shortText(text string) string { return printable.Text(text, maxErrorText) }
 
-// boundedError has a short and printable text of an error, whose parts may be the server's: the
-// reason of a status, or names in its certificate.
+// boundedError has a short and printable text of an error, whose parts may be the server's or the
+// kubeconfig's: the reason of a status, or names in a certificate.
 type boundedError struct{ error }
 
 func (e boundedError) Error() string { return shortText(e.error.Error()) }
