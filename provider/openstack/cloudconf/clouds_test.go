@@ -390,6 +390,16 @@ unknown key "pasword" in clouds.prod.auth (DIR/secure.yaml line 4): did you mean
 			want: "region_name in clouds.prod (DIR/clouds.yaml line 11): occurs twice; the " +
 				"last one counts",
 		},
+		"a cloud twice": {
+			files: map[string]string{
+				"clouds.yaml": aCloud + strings.TrimPrefix(aCloud, "\nclouds:\n"),
+			},
+			want: "prod in clouds (DIR/clouds.yaml line 11): occurs twice; the last one counts",
+		},
+		"all clouds twice": {
+			files: map[string]string{"clouds.yaml": "clouds: {prod: {}}\n" + aCloud},
+			want:  "clouds (DIR/clouds.yaml line 3): occurs twice; the last one counts",
+		},
 		"no YAML": {
 			files: map[string]string{"clouds.yaml": "clouds:\n  prod:\n  hunter2\n  x: y\n"},
 			want:  "DIR/clouds.yaml line 3: is not YAML: could not find expected ':'",

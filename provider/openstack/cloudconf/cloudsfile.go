@@ -183,7 +183,32 @@ func (f *cloudsFile) entry(group, name string) cloudEntry {
 	if cloud == nil {
 		return cloudEntry{settings: map[string]setting{}}
 	}
-	return f.read(cloud, section)
+	entry := f.read(cloud, section)
+	if again := repeated(f.root, group); again != nil {
+		entry.report(Mistake, f, again, "", group, occursTwice)
+	}
+	if again := repeated(child(f.root, group), name); again != nil {
+		entry.report(Mistake, f, again, group, name, occursTwice)
+	}
+	return entry
+}
+
+// occursTwice is about a key of a mapping.
+const occursTwice = "occurs twice; the last one counts"
+
+// repeated returns the second occurrence of a key in a mapping; nil for none.
+func repeated(mapping *yaml.Node, key string) *yaml.Node {
+	isSeen := false
+	for _, m := range members(mapping) {
+		if m.key.Value != key {
+			continue
+		}
+		if isSeen {
+			return m.key
+		}
+		isSeen = true
+	}
+	return nil
 }
 
 // read parses the mapping of a cloud or a region.
@@ -219,7 +244,7 @@ func (f *cloudsFile) scalars(entry *cloudEntry, mapping *yaml.Node, section, pre
 		key := prefix + strings.ReplaceAll(written, "-", "_")
 		known, scalar := cloudsKey(key)
 		if seen[key] && known {
-			entry.report(Mistake, f, m.key, section, written, "occurs twice; the last one counts")
+			entry.report(Mistake, f, m.key, section, written, occursTwice)
 		}
 		seen[key] = true
 		switch {

@@ -125,7 +125,7 @@ The format is that of [gcfg](https://pkg.go.dev/gopkg.in/gcfg.v1), the parser of
 * In quotes, ` + "`\\\\`" + `, ` + "`\\\"`" + `, ` + "`\\n`" + ` and ` + "`\\t`" + ` are escapes. Outside of quotes, ` + "`\\`" + ` is an error, except at the end of a line: the value then continues in the next line.
 * True is ` + "`true`, `yes`, `on` or `1`" + `, or the key alone; false is ` + "`false`, `no`, `off` or `0`" + `. ` + "`tls-insecure`" + ` accepts only ` + "`true`" + `.
 * A duration is written as ` + "`5s`" + ` or ` + "`1m30s`" + `. A number alone is seconds.
-* Repeating a key overrides it. Repeatable keys append; written without ` + "`=`" + `, they clear the list.
+* Repeating a key overrides it, which is a mistake if the values differ. Repeatable keys append; written without ` + "`=`" + `, they clear the list.
 
 fxccm reports all problems at once, with file and line. A report never quotes a value. A file of another kind, such as a manifest, clouds.yaml,
 an openrc file, JSON or base64 text, and keys without a section above them, are one problem.

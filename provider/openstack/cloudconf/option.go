@@ -29,6 +29,8 @@ type option struct {
 	typ     string
 	meaning string
 	secret  bool
+	// repeatable options have an element for each time that the key is written.
+	repeatable bool
 	// noEffect says why the option has no effect. A value then causes a warning.
 	noEffect string
 	// clouds is the key of the same setting in clouds.yaml, below the name of the cloud.
@@ -122,7 +124,8 @@ func secret(key string, field *Secret, meaning string) option {
 // texts is a repeatable option with one element per line.
 func texts(key string, field *[]string, meaning string, rules ...rule[[]string]) option {
 	return option{
-		key: key, typ: "text, repeatable", meaning: meaning, rules: bind(field, rules),
+		key: key, typ: "text, repeatable", meaning: meaning, repeatable: true,
+		rules: bind(field, rules),
 		read: func(written string, bare bool) *finding {
 			if bare {
 				*field = nil

@@ -3,6 +3,7 @@ package cloudconf
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/fxccm/fxccm/internal/configfile"
@@ -241,13 +242,21 @@ func (r *reader) assign(s statement) {
 			continue
 		}
 		at := origin{r.shown, o.key}
+		first, isRepeated := r.origins[at]
+		before := o.write()
 		r.origins[at] = position{line: s.line}
-		if f := o.read(s.value, s.bare); f != nil {
+		f := o.read(s.value, s.bare)
+		if isRepeated && !o.repeatable && !slices.Equal(o.write(), before) {
+			r.problem(s.line, o.key, *mistake(fmt.Sprintf(
+				"occurs twice, also in line %d, with another value; the last one counts",
+				first.line)))
+		}
+		if f != nil {
 			r.problem(s.line, o.key, *f)
 			if f.severity == Error {
 				delete(r.origins, at)
 			}
-		} else if f := s.surprises(o); f != nil {
+		} else if f = s.surprises(o); f != nil {
 			r.problem(s.line, o.key, *f)
 			r.problems[len(r.problems)-1].isCutAway = o.secret && s.value == "" && s.isCommented
 		}

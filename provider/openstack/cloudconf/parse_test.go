@@ -1,6 +1,7 @@
 package cloudconf
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -239,6 +240,36 @@ availability-zone (/etc/cloud.conf line 12): has an invalid escape; use \\ for a
 flavor-id (/etc/cloud.conf line 14): has a "\" outside of quotes; put the value in double quotes, and write it as \\`
 	if got := told(refused(t, err)); got != want {
 		t.Errorf("refused for\n%s\nwant\n%s", got, want)
+	}
+}
+
+// The value that does not count is often the one that the operator reads.
+func TestParse_KeyTwice_IsAMistakeIfTheValuesDiffer(t *testing.T) {
+	again := func(option string, first, second int) string {
+		return fmt.Sprintf("%s (line %d): occurs twice, also in line %d, with another value; the "+
+			"last one counts", option, second, first)
+	}
+	for content, want := range map[string]string{
+		"[Global]\npassword = hunter2\n[Route]\n[global]\nPassword = hunter3": again(
+			"password in [Global]", 2, 5),
+		"[LoadBalancer]\nmonitor-delay = 5s\nmonitor-delay = 10s": again(
+			"monitor-delay in [LoadBalancer]", 2, 3),
+		"[Networking]\naddress-sort-order = 10.0.0.0/8\naddress-sort-order = fd00::/8": again(
+			"address-sort-order in [Networking]", 2, 3),
+		"[LoadBalancerClass \"a\"]\nsubnet-id = x\n[LoadBalancerClass \"b\"]\nsubnet-id = y": "",
+		"[LoadBalancer]\nmonitor-delay = 60s\nmonitor-delay = 1m":                            "",
+		"[Networking]\npublic-network-name = a\npublic-network-name = b\n":                   "",
+	} {
+		_, _, err := Parse([]byte(content), Options{Strict: true})
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		_, warnings, lenient := Parse([]byte(content), Options{})
+		if got != want || lenient != nil || told(warnings) != want {
+			t.Errorf("%s\nis refused for %q, want %q; without strict mode the warnings are %q (%v)",
+				content, got, want, warnings, lenient)
+		}
 	}
 }
 
