@@ -4,6 +4,7 @@ package failure
 
 import (
 	"cmp"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -95,12 +96,12 @@ var requestID = sync.OnceValues(func() (*regexp.Regexp, error) {
 func (e *Error) reason() string {
 	switch {
 	case e.Message != "":
-		text := e.Message
+		text := strings.Join(strings.Fields(e.Message), " ")
 		if id, err := requestID(); err == nil {
 			text = id.ReplaceAllString(text, "")
 		}
 		text, _, _ = strings.Cut(withoutQuotation(text), ". ")
-		text = strings.TrimRight(strings.Join(strings.Fields(text), " "), ".")
+		text = strings.TrimRight(strings.TrimSpace(text), ".")
 		return printable.Text(text, longest)
 	case e.Status != 0:
 		return cmp.Or(http.StatusText(e.Status), "unknown status")
@@ -123,15 +124,35 @@ func withoutQuotation(text string) string {
 	return before
 }
 
-// Reason is the short text of an error without a response. It leaves out the URL, the system call,
-// and the local port, which differs each time.
+// currentTime is that of a text about a certificate: "certificate has expired or is not yet valid:
+// current time 2026-05-01T12:00:00Z is after".
+var currentTime = sync.OnceValues(func() (*regexp.Regexp, error) {
+	return regexp.Compile(`current time \S+ is `)
+})
+
+// Reason is the short text of an error without a response. It leaves out the URL, the system call, and
+// what differs each time: the local port and the current time.
 func Reason(err error) string {
 	var sent *url.Error
 	if errors.As(err, &sent) {
 		err = sent.Err
 	}
 	var operation *net.OpError
-	if errors.As(err, &operation) && operation.Addr != nil {
+	var lookup *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &lookup):
+		// Its cause may be "read udp 192.0.2.9:40123->192.0.2.1:53: i/o timeout".
+		shown := *lookup
+		shown.Err = shown.Err[strings.LastIndex(": "+shown.Err, ": "):]
+		return shown.Error()
+	case errors.As(err, &certificate):
+		text := strings.TrimPrefix(certificate.Err.Error(), "x509: ")
+		if pattern, invalid := currentTime(); invalid == nil {
+			text = pattern.ReplaceAllString(text, "")
+		}
+		return text
+	case errors.As(err, &operation) && operation.Addr != nil:
 		cause := operation.Err
 		var call *os.SyscallError
 		if errors.As(cause, &call) {

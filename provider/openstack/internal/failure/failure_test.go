@@ -1,6 +1,8 @@
 package failure
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -56,6 +58,11 @@ func TestError_EachBody_TextIsServiceStatusAndCause(t *testing.T) {
 				`"Invalid format for routes: [{'nexthop': 'a'}, {'nexthop': 'b'}], it is not connected"}}`,
 			"Neutron: 400 Invalid format for routes: it is not connected",
 		},
+		{
+			"Octavia", 500, `{"faultcode":"Server","faultstring":"Provider 'ovn' reports error: No more ` +
+				`IP addresses available.\nNeutron server returns request_ids: ['req-` + id + `']"}`,
+			"Octavia: 500 Provider 'ovn' reports error: No more IP addresses available",
+		},
 		{"Nova", 503, `<html><body>No server is available</body></html>`, "Nova: 503 Service Unavailable"},
 		{"", 503, ``, "OpenStack: 503 Service Unavailable"},
 	} {
@@ -69,7 +76,7 @@ func TestError_EachBody_TextIsServiceStatusAndCause(t *testing.T) {
 	}
 }
 
-func TestError_WithoutResponse_HasNoURLAndNoLocalPort(t *testing.T) {
+func TestError_WithoutResponse_HasNoURLAndNothingThatDiffersEachTime(t *testing.T) {
 	address := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 9696}
 	local := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 2), Port: 54321}
 	for cause, want := range map[error]string{
@@ -77,6 +84,17 @@ func TestError_WithoutResponse_HasNoURLAndNoLocalPort(t *testing.T) {
 			Op: "read", Net: "tcp", Source: local, Addr: address, Err: errors.New("reset"),
 		}: "Neutron: read 192.0.2.1:9696: reset",
 		io.ErrUnexpectedEOF: "Neutron: unexpected EOF",
+		&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{
+			Err:  "read udp 192.0.2.2:54321->192.0.2.53:53: i/o timeout",
+			Name: "cloud", Server: "192.0.2.53:53",
+		}}: "Neutron: lookup cloud on 192.0.2.53:53: i/o timeout",
+		&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{
+			Err: "no such host", Name: "cloud", IsNotFound: true,
+		}}: "Neutron: lookup cloud: no such host",
+		&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{
+			Reason: x509.Expired,
+			Detail: "current time 2026-05-01T12:00:00Z is after 2026-04-01T00:00:00Z",
+		}}: "Neutron: certificate has expired or is not yet valid: after 2026-04-01T00:00:00Z",
 	} {
 		err := New("Neutron", "", &url.Error{Op: "Get", URL: "http://cloud/v2", Err: cause})
 		if err.Error() != want || !errors.Is(err, cause) {
