@@ -20,7 +20,7 @@ import (
 type keystone struct {
 	credentials credentials
 
-	// endpoint is the address of Keystone's API with a trailing /, once it is known.
+	// endpoint is the address of Keystone's API with a trailing /; "" if it must be discovered.
 	mu       sync.Mutex
 	endpoint string
 }
@@ -41,6 +41,10 @@ func (k *keystone) login(
 	issued, err := k.issue(ctx,
 		&gophercloud.ServiceClient{ProviderClient: provider, Endpoint: endpoint})
 	if err != nil {
+		if !gophercloud.ResponseCodeIs(err, http.StatusUnauthorized) {
+			// Keystone may have moved, or may have listed a wrong address.
+			k.remember("")
+		}
 		return nil, k.failure(err)
 	}
 	return issued, nil
@@ -55,7 +59,8 @@ func (t toKeystone) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(req.WithContext(withCall(req.Context(), what)))
 }
 
-// find discovers the address of API version 3, once, if auth-url has no version.
+// find discovers the address of API version 3 if auth-url has no version. It is discovered again
+// after a login that was neither accepted nor refused.
 func (k *keystone) find(ctx context.Context, provider *gophercloud.ProviderClient) (string, error) {
 	k.mu.Lock()
 	known := k.endpoint
@@ -77,10 +82,14 @@ func (k *keystone) find(ctx context.Context, provider *gophercloud.ProviderClien
 	if k.credentials.authURL.Scheme == "https" && !strings.HasPrefix(endpoint, "https:") {
 		endpoint = provider.IdentityBase + "v3/"
 	}
+	k.remember(endpoint)
+	return endpoint, nil
+}
+
+func (k *keystone) remember(endpoint string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.endpoint = endpoint
-	return endpoint, nil
 }
 
 func (k *keystone) issue(ctx context.Context, v3 *gophercloud.ServiceClient) (*identity, error) {

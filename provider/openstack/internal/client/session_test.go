@@ -332,6 +332,26 @@ func TestVersion3_IsFoundWithoutLeavingTLS(t *testing.T) {
 	}
 }
 
+func TestVersion3_ListedAddressIsWrong_IsReadAgain(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	cloud, cfg := simulator(t)
+	cfg.Global.AuthURL = strings.TrimSuffix(cloud.AuthURL(), "/v3")
+	cloud.Inject(openstacktest.Fault{
+		Service: openstacktest.ServiceIdentity, Operation: "version_*", Times: 1,
+		Rewrite: func(_ openstacktest.Call, status int, body []byte) (int, []byte) {
+			return status, []byte(strings.ReplaceAll(string(body), "/v3", "/gone/v3"))
+		},
+	})
+	f := open(t, cfg, func(o *Options) { o.Clock = clock })
+	if err := listServers(within(t), f.Clients); err == nil {
+		t.Fatal("the login at a wrong address succeeded")
+	}
+	clock.Step(time.Minute)
+	if err := listServers(within(t), f.Clients); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestCredentials_OfALogin_AreSentToKeystone(t *testing.T) {
 	for name, test := range map[string]struct {
 		global cloudconf.Global
