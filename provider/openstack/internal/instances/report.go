@@ -90,6 +90,10 @@ func (i *Instances) NoteResult(
 		if _, mismatch := helpers.GetNodeAddressesFromNodeIP(wanted,
 			found.NodeAddresses); mismatch != nil {
 			err = fmt.Errorf("%w: it is %s", errNodeIP, wanted)
+			if len(i.config.Networking.InternalNetworkNames) > 0 {
+				err = fmt.Errorf("%w, or in a network that internal-network-name of cloud.conf "+
+					"leaves out", err)
+			}
 		}
 	}
 	i.mu.Lock()

@@ -53,6 +53,16 @@ func TestReports_NewNodes_HaveTheCauseOfTheirWait(t *testing.T) {
 			},
 			ask: true, reason: events.NodeIPMismatch, text: "192.0.2.1",
 		},
+		"address of a network that is left out": {
+			prepare: func(w *world, node *v1.Node) {
+				w.config.Networking.InternalNetworkNames = []string{"misspelled"}
+				w.addServer("new")
+				node.Annotations = map[string]string{
+					api.AnnotationAlphaProvidedIPAddr: "10.0.0.1",
+				}
+			},
+			ask: true, reason: events.NodeIPMismatch, text: "internal-network-name of cloud.conf",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
