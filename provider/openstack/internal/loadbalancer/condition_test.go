@@ -66,17 +66,24 @@ func TestCondition_ServiceIsNotServed_IsWrittenOncePerChangeAndRemovedAtTheEnd(t
 	pass(time.Minute)
 	want("Octavia still fails", 1, events.RequestFailed, "500")
 	remove()
+	remove = s.Inject(openstacktest.Fault{
+		Service: openstacktest.ServiceLoadBalancer, Status: http.StatusForbidden,
+		Message: "Policy does not allow this request to be performed.",
+	})
+	pass(time.Minute)
+	want("Octavia fails for another cause", 2, events.RequestFailed, "403 Policy")
+	remove()
 
 	changed := s.now(service)
 	changed.Spec.Ports[0].Protocol, changed.Generation = "DCCP", 2
 	s.update(changed)
 	pass(time.Minute)
-	want("refused", 2, events.Unsupported, "DCCP")
+	want("refused", 3, events.Unsupported, "DCCP")
 	// Another leader finds the condition, and its start.
 	since := c.reported().Since
 	c = s.begin("cluster-1", s.kube)
 	pass(time.Minute)
-	want("refused, in the next term", 2, events.Unsupported, "DCCP")
+	want("refused, in the next term", 3, events.Unsupported, "DCCP")
 	if got := c.reported().Since; !got.Equal(since.Truncate(time.Second)) {
 		t.Errorf("in the next term it waits since %s, want %s", got, since)
 	}
@@ -84,9 +91,9 @@ func TestCondition_ServiceIsNotServed_IsWrittenOncePerChangeAndRemovedAtTheEnd(t
 	changed.Spec.Ports[0].Protocol = v1.ProtocolTCP
 	s.update(changed)
 	pass(time.Minute)
-	want("served again", 3, "", "")
+	want("served again", 4, "", "")
 	pass(time.Minute)
-	want("still served", 3, "", "")
+	want("still served", 4, "", "")
 	if !meta.IsStatusConditionTrue(s.now(service).Status.Conditions, "example.com/Other") {
 		t.Error("the condition of another controller is gone")
 	}

@@ -136,15 +136,13 @@ func condition(
 	}
 }
 
-// sameCondition reports whether two conditions differ at most in the text of a failed request,
-// which may change each time, for example with its request ID.
+// sameCondition ignores the times.
 func sameCondition(a, b *metav1.Condition) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
 	return a.Status == b.Status && a.Reason == b.Reason &&
-		a.ObservedGeneration == b.ObservedGeneration &&
-		(a.Message == b.Message || a.Reason == string(events.RequestFailed))
+		a.ObservedGeneration == b.ObservedGeneration && a.Message == b.Message
 }
 
 // writtenCondition returns the condition as last written or, in a new term, as read from the
