@@ -424,9 +424,15 @@ type found struct {
 func (f found) hasTags() bool { return f.apiMinor >= 5 }
 
 // query selects the floating IPs of the load balancer, those tagged as the Service's, and the
-// requested one.
-func (f found) query(id desired.Identity, s settings.Settings) neutron.FloatingIPQuery {
-	query := neutron.FloatingIPQuery{Tag: id.ServiceTag()}
+// requested one. On a cloud that keeps no tags, the last address of the Service and the description
+// identify the floating IP while the load balancer is recreated.
+func (f found) query(
+	id desired.Identity, service *v1.Service, s settings.Settings,
+) neutron.FloatingIPQuery {
+	query := neutron.FloatingIPQuery{
+		Tag:             id.ServiceTag(),
+		DetachedAddress: lastAddress(service), Description: id.FloatingIPDescription(),
+	}
 	if f.balancer != nil {
 		query.PortID = f.balancer.VIP.PortID
 	}
@@ -434,6 +440,17 @@ func (f found) query(id desired.Identity, s settings.Settings) neutron.FloatingI
 		query.Address = s.Address
 	}
 	return query
+}
+
+// lastAddress is the address at which the Service was last served or, if it never was, that of its
+// load balancer; "" for none.
+func lastAddress(service *v1.Service) string {
+	for _, ingress := range service.Status.LoadBalancer.Ingress {
+		if ingress.IP != "" {
+			return ingress.IP
+		}
+	}
+	return service.Annotations[settings.AnnotationLoadBalancerAddress]
 }
 
 // hasFloatingIP reports whether a floating IP points to the load balancer or can be attached to it:

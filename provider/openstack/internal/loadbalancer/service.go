@@ -26,14 +26,16 @@ func (r *reconciler) announce(ctx context.Context) error {
 	if lb == nil {
 		return nil
 	}
-	id, address := &lb.ID, r.found.address(r.settings.Internal)
-	if lb.Status == octavia.PendingDelete && r.found.role == plan.Owner {
-		// It is deleted to be created again: it must not be missed later.
-		id = nil
+	address := r.found.address(r.settings.Internal)
+	want := map[string]*string{
+		settings.AnnotationLoadBalancerID: &lb.ID, settings.AnnotationLoadBalancerAddress: &address,
 	}
-	return r.of.Annotate(ctx, r.service, map[string]*string{
-		settings.AnnotationLoadBalancerID: id, settings.AnnotationLoadBalancerAddress: &address,
-	})
+	if lb.Status == octavia.PendingDelete && r.found.role == plan.Owner {
+		// It is deleted to be created again: it must not be missed later. The address stays that of
+		// its floating IP, which is detached now.
+		want = map[string]*string{settings.AnnotationLoadBalancerID: nil}
+	}
+	return r.of.Annotate(ctx, r.service, want)
 }
 
 func (r *reconciler) status() *v1.LoadBalancerStatus {

@@ -71,6 +71,8 @@ type knownFloatingIPs struct {
 func (k *knownFloatingIPs) suffices(
 	query neutron.FloatingIPQuery, now time.Time, how mode,
 ) bool {
+	// The address of a Service changes when its floating IP is attached.
+	query.DetachedAddress = k.query.DetachedAddress
 	return query == k.query && !how.repair && (how.nodes || now.Before(k.validUntil))
 }
 

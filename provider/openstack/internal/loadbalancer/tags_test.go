@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -166,5 +167,54 @@ func TestDelete_GuestWhoseTagsAreGone_WaitsForItsEnd(t *testing.T) {
 	c.remove(guest)
 	if lb, err := s.LoadBalancer(id); err != nil || len(lb.Listeners)+len(lb.Pools) > 0 {
 		t.Errorf("the load balancer is %+v, %v", lb, err)
+	}
+}
+
+// The description marks a floating IP then. It is cleared together with the detachment, after which
+// nothing else would lead to the floating IP.
+func TestDelete_NeutronTakesNoTags_KeptFloatingIPIsReleased(t *testing.T) {
+	t.Parallel()
+	s, now := newTickingSite(t)
+	s.Inject(openstacktest.Fault{Operation: "*_tag_*", Status: http.StatusForbidden})
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	service := s.addService("web", 80)
+	annotations("keep-floatingip", "true")(service)
+	s.update(service)
+	address := c.ensure(service, node).Ingress[0].IP
+	now.Step(time.Hour) // tags are tried again
+	c.remove(service)
+	for _, ip := range s.FloatingIPs() {
+		if ip.Address != address || ip.PortID != "" || ip.Description != "" {
+			t.Errorf("after the deletion the floating IP is %+v", ip)
+		}
+	}
+	other := s.addService("other", 80)
+	other.Spec.LoadBalancerIP = address
+	s.update(other)
+	if got := c.ensure(other, node).Ingress[0].IP; got != address {
+		t.Errorf("another Service that requests %s has %s", address, got)
+	}
+}
+
+// Nothing but the description and the address in the Service leads to the detached floating IP.
+func TestRecreation_NeutronKeepsNoTags_FloatingIPStaysTheServices(t *testing.T) {
+	t.Parallel()
+	s, _ := newTickingSite(t, openstacktest.WithoutExtensions("standard-attr-tag"),
+		openstacktest.WithProvisioning(5*time.Second))
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	service := s.addService("web", 80)
+	before := c.ensure(service, node)
+	lb := s.LoadBalancers()[0].ID
+	service = s.now(service)
+	annotations("recreate", "true", "flavor-id",
+		s.AddLoadBalancerFlavor(openstacktest.LoadBalancerFlavor{Name: "large"}))(service)
+	s.update(service)
+	after := c.ensure(service, node)
+	if !slices.EqualFunc(before.Ingress, after.Ingress,
+		func(a, b v1.LoadBalancerIngress) bool { return a.IP == b.IP }) {
+		t.Errorf("the address was %v, and is %v", before.Ingress, after.Ingress)
+	}
+	if n := len(s.FloatingIPs()); n != 1 || s.LoadBalancers()[0].ID == lb {
+		t.Errorf("%d floating IPs and load balancers %+v exist", n, s.LoadBalancers())
 	}
 }

@@ -27,12 +27,16 @@ type floatingIP struct {
 // nothing.
 type FloatingIPQuery struct {
 	PortID, Tag, Address string
+	// DetachedAddress selects only a detached floating IP with the Description.
+	DetachedAddress, Description string
 }
 
 func (q FloatingIPQuery) fits(f FloatingIP) bool {
 	return q.PortID != "" && f.PortID == q.PortID || q.Tag != "" &&
 		slices.Contains(f.Tags, q.Tag) ||
-		q.Address != "" && f.Address == q.Address
+		q.Address != "" && f.Address == q.Address ||
+		q.DetachedAddress != "" && f.Address == q.DetachedAddress && f.PortID == "" &&
+			f.Description == q.Description
 }
 
 // FloatingIPsOf returns the floating IPs of the project that match the query, sorted by ID. A list
@@ -134,7 +138,8 @@ func (a *API) AttachFloatingIP(
 		case free != nil && !free(is.FloatingIP):
 			return fmt.Errorf("%s: %s has another owner now", doing, is.Address)
 		}
-		err = a.pointFloatingIP(ctx, doing, id, portID, is.Revision)
+		err = a.updateFloatingIP(ctx, doing, id,
+			floatingips.UpdateOpts{PortID: &portID, RevisionNumber: is.Revision})
 		if !isStale(err) {
 			return err
 		}
@@ -142,20 +147,28 @@ func (a *API) AttachFloatingIP(
 	return changedByOthers(doing)
 }
 
-// DetachFloatingIP detaches a floating IP. It succeeds if the floating IP does not exist.
-func (a *API) DetachFloatingIP(ctx context.Context, id string) error {
-	err := a.pointFloatingIP(ctx, "detach floating IP "+id, id, "", nil)
+// DetachFloatingIP detaches a floating IP, and clears its description if release. It succeeds if
+// the floating IP does not exist.
+func (a *API) DetachFloatingIP(ctx context.Context, id string, release bool) error {
+	none := ""
+	change := floatingips.UpdateOpts{PortID: &none}
+	if release {
+		change.Description = &none
+	}
+	err := a.updateFloatingIP(ctx, "detach floating IP "+id, id, change)
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
 	return err
 }
 
-// pointFloatingIP points a floating IP to a port, or to no port: gophercloud sends null for "".
-func (a *API) pointFloatingIP(ctx context.Context, doing, id, portID string, revision *int) error {
+// updateFloatingIP changes a floating IP. It points to no port if the port is "": gophercloud sends
+// null.
+func (a *API) updateFloatingIP(
+	ctx context.Context, doing, id string, change floatingips.UpdateOpts,
+) error {
 	return a.request(ctx, doing, func(client *gophercloud.ServiceClient) error {
-		return floatingips.Update(ctx, client, id,
-			floatingips.UpdateOpts{PortID: &portID, RevisionNumber: revision}).Err
+		return floatingips.Update(ctx, client, id, change).Err
 	})
 }
 
@@ -173,12 +186,9 @@ func (a *API) TagFloatingIP(ctx context.Context, id string, tags []string) error
 
 // ClearFloatingIPDescription removes the description, which names the Service of a floating IP.
 func (a *API) ClearFloatingIPDescription(ctx context.Context, id string) error {
-	return a.request(ctx, "clear the description of floating IP "+id,
-		func(client *gophercloud.ServiceClient) error {
-			none := ""
-			return floatingips.Update(ctx, client, id,
-				floatingips.UpdateOpts{Description: &none}).Err
-		})
+	none := ""
+	return a.updateFloatingIP(ctx, "clear the description of floating IP "+id, id,
+		floatingips.UpdateOpts{Description: &none})
 }
 
 func changedByOthers(doing string) error {

@@ -350,16 +350,22 @@ func TestAttachFloatingIP_AttachedByAnotherMeanwhile_IsLeftThere(t *testing.T) {
 
 func TestDetachFloatingIP_Attached_SendsANullPort(t *testing.T) {
 	s := newSite(t)
-	id := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, PortID: s.addPort("")})
-	s.must(s.DetachFloatingIP(t.Context(), id))
-	if got := s.floatingIPNow(id).PortID; got != "" {
-		t.Errorf("the floating IP points to %q", got)
+	id := s.AddFloatingIP(openstacktest.FloatingIP{
+		NetworkID: s.external, PortID: s.addPort(""), Description: "mark",
+	})
+	s.must(s.DetachFloatingIP(t.Context(), id, false))
+	if now := s.floatingIPNow(id); now.PortID != "" || now.Description != "mark" {
+		t.Errorf("the floating IP is %+v", now)
+	}
+	s.must(s.DetachFloatingIP(t.Context(), id, true))
+	if now := s.floatingIPNow(id); now.PortID != "" || now.Description != "" {
+		t.Errorf("after its release the floating IP is %+v", now)
 	}
 	calls := s.Calls()
 	if body := calls[len(calls)-1].Body; !strings.Contains(body, `"port_id":null`) {
 		t.Errorf("sent %s, want a null port", body)
 	}
-	s.must(s.DetachFloatingIP(t.Context(), "gone"))
+	s.must(s.DetachFloatingIP(t.Context(), "gone", true))
 }
 
 func TestDeleteFloatingIP_OneThatIsGone_IsDone(t *testing.T) {

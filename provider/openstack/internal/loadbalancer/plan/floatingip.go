@@ -181,10 +181,9 @@ func (f *floating) dropAttached(why string) {
 		case f.ownsFloatingIP(ip) && !f.want.KeepFloatingIP:
 			f.add(DeleteFloatingIP{ip.ID, ip.Address, why})
 		case f.ownsFloatingIP(ip):
-			f.add(DetachFloatingIP{ip.ID, ip.Address, why})
-			f.disown(ip)
+			f.giveUp(ip, why)
 		case !f.isAtNamedPort(ip):
-			f.add(DetachFloatingIP{ip.ID, ip.Address, why})
+			f.add(DetachFloatingIP{ID: ip.ID, Address: ip.Address, Why: why})
 		}
 	}
 }
@@ -219,11 +218,22 @@ func (f *floating) dropIdle(why string) {
 // deletes it for its next user, and any Service may use it.
 func (p *planner) disown(f neutron.FloatingIP) {
 	own := func(tag string) bool { return slices.Contains(p.id.NetworkTags(), tag) }
-	isDescribed := f.Description == p.id.FloatingIPDescription()
-	if isDescribed || slices.ContainsFunc(f.Tags, own) {
-		p.add(TagFloatingIP{
-			ID: f.ID, Address: f.Address,
-			Tags: slices.DeleteFunc(slices.Clone(f.Tags), own), Release: isDescribed,
-		})
+	step := TagFloatingIP{ID: f.ID, Address: f.Address, Release: p.isDescribed(f)}
+	if slices.ContainsFunc(f.Tags, own) {
+		step.Tags = slices.DeleteFunc(slices.Clone(f.Tags), own)
 	}
+	if step.Release || step.Tags != nil {
+		p.add(step)
+	}
+}
+
+// giveUp detaches and disowns a floating IP.
+func (p *planner) giveUp(f neutron.FloatingIP, why string) {
+	p.add(DetachFloatingIP{f.ID, f.Address, why, p.isDescribed(f)})
+	f.Description = ""
+	p.disown(f)
+}
+
+func (p *planner) isDescribed(f neutron.FloatingIP) bool {
+	return f.Description == p.id.FloatingIPDescription()
 }

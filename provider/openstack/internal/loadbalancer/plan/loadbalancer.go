@@ -153,7 +153,9 @@ func (c *changer) releaseFloatingIPs() {
 			continue
 		}
 		c.tagFloatingIP(*f, c.id.NetworkTags())
-		c.add(DetachFloatingIP{f.ID, f.Address, "the load balancer is recreated"})
+		c.add(DetachFloatingIP{
+			ID: f.ID, Address: f.Address, Why: "the load balancer is recreated",
+		})
 		if c.ownsFloatingIP(*f) {
 			f.Tags = merged(f.Tags, c.id.NetworkTags())
 		}

@@ -203,10 +203,9 @@ func (r *remover) floatingIPs(gone bool) {
 		case f.PortID != "" && !attached:
 			r.notice(false, events.FloatingIPUnavailable, movedFloatingIP, f.Address)
 			r.disown(f)
+		case r.options.KeepFloatingIP && attached:
+			r.giveUp(f, why+", the floating IP is kept")
 		case r.options.KeepFloatingIP:
-			if attached {
-				r.add(DetachFloatingIP{f.ID, f.Address, why + ", the floating IP is kept"})
-			}
 			r.disown(f)
 		case attached || r.isTagged(f):
 			r.add(DeleteFloatingIP{f.ID, f.Address, why})

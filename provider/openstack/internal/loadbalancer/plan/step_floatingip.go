@@ -27,13 +27,19 @@ type (
 		// MayUse decides about the state that is read just before. Nil: any.
 		MayUse func(neutron.FloatingIP) bool
 	}
-	DetachFloatingIP struct{ ID, Address, Why string }
+	DetachFloatingIP struct {
+		ID, Address, Why string
+		// Release clears the description in the same request. Without a tag, no later plan would
+		// find the detached floating IP.
+		Release bool
+	}
 	DeleteFloatingIP struct{ ID, Address, Why string }
 	// TagFloatingIP replaces its tags.
 	TagFloatingIP struct {
 		ID, Address string
-		Tags        []string
-		// Release also clears the description, which names the Service: then any Service that
+		// Tags are nil to keep them.
+		Tags []string
+		// Release first clears the description, which names the Service: then any Service that
 		// requests the address may use it.
 		Release bool
 	}
@@ -127,7 +133,11 @@ func (s AttachFloatingIP) take(ctx context.Context, r *run) error {
 }
 
 func (s DetachFloatingIP) String() string {
-	return "detach floating IP " + withID(s.Address, s.ID) + because(s.Why)
+	text := "detach floating IP " + withID(s.Address, s.ID) + because(s.Why)
+	if s.Release {
+		text += ", no description"
+	}
+	return text
 }
 
 func (s DetachFloatingIP) changesFloatingIP() {}
@@ -135,7 +145,7 @@ func (s DetachFloatingIP) changesFloatingIP() {}
 func (s DetachFloatingIP) predict(*predicted) bool { return true }
 
 func (s DetachFloatingIP) take(ctx context.Context, r *run) error {
-	return r.release(s.ID, func() error { return r.Neutron.DetachFloatingIP(ctx, s.ID) })
+	return r.release(s.ID, func() error { return r.Neutron.DetachFloatingIP(ctx, s.ID, s.Release) })
 }
 
 func (s DeleteFloatingIP) String() string {
@@ -151,12 +161,14 @@ func (s DeleteFloatingIP) take(ctx context.Context, r *run) error {
 }
 
 func (s TagFloatingIP) String() string {
-	text := "tag floating IP " + withID(s.Address, s.ID) + ": " +
-		cmp.Or(strings.Join(s.Tags, ", "), "no tags")
-	if s.Release {
-		text += ", no description"
+	var marks []string
+	if s.Tags != nil {
+		marks = append(marks, cmp.Or(strings.Join(s.Tags, ", "), "no tags"))
 	}
-	return text
+	if s.Release {
+		marks = append(marks, "no description")
+	}
+	return "tag floating IP " + withID(s.Address, s.ID) + ": " + strings.Join(marks, ", ")
 }
 
 func (s TagFloatingIP) onlyTags() bool { return true }
@@ -166,10 +178,12 @@ func (s TagFloatingIP) changesFloatingIP() {}
 func (s TagFloatingIP) predict(*predicted) bool { return true }
 
 func (s TagFloatingIP) take(ctx context.Context, r *run) error {
-	return r.withNeutron(func() error {
-		err := r.Neutron.TagFloatingIP(ctx, s.ID, s.Tags)
-		if err == nil && s.Release {
+	return r.withNeutron(func() (err error) {
+		if s.Release {
 			err = r.Neutron.ClearFloatingIPDescription(ctx, s.ID)
+		}
+		if err == nil && s.Tags != nil {
+			err = r.Neutron.TagFloatingIP(ctx, s.ID, s.Tags)
 		}
 		return err
 	})

@@ -60,6 +60,11 @@ func TestString_WithoutReasons(t *testing.T) {
 		"tag floating IP 203.0.113.1 (f): no tags": plan.TagFloatingIP{
 			ID:      "f",
 			Address: "203.0.113.1",
+			Tags:    []string{},
+		},
+		"tag floating IP 203.0.113.1: no description": plan.TagFloatingIP{
+			Address: "203.0.113.1",
+			Release: true,
 		},
 		"create load balancer lb at anywhere with ports ": plan.CreateLoadBalancer{
 			LoadBalancer: octavia.LoadBalancer{Name: "lb"},
