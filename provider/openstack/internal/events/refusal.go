@@ -36,6 +36,11 @@ var (
 		FloatingIPUnavailable, "Neutron refuses to create a floating IP with the requested address.",
 		"%[1]s (%[2]s); request the address of an existing floating IP, or create one with it",
 	}
+	// AddressesUsedUp is a network or subnet whose addresses are all in use.
+	AddressesUsedUp = Refusal{
+		FloatingIPUnavailable, "The network or the subnet has no free address.",
+		"%[1]s (%[2]s); release addresses that are not needed, or name another network or subnet",
+	}
 	// QuotaUsedUp is a creation beyond a quota.
 	QuotaUsedUp = Refusal{
 		QuotaExceeded, "A quota of the project is used up.",
@@ -71,8 +76,8 @@ var (
 // OfRefusals are all refusals.
 func OfRefusals() []Refusal {
 	return []Refusal{
-		ValueRefused, NetworkUnreachable, AddressRefused, QuotaUsedUp, CreationFails,
-		LoginRefused, Forbidden, RequestFails, CommandFails,
+		ValueRefused, NetworkUnreachable, AddressRefused, AddressesUsedUp, QuotaUsedUp,
+		CreationFails, LoginRefused, Forbidden, RequestFails, CommandFails,
 	}
 }
 

@@ -204,10 +204,29 @@ func parse(body []byte) (kind, message string) {
 	return "", ""
 }
 
-// IsQuota reports whether a quota of the project is exceeded.
+// IsQuota reports whether a quota of the project is exceeded. Octavia passes on Neutron's text
+// about the port of a VIP with a status of its own; see [Error.Refusal].
 func (e *Error) IsQuota() bool {
-	return e.Type == "OverQuota" ||
+	return e.Type == OverQuota || e.says("quota exceeded for resources") ||
 		e.Status == http.StatusForbidden && e.says("quota") && !e.IsForbidden()
+}
+
+// Refusal returns the text with which the service refuses the content of the request; "" if it
+// fails instead, or is busy. Octavia has status 500 for what Neutron refuses in the name of one of
+// its providers, and 501 for what the provider does not support (octavia/common/exceptions.py,
+// ProviderDriverError and the next ones).
+func (e *Error) Refusal() string {
+	const first, second = " reports error: ", " reported error: "
+	switch {
+	case e.Status == http.StatusInternalServerError && strings.HasPrefix(e.Message, "Provider '"):
+		_, text, _ := strings.Cut(strings.Replace(e.Message, second, first, 1), first)
+		return text
+	case e.Status == http.StatusNotImplemented,
+		e.Status == http.StatusInternalServerError && e.says("not found"),
+		e.Status >= http.StatusBadRequest && e.Status < http.StatusInternalServerError:
+		return e.Message
+	}
+	return ""
 }
 
 // IsForbidden reports whether the policy of the service denies the request.
@@ -221,11 +240,12 @@ func (e *Error) IsBusy() bool {
 	return e.Status == http.StatusConflict && (e.says("immutable") || e.says("invalid state"))
 }
 
-// IsNoAddress reports whether Neutron has no free address (neutron/ipam/exceptions.py).
+// IsNoAddress reports whether Neutron has no free address (neutron/ipam/exceptions.py), also if
+// Octavia passes that on.
 func (e *Error) IsNoAddress() bool {
 	return e.Type == "ExternalIpAddressExhausted" ||
 		strings.HasPrefix(e.Type, "IpAddressGenerationFailure") ||
-		e.Status == http.StatusConflict && e.says("no more ip addresses")
+		strings.Contains(strings.ToLower(e.Refusal()), "no more ip addresses")
 }
 
 // IsNotFound reports whether the service itself sent the 404. Octavia sends one in the form of
@@ -259,6 +279,9 @@ func (e *Error) IsGone(named ...string) bool {
 	namesObject, _ := regexp.MatchString(uuid, e.Message)
 	return namesObject || !strings.HasSuffix(e.Operation, "_create")
 }
+
+// OverQuota is Neutron's type for a quota of the project that is exceeded.
+const OverQuota = "OverQuota"
 
 // NoExternalGateway is Neutron's type for a floating network that the router of the port's subnet
 // does not lead to (neutron/extensions/l3.py).

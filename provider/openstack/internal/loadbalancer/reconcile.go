@@ -1,9 +1,11 @@
 package loadbalancer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
@@ -249,7 +252,11 @@ func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 	var err error
 	input.Places, notes, err = desired.Resolve(ctx, r.of.config.Neutron, input, r.found.balancer)
 	var impossible *events.Notice
+	var unseen *desired.UnseenSubnetError
 	switch {
+	case errors.As(err, &unseen):
+		return desired.State{}, r.notes.refuse(aboutPlaces, events.ValueRefused.Notice(
+			unseen.Error(), cmp.Or(r.settingWith(unseen.ID), "the subnet of the nodes")))
 	case errors.Is(err, desired.ErrNoNode):
 		return desired.State{}, r.wait(r.found.lastChange(r.service), "%v", err)
 	case errors.As(err, &impossible):
@@ -307,12 +314,18 @@ func (r *reconciler) checkCertificate(ctx context.Context) error {
 		return nil
 	}
 	err := r.of.config.Neutron.CheckCertificate(ctx, r.settings.TLSContainer)
-	if errors.Is(err, neutron.ErrNoCertificate) {
-		return r.notes.refuse(aboutPlaces, events.Refuse(events.CertificateNotFound,
-			"%v (%s); correct it, or give the user of cloud.conf access", err,
-			r.nameOf("default-tls-container-ref")))
+	cause := ""
+	if f := failure.Of(err); f != nil && f.Status == http.StatusForbidden {
+		cause = f.Cause()
+	} else if errors.Is(err, neutron.ErrNoCertificate) {
+		cause = err.Error()
 	}
-	return err
+	if cause == "" {
+		return err
+	}
+	return r.notes.refuse(aboutPlaces, events.Refuse(events.CertificateNotFound,
+		"%s (%s); correct it, or give the user of cloud.conf access", cause,
+		r.nameOf("default-tls-container-ref")))
 }
 
 // apply takes the steps of a plan. It announces a created load balancer even after a failure.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -32,20 +31,29 @@ func (r *reconciler) refused(err error) error {
 		return events.Explain(err)
 	}
 	counted, setting := plan.QuotaOf(at.Step), r.settingOf(f, at.Step)
+	_, ofFloatingIP := at.Step.(plan.CreateFloatingIP)
 	switch {
 	case f.IsQuota():
-		if _, named, ok := strings.Cut(f.Message, "met for resources: "); ok {
+		if _, named, ok := strings.Cut(f.Message, " for resources: "); ok &&
+			f.Type != failure.OverQuota {
 			// The creation of a load balancer has parts with quotas of their own.
-			counted = strings.TrimSuffix(named, ".")
+			named, _, _ = strings.Cut(named, "\n")
+			counted = strings.Trim(named, "[]'.")
 		}
 		notice = events.QuotaUsedUp.Notice(f.Cause(), cmp.Or(counted, "these objects"))
-	case setting == fieldAddress:
+	case setting == fieldAddress && ofFloatingIP:
 		cause := f.Cause()
 		if f.IsForbidden() {
 			// The policy's text is about a field of the request.
 			cause = "Neutron: 403 the project must not choose the address of a new floating IP"
 		}
 		notice = events.AddressRefused.Notice(cause, fieldAddress+" "+r.settings.Address)
+	case f.IsNoAddress():
+		place := "the network of the load balancer"
+		if ofFloatingIP {
+			place = "the external network"
+		}
+		notice = events.AddressesUsedUp.Notice(f.Cause(), cmp.Or(setting, place))
 	case f.Type == failure.NoExternalGateway:
 		if attached, is := at.Step.(plan.AttachFloatingIP); is {
 			setting = "the network of floating IP " + attached.Address
@@ -63,32 +71,55 @@ func (r *reconciler) refused(err error) error {
 
 const fieldAddress = "spec.loadBalancerIP"
 
-// settingOf returns the setting that the service's message is about, by its value or by the field
-// of the request; "" for none. Only what the step's request contains counts.
-func (r *reconciler) settingOf(f *failure.Error, step plan.Step) string {
-	if f.Status < http.StatusBadRequest || f.Status >= http.StatusInternalServerError {
-		return ""
-	}
-	chosen, s := plan.ChosenIn(step), r.settings
-	for _, each := range []struct{ option, value, field string }{
+// cloudSetting is a setting whose value the cloud may refuse.
+type cloudSetting struct {
+	option, value string
+	// field is how services call it in texts that do not have the value; "" for none.
+	field string
+}
+
+func (r *reconciler) cloudSettings() []cloudSetting {
+	s := r.settings
+	return []cloudSetting{
 		{fieldAddress, s.Address, "floating_ip_address"},
 		{"floating-subnet-id", s.FloatingSubnetID, ""},
 		{"floating-network-id", s.FloatingNetworkID, ""},
 		{"port-id", s.PortID, ""},
 		{"subnet-id", s.SubnetID, ""},
-		{"network-id", s.NetworkID, ""},
-		{"additional-subnet-id", s.AdditionalSubnetID, ""},
+		{"network-id", s.NetworkID, "Supplied network"},
+		{"additional-subnet-id", s.AdditionalSubnetID, "VIP subnets"},
 		{"member-subnet-id", s.MemberSubnetID, ""},
 		{"flavor-id", s.FlavorID, "flavor_id"},
 		{"availability-zone", s.AvailabilityZone, "availability zone"},
+		{"default-tls-container-ref", s.TLSContainer, ""},
+		{"tls-versions", strings.Join(s.TLSVersions, ","), "TLS versions"},
+		{"lb-method", s.Algorithm, ""},
 		{"lb-provider", s.Provider, ""},
-	} {
-		isNamed := each.value != "" && slices.Contains(chosen, each.value) &&
-			(mentions(f.Message, each.value) || each.field != "" && mentions(f.Message, each.field))
-		if isNamed && each.option == fieldAddress {
+	}
+}
+
+// settingOf returns the setting that the service's message is about, by its value or by the field
+// of the request; "" for none. Only what the step's request contains counts.
+func (r *reconciler) settingOf(f *failure.Error, step plan.Step) string {
+	chosen, message := plan.ChosenIn(step), f.Refusal()
+	return r.firstSetting(func(each cloudSetting) bool {
+		return slices.Contains(chosen, each.value) && (mentions(message, each.value) ||
+			each.field != "" && mentions(message, each.field))
+	})
+}
+
+// settingWith returns the setting with a value; "" for none.
+func (r *reconciler) settingWith(value string) string {
+	return r.firstSetting(func(each cloudSetting) bool { return each.value == value })
+}
+
+func (r *reconciler) firstSetting(fits func(cloudSetting) bool) string {
+	for _, each := range r.cloudSettings() {
+		switch {
+		case each.value == "" || !fits(each):
+		case each.option == fieldAddress:
 			return fieldAddress
-		}
-		if isNamed {
+		default:
 			return r.nameOf(each.option)
 		}
 	}

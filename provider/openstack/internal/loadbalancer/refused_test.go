@@ -338,6 +338,114 @@ func TestRefusals_EachSituation_HasItsReasonAndMessage(t *testing.T) {
 			change: annotations("floating-subnet", "none-*"), reason: "UnsupportedConfiguration",
 			want: []string{`has a name matching floating-subnet "none-*"; correct that`},
 		},
+		"certificate that Octavia cannot read": {
+			prepare: func(s *site) { s.defaults.LoadBalancer.ContainerStore = "external" },
+			change: annotations("default-tls-container-ref",
+				"https://barbican/v1/secrets/"+unknownID),
+			reason: "LoadBalancerSettingRefused",
+			want: []string{
+				"Octavia: 400 Could not retrieve certificate",
+				annotation("default-tls-container-ref") + "; correct it",
+			},
+		},
+		"provider": {
+			change: annotations("lb-provider", "nope"), reason: "LoadBalancerSettingRefused",
+			want: []string{"Octavia: 400 Provider 'nope' ", annotation("lb-provider")},
+		},
+		"algorithm of another provider": {
+			prepare: func(s *site) {
+				s.Inject(openstacktest.Fault{
+					Operation: "loadbalancer_create", Status: http.StatusNotImplemented,
+					Message: "Provider 'amphora' does not support a requested option: Amphora " +
+						"provider does not support SOURCE_IP_PORT algorithm.",
+				})
+			},
+			change: annotations("lb-method", "SOURCE_IP_PORT"),
+			reason: "LoadBalancerSettingRefused",
+			want:   []string{"Octavia: 501 Provider 'amphora' does not ", annotation("lb-method")},
+		},
+		"address of the VIP": {
+			prepare: func(s *site) { s.defaults.LoadBalancer.InternalLB = true },
+			change:  func(s *v1.Service) { s.Spec.LoadBalancerIP = "172.16.0.1" },
+			reason:  "LoadBalancerSettingRefused",
+			want: []string{
+				"Octavia: 500 Provider 'amphora' reports error: IP address 172.16.0.1 is not a " +
+					"valid IP for the specified subnet (spec.loadBalancerIP); correct it",
+			},
+		},
+		"network without a subnet": {
+			prepare: func(s *site) {
+				s.defaults.LoadBalancer.SubnetID = ""
+				s.defaults.LoadBalancer.NetworkID = s.AddNetwork(
+					openstacktest.Network{Name: "empty"})
+			},
+			reason: "LoadBalancerSettingRefused",
+			want: []string{
+				"Octavia: 400 Validation failure: Supplied network does not contain a subnet ",
+				"(option network-id of cloud.conf)",
+			},
+		},
+		"additional subnet": {
+			change: func(s *v1.Service) {
+				annotations("additional-subnet-id", unknownID)(s)
+				s.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
+			},
+			reason: "LoadBalancerSettingRefused",
+			want: []string{
+				"Octavia: 500 subnet not found ", annotation("additional-subnet-id"),
+			},
+		},
+		"member subnet in the rules of a security group": {
+			prepare: func(s *site) { s.defaults.LoadBalancer.ManageSecurityGroups = true },
+			change:  annotations("member-subnet-id", unknownID),
+			reason:  "LoadBalancerSettingRefused",
+			want: []string{
+				"Neutron: subnet " + unknownID + " does not exist, or the project does not see it ",
+				annotation("member-subnet-id") + "; correct it",
+			},
+		},
+		"certificate that Barbican denies": {
+			prepare: func(s *site) {
+				s.Inject(openstacktest.Fault{
+					Service: "key-manager", Status: http.StatusForbidden,
+					Message: "Secret(s) retrieval attempt not allowed",
+				})
+			},
+			change: annotations("default-tls-container-ref",
+				"https://barbican/v1/secrets/"+unknownID),
+			reason: "CertificateNotFound",
+			want: []string{
+				"Barbican: 403 Secret(s) retrieval attempt not allowed " +
+					annotation("default-tls-container-ref") + "; correct it, or give",
+			},
+		},
+		"no free floating IP": {
+			prepare: func(s *site) {
+				s.Inject(openstacktest.Fault{
+					Operation: "floating_ip_create", Status: http.StatusConflict,
+					Message: "No more IP addresses available on network " + s.external + ".",
+				})
+			},
+			reason: "FloatingIPUnavailable",
+			want: []string{
+				"Neutron: 409 No more IP addresses available on network ",
+				"(the external network); release addresses",
+			},
+		},
+		"quota of the VIP's port": {
+			prepare: func(s *site) {
+				s.Inject(openstacktest.Fault{
+					Operation: "loadbalancer_create", Status: http.StatusInternalServerError,
+					Message: "Provider 'amphora' reports error: Quota exceeded for resources: " +
+						"['port'].\nNeutron server returns request_ids: ['req-" + unknownID + "']",
+				})
+			},
+			reason: "QuotaExceeded",
+			want: []string{
+				"Octavia: 500 Provider 'amphora' reports error: Quota exceeded for resources: " +
+					"['port'] (port); raise the quota",
+			},
+		},
 		"quota of floating IPs": {
 			prepare: func(s *site) { s.SetNetworkQuota("floatingip", 0) }, reason: "QuotaExceeded",
 			want: []string{"Neutron: 409 Quota exceeded", "(floating IPs); raise the quota"},

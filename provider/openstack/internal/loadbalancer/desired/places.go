@@ -34,6 +34,15 @@ type Cloud interface {
 // because only nodes show its place.
 var ErrNoNode = errors.New("waiting for the first node with an address in OpenStack")
 
+// UnseenSubnetError is returned by [Resolve] for a subnet that must be looked up, and that Neutron
+// does not show to the project.
+type UnseenSubnetError struct{ ID string }
+
+// Error implements error.
+func (e *UnseenSubnetError) Error() string {
+	return "Neutron: subnet " + e.ID + " does not exist, or the project does not see it"
+}
+
 func impossible(format string, arguments ...any) error {
 	return events.Refuse(events.Unsupported, format, arguments...)
 }
@@ -56,7 +65,8 @@ func impossible(format string, arguments ...any) error {
 // an address in it.
 //
 // existing is the load balancer that the Service uses, or nil. The error wraps [ErrNoNode], is an
-// [*events.Notice] because the settings do not fit the cloud, or is the cloud's.
+// [*events.Notice] or [*UnseenSubnetError] because the settings do not fit the cloud, or is the
+// cloud's.
 func Resolve(
 	ctx context.Context, cloud Cloud, in Input, existing *octavia.LoadBalancer,
 ) (Places, []events.Notice, error) {
@@ -225,8 +235,7 @@ func (r *resolver) secondSubnet(ctx context.Context) (subnet, why string, err er
 func (r *resolver) namedSubnet(ctx context.Context, id string) (neutron.Subnet, error) {
 	subnet, err := r.cloud.Subnet(ctx, id)
 	if errors.Is(err, neutron.ErrNotFound) {
-		return neutron.Subnet{},
-			impossible("subnet %s does not exist or is not visible to the project", id)
+		return neutron.Subnet{}, &UnseenSubnetError{id}
 	}
 	return subnet, err
 }

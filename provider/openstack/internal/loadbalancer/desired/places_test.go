@@ -290,9 +290,8 @@ func TestResolve_SecurityGroups_SubnetIsRemembered(t *testing.T) {
 	s.mustResolve(in)
 	s.wantCalls(none)
 	in.Settings.SubnetID = "gone"
-	var impossible *events.Notice
-	if _, _, err := s.resolve(in); !errors.As(err, &impossible) ||
-		!strings.Contains(err.Error(), "subnet gone") {
+	var unseen *UnseenSubnetError
+	if _, _, err := s.resolve(in); !errors.As(err, &unseen) || unseen.ID != "gone" {
 		t.Errorf("error %v", err)
 	}
 }

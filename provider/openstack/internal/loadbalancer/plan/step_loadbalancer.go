@@ -101,6 +101,8 @@ func (s CreateLoadBalancer) chosen() []string {
 		chosen = append(chosen, vip.SubnetID)
 	}
 	for _, port := range s.Ports {
+		chosen = append(chosen, chosenFor(port.Listener)...)
+		chosen = append(chosen, port.Pool.Algorithm)
 		chosen = append(chosen, subnetsOf(port.Pool.Members...)...)
 	}
 	return chosen

@@ -40,6 +40,8 @@ func (s CreatePool) details() []string { return tagDetails(s.Pool.Tags) }
 
 func (s CreatePool) quota() string { return "pools" }
 
+func (s CreatePool) chosen() []string { return []string{s.Pool.Algorithm} }
+
 func (s CreatePool) predict(*predicted) bool { return false }
 
 func (s CreatePool) take(ctx context.Context, r *run) error {
@@ -55,6 +57,8 @@ func (s CreatePool) take(ctx context.Context, r *run) error {
 func (s UpdatePool) String() string { return update("pool", s.ID, s.Pool.Name, s.Changes) }
 
 func (s UpdatePool) onlyTags() bool { return areTags(s.Changes) }
+
+func (s UpdatePool) chosen() []string { return []string{s.Pool.Algorithm} }
 
 func (s UpdatePool) predict(c *predicted) bool {
 	return c.pool(s.ID, func(p *octavia.Pool) bool {
