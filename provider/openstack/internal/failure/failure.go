@@ -130,8 +130,8 @@ var currentTime = sync.OnceValues(func() (*regexp.Regexp, error) {
 	return regexp.Compile(`current time \S+ is `)
 })
 
-// Reason is the short text of an error without a response. It leaves out the URL, the system call, and
-// what differs each time: the local port and the current time.
+// Reason is the short text of an error without a response. It leaves out the URL, the system call,
+// and what differs each time: the local port and the current time.
 func Reason(err error) string {
 	var sent *url.Error
 	if errors.As(err, &sent) {
@@ -151,7 +151,7 @@ func Reason(err error) string {
 		if pattern, invalid := currentTime(); invalid == nil {
 			text = pattern.ReplaceAllString(text, "")
 		}
-		return text
+		return printable.Text(text, longest)
 	case errors.As(err, &operation) && operation.Addr != nil:
 		cause := operation.Err
 		var call *os.SyscallError
