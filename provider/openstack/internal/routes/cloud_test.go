@@ -85,6 +85,25 @@ func (s *site) changePort(server string, change func(*openstacktest.Port)) {
 	}
 }
 
+// deletePort deletes the port of a server.
+func (s *site) deletePort(server string) {
+	s.t.Helper()
+	for _, p := range s.Ports() {
+		if p.DeviceID == server {
+			if err := s.DeletePort(p.ID); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// strangersPorts are the ports that belong to no node.
+func (s *site) strangersPorts() []openstacktest.Port {
+	return slices.DeleteFunc(s.Ports(), func(p openstacktest.Port) bool {
+		return strings.HasPrefix(p.DeviceID, "server-of-")
+	})
+}
+
 // hang makes the next request of an operation hang. arrived waits for the request.
 func (s *site) hang(operation string) (arrived func()) {
 	s.Inject(openstacktest.Fault{Operation: operation, Hang: true, Times: 1})

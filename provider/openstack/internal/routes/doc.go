@@ -5,19 +5,18 @@
 //
 // A route of a router is a destination and a next hop. It has no tags, so the next hop decides:
 //
-//   - The next hop is an InternalIP of a node: the cluster owns the route.
+//   - The next hop is an address of a node: the cluster owns the route, whether this process, an
+//     earlier one or OCCM wrote it.
 //   - The cluster owned the route since this process started, and the node now has another address
 //     or is gone: the route is deleted.
-//   - No port with a device on the router's networks has the address of the next hop: the route is
-//     a blackhole. It is deleted if it is in the cluster's CIDRs, because upstream's controller
-//     looks only at these.
 //   - Any other route is foreign, for example of another cluster on the same router. It is not
 //     listed and never changed, even if the CIDRs of the clusters overlap.
 //
-// After a restart, the route of a deleted node whose server still runs looks foreign. It stays
-// until the server is deleted. A new node with the same pod CIDR then gets an error
-// instead of a route: an extra route is better than broken traffic. Ports of other projects on a
-// shared network are invisible, so a next hop there looks like a blackhole.
+// A next hop that no server has proves nothing: it may be the virtual address of two firewalls,
+// with or without a port, or belong to a project whose ports are invisible. So the route of a node
+// that was deleted while no process ran is foreign. It stays, and the log names it with the other
+// foreign routes. A new node with the same pod CIDR gets an error instead of a route: an extra
+// route is better than broken traffic.
 //
 // # Order of writes
 //

@@ -45,7 +45,7 @@ func describe(r route, k knowledge) *cloudprovider.Route {
 		}
 	case orphan:
 		listed.TargetNode = types.NodeName(o.node)
-	case stale, dead:
+	case stale:
 		listed.Blackhole = true
 	default:
 		return nil

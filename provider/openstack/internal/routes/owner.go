@@ -1,7 +1,6 @@
 package routes
 
 import (
-	"net/netip"
 	"time"
 )
 
@@ -9,7 +8,7 @@ import (
 type standing int
 
 const (
-	// foreign belongs, or may belong, to another cluster.
+	// foreign belongs, or may belong, to another owner.
 	foreign standing = iota
 	// ours leads to a node.
 	ours
@@ -17,8 +16,6 @@ const (
 	stale
 	// orphan was ours, and its node is gone.
 	orphan
-	// dead leads to no device.
-	dead
 )
 
 type owner struct {
@@ -36,11 +33,10 @@ type knowledge struct {
 	known map[route]string
 	// paired reports whether routes have their address pairs, as far as that is known.
 	paired map[route]pairing
-	// alive reports for looked-up addresses whether a device has them.
-	alive map[netip.Addr]bool
 }
 
-// owner determines the owner of a route. A route without a certain owner is foreign.
+// owner determines the owner of a route. A route is foreign unless its next hop is, or was, an
+// address of a node. That no server has the address proves nothing: it may be virtual.
 func (k knowledge) owner(r route) owner {
 	if node := k.nodes.at(r.nextHop, r.destination); node != nil {
 		_, claimed := podCIDR(node, r.destination)
@@ -51,9 +47,6 @@ func (k knowledge) owner(r route) owner {
 	}
 	if k.nodes.other[r.nextHop] {
 		return owner{standing: stale}
-	}
-	if alive, ok := k.alive[r.nextHop]; ok && !alive {
-		return owner{standing: dead}
 	}
 	return owner{standing: foreign}
 }
@@ -72,22 +65,6 @@ func (k knowledge) former(r route, name string) owner {
 	return owner{ours, name, claimed}
 }
 
-// strangers are the next hops that must be looked up.
-func (k knowledge) strangers(all []entry) []netip.Addr {
-	var strangers []netip.Addr
-	seen := map[netip.Addr]bool{}
-	for _, e := range all {
-		if e.foreign || seen[e.nextHop] {
-			continue
-		}
-		if k.owner(e.route).standing == foreign || k.owner(e.route).standing == dead {
-			seen[e.nextHop] = true
-			strangers = append(strangers, e.nextHop)
-		}
-	}
-	return strangers
-}
-
 // unchecked are the routes to nodes whose address pairs must be looked at: all of them if one was
 // not looked at since the given time, so that one list of ports serves all.
 func (k knowledge) unchecked(all []entry, since time.Time) []route {
@@ -103,4 +80,15 @@ func (k knowledge) unchecked(all []entry, since time.Time) []route {
 		return nil
 	}
 	return claimed
+}
+
+// foreign are the routes that are not the cluster's.
+func (k knowledge) foreign(all []entry) []route {
+	var found []route
+	for _, e := range all {
+		if !e.foreign && k.owner(e.route).standing == foreign {
+			found = append(found, e.route)
+		}
+	}
+	return found
 }

@@ -132,7 +132,8 @@ func (p *planner) join(c *call, earlier creation) {
 func mayReplace(r route, o owner, c change) error {
 	switch {
 	case o.standing == foreign:
-		return conflict(r.destination, "the one via %s does not belong to this cluster", r.nextHop)
+		return conflict(r.destination, "the one via %s does not belong to this cluster, because no "+
+			"node has this address; remove the route if nothing uses it", r.nextHop)
 	case o.standing == ours && o.claimed && o.node != c.node:
 		return conflict(r.destination,
 			"the one via %s belongs to node %s, which has the same pod CIDR", r.nextHop, o.node)

@@ -65,17 +65,14 @@ func show(steps []*step, calls []*call) (shown []string) {
 }
 
 func TestPlan_EachRequest_AddsRemovesOrRefuses(t *testing.T) {
-	// Node a is alive and has 10.244.1.0/24; b has 10.244.2.0/24; 10.0.0.66 is foreign;
-	// 10.0.0.99 is unused.
+	// Node a is alive and has 10.244.1.0/24; b has 10.244.2.0/24; gone had 10.0.0.99; 10.0.0.66 is
+	// foreign.
 	k := knowledge{
 		nodes: indexNodes([]*v1.Node{
 			node("a", []string{"10.0.0.1"}, "10.244.1.0/24", "fd00:1::/64"),
 			node("b", []string{"10.0.0.2"}, "10.244.2.0/24"),
 		}),
-		alive: map[netip.Addr]bool{
-			netip.MustParseAddr("10.0.0.66"): true,
-			netip.MustParseAddr("10.0.0.99"): false,
-		},
+		known: map[route]string{mustRoute(t, "10.244.1.0/24 via 10.0.0.99"): "gone"},
 	}
 	add := func(name, node string) change { return change{mustRoute(t, name), node} }
 	remove := func(name string) change { return change{route: mustRoute(t, name)} }
@@ -106,12 +103,12 @@ func TestPlan_EachRequest_AddsRemovesOrRefuses(t *testing.T) {
 			changes: []change{add("10.244.1.0/24 via 10.0.0.1", "a")},
 			want:    "-10.244.1.0/24 via 10.0.0.2 +10.244.1.0/24 via 10.0.0.1 [0]",
 		},
-		"a blackhole is replaced": {
+		"a route of a node that is gone is replaced": {
 			found:   []string{"10.244.1.0/24 via 10.0.0.99"},
 			changes: []change{add("10.244.1.0/24 via 10.0.0.1", "a")},
 			want:    "-10.244.1.0/24 via 10.0.0.99 +10.244.1.0/24 via 10.0.0.1 [0]",
 		},
-		"a blackhole beside the right route is removed": {
+		"a route of a node that is gone, beside the right one, is removed": {
 			found:   []string{"10.244.1.0/24 via 10.0.0.99", "10.244.1.0/24 via 10.0.0.1"},
 			changes: []change{add("10.244.1.0/24 via 10.0.0.1", "a")},
 			want:    "-10.244.1.0/24 via 10.0.0.99 [0]",
@@ -124,13 +121,8 @@ func TestPlan_EachRequest_AddsRemovesOrRefuses(t *testing.T) {
 			},
 			want: "+10.244.2.0/24 via 10.0.0.2 [1]",
 			refused: "0: another route to the destination exists 10.244.1.0/24: the one via " +
-				"10.0.0.66 does not belong to this cluster",
-		},
-		"nor one of which nothing is known": {
-			found:   []string{"10.244.1.0/24 via 10.0.0.67"},
-			changes: []change{add("10.244.1.0/24 via 10.0.0.1", "a")},
-			refused: "0: another route to the destination exists 10.244.1.0/24: the one via " +
-				"10.0.0.67 does not belong to this cluster",
+				"10.0.0.66 does not belong to this cluster, because no node has this address; " +
+				"remove the route if nothing uses it",
 		},
 		"nor that of a node that has the same pod CIDR": {
 			found:   []string{"10.244.2.0/24 via 10.0.0.2"},

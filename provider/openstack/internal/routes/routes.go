@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,7 +70,6 @@ type Routes struct {
 	extensions *capability.Fact[capability.NetworkExtensions]
 	router     *routerCache
 	finder     *portFinder
-	neighbors  *neighbors
 	pairs      *addressPairs
 	writes     *batch.Batches[*call]
 
@@ -81,6 +81,10 @@ type Routes struct {
 	// paired reports for routes whether the port of the next hop has their address pair. Routes
 	// that this process has neither created nor looked at are missing.
 	paired map[route]pairing
+
+	// nameForeign logs the foreign routes of the first list. Leftovers are among them: later, the
+	// routes of the cluster are known.
+	nameForeign sync.Once
 }
 
 // pairing reports whether a port had the address pair of a route.
@@ -106,7 +110,6 @@ func New(c Config) *Routes {
 		capability.Options{Clock: c.Clock, Share: c.Share})
 	r.router = newRouterCache(a, c.Clock)
 	r.finder = newPortFinder(a, r.router, c.Clock)
-	r.neighbors = newNeighbors(r.finder, c.Clock)
 	r.pairs = newAddressPairs(a, r.finder)
 	w := &writer{
 		api: a, router: r.router, hasAtomicRoutes: r.hasAtomicRoutes,
@@ -131,8 +134,8 @@ func (r *Routes) SetNodes(lister corelisters.NodeLister, synced func() bool) {
 }
 
 // ListRoutes implements cloudprovider.Routes. It omits foreign routes and ignores the cluster name.
-// An idle cluster costs one request every 5 minutes, or per Config.MaxAge if that is longer; two if
-// the router has foreign routes. The ports of own routes are listed every 9 minutes, 64 at a time.
+// The log names them once. An idle cluster costs one request every 5 minutes, or per Config.MaxAge
+// if that is longer. The ports of own routes are listed every 9 minutes, 64 at a time.
 func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Route, error) {
 	listed, err := r.list(ctx)
 	if err != nil {
@@ -166,9 +169,6 @@ func (r *Routes) list(ctx context.Context) ([]*cloudprovider.Route, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.neighbors.look(ctx, k.strangers(found.entries), r.maxAge); err != nil {
-		return nil, err
-	}
 	unchecked := k.unchecked(found.entries, r.clock.Now().Add(-r.pairsAge))
 	if err := r.lookAtPairs(ctx, unchecked); err != nil {
 		return nil, err
@@ -178,6 +178,7 @@ func (r *Routes) list(ctx context.Context) ([]*cloudprovider.Route, error) {
 		return nil, err
 	}
 	r.keepKnown(found.entries, k)
+	r.nameForeign.Do(func() { r.logForeign(k.foreign(found.entries)) })
 	return listing(found.entries, k), nil
 }
 
@@ -320,8 +321,9 @@ func (r *Routes) creation(wanted *cloudprovider.Route) (change, []netip.Addr, er
 	return change{route{destination: destination}, node.Name}, nextHops, nil
 }
 
-// DeleteRoute implements cloudprovider.Routes. A missing route is no error. The address pair of a
-// blackhole stays, because the port that has the address now may belong to anyone.
+// DeleteRoute implements cloudprovider.Routes. A missing route is no error, and a foreign one is.
+// The address pair of a blackhole stays, because the port that has the address now may belong to
+// anyone.
 func (r *Routes) DeleteRoute(ctx context.Context, _ string, listed *cloudprovider.Route) error {
 	arrived := r.writes.Expect()
 	defer arrived()
@@ -345,8 +347,11 @@ func (r *Routes) delete(ctx context.Context, listed *cloudprovider.Route, arrive
 		return err
 	}
 	for _, one := range all {
-		if err := r.mayDelete(ctx, one); err != nil {
-			return err
+		if r.ownerOf(one).standing == foreign {
+			if err := r.refuseForeign(ctx, one); err != nil {
+				return err
+			}
+			continue
 		}
 		if hasPairs && !listed.Blackhole {
 			if err := r.revoke(ctx, one); err != nil {
@@ -384,34 +389,31 @@ func (r *Routes) targets(ctx context.Context, listed *cloudprovider.Route) ([]ro
 	return all, nil
 }
 
-// mayDelete checks again whether a port now has the address of the next hop.
-func (r *Routes) mayDelete(ctx context.Context, one route) error {
-	if r.isKnown(one) {
-		return nil
-	}
-	if s := r.ownerOf(one).standing; s != foreign && s != dead {
-		return nil
-	}
-	r.finder.forget() // the router may have a new interface
-	found, err := r.finder.find(ctx, one.nextHop)
+// refuseForeign returns an error if the router has a foreign route. Without it, the route was
+// deleted before and is not known any more.
+func (r *Routes) refuseForeign(ctx context.Context, one route) error {
+	found, err := r.router.get(ctx, planAge)
 	if err != nil {
 		return err
 	}
-	for _, p := range found {
-		if isAttached(p) {
-			return fmt.Errorf("the route does not belong to this cluster: its next hop %s is the "+
-				"address of port %s", one.nextHop, p.ID)
-		}
+	if !slices.ContainsFunc(found.entries, func(e entry) bool { return e.route == one }) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("the route does not belong to this cluster: its next hop %s is no address of "+
+		"a node", one.nextHop)
 }
 
-// isKnown reports whether the cluster owned the route since the process started.
-func (r *Routes) isKnown(one route) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, known := r.known[one]
-	return known
+// logForeign names at most 20 routes.
+func (r *Routes) logForeign(routes []route) {
+	if len(routes) == 0 {
+		return
+	}
+	var names []string
+	for _, one := range routes[:min(len(routes), 20)] {
+		names = append(names, one.String())
+	}
+	r.log.Info("Leaving routes of the router alone: no node has the address of the next hop",
+		"router", r.router.api.routerID, "count", len(routes), "routes", names)
 }
 
 // hasPairs reports whether the cloud supports address pairs.
@@ -462,7 +464,6 @@ func (r *Routes) knowledge() (knowledge, error) {
 	defer r.mu.Unlock()
 	return knowledge{
 		nodes: indexNodes(nodes), known: maps.Clone(r.known), paired: maps.Clone(r.paired),
-		alive: r.neighbors.known(),
 	}, nil
 }
 

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	corelisters "k8s.io/client-go/listers/core/v1"
 	cloudprovider "k8s.io/cloud-provider"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -64,33 +65,26 @@ func TestCreateRoute_ManyDualStackNodesAtOnce_EachHasBoth(t *testing.T) {
 }
 
 // In 45 minutes the router is read nine times, and the ports for their address pairs five times.
-func TestListRoutes_Idle_CostsOneRequestInFiveMinutes_OrTwoWithForeignRoutes(t *testing.T) {
-	for foreign, want := range map[bool]map[string]int{
-		false: {"router_get": 9, "port_list": 5}, true: {"router_get": 9, "port_list": 9 + 5},
-	} {
-		s, clock := newSite(t), fakeClock()
-		c := newCluster(t, s, clock)
-		c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
-		c.must(c.create("a", "10.244.1.0/24"))
-		if foreign {
-			s.addPort("other", "10.0.0.66")
-			// The router also has an unused gateway out of the cluster, and a route to a foreign
-			// server.
-			s.setRoutes("10.244.1.0/24 via 10.0.0.11", "192.168.0.0/16 via 10.0.0.99",
-				"10.245.0.0/24 via 10.0.0.66")
+func TestListRoutes_Idle_CostsOneRequestInFiveMinutes(t *testing.T) {
+	s, clock := newSite(t), fakeClock()
+	c := newCluster(t, s, clock)
+	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+	c.must(c.create("a", "10.244.1.0/24"))
+	s.addPort("other", "10.0.0.66")
+	s.setRoutes("10.244.1.0/24 via 10.0.0.11", "192.168.0.0/16 via 10.0.0.99",
+		"10.245.0.0/24 via 10.0.0.66")
+	pass := func(seconds int) {
+		for range seconds / 10 {
+			clock.Step(10 * time.Second)
+			c.list()
 		}
-		pass := func(seconds int) {
-			for range seconds / 10 {
-				clock.Step(10 * time.Second)
-				c.list()
-			}
-		}
-		pass(600)
-		s.ForgetCalls()
-		pass(45 * 60)
-		if got := s.Counts(); !maps.Equal(got, want) {
-			t.Errorf("with foreign routes %t, 45 minutes cost %v, want %v", foreign, got, want)
-		}
+	}
+	pass(600)
+	s.ForgetCalls()
+	pass(45 * 60)
+	s.wantCounts(map[string]int{"router_get": 9, "port_list": 5})
+	if n := len(s.Counts()); n != 2 {
+		t.Errorf("45 minutes cost %v", s.Counts())
 	}
 }
 
@@ -488,33 +482,122 @@ func TestForeignRouteToTheSameDestination_CreatedMeanwhile_OursIsRemoved(t *test
 	})
 }
 
-func TestBlackhole_IsListedAndRemoved(t *testing.T) {
-	s := newSite(t)
-	c := newCluster(t, s, nil)
-	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
-	// This port has no device, for example because it existed before its deleted server.
-	s.AddPort(openstacktest.Port{
-		NetworkID: s.network,
-		FixedIPs:  []openstacktest.FixedIP{{SubnetID: s.v4, Address: "10.0.0.98"}},
-	})
-	s.setRoutes("10.244.8.0/24 via 10.0.0.98", "10.244.9.0/24 via 10.0.0.99")
-	listed := c.list()
-	if len(listed) != 2 {
-		t.Fatalf("listed are %v", listed)
+// A stranger's route is in the pods' range, and its next hop looks like a deleted node: no server
+// has the address. No fact shows that the cluster wrote it.
+func TestStrangersRoute_LooksLikeALeftover_IsLeftAlone(t *testing.T) {
+	virtual := openstacktest.AddressPair{Address: "10.0.9.50"}
+	pods := openstacktest.AddressPair{Address: "10.244.200.0/24"}
+	unbound := func(s *site, pairs ...openstacktest.AddressPair) {
+		s.AddPort(openstacktest.Port{
+			NetworkID: s.network, AllowedPairs: pairs,
+			FixedIPs: []openstacktest.FixedIP{{SubnetID: s.v4, Address: "10.0.9.50"}},
+		})
 	}
-	for _, r := range listed {
-		if !r.Blackhole || r.TargetNode != "" {
-			t.Errorf("%s is listed as %+v", r.Name, r)
-		}
+	for name, prepare := range map[string]func(*site){
+		"no port has the address": func(*site) {},
+		"a port without a device": func(s *site) { unbound(s) },
+		"a port without a device that may send from the range": func(s *site) {
+			unbound(s, pods)
+		},
+		"the virtual address of two firewalls": func(s *site) {
+			unbound(s)
+			for i, firewall := range []string{"firewall-1", "firewall-2"} {
+				s.addPort(firewall, fmt.Sprintf("10.0.9.%d", 51+i))
+				s.changePort(firewall, func(p *openstacktest.Port) {
+					p.AllowedPairs = []openstacktest.AddressPair{virtual, pods}
+				})
+			}
+		},
+		"a server": func(s *site) { s.addPort("other", "10.0.9.50") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, s *site) {
+				clock := fakeClock()
+				c := newCluster(t, s, clock)
+				c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+				c.addNode("b", []string{"10.0.0.12"}, "10.244.200.0/24")
+				prepare(s)
+				const theirs = "10.244.200.0/24 via 10.0.9.50"
+				s.setRoutes(theirs)
+				before := s.strangersPorts()
+				for range 3 {
+					errs := c.reconcile()
+					if len(errs) != 1 || !says(errs[0], conflicts) ||
+						!says(errs[0], "the one via 10.0.9.50 does not belong to this cluster") {
+						t.Errorf("the errors are %v", errs)
+					}
+					clock.Step(5 * time.Minute)
+				}
+				if listed := c.list(); len(listed) != 1 {
+					t.Errorf("listed are %v", listed)
+				}
+				if err := c.DeleteRoute(t.Context(), "cluster", &cloudprovider.Route{
+					Name: theirs, DestinationCIDR: "10.244.200.0/24", Blackhole: true,
+				}); !says(err, isForeign) {
+					t.Errorf("the deletion returns %v", err)
+				}
+				c.removeNode("b")
+				c.reconcile()
+				s.wantRoutes(theirs, "10.244.1.0/24 via 10.0.0.11")
+				if now := s.strangersPorts(); !reflect.DeepEqual(now, before) {
+					t.Errorf("the strangers' ports are %+v, were %+v", now, before)
+				}
+			})
+		})
 	}
-	// Before it is deleted, a foreign server gets the address.
-	s.addPort("other", "10.0.0.99")
-	if err := c.DeleteRoute(t.Context(), "cluster",
-		listed["10.244.9.0/24 via 10.0.0.99"]); !says(err, isForeign) {
-		t.Errorf("deleting a route that is foreign now returns %v", err)
+}
+
+// The routes of a former process, of OCCM and of this process are the same: the next hop is a
+// node's address when the routes are first listed, so the cluster deletes them with their nodes.
+func TestRouteOfANodeThatGoesWithItsServer_OnlyItsClusterDeletesIt(t *testing.T) {
+	restart := func(c *cluster) {
+		c.Close()
+		c.Routes = newCluster(c.t, c.site, nil).Routes
+		c.SetNodes(corelisters.NewNodeLister(c.nodes), func() bool { return true })
 	}
-	c.must(c.DeleteRoute(t.Context(), "cluster", listed["10.244.8.0/24 via 10.0.0.98"]))
-	s.wantRoutes("10.244.9.0/24 via 10.0.0.99")
+	const a, b, theirs = "10.244.1.0/24 via 10.0.0.11", "10.244.2.0/24 via 10.0.0.12",
+		"10.244.3.0/24 via 10.0.0.13"
+	for name, write := range map[string]func(*cluster){
+		"written by this process": func(c *cluster) { c.reconcile() },
+		"written by a former process": func(c *cluster) {
+			c.reconcile()
+			restart(c)
+		},
+		"written by OCCM": func(c *cluster) {
+			c.site.setRoutes(a, b)
+			for server, cidr := range map[string]string{
+				"server-of-a": "10.244.1.0/24", "server-of-b": "10.244.2.0/24",
+			} {
+				c.changePort(server, func(p *openstacktest.Port) {
+					p.AllowedPairs = []openstacktest.AddressPair{{Address: cidr}}
+				})
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			c, other := newCluster(t, s, nil), newCluster(t, s, nil)
+			c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+			c.addNode("b", []string{"10.0.0.12"}, "10.244.2.0/24")
+			other.addNode("c", []string{"10.0.0.13"}, "10.244.3.0/24")
+			write(c)
+			for _, one := range []*cluster{c, other} {
+				if errs := one.reconcile(); len(errs) > 0 {
+					t.Fatal(errs)
+				}
+			}
+			c.removeNode("a")
+			s.deletePort("server-of-a")
+			if errs := other.reconcile(); len(errs) > 0 {
+				t.Error(errs)
+			}
+			s.wantRoutes(a, b, theirs)
+			if errs := c.reconcile(); len(errs) > 0 {
+				t.Error(errs)
+			}
+			s.wantRoutes(b, theirs)
+		})
+	}
 }
 
 func TestNodeDeleted_ServerStillRuns_RouteIsOwnedUntilARestart(t *testing.T) {
