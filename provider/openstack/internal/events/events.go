@@ -122,7 +122,7 @@ func OfServices() []Event {
 		},
 		{
 			FloatingIPSkipped,
-			"The load balancer's address is IPv6, and IPv6 has no floating IPs, so the address itself is published.",
+			"The load balancer's address is IPv6, which has no floating IPs, or in an external network, so the address itself is published.",
 			"Make the Service internal if that is not wanted.",
 		},
 		{

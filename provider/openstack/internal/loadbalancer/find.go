@@ -417,7 +417,9 @@ type found struct {
 	// apiMinor is the minor version of Octavia's API.
 	apiMinor int
 	// portUser is another's load balancer at the port that the settings name; "" for none.
-	portUser    string
+	portUser string
+	// portNetwork is the network of that port, before the load balancer is there.
+	portNetwork string
 	floatingIPs []neutron.FloatingIP
 }
 

@@ -240,8 +240,10 @@ func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 		Nodes:    desired.Candidates(r.nodes),
 		Settings: r.settings,
 
-		Guest:         r.found.role == plan.Guest,
-		HasFloatingIP: r.found.hasFloatingIP(r.identity.ServiceTag(), r.settings.Address),
+		Guest:                r.found.role == plan.Guest,
+		HasFloatingIP:        r.found.hasFloatingIP(r.identity.ServiceTag(), r.settings.Address),
+		IsFloatingIPAttached: slices.ContainsFunc(r.found.floatingIPs, r.found.leadsHere),
+		PortNetworkID:        r.found.portNetwork,
 	}
 	provider := r.settings.Provider
 	if lb := r.found.balancer; lb != nil {
@@ -306,6 +308,7 @@ func (r *reconciler) checkPort(ctx context.Context) error {
 			"unused port of the project: annotation port-id needs one without a device, a device "+
 			"owner and another load balancer", id))
 	}
+	r.found.portNetwork = port.NetworkID
 	return nil
 }
 

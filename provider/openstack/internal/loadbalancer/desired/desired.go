@@ -37,8 +37,14 @@ type Input struct {
 	// Guest: the load balancer was created for another Service, or by a user. The guest decides
 	// neither its addresses and kind nor its floating IP.
 	Guest bool
-	// HasFloatingIP: the load balancer has one, so the place of a new one was not looked up.
+	// HasFloatingIP: a floating IP points to the load balancer or can be attached to it, so the
+	// place of a new one is not looked up.
 	HasFloatingIP bool
+	// IsFloatingIPAttached: a floating IP points to the load balancer.
+	IsFloatingIPAttached bool
+	// PortNetworkID is the network of the port that the settings name; "" once the load balancer
+	// exists.
+	PortNetworkID string
 }
 
 // Places are the results of the lookups in the cloud.
@@ -55,6 +61,8 @@ type Places struct {
 	// MemberRange is the CIDR of the members' subnet if nodes have several addresses: an address in
 	// it precedes others.
 	MemberRange netip.Prefix
+	// IsPublic: the VIP is in an external network, where a port has no floating IP.
+	IsPublic bool
 	// FloatingNetworkID and FloatingSubnetIDs are the place of a new floating IP.
 	FloatingNetworkID string
 	FloatingSubnetIDs []string

@@ -101,13 +101,14 @@ func service(families ...v1.IPFamily) *v1.Service {
 
 // lookup holds the arguments of [Resolve] and the parts of an Input that places depend on.
 type lookup struct {
-	Settings      settings.Settings
-	Service       *v1.Service
-	Nodes         []*v1.Node
-	Existing      *octavia.LoadBalancer
-	Guest         bool
-	HasFloatingIP bool
-	Features      Features
+	Settings             settings.Settings
+	Service              *v1.Service
+	Nodes                []*v1.Node
+	Existing             *octavia.LoadBalancer
+	Guest                bool
+	HasFloatingIP        bool
+	IsFloatingIPAttached bool
+	Features             Features
 }
 
 func (s *site) resolve(in lookup) (Places, []events.Notice, error) {
@@ -120,6 +121,7 @@ func (s *site) resolve(in lookup) (Places, []events.Notice, error) {
 		Settings: in.Settings, Service: in.Service, Nodes: Candidates(in.Nodes),
 		Features: in.Features,
 		Guest:    in.Guest, HasFloatingIP: in.HasFloatingIP,
+		IsFloatingIPAttached: in.IsFloatingIPAttached,
 	}, in.Existing)
 }
 

@@ -26,6 +26,8 @@ type Cloud interface {
 	// ExternalNetwork returns the default network of floating IPs for ports in a subnet, or in a
 	// network if the subnet is ""; or "".
 	ExternalNetwork(ctx context.Context, subnetID, networkID string) (string, error)
+	// IsExternal reports whether a network is external.
+	IsExternal(ctx context.Context, networkID string) (bool, error)
 	// ServerAddresses returns the fixed addresses of servers by their IDs.
 	ServerAddresses(ctx context.Context, serverIDs []string) (map[string][]neutron.Address, error)
 }
@@ -403,17 +405,21 @@ func (r *resolver) located() []Backend {
 }
 
 // floatingIP finds the place of a new floating IP, if the Service is external and IPv4 and has
-// none.
-func (r *resolver) floatingIP(ctx context.Context) error {
-	if r.Settings.Internal || r.Guest || r.HasFloatingIP || isIPv6(r.family()) {
+// none. Neutron refuses a floating IP for a port in an external network, unless a router leads from
+// there to another one; a floating IP that is attached stays.
+func (r *resolver) floatingIP(ctx context.Context) (err error) {
+	if r.Settings.Internal || r.Guest || r.IsFloatingIPAttached || isIPv6(r.family()) {
 		return nil
+	}
+	r.places.IsPublic, err = r.isPublic(ctx)
+	if err != nil || r.places.IsPublic || r.HasFloatingIP {
+		return err
 	}
 	if r.Settings.FloatingSubnetID != "" {
 		return r.floatingSubnet(ctx)
 	}
 	network := r.Settings.FloatingNetworkID
 	if network == "" {
-		var err error
 		if network, err = r.externalNetwork(ctx); err != nil {
 			return err
 		}
@@ -424,6 +430,25 @@ func (r *resolver) floatingIP(ctx context.Context) error {
 		return nil
 	}
 	return r.floatingSubnets(ctx)
+}
+
+// isPublic reports whether the VIP is in an external network.
+func (r *resolver) isPublic(ctx context.Context) (bool, error) {
+	network := cmp.Or(r.places.VIP.NetworkID, r.PortNetworkID)
+	if network == "" && r.places.VIP.SubnetID != "" {
+		subnet, err := r.cloud.Subnet(ctx, r.places.VIP.SubnetID)
+		if errors.Is(err, neutron.ErrNotFound) {
+			return false, nil // The load balancer will show the network.
+		}
+		if err != nil {
+			return false, err
+		}
+		network = subnet.NetworkID
+	}
+	if network == "" {
+		return false, nil
+	}
+	return r.cloud.IsExternal(ctx, network)
 }
 
 func (r *resolver) externalNetwork(ctx context.Context) (string, error) {

@@ -18,8 +18,9 @@ import (
 
 var none = map[string]int{}
 
-func TestResolve_EverythingIsNamed_NothingIsLookedUp(t *testing.T) {
+func TestResolve_EverythingIsNamed_OnlyTheExternalNetworksAreLookedUpOnce(t *testing.T) {
 	s := newSite(t)
+	calls := map[string]int{"network_list": 1, "subnet_list": 1}
 	for _, is := range []*octavia.LoadBalancer{nil, existingIn(s.frontV4, s.front)} {
 		got := s.mustResolve(lookup{
 			Settings: settings.Settings{
@@ -28,7 +29,8 @@ func TestResolve_EverythingIsNamed_NothingIsLookedUp(t *testing.T) {
 			},
 			Existing: is,
 		})
-		s.wantCalls(none)
+		s.wantCalls(calls)
+		calls = none
 		if got.VIP.SubnetID != s.frontV4 || got.VIP.NetworkID != s.front || got.Member.ID != s.v4 ||
 			got.FloatingNetworkID != s.external || got.FloatingSubnetIDs != nil {
 			t.Errorf("found %+v", got)
@@ -518,71 +520,84 @@ func TestResolve_FloatingIP(t *testing.T) {
 		openstacktest.Subnet{Name: "public-3", NetworkID: s.external, CIDR: "2001:db8::/64"})
 	const hidden = "44444444-4444-4444-8444-444444444444"
 	all := []string{min(s.public, second), max(s.public, second)}
+	// place is for the network of the VIP, and whether it is external. A place of the floating IP
+	// may need one list more.
+	place := map[string]int{"network_list": 1, "subnet_list": 2}
+	placeAndMore := map[string]int{"network_list": 1, "subnet_list": 3}
 	for name, c := range map[string]struct {
 		in         lookup
 		network    string
 		subnets    []string
 		impossible string
+		isPublic   bool
 		calls      map[string]int
 	}{
-		"internal":      {in: lookup{Settings: settings.Settings{Internal: true}}, calls: none},
-		"IPv6":          {in: lookup{Service: service(v1.IPv6Protocol)}, calls: none},
-		"has one":       {in: lookup{HasFloatingIP: true, Settings: settings.Settings{FloatingSubnet: "nothing-fits"}}, calls: none},
+		"internal": {in: lookup{Settings: settings.Settings{Internal: true}}, calls: none},
+		"IPv6":     {in: lookup{Service: service(v1.IPv6Protocol)}, calls: none},
+		"has one":  {in: lookup{HasFloatingIP: true, Settings: settings.Settings{FloatingSubnet: "nothing-fits"}}, calls: place},
+		"attached": {in: lookup{IsFloatingIPAttached: true, Settings: settings.Settings{FloatingSubnet: "nothing-fits"}}, calls: none},
+		"public VIP": {
+			in: lookup{
+				Existing: existingIn(s.public, s.external),
+				Settings: settings.Settings{FloatingSubnet: "nothing-fits"},
+			},
+			isPublic: true, calls: map[string]int{"network_list": 1, "subnet_list": 1},
+		},
 		"guest":         {in: lookup{Guest: true, Settings: settings.Settings{FloatingSubnet: "nothing-fits"}}, calls: none},
-		"network":       {in: lookup{Settings: settings.Settings{FloatingNetworkID: s.external}}, network: s.external, calls: none},
-		"nothing named": {in: lookup{}, network: s.external, calls: map[string]int{"network_list": 1, "subnet_list": 1}},
+		"network":       {in: lookup{Settings: settings.Settings{FloatingNetworkID: s.external}}, network: s.external, calls: place},
+		"nothing named": {in: lookup{}, network: s.external, calls: place},
 		"subnet": {
 			in:      lookup{Settings: settings.Settings{FloatingSubnetID: second}},
 			network: s.external, subnets: []string{second},
-			calls: map[string]int{"subnet_list": 1},
+			calls: placeAndMore,
 		},
 		"subnet, others": {
 			in: lookup{Settings: settings.Settings{
 				FloatingSubnetID: second,
 				FloatingSubnet:   "public-1",
 			}}, network: s.external, subnets: []string{second},
-			calls: map[string]int{"subnet_list": 1},
+			calls: placeAndMore,
 		},
 		"subnet of the network": {
 			in: lookup{Settings: settings.Settings{
 				FloatingNetworkID: s.external,
 				FloatingSubnetID:  second,
 			}},
-			network: s.external, subnets: []string{second}, calls: map[string]int{"subnet_list": 1},
+			network: s.external, subnets: []string{second}, calls: placeAndMore,
 		},
 		"subnet of another network": {
 			in: lookup{Settings: settings.Settings{
 				FloatingNetworkID: s.front,
 				FloatingSubnetID:  second,
 			}},
-			impossible: "is in network " + s.external, calls: map[string]int{"subnet_list": 1},
+			impossible: "is in network " + s.external, calls: placeAndMore,
 		},
 		// The subnet may exist in Neutron: subnets of an external network are hidden from projects
 		// that may create floating IPs in them.
 		"hidden subnet": {
 			in:      lookup{Settings: settings.Settings{FloatingSubnetID: hidden}},
 			network: s.external, subnets: []string{hidden},
-			calls: map[string]int{"network_list": 1, "subnet_list": 2},
+			calls: placeAndMore,
 		},
 		"hidden subnet of the network": {
 			in: lookup{Settings: settings.Settings{
 				FloatingNetworkID: "partners",
 				FloatingSubnetID:  hidden,
 			}},
-			network: "partners", subnets: []string{hidden}, calls: map[string]int{"subnet_list": 1},
+			network: "partners", subnets: []string{hidden}, calls: placeAndMore,
 		},
-		"subnet of IPv6": {in: lookup{Settings: settings.Settings{FloatingSubnetID: v6}}, impossible: "IPv6 subnet", calls: map[string]int{"subnet_list": 1}},
+		"subnet of IPv6": {in: lookup{Settings: settings.Settings{FloatingSubnetID: v6}}, impossible: "IPv6 subnet", calls: placeAndMore},
 		"pattern": {
 			in: lookup{Settings: settings.Settings{
 				FloatingNetworkID: s.external,
 				FloatingSubnet:    "public-*",
 			}},
-			network: s.external, subnets: all, calls: map[string]int{"subnet_list": 1},
+			network: s.external, subnets: all, calls: placeAndMore,
 		},
 		"pattern without a network": {
 			in:      lookup{Settings: settings.Settings{FloatingSubnet: "!public-1"}},
 			network: s.external, subnets: []string{second},
-			calls: map[string]int{"network_list": 1, "subnet_list": 2},
+			calls: placeAndMore,
 		},
 		"tags": {
 			in: lookup{Settings: settings.Settings{
@@ -590,14 +605,14 @@ func TestResolve_FloatingIP(t *testing.T) {
 				FloatingSubnetTags: "&alice,bob",
 			}},
 			network: s.external, subnets: []string{s.public},
-			calls: map[string]int{"subnet_list": 1},
+			calls: placeAndMore,
 		},
 		"both": {
 			in: lookup{Settings: settings.Settings{
 				FloatingNetworkID: s.external,
 				FloatingSubnet:    "~.*-2", FloatingSubnetTags: "alice,carol",
 			}},
-			network: s.external, subnets: []string{second}, calls: map[string]int{"subnet_list": 1},
+			network: s.external, subnets: []string{second}, calls: placeAndMore,
 		},
 		"nothing fits": {
 			in: lookup{Settings: settings.Settings{
@@ -605,22 +620,22 @@ func TestResolve_FloatingIP(t *testing.T) {
 				FloatingSubnet:    "other-*", FloatingSubnetTags: "carol",
 			}},
 			impossible: `has a name matching floating-subnet "other-*" and tags matching floating-subnet-tags "carol"`,
-			calls:      map[string]int{"subnet_list": 1},
+			calls:      placeAndMore,
 		},
 		"IPv6 fits": {
 			in: lookup{Settings: settings.Settings{
 				FloatingNetworkID: s.external,
 				FloatingSubnet:    "public-3",
 			}},
-			impossible: "has a name", calls: map[string]int{"subnet_list": 1},
+			impossible: "has a name", calls: placeAndMore,
 		},
-		"no pattern": {in: lookup{Settings: settings.Settings{FloatingNetworkID: s.external, FloatingSubnet: "~("}}, impossible: "pattern", calls: none},
+		"no pattern": {in: lookup{Settings: settings.Settings{FloatingNetworkID: s.external, FloatingSubnet: "~("}}, impossible: "pattern", calls: place},
 		"address asked for": {
 			in: lookup{Settings: settings.Settings{
 				FloatingNetworkID: s.external,
 				FloatingSubnet:    "nothing-fits", Address: "203.0.113.7",
 			}},
-			network: s.external, calls: none,
+			network: s.external, calls: place,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -632,6 +647,9 @@ func TestResolve_FloatingIP(t *testing.T) {
 			if errors.As(err, &impossible) != (c.impossible != "") || err != nil &&
 				!strings.Contains(err.Error(), c.impossible) {
 				t.Fatalf("error %v, want %q", err, c.impossible)
+			}
+			if got.IsPublic != c.isPublic {
+				t.Errorf("the VIP is public = %t, want %t", got.IsPublic, c.isPublic)
 			}
 			if got.FloatingNetworkID != c.network ||
 				!slices.Equal(got.FloatingSubnetIDs, c.subnets) {

@@ -104,8 +104,8 @@ func (b *builder) additionalVIPs() []octavia.VIP {
 	return nil
 }
 
-// address returns the address that the Service requests: the floating IP's for an external IPv4
-// Service, else the VIP's; "" for any.
+// address returns the address that the Service requests: the floating IP's if the Service wants
+// one, else the VIP's; "" for any.
 func (b *builder) address() (string, error) {
 	asked := b.Settings.Address
 	if asked == "" {
@@ -123,9 +123,9 @@ func (b *builder) address() (string, error) {
 	return asked, nil
 }
 
-// wantsFloatingIP is false for IPv6, which has no floating IPs.
+// wantsFloatingIP is false for IPv6, which has no floating IPs, and for a VIP that is public.
 func (b *builder) wantsFloatingIP() bool {
-	return !b.Settings.Internal && b.family() == v1.IPv4Protocol
+	return !b.Settings.Internal && b.family() == v1.IPv4Protocol && !b.Places.IsPublic
 }
 
 // floatingIP is desired for each external IPv4 Service, even if none can be created, so that an
@@ -135,7 +135,12 @@ func (b *builder) floatingIP(address string) *neutron.WantedFloatingIP {
 		return nil
 	}
 	if !b.wantsFloatingIP() {
-		if !b.Settings.Internal {
+		switch {
+		case b.Settings.Internal:
+		case b.Places.IsPublic:
+			b.note(events.FloatingIPSkipped, "publishing the load balancer's own address: it is "+
+				"in an external network and needs no floating IP")
+		default:
 			b.note(events.FloatingIPSkipped,
 				"publishing the load balancer's IPv6 address: there are no IPv6 floating IPs")
 		}

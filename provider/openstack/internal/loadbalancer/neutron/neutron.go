@@ -73,7 +73,7 @@ type API struct {
 	addresses    *lookup[[]Address]
 	subnets      *lookup[Subnet]
 	networks     *lookup[[]Subnet]
-	external     *lookup[[]string]
+	external     *lookup[externalNetworks]
 	gateways     *lookup[[]string]
 	certificates *lookup[certificate]
 	groupEdits   *batch.Batches[*groupEdit]

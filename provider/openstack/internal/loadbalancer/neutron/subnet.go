@@ -69,13 +69,20 @@ type externalNetwork struct {
 
 func (n externalNetwork) identifier() string { return n.ID }
 
+// IsExternal reports whether a network is external. The answer is cached for networkAge.
+func (a *API) IsExternal(ctx context.Context, networkID string) (bool, error) {
+	all, _, err := a.external.one(ctx, "")
+	return slices.Contains(all.ids, networkID), err
+}
+
 // ExternalNetwork returns the default network of floating IPs for ports in a subnet, or "". It has
 // an IPv4 subnet, or its subnets are hidden from the project, as is common for external networks.
 // Of several, a router must lead to it from the subnet or, if that is "", from an IPv4 subnet of
 // the network, of which Octavia chooses one. If both are "", or no router leads to any of them, it
 // is the first one by ID, as with OCCM. The answers are cached for networkAge.
 func (a *API) ExternalNetwork(ctx context.Context, subnetID, networkID string) (string, error) {
-	all, _, err := a.external.one(ctx, "")
+	external, _, err := a.external.one(ctx, "")
+	all := external.usable
 	if err != nil || len(all) == 0 {
 		return "", err
 	}
@@ -160,7 +167,16 @@ func (a *API) readGateways(ctx context.Context, subnets []string) (map[string][]
 	return found, nil
 }
 
-func (a *API) readExternalNetworks(ctx context.Context, _ []string) (map[string][]string, error) {
+// externalNetworks are the external networks that the project sees.
+type externalNetworks struct {
+	ids []string
+	// usable are those that may provide floating IPs.
+	usable []string
+}
+
+func (a *API) readExternalNetworks(
+	ctx context.Context, _ []string,
+) (map[string]externalNetworks, error) {
 	networks, err := list[externalNetwork](ctx, a, "networks", "networks", url.Values{
 		"router:external": {"true"}, "fields": {"id", "subnets"},
 	})
@@ -175,13 +191,13 @@ func (a *API) readExternalNetworks(ctx context.Context, _ []string) (map[string]
 	if err != nil {
 		return nil, err
 	}
-	usable := []string{}
+	found := externalNetworks{ids: ids}
 	for _, n := range networks {
 		if givesFloatingIPs(n, seen[n.ID]) {
-			usable = append(usable, n.ID)
+			found.usable = append(found.usable, n.ID)
 		}
 	}
-	return map[string][]string{"": usable}, nil
+	return map[string]externalNetworks{"": found}, nil
 }
 
 // givesFloatingIPs reports whether a network may have an IPv4 address, judging by its visible

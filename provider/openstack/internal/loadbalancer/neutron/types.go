@@ -143,6 +143,7 @@ type Port struct {
 	// for a port that is not in use, and for one that a load balancer uses but did not create.
 	DeviceOwner string `json:"device_owner"`
 	DeviceID    string `json:"device_id"`
+	NetworkID   string `json:"network_id"`
 	ProjectID   string `json:"project_id"`
 	// OfProject: the port belongs to the project of the client.
 	OfProject bool `json:"-"`
