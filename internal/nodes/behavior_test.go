@@ -402,6 +402,24 @@ var behaviors = []behavior{
 		},
 	},
 	{
+		"A node whose instance runs again loses the taint before it is ready", "kubernetes-sigs/cloud-provider-azure#4428",
+		func(w *world) error {
+			w.addInstance("node-1")
+			w.cloud.off["node-1"] = true
+			w.addNode("node-1", notReady)
+			defer w.start()()
+			w.wait(11 * time.Second)
+			off := fmt.Sprint(w.taints("node-1"))
+			w.turnOn("node-1")
+			w.wait(6 * time.Second)
+			on := w.taints("node-1")
+			writes := len(w.writes())
+			w.wait(time.Minute)
+			return errors.Join(want("off", off, "["+api.TaintNodeShutdown+"]"),
+				want("on", on, []string(nil)), want("writes", len(w.writes()), writes))
+		},
+	},
+	{
 		"A node for which the cloud fails stays, and is looked up with growing pauses", "seen: every 5 s",
 		func(w *world) error {
 			w.fail("exists", errDown)

@@ -129,15 +129,20 @@ func (l *Lifecycle) check(ctx context.Context, node *v1.Node) error {
 	if err != nil {
 		return err
 	}
-	switch node = l.latest(node); {
-	case node == nil, isReady(node): // the next pass finds what has changed
-		return nil
+	node = l.latest(node)
+	if node == nil || isReady(node) {
+		return nil // the next pass finds what has changed
+	}
+	switch removed := withoutTaints(node, isShutdownTaint); {
 	case !exists:
 		return l.delete(ctx, node)
-	case !isOff, len(withoutTaints(node, isShutdownTaint)) > 0:
-		return nil
+	case isOff && len(removed) == 0:
+		return l.patch(ctx, node, withTaint(node, shutdown))
+	case !isOff && len(removed) > 0:
+		// The kubelet may need pods that do not tolerate the taint, before it can be ready.
+		return l.patch(ctx, node, removed)
 	}
-	return l.patch(ctx, node, withTaint(node, shutdown))
+	return nil
 }
 
 func (l *Lifecycle) patch(ctx context.Context, node *v1.Node, all []operation) error {

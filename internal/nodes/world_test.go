@@ -256,6 +256,12 @@ func (w *world) removeInstance(name string) {
 	delete(w.cloud.instances, name)
 }
 
+func (w *world) turnOn(name string) {
+	w.cloud.mu.Lock()
+	defer w.cloud.mu.Unlock()
+	delete(w.cloud.off, name)
+}
+
 func (w *world) fail(method string, err error) {
 	w.cloud.mu.Lock()
 	defer w.cloud.mu.Unlock()
