@@ -30,9 +30,11 @@ type Instance struct {
 	Key string
 	// IsUnlisted reports that the last list of instances lacks it.
 	IsUnlisted bool
+	// IsLeaving reports that its node is marked for removal; see [IsLeaving].
+	IsLeaving bool
 }
 
-// Count is the result of a count of absent instances.
+// Count is the result of a count of absent instances, without those that are leaving.
 type Count struct {
 	Known, Absent int
 	// IsRefused reports that the mass deletion guard is active.
@@ -43,7 +45,8 @@ type Count struct {
 
 // Guard withholds the absence of an instance until it is certain. An absence needs two denials, and
 // no absence counts while too many instances are absent: then the cloud may answer for another
-// project, from a restored database, or without a part of its servers.
+// project, from a restored database, or without a part of its servers. An instance whose node is
+// marked for removal is expected to be absent: it does not count, and two denials suffice.
 //
 // Times are those of the requests. Guard is not safe for concurrent use.
 type Guard struct {
@@ -53,6 +56,8 @@ type Guard struct {
 
 	absences  *absences
 	isRefused bool
+	// leaving are the keys of the instances that did not count.
+	leaving   map[string]bool
 	absent    int
 	countedAt time.Time
 }
@@ -70,10 +75,21 @@ func New(limits Limits, known func() []Instance, counted func(Count)) *Guard {
 // lift it.
 func (g *Guard) IsRefusing() bool { return g.isRefused }
 
-// Count counts the absent instances and reports whether the mass deletion guard is active.
-func (g *Guard) Count(now time.Time) (isRefused bool) {
+// Holds counts the absent instances and reports whether the mass deletion guard withholds the
+// absence of this one.
+func (g *Guard) Holds(key string, now time.Time) bool {
+	return g.count(now) && !g.leaving[key]
+}
+
+// count reports whether the mass deletion guard is active.
+func (g *Guard) count(now time.Time) (isRefused bool) {
 	c := Count{}
+	g.leaving = map[string]bool{}
 	for _, instance := range g.known() {
+		if instance.IsLeaving {
+			g.leaving[instance.Key] = true
+			continue
+		}
 		c.Known++
 		if instance.IsUnlisted || g.absences.has(instance.Key) {
 			c.Absent++
@@ -100,7 +116,7 @@ func (c Count) tooMany(l Limits) bool {
 // reports, confirms nothing.
 //
 // Before the caller reports the absence, it makes sure that it has a recent list of all instances
-// if [Guard.NeedsList] reports so, and that neither [Guard.Count] refuses the absence nor a newer
+// if [Guard.NeedsList] reports so, and that neither [Guard.Holds] withholds the absence nor a newer
 // response shows the instance.
 func (g *Guard) Deny(key string, at, now time.Time, isAlive bool) error {
 	isConfirmed := g.absences.deny(key, at)
@@ -109,9 +125,9 @@ func (g *Guard) Deny(key string, at, now time.Time, isAlive bool) error {
 	}
 	wasRefused := g.isRefused
 	switch {
-	case g.Count(now):
+	case g.Holds(key, now):
 		return ErrMassDeletion
-	case isAlive || wasRefused || !isConfirmed:
+	case isAlive || wasRefused && !g.leaving[key] || !isConfirmed:
 		return ErrUnconfirmed
 	}
 	return nil
@@ -122,10 +138,10 @@ func (g *Guard) Deny(key string, at, now time.Time, isAlive bool) error {
 // count lifts the guard.
 func (g *Guard) NeedsList() bool { return len(g.known()) >= g.limits.Number }
 
-// Suspect records that a list lacked the instance, and counts.
-func (g *Guard) Suspect(key string, now time.Time) (isRefused bool) {
+// Suspect records that a list lacked the instance, and returns [Guard.Holds].
+func (g *Guard) Suspect(key string, now time.Time) bool {
 	g.absences.suspect(key, now)
-	return g.Count(now)
+	return g.Holds(key, now)
 }
 
 // RecountAfter is how long a count with absent instances is valid: their nodes may be deleted at
@@ -136,7 +152,7 @@ const RecountAfter = time.Second
 func (g *Guard) Found(key string, now time.Time) {
 	isOutdated := g.absent > 0 && now.Sub(g.countedAt) >= RecountAfter
 	if g.absences.live(key) || g.isRefused || isOutdated {
-		g.Count(now)
+		g.count(now)
 	}
 }
 

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestGuard_ManyAbsent_RefusesUntilTheyAreBackAndDeniedAgain(t *testing.T) {
@@ -60,5 +63,63 @@ func TestGuard_KubeletIsAlive_DenialsConfirmNothing(t *testing.T) {
 	}
 	if err := g.Deny("x", now, now, false); err != nil {
 		t.Errorf("after two denials of a silent node: %v", err)
+	}
+}
+
+func TestGuard_MarkedForRemoval_NeitherCountsNorWaits(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	var known []Instance
+	for i := range 10 {
+		known = append(known, Instance{Key: fmt.Sprint(i), IsLeaving: i < 6})
+	}
+	var last Count
+	g := New(Limits{Confirmation: 10 * time.Second, Number: 3, Share: 1.0 / 3},
+		func() []Instance { return known }, func(c Count) { last = c })
+	denyAll := func() (gone int) {
+		for i := range known {
+			known[i].IsUnlisted = true
+			if g.Deny(known[i].Key, now, now, i == 0) == nil {
+				gone++
+			}
+		}
+		now = now.Add(10 * time.Second)
+		return gone
+	}
+	if gone := denyAll(); gone != 0 || last.Known != 4 || last.Absent != 4 {
+		t.Errorf("after one denial %d are gone, counted is %+v", gone, last)
+	}
+	// The kubelet of the first one reports.
+	if gone := denyAll(); gone != 5 || !g.IsRefusing() {
+		t.Errorf("after two denials %d of 6 are gone, refusing %t", gone, g.IsRefusing())
+	}
+	if g.Holds("1", now) || !g.Holds("9", now) {
+		t.Error("the guard holds a node that is leaving, or none of the others")
+	}
+}
+
+func TestIsLeaving_EachMark(t *testing.T) {
+	tainted := func(key string) *v1.Node {
+		return &v1.Node{Spec: v1.NodeSpec{Taints: []v1.Taint{{Key: key}}}}
+	}
+	now := metav1.Now()
+	for name, test := range map[string]struct {
+		node *v1.Node
+		want bool
+	}{
+		"no mark":            {&v1.Node{}, false},
+		"cluster autoscaler": {tainted("ToBeDeletedByClusterAutoscaler"), true},
+		"a candidate of it":  {tainted("DeletionCandidateOfClusterAutoscaler"), false},
+		"Karpenter":          {tainted("karpenter.sh/disrupted"), true},
+		"Karpenter, before":  {tainted("karpenter.sh/disruption"), true},
+		"a given key":        {tainted("example.com/leaving"), true},
+		"another key":        {tainted("example.com/other"), false},
+		"cordoned":           {&v1.Node{Spec: v1.NodeSpec{Unschedulable: true}}, false},
+		"deleted": {
+			&v1.Node{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}, true,
+		},
+	} {
+		if got := IsLeaving(test.node, []string{"example.com/leaving"}); got != test.want {
+			t.Errorf("%s: leaving = %t, want %t", name, got, test.want)
+		}
 	}
 }

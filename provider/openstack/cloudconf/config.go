@@ -192,4 +192,7 @@ type Instances struct {
 	// of them is reported as deleted.
 	VanishedNumber int
 	VanishedShare  float64
+	// RemovalTaints are keys of taints that announce the removal of a node, besides those of the
+	// cluster autoscaler and Karpenter. The mass deletion guard does not count such nodes.
+	RemovalTaints []string
 }

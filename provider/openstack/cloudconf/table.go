@@ -336,9 +336,13 @@ func instances(i *Instances) section {
 				"exist, before its node is deleted.", between(Error, time.Second, time.Hour)),
 		number("vanished-number", &i.VanishedNumber,
 			"Mass deletion guard: if at least this many known instances are absent, and more "+
-				"than vanished-share, no node is deleted.", between(Error, 1, 1000000)),
+				"than vanished-share, no node is deleted. Nodes that are marked for removal do "+
+				"not count, and are deleted.", between(Error, 1, 1000000)),
 		real("vanished-share", &i.VanishedShare,
 			"Mass deletion guard: the share of absent instances among the known ones.",
 			between(Error, 0.0, 1)),
+		list("removal-taints", &i.RemovalTaints,
+			"Keys of taints that mark a node for removal, besides those of the cluster "+
+				"autoscaler and Karpenter."),
 	}}
 }

@@ -2,9 +2,15 @@ package openstack_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
@@ -57,4 +63,97 @@ func TestGone_NovaDeniesAServerTwice_NodeIsDeleted(t *testing.T) {
 	if apart := denials[len(denials)-1].Time.Sub(denials[0].Time) * 10; apart < confirmation/2 {
 		t.Errorf("the denials are %s apart, want about %s or more", apart, confirmation)
 	}
+}
+
+// autoscalerTaint is written by the cluster autoscaler before it deletes the server of a node.
+const autoscalerTaint = "ToBeDeletedByClusterAutoscaler"
+
+// isKeptByTheGuard waits for an event that says that the guard keeps a node of the prefix.
+func isKeptByTheGuard(t *testing.T, prefix string) {
+	t.Helper()
+	ctx := t.Context()
+	ccmtest.Eventually(t, "an event says which node the guard keeps",
+		func(context.Context) (bool, error) {
+			events, err := shared.Client(t).CoreV1().Events("").List(ctx,
+				metav1.ListOptions{FieldSelector: "reason=InstancesVanished"})
+			if err != nil {
+				return false, err
+			}
+			for _, event := range events.Items {
+				if strings.HasPrefix(event.InvolvedObject.Name, prefix) {
+					if !strings.Contains(event.Message, "not marked for removal") {
+						t.Errorf("the event says %q", event.Message)
+					}
+					return true, nil
+				}
+			}
+			return false, errors.New("none of them is")
+		})
+}
+
+// The autoscaler deletes 60 of 100 servers, and leaves the nodes to the cloud controller manager.
+// Then Nova denies all servers, also those of 20 nodes that the autoscaler has marked meanwhile.
+func TestGone_LargeScaleDownThenALyingCloud_OnlyMarkedNodesGo(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	ready(t, s)
+	nodes := shared.Client(t).CoreV1().Nodes()
+	var machines []machine
+	for i := range 100 {
+		m := s.addServer(fmt.Sprintf("scaled-%d", i))
+		machines = append(machines, m)
+		var marks []ccmtest.NodeOption
+		if i < 60 {
+			marks = append(marks,
+				ccmtest.NodeTaint(autoscalerTaint, "1", corev1.TaintEffectNoSchedule))
+		}
+		tainted(t, m.name, marks...)
+	}
+	for _, m := range machines {
+		initialized(t, m.name)
+	}
+	gone := func(some []machine) {
+		t.Helper()
+		for _, m := range some {
+			ccmtest.Eventually(t, m.name+" is gone", ccmtest.Gone(nodes.Get, m.name))
+		}
+	}
+	stay := func(some []machine) {
+		t.Helper()
+		for _, m := range some {
+			if node := getNode(t, m.name); node.DeletionTimestamp != nil {
+				t.Errorf("%s is being deleted", m.name)
+			}
+		}
+	}
+
+	for _, m := range machines[:60] {
+		s.must(s.DeleteServer(m.id))
+	}
+	for _, m := range machines {
+		setReady(t, m.name, corev1.ConditionFalse)
+	}
+	gone(machines[:60])
+	stay(machines[60:])
+
+	s.Inject(openstacktest.Fault{
+		Service: openstacktest.ServiceCompute,
+		Rewrite: func(c openstacktest.Call, _ int, _ []byte) (int, []byte) {
+			if c.Operation == "server_list" {
+				return http.StatusOK, []byte(`{"servers": []}`)
+			}
+			return http.StatusNotFound, []byte(`{"itemNotFound": {"code": 404}}`)
+		},
+	})
+	isKeptByTheGuard(t, "scaled-")
+	stay(machines[60:])
+	patch := fmt.Sprintf(`{"spec":{"taints":[{"key":%q,"effect":"NoSchedule"}]}}`, autoscalerTaint)
+	for _, m := range machines[60:80] {
+		if _, err := nodes.Patch(t.Context(), m.name, types.StrategicMergePatchType,
+			[]byte(patch), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone(machines[60:80])
+	stay(machines[80:])
 }

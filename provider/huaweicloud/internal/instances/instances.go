@@ -215,10 +215,18 @@ func isReady(node *v1.Node) bool {
 
 // known returns the instances that the guard counts. It is called with the lock held.
 func (i *Instances) known() []absence.Instance {
+	leaving := map[string]bool{}
+	for _, node := range i.nodes() {
+		if id, err := idOf(node); err == nil && absence.IsLeaving(node, nil) {
+			leaving[id] = true
+		}
+	}
 	ids := i.knownIDs()
 	known := make([]absence.Instance, len(ids))
 	for at, id := range ids {
-		known[at] = absence.Instance{Key: id, IsUnlisted: i.unlisted[id]}
+		known[at] = absence.Instance{
+			Key: id, IsUnlisted: i.unlisted[id], IsLeaving: leaving[id],
+		}
 	}
 	return known
 }
@@ -232,16 +240,21 @@ func (i *Instances) knownIDs() []string {
 		return ids
 	}
 	clear(i.seen)
-	nodes, err := i.config.Nodes.List(labels.Everything())
-	if err != nil {
-		return nil
-	}
-	for _, node := range nodes {
+	for _, node := range i.nodes() {
 		if id, err := idOf(node); err == nil {
 			ids = append(ids, id)
 		}
 	}
 	return ids
+}
+
+// nodes returns none before they are synced.
+func (i *Instances) nodes() []*v1.Node {
+	if !i.config.NodesSynced() {
+		return nil
+	}
+	nodes, _ := i.config.Nodes.List(labels.Everything()) // an error of a lister means none
+	return nodes
 }
 
 // counted reports a count. It is called with the lock held.
@@ -251,9 +264,10 @@ func (i *Instances) counted(c absence.Count) {
 	}
 	var cause error
 	if c.IsRefused {
-		cause = fmt.Errorf("%d of %d instances are missing; no node is deleted", c.Absent, c.Known)
+		cause = fmt.Errorf("%d of %d instances are missing; no node is deleted unless it is "+
+			"marked for removal", c.Absent, c.Known)
 		i.config.Logger.Info("Mass deletion guard active: too many instances are missing, no "+
-			"node is deleted", "absent", c.Absent, "known", c.Known)
+			"node is deleted unless it is marked for removal", "absent", c.Absent, "known", c.Known)
 	} else {
 		i.config.Logger.Info("Mass deletion guard lifted", "absent", c.Absent, "known", c.Known)
 	}

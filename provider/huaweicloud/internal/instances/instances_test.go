@@ -256,6 +256,25 @@ func TestManyInstancesGone_CallForOne_IsRefused(t *testing.T) {
 	}
 }
 
+func TestManyInstancesGone_NodesMarkedForRemoval_AreAbsent(t *testing.T) {
+	w := newWorld(t, 9)
+	for _, node := range w.nodes[:6] {
+		node.Spec.Taints = []v1.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}}
+		w.cloud.RemoveServer(node.Name)
+	}
+	gone := map[int]bool{}
+	for range 2 {
+		for n := range w.nodes {
+			if exists, err := w.exists(n); !exists && err == nil {
+				gone[n] = true
+			}
+		}
+	}
+	if len(gone) != 6 || w.trouble != nil {
+		t.Errorf("%d of 9 are absent, want 6; trouble: %v", len(gone), w.trouble)
+	}
+}
+
 func TestNodesNotSynced_InstancesOfCallsCount(t *testing.T) {
 	w := newWorld(t, 9)
 	w.isSyncing = true

@@ -245,7 +245,7 @@ func OfNodes() []Event {
 	return []Event{
 		{
 			InstancesVanished,
-			"Too many instances are absent at once, so the mass deletion guard keeps their nodes.",
+			"Too many instances are absent at once, so the mass deletion guard keeps those of their nodes that are not marked for removal.",
 			"Check the cloud. Delete the nodes if their servers are really gone.",
 		},
 		{

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -547,5 +548,87 @@ func TestVanished_FewOfMany_AreDeleted(t *testing.T) {
 	}
 	if len(gone) != 8 {
 		t.Errorf("%d of 8 deleted servers are reported", len(gone))
+	}
+}
+
+// leave marks nodes as the cluster autoscaler does before it deletes their servers.
+func leave(nodes []*v1.Node) {
+	for _, node := range nodes {
+		node.Spec.Taints = append(node.Spec.Taints, v1.Taint{
+			Key: "ToBeDeletedByClusterAutoscaler", Effect: v1.TaintEffectNoSchedule,
+		})
+	}
+}
+
+// goneOf asks for each node three times, and returns how many of the nodes with and without a mark
+// have no instance.
+func (w *world) goneOf(nodes []*v1.Node) (marked, others int) {
+	w.t.Helper()
+	gone := map[*v1.Node]bool{}
+	for range 3 {
+		for _, node := range nodes {
+			if exists, err := w.InstanceExists(w.t.Context(), node); !exists && err == nil {
+				gone[node] = true
+			}
+		}
+		w.pass(w.config.Options.AbsenceConfirmation)
+	}
+	for node := range gone {
+		if absence.IsLeaving(node, nil) {
+			marked++
+		} else {
+			others++
+		}
+	}
+	return marked, others
+}
+
+// A scale-down is as large as it wants to be: its nodes are absent, and the guard is not active.
+func TestVanished_ScaleDown_NodesAreAbsentAtOnce(t *testing.T) {
+	for _, count := range []struct{ all, leaving int }{{6, 3}, {100, 60}, {5, 5}} {
+		w := newWorld(t)
+		nodes := w.addNodes(count.all)
+		leaving := nodes[:count.leaving]
+		leave(leaving)
+		w.cluster(nodes...)
+		for _, node := range leaving {
+			w.delete(node)
+		}
+		if marked, others := w.goneOf(nodes); marked != count.leaving || others != 0 {
+			t.Errorf("%d marked nodes and %d others of %d have no instance, want %d and 0",
+				marked, others, count.all, count.leaving)
+		}
+		if absent, refused, _ := w.observed.values(); absent != 0 || refused != 0 {
+			t.Errorf("%d absences count, and %d are refused; want none", absent, refused)
+		}
+		if n := len(w.events.Events); n != 0 {
+			t.Errorf("%d events, want none", n)
+		}
+	}
+}
+
+// In the same minute the cloud denies all servers. The guard keeps the nodes without a mark, and
+// events name them.
+func TestVanished_ScaleDownWhileTheCloudLies_OthersAreKept(t *testing.T) {
+	w := newWorld(t)
+	nodes := w.addNodes(100)
+	leave(nodes[:60])
+	withReady(nodes[0], v1.ConditionTrue)
+	w.Instances = w.open(w.cloud.AddProject(openstacktest.Project{Name: "other"}))
+	w.cluster(nodes...)
+	// The nodes that the guard keeps come first, and use up the limit of direct requests.
+	slices.Reverse(nodes)
+	if marked, others := w.goneOf(nodes); marked != 59 || others != 0 {
+		t.Errorf("%d marked nodes and %d others have no instance, want 59, because one kubelet "+
+			"is alive, and 0", marked, others)
+	}
+	if absent, refused, _ := w.observed.values(); absent != 40 || refused == 0 {
+		t.Errorf("%d absences count, want 40; %d are refused", absent, refused)
+	}
+	if n := len(w.events.Events); n != eventsPerEpisode {
+		t.Errorf("%d events, want %d", n, eventsPerEpisode)
+	}
+	if event := <-w.events.Events; !strings.Contains(event, "is not marked for removal") {
+		t.Errorf("event %q", event)
 	}
 }

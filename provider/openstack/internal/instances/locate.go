@@ -95,7 +95,7 @@ func (i *Instances) otherIDs(s subject) []string {
 // find looks up the servers of a node. A server with status DELETED does not count.
 func (i *Instances) find(ctx context.Context, s subject, p purpose, q question) (outcome, error) {
 	now := i.config.Clock.Now()
-	q.purpose, q.ports = p, p.needsPorts()
+	q.purpose, q.ports, q.isLeaving = p, p.needsPorts(), i.isLeaving(s.node)
 	i.mu.Lock()
 	i.see(s, now)
 	q.missing = i.guard.Due(s.key(), now, i.config.Options.StatusMaxAge)
@@ -148,7 +148,7 @@ func (i *Instances) deny(ctx context.Context, s subject, at time.Time) error {
 		i.guard.Found(s.key(), i.config.Clock.Now())
 		return fmt.Errorf("%s: %w", s, absence.ErrUnconfirmed)
 	}
-	if i.guard.Count(i.config.Clock.Now()) {
+	if i.guard.Holds(s.key(), i.config.Clock.Now()) {
 		i.config.Observer.AbsenceRefused()
 		i.recordVanished(s)
 		return fmt.Errorf("%s: %w", s, absence.ErrMassDeletion)

@@ -32,6 +32,8 @@ type question struct {
 	// unlisted is the earliest time for a server that exists although lists omit it. Zero: as
 	// found.
 	unlisted time.Time
+	// isLeaving: the node is marked for removal, so its server is rightly unlisted.
+	isLeaving bool
 
 	// The result, valid when the batch is done.
 	outcome outcome
@@ -237,14 +239,15 @@ func (l *lookups) listServers(ctx context.Context, newer time.Time) error {
 }
 
 // askDirectly sends a request for each server. If a new list lacks many of them, their number is
-// limited, because the list may be wrong.
+// limited, because the list may be wrong. Servers of nodes that are marked for removal do not
+// count: nodes that the mass deletion guard keeps would use up the limit again and again.
 func (l *lookups) askDirectly(ctx context.Context, open []*question, limited bool) {
 	byKey := map[string][]*question{}
 	var keys []string
 	for _, q := range open {
 		key := q.key()
 		if byKey[key] == nil {
-			if limited && !l.mayConfirm() {
+			if limited && !q.isLeaving && !l.mayConfirm() {
 				fail([]*question{q}, errUnlisted)
 				continue
 			}

@@ -20,7 +20,10 @@ type episode struct {
 }
 
 // knownNode is a node whose instance is known.
-type knownNode struct{ key, id, name string }
+type knownNode struct {
+	key, id, name string
+	isLeaving     bool
+}
 
 // knownInstances are the instances that the guard counts. It is called with the lock held.
 func (i *Instances) knownInstances() []absence.Instance {
@@ -28,7 +31,9 @@ func (i *Instances) knownInstances() []absence.Instance {
 	isUnlisted := i.lookups.lacks(nodes)
 	known := make([]absence.Instance, len(nodes))
 	for at, n := range nodes {
-		known[at] = absence.Instance{Key: n.key, IsUnlisted: isUnlisted[at]}
+		known[at] = absence.Instance{
+			Key: n.key, IsUnlisted: isUnlisted[at], IsLeaving: n.isLeaving,
+		}
 	}
 	return known
 }
@@ -44,7 +49,7 @@ func (i *Instances) counted(c absence.Count) {
 	case c.IsRefused:
 		i.episode = &episode{told: map[string]bool{}}
 		i.config.Logger.Info("Mass deletion guard active: too many instances are missing, no node is "+
-			"deleted", "absent", c.Absent, "known", c.Known)
+			"deleted unless it is marked for removal", "absent", c.Absent, "known", c.Known)
 	default:
 		i.episode = nil
 		i.config.Trouble.AbsenceOver()
@@ -59,16 +64,23 @@ func (i *Instances) knownNodes() []knownNode {
 	nodes, synced := i.nodes.list()
 	if !synced {
 		for key, s := range i.seen {
-			known = append(known, knownNode{key, s.id, s.name})
+			known = append(known, knownNode{key: key, id: s.id, name: s.name})
 		}
 	}
 	for _, node := range nodes {
 		s, err := i.subjectOf(node)
 		if err == nil && !i.isUnmatched(s) {
-			known = append(known, knownNode{s.key(), s.id, nodeNameOf(s)})
+			known = append(known, knownNode{
+				s.key(), s.id, nodeNameOf(s), i.isLeaving(node),
+			})
 		}
 	}
 	return known
+}
+
+// isLeaving reports whether a node is marked for removal.
+func (i *Instances) isLeaving(node *v1.Node) bool {
+	return absence.IsLeaving(node, i.config.Options.RemovalTaints)
 }
 
 // nodeNameOf returns the name to search in a list: "" if the ID is known.
@@ -92,9 +104,9 @@ func (i *Instances) recordVanished(s subject) {
 	}
 	i.config.Recorder.Eventf(reference, v1.EventTypeWarning,
 		string(events.InstancesVanished),
-		"Nova does not find %s, but too many instances are missing at once: the node is kept. "+
-			"If the instance is gone, delete the node, or raise vanished-number or vanished-share",
-		s)
+		"Nova does not find %s, but too many instances are missing at once, and the node is not "+
+			"marked for removal: the node is kept. If the instance is gone, delete the node, or "+
+			"raise vanished-number or vanished-share", s)
 }
 
 // seenInstance is an instance that a caller requested.

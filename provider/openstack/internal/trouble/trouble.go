@@ -72,8 +72,8 @@ func (r *Report) Reload(err error) {
 func (r *Report) Absence(absent, known int) {
 	if r != nil {
 		r.report(Instances,
-			fmt.Errorf("%d of %d instances are missing in Nova; no node is deleted until most of "+
-				"them are back", absent, known))
+			fmt.Errorf("%d of %d instances are missing in Nova; no node is deleted, unless it is "+
+				"marked for removal, until most of them are back", absent, known))
 	}
 }
 
