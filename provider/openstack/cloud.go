@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/record"
 	cloudprovider "k8s.io/cloud-provider"
@@ -201,6 +202,7 @@ func newCloud(name string, cfg cloudconf.Config, env ccm.ProviderEnv, clients *c
 	if cfg.Route.RouterID != "" {
 		c.routes = routes.New(routes.Config{
 			Network:  clients.Network,
+			Project:  clients.Project,
 			RouterID: cfg.Route.RouterID,
 			Share:    shares.read,
 			MaxAge:   shares.maxAge,
@@ -239,6 +241,11 @@ func (c *cloud) HasClusterID() bool { return true }
 func (c *cloud) Initialize(clients cloudprovider.ControllerClientBuilder, stop <-chan struct{}) {
 	if c.balancing != nil {
 		c.balancing.initialize(clients, stop)
+	}
+	if c.routes != nil && clients != nil {
+		c.routes.SetKube(func() (kubernetes.Interface, error) {
+			return clients.Client(clientName)
+		})
 	}
 	if c.quotas != nil && c.stopQuotas == nil {
 		c.stopQuotas = quota.Watch(*c.quotas)

@@ -34,6 +34,7 @@ that a CCM serves, or to create tokens.
 | CCM | namespaces: get, ` + "`kube-system`" + ` only | its UID identifies the cluster in tags |
 | CCM | events: create, patch | say what happened to an object |
 | CCM | leases: create; get, update, watch of its own only | leader election |
+| CCM | configmaps of ` + "`kube-system`" + `: create; get, patch of ` + "`fxccm-routes`" + ` only | a record of the written routes |
 | fleet | clusters.cluster.x-k8s.io: list, watch | the clusters, with ` + "`fleet.clusters: clusterapi`" + ` |
 | fleet | clusters: get, patch, with ` + "`fleet.cleanUpLoadBalancers`" + ` only | its finalizer |
 | fleet | secrets: list, watch, in ` + "`fleet.clustersNamespace`" + ` or, without it, in all namespaces | the kubeconfigs. RBAC cannot restrict a list to labels, so give the clusters a namespace of their own |

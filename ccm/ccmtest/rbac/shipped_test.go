@@ -70,6 +70,8 @@ func TestShippedRules_OnARealAPIServer(t *testing.T) {
 			{Verb: "update", APIGroup: "coordination.k8s.io", Resource: "leases", ResourceName: "kube-controller-manager", Namespace: "kube-system"},
 			{Verb: "update", APIGroup: "coordination.k8s.io", Resource: "leases", ResourceName: "n1", Namespace: "kube-node-lease"},
 			{Verb: "get", Resource: "configmaps", ResourceName: "other", Namespace: "kube-system"},
+			{Verb: "patch", Resource: "configmaps", ResourceName: "extension-apiserver-authentication", Namespace: "kube-system"},
+			{Verb: "create", Resource: "configmaps", Namespace: "default"},
 			{Verb: "escalate", APIGroup: rbacv1.GroupName, Resource: "clusterroles"},
 		} {
 			if allowed(ctx, t, account, p) {

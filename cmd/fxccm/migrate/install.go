@@ -60,11 +60,11 @@ func (m *migration) adapt(object *unstructured.Unstructured, replicas int32) err
 	election := m.settings.Config.LeaderElection
 	kind := object.GetKind()
 	isLease := strings.HasPrefix(kind, "Role") && object.GetName() == fxccmName
-	isAuthentication := strings.HasPrefix(kind, "Role") && !isLease
+	isOfSystem := strings.HasPrefix(kind, "Role") && !isLease
 	switch {
 	case isLease:
 		object.SetNamespace(election.ResourceNamespace)
-	case object.GetNamespace() != "" && !isAuthentication: // it reads kube-system
+	case object.GetNamespace() != "" && !isOfSystem: // the objects are in kube-system
 		object.SetNamespace(m.occm.Namespace)
 	}
 	switch kind {

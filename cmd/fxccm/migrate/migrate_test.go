@@ -546,7 +546,8 @@ func TestObjects_HaveOCCMsSettings(t *testing.T) {
 			if role.Namespace != "leases" || role.Rules[1].ResourceNames[0] != "occm" {
 				t.Errorf("the rules of the lease are %+v", role)
 			}
-		case o.GetKind() == "RoleBinding" && o.GetName() == "fxccm-authentication":
+		case o.GetKind() == "RoleBinding" && o.GetName() == "fxccm-authentication",
+			strings.HasPrefix(o.GetKind(), "Role") && o.GetName() == "fxccm-routes":
 			if o.GetNamespace() != "kube-system" {
 				t.Errorf("%s is in namespace %s", o.GetName(), o.GetNamespace())
 			}

@@ -566,7 +566,7 @@ func (s shape) apply(t *testing.T, cluster shapeCluster, client *fake.Clientset)
 			got, want := subject.Namespace+"/"+subject.Name, s.subject
 			if want == "" || strings.HasSuffix(subject.Name, "-status") {
 				want = s.namespace + "/" + o.GetName()
-				want = strings.TrimSuffix(want, "-authentication")
+				want = strings.TrimSuffix(strings.TrimSuffix(want, "-authentication"), "-routes")
 			}
 			if got != want {
 				t.Errorf("%s %s is for %s, want %s", o.GetKind(), o.GetName(), got, want)

@@ -13,6 +13,9 @@ import (
 // PartLabel is the label of the Nodes of a part; its value is the part's name.
 const PartLabel = "endpoint.example.com/part"
 
+// routeRecord is the ConfigMap with the routes of the OpenStack provider. Each part has its own.
+const routeRecord = "fxccm-routes"
+
 // NodeName is the name of a Node that belongs to the part.
 func NodeName(part, name string) string { return part + "-" + name }
 
@@ -58,7 +61,13 @@ func (p part) confine(method string, u *url.URL) error {
 		}
 		return nil
 	case "/configmaps":
-		// It holds the trusted CAs, which are the same for all.
+		if r.namespace == metav1.NamespaceSystem &&
+			(r.name == routeRecord || method == http.MethodPost) {
+			u.Path = strings.Replace(u.Path, "/"+r.namespace+"/", "/"+string(p)+"/", 1)
+			u.RawPath = ""
+			return nil
+		}
+		// The others hold the trusted CAs, which are the same for all.
 		if method != http.MethodGet || r.namespace != metav1.NamespaceSystem {
 			return refuse("of config maps, those in %s can be read", metav1.NamespaceSystem)
 		}

@@ -120,7 +120,8 @@ func (s *Suite) stop() error {
 // OfOpenStack reports whether only the OpenStack provider needs the permission of the shipped
 // rules. test/e2e/openstack checks these, and test/e2e/controllers the others.
 func OfOpenStack(p rbac.Permission) bool {
-	return slices.Contains([]string{"patch services", "get namespaces kube-system"}, p.String())
+	return slices.Contains([]string{"patch services", "get namespaces kube-system"}, p.String()) ||
+		p.Resource == "configmaps" && (p.Verb == "create" || p.ResourceName == "fxccm-routes")
 }
 
 // NothingForbidden is a check of Options: it fails the suite if the shipped rules have denied a

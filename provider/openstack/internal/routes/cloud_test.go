@@ -8,9 +8,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	cloudprovider "k8s.io/cloud-provider"
@@ -166,21 +169,35 @@ type cluster struct {
 	*site
 	nodes  cache.Indexer
 	synced bool
+	kube   *fake.Clientset
+	clock  clock.Clock
+	logger logr.Logger
 }
 
 func newCluster(t *testing.T, s *site, c clock.Clock) *cluster {
 	t.Helper()
 	cl := &cluster{
 		site: s, nodes: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}),
-		synced: true,
+		synced: true, kube: fake.NewClientset(), clock: c, logger: testr.New(t),
 	}
-	cl.Routes = New(Config{
-		Network:  simclient.Login(t, s.Credentials(), nil).Network,
-		RouterID: s.router, Clock: c, Logger: testr.New(t),
-	})
-	t.Cleanup(cl.Routes.Close)
-	cl.SetNodes(corelisters.NewNodeLister(cl.nodes), func() bool { return cl.synced })
+	cl.start()
 	return cl
+}
+
+// start starts a term. The record of routes and the nodes are those of the term before.
+func (c *cluster) start() {
+	c.t.Helper()
+	if c.Routes != nil {
+		c.Routes.Close()
+	}
+	clients := simclient.Login(c.t, c.Credentials(), nil)
+	c.Routes = New(Config{
+		Network: clients.Network, Project: clients.Project,
+		RouterID: c.site.router, Clock: c.clock, Logger: c.logger,
+	})
+	c.t.Cleanup(c.Routes.Close)
+	c.SetKube(func() (kubernetes.Interface, error) { return c.kube, nil })
+	c.SetNodes(corelisters.NewNodeLister(c.nodes), func() bool { return c.synced })
 }
 
 // Close closes the routes of the cluster, not the site.

@@ -9,14 +9,42 @@
 //     earlier one or OCCM wrote it.
 //   - The cluster owned the route since this process started, and the node now has another address
 //     or is gone: the route is deleted.
+//   - An earlier process of the cluster recorded the route, and nothing can use its next hop: the
+//     route is deleted, too.
 //   - Any other route is foreign, for example of another cluster on the same router. It is not
 //     listed and never changed, even if the CIDRs of the clusters overlap.
 //
 // A next hop that no server has proves nothing: it may be the virtual address of two firewalls,
-// with or without a port, or belong to a project whose ports are invisible. So the route of a node
-// that was deleted while no process ran is foreign. It stays, and the log names it with the other
-// foreign routes. A new node with the same pod CIDR gets an error instead of a route: an extra
-// route is better than broken traffic.
+// with or without a port, or belong to a project whose ports are invisible. A new node with the pod
+// CIDR of a foreign route gets an error instead of a route: an extra route is better than broken
+// traffic.
+//
+// # Record
+//
+// The ConfigMap fxccm-routes in kube-system lists the routes of the cluster with their nodes, so
+// that a route goes even if its node was deleted while no process led. It is written before a route
+// is created, once for a batch, and follows the router when routes are listed. It is read once a
+// term. A cluster at rest sends no request for it. Routes are recorded while their nodes exist,
+// whoever wrote them. So after a takeover from OCCM or from a version without the record, only the
+// routes of nodes that were deleted before the first list stay.
+//
+// The users of the cluster can edit the record, so it is not enough. A recorded route is confirmed
+// if its next hop
+//
+//   - is in a subnet at the router that also has an InternalIP of a node, and in its allocation
+//     pools. A virtual address without a port is outside of the pools, or Neutron could allocate
+//     it;
+//   - is not the address of a port, and not in an allowed address pair, in any network at the
+//     router that the project owns. Only the owner of a network sees all of its ports, so a next
+//     hop in the network of another project is never confirmed.
+//
+// The log names the recorded routes that are kept, with the reason. They are checked again every 5
+// minutes. Without access to the ConfigMap, routes are served without the record, and the log says
+// so.
+//
+// Two other places for the record were rejected. A router has at most 50 tags, of 60 characters
+// each in older releases, and other clusters on the router can change them. Evidence without a
+// record cannot tell the route of a former node from one to a virtual address.
 //
 // # Order of writes
 //

@@ -53,6 +53,16 @@ func (x nodeIndex) at(address netip.Addr, destination netip.Prefix) *v1.Node {
 	return found
 }
 
+// hasIn reports whether an InternalIP of a node satisfies the condition.
+func (x nodeIndex) hasIn(condition func(netip.Addr) bool) bool {
+	for address := range x.internal {
+		if condition(address) {
+			return true
+		}
+	}
+	return false
+}
+
 // nextHopsTo are the possible next hops of routes to a node: its InternalIPs of the destination's
 // family, at least one.
 func nextHopsTo(node *v1.Node, destination netip.Prefix) ([]netip.Addr, error) {

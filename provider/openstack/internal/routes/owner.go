@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"slices"
 	"time"
 )
 
@@ -29,8 +30,12 @@ type owner struct {
 // knowledge is the data that decides on ownership.
 type knowledge struct {
 	nodes nodeIndex
-	// known maps routes that were ours since the process started to their nodes.
+	// known maps routes that were ours since the process started, or are confirmed to have been
+	// ours before, to their nodes.
 	known map[route]string
+	// recorded maps routes that an earlier process recorded, and that are not confirmed, to their
+	// nodes.
+	recorded map[route]string
 	// paired reports whether routes have their address pairs, as far as that is known.
 	paired map[route]pairing
 }
@@ -80,6 +85,14 @@ func (k knowledge) unchecked(all []entry, since time.Time) []route {
 		return nil
 	}
 	return claimed
+}
+
+// unconfirmed are the routes whose only evidence is the record.
+func (k knowledge) unconfirmed(all []entry) []route {
+	return slices.DeleteFunc(k.foreign(all), func(r route) bool {
+		_, ok := k.recorded[r]
+		return !ok
+	})
 }
 
 // foreign are the routes that are not the cluster's.

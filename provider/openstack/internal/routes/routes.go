@@ -12,7 +12,9 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/gophercloud/gophercloud/v2"
+	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/utils/clock"
@@ -52,6 +54,8 @@ type Config struct {
 	// Network returns the client of Neutron. It is called for each request.
 	Network  func(context.Context) (*gophercloud.ServiceClient, error)
 	RouterID string
+	// Project returns the ID of the project of the credentials.
+	Project func(context.Context) (string, error)
 	// Share shares reads with other clusters of the project. It may be nil.
 	Share sharing.Read
 	// MaxAge limits the age of the router that ListRoutes reports, if it is more than 5 minutes.
@@ -72,12 +76,25 @@ type Routes struct {
 	finder     *portFinder
 	pairs      *addressPairs
 	writes     *batch.Batches[*call]
+	record     *record
+	project    func(context.Context) (string, error)
+
+	// confirming protects the next two fields, also during requests.
+	confirming sync.Mutex
+	// occupied is the latest result of a check of recorded routes.
+	occupied *occupancy
+	// keptReasons are the reasons in the log for which recorded routes are not confirmed.
+	keptReasons string
 
 	mu     sync.Mutex
 	lister corelisters.NodeLister
 	synced func() bool
-	// known maps the routes that this cluster owned since the process started to their nodes.
+	// known maps the routes that this cluster owned since the process started, or that are
+	// confirmed to have been its own before, to their nodes.
 	known map[route]string
+	// recorded maps the routes that an earlier process recorded, and that are not confirmed, to
+	// their nodes.
+	recorded map[route]string
 	// paired reports for routes whether the port of the next hop has their address pair. Routes
 	// that this process has neither created nor looked at are missing.
 	paired map[route]pairing
@@ -104,7 +121,12 @@ func New(c Config) *Routes {
 	r := &Routes{
 		log: c.Logger, clock: c.Clock,
 		maxAge: max(listAge, c.MaxAge), pairsAge: max(pairsAge, c.MaxAge),
-		known: map[route]string{}, paired: map[route]pairing{},
+		project: c.Project,
+		known:   map[route]string{}, recorded: map[route]string{}, paired: map[route]pairing{},
+	}
+	r.record = &record{
+		routerID: c.RouterID, clock: c.Clock, log: c.Logger,
+		learn: r.learnRecord, wanted: r.wantedRecord, busy: semaphore.NewWeighted(1),
 	}
 	r.extensions = capability.Network(c.Network,
 		capability.Options{Clock: c.Clock, Share: c.Share})
@@ -113,7 +135,7 @@ func New(c Config) *Routes {
 	r.pairs = newAddressPairs(a, r.finder)
 	w := &writer{
 		api: a, router: r.router, hasAtomicRoutes: r.hasAtomicRoutes,
-		ownerOf: r.ownerOf, log: c.Logger,
+		ownerOf: r.ownerOf, recordCreations: r.recordCreations, log: c.Logger,
 	}
 	r.writes = batch.NewSerial(errClosed, w.run)
 	return r
@@ -133,9 +155,14 @@ func (r *Routes) SetNodes(lister corelisters.NodeLister, synced func() bool) {
 	r.lister, r.synced = lister, synced
 }
 
+// SetKube sets the source of the client of the API server, with which the routes are recorded in a
+// ConfigMap. Call it before the other methods. Without it, nothing is recorded.
+func (r *Routes) SetKube(kube func() (kubernetes.Interface, error)) { r.record.kube = kube }
+
 // ListRoutes implements cloudprovider.Routes. It omits foreign routes and ignores the cluster name.
 // The log names them once. An idle cluster costs one request every 5 minutes, or per Config.MaxAge
-// if that is longer. The ports of own routes are listed every 9 minutes, 64 at a time.
+// if that is longer. The ports of own routes are listed every 9 minutes, 64 at a time. While a
+// recorded route of a former node is kept, networks, subnets and ports are listed every 5 minutes.
 func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Route, error) {
 	listed, err := r.list(ctx)
 	if err != nil {
@@ -165,10 +192,12 @@ func (r *Routes) list(ctx context.Context) ([]*cloudprovider.Route, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.record.read(ctx)
 	k, err := r.knowledge()
 	if err != nil {
 		return nil, err
 	}
+	r.confirmRecorded(ctx, found.entries, k)
 	unchecked := k.unchecked(found.entries, r.clock.Now().Add(-r.pairsAge))
 	if err := r.lookAtPairs(ctx, unchecked); err != nil {
 		return nil, err
@@ -178,6 +207,7 @@ func (r *Routes) list(ctx context.Context) ([]*cloudprovider.Route, error) {
 		return nil, err
 	}
 	r.keepKnown(found.entries, k)
+	r.record.write(ctx)
 	r.nameForeign.Do(func() { r.logForeign(k.foreign(found.entries)) })
 	return listing(found.entries, k), nil
 }
@@ -403,17 +433,23 @@ func (r *Routes) refuseForeign(ctx context.Context, one route) error {
 		"a node", one.nextHop)
 }
 
-// logForeign names at most 20 routes.
+// logForeign names the foreign routes.
 func (r *Routes) logForeign(routes []route) {
 	if len(routes) == 0 {
 		return
 	}
-	var names []string
-	for _, one := range routes[:min(len(routes), 20)] {
-		names = append(names, one.String())
-	}
 	r.log.Info("Leaving routes of the router alone: no node has the address of the next hop",
-		"router", r.router.api.routerID, "count", len(routes), "routes", names)
+		"router", r.router.api.routerID, "count", len(routes), "routes", names(routes))
+}
+
+// namedRoutes limits the routes that a line of the log names.
+const namedRoutes = 20
+
+func names(routes []route) (all []string) {
+	for _, one := range routes[:min(len(routes), namedRoutes)] {
+		all = append(all, one.String())
+	}
+	return all
 }
 
 // hasPairs reports whether the cloud supports address pairs.
@@ -463,7 +499,8 @@ func (r *Routes) knowledge() (knowledge, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return knowledge{
-		nodes: indexNodes(nodes), known: maps.Clone(r.known), paired: maps.Clone(r.paired),
+		nodes: indexNodes(nodes), known: maps.Clone(r.known),
+		recorded: maps.Clone(r.recorded), paired: maps.Clone(r.paired),
 	}, nil
 }
 
@@ -491,5 +528,8 @@ func (r *Routes) keepKnown(found []entry, k knowledge) {
 		}
 	}
 	maps.DeleteFunc(r.known, func(one route, _ string) bool { return !there[one] })
+	maps.DeleteFunc(r.recorded, func(one route, _ string) bool {
+		return !there[one] || r.known[one] != ""
+	})
 	maps.DeleteFunc(r.paired, func(one route, _ pairing) bool { return !there[one] })
 }

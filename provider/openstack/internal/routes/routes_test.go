@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	corelisters "k8s.io/client-go/listers/core/v1"
 	cloudprovider "k8s.io/cloud-provider"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -550,18 +549,13 @@ func TestStrangersRoute_LooksLikeALeftover_IsLeftAlone(t *testing.T) {
 // The routes of a former process, of OCCM and of this process are the same: the next hop is a
 // node's address when the routes are first listed, so the cluster deletes them with their nodes.
 func TestRouteOfANodeThatGoesWithItsServer_OnlyItsClusterDeletesIt(t *testing.T) {
-	restart := func(c *cluster) {
-		c.Close()
-		c.Routes = newCluster(c.t, c.site, nil).Routes
-		c.SetNodes(corelisters.NewNodeLister(c.nodes), func() bool { return true })
-	}
 	const a, b, theirs = "10.244.1.0/24 via 10.0.0.11", "10.244.2.0/24 via 10.0.0.12",
 		"10.244.3.0/24 via 10.0.0.13"
 	for name, write := range map[string]func(*cluster){
 		"written by this process": func(c *cluster) { c.reconcile() },
 		"written by a former process": func(c *cluster) {
 			c.reconcile()
-			restart(c)
+			c.start()
 		},
 		"written by OCCM": func(c *cluster) {
 			c.site.setRoutes(a, b)

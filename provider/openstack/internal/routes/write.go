@@ -33,6 +33,8 @@ type writer struct {
 	router          *routerCache
 	hasAtomicRoutes func(context.Context) (bool, error)
 	ownerOf         func(route) owner
+	// recordCreations is called before routes are created.
+	recordCreations func(context.Context, []*step)
 	log             logr.Logger
 }
 
@@ -56,6 +58,7 @@ func (w *writer) run(ctx context.Context, calls []*call) {
 			return
 		}
 		j.apply(ctx, removals)
+		j.recordCreations(ctx, creations)
 		j.apply(ctx, creations)
 		// Only creations are left for the next round, because this batch may have created a removed
 		// route again.
