@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
@@ -142,4 +143,45 @@ func TestRoute_ComesMovesAndGoesWithItsNode_AndThoseOfOthersStay(t *testing.T) {
 		ccmtest.Gone(shared.Client(t).CoreV1().Nodes().Get, two.name))
 	s.waitRoutes(foreign...)
 	r.unbroken()
+}
+
+// A cluster hibernates: its nodes and servers go while no Manager leads, and other ones with the
+// same pod CIDRs come later. A stranger's route has no server, either.
+func TestRoute_NodesGoWhileNoManagerLeads_NewNodesGetTheirRoutes(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	foreign := route("10.244.200.0/24", "10.0.200.1")
+	s.setRoutes(foreign)
+	before := routed(t, s)
+	join := func(name, address, cidr string) (machine, string) {
+		m := s.addServer(name)
+		s.must(s.UpdatePort(m.port, func(p *openstacktest.Port) {
+			p.FixedIPs = []openstacktest.FixedIP{{SubnetID: s.subnets[4], Address: address}}
+		}))
+		tainted(t, m.name, ccmtest.NodePodCIDRs(cidr))
+		return m, route(cidr, address)
+	}
+	serverOne, one := join("winter-1", "10.0.99.1", "10.244.1.0/24")
+	serverTwo, two := join("winter-2", "10.0.99.2", "10.244.2.0/24")
+	s.waitRoutes(one, two, foreign)
+	record, err := shared.Admin.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(t.Context(),
+		"fxccm-routes", metav1.GetOptions{})
+	s.must(err)
+	if got, want := record.Data[s.router], one+" winter-1\n"+two+" winter-2\n"; got != want {
+		t.Errorf("the record is %q, want %q", got, want)
+	}
+	before.stop()
+	for _, m := range []machine{serverOne, serverTwo} {
+		deleteNode(t, m.name)
+		s.must(s.DeleteServer(m.id))
+	}
+
+	after := routed(t, s)
+	s.waitRoutes(one, two, foreign)
+	_, three := join("summer-1", "10.0.99.3", "10.244.1.0/24")
+	_, four := join("summer-2", "10.0.99.1", "10.244.2.0/24")
+	s.waitRoutes(three, four, foreign)
+	waitNetwork(t, "summer-1")
+	waitNetwork(t, "summer-2")
+	after.unbroken()
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
@@ -53,7 +55,9 @@ func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	s.subnets[4] = s.AddSubnet(openstacktest.Subnet{NetworkID: s.network, CIDR: "10.0.0.0/16"})
 	s.public = s.AddNetwork(openstacktest.Network{Name: "public", External: true})
 	s.AddSubnet(openstacktest.Subnet{NetworkID: s.public, CIDR: "192.0.2.0/24"})
+	// All tests share one record of routes in the API server, so the IDs of their routers differ.
 	s.router = s.AddRouter(openstacktest.Router{
+		ID:   uuid.NewSHA1(uuid.Nil, []byte(t.Name())).String(),
 		Name: "router", ExternalNetworkID: s.public,
 		Subnets: []string{s.subnets[4]},
 	})
