@@ -12,9 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.uber.org/fx"
 	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/klog/v2"
 
+	"github.com/fxccm/fxccm/internal/fxhook"
 	"github.com/fxccm/fxccm/internal/fxinput"
 )
 
@@ -60,6 +63,10 @@ import (
 // An informer cannot be started twice, so a host that restarts its app starts all informers itself.
 // A start after a stop that timed out first waits, within the start's deadline, until the earlier
 // run has ended.
+//
+// Fx calls no OnStop after the context of a start or stop has ended, even if a later hook has used
+// all of the time. The Managers then stop by themselves within a second, with a line in the log.
+// [Manager.Done] tells when they have drained. A Lifecycle that the app decorates prevents that.
 var Module = fx.Module("ccm",
 	// The constructors are passed without fx.Annotate, because fx's errors name the functions.
 	fx.Provide(appParams, newManagers, onlyManager),
@@ -145,7 +152,8 @@ func AsParams(constructor any, annotations ...fx.Annotation) any {
 // AsSurroundingHook annotates a constructor of an fx.Hook that surrounds the Managers, like
 // [AsProvider]. The hook starts before the Managers. It stops after they have drained, within the
 // rest of the stop's deadline. Package ccm/serving answers readiness probes during the drain this
-// way.
+// way. If fx skips the stop, as described at [Module], the hook stops at the same time as the
+// Managers.
 //
 // Fx stops hooks in the reverse order of their start, so a constructor that needs the *[Manager]
 // can only append hooks that start after it. The constructor must therefore not need the *Manager;
@@ -251,11 +259,21 @@ func newManagers(in managerInputs) (Managers, error) {
 		}
 		managers[params.Name], hooks = hook.manager, append(hooks, hook)
 	}
-	for _, hook := range in.SurroundingHooks {
-		in.Lifecycle.Append(hook)
+	for _, hook := range append(in.SurroundingHooks,
+		fx.Hook{OnStart: hooks.start, OnStop: hooks.stop}) {
+		in.Lifecycle.Append(fxhook.Guard(in.Lifecycle, in.log(), hook))
 	}
-	in.Lifecycle.Append(fx.Hook{OnStart: hooks.start, OnStop: hooks.stop})
 	return managers, nil
+}
+
+// log returns the logger that all Managers share.
+func (in managerInputs) log() logr.Logger {
+	var shared Params
+	in.Shared.fill(&shared)
+	if shared.Logger == nil {
+		return klog.Background().WithName("ccm")
+	}
+	return shared.Logger.WithName("ccm")
 }
 
 // all returns the Params of all Managers.
@@ -406,9 +424,6 @@ func stillRunning(problem string, running []Activity, cause error) error {
 }
 
 func (h *lifecycleHook) stop(stopCtx context.Context) error {
-	if h.done == nil {
-		return nil
-	}
 	cause := ErrStopped
 	if deadline, ok := stopCtx.Deadline(); ok {
 		cause = StopBy(deadline.Add(-reserveBefore(deadline)))
@@ -420,7 +435,6 @@ func (h *lifecycleHook) stop(stopCtx context.Context) error {
 	defer h.stopInformers.Do(func() { close(h.informers) })
 	select {
 	case err := <-h.done:
-		h.done = nil
 		return err
 	case <-stopCtx.Done():
 		return stillRunning("did not stop in time", h.manager.Status().Running,

@@ -132,6 +132,32 @@ func TestModule_PortIsInUse_StartFailsAndTheManagerDoesNotRun(t *testing.T) {
 	ccmtest.VerifyNoLeaks(t, before)
 }
 
+// Fx calls no stop hook after the context of the start has ended.
+func TestModule_StartTimesOutInALaterHook_PortIsClosed(t *testing.T) {
+	before := ccmtest.IgnoringCurrent()
+	var s *serving.Server
+	a := fx.New(app(servingconfig.Default(), both(), fx.Populate(&s),
+		fx.Invoke(func(lifecycle fx.Lifecycle, s *serving.Server) {
+			lifecycle.Append(fx.Hook{OnStart: func(ctx context.Context) error {
+				if s.Addr() == nil {
+					return errors.New("the port is not open")
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			}})
+		})))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := a.Start(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("Start returned %v, want its deadline", err)
+	}
+	if err := stop(t, a); err != nil {
+		t.Errorf("Stop: %v", err)
+	}
+	eventually(t, "the port is closed", func() bool { return s.Addr() == nil })
+	ccmtest.VerifyNoLeaks(t, before)
+}
+
 func TestModule_InvalidConfiguration_IsAnErrorOfNew(t *testing.T) {
 	cfg := servingconfig.Default()
 	cfg.Authentication.ClientCAFile = "/nowhere/ca.crt"
