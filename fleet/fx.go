@@ -7,11 +7,13 @@ import (
 	"go.uber.org/fx"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/internal/fxhook"
 )
 
 // Module runs a [Fleet] in an fx app. It takes [Params] from the app (fx.Supply or fx.Provide), and
 // provides a *[Fleet]. With invalid Params, fx.New fails. OnStart only starts the fleet. OnStop
-// drains all Managers within the hook's deadline, and its error names those that did not drain.
+// drains all Managers within the hook's deadline, and its error names those that did not drain. If
+// fx skips OnStop, as described at [ccm.Module], the fleet stops by itself.
 var Module = fx.Module("fleet", fx.Provide(New), fx.Invoke(run))
 
 func run(lifecycle fx.Lifecycle, fleet *Fleet) {
@@ -19,7 +21,7 @@ func run(lifecycle fx.Lifecycle, fleet *Fleet) {
 		stop context.CancelCauseFunc
 		done chan error
 	)
-	lifecycle.Append(fx.Hook{
+	lifecycle.Append(fxhook.Guard(lifecycle, fleet.log, fx.Hook{
 		OnStart: func(context.Context) error {
 			var ctx context.Context
 			ctx, stop = context.WithCancelCause(context.Background())
@@ -40,5 +42,5 @@ func run(lifecycle fx.Lifecycle, fleet *Fleet) {
 				return fmt.Errorf("fleet: %w", context.Cause(ctx))
 			}
 		},
-	})
+	}))
 }
