@@ -13,6 +13,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/fleet/endpoints"
+	"github.com/fxccm/fxccm/internal/fxhook"
 )
 
 // Module runs a fleet with its secure port. It takes fleet.Params and servingconfig.Config from
@@ -33,7 +34,7 @@ func newServer(
 func runServer(lifecycle fx.Lifecycle, server *serving.Server, shutdowner fx.Shutdowner) {
 	ctx, stop := context.WithCancelCause(context.Background())
 	done := make(chan error, 1)
-	lifecycle.Append(fx.Hook{
+	lifecycle.Append(fxhook.Guard(lifecycle, klog.Background(), fx.Hook{
 		OnStart: func(context.Context) error {
 			go func() {
 				err := server.Run(ctx)
@@ -46,8 +47,11 @@ func runServer(lifecycle fx.Lifecycle, server *serving.Server, shutdowner fx.Shu
 			return nil
 		},
 		OnStop: func(stopping context.Context) error {
-			deadline, _ := stopping.Deadline()
-			stop(ccm.StopBy(deadline))
+			if deadline, ok := stopping.Deadline(); ok {
+				stop(ccm.StopBy(deadline))
+			} else {
+				stop(nil)
+			}
 			select {
 			case err := <-done:
 				return err
@@ -55,5 +59,5 @@ func runServer(lifecycle fx.Lifecycle, server *serving.Server, shutdowner fx.Shu
 				return context.Cause(stopping)
 			}
 		},
-	})
+	}))
 }
