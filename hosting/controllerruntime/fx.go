@@ -13,6 +13,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/internal/fxhook"
 )
 
 // Module runs a [Host] in an fx app, beside [ccm.Module]. It takes from the app a *rest.Config, a
@@ -22,7 +23,8 @@ import (
 //
 // Fx stops the cloud controller manager first, while the lease is still renewed. If runnables do
 // not end with their manager, the module shuts the app down with [ccm.ExitDrainTimeout]. An app
-// starts once, because stopped informers cannot start again.
+// starts once, because stopped informers cannot start again. If fx skips the stop, as described at
+// [ccm.Module], the Host stops by itself.
 var Module = fx.Module("controllerruntime",
 	fx.Provide(
 		fromApp,
@@ -49,10 +51,15 @@ func fromApp(in inputs) (*Host, error) {
 }
 
 func runInApp(lifecycle fx.Lifecycle, h *Host, app fx.Shutdowner) {
-	done := make(chan struct{})
-	campaigning, cancel := context.WithCancel(context.Background())
-	lifecycle.Append(fx.Hook{
+	var (
+		cancel context.CancelFunc
+		done   chan struct{}
+	)
+	lifecycle.Append(fxhook.Guard(lifecycle, h.options.Logger, fx.Hook{
 		OnStart: func(context.Context) error {
+			var campaigning context.Context
+			campaigning, cancel = context.WithCancel(context.Background())
+			done = make(chan struct{})
 			go func() {
 				defer close(done)
 				err := h.campaignUntil(campaigning)
@@ -79,5 +86,5 @@ func runInApp(lifecycle fx.Lifecycle, h *Host, app fx.Shutdowner) {
 					context.Cause(ctx))
 			}
 		},
-	})
+	}))
 }
