@@ -3,6 +3,7 @@ package nodes_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -721,16 +722,31 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"An address that the cloud reports twice is written once",
+		"An address that the cloud reports twice, in whatever spelling, is written once for each of its types",
 		"seen: it writes both, which the API server refuses",
 		func(w *world) error {
+			each := []v1.NodeAddress{
+				{Type: v1.NodeInternalIP, Address: "10.0.0.1"},
+				{Type: v1.NodeInternalIP, Address: "fd00::1"},
+				{Type: v1.NodeExternalIP, Address: "10.0.0.1"},
+				{Type: v1.NodeHostName, Address: "worker"},
+				{Type: v1.NodeInternalDNS, Address: "worker"},
+			}
+			again := []v1.NodeAddress{
+				{Type: v1.NodeInternalIP, Address: "FD00:0:0::1"},
+				{Type: v1.NodeExternalIP, Address: "::ffff:10.0.0.1"},
+			}
+			twice := func(m *cloudprovider.InstanceMetadata) {
+				m.NodeAddresses = slices.Concat(each, each, again)
+			}
 			defer w.start()()
-			w.addInstance("node-1", func(m *cloudprovider.InstanceMetadata) {
-				m.NodeAddresses = append(m.NodeAddresses, m.NodeAddresses[0])
-			})
+			w.addInstance("node-1", twice)
+			w.addInstance("node-2", twice)
 			w.addNode("node-1", fresh)
-			w.wait(time.Second)
-			return want("addresses", w.addresses("node-1"), []string{"10.0.0.1", "node-1"})
+			w.addNode("node-2")
+			w.wait(6 * time.Minute)
+			return errors.Join(want("new", w.get("node-1").Status.Addresses, each),
+				want("initialized", w.get("node-2").Status.Addresses, each))
 		},
 	},
 	{

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -99,8 +100,7 @@ func addressesOf(node *v1.Node, reported []v1.NodeAddress) ([]v1.NodeAddress, er
 	if len(reported) == 0 {
 		return nil, nil
 	}
-	var addresses []v1.NodeAddress
-	helpers.AddToNodeAddresses(&addresses, reported...) // the API server refuses duplicates
+	addresses := withoutRepetitions(reported)
 	if provided {
 		var err error
 		if addresses, err = helpers.GetNodeAddressesFromNodeIP(wanted, addresses); err != nil {
@@ -119,6 +119,24 @@ func addressesOf(node *v1.Node, reported []v1.NodeAddress) ([]v1.NodeAddress, er
 		return nil, nil
 	}
 	return addresses, nil
+}
+
+// withoutRepetitions keeps the first of the addresses that are equal in type and value, because the
+// API server refuses a status that repeats one. The API server compares texts, so it accepts two
+// spellings of one IP address. One address may have several types.
+func withoutRepetitions(all []v1.NodeAddress) (kept []v1.NodeAddress) {
+	has := map[v1.NodeAddress]bool{}
+	for _, each := range all {
+		value := each
+		if ip, err := netip.ParseAddr(each.Address); err == nil {
+			value.Address = ip.Unmap().String()
+		}
+		if !has[value] {
+			has[value] = true
+			kept = append(kept, each)
+		}
+	}
+	return kept
 }
 
 func hasIP(node *v1.Node) bool {
