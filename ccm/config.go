@@ -27,7 +27,10 @@ type Config struct {
 	AllocateNodeCIDRs bool `json:"allocateNodeCIDRs,omitempty"`
 
 	// ConfigureCloudRoutes lets the route controller run if the provider serves routes
-	// (--configure-cloud-routes). Default true.
+	// (--configure-cloud-routes). Default true. False means that no controller creates routes: the
+	// cloud-node-controller removes the condition NetworkUnavailable with the reason NoRouteCreated
+	// from the provider's nodes. If another program runs the route controller for them, leave this
+	// true, and have "-node-route-controller" in Controllers.
 	ConfigureCloudRoutes bool `json:"configureCloudRoutes"`
 
 	// NodeSelector selects nodes by their labels, in kubectl's notation (--node-selector). The four

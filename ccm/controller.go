@@ -117,6 +117,7 @@ func builtin(cfg Config) []Controller {
 				cfg.Node.StatusUpdateFrequency.Duration, cfg.Node.ConcurrentSyncs, nodes.Refresh{
 					Syncs:        int(cfg.Node.ConcurrentStatusUpdates),
 					UpdateLabels: cfg.Node.UpdateLabels, IsReported: t.run.reporter != nil,
+					WithoutRoutes: areRoutesOff(cfg, t),
 				})
 		})},
 		{
@@ -144,6 +145,16 @@ func builtin(cfg Config) []Controller {
 		four[i].Aliases, four[i].isBuiltin = aliases(four[i].Name), true
 	}
 	return four
+}
+
+// areRoutesOff reports whether no controller creates routes for the provider's nodes: the route
+// controller is selected, and has no work. If it is not selected, another program may run it.
+func areRoutesOff(cfg Config, t *Term) bool {
+	_, isServed := t.Cloud().Routes()
+	return (!cfg.ConfigureCloudRoutes || !isServed) &&
+		slices.ContainsFunc(t.run.enabled, func(c Controller) bool {
+			return c.Name == names.NodeRouteController
+		})
 }
 
 // ownTerm is a Term for the four cloud controllers.

@@ -126,6 +126,50 @@ func TestPatches_RealAPIServer_ChangeOnlyWhatTheyName(t *testing.T) {
 	}
 }
 
+func TestPatches_RealAPIServer_RemoveOnlyTheConditionOfRoutes(t *testing.T) {
+	client, err := kubernetes.NewForConfig(controlplane.ForTest(t).RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, all := writer{client.CoreV1()}, client.CoreV1().Nodes()
+	past := metav1.Unix(1_700_000_000, 0)
+	noRoute := v1.NodeCondition{
+		Type: v1.NodeNetworkUnavailable, Status: v1.ConditionTrue, Reason: "NoRouteCreated",
+		LastTransitionTime: past,
+	}
+	ready := v1.NodeCondition{
+		Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady",
+	}
+	node, err := all.Create(t.Context(), &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "routeless"},
+		Status:     v1.NodeStatus{Conditions: []v1.NodeCondition{noRoute, ready}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.write(t.Context(), node, change{abandoned: true}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := all.Get(t.Context(), node.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Status.Conditions) != 1 || got.Status.Conditions[0].Type != v1.NodeReady {
+		t.Errorf("the conditions are %v, want the node's own alone", got.Status.Conditions)
+	}
+	// A route controller elsewhere writes the condition again, before the informer shows this.
+	later := noRoute
+	later.LastTransitionTime = metav1.Unix(past.Unix()+1, 0)
+	got.Status.Conditions = []v1.NodeCondition{later, ready}
+	if _, err := all.UpdateStatus(t.Context(), got, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	err = w.write(t.Context(), node, change{abandoned: true})
+	if !errors.Is(err, errStale) {
+		t.Errorf("a condition that was written meanwhile is removed: %v", err)
+	}
+}
+
 func isRefusal(err error) bool {
 	_, is := errors.AsType[refusal](err)
 	return is

@@ -750,6 +750,51 @@ var behaviors = []behavior{
 		},
 	},
 	{
+		"Without a route controller, the condition NoRouteCreated of a former one is removed from the provider's nodes",
+		"ovn-kubernetes/ovn-kubernetes#5422, gardener/gardener-extension-provider-gcp#631",
+		func(w *world) error {
+			w.withoutRoutes = true
+			for _, name := range []string{"node-1", "node-2", "node-3", "node-5"} {
+				w.addInstance(name)
+			}
+			past := time.Now().Add(-time.Minute)
+			w.addNode("node-1", network(v1.ConditionTrue, "NoRouteCreated", past))
+			w.addNode("node-2", network(v1.ConditionTrue, "PluginNotReady", past))
+			w.addNode("node-3", network(v1.ConditionFalse, "RouteCreated", past))
+			w.addNode("node-4", network(v1.ConditionTrue, "NoRouteCreated", past))
+			w.addNode("node-5", fresh, network(v1.ConditionTrue, "NoRouteCreated", past))
+			defer w.start()()
+			w.wait(time.Second)
+			return errors.Join(want("ours", w.network("node-1"), ""),
+				want("its other conditions", len(w.get("node-1").Status.Conditions), 1),
+				want("of a network plugin", w.network("node-2"), "True PluginNotReady"),
+				want("with a route", w.network("node-3"), "False RouteCreated"),
+				want("of another provider", w.network("node-4"), "True NoRouteCreated"),
+				want("new", w.network("node-5"), ""),
+				want("initialized", w.isInitialized("node-5"), true))
+		},
+	},
+	{
+		"A condition NoRouteCreated stays if routes are on, or if it is written later by a route controller elsewhere", "",
+		func(w *world) error {
+			w.addInstance("node-1")
+			past := time.Now().Add(-time.Minute)
+			w.addNode("node-1", network(v1.ConditionTrue, "NoRouteCreated", past))
+			stop := w.start()
+			w.wait(6 * time.Minute)
+			on := w.network("node-1")
+			stop()
+			w.change("node-1", func(n *v1.Node) { n.Status.Conditions = n.Status.Conditions[1:] })
+			w.withoutRoutes = true
+			defer w.start()()
+			w.wait(time.Minute)
+			w.change("node-1", network(v1.ConditionTrue, "NoRouteCreated", time.Now()))
+			w.wait(6 * time.Minute)
+			return errors.Join(want("on", on, "True NoRouteCreated"),
+				want("elsewhere", w.network("node-1"), "True NoRouteCreated"))
+		},
+	},
+	{
 		"Taints that change during a check do not hinder the taint of a shutdown", "",
 		func(w *world) error {
 			w.cloud.took["exists"] = 3 * time.Second
@@ -850,6 +895,16 @@ var behaviors = []behavior{
 				[]string{"fd00::1", "10.0.0.1", "192.0.2.1", "node-1"})
 		},
 	},
+}
+
+// network adds a condition NetworkUnavailable.
+func network(status v1.ConditionStatus, reason string, since time.Time) func(*v1.Node) {
+	return func(n *v1.Node) {
+		n.Status.Conditions = append([]v1.NodeCondition{{
+			Type: v1.NodeNetworkUnavailable, Status: status, Reason: reason,
+			LastTransitionTime: metav1.NewTime(since),
+		}}, n.Status.Conditions...)
+	}
 }
 
 func nodeIP(ip string) func(*v1.Node) {

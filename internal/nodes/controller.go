@@ -84,6 +84,9 @@ type Refresh struct {
 	Syncs int
 	// UpdateLabels lets the labels of initialized nodes follow their instances.
 	UpdateLabels bool
+	// WithoutRoutes: no controller creates routes for the provider's nodes. The condition
+	// NetworkUnavailable with the reason NoRouteCreated, which a former one has left, is removed.
+	WithoutRoutes bool
 	// IsReported: the provider itself writes events about instances that it does not find.
 	IsReported bool
 }
@@ -99,6 +102,7 @@ type Controller struct {
 	queue     workqueue.TypedDelayingInterface[string]
 	retries   workqueue.TypedBucketRateLimiter[string]
 	delays    delays
+	begun     time.Time
 
 	mu sync.Mutex
 	// failures are the last failures of refreshes, by node. The log has each text once.
@@ -115,7 +119,7 @@ func New(p Params, refresh Refresh) (*Controller, error) {
 		retries: workqueue.TypedBucketRateLimiter[string]{
 			Limiter: rate.NewLimiter(retriesPerSecond, retryBurst),
 		},
-		failures: map[string]string{},
+		failures: map[string]string{}, begun: time.Now(),
 	}
 	registered, err := p.Nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { c.changed(nil, object) },
@@ -308,12 +312,19 @@ func (c *Controller) initialize(ctx context.Context, node *v1.Node) (isOurs bool
 	if err != nil {
 		return true, err
 	}
+	wanted.abandoned = c.hasAbandonedCondition(node)
 	if err := c.write(ctx, node, wanted); err != nil {
 		return true, err
 	}
 	c.Recorder.Event(node, v1.EventTypeNormal, synced, "Node synced successfully")
 	c.delays.observe(node)
 	return true, nil
+}
+
+// hasAbandonedCondition reports whether a node has a condition of a route controller that no longer
+// runs.
+func (c *Controller) hasAbandonedCondition(node *v1.Node) bool {
+	return c.refresh.WithoutRoutes && hasAbandonedCondition(node, c.begun)
 }
 
 // A writeError is the failure of a patch.
@@ -334,6 +345,10 @@ func (c *Controller) write(ctx context.Context, node *v1.Node, wanted change) er
 		return err
 	case err != nil:
 		return writeError{err}
+	}
+	if wanted.abandoned {
+		klog.FromContext(ctx).Info("Condition NetworkUnavailable removed, because routes are off",
+			"node", node.Name)
 	}
 	if len(wanted.notes) > 0 && len(wanted.labels) > 0 {
 		c.Recorder.Event(node, v1.EventTypeWarning, labelChanged, strings.Join(wanted.notes, "; "))
@@ -375,6 +390,7 @@ func (c *Controller) refreshNode(ctx context.Context, node *v1.Node) (isOurs boo
 	if err != nil {
 		return true, err
 	}
+	wanted.abandoned = c.hasAbandonedCondition(node)
 	return true, c.write(ctx, node, wanted)
 }
 

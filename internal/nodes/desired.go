@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -36,12 +37,15 @@ type change struct {
 	// taint removes the taint of nodes that are not initialized.
 	taint     bool
 	addresses []v1.NodeAddress
+	// abandoned removes the conditions of routes that nobody creates any more.
+	abandoned bool
 	// notes say which label values were changed, and how.
 	notes []string
 }
 
 func (c change) isEmpty() bool {
-	return c.providerID == "" && len(c.labels) == 0 && !c.taint && c.addresses == nil
+	return c.providerID == "" && len(c.labels) == 0 && !c.taint && c.addresses == nil &&
+		!c.abandoned
 }
 
 // isNew reports whether a node waits for its initialization.
@@ -50,6 +54,21 @@ func isNew(node *v1.Node) bool {
 }
 
 func isUninitialized(t v1.Taint) bool { return t.Key == api.TaintExternalCloudProvider }
+
+// isNoRoute reports whether a route controller has written a condition, because a node lacks a
+// route. Network plugins write other reasons.
+func isNoRoute(c v1.NodeCondition) bool {
+	return c.Type == v1.NodeNetworkUnavailable && c.Status == v1.ConditionTrue &&
+		c.Reason == "NoRouteCreated"
+}
+
+// hasAbandonedCondition reports whether a node has had such a condition since before a time. A
+// later one shows that a route controller is running elsewhere.
+func hasAbandonedCondition(node *v1.Node, before time.Time) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool {
+		return isNoRoute(c) && c.LastTransitionTime.Time.Before(before)
+	})
+}
 
 // initialization returns the change that initializes a node. The node gets its provider ID before
 // it loses the taint: nothing writes the provider ID later.

@@ -29,9 +29,15 @@ type writer struct{ nodes typedcorev1.NodesGetter }
 
 // write writes a change, if there is one.
 func (w writer) write(ctx context.Context, node *v1.Node, c change) error {
+	var status []operation
 	if c.addresses != nil {
-		if err := w.patch(ctx, node, "status",
-			operation{"add", "/status/addresses", c.addresses}); err != nil {
+		status = append(status, operation{"add", "/status/addresses", c.addresses})
+	}
+	if c.abandoned {
+		status = append(status, withoutConditions(node, isNoRoute)...)
+	}
+	if len(status) > 0 {
+		if err := w.patch(ctx, node, "status", status...); err != nil {
 			return err
 		}
 	}
@@ -64,6 +70,24 @@ func withoutTaints(node *v1.Node, isRemoved func(v1.Taint) bool) (all []operatio
 			path := fmt.Sprint("/spec/taints/", i)
 			all = append(all, operation{"test", path + "/key", taint.Key},
 				operation{"test", path + "/effect", taint.Effect},
+				operation{Op: "remove", Path: path})
+		}
+	}
+	return all
+}
+
+// withoutConditions removes conditions. A node whose conditions have changed meanwhile is not
+// patched, except if only their heartbeats have.
+func withoutConditions(
+	node *v1.Node, isRemoved func(v1.NodeCondition) bool,
+) (all []operation) {
+	for i, condition := range slices.Backward(node.Status.Conditions) {
+		if isRemoved(condition) {
+			path := fmt.Sprint("/status/conditions/", i)
+			all = append(all, operation{"test", path + "/type", condition.Type},
+				operation{"test", path + "/status", condition.Status},
+				operation{"test", path + "/reason", condition.Reason},
+				operation{"test", path + "/lastTransitionTime", condition.LastTransitionTime},
 				operation{Op: "remove", Path: path})
 		}
 	}

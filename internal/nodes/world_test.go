@@ -110,9 +110,9 @@ type world struct {
 	client   *fake.Clientset
 	cloud    *cloud
 	record   *nodes.Record
-	// updateLabels, isReported and selector are settings of the controllers.
-	updateLabels, isReported bool
-	selector                 string
+	// updateLabels, isReported, withoutRoutes and selector are settings of the controllers.
+	updateLabels, isReported, withoutRoutes bool
+	selector                                string
 
 	mu       sync.Mutex
 	recorded []*v1.Event
@@ -203,6 +203,7 @@ func (w *world) start() (stop func()) {
 		}
 		c, err := nodes.New(params, nodes.Refresh{
 			Syncs: 4, UpdateLabels: w.updateLabels, IsReported: w.isReported,
+			WithoutRoutes: w.withoutRoutes,
 		})
 		if err != nil {
 			w.t.Fatal(err)
@@ -350,6 +351,16 @@ func (w *world) addresses(name string) (all []string) {
 		all = append(all, a.Address)
 	}
 	return all
+}
+
+// network returns status and reason of the condition NetworkUnavailable, or "".
+func (w *world) network(name string) string {
+	for _, c := range w.get(name).Status.Conditions {
+		if c.Type == v1.NodeNetworkUnavailable {
+			return fmt.Sprint(c.Status, " ", c.Reason)
+		}
+	}
+	return ""
 }
 
 // count returns how many calls of a method there were.

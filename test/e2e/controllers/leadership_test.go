@@ -290,6 +290,53 @@ func TestControllers_SelectionByNameAliasAndSwitch(t *testing.T) {
 	}
 }
 
+func TestControllers_RoutesAreOffOrServedElsewhere_ConditionOfRoutesGoesOrStays(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(*ccm.Params)
+		opts   []fake.Option
+		stays  bool
+	}{
+		"off":       {change: func(p *ccm.Params) { p.Config.ConfigureCloudRoutes = false }},
+		"unserved":  {change: only("*"), opts: []fake.Option{fake.Without(fake.Routes)}},
+		"elsewhere": {change: only("*", "-node-route-controller"), stays: true},
+		"both": {
+			change: func(p *ccm.Params) {
+				only("*", "-node-route-controller")(p)
+				p.Config.ConfigureCloudRoutes = false
+			},
+			stays: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) { // subtests share a cluster, so they are not parallel
+			node := "routes-" + name
+			cloud := newCloud(t, []string{node}, test.opts...)
+			client := shared.Client(t)
+			ccmtest.CreateNode(t, client, ccmtest.ReadyNode(node, func(n *corev1.Node) {
+				n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
+					Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue,
+					Reason:             "NoRouteCreated",
+					LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)),
+				})
+			}))
+			run(t, cloud, test.change)
+			// One patch writes the addresses and removes the condition.
+			ccmtest.Eventually(t, "the node has an address",
+				ccmtest.NodeAddress(client, node, corev1.NodeInternalIP))
+			now, err := client.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			has := slices.ContainsFunc(now.Status.Conditions, func(c corev1.NodeCondition) bool {
+				return c.Type == corev1.NodeNetworkUnavailable
+			})
+			if has != test.stays {
+				t.Errorf("has the node the condition: %t, want %t", has, test.stays)
+			}
+		})
+	}
+}
+
 // Upstream ends the process here.
 func TestControllers_RoutesWithoutClusterCIDR_OthersServe(t *testing.T) {
 	t.Parallel()
