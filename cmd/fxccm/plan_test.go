@@ -100,6 +100,13 @@ func TestPlan_Files_PrintsStepsAndSendsNone(t *testing.T) {
 		t.Errorf("it created %v", lbs)
 	}
 
+	off := strings.ReplaceAll(fmt.Sprintf(nodeList, server), "spec: {",
+		"spec: {taints: [{key: node.cloudprovider.kubernetes.io/shutdown, effect: NoSchedule}], ")
+	if _, stdout, stderr := planned(t, cloud, aService, off); !strings.Contains(stdout,
+		", weight 0") {
+		t.Errorf("a node that is shut down gets connections:\n%s%s", stdout, stderr)
+	}
+
 	clusterIP := strings.ReplaceAll(aService, "LoadBalancer", "ClusterIP")
 	if code, stdout, stderr := planned(t, cloud, clusterIP,
 		fmt.Sprintf(nodeList, server)); code != exitClean ||

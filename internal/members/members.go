@@ -6,11 +6,19 @@ import (
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/cloud-provider/api"
 )
 
-// toBeDeleted is the taint of a node that the cluster autoscaler is about to remove
-// (k8s.io/autoscaler, cluster-autoscaler/utils/taints).
-const toBeDeleted = "ToBeDeletedByClusterAutoscaler"
+// removalTaints returns the keys of the taints that announce the removal of a node:
+//
+//   - the cluster autoscaler's, before it deletes the instance
+//     (cluster-autoscaler/utils/taints/taints.go)
+//   - Karpenter's, since v1 and before (pkg/apis/v1/taints.go, pkg/apis/v1beta1/taints.go)
+func removalTaints() []string {
+	return []string{
+		"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption",
+	}
+}
 
 // IsCandidate reports whether a load balancer may get a node unless it is leaving.
 //
@@ -26,11 +34,30 @@ func IsCandidate(node *v1.Node) bool {
 		!has(node, v1.NodeNetworkUnavailable, v1.ConditionTrue)
 }
 
-// IsLeaving reports whether a node is about to be removed. A provider may keep it as a member
-// without new connections until it is gone.
-func IsLeaving(node *v1.Node) bool {
+// IsLeaving reports whether a node is marked for removal: it is being deleted, or has a taint of
+// the cluster autoscaler, of Karpenter, or with one of the other keys. A provider may keep it as a
+// member without new connections until it is gone.
+func IsLeaving(node *v1.Node, otherTaints ...string) bool {
 	return node.DeletionTimestamp != nil ||
-		slices.ContainsFunc(node.Spec.Taints, func(t v1.Taint) bool { return t.Key == toBeDeleted })
+		slices.ContainsFunc(node.Spec.Taints, func(t v1.Taint) bool {
+			return slices.Contains(removalTaints(), t.Key) || slices.Contains(otherTaints, t.Key)
+		})
+}
+
+// IsShutDown reports whether the cloud has said that the instance of a node is shut down. The
+// cloud-node-lifecycle-controller sets this taint if the node is not ready either, and removes it
+// when the instance runs again.
+func IsShutDown(node *v1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t v1.Taint) bool {
+		return t.Key == api.TaintNodeShutdown
+	})
+}
+
+// IsNotReady reports whether the kubelet of a node has said that it is not ready, or has ended its
+// reports.
+func IsNotReady(node *v1.Node) bool {
+	return has(node, v1.NodeReady, v1.ConditionFalse) ||
+		has(node, v1.NodeReady, v1.ConditionUnknown)
 }
 
 func has(node *v1.Node, kind v1.NodeConditionType, status v1.ConditionStatus) bool {

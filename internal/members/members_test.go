@@ -42,6 +42,12 @@ func TestNode_EachKind_IsCandidateOrLeaving(t *testing.T) {
 		"the autoscaler removes it": {func(node *v1.Node) {
 			node.Spec.Taints = []v1.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}}
 		}, true, true},
+		"Karpenter removes it": {func(node *v1.Node) {
+			node.Spec.Taints = []v1.Taint{{Key: "karpenter.sh/disrupted"}}
+		}, true, true},
+		"its instance is shut down": {func(node *v1.Node) {
+			node.Spec.Taints = []v1.Taint{{Key: "node.cloudprovider.kubernetes.io/shutdown"}}
+		}, true, false},
 		"it is being deleted": {func(node *v1.Node) {
 			node.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 		}, true, true},

@@ -527,6 +527,32 @@ var behaviors = []behavior{
 		},
 	},
 	{
+		"A node whose instance is shut down leaves the load balancers at once, and returns when the instance runs",
+		"kubernetes/kubernetes#13346, kubernetes/kubernetes#16257",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.addNode("node-2")
+			w.wait(time.Second)
+			w.add("web")
+			w.wait(time.Second)
+			w.changeNode("node-2", func(n *v1.Node) {
+				n.Status.Conditions[0].Status = v1.ConditionUnknown
+				n.Spec.Taints = []v1.Taint{
+					{Key: v1.TaintNodeUnreachable, Effect: v1.TaintEffectNoExecute},
+					{Key: api.TaintNodeShutdown, Effect: v1.TaintEffectNoSchedule},
+				}
+			})
+			w.wait(2 * time.Second)
+			off := w.calls()
+			w.changeNode("node-2", func(n *v1.Node) { n.Spec.Taints = n.Spec.Taints[:1] })
+			w.wait(2 * time.Second)
+			on := w.calls()
+			return errors.Join(want("off", off[len(off)-1].nodes, "node-1"),
+				want("on", on[len(on)-1].nodes, "node-1 node-2"),
+				want("calls", w.methods(), []string{"ensure", "update", "update"}))
+		},
+	},
+	{
 		"A new node without a network becomes a member when it is ready",
 		"kubernetes/kubernetes#133052, kubernetes/cloud-provider#76",
 		func(w *world) error {

@@ -47,7 +47,7 @@ func (c *Controller) members() ([]*v1.Node, uint64, error) {
 		return nil, 0, err
 	}
 	nodes = slices.DeleteFunc(nodes, func(node *v1.Node) bool {
-		return !members.IsCandidate(node) || members.IsLeaving(node)
+		return !members.IsCandidate(node) || members.IsLeaving(node) || members.IsShutDown(node)
 	})
 	return nodes, version, nil
 }

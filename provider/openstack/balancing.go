@@ -61,13 +61,14 @@ func newBalancing(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Cli
 			LoadBalancer: cfg.LoadBalancer,
 			Classes:      cfg.LoadBalancerClasses,
 		},
-		CheckAge: shares.maxAge,
-		Kube:     b.kube,
-		Clock:    env.Clock,
-		Logger:   env.Logger,
-		Recorder: env.Recorder(component),
-		Observer: series,
-		Trouble:  trouble,
+		RemovalTaints: cfg.Instances.RemovalTaints,
+		CheckAge:      shares.maxAge,
+		Kube:          b.kube,
+		Clock:         env.Clock,
+		Logger:        env.Logger,
+		Recorder:      env.Recorder(component),
+		Observer:      series,
+		Trouble:       trouble,
 	})
 	return b
 }

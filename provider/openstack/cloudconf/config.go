@@ -193,6 +193,7 @@ type Instances struct {
 	VanishedNumber int
 	VanishedShare  float64
 	// RemovalTaints are keys of taints that announce the removal of a node, besides those of the
-	// cluster autoscaler and Karpenter. The mass deletion guard does not count such nodes.
+	// cluster autoscaler and Karpenter. The mass deletion guard does not count such nodes, and load
+	// balancers send them no new connections.
 	RemovalTaints []string
 }

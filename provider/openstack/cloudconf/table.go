@@ -343,6 +343,6 @@ func instances(i *Instances) section {
 			between(Error, 0.0, 1)),
 		list("removal-taints", &i.RemovalTaints,
 			"Keys of taints that mark a node for removal, besides those of the cluster "+
-				"autoscaler and Karpenter."),
+				"autoscaler and Karpenter. Such a node gets no new connections."),
 	}}
 }

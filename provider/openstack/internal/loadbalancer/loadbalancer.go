@@ -49,6 +49,9 @@ type Config struct {
 	Octavia  *octavia.API
 	Neutron  *neutron.API
 	Defaults settings.Defaults
+	// RemovalTaints are further keys of taints that mark a node for removal. Such a node gets no
+	// new connections.
+	RemovalTaints []string
 	// CheckAge limits the age of the lists that a check for drift uses. Before a change, new ones
 	// are read. 0: new lists are always read.
 	CheckAge time.Duration
@@ -150,7 +153,7 @@ func (l *LoadBalancers) GetLoadBalancerName(
 // load balancer is not ready.
 //
 // If the provider has informers, their nodes are used instead of the caller's, who leaves out those
-// that are about to be removed: they get no new connections, until they are gone.
+// that are shut down or about to be removed: they get no new connections, until they are gone.
 func (l *LoadBalancers) EnsureLoadBalancer(
 	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
 ) (status *v1.LoadBalancerStatus, err error) {

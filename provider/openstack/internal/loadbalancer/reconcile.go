@@ -237,7 +237,7 @@ func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 	input := desired.Input{
 		Identity: r.identity,
 		Service:  r.service,
-		Nodes:    desired.Candidates(r.nodes),
+		Nodes:    desired.Candidates(r.nodes, r.of.config.RemovalTaints),
 		Settings: r.settings,
 
 		Guest:                r.found.role == plan.Guest,

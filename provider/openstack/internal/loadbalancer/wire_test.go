@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cloud-provider/api"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
@@ -336,6 +337,10 @@ func TestEnsure_WhatStatusTreesHide_IsChangedAllTheSame(t *testing.T) {
 	}
 	c.ensure(service, nodes...)
 	nodes[0].Spec.Taints = []v1.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}}
+	want("TCP", 0, 0)
+	nodes[0].Spec.Taints = nil
+	want("TCP", 0, 1)
+	nodes[0].Spec.Taints = []v1.Taint{{Key: api.TaintNodeShutdown}}
 	want("TCP", 0, 0)
 	nodes[0].Spec.Taints = nil
 	want("TCP", 0, 1)

@@ -169,7 +169,7 @@ func (b *builder) sayIfNone(selected []Node, found []Backend) {
 				strconv.Quote(b.Settings.NodeSelector.String()))
 	case !slices.ContainsFunc(selected, func(node Node) bool { return !node.Draining }):
 		b.warn(events.WithoutMembers,
-			"the load balancer has no active members: all nodes are being removed")
+			"the load balancer has no active members: all nodes are shut down or being removed")
 	default:
 		b.warn(events.WithoutMembers,
 			"the load balancer has no active members: no node has an "+string(b.family())+
@@ -209,7 +209,8 @@ func (b *builder) members(port v1.ServicePort, backends []Backend) []octavia.Mem
 // Node is a node that may be a member.
 type Node struct {
 	*v1.Node
-	// Draining: the node is about to be removed, and gets no new connections.
+	// Draining: the node is about to be removed, or its instance is shut down. It gets no new
+	// connections.
 	Draining bool
 	// Holder is an older node with the same provider ID; "" for none. A node writes its provider ID
 	// itself, so a younger one may claim the server of another.
@@ -217,8 +218,15 @@ type Node struct {
 }
 
 // Candidates returns the nodes that may be members: those of the service controller, ready or not,
-// and, as draining, those that it leaves out because they are about to be removed.
-func Candidates(nodes []*v1.Node) []Node {
+// and, as draining, those that it leaves out because they are about to be removed or shut down.
+// removalTaints are further keys of taints that announce a removal.
+func Candidates(nodes []*v1.Node, removalTaints []string) []Node {
+	isLeaving := func(node *v1.Node) bool { return members.IsLeaving(node, removalTaints...) }
+	// A node holds a server rather than another one if it stays, else if it is older.
+	isBefore := func(a, b *v1.Node) bool {
+		return cmp.Or(compareBools(isLeaving(a), isLeaving(b)),
+			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
+	}
 	holders := map[string]*v1.Node{}
 	for _, node := range nodes {
 		id := serverID(node)
@@ -231,7 +239,7 @@ func Candidates(nodes []*v1.Node) []Node {
 		if !members.IsCandidate(node) {
 			continue
 		}
-		candidate := Node{Node: node, Draining: members.IsLeaving(node)}
+		candidate := Node{Node: node, Draining: isLeaving(node) || members.IsShutDown(node)}
 		if holder := holders[serverID(node)]; holder != nil && holder.Name != node.Name {
 			candidate.Holder = holder.Name
 		}
@@ -239,12 +247,3 @@ func Candidates(nodes []*v1.Node) []Node {
 	}
 	return candidates
 }
-
-// isBefore reports whether a node holds a server rather than another one: a node that stays, else
-// the older one.
-func isBefore(a, b *v1.Node) bool {
-	return cmp.Or(compareBools(members.IsLeaving(a), members.IsLeaving(b)),
-		a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
-}
-
-// isExcluded treats a value that is not a boolean as true, as upstream does.

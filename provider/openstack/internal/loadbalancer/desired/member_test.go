@@ -267,7 +267,7 @@ func TestD9_NodeWithoutProviderID_IsAMember(t *testing.T) {
 }
 
 // These are the nodes that upstream's service controller chooses, plus those that it leaves out
-// because they are being deleted.
+// because they are being deleted. It does not know Karpenter's taints and that of a shutdown.
 func TestCandidates_EachNode_IsChosenAsUpstreamDoes(t *testing.T) {
 	tainted := func(key string) func(*v1.Node) {
 		return func(n *v1.Node) { n.Spec.Taints = []v1.Taint{{Key: "other"}, {Key: key}} }
@@ -291,6 +291,9 @@ func TestCandidates_EachNode_IsChosenAsUpstreamDoes(t *testing.T) {
 		"unschedulable":           {func(n *v1.Node) { n.Spec.Unschedulable = true }, true, false},
 		"another taint":           {tainted("node.kubernetes.io/unreachable"), true, false},
 		"about to be scaled down": {tainted("ToBeDeletedByClusterAutoscaler"), true, true},
+		"Karpenter removes it":    {tainted("karpenter.sh/disrupted"), true, true},
+		"another tool removes it": {tainted("example.com/leaving"), true, true},
+		"shut down":               {tainted("node.cloudprovider.kubernetes.io/shutdown"), true, true},
 		"being deleted":           {func(n *v1.Node) { n.DeletionTimestamp = &metav1.Time{Time: metav1.Now().Time} }, true, true},
 		"excluded":                {excluded("true"), false, false},
 		"excluded, no value":      {excluded(""), false, false},
@@ -301,7 +304,7 @@ func TestCandidates_EachNode_IsChosenAsUpstreamDoes(t *testing.T) {
 		n := node("n1", "10.0.0.1")
 		test.change(n)
 		before := n.DeepCopy()
-		got := Candidates([]*v1.Node{n})
+		got := Candidates([]*v1.Node{n}, []string{"example.com/leaving"})
 		if (len(got) == 1) != test.candidate || test.candidate && got[0].Draining != test.draining {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -348,7 +351,7 @@ func TestBuild_TwoNodesHaveOneProviderID_OnlyTheOlderIsAMember(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := given()
-			in.Nodes = Candidates(test.nodes)
+			in.Nodes = Candidates(test.nodes, nil)
 			want, notices, err := Build(in)
 			if err != nil {
 				t.Fatal(err)
