@@ -106,6 +106,12 @@ func TestPlan_Files_PrintsStepsAndSendsNone(t *testing.T) {
 		", weight 0") {
 		t.Errorf("a node that is shut down gets connections:\n%s%s", stdout, stderr)
 	}
+	notReady := strings.ReplaceAll(fmt.Sprintf(nodeList, server), "status: {",
+		`status: {conditions: [{type: Ready, status: "False"}], `)
+	if _, stdout, stderr := planned(t, cloud, aService, notReady); !strings.Contains(stdout,
+		"Notice: LoadBalancerNodesNotReady: node a is not ready") {
+		t.Errorf("a node that is not ready causes no notice:\n%s%s", stdout, stderr)
+	}
 
 	clusterIP := strings.ReplaceAll(aService, "LoadBalancer", "ClusterIP")
 	if code, stdout, stderr := planned(t, cloud, clusterIP,

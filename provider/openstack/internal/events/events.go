@@ -31,6 +31,7 @@ const (
 	MonitorIgnored           Reason = "LoadBalancerMonitorIgnored"
 	NodeIDTaken              Reason = "NodeProviderIDTaken"
 	NodeIPMismatch           Reason = "NodeIPMismatch"
+	NodesNotReady            Reason = "LoadBalancerNodesNotReady"
 	NodesShareAddress        Reason = "LoadBalancerNodesShareAddress"
 	NotAllowed               Reason = "NotAllowed"
 	NotFound                 Reason = "LoadBalancerNotFound"
@@ -162,6 +163,11 @@ func OfServices() []Event {
 			MonitorIgnored,
 			"The provider ovn of Octavia supports no health monitor for SCTP, so the members of the port have none.",
 			"Use another provider of Octavia if the port needs a health monitor.",
+		},
+		{
+			NodesNotReady,
+			"Nodes are not ready and may get new connections, because members have no health monitor.",
+			"Enable the health monitor by annotation or by create-monitor in cloud.conf. Then Octavia leaves out nodes that do not answer.",
 		},
 		{
 			NodesShareAddress, "Two nodes have the same address, so only one of them is a member.",

@@ -2,6 +2,7 @@ package desired
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -23,12 +24,15 @@ func (b *builder) backends() []Backend {
 	}
 	selected := b.selected()
 	var found []Backend
+	isNotReady := map[string]bool{}
 	for _, node := range selected {
 		if backend, ok := b.backend(node); ok {
 			found = append(found, backend)
+			isNotReady[node.Name] = !node.Draining && members.IsNotReady(node.Node)
 		}
 	}
 	found = b.withoutDoubles(found)
+	b.warnNotReady(found, isNotReady)
 	b.sayIfNone(selected, found)
 	return found
 }
@@ -175,6 +179,28 @@ func (b *builder) sayIfNone(selected []Node, found []Backend) {
 			"the load balancer has no active members: no node has an "+string(b.family())+
 				" address")
 	}
+}
+
+// warnNotReady names the setting that keeps connections from members that do not answer. With
+// externalTrafficPolicy: Local, the Service has a warning that names it already.
+func (b *builder) warnNotReady(all []Backend, isNotReady map[string]bool) {
+	var nodes []string // sorted, as the backends are, so that the event has one text
+	for _, each := range all {
+		if isNotReady[each.Node] {
+			nodes = append(nodes, each.Node)
+		}
+	}
+	if len(nodes) == 0 || b.Settings.Monitor || b.isLocal() {
+		return
+	}
+	which := "node " + nodes[0] + " is"
+	if more := len(nodes) - 1; more > 0 {
+		which = fmt.Sprintf("node %s and %d more are", nodes[0], more)
+	}
+	b.warn(events.NodesNotReady, which+" not ready but may get new connections, because the "+
+		"members have no health monitor; annotate the Service with "+
+		"loadbalancer.openstack.org/enable-health-monitor: \"true\", or set create-monitor in "+
+		"cloud.conf")
 }
 
 // members returns the backends at a port; none if the port has no node port

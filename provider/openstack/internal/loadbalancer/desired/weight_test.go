@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cloud-provider/api"
 
+	"github.com/fxccm/fxccm/internal/members"
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
@@ -64,7 +65,7 @@ func weightRows() []weightRow {
 		},
 		{
 			"NotReady, or its kubelet has ended its reports", unknown, 1, 1,
-			"The kubelet may restart or be cut off while the pods serve (KEP-3458). The health monitor of Octavia decides.",
+			"The kubelet may restart or be cut off while the pods serve (KEP-3458). The health monitor of Octavia decides; without one, the Warning `LoadBalancerNodesNotReady` names the setting.",
 		},
 		{
 			"NotReady, and its network is not available yet", all(ready(v1.ConditionFalse),
@@ -148,12 +149,12 @@ func weightOf(
 	if err != nil {
 		t.Fatal(err)
 	}
-	members := state.Ports[0].Pool.Members
-	at := slices.IndexFunc(members, func(m octavia.Member) bool { return m.Name == "n1" })
+	pool := state.Ports[0].Pool
+	at := slices.IndexFunc(pool.Members, func(m octavia.Member) bool { return m.Name == "n1" })
 	if at < 0 {
 		return -1, notices
 	}
-	return members[at].Weight, notices
+	return pool.Members[at].Weight, notices
 }
 
 func TestMembers_EachStateOfNodeAndInstance_HasTheWeightOfThePage(t *testing.T) {
@@ -166,6 +167,39 @@ func TestMembers_EachStateOfNodeAndInstance_HasTheWeightOfThePage(t *testing.T) 
 				t.Errorf("with ovn the weight is %d, want %d", got, row.ovn)
 			}
 		})
+	}
+}
+
+func TestMembers_NodeIsNotReadyWithoutMonitor_WarningNamesTheSetting(t *testing.T) {
+	for _, row := range weightRows() {
+		// Only a member that gets connections and is not ready is worth a warning.
+		var want []string
+		if row.change != nil && row.weight == 1 {
+			n := node("n1")
+			if row.change(n); members.IsNotReady(n) {
+				want = []string{"LoadBalancerNodesNotReady!"}
+			}
+		}
+		_, notices := weightOf(t, row)
+		wantTold(t, notices, want...)
+		if len(want) > 0 && (!strings.Contains(notices[0].Message, "node n1 is not ready") ||
+			!strings.Contains(notices[0].Message, "enable-health-monitor") ||
+			!strings.Contains(notices[0].Message, "create-monitor")) {
+			t.Errorf("%s: the warning is %q", row.state, notices[0].Message)
+		}
+		_, notices = weightOf(t, row, withMonitor)
+		wantTold(t, notices)
+		_, notices = weightOf(t, row, withLocal)
+		wantTold(t, notices, "LoadBalancerLocalWithoutMonitor!")
+	}
+	nodes := []*v1.Node{node("n2", "10.0.0.2"), node("n1", "10.0.0.1")}
+	for _, n := range nodes {
+		ready(v1.ConditionUnknown)(n)
+	}
+	_, notices := build(t, withNodes(nodes...))
+	wantTold(t, notices, "LoadBalancerNodesNotReady!")
+	if !strings.HasPrefix(notices[0].Message, "node n1 and 1 more are not ready") {
+		t.Errorf("the warning of two nodes is %q", notices[0].Message)
 	}
 }
 
