@@ -37,7 +37,7 @@ type change struct {
 	// taint removes the taint of nodes that are not initialized.
 	taint     bool
 	addresses []v1.NodeAddress
-	// abandoned removes the conditions of routes that nobody creates any more.
+	// abandoned removes the conditions of a route controller that no longer runs.
 	abandoned bool
 	// notes say which label values were changed, and how.
 	notes []string

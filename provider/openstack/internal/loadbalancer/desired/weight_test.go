@@ -79,7 +79,7 @@ func weightRows() []weightRow {
 		{
 			"the instance is shut down (taint `node.cloudprovider.kubernetes.io/shutdown`)",
 			all(unknown, tainted(api.TaintNodeShutdown)), 0, -1,
-			"Nothing answers there, and the cloud itself says so.",
+			"No pod answers there, as the cloud itself reports.",
 		},
 		{
 			"the instance runs again, and the node is NotReady", unknown, 1, 1,
