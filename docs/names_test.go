@@ -23,7 +23,6 @@ var packages = map[string]string{
 	"conformance":           "ccm/ccmtest/conformance",
 	"controlplane":          "ccm/ccmtest/controlplane",
 	"rbac":                  "ccm/ccmtest/rbac",
-	"netfault":              "ccm/ccmtest/netfault",
 	"serving":               "ccm/serving",
 	"servingconfig":         "ccm/serving/servingconfig",
 	"endpoints":             "ccm/serving/endpoints",

@@ -12,8 +12,8 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
-	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 	"github.com/fxccm/fxccm/fleet"
+	"github.com/fxccm/fxccm/internal/netfault"
 )
 
 // awaitServedBy waits until a cluster is served by a replica.

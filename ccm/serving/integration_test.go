@@ -16,8 +16,8 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
-	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
+	"github.com/fxccm/fxccm/internal/netfault"
 )
 
 // cluster is a real control plane with the permissions of a CCM and of a scraper.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
+	"github.com/fxccm/fxccm/internal/netfault"
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 

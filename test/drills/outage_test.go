@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
+	"github.com/fxccm/fxccm/internal/netfault"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/ccm"
-	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
+	"github.com/fxccm/fxccm/internal/netfault"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/replica"
 )

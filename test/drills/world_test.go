@@ -25,7 +25,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
-	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
+	"github.com/fxccm/fxccm/internal/netfault"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/endpoint"
 	"github.com/fxccm/fxccm/test/internal/replica"

@@ -29,8 +29,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/ccm"
-	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
 	"github.com/fxccm/fxccm/ccm/serving"
+	"github.com/fxccm/fxccm/internal/netfault"
 	"github.com/fxccm/fxccm/options"
 )
 

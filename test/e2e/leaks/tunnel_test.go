@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/fxccm/fxccm/ccm/ccmtest/netfault"
+	"github.com/fxccm/fxccm/internal/netfault"
 )
 
 // tunnelTo opens a tunnel to the server at the address until the test ends. It counts the open
