@@ -38,7 +38,9 @@ var floors = [][]tree{
 	{
 		{"deploy", nil},
 		{"hosting/controllerruntime", []string{"ccm", "ccm/election", "internal"}},
-		{"provider/huaweicloud", []string{"ccm", "internal", "provider/kit"}},
+		{"provider/huaweicloud", []string{
+			"ccm", "internal", "provider/internal/kit", "provider/kit",
+		}},
 	},
 	{
 		{"ccm/ccmtest", []string{"ccm", "ccm/election", "internal", "provider/fake"}},
@@ -49,7 +51,9 @@ var floors = [][]tree{
 		{"ccm/serving", []string{"ccm", "ccm/election", "internal"}},
 		{"controllers", []string{"ccm", "internal"}},
 		{"provider/fake", []string{"ccm", "internal"}},
-		{"provider/openstack", []string{"ccm", "internal", "provider/kit"}},
+		{"provider/openstack", []string{
+			"ccm", "internal", "provider/internal/kit", "provider/kit",
+		}},
 		{"provider/openstack/internal/simclient", []string{"provider/openstack/openstacktest"}},
 		{"hosting/initfunc", []string{"ccm", "internal"}},
 		{"hosting/process", []string{"ccm", "internal", "hosting/internal"}},
@@ -62,6 +66,7 @@ var floors = [][]tree{
 	},
 	{
 		{"ccm", []string{"ccm/election", "internal"}},
+		{"provider/internal/kit", nil},
 		{"provider/kit", []string{"internal"}},
 	},
 	{

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// General parts belong into provider/kit.
+// General parts belong into provider/internal/kit.
 func TestHuaweiCloud_OwnLines_AreAtMost2500(t *testing.T) {
 	const limit = 2500
 	root := filepath.Join("..", "..", "provider", "huaweicloud")

@@ -25,7 +25,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/internal/apiconn"
-	"github.com/fxccm/fxccm/provider/kit/ratelimit"
+	"github.com/fxccm/fxccm/provider/internal/kit/ratelimit"
 )
 
 const (

@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/provider/huaweicloud/internal/client"
-	"github.com/fxccm/fxccm/provider/kit/absence"
+	"github.com/fxccm/fxccm/provider/internal/kit/absence"
 	"github.com/fxccm/fxccm/provider/kit/batch"
 )
 

@@ -20,7 +20,7 @@ import (
 
 	"github.com/fxccm/fxccm/provider/huaweicloud/internal/client"
 	"github.com/fxccm/fxccm/provider/huaweicloud/internal/stub"
-	"github.com/fxccm/fxccm/provider/kit/absence"
+	"github.com/fxccm/fxccm/provider/internal/kit/absence"
 )
 
 // world is a cluster of nodes with instances.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/internal/apiconn"
-	"github.com/fxccm/fxccm/provider/kit/ratelimit"
+	"github.com/fxccm/fxccm/provider/internal/kit/ratelimit"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"

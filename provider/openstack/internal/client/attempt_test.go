@@ -16,7 +16,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/fxccm/fxccm/provider/kit/ratelimit"
+	"github.com/fxccm/fxccm/provider/internal/kit/ratelimit"
 )
 
 // hang delays responses until the client disconnects, or the test ends.

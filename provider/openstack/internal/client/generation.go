@@ -14,7 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/fxccm/fxccm/internal/configfile"
-	"github.com/fxccm/fxccm/provider/kit/ratelimit"
+	"github.com/fxccm/fxccm/provider/internal/kit/ratelimit"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )

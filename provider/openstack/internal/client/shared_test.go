@@ -20,7 +20,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/internal/fence"
-	"github.com/fxccm/fxccm/provider/kit/ratelimit"
+	"github.com/fxccm/fxccm/provider/internal/kit/ratelimit"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"

@@ -9,7 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	cloudprovider "k8s.io/cloud-provider"
 
-	"github.com/fxccm/fxccm/provider/kit/absence"
+	"github.com/fxccm/fxccm/provider/internal/kit/absence"
 )
 
 // ErrUnmatched: the node never had an instance, and its kubelet is running. The node stays

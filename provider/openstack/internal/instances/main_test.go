@@ -22,7 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/fxccm/fxccm/internal/waittest"
-	"github.com/fxccm/fxccm/provider/kit/absence"
+	"github.com/fxccm/fxccm/provider/internal/kit/absence"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/simclient"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"

@@ -11,7 +11,7 @@ import (
 	"k8s.io/cloud-provider/api"
 	"k8s.io/cloud-provider/node/helpers"
 
-	"github.com/fxccm/fxccm/provider/kit/absence"
+	"github.com/fxccm/fxccm/provider/internal/kit/absence"
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 )
 
