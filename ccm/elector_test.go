@@ -36,7 +36,7 @@ func (e *frozenElector) Elect(
 func TestTerm_LeadershipExpiresByTheClock_CallInFlightIsCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := fake.New()
-		cloud.On(fake.ListRoutes).Hang()
+		cloud.On("ListRoutes").Hang()
 		answer := make(chan error, 1)
 		elector := &frozenElector{
 			until: time.Now().Add(2 * time.Second),

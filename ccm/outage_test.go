@@ -205,7 +205,7 @@ func TestProvider_PanicsWhenAskedForAnInterface_TermFails(t *testing.T) {
 func TestProvider_CallsPanicRepeatedly_StatusAndOneEventReportIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := fake.New()
-		cloud.On(fake.ListRoutes).Panic("no routes today")
+		cloud.On("ListRoutes").Panic("no routes today")
 		p := standaloneParams("mine")
 		p.Providers = []ccm.Provider{cloud.CCMProvider()}
 		recorder := recordEvents(&p)
@@ -307,9 +307,9 @@ func TestCall_IgnoresItsContext_StatusWarnsUntilItReturns(t *testing.T) {
 		deadline time.Duration // of the caller, or 0
 		from     time.Duration
 	}{
-		"read":               {fake.InstanceMetadata, 0, 10 * time.Second},
-		"read with deadline": {fake.InstanceMetadata, 3 * time.Second, 4 * time.Second},
-		"write":              {fake.EnsureLoadBalancer, 0, time.Minute},
+		"read":               {"InstanceMetadata", 0, 10 * time.Second},
+		"read with deadline": {"InstanceMetadata", 3 * time.Second, 4 * time.Second},
+		"write":              {"EnsureLoadBalancer", 0, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -328,7 +328,7 @@ func TestCall_IgnoresItsContext_StatusWarnsUntilItReturns(t *testing.T) {
 								defer cancel()
 							}
 							object := metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1"}
-							if test.method == fake.EnsureLoadBalancer {
+							if test.method == "EnsureLoadBalancer" {
 								balancers, _ := term.Cloud().LoadBalancer()
 								_, _ = balancers.EnsureLoadBalancer(limited, "c",
 									&v1.Service{ObjectMeta: object}, nil)
@@ -370,7 +370,7 @@ func TestCall_IgnoresItsContext_StatusWarnsUntilItReturns(t *testing.T) {
 func TestStop_LeadershipIsLostWhileACallHangs_IsReportedBeforeAnotherMayLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := fake.New()
-		release := cloud.On(fake.EnsureLoadBalancer).IgnoringContext().Hang()
+		release := cloud.On("EnsureLoadBalancer").IgnoringContext().Hang()
 		p := standaloneParams("mine")
 		p.Config.DrainTimeout = metav1.Duration{Duration: time.Hour}
 		p.Providers = []ccm.Provider{cloud.CCMProvider()}

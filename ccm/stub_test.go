@@ -18,8 +18,8 @@ import (
 
 // emptyCloud is a cloud without interfaces.
 func emptyCloud(opts ...fake.Option) cloudprovider.Interface {
-	none := fake.Without(fake.InstancesV2, fake.Instances, fake.Zones, fake.LoadBalancer,
-		fake.Routes, fake.Clusters)
+	none := fake.Without("InstancesV2", "Instances", "Zones", "LoadBalancer",
+		"Routes", "Clusters")
 	return fake.New(append(opts, none, fake.WithProviderName("empty"))...).Provider()
 }
 

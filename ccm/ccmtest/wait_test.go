@@ -76,7 +76,7 @@ func TestProbes_AtTheLimit_FailWithTheLastStateSeen(t *testing.T) {
 		},
 		"call": {
 			eventually(ccmtest.Called(cloud,
-				fake.CallFilter{Method: fake.InstanceMetadata}.Matches)),
+				fake.CallFilter{Method: "InstanceMetadata"}.Matches)),
 			[]string{"the cloud's counts"},
 		},
 		"no API server": {

@@ -624,12 +624,12 @@ func TestBinary_RunsWithoutAnAPIServer(t *testing.T) {
 // until a creation hangs.
 func (w *world) hang(t *testing.T) {
 	t.Helper()
-	w.cloud.On(fake.EnsureLoadBalancer).Hang()
+	w.cloud.On("EnsureLoadBalancer").Hang()
 	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("web"))
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	if _, err := w.cloud.WaitForCall(ctx,
-		func(c fake.Call) bool { return c.Method == fake.EnsureLoadBalancer }); err != nil {
+		func(c fake.Call) bool { return c.Method == "EnsureLoadBalancer" }); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -211,7 +211,7 @@ func TestLabels_Removed_AreSetAgain(t *testing.T) {
 func TestVolume_ChangedDuringTheCallToTheCloud_IsRetried(t *testing.T) {
 	mark := suite.cp.Audit().Mark()
 	cloud := fake.New()
-	release := cloud.On(fake.GetLabelsForVolume).Times(1).Hang()
+	release := cloud.On("GetLabelsForVolume").Times(1).Hang()
 	name := create(t, "conflict")
 	app := start(t, cloud)
 	waitCalls(t, cloud, name, 1)
@@ -242,7 +242,7 @@ func TestVolume_DeletedDuringTheCallToTheCloud_IsNotRetried(t *testing.T) {
 			mark := suite.cp.Audit().Mark()
 			cloud := fake.New()
 			name := create(t, "deleted")
-			release := cloud.On(fake.GetLabelsForVolume).For(name).Hang()
+			release := cloud.On("GetLabelsForVolume").For(name).Hang()
 			app := start(t, cloud)
 			waitCalls(t, cloud, name, 1)
 			remove(t, name)
@@ -301,7 +301,7 @@ func TestFailure_Repeated_IsRetriedAndReportedOnce(t *testing.T) {
 	for i, c := range cases {
 		names[i] = create(t, "failing-"+c.name)
 		if c.script != nil {
-			takeBack[i] = c.script(cloud.On(fake.GetLabelsForVolume).For(names[i]))
+			takeBack[i] = c.script(cloud.On("GetLabelsForVolume").For(names[i]))
 		} else {
 			given[names[i]] = c.answer
 		}
@@ -339,11 +339,11 @@ func TestFailure_Repeated_IsRetriedAndReportedOnce(t *testing.T) {
 func TestFailure_WithAnotherReason_IsReported(t *testing.T) {
 	cloud := fake.New()
 	name := create(t, "unsteady")
-	first := cloud.On(fake.GetLabelsForVolume).For(name).Fail(errors.New("no route to the cloud"))
+	first := cloud.On("GetLabelsForVolume").For(name).Fail(errors.New("no route to the cloud"))
 	start(t, cloud)
 	waitEvent(t, name, "no route to the cloud")
 	first()
-	cloud.On(fake.GetLabelsForVolume).For(name).Fail(errors.New("token expired"))
+	cloud.On("GetLabelsForVolume").For(name).Fail(errors.New("token expired"))
 	waitEvent(t, name, "token expired")
 }
 
@@ -352,8 +352,8 @@ func TestFailure_WithAnotherReason_IsReported(t *testing.T) {
 func TestLeadershipLost_DuringARetry_IsNotReportedAsAFailure(t *testing.T) {
 	cloud := fake.New()
 	name := create(t, "failing")
-	cloud.On(fake.GetLabelsForVolume).Times(2).Fail(errors.New("no route to the cloud"))
-	cloud.On(fake.GetLabelsForVolume).Hang()
+	cloud.On("GetLabelsForVolume").Times(2).Fail(errors.New("no route to the cloud"))
+	cloud.On("GetLabelsForVolume").Hang()
 	app := start(t, cloud)
 	waitCalls(t, cloud, name, 3)
 	app.Elector.Lose(errors.New("partition"))
@@ -397,7 +397,7 @@ func TestController_NotNamed_IsDisabled(t *testing.T) {
 func TestController_WithoutALabeler_IsSkippedWithTheReason(t *testing.T) {
 	mark := suite.cp.Audit().Mark()
 	name := create(t, "unserved")
-	app := start(t, fake.New(fake.Without(fake.PVLabeler)))
+	app := start(t, fake.New(fake.Without("PVLabeler")))
 	got := stateOf(app.WaitReady())
 	if got.State != ccm.ControllerSkipped ||
 		!strings.Contains(got.Reason, `cloud provider "fake" is not a PVLabeler`) {

@@ -236,7 +236,7 @@ func settle(t *testing.T, app *ccmtest.CCM) {
 
 // calls returns the calls to the cloud for the volume that have begun.
 func calls(cloud *fake.Cloud, volume string) []fake.Call {
-	return cloud.Calls(fake.CallFilter{Method: fake.GetLabelsForVolume, Object: volume}.Matches)
+	return cloud.Calls(fake.CallFilter{Method: "GetLabelsForVolume", Object: volume}.Matches)
 }
 
 // waitCalls waits until the cloud has got n calls for the volume.

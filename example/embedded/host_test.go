@@ -434,9 +434,9 @@ func TestSIGTERM_CallInFlight_Finishes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.awaitState(ccm.StateLeading, 1)
-	w.cloud.On(fake.EnsureLoadBalancer).Delay(2 * time.Second)
+	w.cloud.On("EnsureLoadBalancer").Delay(2 * time.Second)
 	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("slow"))
-	ensures := fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches
+	ensures := fake.CallFilter{Method: "EnsureLoadBalancer"}.Matches
 	ccmtest.Eventually(t, "EnsureLoadBalancer is in flight", ccmtest.Called(w.cloud, ensures))
 
 	if code := w.terminate(); code != 0 {

@@ -279,7 +279,7 @@ func TestCloud_EachMethod_ReturnsWhatItReturnsInProcess(t *testing.T) {
 // calls returns the calls that a cloud has received after Initialize.
 func calls(cloud *fake.Cloud) (all []string) {
 	for _, call := range cloud.Calls() {
-		if call.Interface != fake.Core && call.Interface != fake.InformerUser {
+		if call.Interface != "Interface" && call.Interface != "InformerUser" {
 			all = append(all, fmt.Sprint(call.Method, " ", call.Object, " ", call.Err))
 		}
 	}
@@ -318,9 +318,9 @@ func TestCloud_InterfacesAreThoseOfTheProvider(t *testing.T) {
 	t.Parallel()
 	for name, without := range map[string][]fake.Interface{
 		"all":        nil,
-		"V2 only":    {fake.Instances, fake.Zones, fake.PVLabeler, fake.Clusters},
-		"V1 only":    {fake.InstancesV2, fake.LoadBalancer, fake.Routes},
-		"no cluster": {fake.InformerUser},
+		"V2 only":    {"Instances", "Zones", "PVLabeler", "Clusters"},
+		"V1 only":    {"InstancesV2", "LoadBalancer", "Routes"},
+		"no cluster": {"InformerUser"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -412,13 +412,13 @@ func TestCloud_CallAfterTheStop_IsRefused(t *testing.T) {
 	opened.stop()
 	ccmtest.Eventually(t, "the child has received the stop",
 		ccmtest.Called(cloud, fake.CallFilter{
-			Method: fake.AddSSHKeyToAllInstances, Object: "stopped",
+			Method: "AddSSHKeyToAllInstances", Object: "stopped",
 		}.Matches))
 	_, err := instances.InstanceExists(t.Context(), ccmtest.ReadyNode("node-1"))
 	if err == nil {
 		t.Error("a call after the stop was made")
 	}
-	if late := cloud.Calls(fake.CallFilter{Method: fake.InstanceExists}.Matches); len(late) > 0 {
+	if late := cloud.Calls(fake.CallFilter{Method: "InstanceExists"}.Matches); len(late) > 0 {
 		t.Errorf("the cloud has received %v", late)
 	}
 }
@@ -429,7 +429,7 @@ func TestCloud_CallIsCanceled_ProviderSeesItAndOtherCallsContinue(t *testing.T) 
 	inChild, _ := openChild(t, cloud)
 	instances, _ := inChild.InstancesV2()
 	node := ccmtest.ReadyNode("node-1")
-	release := cloud.On(fake.InstanceMetadata).Hang()
+	release := cloud.On("InstanceMetadata").Hang()
 	for name, want := range map[string]error{
 		"canceled": context.Canceled, "deadline": context.DeadlineExceeded,
 	} {
@@ -444,7 +444,7 @@ func TestCloud_CallIsCanceled_ProviderSeesItAndOtherCallsContinue(t *testing.T) 
 			result <- err
 		}()
 		ccmtest.Eventually(t, "the call hangs", ccmtest.Called(cloud, fake.CallFilter{
-			Method: fake.InstanceMetadata,
+			Method: "InstanceMetadata",
 		}.Matches))
 		if exists, err := instances.InstanceExists(t.Context(), node); err != nil || !exists {
 			t.Errorf("%s: a call beside it returned %v, %v", name, exists, err)
@@ -457,7 +457,7 @@ func TestCloud_CallIsCanceled_ProviderSeesItAndOtherCallsContinue(t *testing.T) 
 		}
 		cancel()
 		ccmtest.Eventually(t, "the cloud's call ends", ccmtest.Called(cloud, fake.CallFilter{
-			Method: fake.InstanceMetadata, Finished: true,
+			Method: "InstanceMetadata", Finished: true,
 		}.Matches))
 	}
 	release()
@@ -470,7 +470,7 @@ func TestCloud_PanicOfTheProvider_IsAPanicInTheHost(t *testing.T) {
 	t.Parallel()
 	cloud := newFakeCloud(t)
 	inChild, _ := openChild(t, cloud)
-	cloud.On(fake.ListRoutes).Times(1).Panic("index out of range")
+	cloud.On("ListRoutes").Times(1).Panic("index out of range")
 	panicked := func() (value any) {
 		defer func() { value = recover() }()
 		_, _ = invoke(t.Context(), inChild, reflect.TypeFor[cloudprovider.Routes](), "ListRoutes")

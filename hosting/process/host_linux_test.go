@@ -182,7 +182,7 @@ func startHostWithChild(t *testing.T) (h *host, child, program int) {
 	t.Cleanup(server.Close)
 	h = startHost(t, server.URL+" starts a program")
 	call := ccmtest.Eventually(t, "the provider has started a program", ccmtest.Called(cloud,
-		fake.CallFilter{Method: fake.AddSSHKeyToAllInstances}.Matches))
+		fake.CallFilter{Method: "AddSSHKeyToAllInstances"}.Matches))
 	if _, err := fmt.Sscanf(call.Object, "started-%d", &program); err != nil {
 		t.Fatal(err)
 	}

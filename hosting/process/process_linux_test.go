@@ -55,7 +55,7 @@ func childOf(t *testing.T, cloud *fake.Cloud) int {
 	t.Helper()
 	pid := 0
 	for _, call := range cloud.Calls() {
-		if call.Method == fake.Initialize {
+		if call.Method == "Initialize" {
 			var err error
 			if pid, err = strconv.Atoi(call.Caller); err != nil {
 				t.Fatal(err)
@@ -108,14 +108,14 @@ func TestProvider_LeadershipLostDuringACallThatHangs_ChildIsKilledAndTheTermDrai
 	cloud, app := startCCM(t)
 	app.WaitReady()
 	pid := childOf(t, cloud)
-	release := cloud.On(fake.EnsureLoadBalancer).IgnoringContext().Hang()
+	release := cloud.On("EnsureLoadBalancer").IgnoringContext().Hang()
 	defer release()
 	ccmtest.CreateService(t, app.Client, ccmtest.LoadBalancerService("hangs"))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := cloud.WaitUntil(ctx, func() bool {
 		for _, call := range cloud.Calls() {
-			if call.Method == fake.EnsureLoadBalancer {
+			if call.Method == "EnsureLoadBalancer" {
 				return true
 			}
 		}
@@ -157,7 +157,7 @@ func TestProvider_OwnControllers_SeeInformersAndDoNotWriteAfterTheTerm(t *testin
 	ccmtest.CreateNode(t, app.Client, ccmtest.ReadyNode("own-1"))
 	ccmtest.Eventually(t, "the informer of the child has the Node",
 		ccmtest.Called(cloud, fake.CallFilter{
-			Method: fake.AddSSHKeyToAllInstances, Object: "saw-own-1",
+			Method: "AddSSHKeyToAllInstances", Object: "saw-own-1",
 		}.Matches))
 	ccmtest.Eventually(t, "the controller of the child labels it",
 		ccmtest.Object(app.Client.CoreV1().Nodes().Get, "own-1", func(node *corev1.Node) error {
@@ -195,7 +195,7 @@ func TestProvider_StopOfTheManager_GoroutinesOfInitializeCanEnd(t *testing.T) {
 	app.Stop()
 	wantDead(t, pid)
 	after := cloud.Calls(fake.CallFilter{
-		Method: fake.AddSSHKeyToAllInstances, Object: "stopped", Finished: true,
+		Method: "AddSSHKeyToAllInstances", Object: "stopped", Finished: true,
 	}.Matches)
 	if len(after) != lastCalls {
 		t.Errorf("the cloud received %d of the %d calls after the stop", len(after), lastCalls)

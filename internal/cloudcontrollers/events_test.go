@@ -47,7 +47,7 @@ func (t *term) Recorder(source string) record.EventRecorder {
 
 func TestNodeRoute_EventsAreRecorded_WithoutABroadcasterOfClientGo(t *testing.T) {
 	cloud := fake.New()
-	cloud.On(fake.CreateRoute).Fail(errors.New("quota exceeded"))
+	cloud.On("CreateRoute").Fail(errors.New("quota exceeded"))
 	tm := &term{
 		client: kubefake.NewClientset(podNode(1, "10.1.0.1")), cloud: cloud.Provider(),
 		metrics: controllersmetrics.NewControllerManagerMetrics("test"),

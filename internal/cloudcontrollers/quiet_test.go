@@ -186,12 +186,12 @@ func TestNodeRoute_NothingChanges_NoLineIsLogged(t *testing.T) {
 		if got := tm.network(t, "node-7"); got != "False RouteCreated" {
 			t.Fatalf("the condition is %q", got)
 		}
-		_, before := log.take(), count(cloud, fake.ListRoutes)
+		_, before := log.take(), count(cloud, "ListRoutes")
 		pass(100)
 		if lines := log.take(); len(lines) > 0 {
 			t.Errorf("%d lines are logged, such as %s", len(lines), lines[0])
 		}
-		if n := count(cloud, fake.ListRoutes) - before; n != 100 {
+		if n := count(cloud, "ListRoutes") - before; n != 100 {
 			t.Errorf("the routes were listed %d times in 100 passes", n)
 		}
 	})
@@ -205,7 +205,7 @@ func TestNodeRoute_NodeHasNoAddressYet_WaitsWithoutAFailure(t *testing.T) {
 		if got := tm.network(t, "node-1"); got != "True NoRouteCreated" {
 			t.Errorf("without an address the condition is %q, so pods come too early", got)
 		}
-		if n := count(cloud, fake.CreateRoute); n > 0 {
+		if n := count(cloud, "CreateRoute"); n > 0 {
 			t.Errorf("CreateRoute was called %d times", n)
 		}
 		tm.setAddress(t, "node-1", "10.1.0.1")
@@ -226,7 +226,7 @@ func TestNodeRoute_CloudFails_IsTriedLaterEachTimeAndReportedOnce(t *testing.T) 
 	log := recordKlog(t)
 	synctest.Test(t, func(t *testing.T) {
 		tm, cloud := quietTerm(t, routed)
-		cloud.On(fake.CreateRoute).Fail(errors.New("quota exceeded"))
+		cloud.On("CreateRoute").Fail(errors.New("quota exceeded"))
 		if err := cloud.AddInstances(fake.Instance{Name: "node-1"}); err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +235,7 @@ func TestNodeRoute_CloudFails_IsTriedLaterEachTimeAndReportedOnce(t *testing.T) 
 			t.Fatal(err)
 		}
 		pass(60) // ten minutes
-		if n := count(cloud, fake.CreateRoute); n < 10 || n > 14 {
+		if n := count(cloud, "CreateRoute"); n < 10 || n > 14 {
 			t.Errorf("CreateRoute was called %d times in ten minutes, want 10 to 14", n)
 		}
 		if lines := errorLines(log.take()); len(lines) > 14 {
@@ -263,7 +263,7 @@ func TestNodeRoute_ListFails_IsTriedLaterEachTime(t *testing.T) {
 		tm, cloud := quietTerm(t, routed, podNode(1, "10.1.0.1"))
 		pass(2)
 		log.take()
-		cloud.On(fake.ListRoutes).Fail(errors.New("503 Service Unavailable"))
+		cloud.On("ListRoutes").Fail(errors.New("503 Service Unavailable"))
 		pass(60)
 		if lines := errorLines(log.take()); len(lines) == 0 || len(lines) > 14 {
 			t.Errorf("%d errors are logged in ten minutes, want 1 to 14", len(lines))
@@ -273,7 +273,7 @@ func TestNodeRoute_ListFails_IsTriedLaterEachTime(t *testing.T) {
 		if got := tm.network(t, "node-1"); got != "False RouteCreated" {
 			t.Errorf("the condition is %q", got)
 		}
-		if n := count(cloud, fake.DeleteRoute); n > 0 {
+		if n := count(cloud, "DeleteRoute"); n > 0 {
 			t.Errorf("%d routes were deleted", n)
 		}
 	})
@@ -325,8 +325,8 @@ func TestNodeRoute_NodeIsNotSelected_ItsRoutesAreLeftAlone(t *testing.T) {
 		}
 		cloud.ResetCalls()
 		pass(10)
-		if made, gone := count(cloud, fake.CreateRoute),
-			count(cloud, fake.DeleteRoute); made > 1 || gone > 0 {
+		if made, gone := count(cloud, "CreateRoute"),
+			count(cloud, "DeleteRoute"); made > 1 || gone > 0 {
 			t.Errorf("%d routes were created and %d deleted, want at most that of node-1", made, gone)
 		}
 		if got := tm.network(t, "node-2"); got != "" {

@@ -37,7 +37,8 @@ type Call struct {
 }
 
 // A CallFilter chooses calls; the zero value chooses all. Its Matches is a predicate for
-// [Cloud.Calls] and [Cloud.WaitForCall].
+// [Cloud.Calls] and [Cloud.WaitForCall]. It panics if there is no such method, because it would
+// match no call.
 type CallFilter struct {
 	// Each of these fields must be equal to the call's unless it is "".
 	Method    Method
@@ -53,6 +54,9 @@ type CallFilter struct {
 
 // Matches reports whether the filter chooses call.
 func (f CallFilter) Matches(call Call) bool {
+	if f.Method != "" {
+		mustExist(f.Method)
+	}
 	return (f.Method == "" || f.Method == call.Method) &&
 		(f.Interface == "" || f.Interface == call.Interface) &&
 		(f.Caller == "" || f.Caller == call.Caller) &&

@@ -68,19 +68,29 @@ func everyMethod(ctx context.Context, t *testing.T, p cloudprovider.Interface) {
 	}
 }
 
+func TestCallFilter_MethodDoesNotExist_Panics(t *testing.T) {
+	defer func() {
+		if text, _ := recover().(string); !strings.Contains(text, `no method "EnsureLoadBalancers"`) {
+			t.Errorf("it panics with %q, want the name of the method", text)
+		}
+	}()
+	CallFilter{Method: "EnsureLoadBalancers"}.Matches(Call{})
+}
+
 func TestCalls_RecordEveryMethodOnce(t *testing.T) {
 	onBoth(t, []Option{WithCluster("c", "192.0.2.1")},
 		func(t *testing.T, cloud *Cloud, open opener) {
 			add(t, cloud, machine)
 			everyMethod(t.Context(), t, open(WithCaller("x")))
 			objects := map[Interface]string{
-				Core: "", InformerUser: "", InstancesV2: "node-1", Instances: "node-1",
-				Zones:        "node-1",
-				LoadBalancer: "default/web", Routes: "node-1", Clusters: "c", PVLabeler: "pv-1",
+				"Interface": "", "InformerUser": "", "InstancesV2": "node-1", "Instances": "node-1",
+				"Zones":        "node-1",
+				"LoadBalancer": "default/web", "Routes": "node-1", "Clusters": "c",
+				"PVLabeler": "pv-1",
 			}
 			exceptions := map[Method]string{
-				GetZone: "", ListRoutes: "", ListClusters: "",
-				AddSSHKeyToAllInstances: "core",
+				"GetZone": "", "ListRoutes": "", "ListClusters": "",
+				"AddSSHKeyToAllInstances": "core",
 			}
 			for m, op := range operations {
 				calls := cloud.Calls(CallFilter{Method: m}.Matches)
@@ -127,13 +137,13 @@ func TestCalls_AreFiltered(t *testing.T) {
 		want   []uint64
 	}{
 		{CallFilter{}, []uint64{1, 2, 3}},
-		{CallFilter{Method: EnsureLoadBalancer}, []uint64{1, 2}},
-		{CallFilter{Interface: InstancesV2}, []uint64{3}},
+		{CallFilter{Method: "EnsureLoadBalancer"}, []uint64{1, 2}},
+		{CallFilter{Interface: "InstancesV2"}, []uint64{3}},
 		{CallFilter{Caller: "b"}, []uint64{2, 3}},
 		{CallFilter{Caller: "b", Mutating: true}, []uint64{2}},
 		{CallFilter{Object: "ghost"}, []uint64{3}},
 		{CallFilter{Failed: true}, []uint64{3}},
-		{CallFilter{Finished: true, Method: Master}, nil},
+		{CallFilter{Finished: true, Method: "Master"}, nil},
 	} {
 		var got []uint64
 		for _, call := range cloud.Calls(c.filter.Matches) {
@@ -152,14 +162,15 @@ func TestCalls_AreFiltered(t *testing.T) {
 func TestWaitForCall_SeesACallBeginAndEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := New()
-		cloud.On(EnsureLoadBalancer).Delay(time.Minute)
+		cloud.On("EnsureLoadBalancer").Delay(time.Minute)
 		began := time.Now()
 		var calls sync.WaitGroup
 		calls.Go(func() {
 			time.Sleep(time.Second)
 			_ = ensure(t.Context(), t, cloud.Provider())
 		})
-		call, err := cloud.WaitForCall(t.Context(), CallFilter{Method: EnsureLoadBalancer}.Matches)
+		call, err := cloud.WaitForCall(t.Context(),
+			CallFilter{Method: "EnsureLoadBalancer"}.Matches)
 		if err != nil || call.Finished || time.Since(began) != time.Second {
 			t.Errorf("after %s the call is %+v, %v; want it as it begins", time.Since(began), call,
 				err)
@@ -219,7 +230,7 @@ func TestWaitUntil_AsksAgainAfterEveryChange(t *testing.T) {
 
 func TestConcurrentCalls_WhenTwoCallersChangeTheCloudAtOnce(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, cloud *Cloud, open opener) {
-		release := cloud.On(EnsureLoadBalancer).By("a").Hang()
+		release := cloud.On("EnsureLoadBalancer").By("a").Hang()
 		var calls sync.WaitGroup
 		calls.Go(func() { _ = ensure(t.Context(), t, open(WithCaller("a"))) })
 		if _, err := cloud.WaitForCall(within(t), CallFilter{Caller: "a"}.Matches); err != nil {
@@ -269,7 +280,7 @@ func TestResetCalls_ForgetsAllButTheCallsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := New()
 		_ = ensure(t.Context(), t, cloud.Provider(WithCaller("old")))
-		release := cloud.On(EnsureLoadBalancer).Hang()
+		release := cloud.On("EnsureLoadBalancer").Hang()
 		var calls sync.WaitGroup
 		calls.Go(func() { _ = ensure(t.Context(), t, cloud.Provider(WithCaller("x"))) })
 		synctest.Wait()
@@ -318,7 +329,7 @@ func TestCloud_IsSafeForConcurrentUse(t *testing.T) {
 					cloud.LoadBalancers()
 					cloud.Routes()
 					cloud.Instances()
-					cloud.On(Master).For("unknown").Fail(errBroken)()
+					cloud.On("Master").For("unknown").Fail(errBroken)()
 				}
 			})
 			readers.Go(func() {

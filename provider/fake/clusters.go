@@ -23,17 +23,17 @@ func (c *Cloud) master(a arguments) (results, error) {
 
 // Clusters implements cloudprovider.Interface.
 func (p *provider) Clusters() (cloudprovider.Clusters, bool) {
-	return offer[cloudprovider.Clusters](p, Clusters, p)
+	return offer[cloudprovider.Clusters](p, "Clusters", p)
 }
 
 // ListClusters implements cloudprovider.Clusters.
 func (p *provider) ListClusters(ctx context.Context) ([]string, error) {
-	r, err := p.call(ctx, ListClusters, arguments{})
+	r, err := p.call(ctx, "ListClusters", arguments{})
 	return r.Names, err
 }
 
 // Master implements cloudprovider.Clusters.
 func (p *provider) Master(ctx context.Context, clusterName string) (string, error) {
-	r, err := p.call(ctx, Master, arguments{Cluster: clusterName})
+	r, err := p.call(ctx, "Master", arguments{Cluster: clusterName})
 	return r.Text, err
 }

@@ -31,8 +31,8 @@
 // or after.
 //
 //	busy := api.NewRetryError("busy", 5*time.Second)
-//	cloud.On(fake.EnsureLoadBalancer).For("default/web").Times(2).Fail(busy)
-//	release := cloud.On(fake.UpdateLoadBalancer).IgnoringContext().Hang()
+//	cloud.On("EnsureLoadBalancer").For("default/web").Times(2).Fail(busy)
+//	release := cloud.On("UpdateLoadBalancer").IgnoringContext().Hang()
 //	defer release()
 //
 // # What it remembers

@@ -53,7 +53,7 @@ func Example() {
 func ExampleCloud_On() {
 	ctx := context.Background()
 	cloud := fake.New()
-	cloud.On(fake.EnsureLoadBalancer).For("default/web").Times(1).Fail(
+	cloud.On("EnsureLoadBalancer").For("default/web").Times(1).Fail(
 		api.NewRetryError("still building", 5*time.Second))
 
 	balancers, _ := cloud.Provider().LoadBalancer()
@@ -74,7 +74,7 @@ func ExampleCloud_On() {
 func ExampleFaultBuilder_Hang() {
 	ctx := context.Background()
 	cloud := fake.New()
-	release := cloud.On(fake.EnsureLoadBalancer).Hang()
+	release := cloud.On("EnsureLoadBalancer").Hang()
 
 	done := make(chan error)
 	go func() {
@@ -86,7 +86,7 @@ func ExampleFaultBuilder_Hang() {
 	waiting, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	call, err := cloud.WaitForCall(waiting,
-		fake.CallFilter{Method: fake.EnsureLoadBalancer, Object: "default/web"}.Matches)
+		fake.CallFilter{Method: "EnsureLoadBalancer", Object: "default/web"}.Matches)
 	fmt.Println(call.Caller, "has finished:", call.Finished, err)
 	release()
 	fmt.Println(<-done)
@@ -98,7 +98,7 @@ func ExampleFaultBuilder_Hang() {
 func ExampleCloud_ConcurrentCalls() {
 	ctx := context.Background()
 	cloud := fake.New()
-	release := cloud.On(fake.EnsureLoadBalancer).By("old leader").Hang()
+	release := cloud.On("EnsureLoadBalancer").By("old leader").Hang()
 	ensure := func(caller string) {
 		balancers, _ := cloud.Provider(fake.WithCaller(caller)).LoadBalancer()
 		_, _ = balancers.EnsureLoadBalancer(ctx, "kubernetes", web(), nil)
@@ -123,7 +123,7 @@ func ExampleCloud_ConcurrentCalls() {
 }
 
 func ExampleWithout() {
-	provider := fake.New(fake.Without(fake.LoadBalancer, fake.PVLabeler)).Provider()
+	provider := fake.New(fake.Without("LoadBalancer", "PVLabeler")).Provider()
 	_, ok := provider.LoadBalancer()
 	fmt.Println("load balancers:", ok)
 	_, ok = provider.(cloudprovider.PVLabeler)

@@ -2,7 +2,6 @@ package fake
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -10,8 +9,8 @@ import (
 
 // A FaultBuilder first chooses calls and then defines their fault. [Cloud.On] returns one:
 //
-//	cloud.On(fake.EnsureLoadBalancer).For("default/web").Times(2).Fail(err)
-//	release := cloud.On(fake.InstanceMetadata).IgnoringContext().Hang()
+//	cloud.On("EnsureLoadBalancer").For("default/web").Times(2).Fail(err)
+//	release := cloud.On("InstanceMetadata").IgnoringContext().Hang()
 //
 // Delay, Hang, Fail, Panic and ReturnZero inject the fault. They return a function that clears the
 // fault and releases the calls that hang in it; it may be called more than once. The other methods
@@ -27,9 +26,7 @@ type FaultBuilder struct {
 // On begins a fault for calls of any of the methods, or of all methods if none is given.
 func (c *Cloud) On(methods ...Method) FaultBuilder {
 	for _, m := range methods {
-		if _, ok := operations[m]; !ok {
-			panic(fmt.Sprintf("fake: there is no method %q", m))
-		}
+		mustExist(m)
 	}
 	return FaultBuilder{cloud: c, fault: fault{methods: slices.Clone(methods)}}
 }

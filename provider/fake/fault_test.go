@@ -29,7 +29,7 @@ func exists(cloud *Cloud) bool {
 
 func TestFail_AsOftenAsAsked_ThenTheCloudWorks(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, cloud *Cloud, open opener) {
-		cloud.On(EnsureLoadBalancer).Times(2).Fail(errBroken)
+		cloud.On("EnsureLoadBalancer").Times(2).Fail(errBroken)
 		for n, want := range []string{"broken", "broken", "<nil>"} {
 			if err := ensure(t.Context(), t, open()); fmt.Sprint(err) != want {
 				t.Errorf("call %d returned %v, want %s", n+1, err, want)
@@ -46,7 +46,7 @@ func TestFail_AsOftenAsAsked_ThenTheCloudWorks(t *testing.T) {
 
 func TestFail_Cleared_CallsSucceed(t *testing.T) {
 	cloud := New()
-	takeBack := cloud.On(EnsureLoadBalancer).Fail(errBroken)
+	takeBack := cloud.On("EnsureLoadBalancer").Fail(errBroken)
 	for range 5 {
 		if err := ensure(t.Context(), t, cloud.Provider()); err != errBroken {
 			t.Errorf("the call returned %v, want the injected error itself", err)
@@ -69,11 +69,11 @@ func TestFail_WithWhatCallersCompare_ArrivesAsTheSame(t *testing.T) {
 			cloudprovider.ImplementedElsewhere,
 			cloudprovider.DiskNotFound, context.Canceled, context.DeadlineExceeded,
 		} {
-			cloud.On(EnsureLoadBalancer).Times(1).Fail(sentinel)
+			cloud.On("EnsureLoadBalancer").Times(1).Fail(sentinel)
 			if err := ensure(t.Context(), t, open()); err != sentinel {
 				t.Errorf("%v arrives as %v", sentinel, err)
 			}
-			cloud.On(EnsureLoadBalancer).Times(1).Fail(fmt.Errorf("around: %w", sentinel))
+			cloud.On("EnsureLoadBalancer").Times(1).Fail(fmt.Errorf("around: %w", sentinel))
 			err := ensure(t.Context(), t, open())
 			if err == sentinel || !errors.Is(err, sentinel) ||
 				err.Error() != "around: "+sentinel.Error() {
@@ -85,7 +85,7 @@ func TestFail_WithWhatCallersCompare_ArrivesAsTheSame(t *testing.T) {
 			"around: busy": fmt.Errorf("around: %w",
 				api.NewRetryError("busy", 1500*time.Millisecond)),
 		} {
-			cloud.On(EnsureLoadBalancer).Times(1).Fail(retry)
+			cloud.On("EnsureLoadBalancer").Times(1).Fail(retry)
 			err := ensure(t.Context(), t, open())
 			var got *api.RetryError
 			if !errors.As(err, &got) || got.RetryAfter() != 1500*time.Millisecond ||
@@ -93,7 +93,7 @@ func TestFail_WithWhatCallersCompare_ArrivesAsTheSame(t *testing.T) {
 				t.Errorf("the RetryError %q arrives as %v, with %v", text, err, got)
 			}
 		}
-		cloud.On(EnsureLoadBalancer).Times(1).Fail(errors.New(""))
+		cloud.On("EnsureLoadBalancer").Times(1).Fail(errors.New(""))
 		if err := ensure(t.Context(), t, open()); err == nil {
 			t.Error("an error without a text arrives as nil")
 		}
@@ -103,7 +103,7 @@ func TestFail_WithWhatCallersCompare_ArrivesAsTheSame(t *testing.T) {
 func TestScript_ChoosesByMethodObjectAndCaller(t *testing.T) {
 	cloud := New()
 	add(t, cloud, Instance{Name: "a"}, Instance{Name: "b"})
-	cloud.On(InstanceExists, InstanceShutdown).For("a").By("x").Fail(errBroken)
+	cloud.On("InstanceExists", "InstanceShutdown").For("a").By("x").Fail(errBroken)
 	x := instancesOf(t, cloud.Provider(WithCaller("x")))
 	y := instancesOf(t, cloud.Provider(WithCaller("y")))
 	ctx, byID := t.Context(), nodeWithID("", "fake://region-1/a")
@@ -145,7 +145,7 @@ func TestScript_ForAllMethods(t *testing.T) {
 func TestDelay_TakesTheTimeOnTopOfTheLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := New(WithLatency(50 * time.Millisecond))
-		cloud.On(EnsureLoadBalancer).Delay(2 * time.Second)
+		cloud.On("EnsureLoadBalancer").Delay(2 * time.Second)
 		began := time.Now()
 		if err := ensure(t.Context(), t, cloud.Provider()); err != nil {
 			t.Fatal(err)
@@ -183,8 +183,8 @@ func TestDelayAndLatency_EndWithTheContext_AndNothingHappened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, slow := range []func(*Cloud){
 			func(c *Cloud) { c.SetLatency(time.Hour) },
-			func(c *Cloud) { c.On(EnsureLoadBalancer).Delay(time.Hour) },
-			func(c *Cloud) { c.On(EnsureLoadBalancer).Hang() },
+			func(c *Cloud) { c.On("EnsureLoadBalancer").Delay(time.Hour) },
+			func(c *Cloud) { c.On("EnsureLoadBalancer").Hang() },
 		} {
 			cloud := New()
 			slow(cloud)
@@ -208,7 +208,7 @@ func TestDelayAndLatency_EndWithTheContext_AndNothingHappened(t *testing.T) {
 func TestIgnoringContext_ContextEnds_CallContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := New(WithLatency(time.Second))
-		cloud.On(EnsureLoadBalancer).IgnoringContext().Delay(time.Minute)
+		cloud.On("EnsureLoadBalancer").IgnoringContext().Delay(time.Minute)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		began := time.Now()
@@ -227,10 +227,10 @@ func TestHang_WaitsForItsRelease(t *testing.T) {
 			"ClearFaults": func(func()) { cloud.ClearFaults() },
 		} {
 			cloud.ResetCalls()
-			hung := cloud.On(EnsureLoadBalancer).Times(1).Hang()
+			hung := cloud.On("EnsureLoadBalancer").Times(1).Hang()
 			done := inBackground(func() error { return ensure(t.Context(), t, open()) })
 			if _, err := cloud.WaitForCall(within(t),
-				CallFilter{Method: EnsureLoadBalancer}.Matches); err != nil {
+				CallFilter{Method: "EnsureLoadBalancer"}.Matches); err != nil {
 				t.Fatal(err)
 			}
 			// Only one call hangs; others succeed.
@@ -254,7 +254,7 @@ func TestHang_WaitsForItsRelease(t *testing.T) {
 func TestHang_IgnoringContext_EndsOnlyWhenReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := New()
-		release := cloud.On(EnsureLoadBalancer).IgnoringContext().Hang()
+		release := cloud.On("EnsureLoadBalancer").IgnoringContext().Hang()
 		ctx, cancel := context.WithCancel(t.Context())
 		done := inBackground(func() error { return ensure(ctx, t, cloud.Provider()) })
 		synctest.Wait()
@@ -274,7 +274,7 @@ func TestHang_IgnoringContext_EndsOnlyWhenReleased(t *testing.T) {
 
 func TestPanic_ReachesTheCallerAndIsRecorded(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, cloud *Cloud, open opener) {
-		cloud.On(EnsureLoadBalancer).Times(1).Panic("boom")
+		cloud.On("EnsureLoadBalancer").Times(1).Panic("boom")
 		func() {
 			defer func() {
 				if v := recover(); v != "boom" {
@@ -322,13 +322,13 @@ func TestReturnZero_IsNilNil(t *testing.T) {
 
 func TestAfterEffect_CallFails_CloudHasChanged(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, cloud *Cloud, open opener) {
-		cloud.On(EnsureLoadBalancer).AfterEffect().Times(1).Fail(errBroken)
+		cloud.On("EnsureLoadBalancer").AfterEffect().Times(1).Fail(errBroken)
 		if err := ensure(t.Context(), t, open()); err == nil || err.Error() != "broken" ||
 			!exists(cloud) {
 			t.Errorf("the call answers %v, and the load balancer exists: %v", err, exists(cloud))
 		}
 		// The state is visible while the answer hangs.
-		cloud.On(EnsureLoadBalancerDeleted).AfterEffect().Hang()
+		cloud.On("EnsureLoadBalancerDeleted").AfterEffect().Hang()
 		done := inBackground(func() error {
 			return balancersOf(t, open()).EnsureLoadBalancerDeleted(t.Context(), "c",
 				serviceNamed("web"))
@@ -345,7 +345,7 @@ func TestAfterEffect_CallFails_CloudHasChanged(t *testing.T) {
 
 func TestAfterEffect_WhenTheCallFailsByItself_IsNotUsed(t *testing.T) {
 	cloud := New()
-	cloud.On(UpdateLoadBalancer).AfterEffect().Times(1).Fail(errBroken)
+	cloud.On("UpdateLoadBalancer").AfterEffect().Times(1).Fail(errBroken)
 	err := balancersOf(t, cloud.Provider()).UpdateLoadBalancer(t.Context(), "c",
 		serviceNamed("web"), nil)
 	if err == errBroken || cloud.Faults() != 1 {
@@ -357,9 +357,9 @@ func TestAfterEffect_WhenTheCallFailsByItself_IsNotUsed(t *testing.T) {
 func TestFaults_AreGoneThroughInOrderUntilOneEndsTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := New()
-		cloud.On(EnsureLoadBalancer).Delay(time.Second)
-		cloud.On(EnsureLoadBalancer).Times(1).Fail(errBroken)
-		cloud.On(EnsureLoadBalancer).Delay(time.Minute)
+		cloud.On("EnsureLoadBalancer").Delay(time.Second)
+		cloud.On("EnsureLoadBalancer").Times(1).Fail(errBroken)
+		cloud.On("EnsureLoadBalancer").Delay(time.Minute)
 		for n, want := range []time.Duration{time.Second, time.Minute + time.Second} {
 			began := time.Now()
 			if err := ensure(t.Context(), t, cloud.Provider()); (err == errBroken) != (n == 0) ||

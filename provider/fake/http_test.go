@@ -17,10 +17,10 @@ import (
 
 func TestClient_WhenTheContextEnds_CancelsTheCallInTheCloud(t *testing.T) {
 	calls := map[Method]func(context.Context, cloudprovider.Interface) error{
-		EnsureLoadBalancer: func(ctx context.Context, p cloudprovider.Interface) error {
+		"EnsureLoadBalancer": func(ctx context.Context, p cloudprovider.Interface) error {
 			return ensure(ctx, t, p)
 		},
-		InstanceExists: func(ctx context.Context, p cloudprovider.Interface) error {
+		"InstanceExists": func(ctx context.Context, p cloudprovider.Interface) error {
 			_, err := instancesOf(t, p).InstanceExists(ctx, nodeNamed("a"))
 			return err
 		},
@@ -55,7 +55,7 @@ func TestClient_WhenTheContextEnds_CancelsTheCallInTheCloud(t *testing.T) {
 func TestClient_WhenTheCallIgnoresItsContext_ItContinuesInTheCloud(t *testing.T) {
 	cloud := New()
 	p := dial(t, cloud).Provider()
-	release := cloud.On(EnsureLoadBalancer).IgnoringContext().Hang()
+	release := cloud.On("EnsureLoadBalancer").IgnoringContext().Hang()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := inBackground(func() error { return ensure(ctx, t, p) })
 	if _, err := cloud.WaitForCall(within(t)); err != nil {
@@ -140,7 +140,7 @@ func (f transportFunc) RoundTrip(req *http.Request) (*http.Response, error) { re
 func TestClientClose_EndsCallsInFlightAndRefusesOthers(t *testing.T) {
 	cloud := New()
 	client := dial(t, cloud)
-	cloud.On(SetInformers).Hang()
+	cloud.On("SetInformers").Hang()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

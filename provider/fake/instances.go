@@ -265,23 +265,23 @@ func (r results) instance() Instance {
 
 // InstancesV2 implements cloudprovider.Interface.
 func (p *provider) InstancesV2() (cloudprovider.InstancesV2, bool) {
-	return offer[cloudprovider.InstancesV2](p, InstancesV2, p)
+	return offer[cloudprovider.InstancesV2](p, "InstancesV2", p)
 }
 
 // Instances implements cloudprovider.Interface.
 func (p *provider) Instances() (cloudprovider.Instances, bool) {
-	return offer[cloudprovider.Instances](p, Instances, p)
+	return offer[cloudprovider.Instances](p, "Instances", p)
 }
 
 // InstanceExists implements cloudprovider.InstancesV2.
 func (p *provider) InstanceExists(ctx context.Context, node *v1.Node) (bool, error) {
-	r, err := p.call(ctx, InstanceExists, arguments{Node: refTo(node)})
+	r, err := p.call(ctx, "InstanceExists", arguments{Node: refTo(node)})
 	return r.Yes, err
 }
 
 // InstanceShutdown implements cloudprovider.InstancesV2.
 func (p *provider) InstanceShutdown(ctx context.Context, node *v1.Node) (bool, error) {
-	r, err := p.call(ctx, InstanceShutdown, arguments{Node: refTo(node)})
+	r, err := p.call(ctx, "InstanceShutdown", arguments{Node: refTo(node)})
 	return r.instance().Shutdown, err
 }
 
@@ -289,7 +289,7 @@ func (p *provider) InstanceShutdown(ctx context.Context, node *v1.Node) (bool, e
 func (p *provider) InstanceMetadata(
 	ctx context.Context, node *v1.Node,
 ) (*cloudprovider.InstanceMetadata, error) {
-	r, err := p.call(ctx, InstanceMetadata, arguments{Node: refTo(node)})
+	r, err := p.call(ctx, "InstanceMetadata", arguments{Node: refTo(node)})
 	if err != nil || r.Instance == nil {
 		return nil, err
 	}
@@ -305,7 +305,7 @@ func (p *provider) InstanceMetadata(
 
 // PodCIDRs implements nodeipam.PodCIDRReporter.
 func (p *provider) PodCIDRs(ctx context.Context, node *v1.Node) ([]string, error) {
-	r, err := p.call(ctx, PodCIDRs, arguments{Node: refTo(node)})
+	r, err := p.call(ctx, "PodCIDRs", arguments{Node: refTo(node)})
 	return r.instance().PodCIDRs, err
 }
 
@@ -313,7 +313,7 @@ func (p *provider) PodCIDRs(ctx context.Context, node *v1.Node) ([]string, error
 func (p *provider) NodeAddresses(
 	ctx context.Context, name types.NodeName,
 ) ([]v1.NodeAddress, error) {
-	r, err := p.call(ctx, NodeAddresses, named(name))
+	r, err := p.call(ctx, "NodeAddresses", named(name))
 	return r.instance().Addresses, err
 }
 
@@ -321,20 +321,20 @@ func (p *provider) NodeAddresses(
 func (p *provider) NodeAddressesByProviderID(
 	ctx context.Context, providerID string,
 ) ([]v1.NodeAddress, error) {
-	r, err := p.call(ctx, NodeAddressesByProviderID, identified(providerID))
+	r, err := p.call(ctx, "NodeAddressesByProviderID", identified(providerID))
 	return r.instance().Addresses, err
 }
 
 // InstanceID implements cloudprovider.Instances. It returns the provider ID without <provider>://,
 // because upstream adds that prefix (cloudprovider.GetInstanceProviderID).
 func (p *provider) InstanceID(ctx context.Context, nodeName types.NodeName) (string, error) {
-	r, err := p.call(ctx, InstanceID, named(nodeName))
+	r, err := p.call(ctx, "InstanceID", named(nodeName))
 	return strings.TrimPrefix(r.instance().ProviderID, p.info.ProviderName+"://"), err
 }
 
 // InstanceType implements cloudprovider.Instances.
 func (p *provider) InstanceType(ctx context.Context, name types.NodeName) (string, error) {
-	r, err := p.call(ctx, InstanceType, named(name))
+	r, err := p.call(ctx, "InstanceType", named(name))
 	return r.instance().Type, err
 }
 
@@ -342,20 +342,20 @@ func (p *provider) InstanceType(ctx context.Context, name types.NodeName) (strin
 func (p *provider) InstanceTypeByProviderID(
 	ctx context.Context, providerID string,
 ) (string, error) {
-	r, err := p.call(ctx, InstanceTypeByProviderID, identified(providerID))
+	r, err := p.call(ctx, "InstanceTypeByProviderID", identified(providerID))
 	return r.instance().Type, err
 }
 
 // AddSSHKeyToAllInstances implements cloudprovider.Instances. It returns
 // cloudprovider.NotImplemented, as most clouds do. The key is dropped.
 func (p *provider) AddSSHKeyToAllInstances(ctx context.Context, user string, _ []byte) error {
-	_, err := p.call(ctx, AddSSHKeyToAllInstances, arguments{Name: user})
+	_, err := p.call(ctx, "AddSSHKeyToAllInstances", arguments{Name: user})
 	return err
 }
 
 // CurrentNodeName implements cloudprovider.Instances. It returns the hostname.
 func (p *provider) CurrentNodeName(ctx context.Context, hostname string) (types.NodeName, error) {
-	r, err := p.call(ctx, CurrentNodeName, arguments{Name: hostname})
+	r, err := p.call(ctx, "CurrentNodeName", arguments{Name: hostname})
 	return types.NodeName(r.Text), err
 }
 
@@ -363,7 +363,7 @@ func (p *provider) CurrentNodeName(ctx context.Context, hostname string) (types.
 func (p *provider) InstanceExistsByProviderID(
 	ctx context.Context, providerID string,
 ) (bool, error) {
-	r, err := p.call(ctx, InstanceExistsByProviderID, identified(providerID))
+	r, err := p.call(ctx, "InstanceExistsByProviderID", identified(providerID))
 	return r.Yes, err
 }
 
@@ -371,7 +371,7 @@ func (p *provider) InstanceExistsByProviderID(
 func (p *provider) InstanceShutdownByProviderID(
 	ctx context.Context, providerID string,
 ) (bool, error) {
-	r, err := p.call(ctx, InstanceShutdownByProviderID, identified(providerID))
+	r, err := p.call(ctx, "InstanceShutdownByProviderID", identified(providerID))
 	return r.instance().Shutdown, err
 }
 

@@ -216,14 +216,14 @@ func (c *Cloud) ensureLoadBalancerDeleted(a arguments) (results, error) {
 
 // LoadBalancer implements cloudprovider.Interface.
 func (p *provider) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
-	return offer[cloudprovider.LoadBalancer](p, LoadBalancer, p)
+	return offer[cloudprovider.LoadBalancer](p, "LoadBalancer", p)
 }
 
 // GetLoadBalancer implements cloudprovider.LoadBalancer.
 func (p *provider) GetLoadBalancer(
 	ctx context.Context, clusterName string, service *v1.Service,
 ) (*v1.LoadBalancerStatus, bool, error) {
-	r, err := p.call(ctx, GetLoadBalancer,
+	r, err := p.call(ctx, "GetLoadBalancer",
 		arguments{Cluster: clusterName, Service: identify(service)})
 	return r.status(), r.Yes, err
 }
@@ -234,7 +234,7 @@ func (p *provider) GetLoadBalancerName(
 	ctx context.Context, clusterName string, service *v1.Service,
 ) string {
 	ref := identify(service)
-	r, err := p.call(ctx, GetLoadBalancerName, arguments{Cluster: clusterName, Service: ref})
+	r, err := p.call(ctx, "GetLoadBalancerName", arguments{Cluster: clusterName, Service: ref})
 	if err != nil {
 		return ref.balancerName()
 	}
@@ -245,7 +245,7 @@ func (p *provider) GetLoadBalancerName(
 func (p *provider) EnsureLoadBalancer(
 	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
 ) (*v1.LoadBalancerStatus, error) {
-	r, err := p.call(ctx, EnsureLoadBalancer,
+	r, err := p.call(ctx, "EnsureLoadBalancer",
 		arguments{Cluster: clusterName, Service: describe(service), Nodes: namesOf(nodes)})
 	return r.status(), err
 }
@@ -254,7 +254,7 @@ func (p *provider) EnsureLoadBalancer(
 func (p *provider) UpdateLoadBalancer(
 	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
 ) error {
-	_, err := p.call(ctx, UpdateLoadBalancer,
+	_, err := p.call(ctx, "UpdateLoadBalancer",
 		arguments{Cluster: clusterName, Service: identify(service), Nodes: namesOf(nodes)})
 	return err
 }
@@ -263,7 +263,7 @@ func (p *provider) UpdateLoadBalancer(
 func (p *provider) EnsureLoadBalancerDeleted(
 	ctx context.Context, clusterName string, service *v1.Service,
 ) error {
-	_, err := p.call(ctx, EnsureLoadBalancerDeleted,
+	_, err := p.call(ctx, "EnsureLoadBalancerDeleted",
 		arguments{Cluster: clusterName, Service: identify(service)})
 	return err
 }

@@ -5,77 +5,24 @@ import (
 	"fmt"
 )
 
-// An Interface names one of the interfaces of k8s.io/cloud-provider. All are served unless
-// [Without] removes them.
+// An Interface is the name of one of the interfaces of k8s.io/cloud-provider: InformerUser,
+// InstancesV2, Instances, Zones, LoadBalancer, Routes, Clusters, PVLabeler, or Interface, which
+// cannot be removed. All others are served unless [Without] removes them.
 type Interface string
-
-// The interfaces, named as in k8s.io/cloud-provider.
-const (
-	// Core is cloudprovider.Interface itself. It cannot be removed.
-	Core         Interface = "Interface"
-	InformerUser Interface = "InformerUser"
-	InstancesV2  Interface = "InstancesV2"
-	Instances    Interface = "Instances"
-	Zones        Interface = "Zones"
-	LoadBalancer Interface = "LoadBalancer"
-	Routes       Interface = "Routes"
-	Clusters     Interface = "Clusters"
-	PVLabeler    Interface = "PVLabeler"
-)
 
 // optional are the interfaces a cloud may lack.
 func optional() []Interface {
 	return []Interface{
-		InformerUser, InstancesV2, Instances, Zones, LoadBalancer, Routes, Clusters,
-		PVLabeler,
+		"InformerUser", "InstancesV2", "Instances", "Zones", "LoadBalancer", "Routes", "Clusters",
+		"PVLabeler",
 	}
 }
 
-// A Method names a method of one of the interfaces; a method's name belongs to one interface only.
+// A Method is the name of a method of one of the interfaces, such as EnsureLoadBalancer, or
+// PodCIDRs, which nodeipam.PodCIDRReporter adds to InstancesV2. Methods without a context and an
+// error, such as HasClusterID and the getters of the interfaces, are not recorded and accept no
+// faults.
 type Method string
-
-// These are the methods that are recorded and accept faults. Methods without a context and an
-// error, such as HasClusterID and the getters of the interfaces, are not among them.
-const (
-	Initialize Method = "Initialize"
-
-	SetInformers Method = "SetInformers"
-
-	InstanceExists   Method = "InstanceExists"
-	InstanceShutdown Method = "InstanceShutdown"
-	InstanceMetadata Method = "InstanceMetadata"
-	// PodCIDRs is the method that nodeipam.PodCIDRReporter adds to InstancesV2.
-	PodCIDRs Method = "PodCIDRs"
-
-	NodeAddresses                Method = "NodeAddresses"
-	NodeAddressesByProviderID    Method = "NodeAddressesByProviderID"
-	InstanceID                   Method = "InstanceID"
-	InstanceType                 Method = "InstanceType"
-	InstanceTypeByProviderID     Method = "InstanceTypeByProviderID"
-	AddSSHKeyToAllInstances      Method = "AddSSHKeyToAllInstances"
-	CurrentNodeName              Method = "CurrentNodeName"
-	InstanceExistsByProviderID   Method = "InstanceExistsByProviderID"
-	InstanceShutdownByProviderID Method = "InstanceShutdownByProviderID"
-
-	GetZone             Method = "GetZone"
-	GetZoneByProviderID Method = "GetZoneByProviderID"
-	GetZoneByNodeName   Method = "GetZoneByNodeName"
-
-	GetLoadBalancer           Method = "GetLoadBalancer"
-	GetLoadBalancerName       Method = "GetLoadBalancerName"
-	EnsureLoadBalancer        Method = "EnsureLoadBalancer"
-	UpdateLoadBalancer        Method = "UpdateLoadBalancer"
-	EnsureLoadBalancerDeleted Method = "EnsureLoadBalancerDeleted"
-
-	ListRoutes  Method = "ListRoutes"
-	CreateRoute Method = "CreateRoute"
-	DeleteRoute Method = "DeleteRoute"
-
-	ListClusters Method = "ListClusters"
-	Master       Method = "Master"
-
-	GetLabelsForVolume Method = "GetLabelsForVolume"
-)
 
 // operation defines one method.
 type operation struct {
@@ -112,63 +59,70 @@ var (
 // operations is the only list of methods: the record, the faults, the server and the semantics all
 // use it. It is read-only.
 var operations = map[Method]operation{
-	Initialize:   {of: Core, local: true, about: noSubject, serve: nothing},
-	SetInformers: {of: InformerUser, local: true, about: noSubject, serve: nothing},
+	"Initialize":   {of: "Interface", local: true, about: noSubject, serve: nothing},
+	"SetInformers": {of: "InformerUser", local: true, about: noSubject, serve: nothing},
 
-	InstanceExists:   {of: InstancesV2, about: aNode, serve: (*Cloud).instanceExists},
-	InstanceShutdown: {of: InstancesV2, about: aNode, serve: (*Cloud).describeInstance},
-	InstanceMetadata: {of: InstancesV2, about: aNode, serve: (*Cloud).describeInstance},
-	PodCIDRs:         {of: InstancesV2, about: aNode, serve: (*Cloud).describeInstance},
+	"InstanceExists":   {of: "InstancesV2", about: aNode, serve: (*Cloud).instanceExists},
+	"InstanceShutdown": {of: "InstancesV2", about: aNode, serve: (*Cloud).describeInstance},
+	"InstanceMetadata": {of: "InstancesV2", about: aNode, serve: (*Cloud).describeInstance},
+	"PodCIDRs":         {of: "InstancesV2", about: aNode, serve: (*Cloud).describeInstance},
 
-	NodeAddresses: {of: Instances, about: aNode, serve: (*Cloud).describeInstance},
-	NodeAddressesByProviderID: {
-		of: Instances, about: anInstance, serve: (*Cloud).describeInstance,
+	"NodeAddresses": {of: "Instances", about: aNode, serve: (*Cloud).describeInstance},
+	"NodeAddressesByProviderID": {
+		of: "Instances", about: anInstance, serve: (*Cloud).describeInstance,
 	},
-	InstanceID:   {of: Instances, about: aNode, serve: (*Cloud).describeInstance},
-	InstanceType: {of: Instances, about: aNode, serve: (*Cloud).describeInstance},
-	InstanceTypeByProviderID: {
-		of: Instances, about: anInstance, serve: (*Cloud).describeInstance,
+	"InstanceID":   {of: "Instances", about: aNode, serve: (*Cloud).describeInstance},
+	"InstanceType": {of: "Instances", about: aNode, serve: (*Cloud).describeInstance},
+	"InstanceTypeByProviderID": {
+		of: "Instances", about: anInstance, serve: (*Cloud).describeInstance,
 	},
-	AddSSHKeyToAllInstances: {
-		of: Instances, mutating: true, about: aHostOrUser, serve: (*Cloud).addSSHKey,
+	"AddSSHKeyToAllInstances": {
+		of: "Instances", mutating: true, about: aHostOrUser, serve: (*Cloud).addSSHKey,
 	},
-	CurrentNodeName: {
-		of: Instances, local: true, about: aHostOrUser, serve: (*Cloud).currentNodeName,
+	"CurrentNodeName": {
+		of: "Instances", local: true, about: aHostOrUser, serve: (*Cloud).currentNodeName,
 	},
-	InstanceExistsByProviderID: {
-		of: Instances, about: anInstance, serve: (*Cloud).instanceExists,
+	"InstanceExistsByProviderID": {
+		of: "Instances", about: anInstance, serve: (*Cloud).instanceExists,
 	},
-	InstanceShutdownByProviderID: {
-		of: Instances, about: anInstance, serve: (*Cloud).describeInstance,
+	"InstanceShutdownByProviderID": {
+		of: "Instances", about: anInstance, serve: (*Cloud).describeInstance,
 	},
 
-	GetZone:             {of: Zones, about: noSubject, serve: (*Cloud).ownZone},
-	GetZoneByProviderID: {of: Zones, about: anInstance, serve: (*Cloud).describeInstance},
-	GetZoneByNodeName:   {of: Zones, about: aNode, serve: (*Cloud).describeInstance},
+	"GetZone":             {of: "Zones", about: noSubject, serve: (*Cloud).ownZone},
+	"GetZoneByProviderID": {of: "Zones", about: anInstance, serve: (*Cloud).describeInstance},
+	"GetZoneByNodeName":   {of: "Zones", about: aNode, serve: (*Cloud).describeInstance},
 
-	GetLoadBalancer: {of: LoadBalancer, about: aService, serve: (*Cloud).getLoadBalancer},
-	GetLoadBalancerName: {
-		of: LoadBalancer, local: true, about: aService, serve: (*Cloud).getLoadBalancerName,
+	"GetLoadBalancer": {of: "LoadBalancer", about: aService, serve: (*Cloud).getLoadBalancer},
+	"GetLoadBalancerName": {
+		of: "LoadBalancer", local: true, about: aService, serve: (*Cloud).getLoadBalancerName,
 	},
-	EnsureLoadBalancer: {
-		of: LoadBalancer, mutating: true, about: aService, serve: (*Cloud).ensureLoadBalancer,
+	"EnsureLoadBalancer": {
+		of: "LoadBalancer", mutating: true, about: aService, serve: (*Cloud).ensureLoadBalancer,
 	},
-	UpdateLoadBalancer: {
-		of: LoadBalancer, mutating: true, about: aService, serve: (*Cloud).updateLoadBalancer,
+	"UpdateLoadBalancer": {
+		of: "LoadBalancer", mutating: true, about: aService, serve: (*Cloud).updateLoadBalancer,
 	},
-	EnsureLoadBalancerDeleted: {
-		of: LoadBalancer, mutating: true, about: aService,
+	"EnsureLoadBalancerDeleted": {
+		of: "LoadBalancer", mutating: true, about: aService,
 		serve: (*Cloud).ensureLoadBalancerDeleted,
 	},
 
-	ListRoutes:  {of: Routes, about: noSubject, serve: (*Cloud).listRoutes},
-	CreateRoute: {of: Routes, mutating: true, about: aRouteToNode, serve: (*Cloud).createRoute},
-	DeleteRoute: {of: Routes, mutating: true, about: aRoute, serve: (*Cloud).deleteRoute},
+	"ListRoutes":  {of: "Routes", about: noSubject, serve: (*Cloud).listRoutes},
+	"CreateRoute": {of: "Routes", mutating: true, about: aRouteToNode, serve: (*Cloud).createRoute},
+	"DeleteRoute": {of: "Routes", mutating: true, about: aRoute, serve: (*Cloud).deleteRoute},
 
-	ListClusters: {of: Clusters, about: noSubject, serve: (*Cloud).listClusters},
-	Master:       {of: Clusters, about: aCluster, serve: (*Cloud).master},
+	"ListClusters": {of: "Clusters", about: noSubject, serve: (*Cloud).listClusters},
+	"Master":       {of: "Clusters", about: aCluster, serve: (*Cloud).master},
 
-	GetLabelsForVolume: {of: PVLabeler, about: aVolume, serve: (*Cloud).labelsForVolume},
+	"GetLabelsForVolume": {of: "PVLabeler", about: aVolume, serve: (*Cloud).labelsForVolume},
+}
+
+// mustExist panics for a name that is no method, which a test has misspelled.
+func mustExist(m Method) {
+	if _, ok := operations[m]; !ok {
+		panic(fmt.Sprintf("fake: there is no method %q", m))
+	}
 }
 
 // operationFor returns the operation of m after checking its arguments, so that later code can

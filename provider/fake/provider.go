@@ -59,18 +59,18 @@ func newProvider(b backend, i info, opts []ProviderOption) cloudprovider.Interfa
 	// Callers find these two by a type assertion, so each combination needs a type.
 	informerUser, volumeLabeler := informerUser{p}, volumeLabeler{p}
 	switch {
-	case i.supports(InformerUser) && i.supports(PVLabeler):
+	case i.supports("InformerUser") && i.supports("PVLabeler"):
 		return struct {
 			*provider
 			cloudprovider.InformerUser
 			cloudprovider.PVLabeler
 		}{p, informerUser, volumeLabeler}
-	case i.supports(InformerUser):
+	case i.supports("InformerUser"):
 		return struct {
 			*provider
 			cloudprovider.InformerUser
 		}{p, informerUser}
-	case i.supports(PVLabeler):
+	case i.supports("PVLabeler"):
 		return struct {
 			*provider
 			cloudprovider.PVLabeler
@@ -102,7 +102,7 @@ func (p *provider) HasClusterID() bool { return p.info.HasClusterID }
 // Initialize implements cloudprovider.Interface. It cannot report an error; after one, the function
 // of [WithInitialize] is not run.
 func (p *provider) Initialize(builder cloudprovider.ControllerClientBuilder, stop <-chan struct{}) {
-	_, err := p.call(wait.ContextForChannel(stop), Initialize, arguments{})
+	_, err := p.call(wait.ContextForChannel(stop), "Initialize", arguments{})
 	if err == nil && p.initialize != nil {
 		p.initialize(builder, stop)
 	}
@@ -115,7 +115,7 @@ type informerUser struct{ user *provider }
 // function of [WithSetInformers] is not run.
 func (u informerUser) SetInformers(factory informers.SharedInformerFactory) {
 	// The interface has no context.
-	_, err := u.user.call(context.Background(), SetInformers, arguments{})
+	_, err := u.user.call(context.Background(), "SetInformers", arguments{})
 	if err == nil && u.user.setInformers != nil {
 		u.user.setInformers(factory)
 	}

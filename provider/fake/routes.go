@@ -167,14 +167,14 @@ func (c *Cloud) deleteRoute(a arguments) (results, error) {
 
 // Routes implements cloudprovider.Interface.
 func (p *provider) Routes() (cloudprovider.Routes, bool) {
-	return offer[cloudprovider.Routes](p, Routes, p)
+	return offer[cloudprovider.Routes](p, "Routes", p)
 }
 
 // ListRoutes implements cloudprovider.Routes.
 func (p *provider) ListRoutes(
 	ctx context.Context, clusterName string,
 ) ([]*cloudprovider.Route, error) {
-	r, err := p.call(ctx, ListRoutes, arguments{Cluster: clusterName})
+	r, err := p.call(ctx, "ListRoutes", arguments{Cluster: clusterName})
 	var routes []*cloudprovider.Route
 	for _, route := range r.Routes {
 		routes = append(routes, &cloudprovider.Route{
@@ -193,7 +193,7 @@ func (p *provider) ListRoutes(
 func (p *provider) CreateRoute(
 	ctx context.Context, clusterName, nameHint string, route *cloudprovider.Route,
 ) error {
-	_, err := p.call(ctx, CreateRoute,
+	_, err := p.call(ctx, "CreateRoute",
 		arguments{Cluster: clusterName, NameHint: nameHint, Route: routeFrom(route)})
 	return err
 }
@@ -202,7 +202,7 @@ func (p *provider) CreateRoute(
 func (p *provider) DeleteRoute(
 	ctx context.Context, clusterName string, route *cloudprovider.Route,
 ) error {
-	_, err := p.call(ctx, DeleteRoute, arguments{Cluster: clusterName, Route: routeFrom(route)})
+	_, err := p.call(ctx, "DeleteRoute", arguments{Cluster: clusterName, Route: routeFrom(route)})
 	return err
 }
 

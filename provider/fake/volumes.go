@@ -25,6 +25,6 @@ func (l volumeLabeler) GetLabelsForVolume(
 	if pv != nil {
 		args.Name = pv.Name
 	}
-	r, err := l.labels.call(ctx, GetLabelsForVolume, args)
+	r, err := l.labels.call(ctx, "GetLabelsForVolume", args)
 	return r.Labels, err
 }

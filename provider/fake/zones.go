@@ -14,26 +14,26 @@ func (c *Cloud) ownZone(arguments) (results, error) {
 
 // Zones implements cloudprovider.Interface.
 func (p *provider) Zones() (cloudprovider.Zones, bool) {
-	return offer[cloudprovider.Zones](p, Zones, p)
+	return offer[cloudprovider.Zones](p, "Zones", p)
 }
 
 // GetZone implements cloudprovider.Zones.
 func (p *provider) GetZone(ctx context.Context) (cloudprovider.Zone, error) {
-	return p.zone(ctx, GetZone, arguments{})
+	return p.zone(ctx, "GetZone", arguments{})
 }
 
 // GetZoneByProviderID implements cloudprovider.Zones.
 func (p *provider) GetZoneByProviderID(
 	ctx context.Context, providerID string,
 ) (cloudprovider.Zone, error) {
-	return p.zone(ctx, GetZoneByProviderID, identified(providerID))
+	return p.zone(ctx, "GetZoneByProviderID", identified(providerID))
 }
 
 // GetZoneByNodeName implements cloudprovider.Zones.
 func (p *provider) GetZoneByNodeName(
 	ctx context.Context, nodeName types.NodeName,
 ) (cloudprovider.Zone, error) {
-	return p.zone(ctx, GetZoneByNodeName, named(nodeName))
+	return p.zone(ctx, "GetZoneByNodeName", named(nodeName))
 }
 
 func (p *provider) zone(ctx context.Context, m Method, args arguments) (cloudprovider.Zone, error) {

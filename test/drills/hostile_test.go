@@ -300,7 +300,7 @@ func (w *fleetWorld) latencies(isOver func() error) (all []time.Duration) {
 		c.create(service)
 		ctx, cancel := context.WithTimeout(w.t.Context(), fleetPatience)
 		call, err := c.cloud.WaitForCall(ctx, fake.CallFilter{
-			Method: fake.EnsureLoadBalancer, Object: c.name + "/" + service.Name,
+			Method: "EnsureLoadBalancer", Object: c.name + "/" + service.Name,
 		}.Matches)
 		cancel()
 		if err != nil {

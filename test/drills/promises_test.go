@@ -186,13 +186,13 @@ func TestProviderPanics_TheCallFailsAndTheProcessLives(t *testing.T) {
 	w.shutOff(w.nodes[0])
 
 	methods := []fake.Method{
-		fake.EnsureLoadBalancer, fake.InstanceMetadata, fake.CreateRoute,
-		fake.ListRoutes, fake.InstanceExists,
+		"EnsureLoadBalancer", "InstanceMetadata", "CreateRoute",
+		"ListRoutes", "InstanceExists",
 	}
 	for _, method := range methods {
 		w.cloud.On(method).Times(2).Panic("the provider's " + string(method) + " is broken")
 	}
-	w.cloud.On(fake.InstanceMetadata).Times(3).ReturnZero()
+	w.cloud.On("InstanceMetadata").Times(3).ReturnZero()
 	for range 5 {
 		w.addNode()
 		w.addService()
@@ -336,7 +336,7 @@ func (w *world) wantNothingMadeTwice() {
 	}
 	// The cloud keeps an object until it is deleted, so an object that was never deleted was
 	// created once.
-	for _, method := range []fake.Method{fake.EnsureLoadBalancerDeleted, fake.DeleteRoute} {
+	for _, method := range []fake.Method{"EnsureLoadBalancerDeleted", "DeleteRoute"} {
 		for _, call := range w.cloud.Calls(fake.CallFilter{Method: method}.Matches) {
 			w.t.Errorf("%s deleted an object that exists in the cluster: %s of %s", call.Caller,
 				method, call.Object)
@@ -344,7 +344,7 @@ func (w *world) wantNothingMadeTwice() {
 	}
 	routes := map[string]string{}
 	for _, call := range w.cloud.Calls(
-		fake.CallFilter{Method: fake.CreateRoute, Finished: true}.Matches) {
+		fake.CallFilter{Method: "CreateRoute", Finished: true}.Matches) {
 		if call.Err != "" {
 			continue
 		}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/internal/netfault"
-	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
@@ -87,10 +86,10 @@ func TestProvider_IgnoresItsCancellation_TheProcessEndsBeforeAnotherLeads(t *tes
 	deaf := w.start(w.name+"-deaf", programs.host, "--provider=deaf")
 	w.awaitLeader()
 	other := w.start(w.name+"-other", programs.host)
-	w.cloud.On(fake.EnsureLoadBalancer).By(deaf.Caller(1)).Hang()
+	w.cloud.On("EnsureLoadBalancer").By(deaf.Caller(1)).Hang()
 	service := w.nextService()
 	w.create(service)
-	w.awaitInFlight(fake.EnsureLoadBalancer, w.name+"/"+service.Name, func() {
+	w.awaitInFlight("EnsureLoadBalancer", w.name+"/"+service.Name, func() {
 		if err := deaf.endpoint.Set(netfault.BlackHole()); err != nil {
 			t.Fatal(err)
 		}

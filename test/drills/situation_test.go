@@ -38,16 +38,16 @@ var situations = []situation{
 	{name: "node shut off", settle: shutOffOne, bring: func(_ *world, begin func()) { begin() }},
 	{name: "node being initialized", bring: func(w *world, begin func()) {
 		node := w.nextNode()
-		w.inFlight(fake.InstanceMetadata, node.Name, func() { w.register(node) }, begin)
+		w.inFlight("InstanceMetadata", node.Name, func() { w.register(node) }, begin)
 	}},
 	{name: "Service being ensured", bring: func(w *world, begin func()) {
 		service := w.nextService()
-		w.inFlight(fake.EnsureLoadBalancer, w.name+"/"+service.Name, func() { w.create(service) },
+		w.inFlight("EnsureLoadBalancer", w.name+"/"+service.Name, func() { w.create(service) },
 			begin)
 	}},
 	{name: "route being created", bring: func(w *world, begin func()) {
 		node := w.nextNode()
-		w.inFlight(fake.CreateRoute, node.Name, func() { w.register(node) }, begin)
+		w.inFlight("CreateRoute", node.Name, func() { w.register(node) }, begin)
 	}},
 	{name: "token expired", args: []string{"--use-service-account-credentials"}, settle: shutOffOne, bring: expireTokens},
 	{name: "informer relisting", bring: relist},

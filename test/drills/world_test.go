@@ -253,7 +253,7 @@ func (w *world) load(services int, takes, pauses time.Duration) {
 	for i := range services {
 		service := ccmtest.LoadBalancerService(fmt.Sprintf("busy-%02d", i),
 			ccmtest.ServiceNamespace(w.name))
-		script := w.cloud.On(fake.EnsureLoadBalancer).For(w.name + "/" + service.Name)
+		script := w.cloud.On("EnsureLoadBalancer").For(w.name + "/" + service.Name)
 		if takes > 0 {
 			script.Delay(takes)
 		}

@@ -25,27 +25,27 @@ func TestConcurrency_OfEachController_IsAsConfigured(t *testing.T) {
 	}{
 		"node-syncs": {
 			"cloud-node", func(c *ccm.Config) { c.Node.ConcurrentSyncs = 3 },
-			fake.InstanceMetadata, taintedNode, 3,
+			"InstanceMetadata", taintedNode, 3,
 		},
 		"node-updates": {
 			"cloud-node", func(c *ccm.Config) {
 				c.Node.ConcurrentSyncs, c.Node.ConcurrentStatusUpdates = 1, 3
 			},
-			fake.InstanceMetadata, initializedNode, 3,
+			"InstanceMetadata", initializedNode, 3,
 		},
 		"node-updates-like-syncs": {
 			"cloud-node", func(c *ccm.Config) {
 				c.Node.ConcurrentSyncs, c.Node.ConcurrentStatusUpdates = 2, 0
 			},
-			fake.InstanceMetadata, initializedNode, 2,
+			"InstanceMetadata", initializedNode, 2,
 		},
 		"lifecycle": {
 			"cloud-node-lifecycle", func(c *ccm.Config) { c.NodeLifecycle.ConcurrentSyncs = 3 },
-			fake.InstanceExists, lostNode, 3,
+			"InstanceExists", lostNode, 3,
 		},
 		"service": {
 			"service", func(c *ccm.Config) { c.Service.ConcurrentSyncs = 3 },
-			fake.EnsureLoadBalancer, pendingService, 3,
+			"EnsureLoadBalancer", pendingService, 3,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,12 +115,12 @@ func TestRoute_ReconciliationPeriod_CountsFromTheBeginningOfAPass(t *testing.T) 
 	t.Parallel()
 	const period = time.Second
 	cloud := newCloud(t, nil)
-	cloud.On(fake.ListRoutes).Times(1).Delay(period + period/5)
+	cloud.On("ListRoutes").Times(1).Delay(period + period/5)
 	run(t, cloud, only("route"), func(p *ccm.Params) {
 		p.Config.Route.ReconciliationPeriod = metav1.Duration{Duration: period}
 	})
 	calls := waitCalls(t, cloud, "routes are reconciled three times", 3,
-		fake.CallFilter{Method: fake.ListRoutes}.Matches)
+		fake.CallFilter{Method: "ListRoutes"}.Matches)
 	if pause := calls[1].Started.Sub(calls[0].Ended); pause > period*4/5 {
 		t.Errorf("after a pass that took longer than the period the next one began after %s", pause)
 	}

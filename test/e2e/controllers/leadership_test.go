@@ -99,15 +99,15 @@ func TestLeadership_StopHandsOverAndTheOtherContinues(t *testing.T) {
 // The call finishes, its result reaches the Service, and only then the lease is released.
 func TestLeadership_StopLetsACallInFlightFinish(t *testing.T) {
 	cloud := newCloud(t, nil)
-	cloud.On(fake.EnsureLoadBalancer).Delay(time.Second)
+	cloud.On("EnsureLoadBalancer").Delay(time.Second)
 	r := run(t, cloud, only("service"), named("patient"))
 	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("slow"))
 	ccmtest.Eventually(t, "the load balancer is being made",
-		ccmtest.Called(cloud, fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches))
+		ccmtest.Called(cloud, fake.CallFilter{Method: "EnsureLoadBalancer"}.Matches))
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
-	calls := cloud.Calls(fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches)
+	calls := cloud.Calls(fake.CallFilter{Method: "EnsureLoadBalancer"}.Matches)
 	if len(calls) != 1 || calls[0].Err != "" || !calls[0].Finished {
 		t.Errorf("calls that created load balancers: %+v, want one success", calls)
 	}
@@ -128,11 +128,11 @@ func TestLeadership_StopLetsACallInFlightFinish(t *testing.T) {
 // has returned.
 func TestLeadership_LeaseIsKeptWhileACallIsInFlight(t *testing.T) {
 	cloud := newCloud(t, nil)
-	release := cloud.On(fake.EnsureLoadBalancer).IgnoringContext().Hang()
+	release := cloud.On("EnsureLoadBalancer").IgnoringContext().Hang()
 	r := run(t, cloud, only("service"), named("keeper"), drainTimeout(20*time.Second))
 	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("hanging"))
 	ccmtest.Eventually(t, "the load balancer is being made",
-		ccmtest.Called(cloud, fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches))
+		ccmtest.Called(cloud, fake.CallFilter{Method: "EnsureLoadBalancer"}.Matches))
 	r.cancel()
 	ccmtest.Eventually(t, "the term drains", ccmtest.Status(r.Manager, func(s ccm.Status) bool {
 		return s.State == ccm.StateDraining &&
@@ -162,11 +162,11 @@ func TestLeadership_LeaseIsKeptWhileACallIsInFlight(t *testing.T) {
 // A call that does not drain is named, and the lease is left to expire.
 func TestLeadership_DrainTimeoutKeepsTheLease(t *testing.T) {
 	cloud := newCloud(t, nil)
-	release := cloud.On(fake.EnsureLoadBalancer).IgnoringContext().Hang()
+	release := cloud.On("EnsureLoadBalancer").IgnoringContext().Hang()
 	r := run(t, cloud, only("service"), named("stuck"), drainTimeout(time.Second))
 	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("stuck"))
 	ccmtest.Eventually(t, "the load balancer is being made",
-		ccmtest.Called(cloud, fake.CallFilter{Method: fake.EnsureLoadBalancer}.Matches))
+		ccmtest.Called(cloud, fake.CallFilter{Method: "EnsureLoadBalancer"}.Matches))
 	err := r.stop()
 	var timedOut *ccm.DrainTimeoutError
 	if !errors.As(err, &timedOut) || !timedOut.MayAct() ||
@@ -245,7 +245,7 @@ func TestLeadership_WithoutElectionItLeadsAtOnceAndTouchesNoLease(t *testing.T) 
 
 func TestControllers_UnsupportedByTheProvider_AreSkippedWithAReason(t *testing.T) {
 	t.Parallel()
-	cloud := newCloud(t, []string{"skip-1"}, fake.Without(fake.LoadBalancer, fake.Routes))
+	cloud := newCloud(t, []string{"skip-1"}, fake.Without("LoadBalancer", "Routes"))
 	r := run(t, cloud, func(p *ccm.Params) { p.Config.ClusterCIDR = "" })
 	want := map[string]struct {
 		state  ccm.ControllerState
@@ -355,7 +355,7 @@ func TestControllers_RoutesWithoutClusterCIDR_OthersServe(t *testing.T) {
 		ccmtest.ServiceAddress(client, "default", "rangeless"))
 	mustDegradeOnly(t, r, recorder, "node-route-controller", "--cluster-cidr",
 		"--configure-cloud-routes")
-	if calls := cloud.Calls(callsOf(fake.CreateRoute, "")); len(calls) > 0 {
+	if calls := cloud.Calls(callsOf("CreateRoute", "")); len(calls) > 0 {
 		t.Errorf("a route was created: %v", calls[0])
 	}
 }

@@ -63,7 +63,7 @@ func TestService_ManagerServesOneClass_OthersAreNotTouched(t *testing.T) {
 			return nil, nil
 		})
 
-	want := []fake.Method{fake.EnsureLoadBalancer, fake.EnsureLoadBalancerDeleted}
+	want := []fake.Method{"EnsureLoadBalancer", "EnsureLoadBalancerDeleted"}
 	for _, name := range []string{"class-deleted", "class-retyped"} {
 		if got := mutatingCalls(cloud, "default/"+name); !slices.Equal(got, want) {
 			t.Errorf("the cloud had the calls %q for %s, want %q", got, name, want)

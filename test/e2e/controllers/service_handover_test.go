@@ -141,7 +141,7 @@ func TestService_IsDeletedButHasAnotherFinalizer_IsLeftAlone(t *testing.T) {
 	if r := requests(t, mark, controlplane.ByName(service.Name)); len(r) > 0 {
 		t.Errorf("the Service was touched: %s", r[0])
 	}
-	want := []fake.Method{fake.EnsureLoadBalancer, fake.EnsureLoadBalancerDeleted}
+	want := []fake.Method{"EnsureLoadBalancer", "EnsureLoadBalancerDeleted"}
 	if got := mutatingCalls(cloud, keyOf(service)); !slices.Equal(got, want) {
 		t.Errorf("the cloud had the calls %q, want %q", got, want)
 	}
@@ -179,7 +179,7 @@ func TestService_ManagerStartsAgain_WritesNothing(t *testing.T) {
 	runServiceLB(t, cloud)
 	for _, name := range names {
 		waitCalls(t, cloud, "the Service is ensured again", 2,
-			callsOf(fake.EnsureLoadBalancer, "default/"+name))
+			callsOf("EnsureLoadBalancer", "default/"+name))
 	}
 	createLoadBalancer(t, "again-later")
 	for _, name := range names {
@@ -199,8 +199,8 @@ func TestService_NodesChangeDuringSlowCalls_LastCallHasThem(t *testing.T) {
 	service := keyOf(createLoadBalancer(t, "slow"))
 	waitMembers(t, cloud, service, "slow-1")
 
-	cloud.On(fake.EnsureLoadBalancer).Times(2).AfterEffect().Fail(unready())
-	cloud.On(fake.EnsureLoadBalancer, fake.UpdateLoadBalancer).Delay(300 * time.Millisecond)
+	cloud.On("EnsureLoadBalancer").Times(2).AfterEffect().Fail(unready())
+	cloud.On("EnsureLoadBalancer", "UpdateLoadBalancer").Delay(300 * time.Millisecond)
 	editService(t, "slow", annotate("changed"))
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("slow-2"))
 	waitMembers(t, cloud, service, "slow-1", "slow-2")

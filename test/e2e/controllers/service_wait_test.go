@@ -10,7 +10,6 @@ import (
 	cloudproviderapi "k8s.io/cloud-provider/api"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
-	"github.com/fxccm/fxccm/provider/fake"
 )
 
 // manyPasses are more events than client-go sends for one object: 25 events, and then one in five
@@ -46,18 +45,18 @@ func TestServiceWait_WhileTheCloudBuilds_NoEventIsRecorded(t *testing.T) {
 					ccmtest.ReadyNode(fmt.Sprintf("%s-%d", name, i)))
 			}
 			cloud := newCloud(t, nil)
-			cloud.On(fake.EnsureLoadBalancer).Times(manyPasses).Fail(unready())
+			cloud.On("EnsureLoadBalancer").Times(manyPasses).Fail(unready())
 			runServiceLB(t, cloud)
 			service := createLoadBalancer(t, name)
 			served := append(first, "Normal EnsuredLoadBalancer")
 			wantAtMost(t, waitServiceEvents(t, service, served...), 1)
 			if n := len(
-				cloud.Calls(callsOf(fake.EnsureLoadBalancer, "default/"+name))); n != manyPasses+1 {
+				cloud.Calls(callsOf("EnsureLoadBalancer", "default/"+name))); n != manyPasses+1 {
 				t.Errorf("the cloud got %d calls, want %d", n, manyPasses+1)
 			}
 
 			// A later failure is reported as usual, and so are the following events.
-			cloud.On(fake.EnsureLoadBalancer).Times(1).Fail(errors.New("quota exceeded"))
+			cloud.On("EnsureLoadBalancer").Times(1).Fail(errors.New("quota exceeded"))
 			editService(t, name, annotate("another"))
 			events := waitServiceEvents(t, service,
 				append(served, "Warning SyncLoadBalancerFailed")...)
@@ -73,12 +72,12 @@ func TestServiceWait_WhileTheCloudBuilds_NoEventIsRecorded(t *testing.T) {
 func TestServiceWait_Deleted_IsReportedAsADeletion(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, nil)
-	cloud.On(fake.EnsureLoadBalancer).AfterEffect().Fail(unready())
+	cloud.On("EnsureLoadBalancer").AfterEffect().Fail(unready())
 	runServiceLB(t, cloud)
 	service := ccmtest.CreateService(t, shared.Client(t),
 		ccmtest.LoadBalancerService("wait-given-up"))
 	waitCalls(t, cloud, "the load balancer is waited for", 3,
-		callsOf(fake.EnsureLoadBalancer, keyOf(service)))
+		callsOf("EnsureLoadBalancer", keyOf(service)))
 	deleteService(t, service.Name)
 	ccmtest.Eventually(t, "the Service is gone",
 		ccmtest.Gone(shared.Client(t).CoreV1().Services("default").Get, service.Name))

@@ -244,11 +244,11 @@ func (l *leader) work(name string) {
 // begin starts work that is in flight when it returns. The returned function cleans up.
 func (l *leader) begin(name string) (cleanUp func()) {
 	l.t.Helper()
-	takeBack := l.cloud.On(fake.InstanceMetadata).For(name).Delay(300 * time.Millisecond)
+	takeBack := l.cloud.On("InstanceMetadata").For(name).Delay(300 * time.Millisecond)
 	l.addNode(ccmtest.TaintedNode(name))
 	ccmtest.Eventually(l.t, "the new node is requested",
 		ccmtest.Called(l.cloud.Cloud,
-			fake.CallFilter{Method: fake.InstanceMetadata, Object: name}.Matches))
+			fake.CallFilter{Method: "InstanceMetadata", Object: name}.Matches))
 	return func() {
 		takeBack()
 		l.removeNode(name)

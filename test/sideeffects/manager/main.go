@@ -125,8 +125,8 @@ func work(ctx context.Context, client kubernetes.Interface, cloud *fake.Cloud) e
 		return err
 	}
 	for _, method := range []fake.Method{
-		fake.InstanceMetadata, fake.InstanceExists,
-		fake.EnsureLoadBalancer, fake.CreateRoute,
+		"InstanceMetadata", "InstanceExists",
+		"EnsureLoadBalancer", "CreateRoute",
 	} {
 		done := func(call fake.Call) bool {
 			return call.Method == method && call.Finished && call.Err == ""
