@@ -89,7 +89,6 @@ var surroundings = map[string]string{
 		)`,
 	"ccm/ccmtest/conformance":  `var startStub func(testing.TB) conformance.Cloud`,
 	"ccm/ccmtest/controlplane": `var cp *controlplane.ControlPlane`,
-	"ccm/ccmtest/rbac":         `var cp *controlplane.ControlPlane; var admin kubernetes.Interface`,
 	"ccm/serving/endpoints":    `var mux *http.ServeMux`,
 	"hosting/initfunc":         `var constructors map[string]app.ControllerInitFuncConstructor; var aliases map[string]string`,
 	"options":                  `var cmd struct{ Flags func() *pflag.FlagSet }; var completed options.Completed`,

@@ -22,7 +22,6 @@ var packages = map[string]string{
 	"election":              "ccm/election",
 	"conformance":           "ccm/ccmtest/conformance",
 	"controlplane":          "ccm/ccmtest/controlplane",
-	"rbac":                  "ccm/ccmtest/rbac",
 	"serving":               "ccm/serving",
 	"servingconfig":         "ccm/serving/servingconfig",
 	"endpoints":             "ccm/serving/endpoints",

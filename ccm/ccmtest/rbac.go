@@ -5,13 +5,12 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
+	"github.com/fxccm/fxccm/internal/rbac"
 )
 
 // ApplyRBAC applies a manifest file with the RBAC rules that a binary is shipped with, to test it
 // with exactly these. The kinds are ServiceAccount, ClusterRole, ClusterRoleBinding, Role and
-// RoleBinding; another kind fails the test. The objects remain after the test. Package rbac can
-// also report which of the rules a test has used.
+// RoleBinding; another kind fails the test. The objects remain after the test.
 //
 //	ccmtest.ApplyRBAC(t, client, "../deploy/rbac.yaml")
 //	identity, err := controlPlane.ServiceAccountConfig("kube-system", "cloud-controller-manager")

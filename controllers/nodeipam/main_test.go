@@ -10,7 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
-	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
+	"github.com/fxccm/fxccm/internal/rbac"
 )
 
 // suite is shared by all tests. They run one after another, because the ranges belong to the whole

@@ -31,8 +31,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
-	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
 	"github.com/fxccm/fxccm/internal/freeport"
+	"github.com/fxccm/fxccm/internal/rbac"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 	"github.com/fxccm/fxccm/test/child"
 	"github.com/fxccm/fxccm/test/internal/project"

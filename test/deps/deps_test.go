@@ -58,10 +58,10 @@ var exceptions = map[string][]string{
 	module + "/ccm/ccmtest":              {"what only our tests need"},
 	module + "/ccm/ccmtest/conformance":  {"what only our tests need"},
 	module + "/ccm/ccmtest/controlplane": {"what only our tests need"},
-	module + "/ccm/ccmtest/rbac":         {"what only our tests need"},
 	// Packages for tests of this module.
 	module + "/internal/waittest":                     {"what only our tests need"},
 	module + "/internal/pagetest":                     {"what only our tests need"},
+	module + "/internal/rbac":                         {"what only our tests need"},
 	module + "/internal/metrics/metricstest":          {"what only our tests need"},
 	module + "/provider/openstack/internal/simclient": {"what only our tests need"},
 }

@@ -28,8 +28,8 @@ var floors = [][]tree{
 		}},
 		{"example", nil},
 		{"test", []string{
-			"ccm", "ccm/ccmtest", "ccm/serving", "deploy", "fleet", "internal",
-			"options",
+			"ccm", "ccm/ccmtest", "ccm/ccmtest/controlplane", "ccm/serving", "deploy", "fleet",
+			"internal", "internal/rbac", "options",
 			"provider/fake", "provider/openstack", "provider/openstack/openstacktest",
 		}},
 		{"docs", nil},
@@ -43,7 +43,10 @@ var floors = [][]tree{
 		}},
 	},
 	{
-		{"ccm/ccmtest", []string{"ccm", "ccm/election", "internal", "provider/fake"}},
+		{"ccm/ccmtest", []string{
+			"ccm", "ccm/ccmtest/controlplane", "ccm/election", "internal", "internal/rbac",
+			"provider/fake",
+		}},
 		{"fleet", []string{"ccm", "ccm/election", "ccm/serving", "internal"}},
 		{"options", []string{"ccm", "ccm/serving", "internal"}},
 	},
@@ -55,12 +58,14 @@ var floors = [][]tree{
 			"ccm", "internal", "provider/internal/kit", "provider/kit",
 		}},
 		{"provider/openstack/internal/simclient", []string{"provider/openstack/openstacktest"}},
+		{"internal/rbac", []string{"ccm/ccmtest/controlplane"}},
 		{"hosting/initfunc", []string{"ccm", "internal"}},
 		{"hosting/process", []string{"ccm", "internal", "hosting/internal"}},
 		{"hosting/program", []string{"ccm", "internal", "hosting/internal"}},
 		{"hosting/registered", []string{"ccm", "internal", "hosting/internal"}},
 	},
 	{
+		{"ccm/ccmtest/controlplane", []string{"internal"}},
 		{"hosting/internal", []string{"ccm", "ccm/election", "internal"}},
 		{"provider/openstack/openstacktest", nil},
 	},

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
-	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
+	"github.com/fxccm/fxccm/internal/rbac"
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 

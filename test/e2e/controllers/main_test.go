@@ -7,7 +7,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
+	"github.com/fxccm/fxccm/internal/rbac"
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 

@@ -43,7 +43,7 @@ func Allowed() []Allowance {
 			"it is the main function of a test binary, which prints why it fails",
 		},
 		{
-			module + "ccm/ccmtest/rbac", "testsAreSelected", RuleFlag,
+			module + "internal/rbac", "testsAreSelected", RuleFlag,
 			"it reads the flags of go test, in a test binary",
 		},
 		{

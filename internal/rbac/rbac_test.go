@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
-	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
+	"github.com/fxccm/fxccm/internal/rbac"
 )
 
 const user = "system:serviceaccount:kube-system:ccm"

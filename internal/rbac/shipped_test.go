@@ -17,11 +17,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
-	"github.com/fxccm/fxccm/ccm/ccmtest/rbac"
+	"github.com/fxccm/fxccm/internal/rbac"
 )
 
 const (
-	shipped  = "../../../deploy/base/rbac.yaml"
+	shipped  = "../../deploy/base/rbac.yaml"
 	accountN = "cloud-controller-manager"
 )
 
