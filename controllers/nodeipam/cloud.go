@@ -39,12 +39,12 @@ func (c *controller) assigned(ctx context.Context, node *corev1.Node) ([]netip.P
 		return nil, c.fail(ctx, node, "get the pod ranges of the instance from the cloud", err)
 	}
 	if len(cidrs) == 0 {
-		return nil, c.refuse(node, ReasonNotAvailable,
+		return nil, c.refuse(node, reasonNotAvailable,
 			"the cloud has not assigned a pod range to the instance; retrying")
 	}
 	prefixes, err := cloudcontrollers.ParsePrefixes(strings.Join(cidrs, ","))
 	if err != nil {
-		return nil, c.refuse(node, ReasonNotAvailable,
+		return nil, c.refuse(node, reasonNotAvailable,
 			"the cloud reports invalid pod ranges for the instance: "+err.Error()+"; retrying")
 	}
 	return prefixes, nil

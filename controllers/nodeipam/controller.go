@@ -28,8 +28,8 @@ import (
 // Name is the name of the controller in --controllers and Status, as in kube-controller-manager.
 const Name = "node-ipam-controller"
 
-// Alias is the short form of [Name] that --controllers also accepts.
-const Alias = "nodeipam"
+// alias is the short form of [Name] that --controllers also accepts.
+const alias = "nodeipam"
 
 const (
 	// clientName is the identity of the controller, as in kube-controller-manager: a ServiceAccount
@@ -55,7 +55,7 @@ const (
 // Manager.
 func Controller() ccm.Controller {
 	return ccm.Controller{
-		Name: Name, Aliases: []string{Alias}, DisabledByDefault: true,
+		Name: Name, Aliases: []string{alias}, DisabledByDefault: true,
 		OnFailure: ccm.RestartController,
 		Validate:  validate,
 		New:       newController,
@@ -284,7 +284,7 @@ func (c *controller) choose(ctx context.Context, node *corev1.Node) ([]netip.Pre
 	if full == nil {
 		return prefixes, nil
 	}
-	return nil, c.refuse(node, ReasonNotAvailable, fmt.Sprintf("all /%d ranges of the cluster "+
+	return nil, c.refuse(node, reasonNotAvailable, fmt.Sprintf("all /%d ranges of the cluster "+
 		"CIDR %s are in use; the node gets a range when another node is deleted", full.bits,
 		full.cluster))
 }

@@ -113,7 +113,7 @@ func TestFullClusterCIDR_NodeIsDeleted_WaitingNodeGetsItsRange(t *testing.T) {
 	ranges := waitRanges(t, names[0], 1)
 	waitRanges(t, names[1], 1)
 	waits := create(t, "third")
-	waitEvent(t, waits, nodeipam.ReasonNotAvailable,
+	waitEvent(t, waits, "CIDRNotAvailable",
 		"all /24 ranges of the cluster CIDR 10.244.0.0/23 are in use")
 	waitMetrics(t, registry, 2, 0, 1)
 
@@ -139,10 +139,10 @@ func TestIrregularRanges_AreReportedAndKept(t *testing.T) {
 		create(t, "twin", ccmtest.NodePodCIDRs("10.244.0.0/24")),
 	}
 	app := start(t, fake.New(), allocate("10.244.0.0/23", nil))
-	waitEvent(t, outside, nodeipam.ReasonOutside, "192.168.7.0/24 is outside the cluster CIDR")
+	waitEvent(t, outside, "CIDROutsideClusterCIDR", "192.168.7.0/24 is outside the cluster CIDR")
 	// The second twin in the list has the event.
 	slices.Sort(twins)
-	waitEvent(t, twins[1], nodeipam.ReasonShared, "10.244.0.0/24 is also in use by "+twins[0])
+	waitEvent(t, twins[1], "CIDRShared", "10.244.0.0/24 is also in use by "+twins[0])
 
 	remove(t, twins[0])
 	// The range of the deleted twin is still in use.
@@ -260,8 +260,8 @@ func TestCloudAllocator_CloudAssignsRanges_NodesGetThemInEachTerm(t *testing.T) 
 	if got := waitRanges(t, first, 2); !slices.Equal(got, []string{"10.1.0.0/24", "fd00:1::/64"}) {
 		t.Errorf("the node got %v", got)
 	}
-	waitEvent(t, later, nodeipam.ReasonNotAvailable, "has not assigned a pod range")
-	waitEvent(t, wrong, nodeipam.ReasonNotAvailable, "are of one IP family")
+	waitEvent(t, later, "CIDRNotAvailable", "has not assigned a pod range")
+	waitEvent(t, wrong, "CIDRNotAvailable", "are of one IP family")
 	app.Elector.Lose(errors.New("partition"))
 	app.Elector.WaitReleased(t)
 
@@ -339,7 +339,7 @@ func TestNew_InvalidSettings_AreErrorsIfTheControllerWorks(t *testing.T) {
 		},
 	} {
 		cfg := ccmtest.Config()
-		cfg.Controllers = []string{nodeipam.Alias}
+		cfg.Controllers = []string{"nodeipam"}
 		cfg.ClusterCIDR, cfg.AllocateNodeCIDRs = "10.244.0.0/16", true
 		change(&cfg)
 		params := ccm.Params{

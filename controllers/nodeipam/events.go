@@ -13,14 +13,14 @@ import (
 
 // The reasons of the Warning events on nodes.
 const (
-	// ReasonNotAvailable: no range is free, or the cloud has not assigned one.
-	ReasonNotAvailable = "CIDRNotAvailable"
-	// ReasonAssignmentFailed: the API server or the cloud has refused a request.
-	ReasonAssignmentFailed = "CIDRAssignmentFailed"
-	// ReasonOutside: the node has a range that no cluster CIDR contains.
-	ReasonOutside = "CIDROutsideClusterCIDR"
-	// ReasonShared: another node has the same range.
-	ReasonShared = "CIDRShared"
+	// reasonNotAvailable: no range is free, or the cloud has not assigned one.
+	reasonNotAvailable = "CIDRNotAvailable"
+	// reasonAssignmentFailed: the API server or the cloud has refused a request.
+	reasonAssignmentFailed = "CIDRAssignmentFailed"
+	// reasonOutside: the node has a range that no cluster CIDR contains.
+	reasonOutside = "CIDROutsideClusterCIDR"
+	// reasonShared: another node has the same range.
+	reasonShared = "CIDRShared"
 )
 
 // refuse returns the message as an error, and writes it as an event of the node unless it repeats
@@ -36,12 +36,12 @@ func (c *controller) refuse(node *corev1.Node, reason, message string) error {
 func (c *controller) occupy(node *corev1.Node) {
 	found := c.pool.occupy(node)
 	if len(found.outside) > 0 {
-		c.events.Event(node, corev1.EventTypeWarning, ReasonOutside, fmt.Sprintf(
+		c.events.Event(node, corev1.EventTypeWarning, reasonOutside, fmt.Sprintf(
 			"pod range %s is outside the cluster CIDR (--cluster-cidr); the node keeps it",
 			strings.Join(found.outside, ", ")))
 	}
 	if len(found.shared) > 0 {
-		c.events.Event(node, corev1.EventTypeWarning, ReasonShared, fmt.Sprintf(
+		c.events.Event(node, corev1.EventTypeWarning, reasonShared, fmt.Sprintf(
 			"pod range %s is also in use by %s; recreate this node, because addresses may conflict",
 			strings.Join(node.Spec.PodCIDRs, ", "), strings.Join(found.shared, ", ")))
 	}

@@ -63,5 +63,5 @@ func (c *controller) fail(
 	if ctx.Err() != nil || c.queue.NumRequeues(node.Name) == 0 {
 		return err
 	}
-	return c.refuse(node, ReasonAssignmentFailed, err.Error()+"; retrying")
+	return c.refuse(node, reasonAssignmentFailed, err.Error()+"; retrying")
 }

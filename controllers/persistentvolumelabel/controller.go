@@ -26,12 +26,12 @@ import (
 // resource in one word, without abbreviations.
 const Name = "persistentvolume-label-controller"
 
-// Alias is the short form of [Name] that --controllers also accepts.
-const Alias = "persistentvolume-label"
+// alias is the short form of [Name] that --controllers also accepts.
+const alias = "persistentvolume-label"
 
-// ReasonFailed is the reason of the Warning events of PersistentVolumes that could not be labeled
+// reasonFailed is the reason of the Warning events of PersistentVolumes that could not be labeled
 // yet.
-const ReasonFailed = "LabelingFailed"
+const reasonFailed = "LabelingFailed"
 
 const (
 	// clientName is the identity of the controller: a ServiceAccount in kube-system with
@@ -65,7 +65,7 @@ const (
 // deploy/base/persistentvolumelabel.yaml.
 func Controller() ccm.Controller {
 	return ccm.Controller{
-		Name: Name, Aliases: []string{Alias}, DisabledByDefault: true,
+		Name: Name, Aliases: []string{alias}, DisabledByDefault: true,
 		New: newController,
 	}
 }
@@ -190,7 +190,7 @@ func (c *controller) sync(ctx context.Context, name string) error {
 	// The event of a failure is written at the next attempt, because the end of a term makes calls
 	// fail shortly before ctx ends.
 	if reason, isNew := c.failures.unreported(name); isNew {
-		c.events.Event(pv, corev1.EventTypeWarning, ReasonFailed, reason)
+		c.events.Event(pv, corev1.EventTypeWarning, reasonFailed, reason)
 	}
 	// The object in the cache is shared, and a provider might change its argument.
 	labels, err := c.labeler.GetLabelsForVolume(ctx, pv.DeepCopy())

@@ -310,7 +310,7 @@ func TestFailure_Repeated_IsRetriedAndReportedOnce(t *testing.T) {
 	for i, c := range cases {
 		event := waitEvent(t, names[i], c.reason)
 		if event.Type != corev1.EventTypeWarning ||
-			event.Reason != persistentvolumelabel.ReasonFailed ||
+			event.Reason != "LabelingFailed" ||
 			event.Source.Component != persistentvolumelabel.Name {
 			t.Errorf("%s: the event is a %s %s of %s", c.name, event.Type, event.Reason,
 				event.Source.Component)
