@@ -44,7 +44,7 @@ func CheckAccess(ctx context.Context, config cloudconf.Config) ([]ServiceAccess,
 }
 
 func checkRegion(ctx context.Context, config cloudconf.Config) ([]ServiceAccess, error) {
-	if _, err := cloudconf.Classify(cloudconf.Validate(config), false); err != nil {
+	if _, err := cloudconf.Validate(config, false); err != nil {
 		return nil, err
 	}
 	set, err := metrics.New(nil, "")

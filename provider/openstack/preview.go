@@ -140,7 +140,7 @@ func NewPreviewer(c PreviewerConfig) (*Previewer, error) {
 	if !c.Config.LoadBalancer.Enabled {
 		return nil, errors.New("load balancers are disabled: [LoadBalancer] enabled is false")
 	}
-	problems, err := cloudconf.Classify(cloudconf.Validate(c.Config), false)
+	problems, err := cloudconf.Validate(c.Config, false)
 	if err != nil {
 		return nil, err
 	}

@@ -79,7 +79,7 @@ func (s source) load(path string, strict bool) (cloudconf.Loaded, error) {
 				"allowed", path)
 	case s.given != nil:
 		config := s.given.read()
-		warnings, err := cloudconf.Classify(cloudconf.Validate(config), strict)
+		warnings, err := cloudconf.Validate(config, strict)
 		return cloudconf.Loaded{Config: config, Warnings: warnings}, err
 	case path == "":
 		return cloudconf.Loaded{},

@@ -41,10 +41,10 @@ func (d *document) takeClouds(o Options, global *Global, section string) {
 			cloud = cloud.over(public.entry("public-clouds", profile.value))
 		case cloud.settings["auth.auth_url"].value != "":
 			// openstacksdk knows some clouds, and goes on without one that it does not know.
-			c.report(Warning, profile, "profile",
+			c.report(asWarning, profile, "profile",
 				"names a cloud that does not exist in clouds-public.yaml, and has no effect")
 		default:
-			c.report(Error, profile, "profile", "names a cloud that does not exist in "+
+			c.report(asError, profile, "profile", "names a cloud that does not exist in "+
 				"clouds-public.yaml; write auth_url and region_name instead")
 			return
 		}
@@ -114,15 +114,15 @@ type cloudsReader struct {
 }
 
 // report adds a problem of a setting.
-func (c *cloudsReader) report(severity Severity, s setting, key, text string) {
+func (c *cloudsReader) report(severity severity, s setting, key, text string) {
 	c.problems = append(c.problems, Problem{
-		Severity: severity, File: s.file, Line: s.line,
+		severity: severity, File: s.file, Line: s.line,
 		Section: s.section, Key: key, Text: text,
 	})
 }
 
 // reportOption adds a problem of an option of [Global].
-func (c *cloudsReader) reportOption(severity Severity, key, text string) {
+func (c *cloudsReader) reportOption(severity severity, key, text string) {
 	at := c.origins[origin{c.section, key}]
 	c.report(severity, setting{section: c.section, file: at.file, line: at.line}, key,
 		text)
@@ -139,13 +139,13 @@ func (c *cloudsReader) openClouds() *cloudsFile {
 		if file, found := c.read(path); found {
 			return file
 		}
-		c.reportOption(Mistake, "clouds-file",
+		c.reportOption(asMistake, "clouds-file",
 			"names a file that does not exist; searching the default locations")
 	}
 	known := len(c.problems)
 	file := c.open("clouds", "")
 	if file == nil && known == len(c.problems) {
-		c.reportOption(Error, "use-clouds", "is set, but no clouds.yaml exists")
+		c.reportOption(asError, "use-clouds", "is set, but no clouds.yaml exists")
 	}
 	return file
 }
@@ -188,7 +188,7 @@ func (c *cloudsReader) read(path string) (file *cloudsFile, found bool) {
 	c.files = append(c.files, path)
 	if err != nil {
 		c.problems = append(c.problems, Problem{
-			Severity: Error, File: path,
+			severity: asError, File: path,
 			Text: "cannot be read: " + reason(err),
 		})
 		return nil, true
@@ -225,13 +225,13 @@ func (c *cloudsReader) choose(clouds, secure *cloudsFile) (string, bool) {
 	case global.Cloud == "" && len(names) == 1:
 		return names[0], true
 	case len(names) == 0:
-		c.reportOption(Error, "cloud", fmt.Sprintf("cannot be chosen: %s contains no clouds",
+		c.reportOption(asError, "cloud", fmt.Sprintf("cannot be chosen: %s contains no clouds",
 			clouds.path))
 	case global.Cloud == "":
-		c.reportOption(Error, "cloud", fmt.Sprintf("is missing, and %s contains several clouds: %s",
-			clouds.path, strings.Join(names, ", ")))
+		c.reportOption(asError, "cloud", fmt.Sprintf(
+			"is missing, and %s contains several clouds: %s", clouds.path, strings.Join(names, ", ")))
 	default:
-		c.reportOption(Error, "cloud", fmt.Sprintf("does not exist in %s, which contains %s%s",
+		c.reportOption(asError, "cloud", fmt.Sprintf("does not exist in %s, which contains %s%s",
 			clouds.path, strings.Join(names, ", "), guess(global.Cloud, names)))
 	}
 	return "", false
@@ -245,7 +245,7 @@ func (c *cloudsReader) inRegion(cloud cloudEntry) cloudEntry {
 		name = cloud.settings["region_name"].value
 	}
 	if name == "" && len(cloud.regions) > 1 {
-		c.reportOption(Mistake, "region",
+		c.reportOption(asMistake, "region",
 			"is missing, and clouds.yaml has several regions and no region_name for the cloud")
 	}
 	for _, region := range cloud.regions {
@@ -279,7 +279,7 @@ func (c *cloudsReader) take(cloud cloudEntry) {
 		if f := o.read(s.value, false); f != nil {
 			c.report(f.severity, s, key, f.text)
 		} else if hasPlaceholder(s.value) {
-			c.report(Warning, s, key, isLiteral)
+			c.report(asWarning, s, key, isLiteral)
 		}
 	}
 	c.verification(cloud)
@@ -299,7 +299,7 @@ func (c *cloudsReader) verification(cloud cloudEntry) {
 		switch {
 		case s.value == "":
 		case !ok:
-			c.report(Error, s, key, "must be true or false")
+			c.report(asError, s, key, "must be true or false")
 		case !given && (value || !isInsecure):
 			c.global.TLSInsecure = value == isInsecure
 			c.origins[at] = position{s.file, s.line}
@@ -311,7 +311,7 @@ func (c *cloudsReader) authType(s setting) {
 	switch s.value {
 	case "", "password", "v3password", "token", "v3token", "v3applicationcredential":
 	default:
-		c.report(Mistake, s, "auth_type",
+		c.report(asMistake, s, "auth_type",
 			"is not supported; use password, v3password, token, v3token or v3applicationcredential")
 	}
 }

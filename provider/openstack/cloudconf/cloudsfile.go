@@ -44,7 +44,7 @@ type regionEntry struct {
 // YAML parser: the others have a part of the file.
 func parseClouds(path string, content []byte) (*cloudsFile, *Problem) {
 	file := &cloudsFile{path: path}
-	problem := &Problem{Severity: Error, File: path, Text: "is not YAML"}
+	problem := &Problem{severity: asError, File: path, Text: "is not YAML"}
 	switch kind, line := kindOf(string(content)); kind {
 	case kindUnknown, kindCloudYAML, kindYAML, kindJSON, kindUTF16: // the parser decides
 	default:
@@ -185,10 +185,10 @@ func (f *cloudsFile) entry(group, name string) cloudEntry {
 	}
 	entry := f.read(cloud, section)
 	if again := repeated(f.root, group); again != nil {
-		entry.report(Mistake, f, again, "", group, occursTwice)
+		entry.report(asMistake, f, again, "", group, occursTwice)
 	}
 	if again := repeated(child(f.root, group), name); again != nil {
-		entry.report(Mistake, f, again, group, name, occursTwice)
+		entry.report(asMistake, f, again, group, name, occursTwice)
 	}
 	return entry
 }
@@ -216,7 +216,7 @@ func (f *cloudsFile) read(cloud *yaml.Node, section string) cloudEntry {
 	entry := cloudEntry{settings: map[string]setting{}}
 	if cloud.Kind != yaml.MappingNode {
 		if !null(cloud) {
-			entry.report(Error, f, cloud, section, "", "must be a mapping")
+			entry.report(asError, f, cloud, section, "", "must be a mapping")
 		}
 		return entry
 	}
@@ -225,7 +225,7 @@ func (f *cloudsFile) read(cloud *yaml.Node, section string) cloudEntry {
 		if auth.Kind == yaml.MappingNode {
 			f.scalars(&entry, auth, section+".auth", "auth.")
 		} else {
-			entry.report(Error, f, auth, section, "auth", "must be a mapping")
+			entry.report(asError, f, auth, section, "auth", "must be a mapping")
 		}
 	}
 	if regions := child(cloud, "regions"); regions != nil {
@@ -244,19 +244,19 @@ func (f *cloudsFile) scalars(entry *cloudEntry, mapping *yaml.Node, section, pre
 		key := prefix + strings.ReplaceAll(written, "-", "_")
 		known, scalar := cloudsKey(key)
 		if seen[key] && known {
-			entry.report(Mistake, f, m.key, section, written, occursTwice)
+			entry.report(asMistake, f, m.key, section, written, occursTwice)
 		}
 		seen[key] = true
 		switch {
 		case isOfTLSInAuth(key):
-			entry.report(Warning, f, m.key, section, written,
+			entry.report(asWarning, f, m.key, section, written,
 				"has no effect in auth, and neither has it in openstacksdk; write it beside auth")
 		case key == "identity_endpoint_override" || key == "identity_endpoint":
-			entry.report(Warning, f, m.key, section, written,
+			entry.report(asWarning, f, m.key, section, written,
 				"has no effect, and neither has it in openstacksdk: logins use auth_url")
 		case !known:
 			p := Problem{
-				Severity: Mistake, File: f.path, Line: m.key.Line, Section: section,
+				severity: asMistake, File: f.path, Line: m.key.Line, Section: section,
 				Unknown: true,
 			}
 			if isName(written) {
@@ -279,7 +279,7 @@ func (f *cloudsFile) scalars(entry *cloudEntry, mapping *yaml.Node, section, pre
 		case null(m.value):
 			delete(entry.settings, key)
 		case m.value.Kind != yaml.ScalarNode:
-			entry.report(Error, f, m.value, section, written, "must be a single value")
+			entry.report(asError, f, m.value, section, written, "must be a single value")
 		default:
 			entry.settings[key] = setting{
 				value: m.value.Value, file: f.path, section: section,
@@ -319,11 +319,11 @@ func (f *cloudsFile) regions(list *yaml.Node, section string) []regionEntry {
 	return regions
 }
 
-func (e *cloudEntry) report(severity Severity, f *cloudsFile, at *yaml.Node, section,
+func (e *cloudEntry) report(severity severity, f *cloudsFile, at *yaml.Node, section,
 	key, text string,
 ) {
 	e.problems = append(e.problems, Problem{
-		Severity: severity, File: f.path, Line: at.Line,
+		severity: severity, File: f.path, Line: at.Line,
 		Section: section, Key: key, Text: text,
 	})
 }

@@ -53,7 +53,7 @@ func Read(content []byte, o Options) (Loaded, error) {
 	d.complete()
 	d.validate()
 	byLine(d.problems)
-	warnings, err := Classify(d.problems, o.Strict)
+	warnings, err := classify(d.problems, o.Strict)
 	if err != nil {
 		return Loaded{Warnings: warnings}, err
 	}
@@ -77,7 +77,7 @@ func (d *document) takeEnvironment(o Options) {
 	const steps = "OCCM_WAIT_LB_ACTIVE_STEPS"
 	if o.environment(steps) != "" {
 		d.problems = append(d.problems, Problem{
-			Severity: Warning, Section: "the environment",
+			severity: asWarning, Section: "the environment",
 			Key: steps, Text: "has no effect: the provider waits for load balancers without a " +
 				"limit",
 		})
@@ -96,7 +96,7 @@ func (d *document) complete() {
 func (d *document) validate() {
 	unread, brokenLine := map[string]bool{}, false
 	for _, p := range d.problems {
-		if p.Severity != Error {
+		if p.severity != asError {
 			continue
 		}
 		unread[p.Section] = true
@@ -114,9 +114,9 @@ func (d *document) validate() {
 		if d.isEmpty {
 			text = "is missing: the file is empty"
 		}
-		d.problems = append(d.problems, Problem{Severity: Error, Section: global, Text: text})
+		d.problems = append(d.problems, Problem{severity: asError, Section: global, Text: text})
 	}
-	for _, p := range Validate(d.config) {
+	for _, p := range problemsIn(d.config) {
 		position, given := d.origins[origin{p.Section, p.Key}]
 		if !given && (brokenLine || unread[p.Section]) {
 			continue
@@ -134,9 +134,9 @@ func (d *document) validate() {
 func (d *document) isCutAway(missing Problem) bool {
 	for i := range d.problems {
 		p := &d.problems[i]
-		if p.isCutAway && missing.Severity == Error && missing.Section == p.Section &&
+		if p.isCutAway && missing.severity == asError && missing.Section == p.Section &&
 			(missing.Key == "" || missing.Key == p.Key) {
-			p.Severity = Error
+			p.severity = asError
 			return true
 		}
 	}

@@ -6,34 +6,31 @@ import (
 	"strings"
 )
 
-// Login is a way to get a token from Keystone.
-type Login string
-
 // These are the ways to log in.
 const (
-	LoginNone                  Login = ""
-	LoginToken                 Login = "token"
-	LoginPassword              Login = "password"
-	LoginApplicationCredential Login = "application credential"
-	LoginTrust                 Login = "trust"
+	loginNone                  = ""
+	loginToken                 = "token"
+	loginPassword              = "password"
+	loginApplicationCredential = "application credential"
+	loginTrust                 = "trust"
 )
 
-// Login returns the way that the credentials select. If there are several, which [Validate]
-// reports, it selects as OCCM does: a trust, then a password, then a token, then an application
-// credential.
-func (g Global) Login() Login {
+// Login returns the way to log in that the credentials select: "trust", "password", "token",
+// "application credential", or "" without credentials. If there are several, which [Validate]
+// reports, it selects as OCCM does, in this order.
+func (g Global) Login() string {
 	_, _, password := g.User()
 	switch {
 	case g.TrustID != "":
-		return LoginTrust
+		return loginTrust
 	case password != "":
-		return LoginPassword
+		return loginPassword
 	case g.Token != "":
-		return LoginToken
+		return loginToken
 	case g.ApplicationCredentialID != "" || g.ApplicationCredentialName != "":
-		return LoginApplicationCredential
+		return loginApplicationCredential
 	}
-	return LoginNone
+	return loginNone
 }
 
 // User is the user that logs in: by ID or, if that is empty, by name in [Global.UserDomain]. With a
@@ -66,31 +63,31 @@ func domainOr(id, name, commonID, commonName string) (string, string) {
 func (g Global) loginProblems(region string) []Problem {
 	p := problemsOf{section: header("Global", region)}
 	if g.AuthURL == "" {
-		p.add(Error, "auth-url", "is missing; set it to the URL of Keystone")
+		p.add(asError, "auth-url", "is missing; set it to the URL of Keystone")
 	}
 	switch g.Login() {
-	case LoginNone:
+	case loginNone:
 		if g.ApplicationCredentialSecret != "" {
-			p.add(Error, "application-credential-id",
+			p.add(asError, "application-credential-id",
 				"is missing, but application-credential-secret is set")
 		} else {
-			p.add(Error, "",
+			p.add(asError, "",
 				"has no credentials: set a password, an application credential or a token")
 		}
-	case LoginToken:
-		p.add(Warning, "token",
+	case loginToken:
+		p.add(asWarning, "token",
 			"cannot be renewed: when it expires, all requests fail until a new one is set")
 		g.project(&p)
-	case LoginPassword:
+	case loginPassword:
 		g.user(&p, "the password")
 		g.project(&p)
-	case LoginTrust:
+	case loginTrust:
 		if _, _, password := g.User(); password == "" {
-			p.add(Error, "trust-id", "needs the trustee and the trustee's password")
+			p.add(asError, "trust-id", "needs the trustee and the trustee's password")
 		} else {
 			g.user(&p, "the trust")
 		}
-	case LoginApplicationCredential:
+	case loginApplicationCredential:
 		g.applicationCredential(&p)
 	}
 	g.several(&p)
@@ -103,9 +100,9 @@ type problemsOf struct {
 	problems []Problem
 }
 
-func (p *problemsOf) add(severity Severity, key, text string) {
+func (p *problemsOf) add(severity severity, key, text string) {
 	p.problems = append(p.problems, Problem{
-		Severity: severity, Section: p.section,
+		severity: severity, Section: p.section,
 		Key: key, Text: text,
 	})
 }
@@ -115,9 +112,9 @@ func (g Global) user(p *problemsOf, what string) {
 	domainID, domainName := g.UserDomain()
 	switch {
 	case id == "" && name == "":
-		p.add(Error, "user-id", "is missing, and username too: "+what+" needs one of them")
+		p.add(asError, "user-id", "is missing, and username too: "+what+" needs one of them")
 	case id == "" && domainID == "" && domainName == "":
-		p.add(Error, "username",
+		p.add(asError, "username",
 			"needs a domain: user-domain-id, user-domain-name, domain-id or domain-name")
 	}
 }
@@ -125,19 +122,19 @@ func (g Global) user(p *problemsOf, what string) {
 func (g Global) project(p *problemsOf) {
 	domainID, domainName := g.TenantDomain()
 	switch {
-	case g.TenantID == "" && g.TenantName == "" && g.Login() == LoginPassword:
-		p.add(Warning, "tenant-id",
+	case g.TenantID == "" && g.TenantName == "" && g.Login() == loginPassword:
+		p.add(asWarning, "tenant-id",
 			"is missing, and tenant-name too: Keystone uses the default project of the user, if "+
 				"there is one")
 	case g.TenantID == "" && g.TenantName != "" && domainID == "" && domainName == "":
-		p.add(Error, "tenant-name",
+		p.add(asError, "tenant-name",
 			"needs a domain: tenant-domain-id, tenant-domain-name, domain-id or domain-name")
 	}
 }
 
 func (g Global) applicationCredential(p *problemsOf) {
 	if g.ApplicationCredentialSecret == "" {
-		p.add(Error, "application-credential-secret", "is missing")
+		p.add(asError, "application-credential-secret", "is missing")
 	}
 	if g.ApplicationCredentialID == "" {
 		g.user(p, "the name of an application credential")
@@ -149,27 +146,28 @@ func (g Global) applicationCredential(p *problemsOf) {
 func (g Global) several(p *problemsOf) {
 	var ways []string
 	for _, way := range []struct {
-		login Login
+		login string
 		given bool
 	}{
-		{LoginToken, g.Token != ""},
-		{LoginPassword, g.Password != "" || g.TrusteePassword != ""},
-		{LoginApplicationCredential, g.ApplicationCredentialID != "" ||
+		{loginToken, g.Token != ""},
+		{loginPassword, g.Password != "" || g.TrusteePassword != ""},
+		{loginApplicationCredential, g.ApplicationCredentialID != "" ||
 			g.ApplicationCredentialName != "" || g.ApplicationCredentialSecret != ""},
 	} {
 		if way.given {
-			ways = append(ways, string(way.login))
+			ways = append(ways, way.login)
 		}
 	}
 	if len(ways) > 1 {
-		p.add(Mistake, "", fmt.Sprintf("has several kinds of credentials (%s); fxccm uses the %s",
+		p.add(asMistake, "", fmt.Sprintf("has several kinds of credentials (%s); fxccm uses the %s",
 			strings.Join(ways, ", "), g.Login()))
 	}
 	if g.TrustID == "" && (g.TrusteeID != "" || g.TrusteePassword != "") {
-		p.add(Mistake, "trust-id", "is missing, so trustee-id and trustee-password have no effect")
+		p.add(asMistake, "trust-id",
+			"is missing, so trustee-id and trustee-password have no effect")
 	}
-	if g.Login() == LoginApplicationCredential && (g.TenantID != "" || g.TenantName != "") {
-		p.add(Warning, "",
+	if g.Login() == loginApplicationCredential && (g.TenantID != "" || g.TenantName != "") {
+		p.add(asWarning, "",
 			"has a project that has no effect, because an application credential belongs to one")
 	}
 }
@@ -188,7 +186,7 @@ func (g Global) pairs(p *problemsOf) {
 		},
 	} {
 		if pair.id != "" && pair.name != "" {
-			p.add(Warning, pair.nameKey, "has no effect because "+pair.idKey+" is set")
+			p.add(asWarning, pair.nameKey, "has no effect because "+pair.idKey+" is set")
 		}
 	}
 }

@@ -9,115 +9,115 @@ import (
 func TestLogin_FollowsFromTheCredentials(t *testing.T) {
 	for name, test := range map[string]struct {
 		options string
-		login   Login
+		login   string
 		want    string // severity: problem
 	}{
 		"nothing": {
-			"", LoginNone,
+			"", loginNone,
 			"2: auth-url in [Global]: is missing; set it to the URL of Keystone\n" +
 				"2: [Global]: has no credentials: set a password, an application credential or a " +
 				"token",
 		},
-		"a user by id": {"user-id = u, password = p, tenant-id = t", LoginPassword, ""},
+		"a user by id": {"user-id = u, password = p, tenant-id = t", loginPassword, ""},
 		"a user by name": {
-			"username = u, user-domain-name = d, password = p, tenant-id = t", LoginPassword, "",
+			"username = u, user-domain-name = d, password = p, tenant-id = t", loginPassword, "",
 		},
 		"domains of both": {
-			"username = u, password = p, tenant-name = t, domain-id = d", LoginPassword, "",
+			"username = u, password = p, tenant-name = t, domain-id = d", loginPassword, "",
 		},
 		"domains of each": {
 			"username = u, password = p, tenant-name = t, user-domain-id = d, " +
-				"tenant-domain-name = e", LoginPassword, "",
+				"tenant-domain-name = e", loginPassword, "",
 		},
 		"a user without a domain": {
-			"username = u, password = p, tenant-id = t, tenant-domain-id = d", LoginPassword,
+			"username = u, password = p, tenant-id = t, tenant-domain-id = d", loginPassword,
 			"2: username in [Global]: needs a domain: user-domain-id, user-domain-name, " +
 				"domain-id or domain-name",
 		},
 		"a project without a domain": {
-			"user-id = u, password = p, tenant-name = t, user-domain-id = d", LoginPassword,
+			"user-id = u, password = p, tenant-name = t, user-domain-id = d", loginPassword,
 			"2: tenant-name in [Global]: needs a domain: tenant-domain-id, " +
 				"tenant-domain-name, domain-id or domain-name",
 		},
 		"no project": {
-			"user-id = u, password = p", LoginPassword,
+			"user-id = u, password = p", loginPassword,
 			"0: tenant-id in [Global]: is missing, and tenant-name too: Keystone uses the " +
 				"default project of the user, if there is one",
 		},
 		"no user": {
-			"password = p, tenant-id = t", LoginPassword,
+			"password = p, tenant-id = t", loginPassword,
 			"2: user-id in [Global]: is missing, and username too: the password needs one of " +
 				"them",
 		},
 		"a user's id and name": {
 			"user-id = u, username = n, password = p, tenant-id = t, tenant-name = tn",
-			LoginPassword,
+			loginPassword,
 			"0: username in [Global]: has no effect because user-id is set",
 		},
 		"a token": {
-			"token = x, tenant-id = t", LoginToken,
+			"token = x, tenant-id = t", loginToken,
 			"0: token in [Global]: cannot be renewed: when it expires, all requests fail " +
 				"until a new one is set",
 		},
 		"an application credential": {
 			"application-credential-id = a, application-credential-secret = s",
-			LoginApplicationCredential, "",
+			loginApplicationCredential, "",
 		},
 		"by name and user's id": {
 			"application-credential-name = a, application-credential-secret = s, user-id = u",
-			LoginApplicationCredential, "",
+			loginApplicationCredential, "",
 		},
 		"by name and user's name": {
 			"application-credential-name = a, application-credential-secret = s, username = " +
-				"u, user-domain-id = d", LoginApplicationCredential, "",
+				"u, user-domain-id = d", loginApplicationCredential, "",
 		},
 		"by name without a user": {
 			"application-credential-name = a, application-credential-secret = s",
-			LoginApplicationCredential,
+			loginApplicationCredential,
 			"2: user-id in [Global]: is missing, and username too: the name of an " +
 				"application credential needs one of them",
 		},
 		"without its secret": {
-			"application-credential-id = a", LoginApplicationCredential,
+			"application-credential-id = a", loginApplicationCredential,
 			"2: application-credential-secret in [Global]: is missing",
 		},
 		"its secret only": {
-			"application-credential-secret = s", LoginNone,
+			"application-credential-secret = s", loginNone,
 			"2: application-credential-id in [Global]: is missing, but " +
 				"application-credential-secret is set",
 		},
 		"with a project": {
 			"application-credential-id = a, application-credential-secret = s, tenant-id = t",
-			LoginApplicationCredential,
+			loginApplicationCredential,
 			"0: [Global]: has a project that has no effect, because an application " +
 				"credential belongs to one",
 		},
-		"a trust": {"trust-id = t, user-id = u, password = p", LoginTrust, ""},
+		"a trust": {"trust-id = t, user-id = u, password = p", loginTrust, ""},
 		"a trust and its trustee": {
-			"trust-id = t, trustee-id = u, trustee-password = p", LoginTrust, "",
+			"trust-id = t, trustee-id = u, trustee-password = p", loginTrust, "",
 		},
 		"a trust without a user": {
-			"trust-id = t, password = p", LoginTrust,
+			"trust-id = t, password = p", loginTrust,
 			"2: user-id in [Global]: is missing, and username too: the trust needs one of " +
 				"them",
 		},
 		"a trust without a password": {
-			"trust-id = t, user-id = u, token = x", LoginTrust,
+			"trust-id = t, user-id = u, token = x", loginTrust,
 			"2: trust-id in [Global]: needs the trustee and the trustee's password",
 		},
 		"a trustee without a trust": {
-			"user-id = u, password = p, tenant-id = t, trustee-id = v", LoginPassword,
+			"user-id = u, password = p, tenant-id = t, trustee-id = v", loginPassword,
 			"1: trust-id in [Global]: is missing, so trustee-id and trustee-password have no " +
 				"effect",
 		},
 		"a password and an application": {
 			"user-id = u, password = p, tenant-id = t, application-credential-id = a, " +
-				"application-credential-secret = s", LoginPassword,
+				"application-credential-secret = s", loginPassword,
 			"1: [Global]: has several kinds of credentials (password, application " +
 				"credential); fxccm uses the password",
 		},
 		"a token and a password": {
-			"user-id = u, password = p, tenant-id = t, token = x", LoginPassword,
+			"user-id = u, password = p, tenant-id = t, token = x", loginPassword,
 			"1: [Global]: has several kinds of credentials (token, password); fxccm uses the " +
 				"password",
 		},
@@ -137,7 +137,7 @@ func TestLogin_FollowsFromTheCredentials(t *testing.T) {
 			}
 			var got []string
 			for _, p := range c.Global.loginProblems("") {
-				got = append(got, fmt.Sprintf("%d: %s", p.Severity, p))
+				got = append(got, fmt.Sprintf("%d: %s", p.severity, p))
 			}
 			if got := strings.Join(got, "\n"); got != test.want {
 				t.Errorf("problems are\n%s\nwant\n%s", got, test.want)

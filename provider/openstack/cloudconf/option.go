@@ -48,12 +48,12 @@ type option struct {
 
 // finding is a Problem without its position.
 type finding struct {
-	severity Severity
+	severity severity
 	text     string
 }
 
-func mistake(text string) *finding { return &finding{Mistake, text} }
-func wrong(text string) *finding   { return &finding{Error, text} }
+func mistake(text string) *finding { return &finding{asMistake, text} }
+func wrong(text string) *finding   { return &finding{asError, text} }
 
 // rule checks a value.
 type rule[T any] struct {
@@ -298,19 +298,19 @@ func duration(key string, field *time.Duration, meaning string,
 }
 
 // oneOf accepts a fixed set of values. An empty value stands for an unnamed default.
-func oneOf(severity Severity, values ...string) rule[string] {
+func oneOf(severity severity, values ...string) rule[string] {
 	shown := strings.Join(slices.DeleteFunc(slices.Clone(values), func(v string) bool {
 		return v == ""
 	}), ", ")
 	says := "One of " + shown
-	if severity == Warning {
+	if severity == asWarning {
 		says = "Known values: " + shown
 	}
 	return rule[string]{says: says, check: func(value string) *finding {
 		if slices.Contains(values, value) {
 			return nil
 		}
-		if severity == Warning {
+		if severity == asWarning {
 			return &finding{severity, "is not one of the known values " + shown +
 				guess(value, values)}
 		}
@@ -319,7 +319,7 @@ func oneOf(severity Severity, values ...string) rule[string] {
 }
 
 // between includes both ends.
-func between[T int | float64 | time.Duration](severity Severity, low, high T) rule[T] {
+func between[T int | float64 | time.Duration](severity severity, low, high T) rule[T] {
 	shown := fmt.Sprintf("from %s to %s", short(low), short(high))
 	return rule[T]{
 		says: "From " + strings.TrimPrefix(shown, "from "),
@@ -332,7 +332,7 @@ func between[T int | float64 | time.Duration](severity Severity, low, high T) ru
 	}
 }
 
-func atLeast[T int | float64 | time.Duration](severity Severity, low T) rule[T] {
+func atLeast[T int | float64 | time.Duration](severity severity, low T) rule[T] {
 	return rule[T]{says: "At least " + short(low), check: func(value T) *finding {
 		if value >= low {
 			return nil

@@ -59,7 +59,7 @@ func (o Options) readFile(path string) ([]byte, error) {
 func Parse(content []byte, o Options) (config Config, warnings []Problem, err error) {
 	d := parse(content, o.Path)
 	d.refuseFiles(o)
-	warnings, err = Classify(d.problems, o.Strict)
+	warnings, err = classify(d.problems, o.Strict)
 	if err != nil {
 		return Config{}, warnings, err
 	}
@@ -93,7 +93,7 @@ func (d *document) refuseFiles(o Options) {
 				text += "; set cafilecontents instead"
 			}
 			d.problems = append(d.problems, Problem{
-				Severity: Error, File: at.file, Line: at.line, Section: section, Key: option.key,
+				severity: asError, File: at.file, Line: at.line, Section: section, Key: option.key,
 				Text: text,
 			})
 		}
@@ -137,7 +137,7 @@ func parse(content []byte, path string) *document {
 		kind != kindCloudConf {
 		statements = nil
 		problems = []Problem{{
-			Severity: Error, Line: line,
+			severity: asError, Line: line,
 			Text: "is " + string(kind) + ", not a cloud.conf" + kind.advice(),
 		}}
 	}
@@ -190,7 +190,7 @@ type reader struct {
 
 func (r *reader) problem(line int, key string, f finding) {
 	r.problems = append(r.problems, Problem{
-		Severity: f.severity, Line: line, Section: r.shown,
+		severity: f.severity, Line: line, Section: r.shown,
 		Key: key, Text: f.text,
 	})
 }
@@ -253,7 +253,7 @@ func (r *reader) assign(s statement) {
 		}
 		if f != nil {
 			r.problem(s.line, o.key, *f)
-			if f.severity == Error {
+			if f.severity == asError {
 				delete(r.origins, at)
 			}
 		} else if f = s.surprises(o); f != nil {
@@ -271,12 +271,12 @@ func (s statement) surprises(o option) *finding {
 	case s.surprise != "":
 		return mistake(s.surprise)
 	case o.noEffect != "" && s.value != "" && o.isValid():
-		return &finding{Warning, "has no effect, and can be removed: " + o.noEffect}
+		return &finding{asWarning, "has no effect, and can be removed: " + o.noEffect}
 	case o.secret && s.isCommented:
-		return &finding{Warning, "ends at # or ;, which begin a comment; put the whole value in " +
-			"double quotes if they are a part of it"}
+		return &finding{asWarning, "ends at # or ;, which begin a comment; put the whole value " +
+			"in double quotes if they are a part of it"}
 	case hasPlaceholder(s.value):
-		return &finding{Warning, isLiteral}
+		return &finding{asWarning, isLiteral}
 	}
 	return nil
 }
@@ -294,7 +294,7 @@ func hasPlaceholder(value string) bool {
 
 func (r *reader) unknownSection(s statement) {
 	p := Problem{
-		Severity: Mistake, Line: s.line, Section: r.shown, Unknown: true, isHeader: true,
+		severity: asMistake, Line: s.line, Section: r.shown, Unknown: true, isHeader: true,
 	}
 	if !isName(s.section) {
 		p.Section = ""
@@ -304,7 +304,7 @@ func (r *reader) unknownSection(s statement) {
 		return
 	}
 	if whose := ofOtherTools(s.section); whose != "" {
-		p.Severity, p.Unknown, p.Text = Warning, false, whose
+		p.severity, p.Unknown, p.Text = asWarning, false, whose
 	} else if near := nearest.Name(s.section, sectionNames(r.table)); near != "" {
 		p.Section, p.Text = r.shown, fmt.Sprintf("did you mean [%s]?", near)
 	}
@@ -332,13 +332,13 @@ func ofOtherTools(section string) string {
 }
 
 func (r *reader) unknownKey(s statement) {
-	p := Problem{Severity: Mistake, Line: s.line, Section: r.shown, Unknown: true}
+	p := Problem{severity: asMistake, Line: s.line, Section: r.shown, Unknown: true}
 	if len(r.problems) > maxShown {
 		r.problems = append(r.problems, p) // it is only counted
 		return
 	}
 	if r.section.name == "LoadBalancer" && strings.EqualFold(s.key, "use-octavia") {
-		p.Severity, p.Unknown, p.Key, p.Text = Warning, false, s.key,
+		p.severity, p.Unknown, p.Key, p.Text = asWarning, false, s.key,
 			"has no effect: load balancers are always created in Octavia"
 	} else {
 		p.Text = r.meant(s.key)

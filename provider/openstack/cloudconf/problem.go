@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// Severity decides whether a [Problem] refuses the configuration.
-type Severity int
+// severity decides whether a [Problem] refuses the configuration.
+type severity int
 
 const (
-	// Warning is never refused.
-	Warning Severity = iota
-	// Mistake is probably unintended. OCCM accepts it. It is refused in strict mode and is a
+	// asWarning is never refused.
+	asWarning severity = iota
+	// asMistake is probably unintended. OCCM accepts it. It is refused in strict mode and is a
 	// warning otherwise.
-	Mistake
-	// Error is always refused: OCCM refuses it too or fails with it later, or the option is fxccm's
-	// own.
-	Error
+	asMistake
+	// asError is always refused: OCCM refuses it too or fails with it later, or the option is
+	// fxccm's own.
+	asError
 )
 
 // Problem is an error or a surprise in a configuration. It names options and never quotes a value,
 // so it is safe to log even if a secret was written in the wrong place.
 type Problem struct {
-	Severity Severity
+	severity severity
 	// File is empty if the content did not come from a file. Line counts from 1; 0 is unknown.
 	File string
 	Line int
@@ -157,16 +157,16 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Classify splits problems into warnings and refusals. The error is a [Problems]; it is nil if
+// classify splits problems into warnings and refusals. The error is a [Problems]; it is nil if
 // nothing is refused.
-func Classify(problems []Problem, strict bool) (warnings []Problem, err error) {
-	limit := Error
+func classify(problems []Problem, strict bool) (warnings []Problem, err error) {
+	limit := asError
 	if strict {
-		limit = Mistake
+		limit = asMistake
 	}
 	var refused Problems
 	for _, p := range problems {
-		if p.Severity >= limit {
+		if p.severity >= limit {
 			refused = append(refused, p)
 		} else {
 			warnings = append(warnings, p)

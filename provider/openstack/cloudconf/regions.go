@@ -82,7 +82,7 @@ func (r *reader) takeRegions() {
 			for _, s := range region.sections(name) {
 				if line, ok := r.headers[origin{s.name, name}]; ok {
 					r.problems = append(r.problems, Problem{
-						Severity: Mistake, Line: line, Section: s.header(),
+						severity: asMistake, Line: line, Section: s.header(),
 						Text: "is ignored: its region needs a section " + header("Global", name),
 					})
 				}
@@ -139,31 +139,31 @@ func (c Config) regionProblems() []Problem {
 		return nil
 	}
 	var problems []Problem
-	add := func(severity Severity, section, name, key, text string) {
+	add := func(severity severity, section, name, key, text string) {
 		problems = append(problems, Problem{
-			Severity: severity, Section: header(section, name), Key: key, Text: text,
+			severity: severity, Section: header(section, name), Key: key, Text: text,
 		})
 	}
 	if c.Global.Region == "" {
-		add(Error, "Global", "", "region", "is missing; it is the name of the default region")
+		add(asError, "Global", "", "region", "is missing; it is the name of the default region")
 	}
 	logins := map[Global]string{c.Global: ""}
 	for _, name := range c.RegionNames()[1:] {
 		r := c.Regions[name]
 		if name == c.Global.Region || strings.TrimSpace(name) != name || name == "" {
-			add(Error, "Global", name, "",
+			add(asError, "Global", name, "",
 				"needs a name that is not empty and not that of the default region")
 		}
 		if r.Global.Region == "" {
-			add(Error, "Global", name, "region", "is missing")
+			add(asError, "Global", name, "region", "is missing")
 		}
 		if other, taken := logins[r.Global]; taken {
-			add(Mistake, "Global", name, "", fmt.Sprintf("is the same region and project as %s",
+			add(asMistake, "Global", name, "", fmt.Sprintf("is the same region and project as %s",
 				header("Global", other)))
 		}
 		logins[r.Global] = name
 		if (r.Route.RouterID == "") != (c.Route.RouterID == "") {
-			add(Error, "Route", name, "router-id",
+			add(asError, "Route", name, "router-id",
 				"must be set for all regions or for none, because each node needs its route")
 		}
 	}

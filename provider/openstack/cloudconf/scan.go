@@ -81,7 +81,7 @@ func (s *scanner) problem(line int, key, text string) {
 	if len(s.problems) > maxShown || !isKey(key) {
 		key = ""
 	}
-	s.problems = append(s.problems, Problem{Severity: Error, Line: line, Key: key, Text: text})
+	s.problems = append(s.problems, Problem{severity: asError, Line: line, Key: key, Text: text})
 }
 
 // isKey reports whether any section has an option with the key.

@@ -109,7 +109,7 @@ func global(g *Global) section {
 			word("os-endpoint-type", &g.EndpointType, endpointType,
 				"The interface of the service endpoints. The long form, such as publicURL, is "+
 					"accepted. Empty means public.",
-				oneOf(Error, "", "public", "internal", "admin")).inClouds("endpoint_type").
+				oneOf(asError, "", "public", "internal", "admin")).inClouds("endpoint_type").
 				known("endpoint-type", "interface", "os-endpointType"),
 			text("compute-endpoint-override", &g.ComputeEndpoint,
 				"The address of Nova, in place of the one in Keystone's catalog. With or without "+
@@ -183,7 +183,7 @@ func loadBalancer(l *LoadBalancer) section {
 			"most of them.", options: []option{
 			truth("enabled", &l.Enabled, "Serve Services of type LoadBalancer."),
 			text("lb-version", &l.LBVersion,
-				"Deprecated: only one version exists.", oneOf(Error, "", "v2")).
+				"Deprecated: only one version exists.", oneOf(asError, "", "v2")).
 				withoutEffect("only one version of Octavia's API exists"),
 			text("subnet-id", &l.SubnetID,
 				"The subnet of VIPs, and of members if member-subnet-id is empty.", uuidRule()),
@@ -203,11 +203,12 @@ func loadBalancer(l *LoadBalancer) section {
 					"all; a leading ! negates."),
 			text("lb-method", &l.LBMethod,
 				"The load balancing algorithm. The ovn provider supports only SOURCE_IP_PORT.",
-				oneOf(Mistake, "ROUND_ROBIN", "LEAST_CONNECTIONS", "SOURCE_IP", "SOURCE_IP_PORT")),
+				oneOf(asMistake, "ROUND_ROBIN", "LEAST_CONNECTIONS", "SOURCE_IP",
+					"SOURCE_IP_PORT")),
 			text("lb-provider", &l.LBProvider,
 				"The Octavia provider. Empty: Octavia's default. An unknown one is passed to "+
 					"Octavia with a warning.",
-				oneOf(Warning, "", "amphora", "octavia", "ovn", "f5", "amphorav2")),
+				oneOf(asWarning, "", "amphora", "octavia", "ovn", "f5", "amphorav2")),
 			truth("create-monitor", &l.CreateMonitor,
 				"Create health monitors. Services with externalTrafficPolicy: Local need them."),
 			duration("monitor-delay", &l.MonitorDelay,
@@ -217,9 +218,9 @@ func loadBalancer(l *LoadBalancer) section {
 					"fxccm warns, and uses both.",
 				wholeSeconds()),
 			count("monitor-max-retries", &l.MonitorMaxRetries,
-				"Successful checks before a member is online again.", between(Mistake, 1, 10)),
+				"Successful checks before a member is online again.", between(asMistake, 1, 10)),
 			count("monitor-max-retries-down", &l.MonitorMaxRetriesDown,
-				"Failed checks before a member is taken offline.", between(Mistake, 1, 10)),
+				"Failed checks before a member is taken offline.", between(asMistake, 1, 10)),
 			truth("manage-security-groups", &l.ManageSecurityGroups,
 				"Create a security group for each Service that opens its node ports."),
 			truth("internal-lb", &l.InternalLB,
@@ -238,10 +239,11 @@ func loadBalancer(l *LoadBalancer) section {
 			text("ingress-hostname-suffix", &l.IngressHostnameSuffix,
 				"The suffix of that host name.", domain()),
 			number("max-shared-lb", &l.MaxSharedLB,
-				"The maximum number of Services that share a load balancer.", atLeast(Mistake, 1)),
+				"The maximum number of Services that share a load balancer.",
+				atLeast(asMistake, 1)),
 			text("container-store", &l.ContainerStore,
 				"The store of listener certificates. Only certificates in barbican are checked "+
-					"before use.", oneOf(Mistake, "barbican", "external")),
+					"before use.", oneOf(asMistake, "barbican", "external")),
 			truth("provider-requires-serial-api-calls", &l.ProviderRequiresSerialAPICalls,
 				"Create each object of a load balancer with its own request, for providers that "+
 					"need this."),
@@ -254,7 +256,7 @@ func loadBalancer(l *LoadBalancer) section {
 					"is changed. Set it to none if users are not trusted.", annotationNames()),
 			duration("drift-period", &l.DriftPeriod,
 				"Interval at which load balancers are checked for drift without a change in the "+
-					"cluster. 0 disables the check.", between(Error, 0, 24*time.Hour)),
+					"cluster. 0 disables the check.", between(asError, 0, 24*time.Hour)),
 		},
 	}
 }
@@ -301,7 +303,7 @@ func metadata(m *Metadata) section {
 			withoutEffect("fxccm asks Nova, and reads no metadata of its own machine"),
 		duration("request-timeout", &m.RequestTimeout,
 			"Timeout of one attempt of one request to OpenStack, including the response body. 0 "+
-				"means the default.", atLeast(Mistake, time.Millisecond)),
+				"means the default.", atLeast(asMistake, time.Millisecond)),
 	}}
 }
 
@@ -310,12 +312,12 @@ func client(c *Client) section {
 		name: "Client", own: true,
 		meaning: "Limits of requests to OpenStack.", options: []option{
 			real("request-rate", &c.RequestRate,
-				"Average number of requests per second.", between(Error, 0.1, 100000)),
+				"Average number of requests per second.", between(asError, 0.1, 100000)),
 			number("request-burst", &c.RequestBurst,
-				"Number of requests that may start at once.", between(Error, 1, 100000)),
+				"Number of requests that may start at once.", between(asError, 1, 100000)),
 			number("max-retries", &c.MaxRetries,
 				"Maximum number of retries of a request after a transient failure.",
-				between(Error, 0, 100)),
+				between(asError, 0, 100)),
 		},
 	}
 }
@@ -327,20 +329,20 @@ func instances(i *Instances) section {
 				"`openstack:///id`."),
 		duration("metadata-max-age", &i.MetadataMaxAge,
 			"Maximum age of cached data for a node's addresses, type and zone.",
-			between(Error, 0, time.Hour)),
+			between(asError, 0, time.Hour)),
 		duration("status-max-age", &i.StatusMaxAge,
 			"Maximum age of cached data that says whether an instance exists or is shut down.",
-			between(Error, 0, time.Hour)),
+			between(asError, 0, time.Hour)),
 		duration("absence-confirmation", &i.AbsenceConfirmation,
 			"Minimum time between the two responses that confirm that an instance does not "+
-				"exist, before its node is deleted.", between(Error, time.Second, time.Hour)),
+				"exist, before its node is deleted.", between(asError, time.Second, time.Hour)),
 		number("vanished-number", &i.VanishedNumber,
 			"Mass deletion guard: if at least this many known instances are absent, and more "+
 				"than vanished-share, no node is deleted. Nodes that are marked for removal do "+
-				"not count, and are deleted.", between(Error, 1, 1000000)),
+				"not count, and are deleted.", between(asError, 1, 1000000)),
 		real("vanished-share", &i.VanishedShare,
 			"Mass deletion guard: the share of absent instances among the known ones.",
-			between(Error, 0.0, 1)),
+			between(asError, 0.0, 1)),
 		list("removal-taints", &i.RemovalTaints,
 			"Keys of taints that mark a node for removal, besides those of the cluster "+
 				"autoscaler and Karpenter. Such a node gets no new connections."),

@@ -1,9 +1,15 @@
 package cloudconf
 
-// Validate returns all problems of a configuration, no matter where it came from; [Classify] says
-// which of them refuse it. Validate reads no files and sends no requests, so it does not know
-// whether, for example, a network exists.
-func Validate(c Config) []Problem {
+// Validate checks a configuration, no matter where it came from. The error is a [Problems] with all
+// reasons to refuse it; with strict, probable mistakes are among them, and otherwise among the
+// warnings. Validate reads no files and sends no requests, so it does not know whether, for
+// example, a network exists.
+func Validate(c Config, strict bool) (warnings []Problem, err error) {
+	return classify(problemsIn(c), strict)
+}
+
+// problemsIn returns all problems of a configuration.
+func problemsIn(c Config) []Problem {
 	problems := append(c.valueProblems(), c.regionProblems()...)
 	check := func(g Global, l LoadBalancer, name string) {
 		problems = append(problems, g.loginProblems(name)...)
@@ -38,16 +44,16 @@ func (c *Config) valueProblems() []Problem {
 func (g Global) transportProblems(region string) []Problem {
 	p := problemsOf{section: header("Global", region)}
 	if g.CertFile != "" && g.KeyFile == "" {
-		p.add(Mistake, "cert-file", "has no effect without key-file")
+		p.add(asMistake, "cert-file", "has no effect without key-file")
 	}
 	if g.KeyFile != "" && g.CertFile == "" {
-		p.add(Mistake, "key-file", "has no effect without cert-file")
+		p.add(asMistake, "key-file", "has no effect without cert-file")
 	}
 	if g.CAFile != "" && g.CAFileContents != "" {
-		p.add(Mistake, "cafilecontents", "has no effect because ca-file is set")
+		p.add(asMistake, "cafilecontents", "has no effect because ca-file is set")
 	}
 	if !g.UseClouds && (g.CloudsFile != "" || g.Cloud != "") {
-		p.add(Mistake, "use-clouds", "is not set, so clouds-file and cloud have no effect")
+		p.add(asMistake, "use-clouds", "is not set, so clouds-file and cloud have no effect")
 	}
 	return p.problems
 }
@@ -57,10 +63,10 @@ func (l LoadBalancer) problems(region string) []Problem {
 	// https://docs.openstack.org/api-ref/load-balancer/v2/#create-health-monitor; Octavia accepts
 	// such times all the same.
 	if l.MonitorTimeout >= l.MonitorDelay {
-		p.add(Warning, "monitor-timeout", "should be shorter than monitor-delay; both are used")
+		p.add(asWarning, "monitor-timeout", "should be shorter than monitor-delay; both are used")
 	}
 	if l.LBProvider == "ovn" && l.LBMethod != "SOURCE_IP_PORT" {
-		p.add(Warning, "lb-method",
+		p.add(asWarning, "lb-method",
 			"must be SOURCE_IP_PORT, the only method that the ovn provider supports")
 	}
 	return p.problems

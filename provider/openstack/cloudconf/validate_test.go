@@ -159,7 +159,7 @@ func TestRead_ValidatesValues(t *testing.T) {
 		loaded, err := Read([]byte(others+test.content+"\n"), Options{})
 		var got []string
 		for _, p := range append(loaded.Warnings, refused(t, err)...) {
-			got = append(got, fmt.Sprintf("%d: %s", p.Severity, p))
+			got = append(got, fmt.Sprintf("%d: %s", p.severity, p))
 		}
 		place := fmt.Sprintf("%s in %s (line 7): ", key, header)
 		if got := strings.Replace(strings.Join(got, "\n"), place, "", 1); got != test.want {
@@ -180,30 +180,30 @@ func TestValidate_ConfigOfAHost(t *testing.T) {
 network-id in [LoadBalancerClass "a"]: must be a UUID
 subnet-id in [LoadBalancerClass "b"]: must be a UUID
 monitor-timeout in [LoadBalancer]: should be shorter than monitor-delay; both are used`
-	if got := told(Validate(c)); got != want {
+	if got := told(problemsIn(c)); got != want {
 		t.Errorf("problems are\n%s\nwant\n%s", got, want)
 	}
-	if len(Validate(Config{})) == 0 {
+	if len(problemsIn(Config{})) == 0 {
 		t.Error("a Config that was not made from Default has no problems")
 	}
 }
 
 func TestClassify_RefusesMistakesInStrictModeOnly(t *testing.T) {
 	problems := []Problem{
-		{Severity: Warning, Key: "a"},
-		{Severity: Mistake, Key: "b"},
-		{Severity: Error, Key: "c"},
+		{severity: asWarning, Key: "a"},
+		{severity: asMistake, Key: "b"},
+		{severity: asError, Key: "c"},
 	}
 	for _, test := range []struct {
 		strict         bool
 		warned, refuse string
 	}{{false, "a\nb", "c"}, {true, "a", "b\nc"}} {
-		warnings, err := Classify(problems, test.strict)
+		warnings, err := classify(problems, test.strict)
 		if told(warnings) != test.warned || told(refused(t, err)) != test.refuse {
 			t.Errorf("strict %t: warned %q, refused %q", test.strict, told(warnings), err)
 		}
 	}
-	if _, err := Classify(problems[:1], true); err != nil {
+	if _, err := classify(problems[:1], true); err != nil {
 		t.Errorf("a warning is refused: %v", err)
 	}
 }

@@ -31,16 +31,16 @@ func newCredentials(g cloudconf.Global) (credentials, error) {
 	}
 	c := credentials{authURL: authURL, secrets: secretsOf(g)}
 	switch _, _, password := g.User(); g.Login() {
-	case cloudconf.LoginTrust, cloudconf.LoginPassword:
+	case "trust", "password":
 		c.options = user(g)
 		c.options.Password = string(password)
 		c.options.Scope = scope(g)
 		c.who = describeUser(c.options)
-	case cloudconf.LoginToken:
+	case "token":
 		c.options.TokenID = string(g.Token)
 		c.options.Scope = scope(g)
 		c.who = "the owner of the token"
-	case cloudconf.LoginApplicationCredential:
+	case "application credential":
 		c.options.ApplicationCredentialID = g.ApplicationCredentialID
 		c.who = fmt.Sprintf("application credential %q", g.ApplicationCredentialID)
 		if g.ApplicationCredentialID == "" {
