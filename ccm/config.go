@@ -55,8 +55,8 @@ type Config struct {
 
 	// CacheSyncTimeout limits the initial sync of the informers of the provider, and of each
 	// controller. When it expires for a controller, the controller has failed
-	// ([Controller].OnFailure). For the provider, the term ends and is retried after a pause.
-	// Default 2m.
+	// ([Controller].RestartOnFailure). For the provider, the term ends and is retried after a
+	// pause. Default 2m.
 	CacheSyncTimeout metav1.Duration `json:"cacheSyncTimeout"`
 
 	// DrainTimeout limits the end of a term. By then every controller has returned and no call to

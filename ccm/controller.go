@@ -32,8 +32,15 @@ type Controller struct {
 	// Its Term has the number 0, its own clients and informers, and no Cloud (nil). Nil means true.
 	NeedLeaderElection *bool
 
-	// OnFailure selects the reaction to a failure of the controller. Default [EndTerm].
-	OnFailure FailurePolicy
+	// RestartOnFailure builds and runs only this controller again if it fails, after a pause of 1
+	// to 30 seconds. The event handlers that it had registered with the term's informers are
+	// removed first. Default false: a failure ends the term, and a new one follows after such a
+	// pause, so that all controllers start from the same state.
+	//
+	// A controller fails if its New or Run returns an error or panics, its informers do not sync,
+	// or Run returns before its context has ended. The four cloud controllers are restarted if they
+	// cannot start and another controller runs; later failures end the term.
+	RestartOnFailure bool
 
 	// Validate checks the settings of the controller without a network. [New] calls it if the
 	// Config is valid and selects the controller. The fields of a *[ConfigError] become those of
@@ -57,7 +64,9 @@ func (c Controller) needsElection() bool {
 
 // A Runnable is a built [Controller].
 //
-// It may also have the methods of a [HealthChecker] and of a [Debuggable].
+// It may also have the method of a [HealthChecker], and DebuggingHandler() http.Handler, as
+// upstream's controller.Debuggable (k8s.io/controller-manager): it serves
+// /debug/controllers/<name>/, with that prefix stripped. A nil handler is not found.
 type Runnable interface {
 	// Run is called when the informers that New has requested have synced. It works until ctx ends,
 	// and returns when all its goroutines have ended. An earlier return is a failure, even without
@@ -79,30 +88,8 @@ type HealthChecker interface {
 	HealthCheck(*http.Request) error
 }
 
-// Debuggable is a [Runnable] with an HTTP page for debugging. It is upstream's interface of this
-// name (k8s.io/controller-manager).
-type Debuggable interface {
-	// DebuggingHandler serves /debug/controllers/<name>/, with that prefix stripped. Nil: not
-	// found.
-	DebuggingHandler() http.Handler
-}
-
-// FailurePolicy selects the reaction to a failed [Controller]: its New or Run returns an error or
-// panics, its informers do not sync, or Run returns before its context has ended. The four cloud
-// controllers are restarted if they cannot start and another controller runs; later failures end
-// the term.
-type FailurePolicy int
-
-const (
-	// EndTerm ends the term. A new term follows after a pause of 1 to 30 seconds, so that all
-	// controllers start from the same state.
-	EndTerm FailurePolicy = iota
-
-	// RestartController builds and runs only that controller again, after a pause of 1 to 30
-	// seconds. The event handlers that it had registered with the term's informers are removed
-	// first.
-	RestartController
-)
+// debuggable is a [Runnable] with an HTTP page for debugging.
+type debuggable interface{ DebuggingHandler() http.Handler }
 
 // ErrSkip is wrapped by the error of [Controller.New] if the controller has no work in this term.
 // The error's text is the reason that [Status] shows.
@@ -160,6 +147,9 @@ func areRoutesOff(cfg Config, t *Term) bool {
 // ownTerm is a Term for the four cloud controllers.
 type ownTerm struct{ *Term }
 
+// ClusterName implements cloudcontrollers.Term.
+func (t ownTerm) ClusterName() string { return t.run.config.ClusterName }
+
 // NodeRecord implements cloudcontrollers.Term.
 func (t ownTerm) NodeRecord() *nodes.Record { return t.run.nodes }
 
@@ -202,10 +192,6 @@ func joinControllers(four, own []Controller) ([]Controller, error) {
 		if c.Name == "" {
 			errs = append(errs, field.Required(path, "a controller has no Name"))
 			continue
-		}
-		if c.OnFailure != EndTerm && c.OnFailure != RestartController {
-			errs = append(errs, field.Invalid(path.Key(c.Name), c.OnFailure,
-				"OnFailure must be EndTerm or RestartController"))
 		}
 		if c.New == nil {
 			errs = append(errs, field.Required(path.Key(c.Name), "the controller has no New"))

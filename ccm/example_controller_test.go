@@ -134,14 +134,14 @@ func ExampleController_withoutLease() {
 	// <nil> 0
 }
 
-// A controller with this policy restarts alone. Its event handlers are removed first.
-func ExampleRestartController() {
+// A controller with RestartOnFailure restarts alone. Its event handlers are removed first.
+func ExampleController_restartOnFailure() {
 	var (
 		stop  context.CancelFunc
 		built int
 	)
 	flaky := ccm.Controller{
-		Name: "flaky", OnFailure: ccm.RestartController,
+		Name: "flaky", RestartOnFailure: true,
 		New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 			built++
 			if built == 1 {

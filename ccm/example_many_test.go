@@ -73,7 +73,7 @@ func ExampleNew_many() {
 			Name: "greeter",
 			New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 				return ccm.RunnableFunc(func(ctx context.Context) error {
-					leading <- t.ClusterName()
+					leading <- t.Config().ClusterName
 					<-ctx.Done()
 					return nil
 				}), nil

@@ -26,7 +26,7 @@ func Example() {
 		Name: "heartbeat",
 		New: func(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 			return ccm.RunnableFunc(func(ctx context.Context) error {
-				fmt.Println("term", t.Number(), "of cluster", t.ClusterName())
+				fmt.Println("term", t.Number(), "of cluster", t.Config().ClusterName)
 				stop()
 				<-ctx.Done()
 				return nil

@@ -196,7 +196,7 @@ func (s *termStatus) check(name string, r *http.Request) error {
 		func() error { return checker.HealthCheck(r) })
 }
 
-// DebuggingHandler serves the running controllers that are [Debuggable]. The path is the
+// DebuggingHandler serves the running controllers that have a DebuggingHandler. The path is the
 // controller's name and the path that the controller receives, such as /name/page. Other paths are
 // 404. It is safe for concurrent use.
 func (m *Manager) DebuggingHandler() http.Handler {
@@ -218,7 +218,7 @@ func (m *Manager) debuggable(path string) (name string, handler http.Handler) {
 	for _, term := range m.openTerms() {
 		for _, c := range term.enabled {
 			runnable, _ := term.status.runnable(c.Name)
-			shows, ok := runnable.(Debuggable)
+			shows, ok := runnable.(debuggable)
 			if !ok || len(c.Name) < len(name) || !strings.HasPrefix(path, c.Name+"/") {
 				continue
 			}

@@ -56,10 +56,10 @@ func TestAsParams_Several_ShareNoInputAndRunBesideTheAppsOwn(t *testing.T) {
 	}
 	for name, m := range managers {
 		term := <-terms[name]
-		if m.Name() != name || name != "" && (term.ClusterName() != name ||
+		if m.Name() != name || name != "" && (term.Config().ClusterName != name ||
 			!strings.HasSuffix(m.RESTConfig().Host, name)) {
 			t.Errorf("Manager %q has the name %q, the cluster %q and the API server %s", name,
-				m.Name(), term.ClusterName(), m.RESTConfig().Host)
+				m.Name(), term.Config().ClusterName, m.RESTConfig().Host)
 		}
 		if got := term.Cloud().ProviderName(); got != "cloud-"+name {
 			t.Errorf("Manager %q has the cloud %q", name, got)

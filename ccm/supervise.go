@@ -63,7 +63,7 @@ func (s *builtControllers) unstarted() []*builtController {
 // that cannot start is retried instead, and the others serve meanwhile. Once it has started, its
 // workers may still be busy when Run returns, and new ones would work on the same objects.
 func (c Controller) endsTerm(hasStarted bool) bool {
-	return c.OnFailure == EndTerm && (hasStarted || !c.isBuiltin)
+	return !c.RestartOnFailure && (hasStarted || !c.isBuiltin)
 }
 
 // buildControllers builds the enabled controllers in name order.
@@ -136,7 +136,7 @@ func (t *termRun) startControllers(ctx, life context.Context) error {
 		}
 	}
 	if len(failures) == len(built) && slices.ContainsFunc(built,
-		func(b *builtController) bool { return b.OnFailure == EndTerm }) {
+		func(b *builtController) bool { return !b.RestartOnFailure }) {
 		return errors.Join(failures...)
 	}
 	t.status.ready()

@@ -58,7 +58,7 @@ func statusOf(t *testing.T, m *ccm.Manager, name string) ccm.ControllerStatus {
 func flaky(name string, failures int, fail func() error) (ccm.Controller, *atomic.Int32) {
 	var built atomic.Int32
 	return ccm.Controller{
-		Name: name, OnFailure: ccm.RestartController,
+		Name: name, RestartOnFailure: true,
 		New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
 			n := int(built.Add(1))
 			return ccm.RunnableFunc(func(ctx context.Context) error {
@@ -130,7 +130,7 @@ func TestController_RestartPolicyAndFailingNew_IsBuiltAgain(t *testing.T) {
 		var built atomic.Int32
 		m := startControllers(t, idle("steady"),
 			ccm.Controller{
-				Name: "late", OnFailure: ccm.RestartController,
+				Name: "late", RestartOnFailure: true,
 				New: func(context.Context, *ccm.Term) (ccm.Runnable, error) {
 					switch built.Add(1) {
 					case 1:
@@ -158,7 +158,7 @@ func TestController_RestartPolicyAndFailingNew_IsBuiltAgain(t *testing.T) {
 func TestController_FailureByDefault_EndsTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, built := flaky("fatal", 1, func() error { return errors.New("out of order") })
-		c.OnFailure = ccm.EndTerm
+		c.RestartOnFailure = false
 		m := startControllers(t, c, idle("steady"))
 		time.Sleep(1100 * time.Millisecond)
 		synctest.Wait()
@@ -215,7 +215,7 @@ func TestController_WithoutLeaderElection_RunsInStandby(t *testing.T) {
 func TestController_WithoutLeaderElectionFails_IsReportedAndRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, built := flaky("always", 1, func() error { return errors.New("out of order") })
-		c.NeedLeaderElection, c.OnFailure = new(false), ccm.EndTerm
+		c.NeedLeaderElection, c.RestartOnFailure = new(false), false
 		m := startControllers(t, c, idle("leading"))
 		time.Sleep(1100 * time.Millisecond)
 		synctest.Wait()

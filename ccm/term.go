@@ -36,9 +36,6 @@ func (t *Term) Registerer() prometheus.Registerer { return t.run.registerer }
 // Config returns the Manager's configuration.
 func (t *Term) Config() Config { return t.run.config }
 
-// ClusterName returns Config().ClusterName.
-func (t *Term) ClusterName() string { return t.run.config.ClusterName }
-
 // Logger returns the term's logger.
 func (t *Term) Logger() logr.Logger { return t.run.log }
 

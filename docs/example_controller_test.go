@@ -33,7 +33,7 @@ func Example_controllerOptions() {
 		DisabledByDefault: true,           // unless --controllers names it
 		// It runs in every replica, leading or not; its Term.Cloud is nil.
 		NeedLeaderElection: new(false),
-		OnFailure:          ccm.RestartController, // a failure does not end the term
+		RestartOnFailure:   true, // a failure does not end the term
 		New:                newProbe,
 	}
 	// docs: end

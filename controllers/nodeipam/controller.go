@@ -56,9 +56,9 @@ const (
 func Controller() ccm.Controller {
 	return ccm.Controller{
 		Name: Name, Aliases: []string{alias}, DisabledByDefault: true,
-		OnFailure: ccm.RestartController,
-		Validate:  validate,
-		New:       newController,
+		RestartOnFailure: true,
+		Validate:         validate,
+		New:              newController,
 	}
 }
 

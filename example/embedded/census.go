@@ -27,7 +27,7 @@ const (
 // ConfigMap kube-system/node-census. --ccm-controllers=*,-node-census turns it off.
 func nodeCensus() ccm.Controller {
 	// Other controllers do not need the census, so its failure does not end the term.
-	return ccm.Controller{Name: censusName, OnFailure: ccm.RestartController, New: newCensus}
+	return ccm.Controller{Name: censusName, RestartOnFailure: true, New: newCensus}
 }
 
 // census lasts for a term. After the term, its client is refused, and its handler is removed from

@@ -42,7 +42,7 @@
 // --controller-start-interval in between. As with upstream, it must not wait for informers before
 // it returns, because they are started when all controllers have been built. A controller that the
 // InitFunc did not start is skipped in this term. An error or a panic counts as one of
-// [ccm.Controller].New, and ends the term unless the controller's OnFailure is another. The
+// [ccm.Controller].New, and ends the term unless the controller has RestartOnFailure. The
 // controller that the InitFunc returns may be a controller.HealthCheckable, for the health check,
 // and a controller.Debuggable.
 //

@@ -70,5 +70,5 @@ func (r *runnable) HealthCheck(req *http.Request) error {
 	return r.health.Check(req)
 }
 
-// DebuggingHandler implements ccm.Debuggable.
+// DebuggingHandler implements controller.Debuggable.
 func (d debuggable) DebuggingHandler() http.Handler { return d.handler }

@@ -9,7 +9,7 @@
 // and, with [WithProfiling]:
 //
 //	/debug/pprof/               profiles of the process
-//	/debug/controllers/<name>/  debug pages of a running [ccm.Debuggable] controller
+//	/debug/controllers/<name>/  debug pages of a running controller, see [ccm.Runnable]
 //
 // The handler opens no port and does not authenticate. A host mounts it beside its own handlers,
 // behind its own authentication:

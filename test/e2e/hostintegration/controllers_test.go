@@ -32,7 +32,7 @@ func TestEventHandlers_ThatPanic_DoNotEndTheProcess(t *testing.T) {
 				panicking(name))
 			return untilEnd, err
 		})
-		fragile.OnFailure = ccm.RestartController
+		fragile.RestartOnFailure = true
 		app := startApp(t, newCloud(t), only("fragile", "steady"),
 			ccmtest.WithControllers(fragile, idle("steady")))
 		app.WaitReady()
