@@ -12,7 +12,7 @@ import (
 
 // encode writes every field of a configuration file, in the order of its declaration.
 func encode(cfg Configuration) ([]byte, error) {
-	doc := document{APIVersion: APIVersion, Kind: Kind, Configuration: cfg}
+	doc := document{APIVersion: apiVersion, Kind: configKind, Configuration: cfg}
 	root, err := encodeSection("", reflect.ValueOf(doc))
 	if err != nil {
 		return nil, err

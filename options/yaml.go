@@ -15,10 +15,10 @@ import (
 	"github.com/fxccm/fxccm/internal/configfile"
 )
 
-// APIVersion and Kind head a configuration file.
+// apiVersion and configKind head a configuration file.
 const (
-	APIVersion = "fxccm.dev/v1alpha1"
-	Kind       = "CloudControllerManagerConfiguration"
+	apiVersion = "fxccm.dev/v1alpha1"
+	configKind = "CloudControllerManagerConfiguration"
 )
 
 // Configuration contains all values of flags and of a configuration file.
@@ -92,9 +92,9 @@ func decodeOnto(cfg Configuration, data []byte) (Configuration, error) {
 	var d decoder
 	d.section("", root, reflect.ValueOf(&doc).Elem())
 	// In a file of another kind, every field would be unknown.
-	if doc.APIVersion != APIVersion || doc.Kind != Kind {
+	if doc.APIVersion != apiVersion || doc.Kind != configKind {
 		return Configuration{}, fmt.Errorf("apiVersion is %.80q and kind is %.80q: want %s and %s",
-			doc.APIVersion, doc.Kind, APIVersion, Kind)
+			doc.APIVersion, doc.Kind, apiVersion, configKind)
 	}
 	if err := errors.Join(d.errs...); err != nil {
 		return Configuration{}, err
@@ -109,7 +109,7 @@ func parse(data []byte) (*yaml.Node, error) {
 	switch err := documents.Decode(&first); {
 	case errors.Is(err, io.EOF):
 		return nil, fmt.Errorf("empty: it must start with apiVersion: %s and kind: %s",
-			APIVersion, Kind)
+			apiVersion, configKind)
 	case err != nil:
 		return nil, fmt.Errorf("not YAML: %w", err)
 	}
@@ -122,7 +122,7 @@ func parse(data []byte) (*yaml.Node, error) {
 	}
 	if len(first.Content) != 1 || first.Content[0].Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("not a mapping: it must start with apiVersion: %s and kind: %s",
-			APIVersion, Kind)
+			apiVersion, configKind)
 	}
 	return first.Content[0], nil
 }
