@@ -125,14 +125,15 @@ func (g *Gate) holdOf(operation string) (*hold, error) {
 	return nil, nil
 }
 
-// Handler puts the gate before a stub that speaks HTTP. classify names the operation of a request;
-// nil means [Classify]. A failed request gets the status 500. A request whose client has
-// disconnected does not reach the stub.
+// Handler puts the gate before a stub that speaks HTTP. classify names the operation of a request.
+// Nil: the operation is the method and the path, in which names with digits become "*" and versions
+// such as v2.1 stay, and all methods but GET, HEAD and OPTIONS are mutating. A failed request gets
+// the status 500. A request whose client has disconnected does not reach the stub.
 func (g *Gate) Handler(
 	next http.Handler, classify func(*http.Request) (operation string, mutating bool),
 ) http.Handler {
 	if classify == nil {
-		classify = Classify
+		classify = byMethodAndPath
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// The server sees that a client has disconnected only after it has read the body.
@@ -155,9 +156,8 @@ func (g *Gate) Handler(
 
 const digits = "0123456789"
 
-// Classify names the operation of a request by its method and its path. Names with digits become
-// "*"; versions such as v2.1 stay. All methods but GET, HEAD and OPTIONS are mutating.
-func Classify(r *http.Request) (operation string, mutating bool) {
+// byMethodAndPath names the operation of a request.
+func byMethodAndPath(r *http.Request) (operation string, mutating bool) {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 	default:

@@ -28,7 +28,7 @@ func TestVerdict_NamesTheCureOfEachFailure(t *testing.T) {
 	}
 }
 
-func TestClassify_NamesOperationsWithoutTheirObjects(t *testing.T) {
+func TestGate_WithoutClassify_NamesOperationsWithoutTheirObjects(t *testing.T) {
 	for _, c := range []struct {
 		method, path, operation string
 		mutating                bool
@@ -38,10 +38,13 @@ func TestClassify_NamesOperationsWithoutTheirObjects(t *testing.T) {
 		{http.MethodDelete, "/volumes/vol-7/tags", "DELETE /volumes/*/tags", true},
 		{http.MethodHead, "/vm1", "HEAD /*", false},
 	} {
-		operation, mutating := conformance.Classify(httptest.NewRequest(c.method, c.path, nil))
-		if operation != c.operation || mutating != c.mutating {
-			t.Errorf("%s %s is %q, mutating: %t; want %q, %t", c.method, c.path, operation,
-				mutating, c.operation, c.mutating)
+		var gate conformance.Gate
+		gate.Handler(http.NotFoundHandler(), nil).ServeHTTP(httptest.NewRecorder(),
+			httptest.NewRequest(c.method, c.path, nil))
+		all := gate.Requests()
+		if len(all) != 1 || all[0].Operation != c.operation || all[0].Mutating != c.mutating {
+			t.Errorf("%s %s is %+v, want one request %q, mutating: %t", c.method, c.path, all,
+				c.operation, c.mutating)
 		}
 	}
 }
