@@ -10,7 +10,6 @@ import (
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/hosting/process"
 	"github.com/fxccm/fxccm/provider/openstack"
-	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
 // The informers of the child would wait for the API server, which is gone.
@@ -19,7 +18,7 @@ func TestDeletedCluster_ProviderRunsInAProcess_ItsLoadBalancersAreDeleted(t *tes
 	w := newDeletedWorld(t)
 	w.add("gone", "uid-of-gone", "on")
 	config := filepath.Join(t.TempDir(), "cloud.conf")
-	if err := os.WriteFile(config, []byte(w.cloud.CloudConf(openstacktest.PasswordAuth)),
+	if err := os.WriteFile(config, []byte(w.cloud.CloudConf("password")),
 		0o600); err != nil {
 		t.Fatal(err)
 	}

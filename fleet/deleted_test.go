@@ -187,7 +187,7 @@ func (w *deletedWorld) add(name, uid, fleetLabel string) {
 	}
 	w.addSecret(name, "-kubeconfig", "value", kubeconfig)
 	w.addSecret(name, "-cloud-config", "cloud.conf",
-		[]byte(w.cloud.CloudConf(openstacktest.ApplicationCredentialAuth)))
+		[]byte(w.cloud.CloudConf("application-credential")))
 	w.addLoadBalancer(name, uid, "kube_service_"+name+"_default_web", "service-of-"+name)
 }
 
@@ -243,7 +243,7 @@ func (w *deletedWorld) startCleaner(
 		p.Manager = func(c fleet.Cluster) (ccm.Params, error) {
 			data := c.CloudConfig
 			if data == nil { // as --cloud-config
-				data = []byte(w.cloud.CloudConf(openstacktest.PasswordAuth))
+				data = []byte(w.cloud.CloudConf("password"))
 			}
 			cloud, _, err := cloudconf.Parse(data, cloudconf.Options{})
 			if err != nil {

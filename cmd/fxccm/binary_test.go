@@ -520,7 +520,7 @@ func TestBinary_OnOpenStack(t *testing.T) {
 	w := newWorld(t)
 	p := w.launch(t, "--cloud-provider=openstack",
 		"--cloud-config="+
-			writeFile(t, "cloud.conf", sim.CloudConf(openstacktest.ApplicationCredentialAuth)))
+			writeFile(t, "cloud.conf", sim.CloudConf("application-credential")))
 
 	ccmtest.CreateNode(t, w.client, ccmtest.TaintedNode("node-1"))
 	node := ccmtest.Eventually(t, "the node is initialized",

@@ -28,7 +28,7 @@ func cloudsYAML(t *testing.T, cloud *openstacktest.Cloud) string {
 func TestConfigCheck_EachFile_IsJudged(t *testing.T) {
 	cloud := openstacktest.NewCloud()
 	defer cloud.Close()
-	conf := cloud.CloudConf(openstacktest.PasswordAuth)
+	conf := cloud.CloudConf("password")
 	valid := writeFile(t, "cloud.conf", conf)
 	misspelt := writeFile(t, "cloud.conf", conf+"[LoadBalancer]\nsubnet-idd=a\n")
 	clouds := cloudsYAML(t, cloud)
@@ -185,7 +185,7 @@ func TestConfigCheck_AServiceFails_IsNamedWithItsCause(t *testing.T) {
 	defer cloud.Close()
 	cloud.Inject(openstacktest.Fault{Service: openstacktest.ServiceLoadBalancer, Status: 503})
 	code, stdout, _ := runSubcommand("config", "check", "--login",
-		writeFile(t, "cloud.conf", cloud.CloudConf(openstacktest.PasswordAuth)))
+		writeFile(t, "cloud.conf", cloud.CloudConf("password")))
 	if code != exitFailed || !strings.Contains(stdout, "Neutron answers in region RegionOne\n") ||
 		!strings.Contains(stdout, "error in region RegionOne: Octavia: 503 Service Unavailable") {
 		t.Errorf("exit code %d: %s", code, stdout)

@@ -40,7 +40,7 @@ func TestDescribe_ServedThenRefused_ShowsTheReportOfEachSource(t *testing.T) {
 	cloud := openstacktest.NewCloud()
 	defer cloud.Close()
 	addCloudNode(t, w, cloud)
-	conf := writeFile(t, "cloud.conf", cloud.CloudConf(openstacktest.PasswordAuth))
+	conf := writeFile(t, "cloud.conf", cloud.CloudConf("password"))
 	p := launch(t, "--cloud-provider=openstack", "--cloud-config="+conf, w.args[0])
 	internal := ccmtest.LoadBalancerService("web")
 	internal.Annotations = map[string]string{

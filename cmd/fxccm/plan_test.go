@@ -55,7 +55,7 @@ func planned(
 		return path
 	}
 	args := append([]string{
-		"plan", "--cloud-config=" + file("cloud.conf", cloud.CloudConf(openstacktest.PasswordAuth)),
+		"plan", "--cloud-config=" + file("cloud.conf", cloud.CloudConf("password")),
 		"--cluster-uid=cluster-1",
 		"--service-file=" + file("service.yaml", service),
 		"--node-file=" + file("nodes.yaml", nodes),
@@ -150,7 +150,7 @@ func TestPlan_OfACluster(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	code := run([]string{
 		"plan",
-		"--cloud-config=" + writeFile(t, "cloud.conf", cloud.CloudConf(openstacktest.PasswordAuth)),
+		"--cloud-config=" + writeFile(t, "cloud.conf", cloud.CloudConf("password")),
 		"--kubeconfig=" + kubeconfig, "default/planned",
 	}, &stdout, &stderr)
 	for _, want := range []string{
@@ -196,7 +196,7 @@ func TestPlan_OfACluster(t *testing.T) {
 	stderr.Reset()
 	if code := run([]string{
 		"plan",
-		"--cloud-config=" + writeFile(t, "cloud.conf", cloud.CloudConf(openstacktest.PasswordAuth)),
+		"--cloud-config=" + writeFile(t, "cloud.conf", cloud.CloudConf("password")),
 		"--kubeconfig=" + kubeconfig, "nowhere",
 	}, &stdout, &stderr); code != exitFailed ||
 		!strings.Contains(stderr.String(), `"nowhere" not found`) {
@@ -211,7 +211,7 @@ func planAll(t *testing.T, cloud *openstacktest.Cloud, kubeconfig string, more .
 	var stdout, stderr bytes.Buffer
 	code := run(append([]string{
 		"plan", "--all", "--kubeconfig=" + kubeconfig,
-		"--cloud-config=" + writeFile(t, "cloud.conf", cloud.CloudConf(openstacktest.PasswordAuth)),
+		"--cloud-config=" + writeFile(t, "cloud.conf", cloud.CloudConf("password")),
 	}, more...), &stdout, &stderr)
 	if code != exitClean {
 		t.Fatalf("exit code %d: %s", code, &stderr)

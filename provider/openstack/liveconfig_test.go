@@ -37,7 +37,7 @@ func newLiveTerm(t *testing.T, options ...openstack.Option) *liveTerm {
 	l := &liveTerm{t: t, sim: openstacktest.NewCloud()}
 	t.Cleanup(l.sim.Close)
 	l.server = l.sim.AddServer(openstacktest.Server{Name: "node-1"})
-	l.config = openstack.NewLiveConfig(parse(t, l.sim.CloudConf(openstacktest.TokenAuth)))
+	l.config = openstack.NewLiveConfig(parse(t, l.sim.CloudConf("token")))
 	var err error
 	l.cloud, err = openstack.Provider(append(options, openstack.WithLiveConfig(l.config))...).New(
 		t.Context(), ccm.ProviderEnv{Manager: "m"})
@@ -85,14 +85,14 @@ func TestLiveConfig_CredentialsAreReplaced_TheTermContinuesWithTheNewOnes(t *tes
 			}
 			wrong := l.sim.Credentials()
 			wrong.ApplicationCredentialSecret = "wrong"
-			if err := l.replace(wrong.CloudConf(openstacktest.ApplicationCredentialAuth),
+			if err := l.replace(wrong.CloudConf("application-credential"),
 				false); err == nil {
 				t.Error("Keystone refuses the credentials, and there is no error")
 			}
 			if err := l.find(); err != nil {
 				t.Errorf("after credentials that Keystone refused: %v", err)
 			}
-			if err := l.replace(l.sim.CloudConf(openstacktest.ApplicationCredentialAuth),
+			if err := l.replace(l.sim.CloudConf("application-credential"),
 				true); err != nil {
 				t.Fatal(err)
 			}
@@ -106,7 +106,7 @@ func TestLiveConfig_CredentialsAreReplaced_TheTermContinuesWithTheNewOnes(t *tes
 
 func TestLiveConfig_MoreThanCredentialsDiffers_NeedsANewTerm(t *testing.T) {
 	l := newLiveTerm(t)
-	now := l.sim.CloudConf(openstacktest.TokenAuth)
+	now := l.sim.CloudConf("token")
 	if err := l.replace(now, false); err != nil { // the project is not known
 		t.Errorf("without a login: %v", err)
 	}
@@ -115,9 +115,9 @@ func TestLiveConfig_MoreThanCredentialsDiffers_NeedsANewTerm(t *testing.T) {
 	}
 	other := l.sim.AddProject(openstacktest.Project{Name: "other"})
 	for name, text := range map[string]string{
-		"another project": other.CloudConf(openstacktest.ApplicationCredentialAuth),
+		"another project": other.CloudConf("application-credential"),
 		"another section": now + "[LoadBalancer]\nenabled = false\n",
-		"a named project": l.sim.CloudConf(openstacktest.PasswordAuth),
+		"a named project": l.sim.CloudConf("password"),
 	} {
 		if err := l.replace(text, false); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -134,7 +134,7 @@ func TestLiveConfig_NoTermIsOpen_TheNextOneHasTheNewCredentials(t *testing.T) {
 	if err := l.cloud.(io.Closer).Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.replace(l.sim.CloudConf(openstacktest.ApplicationCredentialAuth),
+	if err := l.replace(l.sim.CloudConf("application-credential"),
 		true); err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func TestConfiguration_IsCheckedByNew(t *testing.T) {
 func TestModule_TakesTheConfigurationOfTheApp(t *testing.T) {
 	cloud := openstacktest.NewCloud()
 	defer cloud.Close()
-	loaded, err := cloudconf.Read([]byte(cloud.CloudConf(openstacktest.PasswordAuth)),
+	loaded, err := cloudconf.Read([]byte(cloud.CloudConf("password")),
 		cloudconf.Options{Strict: true})
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestOpen_SendsNoRequest(t *testing.T) {
 	sim := openstacktest.NewCloud()
 	defer sim.Close()
 	cloud := open(t, write(t,
-		sim.CloudConf(openstacktest.PasswordAuth)+"[Route]\nrouter-id = "+
+		sim.CloudConf("password")+"[Route]\nrouter-id = "+
 			"7f1a1f2e-3a5d-4f3c-9c5e-1d2b3c4d5e6f\n"), ccm.ProviderEnv{})
 	for name, served := range map[string]bool{
 		"InstancesV2": second(cloud.InstancesV2()), "Routes": second(cloud.Routes()),
@@ -186,7 +186,7 @@ func TestCloud_CountsItsRequestsForItsManager(t *testing.T) {
 	sim := openstacktest.NewCloud()
 	defer sim.Close()
 	id := sim.AddServer(openstacktest.Server{Name: "node-1"})
-	path := write(t, sim.CloudConf(openstacktest.PasswordAuth))
+	path := write(t, sim.CloudConf("password"))
 	registry := prometheus.NewPedanticRegistry()
 	east := open(t, path, ccm.ProviderEnv{
 		Manager: "east", Registerer: registry,
@@ -241,7 +241,7 @@ func TestCloud_QuotasOfItsProject_AreMeasured(t *testing.T) {
 	sim.SetNetworkQuota("floatingip", 5)
 	sim.SetLoadBalancerQuota(openstacktest.QuotaLoadBalancer, 3)
 	registry, passing := prometheus.NewPedanticRegistry(), clocktesting.NewFakeClock(time.Now())
-	cloud := open(t, write(t, sim.CloudConf(openstacktest.PasswordAuth)), ccm.ProviderEnv{
+	cloud := open(t, write(t, sim.CloudConf("password")), ccm.ProviderEnv{
 		Manager: "m", Registerer: registry, Clock: passing, Logger: testr.New(t),
 	})
 	cloud.Initialize(nil, nil)

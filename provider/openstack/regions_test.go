@@ -63,7 +63,7 @@ func newOneAnd(t *testing.T, second string) *twoRegions {
 	}
 	r.one, r.two = r.newPlace("one", "10.1.0.0/16"), r.newPlace(second, "10.2.0.0/16")
 	config := func(p *place, suffix string) string {
-		conf := strings.Replace(p.CloudConf(openstacktest.PasswordAuth), "[Global]",
+		conf := strings.Replace(p.CloudConf("password"), "[Global]",
 			"[Global"+suffix+"]", 1)
 		return conf + fmt.Sprintf("[LoadBalancer%[1]s]\nsubnet-id = %[2]s\ninternal-lb = true\n"+
 			"drift-period = 0s\n[Route%[1]s]\nrouter-id = %[3]s\n", suffix, p.subnet, p.router)

@@ -145,7 +145,7 @@ func (p *project) start(name string, kube *fake.Clientset) cloudprovider.Interfa
 	p.t.Helper()
 	env := ccm.ProviderEnv{
 		Manager: name, ClusterName: name, Registerer: p.registry, Clock: p.clock,
-		ConfigFile: write(p.t, p.CloudConf(openstacktest.PasswordAuth)+
+		ConfigFile: write(p.t, p.CloudConf("password")+
 			"[Route]\nrouter-id = "+p.AddRouter(openstacktest.Router{Name: name})+"\n"),
 		ConfigStrict: true,
 	}

@@ -50,7 +50,7 @@ func TestSnapshot_OtherClustersAndExceptions_AreLeftOut(t *testing.T) {
 			VIPSubnetID:     subnet,
 		})
 	}
-	loaded, err := cloudconf.Read([]byte(cloud.CloudConf(openstacktest.PasswordAuth)),
+	loaded, err := cloudconf.Read([]byte(cloud.CloudConf("password")),
 		cloudconf.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func newWatchtower(t *testing.T, more string) *watchtower {
 	w := &watchtower{t: t, clock: clocktesting.NewFakeClock(time.Now()), open: map[string]error{}}
 	w.Cloud = openstacktest.NewCloud(openstacktest.WithClock(w.clock))
 	t.Cleanup(w.Close)
-	w.file = write(t, w.CloudConf(openstacktest.PasswordAuth)+"[Client]\nmax-retries = 0\n"+more)
+	w.file = write(t, w.CloudConf("password")+"[Client]\nmax-retries = 0\n"+more)
 	w.cloud = open(t, w.file,
 		ccm.ProviderEnv{ReportTrouble: w.report, Clock: w.clock})
 	return w
@@ -200,7 +200,7 @@ func TestTrouble_ServiceRefusesOrTheCallerEnds_NothingIsReported(t *testing.T) {
 
 func TestTrouble_RegionIsNotInTheCatalog_NamesTheSettingAndTheRegions(t *testing.T) {
 	w := newWatchtower(t, "")
-	right := w.CloudConf(openstacktest.PasswordAuth)
+	right := w.CloudConf("password")
 	region := w.Credentials().Region
 	w.cloud = open(t, write(t, strings.Replace(right, region, "Nowhere", 1)),
 		ccm.ProviderEnv{ReportTrouble: w.report, Clock: w.clock})

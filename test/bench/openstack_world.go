@@ -95,7 +95,7 @@ func accessAddress(i int) string {
 
 // config is a cloud.conf, with something more at its end.
 func (o *openStack) config(more string) string {
-	return o.CloudConf(openstacktest.PasswordAuth) + "\n[Route]\nrouter-id = " + o.router +
+	return o.CloudConf("password") + "\n[Route]\nrouter-id = " + o.router +
 		"\n[LoadBalancer]\nsubnet-id = " + o.subnet + "\nfloating-network-id = " + o.outside +
 		"\n" + more
 }

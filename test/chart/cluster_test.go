@@ -251,7 +251,7 @@ func TestProgram_WithTheRenderedManifests_ServesTheCluster(t *testing.T) {
 		extraArgs: [--bind-address=127.0.0.1, --node-monitor-period=200ms]}`,
 		port, mount)
 	install(t, helm(t, cp), text)
-	conf := cloud.Credentials().CloudConf(openstacktest.PasswordAuth) +
+	conf := cloud.Credentials().CloudConf("password") +
 		"\n[Route]\nrouter-id = " + cloud.Router + "\n[LoadBalancer]\nfloating-network-id = " +
 		cloud.Public + "\nsubnet-id = " + cloud.Subnets[4] + "\n"
 	if err := os.WriteFile(filepath.Join(mount, "cloud.conf"), []byte(conf), 0o600); err != nil {
@@ -352,7 +352,7 @@ func TestProgram_WithTheArgumentsOfTheDaemonSet_Leads(t *testing.T) {
 	text := fmt.Sprintf(`{kind: DaemonSet, securePort: %d, cloudConfig: {mountPath: %q},
 		hostCertificates: /etc/ssl/certs, extraArgs: [--bind-address=127.0.0.1]}`, port, mount)
 	install(t, helm(t, cp), text)
-	conf := cloud.Credentials().CloudConf(openstacktest.PasswordAuth)
+	conf := cloud.Credentials().CloudConf("password")
 	if err := os.WriteFile(filepath.Join(mount, "cloud.conf"), []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}

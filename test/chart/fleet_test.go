@@ -82,7 +82,7 @@ func TestFleet_WithTheRenderedManifests_ServesAClusterUntilItIsDeleted(t *testin
 	for name, content := range map[string]map[string][]byte{
 		"shop-kubeconfig": {"value": access},
 		"shop-cloud-config": {
-			"cloud.conf": []byte(cloud.Credentials().CloudConf(openstacktest.PasswordAuth)),
+			"cloud.conf": []byte(cloud.Credentials().CloudConf("password")),
 		},
 	} {
 		if _, err := admin.CoreV1().Secrets(clusters).Create(t.Context(), &corev1.Secret{

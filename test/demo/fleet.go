@@ -140,7 +140,7 @@ func (w *fleetWorld) serveProjects(t *attempt.T) {
 			Name: team, ProjectID: p.id, ExternalNetworkID: outside,
 		})
 		t.Check(w.cloud.ConnectSubnet(router, subnet))
-		p.conf = login.CloudConf(openstacktest.PasswordAuth) +
+		p.conf = login.CloudConf("password") +
 			"\n[LoadBalancer]\nfloating-network-id = " + outside + "\n"
 		w.projects = append(w.projects, p)
 		w.addNamespace(t, team)

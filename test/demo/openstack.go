@@ -61,7 +61,7 @@ func serveOpenStack() (*openStack, error) {
 
 // writeCloudConf writes the file of --cloud-config.
 func (o *openStack) writeCloudConf(path string) error {
-	conf := o.server.CloudConf(openstacktest.ApplicationCredentialAuth) + fmt.Sprintf(`
+	conf := o.server.CloudConf("application-credential") + fmt.Sprintf(`
 [Route]
 router-id = %s
 

@@ -52,7 +52,7 @@ func newOpenStack(t testing.TB) conformance.Cloud {
 	router := o.cloud.AddRouter(openstacktest.Router{
 		Name: "router", ExternalNetworkID: public, Subnets: []string{o.subnet},
 	})
-	conf := o.cloud.CloudConf(openstacktest.PasswordAuth) + `
+	conf := o.cloud.CloudConf("password") + `
 [LoadBalancer]
 floating-network-id = ` + public + `
 [Route]

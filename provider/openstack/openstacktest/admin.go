@@ -48,7 +48,7 @@ func (s *Cloud) setUpAdmin(mux *http.ServeMux) {
 		"PUT /latency":   adminTakes(s.adminSetLatency),
 		"PUT /page-size": adminTakes(s.adminSetPageSize),
 		"GET /cloud-conf": func(*http.Request) (any, error) {
-			return object{"cloudConf": s.CloudConf(PasswordAuth)}, nil
+			return object{"cloudConf": s.CloudConf("password")}, nil
 		},
 	} {
 		method, below, _ := strings.Cut(pattern, " ")

@@ -108,7 +108,7 @@ func TestAdmin_Settings(t *testing.T) {
 	send(t, s, "GET", computePath+"/servers", "", "X-Auth-Token", token).is(401, refused)
 	var conf struct{ CloudConf string }
 	if send(t, s, "GET", "/_sim/cloud-conf",
-		"").into(&conf); conf.CloudConf != s.CloudConf(PasswordAuth) {
+		"").into(&conf); conf.CloudConf != s.CloudConf("password") {
 		t.Errorf("cloud.conf is %q", conf.CloudConf)
 	}
 }

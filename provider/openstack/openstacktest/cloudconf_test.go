@@ -9,13 +9,13 @@ func TestCloudConf_EachMethod(t *testing.T) {
 	s := start(t)
 	c := s.Credentials()
 	head := "[Global]\nauth-url = \"" + s.AuthURL() + "\"\nregion = \"RegionOne\"\n"
-	for method, want := range map[AuthMethod]string{
-		PasswordAuth: "username = \"demo-user\"\npassword = \"" + c.Password +
+	for method, want := range map[string]string{
+		"password": "username = \"demo-user\"\npassword = \"" + c.Password +
 			"\"\ndomain-name = \"Default\"\ntenant-name = \"demo\"\n",
-		TokenAuth: "token = \"" + c.Token + "\"\n",
-		TrustAuth: "trust-id = \"" + c.TrustID + "\"\nuser-id = \"" + c.TrusteeID +
+		"token": "token = \"" + c.Token + "\"\n",
+		"trust": "trust-id = \"" + c.TrustID + "\"\nuser-id = \"" + c.TrusteeID +
 			"\"\npassword = \"" + c.TrusteePassword + "\"\n",
-		ApplicationCredentialAuth: "application-credential-id = \"" + c.ApplicationCredentialID +
+		"application-credential": "application-credential-id = \"" + c.ApplicationCredentialID +
 			"\"\napplication-credential-secret = \"" + c.ApplicationCredentialSecret + "\"\n",
 	} {
 		if got := c.CloudConf(method); got != head+want {
@@ -28,7 +28,7 @@ func TestCloudConf_SpecialCharacters_AreQuoted(t *testing.T) {
 	got := Credentials{
 		Password:       "a#b;c\"d\\e",
 		CertificatePEM: "line\nline\n",
-	}.CloudConf(PasswordAuth)
+	}.CloudConf("password")
 	for _, want := range []string{
 		`password = "a#b;c\"d\\e"` + "\n",
 		`cafilecontents = "line\nline\n"` + "\n",

@@ -9,7 +9,7 @@
 //	cloud := openstacktest.NewCloud()
 //	defer cloud.Close()
 //	cloud.AddServer(openstacktest.Server{Name: "node-1"})
-//	conf := cloud.CloudConf(openstacktest.PasswordAuth)
+//	conf := cloud.CloudConf("password")
 //	// ... run a cloud controller manager with conf ...
 //	cloud.LoadBalancers()
 //

@@ -122,7 +122,7 @@ func ExampleWithProvisioning() {
 func ExampleCloud_CloudConf() {
 	cloud := openstacktest.NewCloud(openstacktest.WithRegion("here"))
 	defer cloud.Close()
-	text := cloud.CloudConf(openstacktest.ApplicationCredentialAuth)
+	text := cloud.CloudConf("application-credential")
 	for line := range strings.Lines(text) {
 		key, _, _ := strings.Cut(line, " ")
 		fmt.Println(strings.TrimSpace(key))

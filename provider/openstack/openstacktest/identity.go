@@ -7,19 +7,6 @@ type (
 	Project = keystone.Project
 	// Credentials are all ways to log in to one project, as values and as configuration files.
 	Credentials = keystone.Credentials
-	// AuthMethod is a way to log in.
-	AuthMethod = keystone.AuthMethod
-)
-
-const (
-	// PasswordAuth logs in with the names of a user and a project and a password.
-	PasswordAuth = keystone.PasswordAuth
-	// TokenAuth uses an existing token, which cannot be renewed.
-	TokenAuth = keystone.TokenAuth
-	// ApplicationCredentialAuth logs in with the ID and the secret of an application credential.
-	ApplicationCredentialAuth = keystone.ApplicationCredentialAuth
-	// TrustAuth logs in with a trust and the password of its trustee.
-	TrustAuth = keystone.TrustAuth
 )
 
 // AuthURL is the versioned address of Keystone: the auth-url of cloud.conf.
@@ -32,8 +19,9 @@ func (s *Cloud) Credentials() Credentials { return s.keystone.Credentials() }
 // between that user and another one.
 func (s *Cloud) AddProject(p Project) Credentials { return s.keystone.AddProject(p) }
 
-// CloudConf returns a complete cloud.conf that logs in to the default project.
-func (s *Cloud) CloudConf(method AuthMethod) string { return s.Credentials().CloudConf(method) }
+// CloudConf returns a complete cloud.conf that logs in to the default project: with "password",
+// "token", "application-credential" or "trust". It panics for another method.
+func (s *Cloud) CloudConf(method string) string { return s.Credentials().CloudConf(method) }
 
 // RevokeTokens revokes all tokens that exist; see [WithTokenCache].
 func (s *Cloud) RevokeTokens() { s.keystone.RevokeTokens() }

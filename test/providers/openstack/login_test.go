@@ -98,19 +98,19 @@ func global(c openstacktest.Credentials, lines ...string) string {
 // testLoginByEachMethod: a login is one request, and finds Nova without another.
 func testLoginByEachMethod(t *testing.T, p *project.Project, c openstacktest.Credentials) {
 	for name, test := range map[string]struct{ conf, login string }{
-		"password by names": {c.CloudConf(openstacktest.PasswordAuth), loggedIn},
+		"password by names": {c.CloudConf("password"), loggedIn},
 		"password by ids":   {global(c, "user-id = "+c.UserID, "password = "+c.Password, "tenant-id = "+c.ProjectID), loggedIn},
 		"domain ids": {global(c, "username = "+c.Username,
 			"user-domain-id = "+c.DomainID, "password = "+c.Password,
 			"tenant-name = "+c.ProjectName, "tenant-domain-id = "+c.DomainID), loggedIn},
-		"token":                        {c.CloudConf(openstacktest.TokenAuth), tokenRead},
-		"token, scoped":                {c.CloudConf(openstacktest.TokenAuth) + "tenant-id = " + c.ProjectID + "\n", loggedIn},
-		"application credential by id": {c.CloudConf(openstacktest.ApplicationCredentialAuth), loggedIn},
+		"token":                        {c.CloudConf("token"), tokenRead},
+		"token, scoped":                {c.CloudConf("token") + "tenant-id = " + c.ProjectID + "\n", loggedIn},
+		"application credential by id": {c.CloudConf("application-credential"), loggedIn},
 		"application credential by name": {global(c,
 			"application-credential-name = "+c.ApplicationCredentialName,
 			"application-credential-secret = "+c.ApplicationCredentialSecret,
 			"username = "+c.Username, "domain-name = "+c.DomainName), loggedIn},
-		"trust":               {c.CloudConf(openstacktest.TrustAuth), loggedIn},
+		"trust":               {c.CloudConf("trust"), loggedIn},
 		"trust by trustee-id": {global(c, "trust-id = "+c.TrustID, "trustee-id = "+c.TrusteeID, "trustee-password = "+c.TrusteePassword), loggedIn},
 	} {
 		mark := p.Wire.Mark()

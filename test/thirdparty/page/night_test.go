@@ -126,7 +126,7 @@ func newSite(t *testing.T) *site {
 	}
 	conf := filepath.Join(t.TempDir(), "cloud.conf")
 	// Short periods keep the test short.
-	text := s.cloud.CloudConf(openstacktest.ApplicationCredentialAuth) +
+	text := s.cloud.CloudConf("application-credential") +
 		"\n[LoadBalancer]\ndrift-period = 1s\n"
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-
-	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
 // options are the values of the command line's flags.
@@ -37,7 +35,7 @@ const mostNetworks = 256
 
 func defaults() options {
 	return options{
-		listen: "127.0.0.1:0", auth: string(openstacktest.PasswordAuth), servers: 3, networks: 1,
+		listen: "127.0.0.1:0", auth: "password", servers: 3, networks: 1,
 		router: true,
 		zones:  []string{"nova"}, tokenLife: time.Hour, pageSize: 1000, region: "RegionOne",
 		calls: 10_000,
@@ -73,12 +71,9 @@ func (o *options) flags(output io.Writer) *pflag.FlagSet {
 }
 
 func (o *options) check() error {
-	methods := []openstacktest.AuthMethod{
-		openstacktest.PasswordAuth, openstacktest.TokenAuth,
-		openstacktest.ApplicationCredentialAuth, openstacktest.TrustAuth,
-	}
+	methods := []string{"password", "token", "application-credential", "trust"}
 	switch {
-	case !slices.Contains(methods, openstacktest.AuthMethod(o.auth)):
+	case !slices.Contains(methods, o.auth):
 		return fmt.Errorf("--auth is %q, and must be one of %v", o.auth, methods)
 	case o.networks < 0 || o.networks > mostNetworks:
 		return fmt.Errorf("--networks is %d, and must be 0 to %d", o.networks, mostNetworks)

@@ -57,8 +57,7 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	method := openstacktest.AuthMethod(o.auth)
-	if _, err := io.WriteString(stdout, cloud.CloudConf(method)+seeded.sections()); err != nil {
+	if _, err := io.WriteString(stdout, cloud.CloudConf(o.auth)+seeded.sections()); err != nil {
 		return fmt.Errorf("write cloud.conf: %w", err)
 	}
 	fmt.Fprintf(stderr, "openstack-simulator: serving at %s\n", cloud.AuthURL())

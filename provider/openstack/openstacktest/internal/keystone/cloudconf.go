@@ -5,38 +5,31 @@ import (
 	"strings"
 )
 
-// AuthMethod is a way to log in.
-type AuthMethod string
-
-const (
-	// PasswordAuth is a user with a password, by names, and a project.
-	PasswordAuth AuthMethod = "password"
-	// TokenAuth is an existing token. It cannot be renewed.
-	TokenAuth AuthMethod = "token"
-	// ApplicationCredentialAuth is an application credential, by ID.
-	ApplicationCredentialAuth AuthMethod = "application-credential"
-	// TrustAuth is a trust, and the trustee with a password.
-	TrustAuth AuthMethod = "trust"
-)
-
 // setting is a key of a configuration file with its value.
 type setting struct{ key, value string }
 
 // CloudConf is a complete cloud.conf for a cloud controller manager: the section Global, after
-// which a caller may append others. It panics for an unknown method.
-func (c Credentials) CloudConf(method AuthMethod) string {
+// which a caller may append others. method is the way to log in:
+//
+//   - "password", with the names of a user and a project,
+//   - "token", an existing token, which cannot be renewed,
+//   - "application-credential", with its ID and secret,
+//   - "trust", with the password of its trustee.
+//
+// It panics for another.
+func (c Credentials) CloudConf(method string) string {
 	settings := []setting{{"auth-url", c.AuthURL}, {"region", c.Region}}
 	switch method {
-	case PasswordAuth:
+	case "password":
 		settings = append(settings, setting{"username", c.Username},
 			setting{"password", c.Password},
 			setting{"domain-name", c.DomainName}, setting{"tenant-name", c.ProjectName})
-	case TokenAuth:
+	case "token":
 		settings = append(settings, setting{"token", c.Token})
-	case ApplicationCredentialAuth:
+	case "application-credential":
 		settings = append(settings, setting{"application-credential-id", c.ApplicationCredentialID},
 			setting{"application-credential-secret", c.ApplicationCredentialSecret})
-	case TrustAuth:
+	case "trust":
 		settings = append(settings, setting{"trust-id", c.TrustID}, setting{"user-id", c.TrusteeID},
 			setting{"password", c.TrusteePassword})
 	default:
@@ -60,6 +53,6 @@ func quoteConf(value string) string {
 }
 
 // unknownMethod panics, because an unknown method is a mistake in the source of a test.
-func unknownMethod(method AuthMethod) {
+func unknownMethod(method string) {
 	panic(fmt.Sprintf("openstacktest: there is no configuration for the method %q", method))
 }
