@@ -40,7 +40,7 @@ func Compare(granted []Permission, records []controlplane.AuditRecord, user stri
 		case r.User != user:
 		case denied(r):
 			report.deny(r)
-		case r.Decision == controlplane.DecisionAllow:
+		case r.Decision == "allow":
 			for i, p := range granted {
 				used[i] = used[i] || p.Allows(r)
 			}

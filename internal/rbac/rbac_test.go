@@ -158,7 +158,7 @@ func TestLoad_InvalidManifest_ErrorNamesFileAndCause(t *testing.T) {
 func request(change func(*controlplane.AuditRecord)) controlplane.AuditRecord {
 	r := controlplane.AuditRecord{
 		User: user, Verb: "get", Resource: "nodes", Name: "n1", RequestURI: "/api/v1/nodes/n1",
-		Code: http.StatusOK, Decision: controlplane.DecisionAllow,
+		Code: http.StatusOK, Decision: "allow",
 	}
 	if change != nil {
 		change(&r)
@@ -247,7 +247,7 @@ func TestCompare_RulesAndRequests_MissingAndUnusedAreListed(t *testing.T) {
 			r.Verb, r.Decision, r.User, r.Code = verb, decision, by, code
 		})
 	}
-	const allow, forbid = controlplane.DecisionAllow, controlplane.DecisionForbid
+	const allow, forbid = "allow", "forbid"
 	deniedUpdate := change("update", forbid, user, http.StatusForbidden)
 	update := rbac.Permission{Verb: "update", Resource: "nodes"}
 	second := deniedUpdate

@@ -29,12 +29,6 @@ rules:
   omitStages: ["RequestReceived", "ResponseStarted"]
 `
 
-// Decisions of an [AuditRecord].
-const (
-	DecisionAllow  = "allow"
-	DecisionForbid = "forbid"
-)
-
 // AuditRecord is one request to the API server and its answer.
 type AuditRecord struct {
 	// ID is the audit id, which the server also sends to the client as the header Audit-Id.
@@ -68,10 +62,10 @@ type AuditRecord struct {
 
 	// Code is the HTTP status of the answer.
 	Code int
-	// Decision is the decision of authorization: DecisionAllow or DecisionForbid. It is empty if
-	// the request failed before (401). If an allowed request gets the answer 403, an admission
-	// plugin has refused it. Reason is authorization's explanation, such as the binding that
-	// allowed the request.
+	// Decision is the decision of authorization: "allow" or "forbid". It is empty if the request
+	// failed before (401). If an allowed request gets the answer 403, an admission plugin has
+	// refused it. Reason is authorization's explanation, such as the binding that allowed the
+	// request.
 	Decision, Reason string
 }
 

@@ -57,7 +57,7 @@ func Mutating() Filter { return AuditRecord.Mutating }
 // Denied selects the requests that authorization has forbidden.
 func Denied() Filter {
 	return func(r AuditRecord) bool {
-		return r.Decision == DecisionForbid || r.Decision == "" && r.Code == http.StatusForbidden
+		return r.Decision == "forbid" || r.Decision == "" && r.Code == http.StatusForbidden
 	}
 }
 

@@ -128,7 +128,7 @@ func OfOpenStack(p rbac.Permission) bool {
 // request of the CCM.
 func NothingForbidden(s *Suite) error {
 	refused, err := s.Audit().All(controlplane.ByUser(s.User),
-		func(r controlplane.AuditRecord) bool { return r.Decision == controlplane.DecisionForbid })
+		func(r controlplane.AuditRecord) bool { return r.Decision == "forbid" })
 	if err != nil {
 		return err
 	}

@@ -285,7 +285,7 @@ func TestMigrate_FromAnOCCM_AndBack(t *testing.T) {
 			refused, err := m.occm.cluster.Audit().All(
 				controlplane.ByUser("system:serviceaccount:"+c.namespace+":"+fxccmName),
 				func(r controlplane.AuditRecord) bool {
-					return r.Decision == controlplane.DecisionForbid
+					return r.Decision == "forbid"
 				})
 			if err != nil || len(refused) > 0 {
 				t.Errorf("the API server has refused %v, %v", refused, err)
