@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxtest"
+	"go.uber.org/goleak"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -41,7 +42,7 @@ type CCM struct {
 	run     runner
 	running bool
 	config  *rest.Config // the CCM's own
-	before  LeakOption
+	before  goleak.Option
 }
 
 // runner starts and stops a Manager repeatedly.
@@ -96,7 +97,7 @@ type parts struct {
 func prepare(t testing.TB, cluster Cluster, cloud *fake.Cloud, opts []Option) *parts {
 	t.Helper()
 	p := &parts{
-		ccm: &CCM{t: t, Cloud: cloud, Identity: identityOf(t), before: IgnoringCurrent()},
+		ccm: &CCM{t: t, Cloud: cloud, Identity: identityOf(t), before: goleak.IgnoreCurrent()},
 		log: ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(2))),
 	}
 	for _, opt := range opts {
@@ -212,10 +213,10 @@ func askForUser(cfg *rest.Config) (string, error) {
 
 // VerifyNoLeaks stops the CCM and checks for leaked goroutines: see the function [VerifyNoLeaks].
 // It ignores goroutines that ran before the CCM was created.
-func (c *CCM) VerifyNoLeaks(opts ...LeakOption) {
+func (c *CCM) VerifyNoLeaks(opts ...goleak.Option) {
 	c.t.Helper()
 	c.Stop()
-	VerifyNoLeaks(c.t, append([]LeakOption{c.before, closing(c.config)}, opts...)...)
+	verifyNoLeaks(c.t, c.config, append([]goleak.Option{c.before}, opts...))
 }
 
 // appRunner runs an fx app.

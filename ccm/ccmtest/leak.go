@@ -14,14 +14,6 @@ import (
 // workers, which end a moment later.
 const leakLimit = 15 * time.Second
 
-// A LeakOption changes the checks of [VerifyNoLeaks].
-type LeakOption func(*leakCheck)
-
-type leakCheck struct {
-	goroutines []goleak.Option
-	configs    []*rest.Config
-}
-
 // processWide are the functions of goroutines that live for the whole process by design.
 func processWide() []goleak.Option {
 	return []goleak.Option{
@@ -38,23 +30,6 @@ func processWide() []goleak.Option {
 	}
 }
 
-// Ignoring ignores goroutines that the host's own code starts for the whole process.
-func Ignoring(opts ...goleak.Option) LeakOption {
-	return func(c *leakCheck) { c.goroutines = append(c.goroutines, opts...) }
-}
-
-// IgnoringCurrent ignores the goroutines that run now.
-func IgnoringCurrent() LeakOption {
-	// goleak.IgnoreCurrent must run now, not during the check.
-	return Ignoring(goleak.IgnoreCurrent())
-}
-
-// closing closes the idle connections of clients of the configuration, for servers that only
-// support HTTP/1. A connection in use stays open, and the check finds it.
-func closing(cfg *rest.Config) LeakOption {
-	return func(c *leakCheck) { c.configs = append(c.configs, cfg) }
-}
-
 // VerifyNoLeaks fails the test if goroutines are left. Call it at the end of a test, after the
 // program under test has been stopped; [CCM.VerifyNoLeaks] does both. It waits a while for
 // goroutines that are ending. It ignores only goroutines that live for the process by design:
@@ -63,23 +38,28 @@ func closing(cfg *rest.Config) LeakOption {
 //   - the one of klog that flushes logs
 //   - those that wait for the processes of package controlplane.
 //
+// Options ignore others, such as goleak.IgnoreCurrent for those that run when it is called.
 // It cannot be used with t.Parallel, because a goroutine belongs to no test.
-func VerifyNoLeaks(t testing.TB, opts ...LeakOption) {
+func VerifyNoLeaks(t testing.TB, opts ...goleak.Option) {
 	t.Helper()
-	check := leakCheck{goroutines: processWide()}
-	for _, opt := range opts {
-		opt(&check)
-	}
+	verifyNoLeaks(t, nil, opts)
+}
+
+// verifyNoLeaks closes the idle connections of clients of cfg, if it is not nil, for servers that
+// only support HTTP/1. A connection in use stays open, and the check finds it.
+func verifyNoLeaks(t testing.TB, cfg *rest.Config, opts []goleak.Option) {
+	t.Helper()
+	opts = append(processWide(), opts...)
 	ctx, cancel := limited(t)
 	defer cancel()
 	ctx, cancel = context.WithTimeout(ctx, leakLimit)
 	defer cancel()
 	for {
-		for _, cfg := range check.configs {
+		if cfg != nil {
 			closeIdleConnections(cfg)
 		}
 		// Find retries for about half a second.
-		err := goleak.Find(check.goroutines...)
+		err := goleak.Find(opts...)
 		if err == nil {
 			return
 		}

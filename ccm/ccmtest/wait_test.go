@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -129,7 +130,7 @@ func TestBuilders_ApplyTheirOptions(t *testing.T) {
 func TestVerifyNoLeaks_FindsAGoroutineThatIsLeft(t *testing.T) {
 	release := make(chan struct{})
 	ended := make(chan struct{})
-	before := ccmtest.IgnoringCurrent()
+	before := goleak.IgnoreCurrent()
 	go func() { // a forgotten goroutine
 		defer close(ended)
 		<-release

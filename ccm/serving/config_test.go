@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fxccm/fxccm/ccm"
@@ -137,7 +138,7 @@ func TestNew_InvalidInput_ErrorNamesTheFieldAndTheFlag(t *testing.T) {
 		}, []string{"serving.authorization.authorizedCacheTTL", "negative"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			defer ccmtest.VerifyNoLeaks(t, ccmtest.IgnoringCurrent())
+			defer ccmtest.VerifyNoLeaks(t, goleak.IgnoreCurrent())
 			m := newManager(t, unreachable())
 			cfg := servingconfig.Default()
 			c.spoil(&cfg)
@@ -163,7 +164,7 @@ func TestNew_WithoutAPort_ServesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatalf("New without a port reads files: %v", err)
 	}
-	before := ccmtest.IgnoringCurrent()
+	before := goleak.IgnoreCurrent()
 	done := make(chan error, 1)
 	ctx, cancel := cancelable(t)
 	go func() { done <- s.Run(ctx) }()

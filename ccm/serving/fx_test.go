@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
+	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm"
@@ -76,7 +77,7 @@ func TestModule_ManagerDrains_ProbesAreAnswered(t *testing.T) {
 		"serving first": fx.Options(serving.Module, ccm.Module),
 	} {
 		t.Run(name, func(t *testing.T) {
-			defer ccmtest.VerifyNoLeaks(t, ccmtest.IgnoringCurrent())
+			defer ccmtest.VerifyNoLeaks(t, goleak.IgnoreCurrent())
 			release := make(chan struct{})
 			var s *serving.Server
 			var m *ccm.Manager
@@ -116,7 +117,7 @@ func TestModule_PortIsInUse_StartFailsAndTheManagerDoesNotRun(t *testing.T) {
 	}
 	defer taken.Close()
 	var m *ccm.Manager
-	before := ccmtest.IgnoringCurrent()
+	before := goleak.IgnoreCurrent()
 	a := fx.New(app(onPort(taken.Addr()), fx.Options(ccm.Module, serving.Module), fx.Populate(&m)))
 	err = a.Start(t.Context())
 	if err == nil || !strings.Contains(err.Error(), taken.Addr().String()) ||
@@ -134,7 +135,7 @@ func TestModule_PortIsInUse_StartFailsAndTheManagerDoesNotRun(t *testing.T) {
 
 // Fx calls no stop hook after the context of the start has ended.
 func TestModule_StartTimesOutInALaterHook_PortIsClosed(t *testing.T) {
-	before := ccmtest.IgnoringCurrent()
+	before := goleak.IgnoreCurrent()
 	var s *serving.Server
 	a := fx.New(app(servingconfig.Default(), both(), fx.Populate(&s),
 		fx.Invoke(func(lifecycle fx.Lifecycle, s *serving.Server) {
@@ -169,7 +170,7 @@ func TestModule_InvalidConfiguration_IsAnErrorOfNew(t *testing.T) {
 }
 
 func TestModule_StartedAgainAfterAStop_Serves(t *testing.T) {
-	before := ccmtest.IgnoringCurrent()
+	before := goleak.IgnoreCurrent()
 	var s *serving.Server
 	a := fx.New(app(servingconfig.Default(), both(), fx.Populate(&s)))
 	for range 3 {
@@ -197,7 +198,7 @@ func TestModule_APIServerDoesNotAnswer_StartDoesNotWait(t *testing.T) {
 	var s *serving.Server
 	api := &rest.Config{Host: "http://" + mute.Addr().String()}
 	a := fx.New(app(servingconfig.Default(), both(), fx.Populate(&s), fx.Replace(api)))
-	before := ccmtest.IgnoringCurrent()
+	before := goleak.IgnoreCurrent()
 	begun := time.Now()
 	start(t, a)
 	if took := time.Since(begun); took > 8*time.Second {

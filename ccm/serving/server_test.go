@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.uber.org/goleak"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
@@ -65,7 +66,7 @@ func (s *slow) controller() ccm.Controller {
 // serveSlow runs a Server whose /healthz lasts until the test releases it.
 func serveSlow(t *testing.T, s *slow) *running {
 	t.Helper()
-	before := ccmtest.IgnoringCurrent()
+	before := goleak.IgnoreCurrent()
 	m := newManager(t, unreachable(), s.controller())
 	ctx, cancel := cancelable(t)
 	go func() { _ = m.Run(ctx) }()
@@ -211,7 +212,7 @@ func TestRun_PortIsInUse_ErrorNamesTheAddressAndTheFlag(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	before := ccmtest.IgnoringCurrent()
+	before := goleak.IgnoreCurrent()
 	s, err := serving.New(newManager(t, unreachable()), onPort(taken.Addr()),
 		serving.WithLogger(logr.Discard()))
 	if err != nil {
@@ -233,7 +234,7 @@ func TestRun_PortIsInUse_ErrorNamesTheAddressAndTheFlag(t *testing.T) {
 }
 
 func TestRun_CalledAgain_ServesUnlessAnotherCallRuns(t *testing.T) {
-	before := ccmtest.IgnoringCurrent()
+	before := goleak.IgnoreCurrent()
 	s := newServer(t, newManager(t, unreachable()), nil)
 	for range 3 {
 		r := run(t, s)

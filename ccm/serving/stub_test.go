@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
+	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
 	cloudprovider "k8s.io/cloud-provider"
 
@@ -136,7 +137,7 @@ func serveFor(
 	t *testing.T, api *rest.Config, change func(*servingconfig.Config), opts ...serving.Option,
 ) *running {
 	t.Helper()
-	before := ccmtest.IgnoringCurrent()
+	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { ccmtest.VerifyNoLeaks(t, before) })
 	return serveUnwatched(t, api, change, opts...)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
@@ -20,7 +21,7 @@ import (
 // Several terms use the host's informers, which never resync, one after the other, on a real API
 // server.
 func TestSharedView_RealAPIServer_TermsGetAddsAndResyncs_AndLeaveNothing(t *testing.T) {
-	defer ccmtest.VerifyNoLeaks(t, ccmtest.IgnoringCurrent())
+	defer ccmtest.VerifyNoLeaks(t, goleak.IgnoreCurrent())
 	cp := controlplane.ForTest(t)
 	client, err := kubernetes.NewForConfig(cp.RESTConfig())
 	if err != nil {

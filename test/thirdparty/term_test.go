@@ -216,5 +216,5 @@ func leadThreeTimes(t *testing.T, cloud *awsstub.Cloud, h hosting) {
 		h.hostEnds()
 	}
 	cloud.Close() // closes the SDK's idle connections, too
-	c.VerifyNoLeaks(ccmtest.Ignoring(h.leaves...))
+	c.VerifyNoLeaks(h.leaves...)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
@@ -19,7 +20,7 @@ import (
 // balance compares a process at quiet moments, in which no part of the CCM runs.
 type balance struct {
 	t       *testing.T
-	before  ccmtest.LeakOption
+	before  goleak.Option
 	cloud   *cloud
 	tunnels []*netfault.Proxy
 	// transports keep the idle connections of client-go for 90 seconds, for later clients.
@@ -33,7 +34,7 @@ func newBalance(
 	t *testing.T, c *cloud, configs []*rest.Config, tunnels ...*netfault.Proxy,
 ) *balance {
 	t.Helper()
-	b := &balance{t: t, before: ccmtest.IgnoringCurrent(), cloud: c, tunnels: tunnels}
+	b := &balance{t: t, before: goleak.IgnoreCurrent(), cloud: c, tunnels: tunnels}
 	for _, cfg := range configs {
 		transport, err := rest.TransportFor(cfg)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"testing"
 
+	"go.uber.org/goleak"
 	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
@@ -23,7 +24,7 @@ var shared struct {
 	// klog holds the log that goes to klog, such as the route controller's.
 	klog journal
 	// before are the goroutines before the first test.
-	before ccmtest.LeakOption
+	before goleak.Option
 }
 
 func TestMain(m *testing.M) {
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 		Rules: []string{"../../../deploy/base/rbac.yaml"},
 		Prepare: func(context.Context, *suite.Suite) error {
 			klog.SetOutput(&shared.klog)
-			shared.before = ccmtest.IgnoringCurrent()
+			shared.before = goleak.IgnoreCurrent()
 			return nil
 		},
 		Check: func(s *suite.Suite) error { return errors.Join(noLeaks(), compareRules(s)) },
