@@ -106,10 +106,10 @@ func ExampleManager_LivenessChecks() {
 		return
 	}
 	for _, check := range m.LivenessChecks() {
-		fmt.Println(check.Name(), check.Check(nil), check.Detail(nil))
+		fmt.Println(check.Name, check.Check(nil), check.Detail())
 	}
 	for _, check := range m.ReadinessChecks() {
-		fmt.Println(check.Name(), check.Check(nil))
+		fmt.Println(check.Name, check.Check(nil))
 	}
 	// Output:
 	// leaderElection <nil> ok

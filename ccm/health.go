@@ -13,54 +13,39 @@ import (
 // check fails, as upstream.
 const leaseWatchdogTolerance = 20 * time.Second
 
-// A Check is a named health check. It implements k8s.io/apiserver's healthz.HealthChecker.
+// A Check is a named health check, as healthz.NamedCheck of k8s.io/apiserver and the Checker of
+// controller-runtime take it. Its functions do not block, and are safe for concurrent use.
 type Check struct {
-	name  string
-	check func(*http.Request) error
-	// detail may be nil.
-	detail func() string
+	// Name is a part of a path such as /healthz/leaderElection.
+	Name string
+	// Check returns nil if the checked part is healthy. The request may be nil.
+	Check func(*http.Request) error
+	// Detail describes the result of a passed check: "ok", or why a controller that does not run is
+	// healthy, such as "not running: standby". Nil: "ok". The checks of a Manager have one.
+	Detail func() string
 }
 
-// NewCheck returns a check. The functions must not block, and check must accept a nil request.
-// detail describes the result of a passed check; nil: "ok".
-func NewCheck(name string, check func(*http.Request) error, detail func() string) Check {
-	return Check{name, check, detail}
-}
-
-// Name is a part of a path such as /healthz/leaderElection.
-func (c Check) Name() string { return c.name }
-
-// Check returns nil if the checked part is healthy. The request may be nil. It does not block.
-func (c Check) Check(r *http.Request) error { return c.check(r) }
-
-// Detail describes the result of a passed check: "ok", or why a controller that does not run is
-// healthy, such as "not running: standby". It does not block.
-func (c Check) Detail(*http.Request) string {
-	if c.detail == nil {
-		return "ok"
-	}
-	return c.detail()
-}
+func detailOK() string { return "ok" }
 
 // LivenessChecks fail if a restart of the process would help:
 //
 //   - "leaderElection" fails if this process acts as leader although its lease ended long ago,
 //   - "drain" fails if timed-out terms have kept the Manager from campaigning for a minute,
 //   - each enabled controller has a check of its own name, which fails if the controller has failed
-//     or reports itself as unhealthy. Its [Check.Detail] is "ok" only while the controller runs.
+//     or reports itself as unhealthy. Its Detail is "ok" only while the controller runs.
 //
 // Waiting for leadership, for the API server or for the cloud is healthy: a restart would not help.
 func (m *Manager) LivenessChecks() []Check {
 	checks := []Check{
-		{name: "leaderElection", check: m.checkLease},
-		{name: "drain", check: m.checkDrain},
+		{Name: "leaderElection", Check: m.checkLease, Detail: detailOK},
+		{Name: "drain", Check: m.checkDrain, Detail: detailOK},
 	}
 	for _, c := range m.all {
 		if m.selected.enabled(c) {
 			checks = append(checks, Check{
-				name:   c.Name,
-				check:  func(r *http.Request) error { return m.checkController(c.Name, r) },
-				detail: func() string { return m.controllerDetail(c.Name) },
+				Name:   c.Name,
+				Check:  func(r *http.Request) error { return m.checkController(c.Name, r) },
+				Detail: func() string { return m.controllerDetail(c.Name) },
 			})
 		}
 	}
@@ -72,7 +57,7 @@ func (m *Manager) LivenessChecks() []Check {
 // controllers that have failed and are retried, are in its detail. They do not fail the check,
 // because the other controllers serve, and another replica would have the same cloud and rights.
 func (m *Manager) ReadinessChecks() []Check {
-	return []Check{{name: "ccm", check: m.checkReady, detail: m.readyDetail}}
+	return []Check{{Name: "ccm", Check: m.checkReady, Detail: m.readyDetail}}
 }
 
 func (m *Manager) checkReady(*http.Request) error {

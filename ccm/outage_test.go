@@ -60,7 +60,7 @@ func mustHaveEvent(t *testing.T, recorder *record.FakeRecorder, parts ...string)
 func check(t *testing.T, all []ccm.Check, name string) ccm.Check {
 	t.Helper()
 	for _, c := range all {
-		if c.Name() == name {
+		if c.Name == name {
 			return c
 		}
 	}
@@ -90,7 +90,7 @@ func TestProviderStart_Hangs_TermFailsAndIsRetried(t *testing.T) {
 			t.Errorf("at first: %+v", s)
 		}
 		if detail := check(t, m.LivenessChecks(),
-			"mine").Detail(nil); detail != "not running: leading: build provider" {
+			"mine").Detail(); detail != "not running: leading: build provider" {
 			t.Errorf("the check of a controller that does not run reports %q", detail)
 		}
 		time.Sleep(2*time.Minute + time.Second)
@@ -116,7 +116,7 @@ func TestProviderStart_Hangs_TermFailsAndIsRetried(t *testing.T) {
 			!strings.Contains(runWarnings(s)[0], "build provider") {
 			t.Errorf("later: %+v", s)
 		}
-		if detail := check(t, m.LivenessChecks(), "mine").Detail(nil); detail != "ok" {
+		if detail := check(t, m.LivenessChecks(), "mine").Detail(); detail != "ok" {
 			t.Errorf("the check of a controller that runs reports %q", detail)
 		}
 	})
@@ -268,7 +268,7 @@ func TestReportTrouble_Problem_ShowsInStatusReadinessAndMetricUntilItEnds(t *tes
 	if err := ready.Check(nil); err != nil {
 		t.Errorf("readiness fails: %v", err)
 	}
-	if detail := ready.Detail(nil); !strings.Contains(detail, "problem with identity since ") ||
+	if detail := ready.Detail(); !strings.Contains(detail, "problem with identity since ") ||
 		strings.Contains(detail, "refused") {
 		t.Errorf("detail of readiness: %q", detail)
 	}

@@ -104,7 +104,7 @@ func TestController_RestartPolicy_RestartsOnlyTheFailedController(t *testing.T) 
 				}
 				for _, check := range m.LivenessChecks() {
 					if err := check.Check(nil); err != nil {
-						t.Errorf("%s is unhealthy while it waits for its restart: %v", check.Name(),
+						t.Errorf("%s is unhealthy while it waits for its restart: %v", check.Name,
 							err)
 					}
 				}
@@ -336,7 +336,7 @@ func TestUpstreamsController_CannotBeBuilt_IsRetriedWhileTheOthersRun(t *testing
 			t.Errorf("in ten minutes, the controller was built again %d times", restarts)
 		}
 		ready := m.ReadinessChecks()[0]
-		if detail := ready.Detail(nil); ready.Check(nil) != nil ||
+		if detail := ready.Detail(); ready.Check(nil) != nil ||
 			detail != "ok; controller node-route-controller has failed and is retried" {
 			t.Errorf("readiness: %v, %q", ready.Check(nil), detail)
 		}

@@ -13,10 +13,10 @@ import (
 // process acts for a cluster although its Lease ended long ago. No other failure of one cluster
 // justifies the restart of all others; the Status shows it.
 func (f *Fleet) LivenessChecks() []ccm.Check {
-	return []ccm.Check{ccm.NewCheck("leaderElection", func(r *http.Request) error {
+	return []ccm.Check{{Name: "leaderElection", Check: func(r *http.Request) error {
 		for name, manager := range f.managers() {
 			for _, check := range manager.LivenessChecks() {
-				if check.Name() != "leaderElection" {
+				if check.Name != "leaderElection" {
 					continue
 				}
 				if err := check.Check(r); err != nil {
@@ -25,13 +25,13 @@ func (f *Fleet) LivenessChecks() []ccm.Check {
 			}
 		}
 		return nil
-	}, nil)}
+	}}}
 }
 
 // ReadinessChecks report whether the replica takes clusters: "fleet" fails until the replica has
 // read the fleet's Leases and clusters, and while it stops.
 func (f *Fleet) ReadinessChecks() []ccm.Check {
-	return []ccm.Check{ccm.NewCheck("fleet", func(*http.Request) error {
+	return []ccm.Check{{Name: "fleet", Check: func(*http.Request) error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		switch {
@@ -43,7 +43,7 @@ func (f *Fleet) ReadinessChecks() []ccm.Check {
 			return errors.New("the fleet's Leases and clusters are being read")
 		}
 		return nil
-	}, nil)}
+	}}}
 }
 
 // managers returns the Managers of this replica by cluster.

@@ -287,7 +287,7 @@ func statusOf(status ccm.Status, name string) ccm.ControllerStatus {
 func health(t *testing.T, c *ccmtest.CCM, name string) error {
 	t.Helper()
 	for _, check := range c.Manager.LivenessChecks() {
-		if check.Name() == name {
+		if check.Name == name {
 			return check.Check(nil)
 		}
 	}

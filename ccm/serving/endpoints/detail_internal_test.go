@@ -13,11 +13,13 @@ import (
 func TestHealth_ChecksThatPass_ShowTheirDetails(t *testing.T) {
 	mux := http.NewServeMux()
 	check := func(name string, err error, detail string) ccm.Check {
-		return ccm.NewCheck(name, func(*http.Request) error { return err },
-			func() string { return detail })
+		return ccm.Check{
+			Name: name, Check: func(*http.Request) error { return err },
+			Detail: func() string { return detail },
+		}
 	}
 	health{name: "livez", log: logr.Discard(), checks: []ccm.Check{
-		ccm.NewCheck("plain", func(*http.Request) error { return nil }, nil),
+		{Name: "plain", Check: func(*http.Request) error { return nil }},
 		check("runs", nil, "ok"),
 		check("waits", nil, "not running: standby"),
 		check("says nothing", nil, ""),

@@ -441,7 +441,7 @@ func mustDegradeOnly(
 	if err := ready.Check(nil); err != nil {
 		t.Errorf("readiness: %v", err)
 	}
-	if detail := ready.Detail(nil); !strings.Contains(detail, name) {
+	if detail := ready.Detail(); !strings.Contains(detail, name) {
 		t.Errorf("readiness has the detail %q, want %s in it", detail, name)
 	}
 	var failures []string
