@@ -456,7 +456,7 @@ func TestDeletedCluster_ProofIsMissing_OnlyReadsReachTheCloud(t *testing.T) {
 	w.waitReason(a, "moved", "was moved")
 	w.waitReason(a, "twin", "Cluster "+w.namespace+"/other-twin has the same UID")
 	for _, name := range []string{"keyless", "answering"} {
-		if got := statusOf(a, w.namespace+"."+name); got.State != fleet.StateLeading {
+		if got := statusOf(a, w.namespace+"."+name); got.State != ccm.StateLeading {
 			t.Errorf("%s is not served any more: %+v", name, got)
 		}
 	}

@@ -690,7 +690,7 @@ func TestFleet_ClusterCannotBeRead_IsServedAsBeforeAndTheStatusSaysWhy(t *testin
 		for _, c := range r.Status().Clusters {
 			reasons[c.Name] = c
 		}
-		if c := reasons["cluster-0"]; c.State != fleet.StateLeading ||
+		if c := reasons["cluster-0"]; c.State != ccm.StateLeading ||
 			c.Reason != "the kubeconfig is garbled" {
 			return fmt.Errorf("the first cluster is %+v", c)
 		}
@@ -731,7 +731,7 @@ func TestFleet_CloudDoesNotAnswerACluster_TheStatusSaysWhyUntilItDoes(t *testing
 	report("Keystone", errors.New("401 Unauthorized"))
 	since := regexp.MustCompile(` \(since [0-9TZ:-]+\)`)
 	const want = "Keystone: 401 Unauthorized; Octavia: 503 Service Unavailable"
-	if c := statusOf(r, "cluster-0"); c.State != fleet.StateLeading ||
+	if c := statusOf(r, "cluster-0"); c.State != ccm.StateLeading ||
 		since.ReplaceAllString(c.Reason, "") != want || !since.MatchString(c.Reason) {
 		t.Errorf("the cluster is %+v, want it to lead with %q", c, want)
 	}

@@ -132,7 +132,7 @@ func TestFleet_ProviderHangsWhenItsReplicaStops_OthersAreHandedOverAndTheErrorNa
 	if len(a.done) > 0 {
 		t.Error("the other clusters were handed over after the drain timeout")
 	}
-	if c := statusOf(a, hanging); c.State != fleet.StateDraining {
+	if c := statusOf(a, hanging); c.State != ccm.StateDraining {
 		t.Errorf("the cluster that hangs is %+v", c)
 	}
 	eventually(t, "the replica stops", func() error {

@@ -82,7 +82,7 @@ func TestLockWorkload_ClusterHasItsOwnCCM_OneOfThemActs(t *testing.T) {
 	w.awaitServedBy(name, "own")
 	r := w.start("fleet", w.inCluster)
 	eventually(t, "the fleet waits for the cluster's own Manager", func() error {
-		if c := statusOf(r, name); c.State != fleet.StateStandby || c.Leader == "" ||
+		if c := statusOf(r, name); c.State != ccm.StateStandby || c.Leader == "" ||
 			c.Leader == "fleet" {
 			return fmt.Errorf("it is %+v", c)
 		}

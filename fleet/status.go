@@ -11,27 +11,20 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 )
 
-// State is the state of a cluster in one replica.
-type State string
-
-// The states of a cluster. A running Manager has the states of ccm.
+// The states of a cluster in one replica are those of its Manager, and these.
 const (
 	// StateWaiting: another replica serves the cluster, or is preferred.
-	StateWaiting State = "waiting"
+	StateWaiting ccm.State = "waiting"
 	// StateFailed: the cluster cannot be read, its Manager cannot be made, or it exceeds one of the
 	// [Limits]; Reason has the error.
-	StateFailed State = "failed"
-	// StateStandby, StateLeading, StateDraining and StateDegraded are those of the Manager.
-	StateStandby  = State(ccm.StateStandby)
-	StateLeading  = State(ccm.StateLeading)
-	StateDraining = State(ccm.StateDraining)
-	StateDegraded = State(ccm.StateDegraded)
+	StateFailed ccm.State = "failed"
 )
 
 // States are all states of a cluster, sorted by the attention that they need.
-func States() []State {
-	return []State{
-		StateFailed, StateDegraded, StateDraining, StateStandby, StateLeading, StateWaiting,
+func States() []ccm.State {
+	return []ccm.State{
+		StateFailed, ccm.StateDegraded, ccm.StateDraining, ccm.StateStandby, ccm.StateLeading,
+		StateWaiting,
 	}
 }
 
@@ -63,7 +56,7 @@ type ClusterStatus struct {
 	Name string `json:"name"`
 
 	// State is the cluster's state in this replica.
-	State State `json:"state"`
+	State ccm.State `json:"state"`
 	// Reason explains a failure, an error of the source, a problem of the cloud, or a limit that
 	// slows the cluster down.
 	Reason string `json:"reason,omitempty"`
@@ -95,8 +88,8 @@ func (f *Fleet) Status() Status {
 			c.Leader = of.Election.Leader
 		}
 		leads[c.Leader]++
-		if c.State != StateDraining {
-			c.State = State(of.State)
+		if c.State != ccm.StateDraining {
+			c.State = of.State
 		}
 		c.Ready = of.Ready
 		c.Reason = cmp.Or(c.Reason, of.Reason, troubleText(of.Troubles))
@@ -180,9 +173,9 @@ func (f *Fleet) clusterStatus(name string) ClusterStatus {
 		}
 		err = cmp.Or(err, m.failure)
 	case m.phase == over:
-		status.State = StateDraining
+		status.State = ccm.StateDraining
 	default:
-		status.State = StateStandby
+		status.State = ccm.StateStandby
 	}
 	switch {
 	case m != nil && m.failure == nil && m.note != "":

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/cmd/fxccm/cli"
 	"github.com/fxccm/fxccm/fleet"
@@ -116,16 +117,16 @@ func TestFleetStatus_SeveralReplicas_ShowsEachClusterOnceWorstFirst(t *testing.T
 			Replicas: []fleet.ReplicaStatus{{Identity: "a", Weight: 1}, {Identity: "b", Weight: 2}},
 		}}
 	}
-	in := func(name string, state fleet.State, leader, reason string) fleet.ClusterStatus {
+	in := func(name string, state ccm.State, leader, reason string) fleet.ClusterStatus {
 		return fleet.ClusterStatus{Name: name, State: state, Leader: leader, Reason: reason}
 	}
 	answers := []replica[fleet.Status]{
-		of("a", in("free", fleet.StateWaiting, "", ""), in("led-by-a", fleet.StateLeading, "a", ""),
+		of("a", in("free", fleet.StateWaiting, "", ""), in("led-by-a", ccm.StateLeading, "a", ""),
 			in("led-by-b", fleet.StateWaiting, "b", ""),
 			in("led-by-c", fleet.StateWaiting, "c", ""),
 			in("unread", fleet.StateFailed, "", "no Secret\x1b[2J")),
-		of("b", in("free", fleet.StateStandby, "", ""), in("led-by-a", fleet.StateWaiting, "a", ""),
-			in("led-by-b", fleet.StateDegraded, "b", "no cloud"),
+		of("b", in("free", ccm.StateStandby, "", ""), in("led-by-a", fleet.StateWaiting, "a", ""),
+			in("led-by-b", ccm.StateDegraded, "b", "no cloud"),
 			in("led-by-c", fleet.StateWaiting, "c", ""),
 			in("unread", fleet.StateFailed, "", "no Secret\x1b[2J")),
 		{Name: "pod-c", Error: "the pod is Pending"},
@@ -177,7 +178,7 @@ func TestFleetStatus_Of1000ClustersInAllStates_CountsAllAndSortsByState(t *testi
 		status.Clusters = append(status.Clusters, c)
 	}
 	answers := []replica[fleet.Status]{{Name: "pod-a", Status: status}}
-	listed := func(state fleet.State) (names []string) {
+	listed := func(state ccm.State) (names []string) {
 		t.Helper()
 		text, err := mergeFleet(answers, "state").in(state).tables(time.Time{}).Text(cli.Screen{})
 		if err != nil {

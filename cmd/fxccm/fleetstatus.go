@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/cmd/fxccm/cli"
 	"github.com/fxccm/fxccm/fleet"
 )
@@ -25,7 +26,7 @@ const fleetStatusExample = `  fxccm fleet status --context=management
   fxccm fleet status --context=management --sort=leader --watch`
 
 // stateUnknown is the state of a cluster whose leader did not answer.
-const stateUnknown fleet.State = "unknown"
+const stateUnknown ccm.State = "unknown"
 
 // fleetStatusLine is the command line of "fxccm fleet status".
 type fleetStatusLine struct {
@@ -112,7 +113,7 @@ func (l *fleetStatusLine) run(ctx context.Context, stdout io.Writer) error {
 	return l.print(ctx, stdout, func(ctx context.Context) (snapshot, error) {
 		answers, err := askReplicas[fleet.Status](ctx, &l.replicasLine, cluster)
 		refuseOthers(answers, true)
-		return mergeFleet(answers, l.sort).in(fleet.State(l.state)), err
+		return mergeFleet(answers, l.sort).in(ccm.State(l.state)), err
 	})
 }
 
@@ -121,7 +122,7 @@ type fleetStatus struct {
 	Replicas []fleetReplica        `json:"replicas"`
 	Clusters []fleet.ClusterStatus `json:"clusters"`
 	// counts are the numbers of clusters by state.
-	counts map[fleet.State]int
+	counts map[ccm.State]int
 }
 
 // fleetReplica is a replica's report about itself.
@@ -136,7 +137,7 @@ type fleetReplica struct {
 // mergeFleet lists each cluster once: as reported by the replica that leads it, or otherwise by the
 // replica in which it needs the most attention.
 func mergeFleet(answers []replica[fleet.Status], by string) fleetStatus {
-	status := fleetStatus{Clusters: []fleet.ClusterStatus{}, counts: map[fleet.State]int{}}
+	status := fleetStatus{Clusters: []fleet.ClusterStatus{}, counts: map[ccm.State]int{}}
 	reported := map[string][]fleet.ClusterStatus{}
 	led := map[string]bool{}
 	for _, a := range answers {
@@ -186,7 +187,7 @@ func mergeFleet(answers []replica[fleet.Status], by string) fleetStatus {
 }
 
 // in keeps only the clusters in a state; "" keeps all.
-func (s fleetStatus) in(state fleet.State) fleetStatus {
+func (s fleetStatus) in(state ccm.State) fleetStatus {
 	s.Clusters = slices.DeleteFunc(s.Clusters, func(c fleet.ClusterStatus) bool {
 		return state != "" && c.State != state
 	})

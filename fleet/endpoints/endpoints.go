@@ -26,6 +26,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fxccm/fxccm/ccm"
 	ccmendpoints "github.com/fxccm/fxccm/ccm/serving/endpoints"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/internal/webpage"
@@ -97,13 +98,13 @@ func attention(c fleet.ClusterStatus) int {
 func markOf(c fleet.ClusterStatus) webpage.Mark {
 	word := string(c.State)
 	switch {
-	case c.State == fleet.StateFailed, c.State == fleet.StateDegraded:
+	case c.State == fleet.StateFailed, c.State == ccm.StateDegraded:
 		return webpage.Bad.Mark(word)
 	case c.Leader == "":
 		return webpage.Warn.Mark(word + ", no leader")
-	case c.Reason != "", c.State == fleet.StateDraining, c.State == fleet.StateLeading && !c.Ready:
+	case c.Reason != "", c.State == ccm.StateDraining, c.State == ccm.StateLeading && !c.Ready:
 		return webpage.Warn.Mark(word)
-	case c.State == fleet.StateLeading:
+	case c.State == ccm.StateLeading:
 		return webpage.Good.Mark(word)
 	}
 	return webpage.Idle.Mark(word)
@@ -118,7 +119,7 @@ type row struct {
 
 // tally is the number of clusters in a state.
 type tally struct {
-	State fleet.State
+	State ccm.State
 	Count int
 	Link  string
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/fleet"
 )
 
@@ -16,7 +17,7 @@ func TestPage_Of1000ClustersInAllStates_CountsThemAndSortsByState(t *testing.T) 
 	const clusters = 1000
 	states := fleet.States()
 	status := fleet.Status{Identity: "a", Replicas: []fleet.ReplicaStatus{{Identity: "a"}}}
-	want := map[fleet.State][]string{}
+	want := map[ccm.State][]string{}
 	for i := range clusters {
 		c := fleet.ClusterStatus{
 			Name: fmt.Sprintf("cluster-%04d", i), State: states[i%len(states)], Leader: "a",
@@ -53,7 +54,7 @@ func TestPage_Of1000ClustersInAllStates_CountsThemAndSortsByState(t *testing.T) 
 	if !slices.Equal(names, sorted) {
 		t.Errorf("%d clusters are not sorted by state and name: %q", len(names), names)
 	}
-	if _, names := page("state=degraded"); !slices.Equal(names, want[fleet.StateDegraded]) {
+	if _, names := page("state=degraded"); !slices.Equal(names, want[ccm.StateDegraded]) {
 		t.Errorf("clusters that are degraded: %q", names)
 	}
 }

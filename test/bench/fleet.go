@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/endpoint"
@@ -170,7 +171,7 @@ func (t *trial) served(p *process) (names []string, err error) {
 	var status fleet.Status
 	err = json.NewDecoder(body).Decode(&status)
 	for _, c := range status.Clusters {
-		if c.State == fleet.StateLeading && c.Ready {
+		if c.State == ccm.StateLeading && c.Ready {
 			names = append(names, c.Name)
 		}
 	}

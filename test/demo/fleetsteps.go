@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/test/internal/attempt"
 )
@@ -74,7 +75,7 @@ func (w *fleetWorld) awaitPlaced(t *attempt.T) {
 			return err
 		}
 		for _, c := range status.Clusters {
-			if c.State != fleet.StateLeading || !c.Ready || c.Leader != c.Preferred {
+			if c.State != ccm.StateLeading || !c.Ready || c.Leader != c.Preferred {
 				return fmt.Errorf("%s is %s, ready %v, led by %s, preferred is %s: %s", c.Name,
 					c.State, c.Ready, c.Leader, c.Preferred, c.Reason)
 			}
