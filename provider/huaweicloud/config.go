@@ -11,19 +11,12 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/fxccm/fxccm/internal/redact"
 )
 
-// Secret is a string that is not printed.
-type Secret string
-
-// String returns a placeholder.
-func (Secret) String() string { return "[redacted]" }
-
-// GoString returns a placeholder.
-func (Secret) GoString() string { return "[redacted]" }
-
-// MarshalText returns a placeholder, for JSON and loggers.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+// Secret is a text that fmt, JSON, YAML and loggers never print. Convert it to a string to use it.
+type Secret = redact.Secret
 
 // Config is the configuration of the provider: a YAML file with these keys, or the environment
 // variables in the comments. An empty field is unset.
