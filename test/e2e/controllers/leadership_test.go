@@ -298,7 +298,7 @@ func TestControllers_RoutesAreOffOrServedElsewhere_ConditionOfRoutesGoesOrStays(
 		stays  bool
 	}{
 		"off":       {change: func(p *ccm.Params) { p.Config.ConfigureCloudRoutes = false }},
-		"unserved":  {change: only("*"), opts: []fake.Option{fake.Without(fake.Routes)}},
+		"unserved":  {change: only("*"), opts: []fake.Option{fake.Without("Routes")}},
 		"elsewhere": {change: only("*", "-node-route-controller"), stays: true},
 		"both": {
 			change: func(p *ccm.Params) {
