@@ -71,7 +71,7 @@ var floors = [][]tree{
 	},
 	{
 		{"ccm", []string{"ccm/election", "internal"}},
-		{"provider/internal/kit", nil},
+		{"provider/internal/kit", []string{"internal"}},
 		{"provider/kit", []string{"internal"}},
 	},
 	{
