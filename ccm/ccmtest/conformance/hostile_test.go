@@ -177,7 +177,8 @@ func openElecting(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.Inter
 	go leaderelection.RunOrDie(context.Background(), leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta: metav1.ObjectMeta{
-				Namespace: metav1.NamespaceDefault, Name: "elects-itself",
+				// A process that was killed before, on the same API server, has left its Lease.
+				Namespace: metav1.NamespaceDefault, Name: fmt.Sprint("elects-itself-", os.Getpid()),
 			},
 			Client: client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{
