@@ -72,15 +72,21 @@ func TestGuardTransport_HostileCloud_ResponsesAreLimited(t *testing.T) {
 		"ordinary": {Limits{ObjectBytes: 1 << 20}, func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"servers":[{"id":"12345678-1234-4234-8234-1e1234567890"}]}`)
 		}, ""},
-		"without an end": {Limits{ObjectBytes: 2 << 20}, func(w http.ResponseWriter, r *http.Request) {
+		"without an end": {Limits{ObjectBytes: 2 << 20}, func(
+			w http.ResponseWriter, r *http.Request,
+		) {
 			for r.Context().Err() == nil {
 				_, _ = io.WriteString(w, strings.Repeat("x", 1<<16))
 			}
 		}, errLargeCloudResponse.Error()},
-		"becomes large": {Limits{ObjectBytes: 2 << 20}, func(w http.ResponseWriter, _ *http.Request) {
+		"becomes large": {Limits{ObjectBytes: 2 << 20}, func(
+			w http.ResponseWriter, _ *http.Request,
+		) {
 			_, _ = io.WriteString(w, "["+strings.Repeat("{},", 1<<16))
 		}, errLargeCloudResponse.Error()},
-		"an error that is large": {Limits{ObjectBytes: 2 << 20}, func(w http.ResponseWriter, _ *http.Request) {
+		"an error that is large": {Limits{ObjectBytes: 2 << 20}, func(
+			w http.ResponseWriter, _ *http.Request,
+		) {
 			w.WriteHeader(http.StatusInternalServerError)
 			_, _ = io.WriteString(w, strings.Repeat("x", 3<<20))
 		}, errLargeCloudResponse.Error()},
@@ -90,7 +96,9 @@ func TestGuardTransport_HostileCloud_ResponsesAreLimited(t *testing.T) {
 			_, _ = io.WriteString(compressed, strings.Repeat("x", 3<<20))
 			_ = compressed.Close()
 		}, errLargeCloudResponse.Error()},
-		"too much at once": {Limits{BytesPerSecond: 1}, func(w http.ResponseWriter, _ *http.Request) {
+		"too much at once": {Limits{BytesPerSecond: 1}, func(
+			w http.ResponseWriter, _ *http.Request,
+		) {
 			_, _ = io.WriteString(w, strings.Repeat("x", 3<<20))
 		}, "deadline"},
 		"large headers": {Limits{}, func(w http.ResponseWriter, _ *http.Request) {

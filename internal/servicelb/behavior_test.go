@@ -717,7 +717,8 @@ var behaviors = []behavior{
 			defer w.start(onlyDefault).stop()
 			w.wait(time.Minute)
 			return errors.Join(want("balancers", len(w.cloud.balancers), 1),
-				want("mark", w.get("web").Annotations, map[string]string{servicelb.ServedClass: ""}),
+				want("mark", w.get("web").Annotations,
+					map[string]string{servicelb.ServedClass: ""}),
 				want("address", w.address("web"), "192.0.2.1"))
 		},
 	},

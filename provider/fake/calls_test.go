@@ -70,7 +70,8 @@ func everyMethod(ctx context.Context, t *testing.T, p cloudprovider.Interface) {
 
 func TestCallFilter_MethodDoesNotExist_Panics(t *testing.T) {
 	defer func() {
-		if text, _ := recover().(string); !strings.Contains(text, `no method "EnsureLoadBalancers"`) {
+		text, _ := recover().(string)
+		if !strings.Contains(text, `no method "EnsureLoadBalancers"`) {
 			t.Errorf("it panics with %q, want the name of the method", text)
 		}
 	}()

@@ -229,7 +229,8 @@ func (c *cloudsReader) choose(clouds, secure *cloudsFile) (string, bool) {
 			clouds.path))
 	case global.Cloud == "":
 		c.reportOption(asError, "cloud", fmt.Sprintf(
-			"is missing, and %s contains several clouds: %s", clouds.path, strings.Join(names, ", ")))
+			"is missing, and %s contains several clouds: %s",
+			clouds.path, strings.Join(names, ", ")))
 	default:
 		c.reportOption(asError, "cloud", fmt.Sprintf("does not exist in %s, which contains %s%s",
 			clouds.path, strings.Join(names, ", "), guess(global.Cloud, names)))

@@ -8,6 +8,7 @@
 // those in the namespace that has the part's name: a request for the Services of all namespaces
 // becomes one for that namespace. Leases are in it, too, and events in it or in the namespace
 // default, where those about Nodes go. The namespace kube-system, whose UID identifies a cluster,
-// is the part's own, and so is the record of routes in it. The endpoint refuses requests that a cloud controller manager never makes, and
-// requests for other parts; [Endpoint.Refused] lists them.
+// is the part's own, and so is the record of routes in it. The endpoint refuses requests that a
+// cloud controller manager never makes, and requests for other parts; [Endpoint.Refused] lists
+// them.
 package endpoint

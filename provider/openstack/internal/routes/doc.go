@@ -39,8 +39,8 @@
 //     hop in the network of another project is never confirmed.
 //
 // The log names the recorded routes that are kept, with the reason. They are checked again every 5
-// minutes. Without access to the ConfigMap, routes are served without the record, and the log says
-// so.
+// minutes. Without access to the ConfigMap, routes are served without the record, and the log
+// reports it.
 //
 // Two other places for the record were rejected. A router has at most 50 tags, of 60 characters
 // each in older releases, and other clusters on the router can change them. Evidence without a

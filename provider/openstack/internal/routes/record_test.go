@@ -101,7 +101,8 @@ func TestRecord_IsWrittenBeforeTheRoute_AndFollowsTheRouter(t *testing.T) {
 		}
 		c.mustReconcile()
 		c.mustReconcile()
-		if got := c.recorded(); !slices.Equal(got, []string{"10.244.0.0/24 via 10.0.10.1 node-000"}) {
+		want := []string{"10.244.0.0/24 via 10.0.10.1 node-000"}
+		if got := c.recorded(); !slices.Equal(got, want) {
 			t.Errorf("after the nodes left, recorded are %v", got)
 		}
 		// A cluster at rest neither reads nor writes the record.
