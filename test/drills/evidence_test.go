@@ -41,7 +41,8 @@ func (a act) String() string {
 // that bypass the fence: events, the lease, and the secure port's reviews of its callers.
 //
 // A fence in a process cannot stop a request that has passed it and waits in the socket of a frozen
-// API server. Such a request was canceled, and is excluded if it had no effect.
+// API server: Linux delivers what arrived before a reset. Such a request was canceled, and is
+// excluded if it had no effect, or if its sender has logged that the end of the term aborted it.
 func (w *world) acts() ([]act, error) {
 	var all []act
 	for _, call := range w.cloud.Calls(fake.CallFilter{Mutating: true}.Matches) {
@@ -78,7 +79,7 @@ func (w *world) acts() ([]act, error) {
 			done = record.Time
 		}
 		for _, m := range w.members {
-			if m.isOf(record.UserAgent) {
+			if m.isOf(record.UserAgent) && !(w.frozen && w.aborted(m, record)) {
 				all = append(all, act{
 					m,
 					moment{record.Time, record.Time},
@@ -90,6 +91,17 @@ func (w *world) acts() ([]act, error) {
 	}
 	slices.SortFunc(all, func(a, b act) int { return a.begin.recorded.Compare(b.begin.recorded) })
 	return all, nil
+}
+
+// aborted reports whether the member has logged, before the API server received the request, that
+// the end of the term aborted it.
+func (w *world) aborted(m *member, request controlplane.AuditRecord) bool {
+	w.t.Helper()
+	path, _, _ := strings.Cut(request.RequestURI, "?")
+	return slices.ContainsFunc(w.entries(m), func(e replica.Entry) bool {
+		return e.At.Before(request.Time) && strings.Contains(e.Err, path) &&
+			strings.Contains(e.Err, "the term is over")
+	})
 }
 
 // late are the acts of members whose fence had closed.

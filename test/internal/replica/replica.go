@@ -68,9 +68,10 @@ type Entry struct {
 	// not lost.
 	Reason string
 	Closed time.Time
+	Err    string
 }
 
-// Entries returns the lines with one of the messages.
+// Entries returns the lines with one of the messages; all lines if there are no messages.
 func (r *Replica) Entries(messages ...string) ([]Entry, error) {
 	data, err := os.ReadFile(r.Log)
 	if err != nil {
@@ -85,7 +86,7 @@ func (r *Replica) Entries(messages ...string) ([]Entry, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the log of %s: %w: %s", r.Name, err, line)
 		}
-		if slices.Contains(messages, e.Message) {
+		if len(messages) == 0 || slices.Contains(messages, e.Message) {
 			found = append(found, e)
 		}
 	}
@@ -101,6 +102,7 @@ func parseEntry(line []byte) (Entry, error) {
 		Term   uint64    `json:"term"`
 		Reason string    `json:"reason"`
 		Closed time.Time `json:"fenceClosed"`
+		Err    string    `json:"err"`
 	}
 	if err := json.Unmarshal(line, &raw); err != nil {
 		return Entry{}, err
@@ -110,7 +112,7 @@ func parseEntry(line []byte) (Entry, error) {
 	}
 	return Entry{
 		At: raw.Time, Message: raw.Msg, Term: raw.Term, Reason: raw.Reason,
-		Closed: raw.Closed,
+		Closed: raw.Closed, Err: raw.Err,
 	}, nil
 }
 
