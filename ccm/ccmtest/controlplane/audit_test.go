@@ -21,7 +21,7 @@ import (
 func TestAudit_RecordsRequestsAndTheirAnswers(t *testing.T) {
 	t.Parallel()
 	cp := shared
-	cfg, err := cp.UserConfig("jane", "system:masters")
+	cfg, err := cp.UserConfig("audited-jane", "system:masters")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestAudit_RecordsRequestsAndTheirAnswers(t *testing.T) {
 	defer watch.Stop()
 
 	// All three are recorded while the watch is open.
-	got, err := cp.Audit().Wait(ctx, mark, 3, controlplane.ByUser("jane"))
+	got, err := cp.Audit().Wait(ctx, mark, 3, controlplane.ByUser("audited-jane"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestAudit_RecordsRequestsAndTheirAnswers(t *testing.T) {
 			t.Errorf("the record %v has user agent %q, groups %v, decision %q", r, r.UserAgent,
 				r.Groups, r.Decision)
 		}
-		want.User, want.APIVersion = "jane", "v1"
+		want.User, want.APIVersion = "audited-jane", "v1"
 		r.ID, r.Time, r.Done, r.UserAgent, r.Groups, r.Decision, r.Reason = "", time.Time{},
 			time.Time{}, "", nil, "", ""
 		if !reflect.DeepEqual(r, want) {
@@ -89,14 +89,15 @@ func TestAudit_RecordsRequestsAndTheirAnswers(t *testing.T) {
 		}
 	}
 
-	writes, err := cp.Audit().Since(mark, controlplane.ByUser("jane"), controlplane.Mutating())
+	writes, err := cp.Audit().Since(mark, controlplane.ByUser("audited-jane"),
+		controlplane.Mutating())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(writes) != 2 {
 		t.Errorf("the log has the writes %v, want two", writes)
 	}
-	later, err := cp.Audit().Since(cp.Audit().Mark(), controlplane.ByUser("jane"))
+	later, err := cp.Audit().Since(cp.Audit().Mark(), controlplane.ByUser("audited-jane"))
 	if err != nil || len(later) > 0 {
 		t.Errorf("after a new mark: %v, %v, want no record", later, err)
 	}

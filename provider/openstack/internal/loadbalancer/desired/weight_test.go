@@ -79,7 +79,7 @@ func weightRows() []weightRow {
 		{
 			"the instance is shut down (taint `node.cloudprovider.kubernetes.io/shutdown`)",
 			all(unknown, tainted(api.TaintNodeShutdown)), 0, -1,
-			"No pod answers there, as the cloud itself reports.",
+			"The cloud reports that the instance does not run, so no pod answers there.",
 		},
 		{
 			"the instance runs again, and the node is NotReady", unknown, 1, 1,
