@@ -164,7 +164,7 @@ func (r *Routes) confirmRecorded(ctx context.Context, found []entry, k knowledge
 	if err != nil {
 		if ctx.Err() == nil {
 			r.log.Error(err, "Recorded routes of former nodes are not confirmed; trying again "+
-				"later", "router", r.router.api.routerID, "retryAfter", occupancyAge)
+				"later", "router", r.router.api.routerID, "retryAfter", occupancyAge.String())
 			r.occupied = &occupancy{read: now}
 		}
 		return

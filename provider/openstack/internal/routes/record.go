@@ -75,7 +75,7 @@ func (r *record) do(ctx context.Context, operation func(context.Context) error) 
 		if !r.isFailing {
 			r.log.Error(err, "Routes are not recorded; routes of nodes that are deleted while no "+
 				"Manager leads will stay in the router", "configMap", recordName,
-				"router", r.routerID, "retryAfter", recordPause)
+				"router", r.routerID, "retryAfter", recordPause.String())
 		}
 		r.isFailing = true
 	}
