@@ -4,6 +4,8 @@ package packets_test
 
 import (
 	"fmt"
+	"maps"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -38,12 +40,21 @@ type cluster struct {
 }
 
 // The nodes' network is 10.0.0.0/16 of package project. The clients have another behind the same
-// router.
-const clientsCIDR = "10.9.0.0/24"
+// router. clientsCIDR6 is for a project with IPv6.
+const (
+	clientsCIDR  = "10.9.0.0/24"
+	clientsCIDR6 = "fd09::/64"
+)
 
 // newCluster creates a project with nodes; fxccm serves the Services with load balancers of ovn.
 // The nodes' security group lets nothing in, so that what reaches them is what fxccm admits.
 func newCluster(t *testing.T, nodes ...string) *cluster {
+	t.Helper()
+	return newClusterIn(t, nil, nodes...)
+}
+
+// newClusterIn is newCluster with options of the project.
+func newClusterIn(t *testing.T, opts []project.Option, nodes ...string) *cluster {
 	t.Helper()
 	packets, found := project.LabPackets(t)
 	const want = "packets need a lab that has them: make openstack-lab RELEASE=2025.1"
@@ -55,7 +66,7 @@ func newCluster(t *testing.T, nodes ...string) *cluster {
 	}
 	plane := planes.Take(t)
 	c := &cluster{
-		Project: project.New(t), t: t, packets: packets, plane: plane, kube: plane.Admin,
+		Project: project.New(t, opts...), t: t, packets: packets, plane: plane, kube: plane.Admin,
 		nodes: map[string]*machine{}, servers: map[string]project.Server{}, began: time.Now(),
 	}
 	c.group = project.ID(c.User().Create(project.Network, "/security-groups", "security_group",
@@ -66,8 +77,8 @@ func newCluster(t *testing.T, nodes ...string) *cluster {
 		"security_groups":   []project.Object{{"name": c.group}},
 	}) {
 		c.servers[s.Name] = s
-		c.nodes[s.Name] = c.connect(s.Name, c.User().Get(project.Network, "/ports/"+s.Port, "port"),
-			"10.0.0.1")
+		c.nodes[s.Name] = c.connect(s.Name,
+			c.User().Get(project.Network, "/ports/"+s.Port, "port"))
 	}
 	c.tell("the nodes are connected")
 	return c
@@ -80,13 +91,19 @@ func (c *cluster) tell(format string, args ...any) {
 }
 
 // begin starts the Manager, and lets the nodes join.
-func (c *cluster) begin(change func(*cloudconf.LoadBalancer)) {
+func (c *cluster) begin(change func(*cloudconf.Config)) {
 	c.t.Helper()
 	c.start(change)
-	for name := range c.nodes {
-		ccmtest.CreateNode(c.t, c.kube, ccmtest.TaintedNode(name))
+	c.join(slices.Collect(maps.Keys(c.nodes)))
+}
+
+// join creates Nodes, and waits until the CCM has initialized them.
+func (c *cluster) join(names []string, opts ...ccmtest.NodeOption) {
+	c.t.Helper()
+	for _, name := range names {
+		ccmtest.CreateNode(c.t, c.kube, ccmtest.TaintedNode(name, opts...))
 	}
-	for name := range c.nodes {
+	for _, name := range names {
 		c.Wait("node "+name+" is initialized", func() error {
 			n, err := c.kube.CoreV1().Nodes().Get(c.t.Context(), name, metav1.GetOptions{})
 			if err == nil && (n.Spec.ProviderID == "" || len(n.Spec.Taints) > 0) {
@@ -95,39 +112,77 @@ func (c *cluster) begin(change func(*cloudconf.LoadBalancer)) {
 			return err
 		})
 	}
-	c.tell("the nodes are initialized")
+	c.tell("the nodes %q are initialized", names)
 }
 
-// start starts a Manager.
-func (c *cluster) start(change func(*cloudconf.LoadBalancer)) *ccmtest.CCM {
-	c.t.Helper()
+// config is the configuration of fxccm in all tests.
+func (c *cluster) config(change func(*cloudconf.Config)) cloudconf.Config {
 	cfg := c.Config()
 	cfg.LoadBalancer.LBProvider, cfg.LoadBalancer.LBMethod = "ovn", "SOURCE_IP_PORT"
 	cfg.LoadBalancer.ManageSecurityGroups = true
 	if change != nil {
-		change(&cfg.LoadBalancer)
+		change(&cfg)
 	}
+	return cfg
+}
+
+// start starts a Manager.
+func (c *cluster) start(change func(*cloudconf.Config)) *ccmtest.CCM {
+	c.t.Helper()
 	return ccmtest.StartManager(c.t, c.plane.ControlPlane, nil,
-		ccmtest.WithProvider(c.Provider(openstack.WithConfig(cfg))),
+		ccmtest.WithProvider(c.Provider(openstack.WithConfig(c.config(change)))),
 		ccmtest.WithIdentity(c.plane.Identity))
 }
 
-// connect gives a machine the network namespace of a port that is bound to the packets' host.
-func (c *cluster) connect(name string, port project.Object, gateway string) *machine {
+// A place is an address in a subnet, and the subnet's gateway.
+type place struct {
+	address netip.Prefix
+	gateway string
+}
+
+// places are those of a port, by IP version. A port's addresses have no order.
+func (c *cluster) places(port project.Object) map[int]place {
 	c.t.Helper()
-	m := startMachine(c.t, name)
+	all := map[int]place{}
 	ips, _ := port["fixed_ips"].([]any)
-	fixed, _ := ips[0].(project.Object)
-	id, address := project.ID(port), project.Text(fixed, "ip_address")
-	bits := netip.MustParsePrefix(clientsCIDR).Bits()
-	if !netip.MustParsePrefix(clientsCIDR).Contains(netip.MustParseAddr(address)) {
-		bits = 16
+	for _, ip := range ips {
+		fixed, _ := ip.(project.Object)
+		subnet := c.User().Get(project.Network, "/subnets/"+project.Text(fixed, "subnet_id"),
+			"subnet")
+		address := netip.MustParseAddr(project.Text(fixed, "ip_address"))
+		version := 4
+		if address.Is6() {
+			version = 6
+		}
+		bits := netip.MustParsePrefix(project.Text(subnet, "cidr")).Bits()
+		all[version] = place{
+			address: netip.PrefixFrom(address, bits),
+			gateway: project.Text(subnet, "gateway_ip"),
+		}
 	}
+	return all
+}
+
+// connect gives a machine the network namespace of a port that is bound to the packets' host.
+func (c *cluster) connect(name string, port project.Object) *machine {
+	c.t.Helper()
+	places, id := c.places(port), project.ID(port)
+	four, found := places[4]
+	if !found {
+		c.t.Fatalf("the port of %s has no IPv4 address: %v", name, port)
+	}
+	m := startMachine(c.t, name)
 	inSwitch := "p" + id[:11]
 	c.attach("attach", strconv.Itoa(m.pid), inSwitch, id, project.Text(port, "mac_address"),
-		fmt.Sprintf("%s/%d", address, bits), gateway)
+		four.address.String(), four.gateway)
 	c.t.Cleanup(func() { c.attach("detach", inSwitch) })
-	m.address = address
+	m.address = four.address.Addr().String()
+	if six, found := places[6]; found {
+		// Until duplicate address detection is over, an address cannot be used.
+		m.ip(c.t, "-6", "address", "add", six.address.String(), "dev", "eth0", "nodad")
+		m.ip(c.t, "-6", "route", "add", "default", "via", six.gateway, "dev", "eth0")
+		m.address6 = six.address.Addr().String()
+	}
 	c.Wait("port of "+name+" is ACTIVE", func() error {
 		is := project.Text(c.User().Get(project.Network, "/ports/"+id, "port"), "status")
 		if is != "ACTIVE" {
@@ -154,6 +209,9 @@ func (c *cluster) addClients(names ...string) []*machine {
 	c.t.Helper()
 	network := c.AddNetwork("clients")
 	c.Connect(c.Router, c.AddSubnet(network, clientsCIDR))
+	if c.Subnets[6] != "" {
+		c.Connect(c.Router, c.AddSubnet(network, clientsCIDR6))
+	}
 	var clients []*machine
 	for _, name := range names {
 		port := c.User().Create(project.Network, "/ports", "port", project.Object{
@@ -161,7 +219,7 @@ func (c *cluster) addClients(names ...string) []*machine {
 		})
 		c.Admin().Update(project.Network, "/ports/"+project.ID(port), "port",
 			project.Object{"binding:host_id": c.packets.Host})
-		clients = append(clients, c.connect(name, port, "10.9.0.1"))
+		clients = append(clients, c.connect(name, port))
 	}
 	c.tell("the clients are connected")
 	return clients
@@ -185,10 +243,13 @@ func (c *cluster) expose(
 		}
 		return err
 	})
-	target = service.Status.LoadBalancer.Ingress[0].IP + ":80"
+	target = net.JoinHostPort(service.Status.LoadBalancer.Ingress[0].IP, "80")
 	c.tell("Service %s has the address %s", name, target)
 	return service, target
 }
+
+// parts are the kinds of objects that a load balancer has in Octavia.
+var parts = []string{"load balancer", "listener", "pool", "member"}
 
 // waitProvider waits until the load balancer of the only Service is ACTIVE with all its parts, of
 // which the driver of ovn reports it as ACTIVE too early.
@@ -196,7 +257,7 @@ func (c *cluster) waitProvider(members int) {
 	c.t.Helper()
 	c.Wait("ovn has created all parts", func() error {
 		all, found := c.Inventory(), 0
-		for _, kind := range []string{"load balancer", "listener", "pool", "member"} {
+		for _, kind := range parts {
 			for _, part := range all.Of(kind) {
 				if is := project.Text(part, "provisioning_status"); is != "ACTIVE" {
 					return fmt.Errorf("%s %s is %s", kind, project.ID(part), is)

@@ -20,7 +20,7 @@ import (
 // addresses and ports, so one of them is not seen once in 2^31 runs.
 const tries = 32
 
-func internal(l *cloudconf.LoadBalancer) { l.InternalLB = true }
+func internal(cfg *cloudconf.Config) { cfg.LoadBalancer.InternalLB = true }
 
 // changeService changes the Service of a test, again after a conflict with the CCM.
 func (c *cluster) changeService(name string, change func(*corev1.Service)) {

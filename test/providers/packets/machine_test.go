@@ -32,9 +32,9 @@ const answerTimeout = 3 * time.Second
 type machine struct {
 	name string
 	pid  int
-	// address is that of its port.
-	address string
-	rpc     *rpc.Client
+	// address and address6 are those of its port. Without IPv6, address6 is empty.
+	address, address6 string
+	rpc               *rpc.Client
 }
 
 // startMachine starts a machine, which ends with the test. It has no network yet.
@@ -81,6 +81,16 @@ func (m *machine) call(t *testing.T, method string, args any) {
 func (m *machine) listen(t *testing.T, ports ...int32) {
 	t.Helper()
 	m.call(t, "Listen", append([]int32{}, ports...))
+}
+
+// ip runs the program ip in the machine's network namespace.
+func (m *machine) ip(t *testing.T, args ...string) {
+	t.Helper()
+	inside := []string{fmt.Sprintf("--net=/proc/%d/ns/net", m.pid), "ip"}
+	text, err := exec.Command("nsenter", append(inside, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("machine %s: ip %q: %v\n%s", m.name, args, err, text)
+	}
 }
 
 // An Answer is what a client was told: which machine answered, and whose address it saw.
