@@ -1,0 +1,37 @@
+//go:build linux
+
+package packets_test
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/fxccm/fxccm/test/internal/project"
+)
+
+// The nodes and the client have both families.
+func TestService_OfIPv6_BothNodesAnswerAndSeeTheClient(t *testing.T) {
+	c := newClusterIn(t, []project.Option{project.WithIPv6()}, "node-1", "node-2")
+	client := c.addClients("client")[0]
+	c.begin(internal)
+	service, target := c.expose("six", func(s *corev1.Service) {
+		policy := corev1.IPFamilyPolicySingleStack
+		s.Spec.IPFamilyPolicy = &policy
+		s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol}
+	})
+	if len(service.Status.LoadBalancer.Ingress) != 1 {
+		t.Errorf("the Service has the addresses %v, want one", service.Status.LoadBalancer.Ingress)
+	}
+	c.waitAnswers("the nodes answer", client, target, "node-1", "node-2")
+	by, seen := answers(client, target, tries)
+	if len(by) != 2 || by["node-1"]+by["node-2"] != tries {
+		t.Errorf("of %d connections to %s %v were answered, want all, by both nodes", tries, target,
+			by)
+	}
+	if !slices.Equal(seen, []string{client.address6}) {
+		t.Errorf("the nodes saw the clients %q, want %s", seen, client.address6)
+	}
+	c.tell("%v answer to %s", by, seen)
+}
