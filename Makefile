@@ -8,6 +8,9 @@ BIN   := $(CURDIR)/bin
 LAB_DIR ?= $(BIN)/openstack-lab
 # The release of OpenStack in it: zed or 2025.1.
 RELEASE ?= zed
+# openstack-cloud-controller-manager itself, which a test of the takeover runs.
+OCCM        := $(BIN)/occm/openstack-cloud-controller-manager
+OCCM_MODULE := k8s.io/cloud-provider-openstack
 
 # Packages that a host links. They must build wherever a host does, and the program wherever a release has it.
 LIBRARY   := ./ccm/... ./controllers/... ./fleet/... ./hosting/... ./options/... ./provider/... ./internal/...
@@ -87,7 +90,7 @@ SHOW_TESTS = mkdir -p $(LOGS) && $(BIN)/gotestsum/gotestsum --format pkgname --f
 test test-openstack test-packets: export GOGC ?= 400
 
 .PHONY: test
-test: controlplane programs browser test-binaries ## Run all tests, on a real kube-apiserver and etcd
+test: controlplane programs browser $(OCCM) test-binaries ## Run all tests, on a real kube-apiserver and etcd
 	$(call SHOW_TESTS,tests) -dir $(BIN)/tests $(FIRST) $(AGAIN) 3>&2
 	@echo "==> the demos, checked"
 	@$(MAKE) --no-print-directory demo CHECK=1
@@ -108,7 +111,7 @@ $(BIN)/gotestsum/gotestsum: tools/gotestsum/go.mod tools/gotestsum/go.sum
 	@cd tools/gotestsum && $(GO) build -o $@ gotest.tools/gotestsum
 
 .PHONY: check
-check: controlplane $(BIN)/lint/.built $(BIN)/gotestsum/gotestsum $(BIN)/testrun ## Check format, vet and tests of the packages that differ from a commit, and of those that import them (BASE=HEAD~3)
+check: controlplane $(OCCM) $(BIN)/lint/.built $(BIN)/gotestsum/gotestsum $(BIN)/testrun ## Check format, vet and tests of the packages that differ from a commit, and of those that import them (BASE=HEAD~3)
 	@PLAIN='$(WITHOUT_DETECTOR)' LARGE_IN='$(LARGE_IN)' LARGE='$(LARGE)' MODULES='$(NESTED)' tools/check/run.sh $(BASE)
 	@[ ! -e $(BIN)/check/plan.json ] || { $(call SHOW_TESTS,check) -dir $(BIN)/check $(FIRST) $(AGAIN) 3>&2; }
 
@@ -117,7 +120,7 @@ STRESS_COUNT ?= 20
 STRESS ?= $(REAL_CLOCKS)
 
 .PHONY: test-stress
-test-stress: controlplane programs browser test-binaries ## Run the tests with real clocks 20 times on a busy machine (STRESS_COUNT=5, STRESS='/ccm/serving$$': another number, other packages)
+test-stress: controlplane programs browser $(OCCM) test-binaries ## Run the tests with real clocks 20 times on a busy machine (STRESS_COUNT=5, STRESS='/ccm/serving$$': another number, other packages)
 	tools/stress/run.sh $(STRESS_COUNT) '$(STRESS)'
 
 .PHONY: soak
@@ -136,7 +139,7 @@ VERSIONS ?= 1.31 1.34 1.36 1.37
 SUITES   ?=
 
 .PHONY: test-kubernetes
-test-kubernetes: controlplane ## Run the suites with an API server on older and newer Kubernetes (VERSIONS="1.31 1.34.2"), and write docs/evidence/kubernetes.md
+test-kubernetes: controlplane $(OCCM) ## Run the suites with an API server on older and newer Kubernetes (VERSIONS="1.31 1.34.2"), and write docs/evidence/kubernetes.md
 	@$(GO) run ./tools/kubernetes -suites '$(SUITES)' $(VERSIONS)
 
 .PHONY: compat
@@ -153,7 +156,7 @@ ON_LAB_LONG  := ^TestLoadBalancer_(Changes|Operator|Refusals|VIP)$$
 ON_LAB_QUICK := ^Test(Login|Addresses_TwoNetworks|Routes_LiveFromCreateToDelete|LoadBalancer_(ExternalService|PortsCome|OfTheUser)|FloatingIP_ComesAndGoes|Takeover)
 
 .PHONY: test-openstack
-test-openstack: controlplane programs $(BIN)/gotestsum/gotestsum $(BIN)/testrun openstack-lab ## Run the suites of OpenStack's provider on a real OpenStack, which is brought up if it is not (QUICK=1: a part)
+test-openstack: controlplane programs $(OCCM) $(BIN)/gotestsum/gotestsum $(BIN)/testrun openstack-lab ## Run the suites of OpenStack's provider on a real OpenStack, which is brought up if it is not (QUICK=1: a part)
 	@echo "==> what runs on the simulated OpenStack in make test, on the real one"
 	$(call ON_LAB,api,api) $(if $(QUICK),-test.skip '$(ON_LAB_LONG)') 3>&2
 	$(call ON_LAB,provider,$(if $(QUICK),openstack takeover,openstack manager takeover)) $(if $(QUICK),-test.run '$(ON_LAB_QUICK)') 3>&2
@@ -246,6 +249,20 @@ $(BIN)/krew/krew: tools/krew/go.mod tools/krew/go.sum
 	@echo "build krew"
 	@mkdir -p $(@D)
 	cd tools/krew && $(GO) build -ldflags='-s -w' -o $(@D)/ sigs.k8s.io/krew/cmd/krew sigs.k8s.io/krew/cmd/validate-krew-manifest
+
+# openstack-cloud-controller-manager itself with its RBAC rules.
+.PHONY: occm
+occm: $(OCCM) ## Build openstack-cloud-controller-manager, if it is not there, for the tests of the takeover
+
+$(OCCM): tools/occm/go.mod tools/occm/go.sum
+	@echo "build openstack-cloud-controller-manager, which takes minutes"
+	@mkdir -p $(@D)
+	@cd tools/occm && $(GO) mod download $(OCCM_MODULE) && \
+	  install -m 644 $$($(GO) list -m -f '{{.Dir}}' $(OCCM_MODULE))/manifests/controller-manager/cloud-controller-manager-roles.yaml $(@D)/roles.yaml
+	@set -o pipefail; cd tools/occm && version=$$($(GO) list -m -f '{{.Version}}' $(OCCM_MODULE)) && \
+	  $(GO) build -v -ldflags="-s -w -X $(OCCM_MODULE)/pkg/version.Version=$$version -X k8s.io/component-base/version.gitVersion=$$version" \
+	  -o $@ $(OCCM_MODULE)/cmd/openstack-cloud-controller-manager 2>&1 | \
+	  awk '/^[^ #:]+$$/ { if (++n % 100 == 0) { print "occm: " n " packages compiled"; fflush() }; next } { print }'
 
 .PHONY: controlplane
 controlplane: ## Download etcd and kube-apiserver, or build them, if they are not there
