@@ -2,8 +2,9 @@
 // and with "fxccm migrate", and hands it back: on a real API server, under the RBAC rules of
 // deploy/base, on the simulated OpenStack or a real one (see package project).
 //
-// OCCM itself does not run. occm_make_test.go creates its resources by plain requests, and
-// occm_look_test.go compares as OCCM compares. Both follow its source, v1.36.
+// occm_program_test.go runs OCCM's own program (make occm). For the other tests occm_make_test.go
+// creates its resources by plain requests, and occm_look_test.go compares as OCCM compares. Both
+// follow its source, v1.36.
 package takeover_test
 
 import (

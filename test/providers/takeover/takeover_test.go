@@ -178,10 +178,15 @@ func TestTakeover_OfAllThatOCCMMakes_AndBack(t *testing.T) {
 	})
 }
 
-// leave makes Services as they are when OCCM has served them, with all of its features between
-// them.
-func (o *occm) leave(servers []project.Server, nodes []*corev1.Node, reserved string) {
-	o.t.Helper()
+// A feature is a Service that uses some of OCCM's features.
+type feature struct {
+	name    string
+	options []ccmtest.ServiceOption
+}
+
+// features are Services with all of OCCM's features between them. The guest shares the owner's load
+// balancer. reserved is a floating IP of the user.
+func features(reserved string) []feature {
 	udp := func(port int32) ccmtest.ServiceOption {
 		return func(s *corev1.Service) {
 			s.Spec.Ports = append(s.Spec.Ports,
@@ -194,25 +199,38 @@ func (o *occm) leave(servers []project.Server, nodes []*corev1.Node, reserved st
 	say := func(name, value string) ccmtest.ServiceOption {
 		return ccmtest.ServiceAnnotation(prefix+name, value)
 	}
-	services := []*corev1.Service{
-		o.created("web", ccmtest.ServicePorts(80, 443), udp(443)),
-		o.created("local", internal, local, monitored, say("health-monitor-delay", "10"),
+	of := func(name string, options ...ccmtest.ServiceOption) feature {
+		return feature{name, options}
+	}
+	return []feature{
+		of("web", ccmtest.ServicePorts(80, 443), udp(443)),
+		of("local", internal, local, monitored, say("health-monitor-delay", "10"),
 			say("health-monitor-timeout", "7"),
 			say("health-monitor-max-retries", "2"), say("health-monitor-max-retries-down", "4")),
-		o.created("kept", say("keep-floatingip", "true"), say("proxy-protocol", "true"),
+		of("kept", say("keep-floatingip", "true"), say("proxy-protocol", "true"),
 			func(s *corev1.Service) {
 				s.Spec.LoadBalancerSourceRanges = []string{"203.0.113.0/24", "192.0.2.0/24"}
 			}),
-		o.created("sticky", udp(53), affine, monitored, say("timeout-client-data", "120000"),
+		of("sticky", udp(53), affine, monitored, say("timeout-client-data", "120000"),
 			say("timeout-member-connect", "7000"),
 			say("timeout-member-data", "110000"), say("timeout-tcp-inspect", "5"),
 			say("connection-limit", "2000"),
 			say("lb-method", "LEAST_CONNECTIONS"), say("node-selector", "pool=a"),
 			func(s *corev1.Service) { s.Spec.LoadBalancerIP = reserved }),
-		o.created("owner", say("x-forwarded-for", "true"), monitored),
-		o.created("guest", ccmtest.ServicePorts(8443), monitored),
-		o.created("unfinished", ccmtest.ServicePorts(25)),
-		o.created("classed", say("class", "edge")),
+		of("owner", say("x-forwarded-for", "true"), monitored),
+		of("guest", ccmtest.ServicePorts(8443), monitored),
+		of("unfinished", ccmtest.ServicePorts(25)),
+		of("classed", say("class", "edge")),
+	}
+}
+
+// leave makes Services as they are when OCCM has served them, with all of its features between
+// them.
+func (o *occm) leave(servers []project.Server, nodes []*corev1.Node, reserved string) {
+	o.t.Helper()
+	var services []*corev1.Service
+	for _, f := range features(reserved) {
+		services = append(services, o.created(f.name, f.options...))
 	}
 	groups := make([]string, len(services))
 	// The guest needs the owner's; all others are made side by side, as far as the machine has
