@@ -19,9 +19,9 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-// OCCM creates new clients for each call of a controller, and each of them reads Neutron's versions
-// (D46).
-func TestClients_AreBuiltOnce_D46(t *testing.T) {
+// OCCM creates new clients for each call of a controller, and each of them reads Neutron's
+// versions.
+func TestClients_AreBuiltOnce(t *testing.T) {
 	cloud, cfg := simulator(t)
 	f := open(t, cfg)
 	for _, of := range []func(context.Context) (*gophercloud.ServiceClient, error){

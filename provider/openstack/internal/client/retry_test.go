@@ -157,8 +157,8 @@ func immutableAnswer(w http.ResponseWriter, _ *http.Request) {
 
 func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// OCCM stops at the first of these responses (D20).
-func TestRequest_TemporarilyRefused_IsRetried_D20(t *testing.T) {
+// OCCM stops at the first of these responses.
+func TestRequest_TemporarilyRefused_IsRetried(t *testing.T) {
 	s, cfg := newStub(t, script(immutableAnswer, status(429), status(503), status(201)))
 	cfg.Client.MaxRetries = 3
 	f := open(t, cfg)

@@ -148,7 +148,7 @@ func TestLogin_IssuedTokenExpired_ErrorNamesTheReason(t *testing.T) {
 
 // OCCM logs in at its start, and exits if that fails. Later failures of these calls mean
 // "unsupported" to OCCM until it restarts.
-func TestKeystone_DownAndBack_NeedsNoRestart_D37(t *testing.T) {
+func TestKeystone_DownAndBack_NeedsNoRestart(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	s, cfg := newStub(t, status(200))
 	s.answerLogins(status(http.StatusInternalServerError))
@@ -221,8 +221,8 @@ func TestLogin_CallerCanceled_OthersSucceed(t *testing.T) {
 	}
 }
 
-// OCCM reports "no suitable endpoint", "unsupported", or nothing (D40).
-func TestLoginError_HasKeystonesMessage_D40(t *testing.T) {
+// OCCM reports "no suitable endpoint", "unsupported", or nothing.
+func TestLoginError_HasKeystonesMessage(t *testing.T) {
 	_, cfg := simulator(t)
 	cfg.Global.Password = "wr0ng-password"
 	f := open(t, cfg)

@@ -53,8 +53,8 @@ func watching(t *testing.T, cfg cloudconf.Config, c *clocktesting.FakeClock) (fi
 	}), file
 }
 
-// OCCM needs a restart (D42).
-func TestReload_OfThePassword_WhileRequestsFlow_D42(t *testing.T) {
+// OCCM needs a restart.
+func TestReload_OfThePassword_WhileRequestsFlow(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	cloud, cfg := simulator(t)
 	f, file := watching(t, cfg, clock)

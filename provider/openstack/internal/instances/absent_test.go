@@ -71,7 +71,7 @@ func TestAbsentInstances_NodeDeleted_CountIsZero(t *testing.T) {
 }
 
 // OCCM deletes a node at the first 404.
-func TestD35_OneNotFound_IsNotAbsent(t *testing.T) {
+func TestOneNotFound_IsNotAbsent(t *testing.T) {
 	w := newWorld(t)
 	node := w.addNodes(1)[0]
 	w.cloud.Inject(openstacktest.Fault{
@@ -89,7 +89,7 @@ func TestD35_OneNotFound_IsNotAbsent(t *testing.T) {
 	w.doubts(node, absence.ErrUnconfirmed)
 }
 
-func TestD35_ReadyNode_IsNotAbsent(t *testing.T) {
+func TestReadyNode_IsNotAbsent(t *testing.T) {
 	w := newWorld(t)
 	node := w.addNodes(1)[0]
 	w.delete(node)
@@ -114,7 +114,7 @@ func (w *world) delete(node *v1.Node) {
 func idOf(node *v1.Node) string { return strings.TrimPrefix(node.Spec.ProviderID, "openstack:///") }
 
 // OCCM never deletes such a node, because its own not-found error is not upstream's.
-func TestD32_NodeWithoutProviderID_ServerDeleted_IsAbsent(t *testing.T) {
+func TestNodeWithoutProviderID_ServerDeleted_IsAbsent(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(node *v1.Node, id string)
@@ -145,7 +145,7 @@ func TestD32_NodeWithoutProviderID_ServerDeleted_IsAbsent(t *testing.T) {
 	}
 }
 
-func TestD32_RenamedServer_Exists(t *testing.T) {
+func TestRenamedServer_Exists(t *testing.T) {
 	for name, known := range map[string]func(w *world, node *v1.Node, id string){
 		"its name was seen": func(w *world, node *v1.Node, _ string) { w.exists(node) },
 		"the machine tells its UUID": func(_ *world, node *v1.Node, id string) {
@@ -180,7 +180,7 @@ func TestD32_RenamedServer_Exists(t *testing.T) {
 }
 
 // Without an ID, only lists can show the server.
-func TestD32_EmptyList_ProvesNothing(t *testing.T) {
+func TestEmptyList_ProvesNothing(t *testing.T) {
 	w := newWorld(t)
 	node := nodeOf("node-1", "")
 	for range 5 {

@@ -89,7 +89,7 @@ func TestNewNode_EachServer_IsFoundByNameAndSystemUUID(t *testing.T) {
 	}
 }
 
-func TestD34_EachStatusAtTheWire(t *testing.T) {
+func TestServer_EachStatus_ExistsOrNotAndIsShutDownOrNot(t *testing.T) {
 	for _, many := range []bool{false, true} {
 		for _, state := range States() {
 			t.Run(fmt.Sprintf("%s, many=%t", state.Status, many), func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestD34_EachStatusAtTheWire(t *testing.T) {
 }
 
 // OCCM neither initializes a node whose flavor is deleted, nor refreshes its addresses.
-func TestD33_DeletedFlavor_BlocksNothing(t *testing.T) {
+func TestDeletedFlavor_BlocksNothing(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		minor  int

@@ -307,7 +307,7 @@ func TestClusters_OwnerHasLeftAndTagsAreLost_GuestDeletesNoLoadBalancer(t *testi
 	}
 }
 
-// D3: the annotation of OCCM comes from a manifest that was copied from a cluster of another name.
+// The annotation of OCCM comes from a manifest that was copied from a cluster of another name.
 func TestClusters_AnnotationCopiedFromOCCMs_NeverMakesAnOwner(t *testing.T) {
 	t.Parallel()
 	c := newTwoClusters(t)

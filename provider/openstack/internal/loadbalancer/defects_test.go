@@ -26,7 +26,7 @@ func newCluster(t *testing.T, options ...openstacktest.Option) (*cluster, *v1.No
 	return s.begin("cluster-1", s.kube), s.addNode("a")
 }
 
-func TestD5_LoadBalancerIsGone_IsRecreatedWithItsAddress(t *testing.T) {
+func TestLoadBalancer_Gone_IsRecreatedWithItsAddress(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)
 	s := c.site
@@ -53,7 +53,7 @@ func TestD5_LoadBalancerIsGone_IsRecreatedWithItsAddress(t *testing.T) {
 	}
 }
 
-func TestD5_TypeChangesAndBack_IsServedAgain(t *testing.T) {
+func TestService_TypeChangesAndBack_IsServedAgain(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)
 	s := c.site
@@ -79,7 +79,7 @@ func TestD5_TypeChangesAndBack_IsServedAgain(t *testing.T) {
 	}
 }
 
-func TestD7_UsersLoadBalancerWithoutFloatingIP_IsShared(t *testing.T) {
+func TestUsersLoadBalancer_WithoutFloatingIP_IsShared(t *testing.T) {
 	t.Parallel()
 	for _, internal := range []string{"false", "true"} {
 		c, node := newCluster(t)
@@ -107,7 +107,7 @@ func TestD7_UsersLoadBalancerWithoutFloatingIP_IsShared(t *testing.T) {
 	}
 }
 
-func TestD18_WaitEndsWithItsContext(t *testing.T) {
+func TestWait_ContextEnds_Ends(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)
 	s := c.site
@@ -141,7 +141,7 @@ func TestD18_WaitEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestD22_StuckLoadBalancer_DelaysNoOther(t *testing.T) {
+func TestStuckLoadBalancer_DelaysNoOther(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)
 	s := c.site
@@ -167,7 +167,7 @@ func TestD22_StuckLoadBalancer_DelaysNoOther(t *testing.T) {
 	c.ensure(s.addService("web", 80), node)
 }
 
-func TestD29_MembersCannotBeRead_NothingIsWritten(t *testing.T) {
+func TestMembers_CannotBeRead_NothingIsWritten(t *testing.T) {
 	t.Parallel()
 	for _, operation := range []string{
 		"loadbalancer_status", "loadbalancer_pool_list",
@@ -206,7 +206,7 @@ func TestD29_MembersCannotBeRead_NothingIsWritten(t *testing.T) {
 	}
 }
 
-func TestD44_TwoLoadBalancersOfOneService_OneStays(t *testing.T) {
+func TestLoadBalancers_TwoOfOneService_OneStays(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)
 	s := c.site

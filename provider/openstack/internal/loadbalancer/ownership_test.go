@@ -63,7 +63,7 @@ func TestClaimOf_EachLoadBalancer_IsOwnGuestOrForeign(t *testing.T) {
 		"one made by fxccm":                    {all: []octavia.LoadBalancer{of("a", ownName, ownName, ours, service)}, want: "a", role: plan.Owner},
 		"one made by fxccm before the Service": {all: []octavia.LoadBalancer{old(of("a", ownName, ownName, ours, service))}, want: "a", role: plan.Owner},
 		"another Service's":                    {all: []octavia.LoadBalancer{of("a", ownName, ownName, ours, "fxccm-service=other")}},
-		// D1: two clusters of one name in one project.
+		// Two clusters of one name in one project.
 		"another cluster's with the same name":                 {all: []octavia.LoadBalancer{of("a", ownName, ownName, elsewhere, "fxccm-service=other")}},
 		"another cluster's with the same name and Service UID": {all: []octavia.LoadBalancer{of("a", ownName, ownName, elsewhere, service)}},
 		"one made by OCCM, younger than the Service":           {all: []octavia.LoadBalancer{of("a", ownName, ownName)}, want: "a", role: plan.Owner},
@@ -81,7 +81,7 @@ func TestClaimOf_EachLoadBalancer_IsOwnGuestOrForeign(t *testing.T) {
 				service)},
 			want: "a", role: plan.Owner,
 		},
-		// D44: duplicates do not block the Service.
+		// Duplicates do not block the Service.
 		"two made by fxccm": {all: []octavia.LoadBalancer{
 			of("b", ownName, ours, service),
 			old(of("a", ownName, ours, service)),
@@ -105,7 +105,7 @@ func TestClaimOf_EachLoadBalancer_IsOwnGuestOrForeign(t *testing.T) {
 				"kube_service_kubernetes_default_api", ours, "fxccm-service=other")},
 			want: "a", role: plan.Guest,
 		},
-		// D3: a manifest that was copied from another cluster, with OCCM's annotation.
+		// A manifest that was copied from another cluster, with OCCM's annotation.
 		"named: another cluster's, made by OCCM": {
 			named: "a",
 			all: []octavia.LoadBalancer{of("a", "kube_service_prod_default_web",
@@ -159,7 +159,7 @@ func TestClaimOf_EachLoadBalancer_IsOwnGuestOrForeign(t *testing.T) {
 			all:   []octavia.LoadBalancer{of("a", "kube_service_prod_default_web", ours, service)},
 			want:  "a", role: plan.Guest,
 		},
-		// D5.
+		// The load balancer of the annotation does not exist.
 		"named: it no longer exists": {named: "a", served: true, lost: true},
 		"named: it never existed":    {named: "a", refused: "LoadBalancerNotFound"},
 		"named: gone, and there is another": {

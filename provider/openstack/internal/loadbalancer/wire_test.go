@@ -66,7 +66,7 @@ func polls(counts map[string]int) int {
 	return counts["loadbalancer_list"] + counts["loadbalancer_get"]
 }
 
-// D21: the number of requests does not grow with ports and nodes, and is zero without a change.
+// The number of requests does not grow with ports and nodes, and is zero without a change.
 func TestEnsure_CountsOfRequests(t *testing.T) {
 	t.Parallel()
 	s, _ := newTickingSite(t, openstacktest.WithProvisioning(50*time.Millisecond))
@@ -266,7 +266,7 @@ func TestEnsure_BadValueThatCountsAtCreation_StopsOnlyThat(t *testing.T) {
 	}
 }
 
-// D39 matters most when a load balancer is recreated.
+// A recreation would also delete the listeners of others.
 func TestEnsure_RecreationWithOthersListenerInIt_ReadsBeforeItDeletes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -210,7 +210,7 @@ func TestCreateRoute_NoRevisions_ReadsRightBeforeItWrites(t *testing.T) {
 	}
 }
 
-// D36: OCCM wrote a stale list back when the port failed.
+// OCCM wrote a stale list back when the port failed.
 func TestPort_RequestFails_NextPassRepairs(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {
 		c := newCluster(t, s, nil)
@@ -342,7 +342,7 @@ func TestRouterWrite_ResponseIsLost_RouterIsReadAgain(t *testing.T) {
 	})
 }
 
-// D37: OCCM treated a transient error as "not supported".
+// OCCM treated a transient error as "not supported".
 func TestCloudDownAtStart_IsAnError_AndNeverUnsupported(t *testing.T) {
 	s, clock := newSite(t), fakeClock()
 	c := newCluster(t, s, clock)

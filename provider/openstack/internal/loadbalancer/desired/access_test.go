@@ -75,7 +75,7 @@ func TestAccess_NoRangeLeft_IsRefused(t *testing.T) {
 	}
 }
 
-func TestD17_NoSourceRanges_NothingIsIgnored(t *testing.T) {
+func TestAccess_NoSourceRanges_NothingIsIgnored(t *testing.T) {
 	for name, features := range map[string]Features{
 		"ovn":      ovn(),
 		"API 2.11": FeaturesOf("amphora", 11, false),

@@ -80,7 +80,7 @@ func TestBuild_WhatTheOperatorAndTheUserSayOfTheWhole(t *testing.T) {
 func TestBuild_NoPorts_IsRefused(t *testing.T) { refused(t, withPorts()) }
 
 // The features follow from the load balancer's real provider, not from the configured one.
-func TestD43_RealProvider_Decides(t *testing.T) {
+func TestRealProvider_Decides(t *testing.T) {
 	asked := withSettings(func(s *settings.Settings) { s.Provider, s.Monitor = "amphora", true })
 	d, _ := build(t, asked, withFeatures(ovn()), withLocal)
 	port := d.Ports[0]

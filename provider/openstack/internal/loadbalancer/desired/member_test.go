@@ -118,7 +118,7 @@ func TestMembers_NoNodePort_NoMembers(t *testing.T) {
 	}
 }
 
-func TestD30_SerialProvider_HasTheSameMembers(t *testing.T) {
+func TestSerialProvider_HasTheSameMembers(t *testing.T) {
 	features := FeaturesOf("f5", 27, true)
 	v6 := func(in *Input) {
 		withFamilies(v1.IPv6Protocol)(in)
@@ -141,7 +141,7 @@ func TestD30_SerialProvider_HasTheSameMembers(t *testing.T) {
 
 // The member subnet comes from Places, regardless of the operation: OCCM's two ways resulted in two
 // subnets.
-func TestD28_MemberSubnet_IsThatOfThePlaces(t *testing.T) {
+func TestMemberSubnet_IsThatOfThePlaces(t *testing.T) {
 	asked := withSettings(func(s *settings.Settings) {
 		s.SubnetID, s.MemberSubnetID = "vip subnet", "another"
 	})
@@ -250,7 +250,7 @@ func TestMembers_OneAddress_TheNodeThatStaysIsTheMember(t *testing.T) {
 }
 
 // OCCM's security groups fail because of a node without provider ID.
-func TestD9_NodeWithoutProviderID_IsAMember(t *testing.T) {
+func TestNode_WithoutProviderID_IsAMember(t *testing.T) {
 	for id, want := range map[string]string{
 		"": "", "other:///x": "", "openstack:///" + serviceUID: serviceUID,
 		"openstack://RegionOne/" + serviceUID: serviceUID,

@@ -73,7 +73,7 @@ func TestMonitor_Type(t *testing.T) {
 
 // OCCM compared members with a monitor port that it had not sent, so it wrote them at each
 // reconcile.
-func TestD15_OVN_MembersHaveNoMonitorPort(t *testing.T) {
+func TestOVN_MembersHaveNoMonitorPort(t *testing.T) {
 	d, _ := build(t, withFeatures(ovn()), withLocal, withMonitor)
 	for _, m := range d.Ports[0].Pool.Members {
 		if m.MonitorPort != 0 {

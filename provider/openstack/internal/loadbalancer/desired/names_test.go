@@ -105,7 +105,7 @@ func TestTags_SayWhoseItIs(t *testing.T) {
 }
 
 // Two clusters of one name have load balancers of the same names, but with different tags.
-func TestD1_ClustersOfOneName_HaveDifferentTags(t *testing.T) {
+func TestClusters_OfOneName_HaveDifferentTags(t *testing.T) {
 	one, other := web(), web()
 	other.ClusterUID, other.UID = "another", "another one"
 	if one.LoadBalancerName() != other.LoadBalancerName() {

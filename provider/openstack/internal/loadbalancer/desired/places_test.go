@@ -72,8 +72,8 @@ func TestResolve_NothingIsNamed_TheNodesSubnet(t *testing.T) {
 	s.wantCalls(none)
 }
 
-// OCCM's D9: it reads the first node of an unordered list, and fails if that has no provider ID.
-func TestResolve_D9_NodesThatTellNothing_DoNotMakeItFail(t *testing.T) {
+// OCCM reads the first node of an unordered list, and fails if that has no provider ID.
+func TestResolve_NodesThatShowNoSubnet_DoNotMakeItFail(t *testing.T) {
 	s := newSite(t)
 	unnamed := serverNode("a", "10.0.0.10")
 	unnamed.Spec.ProviderID = ""
@@ -132,8 +132,8 @@ func TestResolve_NoNodeYet_WaitsForOne(t *testing.T) {
 	}
 }
 
-// OCCM's D45: without a node it creates no load balancer, even if the settings name its place.
-func TestResolve_D45_PlaceIsNamed_WaitsForNoNode(t *testing.T) {
+// Without a node OCCM creates no load balancer, even if the settings name its place.
+func TestResolve_PlaceIsNamed_WaitsForNoNode(t *testing.T) {
 	s := newSite(t)
 	for name, c := range map[string]struct {
 		settings settings.Settings
@@ -180,10 +180,10 @@ func TestResolve_SelectorChooses_TheSubnetIsOfAChosenNode(t *testing.T) {
 	}
 }
 
-// OCCM's D28: it uses another subnet for the members after a change of a node than after a change
+// OCCM uses another subnet for the members after a change of a node than after a change
 // of the Service. fxccm uses the same subnet for both, before and after the creation of the load
 // balancer.
-func TestResolve_D28_MemberSubnetIsTheSameBeforeAndAfter(t *testing.T) {
+func TestResolve_MemberSubnet_IsTheSameBeforeAndAfter(t *testing.T) {
 	s := newSite(t)
 	nodes := []*v1.Node{s.addNode("a", "10.0.0.11")}
 	for name, c := range map[string]struct {
@@ -247,9 +247,9 @@ func TestResolve_NodesHaveSeveralAddresses_ThoseInTheMemberSubnetAreFound(t *tes
 	}
 }
 
-// OCCM's D8: with only a network and managed security groups it looks up the subnet "", and
+// With only a network and managed security groups OCCM looks up the subnet "", and
 // crashes.
-func TestResolve_D8_NetworkAloneAndSecurityGroups(t *testing.T) {
+func TestResolve_NetworkAloneAndSecurityGroups(t *testing.T) {
 	s := newSite(t)
 	in := lookup{Settings: settings.Settings{
 		Internal: true, NetworkID: s.front,

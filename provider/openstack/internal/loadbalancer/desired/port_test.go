@@ -66,7 +66,7 @@ func TestPort_Protocols(t *testing.T) {
 	}
 }
 
-func TestD31_UDPAndSCTPPorts_AreNeverForcedIntoHTTPOrPROXY(t *testing.T) {
+func TestPorts_OfUDPAndSCTP_AreNeverForcedIntoHTTPOrPROXY(t *testing.T) {
 	d, _ := build(t, withProtocols(v1.ProtocolTCP, v1.ProtocolUDP, v1.ProtocolSCTP),
 		withSettings(func(s *settings.Settings) {
 			s.TLSContainer, s.XForwardedFor, s.ProxyProtocol = certificate, true, octavia.ProxyV2
@@ -208,7 +208,7 @@ func TestPort_Algorithm(t *testing.T) {
 	}
 }
 
-func TestD2_SessionAffinity_IsDesired(t *testing.T) {
+func TestSessionAffinity_IsDesired(t *testing.T) {
 	for affinity, want := range map[v1.ServiceAffinity]octavia.Persistence{
 		v1.ServiceAffinityClientIP: "SOURCE_IP", v1.ServiceAffinityNone: "", "": "",
 	} {

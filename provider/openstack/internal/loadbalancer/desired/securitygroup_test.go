@@ -128,7 +128,7 @@ func TestSecurityGroup_Rules(t *testing.T) {
 }
 
 // OCCM panics at the second pass. Without rules the nodes' ports would be closed.
-func TestD8_SubnetUnknown_IsAnError(t *testing.T) {
+func TestSecurityGroup_SubnetUnknown_IsAnError(t *testing.T) {
 	for name, features := range map[string]Features{"amphora": latest(), "ovn": ovn()} {
 		err := refused(t, managed, withLocal, withFeatures(features),
 			func(in *Input) { in.Places.Member = neutron.Subnet{} })

@@ -22,7 +22,7 @@ func v6(in *Input) {
 func existing(in *Input) { in.LoadBalancerName = in.Identity.LoadBalancerName() }
 
 // OCCM does not compare these after the creation of the load balancer.
-func TestD12_ImmutableSettings_AreDesired(t *testing.T) {
+func TestImmutableSettings_AreDesired(t *testing.T) {
 	d, notices := build(t, internal, existing, withSettings(func(s *settings.Settings) {
 		s.Address, s.FlavorID, s.AvailabilityZone, s.Provider = "10.0.0.9", "flavor", "zone",
 			"amphora"

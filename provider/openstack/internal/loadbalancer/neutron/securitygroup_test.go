@@ -178,7 +178,7 @@ func TestCreateRule_RuleExists_Succeeds(t *testing.T) {
 	}
 }
 
-// OCCM's D10: it stops when a rule to delete does not exist.
+// OCCM stops when a rule to delete does not exist.
 func TestDeleteRule_OneThatIsGone_IsDone(t *testing.T) {
 	s := newSite(t)
 	if err := s.DeleteRule(t.Context(), "gone"); err != nil {

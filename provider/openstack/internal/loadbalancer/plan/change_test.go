@@ -33,7 +33,7 @@ func wantNothing(t *testing.T, p plan.Plan) {
 	}
 }
 
-func TestD24_D25_LoadBalancerOfAnotherName_RenamesNothing(t *testing.T) {
+func TestLoadBalancer_OfAnotherName_RenamesNothing(t *testing.T) {
 	for _, name := range []string{
 		"kube_service_kube_shop_web", "kube_service_old_shop_web",
 		"a1234567890",
@@ -111,7 +111,7 @@ func TestChange_OneMemberOfMany_IsRequestedAlone(t *testing.T) {
 }
 
 // Monitors are named after the load balancer at their creation, and keep the name.
-func TestD11_MonitorOfAnotherName_IsNotRenamed(t *testing.T) {
+func TestMonitor_OfAnotherName_IsNotRenamed(t *testing.T) {
 	c := shared(t)
 	name := c.lb.Name
 	c.carryOut(t, visiting(name, monitored(octavia.MonitorTCP)))
@@ -198,7 +198,7 @@ func TestChange_RecreateWouldTakeFromOthers_IsRefused(t *testing.T) {
 }
 
 // The port of a node that is no longer a member loses the group, after the members have changed.
-func TestD13_NodeIsNoMemberAnyMore_ItsPortLosesTheGroup(t *testing.T) {
+func TestNode_NoLongerAMember_ItsPortLosesTheGroup(t *testing.T) {
 	c := made(t, desire(onePort, guarded, nodes("node-1", "node-2")))
 	c.nodePorts = append(c.nodePorts,
 		neutron.NodePort{
@@ -218,7 +218,7 @@ func TestD13_NodeIsNoMemberAnyMore_ItsPortLosesTheGroup(t *testing.T) {
 }
 
 // A node without a provider ID, or without port security, does not block the other nodes.
-func TestD9_NodeWithoutServerOrPortSecurity_IsLeftOut(t *testing.T) {
+func TestNode_WithoutServerOrPortSecurity_IsLeftOut(t *testing.T) {
 	c := fresh()
 	c.nodePorts[0].PortSecurity = false
 	want := desire(guarded, nodes("node-1", "node-2", "node-3"),
@@ -242,7 +242,7 @@ func TestChange_KnownInPart_OnlyWhatIsKnownIsCompared(t *testing.T) {
 }
 
 // Tags of other owners stay.
-func TestD16_TagsOfOthers_AreKept(t *testing.T) {
+func TestTags_OfOthers_AreKept(t *testing.T) {
 	c := made(t, desire(guarded))
 	c.byOCCM()
 	c.lb.Tags = append(c.lb.Tags, "team=shop")
@@ -314,7 +314,7 @@ func TestChange_AllowedCIDRs_AllEqualsEmpty(t *testing.T) {
 	}
 }
 
-func TestD39_ListenerOfAnotherOwner_IsNeverTouched(t *testing.T) {
+func TestListener_OfAnotherOwner_IsNeverTouched(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		role plan.Role

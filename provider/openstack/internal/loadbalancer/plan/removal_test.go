@@ -38,7 +38,7 @@ func isWhole(c *cloud) bool {
 
 // No part that may be another owner's is deleted with the load balancer, whatever is known of the
 // cloud.
-func TestD4_OthersOrUnknown_NeverCascades(t *testing.T) {
+func TestRemoval_OthersOrUnknown_NeverCascades(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		tags    []string
@@ -76,7 +76,7 @@ func TestD4_OthersOrUnknown_NeverCascades(t *testing.T) {
 	}
 }
 
-func TestD14_LoadBalancerIsGone_TheRestGoesToo(t *testing.T) {
+func TestRemoval_LoadBalancerIsGone_TheRestGoesToo(t *testing.T) {
 	for _, status := range []octavia.Status{"", octavia.Deleted, octavia.PendingDelete} {
 		c := made(t, desire(guarded))
 		if status == "" {
@@ -118,7 +118,7 @@ func TestRemoval_Guest_InterruptedAnywhere(t *testing.T) {
 }
 
 // A floating IP is deleted only with the Service for which it was created.
-func TestD27_FloatingIP_IsDeletedOnlyWithItsService(t *testing.T) {
+func TestFloatingIP_IsDeletedOnlyWithItsService(t *testing.T) {
 	id := shop()
 	moved := id
 	moved.Name, moved.UID = "other", "other-uid"
