@@ -22,7 +22,7 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
-// only enables only the named controllers.
+// only enables the named controllers, and no others.
 func only(controllers ...string) ccmtest.Option {
 	return ccmtest.WithConfig(func(cfg *ccm.Config) { cfg.Controllers = controllers })
 }

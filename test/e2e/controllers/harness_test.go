@@ -77,7 +77,7 @@ func params(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) ccm.Pa
 	return p
 }
 
-// only enables only the named controllers.
+// only enables the named controllers, and no others.
 func only(controllers ...string) func(*ccm.Params) {
 	return func(p *ccm.Params) { p.Config.Controllers = controllers }
 }

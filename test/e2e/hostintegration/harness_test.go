@@ -69,7 +69,7 @@ func startApp(t *testing.T, cloud *fake.Cloud, opts ...ccmtest.Option) *ccmtest.
 	}, opts...)...)
 }
 
-// only enables only these controllers.
+// only enables the named controllers, and no others.
 func only(controllers ...string) ccmtest.Option {
 	return ccmtest.WithConfig(func(cfg *ccm.Config) { cfg.Controllers = controllers })
 }

@@ -68,8 +68,8 @@ type lookupResult struct {
 }
 
 const (
-	// lookupPatience is how long requests fail before an event is written: a retry follows soon.
-	lookupPatience = time.Minute
+	// lookupEventDelay is how long requests fail before an event is written: a retry follows soon.
+	lookupEventDelay = time.Minute
 	// eventInterval is the pause between two events of one reason. Upstream's spam filter admits 25
 	// events of an object at once, and one in five minutes after that.
 	eventInterval = 30 * time.Minute
@@ -122,7 +122,7 @@ func (i *Instances) recordFailure(node *v1.Node, result *lookupResult) {
 	reason := nodeReason(result.err)
 	if i.config.Recorder == nil ||
 		reason == result.reason && result.at.Sub(result.told) < eventInterval ||
-		reason == events.LookupFailed && result.at.Sub(result.failingSince) < lookupPatience {
+		reason == events.LookupFailed && result.at.Sub(result.failingSince) < lookupEventDelay {
 		return
 	}
 	result.reason, result.told = reason, result.at

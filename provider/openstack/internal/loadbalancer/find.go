@@ -273,9 +273,9 @@ func claimNamed(
 		}
 		return claim{balancer: &lb, role: plan.Guest}, nil
 	}
-	twins := others(all, i,
+	duplicates := others(all, i,
 		func(other octavia.LoadBalancer) bool { return isTaggedOwn(id, other) })
-	return claimOwn(id, append([]octavia.LoadBalancer{lb}, twins...)), nil
+	return claimOwn(id, append([]octavia.LoadBalancer{lb}, duplicates...)), nil
 }
 
 func others(

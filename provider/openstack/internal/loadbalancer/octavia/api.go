@@ -82,7 +82,7 @@ func (a *API) Cache() *Cache { return &a.cache }
 func New(c Config) *API {
 	a := &API{
 		config: c, closing: make(chan struct{}),
-		cache: Cache{writeLife: 2 * max(crowdPause, c.MaxAge)},
+		cache: Cache{writeLife: 2 * max(sharingPause, c.MaxAge)},
 	}
 	a.minor = capability.New(a.askVersion,
 		capability.Options{Clock: c.Clock, Share: c.Share, Key: "version of Octavia"})

@@ -188,7 +188,7 @@ func (c *Cache) NoteWrite(key string, now time.Time) {
 		c.writes = map[string]time.Time{}
 	}
 	maps.DeleteFunc(c.writes,
-		func(_ string, at time.Time) bool { return now.Sub(at) > max(c.writeLife, 2*crowdPause) })
+		func(_ string, at time.Time) bool { return now.Sub(at) > max(c.writeLife, 2*sharingPause) })
 	c.writes[key] = now
 }
 

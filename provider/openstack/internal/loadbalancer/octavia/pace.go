@@ -12,9 +12,10 @@ const (
 	minPause = time.Second / 2
 	// maxPause is after the expected end. maxFirstPause is before it.
 	maxPause, maxFirstPause = 15 * time.Second, time.Minute
-	// Of more busy load balancers than crowd each list serves more, and comes crowdPause after the
-	// last one. Between their changes they are not busy, so that lasts for crowdMemory.
-	crowd, crowdPause, crowdMemory = 4, 5 * time.Second, 10 * time.Second
+	// If Octavia works on more load balancers than sharingThreshold, their looks share a list, and
+	// sharingPause passes between two lists. A load balancer is not busy between two of its changes,
+	// so the sharing continues for sharingPeriod after the number has fallen.
+	sharingThreshold, sharingPause, sharingPeriod = 4, 5 * time.Second, 10 * time.Second
 )
 
 // paces learns how long Octavia takes for each kind of work, so that few looks come too early. One
@@ -25,8 +26,9 @@ type paces struct {
 	typical map[Status]time.Duration
 	// underWay is the work by load balancer ID.
 	underWay map[string]*work
-	// crowded is when work on the last of more than crowd load balancers began.
-	crowded time.Time
+	// lastShared is when work last began while Octavia worked on more load balancers than
+	// sharingThreshold.
+	lastShared time.Time
 }
 
 // work is a change of a load balancer in progress.
@@ -52,8 +54,8 @@ func (p *paces) begin(id string, w *work) {
 		p.underWay, p.typical = map[string]*work{}, map[Status]time.Duration{}
 	}
 	p.underWay[id] = w
-	if len(p.underWay) > crowd {
-		p.crowded = w.began
+	if len(p.underWay) > sharingThreshold {
+		p.lastShared = w.began
 	}
 }
 
@@ -70,25 +72,26 @@ func (p *paces) knows(id string) bool {
 // Octavia works on many load balancers, the looks share a list.
 func (a *API) NextLook(id string, status Status) time.Duration {
 	pause := a.nextLook(id, status)
-	if last := a.LastList(); last != nil && a.isCrowded() {
-		pause = max(pause, crowdPause-a.config.Clock.Since(last.Begun))
+	if last := a.LastList(); last != nil && a.sharesLists() {
+		pause = max(pause, sharingPause-a.config.Clock.Since(last.Begun))
 	}
 	return pause
 }
 
 // ListMaxAge is how old a list may be that shows whether a load balancer is ready.
 func (a *API) ListMaxAge() time.Duration {
-	if a.isCrowded() {
-		return crowdPause
+	if a.sharesLists() {
+		return sharingPause
 	}
 	return listMaxAge
 }
 
-// isCrowded reports whether Octavia works on many load balancers, or did so a moment ago.
-func (a *API) isCrowded() bool {
+// sharesLists reports whether Octavia works on many load balancers, or did so a moment ago.
+func (a *API) sharesLists() bool {
 	a.paces.mu.Lock()
 	defer a.paces.mu.Unlock()
-	return len(a.paces.underWay) > crowd || a.config.Clock.Since(a.paces.crowded) < crowdMemory
+	return len(a.paces.underWay) > sharingThreshold ||
+		a.config.Clock.Since(a.paces.lastShared) < sharingPeriod
 }
 
 func (a *API) nextLook(id string, status Status) time.Duration {

@@ -67,7 +67,7 @@ func TestNextLook_FollowsHowLongOctaviaTakes(t *testing.T) {
 func TestNextLook_ManyAreBusy_LooksComeTogether(t *testing.T) {
 	w := newWorld(t)
 	var ids []string
-	for n := range crowd + 1 {
+	for n := range sharingThreshold + 1 {
 		ids = append(ids, w.add(fmt.Sprintf("lb-%d", n), 0, 0))
 	}
 	w.setStatus(PendingUpdate, ids...)
@@ -77,8 +77,8 @@ func TestNextLook_ManyAreBusy_LooksComeTogether(t *testing.T) {
 	for n, id := range ids {
 		w.Begin(id, PendingUpdate)
 		want, age := time.Duration(0), listMaxAge
-		if n == crowd {
-			want, age = crowdPause, crowdPause
+		if n == sharingThreshold {
+			want, age = sharingPause, sharingPause
 		}
 		if pause := w.NextLook(id, PendingUpdate); pause != want || w.ListMaxAge() != age {
 			t.Errorf("with %d the pause is %s, and a list may be %s old; want %s, %s", n+1, pause,
@@ -87,21 +87,21 @@ func TestNextLook_ManyAreBusy_LooksComeTogether(t *testing.T) {
 	}
 	w.clock.Step(time.Second)
 	for _, id := range ids {
-		if pause := w.NextLook(id, PendingUpdate); pause != crowdPause-time.Second {
+		if pause := w.NextLook(id, PendingUpdate); pause != sharingPause-time.Second {
 			t.Errorf("a second later the pause is %s", pause)
 		}
 	}
-	w.clock.Step(crowdPause)
+	w.clock.Step(sharingPause)
 	if pause := w.NextLook(ids[0], PendingUpdate); pause != 0 {
 		t.Errorf("when the list is old the pause is %s", pause)
 	}
 	w.setStatus(Active, ids...)
-	until := w.clock.Now().Add(2 * crowdMemory)
-	for age := crowdPause; w.clock.Now().Before(until); w.clock.Step(time.Second) {
+	until := w.clock.Now().Add(2 * sharingPeriod)
+	for age := sharingPause; w.clock.Now().Before(until); w.clock.Step(time.Second) {
 		if _, err := w.LoadBalancers(within(t), 0); err != nil {
 			t.Fatal(err)
 		}
-		if w.clock.Since(w.paces.crowded) >= crowdMemory {
+		if w.clock.Since(w.paces.lastShared) >= sharingPeriod {
 			age = listMaxAge
 		}
 		if w.ListMaxAge() != age {

@@ -55,7 +55,7 @@ func (a *API) Settled(
 func (a *API) Expected(ctx context.Context, id string, limit time.Duration) (bool, error) {
 	pause, known := a.paces.rest(id, a.config.Clock.Now())
 	// Many load balancers make each change longer, and share the looks.
-	if !known || pause > limit || a.isCrowded() {
+	if !known || pause > limit || a.sharesLists() {
 		return false, nil
 	}
 	return true, a.pause(ctx, pause)

@@ -178,7 +178,7 @@ func TestSettled_PendingThatNeverEnds_IsErrPendingAfterTheLimit(t *testing.T) {
 		if !errors.Is(err, ErrPending) || lb.ID != id || lb.Status != PendingUpdate {
 			t.Errorf("after %v: %+v, %v", limit, lb, err)
 		}
-		// No look comes after the limit, so the call does not wait for it.
+		// Another request would come after the limit, so the call ends before it.
 		if took := w.clock.Since(began); took > limit || took < limit/2 {
 			t.Errorf("the call took %v, the limit is %v", took, limit)
 		}

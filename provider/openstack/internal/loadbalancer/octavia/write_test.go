@@ -436,7 +436,7 @@ func TestUpdateMember_UnknownVersion_IsAnError(t *testing.T) {
 	}
 }
 
-// each calls all changes of the parts of a load balancer.
+// each calls each method that creates or updates a part of a load balancer.
 func (w *world) each(
 	ctx context.Context, lb, listener, pool, monitor, member string,
 ) map[string]error {

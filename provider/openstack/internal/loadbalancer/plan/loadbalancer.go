@@ -118,11 +118,11 @@ func fulfills(is, want octavia.VIP) bool {
 // The floating IP moves to the new load balancer, which keeps the VIP address if possible, because
 // clients may have stored the address.
 func (c *changer) recreate(why []string) bool {
-	if hindrance := c.hindrance(); hindrance != "" {
+	if reason := c.whyKept(); reason != "" {
 		// The load balancer serves all the same, unless it is in ERROR.
 		c.notice(c.is.LoadBalancer.Status == octavia.InError, events.UsedByOthers,
 			"load balancer %s is not recreated (%s): %s", c.is.LoadBalancer.ID,
-			strings.Join(why, ", "), hindrance)
+			strings.Join(why, ", "), reason)
 		return false
 	}
 	old, served := *c.is.LoadBalancer, !c.failedAtOnce()
@@ -169,8 +169,8 @@ func isWithin(is, want octavia.VIP) bool {
 		(want.NetworkID == "" || want.NetworkID == is.NetworkID)
 }
 
-// hindrance returns why the load balancer must not be recreated; "" if it may be.
-func (c *changer) hindrance() string {
+// whyKept returns why the load balancer must not be recreated; "" if it may be.
+func (c *changer) whyKept() string {
 	if others := c.others(); len(others) > 0 {
 		return "others use it: " + strings.Join(others, ", ")
 	}
@@ -256,8 +256,8 @@ func (d *differences) add(changes []octavia.Change) {
 	}
 }
 
-// mend adds an update of a resource in ERROR: any update makes Octavia set it up again.
-func (d *differences) mend(status octavia.Status) {
+// repair adds an update of a resource in ERROR: any update makes Octavia set it up again.
+func (d *differences) repair(status octavia.Status) {
 	if status == octavia.InError {
 		*d = append(*d, "in ERROR")
 	}

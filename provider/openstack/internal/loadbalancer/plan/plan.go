@@ -46,7 +46,7 @@ func Change(want desired.State, is Observed) Plan {
 	case lb.Status.Pending():
 		p.block(events.Pending, "load balancer %s is %s", lb.ID, lb.Status)
 	case lb.Status == octavia.InError:
-		c.mend()
+		c.repair()
 	default:
 		c.adjust()
 	}
@@ -129,7 +129,7 @@ func (c *changer) adjust() {
 			c.noticeImmutable(changes)
 		}
 	}
-	if c.isTurnedAway() {
+	if c.isRefusedAsGuest() {
 		return
 	}
 	lb := c.is.LoadBalancer
@@ -140,8 +140,8 @@ func (c *changer) adjust() {
 	c.closeNodes()
 }
 
-// mend is for a load balancer in ERROR, whose contents cannot be changed.
-func (c *changer) mend() {
+// repair is for a load balancer in ERROR, whose contents cannot be changed.
+func (c *changer) repair() {
 	lb := c.is.LoadBalancer
 	if c.role != Owner {
 		c.block(events.InError,

@@ -91,10 +91,10 @@ func (c *changer) noticePortInUse(want octavia.Port, l octavia.Listener) {
 		l.ID, c.is.LoadBalancer.ID)
 }
 
-// isTurnedAway reports whether a new guest wants a port that another owner's listener has. Then it
-// does not join at all: as with OCCM, none of its ports are created, and its tags, which count
+// isRefusedAsGuest reports whether a new guest wants a port that another owner's listener has. Such
+// a guest does not join: as with OCCM, none of its ports are created, and its tags, which count
 // against max-shared-lb, are not added.
-func (c *changer) isTurnedAway() bool {
+func (c *changer) isRefusedAsGuest() bool {
 	tags := c.is.LoadBalancer.Tags
 	if c.role != Guest || c.id.HasJoined(tags) {
 		return false
@@ -331,7 +331,7 @@ func (p *planner) stillUsed(
 // listenerChanges returns the differences that an update of the listener resolves.
 func (c *changer) listenerChanges(want, is octavia.Listener) []string {
 	var changes differences
-	changes.mend(is.Status)
+	changes.repair(is.Status)
 	if c.want.Features.Tags {
 		changes = append(changes, added(is.Tags, want.Tags)...)
 	}
@@ -402,7 +402,7 @@ func (p *ports) updatePool(is *octavia.Pool, want octavia.Pool, mark bool) {
 
 func poolChanges(want, is octavia.Pool) []string {
 	var changes differences
-	changes.mend(is.Status)
+	changes.repair(is.Status)
 	changes.add(octavia.FieldsOf[octavia.Pool]().Changes(is, want))
 	return changes
 }
@@ -431,7 +431,7 @@ func (p *ports) updateMonitor(pool *octavia.Pool, want *octavia.Monitor) {
 
 func monitorChanges(want, is octavia.Monitor, inPart bool) []string {
 	var changes differences
-	changes.mend(is.Status)
+	changes.repair(is.Status)
 	if !inPart {
 		changes.add(octavia.FieldsOf[octavia.Monitor]().Changes(is, want))
 	}
@@ -493,7 +493,7 @@ func compareMember(
 	fields octavia.Fields[octavia.Member], want, is octavia.Member, inPart bool, vipSubnet string,
 ) memberChange {
 	c := memberChange{is: is}
-	c.changes.mend(is.Status)
+	c.changes.repair(is.Status)
 	if inPart {
 		c.changes.compare("name", is.Name, want.Name)
 		return c

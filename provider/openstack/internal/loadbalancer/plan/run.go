@@ -214,8 +214,8 @@ func (r *run) change(ctx context.Context, request func() error) error {
 	return r.attempt(ctx, request, false)
 }
 
-// mend is change for requests that Octavia accepts for a load balancer in ERROR.
-func (r *run) mend(ctx context.Context, request func() error) error {
+// repair is change for requests that Octavia accepts for a load balancer in ERROR.
+func (r *run) repair(ctx context.Context, request func() error) error {
 	return r.attempt(ctx, request, true)
 }
 

@@ -186,7 +186,7 @@ func (s DeleteLoadBalancer) take(ctx context.Context, r *run) error {
 	if r.status().Gone() {
 		return nil
 	}
-	err := r.mend(ctx, func() error {
+	err := r.repair(ctx, func() error {
 		if err := r.seeTags(ctx); err != nil {
 			return err
 		}
@@ -212,7 +212,7 @@ func (s FailoverLoadBalancer) String() string {
 func (s FailoverLoadBalancer) predict(*predicted) bool { return false }
 
 func (s FailoverLoadBalancer) take(ctx context.Context, r *run) error {
-	return r.mend(ctx, func() error { return r.Octavia.FailoverLoadBalancer(ctx, s.ID) })
+	return r.repair(ctx, func() error { return r.Octavia.FailoverLoadBalancer(ctx, s.ID) })
 }
 
 func (s SeeDeleted) String() string {
