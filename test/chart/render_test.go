@@ -243,6 +243,8 @@ enabledControllers: [cloud-node, service]
 controllerExtraArgs: "- --cluster-name=prod"
 extraEnv: [{name: A, value: b}]
 logVerbosityLevel: 4
+commonAnnotations: {team: x}
+serviceAccountName: cloud-controller-manager
 `)
 	if err == nil {
 		t.Fatal("the values of OCCM's chart are accepted")
@@ -251,6 +253,7 @@ logVerbosityLevel: 4
 		"cloudConfig.global is a value", "cloudConfig.loadBalancer is a value",
 		"here: clusterName", "here: cloudConfig.secretName", "here: controllers;",
 		"here: extraArgs", "here: env", "here: logging.verbosity",
+		"here: podAnnotations, ", "here: serviceAccount.name",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q: %v", want, err)
