@@ -89,7 +89,7 @@ type ProviderEnv struct {
 	Informers informers.SharedInformerFactory
 
 	// Fail ends the term with the error, if the cloud cannot serve it any more. A new term follows
-	// after a pause of 1 to 30 seconds. Fail does not block, and does nothing with a nil error or
+	// after a pause of 1 to 45 seconds. Fail does not block, and does nothing with a nil error or
 	// after the term has ended.
 	Fail func(error)
 
