@@ -107,7 +107,7 @@ func flagTable(controllers []string) []flagGroup {
 			},
 			sets("min-resync-period", durationVar,
 				func(c *config) *duration { return &c.MinResyncPeriod },
-				"Resync period of the informers; the real one is drawn between it and twice it."),
+				"Resync period of the informers. The actual period is random: at least this one, less than twice this one."),
 			sets("cache-sync-timeout", durationVar,
 				func(c *config) *duration { return &c.CacheSyncTimeout },
 				"How long the informers of a controller may take to sync after a leader is elected, before the controller has failed and is retried."),

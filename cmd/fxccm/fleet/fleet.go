@@ -130,10 +130,10 @@ func (c *Config) AddFlags(set *pflag.FlagSet) {
 		"How many requests a second all clusters of one OpenStack project send together, on "+
 			"average. Negative: no limit.")
 	set.IntVar(&c.Cloud.RequestBurst, "cloud-request-burst", 50,
-		"How many requests they send at once.")
+		"How many requests all clusters of one OpenStack project may send at once.")
 	set.DurationVar(&c.Cloud.MaxAge, "cloud-list-max-age", listMaxAge,
-		"How old a list of an OpenStack project may be for periodic checks: of nodes' addresses, "+
-			"and of load balancers for drift. Negative: each check reads its own.")
+		"Maximum age of a list of an OpenStack project that another cluster has read, in periodic "+
+			"checks of nodes' addresses and of load balancers. Negative: each check reads its own.")
 	set.BoolVar(&c.ClusterMetrics, "cluster-metrics", false,
 		"Also serve the metrics of each cluster, with its name as the label \"manager\". Their "+
 			"number grows with the clusters.")

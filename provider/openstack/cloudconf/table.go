@@ -112,8 +112,8 @@ func global(g *Global) section {
 				oneOf(asError, "", "public", "internal", "admin")).inClouds("endpoint_type").
 				known("endpoint-type", "interface", "os-endpointType"),
 			text("compute-endpoint-override", &g.ComputeEndpoint,
-				"The address of Nova, in place of the one in Keystone's catalog. With or without "+
-					"the version of the API, as in the next three. OCCM has no such options.",
+				"The address of Nova, in place of the one in Keystone's catalog. It may include "+
+					"the API version. OCCM has none of the four overrides.",
 				httpURL()).inClouds("compute_endpoint_override"),
 			text("network-endpoint-override", &g.NetworkEndpoint,
 				"The address of Neutron.", httpURL()).inClouds("network_endpoint_override"),
@@ -170,7 +170,7 @@ func networking(n *Networking) section {
 				"A network whose addresses become InternalIPs. If any is set, addresses in "+
 					"other networks are omitted.", noneEmpty()),
 			list("address-sort-order", &n.AddressSortOrder,
-				"CIDRs in the order in which their addresses are listed. Other addresses follow.",
+				"CIDRs that sort a node's addresses: those in the first CIDR come first, those in none last.",
 				cidrs()),
 		},
 	}

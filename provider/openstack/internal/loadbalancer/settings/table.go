@@ -51,18 +51,18 @@ func place(s *Settings, c cloudconf.LoadBalancer) []row {
 		entry{
 			name: AnnotationRegion, typ: "name", limits: "of a region of cloud.conf",
 			fatal: true, later: never, own: true,
-			meaning: "The region of the load balancer, whose nodes are its members. The default is the default region.",
+			meaning: "The region of the load balancer. Its members are the nodes of this region. Without the annotation: the default region of cloud.conf.",
 		},
 		entry{
 			name: annotationClass, typ: "name", limits: "of a section [LoadBalancerClass]",
 			fatal: true, later: "as what it sets",
-			meaning: "The class whose options take the place of those in [LoadBalancer]. Annotations beat both.",
+			meaning: "A section [LoadBalancerClass] of cloud.conf. Its options override those of [LoadBalancer]. Annotations override both.",
 		},
 		annotation(annotationInternal, truth(), &s.Internal, atOnce,
-			"No floating IP. With `internal-lb = true` in cloud.conf no Service has one, whatever it says.").
+			"Create the load balancer without a floating IP. With `internal-lb = true` in cloud.conf no Service gets a floating IP, and the annotation has no effect.").
 			from("internal-lb", c.InternalLB),
 		annotation(Prefix+"subnet-id", uuidKind(), &s.SubnetID, newBalancer,
-			"The subnet of the load balancer's address. If neither it nor the network is given: that of the nodes.").
+			"The subnet of the load balancer's address. Without `subnet-id` and `network-id`: the subnet of the nodes.").
 			from("subnet-id", c.SubnetID).orClass().
 			names("place a load balancer in a subnet of another owner",
 				"the project's rights in Neutron"),
@@ -72,11 +72,11 @@ func place(s *Settings, c cloudconf.LoadBalancer) []row {
 			names("place a load balancer in a network of another owner",
 				"the project's rights in Neutron"),
 		annotation(Prefix+"port-id", uuidKind(), &s.PortID, newBalancer,
-			"An existing port of Neutron's that becomes the load balancer's. Subnet and network are then those of the port. It must be unused: no device, no device owner, and no other load balancer.").
+			"An existing Neutron port for the load balancer, which determines its subnet and network. The port must be unused: it has no device, no device owner, and no other load balancer.").
 			names("take over the port of a server or another load balancer, with its floating IP",
 				"only an unused port of the project is accepted; the provider never detaches a floating IP of a named port that has no tags of fxccm"),
 		annotation(Prefix+"additional-subnet-id", uuidKind(), &s.AdditionalSubnetID, newBalancer,
-			"The subnet of the second address of a dual-stack Service. If empty, a subnet of the second family in the load balancer's network.").
+			"The subnet of the second address of a dual-stack Service. Without the annotation: a subnet of the second family in the load balancer's network.").
 			isOwn().names("place a load balancer in a subnet of another owner",
 			"the project's rights in Neutron"),
 	}
@@ -96,17 +96,17 @@ func floatingIP(s *Settings, c cloudconf.LoadBalancer) []row {
 			names("take a public address of a reserved subnet",
 				"the quota of the project"),
 		annotation(annotationFloatingSubnet, subnetPattern(), &s.FloatingSubnet, newFloatingIP,
-			"The subnets of the floating IP, by name: with wildcards or, after `~`, as a regular expression; `!` before it negates. They are tried one after the other. Only those that the project sees can be found by name or tags; of an external network of others that is not shared it sees none, and the id must be given.").
+			"The subnets of the floating IP, as a name pattern: wildcards, or a regular expression after `~`; a leading `!` negates. fxccm tries them one after the other. A name or a tag finds only subnets that the project sees. The project sees no subnet of another project's external network that is not shared: give `floating-subnet-id` there.").
 			from("floating-subnet", c.FloatingSubnet).orClass().
 			names("take a public address of a reserved subnet",
 				"the quota of the project"),
 		annotation(annotationFloatingSubnetTags, text(), &s.FloatingSubnetTags, newFloatingIP,
-			"The subnets of the floating IP, by tags with commas between them: one of them or, after `&`, all; `!` before it negates.").
+			"The subnets of the floating IP, by comma-separated tags: any of them or, after `&`, all; a leading `!` negates.").
 			from("floating-subnet-tags", c.FloatingSubnetTags).orClass().
 			names("take a public address of a reserved subnet",
 				"the quota of the project"),
 		annotation(AnnotationKeepFloatingIP, truth(), &s.KeepFloatingIP, atDetaching,
-			"The floating IP stays when the Service goes, becomes internal or requests another address. It loses the marks of the Service."),
+			"Keep the floating IP when the Service is deleted, becomes internal or requests another address. fxccm then removes the Service's tags and description from it."),
 	}
 }
 
@@ -135,7 +135,7 @@ func listeners(s *Settings, c cloudconf.LoadBalancer) []row {
 	return []row{
 		annotation(Prefix+"listener-protocols", listenerProtocols(), &s.ListenerProtocols,
 			listenersAnew,
-			"Protocols of single ports, with commas between them. A port is named as in the Service, or by number. A TCP port can have `TCP`, `HTTP`, `HTTPS` (passed through) or `TERMINATED_HTTPS`, others their own. The ports that are not named have `TERMINATED_HTTPS` with a certificate, `HTTP` with an inserted header, and else their own; UDP and SCTP ports always their own.").
+			"Comma-separated protocols of single ports, each port by its name in the Service or by its number. A TCP port can have `TCP`, `HTTP`, `HTTPS` (passed through) or `TERMINATED_HTTPS`. A TCP port that is not listed has `TERMINATED_HTTPS` if the Service has a certificate, `HTTP` if it inserts a header, and `TCP` otherwise. UDP and SCTP ports keep their protocol.").
 			isOwn(),
 		annotation(annotationTLSContainer, tlsContainer(), &s.TLSContainer, firstOrLast,
 			"The certificate, by its reference in the key manager. TCP ports become `TERMINATED_HTTPS`. With `container-store = barbican` in cloud.conf it must be a container or a secret of Barbican.").
@@ -143,23 +143,23 @@ func listeners(s *Settings, c cloudconf.LoadBalancer) []row {
 			names("serve clients with another owner's certificate and key",
 				"the access rights in Barbican; the content is not read"),
 		annotation(Prefix+"tls-versions", tlsVersions(), &s.TLSVersions, atOnce,
-			"The TLS versions that `TERMINATED_HTTPS` ports accept, with commas between them. Octavia may refuse old ones. It needs such a port and Octavia API 2.17. Without it, a new listener has Octavia's default, and an existing one keeps its versions.").
+			"The TLS versions that `TERMINATED_HTTPS` ports accept, with commas between them. Octavia may refuse old ones. The annotation needs such a port and Octavia API 2.17. Without the annotation, a new listener has Octavia's default, and an existing one keeps its versions.").
 			isOwn(),
 		annotation(Prefix+"x-forwarded-for", truth(), &s.XForwardedFor, listenersAnew,
-			"Insert the client's address as a header. TCP ports become `HTTP`. Together with `proxy-protocol` it is refused, as with OCCM."),
+			"Insert the client's address as a header. TCP ports become `HTTP`. A Service with this annotation and `proxy-protocol` is refused, as with OCCM."),
 		annotation(Prefix+"x-forwarded-port", truth(), &s.XForwardedPort, listenersAnew,
 			"Insert the listener's port as a header. TCP ports become `HTTP`.").isOwn(),
 		annotation(Prefix+"x-forwarded-proto", truth(), &s.XForwardedProto, listenersAnew,
 			"Insert `http` or `https` as a header. TCP ports become `HTTP`.").isOwn(),
 		annotation(Prefix+"proxy-protocol", proxyProtocol(), &s.ProxyProtocol, poolsAnew,
-			"Tell members the client's address by the PROXY protocol; `true` is version 1. Only TCP ports have it."),
+			"Send the client's address to members by the PROXY protocol; `true` is version 1. It applies to TCP ports only."),
 		entry{
 			name: v1.AnnotationLoadBalancerSourceRangesKey, typ: "CIDRs",
 			limits: "with commas between them", fatal: true, later: atOnce,
 			meaning: "The clients that may connect, if " + fieldSourceRanges + " is empty.",
 		},
 		annotation(Prefix+"connection-limit", number(-1, math.MaxInt32), &s.ConnectionLimit, atOnce,
-			"How many connections each listener has at a time; -1 is any number.").otherwise(-1),
+			"Maximum number of concurrent connections of each listener; -1 means no limit.").otherwise(-1),
 		annotation(Prefix+"timeout-client-data", milliseconds(), &s.TimeoutClientData, atOnce,
 			"How long a client may be silent.").otherwise(50000),
 		annotation(Prefix+"timeout-member-connect", milliseconds(), &s.TimeoutMemberConnect, atOnce,
@@ -178,13 +178,13 @@ func members(s *Settings, c cloudconf.LoadBalancer) []row {
 	}
 	return []row{
 		annotation(Prefix+"lb-method", algorithm(), &s.Algorithm, atOnce,
-			"How a member is chosen. Unless an annotation or cloud.conf names another than `ROUND_ROBIN`, the ovn provider uses `SOURCE_IP_PORT`.").
-			from("lb-method", method).ifEmpty("`ROUND_ROBIN`, or what the ovn provider has."),
+			"The load balancing algorithm. The ovn provider always uses `SOURCE_IP_PORT`, and an event warns of a requested algorithm that it ignores.").
+			from("lb-method", method).ifEmpty("`ROUND_ROBIN`, or `SOURCE_IP_PORT` with the ovn provider."),
 		annotation(Prefix+"node-selector", nodeSelector(), &s.NodeSelector, atOnce,
-			"Which nodes become members: those with all of these labels, as `key=value`, or `key` for any value, with commas between them.").
+			"Labels of the nodes that become members: comma-separated `key=value`, or `key` for any value. A node must have all of them.").
 			from("node-selector", ParseNodeSelector(c.NodeSelector)).ifEmpty("All nodes."),
 		annotation(Prefix+"member-subnet-id", uuidKind(), &s.MemberSubnetID, membersAnew,
-			"The subnet of the members. If no source gives it: `subnet-id` of cloud.conf, or else that of the load balancer.").
+			"The subnet of the members. If neither the annotation, nor the class, nor `member-subnet-id` of cloud.conf is given: `subnet-id` of cloud.conf, or else the subnet of the load balancer.").
 			from("member-subnet-id", cmp.Or(c.MemberSubnetID, c.SubnetID)).orClass().
 			names("connect the load balancer to a subnet of another owner",
 				"the project's rights in Neutron; the addresses are those of nodes"),
@@ -206,10 +206,10 @@ func monitors(s *Settings, c cloudconf.LoadBalancer) []row {
 			"How long a member may take to answer. It should be shorter than the delay: otherwise an event warns, and both are used.").
 			from("monitor-timeout", timeout),
 		annotation(Prefix+"health-monitor-max-retries", number, &s.MonitorMaxRetries, atOnce,
-			"How many good answers bring a member back.").
+			"Successful checks before a member is online again.").
 			from("monitor-max-retries", retries(c.MonitorMaxRetries, preset.MonitorMaxRetries)),
 		annotation(Prefix+"health-monitor-max-retries-down", number, &s.MonitorMaxRetriesDown,
-			atOnce, "How many failures take a member out.").
+			atOnce, "Failed checks before a member is taken offline.").
 			from("monitor-max-retries-down",
 				retries(c.MonitorMaxRetriesDown, preset.MonitorMaxRetriesDown)),
 	}
@@ -220,16 +220,16 @@ func status(s *Settings) []row {
 		annotation(Prefix+"hostname", hostname(), &s.Hostname, atOnce,
 			"The Service's status shows this instead of an address."),
 		annotation(AnnotationLoadBalancerID, uuidKind(), &s.LoadBalancerID, never,
-			"The load balancer. fxccm writes it here. Set it before creation to reuse an existing load balancer. It may be of another Service, also in another cluster, up to `max-shared-lb` of cloud.conf; or the user has created it.").
+			"The ID of the load balancer. fxccm writes it here. Set it before creation to reuse an existing load balancer: one that a user created, or that of another Service, also in another cluster. At most `max-shared-lb` Services share a load balancer.").
 			names("add listeners to the load balancer of another Service",
 				"max-shared-lb; the parts of others stay as they are, and one with the UIDs of the cluster but another mark is refused"),
 		entry{
 			name: AnnotationLoadBalancerAddress, typ: "address", later: notRead,
-			meaning: "The floating IP, or else the load balancer's address. It is written here, and not read.",
+			meaning: "The floating IP, or else the load balancer's address. fxccm writes it here, and does not read it.",
 		},
 		entry{
 			name: AnnotationLoadBalancerRegion, typ: "name", later: never, own: true,
-			meaning: "The region that has the load balancer, if cloud.conf has several. fxccm writes it here.",
+			meaning: "The region of the load balancer, if cloud.conf has several regions. fxccm writes it here.",
 		},
 	}
 }
@@ -244,7 +244,7 @@ func fields() []row {
 		entry{
 			name: fieldAddress, typ: "IP address", fatal: true,
 			later:   "the floating IP: yes; else " + newBalancer,
-			meaning: "The requested address: the floating IP of an external IPv4 Service, the load balancer's of others. A floating IP with the marks of another owner is refused: tags of fxccm, or a description that fxccm, OCCM or Cluster API's provider gives.",
+			meaning: "The requested address. In an external IPv4 Service it is the floating IP, in other Services the address of the load balancer. A floating IP is refused if its tags, or a description by fxccm, OCCM or Cluster API's provider, show another owner.",
 			misuse:  "take the floating IP of another Service while it is detached",
 			guard:   "a floating IP that is in use, or has the tags or the description of another owner, is refused. The provider checks that again just before it attaches it",
 		},
