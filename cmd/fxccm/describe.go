@@ -73,7 +73,7 @@ func newDescribeCommand() *cobra.Command {
 
 func (d *describeLine) check(args []string) (err error) {
 	if len(args) == 0 || len(args) == 1 && !strings.Contains(args[0], "/") {
-		return cli.Usagef("want the word service and the name of one, got %q", args)
+		return cli.Usagef("want a Service as service/NAME or service NAME, got %q", args)
 	}
 	if d.namespace, d.name, err = serviceName(args, d.namespace); err != nil {
 		return err

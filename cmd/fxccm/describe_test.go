@@ -148,14 +148,14 @@ func TestDescribe_BadInput_IsAnError(t *testing.T) {
 		code int
 		args []string
 	}{
-		"want the word service": {cli.ExitUsage, []string{"web"}},
-		"one Service":           {cli.ExitUsage, []string{"node", "a"}},
-		"the name of one":       {cli.ExitUsage, []string{"service"}},
-		"read KUBECONFIG":       {exitFailed, []string{"service", "web"}},
-		"--node-selector=a=b=c": {cli.ExitUsage, []string{"service", "web", "--node-selector=a=b=c"}},
-		"another namespace":     {cli.ExitUsage, []string{"service", "a/web", "-n=b"}},
-		"not the name":          {cli.ExitUsage, []string{"service", "a/web/b"}},
-		"read --kubeconfig":     {exitFailed, []string{"service/web", "--kubeconfig=nowhere"}},
+		"want a Service as service/NAME": {cli.ExitUsage, []string{"web"}},
+		"one Service":                    {cli.ExitUsage, []string{"node", "a"}},
+		"the name of one":                {cli.ExitUsage, []string{"service"}},
+		"read KUBECONFIG":                {exitFailed, []string{"service", "web"}},
+		"--node-selector=a=b=c":          {cli.ExitUsage, []string{"service", "web", "--node-selector=a=b=c"}},
+		"another namespace":              {cli.ExitUsage, []string{"service", "a/web", "-n=b"}},
+		"not the name":                   {cli.ExitUsage, []string{"service", "a/web/b"}},
+		"read --kubeconfig":              {exitFailed, []string{"service/web", "--kubeconfig=nowhere"}},
 	} {
 		code, stdout, stderr := runSubcommand(append([]string{"describe"}, c.args...)...)
 		if code != c.code || stdout != "" || !strings.Contains(stderr, want) {

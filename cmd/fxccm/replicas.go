@@ -65,7 +65,7 @@ func (l *replicasLine) addFlags(set *pflag.FlagSet, namespace, selector string) 
 	l.addPodFlags(set, selector)
 	l.Output.AddFlag(set, "tables")
 	set.BoolVarP(&l.watch, "watch", "w", false,
-		"Print again when something other than an age changes; on a terminal, always.")
+		"Print again after each change, except of ages. On a terminal, refresh continuously.")
 	set.BoolVar(&l.wide, "wide", false, "Print each row on one line, even if it is wider than the terminal.")
 }
 
@@ -191,7 +191,7 @@ func (l *replicasLine) print(
 		}
 		if !l.watch {
 			if !status.answered() { // the reasons are in the tables
-				return errors.New("no replica has told its state")
+				return errors.New("no replica has answered with its state")
 			}
 			return nil
 		}

@@ -18,8 +18,9 @@ const statusAbout = `Print the state of the running replicas: the leader, its te
 calls in flight.
 
 Without --server, a port is forwarded to each pod of --selector, as "kubectl port-forward" does. The pod gets no credentials
-of the kubeconfig, but a token of 10 minutes of the ServiceAccount with the name of the pod's and "-status". The API server
-does not accept that token. The user must be allowed to create it, and the account to get /statusz; the chart has both.
+of the kubeconfig. It gets a token that is valid for 10 minutes, of a ServiceAccount whose name is that of the pod's account
+with the suffix "-status". The API server does not accept that token. The user must be allowed to create it, and the account
+to get /statusz; the chart has both rules.
 With --server, the credentials of the kubeconfig are sent to that server, after a check of its certificate.`
 
 const statusExample = `  fxccm status

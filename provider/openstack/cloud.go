@@ -168,8 +168,8 @@ func (s source) reload(
 		}
 		cfg, ok := loaded.Config.In(name)
 		if !ok {
-			return cloudconf.Config{}, fmt.Errorf("region %q is gone; the next term notices it",
-				name)
+			return cloudconf.Config{}, fmt.Errorf("cloud.conf no longer has region %q, which "+
+				"fxccm serves until the term ends", name)
 		}
 		return cfg, nil
 	}

@@ -35,8 +35,8 @@ func (l *LoadBalancers) CleanUp(
 		return nil, events.Explain(err)
 	}
 	if minor < 5 {
-		return nil, fmt.Errorf("version 2.%d of Octavia's API has no tags, which show the load "+
-			"balancers of a cluster", minor)
+		return nil, fmt.Errorf("Octavia's API 2.%d has no tags, by which fxccm finds the "+
+			"load balancers of a cluster", minor)
 	}
 	services, _, err := l.remainsOf(ctx, clusterUID)
 	if err != nil {

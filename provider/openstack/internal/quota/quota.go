@@ -83,7 +83,7 @@ func (c Config) run(ctx context.Context) {
 				c.Observe(u.resource, u.limit, u.used)
 			}
 			if err != nil && ctx.Err() == nil {
-				c.Logger.V(2).Info("OpenStack does not tell the project's quotas; they are read again",
+				c.Logger.V(2).Info("Reading the project's quotas failed; retrying",
 					"service", part, "after", Period.String(), "reason", err.Error())
 			}
 		}

@@ -295,7 +295,7 @@ const (
 	membersAnew   later = "yes, members are recreated"
 	newFloatingIP later = "with a new floating IP"
 	newBalancer   later = "with a new load balancer"
-	atDetaching   later = "yes, it counts when the floating IP is not wanted any more"
+	atDetaching   later = "yes, it applies when fxccm detaches the floating IP"
 	never         later = "no"
 	notRead       later = ""
 )
