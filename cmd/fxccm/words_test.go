@@ -62,6 +62,32 @@ func TestCommands_Help_IsPrinted(t *testing.T) {
 	}
 }
 
+// An administrator has the contexts of several clusters in one kubeconfig.
+func TestCommands_ThatReadAKubeconfig_HaveAContext(t *testing.T) {
+	found := 0
+	eachCommand(newRoot(&bytes.Buffer{}), func(cmd *cobra.Command) {
+		name := cmd.CommandPath()
+		if cmd.HasParent() && cmd.Short == "" {
+			t.Errorf("%s has no summary for the list of commands", name)
+		}
+		// A server has the flags of upstream's command.
+		if cmd.Flags().Lookup("kubeconfig") == nil || name == "fxccm" || name == "fxccm fleet" {
+			return
+		}
+		found++
+		for flag, other := range map[string]string{
+			"kubeconfig": "context", "workload-kubeconfig": "workload-context",
+		} {
+			if cmd.Flags().Lookup(flag) != nil && cmd.Flags().Lookup(other) == nil {
+				t.Errorf("%s has --%s and no --%s", name, flag, other)
+			}
+		}
+	})
+	if found < 8 {
+		t.Errorf("only %d commands read a kubeconfig", found)
+	}
+}
+
 func TestHelp_NarrowTerminal_WrapsItsLines(t *testing.T) {
 	root := newRoot(&bytes.Buffer{})
 	root.InitDefaultCompletionCmd()
