@@ -37,6 +37,7 @@ var kinds = map[string][]string{
 	"a registry of configurations":    {"k8s.io/component-base/configz"},
 	"a template engine":               {"html/template", "text/template"},
 	"the command line of this module": {module + "/cmd"},
+	"a library for command lines":     {"github.com/spf13/cobra"},
 }
 
 // exceptions are the kinds that a package may depend on. They hold only for the package itself,
@@ -44,15 +45,18 @@ var kinds = map[string][]string{
 var exceptions = map[string][]string{
 	// The secure port delegates authentication and authorization with the API server's own code;
 	// see also its own test. They import cobra.
-	module + "/ccm/serving": {"the API server's machinery", "a template engine"},
+	module + "/ccm/serving": {
+		"the API server's machinery", "a template engine", "a library for command lines",
+	},
 	// The groups of flags are in component-base's package for cobra, which has templates. Only
 	// programs that use them link them.
-	module + "/options": {"a template engine"},
+	module + "/options": {"a template engine", "a library for command lines"},
 	// It runs controllers that were written for upstream's command, and needs the command's types.
 	module + "/hosting/initfunc": {
 		"the API server's machinery", "storage and RPC", "upstream's command",
 		"handlers on the default mux", "the flag --version on import",
 		"a claim on client-go's metrics", "a registry of configurations", "a template engine",
+		"a library for command lines",
 	},
 	// Packages for tests of hosts.
 	module + "/ccm/ccmtest":              {"what only our tests need"},
