@@ -142,7 +142,7 @@ func page() string {
 
 <!-- Generated from provider/openstack/internal/events and internal/events/catalog; change it there and run: go generate ./provider/openstack/internal/events -->
 
-A message names the object, the cause, and the next step. An event is written again when its message changes; Kubernetes drops events after an hour.
+A message names the object, the cause, and the next step. An event is written again when its message changes, and on a node every 30 minutes while the cause lasts. Kubernetes drops events after an hour.
 
 ## On Services, by the OpenStack provider
 
