@@ -204,6 +204,8 @@ func TestValues_Invalid_AreRefusedByName(t *testing.T) {
 		// Older API servers, such as that of Kubernetes 1.31, refuse these names.
 		"fullnameOverride: 1a":                                "fullnameOverride",
 		"env: [{name: \"a:\"}]":                               "env",
+		"env: [{name: A, value: true}]":                       "env",
+		"podLabels: {app.kubernetes.io/name: x}":              "podLabels",
 		"kind: StatefulSet":                                   "kind",
 		"replicas: two":                                       "replicas",
 		"replica: 2":                                          "replica",
