@@ -301,6 +301,11 @@ func TestHelp_ShowsEveryFlagInItsGroup(t *testing.T) {
 			t.Errorf("the help does not show %s", flag)
 		}
 	}
+	for _, hidden := range []string{"Not supported:", "--webhooks", "--enable-leader-migration"} {
+		if strings.Contains(got.stdout, hidden) {
+			t.Errorf("the help shows %s, which is not supported", hidden)
+		}
+	}
 }
 
 func TestVersion_NamesTheBuild(t *testing.T) {
