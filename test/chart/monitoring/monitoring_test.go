@@ -100,7 +100,7 @@ func check(t *testing.T, where, expression string, known map[string][]string) {
 		return
 	}
 	selected := 0
-	available := []string{"job", "le"}
+	available := []string{"job", "cluster", "le"}
 	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
 		selector, ok := node.(*parser.VectorSelector)
 		if !ok {
@@ -299,6 +299,13 @@ func TestAlerts_FireForProblemsThatLast(t *testing.T) {
 		"FxccmNoLeader": {
 			quiet: "fxccm_leading{pod=\"a\"} 0x60\n fxccm_leading{pod=\"b\"} 1x60",
 			loud:  "fxccm_leading{pod=\"a\"} 0x60\n fxccm_leading{pod=\"b\"} 0x60",
+			after: 2, summary: "leads",
+		},
+		"FxccmNoLeader, in one of several clusters": {
+			quiet: `fxccm_leading{cluster="a", pod="x"} 1x60` + "\n " +
+				`fxccm_leading{cluster="b", pod="x"} 1x60`,
+			loud: `fxccm_leading{cluster="a", pod="x"} 1x60` + "\n " +
+				`fxccm_leading{cluster="b", pod="x"} 0x60`,
 			after: 2, summary: "leads",
 		},
 		"FxccmNoStandby": {
