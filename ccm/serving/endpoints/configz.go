@@ -33,7 +33,7 @@ func withoutPassword(address string) string {
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return "(withheld: it has a user, and cannot be parsed as a URL)"
+		return "(withheld: it is no valid URL, and has a user)"
 	}
 	return u.Redacted()
 }

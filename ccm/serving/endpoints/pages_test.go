@@ -134,7 +134,7 @@ func TestConfigz_AddressWithAPassword_ShowsTheRest(t *testing.T) {
 	for address, want := range map[string]string{
 		"https://10.0.0.1:6443":               "https://10.0.0.1:6443",
 		"https://admin:hunter2@10.0.0.1:6443": "https://admin:xxxxx@10.0.0.1:6443",
-		"https://admin:hunter2@10.0.0.1:port": "(withheld: it has a user, and cannot be parsed as a URL)",
+		"https://admin:hunter2@10.0.0.1:port": "(withheld: it is no valid URL, and has a user)",
 	} {
 		m := newManager(t, func(p *ccm.Params) { p.Config.ClientConnection.Master = address })
 		var page map[string]ccm.Config

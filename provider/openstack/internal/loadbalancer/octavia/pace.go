@@ -13,8 +13,8 @@ const (
 	// maxPause is after the expected end. maxFirstPause is before it.
 	maxPause, maxFirstPause = 15 * time.Second, time.Minute
 	// If Octavia works on more load balancers than sharingThreshold, their looks share a list, and
-	// sharingPause passes between two lists. A load balancer is not busy between two of its changes,
-	// so the sharing continues for sharingPeriod after the number has fallen.
+	// sharingPause passes between two lists. Between two of its changes a load balancer is not
+	// busy, so the sharing continues for sharingPeriod after the number has fallen.
 	sharingThreshold, sharingPause, sharingPeriod = 4, 5 * time.Second, 10 * time.Second
 )
 

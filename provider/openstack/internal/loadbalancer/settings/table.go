@@ -179,7 +179,7 @@ func members(s *Settings, c cloudconf.LoadBalancer) []row {
 	return []row{
 		annotation(Prefix+"lb-method", algorithm(), &s.Algorithm, atOnce,
 			"The load balancing algorithm. The ovn provider always uses `SOURCE_IP_PORT`, and an event warns of a requested algorithm that it ignores.").
-			from("lb-method", method).ifEmpty("`ROUND_ROBIN`, or `SOURCE_IP_PORT` with the ovn provider."),
+			from("lb-method", method).ifEmpty("`ROUND_ROBIN`; with ovn `SOURCE_IP_PORT`."),
 		annotation(Prefix+"node-selector", nodeSelector(), &s.NodeSelector, atOnce,
 			"Labels of the nodes that become members: comma-separated `key=value`, or `key` for any value. A node must have all of them.").
 			from("node-selector", ParseNodeSelector(c.NodeSelector)).ifEmpty("All nodes."),
