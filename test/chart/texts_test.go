@@ -2,6 +2,7 @@ package chart
 
 import (
 	"encoding/json"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -19,14 +20,14 @@ import (
 
 // valueSchema is a JSON schema of the values.
 type valueSchema struct {
-	Ref                  string                  `json:"$ref"`
-	Type                 string                  `json:"type"`
-	Enum                 []any                   `json:"enum"`
-	Properties           map[string]*valueSchema `json:"properties"`
-	AdditionalProperties any                     `json:"additionalProperties"`
-	Items                *valueSchema            `json:"items"`
-	AllOf                []*valueSchema          `json:"allOf"`
-	Definitions          map[string]*valueSchema `json:"definitions"`
+	Ref               string                  `json:"$ref"`
+	Type              string                  `json:"type"`
+	Enum              []any                   `json:"enum"`
+	Properties        map[string]*valueSchema `json:"properties"`
+	PatternProperties map[string]*valueSchema `json:"patternProperties"`
+	Items             *valueSchema            `json:"items"`
+	AllOf             []*valueSchema          `json:"allOf"`
+	Definitions       map[string]*valueSchema `json:"definitions"`
 }
 
 // texts calls yield for each value that may be a text, with a function that puts a text there.
@@ -39,13 +40,12 @@ func (s *valueSchema) texts(
 	for _, part := range s.AllOf {
 		part.texts(root, path, put, yield)
 	}
-	values, isMap := s.AdditionalProperties.(map[string]any)
 	switch {
 	case s.Type == "string" && len(s.Enum) == 0:
 		yield(path, func(text string) { put(text) })
 	case s.Type == "array" && s.Items != nil:
 		s.Items.texts(root, path+"[]", func(v any) { put([]any{v}) }, yield)
-	case isMap && values["type"] == "string":
+	case slices.ContainsFunc(slices.Collect(maps.Values(s.PatternProperties)), isText):
 		yield(path+" (key)", func(text string) { put(map[string]any{text: "x"}) })
 		yield(path+" (value)", func(text string) { put(map[string]any{"example.com/x": text}) })
 	}
@@ -55,6 +55,8 @@ func (s *valueSchema) texts(
 		}, yield)
 	}
 }
+
+func isText(s *valueSchema) bool { return s.Type == "string" }
 
 // merge puts what is in from into the values. Lists are replaced.
 func merge(into, from map[string]any) {
