@@ -150,7 +150,7 @@ func TestDescribe_BadInput_IsAnError(t *testing.T) {
 	}{
 		"want a Service as service/NAME": {cli.ExitUsage, []string{"web"}},
 		"one Service":                    {cli.ExitUsage, []string{"node", "a"}},
-		"the name of one":                {cli.ExitUsage, []string{"service"}},
+		"service/NAME or service NAME":   {cli.ExitUsage, []string{"service"}},
 		"read KUBECONFIG":                {exitFailed, []string{"service", "web"}},
 		"--node-selector=a=b=c":          {cli.ExitUsage, []string{"service", "web", "--node-selector=a=b=c"}},
 		"another namespace":              {cli.ExitUsage, []string{"service", "a/web", "-n=b"}},
