@@ -205,8 +205,6 @@ func TestValues_Invalid_AreRefusedByName(t *testing.T) {
 		"fullnameOverride: 1a":                                "fullnameOverride",
 		"env: [{name: \"a:\"}]":                               "env",
 		"env: [{name: A, value: true}]":                       "env",
-		"podLabels: {app.kubernetes.io/name: x}":              "/podLabels/app.kubernetes.io~1name",
-		"podLabels: {app.kubernetes.io/part-of: x}":           "/podLabels/app.kubernetes.io~1part-of",
 		"podLabels: {a/b/c: x}":                               "/podLabels",
 		"podAnnotations: {a b: x}":                            "/podAnnotations",
 		"kind: StatefulSet":                                   "kind",
@@ -230,6 +228,9 @@ func TestValues_Invalid_AreRefusedByName(t *testing.T) {
 		"cloudConfig: {secretName: \"\"}":                     "secretName must not be empty",
 
 		"{fleet: {enabled: true}, leaderElection: {resourceName: a}}": "not for a fleet",
+
+		"podLabels: {app.kubernetes.io/name: x}":    "/podLabels/app.kubernetes.io~1name",
+		"podLabels: {app.kubernetes.io/part-of: x}": "/podLabels/app.kubernetes.io~1part-of",
 	} {
 		if _, err := render(t, "Helm", values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one with %q", values, err, want)
