@@ -63,7 +63,7 @@ func TestCommands_Help_IsPrinted(t *testing.T) {
 }
 
 // An administrator has the contexts of several clusters in one kubeconfig.
-func TestCommands_ThatReadAKubeconfig_HaveAContext(t *testing.T) {
+func TestCommands_ThatReadAKubeconfig_HaveAContextAndANamespace(t *testing.T) {
 	found := 0
 	eachCommand(newRoot(&bytes.Buffer{}), func(cmd *cobra.Command) {
 		name := cmd.CommandPath()
@@ -81,6 +81,9 @@ func TestCommands_ThatReadAKubeconfig_HaveAContext(t *testing.T) {
 			if cmd.Flags().Lookup(flag) != nil && cmd.Flags().Lookup(other) == nil {
 				t.Errorf("%s has --%s and no --%s", name, flag, other)
 			}
+		}
+		if cmd.Flags().ShorthandLookup("n") == nil {
+			t.Errorf("%s has no -n", name)
 		}
 	})
 	if found < 8 {

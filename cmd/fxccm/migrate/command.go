@@ -34,7 +34,7 @@ type line struct {
 	cli.Access
 	cli.Output
 	workloadKubeconfig, workloadContext string
-	occm, cloudConfig, image            string
+	namespace, occm, cloudConfig, image string
 	// files are local copies by the paths in OCCM's container.
 	files             map[string]string
 	copyMetadata      []string
@@ -90,10 +90,8 @@ func (l *line) connect(command string) (*migration, error) {
 	case l.workloadKubeconfig == "" && l.workloadContext != "":
 		return nil, cli.Usagef("--workload-context is for --workload-kubeconfig")
 	}
-	if l.occm != "" {
-		if err := cli.CheckName("--occm", l.occm); err != nil {
-			return nil, err
-		}
+	if err := l.checkSource(); err != nil {
+		return nil, err
 	}
 	if err := l.Check(); err != nil {
 		return nil, err
@@ -117,12 +115,35 @@ func (l *line) connect(command string) (*migration, error) {
 	return m, nil
 }
 
+// checkSource checks the name of OCCM's workload, and puts its namespace in front.
+func (l *line) checkSource() error {
+	if l.occm != "" {
+		if err := cli.CheckName("--occm", l.occm); err != nil {
+			return err
+		}
+	}
+	namespace, _, isPair := strings.Cut(l.occm, "/")
+	switch {
+	case l.namespace == "":
+	case !isPair:
+		l.occm = l.namespace + "/" + l.occm
+	case namespace != l.namespace:
+		return cli.Usagef("--namespace=%s is given, and --occm=%s has another namespace",
+			l.namespace, l.occm)
+	}
+	return nil
+}
+
 // addFlags adds the flags of all commands.
 func (l *line) addFlags(set *pflag.FlagSet) {
 	l.Access.AddFlags(set)
 	set.Lookup("kubeconfig").Usage = "The kubeconfig of an administrator of the cluster that " +
 		"OCCM's Pods run in. Empty: as kubectl."
 	cli.AddFlags(set, cli.ClusterFlags, l.addWorkloadFlags)
+	cli.AddFlags(set, cli.ClusterFlags, func(set *pflag.FlagSet) {
+		set.StringVarP(&l.namespace, "namespace", "n", "",
+			"The namespace of OCCM's Deployment or DaemonSet. Empty: all namespaces.")
+	})
 	cli.AddFlags(set, "Flags of OCCM", l.addSourceFlags)
 }
 

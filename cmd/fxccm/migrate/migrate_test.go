@@ -44,7 +44,7 @@ func newLine(t *testing.T, args ...string) *line {
 	l.addReadFlags(set)
 	l.addChangeFlags(set)
 	l.addImage(set)
-	if err := set.Parse(args); err != nil {
+	if err := errors.Join(set.Parse(args), l.checkSource()); err != nil {
 		t.Fatal(err)
 	}
 	return l
@@ -185,6 +185,8 @@ func TestFindOCCM_ByImageCommandOrLabels(t *testing.T) {
 		"other, named":  {occmPod(other), "kube-system/ccm", "occm"},
 		"another name":  {occmPod(nil), "kube-system/other", ""},
 		"its namespace": {occmPod(nil), "default/ccm", ""},
+		"namespace":     {occmPod(nil), "kube-system/", "occm"},
+		"another one":   {occmPod(nil), "default/", ""},
 	} {
 		c2 := &Cluster{&cli.Cluster{Interface: fake.NewClientset(daemonSet("ccm", c.template))}}
 		found, err := c2.findOCCM(t.Context(), c.ref)
@@ -672,6 +674,7 @@ func TestCommand_BadInput_IsAnErrorWithItsExitCode(t *testing.T) {
 		"format":      {[]string{"check", "-oxml"}, cli.ExitUsage, "--output=xml"},
 		"timeout":     {[]string{"rollback", "--timeout=0s"}, cli.ExitUsage, "--timeout"},
 		"occm":        {[]string{"check", "--occm=a/b/c"}, cli.ExitUsage, "--occm=a/b/c is not [namespace/]name"},
+		"namespace":   {[]string{"plan", "--occm=a/b", "-n=c"}, cli.ExitUsage, "--occm=a/b has another namespace"},
 		"context":     {[]string{"check", "--workload-context=a"}, cli.ExitUsage, "--workload-kube"},
 		"kubeconfig":  {[]string{"check", "--kubeconfig=/nowhere"}, 1, "--kubeconfig"},
 		"other flags": {[]string{"rollback", "--image=a"}, 1, "unknown flag"},

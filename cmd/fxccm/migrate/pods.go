@@ -73,6 +73,10 @@ func (m *migration) notFound(ctx context.Context) error {
 		}
 		return errors.Join(all...)
 	}
+	if namespace, isAny := strings.CutSuffix(m.line.occm, "/"); isAny {
+		return fmt.Errorf("no Deployment or DaemonSet in namespace %s runs %s; "+
+			"without --namespace, all namespaces are searched", namespace, occmName)
+	}
 	if m.line.occm != "" {
 		return fmt.Errorf("no Deployment or DaemonSet %s exists", m.line.occm)
 	}

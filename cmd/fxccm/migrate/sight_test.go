@@ -519,6 +519,16 @@ func TestFind_OCCMIsNoDeploymentOrDaemonSet_ErrorSaysWhatToDo(t *testing.T) {
 			[]string{"--occm=default/occm"},
 			"no Deployment or DaemonSet default/occm exists",
 		},
+		"namespace": {
+			[]runtime.Object{other},
+			[]string{"-n=default"},
+			"no Deployment or DaemonSet in namespace default runs",
+		},
+		"name in a namespace": {
+			[]runtime.Object{other},
+			[]string{"-n=default", "--occm=occm"},
+			"no Deployment or DaemonSet default/occm exists",
+		},
 		"another name": {
 			[]runtime.Object{pod(daemonSetKind)},
 			[]string{"--occm=occm"},

@@ -85,8 +85,8 @@ func ofDaemonSet(d *appsv1.DaemonSet) *workload {
 	}
 }
 
-// findOCCM returns all workloads that run OCCM. If reference, [namespace/]name, is not empty, it
-// returns only those with this name.
+// findOCCM returns all workloads that run OCCM. If reference, [namespace/][name], is not empty, it
+// returns only those with this name and in this namespace.
 func (c *Cluster) findOCCM(ctx context.Context, reference string) ([]*workload, error) {
 	namespace, name, qualified := strings.Cut(reference, "/")
 	if !qualified {
