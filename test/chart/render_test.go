@@ -238,6 +238,30 @@ func TestValues_Invalid_AreRefusedByName(t *testing.T) {
 	}
 }
 
+// The names are those in values.yaml and in the templates of OCCM's chart
+// (charts/openstack-cloud-controller-manager in kubernetes/cloud-provider-openstack).
+func TestValues_OfOCCMsChart_EachIsHereOrRefusedWithWhatToSet(t *testing.T) {
+	ours := fromFile(t, "values.yaml").(map[string]any)
+	for _, name := range []string{
+		"cloudConfig", "cloudConfigContents", "cluster", "clusterRoleName", "commonAnnotations",
+		"controllerExtraArgs", "dnsPolicy", "enabledControllers", "extraEnv",
+		"extraInitContainers", "extraVolumeMounts", "extraVolumes", "fullnameOverride",
+		"hostAliases", "image", "imagePullSecrets", "livenessProbe", "logVerbosityLevel",
+		"nameOverride", "nodeSelector", "podAnnotations", "podLabels", "podSecurityContext",
+		"priorityClassName", "readinessProbe", "resources", "secret", "serviceAccountName",
+		"serviceMonitor", "tolerations",
+	} {
+		if _, isOurs := ours[name]; isOurs {
+			continue
+		}
+		_, err := render(t, "Helm", name+": {a: b}")
+		if want := name + " is a value of the chart of"; err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want one with %q", name, err, want)
+		}
+	}
+}
+
 // A value of OCCM's chart is refused with what to set instead, all of them in one error. Values
 // that both charts have render.
 func TestValues_OfOCCMsChart_AreRefusedWithWhatToSet(t *testing.T) {
