@@ -157,8 +157,7 @@ type snapshotReader struct {
 func (r snapshotReader) lbaas(
 	ctx context.Context, kind, collection string, is func(map[string]any) bool,
 ) error {
-	// Octavia's link to the next page is wrong without a limit.
-	query := url.Values{"limit": {"1000"}}
+	query := url.Values{"limit": {pages.OctaviaLimit}}
 	maps.Copy(query, r.query)
 	return r.list(ctx, kind, r.clients.LoadBalancer, []string{"lbaas", collection}, collection,
 		query, is)

@@ -17,6 +17,12 @@ import (
 // empty list would mean "no such objects exist".
 var ErrNoAnswer = errors.New("the response is not a list of the service")
 
+// OctaviaLimit is the parameter "limit" of Octavia's lists: the most items that Octavia returns at
+// once, unless its operator has configured another limit (pagination_max_limit). If neither the
+// request nor the configuration has one, a list would end with the link limit=None, which Octavia
+// itself refuses (octavia/api/common/pagination.py).
+const OctaviaLimit = "1000"
+
 // Reader requests one page and returns the members of its body.
 type Reader func(ctx context.Context, query url.Values) (map[string]json.RawMessage, error)
 

@@ -132,8 +132,9 @@ func (c Config) loadBalancers(ctx context.Context) ([]usage, error) {
 		return nil, err
 	}
 	all, err := pages.All(ctx, "loadbalancers",
-		// Without a limit, Octavia links to a page that it refuses.
-		url.Values{"project_id": {project}, "fields": {"id"}, "limit": {"1000"}},
+		url.Values{
+			"project_id": {project}, "fields": {"id"}, "limit": {pages.OctaviaLimit},
+		},
 		func(lb *loadBalancer) string { return lb.ID },
 		pages.From(c.LoadBalancer, "lbaas", "loadbalancers"))
 	if err != nil {

@@ -43,17 +43,12 @@ func isNotFound(err error) bool {
 	return f != nil && f.IsNotFound()
 }
 
-// pageSize is the most items that Octavia returns, unless its operator has configured another limit
-// (pagination_max_limit). If no limit is configured, a list without one would end with the link
-// limit=None, which Octavia itself refuses (octavia/api/common/pagination.py).
-const pageSize = 1000
-
 // list reads all pages of a collection. name is its key in the answers, id returns the ID of an
 // item.
 func list[T any](
 	ctx context.Context, a *API, path, name string, query url.Values, id func(*T) string,
 ) ([]T, error) {
-	query.Set("limit", strconv.Itoa(pageSize))
+	query.Set("limit", pages.OctaviaLimit)
 	return pages.All(ctx, name, query, id,
 		func(ctx context.Context, query url.Values) (body map[string]json.RawMessage, err error) {
 			err = a.get(ctx, path, query, &body)
