@@ -100,24 +100,30 @@ const (
 	paramsGroup      = "ccm.params"
 )
 
-// inGroup annotates a constructor of a T, or returns one that fails if its result is not a T: fx
-// would put the result into a group that the module does not read. fx.Annotated keeps the
-// constructor's name in fx's errors, and takes no further annotations.
-func inGroup[T any](constructor any, group string, annotations []fx.Annotation) any {
+// inGroup annotates a constructor of a T, or of one of the other types that the module reads from
+// the group. For any other, it returns a constructor that fails: fx would put the result into a
+// group that the module does not read. fx.Annotated keeps the constructor's name in fx's errors,
+// and takes no further annotations.
+func inGroup[T any](constructor any, group string, annotations []fx.Annotation, others ...reflect.Type) any {
 	of, want := reflect.TypeOf(constructor), reflect.TypeFor[T]()
 	advice := ""
 	switch {
 	case of == nil || of.Kind() != reflect.Func:
 		advice = fmt.Sprintf("; got a %v, which is no function. Annotations of fx follow the constructor", of)
-	case of.NumOut() == 0 || of.Out(0) != want:
+	case of.NumOut() == 0 || of.Out(0) != want && of.Out(0) != reflect.SliceOf(want) &&
+		!slices.Contains(others, of.Out(0)):
 		advice = fmt.Sprintf("; got %v", of)
 		if of.NumOut() > 0 && of.Out(0).Implements(reflect.TypeFor[cloudprovider.Interface]()) {
-			advice += "; ccm.StaticProvider makes a Provider of a cloud"
+			advice += "; a constructor that returns the cloud as a cloudprovider.Interface is taken, too"
 		}
-	case len(annotations) > 0:
-		tag := fx.ResultTags(fmt.Sprintf("group:%q", group))
-		return fx.Annotate(constructor, append(slices.Clone(annotations), tag)...)
 	default:
+		if of.Out(0) == reflect.SliceOf(want) {
+			group += ",flatten"
+		}
+		if len(annotations) > 0 {
+			tag := fx.ResultTags(fmt.Sprintf("group:%q", group))
+			return fx.Annotate(constructor, append(slices.Clone(annotations), tag)...)
+		}
 		return fx.Annotated{Group: group, Target: constructor}
 	}
 	return fx.Annotated{Group: group, Target: func() (result T, err error) {
@@ -131,14 +137,19 @@ func inGroup[T any](constructor any, group string, annotations []fx.Annotation) 
 //	fx.Provide(ccm.AsProvider(newCloud))
 //
 // It must not be provided with fx.Private, because fx would hide it from the module. Annotations
-// are those of fx.Annotate: ccm.AsProvider(newCloud, fx.ParamTags(…)).
+// are those of fx.Annotate: ccm.AsProvider(newCloud, fx.ParamTags(…)). The constructor may also
+// return a *Provider, a []Provider, or a cloudprovider.Interface, which [StaticProvider] makes a
+// Provider.
 func AsProvider(constructor any, annotations ...fx.Annotation) any {
-	return inGroup[Provider](constructor, providers, annotations)
+	return inGroup[Provider](constructor, providers, annotations,
+		reflect.TypeFor[*Provider](), reflect.TypeFor[cloudprovider.Interface]())
 }
 
-// AsController annotates a constructor of a [Controller] for fx.Provide, like [AsProvider].
+// AsController annotates a constructor of a [Controller], a *Controller or a []Controller for
+// fx.Provide, like [AsProvider].
 func AsController(constructor any, annotations ...fx.Annotation) any {
-	return inGroup[Controller](constructor, controllersGroup, annotations)
+	return inGroup[Controller](constructor, controllersGroup, annotations,
+		reflect.TypeFor[*Controller]())
 }
 
 // AsParams annotates a constructor of the [Params] of one of several Managers for fx.Provide, like
@@ -170,8 +181,10 @@ func ReplaceProviders(given ...Provider) fx.Option {
 	return fx.Options(
 		fx.Supply(fx.Annotate(replacement{given}, fx.ResultTags(`group:"ccm.replacements"`))),
 		// A decorator affects its own module only. There fx does not build the replaced providers.
-		fx.Decorate(fx.Annotate(func() []Provider { return given },
-			fx.ResultTags(`group:"ccm.providers"`))),
+		fx.Decorate(fx.Annotate(
+			func() ([]Provider, []*Provider, []cloudprovider.Interface) { return given, nil, nil },
+			fx.ResultTags(`group:"ccm.providers"`, `group:"ccm.providers"`,
+				`group:"ccm.providers"`))),
 		fx.Decorate(func() Provider { return Provider{} }),
 	)
 }

@@ -263,7 +263,11 @@ func TestReplaceProviders_ReplacedProvider_IsNotBuilt(t *testing.T) {
 	built := false
 	var m *ccm.Manager
 	err := fx.New(host(p,
-		fx.Provide(ccm.AsProvider(func() ccm.Provider { built = true; return provider(nil) })),
+		fx.Provide(
+			ccm.AsProvider(func() ccm.Provider { built = true; return provider(nil) }),
+			ccm.AsProvider(func() *ccm.Provider { built = true; return new(provider(nil)) }),
+			ccm.AsProvider(func() cloudprovider.Interface { built = true; return emptyCloud() }),
+		),
 		supplyController(idle("mine")),
 		ccm.ReplaceProviders(p.Providers...),
 		fx.Populate(&m),
@@ -297,9 +301,30 @@ func BenchmarkModule_Start(b *testing.B) {
 	}
 }
 
+// New refuses names of controllers that do not exist.
+func TestAsController_PointerOrList_IsTaken(t *testing.T) {
+	p := standaloneParams("one", "two", "three")
+	var m *ccm.Manager
+	err := fx.New(host(p,
+		fx.Provide(
+			ccm.AsController(func() *ccm.Controller { return new(idle("one")) }),
+			ccm.AsController(func() ([]ccm.Controller, error) {
+				return []ccm.Controller{idle("two"), idle("three")}, nil
+			}),
+			ccm.AsProvider(func() cloudprovider.Interface { return emptyCloud() }),
+		),
+		fx.Populate(&m),
+	)).Err()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Status().Provider; got != "empty" {
+		t.Errorf("provider is %q, want the cloud's", got)
+	}
+}
+
 // Fx would put the result into a group that no module reads.
 func TestAsController_ConstructorOfAnotherType_IsAnErrorOfNew(t *testing.T) {
-	controller := func() *ccm.Controller { return new(idle("mine")) }
 	build := func(ctx context.Context, term *ccm.Term) (ccm.Runnable, error) {
 		return idle("mine").New(ctx, term)
 	}
@@ -307,20 +332,24 @@ func TestAsController_ConstructorOfAnotherType_IsAnErrorOfNew(t *testing.T) {
 		annotated any
 		want      []string
 	}{
-		"pointer": {
-			ccm.AsController(controller),
-			[]string{"returns a ccm.Controller", "got func() *ccm.Controller"},
+		"list of pointers": {
+			ccm.AsController(func() []*ccm.Controller { return nil }),
+			[]string{"returns a ccm.Controller", "got func() []*ccm.Controller"},
 		},
-		"list": {
-			ccm.AsController(func() []ccm.Controller { return nil }),
-			[]string{"returns a ccm.Controller", "got func() []ccm.Controller"},
+		"nil": {
+			ccm.AsController(func() *ccm.Controller { return nil }),
+			[]string{"AsController has returned nil"},
 		},
 		"method New": {
 			ccm.AsController(build), []string{"returns a ccm.Controller", "*ccm.Term"},
 		},
-		"cloud": {
-			ccm.AsProvider(func() cloudprovider.Interface { return emptyCloud() }),
-			[]string{"returns a ccm.Provider", "ccm.StaticProvider"},
+		"cloud of a type": {
+			ccm.AsProvider(func() *fake.Cloud { return nil }),
+			[]string{"returns a ccm.Provider", "as a cloudprovider.Interface"},
+		},
+		"no cloud": {
+			ccm.AsProvider(func() cloudprovider.Interface { return nil }),
+			[]string{"AsProvider has returned nil"},
 		},
 		"hook": {
 			ccm.AsSurroundingHook(func() *fx.Hook { return nil }),

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
+	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/internal/fxinput"
@@ -25,13 +26,16 @@ import (
 type inputs struct {
 	fx.In
 
-	Config       Config        `optional:"true"`
-	ConfigPtr    *Config       `optional:"true"`
-	Providers    []Provider    `group:"ccm.providers"`
-	Provider     Provider      `optional:"true"`
-	Replacements []replacement `group:"ccm.replacements"`
-	Controllers  []Controller  `group:"ccm.controllers"`
-	Controller   Controller    `optional:"true"`
+	Config         Config                    `optional:"true"`
+	ConfigPtr      *Config                   `optional:"true"`
+	Providers      []Provider                `group:"ccm.providers"`
+	ProviderPtrs   []*Provider               `group:"ccm.providers"`
+	Clouds         []cloudprovider.Interface `group:"ccm.providers"`
+	Provider       Provider                  `optional:"true"`
+	Replacements   []replacement             `group:"ccm.replacements"`
+	Controllers    []Controller              `group:"ccm.controllers"`
+	ControllerPtrs []*Controller             `group:"ccm.controllers"`
+	Controller     Controller                `optional:"true"`
 
 	RESTConfig     *rest.Config                       `optional:"true"`
 	Clients        ClientBuilder                      `optional:"true"`
@@ -115,6 +119,12 @@ func appParams(in inputs) (Params, error) {
 		}
 		p.Config = *in.ConfigPtr
 	}
+	for _, controller := range in.ControllerPtrs {
+		if controller == nil {
+			return Params{}, errNil("AsController")
+		}
+		p.Controllers = append(p.Controllers, *controller)
+	}
 	if in.Controller.Name != "" || in.Controller.New != nil {
 		p.Controllers = append(p.Controllers, in.Controller)
 	}
@@ -134,10 +144,23 @@ func (in inputs) providers() ([]Provider, error) {
 		return nil, errors.New("ccm: the app calls ReplaceProviders more than once: " +
 			"keep one of the calls")
 	}
-	if in.Provider.Name != "" || in.Provider.New != nil {
-		return append(in.Providers, in.Provider), nil
+	all := in.Providers
+	for _, provider := range in.ProviderPtrs {
+		if provider == nil {
+			return nil, errNil("AsProvider")
+		}
+		all = append(all, *provider)
 	}
-	return in.Providers, nil
+	for _, cloud := range in.Clouds {
+		if cloud == nil {
+			return nil, errNil("AsProvider")
+		}
+		all = append(all, StaticProvider(cloud))
+	}
+	if in.Provider.Name != "" || in.Provider.New != nil {
+		all = append(all, in.Provider)
+	}
+	return all, nil
 }
 
 func (in inputs) elector() (election.Elector, error) {
@@ -159,6 +182,10 @@ var errNoConfig = errors.New("ccm: no Config in the app: add fx.Supply(cfg) with
 
 func errTwo(kind string) error {
 	return fmt.Errorf("ccm: the app has two values for Params.%s: keep one of them", kind)
+}
+
+func errNil(annotation string) error {
+	return fmt.Errorf("ccm: a constructor with %s has returned nil", annotation)
 }
 
 func isZero(cfg Config) bool { return reflect.ValueOf(cfg).IsZero() }
