@@ -1,4 +1,4 @@
-// Package members says which nodes load balancers get.
+// Package members says which nodes, or endpoints of Services, load balancers get.
 package members
 
 import (
