@@ -32,6 +32,9 @@ const (
 	shortestWait = 100 * time.Millisecond
 	// updatePause is the least time between two updates of a load balancer: nodes change in bursts.
 	updatePause = time.Second
+	// endpointsPause is the same for a load balancer whose members are endpoints, which change for
+	// minutes during a rollout.
+	endpointsPause = 2 * time.Second
 	// rewritePause is the time after which what another client has changed is written again. It
 	// bounds the requests of two clients that do so.
 	rewritePause = 5 * time.Second
@@ -46,6 +49,10 @@ type Params struct {
 	Nodes     labels.Selector
 	Client    typedcorev1.ServicesGetter
 	Informers informers.SharedInformerFactory
+	// Endpoints returns informers for EndpointSlices alone. It is called once, when a Service first
+	// wants endpoints ([members.EndpointBalancer]). The controller starts the informers, and shuts
+	// them down at its end. Nil: all load balancers have nodes as members.
+	Endpoints func() (informers.SharedInformerFactory, error)
 	Recorder  record.EventRecorder
 	// Syncs is how many calls for Services, and how many updates after changes of nodes, may be in
 	// flight at once.
@@ -63,11 +70,13 @@ type Controller struct {
 	nodes    corelisters.NodeLister
 	synced   []cache.InformerSynced
 	counts   *counts
+
+	endpoints *endpoints
 	// nodesVersion is higher after each change of the nodes that matters.
 	nodesVersion atomic.Uint64
 
 	// changed has the Services that may need any call, moved those that may need only an update of
-	// their nodes. Each has its own workers, so that neither waits for the other's calls.
+	// their nodes or endpoints. Each has its own workers, so that neither waits for the other's calls.
 	changed, moved queue
 
 	mu sync.Mutex
@@ -82,14 +91,14 @@ type Controller struct {
 type served struct {
 	// service is an informer's object.
 	service *v1.Service
-	// nodes is the version of the nodes that the load balancer has.
-	nodes uint64
+	// has is the version of the nodes and endpoints that the load balancer has.
+	has version
 	// announced: an event says that the load balancer is being ensured, and none that it is.
 	// deleting: an event says that it is being deleted.
 	announced, deleting bool
 	// failure is the text of the last error. The log has each text once.
 	failure string
-	// updated is when the nodes were last updated. Only the worker writes it, with mu.
+	// updated is when the members were last updated. Only the worker writes it, with mu.
 	updated time.Time
 
 	// finished is when the provider answered with status; zero if it has not. Guarded by mu.
@@ -98,6 +107,18 @@ type served struct {
 	// nodesMoved is when nodes have changed that the load balancer does not have yet. Guarded by
 	// mu.
 	nodesMoved time.Time
+	// ofEndpoints: the provider wanted the endpoints, whose version is higher after each change of
+	// them. Guarded by mu.
+	ofEndpoints      bool
+	endpointsVersion uint64
+}
+
+// nextUpdate returns the time before which the members are not updated again. mu is held.
+func (s *served) nextUpdate() time.Time {
+	if s.ofEndpoints {
+		return s.updated.Add(endpointsPause)
+	}
+	return s.updated.Add(updatePause)
 }
 
 // New returns a controller. It registers its handlers with the informers.
@@ -117,6 +138,7 @@ func New(p Params) (*Controller, error) {
 		counts: newCounts(p.Registry), changed: newQueue("service"), moved: newQueue("node"),
 		served: map[types.NamespacedName]*served{}, busy: map[types.NamespacedName][]queue{},
 	}
+	c.endpoints = &endpoints{open: p.Endpoints, changed: c.endpointsChanged}
 	registered, err := core.Services().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { c.serviceChanged(nil, object) },
 		UpdateFunc: c.serviceChanged,
@@ -145,6 +167,7 @@ func (c *Controller) shutDown() {
 
 // Run works until ctx ends, and returns when no call is in flight.
 func (c *Controller) Run(ctx context.Context) {
+	defer c.endpoints.close()
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	defer c.shutDown()
@@ -211,7 +234,7 @@ func (c *Controller) nodeChanged(before, after any) {
 		if last.nodesMoved.IsZero() {
 			last.nodesMoved = now
 		}
-		c.moved.AddAfter(key, last.updated.Add(updatePause).Sub(now))
+		c.moved.AddAfter(key, last.nextUpdate().Sub(now))
 	}
 }
 

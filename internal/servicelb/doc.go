@@ -10,6 +10,10 @@
 //     again after that time, without an event and without a worker meanwhile.
 //   - After a failure it is asked again after 5 seconds, which double up to 5 minutes.
 //   - When nodes change, each load balancer gets one update, and then at most one a second.
+//   - A provider that is a [members.EndpointBalancer] gets the EndpointSlices of the Services for
+//     which it wants them. Their changes lead to one update, and then to at most one in 2 seconds.
+//     EndpointSlices are watched from the first such Service on. One watch serves all of them,
+//     because a watch for each Service would cost the API server as many.
 //
 // The controller cleans up what it has served, also if the Service changed hands while no
 // controller ran. An annotation of the Service, [ServedClass], has the class for which it was

@@ -37,17 +37,13 @@ func taints(node *v1.Node) []v1.Taint {
 	})
 }
 
-// members returns the nodes that load balancers get now, and a number that is higher after a change
-// of them.
-func (c *Controller) members() ([]*v1.Node, uint64, error) {
-	// The number comes first: a change meanwhile leads to one update more, and not to one less.
-	version := c.nodesVersion.Load()
+// members returns the nodes that load balancers get now.
+func (c *Controller) members() ([]*v1.Node, error) {
 	nodes, err := c.nodes.List(c.Nodes)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	nodes = slices.DeleteFunc(nodes, func(node *v1.Node) bool {
+	return slices.DeleteFunc(nodes, func(node *v1.Node) bool {
 		return !members.IsCandidate(node) || members.IsLeaving(node) || members.IsShutDown(node)
-	})
-	return nodes, version, nil
+	}), nil
 }

@@ -63,8 +63,8 @@ func (c *Controller) sync(ctx context.Context, key types.NamespacedName) error {
 	return c.update(ctx, key, service, last)
 }
 
-// syncNodes gives a load balancer its nodes, also while another change of it fails. A Service that
-// has none, or that has changed, is left to sync.
+// syncNodes gives a load balancer its nodes and endpoints, also while another change of it fails. A
+// Service that has no load balancer, or that has changed, is left to sync.
 func (c *Controller) syncNodes(ctx context.Context, key types.NamespacedName) error {
 	service, err := c.services.Services(key.Namespace).Get(key.Name)
 	last := c.lastOf(key)
@@ -122,11 +122,12 @@ func (c *Controller) ensure(
 	}
 	// From here on each change of the nodes is noted.
 	c.remember(key, now)
-	nodes, version, err := c.members()
+	with, err := c.read(ctx, key, service, now)
 	if err != nil {
+		c.warn(ctx, service, syncFailed, err)
 		return err
 	}
-	now.nodes = version
+	now.has = with.version
 	claimed, err := c.claim(ctx, service)
 	if err != nil {
 		return c.unwritten(ctx, service, err)
@@ -134,11 +135,11 @@ func (c *Controller) ensure(
 	if !c.Classes.want(claimed) {
 		return nil // the informer reports what has changed meanwhile
 	}
-	if len(nodes) == 0 && (last == nil || isChanged) {
+	if with.hasNone() && (last == nil || isChanged) {
 		c.Recorder.Event(service, v1.EventTypeWarning, noNodes,
 			"There are no available nodes for LoadBalancer")
 	}
-	status, err := c.Cloud.EnsureLoadBalancer(ctx, c.ClusterName, claimed.DeepCopy(), nodes)
+	status, err := c.callEnsure(ctx, claimed, with)
 	latest, absent := c.services.Services(key.Namespace).Get(key.Name)
 	switch {
 	case absent != nil, latest.UID != service.UID, !c.Classes.want(latest):
@@ -164,15 +165,16 @@ func (c *Controller) ensure(
 	return nil
 }
 
-// update gives a load balancer the nodes as they are now, unless it has them.
+// update gives a load balancer the nodes and endpoints as they are now, unless it has them.
 func (c *Controller) update(
 	ctx context.Context, key types.NamespacedName, service *v1.Service, last *served,
 ) error {
-	nodes, version, err := c.members()
+	with, err := c.read(ctx, key, service, last)
 	if err != nil {
+		c.warn(ctx, service, updateFailed, err)
 		return err
 	}
-	isDue := version != last.nodes
+	isDue := with.version != last.has
 	c.mu.Lock()
 	since := last.nodesMoved
 	last.nodesMoved = time.Time{}
@@ -184,7 +186,7 @@ func (c *Controller) update(
 		return nil
 	}
 	c.counts.updates.Inc()
-	err = c.Cloud.UpdateLoadBalancer(ctx, c.ClusterName, service.DeepCopy(), nodes)
+	err = c.callUpdate(ctx, service, with)
 	c.counts.updateSeconds.Observe(time.Since(last.updated).Seconds())
 	_, unfinished := errors.AsType[*api.RetryError](err)
 	switch {
@@ -197,9 +199,11 @@ func (c *Controller) update(
 		c.unfinish(last)
 		c.counts.failedUpdates.Inc()
 		c.warn(ctx, service, updateFailed, err)
-	case len(nodes) == 0:
+	case with.hasNone():
 		c.Recorder.Event(service, v1.EventTypeWarning, noNodes,
 			"There are no available nodes for LoadBalancer")
+	case with.version.nodes == last.has.nodes:
+		// A rollout changes the endpoints many times: no event.
 	default:
 		c.Recorder.Event(service, v1.EventTypeNormal, updated,
 			"Updated load balancer with new hosts")
@@ -212,7 +216,7 @@ func (c *Controller) update(
 		}
 		c.mu.Unlock()
 	default:
-		last.nodes = version
+		last.has = with.version
 		if !since.IsZero() {
 			c.counts.secondsUntilNodesSynced.Observe(time.Since(since).Seconds())
 		}
