@@ -169,6 +169,11 @@ func (c *Controller) ensure(
 func (c *Controller) update(
 	ctx context.Context, key types.NamespacedName, service *v1.Service, last *served,
 ) error {
+	// A change after the read must find the time of this update: the next one has to wait.
+	c.mu.Lock()
+	before := last.updated
+	last.updated = time.Now()
+	c.mu.Unlock()
 	with, err := c.read(ctx, key, service, last)
 	if err != nil {
 		c.warn(ctx, service, updateFailed, err)
@@ -178,8 +183,8 @@ func (c *Controller) update(
 	c.mu.Lock()
 	since := last.nodesMoved
 	last.nodesMoved = time.Time{}
-	if isDue {
-		last.updated = time.Now()
+	if !isDue {
+		last.updated = before
 	}
 	c.mu.Unlock()
 	if !isDue {

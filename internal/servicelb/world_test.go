@@ -11,6 +11,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -40,8 +41,10 @@ type call struct {
 	method, service string
 	uid             types.UID
 	nodes           string
-	class           string
-	begin, end      time.Duration
+	// endpoints are the addresses of the EndpointSlices.
+	endpoints  string
+	class      string
+	begin, end time.Duration
 	// finalized: the Service that was passed had the finalizer; wasFinalized: the API server's had.
 	finalized, wasFinalized bool
 }
@@ -71,7 +74,10 @@ func newCloud(client *fake.Clientset) *cloud {
 	}
 }
 
-func (c *cloud) call(ctx context.Context, method string, s *v1.Service, nodes []*v1.Node) error {
+func (c *cloud) call(
+	ctx context.Context, method string, s *v1.Service, nodes []*v1.Node,
+	endpoints ...*discoveryv1.EndpointSlice,
+) error {
 	var names []string
 	for _, node := range nodes {
 		text := node.Name
@@ -83,7 +89,8 @@ func (c *cloud) call(ctx context.Context, method string, s *v1.Service, nodes []
 	slices.Sort(names)
 	this := call{
 		method: method, service: s.Name, uid: s.UID, nodes: strings.Join(names, " "),
-		begin: time.Since(c.epoch), finalized: servicehelper.HasLBFinalizer(s),
+		endpoints: addressesOf(endpoints),
+		begin:     time.Since(c.epoch), finalized: servicehelper.HasLBFinalizer(s),
 	}
 	if now, err := c.client.CoreV1().Services(s.Namespace).Get(ctx, s.Name,
 		metav1.GetOptions{}); err == nil {
@@ -144,12 +151,16 @@ func (c *cloud) EnsureLoadBalancer(
 	if err := c.call(ctx, "ensure", s, nodes); err != nil {
 		return nil, err
 	}
+	return c.serve(s), nil
+}
+
+func (c *cloud) serve(s *v1.Service) *v1.LoadBalancerStatus {
 	c.mu.Lock()
 	if c.balancers[s.UID] == "" {
 		c.balancers[s.UID] = fmt.Sprintf("192.0.2.%d", len(c.balancers)+1)
 	}
 	c.mu.Unlock()
-	return c.status(s.UID), nil
+	return c.status(s.UID)
 }
 
 func (c *cloud) UpdateLoadBalancer(
@@ -185,6 +196,8 @@ type world struct {
 	nextUID  int
 	// selector selects the nodes.
 	selector string
+	// wants: the provider is asked whether it wants endpoints. Nil: it cannot have them.
+	wants func(*v1.Service) bool
 
 	mu       sync.Mutex
 	recorded []*v1.Event
@@ -237,8 +250,9 @@ func (w *world) start(classes servicelb.Classes) *manager {
 		}
 		c, err := servicelb.New(servicelb.Params{
 			Nodes:       nodes,
-			ClusterName: "cluster", Cloud: w.cloud, Classes: classes, Client: w.client.CoreV1(),
-			Informers: factory, Recorder: broadcaster.Recorder("service-controller"), Syncs: 2,
+			ClusterName: "cluster", Cloud: w.balancer(), Classes: classes,
+			Client: w.client.CoreV1(), Informers: factory, Endpoints: w.endpointInformers,
+			Recorder: broadcaster.Recorder("service-controller"), Syncs: 2,
 		})
 		if err != nil {
 			w.t.Fatal(err)
