@@ -33,10 +33,13 @@ type term struct {
 	metrics   *controllersmetrics.ControllerManagerMetrics
 }
 
-func (t *term) ClusterName() string                                   { return "test" }
-func (t *term) Cloud() cloudprovider.Interface                        { return t.cloud }
-func (t *term) Client(string) (kubernetes.Interface, error)           { return t.client, nil }
-func (t *term) Informers() informers.SharedInformerFactory            { return t.informers }
+func (t *term) ClusterName() string                         { return "test" }
+func (t *term) Cloud() cloudprovider.Interface              { return t.cloud }
+func (t *term) Client(string) (kubernetes.Interface, error) { return t.client, nil }
+func (t *term) Informers() informers.SharedInformerFactory  { return t.informers }
+func (t *term) EndpointInformers() (informers.SharedInformerFactory, error) {
+	return informers.NewSharedInformerFactory(t.client, 0), nil
+}
 func (t *term) NodeRecord() *nodes.Record                             { return nil }
 func (t *term) Registerer() prometheus.Registerer                     { return nil }
 func (t *term) Metrics() *controllersmetrics.ControllerManagerMetrics { return t.metrics }

@@ -33,6 +33,9 @@ type Term interface {
 	Client(name string) (kubernetes.Interface, error)
 	// Informers are started after all controllers are built.
 	Informers() informers.SharedInformerFactory
+	// EndpointInformers returns informers for EndpointSlices alone, which the caller starts and
+	// shuts down.
+	EndpointInformers() (informers.SharedInformerFactory, error)
 	// Recorder returns an event recorder of a component.
 	Recorder(source string) record.EventRecorder
 	// NodeRecord is what the controllers of nodes know.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/internal/inflight"
+	"github.com/fxccm/fxccm/internal/members"
 	"github.com/fxccm/fxccm/internal/rescue"
 )
 
@@ -60,7 +61,8 @@ func WithPanics(report func(err *PanicError, fatal bool)) Option {
 }
 
 // New guards a provider for the term of the fence. The result also is a cloudprovider.PVLabeler if
-// the provider is one. Its InstancesV2 also reports pod ranges if the provider's does.
+// the provider is one. Its InstancesV2 also reports pod ranges, and its LoadBalancer also is a
+// [members.EndpointBalancer], if the provider's is.
 func New(
 	real cloudprovider.Interface, f *fence.Fence, log logr.Logger, options ...Option,
 ) (cloudprovider.Interface, *Cloud) {
@@ -75,6 +77,9 @@ func New(
 		calls: calls,
 		loadBalancer: ask(calls, "LoadBalancer", real.LoadBalancer,
 			func(lb cloudprovider.LoadBalancer) cloudprovider.LoadBalancer {
+				if balancer, ok := lb.(members.EndpointBalancer); ok {
+					return endpointBalancer{loadBalancer{lb, calls}, balancer}
+				}
 				return loadBalancer{lb, calls}
 			}),
 		instances: ask(calls, "Instances", real.Instances,

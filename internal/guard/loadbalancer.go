@@ -4,7 +4,10 @@ import (
 	"context"
 
 	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/fxccm/fxccm/internal/members"
 )
 
 type loadBalancer struct {
@@ -62,6 +65,41 @@ func (l loadBalancer) EnsureLoadBalancerDeleted(
 	return do(ctx, l.caller, writes("LoadBalancer.EnsureLoadBalancerDeleted", key(service)),
 		func(ctx context.Context) error {
 			return l.real.EnsureLoadBalancerDeleted(ctx, clusterName, service)
+		})
+}
+
+// endpointBalancer is a load balancer that also is a [members.EndpointBalancer].
+type endpointBalancer struct {
+	loadBalancer
+	endpoints members.EndpointBalancer
+}
+
+// WantsEndpoints bypasses the fence: it sends no request, and has no error to return.
+func (e endpointBalancer) WantsEndpoints(service *v1.Service) (wants bool) {
+	_ = e.recovered("LoadBalancer.WantsEndpoints", func() error {
+		wants = e.endpoints.WantsEndpoints(service)
+		return nil
+	})
+	return wants
+}
+
+func (e endpointBalancer) EnsureEndpointLoadBalancer(
+	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
+	slices []*discoveryv1.EndpointSlice,
+) (*v1.LoadBalancerStatus, error) {
+	return call(ctx, e.caller, writes("LoadBalancer.EnsureLoadBalancer", key(service)),
+		func(ctx context.Context) (*v1.LoadBalancerStatus, error) {
+			return e.endpoints.EnsureEndpointLoadBalancer(ctx, clusterName, service, nodes, slices)
+		})
+}
+
+func (e endpointBalancer) UpdateEndpointLoadBalancer(
+	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
+	slices []*discoveryv1.EndpointSlice,
+) error {
+	return do(ctx, e.caller, writes("LoadBalancer.UpdateLoadBalancer", key(service)),
+		func(ctx context.Context) error {
+			return e.endpoints.UpdateEndpointLoadBalancer(ctx, clusterName, service, nodes, slices)
 		})
 }
 
