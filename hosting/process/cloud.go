@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	cloudprovider "k8s.io/cloud-provider"
 
@@ -26,6 +27,8 @@ const (
 	reporterName = "ObjectReporter"
 	// podCIDRsName is nodeipam.PodCIDRReporter, which InstancesV2 may implement.
 	podCIDRsName = "InstancesV2.PodCIDRs"
+	// endpointsName is ccm.EndpointBalancer, which LoadBalancer may implement.
+	endpointsName = "LoadBalancer.WantsEndpoints"
 )
 
 // cloud is the provider on the host's side.
@@ -82,7 +85,11 @@ func (c *cloud) ProviderName() string { return c.name }
 func (c *cloud) HasClusterID() bool   { return c.hasClusterID }
 
 func (c *cloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
-	return loadBalancer{c}, c.serves("LoadBalancer")
+	isServed := c.serves("LoadBalancer")
+	if isServed && c.serves(endpointsName) {
+		return endpointBalancer{loadBalancer{c}}, true
+	}
+	return loadBalancer{c}, isServed
 }
 
 func (c *cloud) Instances() (cloudprovider.Instances, bool) {
@@ -168,13 +175,17 @@ type loadBalancer struct{ cloud *cloud }
 // service makes a call about a Service.
 func (l loadBalancer) service(
 	ctx context.Context, method, cluster string, service *v1.Service, nodes []*v1.Node,
+	endpoints ...*discoveryv1.EndpointSlice,
 ) (results, error) {
 	args := arguments{Cluster: cluster}
 	var err error
 	if args.Service, err = encode(service); err != nil {
 		return results{}, err
 	}
-	if args.Nodes, err = encodeNodes(nodes); err != nil {
+	if args.Nodes, err = encodeAll(nodes); err != nil {
+		return results{}, err
+	}
+	if args.Endpoints, err = encodeAll(endpoints); err != nil {
 		return results{}, err
 	}
 	return l.cloud.call(ctx, "LoadBalancer."+method, args)
@@ -213,6 +224,33 @@ func (l loadBalancer) EnsureLoadBalancerDeleted(
 	ctx context.Context, cluster string, service *v1.Service,
 ) error {
 	_, err := l.service(ctx, "EnsureLoadBalancerDeleted", cluster, service, nil)
+	return err
+}
+
+// endpointBalancer is a load balancer whose members may be endpoints.
+type endpointBalancer struct{ loadBalancer }
+
+var _ ccm.EndpointBalancer = endpointBalancer{}
+
+func (e endpointBalancer) WantsEndpoints(service *v1.Service) bool {
+	// The method has no error; a dead child ends the term.
+	got, _ := e.service(context.Background(), "WantsEndpoints", "", service, nil)
+	return got.Yes
+}
+
+func (e endpointBalancer) EnsureEndpointLoadBalancer(
+	ctx context.Context, cluster string, service *v1.Service, nodes []*v1.Node,
+	endpoints []*discoveryv1.EndpointSlice,
+) (*v1.LoadBalancerStatus, error) {
+	got, err := e.service(ctx, "EnsureEndpointLoadBalancer", cluster, service, nodes, endpoints...)
+	return got.Status, err
+}
+
+func (e endpointBalancer) UpdateEndpointLoadBalancer(
+	ctx context.Context, cluster string, service *v1.Service, nodes []*v1.Node,
+	endpoints []*discoveryv1.EndpointSlice,
+) error {
+	_, err := e.service(ctx, "UpdateEndpointLoadBalancer", cluster, service, nodes, endpoints...)
 	return err
 }
 

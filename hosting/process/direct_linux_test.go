@@ -21,6 +21,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -341,6 +342,36 @@ type offer struct {
 
 	Left, PodCIDRs       []string
 	CleanErr, PodCIDRErr string
+
+	HasEndpoints, Wants, WantsPlain bool
+	Ensured                         *v1.LoadBalancerStatus
+	UpdateErr                       string
+}
+
+// offerEndpoints calls the methods of an EndpointBalancer.
+func (o *offer) offerEndpoints(t *testing.T, cloud cloudprovider.Interface) {
+	t.Helper()
+	lb, _ := cloud.LoadBalancer()
+	balancer, ok := lb.(ccm.EndpointBalancer)
+	if o.HasEndpoints = ok; !ok {
+		return
+	}
+	service := ccmtest.LoadBalancerService("web")
+	o.WantsPlain = balancer.WantsEndpoints(service)
+	service.Annotations = map[string]string{"members": "endpoints"}
+	o.Wants = balancer.WantsEndpoints(service)
+	nodes := []*v1.Node{ccmtest.ReadyNode("node-1")}
+	endpoints := []*discoveryv1.EndpointSlice{
+		{Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}}},
+		{Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.2"}}}},
+	}
+	status, err := balancer.EnsureEndpointLoadBalancer(t.Context(), "c", service, nodes, endpoints)
+	if err != nil {
+		t.Error(err)
+	}
+	o.Ensured = status
+	o.UpdateErr = fmt.Sprint(balancer.UpdateEndpointLoadBalancer(t.Context(), "c", service, nodes,
+		endpoints))
 }
 
 func offerOf(t *testing.T, cloud cloudprovider.Interface) (o offer) {
@@ -361,6 +392,7 @@ func offerOf(t *testing.T, cloud cloudprovider.Interface) (o offer) {
 		cidrs, err := reporter.PodCIDRs(t.Context(), node)
 		o.PodCIDRs, o.PodCIDRErr = cidrs, fmt.Sprint(err)
 	}
+	o.offerEndpoints(t, cloud)
 	return o
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	cloudprovider "k8s.io/cloud-provider"
 
@@ -48,6 +49,9 @@ func (o *offered) serves(name string) (yes bool) {
 	switch name {
 	case "LoadBalancer":
 		_, yes = o.loadBalancer()
+	case endpointsName:
+		balancer, _ := o.loadBalancer()
+		_, yes = balancer.(ccm.EndpointBalancer)
 	case "Instances":
 		_, yes = o.instances()
 	case "InstancesV2":
@@ -140,9 +144,26 @@ func dispatchLoadBalancer(
 	if err != nil {
 		return r, err
 	}
-	nodes, err := decodeNodes(a.Nodes)
+	nodes, err := decodeAll[v1.Node](a.Nodes)
 	if err != nil {
 		return r, err
+	}
+	if endpoints, ok := balancer.(ccm.EndpointBalancer); ok {
+		slices, err := decodeAll[discoveryv1.EndpointSlice](a.Endpoints)
+		if err != nil {
+			return r, err
+		}
+		switch method {
+		case "WantsEndpoints":
+			r.Yes = endpoints.WantsEndpoints(service)
+			return r, nil
+		case "EnsureEndpointLoadBalancer":
+			r.Status, err = endpoints.EnsureEndpointLoadBalancer(ctx, a.Cluster, service, nodes,
+				slices)
+			return r, err
+		case "UpdateEndpointLoadBalancer":
+			return r, endpoints.UpdateEndpointLoadBalancer(ctx, a.Cluster, service, nodes, slices)
+		}
 	}
 	switch method {
 	case "GetLoadBalancer":
@@ -194,7 +215,7 @@ func dispatchInstances(
 func dispatchInstancesV2(
 	ctx context.Context, instances cloudprovider.InstancesV2, method string, a arguments,
 ) (r results, err error) {
-	nodes, err := decodeNodes(a.Nodes)
+	nodes, err := decodeAll[v1.Node](a.Nodes)
 	if err != nil {
 		return r, err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
@@ -90,6 +91,9 @@ func variants() map[string]func(cloudprovider.Interface) cloudprovider.Interface
 		"reports": func(c cloudprovider.Interface) cloudprovider.Interface { return reporting{c} },
 		"cleans":  func(c cloudprovider.Interface) cloudprovider.Interface { return cleaning{c} },
 		"plain":   func(c cloudprovider.Interface) cloudprovider.Interface { return plain{c} },
+		"endpoints": func(c cloudprovider.Interface) cloudprovider.Interface {
+			return endpointCloud{c}
+		},
 		"all": func(c cloudprovider.Interface) cloudprovider.Interface {
 			return struct {
 				cleaning
@@ -158,6 +162,47 @@ type plain struct{ cloudprovider.Interface }
 func (p plain) InstancesV2() (cloudprovider.InstancesV2, bool) {
 	inner, ok := p.Interface.InstancesV2()
 	return struct{ cloudprovider.InstancesV2 }{inner}, ok
+}
+
+// endpointCloud has load balancers with endpoints as members, for the Services with an annotation.
+type endpointCloud struct{ cloudprovider.Interface }
+
+func (c endpointCloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
+	inner, ok := c.Interface.LoadBalancer()
+	return endpointBalancers{inner}, ok
+}
+
+type endpointBalancers struct{ cloudprovider.LoadBalancer }
+
+func (endpointBalancers) WantsEndpoints(service *v1.Service) bool {
+	return service.Annotations["members"] == "endpoints"
+}
+
+// EnsureEndpointLoadBalancer shows what it was given.
+func (endpointBalancers) EnsureEndpointLoadBalancer(
+	_ context.Context, cluster string, service *v1.Service, nodes []*v1.Node,
+	endpoints []*discoveryv1.EndpointSlice,
+) (*v1.LoadBalancerStatus, error) {
+	status := &v1.LoadBalancerStatus{Ingress: []v1.LoadBalancerIngress{
+		{Hostname: cluster + "." + service.Name},
+	}}
+	for _, node := range nodes {
+		status.Ingress = append(status.Ingress, v1.LoadBalancerIngress{Hostname: node.Name})
+	}
+	for _, slice := range endpoints {
+		for _, endpoint := range slice.Endpoints {
+			status.Ingress = append(status.Ingress,
+				v1.LoadBalancerIngress{IP: endpoint.Addresses[0]})
+		}
+	}
+	return status, nil
+}
+
+func (endpointBalancers) UpdateEndpointLoadBalancer(
+	_ context.Context, _ string, _ *v1.Service, _ []*v1.Node,
+	endpoints []*discoveryv1.EndpointSlice,
+) error {
+	return fmt.Errorf("%d EndpointSlices", len(endpoints))
 }
 
 // late learns in Initialize which interfaces its cloud supports.

@@ -19,7 +19,7 @@ import (
 )
 
 // protocol changes with the messages: host and child may be different programs.
-const protocol = 6
+const protocol = 7
 
 const (
 	// maxFromChild limits a message of the child in bytes. The host decodes one at a time. The
@@ -89,7 +89,7 @@ type arguments struct {
 	Cluster, Name, ID string
 	Data              []byte
 	Service, Volume   []byte
-	Nodes             [][]byte
+	Nodes, Endpoints  [][]byte
 	Route             cloudprovider.Route
 }
 
@@ -147,10 +147,10 @@ func encode(o object) ([]byte, error) {
 	return data, nil
 }
 
-func encodeNodes(nodes []*v1.Node) ([][]byte, error) {
-	all := make([][]byte, 0, len(nodes))
-	for _, node := range nodes {
-		data, err := encode(node)
+func encodeAll[T object](objects []T) ([][]byte, error) {
+	all := make([][]byte, 0, len(objects))
+	for _, o := range objects {
+		data, err := encode(o)
 		if err != nil {
 			return nil, err
 		}
@@ -171,16 +171,19 @@ func decode[T any, P interface {
 	return into, nil
 }
 
-func decodeNodes(all [][]byte) ([]*v1.Node, error) {
-	nodes := make([]*v1.Node, 0, len(all))
+func decodeAll[T any, P interface {
+	*T
+	Unmarshal([]byte) error
+}](all [][]byte) ([]P, error) {
+	objects := make([]P, 0, len(all))
 	for _, data := range all {
-		node, err := decode[v1.Node](data)
+		o, err := decode[T, P](data)
 		if err != nil {
 			return nil, err
 		}
-		nodes = append(nodes, node)
+		objects = append(objects, o)
 	}
-	return nodes, nil
+	return objects, nil
 }
 
 // errTooLarge refuses a message before a part of it is sent.

@@ -73,7 +73,7 @@ func TestGuard_EndpointBalancer_IsGuardedAndOnlyThere(t *testing.T) {
 	}
 	for name, call := range calls {
 		asked = nil
-		if err := call(); err != failure || len(asked) != 1 || asked[0] != name {
+		if err := call(); !errors.Is(err, failure) || len(asked) != 1 || asked[0] != name {
 			t.Errorf("%s: %v, and the provider got %q", name, err, asked)
 		}
 	}
