@@ -27,6 +27,8 @@ type Input struct {
 	Identity Identity
 	Service  *v1.Service
 	Nodes    []Node
+	// Pods are the members instead of the nodes. Nil: the nodes are.
+	Pods     *Pods
 	Settings settings.Settings
 	Features Features
 	Places   Places
@@ -115,6 +117,7 @@ func (b *builder) build() (State, error) {
 		return State{}, err
 	}
 	b.warnUnmonitored()
+	b.sayUnreachable()
 	return State{
 		Identity:       b.Identity,
 		LoadBalancer:   b.loadBalancer(address),
@@ -156,7 +159,7 @@ type State struct {
 	// SecurityGroup is nil if none is desired.
 	SecurityGroup *neutron.SecurityGroup
 	// Backends are the nodes that are members of any pool, even draining ones: their ports have the
-	// security group.
+	// security group. If pods are members, they are all nodes that may have one.
 	Backends []Backend
 	Features Features
 	// Recreate: an immutable difference is resolved by a new load balancer.
@@ -517,7 +520,7 @@ func (b *builder) asksKubeProxy(port v1.ServicePort) bool {
 // isLocal reports whether nodes without endpoints of the Service drop its traffic.
 func (b *builder) isLocal() bool {
 	spec := b.Service.Spec
-	return spec.ExternalTrafficPolicy == v1.ServiceExternalTrafficPolicyLocal &&
+	return b.Pods == nil && spec.ExternalTrafficPolicy == v1.ServiceExternalTrafficPolicyLocal &&
 		spec.HealthCheckNodePort > 0
 }
 

@@ -18,7 +18,7 @@ import (
 // backends returns the backends, sorted by node. A node needs an address of the load balancer's
 // family.
 func (b *builder) backends() []Backend {
-	if !slices.ContainsFunc(b.Service.Spec.Ports,
+	if b.Pods == nil && !slices.ContainsFunc(b.Service.Spec.Ports,
 		func(port v1.ServicePort) bool { return port.NodePort != 0 }) {
 		return nil
 	}
@@ -32,8 +32,10 @@ func (b *builder) backends() []Backend {
 		}
 	}
 	found = b.withoutDoubles(found)
-	b.warnNotReady(found, isNotReady)
-	b.sayIfNone(selected, found)
+	if b.Pods == nil {
+		b.warnNotReady(found, isNotReady)
+		b.sayIfNone(selected, found)
+	}
 	return found
 }
 
@@ -203,10 +205,13 @@ func (b *builder) warnNotReady(all []Backend, isNotReady map[string]bool) {
 		"cloud.conf")
 }
 
-// members returns the backends at a port; none if the port has no node port
-// (allocateLoadBalancerNodePorts: false).
+// members returns the pods, or the backends, at a port; none if the nodes are members and the port
+// has no node port (allocateLoadBalancerNodePorts: false).
 func (b *builder) members(port v1.ServicePort, backends []Backend) []octavia.Member {
-	if port.NodePort == 0 {
+	switch {
+	case b.Pods != nil:
+		return b.pods(port)
+	case port.NodePort == 0:
 		return nil
 	}
 	members := make([]octavia.Member, 0, len(backends))

@@ -9,8 +9,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 )
 
-// securityGroup opens the nodes' ports to the members' subnet, or to the clients if the provider
-// keeps their addresses. It may return nil.
+// securityGroup opens the node ports, or the ports of the pods, at the nodes' ports in Neutron to
+// the members' subnet, or to the clients if the provider keeps their addresses. It may return nil.
 func (b *builder) securityGroup(clients []string) (*neutron.SecurityGroup, error) {
 	if !b.Settings.ManageSecurityGroups {
 		return nil, nil
@@ -20,11 +20,15 @@ func (b *builder) securityGroup(clients []string) (*neutron.SecurityGroup, error
 		sources = []string{b.Places.Member.CIDR}
 	}
 	var rules []neutron.Rule
-	if port := int(b.Service.Spec.HealthCheckNodePort); port != 0 {
+	if port := int(b.Service.Spec.HealthCheckNodePort); port != 0 && b.Pods == nil {
 		rules = append(rules, rule("tcp", port, b.Places.Member.CIDR))
 	}
 	for _, port := range b.Service.Spec.Ports {
-		if port.NodePort == 0 {
+		switch {
+		case b.Pods != nil:
+			rules = append(rules, b.podRules(port, sources)...)
+			continue
+		case port.NodePort == 0:
 			continue
 		}
 		for _, source := range sources {

@@ -1,0 +1,179 @@
+package desired
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+)
+
+// pod returns a ready endpoint of a node.
+func pod(nodeName, address string) discoveryv1.Endpoint {
+	return discoveryv1.Endpoint{Addresses: []string{address}, NodeName: &nodeName}
+}
+
+func leaving(endpoint discoveryv1.Endpoint) discoveryv1.Endpoint {
+	endpoint.Conditions = discoveryv1.EndpointConditions{
+		Ready: new(false), Serving: new(true), Terminating: new(true),
+	}
+	return endpoint
+}
+
+func endpointPort(name string, protocol v1.Protocol, number int32) discoveryv1.EndpointPort {
+	return discoveryv1.EndpointPort{Name: &name, Protocol: &protocol, Port: &number}
+}
+
+// withPods makes pods in 10.244.0.0/16 and fd00:244::/32 the members, at port 8080 of port http.
+func withPods(endpoints ...discoveryv1.Endpoint) func(*Input) {
+	return func(in *Input) {
+		in.Pods = &Pods{
+			Ranges: []netip.Prefix{
+				netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:244::/32"),
+			},
+			Endpoints: []*discoveryv1.EndpointSlice{{
+				AddressType: discoveryv1.AddressTypeIPv4, Endpoints: endpoints,
+				Ports: []discoveryv1.EndpointPort{endpointPort("http", v1.ProtocolTCP, 8080)},
+			}},
+		}
+	}
+}
+
+func podMember(name, address string, weight int) octavia.Member {
+	return octavia.Member{
+		Name: name, Address: address, Port: 8080, SubnetID: "member subnet", Weight: weight,
+	}
+}
+
+func TestPods_EachEndpoint_IsAMemberIfItIsReached(t *testing.T) {
+	for name, test := range map[string]struct {
+		changes []func(*Input)
+		want    []octavia.Member
+		told    []string
+	}{
+		"in the range, at the target port": {
+			[]func(*Input){withPods(pod("n2", "10.244.2.1"), pod("n1", "10.244.1.1"))},
+			[]octavia.Member{podMember("n1", "10.244.1.1", 1), podMember("n2", "10.244.2.1", 1)},
+			nil,
+		},
+		"one that drains has weight 0": {
+			[]func(*Input){withPods(pod("n1", "10.244.1.1"), leaving(pod("n1", "10.244.1.2")))},
+			[]octavia.Member{podMember("n1", "10.244.1.1", 1), podMember("n1", "10.244.1.2", 0)},
+			nil,
+		},
+		"one that drains, and no weights": {
+			[]func(*Input){
+				withPods(pod("n1", "10.244.1.1"), leaving(pod("n1", "10.244.1.2"))),
+				withFeatures(ovn()),
+			},
+			[]octavia.Member{podMember("n1", "10.244.1.1", 1)}, nil,
+		},
+		"only one that drains": {
+			[]func(*Input){withPods(leaving(pod("n1", "10.244.1.2")))},
+			[]octavia.Member{podMember("n1", "10.244.1.2", 1)}, nil,
+		},
+		"of the host's network": {
+			[]func(*Input){withPods(pod("n1", "10.0.0.1"))},
+			[]octavia.Member{podMember("n1", "10.0.0.1", 1)}, nil,
+		},
+		"of another node's address": {
+			[]func(*Input){withPods(pod("n1", "10.0.0.2"), pod("n1", "10.244.1.1"))},
+			[]octavia.Member{podMember("n1", "10.244.1.1", 1)},
+			[]string{"UnsupportedConfiguration!"},
+		},
+		"anywhere else": {
+			[]func(*Input){withPods(pod("", "203.0.113.7"), pod("", "169.254.169.254"))},
+			[]octavia.Member{}, []string{"UnsupportedConfiguration!"},
+		},
+		"none": {[]func(*Input){withPods()}, []octavia.Member{}, nil},
+		"without node ports": {
+			[]func(*Input){withPods(pod("n1", "10.244.1.1")), func(in *Input) {
+				in.Service.Spec.Ports[0].NodePort = 0
+			}},
+			[]octavia.Member{podMember("n1", "10.244.1.1", 1)}, nil,
+		},
+		"of another family": {
+			[]func(*Input){withPods(pod("n1", "10.244.1.1")), withFamilies(v1.IPv6Protocol)},
+			[]octavia.Member{}, nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, notices := build(t, test.changes...)
+			wantTold(t, notices, test.told...)
+			if got := d.Ports[0].Pool.Members; !slices.Equal(got, test.want) {
+				t.Errorf("%+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestPods_SeveralPortsOneUDP_EachHasItsTargetPort(t *testing.T) {
+	d, _ := build(t, withPorts(
+		v1.ServicePort{Name: "web", Protocol: v1.ProtocolTCP, Port: 80, NodePort: 30080},
+		v1.ServicePort{Name: "dns", Protocol: v1.ProtocolUDP, Port: 53, NodePort: 30053},
+	), withPods(pod("n1", "10.244.1.1")), func(in *Input) {
+		in.Pods.Endpoints[0].Ports = []discoveryv1.EndpointPort{
+			endpointPort("dns", v1.ProtocolUDP, 5353), endpointPort("web", v1.ProtocolTCP, 8080),
+		}
+	})
+	var got []int
+	for _, port := range d.Ports {
+		for _, m := range port.Pool.Members {
+			got = append(got, m.Port)
+		}
+	}
+	if want := []int{8080, 5353}; !slices.Equal(got, want) {
+		t.Errorf("ports %v, want %v", got, want)
+	}
+}
+
+// The node that has the pod matters to kube-proxy, and not to a load balancer that forwards to it.
+func TestPods_TrafficPolicyLocal_MonitorChecksThePod(t *testing.T) {
+	d, notices := build(t, withPods(pod("n1", "10.244.1.1")), withLocal, withMonitor)
+	wantTold(t, notices)
+	pool := d.Ports[0].Pool
+	if pool.Monitor == nil || pool.Monitor.Type != octavia.MonitorTCP ||
+		pool.Members[0].MonitorPort != 0 {
+		t.Errorf("monitor %+v, members %+v", pool.Monitor, pool.Members)
+	}
+	_, notices = build(t, withPods(pod("n1", "10.244.1.1")), withLocal)
+	wantTold(t, notices)
+}
+
+func TestPods_SecurityGroup_OpensTheTargetPortsOnAllNodes(t *testing.T) {
+	d, _ := build(t, withPods(pod("n1", "10.244.1.1"), pod("n2", "10.244.2.1")), withLocal, managed)
+	if want := []neutron.Rule{let("tcp", 8080, "10.0.0.0/16")}; !slices.Equal(
+		d.SecurityGroup.Rules, want) {
+		t.Errorf("rules %+v, want %+v", d.SecurityGroup.Rules, want)
+	}
+	var nodes []string
+	for _, backend := range d.Backends {
+		nodes = append(nodes, backend.Node)
+	}
+	if want := []string{"n1", "n2"}; !slices.Equal(nodes, want) {
+		t.Errorf("nodes %v, want %v", nodes, want)
+	}
+}
+
+// A route to the pods is on the router of the VIP's subnet.
+func TestResolve_PodsAreMembers_TheirSubnetIsTheVIPs(t *testing.T) {
+	s := newSite(t)
+	in := Input{
+		Service: service(v1.IPv4Protocol), Pods: &Pods{},
+		Nodes:    []Node{{Node: s.addNode("a", "10.0.0.11")}},
+		Settings: settings.Settings{Internal: true, NetworkID: s.front},
+	}
+	existing := &octavia.LoadBalancer{VIP: octavia.VIP{SubnetID: s.frontV4, NetworkID: s.front}}
+	for _, manage := range []bool{false, true} {
+		in.Settings.ManageSecurityGroups = manage
+		places, _, err := Resolve(t.Context(), s.api, in, existing)
+		if err != nil || places.Member.ID != s.frontV4 {
+			t.Errorf("found %+v, %v", places, err)
+		}
+	}
+}
