@@ -134,6 +134,12 @@ type LoadBalancer struct {
 	// DriftPeriod is the interval at which load balancers are checked for drift without a change in
 	// the cluster. 0 disables the check. OCCM has no such option.
 	DriftPeriod time.Duration
+	// MemberTarget says what load balancers forward to: "node", "pod", or "auto", which is "pod" if
+	// the pods can be reached. OCCM has no such option.
+	MemberTarget string
+	// PodRanges are the CIDRs of pod addresses that the router of the load balancers' subnet leads
+	// to. Empty: no pod can be a member. OCCM has no such option.
+	PodRanges []string
 }
 
 // LoadBalancerClass overrides some defaults for the Services that name the class.
@@ -145,6 +151,8 @@ type LoadBalancerClass struct {
 	NetworkID          string
 	SubnetID           string
 	MemberSubnetID     string
+	// MemberTarget replaces that of [LoadBalancer]; "": it does not.
+	MemberTarget string
 	// AllowedAnnotations replaces that of [LoadBalancer]; "": it does not.
 	AllowedAnnotations string
 	// Namespaces may use the class. Empty: all namespaces.

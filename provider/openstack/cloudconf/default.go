@@ -19,6 +19,7 @@ func Default() Config {
 			ContainerStore:        "barbican",
 			AllowedAnnotations:    allAnnotations,
 			DriftPeriod:           5 * time.Minute,
+			MemberTarget:          "node",
 		},
 		Metadata: Metadata{
 			SearchOrder:    "configDrive,metadataService",

@@ -257,9 +257,20 @@ func loadBalancer(l *LoadBalancer) section {
 			duration("drift-period", &l.DriftPeriod,
 				"Interval at which load balancers are checked for drift without a change in the "+
 					"cluster. 0 disables the check.", between(asError, 0, 24*time.Hour)),
+			text("member-target", &l.MemberTarget,
+				"What load balancers forward to: the node ports of nodes, or pods. auto is pod if "+
+					"pod-ranges is set, and otherwise node.", oneOf(asMistake, memberTargets()...)),
+			list("pod-ranges", &l.PodRanges,
+				"The CIDRs of pod addresses that the router of the load balancers' subnet leads "+
+					"to, and whose packets the nodes' ports accept: by the routes of fxccm, or by "+
+					"another component such as BGP. Pods are members only in these ranges, and at "+
+					"addresses of their nodes.", cidrs()),
 		},
 	}
 }
+
+// memberTargets are the values of member-target.
+func memberTargets() []string { return []string{"node", "pod", "auto"} }
 
 func loadBalancerClass(class *LoadBalancerClass) section {
 	return section{
@@ -277,6 +288,8 @@ func loadBalancerClass(class *LoadBalancerClass) section {
 			text("network-id", &class.NetworkID, "As in [LoadBalancer].", uuidRule()),
 			text("subnet-id", &class.SubnetID, "As in [LoadBalancer].", uuidRule()),
 			text("member-subnet-id", &class.MemberSubnetID, "As in [LoadBalancer].", uuidRule()),
+			text("member-target", &class.MemberTarget, "As in [LoadBalancer].",
+				oneOf(asMistake, append([]string{""}, memberTargets()...)...)),
 			text("allowed-annotations", &class.AllowedAnnotations,
 				"As in [LoadBalancer], for the Services of this class.", annotationNames()),
 			list("namespaces", &class.Namespaces,

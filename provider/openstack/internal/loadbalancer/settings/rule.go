@@ -63,6 +63,7 @@ func withClass(
 	// Without a subnet of their own, members are in subnet-id of [LoadBalancer], not of the class.
 	conf.MemberSubnetID = cmp.Or(class.MemberSubnetID, conf.MemberSubnetID, conf.SubnetID)
 	conf.AllowedAnnotations = cmp.Or(class.AllowedAnnotations, conf.AllowedAnnotations)
+	conf.MemberTarget = cmp.Or(class.MemberTarget, conf.MemberTarget)
 	conf.NetworkID = cmp.Or(class.NetworkID, conf.NetworkID)
 	conf.SubnetID = cmp.Or(class.SubnetID, conf.SubnetID)
 	conf.FloatingNetworkID = cmp.Or(class.FloatingNetworkID, conf.FloatingNetworkID)

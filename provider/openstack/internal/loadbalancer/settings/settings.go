@@ -77,6 +77,8 @@ type Settings struct {
 	SourceRanges []string
 	// NodeSelector selects the members' nodes.
 	NodeSelector NodeSelector
+	// MemberTarget is what the load balancer forwards to.
+	MemberTarget MemberTarget
 
 	// LoadBalancerID is the ID of the load balancer to use; "" if none is named.
 	LoadBalancerID string
