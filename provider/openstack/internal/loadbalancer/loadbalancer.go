@@ -156,11 +156,18 @@ func (l *LoadBalancers) GetLoadBalancerName(
 // that are shut down or about to be removed: they get no new connections, until they are gone.
 func (l *LoadBalancers) EnsureLoadBalancer(
 	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
+) (*v1.LoadBalancerStatus, error) {
+	return l.ensureForCaller(ctx,
+		request{cluster: clusterName, service: service, nodes: nodes, mode: mode{create: true}})
+}
+
+// ensureForCaller is ensure for the service controller.
+func (l *LoadBalancers) ensureForCaller(
+	ctx context.Context, of request,
 ) (status *v1.LoadBalancerStatus, err error) {
 	defer l.measure("loadbalancer_ensure", &err)()
-	status, err = l.ensure(ctx,
-		request{cluster: clusterName, service: service, nodes: nodes, mode: mode{create: true}})
-	if state := l.states.get(service.UID); state != nil {
+	status, err = l.ensure(ctx, of)
+	if state := l.states.get(of.service.UID); state != nil {
 		state.isRetried.Store(err != nil)
 	}
 	return status, err
@@ -170,10 +177,15 @@ func (l *LoadBalancers) EnsureLoadBalancer(
 // but creates no load balancer: a caller may pass a Service that has been deleted meanwhile.
 func (l *LoadBalancers) UpdateLoadBalancer(
 	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
-) (err error) {
-	defer l.measure("loadbalancer_update", &err)()
-	_, err = l.ensure(ctx,
+) error {
+	return l.updateForCaller(ctx,
 		request{cluster: clusterName, service: service, nodes: nodes, mode: mode{nodes: true}})
+}
+
+// updateForCaller is ensure for the service controller, after a change of nodes or endpoints.
+func (l *LoadBalancers) updateForCaller(ctx context.Context, of request) (err error) {
+	defer l.measure("loadbalancer_update", &err)()
+	_, err = l.ensure(ctx, of)
 	return err
 }
 
@@ -222,6 +234,9 @@ func (l *LoadBalancers) ensure(ctx context.Context, of request) (*v1.LoadBalance
 	r.service, r.notes.service = service, service
 	ctx = recent.With(ctx, &r.state.requests)
 	r.nodes = l.objects.Load().nodesOr(r.nodes)
+	if !r.repair {
+		r.state.endpoints = r.endpoints
+	}
 	// An update that comes after the deletion of a Service must leave no state behind.
 	if r.create {
 		l.states.set(service.UID, r.state)

@@ -37,9 +37,13 @@ func (l *LoadBalancers) Preview(
 		mode: mode{create: true, repair: true, deep: true},
 	}, newServiceState(), true)
 	defer r.close()
+	var err error
+	if r.state.endpoints, err = l.readEndpoints(ctx, service); err != nil {
+		return Preview{}, err
+	}
 	preview := Preview{}
 	var refused *events.Notice
-	err := r.preview(ctx, &preview)
+	err = r.preview(ctx, &preview)
 	if errors.As(err, &refused) {
 		err = r.previewRefused(ctx, &preview)
 	}

@@ -26,6 +26,8 @@ type request struct {
 	cluster string
 	service *v1.Service
 	nodes   []*v1.Node
+	// endpoints of the Service are nil if the caller has none to give.
+	endpoints *endpoints
 	// deletedCluster is the UID of a cluster without an API server, whose Service is deleted. Only
 	// objects with its tag count. "": the cluster of the term.
 	deletedCluster string
@@ -234,10 +236,15 @@ func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 	if err := r.checkCertificate(ctx); err != nil {
 		return desired.State{}, err
 	}
+	pods, err := r.pods()
+	if err != nil {
+		return desired.State{}, err
+	}
 	input := desired.Input{
 		Identity: r.identity,
 		Service:  r.service,
 		Nodes:    desired.Candidates(r.nodes, r.of.config.RemovalTaints),
+		Pods:     pods,
 		Settings: r.settings,
 
 		Guest:                r.found.role == plan.Guest,
@@ -251,7 +258,6 @@ func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 	}
 	input.Features = desired.FeaturesOf(provider, r.found.apiMinor, r.settings.Serial)
 	var notes []events.Notice
-	var err error
 	input.Places, notes, err = desired.Resolve(ctx, r.of.config.Neutron, input, r.found.balancer)
 	var impossible *events.Notice
 	var unseen *desired.UnseenSubnetError

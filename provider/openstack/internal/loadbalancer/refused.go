@@ -157,6 +157,7 @@ func (r *reconciler) nameOf(option string) string {
 	ofClass := map[string]string{
 		"network-id": class.NetworkID, "subnet-id": class.SubnetID,
 		"member-subnet-id":    class.MemberSubnetID,
+		"member-target":       class.MemberTarget,
 		"floating-network-id": class.FloatingNetworkID,
 		"floating-subnet-id":  class.FloatingSubnetID,
 	}

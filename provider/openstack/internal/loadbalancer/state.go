@@ -34,6 +34,9 @@ type serviceState struct {
 	isDrifted bool
 	// isRetried: the last call of the service controller failed, so it will call again.
 	isRetried atomic.Bool
+	// endpoints are those of the last call of the service controller, which calls again soon after
+	// they have changed. Nil: it gave none.
+	endpoints *endpoints
 	// requests are the last ones for the Service. They lock themselves.
 	requests recent.Requests
 }

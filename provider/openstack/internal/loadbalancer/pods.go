@@ -1,0 +1,114 @@
+package loadbalancer
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/fxccm/fxccm/internal/members"
+	"github.com/fxccm/fxccm/provider/openstack/internal/events"
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+)
+
+var _ members.EndpointBalancer = (*LoadBalancers)(nil)
+
+// endpoints are the EndpointSlices of a Service. Nil: the caller has none to give.
+type endpoints struct{ slices []*discoveryv1.EndpointSlice }
+
+// WantsEndpoints implements ccm.EndpointBalancer.
+func (l *LoadBalancers) WantsEndpoints(service *v1.Service) bool {
+	wanted, _ := settings.Of(service, l.config.Defaults)
+	// Without ranges no endpoint can be a member: nodes are, or the Service is refused.
+	return (wanted.MemberTarget == settings.TargetPod ||
+		wanted.MemberTarget == settings.TargetAuto) && len(l.podRanges()) > 0
+}
+
+// EnsureEndpointLoadBalancer implements ccm.EndpointBalancer.
+func (l *LoadBalancers) EnsureEndpointLoadBalancer(
+	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
+	slices []*discoveryv1.EndpointSlice,
+) (*v1.LoadBalancerStatus, error) {
+	return l.ensureForCaller(ctx, request{
+		cluster: clusterName, service: service, nodes: nodes, endpoints: &endpoints{slices},
+		mode: mode{create: true},
+	})
+}
+
+// UpdateEndpointLoadBalancer implements ccm.EndpointBalancer.
+func (l *LoadBalancers) UpdateEndpointLoadBalancer(
+	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
+	slices []*discoveryv1.EndpointSlice,
+) error {
+	return l.updateForCaller(ctx, request{
+		cluster: clusterName, service: service, nodes: nodes, endpoints: &endpoints{slices},
+		mode: mode{nodes: true},
+	})
+}
+
+// podRanges are the ranges of pods that load balancers reach. Malformed ones are left out, as
+// cloud.conf reports.
+func (l *LoadBalancers) podRanges() (ranges []netip.Prefix) {
+	for _, text := range l.config.Defaults.LoadBalancer.PodRanges {
+		if r, err := netip.ParsePrefix(text); err == nil {
+			ranges = append(ranges, r.Masked())
+		}
+	}
+	return ranges
+}
+
+// pods returns the pods that are the members, or nil if nodes are. A repair of drift, which no
+// service controller calls, has the endpoints of its last call.
+func (r *reconciler) pods() (*desired.Pods, error) {
+	ranges := r.of.podRanges()
+	switch target := r.settings.MemberTarget; {
+	case target != settings.TargetPod && target != settings.TargetAuto:
+		return nil, nil
+	case target == settings.TargetAuto && (len(ranges) == 0 || r.state.endpoints == nil):
+		return nil, nil
+	case len(ranges) == 0:
+		return nil, r.notes.refuse(aboutPlaces, events.Refuse(events.Unsupported,
+			"%s is pod, but no pod can be reached: option pod-ranges of [LoadBalancer] in "+
+				"cloud.conf is empty; list the ranges of pods to which the router of the load "+
+				"balancer's subnet has routes, or set member-target to node or auto",
+			r.nameOf("member-target")))
+	case r.state.endpoints == nil:
+		return nil, r.notes.refuse(aboutPlaces, events.Refuse(events.Unsupported,
+			"%s is pod, but the endpoints of Services are not passed to the provider, as with "+
+				"several regions in cloud.conf or with another service controller; set "+
+				"member-target to node or auto", r.nameOf("member-target")))
+	}
+	return &desired.Pods{Endpoints: r.state.endpoints.slices, Ranges: ranges}, nil
+}
+
+// readEndpoints reads the endpoints of a Service from the API server, for a preview.
+func (l *LoadBalancers) readEndpoints(
+	ctx context.Context, service *v1.Service,
+) (*endpoints, error) {
+	if !l.WantsEndpoints(service) {
+		return nil, nil
+	}
+	client, err := l.config.Kube()
+	if err != nil {
+		return nil, fmt.Errorf("get a client to read EndpointSlices: %w", err)
+	}
+	list, err := client.DiscoveryV1().EndpointSlices(service.Namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: labels.Set{
+			discoveryv1.LabelServiceName: service.Name,
+		}.String()})
+	if err != nil {
+		return nil, fmt.Errorf("list the EndpointSlices of the Service: %w",
+			failure.New(apiServer, "", err))
+	}
+	found := &endpoints{}
+	for i := range list.Items {
+		found.slices = append(found.slices, &list.Items[i])
+	}
+	return found, nil
+}
