@@ -1,0 +1,214 @@
+package loadbalancer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+)
+
+// slicesOf returns EndpointSlices with ready pods at these addresses, at port 8080.
+func slicesOf(service *v1.Service, addresses ...string) []*discoveryv1.EndpointSlice {
+	slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
+	for _, port := range service.Spec.Ports {
+		slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{
+			Name: &port.Name, Protocol: &port.Protocol, Port: new(int32(8080)),
+		})
+	}
+	for _, address := range addresses {
+		slice.Endpoints = append(slice.Endpoints,
+			discoveryv1.Endpoint{Addresses: []string{address}})
+	}
+	return []*discoveryv1.EndpointSlice{slice}
+}
+
+// ensurePods reconciles with pods at these addresses until the Service is served, as the service
+// controller does.
+func (c *cluster) ensurePods(service *v1.Service, node *v1.Node, addresses ...string) {
+	c.site.t.Helper()
+	for range 200 {
+		_, err := c.EnsureEndpointLoadBalancer(c.site.t.Context(), "kubernetes",
+			c.site.now(service), []*v1.Node{node}, slicesOf(service, addresses...))
+		if err == nil {
+			return
+		}
+		if !isWait(err) {
+			c.site.t.Fatalf("ensure %s: %v", service.Name, err)
+		}
+		if err := c.forgetList(service.UID); err != nil {
+			c.site.t.Fatal(err)
+		}
+	}
+	c.site.t.Fatalf("%s is not served after 200 passes", service.Name)
+}
+
+// memberAddresses returns the members of the only pool, sorted.
+func (s *site) memberAddresses() (all []string) {
+	s.t.Helper()
+	lbs := s.LoadBalancers()
+	if len(lbs) != 1 || len(lbs[0].Pools) != 1 {
+		s.t.Fatalf("the load balancers are %+v", lbs)
+	}
+	for _, m := range lbs[0].Pools[0].Members {
+		all = append(all, fmt.Sprintf("%s:%d", m.Address, m.ProtocolPort))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (s *site) wantMembers(want ...string) {
+	s.t.Helper()
+	if got := s.memberAddresses(); !slices.Equal(got, want) {
+		s.t.Errorf("members %v, want %v", got, want)
+	}
+}
+
+func withTarget(service *v1.Service, target string) *v1.Service {
+	annotations("member-target", target)(service)
+	return service
+}
+
+func TestPods_RangesAreDeclared_EndpointsAreMembers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.defaults.LoadBalancer.PodRanges = []string{"10.244.0.0/16"}
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	service := withTarget(s.addService("web", 80), "pod")
+	s.update(service)
+	if !c.WantsEndpoints(service) {
+		t.Error("the provider wants no endpoints")
+	}
+	c.ensurePods(service, node, "10.244.1.1", "10.244.1.2", "203.0.113.9")
+	s.wantMembers("10.244.1.1:8080", "10.244.1.2:8080")
+
+	// A rollout costs one request for all members.
+	mark := s.mark()
+	if err := c.UpdateEndpointLoadBalancer(t.Context(), "kubernetes", s.now(service),
+		[]*v1.Node{node}, slicesOf(service, "10.244.1.3", "10.244.1.4")); err != nil && !isWait(err) {
+		t.Fatal(err)
+	}
+	if writes := s.writes(mark); len(writes) != 1 || !strings.HasSuffix(writes[0], "/members") {
+		t.Errorf("the requests are %q", writes)
+	}
+	s.wantMembers("10.244.1.3:8080", "10.244.1.4:8080")
+
+	// Nodes are members again.
+	service = withTarget(s.now(service), "node")
+	s.update(service)
+	if c.WantsEndpoints(service) {
+		t.Error("the provider wants endpoints for nodes")
+	}
+	c.ensure(service, node)
+	s.wantMembers(node.Status.Addresses[0].Address + ":30080")
+}
+
+func TestPods_NoRangeIsDeclared_PodIsRefusedAndAutoIsNode(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	s := c.site
+	refused := withTarget(s.addService("refused", 80), "pod")
+	s.update(refused)
+	if c.WantsEndpoints(refused) {
+		t.Error("the provider wants endpoints that it cannot reach")
+	}
+	_, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(refused), []*v1.Node{node})
+	if err == nil {
+		t.Error("the Service is served")
+	}
+	if lbs := s.LoadBalancers(); len(lbs) > 0 {
+		t.Errorf("the load balancers are %+v", lbs)
+	}
+	if said := s.said("pod-ranges"); len(said) != 1 {
+		t.Errorf("the events are %q", said)
+	}
+
+	auto := withTarget(s.addService("auto", 80), "auto")
+	s.update(auto)
+	c.ensure(auto, node)
+	s.wantMembers(node.Status.Addresses[0].Address + ":30080")
+}
+
+func TestPods_AutoWithRanges_EndpointsAreMembers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.defaults.LoadBalancer.PodRanges = []string{"10.244.0.0/16"}
+	s.defaults.LoadBalancer.MemberTarget = "auto"
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	service := s.addService("web", 80)
+	c.ensurePods(service, node, "10.244.1.1")
+	s.wantMembers("10.244.1.1:8080")
+}
+
+// A caller that has no endpoints, such as another service controller, must not empty a pool.
+func TestPods_CallerHasNoEndpoints_IsRefused(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.defaults.LoadBalancer.PodRanges = []string{"10.244.0.0/16"}
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	service := withTarget(s.addService("web", 80), "pod")
+	s.update(service)
+	c.ensurePods(service, node, "10.244.1.1")
+	if err := c.UpdateLoadBalancer(t.Context(), "kubernetes", s.now(service),
+		[]*v1.Node{node}); err == nil {
+		t.Error("the update succeeds")
+	}
+	s.wantMembers("10.244.1.1:8080")
+}
+
+func TestPods_Drift_IsRepairedWithTheLastEndpoints(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.defaults.LoadBalancer.PodRanges = []string{"10.244.0.0/16"}
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	service := withTarget(s.addService("web", 80), "pod")
+	s.update(service)
+	c.ensurePods(service, node, "10.244.1.1")
+	if err := s.ChangeLoadBalancer(s.LoadBalancers()[0].ID, func(lb *openstacktest.LoadBalancer) {
+		lb.Pools[0].Members = nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for range 200 {
+		_, err := c.ensure1(request{
+			cluster: "kubernetes", service: s.now(service), nodes: []*v1.Node{node},
+			mode: mode{create: true, repair: true, deep: true},
+		})
+		if err == nil {
+			break
+		}
+		if !isWait(err) {
+			t.Fatal(err)
+		}
+	}
+	s.wantMembers("10.244.1.1:8080")
+}
+
+func TestPreview_Pods_ReadsTheEndpoints(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.defaults.LoadBalancer.PodRanges = []string{"10.244.0.0/16"}
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	service := withTarget(s.addService("web", 80), "pod")
+	s.update(service)
+	slice := slicesOf(service, "10.244.1.1")[0]
+	slice.Namespace, slice.Name = service.Namespace, "web-1"
+	slice.Labels = map[string]string{discoveryv1.LabelServiceName: service.Name}
+	if err := s.kube.Tracker().Add(slice); err != nil {
+		t.Fatal(err)
+	}
+	preview, err := c.Preview(t.Context(), "kubernetes", s.now(service), []*v1.Node{node})
+	if err != nil || preview.Refused {
+		t.Fatalf("%+v, %v", preview, err)
+	}
+	if outline := strings.Join(preview.Desired, "\n"); !strings.Contains(outline, "10.244.1.1") {
+		t.Errorf("desired:\n%s", outline)
+	}
+	if len(preview.Plan.Steps) == 0 {
+		t.Errorf("no step in %v", preview.Plan)
+	}
+}
