@@ -340,8 +340,10 @@ func TestProgram_WithTheRenderedManifests_ServesTheCluster(t *testing.T) {
 	stop(t, program)
 
 	// A node is deleted only after minutes of confirmed absence; package tests show it. Only the
-	// node-ipam-controller gets nodes.
-	compareRules(t, cp, text, name, "delete nodes", "get nodes")
+	// node-ipam-controller gets nodes, and only load balancers that forward to pods need
+	// EndpointSlices.
+	compareRules(t, cp, text, name, "delete nodes", "get nodes",
+		"list endpointslices.discovery.k8s.io", "watch endpointslices.discovery.k8s.io")
 }
 
 func TestProgram_WithTheArgumentsOfTheDaemonSet_Leads(t *testing.T) {

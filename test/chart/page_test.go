@@ -31,6 +31,7 @@ that a CCM serves, or to create tokens.
 |---|---|---|
 | CCM | nodes: get, list, watch, update, patch, delete; nodes/status: patch | initialize nodes, keep their labels, taints, addresses and routes, delete nodes without an instance |
 | CCM | services: list, watch, patch; services/status: patch | addresses, finalizers and annotations of load balancers |
+| CCM | endpointslices.discovery.k8s.io: list, watch | members of load balancers that forward to pods |
 | CCM | namespaces: get, ` + "`kube-system`" + ` only | its UID identifies the cluster in tags |
 | CCM | events: create, patch | say what happened to an object |
 | CCM | leases: create; get, update, watch of its own only | leader election |

@@ -165,7 +165,8 @@ func (m *migration) warnUnsupported(ctx context.Context) error {
 	}
 	found, err := m.readFile(ctx, m.settings.Config.CloudProvider.ConfigFile)
 	if err != nil {
-		warn("cloud.conf cannot be read (%v): OCCM ignores [Client], [Instances] and drift-period", err)
+		warn("cloud.conf cannot be read (%v): OCCM ignores [Client], [Instances], "+
+			"drift-period, member-target and pod-ranges", err)
 		return nil
 	}
 	loaded, err := m.loadCloudConf(ctx, found.content, false, func(string, mounted, error) {})
@@ -181,7 +182,9 @@ func (m *migration) warnUnsupported(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cloud.conf: %w", err)
 	}
-	for _, setting := range []string{"[Client]", "[Instances]", "drift-period"} {
+	for _, setting := range []string{
+		"[Client]", "[Instances]", "drift-period", "member-target", "pod-ranges",
+	} {
 		if strings.Contains(text, "\n"+setting) {
 			warn("cloud.conf: OCCM ignores %s", setting)
 		}

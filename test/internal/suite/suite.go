@@ -121,6 +121,7 @@ func (s *Suite) stop() error {
 // rules. test/e2e/openstack checks these, and test/e2e/controllers the others.
 func OfOpenStack(p rbac.Permission) bool {
 	return slices.Contains([]string{"patch services", "get namespaces kube-system"}, p.String()) ||
+		p.Resource == "endpointslices" ||
 		p.Resource == "configmaps" && (p.Verb == "create" || p.ResourceName == "fxccm-routes")
 }
 
