@@ -38,6 +38,7 @@ func checks() []check {
 		{"absence", false, (*trial).absence},
 		{"provider-ids", false, (*trial).providerIDs},
 		{"adopted-load-balancer", false, (*trial).adoptedLoadBalancer},
+		{"endpoints", false, (*trial).endpoints},
 	}
 }
 

@@ -28,6 +28,7 @@
 //   - absence: the Node stays while the cloud fails, and is deleted after its instance.
 //   - provider-ids: an instance with a bare provider ID is never absent.
 //   - adopted-load-balancer: a load balancer that the user has created survives its Service.
+//   - endpoints: a load balancer that forwards to pods follows the endpoints of its Service.
 //
 // A check that the cloud cannot take part in is skipped with a reason.
 //

@@ -33,7 +33,10 @@ type openStack struct {
 	file            string
 }
 
-var _ conformance.Adopter = (*openStack)(nil)
+var (
+	_ conformance.Adopter           = (*openStack)(nil)
+	_ conformance.EndpointForwarder = (*openStack)(nil)
+)
 
 func newOpenStack(t testing.TB) conformance.Cloud {
 	t.Helper()
@@ -55,6 +58,7 @@ func newOpenStack(t testing.TB) conformance.Cloud {
 	conf := o.cloud.CloudConf("password") + `
 [LoadBalancer]
 floating-network-id = ` + public + `
+pod-ranges = 10.244.0.0/16
 [Route]
 router-id = ` + router + `
 [Client]
@@ -104,4 +108,22 @@ func (o *openStack) AddLoadBalancer() (id string, annotations map[string]string)
 func (o *openStack) HasLoadBalancer(id string) bool {
 	_, err := o.cloud.LoadBalancer(id)
 	return err == nil
+}
+
+func (o *openStack) Endpoints() (first, second string, annotations map[string]string) {
+	return "10.244.1.1", "10.244.1.2",
+		map[string]string{"loadbalancer.openstack.org/member-target": "pod"}
+}
+
+func (o *openStack) ForwardsTo(address string) bool {
+	for _, lb := range o.cloud.LoadBalancers() {
+		for _, pool := range lb.Pools {
+			for _, member := range pool.Members {
+				if member.Address == address {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
