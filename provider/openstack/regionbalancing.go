@@ -3,12 +3,15 @@ package openstack
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/cloud-provider/api"
 
+	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
@@ -19,7 +22,7 @@ import (
 // cannot move, so a Service that requests another region later is refused while it has one.
 type regionalBalancers struct{ *regions }
 
-var _ cloudprovider.LoadBalancer = regionalBalancers{}
+var _ ccm.EndpointBalancer = regionalBalancers{}
 
 // LoadBalancer implements cloudprovider.Interface. Load balancers are served if a region serves
 // them.
@@ -59,6 +62,17 @@ func (b regionalBalancers) GetLoadBalancer(
 // EnsureLoadBalancer implements cloudprovider.LoadBalancer.
 func (b regionalBalancers) EnsureLoadBalancer(
 	ctx context.Context, cluster string, service *v1.Service, nodes []*v1.Node,
+) (*v1.LoadBalancerStatus, error) {
+	return b.ensure(ctx, cluster, service, func(c *cloud) (*v1.LoadBalancerStatus, error) {
+		return c.balancing.balancers.EnsureLoadBalancer(ctx, cluster, service,
+			b.nodesIn(c, nodes))
+	})
+}
+
+// ensure records the region that the Service requests, and calls it.
+func (b regionalBalancers) ensure(
+	ctx context.Context, cluster string, service *v1.Service,
+	call func(*cloud) (*v1.LoadBalancerStatus, error),
 ) (status *v1.LoadBalancerStatus, err error) {
 	wanted := b.nameOr(service.Annotations[settings.AnnotationRegion])
 	c, err := b.serving(wanted, settings.AnnotationRegion)
@@ -78,11 +92,62 @@ func (b regionalBalancers) EnsureLoadBalancer(
 	b.balancing[service.UID] = wanted
 	b.mu.Unlock()
 	err = c.limitBalancerCalls(func() error {
-		status, err = c.balancing.balancers.EnsureLoadBalancer(ctx, cluster, service,
-			b.nodesIn(c, nodes))
+		status, err = call(c)
 		return err
 	})
 	return status, err
+}
+
+// WantsEndpoints implements ccm.EndpointBalancer.
+func (b regionalBalancers) WantsEndpoints(service *v1.Service) bool {
+	c := b.named(b.nameOr(service.Annotations[settings.AnnotationRegion]))
+	return c != nil && c.balancing != nil && c.balancing.balancers.WantsEndpoints(service)
+}
+
+// EnsureEndpointLoadBalancer implements ccm.EndpointBalancer.
+func (b regionalBalancers) EnsureEndpointLoadBalancer(
+	ctx context.Context, cluster string, service *v1.Service, nodes []*v1.Node,
+	endpoints []*discoveryv1.EndpointSlice,
+) (*v1.LoadBalancerStatus, error) {
+	return b.ensure(ctx, cluster, service, func(c *cloud) (*v1.LoadBalancerStatus, error) {
+		return c.balancing.balancers.EnsureEndpointLoadBalancer(ctx, cluster, service,
+			b.nodesIn(c, nodes), b.endpointsIn(c, endpoints))
+	})
+}
+
+// UpdateEndpointLoadBalancer implements ccm.EndpointBalancer.
+func (b regionalBalancers) UpdateEndpointLoadBalancer(
+	ctx context.Context, cluster string, service *v1.Service, nodes []*v1.Node,
+	endpoints []*discoveryv1.EndpointSlice,
+) error {
+	return b.inRecorded(service, func(c *cloud) error {
+		return c.balancing.balancers.UpdateEndpointLoadBalancer(ctx, cluster, service,
+			b.nodesIn(c, nodes), b.endpointsIn(c, endpoints))
+	})
+}
+
+// endpointsIn leaves out the endpoints on nodes of other regions. An endpoint without a node stays:
+// the ranges of the region's pods decide.
+func (b regionalBalancers) endpointsIn(
+	in *cloud, all []*discoveryv1.EndpointSlice,
+) []*discoveryv1.EndpointSlice {
+	b.mu.Lock()
+	nodes := b.nodes
+	b.mu.Unlock()
+	var kept []*discoveryv1.EndpointSlice
+	for _, slice := range all {
+		own := *slice
+		own.Endpoints = slices.DeleteFunc(slices.Clone(slice.Endpoints),
+			func(e discoveryv1.Endpoint) bool {
+				if e.NodeName == nil || nodes == nil {
+					return false
+				}
+				node, err := nodes.Get(*e.NodeName)
+				return err == nil && b.home(node) != in
+			})
+		kept = append(kept, &own)
+	}
+	return kept
 }
 
 // maxBalancerCalls limits the calls in flight of one region to half of the default of

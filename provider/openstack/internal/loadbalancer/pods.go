@@ -81,7 +81,7 @@ func (r *reconciler) pods() (*desired.Pods, error) {
 	case r.state.endpoints == nil:
 		return nil, r.notes.refuse(aboutPlaces, events.Refuse(events.Unsupported,
 			"%s is pod, but the endpoints of Services are not passed to the provider, as with "+
-				"several regions in cloud.conf or with another service controller; set "+
+				"another service controller; set "+
 				"member-target to node or auto", r.nameOf("member-target")))
 	}
 	return &desired.Pods{Endpoints: r.state.endpoints.slices, Ranges: ranges}, nil
