@@ -17,14 +17,16 @@ import (
 // Service instead of its nodes. The LoadBalancer of a provider may implement it. [Term.Cloud] has
 // one if the provider's is one. All methods must be safe for concurrent use.
 //
-// The service-lb-controller calls EnsureEndpointLoadBalancer and UpdateEndpointLoadBalancer, instead
-// of EnsureLoadBalancer and UpdateLoadBalancer, for a Service for which WantsEndpoints returns true.
-// Service, nodes and endpoints are as they are at one moment. The provider must not change them.
+// For a Service for which WantsEndpoints returns true, the service-lb-controller calls
+// EnsureEndpointLoadBalancer and UpdateEndpointLoadBalancer instead of EnsureLoadBalancer and
+// UpdateLoadBalancer. Service, nodes and endpoints are as they are at one moment. The provider must
+// not change them.
 //
 // endpoints are the EndpointSlices of the Service, in no order. They have their name, the label
-// kubernetes.io/service-name, the address type, name, number and protocol of the ports, and for each
-// endpoint its addresses, conditions and node name. Other fields may be missing. A user who may
-// create EndpointSlices chooses the addresses: the provider must check that they are those of pods.
+// kubernetes.io/service-name, the address type, the name, number and protocol of each port, and for
+// each endpoint its addresses, conditions and node name. Other fields may be missing. A user who
+// may create EndpointSlices chooses the addresses: the provider must check that they are those of
+// pods.
 //
 // A change of the endpoints leads to one call of UpdateEndpointLoadBalancer for the Service, and
 // then to at most one in 2 seconds. EndpointSlices are read from the API server from the first
