@@ -17,6 +17,7 @@ const (
 	AlgorithmIgnored         Reason = "LoadBalancerAlgorithmIgnored"
 	AvailabilityZonesIgnored Reason = "LoadBalancerAvailabilityZonesIgnored"
 	CertificateNotFound      Reason = "CertificateNotFound"
+	EndpointsLeftOut         Reason = "LoadBalancerEndpointsLeftOut"
 	FlavorIgnored            Reason = "LoadBalancerFlavorIgnored"
 	FloatingIPSkipped        Reason = "LoadBalancerFloatingIPSkipped"
 	FloatingIPUnavailable    Reason = "FloatingIPUnavailable"
@@ -115,6 +116,11 @@ func OfServices() []Event {
 			CertificateNotFound,
 			"The key manager has no container or secret with the reference, or denies access to it.",
 			"Correct the annotation, or give the provider's user access to the secret.",
+		},
+		{
+			EndpointsLeftOut,
+			"Endpoints of the Service have addresses that the load balancer must not or cannot forward to.",
+			"Correct pod-ranges in cloud.conf, or the EndpointSlices.",
 		},
 		{
 			FlavorIgnored,

@@ -102,7 +102,7 @@ func (b *builder) sayUnreachable() {
 	}
 	for _, port := range b.Service.Spec.Ports {
 		if _, others := b.podsAt(port); len(others) > 0 {
-			b.warn(events.Unsupported, "endpoints of the Service are not members: their addresses "+
+			b.warn(events.EndpointsLeftOut, "endpoints of the Service are not members: their addresses "+
 				"are neither in a range of pods that the load balancer reaches ("+b.ranges()+
 				") nor addresses of their nodes")
 			return

@@ -84,11 +84,11 @@ func TestPods_EachEndpoint_IsAMemberIfItIsReached(t *testing.T) {
 		"of another node's address": {
 			[]func(*Input){withPods(pod("n1", "10.0.0.2"), pod("n1", "10.244.1.1"))},
 			[]octavia.Member{podMember("n1", "10.244.1.1", 1)},
-			[]string{"UnsupportedConfiguration!"},
+			[]string{"LoadBalancerEndpointsLeftOut!"},
 		},
 		"anywhere else": {
 			[]func(*Input){withPods(pod("", "203.0.113.7"), pod("", "169.254.169.254"))},
-			[]octavia.Member{}, []string{"UnsupportedConfiguration!"},
+			[]octavia.Member{}, []string{"LoadBalancerEndpointsLeftOut!"},
 		},
 		"none": {[]func(*Input){withPods()}, []octavia.Member{}, nil},
 		"without node ports": {
