@@ -32,13 +32,15 @@ type Endpoint struct {
 	Draining bool
 }
 
-// Endpoints returns the endpoints of one family for a port of a Service, by address and port.
+// Endpoints returns the endpoints of one family for a port of a Service, by address and port, as far
+// as they may be members.
 //
 // As in kube-proxy, these are the ready ones; without any, those that are terminating and still
 // serve get the new connections (KEP-1669). A ready endpoint precedes its duplicate: an endpoint
 // may be in two EndpointSlices for a moment.
 func Endpoints(
 	all []*discoveryv1.EndpointSlice, port v1.ServicePort, family v1.IPFamily,
+	mayBeMember func(Endpoint) bool,
 ) []Endpoint {
 	var found []Endpoint
 	for _, slice := range all {
@@ -50,7 +52,7 @@ func Endpoints(
 			continue
 		}
 		for _, each := range slice.Endpoints {
-			if endpoint, ok := endpointOf(each, number); ok {
+			if endpoint, ok := endpointOf(each, number); ok && mayBeMember(endpoint) {
 				found = append(found, endpoint)
 			}
 		}

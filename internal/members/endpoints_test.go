@@ -66,6 +66,9 @@ func TestEndpoints_EachCase_AreThoseOfKubernetes(t *testing.T) {
 		"only terminating ones": {slices: []*discoveryv1.EndpointSlice{slice(four,
 			endpoint(draining, "10.0.0.3"), endpoint(ended, "10.0.0.4"))},
 			want: "10.0.0.3:8080"},
+		"a ready one that must not be a member": {slices: []*discoveryv1.EndpointSlice{slice(four,
+			endpoint(draining, "10.0.0.3"), endpoint(ready, "10.0.0.99"))},
+			want: "10.0.0.3:8080"},
 		"two slices, sorted": {slices: []*discoveryv1.EndpointSlice{
 			slice(four, endpoint(ready, "10.0.0.10")), slice(four, endpoint(ready, "10.0.0.9")),
 		}, want: "10.0.0.9:8080 10.0.0.10:8080"},
@@ -107,7 +110,8 @@ func TestEndpoints_EachCase_AreThoseOfKubernetes(t *testing.T) {
 				family = v1.IPv4Protocol
 			}
 			var got []string
-			for _, e := range members.Endpoints(test.slices, test.port, family) {
+			for _, e := range members.Endpoints(test.slices, test.port, family,
+				func(e members.Endpoint) bool { return e.Address.String() != "10.0.0.99" }) {
 				text := fmt.Sprintf("%s:%d", e.Address, e.Port)
 				if e.Address.Is6() {
 					text = fmt.Sprintf("[%s]:%d", e.Address, e.Port)

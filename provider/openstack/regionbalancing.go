@@ -3,7 +3,6 @@ package openstack
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -98,10 +97,18 @@ func (b regionalBalancers) ensure(
 	return status, err
 }
 
-// WantsEndpoints implements ccm.EndpointBalancer.
+// WantsEndpoints implements ccm.EndpointBalancer. The next call may be for the region that the
+// Service requests, or for the recorded one.
 func (b regionalBalancers) WantsEndpoints(service *v1.Service) bool {
-	c := b.named(b.nameOr(service.Annotations[settings.AnnotationRegion]))
-	return c != nil && c.balancing != nil && c.balancing.balancers.WantsEndpoints(service)
+	for _, name := range []string{
+		b.nameOr(service.Annotations[settings.AnnotationRegion]), b.recorded(service),
+	} {
+		if c := b.named(name); c != nil && c.balancing != nil &&
+			c.balancing.balancers.WantsEndpoints(service) {
+			return true
+		}
+	}
+	return false
 }
 
 // EnsureEndpointLoadBalancer implements ccm.EndpointBalancer.
@@ -111,7 +118,7 @@ func (b regionalBalancers) EnsureEndpointLoadBalancer(
 ) (*v1.LoadBalancerStatus, error) {
 	return b.ensure(ctx, cluster, service, func(c *cloud) (*v1.LoadBalancerStatus, error) {
 		return c.balancing.balancers.EnsureEndpointLoadBalancer(ctx, cluster, service,
-			b.nodesIn(c, nodes), b.endpointsIn(c, endpoints))
+			b.nodesIn(c, nodes), endpoints)
 	})
 }
 
@@ -122,32 +129,8 @@ func (b regionalBalancers) UpdateEndpointLoadBalancer(
 ) error {
 	return b.inRecorded(service, func(c *cloud) error {
 		return c.balancing.balancers.UpdateEndpointLoadBalancer(ctx, cluster, service,
-			b.nodesIn(c, nodes), b.endpointsIn(c, endpoints))
+			b.nodesIn(c, nodes), endpoints)
 	})
-}
-
-// endpointsIn leaves out the endpoints on nodes of other regions. An endpoint without a node stays:
-// the ranges of the region's pods decide.
-func (b regionalBalancers) endpointsIn(
-	in *cloud, all []*discoveryv1.EndpointSlice,
-) []*discoveryv1.EndpointSlice {
-	b.mu.Lock()
-	nodes := b.nodes
-	b.mu.Unlock()
-	var kept []*discoveryv1.EndpointSlice
-	for _, slice := range all {
-		own := *slice
-		own.Endpoints = slices.DeleteFunc(slices.Clone(slice.Endpoints),
-			func(e discoveryv1.Endpoint) bool {
-				if e.NodeName == nil || nodes == nil {
-					return false
-				}
-				node, err := nodes.Get(*e.NodeName)
-				return err == nil && b.home(node) != in
-			})
-		kept = append(kept, &own)
-	}
-	return kept
 }
 
 // maxBalancerCalls limits the calls in flight of one region to half of the default of

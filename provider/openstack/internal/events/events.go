@@ -246,7 +246,7 @@ func OfServices() []Event {
 			"If it lasts, read the message: it has the state of the load balancer, whose ID is in the annotation load-balancer-id.",
 		},
 		{
-			WithoutMembers, "No node can be a member of the load balancer.",
+			WithoutMembers, "No node, and no pod of the Service, can be a member of the load balancer.",
 			"Check the node selector, and whether nodes have an address in the load balancer's IP family.",
 		},
 	}

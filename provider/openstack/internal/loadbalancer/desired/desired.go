@@ -117,7 +117,7 @@ func (b *builder) build() (State, error) {
 		return State{}, err
 	}
 	b.warnUnmonitored()
-	b.sayUnreachable()
+	b.warnLeftOut()
 	return State{
 		Identity:       b.Identity,
 		LoadBalancer:   b.loadBalancer(address),
@@ -159,7 +159,7 @@ type State struct {
 	// SecurityGroup is nil if none is desired.
 	SecurityGroup *neutron.SecurityGroup
 	// Backends are the nodes that are members of any pool, even draining ones: their ports have the
-	// security group. If pods are members, they are all nodes that may have one.
+	// security group. If pods are members, they are all nodes whose pods may be.
 	Backends []Backend
 	Features Features
 	// Recreate: an immutable difference is resolved by a new load balancer.

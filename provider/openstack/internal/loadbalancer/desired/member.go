@@ -18,7 +18,10 @@ import (
 // backends returns the backends, sorted by node. A node needs an address of the load balancer's
 // family.
 func (b *builder) backends() []Backend {
-	if b.Pods == nil && !slices.ContainsFunc(b.Service.Spec.Ports,
+	if b.Pods != nil {
+		return b.hostBackends()
+	}
+	if !slices.ContainsFunc(b.Service.Spec.Ports,
 		func(port v1.ServicePort) bool { return port.NodePort != 0 }) {
 		return nil
 	}
@@ -32,10 +35,8 @@ func (b *builder) backends() []Backend {
 		}
 	}
 	found = b.withoutDoubles(found)
-	if b.Pods == nil {
-		b.warnNotReady(found, isNotReady)
-		b.sayIfNone(selected, found)
-	}
+	b.warnNotReady(found, isNotReady)
+	b.sayIfNone(selected, found)
 	return found
 }
 

@@ -22,49 +22,86 @@ type Pods struct {
 	// Endpoints are the EndpointSlices of the Service.
 	Endpoints []*discoveryv1.EndpointSlice
 	// Ranges are the ranges of pod addresses that the load balancer reaches. An endpoint outside of
-	// them is a member only at an address of its node (hostNetwork): whoever writes EndpointSlices
-	// must not direct a load balancer to any address of the cloud.
+	// them is a member only at an address of its node (hostNetwork): a user who writes
+	// EndpointSlices must not direct a load balancer to any address of the cloud.
 	Ranges []netip.Prefix
 }
 
-// podsAt returns the endpoints of a port that may be members, by address.
-func (b *builder) podsAt(port v1.ServicePort) (reachable, others []members.Endpoint) {
-	for _, each := range members.Endpoints(b.Pods.Endpoints, port, b.family()) {
-		switch {
-		case each.Draining && !b.Features.Weights:
-		case b.reaches(each):
-			reachable = append(reachable, each)
-		default:
-			others = append(others, each)
-		}
-	}
-	return reachable, others
+// endpoints are the endpoints at a port of the Service.
+type endpoints struct {
+	// members are those that the load balancer forwards to, by address.
+	members []members.Endpoint
+	// hasUnreached: others have an address that the load balancer must not forward to.
+	hasUnreached bool
+	// hasElsewhere: others are on nodes that may not be members.
+	hasElsewhere bool
 }
 
-// reaches reports whether the load balancer may forward to an endpoint.
-func (b *builder) reaches(endpoint members.Endpoint) bool {
+// endpointsAt chooses the members at a port. An endpoint that names no node is chosen by its address
+// alone.
+func (b *builder) endpointsAt(port v1.ServicePort) (at endpoints) {
+	hosts := b.hosts()
+	at.members = members.Endpoints(b.Pods.Endpoints, port, b.family(),
+		func(each members.Endpoint) bool {
+			host := hosts[each.Node]
+			switch {
+			case host == nil && each.Node != "":
+				at.hasElsewhere = true
+				return false
+			case !b.reaches(each, host):
+				at.hasUnreached = true
+				return false
+			}
+			return true
+		})
+	if !b.Features.Weights {
+		at.members = slices.DeleteFunc(at.members,
+			func(each members.Endpoint) bool { return each.Draining })
+	}
+	return at
+}
+
+// hosts returns the nodes whose pods may be members, by name.
+func (b *builder) hosts() map[string]*v1.Node {
+	hosts := map[string]*v1.Node{}
+	for _, node := range b.Nodes {
+		if node.Node != nil && node.Holder == "" && b.Settings.NodeSelector.Matches(node.Labels) {
+			hosts[node.Name] = node.Node
+		}
+	}
+	return hosts
+}
+
+// hostBackends returns the hosts by name. The members' subnet is not that of their ports, and pods
+// on a draining node serve until they end.
+func (b *builder) hostBackends() []Backend {
+	var found []Backend
+	for name, node := range b.hosts() {
+		address, ok := memberAddress(node, b.memberFamily(), b.Places.MemberRange)
+		if ok {
+			found = append(found, Backend{Node: name, Address: address, ServerID: serverID(node)})
+		}
+	}
+	slices.SortFunc(found, func(x, y Backend) int { return cmp.Compare(x.Node, y.Node) })
+	return found
+}
+
+// reaches reports whether the load balancer may forward to an endpoint: its address is in a range
+// of pods, or one of its host, as those of pods in the host's network are. host is nil if it is
+// unknown.
+func (b *builder) reaches(endpoint members.Endpoint, host *v1.Node) bool {
 	if !isReachable(endpoint.Address) {
 		return false
 	}
-	return slices.ContainsFunc(b.Pods.Ranges, func(r netip.Prefix) bool {
-		return r.Contains(endpoint.Address)
-	}) || b.isOfNode(endpoint)
-}
-
-// isOfNode reports whether the endpoint has an address of its node, as pods of the host's network
-// do.
-func (b *builder) isOfNode(endpoint members.Endpoint) bool {
-	return slices.ContainsFunc(b.Nodes, func(node Node) bool {
-		return node.Node != nil && node.Holder == "" && node.Name == endpoint.Node &&
-			slices.ContainsFunc(reachableAddresses(node.Node, b.family()), func(text string) bool {
-				return SameAddress(text, endpoint.Address.String())
-			})
-	})
+	isInRange := slices.ContainsFunc(b.Pods.Ranges,
+		func(r netip.Prefix) bool { return r.Contains(endpoint.Address) })
+	return isInRange || host != nil && slices.ContainsFunc(reachableAddresses(host, b.family()),
+		func(text string) bool { return SameAddress(text, endpoint.Address.String()) })
 }
 
 // pods returns the members at a port. One that drains gets no new connections.
 func (b *builder) pods(port v1.ServicePort) []octavia.Member {
-	found, _ := b.podsAt(port)
+	found := b.endpointsAt(port).members
 	all := make([]octavia.Member, 0, len(found))
 	for _, each := range found {
 		m := octavia.Member{
@@ -85,8 +122,7 @@ func (b *builder) pods(port v1.ServicePort) []octavia.Member {
 
 // podRules opens the ports of the pods at the nodes' ports.
 func (b *builder) podRules(port v1.ServicePort, sources []string) (rules []neutron.Rule) {
-	found, _ := b.podsAt(port)
-	for _, each := range found {
+	for _, each := range b.endpointsAt(port).members {
 		for _, source := range sources {
 			rules = append(rules, rule(strings.ToLower(transport(port)), int(each.Port), source))
 		}
@@ -94,19 +130,29 @@ func (b *builder) podRules(port v1.ServicePort, sources []string) (rules []neutr
 	return unique(rules)
 }
 
-// sayUnreachable reports that endpoints are not members. The text is the same for all of them, so
-// that a rollout does not lead to an event for each.
-func (b *builder) sayUnreachable() {
+// warnLeftOut reports endpoints that are not members. The text is the same for all of them, so that
+// a rollout does not lead to an event for each. Endpoints on other nodes are left out as requested,
+// unless the load balancer then has no members.
+func (b *builder) warnLeftOut() {
 	if b.Pods == nil {
 		return
 	}
+	var all endpoints
 	for _, port := range b.Service.Spec.Ports {
-		if _, others := b.podsAt(port); len(others) > 0 {
-			b.warn(events.EndpointsLeftOut, "endpoints of the Service are not members: their addresses "+
-				"are neither in a range of pods that the load balancer reaches ("+b.ranges()+
-				") nor addresses of their nodes")
-			return
-		}
+		at := b.endpointsAt(port)
+		all.members = append(all.members, at.members...)
+		all.hasUnreached = all.hasUnreached || at.hasUnreached
+		all.hasElsewhere = all.hasElsewhere || at.hasElsewhere
+	}
+	switch {
+	case all.hasUnreached:
+		b.warn(events.EndpointsLeftOut, "endpoints of the Service are not members: their "+
+			"addresses are neither in a range of pods that the load balancer reaches ("+b.ranges()+
+			") nor addresses of their nodes")
+	case all.hasElsewhere && len(all.members) == 0:
+		b.warn(events.WithoutMembers, "the load balancer has no members: all endpoints of the "+
+			"Service are on nodes that are excluded from load balancers, do not match "+
+			"node-selector, or are in another region")
 	}
 }
 

@@ -90,6 +90,27 @@ func TestPods_EachEndpoint_IsAMemberIfItIsReached(t *testing.T) {
 			[]func(*Input){withPods(pod("", "203.0.113.7"), pod("", "169.254.169.254"))},
 			[]octavia.Member{}, []string{"LoadBalancerEndpointsLeftOut!"},
 		},
+		"on a node that may not be a member": {
+			[]func(*Input){withPods(pod("n1", "10.244.1.1"), pod("n9", "10.244.9.1"))},
+			[]octavia.Member{podMember("n1", "10.244.1.1", 1)}, nil,
+		},
+		"only on nodes that may not be members": {
+			[]func(*Input){withPods(pod("n9", "10.244.9.1"))},
+			[]octavia.Member{}, []string{"LoadBalancerWithoutMembers!"},
+		},
+		"on a node that node-selector leaves out": {
+			[]func(*Input){
+				withPods(pod("n1", "10.244.1.1")),
+				withSettings(func(s *settings.Settings) {
+					s.NodeSelector = settings.ParseNodeSelector("edge=yes")
+				}),
+			},
+			[]octavia.Member{}, []string{"LoadBalancerWithoutMembers!"},
+		},
+		"one that drains, and a ready one elsewhere": {
+			[]func(*Input){withPods(leaving(pod("n1", "10.244.1.1")), pod("n9", "10.244.9.1"))},
+			[]octavia.Member{podMember("n1", "10.244.1.1", 1)}, nil,
+		},
 		"none": {[]func(*Input){withPods()}, []octavia.Member{}, nil},
 		"without node ports": {
 			[]func(*Input){withPods(pod("n1", "10.244.1.1")), func(in *Input) {
@@ -157,6 +178,21 @@ func TestPods_SecurityGroup_OpensTheTargetPortsOnAllNodes(t *testing.T) {
 	}
 	if want := []string{"n1", "n2"}; !slices.Equal(nodes, want) {
 		t.Errorf("nodes %v, want %v", nodes, want)
+	}
+}
+
+// The nodes' ports are in their own subnet, whichever the members' is, and pods on a node that
+// drains serve until they end.
+func TestPods_SecurityGroup_NodesKeepItInAnySubnetAndWhileTheyDrain(t *testing.T) {
+	d, _ := build(t, withPods(pod("n1", "10.244.1.1")), managed, withFeatures(ovn()),
+		func(in *Input) {
+			in.Nodes = []Node{{Node: node("n1", "10.0.0.1"), Draining: true}}
+		})
+	if len(d.Backends) != 1 || d.Backends[0].Node != "n1" || d.Backends[0].SubnetID != "" {
+		t.Errorf("backends %+v", d.Backends)
+	}
+	if got := d.Ports[0].Pool.Members; len(got) != 1 || got[0].Address != "10.244.1.1" {
+		t.Errorf("members %+v", got)
 	}
 }
 

@@ -181,7 +181,7 @@ func members(s *Settings, c cloudconf.LoadBalancer) []row {
 			"The load balancing algorithm. The ovn provider always uses `SOURCE_IP_PORT`, and an event warns of a requested algorithm that it ignores.").
 			from("lb-method", method).ifEmpty("`ROUND_ROBIN`; with ovn `SOURCE_IP_PORT`."),
 		annotation(Prefix+"node-selector", nodeSelector(), &s.NodeSelector, atOnce,
-			"Labels of the nodes that become members: comma-separated `key=value`, or `key` for any value. A node must have all of them.").
+			"Labels of the nodes that become members, or whose pods do: comma-separated `key=value`, or `key` for any value. A node must have all of them.").
 			from("node-selector", ParseNodeSelector(c.NodeSelector)).ifEmpty("All nodes."),
 		annotation(Prefix+"member-target", memberTarget(), &s.MemberTarget, membersAnew,
 			"What the load balancer forwards to: `node`, the node ports of nodes; `pod`, the endpoints of the Service at their target ports; or `auto`, which is `pod` if `pod-ranges` of cloud.conf is set. With `pod`, node ports and `externalTrafficPolicy` have no meaning, the health monitor checks the port of the pod, and without `pod-ranges` the Service is refused. It was never seen with the ovn provider.").
