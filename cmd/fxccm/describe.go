@@ -157,7 +157,8 @@ func (d *describeLine) compare(
 		return nil, err
 	}
 	input := openstack.PreviewInput{
-		Config: config, ClusterName: d.clusterName, Service: service, Logger: logr.Discard(),
+		Config: config, ClusterName: d.clusterName, Service: service,
+		EndpointSlices: migrate.EndpointSlices(cluster), Logger: logr.Discard(),
 	}
 	if input.ClusterUID, err = migrate.ReadUID(ctx, cluster); err != nil {
 		return nil, err

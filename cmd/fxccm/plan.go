@@ -276,6 +276,7 @@ func (p *planLine) read(ctx context.Context) (openstack.PreviewInput, error) {
 	if err != nil {
 		return in, err
 	}
+	in.EndpointSlices = migrate.EndpointSlices(cluster)
 	if in.Service == nil {
 		in.Service, err = readService(ctx, cluster, p.namespace, p.service)
 	} else if in.Service.UID == "" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
@@ -37,6 +38,8 @@ type PreviewInput struct {
 	Service *v1.Service
 	// Nodes are all nodes of the cluster in any order.
 	Nodes []*v1.Node
+	// EndpointSlices is as in [PreviewerConfig]. Optional.
+	EndpointSlices func(context.Context, *v1.Service) ([]*discoveryv1.EndpointSlice, error)
 	// Logger is optional.
 	Logger logr.Logger
 }
@@ -98,7 +101,7 @@ func Preview(ctx context.Context, in PreviewInput) (LoadBalancerPreview, error) 
 	}
 	p, err := NewPreviewer(PreviewerConfig{
 		Config: in.Config, ClusterName: in.ClusterName, ClusterUID: in.ClusterUID,
-		Logger: in.Logger,
+		EndpointSlices: in.EndpointSlices, Logger: in.Logger,
 	})
 	if err != nil {
 		return LoadBalancerPreview{}, err
@@ -107,14 +110,18 @@ func Preview(ctx context.Context, in PreviewInput) (LoadBalancerPreview, error) 
 	return p.Preview(ctx, in.Service, in.Nodes)
 }
 
-// PreviewerConfig is the input of [NewPreviewer]. All fields but Logger and Services are required.
+// PreviewerConfig is the input of [NewPreviewer]. All fields are required unless they say otherwise.
 type PreviewerConfig struct {
 	Config cloudconf.Config
 	// ClusterName is --cluster-name.
 	ClusterName string
 	// ClusterUID is the UID of the namespace kube-system, which tags the objects of the cluster.
 	ClusterUID string
-	Logger     logr.Logger
+	// EndpointSlices lists the EndpointSlices of a Service. It is called for Services whose load
+	// balancers forward to pods. Optional: without it, their previews are errors.
+	EndpointSlices func(context.Context, *v1.Service) ([]*discoveryv1.EndpointSlice, error)
+	// Logger is optional.
+	Logger logr.Logger
 	// Services are all Services of the cluster that have a load balancer, for
 	// [LoadBalancerPreview].OtherClusters. OCCM's tags have only names. Optional.
 	Services []*v1.Service
@@ -226,7 +233,12 @@ func regionOf(node *v1.Node) string {
 func (p *Previewer) preview(
 	ctx context.Context, service *v1.Service, nodes []*v1.Node,
 ) (LoadBalancerPreview, error) {
-	preview, err := p.balancing.balancers.Preview(ctx, p.config.ClusterName, service, nodes)
+	endpoints, err := p.endpoints(ctx, service)
+	if err != nil {
+		return LoadBalancerPreview{}, err
+	}
+	preview, err := p.balancing.balancers.Preview(ctx, p.config.ClusterName, service, nodes,
+		endpoints)
 	if err != nil {
 		return LoadBalancerPreview{Desired: preview.Desired}, err
 	}
@@ -235,6 +247,20 @@ func (p *Previewer) preview(
 		shown.OtherClusters = p.otherClusters(lb.Tags)
 	}
 	return shown, nil
+}
+
+// endpoints returns the EndpointSlices of a Service if its load balancer forwards to pods.
+func (p *Previewer) endpoints(
+	ctx context.Context, service *v1.Service,
+) ([]*discoveryv1.EndpointSlice, error) {
+	switch {
+	case !p.balancing.balancers.WantsEndpoints(service):
+		return nil, nil
+	case p.config.EndpointSlices == nil:
+		return nil, errors.New("the load balancer forwards to pods, so the preview needs a " +
+			"cluster, which has the EndpointSlices of the Service")
+	}
+	return p.config.EndpointSlices(ctx, service)
 }
 
 // otherClusters returns the tags of other clusters, and OCCM's tags of their Services.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -705,5 +706,46 @@ func TestRegions_Preview_IsOfTheServicesRegion(t *testing.T) {
 	}
 	if _, err := preview("three"); err == nil || !strings.Contains(err.Error(), `"three"`) {
 		t.Errorf("for a region that does not exist, the error is %v", err)
+	}
+}
+
+func TestRegions_PreviewForPods_HasTheEndpointsOnTheRegionsNodes(t *testing.T) {
+	r := newTwoRegions(t)
+	nodes := []*corev1.Node{
+		r.add(r.one, "node-1", labeled("one")), r.add(r.two, "node-2", labeled("two")),
+	}
+	loaded, err := cloudconf.Read([]byte(r.conf), cloudconf.Options{Strict: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	region := loaded.Config.Regions["two"]
+	region.LoadBalancer.PodRanges = []string{"10.244.0.0/16"}
+	loaded.Config.Regions["two"] = region
+	in := openstack.PreviewInput{
+		Config: loaded.Config, ClusterName: "kubernetes", ClusterUID: "cluster-1", Nodes: nodes,
+		Service: r.service("pods", map[string]string{
+			wantsRegion: "two", "loadbalancer.openstack.org/member-target": "pod",
+		}),
+	}
+	if _, err := openstack.Preview(t.Context(), in); err == nil {
+		t.Error("without EndpointSlices the preview succeeds")
+	}
+	in.EndpointSlices = func(
+		context.Context, *corev1.Service,
+	) ([]*discoveryv1.EndpointSlice, error) {
+		return []*discoveryv1.EndpointSlice{{
+			AddressType: discoveryv1.AddressTypeIPv4,
+			Ports:       []discoveryv1.EndpointPort{{Name: new("http"), Port: new(int32(8080))}},
+			Endpoints: []discoveryv1.Endpoint{
+				{Addresses: []string{"10.244.1.1"}, NodeName: &nodes[0].Name},
+				{Addresses: []string{"10.244.2.1"}, NodeName: &nodes[1].Name},
+			},
+		}}, nil
+	}
+	preview, err := openstack.Preview(t.Context(), in)
+	shown := strings.Join(preview.Desired, "\n")
+	if err != nil || !strings.Contains(shown, "10.244.2.1") ||
+		strings.Contains(shown, "10.244.1.1") {
+		t.Errorf("%v; the load balancer would be\n%s", err, shown)
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	servicehelpers "k8s.io/cloud-provider/service/helpers"
 
@@ -22,6 +24,8 @@ type World struct {
 	// Services are the Services that a cloud controller manager serves.
 	Services []*v1.Service
 	Nodes    []*v1.Node
+	// EndpointSlices lists the EndpointSlices of a Service.
+	EndpointSlices func(context.Context, *v1.Service) ([]*discoveryv1.EndpointSlice, error)
 }
 
 // ReadWorld reads the Services, and the nodes that the label selector selects.
@@ -40,8 +44,31 @@ func ReadWorld(
 			world.Services = append(world.Services, s)
 		}
 	}
+	world.EndpointSlices = EndpointSlices(client)
 	world.Nodes, err = ReadNodes(ctx, client, nodeSelector)
 	return world, err
+}
+
+// EndpointSlices returns a function that lists the EndpointSlices of a Service.
+func EndpointSlices(
+	client kubernetes.Interface,
+) func(context.Context, *v1.Service) ([]*discoveryv1.EndpointSlice, error) {
+	return func(
+		ctx context.Context, service *v1.Service,
+	) ([]*discoveryv1.EndpointSlice, error) {
+		list, err := client.DiscoveryV1().EndpointSlices(service.Namespace).List(ctx,
+			metav1.ListOptions{LabelSelector: labels.Set{
+				discoveryv1.LabelServiceName: service.Name,
+			}.String()})
+		if err != nil {
+			return nil, fmt.Errorf("list the EndpointSlices of the Service: %w", err)
+		}
+		all := make([]*discoveryv1.EndpointSlice, 0, len(list.Items))
+		for i := range list.Items {
+			all = append(all, &list.Items[i])
+		}
+		return all, nil
+	}
 }
 
 // ReadUID reads the UID of the namespace kube-system, which identifies the cluster.

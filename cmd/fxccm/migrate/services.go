@@ -100,7 +100,7 @@ func newPreviewer(
 ) (*openstack.Previewer, error) {
 	return openstack.NewPreviewer(openstack.PreviewerConfig{
 		Config: config, ClusterName: clusterName, ClusterUID: world.UID, Services: world.Services,
-		Logger: logr.Discard(),
+		EndpointSlices: world.EndpointSlices, Logger: logr.Discard(),
 	})
 }
 

@@ -50,7 +50,7 @@ func TestPreview_OctaviaDoesNotAnswer_DesiredObjectsAreKnown(t *testing.T) {
 	s.Inject(openstacktest.Fault{
 		Service: openstacktest.ServiceLoadBalancer, Status: http.StatusServiceUnavailable,
 	})
-	preview, err := c.Preview(t.Context(), "kubernetes", service, []*v1.Node{node})
+	preview, err := c.Preview(t.Context(), "kubernetes", service, []*v1.Node{node}, nil)
 	if err == nil || strings.Contains(err.Error(), "retrying") ||
 		!strings.HasPrefix(err.Error(), "Octavia: 503 Service Unavailable; ") {
 		t.Errorf("the error is %v", err)

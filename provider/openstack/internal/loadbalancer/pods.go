@@ -2,17 +2,13 @@ package loadbalancer
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fxccm/fxccm/internal/members"
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
-	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
@@ -85,30 +81,4 @@ func (r *reconciler) pods() (*desired.Pods, error) {
 				"member-target to node or auto", r.nameOf("member-target")))
 	}
 	return &desired.Pods{Endpoints: r.state.endpoints.slices, Ranges: ranges}, nil
-}
-
-// readEndpoints reads the endpoints of a Service from the API server, for a preview.
-func (l *LoadBalancers) readEndpoints(
-	ctx context.Context, service *v1.Service,
-) (*endpoints, error) {
-	if !l.WantsEndpoints(service) {
-		return nil, nil
-	}
-	client, err := l.config.Kube()
-	if err != nil {
-		return nil, fmt.Errorf("get a client to read EndpointSlices: %w", err)
-	}
-	list, err := client.DiscoveryV1().EndpointSlices(service.Namespace).List(ctx,
-		metav1.ListOptions{LabelSelector: labels.Set{
-			discoveryv1.LabelServiceName: service.Name,
-		}.String()})
-	if err != nil {
-		return nil, fmt.Errorf("list the EndpointSlices of the Service: %w",
-			failure.New(apiServer, "", err))
-	}
-	found := &endpoints{}
-	for i := range list.Items {
-		found.slices = append(found.slices, &list.Items[i])
-	}
-	return found, nil
 }

@@ -188,20 +188,15 @@ func TestPods_Drift_IsRepairedWithTheLastEndpoints(t *testing.T) {
 	s.wantMembers("10.244.1.1:8080")
 }
 
-func TestPreview_Pods_ReadsTheEndpoints(t *testing.T) {
+func TestPreview_Pods_EndpointsAreMembers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.defaults.LoadBalancer.PodRanges = []string{"10.244.0.0/16"}
 	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
 	service := withTarget(s.addService("web", 80), "pod")
 	s.update(service)
-	slice := slicesOf(service, "10.244.1.1")[0]
-	slice.Namespace, slice.Name = service.Namespace, "web-1"
-	slice.Labels = map[string]string{discoveryv1.LabelServiceName: service.Name}
-	if err := s.kube.Tracker().Add(slice); err != nil {
-		t.Fatal(err)
-	}
-	preview, err := c.Preview(t.Context(), "kubernetes", s.now(service), []*v1.Node{node})
+	preview, err := c.Preview(t.Context(), "kubernetes", s.now(service), []*v1.Node{node},
+		slicesOf(service, "10.244.1.1"))
 	if err != nil || preview.Refused {
 		t.Fatalf("%+v, %v", preview, err)
 	}

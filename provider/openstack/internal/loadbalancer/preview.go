@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
@@ -27,23 +28,24 @@ type Preview struct {
 }
 
 // Preview returns what would be done for a Service, or for its deletion if it is being deleted, and
-// changes nothing. It compares all fields of all parts. Desired is known even beside an error, if
-// Octavia does not answer.
+// changes nothing. It compares all fields of all parts. slices are the EndpointSlices of a Service
+// for which WantsEndpoints returns true. Desired is known even beside an error, if Octavia does not
+// answer.
 func (l *LoadBalancers) Preview(
 	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
+	slices []*discoveryv1.EndpointSlice,
 ) (Preview, error) {
 	r := l.reconciler(request{
 		cluster: clusterName, service: service, nodes: nodes,
 		mode: mode{create: true, repair: true, deep: true},
 	}, newServiceState(), true)
 	defer r.close()
-	var err error
-	if r.state.endpoints, err = l.readEndpoints(ctx, service); err != nil {
-		return Preview{}, err
+	if l.WantsEndpoints(service) {
+		r.state.endpoints = &endpoints{slices}
 	}
 	preview := Preview{}
 	var refused *events.Notice
-	err = r.preview(ctx, &preview)
+	err := r.preview(ctx, &preview)
 	if errors.As(err, &refused) {
 		err = r.previewRefused(ctx, &preview)
 	}
