@@ -250,6 +250,10 @@ func (l *LoadBalancers) ensure(ctx context.Context, of request) (*v1.LoadBalance
 		l.tracked.set(service.UID, serviceName{r.cluster, service.Namespace, service.Name})
 	}
 	l.repairs.start()
+	if r.awaitsEndpoints(of.service) {
+		return nil, retryAfter(minRetryDelay, "service %s/%s has changed: its members are pods, "+
+			"whose endpoints are not passed yet", service.Namespace, service.Name)
+	}
 	return r.reconcile(ctx)
 }
 

@@ -20,10 +20,24 @@ type endpoints struct{ slices []*discoveryv1.EndpointSlice }
 
 // WantsEndpoints implements ccm.EndpointBalancer.
 func (l *LoadBalancers) WantsEndpoints(service *v1.Service) bool {
-	wanted, _ := settings.Of(service, l.config.Defaults)
 	// Without ranges no endpoint can be a member: nodes are, or the Service is refused.
-	return (wanted.MemberTarget == settings.TargetPod ||
-		wanted.MemberTarget == settings.TargetAuto) && len(l.podRanges()) > 0
+	target := l.targetOf(service)
+	return (target == settings.TargetPod || target == settings.TargetAuto) &&
+		len(l.podRanges()) > 0
+}
+
+func (l *LoadBalancers) targetOf(service *v1.Service) settings.MemberTarget {
+	wanted, _ := settings.Of(service, l.config.Defaults)
+	return wanted.MemberTarget
+}
+
+// awaitsEndpoints reports whether the Service has changed to pods as members since the service
+// controller read it. The service controller calls again, with the endpoints. A service controller
+// that has none to give is refused.
+func (r *reconciler) awaitsEndpoints(asked *v1.Service) bool {
+	return r.state.endpoints == nil && len(r.of.podRanges()) > 0 &&
+		r.of.targetOf(r.service) == settings.TargetPod &&
+		(r.repair || r.of.targetOf(asked) != settings.TargetPod)
 }
 
 // EnsureEndpointLoadBalancer implements ccm.EndpointBalancer.
@@ -59,8 +73,8 @@ func (l *LoadBalancers) podRanges() (ranges []netip.Prefix) {
 	return ranges
 }
 
-// pods returns the pods that are the members, or nil if nodes are. A repair of drift, which no
-// service controller calls, has the endpoints of its last call.
+// pods returns the pods that are the members, or nil if nodes are. A repair of drift has the
+// endpoints of the last call of the service controller, so it restores what that call wrote.
 func (r *reconciler) pods() (*desired.Pods, error) {
 	ranges := r.of.podRanges()
 	switch target := r.settings.MemberTarget; {
@@ -76,9 +90,9 @@ func (r *reconciler) pods() (*desired.Pods, error) {
 			r.nameOf("member-target")))
 	case r.state.endpoints == nil:
 		return nil, r.notes.refuse(aboutPlaces, events.Refuse(events.Unsupported,
-			"%s is pod, but the endpoints of Services are not passed to the provider, as with "+
-				"another service controller; set "+
-				"member-target to node or auto", r.nameOf("member-target")))
+			"%s is pod, but the service controller passes no endpoints to the provider; set "+
+				"member-target to node or auto, or use fxccm's service-lb-controller",
+			r.nameOf("member-target")))
 	}
 	return &desired.Pods{Endpoints: r.state.endpoints.slices, Ranges: ranges}, nil
 }

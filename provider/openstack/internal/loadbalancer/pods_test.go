@@ -188,6 +188,31 @@ func TestPods_Drift_IsRepairedWithTheLastEndpoints(t *testing.T) {
 	s.wantMembers("10.244.1.1:8080")
 }
 
+// The service controller is about to call with the endpoints. Until then the nodes stay.
+func TestPods_TargetChangesBeforeARepair_TheRepairWaits(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.defaults.LoadBalancer.PodRanges = []string{"10.244.0.0/16"}
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	service := s.addService("web", 80)
+	c.ensure(service, node)
+	service = withTarget(s.now(service), "pod")
+	s.update(service)
+	_, err := c.ensure1(request{
+		cluster: "kubernetes", service: s.now(service), nodes: []*v1.Node{node},
+		mode: mode{create: true, repair: true, deep: true},
+	})
+	if !isWait(err) {
+		t.Errorf("the repair returns %v", err)
+	}
+	if said := s.said("member-target"); len(said) > 0 {
+		t.Errorf("the events are %q", said)
+	}
+	s.wantMembers(node.Status.Addresses[0].Address + ":30080")
+	c.ensurePods(service, node, "10.244.1.1")
+	s.wantMembers("10.244.1.1:8080")
+}
+
 func TestPreview_Pods_EndpointsAreMembers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
