@@ -126,11 +126,11 @@ func pem() rule[string] {
 	}}
 }
 
-func cidrs() rule[[]string] {
+func cidrs(otherwise *finding) rule[[]string] {
 	return rule[[]string]{check: func(values []string) *finding {
 		for _, value := range values {
 			if _, _, err := net.ParseCIDR(value); err != nil {
-				return mistake("must be comma-separated CIDRs; other items are ignored")
+				return otherwise
 			}
 		}
 		return nil

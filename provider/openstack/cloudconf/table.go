@@ -171,7 +171,7 @@ func networking(n *Networking) section {
 					"other networks are omitted.", noneEmpty()),
 			list("address-sort-order", &n.AddressSortOrder,
 				"CIDRs that sort a node's addresses: those in the first CIDR come first, those in none last.",
-				cidrs()),
+				cidrs(mistake("must be comma-separated CIDRs; other items are ignored"))),
 		},
 	}
 }
@@ -259,18 +259,18 @@ func loadBalancer(l *LoadBalancer) section {
 					"cluster. 0 disables the check.", between(asError, 0, 24*time.Hour)),
 			text("member-target", &l.MemberTarget,
 				"What load balancers forward to: the node ports of nodes, or pods. auto is pod if "+
-					"pod-ranges is set, and otherwise node.", oneOf(asMistake, memberTargets()...)),
+					"pod-ranges is set, and otherwise node.", oneOf(asError, memberTargets()...)),
 			list("pod-ranges", &l.PodRanges,
 				"The CIDRs of pod addresses that the router of the load balancers' subnet leads "+
 					"to, and whose packets the nodes' ports accept: by the routes of fxccm, or by "+
 					"another component such as BGP. Pods are members only in these ranges, and at "+
-					"addresses of their nodes.", cidrs()),
+					"addresses of their nodes.", cidrs(wrong("must be comma-separated CIDRs"))),
 		},
 	}
 }
 
-// memberTargets are the values of member-target.
-func memberTargets() []string { return []string{"node", "pod", "auto"} }
+// memberTargets are the values of member-target. Empty: the default, or what [LoadBalancer] has.
+func memberTargets() []string { return []string{"", "node", "pod", "auto"} }
 
 func loadBalancerClass(class *LoadBalancerClass) section {
 	return section{
@@ -289,7 +289,7 @@ func loadBalancerClass(class *LoadBalancerClass) section {
 			text("subnet-id", &class.SubnetID, "As in [LoadBalancer].", uuidRule()),
 			text("member-subnet-id", &class.MemberSubnetID, "As in [LoadBalancer].", uuidRule()),
 			text("member-target", &class.MemberTarget, "As in [LoadBalancer].",
-				oneOf(asMistake, append([]string{""}, memberTargets()...)...)),
+				oneOf(asError, memberTargets()...)),
 			text("allowed-annotations", &class.AllowedAnnotations,
 				"As in [LoadBalancer], for the Services of this class.", annotationNames()),
 			list("namespaces", &class.Namespaces,

@@ -126,6 +126,17 @@ func TestRead_ValidatesValues(t *testing.T) {
 			"1: must be comma-separated labels, each as key=value or key; no node can have " +
 				"this label",
 		},
+		{"[LoadBalancer]\nmember-target = auto\npod-ranges = 10.0.0.0/8, 2001:db8::/32", ""},
+		{
+			"[LoadBalancer]\nmember-target = pods",
+			`2: must be one of node, pod, auto; did you mean "pod"?`,
+		},
+		{"[LoadBalancerClass \"a\"]\nmember-target =", ""},
+		{
+			"[LoadBalancerClass \"a\"]\nmember-target = nodes",
+			`2: must be one of node, pod, auto; did you mean "node"?`,
+		},
+		{"[LoadBalancer]\npod-ranges = 10.0.0.1", "2: must be comma-separated CIDRs"},
 		{"[LoadBalancer]\ningress-hostname-suffix = a b", "1: must be a domain name"},
 		{
 			"[Metadata]\nsearch-order = metadataService, configDrive",

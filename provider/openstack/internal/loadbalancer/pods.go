@@ -62,8 +62,7 @@ func (l *LoadBalancers) UpdateEndpointLoadBalancer(
 	})
 }
 
-// podRanges are the ranges of pods that load balancers reach. Malformed ones are left out, as
-// cloud.conf reports.
+// podRanges are the ranges of pods that load balancers reach.
 func (l *LoadBalancers) podRanges() (ranges []netip.Prefix) {
 	for _, text := range l.config.Defaults.LoadBalancer.PodRanges {
 		if r, err := netip.ParsePrefix(text); err == nil {
