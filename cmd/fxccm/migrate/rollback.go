@@ -167,7 +167,7 @@ func (m *migration) warnUnsupported(ctx context.Context) error {
 	found, err := m.readFile(ctx, m.settings.Config.CloudProvider.ConfigFile)
 	if err != nil {
 		warn("cloud.conf cannot be read (%v): OCCM ignores [Client], [Instances], "+
-			"drift-period, member-target and pod-ranges", err)
+			"drift-period, member-target, pod-ranges and provider-needs-no-node-ports", err)
 		return nil
 	}
 	loaded, err := m.loadCloudConf(ctx, found.content, false, func(string, mounted, error) {})
@@ -185,6 +185,7 @@ func (m *migration) warnUnsupported(ctx context.Context) error {
 	}
 	for _, setting := range []string{
 		"[Client]", "[Instances]", "drift-period", "member-target", "pod-ranges",
+		"provider-needs-no-node-ports",
 	} {
 		if strings.Contains(text, "\n"+setting) {
 			warn("cloud.conf: OCCM ignores %s", setting)

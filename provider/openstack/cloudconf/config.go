@@ -140,6 +140,9 @@ type LoadBalancer struct {
 	// PodRanges are the CIDRs of pod addresses that the router of the load balancers' subnet leads
 	// to. Empty: no pod can be a member. OCCM has no such option.
 	PodRanges []string
+	// ProviderNeedsNoNodePorts: the provider forwards to nodes at the port of the Service, so nodes
+	// are members at that port if it has no node port. OCCM has no such option.
+	ProviderNeedsNoNodePorts bool
 }
 
 // LoadBalancerClass overrides some defaults for the Services that name the class.

@@ -265,6 +265,10 @@ func loadBalancer(l *LoadBalancer) section {
 					"to, and whose packets the nodes' ports accept: by the routes of fxccm, or by "+
 					"another component such as BGP. Pods are members only in these ranges, and at "+
 					"addresses of their nodes.", cidrs(wrong("must be comma-separated CIDRs"))),
+			truth("provider-needs-no-node-ports", &l.ProviderNeedsNoNodePorts,
+				"Octavia's provider forwards to a node at the port of the Service, such as "+
+					"through a tunnel. Nodes are then members at that port if it has no node port "+
+					"(allocateLoadBalancerNodePorts: false). Otherwise such a port has no members."),
 		},
 	}
 }

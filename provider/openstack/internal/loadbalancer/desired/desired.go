@@ -168,7 +168,7 @@ type State struct {
 	Cascade bool
 }
 
-// Backend is a node that is a member of the pool of each port with a node port.
+// Backend is a node that is a member of the pool of each port that it serves, or whose pods are.
 type Backend struct {
 	// Node is the node's name. Draining: it gets no new connections.
 	Node     string

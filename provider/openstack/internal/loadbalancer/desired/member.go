@@ -22,7 +22,7 @@ func (b *builder) backends() []Backend {
 		return b.hostBackends()
 	}
 	if !slices.ContainsFunc(b.Service.Spec.Ports,
-		func(port v1.ServicePort) bool { return port.NodePort != 0 }) {
+		func(port v1.ServicePort) bool { return b.nodePort(port) != 0 }) {
 		return nil
 	}
 	selected := b.selected()
@@ -206,13 +206,21 @@ func (b *builder) warnNotReady(all []Backend, isNotReady map[string]bool) {
 		"cloud.conf")
 }
 
-// members returns the pods, or the backends, at a port; none if the nodes are members and the port
-// has no node port (allocateLoadBalancerNodePorts: false).
+// nodePort returns the port at which nodes get the traffic of a port of the Service; 0 for none
+// (allocateLoadBalancerNodePorts: false).
+func (b *builder) nodePort(port v1.ServicePort) int {
+	if port.NodePort == 0 && b.Settings.NeedsNoNodePorts {
+		return int(port.Port)
+	}
+	return int(port.NodePort)
+}
+
+// members returns the pods, or the backends, at a port.
 func (b *builder) members(port v1.ServicePort, backends []Backend) []octavia.Member {
 	switch {
 	case b.Pods != nil:
 		return b.pods(port)
-	case port.NodePort == 0:
+	case b.nodePort(port) == 0:
 		return nil
 	}
 	members := make([]octavia.Member, 0, len(backends))
@@ -220,7 +228,7 @@ func (b *builder) members(port v1.ServicePort, backends []Backend) []octavia.Mem
 		m := octavia.Member{
 			Name:     each.Node,
 			Address:  each.Address,
-			Port:     int(port.NodePort),
+			Port:     b.nodePort(port),
 			SubnetID: each.SubnetID,
 			Weight:   1,
 		}

@@ -118,6 +118,28 @@ func TestMembers_NoNodePort_NoMembers(t *testing.T) {
 	}
 }
 
+func TestMembers_ProviderNeedsNoNodePorts_PortWithoutOneHasMembersAtTheServicesPort(t *testing.T) {
+	d, notices := build(t, managed,
+		withSettings(func(s *settings.Settings) { s.NeedsNoNodePorts = true }),
+		withPorts(v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80},
+			v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 81, NodePort: 30081}))
+	wantTold(t, notices)
+	var ports []int
+	for _, port := range d.Ports {
+		for _, m := range port.Pool.Members {
+			ports = append(ports, m.Port)
+		}
+	}
+	if want := []int{80, 80, 30081, 30081}; !slices.Equal(ports, want) {
+		t.Errorf("the members have the ports %v, want %v", ports, want)
+	}
+	if want := []neutron.Rule{
+		let("tcp", 80, "10.0.0.0/16"), let("tcp", 30081, "10.0.0.0/16"),
+	}; !slices.Equal(d.SecurityGroup.Rules, want) {
+		t.Errorf("rules %+v, want %+v", d.SecurityGroup.Rules, want)
+	}
+}
+
 func TestSerialProvider_HasTheSameMembers(t *testing.T) {
 	features := FeaturesOf("f5", 27, true)
 	v6 := func(in *Input) {

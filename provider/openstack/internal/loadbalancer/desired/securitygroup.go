@@ -28,12 +28,12 @@ func (b *builder) securityGroup(clients []string) (*neutron.SecurityGroup, error
 		case b.Pods != nil:
 			rules = append(rules, b.podRules(port, sources)...)
 			continue
-		case port.NodePort == 0:
+		case b.nodePort(port) == 0:
 			continue
 		}
 		for _, source := range sources {
 			rules = append(rules,
-				rule(strings.ToLower(transport(port)), int(port.NodePort), source))
+				rule(strings.ToLower(transport(port)), b.nodePort(port), source))
 		}
 	}
 	for i, r := range rules {

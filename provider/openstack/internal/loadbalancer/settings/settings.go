@@ -91,6 +91,7 @@ type Settings struct {
 
 	// Only cloud.conf sets these.
 	ManageSecurityGroups, CascadeDelete, Serial, EnableIngressHostname, CheckCertificates bool
+	NeedsNoNodePorts                                                                      bool
 	IngressHostnameSuffix                                                                 string
 	MaxShared                                                                             int
 }
@@ -130,6 +131,7 @@ func ofCloudConf(c cloudconf.LoadBalancer) Settings {
 		ManageSecurityGroups:  c.ManageSecurityGroups,
 		CascadeDelete:         c.CascadeDelete,
 		Serial:                c.ProviderRequiresSerialAPICalls,
+		NeedsNoNodePorts:      c.ProviderNeedsNoNodePorts,
 		EnableIngressHostname: c.EnableIngressHostname,
 		CheckCertificates:     c.ContainerStore == "barbican",
 		IngressHostnameSuffix: c.IngressHostnameSuffix,
