@@ -107,15 +107,15 @@ type served struct {
 	// nodesMoved is when nodes have changed that the load balancer does not have yet. Guarded by
 	// mu.
 	nodesMoved time.Time
-	// ofEndpoints: the provider wanted the endpoints, whose version is higher after each change of
-	// them. Guarded by mu.
-	ofEndpoints      bool
+	// wantsEndpoints: the provider wanted the endpoints. endpointsVersion is higher after each change
+	// of them. Guarded by mu.
+	wantsEndpoints   bool
 	endpointsVersion uint64
 }
 
 // nextUpdate returns the time before which the members are not updated again. mu is held.
 func (s *served) nextUpdate() time.Time {
-	if s.ofEndpoints {
+	if s.wantsEndpoints {
 		return s.updated.Add(endpointsPause)
 	}
 	return s.updated.Add(updatePause)

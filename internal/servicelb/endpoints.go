@@ -19,7 +19,7 @@ import (
 	"github.com/fxccm/fxccm/internal/members"
 )
 
-// listPause is the time after which a Service is looked at again whose EndpointSlices are being
+// listPause is the time after which a Service is looked at again while the EndpointSlices are being
 // listed.
 const listPause = time.Second
 
@@ -32,15 +32,15 @@ type endpoints struct {
 	changed func(types.NamespacedName)
 
 	mu sync.Mutex
-	// factory is nil before the first request, and slices and synced are its.
+	// factory is nil before the first request. slices and synced belong to it.
 	factory informers.SharedInformerFactory
 	slices  discoverylisters.EndpointSliceLister
 	synced  cache.InformerSynced
 }
 
-// of returns the EndpointSlices of a Service, which the caller must not change. The error is an
+// list returns the EndpointSlices of a Service, which the caller must not change. The error is an
 // api.RetryError while they are being listed. ctx is that of the controller.
-func (e *endpoints) of(
+func (e *endpoints) list(
 	ctx context.Context, service types.NamespacedName,
 ) ([]*discoveryv1.EndpointSlice, error) {
 	e.mu.Lock()
@@ -137,12 +137,12 @@ func serviceOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
 	}
 }
 
-// A version tells what a load balancer has been given besides its Service.
+// A version identifies what a load balancer has been given besides its Service.
 type version struct {
 	// nodes and endpoints are higher after each change of these.
 	nodes, endpoints uint64
-	// ofEndpoints: the provider wanted the endpoints.
-	ofEndpoints bool
+	// wantsEndpoints: the provider wanted the endpoints.
+	wantsEndpoints bool
 }
 
 // input is what a provider gets for a Service, as it is at one moment.
@@ -152,8 +152,8 @@ type input struct {
 	version   version
 }
 
-// hasNone reports whether a load balancer has no members for lack of nodes.
-func (i input) hasNone() bool { return len(i.nodes) == 0 && !i.version.ofEndpoints }
+// lacksNodes reports whether a load balancer has no members for lack of nodes.
+func (i input) lacksNodes() bool { return len(i.nodes) == 0 && !i.version.wantsEndpoints }
 
 // wantsEndpoints reports whether the members of a Service's load balancer are endpoints.
 func (c *Controller) wantsEndpoints(service *v1.Service) bool {
@@ -167,16 +167,16 @@ func (c *Controller) read(
 ) (input, error) {
 	// The numbers come first: a change meanwhile leads to one update more, and not to one less.
 	now := input{version: version{
-		nodes: c.nodesVersion.Load(), ofEndpoints: c.wantsEndpoints(service),
+		nodes: c.nodesVersion.Load(), wantsEndpoints: c.wantsEndpoints(service),
 	}}
 	c.mu.Lock()
-	s.ofEndpoints, now.version.endpoints = now.version.ofEndpoints, s.endpointsVersion
+	s.wantsEndpoints, now.version.endpoints = now.version.wantsEndpoints, s.endpointsVersion
 	c.mu.Unlock()
 	var err error
-	if now.nodes, err = c.members(); err != nil || !now.version.ofEndpoints {
+	if now.nodes, err = c.members(); err != nil || !now.version.wantsEndpoints {
 		return now, err
 	}
-	now.endpoints, err = c.endpoints.of(ctx, key)
+	now.endpoints, err = c.endpoints.list(ctx, key)
 	return now, err
 }
 
@@ -186,7 +186,7 @@ func (c *Controller) endpointsChanged(key types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last := c.served[key]
-	if last == nil || !last.ofEndpoints {
+	if last == nil || !last.wantsEndpoints {
 		return
 	}
 	last.endpointsVersion++
@@ -198,7 +198,7 @@ func (c *Controller) callEnsure(
 	ctx context.Context, service *v1.Service, with input,
 ) (*v1.LoadBalancerStatus, error) {
 	service = service.DeepCopy()
-	if balancer, ok := c.Cloud.(members.EndpointBalancer); ok && with.version.ofEndpoints {
+	if balancer, ok := c.Cloud.(members.EndpointBalancer); ok && with.version.wantsEndpoints {
 		return balancer.EnsureEndpointLoadBalancer(ctx, c.ClusterName, service, with.nodes,
 			with.endpoints)
 	}
@@ -208,7 +208,7 @@ func (c *Controller) callEnsure(
 // callUpdate calls the provider.
 func (c *Controller) callUpdate(ctx context.Context, service *v1.Service, with input) error {
 	service = service.DeepCopy()
-	if balancer, ok := c.Cloud.(members.EndpointBalancer); ok && with.version.ofEndpoints {
+	if balancer, ok := c.Cloud.(members.EndpointBalancer); ok && with.version.wantsEndpoints {
 		return balancer.UpdateEndpointLoadBalancer(ctx, c.ClusterName, service, with.nodes,
 			with.endpoints)
 	}

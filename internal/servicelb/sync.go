@@ -135,7 +135,7 @@ func (c *Controller) ensure(
 	if !c.Classes.want(claimed) {
 		return nil // the informer reports what has changed meanwhile
 	}
-	if with.hasNone() && (last == nil || isChanged) {
+	if with.lacksNodes() && (last == nil || isChanged) {
 		c.Recorder.Event(service, v1.EventTypeWarning, noNodes,
 			"There are no available nodes for LoadBalancer")
 	}
@@ -204,7 +204,7 @@ func (c *Controller) update(
 		c.unfinish(last)
 		c.counts.failedUpdates.Inc()
 		c.warn(ctx, service, updateFailed, err)
-	case with.hasNone():
+	case with.lacksNodes():
 		c.Recorder.Event(service, v1.EventTypeWarning, noNodes,
 			"There are no available nodes for LoadBalancer")
 	case with.version.nodes == last.has.nodes:
