@@ -208,7 +208,7 @@ func picture(s *openstacktest.Cloud, of func(openstacktest.LoadBalancer) bool) s
 				if p.ID == l.DefaultPoolID {
 					lines = append(lines,
 						fmt.Sprintf("pool of %d %s %s %v %s", l.ProtocolPort, p.Protocol,
-							p.LBAlgorithm, p.SessionPersistence, members(p)))
+							p.LBAlgorithm, p.SessionPersistence, memberTexts(p)))
 				}
 			}
 		}
@@ -242,7 +242,7 @@ func picture(s *openstacktest.Cloud, of func(openstacktest.LoadBalancer) bool) s
 	return strings.Join(lines, "\n")
 }
 
-func members(p openstacktest.Pool) string {
+func memberTexts(p openstacktest.Pool) string {
 	var all []string
 	for _, m := range p.Members {
 		all = append(all, fmt.Sprintf("%s=%s:%d*%d", m.Name, m.Address, m.ProtocolPort, m.Weight))
