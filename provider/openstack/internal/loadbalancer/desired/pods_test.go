@@ -120,7 +120,7 @@ func TestPods_EachEndpoint_IsAMemberIfItIsReached(t *testing.T) {
 		},
 		"of another family": {
 			[]func(*Input){withPods(pod("n1", "10.244.1.1")), withFamilies(v1.IPv6Protocol)},
-			[]octavia.Member{}, nil,
+			[]octavia.Member{}, []string{"LoadBalancerFloatingIPSkipped"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

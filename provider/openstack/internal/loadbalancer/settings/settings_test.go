@@ -726,7 +726,7 @@ func TestTable_IsComplete(t *testing.T) {
 		default-tls-container-ref load-balancer-id node-selector connection-limit
 		service.beta.kubernetes.io/openstack-internal-load-balancer service.beta.kubernetes.io/load-balancer-source-ranges`)
 	own := strings.Fields(
-		"region load-balancer-region lb-provider x-forwarded-port x-forwarded-proto listener-protocols additional-subnet-id recreate tls-versions")
+		"region load-balancer-region lb-provider x-forwarded-port x-forwarded-proto listener-protocols additional-subnet-id recreate tls-versions member-target")
 	seen := map[string]int{}
 	for _, row := range table(&Settings{}, cloudconf.LoadBalancer{}) {
 		e := row.about()
