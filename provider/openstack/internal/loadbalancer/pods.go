@@ -26,7 +26,7 @@ func (l *LoadBalancers) WantsEndpoints(service *v1.Service) bool {
 		len(l.podRanges()) > 0
 }
 
-func (l *LoadBalancers) targetOf(service *v1.Service) settings.MemberTarget {
+func (l *LoadBalancers) targetOf(service *v1.Service) string {
 	wanted, _ := settings.Of(service, l.config.Defaults)
 	return wanted.MemberTarget
 }

@@ -191,40 +191,20 @@ func algorithm() kind[string] {
 	return word("one of", same, all...)
 }
 
-// A MemberTarget says which objects the members of a load balancer are.
-type MemberTarget string
-
+// Values of [Settings].MemberTarget.
 const (
 	// TargetNode: the members are nodes, at their node ports.
-	TargetNode MemberTarget = ""
+	TargetNode = "node"
 	// TargetPod: the members are the endpoints of the Service.
-	TargetPod MemberTarget = "pod"
+	TargetPod = "pod"
 	// TargetAuto: the members are the endpoints if they can be reached, and otherwise nodes.
-	TargetAuto MemberTarget = "auto"
+	TargetAuto = "auto"
 )
 
-// nodeTarget is how TargetNode is written.
-const nodeTarget = "node"
-
-func memberTarget() kind[MemberTarget] {
-	targets := word("one of", map[string]string{
-		nodeTarget: string(TargetNode), string(TargetPod): string(TargetPod),
-		string(TargetAuto): string(TargetAuto),
-	}, nodeTarget, string(TargetPod), string(TargetAuto))
-	return kind[MemberTarget]{
-		typ: targets.typ, limits: targets.limits,
-		show: func(value MemberTarget) string { return targets.show(string(value)) },
-		parse: func(written string, of *v1.Service) (MemberTarget, string) {
-			value, why := targets.parse(written, of)
-			return MemberTarget(value), why
-		},
-		normal: func(value MemberTarget) MemberTarget {
-			if value == nodeTarget {
-				return TargetNode
-			}
-			return value
-		},
-	}
+func memberTarget() kind[string] {
+	return word("one of", map[string]string{
+		TargetNode: TargetNode, TargetPod: TargetPod, TargetAuto: TargetAuto,
+	}, TargetNode, TargetPod, TargetAuto)
 }
 
 func proxyProtocol() kind[string] {

@@ -77,8 +77,9 @@ type Settings struct {
 	SourceRanges []string
 	// NodeSelector selects the members' nodes.
 	NodeSelector NodeSelector
-	// MemberTarget is what the load balancer forwards to.
-	MemberTarget MemberTarget
+	// MemberTarget is what the load balancer forwards to: [TargetNode], [TargetPod] or
+	// [TargetAuto].
+	MemberTarget string
 
 	// LoadBalancerID is the ID of the load balancer to use; "" if none is named.
 	LoadBalancerID string

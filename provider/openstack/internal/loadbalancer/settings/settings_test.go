@@ -60,7 +60,7 @@ func untouched() Settings {
 		MonitorDelay: 5 * time.Second, MonitorTimeout: 3 * time.Second, MonitorMaxRetries: 1,
 		MonitorMaxRetriesDown: 3,
 		CascadeDelete:         true, CheckCertificates: true, IngressHostnameSuffix: "nip.io",
-		MaxShared: 2, MayShare: true,
+		MaxShared: 2, MayShare: true, MemberTarget: TargetNode,
 	}
 }
 
@@ -125,6 +125,9 @@ func TestOf_AnnotationIsRead(t *testing.T) {
 		{"health-monitor-max-retries", "10", func(s *Settings) { s.MonitorMaxRetries = 10 }},
 		{"health-monitor-max-retries-down", "1", func(s *Settings) { s.MonitorMaxRetriesDown = 1 }},
 		{"node-selector", "b=2, a", func(s *Settings) { s.NodeSelector = ParseNodeSelector("a,b=2") }},
+		{"member-target", "pod", func(s *Settings) { s.MemberTarget = TargetPod }},
+		{"member-target", "auto", func(s *Settings) { s.MemberTarget = TargetAuto }},
+		{"member-target", "node", func(*Settings) {}},
 		{"load-balancer-id", id1, func(s *Settings) { s.LoadBalancerID = id1 }},
 		{"load-balancer-address", "whatever", func(*Settings) {}},
 		{"hostname", "a.example", func(s *Settings) { s.Hostname = "a.example" }},
@@ -160,6 +163,7 @@ func TestOf_BadValue_IsReported(t *testing.T) {
 		{"recreate", " true", "neither true nor false", false},
 		{"proxy-protocol", "v3", "none of false, true, v1, v2", false},
 		{"lb-method", "round_robin", "none of ROUND_ROBIN, LEAST_CONNECTIONS, SOURCE_IP, SOURCE_IP_PORT", false},
+		{"member-target", "pods", "none of node, pod, auto", false},
 		{"connection-limit", "many", "not a whole number, at least -1", false},
 		{"connection-limit", "1.5", "not a whole number, at least -1", false},
 		{"connection-limit", "-2", "not a whole number, at least -1", false},
@@ -273,6 +277,7 @@ func fullDefaults() Defaults {
 		EnableIngressHostname: true, IngressHostnameSuffix: "example", MaxSharedLB: 7,
 		ContainerStore:                 "external",
 		ProviderRequiresSerialAPICalls: true, DefaultTLSContainerRef: "ref",
+		MemberTarget: "auto", ProviderNeedsNoNodePorts: true,
 	}}
 }
 
@@ -288,6 +293,7 @@ func TestOf_CloudConfIsTheDefault(t *testing.T) {
 		TimeoutMemberConnect: 5000, TimeoutMemberData: 50000,
 		ManageSecurityGroups: true, Serial: true, EnableIngressHostname: true,
 		IngressHostnameSuffix: "example", MaxShared: 7, MayShare: true,
+		MemberTarget: TargetAuto, NeedsNoNodePorts: true,
 	}
 	if got, problems := Of(serviceWith(nil), fullDefaults()); !reflect.DeepEqual(got, want) ||
 		len(problems) > 0 {
@@ -295,8 +301,25 @@ func TestOf_CloudConfIsTheDefault(t *testing.T) {
 	}
 }
 
-// The precedence is annotation, class, cloud.conf, for each option of a class, for internal and
-// external Services.
+func TestOf_MemberTarget_AnnotationBeatsClassBeatsCloudConf(t *testing.T) {
+	defaults := parsed(t, "[LoadBalancer]\nmember-target = auto\n"+
+		"[LoadBalancerClass \"fast\"]\nmember-target = pod\n")
+	for _, c := range []struct{ class, annotation, want string }{
+		{"", "", TargetAuto}, {"fast", "", TargetPod}, {"fast", "node", TargetNode},
+		{"", "pod", TargetPod},
+	} {
+		got, problems := Of(short(map[string]string{
+			"class": c.class, "member-target": c.annotation,
+		}), defaults)
+		if got.MemberTarget != c.want || len(problems) > 0 {
+			t.Errorf("annotation %q and class %q: %q, want %q; problems: %v", c.annotation, c.class,
+				got.MemberTarget, c.want, problems)
+		}
+	}
+}
+
+// The precedence is annotation, class, cloud.conf, for each option of a class whose value is no
+// word, for internal and external Services.
 func TestOf_AnnotationBeatsClassBeatsCloudConf(t *testing.T) {
 	for _, c := range []struct {
 		option string
@@ -756,7 +779,7 @@ func TestTable_OptionsAreTheDefaults(t *testing.T) {
 		"internal-lb": "true", "create-monitor": "true", "monitor-delay": "9s",
 		"monitor-timeout": "1s", "monitor-max-retries": "9",
 		"monitor-max-retries-down": "9", "lb-method": "SOURCE_IP", "lb-provider": "f5",
-		"node-selector": "a=b",
+		"node-selector": "a=b", "member-target": "pod",
 	}
 	nothing, _ := Of(serviceWith(nil), parsed(t, ""))
 	for _, row := range table(&Settings{}, cloudconf.LoadBalancer{}) {
