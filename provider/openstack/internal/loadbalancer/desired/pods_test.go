@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
@@ -210,6 +211,39 @@ func TestResolve_PodsAreMembers_TheirSubnetIsTheVIPs(t *testing.T) {
 		places, _, err := Resolve(t.Context(), s.api, in, existing)
 		if err != nil || places.Member.ID != s.frontV4 {
 			t.Errorf("found %+v, %v", places, err)
+		}
+	}
+}
+
+// BenchmarkBuild_1000Pods decides the members of a Service with two ports, whose 1,000 pods are on
+// 100 nodes, as each step of a rollout does.
+func BenchmarkBuild_1000Pods(b *testing.B) {
+	const hosts, podsOfHost = 100, 10
+	var nodes []*v1.Node
+	var pods []discoveryv1.Endpoint
+	for host := range hosts {
+		name := fmt.Sprint("n", host)
+		nodes = append(nodes, node(name, fmt.Sprintf("10.0.1.%d", host+1)))
+		for p := range podsOfHost {
+			pods = append(pods, pod(name, fmt.Sprintf("10.244.%d.%d", host, p+1)))
+		}
+	}
+	in := given(managed, withNodes(nodes...), withPods(pods...), withPorts(
+		v1.ServicePort{Name: "http", Protocol: v1.ProtocolTCP, Port: 80},
+		v1.ServicePort{Name: "https", Protocol: v1.ProtocolTCP, Port: 443},
+	))
+	slice := in.Pods.Endpoints[0]
+	slice.Ports = append(slice.Ports, endpointPort("https", v1.ProtocolTCP, 8443))
+	b.ReportAllocs()
+	for b.Loop() {
+		d, _, err := Build(in)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for i, port := range d.Ports {
+			if got := len(port.Pool.Members); got != hosts*podsOfHost {
+				b.Fatalf("port %d has %d members, want %d", i, got, hosts*podsOfHost)
+			}
 		}
 	}
 }
