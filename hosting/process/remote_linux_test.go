@@ -178,7 +178,7 @@ func (endpointBalancers) WantsEndpoints(service *v1.Service) bool {
 	return service.Annotations["members"] == "endpoints"
 }
 
-// EnsureEndpointLoadBalancer shows what it was given.
+// EnsureEndpointLoadBalancer returns its arguments in the status.
 func (endpointBalancers) EnsureEndpointLoadBalancer(
 	_ context.Context, cluster string, service *v1.Service, nodes []*v1.Node,
 	endpoints []*discoveryv1.EndpointSlice,

@@ -32,8 +32,8 @@ type Endpoint struct {
 	Draining bool
 }
 
-// Endpoints returns the endpoints of one family for a port of a Service, by address and port, as far
-// as they may be members.
+// Endpoints returns the endpoints of one family for a port of a Service, by address and port, as
+// far as they may be members.
 //
 // As in kube-proxy, these are the ready ones; without any, those that are terminating and still
 // serve get the new connections (KEP-1669). A ready endpoint precedes its duplicate: an endpoint

@@ -76,7 +76,8 @@ type Controller struct {
 	nodesVersion atomic.Uint64
 
 	// changed has the Services that may need any call, moved those that may need only an update of
-	// their nodes or endpoints. Each has its own workers, so that neither waits for the other's calls.
+	// their nodes or endpoints. Each has its own workers, so that neither waits for the other's
+	// calls.
 	changed, moved queue
 
 	mu sync.Mutex
@@ -107,8 +108,8 @@ type served struct {
 	// nodesMoved is when nodes have changed that the load balancer does not have yet. Guarded by
 	// mu.
 	nodesMoved time.Time
-	// wantsEndpoints: the provider wanted the endpoints. endpointsVersion is higher after each change
-	// of them. Guarded by mu.
+	// wantsEndpoints: the provider wanted the endpoints. endpointsVersion is higher after each
+	// change of them. Guarded by mu.
 	wantsEndpoints   bool
 	endpointsVersion uint64
 }

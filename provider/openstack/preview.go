@@ -110,7 +110,8 @@ func Preview(ctx context.Context, in PreviewInput) (LoadBalancerPreview, error) 
 	return p.Preview(ctx, in.Service, in.Nodes)
 }
 
-// PreviewerConfig is the input of [NewPreviewer]. All fields are required unless they say otherwise.
+// PreviewerConfig is the input of [NewPreviewer]. All fields are required unless they say
+// otherwise.
 type PreviewerConfig struct {
 	Config cloudconf.Config
 	// ClusterName is --cluster-name.

@@ -258,7 +258,7 @@ func loadBalancer(l *LoadBalancer) section {
 				"Interval at which load balancers are checked for drift without a change in the "+
 					"cluster. 0 disables the check.", between(asError, 0, 24*time.Hour)),
 			text("member-target", &l.MemberTarget,
-				"What load balancers forward to: the node ports of nodes, or pods. auto is pod if "+
+				"The members of load balancers: nodes at their node ports, or pods. auto is pod if "+
 					"pod-ranges is set, and otherwise node.", oneOf(asError, memberTargets()...)),
 			list("pod-ranges", &l.PodRanges,
 				"The CIDRs of pod addresses that the router of the load balancers' subnet leads "+

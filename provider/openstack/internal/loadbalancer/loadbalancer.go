@@ -7,11 +7,11 @@
 // plan alone.
 //
 // The members are nodes at their node ports, or the endpoints of the Service (pods.go, and
-// desired/pods.go). A load balancer has no part in the network of the pods, so the operator declares
-// the ranges to which its router leads (pod-ranges). Without these the Service is refused instead of
-// served by members that nothing reaches. The service controller passes the EndpointSlices, and
-// calls again when they change. The endpoints of its last call are kept for the repair of drift:
-// they are what the members were made of.
+// desired/pods.go). A load balancer has no part in the network of the pods, so the operator
+// declares the ranges to which its router leads (pod-ranges). Without these the Service is refused
+// instead of served by members that nothing reaches. The service controller passes the
+// EndpointSlices, and calls again when they change. The endpoints of its last call are kept for the
+// repair of drift: the members were made of them.
 //
 // The Octavia client caches the contents of load balancers by ID and UpdatedAt. A Service's state
 // (state.go) holds a load balancer that was just created and its floating IPs, for minutes. A

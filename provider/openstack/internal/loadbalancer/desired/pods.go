@@ -37,8 +37,8 @@ type endpoints struct {
 	hasElsewhere bool
 }
 
-// endpointsAt chooses the members at a port. An endpoint that names no node is chosen by its address
-// alone.
+// endpointsAt chooses the members at a port. An endpoint that names no node is chosen by its
+// address alone.
 func (b *builder) endpointsAt(port v1.ServicePort) (at endpoints) {
 	hosts := b.hosts()
 	at.members = members.Endpoints(b.Pods.Endpoints, port, b.family(),

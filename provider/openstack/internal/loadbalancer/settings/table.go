@@ -184,7 +184,7 @@ func members(s *Settings, c cloudconf.LoadBalancer) []row {
 			"Labels of the nodes that become members, or whose pods do: comma-separated `key=value`, or `key` for any value. A node must have all of them.").
 			from("node-selector", ParseNodeSelector(c.NodeSelector)).ifEmpty("All nodes."),
 		annotation(Prefix+"member-target", memberTarget(), &s.MemberTarget, membersAnew,
-			"What the load balancer forwards to: `node`, the node ports of nodes; `pod`, the endpoints of the Service at their target ports; or `auto`, which is `pod` if `pod-ranges` of cloud.conf is set. With `pod`, node ports and `externalTrafficPolicy` have no meaning, the health monitor checks the port of the pod, and without `pod-ranges` the Service is refused. Pods as members were never seen with the ovn provider.").
+			"The members: `node`, nodes at their node ports; `pod`, the endpoints of the Service at their target ports; or `auto`, which is `pod` if `pod-ranges` of cloud.conf is set. With `pod`, node ports and `externalTrafficPolicy` have no meaning, the health monitor checks the port of the pod, and without `pod-ranges` the Service is refused. Pods as members were never seen with the ovn provider.").
 			from("member-target", cmp.Or(c.MemberTarget, TargetNode)).orClass().isOwn(),
 		annotation(Prefix+"member-subnet-id", uuidKind(), &s.MemberSubnetID, membersAnew,
 			"The subnet of the members. If neither the annotation, nor the class, nor `member-subnet-id` of cloud.conf is given: `subnet-id` of cloud.conf, or else the subnet of the load balancer.").
