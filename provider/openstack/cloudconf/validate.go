@@ -70,7 +70,8 @@ func (l LoadBalancer) problems(region string) []Problem {
 			"must be SOURCE_IP_PORT, the only method that the ovn provider supports")
 	}
 	if l.MemberTarget == "pod" && len(l.PodRanges) == 0 {
-		p.add(asMistake, "member-target", "is pod, but pod-ranges is empty, so Services are refused")
+		p.add(asMistake, "member-target",
+			"is pod, but pod-ranges is empty, so Services are refused")
 	}
 	return p.problems
 }

@@ -88,8 +88,9 @@ func TestPods_RangesAreDeclared_EndpointsAreMembers(t *testing.T) {
 
 	// A rollout costs one request for all members.
 	mark := s.mark()
-	if err := c.UpdateEndpointLoadBalancer(t.Context(), "kubernetes", s.now(service),
-		[]*v1.Node{node}, slicesOf(service, "10.244.1.3", "10.244.1.4")); err != nil && !isWait(err) {
+	err := c.UpdateEndpointLoadBalancer(t.Context(), "kubernetes", s.now(service),
+		[]*v1.Node{node}, slicesOf(service, "10.244.1.3", "10.244.1.4"))
+	if err != nil && !isWait(err) {
 		t.Fatal(err)
 	}
 	if writes := s.writes(mark); len(writes) != 1 || !strings.HasSuffix(writes[0], "/members") {

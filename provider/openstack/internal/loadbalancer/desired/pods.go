@@ -99,7 +99,7 @@ func (b *builder) reaches(endpoint members.Endpoint, host *v1.Node) bool {
 		func(text string) bool { return SameAddress(text, endpoint.Address.String()) })
 }
 
-// pods returns the members at a port. One that drains gets no new connections.
+// pods returns the members at a port. A draining endpoint gets no new connections.
 func (b *builder) pods(port v1.ServicePort) []octavia.Member {
 	found := b.endpointsAt(port).members
 	all := make([]octavia.Member, 0, len(found))
