@@ -301,6 +301,8 @@ func BenchmarkModule_Start(b *testing.B) {
 	}
 }
 
+type ownCloud struct{ cloudprovider.Interface }
+
 // New refuses names of controllers that do not exist.
 func TestAsController_PointerOrList_IsTaken(t *testing.T) {
 	p := standaloneParams("one", "two", "three")
@@ -344,7 +346,7 @@ func TestAsController_ConstructorOfAnotherType_IsAnErrorOfNew(t *testing.T) {
 			ccm.AsController(build), []string{"returns a ccm.Controller", "*ccm.Term"},
 		},
 		"cloud of a type": {
-			ccm.AsProvider(func() *fake.Cloud { return nil }),
+			ccm.AsProvider(func() ownCloud { return ownCloud{} }),
 			[]string{"returns a ccm.Provider", "as a cloudprovider.Interface"},
 		},
 		"no cloud": {
