@@ -3,6 +3,7 @@ package fleet
 import (
 	"errors"
 	"math"
+	"unicode/utf8"
 )
 
 // A sizer estimates how large a response becomes when it is decoded, before it is decoded. The
@@ -35,7 +36,8 @@ var (
 	errLargeEvent  = errors.New("the API server sent an event that is larger than any object")
 )
 
-// jsonSizer is the sizer of JSON. It does not check the syntax, which the decoder does.
+// jsonSizer is the sizer of JSON. It does not check the syntax, which the decoder does. The decoder
+// replaces a byte that is no valid UTF-8 by three, so each byte that may be such a one counts so.
 type jsonSizer struct {
 	// isArray has the arrays among the open objects and arrays.
 	isArray           []bool
@@ -61,6 +63,9 @@ func (s *jsonSizer) scan(part []byte) (bytes int64, ended bool) {
 				continue
 			}
 			s.number.next(c)
+			if c >= utf8.RuneSelf {
+				bytes += int64(len(string(utf8.RuneError)))
+			}
 			continue
 		}
 		switch c {

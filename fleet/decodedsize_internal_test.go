@@ -106,7 +106,24 @@ func TestSizer_ResponseBecomesLarge_IsEstimated(t *testing.T) {
 	}
 }
 
-// The decoder of a quantity computes with as many digits as its exponent says.
+// The decoder of JSON replaces each byte that is no valid UTF-8 by three.
+func TestSizer_TextIsInvalid_CountsAsLongAsItBecomes(t *testing.T) {
+	for name, invalid := range map[string]string{
+		"no UTF-8": "\xff", "the rest of a character": "\x80", "a surrogate": "\xed\xa0\x80",
+		"a part of a character": "\xf0\x9f\x99",
+	} {
+		body := fmt.Appendf(nil, `{"kind":"Node","apiVersion":"v1","metadata":{"name":"%s"}}`,
+			strings.Repeat(invalid, 1<<20))
+		estimated, used := becomes(t, body)
+		if used > estimated+estimated/4 {
+			t.Errorf("%s: %d bytes become %d bytes, and %d are estimated", name, len(body), used,
+				estimated)
+		}
+	}
+}
+
+// The decoder of a quantity computes with as many digits as its exponent says. The time of digits
+// that are written out grows with their square.
 func TestSizer_QuantityTakesLong_CountsAsMuchAsItTakes(t *testing.T) {
 	node := func(quantity string) []byte {
 		entry := join(message(1, []byte("cpu")), message(2, message(1, []byte(quantity))))
@@ -116,6 +133,7 @@ func TestSizer_QuantityTakesLong_CountsAsMuchAsItTakes(t *testing.T) {
 		return fmt.Appendf(nil, `{"kind":"NodeList","apiVersion":"v1",`+
 			`"items":[{"status":{"capacity":{"cpu":%s}}}]}`, quantity)
 	}
+	digits := strings.Repeat("7", 1_000_000)
 	for name, test := range map[string]struct {
 		body []byte
 		min  int64
@@ -127,6 +145,13 @@ func TestSizer_QuantityTakesLong_CountsAsMuchAsItTakes(t *testing.T) {
 		"JSON, spaces":             {text(`"  -1.5E-1000000 "`), 900_000},
 		"protobuf, hours":          {node("1e-2000000000"), 1 << 36},
 		"JSON, more than a number": {text(`"1e-99999999999999999999999999"`), 1 << 50},
+		// Half a second.
+		"protobuf, many digits": {node(digits), 7_000_000},
+		"protobuf, a fraction":  {node("-0." + digits + "e3"), 7_000_000},
+		"protobuf, a suffix":    {node(digits + "Ki"), 7_000_000},
+		"protobuf, exa":         {node(digits + "Ei"), 7_000_000},
+		"JSON, many digits":     {text(digits), 7_000_000},
+		"JSON, digits, spaces":  {text(`" ` + digits + ` "`), 7_000_000},
 	} {
 		var of sizer = &jsonSizer{}
 		if bytes.HasPrefix(test.body, []byte(protobufPrefix)) {
@@ -140,6 +165,7 @@ func TestSizer_QuantityTakesLong_CountsAsMuchAsItTakes(t *testing.T) {
 		"protobuf": node("16Gi"), "JSON": text(`"1e3"`), "JSON, a name": text(`"node1e999999999"`),
 		"a UID":         node("12345678-1234-4234-8234-1e1234567890"),
 		"a UID in JSON": text(`"12345678-1234-4234-8234-1e1234567890"`),
+		"a long text":   text(`"` + digits + `a"`),
 	} {
 		var of sizer = &jsonSizer{}
 		if bytes.HasPrefix(body, []byte(protobufPrefix)) {
