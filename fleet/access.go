@@ -24,6 +24,8 @@ type access struct {
 	mu      sync.Mutex
 	current http.RoundTripper
 	dialer  *apiconn.Dialer
+	// wire limits how fast the connections are read, if it is set.
+	wire *wireLimit
 	// address is the address of the API server.
 	address string
 	// retired ends the connections of replaced credentials.
@@ -32,7 +34,7 @@ type access struct {
 
 // newAccess returns a copy of the given configuration whose requests use the access.
 func newAccess(given *rest.Config) (*access, *rest.Config, error) {
-	a := &access{retired: map[*time.Timer]*apiconn.Dialer{}}
+	a := &access{retired: map[*time.Timer]*apiconn.Dialer{}, wire: &wireLimit{}}
 	if err := a.replace(given); err != nil {
 		return nil, nil, err
 	}
@@ -46,7 +48,9 @@ func newAccess(given *rest.Config) (*access, *rest.Config, error) {
 
 // replace makes new requests use the credentials of another configuration of the same server.
 func (a *access) replace(given *rest.Config) error {
-	next, dialer, err := apiconn.Transport(given)
+	limited := rest.CopyConfig(given)
+	limited.Dial = a.wire.dial(given.Dial)
+	next, dialer, err := apiconn.Transport(limited)
 	if err != nil {
 		return fmt.Errorf("client configuration: %w", boundedError{err})
 	}

@@ -5,17 +5,23 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync/atomic"
 
 	"golang.org/x/time/rate"
+
+	"github.com/fxccm/fxccm/internal/pagedlist"
 )
 
 const (
 	// untypedFactor is how much larger a part of a JSON text becomes if it is decoded into maps, as
 	// clients of clouds do, than the estimate for the types of Kubernetes.
 	untypedFactor = 2
-	// freeCloudResponse is how many bytes of a response may be read without a wait. Few responses
-	// of a cloud but long lists are larger.
+	// freeCloudResponse is how many bytes of a response, or of the pages of a list, may be read
+	// without a wait. Few responses of a cloud but long lists are larger.
 	freeCloudResponse = 1 << 20
+	// pagesFactor is how many times Limits.ObjectBytes the pages of a list may have. A project may
+	// have the servers of many clusters, and clients keep little of each.
+	pagesFactor = 2
 	// cloudRate is how many times Limits.BytesPerSecond the estimate of larger responses may grow.
 	// Most of the estimate is memory, which takes less CPU time than the decoding of objects.
 	cloudRate = 8
@@ -23,7 +29,8 @@ const (
 	maxHeaderBytes = 64 << 10
 )
 
-var errLargeCloudResponse = errors.New("a response of the cloud exceeds fleet.Limits.ObjectBytes")
+var errLargeCloudResponse = errors.New("a response of the cloud, or the pages of a list, " +
+	"exceed fleet.Limits.ObjectBytes")
 
 // A cloudMeter limits the responses of services whose addresses the owner of a cluster names. It is
 // safe for concurrent use.
@@ -33,10 +40,13 @@ type cloudMeter struct {
 	rate  *rate.Limiter
 }
 
-// newCloudMeter limits the headers of a transport, too.
+// newCloudMeter limits the headers and the connections of a transport, too.
 func newCloudMeter(t *http.Transport, limits Limits) *cloudMeter {
 	limits.setDefaults(DefaultParams().Limits)
 	t.MaxResponseHeaderBytes = maxHeaderBytes
+	wire := &wireLimit{}
+	wire.set(cloudRate * limits.BytesPerSecond)
+	t.DialContext = wire.dial(t.DialContext)
 	return &cloudMeter{
 		next: t, limit: limits.ObjectBytes,
 		rate: rate.NewLimiter(rate.Limit(cloudRate*limits.BytesPerSecond),
@@ -50,12 +60,19 @@ func (m *cloudMeter) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	list, listLimit := pagedlist.Of(r.Context()), pagesFactor*m.limit
+	if list == nil {
+		list, listLimit = new(atomic.Int64), m.limit
+	}
 	response.Body = &cloudBody{
-		ReadCloser: response.Body, meter: m, ctx: r.Context(),
+		ReadCloser: response.Body, meter: m, ctx: r.Context(), list: list, listLimit: listLimit,
 		sizer: jsonSizer{hasNoQuantities: true},
 	}
 	return response, nil
 }
+
+// WrappedRoundTripper lets clients close idle connections.
+func (m *cloudMeter) WrappedRoundTripper() http.RoundTripper { return m.next }
 
 // A cloudBody is the body of a response that counts for the limits. Its estimate is for JSON; a
 // text of another form, which no client decodes, counts for at least its bytes.
@@ -65,21 +82,26 @@ type cloudBody struct {
 	ctx   context.Context
 	sizer jsonSizer
 	read  size
+	// list has the size of all pages of the list, or of the response alone.
+	list      *atomic.Int64
+	listLimit int64
 }
 
 // Read implements io.Reader. The transport has decompressed what it reads.
 func (b *cloudBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p[:min(len(p), readChunk)])
-	last := max(freeCloudResponse, b.read.total())
+	last := b.read.total()
 	decoded, _ := b.sizer.scan(p[:n])
 	b.read.add(n, untypedFactor*decoded)
-	total := b.read.total()
-	if total > b.meter.limit {
+	grown := b.read.total() - last
+	total := b.list.Add(grown)
+	if b.read.total() > b.meter.limit || total > b.listLimit {
 		return 0, errLargeCloudResponse
 	}
 	// A wait for more than the burst would never end.
-	for grown := total - last; grown > 0; grown -= int64(b.meter.rate.Burst()) {
-		part := min(int(grown), b.meter.rate.Burst())
+	for rest := min(grown, total-freeCloudResponse); rest > 0; {
+		part := min(int(rest), b.meter.rate.Burst())
+		rest -= int64(part)
 		if limit := b.meter.rate.WaitN(b.ctx, part); limit != nil {
 			return 0, limit
 		}

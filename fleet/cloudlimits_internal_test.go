@@ -12,8 +12,11 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/fxccm/fxccm/internal/pagedlist"
 )
 
 // Clients of clouds decode responses into maps.
@@ -39,6 +42,7 @@ func TestCloudMeter_ResponseBecomesLarge_IsEstimated(t *testing.T) {
 					ObjectBytes: 1 << 40, BytesPerSecond: 1 << 40,
 				}),
 				sizer: jsonSizer{hasNoQuantities: true},
+				list:  new(atomic.Int64), listLimit: 1 << 40,
 			}
 			if _, err := io.Copy(io.Discard, &body); err != nil {
 				t.Fatal(err)
@@ -130,6 +134,56 @@ func TestGuardTransport_HostileCloud_ResponsesAreLimited(t *testing.T) {
 			if (err == nil) != (test.want == "") ||
 				err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("the error is %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// Each page is small, and has another object and a link to the next one.
+func TestGuardTransport_PagesWithoutAnEnd_AreLimitedTogether(t *testing.T) {
+	page := strings.Repeat("x", 100_000)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, page)
+	}))
+	defer server.Close()
+	const limit = 1_000_000
+	for name, test := range map[string]struct {
+		ctx  context.Context
+		want int
+	}{
+		"pages of a list": {pagedlist.Begin(t.Context()), pagesFactor * limit / len(page)},
+		"other responses": {t.Context(), 3 * pagesFactor * limit / len(page)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			transport := &http.Transport{}
+			defer transport.CloseIdleConnections()
+			meter := newCloudMeter(transport, Limits{ObjectBytes: limit})
+			read := func() error {
+				request, err := http.NewRequestWithContext(test.ctx, http.MethodGet, server.URL,
+					nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				response, err := meter.RoundTrip(request)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer response.Body.Close()
+				_, err = io.Copy(io.Discard, response.Body)
+				return err
+			}
+			n := 0
+			for n < 3*pagesFactor*limit/len(page) {
+				if err := read(); err != nil {
+					if !errors.Is(err, errLargeCloudResponse) {
+						t.Fatal(err)
+					}
+					break
+				}
+				n++
+			}
+			if n != test.want {
+				t.Errorf("%d responses were read, want %d", n, test.want)
 			}
 		})
 	}

@@ -38,7 +38,8 @@ type Limits struct {
 	ObjectBytes int64
 
 	// BytesPerSecond limits how fast responses are read, and so the CPU time of their decoding. A
-	// burst may have the bytes of 32 seconds. Default 1 MiB.
+	// burst may have the bytes of 32 seconds. Connections are read at most four times as fast, so
+	// that what becomes no part of a response is limited, too. Default 1 MiB.
 	BytesPerSecond int64
 
 	// ReplicaListBytes limits the responses of more than 8 MiB that the replica reads and decodes
@@ -248,6 +249,7 @@ func newMeter(
 			int(max(readChunk, burstSeconds*limits.BytesPerSecond))),
 		collections: map[string]*collection{},
 	}
+	access.wire.set(limits.BytesPerSecond)
 	if address, err := url.Parse(config.Host); err == nil {
 		m.prefix = strings.TrimSuffix(address.Path, "/")
 	}

@@ -11,6 +11,8 @@ import (
 	"net/url"
 
 	"github.com/gophercloud/gophercloud/v2"
+
+	"github.com/fxccm/fxccm/internal/pagedlist"
 )
 
 // ErrNoAnswer is a response that the service did not send, whatever its status. Treating it as an
@@ -56,6 +58,7 @@ func From(client func(context.Context) (*gophercloud.ServiceClient, error), path
 func All[T any](ctx context.Context, name string, query url.Values, id func(*T) string,
 	read Reader,
 ) ([]T, error) {
+	ctx = pagedlist.Begin(ctx)
 	query = maps.Clone(query)
 	if query == nil {
 		query = url.Values{}
@@ -97,6 +100,7 @@ func All[T any](ctx context.Context, name string, query url.Values, id func(*T) 
 func AllBy[T any](ctx context.Context, name, attribute string, values []string, query url.Values,
 	id func(*T) string, read Reader,
 ) ([]T, error) {
+	ctx = pagedlist.Begin(ctx)
 	var all []T
 	for _, some := range chunks(attribute, values) {
 		asked := url.Values{attribute: some}

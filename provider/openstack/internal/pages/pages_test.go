@@ -8,7 +8,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/fxccm/fxccm/internal/pagedlist"
 )
 
 type thing struct {
@@ -120,5 +123,40 @@ func TestAllBy_AsksForAsManyAsAURLHolds_AndLosesNothing(t *testing.T) {
 		from(new([]string), `{"things": [{"id": "a"}]}`))
 	if err == nil || all != nil {
 		t.Errorf("for one part the items are %v, %v", all, err)
+	}
+}
+
+// A transport can limit what a server sends as one list.
+func TestAll_Pages_AreOfOneListForTheTransport(t *testing.T) {
+	var lists []*atomic.Int64
+	pagesOf := map[string]int{}
+	read := func(ctx context.Context, query url.Values) (map[string]json.RawMessage, error) {
+		list := pagedlist.Of(ctx)
+		if list == nil {
+			t.Fatal("the request is of no list")
+		}
+		if !slices.Contains(lists, list) {
+			lists = append(lists, list)
+		}
+		key := query.Get("device_id")
+		pagesOf[key]++
+		body := map[string]json.RawMessage{
+			"things": json.RawMessage(fmt.Sprintf(`[{"id": "%s-%d"}]`, key, pagesOf[key])),
+		}
+		if pagesOf[key] < 3 {
+			body["things_links"] = json.RawMessage(`[{"rel": "next", "href": "?marker=a"}]`)
+		}
+		return body, nil
+	}
+	for want, list := range []func() ([]thing, error){
+		func() ([]thing, error) { return All(t.Context(), "things", nil, id, read) },
+		func() ([]thing, error) {
+			return AllBy(t.Context(), "things", "device_id",
+				[]string{strings.Repeat("a", 2000), strings.Repeat("b", 2000)}, nil, id, read)
+		},
+	} {
+		if found, err := list(); err != nil || len(found) < 3 || len(lists) != want+1 {
+			t.Errorf("%d items, %v, of %d lists, want %d", len(found), err, len(lists), want+1)
+		}
 	}
 }
