@@ -19,7 +19,7 @@ import (
 // fakeCloud is --cloud-provider=fake: a cloud in memory, in this process or in another one that
 // serves it.
 var fakeCloud = fx.Module("fake-cloud",
-	fx.Provide(ccm.AsProvider(func() (ccm.Provider, error) { return newFakeProvider(nil) })))
+	fx.Provide(ccm.AsProvider(func() (ccm.Provider, error) { return newFakeProvider(nil, nil) })))
 
 const fakeName = "fake"
 
@@ -34,8 +34,12 @@ type fakeConfig struct {
 	Instances []fake.Instance `json:"instances,omitempty"`
 }
 
-// newFakeProvider configures the cloud from data, or from the file if data is nil.
-func newFakeProvider(data []byte) (ccm.Provider, error) {
+// A guard wraps the transport to an address that the owner of a cluster names.
+type guard func(*http.Transport) http.RoundTripper
+
+// newFakeProvider configures the cloud from data, or from the file if data is nil. The guard may be
+// nil.
+func newFakeProvider(data []byte, g guard) (ccm.Provider, error) {
 	var own ownCloud
 	read := readFakeConfig
 	if data != nil {
@@ -65,7 +69,7 @@ func newFakeProvider(data []byte) (ccm.Provider, error) {
 				}
 				return cloud.Provider(caller), nil
 			}
-			return dialCloud(ctx, cfg.Endpoint, env.Transport, caller)
+			return dialCloud(ctx, cfg.Endpoint, g, env.Transport, caller)
 		},
 	}, nil
 }
@@ -98,11 +102,15 @@ type dialled struct {
 }
 
 func dialCloud(
-	ctx context.Context, endpoint string, fence func(http.RoundTripper) http.RoundTripper,
-	opts ...fake.ProviderOption,
+	ctx context.Context, endpoint string, g guard,
+	fence func(http.RoundTripper) http.RoundTripper, opts ...fake.ProviderOption,
 ) (cloudprovider.Interface, error) {
-	client, err := fake.Dial(ctx, endpoint,
-		fake.WithTransport(fence(&http.Transport{MaxIdleConnsPerHost: 256})))
+	transport := &http.Transport{MaxIdleConnsPerHost: 256}
+	var guarded http.RoundTripper = transport
+	if g != nil {
+		guarded = g(transport)
+	}
+	client, err := fake.Dial(ctx, endpoint, fake.WithTransport(fence(guarded)))
 	if err != nil {
 		return nil, err
 	}

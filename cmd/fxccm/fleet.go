@@ -64,9 +64,7 @@ func newFleetApp(config fleet.Config, each options.Configuration) (*fx.App, erro
 	params, err := config.Params(each.Config, fleet.Host{
 		Providers: map[string]func(*managed.Cluster) (ccm.Provider, error){
 			openstack.Name: openStackOf(config.Cloud, each.Config.CloudProvider.ConfigStrict),
-			fakeName: func(of *managed.Cluster) (ccm.Provider, error) {
-				return newFakeProvider(of.CloudConfig)
-			},
+			fakeName:       fakeOf,
 		},
 		Controllers: []ccm.Controller{persistentvolumelabel.Controller(), nodeipam.Controller()},
 		Registerer:  legacyregistry.Registerer(),
@@ -79,6 +77,14 @@ func newFleetApp(config fleet.Config, each options.Configuration) (*fx.App, erro
 		fx.Supply(params, each.Serving), fleet.Module,
 		fx.StopTimeout(each.Config.DrainTimeout.Duration+stopReserve), fx.WithLogger(logEvents),
 	), nil
+}
+
+// fakeOf returns the provider of a fake cloud, whose address a cluster's own configuration names.
+func fakeOf(of *managed.Cluster) (ccm.Provider, error) {
+	if of.CloudConfig == nil {
+		return newFakeProvider(nil, nil)
+	}
+	return newFakeProvider(of.CloudConfig, of.GuardTransport)
 }
 
 // openStackOf returns OpenStack's provider for the cloud.conf of a cluster. Clusters with the same

@@ -109,8 +109,8 @@ func WithTransport(rt http.RoundTripper) DialOption { return func(c *Client) { c
 func Dial(ctx context.Context, address string, opts ...DialOption) (*Client, error) {
 	base, err := url.Parse(address)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, fmt.Errorf(
-			"dial the fake cloud: %q is not an address such as http://127.0.0.1:8080", address)
+		return nil, errors.New( // the address may have a password
+			"dial the fake cloud: the endpoint is not an address such as http://127.0.0.1:8080")
 	}
 	c := &Client{base: base}
 	c.closed, c.close = context.WithCancel(context.Background())
@@ -204,7 +204,13 @@ func (c *Client) roundTrip(
 	if err != nil {
 		return err
 	}
-	resp, err := (&http.Client{Transport: c.transport}).Do(req)
+	resp, err := (&http.Client{
+		Transport: c.transport,
+		// The cloud redirects nobody; another server may, to any address.
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
+	}).Do(req)
 	if err != nil {
 		return err
 	}
@@ -214,7 +220,8 @@ func (c *Client) roundTrip(
 		return fmt.Errorf("read the answer: %w", err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("the answer of %s is %s: %s", c.base.Redacted(), resp.Status, data)
+		return fmt.Errorf("the answer of %s is %d %s", c.base.Redacted(), resp.StatusCode,
+			http.StatusText(resp.StatusCode))
 	}
 	if err := json.Unmarshal(data, out); err != nil {
 		return fmt.Errorf("the answer of %s is not that of a fake cloud: %w", c.base.Redacted(),
