@@ -36,6 +36,8 @@ type leaseRecord struct {
 	earlier *otherHolder
 	// isHeldByOther reports whether the lease named other as its holder when it was last seen.
 	isHeldByOther bool
+	// version is that of the lease when it was last seen.
+	version string
 }
 
 type otherHolder struct {
@@ -71,14 +73,23 @@ func (r *leaseRecord) observeState(seen leaseState, own time.Duration, at time.T
 	isSame := last != nil && last.record.HolderIdentity == holder &&
 		last.releaseDigest == seen.releaseDigest
 	r.isHeldByOther = holder != "" && holder != r.status.Identity
+	isNew := seen.version != r.version
+	r.version = seen.version
 	switch {
 	case !r.isHeldByOther:
-		// Without a proof, the record says nothing about the last holder, which may still lead.
-		if last != nil && seen.isReleaseBy(last.releaseDigest) {
+		isReleased := last != nil && seen.isReleaseBy(last.releaseDigest)
+		if isReleased {
 			r.other = nil
-			return true
 		}
-		return false
+		// Without a proof, the record says nothing about the last holder, which may still lead.
+		// Another client may have written it over a renewal that nobody has seen.
+		if isNew {
+			r.other.extend(at)
+			if !isReleased || r.earlier.isBy(last) {
+				r.earlier.extend(at)
+			}
+		}
+		return isReleased
 	case isSame && last.record == seen.record && last.version == seen.version:
 		return false // the holder has not renewed
 	}
@@ -96,6 +107,21 @@ func (r *leaseRecord) observeState(seen leaseState, own time.Duration, at time.T
 		r.other.until = last.until
 	}
 	return false
+}
+
+// extend counts a renewal by a holder that may still lead. The holder may be nil.
+func (o *otherHolder) extend(at time.Time) {
+	if o == nil || !at.Before(o.until) {
+		return
+	}
+	if until := at.Add(o.duration); until.After(o.until) {
+		o.until = until
+	}
+}
+
+// isBy reports whether two holders have the same identity. Both may be nil.
+func (o *otherHolder) isBy(other *otherHolder) bool {
+	return o != nil && other != nil && o.record.HolderIdentity == other.record.HolderIdentity
 }
 
 // later returns the holder that may lead longer. Both may be nil.

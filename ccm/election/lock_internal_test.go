@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -142,6 +143,68 @@ func TestLock_RenewalIsOverwrittenWithTheEarlierRecord_StandbyWaitsFromThen(t *t
 	}
 	if got, want := record.snapshot().WaitsUntil, begin.Add((8+15)*time.Second); !got.Equal(want) {
 		t.Errorf("the standby waits until %s, want %s", got, want)
+	}
+}
+
+// Another client writes a record without the leader over each of its renewals, before a standby has
+// seen the renewal. The standby must not lead beside it.
+func TestLock_RenewalsAreOverwrittenWithoutTheHolder_StandbyWaitsFromTheLastVersion(t *testing.T) {
+	begin := time.Unix(1_000_000, 0)
+	mine, forged := digestOf("mine"), digestOf("forged")
+	leader := func(digest string) leaseState {
+		return leaseState{*by("leader", 15, begin), "", digest, ""}
+	}
+	free := func(token string) leaseState { return leaseState{*released(begin), "", "", token} }
+	standby := leaseState{*by("standby", 15, begin), "", "", ""}
+	for name, states := range map[string][]leaseState{
+		"released":            {leader(mine), free(""), free(""), free(""), free(""), free("")},
+		"in the name of self": {leader(mine), standby, standby, standby, standby, standby},
+		"by a forged digest": {
+			leader(mine), leader(forged), free("forged"), free(""), free(""), free(""),
+		},
+		"by forged digests": {
+			leader(mine), leader(forged), free("forged"), leader(forged), free("forged"),
+			leader(forged), free("forged"), leader(forged), free("forged"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakePassiveClock(begin)
+			record := &leaseRecord{clock: clock, status: Status{Identity: "standby"}}
+			for i, state := range states {
+				state.version = fmt.Sprint(2 * i) // the leader has written the others
+				clock.SetTime(begin.Add(time.Duration(i) * 4 * time.Second))
+				for range 2 { // a version is seen more than once
+					record.observeState(state, 15*time.Second, clock.Now())
+				}
+				if record.liveHolder() == nil {
+					t.Fatalf("after %d states the standby may take the lease", i+1)
+				}
+			}
+			last := clock.Now()
+			clock.SetTime(last.Add(14 * time.Second))
+			record.observeState(leaseState{version: record.version}, 15*time.Second, clock.Now())
+			if record.liveHolder() == nil {
+				t.Error("the standby waits for less than a lease duration after the last version")
+			}
+			clock.SetTime(last.Add(15 * time.Second))
+			if live := record.liveHolder(); live != nil {
+				t.Errorf("%q may still lead", live.record.HolderIdentity)
+			}
+		})
+	}
+}
+
+// A standby that has waited long enough may take the lease, whatever others write then.
+func TestLock_LeaseIsEditedAfterTheWait_StandbyWaitsNoLonger(t *testing.T) {
+	begin := time.Unix(1_000_000, 0)
+	clock := clocktesting.NewFakePassiveClock(begin)
+	record := &leaseRecord{clock: clock, status: Status{Identity: "standby"}}
+	record.observeState(leaseState{*by("leader", 15, begin), "1", "", ""}, 15*time.Second, begin)
+	clock.SetTime(begin.Add(15 * time.Second))
+	record.observeState(leaseState{*by("standby", 15, begin), "2", "", ""}, 15*time.Second,
+		clock.Now())
+	if live := record.liveHolder(); live != nil {
+		t.Errorf("%q may still lead", live.record.HolderIdentity)
 	}
 }
 
