@@ -10,6 +10,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/internal/metrics"
+	"github.com/fxccm/fxccm/internal/printable"
 )
 
 // maxTerms bounds the history of terms in [Status].
@@ -55,7 +56,8 @@ func (m *measurement) drains(cause error) {
 		return
 	}
 	m.since = time.Now()
-	m.status.DrainBegan, m.status.Reason = m.clock.Now(), cause.Error()
+	m.status.DrainBegan = m.clock.Now()
+	m.status.Reason = printable.Text(cause.Error(), maxReason)
 	m.history.record(m.status)
 }
 
@@ -68,7 +70,7 @@ func (m *measurement) ended(err error) {
 	m.series.TermEnded(reason, time.Since(m.since))
 	m.status.Ended, m.status.End = m.clock.Now(), string(reason)
 	if reason == metrics.DrainTimedOut {
-		m.status.Reason += "; " + err.Error()
+		m.status.Reason += "; " + printable.Text(err.Error(), maxReason)
 	}
 	m.history.record(m.status)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/fxccm/fxccm/internal/guard"
 	"github.com/fxccm/fxccm/internal/metrics"
 	"github.com/fxccm/fxccm/internal/nodes"
+	"github.com/fxccm/fxccm/internal/printable"
 )
 
 // An ObjectReporter is a cloudprovider.Interface that also reports the state of the objects that it
@@ -114,7 +115,8 @@ func waitingNodes(all []nodes.Waiting) (waiting []NodeStatus) {
 			reason = "InitializationFailed"
 		}
 		waiting = append(waiting, NodeStatus{
-			Name: w.Name, Reason: reason, Message: w.Message, Since: w.Since,
+			Name: w.Name, Reason: reason, Message: printable.Text(w.Message, maxReason),
+			Since: w.Since,
 		})
 	}
 	slices.SortFunc(waiting, oldestFirst)

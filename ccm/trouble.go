@@ -7,10 +7,16 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/internal/printable"
 )
 
-// maxTroubles bounds the subjects of one term, because each is a series of a metric.
-const maxTroubles = 32
+// maxTroubles bounds the subjects of one term, because each is a series of a metric, and maxSubject
+// the characters of a subject.
+const (
+	maxTroubles = 32
+	maxSubject  = 64
+)
 
 // TroubleStatus is a problem of the cloud that a provider has reported, such as a failed login.
 type TroubleStatus struct {
@@ -40,6 +46,7 @@ func newTroubles(clock clock.PassiveClock, observe func(string, bool)) *troubles
 
 // report is [ProviderEnv].ReportTrouble.
 func (t *troubles) report(subject string, cause error) {
+	subject = printable.Text(subject, maxSubject)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	found, known := t.open[subject]
@@ -50,11 +57,12 @@ func (t *troubles) report(subject string, cause error) {
 		t.observe(subject, false)
 	case cause == nil:
 	case known:
-		found.Reason = cause.Error()
+		found.Reason = printable.Text(cause.Error(), maxReason)
 		t.open[subject] = found
 	case len(t.open) < maxTroubles:
 		t.open[subject] = TroubleStatus{
-			Subject: subject, Since: t.clock.Now(), Reason: cause.Error(),
+			Subject: subject, Since: t.clock.Now(),
+			Reason: printable.Text(cause.Error(), maxReason),
 		}
 		t.observe(subject, true)
 	}

@@ -19,6 +19,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/internal/printable"
 )
 
 const (
@@ -283,11 +284,15 @@ func (f *Fleet) cleanUpOnce(
 	return true, nil
 }
 
+// maxNote limits, in characters, the text about the clean-up, which may list load balancers. The
+// cloud chooses parts of it.
+const maxNote = 4096
+
 // note sets the text about the clean-up in the status of a cluster.
 func (f *Fleet) note(m *member, text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	m.note = text
+	m.note = printable.Text(text, maxNote)
 }
 
 func (f *Fleet) tell(ctx context.Context, cluster *Cluster, kind, reason, message string) {

@@ -1,0 +1,38 @@
+package ccm
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/fxccm/fxccm/internal/nodes"
+)
+
+// An API server, a cloud and a provider in a process of its own choose parts of these texts.
+func TestStatus_TextsOfOthers_AreShortAndPrintable(t *testing.T) {
+	long := strings.Repeat("\x1b[31m", 100_000)
+	clock := clocktesting.NewFakeClock(time.Unix(1_000_000, 0))
+	of := newTroubles(clock, func(string, bool) {})
+	for range 2 { // the second report replaces the first
+		of.report(long, errors.New(long))
+	}
+	term := &measurement{clock: clock, history: &termHistory{}, status: TermStatus{Number: 1}}
+	term.drains(errors.New(long))
+	texts := map[string]string{
+		"why a term drains": term.history.list()[0].Reason,
+		"a node waits":      waitingNodes([]nodes.Waiting{{Name: "n", Message: long}})[0].Message,
+	}
+	if found := of.list(); len(found) == 1 {
+		texts["the subject of a problem"], texts["a problem"] = found[0].Subject, found[0].Reason
+	} else {
+		t.Errorf("%d problems, want 1", len(found))
+	}
+	for name, text := range texts {
+		if text == "" || len(text) > maxReason+10 || strings.ContainsRune(text, '\x1b') {
+			t.Errorf("%s: %d bytes, %.100q", name, len(text), text)
+		}
+	}
+}
