@@ -128,8 +128,8 @@ func TestCalls_OfServices_AreFew(t *testing.T) {
 	}
 	deleted := func(n, lists, gets int) counts {
 		return counts{
-			"loadbalancer_delete": n, "floating_ip_delete": n, "floating_ip_list": 1,
-			list: lists, get: gets,
+			"loadbalancer_delete": n, "floating_ip_get": n, "floating_ip_delete": n,
+			"floating_ip_list": 1, list: lists, get: gets,
 		}
 	}
 	changed := func(n, lists, gets int) counts {

@@ -172,9 +172,24 @@ func (a *API) updateFloatingIP(
 	})
 }
 
-// DeleteFloatingIP releases the address. It succeeds if the floating IP does not exist.
-func (a *API) DeleteFloatingIP(ctx context.Context, id string) error {
-	return a.remove(ctx, "delete floating IP "+id, func(client *gophercloud.ServiceClient) error {
+// DeleteFloatingIP releases the address, which the project may never get again. So it reads the
+// floating IP first: if owned, which may be nil, denies it, the call fails. It succeeds if the
+// floating IP does not exist.
+func (a *API) DeleteFloatingIP(
+	ctx context.Context, id string, owned func(FloatingIP) bool,
+) error {
+	doing := "delete floating IP " + id
+	return a.remove(ctx, doing, func(client *gophercloud.ServiceClient) error {
+		if owned != nil {
+			is, err := extract[FloatingIP](floatingips.Get(ctx, client, id).Result, "floatingip")
+			if err != nil {
+				return err
+			}
+			if is.Tags = a.shownTags(is.Tags); !owned(is) {
+				return fmt.Errorf("%s was moved, or its tags or its description have changed",
+					is.Address)
+			}
+		}
 		return floatingips.Delete(ctx, client, id).ExtractErr()
 	})
 }

@@ -368,6 +368,30 @@ func TestDetachFloatingIP_Attached_SendsANullPort(t *testing.T) {
 	s.must(s.DetachFloatingIP(t.Context(), "gone", true))
 }
 
+func TestDeleteFloatingIP_ChangedByAnotherMeanwhile_Stays(t *testing.T) {
+	s := newSite(t)
+	id := s.AddFloatingIP(openstacktest.FloatingIP{
+		NetworkID: s.external, Tags: []string{"another's"},
+	})
+	var seen FloatingIP
+	is := func(owned bool) func(FloatingIP) bool {
+		return func(f FloatingIP) bool {
+			seen = f
+			return owned
+		}
+	}
+	err := s.API.DeleteFloatingIP(t.Context(), id, is(false))
+	if err == nil || len(s.Cloud.FloatingIPs()) != 1 || !slices.Contains(seen.Tags, "another's") {
+		t.Errorf("error %v, %d floating IPs remain, seen %+v", err, len(s.Cloud.FloatingIPs()),
+			seen)
+	}
+	s.must(s.API.DeleteFloatingIP(t.Context(), id, is(true)))
+	s.must(s.API.DeleteFloatingIP(t.Context(), id, is(true))) // it is gone
+	if n := len(s.Cloud.FloatingIPs()); n != 0 {
+		t.Errorf("%d remain", n)
+	}
+}
+
 func TestDeleteFloatingIP_OneThatIsGone_IsDone(t *testing.T) {
 	s := newSite(t)
 	id := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, PortID: s.addPort("")})

@@ -179,7 +179,7 @@ func (f *floating) dropAttached(why string) {
 			f.notice(false, events.FloatingIPUnavailable, othersFloatingIP, ip.Address,
 				"of the load balancer")
 		case f.ownsFloatingIP(ip) && !f.want.KeepFloatingIP:
-			f.add(DeleteFloatingIP{ip.ID, ip.Address, why})
+			f.add(deletionOf(ip, why))
 		case f.ownsFloatingIP(ip):
 			f.giveUp(ip, why)
 		case !f.isAtNamedPort(ip):
@@ -209,8 +209,22 @@ func (f *floating) dropIdle(why string) {
 		if f.want.KeepFloatingIP {
 			f.disown(ip)
 		} else {
-			f.add(DeleteFloatingIP{ip.ID, ip.Address, why})
+			f.add(deletionOf(ip, why))
 		}
+	}
+}
+
+// deletionOf deletes a floating IP unless another client has moved or marked it since it was listed.
+// The end of its port detaches it.
+func deletionOf(listed neutron.FloatingIP, why string) DeleteFloatingIP {
+	return DeleteFloatingIP{
+		ID: listed.ID, Address: listed.Address, Why: why,
+		Owned: func(now neutron.FloatingIP) bool {
+			return (now.PortID == "" || now.PortID == listed.PortID) &&
+				now.Description == listed.Description &&
+				slices.Equal(slices.Sorted(slices.Values(now.Tags)),
+					slices.Sorted(slices.Values(listed.Tags)))
+		},
 	}
 }
 

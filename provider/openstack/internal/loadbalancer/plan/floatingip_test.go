@@ -245,6 +245,49 @@ func TestChange_AnothersMarkAppearsBeforeTheAttachment_IsSeen(t *testing.T) {
 	}
 }
 
+// A plan may wait for minutes between the list and the deletion, which nothing can undo.
+func TestChange_FloatingIPIsMovedOrMarkedBeforeTheDeletion_IsSeen(t *testing.T) {
+	detached := func(ip *neutron.FloatingIP) { ip.PortID = "" }
+	moved := func(ip *neutron.FloatingIP) { ip.PortID = "elsewhere" }
+	for name, steps := range map[string]func(c *cloud) plan.Plan{
+		"internal": func(c *cloud) plan.Plan { return change(c, desire(internal)) },
+		"removed":  func(c *cloud) plan.Plan { return removal(c, all()) },
+	} {
+		c := made(t, desire())
+		listed := c.ips[0]
+		p := steps(c)
+		i := slices.IndexFunc(p.Steps, func(s plan.Step) bool {
+			_, ok := s.(plan.DeleteFloatingIP)
+			return ok
+		})
+		if i < 0 {
+			t.Fatalf("%s: no floating IP is deleted:\n%s", name, p)
+		}
+		owned := p.Steps[i].(plan.DeleteFloatingIP).Owned
+		for what, test := range map[string]struct {
+			change func(*neutron.FloatingIP)
+			want   bool
+		}{
+			"unchanged": {func(*neutron.FloatingIP) {}, true},
+			"detached":  {detached, true},
+			"moved":     {moved, false},
+			"released":  {func(ip *neutron.FloatingIP) { ip.Tags, ip.Description = nil, "" }, false},
+			"of another Service": {
+				func(ip *neutron.FloatingIP) { ip.Tags = neighbor().NetworkTags() }, false,
+			},
+			"described": {func(ip *neutron.FloatingIP) { ip.Description = "reserved" }, false},
+		} {
+			now := listed
+			now.Tags = slices.Clone(listed.Tags)
+			slices.Reverse(now.Tags) // Neutron returns tags in any order
+			test.change(&now)
+			if got := owned(now); got != test.want {
+				t.Errorf("%s, %s: it is deleted: %t, want %t", name, what, got, test.want)
+			}
+		}
+	}
+}
+
 // Two clusters of one name have Services with equal descriptions.
 func TestChange_DetachedFloatingIPWithOCCMsDescription_IsNotDeleted(t *testing.T) {
 	c := made(t, desire(internal))

@@ -208,7 +208,7 @@ func (r *remover) floatingIPs(gone bool) {
 		case r.options.KeepFloatingIP:
 			r.disown(f)
 		case attached || r.isTagged(f):
-			r.add(DeleteFloatingIP{f.ID, f.Address, why})
+			r.add(deletionOf(f, why))
 		}
 	}
 }

@@ -33,7 +33,11 @@ type (
 		// find the detached floating IP.
 		Release bool
 	}
-	DeleteFloatingIP struct{ ID, Address, Why string }
+	DeleteFloatingIP struct {
+		ID, Address, Why string
+		// Owned decides about the state that is read just before. Nil: any.
+		Owned func(neutron.FloatingIP) bool
+	}
 	// TagFloatingIP replaces its tags.
 	TagFloatingIP struct {
 		ID, Address string
@@ -157,7 +161,9 @@ func (s DeleteFloatingIP) changesFloatingIP() {}
 func (s DeleteFloatingIP) predict(*predicted) bool { return true }
 
 func (s DeleteFloatingIP) take(ctx context.Context, r *run) error {
-	return r.release(s.ID, func() error { return r.Neutron.DeleteFloatingIP(ctx, s.ID) })
+	return r.release(s.ID, func() error {
+		return r.Neutron.DeleteFloatingIP(ctx, s.ID, s.Owned)
+	})
 }
 
 func (s TagFloatingIP) String() string {
