@@ -119,11 +119,11 @@ func wrapped(line string, columns, indent int) string {
 	return out.String() + line
 }
 
-// Printable replaces control characters, because texts of the cloud could otherwise control the
-// terminal.
+// Printable replaces characters that are not printable, because texts of the cloud could otherwise
+// control the terminal, or change the direction in which a line is read.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && unicode.IsControl(r) {
+		if r != '\n' && !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r
