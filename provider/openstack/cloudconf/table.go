@@ -168,7 +168,8 @@ func networking(n *Networking) section {
 				"A network whose addresses become ExternalIPs.", noneEmpty()),
 			texts("internal-network-name", &n.InternalNetworkNames,
 				"A network whose addresses become InternalIPs. If any is set, addresses in "+
-					"other networks are omitted.", noneEmpty()),
+					"other networks are omitted, and those of a new node have the order of the "+
+					"networks.", noneEmpty()),
 			list("address-sort-order", &n.AddressSortOrder,
 				"CIDRs that sort a node's addresses: those in the first CIDR come first, those in none last.",
 				cidrs(mistake("must be comma-separated CIDRs; other items are ignored"))),

@@ -52,6 +52,7 @@ func portAddressesOf(p *project.Project, s project.Server) (all []portAddress) {
 	slices.SortFunc(ports, func(a, b project.Object) int {
 		return cmp.Or(
 			cmp.Compare(project.Text(a, "created_at"), project.Text(b, "created_at")),
+			cmp.Compare(project.Text(a, "network_id"), project.Text(b, "network_id")),
 			cmp.Compare(project.ID(a), project.ID(b)))
 	})
 	for _, port := range ports {
@@ -125,7 +126,7 @@ func TestAddresses_TwoNetworksAndAFloatingIP_AreTheNodes(t *testing.T) {
 			func(n *cloudconf.Networking) {
 				n.InternalNetworkNames = []string{"aux", p.NetworkName}
 			},
-			slices.Concat(as("InternalIP", mine, nil),
+			slices.Concat(as("InternalIP", mine, inAux), as("InternalIP", mine, notAux),
 				[]string{access4, access6, hostname, floating}),
 		},
 		"a public network": {

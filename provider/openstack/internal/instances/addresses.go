@@ -25,9 +25,9 @@ const metadataHostname = "hostname"
 //     addresses in a public network ExternalIP, addresses in an internal network InternalIP
 //
 // An address in a public network is not internal, too. If internal networks are configured,
-// addresses in other networks are omitted. Addresses that the node has keep their order, before new
-// ones, so that a new port does not move the node. Finally, addresses are sorted by
-// [cloudconf.Networking.AddressSortOrder].
+// addresses in other networks are omitted, and the InternalIPs have the order of these networks.
+// Addresses that the node has keep their order, before new ones, so that a new port does not move
+// the node. Finally, addresses are sorted by [cloudconf.Networking.AddressSortOrder].
 func nodeAddresses(
 	s *server, ports []port, present []v1.NodeAddress, options cloudconf.Networking,
 ) []v1.NodeAddress {
@@ -69,8 +69,40 @@ func nodeAddresses(
 			}
 		}
 	}
+	orderByNetwork(list.addresses, byNetwork, options.InternalNetworkNames)
 	keepOrder(list.addresses, present)
 	return sortAddresses(list.addresses, parseSortOrder(options.AddressSortOrder))
+}
+
+// orderByNetwork sorts the InternalIPs by the first of the networks in which they are, and those in
+// none after them. The other addresses keep their places.
+func orderByNetwork(
+	addresses []v1.NodeAddress, byNetwork map[string][]address, networks []string,
+) {
+	placeOf := func(a v1.NodeAddress) int {
+		at := slices.IndexFunc(networks, func(network string) bool {
+			return slices.ContainsFunc(byNetwork[network], func(in address) bool {
+				return in.Address == a.Address
+			})
+		})
+		if at < 0 {
+			return len(networks)
+		}
+		return at
+	}
+	var places []int
+	var internal []v1.NodeAddress
+	for i, a := range addresses {
+		if a.Type == v1.NodeInternalIP {
+			places, internal = append(places, i), append(internal, a)
+		}
+	}
+	slices.SortStableFunc(internal, func(a, b v1.NodeAddress) int {
+		return cmp.Compare(placeOf(a), placeOf(b))
+	})
+	for i, place := range places {
+		addresses[place] = internal[i]
+	}
 }
 
 // keepOrder sorts the present addresses by their order in present, and the others after them.

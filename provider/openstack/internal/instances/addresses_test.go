@@ -117,6 +117,33 @@ func TestNodeAddresses_EachOption_GivesTheAddressesOfOCCM(t *testing.T) {
 			},
 		},
 		{
+			name: "the order of the internal networks precedes that of the ports",
+			change: func(s *server) {
+				*s = server{Addresses: map[string][]address{
+					"a": append(fixed("10.0.0.1"), floating("198.51.100.1")),
+					"b": fixed("10.0.1.1", "fd00::1"),
+				}}
+			},
+			ports:   []port{activePort("10.0.0.1"), activePort("10.0.2.1"), activePort("10.0.1.1")},
+			options: cloudconf.Networking{InternalNetworkNames: []string{"b", "a"}},
+			want: []v1.NodeAddress{
+				internalIP("10.0.1.1"), internalIP("fd00::1"), internalIP("10.0.0.1"),
+				externalIP("198.51.100.1"), internalIP("10.0.2.1"),
+			},
+		},
+		{
+			name: "the order of the node precedes that of the internal networks",
+			change: func(s *server) {
+				*s = server{Addresses: map[string][]address{
+					"a": fixed("10.0.0.1"), "b": fixed("10.0.1.1"),
+				}}
+			},
+			ports:   []port{activePort("10.0.1.1"), activePort("10.0.0.1")},
+			present: []v1.NodeAddress{internalIP("10.0.0.1"), internalIP("10.0.1.1")},
+			options: cloudconf.Networking{InternalNetworkNames: []string{"b", "a"}},
+			want:    []v1.NodeAddress{internalIP("10.0.0.1"), internalIP("10.0.1.1")},
+		},
+		{
 			name: "OneInternalNetwork: the ports in others are removed",
 			change: func(s *server) {
 				s.Metadata = nil

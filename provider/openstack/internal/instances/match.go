@@ -39,8 +39,27 @@ func best(servers []*server, name, systemUUID string) []*server {
 func isDerived(node, server string) bool {
 	node, server = strings.ToLower(node), strings.ToLower(server)
 	dashed := strings.NewReplacer(".", "-", "_", "-", " ", "-")
-	return dashed.Replace(node) == dashed.Replace(server) ||
-		strings.HasPrefix(node, server+".") || strings.HasPrefix(server, node+".")
+	host := hostName(server)
+	return dashed.Replace(node) == dashed.Replace(server) || dashed.Replace(node) == host ||
+		strings.HasPrefix(node, server+".") || strings.HasPrefix(server, node+".") ||
+		host != "" && strings.HasPrefix(node, host+".")
+}
+
+// hostName returns the host name that Nova makes of a server's name in lower case: the first 63
+// characters, without those that a host name cannot have (nova/utils.py, sanitize_hostname).
+func hostName(server string) string {
+	const longest = 63
+	runes := []rune(server)
+	host := strings.Map(func(c rune) rune {
+		switch {
+		case c == ' ' || c == '_' || c == '.':
+			return '-'
+		case c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z':
+			return c
+		}
+		return -1
+	}, string(runes[:min(len(runes), longest)]))
+	return strings.Trim(host, "-")
 }
 
 // onlyOne is an error that names the servers if there are several.

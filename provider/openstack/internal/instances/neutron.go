@@ -53,6 +53,7 @@ type neutron struct {
 
 // ports returns the ports whose attribute has one of the values. They are sorted by age, because a
 // new port must not change the first address of a node, and Neutron's order is that of random IDs.
+// Nova creates the ports of a server within a second. Their order by network is that of all nodes.
 func (n *neutron) ports(ctx context.Context, attribute string, values []string) ([]port, error) {
 	fields := []string{
 		"id", "device_id", "network_id", "status", "fixed_ips", "trunk_details", "created_at",
@@ -61,7 +62,8 @@ func (n *neutron) ports(ctx context.Context, attribute string, values []string) 
 		return p.ID
 	})
 	slices.SortStableFunc(all, func(a, b port) int {
-		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt),
+			cmp.Compare(a.NetworkID, b.NetworkID), cmp.Compare(a.ID, b.ID))
 	})
 	return all, err
 }

@@ -42,6 +42,7 @@ func TestName_OfSeveralServers_IsAnError(t *testing.T) {
 func TestNewNode_EachServer_IsFoundByNameAndSystemUUID(t *testing.T) {
 	const first, second = "11111111-1111-4111-8111-111111111111",
 		"22222222-2222-4222-8222-222222222222"
+	longName := strings.Repeat("worker-", 10) + "1"
 	for name, c := range map[string]struct {
 		node, uuid string
 		servers    [2]string // the names of first and second; "" for none
@@ -62,6 +63,12 @@ func TestNewNode_EachServer_IsFoundByNameAndSystemUUID(t *testing.T) {
 		"with a domain, another's":   {"cp-0.novalocal", second, [2]string{"cp-0", "cp-1"}, "", ErrUnmatched},
 		"UUID of a foreign server":   {"cp-0", second, [2]string{"", "database"}, "", ErrUnmatched},
 		"a name that only begins so": {"cp-01", first, [2]string{"cp-0", ""}, "", ErrUnmatched},
+		"longer than a host name":    {longName[:63], first, [2]string{longName, ""}, first, nil},
+		"longer, with a domain":      {longName[:63] + ".novalocal", first, [2]string{longName, ""}, first, nil},
+		"longer, another's UUID":     {longName[:63], second, [2]string{longName, "database"}, "", ErrUnmatched},
+		"with other characters":      {"worker-1-blue", first, [2]string{"Worker_1 (blue)", ""}, first, nil},
+		"with a dash at its end":     {"worker-1", first, [2]string{"worker-1-", ""}, first, nil},
+		"only other characters":      {"cp-0", first, [2]string{"(+)", ""}, "", ErrUnmatched},
 	} {
 		for _, others := range []int{0, 20} {
 			t.Run(fmt.Sprintf("%s, others=%d", name, others), func(t *testing.T) {
@@ -319,8 +326,6 @@ func TestTrunk_UnreadableSubport_IsAnError(t *testing.T) {
 	}
 }
 
-// Neutron shows the ports in our networks and of our servers, whatever their project, but a list of
-// our project's ports omits some of them.
 // Neutron chooses the IDs of ports at random.
 func TestPorts_SecondIsAdded_FirstAddressStays(t *testing.T) {
 	for _, isPresent := range []bool{true, false} {
@@ -347,6 +352,37 @@ func TestPorts_SecondIsAdded_FirstAddressStays(t *testing.T) {
 	}
 }
 
+// Nova creates the ports of a server within a second. All nodes have their first address in the
+// same network.
+func TestPorts_OfOneSecond_HaveTheSameOrderForEachNode(t *testing.T) {
+	w := newWorld(t)
+	second := w.addNetwork("second", "10.7.0.0/16")
+	firsts := map[string]bool{}
+	for n, ids := range [][2]string{
+		{"00000000-0000-4000-8000-000000000001", "ffffffff-0000-4000-8000-000000000001"},
+		{"ffffffff-0000-4000-8000-000000000002", "00000000-0000-4000-8000-000000000002"},
+	} {
+		name := fmt.Sprintf("node-%d", n)
+		id := w.cloud.AddServer(openstacktest.Server{Name: name})
+		for i, network := range []string{w.network, second} {
+			w.cloud.AddPort(openstacktest.Port{
+				ID: ids[i], NetworkID: network, DeviceID: id,
+				DeviceOwner: openstacktest.OwnerCompute,
+			})
+		}
+		all := w.metadata(nodeOf(name, id)).NodeAddresses
+		if len(all) != 2 {
+			t.Fatalf("the addresses are %v, want two", all)
+		}
+		firsts[all[0].Address[:len("10.7")]] = true
+	}
+	if len(firsts) != 1 {
+		t.Errorf("the first addresses of the nodes are in %v", firsts)
+	}
+}
+
+// Neutron shows the ports in our networks and of our servers, whatever their project, but a list of
+// our project's ports omits some of them.
 func TestPortsOfAnotherProject_AreFound(t *testing.T) {
 	w := newWorld(t)
 	other := w.cloud.AddProject(openstacktest.Project{Name: "other"}).ProjectID
