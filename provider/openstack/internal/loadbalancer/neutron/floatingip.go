@@ -1,6 +1,7 @@
 package neutron
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,10 +40,10 @@ func (q FloatingIPQuery) fits(f FloatingIP) bool {
 			f.Description == q.Description
 }
 
-// FloatingIPsOf returns the floating IPs of the project that match the query, sorted by ID. A list
-// that was begun after since is reused; with the zero time, the list begins after the call. Neutron
-// has no "or" between filters, so one list of the project, shared by concurrent calls, is the
-// cheapest.
+// FloatingIPsOf returns the floating IPs of the project that match the query, the oldest first, so
+// that the one of which a Service has its address stays the first. A list that was begun after
+// since is reused; with the zero time, the list begins after the call. Neutron has no "or" between
+// filters, so one list of the project, shared by concurrent calls, is the cheapest.
 func (a *API) FloatingIPsOf(
 	ctx context.Context, query FloatingIPQuery, since time.Time,
 ) ([]FloatingIP, error) {
@@ -76,6 +77,10 @@ func (a *API) readFloatingIPs(ctx context.Context) ([]FloatingIP, error) {
 	for i := range all {
 		all[i].Tags = a.shownTags(all[i].Tags)
 	}
+	// The times have one format, so their texts are in the order of time.
+	slices.SortStableFunc(all, func(a, b FloatingIP) int {
+		return cmp.Compare(a.CreatedAt, b.CreatedAt)
+	})
 	return all, err
 }
 

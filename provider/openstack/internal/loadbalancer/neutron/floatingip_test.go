@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	clocktesting "k8s.io/utils/clock/testing"
+
 	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -51,8 +53,9 @@ func TestFloatingIPsOf_AnyOfTheReasons_IsOneList(t *testing.T) {
 			s.ForgetCalls()
 			found, err := s.FloatingIPsOf(t.Context(), c.query, time.Time{})
 			s.must(err)
-			if want := slices.Sorted(slices.Values(c.want)); !slices.Equal(ids(found), want) {
-				t.Errorf("found %v, want %v", ids(found), want)
+			got := slices.Sorted(slices.Values(ids(found)))
+			if want := slices.Sorted(slices.Values(c.want)); !slices.Equal(got, want) {
+				t.Errorf("found %v, want %v", got, want)
 			}
 			s.wantCalls(map[string]int{"floating_ip_list": 1})
 		})
@@ -74,6 +77,29 @@ func TestFloatingIPsOf_AnyOfTheReasons_IsOneList(t *testing.T) {
 	got.Tags, got.CreatedAt = nil, ""
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("found %+v, want %+v", got, want)
+	}
+}
+
+// IDs are random. A Service has the address of the first floating IP that points to its load
+// balancer, and keeps that when another client adds a second one.
+func TestFloatingIPsOf_Several_TheOldestIsTheFirst(t *testing.T) {
+	now := clocktesting.NewFakeClock(time.Now())
+	s := newSite(t, openstacktest.WithClock(now))
+	var want []string
+	for _, id := range []string{
+		"cccccccc-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000002",
+		"bbbbbbbb-0000-4000-8000-000000000003",
+	} {
+		want = append(want, s.AddFloatingIP(openstacktest.FloatingIP{
+			ID: id, NetworkID: s.external, Tags: []string{"fxccm-service=1"},
+		}))
+		now.Step(time.Minute)
+	}
+	found, err := s.FloatingIPsOf(t.Context(), FloatingIPQuery{Tag: "fxccm-service=1"},
+		time.Time{})
+	s.must(err)
+	if !slices.Equal(ids(found), want) {
+		t.Errorf("found %v, want %v", ids(found), want)
 	}
 }
 
