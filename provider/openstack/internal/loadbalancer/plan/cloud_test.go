@@ -563,6 +563,9 @@ func (c *cloud) takeFloatingIP(step plan.Step) error {
 			return errMissing
 		}
 		ip.PortID = ""
+		if s.Release {
+			ip.Description = ""
+		}
 	case plan.DeleteFloatingIP:
 		if c.ip(s.ID) == nil {
 			return errMissing
@@ -573,7 +576,12 @@ func (c *cloud) takeFloatingIP(step plan.Step) error {
 		if ip == nil {
 			return errMissing
 		}
-		ip.Tags = slices.Clone(s.Tags)
+		if s.Tags != nil {
+			ip.Tags = slices.Clone(s.Tags)
+		}
+		if s.Release {
+			ip.Description = ""
+		}
 	}
 	return nil
 }

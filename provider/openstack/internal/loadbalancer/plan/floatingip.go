@@ -228,13 +228,16 @@ func deletionOf(listed neutron.FloatingIP, why string) DeleteFloatingIP {
 	}
 }
 
-// disown removes the Service's marks from the floating IP, so that no deletion of the Service
-// deletes it for its next user, and any Service may use it.
+// disown removes the marks from a floating IP of the Service, so that no deletion of the Service
+// deletes it for its next user, and any Service may use it. They may be older than the name of the
+// cluster, the Service's ownership of the load balancer, or the cluster's departure from a fleet.
 func (p *planner) disown(f neutron.FloatingIP) {
-	own := func(tag string) bool { return slices.Contains(p.id.NetworkTags(), tag) }
 	step := TagFloatingIP{ID: f.ID, Address: f.Address, Release: p.isDescribed(f)}
-	if slices.ContainsFunc(f.Tags, own) {
-		step.Tags = slices.DeleteFunc(slices.Clone(f.Tags), own)
+	isMark := func(tag string) bool {
+		return slices.Contains(p.id.NetworkTags(), tag) || !p.isElsewhere(f) && desired.IsMark(tag)
+	}
+	if slices.ContainsFunc(f.Tags, isMark) {
+		step.Tags = slices.DeleteFunc(slices.Clone(f.Tags), isMark)
 	}
 	if step.Release || step.Tags != nil {
 		p.add(step)
@@ -249,5 +252,13 @@ func (p *planner) giveUp(f neutron.FloatingIP, why string) {
 }
 
 func (p *planner) isDescribed(f neutron.FloatingIP) bool {
-	return f.Description == p.id.FloatingIPDescription()
+	return f.Description == p.id.FloatingIPDescription() ||
+		!p.isElsewhere(f) && desired.IsControllersDescription(f.Description)
+}
+
+// isElsewhere reports whether another client has attached a floating IP of the Service to another
+// port: the client may have marked it.
+func (p *planner) isElsewhere(f neutron.FloatingIP) bool {
+	lb := p.is.LoadBalancer
+	return f.PortID != "" && (lb == nil || f.PortID != lb.VIP.PortID)
 }

@@ -201,6 +201,60 @@ func TestRemoval_FloatingIPOlderThanTheService_StaysUnlessTagged(t *testing.T) {
 	}
 }
 
+// A floating IP that is kept is nobody's, whatever its marks were. So any Service may request it.
+func TestRemoval_FloatingIPIsKept_NoMarkIsLeft(t *testing.T) {
+	renamed := shop()
+	renamed.ClusterName = "earlier"
+	for name, test := range map[string]struct {
+		cloud func(*testing.T) *cloud
+		of    desired.Identity
+		mark  func(*neutron.FloatingIP)
+	}{
+		"usual": {of: shop()},
+		"the cluster had another name": {
+			of:   shop(),
+			mark: func(f *neutron.FloatingIP) { f.Description = renamed.FloatingIPDescription() },
+		},
+		"the cluster has left its fleet": {
+			of:   shop(),
+			mark: func(f *neutron.FloatingIP) { f.Tags = append(f.Tags, "fxccm-owner=fleet") },
+		},
+		"the owner has left, and its last guest keeps it": {
+			cloud: func(t *testing.T) *cloud {
+				c := withGuest(t, neighbor().Tags())
+				p := removal(c, all())
+				if err := c.run(p, len(p.Steps)); err != nil {
+					t.Fatal(err)
+				}
+				c.role = plan.Guest
+				return c
+			},
+			of: neighbor(),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.cloud == nil {
+				test.cloud = func(t *testing.T) *cloud { return made(t, desire(onePort)) }
+			}
+			c := test.cloud(t)
+			c.ips[0].Tags = append(c.ips[0].Tags, "of another tool")
+			if test.mark != nil {
+				test.mark(&c.ips[0])
+			}
+			o := all()
+			o.KeepFloatingIP = true
+			p := plan.Removal(test.of, c.observe(false), o)
+			if err := c.run(p, len(p.Steps)); err != nil {
+				t.Fatal(err)
+			}
+			if len(c.ips) != 1 || c.ips[0].PortID != "" || c.ips[0].Description != "" ||
+				!slices.Equal(c.ips[0].Tags, []string{"of another tool"}) {
+				t.Errorf("the floating IPs are %+v, want one without marks:\n%s", c.ips, p)
+			}
+		})
+	}
+}
+
 func TestRemoval_FloatingIPLeadsElsewhere_IsDisowned(t *testing.T) {
 	c := made(t, desire(onePort))
 	c.ips[0].PortID = "elsewhere"
