@@ -525,6 +525,19 @@ func TestClouds_KeysOfOpenstacksdk_AreAccepted(t *testing.T) {
 			warning: "identity-endpoint-override in clouds.prod",
 		},
 		{
+			cloud:   "{auth: {" + login + "}, load_balancer_interface: internal}",
+			warning: "load_balancer_interface in clouds.prod",
+		},
+		{
+			cloud:   "{auth: {" + login + "}, key-manager-region-name: RegionTwo}",
+			warning: "key-manager-region-name in clouds.prod",
+		},
+		{
+			cloud: "{auth: {" + login + "}, regions: [{name: one, values: " +
+				"{network_endpoint_type: internal}}]}",
+			warning: "network_endpoint_type in clouds.prod.regions.one.values",
+		},
+		{
 			cloud:   "{auth: {" + login + "}, profile: vexxhost}",
 			warning: "profile in clouds.prod",
 		},
@@ -572,6 +585,32 @@ func TestClouds_Placeholder_IsTakenLiterallyWithAWarning(t *testing.T) {
 	got := strings.ReplaceAll(told(loaded.Warnings), dir, "DIR")
 	if err != nil || got != want || loaded.Config.Global.Password != "${hunter2}" {
 		t.Errorf("the warnings are %q (%v), want %q", got, err, want)
+	}
+}
+
+// YAML begins a comment only after a blank.
+func TestClouds_SecretWithACommentAfterIt_HasAWarning(t *testing.T) {
+	for written, want := range map[string]struct{ password, warning string }{
+		"hunter2 #1":        {"hunter2", "password in clouds.prod.auth"},
+		"hunter2#1":         {"hunter2#1", ""},
+		"'hunter2 #1'":      {"hunter2 #1", ""},
+		"\"hunter2\" #1":    {"hunter2", ""},
+		"hunter2\n      #1": {"hunter2", ""},
+	} {
+		_, o := inDir(t, map[string]string{
+			"clouds.yaml": strings.ReplaceAll(aCloud, "hunter2", written),
+		})
+		loaded, err := Read([]byte("[Global]\nuse-clouds\n"), o)
+		if err != nil {
+			t.Errorf("%q is refused: %v", written, err)
+			continue
+		}
+		got := told(loaded.Warnings)
+		if string(loaded.Config.Global.Password) != want.password ||
+			!strings.HasPrefix(got, want.warning) || want.warning == "" && got != "" ||
+			strings.Contains(got, "hunter2") {
+			t.Errorf("%q is read with the warnings %q, want %q", written, got, want.warning)
+		}
 	}
 }
 

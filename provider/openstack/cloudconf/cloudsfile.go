@@ -254,6 +254,10 @@ func (f *cloudsFile) scalars(entry *cloudEntry, mapping *yaml.Node, section, pre
 		case key == "identity_endpoint_override" || key == "identity_endpoint":
 			entry.report(asWarning, f, m.key, section, written,
 				"has no effect, and neither has it in openstacksdk: logins use auth_url")
+		case isOfOneService(key):
+			entry.report(asWarning, f, m.key, section, written, "has no effect: all services have "+
+				"the interface and the region of the cloud; set the endpoint_override of the "+
+				"service instead")
 		case !known:
 			p := Problem{
 				severity: asMistake, File: f.path, Line: m.key.Line, Section: section,
@@ -281,12 +285,40 @@ func (f *cloudsFile) scalars(entry *cloudEntry, mapping *yaml.Node, section, pre
 		case m.value.Kind != yaml.ScalarNode:
 			entry.report(asError, f, m.value, section, written, "must be a single value")
 		default:
+			const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle
+			if isSecret(key) && m.value.LineComment != "" && m.value.Style&quoted == 0 {
+				entry.report(asWarning, f, m.value, section, written,
+					"ends at #, which begins a comment; put the whole value in quotes if it is "+
+						"a part of it")
+			}
 			entry.settings[key] = setting{
 				value: m.value.Value, file: f.path, section: section,
 				line: m.value.Line,
 			}
 		}
 	}
+}
+
+// isSecret reports whether a key of clouds.yaml is that of a secret option, in auth or beside it.
+func isSecret(key string) bool {
+	return slices.ContainsFunc(global(&Global{}).options, func(o option) bool {
+		return o.secret && o.clouds != "" && strings.TrimPrefix(o.clouds, "auth.") ==
+			strings.TrimPrefix(key, "auth.")
+	})
+}
+
+// isOfOneService reports whether a key selects the endpoint of one of the services that fxccm
+// calls.
+func isOfOneService(key string) bool {
+	for _, service := range []string{"compute", "network", "load_balancer", "key_manager"} {
+		what, found := strings.CutPrefix(key, service+"_")
+		if found && slices.Contains([]string{
+			"interface", "endpoint_type", "region_name", "service_type", "service_name",
+		}, what) {
+			return true
+		}
+	}
+	return false
 }
 
 // isOfTLSInAuth: openstacksdk reads the settings of TLS only beside auth.

@@ -121,7 +121,8 @@ The format is that of [gcfg](https://pkg.go.dev/gopkg.in/gcfg.v1), the parser of
 * Names of sections and keys are case-insensitive, and use ` + "`-`" + ` instead of ` + "`_`" + `.
 * ` + "`#`" + ` and ` + "`;`" + ` start a comment, even in a value, unless they are in quotes: ` + "`password = a#b`" + ` is the password ` + "`a`" + `.
   Without a blank before the ` + "`#` or `;`" + `, or at the beginning of the value without a blank after it, it is a mistake. With one, it is a warning if the value is secret.
-  Other quotes around a value (` + "`'...'`" + `) are a part of it, which is a mistake. So is a placeholder such as ` + "`${NAME}`" + `, which causes a warning.
+  Other quotes around a value (` + "`'...'`" + `) are a part of it, which is a mistake. So are double quotes
+  around a part of a secret, which are left out. A placeholder such as ` + "`${NAME}`" + ` is taken literally, with a warning.
 * In quotes, ` + "`\\\\`" + `, ` + "`\\\"`" + `, ` + "`\\n`" + ` and ` + "`\\t`" + ` are escapes. Outside of quotes, ` + "`\\`" + ` is an error, except at the end of a line: the value then continues in the next line.
 * True is ` + "`true`, `yes`, `on` or `1`" + `, or the key alone; false is ` + "`false`, `no`, `off` or `0`" + `. ` + "`tls-insecure`" + ` accepts only ` + "`true`" + `.
 * A duration is written as ` + "`5s`" + ` or ` + "`1m30s`" + `. A number alone is seconds.
@@ -159,6 +160,8 @@ With ` + "`use-clouds = true`" + `, options that cloud.conf leaves empty are rea
 selected region override those of the cloud; a single region is selected by default. ` + "`insecure: true`" + ` sets ` + "`tls-insecure`" + `, whatever ` + "`verify`" + ` says.
 ` + "`compute_endpoint`" + ` is an alternative to ` + "`compute_endpoint_override`" + `, and so on. ` + "`identity_endpoint_override`" + ` has no effect: as in openstacksdk, logins use ` + "`auth.auth_url`" + `.
 ` + "`cacert`, `cert`, `key`, `verify` and `insecure`" + ` count only beside ` + "`auth`" + `. Keys of other programs have no effect.
+Keys for the endpoint of one service, such as ` + "`compute_interface`" + ` and ` + "`load_balancer_region_name`" + `, have no effect either, and cause a warning: all services have
+the interface and the region of the cloud.
 As in openstacksdk, the keys of ` + "`auth`" + ` may also be beside it; the ones inside take precedence. A path in ` + "`verify`" + ` is a ` + "`cacert`" + `. ` + "`auth_plugin`" + ` is ` + "`auth_type`" + `.
 A ` + "`profile`" + ` that clouds-public.yaml does not contain has no effect if ` + "`auth_url`" + ` is set, and is refused otherwise: fxccm has no built-in profiles.
 `)

@@ -272,6 +272,9 @@ func (s statement) surprises(o option) *finding {
 		return mistake(s.surprise)
 	case o.noEffect != "" && s.value != "" && o.isValid():
 		return &finding{asWarning, "has no effect, and can be removed: " + o.noEffect}
+	case o.secret && s.isPartlyQuoted:
+		return mistake(`is partly in double quotes, which are left out; put the whole value in ` +
+			`double quotes, and write a " of the value as \"`)
 	case o.secret && s.isCommented:
 		return &finding{asWarning, "ends at # or ;, which begin a comment; put the whole value " +
 			"in double quotes if they are a part of it"}

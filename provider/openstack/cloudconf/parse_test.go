@@ -280,24 +280,30 @@ func TestParse_ValueThatIsNotWhatWasWritten_IsAMistake(t *testing.T) {
 		"instead of them, or around them"
 	const comment = "ends at # or ;, which begin a comment; put the whole value in double " +
 		"quotes if they are a part of it"
+	const partly = "is partly in double quotes, which are left out; put the whole value in " +
+		"double quotes, and write a \" of the value as \\\""
 	const literal = "has a placeholder such as ${NAME}, which is taken literally: variables and " +
 		"templates are not replaced in this file"
 	for written, want := range map[string]string{
-		"hunter2#def":       cutOff,
-		"hunter2;def":       cutOff,
-		"hunter2;":          cutOff,
-		"#hunter2":          cutOff,
-		";hunter2":          cutOff,
-		"a\"b\"c#hunter2":   cutOff,
-		"x \\\n  y#hunter2": cutOff,
-		"'hunter2":          "",
-		"'hunter2'":         quotes,
-		"'hunter2' # note":  quotes,
-		"`hunter2`":         quotes,
-		"“hunter2”":         quotes,
-		"‘hunter2’":         quotes,
-		"'hunter2 #def'":    cutOff,
-		"'hunter2 ;def' ":   cutOff,
+		"hunter2#def":        cutOff,
+		"hunter2;def":        cutOff,
+		"hunter2;":           cutOff,
+		"#hunter2":           cutOff,
+		";hunter2":           cutOff,
+		"a\"b\"c#hunter2":    cutOff,
+		"x \\\n  y#hunter2":  cutOff,
+		"'hunter2":           "",
+		"'hunter2'":          quotes,
+		"'hunter2' # note":   quotes,
+		"`hunter2`":          quotes,
+		"“hunter2”":          quotes,
+		"‘hunter2’":          quotes,
+		"'hunter2 #def'":     cutOff,
+		"'hunter2 ;def' ":    cutOff,
+		"a\"hunter2\"c":      partly,
+		"\"hunter2\"c":       partly,
+		"\"\"hunter2\"\"":    partly,
+		"a \"hunter2\" # no": partly,
 
 		"hunter2":           "",
 		"hunter2 # note":    comment,
@@ -311,6 +317,9 @@ func TestParse_ValueThatIsNotWhatWasWritten_IsAMistake(t *testing.T) {
 		"\"hunter2\"#note":  "",
 		"\"'hunter2'\"":     "",
 		"it's":              "",
+		"a\\\"hunter2":      "",
+		"\"a\\\"hunter2\"":  "",
+		"\"hunter2\" ":      "",
 		"'":                 "",
 		"${hunter2}":        literal,
 		"\"a${hunter2}b\"":  literal,

@@ -22,6 +22,8 @@ type statement struct {
 	surprise string
 	// isCommented: a comment follows an unquoted value.
 	isCommented bool
+	// isPartlyQuoted: only a part of the value is in double quotes, which are left out.
+	isPartlyQuoted bool
 }
 
 // scan reads the syntax of gopkg.in/gcfg.v1, the format of OCCM's files. It reports everything that
@@ -48,8 +50,10 @@ type scanner struct {
 	statements []statement
 	problems   []Problem
 	wrong      map[int]bool // lines that have a problem
-	inSection  bool
-	isEarly    bool // a key before the first section is reported
+	// isPartlyQuoted is that of the last value.
+	isPartlyQuoted bool
+	inSection      bool
+	isEarly        bool // a key before the first section is reported
 }
 
 // encoding replaces invalid UTF-8 and NULs, which gcfg refuses even in comments.
@@ -199,6 +203,7 @@ func (s *scanner) assignment() (statement, string) {
 	begin := s.rest
 	var wrong string
 	read.value, wrong = s.value()
+	read.isPartlyQuoted = s.isPartlyQuoted
 	read.notice(begin[:len(begin)-len(s.rest)], s.rest)
 	return read, wrong
 }
@@ -241,7 +246,8 @@ func isInQuotes(text string) bool {
 // they are in quotes, and a carriage return never does.
 func (s *scanner) value() (value, wrong string) {
 	var text strings.Builder
-	counts, quoted := 0, false
+	counts, quoted, wasQuoted := 0, false, false
+	s.isPartlyQuoted = false
 	for {
 		c := s.peek()
 		switch {
@@ -258,12 +264,14 @@ func (s *scanner) value() (value, wrong string) {
 			counts = text.Len()
 			continue
 		case c == '"':
-			quoted = !quoted
+			s.isPartlyQuoted = s.isPartlyQuoted || !quoted && text.Len() > 0
+			quoted, wasQuoted = !quoted, true
 			counts = text.Len()
 		case c != '\r':
 			text.WriteRune(c)
 			if !blank(c) { // blanks in quotes count at the quote that ends
 				counts = text.Len()
+				s.isPartlyQuoted = s.isPartlyQuoted || wasQuoted && !quoted
 			}
 		}
 		s.advance()
