@@ -22,6 +22,9 @@ import (
 const (
 	// recordName is the name of the ConfigMap in kube-system with the record.
 	recordName = "fxccm-routes"
+	// recordAge is the interval at which an unchanged record is written again: another client may
+	// have deleted it.
+	recordAge = time.Hour
 	// recordPause is the interval between attempts while the API server refuses the record.
 	recordPause = 5 * time.Minute
 	// recordTimeout limits how long an API server that does not answer delays routes.
@@ -48,6 +51,7 @@ type record struct {
 	client kubernetes.Interface
 	// stored is the text in the ConfigMap. It is valid if isRead.
 	stored    string
+	storedAt  time.Time
 	isRead    bool
 	isFailing bool
 	retryAt   time.Time
@@ -56,7 +60,7 @@ type record struct {
 // read reads the record, once.
 func (r *record) read(ctx context.Context) { r.do(ctx, r.readOnce) }
 
-// write writes the record if it differs from the wanted one.
+// write writes the record if it differs from the wanted one, or is old.
 func (r *record) write(ctx context.Context) { r.do(ctx, r.writeChange) }
 
 // do logs the first of consecutive failures. The operation is tried again after a pause.
@@ -100,7 +104,7 @@ func (r *record) readOnce(ctx context.Context) error {
 	case !apierrors.IsNotFound(err):
 		return fmt.Errorf("read the record of routes: %w", err)
 	}
-	r.isRead, r.isFailing = true, false
+	r.isRead, r.isFailing, r.storedAt = true, false, r.clock.Now()
 	r.learn(parseRecord(r.stored))
 	return nil
 }
@@ -110,13 +114,14 @@ func (r *record) writeChange(ctx context.Context) error {
 		return err
 	}
 	text := formatRecord(r.wanted())
-	if text == r.stored {
+	isOld := text != "" && r.clock.Since(r.storedAt) >= recordAge
+	if text == r.stored && !isOld {
 		return nil
 	}
 	if err := r.put(ctx, text); err != nil {
 		return fmt.Errorf("write the record of routes: %w", err)
 	}
-	r.stored, r.isFailing = text, false
+	r.stored, r.isFailing, r.storedAt = text, false, r.clock.Now()
 	return nil
 }
 

@@ -114,6 +114,14 @@ func TestRecord_IsWrittenBeforeTheRoute_AndFollowsTheRouter(t *testing.T) {
 		if got := c.kube.Actions(); len(got) > 0 {
 			t.Errorf("a cluster at rest sends %v", got)
 		}
+		// Another client may delete it.
+		c.must(c.kube.CoreV1().ConfigMaps(metav1.NamespaceSystem).Delete(t.Context(), recordName,
+			metav1.DeleteOptions{}))
+		clock.Step(recordAge)
+		c.mustReconcile()
+		if got := c.recorded(); !slices.Equal(got, want) {
+			t.Errorf("an hour after the record was deleted, recorded are %v", got)
+		}
 		c.leave("node-000")
 		c.mustReconcile()
 		c.mustReconcile()
