@@ -99,6 +99,36 @@ func TestCondition_ServiceIsNotServed_IsWrittenOncePerChangeAndRemovedAtTheEnd(t
 	}
 }
 
+func TestCondition_AnotherClientChangesIt_IsWrittenAgain(t *testing.T) {
+	t.Parallel()
+	s, now := newTickingSite(t)
+	s.defaults.LoadBalancer.SubnetID = s.subnet
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	service := s.addService("web", 80)
+	service.Spec.Ports[0].Protocol = "DCCP"
+	s.update(service)
+	c.pass(service, node)
+	changed := s.now(service)
+	if len(changed.Status.Conditions) != 1 {
+		t.Fatalf("the conditions are %+v, want one", changed.Status.Conditions)
+	}
+	changed.Status.Conditions = nil
+	s.update(changed)
+	now.Step(time.Minute)
+	c.pass(service, node)
+	if got := s.now(service).Status.Conditions; len(got) != 1 {
+		t.Errorf("after another client removed it, the conditions are %+v", got)
+	}
+	writes := s.conditionWrites()
+	for range 3 {
+		now.Step(time.Minute)
+		c.pass(service, node)
+	}
+	if got := s.conditionWrites(); got != writes {
+		t.Errorf("while nothing changed, it was written %d times more", got-writes)
+	}
+}
+
 func TestCondition_ServiceNeedsNoLoadBalancerAnyMore_IsRemoved(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)

@@ -147,10 +147,13 @@ func sameCondition(a, b *metav1.Condition) bool {
 		a.ObservedGeneration == b.ObservedGeneration && a.Message == b.Message
 }
 
-// writtenCondition returns the condition as last written or, in a new term, as read from the
-// Service.
+// informerLag is how long the Service may be older than the condition that was written to it.
+const informerLag = 30 * time.Second
+
+// writtenCondition returns the condition as written just now or, because another client may have
+// changed it since, as read from the Service.
 func (r *reconciler) writtenCondition() *metav1.Condition {
-	if r.state.conditionKnown {
+	if at := r.state.conditionAt; !at.IsZero() && r.of.config.Clock.Since(at) < informerLag {
 		return r.state.condition
 	}
 	return meta.FindStatusCondition(r.service.Status.Conditions, ConditionType)
@@ -172,7 +175,7 @@ func (r *reconciler) publishCondition(ctx context.Context, want *metav1.Conditio
 	}, "status")
 	switch {
 	case err == nil:
-		r.state.condition, r.state.conditionKnown = want, true
+		r.state.condition, r.state.conditionAt = want, r.of.config.Clock.Now()
 	case ctx.Err() == nil && !apierrors.IsNotFound(err):
 		r.of.config.Logger.Error(err, "Condition not written; the next reconcile tries again",
 			"service", r.service.Namespace+"/"+r.service.Name)

@@ -27,9 +27,9 @@ type serviceState struct {
 	failed *v1.Service
 	// events were written for the Service.
 	events writtenNotices
-	// condition was last written to the Service, or removed from it, if conditionKnown is true.
-	condition      *metav1.Condition
-	conditionKnown bool
+	// condition was last written to the Service, or removed from it, at conditionAt; zero: never.
+	condition   *metav1.Condition
+	conditionAt time.Time
 	// isDrifted: the load balancer has drifted and is not repaired yet.
 	isDrifted bool
 	// isRetried: the last call of the service controller failed, so it will call again.
