@@ -314,8 +314,15 @@ func (b builder) ConfigOrDie(string) *rest.Config             { return nil }
 func (b builder) Client(string) (kubernetes.Interface, error) { return b, nil }
 func (b builder) ClientOrDie(string) kubernetes.Interface     { return b }
 
-func TestTrouble_QuotaIsUsedUp_UntilACreationOfThatKindSucceeds(t *testing.T) {
-	const unlimited = -1
+// quotaSite is a watchtower with a Service.
+type quotaSite struct {
+	*watchtower
+	balancers cloudprovider.LoadBalancer
+	service   *corev1.Service
+}
+
+func newQuotaSite(t *testing.T) *quotaSite {
+	t.Helper()
 	w := newWatchtower(t, "[LoadBalancer]\ndrift-period = 0s\n")
 	network := w.AddNetwork(openstacktest.Network{Name: "nodes"})
 	subnet := w.AddSubnet(openstacktest.Subnet{NetworkID: network, CIDR: "10.0.0.0/16"})
@@ -351,18 +358,60 @@ func TestTrouble_QuotaIsUsedUp_UntilACreationOfThatKindSucceeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	balancers, _ := w.cloud.LoadBalancer()
-	// ensure reconciles until the Service is served or refused. A refusal pauses for long.
-	ensure := func() error {
-		for {
-			_, err := balancers.EnsureLoadBalancer(context.Background(), "kubernetes", service, nil)
-			var retry *api.RetryError
-			if !errors.As(err, &retry) || retry.RetryAfter() >= 30*time.Second {
-				return err
-			}
-			w.clock.Step(retry.RetryAfter())
-		}
-	}
+	return &quotaSite{w, balancers, service}
+}
 
+// ensure reconciles until the Service is served or refused. A refusal pauses for long.
+func (q *quotaSite) ensure() error {
+	for {
+		_, err := q.balancers.EnsureLoadBalancer(context.Background(), "kubernetes", q.service, nil)
+		var retry *api.RetryError
+		if !errors.As(err, &retry) || retry.RetryAfter() >= 30*time.Second {
+			return err
+		}
+		q.clock.Step(retry.RetryAfter())
+	}
+}
+
+// No creation follows that could succeed when the Service is deleted, or wants no floating IP any
+// more.
+func TestTrouble_QuotaIsUsedUp_UntilNoServiceWaitsForIt(t *testing.T) {
+	t.Run("deleted", func(t *testing.T) {
+		w := newQuotaSite(t)
+		w.SetLoadBalancerQuota(openstacktest.QuotaLoadBalancer, 0)
+		if err := w.ensure(); err == nil {
+			t.Fatal("a load balancer was created beyond the quota")
+		}
+		w.want("quota", "load balancers")
+		deleted := w.service.DeepCopy()
+		deleted.DeletionTimestamp = &metav1.Time{Time: w.clock.Now()}
+		if _, exists, err := w.balancers.GetLoadBalancer(t.Context(), "kubernetes",
+			deleted); exists || err != nil {
+			t.Fatalf("a load balancer exists: %t, %v", exists, err)
+		}
+		w.wantNone()
+	})
+	t.Run("internal", func(t *testing.T) {
+		w := newQuotaSite(t)
+		w.SetNetworkQuota("floatingip", 0)
+		if err := w.ensure(); err == nil {
+			t.Fatal("a floating IP was created beyond the quota")
+		}
+		w.want("quota", "floating IPs")
+		w.service = w.service.DeepCopy()
+		const internal = "service.beta.kubernetes.io/openstack-internal-load-balancer"
+		w.service.Annotations[internal] = "true"
+		if err := w.ensure(); err != nil {
+			t.Fatal(err)
+		}
+		w.wantNone()
+	})
+}
+
+func TestTrouble_QuotaIsUsedUp_UntilACreationOfThatKindSucceeds(t *testing.T) {
+	const unlimited = -1
+	w := newQuotaSite(t)
+	ensure := w.ensure
 	w.SetLoadBalancerQuota(openstacktest.QuotaLoadBalancer, 0)
 	w.SetNetworkQuota("floatingip", 0)
 	if err := ensure(); err == nil {

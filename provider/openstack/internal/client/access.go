@@ -55,7 +55,7 @@ func newAccess(g cloudconf.Global, o Options) (*access, error) {
 	}
 	connections := apiconn.NewDialer(transport.DialContext)
 	transport.DialContext = connections.Dial
-	answers := &trouble.Answers{}
+	answers := trouble.NewAnswers(o.Clock)
 	return &access{
 		transport: transport, guarded: guarded, connections: connections, answers: answers,
 		keystone: &keystone{credentials: who}, session: newSession(o.Clock, o.random, answers),

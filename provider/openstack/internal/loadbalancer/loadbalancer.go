@@ -133,7 +133,7 @@ var _ cloudprovider.LoadBalancer = (*LoadBalancers)(nil)
 func New(config Config) *LoadBalancers {
 	l := &LoadBalancers{config: config, runner: plan.NewRunner(plan.Runner{
 		Octavia: config.Octavia, Neutron: config.Neutron,
-		Clock: config.Clock, Logger: config.Logger, Trouble: config.Trouble,
+		Clock: config.Clock, Logger: config.Logger,
 	})}
 	if l.config.ClusterUID == nil {
 		l.config.ClusterUID = readClusterUID(config.Kube)
@@ -262,6 +262,7 @@ func (l *LoadBalancers) forget(uid types.UID) {
 	l.states.forget(uid)
 	l.tracked.forget(uid)
 	l.reports.forget(uid)
+	l.config.Trouble.Settled(uid)
 	l.cache().ForgetService(string(uid))
 }
 

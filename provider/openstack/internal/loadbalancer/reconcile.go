@@ -357,6 +357,7 @@ func (r *reconciler) apply(
 		err = apply(ctx)
 	}
 	r.found.adopt(done)
+	r.reportCreations(done, err)
 	r.remember(want, is, todo, done, err)
 	r.state.inheritedVIP = inheritedVIP(r.state.inheritedVIP, todo, done, err)
 	since := r.found.lastChange(r.service)
@@ -385,6 +386,22 @@ func (r *reconciler) apply(
 		return r.waitFor(lb, "is %s", lb.Status)
 	}
 	return r.waitUntilActive(ctx)
+}
+
+// reportCreations reports which creations succeeded, and which one a quota prevents.
+func (r *reconciler) reportCreations(done plan.Result, err error) {
+	report := func(step plan.Step, err error) {
+		if counted := plan.QuotaOf(step); counted != "" {
+			r.of.config.Trouble.Creation(counted, r.service.UID, err)
+		}
+	}
+	for _, step := range done.Done {
+		report(step, nil)
+	}
+	var failed *plan.StepError
+	if errors.As(err, &failed) {
+		report(failed.Step, err)
+	}
 }
 
 // noteCreation remembers a created load balancer, so that the next reconciles need not read it.

@@ -99,6 +99,7 @@ func (r *reconciler) report(ctx context.Context, err error) {
 			r.of.config.Observer.Repaired()
 		}
 		r.state.isDrifted = false
+		r.of.config.Trouble.Settled(r.service.UID)
 	}
 	before := report.State
 	report.Namespace, report.Name = r.service.Namespace, r.service.Name

@@ -8,6 +8,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
@@ -32,7 +36,14 @@ type Report struct {
 
 	mu sync.Mutex
 	// quotas are the exceeded quotas, by the name of the objects.
-	quotas map[string]error
+	quotas map[string]*exceeded
+}
+
+// exceeded is a quota that is exceeded.
+type exceeded struct {
+	cause error
+	// services are the UIDs of the Services that wait for a creation.
+	services map[types.UID]bool
 }
 
 // New returns a Report to ccm.ProviderEnv.ReportTrouble, which may be nil.
@@ -40,7 +51,7 @@ func New(report func(subject string, cause error)) *Report {
 	if report == nil {
 		return nil
 	}
-	return &Report{report: report, quotas: map[string]error{}}
+	return &Report{report: report, quotas: map[string]*exceeded{}}
 }
 
 // answered reports that a service does not answer, or answers again. The subject names the service,
@@ -84,38 +95,84 @@ func (r *Report) AbsenceOver() {
 	}
 }
 
-// Creation reports the result of a creation. counted is the plural name of the objects. Only quota
-// errors and successes change the report.
-func (r *Report) Creation(counted string, err error) {
+// Creation reports the result of a creation for a Service. counted is the plural name of the
+// objects. Only quota errors and successes change the report.
+func (r *Report) Creation(counted string, service types.UID, err error) {
 	f := failure.Of(err)
 	if r == nil || err != nil && (f == nil || !f.IsQuota()) {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, known := r.quotas[counted]
+	known := r.quotas[counted]
 	switch {
-	case err != nil:
-		r.quotas[counted] = events.QuotaUsedUp.Notice(f.Cause(), counted)
-	case !known:
+	case err == nil && known == nil:
 		return
-	default:
+	case err == nil:
 		delete(r.quotas, counted)
+	case known == nil:
+		known = &exceeded{services: map[types.UID]bool{}}
+		r.quotas[counted] = known
+		fallthrough
+	default:
+		known.cause = events.QuotaUsedUp.Notice(f.Cause(), counted)
+		known.services[service] = true
 	}
+	r.reportQuotas()
+}
+
+// Settled ends the reports about quotas for a Service that waits for no creation any more: it is
+// served, or deleted.
+func (r *Report) Settled(service types.UID) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := len(r.quotas)
+	for counted, known := range r.quotas {
+		delete(known.services, service)
+		if len(known.services) == 0 {
+			delete(r.quotas, counted)
+		}
+	}
+	if len(r.quotas) < before {
+		r.reportQuotas()
+	}
+}
+
+// reportQuotas is called with the lock held, which keeps the reports in order.
+func (r *Report) reportQuotas() {
 	var all []error
 	for _, counted := range slices.Sorted(maps.Keys(r.quotas)) {
-		all = append(all, r.quotas[counted])
+		all = append(all, r.quotas[counted].cause)
 	}
-	// The lock keeps the reports in order.
 	r.report(Quota, errors.Join(all...))
 }
+
+// uncalledAge is how old the last failure of a service may be. Nothing may call the service any
+// more, for example Barbican after a Service was deleted. The calls that fail are repeated earlier.
+const uncalledAge = 15 * time.Minute
 
 // Answers passes to all users of a cloud which of its services do not answer. It is safe for
 // concurrent use.
 type Answers struct {
+	clock clock.PassiveClock
+
 	mu       sync.Mutex
 	reports  []*Report
-	failures map[string]error
+	failures map[string]failed
+}
+
+// failed is the last failure of a service.
+type failed struct {
+	err error
+	at  time.Time
+}
+
+// NewAnswers returns Answers without failures.
+func NewAnswers(c clock.PassiveClock) *Answers {
+	return &Answers{clock: c, failures: map[string]failed{}}
 }
 
 // Follow adds a receiver, and reports the current failures to it at once.
@@ -123,8 +180,8 @@ func (a *Answers) Follow(r *Report) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.reports = append(a.reports, r)
-	for service, err := range a.failures {
-		r.answered(service, err)
+	for service, last := range a.failures {
+		r.answered(service, last.err)
 	}
 }
 
@@ -142,22 +199,30 @@ func (a *Answers) Unfollow(r *Report) {
 	}
 }
 
-// Note takes the result of a request to a service; nil means that the service has answered.
+// Note takes the result of a request to a service; nil means that the service has answered. It
+// withdraws the failures of other services that are too old. Those of Keystone stay, because the
+// other services are not called without a login.
 func (a *Answers) Note(service string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, known := a.failures[service]; err == nil && !known {
-		return
+	now := a.clock.Now()
+	for other, last := range a.failures {
+		if other != service && other != Keystone && now.Sub(last.at) >= uncalledAge {
+			a.set(other, nil, now)
+		}
 	}
+	if _, known := a.failures[service]; err != nil || known {
+		a.set(service, err, now)
+	}
+}
+
+// set is called with the lock held, which keeps the reports in order.
+func (a *Answers) set(service string, err error, now time.Time) {
 	if err == nil {
 		delete(a.failures, service)
 	} else {
-		if a.failures == nil {
-			a.failures = map[string]error{}
-		}
-		a.failures[service] = err
+		a.failures[service] = failed{err, now}
 	}
-	// The lock keeps the reports in order.
 	for _, r := range a.reports {
 		r.answered(service, err)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
-	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
 var (
@@ -63,8 +62,6 @@ type Runner struct {
 	Neutron *neutron.API
 	Clock   clock.Clock
 	Logger  logr.Logger
-	// Trouble receives the outcome of creations. It may be nil.
-	Trouble *trouble.Report
 	// making has an entry for each creation of a load balancer in flight.
 	making chan struct{}
 }
@@ -114,7 +111,6 @@ func (runner *Runner) Run(
 		}
 		if err == nil {
 			err = step.take(ctx, r)
-			r.reportCreation(step, err)
 		}
 		if err != nil {
 			return r.result, &StepError{step, fmt.Errorf("%s: %w", step, err)}
@@ -469,11 +465,4 @@ func (r *run) withGroup(ref Ref, request func(id string) error) error {
 		return err
 	}
 	return r.withNeutron(func() error { return request(id) })
-}
-
-// reportCreation reports whether a quota prevents a step.
-func (r *run) reportCreation(step Step, err error) {
-	if counted := QuotaOf(step); counted != "" {
-		r.Trouble.Creation(counted, err)
-	}
 }
