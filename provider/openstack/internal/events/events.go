@@ -149,7 +149,7 @@ func OfServices() []Event {
 		},
 		{
 			InError,
-			"The load balancer is in ERROR. fxccm requests a failover, or recreates the load balancer if that loses no address.",
+			"The load balancer is in ERROR: fxccm requests a failover, or recreates it if that loses no address. Or Neutron no longer has its port.",
 			"Read the message: if it names no next step, repair or delete the load balancer in Octavia. If new load balancers end in ERROR, check the setting that the message names, and Octavia's workers.",
 		},
 		{

@@ -31,6 +31,12 @@ var (
 		"%[1]s (%[2]s); connect the router of the subnet to the network, or set " +
 			"floating-network-id to one that the router leads to",
 	}
+	// PortMissing is a load balancer whose port another client has deleted.
+	PortMissing = Refusal{
+		InError, "Neutron no longer has the port of the load balancer.",
+		"%[1]s (%[2]s); fail over the load balancer in Octavia, or delete it: a new one is " +
+			"created after that",
+	}
 	// AddressRefused is a requested address that no floating IP of the project has.
 	AddressRefused = Refusal{
 		FloatingIPUnavailable, "Neutron refuses to create a floating IP with the requested address.",
@@ -76,8 +82,8 @@ var (
 // OfRefusals are all refusals.
 func OfRefusals() []Refusal {
 	return []Refusal{
-		ValueRefused, NetworkUnreachable, AddressRefused, AddressesUsedUp, QuotaUsedUp,
-		CreationFails, LoginRefused, Forbidden, RequestFails, CommandFails,
+		ValueRefused, NetworkUnreachable, PortMissing, AddressRefused, AddressesUsedUp,
+		QuotaUsedUp, CreationFails, LoginRefused, Forbidden, RequestFails, CommandFails,
 	}
 }
 

@@ -86,6 +86,10 @@ func (r *reconciler) retry(err error, since time.Time) error {
 		cause := plan.ErrGone.Error()
 		if f := failure.Of(err); f != nil {
 			cause = f.Cause()
+			if cause == r.state.missing {
+				return err
+			}
+			r.state.missing = cause
 		}
 		return retryAfter(minRetryDelay, "%s; reading the load balancer again", cause)
 	case errors.Is(err, plan.ErrChanged):

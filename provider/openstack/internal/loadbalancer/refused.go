@@ -62,11 +62,19 @@ func (r *reconciler) refused(err error) error {
 			cmp.Or(setting, "the first external network, because none is configured"))
 	case setting != "":
 		notice = events.ValueRefused.Notice(f.Cause(), setting)
+	case f.IsNotFound() && r.mentionsPort(f.Message):
+		notice = events.PortMissing.Notice(f.Cause(), "the port of the load balancer")
 	default:
 		return events.Explain(err)
 	}
 	r.notes.notify(aboutRefusal, *notice)
 	return notice
+}
+
+// mentionsPort reports whether a message is about the port of the load balancer.
+func (r *reconciler) mentionsPort(message string) bool {
+	lb := r.found.balancer
+	return lb != nil && lb.VIP.PortID != "" && mentions(message, lb.VIP.PortID)
 }
 
 const fieldAddress = "spec.loadBalancerIP"
@@ -95,6 +103,7 @@ func (r *reconciler) cloudSettings() []cloudSetting {
 		{"tls-versions", strings.Join(s.TLSVersions, ","), "TLS versions"},
 		{"lb-method", s.Algorithm, ""},
 		{"lb-provider", s.Provider, ""},
+		{"health-monitor-delay", plan.ChosenDelay(s.MonitorDelay), "request delay value"},
 	}
 }
 
@@ -149,11 +158,11 @@ func mentions(message, value string) bool {
 // nameOf is the name of a setting for people.
 func (r *reconciler) nameOf(option string) string {
 	annotation := settings.Prefix + option
-	if _, ok := r.service.Annotations[annotation]; ok {
+	if r.service.Annotations[annotation] != "" {
 		return "annotation " + annotation
 	}
 	name := r.service.Annotations[settings.Prefix+"class"]
-	class := r.of.config.Defaults.Classes[name]
+	class, conf := r.of.config.Defaults.Classes[name], r.of.config.Defaults.LoadBalancer
 	ofClass := map[string]string{
 		"network-id": class.NetworkID, "subnet-id": class.SubnetID,
 		"member-subnet-id":    class.MemberSubnetID,
@@ -163,6 +172,12 @@ func (r *reconciler) nameOf(option string) string {
 	}
 	if ofClass[option] != "" {
 		return fmt.Sprintf("option %s of [LoadBalancerClass %q] in cloud.conf", option, name)
+	}
+	switch {
+	case option == "health-monitor-delay":
+		option = "monitor-delay"
+	case option == "member-subnet-id" && conf.MemberSubnetID == "":
+		option = "subnet-id" // members are there if no other option says where
 	}
 	return "option " + option + " of cloud.conf"
 }

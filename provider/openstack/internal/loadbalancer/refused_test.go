@@ -107,6 +107,124 @@ func TestExternalNetwork_Several_IsTheReachableOne(t *testing.T) {
 	}
 }
 
+// Octavia shows the port of a load balancer also after another client has deleted it.
+func TestRefused_PortOfTheLoadBalancerIsDeleted_IsAWarningWithTheWayOut(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*site, *v1.Service){
+		"a floating IP is created": func(*site, *v1.Service) {},
+		"a floating IP is attached": func(s *site, service *v1.Service) {
+			s.AddFloatingIP(openstacktest.FloatingIP{
+				NetworkID: s.external, Address: "203.0.113.77",
+			})
+			service.Spec.LoadBalancerIP = "203.0.113.77"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, now := newTickingSite(t)
+			s.defaults.LoadBalancer.SubnetID = s.subnet
+			c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+			service := s.addService("web", 80)
+			internal := "service.beta.kubernetes.io/openstack-internal-load-balancer"
+			service.Annotations[internal] = "true"
+			s.update(service)
+			c.ensure(service, node)
+			port := s.LoadBalancers()[0].VIPPortID
+			if err := s.DeletePort(port); err != nil {
+				t.Fatal(err)
+			}
+			service = s.now(service)
+			delete(service.Annotations, internal)
+			change(s, service)
+			s.update(service)
+
+			mark := s.mark()
+			_ = c.attend(now, time.Minute, service, node)
+			writes := 0
+			for _, w := range s.writes(mark) {
+				if strings.Contains(w, "floatingips") {
+					writes++
+				}
+			}
+			if writes == 0 || writes > 3 {
+				t.Errorf("in the first minute Neutron got %d requests for a floating IP: %q",
+					writes, s.writes(mark))
+			}
+			warnings := s.said("Warning LoadBalancerInError")
+			if len(warnings) != 1 || !strings.Contains(warnings[0], "Neutron: 404 Port "+port) ||
+				!strings.Contains(warnings[0], "(the port of the load balancer); fail over") {
+				t.Errorf("the warnings are %q, want one about port %s", s.said("Warning "), port)
+			}
+			if report := c.reported(); report.State != Degraded {
+				t.Errorf("the report is %+v", report)
+			}
+			// The way out of the message.
+			if err := s.DeleteLoadBalancer(s.LoadBalancers()[0].ID); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.attend(now, 10*time.Minute, service, node); err != nil {
+				t.Errorf("after the load balancer was deleted: %v", err)
+			}
+		})
+	}
+}
+
+// Neutron refuses each change of the groups of such a port.
+func TestRefused_PortOfANodeHasAGroupOfAnotherProject_IsTriedAfterGrowingPauses(t *testing.T) {
+	t.Parallel()
+	s, now := newTickingSite(t)
+	s.defaults.LoadBalancer.SubnetID = s.subnet
+	s.defaults.LoadBalancer.ManageSecurityGroups = true
+	node := s.addNode("a")
+	theirs := s.AddSecurityGroup(openstacktest.SecurityGroup{
+		Name: "theirs", ProjectID: s.AddProject(openstacktest.Project{Name: "other"}).ProjectID,
+	})
+	for _, port := range s.Ports() {
+		if port.DeviceOwner != openstacktest.OwnerCompute {
+			continue
+		}
+		if err := s.UpdatePort(port.ID, func(p *openstacktest.Port) {
+			p.SecurityGroups = append(p.SecurityGroups, theirs)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, service := s.begin("cluster-1", s.kube), s.addService("web", 80)
+	mark := s.mark()
+	err := c.attend(now, time.Minute, service, node)
+	if n := s.counts(mark)["port_update"]; n == 0 || n > 6 {
+		t.Errorf("in the first minute Neutron got %d changes of a port: %v", n, s.counts(mark))
+	}
+	const want = "Neutron: 404 Security group "
+	if err == nil || !strings.HasPrefix(err.Error(), want+theirs) ||
+		!strings.HasSuffix(err.Error(), "; retrying") {
+		t.Errorf("the error is %v, want %s%s", err, want, theirs)
+	}
+	if report := c.reported(); report.State != Degraded {
+		t.Errorf("the report is %+v", report)
+	}
+}
+
+// Members are in subnet-id of cloud.conf if no other option says where, whatever the Service says
+// about the address.
+func TestRefused_SubnetOfCloudConfForMembers_IsCalledAsInCloudConf(t *testing.T) {
+	t.Parallel()
+	s, now := newTickingSite(t, openstacktest.WithProvisioning(5*time.Second))
+	s.defaults.LoadBalancer.SubnetID = unknownID
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	service := s.addService("web", 80)
+	annotations("subnet-id", s.subnet)(service)
+	annotations("member-subnet-id", "")(service) // an empty annotation is none
+	s.update(service)
+	_ = c.attend(now, 2*time.Minute, service, node)
+	warnings := s.said("Warning LoadBalancerInError")
+	if len(warnings) != 1 || !strings.Contains(warnings[0],
+		"(check option subnet-id of cloud.conf)") {
+		t.Errorf("the warnings are %q, want one that names subnet-id of cloud.conf",
+			s.said("Warning "))
+	}
+}
+
 // Octavia does not check the subnet of members when it creates a whole load balancer: it ends in
 // ERROR, each time.
 func TestRefused_MemberSubnetDoesNotExist_IsRecreatedAfterGrowingPauses(t *testing.T) {
@@ -363,6 +481,28 @@ func TestRefusals_EachSituation_HasItsReasonAndMessage(t *testing.T) {
 			change: annotations("lb-method", "SOURCE_IP_PORT"),
 			reason: "LoadBalancerSettingRefused",
 			want:   []string{"Octavia: 501 Provider 'amphora' does not ", annotation("lb-method")},
+		},
+		"delay of a monitor for UDP": {
+			prepare: func(s *site) { s.defaults.LoadBalancer.CreateMonitor = true },
+			change: func(s *v1.Service) {
+				annotations("health-monitor-delay", "2", "health-monitor-timeout", "1")(s)
+				s.Spec.Ports[0].Protocol = v1.ProtocolUDP
+			},
+			reason: "LoadBalancerSettingRefused",
+			want: []string{
+				"Octavia: 400 Validation failure: The request delay value 2 should be larger ",
+				annotation("health-monitor-delay") + "; correct it",
+			},
+		},
+		"delay of cloud.conf for a monitor for UDP": {
+			prepare: func(s *site) {
+				s.defaults.LoadBalancer.CreateMonitor = true
+				s.defaults.LoadBalancer.MonitorDelay = 2 * time.Second
+				s.defaults.LoadBalancer.MonitorTimeout = time.Second
+			},
+			change: func(s *v1.Service) { s.Spec.Ports[0].Protocol = v1.ProtocolUDP },
+			reason: "LoadBalancerSettingRefused",
+			want:   []string{"(option monitor-delay of cloud.conf); correct it"},
 		},
 		"address of the VIP": {
 			prepare: func(s *site) { s.defaults.LoadBalancer.InternalLB = true },

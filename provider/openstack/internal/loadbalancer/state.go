@@ -23,6 +23,10 @@ type serviceState struct {
 	// creation is that of the load balancer.
 	creation    freshCreation
 	floatingIPs knownFloatingIPs
+	// missing is why the object of a step was last missing, with its ID. A plan that refers to the
+	// object again does so each time: Octavia shows a port that another client has deleted, and a
+	// port of a server may have a security group that the project does not see.
+	missing string
 	// failed is the Service whose load balancer was last found in ERROR; nil for none.
 	failed *v1.Service
 	// events were written for the Service.

@@ -103,6 +103,7 @@ func (s CreateLoadBalancer) chosen() []string {
 	for _, port := range s.Ports {
 		chosen = append(chosen, chosenFor(port.Listener)...)
 		chosen = append(chosen, port.Pool.Algorithm)
+		chosen = append(chosen, chosenForMonitor(port.Pool.Monitor)...)
 		chosen = append(chosen, subnetsOf(port.Pool.Members...)...)
 	}
 	return chosen

@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
@@ -27,6 +28,8 @@ func (s CreateMonitor) String() string {
 
 func (s CreateMonitor) quota() string { return "health monitors" }
 
+func (s CreateMonitor) chosen() []string { return chosenForMonitor(&s.Monitor) }
+
 func (s CreateMonitor) predict(*predicted) bool { return false }
 
 func (s CreateMonitor) take(ctx context.Context, r *run) error {
@@ -37,6 +40,8 @@ func (s CreateMonitor) take(ctx context.Context, r *run) error {
 func (s UpdateMonitor) String() string {
 	return update("health monitor", s.ID, s.Monitor.Name, s.Changes)
 }
+
+func (s UpdateMonitor) chosen() []string { return chosenForMonitor(&s.Monitor) }
 
 func (s UpdateMonitor) predict(*predicted) bool { return false }
 
@@ -51,6 +56,16 @@ func (s DeleteMonitor) predict(*predicted) bool { return false }
 func (s DeleteMonitor) take(ctx context.Context, r *run) error {
 	return r.change(ctx, func() error { return r.Octavia.DeleteMonitor(ctx, s.ID) })
 }
+
+func chosenForMonitor(m *octavia.Monitor) []string {
+	if m == nil {
+		return nil
+	}
+	return []string{ChosenDelay(time.Duration(m.Delay) * time.Second)}
+}
+
+// ChosenDelay is how [ChosenIn] shows the delay of a monitor: the number alone could be any.
+func ChosenDelay(delay time.Duration) string { return "delay " + delay.String() }
 
 func monitorText(m octavia.Monitor) string {
 	text := fmt.Sprintf("%s (%s, delay %d s, timeout %d s, max_retries %d, max_retries_down %d",
