@@ -42,7 +42,7 @@ func TestName_OfSeveralServers_IsAnError(t *testing.T) {
 func TestNewNode_EachServer_IsFoundByNameAndSystemUUID(t *testing.T) {
 	const first, second = "11111111-1111-4111-8111-111111111111",
 		"22222222-2222-4222-8222-222222222222"
-	longName := strings.Repeat("worker-", 10) + "1"
+	longName := strings.Repeat("worker", 10) + "-blue-1"
 	for name, c := range map[string]struct {
 		node, uuid string
 		servers    [2]string // the names of first and second; "" for none
