@@ -41,6 +41,7 @@ func (t *term) EndpointInformers() (informers.SharedInformerFactory, error) {
 	return informers.NewSharedInformerFactory(t.client, 0), nil
 }
 func (t *term) NodeRecord() *nodes.Record                             { return nil }
+func (t *term) ReportTrouble(string, error)                           {}
 func (t *term) Registerer() prometheus.Registerer                     { return nil }
 func (t *term) Metrics() *controllersmetrics.ControllerManagerMetrics { return t.metrics }
 

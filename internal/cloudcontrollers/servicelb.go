@@ -23,7 +23,8 @@ func ServiceLB(
 	controller, err := servicelb.New(servicelb.Params{
 		ClusterName: t.ClusterName(), Cloud: balancers, Classes: classes, Nodes: nodes,
 		Client: client.CoreV1(), Informers: t.Informers(), Endpoints: t.EndpointInformers,
-		Recorder: t.Recorder("service-controller"), Syncs: int(syncs), Registry: t.Registerer(),
+		Recorder: t.Recorder("service-controller"), Trouble: t.ReportTrouble, Syncs: int(syncs),
+		Registry: t.Registerer(),
 	})
 	if err != nil {
 		return nil, err

@@ -40,6 +40,8 @@ type Term interface {
 	Recorder(source string) record.EventRecorder
 	// NodeRecord is what the controllers of nodes know.
 	NodeRecord() *nodes.Record
+	// ReportTrouble reports a problem to the status, and its end with nil.
+	ReportTrouble(subject string, cause error)
 	// Registerer registers a controller's metrics. It may be nil.
 	Registerer() prometheus.Registerer
 	// Metrics counts running controllers.

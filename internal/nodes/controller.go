@@ -339,7 +339,7 @@ func (c *Controller) write(ctx context.Context, node *v1.Node, wanted change) er
 		return nil
 	}
 	err := c.writer.write(ctx, node, wanted)
-	c.Record.wrote(toPatch, node.Name, err)
+	c.Record.missing.Wrote(toPatch, node.Name, err)
 	switch {
 	case errors.Is(err, errStale):
 		return err

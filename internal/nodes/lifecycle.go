@@ -147,7 +147,7 @@ func (l *Lifecycle) check(ctx context.Context, node *v1.Node) error {
 
 func (l *Lifecycle) patch(ctx context.Context, node *v1.Node, all []operation) error {
 	err := l.writer.patch(ctx, node, "", all...)
-	l.Record.wrote(toPatch, node.Name, err)
+	l.Record.missing.Wrote(toPatch, node.Name, err)
 	if err != nil && !errors.Is(err, errStale) {
 		return writeError{err}
 	}
@@ -168,7 +168,7 @@ func (l *Lifecycle) delete(ctx context.Context, node *v1.Node) error {
 	err := l.Client.Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{
 		Preconditions: metav1.NewUIDPreconditions(string(node.UID)),
 	})
-	l.Record.wrote(toDelete, node.Name, err)
+	l.Record.missing.Wrote(toDelete, node.Name, err)
 	if err == nil || isStale(err) {
 		return nil
 	}

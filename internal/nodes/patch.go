@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/fxccm/fxccm/internal/rights"
 )
 
 // operation is one of a JSON patch (RFC 6902). Unlike a merge patch, it removes one taint without
@@ -123,7 +125,7 @@ func (w writer) patch(
 		return nil
 	case isStale(err):
 		return errStale
-	case isDenied(err), apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+	case rights.IsDenied(err), apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 		return refusef("write the node: %w", err)
 	}
 	return fmt.Errorf("write the node: %w", err)
@@ -132,17 +134,10 @@ func (w writer) patch(
 // errStale: the node has changed, or is gone. The informer reports it.
 var errStale = errors.New("the node has changed")
 
-// isDenied reports whether an admission webhook or policy has denied a request. A webhook chooses
-// code and reason of its answer.
-func isDenied(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "denied the request") ||
-		strings.Contains(err.Error(), "denied request"))
-}
-
 // isStale reports whether a write came too late. A failed test of a JSON patch is an "Invalid" of
 // no kind; an "Invalid" of the kind Node is the result of the validation.
 func isStale(err error) bool {
-	if isDenied(err) {
+	if rights.IsDenied(err) {
 		return false
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {

@@ -6,8 +6,9 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fxccm/fxccm/internal/rights"
 )
 
 // The rights that the controllers need to write nodes.
@@ -18,24 +19,22 @@ const (
 
 // A Record has what both controllers of a term know. It is safe for concurrent use.
 type Record struct {
-	// trouble reports a missing right, and its end with nil.
-	trouble func(subject string, cause error)
+	// missing are the rights that the controllers lack. Upstream's log them only.
+	missing *rights.Missing
 
 	mu sync.Mutex
 	// shown are the nodes whose instance the cloud has shown.
 	shown map[types.UID]bool
 	// waiting are the nodes that are not initialized, by name.
 	waiting map[string]*waiting
-	// forbidden are the nodes for which a right is missing.
-	forbidden map[string]map[string]bool
 }
 
 // NewRecord returns an empty Record. trouble is called for a missing right of the controllers, and
 // with nil at its end.
 func NewRecord(trouble func(subject string, cause error)) *Record {
 	return &Record{
-		trouble: trouble, shown: map[types.UID]bool{}, waiting: map[string]*waiting{},
-		forbidden: map[string]map[string]bool{},
+		missing: rights.NewMissing(trouble),
+		shown:   map[types.UID]bool{}, waiting: map[string]*waiting{},
 	}
 }
 
@@ -124,38 +123,15 @@ func (r *Record) hasShown(uid types.UID) bool {
 	return r.shown[uid]
 }
 
-// wrote notes the result of a write: whether the right for it is missing. Upstream logs it only.
-func (r *Record) wrote(right, node string, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch before := len(r.forbidden[right]); {
-	case apierrors.IsForbidden(err) && !isDenied(err):
-		if before == 0 {
-			r.forbidden[right] = map[string]bool{}
-		}
-		r.forbidden[right][node] = true
-		r.trouble(right, err)
-	case err == nil && before > 0:
-		clear(r.forbidden[right])
-		r.trouble(right, nil)
-	}
-}
-
 // keep forgets all nodes but these.
 func (r *Record) keep(nodes []*v1.Node) {
 	uids, names := map[types.UID]bool{}, map[string]bool{}
 	for _, node := range nodes {
 		uids[node.UID], names[node.Name] = true, true
 	}
+	r.missing.Forget(func(name string) bool { return !names[name] })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.shown, func(uid types.UID, _ bool) bool { return !uids[uid] })
 	maps.DeleteFunc(r.waiting, func(name string, _ *waiting) bool { return !names[name] })
-	for right, forbidden := range r.forbidden {
-		maps.DeleteFunc(forbidden, func(name string, _ bool) bool { return !names[name] })
-		if len(forbidden) == 0 {
-			delete(r.forbidden, right)
-			r.trouble(right, nil)
-		}
-	}
 }

@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/cloud-provider/api"
 
@@ -1053,6 +1057,35 @@ var behaviors = []behavior{
 			defer w.start(onlyDefault).stop()
 			w.wait(time.Minute)
 			return want("events", len(w.events("Normal")), before)
+		},
+	},
+	{
+		"A missing right to patch Services is reported, until it is there or the Service is gone",
+		"seen: it is only logged, and an event of each Service",
+		func(w *world) error {
+			const right = "permission to patch services"
+			var isMissing atomic.Bool
+			isMissing.Store(true)
+			w.client.PrependReactor("patch", "services",
+				func(clienttesting.Action) (bool, runtime.Object, error) {
+					return isMissing.Load(), nil, apierrors.NewForbidden(v1.Resource("services"),
+						"web", errors.New(`User "ccm" cannot patch resource "services/status"`))
+				})
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			missing := w.hasTrouble(right)
+			w.vanish("web")
+			w.wait(time.Second)
+			gone := w.hasTrouble(right)
+			w.add("api")
+			w.wait(time.Second)
+			again := w.hasTrouble(right)
+			isMissing.Store(false)
+			w.wait(time.Minute)
+			return errors.Join(want("reported", missing, true), want("gone", gone, false),
+				want("reported again", again, true), want("over", w.hasTrouble(right), false),
+				want("address", w.address("api") != "", true))
 		},
 	},
 }

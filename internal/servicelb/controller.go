@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/fxccm/fxccm/internal/rescue"
+	"github.com/fxccm/fxccm/internal/rights"
 )
 
 const (
@@ -54,6 +55,9 @@ type Params struct {
 	// them down at its end. Nil: all load balancers have nodes as members.
 	Endpoints func() (informers.SharedInformerFactory, error)
 	Recorder  record.EventRecorder
+	// Trouble is called for a missing right to patch Services, and with nil at its end. Nil: it is
+	// not reported.
+	Trouble func(subject string, cause error)
 	// Syncs is how many calls for Services, and how many updates after changes of nodes, may be in
 	// flight at once.
 	Syncs int
@@ -70,6 +74,7 @@ type Controller struct {
 	nodes    corelisters.NodeLister
 	synced   []cache.InformerSynced
 	counts   *counts
+	missing  *rights.Missing
 
 	endpoints *endpoints
 	// nodesVersion is higher after each change of the nodes that matters.
@@ -127,6 +132,9 @@ func New(p Params) (*Controller, error) {
 	if p.Nodes == nil {
 		p.Nodes = labels.Everything()
 	}
+	if p.Trouble == nil {
+		p.Trouble = func(string, error) {}
+	}
 	core := p.Informers.Core().V1()
 	newQueue := func(name string) queue {
 		return workqueue.NewTypedRateLimitingQueueWithConfig(
@@ -136,7 +144,7 @@ func New(p Params) (*Controller, error) {
 	}
 	c := &Controller{
 		Params: p, services: core.Services().Lister(), nodes: core.Nodes().Lister(),
-		counts: newCounts(p.Registry), changed: newQueue("service"), moved: newQueue("node"),
+		counts: newCounts(p.Registry), missing: rights.NewMissing(p.Trouble), changed: newQueue("service"), moved: newQueue("node"),
 		served: map[types.NamespacedName]*served{}, busy: map[types.NamespacedName][]queue{},
 	}
 	c.endpoints = &endpoints{open: p.Endpoints, changed: c.endpointsChanged}
@@ -187,8 +195,14 @@ func (c *Controller) serviceGone(object any) {
 	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = gone.Obj
 	}
-	if service, ok := object.(*v1.Service); ok && c.lastOf(keyOf(service)) != nil {
-		c.changed.Add(keyOf(service))
+	service, ok := object.(*v1.Service)
+	if !ok {
+		return
+	}
+	key := keyOf(service)
+	c.missing.Forget(func(name string) bool { return name == key.String() })
+	if c.lastOf(key) != nil {
+		c.changed.Add(key)
 	}
 }
 

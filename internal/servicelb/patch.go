@@ -15,6 +15,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// toPatch is the right without which no Service is served or cleaned up.
+const toPatch = "permission to patch services"
+
 // claim sets the finalizer and the mark, unless the Service has them, and returns the Service. The
 // finalizer comes before the load balancer, so that the Service lasts until the clean-up. If the
 // Service has changed since it was read, claim fails with a conflict: the Service may have gone to
@@ -91,8 +94,10 @@ func (c *Controller) patch(
 	if err != nil {
 		return nil, fmt.Errorf("encode the patch: %w", err)
 	}
-	return c.Client.Services(service.Namespace).Patch(ctx, service.Name,
+	patched, err := c.Client.Services(service.Namespace).Patch(ctx, service.Name,
 		types.StrategicMergePatchType, data, metav1.PatchOptions{}, "status")
+	c.missing.Wrote(toPatch, keyOf(service).String(), err)
+	return patched, err
 }
 
 // isOfAnother reports whether a patch was refused because the Service has another UID.

@@ -201,13 +201,18 @@ type world struct {
 
 	mu       sync.Mutex
 	recorded []*v1.Event
+	// troubles are the subjects that are reported.
+	troubles map[string]bool
 }
 
 // inWorld runs a test in a world of its own, with one node.
 func inWorld(t *testing.T, upstream bool, test func(*world)) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		w := &world{t: t, upstream: upstream, client: client, cloud: newCloud(client)}
+		w := &world{
+			t: t, upstream: upstream, client: client, cloud: newCloud(client),
+			troubles: map[string]bool{},
+		}
 		// On a fake clock many events have the same name, which client-go makes of the time.
 		client.PrependReactor("create", "events",
 			func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -253,6 +258,11 @@ func (w *world) start(classes servicelb.Classes) *manager {
 			ClusterName: "cluster", Cloud: w.balancer(), Classes: classes,
 			Client: w.client.CoreV1(), Informers: factory, Endpoints: w.endpointInformers,
 			Recorder: broadcaster.Recorder("service-controller"), Syncs: 2,
+			Trouble: func(subject string, cause error) {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.troubles[subject] = cause != nil
+			},
 		})
 		if err != nil {
 			w.t.Fatal(err)
@@ -437,6 +447,12 @@ func (w *world) events(kind string) (reasons []string) {
 	}
 	slices.Sort(reasons)
 	return reasons
+}
+
+func (w *world) hasTrouble(subject string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.troubles[subject]
 }
 
 // repeatedEvents returns how often an event was recorded again.
