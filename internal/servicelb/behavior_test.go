@@ -1088,6 +1088,23 @@ var behaviors = []behavior{
 				want("address", w.address("api") != "", true))
 		},
 	},
+	{
+		"A Service that another component serves can be deleted, also if the provider leaves each call to that component",
+		"seen: a Warning for each attempt, and the finalizer stays",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			elsewhere := slices.Repeat([]error{cloudprovider.ImplementedElsewhere}, 100)
+			w.fail("ensure", elsewhere...)
+			w.fail("get", elsewhere...)
+			w.fail("delete", elsewhere...)
+			w.add("web")
+			w.wait(time.Second)
+			w.delete("web")
+			w.wait(time.Minute)
+			return errors.Join(want("Service", w.get("web") == nil, true),
+				want("Warnings", w.events("Warning"), []string(nil)))
+		},
+	},
 }
 
 // cleanedByItsOwner makes a Service that owner serves and changes its type while owner is down and

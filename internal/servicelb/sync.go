@@ -266,7 +266,7 @@ func (c *Controller) cleanUp(
 		return nil
 	}
 	status, exists, err := c.Cloud.GetLoadBalancer(ctx, c.ClusterName, service.DeepCopy())
-	if err != nil {
+	if err != nil && !isElsewhere(err) {
 		c.warn(ctx, service, syncFailed, err)
 		return err
 	}
