@@ -1105,6 +1105,51 @@ var behaviors = []behavior{
 				want("Warnings", w.events("Warning"), []string(nil)))
 		},
 	},
+	{
+		"A load balancer gets the nodes that came while no controller ran, although its Service cannot be ensured",
+		"seen: it gets none until the Service can be ensured",
+		func(w *world) error {
+			m := w.start(onlyDefault)
+			w.add("web")
+			w.wait(time.Second)
+			m.stop()
+			w.addNode("node-2")
+			w.fail("ensure", slices.Repeat([]error{errBroken}, 100)...)
+			w.forgetCalls()
+			defer w.start(onlyDefault).stop()
+			w.wait(time.Minute)
+			var updates []string
+			for _, c := range w.calls() {
+				if c.method == "update" {
+					updates = append(updates, c.nodes)
+				}
+			}
+			return want("updates", updates, []string{"node-1 node-2"})
+		},
+	},
+	{
+		"A node that comes together with a change of a Service that fails becomes a member",
+		"",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(2 * time.Second)
+			w.addNode("node-2")
+			w.wait(500 * time.Millisecond)
+			w.fail("ensure", slices.Repeat([]error{errBroken}, 100)...)
+			w.slow("ensure", 2*time.Second)
+			w.addNode("node-3") // its update waits until a second after that of node-2
+			w.change("web", func(s *v1.Service) { s.Spec.LoadBalancerIP = "192.0.2.9" })
+			w.wait(time.Minute)
+			nodes := ""
+			for _, c := range w.calls() {
+				if c.method == "update" {
+					nodes = c.nodes
+				}
+			}
+			return want("nodes", nodes, "node-1 node-2 node-3")
+		},
+	},
 }
 
 // cleanedByItsOwner makes a Service that owner serves and changes its type while owner is down and

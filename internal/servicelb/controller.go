@@ -312,6 +312,9 @@ func (c *Controller) settle(ctx context.Context, key types.NamespacedName, from 
 		from.AddAfter(key, max(wait.RetryAfter(), shortestWait))
 	default:
 		c.changed.AddRateLimited(key)
+		if from == c.changed {
+			c.moved.Add(key) // a load balancer that is there may lack nodes
+		}
 		if last := c.lastOf(key); last == nil || last.failure != err.Error() {
 			klog.FromContext(ctx).Error(err, "Load balancer not served; it is tried again",
 				"service", key)

@@ -114,7 +114,8 @@ func (c *Controller) ensure(
 	isNew := last == nil && len(service.Status.LoadBalancer.Ingress) == 0
 	isChanged := last != nil && !sameRequest(last.service, service)
 	if last != nil {
-		now.announced, now.failure, now.updated = last.announced, last.failure, last.updated
+		now.announced, now.failure = last.announced, last.failure
+		now.has, now.updated = last.has, last.updated
 	}
 	if isNew || isChanged {
 		now.announced = true
@@ -127,7 +128,6 @@ func (c *Controller) ensure(
 		c.warn(ctx, service, syncFailed, err)
 		return err
 	}
-	now.has = with.version
 	claimed, err := c.claim(ctx, service)
 	if err != nil {
 		return c.unwritten(ctx, service, err)
@@ -145,6 +145,7 @@ func (c *Controller) ensure(
 	case absent != nil, latest.UID != service.UID, !c.Classes.want(latest):
 		return nil // it is queued for its clean-up, and the API server refuses an address
 	case isElsewhere(err):
+		now.has = with.version
 		c.finish(key, now, latest, nil)
 		return nil
 	case err == nil && status == nil:
@@ -154,6 +155,7 @@ func (c *Controller) ensure(
 		c.warn(ctx, service, syncFailed, err)
 		return err
 	}
+	now.has = with.version
 	if latest, err = c.publish(ctx, latest, status); err != nil {
 		return c.unwritten(ctx, service, err)
 	}
@@ -357,6 +359,9 @@ func (c *Controller) unwritten(ctx context.Context, service *v1.Service, err err
 func (c *Controller) remember(key types.NamespacedName, now *served) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if last := c.served[key]; last != nil {
+		now.endpointsVersion = last.endpointsVersion // now.has compares with it
+	}
 	c.served[key] = now
 }
 
