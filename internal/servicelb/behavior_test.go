@@ -1150,6 +1150,30 @@ var behaviors = []behavior{
 			return want("nodes", nodes, "node-1 node-2 node-3")
 		},
 	},
+	{
+		"A clean-up of a Service that went to another class, whose end a stop interrupts, is finished by the next run",
+		"kubernetes/kubernetes#78954",
+		func(w *world) error {
+			m := w.start(onlyDefault)
+			w.add("web")
+			w.wait(time.Second)
+			m.stop()
+			w.change("web", asClusterIP)
+			w.change("web", ofClass("example.com/other"))
+			w.slow("delete", 5*time.Second)
+			m = w.start(onlyDefault)
+			w.wait(time.Second)
+			m.stop() // the request has reached the cloud
+			w.slow("delete", 0)
+			if err := want("balancers", len(w.cloud.balancers), 0); err != nil {
+				return err
+			}
+			defer w.start(onlyDefault).stop()
+			w.wait(time.Minute)
+			return errors.Join(want("finalizer", w.hasFinalizer("web"), false),
+				want("address", w.address("web"), ""))
+		},
+	},
 }
 
 // cleanedByItsOwner makes a Service that owner serves and changes its type while owner is down and

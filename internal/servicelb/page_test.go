@@ -57,7 +57,7 @@ When a Service is deleted, changes its type or goes to another class, the load b
 Until then another Manager does not serve the Service, because both may find the same load balancer in one cloud. If the clean-up takes longer than 5 seconds, the Warning
 `+"`SyncLoadBalancerFailed`"+` names the class. If no Manager serves that class any more, delete the load balancer and remove the annotation.
 
-Other controllers do not wait. If the Service has another address by then, such a controller serves it, and finalizer and address stay. If it has no address yet,
+Other controllers do not wait. The old address is removed before the load balancer. If the Service has another address when the load balancer is deleted, such a controller serves it, and finalizer and address stay. If it has no address yet,
 the other controller sets the finalizer again at its next look.
 
 ## Behaviors

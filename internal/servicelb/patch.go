@@ -53,6 +53,22 @@ func (c *Controller) publish(
 	return c.patch(ctx, service, map[string]any{}, map[string]any{"ingress": status.Ingress})
 }
 
+// withdraw removes the address of a load balancer that is about to be deleted, and returns the
+// Service. An address that the Service has afterwards is another controller's, and a next run, for
+// which the cloud has no load balancer any more, knows that, too. A deleted Service needs none of
+// this.
+func (c *Controller) withdraw(
+	ctx context.Context, service *v1.Service, old *v1.LoadBalancerStatus,
+) (*v1.Service, error) {
+	shown := &service.Status.LoadBalancer
+	if service.DeletionTimestamp != nil || len(shown.Ingress) == 0 || old == nil ||
+		!sameStatus(shown, old) {
+		return service, nil
+	}
+	return c.patch(ctx, service, map[string]any{"resourceVersion": service.ResourceVersion},
+		map[string]any{"ingress": nil})
+}
+
 // release removes the finalizer, the mark and the address, after the load balancer with that
 // status. If the Service has changed since it was read, it fails with a conflict: the controller of
 // another class may have claimed it.

@@ -294,6 +294,9 @@ func (c *Controller) cleanUp(
 		}
 		service = claimed
 	}
+	if last != nil && last.status != nil {
+		status = last.status
+	}
 	if exists {
 		if last == nil {
 			last = &served{service: service}
@@ -301,14 +304,16 @@ func (c *Controller) cleanUp(
 		}
 		c.announceDeletion(service, last)
 		c.unfinish(last)
+		if withdrawn, err := c.withdraw(ctx, service, status); err == nil {
+			service = withdrawn
+		} else if err = c.unwritten(ctx, service, err); err != nil {
+			return err
+		}
 		err := c.Cloud.EnsureLoadBalancerDeleted(ctx, c.ClusterName, service.DeepCopy())
 		if err != nil && !isElsewhere(err) {
 			c.warn(ctx, service, syncFailed, err)
 			return err
 		}
-	}
-	if last != nil && last.status != nil {
-		status = last.status
 	}
 	if err := c.release(ctx, service, status); err != nil {
 		return c.unwritten(ctx, service, err)
