@@ -895,6 +895,29 @@ var behaviors = []behavior{
 				[]string{"fd00::1", "10.0.0.1", "192.0.2.1", "node-1"})
 		},
 	},
+	{
+		"Another order of the types of addresses in the cloud's answers leads to no write", "",
+		func(w *world) error {
+			both := func(m *cloudprovider.InstanceMetadata) {
+				m.NodeAddresses = append(m.NodeAddresses,
+					v1.NodeAddress{Type: v1.NodeExternalIP, Address: "203.0.113.1"})
+			}
+			defer w.start()()
+			w.addInstance("node-1", both)
+			w.addNode("node-1", fresh)
+			w.wait(time.Second)
+			if err := want("addresses", w.addresses("node-1"),
+				[]string{"10.0.0.1", "203.0.113.1", "node-1"}); err != nil {
+				return err
+			}
+			w.client.ClearActions()
+			w.addInstance("node-1", both, func(m *cloudprovider.InstanceMetadata) {
+				slices.Reverse(m.NodeAddresses)
+			})
+			w.wait(time.Hour)
+			return want("writes", w.writes(), []string(nil))
+		},
+	},
 }
 
 // network adds a condition NetworkUnavailable.

@@ -134,10 +134,18 @@ func addressesOf(node *v1.Node, reported []v1.NodeAddress) ([]v1.NodeAddress, er
 			}
 		}
 	}
-	if slices.Equal(addresses, node.Status.Addresses) {
+	if slices.Equal(byType(addresses), byType(node.Status.Addresses)) {
 		return nil, nil
 	}
 	return addresses, nil
+}
+
+// byType sorts addresses by their types. Within a type the first address is preferred, but the
+// order of the types has no meaning, and may differ with each response of a cloud.
+func byType(all []v1.NodeAddress) []v1.NodeAddress {
+	return slices.SortedStableFunc(slices.Values(all), func(a, b v1.NodeAddress) int {
+		return strings.Compare(string(a.Type), string(b.Type))
+	})
 }
 
 // withoutRepetitions keeps the first of the addresses that are equal in type and value, because the
