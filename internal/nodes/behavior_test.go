@@ -918,6 +918,28 @@ var behaviors = []behavior{
 			return want("writes", w.writes(), []string(nil))
 		},
 	},
+	{
+		"If the provider cannot tell whether an instance is shut down, the taint of another program stays until the node is ready",
+		"",
+		func(w *world) error {
+			w.addInstance("node-1")
+			w.fail("shutdown", cloudprovider.NotImplemented)
+			w.addNode("node-1", notReady, func(n *v1.Node) {
+				n.Spec.Taints = []v1.Taint{
+					{Key: api.TaintNodeShutdown, Effect: v1.TaintEffectNoSchedule},
+				}
+			})
+			defer w.start()()
+			w.wait(time.Minute)
+			off := fmt.Sprint(w.taints("node-1"))
+			w.change("node-1", func(n *v1.Node) {
+				n.Status.Conditions[0].Status = v1.ConditionTrue
+			})
+			w.wait(6 * time.Second)
+			return errors.Join(want("off", off, "["+api.TaintNodeShutdown+"]"),
+				want("on", w.taints("node-1"), []string(nil)))
+		},
+	},
 }
 
 // network adds a condition NetworkUnavailable.

@@ -123,8 +123,8 @@ func (i instances) exists(ctx context.Context, node *v1.Node) (bool, error) {
 	return exists, err
 }
 
-// isShutdown reports whether the instance of a node is shut down. A provider that cannot tell says
-// no.
+// isShutdown reports whether the instance of a node is shut down. The error of a provider that
+// cannot tell is [cloudprovider.NotImplemented].
 func (i instances) isShutdown(ctx context.Context, node *v1.Node) (is bool, err error) {
 	node = node.DeepCopy()
 	if v2, ok := i.cloud.InstancesV2(); ok {
@@ -138,9 +138,6 @@ func (i instances) isShutdown(ctx context.Context, node *v1.Node) (is bool, err 
 		is, err = older.InstanceShutdownByProviderID(ctx, id)
 	}
 	i.count("instance_shutdown", err)
-	if errors.Is(err, cloudprovider.NotImplemented) {
-		return false, nil
-	}
 	return is, err
 }
 

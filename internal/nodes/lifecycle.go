@@ -125,6 +125,9 @@ func (l *Lifecycle) check(ctx context.Context, node *v1.Node) error {
 	if err == nil && exists {
 		l.Record.show(node.UID)
 		isOff, err = l.instances.isShutdown(ctx, node)
+		if errors.Is(err, cloudprovider.NotImplemented) {
+			return nil // a taint is of another program, which can tell
+		}
 	}
 	if err != nil {
 		return err
