@@ -1,6 +1,7 @@
 package cloudcontrollers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -57,6 +58,8 @@ type routePasses struct {
 	// shown are the nodes of the pass. Upstream lists the nodes after the routes, in the same
 	// goroutine.
 	shown []*v1.Node
+	// listed are the provider's routes, by those that upstream gets in their place.
+	listed map[*cloudprovider.Route]*cloudprovider.Route
 }
 
 // show returns the nodes of the pass.
@@ -86,6 +89,7 @@ func (p *routePasses) ListRoutes(
 func (p *routePasses) begin(
 	ctx context.Context, nodes []*v1.Node, routes []*cloudprovider.Route,
 ) []*cloudprovider.Route {
+	routes = p.spell(nodes, routes)
 	of := map[types.NodeName][]*cloudprovider.Route{}
 	keys := map[string]bool{listing: true}
 	for _, r := range routes {
@@ -123,9 +127,37 @@ func (p *routePasses) begin(
 	for _, node := range nodes {
 		isKnown[types.NodeName(node.Name)] = true
 	}
-	return slices.DeleteFunc(slices.Clone(routes), func(r *cloudprovider.Route) bool {
+	return slices.DeleteFunc(routes, func(r *cloudprovider.Route) bool {
 		return isLeftOut[r.TargetNode] || !isKnown[r.TargetNode] && p.isDeletionPaused(r)
 	})
+}
+
+// spell returns the routes with the destinations that their nodes have in another spelling, such as
+// 2001:db8:0:0::/64 for 2001:db8::/64. Upstream compares texts, and would create the route and
+// delete it in each pass.
+func (p *routePasses) spell(
+	nodes []*v1.Node, routes []*cloudprovider.Route,
+) []*cloudprovider.Route {
+	ranges := map[types.NodeName][]string{}
+	for _, node := range nodes {
+		ranges[types.NodeName(node.Name)] = node.Spec.PodCIDRs
+	}
+	p.listed = map[*cloudprovider.Route]*cloudprovider.Route{}
+	routes = slices.Clone(routes)
+	for i, r := range routes {
+		if slices.Contains(ranges[r.TargetNode], r.DestinationCIDR) {
+			continue
+		}
+		for _, cidr := range ranges[r.TargetNode] {
+			if isSameCIDR(cidr, r.DestinationCIDR) {
+				spelled := *r
+				spelled.DestinationCIDR = cidr
+				routes[i], p.listed[&spelled] = &spelled, r
+				break
+			}
+		}
+	}
+	return routes
 }
 
 // hasRoutes reports whether upstream would neither change a route of the node nor its condition.
@@ -220,7 +252,7 @@ func (p *routePasses) checkDestination(cidr string) error {
 func (p *routePasses) DeleteRoute(
 	ctx context.Context, cluster string, route *cloudprovider.Route,
 ) error {
-	err := p.Routes.DeleteRoute(ctx, cluster, route)
+	err := p.Routes.DeleteRoute(ctx, cluster, cmp.Or(p.listed[route], route))
 	p.pauses.note(deletionKey(route), err)
 	return err
 }

@@ -334,3 +334,39 @@ func TestNodeRoute_NodeIsNotSelected_ItsRoutesAreLeftAlone(t *testing.T) {
 		}
 	})
 }
+
+func TestNodeRoute_PodCIDRInAnotherSpelling_IsTheSameRoute(t *testing.T) {
+	recordKlog(t)
+	synctest.Test(t, func(t *testing.T) {
+		node := podNode(1, "10.1.0.1")
+		node.Spec.PodCIDRs = []string{"10.0.1.7/24", "2001:DB8:0:0::/64"}
+		tm, cloud := quietTerm(t, func(t *term) (cloudcontrollers.Run, error) {
+			return cloudcontrollers.NodeRoute(t, labels.Everything(), period,
+				"10.0.0.0/16,2001:db8::/56")
+		}, node)
+		if err := cloud.AddRoutes(
+			fake.Route{Cluster: "test", TargetNode: "node-1", DestinationCIDR: "10.0.1.0/24"},
+			fake.Route{Cluster: "test", TargetNode: "node-1", DestinationCIDR: "2001:db8::/64"},
+		); err != nil {
+			t.Fatal(err)
+		}
+		pass(2)
+		cloud.ResetCalls()
+		pass(10)
+		if made, gone := count(cloud, "CreateRoute"),
+			count(cloud, "DeleteRoute"); made+gone > 0 {
+			t.Errorf("%d routes were created and %d deleted, want none", made, gone)
+		}
+		if got := tm.network(t, "node-1"); got != "False RouteCreated" {
+			t.Errorf("the condition is %q", got)
+		}
+		if err := tm.client.CoreV1().Nodes().Delete(t.Context(), "node-1",
+			metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		pass(2)
+		if left := cloud.Routes(); len(left) > 0 {
+			t.Errorf("the routes %v are left", left)
+		}
+	})
+}
