@@ -261,17 +261,22 @@ func (c *cloud) SetInformers(factory informers.SharedInformerFactory) {
 }
 
 // setNodes sets the nodes of the cluster. Nodes in another region, or not selected, would count as
-// absent instances and unreachable members. Routes need all nodes to recognize their
-// owners: a router may belong to several projects.
+// absent instances and unreachable members. Routes need the nodes of all regions to recognize their
+// owners: a router may belong to several projects. Those to nodes that are not selected are
+// foreign.
 func (c *cloud) setNodes(factory informers.SharedInformerFactory, all corelisters.NodeLister,
 	synced func() bool, isInRegion func(*v1.Node) bool,
 ) {
-	own := ownNodes{all, func(node *v1.Node) bool {
-		return c.selector.Matches(labels.Set(node.Labels)) && isInRegion(node)
-	}}
+	selected := all
+	if !c.selector.Empty() {
+		selected = ownNodes{all, func(node *v1.Node) bool {
+			return c.selector.Matches(labels.Set(node.Labels))
+		}}
+	}
+	own := ownNodes{selected, isInRegion}
 	c.instances.SetNodes(own, synced)
 	if c.routes != nil {
-		c.routes.SetNodes(all, synced)
+		c.routes.SetNodes(selected, synced)
 	}
 	if c.balancing != nil {
 		c.balancing.setInformers(factory, own)

@@ -84,7 +84,7 @@ func (r *regions) SetInformers(factory informers.SharedInformerFactory) {
 	}
 }
 
-// ownNodes lists the selected nodes of a region.
+// ownNodes lists those of the nodes that are own.
 type ownNodes struct {
 	corelisters.NodeLister
 	isOwn func(*v1.Node) bool

@@ -41,6 +41,7 @@ type twoRegions struct {
 	t        *testing.T
 	one, two *place
 	conf     string
+	selector string
 	clock    *clocktesting.FakeClock
 	kube     *fake.Clientset
 	cloud    cloudprovider.Interface
@@ -129,6 +130,7 @@ func (r *twoRegions) open() {
 	r.t.Helper()
 	r.cloud = open(r.t, write(r.t, r.conf), ccm.ProviderEnv{
 		Owner: "tenant/cluster", Clock: r.clock,
+		Config: ccm.Config{NodeSelector: r.selector},
 		ReportTrouble: func(subject string, cause error) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -676,6 +678,60 @@ func TestRegions_Routes_AreInTheRouterOfTheNode(t *testing.T) {
 	}
 	if n, m := len(r.one.Routes(r.one.router)), len(r.two.Routes(r.two.router)); n != 1 || m != 0 {
 		t.Errorf("after the deletion the routers have %d and %d routes, want 1 and 0", n, m)
+	}
+}
+
+// Neither a former address of a node that is not selected, nor one that is no next hop, makes its
+// route the cluster's.
+func TestRoutes_NodeIsNotSelected_ItsRoutesAreForeign(t *testing.T) {
+	r := newTwoRegions(t)
+	r.selector = "!example.com/edge"
+	edge := r.add(r.one, "edge", func(n *corev1.Node) {
+		n.Labels = map[string]string{
+			corev1.LabelTopologyRegion: "one", "example.com/edge": "",
+		}
+		n.Spec.PodCIDRs = []string{"10.244.1.0/24"}
+		n.Status.Addresses = append(n.Status.Addresses,
+			corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: "10.1.200.1"})
+	})
+	if err := r.one.SetRoutes(r.one.router,
+		openstacktest.Route{
+			Destination: "10.244.1.0/24", NextHop: edge.Status.Addresses[0].Address,
+		},
+		openstacktest.Route{Destination: "10.244.2.0/24", NextHop: "10.1.200.1"},
+	); err != nil {
+		t.Fatal(err)
+	}
+	r.open()
+	routes, _ := r.cloud.Routes()
+	for _, address := range []string{"as it was", "10.1.200.2"} {
+		all, err := routes.ListRoutes(t.Context(), "kubernetes")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, route := range all {
+			t.Errorf("address %s: the route %+v is listed", address, *route)
+		}
+		edge.Status.Addresses[0].Address = "10.1.200.2"
+		if _, err := r.kube.CoreV1().Nodes().UpdateStatus(t.Context(), edge,
+			metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		r.untilNode("edge", "10.1.200.2")
+		r.clock.Step(time.Hour)
+	}
+}
+
+// untilNode waits until the provider's informer has the first address of a node.
+func (r *twoRegions) untilNode(name, address string) {
+	r.t.Helper()
+	nodes := r.factory.Core().V1().Nodes().Lister()
+	if err := wait.PollUntilContextTimeout(r.t.Context(), time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) {
+			node, err := nodes.Get(name)
+			return err == nil && node.Status.Addresses[0].Address == address, nil
+		}); err != nil {
+		r.t.Fatal(err)
 	}
 }
 

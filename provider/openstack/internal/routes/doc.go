@@ -6,7 +6,7 @@
 // A route of a router is a destination and a next hop. It has no tags, so the next hop decides:
 //
 //   - The next hop is an address of a node: the cluster owns the route, whether this process, an
-//     earlier one or OCCM wrote it.
+//     earlier one or OCCM wrote it. Nodes that --node-selector leaves out do not count.
 //   - The cluster owned the route since this process started, and the node now has another address
 //     or is gone: the route is deleted.
 //   - An earlier process of the cluster recorded the route, and nothing can use its next hop: the
