@@ -4,6 +4,7 @@ package members
 import (
 	"slices"
 	"strconv"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/cloud-provider/api"
@@ -23,7 +24,8 @@ func removalTaints() []string {
 // IsCandidate reports whether a load balancer may get a node unless it is leaving.
 //
 // A node that is not ready stays, so that its connections can drain and a restart of its kubelet
-// changes no load balancer (KEP-3458). One without a network has no connections yet.
+// changes no load balancer (KEP-3458). One without a network, or that has not been ready since it
+// registered, has no connections yet.
 func IsCandidate(node *v1.Node) bool {
 	if value, has := node.Labels[v1.LabelNodeExcludeBalancers]; has {
 		if excluded, err := strconv.ParseBool(value); err != nil || excluded {
@@ -31,7 +33,21 @@ func IsCandidate(node *v1.Node) bool {
 		}
 	}
 	return has(node, v1.NodeReady, v1.ConditionTrue) ||
-		!has(node, v1.NodeNetworkUnavailable, v1.ConditionTrue)
+		!has(node, v1.NodeNetworkUnavailable, v1.ConditionTrue) && !isStarting(node)
+}
+
+// startSlack is how much the clock of a node may be ahead of the API server's.
+const startSlack = 10 * time.Second
+
+// isStarting reports whether a node has not been ready since its kubelet registered it: most
+// network plugins write a condition of their own only when they run. The kubelet registers the node
+// with the condition Ready.
+func isStarting(node *v1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool {
+		return c.Type == v1.NodeReady && c.Status != v1.ConditionTrue &&
+			!c.LastTransitionTime.IsZero() && !node.CreationTimestamp.IsZero() &&
+			c.LastTransitionTime.Sub(node.CreationTimestamp.Time) < startSlack
+	})
 }
 
 // IsLeaving reports whether a node is marked for removal: it is being deleted, or has a taint of

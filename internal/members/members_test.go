@@ -19,6 +19,15 @@ func conditions(ready, unavailable v1.ConditionStatus) func(*v1.Node) {
 	}
 }
 
+// notReadySince is a node that has not been ready since so long after its registration.
+func notReadySince(after time.Duration) func(*v1.Node) {
+	return func(node *v1.Node) {
+		conditions(v1.ConditionFalse, v1.ConditionUnknown)(node)
+		node.CreationTimestamp = metav1.Now()
+		node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(time.Now().Add(after))
+	}
+}
+
 func label(value string) func(*v1.Node) {
 	return func(node *v1.Node) {
 		node.Labels = map[string]string{v1.LabelNodeExcludeBalancers: value}
@@ -36,6 +45,8 @@ func TestNode_EachKind_IsCandidateOrLeaving(t *testing.T) {
 		"its state is unknown":      {conditions(v1.ConditionUnknown, v1.ConditionFalse), true, false},
 		"not ready, no network":     {conditions(v1.ConditionFalse, v1.ConditionTrue), false, false},
 		"ready, says no network":    {conditions(v1.ConditionTrue, v1.ConditionTrue), true, false},
+		"not ready yet":             {notReadySince(-time.Second), false, false},
+		"not ready any more":        {notReadySince(time.Minute), true, false},
 		"excluded":                  {label(""), false, false},
 		"excluded by another value": {label("yes"), false, false},
 		"not excluded":              {label("false"), true, false},

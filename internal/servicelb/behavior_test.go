@@ -1174,6 +1174,34 @@ var behaviors = []behavior{
 				want("address", w.address("web"), ""))
 		},
 	},
+	{
+		"A new node that has not been ready yet becomes a member when it is ready",
+		"seen: it is a member at once",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			w.addNode("node-2", func(n *v1.Node) {
+				n.CreationTimestamp = metav1.Now()
+				n.Status.Conditions[0] = v1.NodeCondition{
+					Type: v1.NodeReady, Status: v1.ConditionFalse, LastTransitionTime: metav1.Now(),
+				}
+			})
+			w.wait(30 * time.Second)
+			if err := want("calls", w.methods(), []string{"ensure"}); err != nil {
+				return err
+			}
+			for _, status := range []v1.ConditionStatus{v1.ConditionTrue, v1.ConditionFalse} {
+				w.changeNode("node-2", func(n *v1.Node) {
+					n.Status.Conditions[0].Status = status
+					n.Status.Conditions[0].LastTransitionTime = metav1.Now()
+				})
+				w.wait(5 * time.Second)
+			}
+			return errors.Join(want("calls", w.methods(), []string{"ensure", "update"}),
+				want("nodes", w.calls()[1].nodes, "node-1 node-2"))
+		},
+	},
 }
 
 // cleanedByItsOwner makes a Service that owner serves and changes its type while owner is down and

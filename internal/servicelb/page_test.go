@@ -33,7 +33,7 @@ that a program around it cannot mend.
   begin with `+"`node.kubernetes.io/`"+` do not count. The first update is at once, and later ones are at most one a second.
 * The controller does not pass a node that has the label `+"`node.kubernetes.io/exclude-from-external-load-balancers`"+` with a value other than `+"`false`"+`, that is being deleted,
   that has the cluster autoscaler's taint `+"`ToBeDeletedByClusterAutoscaler`"+` or Karpenter's `+"`karpenter.sh/disrupted`"+`, that has the taint `+"`node.cloudprovider.kubernetes.io/shutdown`"+`
-  because its instance is shut down, or that is not ready and has the condition `+"`NetworkUnavailable`"+`. Other nodes that are not ready stay
+  because its instance is shut down, or that is not ready and has the condition `+"`NetworkUnavailable`"+` or has not been ready since it registered. Other nodes that are not ready stay
   members, so that connections can drain. The OpenStack provider keeps a node that is shut down or about to be removed [with weight 0](../explanation/openstack-load-balancers.md#which-nodes-get-connections).
 * `+"`--concurrent-service-syncs`"+` is how many calls for Services may be in flight, and besides these how many updates after changes of nodes.
 * A provider may forward to the endpoints of a Service instead of its nodes (`+"`ccm.EndpointBalancer`"+`). It then gets the EndpointSlices of the Service with the nodes. A change of

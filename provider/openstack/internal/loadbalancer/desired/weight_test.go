@@ -77,6 +77,13 @@ func weightRows() []weightRow {
 			"No pod has served there, so no connection has to drain.",
 		},
 		{
+			"NotReady since it registered", all(ready(v1.ConditionFalse), func(n *v1.Node) {
+				n.CreationTimestamp = metav1.Now()
+				n.Status.Conditions[0].LastTransitionTime = metav1.Now()
+			}), -1, -1,
+			"The same. Most network plugins report a network that is not available by this only.",
+		},
+		{
 			"the instance is shut down (taint `node.cloudprovider.kubernetes.io/shutdown`)",
 			all(unknown, tainted(api.TaintNodeShutdown)), 0, -1,
 			"The cloud reports that the instance does not run, so no pod answers there.",
