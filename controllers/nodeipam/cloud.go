@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,8 +18,8 @@ import (
 // has assigned to an instance. A provider implements it for --cidr-allocator-type=CloudAllocator.
 type PodCIDRReporter interface {
 	// PodCIDRs returns the ranges of the node's instance: one, or one IPv4 and one IPv6 range, the
-	// cluster's primary family first. The controller retries a node without ranges. It must be safe
-	// for concurrent use, and must not change the node.
+	// cluster's primary family first. A range may be repeated. The controller retries a node
+	// without ranges. It must be safe for concurrent use, and must not change the node.
 	PodCIDRs(ctx context.Context, node *corev1.Node) ([]string, error)
 }
 
@@ -42,10 +43,22 @@ func (c *controller) assigned(ctx context.Context, node *corev1.Node) ([]netip.P
 		return nil, c.refuse(node, reasonNotAvailable,
 			"the cloud has not assigned a pod range to the instance; retrying")
 	}
-	prefixes, err := cloudcontrollers.ParsePrefixes(strings.Join(cidrs, ","))
+	prefixes, err := cloudcontrollers.ParsePrefixes(strings.Join(distinct(cidrs), ","))
 	if err != nil {
 		return nil, c.refuse(node, reasonNotAvailable,
 			"the cloud reports invalid pod ranges for the instance: "+err.Error()+"; retrying")
 	}
 	return prefixes, nil
+}
+
+// distinct leaves out ranges that the cloud reports again.
+func distinct(cidrs []string) (all []string) {
+	for _, cidr := range cidrs {
+		if !slices.ContainsFunc(all, func(earlier string) bool {
+			return cloudcontrollers.IsSameCIDR(earlier, cidr)
+		}) {
+			all = append(all, cidr)
+		}
+	}
+	return all
 }

@@ -251,7 +251,7 @@ func TestCloudAllocator_CloudAssignsRanges_NodesGetThemInEachTerm(t *testing.T) 
 		}
 	}
 	first, later, wrong := create(t, "first"), create(t, "later"), create(t, "wrong")
-	assign(first, "10.1.0.0/24", "fd00:1::/64")
+	assign(first, "10.1.0.0/24", "10.1.0.0/24", "fd00:1::/64", "FD00:1:0::/64")
 	assign(later)
 	assign(wrong, "10.1.0.0/24", "10.2.0.0/24")
 	app := start(t, cloud, allocate("", func(c *ccm.Config) {

@@ -118,9 +118,9 @@ func prefixOf(cidr *net.IPNet) netip.Prefix {
 	return netip.PrefixFrom(address.Unmap(), bits)
 }
 
-// isSameCIDR reports whether two texts are the same range. Both may have host bits, which the API
+// IsSameCIDR reports whether two texts are the same range. Both may have host bits, which the API
 // server accepts in a Node.
-func isSameCIDR(a, b string) bool {
+func IsSameCIDR(a, b string) bool {
 	_, first, errOfFirst := netutils.ParseCIDRSloppy(a)
 	_, second, errOfSecond := netutils.ParseCIDRSloppy(b)
 	return errOfFirst == nil && errOfSecond == nil && first.String() == second.String()

@@ -149,7 +149,7 @@ func (p *routePasses) spell(
 			continue
 		}
 		for _, cidr := range ranges[r.TargetNode] {
-			if isSameCIDR(cidr, r.DestinationCIDR) {
+			if IsSameCIDR(cidr, r.DestinationCIDR) {
 				spelled := *r
 				spelled.DestinationCIDR = cidr
 				routes[i], p.listed[&spelled] = &spelled, r
