@@ -1253,6 +1253,22 @@ func TestController_EachBehavior_Holds(t *testing.T) {
 	}
 }
 
+// The next leader begins the work, and reports it.
+func TestController_StopsWhileServicesWait_ReportsOnlyWhatItHasBegun(t *testing.T) {
+	inWorld(t, false, func(w *world) {
+		m := w.start(onlyDefault)
+		w.slow("ensure", time.Minute)
+		for i := range 20 {
+			w.add(fmt.Sprint("web-", i))
+		}
+		w.wait(time.Second)
+		m.stop()
+		if got := w.events("Normal"); len(got) != 2 {
+			t.Errorf("with two workers, the events are %q", got)
+		}
+	})
+}
+
 // Upstream's controller has data races, so the test runs without their detector. The races also
 // decide whether a report shows: one of ten runs has to be as expected.
 func TestUpstreams_EachBehavior_HoldsOrFailsAsReported(t *testing.T) {

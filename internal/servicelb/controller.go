@@ -259,7 +259,7 @@ func (c *Controller) work(
 ) {
 	for {
 		key, over := from.Get()
-		if over {
+		if over || ctx.Err() != nil { // a queue that is shut down still has its Services
 			return
 		}
 		if c.begin(key, from) {
