@@ -1202,6 +1202,23 @@ var behaviors = []behavior{
 				want("nodes", w.calls()[1].nodes, "node-1 node-2"))
 		},
 	},
+	{
+		"The time that a cloud names for the end of a deletion is kept, although the address is removed before",
+		"seen: it is asked again after 5 s",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			w.fail("delete", retryIn(20*time.Second))
+			w.change("web", asClusterIP)
+			w.wait(15 * time.Second)
+			early := w.methods()
+			w.wait(10 * time.Second)
+			return errors.Join(want("early", early, []string{"ensure", "get", "delete"}),
+				want("later", w.methods(), []string{"ensure", "get", "delete", "get", "delete"}),
+				want("finalizer", w.hasFinalizer("web"), false))
+		},
+	},
 }
 
 // cleanedByItsOwner makes a Service that owner serves and changes its type while owner is down and

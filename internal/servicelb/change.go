@@ -2,6 +2,7 @@ package servicelb
 
 import (
 	"maps"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -11,6 +12,15 @@ import (
 func sameRequest(a, b *v1.Service) bool {
 	return a.UID == b.UID && equality.Semantic.DeepEqual(requested(a), requested(b)) &&
 		maps.Equal(annotations(a), annotations(b))
+}
+
+// sameCleanUp reports whether two versions of a Service both need no load balancer, and are the
+// same to its clean-up. The status is not: a release fails if it has changed.
+func (c *Controller) sameCleanUp(a, b *v1.Service) bool {
+	return !c.Classes.want(a) && !c.Classes.want(b) && sameRequest(a, b) &&
+		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
+		a.Annotations[ServedClass] == b.Annotations[ServedClass] &&
+		slices.Equal(a.Finalizers, b.Finalizers)
 }
 
 // requested are the fields of a Service that a load balancer may depend on: those that upstream's

@@ -217,8 +217,11 @@ func (c *Controller) serviceChanged(before, after any) {
 	if last == nil && !c.Classes.want(now) && c.Classes.owner(now) == another {
 		return
 	}
+	was, _ := before.(*v1.Service)
 	switch {
 	case before == after: // a resync
+	case last != nil && was != nil && c.sameCleanUp(was, now):
+		// The clean-up has removed the address, or waits for the time of its next call.
 	case last == nil, !c.Classes.want(now), !sameRequest(last.service, now):
 		c.changed.Add(key)
 	case c.isFinished(last) && (c.isReplaced(last, now) || !isClaimed(now)):
