@@ -2,10 +2,12 @@ package cloudcontrollers_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -335,27 +337,40 @@ func TestNodeRoute_NodeIsNotSelected_ItsRoutesAreLeftAlone(t *testing.T) {
 	})
 }
 
+// canonicalCloud lists the destinations of its routes in canonical form, as Neutron does.
+type canonicalCloud struct{ cloudprovider.Interface }
+
+func (c canonicalCloud) Routes() (cloudprovider.Routes, bool) {
+	routes, ok := c.Interface.Routes()
+	return canonicalRoutes{routes}, ok
+}
+
+type canonicalRoutes struct{ cloudprovider.Routes }
+
+func (r canonicalRoutes) ListRoutes(
+	ctx context.Context, cluster string,
+) ([]*cloudprovider.Route, error) {
+	all, err := r.Routes.ListRoutes(ctx, cluster)
+	for _, route := range all {
+		route.DestinationCIDR = netip.MustParsePrefix(route.DestinationCIDR).Masked().String()
+	}
+	return all, err
+}
+
 func TestNodeRoute_PodCIDRInAnotherSpelling_IsTheSameRoute(t *testing.T) {
 	recordKlog(t)
 	synctest.Test(t, func(t *testing.T) {
 		node := podNode(1, "10.1.0.1")
 		node.Spec.PodCIDRs = []string{"10.0.1.7/24", "2001:DB8:0:0::/64"}
 		tm, cloud := quietTerm(t, func(t *term) (cloudcontrollers.Run, error) {
+			t.cloud = canonicalCloud{t.cloud}
 			return cloudcontrollers.NodeRoute(t, labels.Everything(), period,
 				"10.0.0.0/16,2001:db8::/56")
 		}, node)
-		if err := cloud.AddRoutes(
-			fake.Route{Cluster: "test", TargetNode: "node-1", DestinationCIDR: "10.0.1.0/24"},
-			fake.Route{Cluster: "test", TargetNode: "node-1", DestinationCIDR: "2001:db8::/64"},
-		); err != nil {
-			t.Fatal(err)
-		}
-		pass(2)
-		cloud.ResetCalls()
 		pass(10)
 		if made, gone := count(cloud, "CreateRoute"),
-			count(cloud, "DeleteRoute"); made+gone > 0 {
-			t.Errorf("%d routes were created and %d deleted, want none", made, gone)
+			count(cloud, "DeleteRoute"); made != 2 || gone > 0 {
+			t.Errorf("%d routes were created and %d deleted, want 2 and none", made, gone)
 		}
 		if got := tm.network(t, "node-1"); got != "False RouteCreated" {
 			t.Errorf("the condition is %q", got)

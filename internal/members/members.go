@@ -36,7 +36,7 @@ func IsCandidate(node *v1.Node) bool {
 		!has(node, v1.NodeNetworkUnavailable, v1.ConditionTrue) && !isStarting(node)
 }
 
-// startSlack is how much the clock of a node may be ahead of the API server's.
+// startSlack is how much the clocks of a node and of the API server may differ.
 const startSlack = 10 * time.Second
 
 // isStarting reports whether a node has not been ready since its kubelet registered it: most
@@ -46,7 +46,7 @@ func isStarting(node *v1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool {
 		return c.Type == v1.NodeReady && c.Status != v1.ConditionTrue &&
 			!c.LastTransitionTime.IsZero() && !node.CreationTimestamp.IsZero() &&
-			c.LastTransitionTime.Sub(node.CreationTimestamp.Time) < startSlack
+			c.LastTransitionTime.Sub(node.CreationTimestamp.Time).Abs() < startSlack
 	})
 }
 

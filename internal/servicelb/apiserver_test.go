@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/rights"
 )
 
 // The patches do what they promise on a real API server, which knows more rules than one in memory.
@@ -22,7 +23,10 @@ func TestPatches_RealAPIServer_ChangeOnlyWhatTheyName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Controller{Params: Params{Client: client.CoreV1()}}
+	c := &Controller{
+		Params:  Params{Client: client.CoreV1()},
+		missing: rights.NewMissing(func(string, error) {}),
+	}
 	services := client.CoreV1().Services("default")
 	fresh, err := services.Create(t.Context(), &v1.Service{
 		ObjectMeta: metav1.ObjectMeta{

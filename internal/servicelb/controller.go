@@ -144,7 +144,8 @@ func New(p Params) (*Controller, error) {
 	}
 	c := &Controller{
 		Params: p, services: core.Services().Lister(), nodes: core.Nodes().Lister(),
-		counts: newCounts(p.Registry), missing: rights.NewMissing(p.Trouble), changed: newQueue("service"), moved: newQueue("node"),
+		counts: newCounts(p.Registry), missing: rights.NewMissing(p.Trouble),
+		changed: newQueue("service"), moved: newQueue("node"),
 		served: map[types.NamespacedName]*served{}, busy: map[types.NamespacedName][]queue{},
 	}
 	c.endpoints = &endpoints{open: p.Endpoints, changed: c.endpointsChanged}
@@ -316,7 +317,7 @@ func (c *Controller) settle(ctx context.Context, key types.NamespacedName, from 
 	default:
 		c.changed.AddRateLimited(key)
 		if from == c.changed {
-			c.moved.Add(key) // a load balancer that is there may lack nodes
+			c.moved.Add(key) // an existing load balancer may lack nodes
 		}
 		if last := c.lastOf(key); last == nil || last.failure != err.Error() {
 			klog.FromContext(ctx).Error(err, "Load balancer not served; it is tried again",
