@@ -136,6 +136,7 @@ var unsupported = []struct{ annotation, effect string }{
 	{"lb-provider", "no effect with OCCM"},
 	{"recreate", "no effect with OCCM"},
 	{"additional-subnet-id", "no effect with OCCM; the address stays"},
+	{"address", "no effect with OCCM; the address stays, and spec.loadBalancerIP requests it"},
 	{"member-target", "OCCM makes nodes the members, which needs node ports"},
 }
 

@@ -78,10 +78,10 @@ func (l LoadBalancer) Allows(annotation string) bool {
 // annotationNames is for the annotations, without their prefix, that name objects of the cloud.
 func annotationNames() rule[string] {
 	known := []string{
-		"additional-subnet-id", "availability-zone", "default-tls-container-ref", "flavor-id",
-		"floating-network-id", "floating-subnet", "floating-subnet-id", "floating-subnet-tags",
-		"lb-provider", "load-balancer-id", "load-balancer-ip", "member-subnet-id", "network-id",
-		"port-id", "subnet-id",
+		"additional-subnet-id", "address", "availability-zone", "default-tls-container-ref",
+		"flavor-id", "floating-network-id", "floating-subnet", "floating-subnet-id",
+		"floating-subnet-tags", "lb-provider", "load-balancer-id", "load-balancer-ip",
+		"member-subnet-id", "network-id", "port-id", "subnet-id",
 	}
 	return rule[string]{
 		says: "all, none, or some of " + strings.Join(known, ", "),

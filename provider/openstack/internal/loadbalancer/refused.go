@@ -32,6 +32,7 @@ func (r *reconciler) refused(err error) error {
 	}
 	counted, setting := plan.QuotaOf(at.Step), r.settingOf(f, at.Step)
 	_, ofFloatingIP := at.Step.(plan.CreateFloatingIP)
+	address := r.settings.Address
 	switch {
 	case f.IsQuota():
 		if _, named, ok := strings.Cut(f.Message, " for resources: "); ok &&
@@ -41,13 +42,13 @@ func (r *reconciler) refused(err error) error {
 			counted = strings.Trim(named, "[]'.")
 		}
 		notice = events.QuotaUsedUp.Notice(f.Cause(), cmp.Or(counted, "these objects"))
-	case setting == fieldAddress && ofFloatingIP:
+	case ofFloatingIP && address != "" && setting == settings.AddressSource(r.service, address):
 		cause := f.Cause()
 		if f.IsForbidden() {
 			// The policy's text is about a field of the request.
 			cause = "Neutron: 403 the project must not choose the address of a new floating IP"
 		}
-		notice = events.AddressRefused.Notice(cause, fieldAddress+" "+r.settings.Address)
+		notice = events.AddressRefused.Notice(cause, setting+" "+address)
 	case f.IsNoAddress():
 		place := "the network of the load balancer"
 		if ofFloatingIP {
@@ -77,7 +78,8 @@ func (r *reconciler) mentionsPort(message string) bool {
 	return lb != nil && lb.VIP.PortID != "" && mentions(message, lb.VIP.PortID)
 }
 
-const fieldAddress = "spec.loadBalancerIP"
+// optionAddress is the option of the requested addresses, which a field of the spec may request.
+const optionAddress = "address"
 
 // cloudSetting is a setting whose value the cloud may refuse.
 type cloudSetting struct {
@@ -89,7 +91,8 @@ type cloudSetting struct {
 func (r *reconciler) cloudSettings() []cloudSetting {
 	s := r.settings
 	return []cloudSetting{
-		{fieldAddress, s.Address, "floating_ip_address"},
+		{optionAddress, s.Address, "floating_ip_address"},
+		{optionAddress, s.AdditionalAddress, ""},
 		{"floating-subnet-id", s.FloatingSubnetID, ""},
 		{"floating-network-id", s.FloatingNetworkID, ""},
 		{"port-id", s.PortID, ""},
@@ -126,8 +129,8 @@ func (r *reconciler) firstSetting(fits func(cloudSetting) bool) string {
 	for _, each := range r.cloudSettings() {
 		switch {
 		case each.value == "" || !fits(each):
-		case each.option == fieldAddress:
-			return fieldAddress
+		case each.option == optionAddress:
+			return settings.AddressSource(r.service, each.value)
 		default:
 			return r.nameOf(each.option)
 		}

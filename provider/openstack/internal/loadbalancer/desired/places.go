@@ -14,6 +14,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/internal/namepattern"
 )
 
@@ -180,7 +181,7 @@ func (r *resolver) additionalVIPs(ctx context.Context) error {
 	if len(r.families) < 2 || !r.Features.AdditionalVIPs {
 		return nil
 	}
-	if r.existing != nil {
+	if r.existing != nil && !r.replacesAdditionalVIP() {
 		r.places.AdditionalVIPs = r.existingVIPs()
 		return nil
 	}
@@ -192,16 +193,28 @@ func (r *resolver) additionalVIPs(ctx context.Context) error {
 			return err
 		}
 	}
-	policy := r.Service.Spec.IPFamilyPolicy
+	policy, asked := r.Service.Spec.IPFamilyPolicy, r.Settings.AdditionalAddress
 	switch {
 	case subnet != "":
 		r.places.AdditionalVIPs = []octavia.VIP{{SubnetID: subnet}}
+	case asked != "":
+		return impossible("%s requests %s, but %s", settings.AddressSource(r.Service, asked), asked,
+			why)
 	case policy != nil && *policy == v1.IPFamilyPolicyRequireDualStack:
 		return impossible("the Service requires dual stack, but %s", why)
 	default:
 		r.note(events.SingleStack, fmt.Sprintf("only %s is served: %s", r.family(), why))
 	}
 	return nil
+}
+
+// replacesAdditionalVIP reports whether a recreation gives the load balancer the requested address
+// of the second family, which it does not have.
+func (r *resolver) replacesAdditionalVIP() bool {
+	asked := r.Settings.AdditionalAddress
+	return asked != "" && r.Settings.Recreate && !r.Guest &&
+		!slices.ContainsFunc(r.existing.AdditionalVIPs,
+			func(vip octavia.VIP) bool { return SameAddress(vip.Address, asked) })
 }
 
 // existingVIPs returns the VIPs of the load balancer or, because an update may change it, the named
@@ -230,9 +243,32 @@ func (r *resolver) secondSubnet(ctx context.Context) (subnet, why string, err er
 		return "",
 			"the subnet of the second address is not configured; a load balancer on a given port needs it", nil
 	}
+	if asked := r.Settings.AdditionalAddress; asked != "" {
+		subnet, err = r.subnetWith(ctx, network, asked)
+		return subnet, fmt.Sprintf("no subnet of network %s that the project sees contains it; "+
+			"name one by additional-subnet-id", network), err
+	}
 	subnet, err = r.firstSubnet(ctx, network, r.families[1])
 	return subnet,
 		fmt.Sprintf("network %s of the load balancer has no %s subnet", network, r.families[1]), err
+}
+
+// subnetWith returns the ID of the subnet of a network that contains an address, or "".
+func (r *resolver) subnetWith(ctx context.Context, networkID, address string) (string, error) {
+	all, err := r.cloud.Subnets(ctx, networkID)
+	if err != nil {
+		return "", err
+	}
+	wanted, err := netip.ParseAddr(address)
+	if err != nil {
+		return "", fmt.Errorf("address of the second family: %w", err)
+	}
+	for _, subnet := range all {
+		if cidr, err := netip.ParsePrefix(subnet.CIDR); err == nil && cidr.Contains(wanted) {
+			return subnet.ID, nil
+		}
+	}
+	return "", nil
 }
 
 // namedSubnet returns a subnet that must exist.

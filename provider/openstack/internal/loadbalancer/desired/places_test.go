@@ -399,6 +399,11 @@ func TestResolve_DualStack(t *testing.T) {
 	prefer := service(v1.IPv4Protocol, v1.IPv6Protocol)
 	reversed := service(v1.IPv6Protocol, v1.IPv4Protocol)
 	can := Features{AdditionalVIPs: true}
+	pair := s.AddNetwork(openstacktest.Network{Name: "pair"})
+	firstV6 := s.AddSubnet(openstacktest.Subnet{NetworkID: pair, CIDR: "fd01::/64"})
+	secondV6 := s.AddSubnet(openstacktest.Subnet{NetworkID: pair, CIDR: "fd02::/64"})
+	paired := existingIn("subnet of the VIP", pair)
+	paired.AdditionalVIPs = []octavia.VIP{{SubnetID: firstV6, Address: "fd01::9"}}
 	dual := existingIn(s.v4, s.nodes)
 	dual.AdditionalVIPs = []octavia.VIP{{SubnetID: s.v6, Address: "fd00::9"}}
 	for name, c := range map[string]struct {
@@ -467,6 +472,52 @@ func TestResolve_DualStack(t *testing.T) {
 				},
 			},
 			want: "named", calls: none,
+		},
+		"an address in the first subnet of the VIP's network": {
+			in: lookup{Service: prefer, Settings: settings.Settings{
+				NetworkID: pair, AdditionalAddress: "fd01::10",
+			}},
+			want: firstV6, calls: map[string]int{"subnet_list": 1},
+		},
+		"an address in the second subnet of the VIP's network": {
+			in: lookup{Service: prefer, Settings: settings.Settings{
+				NetworkID: pair, AdditionalAddress: "fd02::10",
+			}},
+			want: secondV6, calls: map[string]int{"subnet_list": 1},
+		},
+		"an address elsewhere": {
+			in: lookup{Service: prefer, Settings: settings.Settings{
+				NetworkID: pair, AdditionalAddress: "fd03::10",
+			}},
+			impossible: "spec.loadBalancerIP requests fd03::10, but no subnet of network " + pair +
+				" that the project sees contains it",
+			calls: map[string]int{"subnet_list": 1},
+		},
+		"an address, and its subnet is named": {
+			in: lookup{Service: prefer, Settings: settings.Settings{
+				NetworkID: pair, AdditionalAddress: "fd03::10", AdditionalSubnetID: "named",
+			}},
+			want: "named", calls: none,
+		},
+		"existing with another address": {
+			in: lookup{Service: require, Existing: paired, Settings: settings.Settings{
+				NetworkID: pair, AdditionalAddress: "fd02::10", MemberSubnetID: s.v4,
+			}},
+			want: firstV6, calls: none,
+		},
+		"existing with another address, to be recreated": {
+			in: lookup{Service: require, Existing: paired, Settings: settings.Settings{
+				NetworkID: pair, AdditionalAddress: "fd02::10", MemberSubnetID: s.v4,
+				Recreate: true,
+			}},
+			want: secondV6, calls: map[string]int{"subnet_list": 1},
+		},
+		"existing with the address, to be recreated": {
+			in: lookup{Service: require, Existing: paired, Settings: settings.Settings{
+				NetworkID: pair, AdditionalAddress: "fd01::9", MemberSubnetID: s.v4,
+				Recreate: true,
+			}},
+			want: firstV6, calls: none,
 		},
 		"a guest": {
 			in: lookup{

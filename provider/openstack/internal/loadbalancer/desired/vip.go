@@ -9,6 +9,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
 // loadBalancer returns the desired load balancer without its contents.
@@ -78,7 +79,8 @@ func (b *builder) additionalVIPs() []octavia.VIP {
 	if len(b.families) == 2 {
 		vips := make([]octavia.VIP, 0, len(b.Places.AdditionalVIPs))
 		for _, found := range b.Places.AdditionalVIPs {
-			vips = append(vips, octavia.VIP{SubnetID: found.SubnetID})
+			vips = append(vips,
+				octavia.VIP{SubnetID: found.SubnetID, Address: b.Settings.AdditionalAddress})
 		}
 		return vips
 	}
@@ -95,8 +97,13 @@ func (b *builder) additionalVIPs() []octavia.VIP {
 			wanted[1])
 	}
 	message := fmt.Sprintf("only %s is served: %s", wanted[0], why)
-	if policy := b.Service.Spec.IPFamilyPolicy; policy != nil &&
-		*policy == v1.IPFamilyPolicyRequireDualStack {
+	asked := b.Settings.AdditionalAddress
+	if asked != "" {
+		message = fmt.Sprintf("%s of %s has no effect, and %s", asked,
+			settings.AddressSource(b.Service, asked), message)
+	}
+	policy := b.Service.Spec.IPFamilyPolicy
+	if asked != "" || policy != nil && *policy == v1.IPFamilyPolicyRequireDualStack {
 		b.warn(events.SingleStack, message)
 	} else {
 		b.note(events.SingleStack, message)
@@ -104,21 +111,22 @@ func (b *builder) additionalVIPs() []octavia.VIP {
 	return nil
 }
 
-// address returns the address that the Service requests: the floating IP's if the Service wants
-// one, else the VIP's; "" for any.
+// address returns the address that the Service requests for its first family: the floating IP's if
+// the Service wants one, else the VIP's; "" for any.
 func (b *builder) address() (string, error) {
 	asked := b.Settings.Address
 	if asked == "" {
 		return "", nil
 	}
 	address, err := netip.ParseAddr(asked)
+	source := settings.AddressSource(b.Service, asked)
 	if err != nil {
-		return "", fmt.Errorf("spec.loadBalancerIP %q is not an IP address", asked)
+		return "", fmt.Errorf("%s %q is not an IP address", source, asked)
 	}
 	if familyOf(address) != b.family() {
 		return "",
-			fmt.Errorf("spec.loadBalancerIP %s is not an %s address, the load balancer's IP family",
-				asked, b.family())
+			fmt.Errorf("%s %s is not an %s address, the load balancer's IP family", source, asked,
+				b.family())
 	}
 	return asked, nil
 }

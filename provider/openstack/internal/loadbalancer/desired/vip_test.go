@@ -117,6 +117,40 @@ func TestAddress_IsTheFloatingIPs_OrTheVIPs(t *testing.T) {
 	}
 }
 
+func TestAddress_OfAnotherFamily_NamesTheAnnotation(t *testing.T) {
+	err := refused(t, func(in *Input) {
+		in.Service.Annotations = map[string]string{settings.Prefix + "address": "fd00::9"}
+		in.Settings.Address = "fd00::9"
+	})
+	if !strings.Contains(err.Error(), "annotation loadbalancer.openstack.org/address fd00::9 ") {
+		t.Errorf("the refusal is %q", err)
+	}
+}
+
+// A second address that cannot be had is reported, whatever the policy is.
+func TestDualStack_AddressOfTheSecondFamily_IsThatOfTheSecondVIP(t *testing.T) {
+	asked := withSettings(func(s *settings.Settings) { s.AdditionalAddress = "fd00::9" })
+	both := withFamilies(v1.IPv4Protocol, v1.IPv6Protocol)
+	d, notices := build(t, both, asked, func(in *Input) {
+		in.Places.AdditionalVIPs = []octavia.VIP{{SubnetID: "second"}}
+	})
+	wantTold(t, notices)
+	want := []octavia.VIP{{SubnetID: "second", Address: "fd00::9"}}
+	if !reflect.DeepEqual(d.LoadBalancer.AdditionalVIPs, want) {
+		t.Errorf("the additional VIPs are %+v, want %+v", d.LoadBalancer.AdditionalVIPs, want)
+	}
+	for name, changes := range map[string][]func(*Input){
+		"ovn":                   {both, asked, withFeatures(ovn())},
+		"made with one address": {both, asked, existing},
+	} {
+		d, notices := build(t, changes...)
+		if len(d.LoadBalancer.AdditionalVIPs) > 0 || len(notices) != 1 || !notices[0].Warning ||
+			!strings.Contains(notices[0].Message, "fd00::9") {
+			t.Errorf("%s: %+v, %+v", name, d.LoadBalancer.AdditionalVIPs, notices)
+		}
+	}
+}
+
 func TestFloatingIP_EachService_HasOneOrNone(t *testing.T) {
 	wanted := &neutron.WantedFloatingIP{
 		NetworkID: "public", SubnetIDs: []string{"a", "b"},

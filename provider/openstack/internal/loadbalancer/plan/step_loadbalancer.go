@@ -98,7 +98,7 @@ func (s CreateLoadBalancer) chosen() []string {
 		lb.AvailabilityZone, lb.Provider,
 	}
 	for _, vip := range lb.AdditionalVIPs {
-		chosen = append(chosen, vip.SubnetID)
+		chosen = append(chosen, vip.SubnetID, vip.Address)
 	}
 	for _, port := range s.Ports {
 		chosen = append(chosen, chosenFor(port.Listener)...)

@@ -28,6 +28,7 @@ func FuzzAnnotations(f *testing.F) {
 		"default-tls-container-ref=/containers/x\nlb-method=\nlb-provider=\nflavor-id=11111111111141118111111111111111",
 		"port-id=" + id1 + "\nload-balancer-id=" + id1 +
 			"\nspec.loadBalancerIP=203.0.113.1\nfloating-subnet-tags=a",
+		"address=10.0.0.1 , ::ffff:10.0.0.1\nspec.loadBalancerIP=10.0.0.2", "address=10.0.0.1,,\x00",
 		"lb-provider=\nflavor-id=\navailability-zone=\nfloating-network-id=\ndefault-tls-container-ref=\ntls-versions=TLSv1.2, SSLv3,,x",
 	} {
 		f.Add(seed)
@@ -97,6 +98,7 @@ func namesNoObject(t *testing.T, service *v1.Service) {
 			s.NetworkID, s.SubnetID, s.PortID, s.AdditionalSubnetID, s.MemberSubnetID,
 			s.FloatingNetworkID, s.FloatingSubnetID, s.FloatingSubnet, s.FloatingSubnetTags,
 			s.FlavorID, s.AvailabilityZone, s.Provider, s.TLSContainer, s.Address,
+			s.AdditionalAddress,
 		}
 	}
 	if got, want := objects(service), objects(serviceWith(nil)); !slices.Equal(got, want) {
@@ -150,9 +152,11 @@ func inRange(t *testing.T, s Settings) {
 			t.Errorf("the source ranges are %q", s.SourceRanges)
 		}
 	}
-	if ip, err := netip.ParseAddr(s.Address); s.Address != "" &&
-		(err != nil || ip.Unmap().String() != s.Address) {
-		t.Errorf("the address is %q", s.Address)
+	for _, address := range []string{s.Address, s.AdditionalAddress} {
+		if ip, err := netip.ParseAddr(address); address != "" &&
+			(err != nil || ip.Unmap().String() != address) {
+			t.Errorf("the address is %q", address)
+		}
 	}
 	if s.FloatingSubnetID != "" && s.FloatingSubnet+s.FloatingSubnetTags != "" {
 		t.Errorf("floating subnets are by id %s, and by %q and %q", s.FloatingSubnetID,

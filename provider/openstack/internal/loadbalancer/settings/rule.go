@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -112,19 +113,89 @@ func (r *reader) takeSourceRanges() {
 	r.settings.SourceRanges = ranges
 }
 
-// takeAddress reads the address of the spec. An invalid one is fatal, because no other address may
-// replace it.
-func (r *reader) takeAddress() {
+// takeAddresses reads the addresses of the spec and of the annotation. An invalid one is fatal,
+// because no other address may replace it.
+func (r *reader) takeAddresses() {
 	written := r.service.Spec.LoadBalancerIP
-	if written == "" || !r.allows(entry{name: fieldAddress}, written) {
+	if written != "" && r.allows(entry{name: fieldAddress}, written) {
+		if ip := utilnet.ParseIPSloppy(written); ip != nil {
+			*r.addressField(ip) = ip.String()
+		} else {
+			r.problem(fieldAddress, written, "not an IP address", true)
+		}
+	}
+	written = r.says(annotationAddress)
+	if written == "" || !r.allows(entry{name: annotationAddress}, written) {
 		return
 	}
-	ip := utilnet.ParseIPSloppy(written)
-	if ip == nil {
-		r.problem(fieldAddress, written, "not an IP address", true)
+	requested, why := r.parseAddresses(written)
+	if why != "" {
+		r.problem(annotationAddress, written, "not usable: "+why, true)
 		return
 	}
-	r.settings.Address = ip.String()
+	for _, ip := range requested {
+		*r.addressField(ip) = ip.String()
+	}
+}
+
+// parseAddresses reads the annotation: one address of each IP family of the Service at most. It
+// returns why the annotation cannot be used, as a clause; "" if it can.
+func (r *reader) parseAddresses(written string) (addresses []net.IP, why string) {
+	families := familiesOf(r.service)
+	seen := map[v1.IPFamily]bool{}
+	for element := range strings.SplitSeq(written, ",") {
+		element = strings.TrimSpace(element)
+		ip := utilnet.ParseIPSloppy(element)
+		if ip == nil {
+			return nil, fmt.Sprintf("%q is not an IP address", shown(element))
+		}
+		family := familyOf(ip)
+		has := *r.addressField(ip)
+		switch {
+		case !slices.Contains(families, family):
+			return nil, fmt.Sprintf("%s is an %s address, and spec.ipFamilies has only %s", ip,
+				family, families[0])
+		case seen[family]:
+			return nil, fmt.Sprintf("it has two %s addresses", family)
+		case has != "" && has != ip.String():
+			return nil, fmt.Sprintf("%s requests %s; remove one of them", fieldAddress, has)
+		}
+		seen[family] = true
+		addresses = append(addresses, ip)
+	}
+	return addresses, ""
+}
+
+// addressField returns the setting for an address: it depends on the family.
+func (r *reader) addressField(ip net.IP) *string {
+	if families := familiesOf(r.service); len(families) > 1 && familyOf(ip) == families[1] {
+		return &r.settings.AdditionalAddress
+	}
+	return &r.settings.Address
+}
+
+// familiesOf returns the IP families of the Service. One from before dual-stack is IPv4.
+func familiesOf(service *v1.Service) []v1.IPFamily {
+	if len(service.Spec.IPFamilies) > 0 {
+		return service.Spec.IPFamilies
+	}
+	return []v1.IPFamily{v1.IPv4Protocol}
+}
+
+func familyOf(ip net.IP) v1.IPFamily {
+	if utilnet.IsIPv6(ip) {
+		return v1.IPv6Protocol
+	}
+	return v1.IPv4Protocol
+}
+
+// AddressSource names the setting of a Service that requests an address, for people.
+func AddressSource(service *v1.Service, address string) string {
+	ofSpec := utilnet.ParseIPSloppy(service.Spec.LoadBalancerIP)
+	if service.Annotations[annotationAddress] == "" || ofSpec != nil && ofSpec.String() == address {
+		return fieldAddress
+	}
+	return "annotation " + annotationAddress
 }
 
 // refuseTwoClientAddresses refuses the combination that OCCM refuses.

@@ -29,8 +29,9 @@ type Settings struct {
 	// AdditionalSubnetID is the subnet of the second VIP of a dual-stack Service; "": looked up in
 	// the VIP's network.
 	AdditionalSubnetID string
-	// Address is spec.loadBalancerIP, in its canonical form.
-	Address string
+	// Address is the address that spec.loadBalancerIP or the annotation requests for the first IP
+	// family of the Service, in its canonical form. AdditionalAddress is that of the second family.
+	Address, AdditionalAddress string
 	// MemberSubnetID is the members' subnet from the annotation, the class, member-subnet-id of
 	// cloud.conf, or else subnet-id of cloud.conf; "": looked up.
 	MemberSubnetID string
@@ -117,7 +118,7 @@ func Of(service *v1.Service, defaults Defaults) (Settings, []Problem) {
 	}
 	r.settings.MayShare = r.listsSharing()
 	r.takeSourceRanges()
-	r.takeAddress()
+	r.takeAddresses()
 	r.internalByOrder()
 	r.floatingSubnetsOfOneSource()
 	r.warnOfMonitorTimes()
@@ -177,6 +178,7 @@ const olderPrefix = "service.beta.kubernetes.io/openstack-"
 
 const (
 	annotationInternal             = olderPrefix + "internal-load-balancer"
+	annotationAddress              = Prefix + "address"
 	annotationClass                = Prefix + "class"
 	annotationFloatingSubnetID     = Prefix + "floating-subnet-id"
 	annotationFloatingSubnet       = Prefix + "floating-subnet"

@@ -83,6 +83,7 @@ func TestOf_AnnotationIsRead(t *testing.T) {
 		{"port-id", id1, func(s *Settings) { s.PortID = id1 }},
 		{"additional-subnet-id", id1, func(s *Settings) { s.AdditionalSubnetID = id1 }},
 		{"member-subnet-id", id1, func(s *Settings) { s.MemberSubnetID = id1 }},
+		{"address", " 203.0.113.7", func(s *Settings) { s.Address = "203.0.113.7" }},
 		{"floating-network-id", id1, func(s *Settings) { s.FloatingNetworkID = id1 }},
 		{"floating-subnet-id", id1, func(s *Settings) { s.FloatingSubnetID = id1 }},
 		{"floating-subnet", "!~^int.*", func(s *Settings) { s.FloatingSubnet = "!~^int.*" }},
@@ -184,6 +185,10 @@ func TestOf_BadValue_IsReported(t *testing.T) {
 		{"port-id", "1-1-1-1", "not a UUID", true},
 		{"additional-subnet-id", "?", "not a UUID", true},
 		{"member-subnet-id", "g1111111-1111-4111-8111-111111111111", "not a UUID", true},
+		{"address", "front", `not usable: "front" is not an IP address`, true},
+		{"address", "10.0.0.1,", `not usable: "" is not an IP address`, true},
+		{"address", "10.0.0.1,10.0.0.2", "not usable: it has two IPv4 addresses", true},
+		{"address", "10.0.0.1,2001:db8::1", "not usable: 2001:db8::1 is an IPv6 address, and spec.ipFamilies has only IPv4", true},
 		{"floating-network-id", "public", "not a UUID", true},
 		{"floating-subnet-id", "public", "not a UUID", true},
 		{"flavor-id", "large", "not a UUID", true},
@@ -498,6 +503,69 @@ func TestOf_Address(t *testing.T) {
 	}
 }
 
+// Each family of the Service has the address that the annotation or the field requests.
+func TestOf_AddressByAnnotation_IsOfItsFamily(t *testing.T) {
+	const v4, v6 = "203.0.113.7", "2001:db8::7"
+	four, six := []v1.IPFamily{v1.IPv4Protocol}, []v1.IPFamily{v1.IPv6Protocol}
+	both, turned := append(four, six...), append(six, four...)
+	for _, test := range []struct {
+		families          []v1.IPFamily
+		annotation, field string
+		first, second     string
+		// why is the reason of the refusal; "" for none.
+		why string
+	}{
+		{four, v4, "", v4, "", ""},
+		{six, v6, "", v6, "", ""},
+		{both, v4, "", v4, "", ""},
+		{both, v6, "", "", v6, ""},
+		{both, v4 + ", " + v6, "", v4, v6, ""},
+		{both, v6 + "," + v4, "", v4, v6, ""},
+		{turned, v4 + "," + v6, "", v6, v4, ""},
+		{both, "2001:DB8:0::7", "", "", v6, ""},
+		{both, "", v6, "", v6, ""},
+		{both, v6, v4, v4, v6, ""},
+		{four, v4, v4, v4, "", ""},
+		{both, v4 + "," + v6, v6, v4, v6, ""},
+
+		{four, v4, "203.0.113.8", "203.0.113.8", "", "not usable: spec.loadBalancerIP requests 203.0.113.8; remove one of them"},
+		{both, v4 + "," + v6, "2001:db8::8", "", "2001:db8::8", "not usable: spec.loadBalancerIP requests 2001:db8::8; remove one of them"},
+		{four, v6, "", "", "", "not usable: 2001:db8::7 is an IPv6 address, and spec.ipFamilies has only IPv4"},
+		{six, v4, "", "", "", "not usable: 203.0.113.7 is an IPv4 address, and spec.ipFamilies has only IPv6"},
+		{both, v6 + "," + v4 + ",2001:db8::8", "", "", "", "not usable: it has two IPv6 addresses"},
+	} {
+		service := short(map[string]string{"address": test.annotation})
+		service.Spec.IPFamilies, service.Spec.LoadBalancerIP = test.families, test.field
+		got, problems := Of(service, presets())
+		why := ""
+		if fatal := Fatal(problems); len(fatal) > 0 && fatal[0].Annotation == annotationAddress {
+			why = fatal[0].Why
+		}
+		if got.Address != test.first || got.AdditionalAddress != test.second || why != test.why ||
+			len(problems) > 1 {
+			t.Errorf("%q and %q of %v: addresses %q and %q, problems %v; want %q, %q and %q",
+				test.annotation, test.field, test.families, got.Address, got.AdditionalAddress,
+				problems, test.first, test.second, test.why)
+		}
+	}
+}
+
+func TestAddressSource_NamesTheSettingThatRequestsTheAddress(t *testing.T) {
+	for _, test := range []struct{ annotation, field, address, want string }{
+		{"", "10.0.0.1", "10.0.0.1", fieldAddress},
+		{"10.0.0.1", "", "10.0.0.1", "annotation " + annotationAddress},
+		{"10.0.0.1,fd00::1", "10.0.0.1", "10.0.0.1", fieldAddress},
+		{"10.0.0.1,fd00::1", "10.0.0.1", "fd00::1", "annotation " + annotationAddress},
+	} {
+		service := short(map[string]string{"address": test.annotation})
+		service.Spec.LoadBalancerIP = test.field
+		if got := AddressSource(service, test.address); got != test.want {
+			t.Errorf("%s of %q and %q is by %s, want %s", test.address, test.annotation, test.field,
+				got, test.want)
+		}
+	}
+}
+
 // Octavia runs a monitor whose timeout is not shorter than its delay, and so does OCCM.
 func TestOf_MonitorTimeoutNotShorterThanTheDelay_IsKeptWithAWarning(t *testing.T) {
 	defaults := presets()
@@ -749,7 +817,7 @@ func TestTable_IsComplete(t *testing.T) {
 		default-tls-container-ref load-balancer-id node-selector connection-limit
 		service.beta.kubernetes.io/openstack-internal-load-balancer service.beta.kubernetes.io/load-balancer-source-ranges`)
 	own := strings.Fields(
-		"region load-balancer-region lb-provider x-forwarded-port x-forwarded-proto listener-protocols additional-subnet-id recreate tls-versions member-target")
+		"region load-balancer-region address lb-provider x-forwarded-port x-forwarded-proto listener-protocols additional-subnet-id recreate tls-versions member-target")
 	seen := map[string]int{}
 	for _, row := range table(&Settings{}, cloudconf.LoadBalancer{}) {
 		e := row.about()
@@ -840,7 +908,7 @@ func objectAnnotations() map[string]string {
 		e := row.about()
 		switch {
 		case e.misuse == "":
-		case e.name == fieldAddress:
+		case e.name == fieldAddress, e.name == annotationAddress:
 			values[e.name] = "203.0.113.1"
 		case e.name == annotationTLSContainer:
 			values[e.name] = "https://key/v1/containers/" + id1

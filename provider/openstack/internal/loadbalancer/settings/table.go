@@ -75,8 +75,15 @@ func place(s *Settings, c cloudconf.LoadBalancer) []row {
 			"An existing Neutron port for the load balancer, which determines its subnet and network. The port must be unused: it has no device, no device owner, and no other load balancer.").
 			names("take over the port of a server or another load balancer, with its floating IP",
 				"only an unused port of the project is accepted; the provider never detaches a floating IP of a named port that has no tags of fxccm"),
+		entry{
+			name: annotationAddress, typ: "IP addresses", fatal: true, own: true,
+			limits:  "one, or one of each family with a comma",
+			later:   addressLater,
+			meaning: "The requested address, with the meaning of `" + fieldAddress + "`, a field that Kubernetes has deprecated. In a dual-stack Service each family can have one: that of the second family is the second address of the load balancer. An address of a family that the Service does not have, and one that differs from `" + fieldAddress + "`, is refused.",
+			misuse:  addressMisuse, guard: addressGuard,
+		},
 		annotation(Prefix+"additional-subnet-id", uuidKind(), &s.AdditionalSubnetID, newBalancer,
-			"The subnet of the second address of a dual-stack Service. Without the annotation: a subnet of the second family in the load balancer's network.").
+			"The subnet of the second address of a dual-stack Service. Without the annotation: the subnet of the load balancer's network that contains the requested address, or else one of the second family.").
 			isOwn().names("place a load balancer in a subnet of another owner",
 			"the project's rights in Neutron"),
 	}
@@ -246,13 +253,19 @@ func fields() []row {
 		},
 		entry{
 			name: fieldAddress, typ: "IP address", fatal: true,
-			later:   "the floating IP: yes; else " + newBalancer,
-			meaning: "The requested address. In an external IPv4 Service it is the floating IP, in other Services the address of the load balancer. A floating IP is refused if its tags, or a description by fxccm, OCCM or Cluster API's provider, show another owner.",
-			misuse:  "take the floating IP of another Service while it is detached",
-			guard:   "a floating IP that is in use, or has the tags or the description of another owner, is refused. The provider checks that again just before it attaches it",
+			later:   addressLater,
+			meaning: "The requested address. In an external IPv4 Service it is the floating IP, in other Services the address of the load balancer. In a dual-stack Service an address of the second family is the second address of the load balancer. A floating IP is refused if its tags, or a description by fxccm, OCCM or Cluster API's provider, show another owner.",
+			misuse:  addressMisuse, guard: addressGuard,
 		},
 	}
 }
+
+// These are what the settings have in common that choose a floating IP.
+const (
+	addressLater  = "the floating IP: yes; else " + newBalancer
+	addressMisuse = "take the floating IP of another Service while it is detached"
+	addressGuard  = "a floating IP that is in use, or has the tags or the description of another owner, is refused. The provider checks that again just before it attaches it"
+)
 
 // A row of the table is about one annotation, or one field of a Service's spec. A plain [entry] is
 // only documented; its value is read elsewhere.
