@@ -137,6 +137,7 @@ var unsupported = []struct{ annotation, effect string }{
 	{"recreate", "no effect with OCCM"},
 	{"additional-subnet-id", "no effect with OCCM; the address stays"},
 	{"address", "no effect with OCCM; the address stays, and spec.loadBalancerIP requests it"},
+	{"floating-ip-id", "no effect with OCCM; the floating IP stays"},
 	{"member-target", "OCCM makes nodes the members, which needs node ports"},
 }
 

@@ -135,7 +135,7 @@ func OfServices() []Event {
 		{
 			FloatingIPUnavailable,
 			"The requested floating IP does not exist, is in use by another port, or was moved; or no address is free.",
-			"Detach the address from the other port, or set another spec.loadBalancerIP. If no address is free, release some, or name another network.",
+			"Detach the address from the other port, or request another one. If no address is free, release some, or name another network.",
 		},
 		{
 			ForcedInternal,

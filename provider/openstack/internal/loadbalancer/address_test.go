@@ -114,6 +114,20 @@ func TestAddress_ContradictsTheService_IsRefusedInOneSentence(t *testing.T) {
 			func(_ *site, service *v1.Service) { annotations("address", "fd00::77")(service) },
 			[]string{address, "fd00::77", "spec.ipFamilies has only IPv4"},
 		},
+		"an internal Service with a floating IP": {
+			func(_ *site, service *v1.Service) {
+				annotations("floating-ip-id", "99999999-9999-4999-8999-999999999999")(service)
+				service.Annotations[annotationInternal] = "true"
+			},
+			[]string{settings.Prefix + "floating-ip-id", "together with " + annotationInternal},
+		},
+		"the ID is not allowed": {
+			func(s *site, service *v1.Service) {
+				s.defaults.LoadBalancer.AllowedAnnotations = "address"
+				annotations("floating-ip-id", "99999999-9999-4999-8999-999999999999")(service)
+			},
+			[]string{"allowed-annotations of cloud.conf does not list floating-ip-id"},
+		},
 		"the annotation is not allowed": {
 			func(s *site, service *v1.Service) {
 				s.defaults.LoadBalancer.AllowedAnnotations = "load-balancer-ip"
@@ -163,6 +177,113 @@ func TestAddress_OfTheSecondFamilyIsElsewhere_IsRefused(t *testing.T) {
 	}
 }
 
+// anotherSubnet adds a subnet for load balancers with a router to the external network.
+func (s *site) anotherSubnet() string {
+	s.t.Helper()
+	subnet := s.AddSubnet(openstacktest.Subnet{NetworkID: s.network, CIDR: "10.9.0.0/24"})
+	s.AddRouter(openstacktest.Router{
+		Name: "second", Subnets: []string{subnet}, ExternalNetworkID: s.external,
+	})
+	return subnet
+}
+
+// one returns the floating IP with the ID.
+func (s *site) one(id string) openstacktest.FloatingIP {
+	s.t.Helper()
+	all := s.FloatingIPs()
+	i := slices.IndexFunc(all, func(ip openstacktest.FloatingIP) bool { return ip.ID == id })
+	if i < 0 {
+		s.t.Fatalf("floating IP %s does not exist", id)
+	}
+	return all[i]
+}
+
+// wantUnused fails the test unless a floating IP is unused, and has these tags alone.
+func (s *site) wantUnused(id string, tags ...string) {
+	s.t.Helper()
+	if ip := s.one(id); ip.PortID != "" || !slices.Equal(ip.Tags, tags) {
+		s.t.Errorf("floating IP %s is at port %q with the tags %q, want it unused with %q",
+			ip.Address, ip.PortID, ip.Tags, tags)
+	}
+}
+
+func TestFloatingIP_ByID_IsUsedAndStaysTheUsers(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	s := c.site
+	first := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, Description: "mine"})
+	second := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
+	service := s.addService("web", 80)
+	annotations("floating-ip-id", first)(service)
+	s.update(service)
+	serves := func(id string) {
+		t.Helper()
+		got := published(c.ensure(service, node))
+		if want := s.one(id).Address; !slices.Equal(got, []string{want}) {
+			t.Errorf("published is %q, want %s", got, want)
+		}
+		mark := s.mark()
+		c.ensure(service, node)
+		if writes := s.writes(mark); len(writes) > 0 {
+			t.Errorf("the next pass sends %v", writes)
+		}
+	}
+	serves(first)
+	// The address may be requested, too.
+	s.requests(service, "floating-ip-id", second, "address", s.one(second).Address)
+	serves(second)
+	s.wantUnused(first)
+	// A recreation keeps it.
+	old := s.LoadBalancers()[0].ID
+	s.requests(service, "recreate", "true", "subnet-id", s.anotherSubnet())
+	serves(second)
+	if s.LoadBalancers()[0].ID == old {
+		t.Error("the load balancer was not recreated")
+	}
+	c.remove(service)
+	s.wantUnused(second)
+	if ip := s.one(first); ip.Description != "mine" || len(s.FloatingIPs()) != 2 {
+		t.Errorf("the floating IPs are %+v", s.FloatingIPs())
+	}
+}
+
+// A floating IP that the Service cannot have leaves the one that it has.
+func TestFloatingIP_ByIDCannotBeUsed_TheOneBeforeStays(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	s := c.site
+	service := s.addService("web", 80)
+	before := published(c.ensure(service, node))
+	users := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
+	for _, test := range []struct {
+		pairs []string
+		want  string
+	}{
+		{
+			[]string{"floating-ip-id", "99999999-9999-4999-8999-999999999999"},
+			"does not exist in the project",
+		},
+		{
+			[]string{"floating-ip-id", users, "address", "203.0.113.99"},
+			"annotation loadbalancer.openstack.org/floating-ip-id names floating IP " + users +
+				", whose address is not 203.0.113.99, which annotation " +
+				"loadbalancer.openstack.org/address requests",
+		},
+	} {
+		service = s.now(service)
+		annotations(test.pairs...)(service)
+		c.wantRefused(events.FloatingIPUnavailable, service, node)
+		if said := s.said(test.want); len(said) != 1 {
+			t.Errorf("the events are %q, want one with %q", s.said("FloatingIP"), test.want)
+		}
+		for _, ip := range s.FloatingIPs() {
+			if leads := ip.PortID != ""; leads != (ip.Address == before[0]) {
+				t.Errorf("floating IP %s is at port %q", ip.Address, ip.PortID)
+			}
+		}
+	}
+}
+
 // reserve adds floating IPs that another owner uses or has marked, by what shows the owner.
 func (s *site) reserve(tags ...string) map[string]openstacktest.FloatingIP {
 	s.t.Helper()
@@ -194,6 +315,9 @@ func TestFloatingIP_OfAnotherOwner_IsNeverTaken(t *testing.T) {
 	for name, request := range map[string]func(openstacktest.FloatingIP) (annotation, value string){
 		"by address": func(ip openstacktest.FloatingIP) (string, string) {
 			return "address", ip.Address
+		},
+		"by ID": func(ip openstacktest.FloatingIP) (string, string) {
+			return "floating-ip-id", ip.ID
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -439,7 +439,7 @@ func (f found) query(
 		query.PortID = f.balancer.VIP.PortID
 	}
 	if !s.Internal {
-		query.Address = s.Address
+		query.Address, query.ID = s.Address, s.FloatingIPID
 	}
 	return query
 }
@@ -456,12 +456,14 @@ func lastAddress(service *v1.Service) string {
 }
 
 // hasFloatingIP reports whether a floating IP points to the load balancer or can be attached to it:
-// one with the tag of the Service, or the requested one.
-func (f found) hasFloatingIP(tag, requested string) bool {
-	return slices.ContainsFunc(f.floatingIPs, func(ip neutron.FloatingIP) bool {
-		return f.leadsHere(ip) || ip.PortID == "" &&
-			(slices.Contains(ip.Tags, tag) || ip.Address == requested)
-	})
+// one with the tag of the Service, or the requested one. None is created if the settings choose an
+// existing one.
+func (f found) hasFloatingIP(tag string, s settings.Settings) bool {
+	return s.FloatingIPBy() != "" ||
+		slices.ContainsFunc(f.floatingIPs, func(ip neutron.FloatingIP) bool {
+			return f.leadsHere(ip) || ip.PortID == "" &&
+				(slices.Contains(ip.Tags, tag) || ip.Address == s.Address)
+		})
 }
 
 func (f found) leadsHere(ip neutron.FloatingIP) bool {

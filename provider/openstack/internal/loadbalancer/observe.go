@@ -22,7 +22,7 @@ func (r *reconciler) readFloatingIPs(ctx context.Context) (err error) {
 		return nil
 	}
 	if lb == nil && !wasServed(r.service) && query.Address == "" &&
-		r.settings.LoadBalancerID == "" {
+		r.settings.FloatingIPBy() == "" && r.settings.LoadBalancerID == "" {
 		// A Service that never had a load balancer has no floating IP.
 		return nil
 	}
@@ -54,8 +54,10 @@ func (r *reconciler) observeBeside(ctx context.Context) (plan.Observed, error) {
 
 func (r *reconciler) readAllFloatingIPs(ctx context.Context) (err error) {
 	since := r.of.cache().LastWrite(r.identity.UID, r.of.config.Clock.Now().Add(-r.listAge()))
-	r.found.floatingIPs, err = r.of.config.Neutron.FloatingIPsOf(ctx,
-		r.found.query(r.identity, r.service, r.settings), since)
+	query := r.found.query(r.identity, r.service, r.settings)
+	// An existing one that the Service chooses is only the Service's while it is attached.
+	query.ID = ""
+	r.found.floatingIPs, err = r.of.config.Neutron.FloatingIPsOf(ctx, query, since)
 	return err
 }
 

@@ -248,7 +248,7 @@ func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 		Settings: r.settings,
 
 		Guest:                r.found.role == plan.Guest,
-		HasFloatingIP:        r.found.hasFloatingIP(r.identity.ServiceTag(), r.settings.Address),
+		HasFloatingIP:        r.found.hasFloatingIP(r.identity.ServiceTag(), r.settings),
 		IsFloatingIPAttached: slices.ContainsFunc(r.found.floatingIPs, r.found.leadsHere),
 		PortNetworkID:        r.found.portNetwork,
 	}

@@ -39,8 +39,8 @@ type Input struct {
 	// Guest: the load balancer was created for another Service, or by a user. The guest decides
 	// neither its addresses and kind nor its floating IP.
 	Guest bool
-	// HasFloatingIP: a floating IP points to the load balancer or can be attached to it, so the
-	// place of a new one is not looked up.
+	// HasFloatingIP: a floating IP points to the load balancer or can be attached to it, or the
+	// settings choose an existing one, so the place of a new one is not looked up.
 	HasFloatingIP bool
 	// IsFloatingIPAttached: a floating IP points to the load balancer.
 	IsFloatingIPAttached bool
@@ -101,6 +101,9 @@ func (b *builder) build() (State, error) {
 	}
 	address, err := b.address()
 	if err != nil {
+		return State{}, err
+	}
+	if err := b.admitFloatingIP(); err != nil {
 		return State{}, err
 	}
 	clients, err := b.clients()

@@ -136,6 +136,15 @@ func (b *builder) wantsFloatingIP() bool {
 	return !b.Settings.Internal && b.family() == v1.IPv4Protocol && !b.Places.IsPublic
 }
 
+// admitFloatingIP refuses a named floating IP for a load balancer that can have none.
+func (b *builder) admitFloatingIP() error {
+	if by := b.Settings.FloatingIPBy(); by != "" && b.Places.IsPublic && !b.Guest {
+		return fmt.Errorf("annotation %s cannot be used: the address of the load balancer is in an "+
+			"external network, where it has no floating IP", by)
+	}
+	return nil
+}
+
 // floatingIP is desired for each external IPv4 Service, even if none can be created, so that an
 // existing one stays.
 func (b *builder) floatingIP(address string) *neutron.WantedFloatingIP {
@@ -161,6 +170,7 @@ func (b *builder) floatingIP(address string) *neutron.WantedFloatingIP {
 	}
 	wanted := &neutron.WantedFloatingIP{
 		NetworkID:   b.Places.FloatingNetworkID,
+		ID:          b.Settings.FloatingIPID,
 		Address:     address,
 		Description: b.Identity.FloatingIPDescription(),
 		Tags:        b.Identity.NetworkTags(),
@@ -168,6 +178,8 @@ func (b *builder) floatingIP(address string) *neutron.WantedFloatingIP {
 	if address == "" {
 		// Neutron derives the subnet from a requested address.
 		wanted.SubnetIDs = b.Places.FloatingSubnetIDs
+	} else {
+		wanted.Source = settings.AddressSource(b.Service, address)
 	}
 	return wanted
 }

@@ -27,7 +27,7 @@ type floatingIP struct {
 // FloatingIPQuery selects floating IPs that match any of its fields. An empty field matches
 // nothing.
 type FloatingIPQuery struct {
-	PortID, Tag, Address string
+	PortID, Tag, Address, ID string
 	// DetachedAddress selects only a detached floating IP with the Description.
 	DetachedAddress, Description string
 }
@@ -36,6 +36,7 @@ func (q FloatingIPQuery) fits(f FloatingIP) bool {
 	return q.PortID != "" && f.PortID == q.PortID || q.Tag != "" &&
 		slices.Contains(f.Tags, q.Tag) ||
 		q.Address != "" && f.Address == q.Address ||
+		q.ID != "" && f.ID == q.ID ||
 		q.DetachedAddress != "" && f.Address == q.DetachedAddress && f.PortID == "" &&
 			f.Description == q.Description
 }

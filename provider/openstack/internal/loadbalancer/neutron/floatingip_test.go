@@ -47,6 +47,7 @@ func TestFloatingIPsOf_AnyOfTheReasons_IsOneList(t *testing.T) {
 		"tag":         {FloatingIPQuery{Tag: "fxccm-service=1"}, []string{tagged}},
 		"part of tag": {FloatingIPQuery{Tag: "fxccm-service"}, nil},
 		"address":     {FloatingIPQuery{Address: "203.0.113.77"}, []string{asked}},
+		"id":          {FloatingIPQuery{ID: asked}, []string{asked}},
 		"several":     {FloatingIPQuery{PortID: vip, Tag: "fxccm-service=1", Address: "203.0.113.77"}, []string{onPort, tagged, asked}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -186,8 +186,11 @@ type WantedFloatingIP struct {
 	NetworkID string
 	// SubnetIDs are tried in this order. Empty: Neutron chooses.
 	SubnetIDs []string
-	// Address is the requested address; "" for any.
-	Address string
+	// ID is that of an existing floating IP, which is used; "" for any.
+	ID string
+	// Address is the requested address; "" for any. Source is the setting that requests it, for
+	// people.
+	Address, Source string
 	// Description and Tags are set on a new one.
 	Description string
 	Tags        []string

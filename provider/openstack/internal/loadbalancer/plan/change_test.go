@@ -20,9 +20,9 @@ func change(c *cloud, d desired.State) plan.Plan {
 }
 
 func (c *cloud) lookFor(d desired.State) {
-	c.asked = ""
+	c.asked, c.named = "", ""
 	if d.FloatingIP != nil {
-		c.asked = d.FloatingIP.Address
+		c.asked, c.named = d.FloatingIP.Address, d.FloatingIP.ID
 	}
 }
 

@@ -26,10 +26,10 @@ type cloud struct {
 	group     *neutron.SecurityGroup
 	nodePorts []neutron.NodePort
 
-	// asked is the requested address of a floating IP.
-	asked string
-	count int
-	made  map[plan.Ref]string
+	// asked is the requested address of a floating IP, and named its ID.
+	asked, named string
+	count        int
+	made         map[plan.Ref]string
 }
 
 func (c *cloud) newID(kind string) string {
@@ -79,10 +79,11 @@ func (c *cloud) observe(inPart bool) plan.Observed {
 		LoadBalancer: seen.lb, Role: c.role, Listeners: seen.listeners, Pools: seen.pools,
 		FloatingIPs: seen.ips, SecurityGroup: seen.group, NodePorts: seen.nodePorts,
 	}
-	// Floating IPs are selected by port, tag and address.
+	// Floating IPs are selected by port, tag, address and ID.
 	is.FloatingIPs = slices.DeleteFunc(is.FloatingIPs, func(f neutron.FloatingIP) bool {
 		attached := seen.lb != nil && f.PortID != "" && f.PortID == seen.lb.VIP.PortID
-		return !attached && !slices.Contains(f.Tags, shop().ServiceTag()) && f.Address != c.asked
+		return !attached && !slices.Contains(f.Tags, shop().ServiceTag()) &&
+			f.Address != c.asked && f.ID != c.named
 	})
 	if !inPart {
 		return is

@@ -31,6 +31,8 @@ func (c *changer) floatingIPs(loadBalancer Ref, vipPort string) {
 	case want == nil:
 		f.dropAttached("not wanted any more")
 		f.dropIdle("not wanted any more")
+	case want.ID != "":
+		f.useNamed(*want)
 	case want.Address != "":
 		f.useAsked(*want)
 	default:
@@ -78,16 +80,38 @@ func (f *floating) giveUpMoved(want neutron.WantedFloatingIP) {
 	}
 }
 
+// annotationID names the annotation for people.
+const annotationID = "annotation loadbalancer.openstack.org/floating-ip-id"
+
+// useNamed uses the floating IP with the ID, or reports why it cannot. Another one stays then.
+func (f *floating) useNamed(want neutron.WantedFloatingIP) {
+	i := slices.IndexFunc(f.is.FloatingIPs,
+		func(ip neutron.FloatingIP) bool { return ip.ID == want.ID })
+	switch {
+	case i < 0:
+		f.block(events.FloatingIPUnavailable,
+			"floating IP %s, named by %s, does not exist in the project; correct the annotation",
+			want.ID, annotationID)
+	case want.Address != "" && !desired.SameAddress(want.Address, f.is.FloatingIPs[i].Address):
+		f.block(events.FloatingIPUnavailable,
+			"%s names floating IP %s, whose address is not %s, which %s requests; remove one of them",
+			annotationID, want.ID, want.Address, want.Source)
+	default:
+		want.Address = f.is.FloatingIPs[i].Address
+		f.useAsked(want)
+	}
+}
+
 // useAsked creates the new floating IP before it releases the old one, because a request for an
 // address needs a permission that not every project has.
 func (f *floating) useAsked(want neutron.WantedFloatingIP) {
-	if i := slices.IndexFunc(f.attached, isAt(want.Address)); i >= 0 {
+	if i := slices.IndexFunc(f.attached, isAsked(want)); i >= 0 {
 		f.tagFloatingIP(f.attached[i], want.Tags)
 		f.dropIdle("the load balancer has another")
 		return
 	}
 	why := "address " + want.Address + " is requested"
-	i := slices.IndexFunc(f.is.FloatingIPs, isAt(want.Address))
+	i := slices.IndexFunc(f.is.FloatingIPs, isAsked(want))
 	if stays := slices.IndexFunc(f.attached, f.stays); stays >= 0 {
 		// A port has one floating IP for each of its addresses.
 		f.block(events.FloatingIPUnavailable, othersFloatingIP, f.attached[stays].Address,
@@ -120,8 +144,15 @@ func (f *floating) useAsked(want neutron.WantedFloatingIP) {
 	f.dropIdle(why)
 }
 
-func isAt(address string) func(neutron.FloatingIP) bool {
-	return func(f neutron.FloatingIP) bool { return desired.SameAddress(f.Address, address) }
+// isAsked returns whether a floating IP is the requested one. Two external networks may have the
+// same address.
+func isAsked(want neutron.WantedFloatingIP) func(neutron.FloatingIP) bool {
+	return func(f neutron.FloatingIP) bool {
+		if want.ID != "" {
+			return f.ID == want.ID
+		}
+		return want.Address != "" && desired.SameAddress(f.Address, want.Address)
+	}
 }
 
 func (f *floating) createAsked(want neutron.WantedFloatingIP, why string) {

@@ -109,6 +109,21 @@ func TestChange_FloatingIP(t *testing.T) {
 			[]string{"DeleteFloatingIP"},
 		},
 
+		{"named, there", plan.Owner, []neutron.FloatingIP{users(there)}, []func(*desired.State){naming("user", "")}, nil},
+		{"named, free", plan.Owner, []neutron.FloatingIP{users("")}, []func(*desired.State){naming("user", "203.0.113.2")}, []string{"AttachFloatingIP"}},
+		{
+			"named, free, in place of its own", plan.Owner,
+			[]neutron.FloatingIP{own(there), users("")},
+			[]func(*desired.State){naming("user", "")},
+			[]string{"DeleteFloatingIP", "AttachFloatingIP"},
+		},
+		{
+			"named, free, and another network has the address", plan.Owner,
+			[]neutron.FloatingIP{{ID: "same", Address: "203.0.113.2"}, users("")},
+			[]func(*desired.State){naming("user", "203.0.113.2")},
+			[]string{"AttachFloatingIP"},
+		},
+
 		{"a guest touches none", plan.Guest, []neutron.FloatingIP{users(there), theirs}, []func(*desired.State){guest}, nil},
 		{
 			"a guest clears away what it had", plan.Guest,
@@ -128,6 +143,40 @@ func TestChange_FloatingIP(t *testing.T) {
 			}
 			if err := c.run(p, len(p.Steps)); err != nil {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// naming requests a floating IP by its ID, and perhaps by an address.
+func naming(id, address string) func(*desired.State) {
+	return func(d *desired.State) {
+		wanted := *d.FloatingIP
+		wanted.ID, wanted.Address, wanted.NetworkID = id, address, ""
+		wanted.Source = "spec.loadBalancerIP"
+		d.FloatingIP = &wanted
+	}
+}
+
+func TestChange_NamedFloatingIPCannotBeUsed_IsReportedAndTheOldOneStays(t *testing.T) {
+	for name, test := range map[string]struct {
+		ip      neutron.FloatingIP
+		address string
+		want    string
+	}{
+		"it does not exist":       {neutron.FloatingIP{ID: "other"}, "", "floating IP user, named by annotation loadbalancer.openstack.org/floating-ip-id, does not exist in the project"},
+		"another address":         {neutron.FloatingIP{ID: "user", Address: "203.0.113.2"}, "203.0.113.99", "annotation loadbalancer.openstack.org/floating-ip-id names floating IP user, whose address is not 203.0.113.99, which spec.loadBalancerIP requests"},
+		"it points elsewhere":     {neutron.FloatingIP{ID: "user", Address: "203.0.113.2", PortID: "elsewhere"}, "", "requested floating IP 203.0.113.2 is in use"},
+		"it is another Service's": {neutron.FloatingIP{ID: "user", Address: "203.0.113.2", Tags: neighbor().NetworkTags()}, "", "another Service"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := made(t, desire())
+			c.ips = append(c.ips, test.ip)
+			p := change(c, desire(naming("user", test.address)))
+			wantNothing(t, p)
+			wantNotice(t, p, events.FloatingIPUnavailable, true)
+			if !strings.Contains(p.String(), test.want) {
+				t.Errorf("the notice is not about %q:\n%s", test.want, p)
 			}
 		})
 	}

@@ -184,9 +184,8 @@ func (c *changer) whyKept() string {
 		return ""
 	}
 	for _, f := range c.is.FloatingIPs {
-		asked := desired.SameAddress(f.Address, c.want.FloatingIP.Address)
 		if f.PortID != "" && f.PortID == c.is.LoadBalancer.VIP.PortID && !c.ownsFloatingIP(f) &&
-			!asked {
+			!isAsked(*c.want.FloatingIP)(f) {
 			return fmt.Sprintf(
 				"floating IP %s was not created for the Service and would be lost; set spec.loadBalancerIP: %s to keep it", f.Address, f.Address)
 		}

@@ -88,7 +88,7 @@ func OutlineDesired(want desired.State) []string {
 	lines = append(lines,
 		indented(CreateLoadBalancer{LoadBalancer: lb, Ports: want.Ports}.details())...)
 	if ip := want.FloatingIP; ip != nil {
-		lines = append(lines, fmt.Sprintf("floating IP %s in network %s", cmp.Or(ip.Address,
+		lines = append(lines, fmt.Sprintf("floating IP %s in network %s", cmp.Or(ip.ID, ip.Address,
 			"with any address"), cmp.Or(ip.NetworkID, "of the existing one")))
 		lines = append(lines, indented(tagDetails(ip.Tags))...)
 	}

@@ -98,7 +98,7 @@ func namesNoObject(t *testing.T, service *v1.Service) {
 			s.NetworkID, s.SubnetID, s.PortID, s.AdditionalSubnetID, s.MemberSubnetID,
 			s.FloatingNetworkID, s.FloatingSubnetID, s.FloatingSubnet, s.FloatingSubnetTags,
 			s.FlavorID, s.AvailabilityZone, s.Provider, s.TLSContainer, s.Address,
-			s.AdditionalAddress,
+			s.AdditionalAddress, s.FloatingIPID,
 		}
 	}
 	if got, want := objects(service), objects(serviceWith(nil)); !slices.Equal(got, want) {
@@ -115,6 +115,7 @@ func inRange(t *testing.T, s Settings) {
 	for _, id := range []string{
 		s.NetworkID, s.SubnetID, s.PortID, s.AdditionalSubnetID,
 		s.MemberSubnetID, s.FloatingNetworkID, s.FloatingSubnetID, s.FlavorID, s.LoadBalancerID,
+		s.FloatingIPID,
 	} {
 		if normal, ok := parseUUID(id); id != "" && (!ok || normal != id) {
 			t.Errorf("%q is not a UUID", id)

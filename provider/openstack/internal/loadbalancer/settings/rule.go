@@ -219,6 +219,25 @@ func (r *reader) internalByOrder() {
 	}
 }
 
+// refuseFloatingIPWithoutUse refuses the choice of a floating IP for a Service that has none.
+func (r *reader) refuseFloatingIPWithoutUse() {
+	name := r.settings.FloatingIPBy()
+	if name == "" {
+		return
+	}
+	written := r.says(name)
+	switch {
+	case r.conf.InternalLB:
+		r.problem(name, written, "not allowed here: cloud.conf says internal-lb = true", true)
+	case r.settings.Internal:
+		r.problem(name, written, "not allowed together with "+annotationInternal+
+			": an internal load balancer has no floating IP; remove one of them", true)
+	case familiesOf(r.service)[0] == v1.IPv6Protocol:
+		r.problem(name, written, "not usable: the first of spec.ipFamilies is IPv6, which has no "+
+			"floating IPs", true)
+	}
+}
+
 // floatingSubnetsOfOneSource: any of the floating-subnet annotations overrides cloud.conf for all
 // three. The ID has priority.
 func (r *reader) floatingSubnetsOfOneSource() {

@@ -42,7 +42,9 @@ type Settings struct {
 	// of it. They are from one source: any of the three annotations overrides class and cloud.conf
 	// for all three.
 	FloatingSubnetID, FloatingSubnet, FloatingSubnetTags string
-	KeepFloatingIP                                       bool
+	// FloatingIPID names an existing floating IP; "": none is named.
+	FloatingIPID   string
+	KeepFloatingIP bool
 
 	// Provider is the provider of Octavia; "": the cloud's default.
 	Provider         string
@@ -120,11 +122,20 @@ func Of(service *v1.Service, defaults Defaults) (Settings, []Problem) {
 	r.takeSourceRanges()
 	r.takeAddresses()
 	r.internalByOrder()
+	r.refuseFloatingIPWithoutUse()
 	r.floatingSubnetsOfOneSource()
 	r.warnOfMonitorTimes()
 	r.refuseTwoClientAddresses()
 	r.certificateThatCanBeChecked()
 	return r.settings, r.inOrder(table)
+}
+
+// FloatingIPBy returns the annotation that chooses an existing floating IP; "" for none.
+func (s Settings) FloatingIPBy() string {
+	if s.FloatingIPID != "" {
+		return annotationFloatingIPID
+	}
+	return ""
 }
 
 // ofCloudConf returns the settings that a Service cannot change.
@@ -183,6 +194,7 @@ const (
 	annotationFloatingSubnetID     = Prefix + "floating-subnet-id"
 	annotationFloatingSubnet       = Prefix + "floating-subnet"
 	annotationFloatingSubnetTags   = Prefix + "floating-subnet-tags"
+	annotationFloatingIPID         = Prefix + "floating-ip-id"
 	annotationHealthMonitorDelay   = Prefix + "health-monitor-delay"
 	annotationHealthMonitorTimeout = Prefix + "health-monitor-timeout"
 	annotationTLSContainer         = Prefix + "default-tls-container-ref"

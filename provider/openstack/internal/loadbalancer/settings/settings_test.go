@@ -86,6 +86,7 @@ func TestOf_AnnotationIsRead(t *testing.T) {
 		{"address", " 203.0.113.7", func(s *Settings) { s.Address = "203.0.113.7" }},
 		{"floating-network-id", id1, func(s *Settings) { s.FloatingNetworkID = id1 }},
 		{"floating-subnet-id", id1, func(s *Settings) { s.FloatingSubnetID = id1 }},
+		{"floating-ip-id", strings.ToUpper(id1), func(s *Settings) { s.FloatingIPID = id1 }},
 		{"floating-subnet", "!~^int.*", func(s *Settings) { s.FloatingSubnet = "!~^int.*" }},
 		{"floating-subnet", "a[", func(s *Settings) { s.FloatingSubnet = "a[" }},
 		{"floating-subnet-tags", "&a,b", func(s *Settings) { s.FloatingSubnetTags = "&a,b" }},
@@ -192,6 +193,7 @@ func TestOf_BadValue_IsReported(t *testing.T) {
 		{"floating-network-id", "public", "not a UUID", true},
 		{"floating-subnet-id", "public", "not a UUID", true},
 		{"flavor-id", "large", "not a UUID", true},
+		{"floating-ip-id", "203.0.113.1", "not a UUID", true},
 		{"load-balancer-id", "front", "not a UUID", true},
 		{"floating-subnet", "!~(", `no regular expression after "~"`, true},
 		{"floating-subnet", `~\pL{1000}`, "not usable: the regular expression is too large: repeat fewer things less often", true},
@@ -550,6 +552,29 @@ func TestOf_AddressByAnnotation_IsOfItsFamily(t *testing.T) {
 	}
 }
 
+func TestOf_FloatingIPOfAServiceThatHasNone_IsRefused(t *testing.T) {
+	const name = annotationFloatingIPID
+	for why, prepare := range map[string]func(*v1.Service, *Defaults){
+		"not allowed together with service.beta.kubernetes.io/openstack-internal-load-balancer: an internal load balancer has no floating IP; remove one of them": func(service *v1.Service, _ *Defaults) {
+			service.Annotations[annotationInternal] = "true"
+		},
+		"not allowed here: cloud.conf says internal-lb = true": func(_ *v1.Service, d *Defaults) {
+			d.LoadBalancer.InternalLB = true
+		},
+		"not usable: the first of spec.ipFamilies is IPv6, which has no floating IPs": func(service *v1.Service, _ *Defaults) {
+			service.Spec.IPFamilies = []v1.IPFamily{v1.IPv6Protocol, v1.IPv4Protocol}
+		},
+	} {
+		service, defaults := serviceWith(map[string]string{name: id1}), presets()
+		prepare(service, &defaults)
+		_, problems := Of(service, defaults)
+		if len(problems) != 1 || problems[0].Annotation != name || problems[0].Why != why ||
+			!problems[0].Fatal {
+			t.Errorf("the problems are %v, want %q", problems, why)
+		}
+	}
+}
+
 func TestAddressSource_NamesTheSettingThatRequestsTheAddress(t *testing.T) {
 	for _, test := range []struct{ annotation, field, address, want string }{
 		{"", "10.0.0.1", "10.0.0.1", fieldAddress},
@@ -817,7 +842,7 @@ func TestTable_IsComplete(t *testing.T) {
 		default-tls-container-ref load-balancer-id node-selector connection-limit
 		service.beta.kubernetes.io/openstack-internal-load-balancer service.beta.kubernetes.io/load-balancer-source-ranges`)
 	own := strings.Fields(
-		"region load-balancer-region address lb-provider x-forwarded-port x-forwarded-proto listener-protocols additional-subnet-id recreate tls-versions member-target")
+		"region load-balancer-region address floating-ip-id lb-provider x-forwarded-port x-forwarded-proto listener-protocols additional-subnet-id recreate tls-versions member-target")
 	seen := map[string]int{}
 	for _, row := range table(&Settings{}, cloudconf.LoadBalancer{}) {
 		e := row.about()

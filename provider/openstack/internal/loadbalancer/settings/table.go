@@ -112,6 +112,9 @@ func floatingIP(s *Settings, c cloudconf.LoadBalancer) []row {
 			from("floating-subnet-tags", c.FloatingSubnetTags).orClass().
 			names("take a public address of a reserved subnet",
 				"the quota of the project"),
+		annotation(annotationFloatingIPID, uuidKind(), &s.FloatingIPID, atOnce,
+			"The floating IP, by its ID: an unused one of the project. The Service must be external, with IPv4 as its first family. If `address` or `"+fieldAddress+"` requests another address, an event says so, and the floating IP is not attached.").
+			isOwn().names(addressMisuse, addressGuard),
 		annotation(AnnotationKeepFloatingIP, truth(), &s.KeepFloatingIP, atDetaching,
 			"Keep the floating IP when the Service is deleted, becomes internal or requests another address. fxccm then removes the Service's tags and description from it."),
 	}
