@@ -138,6 +138,7 @@ var unsupported = []struct{ annotation, effect string }{
 	{"additional-subnet-id", "no effect with OCCM; the address stays"},
 	{"address", "no effect with OCCM; the address stays, and spec.loadBalancerIP requests it"},
 	{"floating-ip-id", "no effect with OCCM; the floating IP stays"},
+	{"floating-ip-tag", "no effect with OCCM; the floating IP stays, with fxccm's tags"},
 	{"member-target", "OCCM makes nodes the members, which needs node ports"},
 }
 

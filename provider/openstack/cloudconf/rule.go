@@ -79,9 +79,10 @@ func (l LoadBalancer) Allows(annotation string) bool {
 func annotationNames() rule[string] {
 	known := []string{
 		"additional-subnet-id", "address", "availability-zone", "default-tls-container-ref",
-		"flavor-id", "floating-ip-id", "floating-network-id", "floating-subnet",
-		"floating-subnet-id", "floating-subnet-tags", "lb-provider", "load-balancer-id",
-		"load-balancer-ip", "member-subnet-id", "network-id", "port-id", "subnet-id",
+		"flavor-id", "floating-ip-id", "floating-ip-tag", "floating-network-id",
+		"floating-subnet", "floating-subnet-id", "floating-subnet-tags", "lb-provider",
+		"load-balancer-id", "load-balancer-ip", "member-subnet-id", "network-id", "port-id",
+		"subnet-id",
 	}
 	return rule[string]{
 		says: "all, none, or some of " + strings.Join(known, ", "),

@@ -1,6 +1,7 @@
 package openstack_test
 
 import (
+	"net/http"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -104,5 +105,71 @@ func TestFloatingIP_OfTheUser_ServesWhoAsksForIt(t *testing.T) {
 	s.serveDespite(func(error) { s.change("late", asks(0)) }, "late")
 	s.wantStatus("late", address(0))
 	s.quietAfterRestart()
+	s.end()
+}
+
+// The operator fills a pool by a tag. Each Service has one of its floating IPs, and gives it back.
+func TestFloatingIP_OfAPool_IsTakenMarkedAndGivenBack(t *testing.T) {
+	t.Parallel()
+	s := begin(t, 1, nil)
+	user := s.User()
+	pool := map[string]string{} // the IDs by address
+	for range 2 {
+		ip := user.Create(project.Network, "/floatingips", "floatingip",
+			project.Object{"floating_network_id": s.Public, "description": "of the operator"})
+		user.Must(http.MethodPut, project.Network, "/floatingips/"+project.ID(ip)+"/tags",
+			project.Object{"tags": []string{"front"}})
+		pool[project.Text(ip, "floating_ip_address")] = project.ID(ip)
+	}
+	s.before = s.Inventory()
+
+	fromPool := annotated("floating-ip-tag", "front")
+	s.create("web", fromPool)
+	s.create("api", fromPool)
+	s.serve("web", "api")
+	s.quiet("web", "api")
+	used := map[string]bool{}
+	for _, name := range []string{"web", "api"} {
+		ips := s.view(name).floatingIPs
+		if len(ips) != 1 {
+			t.Fatalf("%s has the floating IPs %v", name, ips)
+		}
+		address := project.Text(ips[0], "floating_ip_address")
+		s.wantStatus(name, address)
+		if pool[address] != project.ID(ips[0]) || used[address] {
+			t.Errorf("%s has %s, want one of %v that the other one does not have", name, address,
+				pool)
+		}
+		used[address] = true
+	}
+	s.create("late", internal())
+	s.serve("late")
+	s.change("late", annotated(annotationInternal, "-"), fromPool)
+	s.refused("late", "front")
+	s.remove("late")
+
+	// By its ID, a floating IP is the Service's only while that names it.
+	s.change("web", internal(), annotated("floating-ip-tag", "-"))
+	s.serve("web")
+	free := ""
+	for address, id := range pool {
+		ip := user.Get(project.Network, "/floatingips/"+id, "floatingip")
+		if ip["port_id"] == nil {
+			free = address
+			s.wantAttributes("the one that was given back", ip,
+				project.Object{"tags": []string{"front"}, "description": "of the operator"})
+		}
+	}
+	s.change("web", annotated(annotationInternal, "-", "floating-ip-id", pool[free]))
+	s.serve("web")
+	s.wantStatus("web", free)
+	s.quietAfterRestart()
+	s.remove("web", "api")
+	for address, id := range pool {
+		s.wantAttributes("floating IP "+address,
+			user.Get(project.Network, "/floatingips/"+id, "floatingip"), project.Object{
+				"port_id": nil, "tags": []string{"front"}, "description": "of the operator",
+			})
+	}
 	s.end()
 }

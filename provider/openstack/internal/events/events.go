@@ -134,8 +134,8 @@ func OfServices() []Event {
 		},
 		{
 			FloatingIPUnavailable,
-			"The requested floating IP does not exist, is in use by another port, or was moved; or no address is free.",
-			"Detach the address from the other port, or request another one. If no address is free, release some, or name another network.",
+			"The requested floating IP does not exist, is in use by another port, or was moved; or no address of the network or of the pool is free.",
+			"Detach the address from the other port, or request another one. If no address is free, release some, name another network, or add a floating IP with the tag to the pool.",
 		},
 		{
 			ForcedInternal,

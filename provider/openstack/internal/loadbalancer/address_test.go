@@ -316,6 +316,9 @@ func TestFloatingIP_OfAnotherOwner_IsNeverTaken(t *testing.T) {
 		"by address": func(ip openstacktest.FloatingIP) (string, string) {
 			return "address", ip.Address
 		},
+		"by the tag of a pool": func(openstacktest.FloatingIP) (string, string) {
+			return "floating-ip-tag", "reserved"
+		},
 		"by ID": func(ip openstacktest.FloatingIP) (string, string) {
 			return "floating-ip-id", ip.ID
 		},
@@ -324,7 +327,7 @@ func TestFloatingIP_OfAnotherOwner_IsNeverTaken(t *testing.T) {
 			t.Parallel()
 			c, node := newCluster(t)
 			s := c.site
-			reserved := s.reserve()
+			reserved := s.reserve("reserved")
 			before := s.FloatingIPs()
 			for owner, ip := range reserved {
 				service := s.addService("web-"+strings.ReplaceAll(ip.Address, ".", "-"), 80)

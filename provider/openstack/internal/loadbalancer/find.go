@@ -439,7 +439,7 @@ func (f found) query(
 		query.PortID = f.balancer.VIP.PortID
 	}
 	if !s.Internal {
-		query.Address, query.ID = s.Address, s.FloatingIPID
+		query.Address, query.ID, query.PoolTag = s.Address, s.FloatingIPID, s.FloatingIPTag
 	}
 	return query
 }
@@ -547,6 +547,9 @@ func (f *found) adopt(done plan.Result) {
 				// Attaching keeps its tags and its description, which show the owner.
 				now = known
 				now.PortID = ip.PortID
+				if ip.Tags != nil {
+					now.Tags = ip.Tags
+				}
 			}
 		}
 		f.dropFloatingIP(ip.ID)

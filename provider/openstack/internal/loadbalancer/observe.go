@@ -56,7 +56,7 @@ func (r *reconciler) readAllFloatingIPs(ctx context.Context) (err error) {
 	since := r.of.cache().LastWrite(r.identity.UID, r.of.config.Clock.Now().Add(-r.listAge()))
 	query := r.found.query(r.identity, r.service, r.settings)
 	// An existing one that the Service chooses is only the Service's while it is attached.
-	query.ID = ""
+	query.ID, query.PoolTag = "", ""
 	r.found.floatingIPs, err = r.of.config.Neutron.FloatingIPsOf(ctx, query, since)
 	return err
 }

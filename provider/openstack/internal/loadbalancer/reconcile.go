@@ -185,6 +185,10 @@ func (r *reconciler) converge(ctx context.Context, want desired.State) error {
 	case blocked == nil:
 		err = r.finish(ctx, want, is)
 	}
+	if blocked != nil {
+		// The requested floating IP, or one of the pool, may be released at any time.
+		r.state.floatingIPs = knownFloatingIPs{}
+	}
 	if err != nil {
 		return err
 	}
@@ -366,7 +370,8 @@ func (r *reconciler) apply(
 		since = r.of.config.Clock.Now()
 	}
 	if errors.Is(err, plan.ErrChanged) && len(done.Done) == 0 {
-		// The load balancer may no longer be the Service's.
+		// The load balancer may no longer be the Service's, and no floating IP of a pool unused.
+		r.state.floatingIPs = knownFloatingIPs{}
 		return r.retry(err, since)
 	}
 	r.noteCreation(created, todo, err)

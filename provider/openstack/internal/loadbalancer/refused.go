@@ -56,8 +56,11 @@ func (r *reconciler) refused(err error) error {
 		}
 		notice = events.AddressesUsedUp.Notice(f.Cause(), cmp.Or(setting, place))
 	case f.Type == failure.NoExternalGateway:
-		if attached, is := at.Step.(plan.AttachFloatingIP); is {
+		switch attached := at.Step.(type) {
+		case plan.AttachFloatingIP:
 			setting = "the network of floating IP " + attached.Address
+		case plan.TakeFloatingIP:
+			setting = "the networks of the floating IPs of the pool " + attached.Pool
 		}
 		notice = events.NetworkUnreachable.Notice(f.Cause(),
 			cmp.Or(setting, "the first external network, because none is configured"))

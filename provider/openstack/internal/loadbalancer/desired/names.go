@@ -110,7 +110,20 @@ const (
 	// ownerTag is on what the fleet's Manager of a cluster creates or adopts. On a load balancer it
 	// is the mark of the cluster that is no guest there.
 	ownerTag = "fxccm-owner="
+	// poolTag is on a floating IP that a Service has taken from a pool. It is not deleted, because
+	// fxccm did not create it.
+	poolTag = "fxccm-pool="
 )
+
+// PoolTag marks a floating IP that a Service has taken from the pool with this tag. It holds a hash,
+// because the tag may be long. The Service keeps the floating IP if the operator removes the tag.
+func PoolTag(tag string) string {
+	sum := sha256.Sum256([]byte(tag))
+	return fmt.Sprintf("%s%x", poolTag, sum[:16])
+}
+
+// IsPoolTag reports whether a tag marks a floating IP of a pool.
+func IsPoolTag(tag string) bool { return strings.HasPrefix(tag, poolTag) }
 
 // OwnerTag is the mark of the cluster's owner; "" without an owner. It holds a hash, because names
 // may be longer than tags.
@@ -143,7 +156,9 @@ func (i Identity) IsOthers(tags []string) bool {
 
 // IsMark reports whether a tag is one of fxccm's, or OCCM's for a Service.
 func IsMark(tag string) bool {
-	for _, prefix := range []string{clusterTag, serviceTag, guestTag, ownerTag, ServicePrefix} {
+	for _, prefix := range []string{
+		clusterTag, serviceTag, guestTag, ownerTag, poolTag, ServicePrefix,
+	} {
 		if strings.HasPrefix(tag, prefix) {
 			return true
 		}

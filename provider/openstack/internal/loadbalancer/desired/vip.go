@@ -171,6 +171,7 @@ func (b *builder) floatingIP(address string) *neutron.WantedFloatingIP {
 	wanted := &neutron.WantedFloatingIP{
 		NetworkID:   b.Places.FloatingNetworkID,
 		ID:          b.Settings.FloatingIPID,
+		PoolTag:     b.Settings.FloatingIPTag,
 		Address:     address,
 		Description: b.Identity.FloatingIPDescription(),
 		Tags:        b.Identity.NetworkTags(),

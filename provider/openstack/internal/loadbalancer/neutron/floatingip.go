@@ -28,6 +28,8 @@ type floatingIP struct {
 // nothing.
 type FloatingIPQuery struct {
 	PortID, Tag, Address, ID string
+	// PoolTag is a second tag.
+	PoolTag string
 	// DetachedAddress selects only a detached floating IP with the Description.
 	DetachedAddress, Description string
 }
@@ -37,6 +39,7 @@ func (q FloatingIPQuery) fits(f FloatingIP) bool {
 		slices.Contains(f.Tags, q.Tag) ||
 		q.Address != "" && f.Address == q.Address ||
 		q.ID != "" && f.ID == q.ID ||
+		q.PoolTag != "" && slices.Contains(f.Tags, q.PoolTag) ||
 		q.DetachedAddress != "" && f.Address == q.DetachedAddress && f.PortID == "" &&
 			f.Description == q.Description
 }
@@ -121,8 +124,19 @@ func (a *API) CreateFloatingIP(
 	return value, nil
 }
 
+// ErrTaken means that a floating IP has another owner or user now.
+var ErrTaken = errors.New("the floating IP is taken")
+
+// takenError is ErrTaken with a text about the floating IP.
+type takenError struct{ text string }
+
+func (e *takenError) Error() string { return e.text }
+
+func (e *takenError) Is(target error) bool { return target == ErrTaken }
+
 // AttachFloatingIP points a floating IP to the port. It reads the floating IP first: if that points
-// to another port, or free (which may be nil) denies it, it stays there, and the call fails.
+// to another port, or free (which may be nil) denies it, it stays there, and the error is
+// [ErrTaken]. Neutron compares the revision, so of two concurrent calls one is refused.
 func (a *API) AttachFloatingIP(
 	ctx context.Context, id, portID string, free func(FloatingIP) bool,
 ) error {
@@ -140,9 +154,9 @@ func (a *API) AttachFloatingIP(
 			return nil
 		case is.PortID != "":
 			// The Service must not learn the ID of that port.
-			return fmt.Errorf("%s: %s is in use by another port", doing, is.Address)
+			return &takenError{fmt.Sprintf("%s: %s is in use by another port", doing, is.Address)}
 		case free != nil && !free(is.FloatingIP):
-			return fmt.Errorf("%s: %s has another owner now", doing, is.Address)
+			return &takenError{fmt.Sprintf("%s: %s has another owner now", doing, is.Address)}
 		}
 		err = a.updateFloatingIP(ctx, doing, id,
 			floatingips.UpdateOpts{PortID: &portID, RevisionNumber: is.Revision})

@@ -47,6 +47,7 @@ func TestFloatingIPsOf_AnyOfTheReasons_IsOneList(t *testing.T) {
 		"tag":         {FloatingIPQuery{Tag: "fxccm-service=1"}, []string{tagged}},
 		"part of tag": {FloatingIPQuery{Tag: "fxccm-service"}, nil},
 		"address":     {FloatingIPQuery{Address: "203.0.113.77"}, []string{asked}},
+		"pool":        {FloatingIPQuery{PoolTag: "fxccm-service=1"}, []string{tagged}},
 		"id":          {FloatingIPQuery{ID: asked}, []string{asked}},
 		"several":     {FloatingIPQuery{PortID: vip, Tag: "fxccm-service=1", Address: "203.0.113.77"}, []string{onPort, tagged, asked}},
 	} {
@@ -340,8 +341,8 @@ func TestAttachFloatingIP_AttachedElsewhere_IsRefused(t *testing.T) {
 	if n := s.Counts()["floating_ip_update"]; n != 1 {
 		t.Errorf("%d writes", n)
 	}
-	if err := s.AttachFloatingIP(t.Context(), id, others, nil); err == nil {
-		t.Error("a floating IP in use was attached")
+	if err := s.AttachFloatingIP(t.Context(), id, others, nil); !errors.Is(err, ErrTaken) {
+		t.Errorf("the attachment of a floating IP in use has the error %v", err)
 	}
 	if got := s.floatingIPNow(id).PortID; got != mine {
 		t.Errorf("the floating IP was moved to %q", got)
@@ -367,8 +368,8 @@ func TestAttachFloatingIP_AttachedByAnotherMeanwhile_IsLeftThere(t *testing.T) {
 	mine := s.addPort("")
 	others = s.addPort("")
 	id = s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
-	if err := s.AttachFloatingIP(t.Context(), id, mine, nil); err == nil {
-		t.Error("a floating IP in use was attached")
+	if err := s.AttachFloatingIP(t.Context(), id, mine, nil); !errors.Is(err, ErrTaken) {
+		t.Errorf("the attachment of a floating IP in use has the error %v", err)
 	}
 	if got := s.floatingIPNow(id).PortID; got != others {
 		t.Errorf("the floating IP points to %q, want %q, the first", got, others)

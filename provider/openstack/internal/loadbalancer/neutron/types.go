@@ -188,6 +188,8 @@ type WantedFloatingIP struct {
 	SubnetIDs []string
 	// ID is that of an existing floating IP, which is used; "" for any.
 	ID string
+	// PoolTag is the tag of the floating IPs of which an unused one is used; "" for any.
+	PoolTag string
 	// Address is the requested address; "" for any. Source is the setting that requests it, for
 	// people.
 	Address, Source string

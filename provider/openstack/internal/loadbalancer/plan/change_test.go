@@ -20,9 +20,9 @@ func change(c *cloud, d desired.State) plan.Plan {
 }
 
 func (c *cloud) lookFor(d desired.State) {
-	c.asked, c.named = "", ""
+	c.asked, c.named, c.poolTag = "", "", ""
 	if d.FloatingIP != nil {
-		c.asked, c.named = d.FloatingIP.Address, d.FloatingIP.ID
+		c.asked, c.named, c.poolTag = d.FloatingIP.Address, d.FloatingIP.ID, d.FloatingIP.PoolTag
 	}
 }
 

@@ -26,10 +26,10 @@ type cloud struct {
 	group     *neutron.SecurityGroup
 	nodePorts []neutron.NodePort
 
-	// asked is the requested address of a floating IP, and named its ID.
-	asked, named string
-	count        int
-	made         map[plan.Ref]string
+	// asked is the requested address of a floating IP, named its ID, and poolTag that of its pool.
+	asked, named, poolTag string
+	count                 int
+	made                  map[plan.Ref]string
 }
 
 func (c *cloud) newID(kind string) string {
@@ -79,11 +79,11 @@ func (c *cloud) observe(inPart bool) plan.Observed {
 		LoadBalancer: seen.lb, Role: c.role, Listeners: seen.listeners, Pools: seen.pools,
 		FloatingIPs: seen.ips, SecurityGroup: seen.group, NodePorts: seen.nodePorts,
 	}
-	// Floating IPs are selected by port, tag, address and ID.
+	// Floating IPs are selected by port, tags, address and ID.
 	is.FloatingIPs = slices.DeleteFunc(is.FloatingIPs, func(f neutron.FloatingIP) bool {
 		attached := seen.lb != nil && f.PortID != "" && f.PortID == seen.lb.VIP.PortID
 		return !attached && !slices.Contains(f.Tags, shop().ServiceTag()) &&
-			f.Address != c.asked && f.ID != c.named
+			f.Address != c.asked && f.ID != c.named && !slices.Contains(f.Tags, c.poolTag)
 	})
 	if !inPart {
 		return is
@@ -147,7 +147,7 @@ func (c *cloud) take(step plan.Step) error {
 		c.lb.Status = octavia.Active
 		return nil
 	case plan.CreateFloatingIP, plan.AttachFloatingIP, plan.DetachFloatingIP, plan.DeleteFloatingIP,
-		plan.TagFloatingIP:
+		plan.TagFloatingIP, plan.TakeFloatingIP:
 		return c.takeFloatingIP(step)
 	case plan.CreateSecurityGroup, plan.TagSecurityGroup, plan.DeleteSecurityGroup, plan.CreateRule,
 		plan.DeleteRule, plan.AddGroup, plan.RemoveGroup:
@@ -558,6 +558,16 @@ func (c *cloud) takeFloatingIP(step plan.Step) error {
 		return c.attach(ip.ID)
 	case plan.AttachFloatingIP:
 		return c.attach(or(s.ID, c.made[plan.Ref{Made: "floating IP"}]))
+	case plan.TakeFloatingIP:
+		for _, from := range s.From {
+			ip := c.ip(from.ID)
+			if ip == nil || ip.PortID != "" || !s.MayUse(*ip) {
+				continue
+			}
+			ip.Tags = append(slices.Clone(from.Tags), s.Tags...)
+			return c.attach(ip.ID)
+		}
+		return errConflict
 	case plan.DetachFloatingIP:
 		ip := c.ip(s.ID)
 		if ip == nil {

@@ -1,7 +1,10 @@
 package plan
 
 import (
+	"cmp"
+	"crypto/sha256"
 	"slices"
+	"strings"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
@@ -31,6 +34,8 @@ func (c *changer) floatingIPs(loadBalancer Ref, vipPort string) {
 	case want == nil:
 		f.dropAttached("not wanted any more")
 		f.dropIdle("not wanted any more")
+	case want.PoolTag != "":
+		f.useFromPool(*want)
 	case want.ID != "":
 		f.useNamed(*want)
 	case want.Address != "":
@@ -56,7 +61,7 @@ func (f *floating) useAny(want neutron.WantedFloatingIP) {
 	case len(f.idle) > 0:
 		f.attach(f.idle[0], want)
 	default:
-		f.giveUpMoved(want)
+		f.giveUpMoved(want.NetworkID == "")
 		if want.NetworkID != "" {
 			f.add(CreateFloatingIP{LoadBalancer: f.loadBalancer, Wanted: want})
 		}
@@ -71,11 +76,11 @@ const (
 		"controller; leaving it there"
 )
 
-// giveUpMoved disowns a floating IP that another client has attached elsewhere. It waits until the
+// giveUpMoved disowns a floating IP that another client has attached elsewhere. It blocks until the
 // network of a replacement is known.
-func (f *floating) giveUpMoved(want neutron.WantedFloatingIP) {
+func (f *floating) giveUpMoved(blocks bool) {
 	for _, ip := range f.moved {
-		f.notice(want.NetworkID == "", events.FloatingIPUnavailable, movedFloatingIP, ip.Address)
+		f.notice(blocks, events.FloatingIPUnavailable, movedFloatingIP, ip.Address)
 		f.disown(ip)
 	}
 }
@@ -100,6 +105,100 @@ func (f *floating) useNamed(want neutron.WantedFloatingIP) {
 		want.Address = f.is.FloatingIPs[i].Address
 		f.useAsked(want)
 	}
+}
+
+// useFromPool keeps the floating IP of the pool that the Service has, or takes an unused one. If the
+// pool is empty, the one before stays.
+func (f *floating) useFromPool(want neutron.WantedFloatingIP) {
+	isOfPool := func(ip neutron.FloatingIP) bool { return f.isOfPool(ip, want.PoolTag) }
+	if i := slices.IndexFunc(f.attached, isOfPool); i >= 0 {
+		f.keepOfPool(f.attached[i], want)
+		f.dropIdle("the load balancer has another")
+		return
+	}
+	if stays := slices.IndexFunc(f.attached, f.stays); stays >= 0 {
+		f.block(events.FloatingIPUnavailable, othersFloatingIP, f.attached[stays].Address,
+			"of the load balancer")
+		return
+	}
+	why := "one of the pool " + want.PoolTag + " is requested"
+	if i := slices.IndexFunc(f.idle, isOfPool); i >= 0 {
+		f.dropAttached(why)
+		f.attach(f.idle[i], want)
+		f.dropIdle(why)
+		return
+	}
+	unused := f.unusedOf(want.PoolTag)
+	if len(unused) == 0 {
+		f.block(events.FloatingIPUnavailable, "no floating IP of the project with the tag %s, which "+
+			"%s names, is unused and without another owner; release one, or create one and set "+
+			"the tag", want.PoolTag, annotationTag)
+		return
+	}
+	f.giveUpMoved(false)
+	f.dropAttached(why)
+	f.add(TakeFloatingIP{
+		LoadBalancer: f.loadBalancer, Pool: want.PoolTag, From: unused,
+		Tags: tagsFromPool(want),
+		MayUse: func(now neutron.FloatingIP) bool {
+			return slices.Contains(now.Tags, want.PoolTag) && !f.isMarkedByOthers(now)
+		},
+	})
+	f.dropIdle(why)
+}
+
+// annotationTag names the annotation for people.
+const annotationTag = "annotation loadbalancer.openstack.org/floating-ip-tag"
+
+// isOfPool reports whether a floating IP is in the pool, or was when the Service took it, and has no
+// other owner.
+func (c *changer) isOfPool(ip neutron.FloatingIP, tag string) bool {
+	return !c.isMarkedByOthers(ip) &&
+		(slices.Contains(ip.Tags, tag) || slices.Contains(ip.Tags, desired.PoolTag(tag)))
+}
+
+// unusedOf returns the unused floating IPs of a pool in the order in which the Service tries them.
+// The order depends on the Service: so concurrent Services rarely try the same one, and a Service
+// that is created again gets the same one if it is unused.
+func (f *floating) unusedOf(tag string) []neutron.FloatingIP {
+	var unused []neutron.FloatingIP
+	for _, ip := range f.is.FloatingIPs {
+		if ip.PortID == "" && slices.Contains(ip.Tags, tag) && f.isOfPool(ip, tag) {
+			unused = append(unused, ip)
+		}
+	}
+	rank := func(ip neutron.FloatingIP) string {
+		sum := sha256.Sum256([]byte(strings.Join([]string{
+			f.id.ClusterUID, f.id.Namespace, f.id.Name, ip.ID,
+		}, "/")))
+		return string(sum[:])
+	}
+	slices.SortFunc(unused, func(a, b neutron.FloatingIP) int {
+		return cmp.Or(strings.Compare(rank(a), rank(b)), strings.Compare(a.ID, b.ID))
+	})
+	return unused
+}
+
+// tagsFromPool are the tags of a floating IP while a Service uses it.
+func tagsFromPool(want neutron.WantedFloatingIP) []string {
+	return append(slices.Clone(want.Tags), desired.PoolTag(want.PoolTag))
+}
+
+// keepOfPool marks a floating IP of a pool that an interrupted plan has only attached, or that was
+// attached before the Service named the pool. One that was created for the Service keeps its tags.
+func (c *changer) keepOfPool(ip neutron.FloatingIP, want neutron.WantedFloatingIP) {
+	if c.ownsFloatingIP(ip) {
+		c.tagFloatingIP(ip, want.Tags)
+		return
+	}
+	c.add(TagFloatingIP{
+		ID: ip.ID, Address: ip.Address, Tags: merged(ip.Tags, tagsFromPool(want)),
+	})
+}
+
+// isFromPool reports whether the Service has taken its floating IP from a pool, to which it returns.
+func isFromPool(ip neutron.FloatingIP) bool {
+	return slices.ContainsFunc(ip.Tags, desired.IsPoolTag)
 }
 
 // useAsked creates the new floating IP before it releases the old one, because a request for an
@@ -202,14 +301,14 @@ func (p *planner) isInherited(ip neutron.FloatingIP) bool {
 }
 
 // dropAttached detaches the floating IPs of the load balancer. It deletes one that was created for
-// the Service, or disowns it if it is to be kept.
+// the Service, or disowns it if it is to be kept or is from a pool.
 func (f *floating) dropAttached(why string) {
 	for _, ip := range f.attached {
 		switch {
 		case f.stays(ip):
 			f.notice(false, events.FloatingIPUnavailable, othersFloatingIP, ip.Address,
 				"of the load balancer")
-		case f.ownsFloatingIP(ip) && !f.want.KeepFloatingIP:
+		case f.ownsFloatingIP(ip) && !f.want.KeepFloatingIP && !isFromPool(ip):
 			f.add(deletionOf(ip, why))
 		case f.ownsFloatingIP(ip):
 			f.giveUp(ip, why)
@@ -237,7 +336,7 @@ func (f *floating) dropIdle(why string) {
 		if own, _ := f.byTags(ip.Tags); !own {
 			continue
 		}
-		if f.want.KeepFloatingIP {
+		if f.want.KeepFloatingIP || isFromPool(ip) {
 			f.disown(ip)
 		} else {
 			f.add(deletionOf(ip, why))
@@ -265,7 +364,8 @@ func deletionOf(listed neutron.FloatingIP, why string) DeleteFloatingIP {
 func (p *planner) disown(f neutron.FloatingIP) {
 	step := TagFloatingIP{ID: f.ID, Address: f.Address, Release: p.isDescribed(f)}
 	isMark := func(tag string) bool {
-		return slices.Contains(p.id.NetworkTags(), tag) || !p.isElsewhere(f) && desired.IsMark(tag)
+		return slices.Contains(p.id.NetworkTags(), tag) || desired.IsPoolTag(tag) ||
+			!p.isElsewhere(f) && desired.IsMark(tag)
 	}
 	if slices.ContainsFunc(f.Tags, isMark) {
 		step.Tags = slices.DeleteFunc(slices.Clone(f.Tags), isMark)

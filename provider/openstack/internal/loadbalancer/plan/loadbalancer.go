@@ -152,12 +152,21 @@ func (c *changer) releaseFloatingIPs() {
 		if port == "" || f.PortID != port {
 			continue
 		}
-		c.tagFloatingIP(*f, c.id.NetworkTags())
+		want := c.want.FloatingIP
+		ofPool := want != nil && c.isOfPool(*f, want.PoolTag)
+		if ofPool {
+			c.keepOfPool(*f, *want)
+		} else {
+			c.tagFloatingIP(*f, c.id.NetworkTags())
+		}
 		c.add(DetachFloatingIP{
 			ID: f.ID, Address: f.Address, Why: "the load balancer is recreated",
 		})
-		if c.ownsFloatingIP(*f) {
+		switch {
+		case c.ownsFloatingIP(*f):
 			f.Tags = merged(f.Tags, c.id.NetworkTags())
+		case ofPool:
+			f.Tags = merged(f.Tags, tagsFromPool(*want))
 		}
 		f.PortID = ""
 	}
@@ -185,7 +194,7 @@ func (c *changer) whyKept() string {
 	}
 	for _, f := range c.is.FloatingIPs {
 		if f.PortID != "" && f.PortID == c.is.LoadBalancer.VIP.PortID && !c.ownsFloatingIP(f) &&
-			!isAsked(*c.want.FloatingIP)(f) {
+			!isAsked(*c.want.FloatingIP)(f) && !c.isOfPool(f, c.want.FloatingIP.PoolTag) {
 			return fmt.Sprintf(
 				"floating IP %s was not created for the Service and would be lost; set spec.loadBalancerIP: %s to keep it", f.Address, f.Address)
 		}

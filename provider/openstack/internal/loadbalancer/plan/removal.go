@@ -188,24 +188,29 @@ func (r *remover) tagsWithout(tags []string) []string {
 	return left
 }
 
-// floatingIPs removes the floating IPs that were created for the Service. A floating IP of a load
-// balancer that stays is kept for the remaining Services.
+// floatingIPs removes the floating IPs that were created for the Service, and gives back that of a
+// pool. A floating IP of a load balancer that stays is kept for the remaining Services; that of a
+// pool loses its marks then, and is unused when the load balancer is deleted.
 func (r *remover) floatingIPs(gone bool) {
 	for _, f := range r.is.FloatingIPs {
 		attached := f.PortID != "" && f.PortID == r.vipPort
 		own := r.ownsFloatingIP(f) || attached && gone && r.wasOwners(f)
+		keeps, kept := r.options.KeepFloatingIP, why+", the floating IP is kept"
+		if isFromPool(f) {
+			keeps, kept = true, why+", the floating IP returns to its pool"
+		}
 		switch {
 		case !own:
-		case attached && !gone && r.options.KeepFloatingIP:
+		case attached && !gone && keeps:
 			r.disown(f)
 		case attached && !gone:
 			// The floating IP serves the remaining Services.
 		case f.PortID != "" && !attached:
 			r.notice(false, events.FloatingIPUnavailable, movedFloatingIP, f.Address)
 			r.disown(f)
-		case r.options.KeepFloatingIP && attached:
-			r.giveUp(f, why+", the floating IP is kept")
-		case r.options.KeepFloatingIP:
+		case keeps && attached:
+			r.giveUp(f, kept)
+		case keeps:
 			r.disown(f)
 		case attached || r.isTagged(f):
 			r.add(deletionOf(f, why))

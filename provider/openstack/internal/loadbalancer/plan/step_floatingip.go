@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 )
 
@@ -25,6 +26,19 @@ type (
 		// ID is empty for the floating IP that an earlier CreateFloatingIP of the plan has created.
 		ID, Address string
 		// MayUse decides about the state that is read just before. Nil: any.
+		MayUse func(neutron.FloatingIP) bool
+	}
+	// TakeFloatingIP attaches an unused floating IP of a pool to the load balancer's VIP port, and
+	// tags it. If another client has taken one, the next one is tried.
+	TakeFloatingIP struct {
+		LoadBalancer Ref
+		// Pool is the tag of the pool.
+		Pool string
+		// From are the unused floating IPs in the order of preference, at least one.
+		From []neutron.FloatingIP
+		// Tags are added.
+		Tags []string
+		// MayUse decides about the state that is read just before.
 		MayUse func(neutron.FloatingIP) bool
 	}
 	DetachFloatingIP struct {
@@ -134,6 +148,61 @@ func (s AttachFloatingIP) take(ctx context.Context, r *run) error {
 	attached.PortID = port
 	r.result.FloatingIP = &attached
 	return nil
+}
+
+func (s TakeFloatingIP) String() string {
+	text := fmt.Sprintf("take floating IP %s of the pool %s", withID(s.From[0].Address, s.From[0].ID),
+		s.Pool)
+	if more := len(s.From) - 1; more > 0 {
+		text += fmt.Sprintf(", or another one of %d if that is taken", more)
+	}
+	return text
+}
+
+func (s TakeFloatingIP) details() []string { return tagDetails(s.Tags) }
+
+func (s TakeFloatingIP) changesFloatingIP() {}
+
+func (s TakeFloatingIP) predict(*predicted) bool { return true }
+
+// take attaches before it tags: Neutron refuses the later one of two attachments, but not of two
+// tags. The next plan tags a floating IP that is only attached.
+func (s TakeFloatingIP) take(ctx context.Context, r *run) error {
+	port, err := r.vipPort(s.LoadBalancer)
+	if err != nil {
+		return err
+	}
+	for _, ip := range s.From {
+		err = r.withNeutron(func() error {
+			return r.Neutron.AttachFloatingIP(ctx, ip.ID, port, s.MayUse)
+		})
+		if err == nil {
+			return s.tag(ctx, r, ip, port)
+		}
+		// A pool may have addresses of networks that the router does not lead to.
+		f := failure.Of(err)
+		if !errors.Is(err, neutron.ErrTaken) && !errors.Is(err, ErrGone) &&
+			(f == nil || f.Type != failure.NoExternalGateway) {
+			return err
+		}
+	}
+	if errors.Is(err, neutron.ErrTaken) || errors.Is(err, ErrGone) {
+		return fmt.Errorf("floating IPs of the pool %s: %w", s.Pool, ErrChanged)
+	}
+	return err
+}
+
+func (s TakeFloatingIP) tag(
+	ctx context.Context, r *run, ip neutron.FloatingIP, port string,
+) error {
+	ip.PortID = port
+	r.result.FloatingIP = &ip
+	tags := merged(ip.Tags, s.Tags)
+	err := r.withNeutron(func() error { return r.Neutron.TagFloatingIP(ctx, ip.ID, tags) })
+	if err == nil {
+		ip.Tags = tags
+	}
+	return err
 }
 
 func (s DetachFloatingIP) String() string {

@@ -88,8 +88,12 @@ func OutlineDesired(want desired.State) []string {
 	lines = append(lines,
 		indented(CreateLoadBalancer{LoadBalancer: lb, Ports: want.Ports}.details())...)
 	if ip := want.FloatingIP; ip != nil {
-		lines = append(lines, fmt.Sprintf("floating IP %s in network %s", cmp.Or(ip.ID, ip.Address,
-			"with any address"), cmp.Or(ip.NetworkID, "of the existing one")))
+		what := cmp.Or(ip.ID, ip.Address, "with any address")
+		if ip.PoolTag != "" {
+			what = "of the pool " + ip.PoolTag
+		}
+		lines = append(lines, fmt.Sprintf("floating IP %s in network %s", what,
+			cmp.Or(ip.NetworkID, "of the existing one")))
 		lines = append(lines, indented(tagDetails(ip.Tags))...)
 	}
 	return append(lines, outlineGroup(want.SecurityGroup)...)
@@ -119,10 +123,19 @@ func (o *Observed) Outline() []string {
 			lines = append(lines, indented(outlinePool(p))...)
 		}
 	}
+	unused := 0 // those of a pool may be many
 	for _, ip := range o.FloatingIPs {
+		if ip.PortID == "" && !slices.ContainsFunc(ip.Tags, desired.IsMark) {
+			if unused++; unused > longest {
+				continue
+			}
+		}
 		lines = append(lines, fmt.Sprintf("floating IP %s (%s) in network %s, to port %s",
 			ip.Address, ip.ID, ip.NetworkID, cmp.Or(ip.PortID, "none")))
 		lines = append(lines, indented(tagDetails(ip.Tags))...)
+	}
+	if more := unused - longest; more > 0 {
+		lines = append(lines, fmt.Sprintf("%d more unused floating IPs", more))
 	}
 	return append(lines, outlineGroup(o.SecurityGroup)...)
 }

@@ -29,6 +29,7 @@ func FuzzAnnotations(f *testing.F) {
 		"port-id=" + id1 + "\nload-balancer-id=" + id1 +
 			"\nspec.loadBalancerIP=203.0.113.1\nfloating-subnet-tags=a",
 		"address=10.0.0.1 , ::ffff:10.0.0.1\nspec.loadBalancerIP=10.0.0.2", "address=10.0.0.1,,\x00",
+		"floating-ip-tag=pool\nfloating-ip-id=" + id1 + "\naddress=10.0.0.1",
 		"lb-provider=\nflavor-id=\navailability-zone=\nfloating-network-id=\ndefault-tls-container-ref=\ntls-versions=TLSv1.2, SSLv3,,x",
 	} {
 		f.Add(seed)
@@ -98,7 +99,7 @@ func namesNoObject(t *testing.T, service *v1.Service) {
 			s.NetworkID, s.SubnetID, s.PortID, s.AdditionalSubnetID, s.MemberSubnetID,
 			s.FloatingNetworkID, s.FloatingSubnetID, s.FloatingSubnet, s.FloatingSubnetTags,
 			s.FlavorID, s.AvailabilityZone, s.Provider, s.TLSContainer, s.Address,
-			s.AdditionalAddress, s.FloatingIPID,
+			s.AdditionalAddress, s.FloatingIPID, s.FloatingIPTag,
 		}
 	}
 	if got, want := objects(service), objects(serviceWith(nil)); !slices.Equal(got, want) {

@@ -147,6 +147,23 @@ func milliseconds() kind[int] {
 	return k
 }
 
+// floatingIPTag is fatal, because the default would be an address that is not in the pool. A tag
+// that marks an owner is no pool.
+func floatingIPTag() kind[string] {
+	k := text()
+	parse := k.parse
+	k.typ, k.fatal = "tag", true
+	k.parse = func(written string, of *v1.Service) (string, string) {
+		for _, prefix := range []string{"fxccm-", "kube_service_"} {
+			if strings.HasPrefix(written, prefix) {
+				return "", "not usable: tags that begin with " + prefix + " mark the owner of an object"
+			}
+		}
+		return parse(written, of)
+	}
+	return k
+}
+
 // seconds are whole seconds.
 func seconds() kind[time.Duration] {
 	whole := numberOf("seconds", 1, math.MaxInt32)

@@ -219,11 +219,27 @@ func (r *reader) internalByOrder() {
 	}
 }
 
-// refuseFloatingIPWithoutUse refuses the choice of a floating IP for a Service that has none.
-func (r *reader) refuseFloatingIPWithoutUse() {
-	name := r.settings.FloatingIPBy()
+// refuseFloatingIPConflicts refuses two choices of a floating IP, and one for a Service that has
+// none. Whether a named floating IP has the requested address, only Neutron shows.
+func (r *reader) refuseFloatingIPConflicts() {
+	s := r.settings
+	name := s.FloatingIPBy()
 	if name == "" {
 		return
+	}
+	if s.FloatingIPTag != "" {
+		other := ""
+		switch {
+		case s.FloatingIPID != "":
+			other = annotationFloatingIPID
+		case s.Address != "":
+			other = AddressSource(r.service, s.Address)
+		}
+		if other != "" {
+			r.problem(annotationFloatingIPTag, r.says(annotationFloatingIPTag), "not allowed "+
+				"together with "+other+": both choose the floating IP; remove one of them", true)
+			return
+		}
 	}
 	written := r.says(name)
 	switch {

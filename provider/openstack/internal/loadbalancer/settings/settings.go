@@ -42,9 +42,10 @@ type Settings struct {
 	// of it. They are from one source: any of the three annotations overrides class and cloud.conf
 	// for all three.
 	FloatingSubnetID, FloatingSubnet, FloatingSubnetTags string
-	// FloatingIPID names an existing floating IP; "": none is named.
-	FloatingIPID   string
-	KeepFloatingIP bool
+	// FloatingIPID names an existing floating IP; "": none is named. FloatingIPTag names a pool of
+	// them: an unused one of the project that has this tag is used.
+	FloatingIPID, FloatingIPTag string
+	KeepFloatingIP              bool
 
 	// Provider is the provider of Octavia; "": the cloud's default.
 	Provider         string
@@ -122,7 +123,7 @@ func Of(service *v1.Service, defaults Defaults) (Settings, []Problem) {
 	r.takeSourceRanges()
 	r.takeAddresses()
 	r.internalByOrder()
-	r.refuseFloatingIPWithoutUse()
+	r.refuseFloatingIPConflicts()
 	r.floatingSubnetsOfOneSource()
 	r.warnOfMonitorTimes()
 	r.refuseTwoClientAddresses()
@@ -132,8 +133,11 @@ func Of(service *v1.Service, defaults Defaults) (Settings, []Problem) {
 
 // FloatingIPBy returns the annotation that chooses an existing floating IP; "" for none.
 func (s Settings) FloatingIPBy() string {
-	if s.FloatingIPID != "" {
+	switch {
+	case s.FloatingIPID != "":
 		return annotationFloatingIPID
+	case s.FloatingIPTag != "":
+		return annotationFloatingIPTag
 	}
 	return ""
 }
@@ -195,6 +199,7 @@ const (
 	annotationFloatingSubnet       = Prefix + "floating-subnet"
 	annotationFloatingSubnetTags   = Prefix + "floating-subnet-tags"
 	annotationFloatingIPID         = Prefix + "floating-ip-id"
+	annotationFloatingIPTag        = Prefix + "floating-ip-tag"
 	annotationHealthMonitorDelay   = Prefix + "health-monitor-delay"
 	annotationHealthMonitorTimeout = Prefix + "health-monitor-timeout"
 	annotationTLSContainer         = Prefix + "default-tls-container-ref"

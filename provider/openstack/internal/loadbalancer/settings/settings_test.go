@@ -87,6 +87,7 @@ func TestOf_AnnotationIsRead(t *testing.T) {
 		{"floating-network-id", id1, func(s *Settings) { s.FloatingNetworkID = id1 }},
 		{"floating-subnet-id", id1, func(s *Settings) { s.FloatingSubnetID = id1 }},
 		{"floating-ip-id", strings.ToUpper(id1), func(s *Settings) { s.FloatingIPID = id1 }},
+		{"floating-ip-tag", "front door", func(s *Settings) { s.FloatingIPTag = "front door" }},
 		{"floating-subnet", "!~^int.*", func(s *Settings) { s.FloatingSubnet = "!~^int.*" }},
 		{"floating-subnet", "a[", func(s *Settings) { s.FloatingSubnet = "a[" }},
 		{"floating-subnet-tags", "&a,b", func(s *Settings) { s.FloatingSubnetTags = "&a,b" }},
@@ -194,6 +195,9 @@ func TestOf_BadValue_IsReported(t *testing.T) {
 		{"floating-subnet-id", "public", "not a UUID", true},
 		{"flavor-id", "large", "not a UUID", true},
 		{"floating-ip-id", "203.0.113.1", "not a UUID", true},
+		{"floating-ip-tag", "fxccm-service=1", "not usable: tags that begin with fxccm- mark the owner of an object", true},
+		{"floating-ip-tag", "kube_service_a_b_c", "not usable: tags that begin with kube_service_ mark the owner of an object", true},
+		{"floating-ip-tag", strings.Repeat("z", 256), "longer than 255 bytes", true},
 		{"load-balancer-id", "front", "not a UUID", true},
 		{"floating-subnet", "!~(", `no regular expression after "~"`, true},
 		{"floating-subnet", `~\pL{1000}`, "not usable: the regular expression is too large: repeat fewer things less often", true},
@@ -553,7 +557,6 @@ func TestOf_AddressByAnnotation_IsOfItsFamily(t *testing.T) {
 }
 
 func TestOf_FloatingIPOfAServiceThatHasNone_IsRefused(t *testing.T) {
-	const name = annotationFloatingIPID
 	for why, prepare := range map[string]func(*v1.Service, *Defaults){
 		"not allowed together with service.beta.kubernetes.io/openstack-internal-load-balancer: an internal load balancer has no floating IP; remove one of them": func(service *v1.Service, _ *Defaults) {
 			service.Annotations[annotationInternal] = "true"
@@ -565,12 +568,43 @@ func TestOf_FloatingIPOfAServiceThatHasNone_IsRefused(t *testing.T) {
 			service.Spec.IPFamilies = []v1.IPFamily{v1.IPv6Protocol, v1.IPv4Protocol}
 		},
 	} {
-		service, defaults := serviceWith(map[string]string{name: id1}), presets()
-		prepare(service, &defaults)
-		_, problems := Of(service, defaults)
-		if len(problems) != 1 || problems[0].Annotation != name || problems[0].Why != why ||
-			!problems[0].Fatal {
-			t.Errorf("the problems are %v, want %q", problems, why)
+		for _, name := range []string{annotationFloatingIPID, annotationFloatingIPTag} {
+			service, defaults := serviceWith(map[string]string{name: id1}), presets()
+			prepare(service, &defaults)
+			_, problems := Of(service, defaults)
+			if len(problems) != 1 || problems[0].Annotation != name || problems[0].Why != why ||
+				!problems[0].Fatal {
+				t.Errorf("the problems are %v, want %q of %s", problems, why, name)
+			}
+		}
+	}
+}
+
+func TestOf_PoolBesideAnotherChoice_IsRefused(t *testing.T) {
+	const address, v6 = "203.0.113.7", "fd00::7"
+	for name, test := range map[string]struct {
+		annotations map[string]string
+		field       string
+		other       string
+	}{
+		"ID":                       {map[string]string{"floating-ip-id": id1}, "", annotationFloatingIPID},
+		"address":                  {map[string]string{"address": address}, "", "annotation " + annotationAddress},
+		"field":                    {nil, address, fieldAddress},
+		"ID, internal":             {map[string]string{"floating-ip-id": id1, annotationInternal: "true"}, "", annotationFloatingIPID},
+		"address of second family": {map[string]string{"address": v6}, "", ""},
+	} {
+		service := short(test.annotations)
+		service.Annotations[annotationFloatingIPTag] = "pool"
+		service.Spec.LoadBalancerIP = test.field
+		service.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
+		_, problems := Of(service, presets())
+		want := "not allowed together with " + test.other +
+			": both choose the floating IP; remove one of them"
+		switch {
+		case test.other == "" && len(problems) == 0:
+		case test.other == "" || len(problems) != 1 || !problems[0].Fatal ||
+			problems[0].Annotation != annotationFloatingIPTag || problems[0].Why != want:
+			t.Errorf("%s: the problems are %v, want %q", name, problems, want)
 		}
 	}
 }
@@ -842,7 +876,7 @@ func TestTable_IsComplete(t *testing.T) {
 		default-tls-container-ref load-balancer-id node-selector connection-limit
 		service.beta.kubernetes.io/openstack-internal-load-balancer service.beta.kubernetes.io/load-balancer-source-ranges`)
 	own := strings.Fields(
-		"region load-balancer-region address floating-ip-id lb-provider x-forwarded-port x-forwarded-proto listener-protocols additional-subnet-id recreate tls-versions member-target")
+		"region load-balancer-region address floating-ip-id floating-ip-tag lb-provider x-forwarded-port x-forwarded-proto listener-protocols additional-subnet-id recreate tls-versions member-target")
 	seen := map[string]int{}
 	for _, row := range table(&Settings{}, cloudconf.LoadBalancer{}) {
 		e := row.about()

@@ -115,6 +115,10 @@ func floatingIP(s *Settings, c cloudconf.LoadBalancer) []row {
 		annotation(annotationFloatingIPID, uuidKind(), &s.FloatingIPID, atOnce,
 			"The floating IP, by its ID: an unused one of the project. The Service must be external, with IPv4 as its first family. If `address` or `"+fieldAddress+"` requests another address, an event says so, and the floating IP is not attached.").
 			isOwn().names(addressMisuse, addressGuard),
+		annotation(annotationFloatingIPTag, floatingIPTag(), &s.FloatingIPTag, atOnce,
+			"A pool, by its tag: an unused floating IP of the project that has the tag. fxccm marks it for the Service and, when the Service no longer uses it, removes its marks and never deletes it. If the pool is empty, an event says so, and fxccm tries again after minutes at most. The Service must be external, with IPv4 as its first family.").
+			isOwn().names("use the addresses of a pool that is for others",
+			"only an unused floating IP without the tags or the description of another owner is taken; a tag of fxccm or OCCM is refused"),
 		annotation(AnnotationKeepFloatingIP, truth(), &s.KeepFloatingIP, atDetaching,
 			"Keep the floating IP when the Service is deleted, becomes internal or requests another address. fxccm then removes the Service's tags and description from it."),
 	}
