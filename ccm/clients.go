@@ -136,6 +136,9 @@ type termClients struct {
 
 	connections connections
 
+	// isTraced: the requests that belong to a span have spans.
+	isTraced bool
+
 	mu      sync.Mutex
 	clients map[string]kubernetes.Interface
 }
@@ -152,6 +155,9 @@ func (c *termClients) Config(name string) (*rest.Config, error) {
 		return nil, fmt.Errorf("client %q: %w", name, err)
 	}
 	config.Wrap(c.fence)
+	if c.isTraced {
+		config.Wrap(traced)
+	}
 	return config, nil
 }
 

@@ -30,7 +30,7 @@ import (
 //     single one,
 //   - optional fields of [Params], by their types: a *rest.Config or a [ClientBuilder], an
 //     informers.SharedInformerFactory, an [election.Elector], a *slog.Logger or logr.Logger, an
-//     [EventRecorderSource], a prometheus.Registerer,
+//     [EventRecorderSource], a prometheus.Registerer, a [Tracer],
 //   - an optional [DrainTimeoutPolicy],
 //
 // and provides the [Params] that result, and the *[Manager]. An invalid configuration is an error
@@ -153,9 +153,9 @@ func AsController(constructor any, annotations ...fx.Annotation) any {
 }
 
 // AsParams annotates a constructor of the [Params] of one of several Managers for fx.Provide, like
-// [AsProvider]. The Params name everything that the Manager uses, except that the logger and the
-// registerer of the app replace nil. Params.Name must be unique in the app. The app's
-// Providers and Controllers are those of its own [Config], and of no other Params.
+// [AsProvider]. The Params name everything that the Manager uses, except that the logger, the
+// registerer and the tracer of the app replace nil. Params.Name must be unique in the app. The
+// app's Providers and Controllers are those of its own [Config], and of no other Params.
 func AsParams(constructor any, annotations ...fx.Annotation) any {
 	return inGroup[Params](constructor, paramsGroup, annotations)
 }

@@ -60,6 +60,7 @@ type shared struct {
 	Slog        *slog.Logger          `optional:"true"`
 	Registerer  prometheus.Registerer `optional:"true"`
 	Registry    *prometheus.Registry  `optional:"true"`
+	Tracer      Tracer                `optional:"true"`
 }
 
 // fill sets the fields of p that are nil.
@@ -80,6 +81,9 @@ func (s shared) fill(p *Params) {
 		p.Registerer = s.Registerer
 	case s.Registry != nil:
 		p.Registerer = s.Registry
+	}
+	if p.Tracer == nil {
+		p.Tracer = s.Tracer
 	}
 }
 

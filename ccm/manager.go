@@ -3,6 +3,7 @@ package ccm
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"sync"
@@ -27,6 +28,7 @@ import (
 	"github.com/fxccm/fxccm/internal/metrics"
 	"github.com/fxccm/fxccm/internal/nodes"
 	"github.com/fxccm/fxccm/internal/printable"
+	"github.com/fxccm/fxccm/internal/tracing"
 )
 
 // A Manager is one cloud controller manager for one cluster. Its methods are safe for concurrent
@@ -50,6 +52,7 @@ type Manager struct {
 	recorders   EventRecorderSource
 	clock       clock.Clock
 	registerer  prometheus.Registerer
+	tracer      Tracer
 	// onDrainTimeout may be nil.
 	onDrainTimeout func(*DrainTimeoutError)
 	metrics        *controllersmetrics.ControllerManagerMetrics
@@ -123,6 +126,7 @@ func New(p Params) (*Manager, error) {
 		recorders:  p.EventRecorders,
 		clock:      p.Clock,
 		registerer: registerer,
+		tracer:     p.Tracer,
 
 		onDrainTimeout: p.OnDrainTimeout,
 
@@ -303,6 +307,7 @@ func (m *Manager) newTerm(g election.Grant, number uint64, log logr.Logger) *ter
 		manager:     m.name,
 		owner:       m.owner,
 		registerer:  m.registerer,
+		tracer:      m.tracer,
 		tasks:       &inflight.Set{},
 		status:      newTermStatus(),
 		built:       &builtControllers{},
@@ -312,11 +317,15 @@ func (m *Manager) newTerm(g election.Grant, number uint64, log logr.Logger) *ter
 		ended:       make(chan struct{}),
 		cleanedUp:   m.resetConnectionsAfterRun,
 	}
+	if m.name != "" {
+		t.spanAttributes = []slog.Attr{slog.String(tracing.Manager, m.name)}
+	}
 	t.troubles = newTroubles(m.clock, t.series.Trouble)
 	t.nodes = nodes.NewRecord(t.troubles.report)
 	door := gate.Door(func() { t.series.Refused(metrics.DoorKube) })
 	t.clients = &termClients{
 		configs: m.clients, fence: door, clients: map[string]kubernetes.Interface{},
+		isTraced: m.tracer != nil,
 	}
 	if m.config.UseServiceAccountCredentials {
 		t.clients.accounts = &serviceAccounts{

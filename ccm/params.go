@@ -1,6 +1,9 @@
 package ccm
 
 import (
+	"context"
+	"log/slog"
+
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
@@ -64,6 +67,11 @@ type Params struct {
 	// route controller, which is upstream's, always uses component-base's legacyregistry.
 	Registerer prometheus.Registerer
 
+	// Tracer starts the spans of the Manager's terms: of each sync of a Service or a node, and of the
+	// calls of the provider and the requests below it. The attribute "fxccm.manager" is Name.
+	// Package ccm/tracing has a Tracer for OpenTelemetry. Nil: no spans, at no cost.
+	Tracer Tracer
+
 	// OnDrainTimeout is called once for each term that exceeds its drain timeout while the Manager
 	// runs. The Manager recovers by itself. A host that must exclude any action without the lease
 	// ends its process if the error's MayAct is true. It must not block. Nil: no call.
@@ -78,3 +86,15 @@ type Params struct {
 // concurrent use. An example is the method GetEventRecorderFor of controller-runtime's manager. The
 // host closes the recorders after Run has returned.
 type EventRecorderSource func(component string) record.EventRecorder
+
+// Tracer starts spans, for any tracing library. It must be safe for concurrent use, and must not
+// block.
+type Tracer interface {
+	// StartSpan starts a span. If ctx has a span of the Tracer, that is the parent. It returns a
+	// context with the new span, and a function that ends it, which is called once. A span with the
+	// attribute "http.request.method" is a request that is sent. err is nil unless the span has
+	// failed: to wait for the cloud is no failure. The attributes of the end complete those of the
+	// start. They hold no secrets: no headers, no queries and no bodies.
+	StartSpan(ctx context.Context, name string, attributes []slog.Attr) (
+		_ context.Context, end func(err error, attributes []slog.Attr))
+}

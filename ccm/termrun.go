@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	"github.com/fxccm/fxccm/internal/metrics"
 	"github.com/fxccm/fxccm/internal/nodes"
 	"github.com/fxccm/fxccm/internal/rescue"
+	"github.com/fxccm/fxccm/internal/tracing"
 )
 
 // workGap is how long a held fence must be idle before the work counts as finished: the time
@@ -62,6 +64,10 @@ type termRun struct {
 	manager    string
 	owner      string
 	registerer prometheus.Registerer
+
+	// tracer may be nil. spanAttributes are those of all its spans.
+	tracer         Tracer
+	spanAttributes []slog.Attr
 
 	// provider is nil in a term without leader election.
 	provider *Provider
@@ -119,6 +125,7 @@ type termRun struct {
 func (t *termRun) run(stop, led context.Context) error {
 	ctx, cancel := context.WithCancelCause(klog.NewContext(context.WithoutCancel(stop), t.log))
 	defer cancel(nil)
+	ctx = tracing.With(ctx, t.tracer, t.spanAttributes...)
 	// life ends for the first of several reasons.
 	life, end := context.WithCancelCause(context.Background())
 	defer end(nil)
@@ -306,7 +313,7 @@ func (t *termRun) buildProvider(ctx context.Context) error {
 	}
 	t.reporter, _ = cloud.(ObjectReporter)
 	t.guarded, t.cloud = guard.New(cloud, t.fence, t.log, guard.WithObserver(t.series),
-		guard.WithPanics(t.panicked))
+		guard.WithPanics(t.panicked), guard.WithTracer(t.tracer, t.spanAttributes...))
 	if !t.cloud.HasClusterID() && !t.config.CloudProvider.AllowUntagged {
 		return fmt.Errorf("cloud provider %q has no cluster ID; "+
 			"set it in the provider's configuration, or allow this with "+

@@ -25,6 +25,9 @@ import (
 // decoration is a dependency of a host's decorator.
 type decoration struct{ name string }
 
+// noTracer is a tracer by its type alone.
+type noTracer struct{ ccm.Tracer }
+
 func cloudNamed(name string) ccm.Provider {
 	return fake.New(fake.WithProviderName(name)).CCMProvider()
 }
@@ -79,6 +82,17 @@ func TestWiring_ConcreteTypes_AreAccepted(t *testing.T) {
 				return registry.Register(
 					prometheus.NewGauge(prometheus.GaugeOpts{Name: "fxccm_leading"})) != nil
 			},
+		},
+		"a Tracer": {
+			fx.Options(fx.Supply(cloudNamed("cloud")),
+				fx.Provide(func() ccm.Tracer { return noTracer{} }),
+				fx.Decorate(func(p ccm.Params) ccm.Params {
+					if p.Tracer == (noTracer{}) {
+						p.Name = "traced"
+					}
+					return p
+				})),
+			func(m *ccm.Manager) bool { return m.Name() == "traced" },
 		},
 		"a ClientBuilder": {
 			fx.Supply(cloudNamed("cloud"), ccm.ClientBuilder(note)),

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/fxccm/fxccm/internal/inflight"
 	"github.com/fxccm/fxccm/internal/members"
 	"github.com/fxccm/fxccm/internal/rescue"
+	"github.com/fxccm/fxccm/internal/tracing"
 )
 
 // A PanicError is a panic of the provider, returned as the error of the call that panicked.
@@ -58,6 +60,12 @@ func WithObserver(o Observer) Option { return func(c *caller) { c.observer = o }
 // name, or whether it has a cluster ID.
 func WithPanics(report func(err *PanicError, fatal bool)) Option {
 	return func(c *caller) { c.panics = report }
+}
+
+// WithTracer makes a span of each call that passes the fence, with the common attributes. tracer
+// may be nil. The provider gets the span in its context.
+func WithTracer(tracer tracing.Tracer, common ...slog.Attr) Option {
+	return func(c *caller) { c.tracer, c.common = tracer, common }
 }
 
 // New guards a provider for the term of the fence. The result also is a cloudprovider.PVLabeler if
@@ -225,6 +233,9 @@ type caller struct {
 	log      logr.Logger
 	observer Observer
 	panics   func(err *PanicError, fatal bool)
+	// tracer may be nil.
+	tracer tracing.Tracer
+	common []slog.Attr
 }
 
 // protect makes a call that bypasses the fence. A panic of f becomes an error.
@@ -307,11 +318,13 @@ func call[T any](
 		return result, err
 	}
 	defer done()
+	ctx, span := c.startSpan(ctx, what)
 	err = c.run(ctx, what.Name, func() error {
 		var callErr error
 		result, callErr = f(ctx)
 		return callErr
 	})
+	c.endSpan(ctx, span, err)
 	return result, err
 }
 

@@ -3,6 +3,7 @@ package nodes
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/klog/v2"
+
+	"github.com/fxccm/fxccm/internal/tracing"
 )
 
 const (
@@ -212,17 +215,17 @@ func (c *Controller) work(ctx context.Context) {
 		case err != nil || !c.Selector.Matches(labels.Set(node.Labels)):
 			c.Record.initialized(name)
 		case isNew(node):
-			c.sync(ctx, node)
+			_ = inSpan(ctx, "sync Node", node, c.sync)
 		default:
-			c.complete(ctx, node)
+			_ = inSpan(ctx, "sync Node", node, c.complete)
 		}
 		c.queue.Done(name)
 	}
 }
 
 // complete writes what an initialized node lacks: labels that others imply, and the address. It is
-// tried again until nothing is missing.
-func (c *Controller) complete(ctx context.Context, node *v1.Node) {
+// tried again until nothing is missing. The error is reported already.
+func (c *Controller) complete(ctx context.Context, node *v1.Node) error {
 	err := c.write(ctx, node, stable(node))
 	isAwaited := false
 	if !hasIP(node) {
@@ -233,27 +236,28 @@ func (c *Controller) complete(ctx context.Context, node *v1.Node) {
 	if isAwaited || err != nil {
 		c.queue.AddAfter(node.Name, c.completionPause(node))
 	}
+	return err
 }
 
-// sync initializes a node, or decides when that is tried again.
-func (c *Controller) sync(ctx context.Context, node *v1.Node) {
+// sync initializes a node, or decides when that is tried again. The error is reported already.
+func (c *Controller) sync(ctx context.Context, node *v1.Node) error {
 	state := c.Record.begin(node)
 	if !state.done.IsZero() && time.Since(state.done) < patience {
-		return
+		return nil
 	}
 	isOurs, err := c.initialize(ctx, node)
 	now := time.Now()
 	state.Elsewhere = !isOurs && err == nil
 	switch {
 	case ctx.Err() != nil:
-		return
+		return err
 	case err == nil:
 		state.failing, state.done = time.Time{}, time.Time{}
 		if isOurs {
 			state.done = now
 		}
 		c.Record.put(state)
-		return
+		return nil
 	}
 	if state.failing.IsZero() {
 		state.failing = now
@@ -273,6 +277,16 @@ func (c *Controller) sync(ctx context.Context, node *v1.Node) {
 	}
 	c.Record.put(state)
 	c.queue.AddAfter(node.Name, max(retryPause(failing), c.retries.When(node.Name)))
+	return err
+}
+
+// inSpan calls f in a span of the node.
+func inSpan(
+	ctx context.Context, name string, node *v1.Node, f func(context.Context, *v1.Node) error,
+) (err error) {
+	ctx, span := tracing.Start(ctx, name, slog.String(tracing.Node, node.Name))
+	defer func() { span.End(err) }()
+	return f(ctx, node)
 }
 
 // isTold reports whether an event is due about an error with which a node has failed for so long.
@@ -367,12 +381,18 @@ func (c *Controller) refreshAll(ctx context.Context, isFirst bool) {
 	workqueue.ParallelizeUntil(ctx, c.refresh.Syncs, len(nodes), func(i int) {
 		switch node := nodes[i]; {
 		case !isNew(node):
-			_, err := c.refreshNode(ctx, node)
-			c.noteUpdate(ctx, node, err)
+			_ = inSpan(ctx, "refresh Node", node, c.refreshOne)
 		case !isFirst && c.Record.isIdle(node.Name):
 			c.queue.Add(node.Name)
 		}
 	})
+}
+
+// refreshOne compares an initialized node with its instance, and reports a failure.
+func (c *Controller) refreshOne(ctx context.Context, node *v1.Node) error {
+	_, err := c.refreshNode(ctx, node)
+	c.noteUpdate(ctx, node, err)
+	return err
 }
 
 // refreshNode compares an initialized node with its instance. It returns false without an error if

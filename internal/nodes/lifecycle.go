@@ -76,7 +76,7 @@ func (l *Lifecycle) pass(ctx context.Context) {
 	workqueue.ParallelizeUntil(ctx, l.Syncs, len(nodes), func(i int) {
 		node := nodes[i]
 		if l.isDue(node) {
-			l.settle(ctx, node, l.check(ctx, node))
+			l.settle(ctx, node, l.checkInSpan(ctx, node))
 		}
 	})
 	l.passes.seconds.Observe(time.Since(begun).Seconds())
@@ -110,6 +110,14 @@ var shutdown = v1.Taint{Key: api.TaintNodeShutdown, Effect: v1.TaintEffectNoSche
 
 func isShutdownTaint(t v1.Taint) bool {
 	return t.Key == shutdown.Key && t.Effect == shutdown.Effect
+}
+
+// checkInSpan makes no span for a ready node, which costs no call to the cloud.
+func (l *Lifecycle) checkInSpan(ctx context.Context, node *v1.Node) error {
+	if isReady(node) {
+		return l.check(ctx, node)
+	}
+	return inSpan(ctx, "check Node", node, l.check)
 }
 
 // check looks up the instance of a node, and acts.

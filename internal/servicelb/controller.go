@@ -3,6 +3,7 @@ package servicelb
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/fxccm/fxccm/internal/rescue"
 	"github.com/fxccm/fxccm/internal/rights"
+	"github.com/fxccm/fxccm/internal/tracing"
 )
 
 const (
@@ -268,7 +270,7 @@ func (c *Controller) work(
 		}
 		if c.begin(key, from) {
 			err := rescue.Panic(func() error {
-				c.settle(ctx, key, from, sync(ctx, key))
+				c.settle(ctx, key, from, inSpan(ctx, key, sync))
 				return nil
 			})
 			if err != nil {
@@ -278,6 +280,16 @@ func (c *Controller) work(
 		}
 		from.Done(key)
 	}
+}
+
+func inSpan(
+	ctx context.Context, key types.NamespacedName,
+	sync func(context.Context, types.NamespacedName) error,
+) (err error) {
+	ctx, span := tracing.Start(ctx, "sync Service",
+		slog.String(tracing.Namespace, key.Namespace), slog.String(tracing.Service, key.Name))
+	defer func() { span.End(err) }()
+	return sync(ctx, key)
 }
 
 // begin gives a Service to a worker, unless another has it. Then it comes again afterwards.
