@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/fxccm/fxccm/internal/tracing"
 	"github.com/fxccm/fxccm/provider/internal/kit/ratelimit"
 )
 
@@ -33,8 +35,17 @@ type retries struct {
 	options Options
 }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. The span of a request includes its retries.
 func (r *retries) RoundTrip(req *http.Request) (*http.Response, error) {
+	what := callOf(req.Context())
+	req, span := tracing.StartRequest(req, what.operation,
+		slog.String(tracing.Cloud, what.service))
+	resp, resends, err := r.roundTrip(req)
+	span.EndRequest(resp, err, resends)
+	return resp, err
+}
+
+func (r *retries) roundTrip(req *http.Request) (_ *http.Response, resends int, _ error) {
 	ctx, o := req.Context(), r.options
 	end := o.Clock.Now().Add(retryTime)
 	attempt := req
@@ -42,21 +53,21 @@ func (r *retries) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp, err := r.next.RoundTrip(attempt)
 		reason := retryReason(req, resp, err)
 		if reason == "" || n >= r.max || ctx.Err() != nil || !replayable(req) {
-			return resp, err
+			return resp, n, err
 		}
 		now := o.Clock.Now()
 		wait := backoff(firstPause, maxPause, n, o.random()) + ratelimit.RetryAfter(resp, now)
 		if now.Add(wait).After(end) {
-			return resp, err
+			return resp, n, err
 		}
 		o.Logger.V(2).Info("Retrying request to OpenStack", "operation", callOf(ctx).operation,
 			"reason", reason, "after", wait.String())
 		if ended := pause(ctx, o.Clock, wait); ended != nil {
-			return nil, fmt.Errorf("wait to retry after %s: %w", outcome(resp, err), ended)
+			return nil, n, fmt.Errorf("wait to retry after %s: %w", outcome(resp, err), ended)
 		}
 		o.Observer.RequestRetried(reason)
 		if attempt, err = replay(req); err != nil {
-			return nil, err
+			return nil, n, err
 		}
 	}
 }

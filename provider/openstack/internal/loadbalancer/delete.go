@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/fxccm/fxccm/internal/tracing"
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
@@ -88,7 +89,9 @@ func (l *LoadBalancers) EnsureLoadBalancerDeleted(
 }
 
 // findAny finds the Service's load balancer, whether the Service requests one or not.
-func (r *reconciler) findAny(ctx context.Context) error {
+func (r *reconciler) findAny(ctx context.Context) (err error) {
+	ctx, span := tracing.Start(ctx, "find")
+	defer func() { span.End(err) }()
 	if err := r.identify(ctx); err != nil {
 		return err
 	}
@@ -117,7 +120,9 @@ func (r *reconciler) delete(ctx context.Context) error {
 		}
 		r.found.deleting = nil
 	}
-	is, err := r.observeBeside(ctx)
+	reading, span := tracing.Start(ctx, "observe")
+	is, err := r.observeBeside(reading)
+	span.End(err)
 	if err != nil {
 		return err
 	}

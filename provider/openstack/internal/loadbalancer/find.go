@@ -11,6 +11,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/internal/tracing"
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
@@ -20,7 +21,9 @@ import (
 )
 
 // find reads the settings of the Service, and finds its load balancer.
-func (r *reconciler) find(ctx context.Context) error {
+func (r *reconciler) find(ctx context.Context) (err error) {
+	ctx, span := tracing.Start(ctx, "find")
+	defer func() { span.End(err) }()
 	if err := r.identify(ctx); err != nil {
 		return err
 	}

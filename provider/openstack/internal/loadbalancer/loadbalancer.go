@@ -249,7 +249,7 @@ func (l *LoadBalancers) ensure(ctx context.Context, of request) (*v1.LoadBalance
 		l.states.set(service.UID, r.state)
 		l.tracked.set(service.UID, serviceName{r.cluster, service.Namespace, service.Name})
 	}
-	l.repairs.start()
+	l.repairs.start(ctx)
 	if r.awaitsEndpoints(of.service) {
 		return nil, retryAfter(minRetryDelay, "service %s/%s has changed: its members are pods, "+
 			"whose endpoints are not passed yet", service.Namespace, service.Name)

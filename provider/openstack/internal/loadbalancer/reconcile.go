@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/internal/tracing"
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
@@ -107,6 +109,8 @@ func (r *reconciler) reconcile(ctx context.Context) (*v1.LoadBalancerStatus, err
 	var want desired.State
 	if err == nil {
 		err = r.awaiting(ctx, r.placesFrom(), func(ctx context.Context) (err error) {
+			ctx, span := tracing.Start(ctx, "decide")
+			defer func() { span.End(err) }()
 			want, err = r.decide(ctx)
 			return err
 		})
@@ -217,11 +221,15 @@ func (r *reconciler) waitForParts(is plan.Observed) error {
 func (r *reconciler) diff(
 	ctx context.Context, want desired.State, complete bool,
 ) (observed, plan.Plan, error) {
-	is, err := r.observe(ctx, want, complete)
+	reading, span := tracing.Start(ctx, "observe")
+	is, err := r.observe(reading, want, complete)
+	span.End(err)
 	if err != nil {
 		return observed{}, plan.Plan{}, err
 	}
+	_, span = tracing.Start(ctx, "plan")
 	todo := plan.Change(is.comparable(want), is.Observed)
+	span.End(nil, slog.Int(tracing.Steps, len(todo.Steps)))
 	if complete || r.found.balancer == nil || is.suffices(want, todo) {
 		return is, todo, nil
 	}

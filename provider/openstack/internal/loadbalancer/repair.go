@@ -3,6 +3,7 @@ package loadbalancer
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/internal/rescue"
+	"github.com/fxccm/fxccm/internal/tracing"
 )
 
 // Limits of repairs.
@@ -41,6 +43,8 @@ type repairs struct {
 	// ctx ends with the term.
 	ctx    context.Context
 	cancel context.CancelFunc
+	// traced is ctx with the tracer of the first reconcile. start sets it.
+	traced context.Context
 	alive  sync.WaitGroup
 	queue  workqueue.TypedRateLimitingInterface[repair]
 	// turn is the position of the Service with which the next deep repairs begin. Only watch uses
@@ -64,6 +68,7 @@ type repair struct {
 func newRepairs(of *LoadBalancers) *repairs {
 	r := &repairs{of: of}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.traced = r.ctx
 	r.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[repair](firstRetry, lastRetry),
 		// The real clock is used: no behavior depends on these pauses.
@@ -71,14 +76,15 @@ func newRepairs(of *LoadBalancers) *repairs {
 	return r
 }
 
-// start begins the repairs, once.
-func (r *repairs) start() {
+// start begins the repairs, once. ctx is that of a reconcile.
+func (r *repairs) start(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return
 	}
 	r.begun.Do(func() {
+		r.traced = tracing.WithTracerOf(r.ctx, ctx)
 		if r.of.config.Defaults.LoadBalancer.DriftPeriod > 0 {
 			r.alive.Go(r.watch)
 		}
@@ -186,18 +192,21 @@ func (r *repairs) do(item repair) error {
 		cluster: cluster, service: service,
 		mode: mode{create: true, repair: true, deep: item.deep, age: r.of.config.CheckAge},
 	}
-	status, err := r.of.ensure(r.ctx, what)
-	if errors.Is(err, errOld) {
-		what.age = 0
-		status, err = r.of.ensure(r.ctx, what)
-	}
-	if err != nil {
-		return err
-	}
-	if equality.Semantic.DeepEqual(*status, service.Status.LoadBalancer) {
-		return nil
-	}
-	return r.of.publish(r.ctx, service, status)
+	return tracing.Do(r.traced, "repair Service", func(ctx context.Context) error {
+		status, err := r.of.ensure(ctx, what)
+		if errors.Is(err, errOld) {
+			what.age = 0
+			status, err = r.of.ensure(ctx, what)
+		}
+		if err != nil {
+			return err
+		}
+		if equality.Semantic.DeepEqual(*status, service.Status.LoadBalancer) {
+			return nil
+		}
+		return r.of.publish(ctx, service, status)
+	}, slog.String(tracing.Namespace, service.Namespace),
+		slog.String(tracing.Service, service.Name))
 }
 
 // served finds a Service for which the service controller has requested a load balancer and not its

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
 
+	"github.com/fxccm/fxccm/internal/tracing"
 	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
@@ -111,7 +114,7 @@ func (runner *Runner) Run(
 			err = r.seeTagsAhead(ctx)
 		}
 		if err == nil {
-			err = step.take(ctx, r)
+			err = r.take(ctx, step)
 		}
 		if err != nil {
 			return r.result, &StepError{step, fmt.Errorf("%s: %w", step, err)}
@@ -120,6 +123,22 @@ func (runner *Runner) Run(
 		r.Logger.Info("Load balancer step done", "step", step.String(), "loadBalancer", r.id())
 	}
 	return r.result, nil
+}
+
+// take takes a step in a span. To wait for Octavia is no failure of the span.
+func (r *run) take(ctx context.Context, step Step) error {
+	if !tracing.IsInside(ctx) {
+		return step.take(ctx, r)
+	}
+	ctx, span := tracing.Start(ctx, strings.TrimPrefix(fmt.Sprintf("%T", step), "plan."),
+		slog.String(tracing.Step, step.String()), slog.String(tracing.LoadBalancer, r.id()))
+	err := step.take(ctx, r)
+	if errors.Is(err, octavia.ErrPending) || errors.Is(err, ErrQueued) {
+		span.End(nil, slog.String(tracing.Result, "retry"))
+	} else {
+		span.End(err)
+	}
+	return err
 }
 
 // StepError is the error of a step.
