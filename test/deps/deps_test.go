@@ -35,6 +35,10 @@ var kinds = map[string][]string{
 		"k8s.io/component-base/metrics/prometheus/restclient",
 	},
 	"a registry of configurations":    {"k8s.io/component-base/configz"},
+	"an exporter of traces": {
+		"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters",
+		"go.opentelemetry.io/proto",
+	},
 	"a template engine":               {"html/template", "text/template"},
 	"the command line of this module": {module + "/cmd"},
 	"a library for command lines":     {"github.com/spf13/cobra"},
