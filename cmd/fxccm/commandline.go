@@ -11,6 +11,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
+	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/cmd/fxccm/cli"
 	"github.com/fxccm/fxccm/options"
 )
@@ -72,17 +73,17 @@ func newServerCommand(stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "fxccm [flags]", Long: about, DisableFlagsInUseLine: true,
 	}
-	line.serve(cmd, stderr, func(config options.Configuration) (*fx.App, error) {
-		return newApp(config), nil
+	line.serve(cmd, stderr, func(
+		config options.Configuration, tracer ccm.Tracer,
+	) (*fx.App, error) {
+		return newApp(config, tracer), nil
 	})
 	return cmd
 }
 
 // serve lets a command run an app until it is stopped. Warnings about deprecated and old flags go
 // to stderr.
-func (c *commandLine) serve(
-	cmd *cobra.Command, stderr io.Writer, newApp func(options.Configuration) (*fx.App, error),
-) {
+func (c *commandLine) serve(cmd *cobra.Command, stderr io.Writer, newApp appConstructor) {
 	cmd.Args = cli.NoArgs
 	// Cobra's own flag would need a template for this text. With text/template the linker keeps all
 	// exported methods of the program.

@@ -48,11 +48,13 @@ func newFleetCommand(stderr io.Writer) *cobra.Command {
 		Use: "fleet [flags]", Short: "Run the CCMs of many clusters", Long: fleetAbout,
 		Example: fleetExample, DisableFlagsInUseLine: true,
 	}
-	line.serve(cmd, stderr, func(each options.Configuration) (*fx.App, error) {
+	line.serve(cmd, stderr, func(
+		each options.Configuration, tracer ccm.Tracer,
+	) (*fx.App, error) {
 		if err := config.Check(line.all); err != nil {
 			return nil, cli.Usagef("%w", err)
 		}
-		return newFleetApp(config, each)
+		return newFleetApp(config, each, tracer)
 	})
 	cmd.AddCommand(newFleetStatusCommand())
 	cli.ShowOnly(cmd, titleOf(set.Name()))
@@ -60,7 +62,9 @@ func newFleetCommand(stderr io.Writer) *cobra.Command {
 }
 
 // newFleetApp is the whole fleet.
-func newFleetApp(config fleet.Config, each options.Configuration) (*fx.App, error) {
+func newFleetApp(
+	config fleet.Config, each options.Configuration, tracer ccm.Tracer,
+) (*fx.App, error) {
 	params, err := config.Params(each.Config, fleet.Host{
 		Providers: map[string]func(*managed.Cluster) (ccm.Provider, error){
 			openstack.Name: openStackOf(config.Cloud, each.Config.CloudProvider.ConfigStrict),
@@ -68,6 +72,7 @@ func newFleetApp(config fleet.Config, each options.Configuration) (*fx.App, erro
 		},
 		Controllers: []ccm.Controller{persistentvolumelabel.Controller(), nodeipam.Controller()},
 		Registerer:  legacyregistry.Registerer(),
+		Tracer:      tracer,
 	})
 	if err != nil {
 		return nil, err

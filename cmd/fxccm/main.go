@@ -30,7 +30,7 @@ const stopReserve = 5 * time.Second
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // newApp is the whole cloud controller manager.
-func newApp(config options.Configuration) *fx.App {
+func newApp(config options.Configuration, tracer ccm.Tracer) *fx.App {
 	return fx.New(
 		// The configuration: from flags and a file (commandLine), or a literal in Go.
 		fx.Supply(config.Config, config.Serving),
@@ -55,6 +55,9 @@ func newApp(config options.Configuration) *fx.App {
 		// The metrics of fxccm and of the cloud are in component-base's registry, which the
 		// secure port serves.
 		fx.Provide(func() prometheus.Registerer { return legacyregistry.Registerer() }),
+
+		// Spans, if OpenTelemetry's environment variables ask for them.
+		fx.Provide(func() ccm.Tracer { return tracer }),
 
 		// Settings of this program.
 		fx.StopTimeout(config.Config.DrainTimeout.Duration+stopReserve),

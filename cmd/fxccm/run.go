@@ -20,8 +20,11 @@ import (
 	"github.com/fxccm/fxccm/options"
 )
 
+// appConstructor creates an app from its configuration. The tracer may be nil.
+type appConstructor func(options.Configuration, ccm.Tracer) (*fx.App, error)
+
 // runServer runs an app until it is stopped.
-func runServer(line *commandLine, newApp func(options.Configuration) (*fx.App, error)) error {
+func runServer(line *commandLine, newApp appConstructor) error {
 	completed, err := line.options.Complete()
 	if err != nil {
 		return err
@@ -33,7 +36,9 @@ func runServer(line *commandLine, newApp func(options.Configuration) (*fx.App, e
 	if err := ownProcess(completed); err != nil {
 		return err
 	}
-	app, err := newApp(completed.Configuration)
+	tracer, endTracing := startTracing()
+	defer endTracing()
+	app, err := newApp(completed.Configuration, tracer)
 	if err == nil {
 		err = app.Err()
 	}

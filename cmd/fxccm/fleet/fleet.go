@@ -207,6 +207,8 @@ type Host struct {
 	Controllers []ccm.Controller
 	// Registerer registers the fleet's metrics, and with ClusterMetrics those of the clusters.
 	Registerer prometheus.Registerer
+	// Tracer starts the spans of the clusters' Managers. Nil: none.
+	Tracer ccm.Tracer
 }
 
 // Params returns the Params of the fleet, from its flags and from the configuration of each
@@ -303,5 +305,6 @@ func manager(base ccm.Config, host Host, cluster fleet.Cluster) (ccm.Params, err
 	}
 	return ccm.Params{
 		Config: base, Providers: []ccm.Provider{provider}, Controllers: host.Controllers,
+		Tracer: host.Tracer,
 	}, nil
 }
