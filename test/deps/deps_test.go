@@ -34,7 +34,7 @@ var kinds = map[string][]string{
 		"k8s.io/component-base/metrics/prometheus/workqueue",
 		"k8s.io/component-base/metrics/prometheus/restclient",
 	},
-	"a registry of configurations":    {"k8s.io/component-base/configz"},
+	"a registry of configurations": {"k8s.io/component-base/configz"},
 	"an exporter of traces": {
 		"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters",
 		"go.opentelemetry.io/proto",
@@ -60,7 +60,7 @@ var exceptions = map[string][]string{
 		"the API server's machinery", "storage and RPC", "upstream's command",
 		"handlers on the default mux", "the flag --version on import",
 		"a claim on client-go's metrics", "a registry of configurations", "a template engine",
-		"a library for command lines",
+		"a library for command lines", "an exporter of traces",
 	},
 	// Packages for tests of hosts.
 	module + "/ccm/ccmtest":              {"what only our tests need"},
