@@ -16,13 +16,13 @@ import (
 // deletePeriod is the pause before the deletion of a Lease is retried.
 const deletePeriod = time.Second
 
-// hasLeft reports whether the member's cluster has left the fleet after its Manager campaigned for
-// a Lease in the management cluster.
+// hasLeft reports whether the member's cluster was cleaned up, or has left the fleet after its
+// Manager campaigned for a Lease in the management cluster.
 func (f *Fleet) hasLeft(m *member) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, wanted := f.clusters[m.cluster.Name]
-	return m.campaigned && !wanted && f.stopping == nil
+	return m.cleanedUp.Load() || m.leading != nil && !wanted && f.stopping == nil
 }
 
 // deleteLease deletes the released Lease of a cluster that has left the fleet. A replica whose

@@ -626,7 +626,7 @@ func (f *Fleet) stopAll(why error) error {
 	defer f.mu.Unlock()
 	f.stopping = why
 	for _, m := range f.members {
-		if m.stopped == nil {
+		if m.phase < leaving {
 			m.stopFor(why)
 		}
 	}

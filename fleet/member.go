@@ -29,20 +29,14 @@ type member struct {
 	phase   phase
 	// The Manager and its connections are zero until they are built.
 	made
-	// stop ends the Manager. stopped is the reason, or nil before.
-	stop    context.CancelCauseFunc
-	stopped error
-	// campaigned is true if the fleet holds the Manager's Lease. Only the member's goroutine uses
-	// it.
-	campaigned bool
+	// stop ends the Manager, or the pause, with a reason.
+	stop context.CancelCauseFunc
 	// note is the progress of a clean-up, and cleanedUp is true when it is complete.
 	note      string
 	cleanedUp atomic.Bool
 	// replacing is true during a call of replaceCloud. The calls run in the background.
 	replacing  bool
 	background sync.WaitGroup
-	// leading reports whether the Manager has won the Lease.
-	leading atomic.Bool
 	// err is the result of the Manager's Run.
 	err error
 	// failure is why the member pauses until retryAt.
@@ -63,6 +57,8 @@ const (
 	serving phase = iota
 	// pausing: the Manager has failed, and the member waits.
 	pausing
+	// leaving: the Manager, or the pause, was told to end.
+	leaving
 	// over: the Manager's Run has returned. Parts of it may still be ending.
 	over
 )
@@ -73,6 +69,9 @@ type made struct {
 	// access and meter are nil if Params.Manager has given the client configuration.
 	access *access
 	meter  *meter
+	// leading reports whether the Manager has won its Lease. It is nil unless the fleet holds the
+	// Lease.
+	leading *atomic.Bool
 	// cleaning is true if the Manager cleans up after a deleted cluster.
 	cleaning bool
 	// replaceCloud is nil unless the running provider takes another configuration.
@@ -130,8 +129,8 @@ func (f *Fleet) reconcile(name string) {
 	switch {
 	case m != nil && m.phase == over:
 		f.forget(name, m)
-	case m != nil && m.stopped != nil:
-		// The Manager is already stopping.
+	case m != nil && m.phase == leaving:
+		// Its end queues the cluster again.
 	case m != nil:
 		if why := f.mustStop(m, wanted, &cluster); why != nil {
 			m.stopFor(why)
@@ -148,7 +147,7 @@ func (f *Fleet) reconcile(name string) {
 }
 
 func (m *member) stopFor(why error) {
-	m.stopped = why
+	m.phase = leaving
 	m.stop(why)
 }
 
@@ -165,9 +164,6 @@ func (f *Fleet) forget(name string, m *member) {
 	}
 	if m.access != nil {
 		m.access.reset()
-	}
-	if m.stopped == errChanged || m.stopped == errGone {
-		f.pauses.Forget(name)
 	}
 	delete(f.members, name)
 	f.queue.Add(name)
@@ -203,8 +199,9 @@ func (f *Fleet) mustStop(m *member, wanted bool, cluster *Cluster) error {
 	if m.generation != f.generation || keep <= 0 {
 		return errNotPreferred
 	}
-	if holder, _, _ := f.view.cluster(f.leaseOf(cluster.Name)); !m.leading.Load() &&
-		holder != "" && holder != f.self.identity {
+	isLeading := m.leading != nil && m.leading.Load()
+	if holder, _, _ := f.view.cluster(f.leaseOf(cluster.Name)); !isLeading && holder != "" &&
+		holder != f.self.identity {
 		return errNotPreferred
 	}
 	f.queue.AddAfter(cluster.Name, keep)
@@ -259,7 +256,7 @@ func (f *Fleet) replaceCloudConfig(m *member, cluster *Cluster) {
 		defer f.mu.Unlock()
 		m.replacing = false
 		switch {
-		case m.stopped != nil:
+		case m.phase == leaving:
 			return
 		case err != nil:
 			f.failed(name, err)
@@ -330,12 +327,8 @@ func (f *Fleet) start(cluster Cluster) {
 		begun := time.Now()
 		err, failure := f.serve(ctx, m, cluster)
 		timedOut, isDrainTimeout := errors.AsType[*ccm.DrainTimeoutError](err)
-		if !isDrainTimeout && (m.cleanedUp.Load() || f.hasLeft(m)) {
-			f.deleteLease(cluster.Name) // before another Manager of this replica may take it
-		}
 		f.mu.Lock()
-		m.phase, m.err = over, err
-		isFailed := failure != nil && m.stopped == nil && !isDrainTimeout
+		isFailed := failure != nil && m.phase == serving && !isDrainTimeout
 		if isFailed {
 			m.phase, m.failure = pausing, failure
 			// A reference to the ended Manager would keep its memory.
@@ -345,21 +338,23 @@ func (f *Fleet) start(cluster Cluster) {
 			f.pauses.Forget(cluster.Name)
 		}
 		f.mu.Unlock()
+		if isFailed {
+			f.pause(ctx, m, &cluster)
+		}
+		if !isDrainTimeout && f.hasLeft(m) {
+			f.deleteLease(cluster.Name) // before another Manager of this replica may take it
+		}
+		f.mu.Lock()
+		if why := context.Cause(ctx); why == errChanged || why == errGone {
+			f.pauses.Forget(cluster.Name)
+		}
+		m.phase, m.err = over, err
+		f.mu.Unlock()
 		f.membersEnded.Broadcast()
-		switch {
-		case isDrainTimeout && timedOut.Ended() != nil:
+		if isDrainTimeout && timedOut.Ended() != nil {
 			f.log.Error(err, "The cluster's Manager did not drain in time", "cluster", cluster.Name)
 			f.queue.Add(cluster.Name)
 			<-timedOut.Ended()
-		case isFailed:
-			f.pause(ctx, m, &cluster)
-			if f.hasLeft(m) {
-				f.deleteLease(cluster.Name)
-			}
-			f.mu.Lock()
-			m.phase = over
-			f.mu.Unlock()
-			f.membersEnded.Broadcast()
 		}
 	}()
 }
@@ -374,12 +369,12 @@ func (f *Fleet) serve(ctx context.Context, m *member, cluster Cluster) (err, fai
 		exceeded.CompareAndSwap(nil, &why)
 		stop(why)
 	})
-	if err != nil {
-		return nil, err
-	}
 	f.mu.Lock()
 	m.made = made
 	f.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
 	defer func() {
 		f.mu.Lock()
 		m.replaceCloud = nil
@@ -510,9 +505,10 @@ func (f *Fleet) build(
 		if err != nil {
 			return made, err
 		}
-		m.campaigned = true
+		made.leading = new(atomic.Bool)
 		own := &memberElector{
-			Elector: elector, member: m, changed: func() { f.queue.Add(cluster.Name) },
+			Elector: elector, leading: made.leading,
+			changed: func() { f.queue.Add(cluster.Name) },
 		}
 		if config := params.RESTConfig; !made.cleaning && cluster.object != nil && config != nil {
 			own.record = func(ctx context.Context) { f.record(ctx, m, &cluster, config) }
@@ -526,10 +522,10 @@ func (f *Fleet) build(
 	return made, err
 }
 
-// memberElector sets leading of its member while the Manager leads.
+// memberElector sets leading while the Manager leads.
 type memberElector struct {
 	election.Elector
-	member  *member
+	leading *atomic.Bool
 	changed func()
 	// record runs beside the Manager while it leads. It may be nil.
 	record func(context.Context)
@@ -540,8 +536,8 @@ func (e *memberElector) Elect(
 	ctx context.Context, lead func(context.Context, election.Grant) error,
 ) error {
 	return e.Elector.Elect(ctx, func(ctx context.Context, g election.Grant) error {
-		e.member.leading.Store(true)
-		defer e.member.leading.Store(false)
+		e.leading.Store(true)
+		defer e.leading.Store(false)
 		e.changed()
 		if e.record != nil {
 			recording, stop := context.WithCancel(ctx)

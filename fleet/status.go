@@ -166,7 +166,7 @@ func (f *Fleet) clusterStatus(name string) ClusterStatus {
 		if err != nil {
 			status.State = StateFailed
 		}
-	case m.phase == pausing:
+	case m.failure != nil:
 		status.State, status.RetryAt = StateFailed, m.retryAt
 		if f.params.Lock == LockWorkload {
 			status.Leader = ""
