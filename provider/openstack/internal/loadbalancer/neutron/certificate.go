@@ -23,7 +23,7 @@ type certificate struct{ err error }
 // reference names; else the error wraps [ErrNoCertificate]. Existence is cached for 10 min. The
 // content is not read.
 func (a *API) CheckCertificate(ctx context.Context, ref string) error {
-	found, _, err := a.certificates.one(ctx, ref)
+	found, _, err := a.certificates.One(ctx, ref)
 	if err != nil {
 		return err
 	}

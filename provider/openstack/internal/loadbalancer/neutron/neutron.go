@@ -66,16 +66,16 @@ type API struct {
 	config     Config
 	extensions *capability.Fact[capability.NetworkExtensions]
 
-	groups       *lookup[*SecurityGroup]
-	groupNames   *lookup[map[string]bool]
-	serverPorts  *lookup[[]NodePort]
-	groupPorts   *lookup[[]NodePort]
-	addresses    *lookup[[]Address]
-	subnets      *lookup[Subnet]
-	networks     *lookup[[]Subnet]
-	external     *lookup[externalNetworks]
-	gateways     *lookup[[]string]
-	certificates *lookup[certificate]
+	groups       *sharing.Lookup[*SecurityGroup]
+	groupNames   *sharing.Lookup[map[string]bool]
+	serverPorts  *sharing.Lookup[[]NodePort]
+	groupPorts   *sharing.Lookup[[]NodePort]
+	addresses    *sharing.Lookup[[]Address]
+	subnets      *sharing.Lookup[Subnet]
+	networks     *sharing.Lookup[[]Subnet]
+	external     *sharing.Lookup[externalNetworks]
+	gateways     *sharing.Lookup[[]string]
+	certificates *sharing.Lookup[certificate]
 	groupEdits   *batch.Batches[*groupEdit]
 	// untagged is until when Neutron gets no tags; nil: it has kept all so far.
 	untagged atomic.Pointer[time.Time]
@@ -105,10 +105,18 @@ func New(config Config) *API {
 	a.external = newLookup(a, networkAge, a.readExternalNetworks)
 	a.gateways = newLookup(a, networkAge, a.readGateways)
 	a.certificates = newLookup(a, certificateAge, a.readCertificates)
-	a.certificates.keeps = func(c certificate) bool { return c.err == nil }
+	a.certificates.Keeps = func(c certificate) bool { return c.err == nil }
 	a.groupEdits = batch.New(ErrClosed, a.editGroups)
 	a.closing = append(a.closing, a.groupEdits.Close)
 	return a
+}
+
+func newLookup[T any](
+	a *API, age time.Duration, read func(context.Context, []string) (map[string]T, error),
+) *sharing.Lookup[T] {
+	l := sharing.NewLookup(ErrClosed, a.config.Clock, age, read)
+	a.closing = append(a.closing, l.Close)
+	return l
 }
 
 // Close cancels calls in flight, and waits for their end.

@@ -21,7 +21,7 @@ func (a *API) NodePorts(
 	ctx context.Context, serverIDs []string, groupID string,
 ) ([]NodePort, error) {
 	var found []NodePort
-	byServer, err := a.serverPorts.get(ctx, distinct(serverIDs)...)
+	byServer, err := a.serverPorts.Get(ctx, distinct(serverIDs)...)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (a *API) NodePorts(
 		found = append(found, ports...)
 	}
 	if groupID != "" {
-		bearing, _, err := a.groupPorts.one(ctx, groupID)
+		bearing, _, err := a.groupPorts.One(ctx, groupID)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +55,7 @@ func distinct(ids []string) []string {
 func (a *API) ServerAddresses(
 	ctx context.Context, serverIDs []string,
 ) (map[string][]Address, error) {
-	return a.addresses.get(ctx, distinct(serverIDs)...)
+	return a.addresses.Get(ctx, distinct(serverIDs)...)
 }
 
 func (a *API) readAddresses(

@@ -16,7 +16,7 @@ import (
 // does not exist. If several have the name, it returns the oldest. Concurrent calls share their
 // requests.
 func (a *API) SecurityGroup(ctx context.Context, name string) (*SecurityGroup, error) {
-	found, _, err := a.groups.one(ctx, name)
+	found, _, err := a.groups.One(ctx, name)
 	return found, err
 }
 
@@ -24,7 +24,7 @@ func (a *API) SecurityGroup(ctx context.Context, name string) (*SecurityGroup, e
 // used if this process creates no groups. All names are listed once an hour, so most calls make no
 // request.
 func (a *API) LeftSecurityGroup(ctx context.Context, name string) (*SecurityGroup, error) {
-	names, _, err := a.groupNames.one(ctx, "")
+	names, _, err := a.groupNames.One(ctx, "")
 	if err != nil || !names[name] {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 // Subnet returns a subnet; [ErrNotFound] if the project sees no subnet with that ID. It is cached
 // for 10 min.
 func (a *API) Subnet(ctx context.Context, id string) (Subnet, error) {
-	found, ok, err := a.subnets.one(ctx, id)
+	found, ok, err := a.subnets.One(ctx, id)
 	switch {
 	case err != nil:
 		return Subnet{}, err
@@ -24,7 +24,7 @@ func (a *API) Subnet(ctx context.Context, id string) (Subnet, error) {
 // Subnets returns the subnets of a network that the project sees, sorted by ID. They are cached for
 // networkAge, unless the list is empty.
 func (a *API) Subnets(ctx context.Context, networkID string) ([]Subnet, error) {
-	found, _, err := a.networks.one(ctx, networkID)
+	found, _, err := a.networks.One(ctx, networkID)
 	return found, err
 }
 
@@ -71,7 +71,7 @@ func (n externalNetwork) identifier() string { return n.ID }
 
 // IsExternal reports whether a network is external. The answer is cached for networkAge.
 func (a *API) IsExternal(ctx context.Context, networkID string) (bool, error) {
-	all, _, err := a.external.one(ctx, "")
+	all, _, err := a.external.One(ctx, "")
 	return slices.Contains(all.ids, networkID), err
 }
 
@@ -81,7 +81,7 @@ func (a *API) IsExternal(ctx context.Context, networkID string) (bool, error) {
 // the network, of which Octavia chooses one. If both are "", or no router leads to any of them, it
 // is the first one by ID, as with OCCM. The answers are cached for networkAge.
 func (a *API) ExternalNetwork(ctx context.Context, subnetID, networkID string) (string, error) {
-	external, _, err := a.external.one(ctx, "")
+	external, _, err := a.external.One(ctx, "")
 	all := external.usable
 	if err != nil || len(all) == 0 {
 		return "", err
@@ -99,7 +99,7 @@ func (a *API) ExternalNetwork(ctx context.Context, subnetID, networkID string) (
 		if from.IPv6 {
 			continue
 		}
-		reached, _, err := a.gateways.one(ctx, from.ID)
+		reached, _, err := a.gateways.One(ctx, from.ID)
 		if err != nil {
 			return "", err
 		}
