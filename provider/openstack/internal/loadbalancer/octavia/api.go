@@ -14,7 +14,6 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/fxccm/fxccm/provider/kit/batch"
 	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
 	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
@@ -55,7 +54,7 @@ type API struct {
 	config Config
 
 	minor   *capability.Fact[int]
-	surveys *batch.Batches[*survey]
+	surveys *sharing.Lookup[*survey]
 	// reads is nil if the lists are shared with other clusters.
 	reads *sharing.Reads
 
@@ -66,8 +65,6 @@ type API struct {
 	mu sync.Mutex
 	// last is the newest list of load balancers; nil before the first.
 	last *Snapshot
-	// surveyed is the last survey of the contents of load balancers; nil before the first.
-	surveyed *surveyed
 	// waiting is how many Settled calls are in flight.
 	waiting int
 
@@ -86,7 +83,8 @@ func New(c Config) *API {
 	}
 	a.minor = capability.New(a.askVersion,
 		capability.Options{Clock: c.Clock, Share: c.Share, Key: "version of Octavia"})
-	a.surveys = batch.New(ErrClosed, a.answerSurveys)
+	a.surveys = sharing.NewLookup(ErrClosed, c.Clock, surveyAge, a.survey)
+	a.surveys.Keeps = func(s *survey) bool { return !s.updated.IsZero() }
 	if c.Share == nil {
 		a.reads = sharing.NewReads(c.Clock, ErrClosed)
 		a.config.Share = a.reads.Read

@@ -55,17 +55,17 @@ func (a *API) contents(
 	if id == "" {
 		return Contents{}, ErrNotFound
 	}
-	s := &survey{id: id}
-	found, known := a.recallSurvey(id, updated)
-	if known {
-		s.findings = found
-	} else if err := a.surveys.Ask(ctx, s); err != nil {
-		return Contents{}, err
+	s, known := a.surveys.Recall(id)
+	if !known || !s.updated.Equal(updated) {
+		var err error
+		if s, _, err = a.surveys.Renew(ctx, id); err != nil {
+			return Contents{}, err
+		}
 	}
 	if s.err != nil {
 		return Contents{}, s.err
 	}
-	told, err := a.known(ctx, s, depth)
+	told, err := a.known(ctx, id, s, depth)
 	if err != nil {
 		return Contents{}, err
 	}
@@ -84,12 +84,12 @@ func (a *API) contents(
 
 // known returns the status tree; nil if everything is to be read fully. Without the tree, filtered
 // lists cannot distinguish an empty load balancer from one that does not exist.
-func (a *API) known(ctx context.Context, s *survey, depth Depth) (tree, error) {
+func (a *API) known(ctx context.Context, id string, s *survey, depth Depth) (tree, error) {
 	switch {
 	case depth == InPart:
-		return a.statusTree(ctx, s.id)
+		return a.statusTree(ctx, id)
 	case s.empty():
-		_, err := a.Get(ctx, s.id)
+		_, err := a.Get(ctx, id)
 		return nil, err
 	}
 	return nil, nil
@@ -158,14 +158,13 @@ const (
 	width = 8
 )
 
-// survey requests the listeners and pools of a load balancer. Surveys of one batch share requests.
+// survey has the listeners and pools of a load balancer, or an error. Callers share it.
 type survey struct {
-	id string
-
-	// The findings are set after the batch. Callers of the same load balancer share them, and must
-	// not change them.
 	findings
-	err error
+	// updated is the load balancer's UpdatedAt in the list before a survey of the whole project.
+	// Zero: it is unknown, so the survey answers no later calls.
+	updated time.Time
+	err     error
 }
 
 type findings struct {
@@ -175,104 +174,67 @@ type findings struct {
 	monitors map[string]*Monitor
 }
 
-// surveyed holds the findings about the whole project, and when the load balancers last changed.
-type surveyed struct {
-	begun time.Time
-	byID  map[string]findings
-	// updated are the load balancers' UpdatedAt in the list before the survey.
-	updated map[string]time.Time
-}
-
 // surveyAge is how long the findings about the project answer later calls, of which a start has
 // many.
 const surveyAge = time.Minute
 
-// recallSurvey answers from the last survey of the project. updated is the UpdatedAt that the
-// caller has seen: if it is equal in the survey, the load balancer has not changed since.
-func (a *API) recallSurvey(id string, updated time.Time) (findings, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	last := a.surveyed
-	if last == nil || updated.IsZero() || a.config.Clock.Since(last.begun) > surveyAge ||
-		!last.updated[id].Equal(updated) {
-		return findings{}, false
-	}
-	found, ok := last.byID[id]
-	return found, ok && !found.empty()
-}
-
-// startSurvey records the UpdatedAt of the load balancers before the survey.
-func (a *API) startSurvey() *surveyed {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	s := &surveyed{begun: a.config.Clock.Now(), updated: map[string]time.Time{}}
-	if a.last != nil {
-		for _, lb := range a.last.all {
-			s.updated[lb.ID] = lb.UpdatedAt
-		}
-	}
-	return s
-}
-
 func (f findings) empty() bool { return len(f.listeners)+len(f.pools) == 0 }
 
-func (a *API) answerSurveys(ctx context.Context, asked []*survey) {
-	byID := map[string][]*survey{}
-	var ids []string
-	for _, s := range asked {
-		if byID[s.id] == nil {
-			ids = append(ids, s.id)
-		}
-		byID[s.id] = append(byID[s.id], s)
-	}
-	answer := func(id string, found findings, err error) {
-		for _, s := range byID[id] {
-			s.findings, s.err = found, err
-		}
-	}
+func (a *API) survey(ctx context.Context, ids []string) (found map[string]*survey, err error) {
+	found = map[string]*survey{}
 	if len(ids) > few {
-		ids = a.surveyAll(ctx, ids, answer)
-	}
-	errs := batch.InParallel(ids, width, func(id string) error {
-		found, err := a.surveyOne(ctx, id)
-		answer(id, found, err)
-		return nil
-	})
-	for i, err := range errs {
-		if err != nil {
-			answer(ids[i], findings{}, err)
+		if found, err = a.surveyAll(ctx); err != nil {
+			return nil, err
 		}
 	}
+	// A list of the project lacks another project's load balancer, which an administrator may use.
+	var unknown []string
+	for _, id := range ids {
+		if found[id] == nil {
+			found[id], unknown = &survey{}, append(unknown, id)
+		}
+	}
+	errs := batch.InParallel(unknown, width, func(id string) (err error) {
+		found[id].findings, err = a.surveyOne(ctx, id)
+		return err
+	})
+	for i, id := range unknown {
+		found[id].err = errs[i]
+	}
+	return found, nil
 }
 
-// surveyAll answers from lists of the whole project, and returns the IDs that these lack: the load
-// balancer may be another project's, which an administrator may use.
-func (a *API) surveyAll(
-	ctx context.Context, ids []string, answer func(string, findings, error),
-) (unknown []string) {
-	began := a.startSurvey()
+// surveyAll returns the surveys from lists of the whole project.
+func (a *API) surveyAll(ctx context.Context) (map[string]*survey, error) {
+	before := a.LastList()
 	all, _, err := sharing.Of(ctx, a.config.Share, a.config.Clock, "contents",
 		sharing.AfterNow(a.config.Clock), a.surveyProject)
-	byID := all.byLoadBalancer()
-	for id, found := range byID {
-		found.monitors = all.monitors
-		byID[id] = found
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		began.byID = byID
-		a.mu.Lock()
-		a.surveyed = began
-		a.mu.Unlock()
-	}
-	for _, id := range ids {
-		found := byID[id]
-		if err == nil && found.empty() {
-			unknown = append(unknown, id)
-			continue
+	found := map[string]*survey{}
+	of := func(part above) *survey {
+		id := part.LoadBalancers[0].ID
+		s := found[id]
+		if s == nil {
+			s = &survey{findings: findings{monitors: all.monitors}}
+			if before != nil {
+				lb, _ := before.ByID(id)
+				s.updated = lb.UpdatedAt
+			}
+			found[id] = s
 		}
-		answer(id, found, err)
+		return s
 	}
-	return unknown
+	for _, l := range all.listeners {
+		s := of(l.above)
+		s.listeners = append(s.listeners, l)
+	}
+	for _, p := range all.pools {
+		s := of(p.above)
+		s.pools = append(s.pools, p)
+	}
+	return found, nil
 }
 
 // surveyProject lists the monitors, too. If each caller listed them later, many lists would be
@@ -288,21 +250,6 @@ func (a *API) surveyProject(ctx context.Context) (findings, error) {
 		all.monitors, err = a.listMonitors(ctx)
 	}
 	return all, err
-}
-
-func (f findings) byLoadBalancer() map[string]findings {
-	byID := map[string]findings{}
-	for _, l := range f.listeners {
-		found := byID[l.LoadBalancers[0].ID]
-		found.listeners = append(found.listeners, l)
-		byID[l.LoadBalancers[0].ID] = found
-	}
-	for _, p := range f.pools {
-		found := byID[p.LoadBalancers[0].ID]
-		found.pools = append(found.pools, p)
-		byID[p.LoadBalancers[0].ID] = found
-	}
-	return byID
 }
 
 // surveyOne filters the result itself, because an Octavia whose operator has switched filters off
