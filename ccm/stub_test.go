@@ -2,6 +2,7 @@ package ccm_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -67,17 +68,13 @@ const limit = waittest.Limit
 // eventually waits until the condition holds. A failure shows the last value.
 func eventually[T any](t *testing.T, see func() T, want func(T) bool, what string) T {
 	t.Helper()
-	deadline := time.Now().Add(limit)
-	for {
-		seen := see()
-		if want(seen) {
-			return seen
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no %s within %s; last value: %+v", what, limit, seen)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	return waittest.Eventually(t, "the test sees: "+what,
+		func(context.Context) (seen T, err error) {
+			if seen = see(); !want(seen) {
+				err = fmt.Errorf("%+v", seen)
+			}
+			return seen, err
+		})
 }
 
 // newManager returns a stopped Manager.

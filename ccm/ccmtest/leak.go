@@ -8,6 +8,8 @@ import (
 	"go.uber.org/goleak"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
+
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // leakLimit is how long ending goroutines may take: upstream's controllers do not wait for their
@@ -50,7 +52,7 @@ func VerifyNoLeaks(t testing.TB, opts ...goleak.Option) {
 func verifyNoLeaks(t testing.TB, cfg *rest.Config, opts []goleak.Option) {
 	t.Helper()
 	opts = append(processWide(), opts...)
-	ctx, cancel := limited(t)
+	ctx, cancel := waittest.Limited(t)
 	defer cancel()
 	ctx, cancel = context.WithTimeout(ctx, leakLimit)
 	defer cancel()

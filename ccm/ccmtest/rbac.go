@@ -6,6 +6,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/fxccm/fxccm/internal/rbac"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // ApplyRBAC applies a manifest file with the RBAC rules that a binary is shipped with, to test it
@@ -23,7 +24,7 @@ func ApplyRBAC(t testing.TB, client kubernetes.Interface, path string) {
 		t.Fatal(err)
 		return
 	}
-	ctx, cancel := limited(t)
+	ctx, cancel := waittest.Limited(t)
 	defer cancel()
 	if err := manifests.Apply(ctx, client); err != nil {
 		t.Fatalf("apply %s: %v", path, err)

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	servicehelpers "k8s.io/cloud-provider/service/helpers"
+
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // A ServiceOption changes the Service of [LoadBalancerService].
@@ -72,7 +74,7 @@ func CreateService(
 	t testing.TB, client kubernetes.Interface, service *corev1.Service,
 ) *corev1.Service {
 	t.Helper()
-	ctx, cancel := limited(t)
+	ctx, cancel := waittest.Limited(t)
 	defer cancel()
 	created, err := client.CoreV1().Services(service.Namespace).Create(ctx, service,
 		metav1.CreateOptions{})
@@ -81,7 +83,7 @@ func CreateService(
 		return nil
 	}
 	t.Cleanup(func() {
-		ctx, cancel := limited(t)
+		ctx, cancel := waittest.Limited(t)
 		defer cancel()
 		if err := removeService(ctx, client, created); err != nil {
 			t.Errorf("delete Service %s/%s: %v", service.Namespace, service.Name, err)

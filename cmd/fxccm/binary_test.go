@@ -34,6 +34,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/cmd/fxccm/cli"
 	"github.com/fxccm/fxccm/internal/freeport"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 	"github.com/fxccm/fxccm/test/child"
@@ -187,22 +188,18 @@ func (p *process) awaitAnswer(path string, status int) {
 // eventually waits until cond holds, and otherwise fails with the last state.
 func (p *process) eventually(what string, cond func() (string, bool)) {
 	p.t.Helper()
-	deadline := time.Now().Add(limit)
-	for {
+	waittest.Eventually(p.t, what, func(context.Context) (_ struct{}, err error) {
 		seen, ok := cond()
 		if ok {
-			return
+			return struct{}{}, nil
 		}
 		select {
 		case <-p.Exited:
-			p.t.Fatalf("the binary has ended with code %d before %s", p.ExitCode(),
-				what)
-		case <-time.After(20 * time.Millisecond):
+			p.t.Fatalf("the binary has ended with code %d before %s", p.ExitCode(), what)
+		default:
 		}
-		if time.Now().After(deadline) {
-			p.t.Fatalf("timed out after %s: %s; last seen: %s", limit, what, seen)
-		}
-	}
+		return struct{}{}, errors.New(seen)
+	})
 }
 
 func writeFile(t *testing.T, name, content string) string {

@@ -24,6 +24,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/cmd/fxccm/cli"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/test/child"
 	"github.com/fxccm/fxccm/test/commandblocks"
 	"github.com/fxccm/fxccm/test/kubelet"
@@ -207,13 +208,9 @@ func TestStatus_OfACluster_ShowsTheLeaderThroughAForwardedPortAndByAddress(t *te
 		return watched.String(), strings.Contains(squeezed(watched.String()), "ccm-1 leading")
 	})
 	p.Kill()
-	for deadline := time.Now().Add(limit); !strings.Contains(squeezed(watched.String()),
-		"ccm-1 unknown"); {
-		if time.Now().After(deadline) {
-			t.Fatalf("the watch does not show the end of the leader: %s", &watched)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	waittest.Until(t, "the watch shows the end of the leader", func() bool {
+		return strings.Contains(squeezed(watched.String()), "ccm-1 unknown")
+	})
 	stop()
 	if err := <-done; err != nil {
 		t.Errorf("the watch ended with %v", err)

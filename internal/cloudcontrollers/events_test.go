@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
@@ -22,6 +21,7 @@ import (
 	"github.com/fxccm/fxccm/internal/cloudcontrollers"
 	"github.com/fxccm/fxccm/internal/events"
 	"github.com/fxccm/fxccm/internal/nodes"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -72,12 +72,13 @@ func TestNodeRoute_EventsAreRecorded_WithoutABroadcasterOfClientGo(t *testing.T)
 	if got, want := <-recorded, "route_controller FailedToCreateRoute"; got != want {
 		t.Errorf("event %q, want %q", got, want)
 	}
-	for end := time.Now().Add(time.Minute); len(broadcasters()) > 0; {
-		if time.Now().After(end) {
-			t.Fatal(strings.Join(broadcasters(), "\n\n"))
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	waittest.Eventually(t, "the broadcasters have ended",
+		func(context.Context) (_ struct{}, err error) {
+			if left := broadcasters(); len(left) > 0 {
+				err = errors.New(strings.Join(left, "\n\n"))
+			}
+			return struct{}{}, err
+		})
 }
 
 // runController runs a controller until the test ends.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/internal/rbac"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 const (
@@ -43,8 +43,7 @@ func TestShippedRules_OnARealAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := waittest.Context(t)
 	for range 2 { // the second time, the objects exist
 		if err := m.Apply(ctx, admin); err != nil {
 			t.Fatal(err)
@@ -160,7 +159,7 @@ func testApplyRestores(
 	if err := m.Apply(ctx, admin); err != nil {
 		t.Fatal(err)
 	}
-	await(ctx, t, "the right to read Secrets is gone",
+	waittest.Until(t, "the right to read Secrets is gone",
 		func() bool { return !allowed(ctx, t, account, secrets) })
 }
 
@@ -201,16 +200,5 @@ func awaitPermission(
 	ctx context.Context, t *testing.T, account kubernetes.Interface, p rbac.Permission,
 ) {
 	t.Helper()
-	await(ctx, t, p.String()+" is allowed", func() bool { return allowed(ctx, t, account, p) })
-}
-
-func await(ctx context.Context, t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for !condition() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("timed out: %s", what)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+	waittest.Until(t, p.String()+" is allowed", func() bool { return allowed(ctx, t, account, p) })
 }

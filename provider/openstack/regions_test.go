@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	cloudprovider "k8s.io/cloud-provider"
@@ -25,6 +24,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
@@ -374,13 +374,8 @@ func (r *twoRegions) service(name string, annotations map[string]string) *corev1
 		return service
 	}
 	lister := r.factory.Core().V1().Services().Lister().Services("default")
-	if err := wait.PollUntilContextTimeout(r.t.Context(), time.Millisecond, time.Minute, true,
-		func(context.Context) (bool, error) {
-			_, err := lister.Get(name)
-			return err == nil, nil
-		}); err != nil {
-		r.t.Fatalf("the informer does not see Service %s: %v", name, err)
-	}
+	waittest.Eventually(r.t, "the informer sees the Service",
+		func(context.Context) (*corev1.Service, error) { return lister.Get(name) })
 	return service
 }
 

@@ -24,6 +24,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/internal/kit/absence"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
@@ -215,12 +216,8 @@ func (p *project) rest(minutes int) map[string]int {
 			}
 		}
 		since := p.clock.Now().Add(-5 * time.Minute)
-		for end := time.Now().Add(time.Minute); p.unchecked(since) != nil; {
-			if time.Now().After(end) {
-				p.t.Fatalf("minute %d: %v", minute, p.unchecked(since))
-			}
-			time.Sleep(time.Millisecond)
-		}
+		waittest.Eventually(p.t, fmt.Sprintf("the work of minute %d is done", minute),
+			func(context.Context) (struct{}, error) { return struct{}{}, p.unchecked(since) })
 		p.settle()
 	}
 	return p.Counts()

@@ -23,7 +23,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -33,6 +32,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/internal/freeport"
 	"github.com/fxccm/fxccm/internal/rbac"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 	"github.com/fxccm/fxccm/test/child"
 	"github.com/fxccm/fxccm/test/internal/project"
@@ -94,15 +94,9 @@ func tryInstall(t *testing.T, cfg *action.Configuration, text string) error {
 // eventually repeats check until it returns no error.
 func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true,
-		func(ctx context.Context) (bool, error) {
-			last = check(ctx)
-			return last == nil, nil
-		})
-	if err != nil {
-		t.Fatalf("%s: %v", what, last)
-	}
+	waittest.Eventually(t, what, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, check(ctx)
+	})
 }
 
 func TestChart_InstalledUpgradedAndRolledBack_TheAPIServerHasWhatItRenders(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fxccm/fxccm/internal/netfault"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
@@ -145,13 +146,7 @@ func loseTerm(w *world) {
 		}
 		return false
 	})
-	deadline := time.Now().Add(patience)
-	for w.lasts() {
-		if time.Now().After(deadline) {
-			w.t.Fatal("the term does not end")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	waittest.Until(w.t, "the term ends", func() bool { return !w.lasts() })
 }
 
 // lasts reports whether a term has begun and not ended.

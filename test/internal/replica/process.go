@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/test/internal/program"
 )
 
@@ -64,8 +65,8 @@ func (p *Process) Wait(t testing.TB) int {
 	select {
 	case <-p.Exited:
 		return p.ExitCode()
-	case <-time.After(WaitLimit):
-		t.Fatalf("%s has not ended within %s", p.Name, WaitLimit)
+	case <-time.After(waittest.Limit):
+		t.Fatalf("%s has not ended within %s", p.Name, waittest.Limit)
 		return 0
 	}
 }

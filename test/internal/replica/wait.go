@@ -3,35 +3,20 @@
 package replica
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
-const (
-	// WaitLimit is for conditions that never hold: a wait usually takes seconds, and up to a minute
-	// if other tests keep the machine busy.
-	WaitLimit = 3 * time.Minute
-
-	// pollInterval is long enough that the probes do not load the machine.
-	pollInterval = 150 * time.Millisecond
-)
-
-// Eventually calls probe until it returns nil. what completes the sentence "waited without success
-// until …".
+// Eventually is [waittest.Eventually] for a probe without a value.
 func Eventually(t testing.TB, what string, probe func() error) {
 	t.Helper()
-	deadline := time.Now().Add(WaitLimit)
-	for {
-		err := probe()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waited without success until %s; last seen: %v", what, err)
-		}
-		time.Sleep(pollInterval)
-	}
+	waittest.Eventually(t, what, func(context.Context) (struct{}, error) {
+		return struct{}{}, probe()
+	})
 }
 
 // Steadily is Eventually, but probe must hold for a while: the value that it returns must not
