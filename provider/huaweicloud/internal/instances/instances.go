@@ -65,7 +65,9 @@ type Instances struct {
 	listed   time.Time
 }
 
-// record is an instance and the time of the request.
+// record is an instance and the time of the request. A batch adds nodes by the ages of their
+// records, and the guard compares them with the times of denials, so that the lookup by keys of the
+// provider for OpenStack would not replace them.
 type record struct {
 	server *server
 	at     time.Time

@@ -6,7 +6,8 @@ import (
 )
 
 // memory caches the responses of Nova and Neutron with the times of the requests. A newer response
-// replaces an older one.
+// replaces an older one. It is no sharing.Lookup, because a list and a direct response answer
+// questions by ID and by name, and each question has ages of its own, one for a denial.
 type memory struct {
 	byID map[string]serverRecord
 	// byName is by nameKey, as in listing.

@@ -17,7 +17,9 @@ type snapshot struct {
 	read time.Time
 }
 
-// routerCache keeps the latest snapshot of the router. It is safe for concurrent use.
+// routerCache keeps the latest snapshot of the router. It is no sharing.Lookup, because it also
+// takes the router from the responses to writes, discards reads that a write has overtaken, and
+// keeps failures. It is safe for concurrent use.
 type routerCache struct {
 	api   *api
 	clock clock.PassiveClock
