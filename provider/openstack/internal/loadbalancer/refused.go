@@ -106,7 +106,7 @@ func (r *reconciler) cloudSettings() []cloudSetting {
 		{"flavor-id", s.FlavorID, "flavor_id"},
 		{"availability-zone", s.AvailabilityZone, "availability zone"},
 		{"default-tls-container-ref", s.TLSContainer, ""},
-		{"tls-versions", strings.Join(s.TLSVersions, ","), "TLS versions"},
+		{"tls-versions", strings.Join(s.TLSVersions, " "), "TLS versions"},
 		{"lb-method", s.Algorithm, ""},
 		{"lb-provider", s.Provider, ""},
 		{"health-monitor-delay", plan.ChosenDelay(s.MonitorDelay), "request delay value"},

@@ -16,6 +16,7 @@ import (
 //   - create: an update cannot change it.
 //   - kept: the existing value stays. An update sends it, unless it is empty.
 //   - optional: an empty value is neither compared nor sent by an update.
+//   - chosen: a setting chooses it, or a lookup for want of a setting. The cloud may refuse it.
 //   - null: the zero value means none, for which an update sends null.
 //   - since=N: Octavia has it since version 2.N of the API. This is the last option.
 type field struct {
@@ -126,6 +127,18 @@ func (all Fields[T]) update(want T, minor int) fields {
 		}
 	}
 	return attributes
+}
+
+// Chosen returns the values of objects that a setting chooses, or a lookup for want of a setting.
+func Chosen[T any](objects ...T) (chosen []string) {
+	for i := range objects {
+		for _, f := range FieldsOf[T]() {
+			if v, has := f.of(&objects[i]); has && f.is("chosen") {
+				chosen = append(chosen, strings.Trim(f.text(v), "[]"))
+			}
+		}
+	}
+	return chosen
 }
 
 // normalize replaces empty lists and maps with nil, and sorts the lists of settings, in new slices.

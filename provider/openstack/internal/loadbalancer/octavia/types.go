@@ -20,9 +20,9 @@ type LoadBalancer struct {
 	Tags        []string `json:"tags,omitempty" octavia:"kept,since=5"`
 
 	// Provider is Octavia's provider. Desired, empty means the cloud's default.
-	Provider         string `json:"provider,omitempty" octavia:"create"`
-	FlavorID         string `json:"flavor_id,omitempty" octavia:"create,since=6"`
-	AvailabilityZone string `json:"availability_zone,omitempty" octavia:"create,since=14"`
+	Provider         string `json:"provider,omitempty" octavia:"create,chosen"`
+	FlavorID         string `json:"flavor_id,omitempty" octavia:"create,chosen,since=6"`
+	AvailabilityZone string `json:"availability_zone,omitempty" octavia:"create,chosen,since=14"`
 
 	VIP
 	// AdditionalVIPs are addresses beside the first, in the same network.
@@ -47,10 +47,10 @@ type LoadBalancer struct {
 // VIP is the place of a load balancer's address. Octavia chooses the fields that are empty in a
 // desired VIP.
 type VIP struct {
-	Address   string `json:"vip_address,omitempty" octavia:"create"`
-	PortID    string `json:"vip_port_id,omitempty" octavia:"create"`
-	SubnetID  string `json:"vip_subnet_id,omitempty" octavia:"create"`
-	NetworkID string `json:"vip_network_id,omitempty" octavia:"create"`
+	Address   string `json:"vip_address,omitempty" octavia:"create,chosen"`
+	PortID    string `json:"vip_port_id,omitempty" octavia:"create,chosen"`
+	SubnetID  string `json:"vip_subnet_id,omitempty" octavia:"create,chosen"`
+	NetworkID string `json:"vip_network_id,omitempty" octavia:"create,chosen"`
 }
 
 // Status is Octavia's provisioning status.
@@ -115,11 +115,11 @@ type Listener struct {
 	// without a restriction, it is 0.0.0.0/0, ::/0 or both, by the families of the VIPs, as OCCM
 	// sends it and Octavia returns it.
 	AllowedCIDRs []string `json:"allowed_cidrs,omitzero" octavia:"optional,since=12"`
-	TLSContainer string   `json:"default_tls_container_ref,omitempty" octavia:"optional"`
+	TLSContainer string   `json:"default_tls_container_ref,omitempty" octavia:"optional,chosen"`
 
 	// TLSVersions are those that a TERMINATED_HTTPS listener accepts. Desired, nil means that an
 	// existing listener keeps its versions, and that a new one gets Octavia's default.
-	TLSVersions []string `json:"tls_versions,omitempty" octavia:"optional,since=17"`
+	TLSVersions []string `json:"tls_versions,omitempty" octavia:"optional,chosen,since=17"`
 
 	Status Status `json:"provisioning_status,omitempty" octavia:"create"`
 }
@@ -150,7 +150,7 @@ type Pool struct {
 	// listener at first. Desired, nil means that existing tags stay.
 	Tags        []string    `json:"tags,omitzero" octavia:"kept,since=5"`
 	Protocol    string      `json:"protocol,omitempty" octavia:"create"`
-	Algorithm   string      `json:"lb_algorithm,omitempty"`
+	Algorithm   string      `json:"lb_algorithm,omitempty" octavia:"chosen"`
 	Persistence Persistence `json:"session_persistence,omitzero" octavia:"null"`
 	Members     []Member    `json:"members,omitempty" octavia:"create"`
 	// MembersInPart: only ID, Name, Address and Port of Members are known.
@@ -198,7 +198,7 @@ type Member struct {
 	// provider is ovn: Octavia reads each named subnet from Neutron, one by one
 	// (octavia/api/v2/controllers/member.py, subnet_exists), and keeps the subnet of an existing
 	// member. A replacement of all members can change the subnet; an update of one member cannot.
-	SubnetID string `json:"subnet_id,omitempty" octavia:"create"`
+	SubnetID string `json:"subnet_id,omitempty" octavia:"create,chosen"`
 	// Weight is 0 for a member that gets no new connections, else 1.
 	Weight int `json:"weight"`
 	// MonitorPort is the port that the monitor checks; 0 for Port.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
@@ -41,7 +40,7 @@ func (s CreateListener) details() []string { return listenerDetails(s.Listener) 
 
 func (s CreateListener) quota() string { return "listeners" }
 
-func (s CreateListener) chosen() []string { return chosenFor(s.Listener) }
+func (s CreateListener) chosen() []string { return octavia.Chosen(s.Listener) }
 
 func (s CreateListener) predict(*predicted) bool { return false }
 
@@ -61,7 +60,7 @@ func (s UpdateListener) String() string {
 
 func (s UpdateListener) onlyTags() bool { return areTags(s.Changes) }
 
-func (s UpdateListener) chosen() []string { return chosenFor(s.Listener) }
+func (s UpdateListener) chosen() []string { return octavia.Chosen(s.Listener) }
 
 func (s UpdateListener) predict(c *predicted) bool {
 	i := slices.IndexFunc(c.listeners, func(l octavia.Listener) bool { return l.ID == s.ID })
@@ -88,10 +87,6 @@ func (s DeleteListener) predict(*predicted) bool { return false }
 
 func (s DeleteListener) take(ctx context.Context, r *run) error {
 	return r.change(ctx, func() error { return r.Octavia.DeleteListener(ctx, s.ID) })
-}
-
-func chosenFor(l octavia.Listener) []string {
-	return []string{l.TLSContainer, strings.Join(l.TLSVersions, ",")}
 }
 
 func listenerText(l octavia.Listener) string {

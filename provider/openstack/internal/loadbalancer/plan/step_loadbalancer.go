@@ -92,19 +92,13 @@ func (s CreateLoadBalancer) details() []string {
 func (s CreateLoadBalancer) quota() string { return "load balancers" }
 
 func (s CreateLoadBalancer) chosen() []string {
-	lb := s.LoadBalancer
-	chosen := []string{
-		lb.VIP.SubnetID, lb.VIP.NetworkID, lb.VIP.PortID, lb.VIP.Address, lb.FlavorID,
-		lb.AvailabilityZone, lb.Provider,
-	}
-	for _, vip := range lb.AdditionalVIPs {
-		chosen = append(chosen, vip.SubnetID, vip.Address)
-	}
+	chosen := append(octavia.Chosen(s.LoadBalancer),
+		octavia.Chosen(s.LoadBalancer.AdditionalVIPs...)...)
 	for _, port := range s.Ports {
-		chosen = append(chosen, chosenFor(port.Listener)...)
-		chosen = append(chosen, port.Pool.Algorithm)
+		chosen = append(chosen, octavia.Chosen(port.Listener)...)
+		chosen = append(chosen, octavia.Chosen(port.Pool)...)
 		chosen = append(chosen, chosenForMonitor(port.Pool.Monitor)...)
-		chosen = append(chosen, subnetsOf(port.Pool.Members...)...)
+		chosen = append(chosen, octavia.Chosen(port.Pool.Members...)...)
 	}
 	return chosen
 }

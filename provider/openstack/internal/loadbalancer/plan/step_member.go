@@ -44,7 +44,7 @@ func (s SetMembers) details() []string { return memberDetails(s.Members) }
 
 func (s SetMembers) quota() string { return "members" }
 
-func (s SetMembers) chosen() []string { return subnetsOf(s.Members...) }
+func (s SetMembers) chosen() []string { return octavia.Chosen(s.Members...) }
 
 func (s SetMembers) predict(c *predicted) bool {
 	return c.pool(s.Pool.ID, func(p *octavia.Pool) bool {
@@ -90,7 +90,7 @@ func (s CreateMember) String() string {
 
 func (s CreateMember) quota() string { return "members" }
 
-func (s CreateMember) chosen() []string { return subnetsOf(s.Member) }
+func (s CreateMember) chosen() []string { return octavia.Chosen(s.Member) }
 
 func (s CreateMember) predict(c *predicted) bool {
 	return c.pool(s.Pool.ID, func(p *octavia.Pool) bool {
@@ -114,7 +114,7 @@ func (s UpdateMember) String() string {
 		s.PoolName, listed(s.Changes))
 }
 
-func (s UpdateMember) chosen() []string { return subnetsOf(s.Member) }
+func (s UpdateMember) chosen() []string { return octavia.Chosen(s.Member) }
 
 func (s UpdateMember) predict(c *predicted) bool {
 	return c.member(s.PoolID, s.ID, func(members []octavia.Member, i int) []octavia.Member {
@@ -173,12 +173,4 @@ func memberText(m octavia.Member) string {
 		text += ", backup"
 	}
 	return text
-}
-
-func subnetsOf(members ...octavia.Member) []string {
-	var subnets []string
-	for _, m := range members {
-		subnets = append(subnets, m.SubnetID)
-	}
-	return slices.Compact(subnets)
 }

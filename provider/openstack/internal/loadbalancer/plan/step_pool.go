@@ -40,7 +40,7 @@ func (s CreatePool) details() []string { return tagDetails(s.Pool.Tags) }
 
 func (s CreatePool) quota() string { return "pools" }
 
-func (s CreatePool) chosen() []string { return []string{s.Pool.Algorithm} }
+func (s CreatePool) chosen() []string { return octavia.Chosen(s.Pool) }
 
 func (s CreatePool) predict(*predicted) bool { return false }
 
@@ -58,7 +58,7 @@ func (s UpdatePool) String() string { return update("pool", s.ID, s.Pool.Name, s
 
 func (s UpdatePool) onlyTags() bool { return areTags(s.Changes) }
 
-func (s UpdatePool) chosen() []string { return []string{s.Pool.Algorithm} }
+func (s UpdatePool) chosen() []string { return octavia.Chosen(s.Pool) }
 
 func (s UpdatePool) predict(c *predicted) bool {
 	return c.pool(s.ID, func(p *octavia.Pool) bool {
