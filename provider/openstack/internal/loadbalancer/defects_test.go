@@ -332,12 +332,10 @@ func TestEnsure_RecreatedAfterALongDeletion_KeepsItsAddress(t *testing.T) {
 				[]*v1.Node{node}); !isWait(err) {
 				t.Fatalf("while the old one is being deleted the error is %v", err)
 			}
-			for range 200 {
-				if _, err := s.LoadBalancer(lb.ID); err != nil {
-					break
-				}
-				time.Sleep(50 * time.Millisecond)
-			}
+			waittest.Until(t, "the old load balancer is gone", func() bool {
+				_, err := s.LoadBalancer(lb.ID)
+				return err != nil
+			})
 			if taken {
 				s.AddLoadBalancer(
 					openstacktest.LoadBalancer{VIPSubnetID: s.subnet, VIPAddress: lb.VIPAddress})
