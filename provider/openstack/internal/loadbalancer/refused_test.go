@@ -3,6 +3,7 @@ package loadbalancer
 import (
 	"errors"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -357,6 +359,42 @@ func TestFailure_CloudDoesNotAnswer_TextIsShortAndStays(t *testing.T) {
 		if len(texts) > 1 || !strings.HasPrefix(text, "Neutron: 503 Service Unavailable") ||
 			strings.ContainsAny(text, "{}") || strings.Contains(text, "://") {
 			t.Errorf("an error of %d is %q", len(texts), text)
+		}
+	}
+}
+
+// A field that is tagged as chosen fails here until refusals of its value name the setting.
+func TestRefused_EachFieldThatASettingChooses_IsNamedByTheSetting(t *testing.T) {
+	chosenBy := map[string]string{
+		"provider": "Provider", "flavor_id": "FlavorID", "availability_zone": "AvailabilityZone",
+		"vip_address": "Address", "vip_port_id": "PortID", "vip_subnet_id": "SubnetID",
+		"vip_network_id": "NetworkID", "default_tls_container_ref": "TLSContainer",
+		"tls_versions": "TLSVersions", "lb_algorithm": "Algorithm", "subnet_id": "MemberSubnetID",
+	}
+	for _, object := range []reflect.Type{
+		reflect.TypeFor[octavia.LoadBalancer](), reflect.TypeFor[octavia.Listener](),
+		reflect.TypeFor[octavia.Pool](), reflect.TypeFor[octavia.Monitor](),
+		reflect.TypeFor[octavia.Member](),
+	} {
+		for _, field := range reflect.VisibleFields(object) {
+			if !strings.Contains(field.Tag.Get("octavia"), "chosen") {
+				continue
+			}
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			r := &reconciler{request: request{service: &v1.Service{}}, of: &LoadBalancers{}}
+			setting := reflect.ValueOf(&r.settings).Elem().FieldByName(chosenBy[name])
+			switch {
+			case !setting.IsValid():
+				t.Errorf("no setting chooses %s of %s", name, object)
+				continue
+			case setting.Kind() == reflect.String:
+				setting.SetString("value")
+			default:
+				setting.Set(reflect.ValueOf([]string{"value"}))
+			}
+			if r.settingWith("value") == "" {
+				t.Errorf("a refusal of %s of %s names no setting", name, object)
+			}
 		}
 	}
 }
