@@ -721,13 +721,10 @@ func TestRoutes_NodeIsNotSelected_ItsRoutesAreForeign(t *testing.T) {
 func (r *twoRegions) untilNode(name, address string) {
 	r.t.Helper()
 	nodes := r.factory.Core().V1().Nodes().Lister()
-	if err := wait.PollUntilContextTimeout(r.t.Context(), time.Millisecond, time.Minute, true,
-		func(context.Context) (bool, error) {
-			node, err := nodes.Get(name)
-			return err == nil && node.Status.Addresses[0].Address == address, nil
-		}); err != nil {
-		r.t.Fatal(err)
-	}
+	waittest.Until(r.t, "the node has its first address", func() bool {
+		node, err := nodes.Get(name)
+		return err == nil && node.Status.Addresses[0].Address == address
+	})
 }
 
 func TestRegions_Preview_IsOfTheServicesRegion(t *testing.T) {
