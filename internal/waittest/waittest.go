@@ -4,6 +4,7 @@ package waittest
 import (
 	"context"
 	"errors"
+	"flag"
 	"testing"
 	"time"
 )
@@ -26,24 +27,35 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
-// Limited is the context of one wait. It ends after [Limit], or shortly before the time of the test
+// Limited is the context of one wait. It ends after [Limit], or shortly before the time of the tests
 // ends (go test -timeout). It does not derive from the test's own, which has ended when cleanups
 // run.
-func Limited(t testing.TB) (context.Context, context.CancelFunc) {
+func Limited() (context.Context, context.CancelFunc) {
 	deadline := time.Now().Add(Limit)
-	if timed, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
-		if end, ok := timed.Deadline(); ok && end.Add(-reportTime).Before(deadline) {
-			deadline = end.Add(-reportTime)
-		}
+	if end := testsBegan.Add(timeout() - reportTime); end.After(testsBegan) && end.Before(deadline) {
+		deadline = end
 	}
 	return context.WithDeadline(context.Background(), deadline)
+}
+
+var testsBegan = time.Now()
+
+// timeout returns the value of go test -timeout, 0 for none. testing.T.Deadline panics in a bubble
+// of testing/synctest, whose clock is years behind.
+func timeout() time.Duration {
+	if f := flag.Lookup("test.timeout"); f != nil {
+		if d, ok := f.Value.(flag.Getter).Get().(time.Duration); ok {
+			return d
+		}
+	}
+	return 0
 }
 
 // Eventually calls probe until it returns no error, and returns its value. At the limit it fails
 // the test with the last error. what completes the sentence "timed out waiting until …".
 func Eventually[T any](t testing.TB, what string, probe func(ctx context.Context) (T, error)) T {
 	t.Helper()
-	ctx, cancel := Limited(t)
+	ctx, cancel := Limited()
 	defer cancel()
 	var last error
 	for pause := shortestPause; ; pause = min(2*pause, longestPause) {

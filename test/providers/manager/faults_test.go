@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/test/internal/project"
@@ -39,7 +43,10 @@ func TestChurn_RequestsFailAtRandom_ClusterAndCloudAgreeAndNothingIsLeft(t *test
 
 	mend := c.breakWire(chance(start, "faults"))
 	random, table := chance(start, "changes"), changes(c.Zones[0])
-	for range 40 {
+	for i := range 40 {
+		if i == 20 {
+			c.remove(services[0])
+		}
 		name, change := services[1+random.IntN(4)], table[random.IntN(len(table))]
 		c.edit(name, change.edit)
 		c.tell("%s: %s", name, change.name)
@@ -53,9 +60,9 @@ func TestChurn_RequestsFailAtRandom_ClusterAndCloudAgreeAndNothingIsLeft(t *test
 		}
 		c.pause(time.Duration(random.Int64N(int64(2 * c.pace()))))
 	}
-	c.remove(services[0])
-	c.waitServicesGone(services[0])
 	mend()
+	c.callAgain(services[0])
+	c.waitServicesGone(services[0])
 	c.waitAgreement("cluster and cloud agree")
 	if s := ccm.Manager.Status(); s.Term != 1 || !s.Ready {
 		t.Errorf("the Manager is %s in term %d, ready: %t (%s); want that its first term goes on",
@@ -69,6 +76,17 @@ func TestChurn_RequestsFailAtRandom_ClusterAndCloudAgreeAndNothingIsLeft(t *test
 	c.leave(nodes...)
 	c.wait("nothing is left over", func() []string { return before.Differences(c.Inventory()) })
 	ccm.Stop()
+}
+
+// callAgain ends the pause between two calls for a Service that is being deleted, which doubles to
+// five minutes, by a change of an annotation. The Service may be gone.
+func (c *cluster) callAgain(name string) {
+	c.t.Helper()
+	if _, err := c.services().Patch(c.t.Context(), name, types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"changed":"now"}}}`), metav1.PatchOptions{},
+	); err != nil && !apierrors.IsNotFound(err) {
+		c.t.Fatal(err)
+	}
 }
 
 // breakWire makes requests fail at random until mend is called, which fails the test if hardly any
