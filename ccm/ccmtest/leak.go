@@ -52,7 +52,7 @@ func VerifyNoLeaks(t testing.TB, opts ...goleak.Option) {
 func verifyNoLeaks(t testing.TB, cfg *rest.Config, opts []goleak.Option) {
 	t.Helper()
 	opts = append(processWide(), opts...)
-	ctx, cancel := waittest.Limited()
+	ctx, cancel := waittest.Limited(t)
 	defer cancel()
 	ctx, cancel = context.WithTimeout(ctx, leakLimit)
 	defer cancel()

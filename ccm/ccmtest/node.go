@@ -94,7 +94,7 @@ func NodePodCIDRs(cidrs ...string) NodeOption {
 // CreateNode creates the Node, and deletes it at the end of the test. If it fails, the test fails.
 func CreateNode(t testing.TB, client kubernetes.Interface, node *corev1.Node) *corev1.Node {
 	t.Helper()
-	ctx, cancel := waittest.Limited()
+	ctx, cancel := waittest.Limited(t)
 	defer cancel()
 	created, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 	if err != nil {
@@ -102,7 +102,7 @@ func CreateNode(t testing.TB, client kubernetes.Interface, node *corev1.Node) *c
 		return nil
 	}
 	t.Cleanup(func() {
-		ctx, cancel := waittest.Limited()
+		ctx, cancel := waittest.Limited(t)
 		defer cancel()
 		if err := client.CoreV1().Nodes().Delete(ctx, node.Name,
 			metav1.DeleteOptions{}); unexpected(err) {

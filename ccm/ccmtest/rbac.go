@@ -24,7 +24,7 @@ func ApplyRBAC(t testing.TB, client kubernetes.Interface, path string) {
 		t.Fatal(err)
 		return
 	}
-	ctx, cancel := waittest.Limited()
+	ctx, cancel := waittest.Limited(t)
 	defer cancel()
 	if err := manifests.Apply(ctx, client); err != nil {
 		t.Fatalf("apply %s: %v", path, err)

@@ -74,7 +74,7 @@ func CreateService(
 	t testing.TB, client kubernetes.Interface, service *corev1.Service,
 ) *corev1.Service {
 	t.Helper()
-	ctx, cancel := waittest.Limited()
+	ctx, cancel := waittest.Limited(t)
 	defer cancel()
 	created, err := client.CoreV1().Services(service.Namespace).Create(ctx, service,
 		metav1.CreateOptions{})
@@ -83,7 +83,7 @@ func CreateService(
 		return nil
 	}
 	t.Cleanup(func() {
-		ctx, cancel := waittest.Limited()
+		ctx, cancel := waittest.Limited(t)
 		defer cancel()
 		if err := removeService(ctx, client, created); err != nil {
 			t.Errorf("delete Service %s/%s: %v", service.Namespace, service.Name, err)

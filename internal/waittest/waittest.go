@@ -4,7 +4,6 @@ package waittest
 import (
 	"context"
 	"errors"
-	"flag"
 	"testing"
 	"time"
 )
@@ -19,6 +18,9 @@ const (
 	reportTime = 5 * time.Second
 )
 
+// testsBegan is when the tests began.
+var testsBegan = time.Now()
+
 // Context ends with the test, or after [Limit].
 func Context(t testing.TB) context.Context {
 	t.Helper()
@@ -27,35 +29,26 @@ func Context(t testing.TB) context.Context {
 	return ctx
 }
 
-// Limited is the context of one wait. It ends after [Limit], or shortly before the time of the tests
+// Limited is the context of one wait. It ends after [Limit], or shortly before the time of the test
 // ends (go test -timeout). It does not derive from the test's own, which has ended when cleanups
 // run.
-func Limited() (context.Context, context.CancelFunc) {
+func Limited(t testing.TB) (context.Context, context.CancelFunc) {
 	deadline := time.Now().Add(Limit)
-	if end := testsBegan.Add(timeout() - reportTime); end.After(testsBegan) && end.Before(deadline) {
-		deadline = end
-	}
-	return context.WithDeadline(context.Background(), deadline)
-}
-
-var testsBegan = time.Now()
-
-// timeout returns the value of go test -timeout, 0 for none. testing.T.Deadline panics in a bubble
-// of testing/synctest, whose clock is years behind.
-func timeout() time.Duration {
-	if f := flag.Lookup("test.timeout"); f != nil {
-		if d, ok := f.Value.(flag.Getter).Get().(time.Duration); ok {
-			return d
+	timed, ok := t.(interface{ Deadline() (time.Time, bool) })
+	// In a bubble of testing/synctest, the clock is years behind and Deadline panics.
+	if isInBubble := time.Now().Before(testsBegan); ok && !isInBubble {
+		if end, ok := timed.Deadline(); ok && end.Add(-reportTime).Before(deadline) {
+			deadline = end.Add(-reportTime)
 		}
 	}
-	return 0
+	return context.WithDeadline(context.Background(), deadline)
 }
 
 // Eventually calls probe until it returns no error, and returns its value. At the limit it fails
 // the test with the last error. what completes the sentence "timed out waiting until …".
 func Eventually[T any](t testing.TB, what string, probe func(ctx context.Context) (T, error)) T {
 	t.Helper()
-	ctx, cancel := Limited()
+	ctx, cancel := Limited(t)
 	defer cancel()
 	var last error
 	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
