@@ -158,6 +158,9 @@ func TestPods_CallerHasNoEndpoints_IsRefused(t *testing.T) {
 		[]*v1.Node{node}); err == nil {
 		t.Error("the update succeeds")
 	}
+	if said := s.said("passes no endpoints"); len(said) != 1 {
+		t.Errorf("the events are %q, want one", said)
+	}
 	s.wantMembers("10.244.1.1:8080")
 }
 
