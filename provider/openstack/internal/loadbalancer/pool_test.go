@@ -217,6 +217,34 @@ func TestPool_FloatingIPIsTakenMeanwhile_AnotherOneIsUsed(t *testing.T) {
 	}
 }
 
+// The operator tags a floating IP after it was listed.
+func TestPool_FloatingIPIsTaggedMeanwhile_TheNewTagStays(t *testing.T) {
+	t.Parallel()
+	var s *site
+	tagged := ""
+	s = newSite(t, openstacktest.WithObserver(func(call openstacktest.Call) {
+		if call.Operation != "floating_ip_list" || tagged != "" || len(s.FloatingIPs()) == 0 {
+			return
+		}
+		tagged = s.FloatingIPs()[0].ID
+		if err := s.UpdateFloatingIP(tagged, func(ip *openstacktest.FloatingIP) {
+			ip.Tags = append(ip.Tags, "billing")
+		}); err != nil {
+			t.Error(err)
+		}
+	}))
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	s.fillPool("front", 1)
+	service := s.addPooled("web", "front")
+	c.ensure(service, node)
+	tags := s.one(tagged).Tags
+	if !slices.Contains(tags, "billing") || !slices.Contains(tags, desired.PoolTag("front")) {
+		t.Errorf("the tags are %q", tags)
+	}
+	c.remove(service)
+	s.wantUnused(tagged, "front", "billing")
+}
+
 // The clean-up of a cluster of a fleet gives the floating IPs back.
 func TestPool_ClusterIsDeleted_TheFloatingIPsReturn(t *testing.T) {
 	t.Parallel()

@@ -120,6 +120,10 @@ func TestRefused_PortOfTheLoadBalancerIsDeleted_IsAWarningWithTheWayOut(t *testi
 			})
 			service.Spec.LoadBalancerIP = "203.0.113.77"
 		},
+		"a floating IP of a pool is attached": func(s *site, service *v1.Service) {
+			s.fillPool("front", 3)
+			annotations("floating-ip-tag", "front")(service)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -136,10 +136,11 @@ func (e *takenError) Is(target error) bool { return target == ErrTaken }
 
 // AttachFloatingIP points a floating IP to the port. It reads the floating IP first: if that points
 // to another port, or free (which may be nil) denies it, it stays there, and the error is
-// [ErrTaken]. Neutron compares the revision, so of two concurrent calls one is refused.
+// [ErrTaken]. Neutron compares the revision, so of two concurrent calls one is refused. The result
+// is the floating IP as read just before, with the new port.
 func (a *API) AttachFloatingIP(
 	ctx context.Context, id, portID string, free func(FloatingIP) bool,
-) error {
+) (FloatingIP, error) {
 	doing := fmt.Sprintf("attach floating IP %s to port %s", id, portID)
 	for range maxStale {
 		var is floatingIP
@@ -147,24 +148,33 @@ func (a *API) AttachFloatingIP(
 			is, err = extract[floatingIP](floatingips.Get(ctx, client, id).Result, "floatingip")
 			return err
 		})
+		is.Tags = a.shownTags(is.Tags)
 		switch {
 		case err != nil:
-			return err
+			return FloatingIP{}, err
 		case is.PortID == portID:
-			return nil
+			return is.FloatingIP, nil
 		case is.PortID != "":
 			// The Service must not learn the ID of that port.
-			return &takenError{fmt.Sprintf("%s: %s is in use by another port", doing, is.Address)}
+			return FloatingIP{}, &takenError{
+				fmt.Sprintf("%s: %s is in use by another port", doing, is.Address),
+			}
 		case free != nil && !free(is.FloatingIP):
-			return &takenError{fmt.Sprintf("%s: %s has another owner now", doing, is.Address)}
+			return FloatingIP{}, &takenError{
+				fmt.Sprintf("%s: %s has another owner now", doing, is.Address),
+			}
 		}
 		err = a.updateFloatingIP(ctx, doing, id,
 			floatingips.UpdateOpts{PortID: &portID, RevisionNumber: is.Revision})
-		if !isStale(err) {
-			return err
+		switch {
+		case err == nil:
+			is.PortID = portID
+			return is.FloatingIP, nil
+		case !isStale(err):
+			return FloatingIP{}, err
 		}
 	}
-	return changedByOthers(doing)
+	return FloatingIP{}, changedByOthers(doing)
 }
 
 // DetachFloatingIP detaches a floating IP, and clears its description if release. It succeeds if

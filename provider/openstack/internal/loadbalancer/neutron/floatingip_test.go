@@ -331,9 +331,14 @@ func TestTagFloatingIP_ReplacesAll(t *testing.T) {
 func TestAttachFloatingIP_AttachedElsewhere_IsRefused(t *testing.T) {
 	s := newSite(t)
 	mine, others := s.addPort(""), s.addPort("")
-	id := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
+	id := s.AddFloatingIP(openstacktest.FloatingIP{
+		NetworkID: s.external, Tags: []string{"front"},
+	})
 	for range 2 { // the second call changes nothing
-		s.must(s.AttachFloatingIP(t.Context(), id, mine, nil))
+		got, err := s.AttachFloatingIP(t.Context(), id, mine, nil)
+		if err != nil || got.PortID != mine || !slices.Contains(got.Tags, "front") {
+			t.Errorf("the attached floating IP is %+v, error %v", got, err)
+		}
 	}
 	if got := s.floatingIPNow(id).PortID; got != mine {
 		t.Errorf("the floating IP points to %q", got)
@@ -341,13 +346,13 @@ func TestAttachFloatingIP_AttachedElsewhere_IsRefused(t *testing.T) {
 	if n := s.Counts()["floating_ip_update"]; n != 1 {
 		t.Errorf("%d writes", n)
 	}
-	if err := s.AttachFloatingIP(t.Context(), id, others, nil); !errors.Is(err, ErrTaken) {
+	if _, err := s.AttachFloatingIP(t.Context(), id, others, nil); !errors.Is(err, ErrTaken) {
 		t.Errorf("the attachment of a floating IP in use has the error %v", err)
 	}
 	if got := s.floatingIPNow(id).PortID; got != mine {
 		t.Errorf("the floating IP was moved to %q", got)
 	}
-	if err := s.AttachFloatingIP(t.Context(), "gone", mine, nil); !errors.Is(err, ErrNotFound) {
+	if _, err := s.AttachFloatingIP(t.Context(), "gone", mine, nil); !errors.Is(err, ErrNotFound) {
 		t.Errorf("error %v for a deleted floating IP", err)
 	}
 }
@@ -368,7 +373,7 @@ func TestAttachFloatingIP_AttachedByAnotherMeanwhile_IsLeftThere(t *testing.T) {
 	mine := s.addPort("")
 	others = s.addPort("")
 	id = s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
-	if err := s.AttachFloatingIP(t.Context(), id, mine, nil); !errors.Is(err, ErrTaken) {
+	if _, err := s.AttachFloatingIP(t.Context(), id, mine, nil); !errors.Is(err, ErrTaken) {
 		t.Errorf("the attachment of a floating IP in use has the error %v", err)
 	}
 	if got := s.floatingIPNow(id).PortID; got != others {

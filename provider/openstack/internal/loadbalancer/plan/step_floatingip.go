@@ -141,7 +141,8 @@ func (s AttachFloatingIP) take(ctx context.Context, r *run) error {
 		attached = *r.result.FloatingIP
 	}
 	if err := r.withNeutron(func() error {
-		return r.Neutron.AttachFloatingIP(ctx, attached.ID, port, s.MayUse)
+		_, err := r.Neutron.AttachFloatingIP(ctx, attached.ID, port, s.MayUse)
+		return err
 	}); err != nil {
 		return err
 	}
@@ -173,16 +174,15 @@ func (s TakeFloatingIP) take(ctx context.Context, r *run) error {
 		return err
 	}
 	for _, ip := range s.From {
-		err = r.withNeutron(func() error {
-			return r.Neutron.AttachFloatingIP(ctx, ip.ID, port, s.MayUse)
+		var attached neutron.FloatingIP
+		err = r.withNeutron(func() (err error) {
+			attached, err = r.Neutron.AttachFloatingIP(ctx, ip.ID, port, s.MayUse)
+			return err
 		})
 		if err == nil {
-			return s.tag(ctx, r, ip, port)
+			return s.tag(ctx, r, attached)
 		}
-		// A pool may have addresses of networks that the router does not lead to.
-		f := failure.Of(err)
-		if !errors.Is(err, neutron.ErrTaken) && !errors.Is(err, ErrGone) &&
-			(f == nil || f.Type != failure.NoExternalGateway) {
+		if !isAboutOne(err, port) {
 			return err
 		}
 	}
@@ -192,10 +192,19 @@ func (s TakeFloatingIP) take(ctx context.Context, r *run) error {
 	return err
 }
 
-func (s TakeFloatingIP) tag(
-	ctx context.Context, r *run, ip neutron.FloatingIP, port string,
-) error {
-	ip.PortID = port
+// isAboutOne reports whether an attachment failed because of the floating IP, so that another one
+// may be attached. A pool may have addresses of networks that the router does not lead to. Neutron
+// also sends 404 for a missing port.
+func isAboutOne(err error, port string) bool {
+	f := failure.Of(err)
+	if errors.Is(err, ErrGone) {
+		return f == nil || !strings.Contains(f.Message, port)
+	}
+	return errors.Is(err, neutron.ErrTaken) || f != nil && f.Type == failure.NoExternalGateway
+}
+
+// tag adds the tags to those that the floating IP had just before its attachment.
+func (s TakeFloatingIP) tag(ctx context.Context, r *run, ip neutron.FloatingIP) error {
 	r.result.FloatingIP = &ip
 	tags := merged(ip.Tags, s.Tags)
 	err := r.withNeutron(func() error { return r.Neutron.TagFloatingIP(ctx, ip.ID, tags) })
