@@ -124,6 +124,7 @@ func (f *floating) useFromPool(want neutron.WantedFloatingIP) {
 	why := "one of the pool " + want.PoolTag + " is requested"
 	if i := slices.IndexFunc(f.idle, isOfPool); i >= 0 {
 		f.dropAttached(why)
+		want.Tags = tagsFromPool(want)
 		f.attach(f.idle[i], want)
 		f.dropIdle(why)
 		return
@@ -185,15 +186,12 @@ func tagsFromPool(want neutron.WantedFloatingIP) []string {
 }
 
 // keepOfPool marks a floating IP of a pool that an interrupted plan has only attached, or that was
-// attached before the Service named the pool. One that was created for the Service keeps its tags.
+// attached before the Service named the pool. One that was created for the Service becomes one of
+// the pool.
 func (c *changer) keepOfPool(ip neutron.FloatingIP, want neutron.WantedFloatingIP) {
-	if c.ownsFloatingIP(ip) {
-		c.tagFloatingIP(ip, want.Tags)
-		return
+	if marks := tagsFromPool(want); len(added(ip.Tags, marks)) > 0 {
+		c.add(TagFloatingIP{ID: ip.ID, Address: ip.Address, Tags: merged(ip.Tags, marks)})
 	}
-	c.add(TagFloatingIP{
-		ID: ip.ID, Address: ip.Address, Tags: merged(ip.Tags, tagsFromPool(want)),
-	})
 }
 
 // isFromPool reports whether the Service has taken its floating IP from a pool, to which it returns.

@@ -163,10 +163,10 @@ func (c *changer) releaseFloatingIPs() {
 			ID: f.ID, Address: f.Address, Why: "the load balancer is recreated",
 		})
 		switch {
-		case c.ownsFloatingIP(*f):
-			f.Tags = merged(f.Tags, c.id.NetworkTags())
 		case ofPool:
 			f.Tags = merged(f.Tags, tagsFromPool(*want))
+		case c.ownsFloatingIP(*f):
+			f.Tags = merged(f.Tags, c.id.NetworkTags())
 		}
 		f.PortID = ""
 	}

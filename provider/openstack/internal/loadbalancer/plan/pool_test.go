@@ -123,6 +123,35 @@ func TestPool_ServiceUsesOne_ItIsMarkedStaysAndReturns(t *testing.T) {
 	}
 }
 
+// The operator adds the floating IP of a Service to a pool, and the Service then names the pool.
+func TestPool_FloatingIPOfTheServiceJoinsThePool_ItIsMarkedAndNeverDeleted(t *testing.T) {
+	c := made(t, desire())
+	own := c.attached(t).ID
+	c.ip(own).Tags = append(slices.Clone(c.ip(own).Tags), "pool")
+	large := func(d *desired.State) { d.LoadBalancer.FlavorID = "large" }
+	for name, changes := range map[string][]func(*desired.State){
+		"named": {pooled("pool")}, "named and recreated": {pooled("pool"), recreate, large},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := c.clone()
+			c.carryOut(t, desire(changes...))
+			if ip := c.attached(t); ip.ID != own ||
+				!slices.Contains(ip.Tags, desired.PoolTag("pool")) {
+				t.Errorf("the floating IP is %+v, want %s with the mark of the pool", ip, own)
+			}
+		})
+	}
+	c.carryOut(t, desire(pooled("pool")))
+	p := removal(c, all())
+	if err := c.run(p, len(p.Steps)); err != nil {
+		t.Fatal(err)
+	}
+	if ip := c.ip(own); ip == nil || ip.PortID != "" || !slices.Equal(ip.Tags, []string{"pool"}) ||
+		ip.Description != "" {
+		t.Errorf("after the deletion the floating IP is %+v, want it unused in the pool", ip)
+	}
+}
+
 // A run that ends after any step leaves what the next plan continues with.
 func TestPool_RunEndsAfterAnyStep_TheNextOneContinues(t *testing.T) {
 	c := made(t, desire())
